@@ -1,0 +1,4 @@
+#pragma once
+
+#include <reel/debug/gradcheck.h>
+#include <reel/debug/listen.h>

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <sys/single_threaded.h>
+
+#include <reel/device.h>
+#include <reel/detail/view.h>
+
+namespace reel::detail {
+
+struct Storage;
+struct Leaf;
+
+/// A count of owners: plain arithmetic while the process has one thread, atomic afterwards.
+class ReferenceCount {
+ public:
+  void retain() noexcept {
+    if (__libc_single_threaded)
+      count_.store(count_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    else
+      count_.fetch_add(1, std::memory_order_relaxed);
+  }
+  /// True if this was the last owner.
+  bool release() noexcept {
+    // A count of one cannot be raised by anybody but its owner, so the read-modify-write is not needed.
+    std::uint32_t count = count_.load(std::memory_order_acquire);
+    if (count == 1) return true;
+    if (__libc_single_threaded) {
+      count_.store(count - 1, std::memory_order_relaxed);
+      return false;
+    }
+    return count_.fetch_sub(1, std::memory_order_acq_rel) == 1;
+  }
+  bool unique() const noexcept { return count_.load(std::memory_order_acquire) == 1; }
+
+ private:
+  std::atomic<std::uint32_t> count_{1};
+};
+
+/// What a `Tensor` points to. Sizes and strides lie behind it, `rank` of each.
+struct Body : View {
+  ReferenceCount references;
+  Device device;
+  bool requires_grad;
+  std::uint32_t slot;  ///< number on the tape of `epoch`
+  std::int32_t line;   ///< where the tensor was made
+  const char* file;
+  std::atomic<std::uint64_t> epoch;  ///< which tape list, and which filling of it, gave the slot; 0: none
+  Storage* storage;
+  Leaf* leaf;  ///< set by requires_grad()
+
+  std::int64_t* extents() { return reinterpret_cast<std::int64_t*>(this + 1); }
+};
+
+/// Frees a body that nobody owns any more.
+void destroy(Body* body) noexcept;
+
+}  // namespace reel::detail

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace reel {
+
+/// Element types. Arithmetic on `bf16` and `f16` accumulates in f32 and rounds once per op.
+enum class DType : std::uint8_t { f32, f64, bf16, f16, i32, i64, u8, boolean };
+using enum DType;
+
+inline constexpr int dtype_count = 8;
+
+/// bfloat16: 1 sign, 8 exponent, 7 fraction bits. Conversion from float rounds to nearest even.
+struct BFloat16 {
+  std::uint16_t bits = 0;
+  BFloat16() = default;
+  BFloat16(float value);
+  operator float() const;
+};
+
+/// IEEE 754 binary16. Conversion from float rounds to nearest even.
+struct Float16 {
+  std::uint16_t bits = 0;
+  Float16() = default;
+  Float16(float value);
+  operator float() const;
+};
+
+/// Bytes per element.
+constexpr std::size_t size_of(DType dtype) {
+  constexpr std::size_t sizes[] = {4, 8, 2, 2, 4, 8, 1, 1};
+  return sizes[static_cast<int>(dtype)];
+}
+
+/// "f32", "bool", …
+constexpr const char* name_of(DType dtype) {
+  constexpr const char* names[] = {"f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"};
+  return names[static_cast<int>(dtype)];
+}
+
+/// f32, f64, bf16 or f16.
+constexpr bool is_floating(DType dtype) { return dtype <= DType::f16; }
+
+/// The dtype two operands meet in, by PyTorch's lattice: bool < integers < floating; u8 with i32 gives i32;
+/// f16 with bf16 gives f32.
+DType promote(DType a, DType b);
+
+/// The dtype whose elements have the C++ type T.
+template <class T>
+constexpr DType dtype_of() {
+  if constexpr (std::is_same_v<T, float>) return DType::f32;
+  if constexpr (std::is_same_v<T, double>) return DType::f64;
+  if constexpr (std::is_same_v<T, BFloat16>) return DType::bf16;
+  if constexpr (std::is_same_v<T, Float16>) return DType::f16;
+  if constexpr (std::is_same_v<T, bool>) return DType::boolean;
+  if constexpr (std::is_same_v<T, unsigned char>) return DType::u8;
+  if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 4) return DType::i32;
+  if constexpr (std::is_integral_v<T> && std::is_signed_v<T> && sizeof(T) == 8) return DType::i64;
+}
+
+/// True for the C++ types that tensors hold.
+template <class T>
+inline constexpr bool is_element_v = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, BFloat16> ||
+                                     std::is_same_v<T, Float16> || std::is_same_v<T, bool> ||
+                                     std::is_same_v<T, unsigned char> ||
+                                     (std::is_integral_v<T> && std::is_signed_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+
+}  // namespace reel

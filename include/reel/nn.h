@@ -1,0 +1,7 @@
+#pragma once
+
+#include <reel/nn/embedding.h>
+#include <reel/nn/initialise.h>
+#include <reel/nn/linear.h>
+#include <reel/nn/lstm.h>
+#include <reel/nn/module.h>

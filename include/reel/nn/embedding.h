@@ -1,0 +1,30 @@
+#pragma once
+
+#include <reel/nn/module.h>
+
+namespace reel::nn {
+
+struct EmbeddingOptions {
+  DType dtype = DType::f32;
+  /// Null: this thread's generator.
+  Generator* generator = nullptr;
+};
+
+/// A learnt vector for each of `count` symbols: indices (…) of i32 or i64 → (…, size).
+/// The table starts normal with mean 0 and deviation 1. Source: PyTorch's Embedding.
+struct Embedding : Module {
+  Tensor table;  ///< (count, size)
+
+  /// Throws: ShapeError unless both sizes are positive.
+  Embedding(std::int64_t count, std::int64_t size, EmbeddingOptions options = {}, Location where = Location::here());
+  Embedding(Module& parent, std::string_view name, std::int64_t count, std::int64_t size,
+            EmbeddingOptions options = {}, Location where = Location::here());
+
+  /// Throws: IndexError for an index that is no symbol; negative ones count from the end.
+  Tensor operator()(Arg indices) const;
+
+ private:
+  void initialise(std::int64_t count, std::int64_t size, const EmbeddingOptions& options, Location where);
+};
+
+}  // namespace reel::nn

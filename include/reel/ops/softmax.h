@@ -1,0 +1,13 @@
+#pragma once
+
+#include <reel/tensor.h>
+
+namespace reel {
+
+/// y_i = e^(x_i − max x) / Σ_j e^(x_j − max x) along an axis. Throws: DTypeError unless floating.
+Tensor softmax(Arg x, int axis = -1);
+
+/// y_i = x_i − max x − log Σ_j e^(x_j − max x) along an axis. Throws: DTypeError unless floating.
+Tensor log_softmax(Arg x, int axis = -1);
+
+}  // namespace reel

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <reel/optim/optimiser.h>
+
+namespace reel::optim {
+
+struct AdamOptions {
+  double learning_rate = 1e-3;
+  /// β₁: how much of the mean gradient a step keeps, in [0, 1).
+  double beta1 = 0.9;
+  /// β₂: how much of the mean squared gradient a step keeps, in [0, 1).
+  double beta2 = 0.999;
+  /// ε: keeps the division finite.
+  double epsilon = 1e-8;
+  /// λ: adds λ w to the gradient of w.
+  double weight_decay = 0;
+};
+
+/// Adaptive moment estimation; t counts the steps of a parameter from 1:
+///
+///     g = gradient + λ w
+///     m = β₁ m + (1 − β₁) g          m and v start at 0
+///     v = β₂ v + (1 − β₂) g²
+///     w = w − rate / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
+///
+/// Throws: Error for options out of range.
+/// Source: Kingma and Ba, Adam: a method for stochastic optimization (ICLR 2015), as PyTorch's Adam computes it.
+class Adam : public Optimiser {
+ public:
+  explicit Adam(std::vector<Tensor> parameters, AdamOptions options = {}, Location where = Location::here());
+
+ private:
+  // One parameter's m and v, and how many steps it has made.
+  struct Moments {
+    Tensor mean;
+    Tensor square;
+    std::int64_t steps = 0;
+  };
+
+  void update(std::size_t index, Tensor& parameter, const Tensor& gradient, Location where) override;
+
+  AdamOptions options_;
+  std::vector<Moments> moments_;
+};
+
+}  // namespace reel::optim

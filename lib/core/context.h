@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+
+#include <reel/location.h>
+#include <reel/random.h>
+
+#include "heap.h"
+
+namespace reel::detail {
+
+struct Call;
+class TapeList;
+
+/// Sees every op that passes the door, after it has run.
+class Listener {
+ public:
+  virtual ~Listener() = default;
+  virtual void finished(const Call& call, Location where) = 0;
+};
+
+/// May keep an op from running now and run it later, together with equal ones: its fibre then waits inside `run`.
+class Lane {
+ public:
+  virtual ~Lane() = default;
+  /// Fills `call.outputs`.
+  virtual void run(Call& call) = 0;
+};
+
+/// Everything scoped. A thread has one; a fibre may bring its own, sharing the thread's heap and tape list, and a
+/// switch of fibres swaps `current_context`.
+struct Context {
+  enum Flag : std::uint32_t {
+    recording = 1,     // ops on tracked tensors go onto the tape
+    intercepted = 2,   // a listener or a lane wants to see ops
+    caller_named = 4,  // `caller` stands for the place of every op
+  };
+  std::uint32_t flags = 0;
+  Heap* heap = nullptr;
+  TapeList* tapes = nullptr;
+  Generator* generator = nullptr;
+  Listener* listener = nullptr;
+  Lane* lane = nullptr;
+  Location caller;
+
+  bool has(Flag flag) const { return flags & flag; }
+  void set(Flag flag, bool on) { flags = on ? flags | flag : flags & ~flag; }
+  /// The place to report for an op called at `where`.
+  Location resolve(Location where) const { return has(caller_named) ? caller : where; }
+};
+
+extern thread_local constinit Context* current_context __attribute__((tls_model("initial-exec")));
+
+/// Makes this thread's context, or takes over that of a thread which has ended.
+Context& create_context();
+
+/// This thread's context.
+inline Context& context() {
+  if (Context* found = current_context) [[likely]] return *found;
+  return create_context();
+}
+
+/// Names the caller for the ops within, in place of an outer name.
+class NamedCaller {
+ public:
+  NamedCaller(Context& context, Location where)
+      : context_(context), caller_before_(context.caller), named_before_(context.has(Context::caller_named)) {
+    rename(where);
+    context.set(Context::caller_named, true);
+  }
+  ~NamedCaller() {
+    context_.caller = caller_before_;
+    context_.set(Context::caller_named, named_before_);
+  }
+  NamedCaller(const NamedCaller&) = delete;
+  NamedCaller& operator=(const NamedCaller&) = delete;
+  void rename(Location where) { context_.caller = where; }
+
+ private:
+  Context& context_;
+  Location caller_before_;
+  bool named_before_;
+};
+
+}  // namespace reel::detail

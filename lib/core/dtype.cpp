@@ -1,0 +1,58 @@
+#include <reel/dtype.h>
+
+#include <bit>
+
+namespace reel {
+
+DType promote(DType a, DType b) {
+  if (a == b) return a;
+  if (is_floating(a) != is_floating(b)) return is_floating(a) ? a : b;
+  if (is_floating(a)) {
+    if (a == DType::f64 || b == DType::f64) return DType::f64;
+    return DType::f32;  // f32 with a half, or the two halves
+  }
+  if (a == DType::boolean) return b;
+  if (b == DType::boolean) return a;
+  return size_of(a) > size_of(b) ? a : b;
+}
+
+BFloat16::BFloat16(float value) {
+  auto word = std::bit_cast<std::uint32_t>(value);
+  if ((word & 0x7fffffff) > 0x7f800000)
+    bits = static_cast<std::uint16_t>((word >> 16) | 0x40);  // keeps a NaN a NaN
+  else
+    bits = static_cast<std::uint16_t>((word + 0x7fff + ((word >> 16) & 1)) >> 16);
+}
+
+BFloat16::operator float() const { return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16); }
+
+Float16::Float16(float value) {
+  auto word = std::bit_cast<std::uint32_t>(value);
+  std::uint32_t sign = (word >> 16) & 0x8000;
+  std::uint32_t magnitude = word & 0x7fffffff;
+  std::uint32_t half;
+  if (magnitude > 0x7f800000) {
+    half = 0x7e00;
+  } else if (magnitude >= 0x47800000) {  // 65536 and more
+    half = 0x7c00;
+  } else if (magnitude < 0x38800000) {  // subnormal in binary16: let the float adder round
+    float shifted = std::bit_cast<float>(magnitude) + 0.5f;
+    half = std::bit_cast<std::uint32_t>(shifted) - std::bit_cast<std::uint32_t>(0.5f);
+  } else {
+    half = (magnitude - 0x38000000 + 0xfff + ((magnitude >> 13) & 1)) >> 13;
+  }
+  bits = static_cast<std::uint16_t>(sign | half);
+}
+
+Float16::operator float() const {
+  std::uint32_t sign = static_cast<std::uint32_t>(bits & 0x8000) << 16;
+  std::uint32_t rest = bits & 0x7fff;
+  float magnitude;
+  if (rest >= 0x7c00)
+    magnitude = std::bit_cast<float>((rest << 13) | 0x7f800000);
+  else
+    magnitude = std::bit_cast<float>(rest << 13) * 0x1p112f;  // rebiases normals and subnormals alike
+  return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
+}
+
+}  // namespace reel

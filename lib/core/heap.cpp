@@ -1,0 +1,86 @@
+#include "heap.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace reel::detail {
+
+std::size_t Heap::size_of_class(std::uint32_t size_class) {
+  if (size_class < 16) return (size_class + 1) * std::size_t{64};
+  std::uint32_t power = (size_class - 16) / 4 + 10;
+  return (std::size_t{5} + (size_class - 16) % 4) << (power - 2);
+}
+
+void* Heap::allocate_slowly(std::uint32_t list) {
+  if (remote_.load(std::memory_order_relaxed)) {
+    drain_remote();
+    if (FreeBlock* block = free_[list]) {
+      free_[list] = block->next;
+      cached_bytes_ -= header_of(block)->bytes();
+      return block;
+    }
+  }
+  bool storage = list >= class_count;
+  std::size_t size = size_of_class(storage ? list - class_count : list);
+  std::size_t alignment = storage ? 64 : 16;
+  void* raw = std::malloc(size + sizeof(Header) + alignment - 16);
+  if (!raw) throw std::bad_alloc();
+  auto start = reinterpret_cast<std::uintptr_t>(raw);
+  std::uintptr_t block = (start + sizeof(Header) + alignment - 1) & ~(alignment - 1);
+  *header_of(reinterpret_cast<void*>(block)) = {this, static_cast<std::uint32_t>(size / 64),
+                                                static_cast<std::uint16_t>(list),
+                                                static_cast<std::uint16_t>(block - start)};
+  ++blocks_[storage];
+  system_bytes_ += size;
+  peak_bytes_ = std::max(peak_bytes_, system_bytes_);
+  return reinterpret_cast<void*>(block);
+}
+
+void Heap::give_back(void* block) noexcept {
+  const Header* header = header_of(block);
+  --blocks_[header->list >= class_count];
+  system_bytes_ -= header->bytes();
+  std::free(static_cast<char*>(block) - header->front);
+}
+
+void Heap::put_remote(void* block) noexcept {
+  auto* freed = new (block) FreeBlock{remote_.load(std::memory_order_relaxed)};
+  while (!remote_.compare_exchange_weak(freed->next, freed, std::memory_order_release, std::memory_order_relaxed)) {
+  }
+}
+
+void Heap::drain_remote() noexcept {
+  FreeBlock* block = remote_.exchange(nullptr, std::memory_order_acquire);
+  while (block) {
+    FreeBlock* next = block->next;
+    put(block, header_of(block));
+    block = next;
+  }
+}
+
+void Heap::trim(std::size_t limit) noexcept {
+  drain_remote();
+  for (std::uint32_t list = 2 * class_count; list-- > 0 && cached_bytes_ > limit;) {
+    while (FreeBlock* block = free_[list]) {
+      if (cached_bytes_ <= limit) return;
+      free_[list] = block->next;
+      cached_bytes_ -= header_of(block)->bytes();
+      give_back(block);
+    }
+  }
+}
+
+MemoryStatistics Heap::statistics() {
+  drain_remote();
+  std::int64_t cached[2] = {};
+  for (std::uint32_t list = 0; list < 2 * class_count; ++list)
+    for (const FreeBlock* block = free_[list]; block; block = block->next) ++cached[list >= class_count];
+  return {blocks_[0] - cached[0], blocks_[1] - cached[1], system_bytes_ - cached_bytes_, peak_bytes_, cached_bytes_};
+}
+
+void Heap::set_cache_limit(std::size_t bytes) {
+  cache_limit_ = bytes;
+  trim(bytes);
+}
+
+}  // namespace reel::detail

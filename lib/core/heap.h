@@ -1,0 +1,112 @@
+#pragma once
+
+#include <atomic>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <new>
+
+#include <reel/device.h>
+
+namespace reel::detail {
+
+/// A thread's cache of freed blocks, by size class. Blocks freed by another thread come back through `remote_`.
+/// Heaps are never destroyed, because static tensors outlive thread-locals; one whose thread has ended serves the next
+/// thread that starts.
+class Heap {
+ public:
+  enum class Use : std::uint8_t { body, storage };
+
+  /// Uninitialised memory, aligned to 16 bytes for bodies and 64 for storages. Throws: std::bad_alloc.
+  void* allocate(std::size_t bytes, Use use) {
+    std::uint32_t list = class_of(bytes) + (use == Use::storage ? class_count : 0);
+    FreeBlock* block = free_[list];
+    if (!block) [[unlikely]]
+      return allocate_slowly(list);
+    free_[list] = block->next;
+    cached_bytes_ -= header_of(block)->bytes();
+    return block;
+  }
+  /// Frees a block of any heap; called on `mine`, the calling thread's heap, or null where it has none.
+  static void free(void* block, Heap* mine) noexcept {
+    Header* header = header_of(block);
+    if (header->owner == mine) [[likely]]
+      mine->put(block, header);
+    else
+      header->owner->put_remote(block);
+  }
+  /// The heap a block came from.
+  static Heap* owner_of(const void* block) noexcept { return header_of(block)->owner; }
+
+  MemoryStatistics statistics();
+  void set_cache_limit(std::size_t bytes);
+  void release_cache() noexcept { trim(0); }
+
+ private:
+  // Directly in front of each block.
+  struct Header {
+    Heap* owner;
+    std::uint32_t steps;  // of 64 bytes, the block's size
+    std::uint16_t list;
+    std::uint16_t front;  // bytes from the start of the system's block to ours
+    std::size_t bytes() const { return steps * std::size_t{64}; }
+  };
+  static_assert(sizeof(Header) == 16);
+  struct FreeBlock {
+    FreeBlock* next;
+  };
+
+// Sanitizers find use after free only if freed memory goes back to their allocator.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+  static constexpr bool caching = false;
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
+  static constexpr bool caching = false;
+#else
+  static constexpr bool caching = true;
+#endif
+#else
+  static constexpr bool caching = true;
+#endif
+
+  static Header* header_of(const void* block) noexcept {
+    return const_cast<Header*>(static_cast<const Header*>(block) - 1);
+  }
+
+  // 64-byte steps to 1 KiB, then four classes to each power of two.
+  static constexpr std::uint32_t class_count = 16 + 4 * 27;
+  static std::uint32_t class_of(std::size_t bytes) {
+    if (bytes <= 1024) [[likely]]
+      return bytes == 0 ? 0 : static_cast<std::uint32_t>((bytes - 1) / 64);
+    int power = std::bit_width(bytes - 1) - 1;  // 2^power <= bytes - 1
+    auto quarter = static_cast<std::uint32_t>((bytes - 1) >> (power - 2)) & 3;
+    std::uint32_t size_class = 16 + static_cast<std::uint32_t>(power - 10) * 4 + quarter;
+    if (size_class >= class_count) throw std::bad_alloc();
+    return size_class;
+  }
+  static std::size_t size_of_class(std::uint32_t size_class);
+
+  void put(void* block, const Header* header) noexcept {
+    std::size_t cached = cached_bytes_ + header->bytes();
+    if (!caching || cached > cache_limit_) [[unlikely]]
+      return give_back(block);
+    cached_bytes_ = cached;
+    FreeBlock*& list = free_[header->list];
+    list = new (block) FreeBlock{list};
+  }
+  void put_remote(void* block) noexcept;
+  void* allocate_slowly(std::uint32_t list);
+  void give_back(void* block) noexcept;
+  void drain_remote() noexcept;
+  void trim(std::size_t limit) noexcept;
+
+  FreeBlock* free_[2 * class_count] = {};
+  std::size_t cached_bytes_ = 0;
+  std::size_t cache_limit_ = std::size_t{1} << 30;
+  std::size_t system_bytes_ = 0;  // taken from the system: in use or cached
+  std::size_t peak_bytes_ = 0;
+  std::int64_t blocks_[2] = {};  // bodies and storages, in use or cached
+  std::atomic<FreeBlock*> remote_ = nullptr;
+};
+
+}  // namespace reel::detail

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <cstdint>
+
+#include <reel/detail/view.h>
+
+// Used by files that are compiled once per instruction set, and by others.
+#ifndef REEL_TARGET
+#define REEL_TARGET scalar
+#endif
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// Walks the index space of `operands[0]` with every other operand broadcast to it: axes that all operands step
+/// through without gaps are merged, axes of size one dropped. Axis 0 here is the innermost.
+template <int operand_count>
+struct Iteration {
+  int rank = 0;
+  std::int64_t dims[8];
+  std::int64_t strides[operand_count][8];
+
+  explicit Iteration(const View* const (&operands)[operand_count]) {
+    const View& result = *operands[0];
+    for (int axis = result.rank; axis-- > 0;) {
+      std::int64_t dim = result.dims[axis];
+      if (dim == 1) continue;
+      std::int64_t step[operand_count];
+      for (int k = 0; k < operand_count; ++k) {
+        int own = axis - (result.rank - operands[k]->rank);  // aligned at the right
+        step[k] = own < 0 || (operands[k]->dims[own] == 1 && dim != 1) ? 0 : operands[k]->strides[own];
+      }
+      if (rank > 0 && merges(step)) {
+        dims[rank - 1] *= dim;
+        continue;
+      }
+      dims[rank] = dim;
+      for (int k = 0; k < operand_count; ++k) strides[k][rank] = step[k];
+      ++rank;
+    }
+    if (rank == 0) {
+      dims[0] = 1;
+      for (int k = 0; k < operand_count; ++k) strides[k][0] = 1;
+      rank = 1;
+    }
+  }
+
+  /// Calls `row(offsets)` for each innermost row, with each operand's offset in elements.
+  template <class Row>
+  void for_each_row(Row row) const {
+    std::int64_t offsets[operand_count] = {};
+    std::int64_t index[8] = {};
+    for (int axis = 0; axis < rank; ++axis)
+      if (dims[axis] == 0) return;
+    while (true) {
+      row(offsets);
+      int axis = 1;
+      for (; axis < rank; ++axis) {
+        for (int k = 0; k < operand_count; ++k) offsets[k] += strides[k][axis];
+        if (++index[axis] < dims[axis]) break;
+        for (int k = 0; k < operand_count; ++k) offsets[k] -= strides[k][axis] * dims[axis];
+        index[axis] = 0;
+      }
+      if (axis == rank) return;
+    }
+  }
+
+ private:
+  bool merges(const std::int64_t (&step)[operand_count]) const {
+    for (int k = 0; k < operand_count; ++k)
+      if (step[k] != strides[k][rank - 1] * dims[rank - 1]) return false;
+    return true;
+  }
+};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

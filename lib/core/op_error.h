@@ -1,0 +1,33 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <reel/tensor.h>
+
+#include "context.h"
+
+namespace reel::detail {
+
+/// "(2, 3) f32".
+std::string describe(const Tensor& tensor);
+
+/// Throws `E` with the op's name, the sentence, and the place to report.
+template <class E, class... T>
+[[noreturn, gnu::noinline, gnu::cold]] void fail(const char* op, Location where, fmt::format_string<T...> sentence,
+                                                 T&&... values) {
+  throw E(fmt::format("{}: {}", op, fmt::format(sentence, std::forward<T>(values)...)), context().resolve(where));
+}
+
+/// The tensor of an operand. Throws: Error if it is undefined; DTypeError if it is a plain number.
+const Tensor& tensor_of(const char* op, const Arg& arg);
+
+/// Both on one device. Throws: DeviceError.
+void check_same_device(const char* op, const Tensor& a, const Tensor& b, Location where);
+
+/// Throws: DTypeError unless floating.
+void check_floating(const char* op, const Tensor& x, Location where);
+
+/// An axis in [0, rank); negative ones count from the end. Throws: ShapeError.
+int check_axis(const char* op, int axis, const Tensor& x, Location where);
+
+}  // namespace reel::detail

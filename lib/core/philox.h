@@ -1,0 +1,45 @@
+#pragma once
+
+#include <cstdint>
+
+#ifndef REEL_TARGET
+#define REEL_TARGET scalar
+#endif
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// Four random words.
+struct PhiloxWords {
+  std::uint32_t word[4];
+};
+
+/// Philox 4×32-10 of a counter under a key.
+/// Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011), section 4.3.
+inline PhiloxWords philox(std::uint64_t key, std::uint64_t high, std::uint64_t low) {
+  auto key0 = static_cast<std::uint32_t>(key), key1 = static_cast<std::uint32_t>(key >> 32);
+  std::uint32_t c0 = static_cast<std::uint32_t>(low), c1 = static_cast<std::uint32_t>(low >> 32);
+  std::uint32_t c2 = static_cast<std::uint32_t>(high), c3 = static_cast<std::uint32_t>(high >> 32);
+  for (int round = 0; round < 10; ++round) {
+    std::uint64_t product0 = std::uint64_t{0xD2511F53} * c0;
+    std::uint64_t product1 = std::uint64_t{0xCD9E8D57} * c2;
+    c0 = static_cast<std::uint32_t>(product1 >> 32) ^ c1 ^ key0;
+    c1 = static_cast<std::uint32_t>(product1);
+    c2 = static_cast<std::uint32_t>(product0 >> 32) ^ c3 ^ key1;
+    c3 = static_cast<std::uint32_t>(product0);
+    key0 += 0x9E3779B9;
+    key1 += 0xBB67AE85;
+  }
+  return {{c0, c1, c2, c3}};
+}
+
+/// [0, 1) with 24 bits.
+inline float unit_float(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
+/// [0, 1) with 53 bits.
+inline double unit_double(std::uint32_t high, std::uint32_t low) {
+  std::uint64_t bits = (static_cast<std::uint64_t>(high) << 32 | low) >> 11;
+  return static_cast<double>(bits) * 0x1p-53;
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,132 @@
+#include "storage.h"
+
+#include <memory>
+#include <new>
+
+#include "context.h"
+
+namespace reel::detail {
+namespace {
+
+inline Storage* make_storage(Context& context, std::size_t bytes, Device device) {
+  if (device.type != Device::Type::cpu) [[unlikely]]
+    throw DeviceError("tensors on " + to_string(device) + " need the CUDA backend, which is not built in",
+                      context.resolve({}));
+  void* block = context.heap->allocate(sizeof(Storage) + bytes, Heap::Use::storage);
+  auto* storage = new (block) Storage;
+  storage->data = storage + 1;
+  storage->bytes = bytes;
+  storage->device = device;
+  return storage;
+}
+
+inline Body* make_body(Context& context, int rank, DType dtype, Device device, Location where) {
+  // Two sizes only, so that a freed body fits the next tensor of nearly any rank.
+  std::size_t extents = rank <= 2 ? 4 : 2 * max_rank;
+  void* block = context.heap->allocate(sizeof(Body) + extents * sizeof(std::int64_t), Heap::Use::body);
+  auto* body = new (block) Body;
+  body->dims = body->extents();
+  body->strides = body->extents() + rank;
+  body->rank = rank;
+  body->dtype = dtype;
+  body->contiguous = true;
+  body->device = device;
+  body->requires_grad = false;
+  if (context.has(Context::caller_named)) where = context.caller;
+  body->file = where.file;
+  body->line = where.line;
+  body->slot = 0;
+  body->epoch.store(0, std::memory_order_relaxed);
+  body->storage = nullptr;
+  body->leaf = nullptr;
+  return body;
+}
+
+bool is_row_major(const Shape& shape, const Shape& strides) {
+  std::int64_t expected = 1;
+  for (int i = shape.rank(); i-- > 0;) {
+    if (shape[i] == 0) return true;
+    if (shape[i] != 1 && strides[i] != expected) return false;
+    expected *= shape[i];
+  }
+  return true;
+}
+
+}  // namespace
+
+namespace {
+
+// Fills in sizes and row-major strides. Throws: ShapeError where their product is out of reach.
+void set_row_major(Context& context, Body* body, const OutputSpec& spec, Location where) {
+  std::int64_t* dims = body->extents();
+  std::int64_t* strides = dims + spec.rank;
+  std::int64_t count = 1;
+  bool overflow = false;
+  for (int i = spec.rank; i-- > 0;) {
+    dims[i] = spec.dims[i];
+    strides[i] = count;
+    overflow |= __builtin_mul_overflow(count, spec.dims[i], &count);
+  }
+  if (overflow || count > (std::int64_t{1} << 44))
+    throw ShapeError("a tensor of shape " + to_string(Shape({spec.dims, static_cast<std::size_t>(spec.rank)})) +
+                         " is larger than any memory",
+                     context.resolve(where));
+  body->numel = count;
+}
+
+}  // namespace
+
+Tensor allocate(Context& context, const OutputSpec& spec, Location where) {
+  Body* body = make_body(context, spec.rank, spec.dtype, spec.device, where);
+  Tensor owner = Tensor::adopt(body);
+  if (spec.like) [[likely]] {
+    for (int i = 0; i < 2 * spec.rank; ++i) body->extents()[i] = spec.dims[i];
+    body->numel = spec.like->numel;
+  } else {
+    set_row_major(context, body, spec, where);
+  }
+  body->storage = make_storage(context, static_cast<std::size_t>(body->numel) * size_of(spec.dtype), spec.device);
+  body->data = body->storage->data;
+  return owner;
+}
+
+Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset, Location where) {
+  const Body& source = base.body();
+  Body* body = make_body(context(), shape.rank(), source.dtype, source.device, where);
+  for (int i = 0; i < shape.rank(); ++i) {
+    body->extents()[i] = shape[i];
+    body->extents()[shape.rank() + i] = strides[i];
+  }
+  body->numel = shape.numel();
+  body->contiguous = is_row_major(shape, strides);
+  body->data = static_cast<char*>(source.data) + offset * static_cast<std::int64_t>(size_of(source.dtype));
+  body->storage = source.storage;
+  body->storage->references.retain();
+  return Tensor::adopt(body);
+}
+
+Shape contiguous_strides(const Shape& shape) {
+  Shape strides = shape;
+  std::int64_t step = 1;
+  for (int i = shape.rank(); i-- > 0;) {
+    strides[i] = step;
+    step *= shape[i];
+  }
+  return strides;
+}
+
+std::mutex& gradient_mutex() {
+  static auto& mutex = *std::make_unique<std::mutex>().release();
+  return mutex;
+}
+
+void destroy(Body* body) noexcept {
+  Context* context = current_context;
+  Heap* heap = context ? context->heap : nullptr;
+  if (body->leaf) [[unlikely]]
+    std::unique_ptr<Leaf>(body->leaf).reset();
+  if (Storage* storage = body->storage; storage && storage->references.release()) Heap::free(storage, heap);
+  Heap::free(body, heap);
+}
+
+}  // namespace reel::detail

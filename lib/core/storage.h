@@ -1,0 +1,64 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <mutex>
+
+#include <reel/shape.h>
+#include <reel/tensor.h>
+
+namespace reel::detail {
+
+struct Context;
+
+/// Elements on a device, shared by a tensor and its views. On the CPU they lie behind it in the same block.
+struct alignas(64) Storage {
+  ReferenceCount references;
+  /// Counts overwrites.
+  std::atomic<std::uint32_t> version{0};
+  void* data = nullptr;
+  std::size_t bytes = 0;
+  Location last_overwrite;
+  Device device;
+
+  /// Notes an overwrite by the caller at `where`.
+  void overwritten(Location where) {
+    last_overwrite = where;
+    version.fetch_add(1, std::memory_order_relaxed);
+  }
+};
+static_assert(sizeof(Storage) == 64);
+
+/// What a parameter has beside its values.
+struct Leaf {
+  Tensor gradient;
+};
+
+/// Guards the gradients of all parameters. One lock for all, so that threads which share several cannot wait for each
+/// other.
+std::mutex& gradient_mutex();
+
+/// Size, dtype and device of an output that is to be allocated.
+struct OutputSpec {
+  const std::int64_t* dims;
+  int rank;
+  DType dtype;
+  Device device;
+  const Body* like = nullptr;  ///< a contiguous tensor of that shape, if there is one
+
+  OutputSpec(const Shape& shape, DType dtype, Device device)
+      : dims(shape.data()), rank(shape.rank()), dtype(dtype), device(device) {}
+  OutputSpec(const Body& like, DType dtype)
+      : dims(like.dims), rank(like.rank), dtype(dtype), device(like.device), like(like.contiguous ? &like : nullptr) {}
+};
+
+/// An uninitialised contiguous tensor.
+Tensor allocate(Context& context, const OutputSpec& spec, Location where);
+
+/// A tensor that shares the elements of `base`, starting `offset` elements after its first.
+Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset, Location where);
+
+/// Row-major strides.
+Shape contiguous_strides(const Shape& shape);
+
+}  // namespace reel::detail

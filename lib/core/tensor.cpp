@@ -1,0 +1,131 @@
+#include <reel/tensor.h>
+
+#include <reel/ops.h>
+
+#include "../tape/tape_list.h"
+#include "op_error.h"
+#include "storage.h"
+
+namespace reel {
+
+using namespace detail;
+
+void Tensor::throw_undefined() {
+  fail<Error>("tensor", {}, "it is undefined: it was never given a value");
+}
+
+Shape Tensor::shape() const {
+  const Body& b = body();
+  return Shape({b.dims, static_cast<std::size_t>(b.rank)});
+}
+
+Shape Tensor::strides() const {
+  const Body& b = body();
+  return Shape({b.strides, static_cast<std::size_t>(b.rank)});
+}
+
+std::int64_t Tensor::size(int axis, Location where) const {
+  return body().dims[check_axis("size", axis, *this, where)];
+}
+
+const void* Tensor::readable(DType dtype, Location where) const {
+  const Body& b = body();
+  if (b.dtype != dtype)
+    fail<DTypeError>("data", where, "elements of {} cannot be read as {}", describe(*this), name_of(dtype));
+  return b.data;
+}
+
+void* Tensor::writable(DType dtype, Location where) {
+  Body& b = body();
+  if (b.dtype != dtype)
+    fail<DTypeError>("write", where, "elements of {} cannot be written as {}", describe(*this), name_of(dtype));
+  if (!b.contiguous)
+    fail<ShapeError>("write", where, "{} has gaps or another order (strides {}); write to a contiguous copy",
+                     describe(*this), to_string(strides()));
+  Context& context = detail::context();
+  if (!b.requires_grad && context.tapes->is_live(b))
+    fail<TapeError>("write", where,
+                    "{} was computed at {} on a tape that is still open, so its gradient would be that of the old "
+                    "values; write to a tensor of its own, or make this one with stop_gradient",
+                    describe(*this), to_string(made_at()));
+  b.storage->overwritten(context.resolve(where));
+  return b.data;
+}
+
+template <Element T>
+T Tensor::item(Location where) const {
+  if (numel() != 1)
+    fail<ShapeError>("item", where, "needs exactly one element, not {}; reduce it first, or use to_vector",
+                     describe(*this));
+  const void* data = body().data;
+  switch (dtype()) {
+    case DType::f32: return static_cast<T>(*static_cast<const float*>(data));
+    case DType::f64: return static_cast<T>(*static_cast<const double*>(data));
+    case DType::bf16: return static_cast<T>(static_cast<float>(*static_cast<const BFloat16*>(data)));
+    case DType::f16: return static_cast<T>(static_cast<float>(*static_cast<const Float16*>(data)));
+    case DType::i32: return static_cast<T>(*static_cast<const std::int32_t*>(data));
+    case DType::i64: return static_cast<T>(*static_cast<const std::int64_t*>(data));
+    case DType::u8: return static_cast<T>(*static_cast<const unsigned char*>(data));
+    case DType::boolean: return static_cast<T>(*static_cast<const bool*>(data));
+  }
+  throw InternalError("item: unknown dtype");
+}
+
+template <Element T>
+std::vector<T> Tensor::to_vector(Location where) const {
+  static_cast<void>(readable(dtype_of<T>(), where));
+  NoRecord pause;
+  Tensor packed = contiguous(Arg(*this, where));
+  const T* first = static_cast<const T*>(packed.body().data);
+  return std::vector<T>(first, first + packed.numel());
+}
+
+#define REEL_INSTANTIATE(T)                             \
+  template T Tensor::item<T>(Location) const;           \
+  template std::vector<T> Tensor::to_vector<T>(Location) const;
+REEL_INSTANTIATE(float)
+REEL_INSTANTIATE(double)
+REEL_INSTANTIATE(BFloat16)
+REEL_INSTANTIATE(Float16)
+REEL_INSTANTIATE(int)
+REEL_INSTANTIATE(long)
+REEL_INSTANTIATE(long long)
+REEL_INSTANTIATE(unsigned char)
+REEL_INSTANTIATE(bool)
+#undef REEL_INSTANTIATE
+
+Tensor Tensor::requires_grad(bool wanted, Location where) const {
+  Body& b = body();
+  check_floating("requires_grad", *this, where);
+  if (!b.requires_grad && detail::context().tapes->is_live(b))
+    fail<TapeError>("requires_grad", where,
+                    "{} was computed at {} on an open tape and is no parameter; use tape.watch, or stop_gradient first",
+                    describe(*this), to_string(made_at()));
+  if (wanted && !b.leaf) b.leaf = std::make_unique<Leaf>().release();
+  b.requires_grad = wanted;
+  return *this;
+}
+
+Tensor Tensor::grad() const {
+  Leaf* leaf = body().leaf;
+  if (!leaf) return {};
+  std::lock_guard lock(gradient_mutex());
+  return leaf->gradient;
+}
+
+void Tensor::set_grad(const Tensor& gradient, Location where) const {
+  Leaf* leaf = body().leaf;
+  if (!leaf)
+    fail<TapeError>("set_grad", where, "{} is no parameter; call requires_grad() on it first", describe(*this));
+  if (gradient.defined()) {
+    if (gradient.shape() != shape())
+      fail<ShapeError>("set_grad", where, "a gradient of {} does not fit {}", describe(gradient), describe(*this));
+    if (gradient.dtype() != dtype())
+      fail<DTypeError>("set_grad", where, "a gradient of {} does not fit {}", describe(gradient), describe(*this));
+  }
+  Tensor detached = gradient.defined() ? stop_gradient(Arg(gradient, where)) : Tensor{};
+  std::lock_guard lock(gradient_mutex());
+  leaf->gradient = std::move(detached);
+}
+
+}  // namespace reel

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "../core/kernel_table.h"
+
+// The files that include this one are compiled once per instruction set. What they define lies in a namespace of its
+// own, so that no processor runs into code that was compiled for another.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+void fill_elementwise(KernelTable& table);
+void fill_reduce(KernelTable& table);
+void fill_softmax(KernelTable& table);
+void fill_random(KernelTable& table);
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,149 @@
+#include <reel/debug/gradcheck.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <reel/ops.h>
+#include <reel/tape.h>
+
+#include "../core/op_error.h"
+
+namespace reel::debug {
+
+using namespace detail;
+
+namespace {
+
+// The index of an element counted in row-major order: "[1, 2]".
+std::string index_of(std::int64_t element, const Shape& shape) {
+  std::string text;
+  for (int i = shape.rank(); i-- > 0;) {
+    text = fmt::format("{}{}{}", element % shape[i], text.empty() ? "" : ", ", text);
+    element /= shape[i];
+  }
+  return "[" + text + "]";
+}
+
+// Row-major copies that the check may change.
+std::vector<Tensor> own_copies(const char* op, std::span<const Tensor> inputs, Location where) {
+  std::vector<Tensor> copies;
+  for (const Tensor& input : inputs) {
+    if (!input.defined() || input.dtype() != DType::f64)
+      fail<DTypeError>(op, where, "takes f64 inputs, because differences of f32 are too coarse, not {}",
+                       input.defined() ? describe(input) : "an undefined tensor");
+    copies.push_back(copy(stop_gradient(input)));
+  }
+  return copies;
+}
+
+std::vector<double> values_of(const Tensor& x) { return x.to_vector<double>(); }
+
+// For each input, the rows of the Jacobian that a tape gives: one row of the input's size for each output element.
+std::vector<std::vector<double>> tape_jacobians(const Differentiable& f, const std::vector<Tensor>& inputs,
+                                                Tensor& output) {
+  std::vector<std::vector<double>> rows(inputs.size());
+  Tape tape({.persistent = true});
+  for (const Tensor& input : inputs) tape.watch(input);
+  output = f(inputs);
+  bool tracked = true;
+  for (std::int64_t i = 0; i < output.numel() && tracked; ++i) {
+    Tensor seed = zeros_like(output);
+    seed.write<double>()[i] = 1;
+    std::vector<Tensor> gradients =
+        tape.gradient(output, inputs, {.seed = seed, .unconnected = Unconnected::zeros});
+    for (std::size_t k = 0; k < inputs.size(); ++k) {
+      std::vector<double> row = values_of(gradients[k]);
+      rows[k].insert(rows[k].end(), row.begin(), row.end());
+    }
+  }
+  return rows;
+}
+
+struct Worst {
+  double excess = 0;  // beyond the tolerance
+  std::size_t input = 0;
+  std::int64_t element = 0, output = 0;
+  double from_tape = 0, from_difference = 0;
+};
+
+GradcheckReport check(const char* op, const Differentiable& f, std::span<const Tensor> inputs,
+                      const GradcheckOptions& options, Location where) {
+  std::vector<Tensor> points = own_copies(op, inputs, where);
+  Tensor output;
+  std::vector<std::vector<double>> jacobians = tape_jacobians(f, points, output);
+  if (output.dtype() != DType::f64)
+    fail<DTypeError>(op, where, "the function must give f64, not {}", describe(output));
+  NoRecord pause;
+  Worst worst;
+  std::int64_t compared = 0, wrong = 0;
+  for (std::size_t k = 0; k < points.size(); ++k) {
+    std::int64_t size = points[k].numel();
+    for (std::int64_t j = 0; j < size; ++j) {
+      double x = points[k].data<double>()[j];
+      double step = options.step * std::max(1.0, std::abs(x));
+      auto value_at = [&](double moved) {
+        points[k].write<double>()[j] = moved;
+        return values_of(f(points));
+      };
+      std::vector<double> above = value_at(x + step), below = value_at(x - step);
+      points[k].write<double>()[j] = x;
+      for (std::int64_t i = 0; i < output.numel(); ++i) {
+        auto at = static_cast<std::size_t>(i);
+        double difference = (above[at] - below[at]) / (2 * step);
+        double tape = jacobians[k][static_cast<std::size_t>(i * size + j)];
+        double excess =
+            std::abs(tape - difference) - options.absolute_tolerance - options.relative_tolerance * std::abs(difference);
+        ++compared;
+        if (excess <= 0) continue;
+        ++wrong;
+        if (std::isnan(excess)) excess = HUGE_VAL;
+        if (excess > worst.excess) worst = {excess, k, j, i, tape, difference};
+      }
+    }
+  }
+  if (wrong == 0) return {true, fmt::format("{}: all {} derivatives agree", op, compared)};
+  return {false, fmt::format("{}: {} of {} derivatives disagree; worst: output{} by input {}{} at {:.6g}: the tape says "
+                             "{:.10g}, the difference {:.10g}",
+                             op, wrong, compared, index_of(worst.output, output.shape()), worst.input,
+                             index_of(worst.element, points[worst.input].shape()),
+                             points[worst.input].data<double>()[worst.element], worst.from_tape,
+                             worst.from_difference)};
+}
+
+}  // namespace
+
+GradcheckReport gradcheck(const Differentiable& f, std::span<const Tensor> inputs, GradcheckOptions options,
+                          Location where) {
+  return check("gradcheck", f, inputs, options, where);
+}
+
+GradcheckReport gradgradcheck(const Differentiable& f, std::span<const Tensor> inputs, GradcheckOptions options,
+                              Location where) {
+  std::vector<Tensor> points = own_copies("gradgradcheck", inputs, where);
+  // A seed without symmetry, so that no two terms cancel.
+  Tensor shape_of_output = [&] {
+    NoRecord pause;
+    return f(points);
+  }();
+  Tensor seed = zeros_like(shape_of_output);
+  for (std::int64_t i = 0; i < seed.numel(); ++i)
+    seed.write<double>()[i] = std::sin(1.7 * static_cast<double>(i) + 0.6) + 0.2;
+  points.push_back(seed);
+
+  Differentiable gradients = [&](std::span<const Tensor> all) {
+    std::vector<Tensor> found;
+    {
+      Tape tape;
+      std::span<const Tensor> arguments = all.first(all.size() - 1);
+      for (const Tensor& argument : arguments) tape.watch(argument);
+      Tensor output = f(arguments);
+      found = tape.gradient(output, arguments, {.seed = all.back(), .unconnected = Unconnected::zeros});
+    }
+    std::vector<Tensor> flat;
+    for (const Tensor& gradient : found) flat.push_back(reshape(gradient, {-1}));
+    return concat(flat);
+  };
+  return check("gradgradcheck", gradients, points, options, where);
+}
+
+}  // namespace reel::debug

@@ -1,0 +1,87 @@
+#include <reel/nn/lstm.h>
+
+#include <cmath>
+
+#include <reel/ops.h>
+#include <reel/tape.h>
+
+#include "../core/op_error.h"
+
+namespace reel::nn {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char* cell_name = "LSTMCell";
+
+bool has_shape(const Tensor& x, const Shape& shape) { return x.defined() && x.shape() == shape; }
+
+std::string shape_of(const Tensor& x) { return x.defined() ? to_string(x.shape()) : "undefined"; }
+
+}  // namespace
+
+LSTMState stop_gradient(const LSTMState& state, Location where) {
+  return {reel::stop_gradient(Arg(state.h, where)), reel::stop_gradient(Arg(state.c, where))};
+}
+
+LSTMCell::LSTMCell(std::int64_t input_size, std::int64_t hidden_size, LSTMCellOptions options, Location where) {
+  initialise(input_size, hidden_size, options, where);
+}
+
+LSTMCell::LSTMCell(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size,
+                   LSTMCellOptions options, Location where)
+    : Module(parent, name, where) {
+  initialise(input_size, hidden_size, options, where);
+}
+
+void LSTMCell::initialise(std::int64_t input_size, std::int64_t hidden_size, const LSTMCellOptions& options,
+                          Location where) {
+  if (input_size <= 0 || hidden_size <= 0)
+    fail<ShapeError>(cell_name, where, "sizes must be positive, not input {}, hidden {}", input_size, hidden_size);
+  CallerScope caller(where);
+  double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
+  RandomOptions draw{.dtype = options.dtype, .generator = options.generator};
+  W_x = parameter("W_x", {input_size, 4 * hidden_size}, uniform(-bound, bound), draw);
+  W_h = parameter("W_h", {hidden_size, 4 * hidden_size}, uniform(-bound, bound), draw);
+  Tensor by_gate = uniform(-bound, bound)({4, hidden_size}, draw);
+  Tensor forget_gate = to(unsqueeze(arange(4) == 1, 1), options.dtype);
+  bias = parameter("bias", reshape(by_gate + forget_gate * options.forget_bias, {4 * hidden_size}));
+}
+
+LSTMState LSTMCell::initial_state(std::int64_t batch, Location where) const {
+  Shape shape{batch, hidden_size()};
+  return {zeros(shape, {.dtype = W_h.dtype()}, where), zeros(shape, {.dtype = W_h.dtype()}, where)};
+}
+
+Tensor LSTMCell::project(Arg x) const {
+  const Tensor& input = tensor_of(cell_name, x);
+  CallerScope caller(x.location());
+  if (input.rank() < 2 || input.size(-1) != input_size())
+    fail<ShapeError>(cell_name, x.location(), "x {} is neither (B, {}) nor (T, B, {}), as W_x {} needs", to_string(input.shape()),
+                     input_size(), input_size(), to_string(W_x.shape()));
+  return matmul(input, W_x) + bias;
+}
+
+LSTMState LSTMCell::step(Arg projected, const LSTMState& state) const {
+  const Tensor& from_input = tensor_of(cell_name, projected);
+  Location where = projected.location();
+  CallerScope caller(where);
+  std::int64_t size = hidden_size();
+  std::int64_t batch = from_input.rank() == 2 ? from_input.size(0) : 0;
+  if (!has_shape(from_input, {batch, 4 * size}) || !has_shape(state.h, {batch, size}) ||
+      !has_shape(state.c, {batch, size}))
+    fail<ShapeError>(cell_name, where, "takes projected inputs (B, {}) with h and c (B, {}), not {} with {} and {}",
+                     4 * size, size, to_string(from_input.shape()), shape_of(state.h), shape_of(state.c));
+  std::vector<Tensor> a = split(from_input + matmul(state.h, W_h), size, 1);
+  Tensor i = sigmoid(a[0]), f = sigmoid(a[1]), g = tanh(a[2]), o = sigmoid(a[3]);
+  Tensor c = f * state.c + i * g;
+  return {o * tanh(c), c};
+}
+
+LSTMState LSTMCell::operator()(Arg x, const LSTMState& state) const {
+  CallerScope caller(x.location());
+  return step(project(x), state);
+}
+
+}  // namespace reel::nn

@@ -1,0 +1,96 @@
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+
+#include <cstring>
+
+#include "../core/invoke.h"
+#include "../core/kernel_table.h"
+#include "../core/op_error.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+struct FillAttributes {
+  FloatBits number;
+  std::int64_t integer;
+};
+
+constexpr OpInfo full_op{
+    .name = "full",
+    .arity = 0,
+    .batching = Batching::elementwise,
+    .forward =
+        [](Call& call) {
+          const auto& value = call.attributes<FillAttributes>();
+          kernels(call.output().device).fill(call.output(), value.number, value.integer);
+        },
+};
+
+constexpr OpInfo arange_op{
+    .name = "arange",
+    .arity = 0,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          const Body& out = call.output();
+          std::int64_t* values = static_cast<std::int64_t*>(out.data);
+          for (std::int64_t i = 0; i < out.numel; ++i) values[i] = i;
+        },
+};
+
+Shape checked(const char* op, const Shape& shape, Location where) {
+  for (std::int64_t size : shape)
+    if (size < 0) fail<ShapeError>(op, where, "the shape {} has a negative size", to_string(shape));
+  return shape;
+}
+
+Tensor filled(const OutputSpec& spec, double number, std::int64_t integer, Location where) {
+  return invoke(full_op, {}, spec, where, bytes_of(FillAttributes{number, integer}));
+}
+
+}  // namespace
+
+Tensor zeros(const Shape& shape, TensorOptions options, Location where) {
+  return filled({checked("zeros", shape, where), options.dtype, options.device}, 0, 0, where);
+}
+
+Tensor ones(const Shape& shape, TensorOptions options, Location where) {
+  return filled({checked("ones", shape, where), options.dtype, options.device}, 1, 1, where);
+}
+
+Tensor full(const Shape& shape, Arg value, TensorOptions options) {
+  Location where = value.location();
+  if (value.is_tensor())
+    fail<DTypeError>("full", where, "takes a plain number, not the tensor {}", describe(tensor_of("full", value)));
+  std::int64_t integer =
+      value.kind() == Arg::Kind::floating ? static_cast<std::int64_t>(value.number()) : value.integer();
+  return filled({checked("full", shape, where), options.dtype, options.device}, value.number(), integer, where);
+}
+
+Tensor arange(std::int64_t count, TensorOptions options, Location where) {
+  Tensor numbers = invoke(arange_op, {}, {checked("arange", {count}, where), DType::i64, options.device}, where);
+  return options.dtype == DType::i64 ? numbers : to(Arg(numbers, where), options.dtype);
+}
+
+Tensor zeros_like(Arg x) {
+  const Body& body = tensor_of("zeros_like", x).body();
+  return filled({body, body.dtype}, 0, 0, x.location());
+}
+
+Tensor ones_like(Arg x) {
+  const Body& body = tensor_of("ones_like", x).body();
+  return filled({body, body.dtype}, 1, 1, x.location());
+}
+
+Tensor detail::copy_in(const void* elements, std::size_t count, DType dtype, const Shape& shape, Location where) {
+  if (checked("tensor", shape, where).numel() != static_cast<std::int64_t>(count))
+    fail<ShapeError>("tensor", where, "{} values do not fill the shape {}", count, to_string(shape));
+  Tensor made = allocate(context(), {shape, dtype, cpu}, where);
+  if (count != 0) std::memcpy(made.body().data, elements, count * size_of(dtype));
+  return made;
+}
+
+}  // namespace reel

@@ -1,0 +1,58 @@
+#include "operand.h"
+
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+
+namespace reel::detail {
+namespace {
+
+int kind_of(DType dtype) { return dtype == DType::boolean ? 0 : is_floating(dtype) ? 2 : 1; }
+
+DType natural_dtype(Arg::Kind kind) {
+  switch (kind) {
+    case Arg::Kind::boolean: return DType::boolean;
+    case Arg::Kind::integer: return DType::i64;
+    default: return DType::f32;
+  }
+}
+
+// What an operand of lesser standing does to the dtype of the other.
+DType adjusted(DType strong, DType weak) { return kind_of(weak) > kind_of(strong) ? promote(strong, weak) : strong; }
+
+bool holds(DType dtype, std::int64_t integer) {
+  switch (dtype) {
+    case DType::u8: return integer >= 0 && integer <= 255;
+    case DType::i32: return integer == static_cast<std::int32_t>(integer);
+    default: return true;
+  }
+}
+
+}  // namespace
+
+DType common_dtype(const char* op, const Arg& a, const Arg& b) {
+  if (!a.is_tensor() && !b.is_tensor()) return promote(natural_dtype(a.kind()), natural_dtype(b.kind()));
+  if (!b.is_tensor()) return adjusted(tensor_of(op, a).dtype(), natural_dtype(b.kind()));
+  if (!a.is_tensor()) return adjusted(tensor_of(op, b).dtype(), natural_dtype(a.kind()));
+  const Tensor &x = tensor_of(op, a), &y = tensor_of(op, b);
+  if (x.rank() > 0 && y.rank() == 0) return adjusted(x.dtype(), y.dtype());
+  if (x.rank() == 0 && y.rank() > 0) return adjusted(y.dtype(), x.dtype());
+  return promote(x.dtype(), y.dtype());
+}
+
+Operand::Operand(const char* op, const Arg& arg, DType dtype, const Arg& beside) {
+  if (arg.is_tensor()) {
+    tensor_ = &tensor_of(op, arg);
+    if (tensor_->dtype() != dtype) {
+      made_ = to(Arg(*tensor_, arg.location()), dtype);
+      tensor_ = &made_;
+    }
+    return;
+  }
+  if (arg.kind() == Arg::Kind::integer && !holds(dtype, arg.integer()))
+    fail<DTypeError>(op, arg.location(), "the number {} does not fit {}; convert the tensor with to(x, i64)",
+                     arg.integer(), name_of(dtype));
+  made_ = full({}, arg, {.dtype = dtype, .device = beside.is_tensor() ? beside.tensor()->device() : cpu});
+  tensor_ = &made_;
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "../core/op_error.h"
+
+namespace reel::detail {
+
+/// The dtype in which two operands meet: PyTorch's lattice, in which plain numbers, and tensors of rank 0 among others
+/// of a higher rank, only count if they are of a higher kind (bool < integer < floating).
+/// Throws: Error for an undefined tensor.
+DType common_dtype(const char* op, const Arg& a, const Arg& b);
+
+/// An operand as a tensor of a given dtype: the caller's own where it fits, else made for the call.
+class Operand {
+ public:
+  /// `beside`: the other operand, on whose device a plain number is put.
+  /// Throws: DTypeError for an integer that the dtype cannot hold.
+  Operand(const char* op, const Arg& arg, DType dtype, const Arg& beside);
+  const Tensor& operator*() const { return *tensor_; }
+  const Tensor* operator->() const { return tensor_; }
+  Operand(const Operand&) = delete;
+  Operand& operator=(const Operand&) = delete;
+
+ private:
+  Tensor made_;
+  const Tensor* tensor_;
+};
+
+}  // namespace reel::detail

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <new>
+#include <vector>
+
+namespace reel::detail {
+
+/// Memory that is handed out in order and taken back all at once. Chunks are kept for the next filling.
+class Arena {
+ public:
+  /// Aligned to 8 bytes.
+  void* allocate(std::size_t bytes) {
+    bytes = (bytes + 7) & ~std::size_t{7};
+    if (static_cast<std::size_t>(end_ - next_) < bytes) [[unlikely]]
+      advance(bytes);
+    std::byte* block = next_;
+    next_ += bytes;
+    return block;
+  }
+
+  void rewind() {
+    used_before_ = 0;
+    current_ = 0;
+    next_ = chunks_.empty() ? nullptr : chunks_[0].start.get();
+    end_ = chunks_.empty() ? nullptr : next_ + chunks_[0].bytes;
+  }
+
+  /// Bytes handed out since the last rewind.
+  std::size_t used() const {
+    return chunks_.empty() ? 0 : used_before_ + static_cast<std::size_t>(next_ - chunks_[current_].start.get());
+  }
+
+ private:
+  struct Chunk {
+    std::unique_ptr<std::byte[]> start;
+    std::size_t bytes;
+  };
+  static constexpr std::size_t first_bytes = std::size_t{1} << 16;
+  static constexpr std::size_t most_bytes = std::size_t{1} << 22;
+
+  void advance(std::size_t bytes) {
+    if (!chunks_.empty()) {
+      used_before_ += static_cast<std::size_t>(next_ - chunks_[current_].start.get());
+      ++current_;
+    }
+    if (current_ == chunks_.size() || chunks_[current_].bytes < bytes) {
+      std::size_t grown = chunks_.empty() ? first_bytes : std::min(most_bytes, chunks_.back().bytes * 2);
+      std::size_t size = std::max(grown, bytes);
+      chunks_.insert(chunks_.begin() + static_cast<std::ptrdiff_t>(current_),
+                     Chunk{std::make_unique_for_overwrite<std::byte[]>(size), size});
+    }
+    next_ = chunks_[current_].start.get();
+    end_ = next_ + chunks_[current_].bytes;
+  }
+
+  std::vector<Chunk> chunks_;
+  std::size_t current_ = 0;
+  std::size_t used_before_ = 0;
+  std::byte* next_ = nullptr;
+  std::byte* end_ = nullptr;
+};
+
+}  // namespace reel::detail

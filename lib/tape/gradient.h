@@ -1,0 +1,56 @@
+#pragma once
+
+#include <span>
+
+#include <reel/tensor.h>
+
+#include "entry.h"
+
+namespace reel::detail {
+
+class Walk;
+
+/// What an op's gradient function sees: the recorded call, the gradients of its outputs, and where to put those of its
+/// inputs. It is written with public ops, so that what it does can be differentiated in turn.
+class Gradient {
+ public:
+  Gradient(Walk& walk, Entry& entry, std::span<Tensor> outputs, bool recording)
+      : walk_(walk), entry_(entry), outputs_(outputs), recording_(recording) {}
+
+  const OpInfo* op() const { return entry_.op; }
+  /// Whether anybody asks for the gradient of input i.
+  bool wants(std::size_t i) const;
+  std::size_t input_count() const { return entry_.input_count; }
+  std::size_t output_count() const { return entry_.output_count; }
+  /// The gradient of output i. Zeros where nothing flowed back to it.
+  const Tensor& output(std::size_t i = 0);
+  bool output_defined(std::size_t i) const { return outputs_[i].defined(); }
+  Shape output_shape(std::size_t i) const;
+  /// A saved value. Throws: TapeError if it was overwritten since.
+  const Tensor& saved_input(int i) const { return saved(i); }
+  const Tensor& saved_output(int i = 0) const { return saved(-1 - i); }
+  /// Shape of an input; of an untracked one only if the op keeps input shapes.
+  Shape input_shape(std::size_t i) const;
+  DType input_dtype(std::size_t i) const;
+  template <Attributes T>
+  const T& attributes() const {
+    return *reinterpret_cast<const T*>(entry_.attributes());
+  }
+  std::span<const std::byte> attribute_bytes() const { return {entry_.attributes(), entry_.attribute_bytes}; }
+  /// Whether an outer tape records this gradient: then it must be composed of differentiable ops.
+  bool recording() const { return recording_; }
+  Location where() const { return entry_.where(); }
+
+  /// Adds to the gradient of input i. Axes along which the input was broadcast are summed here.
+  void give(std::size_t i, Tensor gradient);
+
+ private:
+  const Tensor& saved(int number) const;
+
+  Walk& walk_;
+  Entry& entry_;
+  std::span<Tensor> outputs_;
+  bool recording_;
+};
+
+}  // namespace reel::detail

@@ -1,0 +1,236 @@
+#include <reel/tape.h>
+
+#include <mutex>
+
+#include <reel/ops.h>
+
+#include "../core/op_error.h"
+#include "../core/storage.h"
+#include "walk.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char* gradient_name = "gradient";
+constexpr const char* backward_name = "backward";
+
+// While a tape differentiates, only the tapes around it record.
+class RecordAs {
+ public:
+  RecordAs(Context& context, bool recording) : context_(context), before_(context.has(Context::recording)) {
+    context.set(Context::recording, recording);
+  }
+  ~RecordAs() { context_.set(Context::recording, before_); }
+  RecordAs(const RecordAs&) = delete;
+  RecordAs& operator=(const RecordAs&) = delete;
+
+ private:
+  Context& context_;
+  bool before_;
+};
+
+// Forgets the list when a differentiation that consumes it ends, however it ends.
+class Consumption {
+ public:
+  Consumption(TapeList& list, bool consumes) : list_(list), consumes_(consumes) {}
+  ~Consumption() {
+    if (consumes_) list_.clear();
+  }
+  Consumption(const Consumption&) = delete;
+  Consumption& operator=(const Consumption&) = delete;
+
+ private:
+  TapeList& list_;
+  bool consumes_;
+};
+
+std::uint32_t target_slot(const char* op, const TapeList& list, const Tensor& target, std::uint32_t first_slot,
+                          Location where) {
+  check_floating(op, target, where);
+  const Body& body = target.body();
+  std::uint32_t slot = list.slot_of(body);
+  if (!slot) {
+    if (body.epoch.load(std::memory_order_relaxed) != 0)
+      fail<TapeError>(op, where,
+                      "the target {}, computed at {}, belongs to a tape that has finished or has been differentiated "
+                      "already; compute it again, or open the tape with {{.persistent = true}}",
+                      describe(target), to_string(target.made_at()));
+    fail<TapeError>(op, where,
+                    "the target {}, computed at {}, was not recorded: nothing it was computed from was tracked while a "
+                    "tape was open",
+                    describe(target), to_string(target.made_at()));
+  }
+  if (slot < first_slot)
+    fail<TapeError>(op, where, "the target {}, computed at {}, is older than this tape; ask an outer tape",
+                    describe(target), to_string(target.made_at()));
+  return slot;
+}
+
+Tensor seed_for(const char* op, const Tensor& target, const GradientOptions& options, Location where) {
+  if (!options.seed.defined()) {
+    if (target.numel() != 1)
+      fail<TapeError>(op, where, "the target {} is not a single element; reduce it, or give its own gradient as .seed",
+                      describe(target));
+    return ones_like(target);
+  }
+  if (options.seed.shape() != target.shape() || options.seed.dtype() != target.dtype())
+    fail<ShapeError>(op, where, "the seed {} does not fit the target {}", describe(options.seed), describe(target));
+  return options.seed;
+}
+
+// A value that is nobody else's, in row-major order.
+Tensor sole(Tensor gradient) {
+  Body& body = gradient.body();
+  if (body.contiguous && body.references.unique() && body.storage->references.unique()) return gradient;
+  return copy(gradient);
+}
+
+struct Commit {
+  Tensor parameter;
+  Tensor gradient;
+};
+
+// All sums are formed before the first is stored, so that a failure changes none.
+void commit(std::vector<Commit>& commits) {
+  for (Commit& commit : commits) {
+    if (commit.gradient.body().epoch.load(std::memory_order_relaxed) != 0)
+      commit.gradient = stop_gradient(commit.gradient);
+    commit.gradient = sole(std::move(commit.gradient));
+  }
+  std::lock_guard lock(gradient_mutex());
+  for (Commit& commit : commits)
+    if (const Tensor& before = commit.parameter.body().leaf->gradient; before.defined())
+      commit.gradient = add(before, commit.gradient);
+  for (Commit& commit : commits) std::swap(commit.parameter.body().leaf->gradient, commit.gradient);
+}
+
+}  // namespace
+
+Tape::Tape(TapeOptions options, Location where) : options_(options) {
+  Context& context = detail::context();
+  TapeList& list = *context.tapes;
+  recorded_before_ = context.has(Context::recording);
+  if (list.depth > 0 && !recorded_before_)
+    throw TapeError("Tape: cannot open inside NoRecord while an outer tape is open, because that tape would see what "
+                    "this one records; open it outside NoRecord",
+                    context.resolve(where));
+  depth_ = ++list.depth;
+  first_slot_ = list.slot_count();
+  if (depth_ == 1) list.warn_bytes = options.warn_bytes;
+  context.set(Context::recording, true);
+}
+
+Tape::~Tape() {
+  Context& context = detail::context();
+  TapeList& list = *context.tapes;
+  context.set(Context::recording, recorded_before_);
+  if (--list.depth == 0) list.clear();
+}
+
+void Tape::watch(Arg x) {
+  const Tensor& tensor = tensor_of("watch", x);
+  check_floating("watch", tensor, x.location());
+  detail::context().tapes->track(tensor);
+}
+
+std::vector<Tensor> Tape::gradient(Arg target, std::span<const Tensor> sources, const GradientOptions& options) {
+  Context& context = detail::context();
+  TapeList& list = *context.tapes;
+  Location where = target.location();
+  const Tensor& goal = tensor_of(gradient_name, target);
+  CallerScope caller(where);
+  std::vector<std::uint32_t> slots;
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    const Tensor& source = sources[i];
+    if (!source.defined()) fail<Error>(gradient_name, where, "source {} is an undefined tensor", i);
+    check_floating(gradient_name, source, where);
+    std::uint32_t slot = list.slot_of(source.body());
+    if (!slot && source.is_parameter()) slot = list.track(source);
+    if (!slot && options.unconnected == Unconnected::error)
+      fail<TapeError>(gradient_name, where,
+                      "source {}, {} made at {}, is not tracked; call requires_grad() on it, or tape.watch before it "
+                      "is used",
+                      i, describe(source), to_string(source.made_at()));
+    slots.push_back(slot);
+  }
+  std::uint32_t slot = target_slot(gradient_name, list, goal, first_slot_, where);
+  Tensor seed = seed_for(gradient_name, goal, options, where);
+
+  RecordAs record(context, recorded_before_ && context.has(Context::recording));
+  std::vector<Tensor> found;
+  {
+    bool consumes = consumes_list(list);
+    Consumption consumption(list, consumes);
+    Walk walk(context, list, slot);
+    walk.restrict_to(slots);
+    walk.run(std::move(seed), consumes);
+    for (std::uint32_t source : slots) found.push_back(walk.gradient(source));
+  }
+  for (std::size_t i = 0; i < sources.size(); ++i) {
+    if (found[i].defined()) {
+      if (!context.has(Context::recording)) found[i] = sole(std::move(found[i]));
+    } else if (options.unconnected == Unconnected::zeros) {
+      found[i] = zeros_like(sources[i]);
+    } else {
+      fail<TapeError>(gradient_name, where,
+                      "the target {} does not depend on source {}, {} made at {}; ask with .unconnected = "
+                      "Unconnected::zeros if zeros will do",
+                      describe(goal), i, describe(sources[i]), to_string(sources[i].made_at()));
+    }
+  }
+  return found;
+}
+
+void Tape::backward(Arg target, const GradientOptions& options) {
+  Context& context = detail::context();
+  TapeList& list = *context.tapes;
+  Location where = target.location();
+  const Tensor& goal = tensor_of(backward_name, target);
+  CallerScope caller(where);
+  std::uint32_t slot = target_slot(backward_name, list, goal, first_slot_, where);
+  Tensor seed = seed_for(backward_name, goal, options, where);
+
+  std::vector<Commit> commits;
+  {
+    RecordAs record(context, recorded_before_ && context.has(Context::recording));
+    bool consumes = consumes_list(list);
+    Consumption consumption(list, consumes);
+    Walk walk(context, list, slot);
+    std::vector<std::uint32_t> parameters;
+    for (const TapeList::LeafSlot& leaf : list.leaves())
+      if (leaf.tensor.is_parameter()) parameters.push_back(leaf.slot);
+    if (parameters.size() < list.leaves().size()) walk.restrict_to(parameters);
+    walk.run(std::move(seed), consumes);
+    for (const TapeList::LeafSlot& leaf : list.leaves())
+      if (Tensor gradient = walk.gradient(leaf.slot); gradient.defined() && leaf.tensor.is_parameter())
+        commits.push_back({leaf.tensor, std::move(gradient)});
+  }
+  RecordAs pause(context, false);
+  commit(commits);
+}
+
+bool Tape::consumes_list(const TapeList& list) const { return depth_ == 1 && !options_.persistent && list.depth == 1; }
+
+std::size_t Tape::size() const { return detail::context().tapes->entry_count(); }
+
+std::size_t Tape::bytes() const { return detail::context().tapes->bytes(); }
+
+NoRecord::NoRecord() {
+  Context& context = detail::context();
+  recorded_before_ = context.has(Context::recording);
+  context.set(Context::recording, false);
+}
+
+NoRecord::~NoRecord() { detail::context().set(Context::recording, recorded_before_); }
+
+bool is_recording() { return detail::context().has(Context::recording); }
+
+Tensor stop_gradient(Arg x) {
+  const Tensor& tensor = tensor_of("stop_gradient", x);
+  return view_of(tensor, tensor.shape(), tensor.strides(), 0, x.location());
+}
+
+}  // namespace reel

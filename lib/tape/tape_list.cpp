@@ -1,0 +1,206 @@
+#include "tape_list.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdio>
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "../core/op_error.h"
+
+namespace reel::detail {
+namespace {
+
+constexpr std::uint64_t list_number(std::uint64_t epoch) { return epoch >> 32; }
+
+}  // namespace
+
+TapeList::TapeList(std::uint64_t number) : epoch_(number << 32 | 1) { slots_.push_back({}); }
+
+std::uint32_t TapeList::slot_of(const Body& body) const {
+  if (body.epoch.load(std::memory_order_relaxed) == epoch_) return body.slot;
+  if (foreign_leaves_.empty()) return 0;
+  auto found = foreign_leaves_.find(&body);
+  return found == foreign_leaves_.end() ? 0 : found->second;
+}
+
+inline const SlotForm* TapeList::form_of(const Body& body) {
+  if (last_form_ && last_form_->matches(body)) [[likely]]
+    return last_form_;
+  return new_form(body);
+}
+
+const SlotForm* TapeList::new_form(const Body& body) {
+  auto* form = static_cast<SlotForm*>(arena_.allocate(offsetof(SlotForm, dims) + body.rank * sizeof(std::int64_t)));
+  form->dtype = body.dtype;
+  form->device = body.device;
+  form->rank = body.rank;
+  std::copy_n(body.dims, body.rank, form->dims);
+  return last_form_ = form;
+}
+
+std::uint32_t TapeList::track(const Tensor& leaf) {
+  Body& body = leaf.body();
+  if (std::uint32_t slot = slot_of(body)) return slot;
+  std::uint32_t slot = slot_count();
+  slots_.push_back({form_of(body), nullptr});
+  leaves_.push_back({leaf, slot});
+  if (Heap::owner_of(&body) == context().heap) {
+    body.slot = slot;
+    body.epoch.store(epoch_, std::memory_order_relaxed);
+  } else {
+    foreign_leaves_.emplace(&body, slot);
+  }
+  return slot;
+}
+
+inline std::uint32_t TapeList::input_slot(const Call& call, const Tensor& tensor) {
+  const Body& body = tensor.body();
+  std::uint64_t epoch = body.epoch.load(std::memory_order_relaxed);
+  if (epoch == epoch_) return body.slot;
+  if (epoch == 0 && !body.requires_grad && foreign_leaves_.empty()) [[likely]]
+    return 0;
+  return unusual_slot(call, tensor);
+}
+
+std::uint32_t TapeList::unusual_slot(const Call& call, const Tensor& tensor) {
+  const Body& body = tensor.body();
+  if (body.requires_grad) return track(tensor);
+  if (std::uint32_t slot = slot_of(body)) return slot;
+  if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(call.op.name, tensor, call.where);
+  return 0;
+}
+
+void TapeList::refuse(const char* op, const Tensor& tensor, Location where) const {
+  std::uint64_t epoch = tensor.body().epoch.load(std::memory_order_relaxed);
+  if (list_number(epoch) != list_number(epoch_))
+    fail<TapeError>(op, where,
+                    "operand {}, computed at {}, belongs to the tape of another thread; hand it over with "
+                    "stop_gradient there, and watch it here",
+                    describe(tensor), to_string(tensor.made_at()));
+  fail<TapeError>(op, where,
+                  "operand {}, computed at {}, belongs to a tape that has finished, so no gradient can flow back "
+                  "through it; use stop_gradient to carry its value on",
+                  describe(tensor), to_string(tensor.made_at()));
+}
+
+inline Saved TapeList::saved_value(const Tensor& tensor, int number) {
+  Body& body = tensor.body();
+  body.references.retain();
+  saved_bytes_ += static_cast<std::size_t>(body.numel) * size_of(body.dtype);
+  return {&body, body.storage->version.load(std::memory_order_relaxed), number};
+}
+
+void TapeList::record(Context& context, Call& call) {
+  const OpInfo& op = call.op;
+  if (!op.gradient) return;
+  std::size_t inputs = call.inputs.size();
+  constexpr std::size_t few = 8;
+  std::uint32_t small[few];
+  std::unique_ptr<std::uint32_t[]> large;
+  std::uint32_t* slots = small;
+  if (inputs > few) [[unlikely]] {
+    large = std::make_unique_for_overwrite<std::uint32_t[]>(inputs);
+    slots = large.get();
+  }
+  // The slots are settled before the entry is linked: whatever throws leaves the list as it was.
+  InputSet tracked = 0;
+  std::uint32_t any = 0;
+  for (std::size_t i = 0; i < inputs; ++i) {
+    slots[i] = input_slot(call, *call.inputs[i]);
+    any |= slots[i];
+    if (slots[i] && i < few) tracked |= static_cast<InputSet>(1 << i);
+  }
+  if (!any) return;
+
+  std::size_t candidates = std::min<std::size_t>(inputs, std::size(op.saves_input_for)), saved = 0;
+  for (std::size_t i = 0; i < candidates; ++i) saved += (op.saves_input_for[i] & tracked) != 0;
+  bool saves_output = op.saves_output_for & tracked;
+  saved += saves_output;
+  std::size_t attribute_bytes = call.attribute_bytes.size();
+  auto* entry =
+      static_cast<Entry*>(arena_.allocate(Entry::size_for(inputs, saved, attribute_bytes, op.keeps_input_shapes)));
+  Location where = context.resolve(call.where);
+  *entry = {.op = &op,
+            .previous = last_,
+            .file = where.file,
+            .line = where.line,
+            .first_output = slot_count(),
+            .input_count = static_cast<std::uint32_t>(inputs),
+            .output_count = static_cast<std::uint16_t>(call.outputs.size()),
+            .saved_count = static_cast<std::uint16_t>(saved),
+            .attribute_bytes = static_cast<std::uint32_t>(attribute_bytes)};
+  for (std::size_t i = 0; i < inputs; ++i) entry->input_slots()[i] = slots[i];
+  if (attribute_bytes != 0) std::memcpy(entry->attributes(), call.attribute_bytes.data(), attribute_bytes);
+  if (op.keeps_input_shapes)
+    for (std::size_t i = 0; i < inputs; ++i) new (entry->input_shapes() + i) Shape(call.inputs[i]->shape());
+  for (Tensor& output : call.outputs) slots_.push_back({form_of(output.body()), entry});
+
+  // Nothing throws from here on.
+  Saved* place = entry->saved();
+  for (std::size_t i = 0; i < candidates; ++i)
+    if (op.saves_input_for[i] & tracked) *place++ = saved_value(*call.inputs[i], static_cast<int>(i));
+  if (saves_output) *place = saved_value(call.outputs[0], -1);
+  std::uint32_t slot = entry->first_output;
+  for (Tensor& output : call.outputs) {
+    Body& body = output.body();
+    body.slot = slot++;
+    body.epoch.store(epoch_, std::memory_order_relaxed);
+  }
+  last_ = entry;
+  ++entry_count_;
+  if (warn_bytes != 0 && bytes() > warn_bytes) [[unlikely]]
+    warn_of_growth();
+}
+
+void TapeList::release_saved(Entry& entry) noexcept {
+  Saved* saved = entry.saved();
+  for (int i = 0; i < entry.saved_count; ++i) Tensor::adopt(saved[i].body).reset();
+  // The layout behind the saved values is not needed after this.
+  entry.saved_count = 0;
+}
+
+void TapeList::clear() noexcept {
+  for (Entry* entry = last_; entry; entry = entry->previous) release_saved(*entry);
+  // Leaves were not computed, so nothing is lost when they are used again. What was computed keeps its dead slot.
+  for (const LeafSlot& leaf : leaves_)
+    if (Body& body = leaf.tensor.body(); body.epoch.load(std::memory_order_relaxed) == epoch_)
+      body.epoch.store(0, std::memory_order_relaxed);
+  last_ = nullptr;
+  slots_.resize(1);
+  leaves_.clear();
+  foreign_leaves_.clear();
+  last_form_ = nullptr;
+  entry_count_ = 0;
+  saved_bytes_ = 0;
+  arena_.rewind();
+  ++epoch_;
+}
+
+void TapeList::warn_of_growth() noexcept {
+  try {
+    std::map<std::pair<std::string_view, int>, std::size_t> by_line;
+    for (const Entry* entry = last_; entry; entry = entry->previous)
+      for (int i = 0; i < entry->saved_count; ++i) {
+        const Body& body = *entry->saved()[i].body;
+        by_line[{entry->file ? entry->file : "", entry->line}] +=
+            static_cast<std::size_t>(body.numel) * size_of(body.dtype);
+      }
+    std::vector<std::pair<std::size_t, std::pair<std::string_view, int>>> most;
+    for (const auto& [line, bytes] : by_line) most.push_back({bytes, line});
+    std::sort(most.rbegin(), most.rend());
+    std::string text = fmt::format(
+        "reel: warning: the tape holds {} entries and {:.1f} MB without a backward; the lines that save most:\n",
+        entry_count_, static_cast<double>(bytes()) / 1e6);
+    for (std::size_t i = 0; i < std::min<std::size_t>(most.size(), 5); ++i)
+      text += fmt::format("  {}: {:.1f} MB\n", to_string(Location{most[i].second.first.data(), most[i].second.second}),
+                          static_cast<double>(most[i].first) / 1e6);
+    std::fputs(text.c_str(), stderr);
+  } catch (...) {
+    // A warning that cannot be built is not worth an exception.
+  }
+  warn_bytes = 0;
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+#include <reel/tape.h>
+
+#include "arena.h"
+#include "entry.h"
+
+namespace reel::detail {
+
+struct Context;
+class Heap;
+
+/// A thread's Wengert list: entries in the order of execution, and the numbered slots that stand for tracked tensors.
+class TapeList {
+ public:
+  /// `number` tells lists apart; from 1.
+  explicit TapeList(std::uint64_t number);
+
+  /// Puts an op that has run onto the list, if one of its inputs is tracked.
+  /// Throws: TapeError for an input of a finished tape or of another thread's.
+  void record(Context& context, Call& call);
+
+  /// Whether this list holds the tensor's slot.
+  bool is_live(const Body& body) const { return slot_of(body) != 0; }
+  /// The tensor's slot; 0 if it has none that is live.
+  std::uint32_t slot_of(const Body& body) const;
+  /// The slot of a parameter or of a tensor to watch; made if there is none.
+  std::uint32_t track(const Tensor& leaf);
+  /// Throws a TapeError that says why a tensor with a slot elsewhere cannot be used here.
+  [[noreturn]] void refuse(const char* op, const Tensor& tensor, Location where) const;
+
+  /// Forgets everything: entries, slots, and every claim of tensors to them.
+  void clear() noexcept;
+  /// Lets go of an entry's saved values.
+  void release_saved(Entry& entry) noexcept;
+
+  struct Slot {
+    const SlotForm* form;
+    Entry* producer;  // null: a leaf
+  };
+  const Slot& slot(std::uint32_t number) const { return slots_[number]; }
+  std::uint32_t slot_count() const { return static_cast<std::uint32_t>(slots_.size()); }
+  Entry* last() const { return last_; }
+  /// Parameters and watched tensors with their slots, in the order of first use.
+  struct LeafSlot {
+    Tensor tensor;
+    std::uint32_t slot;
+  };
+  const std::vector<LeafSlot>& leaves() const { return leaves_; }
+  std::size_t entry_count() const { return entry_count_; }
+  std::size_t bytes() const { return arena_.used() + saved_bytes_; }
+
+  int depth = 0;                 // open tapes
+  std::size_t warn_bytes = 0;    // of the outermost tape; 0: has warned
+
+ private:
+  const SlotForm* form_of(const Body& body);
+  const SlotForm* new_form(const Body& body);
+  std::uint32_t input_slot(const Call& call, const Tensor& tensor);
+  std::uint32_t unusual_slot(const Call& call, const Tensor& tensor);
+  Saved saved_value(const Tensor& tensor, int number);
+  void warn_of_growth() noexcept;
+
+  std::uint64_t epoch_;  // list number << 32 | filling
+  Arena arena_;
+  Entry* last_ = nullptr;
+  std::vector<Slot> slots_;
+  std::vector<LeafSlot> leaves_;
+  std::unordered_map<const Body*, std::uint32_t> foreign_leaves_;  // of other threads' tensors
+  const SlotForm* last_form_ = nullptr;
+  std::size_t entry_count_ = 0;
+  std::size_t saved_bytes_ = 0;
+};
+
+}  // namespace reel::detail

@@ -1,0 +1,224 @@
+// Learns to evaluate boolean expressions with a network whose shape is the expression's tree.
+//
+// The model is a native recursive function: a leaf is a learnt vector, an operator a small layer on the vectors of its
+// operands, and the vector at the root is read out as true or false. Only the root's value is ever taught. It trains on
+// shallow trees and is tested on deeper ones than any it has seen; each tree has a shape of its own, so no two tapes
+// are alike.
+//
+// Paper: Socher et al., Parsing natural scenes and natural language with recursive neural networks (ICML 2011);
+// the task is in the spirit of Bowman et al., Recursive neural networks can learn logical semantics (2015).
+// Command: tools/run tree_logic
+// Result: RESULT
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <random>
+#include <reel/reel.h>
+#include <string>
+#include <unordered_set>
+
+#include "command_line.h"
+#include "progress.h"
+
+using namespace reel;
+
+struct Options {
+  int epochs = 4;
+  int trees = 2000;
+  int test_trees = 1000;
+  int train_depth = 4;
+  int test_depth = 8;
+  int batch = 16;
+  std::int64_t hidden = 16;
+  double learning_rate = 1e-2;
+  std::uint64_t seed = 1;
+};
+
+struct Expression {
+  enum class Kind { constant, negation, conjunction, disjunction };
+  Kind kind;
+  bool value;
+  int depth = 0;  ///< 0 for a constant
+  std::unique_ptr<Expression> left, right;
+};
+
+using Tree = std::unique_ptr<Expression>;
+
+std::string to_string(const Expression& e) {
+  switch (e.kind) {
+    case Expression::Kind::constant: return e.value ? "true" : "false";
+    case Expression::Kind::negation: return "not " + to_string(*e.left);
+    default: break;
+  }
+  const char* word = e.kind == Expression::Kind::conjunction ? " and " : " or ";
+  return "(" + to_string(*e.left) + word + to_string(*e.right) + ")";
+}
+
+/// Random trees from a seed. Conjunction and disjunction are equally likely, so that either value of the whole is too.
+class Forest {
+ public:
+  explicit Forest(std::uint64_t seed) : random_(seed) {}
+
+  std::uint64_t below(std::uint64_t bound) { return random_() % bound; }
+
+  /// A tree of exactly the given depth.
+  Tree grow(int depth) {
+    if (depth == 0) {
+      return make(Expression::Kind::constant, below(2) == 0, nullptr, nullptr);
+    }
+    if (below(4) == 0) {
+      Tree operand = grow(depth - 1);
+      bool value = !operand->value;
+      return make(Expression::Kind::negation, value, std::move(operand), nullptr);
+    }
+    // One side reaches the depth; the other may end anywhere above.
+    Tree left = grow(depth - 1), right = grow(static_cast<int>(below(static_cast<std::uint64_t>(depth))));
+    if (below(2) == 0) std::swap(left, right);
+    bool both = below(2) == 0;
+    bool value = both ? left->value && right->value : left->value || right->value;
+    return make(both ? Expression::Kind::conjunction : Expression::Kind::disjunction, value, std::move(left),
+                std::move(right));
+  }
+
+ private:
+  static Tree make(Expression::Kind kind, bool value, Tree left, Tree right) {
+    int depth = left ? 1 + std::max(left->depth, right ? right->depth : 0) : 0;
+    return std::make_unique<Expression>(Expression{kind, value, depth, std::move(left), std::move(right)});
+  }
+
+  std::mt19937_64 random_;
+};
+
+struct TreeModel : nn::Module {
+  nn::Embedding constants;
+  nn::Linear negation, conjunction, disjunction;
+  nn::Linear output;
+
+  explicit TreeModel(std::int64_t hidden)
+      : constants(*this, "constants", 2, hidden),
+        negation(*this, "negation", hidden, hidden),
+        conjunction(*this, "conjunction", 2 * hidden, hidden),
+        disjunction(*this, "disjunction", 2 * hidden, hidden),
+        output(*this, "output", hidden, 2) {}
+
+  /// The vector (1, H) of an expression.
+  Tensor encode(const Expression& e) const {
+    switch (e.kind) {
+      case Expression::Kind::constant: return constants(tensor({std::int64_t{e.value}}));
+      case Expression::Kind::negation: return tanh(negation(encode(*e.left)));
+      case Expression::Kind::conjunction: return tanh(conjunction(encode_operands(e)));
+      case Expression::Kind::disjunction: return tanh(disjunction(encode_operands(e)));
+    }
+    return {};
+  }
+  Tensor encode_operands(const Expression& e) const { return concat({encode(*e.left), encode(*e.right)}, 1); }
+
+  /// Logits (1, 2) of false and true.
+  Tensor operator()(const Expression& e) const { return output(encode(e)); }
+
+  bool predicts(const Expression& e) const {
+    std::vector<float> logits = (*this)(e).to_vector<float>();
+    return logits[1] > logits[0];
+  }
+};
+
+void train(const TreeModel& model, std::vector<Tree>& trees, Forest& forest, const Options& options) {
+  optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
+  samples::Progress progress("training", static_cast<std::int64_t>(trees.size()) * options.epochs, "trees");
+  auto batch = static_cast<std::size_t>(options.batch);
+  for (int epoch = 0; epoch < options.epochs; ++epoch) {
+    for (std::size_t i = trees.size(); i > 1; --i) std::swap(trees[i - 1], trees[forest.below(i)]);
+    for (std::size_t start = 0; start < trees.size(); start += batch) {
+      std::size_t stop = std::min(start + batch, trees.size());
+      Tape tape;
+      std::vector<Tensor> logits;
+      std::vector<std::int64_t> values;
+      for (std::size_t i = start; i < stop; ++i) {
+        logits.push_back(model(*trees[i]));
+        values.push_back(trees[i]->value);
+      }
+      Tensor loss = cross_entropy(concat(logits), tensor(values));
+      tape.backward(loss);
+      optim::clip_grad_norm(adam.parameters(), 1);
+      adam.step();
+      adam.zero_grad();
+      progress.advance(static_cast<std::int64_t>(stop - start), loss.item());
+    }
+  }
+  progress.clear();
+  fmt::print("training loss {:.4f} after {:.1f} s\n\n", progress.loss(), progress.seconds());
+}
+
+struct Score {
+  int trees = 0, right = 0, are_true = 0;
+  void count(bool value, bool prediction) {
+    ++trees;
+    right += value == prediction;
+    are_true += value;
+  }
+  double accuracy() const { return 100.0 * right / trees; }
+  double constant_accuracy() const { return 100.0 * std::max(are_true, trees - are_true) / trees; }
+};
+
+void print_row(const std::string& depth, const Score& score) {
+  fmt::print("{:>9}  {:>6}  {:>8.2f} %  {:>14.2f} %\n", depth, score.trees, score.accuracy(), score.constant_accuracy());
+}
+
+void test(const TreeModel& model, const std::vector<Tree>& trees) {
+  std::map<int, Score> by_depth;
+  Score all;
+  for (const Tree& tree : trees) {
+    bool prediction = model.predicts(*tree);
+    by_depth[tree->depth].count(tree->value, prediction);
+    all.count(tree->value, prediction);
+  }
+  fmt::print("{:>9}  {:>6}  {:>10}  {:>16}\n", "depth", "trees", "accuracy", "constant guess");
+  for (const auto& [depth, score] : by_depth) print_row(std::to_string(depth), score);
+  print_row("all", all);
+}
+
+void print_examples(const TreeModel& model, const std::vector<Tree>& trees) {
+  fmt::print("\nexamples:\n");
+  int left = 4;
+  for (const Tree& tree : trees) {
+    std::string text = to_string(*tree);
+    if (text.size() > 100 || left == 0) continue;
+    fmt::print("  {} = {}, predicted {}\n", text, tree->value, model.predicts(*tree));
+    --left;
+  }
+}
+
+void run(const Options& options) {
+  manual_seed(options.seed);
+  Forest forest(options.seed);
+  std::vector<Tree> trees, deeper;
+  for (int i = 0; i < options.trees; ++i) trees.push_back(forest.grow(i % (options.train_depth + 1)));
+  int depths = options.test_depth - options.train_depth;
+  for (int i = 0; i < options.test_trees; ++i) deeper.push_back(forest.grow(options.train_depth + 1 + i % depths));
+  TreeModel model(options.hidden);
+  fmt::print("{} training trees of depth 0 to {}, {} parameters\n", trees.size(), options.train_depth,
+             model.parameter_count());
+  train(model, trees, forest, options);
+  test(model, deeper);
+  print_examples(model, deeper);
+}
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Learns to evaluate boolean expressions with a network whose shape is the expression's tree.",
+               "tree_logic");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--epochs", options.epochs, "passes over the training trees")->check(CLI::PositiveNumber);
+  app.add_option("--trees", options.trees, "training trees")->check(CLI::PositiveNumber);
+  app.add_option("--test-trees", options.test_trees, "test trees")->check(CLI::PositiveNumber);
+  app.add_option("--train-depth", options.train_depth, "depth of the deepest training tree")->check(CLI::Range(1, 12));
+  app.add_option("--test-depth", options.test_depth, "depth of the deepest test tree")->check(CLI::Range(2, 16));
+  app.add_option("--batch", options.batch, "trees per step")->check(CLI::PositiveNumber);
+  app.add_option("--hidden", options.hidden, "size of a node's vector")->check(CLI::PositiveNumber);
+  app.add_option("--learning-rate", options.learning_rate, "Adam's")->check(CLI::NonNegativeNumber);
+  app.add_option("--seed", options.seed, "of all random numbers");
+  return samples::run(app, argc, argv, [&] { run(options); });
+}

@@ -1,0 +1,179 @@
+#include <reel/reel.h>
+
+#include <atomic>
+#include <thread>
+
+#include "catch.h"
+
+using namespace reel;
+
+namespace {
+
+// Sanitizer builds give every block back at once.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+constexpr bool caches = false;
+#else
+constexpr bool caches = true;
+#endif
+
+// Freed after main, when thread-locals are gone.
+Tensor outlives_main = full({100}, 3);
+
+struct Live {
+  std::int64_t tensors, storages;
+  std::size_t bytes;
+  friend bool operator==(const Live&, const Live&) = default;
+};
+Live live() {
+  MemoryStatistics now = memory_statistics();
+  return {now.live_tensors, now.live_storages, now.live_bytes};
+}
+
+}  // namespace
+
+TEST_CASE("nothing is left when the scopes of tensors end") {
+  Live before = live();
+  {
+    Tensor x = zeros({100, 100}), y = transpose(x), z = x + 1;
+    Live within = live();
+    CHECK(within.tensors == before.tensors + 3);
+    CHECK(within.storages == before.storages + 2);
+    CHECK(within.bytes >= before.bytes + 2 * 40'000);
+    CHECK_THROWS(x + zeros({3}));
+    CHECK(live() == within);
+  }
+  CHECK(live() == before);
+}
+
+TEST_CASE("nothing is left of a tape, its parameters and its gradients") {
+  Live before = live();
+  {
+    Tensor w = randn({8, 4}).requires_grad(), x = randn({3, 8});
+    for (int step = 0; step < 3; ++step) {
+      Tape tape;
+      tape.backward(mean(square(tanh(matmul(x, w)))));
+    }
+    CHECK(w.grad().defined());
+  }
+  CHECK(live() == before);
+}
+
+TEST_CASE("a freed block serves the next tensor of its size") {
+  for (std::int64_t size : {1, 64, 1000, 1 << 20}) {
+    CAPTURE(size);
+    const float* block;
+    {
+      Tensor x = zeros({size});
+      block = x.data<float>();
+    }
+    Tensor y = zeros({size});
+    if (caches) CHECK(y.data<float>() == block);
+  }
+}
+
+TEST_CASE("elements are aligned to 64 bytes") {
+  for (std::int64_t size : {1, 3, 100, 5000, 1 << 18})
+    CHECK(reinterpret_cast<std::uintptr_t>(zeros({size}).data<float>()) % 64 == 0);
+}
+
+TEST_CASE("what is kept for reuse stays under the limit") {
+  constexpr std::size_t usual = std::size_t{1} << 30;
+  release_memory_cache();
+  CHECK(memory_statistics().cached_bytes == 0);
+  set_memory_cache_limit(1 << 20);
+  { Tensor x = zeros({1 << 20}); }
+  CHECK(memory_statistics().cached_bytes <= 1 << 20);
+  {
+    std::vector<Tensor> many;
+    for (int i = 0; i < 100; ++i) many.push_back(zeros({10'000}));
+  }
+  CHECK(memory_statistics().cached_bytes <= 1 << 20);
+  if (caches) CHECK(memory_statistics().cached_bytes > 1 << 19);
+  set_memory_cache_limit(0);
+  CHECK(memory_statistics().cached_bytes == 0);
+  set_memory_cache_limit(usual);
+  { Tensor x = zeros({1 << 20}); }
+  if (caches) CHECK(memory_statistics().cached_bytes >= 4 << 20);
+}
+
+TEST_CASE("the peak is the most that was in use") {
+  std::size_t before = memory_statistics().live_bytes;
+  { Tensor x = zeros({std::int64_t{1} << 22}); }
+  CHECK(memory_statistics().peak_bytes >= before + (std::size_t{1} << 24));
+  CHECK(memory_statistics().live_bytes == before);
+}
+
+TEST_CASE("tensors freed by another thread come back to the thread that made them") {
+  Live before = live();
+  std::vector<Tensor> made;
+  for (int i = 0; i < 100; ++i) made.push_back(zeros({50}));
+  std::thread([handed = std::move(made)]() mutable { handed.clear(); }).join();
+  CHECK(live() == before);
+}
+
+TEST_CASE("frees by many threads at once lose no block") {
+  Live before = live();
+  for (int round = 0; round < 20; ++round) {
+    std::vector<Tensor> shared;
+    for (int i = 0; i < 64; ++i) shared.push_back(zeros({32}));
+    std::vector<std::thread> threads;
+    for (int t = 0; t < 4; ++t)
+      threads.emplace_back([copies = shared]() mutable {
+        for (Tensor& tensor : copies) {
+          Tensor sum = tensor + 1;
+          tensor.reset();
+        }
+      });
+    shared.clear();
+    for (std::thread& thread : threads) thread.join();
+  }
+  CHECK(live() == before);
+}
+
+TEST_CASE("tensors outlive the thread that made them") {
+  Tensor kept;
+  std::thread([&] { kept = full({10}, 2); }).join();
+  CHECK(kept.to_vector<float>() == std::vector<float>(10, 2.f));
+  Tensor sum = kept + kept;
+  CHECK(sum.to_vector<float>() == std::vector<float>(10, 4.f));
+  kept.reset();
+}
+
+TEST_CASE("a new thread takes over the memory of one that has ended") {
+  const float* block = nullptr;
+  std::size_t cached = 0;
+  std::thread([&] { block = zeros({777}).data<float>(); }).join();
+  bool reused = false;
+  // Which of the ended threads' heaps comes first is not promised.
+  std::vector<Tensor> held;
+  std::thread([&] {
+    cached = memory_statistics().cached_bytes;
+    reused = zeros({777}).data<float>() == block;
+  }).join();
+  if (caches) {
+    CHECK(reused);
+    CHECK(cached > 0);
+  }
+}
+
+TEST_CASE("every thread draws from a stream of its own") {
+  auto drawn_by_a_thread = [] {
+    std::vector<float> drawn;
+    std::thread([&] { drawn = rand({8}).to_vector<float>(); }).join();
+    return drawn;
+  };
+  std::vector<float> first = drawn_by_a_thread();
+  std::thread([] { manual_seed(99); }).join();
+  std::vector<float> second = drawn_by_a_thread();
+  manual_seed(99);
+  CHECK(first != second);
+  CHECK(second != rand({8}).to_vector<float>());
+}
+
+TEST_CASE("a tensor at file scope and one of a thread-local live as long as they must") {
+  CHECK(outlives_main.to_vector<float>()[99] == 3);
+  std::thread([] {
+    thread_local Tensor late;
+    late = zeros({10});
+  }).join();
+}

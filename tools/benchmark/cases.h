@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace reel_bench {
+
+/// One thing to measure. `run` does it once and returns the nanoseconds of the part that counts, which is also what
+/// lies within the function of that name when instructions are counted.
+struct Case {
+  std::string group, name;
+  int operations;   ///< by which time and instructions are divided
+  double goal;      ///< nanoseconds per operation that it must not exceed
+  double (*run)();
+};
+
+/// The cases of `op_overhead`: what one elementwise op on 64 f32 costs beyond its arithmetic.
+std::vector<Case> op_overhead();
+
+}  // namespace reel_bench

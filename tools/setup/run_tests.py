@@ -1,0 +1,289 @@
+#!/usr/bin/env python3
+"""Runs the tests of a built Meson directory; the last line says "N passed, N failed, N skipped".
+
+Meson's list of tests has two kinds: those of suite "catch" are Catch2 programs, and each of their test cases
+counts; any other is one test, skipped if it exits with 77 (the reason is then its last line of output).
+A test case is skipped if it prints a line "REEL-SKIP: reason" to std::cout.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import dataclasses
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+
+SKIP_LINE = re.compile(r"^\s*REEL-SKIP:\s*(.*?)\s*$", re.MULTILINE)
+OUTPUT_LINES = 60  # how much of a failed test's output is shown
+
+
+@dataclasses.dataclass
+class Result:
+    program: str
+    name: str
+    status: str  # "passed", "failed" or "skipped"
+    lines: list  # what went wrong, or why the test was skipped
+    seconds: float = 0.0
+
+    def title(self):
+        return self.name if self.name == self.program else f"{self.program}: {self.name}"
+
+
+def last_lines(text, count=OUTPUT_LINES):
+    lines = text.strip().splitlines()
+    cut = [f"… ({len(lines) - count} lines before)"] if len(lines) > count else []
+    return cut + lines[-count:]
+
+
+class Runner:
+    def __init__(self, root, directory, patterns):
+        self.root = root
+        self.directory = os.path.join(root, directory)
+        self.patterns = [pattern.lower() for pattern in patterns]
+
+    def tests(self):
+        """Meson's tests that may contain something the patterns ask for."""
+        tests = json.loads(subprocess.check_output(["meson", "introspect", "--tests", self.directory]))
+        return [test for test in tests if self.is_catch(test) or self.named(test["name"])]
+
+    @staticmethod
+    def is_catch(test):
+        return any(suite.split(":")[-1] == "catch" for suite in test["suite"])
+
+    def named(self, name):
+        return not self.patterns or any(pattern in name.lower() for pattern in self.patterns)
+
+    def run(self, test):
+        return self.run_catch(test) if self.is_catch(test) else self.run_plain(test)
+
+    def execute(self, test, arguments=()):
+        """Returns (how it ended: "" if with status 0, exit status, output)."""
+        # Meson's limit is meant for one test; a Catch2 program holds many, and sanitizers slow them down.
+        limit = 10 * test["timeout"] if test["timeout"] and test["timeout"] > 0 else None
+        with tempfile.TemporaryFile() as output:
+            try:
+                process = subprocess.Popen(
+                    test["cmd"] + list(arguments), cwd=test["workdir"] or self.directory,
+                    env={**os.environ, **test["env"]}, stdin=subprocess.DEVNULL, stdout=output,
+                    stderr=subprocess.STDOUT)
+            except OSError as error:
+                return f"could not be started: {error}", 127, ""
+            try:
+                status = process.wait(limit)
+                end = f"exited with status {status}" if status else ""
+                if status < 0:
+                    end = f"was stopped by {signal.Signals(-status).name}"
+            except subprocess.TimeoutExpired:
+                process.kill()
+                status = process.wait()
+                end = f"was stopped after {limit:g} s"
+            output.seek(0)
+            return end, status, output.read().decode(errors="replace")
+
+    def run_plain(self, test):
+        name = test["name"]
+        start = time.monotonic()
+        end, status, output = self.execute(test)
+        seconds = time.monotonic() - start
+        if status == 0:
+            return [Result(name, name, "passed", [], seconds)]
+        if status == 77:
+            return [Result(name, name, "skipped", last_lines(output, 1)[-1:] or ["no reason given"], seconds)]
+        return [Result(name, name, "failed", [end] + last_lines(output), seconds)]
+
+    def run_catch(self, test):
+        program = test["name"]
+        selection = []
+        if not self.named(program):
+            # One argument: Catch2 reads commas as "or". Backslashes take the meaning from its own signs.
+            escaped = [re.sub(r'([\\,\["])', r"\\\1", pattern) for pattern in self.patterns]
+            selection = [",".join(f"*{pattern}*" for pattern in escaped)]
+        with tempfile.TemporaryDirectory() as directory:
+            # To a file, since what tests print to stdout through printf would end up inside the XML.
+            report = os.path.join(directory, "report.xml")
+            end, _, output = self.execute(test, ["-r", "xml", "-d", "yes", "-o", report] + selection)
+            text = ""
+            if os.path.exists(report):
+                with open(report, errors="replace") as file:
+                    text = file.read()
+        results, running, complete = self.read_report(program, text)
+        if complete and not results and not running:
+            if selection:
+                return []
+            end = end or "contains no test case"
+        elif not complete:
+            end = end or "ended before its last test case"
+        elif end.startswith("exited") and any(result.status == "failed" for result in results):
+            end = ""  # the status only repeats that a test case failed
+        if end and running:
+            lines = [f"{program} {end} during this test case"] + last_lines(output)
+            results.append(Result(program, running, "failed", lines))
+        elif end and results and results[-1].status == "failed":
+            results[-1].lines += [f"{program} {end}; the test cases after this one did not run"] + last_lines(output)
+        elif end:
+            after = ""
+            if results:
+                after = " after its last test case" if complete else f" after {results[-1].name}"
+            results.append(Result(program, program, "failed", [f"{program} {end}{after}"] + last_lines(output)))
+        return results
+
+    def read_report(self, program, text):
+        """Returns (results, name of the test case that had not ended or None, whether the report is complete)."""
+        parser = ElementTree.XMLPullParser(["start", "end"])
+        results, running, depth, began = [], None, 0, False
+        try:
+            parser.feed(text)
+            events = list(parser.read_events())
+        except ElementTree.ParseError:
+            events = list(parser.read_events())
+        for event, element in events:
+            began = True
+            depth += 1 if event == "start" else -1
+            if element.tag == "TestCase":
+                if event == "start":
+                    running = element.get("name")
+                else:
+                    running = None
+                    results.append(self.read_case(program, element))
+        return results, running, began and depth == 0
+
+    def read_case(self, program, case):
+        outcome = case.find("OverallResult")
+        output = "".join((outcome.findtext(tag) or "") for tag in ("StdOut", "StdErr"))
+        seconds = float(outcome.get("durationInSeconds", 0))
+        name = case.get("name").strip()
+        if outcome.get("success") != "true":
+            printed = [f"printed: {line}" for line in last_lines(output)]
+            return Result(program, name, "failed", self.describe(case) + printed, seconds)
+        reasons = SKIP_LINE.findall(output) + [(skip.text or "").strip() for skip in case.iter("Skip")]
+        if reasons:
+            return Result(program, name, "skipped", [reasons[0] or "no reason given"], seconds)
+        return Result(program, name, "passed", [], seconds)
+
+    def describe(self, element, sections=()):
+        """The failures in a test case or section, as lines."""
+        lines = []
+        messages = []
+        for child in element:
+            text = (child.text or "").strip()
+            if child.tag == "Section":
+                lines += self.describe(child, sections + (child.get("name").strip(),))
+            elif child.tag in ("Info", "Warning"):
+                messages.append(f"    {child.tag.lower()}: {text}")
+            elif child.tag in ("Expression", "Exception", "Failure", "FatalErrorCondition"):
+                if child.get("success") != "true":
+                    lines += self.describe_failure(child, text, sections) + messages
+                messages = []
+        return lines
+
+    def describe_failure(self, failure, text, sections):
+        place = f"{self.source(failure.get('filename', '?'))}:{failure.get('line', '?')}"
+        lines = [f"{place}: {failure.tag.lower()}: {text}"]
+        if failure.tag == "Expression":
+            original, expanded = (failure.findtext(tag, "").strip() for tag in ("Original", "Expanded"))
+            lines = [f"{place}: {failure.get('type')}({original})"]
+            crash = failure.find("FatalErrorCondition")
+            if crash is not None:
+                lines = [f"after {place}: {(crash.text or '').strip()}"]
+            elif expanded and expanded != original:
+                lines.append(f"    is: {expanded}")
+            lines += [f"    threw: {(thrown.text or '').strip()}" for thrown in failure.findall("Exception")]
+        elif failure.tag == "Exception":
+            lines = [f"{place}: threw: {text}"]
+        elif failure.tag == "FatalErrorCondition":
+            lines = [f"after {place}: {text}"]
+        return lines + ([f"    in section: {' > '.join(sections)}"] if sections else [])
+
+    def source(self, path):
+        """Compilers name a file as seen from the build directory."""
+        full = os.path.normpath(os.path.join(self.directory, path))
+        return os.path.relpath(full, self.root) if os.path.exists(full) else path
+
+
+def count_of(results):
+    counts = collections.Counter(result.status for result in results)
+    return ", ".join(f"{counts[status]} {status}" for status in ("passed", "failed", "skipped")), counts
+
+
+def run_all(runner, tests):
+    results = []
+
+    def run(test):
+        start = time.monotonic()
+        return test, runner.run(test), time.monotonic() - start
+
+    def note(outcome):
+        test, found, seconds = outcome
+        results.extend(found)
+        line, counts = count_of(found)
+        if found:
+            print(f"{'FAIL' if counts['failed'] else 'ok':4}  {test['name']}: {line} ({seconds:.1f} s)", flush=True)
+
+    # Each program may use every core itself, so more at a time would only get in each other's way.
+    at_a_time = min(len(os.sched_getaffinity(0)), 8)
+    with concurrent.futures.ThreadPoolExecutor(at_a_time) as pool:
+        parallel = [pool.submit(run, test) for test in tests if test["is_parallel"]]
+        try:
+            for future in concurrent.futures.as_completed(parallel):
+                note(future.result())
+        except KeyboardInterrupt:
+            pool.shutdown(cancel_futures=True)
+            sys.exit("interrupted")
+    for test in tests:
+        if not test["is_parallel"]:
+            note(run(test))
+    return sorted(results, key=lambda result: (result.program, result.name))
+
+
+def read_expected_skips(path):
+    with open(path) as file:
+        return {line.strip() for line in file} - {""}
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--slow", action="store_true")
+    parser.add_argument("root")
+    parser.add_argument("directory")
+    parser.add_argument("patterns", nargs="*")
+    arguments = parser.parse_args()
+    runner = Runner(arguments.root, arguments.directory, arguments.patterns)
+    results = run_all(runner, runner.tests())
+    failed = not results or any(result.status == "failed" for result in results)
+
+    for result in results:
+        if result.status == "failed":
+            print(f"\nFAILED  {result.title()}")
+            for line in result.lines:
+                print("  " + line.replace("\n", "\n        "))
+    skipped = [result for result in results if result.status == "skipped"]
+    if skipped:
+        print("\nSkipped:")
+    for result in skipped:
+        print(f"  {result.title()}: {result.lines[0]}")
+    if arguments.slow:
+        print("\nSlowest:")
+        for result in sorted(results, key=lambda result: -result.seconds)[:5]:
+            print(f"  {result.seconds:7.2f} s  {result.title()}")
+    print()
+    if not results:
+        print(f"no test matches {' '.join(arguments.patterns)}" if arguments.patterns else "there are no tests")
+    if not arguments.patterns:
+        expected = read_expected_skips(os.path.join(arguments.root, "tests", "expected_skips.txt"))
+        for result in skipped:
+            if result.name not in expected:
+                failed = True
+                print(f"skipped but not expected: {result.title()} (not in tests/expected_skips.txt)")
+    print(count_of(results)[0])
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
