@@ -16,7 +16,7 @@ namespace {
 
 // What belongs to a thread. It is never destroyed: tensors may outlive their thread.
 struct ThreadState {
-  explicit ThreadState(std::uint64_t number) : tapes(number + 1), generator(number) {
+  explicit ThreadState(std::uint64_t number) : tapes(number + 1) {
     context.heap = &heap;
     context.tapes = &tapes;
     context.generator = &generator;
@@ -31,6 +31,7 @@ struct Abandoned {
   std::mutex mutex;
   std::vector<ThreadState*> states;
   std::uint64_t made = 0;
+  std::uint64_t threads = 0;
 };
 
 Abandoned& abandoned() {
@@ -66,6 +67,7 @@ Context& create_context() {
     list.states.pop_back();
   }
   state->context.flags = 0;
+  state->generator = Generator(list.threads++);
   current_context = &state->context;
   thread_end.state = state;
   return state->context;

@@ -33,8 +33,12 @@ inline PhiloxWords philox(std::uint64_t key, std::uint64_t high, std::uint64_t l
   return {{c0, c1, c2, c3}};
 }
 
-/// [0, 1) with 24 bits.
-inline float unit_float(std::uint32_t word) { return static_cast<float>(word >> 8) * 0x1p-24f; }
+/// [0, 1) with `bits` bits: as many as the fraction of the result holds, so that none of them rounds up to 1.
+template <int bits = 24>
+float unit_float(std::uint32_t word) {
+  constexpr float last_place = 1.0f / (1 << bits);
+  return static_cast<float>(word >> (32 - bits)) * last_place;
+}
 /// [0, 1) with 53 bits.
 inline double unit_double(std::uint32_t high, std::uint32_t low) {
   std::uint64_t bits = (static_cast<std::uint64_t>(high) << 32 | low) >> 11;

@@ -8,10 +8,10 @@
 namespace reel::detail {
 namespace {
 
-inline Storage* make_storage(Context& context, std::size_t bytes, Device device) {
+inline Storage* make_storage(Context& context, std::size_t bytes, Device device, Location where) {
   if (device.type != Device::Type::cpu) [[unlikely]]
     throw DeviceError("tensors on " + to_string(device) + " need the CUDA backend, which is not built in",
-                      context.resolve({}));
+                      context.resolve(where));
   void* block = context.heap->allocate(sizeof(Storage) + bytes, Heap::Use::storage);
   auto* storage = new (block) Storage;
   storage->data = storage + 1;
@@ -85,7 +85,8 @@ Tensor allocate(Context& context, const OutputSpec& spec, Location where) {
   } else {
     set_row_major(context, body, spec, where);
   }
-  body->storage = make_storage(context, static_cast<std::size_t>(body->numel) * size_of(spec.dtype), spec.device);
+  body->storage =
+      make_storage(context, static_cast<std::size_t>(body->numel) * size_of(spec.dtype), spec.device, where);
   body->data = body->storage->data;
   return owner;
 }

@@ -1,34 +1,11 @@
 #include <cstring>
-#include <limits>
-#include <type_traits>
 
+#include "../core/convert.h"
 #include "../core/iteration.h"
 #include "cpu_kernels.h"
 
 namespace reel::detail {
 namespace {
-
-template <class To, class From>
-To convert(From value) {
-  constexpr bool from_half = std::is_same_v<From, BFloat16> || std::is_same_v<From, Float16>;
-  constexpr bool to_half = std::is_same_v<To, BFloat16> || std::is_same_v<To, Float16>;
-  if constexpr (from_half) {
-    return convert<To>(static_cast<float>(value));
-  } else if constexpr (std::is_same_v<To, bool>) {
-    return value != From(0);
-  } else if constexpr (to_half) {
-    return To(static_cast<float>(value));
-  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
-    // Beyond the range C++ leaves the result undefined: it is cut to the range, and NaN gives 0.
-    constexpr auto low = static_cast<From>(std::numeric_limits<To>::min());
-    constexpr auto high = static_cast<From>(std::numeric_limits<To>::max());
-    if (value != value) return 0;
-    return value <= low ? std::numeric_limits<To>::min()
-                        : value >= high ? std::numeric_limits<To>::max() : static_cast<To>(value);
-  } else {
-    return static_cast<To>(value);
-  }
-}
 
 template <class To, class From>
 void convert_all(const View& out, const View& x) {
@@ -49,14 +26,22 @@ void convert_all(const View& out, const View& x) {
 template <class To>
 void convert_from_any(const View& out, const View& x) {
   switch (x.dtype) {
-    case DType::f32: return convert_all<To, float>(out, x);
-    case DType::f64: return convert_all<To, double>(out, x);
-    case DType::bf16: return convert_all<To, BFloat16>(out, x);
-    case DType::f16: return convert_all<To, Float16>(out, x);
-    case DType::i32: return convert_all<To, std::int32_t>(out, x);
-    case DType::i64: return convert_all<To, std::int64_t>(out, x);
-    case DType::u8: return convert_all<To, std::uint8_t>(out, x);
-    case DType::boolean: return convert_all<To, bool>(out, x);
+    case DType::f32:
+      return convert_all<To, float>(out, x);
+    case DType::f64:
+      return convert_all<To, double>(out, x);
+    case DType::bf16:
+      return convert_all<To, BFloat16>(out, x);
+    case DType::f16:
+      return convert_all<To, Float16>(out, x);
+    case DType::i32:
+      return convert_all<To, std::int32_t>(out, x);
+    case DType::i64:
+      return convert_all<To, std::int64_t>(out, x);
+    case DType::u8:
+      return convert_all<To, std::uint8_t>(out, x);
+    case DType::boolean:
+      return convert_all<To, bool>(out, x);
   }
 }
 
@@ -64,21 +49,33 @@ void copy(const View& out, const View& x) {
   if (out.dtype == x.dtype) {
     // Only bits are moved.
     switch (size_of(out.dtype)) {
-      case 1: return convert_all<std::uint8_t, std::uint8_t>(out, x);
-      case 2: return convert_all<std::uint16_t, std::uint16_t>(out, x);
-      case 4: return convert_all<std::uint32_t, std::uint32_t>(out, x);
-      default: return convert_all<std::uint64_t, std::uint64_t>(out, x);
+      case 1:
+        return convert_all<std::uint8_t, std::uint8_t>(out, x);
+      case 2:
+        return convert_all<std::uint16_t, std::uint16_t>(out, x);
+      case 4:
+        return convert_all<std::uint32_t, std::uint32_t>(out, x);
+      default:
+        return convert_all<std::uint64_t, std::uint64_t>(out, x);
     }
   }
   switch (out.dtype) {
-    case DType::f32: return convert_from_any<float>(out, x);
-    case DType::f64: return convert_from_any<double>(out, x);
-    case DType::bf16: return convert_from_any<BFloat16>(out, x);
-    case DType::f16: return convert_from_any<Float16>(out, x);
-    case DType::i32: return convert_from_any<std::int32_t>(out, x);
-    case DType::i64: return convert_from_any<std::int64_t>(out, x);
-    case DType::u8: return convert_from_any<std::uint8_t>(out, x);
-    case DType::boolean: return convert_from_any<bool>(out, x);
+    case DType::f32:
+      return convert_from_any<float>(out, x);
+    case DType::f64:
+      return convert_from_any<double>(out, x);
+    case DType::bf16:
+      return convert_from_any<BFloat16>(out, x);
+    case DType::f16:
+      return convert_from_any<Float16>(out, x);
+    case DType::i32:
+      return convert_from_any<std::int32_t>(out, x);
+    case DType::i64:
+      return convert_from_any<std::int64_t>(out, x);
+    case DType::u8:
+      return convert_from_any<std::uint8_t>(out, x);
+    case DType::boolean:
+      return convert_from_any<bool>(out, x);
   }
 }
 
@@ -98,14 +95,22 @@ void fill_typed(const View& out, T value) {
 
 void fill(const View& out, double number, std::int64_t integer) {
   switch (out.dtype) {
-    case DType::f32: return fill_typed(out, static_cast<float>(number));
-    case DType::f64: return fill_typed(out, number);
-    case DType::bf16: return fill_typed(out, BFloat16(static_cast<float>(number)));
-    case DType::f16: return fill_typed(out, Float16(static_cast<float>(number)));
-    case DType::i32: return fill_typed(out, static_cast<std::int32_t>(integer));
-    case DType::i64: return fill_typed(out, integer);
-    case DType::u8: return fill_typed(out, static_cast<std::uint8_t>(integer));
-    case DType::boolean: return fill_typed(out, integer != 0);
+    case DType::f32:
+      return fill_typed(out, static_cast<float>(number));
+    case DType::f64:
+      return fill_typed(out, number);
+    case DType::bf16:
+      return fill_typed(out, convert<BFloat16>(number));
+    case DType::f16:
+      return fill_typed(out, convert<Float16>(number));
+    case DType::i32:
+      return fill_typed(out, static_cast<std::int32_t>(integer));
+    case DType::i64:
+      return fill_typed(out, integer);
+    case DType::u8:
+      return fill_typed(out, static_cast<std::uint8_t>(integer));
+    case DType::boolean:
+      return fill_typed(out, integer != 0);
   }
 }
 

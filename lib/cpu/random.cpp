@@ -15,35 +15,40 @@ void fill_typed(const View& out, RandomCall call, Draw draw) {
     out.as<T>()[i] = static_cast<T>(draw(philox(call.seed, call.call, static_cast<std::uint64_t>(i))));
 }
 
-template <class DrawFloat, class DrawDouble>
-void fill_any(const View& out, RandomCall call, DrawFloat draw_float, DrawDouble draw_double) {
-  switch (out.dtype) {
-    case DType::f64: return fill_typed<double>(out, call, draw_double);
-    case DType::bf16: return fill_typed<BFloat16>(out, call, draw_float);
-    case DType::f16: return fill_typed<Float16>(out, call, draw_float);
-    default: return fill_typed<float>(out, call, draw_float);
-  }
-}
-
 void uniform(const View& out, RandomCall call) {
-  fill_any(
-      out, call, [](PhiloxWords w) { return unit_float(w.word[0]); },
-      [](PhiloxWords w) { return unit_double(w.word[0], w.word[1]); });
+  switch (out.dtype) {
+    case DType::f64:
+      return fill_typed<double>(out, call, [](PhiloxWords w) { return unit_double(w.word[0], w.word[1]); });
+    case DType::bf16:
+      return fill_typed<BFloat16>(out, call, [](PhiloxWords w) { return unit_float<8>(w.word[0]); });
+    case DType::f16:
+      return fill_typed<Float16>(out, call, [](PhiloxWords w) { return unit_float<11>(w.word[0]); });
+    default:
+      return fill_typed<float>(out, call, [](PhiloxWords w) { return unit_float(w.word[0]); });
+  }
 }
 
 // 1 − u lies in (0, 1], where the logarithm is finite.
 void normal(const View& out, RandomCall call) {
   constexpr double turn = 6.283185307179586;
-  fill_any(
-      out, call,
-      [](PhiloxWords w) {
-        double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(unit_float(w.word[0]))));
-        return static_cast<float>(radius * std::cos(turn * static_cast<double>(unit_float(w.word[1]))));
-      },
-      [](PhiloxWords w) {
-        double radius = std::sqrt(-2 * std::log(1 - unit_double(w.word[0], w.word[1])));
-        return radius * std::cos(turn * unit_double(w.word[2], w.word[3]));
-      });
+  auto draw_float = [](PhiloxWords w) {
+    double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(unit_float(w.word[0]))));
+    return static_cast<float>(radius * std::cos(turn * static_cast<double>(unit_float(w.word[1]))));
+  };
+  auto draw_double = [](PhiloxWords w) {
+    double radius = std::sqrt(-2 * std::log(1 - unit_double(w.word[0], w.word[1])));
+    return radius * std::cos(turn * unit_double(w.word[2], w.word[3]));
+  };
+  switch (out.dtype) {
+    case DType::f64:
+      return fill_typed<double>(out, call, draw_double);
+    case DType::bf16:
+      return fill_typed<BFloat16>(out, call, draw_float);
+    case DType::f16:
+      return fill_typed<Float16>(out, call, draw_float);
+    default:
+      return fill_typed<float>(out, call, draw_float);
+  }
 }
 
 template <class T, class Wide>
@@ -58,7 +63,8 @@ void dropout_typed(const View& out, const View& x, double probability, RandomCal
     const T* from = x.as<T>() + offset[1];
     for (std::int64_t i = 0; i < iteration.dims[0]; ++i) {
       bool kept = philox(call.seed, call.call, number + static_cast<std::uint64_t>(i)).word[0] >= threshold;
-      to[i] = kept ? static_cast<T>(static_cast<Wide>(from[i * iteration.strides[1][0]]) * scale) : T(Wide(0));
+      to[i] =
+          kept ? static_cast<T>(static_cast<Wide>(from[i * iteration.strides[1][0]]) * scale) : T(Wide(0));
     }
     number += static_cast<std::uint64_t>(iteration.dims[0]);
   });
@@ -66,10 +72,14 @@ void dropout_typed(const View& out, const View& x, double probability, RandomCal
 
 void dropout(const View& out, const View& x, double probability, RandomCall call) {
   switch (out.dtype) {
-    case DType::f64: return dropout_typed<double, double>(out, x, probability, call);
-    case DType::bf16: return dropout_typed<BFloat16, float>(out, x, probability, call);
-    case DType::f16: return dropout_typed<Float16, float>(out, x, probability, call);
-    default: return dropout_typed<float, float>(out, x, probability, call);
+    case DType::f64:
+      return dropout_typed<double, double>(out, x, probability, call);
+    case DType::bf16:
+      return dropout_typed<BFloat16, float>(out, x, probability, call);
+    case DType::f16:
+      return dropout_typed<Float16, float>(out, x, probability, call);
+    default:
+      return dropout_typed<float, float>(out, x, probability, call);
   }
 }
 

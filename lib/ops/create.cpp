@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "../core/convert.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
@@ -51,6 +52,21 @@ Tensor filled(const OutputSpec& spec, double number, std::int64_t integer, Locat
   return invoke(full_op, {}, spec, where, bytes_of(FillAttributes{number, integer}));
 }
 
+// What a number is in an integer dtype.
+std::int64_t integer_of(const Arg& value, DType dtype) {
+  if (value.kind() != Arg::Kind::floating) return value.integer();
+  switch (dtype) {
+    case DType::i32:
+      return convert<std::int32_t>(value.number());
+    case DType::u8:
+      return convert<std::uint8_t>(value.number());
+    case DType::boolean:
+      return convert<bool>(value.number());
+    default:
+      return convert<std::int64_t>(value.number());
+  }
+}
+
 }  // namespace
 
 Tensor zeros(const Shape& shape, TensorOptions options, Location where) {
@@ -64,14 +80,15 @@ Tensor ones(const Shape& shape, TensorOptions options, Location where) {
 Tensor full(const Shape& shape, Arg value, TensorOptions options) {
   Location where = value.location();
   if (value.is_tensor())
-    fail<DTypeError>("full", where, "takes a plain number, not the tensor {}", describe(tensor_of("full", value)));
-  std::int64_t integer =
-      value.kind() == Arg::Kind::floating ? static_cast<std::int64_t>(value.number()) : value.integer();
-  return filled({checked("full", shape, where), options.dtype, options.device}, value.number(), integer, where);
+    fail<DTypeError>("full", where, "takes a plain number, not the tensor {}",
+                     describe(tensor_of("full", value)));
+  return filled({checked("full", shape, where), options.dtype, options.device}, value.number(),
+                integer_of(value, options.dtype), where);
 }
 
 Tensor arange(std::int64_t count, TensorOptions options, Location where) {
-  Tensor numbers = invoke(arange_op, {}, {checked("arange", {count}, where), DType::i64, options.device}, where);
+  Tensor numbers =
+      invoke(arange_op, {}, {checked("arange", {count}, where), DType::i64, options.device}, where);
   return options.dtype == DType::i64 ? numbers : to(Arg(numbers, where), options.dtype);
 }
 
@@ -85,7 +102,8 @@ Tensor ones_like(Arg x) {
   return filled({body, body.dtype}, 1, 1, x.location());
 }
 
-Tensor detail::copy_in(const void* elements, std::size_t count, DType dtype, const Shape& shape, Location where) {
+Tensor detail::copy_in(const void* elements, std::size_t count, DType dtype, const Shape& shape,
+                       Location where) {
   if (checked("tensor", shape, where).numel() != static_cast<std::int64_t>(count))
     fail<ShapeError>("tensor", where, "{} values do not fill the shape {}", count, to_string(shape));
   Tensor made = allocate(context(), {shape, dtype, cpu}, where);

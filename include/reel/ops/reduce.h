@@ -5,6 +5,10 @@
 namespace reel {
 
 struct ReduceOptions {
+  /// Keeps `sum(x, {1})`, where 1 is an axis, from being read as options.
+  struct ByName {
+    explicit ByName() = default;
+  } by_name{};
   /// Reduced axes stay, with size 1.
   bool keepdims = false;
 };

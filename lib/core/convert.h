@@ -1,0 +1,55 @@
+#pragma once
+
+#include <bit>
+#include <cmath>
+#include <concepts>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include <reel/dtype.h>
+
+namespace reel::detail {
+
+template <class T>
+inline constexpr bool is_half_v = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
+
+/// x as a float whose last place is odd where x is none, so that a further rounding still sees on which side
+/// of a tie x lies: two roundings then give what one would.
+template <class From>
+float rounded_to_odd(From x) {
+  auto single = static_cast<float>(x);
+  auto exact = static_cast<long double>(x), found = static_cast<long double>(single);
+  auto bits = std::bit_cast<std::uint32_t>(single);
+  if (found == exact || !std::isfinite(single) || (bits & 1)) return single;
+  return std::bit_cast<float>(std::abs(found) < std::abs(exact) ? bits + 1 : bits - 1);
+}
+
+/// A number in another element type. Floating to integer cuts towards zero and to the range, and NaN gives 0;
+/// to bool asks for anything but 0; all else rounds once.
+template <class To, class From>
+To convert(From value) {
+  if constexpr (std::is_same_v<To, From>) {
+    return value;
+  } else if constexpr (is_half_v<From>) {
+    return convert<To>(static_cast<float>(value));
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return value != From(0);
+  } else if constexpr (is_half_v<To>) {
+    if constexpr (std::is_same_v<From, double> || (std::is_integral_v<From> && sizeof(From) >= 4))
+      return To(rounded_to_odd(value));
+    else
+      return To(static_cast<float>(value));
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    // Beyond the range C++ leaves the result undefined.
+    constexpr auto low = static_cast<From>(std::numeric_limits<To>::min());
+    constexpr auto high = static_cast<From>(std::numeric_limits<To>::max());
+    if (value != value) return 0;
+    if (value <= low) return std::numeric_limits<To>::min();
+    return value >= high ? std::numeric_limits<To>::max() : static_cast<To>(value);
+  } else {
+    return static_cast<To>(value);
+  }
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,85 @@
+#include <reel/debug/gradcheck.h>
+#include <reel/nn.h>
+#include <reel/ops.h>
+
+#include <cmath>
+
+#include "catch.h"
+
+using namespace reel;
+using reel_test::contains;
+using reel_test::error_of;
+
+TEST_CASE("Linear is x W + b, with the weight as (in, out)") {
+  nn::Linear layer(2, 3);
+  CHECK(layer.weight.shape() == Shape{2, 3});
+  CHECK(layer.bias.shape() == Shape{3});
+  std::vector<float> w = layer.weight.to_vector<float>(), b = layer.bias.to_vector<float>();
+  std::vector<float> y = layer(tensor({{1.f, 2.f}, {-3.f, 0.5f}})).to_vector<float>();
+  for (std::size_t j = 0; j < 3; ++j) {
+    CHECK(y[j] == Approx(w[j] + 2 * w[3 + j] + b[j]));
+    CHECK(y[3 + j] == Approx(-3 * w[j] + 0.5 * w[3 + j] + b[j]));
+  }
+}
+
+TEST_CASE("Linear takes any number of leading axes") {
+  nn::Linear layer(2, 3, {.bias = false});
+  CHECK_FALSE(layer.bias.defined());
+  CHECK(layer.parameters().size() == 1);
+  CHECK(layer(ones({2})).shape() == Shape{3});
+  CHECK(layer(ones({4, 5, 2})).shape() == Shape{4, 5, 3});
+  CHECK(layer(ones({0, 2})).shape() == Shape{0, 3});
+}
+
+TEST_CASE("Linear starts uniform on one over the root of its inputs, from the generator it is given") {
+  Generator first(3), second(3);
+  nn::Linear layer(100, 50, {.generator = &first}), same(100, 50, {.generator = &second});
+  CHECK(layer.weight.to_vector<float>() == same.weight.to_vector<float>());
+  CHECK(max(layer.weight).item() <= 0.1);
+  CHECK(max(layer.weight).item() > 0.099);
+  CHECK(max(-layer.bias).item() <= 0.1);
+}
+
+TEST_CASE("Linear's gradient and its gradient's gradient agree with differences") {
+  nn::Linear layer(3, 2, {.dtype = f64});
+  auto f = [&](std::span<const Tensor> inputs) { return tanh(layer(inputs[0])); };
+  Tensor x = randn({2, 3}, {.dtype = f64});
+  auto report = debug::gradcheck(f, {x});
+  INFO(report.text);
+  CHECK(report);
+  auto second = debug::gradgradcheck(f, {x});
+  INFO(second.text);
+  CHECK(second);
+}
+
+TEST_CASE("Linear names the caller's line and both shapes if they do not fit") {
+  nn::Linear layer(4, 2);
+  Tensor x = ones({3, 5});
+  int line = __LINE__ + 1;
+  std::string text = error_of<ShapeError>([&] { layer(x); });
+  CHECK(text == "Linear: x (3, 5) does not end in an axis of size 4, as the weight (4, 2) needs; at " +
+                    to_string(Location{__FILE__, line}));
+  CHECK_THAT(error_of<ShapeError>([&] { layer(full({}, 1.0)); }), contains("x () does not end in an axis of size 4"));
+  CHECK_THAT(error_of<Error>([&] { layer(Tensor()); }), contains("Linear: an operand is an undefined tensor"));
+  CHECK_THAT(error_of<ShapeError>([] { nn::Linear(0, 2); }), contains("sizes must be positive, not in 0, out 2"));
+}
+
+TEST_CASE("Embedding gives the rows of its table") {
+  nn::Embedding table(4, 2);
+  std::vector<float> rows = table.table.to_vector<float>();
+  Tensor y = table(tensor<std::int64_t>({{1, 3}, {0, 1}}));
+  CHECK(y.shape() == Shape{2, 2, 2});
+  CHECK(y.to_vector<float>() ==
+        std::vector<float>{rows[2], rows[3], rows[6], rows[7], rows[0], rows[1], rows[2], rows[3]});
+}
+
+TEST_CASE("Embedding names the caller's line for an index that is no symbol") {
+  nn::Embedding table(4, 2);
+  Tensor index = tensor<std::int64_t>({4});
+  int line = __LINE__ + 1;
+  std::string text = error_of<IndexError>([&] { table(index); });
+  CHECK_THAT(text, contains("index 4 is out of range for axis 0 of (4, 2) f32"));
+  CHECK_THAT(text, contains(to_string(Location{__FILE__, line})));
+  CHECK_THAT(error_of<DTypeError>([&] { table(ones({1})); }), contains("indices are i32 or i64"));
+  CHECK_THAT(error_of<ShapeError>([] { nn::Embedding(3, -1); }), contains("not count 3, size -1"));
+}

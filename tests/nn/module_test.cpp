@@ -1,0 +1,258 @@
+#include <memory>
+#include <optional>
+#include <reel/nn.h>
+#include <reel/ops.h>
+#include <reel/tape.h>
+#include <type_traits>
+
+#include "catch.h"
+
+using namespace reel;
+using reel_test::contains;
+using reel_test::error_of;
+
+namespace {
+
+struct Block : nn::Module {
+  using Module::Module;
+  nn::Linear first{*this, "first", 2, 3};
+  Tensor scale = parameter("scale", {3}, nn::constant(1));
+  nn::Linear second{*this, "second", 3, 2, {.bias = false}};
+  Tensor steps = buffer("steps", zeros({1}));
+};
+
+struct Model : nn::Module {
+  Block encoder{*this, "encoder"};
+  nn::Embedding table{*this, "table", 5, 2};
+};
+
+struct Stack : nn::Module {
+  explicit Stack(int depth) {
+    for (int i = 0; i < depth; ++i) layers.emplace_back(*this, "layer" + std::to_string(i), 2, 2);
+  }
+  std::vector<nn::Linear> layers;
+};
+
+std::vector<std::string> names_of(const nn::Module& module) {
+  std::vector<std::string> names;
+  for (const nn::NamedTensor& named : module.named_parameters()) names.push_back(named.name);
+  return names;
+}
+
+const std::vector<std::string> model_names = {"encoder.first.weight", "encoder.first.bias", "encoder.scale",
+                                              "encoder.second.weight", "table.table"};
+
+// Every name leads to the tensor of the member that it names.
+void check_model(const Model& model) {
+  REQUIRE(names_of(model) == model_names);
+  std::vector<Tensor> parameters = model.parameters();
+  CHECK(parameters[0].is(model.encoder.first.weight));
+  CHECK(parameters[1].is(model.encoder.first.bias));
+  CHECK(parameters[2].is(model.encoder.scale));
+  CHECK(parameters[3].is(model.encoder.second.weight));
+  CHECK(parameters[4].is(model.table.table));
+}
+
+}  // namespace
+
+TEST_CASE("parameters have dotted names in the order of declaration") {
+  Model model;
+  check_model(model);
+  CHECK(model.parameter_count() == 6 + 3 + 3 + 6 + 10);
+  for (const Tensor& parameter : model.parameters()) CHECK(parameter.is_parameter());
+}
+
+TEST_CASE("buffers are listed apart from parameters and are none") {
+  Model model;
+  std::vector<nn::NamedTensor> buffers = model.named_buffers();
+  REQUIRE(buffers.size() == 1);
+  CHECK(buffers[0].name == "encoder.steps");
+  CHECK(buffers[0].tensor.is(model.encoder.steps));
+  CHECK_FALSE(buffers[0].tensor.is_parameter());
+}
+
+TEST_CASE("a layer alone lists its parameters without a prefix") {
+  nn::Linear layer(2, 3);
+  CHECK(names_of(layer) == std::vector<std::string>{"weight", "bias"});
+}
+
+TEST_CASE("modules move and do not copy") {
+  STATIC_REQUIRE(std::is_nothrow_move_constructible_v<Model>);
+  STATIC_REQUIRE(std::is_move_assignable_v<Model>);
+  STATIC_REQUIRE_FALSE(std::is_copy_constructible_v<Model>);
+  STATIC_REQUIRE_FALSE(std::is_copy_assignable_v<Model>);
+}
+
+TEST_CASE("a moved model lists the parameters of its new place") {
+  Model model;
+  Tensor weight = model.encoder.first.weight;
+  Model moved = std::move(model);
+  check_model(moved);
+  CHECK(moved.encoder.first.weight.is(weight));
+
+  SECTION("and its old place lists none, but can be given a model again") {
+    CHECK(model.parameters().empty());
+    model = Model();
+    check_model(model);
+    check_model(moved);
+  }
+  SECTION("also when it is assigned over another model") {
+    Model other;
+    other = std::move(moved);
+    check_model(other);
+    CHECK(other.encoder.first.weight.is(weight));
+    CHECK(moved.parameters().empty());
+  }
+  SECTION("also when its old place is gone") {
+    auto first = std::make_unique<Model>(std::move(moved));
+    auto second = std::make_unique<Model>(std::move(*first));
+    first.reset();
+    check_model(*second);
+  }
+  SECTION("also after a swap") {
+    Model other;
+    Tensor other_weight = other.encoder.first.weight;
+    std::swap(moved, other);
+    check_model(moved);
+    check_model(other);
+    CHECK(moved.encoder.first.weight.is(other_weight));
+    CHECK(other.encoder.first.weight.is(weight));
+  }
+}
+
+TEST_CASE("models in a growing vector keep their parameters") {
+  std::vector<Model> models;
+  for (int i = 0; i < 9; ++i) models.emplace_back();
+  for (const Model& model : models) check_model(model);
+  models.erase(models.begin());
+  for (const Model& model : models) check_model(model);
+}
+
+TEST_CASE("sub-modules in a vector are found while it grows, shrinks and moves") {
+  Stack stack(5);
+  auto check = [](const Stack& whole, std::size_t depth) {
+    std::vector<nn::NamedTensor> named = whole.named_parameters();
+    REQUIRE(named.size() == 2 * depth);
+    for (std::size_t i = 0; i < depth; ++i) {
+      CHECK(named[2 * i].name == "layer" + std::to_string(i) + ".weight");
+      CHECK(named[2 * i].tensor.is(whole.layers[i].weight));
+      CHECK(named[2 * i + 1].tensor.is(whole.layers[i].bias));
+    }
+  };
+  check(stack, 5);
+  Stack moved = std::move(stack);
+  check(moved, 5);
+  CHECK(stack.parameters().empty());
+  Stack assigned(2);
+  assigned = std::move(moved);
+  check(assigned, 5);
+  assigned.layers.pop_back();
+  check(assigned, 4);
+  Tensor second = assigned.layers[1].weight;
+  assigned.layers.erase(assigned.layers.begin());
+  check(assigned, 3);
+  CHECK(assigned.layers[0].weight.is(second));
+}
+
+TEST_CASE("a sub-module in an optional or behind a pointer is found, and leaves its parent when it is destroyed") {
+  struct Holder : nn::Module {
+    std::optional<nn::Linear> maybe;
+    std::unique_ptr<nn::Linear> pointed;
+  };
+  Holder holder;
+  holder.maybe.emplace(holder, "maybe", 1, 1);
+  holder.pointed = std::make_unique<nn::Linear>(holder, "pointed", 1, 1);
+  CHECK(holder.parameters().size() == 4);
+  Holder moved = std::move(holder);
+  CHECK(names_of(moved) == std::vector<std::string>{"maybe.weight", "maybe.bias", "pointed.weight", "pointed.bias"});
+  moved.maybe.reset();
+  CHECK(names_of(moved) == std::vector<std::string>{"pointed.weight", "pointed.bias"});
+  moved.maybe.emplace(moved, "maybe", 1, 1);
+  CHECK(moved.parameters().size() == 4);
+}
+
+TEST_CASE("assigning to a sub-module replaces what it holds and keeps its name") {
+  Model model, donor;
+  model.encoder.first = nn::Linear(2, 3, {.bias = false});
+  CHECK(names_of(model) ==
+        std::vector<std::string>{"encoder.first.weight", "encoder.scale", "encoder.second.weight", "table.table"});
+  CHECK(model.parameters()[0].is(model.encoder.first.weight));
+  Tensor weight = donor.encoder.first.weight;
+  model.encoder = std::move(donor.encoder);
+  check_model(model);
+  CHECK(model.encoder.first.weight.is(weight));
+  CHECK(names_of(donor) == std::vector<std::string>{"table.table"});
+}
+
+TEST_CASE("a sub-module that outlives its parent goes on by itself") {
+  std::unique_ptr<nn::Linear> part;
+  {
+    Stack parent(0);
+    part = std::make_unique<nn::Linear>(parent, "part", 2, 2);
+    CHECK(parent.parameters().size() == 2);
+  }
+  CHECK(part->parameters().size() == 2);
+  nn::Linear moved = std::move(*part);
+  CHECK(moved.parameters().size() == 2);
+}
+
+TEST_CASE("a module whose constructor fails leaves nothing behind in its parent") {
+  Stack parent(0);
+  CHECK_THROWS_AS(nn::Linear(parent, "part", 0, 2), ShapeError);
+  CHECK(parent.parameters().empty());
+  nn::Linear part(parent, "part", 1, 2);
+  CHECK(parent.parameters().size() == 2);
+}
+
+TEST_CASE("a name that is taken, empty or dotted is an error that says so") {
+  struct Free : nn::Module {
+    using Module::buffer;
+    using Module::parameter;
+  };
+  Free module;
+  module.parameter("weight", ones({1}));
+  int line = __LINE__ + 1;
+  std::string text = error_of<Error>([&] { module.parameter("weight", {1}, nn::constant(0)); });
+  CHECK(text == "Module: it has a parameter named 'weight' already; choose another name; at " +
+                    to_string(Location{__FILE__, line}));
+  module.buffer("mean", ones({1}));
+  CHECK_THAT(error_of<Error>([&] { nn::Linear(module, "mean", 1, 1); }), contains("has a buffer named 'mean' already"));
+  nn::Linear part(module, "part", 1, 1);
+  CHECK_THAT(error_of<Error>([&] { nn::Linear(module, "part", 1, 1); }),
+             contains("has a sub-module named 'part' already"));
+  CHECK_THAT(error_of<Error>([&] { module.buffer("", ones({1})); }), contains("must not be empty or contain a dot"));
+  CHECK_THAT(error_of<Error>([&] { module.buffer("a.b", ones({1})); }), contains("'a.b' cannot be a name here"));
+  CHECK_THAT(error_of<Error>([&] { module.buffer("none", Tensor()); }), contains("the buffer 'none' is an undefined"));
+  CHECK(module.parameters().size() == 3);
+}
+
+TEST_CASE("a tensor that two modules share is listed once") {
+  struct Tied : nn::Module {
+    nn::Embedding table{*this, "table", 4, 3};
+    Tensor output = parameter("output", table.table);
+  };
+  Tied model;
+  CHECK(names_of(model) == std::vector<std::string>{"table.table"});
+  CHECK(model.parameter_count() == 12);
+}
+
+TEST_CASE("train holds for a module and its sub-modules") {
+  Model model;
+  CHECK(model.is_training());
+  model.train(false);
+  CHECK_FALSE(model.encoder.second.is_training());
+  Model moved = std::move(model);
+  CHECK_FALSE(moved.is_training());
+  CHECK_FALSE(moved.table.is_training());
+  moved.train();
+  CHECK(moved.encoder.first.is_training());
+}
+
+TEST_CASE("zero_grad forgets every gradient") {
+  Model model;
+  Tape tape;
+  tape.backward(sum(model.encoder.first(ones({1, 2}))));
+  CHECK(model.encoder.first.weight.grad().defined());
+  model.zero_grad();
+  CHECK_FALSE(model.encoder.first.weight.grad().defined());
+}
