@@ -47,6 +47,10 @@ struct OpInfo {
   InputSet saves_output_for = 0;
   /// The gradient asks for the shapes of untracked inputs too.
   bool keeps_input_shapes = false;
+
+  constexpr bool saves_values() const {
+    return saves_output_for || saves_input_for[0] || saves_input_for[1] || saves_input_for[2];
+  }
 };
 
 /// A floating attribute, compared and hashed by its bits.

@@ -33,6 +33,8 @@ struct KernelTable {
   UnaryKernel unary[static_cast<int>(Unary::count)];
   /// Broadcast. `out` may be `a`.
   BinaryKernel binary[static_cast<int>(Binary::count)];
+  /// sum += a b, all contiguous, of one shape, and f32 or f64.
+  void (*multiply_add)(const View& sum, const View& a, const View& b);
   /// Broadcast; `condition` is bool.
   void (*where)(const View& out, const View& condition, const View& a, const View& b);
   /// `out` has size 1 on each reduced axis.

@@ -39,14 +39,15 @@ std::string to_string(const Shape& shape) {
 bool broadcast(const Shape& a, const Shape& b, Shape& result) {
   const Shape& longer = a.rank() >= b.rank() ? a : b;
   const Shape& shorter = a.rank() >= b.rank() ? b : a;
-  result = longer;
+  Shape joined = longer;  // `result` may be one of the operands
   int shift = longer.rank() - shorter.rank();
   for (int i = 0; i < shorter.rank(); ++i) {
-    std::int64_t& size = result[i + shift];
+    std::int64_t& size = joined[i + shift];
     if (size == shorter[i] || shorter[i] == 1) continue;
     if (size != 1) return false;
     size = shorter[i];
   }
+  result = joined;
   return true;
 }
 

@@ -22,8 +22,10 @@ inline Storage* make_storage(Context& context, std::size_t bytes, Device device,
 
 inline Body* make_body(Context& context, int rank, DType dtype, Device device, Location where) {
   // Two sizes only, so that a freed body fits the next tensor of nearly any rank.
-  std::size_t extents = rank <= 2 ? 4 : 2 * max_rank;
-  void* block = context.heap->allocate(sizeof(Body) + extents * sizeof(std::int64_t), Heap::Use::body);
+  constexpr std::size_t small = sizeof(Body) + 4 * sizeof(std::int64_t);
+  constexpr std::size_t large = sizeof(Body) + 2 * max_rank * sizeof(std::int64_t);
+  void* block = rank <= 2 ? context.heap->allocate(small, Heap::Use::body)
+                          : context.heap->allocate(large, Heap::Use::body);
   auto* body = new (block) Body;
   body->dims = body->extents();
   body->strides = body->extents() + rank;

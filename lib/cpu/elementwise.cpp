@@ -63,6 +63,25 @@ void floating_row(F f, T* out, std::int64_t out_step, const T* a, std::int64_t a
   }
 }
 
+// The shortest way, for operands of one shape that lie in order.
+template <class F, class T>
+void contiguous_row(F f, T* out, const T* a, const T* b, std::int64_t n) {
+  using V = Vector<T>;
+  constexpr std::int64_t lanes = V::lanes;
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= n; i += 4 * lanes) {
+    V first = f(V::load(a + i), V::load(b + i));
+    V second = f(V::load(a + i + lanes), V::load(b + i + lanes));
+    V third = f(V::load(a + i + 2 * lanes), V::load(b + i + 2 * lanes));
+    V fourth = f(V::load(a + i + 3 * lanes), V::load(b + i + 3 * lanes));
+    first.store(out + i);
+    second.store(out + i + lanes);
+    third.store(out + i + 2 * lanes);
+    fourth.store(out + i + 3 * lanes);
+  }
+  if (i < n) floating_row(f, out + i, 1, a + i, 1, b + i, 1, n - i);
+}
+
 constexpr std::int64_t block = 256;
 
 // The halves are widened block by block.
@@ -117,8 +136,12 @@ template <class F, class R, class T>
 void binary_typed(const View& out, const View& a, const View& b,
                   void (*row)(F, R*, std::int64_t, const T*, std::int64_t, const T*, std::int64_t, std::int64_t)) {
   if (out.contiguous && a.contiguous && b.contiguous && a.numel == out.numel) [[likely]] {
-    if (b.numel == out.numel) [[likely]]
-      return row(F{}, out.as<R>(), 1, a.as<T>(), 1, b.as<T>(), 1, out.numel);
+    if (b.numel == out.numel) [[likely]] {
+      if constexpr (std::is_same_v<R, T> && std::is_floating_point_v<T>)
+        return contiguous_row(F{}, out.as<T>(), a.as<T>(), b.as<T>(), out.numel);
+      else
+        return row(F{}, out.as<R>(), 1, a.as<T>(), 1, b.as<T>(), 1, out.numel);
+    }
     if (b.numel == 1) return row(F{}, out.as<R>(), 1, a.as<T>(), 1, b.as<T>(), 0, out.numel);
   }
   Iteration<3> iteration({&out, &a, &b});
@@ -262,6 +285,25 @@ void where_typed(const View& out, const View& condition, const View& a, const Vi
   });
 }
 
+template <class T>
+void multiply_add_typed(T* sum, const T* a, const T* b, std::int64_t n) {
+  using V = Vector<T>;
+  std::int64_t i = 0;
+  for (; i + V::lanes <= n; i += V::lanes)
+    V(hn::MulAdd(V::load(a + i).raw, V::load(b + i).raw, V::load(sum + i).raw)).store(sum + i);
+  if (i < n) {
+    V rest = hn::MulAdd(gather(a + i, 1, n - i).raw, gather(b + i, 1, n - i).raw, gather(sum + i, 1, n - i).raw);
+    scatter(rest, sum + i, 1, n - i);
+  }
+}
+
+void multiply_add(const View& sum, const View& a, const View& b) {
+  if (sum.dtype == DType::f32)
+    multiply_add_typed(sum.as<float>(), a.as<float>(), b.as<float>(), sum.numel);
+  else
+    multiply_add_typed(sum.as<double>(), a.as<double>(), b.as<double>(), sum.numel);
+}
+
 void where_kernel(const View& out, const View& condition, const View& a, const View& b) {
   switch (size_of(out.dtype)) {
     case 1: return where_typed<std::uint8_t>(out, condition, a, b);
@@ -299,6 +341,7 @@ void fill_elementwise(KernelTable& table) {
   binary(Binary::tanh_gradient) = floating_binary<f::TanhGradient>;
   binary(Binary::sigmoid_gradient) = floating_binary<f::SigmoidGradient>;
   binary(Binary::relu_gradient) = floating_binary<f::ReluGradient>;
+  table.multiply_add = multiply_add;
   table.where = where_kernel;
 }
 

@@ -1,5 +1,7 @@
 #include <cstring>
+#include <vector>
 
+#include "../core/convert.h"
 #include "../core/iteration.h"
 #include "cpu_kernels.h"
 
@@ -81,11 +83,26 @@ T plus(T a, T b) {
     return static_cast<T>(a + b);
 }
 
+// Halves are summed in f32 and rounded once: `add` gets an f32 stand-in for `out`.
+template <class Half, class Add>
+void add_wide(const View& out, Add add) {
+  std::vector<float> sums(out.as<Half>(), out.as<Half>() + out.numel);
+  View wide = out;
+  wide.data = sums.data();
+  wide.dtype = DType::f32;
+  add(wide);
+  for (std::size_t i = 0; i < sums.size(); ++i) out.as<Half>()[i] = Half(sums[i]);
+}
+
 template <class T>
 void scatter_add_typed(const View& out, const View& updates, const View& index, int axis) {
+  if constexpr (is_half_v<T>)
+    if (out.dtype != DType::f32)
+      return add_wide<T>(out, [&](const View& wide) { scatter_add_typed<T>(wide, updates, index, axis); });
+  using Sum = std::conditional_t<is_half_v<T>, float, T>;
   for_each_indexed(index, updates, out, axis, [&](std::int64_t from, std::int64_t to) {
-    T& sum = out.as<T>()[to];
-    sum = plus(sum, updates.as<T>()[from]);
+    Sum& sum = out.as<Sum>()[to];
+    sum = plus(sum, static_cast<Sum>(updates.as<T>()[from]));
   });
 }
 
@@ -126,6 +143,11 @@ bool embedding(const View& out, const View& table, const View& indices, std::int
 // `gradient` has one row of `width` for each index, in row-major order, with strides of its own.
 template <class T>
 void embedding_gradient_typed(const View& table_gradient, const View& gradient, const View& indices) {
+  if constexpr (is_half_v<T>)
+    if (table_gradient.dtype != DType::f32)
+      return add_wide<T>(table_gradient,
+                         [&](const View& wide) { embedding_gradient_typed<T>(wide, gradient, indices); });
+  using Sum = std::conditional_t<is_half_v<T>, float, T>;
   std::int64_t rows = table_gradient.dims[0], width = table_gradient.dims[1];
   View heads = gradient;
   --heads.rank;
@@ -135,12 +157,12 @@ void embedding_gradient_typed(const View& table_gradient, const View& gradient, 
     iteration.for_each_row([&](const std::int64_t* offset) {
       for (std::int64_t k = 0; k < iteration.dims[0]; ++k) {
         std::int64_t row = index[offset[1] + k * iteration.strides[1][0]];
-        T* sum = table_gradient.as<T>() + (row < 0 ? row + rows : row) * width;
+        Sum* sum = table_gradient.as<Sum>() + (row < 0 ? row + rows : row) * width;
         const T* from = gradient.as<T>() + offset[0] + k * iteration.strides[0][0];
         if (step == 1)
-          for (std::int64_t i = 0; i < width; ++i) sum[i] = plus(sum[i], from[i]);
+          for (std::int64_t i = 0; i < width; ++i) sum[i] = plus(sum[i], static_cast<Sum>(from[i]));
         else
-          for (std::int64_t i = 0; i < width; ++i) sum[i] = plus(sum[i], from[i * step]);
+          for (std::int64_t i = 0; i < width; ++i) sum[i] = plus(sum[i], static_cast<Sum>(from[i * step]));
       }
     });
   };

@@ -39,14 +39,15 @@ std::vector<Tensor> own_copies(const char* op, std::span<const Tensor> inputs, L
 std::vector<double> values_of(const Tensor& x) { return x.to_vector<double>(); }
 
 // For each input, the rows of the Jacobian that a tape gives: one row of the input's size for each output element.
-std::vector<std::vector<double>> tape_jacobians(const Differentiable& f, const std::vector<Tensor>& inputs,
-                                                Tensor& output) {
+std::vector<std::vector<double>> tape_jacobians(const char* op, const Differentiable& f,
+                                                const std::vector<Tensor>& inputs, Tensor& output, Location where) {
   std::vector<std::vector<double>> rows(inputs.size());
   Tape tape({.persistent = true});
   for (const Tensor& input : inputs) tape.watch(input);
   output = f(inputs);
-  bool tracked = true;
-  for (std::int64_t i = 0; i < output.numel() && tracked; ++i) {
+  if (output.dtype() != DType::f64)
+    fail<DTypeError>(op, where, "the function must give f64, not {}", describe(output));
+  for (std::int64_t i = 0; i < output.numel(); ++i) {
     Tensor seed = zeros_like(output);
     seed.write<double>()[i] = 1;
     std::vector<Tensor> gradients =
@@ -70,9 +71,7 @@ GradcheckReport check(const char* op, const Differentiable& f, std::span<const T
                       const GradcheckOptions& options, Location where) {
   std::vector<Tensor> points = own_copies(op, inputs, where);
   Tensor output;
-  std::vector<std::vector<double>> jacobians = tape_jacobians(f, points, output);
-  if (output.dtype() != DType::f64)
-    fail<DTypeError>(op, where, "the function must give f64, not {}", describe(output));
+  std::vector<std::vector<double>> jacobians = tape_jacobians(op, f, points, output, where);
   NoRecord pause;
   Worst worst;
   std::int64_t compared = 0, wrong = 0;

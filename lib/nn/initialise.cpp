@@ -52,9 +52,8 @@ Initialiser uniform(double low, double high) {
 }
 
 Initialiser normal(double mean, double deviation) {
-  return [=](const Shape& shape, const RandomOptions& options) {
-    return draw_normal(deviation, shape, options) + mean;
-  };
+  return
+      [=](const Shape& shape, const RandomOptions& options) { return draw_normal(deviation, shape, options) + mean; };
 }
 
 Initialiser xavier_uniform(double gain) {

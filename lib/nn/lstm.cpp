@@ -58,8 +58,8 @@ Tensor LSTMCell::project(Arg x) const {
   const Tensor& input = tensor_of(cell_name, x);
   CallerScope caller(x.location());
   if (input.rank() < 2 || input.size(-1) != input_size())
-    fail<ShapeError>(cell_name, x.location(), "x {} is neither (B, {}) nor (T, B, {}), as W_x {} needs", to_string(input.shape()),
-                     input_size(), input_size(), to_string(W_x.shape()));
+    fail<ShapeError>(cell_name, x.location(), "x {} is neither (B, {}) nor (T, B, {}), as W_x {} needs",
+                     to_string(input.shape()), input_size(), input_size(), to_string(W_x.shape()));
   return matmul(input, W_x) + bias;
 }
 

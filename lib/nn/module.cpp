@@ -74,7 +74,10 @@ void Module::add(std::string_view name, Entry entry, Location where) {
   for (const Entry& other : entries_)
     if (other.name == name)
       fail<Error>("Module", where, "it has a {} named '{}' already; choose another name",
-                  other.module ? "sub-module" : other.tensor.is_parameter() ? "parameter" : "buffer", name);
+                  other.module                  ? "sub-module"
+                  : other.tensor.is_parameter() ? "parameter"
+                                                : "buffer",
+                  name);
   entry.name = name;
   entries_.push_back(std::move(entry));
 }

@@ -92,12 +92,12 @@ Tensor arange(std::int64_t count, TensorOptions options, Location where) {
   return options.dtype == DType::i64 ? numbers : to(Arg(numbers, where), options.dtype);
 }
 
-Tensor zeros_like(Arg x) {
+Tensor zeros_like(const Arg& x) {
   const Body& body = tensor_of("zeros_like", x).body();
   return filled({body, body.dtype}, 0, 0, x.location());
 }
 
-Tensor ones_like(Arg x) {
+Tensor ones_like(const Arg& x) {
   const Body& body = tensor_of("ones_like", x).body();
   return filled({body, body.dtype}, 1, 1, x.location());
 }

@@ -33,7 +33,7 @@ bool same_form(const Body& a, const Body& b) {
 // What dtypes a binary op takes and gives.
 enum class Types { arithmetic, no_bool, quotient, comparison };
 
-[[gnu::noinline]] Tensor binary_general(const OpInfo& op, Arg a, Arg b, Types types) {
+[[gnu::noinline]] Tensor binary_general(const OpInfo& op, const Arg& a, Arg b, Types types) {
   Location where = a.location();
   DType dtype = common_dtype(op.name, a, b);
   if (types == Types::quotient && !is_floating(dtype)) dtype = DType::f32;
@@ -93,7 +93,7 @@ constexpr OpInfo add_op{
         },
 };
 
-Tensor add(Arg a, Arg b) { return binary(add_op, a, b, Types::arithmetic); }
+Tensor add(const Arg& a, const Arg& b) { return binary(add_op, a, b, Types::arithmetic); }
 
 // y = a − b;  da = d,  db = −d
 
@@ -109,7 +109,7 @@ constexpr OpInfo sub_op{
         },
 };
 
-Tensor sub(Arg a, Arg b) { return binary(sub_op, a, b, Types::no_bool); }
+Tensor sub(const Arg& a, const Arg& b) { return binary(sub_op, a, b, Types::no_bool); }
 
 // y = a b;  da = d b,  db = d a
 
@@ -120,13 +120,13 @@ constexpr OpInfo mul_op{
     .forward = binary_forward<Binary::mul>,
     .gradient =
         [](Gradient& g) {
-          if (g.wants(0)) g.give(0, g.output() * g.saved_input(1));
-          if (g.wants(1)) g.give(1, g.output() * g.saved_input(0));
+          if (g.wants(0)) g.give_product(0, g.output(), g.saved_input(1));
+          if (g.wants(1)) g.give_product(1, g.output(), g.saved_input(0));
         },
     .saves_input_for = {inputs({1}), inputs({0})},
 };
 
-Tensor mul(Arg a, Arg b) { return binary(mul_op, a, b, Types::arithmetic); }
+Tensor mul(const Arg& a, const Arg& b) { return binary(mul_op, a, b, Types::arithmetic); }
 
 // y = a / b;  da = d / b,  db = −d y / b
 
@@ -145,7 +145,7 @@ constexpr OpInfo div_op{
     .saves_output_for = inputs({1}),
 };
 
-Tensor div(Arg a, Arg b) { return binary(div_op, a, b, Types::quotient); }
+Tensor div(const Arg& a, const Arg& b) { return binary(div_op, a, b, Types::quotient); }
 
 // y = a^b;  da = d b a^(b − 1), 0 where b = 0;  db = d y log a, 0 where a = 0 and b ≥ 0
 
@@ -173,7 +173,7 @@ constexpr OpInfo pow_op{
     .saves_output_for = inputs({1}),
 };
 
-Tensor pow(Arg a, Arg b) { return binary(pow_op, a, b, Types::no_bool); }
+Tensor pow(const Arg& a, const Arg& b) { return binary(pow_op, a, b, Types::no_bool); }
 
 // y = −x;  dx = −d
 
@@ -185,7 +185,7 @@ constexpr OpInfo neg_op{
     .gradient = [](Gradient& g) { g.give(0, -g.output()); },
 };
 
-Tensor neg(Arg x) { return number_unary(neg_op, x); }
+Tensor neg(const Arg& x) { return number_unary(neg_op, x); }
 
 // y = e^x;  dx = d y
 
@@ -194,11 +194,11 @@ constexpr OpInfo exp_op{
     .arity = 1,
     .batching = Batching::elementwise,
     .forward = unary_forward<Unary::exp>,
-    .gradient = [](Gradient& g) { g.give(0, g.output() * g.saved_output()); },
+    .gradient = [](Gradient& g) { g.give_product(0, g.output(), g.saved_output()); },
     .saves_output_for = inputs({0}),
 };
 
-Tensor exp(Arg x) { return floating_unary(exp_op, x); }
+Tensor exp(const Arg& x) { return floating_unary(exp_op, x); }
 
 // y = log x;  dx = d / x
 
@@ -211,7 +211,7 @@ constexpr OpInfo log_op{
     .saves_input_for = {inputs({0})},
 };
 
-Tensor log(Arg x) { return floating_unary(log_op, x); }
+Tensor log(const Arg& x) { return floating_unary(log_op, x); }
 
 // y = √x;  dx = d / (2 y)
 
@@ -224,7 +224,7 @@ constexpr OpInfo sqrt_op{
     .saves_output_for = inputs({0}),
 };
 
-Tensor sqrt(Arg x) { return floating_unary(sqrt_op, x); }
+Tensor sqrt(const Arg& x) { return floating_unary(sqrt_op, x); }
 
 // y = x²;  dx = 2 d x
 
@@ -237,7 +237,7 @@ constexpr OpInfo square_op{
     .saves_input_for = {inputs({0})},
 };
 
-Tensor square(Arg x) { return number_unary(square_op, x); }
+Tensor square(const Arg& x) { return number_unary(square_op, x); }
 
 // z = d (1 − y²);  dd = e (1 − y²),  dy = −2 e d y
 
@@ -268,7 +268,7 @@ constexpr OpInfo tanh_op{
     .saves_output_for = inputs({0}),
 };
 
-Tensor tanh(Arg x) { return floating_unary(tanh_op, x); }
+Tensor tanh(const Arg& x) { return floating_unary(tanh_op, x); }
 
 // z = d y (1 − y);  dd = e y (1 − y),  dy = e d (1 − 2 y)
 
@@ -299,7 +299,7 @@ constexpr OpInfo sigmoid_op{
     .saves_output_for = inputs({0}),
 };
 
-Tensor sigmoid(Arg x) { return floating_unary(sigmoid_op, x); }
+Tensor sigmoid(const Arg& x) { return floating_unary(sigmoid_op, x); }
 
 // z = d where y > 0, else 0;  dd = e where y > 0, else 0
 
@@ -328,7 +328,7 @@ constexpr OpInfo relu_op{
     .saves_output_for = inputs({0}),
 };
 
-Tensor relu(Arg x) { return number_unary(relu_op, x); }
+Tensor relu(const Arg& x) { return number_unary(relu_op, x); }
 
 // Comparisons have no gradient.
 
@@ -348,12 +348,12 @@ constexpr OpInfo greater_equal_op = comparison_op<Binary::greater_equal>("greate
 
 }  // namespace
 
-Tensor equal(Arg a, Arg b) { return binary(equal_op, a, b, Types::comparison); }
-Tensor not_equal(Arg a, Arg b) { return binary(not_equal_op, a, b, Types::comparison); }
-Tensor less(Arg a, Arg b) { return binary(less_op, a, b, Types::comparison); }
-Tensor less_equal(Arg a, Arg b) { return binary(less_equal_op, a, b, Types::comparison); }
-Tensor greater(Arg a, Arg b) { return binary(greater_op, a, b, Types::comparison); }
-Tensor greater_equal(Arg a, Arg b) { return binary(greater_equal_op, a, b, Types::comparison); }
+Tensor equal(const Arg& a, const Arg& b) { return binary(equal_op, a, b, Types::comparison); }
+Tensor not_equal(const Arg& a, const Arg& b) { return binary(not_equal_op, a, b, Types::comparison); }
+Tensor less(const Arg& a, const Arg& b) { return binary(less_op, a, b, Types::comparison); }
+Tensor less_equal(const Arg& a, const Arg& b) { return binary(less_equal_op, a, b, Types::comparison); }
+Tensor greater(const Arg& a, const Arg& b) { return binary(greater_op, a, b, Types::comparison); }
+Tensor greater_equal(const Arg& a, const Arg& b) { return binary(greater_equal_op, a, b, Types::comparison); }
 
 // y = a where c, else b;  da = d where c, else 0;  db = 0 where c, else d
 
@@ -373,7 +373,7 @@ constexpr OpInfo where_op{
     .saves_input_for = {inputs({1, 2})},
 };
 
-Tensor where(Arg condition, Arg a, Arg b) {
+Tensor where(const Arg& condition, const Arg& a, Arg b) {
   const char* name = where_op.name;
   Location place = condition.location();
   const Tensor& chosen = tensor_of(name, condition);
@@ -410,7 +410,7 @@ constexpr OpInfo cast_op{
 constexpr OpInfo cast_to_integer_op{
     .name = "to", .arity = 1, .batching = Batching::elementwise, .forward = cast_forward};
 
-Tensor to(Arg x, DType dtype) {
+Tensor to(const Arg& x, DType dtype) {
   const Tensor& tensor = tensor_of("to", x);
   if (tensor.dtype() == dtype) return tensor;
   return invoke(is_floating(dtype) ? cast_op : cast_to_integer_op, {&tensor}, {tensor.body(), dtype}, x.location());

@@ -61,7 +61,7 @@ constexpr OpInfo gather_op{
     .saves_input_for = {0, inputs({0})},
 };
 
-Tensor gather(Arg x, int axis, Arg index) {
+Tensor gather(const Arg& x, int axis, const Arg& index) {
   const Tensor &from = tensor_of("gather", x), &at = tensor_of("gather", index);
   Location where = x.location();
   axis = check_axis("gather", axis, from, where);
@@ -95,7 +95,7 @@ constexpr OpInfo scatter_add_op{
     .saves_input_for = {0, inputs({2})},
 };
 
-Tensor scatter_add(Arg x, int axis, Arg index, Arg updates) {
+Tensor scatter_add(const Arg& x, int axis, const Arg& index, Arg updates) {
   const char* name = scatter_add_op.name;
   const Tensor &to = tensor_of(name, x), &at = tensor_of(name, index), &from = tensor_of(name, updates);
   Location where = x.location();
@@ -157,13 +157,16 @@ constexpr OpInfo embedding_op{
     .saves_input_for = {0, inputs({0})},
 };
 
-Tensor embedding(Arg table, Arg indices) {
+Tensor embedding(const Arg& table, const Arg& indices) {
   const Tensor &from = tensor_of("embedding", table), &at = tensor_of("embedding", indices);
   Location where = table.location();
   if (from.rank() != 2)
     fail<ShapeError>("embedding", where, "the table {} is not a matrix of rows", describe(from));
   check_index_dtype("embedding", at, where);
   check_same_device("embedding", from, at, where);
+  if (at.rank() == max_rank)
+    fail<ShapeError>("embedding", where, "the indices {} have 8 axes already, the most there can be",
+                     to_string(at.shape()));
   Shape shape = at.shape();
   shape.push_back(from.body().dims[1]);
   return invoke(embedding_op, {&from, &at}, {shape, from.dtype(), from.device()}, where);

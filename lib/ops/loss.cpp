@@ -60,10 +60,12 @@ constexpr OpInfo cross_entropy_op{
           if (!g.recording())
             return g.give(0, invoke(cross_entropy_gradient_op, {&d, &x, &targets}, {x.body(), x.dtype()}, g.where(),
                                     g.attribute_bytes()));
-          Tensor ignored = targets == g.attributes<IgnoreAttributes>().ignored;
-          Tensor at = unsqueeze(where(ignored, 0, to(targets, DType::i64)), 1);
-          Tensor scale = unsqueeze(where(ignored, 0.0, d), 1);
-          g.give(0, scatter_add(softmax(x) * scale, 1, at, -scale));
+          Tensor classes = unsqueeze(to(targets, DType::i64), 1);
+          Tensor ignored = classes == g.attributes<IgnoreAttributes>().ignored;
+          Tensor scale = where(ignored, 0.0, unsqueeze(d, 1));
+          // An ignored row may hold what no gradient survives.
+          Tensor probabilities = softmax(where(ignored, 0.0, x));
+          g.give(0, scatter_add(probabilities * scale, 1, where(ignored, 0, classes), -scale));
         },
     .saves_input_for = {inputs({0}), inputs({0})},
 };
@@ -73,12 +75,12 @@ namespace {
 // How many targets are not ignored.
 double counted(const Tensor& targets, std::int64_t ignored) {
   NoRecord pause;
-  return sum(targets != ignored).item<double>();
+  return sum(to(targets, DType::i64) != ignored).item<double>();
 }
 
 }  // namespace
 
-Tensor cross_entropy(Arg logits, Arg targets, CrossEntropyOptions options) {
+Tensor cross_entropy(const Arg& logits, const Arg& targets, CrossEntropyOptions options) {
   const char* name = cross_entropy_op.name;
   const Tensor &x = tensor_of(name, logits), &t = tensor_of(name, targets);
   Location where = logits.location();
@@ -114,7 +116,9 @@ Tensor cross_entropy(Arg logits, Arg targets, CrossEntropyOptions options) {
     case LossReduction::sum: return sum(losses);
     case LossReduction::mean: break;
   }
-  return sum(losses) / counted(flat, options.ignore_index);
+  // As in mean.
+  Tensor total = sum(size_of(x.dtype()) == 2 ? to(losses, DType::f32) : losses);
+  return to(total / counted(flat, options.ignore_index), x.dtype());
 }
 
 }  // namespace reel

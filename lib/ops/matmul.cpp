@@ -55,7 +55,7 @@ Tensor product(const Tensor& a, const Tensor& b, Location where) {
   return invoke(matmul_op, {&a, &b}, {shape, x.dtype, x.device}, where);
 }
 
-Tensor matmul_general(Arg a, Arg b) {
+Tensor matmul_general(const Arg& a, const Arg& b) {
   Location where = a.location();
   DType dtype = promote(tensor_of("matmul", a).dtype(), tensor_of("matmul", b).dtype());
   Operand x("matmul", a, dtype, b), y("matmul", b, dtype, a);
@@ -75,7 +75,7 @@ Tensor matmul_general(Arg a, Arg b) {
 
 }  // namespace
 
-Tensor matmul(Arg a, Arg b) {
+Tensor matmul(const Arg& a, const Arg& b) {
   if (a.is_tensor() && b.is_tensor() && a.tensor()->defined() && b.tensor()->defined()) [[likely]] {
     const Body &x = a.tensor()->body(), &y = b.tensor()->body();
     if (x.dtype == y.dtype && x.rank >= 2 && y.rank >= 2 && x.device == y.device) [[likely]]

@@ -80,7 +80,7 @@ constexpr OpInfo dropout_op{
         },
 };
 
-Tensor dropout(Arg x, DropoutOptions options) {
+Tensor dropout(const Arg& x, DropoutOptions options) {
   const Tensor& tensor = tensor_of("dropout", x);
   check_floating("dropout", tensor, x.location());
   if (!(options.probability >= 0 && options.probability <= 1))

@@ -72,12 +72,12 @@ Tensor sum_over(const Tensor& x, AxisSet axes, ReduceOptions options, Location w
 
 }  // namespace
 
-Tensor sum(Arg x, ReduceOptions options) {
+Tensor sum(const Arg& x, ReduceOptions options) {
   const Tensor& tensor = tensor_of("sum", x);
   return sum_over(tensor, all_axes(tensor), options, x.location());
 }
 
-Tensor sum(Arg x, const Shape& axes, ReduceOptions options) {
+Tensor sum(const Arg& x, const Shape& axes, ReduceOptions options) {
   const Tensor& tensor = tensor_of("sum", x);
   return sum_over(tensor, axis_set("sum", tensor, axes, x.location()), options, x.location());
 }
@@ -92,18 +92,20 @@ Tensor mean_over(const Tensor& x, AxisSet axes, ReduceOptions options, Location 
   double count = 1;
   for (int i = 0; i < x.rank(); ++i)
     if (axes >> i & 1) count *= static_cast<double>(x.body().dims[i]);
-  Tensor total = sum_over(x, axes, options, where);
-  return total / count;
+  // The sum of many halves may be beyond them where their mean is not.
+  bool half = size_of(x.dtype()) == 2;
+  Tensor total = sum_over(half ? to(x, DType::f32) : x, axes, options, where);
+  return to(total / count, x.dtype());
 }
 
 }  // namespace
 
-Tensor mean(Arg x, ReduceOptions options) {
+Tensor mean(const Arg& x, ReduceOptions options) {
   const Tensor& tensor = tensor_of("mean", x);
   return mean_over(tensor, all_axes(tensor), options, x.location());
 }
 
-Tensor mean(Arg x, const Shape& axes, ReduceOptions options) {
+Tensor mean(const Arg& x, const Shape& axes, ReduceOptions options) {
   const Tensor& tensor = tensor_of("mean", x);
   return mean_over(tensor, axis_set("mean", tensor, axes, x.location()), options, x.location());
 }
@@ -136,17 +138,17 @@ Tensor max_over(const Tensor& x, AxisSet axes, ReduceOptions options, Location w
 
 }  // namespace
 
-Tensor max(Arg x, ReduceOptions options) {
+Tensor max(const Arg& x, ReduceOptions options) {
   const Tensor& tensor = tensor_of("max", x);
   return max_over(tensor, all_axes(tensor), options, x.location());
 }
 
-Tensor max(Arg x, const Shape& axes, ReduceOptions options) {
+Tensor max(const Arg& x, const Shape& axes, ReduceOptions options) {
   const Tensor& tensor = tensor_of("max", x);
   return max_over(tensor, axis_set("max", tensor, axes, x.location()), options, x.location());
 }
 
-Tensor sum_to(Arg x, const Shape& shape) {
+Tensor sum_to(const Arg& x, const Shape& shape) {
   const Tensor& tensor = tensor_of("sum_to", x);
   Location where = x.location();
   int extra = tensor.rank() - shape.rank();

@@ -62,12 +62,12 @@ constexpr OpInfo copy_op{
     .gradient = [](Gradient& g) { g.give(0, g.output()); },
 };
 
-Tensor copy(Arg x) {
+Tensor copy(const Arg& x) {
   const Tensor& tensor = tensor_of("copy", x);
   return invoke(copy_op, {&tensor}, {tensor.body(), tensor.dtype()}, x.location());
 }
 
-Tensor contiguous(Arg x) {
+Tensor contiguous(const Arg& x) {
   const Tensor& tensor = tensor_of("contiguous", x);
   return tensor.is_contiguous() ? tensor : copy(x);
 }
@@ -88,12 +88,13 @@ constexpr OpInfo reshape_op{
     .gradient = [](Gradient& g) { g.give(0, reshape(g.output(), g.input_shape(0))); },
 };
 
-Tensor reshape(Arg x, const Shape& shape) {
+Tensor reshape(const Arg& x, const Shape& shape) {
   const char* name = reshape_op.name;
   const Tensor& tensor = tensor_of(name, x);
   Location where = x.location();
   ShapeAttributes attributes{shape};
   std::int64_t known = 1;
+  bool overflow = false;
   int open = -1;
   for (int i = 0; i < shape.rank(); ++i) {
     if (shape[i] == -1 && open < 0) {
@@ -101,11 +102,11 @@ Tensor reshape(Arg x, const Shape& shape) {
     } else if (shape[i] < 0) {
       fail<ShapeError>(name, where, "the shape {} may have one size of -1, and no other negative one", to_string(shape));
     } else {
-      known *= shape[i];
+      overflow |= __builtin_mul_overflow(known, shape[i], &known);
     }
   }
   if (open >= 0 && known != 0 && tensor.numel() % known == 0) attributes.shape[open] = tensor.numel() / known;
-  if (open >= 0 ? attributes.shape[open] < 0 : known != tensor.numel())
+  if (overflow || (open >= 0 ? attributes.shape[open] < 0 : known != tensor.numel()))
     fail<ShapeError>(name, where, "the {} elements of {} do not fill the shape {}", tensor.numel(), describe(tensor),
                      to_string(shape));
   Shape strides;
@@ -140,7 +141,7 @@ constexpr OpInfo permute_op{
         },
 };
 
-Tensor permute(Arg x, const Shape& axes) {
+Tensor permute(const Arg& x, const Shape& axes) {
   const Tensor& tensor = tensor_of("permute", x);
   ShapeAttributes attributes{axes};
   unsigned seen = 0;
@@ -154,7 +155,7 @@ Tensor permute(Arg x, const Shape& axes) {
   return invoke_view(permute_op, tensor, x.location(), bytes_of(attributes));
 }
 
-Tensor transpose(Arg x, int first, int second) {
+Tensor transpose(const Arg& x, int first, int second) {
   const Tensor& tensor = tensor_of("transpose", x);
   ShapeAttributes attributes;
   int a = check_axis("transpose", first, tensor, x.location());
@@ -183,15 +184,17 @@ constexpr OpInfo expand_op{
     .gradient = [](Gradient& g) { g.give(0, g.output()); },  // the walk sums broadcast axes
 };
 
-Tensor expand(Arg x, const Shape& shape) {
+Tensor expand(const Arg& x, const Shape& shape) {
   const Tensor& tensor = tensor_of("expand", x);
   ShapeAttributes attributes{shape};
   int extra = shape.rank() - tensor.rank();
   bool fits = extra >= 0;
+  std::int64_t count = 1;
   for (int i = 0; fits && i < shape.rank(); ++i) {
     std::int64_t own = i < extra ? 1 : tensor.body().dims[i - extra];
     if (shape[i] == -1 && i >= extra) attributes.shape[i] = own;
-    fits = attributes.shape[i] >= 0 && (own == 1 || own == attributes.shape[i]);
+    fits = attributes.shape[i] >= 0 && (own == 1 || own == attributes.shape[i]) &&
+           !__builtin_mul_overflow(count, attributes.shape[i], &count);
   }
   if (!fits)
     fail<ShapeError>("expand", x.location(), "{} cannot be repeated to the shape {}", describe(tensor),
@@ -264,7 +267,7 @@ constexpr OpInfo slice_op{
         },
 };
 
-Tensor slice(Arg x, int axis, std::int64_t start, std::int64_t stop, std::int64_t step) {
+Tensor slice(const Arg& x, int axis, std::int64_t start, std::int64_t stop, std::int64_t step) {
   const Tensor& tensor = tensor_of("slice", x);
   axis = check_axis("slice", axis, tensor, x.location());
   if (step == 0) fail<ShapeError>("slice", x.location(), "a step of 0 goes nowhere, for {}", describe(tensor));
@@ -279,10 +282,12 @@ Tensor slice(Arg x, int axis, std::int64_t start, std::int64_t stop, std::int64_
   // A step beyond the tensor takes the first element alone.
   step = std::clamp(step, -size - 1, size + 1);
   std::int64_t count = span > 0 ? (span - 1) / std::abs(step) + 1 : 0;
+  // A start before the first element would count from the end in the gradient.
+  if (count == 0) start = 0;
   return invoke_view(slice_op, tensor, x.location(), bytes_of(SliceAttributes{axis, start, count, step}));
 }
 
-Tensor select(Arg x, int axis, std::int64_t index) {
+Tensor select(const Arg& x, int axis, std::int64_t index) {
   const Tensor& tensor = tensor_of("select", x);
   Location where = x.location();
   axis = check_axis("select", axis, tensor, where);
@@ -326,7 +331,7 @@ constexpr OpInfo split_op{
         },
 };
 
-std::vector<Tensor> split(Arg x, const std::vector<std::int64_t>& sizes, int axis) {
+std::vector<Tensor> split(const Arg& x, const std::vector<std::int64_t>& sizes, int axis) {
   const Tensor& tensor = tensor_of("split", x);
   Location where = x.location();
   axis = check_axis("split", axis, tensor, where);
@@ -349,16 +354,16 @@ std::vector<Tensor> split(Arg x, const std::vector<std::int64_t>& sizes, int axi
   return parts;
 }
 
-std::vector<Tensor> split(Arg x, std::int64_t size, int axis) {
+std::vector<Tensor> split(const Arg& x, std::int64_t size, int axis) {
   const Tensor& tensor = tensor_of("split", x);
   if (size <= 0) fail<ShapeError>("split", x.location(), "parts of size {} cannot be made of {}", size, describe(tensor));
-  std::int64_t left = tensor.size(axis, x.location());
+  std::int64_t left = tensor.body().dims[check_axis("split", axis, tensor, x.location())];
   std::vector<std::int64_t> sizes;
   for (; left > 0; left -= size) sizes.push_back(std::min(size, left));
   return split(x, sizes, axis);
 }
 
-Tensor unsqueeze(Arg x, int axis) {
+Tensor unsqueeze(const Arg& x, int axis) {
   const Tensor& tensor = tensor_of("unsqueeze", x);
   int rank = tensor.rank();
   if (axis < -rank - 1 || axis > rank)
@@ -371,7 +376,7 @@ Tensor unsqueeze(Arg x, int axis) {
   return reshape(x, shape);
 }
 
-Tensor squeeze(Arg x, int axis) {
+Tensor squeeze(const Arg& x, int axis) {
   const Tensor& tensor = tensor_of("squeeze", x);
   axis = check_axis("squeeze", axis, tensor, x.location());
   if (tensor.body().dims[axis] != 1)

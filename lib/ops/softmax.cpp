@@ -64,7 +64,7 @@ constexpr OpInfo softmax_op{
     .saves_output_for = inputs({0}),
 };
 
-Tensor softmax(Arg x, int axis) { return along_last(softmax_op, x, axis); }
+Tensor softmax(const Arg& x, int axis) { return along_last(softmax_op, x, axis); }
 
 // y = x − log Σ e^x;  dx = d − e^y Σ d
 
@@ -82,6 +82,6 @@ constexpr OpInfo log_softmax_op{
     .saves_output_for = inputs({0}),
 };
 
-Tensor log_softmax(Arg x, int axis) { return along_last(log_softmax_op, x, axis); }
+Tensor log_softmax(const Arg& x, int axis) { return along_last(log_softmax_op, x, axis); }
 
 }  // namespace reel

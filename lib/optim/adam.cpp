@@ -64,8 +64,8 @@ void Adam::update(std::size_t index, Tensor& parameter, const Tensor& gradient, 
   Moments& moments = moments_[index];
   ++moments.steps;
   if (parameter.dtype() == DType::f32)
-    descend(parameter, gradient, moments.mean, moments.square,
-            Factors<float>(options_, learning_rate(), moments.steps), where);
+    descend(parameter, gradient, moments.mean, moments.square, Factors<float>(options_, learning_rate(), moments.steps),
+            where);
   else
     descend(parameter, gradient, moments.mean, moments.square,
             Factors<double>(options_, learning_rate(), moments.steps), where);

@@ -45,15 +45,15 @@ bool held_by_nobody_else(const Tensor& x) {
   return x.is_contiguous() && x.body().references.unique() && x.body().storage->references.unique();
 }
 
-void scale_gradient(const Tensor& parameter, double factor, Location where) {
+bool scale_if_sole(const Tensor& parameter, double factor, Location where) {
   std::lock_guard lock(gradient_mutex());
   Tensor& gradient = parameter.body().leaf->gradient;
-  if (!held_by_nobody_else(gradient))
-    gradient = gradient * factor;
-  else if (gradient.dtype() == DType::f32)
+  if (!held_by_nobody_else(gradient)) return false;
+  if (gradient.dtype() == DType::f32)
     scale_in_place<float>(gradient, factor, where);
   else
     scale_in_place<double>(gradient, factor, where);
+  return true;
 }
 
 }  // namespace
@@ -74,7 +74,8 @@ double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Locat
   double norm = std::sqrt(total), factor = max_norm / (norm + 1e-6);
   if (!std::isfinite(norm) || factor >= 1) return norm;
   for (const Tensor& parameter : parameters)
-    if (parameter.grad().defined()) scale_gradient(parameter, factor, where);
+    if (parameter.grad().defined() && !scale_if_sole(parameter, factor, where))
+      parameter.set_grad(parameter.grad() * factor, where);
   return norm;
 }
 

@@ -61,8 +61,7 @@ SGD::SGD(std::vector<Tensor> parameters, SGDOptions options, Location where)
     fail<Error>(name(), where, "the momentum {} lies outside [0, 1)", options.momentum);
   if (!(options.weight_decay >= 0))
     fail<Error>(name(), where, "the weight decay {} is not 0 or more", options.weight_decay);
-  if (options.nesterov && options.momentum == 0)
-    fail<Error>(name(), where, "nesterov needs a momentum above 0");
+  if (options.nesterov && options.momentum == 0) fail<Error>(name(), where, "nesterov needs a momentum above 0");
   if (options.momentum > 0)
     for (const Tensor& parameter : this->parameters()) velocities_.push_back(zeros_like(Arg(parameter, where)));
 }

@@ -9,10 +9,10 @@
 
 namespace reel::detail {
 
-/// A value kept for the gradient.
+/// A value kept for the gradient. Constructed in the arena; `TapeList::release_saved` destroys it.
 struct Saved {
-  Body* body;  // owned
-  std::uint32_t version;
+  Tensor tensor;
+  std::uint32_t version;  // of its storage when it was saved
   std::int32_t number;  // input number, or −1 − output number
 };
 

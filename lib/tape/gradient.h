@@ -43,6 +43,8 @@ class Gradient {
 
   /// Adds to the gradient of input i. Axes along which the input was broadcast are summed here.
   void give(std::size_t i, Tensor gradient);
+  /// Adds a b to it, without a temporary where nobody would notice.
+  void give_product(std::size_t i, const Tensor& a, const Tensor& b);
 
  private:
   const Tensor& saved(int number) const;

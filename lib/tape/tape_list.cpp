@@ -85,11 +85,10 @@ void TapeList::refuse(const char* op, const Tensor& tensor, Location where) cons
                   describe(tensor), to_string(tensor.made_at()));
 }
 
-inline Saved TapeList::saved_value(const Tensor& tensor, int number) {
-  Body& body = tensor.body();
-  body.references.retain();
+inline void TapeList::save(Saved* place, const Tensor& tensor, int number) {
+  const Body& body = tensor.body();
   saved_bytes_ += static_cast<std::size_t>(body.numel) * size_of(body.dtype);
-  return {&body, body.storage->version.load(std::memory_order_relaxed), number};
+  new (place) Saved{tensor, body.storage->version.load(std::memory_order_relaxed), number};
 }
 
 void TapeList::record(Context& context, Call& call) {
@@ -140,8 +139,8 @@ void TapeList::record(Context& context, Call& call) {
   // Nothing throws from here on.
   Saved* place = entry->saved();
   for (std::size_t i = 0; i < candidates; ++i)
-    if (op.saves_input_for[i] & tracked) *place++ = saved_value(*call.inputs[i], static_cast<int>(i));
-  if (saves_output) *place = saved_value(call.outputs[0], -1);
+    if (op.saves_input_for[i] & tracked) save(place++, *call.inputs[i], static_cast<int>(i));
+  if (saves_output) save(place, call.outputs[0], -1);
   std::uint32_t slot = entry->first_output;
   for (Tensor& output : call.outputs) {
     Body& body = output.body();
@@ -155,8 +154,7 @@ void TapeList::record(Context& context, Call& call) {
 }
 
 void TapeList::release_saved(Entry& entry) noexcept {
-  Saved* saved = entry.saved();
-  for (int i = 0; i < entry.saved_count; ++i) Tensor::adopt(saved[i].body).reset();
+  std::destroy_n(entry.saved(), entry.saved_count);
   // The layout behind the saved values is not needed after this.
   entry.saved_count = 0;
 }
@@ -183,7 +181,7 @@ void TapeList::warn_of_growth() noexcept {
     std::map<std::pair<std::string_view, int>, std::size_t> by_line;
     for (const Entry* entry = last_; entry; entry = entry->previous)
       for (int i = 0; i < entry->saved_count; ++i) {
-        const Body& body = *entry->saved()[i].body;
+        const Body& body = entry->saved()[i].tensor.body();
         by_line[{entry->file ? entry->file : "", entry->line}] +=
             static_cast<std::size_t>(body.numel) * size_of(body.dtype);
       }

@@ -63,7 +63,7 @@ class TapeList {
   const SlotForm* new_form(const Body& body);
   std::uint32_t input_slot(const Call& call, const Tensor& tensor);
   std::uint32_t unusual_slot(const Call& call, const Tensor& tensor);
-  Saved saved_value(const Tensor& tensor, int number);
+  void save(Saved* place, const Tensor& tensor, int number);
   void warn_of_growth() noexcept;
 
   std::uint64_t epoch_;  // list number << 32 | filling

@@ -68,6 +68,25 @@ void Walk::visit(Entry& entry) {
   outputs_.clear();
 }
 
+// Nobody else can see a sum that only this walk holds, unless an outer tape has recorded how it came about.
+inline bool Walk::can_change(const Tensor& sum) const {
+  const Body& total = sum.body();
+  return total.contiguous && total.references.unique() && total.storage->references.unique() &&
+         !context_.has(Context::recording);
+}
+
+bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor& b) {
+  const Tensor& sum = gradients_[slot];
+  // A listener is to see the product as an op.
+  if (!sum.defined() || context_.has(Context::intercepted) || !can_change(sum)) return false;
+  const SlotForm& form = *list_.slot(slot).form;
+  const Body &x = a.body(), &y = b.body();
+  if (!x.contiguous || !y.contiguous || !form.matches(x) || !form.matches(y)) return false;
+  if (form.dtype != DType::f32 && form.dtype != DType::f64) return false;
+  kernels(form.device).multiply_add(sum.body(), x, y);
+  return true;
+}
+
 void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
   const SlotForm& form = *list_.slot(slot).form;
   const Body& body = gradient.body();
@@ -85,10 +104,8 @@ void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
     sum = std::move(gradient);
     return;
   }
-  Body& total = sum.body();
-  // Nobody else can see a sum that only this walk holds, unless an outer tape has recorded how it came about.
-  if (!context_.has(Context::recording) && total.contiguous && total.references.unique() &&
-      total.storage->references.unique()) {
+  if (can_change(sum)) {
+    const Body& total = sum.body();
     kernels(total.device).binary[static_cast<int>(Binary::add)](total, total, gradient.body());
     return;
   }
@@ -122,10 +139,8 @@ const Tensor& Gradient::saved(int number) const {
   for (int k = 0; k < entry_.saved_count; ++k) {
     const Saved& saved = entry_.saved()[k];
     if (saved.number != number) continue;
-    // A handle is one pointer wide, so the owned pointer can be seen as one.
-    static_assert(sizeof(Tensor) == sizeof(Body*));
-    const Tensor& tensor = reinterpret_cast<const Tensor&>(saved.body);
-    const Storage& storage = *saved.body->storage;
+    const Tensor& tensor = saved.tensor;
+    const Storage& storage = *tensor.body().storage;
     if (storage.version.load(std::memory_order_relaxed) != saved.version) [[unlikely]]
       fail<TapeError>(entry_.op->name, entry_.where(),
                       "its gradient needs {} {}, made at {}, but that was overwritten at {} after this op had used it; "
@@ -135,6 +150,10 @@ const Tensor& Gradient::saved(int number) const {
     return tensor;
   }
   throw InternalError(fmt::format("the gradient of {} asks for a value it has not saved", entry_.op->name));
+}
+
+void Gradient::give_product(std::size_t i, const Tensor& a, const Tensor& b) {
+  if (wants(i) && !walk_.add_product(entry_.input_slots()[i], a, b)) give(i, a * b);
 }
 
 void Gradient::give(std::size_t i, Tensor gradient) {

@@ -24,12 +24,15 @@ class Walk {
   /// Whether the slot's gradient leads anywhere.
   bool wants(std::uint32_t slot) const { return slot != 0 && (marks_.empty() || marks_[slot] != 0); }
   void add(const Entry& entry, std::uint32_t slot, Tensor gradient);
+  /// Adds a b in place to what has been summed up so far; false if that cannot be.
+  bool add_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
   const TapeList& list() const { return list_; }
 
  private:
   // A slot computed from a source; a source itself.
   enum Mark : std::uint8_t { leads = 1, source = 2 };
   bool has_gradient(const Entry& entry) const;
+  bool can_change(const Tensor& sum) const;
   void visit(Entry& entry);
 
   Context& context_;

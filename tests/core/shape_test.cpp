@@ -62,5 +62,10 @@ TEST_CASE("shapes broadcast as NumPy's do") {
     if (!row.fits) continue;
     CHECK(forth == row.result);
     CHECK(back == row.result);
+    Shape a = row.a, b = row.b;
+    broadcast(a, b, a);
+    CHECK(a == row.result);
+    broadcast(row.a, b, b);
+    CHECK(b == row.result);
   }
 }

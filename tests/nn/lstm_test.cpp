@@ -146,7 +146,9 @@ TEST_CASE("LSTMCell names the caller's line and the shapes that do not fit") {
   std::string text = error_of<ShapeError>([&] { cell(x, state); });
   CHECK(text == "LSTMCell: x (4, 5) is neither (B, 2) nor (T, B, 2), as W_x (2, 12) needs; at " +
                     to_string(Location{__FILE__, line}));
-  CHECK_THAT(error_of<ShapeError>([&] { cell(ones({3, 2}), state); }),
+  CHECK_THAT(error_of<ShapeError>([&] {
+               cell(ones({3, 2}), state);
+             }),
              contains("takes projected inputs (B, 12) with h and c (B, 3), not (3, 12) with (4, 3) and (4, 3)"));
   CHECK_THAT(error_of<ShapeError>([&] { cell.step(ones({2, 4, 12}), state); }), contains("not (2, 4, 12) with"));
   CHECK_THAT(error_of<ShapeError>([&] { cell(ones({4, 2}), {state.h, Tensor()}); }), contains("and undefined"));

@@ -1,8 +1,8 @@
-#include <memory>
-#include <optional>
 #include <reel/nn.h>
 #include <reel/ops.h>
 #include <reel/tape.h>
+#include <memory>
+#include <optional>
 #include <type_traits>
 
 #include "catch.h"

@@ -1,4 +1,8 @@
 #include <reel/reel.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <functional>
 
 #include "catch.h"
 
@@ -8,6 +12,23 @@ using reel_test::error_of;
 namespace {
 
 Tensor scalar(double value) { return full({}, value, {.dtype = f64}); }
+
+// What f writes to the standard error stream.
+std::string printed_to_stderr(const std::function<void()>& f) {
+  std::FILE* file = std::tmpfile();
+  REQUIRE(file);
+  int kept = dup(STDERR_FILENO);
+  dup2(fileno(file), STDERR_FILENO);
+  f();
+  std::fflush(stderr);
+  dup2(kept, STDERR_FILENO);
+  close(kept);
+  std::rewind(file);
+  std::string text(4096, '\0');
+  text.resize(std::fread(text.data(), 1, text.size(), file));
+  std::fclose(file);
+  return text;
+}
 
 }  // namespace
 
@@ -227,13 +248,19 @@ TEST_CASE("an exception in backward leaves every grad as it was") {
 }
 
 TEST_CASE("a tape that grows past its limit warns once and names the lines that save most") {
-  // The warning goes to stderr; here it only must not disturb the gradient.
   Tensor w = ones({1000}).requires_grad();
-  Tape tape({.warn_bytes = 10000});
-  Tensor h = w;
-  for (int i = 0; i < 10; ++i) h = h * w;
-  tape.backward(sum(h));
+  int line = 0;
+  std::string warning = printed_to_stderr([&] {
+    Tape tape({.warn_bytes = 10000});
+    Tensor h = w;
+    line = __LINE__ + 1;
+    for (int i = 0; i < 10; ++i) h = h * w;
+    tape.backward(sum(h));
+  });
   CHECK(w.grad().to_vector<float>()[0] == 11);
+  CHECK_THAT(warning, reel_test::contains("without a backward"));
+  CHECK_THAT(warning, reel_test::contains("tape_test.cpp:" + std::to_string(line)));
+  CHECK(warning.find("reel: warning") == warning.rfind("reel: warning"));
 }
 
 TEST_CASE("backward of an inner tape adds detached gradients") {

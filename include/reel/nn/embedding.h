@@ -17,8 +17,8 @@ struct Embedding : Module {
 
   /// Throws: ShapeError unless both sizes are positive.
   Embedding(std::int64_t count, std::int64_t size, EmbeddingOptions options = {}, Location where = Location::here());
-  Embedding(Module& parent, std::string_view name, std::int64_t count, std::int64_t size,
-            EmbeddingOptions options = {}, Location where = Location::here());
+  Embedding(Module& parent, std::string_view name, std::int64_t count, std::int64_t size, EmbeddingOptions options = {},
+            Location where = Location::here());
 
   /// Throws: IndexError for an index that is no symbol; negative ones count from the end.
   Tensor operator()(Arg indices) const;

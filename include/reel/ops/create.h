@@ -23,9 +23,9 @@ Tensor full(const Shape& shape, Arg value, TensorOptions options = {});
 Tensor arange(std::int64_t count, TensorOptions options = {.dtype = DType::i64}, Location where = Location::here());
 
 /// Zeros in the shape, dtype and device of another tensor.
-Tensor zeros_like(Arg x);
+Tensor zeros_like(const Arg& x);
 /// Ones in the shape, dtype and device of another tensor.
-Tensor ones_like(Arg x);
+Tensor ones_like(const Arg& x);
 
 namespace detail {
 Tensor copy_in(const void* elements, std::size_t count, DType dtype, const Shape& shape, Location where);

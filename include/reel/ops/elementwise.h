@@ -8,57 +8,57 @@
 namespace reel {
 
 /// a + b. For bool: or.
-Tensor add(Arg a, Arg b);
+Tensor add(const Arg& a, const Arg& b);
 /// a − b. Throws: DTypeError for two bools.
-Tensor sub(Arg a, Arg b);
+Tensor sub(const Arg& a, const Arg& b);
 /// a · b. For bool: and.
-Tensor mul(Arg a, Arg b);
+Tensor mul(const Arg& a, const Arg& b);
 /// a / b; integers give f32.
-Tensor div(Arg a, Arg b);
+Tensor div(const Arg& a, const Arg& b);
 /// a to the power of b; integers stay integers, and a negative integer power of an integer is 0 unless the base is ±1.
-Tensor pow(Arg a, Arg b);
+Tensor pow(const Arg& a, const Arg& b);
 /// −x. Throws: DTypeError for bool.
-Tensor neg(Arg x);
+Tensor neg(const Arg& x);
 
 /// e^x; integers give f32, as for all functions below up to `sigmoid` but `square`.
-Tensor exp(Arg x);
+Tensor exp(const Arg& x);
 /// Natural logarithm; NaN below 0.
-Tensor log(Arg x);
+Tensor log(const Arg& x);
 /// √x; NaN below 0.
-Tensor sqrt(Arg x);
+Tensor sqrt(const Arg& x);
 /// x².
-Tensor square(Arg x);
+Tensor square(const Arg& x);
 /// Hyperbolic tangent.
-Tensor tanh(Arg x);
+Tensor tanh(const Arg& x);
 /// 1 / (1 + e^−x).
-Tensor sigmoid(Arg x);
+Tensor sigmoid(const Arg& x);
 /// max(x, 0); its derivative at 0 is 0.
-Tensor relu(Arg x);
+Tensor relu(const Arg& x);
 
 // Comparisons give bool and have no gradient.
-Tensor equal(Arg a, Arg b);
-Tensor not_equal(Arg a, Arg b);
-Tensor less(Arg a, Arg b);
-Tensor less_equal(Arg a, Arg b);
-Tensor greater(Arg a, Arg b);
-Tensor greater_equal(Arg a, Arg b);
+Tensor equal(const Arg& a, const Arg& b);
+Tensor not_equal(const Arg& a, const Arg& b);
+Tensor less(const Arg& a, const Arg& b);
+Tensor less_equal(const Arg& a, const Arg& b);
+Tensor greater(const Arg& a, const Arg& b);
+Tensor greater_equal(const Arg& a, const Arg& b);
 
 /// a where `condition`, a bool tensor, is true, b elsewhere. All three broadcast.
-Tensor where(Arg condition, Arg a, Arg b);
+Tensor where(const Arg& condition, const Arg& a, Arg b);
 
 /// The values in another dtype; floating to integer cuts towards zero. The gradient flows between floating dtypes.
-Tensor to(Arg x, DType dtype);
+Tensor to(const Arg& x, DType dtype);
 
-inline Tensor operator+(Arg a, Arg b) { return add(a, b); }
-inline Tensor operator-(Arg a, Arg b) { return sub(a, b); }
-inline Tensor operator*(Arg a, Arg b) { return mul(a, b); }
-inline Tensor operator/(Arg a, Arg b) { return div(a, b); }
-inline Tensor operator-(Arg x) { return neg(x); }
-inline Tensor operator==(Arg a, Arg b) { return equal(a, b); }
-inline Tensor operator!=(Arg a, Arg b) { return not_equal(a, b); }
-inline Tensor operator<(Arg a, Arg b) { return less(a, b); }
-inline Tensor operator<=(Arg a, Arg b) { return less_equal(a, b); }
-inline Tensor operator>(Arg a, Arg b) { return greater(a, b); }
-inline Tensor operator>=(Arg a, Arg b) { return greater_equal(a, b); }
+inline Tensor operator+(const Arg& a, const Arg& b) { return add(a, b); }
+inline Tensor operator-(const Arg& a, const Arg& b) { return sub(a, b); }
+inline Tensor operator*(const Arg& a, const Arg& b) { return mul(a, b); }
+inline Tensor operator/(const Arg& a, const Arg& b) { return div(a, b); }
+inline Tensor operator-(const Arg& x) { return neg(x); }
+inline Tensor operator==(const Arg& a, const Arg& b) { return equal(a, b); }
+inline Tensor operator!=(const Arg& a, const Arg& b) { return not_equal(a, b); }
+inline Tensor operator<(const Arg& a, const Arg& b) { return less(a, b); }
+inline Tensor operator<=(const Arg& a, const Arg& b) { return less_equal(a, b); }
+inline Tensor operator>(const Arg& a, const Arg& b) { return greater(a, b); }
+inline Tensor operator>=(const Arg& a, const Arg& b) { return greater_equal(a, b); }
 
 }  // namespace reel

@@ -10,13 +10,13 @@ namespace reel {
 /// y[…, j, …] = x[…, index[…, j, …], …] along `axis`. `index` has x's rank, and off that axis sizes up to x's.
 /// The gradient of an element that is read several times is summed.
 /// Source: PyTorch's gather.
-Tensor gather(Arg x, int axis, Arg index);
+Tensor gather(const Arg& x, int axis, const Arg& index);
 
 /// `x` with `updates` added at `index` along `axis`: the transpose of gather.
 /// Source: PyTorch's scatter_add.
-Tensor scatter_add(Arg x, int axis, Arg index, Arg updates);
+Tensor scatter_add(const Arg& x, int axis, const Arg& index, Arg updates);
 
 /// Rows of a table: table (V, D), indices (…) → (…, D).
-Tensor embedding(Arg table, Arg indices);
+Tensor embedding(const Arg& table, const Arg& indices);
 
 }  // namespace reel

@@ -19,6 +19,6 @@ struct CrossEntropyOptions {
 /// logits (N, C, d…), targets (N, d…). The mean is over the targets that are not ignored; NaN if all are.
 /// Throws: ShapeError; DTypeError; IndexError for a target out of range.
 /// Source: PyTorch's cross_entropy.
-Tensor cross_entropy(Arg logits, Arg targets, CrossEntropyOptions options = {});
+Tensor cross_entropy(const Arg& logits, const Arg& targets, CrossEntropyOptions options = {});
 
 }  // namespace reel

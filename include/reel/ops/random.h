@@ -28,6 +28,6 @@ struct DropoutOptions {
 /// x / (1 − p) with each element set to 0 with probability p; the mask is drawn again, not stored, for the gradient.
 /// Throws: Error for a probability outside [0, 1]; DTypeError unless floating.
 /// Source: Srivastava et al., Dropout (JMLR 2014), in its inverted form.
-Tensor dropout(Arg x, DropoutOptions options = {});
+Tensor dropout(const Arg& x, DropoutOptions options = {});
 
 }  // namespace reel

@@ -5,9 +5,9 @@
 namespace reel {
 
 /// y_i = e^(x_i − max x) / Σ_j e^(x_j − max x) along an axis. Throws: DTypeError unless floating.
-Tensor softmax(Arg x, int axis = -1);
+Tensor softmax(const Arg& x, int axis = -1);
 
 /// y_i = x_i − max x − log Σ_j e^(x_j − max x) along an axis. Throws: DTypeError unless floating.
-Tensor log_softmax(Arg x, int axis = -1);
+Tensor log_softmax(const Arg& x, int axis = -1);
 
 }  // namespace reel

@@ -1,0 +1,104 @@
+#include <reel/reel.h>
+
+#include <cmath>
+#include <limits>
+
+#include "catch.h"
+#include "ops/table.h"
+
+namespace reel_test {
+
+using namespace reel;
+
+namespace {
+
+// What a number of one dtype is in another, from the contract: floating to integer cuts towards zero and to
+// the range, integers wrap around, bool asks for anything but 0.
+double converted(double x, DType from, DType dtype) {
+  auto wrapped = [&](double range) { return x - range * std::floor(x / range); };
+  auto cut = [&](double low, double high) { return std::isnan(x) ? 0 : std::min(std::max(std::trunc(x), low), high); };
+  switch (dtype) {
+    case DType::boolean:
+      return x != 0;
+    case DType::f32:
+      return static_cast<double>(static_cast<float>(x));
+    case DType::f64:
+      return x;
+    case DType::i64:
+      return is_floating(from) ? cut(-0x1p63, 0x1p63) : x;
+    case DType::i32: {
+      if (is_floating(from)) return cut(-0x1p31, 0x1p31 - 1);
+      double rest = wrapped(0x1p32);
+      return rest >= 0x1p31 ? rest - 0x1p32 : rest;
+    }
+    case DType::u8:
+      return is_floating(from) ? cut(0, 255) : wrapped(256);
+    default:
+      return x;  // the halves hold all the numbers below that come from other dtypes
+  }
+}
+
+}  // namespace
+
+TEST_CASE("every dtype converts to every other") {
+  const std::vector<double> floats{0, 1, -1, 2.5, -2.5, 100, 255, 256, -128, 0.5, NAN, HUGE_VAL, -HUGE_VAL};
+  const std::vector<double> integers{0, 1, -1, 127, 128, 255, 256, -256, 1024};
+  for (DType from : all_dtypes)
+    for (DType dtype : all_dtypes)
+      for (bool strided : {false, true}) {
+        Tensor x = to(tensor(is_floating(from) ? floats : integers), from);
+        if (strided) x = slice(x, 0, -1, std::numeric_limits<std::int64_t>::min(), -2);
+        std::vector<double> before = array_of(x).values, after = array_of(to(x, dtype)).values;
+        for (std::size_t i = 0; i < before.size(); ++i) {
+          CAPTURE(name_of(from), name_of(dtype), before[i], after[i]);
+          double expected = converted(before[i], from, dtype);
+          CHECK((after[i] == expected || (std::isnan(after[i]) && std::isnan(expected))));
+        }
+      }
+}
+
+TEST_CASE("a conversion's gradient has the source's dtype") {
+  for (DType from : floating_dtypes)
+    for (DType dtype : floating_dtypes) {
+      CAPTURE(name_of(from), name_of(dtype));
+      Tensor x = ones({3}, {.dtype = from});
+      Tape tape;
+      tape.watch(x);
+      Tensor gradient = tape.gradient(sum(to(x, dtype) * 3), x);
+      CHECK(gradient.dtype() == from);
+      CHECK(array_of(gradient).values == std::vector<double>{3, 3, 3});
+    }
+}
+
+TEST_CASE("mixed operands give each its gradient in its own dtype") {
+  Tensor a = ones({2, 2}, {.dtype = bf16}), b = full({2, 2}, 2, {.dtype = f32}), c = full({}, 3, {.dtype = f64});
+  Tape tape;
+  for (const Tensor& x : {a, b, c}) tape.watch(x);
+  auto [da, db, dc] = tape.gradient(sum(matmul(a, b) * c), a, b, c);
+  CHECK(da.dtype() == bf16);
+  CHECK(db.dtype() == f32);
+  CHECK(dc.dtype() == f64);
+  CHECK(array_of(da).values == std::vector<double>(4, 12));
+  CHECK(array_of(db).values == std::vector<double>(4, 6));
+  CHECK(dc.item() == 16);
+}
+
+TEST_CASE("bool arithmetic is or and and") {
+  Tensor x = tensor({true, true, false, false}), y = tensor({true, false, true, false});
+  CHECK(array_of(x + y).values == std::vector<double>{1, 1, 1, 0});
+  CHECK(array_of(x * y).values == std::vector<double>{1, 0, 0, 0});
+  CHECK(max(x).item<bool>());
+  CHECK(sum(x).item<int>() == 2);
+  CHECK(array_of(matmul(reshape(x, {2, 2}), reshape(y, {2, 2}))).values == std::vector<double>{1, 0, 0, 0});
+}
+
+TEST_CASE("halves round once after products and sums in f32") {
+  for (DType dtype : {bf16, f16}) {
+    // Each product is a whole number; their sum needs more digits than a half has on the way, but not at the
+    // end.
+    Tensor a = full({1, 100}, 11, {.dtype = dtype}), b = full({100, 1}, 11, {.dtype = dtype});
+    CHECK(matmul(a, b).item() == to(tensor({12100.0}), dtype).item());
+  }
+}
+
+}  // namespace reel_test

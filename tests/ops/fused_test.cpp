@@ -1,0 +1,112 @@
+#include <reel/reel.h>
+
+#include <cmath>
+
+#include "catch.h"
+#include "ops/table.h"
+
+// Gradients for which there is a kernel of its own, against compositions of plain ops.
+
+namespace reel_test {
+
+using namespace reel;
+
+namespace {
+
+constexpr std::uint64_t seed = 99;
+
+Tensor composed_softmax(const Tensor& x, int axis) {
+  Tensor e = exp(x - stop_gradient(max(x, {axis}, {.keepdims = true})));
+  return e / sum(e, {axis}, {.keepdims = true});
+}
+
+Tensor composed_log_softmax(const Tensor& x, int axis) {
+  Tensor shifted = x - stop_gradient(max(x, {axis}, {.keepdims = true}));
+  return shifted - log(sum(exp(shifted), {axis}, {.keepdims = true}));
+}
+
+Tensor composed_cross_entropy(const Tensor& x, const Tensor& targets) {
+  Tensor counted = to(targets != -100, x.dtype());
+  Tensor chosen = gather(composed_log_softmax(x, 1), 1, unsqueeze(where(targets == -100, 0, targets), 1));
+  return -sum(squeeze(chosen, 1) * counted) / sum(counted);
+}
+
+struct Pair {
+  std::string name;
+  Function fused, composed;
+};
+
+std::vector<Pair> pairs() {
+  Tensor targets = tensor({std::int64_t{3}, std::int64_t{-100}, std::int64_t{0}});
+  return {
+      {"softmax", [](auto x) { return softmax(x[0]); }, [](auto x) { return composed_softmax(x[0], 1); }},
+      {"softmax along 0", [](auto x) { return softmax(x[0], 0); }, [](auto x) { return composed_softmax(x[0], 0); }},
+      {"log_softmax", [](auto x) { return log_softmax(x[0]); }, [](auto x) { return composed_log_softmax(x[0], 1); }},
+      {"log_softmax along 0", [](auto x) { return log_softmax(x[0], 0); },
+       [](auto x) { return composed_log_softmax(x[0], 0); }},
+      {"cross_entropy", [targets](auto x) { return cross_entropy(x[0], targets); },
+       [targets](auto x) { return composed_cross_entropy(x[0], targets); }},
+      {"cross_entropy with i32 targets", [targets](auto x) { return cross_entropy(x[0], to(targets, i32)); },
+       [targets](auto x) { return composed_cross_entropy(x[0], targets); }},
+  };
+}
+
+Tensor first_order(const Function& f, const Tensor& x) {
+  Tape tape;
+  tape.watch(x);
+  Tensor y = f(std::span(&x, 1));
+  Tensor weights = reshape(arange(y.numel(), {.dtype = x.dtype()}), y.shape()) * 0.25 + 0.5;
+  return tape.gradient(sum(y * weights), x);
+}
+
+// An outer tape records the first order.
+struct Orders {
+  Tensor first, second;
+};
+
+Orders both_orders(const Function& f, const Tensor& x) {
+  Tape tape;
+  tape.watch(x);
+  Tensor first = first_order(f, x);
+  return {first, tape.gradient(sum(square(first)), x)};
+}
+
+double apart(const Tensor& a, const Tensor& b) {
+  Array left = array_of(a), right = array_of(b);
+  double worst = 0;
+  for (std::size_t i = 0; i < left.values.size(); ++i)
+    worst = std::max(worst, std::abs(left.values[i] - right.values[i]));
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("fused gradients equal those of composed ops, to first and second order") {
+  CAPTURE(seed);
+  manual_seed(seed);
+  for (const Shape& shape : {Shape{3, 5}, Shape{3, 40}})
+    for (const Pair& pair : pairs()) {
+      CAPTURE(pair.name, to_string(shape));
+      Tensor x = randn(shape, {.dtype = f64}) * 2;
+      Orders fused = both_orders(pair.fused, x), composed = both_orders(pair.composed, x);
+      // Numbers up to some thousand, after a few dozen roundings.
+      CHECK(apart(fused.first, composed.first) < 1e-12);
+      CHECK(apart(fused.second, composed.second) < 1e-10);
+      CHECK(apart(first_order(pair.fused, x), fused.first) < 1e-12);
+    }
+}
+
+TEST_CASE("the fused and the recorded gradient of an ignored example are both zero, whatever its logits") {
+  Tensor x = tensor({{1.0, 2.0}, {std::nan(""), 3.0}});
+  Tensor targets = tensor({std::int64_t{1}, std::int64_t{-100}});
+  Function f = [&](auto given) { return cross_entropy(given[0], targets); };
+  for (bool recorded : {false, true}) {
+    CAPTURE(recorded);
+    Array gradient = array_of(recorded ? both_orders(f, x).first : first_order(f, x));
+    CHECK(gradient.values[2] == 0);
+    CHECK(gradient.values[3] == 0);
+    CHECK(gradient.values[0] > 0);
+  }
+}
+
+}  // namespace reel_test
