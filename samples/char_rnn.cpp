@@ -6,7 +6,7 @@
 //
 // Paper: Graves, Generating sequences with recurrent neural networks (2013).
 // Command: tools/run char_rnn --text FILE --epochs 3
-// Result: 1.57 nats/char on 1.1 MB of Shakespeare's plays, after 65 s on two cores.
+// Result: 1.5699 nats/char on 1.1 MB of Shakespeare's plays, after 49 s on two cores.
 
 #include <algorithm>
 #include <filesystem>
@@ -33,10 +33,9 @@ struct Options {
   std::int64_t steps = 64;
   int epochs = 3;
   double learning_rate = 3e-3;
-  double decay = 0.1;
   double clip = 1;
   std::uint64_t seed = 1;
-  int sample = 0;
+  int sample = 300;
   double temperature = 0.8;
 };
 
@@ -137,10 +136,7 @@ void for_each_chunk(const Tensor& data, std::int64_t steps, F f) {
 void train_epoch(const CharModel& model, optim::Adam& adam, const Tensor& data, const Options& options, int epoch) {
   samples::Progress progress(fmt::format("epoch {}/{}", epoch + 1, options.epochs), data.numel(), "characters");
   nn::LSTMState state = model.cell.initial_state(data.size(1));
-  double length = static_cast<double>(data.size(0)), done = 0;
   for_each_chunk(data, options.steps, [&](const Tensor& inputs, const Tensor& targets) {
-    double portion = (epoch + done / length) / options.epochs;
-    adam.set_learning_rate(options.learning_rate * (1 + (options.decay - 1) * portion));
     Tape tape;
     Tensor loss = cross_entropy(model(inputs, state), targets);
     tape.backward(loss);
@@ -148,7 +144,6 @@ void train_epoch(const CharModel& model, optim::Adam& adam, const Tensor& data, 
     optim::clip_grad_norm(adam.parameters(), options.clip);
     adam.step();
     adam.zero_grad();
-    done += static_cast<double>(inputs.size(0));
     progress.advance(inputs.numel(), loss.item());
   });
   progress.clear();
@@ -213,9 +208,7 @@ int main(int argc, char** argv) {
   app.add_option("--batch", options.batch, "parallel streams")->check(samples::at_least(1));
   app.add_option("--steps", options.steps, "characters that gradients flow back")->check(samples::at_least(1));
   app.add_option("--epochs", options.epochs, "passes over the text")->check(samples::at_least(1));
-  app.add_option("--learning-rate", options.learning_rate, "Adam's, at the start")->check(samples::at_least(0));
-  app.add_option("--decay", options.decay, "portion of the learning rate left at the end; it falls evenly")
-      ->check(CLI::Range(0.0, 1.0));
+  app.add_option("--learning-rate", options.learning_rate, "Adam's")->check(samples::at_least(0));
   app.add_option("--clip", options.clip, "largest norm of the gradient")->check(samples::at_least(0));
   app.add_option("--seed", options.seed, "of all random numbers")->check(samples::at_least(0));
   app.add_option("--sample", options.sample, "characters to make up at the end")->check(samples::at_least(0));

@@ -8,8 +8,8 @@
 // Paper: Socher et al., Parsing natural scenes and natural language with recursive neural networks (ICML 2011);
 //        the task is in the spirit of Bowman et al., Recursive neural networks can learn logical semantics (2015).
 // Command: tools/run tree_logic
-// Result: after 0.2 s it is right on 99.8 to 100 % of the trees of depth 5 to 12, over the seeds 1 to 60; a constant
-//         guess on 50 to 54 %.
+// Result: after 1 s it is right on all of the 1000 test trees of depth 5 to 12, for each of the seeds 1 to 30; a constant
+//         guess is right on 50 to 54 %.
 
 #include <algorithm>
 #include <map>
@@ -28,8 +28,8 @@
 using namespace reel;
 
 struct Options {
-  int epochs = 8;
-  int trees = 2000;
+  int epochs = 6;
+  int trees = 20000;
   int test_trees = 1000;
   int train_depth = 4;
   int test_depth = 12;

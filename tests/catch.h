@@ -24,9 +24,7 @@ using Catch::Approx;
 namespace reel_test {
 
 /// Marks the running test as skipped, for `tools/test` to count; the test then returns.
-inline void skip(const std::string& reason) {
-  std::cout << "REEL-SKIP: " << reason << std::endl;
-}
+inline void skip(const std::string& reason) { std::cout << "REEL-SKIP: " << reason << std::endl; }
 
 /// The text of the exception that f throws; empty if it throws none.
 template <class E, class F>

@@ -62,9 +62,9 @@ constexpr DType dtype_of() {
 
 /// True for the C++ types that tensors hold.
 template <class T>
-inline constexpr bool is_element_v = std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, BFloat16> ||
-                                     std::is_same_v<T, Float16> || std::is_same_v<T, bool> ||
-                                     std::is_same_v<T, unsigned char> ||
-                                     (std::is_integral_v<T> && std::is_signed_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
+inline constexpr bool is_element_v =
+    std::is_same_v<T, float> || std::is_same_v<T, double> || std::is_same_v<T, BFloat16> ||
+    std::is_same_v<T, Float16> || std::is_same_v<T, bool> || std::is_same_v<T, unsigned char> ||
+    (std::is_integral_v<T> && std::is_signed_v<T> && (sizeof(T) == 4 || sizeof(T) == 8));
 
 }  // namespace reel

@@ -56,7 +56,8 @@ Context& create_context();
 
 /// This thread's context.
 inline Context& context() {
-  if (Context* found = current_context) [[likely]] return *found;
+  if (Context* found = current_context) [[likely]]
+    return *found;
   return create_context();
 }
 

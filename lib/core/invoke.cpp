@@ -30,7 +30,8 @@ bool Call::same_kind(const Call& other) const {
 
 void invoke(Call& call) {
   Context& context = detail::context();
-  if (context.has(Context::intercepted)) [[unlikely]] return run_intercepted(context, call);
+  if (context.has(Context::intercepted)) [[unlikely]]
+    return run_intercepted(context, call);
   run_and_record(context, call);
 }
 

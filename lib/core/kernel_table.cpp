@@ -13,7 +13,8 @@ constinit KernelTable cpu_table{};
 }  // namespace
 
 const KernelTable& kernels(Device device) {
-  if (device.type == Device::Type::cpu) [[likely]] return cpu_table;
+  if (device.type == Device::Type::cpu) [[likely]]
+    return cpu_table;
   throw DeviceError("there are no kernels for " + to_string(device) + ": the CUDA backend is not built in",
                     context().resolve({}));
 }

@@ -10,8 +10,21 @@ namespace reel::detail {
 
 enum class Unary : std::uint8_t { neg, exp, log, sqrt, square, tanh, sigmoid, relu, count };
 enum class Binary : std::uint8_t {
-  add, sub, mul, div, pow, equal, not_equal, less, less_equal, greater, greater_equal,
-  tanh_gradient, sigmoid_gradient, relu_gradient, count
+  add,
+  sub,
+  mul,
+  div,
+  pow,
+  equal,
+  not_equal,
+  less,
+  less_equal,
+  greater,
+  greater_equal,
+  tanh_gradient,
+  sigmoid_gradient,
+  relu_gradient,
+  count
 };
 enum class Reduction : std::uint8_t { sum, max, count };
 

@@ -25,16 +25,14 @@ struct Decimal {
 Decimal decimal_of(const char* scientific, const char* end) {
   const char* e = std::find(scientific, end, 'e');
   Decimal decimal{{}, std::atoi(std::string(e + 1, end).c_str()) + 1};
-  std::copy_if(scientific, e, std::back_inserter(decimal.digits),
-               [](char c) { return c >= '0' && c <= '9'; });
+  std::copy_if(scientific, e, std::back_inserter(decimal.digits), [](char c) { return c >= '0' && c <= '9'; });
   return decimal;
 }
 
 template <class T>
 Decimal shortest_of(T x) {
   char text[40];
-  return decimal_of(text,
-                    std::to_chars(text, std::end(text), std::abs(x), std::chars_format::scientific).ptr);
+  return decimal_of(text, std::to_chars(text, std::end(text), std::abs(x), std::chars_format::scientific).ptr);
 }
 
 // The standard library knows no halves: five digits are enough for any.
@@ -95,8 +93,7 @@ Parts positional(double x, DType dtype, int most_digits) {
 
 Parts scientific(double x, DType dtype, int most_digits) {
   Decimal d = shortest(x, dtype);
-  if (static_cast<int>(d.digits.size()) - 1 > most_digits)
-    return parts_of(fmt::format("{:.{}e}", x, most_digits));
+  if (static_cast<int>(d.digits.size()) - 1 > most_digits) return parts_of(fmt::format("{:.{}e}", x, most_digits));
   int exponent = d.point - 1;
   return parts_of(fmt::format("{}{}.{}e{}{:02}", std::signbit(x) ? "-" : "", d.digits[0], d.digits.substr(1),
                               exponent < 0 ? '-' : '+', std::abs(exponent)));
@@ -172,8 +169,8 @@ std::vector<std::string> aligned_floats(const std::vector<double>& numbers, DTyp
     } else if (exponents) {
       // Where others need more digits, this one shows as many of its own.
       if (p.fraction.size() < fraction) p = parts_of(fmt::format("{:.{}e}", numbers[i], fraction));
-      words.push_back(fmt::format("{}.{:0<{}}e{}{:0>{}}", padded(p.integer, left), p.fraction, fraction,
-                                  p.exponent[0], p.exponent.substr(1), exponent - 1));
+      words.push_back(fmt::format("{}.{:0<{}}e{}{:0>{}}", padded(p.integer, left), p.fraction, fraction, p.exponent[0],
+                                  p.exponent.substr(1), exponent - 1));
     } else {
       words.push_back(fmt::format("{}.{:<{}}", padded(p.integer, left), p.fraction, fraction));
     }
@@ -299,8 +296,7 @@ std::vector<std::string> integer_words(const Tensor& tensor, const std::vector<s
 std::vector<std::string> bool_words(const Tensor& tensor, const std::vector<std::int64_t>& offsets) {
   const bool* first = tensor.data<bool>();
   std::vector<std::string> words;
-  for (std::int64_t offset : offsets)
-    words.push_back(!first[offset] ? "False" : tensor.rank() == 0 ? "True" : " True");
+  for (std::int64_t offset : offsets) words.push_back(!first[offset] ? "False" : tensor.rank() == 0 ? "True" : " True");
   return words;
 }
 

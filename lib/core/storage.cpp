@@ -24,8 +24,8 @@ inline Body* make_body(Context& context, int rank, DType dtype, Device device, L
   // Two sizes only, so that a freed body fits the next tensor of nearly any rank.
   constexpr std::size_t small = sizeof(Body) + 4 * sizeof(std::int64_t);
   constexpr std::size_t large = sizeof(Body) + 2 * max_rank * sizeof(std::int64_t);
-  void* block = rank <= 2 ? context.heap->allocate(small, Heap::Use::body)
-                          : context.heap->allocate(large, Heap::Use::body);
+  void* block =
+      rank <= 2 ? context.heap->allocate(small, Heap::Use::body) : context.heap->allocate(large, Heap::Use::body);
   auto* body = new (block) Body;
   body->dims = body->extents();
   body->strides = body->extents() + rank;

@@ -11,9 +11,7 @@ namespace reel {
 
 using namespace detail;
 
-void Tensor::throw_undefined() {
-  fail<Error>("tensor", {}, "it is undefined: it was never given a value");
-}
+void Tensor::throw_undefined() { fail<Error>("tensor", {}, "it is undefined: it was never given a value"); }
 
 Shape Tensor::shape() const {
   const Body& b = body();
@@ -60,14 +58,22 @@ T Tensor::item(Location where) const {
                      describe(*this));
   const void* data = body().data;
   switch (dtype()) {
-    case DType::f32: return convert<T>(*static_cast<const float*>(data));
-    case DType::f64: return convert<T>(*static_cast<const double*>(data));
-    case DType::bf16: return convert<T>(*static_cast<const BFloat16*>(data));
-    case DType::f16: return convert<T>(*static_cast<const Float16*>(data));
-    case DType::i32: return convert<T>(*static_cast<const std::int32_t*>(data));
-    case DType::i64: return convert<T>(*static_cast<const std::int64_t*>(data));
-    case DType::u8: return convert<T>(*static_cast<const unsigned char*>(data));
-    case DType::boolean: return convert<T>(*static_cast<const bool*>(data));
+    case DType::f32:
+      return convert<T>(*static_cast<const float*>(data));
+    case DType::f64:
+      return convert<T>(*static_cast<const double*>(data));
+    case DType::bf16:
+      return convert<T>(*static_cast<const BFloat16*>(data));
+    case DType::f16:
+      return convert<T>(*static_cast<const Float16*>(data));
+    case DType::i32:
+      return convert<T>(*static_cast<const std::int32_t*>(data));
+    case DType::i64:
+      return convert<T>(*static_cast<const std::int64_t*>(data));
+    case DType::u8:
+      return convert<T>(*static_cast<const unsigned char*>(data));
+    case DType::boolean:
+      return convert<T>(*static_cast<const bool*>(data));
   }
   throw InternalError("item: unknown dtype");
 }
@@ -81,8 +87,8 @@ std::vector<T> Tensor::to_vector(Location where) const {
   return std::vector<T>(first, first + packed.numel());
 }
 
-#define REEL_INSTANTIATE(T)                             \
-  template T Tensor::item<T>(Location) const;           \
+#define REEL_INSTANTIATE(T)                   \
+  template T Tensor::item<T>(Location) const; \
   template std::vector<T> Tensor::to_vector<T>(Location) const;
 REEL_INSTANTIATE(float)
 REEL_INSTANTIATE(double)

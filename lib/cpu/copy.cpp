@@ -88,8 +88,7 @@ void fill_typed(const View& out, T value) {
   }
   Iteration<1> iteration({&out});
   iteration.for_each_row([&](const std::int64_t* offset) {
-    for (std::int64_t i = 0; i < iteration.dims[0]; ++i)
-      out.as<T>()[offset[0] + i * iteration.strides[0][0]] = value;
+    for (std::int64_t i = 0; i < iteration.dims[0]; ++i) out.as<T>()[offset[0] + i * iteration.strides[0][0]] = value;
   });
 }
 

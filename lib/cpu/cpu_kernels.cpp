@@ -1,6 +1,5 @@
 #include "cpu_kernels.h"
 
-
 namespace reel::detail {
 namespace {
 

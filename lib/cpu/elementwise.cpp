@@ -123,8 +123,10 @@ void scalar_row(F f, R* __restrict out, std::int64_t out_step, const T* a, std::
 }
 
 template <class F, class T>
-void unary_typed(const View& out, const View& x, void (*row)(F, T*, std::int64_t, const T*, std::int64_t, std::int64_t)) {
-  if (out.contiguous && x.contiguous) [[likely]] return row(F{}, out.as<T>(), 1, x.as<T>(), 1, out.numel);
+void unary_typed(const View& out, const View& x,
+                 void (*row)(F, T*, std::int64_t, const T*, std::int64_t, std::int64_t)) {
+  if (out.contiguous && x.contiguous) [[likely]]
+    return row(F{}, out.as<T>(), 1, x.as<T>(), 1, out.numel);
   Iteration<2> iteration({&out, &x});
   iteration.for_each_row([&](const std::int64_t* offset) {
     row(F{}, out.as<T>() + offset[0], iteration.strides[0][0], x.as<T>() + offset[1], iteration.strides[1][0],
@@ -154,11 +156,16 @@ void binary_typed(const View& out, const View& a, const View& b,
 template <class F>
 void floating_unary(const View& out, const View& x) {
   switch (out.dtype) {
-    case DType::f32: return unary_typed<F, float>(out, x, floating_row<F, float>);
-    case DType::f64: return unary_typed<F, double>(out, x, floating_row<F, double>);
-    case DType::bf16: return unary_typed<F, BFloat16>(out, x, half_row<F, BFloat16>);
-    case DType::f16: return unary_typed<F, Float16>(out, x, half_row<F, Float16>);
-    default: return;  // the op has converted integers
+    case DType::f32:
+      return unary_typed<F, float>(out, x, floating_row<F, float>);
+    case DType::f64:
+      return unary_typed<F, double>(out, x, floating_row<F, double>);
+    case DType::bf16:
+      return unary_typed<F, BFloat16>(out, x, half_row<F, BFloat16>);
+    case DType::f16:
+      return unary_typed<F, Float16>(out, x, half_row<F, Float16>);
+    default:
+      return;  // the op has converted integers
   }
 }
 
@@ -209,21 +216,30 @@ void integer_row(F f, T* out, std::int64_t out_step, const T* x, std::int64_t x_
 template <class F, class IntegerF>
 void any_unary(const View& out, const View& x) {
   switch (out.dtype) {
-    case DType::i32: return unary_typed<IntegerF, std::int32_t>(out, x, integer_row<IntegerF, std::int32_t>);
-    case DType::i64: return unary_typed<IntegerF, std::int64_t>(out, x, integer_row<IntegerF, std::int64_t>);
-    case DType::u8: return unary_typed<IntegerF, std::uint8_t>(out, x, integer_row<IntegerF, std::uint8_t>);
-    default: return floating_unary<F>(out, x);
+    case DType::i32:
+      return unary_typed<IntegerF, std::int32_t>(out, x, integer_row<IntegerF, std::int32_t>);
+    case DType::i64:
+      return unary_typed<IntegerF, std::int64_t>(out, x, integer_row<IntegerF, std::int64_t>);
+    case DType::u8:
+      return unary_typed<IntegerF, std::uint8_t>(out, x, integer_row<IntegerF, std::uint8_t>);
+    default:
+      return floating_unary<F>(out, x);
   }
 }
 
 template <class F>
 void floating_binary(const View& out, const View& a, const View& b) {
   switch (out.dtype) {
-    case DType::f32: return binary_typed<F, float, float>(out, a, b, floating_row<F, float>);
-    case DType::f64: return binary_typed<F, double, double>(out, a, b, floating_row<F, double>);
-    case DType::bf16: return binary_typed<F, BFloat16, BFloat16>(out, a, b, half_row<F, BFloat16>);
-    case DType::f16: return binary_typed<F, Float16, Float16>(out, a, b, half_row<F, Float16>);
-    default: return;
+    case DType::f32:
+      return binary_typed<F, float, float>(out, a, b, floating_row<F, float>);
+    case DType::f64:
+      return binary_typed<F, double, double>(out, a, b, floating_row<F, double>);
+    case DType::bf16:
+      return binary_typed<F, BFloat16, BFloat16>(out, a, b, half_row<F, BFloat16>);
+    case DType::f16:
+      return binary_typed<F, Float16, Float16>(out, a, b, half_row<F, Float16>);
+    default:
+      return;
   }
 }
 
@@ -235,11 +251,16 @@ void scalar_binary(const View& out, const View& a, const View& b) {
 template <class F, class IntegerF>
 void any_binary(const View& out, const View& a, const View& b) {
   switch (out.dtype) {
-    case DType::i32: return scalar_binary<IntegerF, std::int32_t, std::int32_t>(out, a, b);
-    case DType::i64: return scalar_binary<IntegerF, std::int64_t, std::int64_t>(out, a, b);
-    case DType::u8: return scalar_binary<IntegerF, std::uint8_t, std::uint8_t>(out, a, b);
-    case DType::boolean: return scalar_binary<IntegerF, bool, bool>(out, a, b);
-    default: return floating_binary<F>(out, a, b);
+    case DType::i32:
+      return scalar_binary<IntegerF, std::int32_t, std::int32_t>(out, a, b);
+    case DType::i64:
+      return scalar_binary<IntegerF, std::int64_t, std::int64_t>(out, a, b);
+    case DType::u8:
+      return scalar_binary<IntegerF, std::uint8_t, std::uint8_t>(out, a, b);
+    case DType::boolean:
+      return scalar_binary<IntegerF, bool, bool>(out, a, b);
+    default:
+      return floating_binary<F>(out, a, b);
   }
 }
 
@@ -254,14 +275,22 @@ struct Widened {
 template <class F>
 void comparison(const View& out, const View& a, const View& b) {
   switch (a.dtype) {
-    case DType::f32: return scalar_binary<F, bool, float>(out, a, b);
-    case DType::f64: return scalar_binary<F, bool, double>(out, a, b);
-    case DType::bf16: return scalar_binary<Widened<F>, bool, BFloat16>(out, a, b);
-    case DType::f16: return scalar_binary<Widened<F>, bool, Float16>(out, a, b);
-    case DType::i32: return scalar_binary<F, bool, std::int32_t>(out, a, b);
-    case DType::i64: return scalar_binary<F, bool, std::int64_t>(out, a, b);
-    case DType::u8: return scalar_binary<F, bool, std::uint8_t>(out, a, b);
-    case DType::boolean: return scalar_binary<F, bool, bool>(out, a, b);
+    case DType::f32:
+      return scalar_binary<F, bool, float>(out, a, b);
+    case DType::f64:
+      return scalar_binary<F, bool, double>(out, a, b);
+    case DType::bf16:
+      return scalar_binary<Widened<F>, bool, BFloat16>(out, a, b);
+    case DType::f16:
+      return scalar_binary<Widened<F>, bool, Float16>(out, a, b);
+    case DType::i32:
+      return scalar_binary<F, bool, std::int32_t>(out, a, b);
+    case DType::i64:
+      return scalar_binary<F, bool, std::int64_t>(out, a, b);
+    case DType::u8:
+      return scalar_binary<F, bool, std::uint8_t>(out, a, b);
+    case DType::boolean:
+      return scalar_binary<F, bool, bool>(out, a, b);
   }
 }
 
@@ -306,10 +335,14 @@ void multiply_add(const View& sum, const View& a, const View& b) {
 
 void where_kernel(const View& out, const View& condition, const View& a, const View& b) {
   switch (size_of(out.dtype)) {
-    case 1: return where_typed<std::uint8_t>(out, condition, a, b);
-    case 2: return where_typed<std::uint16_t>(out, condition, a, b);
-    case 4: return where_typed<std::uint32_t>(out, condition, a, b);
-    default: return where_typed<std::uint64_t>(out, condition, a, b);
+    case 1:
+      return where_typed<std::uint8_t>(out, condition, a, b);
+    case 2:
+      return where_typed<std::uint16_t>(out, condition, a, b);
+    case 4:
+      return where_typed<std::uint32_t>(out, condition, a, b);
+    default:
+      return where_typed<std::uint64_t>(out, condition, a, b);
   }
 }
 

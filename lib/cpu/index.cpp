@@ -57,18 +57,23 @@ void for_each_indexed(const View& index, const View& a, const View& b, int axis,
 
 template <class T>
 void gather_typed(const View& out, const View& x, const View& index, int axis) {
-  for_each_indexed(index, out, x, axis, [&](std::int64_t to, std::int64_t from) {
-    out.as<T>()[to] = x.as<T>()[from];
-  });
+  for_each_indexed(index, out, x, axis, [&](std::int64_t to, std::int64_t from) { out.as<T>()[to] = x.as<T>()[from]; });
 }
 
 bool gather(const View& out, const View& x, const View& index, int axis, std::int64_t& bad) {
   if (!indices_within(index, x.dims[axis], bad)) return false;
   switch (size_of(out.dtype)) {
-    case 1: gather_typed<std::uint8_t>(out, x, index, axis); break;
-    case 2: gather_typed<std::uint16_t>(out, x, index, axis); break;
-    case 4: gather_typed<std::uint32_t>(out, x, index, axis); break;
-    default: gather_typed<std::uint64_t>(out, x, index, axis);
+    case 1:
+      gather_typed<std::uint8_t>(out, x, index, axis);
+      break;
+    case 2:
+      gather_typed<std::uint16_t>(out, x, index, axis);
+      break;
+    case 4:
+      gather_typed<std::uint32_t>(out, x, index, axis);
+      break;
+    default:
+      gather_typed<std::uint64_t>(out, x, index, axis);
   }
   return true;
 }
@@ -108,14 +113,22 @@ void scatter_add_typed(const View& out, const View& updates, const View& index, 
 
 void scatter_add(const View& out, const View& updates, const View& index, int axis) {
   switch (out.dtype) {
-    case DType::f32: return scatter_add_typed<float>(out, updates, index, axis);
-    case DType::f64: return scatter_add_typed<double>(out, updates, index, axis);
-    case DType::bf16: return scatter_add_typed<BFloat16>(out, updates, index, axis);
-    case DType::f16: return scatter_add_typed<Float16>(out, updates, index, axis);
-    case DType::i32: return scatter_add_typed<std::int32_t>(out, updates, index, axis);
-    case DType::i64: return scatter_add_typed<std::int64_t>(out, updates, index, axis);
-    case DType::u8: return scatter_add_typed<std::uint8_t>(out, updates, index, axis);
-    case DType::boolean: return scatter_add_typed<bool>(out, updates, index, axis);
+    case DType::f32:
+      return scatter_add_typed<float>(out, updates, index, axis);
+    case DType::f64:
+      return scatter_add_typed<double>(out, updates, index, axis);
+    case DType::bf16:
+      return scatter_add_typed<BFloat16>(out, updates, index, axis);
+    case DType::f16:
+      return scatter_add_typed<Float16>(out, updates, index, axis);
+    case DType::i32:
+      return scatter_add_typed<std::int32_t>(out, updates, index, axis);
+    case DType::i64:
+      return scatter_add_typed<std::int64_t>(out, updates, index, axis);
+    case DType::u8:
+      return scatter_add_typed<std::uint8_t>(out, updates, index, axis);
+    case DType::boolean:
+      return scatter_add_typed<bool>(out, updates, index, axis);
   }
 }
 
@@ -125,8 +138,8 @@ bool embedding(const View& out, const View& table, const View& indices, std::int
   std::size_t element = size_of(table.dtype);
   auto* to = out.as<char>();
   for_each_index(indices, [&](std::int64_t index) {
-    const char* row = table.as<char>() + (index < 0 ? index + rows : index) * table.strides[0] *
-                                             static_cast<std::int64_t>(element);
+    const char* row =
+        table.as<char>() + (index < 0 ? index + rows : index) * table.strides[0] * static_cast<std::int64_t>(element);
     if (table.strides[1] == 1) {
       std::memcpy(to, row, static_cast<std::size_t>(width) * element);
     } else {
@@ -174,11 +187,16 @@ void embedding_gradient_typed(const View& table_gradient, const View& gradient, 
 
 void embedding_gradient(const View& table_gradient, const View& gradient, const View& indices) {
   switch (gradient.dtype) {
-    case DType::f32: return embedding_gradient_typed<float>(table_gradient, gradient, indices);
-    case DType::f64: return embedding_gradient_typed<double>(table_gradient, gradient, indices);
-    case DType::bf16: return embedding_gradient_typed<BFloat16>(table_gradient, gradient, indices);
-    case DType::f16: return embedding_gradient_typed<Float16>(table_gradient, gradient, indices);
-    default: return;
+    case DType::f32:
+      return embedding_gradient_typed<float>(table_gradient, gradient, indices);
+    case DType::f64:
+      return embedding_gradient_typed<double>(table_gradient, gradient, indices);
+    case DType::bf16:
+      return embedding_gradient_typed<BFloat16>(table_gradient, gradient, indices);
+    case DType::f16:
+      return embedding_gradient_typed<Float16>(table_gradient, gradient, indices);
+    default:
+      return;
   }
 }
 

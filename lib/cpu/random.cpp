@@ -63,8 +63,7 @@ void dropout_typed(const View& out, const View& x, double probability, RandomCal
     const T* from = x.as<T>() + offset[1];
     for (std::int64_t i = 0; i < iteration.dims[0]; ++i) {
       bool kept = philox(call.seed, call.call, number + static_cast<std::uint64_t>(i)).word[0] >= threshold;
-      to[i] =
-          kept ? static_cast<T>(static_cast<Wide>(from[i * iteration.strides[1][0]]) * scale) : T(Wide(0));
+      to[i] = kept ? static_cast<T>(static_cast<Wide>(from[i * iteration.strides[1][0]]) * scale) : T(Wide(0));
     }
     number += static_cast<std::uint64_t>(iteration.dims[0]);
   });

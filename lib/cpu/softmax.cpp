@@ -68,8 +68,7 @@ Normaliser<typename Row<T>::Wide> normaliser(Row<T> row, std::int64_t n) {
   V most = V::repeat(lowest);
   for (std::int64_t start = 0; start < n; start += block) {
     std::int64_t count = n - start < block ? n - start : block;
-    for_each_vector(row.read(start, count, buffer), count, lowest,
-                    [&](V x, std::int64_t) { most = maximum(most, x); });
+    for_each_vector(row.read(start, count, buffer), count, lowest, [&](V x, std::int64_t) { most = maximum(most, x); });
   }
   Wide lanes[V::lanes];
   most.store(lanes);
@@ -216,11 +215,16 @@ struct LogSoftmaxGradient {
 template <class Op, class... Views>
 void floating(const View& out, const Views&... views) {
   switch (out.dtype) {
-    case DType::f32: return Op::template run<float>(out, views...);
-    case DType::f64: return Op::template run<double>(out, views...);
-    case DType::bf16: return Op::template run<BFloat16>(out, views...);
-    case DType::f16: return Op::template run<Float16>(out, views...);
-    default: return;
+    case DType::f32:
+      return Op::template run<float>(out, views...);
+    case DType::f64:
+      return Op::template run<double>(out, views...);
+    case DType::bf16:
+      return Op::template run<BFloat16>(out, views...);
+    case DType::f16:
+      return Op::template run<Float16>(out, views...);
+    default:
+      return;
   }
 }
 

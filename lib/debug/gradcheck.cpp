@@ -45,13 +45,11 @@ std::vector<std::vector<double>> tape_jacobians(const char* op, const Differenti
   Tape tape({.persistent = true});
   for (const Tensor& input : inputs) tape.watch(input);
   output = f(inputs);
-  if (output.dtype() != DType::f64)
-    fail<DTypeError>(op, where, "the function must give f64, not {}", describe(output));
+  if (output.dtype() != DType::f64) fail<DTypeError>(op, where, "the function must give f64, not {}", describe(output));
   for (std::int64_t i = 0; i < output.numel(); ++i) {
     Tensor seed = zeros_like(output);
     seed.write<double>()[i] = 1;
-    std::vector<Tensor> gradients =
-        tape.gradient(output, inputs, {.seed = seed, .unconnected = Unconnected::zeros});
+    std::vector<Tensor> gradients = tape.gradient(output, inputs, {.seed = seed, .unconnected = Unconnected::zeros});
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       std::vector<double> row = values_of(gradients[k]);
       rows[k].insert(rows[k].end(), row.begin(), row.end());
@@ -90,8 +88,8 @@ GradcheckReport check(const char* op, const Differentiable& f, std::span<const T
         auto at = static_cast<std::size_t>(i);
         double difference = (above[at] - below[at]) / (2 * step);
         double tape = jacobians[k][static_cast<std::size_t>(i * size + j)];
-        double excess =
-            std::abs(tape - difference) - options.absolute_tolerance - options.relative_tolerance * std::abs(difference);
+        double excess = std::abs(tape - difference) - options.absolute_tolerance -
+                        options.relative_tolerance * std::abs(difference);
         ++compared;
         if (excess <= 0) continue;
         ++wrong;
@@ -101,12 +99,12 @@ GradcheckReport check(const char* op, const Differentiable& f, std::span<const T
     }
   }
   if (wrong == 0) return {true, fmt::format("{}: all {} derivatives agree", op, compared)};
-  return {false, fmt::format("{}: {} of {} derivatives disagree; worst: output{} by input {}{} at {:.6g}: the tape says "
-                             "{:.10g}, the difference {:.10g}",
-                             op, wrong, compared, index_of(worst.output, output.shape()), worst.input,
-                             index_of(worst.element, points[worst.input].shape()),
-                             points[worst.input].data<double>()[worst.element], worst.from_tape,
-                             worst.from_difference)};
+  return {false,
+          fmt::format("{}: {} of {} derivatives disagree; worst: output{} by input {}{} at {:.6g}: the tape says "
+                      "{:.10g}, the difference {:.10g}",
+                      op, wrong, compared, index_of(worst.output, output.shape()), worst.input,
+                      index_of(worst.element, points[worst.input].shape()),
+                      points[worst.input].data<double>()[worst.element], worst.from_tape, worst.from_difference)};
 }
 
 }  // namespace

@@ -80,15 +80,13 @@ Tensor ones(const Shape& shape, TensorOptions options, Location where) {
 Tensor full(const Shape& shape, Arg value, TensorOptions options) {
   Location where = value.location();
   if (value.is_tensor())
-    fail<DTypeError>("full", where, "takes a plain number, not the tensor {}",
-                     describe(tensor_of("full", value)));
+    fail<DTypeError>("full", where, "takes a plain number, not the tensor {}", describe(tensor_of("full", value)));
   return filled({checked("full", shape, where), options.dtype, options.device}, value.number(),
                 integer_of(value, options.dtype), where);
 }
 
 Tensor arange(std::int64_t count, TensorOptions options, Location where) {
-  Tensor numbers =
-      invoke(arange_op, {}, {checked("arange", {count}, where), DType::i64, options.device}, where);
+  Tensor numbers = invoke(arange_op, {}, {checked("arange", {count}, where), DType::i64, options.device}, where);
   return options.dtype == DType::i64 ? numbers : to(Arg(numbers, where), options.dtype);
 }
 
@@ -102,8 +100,7 @@ Tensor ones_like(const Arg& x) {
   return filled({body, body.dtype}, 1, 1, x.location());
 }
 
-Tensor detail::copy_in(const void* elements, std::size_t count, DType dtype, const Shape& shape,
-                       Location where) {
+Tensor detail::copy_in(const void* elements, std::size_t count, DType dtype, const Shape& shape, Location where) {
   if (checked("tensor", shape, where).numel() != static_cast<std::int64_t>(count))
     fail<ShapeError>("tensor", where, "{} values do not fill the shape {}", count, to_string(shape));
   Tensor made = allocate(context(), {shape, dtype, cpu}, where);

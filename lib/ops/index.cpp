@@ -32,8 +32,10 @@ void check_index_shape(const char* op, const Tensor& x, const Tensor& index, int
   bool fits = index.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || index.body().dims[i] <= x.body().dims[i];
   if (!fits)
-    fail<ShapeError>(op, where, "the index {} does not fit x {}: ranks must agree, and no size but that of axis {} may "
-                                "be larger", to_string(index.shape()), to_string(x.shape()), axis);
+    fail<ShapeError>(op, where,
+                     "the index {} does not fit x {}: ranks must agree, and no size but that of axis {} may "
+                     "be larger",
+                     to_string(index.shape()), to_string(x.shape()), axis);
 }
 
 }  // namespace
@@ -151,8 +153,8 @@ constexpr OpInfo embedding_op{
     .gradient =
         [](Gradient& g) {
           const Tensor& d = g.output();
-          g.give(0, invoke(embedding_gradient_op, {&d, &g.saved_input(1)},
-                           {g.input_shape(0), d.dtype(), d.device()}, g.where()));
+          g.give(0, invoke(embedding_gradient_op, {&d, &g.saved_input(1)}, {g.input_shape(0), d.dtype(), d.device()},
+                           g.where()));
         },
     .saves_input_for = {0, inputs({0})},
 };
@@ -160,8 +162,7 @@ constexpr OpInfo embedding_op{
 Tensor embedding(const Arg& table, const Arg& indices) {
   const Tensor &from = tensor_of("embedding", table), &at = tensor_of("embedding", indices);
   Location where = table.location();
-  if (from.rank() != 2)
-    fail<ShapeError>("embedding", where, "the table {} is not a matrix of rows", describe(from));
+  if (from.rank() != 2) fail<ShapeError>("embedding", where, "the table {} is not a matrix of rows", describe(from));
   check_index_dtype("embedding", at, where);
   check_same_device("embedding", from, at, where);
   if (at.rank() == max_rank)

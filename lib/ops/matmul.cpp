@@ -45,7 +45,8 @@ Tensor product(const Tensor& a, const Tensor& b, Location where) {
     shape[x.rank - 1] = y.dims[1];
     return reshape(Arg(product(rows, b, where), where), shape);
   }
-  Shape batch_a({x.dims, static_cast<std::size_t>(x.rank - 2)}), batch_b({y.dims, static_cast<std::size_t>(y.rank - 2)});
+  Shape batch_a({x.dims, static_cast<std::size_t>(x.rank - 2)}),
+      batch_b({y.dims, static_cast<std::size_t>(y.rank - 2)});
   Shape shape;
   if (!broadcast(batch_a, batch_b, shape))
     fail<ShapeError>("matmul", where, "leading axes do not broadcast: a {}, b {}", to_string(a.shape()),

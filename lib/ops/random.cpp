@@ -54,9 +54,7 @@ Tensor drawn(const OpInfo& op, const Shape& shape, const RandomOptions& options,
 
 }  // namespace
 
-Tensor rand(const Shape& shape, RandomOptions options, Location where) {
-  return drawn(rand_op, shape, options, where);
-}
+Tensor rand(const Shape& shape, RandomOptions options, Location where) { return drawn(rand_op, shape, options, where); }
 
 Tensor randn(const Shape& shape, RandomOptions options, Location where) {
   return drawn(randn_op, shape, options, where);

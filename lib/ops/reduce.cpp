@@ -161,8 +161,7 @@ Tensor sum_to(const Arg& x, const Shape& shape) {
     else
       fits = shape[i - extra] == size;
   }
-  if (!fits)
-    fail<ShapeError>("sum_to", where, "{} does not broadcast to {}", to_string(shape), describe(tensor));
+  if (!fits) fail<ShapeError>("sum_to", where, "{} does not broadcast to {}", to_string(shape), describe(tensor));
   if (axes == 0) return tensor;
   return reshape(Arg(sum_over(tensor, axes, {.keepdims = true}, where), where), shape);
 }

@@ -100,7 +100,8 @@ Tensor reshape(const Arg& x, const Shape& shape) {
     if (shape[i] == -1 && open < 0) {
       open = i;
     } else if (shape[i] < 0) {
-      fail<ShapeError>(name, where, "the shape {} may have one size of -1, and no other negative one", to_string(shape));
+      fail<ShapeError>(name, where, "the shape {} may have one size of -1, and no other negative one",
+                       to_string(shape));
     } else {
       overflow |= __builtin_mul_overflow(known, shape[i], &known);
     }
@@ -262,8 +263,8 @@ constexpr OpInfo slice_op{
         [](Gradient& g) {
           UnsliceAttributes attributes{g.attributes<SliceAttributes>(), g.input_shape(0)};
           const Tensor& d = g.output();
-          g.give(0, invoke(unslice_op, {&d}, {attributes.shape, d.dtype(), d.device()}, g.where(),
-                           bytes_of(attributes)));
+          g.give(0,
+                 invoke(unslice_op, {&d}, {attributes.shape, d.dtype(), d.device()}, g.where(), bytes_of(attributes)));
         },
 };
 
@@ -342,8 +343,8 @@ std::vector<Tensor> split(const Arg& x, const std::vector<std::int64_t>& sizes, 
     negative |= size < 0;
   }
   if (negative || total != tensor.body().dims[axis])
-    fail<ShapeError>("split", where, "the sizes {} do not add up to axis {} of {}", fmt::format("{}", fmt::join(sizes, " + ")),
-                     axis, describe(tensor));
+    fail<ShapeError>("split", where, "the sizes {} do not add up to axis {} of {}",
+                     fmt::format("{}", fmt::join(sizes, " + ")), axis, describe(tensor));
   std::vector<std::int64_t> numbers{axis};
   numbers.insert(numbers.end(), sizes.begin(), sizes.end());
   std::vector<Tensor> parts(sizes.size());
@@ -356,7 +357,8 @@ std::vector<Tensor> split(const Arg& x, const std::vector<std::int64_t>& sizes, 
 
 std::vector<Tensor> split(const Arg& x, std::int64_t size, int axis) {
   const Tensor& tensor = tensor_of("split", x);
-  if (size <= 0) fail<ShapeError>("split", x.location(), "parts of size {} cannot be made of {}", size, describe(tensor));
+  if (size <= 0)
+    fail<ShapeError>("split", x.location(), "parts of size {} cannot be made of {}", size, describe(tensor));
   std::int64_t left = tensor.body().dims[check_axis("split", axis, tensor, x.location())];
   std::vector<std::int64_t> sizes;
   for (; left > 0; left -= size) sizes.push_back(std::min(size, left));
@@ -372,7 +374,8 @@ Tensor unsqueeze(const Arg& x, int axis) {
     fail<ShapeError>("unsqueeze", x.location(), "{} has 8 axes already, the most there can be", describe(tensor));
   if (axis < 0) axis += rank + 1;
   Shape shape;
-  for (int i = 0; i <= rank; ++i) shape.push_back(i < axis ? tensor.body().dims[i] : i == axis ? 1 : tensor.body().dims[i - 1]);
+  for (int i = 0; i <= rank; ++i)
+    shape.push_back(i < axis ? tensor.body().dims[i] : i == axis ? 1 : tensor.body().dims[i - 1]);
   return reshape(x, shape);
 }
 
@@ -416,8 +419,7 @@ std::vector<Tensor> in_common_dtype(const char* op, std::span<const Tensor> tens
 
 std::string shapes_of(std::span<const Tensor> tensors) {
   std::string text;
-  for (std::size_t i = 0; i < tensors.size() && i < 8; ++i)
-    text += (i > 0 ? ", " : "") + to_string(tensors[i].shape());
+  for (std::size_t i = 0; i < tensors.size() && i < 8; ++i) text += (i > 0 ? ", " : "") + to_string(tensors[i].shape());
   return tensors.size() > 8 ? text + ", …" : text;
 }
 
@@ -459,8 +461,7 @@ Tensor concat(std::span<const Tensor> tensors, int axis, Location where) {
     Shape other = part.shape();
     std::int64_t size = other.rank() == shape.rank() ? other[axis] : 0;
     if (other.rank() == shape.rank()) other[axis] = shape[axis];
-    if (!(other == shape))
-      fail<ShapeError>("concat", where, "sizes differ off axis {}: {}", axis, shapes_of(tensors));
+    if (!(other == shape)) fail<ShapeError>("concat", where, "sizes differ off axis {}: {}", axis, shapes_of(tensors));
     shape[axis] += size;
   }
   Tensor joined;
@@ -490,8 +491,8 @@ constexpr OpInfo stack_op{
               shape.push_back(out.dims[k]);
               strides.push_back(out.strides[k]);
             }
-            Tensor place = view_of(call.outputs[0], shape, strides,
-                                   static_cast<std::int64_t>(i) * out.strides[axis], call.where);
+            Tensor place =
+                view_of(call.outputs[0], shape, strides, static_cast<std::int64_t>(i) * out.strides[axis], call.where);
             kernels(place.device()).copy(place.body(), call.input(static_cast<int>(i)));
           }
         },

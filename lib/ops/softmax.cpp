@@ -29,7 +29,7 @@ Tensor along_last(const OpInfo& op, Arg x, int axis) {
 }
 
 // The fused gradients have none of their own: they run when nothing records.
-template <KernelTable::BinaryKernel KernelTable::* kernel>
+template <KernelTable::BinaryKernel KernelTable::*kernel>
 constexpr OpInfo fused_gradient(const char* name) {
   return {.name = name, .arity = 2, .batching = Batching::stack, .forward = [](Call& call) {
             (kernels(call.output().device).*kernel)(call.output(), call.input(0), call.input(1));

@@ -114,9 +114,10 @@ Tape::Tape(TapeOptions options, Location where) : options_(options) {
   TapeList& list = *context.tapes;
   recorded_before_ = context.has(Context::recording);
   if (list.depth > 0 && !recorded_before_)
-    throw TapeError("Tape: cannot open inside NoRecord while an outer tape is open, because that tape would see what "
-                    "this one records; open it outside NoRecord",
-                    context.resolve(where));
+    throw TapeError(
+        "Tape: cannot open inside NoRecord while an outer tape is open, because that tape would see what "
+        "this one records; open it outside NoRecord",
+        context.resolve(where));
   depth_ = ++list.depth;
   first_slot_ = list.slot_count();
   if (depth_ == 1) list.warn_bytes = options.warn_bytes;

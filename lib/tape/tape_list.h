@@ -55,8 +55,8 @@ class TapeList {
   std::size_t entry_count() const { return entry_count_; }
   std::size_t bytes() const { return arena_.used() + saved_bytes_; }
 
-  int depth = 0;                 // open tapes
-  std::size_t warn_bytes = 0;    // of the outermost tape; 0: has warned
+  int depth = 0;               // open tapes
+  std::size_t warn_bytes = 0;  // of the outermost tape; 0: has warned
 
  private:
   const SlotForm* form_of(const Body& body);

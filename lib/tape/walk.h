@@ -39,9 +39,9 @@ class Walk {
   TapeList& list_;
   std::uint32_t target_;
   std::uint32_t lowest_ = 1;
-  std::vector<Tensor> gradients_;   // by slot
+  std::vector<Tensor> gradients_;    // by slot
   std::vector<std::uint8_t> marks_;  // by slot; empty: everything leads to a source
-  std::vector<Tensor> outputs_;     // of the entry being visited
+  std::vector<Tensor> outputs_;      // of the entry being visited
 };
 
 }  // namespace reel::detail

@@ -61,8 +61,8 @@ double meaning(std::uint16_t bits, const Form& form) {
   double sign = bits & 0x8000 ? -1 : 1;
   if (exponent == (1 << exponent_bits) - 1) return fraction ? NAN : sign * HUGE_VAL;
   if (exponent == 0) return sign * std::ldexp(fraction, form.least_exponent - form.fraction_bits);
-  return sign * std::ldexp(fraction + (1 << form.fraction_bits),
-                           form.least_exponent - form.fraction_bits + exponent - 1);
+  return sign *
+         std::ldexp(fraction + (1 << form.fraction_bits), form.least_exponent - form.fraction_bits + exponent - 1);
 }
 
 // Nearest value of the format, ties to even: scaling by powers of two is exact, and nearbyint rounds to even.

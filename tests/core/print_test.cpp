@@ -9,8 +9,7 @@
 using namespace reel;
 
 TEST_CASE("tensors print as NumPy's arrays do") {
-  constexpr double infinity = std::numeric_limits<double>::infinity(),
-                   nan = std::numeric_limits<double>::quiet_NaN();
+  constexpr double infinity = std::numeric_limits<double>::infinity(), nan = std::numeric_limits<double>::quiet_NaN();
   struct Row {
     Tensor tensor;
     std::string text;

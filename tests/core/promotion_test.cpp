@@ -53,8 +53,7 @@ TEST_CASE("operands of different dtypes meet before the op") {
 TEST_CASE("functions give floating results for integers where integers make no sense") {
   for (DType dtype : {i32, i64, u8, boolean}) {
     CAPTURE(name_of(dtype));
-    for (const Tensor& y :
-         {exp(of(dtype)), log(of(dtype)), sqrt(of(dtype)), tanh(of(dtype)), sigmoid(of(dtype))})
+    for (const Tensor& y : {exp(of(dtype)), log(of(dtype)), sqrt(of(dtype)), tanh(of(dtype)), sigmoid(of(dtype))})
       CHECK(y.dtype() == f32);
     CHECK(sum(of(dtype)).dtype() == i64);
     CHECK(max(of(dtype)).dtype() == dtype);

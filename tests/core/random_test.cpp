@@ -32,10 +32,7 @@ TEST_CASE("Philox gives the published answers") {
   const Row rows[] = {
       {0, 0, 0, {0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}},
       {full_word, full_word, full_word, {0x408f276d, 0x41c83b0e, 0xa20bc7c6, 0x6d5451fd}},
-      {0x299f31d0a4093822,
-       0x0370734413198a2e,
-       0x85a308d3243f6a88,
-       {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
+      {0x299f31d0a4093822, 0x0370734413198a2e, 0x85a308d3243f6a88, {0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}},
   };
   for (const Row& row : rows) {
     detail::PhiloxWords found = detail::philox(row.key, row.high, row.low);

@@ -44,8 +44,7 @@ TEST_CASE("full puts a number into every dtype as a conversion would") {
     CHECK(full({1}, row.number, {.dtype = row.dtype}).item() == row.expected);
     CHECK(to(full({1}, row.number, {.dtype = f64}), row.dtype).item() == row.expected);
   }
-  CHECK(full({}, (std::int64_t{1} << 62) + 1, {.dtype = i64}).item<std::int64_t>() ==
-        (std::int64_t{1} << 62) + 1);
+  CHECK(full({}, (std::int64_t{1} << 62) + 1, {.dtype = i64}).item<std::int64_t>() == (std::int64_t{1} << 62) + 1);
   CHECK(full({}, true).item() == 1);
 }
 
@@ -55,18 +54,12 @@ TEST_CASE("values that do not fill the shape are refused") {
              }),
              contains("tensor: 3 values do not fill the shape (2, 2); at "));
   CHECK_THROWS_AS(tensor({{1, 2}, {3}}), ShapeError);
-  CHECK_THAT(error_of<ShapeError>([] {
-               zeros({2, -1});
-             }),
-             contains("zeros: the shape (2, -1) has a negative size"));
+  CHECK_THAT(error_of<ShapeError>([] { zeros({2, -1}); }), contains("zeros: the shape (2, -1) has a negative size"));
   CHECK_THAT(error_of<ShapeError>([] { ones({-1}); }), contains("ones: "));
   CHECK_THAT(error_of<ShapeError>([] { full({-1}, 1); }), contains("full: "));
   CHECK_THAT(error_of<ShapeError>([] { arange(-1); }), contains("arange: "));
   CHECK_THAT(error_of<ShapeError>([] { rand({-1}); }), contains("rand: "));
-  CHECK_THAT(error_of<ShapeError>([] {
-               zeros({1 << 30, 1 << 30, 1 << 30});
-             }),
-             contains("is larger than any memory"));
+  CHECK_THAT(error_of<ShapeError>([] { zeros({1 << 30, 1 << 30, 1 << 30}); }), contains("is larger than any memory"));
 }
 
 TEST_CASE("an undefined tensor can be tested, copied and moved, and its accessors throw") {
@@ -139,8 +132,7 @@ TEST_CASE("sizes and axes count from both ends") {
   Tensor x = zeros({2, 3, 4});
   CHECK(x.size(0) == 2);
   CHECK(x.size(-1) == 4);
-  CHECK_THAT(error_of<ShapeError>([&] { x.size(3); }),
-             contains("size: axis 3 does not exist in (2, 3, 4) f32"));
+  CHECK_THAT(error_of<ShapeError>([&] { x.size(3); }), contains("size: axis 3 does not exist in (2, 3, 4) f32"));
 }
 
 TEST_CASE("views share elements, and a write through one is seen by the other") {

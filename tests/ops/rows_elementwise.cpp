@@ -9,11 +9,12 @@ using namespace reel;
 
 namespace {
 
-// Scalars, vectors that fill no register and several, matrices, nothing.
-const Shape shapes[] = {{}, {1}, {5}, {37}, {3, 4}, {2, 3, 2}, {0, 3}};
+// Scalars, vectors that fill no register, several, and more than the block in which halves are widened; matrices; nothing.
+const Shape shapes[] = {{}, {1}, {5}, {37}, {600}, {3, 4}, {2, 3, 2}, {0, 3}};
 // Pairs that broadcast, both ways and by number.
-const Shape pairs[][2] = {{{}, {}},         {{4}, {}},     {{}, {2, 3}},     {{37}, {37}},       {{3, 4}, {4}},
-                          {{3, 1}, {1, 4}}, {{2, 3}, {1}}, {{0, 3}, {1, 3}}, {{2, 1, 3}, {4, 1}}};
+const Shape pairs[][2] = {{{}, {}},          {{4}, {}},      {{}, {2, 3}},     {{37}, {37}},        {{3, 4}, {4}},
+                          {{3, 1}, {1, 4}},  {{2, 3}, {1}},  {{0, 3}, {1, 3}}, {{2, 1, 3}, {4, 1}}, {{2, 40}, {2, 1}},
+                          {{2, 1}, {2, 40}}, {{300}, {300}}, {{2, 300}, {1}}};
 
 struct Unary {
   std::string name;

@@ -256,6 +256,9 @@ void add_reduce_rows(std::vector<Row>& rows) {
     for (const Axes& axes : {Axes{}, {0}, {1}}) add_reductions(rows, {3, 0}, axes, keepdims);
     for (const Axes& axes : {Axes{}, {0}, {1}}) add_reductions(rows, {9, 33}, axes, keepdims);
     add_reductions(rows, {3, 1, 2}, {1}, keepdims);
+    // More than a tile of columns, a part of rows, a block of a row.
+    for (const Axes& axes : {Axes{0}, {1}}) add_reductions(rows, {70, 140}, axes, keepdims);
+    add_reductions(rows, {2100}, {}, keepdims);
   }
   for (const Axes& axes : {Axes{0}, {1, 3}, {0, 2, 4, 6}}) add_reductions(rows, {2, 1, 2, 1, 2, 1, 2, 2}, axes, false);
   add_products(rows);
@@ -265,6 +268,7 @@ void add_reduce_rows(std::vector<Row>& rows) {
   add_softmax(rows, {0, 3}, 1);
   add_softmax(rows, {3, 0}, 1);
   add_softmax(rows, {2, 35}, -1);
+  add_softmax(rows, {2, 1100}, -1);
   for (int axis : {0, 1, 2, -3}) add_softmax(rows, {2, 3, 4}, axis);
 }
 

@@ -253,6 +253,25 @@ TEST_CASE("softmax of extreme rows") {
   }
 }
 
+TEST_CASE("i32 indices give what i64 indices give") {
+  Tensor x = reshape(arange(12, {.dtype = f64}), {4, 3}) * 0.5, index = tensor({{0l, 3l, -1l}, {2l, 2l, 0l}});
+  using Indexed = Tensor (*)(const Tensor& x, const Tensor& index);
+  const Indexed functions[] = {
+      [](const Tensor& from, const Tensor& at) { return gather(from, 0, at); },
+      [](const Tensor& from, const Tensor& at) { return scatter_add(from, 0, at, slice(from, 0, 0, 2)); },
+      [](const Tensor& from, const Tensor& at) { return embedding(from, at); },
+      [](const Tensor& from, const Tensor& at) { return embedding(from, transpose(at)); },
+      [](const Tensor& from, const Tensor& at) { return cross_entropy(transpose(from), relu(select(at, 0, 0))); },
+  };
+  for (Indexed function : functions) {
+    Tape tape({.persistent = true});
+    tape.watch(x);
+    Tensor narrow = function(x, to(index, i32)), wide = function(x, index);
+    CHECK(same_bits(narrow, wide));
+    CHECK(same_bits(tape.gradient(sum(square(narrow)), x), tape.gradient(sum(square(wide)), x)));
+  }
+}
+
 TEST_CASE("reductions of nothing") {
   CHECK(sum(zeros({0})).item() == 0);
   CHECK(std::isnan(mean(zeros({0})).item()));

@@ -224,10 +224,11 @@ std::string mismatch(const Row& row, const Tensor& y, const Array& expected) {
     double want = expected.values[i], have = found.values[i];
     if (have == want || (std::isnan(have) && std::isnan(want))) continue;
     double bound = row.ulps * last_place(y.dtype()) * expected.scale(i);
-    // Each op works out halves in f32 and rounds once.
+    // Each op works out halves in f32 and rounds once; no last place of f16 is finer than 2^-24.
     if (half)
-      bound = row.half_roundings * 0.5 * last_place(y.dtype()) * std::abs(want) +
-              (row.ulps + 0.5) * last_place(f32) * expected.scale(i);
+      bound =
+          row.half_roundings * 0.5 * std::max(last_place(y.dtype()) * std::abs(want), y.dtype() == f16 ? 0x1p-24 : 0) +
+          (row.ulps + 0.5) * last_place(f32) * expected.scale(i);
     double excess = std::abs(have - want) / bound;
     if (excess <= 1 || (worst > 0 && excess <= worst)) continue;
     worst = excess;

@@ -99,21 +99,42 @@ const std::vector<Case>& cases() {
        [](A x) { return at::where(x[0] > x[1], x[0], x[1]); }},
       {"sum over axis 0", one, -3, 3, [](T x) { return reel::sum(x[0], {0}); }, [](A x) { return x[0].sum(0); }, true},
       {"sum of all", one, -3, 3, [](T x) { return reel::sum(x[0]); }, [](A x) { return x[0].sum(); }, true},
-      {"mean over axis 1", one, -3, 3, [](T x) { return reel::mean(x[0], {1}); }, [](A x) { return x[0].mean(1); }, true},
+      {"mean over axis 1", one, -3, 3, [](T x) { return reel::mean(x[0], {1}); }, [](A x) { return x[0].mean(1); },
+       true},
       {"max over axis 1", one, -3, 3, [](T x) { return reel::max(x[0], {1}); }, [](A x) { return at::amax(x[0], 1); }},
-      {"matmul", [](Draw d) { std::int64_t k = d.size(1, 200); return Shapes{{d.size(1, 90), k}, {k, d.size(1, 90)}}; },
+      {"matmul",
+       [](Draw d) {
+         std::int64_t k = d.size(1, 200);
+         return Shapes{{d.size(1, 90), k}, {k, d.size(1, 90)}};
+       },
        -1, 1, [](T x) { return reel::matmul(x[0], x[1]); }, [](A x) { return at::matmul(x[0], x[1]); }, true},
       {"matmul, transposed operands",
-       [](Draw d) { std::int64_t k = d.size(); return Shapes{{k, d.size()}, {d.size(), k}}; }, -1, 1,
-       [](T x) { return reel::matmul(reel::transpose(x[0]), reel::transpose(x[1])); },
+       [](Draw d) {
+         std::int64_t k = d.size();
+         return Shapes{{k, d.size()}, {d.size(), k}};
+       },
+       -1, 1, [](T x) { return reel::matmul(reel::transpose(x[0]), reel::transpose(x[1])); },
        [](A x) { return at::matmul(x[0].t(), x[1].t()); }, true},
       {"matmul, broadcast batch",
-       [](Draw d) { std::int64_t k = d.size(); return Shapes{{d.size(1, 4), 1, d.size(), k}, {d.size(1, 4), k, d.size()}}; },
+       [](Draw d) {
+         std::int64_t k = d.size();
+         return Shapes{{d.size(1, 4), 1, d.size(), k}, {d.size(1, 4), k, d.size()}};
+       },
        -1, 1, [](T x) { return reel::matmul(x[0], x[1]); }, [](A x) { return at::matmul(x[0], x[1]); }, true},
-      {"concat and slice", two, -3, 3, [](T x) { return reel::slice(reel::concat({x[0], x[1]}, 1), 1, 0, 99, 2); },
-       [](A x) { return at::cat({x[0], x[1]}, 1).slice(1, 0, 99, 2); }},
-      {"stack and transpose", two, -3, 3, [](T x) { return reel::transpose(reel::stack({x[0], x[1]}, 1), 0, 2); },
-       [](A x) { return at::stack({x[0], x[1]}, 1).transpose(0, 2); }},
+      {"concat and slice", two, -3, 3,
+       [](T x) {
+         return reel::slice(reel::concat({x[0], x[1]}, 1), 1, 0, 99, 2);
+       },
+       [](A x) {
+         return at::cat({x[0], x[1]}, 1).slice(1, 0, 99, 2);
+       }},
+      {"stack and transpose", two, -3, 3,
+       [](T x) {
+         return reel::transpose(reel::stack({x[0], x[1]}, 1), 0, 2);
+       },
+       [](A x) {
+         return at::stack({x[0], x[1]}, 1).transpose(0, 2);
+       }},
       {"softmax over axis 0", one, -5, 5, [](T x) { return reel::softmax(x[0], 0); },
        [](A x) { return at::softmax(x[0], 0); }, true},
       {"log_softmax over axis 1", one, -5, 5, [](T x) { return reel::log_softmax(x[0], 1); },
@@ -125,11 +146,19 @@ const std::vector<Case>& cases() {
        },
        [](A x) { return at::cross_entropy_loss(x[0], at::zeros({x[0].size(0)}, at::kLong)); }},
       {"embedding", one, -5, 5,
-       [](T x) { return reel::embedding(x[0], reel::tensor({0L, x[0].size(0) - 1, 0L})); },
-       [](A x) { return at::embedding(x[0], at::tensor({std::int64_t{0}, x[0].size(0) - 1, std::int64_t{0}})); }},
+       [](T x) {
+         return reel::embedding(x[0], reel::tensor({0L, x[0].size(0) - 1, 0L}));
+       },
+       [](A x) {
+         return at::embedding(x[0], at::tensor({std::int64_t{0}, x[0].size(0) - 1, std::int64_t{0}}));
+       }},
       {"gather", one, -5, 5,
-       [](T x) { return reel::gather(x[0], 1, reel::zeros({x[0].size(0), 3}, {.dtype = reel::i64})); },
-       [](A x) { return at::gather(x[0], 1, at::zeros({x[0].size(0), 3}, at::kLong)); }},
+       [](T x) {
+         return reel::gather(x[0], 1, reel::zeros({x[0].size(0), 3}, {.dtype = reel::i64}));
+       },
+       [](A x) {
+         return at::gather(x[0], 1, at::zeros({x[0].size(0), 3}, at::kLong));
+       }},
   };
   return all;
 }

@@ -75,7 +75,7 @@ TEST_CASE("using a tensor of a finished tape names the line that made it and say
   Tensor plain = h * 3.0;  // nothing records: a plain value
   CHECK(plain.item() == 6);
   Tape tape;
-  std::string text = error_of<TapeError>([&] { h * w; });
+  std::string text = error_of<TapeError>([&] { h* w; });
   CHECK_THAT(text, contains("belongs to a tape that has finished"));
   CHECK_THAT(text, contains("use stop_gradient"));
   CHECK_THAT(text, contains(place(line)));

@@ -9,8 +9,8 @@ namespace reel_bench {
 /// lies within the function of that name when instructions are counted.
 struct Case {
   std::string group, name;
-  int operations;   ///< by which time and instructions are divided
-  double goal;      ///< nanoseconds per operation that it must not exceed
+  int operations;  ///< by which time and instructions are divided
+  double goal;     ///< nanoseconds per operation that it must not exceed
   double (*run)();
 };
 

@@ -29,7 +29,8 @@ class Table : public benchmark::BenchmarkReporter {
   void ReportRuns(const std::vector<Run>& runs) override {
     for (const Run& run : runs)
       if (run.run_type == Run::RT_Iteration)
-        times_[run.run_name.function_name].push_back(run.real_accumulated_time / static_cast<double>(run.iterations) * 1e9);
+        times_[run.run_name.function_name].push_back(run.real_accumulated_time / static_cast<double>(run.iterations) *
+                                                     1e9);
   }
   void Finalize() override {
     for (const Case& one : cases_) {

@@ -1,11 +1,11 @@
 #pragma once
 
+#include <sys/single_threaded.h>
 #include <atomic>
 #include <cstdint>
-#include <sys/single_threaded.h>
 
-#include <reel/device.h>
 #include <reel/detail/view.h>
+#include <reel/device.h>
 
 namespace reel::detail {
 
