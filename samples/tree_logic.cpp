@@ -51,12 +51,9 @@ using Tree = std::unique_ptr<Expression>;
 
 std::string to_string(const Expression& e) {
   switch (e.kind) {
-    case Expression::Kind::constant:
-      return e.value ? "true" : "false";
-    case Expression::Kind::negation:
-      return "not " + to_string(*e.left);
-    default:
-      break;
+    case Expression::Kind::constant: return e.value ? "true" : "false";
+    case Expression::Kind::negation: return "not " + to_string(*e.left);
+    default: break;
   }
   const char* word = e.kind == Expression::Kind::conjunction ? " and " : " or ";
   return "(" + to_string(*e.left) + word + to_string(*e.right) + ")";
@@ -117,14 +114,10 @@ struct TreeModel : nn::Module {
   /// The vector (1, H) of an expression.
   Tensor encode(const Expression& e) const {
     switch (e.kind) {
-      case Expression::Kind::constant:
-        return constants(tensor({std::int64_t{e.value}}));
-      case Expression::Kind::negation:
-        return tanh(negation(encode(*e.left)));
-      case Expression::Kind::conjunction:
-        return tanh(conjunction(encode_operands(e)));
-      case Expression::Kind::disjunction:
-        return tanh(disjunction(encode_operands(e)));
+      case Expression::Kind::constant: return constants(tensor({std::int64_t{e.value}}));
+      case Expression::Kind::negation: return tanh(negation(encode(*e.left)));
+      case Expression::Kind::conjunction: return tanh(conjunction(encode_operands(e)));
+      case Expression::Kind::disjunction: return tanh(disjunction(encode_operands(e)));
     }
     return {};
   }

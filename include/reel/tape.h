@@ -47,27 +47,28 @@ class Tape {
   static void* operator new[](std::size_t) = delete;
 
   /// Tracks a tensor that is not a parameter. Throws: DTypeError unless floating.
-  void watch(Arg x);
+  void watch(const Arg& x);
 
   /// Differentiates `target` and adds into `grad()` of every parameter it depends on.
   /// Throws: TapeError, and then leaves every `grad()` as it was.
-  void backward(Arg target, const GradientOptions& options = {});
+  void backward(const Arg& target, const GradientOptions& options = {});
 
   /// Gradients of `target` with respect to each source, in the sources' shapes and dtypes.
   /// Throws: TapeError if the target was not recorded here, a source is not tracked, or there is no way from a source
   /// to the target; DTypeError for a source that is not floating.
-  std::vector<Tensor> gradient(Arg target, std::span<const Tensor> sources, const GradientOptions& options = {});
-  std::vector<Tensor> gradient(Arg target, const std::vector<Tensor>& sources, const GradientOptions& options = {}) {
+  std::vector<Tensor> gradient(const Arg& target, std::span<const Tensor> sources, const GradientOptions& options = {});
+  std::vector<Tensor> gradient(const Arg& target, const std::vector<Tensor>& sources,
+                               const GradientOptions& options = {}) {
     return gradient(target, std::span<const Tensor>(sources), options);
   }
   /// `Tensor gx = tape.gradient(y, x)`.
-  Tensor gradient(Arg target, const Tensor& source, const GradientOptions& options = {}) {
+  Tensor gradient(const Arg& target, const Tensor& source, const GradientOptions& options = {}) {
     return std::move(gradient(target, std::span(&source, 1), options).front());
   }
   /// `auto [gx, gw] = tape.gradient(y, x, w)`.
   template <class... Sources>
     requires(sizeof...(Sources) >= 2 && (std::is_same_v<Sources, Tensor> && ...))
-  std::array<Tensor, sizeof...(Sources)> gradient(Arg target, const Sources&... sources) {
+  std::array<Tensor, sizeof...(Sources)> gradient(const Arg& target, const Sources&... sources) {
     const Tensor list[] = {sources...};
     std::vector<Tensor> found = gradient(target, std::span<const Tensor>(list));
     return [&]<std::size_t... i>(std::index_sequence<i...>) {
@@ -105,6 +106,6 @@ class NoRecord {
 bool is_recording();
 
 /// The same values, sharing elements, but not tracked: nothing flows back through it.
-Tensor stop_gradient(Arg x);
+Tensor stop_gradient(const Arg& x);
 
 }  // namespace reel

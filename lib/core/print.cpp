@@ -48,14 +48,10 @@ Decimal shortest_of_half(float x) {
 
 Decimal shortest(double x, DType dtype) {
   switch (dtype) {
-    case DType::f64:
-      return shortest_of(x);
-    case DType::bf16:
-      return shortest_of_half<BFloat16>(static_cast<float>(x));
-    case DType::f16:
-      return shortest_of_half<Float16>(static_cast<float>(x));
-    default:
-      return shortest_of(static_cast<float>(x));
+    case DType::f64: return shortest_of(x);
+    case DType::bf16: return shortest_of_half<BFloat16>(static_cast<float>(x));
+    case DType::f16: return shortest_of_half<Float16>(static_cast<float>(x));
+    default: return shortest_of(static_cast<float>(x));
   }
 }
 
@@ -104,28 +100,20 @@ std::string not_finite(double x) { return std::isnan(x) ? "nan" : x < 0 ? "-inf"
 double rounded(double x, DType dtype) {
   auto single = static_cast<float>(x);
   switch (dtype) {
-    case DType::f64:
-      return x;
-    case DType::bf16:
-      return static_cast<double>(static_cast<float>(BFloat16(single)));
-    case DType::f16:
-      return static_cast<double>(static_cast<float>(Float16(single)));
-    default:
-      return static_cast<double>(single);
+    case DType::f64: return x;
+    case DType::bf16: return static_cast<double>(static_cast<float>(BFloat16(single)));
+    case DType::f16: return static_cast<double>(static_cast<float>(Float16(single)));
+    default: return static_cast<double>(single);
   }
 }
 
 // From here on a number takes an exponent; `f64_limit` depends on whether it stands alone.
 double positional_limit(DType dtype, double f64_limit) {
   switch (dtype) {
-    case DType::f64:
-      return f64_limit;
-    case DType::bf16:
-      return 1e2;
-    case DType::f16:
-      return 1e3;
-    default:
-      return 1e6;
+    case DType::f64: return f64_limit;
+    case DType::bf16: return 1e2;
+    case DType::f16: return 1e3;
+    default: return 1e6;
   }
 }
 
@@ -302,22 +290,14 @@ std::vector<std::string> bool_words(const Tensor& tensor, const std::vector<std:
 
 std::vector<std::string> words_of(const Tensor& tensor, const std::vector<std::int64_t>& offsets) {
   switch (tensor.dtype()) {
-    case DType::f32:
-      return float_words<float>(tensor, offsets);
-    case DType::f64:
-      return float_words<double>(tensor, offsets);
-    case DType::bf16:
-      return float_words<BFloat16>(tensor, offsets);
-    case DType::f16:
-      return float_words<Float16>(tensor, offsets);
-    case DType::i32:
-      return integer_words<std::int32_t>(tensor, offsets);
-    case DType::i64:
-      return integer_words<std::int64_t>(tensor, offsets);
-    case DType::u8:
-      return integer_words<std::uint8_t>(tensor, offsets);
-    case DType::boolean:
-      return bool_words(tensor, offsets);
+    case DType::f32: return float_words<float>(tensor, offsets);
+    case DType::f64: return float_words<double>(tensor, offsets);
+    case DType::bf16: return float_words<BFloat16>(tensor, offsets);
+    case DType::f16: return float_words<Float16>(tensor, offsets);
+    case DType::i32: return integer_words<std::int32_t>(tensor, offsets);
+    case DType::i64: return integer_words<std::int64_t>(tensor, offsets);
+    case DType::u8: return integer_words<std::uint8_t>(tensor, offsets);
+    case DType::boolean: return bool_words(tensor, offsets);
   }
   return {};
 }

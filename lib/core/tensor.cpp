@@ -58,22 +58,14 @@ T Tensor::item(Location where) const {
                      describe(*this));
   const void* data = body().data;
   switch (dtype()) {
-    case DType::f32:
-      return convert<T>(*static_cast<const float*>(data));
-    case DType::f64:
-      return convert<T>(*static_cast<const double*>(data));
-    case DType::bf16:
-      return convert<T>(*static_cast<const BFloat16*>(data));
-    case DType::f16:
-      return convert<T>(*static_cast<const Float16*>(data));
-    case DType::i32:
-      return convert<T>(*static_cast<const std::int32_t*>(data));
-    case DType::i64:
-      return convert<T>(*static_cast<const std::int64_t*>(data));
-    case DType::u8:
-      return convert<T>(*static_cast<const unsigned char*>(data));
-    case DType::boolean:
-      return convert<T>(*static_cast<const bool*>(data));
+    case DType::f32: return convert<T>(*static_cast<const float*>(data));
+    case DType::f64: return convert<T>(*static_cast<const double*>(data));
+    case DType::bf16: return convert<T>(*static_cast<const BFloat16*>(data));
+    case DType::f16: return convert<T>(*static_cast<const Float16*>(data));
+    case DType::i32: return convert<T>(*static_cast<const std::int32_t*>(data));
+    case DType::i64: return convert<T>(*static_cast<const std::int64_t*>(data));
+    case DType::u8: return convert<T>(*static_cast<const unsigned char*>(data));
+    case DType::boolean: return convert<T>(*static_cast<const bool*>(data));
   }
   throw InternalError("item: unknown dtype");
 }

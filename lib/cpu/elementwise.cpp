@@ -156,16 +156,11 @@ void binary_typed(const View& out, const View& a, const View& b,
 template <class F>
 void floating_unary(const View& out, const View& x) {
   switch (out.dtype) {
-    case DType::f32:
-      return unary_typed<F, float>(out, x, floating_row<F, float>);
-    case DType::f64:
-      return unary_typed<F, double>(out, x, floating_row<F, double>);
-    case DType::bf16:
-      return unary_typed<F, BFloat16>(out, x, half_row<F, BFloat16>);
-    case DType::f16:
-      return unary_typed<F, Float16>(out, x, half_row<F, Float16>);
-    default:
-      return;  // the op has converted integers
+    case DType::f32: return unary_typed<F, float>(out, x, floating_row<F, float>);
+    case DType::f64: return unary_typed<F, double>(out, x, floating_row<F, double>);
+    case DType::bf16: return unary_typed<F, BFloat16>(out, x, half_row<F, BFloat16>);
+    case DType::f16: return unary_typed<F, Float16>(out, x, half_row<F, Float16>);
+    default: return;  // the op has converted integers
   }
 }
 
@@ -216,30 +211,21 @@ void integer_row(F f, T* out, std::int64_t out_step, const T* x, std::int64_t x_
 template <class F, class IntegerF>
 void any_unary(const View& out, const View& x) {
   switch (out.dtype) {
-    case DType::i32:
-      return unary_typed<IntegerF, std::int32_t>(out, x, integer_row<IntegerF, std::int32_t>);
-    case DType::i64:
-      return unary_typed<IntegerF, std::int64_t>(out, x, integer_row<IntegerF, std::int64_t>);
-    case DType::u8:
-      return unary_typed<IntegerF, std::uint8_t>(out, x, integer_row<IntegerF, std::uint8_t>);
-    default:
-      return floating_unary<F>(out, x);
+    case DType::i32: return unary_typed<IntegerF, std::int32_t>(out, x, integer_row<IntegerF, std::int32_t>);
+    case DType::i64: return unary_typed<IntegerF, std::int64_t>(out, x, integer_row<IntegerF, std::int64_t>);
+    case DType::u8: return unary_typed<IntegerF, std::uint8_t>(out, x, integer_row<IntegerF, std::uint8_t>);
+    default: return floating_unary<F>(out, x);
   }
 }
 
 template <class F>
 void floating_binary(const View& out, const View& a, const View& b) {
   switch (out.dtype) {
-    case DType::f32:
-      return binary_typed<F, float, float>(out, a, b, floating_row<F, float>);
-    case DType::f64:
-      return binary_typed<F, double, double>(out, a, b, floating_row<F, double>);
-    case DType::bf16:
-      return binary_typed<F, BFloat16, BFloat16>(out, a, b, half_row<F, BFloat16>);
-    case DType::f16:
-      return binary_typed<F, Float16, Float16>(out, a, b, half_row<F, Float16>);
-    default:
-      return;
+    case DType::f32: return binary_typed<F, float, float>(out, a, b, floating_row<F, float>);
+    case DType::f64: return binary_typed<F, double, double>(out, a, b, floating_row<F, double>);
+    case DType::bf16: return binary_typed<F, BFloat16, BFloat16>(out, a, b, half_row<F, BFloat16>);
+    case DType::f16: return binary_typed<F, Float16, Float16>(out, a, b, half_row<F, Float16>);
+    default: return;
   }
 }
 
@@ -251,16 +237,11 @@ void scalar_binary(const View& out, const View& a, const View& b) {
 template <class F, class IntegerF>
 void any_binary(const View& out, const View& a, const View& b) {
   switch (out.dtype) {
-    case DType::i32:
-      return scalar_binary<IntegerF, std::int32_t, std::int32_t>(out, a, b);
-    case DType::i64:
-      return scalar_binary<IntegerF, std::int64_t, std::int64_t>(out, a, b);
-    case DType::u8:
-      return scalar_binary<IntegerF, std::uint8_t, std::uint8_t>(out, a, b);
-    case DType::boolean:
-      return scalar_binary<IntegerF, bool, bool>(out, a, b);
-    default:
-      return floating_binary<F>(out, a, b);
+    case DType::i32: return scalar_binary<IntegerF, std::int32_t, std::int32_t>(out, a, b);
+    case DType::i64: return scalar_binary<IntegerF, std::int64_t, std::int64_t>(out, a, b);
+    case DType::u8: return scalar_binary<IntegerF, std::uint8_t, std::uint8_t>(out, a, b);
+    case DType::boolean: return scalar_binary<IntegerF, bool, bool>(out, a, b);
+    default: return floating_binary<F>(out, a, b);
   }
 }
 
@@ -275,22 +256,14 @@ struct Widened {
 template <class F>
 void comparison(const View& out, const View& a, const View& b) {
   switch (a.dtype) {
-    case DType::f32:
-      return scalar_binary<F, bool, float>(out, a, b);
-    case DType::f64:
-      return scalar_binary<F, bool, double>(out, a, b);
-    case DType::bf16:
-      return scalar_binary<Widened<F>, bool, BFloat16>(out, a, b);
-    case DType::f16:
-      return scalar_binary<Widened<F>, bool, Float16>(out, a, b);
-    case DType::i32:
-      return scalar_binary<F, bool, std::int32_t>(out, a, b);
-    case DType::i64:
-      return scalar_binary<F, bool, std::int64_t>(out, a, b);
-    case DType::u8:
-      return scalar_binary<F, bool, std::uint8_t>(out, a, b);
-    case DType::boolean:
-      return scalar_binary<F, bool, bool>(out, a, b);
+    case DType::f32: return scalar_binary<F, bool, float>(out, a, b);
+    case DType::f64: return scalar_binary<F, bool, double>(out, a, b);
+    case DType::bf16: return scalar_binary<Widened<F>, bool, BFloat16>(out, a, b);
+    case DType::f16: return scalar_binary<Widened<F>, bool, Float16>(out, a, b);
+    case DType::i32: return scalar_binary<F, bool, std::int32_t>(out, a, b);
+    case DType::i64: return scalar_binary<F, bool, std::int64_t>(out, a, b);
+    case DType::u8: return scalar_binary<F, bool, std::uint8_t>(out, a, b);
+    case DType::boolean: return scalar_binary<F, bool, bool>(out, a, b);
   }
 }
 
@@ -335,14 +308,10 @@ void multiply_add(const View& sum, const View& a, const View& b) {
 
 void where_kernel(const View& out, const View& condition, const View& a, const View& b) {
   switch (size_of(out.dtype)) {
-    case 1:
-      return where_typed<std::uint8_t>(out, condition, a, b);
-    case 2:
-      return where_typed<std::uint16_t>(out, condition, a, b);
-    case 4:
-      return where_typed<std::uint32_t>(out, condition, a, b);
-    default:
-      return where_typed<std::uint64_t>(out, condition, a, b);
+    case 1: return where_typed<std::uint8_t>(out, condition, a, b);
+    case 2: return where_typed<std::uint16_t>(out, condition, a, b);
+    case 4: return where_typed<std::uint32_t>(out, condition, a, b);
+    default: return where_typed<std::uint64_t>(out, condition, a, b);
   }
 }
 

@@ -19,12 +19,9 @@ void uniform(const View& out, RandomCall call) {
   switch (out.dtype) {
     case DType::f64:
       return fill_typed<double>(out, call, [](PhiloxWords w) { return unit_double(w.word[0], w.word[1]); });
-    case DType::bf16:
-      return fill_typed<BFloat16>(out, call, [](PhiloxWords w) { return unit_float<8>(w.word[0]); });
-    case DType::f16:
-      return fill_typed<Float16>(out, call, [](PhiloxWords w) { return unit_float<11>(w.word[0]); });
-    default:
-      return fill_typed<float>(out, call, [](PhiloxWords w) { return unit_float(w.word[0]); });
+    case DType::bf16: return fill_typed<BFloat16>(out, call, [](PhiloxWords w) { return unit_float<8>(w.word[0]); });
+    case DType::f16: return fill_typed<Float16>(out, call, [](PhiloxWords w) { return unit_float<11>(w.word[0]); });
+    default: return fill_typed<float>(out, call, [](PhiloxWords w) { return unit_float(w.word[0]); });
   }
 }
 
@@ -40,14 +37,10 @@ void normal(const View& out, RandomCall call) {
     return radius * std::cos(turn * unit_double(w.word[2], w.word[3]));
   };
   switch (out.dtype) {
-    case DType::f64:
-      return fill_typed<double>(out, call, draw_double);
-    case DType::bf16:
-      return fill_typed<BFloat16>(out, call, draw_float);
-    case DType::f16:
-      return fill_typed<Float16>(out, call, draw_float);
-    default:
-      return fill_typed<float>(out, call, draw_float);
+    case DType::f64: return fill_typed<double>(out, call, draw_double);
+    case DType::bf16: return fill_typed<BFloat16>(out, call, draw_float);
+    case DType::f16: return fill_typed<Float16>(out, call, draw_float);
+    default: return fill_typed<float>(out, call, draw_float);
   }
 }
 
@@ -71,14 +64,10 @@ void dropout_typed(const View& out, const View& x, double probability, RandomCal
 
 void dropout(const View& out, const View& x, double probability, RandomCall call) {
   switch (out.dtype) {
-    case DType::f64:
-      return dropout_typed<double, double>(out, x, probability, call);
-    case DType::bf16:
-      return dropout_typed<BFloat16, float>(out, x, probability, call);
-    case DType::f16:
-      return dropout_typed<Float16, float>(out, x, probability, call);
-    default:
-      return dropout_typed<float, float>(out, x, probability, call);
+    case DType::f64: return dropout_typed<double, double>(out, x, probability, call);
+    case DType::bf16: return dropout_typed<BFloat16, float>(out, x, probability, call);
+    case DType::f16: return dropout_typed<Float16, float>(out, x, probability, call);
+    default: return dropout_typed<float, float>(out, x, probability, call);
   }
 }
 

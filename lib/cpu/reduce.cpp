@@ -164,47 +164,32 @@ void reduce_typed(const View& out, const View& x) {
 template <class Op>
 void floating_reduce(const View& out, const View& x) {
   switch (x.dtype) {
-    case DType::f32:
-      return reduce_typed<Op, float, float, float>(out, x);
-    case DType::f64:
-      return reduce_typed<Op, double, double, double>(out, x);
-    case DType::bf16:
-      return reduce_typed<Op, float, BFloat16, BFloat16>(out, x);
-    case DType::f16:
-      return reduce_typed<Op, float, Float16, Float16>(out, x);
-    default:
-      return;
+    case DType::f32: return reduce_typed<Op, float, float, float>(out, x);
+    case DType::f64: return reduce_typed<Op, double, double, double>(out, x);
+    case DType::bf16: return reduce_typed<Op, float, BFloat16, BFloat16>(out, x);
+    case DType::f16: return reduce_typed<Op, float, Float16, Float16>(out, x);
+    default: return;
   }
 }
 
 // Integers are summed as unsigned, so that overflow wraps around.
 void sum(const View& out, const View& x) {
   switch (x.dtype) {
-    case DType::i32:
-      return reduce_typed<Sum, std::uint64_t, std::int64_t, std::int32_t>(out, x);
-    case DType::i64:
-      return reduce_typed<Sum, std::uint64_t, std::int64_t, std::int64_t>(out, x);
-    case DType::u8:
-      return reduce_typed<Sum, std::uint64_t, std::int64_t, std::uint8_t>(out, x);
-    case DType::boolean:
-      return reduce_typed<Sum, std::uint64_t, std::int64_t, bool>(out, x);
-    default:
-      return floating_reduce<Sum>(out, x);
+    case DType::i32: return reduce_typed<Sum, std::uint64_t, std::int64_t, std::int32_t>(out, x);
+    case DType::i64: return reduce_typed<Sum, std::uint64_t, std::int64_t, std::int64_t>(out, x);
+    case DType::u8: return reduce_typed<Sum, std::uint64_t, std::int64_t, std::uint8_t>(out, x);
+    case DType::boolean: return reduce_typed<Sum, std::uint64_t, std::int64_t, bool>(out, x);
+    default: return floating_reduce<Sum>(out, x);
   }
 }
 
 void max(const View& out, const View& x) {
   switch (x.dtype) {
-    case DType::i32:
-      return reduce_typed<Max, std::int32_t, std::int32_t, std::int32_t>(out, x);
-    case DType::i64:
-      return reduce_typed<Max, std::int64_t, std::int64_t, std::int64_t>(out, x);
-    case DType::u8:
-      return reduce_typed<Max, std::uint8_t, std::uint8_t, std::uint8_t>(out, x);
-    case DType::boolean:
-      return reduce_typed<Max, std::uint8_t, bool, bool>(out, x);
-    default:
-      return floating_reduce<Max>(out, x);
+    case DType::i32: return reduce_typed<Max, std::int32_t, std::int32_t, std::int32_t>(out, x);
+    case DType::i64: return reduce_typed<Max, std::int64_t, std::int64_t, std::int64_t>(out, x);
+    case DType::u8: return reduce_typed<Max, std::uint8_t, std::uint8_t, std::uint8_t>(out, x);
+    case DType::boolean: return reduce_typed<Max, std::uint8_t, bool, bool>(out, x);
+    default: return floating_reduce<Max>(out, x);
   }
 }
 

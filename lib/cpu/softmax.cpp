@@ -215,16 +215,11 @@ struct LogSoftmaxGradient {
 template <class Op, class... Views>
 void floating(const View& out, const Views&... views) {
   switch (out.dtype) {
-    case DType::f32:
-      return Op::template run<float>(out, views...);
-    case DType::f64:
-      return Op::template run<double>(out, views...);
-    case DType::bf16:
-      return Op::template run<BFloat16>(out, views...);
-    case DType::f16:
-      return Op::template run<Float16>(out, views...);
-    default:
-      return;
+    case DType::f32: return Op::template run<float>(out, views...);
+    case DType::f64: return Op::template run<double>(out, views...);
+    case DType::bf16: return Op::template run<BFloat16>(out, views...);
+    case DType::f16: return Op::template run<Float16>(out, views...);
+    default: return;
   }
 }
 

@@ -24,7 +24,7 @@ void Embedding::initialise(std::int64_t count, std::int64_t size, const Embeddin
   table = parameter("table", {count, size}, normal(), {.dtype = options.dtype, .generator = options.generator}, where);
 }
 
-Tensor Embedding::operator()(Arg indices) const {
+Tensor Embedding::operator()(const Arg& indices) const {
   CallerScope caller(indices.location());
   return embedding(table, indices);
 }

@@ -29,7 +29,7 @@ void Linear::initialise(std::int64_t in, std::int64_t out, const LinearOptions& 
   if (options.bias) bias = parameter("bias", {out}, uniform(-bound, bound), draw, where);
 }
 
-Tensor Linear::operator()(Arg x) const {
+Tensor Linear::operator()(const Arg& x) const {
   const Tensor& input = tensor_of("Linear", x);
   CallerScope caller(x.location());
   std::int64_t in = weight.size(0);

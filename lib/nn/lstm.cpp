@@ -54,7 +54,7 @@ LSTMState LSTMCell::initial_state(std::int64_t batch, Location where) const {
   return {zeros(shape, {.dtype = W_h.dtype()}, where), zeros(shape, {.dtype = W_h.dtype()}, where)};
 }
 
-Tensor LSTMCell::project(Arg x) const {
+Tensor LSTMCell::project(const Arg& x) const {
   const Tensor& input = tensor_of(cell_name, x);
   CallerScope caller(x.location());
   if (input.rank() < 2 || input.size(-1) != input_size())
@@ -63,7 +63,7 @@ Tensor LSTMCell::project(Arg x) const {
   return matmul(input, W_x) + bias;
 }
 
-LSTMState LSTMCell::step(Arg projected, const LSTMState& state) const {
+LSTMState LSTMCell::step(const Arg& projected, const LSTMState& state) const {
   const Tensor& from_input = tensor_of(cell_name, projected);
   Location where = projected.location();
   CallerScope caller(where);
@@ -79,7 +79,7 @@ LSTMState LSTMCell::step(Arg projected, const LSTMState& state) const {
   return {o * tanh(c), c};
 }
 
-LSTMState LSTMCell::operator()(Arg x, const LSTMState& state) const {
+LSTMState LSTMCell::operator()(const Arg& x, const LSTMState& state) const {
   CallerScope caller(x.location());
   return step(project(x), state);
 }

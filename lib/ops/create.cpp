@@ -56,14 +56,10 @@ Tensor filled(const OutputSpec& spec, double number, std::int64_t integer, Locat
 std::int64_t integer_of(const Arg& value, DType dtype) {
   if (value.kind() != Arg::Kind::floating) return value.integer();
   switch (dtype) {
-    case DType::i32:
-      return convert<std::int32_t>(value.number());
-    case DType::u8:
-      return convert<std::uint8_t>(value.number());
-    case DType::boolean:
-      return convert<bool>(value.number());
-    default:
-      return convert<std::int64_t>(value.number());
+    case DType::i32: return convert<std::int32_t>(value.number());
+    case DType::u8: return convert<std::uint8_t>(value.number());
+    case DType::boolean: return convert<bool>(value.number());
+    default: return convert<std::int64_t>(value.number());
   }
 }
 
@@ -77,7 +73,7 @@ Tensor ones(const Shape& shape, TensorOptions options, Location where) {
   return filled({checked("ones", shape, where), options.dtype, options.device}, 1, 1, where);
 }
 
-Tensor full(const Shape& shape, Arg value, TensorOptions options) {
+Tensor full(const Shape& shape, const Arg& value, TensorOptions options) {
   Location where = value.location();
   if (value.is_tensor())
     fail<DTypeError>("full", where, "takes a plain number, not the tensor {}", describe(tensor_of("full", value)));

@@ -112,12 +112,9 @@ Tensor cross_entropy(const Arg& logits, const Arg& targets, CrossEntropyOptions 
   Tensor losses = invoke(cross_entropy_op, {&rows, &flat}, {flat.body(), x.dtype()}, where,
                          bytes_of(IgnoreAttributes{options.ignore_index}));
   switch (options.reduction) {
-    case LossReduction::none:
-      return x.rank() == 2 ? losses : reshape(losses, examples);
-    case LossReduction::sum:
-      return sum(losses);
-    case LossReduction::mean:
-      break;
+    case LossReduction::none: return x.rank() == 2 ? losses : reshape(losses, examples);
+    case LossReduction::sum: return sum(losses);
+    case LossReduction::mean: break;
   }
   // As in mean.
   Tensor total = sum(size_of(x.dtype()) == 2 ? to(losses, DType::f32) : losses);

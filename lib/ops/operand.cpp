@@ -10,12 +10,9 @@ int kind_of(DType dtype) { return dtype == DType::boolean ? 0 : is_floating(dtyp
 
 DType natural_dtype(Arg::Kind kind) {
   switch (kind) {
-    case Arg::Kind::boolean:
-      return DType::boolean;
-    case Arg::Kind::integer:
-      return DType::i64;
-    default:
-      return DType::f32;
+    case Arg::Kind::boolean: return DType::boolean;
+    case Arg::Kind::integer: return DType::i64;
+    default: return DType::f32;
   }
 }
 
@@ -24,12 +21,9 @@ DType adjusted(DType strong, DType weak) { return kind_of(weak) > kind_of(strong
 
 bool holds(DType dtype, std::int64_t integer) {
   switch (dtype) {
-    case DType::u8:
-      return integer >= 0 && integer <= 255;
-    case DType::i32:
-      return integer == static_cast<std::int32_t>(integer);
-    default:
-      return true;
+    case DType::u8: return integer >= 0 && integer <= 255;
+    case DType::i32: return integer == static_cast<std::int32_t>(integer);
+    default: return true;
   }
 }
 

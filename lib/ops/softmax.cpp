@@ -16,7 +16,7 @@ using namespace detail;
 namespace {
 
 // The kernels work along the last axis; another one is brought there by a view.
-Tensor along_last(const OpInfo& op, Arg x, int axis) {
+Tensor along_last(const OpInfo& op, const Arg& x, int axis) {
   const Tensor& tensor = tensor_of(op.name, x);
   Location where = x.location();
   check_floating(op.name, tensor, where);

@@ -131,13 +131,13 @@ Tape::~Tape() {
   if (--list.depth == 0) list.clear();
 }
 
-void Tape::watch(Arg x) {
+void Tape::watch(const Arg& x) {
   const Tensor& tensor = tensor_of("watch", x);
   check_floating("watch", tensor, x.location());
   detail::context().tapes->track(tensor);
 }
 
-std::vector<Tensor> Tape::gradient(Arg target, std::span<const Tensor> sources, const GradientOptions& options) {
+std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> sources, const GradientOptions& options) {
   Context& context = detail::context();
   TapeList& list = *context.tapes;
   Location where = target.location();
@@ -185,7 +185,7 @@ std::vector<Tensor> Tape::gradient(Arg target, std::span<const Tensor> sources, 
   return found;
 }
 
-void Tape::backward(Arg target, const GradientOptions& options) {
+void Tape::backward(const Arg& target, const GradientOptions& options) {
   Context& context = detail::context();
   TapeList& list = *context.tapes;
   Location where = target.location();
@@ -229,9 +229,21 @@ NoRecord::~NoRecord() { detail::context().set(Context::recording, recorded_befor
 
 bool is_recording() { return detail::context().has(Context::recording); }
 
-Tensor stop_gradient(Arg x) {
-  const Tensor& tensor = tensor_of("stop_gradient", x);
-  return view_of(tensor, tensor.shape(), tensor.strides(), 0, x.location());
+// y = x, sharing its elements; nothing flows back
+
+constexpr OpInfo stop_gradient_op{
+    .name = "stop_gradient",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward =
+        [](Call& call) {
+          const Tensor& x = *call.inputs[0];
+          call.outputs[0] = view_of(x, x.shape(), x.strides(), 0, call.where);
+        },
+};
+
+Tensor stop_gradient(const Arg& x) {
+  return invoke_view(stop_gradient_op, tensor_of("stop_gradient", x), x.location(), {});
 }
 
 }  // namespace reel

@@ -1,5 +1,8 @@
 #include <reel/reel.h>
 
+#include <algorithm>
+#include <functional>
+
 #include "catch.h"
 
 using namespace reel;

@@ -18,23 +18,17 @@ double converted(double x, DType from, DType dtype) {
   auto wrapped = [&](double range) { return x - range * std::floor(x / range); };
   auto cut = [&](double low, double high) { return std::isnan(x) ? 0 : std::min(std::max(std::trunc(x), low), high); };
   switch (dtype) {
-    case DType::boolean:
-      return x != 0;
-    case DType::f32:
-      return static_cast<double>(static_cast<float>(x));
-    case DType::f64:
-      return x;
-    case DType::i64:
-      return is_floating(from) ? cut(-0x1p63, 0x1p63) : x;
+    case DType::boolean: return x != 0;
+    case DType::f32: return static_cast<double>(static_cast<float>(x));
+    case DType::f64: return x;
+    case DType::i64: return is_floating(from) ? cut(-0x1p63, 0x1p63) : x;
     case DType::i32: {
       if (is_floating(from)) return cut(-0x1p31, 0x1p31 - 1);
       double rest = wrapped(0x1p32);
       return rest >= 0x1p31 ? rest - 0x1p32 : rest;
     }
-    case DType::u8:
-      return is_floating(from) ? cut(0, 255) : wrapped(256);
-    default:
-      return x;  // the halves hold all the numbers below that come from other dtypes
+    case DType::u8: return is_floating(from) ? cut(0, 255) : wrapped(256);
+    default: return x;  // the halves hold all the numbers below that come from other dtypes
   }
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <memory>
 #include <sstream>
 
 namespace reel_test {
@@ -80,22 +81,14 @@ Tensor flags_of(const std::vector<double>& values, const Shape& shape) {
 
 Tensor in_dtype(const std::vector<double>& values, const Shape& shape, DType dtype) {
   switch (dtype) {
-    case DType::f32:
-      return tensor_of<float>(values, shape);
-    case DType::f64:
-      return tensor_of<double>(values, shape);
-    case DType::bf16:
-      return tensor_of<BFloat16>(values, shape);
-    case DType::f16:
-      return tensor_of<Float16>(values, shape);
-    case DType::i32:
-      return tensor_of<std::int32_t>(values, shape);
-    case DType::i64:
-      return tensor_of<std::int64_t>(values, shape);
-    case DType::u8:
-      return tensor_of<unsigned char>(values, shape);
-    case DType::boolean:
-      return flags_of(values, shape);
+    case DType::f32: return tensor_of<float>(values, shape);
+    case DType::f64: return tensor_of<double>(values, shape);
+    case DType::bf16: return tensor_of<BFloat16>(values, shape);
+    case DType::f16: return tensor_of<Float16>(values, shape);
+    case DType::i32: return tensor_of<std::int32_t>(values, shape);
+    case DType::i64: return tensor_of<std::int64_t>(values, shape);
+    case DType::u8: return tensor_of<unsigned char>(values, shape);
+    case DType::boolean: return flags_of(values, shape);
   }
   return {};
 }
@@ -103,12 +96,9 @@ Tensor in_dtype(const std::vector<double>& values, const Shape& shape, DType dty
 double drawn(Fill fill, Random& random) {
   double number = std::uniform_real_distribution(-2.0, 2.0)(random);
   switch (fill) {
-    case Fill::positive:
-      return 0.3 + 0.425 * std::abs(2 - number);
-    case Fill::nonzero:
-      return number + (number < 0 ? -0.3 : 0.3) * (1 - std::abs(number) / 2);
-    default:
-      return number;
+    case Fill::positive: return 0.3 + 0.425 * std::abs(2 - number);
+    case Fill::nonzero: return number + (number < 0 ? -0.3 : 0.3) * (1 - std::abs(number) / 2);
+    default: return number;
   }
 }
 
@@ -144,22 +134,14 @@ std::vector<T> elements_of(const Tensor& tensor) {
 template <class F>
 auto with_elements(const Tensor& tensor, F f) {
   switch (tensor.dtype()) {
-    case DType::f32:
-      return f(elements_of<float>(tensor));
-    case DType::f64:
-      return f(elements_of<double>(tensor));
-    case DType::bf16:
-      return f(elements_of<BFloat16>(tensor));
-    case DType::f16:
-      return f(elements_of<Float16>(tensor));
-    case DType::i32:
-      return f(elements_of<std::int32_t>(tensor));
-    case DType::i64:
-      return f(elements_of<std::int64_t>(tensor));
-    case DType::u8:
-      return f(elements_of<unsigned char>(tensor));
-    default:
-      return f(elements_of<bool>(tensor));
+    case DType::f32: return f(elements_of<float>(tensor));
+    case DType::f64: return f(elements_of<double>(tensor));
+    case DType::bf16: return f(elements_of<BFloat16>(tensor));
+    case DType::f16: return f(elements_of<Float16>(tensor));
+    case DType::i32: return f(elements_of<std::int32_t>(tensor));
+    case DType::i64: return f(elements_of<std::int64_t>(tensor));
+    case DType::u8: return f(elements_of<unsigned char>(tensor));
+    default: return f(elements_of<bool>(tensor));
   }
 }
 
@@ -198,16 +180,11 @@ bool same_bits(const Tensor& a, const Tensor& b) {
 
 double last_place(DType dtype) {
   switch (dtype) {
-    case DType::f32:
-      return 0x1p-23;
-    case DType::f64:
-      return 0x1p-52;
-    case DType::bf16:
-      return 0x1p-7;
-    case DType::f16:
-      return 0x1p-10;
-    default:
-      return 0;
+    case DType::f32: return 0x1p-23;
+    case DType::f64: return 0x1p-52;
+    case DType::bf16: return 0x1p-7;
+    case DType::f16: return 0x1p-10;
+    default: return 0;
   }
 }
 

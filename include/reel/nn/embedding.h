@@ -21,7 +21,7 @@ struct Embedding : Module {
             Location where = Location::here());
 
   /// Throws: IndexError for an index that is no symbol; negative ones count from the end.
-  Tensor operator()(Arg indices) const;
+  Tensor operator()(const Arg& indices) const;
 
  private:
   void initialise(std::int64_t count, std::int64_t size, const EmbeddingOptions& options, Location where);

@@ -24,7 +24,7 @@ struct Linear : Module {
          Location where = Location::here());
 
   /// Throws: ShapeError unless x ends in an axis of size `in`.
-  Tensor operator()(Arg x) const;
+  Tensor operator()(const Arg& x) const;
 
  private:
   void initialise(std::int64_t in, std::int64_t out, const LinearOptions& options, Location where);

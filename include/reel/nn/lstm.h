@@ -52,12 +52,12 @@ struct LSTMCell : Module {
   LSTMState initial_state(std::int64_t batch, Location where = Location::here()) const;
 
   /// The next state: `step(project(x), state)`. Throws: ShapeError unless x is (B, I) and h and c are (B, H).
-  LSTMState operator()(Arg x, const LSTMState& state) const;
+  LSTMState operator()(const Arg& x, const LSTMState& state) const;
   /// x W_x + b: the inputs' part of a, of one step (B, I) → (B, 4H), or of all at once (T, B, I) → (T, B, 4H), which is
   /// one large product in place of T small ones. Throws: ShapeError unless x ends in an axis of size I.
-  Tensor project(Arg x) const;
+  Tensor project(const Arg& x) const;
   /// The next state from the inputs' part of a, (B, 4H). Throws: ShapeError unless sizes fit.
-  LSTMState step(Arg projected, const LSTMState& state) const;
+  LSTMState step(const Arg& projected, const LSTMState& state) const;
 
  private:
   void initialise(std::int64_t input_size, std::int64_t hidden_size, const LSTMCellOptions& options, Location where);

@@ -18,7 +18,7 @@ Tensor zeros(const Shape& shape, TensorOptions options = {}, Location where = Lo
 /// A tensor of ones.
 Tensor ones(const Shape& shape, TensorOptions options = {}, Location where = Location::here());
 /// A tensor with every element `value`, a plain number.
-Tensor full(const Shape& shape, Arg value, TensorOptions options = {});
+Tensor full(const Shape& shape, const Arg& value, TensorOptions options = {});
 /// 0, 1, …, count − 1.
 Tensor arange(std::int64_t count, TensorOptions options = {.dtype = DType::i64}, Location where = Location::here());
 
