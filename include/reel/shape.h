@@ -17,8 +17,9 @@ class Shape {
  public:
   Shape() = default;
   /// Throws: Error if there are more than 8.
-  Shape(std::initializer_list<std::int64_t> sizes) : Shape(std::span(sizes.begin(), sizes.size())) {}
-  Shape(std::span<const std::int64_t> sizes);
+  Shape(std::initializer_list<std::int64_t> sizes, Location where = Location::here())
+      : Shape(std::span(sizes.begin(), sizes.size()), where) {}
+  Shape(std::span<const std::int64_t> sizes, Location where = Location::here());
 
   int rank() const { return rank_; }
   bool empty() const { return rank_ == 0; }
@@ -28,7 +29,7 @@ class Shape {
   std::int64_t operator[](int i) const { return sizes_[i]; }
   std::int64_t& operator[](int i) { return sizes_[i]; }
   /// Adds one size at the end. Throws: Error if there are 8 already.
-  void push_back(std::int64_t size);
+  void push_back(std::int64_t size, Location where = Location::here());
 
   const std::int64_t* data() const { return sizes_; }
   const std::int64_t* begin() const { return sizes_; }

@@ -3,6 +3,7 @@
 #include <concepts>
 #include <initializer_list>
 #include <iosfwd>
+#include <limits>
 #include <string>
 #include <utility>
 #include <vector>
@@ -153,6 +154,11 @@ class Arg {
     requires std::is_arithmetic_v<T>
   Arg(T number, const char* file = __builtin_FILE(), int line = __builtin_LINE()) : location_{file, line} {
     if constexpr (std::is_integral_v<T>) {
+      if (std::cmp_greater(+number, std::numeric_limits<std::int64_t>::max())) {
+        kind_ = Kind::floating;
+        floating_ = static_cast<double>(number);
+        return;
+      }
       kind_ = std::is_same_v<T, bool> ? Kind::boolean : Kind::integer;
       integer_ = static_cast<std::int64_t>(number);
     } else {

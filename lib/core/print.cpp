@@ -35,14 +35,18 @@ Decimal shortest_of(T x) {
   return decimal_of(text, std::to_chars(text, std::end(text), std::abs(x), std::chars_format::scientific).ptr);
 }
 
-// The standard library knows no halves: five digits are enough for any.
+// The standard library knows no halves: five digits are enough for any. Below a power of two numbers lie closer, so
+// that of two decimals equally far away only the upper one may stand for x.
 template <class Half>
 Decimal shortest_of_half(float x) {
+  double size = std::abs(static_cast<double>(x));
   std::string text;
-  for (int digits = 0; digits < 5; ++digits) {
-    text = fmt::format("{:.{}e}", std::abs(x), digits);
-    if (static_cast<float>(Half(std::strtof(text.c_str(), nullptr))) == std::abs(x)) break;
-  }
+  for (int digits = 0; digits < 5; ++digits)
+    for (double number : {size, std::nextafter(size, HUGE_VAL)}) {
+      text = fmt::format("{:.{}e}", number, digits);
+      if (static_cast<double>(static_cast<float>(Half(std::strtof(text.c_str(), nullptr)))) == size)
+        return decimal_of(text.data(), text.data() + text.size());
+    }
   return decimal_of(text.data(), text.data() + text.size());
 }
 

@@ -3,9 +3,9 @@
 
 namespace reel {
 
-Shape::Shape(std::span<const std::int64_t> sizes) {
+Shape::Shape(std::span<const std::int64_t> sizes, Location where) {
   if (sizes.size() > static_cast<std::size_t>(max_rank))
-    throw ShapeError("a shape has at most 8 sizes, not " + std::to_string(sizes.size()), {});
+    throw ShapeError("a shape has at most 8 sizes, not " + std::to_string(sizes.size()), where);
   for (std::int64_t size : sizes) sizes_[rank_++] = size;
 }
 
@@ -15,8 +15,8 @@ std::int64_t Shape::numel() const {
   return product;
 }
 
-void Shape::push_back(std::int64_t size) {
-  if (rank_ == max_rank) throw ShapeError("a shape has at most 8 sizes: there is no room for a ninth", {});
+void Shape::push_back(std::int64_t size, Location where) {
+  if (rank_ == max_rank) throw ShapeError("a shape has at most 8 sizes: there is no room for a ninth", where);
   sizes_[rank_++] = size;
 }
 

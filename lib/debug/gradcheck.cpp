@@ -67,9 +67,10 @@ struct Worst {
 
 GradcheckReport check(const char* op, const Differentiable& f, std::span<const Tensor> inputs,
                       const GradcheckOptions& options, Location where) {
-  std::vector<Tensor> points = own_copies(op, inputs, where);
+  // Those that a tape watches cannot be moved while an outer one is open.
+  std::vector<Tensor> watched = own_copies(op, inputs, where), points = own_copies(op, inputs, where);
   Tensor output;
-  std::vector<std::vector<double>> jacobians = tape_jacobians(op, f, points, output, where);
+  std::vector<std::vector<double>> jacobians = tape_jacobians(op, f, watched, output, where);
   NoRecord pause;
   Worst worst;
   std::int64_t compared = 0, wrong = 0;

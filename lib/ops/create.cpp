@@ -6,7 +6,7 @@
 #include "../core/convert.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
-#include "../core/op_error.h"
+#include "operand.h"
 
 namespace reel {
 
@@ -77,6 +77,7 @@ Tensor full(const Shape& shape, const Arg& value, TensorOptions options) {
   Location where = value.location();
   if (value.is_tensor())
     fail<DTypeError>("full", where, "takes a plain number, not the tensor {}", describe(tensor_of("full", value)));
+  check_fits("full", value, options.dtype);
   return filled({checked("full", shape, where), options.dtype, options.device}, value.number(),
                 integer_of(value, options.dtype), where);
 }

@@ -147,7 +147,7 @@ constexpr OpInfo div_op{
 
 Tensor div(const Arg& a, const Arg& b) { return binary(div_op, a, b, Types::quotient); }
 
-// y = a^b;  da = d b a^(b − 1), 0 where b = 0;  db = d y log a, 0 where a = 0 and b ≥ 0
+// y = a^b;  da = d b a^(b − 1), 0 where a = b = 0;  db = d y log a, 0 where a = 0 and b ≥ 0
 
 constexpr OpInfo pow_op{
     .name = "pow",
@@ -160,7 +160,8 @@ constexpr OpInfo pow_op{
           const Tensor& b = g.saved_input(1);
           if (g.wants(0)) {
             const Tensor& a = g.saved_input(0);
-            g.give(0, d * where(b == 0.0, 0.0, b * pow(a, where(b == 0.0, 0.0, b - 1.0))));
+            Tensor nothing = mul(a == 0.0, b == 0.0);
+            g.give(0, d * where(nothing, 0.0, b * pow(where(nothing, 1.0, a), b - 1.0)));
           }
           if (g.wants(1)) {
             const Tensor& a = g.saved_input(0);
@@ -301,7 +302,7 @@ constexpr OpInfo sigmoid_op{
 
 Tensor sigmoid(const Arg& x) { return floating_unary(sigmoid_op, x); }
 
-// z = d where y > 0, else 0;  dd = e where y > 0, else 0
+// z = 0 where y = 0, else d;  dd = 0 where y = 0, else e
 
 constexpr OpInfo relu_gradient_op{
     .name = "relu_gradient",
@@ -310,13 +311,13 @@ constexpr OpInfo relu_gradient_op{
     .forward = binary_forward<Binary::relu_gradient>,
     .gradient =
         [](Gradient& g) {
-          if (g.wants(0)) g.give(0, where(g.saved_input(1) > 0.0, g.output(), 0.0));
+          if (g.wants(0)) g.give(0, where(g.saved_input(1) == 0.0, 0.0, g.output()));
           if (g.wants(1)) g.give(1, zeros_like(g.output()));
         },
     .saves_input_for = {0, inputs({0})},
 };
 
-// y = max(x, 0);  dx = d where y > 0, else 0
+// y = max(x, 0);  dx = 0 where y = 0, else d
 
 constexpr OpInfo relu_op{
     .name = "relu",

@@ -151,7 +151,7 @@ struct SigmoidGradient {
 struct ReluGradient {
   template <class V>
   REEL_HOST_DEVICE V operator()(V d, V y) const {
-    return select(y > V(0), d, V(0));
+    return select(y == V(0), V(0), d);  // y is never negative, and a NaN lets d through
   }
 };
 

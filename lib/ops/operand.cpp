@@ -39,6 +39,11 @@ DType common_dtype(const char* op, const Arg& a, const Arg& b) {
   return promote(x.dtype(), y.dtype());
 }
 
+void check_fits(const char* op, const Arg& number, DType dtype) {
+  if (number.kind() == Arg::Kind::integer && !holds(dtype, number.integer()))
+    fail<DTypeError>(op, number.location(), "the number {} does not fit {}; use i64", number.integer(), name_of(dtype));
+}
+
 Operand::Operand(const char* op, const Arg& arg, DType dtype, const Arg& beside) {
   if (arg.is_tensor()) {
     tensor_ = &tensor_of(op, arg);
@@ -48,9 +53,7 @@ Operand::Operand(const char* op, const Arg& arg, DType dtype, const Arg& beside)
     }
     return;
   }
-  if (arg.kind() == Arg::Kind::integer && !holds(dtype, arg.integer()))
-    fail<DTypeError>(op, arg.location(), "the number {} does not fit {}; convert the tensor with to(x, i64)",
-                     arg.integer(), name_of(dtype));
+  check_fits(op, arg, dtype);
   made_ = full({}, arg, {.dtype = dtype, .device = beside.is_tensor() ? beside.tensor()->device() : cpu});
   tensor_ = &made_;
 }

@@ -9,6 +9,9 @@ namespace reel::detail {
 /// Throws: Error for an undefined tensor.
 DType common_dtype(const char* op, const Arg& a, const Arg& b);
 
+/// Throws: DTypeError for an integer that the dtype cannot hold.
+void check_fits(const char* op, const Arg& number, DType dtype);
+
 /// An operand as a tensor of a given dtype: the caller's own where it fits, else made for the call.
 class Operand {
  public:

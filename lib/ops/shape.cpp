@@ -361,7 +361,10 @@ std::vector<Tensor> split(const Arg& x, std::int64_t size, int axis) {
     fail<ShapeError>("split", x.location(), "parts of size {} cannot be made of {}", size, describe(tensor));
   std::int64_t left = tensor.body().dims[check_axis("split", axis, tensor, x.location())];
   std::vector<std::int64_t> sizes;
-  for (; left > 0; left -= size) sizes.push_back(std::min(size, left));
+  do {  // of nothing there is one part
+    sizes.push_back(std::min(size, left));
+    left -= size;
+  } while (left > 0);
   return split(x, sizes, axis);
 }
 

@@ -1,5 +1,6 @@
 #include <reel/tape.h>
 
+#include <algorithm>
 #include <mutex>
 
 #include <reel/ops.h>
@@ -157,7 +158,9 @@ std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> so
                       i, describe(source), to_string(source.made_at()));
     slots.push_back(slot);
   }
-  std::uint32_t slot = target_slot(gradient_name, list, goal, first_slot_, where);
+  // A target that is a source needs no recorded way, so it may be older.
+  bool is_source = std::find(slots.begin(), slots.end(), list.slot_of(goal.body())) != slots.end();
+  std::uint32_t slot = target_slot(gradient_name, list, goal, is_source ? 0 : first_slot_, where);
   Tensor seed = seed_for(gradient_name, goal, options, where);
 
   RecordAs record(context, recorded_before_ && context.has(Context::recording));

@@ -115,6 +115,10 @@ TEST_CASE("bf16 prints the fewest digits that tell its neighbours apart") {
   CHECK(to_string(full({}, 3.14159, {.dtype = bf16})) == "3.14");
 }
 
+TEST_CASE("f16 prints the shortest digits where the lower neighbour is the closer one") {
+  CHECK(to_string(full({}, 0.015625, {.dtype = f16})) == "0.01563");
+}
+
 TEST_CASE("an undefined tensor prints as such") { CHECK(to_string(Tensor{}) == "undefined"); }
 
 TEST_CASE("printing records nothing and leaves nothing behind") {

@@ -1,5 +1,7 @@
 #include <reel/reel.h>
 
+#include <limits>
+
 #include "catch.h"
 
 using namespace reel;
@@ -75,6 +77,9 @@ TEST_CASE("bools are refused where they are no numbers") {
 
 TEST_CASE("a number that the tensor's dtype cannot hold is refused") {
   CHECK_THAT(error_of<DTypeError>([] { of(u8) + 256; }), contains("add: the number 256 does not fit u8"));
+  CHECK_THAT(error_of<DTypeError>([] { full({1}, 300, {.dtype = u8}); }),
+             contains("full: the number 300 does not fit u8"));
+  CHECK((ones({}, {.dtype = i64}) + std::numeric_limits<std::uint64_t>::max()).dtype() == f32);
   CHECK_THROWS_AS(of(u8) - -1, DTypeError);
   CHECK_THROWS_AS(of(i32) * (std::int64_t{1} << 31), DTypeError);
   CHECK((of(i64) + (std::int64_t{1} << 40)).to_vector<std::int64_t>()[0] == (std::int64_t{1} << 40) + 1);

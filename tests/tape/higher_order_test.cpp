@@ -55,6 +55,37 @@ TEST_CASE("an inner tape differentiates through what an outer one recorded befor
   CHECK(inner.gradient(y, x).item() == 27);
 }
 
+TEST_CASE("the identity has gradient one on every tape") {
+  Tensor x = scalar(3);
+  Tape outer;
+  outer.watch(x);
+  Tape inner;
+  inner.watch(x);
+  CHECK(inner.gradient(x, x).item() == 1);
+}
+
+TEST_CASE("a function that returns its argument passes both checks") {
+  auto identity = [](std::span<const Tensor> in) { return in[0]; };
+  Tensor x = tensor({1.0, 2.0});
+  CHECK(debug::gradcheck(identity, {x}).agrees);
+  CHECK(debug::gradgradcheck(identity, {x}).agrees);
+}
+
+TEST_CASE("the mixed second derivative of a power is right where the exponent is 0") {
+  // d/db d/da a^b = a^(b−1) (1 + b log a), which is 1/a at b = 0
+  Tensor a = scalar(4), b = scalar(0);
+  Tape outer;
+  outer.watch(b);
+  Tensor ga;
+  {
+    Tape inner;
+    inner.watch(a);
+    ga = inner.gradient(pow(a, b), a);
+  }
+  CHECK(ga.item() == 0);
+  CHECK(outer.gradient(ga, b).item() == Approx(0.25));
+}
+
 TEST_CASE("an outermost tape does not forget while an inner one is open") {
   Tensor x = scalar(3);
   Tape outer;

@@ -35,6 +35,7 @@ GradcheckReport gradcheck(const Differentiable& f, std::span<const Tensor> input
                           Location where = Location::here());
 
 /// The same for the gradient of the gradient: checks (inputs, seed) ↦ gradients of Σ f(inputs) · seed.
+/// Throws: as gradcheck; TapeError while a tape is open.
 GradcheckReport gradgradcheck(const Differentiable& f, std::span<const Tensor> inputs, GradcheckOptions options = {},
                               Location where = Location::here());
 
