@@ -2,6 +2,8 @@
 
 #include <reel/ops.h>
 
+#include <memory>
+
 #include "../tape/tape_list.h"
 #include "convert.h"
 #include "op_error.h"

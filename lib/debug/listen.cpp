@@ -1,5 +1,7 @@
 #include <reel/debug/listen.h>
 
+#include <memory>
+
 #include "../core/context.h"
 #include "../core/invoke.h"
 

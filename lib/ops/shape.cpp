@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <limits>
 
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"

@@ -1,5 +1,6 @@
 #include <reel/reel.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>

@@ -1,5 +1,6 @@
 #include <reel/reel.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "catch.h"

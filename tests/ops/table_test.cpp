@@ -1,5 +1,6 @@
 #include "ops/table.h"
 
+#include <algorithm>
 #include <cmath>
 #include <limits>
 

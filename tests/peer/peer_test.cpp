@@ -2,7 +2,9 @@
 
 #include <reel/reel.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <cstring>
 #include <functional>
 #include <random>
 

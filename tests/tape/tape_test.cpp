@@ -1,6 +1,7 @@
 #include <reel/reel.h>
 #include <unistd.h>
 
+#include <cmath>
 #include <cstdio>
 #include <functional>
 
