@@ -6,6 +6,7 @@
 
 #include "../tape/tape_list.h"
 #include "convert.h"
+#include "dispatch.h"
 #include "op_error.h"
 #include "storage.h"
 
@@ -59,17 +60,8 @@ T Tensor::item(Location where) const {
     fail<ShapeError>("item", where, "needs exactly one element, not {}; reduce it first, or use to_vector",
                      describe(*this));
   const void* data = body().data;
-  switch (dtype()) {
-    case DType::f32: return convert<T>(*static_cast<const float*>(data));
-    case DType::f64: return convert<T>(*static_cast<const double*>(data));
-    case DType::bf16: return convert<T>(*static_cast<const BFloat16*>(data));
-    case DType::f16: return convert<T>(*static_cast<const Float16*>(data));
-    case DType::i32: return convert<T>(*static_cast<const std::int32_t*>(data));
-    case DType::i64: return convert<T>(*static_cast<const std::int64_t*>(data));
-    case DType::u8: return convert<T>(*static_cast<const unsigned char*>(data));
-    case DType::boolean: return convert<T>(*static_cast<const bool*>(data));
-  }
-  throw InternalError("item: unknown dtype");
+  return with_type(dtype(),
+                   [&]<class From>(std::type_identity<From>) { return convert<T>(*static_cast<const From*>(data)); });
 }
 
 template <Element T>

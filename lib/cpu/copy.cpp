@@ -1,6 +1,7 @@
 #include <cstring>
 
 #include "../core/convert.h"
+#include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "cpu_kernels.h"
 
@@ -23,40 +24,12 @@ void convert_all(const View& out, const View& x) {
   });
 }
 
-template <class To>
-void convert_from_any(const View& out, const View& x) {
-  switch (x.dtype) {
-    case DType::f32: return convert_all<To, float>(out, x);
-    case DType::f64: return convert_all<To, double>(out, x);
-    case DType::bf16: return convert_all<To, BFloat16>(out, x);
-    case DType::f16: return convert_all<To, Float16>(out, x);
-    case DType::i32: return convert_all<To, std::int32_t>(out, x);
-    case DType::i64: return convert_all<To, std::int64_t>(out, x);
-    case DType::u8: return convert_all<To, std::uint8_t>(out, x);
-    case DType::boolean: return convert_all<To, bool>(out, x);
-  }
-}
-
 void copy(const View& out, const View& x) {
-  if (out.dtype == x.dtype) {
-    // Only bits are moved.
-    switch (size_of(out.dtype)) {
-      case 1: return convert_all<std::uint8_t, std::uint8_t>(out, x);
-      case 2: return convert_all<std::uint16_t, std::uint16_t>(out, x);
-      case 4: return convert_all<std::uint32_t, std::uint32_t>(out, x);
-      default: return convert_all<std::uint64_t, std::uint64_t>(out, x);
-    }
-  }
-  switch (out.dtype) {
-    case DType::f32: return convert_from_any<float>(out, x);
-    case DType::f64: return convert_from_any<double>(out, x);
-    case DType::bf16: return convert_from_any<BFloat16>(out, x);
-    case DType::f16: return convert_from_any<Float16>(out, x);
-    case DType::i32: return convert_from_any<std::int32_t>(out, x);
-    case DType::i64: return convert_from_any<std::int64_t>(out, x);
-    case DType::u8: return convert_from_any<std::uint8_t>(out, x);
-    case DType::boolean: return convert_from_any<bool>(out, x);
-  }
+  if (out.dtype == x.dtype)
+    return with_bits(out.dtype, [&]<class T>(std::type_identity<T>) { convert_all<T, T>(out, x); });
+  with_type(out.dtype, [&]<class To>(std::type_identity<To>) {
+    with_type(x.dtype, [&]<class From>(std::type_identity<From>) { convert_all<To, From>(out, x); });
+  });
 }
 
 template <class T>
@@ -73,16 +46,12 @@ void fill_typed(const View& out, T value) {
 }
 
 void fill(const View& out, double number, std::int64_t integer) {
-  switch (out.dtype) {
-    case DType::f32: return fill_typed(out, static_cast<float>(number));
-    case DType::f64: return fill_typed(out, number);
-    case DType::bf16: return fill_typed(out, convert<BFloat16>(number));
-    case DType::f16: return fill_typed(out, convert<Float16>(number));
-    case DType::i32: return fill_typed(out, static_cast<std::int32_t>(integer));
-    case DType::i64: return fill_typed(out, integer);
-    case DType::u8: return fill_typed(out, static_cast<std::uint8_t>(integer));
-    case DType::boolean: return fill_typed(out, integer != 0);
-  }
+  with_type(out.dtype, [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_integral_v<T>)
+      fill_typed(out, convert<T>(integer));
+    else
+      fill_typed(out, convert<T>(number));
+  });
 }
 
 }  // namespace

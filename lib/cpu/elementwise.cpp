@@ -2,6 +2,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "../ops/formulas.h"
 #include "instruction_set.h"
@@ -255,16 +256,10 @@ struct Widened {
 
 template <class F>
 void comparison(const View& out, const View& a, const View& b) {
-  switch (a.dtype) {
-    case DType::f32: return scalar_binary<F, bool, float>(out, a, b);
-    case DType::f64: return scalar_binary<F, bool, double>(out, a, b);
-    case DType::bf16: return scalar_binary<Widened<F>, bool, BFloat16>(out, a, b);
-    case DType::f16: return scalar_binary<Widened<F>, bool, Float16>(out, a, b);
-    case DType::i32: return scalar_binary<F, bool, std::int32_t>(out, a, b);
-    case DType::i64: return scalar_binary<F, bool, std::int64_t>(out, a, b);
-    case DType::u8: return scalar_binary<F, bool, std::uint8_t>(out, a, b);
-    case DType::boolean: return scalar_binary<F, bool, bool>(out, a, b);
-  }
+  with_type(a.dtype, [&]<class T>(std::type_identity<T>) {
+    using Compare = std::conditional_t<std::is_arithmetic_v<T>, F, Widened<F>>;
+    scalar_binary<Compare, bool, T>(out, a, b);
+  });
 }
 
 template <class F>
@@ -307,12 +302,7 @@ void multiply_add(const View& sum, const View& a, const View& b) {
 }
 
 void where_kernel(const View& out, const View& condition, const View& a, const View& b) {
-  switch (size_of(out.dtype)) {
-    case 1: return where_typed<std::uint8_t>(out, condition, a, b);
-    case 2: return where_typed<std::uint16_t>(out, condition, a, b);
-    case 4: return where_typed<std::uint32_t>(out, condition, a, b);
-    default: return where_typed<std::uint64_t>(out, condition, a, b);
-  }
+  with_bits(out.dtype, [&]<class T>(std::type_identity<T>) { where_typed<T>(out, condition, a, b); });
 }
 
 }  // namespace

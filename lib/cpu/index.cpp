@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "../core/convert.h"
+#include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "cpu_kernels.h"
 
@@ -62,12 +63,7 @@ void gather_typed(const View& out, const View& x, const View& index, int axis) {
 
 bool gather(const View& out, const View& x, const View& index, int axis, std::int64_t& bad) {
   if (!indices_within(index, x.dims[axis], bad)) return false;
-  switch (size_of(out.dtype)) {
-    case 1: gather_typed<std::uint8_t>(out, x, index, axis); break;
-    case 2: gather_typed<std::uint16_t>(out, x, index, axis); break;
-    case 4: gather_typed<std::uint32_t>(out, x, index, axis); break;
-    default: gather_typed<std::uint64_t>(out, x, index, axis);
-  }
+  with_bits(out.dtype, [&]<class T>(std::type_identity<T>) { gather_typed<T>(out, x, index, axis); });
   return true;
 }
 
@@ -105,16 +101,7 @@ void scatter_add_typed(const View& out, const View& updates, const View& index, 
 }
 
 void scatter_add(const View& out, const View& updates, const View& index, int axis) {
-  switch (out.dtype) {
-    case DType::f32: return scatter_add_typed<float>(out, updates, index, axis);
-    case DType::f64: return scatter_add_typed<double>(out, updates, index, axis);
-    case DType::bf16: return scatter_add_typed<BFloat16>(out, updates, index, axis);
-    case DType::f16: return scatter_add_typed<Float16>(out, updates, index, axis);
-    case DType::i32: return scatter_add_typed<std::int32_t>(out, updates, index, axis);
-    case DType::i64: return scatter_add_typed<std::int64_t>(out, updates, index, axis);
-    case DType::u8: return scatter_add_typed<std::uint8_t>(out, updates, index, axis);
-    case DType::boolean: return scatter_add_typed<bool>(out, updates, index, axis);
-  }
+  with_type(out.dtype, [&]<class T>(std::type_identity<T>) { scatter_add_typed<T>(out, updates, index, axis); });
 }
 
 bool embedding(const View& out, const View& table, const View& indices, std::int64_t& bad) {
@@ -171,13 +158,9 @@ void embedding_gradient_typed(const View& table_gradient, const View& gradient, 
 }
 
 void embedding_gradient(const View& table_gradient, const View& gradient, const View& indices) {
-  switch (gradient.dtype) {
-    case DType::f32: return embedding_gradient_typed<float>(table_gradient, gradient, indices);
-    case DType::f64: return embedding_gradient_typed<double>(table_gradient, gradient, indices);
-    case DType::bf16: return embedding_gradient_typed<BFloat16>(table_gradient, gradient, indices);
-    case DType::f16: return embedding_gradient_typed<Float16>(table_gradient, gradient, indices);
-    default: return;
-  }
+  with_floating(gradient.dtype, [&]<class T>(std::type_identity<T>) {
+    embedding_gradient_typed<T>(table_gradient, gradient, indices);
+  });
 }
 
 }  // namespace

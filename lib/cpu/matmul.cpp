@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "cpu_kernels.h"
 #include "onednn.h"
@@ -156,16 +157,7 @@ void matmul_typed(const View& out, const View& a, const View& b) {
 }
 
 void matmul(const View& out, const View& a, const View& b) {
-  switch (out.dtype) {
-    case DType::f32: return matmul_typed<float>(out, a, b);
-    case DType::f64: return matmul_typed<double>(out, a, b);
-    case DType::bf16: return matmul_typed<BFloat16>(out, a, b);
-    case DType::f16: return matmul_typed<Float16>(out, a, b);
-    case DType::i32: return matmul_typed<std::int32_t>(out, a, b);
-    case DType::i64: return matmul_typed<std::int64_t>(out, a, b);
-    case DType::u8: return matmul_typed<std::uint8_t>(out, a, b);
-    case DType::boolean: return matmul_typed<bool>(out, a, b);
-  }
+  with_type(out.dtype, [&]<class T>(std::type_identity<T>) { matmul_typed<T>(out, a, b); });
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 #include <cmath>
 
+#include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "../core/philox.h"
 #include "instruction_set.h"
@@ -36,12 +37,12 @@ void normal(const View& out, RandomCall call) {
     double radius = std::sqrt(-2 * std::log(1 - unit_double(w.word[0], w.word[1])));
     return radius * std::cos(turn * unit_double(w.word[2], w.word[3]));
   };
-  switch (out.dtype) {
-    case DType::f64: return fill_typed<double>(out, call, draw_double);
-    case DType::bf16: return fill_typed<BFloat16>(out, call, draw_float);
-    case DType::f16: return fill_typed<Float16>(out, call, draw_float);
-    default: return fill_typed<float>(out, call, draw_float);
-  }
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_same_v<T, double>)
+      fill_typed<T>(out, call, draw_double);
+    else
+      fill_typed<T>(out, call, draw_float);
+  });
 }
 
 template <class T, class Wide>
@@ -63,12 +64,9 @@ void dropout_typed(const View& out, const View& x, double probability, RandomCal
 }
 
 void dropout(const View& out, const View& x, double probability, RandomCall call) {
-  switch (out.dtype) {
-    case DType::f64: return dropout_typed<double, double>(out, x, probability, call);
-    case DType::bf16: return dropout_typed<BFloat16, float>(out, x, probability, call);
-    case DType::f16: return dropout_typed<Float16, float>(out, x, probability, call);
-    default: return dropout_typed<float, float>(out, x, probability, call);
-  }
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
+    dropout_typed<T, std::conditional_t<std::is_same_v<T, double>, double, float>>(out, x, probability, call);
+  });
 }
 
 }  // namespace

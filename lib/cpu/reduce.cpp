@@ -1,3 +1,4 @@
+#include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "instruction_set.h"
 
@@ -163,13 +164,10 @@ void reduce_typed(const View& out, const View& x) {
 
 template <class Op>
 void floating_reduce(const View& out, const View& x) {
-  switch (x.dtype) {
-    case DType::f32: return reduce_typed<Op, float, float, float>(out, x);
-    case DType::f64: return reduce_typed<Op, double, double, double>(out, x);
-    case DType::bf16: return reduce_typed<Op, float, BFloat16, BFloat16>(out, x);
-    case DType::f16: return reduce_typed<Op, float, Float16, Float16>(out, x);
-    default: return;
-  }
+  with_floating(x.dtype, [&]<class T>(std::type_identity<T>) {
+    using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+    reduce_typed<Op, Wide, T, T>(out, x);
+  });
 }
 
 // Integers are summed as unsigned, so that overflow wraps around.

@@ -2,6 +2,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "instruction_set.h"
 #include "vector.h"
@@ -214,13 +215,7 @@ struct LogSoftmaxGradient {
 
 template <class Op, class... Views>
 void floating(const View& out, const Views&... views) {
-  switch (out.dtype) {
-    case DType::f32: return Op::template run<float>(out, views...);
-    case DType::f64: return Op::template run<double>(out, views...);
-    case DType::bf16: return Op::template run<BFloat16>(out, views...);
-    case DType::f16: return Op::template run<Float16>(out, views...);
-    default: return;
-  }
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) { Op::template run<T>(out, views...); });
 }
 
 std::int64_t target_at(const View& targets, std::int64_t n) {
