@@ -18,8 +18,13 @@
 namespace reel {
 
 class Arg;
+class Tensor;
 template <class T>
 class Writer;
+
+namespace detail {
+void end_write(const Tensor& tensor, Location where) noexcept;
+}
 
 template <class T>
 concept Element = is_element_v<T>;
@@ -95,8 +100,8 @@ class Tensor {
   bool is(const Tensor& other) const { return body_ == other.body_; }
 
   /// The body; for the library's own use.
-  detail::Body& body() const {
-    if (!body_) throw_undefined();
+  detail::Body& body(Location where = {}) const {
+    if (!body_) throw_undefined(where);
     return *body_;
   }
   /// Takes ownership of one reference; for the library's own use.
@@ -107,17 +112,22 @@ class Tensor {
   }
 
  private:
-  [[noreturn]] static void throw_undefined();
+  [[noreturn]] static void throw_undefined(Location where);
   const void* readable(DType dtype, Location where) const;
   void* writable(DType dtype, Location where);
 
   detail::Body* body_ = nullptr;
 };
 
-/// The guard that `Tensor::write` returns: a contiguous range of elements.
+/// The guard that `Tensor::write` returns: a contiguous range of elements. While it lives, no gradient can be had that
+/// needs the tensor's values.
 template <class T>
 class Writer {
  public:
+  Writer(const Writer&) = delete;
+  Writer& operator=(const Writer&) = delete;
+  ~Writer() { detail::end_write(tensor_, where_); }
+
   T* data() const { return data_; }
   std::int64_t size() const { return tensor_.numel(); }
   T& operator[](std::int64_t i) const { return data_[i]; }
@@ -126,14 +136,15 @@ class Writer {
 
  private:
   friend class Tensor;
-  Writer(Tensor tensor, T* data) : tensor_(std::move(tensor)), data_(data) {}
+  Writer(Tensor tensor, T* data, Location where) : tensor_(std::move(tensor)), data_(data), where_(where) {}
   Tensor tensor_;
   T* data_;
+  Location where_;
 };
 
 template <Element T>
 Writer<T> Tensor::write(Location where) {
-  return Writer<T>(*this, static_cast<T*>(writable(dtype_of<T>(), where)));
+  return Writer<T>(*this, static_cast<T*>(writable(dtype_of<T>(), where)), where);
 }
 
 /// As NumPy prints an array: 8 digits at most, columns aligned, more than 1000 elements shortened.

@@ -19,6 +19,10 @@ struct alignas(64) Storage {
   void* data = nullptr;
   std::size_t bytes = 0;
   Location last_overwrite;
+  /// The last filling of a tape list that counted this storage among what it saves.
+  std::atomic<std::uint64_t> counted_by{0};
+  /// Open guards.
+  std::atomic<std::uint32_t> writers{0};
   Device device;
 
   /// Notes an overwrite by the caller at `where`.

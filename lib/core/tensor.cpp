@@ -14,7 +14,7 @@ namespace reel {
 
 using namespace detail;
 
-void Tensor::throw_undefined() { fail<Error>("tensor", {}, "it is undefined: it was never given a value"); }
+void Tensor::throw_undefined(Location where) { fail<Error>("tensor", where, "it is undefined: it was never given a value"); }
 
 Shape Tensor::shape() const {
   const Body& b = body();
@@ -27,18 +27,18 @@ Shape Tensor::strides() const {
 }
 
 std::int64_t Tensor::size(int axis, Location where) const {
-  return body().dims[check_axis("size", axis, *this, where)];
+  return body(where).dims[check_axis("size", axis, *this, where)];
 }
 
 const void* Tensor::readable(DType dtype, Location where) const {
-  const Body& b = body();
+  const Body& b = body(where);
   if (b.dtype != dtype)
     fail<DTypeError>("data", where, "elements of {} cannot be read as {}", describe(*this), name_of(dtype));
   return b.data;
 }
 
 void* Tensor::writable(DType dtype, Location where) {
-  Body& b = body();
+  Body& b = body(where);
   if (b.dtype != dtype)
     fail<DTypeError>("write", where, "elements of {} cannot be written as {}", describe(*this), name_of(dtype));
   if (!b.contiguous)
@@ -47,16 +47,24 @@ void* Tensor::writable(DType dtype, Location where) {
   Context& context = detail::context();
   if (!b.requires_grad && context.tapes->is_live(b))
     fail<TapeError>("write", where,
-                    "{} was computed at {} on a tape that is still open, so its gradient would be that of the old "
-                    "values; write to a tensor of its own, or make this one with stop_gradient",
-                    describe(*this), to_string(made_at()));
+                    "{}, {} at {}, is tracked by an open tape, whose gradients would be those of the old values; write "
+                    "to a copy",
+                    describe(*this), context.tapes->is_leaf(b) ? "made" : "computed", to_string(made_at()));
+  b.storage->writers.fetch_add(1, std::memory_order_relaxed);
   b.storage->overwritten(context.resolve(where));
   return b.data;
 }
 
+// What was written since the guard was made counts as an overwrite of its own: somebody may have read in between.
+void detail::end_write(const Tensor& tensor, Location where) noexcept {
+  Storage& storage = *tensor.body().storage;
+  storage.overwritten(where);
+  storage.writers.fetch_sub(1, std::memory_order_relaxed);
+}
+
 template <Element T>
 T Tensor::item(Location where) const {
-  if (numel() != 1)
+  if (body(where).numel != 1)
     fail<ShapeError>("item", where, "needs exactly one element, not {}; reduce it first, or use to_vector",
                      describe(*this));
   const void* data = body().data;
@@ -88,9 +96,10 @@ REEL_INSTANTIATE(bool)
 #undef REEL_INSTANTIATE
 
 Tensor Tensor::requires_grad(bool wanted, Location where) const {
-  Body& b = body();
+  Body& b = body(where);
   check_floating("requires_grad", *this, where);
-  if (!b.requires_grad && detail::context().tapes->is_live(b))
+  const TapeList& tapes = *detail::context().tapes;
+  if (tapes.is_live(b) && !tapes.is_leaf(b))
     fail<TapeError>("requires_grad", where,
                     "{} was computed at {} on an open tape and is no parameter; use tape.watch, or stop_gradient first",
                     describe(*this), to_string(made_at()));
@@ -107,7 +116,7 @@ Tensor Tensor::grad() const {
 }
 
 void Tensor::set_grad(const Tensor& gradient, Location where) const {
-  Leaf* leaf = body().leaf;
+  Leaf* leaf = body(where).leaf;
   if (!leaf)
     fail<TapeError>("set_grad", where, "{} is no parameter; call requires_grad() on it first", describe(*this));
   if (gradient.defined()) {

@@ -41,8 +41,8 @@ struct Entry {
   std::int32_t line;
   std::uint32_t first_output;
   std::uint32_t input_count;
-  std::uint16_t output_count;
-  std::uint16_t saved_count;
+  std::uint32_t output_count;
+  std::uint32_t saved_count;
   std::uint32_t attribute_bytes;
 
   Location where() const { return {file, line}; }

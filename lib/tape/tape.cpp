@@ -94,18 +94,31 @@ struct Commit {
   Tensor gradient;
 };
 
-// All sums are formed before the first is stored, so that a failure changes none.
+// All sums are formed before the first is stored, so that a failure changes none. They are formed outside the lock,
+// because ops may run other people's code; if another thread was faster, they are formed again.
 void commit(std::vector<Commit>& commits) {
   for (Commit& commit : commits) {
     if (commit.gradient.body().epoch.load(std::memory_order_relaxed) != 0)
       commit.gradient = stop_gradient(commit.gradient);
     commit.gradient = sole(std::move(commit.gradient));
   }
-  std::lock_guard lock(gradient_mutex());
-  for (Commit& commit : commits)
-    if (const Tensor& before = commit.parameter.body().leaf->gradient; before.defined())
-      commit.gradient = add(before, commit.gradient);
-  for (Commit& commit : commits) std::swap(commit.parameter.body().leaf->gradient, commit.gradient);
+  std::vector<Tensor> before(commits.size()), after(commits.size());
+  while (true) {
+    {
+      std::lock_guard lock(gradient_mutex());
+      for (std::size_t i = 0; i < commits.size(); ++i) before[i] = commits[i].parameter.body().leaf->gradient;
+    }
+    for (std::size_t i = 0; i < commits.size(); ++i)
+      after[i] = before[i].defined() ? add(before[i], commits[i].gradient) : commits[i].gradient;
+    std::lock_guard lock(gradient_mutex());
+    bool unchanged = true;
+    for (std::size_t i = 0; i < commits.size(); ++i)
+      unchanged &= commits[i].parameter.body().leaf->gradient.is(before[i]);
+    if (!unchanged) continue;
+    for (std::size_t i = 0; i < commits.size(); ++i)
+      std::swap(commits[i].parameter.body().leaf->gradient, after[i]);
+    return;
+  }
 }
 
 }  // namespace
@@ -135,7 +148,7 @@ Tape::~Tape() {
 void Tape::watch(const Arg& x) {
   const Tensor& tensor = tensor_of("watch", x);
   check_floating("watch", tensor, x.location());
-  detail::context().tapes->track(tensor);
+  detail::context().tapes->track("watch", tensor, x.location());
 }
 
 std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> sources, const GradientOptions& options) {
@@ -150,7 +163,7 @@ std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> so
     if (!source.defined()) fail<Error>(gradient_name, where, "source {} is an undefined tensor", i);
     check_floating(gradient_name, source, where);
     std::uint32_t slot = list.slot_of(source.body());
-    if (!slot && source.is_parameter()) slot = list.track(source);
+    if (!slot && source.is_parameter()) slot = list.track(gradient_name, source, where);
     if (!slot && options.unconnected == Unconnected::error)
       fail<TapeError>(gradient_name, where,
                       "source {}, {} made at {}, is not tracked; call requires_grad() on it, or tape.watch before it "
@@ -164,26 +177,28 @@ std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> so
   Tensor seed = seed_for(gradient_name, goal, options, where);
 
   RecordAs record(context, recorded_before_ && context.has(Context::recording));
+  Walk walk(context, list, slot);
+  walk.restrict_to(slots);
+  if (options.unconnected == Unconnected::error)
+    for (std::size_t i = 0; i < sources.size(); ++i)
+      if (!walk.depends_on(slots[i]))
+        fail<TapeError>(gradient_name, where,
+                        "the target {} does not depend on source {}, {} made at {}; ask with .unconnected = "
+                        "Unconnected::zeros if zeros will do",
+                        describe(goal), i, describe(sources[i]), to_string(sources[i].made_at()));
   std::vector<Tensor> found;
   {
     bool consumes = consumes_list(list);
     Consumption consumption(list, consumes);
-    Walk walk(context, list, slot);
-    walk.restrict_to(slots);
     walk.run(std::move(seed), consumes);
     for (std::uint32_t source : slots) found.push_back(walk.gradient(source));
+    walk.forget();
   }
   for (std::size_t i = 0; i < sources.size(); ++i) {
-    if (found[i].defined()) {
-      if (!context.has(Context::recording)) found[i] = sole(std::move(found[i]));
-    } else if (options.unconnected == Unconnected::zeros) {
+    if (!found[i].defined())
       found[i] = zeros_like(sources[i]);
-    } else {
-      fail<TapeError>(gradient_name, where,
-                      "the target {} does not depend on source {}, {} made at {}; ask with .unconnected = "
-                      "Unconnected::zeros if zeros will do",
-                      describe(goal), i, describe(sources[i]), to_string(sources[i].made_at()));
-    }
+    else if (!context.has(Context::recording))
+      found[i] = sole(std::move(found[i]));
   }
   return found;
 }
@@ -200,13 +215,20 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
   std::vector<Commit> commits;
   {
     RecordAs record(context, recorded_before_ && context.has(Context::recording));
-    bool consumes = consumes_list(list);
-    Consumption consumption(list, consumes);
     Walk walk(context, list, slot);
     std::vector<std::uint32_t> parameters;
     for (const TapeList::LeafSlot& leaf : list.leaves())
       if (leaf.tensor.is_parameter()) parameters.push_back(leaf.slot);
-    if (parameters.size() < list.leaves().size()) walk.restrict_to(parameters);
+    if (parameters.size() < list.leaves().size()) {
+      walk.restrict_to(parameters);
+      if (!walk.depends_on_sources())
+        fail<TapeError>(backward_name, where,
+                        "the target {}, computed at {}, does not depend on any parameter; ask tape.gradient for the "
+                        "gradients of watched tensors",
+                        describe(goal), to_string(goal.made_at()));
+    }
+    bool consumes = consumes_list(list);
+    Consumption consumption(list, consumes);
     walk.run(std::move(seed), consumes);
     for (const TapeList::LeafSlot& leaf : list.leaves())
       if (Tensor gradient = walk.gradient(leaf.slot); gradient.defined() && leaf.tensor.is_parameter())

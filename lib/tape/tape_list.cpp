@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <memory>
+#include <set>
 #include <string_view>
 
 #include "../core/op_error.h"
@@ -40,16 +41,20 @@ const SlotForm* TapeList::new_form(const Body& body) {
   return last_form_ = form;
 }
 
-std::uint32_t TapeList::track(const Tensor& leaf) {
+std::uint32_t TapeList::track(const char* op, const Tensor& leaf, Location where) {
   Body& body = leaf.body();
   if (std::uint32_t slot = slot_of(body)) return slot;
+  std::uint64_t before = body.epoch.load(std::memory_order_relaxed);
+  if (!body.requires_grad && before != 0 && list_number(before) != list_number(epoch_)) refuse(op, leaf, where);
   std::uint32_t slot = slot_count();
   slots_.push_back({form_of(body), nullptr});
-  leaves_.push_back({leaf, slot});
   if (Heap::owner_of(&body) == context().heap) {
+    leaves_.push_back({leaf, slot, before});
     body.slot = slot;
+    body.slot_version = body.storage->version.load(std::memory_order_relaxed);
     body.epoch.store(epoch_, std::memory_order_relaxed);
   } else {
+    leaves_.push_back({leaf, slot, 0});
     foreign_leaves_.emplace(&body, slot);
   }
   return slot;
@@ -58,15 +63,27 @@ std::uint32_t TapeList::track(const Tensor& leaf) {
 inline std::uint32_t TapeList::input_slot(const Call& call, const Tensor& tensor) {
   const Body& body = tensor.body();
   std::uint64_t epoch = body.epoch.load(std::memory_order_relaxed);
-  if (epoch == epoch_) return body.slot;
+  if (epoch == epoch_) return live_slot(call, tensor);
   if (epoch == 0 && !body.requires_grad && foreign_leaves_.empty()) [[likely]]
     return 0;
   return unusual_slot(call, tensor);
 }
 
+// A tensor that has been overwritten through another handle is no longer what was recorded. A parameter is: it is not
+// computed, and training overwrites it.
+inline std::uint32_t TapeList::live_slot(const Call& call, const Tensor& tensor) {
+  const Body& body = tensor.body();
+  if (body.slot_version != body.storage->version.load(std::memory_order_relaxed) && !body.requires_grad) [[unlikely]]
+    fail<TapeError>(call.op.name, call.where,
+                    "operand {}, made at {}, is tracked by an open tape but was overwritten at {} through a tensor that "
+                    "shares its elements; overwrite a copy instead",
+                    describe(tensor), to_string(tensor.made_at()), to_string(body.storage->last_overwrite));
+  return body.slot;
+}
+
 std::uint32_t TapeList::unusual_slot(const Call& call, const Tensor& tensor) {
   const Body& body = tensor.body();
-  if (body.requires_grad) return track(tensor);
+  if (body.requires_grad) return track(call.op.name, tensor, call.where);
   if (std::uint32_t slot = slot_of(body)) return slot;
   if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(call.op.name, tensor, call.where);
   return 0;
@@ -87,8 +104,13 @@ void TapeList::refuse(const char* op, const Tensor& tensor, Location where) cons
 
 inline void TapeList::save(Saved* place, const Tensor& tensor, int number) {
   const Body& body = tensor.body();
-  saved_bytes_ += static_cast<std::size_t>(body.numel) * size_of(body.dtype);
-  new (place) Saved{tensor, body.storage->version.load(std::memory_order_relaxed), number};
+  Storage& storage = *body.storage;
+  // Counted once; parameters would be there without the tape.
+  if (!body.requires_grad && storage.counted_by.load(std::memory_order_relaxed) != epoch_) {
+    storage.counted_by.store(epoch_, std::memory_order_relaxed);
+    saved_bytes_ += storage.bytes;
+  }
+  new (place) Saved{tensor, storage.version.load(std::memory_order_relaxed), number};
 }
 
 void TapeList::record(Context& context, Call& call) {
@@ -127,8 +149,8 @@ void TapeList::record(Context& context, Call& call) {
             .line = where.line,
             .first_output = slot_count(),
             .input_count = static_cast<std::uint32_t>(inputs),
-            .output_count = static_cast<std::uint16_t>(call.outputs.size()),
-            .saved_count = static_cast<std::uint16_t>(saved),
+            .output_count = static_cast<std::uint32_t>(call.outputs.size()),
+            .saved_count = static_cast<std::uint32_t>(saved),
             .attribute_bytes = static_cast<std::uint32_t>(attribute_bytes)};
   for (std::size_t i = 0; i < inputs; ++i) entry->input_slots()[i] = slots[i];
   if (attribute_bytes != 0) std::memcpy(entry->attributes(), call.attribute_bytes.data(), attribute_bytes);
@@ -145,6 +167,7 @@ void TapeList::record(Context& context, Call& call) {
   for (Tensor& output : call.outputs) {
     Body& body = output.body();
     body.slot = slot++;
+    body.slot_version = body.storage->version.load(std::memory_order_relaxed);
     body.epoch.store(epoch_, std::memory_order_relaxed);
   }
   last_ = entry;
@@ -161,10 +184,10 @@ void TapeList::release_saved(Entry& entry) noexcept {
 
 void TapeList::clear() noexcept {
   for (Entry* entry = last_; entry; entry = entry->previous) release_saved(*entry);
-  // Leaves were not computed, so nothing is lost when they are used again. What was computed keeps its dead slot.
+  // Leaves were not computed here, so nothing is lost when they are used again. What was computed keeps its dead slot.
   for (const LeafSlot& leaf : leaves_)
     if (Body& body = leaf.tensor.body(); body.epoch.load(std::memory_order_relaxed) == epoch_)
-      body.epoch.store(0, std::memory_order_relaxed);
+      body.epoch.store(leaf.epoch_before, std::memory_order_relaxed);
   last_ = nullptr;
   slots_.resize(1);
   leaves_.clear();
@@ -179,11 +202,12 @@ void TapeList::clear() noexcept {
 void TapeList::warn_of_growth() noexcept {
   try {
     std::map<std::pair<std::string_view, int>, std::size_t> by_line;
+    std::set<const Storage*> counted;
     for (const Entry* entry = last_; entry; entry = entry->previous)
-      for (int i = 0; i < entry->saved_count; ++i) {
+      for (std::uint32_t i = 0; i < entry->saved_count; ++i) {
         const Body& body = entry->saved()[i].tensor.body();
-        by_line[{entry->file ? entry->file : "", entry->line}] +=
-            static_cast<std::size_t>(body.numel) * size_of(body.dtype);
+        if (body.requires_grad || !counted.insert(body.storage).second) continue;
+        by_line[{entry->file ? entry->file : "", entry->line}] += body.storage->bytes;
       }
     std::vector<std::pair<std::size_t, std::pair<std::string_view, int>>> most;
     for (const auto& [line, bytes] : by_line) most.push_back({bytes, line});

@@ -27,10 +27,13 @@ class TapeList {
 
   /// Whether this list holds the tensor's slot.
   bool is_live(const Body& body) const { return slot_of(body) != 0; }
+  /// Whether a live tensor is a parameter or watched, not computed.
+  bool is_leaf(const Body& body) const { return !slots_[slot_of(body)].producer; }
   /// The tensor's slot; 0 if it has none that is live.
   std::uint32_t slot_of(const Body& body) const;
   /// The slot of a parameter or of a tensor to watch; made if there is none.
-  std::uint32_t track(const Tensor& leaf);
+  /// Throws: TapeError for what another thread's tape computed.
+  std::uint32_t track(const char* op, const Tensor& leaf, Location where);
   /// Throws a TapeError that says why a tensor with a slot elsewhere cannot be used here.
   [[noreturn]] void refuse(const char* op, const Tensor& tensor, Location where) const;
 
@@ -50,6 +53,7 @@ class TapeList {
   struct LeafSlot {
     Tensor tensor;
     std::uint32_t slot;
+    std::uint64_t epoch_before;  // of a tape that had computed it
   };
   const std::vector<LeafSlot>& leaves() const { return leaves_; }
   std::size_t entry_count() const { return entry_count_; }
@@ -63,6 +67,7 @@ class TapeList {
   const SlotForm* new_form(const Body& body);
   std::uint32_t input_slot(const Call& call, const Tensor& tensor);
   std::uint32_t unusual_slot(const Call& call, const Tensor& tensor);
+  std::uint32_t live_slot(const Call& call, const Tensor& tensor);
   void save(Saved* place, const Tensor& tensor, int number);
   void warn_of_growth() noexcept;
 

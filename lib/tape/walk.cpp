@@ -10,36 +10,43 @@
 
 namespace reel::detail {
 
-Walk::Walk(Context& context, TapeList& list, std::uint32_t target)
-    : context_(context), list_(list), target_(target), gradients_(target + 1) {}
+Walk::Walk(Context& context, TapeList& list, std::uint32_t target) : context_(context), list_(list), target_(target) {}
 
 void Walk::restrict_to(std::span<const std::uint32_t> sources) {
-  marks_.assign(target_ + 1, 0);
   lowest_ = target_;
-  for (std::uint32_t slot : sources) {
-    if (slot == 0 || slot > target_) continue;
-    marks_[slot] = source;
-    lowest_ = std::min(lowest_, slot);
+  for (std::uint32_t slot : sources)
+    if (slot != 0) lowest_ = std::min(lowest_, slot);
+  marks_.assign(target_ - lowest_ + 1, 0);
+  for (std::uint32_t slot : sources)
+    if (slot != 0 && slot <= target_) mark(slot) = source;
+  // Slots rise in the order of execution, so one pass upwards marks what the sources lead to, and one downwards what the
+  // target is computed from.
+  for (std::uint32_t slot = lowest_; slot <= target_; ++slot)
+    for (std::uint32_t input : inputs_of(slot))
+      if (input >= lowest_ && (mark(input) & (source | leads))) mark(slot) |= leads;
+  mark(target_) |= reached;
+  for (std::uint32_t slot = target_; slot > lowest_; --slot) {
+    if (!(mark(slot) & reached)) continue;
+    for (std::uint32_t input : inputs_of(slot))
+      if (input >= lowest_) mark(input) |= reached;
   }
-  // Slots rise in the order of execution, so one pass over those above the oldest source marks what it reaches.
-  for (std::uint32_t slot = lowest_; slot <= target_; ++slot) {
-    const Entry* producer = list_.slot(slot).producer;
-    if (!producer) continue;
-    const std::uint32_t* slots = producer->input_slots();
-    if (std::any_of(slots, slots + producer->input_count, [&](std::uint32_t input) { return marks_[input]; }))
-      marks_[slot] |= leads;
-  }
+}
+
+std::span<const std::uint32_t> Walk::inputs_of(std::uint32_t slot) const {
+  const Entry* producer = list_.slot(slot).producer;
+  return producer ? std::span(producer->input_slots(), producer->input_count) : std::span<const std::uint32_t>();
 }
 
 bool Walk::has_gradient(const Entry& entry) const {
   std::uint32_t end = std::min(entry.first_output + entry.output_count, target_ + 1);
   for (std::uint32_t slot = entry.first_output; slot < end; ++slot)
-    if (gradients_[slot].defined() && (marks_.empty() || (marks_[slot] & leads))) return true;
+    if (slot >= lowest_ && sum(slot).defined() && (marks_.empty() || (mark(slot) & leads))) return true;
   return false;
 }
 
 void Walk::run(Tensor seed, bool consume) {
-  gradients_[target_] = std::move(seed);
+  sums_.resize(target_ - lowest_ + 1);
+  sum(target_) = std::move(seed);
   NamedCaller caller(context_, {});
   for (Entry* entry = list_.slot(target_).producer; entry; entry = entry->previous) {
     if (entry->first_output + entry->output_count <= lowest_) break;
@@ -56,34 +63,72 @@ void Walk::visit(Entry& entry) {
   outputs_.resize(entry.output_count);
   for (std::uint32_t i = 0; i < entry.output_count; ++i) {
     std::uint32_t slot = entry.first_output + i;
-    if (slot > target_)
+    if (slot > target_ || slot < lowest_)
       outputs_[i].reset();
-    else if (!marks_.empty() && (marks_[slot] & source))
-      outputs_[i] = gradients_[slot];
+    else if (!marks_.empty() && (mark(slot) & source))
+      outputs_[i] = rounded(slot, sum(slot));
     else
-      outputs_[i] = std::move(gradients_[slot]);
+      outputs_[i] = rounded(slot, std::move(sum(slot)));
   }
   Gradient gradient(*this, entry, outputs_, context_.has(Context::recording));
   entry.op->gradient(gradient);
   outputs_.clear();
 }
 
+Tensor Walk::gradient(std::uint32_t slot) {
+  return slot < lowest_ || slot > target_ ? Tensor{} : rounded(slot, sum(slot));
+}
+
+Tensor Walk::rounded(std::uint32_t slot, Tensor total) {
+  DType dtype = list_.slot(slot).form->dtype;
+  return !total.defined() || total.dtype() == dtype ? total : to(total, dtype);
+}
+
+// In place, so that the walk's sums pass the door like every other op. Only the walk runs these, when nothing records.
+
+constexpr OpInfo accumulate_op{
+    .name = "accumulate",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward =
+        [](Call& call) {
+          const Body& total = call.output();
+          kernels(total.device).binary[static_cast<int>(Binary::add)](total, total, call.input(1));
+        },
+};
+
+constexpr OpInfo accumulate_product_op{
+    .name = "accumulate_product",
+    .arity = 3,
+    .batching = Batching::elementwise,
+    .forward =
+        [](Call& call) { kernels(call.output().device).multiply_add(call.output(), call.input(1), call.input(2)); },
+};
+
+namespace {
+
+void run_in_place(const OpInfo& op, Tensor& total, std::initializer_list<const Tensor*> inputs) {
+  Call call{op, {inputs.begin(), inputs.size()}, {}, {}, {&total, 1}, {}};
+  invoke(call);
+}
+
+}  // namespace
+
 // Nobody else can see a sum that only this walk holds, unless an outer tape has recorded how it came about.
-inline bool Walk::can_change(const Tensor& sum) const {
-  const Body& total = sum.body();
-  return total.contiguous && total.references.unique() && total.storage->references.unique() &&
+inline bool Walk::can_change(const Tensor& total) const {
+  const Body& body = total.body();
+  return body.contiguous && body.references.unique() && body.storage->references.unique() &&
          !context_.has(Context::recording);
 }
 
 bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor& b) {
-  const Tensor& sum = gradients_[slot];
-  // A listener is to see the product as an op.
-  if (!sum.defined() || context_.has(Context::intercepted) || !can_change(sum)) return false;
+  Tensor& total = sum(slot);
+  if (!total.defined() || !can_change(total)) return false;
   const SlotForm& form = *list_.slot(slot).form;
   const Body &x = a.body(), &y = b.body();
   if (!x.contiguous || !y.contiguous || !form.matches(x) || !form.matches(y)) return false;
   if (form.dtype != DType::f32 && form.dtype != DType::f64) return false;
-  kernels(form.device).multiply_add(sum.body(), x, y);
+  run_in_place(accumulate_product_op, total, {&total, &a, &b});
   return true;
 }
 
@@ -99,17 +144,20 @@ void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
       throw InternalError(fmt::format("the gradient of {} is {}, but its input is {}", entry.op->name,
                                       describe(gradient), to_string(form.shape())));
   }
-  Tensor& sum = gradients_[slot];
-  if (!sum.defined()) {
-    sum = std::move(gradient);
+  if (!sum(slot).defined()) {
+    sum(slot) = std::move(gradient);
     return;
   }
-  if (can_change(sum)) {
-    const Body& total = sum.body();
-    kernels(total.device).binary[static_cast<int>(Binary::add)](total, total, gradient.body());
-    return;
+  // Halves are added up in f32, and rounded once when the sum is handed on.
+  if (size_of(form.dtype) == 2) {
+    gradient = to(gradient, DType::f32);
+    sum(slot) = to(sum(slot), DType::f32);
   }
-  sum = reel::add(sum, gradient);
+  Tensor& total = sum(slot);
+  if (can_change(total))
+    run_in_place(accumulate_op, total, {&total, &gradient});
+  else
+    total = reel::add(total, gradient);
 }
 
 bool Gradient::wants(std::size_t i) const { return walk_.wants(entry_.input_slots()[i]); }
@@ -136,11 +184,17 @@ Shape Gradient::input_shape(std::size_t i) const {
 DType Gradient::input_dtype(std::size_t i) const { return walk_.list().slot(entry_.input_slots()[i]).form->dtype; }
 
 const Tensor& Gradient::saved(int number) const {
-  for (int k = 0; k < entry_.saved_count; ++k) {
+  for (std::uint32_t k = 0; k < entry_.saved_count; ++k) {
     const Saved& saved = entry_.saved()[k];
     if (saved.number != number) continue;
     const Tensor& tensor = saved.tensor;
     const Storage& storage = *tensor.body().storage;
+    if (storage.writers.load(std::memory_order_relaxed) != 0) [[unlikely]]
+      fail<TapeError>(entry_.op->name, entry_.where(),
+                      "its gradient needs {} {}, made at {}, but the guard that writes to it, from {}, is still alive; "
+                      "end the guard before the tensor is used",
+                      number >= 0 ? fmt::format("input {}", number) : std::string("its result"), describe(tensor),
+                      to_string(tensor.made_at()), to_string(storage.last_overwrite));
     if (storage.version.load(std::memory_order_relaxed) != saved.version) [[unlikely]]
       fail<TapeError>(entry_.op->name, entry_.where(),
                       "its gradient needs {} {}, made at {}, but that was overwritten at {} after this op had used it; "

@@ -19,28 +19,45 @@ class Walk {
   /// `consume`: saved values are released, and the gradients of outputs dropped, as soon as they are used.
   void run(Tensor seed, bool consume);
   /// The gradient of a source after `run`; undefined if nothing flowed to it.
-  Tensor gradient(std::uint32_t slot) const { return slot <= target_ ? gradients_[slot] : Tensor{}; }
+  Tensor gradient(std::uint32_t slot);
+  /// Lets go of all gradients.
+  void forget() { sums_.clear(); }
+  /// After `restrict_to`: whether the target is computed from the slot.
+  bool depends_on(std::uint32_t slot) const {
+    return slot >= lowest_ && slot <= target_ && (marks_[slot - lowest_] & reached);
+  }
+  /// After `restrict_to`: whether the target is computed from any source.
+  bool depends_on_sources() const { return marks_.back() & (leads | source); }
 
   /// Whether the slot's gradient leads anywhere.
-  bool wants(std::uint32_t slot) const { return slot != 0 && (marks_.empty() || marks_[slot] != 0); }
+  bool wants(std::uint32_t slot) const {
+    return slot >= lowest_ && (marks_.empty() || (marks_[slot - lowest_] & (leads | source)));
+  }
   void add(const Entry& entry, std::uint32_t slot, Tensor gradient);
   /// Adds a b in place to what has been summed up so far; false if that cannot be.
   bool add_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
   const TapeList& list() const { return list_; }
 
  private:
-  // A slot computed from a source; a source itself.
-  enum Mark : std::uint8_t { leads = 1, source = 2 };
+  // Computed from a source; a source itself; what the target is computed from.
+  enum Mark : std::uint8_t { leads = 1, source = 2, reached = 4 };
+  std::span<const std::uint32_t> inputs_of(std::uint32_t slot) const;
+  std::uint8_t& mark(std::uint32_t slot) { return marks_[slot - lowest_]; }
+  std::uint8_t mark(std::uint32_t slot) const { return marks_[slot - lowest_]; }
+  Tensor& sum(std::uint32_t slot) { return sums_[slot - lowest_]; }
+  const Tensor& sum(std::uint32_t slot) const { return sums_[slot - lowest_]; }
+  /// A sum in the slot's dtype.
+  Tensor rounded(std::uint32_t slot, Tensor total);
   bool has_gradient(const Entry& entry) const;
-  bool can_change(const Tensor& sum) const;
+  bool can_change(const Tensor& total) const;
   void visit(Entry& entry);
 
   Context& context_;
   TapeList& list_;
   std::uint32_t target_;
-  std::uint32_t lowest_ = 1;
-  std::vector<Tensor> gradients_;    // by slot
-  std::vector<std::uint8_t> marks_;  // by slot; empty: everything leads to a source
+  std::uint32_t lowest_ = 1;         // nothing below this slot matters
+  std::vector<Tensor> sums_;         // of gradients, from slot lowest_ on; those of halves may be f32
+  std::vector<std::uint8_t> marks_;  // from slot lowest_ on; empty: everything leads to a source
   std::vector<Tensor> outputs_;      // of the entry being visited
 };
 
