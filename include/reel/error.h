@@ -40,6 +40,11 @@ class TapeError : public Error {
   using Error::Error;
 };
 
+/// Not enough memory.
+class MemoryError : public Error {
+  using Error::Error;
+};
+
 /// A broken promise inside the library itself: please report it.
 class InternalError : public std::logic_error {
   using std::logic_error::logic_error;

@@ -45,6 +45,7 @@ struct ThreadEnd {
   ThreadState* state = nullptr;
   ~ThreadEnd() {
     if (!state) return;
+    state->heap.release_cache();
     current_context = nullptr;
     std::lock_guard lock(abandoned().mutex);
     abandoned().states.push_back(state);

@@ -51,12 +51,12 @@ void check_floating(const char* op, const Tensor& x, Location where) {
     fail<DTypeError>(op, where, "takes a floating tensor, not {}; convert it with to(x, f32)", describe(x));
 }
 
-int check_axis(const char* op, int axis, const Tensor& x, Location where) {
+int check_axis(const char* op, std::int64_t axis, const Tensor& x, Location where) {
   int rank = x.rank();
   if (axis < -rank || axis >= rank)
     fail<ShapeError>(op, where, "axis {} does not exist in {}; it must lie in [{}, {})", axis, describe(x), -rank,
                      rank);
-  return axis < 0 ? axis + rank : axis;
+  return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
 }  // namespace detail

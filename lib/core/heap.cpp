@@ -43,13 +43,21 @@ void Heap::give_back(void* block) noexcept {
   std::free(static_cast<char*>(block) - header->front);
 }
 
-void Heap::put_remote(void* block) noexcept {
+void Heap::put_remote(void* block, const Header* header) noexcept {
+  if (header->bytes() >= large) {  // no body is that large
+    remote_bytes_.fetch_add(header->bytes(), std::memory_order_relaxed);
+    remote_storages_.fetch_add(1, std::memory_order_relaxed);
+    std::free(static_cast<char*>(block) - header->front);
+    return;
+  }
   auto* freed = new (block) FreeBlock{remote_.load(std::memory_order_relaxed)};
   while (!remote_.compare_exchange_weak(freed->next, freed, std::memory_order_release, std::memory_order_relaxed)) {
   }
 }
 
 void Heap::drain_remote() noexcept {
+  system_bytes_ -= remote_bytes_.exchange(0, std::memory_order_relaxed);
+  blocks_[1] -= remote_storages_.exchange(0, std::memory_order_relaxed);
   FreeBlock* block = remote_.exchange(nullptr, std::memory_order_acquire);
   while (block) {
     FreeBlock* next = block->next;

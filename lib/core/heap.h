@@ -11,8 +11,8 @@
 namespace reel::detail {
 
 /// A thread's cache of freed blocks, by size class. Blocks freed by another thread come back through `remote_`.
-/// Heaps are never destroyed, because static tensors outlive thread-locals; one whose thread has ended serves the next
-/// thread that starts.
+/// Heaps are never destroyed, because static tensors outlive thread-locals; one whose thread has ended, and has given
+/// its cache back to the system, serves the next thread that starts.
 class Heap {
  public:
   enum class Use : std::uint8_t { body, storage };
@@ -33,7 +33,7 @@ class Heap {
     if (header->owner == mine) [[likely]]
       mine->put(block, header);
     else
-      header->owner->put_remote(block);
+      header->owner->put_remote(block, header);
   }
   /// The heap a block came from.
   static Heap* owner_of(const void* block) noexcept { return header_of(block)->owner; }
@@ -94,7 +94,7 @@ class Heap {
     FreeBlock*& list = free_[header->list];
     list = new (block) FreeBlock{list};
   }
-  void put_remote(void* block) noexcept;
+  void put_remote(void* block, const Header* header) noexcept;
   void* allocate_slowly(std::uint32_t list);
   void give_back(void* block) noexcept;
   void drain_remote() noexcept;
@@ -106,7 +106,12 @@ class Heap {
   std::size_t system_bytes_ = 0;  // taken from the system: in use or cached
   std::size_t peak_bytes_ = 0;
   std::int64_t blocks_[2] = {};  // bodies and storages, in use or cached
+  // Freed by other threads: small blocks wait here for the owner; large ones go back to the system at once, and are
+  // only counted, because an owner that is idle would keep them for ever.
+  static constexpr std::size_t large = std::size_t{1} << 16;
   std::atomic<FreeBlock*> remote_ = nullptr;
+  std::atomic<std::size_t> remote_bytes_ = 0;
+  std::atomic<std::int64_t> remote_storages_ = 0;
 };
 
 }  // namespace reel::detail

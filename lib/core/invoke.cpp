@@ -7,7 +7,8 @@ namespace reel::detail {
 namespace {
 
 inline void run_and_record(Context& context, Call& call) {
-  for (std::size_t i = 0; i < call.specs.size(); ++i) call.outputs[i] = allocate(context, call.specs[i], call.where);
+  for (std::size_t i = 0; i < call.specs.size(); ++i)
+    call.outputs[i] = allocate(context, call.specs[i], call.op.name, call.where);
   call.op.forward(call);
   if (context.has(Context::recording)) context.tapes->record(context, call);
 }

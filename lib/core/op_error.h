@@ -28,6 +28,6 @@ void check_same_device(const char* op, const Tensor& a, const Tensor& b, Locatio
 void check_floating(const char* op, const Tensor& x, Location where);
 
 /// An axis in [0, rank); negative ones count from the end. Throws: ShapeError.
-int check_axis(const char* op, int axis, const Tensor& x, Location where);
+int check_axis(const char* op, std::int64_t axis, const Tensor& x, Location where);
 
 }  // namespace reel::detail

@@ -9,6 +9,8 @@ Shape::Shape(std::span<const std::int64_t> sizes, Location where) {
   for (std::int64_t size : sizes) sizes_[rank_++] = size;
 }
 
+void Shape::throw_index() const { throw IndexError("an index is out of range for the shape " + to_string(*this), {}); }
+
 std::int64_t Shape::numel() const {
   std::int64_t product = 1;
   for (std::int64_t size : *this) product *= size;

@@ -3,15 +3,12 @@
 #include <memory>
 #include <new>
 
-#include "context.h"
+#include "op_error.h"
 
 namespace reel::detail {
 namespace {
 
-inline Storage* make_storage(Context& context, std::size_t bytes, Device device, Location where) {
-  if (device.type != Device::Type::cpu) [[unlikely]]
-    throw DeviceError("tensors on " + to_string(device) + " need the CUDA backend, which is not built in",
-                      context.resolve(where));
+inline Storage* make_storage(Context& context, std::size_t bytes, Device device) {
   void* block = context.heap->allocate(sizeof(Storage) + bytes, Heap::Use::storage);
   auto* storage = new (block) Storage;
   storage->data = storage + 1;
@@ -54,12 +51,10 @@ bool is_row_major(const Shape& shape, const Shape& strides) {
   return true;
 }
 
-}  // namespace
-
-namespace {
+Shape shape_of(const OutputSpec& spec) { return Shape({spec.dims, static_cast<std::size_t>(spec.rank)}); }
 
 // Fills in sizes and row-major strides. Throws: ShapeError where their product is out of reach.
-void set_row_major(Context& context, Body* body, const OutputSpec& spec, Location where) {
+void set_row_major(Body* body, const OutputSpec& spec, const char* op, Location where) {
   std::int64_t* dims = body->extents();
   std::int64_t* strides = dims + spec.rank;
   std::int64_t count = 1;
@@ -70,25 +65,30 @@ void set_row_major(Context& context, Body* body, const OutputSpec& spec, Locatio
     overflow |= __builtin_mul_overflow(count, spec.dims[i], &count);
   }
   if (overflow || count > (std::int64_t{1} << 44))
-    throw ShapeError("a tensor of shape " + to_string(Shape({spec.dims, static_cast<std::size_t>(spec.rank)})) +
-                         " is larger than any memory",
-                     context.resolve(where));
+    fail<ShapeError>(op, where, "a tensor of shape {} is larger than any memory", to_string(shape_of(spec)));
   body->numel = count;
 }
 
 }  // namespace
 
-Tensor allocate(Context& context, const OutputSpec& spec, Location where) {
+Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where) {
+  if (spec.device.type != Device::Type::cpu) [[unlikely]]
+    fail<DeviceError>(op, where, "tensors on {} need the CUDA backend, which is not built in", to_string(spec.device));
   Body* body = make_body(context, spec.rank, spec.dtype, spec.device, where);
   Tensor owner = Tensor::adopt(body);
   if (spec.like) [[likely]] {
     for (int i = 0; i < 2 * spec.rank; ++i) body->extents()[i] = spec.dims[i];
     body->numel = spec.like->numel;
   } else {
-    set_row_major(context, body, spec, where);
+    set_row_major(body, spec, op, where);
   }
-  body->storage =
-      make_storage(context, static_cast<std::size_t>(body->numel) * size_of(spec.dtype), spec.device, where);
+  std::size_t bytes = static_cast<std::size_t>(body->numel) * size_of(spec.dtype);
+  try {
+    body->storage = make_storage(context, bytes, spec.device);
+  } catch (const std::bad_alloc&) {
+    fail<MemoryError>(op, where, "there is no memory for the {:.1f} MB of a tensor {} {}",
+                      static_cast<double>(bytes) / 1e6, to_string(shape_of(spec)), name_of(spec.dtype));
+  }
   body->data = body->storage->data;
   return owner;
 }

@@ -57,7 +57,8 @@ struct OutputSpec {
 };
 
 /// An uninitialised contiguous tensor.
-Tensor allocate(Context& context, const OutputSpec& spec, Location where);
+/// Throws: ShapeError, MemoryError or DeviceError, in the name of `op`.
+Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where);
 
 /// A tensor that shares the elements of `base`, starting `offset` elements after its first.
 Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset, Location where);

@@ -14,7 +14,9 @@ namespace reel {
 
 using namespace detail;
 
-void Tensor::throw_undefined(Location where) { fail<Error>("tensor", where, "it is undefined: it was never given a value"); }
+void Tensor::throw_undefined(Location where) {
+  fail<Error>("tensor", where, "it is undefined: it was never given a value");
+}
 
 Shape Tensor::shape() const {
   const Body& b = body();

@@ -113,16 +113,20 @@ void reduce_rows(R* out, const T* x, const Iteration<1>& kept, const Iteration<1
 template <class Op, class A, class R, class T>
 void reduce_columns(R* out, const T* x, const Iteration<1>& kept, const Iteration<1>& gone) {
   constexpr std::int64_t tile = 128, rows_per_part = 64;
+  constexpr int max_levels = 40;  // of 64 · 2⁴⁰ rows
   kept.for_each_row([&](const std::int64_t* offset) {
     for (std::int64_t k = 0; k < kept.dims[0]; k += tile) {
       std::int64_t width = kept.dims[0] - k < tile ? kept.dims[0] - k : tile;
       const T* from = x + offset[0] + k;
-      A total[tile], part[tile];
+      // A counter's digits, as in Cascade, but of whole tiles.
+      A part[tile], levels[max_levels][tile];
       std::int64_t rows = 0, parts = 0;
       auto flush = [&] {
         if (rows == 0) return;
-        for (std::int64_t j = 0; j < width; ++j) total[j] = parts == 0 ? part[j] : Op::join(total[j], part[j]);
-        ++parts;
+        int level = 0;
+        for (std::int64_t carry = parts++; carry & 1; carry >>= 1, ++level)
+          for (std::int64_t j = 0; j < width; ++j) part[j] = Op::join(levels[level][j], part[j]);
+        for (std::int64_t j = 0; j < width; ++j) levels[level][j] = part[j];
         rows = 0;
       };
       gone.for_each_row([&](const std::int64_t* inner) {
@@ -136,7 +140,14 @@ void reduce_columns(R* out, const T* x, const Iteration<1>& kept, const Iteratio
         }
       });
       flush();
-      for (std::int64_t j = 0; j < width; ++j) out[j] = static_cast<R>(total[j]);
+      bool first = true;
+      for (int level = 0; parts >> level != 0; ++level) {
+        if (!(parts >> level & 1)) continue;
+        for (std::int64_t j = 0; j < width; ++j)
+          part[j] = first ? levels[level][j] : Op::join(levels[level][j], part[j]);
+        first = false;
+      }
+      for (std::int64_t j = 0; j < width; ++j) out[j] = static_cast<R>(part[j]);
       out += width;
     }
   });

@@ -19,6 +19,12 @@ class Listen::Forward : public detail::Listener {
     context_.set(detail::Context::intercepted, outer_ || context_.lane);
   }
   void finished(const detail::Call& call, Location where) override {
+    // What a listener does is not listened to.
+    context_.set(detail::Context::intercepted, false);
+    struct Resume {
+      detail::Context& context;
+      ~Resume() { context.set(detail::Context::intercepted, true); }
+    } resume{context_};
     f_({call.op.name, where, call.inputs, call.outputs});
     if (outer_) outer_->finished(call, where);
   }

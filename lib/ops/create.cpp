@@ -100,7 +100,7 @@ Tensor ones_like(const Arg& x) {
 Tensor detail::copy_in(const void* elements, std::size_t count, DType dtype, const Shape& shape, Location where) {
   if (checked("tensor", shape, where).numel() != static_cast<std::int64_t>(count))
     fail<ShapeError>("tensor", where, "{} values do not fill the shape {}", count, to_string(shape));
-  Tensor made = allocate(context(), {shape, dtype, cpu}, where);
+  Tensor made = allocate(context(), {shape, dtype, cpu}, "tensor", where);
   if (count != 0) std::memcpy(made.body().data, elements, count * size_of(dtype));
   return made;
 }

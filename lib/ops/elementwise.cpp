@@ -149,6 +149,20 @@ Tensor div(const Arg& a, const Arg& b) { return binary(div_op, a, b, Types::quot
 
 // y = a^b;  da = d b a^(b − 1), 0 where a = b = 0;  db = d y log a, 0 where a = 0 and b ≥ 0
 
+namespace {
+
+// d/da a^b. What is masked is kept finite, because 0 · ∞ would come back as NaN, here or in a further derivative.
+Tensor base_derivative(const Tensor& a, const Tensor& b, bool differentiable) {
+  Tensor zero = b == 0.0;
+  Tensor power = where(zero, 1.0, b);
+  if (!differentiable) return where(zero, 0.0, b * pow(a, power - 1.0));
+  // At b = 0 the derivative is b / a, which is 0 but has a derivative by b.
+  Tensor divisor = where(mul(zero, a != 0.0), a, 1.0);
+  return where(zero, where(zero, b, 0.0) / divisor, power * pow(where(zero, 1.0, a), power - 1.0));
+}
+
+}  // namespace
+
 constexpr OpInfo pow_op{
     .name = "pow",
     .arity = 2,
@@ -158,11 +172,7 @@ constexpr OpInfo pow_op{
         [](Gradient& g) {
           const Tensor& d = g.output();
           const Tensor& b = g.saved_input(1);
-          if (g.wants(0)) {
-            const Tensor& a = g.saved_input(0);
-            Tensor nothing = mul(a == 0.0, b == 0.0);
-            g.give(0, d * where(nothing, 0.0, b * pow(where(nothing, 1.0, a), b - 1.0)));
-          }
+          if (g.wants(0)) g.give(0, d * base_derivative(g.saved_input(0), b, g.recording()));
           if (g.wants(1)) {
             const Tensor& a = g.saved_input(0);
             // The logarithm's own derivative must not be formed at 0 either.

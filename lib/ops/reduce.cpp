@@ -27,7 +27,7 @@ AxisSet all_axes(const Tensor& x) { return (1u << x.rank()) - 1; }
 AxisSet axis_set(const char* op, const Tensor& x, const Shape& axes, Location where) {
   AxisSet set = 0;
   for (std::int64_t axis : axes) {
-    AxisSet bit = 1u << check_axis(op, static_cast<int>(axis), x, where);
+    AxisSet bit = 1u << check_axis(op, axis, x, where);
     if (set & bit)
       fail<ShapeError>(op, where, "axis {} is named twice in {}, for {}", axis, to_string(axes), describe(x));
     set |= bit;

@@ -147,8 +147,8 @@ Tensor permute(const Arg& x, const Shape& axes) {
   const Tensor& tensor = tensor_of("permute", x);
   ShapeAttributes attributes{axes};
   unsigned seen = 0;
-  for (std::int64_t& axis : std::span(&attributes.shape[0], static_cast<std::size_t>(axes.rank()))) {
-    axis = check_axis("permute", static_cast<int>(axis), tensor, x.location());
+  for (std::int64_t& axis : attributes.shape) {
+    axis = check_axis("permute", axis, tensor, x.location());
     seen |= 1u << axis;
   }
   if (axes.rank() != tensor.rank() || seen != (1u << tensor.rank()) - 1)
@@ -337,13 +337,13 @@ std::vector<Tensor> split(const Arg& x, const std::vector<std::int64_t>& sizes, 
   const Tensor& tensor = tensor_of("split", x);
   Location where = x.location();
   axis = check_axis("split", axis, tensor, where);
-  std::int64_t total = 0;
-  bool negative = false;
+  std::int64_t left = tensor.body().dims[axis];
+  bool fits = true;
   for (std::int64_t size : sizes) {
-    total += size;
-    negative |= size < 0;
+    fits = fits && size >= 0 && size <= left;
+    left -= fits ? size : 0;
   }
-  if (negative || total != tensor.body().dims[axis])
+  if (!fits || left != 0)
     fail<ShapeError>("split", where, "the sizes {} do not add up to axis {} of {}",
                      fmt::format("{}", fmt::join(sizes, " + ")), axis, describe(tensor));
   std::vector<std::int64_t> numbers{axis};
@@ -466,7 +466,8 @@ Tensor concat(std::span<const Tensor> tensors, int axis, Location where) {
     std::int64_t size = other.rank() == shape.rank() ? other[axis] : 0;
     if (other.rank() == shape.rank()) other[axis] = shape[axis];
     if (!(other == shape)) fail<ShapeError>("concat", where, "sizes differ off axis {}: {}", axis, shapes_of(tensors));
-    shape[axis] += size;
+    if (__builtin_add_overflow(shape[axis], size, &shape[axis]))
+      fail<ShapeError>("concat", where, "the sizes along axis {} are too large together: {}", axis, shapes_of(tensors));
   }
   Tensor joined;
   OutputSpec spec(shape, parts[0].dtype(), parts[0].device());

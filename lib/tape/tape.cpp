@@ -115,8 +115,7 @@ void commit(std::vector<Commit>& commits) {
     for (std::size_t i = 0; i < commits.size(); ++i)
       unchanged &= commits[i].parameter.body().leaf->gradient.is(before[i]);
     if (!unchanged) continue;
-    for (std::size_t i = 0; i < commits.size(); ++i)
-      std::swap(commits[i].parameter.body().leaf->gradient, after[i]);
+    for (std::size_t i = 0; i < commits.size(); ++i) std::swap(commits[i].parameter.body().leaf->gradient, after[i]);
     return;
   }
 }

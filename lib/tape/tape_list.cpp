@@ -74,10 +74,11 @@ inline std::uint32_t TapeList::input_slot(const Call& call, const Tensor& tensor
 inline std::uint32_t TapeList::live_slot(const Call& call, const Tensor& tensor) {
   const Body& body = tensor.body();
   if (body.slot_version != body.storage->version.load(std::memory_order_relaxed) && !body.requires_grad) [[unlikely]]
-    fail<TapeError>(call.op.name, call.where,
-                    "operand {}, made at {}, is tracked by an open tape but was overwritten at {} through a tensor that "
-                    "shares its elements; overwrite a copy instead",
-                    describe(tensor), to_string(tensor.made_at()), to_string(body.storage->last_overwrite));
+    fail<TapeError>(
+        call.op.name, call.where,
+        "operand {}, made at {}, is tracked by an open tape but was overwritten at {} through a tensor that "
+        "shares its elements; overwrite a copy instead",
+        describe(tensor), to_string(tensor.made_at()), to_string(body.storage->last_overwrite));
   return body.slot;
 }
 

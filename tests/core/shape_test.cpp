@@ -18,6 +18,14 @@ TEST_CASE("a shape knows its rank, its sizes and their product") {
   CHECK_FALSE(shape == Shape{2, 3, 4, 6});
 }
 
+TEST_CASE("a negative index of a shape counts from the end, and one out of range is refused") {
+  Shape shape{2, 3, 4};
+  CHECK(shape[-1] == 4);
+  CHECK(shape[-3] == 2);
+  CHECK_THROWS_AS(shape[3], IndexError);
+  CHECK_THROWS_AS(shape[-4], IndexError);
+}
+
 TEST_CASE("a shape prints as a Python tuple") {
   CHECK(to_string(Shape{}) == "()");
   CHECK(to_string(Shape{4}) == "(4,)");

@@ -2,6 +2,7 @@
 #include <reel/reel.h>
 
 #include <functional>
+#include <limits>
 
 #include "catch.h"
 #include "ops/table.h"
@@ -237,6 +238,16 @@ TEST_CASE("a failed op records nothing and leaves nothing behind") {
   CHECK_THROWS(select(w, 0, 5));
   CHECK(tape.size() == 0);
   CHECK(memory_statistics().live_tensors == tensors);
+}
+
+TEST_CASE("sizes that overflow are refused") {
+  constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+  Tensor huge = expand(ones({1}), {std::int64_t{1} << 62});
+  CHECK_THROWS_AS(split(arange(4), std::vector<std::int64_t>{most, most, 6}), ShapeError);
+  CHECK_THROWS_AS(concat({huge, huge, huge, huge}), ShapeError);
+  CHECK_THROWS_AS(sum(ones({2, 3}), {std::int64_t{1} << 32}), ShapeError);
+  CHECK_THROWS_AS(permute(ones({2, 3}), {std::int64_t{1} << 32, 1}), ShapeError);
+  CHECK_THROWS_AS(zeros({std::int64_t{1} << 62, 8}), ShapeError);
 }
 
 }  // namespace reel_test

@@ -223,6 +223,22 @@ TEST_CASE("the gradient of pow is finite wherever the derivative is") {
   }
 }
 
+TEST_CASE("the derivative of x^0 is 0 however small x is") {
+  Tensor x = to(tensor({1e-5f, 1.f}), f16), y = tensor({1e-40f, 0.f});
+  Tape tape({.persistent = true});
+  tape.watch(x);
+  tape.watch(y);
+  CHECK(sum(tape.gradient(sum(pow(x, 0)), x)).item() == 0);
+  CHECK(tape.gradient(sum(pow(y, 0)), y).to_vector<float>() == std::vector<float>{0, 0});
+}
+
+TEST_CASE("a long sum over rows is as exact as one over columns") {
+  // Pairwise: the error grows with log₂ of the 64-row parts, 14 here, and 64 within a part.
+  Tensor x = full({1 << 20, 8}, 0.1f);
+  double exact = (1 << 20) * static_cast<double>(0.1f);
+  CHECK(std::abs(sum(x, {0}).to_vector<float>()[0] - exact) <= (64 + 14) * 6e-8 * exact);
+}
+
 TEST_CASE("derivatives at kinks are the documented ones") {
   Tensor x = doubles({0, -0.0, 1e-300, -1e-300, NAN});
   Tape tape({.persistent = true});

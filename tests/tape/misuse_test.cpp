@@ -52,8 +52,102 @@ TEST_CASE("writing into a tensor that an open tape computed is refused") {
   Tensor w = ones({3}).requires_grad();
   Tape tape;
   Tensor y = w * 2.0;
-  CHECK_THAT(error_of<TapeError>([&] { y.write<float>(); }), contains("was computed at"));
+  CHECK_THAT(error_of<TapeError>([&] { y.write<float>(); }), contains("is tracked by an open tape"));
   stop_gradient(y).write<float>()[0] = 1;
+}
+
+TEST_CASE("a guard that is alive, or ends, between an op and its gradient counts as an overwrite") {
+  Tensor x = tensor({3.f});
+  Tape tape({.persistent = true});
+  {
+    Writer<float> writer = x.write<float>();
+    tape.watch(x);
+    Tensor y = x * x;
+    writer[0] = 10;
+    CHECK_THAT(error_of<TapeError>([&] { tape.gradient(y, x); }), contains("is still alive"));
+  }
+  Tensor z = stop_gradient(x);
+  tape.watch(z);
+  Tensor y;
+  {
+    Writer<float> writer = tensor({1.f}).write<float>();
+    y = z * z;
+  }
+  CHECK(tape.gradient(y, z).item() == 20);
+}
+
+TEST_CASE("a tracked tensor that was overwritten through another handle cannot be used") {
+  Tensor x = tensor({3.f}), base = tensor({3.f, 4.f});
+  Tensor part = slice(base, 0, 0, 1), w = ones({2}).requires_grad();
+  Tape tape;
+  tape.watch(x);
+  tape.watch(part);
+  Tensor y = x * 2, row = slice(w, 0, 0, 1);
+  stop_gradient(y).write<float>()[0] = 100;
+  CHECK_THAT(error_of<TapeError>([&] { y* y; }), contains("was overwritten at"));
+  base.write<float>()[0] = 7;
+  CHECK_THAT(error_of<TapeError>([&] { part* x; }), contains("was overwritten at"));
+  w.write<float>()[0] = 7;
+  CHECK_THAT(error_of<TapeError>([&] { row* x; }), contains("was overwritten at"));
+  // The parameter itself is overwritten by training all the time.
+  CHECK(sum(w * 1).item() == 8);
+}
+
+TEST_CASE("a watched tensor is called made, not computed, and may become a parameter") {
+  Tensor x = ones({2});
+  Tape tape;
+  tape.watch(x);
+  CHECK_THAT(error_of<TapeError>([&] { x.write<float>(); }), contains("(2,) f32, made at"));
+  x.requires_grad();
+  x.requires_grad(false);
+  x.requires_grad();
+  tape.backward(sum(x * 2));
+  CHECK(sum(x.grad()).item() == 4);
+}
+
+TEST_CASE("backward that would reach no parameter says so and keeps the tape") {
+  Tensor x = full({}, 3.0);
+  Tape tape;
+  tape.watch(x);
+  Tensor y = x * x;
+  CHECK_THAT(error_of<TapeError>([&] { tape.backward(y); }), contains("does not depend on any parameter"));
+  CHECK(tape.gradient(y, x).item() == 6);
+}
+
+TEST_CASE("an error found before the walk leaves the tape usable") {
+  Tensor x = full({}, 3.0), other = ones({});
+  Tape tape;
+  tape.watch(x);
+  tape.watch(other);
+  Tensor y = x * x, unrelated = other * 1;
+  CHECK_THROWS_AS(tape.gradient(y, other), TapeError);
+  CHECK(tape.gradient(y, x).item() == 6);
+}
+
+TEST_CASE("watching a dead tensor does not make it a silent constant later") {
+  Tensor x = full({}, 3.0).requires_grad(), h;
+  {
+    Tape tape;
+    h = x * 2;
+  }
+  {
+    Tape tape;
+    tape.watch(h);
+    CHECK(tape.gradient(h * h, h).item() == 12);
+  }
+  Tape tape;
+  CHECK_THAT(error_of<TapeError>([&] { h* x; }), contains("has finished"));
+}
+
+TEST_CASE("what another thread's tape computed cannot be watched") {
+  Tensor w = ones({}).requires_grad();
+  Tape tape;
+  Tensor h = w * 2.0;
+  std::string text = std::async(std::launch::async, [&] {
+                       Tape other;
+                       return error_of<TapeError>([&] { other.watch(h); });
+                     }).get();
+  CHECK_THAT(text, contains("belongs to the tape of another thread"));
 }
 
 TEST_CASE("a second backward over dropped entries says so") {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
+#include <string_view>
 
 #include "catch.h"
 
@@ -211,6 +212,62 @@ TEST_CASE("a source that the target does not depend on is an error, or zeros whe
   Tensor g = tape.gradient(y, z, {.unconnected = Unconnected::zeros});
   CHECK(g.shape() == z.shape());
   CHECK(sum(g).item() == 0);
+}
+
+TEST_CASE("an op may have more outputs than sixteen bits can count") {
+  Tensor x = ones({65536});
+  Tape tape;
+  tape.watch(x);
+  std::vector<Tensor> parts = split(x, 1);
+  Tensor g = tape.gradient(sum(parts[0] * 3) + sum(x), x);
+  CHECK(g.to_vector<float>()[0] == 4);
+  CHECK(g.to_vector<float>()[1] == 1);
+}
+
+TEST_CASE("gradients of halves are added up in f32") {
+  for (DType dtype : {bf16, f16}) {
+    Tensor b = ones({1}, {.dtype = dtype}).requires_grad();
+    Tape tape;
+    Tensor total = zeros({});
+    for (int i = 0; i < 1024; ++i) total = total + sum(to(b, f32) * 1.f);
+    tape.backward(total);
+    CHECK(b.grad().dtype() == dtype);
+    CHECK(b.grad().item() == 1024);
+  }
+}
+
+TEST_CASE("a listener changes no bit of a gradient, and sees the sums") {
+  Tensor x = randn({1000}), a = randn({1000}), b = randn({1000});
+  auto gradient = [&] {
+    Tape tape;
+    tape.watch(x);
+    return tape.gradient(sum(x * a + x * b + x * a * b), x).to_vector<float>();
+  };
+  std::vector<float> alone = gradient();
+  int sums = 0;
+  debug::Listen listen([&](const debug::OpEvent& event) {
+    sums += std::string_view(event.op).starts_with("accumulate");
+    for (const Tensor* input : event.inputs)
+      static_cast<void>(transpose(reshape(*input, {1, -1})) * 2.0);  // not reported
+  });
+  CHECK(gradient() == alone);
+  CHECK(sums == 2);
+}
+
+TEST_CASE("a listener may read gradients while backward stores them") {
+  Tensor x = full({}, 3.0).requires_grad();
+  Tape tape;
+  tape.backward(x * x);
+  debug::Listen listen([&](const debug::OpEvent&) { static_cast<void>(x.grad()); });
+  tape.backward(x * x);
+  CHECK(x.grad().item() == 12);
+}
+
+TEST_CASE("values saved by several ops count once, parameters not at all") {
+  Tensor w = randn({1000}).requires_grad(), x = randn({1000});
+  Tape tape;
+  for (int i = 0; i < 10; ++i) Tensor y = w * x;
+  CHECK(tape.bytes() < 8000);
 }
 
 TEST_CASE("gradients of several sources never share elements") {

@@ -16,7 +16,8 @@ struct OpEvent {
   std::span<const Tensor> outputs;
 };
 
-/// While it lives, `f` is called after every op of this thread, forward and backward. `f` must not call ops itself.
+/// While it lives, `f` is called after every op of this thread, forward and backward. Ops that `f` calls
+/// are not reported.
 class Listen {
  public:
   explicit Listen(std::function<void(const OpEvent&)> f);
