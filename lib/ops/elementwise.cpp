@@ -33,7 +33,7 @@ bool same_form(const Body& a, const Body& b) {
 // What dtypes a binary op takes and gives.
 enum class Types { arithmetic, no_bool, quotient, comparison };
 
-[[gnu::noinline]] Tensor binary_general(const OpInfo& op, const Arg& a, Arg b, Types types) {
+[[gnu::noinline]] Tensor binary_general(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
   Location where = a.location();
   DType dtype = common_dtype(op.name, a, b);
   if (types == Types::quotient && !is_floating(dtype)) dtype = DType::f32;
@@ -384,7 +384,7 @@ constexpr OpInfo where_op{
     .saves_input_for = {inputs({1, 2})},
 };
 
-Tensor where(const Arg& condition, const Arg& a, Arg b) {
+Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
   const char* name = where_op.name;
   Location place = condition.location();
   const Tensor& chosen = tensor_of(name, condition);

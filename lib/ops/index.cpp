@@ -97,7 +97,7 @@ constexpr OpInfo scatter_add_op{
     .saves_input_for = {0, inputs({2})},
 };
 
-Tensor scatter_add(const Arg& x, int axis, const Arg& index, Arg updates) {
+Tensor scatter_add(const Arg& x, int axis, const Arg& index, const Arg& updates) {
   const char* name = scatter_add_op.name;
   const Tensor &to = tensor_of(name, x), &at = tensor_of(name, index), &from = tensor_of(name, updates);
   Location where = x.location();

@@ -304,9 +304,10 @@ Tensor select(const Arg& x, int axis, std::int64_t index) {
 
 namespace {
 
-struct SplitAttributes {
-  std::int64_t axis;
-};
+// The axis, then the size of each part.
+std::span<const std::int64_t> split_numbers(std::span<const std::byte> attributes) {
+  return {reinterpret_cast<const std::int64_t*>(attributes.data()), attributes.size() / sizeof(std::int64_t)};
+}
 
 }  // namespace
 
@@ -316,8 +317,7 @@ constexpr OpInfo split_op{
     .batching = Batching::stack,
     .forward =
         [](Call& call) {
-          // The sizes follow the axis.
-          const std::int64_t* numbers = &call.attributes<SplitAttributes>().axis;
+          std::span<const std::int64_t> numbers = split_numbers(call.attribute_bytes);
           std::int64_t start = 0;
           for (std::size_t i = 0; i < call.outputs.size(); ++i) {
             std::int64_t size = numbers[i + 1];
@@ -329,7 +329,7 @@ constexpr OpInfo split_op{
         [](Gradient& g) {
           std::vector<Tensor> parts;
           for (std::size_t i = 0; i < g.output_count(); ++i) parts.push_back(g.output(i));
-          g.give(0, concat(parts, static_cast<int>(g.attributes<SplitAttributes>().axis)));
+          g.give(0, concat(parts, static_cast<int>(split_numbers(g.attribute_bytes())[0])));
         },
 };
 

@@ -44,7 +44,7 @@ Tensor greater(const Arg& a, const Arg& b);
 Tensor greater_equal(const Arg& a, const Arg& b);
 
 /// a where `condition`, a bool tensor, is true, b elsewhere. All three broadcast.
-Tensor where(const Arg& condition, const Arg& a, Arg b);
+Tensor where(const Arg& condition, const Arg& a, const Arg& b);
 
 /// The values in another dtype; floating to integer cuts towards zero. The gradient flows between floating dtypes.
 Tensor to(const Arg& x, DType dtype);

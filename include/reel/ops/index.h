@@ -14,7 +14,7 @@ Tensor gather(const Arg& x, int axis, const Arg& index);
 
 /// `x` with `updates` added at `index` along `axis`: the transpose of gather.
 /// Source: PyTorch's scatter_add.
-Tensor scatter_add(const Arg& x, int axis, const Arg& index, Arg updates);
+Tensor scatter_add(const Arg& x, int axis, const Arg& index, const Arg& updates);
 
 /// Rows of a table: table (V, D), indices (…) → (…, D).
 Tensor embedding(const Arg& table, const Arg& indices);
