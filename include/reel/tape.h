@@ -46,11 +46,13 @@ class Tape {
   static void* operator new(std::size_t) = delete;
   static void* operator new[](std::size_t) = delete;
 
-  /// Tracks a tensor that is not a parameter. Throws: DTypeError unless floating.
+  /// Tracks a tensor that is not a parameter.
+  /// Throws: DTypeError unless floating; TapeError for what another thread's tape computed.
   void watch(const Arg& x);
 
   /// Differentiates `target` and adds into `grad()` of every parameter it depends on.
-  /// Throws: TapeError, and then leaves every `grad()` as it was.
+  /// Throws: TapeError if the target was not recorded here, or depends on no parameter. Whatever throws leaves every
+  /// `grad()` as it was.
   void backward(const Arg& target, const GradientOptions& options = {});
 
   /// Gradients of `target` with respect to each source, in the sources' shapes and dtypes.

@@ -5,9 +5,7 @@
 
 #include <reel/dtype.h>
 
-#ifndef REEL_TARGET
-#define REEL_TARGET scalar
-#endif
+#include "target.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {

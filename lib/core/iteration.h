@@ -4,10 +4,7 @@
 
 #include <reel/detail/view.h>
 
-// Used by files that are compiled once per instruction set, and by others.
-#ifndef REEL_TARGET
-#define REEL_TARGET scalar
-#endif
+#include "target.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {

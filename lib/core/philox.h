@@ -2,9 +2,7 @@
 
 #include <cstdint>
 
-#ifndef REEL_TARGET
-#define REEL_TARGET scalar
-#endif
+#include "target.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "../core/target.h"
+
 // What each elementwise op computes, written once for scalars (on host and device) and for vectors. The vocabulary is
 // arithmetic, comparison with `select`, and the functions that every V brings; there is no `if` on values.
 
@@ -9,11 +11,6 @@
 #define REEL_HOST_DEVICE __host__ __device__
 #else
 #define REEL_HOST_DEVICE
-#endif
-
-// Several builds of this header, each for another instruction set, are linked into one library.
-#ifndef REEL_TARGET
-#define REEL_TARGET scalar
 #endif
 
 namespace reel::formulas {

@@ -9,7 +9,7 @@ with open(sys.argv[1] + "/meson-info/intro-buildoptions.json") as file:
     now = {option["name"]: option["value"] for option in json.load(file)}
 wanted = dict(argument[2:].split("=", 1) for argument in sys.argv[2:])
 written = {name: (",".join(value) if isinstance(value, list) else str(value)).lower() for name, value in now.items()}
-sys.exit(any(written.get(name) != value.lower() for name, value in wanted.items()))
+sys.exit(any(written.get(name) != value.lower().replace(" ", ",") for name, value in wanted.items()))
 PYTHON
 }
 
