@@ -2,13 +2,15 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include <omp.h>
-
 #include <cstdint>
 
 #include <reel/error.h>
 
 // The one place where the library meets oneDNN, 2.6 or 3.x. `dnnl_sgemm` is the same in both.
+
+// OpenMP's own header comes with some compilers only.
+extern "C" int omp_get_max_threads();
+extern "C" void omp_set_num_threads(int count);
 
 namespace reel::detail::onednn {
 
