@@ -47,10 +47,6 @@ struct OpInfo {
   InputSet saves_output_for = 0;
   /// The gradient asks for the shapes of untracked inputs too.
   bool keeps_input_shapes = false;
-
-  constexpr bool saves_values() const {
-    return saves_output_for || saves_input_for[0] || saves_input_for[1] || saves_input_for[2];
-  }
 };
 
 /// A floating attribute, compared and hashed by its bits.
@@ -70,6 +66,11 @@ class FloatBits {
 /// Attributes are copied, compared and hashed byte by byte.
 template <class T>
 concept Attributes = std::is_trivially_copyable_v<T> && std::has_unique_object_representations_v<T>;
+
+/// Attributes of an op along one axis.
+struct AxisAttributes {
+  std::int64_t axis;
+};
 
 /// One run of an op.
 struct Call {

@@ -13,10 +13,6 @@ using namespace detail;
 
 namespace {
 
-struct AxisAttributes {
-  std::int64_t axis;
-};
-
 void check_index_dtype(const char* op, const Tensor& index, Location where) {
   if (index.dtype() != DType::i32 && index.dtype() != DType::i64)
     fail<DTypeError>(op, where, "indices are i32 or i64, not {}; convert them with to(index, i64)", describe(index));

@@ -398,10 +398,6 @@ Tensor squeeze(const Arg& x, int axis) {
 
 namespace {
 
-struct AxisAttributes {
-  std::int64_t axis;
-};
-
 std::vector<const Tensor*> pointers(std::span<const Tensor> tensors) {
   std::vector<const Tensor*> found;
   for (const Tensor& tensor : tensors) found.push_back(&tensor);

@@ -170,10 +170,6 @@ const Tensor& Gradient::output(std::size_t i) {
   return outputs_[i];
 }
 
-Shape Gradient::output_shape(std::size_t i) const {
-  return walk_.list().slot(entry_.first_output + static_cast<std::uint32_t>(i)).form->shape();
-}
-
 Shape Gradient::input_shape(std::size_t i) const {
   if (std::uint32_t slot = entry_.input_slots()[i]) return walk_.list().slot(slot).form->shape();
   if (!entry_.op->keeps_input_shapes)

@@ -248,6 +248,7 @@ TEST_CASE("sizes that overflow are refused") {
   CHECK_THROWS_AS(sum(ones({2, 3}), {std::int64_t{1} << 32}), ShapeError);
   CHECK_THROWS_AS(permute(ones({2, 3}), {std::int64_t{1} << 32, 1}), ShapeError);
   CHECK_THROWS_AS(zeros({std::int64_t{1} << 62, 8}), ShapeError);
+  CHECK_THAT(error_of<MemoryError>([] { zeros({std::int64_t{1} << 43}); }), contains("full: there is no memory for"));
 }
 
 }  // namespace reel_test
