@@ -2,3 +2,4 @@
 
 #include <reel/debug/gradcheck.h>
 #include <reel/debug/listen.h>
+#include <reel/debug/ops.h>

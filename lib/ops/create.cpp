@@ -7,6 +7,7 @@
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "operand.h"
+#include "registry.h"
 
 namespace reel {
 
@@ -103,6 +104,19 @@ Tensor detail::copy_in(const void* elements, std::size_t count, DType dtype, con
   Tensor made = allocate(context(), {shape, dtype, cpu}, "tensor", where);
   if (count != 0) std::memcpy(made.body().data, elements, count * size_of(dtype));
   return made;
+}
+
+std::span<const RegisteredOp> detail::create_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "zeros", .info = &full_op},
+      {.name = "ones", .info = &full_op},
+      {.name = "full", .info = &full_op},
+      {.name = "arange", .info = &arange_op},
+      {.name = "zeros_like", .info = &full_op},
+      {.name = "ones_like", .info = &full_op},
+      {.name = "tensor"},
+  };
+  return ops;
 }
 
 }  // namespace reel

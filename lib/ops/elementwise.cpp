@@ -6,6 +6,7 @@
 #include "../core/kernel_table.h"
 #include "../tape/gradient.h"
 #include "operand.h"
+#include "registry.h"
 
 namespace reel {
 
@@ -425,6 +426,37 @@ Tensor to(const Arg& x, DType dtype) {
   const Tensor& tensor = tensor_of("to", x);
   if (tensor.dtype() == dtype) return tensor;
   return invoke(is_floating(dtype) ? cast_op : cast_to_integer_op, {&tensor}, {tensor.body(), dtype}, x.location());
+}
+
+std::span<const RegisteredOp> detail::elementwise_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "add", .info = &add_op},
+      {.name = "sub", .info = &sub_op},
+      {.name = "mul", .info = &mul_op},
+      {.name = "div", .info = &div_op},
+      {.name = "pow", .info = &pow_op},
+      {.name = "neg", .info = &neg_op},
+      {.name = "exp", .info = &exp_op},
+      {.name = "log", .info = &log_op},
+      {.name = "sqrt", .info = &sqrt_op},
+      {.name = "square", .info = &square_op},
+      {.name = "tanh", .info = &tanh_op},
+      {.name = "tanh_gradient", .info = &tanh_gradient_op, .internal = true},
+      {.name = "sigmoid", .info = &sigmoid_op},
+      {.name = "sigmoid_gradient", .info = &sigmoid_gradient_op, .internal = true},
+      {.name = "relu", .info = &relu_op},
+      {.name = "relu_gradient", .info = &relu_gradient_op, .internal = true},
+      {.name = "equal", .info = &equal_op},
+      {.name = "not_equal", .info = &not_equal_op},
+      {.name = "less", .info = &less_op},
+      {.name = "less_equal", .info = &less_equal_op},
+      {.name = "greater", .info = &greater_op},
+      {.name = "greater_equal", .info = &greater_equal_op},
+      {.name = "where", .info = &where_op},
+      {.name = "to", .info = &cast_op},
+      {.name = "to", .info = &cast_to_integer_op, .internal = true},
+  };
+  return ops;
 }
 
 }  // namespace reel

@@ -6,6 +6,7 @@
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "registry.h"
 
 namespace reel {
 
@@ -167,6 +168,16 @@ Tensor embedding(const Arg& table, const Arg& indices) {
   Shape shape = at.shape();
   shape.push_back(from.body().dims[1]);
   return invoke(embedding_op, {&from, &at}, {shape, from.dtype(), from.device()}, where);
+}
+
+std::span<const RegisteredOp> detail::index_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "gather", .info = &gather_op},
+      {.name = "scatter_add", .info = &scatter_add_op},
+      {.name = "embedding", .info = &embedding_op},
+      {.name = "embedding_gradient", .info = &embedding_gradient_op, .internal = true},
+  };
+  return ops;
 }
 
 }  // namespace reel

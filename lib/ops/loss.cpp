@@ -12,6 +12,7 @@
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "registry.h"
 
 namespace reel {
 
@@ -119,6 +120,14 @@ Tensor cross_entropy(const Arg& logits, const Arg& targets, CrossEntropyOptions 
   // As in mean.
   Tensor total = sum(size_of(x.dtype()) == 2 ? to(losses, DType::f32) : losses);
   return to(total / counted(flat, options.ignore_index), x.dtype());
+}
+
+std::span<const RegisteredOp> detail::loss_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "cross_entropy", .info = &cross_entropy_op},
+      {.name = "cross_entropy_gradient", .info = &cross_entropy_gradient_op, .internal = true},
+  };
+  return ops;
 }
 
 }  // namespace reel

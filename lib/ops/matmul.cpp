@@ -7,6 +7,7 @@
 #include "../core/kernel_table.h"
 #include "../tape/gradient.h"
 #include "operand.h"
+#include "registry.h"
 
 namespace reel {
 
@@ -83,6 +84,13 @@ Tensor matmul(const Arg& a, const Arg& b) {
       return product(*a.tensor(), *b.tensor(), a.location());
   }
   return matmul_general(a, b);
+}
+
+std::span<const RegisteredOp> detail::matmul_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "matmul", .info = &matmul_op},
+  };
+  return ops;
 }
 
 }  // namespace reel

@@ -6,6 +6,7 @@
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "registry.h"
 
 namespace reel {
 
@@ -85,6 +86,15 @@ Tensor dropout(const Arg& x, DropoutOptions options) {
     fail<Error>("dropout", x.location(), "the probability {} lies outside [0, 1]", options.probability);
   return invoke(dropout_op, {&tensor}, {tensor.body(), tensor.dtype()}, x.location(),
                 bytes_of(draw_from(options.generator, options.probability)));
+}
+
+std::span<const RegisteredOp> detail::random_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "rand", .info = &rand_op},
+      {.name = "randn", .info = &randn_op},
+      {.name = "dropout", .info = &dropout_op},
+  };
+  return ops;
 }
 
 }  // namespace reel

@@ -7,6 +7,7 @@
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "registry.h"
 
 namespace reel {
 
@@ -164,6 +165,16 @@ Tensor sum_to(const Arg& x, const Shape& shape) {
   if (!fits) fail<ShapeError>("sum_to", where, "{} does not broadcast to {}", to_string(shape), describe(tensor));
   if (axes == 0) return tensor;
   return reshape(Arg(sum_over(tensor, axes, {.keepdims = true}, where), where), shape);
+}
+
+std::span<const RegisteredOp> detail::reduce_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "sum", .info = &sum_op},
+      {.name = "mean"},
+      {.name = "max", .info = &max_op},
+      {.name = "sum_to"},
+  };
+  return ops;
 }
 
 }  // namespace reel

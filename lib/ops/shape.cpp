@@ -12,6 +12,7 @@
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "registry.h"
 
 namespace reel {
 
@@ -525,6 +526,26 @@ Tensor stack(std::span<const Tensor> tensors, int axis, Location where) {
   Call call{stack_op, inputs, bytes_of(attributes), {&spec, 1}, {&stacked, 1}, where};
   invoke(call);
   return stacked;
+}
+
+std::span<const RegisteredOp> detail::shape_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "copy", .info = &copy_op},
+      {.name = "reshape", .info = &reshape_op},
+      {.name = "permute", .info = &permute_op},
+      {.name = "expand", .info = &expand_op},
+      {.name = "slice", .info = &slice_op},
+      {.name = "split", .info = &split_op},
+      {.name = "concat", .info = &concat_op},
+      {.name = "stack", .info = &stack_op},
+      {.name = "slice_gradient", .info = &unslice_op, .internal = true},
+      {.name = "transpose", .info = &permute_op},
+      {.name = "select"},
+      {.name = "unsqueeze", .info = &reshape_op},
+      {.name = "squeeze", .info = &reshape_op},
+      {.name = "contiguous"},
+  };
+  return ops;
 }
 
 }  // namespace reel

@@ -8,6 +8,7 @@
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "registry.h"
 
 namespace reel {
 
@@ -83,5 +84,15 @@ constexpr OpInfo log_softmax_op{
 };
 
 Tensor log_softmax(const Arg& x, int axis) { return along_last(log_softmax_op, x, axis); }
+
+std::span<const RegisteredOp> detail::softmax_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "softmax", .info = &softmax_op},
+      {.name = "log_softmax", .info = &log_softmax_op},
+      {.name = "softmax_gradient", .info = &softmax_gradient_op, .internal = true},
+      {.name = "log_softmax_gradient", .info = &log_softmax_gradient_op, .internal = true},
+  };
+  return ops;
+}
 
 }  // namespace reel

@@ -167,7 +167,9 @@ void TapeList::record(Context& context, Call& call) {
   std::uint32_t slot = entry->first_output;
   for (Tensor& output : call.outputs) {
     Body& body = output.body();
-    body.slot = slot++;
+    std::uint32_t own = slot++;
+    if (!is_floating(body.dtype)) continue;  // indices beside values: no gradient flows through them
+    body.slot = own;
     body.slot_version = body.storage->version.load(std::memory_order_relaxed);
     body.epoch.store(epoch_, std::memory_order_relaxed);
   }

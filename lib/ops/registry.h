@@ -1,0 +1,38 @@
+#pragma once
+
+#include <span>
+
+#include "../core/invoke.h"
+
+namespace reel::detail {
+
+/// A public op, or one that only gradients use.
+struct RegisteredOp {
+  const char* name;
+  /// Null: composed of other ops.
+  const OpInfo* info = nullptr;
+  /// Reached through gradients only.
+  bool internal = false;
+};
+
+// One list a source file of this folder, at its end; registry.cpp joins them.
+std::span<const RegisteredOp> create_ops();
+std::span<const RegisteredOp> elementwise_ops();
+std::span<const RegisteredOp> index_ops();
+std::span<const RegisteredOp> loss_ops();
+std::span<const RegisteredOp> matmul_ops();
+std::span<const RegisteredOp> random_ops();
+std::span<const RegisteredOp> reduce_ops();
+std::span<const RegisteredOp> shape_ops();
+std::span<const RegisteredOp> softmax_ops();
+
+/// One family's list with its name.
+struct OpFamily {
+  const char* name;
+  std::span<const RegisteredOp> ops;
+};
+
+/// All ops, by family.
+std::span<const OpFamily> registered_ops();
+
+}  // namespace reel::detail
