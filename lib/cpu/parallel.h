@@ -28,8 +28,8 @@ void parallel_for(std::int64_t count, std::int64_t grain, Body body) {
     return;
   }
   parallel::run(
-      count, grain,
-      [](void* state, std::int64_t begin, std::int64_t end) { (*static_cast<Body*>(state))(begin, end); }, &body);
+      count, grain, [](void* state, std::int64_t begin, std::int64_t end) { (*static_cast<Body*>(state))(begin, end); },
+      &body);
 }
 
 }  // namespace reel::detail

@@ -35,34 +35,31 @@ struct Binary {
   bool differentiable = true;
 };
 
-void add_unary(std::vector<Row>& rows, const Unary& unary) {
-  for (const Shape& shape : shapes)
-    rows.push_back(
-        {.name = unary.name + to_string(shape),
-         .run = [op = unary.op](auto x) { return op(x[0]); },
-         .inputs = {{shape, unary.fill}},
-         .reference = [f = unary.formula](
-                          const Arrays& x) { return make(x[0].shape, [&](const Index& i) { return f(at(x[0], i)); }); },
-         .ulps = unary.ulps,
-         .dtypes = unary.dtypes});
+void add_unary(std::vector<Row>& rows, const Unary& unary, const Shape& shape) {
+  rows.push_back(
+      {.name = unary.name + to_string(shape),
+       .run = [op = unary.op](auto x) { return op(x[0]); },
+       .inputs = {{shape, unary.fill}},
+       .reference = [f = unary.formula](
+                        const Arrays& x) { return make(x[0].shape, [&](const Index& i) { return f(at(x[0], i)); }); },
+       .ulps = unary.ulps,
+       .dtypes = unary.dtypes});
 }
 
-void add_binary(std::vector<Row>& rows, const Binary& binary) {
-  for (const auto& [left, right] : pairs)
-    rows.push_back({.name = binary.name + to_string(left) + to_string(right),
-                    .run = [op = binary.op](auto x) { return op(x[0], x[1]); },
-                    .inputs = {{left, binary.left}, {right, binary.right}},
-                    .reference =
-                        [f = binary.formula](const Arrays& x) {
-                          return make(broadcast_all(x), [&](const Index& i) { return f(at(x[0], i), at(x[1], i)); });
-                        },
-                    .ulps = binary.ulps,
-                    .dtypes = binary.dtypes,
-                    .differentiable = binary.differentiable});
+void add_binary(std::vector<Row>& rows, const Binary& binary, const Shape& left, const Shape& right) {
+  rows.push_back({.name = binary.name + to_string(left) + to_string(right),
+                  .run = [op = binary.op](auto x) { return op(x[0], x[1]); },
+                  .inputs = {{left, binary.left}, {right, binary.right}},
+                  .reference =
+                      [f = binary.formula](const Arrays& x) {
+                        return make(broadcast_all(x), [&](const Index& i) { return f(at(x[0], i), at(x[1], i)); });
+                      },
+                  .ulps = binary.ulps,
+                  .dtypes = binary.dtypes,
+                  .differentiable = binary.differentiable});
 }
 
 void add_comparison(std::vector<Row>& rows, const std::string& name, BinaryOp op, double (*f)(double, double)) {
-  add_binary(rows, {name, op, f, Fill::any, Fill::any, 0, all_dtypes, false});
   // Numbers that are often equal.
   rows.push_back({.name = name + " of equal numbers",
                   .run = [op](auto x) { return op(x[0], x[0] * 1); },
@@ -94,17 +91,17 @@ void add_where(std::vector<Row>& rows) {
 
 void add_scalars(std::vector<Row>& rows) {
   struct Scalar {
-    std::string name;
+    std::string op, name;
     Tensor (*run)(const Tensor& x);
     double (*formula)(double);
   };
   const Scalar scalars[] = {
-      {"x + 2", [](const Tensor& x) { return x + 2; }, [](double x) { return x + 2; }},
-      {"0.5 - x", [](const Tensor& x) { return 0.5 - x; }, [](double x) { return 0.5 - x; }},
-      {"x * 0.25f", [](const Tensor& x) { return x * 0.25f; }, [](double x) { return x * 0.25; }},
-      {"2 / x", [](const Tensor& x) { return 2 / x; }, [](double x) { return 2 / x; }},
-      {"pow(x, 3)", [](const Tensor& x) { return pow(x, 3); }, [](double x) { return x * x * x; }},
-      {"where(x > 1, x, 0)", [](const Tensor& x) { return where(x > 1, x, 0); },
+      {"add", "x + 2", [](const Tensor& x) { return x + 2; }, [](double x) { return x + 2; }},
+      {"sub", "0.5 - x", [](const Tensor& x) { return 0.5 - x; }, [](double x) { return 0.5 - x; }},
+      {"mul", "x * 0.25f", [](const Tensor& x) { return x * 0.25f; }, [](double x) { return x * 0.25; }},
+      {"div", "2 / x", [](const Tensor& x) { return 2 / x; }, [](double x) { return 2 / x; }},
+      {"pow", "pow(x, 3)", [](const Tensor& x) { return pow(x, 3); }, [](double x) { return x * x * x; }},
+      {"where", "where(x > 1, x, 0)", [](const Tensor& x) { return where(x > 1, x, 0); },
        [](double x) { return x > 1 ? x : 0; }},
   };
   for (const Scalar& scalar : scalars)
@@ -117,46 +114,68 @@ void add_scalars(std::vector<Row>& rows) {
                             return make(x[0].shape, [&](const Index& i) { return f(at(x[0], i)); });
                           },
                       // x³ itself is rounded twice in f64.
-                      .ulps = 1.5});
+                      .ulps = 1.5,
+                      .op = scalar.op});
 }
+
+// Bounds: what IEEE 754 rounds correctly is off by half a unit. Highway states 1 unit for exp and 4 for log
+// and tanh. sigmoid adds to exp's error one half each for the sum and the quotient, 2 in all. powf is off
+// by less than 1.
+const Unary unaries[] = {
+    {"neg", neg, [](double x) { return -x; }, Fill::any, 0, all_numbers},
+    {"exp", exp, [](double x) { return std::exp(x); }, Fill::any, 1.5, all_numbers},
+    {"log", log, [](double x) { return std::log(x); }, Fill::positive, 4, all_numbers},
+    {"sqrt", sqrt, [](double x) { return std::sqrt(x); }, Fill::positive, 0.5, all_numbers},
+    {"square", square, [](double x) { return x * x; }, Fill::any, 0.5, all_numbers},
+    {"tanh", tanh, [](double x) { return std::tanh(x); }, Fill::any, 4, all_numbers},
+    {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, Fill::any, 3, all_numbers},
+    {"relu", relu, [](double x) { return std::max(x, 0.0); }, Fill::nonzero, 0, all_numbers},
+    {"copy", copy, [](double x) { return x; }, Fill::any, 0, all_dtypes},
+    {"contiguous", contiguous, [](double x) { return x; }, Fill::any, 0, all_dtypes},
+};
+
+const Binary binaries[] = {
+    {"add", add, [](double a, double b) { return a + b; }, Fill::any, Fill::any, 0.5, all_numbers},
+    {"sub", sub, [](double a, double b) { return a - b; }, Fill::any, Fill::any, 0.5, all_numbers},
+    {"mul", mul, [](double a, double b) { return a * b; }, Fill::any, Fill::any, 0.5, all_numbers},
+    {"div", div, [](double a, double b) { return a / b; }, Fill::any, Fill::nonzero, 0.5, all_numbers},
+    {"pow", pow, [](double a, double b) { return std::pow(a, b); }, Fill::positive, Fill::positive, 1, all_numbers},
+    {"pow of negative powers", pow, [](double a, double b) { return std::pow(a, b); }, Fill::positive, Fill::any, 1,
+     floating_dtypes},
+    {"equal", equal, [](double a, double b) -> double { return a == b; }, Fill::any, Fill::any, 0, all_dtypes, false},
+    {"not_equal", not_equal, [](double a, double b) -> double { return a != b; }, Fill::any, Fill::any, 0, all_dtypes,
+     false},
+    {"less", less, [](double a, double b) -> double { return a < b; }, Fill::any, Fill::any, 0, all_dtypes, false},
+    {"less_equal", less_equal, [](double a, double b) -> double { return a <= b; }, Fill::any, Fill::any, 0, all_dtypes,
+     false},
+    {"greater", greater, [](double a, double b) -> double { return a > b; }, Fill::any, Fill::any, 0, all_dtypes,
+     false},
+    {"greater_equal", greater_equal, [](double a, double b) -> double { return a >= b; }, Fill::any, Fill::any, 0,
+     all_dtypes, false},
+};
 
 }  // namespace
 
 void add_elementwise_rows(std::vector<Row>& rows) {
-  // Bounds: what IEEE 754 rounds correctly is off by half a unit. Highway states 1 unit for exp and 4 for log
-  // and tanh. sigmoid adds to exp's error one half each for the sum and the quotient, 2 in all. powf is off
-  // by less than 1.
-  const Unary unaries[] = {
-      {"neg", neg, [](double x) { return -x; }, Fill::any, 0, all_numbers},
-      {"exp", exp, [](double x) { return std::exp(x); }, Fill::any, 1.5, all_numbers},
-      {"log", log, [](double x) { return std::log(x); }, Fill::positive, 4, all_numbers},
-      {"sqrt", sqrt, [](double x) { return std::sqrt(x); }, Fill::positive, 0.5, all_numbers},
-      {"square", square, [](double x) { return x * x; }, Fill::any, 0.5, all_numbers},
-      {"tanh", tanh, [](double x) { return std::tanh(x); }, Fill::any, 4, all_numbers},
-      {"sigmoid", sigmoid, [](double x) { return 1 / (1 + std::exp(-x)); }, Fill::any, 3, all_numbers},
-      {"relu", relu, [](double x) { return std::max(x, 0.0); }, Fill::nonzero, 0, all_numbers},
-      {"copy", copy, [](double x) { return x; }, Fill::any, 0, all_dtypes},
-      {"contiguous", contiguous, [](double x) { return x; }, Fill::any, 0, all_dtypes},
-  };
-  for (const Unary& unary : unaries) add_unary(rows, unary);
-  const Binary binaries[] = {
-      {"add", add, [](double a, double b) { return a + b; }, Fill::any, Fill::any, 0.5, all_numbers},
-      {"sub", sub, [](double a, double b) { return a - b; }, Fill::any, Fill::any, 0.5, all_numbers},
-      {"mul", mul, [](double a, double b) { return a * b; }, Fill::any, Fill::any, 0.5, all_numbers},
-      {"div", div, [](double a, double b) { return a / b; }, Fill::any, Fill::nonzero, 0.5, all_numbers},
-      {"pow", pow, [](double a, double b) { return std::pow(a, b); }, Fill::positive, Fill::positive, 1, all_numbers},
-      {"pow of negative powers", pow, [](double a, double b) { return std::pow(a, b); }, Fill::positive, Fill::any, 1,
-       floating_dtypes},
-  };
-  for (const Binary& binary : binaries) add_binary(rows, binary);
-  add_comparison(rows, "equal", equal, [](double a, double b) -> double { return a == b; });
-  add_comparison(rows, "not_equal", not_equal, [](double a, double b) -> double { return a != b; });
-  add_comparison(rows, "less", less, [](double a, double b) -> double { return a < b; });
-  add_comparison(rows, "less_equal", less_equal, [](double a, double b) -> double { return a <= b; });
-  add_comparison(rows, "greater", greater, [](double a, double b) -> double { return a > b; });
-  add_comparison(rows, "greater_equal", greater_equal, [](double a, double b) -> double { return a >= b; });
+  for (const Unary& unary : unaries)
+    for (const Shape& shape : shapes) add_unary(rows, unary, shape);
+  for (const Binary& binary : binaries) {
+    for (const auto& [left, right] : pairs) add_binary(rows, binary, left, right);
+    if (!binary.differentiable) add_comparison(rows, binary.name, binary.op, binary.formula);
+  }
   add_where(rows);
   add_scalars(rows);
+}
+
+void add_random_elementwise_rows(std::vector<Row>& rows, Random& random) {
+  for (const Unary& unary : unaries)
+    for (int rank : {1, 2, 3}) add_unary(rows, unary, random_shape(random, rank));
+  for (const Binary& binary : binaries)
+    for (int rank : {1, 2, 3}) {
+      Shape left = random_shape(random, rank), right = left;
+      if (rank == 3) left[1] = right[2] = 1;
+      add_binary(rows, binary, left, right);
+    }
 }
 
 }  // namespace reel_test

@@ -178,4 +178,6 @@ void add_index_rows(std::vector<Row>& rows) {
   add_conversions(rows);
 }
 
+void add_random_index_rows(std::vector<Row>&, Random&) {}
+
 }  // namespace reel_test

@@ -75,6 +75,7 @@ void add_reductions(std::vector<Row>& rows, const Shape& shape, const Axes& axes
                           : some(x[0], axes_of(axes), ReduceOptions{.keepdims = keepdims});
     };
   };
+  Attributes attributes{{"axes", {axes.begin(), axes.end()}}, {"keepdims", {keepdims ? 1.0 : 0.0}}};
   // In whatever order n numbers are added, the error is at most (n - 1) half units of the sum of their sizes;
   // the reference has one of its own in f64.
   auto count = static_cast<double>(std::max<std::int64_t>(shape.numel(), 1));
@@ -84,7 +85,8 @@ void add_reductions(std::vector<Row>& rows, const Shape& shape, const Axes& axes
                   .reference = [=](const Arrays& x) { return reduce(x[0], axes, keepdims, total, total_size); },
                   .ulps = count,
                   .dtypes = all_dtypes,
-                  .reorders = true});
+                  .reorders = true,
+                  .attributes = attributes});
   auto mean_of = [](const std::vector<double>& t) { return total(t) / static_cast<double>(t.size()); };
   auto mean_size = [](const std::vector<double>& t) { return total_size(t) / static_cast<double>(t.size()); };
   rows.push_back({.name = "mean" + name,
@@ -92,7 +94,8 @@ void add_reductions(std::vector<Row>& rows, const Shape& shape, const Axes& axes
                   .inputs = {{shape}},
                   .reference = [=](const Arrays& x) { return reduce(x[0], axes, keepdims, mean_of, mean_size); },
                   .ulps = count + 1,
-                  .reorders = true});
+                  .reorders = true,
+                  .attributes = attributes});
   if (shape.numel() == 0) return;
   auto largest = [](const std::vector<double>& t) { return *std::max_element(t.begin(), t.end()); };
   rows.push_back({.name = "max" + name,
@@ -100,7 +103,8 @@ void add_reductions(std::vector<Row>& rows, const Shape& shape, const Axes& axes
                   .inputs = {{shape, Fill::spread}},
                   .reference = [=](const Arrays& x) { return reduce(x[0], axes, keepdims, largest, total_size); },
                   .ulps = 0,
-                  .dtypes = all_dtypes});
+                  .dtypes = all_dtypes,
+                  .attributes = attributes});
 }
 
 // NumPy's matmul, one product at a time.
@@ -133,6 +137,17 @@ Array product(const Arrays& inputs) {
   return result;
 }
 
+void add_product(std::vector<Row>& rows, const Shape& a, const Shape& b) {
+  rows.push_back({.name = "matmul" + to_string(a) + to_string(b),
+                  .run = [](auto x) { return matmul(x[0], x[1]); },
+                  .inputs = {{a}, {b}},
+                  .reference = product,
+                  // As a sum; each product adds a half unit of its own.
+                  .ulps = static_cast<double>(a[a.rank() - 1]) + 1,
+                  .dtypes = all_numbers,
+                  .reorders = true});
+}
+
 void add_products(std::vector<Row>& rows) {
   const Shape pairs[][2] = {
       {{2, 3}, {3, 4}},
@@ -162,17 +177,7 @@ void add_products(std::vector<Row>& rows) {
       {{1, 130}, {130, 3}},
       {{130, 1}, {1, 5}},
   };
-  for (const auto& [a, b] : pairs) {
-    std::int64_t inner = a[a.rank() - 1];
-    rows.push_back({.name = "matmul" + to_string(a) + to_string(b),
-                    .run = [](auto x) { return matmul(x[0], x[1]); },
-                    .inputs = {{a}, {b}},
-                    .reference = product,
-                    // As a sum; each product adds a half unit of its own.
-                    .ulps = static_cast<double>(inner) + 1,
-                    .dtypes = all_numbers,
-                    .reorders = true});
-  }
+  for (const auto& [a, b] : pairs) add_product(rows, a, b);
   // Transposed operands are read in place, with one or both turned.
   for (int turned = 1; turned < 4; ++turned) {
     auto turn = [](const Array& x) {
@@ -228,7 +233,8 @@ void add_softmax(std::vector<Row>& rows, const Shape& shape, int axis) {
                         });
                       },
                   .ulps = ulps,
-                  .reorders = true});
+                  .reorders = true,
+                  .attributes = {{"axis", {static_cast<double>(axis)}}}});
   rows.push_back({.name = "log_softmax" + name,
                   .run = [=](auto x) { return log_softmax(x[0], axis); },
                   .inputs = {{shape}},
@@ -243,7 +249,8 @@ void add_softmax(std::vector<Row>& rows, const Shape& shape, int axis) {
                         return y;
                       },
                   .ulps = ulps / 2,
-                  .reorders = true});
+                  .reorders = true,
+                  .attributes = {{"axis", {static_cast<double>(axis)}}}});
 }
 
 }  // namespace
@@ -270,6 +277,17 @@ void add_reduce_rows(std::vector<Row>& rows) {
   add_softmax(rows, {2, 35}, -1);
   add_softmax(rows, {2, 1100}, -1);
   for (int axis : {0, 1, 2, -3}) add_softmax(rows, {2, 3, 4}, axis);
+}
+
+void add_random_reduce_rows(std::vector<Row>& rows, Random& random) {
+  for (const Axes& axes : {Axes{}, {0}, {1}, {-1}, {0, 2}})
+    add_reductions(rows, random_shape(random, 3, 20), axes, random() % 2 == 0);
+  for (int trial = 0; trial < 4; ++trial) {
+    std::int64_t inner = random_size(random, 1, 200);
+    add_product(rows, {random_size(random, 1, 90), inner}, {inner, random_size(random, 1, 90)});
+    add_product(rows, {random_size(random, 1, 4), random_size(random), inner}, {inner, random_size(random)});
+    add_softmax(rows, random_shape(random, 2, 90), trial % 2);
+  }
 }
 
 }  // namespace reel_test

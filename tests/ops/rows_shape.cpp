@@ -249,4 +249,6 @@ void add_shape_rows(std::vector<Row>& rows) {
   add_joins(rows);
 }
 
+void add_random_shape_rows(std::vector<Row>&, Random&) {}
+
 }  // namespace reel_test

@@ -1,6 +1,7 @@
 #include "ops/table.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstring>
 #include <memory>
@@ -45,6 +46,18 @@ Shape broadcast_all(const Arrays& inputs) {
   return shape;
 }
 
+namespace {
+
+std::vector<Row> with_ops_named(std::vector<Row> rows) {
+  for (Row& row : rows) {
+    auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
+    if (row.op.empty()) row.op.assign(row.name.begin(), std::find_if_not(row.name.begin(), row.name.end(), is_letter));
+  }
+  return rows;
+}
+
+}  // namespace
+
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> made;
@@ -52,9 +65,29 @@ const std::vector<Row>& table() {
     add_reduce_rows(made);
     add_shape_rows(made);
     add_index_rows(made);
-    return made;
+    return with_ops_named(std::move(made));
   }();
   return rows;
+}
+
+std::vector<Row> random_table(std::uint64_t seed) {
+  Random random(seed);
+  std::vector<Row> made;
+  add_random_elementwise_rows(made, random);
+  add_random_reduce_rows(made, random);
+  add_random_shape_rows(made, random);
+  add_random_index_rows(made, random);
+  return with_ops_named(std::move(made));
+}
+
+std::int64_t random_size(Random& random, std::int64_t low, std::int64_t high) {
+  return std::uniform_int_distribution(low, high)(random);
+}
+
+Shape random_shape(Random& random, int rank, std::int64_t high) {
+  Shape shape;
+  for (int i = 0; i < rank; ++i) shape.push_back(random_size(random, 1, high));
+  return shape;
 }
 
 namespace {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -65,7 +66,30 @@ inline const std::vector<reel::DType> all_numbers{reel::f32, reel::f64, reel::bf
 inline const std::vector<reel::DType> all_dtypes{reel::f32, reel::f64, reel::bf16, reel::f16,
                                                  reel::i32, reel::i64, reel::u8,   reel::boolean};
 
+/// What an op is given beside tensors, by name; the peer reads it to call its own twin alike. A flag is 0 or 1, a list of
+/// axes several numbers.
+class Attributes {
+ public:
+  using Numbers = std::vector<double>;
+  Attributes() = default;
+  Attributes(std::initializer_list<std::pair<const std::string, Numbers>> numbers) : numbers_(numbers) {}
+
+  bool has(const std::string& name) const { return numbers_.contains(name); }
+  /// The only number of that name.
+  double number(const std::string& name) const { return numbers_.at(name).at(0); }
+  std::int64_t integer(const std::string& name) const { return static_cast<std::int64_t>(number(name)); }
+  bool flag(const std::string& name) const { return has(name) && number(name) != 0; }
+  std::vector<std::int64_t> integers(const std::string& name) const {
+    const Numbers& found = numbers_.at(name);
+    return {found.begin(), found.end()};
+  }
+
+ private:
+  std::map<std::string, Numbers> numbers_;
+};
+
 struct Row {
+  /// Starts with the op's name, unless `op` gives it.
   std::string name;
   Function run;
   std::vector<Input> inputs;
@@ -78,16 +102,30 @@ struct Row {
   int half_roundings = 1;
   /// Another layout may add in another order.
   bool reorders = false;
+  /// The op as the registry names it; by default the word with which `name` starts.
+  std::string op = {};
+  Attributes attributes = {};
 };
 
-/// All rows.
+/// All rows: fixed shapes, chosen to be awkward.
 const std::vector<Row>& table();
+/// Rows of random shapes and attributes, for the comparison with the peer: several of each op that has one.
+std::vector<Row> random_table(std::uint64_t seed);
+/// A size in [low, high].
+std::int64_t random_size(Random& random, std::int64_t low = 1, std::int64_t high = 40);
+/// A shape of `rank` sizes.
+reel::Shape random_shape(Random& random, int rank, std::int64_t high = 40);
 
 // Its parts, by family.
 void add_elementwise_rows(std::vector<Row>& rows);
 void add_reduce_rows(std::vector<Row>& rows);
 void add_shape_rows(std::vector<Row>& rows);
 void add_index_rows(std::vector<Row>& rows);
+
+void add_random_elementwise_rows(std::vector<Row>& rows, Random& random);
+void add_random_reduce_rows(std::vector<Row>& rows, Random& random);
+void add_random_shape_rows(std::vector<Row>& rows, Random& random);
+void add_random_index_rows(std::vector<Row>& rows, Random& random);
 
 /// A row's inputs in a dtype, from its name and a seed.
 std::vector<reel::Tensor> draw_inputs(const Row& row, reel::DType dtype, std::uint64_t seed);

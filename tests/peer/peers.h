@@ -1,0 +1,26 @@
+#pragma once
+
+#include <ATen/ATen.h>
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ops/table.h"
+
+// What libtorch calls the ops of the table.
+
+namespace reel_test {
+
+using Peer = std::function<at::Tensor(const std::vector<at::Tensor>& x, const Attributes& attributes)>;
+/// By the op's name.
+using Peers = std::map<std::string, Peer>;
+
+// By family.
+void add_elementwise_peers(Peers& peers);
+void add_reduce_peers(Peers& peers);
+void add_shape_peers(Peers& peers);
+void add_index_peers(Peers& peers);
+
+}  // namespace reel_test
