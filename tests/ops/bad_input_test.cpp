@@ -1,10 +1,8 @@
-#include <fmt/format.h>
 #include <reel/reel.h>
 
-#include <functional>
 #include <limits>
 
-#include "catch.h"
+#include "ops/bad_input.h"
 #include "ops/table.h"
 
 namespace reel_test {
@@ -12,29 +10,6 @@ namespace reel_test {
 using namespace reel;
 
 namespace {
-
-// A call that must fail, and how its sentence starts.
-struct Bad {
-  Bad(std::string sentence, std::function<void()> call, int line = __builtin_LINE())
-      : sentence(std::move(sentence)), call(std::move(call)), line(line) {}
-  std::string sentence;
-  std::function<void()> call;
-  int line;
-};
-
-template <class E>
-void all_fail(const std::vector<Bad>& rows) {
-  for (const Bad& row : rows) {
-    CAPTURE(row.sentence);
-    std::string text = error_of<E>(row.call);
-    CHECK_THAT(text, contains(row.sentence));
-    // The formatter puts the call of a row with braces up to two lines below the row's start or above its end.
-    bool found = false;
-    for (int away = -2; away <= 2; ++away)
-      found |= text.ends_with(fmt::format("bad_input_test.cpp:{}", row.line + away));
-    CHECK(found);
-  }
-}
 
 const Tensor undefined, m = zeros({2, 3}), v = zeros({4}), number = zeros({}), ints = tensor({{1, 2}, {3, 4}}),
                         places = zeros({2, 3}, {.dtype = i64});

@@ -154,6 +154,16 @@ const Binary binaries[] = {
      all_dtypes, false},
 };
 
+void add_conversions(std::vector<Row>& rows) {
+  for (DType dtype : {f64, f32, bf16, f16})
+    rows.push_back({.name = std::string("to ") + name_of(dtype),
+                    .run = [dtype](auto x) { return to(x[0], dtype); },
+                    .inputs = {{{3, 5}}},
+                    .reference = [](const Arrays& x) { return x[0]; },
+                    .dtypes = all_dtypes,
+                    .differentiable = dtype == f64});
+}
+
 }  // namespace
 
 void add_elementwise_rows(std::vector<Row>& rows) {
@@ -165,6 +175,7 @@ void add_elementwise_rows(std::vector<Row>& rows) {
   }
   add_where(rows);
   add_scalars(rows);
+  add_conversions(rows);
 }
 
 void add_random_elementwise_rows(std::vector<Row>& rows, Random& random) {

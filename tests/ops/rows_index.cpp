@@ -1,6 +1,3 @@
-#include <cmath>
-
-#include "core/philox.h"
 #include "ops/table.h"
 
 namespace reel_test {
@@ -93,89 +90,11 @@ void add_embeddings(std::vector<Row>& rows) {
                     .dtypes = all_dtypes});
 }
 
-void add_losses(std::vector<Row>& rows) {
-  struct Case {
-    Shape logits, targets;
-    std::vector<std::int64_t> values;
-  };
-  const Case cases[] = {
-      {{4}, {}, {2}}, {{3, 4}, {3}, {0, -100, 3}}, {{2, 3, 2}, {2, 2}, {0, 1, 2, -100}}, {{2, 37}, {2}, {36, 7}}};
-  for (const Case& c : cases)
-    for (LossReduction reduction : {LossReduction::none, LossReduction::sum, LossReduction::mean}) {
-      auto losses = [c](const Arrays& x) {
-        int axis = c.logits.rank() == 1 ? 0 : 1;
-        return make(c.targets, [&](Index i) {
-          auto target = static_cast<std::int64_t>(at(x[1], i));
-          if (target == -100) return 0.0;
-          i.insert(i.begin() + axis, target);
-          double sum = 0;
-          for (std::int64_t k = 0; k < c.logits[axis]; ++k) {
-            Index other = i;
-            other[static_cast<std::size_t>(axis)] = k;
-            sum += std::exp(at(x[0], other) - at(x[0], i));
-          }
-          return std::log(sum);
-        });
-      };
-      auto reduced = [=](const Arrays& x) {
-        Array y = losses(x);
-        // As log_softmax's, for each example.
-        double counted = 0, sum = 0;
-        for (double target : x[1].values) counted += target != -100;
-        for (double loss : y.values) sum += loss;
-        if (reduction != LossReduction::none) y = {{}, {reduction == LossReduction::sum ? sum : sum / counted}};
-        y.scales.assign(y.values.size(), reduction == LossReduction::sum ? 4 * counted : 4);
-        return y;
-      };
-      rows.push_back({.name = "cross_entropy" + to_string(c.logits) + " " + std::to_string(static_cast<int>(reduction)),
-                      .run = [=](auto x) { return cross_entropy(x[0], x[1], {.reduction = reduction}); },
-                      .inputs = {{c.logits}, {c.targets, Fill::any, c.values}},
-                      .reference = reduced,
-                      .ulps = 4 + static_cast<double>(c.logits.numel()) / 2,
-                      .half_roundings = reduction == LossReduction::none ? 1 : 2,
-                      .reorders = true});
-    }
-}
-
-void add_dropouts(std::vector<Row>& rows) {
-  for (double probability : {0.0, 0.5, 1.0})
-    for (const Shape& shape : {Shape{}, Shape{2, 9}, Shape{0}})
-      rows.push_back({.name = "dropout of " + std::to_string(probability) + to_string(shape),
-                      .run =
-                          [=](auto x) {
-                            Generator generator(77);
-                            return dropout(x[0], {.probability = probability, .generator = &generator});
-                          },
-                      .inputs = {{shape}},
-                      .reference =
-                          [=](const Arrays& x) {
-                            Array y = x[0];
-                            for (std::size_t i = 0; i < y.values.size(); ++i) {
-                              bool kept = detail::philox(77, 0, i).word[0] >= probability * 0x1p32;
-                              y.values[i] = kept ? y.values[i] / (1 - probability) : 0;
-                            }
-                            return y;
-                          }});
-}
-
-void add_conversions(std::vector<Row>& rows) {
-  for (DType dtype : {f64, f32, bf16, f16})
-    rows.push_back({.name = std::string("to ") + name_of(dtype),
-                    .run = [dtype](auto x) { return to(x[0], dtype); },
-                    .inputs = {{{3, 5}}},
-                    .reference = [](const Arrays& x) { return x[0]; },
-                    .dtypes = all_dtypes,
-                    .differentiable = dtype == f64});
-}
-
 }  // namespace
 
 void add_index_rows(std::vector<Row>& rows) {
   add_gathers(rows);
   add_embeddings(rows);
-  add_losses(rows);
-  add_dropouts(rows);
-  add_conversions(rows);
 }
 
 void add_random_index_rows(std::vector<Row>&, Random&) {}

@@ -61,10 +61,14 @@ std::vector<Row> with_ops_named(std::vector<Row> rows) {
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> made;
+    add_create_rows(made);
     add_elementwise_rows(made);
     add_reduce_rows(made);
     add_shape_rows(made);
     add_index_rows(made);
+    add_in_place_rows(made);
+    add_matmul_rows(made);
+    add_network_rows(made);
     return with_ops_named(std::move(made));
   }();
   return rows;
@@ -73,10 +77,14 @@ const std::vector<Row>& table() {
 std::vector<Row> random_table(std::uint64_t seed) {
   Random random(seed);
   std::vector<Row> made;
+  add_random_create_rows(made, random);
   add_random_elementwise_rows(made, random);
   add_random_reduce_rows(made, random);
   add_random_shape_rows(made, random);
   add_random_index_rows(made, random);
+  add_random_in_place_rows(made, random);
+  add_random_matmul_rows(made, random);
+  add_random_network_rows(made, random);
   return with_ops_named(std::move(made));
 }
 

@@ -117,15 +117,23 @@ std::int64_t random_size(Random& random, std::int64_t low = 1, std::int64_t high
 reel::Shape random_shape(Random& random, int rank, std::int64_t high = 40);
 
 // Its parts, by family.
+void add_create_rows(std::vector<Row>& rows);
 void add_elementwise_rows(std::vector<Row>& rows);
 void add_reduce_rows(std::vector<Row>& rows);
 void add_shape_rows(std::vector<Row>& rows);
 void add_index_rows(std::vector<Row>& rows);
+void add_in_place_rows(std::vector<Row>& rows);
+void add_matmul_rows(std::vector<Row>& rows);
+void add_network_rows(std::vector<Row>& rows);
 
+void add_random_create_rows(std::vector<Row>& rows, Random& random);
 void add_random_elementwise_rows(std::vector<Row>& rows, Random& random);
 void add_random_reduce_rows(std::vector<Row>& rows, Random& random);
 void add_random_shape_rows(std::vector<Row>& rows, Random& random);
 void add_random_index_rows(std::vector<Row>& rows, Random& random);
+void add_random_in_place_rows(std::vector<Row>& rows, Random& random);
+void add_random_matmul_rows(std::vector<Row>& rows, Random& random);
+void add_random_network_rows(std::vector<Row>& rows, Random& random);
 
 /// A row's inputs in a dtype, from its name and a seed.
 std::vector<reel::Tensor> draw_inputs(const Row& row, reel::DType dtype, std::uint64_t seed);

@@ -29,10 +29,14 @@ std::uint64_t chosen_seed() {
 const Peers& peers() {
   static const Peers all = [] {
     Peers made;
+    add_create_peers(made);
     add_elementwise_peers(made);
     add_reduce_peers(made);
     add_shape_peers(made);
     add_index_peers(made);
+    add_in_place_peers(made);
+    add_matmul_peers(made);
+    add_network_peers(made);
     return made;
   }();
   return all;

@@ -18,9 +18,13 @@ using Peer = std::function<at::Tensor(const std::vector<at::Tensor>& x, const At
 using Peers = std::map<std::string, Peer>;
 
 // By family.
+void add_create_peers(Peers& peers);
 void add_elementwise_peers(Peers& peers);
 void add_reduce_peers(Peers& peers);
 void add_shape_peers(Peers& peers);
 void add_index_peers(Peers& peers);
+void add_in_place_peers(Peers& peers);
+void add_matmul_peers(Peers& peers);
+void add_network_peers(Peers& peers);
 
 }  // namespace reel_test

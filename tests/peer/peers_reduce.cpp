@@ -21,9 +21,6 @@ void add_reduce_peers(Peers& peers) {
   peers["sum"] = [](Tensors x, Given given) { return x[0].sum(axes_of(x[0], given), given.flag("keepdims")); };
   peers["mean"] = [](Tensors x, Given given) { return x[0].mean(axes_of(x[0], given), given.flag("keepdims")); };
   peers["max"] = [](Tensors x, Given given) { return x[0].amax(axes_of(x[0], given), given.flag("keepdims")); };
-  peers["matmul"] = [](Tensors x, Given) { return at::matmul(x[0], x[1]); };
-  peers["softmax"] = [](Tensors x, Given given) { return at::softmax(x[0], given.integer("axis")); };
-  peers["log_softmax"] = [](Tensors x, Given given) { return at::log_softmax(x[0], given.integer("axis")); };
 }
 
 }  // namespace reel_test

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+
+// Calls that must fail, as a table: the sentence names the op, what is wrong, and the line of the call.
+
+namespace reel_test {
+
+// A call that must fail, and how its sentence starts.
+struct Bad {
+  Bad(std::string sentence, std::function<void()> call, const char* path = __builtin_FILE(),
+      int line = __builtin_LINE())
+      : sentence(std::move(sentence)),
+        call(std::move(call)),
+        file(std::filesystem::path(path).filename()),
+        line(line) {}
+  std::string sentence;
+  std::function<void()> call;
+  std::string file;
+  int line;
+};
+
+template <class E>
+void all_fail(const std::vector<Bad>& rows) {
+  for (const Bad& row : rows) {
+    CAPTURE(row.sentence);
+    std::string text = error_of<E>(row.call);
+    CHECK_THAT(text, contains(row.sentence));
+    // The formatter puts the call of a row with braces up to two lines below the row's start or above its end.
+    bool found = false;
+    for (int away = -2; away <= 2; ++away) found |= text.ends_with(fmt::format("{}:{}", row.file, row.line + away));
+    CHECK(found);
+  }
+}
+
+}  // namespace reel_test
