@@ -5,7 +5,10 @@
 #include <reel/ops/index.h>
 #include <reel/ops/loss.h>
 #include <reel/ops/matmul.h>
+#include <reel/ops/norm.h>
 #include <reel/ops/random.h>
 #include <reel/ops/reduce.h>
+#include <reel/ops/scan.h>
 #include <reel/ops/shape.h>
 #include <reel/ops/softmax.h>
+#include <reel/ops/statistics.h>

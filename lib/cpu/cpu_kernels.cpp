@@ -22,11 +22,15 @@ void fill_cpu_kernels(KernelTable& table) {
   const InstructionSet& set = best_instruction_set();
   set.fill_elementwise(table);
   set.fill_reduce(table);
+  set.fill_argmax(table);
+  set.fill_mapped_sums(table);
   set.fill_softmax(table);
   set.fill_random(table);
   fill_copy(table);
   fill_index(table);
   fill_matmul(table);
+  fill_median(table);
+  fill_scan(table);
 }
 
 }  // namespace reel::detail

@@ -9,7 +9,8 @@ namespace reel::detail {
 
 const InstructionSet& REEL_NAME(REEL_TARGET)() {
   static constexpr InstructionSet set{REEL_TARGET::fill_elementwise, REEL_TARGET::fill_reduce,
-                                      REEL_TARGET::fill_softmax, REEL_TARGET::fill_random};
+                                      REEL_TARGET::fill_argmax,      REEL_TARGET::fill_mapped_sums,
+                                      REEL_TARGET::fill_softmax,     REEL_TARGET::fill_random};
   return set;
 }
 

@@ -21,10 +21,13 @@ std::span<const RegisteredOp> elementwise_ops();
 std::span<const RegisteredOp> index_ops();
 std::span<const RegisteredOp> loss_ops();
 std::span<const RegisteredOp> matmul_ops();
+std::span<const RegisteredOp> norm_ops();
 std::span<const RegisteredOp> random_ops();
 std::span<const RegisteredOp> reduce_ops();
+std::span<const RegisteredOp> scan_ops();
 std::span<const RegisteredOp> shape_ops();
 std::span<const RegisteredOp> softmax_ops();
+std::span<const RegisteredOp> statistics_ops();
 
 /// One family's list with its name.
 struct OpFamily {

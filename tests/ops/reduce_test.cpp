@@ -1,0 +1,1 @@
+#include <reel/reel.h>
