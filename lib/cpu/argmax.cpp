@@ -2,6 +2,7 @@
 
 #include "instruction_set.h"
 #include "reduction.h"
+#include "vector.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -41,12 +42,15 @@ struct ArgExtreme {
   void finish(std::int64_t first, std::int64_t width) { write_results(out_, first, places_, width); }
 
  private:
-  static bool beats(A a, A b) { return (largest ? a > b : a < b) | ((a != a) & (b == b)); }
-  static void keep(A& best, Row& at, A value, Row row) {
-    bool wins = beats(value, best);
-    best = wins ? value : best;
-    at = wins ? row : at;
+  static bool beats(A a, A b) { return (largest ? a > b : a < b) || (a != a && b == b); }
+  static auto beats(Vector<A> a, Vector<A> b) {
+    auto beyond = largest ? a > b : a < b;
+    if constexpr (std::is_integral_v<A>)
+      return beyond;
+    else
+      return hn::Or(beyond, hn::AndNot(a == a, b == b));
   }
+
   void join_column(std::int64_t j, A value, std::int64_t place) {
     bool equal = !beats(value, best_[j]) & !beats(best_[j], value);
     if (!beats(value, best_[j]) && !(equal && place < places_[j])) return;
@@ -54,24 +58,35 @@ struct ArgExtreme {
     places_[j] = place;
   }
 
-  [[gnu::noinline]] void take_rows(const A* __restrict rows, std::int64_t stride, std::int64_t count,
-                                   std::int64_t columns, std::int64_t position) {
+  [[gnu::noinline]] void take_rows(const A* rows, std::int64_t stride, std::int64_t count, std::int64_t columns,
+                                   std::int64_t position) {
+    using V = Vector<A>;
+    using Rows = Vector<Row>;
     Row found[most_columns];
-    A* __restrict best = best_;
     std::fill_n(found, columns, Row(-1));
-    std::int64_t i = 0;
-    for (; i + 4 <= count; i += 4) {
-      const A *r0 = rows + i * stride, *r1 = r0 + stride, *r2 = r1 + stride, *r3 = r2 + stride;
-      auto row = static_cast<Row>(i);
-      for (std::int64_t j = 0; j < columns; ++j) {
-        keep(best[j], found[j], r0[j], row);
-        keep(best[j], found[j], r1[j], row + 1);
-        keep(best[j], found[j], r2[j], row + 2);
-        keep(best[j], found[j], r3[j], row + 3);
+    std::int64_t whole = columns / V::lanes * V::lanes;
+    // Eight rows at a time, so that what was found so far is not loaded and stored for each.
+    for (std::int64_t i = 0; i < count; i += 8) {
+      std::int64_t end = std::min(i + 8, count);
+      for (std::int64_t j = 0; j < whole; j += V::lanes) {
+        V best = V::load(best_ + j);
+        Rows at = Rows::load(found + j);
+        for (std::int64_t k = i; k < end; ++k) {
+          V value = V::load(rows + k * stride + j);
+          auto wins = beats(value, best);
+          best = select(wins, value, best);
+          at = select(hn::RebindMask(typename Rows::Tag(), wins), Rows::repeat(static_cast<Row>(k)), at);
+        }
+        best.store(best_ + j);
+        at.store(found + j);
       }
     }
-    for (; i < count; ++i)
-      for (std::int64_t j = 0; j < columns; ++j) keep(best[j], found[j], rows[i * stride + j], static_cast<Row>(i));
+    for (std::int64_t j = whole; j < columns; ++j)
+      for (std::int64_t i = 0; i < count; ++i)
+        if (beats(rows[i * stride + j], best_[j])) {
+          best_[j] = rows[i * stride + j];
+          found[j] = static_cast<Row>(i);
+        }
     std::int64_t fold = columns / width_;
     for (std::int64_t g = 0; g < fold; ++g) {
       std::int64_t* __restrict places = places_ + g * width_;

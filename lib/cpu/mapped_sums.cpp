@@ -114,24 +114,36 @@ void variance(const View& out, const View& x, double divisor, bool root) {
 }
 
 void powers(double* to, const double* rows, std::int64_t stride, std::int64_t count, std::int64_t columns,
-            const double* scale, double power) {
+            const double* factor, double power) {
   if (power == 0)
     return map_rows(to, rows, stride, count, columns, [](double x, std::int64_t) { return x != 0 ? 1.0 : 0.0; });
   if (power == 1) return map_rows(to, rows, stride, count, columns, [](double x, std::int64_t) { return std::abs(x); });
-  if (power == 2)
-    return map_rows(to, rows, stride, count, columns,
-                    [=](double x, std::int64_t j) { return (x / scale[j]) * (x / scale[j]); });
   map_rows(to, rows, stride, count, columns,
-           [=](double x, std::int64_t j) { return std::pow(std::abs(x) / scale[j], power); });
+           [=](double x, std::int64_t j) { return std::pow(std::abs(x) * factor[j], power); });
 }
 
-// The sum of powers is that of |x| / s, where s is the largest magnitude, for negative powers the smallest: no power
-// is above 1 then.
+void squares(double* to, const double* rows, std::int64_t stride, std::int64_t count, std::int64_t columns,
+             const double* factor, double) {
+  map_rows(to, rows, stride, count, columns, [=](double x, std::int64_t j) {
+    double scaled = x * factor[j];
+    return scaled * scaled;
+  });
+}
+
+// What brings a number to 1, for squares to between 1 and 2 without rounding. What is 0, infinite or NaN stays.
+double scale_factor(double x, double power) {
+  if (x == 0 || !std::isfinite(x)) return x;
+  if (power == 2) return std::ldexp(1.0, std::clamp(-std::ilogb(x), -1022, 1022));
+  return std::min(1 / x, std::numeric_limits<double>::max());
+}
+
+// The powers are those of scaled numbers: by the largest magnitude, for negative powers the smallest. None is then far
+// above 1, and none that counts vanishes.
 void norm(const View& out, const View& x, double power) {
   if (x.numel == 0) return fill_results(out, 0);
   ReductionPlan plan(out, x);
   Reader<double> reader(x);
-  using Finish = void (*)(double* sums, const double* scale, std::int64_t count, const Mapping<double>& mapping);
+  using Finish = void (*)(double* sums, const double* factor, std::int64_t count, const Mapping<double>& mapping);
   if (power == 0 || power == 1) {
     Finish finish = [](double*, const double*, std::int64_t, const Mapping<double>&) {};
     return plan.run<MappedSum<double>>(reader, Mapping<double>{out, nullptr, powers, finish, power});
@@ -143,20 +155,22 @@ void norm(const View& out, const View& x, double power) {
       plan.run<ExtremeColumns<double, false, true>>(reader, to);
   };
   if (std::isinf(power)) return extreme(out);
-  Scratch<double> scale(out);
-  // The square of an f32 number is within reach of f64, unless the number is NaN or infinite.
+  Scratch<double> factor(out);
+  // The square of an f32 number is within reach of f64.
   if (power == 2 && x.dtype != DType::f64)
-    std::fill_n(scale.data(), out.numel, 1.0);
+    std::fill_n(factor.data(), out.numel, 1.0);
   else
-    extreme(scale.view());
-  Finish finish = [](double* sums, const double* s, std::int64_t count, const Mapping<double>& mapping) {
+    extreme(factor.view());
+  factor.for_each([=](double magnitude) { return scale_factor(magnitude, power); });
+  Finish finish = [](double* sums, const double* f, std::int64_t count, const Mapping<double>& mapping) {
     for (std::int64_t j = 0; j < count; ++j) {
-      bool regular = s[j] != 0 && std::isfinite(s[j]);
-      double mean = mapping.power == 2 ? std::sqrt(sums[j]) : std::pow(sums[j], 1 / mapping.power);
-      sums[j] = regular ? s[j] * mean : s[j];
+      bool regular = f[j] != 0 && std::isfinite(f[j]);
+      double scaled = mapping.power == 2 ? std::sqrt(sums[j]) : std::pow(sums[j], 1 / mapping.power);
+      sums[j] = regular ? scaled / f[j] : f[j];
     }
   };
-  plan.run<MappedSum<double>>(reader, Mapping<double>{out, scale.data(), powers, finish, power});
+  plan.run<MappedSum<double>>(reader,
+                              Mapping<double>{out, factor.data(), power == 2 ? squares : powers, finish, power});
 }
 
 template <class A>

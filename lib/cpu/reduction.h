@@ -53,11 +53,11 @@ void gather_tile(Wide* __restrict to, const void* data, std::int64_t offset, std
       return;
     }
   }
-  if (hop == 1) {
+  if (step == width && (hop == 1 || width == 1)) {
+    for (std::int64_t i = 0; i < count * width; ++i) to[i] = static_cast<Wide>(from[i]);
+  } else if (hop == 1) {
     for (std::int64_t i = 0; i < count; ++i)
       for (std::int64_t j = 0; j < width; ++j) to[i * width + j] = static_cast<Wide>(from[i * step + j]);
-  } else if (step == 1 && width == 1) {
-    for (std::int64_t i = 0; i < count; ++i) to[i] = static_cast<Wide>(from[i]);
   } else if (std::abs(hop) <= std::abs(step)) {
     for (std::int64_t i = 0; i < count; ++i)
       for (std::int64_t j = 0; j < width; ++j) to[i * width + j] = static_cast<Wide>(from[i * step + j * hop]);

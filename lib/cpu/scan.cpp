@@ -11,6 +11,11 @@ namespace {
 // Neighbouring lines along the axis advance together. Each state is as exact as the widest type of its kind.
 constexpr std::int64_t most_lines = 64;
 
+// The axis along which lines are neighbours, −1 if there is only one line. Along the last axis each line has cache lines
+// of its own, so that fewer are in hand.
+int axis_across(const View& view, int axis) { return axis == view.rank - 1 ? axis - 1 : view.rank - 1; }
+std::int64_t lines_in_hand(const View& view, int axis) { return axis == view.rank - 1 ? 8 : most_lines; }
+
 // Where line number `line` starts, lines being counted in row-major order without the axis.
 std::int64_t line_start(const View& view, int axis, std::int64_t line) {
   std::int64_t offset = 0;
@@ -22,19 +27,20 @@ std::int64_t line_start(const View& view, int axis, std::int64_t line) {
   return offset;
 }
 
-// Calls lines(first, count) for groups of lines that lie side by side along the last axis.
+// Calls lines(first, count) for groups of neighbouring lines.
 template <class Lines>
 void for_each_group(const View& out, int axis, Lines lines) {
   std::int64_t length = out.dims[axis];
   if (out.numel == 0) return;
-  std::int64_t beside = axis == out.rank - 1 ? 1 : out.dims[out.rank - 1];
-  std::int64_t in_row = (beside + most_lines - 1) / most_lines, rows = out.numel / length / beside;
-  std::int64_t group_elements = length * std::min(beside, most_lines);
+  int across = axis_across(out, axis);
+  std::int64_t beside = across < 0 ? 1 : out.dims[across], most = lines_in_hand(out, axis);
+  std::int64_t in_row = (beside + most - 1) / most, rows = out.numel / length / beside;
+  std::int64_t group_elements = length * std::min(beside, most);
   std::int64_t grain = (parallel_grain + group_elements - 1) / group_elements;
   parallel_for(rows * in_row, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t group = begin; group < end; ++group) {
-      std::int64_t start = group % in_row * most_lines;
-      lines(group / in_row * beside + start, std::min(most_lines, beside - start));
+      std::int64_t start = group % in_row * most;
+      lines(group / in_row * beside + start, std::min(most, beside - start));
     }
   });
 }
@@ -44,7 +50,7 @@ struct Steps {
   std::int64_t along, across;
   Steps(const View& view, int axis, bool backwards)
       : along(backwards ? -view.strides[axis] : view.strides[axis]),
-        across(axis == view.rank - 1 ? 0 : view.strides[view.rank - 1]) {}
+        across(axis_across(view, axis) < 0 ? 0 : view.strides[axis_across(view, axis)]) {}
 };
 
 template <class T>

@@ -30,7 +30,7 @@ Tensor sign_of(const Tensor& x) { return to(x > 0.0, x.dtype()) - to(x < 0.0, x.
 // dy/dx · d
 Tensor norm_gradient(const Tensor& x, const Tensor& y, const Tensor& d, double p) {
   Tensor sign = sign_of(x);
-  if (p == 0) return zeros_like(x);
+  if (p == 0) return d * zeros_like(x);
   if (p == 1) return d * sign;
   Tensor zero = y == 0.0, divisor = where(zero, 1.0, y);
   if (p == 2) return x * (where(zero, 0.0, d) / divisor);

@@ -93,7 +93,7 @@ constexpr OpInfo prod_op{
         [](Gradient& g) {
           const Tensor& x = g.saved_input(0);
           AxisSet axes = axes_between(x.shape(), g.output().shape());
-          if (axes == 0 || x.numel() == 0) return g.give(0, g.output());
+          if (axes == 0 || x.numel() == 0) return g.give(0, expand(g.output(), x.shape()));
           Tensor row = join_axes(widened(x), axes), others;
           int last = row.rank() - 1;
           for (bool backwards : {false, true}) {
