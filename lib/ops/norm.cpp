@@ -84,7 +84,7 @@ Tensor norm_over(const Arg& x, const Shape* axes, NormOptions options) {
 Tensor norm(const Arg& x, NormOptions options) { return norm_over(x, nullptr, options); }
 Tensor norm(const Arg& x, const Shape& axes, NormOptions options) { return norm_over(x, &axes, options); }
 
-// y = log Σ e^x;  dx = d e^(x − y), 0 where y = −∞, and d where x = ∞
+// y = log Σ e^x;  dx = d e^(x − y), 0 where y = −∞; elements that are ∞ share d
 
 constexpr OpInfo logsumexp_op{
     .name = "logsumexp",
@@ -97,7 +97,10 @@ constexpr OpInfo logsumexp_op{
           Tensor x = widened(g.saved_input(0)), y = widened(g.saved_output());
           Tensor finite = where(y == -infinity, 0.0, y);
           Tensor weights = exp(where(x == infinity, 0.0, x - finite));
-          g.give(0, to(widened(g.output()) * weights, g.input_dtype(0)));
+          // They add up to 1 but for what y was rounded by, which is much where y is large.
+          Tensor total = sum_to(weights, y.shape());
+          Tensor share = widened(g.output()) / where(total == 0.0, 1.0, total);
+          g.give(0, to(share * weights, g.input_dtype(0)));
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = inputs({0}),

@@ -20,7 +20,7 @@ Tensor norm(const Arg& x, NormOptions options = {});
 Tensor norm(const Arg& x, const Shape& axes, NormOptions options = {});
 
 /// log Σ e^x, over all elements or the given axes; −∞ of nothing. Where all elements are −∞ the gradient is 0, and
-/// where one is +∞ it is 1 for that one. Throws: DTypeError unless floating; ShapeError for bad axes.
+/// elements that are +∞ share it evenly. Throws: DTypeError unless floating; ShapeError for bad axes.
 Tensor logsumexp(const Arg& x, ReduceOptions options = {});
 Tensor logsumexp(const Arg& x, const Shape& axes, ReduceOptions options = {});
 
