@@ -129,7 +129,8 @@ class ReductionPlan {
     if (neighbours > 1 && (count <= 64 || step == 0 || hop < step))
       width_ = std::min(neighbours, hop > step ? std::max<std::int64_t>(tile_elements / count / 2, 32) : most_columns);
     width_ = std::min(width_, most_columns);
-    while (2 * fold_ * width_ <= 128 && 2 * fold_ <= count / 4) fold_ *= 2;
+    std::int64_t columns = count * width_ < 2048 ? 16 : 128;  // a fold costs more the wider it is
+    while (2 * fold_ * width_ <= columns && 2 * fold_ <= count / 4) fold_ *= 2;
     packed_ = width_ == 1 ? fold_ == 1 || gone_.strides[0][0] == 1
                           : kept_.strides[0][0] == 1 && (fold_ == 1 || gone_.strides[0][0] == width_);
     chunks_in_row_ = (neighbours + width_ - 1) / width_;

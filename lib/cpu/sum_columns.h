@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cmath>
+#include <limits>
 
 #include "reduction.h"
 
@@ -8,7 +9,8 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 
 /// Column sums, as reduction.h wants them. Eight rows are added in pairs, and what is rounded off where such a group
-/// joins the total is kept and added at the end: the error does not grow with the number of rows.
+/// joins the total is kept and added at the end: the error does not grow with the number of rows. Folded columns are added in
+/// pairs.
 template <class A>
 class SumColumns {
  public:
@@ -40,11 +42,11 @@ class SumColumns {
       for (std::int64_t j = 0; j < columns; ++j) add(total[j], lost[j], Number(rows[i * stride + j]));
   }
   void fold(std::int64_t width, std::int64_t fold) {
+    if (fold == 1) return;
+    for (std::int64_t j = 0; j < fold * width; ++j) total_[j] = whole(j);
     for (std::int64_t half = fold / 2 * width; half >= width; half /= 2)
-      for (std::int64_t j = 0; j < half; ++j) {
-        add(total_[j], lost_[j], total_[j + half]);
-        lost_[j] += lost_[j + half];
-      }
+      for (std::int64_t j = 0; j < half; ++j) total_[j] += total_[j + half];
+    std::fill_n(lost_, width, Number(0));
   }
   void join(const SumColumns& later, std::int64_t width) {
     for (std::int64_t j = 0; j < width; ++j) {
@@ -59,12 +61,7 @@ class SumColumns {
   }
 
   void results(A* sums, std::int64_t width) const {
-    for (std::int64_t j = 0; j < width; ++j) {
-      if constexpr (std::is_integral_v<A>)
-        sums[j] = static_cast<A>(total_[j]);
-      else  // what is lost from an infinity is NaN
-        sums[j] = std::isfinite(total_[j]) ? total_[j] + lost_[j] : total_[j];
-    }
+    for (std::int64_t j = 0; j < width; ++j) sums[j] = static_cast<A>(whole(j));
   }
 
  private:
@@ -78,6 +75,13 @@ class SumColumns {
       lost += (total - (sum - taken)) + (term - taken);
     }
     total = sum;
+  }
+
+  Number whole(std::int64_t j) const {
+    if constexpr (std::is_integral_v<A>)
+      return total_[j];
+    else  // what is lost from an infinity is NaN
+      return std::abs(total_[j]) <= std::numeric_limits<A>::max() ? total_[j] + lost_[j] : total_[j];
   }
 
   const View* out_;
