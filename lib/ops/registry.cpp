@@ -8,7 +8,8 @@ std::span<const OpFamily> registered_ops() {
       {"reduce", reduce_ops()}, {"shape", shape_ops()},
       {"index", index_ops()},   {"matmul", matmul_ops()},
       {"random", random_ops()}, {"softmax", softmax_ops()},
-      {"loss", loss_ops()},
+      {"loss", loss_ops()},     {"tape", tape_ops()},
+      {"tape", walk_ops()},
   };
   return families;
 }
