@@ -26,6 +26,9 @@ std::span<const RegisteredOp> random_ops();
 std::span<const RegisteredOp> reduce_ops();
 std::span<const RegisteredOp> shape_ops();
 std::span<const RegisteredOp> softmax_ops();
+// Those of lib/tape.
+std::span<const RegisteredOp> tape_ops();
+std::span<const RegisteredOp> walk_ops();
 
 /// One family's list with its name.
 struct OpFamily {
