@@ -19,6 +19,7 @@ struct RegisteredOp {
 std::span<const RegisteredOp> create_ops();
 std::span<const RegisteredOp> elementwise_ops();
 std::span<const RegisteredOp> index_ops();
+std::span<const RegisteredOp> indexing_ops();
 std::span<const RegisteredOp> loss_ops();
 std::span<const RegisteredOp> matmul_ops();
 std::span<const RegisteredOp> random_ops();

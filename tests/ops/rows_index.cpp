@@ -90,9 +90,90 @@ void add_embeddings(std::vector<Row>& rows) {
                     .dtypes = all_dtypes});
 }
 
+// x(…) at one index of the result: the index in x.
+struct Part {
+  std::string name;
+  Shape x;
+  Function run;
+  Shape y;
+  std::function<Index(const Index&)> place;
+};
+
+void add_parts(std::vector<Row>& rows) {
+  static constexpr auto all = std::nullopt;
+  const Part parts[] = {
+      {"row",
+       {3, 4},
+       [](auto x) { return x[0](1); },
+       {4},
+       [](Index i) -> Index {
+         return {1, i[0]};
+       }},
+      {"element",
+       {3, 4},
+       [](auto x) { return x[0](-1, 2u); },
+       {},
+       [](Index) -> Index {
+         return {2, 2};
+       }},
+      {"column",
+       {3, 4},
+       [](auto x) { return x[0](ellipsis, -2); },
+       {3},
+       [](Index i) -> Index {
+         return {i[0], 2};
+       }},
+      {"all of a number", {}, [](auto x) { return x[0](ellipsis); }, {}, [](Index) -> Index { return {}; }},
+      {"new axes",
+       {3},
+       [](auto x) { return x[0](newaxis, ellipsis, newaxis); },
+       {1, 3, 1},
+       [](Index i) -> Index { return {i[1]}; }},
+      {"everything",
+       {3, 5, 2, 4},
+       [](auto x) { return x[0](2, slice(1, -1), newaxis, ellipsis, slice(all, all, -3)); },
+       {3, 1, 2, 2},
+       [](Index i) -> Index {
+         return {2, 1 + i[0], i[2], 3 - 3 * i[3]};
+       }},
+      {"steps",
+       {9, 7},
+       [](auto x) { return x[0](slice(1, 8, 3), slice(all, 1, -2)); },
+       {3, 3},
+       [](Index i) -> Index {
+         return {1 + 3 * i[0], 6 - 2 * i[1]};
+       }},
+      {"cut ends", {3, 2}, [](auto x) { return x[0](slice(-9, 9)); }, {3, 2}, [](Index i) { return i; }},
+      {"nothing", {3, 2}, [](auto x) { return x[0](slice(2, 1), 1); }, {0}, [](Index i) { return i; }},
+      {"part of nothing", {2, 0}, [](auto x) { return x[0](1, slice(1)); }, {0}, [](Index i) { return i; }},
+      {"eight axes",
+       {2, 1, 2, 1, 2, 1, 2, 2},
+       [](auto x) { return x[0](1, 0, slice(), 0, newaxis, 1, 0, newaxis, slice(1), 0); },
+       {2, 1, 1, 1},
+       [](Index i) -> Index { return {1, 0, i[0], 0, 1, 0, 1, 0}; }},
+      {"larger than a block",
+       {3, 70, 3},
+       [](auto x) { return x[0](slice(), slice(3, -3), 1); },
+       {3, 64},
+       [](Index i) -> Index {
+         return {i[0], 3 + i[1], 1};
+       }},
+  };
+  for (const Part& part : parts)
+    rows.push_back(
+        {.name = "index " + part.name,
+         .run = part.run,
+         .inputs = {{part.x}},
+         .reference =
+             [part](const Arrays& x) { return make(part.y, [&](const Index& i) { return at(x[0], part.place(i)); }); },
+         .ulps = 0,
+         .dtypes = all_dtypes});
+}
+
 }  // namespace
 
 void add_index_rows(std::vector<Row>& rows) {
+  add_parts(rows);
   add_gathers(rows);
   add_embeddings(rows);
 }
