@@ -124,6 +124,30 @@ void run_rows(Coverage& coverage, Lines& faults) {
   require(coverage.second_order, "second order");
 }
 
+bool has_empty_input(const Row& row) {
+  return std::any_of(row.inputs.begin(), row.inputs.end(), [](const Input& input) { return input.shape.numel() == 0; });
+}
+
+// Whether a row gives a result when one axis of all inputs has size 0.
+bool answers_for_nothing(const Row& row) {
+  std::vector<Tensor> inputs = draw_inputs(row, row.dtypes[0], table_seed);
+  for (Tensor& input : inputs)
+    if (input.rank() > 0) input = slice(input, 0, 0, 0);
+  if (elements(inputs) != 0) return false;
+  try {
+    static_cast<void>(row.run(inputs));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+bool lacks_empty_row(const std::vector<const Row*>& rows) {
+  return std::none_of(rows.begin(), rows.end(), [](const Row* row) { return has_empty_input(*row); }) &&
+         std::any_of(rows.begin(), rows.end(),
+                     [](const Row* row) { return !row->inputs.empty() && answers_for_nothing(*row); });
+}
+
 // "–" is two bytes more than it is wide.
 void print_line(std::string_view name, std::string_view family, std::string_view forward, std::string_view gradient,
                 std::string_view second_order, std::string_view wide, std::string_view half, std::string_view batching,
@@ -165,6 +189,8 @@ Lines missing(const std::vector<debug::OpDescription>& ops, const Coverages& cov
     else if (op.differentiable &&
              std::none_of(found->second.rows.begin(), found->second.rows.end(), std::mem_fn(&Row::differentiable)))
       lines.push_back(name + ": has a gradient, but no differentiable row");
+    else if (lacks_empty_row(found->second.rows))
+      lines.push_back(name + ": takes empty inputs, but no row has one");
     if (!bad.contains(name)) lines.push_back(name + ": has no test of bad input: Bad(\"" + name + ": …\", …)");
   }
   for (const std::string& name : expected)

@@ -97,7 +97,7 @@ void add_loss(std::vector<Row>& rows, const Classes& c, LossReduction reduction)
   };
   rows.push_back({.name = "cross_entropy" + to_string(c.logits) + " " + std::to_string(static_cast<int>(reduction)),
                   .run = [=](auto x) { return cross_entropy(x[0], x[1], {.reduction = reduction}); },
-                  .inputs = {{c.logits}, {c.targets, Fill::any, c.values}},
+                  .inputs = {{c.logits}, {c.targets, Fill::indices, c.values}},
                   .reference = reduced,
                   .ulps = 4 + static_cast<double>(c.logits.numel()) / 2,
                   .half_roundings = reduction == LossReduction::none ? 1 : 2,
@@ -108,8 +108,11 @@ void add_loss(std::vector<Row>& rows, const Classes& c, LossReduction reduction)
 constexpr LossReduction reductions[] = {LossReduction::none, LossReduction::sum, LossReduction::mean};
 
 void add_losses(std::vector<Row>& rows) {
-  const Classes cases[] = {
-      {{4}, {}, {2}}, {{3, 4}, {3}, {0, -100, 3}}, {{2, 3, 2}, {2, 2}, {0, 1, 2, -100}}, {{2, 37}, {2}, {36, 7}}};
+  const Classes cases[] = {{{4}, {}, {2}},
+                           {{3, 4}, {3}, {0, -100, 3}},
+                           {{2, 3, 2}, {2, 2}, {0, 1, 2, -100}},
+                           {{2, 37}, {2}, {36, 7}},
+                           {{0, 3}, {0}, {}}};
   for (const Classes& c : cases)
     for (LossReduction reduction : reductions) add_loss(rows, c, reduction);
 }

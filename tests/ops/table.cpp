@@ -192,7 +192,7 @@ std::vector<Tensor> draw_inputs(const Row& row, DType dtype, std::uint64_t seed)
   Random random(seed);
   std::vector<Tensor> tensors;
   for (const Input& input : row.inputs) {
-    if (!input.indices.empty())
+    if (!input.indices.empty() || input.fill == Fill::indices)
       tensors.push_back(tensor(input.indices, input.shape));
     else
       tensors.push_back(in_dtype(draw(input, random), input.shape, input.fill == Fill::flags ? boolean : dtype));

@@ -45,6 +45,7 @@ enum class Fill : std::uint8_t {
   nonzero,   // at least 0.3 from 0
   spread,    // all different, 0.05 apart
   flags,     // bools
+  indices,   // as given; needs saying only where there are none
 };
 
 /// An input of a row. Indices are given as they are.
@@ -54,7 +55,7 @@ struct Input {
   /// Where they are not drawn.
   std::vector<std::int64_t> indices = {};
 
-  bool takes_row_dtype() const { return fill != Fill::flags && indices.empty(); }
+  bool takes_row_dtype() const { return fill != Fill::flags && fill != Fill::indices && indices.empty(); }
 };
 
 using UnaryOp = decltype(&reel::neg);
