@@ -9,7 +9,8 @@ std::span<const OpFamily> registered_ops() {
       {"index", index_ops()},     {"index", indexing_ops()},
       {"matmul", matmul_ops()},   {"random", random_ops()},
       {"softmax", softmax_ops()}, {"loss", loss_ops()},
-      {"tape", tape_ops()},       {"tape", walk_ops()},
+      {"access", access_ops()},   {"tape", tape_ops()},
+      {"tape", walk_ops()},
   };
   return families;
 }

@@ -15,7 +15,8 @@ struct RegisteredOp {
   bool internal = false;
 };
 
-// One list a source file of this folder, at its end; registry.cpp joins them.
+// One list a source file, at its end; registry.cpp joins them.
+std::span<const RegisteredOp> access_ops();
 std::span<const RegisteredOp> create_ops();
 std::span<const RegisteredOp> elementwise_ops();
 std::span<const RegisteredOp> index_ops();

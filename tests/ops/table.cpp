@@ -61,6 +61,7 @@ std::vector<Row> with_ops_named(std::vector<Row> rows) {
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> made;
+    add_access_rows(made);
     add_create_rows(made);
     add_elementwise_rows(made);
     add_reduce_rows(made);

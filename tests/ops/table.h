@@ -118,6 +118,7 @@ std::int64_t random_size(Random& random, std::int64_t low = 1, std::int64_t high
 reel::Shape random_shape(Random& random, int rank, std::int64_t high = 40);
 
 // Its parts, by family.
+void add_access_rows(std::vector<Row>& rows);
 void add_create_rows(std::vector<Row>& rows);
 void add_elementwise_rows(std::vector<Row>& rows);
 void add_reduce_rows(std::vector<Row>& rows);
