@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reel/ops/create.h>
+#include <reel/ops/einsum.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/index.h>
 #include <reel/ops/loss.h>
