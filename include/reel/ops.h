@@ -9,3 +9,4 @@
 #include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 #include <reel/ops/softmax.h>
+#include <reel/ops/sort.h>

@@ -4,11 +4,13 @@ namespace reel::detail {
 
 std::span<const OpFamily> registered_ops() {
   static const OpFamily families[] = {
-      {"create", create_ops()},   {"elementwise", elementwise_ops()},
-      {"reduce", reduce_ops()},   {"shape", shape_ops()},
-      {"index", index_ops()},     {"indexing", indexing_ops()},
-      {"matmul", matmul_ops()},   {"random", random_ops()},
-      {"softmax", softmax_ops()}, {"loss", loss_ops()},
+      {"create", create_ops()}, {"elementwise", elementwise_ops()},
+      {"reduce", reduce_ops()}, {"shape", shape_ops()},
+      {"index", index_ops()},   {"indexing", indexing_ops()},
+      {"sort", sort_ops()},     {"take", take_ops()},
+      {"mask", mask_ops()},     {"matmul", matmul_ops()},
+      {"random", random_ops()}, {"softmax", softmax_ops()},
+      {"loss", loss_ops()},
   };
   return families;
 }
