@@ -43,6 +43,14 @@ struct KernelTable {
   /// Converts dtypes where they differ; broadcasts.
   void (*copy)(const View& out, const View& x);
   void (*fill)(const View& out, double number, std::int64_t integer);
+  /// start + i step: of the integers if `out` has an integer dtype, else of the numbers.
+  void (*arange)(const View& out, double start, double step, std::int64_t integer_start, std::int64_t integer_step);
+  /// Numbers evenly apart; the first and last are exact.
+  void (*linspace)(const View& out, double first, double last);
+  /// 1 at each index of the last axis, else 0. As gather, but negative indices are out of range.
+  bool (*one_hot)(const View& out, const View& indices, std::int64_t& bad);
+  /// x where low <= column − row <= high in the last two axes, else 0.
+  void (*band)(const View& out, const View& x, std::int64_t low, std::int64_t high);
   UnaryKernel unary[static_cast<int>(Unary::count)];
   /// Broadcast. `out` may be `a`.
   BinaryKernel binary[static_cast<int>(Binary::count)];
@@ -94,6 +102,13 @@ struct KernelTable {
   /// [0, 1).
   void (*uniform)(const View& out, RandomCall call);
   void (*normal)(const View& out, RandomCall call);
+  void (*gumbel)(const View& out, RandomCall call);
+  /// Of bool. `p` has out's shape, or one element; it is contiguous. As gather, for a probability outside [0, 1].
+  bool (*bernoulli)(const View& out, const View& p, RandomCall call, double& bad);
+  /// low + the high words of a 128-bit number times `count`.
+  void (*randint)(const View& out, std::int64_t low, std::uint64_t count, RandomCall call);
+  /// 0 … n − 1, sorted by 64-bit numbers, and where these are equal by themselves.
+  void (*randperm)(const View& out, RandomCall call);
   /// x / (1 − p) where the element's number is at least p, else 0.
   void (*dropout)(const View& out, const View& x, double probability, RandomCall call);
 };

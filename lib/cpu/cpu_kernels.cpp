@@ -25,6 +25,7 @@ void fill_cpu_kernels(KernelTable& table) {
   set.fill_softmax(table);
   set.fill_random(table);
   fill_copy(table);
+  fill_create(table);
   fill_index(table);
   fill_matmul(table);
   fill_sort(table);

@@ -8,6 +8,7 @@ namespace reel::detail {
 void fill_cpu_kernels(KernelTable& table);
 
 void fill_copy(KernelTable& table);
+void fill_create(KernelTable& table);
 void fill_index(KernelTable& table);
 void fill_matmul(KernelTable& table);
 void fill_sort(KernelTable& table);

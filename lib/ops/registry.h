@@ -17,16 +17,21 @@ struct RegisteredOp {
 
 // One list a source file, at its end; registry.cpp joins them.
 std::span<const RegisteredOp> access_ops();
+std::span<const RegisteredOp> concat_ops();
 std::span<const RegisteredOp> create_ops();
+std::span<const RegisteredOp> diagonal_ops();
 std::span<const RegisteredOp> elementwise_ops();
 std::span<const RegisteredOp> index_ops();
 std::span<const RegisteredOp> indexing_ops();
 std::span<const RegisteredOp> loss_ops();
 std::span<const RegisteredOp> mask_ops();
 std::span<const RegisteredOp> matmul_ops();
+std::span<const RegisteredOp> pad_ops();
 std::span<const RegisteredOp> random_ops();
 std::span<const RegisteredOp> reduce_ops();
+std::span<const RegisteredOp> repeat_ops();
 std::span<const RegisteredOp> shape_ops();
+std::span<const RegisteredOp> slice_ops();
 std::span<const RegisteredOp> softmax_ops();
 // Those of lib/tape.
 std::span<const RegisteredOp> tape_ops();
