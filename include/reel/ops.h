@@ -2,6 +2,7 @@
 
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
+#include <reel/ops/in_place.h>
 #include <reel/ops/index.h>
 #include <reel/ops/loss.h>
 #include <reel/ops/matmul.h>

@@ -10,7 +10,7 @@ std::span<const OpFamily> registered_ops() {
       {"sort", sort_ops()},     {"take", take_ops()},
       {"mask", mask_ops()},     {"matmul", matmul_ops()},
       {"random", random_ops()}, {"softmax", softmax_ops()},
-      {"loss", loss_ops()},
+      {"loss", loss_ops()},     {"in_place", in_place_ops()},
   };
   return families;
 }

@@ -18,6 +18,7 @@ struct RegisteredOp {
 // One list a source file of this folder, at its end; registry.cpp joins them.
 std::span<const RegisteredOp> create_ops();
 std::span<const RegisteredOp> elementwise_ops();
+std::span<const RegisteredOp> in_place_ops();
 std::span<const RegisteredOp> index_ops();
 std::span<const RegisteredOp> indexing_ops();
 std::span<const RegisteredOp> loss_ops();
