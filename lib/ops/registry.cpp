@@ -4,10 +4,21 @@ namespace reel::detail {
 
 std::span<const OpFamily> registered_ops() {
   static const OpFamily families[] = {
-      {"create", create_ops()}, {"elementwise", elementwise_ops()},
-      {"reduce", reduce_ops()}, {"shape", shape_ops()},
-      {"index", index_ops()},   {"matmul", matmul_ops()},
-      {"random", random_ops()}, {"softmax", softmax_ops()},
+      {"create", create_ops()},
+      {"arithmetic", arithmetic_ops()},
+      {"unary", unary_ops()},
+      {"exponential", exponential_ops()},
+      {"trigonometric", trigonometric_ops()},
+      {"special", special_ops()},
+      {"comparison", comparison_ops()},
+      {"selection", selection_ops()},
+      {"cast", cast_ops()},
+      {"reduce", reduce_ops()},
+      {"shape", shape_ops()},
+      {"index", index_ops()},
+      {"matmul", matmul_ops()},
+      {"random", random_ops()},
+      {"softmax", softmax_ops()},
       {"loss", loss_ops()},
   };
   return families;
