@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reel/ops/comparison.h>
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/in_place.h>

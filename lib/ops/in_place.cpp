@@ -324,12 +324,6 @@ namespace {
 
 bool is_bound(const Arg& bound) { return bound.is_tensor() || !std::isinf(bound.number()); }
 
-// NaN stays.
-Tensor clamped(const Tensor& x, const Arg& low, const Arg& high) {
-  Tensor raised = is_bound(low) ? where(x < low, low, x) : x;
-  return is_bound(high) ? where(raised > high, high, raised) : raised;
-}
-
 }  // namespace
 
 Tensor clamp_(const Destination& x, const Arg& low, const Arg& high) {
@@ -341,7 +335,7 @@ Tensor clamp_(const Destination& x, const Arg& low, const Arg& high) {
   run.prepare({&run.x(), low.tensor(), high.tensor()});
   CallerScope caller(run.where());
   Tensor old = run.tracked() ? run.kept(run.x()) : run.x();
-  run.put_result(clamped(old, low, high));
+  run.put_result(clamp(old, low, high));
   return run.result();
 }
 

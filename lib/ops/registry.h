@@ -16,9 +16,13 @@ struct RegisteredOp {
 };
 
 // One list a source file of this folder, at its end; registry.cpp joins them.
+std::span<const RegisteredOp> arithmetic_ops();
+std::span<const RegisteredOp> cast_ops();
+std::span<const RegisteredOp> comparison_ops();
 std::span<const RegisteredOp> create_ops();
 std::span<const RegisteredOp> elementwise_ops();
 std::span<const RegisteredOp> in_place_ops();
+std::span<const RegisteredOp> exponential_ops();
 std::span<const RegisteredOp> index_ops();
 std::span<const RegisteredOp> indexing_ops();
 std::span<const RegisteredOp> loss_ops();
@@ -27,9 +31,13 @@ std::span<const RegisteredOp> matmul_ops();
 std::span<const RegisteredOp> random_ops();
 std::span<const RegisteredOp> reduce_ops();
 std::span<const RegisteredOp> shape_ops();
+std::span<const RegisteredOp> selection_ops();
 std::span<const RegisteredOp> softmax_ops();
 std::span<const RegisteredOp> sort_ops();
 std::span<const RegisteredOp> take_ops();
+std::span<const RegisteredOp> special_ops();
+std::span<const RegisteredOp> trigonometric_ops();
+std::span<const RegisteredOp> unary_ops();
 
 /// One family's list with its name.
 struct OpFamily {
