@@ -1,8 +1,10 @@
 #pragma once
 
+#include <reel/ops/comparison.h>
 #include <reel/ops/create.h>
 #include <reel/ops/einsum.h>
 #include <reel/ops/elementwise.h>
+#include <reel/ops/in_place.h>
 #include <reel/ops/index.h>
 #include <reel/ops/loss.h>
 #include <reel/ops/matmul.h>

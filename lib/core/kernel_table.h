@@ -8,19 +8,67 @@
 
 namespace reel::detail {
 
-enum class Unary : std::uint8_t { neg, exp, log, sqrt, square, tanh, sigmoid, relu, count };
+enum class Unary : std::uint8_t {
+  neg,
+  abs,
+  sign,
+  square,
+  reciprocal,
+  sqrt,
+  rsqrt,
+  floor,
+  ceil,
+  round,
+  relu,
+  sigmoid,
+  exp,
+  expm1,
+  log,
+  log1p,
+  log2,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  erf,
+  erfinv,
+  lgamma,
+  digamma,
+  // These give bools.
+  logical_not,
+  isnan,
+  isinf,
+  isfinite,
+  count
+};
 enum class Binary : std::uint8_t {
   add,
   sub,
   mul,
   div,
+  floor_divide,
+  mod,
   pow,
+  maximum,
+  minimum,
+  atan2,
+  logaddexp,
+  // These give bools.
+  logical_and,
+  logical_or,
+  logical_xor,
   equal,
   not_equal,
   less,
   less_equal,
   greater,
   greater_equal,
+  // These take the gradient and the result.
   tanh_gradient,
   sigmoid_gradient,
   relu_gradient,
@@ -58,6 +106,11 @@ struct KernelTable {
   void (*multiply_add)(const View& sum, const View& a, const View& b);
   /// Broadcast; `condition` is bool.
   void (*where)(const View& out, const View& condition, const View& a, const View& b);
+  /// min(max(x, low), high) and a + weight (b − a). Broadcast. `out` may be the first input.
+  void (*clamp)(const View& out, const View& x, const View& low, const View& high);
+  void (*lerp)(const View& out, const View& a, const View& b, const View& weight);
+  /// The derivative of digamma of an order of at least 1.
+  void (*polygamma)(const View& out, const View& x, std::int64_t order);
   /// `out` has size 1 on each reduced axis.
   UnaryKernel reduce[static_cast<int>(Reduction::count)];
   /// Of (…, M, K) and (…, K, N); the leading axes broadcast.

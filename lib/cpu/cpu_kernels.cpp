@@ -29,6 +29,7 @@ void fill_cpu_kernels(KernelTable& table) {
   fill_index(table);
   fill_matmul(table);
   fill_sort(table);
+  fill_polygamma(table);
 }
 
 }  // namespace reel::detail

@@ -12,6 +12,7 @@ void fill_create(KernelTable& table);
 void fill_index(KernelTable& table);
 void fill_matmul(KernelTable& table);
 void fill_sort(KernelTable& table);
+void fill_polygamma(KernelTable& table);
 
 // Built once per instruction set.
 struct InstructionSet {
