@@ -66,6 +66,7 @@ const std::vector<Row>& table() {
     add_reduce_rows(made);
     add_shape_rows(made);
     add_index_rows(made);
+    add_sort_rows(made);
     add_in_place_rows(made);
     add_matmul_rows(made);
     add_network_rows(made);
@@ -82,6 +83,7 @@ std::vector<Row> random_table(std::uint64_t seed) {
   add_random_reduce_rows(made, random);
   add_random_shape_rows(made, random);
   add_random_index_rows(made, random);
+  add_random_sort_rows(made, random);
   add_random_in_place_rows(made, random);
   add_random_matmul_rows(made, random);
   add_random_network_rows(made, random);
