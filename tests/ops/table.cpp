@@ -68,6 +68,7 @@ const std::vector<Row>& table() {
     add_shape_rows(made);
     add_arrange_rows(made);
     add_index_rows(made);
+    add_sort_rows(made);
     add_in_place_rows(made);
     add_matmul_rows(made);
     add_einsum_rows(made);
@@ -86,6 +87,7 @@ std::vector<Row> random_table(std::uint64_t seed) {
   add_random_shape_rows(made, random);
   add_random_arrange_rows(made, random);
   add_random_index_rows(made, random);
+  add_random_sort_rows(made, random);
   add_random_in_place_rows(made, random);
   add_random_matmul_rows(made, random);
   add_random_einsum_rows(made, random);
