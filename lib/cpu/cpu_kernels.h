@@ -7,13 +7,13 @@ namespace reel::detail {
 /// Fills every slot of the CPU's table with the kernels for the instruction set at hand.
 void fill_cpu_kernels(KernelTable& table);
 
-void fill_copy(KernelTable& table);
 void fill_create(KernelTable& table);
 void fill_index(KernelTable& table);
 void fill_matmul(KernelTable& table);
 
 // Built once per instruction set.
 struct InstructionSet {
+  void (*fill_copy)(KernelTable& table);
   void (*fill_elementwise)(KernelTable& table);
   void (*fill_reduce)(KernelTable& table);
   void (*fill_softmax)(KernelTable& table);
