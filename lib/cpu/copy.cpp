@@ -26,7 +26,9 @@ void convert_row(To* to, std::int64_t to_step, const From* from, std::int64_t fr
 
 template <class T>
 void move_row(T* to, std::int64_t to_step, const T* from, std::int64_t from_step, std::int64_t count, bool streams) {
-  if (to_step == 1 && from_step == 1) {
+  if (count < 16) {  // a call would cost more
+    for (std::int64_t i = 0; i < count; ++i) to[i * to_step] = from[i * from_step];
+  } else if (to_step == 1 && from_step == 1) {
     std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
     if (streams)
       copy_streaming(to, from, bytes);
