@@ -46,15 +46,19 @@ struct Block {
   }
 };
 
-/// to[i to_step + k] = from[i + k from_step] for height × width elements.
+/// to[i to_step + k] = from[i + k from_step] for height × width elements. Asks for the first `ahead` rows of the panel
+/// that lies behind this one in `from`.
 template <class T>
 void transpose_panel(T* to, std::int64_t to_step, const T* from, std::int64_t from_step, std::int64_t height,
-                     std::int64_t width) {
-  constexpr std::int64_t lanes = Block<T>::lanes;
+                     std::int64_t width, std::int64_t ahead) {
+  constexpr std::int64_t lanes = Block<T>::lanes, line = 64 / sizeof(T);
   std::int64_t whole_height = height / lanes * lanes, whole_width = width / lanes * lanes;
-  for (std::int64_t k = 0; k < whole_width; k += lanes)
+  for (std::int64_t k = 0; k < whole_width; k += lanes) {
     for (std::int64_t i = 0; i < whole_height; i += lanes)
       Block<T>::transpose(to + i * to_step + k, to_step, from + i + k * from_step, from_step);
+    for (std::int64_t next = k; next < std::min(k + lanes, ahead); ++next)
+      for (std::int64_t i = 0; i < height; i += line) __builtin_prefetch(from + i + (width + next) * from_step);
+  }
   for (std::int64_t i = 0; i < height; ++i)
     for (std::int64_t k = i < whole_height ? whole_width : 0; k < width; ++k)
       to[i * to_step + k] = from[i + k * from_step];
@@ -86,7 +90,7 @@ void copy_transposed(T* to, const T* from, const Iteration<2>& iteration, int ac
         rest /= iteration.dims[axis];
       }
       std::int64_t rows = std::min(side, height - row), count = std::min(side, width - column);
-      transpose_panel(buffer, side, source, from_step, rows, count);
+      transpose_panel(buffer, side, source, from_step, rows, count, std::min(side, width - column - count));
       for (std::int64_t i = 0; i < rows; ++i) {
         std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
         if (streams)
