@@ -7,7 +7,6 @@ namespace reel::detail {
 /// Fills every slot of the CPU's table with the kernels for the instruction set at hand.
 void fill_cpu_kernels(KernelTable& table);
 
-void fill_copy(KernelTable& table);
 void fill_create(KernelTable& table);
 void fill_index(KernelTable& table);
 void fill_matmul(KernelTable& table);
@@ -16,6 +15,7 @@ void fill_polygamma(KernelTable& table);
 
 // Built once per instruction set.
 struct InstructionSet {
+  void (*fill_copy)(KernelTable& table);
   void (*fill_elementwise)(KernelTable& table);
   void (*fill_reduce)(KernelTable& table);
   void (*fill_softmax)(KernelTable& table);

@@ -30,9 +30,9 @@ void arange(const View& out, double start, double step, std::int64_t integer_sta
 }
 
 void linspace(const View& out, double first, double last) {
-  auto steps = static_cast<double>(std::max<std::int64_t>(out.numel - 1, 1));
-  // The difference of the ends may be out of range.
-  double step = last / steps - first / steps;
+  // Two numbers are the ends themselves, whose difference may be out of range.
+  auto steps = static_cast<double>(out.numel - 1);
+  double step = out.numel > 2 ? last / steps - first / steps : 0;
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
     fill_typed<T>(out, [=, half = (out.numel + 1) / 2, end = out.numel - 1](std::int64_t i) {
       return i < half ? first + static_cast<double>(i) * step : last - static_cast<double>(end - i) * step;

@@ -8,6 +8,7 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
+void fill_copy(KernelTable& table);
 void fill_elementwise(KernelTable& table);
 void fill_reduce(KernelTable& table);
 void fill_softmax(KernelTable& table);

@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 #include "../core/dispatch.h"
@@ -113,14 +115,23 @@ void randperm(const View& out, RandomCall call) {
     std::int64_t number;
     bool operator<(const Numbered& other) const { return key != other.key ? key < other.key : number < other.number; }
   };
+  // Keys are evenly spread: their first bits put all but the order of a few elements right.
+  int bucket_bits = std::max(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(out.numel))) - 3, 1);
+  auto key_of = [&](std::int64_t i) {
+    PhiloxWords w = philox(call.seed, call.call, static_cast<std::uint64_t>(i));
+    return static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1];
+  };
+  auto bucket_of = [&](std::uint64_t key) { return static_cast<std::size_t>(key >> (64 - bucket_bits)); };
+  std::vector<std::int64_t> ends((std::size_t{1} << bucket_bits) + 1);
+  for (std::int64_t i = 0; i < out.numel; ++i) ++ends[bucket_of(key_of(i)) + 1];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
   std::vector<Numbered> numbers(static_cast<std::size_t>(out.numel));
-  parallel_for(out.numel, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t i = begin; i < end; ++i) {
-      PhiloxWords w = philox(call.seed, call.call, static_cast<std::uint64_t>(i));
-      numbers[static_cast<std::size_t>(i)] = {static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1], i};
-    }
-  });
-  std::sort(numbers.begin(), numbers.end());
+  for (std::int64_t i = 0; i < out.numel; ++i) {
+    std::uint64_t key = key_of(i);
+    numbers[static_cast<std::size_t>(ends[bucket_of(key)]++)] = {key, i};
+  }
+  for (std::size_t bucket = 0; bucket + 1 < ends.size(); ++bucket)
+    std::sort(numbers.begin() + (bucket == 0 ? 0 : ends[bucket - 1]), numbers.begin() + ends[bucket]);
   auto write = [&]<class T>(std::type_identity<T>) {
     for (std::int64_t i = 0; i < out.numel; ++i)
       out.as<T>()[i] = static_cast<T>(numbers[static_cast<std::size_t>(i)].number);

@@ -149,8 +149,8 @@ void add_transpose(std::vector<Row>& rows, const Shape& from, int first, int sec
       rows, "transpose" + name, {from}, [=](auto x) { return transpose(x[0], first, second); }, reference, attributes);
   // The copy has a kernel of its own where the innermost axes disagree.
   add_row(
-      rows, "copy of transpose" + name, {from}, [=](auto x) { return copy(transpose(x[0], first, second)); }, reference,
-      attributes);
+      rows, "transpose" + name + ", copied", {from}, [=](auto x) { return copy(transpose(x[0], first, second)); },
+      reference, attributes);
 }
 
 void add_permutations(std::vector<Row>& rows) {

@@ -79,9 +79,10 @@ class Attributes {
   /// The only number of that name.
   double number(const std::string& name) const { return numbers_.at(name).at(0); }
   std::int64_t integer(const std::string& name) const { return static_cast<std::int64_t>(number(name)); }
+  const Numbers& numbers(const std::string& name) const { return numbers_.at(name); }
   bool flag(const std::string& name) const { return has(name) && number(name) != 0; }
   std::vector<std::int64_t> integers(const std::string& name) const {
-    const Numbers& found = numbers_.at(name);
+    const Numbers& found = numbers(name);
     return {found.begin(), found.end()};
   }
 
