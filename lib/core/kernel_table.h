@@ -74,7 +74,7 @@ enum class Binary : std::uint8_t {
   relu_gradient,
   count
 };
-enum class Reduction : std::uint8_t { sum, max, count };
+enum class Reduction : std::uint8_t { sum, prod, max, min, argmax, argmin, logsumexp, count };
 
 /// The numbers that a random kernel draws from: see Generator.
 struct RandomCall {
@@ -112,7 +112,19 @@ struct KernelTable {
   /// The derivative of digamma of an order of at least 1.
   void (*polygamma)(const View& out, const View& x, std::int64_t order);
   /// `out` has size 1 on each reduced axis.
+  /// `out` has size 1 on each reduced axis. Places are counted in row-major order over the reduced axes.
   UnaryKernel reduce[static_cast<int>(Reduction::count)];
+  /// Σ (x − mean)² / divisor over the same axes, or its root.
+  void (*variance)(const View& out, const View& x, double divisor, bool root);
+  /// (Σ |x|^p)^(1/p) over the same axes.
+  void (*norm)(const View& out, const View& x, double p);
+  /// Running sums and products along `axis`, from its start or, if `backwards`, from its end.
+  void (*cumsum)(const View& out, const View& x, int axis, bool backwards);
+  void (*cumprod)(const View& out, const View& x, int axis, bool backwards);
+  /// y_i = b_i + a_i y_(i − 1), or y_(i + 1) if `backwards`; all of one floating dtype.
+  void (*recurrence)(const View& out, const View& a, const View& b, int axis, bool backwards);
+  /// Where the middle elements of each row of (…, N) lie: (…, 2), or (…, 1) for odd N.
+  UnaryKernel median_places;
   /// Of (…, M, K) and (…, K, N); the leading axes broadcast.
   void (*matmul)(const View& out, const View& a, const View& b);
   /// Whether each index lies in [−size, size); if not, one that does not.

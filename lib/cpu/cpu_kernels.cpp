@@ -23,6 +23,8 @@ void fill_cpu_kernels(KernelTable& table) {
   set.fill_copy(table);
   set.fill_elementwise(table);
   set.fill_reduce(table);
+  set.fill_argmax(table);
+  set.fill_mapped_sums(table);
   set.fill_softmax(table);
   set.fill_random(table);
   fill_create(table);
@@ -30,6 +32,8 @@ void fill_cpu_kernels(KernelTable& table) {
   fill_matmul(table);
   fill_sort(table);
   fill_polygamma(table);
+  fill_median(table);
+  fill_scan(table);
 }
 
 }  // namespace reel::detail

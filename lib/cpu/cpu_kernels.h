@@ -12,12 +12,16 @@ void fill_index(KernelTable& table);
 void fill_matmul(KernelTable& table);
 void fill_sort(KernelTable& table);
 void fill_polygamma(KernelTable& table);
+void fill_median(KernelTable& table);
+void fill_scan(KernelTable& table);
 
 // Built once per instruction set.
 struct InstructionSet {
   void (*fill_copy)(KernelTable& table);
   void (*fill_elementwise)(KernelTable& table);
   void (*fill_reduce)(KernelTable& table);
+  void (*fill_argmax)(KernelTable& table);
+  void (*fill_mapped_sums)(KernelTable& table);
   void (*fill_softmax)(KernelTable& table);
   void (*fill_random)(KernelTable& table);
 };

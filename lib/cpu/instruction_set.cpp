@@ -10,6 +10,9 @@ namespace reel::detail {
 const InstructionSet& REEL_NAME(REEL_TARGET)() {
   static constexpr InstructionSet set{REEL_TARGET::fill_copy, REEL_TARGET::fill_elementwise, REEL_TARGET::fill_reduce,
                                       REEL_TARGET::fill_softmax, REEL_TARGET::fill_random};
+  static constexpr InstructionSet set{REEL_TARGET::fill_elementwise, REEL_TARGET::fill_reduce,
+                                      REEL_TARGET::fill_argmax,      REEL_TARGET::fill_mapped_sums,
+                                      REEL_TARGET::fill_softmax,     REEL_TARGET::fill_random};
   return set;
 }
 

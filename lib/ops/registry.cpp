@@ -16,6 +16,8 @@ std::span<const OpFamily> registered_ops() {
       {"selection", selection_ops()},
       {"cast", cast_ops()},
       {"reduce", reduce_ops()},
+      {"reduce", statistics_ops()},
+      {"reduce", scan_ops()},
       {"shape", shape_ops()},
       {"shape", slice_ops()},
       {"shape", concat_ops()},
@@ -33,6 +35,7 @@ std::span<const OpFamily> registered_ops() {
       {"tape", walk_ops()},
       {"index", mask_ops()},
       {"shape", repeat_ops()},
+      {"reduce", norm_ops()},
       {"index", take_ops()},
   };
   return families;

@@ -36,6 +36,10 @@ std::span<const RegisteredOp> pad_ops();
 std::span<const RegisteredOp> random_ops();
 std::span<const RegisteredOp> reduce_ops();
 std::span<const RegisteredOp> repeat_ops();
+std::span<const RegisteredOp> norm_ops();
+std::span<const RegisteredOp> random_ops();
+std::span<const RegisteredOp> reduce_ops();
+std::span<const RegisteredOp> scan_ops();
 std::span<const RegisteredOp> shape_ops();
 std::span<const RegisteredOp> slice_ops();
 std::span<const RegisteredOp> selection_ops();
@@ -48,6 +52,7 @@ std::span<const RegisteredOp> take_ops();
 std::span<const RegisteredOp> special_ops();
 std::span<const RegisteredOp> trigonometric_ops();
 std::span<const RegisteredOp> unary_ops();
+std::span<const RegisteredOp> statistics_ops();
 
 /// One family's list with its name.
 struct OpFamily {
