@@ -21,12 +21,12 @@ const InstructionSet& best_instruction_set() {
 void fill_cpu_kernels(KernelTable& table) {
   const InstructionSet& set = best_instruction_set();
   set.fill_elementwise(table);
+  set.fill_matmul(table);
   set.fill_reduce(table);
   set.fill_softmax(table);
   set.fill_random(table);
   fill_copy(table);
   fill_index(table);
-  fill_matmul(table);
 }
 
 }  // namespace reel::detail

@@ -9,11 +9,11 @@ void fill_cpu_kernels(KernelTable& table);
 
 void fill_copy(KernelTable& table);
 void fill_index(KernelTable& table);
-void fill_matmul(KernelTable& table);
 
 // Built once per instruction set.
 struct InstructionSet {
   void (*fill_elementwise)(KernelTable& table);
+  void (*fill_matmul)(KernelTable& table);
   void (*fill_reduce)(KernelTable& table);
   void (*fill_softmax)(KernelTable& table);
   void (*fill_random)(KernelTable& table);

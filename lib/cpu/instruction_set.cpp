@@ -8,7 +8,7 @@
 namespace reel::detail {
 
 const InstructionSet& REEL_NAME(REEL_TARGET)() {
-  static constexpr InstructionSet set{REEL_TARGET::fill_elementwise, REEL_TARGET::fill_reduce,
+  static constexpr InstructionSet set{REEL_TARGET::fill_elementwise, REEL_TARGET::fill_matmul, REEL_TARGET::fill_reduce,
                                       REEL_TARGET::fill_softmax, REEL_TARGET::fill_random};
   return set;
 }

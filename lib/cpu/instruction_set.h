@@ -9,6 +9,7 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 
 void fill_elementwise(KernelTable& table);
+void fill_matmul(KernelTable& table);
 void fill_reduce(KernelTable& table);
 void fill_softmax(KernelTable& table);
 void fill_random(KernelTable& table);
