@@ -1,6 +1,7 @@
 #include "bf16_product.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "onednn.h"
 #include "primitive_cache.h"
@@ -12,14 +13,14 @@ using namespace onednn;
 
 struct Key {
   std::int64_t m, n, k, a_step, b_step, c_step;
-  std::int64_t a_turned, b_turned;
+  std::int64_t a_turned, b_turned, sized;
 };
 
-// Memories of given sizes. The primitive serves all sizes: making one of its own for each takes up to 600 µs, and the
-// batches of a ragged data set all differ.
+// Memories of given sizes, and what works on them.
 struct Bound {
-  dnnl_primitive_t primitive;
   Memory a, b, c;
+  Primitive own;  // null where the primitive serves all sizes
+  dnnl_primitive_t primitive;
 };
 
 MatrixDescriptor described(dnnl_data_type_t type, bool turned, std::int64_t rows, std::int64_t columns,
@@ -34,15 +35,17 @@ dnnl_primitive_t primitive_for(bool a_turned, bool b_turned) {
   if (!primitive)
     primitive =
         matmul(described(dnnl_bf16, a_turned, later, later, later), described(dnnl_bf16, b_turned, later, later, later),
-               described(dnnl_f32, false, later, later, later));
+               described(dnnl_bf16, false, later, later, later));
   return primitive.get();
 }
 
 Bound bind(const Key& key) {
-  return {primitive_for(key.a_turned, key.b_turned),
-          described(dnnl_bf16, key.a_turned, key.m, key.k, key.a_step).memory(),
-          described(dnnl_bf16, key.b_turned, key.k, key.n, key.b_step).memory(),
-          described(dnnl_f32, false, key.m, key.n, key.c_step).memory()};
+  MatrixDescriptor a = described(dnnl_bf16, key.a_turned, key.m, key.k, key.a_step),
+                   b = described(dnnl_bf16, key.b_turned, key.k, key.n, key.b_step),
+                   c = described(dnnl_bf16, false, key.m, key.n, key.c_step);
+  Primitive own = key.sized ? matmul(a, b, c) : nullptr;
+  dnnl_primitive_t primitive = own ? own.get() : primitive_for(key.a_turned, key.b_turned);
+  return {a.memory(), b.memory(), c.memory(), std::move(own), primitive};
 }
 
 // The distance between rows, or columns of a turned matrix; one row's may be anything, but oneDNN wants it to fit.
@@ -56,12 +59,12 @@ bool can_multiply(const Bf16Matrix& a, const Bf16Matrix& b) {
   return has_bf16() && (a.row_major() || a.column_major()) && (b.row_major() || b.column_major());
 }
 
-void multiply(float* c, std::int64_t c_step, const Bf16Matrix& a, const Bf16Matrix& b) {
+void multiply(BFloat16* c, std::int64_t c_step, const Bf16Matrix& a, const Bf16Matrix& b, bool sized) {
   bool a_turned = !a.row_major(), b_turned = !b.row_major();
   Key key{a.rows,   b.columns, a.columns, step_of(a, a_turned), step_of(b, b_turned), std::max(c_step, b.columns),
-          a_turned, b_turned};
+          a_turned, b_turned,  sized};
   OneThread alone;  // oneDNN's threads would add in another order
-  static thread_local PrimitiveCache<Key, Bound> cache(256);
+  static thread_local PrimitiveCache<Key, Bound> cache(128);
   const Bound& bound = cache.find(key, [&] { return bind(key); });
   // oneDNN takes what it reads as void*, too.
   check(dnnl_memory_set_data_handle(bound.a.get(), const_cast<BFloat16*>(a.data)), "a matrix");

@@ -23,7 +23,7 @@ constexpr std::int64_t few_bf16_multiplications = 1 << 15;
 // Beyond it, a row reads all of b for each element of its own.
 constexpr std::int64_t rows_of_dots = 4;
 
-enum class Way : std::uint8_t { blocks, dots, onednn, plain };
+enum class Way : std::uint8_t { blocks, dots, onednn, onednn_sized, plain };
 
 Bf16Matrix as_bf16(const Matrix<BFloat16>& m) { return {m.data, m.rows, m.columns, m.row_step, m.column_step}; }
 
@@ -34,7 +34,9 @@ Way way_of(const Matrix<T>& a, const Matrix<T>& b) {
     return Way::plain;
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     bool large = a.rows * a.columns * b.columns >= few_bf16_multiplications;
-    return large && can_multiply(as_bf16(a), as_bf16(b)) ? Way::onednn : Way::blocks;
+    if (!large || !can_multiply(as_bf16(a), as_bf16(b))) return Way::blocks;
+    // The batches of a ragged data set all have different sizes, and seldom these.
+    return a.rows % 64 == 0 ? Way::onednn_sized : Way::onednn;
   } else if constexpr (std::is_floating_point_v<T>) {
     return a.rows <= rows_of_dots && b.row_step == 1 && b.column_step != 1 ? Way::dots : Way::blocks;
   } else {
@@ -63,25 +65,16 @@ void multiply_integers(T* c, std::int64_t c_step, const Matrix<T>& a, const Matr
 
 // The halves are multiplied with f32 sums, which are rounded once.
 template <class T>
-void multiply_halves(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
-  // All of oneDNN's sums up to 16 MB, since it packs its operands anew for each block; a block in the second cache of ours.
-  std::int64_t most = way == Way::onednn ? 1 << 22 : 1 << 18;
-  std::int64_t columns = std::min<std::int64_t>(b.columns, 2048);
-  std::int64_t rows = std::min(a.rows, most / columns);
+void multiply_halves(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
+  // A block of sums is a megabyte.
+  std::int64_t columns = std::min<std::int64_t>(b.columns, 1024), rows = std::min(a.rows, (1 << 18) / columns);
   static thread_local Scratch scratch;
   float* sums = scratch.get<float>(rows * columns);
   for (std::int64_t i = 0; i < a.rows; i += rows)
     for (std::int64_t j = 0; j < b.columns; j += columns) {
       Matrix<T> left = a.part(i, std::min(rows, a.rows - i), 0, a.columns);
       Matrix<T> right = b.part(0, b.rows, j, std::min(columns, b.columns - j));
-      if constexpr (std::is_same_v<T, BFloat16>) {
-        if (way == Way::onednn)
-          multiply(sums, right.columns, as_bf16(left), as_bf16(right));
-        else
-          Gemm<float>::multiply(sums, right.columns, left, right);
-      } else {
-        Gemm<float>::multiply(sums, right.columns, left, right);
-      }
+      Gemm<float>::multiply(sums, right.columns, left, right);
       for (std::int64_t row = 0; row < left.rows; ++row) {
         T* to = c + (i + row) * c_step + j;
         const float* from = sums + row * right.columns;
@@ -92,12 +85,15 @@ void multiply_halves(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, con
 
 template <class T>
 void multiply_part(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
-  if constexpr (std::is_integral_v<T>)
+  if constexpr (std::is_integral_v<T>) {
     multiply_integers(c, c_step, a, b);
-  else if constexpr (std::is_floating_point_v<T>)
+  } else if constexpr (std::is_floating_point_v<T>) {
     way == Way::dots ? Gemm<T>::multiply_by_dots(c, c_step, a, b) : Gemm<T>::multiply(c, c_step, a, b);
-  else
-    multiply_halves(way, c, c_step, a, b);
+  } else {
+    if constexpr (std::is_same_v<T, BFloat16>)
+      if (way != Way::blocks) return multiply(c, c_step, as_bf16(a), as_bf16(b), way == Way::onednn_sized);
+    multiply_halves(c, c_step, a, b);
+  }
 }
 
 // Where the n-th matrix of a batch starts, the batch axes being those of `out`.

@@ -87,7 +87,8 @@ TEST_CASE("products of all sizes and layouts are as exact as their dtype allows"
 TEST_CASE("a product has the same bits whatever the number of threads") {
   const Shape pairs[][2] = {{{300, 260}, {260, 310}},  {{1500, 100}, {100, 70}},     {{70, 100}, {100, 1500}},
                             {{1, 2300}, {2300, 2100}}, {{16, 70, 66}, {16, 66, 90}}, {{3, 200, 100}, {100, 210}},
-                            {{2100, 2300}, {2300, 1}}, {{65, 2600}, {2600, 129}},    {{4, 3000}, {3000, 700}}};
+                            {{2100, 2300}, {2300, 1}}, {{65, 2600}, {2600, 129}},    {{4, 3000}, {3000, 700}},
+                            {{512, 700}, {700, 130}},  {{128, 1100}, {1100, 150}}};
   std::uint64_t seed = 0;
   for (const auto& [a_shape, b_shape] : pairs)
     for (DType dtype : floating_dtypes) {
