@@ -22,6 +22,7 @@ void fill_cpu_kernels(KernelTable& table) {
   const InstructionSet& set = best_instruction_set();
   set.fill_copy(table);
   set.fill_elementwise(table);
+  set.fill_matmul(table);
   set.fill_reduce(table);
   set.fill_argmax(table);
   set.fill_mapped_sums(table);

@@ -19,6 +19,7 @@ void fill_scan(KernelTable& table);
 struct InstructionSet {
   void (*fill_copy)(KernelTable& table);
   void (*fill_elementwise)(KernelTable& table);
+  void (*fill_matmul)(KernelTable& table);
   void (*fill_reduce)(KernelTable& table);
   void (*fill_argmax)(KernelTable& table);
   void (*fill_mapped_sums)(KernelTable& table);

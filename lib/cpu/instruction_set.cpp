@@ -9,6 +9,7 @@ namespace reel::detail {
 
 const InstructionSet& REEL_NAME(REEL_TARGET)() {
   static constexpr InstructionSet set{REEL_TARGET::fill_copy, REEL_TARGET::fill_elementwise, REEL_TARGET::fill_reduce,
+  static constexpr InstructionSet set{REEL_TARGET::fill_elementwise, REEL_TARGET::fill_matmul, REEL_TARGET::fill_reduce,
                                       REEL_TARGET::fill_softmax, REEL_TARGET::fill_random};
   static constexpr InstructionSet set{REEL_TARGET::fill_elementwise, REEL_TARGET::fill_reduce,
                                       REEL_TARGET::fill_argmax,      REEL_TARGET::fill_mapped_sums,
