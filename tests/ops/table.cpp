@@ -146,6 +146,7 @@ double drawn(Fill fill, Random& random) {
   switch (fill) {
     case Fill::positive: return 0.3 + 0.425 * std::abs(2 - number);
     case Fill::nonzero: return number + (number < 0 ? -0.3 : 0.3) * (1 - std::abs(number) / 2);
+    case Fill::unit: return 0.45 * number;
     default: return number;
   }
 }

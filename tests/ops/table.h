@@ -43,6 +43,7 @@ enum class Fill : std::uint8_t {
   any,
   positive,  // at least 0.3
   nonzero,   // at least 0.3 from 0
+  unit,      // within (−0.9, 0.9)
   spread,    // all different, 0.05 apart
   flags,     // bools
   indices,   // as given; needs saying only where there are none
