@@ -8,8 +8,8 @@
 #include <reel/ops/index.h>
 #include <reel/ops/loss.h>
 #include <reel/ops/matmul.h>
-#include <reel/ops/pad.h>
 #include <reel/ops/norm.h>
+#include <reel/ops/pad.h>
 #include <reel/ops/random.h>
 #include <reel/ops/reduce.h>
 #include <reel/ops/scan.h>

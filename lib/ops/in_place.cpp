@@ -58,7 +58,8 @@ class Overwriting {
       : op_(op), to_(to), x_(tensor_of(op, Arg(to.tensor(), to.location()))), where_(to.location()) {
     const Tensor& whole = owner();
     if (repeats_elements(whole.body())) [[unlikely]]
-      fail<ShapeError>(op, where_, "x {} repeats elements (strides {}), so one would stand for several; overwrite a copy",
+      fail<ShapeError>(op, where_,
+                       "x {} repeats elements (strides {}), so one would stand for several; overwrite a copy",
                        describe(whole), to_string(whole.strides()));
   }
   Overwriting(const Overwriting&) = delete;

@@ -6,7 +6,6 @@ std::span<const OpFamily> registered_ops() {
   static const OpFamily families[] = {
       {"create", create_ops()},
       {"random", random_ops()},
-      {"elementwise", elementwise_ops()},
       {"unary", unary_ops()},
       {"exponential", exponential_ops()},
       {"trigonometric", trigonometric_ops()},

@@ -24,7 +24,6 @@ std::span<const RegisteredOp> cast_ops();
 std::span<const RegisteredOp> comparison_ops();
 std::span<const RegisteredOp> create_ops();
 std::span<const RegisteredOp> diagonal_ops();
-std::span<const RegisteredOp> elementwise_ops();
 std::span<const RegisteredOp> in_place_ops();
 std::span<const RegisteredOp> exponential_ops();
 std::span<const RegisteredOp> index_ops();

@@ -453,7 +453,9 @@ TEST_CASE("an in-place op that fails leaves values, versions and the tape as the
       [&] { masked_fill_(x, x, 1); },
       [&] { masked_fill_(x, x > 1, view); },
       [&] { index_put_(x, {tensor({5})}, 1.0); },
-      [&] { clamp_(x, zeros({2, 2})); },
+      [&] {
+        clamp_(x, zeros({2, 2}));
+      },
       [&] { div_(x, Tensor{}); },
   };
   std::uint32_t before = version(x);
@@ -480,7 +482,8 @@ TEST_CASE("a listener sees in-place ops, and one that throws leaves no stale slo
     mul_(x, 2);
     x(0) = 1.0;
   }
-  CHECK(names == std::vector<std::string>{"full", "add_", "zero_", "full", "mul", "copy_", "index", "full", "index_assign_"});
+  CHECK(names ==
+        std::vector<std::string>{"full", "add_", "zero_", "full", "mul", "copy_", "index", "full", "index_assign_"});
   {
     debug::Listen listen([&](const debug::OpEvent& event) {
       if (std::string(event.op) == "copy_") throw std::runtime_error("enough");
