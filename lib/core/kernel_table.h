@@ -8,19 +8,67 @@
 
 namespace reel::detail {
 
-enum class Unary : std::uint8_t { neg, exp, log, sqrt, square, tanh, sigmoid, relu, count };
+enum class Unary : std::uint8_t {
+  neg,
+  abs,
+  sign,
+  square,
+  reciprocal,
+  sqrt,
+  rsqrt,
+  floor,
+  ceil,
+  round,
+  relu,
+  sigmoid,
+  exp,
+  expm1,
+  log,
+  log1p,
+  log2,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  erf,
+  erfinv,
+  lgamma,
+  digamma,
+  // These give bools.
+  logical_not,
+  isnan,
+  isinf,
+  isfinite,
+  count
+};
 enum class Binary : std::uint8_t {
   add,
   sub,
   mul,
   div,
+  floor_divide,
+  mod,
   pow,
+  maximum,
+  minimum,
+  atan2,
+  logaddexp,
+  // These give bools.
+  logical_and,
+  logical_or,
+  logical_xor,
   equal,
   not_equal,
   less,
   less_equal,
   greater,
   greater_equal,
+  // These take the gradient and the result.
   tanh_gradient,
   sigmoid_gradient,
   relu_gradient,
@@ -43,6 +91,14 @@ struct KernelTable {
   /// Converts dtypes where they differ; broadcasts.
   void (*copy)(const View& out, const View& x);
   void (*fill)(const View& out, double number, std::int64_t integer);
+  /// start + i step: of the integers if `out` has an integer dtype, else of the numbers.
+  void (*arange)(const View& out, double start, double step, std::int64_t integer_start, std::int64_t integer_step);
+  /// Numbers evenly apart; the first and last are exact.
+  void (*linspace)(const View& out, double first, double last);
+  /// 1 at each index of the last axis, else 0. As gather, but negative indices are out of range.
+  bool (*one_hot)(const View& out, const View& indices, std::int64_t& bad);
+  /// x where low <= column − row <= high in the last two axes, else 0.
+  void (*band)(const View& out, const View& x, std::int64_t low, std::int64_t high);
   UnaryKernel unary[static_cast<int>(Unary::count)];
   /// Broadcast. `out` may be `a`.
   BinaryKernel binary[static_cast<int>(Binary::count)];
@@ -50,6 +106,12 @@ struct KernelTable {
   void (*multiply_add)(const View& sum, const View& a, const View& b);
   /// Broadcast; `condition` is bool.
   void (*where)(const View& out, const View& condition, const View& a, const View& b);
+  /// min(max(x, low), high) and a + weight (b − a). Broadcast. `out` may be the first input.
+  void (*clamp)(const View& out, const View& x, const View& low, const View& high);
+  void (*lerp)(const View& out, const View& a, const View& b, const View& weight);
+  /// The derivative of digamma of an order of at least 1.
+  void (*polygamma)(const View& out, const View& x, std::int64_t order);
+  /// `out` has size 1 on each reduced axis.
   /// `out` has size 1 on each reduced axis. Places are counted in row-major order over the reduced axes.
   UnaryKernel reduce[static_cast<int>(Reduction::count)];
   /// Σ (x − mean)² / divisor over the same axes, or its root.
@@ -70,12 +132,26 @@ struct KernelTable {
   /// y[…, j, …] = x[…, index[…, j, …], …] along `axis`, negative indices from the end. Returns false, having written
   /// nothing, if an index is out of range, and then which.
   bool (*gather)(const View& out, const View& x, const View& index, int axis, std::int64_t& bad);
+  /// Writes to `out` there instead; what comes last in row-major order stays.
+  void (*scatter)(const View& out, const View& source, const View& index, int axis);
   /// Adds into `out` instead.
   void (*scatter_add)(const View& out, const View& updates, const View& index, int axis);
-  /// Rows of a (V, D) table. As gather.
-  bool (*embedding)(const View& out, const View& table, const View& indices, std::int64_t& bad);
-  /// Adds into `table_gradient`.
-  void (*embedding_gradient)(const View& table_gradient, const View& gradient, const View& indices);
+  /// y[…, j, …] = x[…, indices[j], …]: the axes of the indices stand in the place of `axis`. As gather.
+  bool (*take)(const View& out, const View& x, const View& indices, int axis, std::int64_t& bad);
+  /// Writes to `out` there instead; of equal indices the last one counts.
+  void (*index_copy)(const View& out, const View& source, const View& indices, int axis);
+  /// Adds into `out` instead.
+  void (*index_add)(const View& out, const View& source, const View& indices, int axis);
+  /// How many elements are not 0, and where they are: (n, rank), in row-major order.
+  std::int64_t (*nonzero_count)(const View& x);
+  void (*nonzero)(const View& out, const View& x);
+  /// Along an axis; NaN counts as the largest number, equal ones keep their order.
+  void (*sort)(const View& values, const View& indices, const View& x, int axis, bool descending);
+  /// As many first elements of a sorted axis as the outputs have.
+  void (*topk)(const View& values, const View& indices, const View& x, int axis, bool largest);
+  /// How many numbers of the row of `sorted` are smaller (at most as large, where `right`) than each value; rows are the
+  /// last axis, or `sorted` is one row for all.
+  void (*searchsorted)(const View& out, const View& sorted, const View& values, bool right);
   /// Over the last axis.
   UnaryKernel softmax;
   UnaryKernel log_softmax;
@@ -91,6 +167,13 @@ struct KernelTable {
   /// [0, 1).
   void (*uniform)(const View& out, RandomCall call);
   void (*normal)(const View& out, RandomCall call);
+  void (*gumbel)(const View& out, RandomCall call);
+  /// Of bool. `p` has out's shape, or one element; it is contiguous. As gather, for a probability outside [0, 1].
+  bool (*bernoulli)(const View& out, const View& p, RandomCall call, double& bad);
+  /// low + the high words of a 128-bit number times `count`.
+  void (*randint)(const View& out, std::int64_t low, std::uint64_t count, RandomCall call);
+  /// 0 … n − 1, sorted by 64-bit numbers, and where these are equal by themselves.
+  void (*randperm)(const View& out, RandomCall call);
   /// x / (1 − p) where the element's number is at least p, else 0.
   void (*dropout)(const View& out, const View& x, double probability, RandomCall call);
 };

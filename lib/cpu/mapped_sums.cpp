@@ -4,7 +4,7 @@
 #include "extreme_columns.h"
 #include "instruction_set.h"
 #include "sum_columns.h"
-#include "vector.h"
+#include "vector_exponential.h"
 
 // Σ f(x, a), where the number a of each result comes from a pass of its own: a mean, or a largest element.
 
