@@ -24,23 +24,20 @@ struct NormAttributes {
   FloatBits p;
 };
 
-// −1, 0 or 1, a constant to derivatives.
-Tensor sign_of(const Tensor& x) { return to(x > 0.0, x.dtype()) - to(x < 0.0, x.dtype()); }
-
 // dy/dx · d
 Tensor norm_gradient(const Tensor& x, const Tensor& y, const Tensor& d, double p) {
-  Tensor sign = sign_of(x);
   if (p == 0) return d * zeros_like(x);
-  if (p == 1) return d * sign;
+  Tensor signs = sign(x);
+  if (p == 1) return d * signs;
   Tensor zero = y == 0.0, divisor = where(zero, 1.0, y);
   if (p == 2) return x * (where(zero, 0.0, d) / divisor);
   if (std::isinf(p)) {
-    Tensor reached = to(x * sign == y, x.dtype());
-    return sign * reached * (d / sum_to(reached, y.shape()));
+    Tensor reached = to(x * signs == y, x.dtype());
+    return signs * reached * (d / sum_to(reached, y.shape()));
   }
   // Powers of 0 are kept away, as they or their derivatives may be infinite.
-  Tensor ratio = where(sign == 0.0, 1.0, x * sign / divisor);
-  return d * sign * pow(ratio, p - 1);
+  Tensor ratio = where(signs == 0.0, 1.0, x * signs / divisor);
+  return d * signs * pow(ratio, p - 1);
 }
 
 }  // namespace
