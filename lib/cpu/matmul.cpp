@@ -63,18 +63,26 @@ void multiply_integers(T* c, std::int64_t c_step, const Matrix<T>& a, const Matr
   }
 }
 
+template <class T>
+void sum_products(Way way, float* sums, const Matrix<T>& a, const Matrix<T>& b) {
+  if constexpr (std::is_same_v<T, BFloat16>)
+    if (way == Way::onednn) return multiply(sums, b.columns, as_bf16(a), as_bf16(b));
+  Gemm<float>::multiply(sums, b.columns, a, b);
+}
+
 // The halves are multiplied with f32 sums, which are rounded once.
 template <class T>
-void multiply_halves(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
-  // A block of sums is a megabyte.
-  std::int64_t columns = std::min<std::int64_t>(b.columns, 1024), rows = std::min(a.rows, (1 << 18) / columns);
+void multiply_halves(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
+  // A block of sums is a megabyte; oneDNN's are 16, since it packs its operands anew for each.
+  std::int64_t columns = std::min<std::int64_t>(b.columns, way == Way::onednn ? 4096 : 1024);
+  std::int64_t rows = std::min(a.rows, (way == Way::onednn ? 1 << 22 : 1 << 18) / columns);
   static thread_local Scratch scratch;
   float* sums = scratch.get<float>(rows * columns);
   for (std::int64_t i = 0; i < a.rows; i += rows)
     for (std::int64_t j = 0; j < b.columns; j += columns) {
       Matrix<T> left = a.part(i, std::min(rows, a.rows - i), 0, a.columns);
       Matrix<T> right = b.part(0, b.rows, j, std::min(columns, b.columns - j));
-      Gemm<float>::multiply(sums, right.columns, left, right);
+      sum_products(way, sums, left, right);
       for (std::int64_t row = 0; row < left.rows; ++row) {
         T* to = c + (i + row) * c_step + j;
         const float* from = sums + row * right.columns;
@@ -91,8 +99,8 @@ void multiply_part(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const
     way == Way::dots ? Gemm<T>::multiply_by_dots(c, c_step, a, b) : Gemm<T>::multiply(c, c_step, a, b);
   } else {
     if constexpr (std::is_same_v<T, BFloat16>)
-      if (way != Way::blocks) return multiply(c, c_step, as_bf16(a), as_bf16(b), way == Way::onednn_sized);
-    multiply_halves(c, c_step, a, b);
+      if (way == Way::onednn_sized) return multiply_sized(c, c_step, as_bf16(a), as_bf16(b));
+    multiply_halves(way, c, c_step, a, b);
   }
 }
 
