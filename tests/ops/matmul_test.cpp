@@ -4,6 +4,7 @@
 #include "ops/table.h"
 
 #include "catch.h"
+#include "cpu/primitive_cache.h"
 #include "ops/bad_input.h"
 
 // What the table of ops cannot say of products.
@@ -110,6 +111,25 @@ TEST_CASE("a product of many row counts gives each row what it gives it alone wi
   // More sizes than a thread remembers.
   for (std::int64_t rows = 300; rows >= 32; --rows)
     CHECK(same_bits(matmul(slice(x, 0, 0, rows), w), slice(all, 0, 0, rows)));
+}
+
+TEST_CASE("a cache of primitives drops what was not asked for longest") {
+  struct Key {
+    std::int64_t rows, columns;
+  };
+  detail::onednn::PrimitiveCache<Key, int> cache(2);
+  int made = 0;
+  auto find = [&](std::int64_t rows) { return cache.find(Key{rows, 7}, [&] { return ++made; }); };
+  CHECK(find(1) == 1);
+  CHECK(find(2) == 2);
+  CHECK(find(1) == 1);
+  CHECK(find(3) == 3);  // in place of 2
+  CHECK(find(1) == 1);
+  CHECK(find(2) == 4);
+  CHECK(cache.size() == 2);
+  CHECK_THROWS(cache.find(Key{9, 9}, []() -> int { throw std::runtime_error("none"); }));
+  CHECK(cache.size() == 2);
+  CHECK(find(1) == 1);
 }
 
 TEST_CASE("products keep NaN and infinity in their rows and columns") {
