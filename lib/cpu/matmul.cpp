@@ -25,7 +25,6 @@ namespace {
 //     256×256×256                 16.8 M        130 / 118                197 / 215
 //     2048×256×64                 33.6 M        294 / 200                474 / 486
 //     512×512×512                  134 M       1085 / 601               1508 / 954
-//     512×512×512 bf16, oneDNN     134 M                                 188 / 336
 constexpr double parallel_cost = 1 << 24;
 // What a thread gets at least.
 constexpr double part_cost = parallel_cost / 4;
