@@ -35,14 +35,14 @@ dnnl_primitive_t primitive_for(bool a_turned, bool b_turned) {
   if (!primitive)
     primitive =
         matmul(described(dnnl_bf16, a_turned, later, later, later), described(dnnl_bf16, b_turned, later, later, later),
-               described(dnnl_bf16, false, later, later, later));
+               described(dnnl_f32, false, later, later, later));
   return primitive.get();
 }
 
 Bound bind(const Key& key) {
   MatrixDescriptor a = described(dnnl_bf16, key.a_turned, key.m, key.k, key.a_step),
                    b = described(dnnl_bf16, key.b_turned, key.k, key.n, key.b_step),
-                   c = described(dnnl_bf16, false, key.m, key.n, key.c_step);
+                   c = described(key.sized ? dnnl_bf16 : dnnl_f32, false, key.m, key.n, key.c_step);
   Primitive own = key.sized ? matmul(a, b, c) : nullptr;
   dnnl_primitive_t primitive = own ? own.get() : primitive_for(key.a_turned, key.b_turned);
   return {a.memory(), b.memory(), c.memory(), std::move(own), primitive};
@@ -53,13 +53,7 @@ std::int64_t step_of(const Bf16Matrix& matrix, bool turned) {
   return turned ? std::max(matrix.column_step, matrix.rows) : std::max(matrix.row_step, matrix.columns);
 }
 
-}  // namespace
-
-bool can_multiply(const Bf16Matrix& a, const Bf16Matrix& b) {
-  return has_bf16() && (a.row_major() || a.column_major()) && (b.row_major() || b.column_major());
-}
-
-void multiply(BFloat16* c, std::int64_t c_step, const Bf16Matrix& a, const Bf16Matrix& b, bool sized) {
+void run(void* c, std::int64_t c_step, const Bf16Matrix& a, const Bf16Matrix& b, bool sized) {
   bool a_turned = !a.row_major(), b_turned = !b.row_major();
   Key key{a.rows,   b.columns, a.columns, step_of(a, a_turned), step_of(b, b_turned), std::max(c_step, b.columns),
           a_turned, b_turned,  sized};
@@ -73,6 +67,18 @@ void multiply(BFloat16* c, std::int64_t c_step, const Bf16Matrix& a, const Bf16M
   const dnnl_exec_arg_t arguments[] = {
       {DNNL_ARG_SRC, bound.a.get()}, {DNNL_ARG_WEIGHTS, bound.b.get()}, {DNNL_ARG_DST, bound.c.get()}};
   check(dnnl_primitive_execute(bound.primitive, stream(), 3, arguments), "a matrix product");
+}
+
+}  // namespace
+
+bool can_multiply(const Bf16Matrix& a, const Bf16Matrix& b) {
+  return has_bf16() && (a.row_major() || a.column_major()) && (b.row_major() || b.column_major());
+}
+
+void multiply(float* c, std::int64_t c_step, const Bf16Matrix& a, const Bf16Matrix& b) { run(c, c_step, a, b, false); }
+
+void multiply_sized(BFloat16* c, std::int64_t c_step, const Bf16Matrix& a, const Bf16Matrix& b) {
+  run(c, c_step, a, b, true);
 }
 
 }  // namespace reel::detail

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 
 #include "../core/dispatch.h"
@@ -14,11 +13,24 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
 
-/// Products of fewer multiplications stay on the calling thread.
-constexpr std::int64_t parallel_multiplications = std::int64_t{1} << 22;
+// Products that cost less than this many f32 multiplications in blocks stay on the calling thread: waking another takes
+// longer than it saves, and far longer where another process holds its processor. µs with one thread / with two, with
+// OMP_WAIT_POLICY=passive:
+//
+//                        multiplications   two idle processors      the second processor busy,
+//                                          (Zen 5, oneDNN's sgemm)  fastest of 300 (Xeon with AMX, the code below)
+//     128×128×128                  2.1 M         16 /  52
+//     32×256×512                   4.2 M                                  45 /  52
+//     32×256×1024                  8.4 M         75 / 121                 94 / 100
+//     256×256×256                 16.8 M        130 / 118                197 / 215
+//     2048×256×64                 33.6 M        294 / 200                474 / 486
+//     512×512×512                  134 M       1085 / 601               1508 / 954
+constexpr double parallel_cost = 1 << 24;
+// What a thread gets at least.
+constexpr double part_cost = parallel_cost / 4;
 
 // Below this many multiplications oneDNN's call costs more than the product does here.
-constexpr std::int64_t few_bf16_multiplications = 1 << 15;
+constexpr double few_bf16_multiplications = 1 << 15;
 
 // Beyond it, a row reads all of b for each element of its own.
 constexpr std::int64_t rows_of_dots = 4;
@@ -33,10 +45,10 @@ Way way_of(const Matrix<T>& a, const Matrix<T>& b) {
   if constexpr (std::is_integral_v<T>) {
     return Way::plain;
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    bool large = a.rows * a.columns * b.columns >= few_bf16_multiplications;
-    if (!large || !can_multiply(as_bf16(a), as_bf16(b))) return Way::blocks;
+    double multiplications = static_cast<double>(a.rows * b.columns) * static_cast<double>(a.columns);
+    if (multiplications < few_bf16_multiplications || !can_multiply(as_bf16(a), as_bf16(b))) return Way::blocks;
     // The batches of a ragged data set all have different sizes, and seldom these.
-    return a.rows % 64 == 0 ? Way::onednn_sized : Way::onednn;
+    return a.rows % 128 == 0 ? Way::onednn_sized : Way::onednn;
   } else if constexpr (std::is_floating_point_v<T>) {
     return a.rows <= rows_of_dots && b.row_step == 1 && b.column_step != 1 ? Way::dots : Way::blocks;
   } else {
@@ -63,18 +75,26 @@ void multiply_integers(T* c, std::int64_t c_step, const Matrix<T>& a, const Matr
   }
 }
 
+template <class T>
+void sum_products(Way way, float* sums, const Matrix<T>& a, const Matrix<T>& b) {
+  if constexpr (std::is_same_v<T, BFloat16>)
+    if (way == Way::onednn) return multiply(sums, b.columns, as_bf16(a), as_bf16(b));
+  Gemm<float>::multiply(sums, b.columns, a, b);
+}
+
 // The halves are multiplied with f32 sums, which are rounded once.
 template <class T>
-void multiply_halves(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
-  // A block of sums is a megabyte.
-  std::int64_t columns = std::min<std::int64_t>(b.columns, 1024), rows = std::min(a.rows, (1 << 18) / columns);
+void multiply_halves(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
+  // Blocks of about a megabyte of sums, which stay in the second cache, and of about the same number of rows.
+  std::int64_t columns = std::min<std::int64_t>(b.columns, 1024), blocks = (a.rows + 319) / 320;
+  std::int64_t rows = (a.rows + blocks - 1) / blocks;
   static thread_local Scratch scratch;
   float* sums = scratch.get<float>(rows * columns);
   for (std::int64_t i = 0; i < a.rows; i += rows)
     for (std::int64_t j = 0; j < b.columns; j += columns) {
       Matrix<T> left = a.part(i, std::min(rows, a.rows - i), 0, a.columns);
       Matrix<T> right = b.part(0, b.rows, j, std::min(columns, b.columns - j));
-      Gemm<float>::multiply(sums, right.columns, left, right);
+      sum_products(way, sums, left, right);
       for (std::int64_t row = 0; row < left.rows; ++row) {
         T* to = c + (i + row) * c_step + j;
         const float* from = sums + row * right.columns;
@@ -91,8 +111,8 @@ void multiply_part(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const
     way == Way::dots ? Gemm<T>::multiply_by_dots(c, c_step, a, b) : Gemm<T>::multiply(c, c_step, a, b);
   } else {
     if constexpr (std::is_same_v<T, BFloat16>)
-      if (way != Way::blocks) return multiply(c, c_step, as_bf16(a), as_bf16(b), way == Way::onednn_sized);
-    multiply_halves(c, c_step, a, b);
+      if (way == Way::onednn_sized) return multiply_sized(c, c_step, as_bf16(a), as_bf16(b));
+    multiply_halves(way, c, c_step, a, b);
   }
 }
 
@@ -113,14 +133,26 @@ Matrix<T> matrix_of(const View& view) {
   return {view.as<T>(), view.dims[last - 1], view.dims[last], view.strides[last - 1], view.strides[last]};
 }
 
+// What a matrix costs in f32 multiplications in blocks.
+template <class T>
+double cost_of(Way way, double rows, double multiplications) {
+  switch (way) {
+    case Way::onednn:
+    case Way::onednn_sized: return multiplications / 8;
+    case Way::plain: return multiplications * 16;
+    // A few rows wait for memory.
+    default: return multiplications * (rows <= rows_of_dots ? 8 : 1) * (sizeof(T) == 8 ? 2 : 1);
+  }
+}
+
 // What is shared out among threads: `pieces` of each matrix of the batch, groups of rows or of columns. None is narrower
 // than 64, so that each bf16 element's bits are those of the whole product.
 struct Pieces {
   std::int64_t count, length;
 
-  Pieces(std::int64_t length, std::int64_t multiplications)
-      : count(std::clamp(std::min(length / 64, multiplications / (parallel_multiplications / 4)), std::int64_t{1},
-                         std::int64_t{64})),
+  Pieces(std::int64_t length, double cost)
+      : count(static_cast<std::int64_t>(
+            std::clamp(std::min(static_cast<double>(length / 64), cost / part_cost), 1.0, 64.0))),
         length(length) {}
   std::int64_t begin(std::int64_t piece) const { return piece == count ? length : length / 64 * piece / count * 64; }
 };
@@ -139,16 +171,14 @@ void matmul_typed(const View& out, const View& a, const View& b) {
   }
   const View &left_view = turned ? b : a, &right_view = turned ? a : b;
   std::int64_t rows = left.rows, columns = right.columns, area = rows * columns;
-  std::int64_t matrices = out.numel / area, multiplications;
-  if (__builtin_mul_overflow(area, left.columns, &multiplications))
-    multiplications = std::numeric_limits<std::int64_t>::max();
+  std::int64_t matrices = out.numel / area;
   Way way = way_of(left, right);
-  Pieces pieces(std::max(rows, columns), multiplications);
+  double cost =
+      cost_of<T>(way, static_cast<double>(rows), static_cast<double>(area) * static_cast<double>(left.columns));
+  // oneDNN's kernels for given sizes want all columns.
+  bool by_rows = rows > columns || way == Way::onednn_sized;
+  Pieces pieces(by_rows ? rows : columns, cost);
   std::int64_t jobs = matrices * pieces.count;
-  // Each thread gets at least a quarter of the least that is shared.
-  double each = static_cast<double>(multiplications) / static_cast<double>(pieces.count);
-  double grain = static_cast<double>(parallel_multiplications) / 4 / each;
-  bool alone = static_cast<double>(multiplications) * static_cast<double>(matrices) < parallel_multiplications;
   auto work = [&](std::int64_t begin, std::int64_t end) {
     while (begin < end) {
       std::int64_t n = begin / pieces.count, first = begin % pieces.count;
@@ -159,16 +189,17 @@ void matmul_typed(const View& out, const View& a, const View& b) {
       x.data += offset_of(left_view, out, n);
       y.data += offset_of(right_view, out, n);
       T* c = out.as<T>() + n * area;
-      if (rows > columns)
+      if (by_rows)
         multiply_part(way, c + from * columns, columns, x.part(from, count, 0, x.columns), y);
       else
         multiply_part(way, c + from, columns, x, y.part(0, y.rows, from, count));
     }
   };
-  if (alone)
+  if (cost * static_cast<double>(matrices) < parallel_cost)
     work(0, jobs);
   else
-    parallel_for(jobs, std::max<std::int64_t>(1, static_cast<std::int64_t>(grain)), work);
+    parallel_for(jobs, static_cast<std::int64_t>(std::max(1.0, part_cost * static_cast<double>(pieces.count) / cost)),
+                 work);
 }
 
 void matmul(const View& out, const View& a, const View& b) {
