@@ -96,6 +96,7 @@ inline Vector<float> lgamma(Vector<float> single) {
       V sine = sin((size - nearbyint(size)) * V(pi));
       y = select(x < V(0), log(V(pi) / (size * abs(sine))) - y, y);
     }
+    y = select(hn::Or(x == V(1), x == V(2)), V(0), y);
     return select(size == V(infinity<double>), size, y);
   });
 }

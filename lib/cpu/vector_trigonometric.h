@@ -12,10 +12,17 @@ inline namespace REEL_TARGET {
 // Beyond this the multiple of π that is taken away is no longer exact.
 inline constexpr double reduction_limit = 39000;
 
+// The last unit may lie beyond ±1.
+template <class T>
+Vector<T> within_one(Vector<T> x) {
+  using V = Vector<T>;
+  return hn::Min(hn::Max(x.raw, V(-1).raw), V(1).raw);
+}
+
 template <class T>
 Vector<T> sin(Vector<T> x) {
   using V = Vector<T>;
-  V y = hn::Sin(typename V::Tag(), x.raw);
+  V y = within_one<T>(hn::Sin(typename V::Tag(), x.raw));
   y = select(x == V(0), x, y);  // keeps −0
   return patched(abs(x) < V(reduction_limit), y, x, [](T lane) { return std::sin(lane); });
 }
@@ -23,7 +30,7 @@ Vector<T> sin(Vector<T> x) {
 template <class T>
 Vector<T> cos(Vector<T> x) {
   using V = Vector<T>;
-  V y = hn::Cos(typename V::Tag(), x.raw);
+  V y = within_one<T>(hn::Cos(typename V::Tag(), x.raw));
   return patched(abs(x) < V(reduction_limit), y, x, [](T lane) { return std::cos(lane); });
 }
 

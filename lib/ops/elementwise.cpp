@@ -1,6 +1,5 @@
 #include "elementwise.h"
 
-#include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 
 namespace reel::detail {
@@ -36,10 +35,6 @@ Tensor number_unary(const OpInfo& op, const Arg& x) {
   if (tensor_of(op.name, x).dtype() == DType::boolean)
     fail<DTypeError>(op.name, x.location(), "takes numbers, not {}; convert it with to(x, i32)", describe(*x.tensor()));
   return unary(op, x);
-}
-
-void give_zeros(Gradient& g, std::size_t i) {
-  if (g.wants(i)) g.give(i, zeros_like(g.output()));
 }
 
 }  // namespace reel::detail

@@ -50,7 +50,7 @@ Tensor floating_unary(const OpInfo& op, const Arg& x);
 /// Throws: DTypeError for bool.
 Tensor number_unary(const OpInfo& op, const Arg& x);
 
-/// Gives input i zeros.
+/// Gives input i zeros, which can be differentiated in turn.
 void give_zeros(Gradient& g, std::size_t i);
 
 }  // namespace reel::detail

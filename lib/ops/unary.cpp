@@ -9,6 +9,20 @@ namespace reel {
 
 using namespace detail;
 
+// z = 0;  dd = 0. The gradient of what is constant between its steps.
+
+constexpr OpInfo zero_gradient_op{
+    .name = "zero_gradient",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = [](Call& call) { kernels(call.output().device).fill(call.output(), 0, 0); },
+    .gradient = [](Gradient& g) { give_zeros(g, 0); },
+};
+
+void detail::give_zeros(Gradient& g, std::size_t i) {
+  if (g.wants(i)) g.give(i, unary(zero_gradient_op, Arg(g.output(), g.where())));
+}
+
 // y = −x;  dx = −d
 
 constexpr OpInfo neg_op{
@@ -169,12 +183,19 @@ Tensor rsqrt(const Arg& x) { return floating_unary(rsqrt_op, x); }
 
 std::span<const RegisteredOp> detail::unary_ops() {
   static constexpr RegisteredOp ops[] = {
-      {.name = "neg", .info = &neg_op},     {.name = "abs", .info = &abs_op},
-      {.name = "sign", .info = &sign_op},   {.name = "square", .info = &square_op},
-      {.name = "relu", .info = &relu_op},   {.name = "relu_gradient", .info = &relu_gradient_op, .internal = true},
-      {.name = "floor", .info = &floor_op}, {.name = "ceil", .info = &ceil_op},
-      {.name = "round", .info = &round_op}, {.name = "reciprocal", .info = &reciprocal_op},
-      {.name = "sqrt", .info = &sqrt_op},   {.name = "rsqrt", .info = &rsqrt_op},
+      {.name = "zero_gradient", .info = &zero_gradient_op, .internal = true},
+      {.name = "neg", .info = &neg_op},
+      {.name = "abs", .info = &abs_op},
+      {.name = "sign", .info = &sign_op},
+      {.name = "square", .info = &square_op},
+      {.name = "relu", .info = &relu_op},
+      {.name = "relu_gradient", .info = &relu_gradient_op, .internal = true},
+      {.name = "floor", .info = &floor_op},
+      {.name = "ceil", .info = &ceil_op},
+      {.name = "round", .info = &round_op},
+      {.name = "reciprocal", .info = &reciprocal_op},
+      {.name = "sqrt", .info = &sqrt_op},
+      {.name = "rsqrt", .info = &rsqrt_op},
   };
   return ops;
 }

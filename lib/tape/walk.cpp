@@ -6,6 +6,7 @@
 
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
+#include "../ops/registry.h"
 #include "gradient.h"
 
 namespace reel::detail {
@@ -214,6 +215,14 @@ void Gradient::give_product(std::size_t i, const Tensor& a, const Tensor& b) {
 
 void Gradient::give(std::size_t i, Tensor gradient) {
   if (wants(i)) walk_.add(entry_, entry_.input_slots()[i], std::move(gradient));
+}
+
+std::span<const RegisteredOp> walk_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "accumulate", .info = &accumulate_op, .internal = true},
+      {.name = "accumulate_product", .info = &accumulate_product_op, .internal = true},
+  };
+  return ops;
 }
 
 }  // namespace reel::detail
