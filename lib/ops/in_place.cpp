@@ -124,7 +124,6 @@ class Overwriting {
   /// `fresh`: it has x's shape, and nobody else has its slot.
   void put(const Tensor& value, bool fresh) {
     if (!tracked_) return run(copy_in_place_op, {&value});
-    list().expect_tracked_values(x_.body());
     if (to_.part()) return put_part(value);
     std::uint32_t slot = fresh ? list().slot_of(value.body()) : 0;
     list().forget(x_.body());
@@ -151,30 +150,32 @@ class Overwriting {
   // The elements have changed however the op ends: a listener may throw.
   class Note {
    public:
-    Note(Storage& storage, Location where) : storage_(storage), where_(where) {}
-    ~Note() { storage_.overwritten(where_); }
+    explicit Note(const Overwriting& run) : run_(run) {}
+    ~Note() {
+      const Body& body = run_.x_.body();
+      body.storage->overwritten(run_.context_.resolve(run_.where_));
+      if (run_.tracked_) run_.list().note_tracked_values(body);
+    }
     Note(const Note&) = delete;
     Note& operator=(const Note&) = delete;
 
    private:
-    Storage& storage_;
-    Location where_;
+    const Overwriting& run_;
   };
 
   const Tensor& owner() const { return to_.part() ? to_.part()->base() : x_; }
   TapeList& list() const { return *context_.tapes; }
-  Note note() const { return {*x_.body().storage, context_.resolve(where_)}; }
 
   void write(const OpInfo& op, std::initializer_list<const Tensor*> inputs) {
     Tensor output = x_;
     Call call{op, {inputs.begin(), inputs.size()}, {}, {}, {&output, 1}, where_};
-    Note written = note();
+    Note note(*this);
     invoke(call);
   }
 
   void put_part(const Tensor& value) {
     {
-      Note written = note();
+      Note note(*this);
       assign_part(*to_.part(), value, where_);
     }
     TapeList::settle(owner().body());

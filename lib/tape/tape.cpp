@@ -68,6 +68,11 @@ std::uint32_t target_slot(const char* op, const TapeList& list, const Tensor& ta
   if (slot < first_slot)
     fail<TapeError>(op, where, "the target {}, computed at {}, is older than this tape; ask an outer tape",
                     describe(target), to_string(target.made_at()));
+  if (list.is_overwritten(body))
+    fail<TapeError>(op, where,
+                    "the target {}, computed at {}, was overwritten at {} through a tensor that shares its elements; "
+                    "give that tensor, or overwrite a copy",
+                    describe(target), to_string(target.made_at()), to_string(body.storage->last_overwrite()));
   return slot;
 }
 

@@ -26,6 +26,11 @@ std::uint32_t TapeList::slot_of(const Body& body) const {
   return found == foreign_leaves_.end() ? 0 : found->second;
 }
 
+bool TapeList::is_overwritten(const Body& body) const {
+  return body.epoch.load(std::memory_order_relaxed) == epoch_ && !body.requires_grad &&
+         body.slot_version != body.storage->version.load(std::memory_order_relaxed);
+}
+
 inline const SlotForm* TapeList::form_of(const Body& body) {
   if (last_form_ && last_form_->matches(body)) [[likely]]
     return last_form_;
@@ -136,9 +141,9 @@ bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
   return tracked;
 }
 
-void TapeList::expect_tracked_values(const Body& x) {
+void TapeList::note_tracked_values(const Body& x) {
   Storage& storage = *x.storage;
-  storage.tracked_version.store(storage.version.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  storage.tracked_version.store(storage.version.load(std::memory_order_relaxed), std::memory_order_relaxed);
   storage.tracked_by.store(epoch_, std::memory_order_relaxed);
   any_hidden_ = true;
 }

@@ -28,8 +28,9 @@ class TapeList {
   /// Before a call overwrites x: whether what x then holds is tracked, because one of the call's inputs is.
   /// Throws: TapeError as `record`; for a parameter, a watched tensor, and what another thread's tape computed.
   bool prepare_overwrite(const Call& call, const Tensor& x);
-  /// From the next overwrite of x on, tensors that share its elements and know nothing of it are refused.
-  void expect_tracked_values(const Body& x);
+  /// Tracked values have just been written to x: from now on tensors that share its elements, were there before, and
+  /// are not settled anew are refused.
+  void note_tracked_values(const Body& x);
   /// Lets go of the slot of a tensor that this list has computed, if it has one.
   void forget(Body& body) const;
   /// Lets a tensor stand for a slot with the values that it has now.
@@ -47,6 +48,8 @@ class TapeList {
   bool is_leaf(const Body& body) const { return !slots_[slot_of(body)].producer; }
   /// The tensor's slot; 0 if it has none that is live.
   std::uint32_t slot_of(const Body& body) const;
+  /// Whether a tensor with a live slot holds other values by now, written through a tensor that shares its elements.
+  bool is_overwritten(const Body& body) const;
   /// The slot of a parameter or of a tensor to watch; made if there is none.
   /// Throws: TapeError for what another thread's tape computed.
   std::uint32_t track(const char* op, const Tensor& leaf, Location where);

@@ -102,8 +102,8 @@ TEST_CASE("a chain of in-place ops has derivatives of every order") {
     const Tensor &a = inputs[0], &b = inputs[1];
     Tensor x = copy(a);
     mul_(x, b);
-    add_(x, x * x);
-    x(slice(1)) = sin(x(slice(0, -1)));
+    add_(x, tanh(x));
+    x(slice(1)) = sin(copy(x(slice(0, -1))));
     x(0) *= b(1);
     div_(x, b);
     x -= a;
@@ -184,7 +184,7 @@ TEST_CASE("a part that is assigned to changes the slot of the whole") {
   x(slice()) = 0.0;
   CHECK(values(x) == Doubles{0, 0, 0});
   CHECK(values(tape.gradient(sum(x * a), a)) == Doubles{0, 0, 0});
-  CHECK_THROWS_AS(tape.gradient(sum(x), b), TapeError);
+  CHECK(values(tape.gradient(sum(x), b)) == Doubles{0, 0});
   // Broadcasting, another dtype, and a buffer that nobody had tracked.
   Tensor table = zeros({2, 3});
   table(slice(), slice(std::nullopt, std::nullopt, -1)) = a;
@@ -284,6 +284,7 @@ TEST_CASE("a target that was overwritten through a view is refused") {
   mul_(loss, 2);
   CHECK_THAT(error_of<TapeError>([&] { tape.gradient(view, a); }), contains("was overwritten at"));
   CHECK(tape.gradient(loss, a).item() == 12);
+  CHECK(values(loss) == Doubles{18});
 }
 
 TEST_CASE("an untracked tensor whose elements received tracked values is no silent constant") {
