@@ -18,6 +18,10 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
 
+// Elements that lie side by side take far less than a nanosecond each: these, of some 25 µs, are worth a thread.
+template <class T>
+constexpr std::int64_t move_grain = (1 << 19) / sizeof(T);
+
 template <class To, class From>
 void convert_row(To* to, std::int64_t to_step, const From* from, std::int64_t from_step, std::int64_t count) {
   if (to_step == 1 && from_step == 1)
@@ -47,11 +51,11 @@ void move_row(T* to, std::int64_t to_step, const T* from, std::int64_t from_step
 
 // Calls row(offsets, count) for all elements, on several threads if there are many.
 template <int operand_count, class Row>
-void for_each_row(const Iteration<operand_count>& iteration, std::int64_t elements, Row row) {
-  if (elements <= parallel_grain)
+void for_each_row(const Iteration<operand_count>& iteration, std::int64_t elements, std::int64_t grain, Row row) {
+  if (elements <= grain)
     iteration.for_each_row([&](const std::int64_t* offsets) { row(offsets, iteration.dims[0]); });
   else
-    parallel_for(elements, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+    parallel_for(elements, grain, [&](std::int64_t begin, std::int64_t end) {
       iteration.for_each_part(begin, end, row);
       end_streaming();
     });
@@ -85,9 +89,11 @@ void move_all(const View& out, const View& x) {
     }
   }
   std::int64_t to_step = iteration.strides[0][0], from_step = iteration.strides[1][0];
-  for_each_row(iteration, out.numel, [&](const std::int64_t* offsets, std::int64_t count) {
-    move_row(out.as<T>() + offsets[0], to_step, x.as<T>() + offsets[1], from_step, count, streams);
-  });
+  bool plain = to_step == 1 && from_step == 1 && iteration.dims[0] >= 64;
+  for_each_row(iteration, out.numel, plain ? move_grain<T> : parallel_grain,
+               [&](const std::int64_t* offsets, std::int64_t count) {
+                 move_row(out.as<T>() + offsets[0], to_step, x.as<T>() + offsets[1], from_step, count, streams);
+               });
 }
 
 // Rows of contiguous parts in turn, so that the result is written from front to back.
@@ -95,7 +101,7 @@ template <class T>
 void join_rows(const View& out, std::span<const View* const> parts, std::int64_t rows) {
   bool streams = out.numel * static_cast<std::int64_t>(sizeof(T)) >= streaming_bytes;
   std::int64_t length = out.numel / rows;
-  parallel_for(rows, std::max<std::int64_t>(parallel_grain / length, 1), [&](std::int64_t begin, std::int64_t end) {
+  parallel_for(rows, std::max<std::int64_t>(move_grain<T> / length, 1), [&](std::int64_t begin, std::int64_t end) {
     T* to = out.as<T>() + begin * length;
     for (std::int64_t row = begin; row < end; ++row)
       for (const View* part : parts) {
@@ -136,7 +142,7 @@ template <class To, class From>
 void convert_all(const View& out, const View& x) {
   Iteration<2> iteration({&out, &x});
   std::int64_t to_step = iteration.strides[0][0], from_step = iteration.strides[1][0];
-  for_each_row(iteration, out.numel, [&](const std::int64_t* offsets, std::int64_t count) {
+  for_each_row(iteration, out.numel, parallel_grain, [&](const std::int64_t* offsets, std::int64_t count) {
     convert_row(out.as<To>() + offsets[0], to_step, x.as<From>() + offsets[1], from_step, count);
   });
 }
@@ -153,11 +159,11 @@ void copy(const View& out, const View& x) {
 template <class T>
 void fill_typed(const View& out, T value) {
   if (out.contiguous)
-    return parallel_for(out.numel, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+    return parallel_for(out.numel, move_grain<T>, [&](std::int64_t begin, std::int64_t end) {
       std::fill(out.as<T>() + begin, out.as<T>() + end, value);
     });
   Iteration<1> iteration({&out});
-  for_each_row(iteration, out.numel, [&](const std::int64_t* offsets, std::int64_t count) {
+  for_each_row(iteration, out.numel, parallel_grain, [&](const std::int64_t* offsets, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) out.as<T>()[offsets[0] + i * iteration.strides[0][0]] = value;
   });
 }
