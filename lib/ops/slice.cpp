@@ -1,7 +1,6 @@
 #include <reel/ops/shape.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <limits>
 
 #include "../core/invoke.h"
@@ -10,6 +9,7 @@
 #include "../tape/gradient.h"
 #include "few.h"
 #include "places.h"
+#include "range.h"
 #include "registry.h"
 
 namespace reel {
@@ -76,20 +76,9 @@ Tensor slice(const Arg& x, int axis, std::int64_t start, std::int64_t stop, std:
   const Tensor& tensor = tensor_of("slice", x);
   axis = check_axis("slice", axis, tensor, x.location());
   if (step == 0) fail<ShapeError>("slice", x.location(), "a step of 0 goes nowhere, for {}", describe(tensor));
-  std::int64_t size = tensor.body().dims[axis];
-  // Python's rules: walking backwards, "before the first element" is -1.
-  std::int64_t low = step > 0 ? 0 : -1, high = step > 0 ? size : size - 1;
-  auto placed = [&](std::int64_t index) { return std::clamp(index < 0 ? index + size : index, low, high); };
-  if (step < 0 && stop == std::numeric_limits<std::int64_t>::max()) stop = std::numeric_limits<std::int64_t>::min();
-  start = placed(start);
-  stop = stop == std::numeric_limits<std::int64_t>::min() ? low : placed(stop);
-  std::int64_t span = step > 0 ? stop - start : start - stop;
-  // A step beyond the tensor takes the first element alone.
-  step = std::clamp(step, -size - 1, size + 1);
-  std::int64_t count = span > 0 ? (span - 1) / std::abs(step) + 1 : 0;
-  // A start before the first element would count from the end in the gradient.
-  if (count == 0) start = 0;
-  return invoke_view(slice_op, tensor, x.location(), bytes_of(SliceAttributes{axis, start, count, step}));
+  Range range = range_of(start, stop, step, tensor.body().dims[axis]);
+  return invoke_view(slice_op, tensor, x.location(),
+                     bytes_of(SliceAttributes{axis, range.start, range.count, range.step}));
 }
 
 Tensor select(const Arg& x, int axis, std::int64_t index) {

@@ -170,26 +170,26 @@ void add_floating_draws(std::vector<Row>& rows, const Shape& shape) {
   for (DType dtype : floating_dtypes) {
     auto add = [&](const std::string& op, auto run, double (*formula)(PhiloxWords, DType)) {
       Row& row = add_made(rows, op + to_string(shape) + name_of(dtype),
-                          [=](const Tensor&) {
+                          [=](const Tensor& x) {
                             Generator generator(seed);
-                            return run(&generator);
+                            return run(RandomOptions{.dtype = x.dtype(), .generator = &generator});
                           },
                           drawn(shape, [=](PhiloxWords w) { return formula(w, dtype); }), {dtype});
       row.op = op;
       // The same formula in f64; the last of its roundings may fall the other way.
       row.ulps = op.starts_with("rand_") || op == "rand" ? 0 : dtype == DType::f64 ? 1 : 0.51;
     };
-    Tensor like = zeros(shape, {.dtype = dtype});
+    auto like = [=](const RandomOptions& options) { return zeros(shape, {.dtype = options.dtype}); };
     add(
-        "rand", [=](Generator* g) { return rand(shape, {.dtype = dtype, .generator = g}); }, uniform);
+        "rand", [=](const RandomOptions& o) { return rand(shape, o); }, uniform);
     add(
-        "randn", [=](Generator* g) { return randn(shape, {.dtype = dtype, .generator = g}); }, normal);
+        "randn", [=](const RandomOptions& o) { return randn(shape, o); }, normal);
     add(
-        "gumbel", [=](Generator* g) { return gumbel(shape, {.dtype = dtype, .generator = g}); }, gumbel_of);
+        "gumbel", [=](const RandomOptions& o) { return gumbel(shape, o); }, gumbel_of);
     add(
-        "rand_like", [=](Generator* g) { return rand_like(like, {.generator = g}); }, uniform);
+        "rand_like", [=](const RandomOptions& o) { return rand_like(like(o), {.generator = o.generator}); }, uniform);
     add(
-        "randn_like", [=](Generator* g) { return randn_like(like, {.generator = g}); }, normal);
+        "randn_like", [=](const RandomOptions& o) { return randn_like(like(o), {.generator = o.generator}); }, normal);
   }
 }
 

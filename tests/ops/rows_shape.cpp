@@ -301,10 +301,10 @@ void add_splits(std::vector<Row>& rows) {
         [p = ragged[part]](const Arrays& x) { return taken(x[0], 1, p); });
   }
   add_row(
-      rows, "the parts of a split, put together again", {{5, 2}},
+      rows, "split, its parts put together again", {{5, 2}},
       [](auto x) {
         std::vector<Tensor> parts = split(x[0], 2);
-        return concat({parts[2], parts[0], parts[1]});
+        return concat({parts.at(2), parts.at(0), parts.at(1)});
       },
       [](const Arrays& x) {
         return taken(x[0], 0, {4, 0, 1, 2, 3});
