@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include <reel/device.h>
 
@@ -91,6 +92,8 @@ struct KernelTable {
   /// Converts dtypes where they differ; broadcasts.
   void (*copy)(const View& out, const View& x);
   void (*fill)(const View& out, double number, std::int64_t integer);
+  /// Parts of out's dtype, one behind the other along an axis; one that lacks the axis has size 1 there.
+  void (*concat)(const View& out, std::span<const View* const> parts, int axis);
   /// start + i step: of the integers if `out` has an integer dtype, else of the numbers.
   void (*arange)(const View& out, double start, double step, std::int64_t integer_start, std::int64_t integer_step);
   /// Numbers evenly apart; the first and last are exact.

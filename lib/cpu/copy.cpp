@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <span>
 #include <utility>
 
 #include "../core/convert.h"
@@ -10,11 +11,17 @@
 #include "streaming.h"
 #include "transpose.h"
 
-// All of it is bound by memory: a copy reads and writes each byte once.
+// All of it is bound by memory: a copy reads and writes each byte once. Of a 4096² f32 matrix that is 134 MB: 8 ms as it
+// is, 15 ms transposed, where libtorch 1.13 takes 10 and 43 into memory that it has already (processor time of one thread
+// of a Xeon that had other work too).
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
+
+// Elements that lie side by side take far less than a nanosecond each: these, of some 25 µs, are worth a thread.
+template <class T>
+constexpr std::int64_t move_grain = (1 << 19) / sizeof(T);
 
 template <class To, class From>
 void convert_row(To* to, std::int64_t to_step, const From* from, std::int64_t from_step, std::int64_t count) {
@@ -45,12 +52,14 @@ void move_row(T* to, std::int64_t to_step, const T* from, std::int64_t from_step
 
 // Calls row(offsets, count) for all elements, on several threads if there are many.
 template <int operand_count, class Row>
-void for_each_row(const Iteration<operand_count>& iteration, std::int64_t elements, Row row) {
-  if (elements <= parallel_grain)
+void for_each_row(const Iteration<operand_count>& iteration, std::int64_t elements, std::int64_t grain, Row row) {
+  if (elements <= grain)
     iteration.for_each_row([&](const std::int64_t* offsets) { row(offsets, iteration.dims[0]); });
   else
-    parallel_for(elements, parallel_grain,
-                 [&](std::int64_t begin, std::int64_t end) { iteration.for_each_part(begin, end, row); });
+    parallel_for(elements, grain, [&](std::int64_t begin, std::int64_t end) {
+      iteration.for_each_part(begin, end, row);
+      end_streaming();
+    });
 }
 
 // An axis along which an operand has step 1, long enough for a panel; −1 if there is none.
@@ -81,16 +90,60 @@ void move_all(const View& out, const View& x) {
     }
   }
   std::int64_t to_step = iteration.strides[0][0], from_step = iteration.strides[1][0];
-  for_each_row(iteration, out.numel, [&](const std::int64_t* offsets, std::int64_t count) {
-    move_row(out.as<T>() + offsets[0], to_step, x.as<T>() + offsets[1], from_step, count, streams);
+  bool plain = to_step == 1 && from_step == 1 && iteration.dims[0] >= 64;
+  for_each_row(iteration, out.numel, plain ? move_grain<T> : parallel_grain,
+               [&](const std::int64_t* offsets, std::int64_t count) {
+                 move_row(out.as<T>() + offsets[0], to_step, x.as<T>() + offsets[1], from_step, count, streams);
+               });
+}
+
+// Rows of contiguous parts in turn, so that the result is written from front to back.
+template <class T>
+void join_rows(const View& out, std::span<const View* const> parts, std::int64_t rows) {
+  bool streams = out.numel * static_cast<std::int64_t>(sizeof(T)) >= streaming_bytes;
+  std::int64_t length = out.numel / rows;
+  parallel_for(rows, std::max<std::int64_t>(move_grain<T> / length, 1), [&](std::int64_t begin, std::int64_t end) {
+    T* to = out.as<T>() + begin * length;
+    for (std::int64_t row = begin; row < end; ++row)
+      for (const View* part : parts) {
+        std::int64_t count = part->numel / rows;
+        move_row(to, 1, part->as<T>() + row * count, 1, count, streams);
+        to += count;
+      }
+    if (streams) end_streaming();
   });
+}
+
+template <class T>
+void concat_typed(const View& out, std::span<const View* const> parts, int axis) {
+  std::int64_t rows = 1, start = 0;
+  for (int i = 0; i < axis; ++i) rows *= out.dims[i];
+  // Of a single row there is nothing to take turns, and in short ones it costs more than it gains.
+  bool contiguous = rows > 1 && out.numel / rows >= 16 * static_cast<std::int64_t>(parts.size());
+  for (const View* part : parts) contiguous &= part->contiguous;
+  if (contiguous) return join_rows<T>(out, parts, rows);
+  for (const View* part : parts) {
+    std::int64_t strides[8];
+    for (int i = 0; i < part->rank; ++i) strides[i] = out.strides[part->rank == out.rank || i < axis ? i : i + 1];
+    View place = *part;
+    place.data = out.as<T>() + start * out.strides[axis];
+    place.strides = strides;
+    place.contiguous = false;
+    move_all<T>(place, *part);
+    start += part->rank == out.rank ? part->dims[axis] : 1;
+  }
+}
+
+void concat(const View& out, std::span<const View* const> parts, int axis) {
+  if (out.numel == 0) return;
+  with_bits(out.dtype, [&]<class T>(std::type_identity<T>) { concat_typed<T>(out, parts, axis); });
 }
 
 template <class To, class From>
 void convert_all(const View& out, const View& x) {
   Iteration<2> iteration({&out, &x});
   std::int64_t to_step = iteration.strides[0][0], from_step = iteration.strides[1][0];
-  for_each_row(iteration, out.numel, [&](const std::int64_t* offsets, std::int64_t count) {
+  for_each_row(iteration, out.numel, parallel_grain, [&](const std::int64_t* offsets, std::int64_t count) {
     convert_row(out.as<To>() + offsets[0], to_step, x.as<From>() + offsets[1], from_step, count);
   });
 }
@@ -107,11 +160,11 @@ void copy(const View& out, const View& x) {
 template <class T>
 void fill_typed(const View& out, T value) {
   if (out.contiguous)
-    return parallel_for(out.numel, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+    return parallel_for(out.numel, move_grain<T>, [&](std::int64_t begin, std::int64_t end) {
       std::fill(out.as<T>() + begin, out.as<T>() + end, value);
     });
   Iteration<1> iteration({&out});
-  for_each_row(iteration, out.numel, [&](const std::int64_t* offsets, std::int64_t count) {
+  for_each_row(iteration, out.numel, parallel_grain, [&](const std::int64_t* offsets, std::int64_t count) {
     for (std::int64_t i = 0; i < count; ++i) out.as<T>()[offsets[0] + i * iteration.strides[0][0]] = value;
   });
 }
@@ -129,6 +182,7 @@ void fill(const View& out, double number, std::int64_t integer) {
 
 void fill_copy(KernelTable& table) {
   table.copy = copy;
+  table.concat = concat;
   table.fill = fill;
 }
 

@@ -7,7 +7,6 @@
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
 #include "few.h"
-#include "places.h"
 #include "registry.h"
 
 namespace reel {
@@ -58,22 +57,19 @@ std::string shapes_of(std::span<const Tensor> tensors) {
   return tensors.size() > 8 ? text + ", …" : text;
 }
 
+void join(Call& call) {
+  Few<const View*> parts(call.inputs.size());
+  for (std::size_t i = 0; i < parts.size(); ++i) parts[i] = &call.inputs[i]->body();
+  kernels(call.output().device).concat(call.output(), parts, static_cast<int>(call.attributes<AxisAttributes>().axis));
+}
+
 }  // namespace
 
 constexpr OpInfo concat_op{
     .name = "concat",
     .arity = -1,
     .batching = Batching::stack,
-    .forward =
-        [](Call& call) {
-          std::int64_t axis = call.attributes<AxisAttributes>().axis, start = 0;
-          for (const Tensor* input : call.inputs) {
-            std::int64_t size = input->body().dims[axis];
-            Tensor place = slice_view(call.outputs[0], {axis, start, size, 1}, call.where);
-            kernels(place.device()).copy(place.body(), input->body());
-            start += size;
-          }
-        },
+    .forward = join,
     .gradient =
         [](Gradient& g) {
           int axis = static_cast<int>(g.attributes<AxisAttributes>().axis);
@@ -109,23 +105,7 @@ constexpr OpInfo stack_op{
     .name = "stack",
     .arity = -1,
     .batching = Batching::stack,
-    .forward =
-        [](Call& call) {
-          int axis = static_cast<int>(call.attributes<AxisAttributes>().axis);
-          for (std::size_t i = 0; i < call.inputs.size(); ++i) {
-            // The place of one input: the output without the new axis.
-            const Body& out = call.output();
-            Shape shape, strides;
-            for (int k = 0; k < out.rank; ++k) {
-              if (k == axis) continue;
-              shape.push_back(out.dims[k]);
-              strides.push_back(out.strides[k]);
-            }
-            Tensor place =
-                view_of(call.outputs[0], shape, strides, static_cast<std::int64_t>(i) * out.strides[axis], call.where);
-            kernels(place.device()).copy(place.body(), call.input(static_cast<int>(i)));
-          }
-        },
+    .forward = join,
     .gradient =
         [](Gradient& g) {
           int axis = static_cast<int>(g.attributes<AxisAttributes>().axis);
