@@ -77,11 +77,19 @@ void for_each_indexed(const View& index, const I* indices, const View& a, const 
   std::int64_t from = part.begin * index.strides[part.axis], here = part.begin * a.strides[part.axis],
                there = part.begin * steps[part.axis], size = b.dims[axis], stride = b.strides[axis];
   int last = index.rank - 1;
+  // Rows of b are all over memory: fetched some index rows ahead.
+  constexpr std::int64_t ahead = 8;
+  std::int64_t element = static_cast<std::int64_t>(size_of(b.dtype));
+  auto place = [&](std::int64_t at_index) {
+    std::int64_t j = indices[at_index];
+    return there + (j + (j < 0 ? size : 0)) * stride;
+  };
   for (; count > 0; --count) {
-    for (std::int64_t i = 0; i < dims[last]; ++i) {
-      std::int64_t j = indices[from + i * index.strides[last]];
-      f(here + i * a.strides[last], there + i * steps[last] + (j + (j < 0 ? size : 0)) * stride);
-    }
+    if (last > 0 && at[last - 1] + ahead < dims[last - 1])
+      __builtin_prefetch(b.as<const char>() +
+                         (place(from + ahead * index.strides[last - 1]) + ahead * steps[last - 1]) * element);
+    for (std::int64_t i = 0; i < dims[last]; ++i)
+      f(here + i * a.strides[last], place(from + i * index.strides[last]) + i * steps[last]);
     for (int k = last; k-- > 0;) {
       from += index.strides[k];
       here += a.strides[k];
@@ -103,11 +111,13 @@ int longest_axis(const View& x, int but) {
   return longest;
 }
 
-// As for_each_indexed, for all of `index`; several threads part `split`.
+// As for_each_indexed, for all of `index`; several threads part `split`, and write neighbouring parts of `written`.
 template <class F>
-void for_all_indexed(const View& index, const View& a, const View& b, int axis, int split, F f) {
+void for_all_indexed(const View& index, const View& a, const View& b, int axis, int split, const View& written, F f) {
   if (index.numel == 0) return;
-  std::int64_t size = index.dims[split], grain = std::max<std::int64_t>(1, parallel_grain * size / index.numel);
+  // Threads that write the same cache lines are slower than one.
+  std::int64_t size = index.dims[split], apart = 64 / std::max<std::int64_t>(1, written.strides[split]),
+               grain = std::max({std::int64_t{1}, apart, parallel_grain * size / index.numel});
   with_indices(index, [&](const auto* indices) {
     parallel_for(size, grain, [&](std::int64_t begin, std::int64_t end) {
       for_each_indexed(index, indices, a, b, axis, {split, begin, end}, f);
@@ -136,7 +146,7 @@ bool gather(const View& out, const View& x, const View& index, int axis, std::in
   }
   with_bits(out.dtype, [&]<class T>(std::type_identity<T>) {
     for_all_indexed(
-        index, out, x, axis, longest_axis(index, -1),
+        index, out, x, axis, longest_axis(index, -1), out,
         [to = out.as<T>(), from = x.as<const T>()](std::int64_t here, std::int64_t there) { to[here] = from[there]; });
   });
   return true;
@@ -146,7 +156,7 @@ void scatter(const View& out, const View& source, const View& index, int axis) {
   View list;
   if (picks_rows(index, axis, list)) return write_rows(out, source, list, axis);
   with_bits(out.dtype, [&]<class T>(std::type_identity<T>) {
-    for_all_indexed(index, source, out, axis, longest_axis(index, axis),
+    for_all_indexed(index, source, out, axis, longest_axis(index, axis), out,
                     [to = out.as<T>(), from = source.as<const T>()](std::int64_t here, std::int64_t there) {
                       to[there] = from[here];
                     });
@@ -160,7 +170,7 @@ void scatter_add(const View& out, const View& updates, const View& index, int ax
     if (rows) return add_rows(sums, updates, list, axis);
     with_type(updates.dtype, [&]<class T>(std::type_identity<T>) {
       using Sum = std::conditional_t<is_half_v<T>, float, T>;
-      for_all_indexed(index, updates, sums, axis, longest_axis(index, axis),
+      for_all_indexed(index, updates, sums, axis, longest_axis(index, axis), sums,
                       [to = sums.as<Sum>(), from = updates.as<const T>()](std::int64_t here, std::int64_t there) {
                         to[there] = plus(to[there], static_cast<Sum>(from[here]));
                       });

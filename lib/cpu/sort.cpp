@@ -129,15 +129,16 @@ bool order_by_digit(const E* from, E* to, std::int64_t size, int shift, std::int
 // Sorts `entries` with the help of as many `others`; returns where they are then.
 template <class E>
 E* sorted(E* entries, E* others, std::int64_t size) {
-  constexpr std::int64_t few = 1 << 10;
+  constexpr std::int64_t few = 200;
   if (size <= few) {
     std::sort(entries, entries + size);
     return entries;
   }
-  std::int64_t parts = std::clamp<std::int64_t>(size / parallel_grain, 1, parallel::threads());
-  std::vector<std::int64_t> starts(static_cast<std::size_t>(digits * parts));
+  std::int64_t parts = std::clamp<std::int64_t>(size / parallel_grain, 1, parallel::threads()), own[digits];
+  std::vector<std::int64_t> shared(static_cast<std::size_t>(parts > 1 ? digits * parts : 0));
+  std::int64_t* starts = parts > 1 ? shared.data() : own;
   for (int shift = 0; shift < E::key_bits; shift += digit_bits)
-    if (order_by_digit(entries, others, size, shift, parts, starts.data())) std::swap(entries, others);
+    if (order_by_digit(entries, others, size, shift, parts, starts)) std::swap(entries, others);
   return entries;
 }
 

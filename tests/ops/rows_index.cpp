@@ -421,6 +421,16 @@ struct Part {
   std::function<Index(const Index&)> place;
 };
 
+Row part_row(const Part& part) {
+  return {.name = "index " + part.name,
+          .run = part.run,
+          .inputs = {{part.x}},
+          .reference =
+              [part](const Arrays& x) { return make(part.y, [&](const Index& i) { return at(x[0], part.place(i)); }); },
+          .ulps = 0,
+          .dtypes = all_dtypes};
+}
+
 void add_parts(std::vector<Row>& rows) {
   static constexpr auto all = std::nullopt;
   const Part parts[] = {
@@ -481,15 +491,7 @@ void add_parts(std::vector<Row>& rows) {
          return {i[0], 3 + i[1], 1};
        }},
   };
-  for (const Part& part : parts)
-    rows.push_back(
-        {.name = "index " + part.name,
-         .run = part.run,
-         .inputs = {{part.x}},
-         .reference =
-             [part](const Arrays& x) { return make(part.y, [&](const Index& i) { return at(x[0], part.place(i)); }); },
-         .ulps = 0,
-         .dtypes = all_dtypes});
+  for (const Part& part : parts) rows.push_back(part_row(part));
 }
 
 }  // namespace
@@ -521,6 +523,23 @@ Listed drawn_listed(Random& random, int rank) {
   return c;
 }
 
+Row drawn_part_row(Random& random) {
+  Shape x = random_shape(random, 3, 12);
+  std::int64_t first = random_size(random, -x[0], x[0] - 1), start = random_size(random, 0, x[1] - 1),
+               step = random_size(random, 1, 3);
+  Row row = part_row({"of " + to_string(x),
+                      x,
+                      [=](auto in) { return in[0](first, slice(start, std::nullopt, step), newaxis, ellipsis); },
+                      {(x[1] - start - 1) / step + 1, 1, x[2]},
+                      [=](Index i) -> Index {
+                        return {first < 0 ? first + x[0] : first, start + step * i[0], i[2]};
+                      }});
+  row.attributes = {{"first", {static_cast<double>(first)}},
+                    {"start", {static_cast<double>(start)}},
+                    {"step", {static_cast<double>(step)}}};
+  return row;
+}
+
 // libtorch leaves open which of several values for one place is put there.
 void spread_out(Picked& c) {
   c.index[c.axis] = std::min(c.index[c.axis], c.x[c.axis]);
@@ -532,6 +551,7 @@ void spread_out(Picked& c) {
 
 void add_random_index_rows(std::vector<Row>& rows, Random& random) {
   for (int repeat = 0; repeat < 3; ++repeat) {
+    rows.push_back(drawn_part_row(random));
     Picked picked = drawn_picked(random);
     rows.push_back(gather_row(picked));
     rows.push_back(scatter_add_row(picked));

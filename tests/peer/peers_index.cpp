@@ -26,6 +26,11 @@ at::Tensor index_put(Tensors x, Given given) {
 }  // namespace
 
 void add_index_peers(Peers& peers) {
+  peers["index"] = [](Tensors x, Given given) {
+    namespace names = at::indexing;
+    names::Slice range(given.integer("start"), names::None, given.integer("step"));
+    return x[0].index({given.integer("first"), range, names::None, names::Ellipsis});
+  };
   peers["gather"] = [](Tensors x, Given given) { return x[0].gather(given.integer("axis"), x[1]); };
   peers["scatter"] = [](Tensors x, Given given) { return x[0].scatter(given.integer("axis"), x[1], x[2]); };
   peers["scatter_add"] = [](Tensors x, Given given) { return x[0].scatter_add(given.integer("axis"), x[1], x[2]); };
