@@ -1,5 +1,6 @@
 #include "../ops/formulas/binary.h"
 
+#include "../ops/formulas/unary.h"
 #include "elementwise.h"
 #include "formula_loop.h"
 #include "parallel.h"
@@ -119,6 +120,24 @@ void dear_binary(const View& out, const View& a, const View& b) {
   }
 }
 
+double only_element(const View& x) {
+  double number = 0;
+  with_floating(x.dtype, [&]<class T>(std::type_identity<T>) { number = static_cast<double>(*x.as<T>()); });
+  return number;
+}
+
+// Where one number is the power of all, the frequent ones are worked out without logarithms.
+void pow_kernel(const View& out, const View& a, const View& b) {
+  if (b.numel == 1 && is_floating(b.dtype)) {
+    double power = only_element(b);
+    if (power == 2) return floating_unary<formulas::Square, cheap>(out, a);
+    if (power == 3) return floating_unary<formulas::Cube, cheap>(out, a);
+    if (power == 0.5) return floating_unary<formulas::RootPower, cheap>(out, a);
+    if (power == -1) return floating_unary<formulas::Reciprocal, cheap>(out, a);
+  }
+  dear_binary<formulas::Pow, IntegerPow>(out, a, b);
+}
+
 template <class F>
 void any_ternary(const View& out, const View& a, const View& b, const View& c) {
   switch (out.dtype) {
@@ -174,7 +193,7 @@ void fill_arithmetic(KernelTable& table) {
   slot(Binary::minimum) = any_binary<f::Minimum, f::Minimum>;
   slot(Binary::floor_divide) = dear_binary<f::FloorDivide, IntegerQuotient>;
   slot(Binary::mod) = dear_binary<f::Mod, IntegerMod>;
-  slot(Binary::pow) = dear_binary<f::Pow, IntegerPow>;
+  slot(Binary::pow) = pow_kernel;
   slot(Binary::logaddexp) = floating_binary<f::Logaddexp, dear>;
   slot(Binary::tanh_gradient) = cheap_binary<f::TanhGradient>;
   slot(Binary::sigmoid_gradient) = cheap_binary<f::SigmoidGradient>;

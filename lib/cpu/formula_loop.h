@@ -84,7 +84,7 @@ template <class F, std::int64_t parallel_from>
 void floating_unary(const View& out, const View& x) {
   BlockLoop loop = x.dtype == DType::f64 ? vector_loop_1<F, double> : vector_loop_1<F, float>;
   bool half = x.dtype == DType::bf16 || x.dtype == DType::f16;
-  if (out.contiguous && x.contiguous && !half && out.numel < parallel_from) [[likely]] {
+  if (out.contiguous && x.contiguous && x.numel == out.numel && !half && out.numel < parallel_from) [[likely]] {
     const void* input = x.data;
     return loop(out.data, &input, out.numel);
   }
