@@ -1,10 +1,10 @@
 #pragma once
 
 #include <array>
+#include <concepts>
 #include <cstddef>
 #include <cstdint>
 #include <span>
-#include <type_traits>
 #include <vector>
 
 #include <reel/tensor.h>
@@ -69,7 +69,7 @@ class Tape {
   }
   /// `auto [gx, gw] = tape.gradient(y, x, w)`.
   template <class... Sources>
-    requires(sizeof...(Sources) >= 2 && (std::is_same_v<Sources, Tensor> && ...))
+    requires(sizeof...(Sources) >= 2 && (std::derived_from<Sources, Tensor> && ...))
   std::array<Tensor, sizeof...(Sources)> gradient(const Arg& target, const Sources&... sources) {
     const Tensor list[] = {sources...};
     std::vector<Tensor> found = gradient(target, std::span<const Tensor>(list));

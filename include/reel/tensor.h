@@ -18,13 +18,17 @@
 namespace reel {
 
 class Arg;
+class Index;
+class Indexed;
 class Tensor;
 template <class T>
 class Writer;
 
 namespace detail {
 void end_write(const Tensor& tensor, Location where) noexcept;
-}
+/// Stands for an index that is not given.
+extern const Index no_index;
+}  // namespace detail
 
 template <class T>
 concept Element = is_element_v<T>;
@@ -83,6 +87,15 @@ class Tensor {
   /// values throws. Throws: DTypeError; ShapeError if not contiguous; TapeError if an open tape computed the tensor.
   template <Element T>
   Writer<T> write(Location where = Location::here());
+
+  /// A view of a part, one index for each axis from the first: an integer drops the axis, a slice cuts it, `newaxis`
+  /// adds one, `ellipsis` stands for the axes left over: `x(2, slice(1, -1), newaxis, ellipsis)`. See indexing.h.
+  /// Throws: IndexError for an integer out of range or too many indices; ShapeError for a step of 0 or two ellipses.
+  Indexed operator()(const Index& first, const Index& second = detail::no_index, const Index& third = detail::no_index,
+                     const Index& fourth = detail::no_index, const Index& fifth = detail::no_index,
+                     const Index& sixth = detail::no_index, const Index& seventh = detail::no_index,
+                     const Index& eighth = detail::no_index, const Index& ninth = detail::no_index,
+                     const Index& tenth = detail::no_index, Location where = Location::here()) const;
 
   /// Makes this a parameter: tapes record what is computed from it, and `Tape::backward` adds into `grad()`.
   /// Returns the same tensor. Throws: DTypeError unless floating; TapeError if an open tape computed it.
@@ -199,3 +212,6 @@ class Arg {
 };
 
 }  // namespace reel
+
+// Last, since it needs the tensor whole; here, since x(1) needs it wherever there are tensors.
+#include <reel/indexing.h>

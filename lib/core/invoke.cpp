@@ -29,6 +29,8 @@ bool Call::same_kind(const Call& other) const {
           std::memcmp(attribute_bytes.data(), other.attribute_bytes.data(), attribute_bytes.size()) == 0);
 }
 
+void run_and_record(Call& call) { run_and_record(context(), call); }
+
 void invoke(Call& call) {
   Context& context = detail::context();
   if (context.has(Context::intercepted)) [[unlikely]]

@@ -94,6 +94,9 @@ struct Call {
 /// The single door: every op passes it. Runs the op and records it if an input is tracked.
 void invoke(Call& call);
 
+/// Runs and records a call here and now: what is left to a lane that has seen it.
+void run_and_record(Call& call);
+
 template <Attributes T>
 std::span<const std::byte> bytes_of(const T& attributes) {
   return std::as_bytes(std::span(&attributes, 1));

@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "../ops/registry.h"
 #include "../tape/tape_list.h"
 #include "convert.h"
 #include "dispatch.h"
@@ -130,6 +131,11 @@ void Tensor::set_grad(const Tensor& gradient, Location where) const {
   Tensor detached = gradient.defined() ? stop_gradient(Arg(gradient, where)) : Tensor{};
   std::lock_guard lock(gradient_mutex());
   leaf->gradient = std::move(detached);
+}
+
+std::span<const RegisteredOp> detail::access_ops() {
+  static constexpr RegisteredOp ops[] = {{.name = "item"}, {.name = "data"}, {.name = "write"}};
+  return ops;
 }
 
 }  // namespace reel

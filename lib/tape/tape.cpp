@@ -7,6 +7,7 @@
 
 #include "../core/op_error.h"
 #include "../core/storage.h"
+#include "../ops/registry.h"
 #include "walk.h"
 
 namespace reel {
@@ -268,6 +269,13 @@ constexpr OpInfo stop_gradient_op{
 
 Tensor stop_gradient(const Arg& x) {
   return invoke_view(stop_gradient_op, tensor_of("stop_gradient", x), x.location(), {});
+}
+
+std::span<const RegisteredOp> detail::tape_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "stop_gradient", .info = &stop_gradient_op},
+  };
+  return ops;
 }
 
 }  // namespace reel

@@ -6,6 +6,7 @@
 
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
+#include "../ops/registry.h"
 #include "gradient.h"
 
 namespace reel::detail {
@@ -170,6 +171,12 @@ const Tensor& Gradient::output(std::size_t i) {
   return outputs_[i];
 }
 
+Tensor Gradient::take_output(std::size_t i) {
+  output(i);
+  Tensor taken = std::move(outputs_[i]);
+  return walk_.can_change(taken) ? taken : copy(taken);
+}
+
 Shape Gradient::input_shape(std::size_t i) const {
   if (std::uint32_t slot = entry_.input_slots()[i]) return walk_.list().slot(slot).form->shape();
   if (!entry_.op->keeps_input_shapes)
@@ -190,13 +197,13 @@ const Tensor& Gradient::saved(int number) const {
                       "its gradient needs {} {}, made at {}, but the guard that writes to it, from {}, is still alive; "
                       "end the guard before the tensor is used",
                       number >= 0 ? fmt::format("input {}", number) : std::string("its result"), describe(tensor),
-                      to_string(tensor.made_at()), to_string(storage.last_overwrite));
+                      to_string(tensor.made_at()), to_string(storage.last_overwrite()));
     if (storage.version.load(std::memory_order_relaxed) != saved.version) [[unlikely]]
       fail<TapeError>(entry_.op->name, entry_.where(),
                       "its gradient needs {} {}, made at {}, but that was overwritten at {} after this op had used it; "
                       "overwrite a copy, or differentiate before overwriting",
                       number >= 0 ? fmt::format("input {}", number) : std::string("its result"), describe(tensor),
-                      to_string(tensor.made_at()), to_string(storage.last_overwrite));
+                      to_string(tensor.made_at()), to_string(storage.last_overwrite()));
     return tensor;
   }
   throw InternalError(fmt::format("the gradient of {} asks for a value it has not saved", entry_.op->name));
@@ -208,6 +215,14 @@ void Gradient::give_product(std::size_t i, const Tensor& a, const Tensor& b) {
 
 void Gradient::give(std::size_t i, Tensor gradient) {
   if (wants(i)) walk_.add(entry_, entry_.input_slots()[i], std::move(gradient));
+}
+
+std::span<const RegisteredOp> walk_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "accumulate", .info = &accumulate_op, .internal = true},
+      {.name = "accumulate_product", .info = &accumulate_product_op, .internal = true},
+  };
+  return ops;
 }
 
 }  // namespace reel::detail

@@ -64,48 +64,67 @@ void add_softmax(std::vector<Row>& rows, const Shape& shape, int axis) {
                   .attributes = {{"axis", {static_cast<double>(axis)}}}});
 }
 
-void add_losses(std::vector<Row>& rows) {
-  struct Case {
-    Shape logits, targets;
-    std::vector<std::int64_t> values;
-  };
-  const Case cases[] = {
-      {{4}, {}, {2}}, {{3, 4}, {3}, {0, -100, 3}}, {{2, 3, 2}, {2, 2}, {0, 1, 2, -100}}, {{2, 37}, {2}, {36, 7}}};
-  for (const Case& c : cases)
-    for (LossReduction reduction : {LossReduction::none, LossReduction::sum, LossReduction::mean}) {
-      auto losses = [c](const Arrays& x) {
-        int axis = c.logits.rank() == 1 ? 0 : 1;
-        return make(c.targets, [&](Index i) {
-          auto target = static_cast<std::int64_t>(at(x[1], i));
-          if (target == -100) return 0.0;
-          i.insert(i.begin() + axis, target);
-          double sum = 0;
-          for (std::int64_t k = 0; k < c.logits[axis]; ++k) {
-            Index other = i;
-            other[static_cast<std::size_t>(axis)] = k;
-            sum += std::exp(at(x[0], other) - at(x[0], i));
-          }
-          return std::log(sum);
-        });
-      };
-      auto reduced = [=](const Arrays& x) {
-        Array y = losses(x);
-        // As log_softmax's, for each example.
-        double counted = 0, sum = 0;
-        for (double target : x[1].values) counted += target != -100;
-        for (double loss : y.values) sum += loss;
-        if (reduction != LossReduction::none) y = {{}, {reduction == LossReduction::sum ? sum : sum / counted}};
-        y.scales.assign(y.values.size(), reduction == LossReduction::sum ? 4 * counted : 4);
-        return y;
-      };
-      rows.push_back({.name = "cross_entropy" + to_string(c.logits) + " " + std::to_string(static_cast<int>(reduction)),
-                      .run = [=](auto x) { return cross_entropy(x[0], x[1], {.reduction = reduction}); },
-                      .inputs = {{c.logits}, {c.targets, Fill::any, c.values}},
-                      .reference = reduced,
-                      .ulps = 4 + static_cast<double>(c.logits.numel()) / 2,
-                      .half_roundings = reduction == LossReduction::none ? 1 : 2,
-                      .reorders = true});
+struct Classes {
+  Shape logits, targets;
+  std::vector<std::int64_t> values;
+};
+
+// Of each example, with the scale of log_softmax's.
+Array losses_of(const Arrays& x, int axis) {
+  return make(x[1].shape, [&](Index i) {
+    auto target = static_cast<std::int64_t>(at(x[1], i));
+    if (target == -100) return 0.0;
+    i.insert(i.begin() + axis, target);
+    double sum = 0;
+    for (std::int64_t k = 0; k < x[0].shape[axis]; ++k) {
+      Index other = i;
+      other[static_cast<std::size_t>(axis)] = k;
+      sum += std::exp(at(x[0], other) - at(x[0], i));
     }
+    return std::log(sum);
+  });
+}
+
+void add_loss(std::vector<Row>& rows, const Classes& c, LossReduction reduction) {
+  auto reduced = [=](const Arrays& x) {
+    Array y = losses_of(x, c.logits.rank() == 1 ? 0 : 1);
+    double counted = 0, sum = 0;
+    for (double target : x[1].values) counted += target != -100;
+    for (double loss : y.values) sum += loss;
+    if (reduction != LossReduction::none) y = {{}, {reduction == LossReduction::sum ? sum : sum / counted}};
+    y.scales.assign(y.values.size(), reduction == LossReduction::sum ? 4 * counted : 4);
+    return y;
+  };
+  rows.push_back({.name = "cross_entropy" + to_string(c.logits) + " " + std::to_string(static_cast<int>(reduction)),
+                  .run = [=](auto x) { return cross_entropy(x[0], x[1], {.reduction = reduction}); },
+                  .inputs = {{c.logits}, {c.targets, Fill::indices, c.values}},
+                  .reference = reduced,
+                  .ulps = 4 + static_cast<double>(c.logits.numel()) / 2,
+                  .half_roundings = reduction == LossReduction::none ? 1 : 2,
+                  .reorders = true,
+                  .attributes = {{"reduction", {static_cast<double>(reduction)}}}});
+}
+
+constexpr LossReduction reductions[] = {LossReduction::none, LossReduction::sum, LossReduction::mean};
+
+void add_losses(std::vector<Row>& rows) {
+  const Classes cases[] = {{{4}, {}, {2}},
+                           {{3, 4}, {3}, {0, -100, 3}},
+                           {{2, 3, 2}, {2, 2}, {0, 1, 2, -100}},
+                           {{2, 37}, {2}, {36, 7}},
+                           {{0, 3}, {0}, {}}};
+  for (const Classes& c : cases)
+    for (LossReduction reduction : reductions) add_loss(rows, c, reduction);
+}
+
+void add_random_losses(std::vector<Row>& rows, Random& random) {
+  for (LossReduction reduction : reductions) {
+    Shape logits = random_shape(random, 2, 70);
+    std::vector<std::int64_t> values{0};  // the others may all be ignored
+    while (std::ssize(values) < logits[0])
+      values.push_back(random_size(random, 0, 9) == 0 ? -100 : random_size(random, 0, logits[1] - 1));
+    add_loss(rows, {logits, {logits[0]}, values}, reduction);
+  }
 }
 
 void add_dropouts(std::vector<Row>& rows) {
@@ -129,6 +148,16 @@ void add_dropouts(std::vector<Row>& rows) {
                           }});
 }
 
+void add_stop_gradient(std::vector<Row>& rows, const Shape& shape) {
+  rows.push_back({.name = "stop_gradient" + to_string(shape),
+                  .run = [](auto x) { return stop_gradient(x[0]); },
+                  .inputs = {{shape}},
+                  .reference = [](const Arrays& x) { return x[0]; },
+                  .ulps = 0,
+                  .dtypes = all_dtypes,
+                  .differentiable = false});
+}
+
 }  // namespace
 
 void add_network_rows(std::vector<Row>& rows) {
@@ -142,10 +171,13 @@ void add_network_rows(std::vector<Row>& rows) {
   for (int axis : {0, 1, 2, -3}) add_softmax(rows, {2, 3, 4}, axis);
   add_losses(rows);
   add_dropouts(rows);
+  for (const Shape& shape : {Shape{}, Shape{2, 3}, Shape{3, 0}}) add_stop_gradient(rows, shape);
 }
 
 void add_random_network_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 4; ++trial) add_softmax(rows, random_shape(random, 2, 90), trial % 2);
+  add_random_losses(rows, random);
+  for (int rank : {1, 2, 3}) add_stop_gradient(rows, random_shape(random, rank));
 }
 
 }  // namespace reel_test

@@ -61,13 +61,17 @@ std::vector<Row> with_ops_named(std::vector<Row> rows) {
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> made;
+    add_access_rows(made);
     add_create_rows(made);
     add_elementwise_rows(made);
     add_reduce_rows(made);
     add_shape_rows(made);
+    add_arrange_rows(made);
     add_index_rows(made);
+    add_sort_rows(made);
     add_in_place_rows(made);
     add_matmul_rows(made);
+    add_einsum_rows(made);
     add_network_rows(made);
     return with_ops_named(std::move(made));
   }();
@@ -81,9 +85,12 @@ std::vector<Row> random_table(std::uint64_t seed) {
   add_random_elementwise_rows(made, random);
   add_random_reduce_rows(made, random);
   add_random_shape_rows(made, random);
+  add_random_arrange_rows(made, random);
   add_random_index_rows(made, random);
+  add_random_sort_rows(made, random);
   add_random_in_place_rows(made, random);
   add_random_matmul_rows(made, random);
+  add_random_einsum_rows(made, random);
   add_random_network_rows(made, random);
   return with_ops_named(std::move(made));
 }
@@ -193,7 +200,7 @@ std::vector<Tensor> draw_inputs(const Row& row, DType dtype, std::uint64_t seed)
   Random random(seed);
   std::vector<Tensor> tensors;
   for (const Input& input : row.inputs) {
-    if (!input.indices.empty())
+    if (!input.indices.empty() || input.fill == Fill::indices)
       tensors.push_back(tensor(input.indices, input.shape));
     else
       tensors.push_back(in_dtype(draw(input, random), input.shape, input.fill == Fill::flags ? boolean : dtype));

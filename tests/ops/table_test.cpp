@@ -1,10 +1,9 @@
-#include "ops/table.h"
-
 #include <algorithm>
 #include <cmath>
 #include <limits>
 
 #include "catch.h"
+#include "ops/row_checks.h"
 
 // Every row of the table through every check.
 
@@ -14,13 +13,7 @@ using namespace reel;
 
 namespace {
 
-constexpr std::uint64_t seed = 20250107;
-
-Arrays arrays_of(std::span<const Tensor> tensors) {
-  Arrays arrays;
-  for (const Tensor& tensor : tensors) arrays.push_back(array_of(tensor));
-  return arrays;
-}
+constexpr std::uint64_t seed = table_seed;
 
 // The same values, laid out in another way.
 struct Layout {
@@ -58,61 +51,6 @@ const Layout layouts[] = {
     {"backwards", [](const Tensor& x) { return x.rank() == 0 ? x : backwards(copy(backwards(x))); }},
 };
 
-// The row as a function of those inputs through which gradients flow.
-Function of_floating_inputs(const Row& row, const std::vector<Tensor>& inputs) {
-  return [&](std::span<const Tensor> floating) {
-    std::vector<Tensor> all = inputs;
-    std::size_t next = 0;
-    for (std::size_t i = 0; i < all.size(); ++i)
-      if (row.inputs[i].takes_row_dtype()) all[i] = floating[next++];
-    Tensor y = row.run(all);
-    // What gives back its operand is no op, and its result no target for a tape that is younger than the
-    // operand.
-    for (const Tensor& input : all)
-      if (y.is(input)) return reshape(y, y.shape());
-    return y;
-  };
-}
-
-std::vector<Tensor> floating_inputs(const Row& row, const std::vector<Tensor>& inputs) {
-  std::vector<Tensor> floating;
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (row.inputs[i].takes_row_dtype()) floating.push_back(inputs[i]);
-  return floating;
-}
-
-std::int64_t elements(std::span<const Tensor> tensors) {
-  std::int64_t count = 0;
-  for (const Tensor& tensor : tensors) count += tensor.numel();
-  return count;
-}
-
-// A gradient for y without symmetry, in y's dtype.
-Tensor seed_for(const Tensor& y) {
-  Tensor wide = zeros(y.shape(), {.dtype = f64});
-  auto values = wide.write<double>();
-  for (std::int64_t i = 0; i < wide.numel(); ++i) values[i] = std::cos(1.3 * static_cast<double>(i) + 0.4);
-  return to(wide, y.dtype());
-}
-
-std::vector<Tensor> gradients(const Function& f, const std::vector<Tensor>& x) {
-  Tape tape;
-  for (const Tensor& input : x) tape.watch(input);
-  Tensor y = f(x);
-  return tape.gradient(y, x, {.seed = seed_for(y), .unconnected = Unconnected::zeros});
-}
-
-// How far two gradients lie apart, in units of the larger one's largest element, or of 1.
-double distance(const Tensor& a, const Tensor& b) {
-  Array left = array_of(a), right = array_of(b);
-  double apart = 0, largest = 1;
-  for (std::size_t i = 0; i < left.values.size(); ++i) {
-    apart = std::max(apart, std::abs(left.values[i] - right.values[i]));
-    largest = std::max(largest, std::abs(right.values[i]));
-  }
-  return apart / largest;
-}
-
 }  // namespace
 
 TEST_CASE("every op gives what plain loops give, in every dtype, and leaves its inputs alone") {
@@ -120,11 +58,7 @@ TEST_CASE("every op gives what plain loops give, in every dtype, and leaves its 
   for (const Row& row : table())
     for (DType dtype : row.dtypes) {
       CAPTURE(row.name, name_of(dtype));
-      std::vector<Tensor> inputs = draw_inputs(row, dtype, seed);
-      Arrays before = arrays_of(inputs);
-      Tensor y = row.run(inputs);
-      CHECK(mismatch(row, y, row.reference(before)) == "");
-      for (std::size_t i = 0; i < inputs.size(); ++i) CHECK(array_of(inputs[i]).values == before[i].values);
+      CHECK(forward_fault(row, dtype) == "");
     }
 }
 
@@ -171,26 +105,16 @@ TEST_CASE("every op gives for repeated elements what it gives for copies of them
 TEST_CASE("every gradient agrees with differences") {
   CAPTURE(seed);
   for (const Row& row : table()) {
-    if (!row.differentiable) continue;
     CAPTURE(row.name);
-    std::vector<Tensor> inputs = draw_inputs(row, f64, seed), x = floating_inputs(row, inputs);
-    if (elements(x) > 300) continue;
-    debug::GradcheckReport report = debug::gradcheck(of_floating_inputs(row, inputs), x);
-    INFO(report.text);
-    CHECK(report.agrees);
+    if (checks_gradient(row)) CHECK(gradient_fault(row) == "");
   }
 }
 
 TEST_CASE("every gradient of a gradient agrees with differences") {
   CAPTURE(seed);
   for (const Row& row : table()) {
-    if (!row.differentiable) continue;
     CAPTURE(row.name);
-    std::vector<Tensor> inputs = draw_inputs(row, f64, seed), x = floating_inputs(row, inputs);
-    if (elements(x) > 100) continue;
-    debug::GradcheckReport report = debug::gradgradcheck(of_floating_inputs(row, inputs), x);
-    INFO(report.text);
-    CHECK(report.agrees);
+    if (checks_second_order(row)) CHECK(second_order_fault(row) == "");
   }
 }
 
@@ -218,18 +142,8 @@ TEST_CASE("every gradient is the same whatever the layout of the inputs") {
 TEST_CASE("every f32 gradient lies close to that in f64") {
   CAPTURE(seed);
   for (const Row& row : table()) {
-    if (!row.differentiable) continue;
     CAPTURE(row.name);
-    std::vector<Tensor> inputs = draw_inputs(row, f32, seed), x = floating_inputs(row, inputs), wide;
-    for (const Tensor& input : x) wide.push_back(to(input, f64));
-    Function f = of_floating_inputs(row, inputs);
-    std::vector<Tensor> found = gradients(f, x), expected = gradients(f, wide);
-    // Sums of at most 70 products, each rounded to half a unit, of numbers that may be 2 units off
-    // themselves.
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      CHECK(found[i].dtype() == f32);
-      CHECK(distance(found[i], expected[i]) < 200 * last_place(f32));
-    }
+    if (row.differentiable) CHECK(narrow_gradient_fault(row) == "");
   }
 }
 

@@ -1,4 +1,4 @@
-#include <torch/torch.h>
+#include <torch/csrc/autograd/autograd.h>
 
 #include <reel/reel.h>
 
@@ -6,8 +6,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <set>
+#include <vector>
 
 #include "catch.h"
 #include "peer/peers.h"
@@ -68,22 +67,28 @@ std::vector<double> doubles_of(const at::Tensor& x) {
   return {first, first + wide.numel()};
 }
 
-// A result, then the gradient of each input that takes the row's dtype.
-using Results = std::vector<std::vector<double>>;
+// What came out: the elements of the result, then those of the gradient of each input that takes the row's dtype.
+struct Results {
+  std::vector<std::int64_t> shape;
+  at::ScalarType type;
+  std::vector<std::vector<double>> values;
+};
 
 Results ours(const Row& row, const std::vector<Tensor>& inputs, Tensor& seed) {
   Tape tape;
   std::vector<Tensor> sources;
   for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (row.differentiable && row.inputs[i].takes_row_dtype()) tape.watch(sources.emplace_back(inputs[i]));
+    if (row.differentiable && row.inputs[i].takes_row_dtype() && is_floating(inputs[i].dtype()))
+      tape.watch(sources.emplace_back(inputs[i]));
   Tensor y = row.run(inputs);
-  Results results{array_of(y).values};
+  Shape shape = y.shape();
+  Results results{{shape.begin(), shape.end()}, torch_type(y.dtype()), {array_of(y).values}};
   if (sources.empty()) return results;
   for (const Tensor& source : sources)
     if (y.is(source)) y = reshape(y, y.shape());
   seed = randn(y.shape());
   for (const Tensor& gradient : tape.gradient(y, sources, {.seed = seed, .unconnected = Unconnected::zeros}))
-    results.push_back(array_of(gradient).values);
+    results.values.push_back(array_of(gradient).values);
   return results;
 }
 
@@ -96,18 +101,18 @@ Results theirs(const Row& row, const std::vector<Tensor>& inputs, const Tensor& 
     if (row.inputs[i].takes_row_dtype()) {
       input = input.to(type);
       if (magnitudes) input = input.abs();
-      if (row.differentiable) sources.push_back(input.requires_grad_(true));
+      if (row.differentiable && input.is_floating_point()) sources.push_back(input.requires_grad_(true));
     }
     x.push_back(input);
   }
   at::Tensor y = peers().at(row.op)(x, row.attributes);
-  Results results{doubles_of(y)};
+  Results results{y.sizes().vec(), y.scalar_type(), {doubles_of(y)}};
   if (sources.empty()) return results;
   at::Tensor d = from_reel(seed).to(type).reshape(y.sizes());
   for (const at::Tensor& gradient : torch::autograd::grad({y}, sources, {magnitudes ? d.abs() : d}, true, false, true))
-    results.push_back(gradient.defined() ? doubles_of(gradient) : std::vector<double>());
+    results.values.push_back(gradient.defined() ? doubles_of(gradient) : std::vector<double>());
   for (std::size_t i = 0; i < sources.size(); ++i)
-    if (results[i + 1].empty()) results[i + 1].assign(static_cast<std::size_t>(sources[i].numel()), 0);
+    if (results.values[i + 1].empty()) results.values[i + 1].assign(static_cast<std::size_t>(sources[i].numel()), 0);
   return results;
 }
 
@@ -123,36 +128,55 @@ double worst_error(const std::vector<double>& found, const std::vector<double>& 
   return worst;
 }
 
-void compare(const Row& row, std::uint64_t seed, double& slack) {
+// What errors of a gradient are relative to: its largest element, since Σ|terms| of each is not at hand; or what that
+// is with magnitudes throughout.
+std::vector<double> gradient_scales(const std::vector<double>& exact, const std::vector<double>& magnitudes) {
+  double largest = 1e-30;
+  for (double element : exact) largest = std::max(largest, std::abs(element));
+  for (double element : magnitudes)
+    if (std::isfinite(element)) largest = std::max(largest, std::abs(element));
+  return std::vector<double>(exact.size(), largest);
+}
+
+void check_error(const std::vector<double>& found, const std::vector<double>& peer, const std::vector<double>& exact,
+                 const std::vector<double>& scales) {
   constexpr double ulp = 0x1p-23;
-  std::vector<Tensor> inputs = draw_inputs(row, f32, seed);
+  REQUIRE(found.size() == exact.size());
+  REQUIRE(peer.size() == exact.size());
+  CHECK(worst_error(found, exact, scales) <= std::max(4 * ulp, 2 * worst_error(peer, exact, scales)));
+}
+
+void compare(const Row& row, DType dtype, std::uint64_t seed) {
+  std::vector<Tensor> inputs = draw_inputs(row, dtype, seed);
   Tensor d;
-  Results found = ours(row, inputs, d);
+  Results found = ours(row, inputs, d), peer = theirs(row, inputs, d, torch_type(dtype));
+  CHECK(found.shape == peer.shape);
+  CHECK(found.type == peer.type);
+  if (!at::isFloatingType(peer.type)) {
+    CHECK(found.values[0] == peer.values[0]);
+    return;
+  }
   Arrays wide;
   for (const Tensor& input : inputs) wide.push_back(array_of(input));
   Array expected = row.reference(wide);
-  Results peer = theirs(row, inputs, d, at::kFloat), exact = theirs(row, inputs, d, at::kDouble),
-          sizes = theirs(row, inputs, d, at::kDouble, true);
-  REQUIRE(found.size() == peer.size());
-  for (std::size_t k = 0; k < found.size(); ++k) {
-    INFO((k == 0 ? "result" : "gradient of input " + std::to_string(k - 1)));
-    const std::vector<double>& truth = k == 0 ? expected.values : exact[k];
-    REQUIRE(found[k].size() == truth.size());
-    REQUIRE(peer[k].size() == truth.size());
-    std::vector<double> scales;
-    for (std::size_t i = 0; i < truth.size(); ++i) scales.push_back(k == 0 ? expected.scale(i) : std::abs(truth[i]));
-    if (k > 0) {
-      // Gradients are judged by the largest: Σ|terms| of each is not at hand.
-      double largest = 1e-30;
-      for (double size : scales) largest = std::max(largest, size);
-      for (double size : sizes[k])
-        if (std::isfinite(size)) largest = std::max(largest, std::abs(size));
-      scales.assign(scales.size(), largest);
-    }
-    double our_error = worst_error(found[k], truth, scales), their_error = worst_error(peer[k], truth, scales);
-    slack = std::max(slack, our_error / std::max(4 * ulp, 2 * their_error));
-    CHECK(our_error <= std::max(4 * ulp, 2 * their_error));
+  std::vector<double> scales;
+  for (std::size_t i = 0; i < expected.values.size(); ++i) scales.push_back(expected.scale(i));
+  check_error(found.values[0], peer.values[0], expected.values, scales);
+  if (found.values.size() == 1) return;
+  Results exact = theirs(row, inputs, d, at::kDouble), magnitudes = theirs(row, inputs, d, at::kDouble, true);
+  for (std::size_t k = 1; k < found.values.size(); ++k) {
+    INFO("gradient of input " << k - 1);
+    check_error(found.values[k], peer.values[k], exact.values[k],
+                gradient_scales(exact.values[k], magnitudes.values[k]));
   }
+}
+
+// f32 and, where the op takes integers, one of their dtypes.
+std::vector<DType> compared_dtypes(const Row& row) {
+  std::vector<DType> dtypes;
+  for (DType dtype : {f32, i64, boolean})
+    if (std::find(row.dtypes.begin(), row.dtypes.end(), dtype) != row.dtypes.end()) dtypes.push_back(dtype);
+  return dtypes;
 }
 
 }  // namespace
@@ -162,10 +186,10 @@ TEST_CASE("ops and their gradients are as accurate as libtorch's on random shape
   manual_seed(seed);
   for (const Row& row : random_table(seed)) {
     if (!peers().contains(row.op)) continue;
-    if (std::find(row.dtypes.begin(), row.dtypes.end(), f32) == row.dtypes.end()) continue;
-    INFO("REEL_SEED=" << seed << ", " << row.name);
-    double slack = 0;
-    compare(row, seed, slack);
+    for (DType dtype : compared_dtypes(row)) {
+      INFO("REEL_SEED=" << seed << ", " << row.name << ", " << reel::name_of(dtype));
+      compare(row, dtype, seed);
+    }
   }
 }
 

@@ -9,6 +9,8 @@ sample_packages=(libcli11-dev)
 test_packages=(catch2)
 peer_packages=(libtorch-dev)
 benchmark_packages=(libbenchmark-dev valgrind=valgrind)
+# A fair libtorch multiplies with OpenBLAS on OpenMP threads.
+peer_benchmark_packages=(libtorch-dev libopenblas0-openmp)
 # One version, since each lays out "requires" and lambdas differently; both distributions have this one.
 format_packages=(clang-format-16=clang-format-16)
 

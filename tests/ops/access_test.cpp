@@ -1,0 +1,30 @@
+#include <reel/reel.h>
+
+#include "ops/bad_input.h"
+
+namespace reel_test {
+
+using namespace reel;
+
+TEST_CASE("elements of another dtype, or in another order, are not handed out") {
+  Tensor x = ones({2, 3}), turned = transpose(x);
+  all_fail<DTypeError>({
+      Bad("data: elements of (2, 3) f32 cannot be read as f64", [&] { x.data<double>(); }),
+      Bad("data: elements of (2, 3) f32 cannot be read as i64", [&] { x.to_vector<std::int64_t>(); }),
+      Bad("write: elements of (2, 3) f32 cannot be written as i32", [&] { x.write<int>(); }),
+  });
+  all_fail<ShapeError>({
+      Bad("item: needs exactly one element, not (2, 3) f32", [&] { x.item(); }),
+      Bad("item: needs exactly one element, not (0,) f32", [&] { zeros({0}).item(); }),
+      Bad("write: (3, 2) f32 has gaps or another order (strides (1, 3)); write to a contiguous copy",
+          [&] { turned.write<float>(); }),
+  });
+  Tensor undefined;
+  all_fail<Error>({
+      Bad("tensor: it is undefined", [&] { undefined.item(); }),
+      Bad("tensor: it is undefined", [&] { undefined.data<float>(); }),
+      Bad("tensor: it is undefined", [&] { undefined.write<float>(); }),
+  });
+}
+
+}  // namespace reel_test

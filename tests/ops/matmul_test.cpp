@@ -1,0 +1,203 @@
+#include <algorithm>
+#include <cmath>
+
+#include "ops/table.h"
+
+#include "catch.h"
+#include "ops/bad_input.h"
+
+// What the table of ops cannot say of products.
+
+// OpenMP's own header comes with some compilers only.
+extern "C" {
+int omp_get_max_threads();
+void omp_set_num_threads(int count);
+}
+
+namespace reel_test {
+
+using namespace reel;
+
+namespace {
+
+// As many threads as asked for, while it lives.
+class Threads {
+ public:
+  explicit Threads(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }
+  ~Threads() { omp_set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+Tensor drawn(const Shape& shape, DType dtype, std::uint64_t seed) {
+  Generator generator(seed);
+  return to(randn(shape, {.generator = &generator}), dtype);
+}
+
+// The worst error of a product, in units of what the table of ops allows.
+double worst_error(const Tensor& y, const Array& a, const Array& b) {
+  auto rows = static_cast<std::size_t>(a.shape[0]), depth = static_cast<std::size_t>(a.shape[1]),
+       columns = static_cast<std::size_t>(b.shape[1]);
+  std::vector<double> found = array_of(y).values;
+  double worst = 0, half = y.dtype() == f16 || y.dtype() == bf16 ? last_place(y.dtype()) / 2 : 0;
+  double unit = y.dtype() == f64 ? last_place(f64) : last_place(f32);
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::vector<double> totals(columns), sizes(columns);
+    for (std::size_t k = 0; k < depth; ++k)
+      for (std::size_t j = 0; j < columns; ++j) {
+        double term = a.values[i * depth + k] * b.values[k * columns + j];
+        totals[j] += term;
+        sizes[j] += std::abs(term);
+      }
+    for (std::size_t j = 0; j < columns; ++j) {
+      double bound = half * std::abs(totals[j]) + static_cast<double>(depth + 1) * unit * sizes[j];
+      worst = std::max(worst, std::abs(found[i * columns + j] - totals[j]) / bound);
+    }
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("products of all sizes and layouts are as exact as their dtype allows") {
+  // Rows around a register tile's, depths and columns around a block's, single rows and columns.
+  const std::int64_t sizes[][3] = {{1, 300, 1100}, {2, 513, 70},   {5, 257, 33},    {15, 256, 1025}, {29, 100, 31},
+                                   {57, 300, 70},  {90, 513, 200}, {61, 300, 1030}, {300, 40, 1},    {1, 2000, 1},
+                                   {1100, 33, 3},  {70, 1, 70},    {33, 600, 129}};
+  std::uint64_t seed = 0;
+  for (const auto& [m, k, n] : sizes)
+    for (DType dtype : floating_dtypes) {
+      Tensor a = drawn({m, k}, dtype, ++seed), b = drawn({k, n}, dtype, ++seed);
+      Array x = array_of(a), y = array_of(b);
+      Tensor a_turned = transpose(copy(transpose(a))), b_turned = transpose(copy(transpose(b)));
+      Tensor a_strided = slice(concat({a, a}, 1), 1, 0, k);
+      Tensor b_strided = select(stack({b, b}, -1), -1, 1);
+      CAPTURE(m, k, n, name_of(dtype));
+      CHECK(worst_error(matmul(a, b), x, y) <= 1);
+      CHECK(worst_error(matmul(a_turned, b), x, y) <= 1);
+      CHECK(worst_error(matmul(a, b_turned), x, y) <= 1);
+      CHECK(worst_error(matmul(a_turned, b_turned), x, y) <= 1);
+      CHECK(worst_error(matmul(a_strided, b_strided), x, y) <= 1);
+    }
+}
+
+TEST_CASE("a product has the same bits whatever the number of threads") {
+  const Shape pairs[][2] = {{{300, 260}, {260, 310}},  {{1500, 100}, {100, 70}},     {{70, 100}, {100, 1500}},
+                            {{1, 2300}, {2300, 2100}}, {{16, 70, 66}, {16, 66, 90}}, {{3, 200, 100}, {100, 210}},
+                            {{2100, 2300}, {2300, 1}}, {{65, 2600}, {2600, 129}},    {{4, 3000}, {3000, 700}},
+                            {{512, 700}, {700, 130}},  {{128, 1100}, {1100, 150}}};
+  std::uint64_t seed = 0;
+  for (const auto& [a_shape, b_shape] : pairs)
+    for (DType dtype : floating_dtypes) {
+      Tensor a = drawn(a_shape, dtype, ++seed), b = drawn(b_shape, dtype, ++seed);
+      Tensor turned = transpose(copy(transpose(b)));
+      Threads one(1);
+      Tensor expected = matmul(a, b), expected_of_turned = matmul(a, turned);
+      for (int count : {2, 5}) {
+        CAPTURE(to_string(a_shape), to_string(b_shape), name_of(dtype), count);
+        Threads several(count);
+        CHECK(same_bits(matmul(a, b), expected));
+        CHECK(same_bits(matmul(a, turned), expected_of_turned));
+      }
+    }
+}
+
+TEST_CASE("a product of many row counts gives each row what it gives it alone with others") {
+  Tensor w = drawn({96, 64}, bf16, 1), x = drawn({300, 96}, bf16, 2), all = matmul(x, w);
+  // More sizes than a thread remembers.
+  for (std::int64_t rows = 300; rows >= 32; --rows)
+    CHECK(same_bits(matmul(slice(x, 0, 0, rows), w), slice(all, 0, 0, rows)));
+}
+
+TEST_CASE("products keep NaN and infinity in their rows and columns") {
+  for (DType dtype : floating_dtypes)
+    for (std::int64_t size : {3, 40}) {
+      Tensor a = ones({size, size}, {.dtype = f64}), b = zeros({size, size}, {.dtype = f64});
+      {
+        auto values = a.write<double>();
+        values[0] = NAN;
+        values[size] = INFINITY;
+      }
+      Array y = array_of(matmul(to(a, dtype), to(b, dtype)));
+      auto width = static_cast<std::size_t>(size);
+      CAPTURE(name_of(dtype), size);
+      CHECK(std::isnan(y.values[0]));
+      CHECK(std::isnan(y.values[width]));  // ∞ · 0
+      CHECK(y.values[2 * width] == 0);
+      y = array_of(matmul(to(a, dtype), to(b + 1, dtype)));
+      CHECK(std::isnan(y.values[width - 1]));
+      CHECK(y.values[width] == INFINITY);
+      CHECK(y.values[2 * width] == static_cast<double>(size));
+    }
+}
+
+TEST_CASE("addmm leaves out what beta = 0 takes away") {
+  Tensor c = full({2, 2}, NAN), a = ones({2, 3}), b = ones({3, 2});
+  CHECK(addmm(c, a, b, {.beta = 0, .alpha = 2}).to_vector<float>() == std::vector<float>(4, 6));
+  CHECK(std::isnan(addmm(c, a, b).to_vector<float>()[0]));
+  Tape tape;
+  tape.watch(c);
+  tape.watch(a);
+  Tensor y = addmm(c, a, b, {.beta = 0});
+  auto gradients = tape.gradient(sum(y), {c, a}, {.unconnected = Unconnected::zeros});
+  CHECK(gradients[0].to_vector<float>() == std::vector<float>(4, 0));
+}
+
+TEST_CASE("products meet in a common dtype") {
+  auto of = [](DType dtype, const Shape& shape) { return ones(shape, {.dtype = dtype}); };
+  CHECK(bmm(of(i32, {1, 2, 2}), of(f32, {1, 2, 2})).dtype() == f32);
+  CHECK(addmm(of(f64, {2}), of(f32, {1, 2}), of(f32, {2, 2})).dtype() == f64);
+  CHECK(addmm(of(u8, {2}), of(u8, {1, 2}), of(u8, {2, 2}), {.beta = 200, .alpha = 30}).to_vector<std::uint8_t>() ==
+        std::vector<std::uint8_t>(2, 260 % 256));
+  CHECK(addmm(of(boolean, {2}), of(boolean, {1, 2}), of(boolean, {2, 2})).dtype() == boolean);
+  CHECK(outer(of(bf16, {2}), of(f16, {2})).dtype() == f32);
+  CHECK(outer(of(i64, {}), of(i32, {2})).dtype() == i64);
+  CHECK(dot(of(i32, {2}), of(boolean, {2})).item<std::int32_t>() == 2);
+}
+
+TEST_CASE("bad input to products is one sentence") {
+  Tensor m = ones({2, 3}), n = ones({3, 2}), batch = ones({2, 2, 3}), other = ones({3, 3, 2}), v = ones({3}), u;
+  Tensor whole = ones({2, 2}, {.dtype = i32}), flags = ones({2, 2}, {.dtype = boolean}),
+         bytes = ones({2, 2}, {.dtype = u8});
+  all_fail<ShapeError>({
+      Bad("bmm: takes tensors of rank 3, not a (2, 3), b (3, 2)", [&] { bmm(m, n); }),
+      Bad("bmm: takes tensors of rank 3, not a (2, 2, 3), b (3, 2)", [&] { bmm(batch, n); }),
+      Bad("bmm: batch sizes differ: a (2, 2, 3), b (3, 3, 2)", [&] { bmm(batch, other); }),
+      Bad("bmm: inner sizes differ: a (2, 2, 3), b (2, 2, 3)", [&] { bmm(batch, batch); }),
+      Bad("addmm: a and b must be matrices: a (3,), b (3, 2)", [&] { addmm(m, v, n); }),
+      Bad("addmm: a and b must be matrices: a (2, 3), b (3,)", [&] { addmm(m, m, v); }),
+      Bad("addmm: inner sizes differ: a (2, 3), b (2, 3)", [&] { addmm(m, m, m); }),
+      Bad("addmm: c (2, 3) does not broadcast to (2, 2)", [&] { addmm(m, m, n); }),
+      Bad("addmm: c (1, 2, 2) does not broadcast to (2, 2)",
+          [&] {
+            addmm(ones({1, 2, 2}), m, n);
+          }),
+      Bad("dot: takes two vectors of one size, not a (3,), b (2,)", [&] { dot(v, ones({2})); }),
+      Bad("dot: takes two vectors of one size, not a (3,), b (2, 3)", [&] { dot(v, m); }),
+      Bad("dot: takes two vectors of one size, not a (), b (3,)", [&] { dot(ones({}), v); }),
+  });
+  all_fail<DTypeError>({
+      Bad("addmm: 0.5 is no whole number, which i32 operands need",
+          [&] { addmm(whole, whole, whole, {.alpha = 0.5}); }),
+      Bad("addmm: nan is no whole number", [&] { addmm(whole, whole, whole, {.beta = NAN}); }),
+      Bad("addmm: 1e+300 is no whole number", [&] { addmm(whole, whole, whole, {.beta = 1e300}); }),
+      Bad("addmm: the number -1 does not fit u8", [&] { addmm(bytes, bytes, bytes, {.beta = -1}); }),
+      Bad("addmm: bools are not multiplied by 2", [&] { addmm(flags, flags, flags, {.beta = 2}); }),
+      Bad("bmm: takes a tensor here, not the number 2", [&] { bmm(2, batch); }),
+      Bad("addmm: takes a tensor here, not the number 1", [&] { addmm(1, m, n); }),
+      Bad("outer: takes a tensor here, not the number 2", [&] { outer(v, 2); }),
+      Bad("dot: takes a tensor here, not the number 2", [&] { dot(v, 2); }),
+  });
+  all_fail<Error>({
+      Bad("bmm: an operand is an undefined tensor", [&] { bmm(batch, u); }),
+      Bad("addmm: an operand is an undefined tensor", [&] { addmm(u, m, n); }),
+      Bad("addmm: an operand is an undefined tensor", [&] { addmm(m, u, n); }),
+      Bad("outer: an operand is an undefined tensor", [&] { outer(u, v); }),
+      Bad("dot: an operand is an undefined tensor", [&] { dot(v, u); }),
+  });
+}
+
+}  // namespace reel_test

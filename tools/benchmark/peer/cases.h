@@ -1,0 +1,30 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace reel_bench {
+
+/// One thing that both libraries do. Inputs are made when the case is, so that only the op is timed.
+struct PeerCase {
+  std::string group, name;
+  /// Bytes read and written at least, or multiplications and additions: what bounds the time.
+  double work;
+  const char* unit;  ///< "GB/s" or "GFLOP/s"
+  std::function<void()> ours, theirs;
+};
+
+/// Makes a case when it is its turn, so that only one case's inputs are in memory.
+struct PeerEntry {
+  std::string group, name;
+  std::function<PeerCase()> make;
+};
+
+/// Elementwise, reductions, indexing, copies, sorting, products.
+std::vector<PeerEntry> op_cases();
+
+/// Prints what products of 500 different row counts cost beside products of one.
+void ragged_products();
+
+}  // namespace reel_bench

@@ -1,0 +1,124 @@
+// Times ops beside libtorch's, in turn in one process: medians, for one thread and for two.
+
+#include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
+#include <fmt/format.h>
+#include <reel/reel.h>
+
+#include <algorithm>
+#include <chrono>
+#include <string_view>
+#include <vector>
+
+#include "cases.h"
+
+// Both libraries run on GNU OpenMP.
+extern "C" {
+int omp_get_max_threads();
+void omp_set_num_threads(int count);
+}
+
+namespace {
+
+using reel_bench::PeerCase;
+using Clock = std::chrono::steady_clock;
+
+constexpr int rounds = 15;
+constexpr double goal = 1.05;
+
+double milliseconds(const std::function<void()>& run, int times) {
+  Clock::time_point start = Clock::now();
+  for (int i = 0; i < times; ++i) run();
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count() / times;
+}
+
+double median(std::vector<double> values) {
+  std::nth_element(values.begin(), values.begin() + rounds / 2, values.end());
+  return values[rounds / 2];
+}
+
+void use_threads(int count) {
+  omp_set_num_threads(count);
+  at::set_num_threads(count);
+}
+
+// One side's times with one number of threads, a round each.
+using Times = std::vector<double>;
+
+struct Measured {
+  Times ours, theirs;
+};
+
+Times divided(const Times& a, const Times& b) {
+  Times ratios;
+  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
+  return ratios;
+}
+
+// In each round both sides run in turn with each number of threads, for about 5 ms each, so that whatever else happens on
+// the machine meets all of them.
+std::vector<Measured> measure(const PeerCase& one, const std::vector<int>& thread_counts) {
+  std::vector<Measured> measured(thread_counts.size());
+  std::vector<int> times(thread_counts.size());
+  for (std::size_t i = 0; i < thread_counts.size(); ++i) {
+    use_threads(thread_counts[i]);
+    double longest = 0;
+    for (int warming : {0, 1}) longest = warming * std::max(milliseconds(one.ours, 1), milliseconds(one.theirs, 1));
+    times[i] = std::clamp(static_cast<int>(5 / longest), 1, 1000);
+  }
+  for (int round = 0; round < rounds; ++round)
+    for (std::size_t i = 0; i < thread_counts.size(); ++i) {
+      use_threads(thread_counts[i]);
+      bool first = round % 2 == 0;
+      if (first) measured[i].ours.push_back(milliseconds(one.ours, times[i]));
+      measured[i].theirs.push_back(milliseconds(one.theirs, times[i]));
+      if (!first) measured[i].ours.push_back(milliseconds(one.ours, times[i]));
+    }
+  return measured;
+}
+
+// Returns how many goals were missed. That more threads are slower counts from 3 % on: as much lies between two runs of
+// the same code.
+int run(const PeerCase& one, const std::vector<int>& thread_counts) {
+  int missed = 0;
+  std::vector<Measured> measured = measure(one, thread_counts);
+  for (std::size_t i = 0; i < thread_counts.size(); ++i) {
+    double ours = median(measured[i].ours), ratio = median(divided(measured[i].ours, measured[i].theirs));
+    bool met = ratio <= goal, slower = i > 0 && median(divided(measured[i].ours, measured[0].ours)) > 1.03;
+    fmt::print("{:<44}{:>3}{:>10.3f}{:>10.3f}{:>8.2f}{:>16}{:>13}{}\n", i == 0 ? one.name : "", thread_counts[i], ours,
+               median(measured[i].theirs), ratio, fmt::format("{:.1f} {}", one.work / ours / 1e6, one.unit),
+               met ? "1.05 met" : "1.05 MISSED", slower ? "  slower than one thread" : "");
+    missed += !met + slower;
+  }
+  return missed;
+}
+
+}  // namespace
+
+int main(int argument_count, char** arguments) {
+  std::string_view filter = argument_count > 1 ? arguments[1] : "";
+  std::vector<int> thread_counts{1};
+  if (int most = omp_get_max_threads(); most > 1) thread_counts.push_back(most);
+  reel::manual_seed(1);
+  c10::InferenceMode nothing_records;  // libtorch's counterpart of having no tape open
+  int missed = 0;
+  bool any = false;
+  for (const reel_bench::PeerEntry& entry : reel_bench::op_cases()) {
+    if ((entry.group + "/" + entry.name).find(filter) == std::string::npos) continue;
+    if (!any)
+      fmt::print("{:<44}{:>3}{:>10}{:>10}{:>8}{:>16}{:>13}\n", "case", "thr", "reel, ms", "torch, ms", "ratio", "reel",
+                 "goal");
+    any = true;
+    missed += run(entry.make(), thread_counts);
+  }
+  if (std::string_view("ragged").find(filter) != std::string_view::npos) {
+    omp_set_num_threads(1);
+    reel_bench::ragged_products();
+    any = true;
+  }
+  if (!any) {
+    fmt::print(stderr, "reel_peer_bench: no case contains \"{}\"\n", filter);
+    return 2;
+  }
+  fmt::print("\n{}\n", missed == 0 ? "every goal met" : fmt::format("{} goals missed", missed));
+}
