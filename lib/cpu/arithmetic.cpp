@@ -1,5 +1,6 @@
 #include "../ops/formulas/binary.h"
 
+#include "../ops/formulas/unary.h"
 #include "elementwise.h"
 #include "formula_loop.h"
 #include "parallel.h"
@@ -108,15 +109,33 @@ void any_binary(const View& out, const View& a, const View& b) {
 }
 
 // Bools never get here.
-template <class F, class IntegerF>
+template <class F, class IntegerF, std::int64_t parallel_from>
 void dear_binary(const View& out, const View& a, const View& b) {
-  BlockLoopOptions options{.parallel_from = dear};
+  BlockLoopOptions options{.parallel_from = parallel_from};
   switch (out.dtype) {
     case DType::i32: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int32_t, std::int32_t>, options);
     case DType::i64: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int64_t, std::int64_t>, options);
     case DType::u8: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::uint8_t, std::uint8_t>, options);
-    default: return floating_binary<F, dear>(out, a, b);
+    default: return floating_binary<F, parallel_from>(out, a, b);
   }
+}
+
+double only_element(const View& x) {
+  double number = 0;
+  with_floating(x.dtype, [&]<class T>(std::type_identity<T>) { number = static_cast<double>(*x.as<T>()); });
+  return number;
+}
+
+// Where one number is the power of all, the frequent ones are worked out without logarithms.
+void pow_kernel(const View& out, const View& a, const View& b) {
+  if (b.numel == 1 && is_floating(b.dtype)) {
+    double power = only_element(b);
+    if (power == 2) return floating_unary<formulas::Square, cheap>(out, a);
+    if (power == 3) return floating_unary<formulas::Cube, cheap>(out, a);
+    if (power == 0.5) return floating_unary<formulas::RootPower, cheap>(out, a);
+    if (power == -1) return floating_unary<formulas::Reciprocal, cheap>(out, a);
+  }
+  dear_binary<formulas::Pow, IntegerPow, slow>(out, a, b);
 }
 
 template <class F>
@@ -172,9 +191,9 @@ void fill_arithmetic(KernelTable& table) {
   slot(Binary::div) = cheap_binary<f::Div>;
   slot(Binary::maximum) = any_binary<f::Maximum, f::Maximum>;
   slot(Binary::minimum) = any_binary<f::Minimum, f::Minimum>;
-  slot(Binary::floor_divide) = dear_binary<f::FloorDivide, IntegerQuotient>;
-  slot(Binary::mod) = dear_binary<f::Mod, IntegerMod>;
-  slot(Binary::pow) = dear_binary<f::Pow, IntegerPow>;
+  slot(Binary::floor_divide) = dear_binary<f::FloorDivide, IntegerQuotient, dear>;
+  slot(Binary::mod) = dear_binary<f::Mod, IntegerMod, dear>;
+  slot(Binary::pow) = pow_kernel;
   slot(Binary::logaddexp) = floating_binary<f::Logaddexp, dear>;
   slot(Binary::tanh_gradient) = cheap_binary<f::TanhGradient>;
   slot(Binary::sigmoid_gradient) = cheap_binary<f::SigmoidGradient>;

@@ -34,6 +34,25 @@ void load_plain(void* buffer, const void* from, std::int64_t step, std::int64_t 
     for (std::int64_t i = 0; i < count; ++i) to[i] = x[i * step];
 }
 
+// Several rows of `width` elements at once.
+template <class T>
+void load_plain_rows(void* buffer, const void* from, std::int64_t step, std::int64_t width, std::int64_t row_step,
+                     std::int64_t rows) {
+  auto* to = static_cast<T*>(buffer);
+  auto* x = static_cast<const T*>(from);
+  for (std::int64_t row = 0; row < rows; ++row, x += row_step)
+    for (std::int64_t i = 0; i < width; ++i) *to++ = x[i * step];
+}
+
+template <class Half>
+void load_widened_rows(void* buffer, const void* from, std::int64_t step, std::int64_t width, std::int64_t row_step,
+                       std::int64_t rows) {
+  auto* to = static_cast<float*>(buffer);
+  auto* x = static_cast<const Half*>(from);
+  for (std::int64_t row = 0; row < rows; ++row, x += row_step)
+    for (std::int64_t i = 0; i < width; ++i) *to++ = widened(x[i * step]);
+}
+
 template <class Half>
 void load_widened(void* buffer, const void* from, std::int64_t step, std::int64_t count) {
   auto* to = static_cast<float*>(buffer);
@@ -67,6 +86,8 @@ struct Operand {
   std::int64_t size, size_in_buffer;
   bool converts, flat;
   void (*load)(void* buffer, const void* from, std::int64_t step, std::int64_t count);
+  void (*load_rows)(void* buffer, const void* from, std::int64_t step, std::int64_t width, std::int64_t row_step,
+                    std::int64_t rows);
   void (*store)(void* to, const void* buffer, std::int64_t step, std::int64_t count);
 
   Operand() = default;
@@ -79,10 +100,12 @@ struct Operand {
       size_in_buffer = sizeof(float);
       bool brain = view.dtype == DType::bf16;
       load = brain ? load_widened<BFloat16> : load_widened<Float16>;
+      load_rows = brain ? load_widened_rows<BFloat16> : load_widened_rows<Float16>;
       store = brain ? store_narrowed<BFloat16> : store_narrowed<Float16>;
     } else {
       with_bits(view.dtype, [this]<class T>(std::type_identity<T>) {
         load = load_plain<T>;
+        load_rows = load_plain_rows<T>;
         store = store_plain<T>;
       });
     }
@@ -106,16 +129,30 @@ class Place {
   }
   std::int64_t offset(int k) const { return offsets_[k]; }
   std::int64_t left_in_row() const { return space_.dims[0] - index_[0]; }
+  /// How many whole rows lie ahead along the next axis; 0 inside a row.
+  std::int64_t whole_rows() const {
+    if (index_[0] != 0) return 0;
+    return space_.rank == 1 ? 1 : space_.dims[1] - index_[1];
+  }
+  /// By at most `whole_rows()`.
+  void advance_rows(std::int64_t rows) {
+    if (space_.rank == 1) return advance(space_.dims[0]);
+    step(1, rows);
+    carry(1);
+  }
   /// By at most what is left in the row.
   void advance(std::int64_t count) {
     step(0, count);
-    for (int axis = 0; index_[axis] == space_.dims[axis] && axis + 1 < space_.rank; ++axis) {
+    carry(0);
+  }
+
+ private:
+  void carry(int axis) {
+    for (; index_[axis] == space_.dims[axis] && axis + 1 < space_.rank; ++axis) {
       step(axis, -space_.dims[axis]);
       step(axis + 1, 1);
     }
   }
-
- private:
   void step(int axis, std::int64_t count) {
     index_[axis] += count;
     for (int k = 0; k < operand_count; ++k) offsets_[k] += count * space_.strides[k][axis];
@@ -171,6 +208,30 @@ struct Work {
     }
   }
 
+  // Fills those buffers that are inputs with the next elements.
+  void collect(Place<operand_count>& place, const void* const* inputs, Buffer* buffers, std::int64_t count) const {
+    std::int64_t width = space.dims[0];
+    for (std::int64_t filled = 0; filled < count;) {
+      std::int64_t rows = std::min(place.whole_rows(), (count - filled) / width);
+      std::int64_t piece = rows > 0 ? rows * width : std::min(place.left_in_row(), count - filled);
+      for (int k = 1; k < operand_count; ++k) {
+        if (inputs[k - 1] != buffers[k]) continue;
+        const Operand& operand = operands[k];
+        void* to = buffers[k] + filled * operand.size_in_buffer;
+        const void* from = operand.at(place.offset(k));
+        if (rows > 0)
+          operand.load_rows(to, from, space.strides[k][0], width, space.rank == 1 ? 0 : space.strides[k][1], rows);
+        else
+          operand.load(to, from, space.strides[k][0], piece);
+      }
+      filled += piece;
+      if (rows > 0)
+        place.advance_rows(rows);
+      else
+        place.advance(piece);
+    }
+  }
+
   void run_collected(std::int64_t begin, std::int64_t end) const {
     alignas(64) Buffer buffers[operand_count];
     const void* inputs[input_count];
@@ -182,13 +243,7 @@ struct Work {
         inputs[k] = operand.flat && !operand.converts ? operand.at(begin) : buffers[k + 1];
       }
       Place<operand_count> start = place;
-      for (std::int64_t filled = 0, piece; filled < count; filled += piece, place.advance(piece)) {
-        piece = std::min(place.left_in_row(), count - filled);
-        for (int k = 1; k < operand_count; ++k)
-          if (inputs[k - 1] == buffers[k])
-            operands[k].load(buffers[k] + filled * operands[k].size_in_buffer, operands[k].at(place.offset(k)),
-                             space.strides[k][0], piece);
-      }
+      collect(place, inputs, buffers, count);
       const Operand& result = operands[0];
       if (result.flat && !result.converts) {
         loop(result.at(begin), inputs, count);

@@ -9,18 +9,25 @@
 namespace reel::detail {
 namespace {
 
+double reciprocal_power(double q, int s) {
+  double product = 1, square = 1 / q;
+  for (; s != 0; s >>= 1, square *= square)
+    if (s & 1) product *= square;
+  return product;
+}
+
 // Σ 1 / (q + k)^s over k ≥ 0, for q > 0 and s ≥ 2: ten terms and more, and the rest by Euler and Maclaurin.
-double hurwitz_zeta(double s, double q) {
+double hurwitz_zeta(int s, double q) {
   constexpr double last_place = std::numeric_limits<double>::epsilon() / 4;
-  double first = std::pow(q, -s), sum = first;
+  double first = reciprocal_power(q, s), sum = first;
   for (int k = 1; k < 10 || q < 10; ++k) {
     q += 1;
-    double term = std::pow(q, -s);
+    double term = reciprocal_power(q, s);
     sum += term;
     if (term < last_place * sum) return sum;
   }
   // The last term counted half.
-  double power = std::pow(q, -s);
+  double power = reciprocal_power(q, s);
   sum += power * q / (s - 1) - power / 2;
   // B₂ₖ / (2k)!
   constexpr double coefficients[] = {1.0 / 12,
@@ -37,15 +44,16 @@ double hurwitz_zeta(double s, double q) {
     double term = coefficients[k] * factor;
     sum += term;
     if (std::abs(term) < last_place * sum) break;
-    factor *= (s + 2 * k + 1) * (s + 2 * k + 2) / (q * q);
+    factor *= static_cast<double>((s + 2 * k + 1) * (s + 2 * k + 2)) / (q * q);
   }
   return sum;
 }
 
 // The n-th derivative of ψ is ± n! Σ 1 / (x + k)^(n + 1). Left of 0 the sum over all integers, which has x's fraction
 // alone, is taken less the terms that are not there.
-double polygamma(double n, double x) {
-  double s = n + 1, sign = std::fmod(n, 2) == 0 ? -1 : 1;  // (−1)^(n + 1), which is (−1)^s
+double polygamma(int n, double x) {
+  int s = n + 1;
+  double sign = n % 2 == 0 ? -1 : 1;  // (−1)^(n + 1), which is (−1)^s
   double fraction = x - std::floor(x), sum;
   if (std::isnan(x)) return x;
   if (std::isinf(x)) return x > 0 ? 0 : std::numeric_limits<double>::quiet_NaN();
@@ -59,7 +67,7 @@ double polygamma(double n, double x) {
 }
 
 template <class T>
-void polygamma_typed(const View& out, const View& x, double order) {
+void polygamma_typed(const View& out, const View& x, int order) {
   Iteration<2> iteration({&out, &x});
   iteration.for_each_row([&](const std::int64_t* offset) {
     T* to = out.as<T>() + offset[0];
@@ -79,7 +87,7 @@ void polygamma_typed(const View& out, const View& x, double order) {
 
 void polygamma_kernel(const View& out, const View& x, std::int64_t order) {
   with_floating(out.dtype,
-                [&]<class T>(std::type_identity<T>) { polygamma_typed<T>(out, x, static_cast<double>(order)); });
+                [&]<class T>(std::type_identity<T>) { polygamma_typed<T>(out, x, static_cast<int>(order)); });
 }
 
 }  // namespace

@@ -20,9 +20,9 @@ void fill_special(KernelTable& table) {
   namespace f = formulas;
   auto slot = [&](Unary op) -> KernelTable::UnaryKernel& { return table.unary[static_cast<int>(op)]; };
   slot(Unary::erf) = floating_unary<f::Erf, dear>;
-  slot(Unary::erfinv) = floating_unary<f::Erfinv, dear>;
-  slot(Unary::lgamma) = floating_unary<f::Lgamma, dear>;
-  slot(Unary::digamma) = floating_unary<WideDigamma, dear>;
+  slot(Unary::erfinv) = floating_unary<f::Erfinv, slow>;
+  slot(Unary::lgamma) = floating_unary<f::Lgamma, slow>;
+  slot(Unary::digamma) = floating_unary<WideDigamma, slow>;
 }
 
 }  // namespace REEL_TARGET

@@ -30,11 +30,13 @@ struct Vector {
   void store(T* to) const { hn::StoreU(raw, Tag(), to); }
   /// The first `count` elements; zeros behind them.
   static Vector load(const T* from, std::int64_t count) {
+    if constexpr (masks_are_safe) return hn::MaskedLoad(first(count), Tag(), from);
     T some[lanes] = {};
     std::memcpy(some, from, static_cast<std::size_t>(count) * sizeof(T));
     return load(some);
   }
   void store(T* to, std::int64_t count) const {
+    if constexpr (masks_are_safe) return hn::BlendedStore(raw, first(count), Tag(), to);
     T some[lanes];
     store(some);
     std::memcpy(to, some, static_cast<std::size_t>(count) * sizeof(T));
@@ -50,6 +52,11 @@ struct Vector {
   friend auto operator<=(Vector a, Vector b) { return hn::Le(a.raw, b.raw); }
   friend auto operator>=(Vector a, Vector b) { return hn::Ge(a.raw, b.raw); }
   friend auto operator==(Vector a, Vector b) { return hn::Eq(a.raw, b.raw); }
+
+ private:
+  // Whether elements that a mask leaves out are not touched.
+  static constexpr bool masks_are_safe = !HWY_MEM_OPS_MIGHT_FAULT;
+  static auto first(std::int64_t count) { return hn::FirstN(Tag(), static_cast<std::size_t>(count)); }
 };
 
 template <class M, class T>
@@ -60,6 +67,11 @@ Vector<T> select(M condition, Vector<T> yes, Vector<T> no) {
 template <class T>
 Vector<T> sqrt(Vector<T> x) {
   return hn::Sqrt(x.raw);
+}
+
+template <class T>
+Vector<T> rsqrt(Vector<T> x) {
+  return Vector<T>(1) / sqrt(x);
 }
 
 template <class T>
@@ -139,6 +151,17 @@ Vector<T> patched(M good, Vector<T> fast, Vector<T> a, Vector<T> b, F f) {
   if (hn::AllTrue(typename Vector<T>::Tag(), good)) [[likely]]
     return fast;
   return select(good, fast, by_lane(a, b, f));
+}
+
+/// Two steps of Newton's method take half the time of a root and a quotient.
+inline Vector<float> rsqrt(Vector<float> x) {
+  using V = Vector<float>;
+  V y = hn::ApproximateReciprocalSqrt(x.raw), half(0.5), one(1);
+  for (int step = 0; step < 2; ++step) y = multiply_add(y * half, multiply_add(-(x * y), y, one), y);
+  auto ordinary = hn::And(x >= V(0x1p-100), x <= V(0x1p100));
+  if (hn::AllTrue(V::Tag(), ordinary)) [[likely]]
+    return y;
+  return select(ordinary, y, one / sqrt(x));
 }
 
 // f32 by way of f64, for functions that lose too many digits on their way: both halves, or where a vector is a single

@@ -67,7 +67,11 @@ void add_elementwise_peers(Peers& peers) {
   peers["maximum"] = binary(at::maximum);
   peers["minimum"] = binary(at::minimum);
   peers["atan2"] = binary(at::atan2);
-  peers["logaddexp"] = binary(at::logaddexp);
+  // libtorch's takes no integers.
+  peers["logaddexp"] = [](Tensors x, Given) {
+    auto floating = [](const at::Tensor& y) { return y.is_floating_point() ? y : y.to(at::kFloat); };
+    return at::logaddexp(floating(x[0]), floating(x[1]));
+  };
   peers["logical_and"] = binary(at::logical_and);
   peers["logical_or"] = binary(at::logical_or);
   peers["logical_xor"] = binary(at::logical_xor);

@@ -46,8 +46,21 @@ struct Sqrt {
 struct Rsqrt {
   template <class V>
   REEL_HOST_DEVICE V operator()(V x) const {
-    using std::sqrt;
-    return V(1) / sqrt(x);
+    return rsqrt(x);
+  }
+};
+// Powers that need no logarithm.
+struct Cube {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    return x * x * x;
+  }
+};
+struct RootPower {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::abs, std::sqrt;
+    return select(x == V(-HUGE_VAL), abs(x), sqrt(x) + V(0));  // unlike the root itself, +∞ at −∞ and 0 at −0
   }
 };
 struct Sigmoid {

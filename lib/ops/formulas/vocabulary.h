@@ -21,6 +21,11 @@ REEL_HOST_DEVICE T select(bool condition, T yes, T no) {
   return condition ? yes : no;
 }
 
+template <class T>
+REEL_HOST_DEVICE T rsqrt(T x) {
+  return T(1) / std::sqrt(x);
+}
+
 /// The remainder with the divisor's sign, a zero too.
 template <class T>
 REEL_HOST_DEVICE T mod(T a, T b) {
