@@ -160,40 +160,46 @@ Indexed Tensor::operator()(const Index& first, const Index& second, const Index&
   return {index_parts(x, bytes_in(parts), where), x, parts};
 }
 
-// index_assign: z = x with y in the place of a part;  dx = d with zeros there,  dy = d's part
+// index_assign_: x with y in the place of a part, in place;  dx = d with zeros there,  dy = d's part
+// index_clear: z = x with zeros in the place of a part;  dx = the same of d
 
 namespace {
 
-// In place, x is z.
-template <bool in_place>
-void index_assign_forward(Call& call) {
-  const KernelTable& table = kernels(call.output().device);
-  if (!in_place) table.copy(call.output(), call.input(0));
-  Tensor part = part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where);
-  table.copy(part.body(), call.input(1));
-}
-
+Tensor clear_parts(const Tensor& x, std::span<const std::byte> parts, Location where);
 void index_assign_gradient(Gradient& g);
 
 }  // namespace
 
-constexpr OpInfo index_assign_op{
-    .name = "index_assign",
-    .arity = 2,
+constexpr OpInfo index_clear_op{
+    .name = "index_clear",
+    .arity = 1,
     .batching = Batching::loop,
-    .forward = index_assign_forward<false>,
-    .gradient = index_assign_gradient,
+    .forward =
+        [](Call& call) {
+          const KernelTable& table = kernels(call.output().device);
+          table.copy(call.output(), call.input(0));
+          table.fill(part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where).body(), 0, 0);
+        },
+    .gradient = [](Gradient& g) { g.give(0, clear_parts(g.output(), g.attribute_bytes(), g.where())); },
 };
 
 constexpr OpInfo index_assign_in_place_op{
     .name = "index_assign_",
     .arity = 2,
     .batching = Batching::loop,
-    .forward = index_assign_forward<true>,
+    .forward =
+        [](Call& call) {
+          Tensor part = part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where);
+          kernels(part.device()).copy(part.body(), call.input(1));
+        },
     .gradient = index_assign_gradient,
 };
 
 namespace {
+
+Tensor clear_parts(const Tensor& x, std::span<const std::byte> parts, Location where) {
+  return invoke(index_clear_op, {&x}, {x.body(), x.dtype()}, where, parts);
+}
 
 void assign_parts(Tensor x, const Tensor& y, std::span<const std::byte> parts, Location where) {
   const Tensor* inputs[] = {&x, &y};
@@ -211,14 +217,10 @@ void index_assign_gradient(Gradient& g) {
     g.give(1, to(in_place ? copy(part) : part, g.input_dtype(1)));
   }
   if (!g.wants(0)) return;
-  Tensor zero = zeros({}, {.dtype = g.output().dtype(), .device = g.output().device()});
-  if (in_place) {
-    Tensor rest = g.take_output();
-    assign_parts(rest, zero, parts, g.where());
-    return g.give(0, std::move(rest));
-  }
-  const Tensor& d = g.output();
-  g.give(0, invoke(index_assign_op, {&d, &zero}, {d.body(), d.dtype()}, g.where(), parts));
+  if (!in_place) return g.give(0, clear_parts(g.output(), parts, g.where()));
+  Tensor rest = g.take_output();
+  assign_parts(rest, zeros({}, {.dtype = rest.dtype(), .device = rest.device()}), parts, g.where());
+  g.give(0, std::move(rest));
 }
 
 }  // namespace
@@ -238,7 +240,7 @@ std::span<const RegisteredOp> detail::indexing_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "index", .info = &index_op},
       {.name = "index_gradient", .info = &index_gradient_op, .internal = true},
-      {.name = "index_assign", .info = &index_assign_op, .internal = true},
+      {.name = "index_clear", .info = &index_clear_op, .internal = true},
       {.name = "index_assign_", .info = &index_assign_in_place_op, .internal = true},
   };
   return ops;
