@@ -59,12 +59,26 @@ struct KernelTable {
   /// y[…, j, …] = x[…, index[…, j, …], …] along `axis`, negative indices from the end. Returns false, having written
   /// nothing, if an index is out of range, and then which.
   bool (*gather)(const View& out, const View& x, const View& index, int axis, std::int64_t& bad);
+  /// Writes to `out` there instead; what comes last in row-major order stays.
+  void (*scatter)(const View& out, const View& source, const View& index, int axis);
   /// Adds into `out` instead.
   void (*scatter_add)(const View& out, const View& updates, const View& index, int axis);
-  /// Rows of a (V, D) table. As gather.
-  bool (*embedding)(const View& out, const View& table, const View& indices, std::int64_t& bad);
-  /// Adds into `table_gradient`.
-  void (*embedding_gradient)(const View& table_gradient, const View& gradient, const View& indices);
+  /// y[…, j, …] = x[…, indices[j], …]: the axes of the indices stand in the place of `axis`. As gather.
+  bool (*take)(const View& out, const View& x, const View& indices, int axis, std::int64_t& bad);
+  /// Writes to `out` there instead; of equal indices the last one counts.
+  void (*index_copy)(const View& out, const View& source, const View& indices, int axis);
+  /// Adds into `out` instead.
+  void (*index_add)(const View& out, const View& source, const View& indices, int axis);
+  /// How many elements are not 0, and where they are: (n, rank), in row-major order.
+  std::int64_t (*nonzero_count)(const View& x);
+  void (*nonzero)(const View& out, const View& x);
+  /// Along an axis; NaN counts as the largest number, equal ones keep their order.
+  void (*sort)(const View& values, const View& indices, const View& x, int axis, bool descending);
+  /// As many first elements of a sorted axis as the outputs have.
+  void (*topk)(const View& values, const View& indices, const View& x, int axis, bool largest);
+  /// How many numbers of the row of `sorted` are smaller (at most as large, where `right`) than each value; rows are the
+  /// last axis, or `sorted` is one row for all.
+  void (*searchsorted)(const View& out, const View& sorted, const View& values, bool right);
   /// Over the last axis.
   UnaryKernel softmax;
   UnaryKernel log_softmax;

@@ -35,6 +35,7 @@ inline Body* make_body(Context& context, int rank, DType dtype, Device device, L
   body->file = where.file;
   body->line = where.line;
   body->slot = 0;
+  body->slot_version = 0;
   body->epoch.store(0, std::memory_order_relaxed);
   body->storage = nullptr;
   body->leaf = nullptr;
@@ -105,6 +106,7 @@ Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std
   body->data = static_cast<char*>(source.data) + offset * static_cast<std::int64_t>(size_of(source.dtype));
   body->storage = source.storage;
   body->storage->references.retain();
+  body->slot_version = body->storage->version.load(std::memory_order_relaxed);
   return Tensor::adopt(body);
 }
 

@@ -18,16 +18,23 @@ struct alignas(64) Storage {
   std::atomic<std::uint32_t> version{0};
   void* data = nullptr;
   std::size_t bytes = 0;
-  Location last_overwrite;
+  const char* overwrite_file = nullptr;
   /// The last filling of a tape list that counted this storage among what it saves.
   std::atomic<std::uint64_t> counted_by{0};
+  /// The last filling of a tape list that put tracked values here through one of several tensors, and the version from
+  /// which on they were here.
+  std::atomic<std::uint64_t> tracked_by{0};
+  std::atomic<std::uint32_t> tracked_version{0};
+  std::int32_t overwrite_line = 0;
   /// Open guards.
   std::atomic<std::uint32_t> writers{0};
   Device device;
 
+  Location last_overwrite() const { return {overwrite_file, overwrite_line}; }
   /// Notes an overwrite by the caller at `where`.
   void overwritten(Location where) {
-    last_overwrite = where;
+    overwrite_file = where.file;
+    overwrite_line = where.line;
     version.fetch_add(1, std::memory_order_relaxed);
   }
 };

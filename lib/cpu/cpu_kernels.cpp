@@ -27,6 +27,7 @@ void fill_cpu_kernels(KernelTable& table) {
   fill_copy(table);
   fill_index(table);
   fill_matmul(table);
+  fill_sort(table);
 }
 
 }  // namespace reel::detail

@@ -10,6 +10,7 @@ void fill_cpu_kernels(KernelTable& table);
 void fill_copy(KernelTable& table);
 void fill_index(KernelTable& table);
 void fill_matmul(KernelTable& table);
+void fill_sort(KernelTable& table);
 
 // Built once per instruction set.
 struct InstructionSet {

@@ -1,165 +1,224 @@
-#include <cstring>
-#include <vector>
+#include <algorithm>
+#include <atomic>
 
-#include "../core/convert.h"
 #include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "cpu_kernels.h"
+#include "parallel.h"
+#include "rows.h"
 
 namespace reel::detail {
 namespace {
 
-// Calls f(index) for every index in row-major order until it returns false.
+// Calls f(indices) with the C++ type of the indices.
 template <class F>
-bool for_each_index(const View& indices, F f) {
-  Iteration<1> iteration({&indices});
-  bool going = true;
-  auto run = [&](const auto* from) {
-    iteration.for_each_row([&](const std::int64_t* offset) {
-      for (std::int64_t i = 0; going && i < iteration.dims[0]; ++i)
-        going = f(static_cast<std::int64_t>(from[offset[0] + i * iteration.strides[0][0]]));
-    });
-  };
+void with_indices(const View& indices, F f) {
   if (indices.dtype == DType::i64)
-    run(indices.as<const std::int64_t>());
+    f(indices.as<const std::int64_t>());
   else
-    run(indices.as<const std::int32_t>());
-  return going;
+    f(indices.as<const std::int32_t>());
+}
+
+template <class I>
+bool all_within(const I* indices, std::int64_t count, std::int64_t step, std::int64_t size) {
+  bool outside = false;
+  auto low = static_cast<std::uint64_t>(size);
+  for (std::int64_t i = 0; i < count; ++i) {
+    auto index = static_cast<std::int64_t>(indices[i * step]);
+    outside |= static_cast<std::uint64_t>(index) + low >= 2 * low;
+  }
+  return !outside;
 }
 
 bool indices_within(const View& indices, std::int64_t size, std::int64_t& bad) {
-  return for_each_index(indices, [&](std::int64_t index) {
-    bad = index;
-    return index >= -size && index < size;
+  // Repetitions need not be looked at.
+  std::int64_t dims[8];
+  View once = indices;
+  once.dims = dims;
+  for (int axis = 0; axis < indices.rank; ++axis)
+    dims[axis] = indices.strides[axis] == 0 ? std::min<std::int64_t>(1, indices.dims[axis]) : indices.dims[axis];
+  Iteration<1> iteration({&once});
+  std::int64_t step = iteration.strides[0][0];
+  std::atomic<bool> within{true};
+  with_indices(indices, [&](const auto* first) {
+    iteration.for_each_row([&](const std::int64_t* offset) {
+      parallel_for(iteration.dims[0], 4 * parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+        if (!all_within(first + offset[0] + begin * step, end - begin, step, size)) within = false;
+      });
+    });
+    if (within) return;
+    bool found = false;
+    iteration.for_each_row([&](const std::int64_t* offset) {
+      for (std::int64_t i = 0; !found && i < iteration.dims[0]; ++i) {
+        bad = first[offset[0] + i * step];
+        found = bad < -size || bad >= size;
+      }
+    });
   });
+  return within;
 }
 
-// Calls f(offset in a, offset in b) for every element of `index`: `a` is laid out as the index; in `b` the coordinate
-// along the axis is the index itself.
-template <class F>
-void for_each_indexed(const View& index, const View& a, const View& b, int axis, F f) {
-  std::int64_t at[8] = {};
-  std::int64_t from = 0, here = 0, there = 0, size = b.dims[axis];
-  for (std::int64_t count = 0; count < index.numel; ++count) {
-    std::int64_t j = index.dtype == DType::i64 ? index.as<std::int64_t>()[from] : index.as<std::int32_t>()[from];
-    f(here, there + (j < 0 ? j + size : j) * b.strides[axis]);
-    for (int k = index.rank; k-- > 0;) {
+// Indices from `begin` to before `end` of one axis.
+struct Part {
+  int axis;
+  std::int64_t begin, end;
+};
+
+// Calls f(offset in a, offset in b) for every element of a part of `index`: `a` is laid out as the index; in `b` the
+// coordinate along the axis is the index itself.
+template <class I, class F>
+void for_each_indexed(const View& index, const I* indices, const View& a, const View& b, int axis, Part part, F f) {
+  std::int64_t dims[8], at[8] = {}, steps[8], count = 1;
+  for (int k = 0; k < index.rank; ++k) {
+    dims[k] = k == part.axis ? part.end - part.begin : index.dims[k];
+    steps[k] = k == axis ? 0 : b.strides[k];
+    if (k < index.rank - 1) count *= dims[k];
+  }
+  std::int64_t from = part.begin * index.strides[part.axis], here = part.begin * a.strides[part.axis],
+               there = part.begin * steps[part.axis], size = b.dims[axis], stride = b.strides[axis];
+  int last = index.rank - 1;
+  for (; count > 0; --count) {
+    for (std::int64_t i = 0; i < dims[last]; ++i) {
+      std::int64_t j = indices[from + i * index.strides[last]];
+      f(here + i * a.strides[last], there + i * steps[last] + (j + (j < 0 ? size : 0)) * stride);
+    }
+    for (int k = last; k-- > 0;) {
       from += index.strides[k];
       here += a.strides[k];
-      if (k != axis) there += b.strides[k];
-      if (++at[k] < index.dims[k]) break;
-      from -= index.strides[k] * index.dims[k];
-      here -= a.strides[k] * index.dims[k];
-      if (k != axis) there -= b.strides[k] * index.dims[k];
+      there += steps[k];
+      if (++at[k] < dims[k]) break;
+      from -= index.strides[k] * dims[k];
+      here -= a.strides[k] * dims[k];
+      there -= steps[k] * dims[k];
       at[k] = 0;
     }
   }
 }
 
-template <class T>
-void gather_typed(const View& out, const View& x, const View& index, int axis) {
-  for_each_indexed(index, out, x, axis, [&](std::int64_t to, std::int64_t from) { out.as<T>()[to] = x.as<T>()[from]; });
+// The longest axis, but for one.
+int longest_axis(const View& x, int but) {
+  int longest = but == 0 ? x.rank - 1 : 0;
+  for (int k = 0; k < x.rank; ++k)
+    if (k != but && x.dims[k] > x.dims[longest]) longest = k;
+  return longest;
+}
+
+// As for_each_indexed, for all of `index`; several threads part `split`.
+template <class F>
+void for_all_indexed(const View& index, const View& a, const View& b, int axis, int split, F f) {
+  if (index.numel == 0) return;
+  std::int64_t size = index.dims[split], grain = std::max<std::int64_t>(1, parallel_grain * size / index.numel);
+  with_indices(index, [&](const auto* indices) {
+    parallel_for(size, grain, [&](std::int64_t begin, std::int64_t end) {
+      for_each_indexed(index, indices, a, b, axis, {split, begin, end}, f);
+    });
+  });
+}
+
+// The index along its axis if it is the same everywhere: then whole rows are moved.
+bool picks_rows(const View& index, int axis, View& list) {
+  for (int k = 0; k < index.rank; ++k)
+    if (k != axis && index.dims[k] != 1 && index.strides[k] != 0) return false;
+  list = index;
+  list.dims += axis;
+  list.strides += axis;
+  list.rank = 1;
+  list.numel = list.dims[0];
+  return true;
 }
 
 bool gather(const View& out, const View& x, const View& index, int axis, std::int64_t& bad) {
   if (!indices_within(index, x.dims[axis], bad)) return false;
-  with_bits(out.dtype, [&]<class T>(std::type_identity<T>) { gather_typed<T>(out, x, index, axis); });
+  View list;
+  if (picks_rows(index, axis, list)) {
+    read_rows(out, x, list, axis);
+    return true;
+  }
+  with_bits(out.dtype, [&]<class T>(std::type_identity<T>) {
+    for_all_indexed(
+        index, out, x, axis, longest_axis(index, -1),
+        [to = out.as<T>(), from = x.as<const T>()](std::int64_t here, std::int64_t there) { to[here] = from[there]; });
+  });
   return true;
 }
 
-template <class T>
-T plus(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>)
-    return a || b;
-  else if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
-  else
-    return static_cast<T>(a + b);
-}
-
-// Halves are summed in f32 and rounded once: `add` gets an f32 stand-in for `out`.
-template <class Half, class Add>
-void add_wide(const View& out, Add add) {
-  std::vector<float> sums(out.as<Half>(), out.as<Half>() + out.numel);
-  View wide = out;
-  wide.data = sums.data();
-  wide.dtype = DType::f32;
-  add(wide);
-  for (std::size_t i = 0; i < sums.size(); ++i) out.as<Half>()[i] = Half(sums[i]);
-}
-
-template <class T>
-void scatter_add_typed(const View& out, const View& updates, const View& index, int axis) {
-  if constexpr (is_half_v<T>)
-    if (out.dtype != DType::f32)
-      return add_wide<T>(out, [&](const View& wide) { scatter_add_typed<T>(wide, updates, index, axis); });
-  using Sum = std::conditional_t<is_half_v<T>, float, T>;
-  for_each_indexed(index, updates, out, axis, [&](std::int64_t from, std::int64_t to) {
-    Sum& sum = out.as<Sum>()[to];
-    sum = plus(sum, static_cast<Sum>(updates.as<T>()[from]));
+void scatter(const View& out, const View& source, const View& index, int axis) {
+  View list;
+  if (picks_rows(index, axis, list)) return write_rows(out, source, list, axis);
+  with_bits(out.dtype, [&]<class T>(std::type_identity<T>) {
+    for_all_indexed(index, source, out, axis, longest_axis(index, axis),
+                    [to = out.as<T>(), from = source.as<const T>()](std::int64_t here, std::int64_t there) {
+                      to[there] = from[here];
+                    });
   });
 }
 
 void scatter_add(const View& out, const View& updates, const View& index, int axis) {
-  with_type(out.dtype, [&]<class T>(std::type_identity<T>) { scatter_add_typed<T>(out, updates, index, axis); });
+  View list;
+  bool rows = picks_rows(index, axis, list);
+  with_wide_sums(out, [&](const View& sums) {
+    if (rows) return add_rows(sums, updates, list, axis);
+    with_type(updates.dtype, [&]<class T>(std::type_identity<T>) {
+      using Sum = std::conditional_t<is_half_v<T>, float, T>;
+      for_all_indexed(index, updates, sums, axis, longest_axis(index, axis),
+                      [to = sums.as<Sum>(), from = updates.as<const T>()](std::int64_t here, std::int64_t there) {
+                        to[there] = plus(to[there], static_cast<Sum>(from[here]));
+                      });
+    });
+  });
 }
 
-bool embedding(const View& out, const View& table, const View& indices, std::int64_t& bad) {
-  std::int64_t rows = table.dims[0], width = table.dims[1];
-  if (!indices_within(indices, rows, bad)) return false;
-  std::size_t element = size_of(table.dtype);
-  auto* to = out.as<char>();
-  for_each_index(indices, [&](std::int64_t index) {
-    const char* row =
-        table.as<char>() + (index < 0 ? index + rows : index) * table.strides[0] * static_cast<std::int64_t>(element);
-    if (table.strides[1] == 1) {
-      std::memcpy(to, row, static_cast<std::size_t>(width) * element);
-    } else {
-      for (std::int64_t i = 0; i < width; ++i)
-        std::memcpy(to + i * static_cast<std::int64_t>(element),
-                    row + i * table.strides[1] * static_cast<std::int64_t>(element), element);
-    }
-    to += width * static_cast<std::int64_t>(element);
-    return true;
-  });
+bool take(const View& out, const View& x, const View& indices, int axis, std::int64_t& bad) {
+  if (!indices_within(indices, x.dims[axis], bad)) return false;
+  read_rows(out, x, indices, axis);
   return true;
 }
 
-// `gradient` has one row of `width` for each index, in row-major order, with strides of its own.
-template <class T>
-void embedding_gradient_typed(const View& table_gradient, const View& gradient, const View& indices) {
-  if constexpr (is_half_v<T>)
-    if (table_gradient.dtype != DType::f32)
-      return add_wide<T>(table_gradient,
-                         [&](const View& wide) { embedding_gradient_typed<T>(wide, gradient, indices); });
-  using Sum = std::conditional_t<is_half_v<T>, float, T>;
-  std::int64_t rows = table_gradient.dims[0], width = table_gradient.dims[1];
-  View heads = gradient;
-  --heads.rank;
-  std::int64_t step = gradient.strides[gradient.rank - 1];
-  auto add_rows = [&](const auto* index) {
-    Iteration<2> iteration({&heads, &indices});
-    iteration.for_each_row([&](const std::int64_t* offset) {
-      for (std::int64_t k = 0; k < iteration.dims[0]; ++k) {
-        std::int64_t row = index[offset[1] + k * iteration.strides[1][0]];
-        Sum* sum = table_gradient.as<Sum>() + (row < 0 ? row + rows : row) * width;
-        const T* from = gradient.as<T>() + offset[0] + k * iteration.strides[0][0];
-        if (step == 1)
-          for (std::int64_t i = 0; i < width; ++i) sum[i] = plus(sum[i], static_cast<Sum>(from[i]));
-        else
-          for (std::int64_t i = 0; i < width; ++i) sum[i] = plus(sum[i], static_cast<Sum>(from[i * step]));
-      }
-    });
-  };
-  if (indices.dtype == DType::i64)
-    add_rows(indices.as<const std::int64_t>());
-  else
-    add_rows(indices.as<const std::int32_t>());
+void index_add(const View& out, const View& source, const View& indices, int axis) {
+  with_wide_sums(out, [&](const View& sums) { add_rows(sums, source, indices, axis); });
 }
 
-void embedding_gradient(const View& table_gradient, const View& gradient, const View& indices) {
-  with_floating(gradient.dtype, [&]<class T>(std::type_identity<T>) {
-    embedding_gradient_typed<T>(table_gradient, gradient, indices);
+std::int64_t nonzero_count(const View& x) {
+  std::atomic<std::int64_t> total{0};
+  with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
+    Iteration<1> iteration({&x});
+    iteration.for_each_row([&](const std::int64_t* offset) {
+      const T* first = x.as<const T>() + offset[0];
+      std::int64_t step = iteration.strides[0][0];
+      parallel_for(iteration.dims[0], parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+        std::int64_t count = 0;
+        for (std::int64_t i = begin; i < end; ++i) count += first[i * step] != T(0);
+        total += count;
+      });
+    });
+  });
+  return total;
+}
+
+void nonzero(const View& out, const View& x) {
+  if (out.numel == 0) return;
+  with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
+    auto* place = out.as<std::int64_t>();
+    std::int64_t left = out.dims[0], at[8] = {};
+    const T* row = x.as<const T>();
+    int last = x.rank - 1;
+    std::int64_t size = x.dims[last], step = x.strides[last];
+    while (left > 0) {
+      // Written before it is known whether it counts: the next one overwrites it.
+      for (std::int64_t i = 0; left > 0 && i < size; ++i) {
+        std::copy_n(at, last, place);
+        place[last] = i;
+        bool counts = row[i * step] != T(0);
+        place += counts ? x.rank : 0;
+        left -= counts;
+      }
+      for (int k = last; k-- > 0;) {
+        row += x.strides[k];
+        if (++at[k] < x.dims[k]) break;
+        row -= x.strides[k] * x.dims[k];
+        at[k] = 0;
+      }
+    }
   });
 }
 
@@ -168,9 +227,13 @@ void embedding_gradient(const View& table_gradient, const View& gradient, const 
 void fill_index(KernelTable& table) {
   table.indices_within = indices_within;
   table.gather = gather;
+  table.scatter = scatter;
   table.scatter_add = scatter_add;
-  table.embedding = embedding;
-  table.embedding_gradient = embedding_gradient;
+  table.take = take;
+  table.index_add = index_add;
+  table.index_copy = write_rows;
+  table.nonzero_count = nonzero_count;
+  table.nonzero = nonzero;
 }
 
 }  // namespace reel::detail

@@ -1,28 +1,46 @@
 #include <reel/ops/index.h>
 
 #include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/shape.h>
 
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "index_checks.h"
+#include "operand.h"
 #include "registry.h"
 
 namespace reel {
 
 using namespace detail;
 
-namespace {
-
-void check_index_dtype(const char* op, const Tensor& index, Location where) {
+void detail::check_index_dtype(const char* op, const Tensor& index, Location where) {
   if (index.dtype() != DType::i32 && index.dtype() != DType::i64)
     fail<DTypeError>(op, where, "indices are i32 or i64, not {}; convert them with to(index, i64)", describe(index));
 }
 
-[[noreturn]] void fail_range(const Call& call, std::int64_t bad, int axis) {
+void detail::fail_range(const Call& call, std::int64_t bad, int axis) {
   fail<IndexError>(call.op.name, call.where, "index {} is out of range for axis {} of {}", bad, axis,
                    describe(*call.inputs[0]));
 }
+
+Tensor detail::value_for(const char* op, const Tensor& x, const Arg& value, Location where) {
+  if (!value.is_tensor()) {
+    if (common_dtype(op, Arg(x, where), value) != x.dtype())
+      fail<DTypeError>(op, where, "the number {} does not fit into {}", value.number(), describe(x));
+    check_fits(op, value, x.dtype());
+    return full({}, value, {.dtype = x.dtype(), .device = x.device()});
+  }
+  const Tensor& tensor = tensor_of(op, value);
+  if (tensor.dtype() != x.dtype())
+    fail<DTypeError>(op, where, "the values {} do not have x's dtype {}", describe(tensor), name_of(x.dtype()));
+  check_same_device(op, x, tensor, where);
+  return tensor;
+}
+
+namespace {
 
 // `index` must have x's rank, and off the axis sizes up to x's.
 void check_index_shape(const char* op, const Tensor& x, const Tensor& index, int axis, Location where) {
@@ -70,6 +88,52 @@ Tensor gather(const Arg& x, int axis, const Arg& index) {
   return invoke(gather_op, {&from, &at}, {at.body(), from.dtype()}, where, bytes_of(AxisAttributes{axis}));
 }
 
+// scatter: y = x with s put in at the index;  dx = d but 0 there,  ds = d gathered there, 0 for what was put over
+
+constexpr OpInfo scatter_op{
+    .name = "scatter",
+    .arity = 3,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          int axis = static_cast<int>(call.attributes<AxisAttributes>().axis);
+          const KernelTable& table = kernels(call.output().device);
+          std::int64_t bad;
+          if (!table.indices_within(call.input(1), call.output().dims[axis], bad)) fail_range(call, bad, axis);
+          table.copy(call.output(), call.input(0));
+          table.scatter(call.output(), call.input(2), call.input(1), axis);
+        },
+    .gradient =
+        [](Gradient& g) {
+          const Tensor &d = g.output(), &index = g.saved_input(1);
+          int axis = static_cast<int>(g.attributes<AxisAttributes>().axis);
+          if (g.wants(0)) g.give(0, scatter(d, axis, index, 0));
+          if (!g.wants(2)) return;
+          // Each element leaves its number; whoever finds another's has been put over.
+          Tensor numbers = reshape(arange(index.numel(), {.dtype = DType::i64, .device = d.device()}), index.shape());
+          Tensor left = scatter(zeros(d.shape(), {.dtype = DType::i64, .device = d.device()}), axis, index, numbers);
+          g.give(2, where(gather(left, axis, index) == numbers, gather(d, axis, index), 0));
+        },
+    .saves_input_for = {0, inputs({0, 2})},
+};
+
+Tensor scatter(const Arg& x, int axis, const Arg& index, const Arg& source) {
+  const char* name = scatter_op.name;
+  const Tensor &to = tensor_of(name, x), &at = tensor_of(name, index);
+  Location where = x.location();
+  CallerScope caller(where);
+  axis = check_axis(name, axis, to, where);
+  check_index_dtype(name, at, where);
+  check_index_shape(name, to, at, axis, where);
+  check_same_device(name, to, at, where);
+  Tensor from = value_for(name, to, source, where);
+  if (!source.is_tensor()) from = expand(from, at.shape());
+  if (from.shape() != at.shape())
+    fail<ShapeError>(name, where, "the source {} does not have the index's shape {}", to_string(from.shape()),
+                     to_string(at.shape()));
+  return invoke(scatter_op, {&to, &at, &from}, {to.body(), to.dtype()}, where, bytes_of(AxisAttributes{axis}));
+}
+
 // scatter_add: y = x with u added at the index;  dx = d,  du = d gathered there
 
 constexpr OpInfo scatter_add_op{
@@ -111,71 +175,11 @@ Tensor scatter_add(const Arg& x, int axis, const Arg& index, const Arg& updates)
   return invoke(scatter_add_op, {&to, &at, &from}, {to.body(), to.dtype()}, where, bytes_of(AxisAttributes{axis}));
 }
 
-// embedding: y = rows of a table;  dtable = zeros with the rows of d added
-
-namespace {
-
-struct RowsAttributes {
-  std::int64_t rows;
-};
-
-}  // namespace
-
-// z = zeros (rows, D) with the rows of d added at the indices;  dd = e's rows
-
-constexpr OpInfo embedding_gradient_op{
-    .name = "embedding_gradient",
-    .arity = 2,
-    .batching = Batching::gather,
-    .forward =
-        [](Call& call) {
-          const KernelTable& table = kernels(call.output().device);
-          table.fill(call.output(), 0, 0);
-          table.embedding_gradient(call.output(), call.input(0), call.input(1));
-        },
-    .gradient = [](Gradient& g) { g.give(0, embedding(g.output(), g.saved_input(1))); },
-    .saves_input_for = {0, inputs({0})},
-};
-
-constexpr OpInfo embedding_op{
-    .name = "embedding",
-    .arity = 2,
-    .batching = Batching::gather,
-    .forward =
-        [](Call& call) {
-          std::int64_t bad;
-          if (!kernels(call.output().device).embedding(call.output(), call.input(0), call.input(1), bad))
-            fail_range(call, bad, 0);
-        },
-    .gradient =
-        [](Gradient& g) {
-          const Tensor& d = g.output();
-          g.give(0, invoke(embedding_gradient_op, {&d, &g.saved_input(1)}, {g.input_shape(0), d.dtype(), d.device()},
-                           g.where()));
-        },
-    .saves_input_for = {0, inputs({0})},
-};
-
-Tensor embedding(const Arg& table, const Arg& indices) {
-  const Tensor &from = tensor_of("embedding", table), &at = tensor_of("embedding", indices);
-  Location where = table.location();
-  if (from.rank() != 2) fail<ShapeError>("embedding", where, "the table {} is not a matrix of rows", describe(from));
-  check_index_dtype("embedding", at, where);
-  check_same_device("embedding", from, at, where);
-  if (at.rank() == max_rank)
-    fail<ShapeError>("embedding", where, "the indices {} have 8 axes already, the most there can be",
-                     to_string(at.shape()));
-  Shape shape = at.shape();
-  shape.push_back(from.body().dims[1]);
-  return invoke(embedding_op, {&from, &at}, {shape, from.dtype(), from.device()}, where);
-}
-
 std::span<const RegisteredOp> detail::index_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "gather", .info = &gather_op},
+      {.name = "scatter", .info = &scatter_op},
       {.name = "scatter_add", .info = &scatter_add_op},
-      {.name = "embedding", .info = &embedding_op},
-      {.name = "embedding_gradient", .info = &embedding_gradient_op, .internal = true},
   };
   return ops;
 }

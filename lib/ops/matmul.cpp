@@ -3,6 +3,8 @@
 #include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 
+#include <cmath>
+
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../tape/gradient.h"
@@ -31,14 +33,14 @@ constexpr OpInfo matmul_op{
 
 namespace {
 
-[[noreturn]] void fail_inner(const Tensor& a, const Tensor& b, Location where) {
-  fail<ShapeError>("matmul", where, "inner sizes differ: a {}, b {}", to_string(a.shape()), to_string(b.shape()));
+[[noreturn]] void fail_inner(const char* op, const Tensor& a, const Tensor& b, Location where) {
+  fail<ShapeError>(op, where, "inner sizes differ: a {}, b {}", to_string(a.shape()), to_string(b.shape()));
 }
 
 // Both of rank 2 or more and of one dtype.
 Tensor product(const Tensor& a, const Tensor& b, Location where) {
   const Body &x = a.body(), &y = b.body();
-  if (x.dims[x.rank - 1] != y.dims[y.rank - 2]) fail_inner(a, b, where);
+  if (x.dims[x.rank - 1] != y.dims[y.rank - 2]) fail_inner("matmul", a, b, where);
   // Many rows times one matrix are a single product.
   if (x.rank > 2 && y.rank == 2 && x.contiguous && x.numel != 0) {
     Shape shape = a.shape();
@@ -66,7 +68,7 @@ Tensor matmul_general(const Arg& a, const Arg& b) {
                      to_string(x->shape()), to_string(y->shape()));
   check_same_device("matmul", *x, *y, where);
   bool row = x->rank() == 1, column = y->rank() == 1;
-  if (x->size(-1) != y->size(column ? 0 : -2)) fail_inner(*x, *y, where);
+  if (x->size(-1) != y->size(column ? 0 : -2)) fail_inner("matmul", *x, *y, where);
   Tensor left = row ? unsqueeze(Arg(*x, where), 0) : *x;
   Tensor right = column ? unsqueeze(Arg(*y, where), 1) : *y;
   Tensor result = product(left, right, where);
@@ -86,9 +88,93 @@ Tensor matmul(const Arg& a, const Arg& b) {
   return matmul_general(a, b);
 }
 
+// bmm: matmul, checked more strictly
+
+Tensor bmm(const Arg& a, const Arg& b) {
+  const Tensor &x = tensor_of("bmm", a), &y = tensor_of("bmm", b);
+  Location where = a.location();
+  if (x.rank() != 3 || y.rank() != 3)
+    fail<ShapeError>("bmm", where, "takes tensors of rank 3, not a {}, b {}; matmul takes any", to_string(x.shape()),
+                     to_string(y.shape()));
+  if (x.size(0) != y.size(0))
+    fail<ShapeError>("bmm", where, "batch sizes differ: a {}, b {}; matmul broadcasts", to_string(x.shape()),
+                     to_string(y.shape()));
+  if (x.size(2) != y.size(1)) fail_inner("bmm", x, y, where);
+  check_same_device("bmm", x, y, where);
+  return matmul(a, b);
+}
+
+// addmm: y = beta c + alpha a b, of cheap ops
+
+namespace {
+
+void check_factor(double factor, DType dtype, Location where) {
+  if (is_floating(dtype) || factor == 1) return;
+  if (dtype == DType::boolean)
+    fail<DTypeError>("addmm", where, "bools are not multiplied by {}; convert them with to(x, i64)", factor);
+  // Beyond 2^53 a double is whole by want of digits.
+  if (factor != std::trunc(factor) || std::abs(factor) > 0x1p53)
+    fail<DTypeError>("addmm", where, "{} is no whole number, which {} operands need", factor, name_of(dtype));
+  check_fits("addmm", Arg(static_cast<std::int64_t>(factor), where.file, where.line), dtype);
+}
+
+Tensor scaled(const Tensor& x, double factor) {
+  if (factor == 1) return x;
+  return is_floating(x.dtype()) ? mul(x, factor) : mul(x, static_cast<std::int64_t>(factor));
+}
+
+}  // namespace
+
+Tensor addmm(const Arg& c, const Arg& a, const Arg& b, AddmmOptions options) {
+  const Tensor &z = tensor_of("addmm", c), &x = tensor_of("addmm", a), &y = tensor_of("addmm", b);
+  Location where = c.location();
+  if (x.rank() != 2 || y.rank() != 2)
+    fail<ShapeError>("addmm", where, "a and b must be matrices: a {}, b {}", to_string(x.shape()),
+                     to_string(y.shape()));
+  if (x.size(1) != y.size(0)) fail_inner("addmm", x, y, where);
+  Shape shape{x.size(0), y.size(1)}, met;
+  if (!broadcast(shape, z.shape(), met) || !(met == shape))
+    fail<ShapeError>("addmm", where, "c {} does not broadcast to {}, the shape of a {} times b {}",
+                     to_string(z.shape()), to_string(shape), to_string(x.shape()), to_string(y.shape()));
+  check_same_device("addmm", x, y, where);
+  check_same_device("addmm", x, z, where);
+  DType dtype = promote(promote(x.dtype(), y.dtype()), z.dtype());
+  check_factor(options.alpha, dtype, where);
+  check_factor(options.beta, dtype, where);
+  CallerScope caller(where);
+  Tensor product = scaled(matmul(to(x, dtype), to(y, dtype)), options.alpha);
+  return options.beta == 0 ? product : add(product, scaled(to(z, dtype), options.beta));
+}
+
+// outer: y = a bᵀ of flattened operands, by broadcasting
+
+Tensor outer(const Arg& a, const Arg& b) {
+  const Tensor &x = tensor_of("outer", a), &y = tensor_of("outer", b);
+  check_same_device("outer", x, y, a.location());
+  DType dtype = promote(x.dtype(), y.dtype());
+  CallerScope caller(a.location());
+  return mul(to(reshape(x, {x.numel(), 1}), dtype), to(reshape(y, {1, y.numel()}), dtype));
+}
+
+// dot: matmul, checked more strictly
+
+Tensor dot(const Arg& a, const Arg& b) {
+  const Tensor &x = tensor_of("dot", a), &y = tensor_of("dot", b);
+  if (x.rank() != 1 || y.rank() != 1 || x.size(0) != y.size(0))
+    fail<ShapeError>("dot", a.location(), "takes two vectors of one size, not a {}, b {}", to_string(x.shape()),
+                     to_string(y.shape()));
+  check_same_device("dot", x, y, a.location());
+  return matmul(a, b);
+}
+
 std::span<const RegisteredOp> detail::matmul_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "matmul", .info = &matmul_op},
+      {.name = "bmm"},
+      {.name = "addmm"},
+      {.name = "outer"},
+      {.name = "dot"},
+      {.name = "einsum"},
   };
   return ops;
 }

@@ -22,6 +22,7 @@ std::span<const RegisteredOp> elementwise_ops();
 std::span<const RegisteredOp> index_ops();
 std::span<const RegisteredOp> indexing_ops();
 std::span<const RegisteredOp> loss_ops();
+std::span<const RegisteredOp> mask_ops();
 std::span<const RegisteredOp> matmul_ops();
 std::span<const RegisteredOp> random_ops();
 std::span<const RegisteredOp> reduce_ops();
@@ -30,6 +31,8 @@ std::span<const RegisteredOp> softmax_ops();
 // Those of lib/tape.
 std::span<const RegisteredOp> tape_ops();
 std::span<const RegisteredOp> walk_ops();
+std::span<const RegisteredOp> sort_ops();
+std::span<const RegisteredOp> take_ops();
 
 /// One family's list with its name.
 struct OpFamily {

@@ -44,18 +44,18 @@ const SlotForm* TapeList::new_form(const Body& body) {
 std::uint32_t TapeList::track(const char* op, const Tensor& leaf, Location where) {
   Body& body = leaf.body();
   if (std::uint32_t slot = slot_of(body)) return slot;
+  check_tracked_values(op, leaf, where);
   std::uint64_t before = body.epoch.load(std::memory_order_relaxed);
   if (!body.requires_grad && before != 0 && list_number(before) != list_number(epoch_)) refuse(op, leaf, where);
   std::uint32_t slot = slot_count();
   slots_.push_back({form_of(body), nullptr});
   if (Heap::owner_of(&body) == context().heap) {
     leaves_.push_back({leaf, slot, before});
-    body.slot = slot;
-    body.slot_version = body.storage->version.load(std::memory_order_relaxed);
-    body.epoch.store(epoch_, std::memory_order_relaxed);
+    settle(body, slot);
   } else {
     leaves_.push_back({leaf, slot, 0});
     foreign_leaves_.emplace(&body, slot);
+    any_hidden_ = true;
   }
   return slot;
 }
@@ -64,22 +64,41 @@ inline std::uint32_t TapeList::input_slot(const Call& call, const Tensor& tensor
   const Body& body = tensor.body();
   std::uint64_t epoch = body.epoch.load(std::memory_order_relaxed);
   if (epoch == epoch_) return live_slot(call, tensor);
-  if (epoch == 0 && !body.requires_grad && foreign_leaves_.empty()) [[likely]]
+  if (epoch == 0 && !body.requires_grad && !any_hidden_) [[likely]]
     return 0;
   return unusual_slot(call, tensor);
 }
 
-// A tensor that has been overwritten through another handle is no longer what was recorded. A parameter is: it is not
-// computed, and training overwrites it.
 inline std::uint32_t TapeList::live_slot(const Call& call, const Tensor& tensor) {
   const Body& body = tensor.body();
-  if (body.slot_version != body.storage->version.load(std::memory_order_relaxed) && !body.requires_grad) [[unlikely]]
-    fail<TapeError>(
-        call.op.name, call.where,
-        "operand {}, made at {}, is tracked by an open tape but was overwritten at {} through a tensor that "
-        "shares its elements; overwrite a copy instead",
-        describe(tensor), to_string(tensor.made_at()), to_string(body.storage->last_overwrite));
+  if (body.slot_version != body.storage->version.load(std::memory_order_relaxed)) [[unlikely]]
+    check_overwritten(call.op.name, tensor, call.where);
   return body.slot;
+}
+
+// A tensor that has been overwritten through another handle is no longer what was recorded. A parameter is: it is not
+// computed, and training overwrites it.
+void TapeList::check_overwritten(const char* op, const Tensor& tensor, Location where) const {
+  const Body& body = tensor.body();
+  if (body.requires_grad) return check_tracked_values(op, tensor, where);
+  fail<TapeError>(op, where,
+                  "operand {}, made at {}, is tracked by an open tape but was overwritten at {} through a tensor that "
+                  "shares its elements; overwrite a copy instead",
+                  describe(tensor), to_string(tensor.made_at()), to_string(body.storage->last_overwrite()));
+}
+
+// A tensor that was there before tracked values came to its storage through another one has no slot to show for them.
+void TapeList::check_tracked_values(const char* op, const Tensor& tensor, Location where) const {
+  const Body& body = tensor.body();
+  const Storage& storage = *body.storage;
+  if (storage.tracked_by.load(std::memory_order_relaxed) != epoch_) return;
+  std::uint32_t since = storage.tracked_version.load(std::memory_order_relaxed);
+  if (static_cast<std::int32_t>(body.slot_version - since) >= 0) return;
+  fail<TapeError>(op, where,
+                  "operand {}, made at {}, shares its elements with a tensor into which an open tape's values were "
+                  "written, last at {}, and their gradients could not flow back through it; write to it as a whole or "
+                  "as x(…) = y, or use the tensor that was written to",
+                  describe(tensor), to_string(tensor.made_at()), to_string(storage.last_overwrite()));
 }
 
 std::uint32_t TapeList::unusual_slot(const Call& call, const Tensor& tensor) {
@@ -87,7 +106,46 @@ std::uint32_t TapeList::unusual_slot(const Call& call, const Tensor& tensor) {
   if (body.requires_grad) return track(call.op.name, tensor, call.where);
   if (std::uint32_t slot = slot_of(body)) return slot;
   if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(call.op.name, tensor, call.where);
+  check_tracked_values(call.op.name, tensor, call.where);
   return 0;
+}
+
+bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
+  const Body& body = x.body();
+  const char* op = call.op.name;
+  if (body.requires_grad)
+    fail<TapeError>(op, call.where,
+                    "{}, made at {}, is a parameter, whose gradient would be that of the old values; overwrite it "
+                    "under NoRecord, or overwrite a copy",
+                    describe(x), to_string(x.made_at()));
+  std::uint32_t slot = slot_of(body);
+  if (slot && !slots_[slot].producer)
+    fail<TapeError>(op, call.where,
+                    "{}, made at {}, is watched by an open tape, and its gradient would be that of the old values; "
+                    "overwrite a copy, or watch it afterwards",
+                    describe(x), to_string(x.made_at()));
+  std::uint64_t epoch = body.epoch.load(std::memory_order_relaxed);
+  if (epoch != 0 && list_number(epoch) != list_number(epoch_)) refuse(op, x, call.where);
+  bool tracked = false;
+  for (const Tensor* input : call.inputs) tracked |= input_slot(call, *input) != 0;
+  if (tracked && Heap::owner_of(&body) != context().heap)
+    fail<TapeError>(op, call.where,
+                    "{}, made at {} by another thread, cannot hold values that this thread's tape tracks; overwrite a "
+                    "copy",
+                    describe(x), to_string(x.made_at()));
+  return tracked;
+}
+
+void TapeList::expect_tracked_values(const Body& x) {
+  Storage& storage = *x.storage;
+  storage.tracked_version.store(storage.version.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+  storage.tracked_by.store(epoch_, std::memory_order_relaxed);
+  any_hidden_ = true;
+}
+
+void TapeList::forget(Body& body) const {
+  if (list_number(body.epoch.load(std::memory_order_relaxed)) == list_number(epoch_))
+    body.epoch.store(0, std::memory_order_relaxed);
 }
 
 void TapeList::refuse(const char* op, const Tensor& tensor, Location where) const {
@@ -169,9 +227,7 @@ void TapeList::record(Context& context, Call& call) {
     Body& body = output.body();
     std::uint32_t own = slot++;
     if (!is_floating(body.dtype)) continue;  // indices beside values: no gradient flows through them
-    body.slot = own;
-    body.slot_version = body.storage->version.load(std::memory_order_relaxed);
-    body.epoch.store(epoch_, std::memory_order_relaxed);
+    settle(body, own);
   }
   last_ = entry;
   ++entry_count_;
@@ -195,6 +251,7 @@ void TapeList::clear() noexcept {
   slots_.resize(1);
   leaves_.clear();
   foreign_leaves_.clear();
+  any_hidden_ = false;
   last_form_ = nullptr;
   entry_count_ = 0;
   saved_bytes_ = 0;

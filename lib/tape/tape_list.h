@@ -25,6 +25,22 @@ class TapeList {
   /// Throws: TapeError for an input of a finished tape or of another thread's.
   void record(Context& context, Call& call);
 
+  /// Before a call overwrites x: whether what x then holds is tracked, because one of the call's inputs is.
+  /// Throws: TapeError as `record`; for a parameter, a watched tensor, and what another thread's tape computed.
+  bool prepare_overwrite(const Call& call, const Tensor& x);
+  /// From the next overwrite of x on, tensors that share its elements and know nothing of it are refused.
+  void expect_tracked_values(const Body& x);
+  /// Lets go of the slot of a tensor that this list has computed, if it has one.
+  void forget(Body& body) const;
+  /// Lets a tensor stand for a slot with the values that it has now.
+  void settle(Body& body, std::uint32_t slot) const {
+    body.slot = slot;
+    settle(body);
+    body.epoch.store(epoch_, std::memory_order_relaxed);
+  }
+  /// What the tensor has or lacks of a slot holds for its values now.
+  static void settle(Body& body) { body.slot_version = body.storage->version.load(std::memory_order_relaxed); }
+
   /// Whether this list holds the tensor's slot.
   bool is_live(const Body& body) const { return slot_of(body) != 0; }
   /// Whether a live tensor is a parameter or watched, not computed.
@@ -68,6 +84,8 @@ class TapeList {
   std::uint32_t input_slot(const Call& call, const Tensor& tensor);
   std::uint32_t unusual_slot(const Call& call, const Tensor& tensor);
   std::uint32_t live_slot(const Call& call, const Tensor& tensor);
+  void check_overwritten(const char* op, const Tensor& tensor, Location where) const;
+  void check_tracked_values(const char* op, const Tensor& tensor, Location where) const;
   void save(Saved* place, const Tensor& tensor, int number);
   void warn_of_growth() noexcept;
 
@@ -78,6 +96,7 @@ class TapeList {
   std::vector<LeafSlot> leaves_;
   std::unordered_map<const Body*, std::uint32_t> foreign_leaves_;  // of other threads' tensors
   const SlotForm* last_form_ = nullptr;
+  bool any_hidden_ = false;  // an untracked tensor may be a foreign leaf, or hold tracked values
   std::size_t entry_count_ = 0;
   std::size_t saved_bytes_ = 0;
 };

@@ -191,13 +191,13 @@ const Tensor& Gradient::saved(int number) const {
                       "its gradient needs {} {}, made at {}, but the guard that writes to it, from {}, is still alive; "
                       "end the guard before the tensor is used",
                       number >= 0 ? fmt::format("input {}", number) : std::string("its result"), describe(tensor),
-                      to_string(tensor.made_at()), to_string(storage.last_overwrite));
+                      to_string(tensor.made_at()), to_string(storage.last_overwrite()));
     if (storage.version.load(std::memory_order_relaxed) != saved.version) [[unlikely]]
       fail<TapeError>(entry_.op->name, entry_.where(),
                       "its gradient needs {} {}, made at {}, but that was overwritten at {} after this op had used it; "
                       "overwrite a copy, or differentiate before overwriting",
                       number >= 0 ? fmt::format("input {}", number) : std::string("its result"), describe(tensor),
-                      to_string(tensor.made_at()), to_string(storage.last_overwrite));
+                      to_string(tensor.made_at()), to_string(storage.last_overwrite()));
     return tensor;
   }
   throw InternalError(fmt::format("the gradient of {} asks for a value it has not saved", entry_.op->name));

@@ -154,7 +154,7 @@ TEST_CASE("a write counts up the storage's version and notes its line") {
   x.write<float>()[0] = 1;
   std::uint32_t after = storage.version.load();
   CHECK(after > before);
-  CHECK(storage.last_overwrite.line == __LINE__ - 3);
+  CHECK(storage.last_overwrite().line == __LINE__ - 3);
   part.write<float>();
   CHECK(storage.version.load() > after);
   after = storage.version.load();

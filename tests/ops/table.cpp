@@ -69,6 +69,7 @@ const std::vector<Row>& table() {
     add_index_rows(made);
     add_in_place_rows(made);
     add_matmul_rows(made);
+    add_einsum_rows(made);
     add_network_rows(made);
     return with_ops_named(std::move(made));
   }();
@@ -85,6 +86,7 @@ std::vector<Row> random_table(std::uint64_t seed) {
   add_random_index_rows(made, random);
   add_random_in_place_rows(made, random);
   add_random_matmul_rows(made, random);
+  add_random_einsum_rows(made, random);
   add_random_network_rows(made, random);
   return with_ops_named(std::move(made));
 }

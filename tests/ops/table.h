@@ -126,6 +126,7 @@ void add_shape_rows(std::vector<Row>& rows);
 void add_index_rows(std::vector<Row>& rows);
 void add_in_place_rows(std::vector<Row>& rows);
 void add_matmul_rows(std::vector<Row>& rows);
+void add_einsum_rows(std::vector<Row>& rows);
 void add_network_rows(std::vector<Row>& rows);
 
 void add_random_create_rows(std::vector<Row>& rows, Random& random);
@@ -135,6 +136,7 @@ void add_random_shape_rows(std::vector<Row>& rows, Random& random);
 void add_random_index_rows(std::vector<Row>& rows, Random& random);
 void add_random_in_place_rows(std::vector<Row>& rows, Random& random);
 void add_random_matmul_rows(std::vector<Row>& rows, Random& random);
+void add_random_einsum_rows(std::vector<Row>& rows, Random& random);
 void add_random_network_rows(std::vector<Row>& rows, Random& random);
 
 /// A row's inputs in a dtype, from its name and a seed.

@@ -1,3 +1,5 @@
+#include <string>
+
 #include "peer/peers.h"
 
 namespace reel_test {
@@ -11,6 +13,17 @@ using Given = const Attributes&;
 
 void add_matmul_peers(Peers& peers) {
   peers["matmul"] = [](Tensors x, Given) { return at::matmul(x[0], x[1]); };
+  peers["bmm"] = [](Tensors x, Given) { return at::bmm(x[0], x[1]); };
+  peers["addmm"] = [](Tensors x, Given given) {
+    return at::addmm(x[0], x[1], x[2], given.number("beta"), given.number("alpha"));
+  };
+  peers["outer"] = [](Tensors x, Given) { return at::outer(x[0].flatten(), x[1].flatten()); };
+  peers["dot"] = [](Tensors x, Given) { return at::dot(x[0], x[1]); };
+  peers["einsum"] = [](Tensors x, Given given) {
+    std::string equation;
+    for (std::int64_t character : given.integers("equation")) equation += static_cast<char>(character);
+    return at::einsum(equation, x);
+  };
 }
 
 }  // namespace reel_test

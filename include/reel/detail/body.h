@@ -44,8 +44,8 @@ struct Body : View {
   Device device;
   bool requires_grad;
   std::uint32_t slot;          ///< number on the tape of `epoch`
+  std::uint32_t slot_version;  ///< of the storage when the slot was given; without one, when the tensor was made
   std::int32_t line;           ///< where the tensor was made
-  std::uint32_t slot_version;  ///< of the storage when the slot was given
   const char* file;
   std::atomic<std::uint64_t> epoch;  ///< which tape list, and which filling of it, gave the slot; 0: none
   Storage* storage;
