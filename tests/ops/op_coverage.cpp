@@ -55,7 +55,7 @@ Names names_with_bad_input(const std::filesystem::path& directory) {
   static const std::regex sentence(R"(\bBad\(\s*"(\w+))"), computed(R"(\bBad\(\s*[^"\s])"), word(R"#("(\w+)")#");
   Names names;
   for (const auto& entry : std::filesystem::directory_iterator(directory)) {
-    if (entry.path().extension() != ".cpp") continue;
+    if (!entry.path().filename().string().ends_with("_test.cpp")) continue;
     std::string text = text_of(entry.path());
     add_matches(names, text, sentence);
     if (std::regex_search(text, computed)) add_matches(names, text, word);
