@@ -182,15 +182,18 @@ std::vector<DType> compared_dtypes(const Row& row) {
   return dtypes;
 }
 
-// The ops of the README's table: lines "| `op` | reason |".
+// The ops of the README's table: lines "| `op` `another` | reason |".
 std::set<std::string> ops_with_reason() {
   std::ifstream readme(REEL_PEER_README);
   REQUIRE(readme);
   std::set<std::string> ops;
-  static const std::regex entry(R"(^\| `(\w+)` \| \S.*\|$)");
-  std::smatch match;
-  for (std::string line; std::getline(readme, line);)
-    if (std::regex_match(line, match, entry)) ops.insert(match[1]);
+  static const std::regex entry(R"(^\| (`\w+` )+\| \S.*\|$)"), name(R"(`(\w+)`)");
+  for (std::string line; std::getline(readme, line);) {
+    if (!std::regex_match(line, entry)) continue;
+    std::string names = line.substr(0, line.find('|', 1));
+    for (auto found = std::sregex_iterator(names.begin(), names.end(), name); found != std::sregex_iterator(); ++found)
+      ops.insert((*found)[1]);
+  }
   return ops;
 }
 
