@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -78,20 +79,53 @@ class Index {
   Slice slice_;  // an integer is its start
 };
 
+class Indexed;
+
+namespace detail {
+
+/// What becomes of one axis, or a new one.
+struct AxisPart {
+  enum Kind : std::int64_t { range, picked, added };
+  std::int64_t kind, start, count, step;
+};
+
+/// One for each axis, up to the last that is not kept whole.
+struct AxisParts {
+  AxisParts() = default;
+  AxisParts(const AxisParts& other) : count(other.count) { std::copy_n(other.parts, count, parts); }
+  AxisParts& operator=(const AxisParts&) = delete;
+
+  static constexpr int most = 2 * max_rank;
+  AxisPart parts[most];
+  int count = 0;
+};
+
+void assign(const Indexed& part, const Arg& y);
+
+}  // namespace detail
+
 /// What `x(…)` gives: a view, which also keeps the tensor that it shows a part of.
 class Indexed : public Tensor {
  public:
-  Indexed(Tensor view, Tensor base) : Tensor(std::move(view)), base_(std::move(base)) {}
+  Indexed(Tensor view, Tensor base, const detail::AxisParts& parts)
+      : Tensor(std::move(view)), base_(std::move(base)), parts_(parts) {}
   Indexed(const Indexed&) = default;
   Indexed(Indexed&&) = default;
-  // Only of a named one: `x(1) = y` must not be lost on a temporary handle.
-  Indexed& operator=(const Indexed&) & = default;
-  Indexed& operator=(Indexed&&) & = default;
+
+  /// `x(1, slice(2)) = y` writes y, a tensor or a number that broadcasts, into x, through which gradients then flow to
+  /// y: see copy_. Assigning to a named part could as well mean to name another one: copy_(part, y) writes, another
+  /// name names.
+  void operator=(const Arg& y) && { detail::assign(*this, y); }
+  Indexed& operator=(const Arg& y) & = delete;
+  Indexed& operator=(const Indexed& other) & = delete;
 
   const Tensor& base() const { return base_; }
+  /// What the part is of the base; for the library's own use.
+  const detail::AxisParts& parts() const { return parts_; }
 
  private:
   Tensor base_;
+  detail::AxisParts parts_;
 };
 
 }  // namespace reel

@@ -59,5 +59,16 @@ int check_axis(const char* op, std::int64_t axis, const Tensor& x, Location wher
   return static_cast<int>(axis < 0 ? axis + rank : axis);
 }
 
+unsigned check_axes(const char* op, const Shape& axes, const Tensor& x, Location where) {
+  unsigned set = 0;
+  for (std::int64_t axis : axes) {
+    unsigned bit = 1u << check_axis(op, axis, x, where);
+    if (set & bit)
+      fail<ShapeError>(op, where, "axis {} is named twice in {}, for {}", axis, to_string(axes), describe(x));
+    set |= bit;
+  }
+  return set;
+}
+
 }  // namespace detail
 }  // namespace reel

@@ -62,6 +62,32 @@ struct Iteration {
     }
   }
 
+  /// The same for elements [begin, end) in row-major order, of rows that may be cut: calls `row(offsets, count)`.
+  template <class Row>
+  void for_each_part(std::int64_t begin, std::int64_t end, Row row) const {
+    if (begin >= end) return;
+    std::int64_t offsets[operand_count] = {};
+    std::int64_t index[8] = {};
+    for (std::int64_t axis = 0, rest = begin; axis < rank; rest /= dims[axis++]) {
+      index[axis] = rest % dims[axis];
+      for (int k = 0; k < operand_count; ++k) offsets[k] += strides[k][axis] * index[axis];
+    }
+    while (true) {
+      std::int64_t count = dims[0] - index[0] < end - begin ? dims[0] - index[0] : end - begin;
+      row(offsets, count);
+      begin += count;
+      if (begin == end) return;
+      index[0] += count - 1;
+      for (int k = 0; k < operand_count; ++k) offsets[k] += strides[k][0] * (count - 1);
+      for (int axis = 0; axis < rank; ++axis) {
+        for (int k = 0; k < operand_count; ++k) offsets[k] += strides[k][axis];
+        if (++index[axis] < dims[axis]) break;
+        for (int k = 0; k < operand_count; ++k) offsets[k] -= strides[k][axis] * dims[axis];
+        index[axis] = 0;
+      }
+    }
+  }
+
  private:
   bool merges(const std::int64_t (&step)[operand_count]) const {
     for (int k = 0; k < operand_count; ++k)

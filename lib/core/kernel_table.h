@@ -8,25 +8,73 @@
 
 namespace reel::detail {
 
-enum class Unary : std::uint8_t { neg, exp, log, sqrt, square, tanh, sigmoid, relu, count };
+enum class Unary : std::uint8_t {
+  neg,
+  abs,
+  sign,
+  square,
+  reciprocal,
+  sqrt,
+  rsqrt,
+  floor,
+  ceil,
+  round,
+  relu,
+  sigmoid,
+  exp,
+  expm1,
+  log,
+  log1p,
+  log2,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  erf,
+  erfinv,
+  lgamma,
+  digamma,
+  // These give bools.
+  logical_not,
+  isnan,
+  isinf,
+  isfinite,
+  count
+};
 enum class Binary : std::uint8_t {
   add,
   sub,
   mul,
   div,
+  floor_divide,
+  mod,
   pow,
+  maximum,
+  minimum,
+  atan2,
+  logaddexp,
+  // These give bools.
+  logical_and,
+  logical_or,
+  logical_xor,
   equal,
   not_equal,
   less,
   less_equal,
   greater,
   greater_equal,
+  // These take the gradient and the result.
   tanh_gradient,
   sigmoid_gradient,
   relu_gradient,
   count
 };
-enum class Reduction : std::uint8_t { sum, max, count };
+enum class Reduction : std::uint8_t { sum, prod, max, min, argmax, argmin, logsumexp, count };
 
 /// The numbers that a random kernel draws from: see Generator.
 struct RandomCall {
@@ -43,6 +91,14 @@ struct KernelTable {
   /// Converts dtypes where they differ; broadcasts.
   void (*copy)(const View& out, const View& x);
   void (*fill)(const View& out, double number, std::int64_t integer);
+  /// start + i step: of the integers if `out` has an integer dtype, else of the numbers.
+  void (*arange)(const View& out, double start, double step, std::int64_t integer_start, std::int64_t integer_step);
+  /// Numbers evenly apart; the first and last are exact.
+  void (*linspace)(const View& out, double first, double last);
+  /// 1 at each index of the last axis, else 0. As gather, but negative indices are out of range.
+  bool (*one_hot)(const View& out, const View& indices, std::int64_t& bad);
+  /// x where low <= column − row <= high in the last two axes, else 0.
+  void (*band)(const View& out, const View& x, std::int64_t low, std::int64_t high);
   UnaryKernel unary[static_cast<int>(Unary::count)];
   /// Broadcast. `out` may be `a`.
   BinaryKernel binary[static_cast<int>(Binary::count)];
@@ -50,8 +106,25 @@ struct KernelTable {
   void (*multiply_add)(const View& sum, const View& a, const View& b);
   /// Broadcast; `condition` is bool.
   void (*where)(const View& out, const View& condition, const View& a, const View& b);
+  /// min(max(x, low), high) and a + weight (b − a). Broadcast. `out` may be the first input.
+  void (*clamp)(const View& out, const View& x, const View& low, const View& high);
+  void (*lerp)(const View& out, const View& a, const View& b, const View& weight);
+  /// The derivative of digamma of an order of at least 1.
+  void (*polygamma)(const View& out, const View& x, std::int64_t order);
   /// `out` has size 1 on each reduced axis.
+  /// `out` has size 1 on each reduced axis. Places are counted in row-major order over the reduced axes.
   UnaryKernel reduce[static_cast<int>(Reduction::count)];
+  /// Σ (x − mean)² / divisor over the same axes, or its root.
+  void (*variance)(const View& out, const View& x, double divisor, bool root);
+  /// (Σ |x|^p)^(1/p) over the same axes.
+  void (*norm)(const View& out, const View& x, double p);
+  /// Running sums and products along `axis`, from its start or, if `backwards`, from its end.
+  void (*cumsum)(const View& out, const View& x, int axis, bool backwards);
+  void (*cumprod)(const View& out, const View& x, int axis, bool backwards);
+  /// y_i = b_i + a_i y_(i − 1), or y_(i + 1) if `backwards`; all of one floating dtype.
+  void (*recurrence)(const View& out, const View& a, const View& b, int axis, bool backwards);
+  /// Where the middle elements of each row of (…, N) lie: (…, 2), or (…, 1) for odd N.
+  UnaryKernel median_places;
   /// Of (…, M, K) and (…, K, N); the leading axes broadcast.
   void (*matmul)(const View& out, const View& a, const View& b);
   /// Whether each index lies in [−size, size); if not, one that does not.
@@ -94,6 +167,13 @@ struct KernelTable {
   /// [0, 1).
   void (*uniform)(const View& out, RandomCall call);
   void (*normal)(const View& out, RandomCall call);
+  void (*gumbel)(const View& out, RandomCall call);
+  /// Of bool. `p` has out's shape, or one element; it is contiguous. As gather, for a probability outside [0, 1].
+  bool (*bernoulli)(const View& out, const View& p, RandomCall call, double& bad);
+  /// low + the high words of a 128-bit number times `count`.
+  void (*randint)(const View& out, std::int64_t low, std::uint64_t count, RandomCall call);
+  /// 0 … n − 1, sorted by 64-bit numbers, and where these are equal by themselves.
+  void (*randperm)(const View& out, RandomCall call);
   /// x / (1 − p) where the element's number is at least p, else 0.
   void (*dropout)(const View& out, const View& x, double probability, RandomCall call);
 };

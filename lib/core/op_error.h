@@ -30,4 +30,7 @@ void check_floating(const char* op, const Tensor& x, Location where);
 /// An axis in [0, rank); negative ones count from the end. Throws: ShapeError.
 int check_axis(const char* op, std::int64_t axis, const Tensor& x, Location where);
 
+/// Several axes as a set of bits. Throws: ShapeError if one does not exist or is named twice.
+unsigned check_axes(const char* op, const Shape& axes, const Tensor& x, Location where);
+
 }  // namespace reel::detail

@@ -1,47 +1,118 @@
+#include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "../core/convert.h"
 #include "../core/dispatch.h"
 #include "../core/iteration.h"
-#include "cpu_kernels.h"
+#include "instruction_set.h"
+#include "parallel.h"
+#include "streaming.h"
+#include "transpose.h"
+
+// All of it is bound by memory: a copy reads and writes each byte once.
 
 namespace reel::detail {
+inline namespace REEL_TARGET {
 namespace {
+
+template <class To, class From>
+void convert_row(To* to, std::int64_t to_step, const From* from, std::int64_t from_step, std::int64_t count) {
+  if (to_step == 1 && from_step == 1)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = convert<To>(from[i]);
+  else
+    for (std::int64_t i = 0; i < count; ++i) to[i * to_step] = convert<To>(from[i * from_step]);
+}
+
+template <class T>
+void move_row(T* to, std::int64_t to_step, const T* from, std::int64_t from_step, std::int64_t count, bool streams) {
+  if (count < 16) {  // a call would cost more
+    for (std::int64_t i = 0; i < count; ++i) to[i * to_step] = from[i * from_step];
+  } else if (to_step == 1 && from_step == 1) {
+    std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
+    if (streams)
+      copy_streaming(to, from, bytes);
+    else
+      std::memcpy(to, from, static_cast<std::size_t>(bytes));
+  } else if (to_step == 1 && from_step == 0) {
+    std::fill_n(to, count, *from);
+  } else if (to_step == 1 && from_step == -1) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = from[-i];
+  } else {
+    for (std::int64_t i = 0; i < count; ++i) to[i * to_step] = from[i * from_step];
+  }
+}
+
+// Calls row(offsets, count) for all elements, on several threads if there are many.
+template <int operand_count, class Row>
+void for_each_row(const Iteration<operand_count>& iteration, std::int64_t elements, Row row) {
+  if (elements <= parallel_grain)
+    iteration.for_each_row([&](const std::int64_t* offsets) { row(offsets, iteration.dims[0]); });
+  else
+    parallel_for(elements, parallel_grain,
+                 [&](std::int64_t begin, std::int64_t end) { iteration.for_each_part(begin, end, row); });
+}
+
+// An axis along which an operand has step 1, long enough for a panel; −1 if there is none.
+int unit_axis(const Iteration<2>& iteration, int operand) {
+  for (int axis = 0; axis < iteration.rank; ++axis)
+    if (iteration.strides[operand][axis] == 1 && iteration.dims[axis] >= 8) return axis;
+  return -1;
+}
+
+void swap_axes(Iteration<2>& iteration, int a, int b) {
+  std::swap(iteration.dims[a], iteration.dims[b]);
+  for (auto& strides : iteration.strides) std::swap(strides[a], strides[b]);
+}
+
+template <class T>
+void move_all(const View& out, const View& x) {
+  Iteration<2> iteration({&out, &x});
+  bool streams = out.numel * static_cast<std::int64_t>(sizeof(T)) >= streaming_bytes;
+  if (iteration.rank > 1 && out.numel != 0) {
+    int along = unit_axis(iteration, 0), across = unit_axis(iteration, 1);
+    if (along >= 0) {
+      swap_axes(iteration, 0, along);  // the order of the axes does not matter
+      if (across == along)
+        across = 0;
+      else if (across == 0)
+        across = along;
+      if (across > 0) return copy_transposed(out.as<T>(), x.as<T>(), iteration, across, streams);
+    }
+  }
+  std::int64_t to_step = iteration.strides[0][0], from_step = iteration.strides[1][0];
+  for_each_row(iteration, out.numel, [&](const std::int64_t* offsets, std::int64_t count) {
+    move_row(out.as<T>() + offsets[0], to_step, x.as<T>() + offsets[1], from_step, count, streams);
+  });
+}
 
 template <class To, class From>
 void convert_all(const View& out, const View& x) {
   Iteration<2> iteration({&out, &x});
   std::int64_t to_step = iteration.strides[0][0], from_step = iteration.strides[1][0];
-  iteration.for_each_row([&](const std::int64_t* offset) {
-    To* to = out.as<To>() + offset[0];
-    const From* from = x.as<From>() + offset[1];
-    if constexpr (std::is_same_v<To, From>)
-      if (to_step == 1 && from_step == 1) {
-        std::memcpy(to, from, static_cast<std::size_t>(iteration.dims[0]) * sizeof(To));
-        return;
-      }
-    for (std::int64_t i = 0; i < iteration.dims[0]; ++i) to[i * to_step] = convert<To>(from[i * from_step]);
+  for_each_row(iteration, out.numel, [&](const std::int64_t* offsets, std::int64_t count) {
+    convert_row(out.as<To>() + offsets[0], to_step, x.as<From>() + offsets[1], from_step, count);
   });
 }
 
 void copy(const View& out, const View& x) {
-  if (out.dtype == x.dtype)
-    return with_bits(out.dtype, [&]<class T>(std::type_identity<T>) { convert_all<T, T>(out, x); });
+  if (out.dtype == x.dtype) return with_bits(out.dtype, [&]<class T>(std::type_identity<T>) { move_all<T>(out, x); });
   with_type(out.dtype, [&]<class To>(std::type_identity<To>) {
-    with_type(x.dtype, [&]<class From>(std::type_identity<From>) { convert_all<To, From>(out, x); });
+    with_type(x.dtype, [&]<class From>(std::type_identity<From>) {
+      if constexpr (!std::is_same_v<To, From>) convert_all<To, From>(out, x);
+    });
   });
 }
 
 template <class T>
 void fill_typed(const View& out, T value) {
-  if (out.contiguous) {
-    T* to = out.as<T>();
-    for (std::int64_t i = 0; i < out.numel; ++i) to[i] = value;
-    return;
-  }
+  if (out.contiguous)
+    return parallel_for(out.numel, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+      std::fill(out.as<T>() + begin, out.as<T>() + end, value);
+    });
   Iteration<1> iteration({&out});
-  iteration.for_each_row([&](const std::int64_t* offset) {
-    for (std::int64_t i = 0; i < iteration.dims[0]; ++i) out.as<T>()[offset[0] + i * iteration.strides[0][0]] = value;
+  for_each_row(iteration, out.numel, [&](const std::int64_t* offsets, std::int64_t count) {
+    for (std::int64_t i = 0; i < count; ++i) out.as<T>()[offsets[0] + i * iteration.strides[0][0]] = value;
   });
 }
 
@@ -61,4 +132,5 @@ void fill_copy(KernelTable& table) {
   table.fill = fill;
 }
 
+}  // namespace REEL_TARGET
 }  // namespace reel::detail

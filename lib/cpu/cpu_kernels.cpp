@@ -3,30 +3,29 @@
 namespace reel::detail {
 namespace {
 
-const InstructionSet& best_instruction_set() {
+// With the kernels for the instruction set at hand.
+void fill_best(KernelTable& table) {
 #if defined(__x86_64__)
   __builtin_cpu_init();
   bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
   bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                 __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
                 __builtin_cpu_supports("avx512cd");
-  if (avx512) return instruction_set_avx512();
-  if (avx2) return instruction_set_avx2();
+  if (avx512) return fill_kernels_avx512(table);
+  if (avx2) return fill_kernels_avx2(table);
 #endif
-  return instruction_set_baseline();
+  fill_kernels_baseline(table);
 }
 
 }  // namespace
 
 void fill_cpu_kernels(KernelTable& table) {
-  const InstructionSet& set = best_instruction_set();
-  set.fill_elementwise(table);
-  set.fill_reduce(table);
-  set.fill_softmax(table);
-  set.fill_random(table);
-  fill_copy(table);
+  fill_best(table);
+  fill_create(table);
   fill_index(table);
-  fill_matmul(table);
+  fill_median(table);
+  fill_polygamma(table);
+  fill_scan(table);
   fill_sort(table);
 }
 

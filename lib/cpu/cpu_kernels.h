@@ -7,20 +7,16 @@ namespace reel::detail {
 /// Fills every slot of the CPU's table with the kernels for the instruction set at hand.
 void fill_cpu_kernels(KernelTable& table);
 
-void fill_copy(KernelTable& table);
+void fill_create(KernelTable& table);
 void fill_index(KernelTable& table);
-void fill_matmul(KernelTable& table);
+void fill_median(KernelTable& table);
+void fill_polygamma(KernelTable& table);
+void fill_scan(KernelTable& table);
 void fill_sort(KernelTable& table);
 
-// Built once per instruction set.
-struct InstructionSet {
-  void (*fill_elementwise)(KernelTable& table);
-  void (*fill_reduce)(KernelTable& table);
-  void (*fill_softmax)(KernelTable& table);
-  void (*fill_random)(KernelTable& table);
-};
-const InstructionSet& instruction_set_baseline();
-const InstructionSet& instruction_set_avx2();
-const InstructionSet& instruction_set_avx512();
+// What is built once per instruction set.
+void fill_kernels_baseline(KernelTable& table);
+void fill_kernels_avx2(KernelTable& table);
+void fill_kernels_avx512(KernelTable& table);
 
 }  // namespace reel::detail

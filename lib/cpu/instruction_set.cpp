@@ -3,14 +3,19 @@
 #include "cpu_kernels.h"
 
 #define REEL_JOIN(a, b) a##b
-#define REEL_NAME(target) REEL_JOIN(instruction_set_, target)
+#define REEL_NAME(target) REEL_JOIN(fill_kernels_, target)
 
 namespace reel::detail {
 
-const InstructionSet& REEL_NAME(REEL_TARGET)() {
-  static constexpr InstructionSet set{REEL_TARGET::fill_elementwise, REEL_TARGET::fill_reduce,
-                                      REEL_TARGET::fill_softmax, REEL_TARGET::fill_random};
-  return set;
+void REEL_NAME(REEL_TARGET)(KernelTable& table) {
+  REEL_TARGET::fill_argmax(table);
+  REEL_TARGET::fill_copy(table);
+  REEL_TARGET::fill_elementwise(table);
+  REEL_TARGET::fill_mapped_sums(table);
+  REEL_TARGET::fill_matmul(table);
+  REEL_TARGET::fill_random(table);
+  REEL_TARGET::fill_reduce(table);
+  REEL_TARGET::fill_softmax(table);
 }
 
 }  // namespace reel::detail

@@ -1,159 +1,174 @@
-#include <Eigen/Core>
 #include <algorithm>
-#include <vector>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
 
 #include "../core/dispatch.h"
 #include "../core/iteration.h"
-#include "cpu_kernels.h"
-#include "onednn.h"
+#include "bf16_product.h"
+#include "gemm.h"
+#include "instruction_set.h"
+#include "parallel.h"
 
 namespace reel::detail {
+inline namespace REEL_TARGET {
 namespace {
 
-// One matrix of a batch. Rows and columns can be read in place if one of the strides is 1.
-template <class T>
-struct Matrix {
-  const T* data;
-  std::int64_t rows, columns, row_step, column_step;
+/// Products of fewer multiplications stay on the calling thread.
+constexpr std::int64_t parallel_multiplications = std::int64_t{1} << 22;
 
-  bool row_major() const { return column_step == 1 || columns <= 1; }
-  bool column_major() const { return row_step == 1 || rows <= 1; }
-  // The distance between rows (or columns, if transposed), never less than their length, as oneDNN demands.
-  std::int64_t leading(bool transposed) const {
-    return transposed ? std::max(column_step, rows) : std::max(row_step, columns);
-  }
-  // A transposed operand must not overlap itself, as an expanded one does.
-  bool in_place() const {
-    return (row_major() && (row_step >= columns || rows <= 1)) ||
-           (column_major() && (column_step >= rows || columns <= 1));
-  }
-  bool transposed() const { return !(row_major() && (row_step >= columns || rows <= 1)); }
-};
+// Below this many multiplications oneDNN's call costs more than the product does here.
+constexpr std::int64_t few_bf16_multiplications = 1 << 15;
 
-// The matrix with its elements where a product routine can read them.
+// Beyond it, a row reads all of b for each element of its own.
+constexpr std::int64_t rows_of_dots = 4;
+
+enum class Way : std::uint8_t { blocks, dots, onednn, onednn_sized, plain };
+
+Bf16Matrix as_bf16(const Matrix<BFloat16>& m) { return {m.data, m.rows, m.columns, m.row_step, m.column_step}; }
+
+// How to multiply is chosen from the whole product, so that it does not depend on how threads share it.
 template <class T>
-Matrix<T> packed(Matrix<T> matrix, std::vector<T>& buffer) {
-  if (matrix.in_place()) return matrix;
-  buffer.resize(static_cast<std::size_t>(matrix.rows * matrix.columns));
-  for (std::int64_t i = 0; i < matrix.rows; ++i)
-    for (std::int64_t j = 0; j < matrix.columns; ++j)
-      buffer[static_cast<std::size_t>(i * matrix.columns + j)] =
-          matrix.data[i * matrix.row_step + j * matrix.column_step];
-  return {buffer.data(), matrix.rows, matrix.columns, matrix.columns, 1};
+Way way_of(const Matrix<T>& a, const Matrix<T>& b) {
+  if constexpr (std::is_integral_v<T>) {
+    return Way::plain;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    bool large = a.rows * a.columns * b.columns >= few_bf16_multiplications;
+    if (!large || !can_multiply(as_bf16(a), as_bf16(b))) return Way::blocks;
+    // The batches of a ragged data set all have different sizes, and seldom these.
+    return a.rows % 64 == 0 ? Way::onednn_sized : Way::onednn;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    return a.rows <= rows_of_dots && b.row_step == 1 && b.column_step != 1 ? Way::dots : Way::blocks;
+  } else {
+    return Way::blocks;
+  }
 }
 
-// Below some size a product costs less than the call into oneDNN: 1×16×16 takes 0.04 µs here, 0.1 µs there; 8×16×16
-// 0.15 against 0.12 (Zen 5, one thread).
-constexpr std::int64_t tiny = 512;
-
-void multiply_tiny(float* c, const Matrix<float>& a, const Matrix<float>& b) {
+// Integers wrap around, so they are added as if unsigned; bools are or-ed.
+template <class T>
+void multiply_integers(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
   for (std::int64_t i = 0; i < a.rows; ++i) {
-    float* row = c + i * b.columns;
-    std::fill_n(row, b.columns, 0.0f);
+    T* row = c + i * c_step;
+    std::fill_n(row, b.columns, T(0));
     for (std::int64_t k = 0; k < a.columns; ++k) {
-      float factor = a.data[i * a.row_step + k * a.column_step];
-      const float* from = b.data + k * b.row_step;
-      for (std::int64_t j = 0; j < b.columns; ++j) row[j] += factor * from[j * b.column_step];
+      const T factor = *a.at(i, k), *from = b.at(k, 0);
+      for (std::int64_t j = 0; j < b.columns; ++j)
+        if constexpr (std::is_same_v<T, bool>)
+          row[j] |= factor & from[j * b.column_step];
+        else
+          row[j] =
+              static_cast<T>(static_cast<std::uint64_t>(row[j]) +
+                             static_cast<std::uint64_t>(factor) * static_cast<std::uint64_t>(from[j * b.column_step]));
     }
   }
 }
 
-void multiply(float* c, Matrix<float> a, Matrix<float> b) {
-  if (a.rows * a.columns * b.columns <= tiny) return multiply_tiny(c, a, b);
-  std::vector<float> buffer_a, buffer_b;
-  a = packed(a, buffer_a);
-  b = packed(b, buffer_b);
-  onednn::sgemm(a.transposed(), b.transposed(), a.rows, b.columns, a.columns, a.data, a.leading(a.transposed()), b.data,
-                b.leading(b.transposed()), c, b.columns);
-}
-
-// oneDNN has no f64.
-void multiply(double* c, Matrix<double> a, Matrix<double> b) {
-  using RowMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::RowMajor>;
-  std::vector<double> buffer_a, buffer_b;
-  a = packed(a, buffer_a);
-  b = packed(b, buffer_b);
-  // Eigen's products want one unit stride, known when it is compiled.
-  auto with_plain = [](const Matrix<double>& m, auto use) {
-    using ColumnMajor = Eigen::Matrix<double, Eigen::Dynamic, Eigen::Dynamic, Eigen::ColMajor>;
-    using Outer = Eigen::OuterStride<>;
-    if (m.transposed())
-      use(Eigen::Map<const ColumnMajor, Eigen::Unaligned, Outer>(m.data, m.rows, m.columns, Outer(m.leading(true))));
-    else
-      use(Eigen::Map<const RowMajor, Eigen::Unaligned, Outer>(m.data, m.rows, m.columns, Outer(m.leading(false))));
-  };
-  Eigen::Map<RowMajor> result(c, a.rows, b.columns);
-  with_plain(a, [&](const auto& left) { with_plain(b, [&](const auto& right) { result.noalias() = left * right; }); });
-}
-
+// The halves are multiplied with f32 sums, which are rounded once.
 template <class T>
-void multiply_integers(T* c, const Matrix<T>& a, const Matrix<T>& b) {
-  for (std::int64_t i = 0; i < a.rows; ++i)
-    for (std::int64_t j = 0; j < b.columns; ++j) {
-      std::uint64_t sum = 0;
-      for (std::int64_t k = 0; k < a.columns; ++k)
-        sum += static_cast<std::uint64_t>(a.data[i * a.row_step + k * a.column_step]) *
-               static_cast<std::uint64_t>(b.data[k * b.row_step + j * b.column_step]);
-      if constexpr (std::is_same_v<T, bool>)
-        c[i * b.columns + j] = sum != 0;
-      else
-        c[i * b.columns + j] = static_cast<T>(sum);
+void multiply_halves(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
+  // A block of sums is a megabyte.
+  std::int64_t columns = std::min<std::int64_t>(b.columns, 1024), rows = std::min(a.rows, (1 << 18) / columns);
+  static thread_local Scratch scratch;
+  float* sums = scratch.get<float>(rows * columns);
+  for (std::int64_t i = 0; i < a.rows; i += rows)
+    for (std::int64_t j = 0; j < b.columns; j += columns) {
+      Matrix<T> left = a.part(i, std::min(rows, a.rows - i), 0, a.columns);
+      Matrix<T> right = b.part(0, b.rows, j, std::min(columns, b.columns - j));
+      Gemm<float>::multiply(sums, right.columns, left, right);
+      for (std::int64_t row = 0; row < left.rows; ++row) {
+        T* to = c + (i + row) * c_step + j;
+        const float* from = sums + row * right.columns;
+        for (std::int64_t column = 0; column < right.columns; ++column) to[column] = narrowed<T>(from[column]);
+      }
     }
 }
 
-// The halves are widened, multiplied in f32 and rounded once.
 template <class T>
-void multiply_halves(T* c, const Matrix<T>& a, const Matrix<T>& b) {
-  auto widen = [](const Matrix<T>& m, std::vector<float>& buffer) {
-    buffer.resize(static_cast<std::size_t>(m.rows * m.columns));
-    for (std::int64_t i = 0; i < m.rows; ++i)
-      for (std::int64_t j = 0; j < m.columns; ++j)
-        buffer[static_cast<std::size_t>(i * m.columns + j)] = m.data[i * m.row_step + j * m.column_step];
-    return Matrix<float>{buffer.data(), m.rows, m.columns, m.columns, 1};
-  };
-  std::vector<float> wide_a, wide_b, wide_c(static_cast<std::size_t>(a.rows * b.columns));
-  multiply(wide_c.data(), widen(a, wide_a), widen(b, wide_b));
-  for (std::size_t i = 0; i < wide_c.size(); ++i) c[i] = T(wide_c[i]);
+void multiply_part(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
+  if constexpr (std::is_integral_v<T>) {
+    multiply_integers(c, c_step, a, b);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    way == Way::dots ? Gemm<T>::multiply_by_dots(c, c_step, a, b) : Gemm<T>::multiply(c, c_step, a, b);
+  } else {
+    if constexpr (std::is_same_v<T, BFloat16>)
+      if (way != Way::blocks) return multiply(c, c_step, as_bf16(a), as_bf16(b), way == Way::onednn_sized);
+    multiply_halves(c, c_step, a, b);
+  }
+}
+
+// Where the n-th matrix of a batch starts, the batch axes being those of `out`.
+std::int64_t offset_of(const View& view, const View& out, std::int64_t n) {
+  std::int64_t offset = 0;
+  for (int axis = out.rank - 3, own = view.rank - 3; axis >= 0; --axis, --own) {
+    std::int64_t index = n % out.dims[axis];
+    n /= out.dims[axis];
+    if (own >= 0 && view.dims[own] != 1) offset += index * view.strides[own];
+  }
+  return offset;
 }
 
 template <class T>
-void multiply_one(T* c, const Matrix<T>& a, const Matrix<T>& b) {
-  if constexpr (std::is_floating_point_v<T>)
-    multiply(c, a, b);
-  else if constexpr (std::is_integral_v<T>)
-    multiply_integers(c, a, b);
-  else
-    multiply_halves(c, a, b);
-}
-
-template <class T>
-Matrix<T> matrix_at(const View& view, std::int64_t offset) {
+Matrix<T> matrix_of(const View& view) {
   int last = view.rank - 1;
-  return {view.as<T>() + offset, view.dims[last - 1], view.dims[last], view.strides[last - 1], view.strides[last]};
+  return {view.as<T>(), view.dims[last - 1], view.dims[last], view.strides[last - 1], view.strides[last]};
 }
 
-View batch_of(const View& view) {
-  View batch = view;
-  batch.rank -= 2;
-  return batch;
-}
+// What is shared out among threads: `pieces` of each matrix of the batch, groups of rows or of columns. None is narrower
+// than 64, so that each bf16 element's bits are those of the whole product.
+struct Pieces {
+  std::int64_t count, length;
+
+  Pieces(std::int64_t length, std::int64_t multiplications)
+      : count(std::clamp(std::min(length / 64, multiplications / (parallel_multiplications / 4)), std::int64_t{1},
+                         std::int64_t{64})),
+        length(length) {}
+  std::int64_t begin(std::int64_t piece) const { return piece == count ? length : length / 64 * piece / count * 64; }
+};
 
 template <class T>
 void matmul_typed(const View& out, const View& a, const View& b) {
   if (out.numel == 0) return;
-  if (a.dims[a.rank - 1] == 0) {
-    std::fill_n(out.as<T>(), out.numel, T{});
-    return;
+  Matrix<T> left = matrix_of<T>(a), right = matrix_of<T>(b);
+  if (left.columns == 0) return static_cast<void>(std::fill_n(out.as<T>(), out.numel, T{}));
+  // A column is a row of the transposed product.
+  bool turned = right.columns == 1 && left.rows != 1;
+  if (turned) {
+    Matrix<T> row = right.transposed();
+    right = left.transposed();
+    left = row;
   }
-  if (out.rank == 2) return multiply_one(out.as<T>(), matrix_at<T>(a, 0), matrix_at<T>(b, 0));
-  View out_batch = batch_of(out), a_batch = batch_of(a), b_batch = batch_of(b);
-  Iteration<3> iteration({&out_batch, &a_batch, &b_batch});
-  const auto& steps = iteration.strides;
-  iteration.for_each_row([&](const std::int64_t* offset) {
-    for (std::int64_t k = 0; k < iteration.dims[0]; ++k)
-      multiply_one(out.as<T>() + offset[0] + k * steps[0][0], matrix_at<T>(a, offset[1] + k * steps[1][0]),
-                   matrix_at<T>(b, offset[2] + k * steps[2][0]));
-  });
+  const View &left_view = turned ? b : a, &right_view = turned ? a : b;
+  std::int64_t rows = left.rows, columns = right.columns, area = rows * columns;
+  std::int64_t matrices = out.numel / area, multiplications;
+  if (__builtin_mul_overflow(area, left.columns, &multiplications))
+    multiplications = std::numeric_limits<std::int64_t>::max();
+  Way way = way_of(left, right);
+  Pieces pieces(std::max(rows, columns), multiplications);
+  std::int64_t jobs = matrices * pieces.count;
+  // Each thread gets at least a quarter of the least that is shared.
+  double each = static_cast<double>(multiplications) / static_cast<double>(pieces.count);
+  double grain = static_cast<double>(parallel_multiplications) / 4 / each;
+  bool alone = static_cast<double>(multiplications) * static_cast<double>(matrices) < parallel_multiplications;
+  auto work = [&](std::int64_t begin, std::int64_t end) {
+    while (begin < end) {
+      std::int64_t n = begin / pieces.count, first = begin % pieces.count;
+      std::int64_t last = std::min(pieces.count, first + (end - begin));
+      begin += last - first;
+      std::int64_t from = pieces.begin(first), count = pieces.begin(last) - from;
+      Matrix<T> x = left, y = right;
+      x.data += offset_of(left_view, out, n);
+      y.data += offset_of(right_view, out, n);
+      T* c = out.as<T>() + n * area;
+      if (rows > columns)
+        multiply_part(way, c + from * columns, columns, x.part(from, count, 0, x.columns), y);
+      else
+        multiply_part(way, c + from, columns, x, y.part(0, y.rows, from, count));
+    }
+  };
+  if (alone)
+    work(0, jobs);
+  else
+    parallel_for(jobs, std::max<std::int64_t>(1, static_cast<std::int64_t>(grain)), work);
 }
 
 void matmul(const View& out, const View& a, const View& b) {
@@ -164,4 +179,5 @@ void matmul(const View& out, const View& a, const View& b) {
 
 void fill_matmul(KernelTable& table) { table.matmul = matmul; }
 
+}  // namespace REEL_TARGET
 }  // namespace reel::detail

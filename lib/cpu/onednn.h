@@ -2,11 +2,10 @@
 
 #include <oneapi/dnnl/dnnl.h>
 
-#include <cstdint>
+#include <memory>
+#include <type_traits>
 
-#include <reel/error.h>
-
-// The one place where the library meets oneDNN, 2.6 or 3.x. `dnnl_sgemm` is the same in both.
+// The one place that knows which oneDNN this is: 2.6, or 3.x, where descriptors of operations are gone.
 
 // OpenMP's own header comes with some compilers only.
 extern "C" int omp_get_max_threads();
@@ -14,19 +13,10 @@ extern "C" void omp_set_num_threads(int count);
 
 namespace reel::detail::onednn {
 
-/// Products of fewer multiplications stay on the calling thread: waking the others takes longer than they save, and far
-/// longer where another process holds their processor. Medians with OMP_WAIT_POLICY=passive on two idle processors
-/// (Zen 5, oneDNN 2.6.3), µs with one thread / with two:
-///
-///     32×256×1024     8.4 M   75 / 121         256×256×256    16.8 M   130 / 118
-///     32×1024×256 ᵀ   8.4 M  137 / 259         2048×256×64    33.6 M   294 / 200
-///     128×128×128     2.1 M   16 /  52         512×512×512     134 M  1085 / 601
-inline constexpr std::int64_t parallel_multiplications = std::int64_t{1} << 24;
-
 /// While it lives, the calling thread's parallel regions have one thread.
 class OneThread {
  public:
-  explicit OneThread(bool wanted) : before_(wanted ? omp_get_max_threads() : 0) {
+  OneThread() : before_(omp_get_max_threads()) {
     if (before_ > 1) omp_set_num_threads(1);
   }
   ~OneThread() {
@@ -39,14 +29,50 @@ class OneThread {
   int before_;
 };
 
-/// C (m × n) = A (m × k) · B (k × n), row-major; a transposed operand is stored the other way round.
-inline void sgemm(bool transposed_a, bool transposed_b, std::int64_t m, std::int64_t n, std::int64_t k, const float* a,
-                  std::int64_t lda, const float* b, std::int64_t ldb, float* c, std::int64_t ldc) {
-  OneThread alone(m * n * k < parallel_multiplications);
-  dnnl_status_t status =
-      dnnl_sgemm(transposed_a ? 'T' : 'N', transposed_b ? 'T' : 'N', m, n, k, 1.0f, a, lda, b, ldb, 0.0f, c, ldc);
-  if (status != dnnl_success)
-    throw InternalError("oneDNN refused a matrix product with status " + std::to_string(static_cast<int>(status)));
-}
+/// Throws: InternalError unless a call went well.
+void check(dnnl_status_t status, const char* what);
+
+template <class T, dnnl_status_t (*destroy)(T)>
+struct Destroy {
+  void operator()(T handle) const { static_cast<void>(destroy(handle)); }
+};
+template <class T, dnnl_status_t (*destroy)(T)>
+using Handle = std::unique_ptr<std::remove_pointer_t<T>, Destroy<T, destroy>>;
+
+using Engine = Handle<dnnl_engine_t, dnnl_engine_destroy>;
+using Stream = Handle<dnnl_stream_t, dnnl_stream_destroy>;
+using Memory = Handle<dnnl_memory_t, dnnl_memory_destroy>;
+using Primitive = Handle<dnnl_primitive_t, dnnl_primitive_destroy>;
+using PrimitiveDescriptor = Handle<dnnl_primitive_desc_t, dnnl_primitive_desc_destroy>;
+
+/// The processor.
+dnnl_engine_t engine();
+/// This thread's.
+dnnl_stream_t stream();
+
+/// A matrix's sizes and the distances between its rows and columns; DNNL_RUNTIME_DIM_VAL stands for what is not known yet.
+class MatrixDescriptor {
+ public:
+  MatrixDescriptor(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t columns, dnnl_dim_t row_step,
+                   dnnl_dim_t column_step);
+  /// Memory that is given its address at each use.
+  Memory memory() const;
+
+ private:
+  friend Primitive matmul(const MatrixDescriptor&, const MatrixDescriptor&, const MatrixDescriptor&);
+#if DNNL_VERSION_MAJOR >= 3
+  Handle<dnnl_memory_desc_t, dnnl_memory_desc_destroy> descriptor_;
+  const_dnnl_memory_desc_t get() const { return descriptor_.get(); }
+#else
+  dnnl_memory_desc_t descriptor_;
+  const dnnl_memory_desc_t* get() const { return &descriptor_; }
+#endif
+};
+
+/// c = a b.
+Primitive matmul(const MatrixDescriptor& a, const MatrixDescriptor& b, const MatrixDescriptor& c);
+
+/// Whether the processor multiplies bf16.
+bool has_bf16();
 
 }  // namespace reel::detail::onednn

@@ -1,9 +1,14 @@
+#include <algorithm>
+#include <bit>
 #include <cmath>
+#include <numeric>
+#include <vector>
 
 #include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "../core/philox.h"
 #include "instruction_set.h"
+#include "parallel.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -12,8 +17,10 @@ namespace {
 // Elements are numbered in row-major order; outputs are contiguous.
 template <class T, class Draw>
 void fill_typed(const View& out, RandomCall call, Draw draw) {
-  for (std::int64_t i = 0; i < out.numel; ++i)
-    out.as<T>()[i] = static_cast<T>(draw(philox(call.seed, call.call, static_cast<std::uint64_t>(i))));
+  parallel_for(out.numel, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      out.as<T>()[i] = static_cast<T>(draw(philox(call.seed, call.call, static_cast<std::uint64_t>(i))));
+  });
 }
 
 void uniform(const View& out, RandomCall call) {
@@ -45,21 +52,120 @@ void normal(const View& out, RandomCall call) {
   });
 }
 
+// u lies within (0, 1), where both logarithms are finite.
+void gumbel(const View& out, RandomCall call) {
+  auto from_uniform = [](double u) { return -std::log(-std::log(u)); };
+  auto draw_float = [&](PhiloxWords w) {
+    return static_cast<float>(from_uniform((static_cast<double>(w.word[0]) + 0.5) * 0x1p-32));
+  };
+  auto draw_double = [&](PhiloxWords w) {
+    std::uint64_t bits = (static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1]) >> 12;
+    return from_uniform((static_cast<double>(bits) + 0.5) * 0x1p-52);
+  };
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_same_v<T, double>)
+      fill_typed<T>(out, call, draw_double);
+    else
+      fill_typed<T>(out, call, draw_float);
+  });
+}
+
+// Compared as integers, so that every device draws the same.
+std::uint64_t threshold_of(double probability) { return static_cast<std::uint64_t>(std::ceil(probability * 0x1p32)); }
+
+template <class T>
+bool bernoulli_typed(const View& out, const View& p, RandomCall call, double& bad) {
+  auto probability = [&](std::int64_t i) { return static_cast<double>(p.as<T>()[i]); };
+  for (std::int64_t i = 0; i < p.numel; ++i) {
+    bad = probability(i);
+    if (!(bad >= 0 && bad <= 1)) return false;
+  }
+  bool* flags = out.as<bool>();
+  parallel_for(out.numel, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t i = begin; i < end; ++i)
+      flags[i] = philox(call.seed, call.call, static_cast<std::uint64_t>(i)).word[0] <
+                 threshold_of(probability(p.numel == 1 ? 0 : i));
+  });
+  return true;
+}
+
+bool bernoulli(const View& out, const View& p, RandomCall call, double& bad) {
+  return with_floating(p.dtype, [&]<class T>(std::type_identity<T>) { return bernoulli_typed<T>(out, p, call, bad); });
+}
+
+__extension__ typedef unsigned __int128 TwoWords;
+
+void randint(const View& out, std::int64_t low, std::uint64_t count, RandomCall call) {
+  auto draw = [&](PhiloxWords w) {
+    std::uint64_t upper = static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1];
+    std::uint64_t lower = static_cast<std::uint64_t>(w.word[2]) << 32 | w.word[3];
+    TwoWords product = TwoWords{upper} * count + (TwoWords{lower} * count >> 64);
+    return static_cast<std::uint64_t>(low) + static_cast<std::uint64_t>(product >> 64);
+  };
+  switch (out.dtype) {
+    case DType::u8: return fill_typed<std::uint8_t>(out, call, draw);
+    case DType::i32: return fill_typed<std::int32_t>(out, call, draw);
+    default: return fill_typed<std::int64_t>(out, call, draw);
+  }
+}
+
+void randperm(const View& out, RandomCall call) {
+  struct Numbered {
+    std::uint64_t key;
+    std::int64_t number;
+    bool operator<(const Numbered& other) const { return key != other.key ? key < other.key : number < other.number; }
+  };
+  // Keys are evenly spread: their first bits put all but the order of a few elements right.
+  int bucket_bits = std::max(static_cast<int>(std::bit_width(static_cast<std::uint64_t>(out.numel))) - 3, 1);
+  auto key_of = [&](std::int64_t i) {
+    PhiloxWords w = philox(call.seed, call.call, static_cast<std::uint64_t>(i));
+    return static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1];
+  };
+  auto bucket_of = [&](std::uint64_t key) { return static_cast<std::size_t>(key >> (64 - bucket_bits)); };
+  std::vector<std::int64_t> ends((std::size_t{1} << bucket_bits) + 1);
+  for (std::int64_t i = 0; i < out.numel; ++i) ++ends[bucket_of(key_of(i)) + 1];
+  std::partial_sum(ends.begin(), ends.end(), ends.begin());
+  std::vector<Numbered> numbers(static_cast<std::size_t>(out.numel));
+  for (std::int64_t i = 0; i < out.numel; ++i) {
+    std::uint64_t key = key_of(i);
+    numbers[static_cast<std::size_t>(ends[bucket_of(key)]++)] = {key, i};
+  }
+  for (std::size_t bucket = 0; bucket + 1 < ends.size(); ++bucket)
+    std::sort(numbers.begin() + (bucket == 0 ? 0 : ends[bucket - 1]), numbers.begin() + ends[bucket]);
+  auto write = [&]<class T>(std::type_identity<T>) {
+    for (std::int64_t i = 0; i < out.numel; ++i)
+      out.as<T>()[i] = static_cast<T>(numbers[static_cast<std::size_t>(i)].number);
+  };
+  switch (out.dtype) {
+    case DType::u8: return write(std::type_identity<std::uint8_t>());
+    case DType::i32: return write(std::type_identity<std::int32_t>());
+    default: return write(std::type_identity<std::int64_t>());
+  }
+}
+
+template <class T, class Wide>
+void dropout_row(T* to, const T* from, std::int64_t step, std::int64_t first, std::int64_t count, Wide scale,
+                 std::uint64_t threshold, RandomCall call) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    bool kept = philox(call.seed, call.call, static_cast<std::uint64_t>(first + i)).word[0] >= threshold;
+    to[i] = kept ? static_cast<T>(static_cast<Wide>(from[i * step]) * scale) : T(Wide(0));
+  }
+}
+
 template <class T, class Wide>
 void dropout_typed(const View& out, const View& x, double probability, RandomCall call) {
   Wide scale = probability < 1 ? static_cast<Wide>(1 / (1 - probability)) : Wide(0);
-  // Compared as integers, so that every device draws the same mask.
-  auto threshold = static_cast<std::uint64_t>(std::ceil(probability * 0x1p32));
+  std::uint64_t threshold = threshold_of(probability);
+  if (x.contiguous)
+    return parallel_for(out.numel, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+      dropout_row(out.as<T>() + begin, x.as<T>() + begin, 1, begin, end - begin, scale, threshold, call);
+    });
   Iteration<2> iteration({&out, &x});
-  std::uint64_t number = 0;
+  std::int64_t first = 0;
   iteration.for_each_row([&](const std::int64_t* offset) {
-    T* to = out.as<T>() + offset[0];
-    const T* from = x.as<T>() + offset[1];
-    for (std::int64_t i = 0; i < iteration.dims[0]; ++i) {
-      bool kept = philox(call.seed, call.call, number + static_cast<std::uint64_t>(i)).word[0] >= threshold;
-      to[i] = kept ? static_cast<T>(static_cast<Wide>(from[i * iteration.strides[1][0]]) * scale) : T(Wide(0));
-    }
-    number += static_cast<std::uint64_t>(iteration.dims[0]);
+    dropout_row(out.as<T>() + offset[0], x.as<T>() + offset[1], iteration.strides[1][0], first, iteration.dims[0],
+                scale, threshold, call);
+    first += iteration.dims[0];
   });
 }
 
@@ -74,6 +180,10 @@ void dropout(const View& out, const View& x, double probability, RandomCall call
 void fill_random(KernelTable& table) {
   table.uniform = uniform;
   table.normal = normal;
+  table.gumbel = gumbel;
+  table.bernoulli = bernoulli;
+  table.randint = randint;
+  table.randperm = randperm;
   table.dropout = dropout;
 }
 

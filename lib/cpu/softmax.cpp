@@ -5,7 +5,7 @@
 #include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "instruction_set.h"
-#include "vector.h"
+#include "vector_exponential.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {

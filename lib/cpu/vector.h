@@ -1,10 +1,9 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
+#include <cstring>
 #include <limits>
 
-#include <hwy/contrib/math/math-inl.h>
 #include <hwy/highway.h>
 
 // Highway's vector and tag as one value with operators, which the formulas take for V. This header is compiled once
@@ -17,6 +16,7 @@ namespace hn = hwy::HWY_NAMESPACE;
 
 template <class T>
 struct Vector {
+  using Element = T;
   using Tag = hn::ScalableTag<T>;
   using Raw = hn::Vec<Tag>;
   static constexpr std::int64_t lanes = HWY_LANES(T);
@@ -28,6 +28,17 @@ struct Vector {
   static Vector load(const T* from) { return hn::LoadU(Tag(), from); }
   static Vector repeat(T value) { return hn::Set(Tag(), value); }
   void store(T* to) const { hn::StoreU(raw, Tag(), to); }
+  /// The first `count` elements; zeros behind them.
+  static Vector load(const T* from, std::int64_t count) {
+    T some[lanes] = {};
+    std::memcpy(some, from, static_cast<std::size_t>(count) * sizeof(T));
+    return load(some);
+  }
+  void store(T* to, std::int64_t count) const {
+    T some[lanes];
+    store(some);
+    std::memcpy(to, some, static_cast<std::size_t>(count) * sizeof(T));
+  }
 
   friend Vector operator+(Vector a, Vector b) { return hn::Add(a.raw, b.raw); }
   friend Vector operator-(Vector a, Vector b) { return hn::Sub(a.raw, b.raw); }
@@ -36,6 +47,8 @@ struct Vector {
   friend Vector operator-(Vector a) { return hn::Neg(a.raw); }
   friend auto operator<(Vector a, Vector b) { return hn::Lt(a.raw, b.raw); }
   friend auto operator>(Vector a, Vector b) { return hn::Gt(a.raw, b.raw); }
+  friend auto operator<=(Vector a, Vector b) { return hn::Le(a.raw, b.raw); }
+  friend auto operator>=(Vector a, Vector b) { return hn::Ge(a.raw, b.raw); }
   friend auto operator==(Vector a, Vector b) { return hn::Eq(a.raw, b.raw); }
 };
 
@@ -49,44 +62,61 @@ Vector<T> sqrt(Vector<T> x) {
   return hn::Sqrt(x.raw);
 }
 
+template <class T>
+Vector<T> abs(Vector<T> x) {
+  return hn::Abs(x.raw);
+}
+
+template <class T>
+Vector<T> floor(Vector<T> x) {
+  return hn::Floor(x.raw);
+}
+
+template <class T>
+Vector<T> ceil(Vector<T> x) {
+  return hn::Ceil(x.raw);
+}
+
+/// Halves to even.
+template <class T>
+Vector<T> nearbyint(Vector<T> x) {
+  return hn::Round(x.raw);
+}
+
+template <class T>
+Vector<T> copysign(Vector<T> magnitude, Vector<T> sign) {
+  return hn::CopySign(magnitude.raw, sign.raw);
+}
+
+/// a b + c, rounded once where the processor can.
+template <class T>
+Vector<T> multiply_add(Vector<T> a, Vector<T> b, Vector<T> c) {
+  return hn::MulAdd(a.raw, b.raw, c.raw);
+}
+
+/// c₀ + c₁ x + c₂ x² + …
+template <class T, std::size_t n>
+Vector<T> polynomial(Vector<T> x, const double (&coefficients)[n]) {
+  Vector<T> sum(coefficients[n - 1]);
+  for (std::size_t i = n - 1; i-- > 0;) sum = multiply_add(sum, x, Vector<T>(coefficients[i]));
+  return sum;
+}
+
 // Larger of two, NaN if either is.
 template <class T>
 Vector<T> maximum(Vector<T> a, Vector<T> b) {
   return select(a > b, a, select(a == a, b, a));
 }
 
-// Highway's exp, log and tanh leave infinities and NaN undefined.
-template <class T>
-Vector<T> exp(Vector<T> x) {
-  using V = Vector<T>;
-  constexpr double overflow = sizeof(T) == 4 ? 88.72283935546875 : 709.782712893384;
-  V inside = select(x < V(overflow), x, V(overflow));
-  V y = hn::Exp(typename V::Tag(), inside.raw);
-  y = select(x > V(overflow), V(std::numeric_limits<double>::infinity()), y);
-  return select(x == x, y, x);
-}
-
-template <class T>
-Vector<T> log(Vector<T> x) {
-  using V = Vector<T>;
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  V y = hn::Log(typename V::Tag(), x.raw);
-  y = select(x < V(0), V(std::numeric_limits<double>::quiet_NaN()), y);
-  y = select(x == V(0), V(-infinity), y);
-  y = select(x == V(infinity), x, y);
-  return select(x == x, y, x);
-}
-
-template <class T>
-Vector<T> tanh(Vector<T> x) {
-  using V = Vector<T>;
-  constexpr double saturated = sizeof(T) == 4 ? 10 : 20;
-  V inside = select(x > V(saturated), V(saturated), select(x < V(-saturated), V(-saturated), x));
-  V y = hn::Tanh(typename V::Tag(), inside.raw);
-  return select(x == x, y, x);
-}
-
 /// A function that Highway lacks, lane by lane.
+template <class T, class F>
+Vector<T> by_lane(Vector<T> x, F f) {
+  T values[Vector<T>::lanes];
+  x.store(values);
+  for (T& value : values) value = f(value);
+  return Vector<T>::load(values);
+}
+
 template <class T, class F>
 Vector<T> by_lane(Vector<T> a, Vector<T> b, F f) {
   T left[Vector<T>::lanes], right[Vector<T>::lanes];
@@ -96,9 +126,61 @@ Vector<T> by_lane(Vector<T> a, Vector<T> b, F f) {
   return Vector<T>::load(left);
 }
 
-template <class T>
-Vector<T> pow(Vector<T> a, Vector<T> b) {
-  return by_lane(a, b, [](T x, T y) { return std::pow(x, y); });
+/// `fast` where it holds good, else f of the lane.
+template <class M, class T, class F>
+Vector<T> patched(M good, Vector<T> fast, Vector<T> x, F f) {
+  if (hn::AllTrue(typename Vector<T>::Tag(), good)) [[likely]]
+    return fast;
+  return select(good, fast, by_lane(x, f));
+}
+
+template <class M, class T, class F>
+Vector<T> patched(M good, Vector<T> fast, Vector<T> a, Vector<T> b, F f) {
+  if (hn::AllTrue(typename Vector<T>::Tag(), good)) [[likely]]
+    return fast;
+  return select(good, fast, by_lane(a, b, f));
+}
+
+// f32 by way of f64, for functions that lose too many digits on their way: both halves, or where a vector is a single
+// number that number. Highway has no halves then, hence the names that are looked up late.
+
+using HalfTag = hn::Rebind<float, hn::ScalableTag<double>>;
+
+template <class V>
+inline constexpr bool has_halves = V::lanes != Vector<double>::lanes;
+
+template <class V>
+Vector<double> lower_half(V x) {
+  if constexpr (has_halves<V>)
+    return hn::PromoteTo(hn::ScalableTag<double>(), LowerHalf(HalfTag(), x.raw));
+  else
+    return hn::PromoteTo(hn::ScalableTag<double>(), x.raw);
+}
+
+template <class V>
+Vector<double> upper_half(V x) {
+  return hn::PromoteTo(hn::ScalableTag<double>(), UpperHalf(HalfTag(), x.raw));
+}
+
+template <class V>
+V joined(Vector<double> lower, Vector<double> upper) {
+  return Combine(typename V::Tag(), hn::DemoteTo(HalfTag(), upper.raw), hn::DemoteTo(HalfTag(), lower.raw));
+}
+
+template <class V, class F>
+V in_double(V x, F f) {
+  if constexpr (has_halves<V>)
+    return joined<V>(f(lower_half(x)), f(upper_half(x)));
+  else
+    return hn::DemoteTo(HalfTag(), f(lower_half(x)).raw);
+}
+
+template <class V, class F>
+V in_double(V a, V b, F f) {
+  if constexpr (has_halves<V>)
+    return joined<V>(f(lower_half(a), lower_half(b)), f(upper_half(a), upper_half(b)));
+  else
+    return hn::DemoteTo(HalfTag(), f(lower_half(a), lower_half(b)).raw);
 }
 
 }  // namespace REEL_TARGET

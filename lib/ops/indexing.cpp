@@ -1,11 +1,17 @@
 #include <reel/indexing.h>
 
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/shape.h>
+
 #include <span>
 
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "../tape/tape_list.h"
+#include "assign_part.h"
 #include "range.h"
 #include "registry.h"
 
@@ -17,19 +23,10 @@ constexpr Index detail::no_index;
 
 namespace {
 
-// What becomes of one axis of x, or a new one. The attributes are one each, up to the last axis that is not kept whole.
-struct AxisPart {
-  enum Kind : std::int64_t { range, picked, added };
-  std::int64_t kind, start, count, step;
-};
-
-struct AxisParts {
-  static constexpr int most = 2 * max_rank;
-  AxisPart parts[most];
-  int count = 0;
-
-  std::span<const std::byte> bytes() const { return std::as_bytes(std::span(parts, static_cast<std::size_t>(count))); }
-};
+// The attributes of these ops are the parts.
+std::span<const std::byte> bytes_in(const AxisParts& parts) {
+  return std::as_bytes(std::span(parts.parts, static_cast<std::size_t>(parts.count)));
+}
 
 std::span<const AxisPart> parts_in(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const AxisPart*>(bytes.data()), bytes.size() / sizeof(AxisPart)};
@@ -160,13 +157,89 @@ Indexed Tensor::operator()(const Index& first, const Index& second, const Index&
   const Tensor& x = tensor_of(index_op.name, Arg(*this, where));
   const Index* indices[] = {&first, &second, &third, &fourth, &fifth, &sixth, &seventh, &eighth, &ninth, &tenth};
   AxisParts parts = parts_of(x, indices, where);
-  return {index_parts(x, parts.bytes(), where), x};
+  return {index_parts(x, bytes_in(parts), where), x, parts};
+}
+
+// index_assign: z = x with y in the place of a part;  dx = d with zeros there,  dy = d's part
+
+namespace {
+
+// In place, x is z.
+template <bool in_place>
+void index_assign_forward(Call& call) {
+  const KernelTable& table = kernels(call.output().device);
+  if (!in_place) table.copy(call.output(), call.input(0));
+  Tensor part = part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where);
+  table.copy(part.body(), call.input(1));
+}
+
+void index_assign_gradient(Gradient& g);
+
+}  // namespace
+
+constexpr OpInfo index_assign_op{
+    .name = "index_assign",
+    .arity = 2,
+    .batching = Batching::loop,
+    .forward = index_assign_forward<false>,
+    .gradient = index_assign_gradient,
+};
+
+constexpr OpInfo index_assign_in_place_op{
+    .name = "index_assign_",
+    .arity = 2,
+    .batching = Batching::loop,
+    .forward = index_assign_forward<true>,
+    .gradient = index_assign_gradient,
+};
+
+namespace {
+
+void assign_parts(Tensor x, const Tensor& y, std::span<const std::byte> parts, Location where) {
+  const Tensor* inputs[] = {&x, &y};
+  Call call{index_assign_in_place_op, inputs, parts, {}, {&x, 1}, where};
+  invoke(call);
+}
+
+// Of many rows written into a buffer one after the other, each would cost a copy of the whole gradient if it were not
+// changed in place.
+void index_assign_gradient(Gradient& g) {
+  std::span<const std::byte> parts = g.attribute_bytes();
+  bool in_place = g.wants(0) && !g.recording();
+  if (g.wants(1)) {
+    Tensor part = index_parts(g.output(), parts, g.where());
+    g.give(1, to(in_place ? copy(part) : part, g.input_dtype(1)));
+  }
+  if (!g.wants(0)) return;
+  Tensor zero = zeros({}, {.dtype = g.output().dtype(), .device = g.output().device()});
+  if (in_place) {
+    Tensor rest = g.take_output();
+    assign_parts(rest, zero, parts, g.where());
+    return g.give(0, std::move(rest));
+  }
+  const Tensor& d = g.output();
+  g.give(0, invoke(index_assign_op, {&d, &zero}, {d.body(), d.dtype()}, g.where(), parts));
+}
+
+}  // namespace
+
+void detail::assign_part(const Indexed& part, const Tensor& value, Location where) {
+  assign_parts(part.base(), value, bytes_in(part.parts()), where);
+}
+
+void detail::show_part(Context& context, const Indexed& part, Location where) {
+  Tensor view = part;
+  const Tensor* inputs[] = {&part.base()};
+  Call call{index_op, inputs, bytes_in(part.parts()), {}, {&view, 1}, where};
+  context.tapes->record(context, call);
 }
 
 std::span<const RegisteredOp> detail::indexing_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "index", .info = &index_op},
       {.name = "index_gradient", .info = &index_gradient_op, .internal = true},
+      {.name = "index_assign", .info = &index_assign_op, .internal = true},
+      {.name = "index_assign_", .info = &index_assign_in_place_op, .internal = true},
   };
   return ops;
 }

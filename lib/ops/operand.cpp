@@ -39,6 +39,8 @@ DType common_dtype(const char* op, const Arg& a, const Arg& b) {
   return promote(x.dtype(), y.dtype());
 }
 
+bool is_castable(DType from, DType to) { return kind_of(from) <= kind_of(to); }
+
 void check_fits(const char* op, const Arg& number, DType dtype) {
   if (number.kind() == Arg::Kind::integer && !holds(dtype, number.integer()))
     fail<DTypeError>(op, number.location(), "the number {} does not fit {}; use i64", number.integer(), name_of(dtype));

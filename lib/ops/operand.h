@@ -9,6 +9,9 @@ namespace reel::detail {
 /// Throws: Error for an undefined tensor.
 DType common_dtype(const char* op, const Arg& a, const Arg& b);
 
+/// Whether results of one dtype may be written into a tensor of another: not into one of a lower kind.
+bool is_castable(DType from, DType to);
+
 /// Throws: DTypeError for an integer that the dtype cannot hold.
 void check_fits(const char* op, const Arg& number, DType dtype);
 

@@ -3,56 +3,18 @@
 #include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 
+#include "../core/context.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "reduction.h"
 #include "registry.h"
+#include "scan.h"
 
 namespace reel {
 
 using namespace detail;
-
-namespace {
-
-template <Reduction op>
-void reduce_forward(Call& call) {
-  kernels(call.output().device).reduce[static_cast<int>(op)](call.output(), call.input(0));
-}
-
-// A set of axes, as bits.
-using AxisSet = unsigned;
-
-AxisSet all_axes(const Tensor& x) { return (1u << x.rank()) - 1; }
-
-AxisSet axis_set(const char* op, const Tensor& x, const Shape& axes, Location where) {
-  AxisSet set = 0;
-  for (std::int64_t axis : axes) {
-    AxisSet bit = 1u << check_axis(op, axis, x, where);
-    if (set & bit)
-      fail<ShapeError>(op, where, "axis {} is named twice in {}, for {}", axis, to_string(axes), describe(x));
-    set |= bit;
-  }
-  return set;
-}
-
-Shape kept_shape(const Tensor& x, AxisSet axes) {
-  Shape shape = x.shape();
-  for (int i = 0; i < shape.rank(); ++i)
-    if (axes >> i & 1) shape[i] = 1;
-  return shape;
-}
-
-// Takes the reduced axes out of a result that still has them.
-Tensor finished(Tensor result, AxisSet axes, ReduceOptions options, Location where) {
-  if (options.keepdims || axes == 0) return result;
-  Shape shape;
-  for (int i = 0; i < result.rank(); ++i)
-    if (!(axes >> i & 1)) shape.push_back(result.body().dims[i]);
-  return reshape(Arg(result, where), shape);
-}
-
-}  // namespace
 
 // y = Σ x over the axes that y has with size 1;  dx = d, repeated along them
 
@@ -66,88 +28,21 @@ constexpr OpInfo sum_op{
 
 namespace {
 
-Tensor sum_over(const Tensor& x, AxisSet axes, ReduceOptions options, Location where) {
-  DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::i64;
-  return finished(invoke(sum_op, {&x}, {kept_shape(x, axes), dtype, x.device()}, where), axes, options, where);
+DType sum_dtype(const Tensor& x) { return is_floating(x.dtype()) ? x.dtype() : DType::i64; }
+
+Tensor sum_over(const Tensor& x, AxisSet axes, bool keepdims, Location where) {
+  return reduce_to_kept(sum_op, x, axes, sum_dtype(x), keepdims, where);
 }
 
-}  // namespace
-
-Tensor sum(const Arg& x, ReduceOptions options) {
+Tensor sum_over(const Arg& x, const Shape* axes, ReduceOptions options) {
   const Tensor& tensor = tensor_of("sum", x);
-  return sum_over(tensor, all_axes(tensor), options, x.location());
-}
-
-Tensor sum(const Arg& x, const Shape& axes, ReduceOptions options) {
-  const Tensor& tensor = tensor_of("sum", x);
-  return sum_over(tensor, axis_set("sum", tensor, axes, x.location()), options, x.location());
-}
-
-// mean = Σ x / n
-
-namespace {
-
-Tensor mean_over(const Tensor& x, AxisSet axes, ReduceOptions options, Location where) {
-  check_floating("mean", x, where);
-  CallerScope caller(where);
-  double count = 1;
-  for (int i = 0; i < x.rank(); ++i)
-    if (axes >> i & 1) count *= static_cast<double>(x.body().dims[i]);
-  // The sum of many halves may be beyond them where their mean is not.
-  bool half = size_of(x.dtype()) == 2;
-  Tensor total = sum_over(half ? to(x, DType::f32) : x, axes, options, where);
-  return to(total / count, x.dtype());
+  return sum_over(tensor, axis_set("sum", tensor, axes, x.location()), options.keepdims, x.location());
 }
 
 }  // namespace
 
-Tensor mean(const Arg& x, ReduceOptions options) {
-  const Tensor& tensor = tensor_of("mean", x);
-  return mean_over(tensor, all_axes(tensor), options, x.location());
-}
-
-Tensor mean(const Arg& x, const Shape& axes, ReduceOptions options) {
-  const Tensor& tensor = tensor_of("mean", x);
-  return mean_over(tensor, axis_set("mean", tensor, axes, x.location()), options, x.location());
-}
-
-// y = max x over the axes that y has with size 1;  dx = d / (how many are largest) where x is largest, else 0
-
-constexpr OpInfo max_op{
-    .name = "max",
-    .arity = 1,
-    .batching = Batching::stack,
-    .forward = reduce_forward<Reduction::max>,
-    .gradient =
-        [](Gradient& g) {
-          const Tensor& x = g.saved_input(0);
-          Tensor largest = to(x == g.saved_output(), x.dtype());
-          g.give(0, largest * (g.output() / sum_to(largest, g.output().shape())));
-        },
-    .saves_input_for = {inputs({0})},
-    .saves_output_for = inputs({0}),
-};
-
-namespace {
-
-Tensor max_over(const Tensor& x, AxisSet axes, ReduceOptions options, Location where) {
-  Shape shape = kept_shape(x, axes);
-  if (x.numel() == 0 && shape.numel() != 0)
-    fail<ShapeError>("max", where, "there is no largest element of nothing: {}", describe(x));
-  return finished(invoke(max_op, {&x}, {shape, x.dtype(), x.device()}, where), axes, options, where);
-}
-
-}  // namespace
-
-Tensor max(const Arg& x, ReduceOptions options) {
-  const Tensor& tensor = tensor_of("max", x);
-  return max_over(tensor, all_axes(tensor), options, x.location());
-}
-
-Tensor max(const Arg& x, const Shape& axes, ReduceOptions options) {
-  const Tensor& tensor = tensor_of("max", x);
-  return max_over(tensor, axis_set("max", tensor, axes, x.location()), options, x.location());
-}
+Tensor sum(const Arg& x, ReduceOptions options) { return sum_over(x, nullptr, options); }
+Tensor sum(const Arg& x, const Shape& axes, ReduceOptions options) { return sum_over(x, &axes, options); }
 
 Tensor sum_to(const Arg& x, const Shape& shape) {
   const Tensor& tensor = tensor_of("sum_to", x);
@@ -164,14 +59,187 @@ Tensor sum_to(const Arg& x, const Shape& shape) {
   }
   if (!fits) fail<ShapeError>("sum_to", where, "{} does not broadcast to {}", to_string(shape), describe(tensor));
   if (axes == 0) return tensor;
-  return reshape(Arg(sum_over(tensor, axes, {.keepdims = true}, where), where), shape);
+  return reshape(Arg(sum_over(tensor, axes, true, where), where), shape);
 }
+
+// mean = Σ x / n
+
+namespace {
+
+Tensor mean_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
+  const Tensor& x = tensor_of("mean", arg);
+  Location where = arg.location();
+  check_floating("mean", x, where);
+  AxisSet set = axis_set("mean", x, axes, where);
+  CallerScope caller(where);
+  // The sum of many halves may be beyond them where their mean is not.
+  Tensor total = sum_over(widened(x), set, options.keepdims, where);
+  return to(total / count_along(x, set), x.dtype());
+}
+
+}  // namespace
+
+Tensor mean(const Arg& x, ReduceOptions options) { return mean_over(x, nullptr, options); }
+Tensor mean(const Arg& x, const Shape& axes, ReduceOptions options) { return mean_over(x, &axes, options); }
+
+// y = Π x;  dx_i = d Π_(j ≠ i) x_j: the product of what comes before i and of what comes after it, without a quotient
+
+constexpr OpInfo prod_op{
+    .name = "prod",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward = reduce_forward<Reduction::prod>,
+    .gradient =
+        [](Gradient& g) {
+          const Tensor& x = g.saved_input(0);
+          AxisSet axes = axes_between(x.shape(), g.output().shape());
+          if (axes == 0 || x.numel() == 0) return g.give(0, expand(g.output(), x.shape()));
+          Tensor row = join_axes(widened(x), axes), others;
+          int last = row.rank() - 1;
+          for (bool backwards : {false, true}) {
+            Tensor rest = before(running_product(row, last, backwards, g.where()), last, backwards, 1);
+            others = backwards ? others * rest : rest;
+          }
+          g.give(0, to(widened(g.output()) * split_axes(others, x.shape(), axes), x.dtype()));
+        },
+    .saves_input_for = {inputs({0})},
+};
+
+namespace {
+
+Tensor prod_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  const Tensor& tensor = tensor_of("prod", x);
+  AxisSet set = axis_set("prod", tensor, axes, x.location());
+  return reduce_to_kept(prod_op, tensor, set, sum_dtype(tensor), options.keepdims, x.location());
+}
+
+}  // namespace
+
+Tensor prod(const Arg& x, ReduceOptions options) { return prod_over(x, nullptr, options); }
+Tensor prod(const Arg& x, const Shape& axes, ReduceOptions options) { return prod_over(x, &axes, options); }
+
+// y = max x or min x;  dx = d / (how many are equal to y) where x = y, else 0
+
+namespace {
+
+void extreme_gradient(Gradient& g) {
+  const Tensor& x = g.saved_input(0);
+  Tensor reached = to(x == g.saved_output(), x.dtype());
+  g.give(0, reached * (g.output() / sum_to(reached, g.output().shape())));
+}
+
+template <Reduction op>
+constexpr OpInfo extreme_op(const char* name) {
+  return {.name = name,
+          .arity = 1,
+          .batching = Batching::stack,
+          .forward = reduce_forward<op>,
+          .gradient = extreme_gradient,
+          .saves_input_for = {inputs({0})},
+          .saves_output_for = inputs({0})};
+}
+
+constexpr OpInfo max_op = extreme_op<Reduction::max>("max");
+constexpr OpInfo min_op = extreme_op<Reduction::min>("min");
+
+// `what` the op looks for. Its result is the element, or the place where it lies as i64.
+enum class Result : std::uint8_t { element, place };
+
+Tensor extreme_over(const OpInfo& op, const char* what, Result result, const Arg& x, const Shape* axes,
+                    ReduceOptions options) {
+  const Tensor& tensor = tensor_of(op.name, x);
+  AxisSet set = axis_set(op.name, tensor, axes, x.location());
+  check_not_of_nothing(op.name, what, tensor, set, x.location());
+  DType dtype = result == Result::place ? DType::i64 : tensor.dtype();
+  return reduce_to_kept(op, tensor, set, dtype, options.keepdims, x.location());
+}
+
+constexpr const char *largest = "largest element", *smallest = "smallest element";
+
+Tensor max_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  return extreme_over(max_op, largest, Result::element, x, axes, options);
+}
+Tensor min_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  return extreme_over(min_op, smallest, Result::element, x, axes, options);
+}
+
+}  // namespace
+
+Tensor max(const Arg& x, ReduceOptions options) { return max_over(x, nullptr, options); }
+Tensor max(const Arg& x, const Shape& axes, ReduceOptions options) { return max_over(x, &axes, options); }
+Tensor min(const Arg& x, ReduceOptions options) { return min_over(x, nullptr, options); }
+Tensor min(const Arg& x, const Shape& axes, ReduceOptions options) { return min_over(x, &axes, options); }
+
+// Places and truth values have no gradient.
+
+namespace {
+
+template <Reduction op>
+constexpr OpInfo constant_op(const char* name) {
+  return {.name = name, .arity = 1, .batching = Batching::stack, .forward = reduce_forward<op>};
+}
+
+constexpr OpInfo argmax_op = constant_op<Reduction::argmax>("argmax");
+constexpr OpInfo argmin_op = constant_op<Reduction::argmin>("argmin");
+constexpr OpInfo any_op = constant_op<Reduction::max>("any");
+constexpr OpInfo all_op = constant_op<Reduction::min>("all");
+
+Tensor argmax_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  return extreme_over(argmax_op, largest, Result::place, x, axes, options);
+}
+Tensor argmin_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  return extreme_over(argmin_op, smallest, Result::place, x, axes, options);
+}
+
+// Which elements are not 0, as bools.
+Tensor truth_of(const char* op, const Arg& x) {
+  const Tensor& tensor = tensor_of(op, x);
+  return tensor.dtype() == DType::boolean ? tensor : not_equal(x, 0);
+}
+
+Tensor truth_over(const OpInfo& op, const Arg& x, const Shape* axes, ReduceOptions options) {
+  AxisSet set = axis_set(op.name, tensor_of(op.name, x), axes, x.location());
+  return reduce_to_kept(op, truth_of(op.name, x), set, DType::boolean, options.keepdims, x.location());
+}
+
+Tensor count_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  AxisSet set = axis_set("count_nonzero", tensor_of("count_nonzero", x), axes, x.location());
+  return sum_over(truth_of("count_nonzero", x), set, options.keepdims, x.location());
+}
+
+}  // namespace
+
+Tensor argmax(const Arg& x, ReduceOptions options) { return argmax_over(x, nullptr, options); }
+Tensor argmax(const Arg& x, int axis, ReduceOptions options) {
+  Shape axes{axis};
+  return argmax_over(x, &axes, options);
+}
+Tensor argmin(const Arg& x, ReduceOptions options) { return argmin_over(x, nullptr, options); }
+Tensor argmin(const Arg& x, int axis, ReduceOptions options) {
+  Shape axes{axis};
+  return argmin_over(x, &axes, options);
+}
+
+Tensor any(const Arg& x, ReduceOptions options) { return truth_over(any_op, x, nullptr, options); }
+Tensor any(const Arg& x, const Shape& axes, ReduceOptions options) { return truth_over(any_op, x, &axes, options); }
+Tensor all(const Arg& x, ReduceOptions options) { return truth_over(all_op, x, nullptr, options); }
+Tensor all(const Arg& x, const Shape& axes, ReduceOptions options) { return truth_over(all_op, x, &axes, options); }
+
+Tensor count_nonzero(const Arg& x, ReduceOptions options) { return count_over(x, nullptr, options); }
+Tensor count_nonzero(const Arg& x, const Shape& axes, ReduceOptions options) { return count_over(x, &axes, options); }
 
 std::span<const RegisteredOp> detail::reduce_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "sum", .info = &sum_op},
       {.name = "mean"},
+      {.name = "prod", .info = &prod_op},
       {.name = "max", .info = &max_op},
+      {.name = "min", .info = &min_op},
+      {.name = "argmax", .info = &argmax_op},
+      {.name = "argmin", .info = &argmin_op},
+      {.name = "any", .info = &any_op},
+      {.name = "all", .info = &all_op},
+      {.name = "count_nonzero"},
       {.name = "sum_to"},
   };
   return ops;

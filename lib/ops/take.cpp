@@ -224,7 +224,7 @@ constexpr OpInfo index_put_op{
                              false, g.where()));
           if (!g.wants(2)) return;
           // Each row leaves its number; whoever finds another's has been put over.
-          Tensor numbers = reshape(arange(rows.numel(), places), rows.shape());
+          Tensor numbers = reshape(arange(rows.numel(), {.dtype = DType::i64, .device = d.device()}), rows.shape());
           Tensor left = put_rows(zeros({d.size(0)}, places), rows, numbers, false, g.where());
           Shape shape = rows.shape();
           while (shape.rank() < taken.rank()) shape.push_back(1);

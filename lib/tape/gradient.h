@@ -24,6 +24,8 @@ class Gradient {
   std::size_t output_count() const { return entry_.output_count; }
   /// The gradient of output i. Zeros where nothing flowed back to it.
   const Tensor& output(std::size_t i = 0);
+  /// The same, to be changed in place; it is not there afterwards.
+  Tensor take_output(std::size_t i = 0);
   /// A saved value. Throws: TapeError if it was overwritten since.
   const Tensor& saved_input(int i) const { return saved(i); }
   const Tensor& saved_output(int i = 0) const { return saved(-1 - i); }

@@ -171,6 +171,12 @@ const Tensor& Gradient::output(std::size_t i) {
   return outputs_[i];
 }
 
+Tensor Gradient::take_output(std::size_t i) {
+  output(i);
+  Tensor taken = std::move(outputs_[i]);
+  return walk_.can_change(taken) ? taken : copy(taken);
+}
+
 Shape Gradient::input_shape(std::size_t i) const {
   if (std::uint32_t slot = entry_.input_slots()[i]) return walk_.list().slot(slot).form->shape();
   if (!entry_.op->keeps_input_shapes)

@@ -36,6 +36,8 @@ class Walk {
   void add(const Entry& entry, std::uint32_t slot, Tensor gradient);
   /// Adds a b in place to what has been summed up so far; false if that cannot be.
   bool add_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
+  /// Whether nobody else can see a gradient that the walk holds.
+  bool can_change(const Tensor& gradient) const;
   const TapeList& list() const { return list_; }
 
  private:
@@ -49,7 +51,6 @@ class Walk {
   /// A sum in the slot's dtype.
   Tensor rounded(std::uint32_t slot, Tensor total);
   bool has_gradient(const Entry& entry) const;
-  bool can_change(const Tensor& total) const;
   void visit(Entry& entry);
 
   Context& context_;

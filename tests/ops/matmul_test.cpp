@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <cmath>
 
 #include "ops/table.h"
@@ -7,9 +8,131 @@
 
 // What the table of ops cannot say of products.
 
+// OpenMP's own header comes with some compilers only.
+extern "C" {
+int omp_get_max_threads();
+void omp_set_num_threads(int count);
+}
+
 namespace reel_test {
 
 using namespace reel;
+
+namespace {
+
+// As many threads as asked for, while it lives.
+class Threads {
+ public:
+  explicit Threads(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }
+  ~Threads() { omp_set_num_threads(before_); }
+  Threads(const Threads&) = delete;
+  Threads& operator=(const Threads&) = delete;
+
+ private:
+  int before_;
+};
+
+Tensor drawn(const Shape& shape, DType dtype, std::uint64_t seed) {
+  Generator generator(seed);
+  return to(randn(shape, {.generator = &generator}), dtype);
+}
+
+// The worst error of a product, in units of what the table of ops allows.
+double worst_error(const Tensor& y, const Array& a, const Array& b) {
+  auto rows = static_cast<std::size_t>(a.shape[0]), depth = static_cast<std::size_t>(a.shape[1]),
+       columns = static_cast<std::size_t>(b.shape[1]);
+  std::vector<double> found = array_of(y).values;
+  double worst = 0, half = y.dtype() == f16 || y.dtype() == bf16 ? last_place(y.dtype()) / 2 : 0;
+  double unit = y.dtype() == f64 ? last_place(f64) : last_place(f32);
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::vector<double> totals(columns), sizes(columns);
+    for (std::size_t k = 0; k < depth; ++k)
+      for (std::size_t j = 0; j < columns; ++j) {
+        double term = a.values[i * depth + k] * b.values[k * columns + j];
+        totals[j] += term;
+        sizes[j] += std::abs(term);
+      }
+    for (std::size_t j = 0; j < columns; ++j) {
+      double bound = half * std::abs(totals[j]) + static_cast<double>(depth + 1) * unit * sizes[j];
+      worst = std::max(worst, std::abs(found[i * columns + j] - totals[j]) / bound);
+    }
+  }
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("products of all sizes and layouts are as exact as their dtype allows") {
+  // Rows around a register tile's, depths and columns around a block's, single rows and columns.
+  const std::int64_t sizes[][3] = {{1, 300, 1100}, {2, 513, 70},   {5, 257, 33},    {15, 256, 1025}, {29, 100, 31},
+                                   {57, 300, 70},  {90, 513, 200}, {61, 300, 1030}, {300, 40, 1},    {1, 2000, 1},
+                                   {1100, 33, 3},  {70, 1, 70},    {33, 600, 129}};
+  std::uint64_t seed = 0;
+  for (const auto& [m, k, n] : sizes)
+    for (DType dtype : floating_dtypes) {
+      Tensor a = drawn({m, k}, dtype, ++seed), b = drawn({k, n}, dtype, ++seed);
+      Array x = array_of(a), y = array_of(b);
+      Tensor a_turned = transpose(copy(transpose(a))), b_turned = transpose(copy(transpose(b)));
+      Tensor a_strided = slice(concat({a, a}, 1), 1, 0, k);
+      Tensor b_strided = select(stack({b, b}, -1), -1, 1);
+      CAPTURE(m, k, n, name_of(dtype));
+      CHECK(worst_error(matmul(a, b), x, y) <= 1);
+      CHECK(worst_error(matmul(a_turned, b), x, y) <= 1);
+      CHECK(worst_error(matmul(a, b_turned), x, y) <= 1);
+      CHECK(worst_error(matmul(a_turned, b_turned), x, y) <= 1);
+      CHECK(worst_error(matmul(a_strided, b_strided), x, y) <= 1);
+    }
+}
+
+TEST_CASE("a product has the same bits whatever the number of threads") {
+  const Shape pairs[][2] = {{{300, 260}, {260, 310}},  {{1500, 100}, {100, 70}},     {{70, 100}, {100, 1500}},
+                            {{1, 2300}, {2300, 2100}}, {{16, 70, 66}, {16, 66, 90}}, {{3, 200, 100}, {100, 210}},
+                            {{2100, 2300}, {2300, 1}}, {{65, 2600}, {2600, 129}},    {{4, 3000}, {3000, 700}},
+                            {{512, 700}, {700, 130}},  {{128, 1100}, {1100, 150}}};
+  std::uint64_t seed = 0;
+  for (const auto& [a_shape, b_shape] : pairs)
+    for (DType dtype : floating_dtypes) {
+      Tensor a = drawn(a_shape, dtype, ++seed), b = drawn(b_shape, dtype, ++seed);
+      Tensor turned = transpose(copy(transpose(b)));
+      Threads one(1);
+      Tensor expected = matmul(a, b), expected_of_turned = matmul(a, turned);
+      for (int count : {2, 5}) {
+        CAPTURE(to_string(a_shape), to_string(b_shape), name_of(dtype), count);
+        Threads several(count);
+        CHECK(same_bits(matmul(a, b), expected));
+        CHECK(same_bits(matmul(a, turned), expected_of_turned));
+      }
+    }
+}
+
+TEST_CASE("a product of many row counts gives each row what it gives it alone with others") {
+  Tensor w = drawn({96, 64}, bf16, 1), x = drawn({300, 96}, bf16, 2), all = matmul(x, w);
+  // More sizes than a thread remembers.
+  for (std::int64_t rows = 300; rows >= 32; --rows)
+    CHECK(same_bits(matmul(slice(x, 0, 0, rows), w), slice(all, 0, 0, rows)));
+}
+
+TEST_CASE("products keep NaN and infinity in their rows and columns") {
+  for (DType dtype : floating_dtypes)
+    for (std::int64_t size : {3, 40}) {
+      Tensor a = ones({size, size}, {.dtype = f64}), b = zeros({size, size}, {.dtype = f64});
+      {
+        auto values = a.write<double>();
+        values[0] = NAN;
+        values[size] = INFINITY;
+      }
+      Array y = array_of(matmul(to(a, dtype), to(b, dtype)));
+      auto width = static_cast<std::size_t>(size);
+      CAPTURE(name_of(dtype), size);
+      CHECK(std::isnan(y.values[0]));
+      CHECK(std::isnan(y.values[width]));  // ∞ · 0
+      CHECK(y.values[2 * width] == 0);
+      y = array_of(matmul(to(a, dtype), to(b + 1, dtype)));
+      CHECK(std::isnan(y.values[width - 1]));
+      CHECK(y.values[width] == INFINITY);
+      CHECK(y.values[2 * width] == static_cast<double>(size));
+    }
+}
 
 TEST_CASE("addmm leaves out what beta = 0 takes away") {
   Tensor c = full({2, 2}, NAN), a = ones({2, 3}), b = ones({3, 2});

@@ -66,7 +66,9 @@ const std::vector<Row>& table() {
     add_elementwise_rows(made);
     add_reduce_rows(made);
     add_shape_rows(made);
+    add_arrange_rows(made);
     add_index_rows(made);
+    add_sort_rows(made);
     add_in_place_rows(made);
     add_matmul_rows(made);
     add_einsum_rows(made);
@@ -83,7 +85,9 @@ std::vector<Row> random_table(std::uint64_t seed) {
   add_random_elementwise_rows(made, random);
   add_random_reduce_rows(made, random);
   add_random_shape_rows(made, random);
+  add_random_arrange_rows(made, random);
   add_random_index_rows(made, random);
+  add_random_sort_rows(made, random);
   add_random_in_place_rows(made, random);
   add_random_matmul_rows(made, random);
   add_random_einsum_rows(made, random);
@@ -142,6 +146,7 @@ double drawn(Fill fill, Random& random) {
   switch (fill) {
     case Fill::positive: return 0.3 + 0.425 * std::abs(2 - number);
     case Fill::nonzero: return number + (number < 0 ? -0.3 : 0.3) * (1 - std::abs(number) / 2);
+    case Fill::unit: return 0.45 * number;
     default: return number;
   }
 }

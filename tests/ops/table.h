@@ -43,6 +43,7 @@ enum class Fill : std::uint8_t {
   any,
   positive,  // at least 0.3
   nonzero,   // at least 0.3 from 0
+  unit,      // within (−0.9, 0.9)
   spread,    // all different, 0.05 apart
   flags,     // bools
   indices,   // as given; needs saying only where there are none
@@ -79,9 +80,10 @@ class Attributes {
   /// The only number of that name.
   double number(const std::string& name) const { return numbers_.at(name).at(0); }
   std::int64_t integer(const std::string& name) const { return static_cast<std::int64_t>(number(name)); }
+  const Numbers& numbers(const std::string& name) const { return numbers_.at(name); }
   bool flag(const std::string& name) const { return has(name) && number(name) != 0; }
   std::vector<std::int64_t> integers(const std::string& name) const {
-    const Numbers& found = numbers_.at(name);
+    const Numbers& found = numbers(name);
     return {found.begin(), found.end()};
   }
 
@@ -123,7 +125,9 @@ void add_create_rows(std::vector<Row>& rows);
 void add_elementwise_rows(std::vector<Row>& rows);
 void add_reduce_rows(std::vector<Row>& rows);
 void add_shape_rows(std::vector<Row>& rows);
+void add_arrange_rows(std::vector<Row>& rows);
 void add_index_rows(std::vector<Row>& rows);
+void add_sort_rows(std::vector<Row>& rows);
 void add_in_place_rows(std::vector<Row>& rows);
 void add_matmul_rows(std::vector<Row>& rows);
 void add_einsum_rows(std::vector<Row>& rows);
@@ -133,7 +137,9 @@ void add_random_create_rows(std::vector<Row>& rows, Random& random);
 void add_random_elementwise_rows(std::vector<Row>& rows, Random& random);
 void add_random_reduce_rows(std::vector<Row>& rows, Random& random);
 void add_random_shape_rows(std::vector<Row>& rows, Random& random);
+void add_random_arrange_rows(std::vector<Row>& rows, Random& random);
 void add_random_index_rows(std::vector<Row>& rows, Random& random);
+void add_random_sort_rows(std::vector<Row>& rows, Random& random);
 void add_random_in_place_rows(std::vector<Row>& rows, Random& random);
 void add_random_matmul_rows(std::vector<Row>& rows, Random& random);
 void add_random_einsum_rows(std::vector<Row>& rows, Random& random);

@@ -38,6 +38,47 @@ void add_elementwise_peers(Peers& peers) {
   peers["less_equal"] = binary(at::le);
   peers["greater"] = binary(at::gt);
   peers["greater_equal"] = binary(at::ge);
+  peers["abs"] = unary(at::abs);
+  peers["sign"] = unary(at::sign);
+  peers["floor"] = unary(at::floor);
+  peers["ceil"] = unary(at::ceil);
+  peers["round"] = unary(at::round);
+  peers["reciprocal"] = unary(at::reciprocal);
+  peers["rsqrt"] = unary(at::rsqrt);
+  peers["expm1"] = unary(at::expm1);
+  peers["log1p"] = unary(at::log1p);
+  peers["log2"] = unary(at::log2);
+  peers["sin"] = unary(at::sin);
+  peers["cos"] = unary(at::cos);
+  peers["tan"] = unary(at::tan);
+  peers["asin"] = unary(at::asin);
+  peers["acos"] = unary(at::acos);
+  peers["atan"] = unary(at::atan);
+  peers["sinh"] = unary(at::sinh);
+  peers["cosh"] = unary(at::cosh);
+  peers["erf"] = unary(at::erf);
+  peers["erfinv"] = unary(at::erfinv);
+  peers["lgamma"] = unary(at::lgamma);
+  peers["digamma"] = unary(at::digamma);
+  peers["logical_not"] = unary(at::logical_not);
+  peers["isnan"] = unary(at::isnan);
+  peers["isinf"] = unary(at::isinf);
+  peers["isfinite"] = unary(at::isfinite);
+  peers["maximum"] = binary(at::maximum);
+  peers["minimum"] = binary(at::minimum);
+  peers["atan2"] = binary(at::atan2);
+  peers["logaddexp"] = binary(at::logaddexp);
+  peers["logical_and"] = binary(at::logical_and);
+  peers["logical_or"] = binary(at::logical_or);
+  peers["logical_xor"] = binary(at::logical_xor);
+  peers["floor_divide"] = [](Tensors x, Given) { return at::div(x[0], x[1], "floor"); };
+  peers["mod"] = [](Tensors x, Given) { return at::remainder(x[0], x[1]); };
+  peers["polygamma"] = [](Tensors x, Given with) { return at::polygamma(with.integer("order"), x[0]); };
+  peers["lerp"] = [](Tensors x, Given) { return at::lerp(x[0], x[1], x[2]); };
+  peers["clamp"] = [](Tensors x, Given with) {
+    if (with.has("low")) return at::clamp(x[0], with.number("low"), with.number("high"));
+    return at::clamp(x[0], x[1], x[2]);
+  };
   peers["where"] = [](Tensors x, Given) { return at::where(x[0], x[1], x[2]); };
 }
 

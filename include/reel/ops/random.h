@@ -4,6 +4,9 @@
 #include <reel/random.h>
 #include <reel/tensor.h>
 
+// Element i of the result of random call c is made from the Philox words of the counter (c, i), whatever the layout or the
+// number of threads. Integers and bools are equal on every device to the bit. None has a gradient but dropout.
+
 namespace reel {
 
 struct RandomOptions {
@@ -17,6 +20,45 @@ struct RandomOptions {
 Tensor rand(const Shape& shape, RandomOptions options = {}, Location where = Location::here());
 /// Normal with mean 0 and variance 1. Source: Box and Muller, A note on the generation of random normal deviates (1958).
 Tensor randn(const Shape& shape, RandomOptions options = {}, Location where = Location::here());
+/// −log(−log u), u uniform on (0, 1) with 32 random bits, 52 for f64: the standard Gumbel distribution, of mean 0.5772 and
+/// variance π² / 6. The class with the largest logit + gumbel is a draw from softmax(logits).
+/// Source: Gumbel, Statistical theory of extreme values and some practical applications (1954).
+Tensor gumbel(const Shape& shape, RandomOptions options = {}, Location where = Location::here());
+
+/// 1 with probability p, rounded up to a multiple of 2^−32, else 0; in any dtype.
+/// Throws: Error for a probability outside [0, 1].
+Tensor bernoulli(double p, const Shape& shape, RandomOptions options = {}, Location where = Location::here());
+
+struct DrawOptions {
+  /// Null: this thread's generator.
+  Generator* generator = nullptr;
+};
+
+/// The same with a probability for each element, in p's shape and dtype.
+/// Throws: DTypeError unless p is floating; Error, before anything is written, if one lies outside [0, 1].
+Tensor bernoulli(const Arg& p, DrawOptions options = {});
+/// Uniform on [0, 1), in the shape, dtype and device of another tensor. Throws: DTypeError unless floating.
+Tensor rand_like(const Arg& x, DrawOptions options = {});
+/// Normal, in the shape, dtype and device of another tensor. Throws: DTypeError unless floating.
+Tensor randn_like(const Arg& x, DrawOptions options = {});
+
+struct IntegerOptions {
+  /// i64, i32 or u8.
+  DType dtype = DType::i64;
+  Device device = cpu;
+  /// Null: this thread's generator.
+  Generator* generator = nullptr;
+};
+
+/// Integers from [low, high): low + ⌊w (high − low) / 2^128⌋ of a 128-bit random number w, so that no integer's
+/// probability is off by a factor of more than 1 ± 2^−64.
+/// Throws: Error if there is no such integer; DTypeError if one does not fit the dtype.
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, IntegerOptions options = {},
+               Location where = Location::here());
+/// The integers 0 … count − 1 in an order drawn from all with equal probability: sorted by 64-bit random numbers, of which
+/// two are equal with a probability below count² / 2^65.
+/// Throws: ShapeError for a negative count; DTypeError if one does not fit the dtype.
+Tensor randperm(std::int64_t count, IntegerOptions options = {}, Location where = Location::here());
 
 struct DropoutOptions {
   /// Probability, in [0, 1], with which an element becomes 0.

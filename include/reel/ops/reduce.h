@@ -2,6 +2,9 @@
 
 #include <reel/tensor.h>
 
+// Each reduces all elements, or those along the given axes. Negative axes count from the end.
+// All throw ShapeError if an axis does not exist or is named twice.
+
 namespace reel {
 
 struct ReduceOptions {
@@ -13,18 +16,41 @@ struct ReduceOptions {
   bool keepdims = false;
 };
 
-/// Sum over all elements, or over the given axes; 0 of nothing. Integers and bools give i64. f32 sums are blocked, so that
-/// their error grows with the logarithm of the count.
-/// Throws: ShapeError if an axis does not exist or is named twice.
+/// Σ x; 0 of nothing. Integers and bools give i64. Floating sums are compensated: their error does not grow with the
+/// count, but for that of the terms' sizes.
 Tensor sum(const Arg& x, ReduceOptions options = {});
 Tensor sum(const Arg& x, const Shape& axes, ReduceOptions options = {});
-/// Mean over all elements, or over the given axes; NaN of nothing. Throws: DTypeError unless floating.
+/// Σ x / n; NaN of nothing. Throws: DTypeError unless floating.
 Tensor mean(const Arg& x, ReduceOptions options = {});
 Tensor mean(const Arg& x, const Shape& axes, ReduceOptions options = {});
-/// Largest element, of all or along the given axes; NaN if one is NaN. The gradient is shared out evenly among equal
-/// largest elements (PyTorch's amax). Throws: ShapeError for the largest of nothing.
+/// Π x; 1 of nothing. Integers and bools give i64. The gradient is exact with any number of zeros among the factors.
+Tensor prod(const Arg& x, ReduceOptions options = {});
+Tensor prod(const Arg& x, const Shape& axes, ReduceOptions options = {});
+
+/// Largest element; NaN if one is NaN. The gradient is shared out evenly among equal largest elements.
+/// Throws: ShapeError for the largest of nothing. Source: PyTorch's amax.
 Tensor max(const Arg& x, ReduceOptions options = {});
 Tensor max(const Arg& x, const Shape& axes, ReduceOptions options = {});
+/// Smallest element, likewise.
+Tensor min(const Arg& x, ReduceOptions options = {});
+Tensor min(const Arg& x, const Shape& axes, ReduceOptions options = {});
+/// Place of the largest element, as i64: along an axis, or among all elements in row-major order. The first of equals;
+/// that of the first NaN if there is one. Throws: ShapeError for the largest of nothing.
+Tensor argmax(const Arg& x, ReduceOptions options = {});
+Tensor argmax(const Arg& x, int axis, ReduceOptions options = {});
+/// Place of the smallest element, likewise.
+Tensor argmin(const Arg& x, ReduceOptions options = {});
+Tensor argmin(const Arg& x, int axis, ReduceOptions options = {});
+
+/// Whether an element is not 0, as bool; NaN is not 0. False of nothing.
+Tensor any(const Arg& x, ReduceOptions options = {});
+Tensor any(const Arg& x, const Shape& axes, ReduceOptions options = {});
+/// Whether no element is 0, as bool. True of nothing.
+Tensor all(const Arg& x, ReduceOptions options = {});
+Tensor all(const Arg& x, const Shape& axes, ReduceOptions options = {});
+/// How many elements are not 0, as i64.
+Tensor count_nonzero(const Arg& x, ReduceOptions options = {});
+Tensor count_nonzero(const Arg& x, const Shape& axes, ReduceOptions options = {});
 
 /// Sums away the axes along which a tensor of `shape` would have been broadcast to x's shape.
 /// Throws: ShapeError if `shape` does not broadcast to x's.

@@ -1,0 +1,188 @@
+#include "../ops/formulas/binary.h"
+
+#include "elementwise.h"
+#include "formula_loop.h"
+#include "parallel.h"
+#include "vector_division.h"
+#include "vector_exponential.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace {
+
+// The shortest way, for formulas that take less time than a loop's overhead.
+template <class F, class T>
+void unrolled_loop(void* out, const void* const* inputs, std::int64_t count) {
+  using V = Vector<T>;
+  constexpr std::int64_t lanes = V::lanes;
+  auto* y = static_cast<T*>(out);
+  auto* a = static_cast<const T*>(inputs[0]);
+  auto* b = static_cast<const T*>(inputs[1]);
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes) {
+    V first = F()(V::load(a + i), V::load(b + i));
+    V second = F()(V::load(a + i + lanes), V::load(b + i + lanes));
+    V third = F()(V::load(a + i + 2 * lanes), V::load(b + i + 2 * lanes));
+    V fourth = F()(V::load(a + i + 3 * lanes), V::load(b + i + 3 * lanes));
+    first.store(y + i);
+    second.store(y + i + lanes);
+    third.store(y + i + 2 * lanes);
+    fourth.store(y + i + 3 * lanes);
+  }
+  if (i == count) return;
+  const void* rest[] = {a + i, b + i};
+  vector_loop_2<F, T>(y + i, rest, count - i);
+}
+
+template <class F>
+void cheap_binary(const View& out, const View& a, const View& b) {
+  if (out.dtype == DType::f32 && out.contiguous && a.contiguous && b.contiguous && a.numel == out.numel &&
+      b.numel == out.numel && out.numel < cheap) [[likely]] {
+    const void* inputs[] = {a.data, b.data};
+    return unrolled_loop<F, float>(out.data, inputs, out.numel);
+  }
+  run_loop(out, {&a, &b}, out.dtype == DType::f64 ? unrolled_loop<F, double> : unrolled_loop<F, float>);
+}
+
+// Overflow of signed integers wraps around, as everybody's does, so they are taken for unsigned.
+template <class F>
+struct Wrapping {
+  template <class T>
+  T operator()(T a, T b) const {
+    if constexpr (std::is_same_v<T, bool>)
+      return static_cast<bool>(F()(static_cast<int>(a), static_cast<int>(b)));
+    else
+      return static_cast<T>(F()(static_cast<std::make_unsigned_t<T>>(a), static_cast<std::make_unsigned_t<T>>(b)));
+  }
+};
+struct IntegerPow {
+  template <class T>
+  T operator()(T base, T exponent) const {
+    if constexpr (std::is_signed_v<T>)
+      if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+    std::uint64_t result = 1;
+    auto power = static_cast<std::uint64_t>(base);
+    for (auto rest = static_cast<std::uint64_t>(exponent); rest != 0; rest >>= 1) {
+      if (rest & 1) result *= power;
+      power *= power;
+    }
+    return static_cast<T>(result);
+  }
+};
+// 0 where b is 0; the least integer by −1 wraps around, where the processor would stop the program.
+struct IntegerQuotient {
+  template <class T>
+  T operator()(T a, T b) const {
+    if (b == T(0)) return 0;
+    if constexpr (std::is_signed_v<T>) {
+      if (b == T(-1)) return static_cast<T>(-static_cast<std::make_unsigned_t<T>>(a));
+      return static_cast<T>(a / b - (a % b != 0 && (a < 0) != (b < 0)));
+    } else {
+      return static_cast<T>(a / b);
+    }
+  }
+};
+struct IntegerMod {
+  template <class T>
+  T operator()(T a, T b) const {
+    if (b == T(0)) return 0;
+    if constexpr (std::is_signed_v<T>) {
+      if (b == T(-1)) return 0;
+      T rest = static_cast<T>(a % b);
+      return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
+    } else {
+      return static_cast<T>(a % b);
+    }
+  }
+};
+
+template <class F, class IntegerF>
+void any_binary(const View& out, const View& a, const View& b) {
+  switch (out.dtype) {
+    case DType::i32: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int32_t, std::int32_t>);
+    case DType::i64: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int64_t, std::int64_t>);
+    case DType::u8: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::uint8_t, std::uint8_t>);
+    case DType::boolean: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, bool, bool>);
+    default: return cheap_binary<F>(out, a, b);
+  }
+}
+
+// Bools never get here.
+template <class F, class IntegerF>
+void dear_binary(const View& out, const View& a, const View& b) {
+  BlockLoopOptions options{.parallel_from = dear};
+  switch (out.dtype) {
+    case DType::i32: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int32_t, std::int32_t>, options);
+    case DType::i64: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int64_t, std::int64_t>, options);
+    case DType::u8: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::uint8_t, std::uint8_t>, options);
+    default: return floating_binary<F, dear>(out, a, b);
+  }
+}
+
+template <class F>
+void any_ternary(const View& out, const View& a, const View& b, const View& c) {
+  switch (out.dtype) {
+    case DType::i32: return run_loop(out, {&a, &b, &c}, scalar_loop_3<F, std::int32_t, std::int32_t>);
+    case DType::i64: return run_loop(out, {&a, &b, &c}, scalar_loop_3<F, std::int64_t, std::int64_t>);
+    case DType::u8: return run_loop(out, {&a, &b, &c}, scalar_loop_3<F, std::uint8_t, std::uint8_t>);
+    case DType::f64: return run_loop(out, {&a, &b, &c}, vector_loop_3<F, double>);
+    default: return run_loop(out, {&a, &b, &c}, vector_loop_3<F, float>);
+  }
+}
+
+void lerp_kernel(const View& out, const View& a, const View& b, const View& weight) {
+  run_loop(out, {&a, &b, &weight},
+           out.dtype == DType::f64 ? vector_loop_3<formulas::Lerp, double> : vector_loop_3<formulas::Lerp, float>);
+}
+
+template <class T>
+void multiply_add_typed(T* sum, const T* a, const T* b, std::int64_t n) {
+  using V = Vector<T>;
+  std::int64_t i = 0;
+  for (; i + V::lanes <= n; i += V::lanes)
+    multiply_add(V::load(a + i), V::load(b + i), V::load(sum + i)).store(sum + i);
+  if (std::int64_t left = n - i)
+    multiply_add(V::load(a + i, left), V::load(b + i, left), V::load(sum + i, left)).store(sum + i, left);
+}
+
+template <class T>
+void parallel_multiply_add(const View& sum, const View& a, const View& b) {
+  auto part = [&](std::int64_t begin, std::int64_t end) {
+    multiply_add_typed(sum.as<T>() + begin, a.as<T>() + begin, b.as<T>() + begin, end - begin);
+  };
+  if (sum.numel < cheap) return part(0, sum.numel);
+  parallel_for(sum.numel, parallel_grain, part);
+}
+
+void multiply_add_kernel(const View& sum, const View& a, const View& b) {
+  if (sum.dtype == DType::f32)
+    parallel_multiply_add<float>(sum, a, b);
+  else
+    parallel_multiply_add<double>(sum, a, b);
+}
+
+}  // namespace
+
+void fill_arithmetic(KernelTable& table) {
+  namespace f = formulas;
+  auto slot = [&](Binary op) -> KernelTable::BinaryKernel& { return table.binary[static_cast<int>(op)]; };
+  slot(Binary::add) = any_binary<f::Add, Wrapping<f::Add>>;
+  slot(Binary::sub) = any_binary<f::Sub, Wrapping<f::Sub>>;
+  slot(Binary::mul) = any_binary<f::Mul, Wrapping<f::Mul>>;
+  slot(Binary::div) = cheap_binary<f::Div>;
+  slot(Binary::maximum) = any_binary<f::Maximum, f::Maximum>;
+  slot(Binary::minimum) = any_binary<f::Minimum, f::Minimum>;
+  slot(Binary::floor_divide) = dear_binary<f::FloorDivide, IntegerQuotient>;
+  slot(Binary::mod) = dear_binary<f::Mod, IntegerMod>;
+  slot(Binary::pow) = dear_binary<f::Pow, IntegerPow>;
+  slot(Binary::logaddexp) = floating_binary<f::Logaddexp, dear>;
+  slot(Binary::tanh_gradient) = cheap_binary<f::TanhGradient>;
+  slot(Binary::sigmoid_gradient) = cheap_binary<f::SigmoidGradient>;
+  slot(Binary::relu_gradient) = cheap_binary<f::ReluGradient>;
+  table.clamp = any_ternary<f::Clamp>;
+  table.lerp = lerp_kernel;
+  table.multiply_add = multiply_add_kernel;
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

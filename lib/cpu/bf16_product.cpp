@@ -1,0 +1,78 @@
+#include "bf16_product.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "onednn.h"
+#include "primitive_cache.h"
+
+namespace reel::detail {
+namespace {
+
+using namespace onednn;
+
+struct Key {
+  std::int64_t m, n, k, a_step, b_step, c_step;
+  std::int64_t a_turned, b_turned, sized;
+};
+
+// Memories of given sizes, and what works on them.
+struct Bound {
+  Memory a, b, c;
+  Primitive own;  // null where the primitive serves all sizes
+  dnnl_primitive_t primitive;
+};
+
+MatrixDescriptor described(dnnl_data_type_t type, bool turned, std::int64_t rows, std::int64_t columns,
+                           std::int64_t step) {
+  return turned ? MatrixDescriptor(type, rows, columns, 1, step) : MatrixDescriptor(type, rows, columns, step, 1);
+}
+
+dnnl_primitive_t primitive_for(bool a_turned, bool b_turned) {
+  static thread_local Primitive primitives[2][2];
+  Primitive& primitive = primitives[a_turned][b_turned];
+  constexpr std::int64_t later = DNNL_RUNTIME_DIM_VAL;
+  if (!primitive)
+    primitive =
+        matmul(described(dnnl_bf16, a_turned, later, later, later), described(dnnl_bf16, b_turned, later, later, later),
+               described(dnnl_bf16, false, later, later, later));
+  return primitive.get();
+}
+
+Bound bind(const Key& key) {
+  MatrixDescriptor a = described(dnnl_bf16, key.a_turned, key.m, key.k, key.a_step),
+                   b = described(dnnl_bf16, key.b_turned, key.k, key.n, key.b_step),
+                   c = described(dnnl_bf16, false, key.m, key.n, key.c_step);
+  Primitive own = key.sized ? matmul(a, b, c) : nullptr;
+  dnnl_primitive_t primitive = own ? own.get() : primitive_for(key.a_turned, key.b_turned);
+  return {a.memory(), b.memory(), c.memory(), std::move(own), primitive};
+}
+
+// The distance between rows, or columns of a turned matrix; one row's may be anything, but oneDNN wants it to fit.
+std::int64_t step_of(const Bf16Matrix& matrix, bool turned) {
+  return turned ? std::max(matrix.column_step, matrix.rows) : std::max(matrix.row_step, matrix.columns);
+}
+
+}  // namespace
+
+bool can_multiply(const Bf16Matrix& a, const Bf16Matrix& b) {
+  return has_bf16() && (a.row_major() || a.column_major()) && (b.row_major() || b.column_major());
+}
+
+void multiply(BFloat16* c, std::int64_t c_step, const Bf16Matrix& a, const Bf16Matrix& b, bool sized) {
+  bool a_turned = !a.row_major(), b_turned = !b.row_major();
+  Key key{a.rows,   b.columns, a.columns, step_of(a, a_turned), step_of(b, b_turned), std::max(c_step, b.columns),
+          a_turned, b_turned,  sized};
+  OneThread alone;  // oneDNN's threads would add in another order
+  static thread_local PrimitiveCache<Key, Bound> cache(128);
+  const Bound& bound = cache.find(key, [&] { return bind(key); });
+  // oneDNN takes what it reads as void*, too.
+  check(dnnl_memory_set_data_handle(bound.a.get(), const_cast<BFloat16*>(a.data)), "a matrix");
+  check(dnnl_memory_set_data_handle(bound.b.get(), const_cast<BFloat16*>(b.data)), "a matrix");
+  check(dnnl_memory_set_data_handle(bound.c.get(), c), "a matrix");
+  const dnnl_exec_arg_t arguments[] = {
+      {DNNL_ARG_SRC, bound.a.get()}, {DNNL_ARG_WEIGHTS, bound.b.get()}, {DNNL_ARG_DST, bound.c.get()}};
+  check(dnnl_primitive_execute(bound.primitive, stream(), 3, arguments), "a matrix product");
+}
+
+}  // namespace reel::detail

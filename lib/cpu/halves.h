@@ -1,0 +1,53 @@
+#pragma once
+
+#include <bit>
+#include <cstdint>
+
+#include <reel/dtype.h>
+
+#include "../core/target.h"
+
+// The halves' conversions in a form that compilers turn into vector instructions.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+inline float widened(BFloat16 half) { return std::bit_cast<float>(static_cast<std::uint32_t>(half.bits) << 16); }
+
+inline float widened(Float16 half) {
+  auto rest = static_cast<std::uint32_t>(half.bits & 0x7fff);
+  float finite = std::bit_cast<float>(rest << 13) * 0x1p112f;  // rebiases normals and subnormals alike
+  std::uint32_t magnitude = rest >= 0x7c00 ? (rest << 13) | 0x7f800000 : std::bit_cast<std::uint32_t>(finite);
+  return std::bit_cast<float>(magnitude | static_cast<std::uint32_t>(half.bits & 0x8000) << 16);
+}
+
+template <class Half>
+Half narrowed(float value);
+
+template <>
+inline BFloat16 narrowed<BFloat16>(float value) {
+  auto word = std::bit_cast<std::uint32_t>(value);
+  std::uint32_t rounded = (word + 0x7fff + ((word >> 16) & 1)) >> 16;
+  std::uint32_t not_a_number = (word >> 16) | 0x40;
+  BFloat16 half;
+  half.bits = static_cast<std::uint16_t>((word & 0x7fffffff) > 0x7f800000 ? not_a_number : rounded);
+  return half;
+}
+
+template <>
+inline Float16 narrowed<Float16>(float value) {
+  auto word = std::bit_cast<std::uint32_t>(value);
+  std::uint32_t magnitude = word & 0x7fffffff;
+  std::uint32_t normal = (magnitude - 0x38000000 + 0xfff + ((magnitude >> 13) & 1)) >> 13;
+  // Subnormals in binary16: the float adder rounds.
+  std::uint32_t tiny = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000;
+  std::uint32_t half = magnitude < 0x38800000 ? tiny : normal;
+  half = magnitude >= 0x47800000 ? 0x7c00 : half;
+  half = magnitude > 0x7f800000 ? 0x7e00 : half;
+  Float16 result;
+  result.bits = static_cast<std::uint16_t>((word >> 16 & 0x8000) | half);
+  return result;
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

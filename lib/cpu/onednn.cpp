@@ -1,0 +1,73 @@
+#include "onednn.h"
+
+#include <string>
+
+#include <reel/error.h>
+
+namespace reel::detail::onednn {
+
+void check(dnnl_status_t status, const char* what) {
+  if (status != dnnl_success)
+    throw InternalError(std::string("oneDNN refused ") + what + " with status " +
+                        std::to_string(static_cast<int>(status)));
+}
+
+dnnl_engine_t engine() {
+  static const Engine engine = [] {
+    dnnl_engine_t made;
+    check(dnnl_engine_create(&made, dnnl_cpu, 0), "an engine");
+    return Engine(made);
+  }();
+  return engine.get();
+}
+
+dnnl_stream_t stream() {
+  static thread_local const Stream stream = [] {
+    dnnl_stream_t made;
+    check(dnnl_stream_create(&made, engine(), dnnl_stream_default_flags), "a stream");
+    return Stream(made);
+  }();
+  return stream.get();
+}
+
+MatrixDescriptor::MatrixDescriptor(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t columns, dnnl_dim_t row_step,
+                                   dnnl_dim_t column_step) {
+  dnnl_dims_t sizes = {rows, columns}, steps = {row_step, column_step};
+#if DNNL_VERSION_MAJOR >= 3
+  dnnl_memory_desc_t made;
+  check(dnnl_memory_desc_create_with_strides(&made, 2, sizes, type, steps), "a matrix");
+  descriptor_.reset(made);
+#else
+  check(dnnl_memory_desc_init_by_strides(&descriptor_, 2, sizes, type, steps), "a matrix");
+#endif
+}
+
+Memory MatrixDescriptor::memory() const {
+  dnnl_memory_t made;
+  check(dnnl_memory_create(&made, get(), engine(), DNNL_MEMORY_NONE), "a matrix");
+  return Memory(made);
+}
+
+Primitive matmul(const MatrixDescriptor& a, const MatrixDescriptor& b, const MatrixDescriptor& c) {
+  constexpr const char* what = "a matrix product";
+  dnnl_primitive_desc_t described;
+#if DNNL_VERSION_MAJOR >= 3
+  check(dnnl_matmul_primitive_desc_create(&described, engine(), a.get(), b.get(), nullptr, c.get(), nullptr), what);
+#else
+  dnnl_matmul_desc_t operation;
+  check(dnnl_matmul_desc_init(&operation, a.get(), b.get(), nullptr, c.get()), what);
+  check(dnnl_primitive_desc_create(&described, &operation, nullptr, engine(), nullptr), what);
+#endif
+  PrimitiveDescriptor descriptor(described);
+  dnnl_primitive_t made;
+  check(dnnl_primitive_create(&made, descriptor.get()), what);
+  return Primitive(made);
+}
+
+bool has_bf16() {
+  static const bool has =
+      (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
+  return has;
+}
+
+}  // namespace reel::detail::onednn

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+
+namespace reel::detail {
+
+/// A list of fixed length that allocates only beyond nine.
+template <class T>
+class Few {
+ public:
+  explicit Few(std::size_t size) : many_(size > room ? std::make_unique<T[]>(size) : nullptr), size_(size) {}
+  Few(const Few&) = delete;
+  Few& operator=(const Few&) = delete;
+
+  T* begin() { return many_ ? many_.get() : few_; }
+  T* end() { return begin() + size_; }
+  std::size_t size() const { return size_; }
+  T& operator[](std::size_t i) { return begin()[i]; }
+  operator std::span<const T>() { return {begin(), size_}; }
+
+ private:
+  static constexpr std::size_t room = 9;
+  T few_[room] = {};
+  std::unique_ptr<T[]> many_;
+  std::size_t size_;
+};
+
+}  // namespace reel::detail

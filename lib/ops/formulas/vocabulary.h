@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cmath>
+
+#include "../../core/target.h"
+
+// What each elementwise op computes, written once for scalars (on host and device) and for vectors. The vocabulary is
+// arithmetic, comparison with `select`, and the functions that every V brings; there is no `if` on values.
+
+#if defined(__CUDACC__)
+#define REEL_HOST_DEVICE __host__ __device__
+#else
+#define REEL_HOST_DEVICE
+#endif
+
+namespace reel::formulas {
+inline namespace REEL_TARGET {
+
+template <class T>
+REEL_HOST_DEVICE T select(bool condition, T yes, T no) {
+  return condition ? yes : no;
+}
+
+/// The remainder with the divisor's sign, a zero too.
+template <class T>
+REEL_HOST_DEVICE T mod(T a, T b) {
+  T rest = std::fmod(a, b);
+  return select(rest == T(0), std::copysign(T(0), b), select((rest < T(0)) != (b < T(0)), rest + b, rest));
+}
+
+/// a / b rounded down, as if the quotient were exact; a / b itself if b is 0.
+template <class T>
+REEL_HOST_DEVICE T floor_quotient(T a, T b) {
+  T rest = std::fmod(a, b);
+  T quotient = (a - rest) / b - select(rest != T(0) && (rest < T(0)) != (b < T(0)), T(1), T(0));
+  T whole = std::floor(quotient);
+  whole = select(quotient - whole > T(0.5), whole + T(1), whole);
+  return select(b == T(0), a / b, select(quotient == T(0), std::copysign(T(0), a / b), whole));
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::formulas

@@ -1,0 +1,378 @@
+#include <reel/ops/in_place.h>
+
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/shape.h>
+#include <reel/tape.h>
+
+#include "../core/invoke.h"
+#include "../core/kernel_table.h"
+#include "../tape/gradient.h"
+#include "../tape/tape_list.h"
+#include "assign_part.h"
+#include "operand.h"
+#include "registry.h"
+
+namespace reel {
+
+using namespace detail;
+
+// copy_: x = y;  dy = d
+
+constexpr OpInfo copy_in_place_op{
+    .name = "copy_",
+    .arity = 1,
+    .batching = Batching::loop,
+    .forward = [](Call& call) { kernels(call.output().device).copy(call.output(), call.input(0)); },
+    .gradient = [](Gradient& g) { g.give(0, to(g.output(), g.input_dtype(0))); },
+};
+
+namespace {
+
+bool repeats_elements(const Body& x) {
+  if (x.contiguous) return false;
+  for (int i = 0; i < x.rank; ++i)
+    if (x.strides[i] == 0 && x.dims[i] > 1) return true;
+  return false;
+}
+
+bool same_form(const Body& a, const Body& b) {
+  if (a.dtype != b.dtype || a.rank != b.rank || a.device != b.device) return false;
+  for (int i = 0; i < a.rank; ++i)
+    if (a.dims[i] != b.dims[i]) return false;
+  return true;
+}
+
+bool same_elements(const Body& a, const Body& b) {
+  if (a.data != b.data || !same_form(a, b)) return false;
+  for (int i = 0; i < a.rank; ++i)
+    if (a.strides[i] != b.strides[i]) return false;
+  return true;
+}
+
+// One run of an in-place function: what is to be overwritten, and what becomes of its slot. Everything that can throw
+// comes before the first element is written.
+class Overwriting {
+ public:
+  Overwriting(const char* op, const Destination& to)
+      : op_(op), to_(to), x_(tensor_of(op, Arg(to.tensor(), to.location()))), where_(to.location()) {
+    const Tensor& whole = owner();
+    if (repeats_elements(whole.body())) [[unlikely]]
+      fail<ShapeError>(op, where_,
+                       "x {} repeats elements (strides {}), so one would stand for several; overwrite a copy",
+                       describe(whole), to_string(whole.strides()));
+  }
+  Overwriting(const Overwriting&) = delete;
+  Overwriting& operator=(const Overwriting&) = delete;
+
+  const Tensor& x() const { return x_; }
+  Location where() const { return where_; }
+
+  /// Throws: ShapeError unless y broadcasts to x; DeviceError.
+  void check_operand(const Tensor& y) const {
+    check_same_device(op_, x_, y, where_);
+    Shape shape;
+    if (!broadcast(x_.shape(), y.shape(), shape) || shape != x_.shape())
+      fail<ShapeError>(op_, where_, "y {} does not broadcast to x {}", to_string(y.shape()), to_string(x_.shape()));
+  }
+  /// Throws: DTypeError unless x can hold results of this dtype.
+  void check_result(DType dtype) const {
+    if (!is_castable(dtype, x_.dtype()))
+      fail<DTypeError>(op_, where_, "x {} cannot hold the results, which are {}; convert it first with to(x, {})",
+                       describe(x_), name_of(dtype), name_of(dtype));
+  }
+
+  /// Settles whether x is going to be tracked. `inputs`: what its values come from; nulls are left out.
+  /// Throws: TapeError.
+  void prepare(std::initializer_list<const Tensor*> inputs) {
+    if (!context_.has(Context::recording)) {
+      // What is overwritten as a whole is nothing of a finished tape any more.
+      if (inputs.size() == 0 || *inputs.begin() != &x_) replaces_all_ = true;
+      return;
+    }
+    const Tensor* read[6];
+    std::size_t count = 0;
+    for (const Tensor* input : inputs)
+      if (input) read[count++] = input;
+    if (to_.part()) read[count++] = &owner();
+    OpInfo op{.name = op_, .arity = -1, .batching = Batching::loop, .forward = nullptr};
+    bool tracked = list().prepare_overwrite(Call{op, {read, count}, {}, {}, {}, where_}, owner());
+    tracked_ = tracked && is_floating(x_.dtype());
+  }
+  bool tracked() const { return tracked_; }
+
+  /// A copy of an operand that is about to change, to be saved for its gradient.
+  Tensor kept(const Tensor& operand) const {
+    NoRecord pause;
+    Tensor kept = copy(Arg(operand, where_));
+    if (std::uint32_t slot = list().slot_of(operand.body())) list().settle(kept.body(), slot);
+    return kept;
+  }
+  /// The operand, or such a copy of it if it shares elements with x.
+  Tensor apart(const Tensor& operand) const {
+    return operand.body().storage == x_.body().storage ? kept(operand) : operand;
+  }
+
+  /// Lets an op write to x that nobody tracks.
+  void run(const OpInfo& op, std::initializer_list<const Tensor*> inputs) {
+    if (context_.has(Context::recording) || (replaces_all_ && !list().is_live(x_.body()))) list().forget(x_.body());
+    write(op, inputs);
+    if (context_.has(Context::recording)) TapeList::settle(x_.body());
+  }
+
+  /// Puts a value, which broadcasts and shares no elements with x, into x.
+  /// `fresh`: it has x's shape, and nobody else has its slot.
+  void put(const Tensor& value, bool fresh) {
+    if (!tracked_) return run(copy_in_place_op, {&value});
+    list().expect_tracked_values(x_.body());
+    if (to_.part()) return put_part(value);
+    std::uint32_t slot = fresh ? list().slot_of(value.body()) : 0;
+    list().forget(x_.body());
+    if (fresh) {
+      NoRecord pause;
+      write(copy_in_place_op, {&value});
+      if (slot) list().settle(x_.body(), slot);
+    } else {
+      write(copy_in_place_op, {&value});
+    }
+    TapeList::settle(x_.body());
+  }
+
+  /// Results of any op, which are x's new value.
+  void put_result(const Tensor& value) { put(tracked_ ? to(Arg(value, where_), x_.dtype()) : value, true); }
+
+  /// Whoever gave a part by name may go on using it.
+  Tensor result() const {
+    if (to_.part() && tracked_) show_part(context_, *to_.part(), where_);
+    return x_;
+  }
+
+ private:
+  // The elements have changed however the op ends: a listener may throw.
+  class Note {
+   public:
+    Note(Storage& storage, Location where) : storage_(storage), where_(where) {}
+    ~Note() { storage_.overwritten(where_); }
+    Note(const Note&) = delete;
+    Note& operator=(const Note&) = delete;
+
+   private:
+    Storage& storage_;
+    Location where_;
+  };
+
+  const Tensor& owner() const { return to_.part() ? to_.part()->base() : x_; }
+  TapeList& list() const { return *context_.tapes; }
+  Note note() const { return {*x_.body().storage, context_.resolve(where_)}; }
+
+  void write(const OpInfo& op, std::initializer_list<const Tensor*> inputs) {
+    Tensor output = x_;
+    Call call{op, {inputs.begin(), inputs.size()}, {}, {}, {&output, 1}, where_};
+    Note written = note();
+    invoke(call);
+  }
+
+  void put_part(const Tensor& value) {
+    {
+      Note written = note();
+      assign_part(*to_.part(), value, where_);
+    }
+    TapeList::settle(owner().body());
+  }
+
+  Context& context_ = context();
+  const char* op_;
+  const Destination& to_;
+  const Tensor& x_;
+  Location where_;
+  bool tracked_ = false;
+  bool replaces_all_ = false;
+};
+
+// x = f(x, y)
+struct InPlaceBinary {
+  OpInfo info;
+  Tensor (*apply)(const Arg& a, const Arg& b);
+  bool takes_bool = true;
+  bool divides = false;
+  /// y's gradient needs x.
+  bool saves_x = false;
+};
+
+template <Binary op>
+void binary_forward(Call& call) {
+  kernels(call.output().device).binary[static_cast<int>(op)](call.output(), call.input(0), call.input(1));
+}
+
+// The op that runs on x itself when nothing is tracked. What is tracked is computed apart, by the op that is not in
+// place, and x takes over its slot.
+template <Binary op>
+constexpr OpInfo binary_info(const char* name) {
+  return {.name = name, .arity = 2, .batching = Batching::loop, .forward = binary_forward<op>};
+}
+
+constexpr InPlaceBinary add_in_place{.info = binary_info<Binary::add>("add_"), .apply = add};
+constexpr InPlaceBinary sub_in_place{.info = binary_info<Binary::sub>("sub_"), .apply = sub, .takes_bool = false};
+constexpr InPlaceBinary mul_in_place{.info = binary_info<Binary::mul>("mul_"), .apply = mul, .saves_x = true};
+constexpr InPlaceBinary div_in_place{.info = binary_info<Binary::div>("div_"), .apply = div, .divides = true};
+
+// The dtype of f(x, y). Throws: as the in-place functions do, for what x and y are.
+DType check_binary(const InPlaceBinary& op, const Overwriting& run, const Arg& y) {
+  const char* name = op.info.name;
+  Arg x(run.x(), run.where());
+  if (y.is_tensor()) run.check_operand(*y.tensor());
+  DType dtype = common_dtype(name, x, y);
+  if (op.divides && !is_floating(dtype)) dtype = DType::f32;
+  if (!op.takes_bool && dtype == DType::boolean)
+    fail<DTypeError>(name, run.where(), "bools cannot be operands; convert them with to(x, i32)");
+  run.check_result(dtype);
+  check_fits(name, y, dtype);
+  return dtype;
+}
+
+Tensor overwrite(const InPlaceBinary& op, const Destination& to, const Arg& y) {
+  Overwriting run(op.info.name, to);
+  const Tensor& x = run.x();
+  const Tensor* other = y.is_tensor() ? &tensor_of(op.info.name, Arg(*y.tensor(), run.where())) : nullptr;
+  DType dtype = x.dtype();
+  if (!other || !is_floating(dtype) || !same_form(x.body(), other->body())) dtype = check_binary(op, run, y);
+  run.prepare({&x, other});
+  if (!run.tracked() && dtype == x.dtype() && x.is_contiguous()) {
+    Operand operand(op.info.name, y, dtype, Arg(x, run.where()));
+    bool overlaps = operand->body().storage == x.body().storage && !same_elements(operand->body(), x.body());
+    Tensor copied = overlaps ? run.kept(*operand) : Tensor{};
+    run.run(op.info, {&x, overlaps ? &copied : &*operand});
+    return x;
+  }
+  CallerScope caller(run.where());
+  if (!run.tracked()) {
+    run.put(op.apply(x, y), true);
+    return x;
+  }
+  Tensor old = op.saves_x && other ? run.kept(x) : x;
+  Tensor operand = other ? run.apart(*other) : Tensor{};
+  run.put_result(other ? op.apply(old, operand) : op.apply(old, y));
+  return run.result();
+}
+
+}  // namespace
+
+Tensor add_(const Destination& x, const Arg& y) { return overwrite(add_in_place, x, y); }
+Tensor sub_(const Destination& x, const Arg& y) { return overwrite(sub_in_place, x, y); }
+Tensor mul_(const Destination& x, const Arg& y) { return overwrite(mul_in_place, x, y); }
+Tensor div_(const Destination& x, const Arg& y) { return overwrite(div_in_place, x, y); }
+
+namespace {
+
+// x = y
+void overwrite_by_copy(Overwriting& run, const char* name, const Arg& y) {
+  const Tensor& x = run.x();
+  CallerScope caller(run.where());
+  if (!y.is_tensor()) {
+    run.prepare({});
+    return run.put(*Operand(name, y, x.dtype(), x), false);
+  }
+  const Tensor& value = tensor_of(name, Arg(*y.tensor(), run.where()));
+  run.check_operand(value);
+  run.prepare({&value});
+  bool shared = value.body().storage == x.body().storage;
+  run.put(shared ? copy(value) : value, shared && value.shape() == x.shape() && value.dtype() == x.dtype());
+}
+
+}  // namespace
+
+Tensor copy_(const Destination& x, const Arg& y) {
+  Overwriting run(copy_in_place_op.name, x);
+  overwrite_by_copy(run, copy_in_place_op.name, y);
+  return run.result();
+}
+
+void detail::assign(const Indexed& part, const Arg& y) {
+  Destination to(part, y.location());
+  Overwriting run("index_assign_", to);
+  overwrite_by_copy(run, "index_assign_", y);
+}
+
+Tensor fill_(const Destination& x, const Arg& value) {
+  Overwriting run("fill_", x);
+  if (value.is_tensor() && tensor_of("fill_", Arg(*value.tensor(), run.where())).rank() != 0)
+    fail<ShapeError>("fill_", run.where(), "the value {} is not a single number; write the tensor with copy_",
+                     describe(*value.tensor()));
+  overwrite_by_copy(run, "fill_", value);
+  return run.result();
+}
+
+constexpr OpInfo zero_op{
+    .name = "zero_",
+    .arity = 0,
+    .batching = Batching::loop,
+    .forward = [](Call& call) { kernels(call.output().device).fill(call.output(), 0, 0); },
+};
+
+Tensor zero_(const Destination& x) {
+  Overwriting run(zero_op.name, x);
+  run.prepare({});
+  if (!run.tracked()) {
+    run.run(zero_op, {});
+    return run.x();
+  }
+  CallerScope caller(run.where());
+  run.put(zeros({}, {.dtype = run.x().dtype(), .device = run.x().device()}), false);
+  return run.result();
+}
+
+namespace {
+
+bool is_bound(const Arg& bound) { return bound.is_tensor() || !std::isinf(bound.number()); }
+
+}  // namespace
+
+Tensor clamp_(const Destination& x, const Arg& low, const Arg& high) {
+  Overwriting run("clamp_", x);
+  for (const Arg* bound : {&low, &high}) {
+    if (bound->is_tensor()) run.check_operand(tensor_of("clamp_", Arg(*bound->tensor(), run.where())));
+    if (is_bound(*bound)) run.check_result(common_dtype("clamp_", Arg(run.x(), run.where()), *bound));
+  }
+  run.prepare({&run.x(), low.tensor(), high.tensor()});
+  CallerScope caller(run.where());
+  Tensor old = run.tracked() ? run.kept(run.x()) : run.x();
+  run.put_result(clamp(old, low, high));
+  return run.result();
+}
+
+Tensor masked_fill_(const Destination& x, const Arg& mask, const Arg& value) {
+  Overwriting run("masked_fill_", x);
+  const Tensor& at = tensor_of("masked_fill_", mask);
+  if (value.is_tensor()) tensor_of("masked_fill_", value);
+  run.prepare({&run.x(), &at, value.tensor()});
+  CallerScope caller(run.where());
+  run.put_result(masked_fill(run.x(), at, value));
+  return run.result();
+}
+
+Tensor index_put_(const Destination& x, std::span<const Tensor> indices, const Arg& values, IndexPutOptions options) {
+  Overwriting run("index_put_", x);
+  if (values.is_tensor()) tensor_of("index_put_", values);
+  run.prepare({&run.x(), values.tensor()});
+  CallerScope caller(run.where());
+  run.put_result(index_put(run.x(), indices, values, options));
+  return run.result();
+}
+
+std::span<const RegisteredOp> detail::in_place_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "add_", .info = &add_in_place.info},
+      {.name = "sub_", .info = &sub_in_place.info},
+      {.name = "mul_", .info = &mul_in_place.info},
+      {.name = "div_", .info = &div_in_place.info},
+      {.name = "copy_", .info = &copy_in_place_op},
+      {.name = "fill_", .info = &copy_in_place_op},
+      {.name = "zero_", .info = &zero_op},
+      {.name = "clamp_"},
+      {.name = "masked_fill_"},
+      {.name = "index_put_"},
+  };
+  return ops;
+}
+
+}  // namespace reel

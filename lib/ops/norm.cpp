@@ -1,0 +1,132 @@
+#include <reel/ops/norm.h>
+
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/shape.h>
+
+#include <cmath>
+#include <limits>
+
+#include "../core/invoke.h"
+#include "../core/kernel_table.h"
+#include "../core/op_error.h"
+#include "../tape/gradient.h"
+#include "reduction.h"
+#include "registry.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+struct NormAttributes {
+  FloatBits p;
+};
+
+// −1, 0 or 1, a constant to derivatives.
+Tensor sign_of(const Tensor& x) { return to(x > 0.0, x.dtype()) - to(x < 0.0, x.dtype()); }
+
+// dy/dx · d
+Tensor norm_gradient(const Tensor& x, const Tensor& y, const Tensor& d, double p) {
+  Tensor sign = sign_of(x);
+  if (p == 0) return d * zeros_like(x);
+  if (p == 1) return d * sign;
+  Tensor zero = y == 0.0, divisor = where(zero, 1.0, y);
+  if (p == 2) return x * (where(zero, 0.0, d) / divisor);
+  if (std::isinf(p)) {
+    Tensor reached = to(x * sign == y, x.dtype());
+    return sign * reached * (d / sum_to(reached, y.shape()));
+  }
+  // Powers of 0 are kept away, as they or their derivatives may be infinite.
+  Tensor ratio = where(sign == 0.0, 1.0, x * sign / divisor);
+  return d * sign * pow(ratio, p - 1);
+}
+
+}  // namespace
+
+// y = (Σ |x|^p)^(1/p);  dx = d sign(x) (|x| / y)^(p − 1)
+
+constexpr OpInfo norm_op{
+    .name = "norm",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          kernels(call.output().device).norm(call.output(), call.input(0), call.attributes<NormAttributes>().p);
+        },
+    .gradient =
+        [](Gradient& g) {
+          Tensor x = widened(g.saved_input(0)), y = widened(g.saved_output()), d = widened(g.output());
+          g.give(0, to(norm_gradient(x, y, d, g.attributes<NormAttributes>().p), g.input_dtype(0)));
+        },
+    .saves_input_for = {inputs({0})},
+    .saves_output_for = inputs({0}),
+};
+
+namespace {
+
+Tensor norm_over(const Arg& x, const Shape* axes, NormOptions options) {
+  const char* name = norm_op.name;
+  const Tensor& tensor = tensor_of(name, x);
+  Location where = x.location();
+  check_floating(name, tensor, where);
+  AxisSet set = axis_set(name, tensor, axes, where);
+  if (std::isnan(options.p)) fail<Error>(name, where, "p is NaN, for {}", describe(tensor));
+  if (options.p < 0 || std::isinf(options.p))
+    check_not_of_nothing(name, "largest or smallest magnitude", tensor, set, where);
+  return reduce_to_kept(norm_op, tensor, set, tensor.dtype(), options.keepdims, where,
+                        bytes_of(NormAttributes{options.p}));
+}
+
+}  // namespace
+
+Tensor norm(const Arg& x, NormOptions options) { return norm_over(x, nullptr, options); }
+Tensor norm(const Arg& x, const Shape& axes, NormOptions options) { return norm_over(x, &axes, options); }
+
+// y = log Σ e^x;  dx = d e^(x − y), 0 where y = −∞; elements that are ∞ share d
+
+constexpr OpInfo logsumexp_op{
+    .name = "logsumexp",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward = reduce_forward<Reduction::logsumexp>,
+    .gradient =
+        [](Gradient& g) {
+          constexpr double infinity = std::numeric_limits<double>::infinity();
+          Tensor x = widened(g.saved_input(0)), y = widened(g.saved_output());
+          Tensor finite = where(y == -infinity, 0.0, y);
+          Tensor weights = exp(where(x == infinity, 0.0, x - finite));
+          // They add up to 1 but for what y was rounded by, which is much where y is large.
+          Tensor total = sum_to(weights, y.shape());
+          Tensor share = widened(g.output()) / where(total == 0.0, 1.0, total);
+          g.give(0, to(share * weights, g.input_dtype(0)));
+        },
+    .saves_input_for = {inputs({0})},
+    .saves_output_for = inputs({0}),
+};
+
+namespace {
+
+Tensor logsumexp_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  const char* name = logsumexp_op.name;
+  const Tensor& tensor = tensor_of(name, x);
+  check_floating(name, tensor, x.location());
+  AxisSet set = axis_set(name, tensor, axes, x.location());
+  return reduce_to_kept(logsumexp_op, tensor, set, tensor.dtype(), options.keepdims, x.location());
+}
+
+}  // namespace
+
+Tensor logsumexp(const Arg& x, ReduceOptions options) { return logsumexp_over(x, nullptr, options); }
+Tensor logsumexp(const Arg& x, const Shape& axes, ReduceOptions options) { return logsumexp_over(x, &axes, options); }
+
+std::span<const RegisteredOp> detail::norm_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "norm", .info = &norm_op},
+      {.name = "logsumexp", .info = &logsumexp_op},
+  };
+  return ops;
+}
+
+}  // namespace reel

@@ -1,0 +1,153 @@
+#include <reel/ops/statistics.h>
+
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/index.h>
+#include <reel/ops/shape.h>
+
+#include <algorithm>
+
+#include "../core/context.h"
+#include "../core/invoke.h"
+#include "../core/kernel_table.h"
+#include "../core/op_error.h"
+#include "../tape/gradient.h"
+#include "reduction.h"
+#include "registry.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+struct VarianceAttributes {
+  FloatBits divisor;
+};
+
+template <bool root>
+void variance_forward(Call& call) {
+  double divisor = call.attributes<VarianceAttributes>().divisor;
+  kernels(call.output().device).variance(call.output(), call.input(0), divisor, root);
+}
+
+// x − mean(x). What the rounding of a large mean leaves behind is taken off too.
+Tensor centred(Tensor x, const Shape& shape) {
+  double count = static_cast<double>(x.numel()) / static_cast<double>(std::max<std::int64_t>(shape.numel(), 1));
+  for (int pass = 0; pass < 2; ++pass) x = x - sum_to(x, shape) / count;
+  return x;
+}
+
+}  // namespace
+
+// y = Σ (x − mean x)² / c;  dx = 2 d (x − mean x) / c
+
+constexpr OpInfo var_op{
+    .name = "var",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward = variance_forward<false>,
+    .gradient =
+        [](Gradient& g) {
+          Tensor x = widened(g.saved_input(0)), d = widened(g.output());
+          double divisor = g.attributes<VarianceAttributes>().divisor;
+          g.give(0, to(d * (2 / divisor) * centred(x, d.shape()), g.input_dtype(0)));
+        },
+    .saves_input_for = {inputs({0})},
+};
+
+// y = √(Σ (x − mean x)² / c);  dx = d (x − mean x) / (c y), 0 where y = 0
+
+constexpr OpInfo std_op{
+    .name = "std",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward = variance_forward<true>,
+    .gradient =
+        [](Gradient& g) {
+          Tensor x = widened(g.saved_input(0)), y = widened(g.saved_output()), d = widened(g.output());
+          double divisor = g.attributes<VarianceAttributes>().divisor;
+          Tensor constant = y == 0.0;
+          Tensor scale = where(constant, 0.0, d) / (where(constant, 1.0, y) * divisor);
+          g.give(0, to(scale * centred(x, d.shape()), g.input_dtype(0)));
+        },
+    .saves_input_for = {inputs({0})},
+    .saves_output_for = inputs({0}),
+};
+
+namespace {
+
+Tensor variance_over(const OpInfo& op, const Arg& x, const Shape* axes, VarianceOptions options) {
+  const Tensor& tensor = tensor_of(op.name, x);
+  check_floating(op.name, tensor, x.location());
+  AxisSet set = axis_set(op.name, tensor, axes, x.location());
+  VarianceAttributes attributes{std::max(count_along(tensor, set) - options.correction, 0.0)};
+  return reduce_to_kept(op, tensor, set, tensor.dtype(), options.keepdims, x.location(), bytes_of(attributes));
+}
+
+}  // namespace
+
+Tensor var(const Arg& x, VarianceOptions options) { return variance_over(var_op, x, nullptr, options); }
+Tensor var(const Arg& x, const Shape& axes, VarianceOptions options) {
+  return variance_over(var_op, x, &axes, options);
+}
+Tensor std(const Arg& x, VarianceOptions options) { return variance_over(std_op, x, nullptr, options); }
+Tensor std(const Arg& x, const Shape& axes, VarianceOptions options) {
+  return variance_over(std_op, x, &axes, options);
+}
+
+// Where the middle elements of rows lie: no gradient. median reads them with gather, through which it flows.
+
+constexpr OpInfo median_places_op{
+    .name = "median_places",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward = [](Call& call) { kernels(call.output().device).median_places(call.output(), call.input(0)); },
+};
+
+namespace {
+
+// Of the rows of (…, N): (…).
+Tensor median_of_rows(const Tensor& x, Location where) {
+  Shape shape = x.shape();
+  shape[-1] = shape[-1] % 2 == 0 ? 2 : 1;
+  Tensor places = invoke(median_places_op, {&x}, {shape, DType::i64, x.device()}, where);
+  Tensor middle = gather(x, -1, places);
+  if (!is_floating(middle.dtype())) middle = to(middle, DType::f32);
+  if (shape[-1] == 1) return select(middle, -1, 0);
+  // Halved first: the sum of the two may be beyond the dtype.
+  middle = middle * 0.5;
+  return select(middle, -1, 0) + select(middle, -1, 1);
+}
+
+Tensor median_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
+  const Tensor& x = tensor_of("median", arg);
+  Location where = arg.location();
+  AxisSet set = axis_set("median", x, axes, where);
+  check_not_of_nothing("median", "middle element", x, set, where);
+  CallerScope caller(where);
+  Shape shape = kept_shape(x, set);
+  AxisSet reduced = axes_between(x.shape(), shape);
+  DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::f32;
+  if (shape.numel() == 0)
+    return without_axes(zeros(shape, {.dtype = dtype, .device = x.device()}), set, options.keepdims, where);
+  Tensor y = reduced == 0 ? copy(to(x, dtype)) : reshape(median_of_rows(join_axes(x, reduced), where), shape);
+  return without_axes(std::move(y), set, options.keepdims, where);
+}
+
+}  // namespace
+
+Tensor median(const Arg& x, ReduceOptions options) { return median_over(x, nullptr, options); }
+Tensor median(const Arg& x, const Shape& axes, ReduceOptions options) { return median_over(x, &axes, options); }
+
+std::span<const RegisteredOp> detail::statistics_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "var", .info = &var_op},
+      {.name = "std", .info = &std_op},
+      {.name = "median"},
+      {.name = "median_places", .info = &median_places_op, .internal = true},
+  };
+  return ops;
+}
+
+}  // namespace reel
