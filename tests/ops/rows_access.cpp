@@ -62,6 +62,11 @@ Tensor by_write(const Tensor& x) {
   });
 }
 
+// From its values.
+Tensor by_tensor(const Tensor& x) {
+  return with_element_type(x.dtype(), [&]<class T>(T) { return tensor(x.to_vector<T>(), x.shape()); });
+}
+
 }  // namespace
 
 void add_access_rows(std::vector<Row>& rows) {
@@ -74,6 +79,7 @@ void add_access_rows(std::vector<Row>& rows) {
       {"item", by_item, {{}, {1}, {1, 1, 1}}},
       {"data", by_data, {{}, {5}, {3, 4}, {2, 0}, {2, 1, 3, 2}}},
       {"write", by_write, {{}, {5}, {3, 4}, {2, 0}, {600}}},
+      {"tensor", by_tensor, {{}, {5}, {3, 4}, {2, 0}, {2, 1, 3, 2}}},
   };
   for (const Access& access : accesses)
     for (const Shape& shape : access.shapes)

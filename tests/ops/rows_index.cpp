@@ -18,7 +18,9 @@ std::int64_t place_of(const Array& index, const Index& i, std::int64_t size) {
 
 std::size_t along(int axis, const Shape& x) { return static_cast<std::size_t>(axis < 0 ? axis + x.rank() : axis); }
 
-Input indices_of(const Shape& shape, const std::vector<std::int64_t>& indices) { return {shape, Fill::any, indices}; }
+Input indices_of(const Shape& shape, const std::vector<std::int64_t>& indices) {
+  return {shape, Fill::indices, indices};
+}
 
 std::vector<std::int64_t> drawn_indices(Random& random, const Shape& shape, std::int64_t size) {
   std::vector<std::int64_t> indices;
@@ -262,6 +264,7 @@ void add_takes(std::vector<Row>& rows) {
     rows.push_back(index_add_row(c));
     if (c.axis == 0) rows.push_back(segment_sum_row(c));
   }
+  rows.push_back(segment_sum_row({{3, 2}, 0, {0}, {}}));
   rows.push_back(take_row({{4, 3}, 0, {}, {2}}));
   rows.push_back(take_row({{4, 3}, 1, {2, 2}, {2, 0, -1, 1}}));
   rows.push_back(take_row({{2, 3, 2}, 1, {1, 3, 1}, {2, 2, -3}}));

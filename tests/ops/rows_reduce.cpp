@@ -232,7 +232,7 @@ void add_spreads(std::vector<Row>& rows, const Over& over, double correction) {
     row.reorders = true;
     // A mean that is off by n/2 units of the largest element, twice that in the deviations, and n squares: in f64.
     row.ulps = 4 * over.count() + 4;
-    if (!squared && over.count() == 1) continue;  // a kink
+    if (!squared && over.shape.numel() == 1) continue;  // a kink
     rows.push_back(std::move(row));
   }
 }
@@ -259,6 +259,34 @@ void add_norms(std::vector<Row>& rows, const Over& over) {
   row.ulps = 7;
   row.reorders = true;
   rows.push_back(std::move(row));
+}
+
+void add_sum_to(std::vector<Row>& rows, const Shape& shape, const Shape& result) {
+  auto summed = [=](const Array& x, bool sizes) {
+    Array y = make(result, [](const Index&) { return 0.0; });
+    for_each_index(shape, [&](const Index& index) {
+      std::size_t extra = index.size() - static_cast<std::size_t>(result.rank()), place = 0;
+      for (int axis = 0; axis < result.rank(); ++axis) {
+        std::int64_t i = result[axis] == 1 ? 0 : index[extra + static_cast<std::size_t>(axis)];
+        place = place * static_cast<std::size_t>(result[axis]) + static_cast<std::size_t>(i);
+      }
+      y.values[place] += sizes ? std::abs(at(x, index)) : at(x, index);
+    });
+    return y;
+  };
+  rows.push_back({.name = "sum_to" + to_string(shape) + to_string(result),
+                  .run = [=](auto x) { return sum_to(x[0], result); },
+                  .inputs = {{shape}},
+                  .reference =
+                      [=](const Arrays& x) {
+                        Array y = summed(x[0], false);
+                        y.scales = summed(x[0], true).values;
+                        return y;
+                      },
+                  // As of sum.
+                  .ulps = 3,
+                  .reorders = true,
+                  .attributes = {{"shape", {result.begin(), result.end()}}}});
 }
 
 void add_reductions(std::vector<Row>& rows, const Shape& shape, const Axes& axes, bool keepdims) {
@@ -313,6 +341,11 @@ void add_scans(std::vector<Row>& rows, const Shape& shape, int axis) {
 }  // namespace
 
 void add_reduce_rows(std::vector<Row>& rows) {
+  add_sum_to(rows, {}, {});
+  add_sum_to(rows, {3, 4}, {4});
+  add_sum_to(rows, {2, 3, 4}, {3, 1});
+  add_sum_to(rows, {2, 37}, {1, 1});
+  add_sum_to(rows, {0, 3}, {1, 3});
   for (bool keepdims : {false, true}) {
     for (const Axes& axes : {Axes{}, {0}, {1}, {2}, {-1}, {0, 2}, {0, 1}, {1, 2}, {2, 0, 1}})
       add_reductions(rows, {2, 3, 4}, axes, keepdims);
@@ -348,6 +381,11 @@ void add_reduce_rows(std::vector<Row>& rows) {
 }
 
 void add_random_reduce_rows(std::vector<Row>& rows, Random& random) {
+  for (int trial = 0; trial < 3; ++trial) {
+    Shape shape = random_shape(random, 3), result = shape;
+    result[trial] = 1;
+    add_sum_to(rows, shape, result);
+  }
   for (const Axes& axes : {Axes{}, {0}, {1}, {-1}, {0, 2}}) {
     add_reductions(rows, random_shape(random, 3, 20), axes, random() % 2 == 0);
     add_spreads(rows, {{2, random_size(random, 2), 3}, axes}, 1);

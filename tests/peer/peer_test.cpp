@@ -6,6 +6,9 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
+#include <regex>
+#include <set>
 #include <vector>
 
 #include "catch.h"
@@ -190,7 +193,42 @@ std::vector<DType> compared_dtypes(const Row& row) {
   return dtypes;
 }
 
+// The ops of the README's table: lines "| `op` `another` | reason |".
+std::set<std::string> ops_with_reason() {
+  std::ifstream readme(REEL_PEER_README);
+  REQUIRE(readme);
+  std::set<std::string> ops;
+  static const std::regex entry(R"(^\| (`\w+` )+\| \S.*\|$)"), name(R"(`(\w+)`)");
+  for (std::string line; std::getline(readme, line);) {
+    if (!std::regex_match(line, entry)) continue;
+    std::string names = line.substr(0, line.find('|', 1));
+    for (auto found = std::sregex_iterator(names.begin(), names.end(), name); found != std::sregex_iterator(); ++found)
+      ops.insert((*found)[1]);
+  }
+  return ops;
+}
+
 }  // namespace
+
+TEST_CASE("every op is compared with libtorch's on random rows, or the README says why not") {
+  std::set<std::string> reasons = ops_with_reason(), registered, with_rows;
+  for (const debug::OpDescription& op : debug::ops())
+    if (!op.internal) registered.emplace(op.name);
+  for (const Row& row : random_table(chosen_seed())) with_rows.insert(row.op);
+  for (const std::string& op : registered) {
+    CAPTURE(op);
+    CHECK((peers().contains(op) || reasons.contains(op)));
+  }
+  for (const auto& [op, peer] : peers()) {
+    CAPTURE(op);
+    CHECK(registered.contains(op));
+    CHECK(with_rows.contains(op));
+  }
+  for (const std::string& op : reasons) {
+    CAPTURE(op);
+    CHECK(registered.contains(op));
+  }
+}
 
 TEST_CASE("ops and their gradients are as accurate as libtorch's on random shapes") {
   std::uint64_t seed = chosen_seed();

@@ -65,6 +65,7 @@ void add_reduce_peers(Peers& peers) {
   peers["norm"] = [](Tensors x, Given given) {
     return at::linalg_vector_norm(x[0], given.number("p"), axes_of(x[0], given), given.flag("keepdims"));
   };
+  peers["sum_to"] = [](Tensors x, Given given) { return x[0].sum_to_size(given.integers("shape")); };
   peers["cumsum"] = [](Tensors x, Given given) { return x[0].cumsum(given.integer("axis")); };
   peers["cumprod"] = [](Tensors x, Given given) { return x[0].cumprod(given.integer("axis")); };
 }
