@@ -224,6 +224,10 @@ TEST_CASE("what cannot be made is named") {
             one_hot(zeros({1, 1, 1, 1, 1, 1, 1, 1}, {.dtype = i64}), 2);
           }),
       Bad("rand: the shape (-1,) has a negative size", [] { rand({-1}); }),
+      Bad("randn: the shape (2, -1) has a negative size",
+          [] {
+            randn({2, -1});
+          }),
       Bad("bernoulli: the shape (-1,) has a negative size", [] { bernoulli(0.5, {-1}); }),
       Bad("randint: the shape (-1,) has a negative size", [] { randint(0, 2, {-1}); }),
       Bad("randperm: there are no -1 numbers", [] { randperm(-1); }),

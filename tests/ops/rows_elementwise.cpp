@@ -315,14 +315,20 @@ const Binary binaries[] = {
      Fill::any, 0, all_dtypes, false},
 };
 
-void add_conversions(std::vector<Row>& rows) {
-  for (DType dtype : {f64, f32, bf16, f16})
-    rows.push_back({.name = std::string("to ") + name_of(dtype),
-                    .run = [dtype](auto x) { return to(x[0], dtype); },
-                    .inputs = {{{3, 5}}},
-                    .reference = [](const Arrays& x) { return x[0]; },
-                    .dtypes = all_dtypes,
-                    .differentiable = dtype == f64});
+void add_conversion(std::vector<Row>& rows, DType dtype, const Shape& shape) {
+  auto converted = [=](const Arrays& x) {
+    if (is_floating(dtype)) return x[0];
+    return make(shape, [&](const Index& i) {
+      return dtype == boolean ? static_cast<double>(at(x[0], i) != 0) : std::trunc(at(x[0], i));
+    });
+  };
+  rows.push_back({.name = "to" + to_string(shape) + name_of(dtype),
+                  .run = [dtype](auto x) { return to(x[0], dtype); },
+                  .inputs = {{shape}},
+                  .reference = converted,
+                  .dtypes = all_dtypes,
+                  .differentiable = dtype == f64,
+                  .attributes = {{"dtype", {static_cast<double>(dtype)}}}});
 }
 
 }  // namespace
@@ -348,7 +354,8 @@ void add_elementwise_rows(std::vector<Row>& rows) {
     add_polygamma(rows, shape);
   }
   add_scalars(rows);
-  add_conversions(rows);
+  for (DType dtype : {f64, f32, bf16, f16, i64, i32, boolean})
+    for (const Shape& shape : {Shape{3, 5}, Shape{}, Shape{0, 2}}) add_conversion(rows, dtype, shape);
 }
 
 void add_random_elementwise_rows(std::vector<Row>& rows, Random& random) {
@@ -367,6 +374,7 @@ void add_random_elementwise_rows(std::vector<Row>& rows, Random& random) {
     add_lerp(rows, shape, shape, {});
     add_clamp_to_numbers(rows, shape);
     add_polygamma(rows, shape);
+    for (DType dtype : {f64, i64, boolean}) add_conversion(rows, dtype, shape);
   }
 }
 

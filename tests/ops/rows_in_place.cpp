@@ -128,7 +128,7 @@ void add_index_put(std::vector<Row>& rows, std::int64_t count, std::int64_t widt
 }
 
 void add_assignments(std::vector<Row>& rows) {
-  rows.push_back({.name = "index_assign_ of a row",
+  rows.push_back({.name = "index, assigned: a row",
                   .run =
                       [](auto x) {
                         Tensor written = copy(x[0]);
@@ -142,8 +142,8 @@ void add_assignments(std::vector<Row>& rows) {
                       },
                   .ulps = 0,
                   .dtypes = all_dtypes,
-                  .op = "index_assign_"});
-  rows.push_back({.name = "index_assign_ of a broadcast block, twice",
+                  .op = "index"});
+  rows.push_back({.name = "index, assigned: a broadcast block, twice",
                   .run =
                       [](auto x) {
                         Tensor written = copy(x[0]);
@@ -162,7 +162,7 @@ void add_assignments(std::vector<Row>& rows) {
                       },
                   .ulps = 0,
                   .dtypes = all_dtypes,
-                  .op = "index_assign_"});
+                  .op = "index"});
   rows.push_back({.name = "add_ to a part",
                   .run =
                       [](auto x) {

@@ -89,21 +89,23 @@ Results ours(const Row& row, const std::vector<Tensor>& inputs, Tensor& seed) {
   if (sources.empty()) return results;
   for (const Tensor& source : sources)
     if (y.is(source)) y = reshape(y, y.shape());
-  seed = randn(y.shape());
+  seed = to(randn(y.shape()), y.dtype());
   for (const Tensor& gradient : tape.gradient(y, sources, {.seed = seed, .unconnected = Unconnected::zeros}))
     results.values.push_back(array_of(gradient).values);
   return results;
 }
 
-// `magnitudes`: with the inputs' and the seed's magnitudes.
+// Of what only the magnitudes are taken, to see how large the terms are of which a sum is made.
+enum class Magnitudes : std::uint8_t { none, seed, all };
+
 Results theirs(const Row& row, const std::vector<Tensor>& inputs, const Tensor& seed, at::ScalarType type,
-               bool magnitudes = false) {
+               Magnitudes magnitudes = Magnitudes::none) {
   std::vector<at::Tensor> x, sources;
   for (std::size_t i = 0; i < inputs.size(); ++i) {
     at::Tensor input = from_reel(inputs[i]);
     if (row.inputs[i].takes_row_dtype()) {
       input = input.to(type);
-      if (magnitudes) input = input.abs();
+      if (magnitudes == Magnitudes::all) input = input.abs();
       if (row.differentiable && input.is_floating_point()) sources.push_back(input.requires_grad_(true));
     }
     x.push_back(input);
@@ -111,8 +113,9 @@ Results theirs(const Row& row, const std::vector<Tensor>& inputs, const Tensor& 
   at::Tensor y = peers().at(row.op)(x, row.attributes);
   Results results{y.sizes().vec(), y.scalar_type(), {doubles_of(y)}};
   if (sources.empty()) return results;
-  at::Tensor d = from_reel(seed).to(type).reshape(y.sizes());
-  for (const at::Tensor& gradient : torch::autograd::grad({y}, sources, {magnitudes ? d.abs() : d}, true, false, true))
+  at::Tensor d = from_reel(seed).to(y.scalar_type()).reshape(y.sizes());
+  for (const at::Tensor& gradient :
+       torch::autograd::grad({y}, sources, {magnitudes == Magnitudes::none ? d : d.abs()}, true, false, true))
     results.values.push_back(gradient.defined() ? doubles_of(gradient) : std::vector<double>());
   for (std::size_t i = 0; i < sources.size(); ++i)
     if (results.values[i + 1].empty()) results.values[i + 1].assign(static_cast<std::size_t>(sources[i].numel()), 0);
@@ -133,12 +136,12 @@ double worst_error(const std::vector<double>& found, const std::vector<double>& 
 
 // What errors of a gradient are relative to: its largest element, since Σ|terms| of each is not at hand; or what that
 // is with magnitudes throughout.
-std::vector<double> gradient_scales(const std::vector<double>& exact, const std::vector<double>& magnitudes) {
+std::vector<double> gradient_scales(const std::vector<std::vector<double>>& sizes) {
   double largest = 1e-30;
-  for (double element : exact) largest = std::max(largest, std::abs(element));
-  for (double element : magnitudes)
-    if (std::isfinite(element)) largest = std::max(largest, std::abs(element));
-  return std::vector<double>(exact.size(), largest);
+  for (const std::vector<double>& size : sizes)
+    for (double element : size)
+      if (std::isfinite(element)) largest = std::max(largest, std::abs(element));
+  return std::vector<double>(sizes[0].size(), largest);
 }
 
 void check_error(const std::vector<double>& found, const std::vector<double>& peer, const std::vector<double>& exact,
@@ -166,11 +169,11 @@ void compare(const Row& row, DType dtype, std::uint64_t seed) {
   for (std::size_t i = 0; i < expected.values.size(); ++i) scales.push_back(expected.scale(i));
   check_error(found.values[0], peer.values[0], expected.values, scales);
   if (found.values.size() == 1) return;
-  Results exact = theirs(row, inputs, d, at::kDouble), magnitudes = theirs(row, inputs, d, at::kDouble, true);
+  auto in_double = [&](Magnitudes magnitudes) { return theirs(row, inputs, d, at::kDouble, magnitudes).values; };
+  auto exact = in_double(Magnitudes::none), of_seed = in_double(Magnitudes::seed), of_all = in_double(Magnitudes::all);
   for (std::size_t k = 1; k < found.values.size(); ++k) {
     INFO("gradient of input " << k - 1);
-    check_error(found.values[k], peer.values[k], exact.values[k],
-                gradient_scales(exact.values[k], magnitudes.values[k]));
+    check_error(found.values[k], peer.values[k], exact[k], gradient_scales({exact[k], of_seed[k], of_all[k]}));
   }
 }
 

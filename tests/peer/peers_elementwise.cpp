@@ -27,6 +27,10 @@ void add_elementwise_peers(Peers& peers) {
   peers["relu"] = unary(at::relu);
   peers["copy"] = [](Tensors x, Given) { return x[0].clone(); };
   peers["contiguous"] = [](Tensors x, Given) { return x[0].contiguous(); };
+  peers["to"] = [](Tensors x, Given given) {
+    auto dtype = static_cast<reel::DType>(given.integer("dtype"));
+    return x[0].to(dtype == reel::f64 ? at::kDouble : dtype == reel::i64 ? at::kLong : at::kBool);
+  };
   peers["add"] = [](Tensors x, Given) { return x[0] + x[1]; };
   peers["sub"] = [](Tensors x, Given) { return x[0] - x[1]; };
   peers["mul"] = binary(at::mul);
