@@ -64,6 +64,12 @@ Primitive matmul(const MatrixDescriptor& a, const MatrixDescriptor& b, const Mat
   return Primitive(made);
 }
 
+void sgemm(bool a_turned, bool b_turned, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, const float* a, dnnl_dim_t a_step,
+           const float* b, dnnl_dim_t b_step, float* c, dnnl_dim_t c_step) {
+  check(dnnl_sgemm(a_turned ? 'T' : 'N', b_turned ? 'T' : 'N', m, n, k, 1, a, a_step, b, b_step, 0, c, c_step),
+        "a matrix product");
+}
+
 bool has_bf16() {
   static const bool has =
       (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;

@@ -16,7 +16,7 @@ namespace reel::detail::onednn {
 /// While it lives, the calling thread's parallel regions have one thread.
 class OneThread {
  public:
-  OneThread() : before_(omp_get_max_threads()) {
+  explicit OneThread(bool wanted) : before_(wanted ? omp_get_max_threads() : 0) {
     if (before_ > 1) omp_set_num_threads(1);
   }
   ~OneThread() {
@@ -71,6 +71,10 @@ class MatrixDescriptor {
 
 /// c = a b.
 Primitive matmul(const MatrixDescriptor& a, const MatrixDescriptor& b, const MatrixDescriptor& c);
+
+/// C (m × n) = A (m × k) · B (k × n) on all threads, row-major; a turned operand is stored the other way round.
+void sgemm(bool a_turned, bool b_turned, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, const float* a, dnnl_dim_t a_step,
+           const float* b, dnnl_dim_t b_step, float* c, dnnl_dim_t c_step);
 
 /// Whether the processor multiplies bf16.
 bool has_bf16();

@@ -86,6 +86,13 @@ void add_elementwise(std::vector<PeerEntry>& entries) {
   add_unary(entries, "tanh", reel::tanh, at::tanh);
   add_unary(entries, "sigmoid", reel::sigmoid, at::sigmoid);
   add_unary(entries, "relu", reel::relu, at::relu);
+  add_unary(entries, "abs", reel::abs, at::abs);
+  add_unary(entries, "sin", reel::sin, at::sin);
+  add_unary(entries, "erf", reel::erf, at::erf);
+  add_unary(entries, "floor", reel::floor, at::floor);
+  add_binary(entries, "maximum", {million}, {million}, reel::maximum, at::maximum);
+  add_binary(entries, "atan2", {million}, {million}, reel::atan2, at::atan2);
+  add_binary(entries, "mod", {million}, {million}, reel::mod, [](auto& a, auto& b) { return at::remainder(a, b); });
 }
 
 void add_reductions(std::vector<PeerEntry>& entries) {
@@ -99,6 +106,15 @@ void add_reductions(std::vector<PeerEntry>& entries) {
                                          "GB/s",
                                          [=] { reel::sum(x.ours, {axis}); },
                                          [=] { at::sum(x.theirs, axis); }};
+                       }});
+    entries.push_back({"reduce", "argmax" + along, [=] {
+                         Pair x = numbers({1024, 1024, 4});
+                         return PeerCase{"reduce",
+                                         "argmax" + along,
+                                         4.0 * 4 * 1024 * 1024,
+                                         "GB/s",
+                                         [=] { reel::argmax(x.ours, axis); },
+                                         [=] { at::argmax(x.theirs, axis); }};
                        }});
   }
 }
@@ -136,6 +152,20 @@ void add_indexing(std::vector<PeerEntry>& entries) {
                          "GB/s",
                          [=] { reel::scatter_add(x.ours, 0, ours, updates.ours); },
                          [=] { at::scatter_add(x.theirs, 0, theirs, updates.theirs); }};
+       }});
+}
+
+void add_sorting(std::vector<PeerEntry>& entries) {
+  entries.push_back({"sort", "topk(10) of (4096, 1000)", [] {
+                       Pair x = numbers({4096, 1000});
+                       return PeerCase{"sort", "topk(10) of (4096, 1000)",      4.0 * 4096 * 1000,
+                                       "GB/s", [=] { reel::topk(x.ours, 10); }, [=] { at::topk(x.theirs, 10); }};
+                     }});
+  entries.push_back(
+      {"sort", "sort of 1e6", [] {
+         Pair x = numbers({million});
+         return PeerCase{
+             "sort", "sort of 1e6", 16.0 * million, "GB/s", [=] { reel::sort(x.ours); }, [=] { at::sort(x.theirs); }};
        }});
 }
 
@@ -191,6 +221,7 @@ std::vector<PeerEntry> op_cases() {
   add_elementwise(entries);
   add_reductions(entries);
   add_indexing(entries);
+  add_sorting(entries);
   add_copies(entries);
   add_products(entries);
   return entries;

@@ -1,4 +1,4 @@
-#include "bf16_product.h"
+#include "onednn_product.h"
 
 #include <algorithm>
 #include <utility>
@@ -13,7 +13,7 @@ using namespace onednn;
 
 struct Key {
   std::int64_t m, n, k, a_step, b_step, c_step;
-  std::int64_t a_turned, b_turned, sized;
+  std::int64_t a_turned, b_turned, sized, threads;
 };
 
 // Memories of given sizes, and what works on them.
@@ -48,16 +48,15 @@ Bound bind(const Key& key) {
   return {a.memory(), b.memory(), c.memory(), std::move(own), primitive};
 }
 
-// The distance between rows, or columns of a turned matrix; one row's may be anything, but oneDNN wants it to fit.
-std::int64_t step_of(const Bf16Matrix& matrix, bool turned) {
-  return turned ? std::max(matrix.column_step, matrix.rows) : std::max(matrix.row_step, matrix.columns);
-}
-
-void run(void* c, std::int64_t c_step, const Bf16Matrix& a, const Bf16Matrix& b, bool sized) {
+void run(void* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b, bool sized,
+         bool threaded) {
   bool a_turned = !a.row_major(), b_turned = !b.row_major();
-  Key key{a.rows,   b.columns, a.columns, step_of(a, a_turned), step_of(b, b_turned), std::max(c_step, b.columns),
-          a_turned, b_turned,  sized};
-  OneThread alone;  // oneDNN's threads would add in another order
+  OneThread alone(!threaded);
+  Key key{a.rows,    b.columns,
+          a.columns, a.step(),
+          b.step(),  std::max(c_step, b.columns),
+          a_turned,  b_turned,
+          sized,     omp_get_max_threads()};
   static thread_local PrimitiveCache<Key, Bound> cache(128);
   const Bound& bound = cache.find(key, [&] { return bind(key); });
   // oneDNN takes what it reads as void*, too.
@@ -71,14 +70,21 @@ void run(void* c, std::int64_t c_step, const Bf16Matrix& a, const Bf16Matrix& b,
 
 }  // namespace
 
-bool can_multiply(const Bf16Matrix& a, const Bf16Matrix& b) {
-  return has_bf16() && (a.row_major() || a.column_major()) && (b.row_major() || b.column_major());
+void multiply_large(float* c, std::int64_t c_step, const PackedMatrix<float>& a, const PackedMatrix<float>& b) {
+  sgemm(!a.row_major(), !b.row_major(), a.rows, b.columns, a.columns, a.data, a.step(), b.data, b.step(), c, c_step);
 }
 
-void multiply(float* c, std::int64_t c_step, const Bf16Matrix& a, const Bf16Matrix& b) { run(c, c_step, a, b, false); }
+bool can_multiply(const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b) {
+  return has_bf16() && a.is_readable() && b.is_readable();
+}
 
-void multiply_sized(BFloat16* c, std::int64_t c_step, const Bf16Matrix& a, const Bf16Matrix& b) {
-  run(c, c_step, a, b, true);
+void multiply(float* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b) {
+  run(c, c_step, a, b, false, false);
+}
+
+void multiply_sized(BFloat16* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b,
+                    bool threaded) {
+  run(c, c_step, a, b, true, threaded);
 }
 
 }  // namespace reel::detail
