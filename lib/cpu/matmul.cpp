@@ -218,7 +218,9 @@ void matmul_typed(const View& out, const View& a, const View& b) {
   if (way == Way::onednn_large || cost * static_cast<double>(matrices) < parallel_cost)
     work(0, jobs);
   else
-    parallel_for(jobs, static_cast<std::int64_t>(std::max(1.0, part_cost * static_cast<double>(pieces.count) / cost)),
+    parallel_for(jobs,
+                 std::max(static_cast<std::int64_t>(part_cost * static_cast<double>(pieces.count) / cost),
+                          (jobs + parallel::threads() - 1) / parallel::threads()),
                  work);
 }
 

@@ -9,7 +9,7 @@ inline constexpr std::int64_t parallel_grain = 1 << 15;
 
 namespace parallel {
 
-/// Calls body(state, begin, end) for parts that make up [0, count), on as many of oneDNN's threads as there are parts;
+/// Calls body(state, begin, end) for pieces that make up [0, count), on as many of oneDNN's threads as there are parts;
 /// each but the last has a multiple of `grain` steps. An exception of a part is thrown again here.
 void run(std::int64_t count, std::int64_t grain, void (*body)(void* state, std::int64_t begin, std::int64_t end),
          void* state);
