@@ -9,18 +9,18 @@ inline constexpr std::int64_t parallel_grain = 1 << 15;
 
 namespace parallel {
 
-/// Calls body(state, begin, end) for pieces that make up [0, count), on as many of oneDNN's threads as there are parts;
-/// each but the last has a multiple of `grain` steps. An exception of a part is thrown again here.
+/// Calls body(state, begin, end) for pieces that make up [0, count), on up to as many threads as OpenMP is set to; each
+/// but the last has a multiple of `grain` steps. An exception of a piece is thrown again here.
 void run(std::int64_t count, std::int64_t grain, void (*body)(void* state, std::int64_t begin, std::int64_t end),
          void* state);
 
-/// How many threads a large loop gets; 1 inside a part.
+/// How many threads a large loop gets at most.
 int threads();
 
 }  // namespace parallel
 
-/// Calls body(begin, end) for parts that make up [0, count), at the same time. What is written must not depend on where
-/// the parts begin: results are the same for every number of threads.
+/// Calls body(begin, end) for pieces that make up [0, count), some at the same time. What is written must not depend on
+/// where the pieces begin: results are the same for every number of threads.
 template <class Body>
 void parallel_for(std::int64_t count, std::int64_t grain, Body body) {
   if (count <= grain) {

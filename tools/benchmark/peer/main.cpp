@@ -5,6 +5,8 @@
 #include <fmt/format.h>
 #include <reel/reel.h>
 
+#include <sched.h>
+
 #include <algorithm>
 #include <chrono>
 #include <string_view>
@@ -26,12 +28,19 @@ using Clock = std::chrono::steady_clock;
 constexpr int rounds = 15;
 constexpr double goal = 1.05;
 
-// After a run that does not count: OpenMP starts threads anew when their number has changed.
+double since(Clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+// After 20 ms of runs that do not count: OpenMP starts threads anew when their number has changed, and a processor that
+// has slept, above all a virtual one, takes milliseconds to wake up.
 double milliseconds(const std::function<void()>& run, int times) {
-  run();
   Clock::time_point start = Clock::now();
+  do run();
+  while (since(start) < 20);
+  start = Clock::now();
   for (int i = 0; i < times; ++i) run();
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count() / times;
+  return since(start) / times;
 }
 
 double median(std::vector<double> values) {
@@ -39,7 +48,20 @@ double median(std::vector<double> values) {
   return values[rounds / 2];
 }
 
+// One thread stays on one processor; several have all that the process was given.
 void use_threads(int count) {
+  static const cpu_set_t all = [] {
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof set, &set);
+    return set;
+  }();
+  cpu_set_t chosen = all;
+  if (count == 1) {
+    CPU_ZERO(&chosen);
+    for (int processor = 0; processor < CPU_SETSIZE && CPU_COUNT(&chosen) == 0; ++processor)
+      if (CPU_ISSET(processor, &all)) CPU_SET(processor, &chosen);
+  }
+  sched_setaffinity(0, sizeof chosen, &chosen);
   omp_set_num_threads(count);
   at::set_num_threads(count);
 }
@@ -57,7 +79,7 @@ Times divided(const Times& a, const Times& b) {
   return ratios;
 }
 
-// In each round both sides run in turn with each number of threads, for about 5 ms each, so that whatever else happens on
+// In each round both sides run in turn with each number of threads, for about 20 ms each, so that whatever else happens on
 // the machine meets all of them.
 std::vector<Measured> measure(const PeerCase& one, const std::vector<int>& thread_counts) {
   std::vector<Measured> measured(thread_counts.size());
@@ -66,7 +88,7 @@ std::vector<Measured> measure(const PeerCase& one, const std::vector<int>& threa
     use_threads(thread_counts[i]);
     double longest = 0;
     for (int warming : {0, 1}) longest = warming * std::max(milliseconds(one.ours, 1), milliseconds(one.theirs, 1));
-    times[i] = std::clamp(static_cast<int>(5 / longest), 1, 1000);
+    times[i] = std::clamp(static_cast<int>(20 / longest), 1, 1000);
   }
   for (int round = 0; round < rounds; ++round)
     for (std::size_t i = 0; i < thread_counts.size(); ++i) {
