@@ -1,5 +1,7 @@
 #include "parallel.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -59,6 +61,12 @@ void work(Region& region, std::int64_t own) {
   }
 }
 
+void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
 // Waits without sleeping, since waking takes longer than most loops leave to wait for. False: it has been too long.
 template <class Condition>
 bool spin_until(Condition condition) {
@@ -67,7 +75,7 @@ bool spin_until(Condition condition) {
   do {
     for (int i = 0; i < 32; ++i) {
       if (condition()) return true;
-      __builtin_ia32_pause();
+      pause();
     }
   } while (Clock::now() < end);
   return condition();
@@ -76,7 +84,7 @@ bool spin_until(Condition condition) {
 // The helpers, and the one loop at a time that they may join. It lives as long as the process: so do they.
 class Pool {
  public:
-  /// False if another loop has the helpers; it does not wait, so that a fork in the middle of a loop stops nobody.
+  /// False if another loop has the helpers.
   bool open(Region& region) {
     if (busy_.test_and_set(std::memory_order_acquire)) return false;
     add_helpers(region.part_count - 1);
@@ -123,9 +131,13 @@ class Pool {
   alignas(64) std::atomic<int> working_ = 0;
 };
 
+Pool* made_pool() { return std::make_unique<Pool>().release(); }
+
+// A forked process has none of its parent's threads, and makes its own.
 Pool& pool() {
-  static Pool* const made = std::make_unique<Pool>().release();
-  return *made;
+  static std::atomic<Pool*> current = made_pool();
+  [[maybe_unused]] static const int handled = pthread_atfork(nullptr, nullptr, [] { current = made_pool(); });
+  return *current;
 }
 
 }  // namespace
@@ -146,9 +158,10 @@ void run(std::int64_t count, std::int64_t grain, void (*body)(void* state, std::
     region.parts[i].next.store(grains * i / wanted * grain, std::memory_order_relaxed);
     region.parts[i].end = std::min(grains * (i + 1) / wanted * grain, count);
   }
-  if (!pool().open(region)) return body(state, 0, count);
+  Pool& helpers = pool();
+  if (!helpers.open(region)) return body(state, 0, count);
   work(region, 0);
-  pool().close();
+  helpers.close();
   if (region.failure) std::rethrow_exception(region.failure);
 }
 
