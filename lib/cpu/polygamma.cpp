@@ -62,7 +62,7 @@ double polygamma(int n, double x) {
   else if (fraction == 0)
     sum = std::numeric_limits<double>::infinity();
   else
-    sum = hurwitz_zeta(s, fraction) + sign * (hurwitz_zeta(s, 1 - fraction) - hurwitz_zeta(s, 1 - x));
+    sum = hurwitz_zeta(s, fraction) + sign * (hurwitz_zeta(s, std::ceil(x) - x) - hurwitz_zeta(s, 1 - x));
   return sign * (std::tgamma(s) * sum);
 }
 

@@ -30,19 +30,20 @@ Tensor norm_gradient(const Tensor& x, const Tensor& y, const Tensor& d, double p
   Tensor signs = sign(x);
   if (p == 1) return d * signs;
   Tensor zero = y == 0.0, divisor = where(zero, 1.0, y);
-  if (p == 2) return x * (where(zero, 0.0, d) / divisor);
+  // Divided by first: d / y overflows where y is tiny.
+  if (p == 2) return x / divisor * where(zero, 0.0, d);
   if (std::isinf(p)) {
     Tensor reached = to(x * signs == y, x.dtype());
     return signs * reached * (d / sum_to(reached, y.shape()));
   }
   // Powers of 0 are kept away, as they or their derivatives may be infinite.
   Tensor ratio = where(signs == 0.0, 1.0, x * signs / divisor);
-  return d * signs * pow(ratio, p - 1);
+  return where(zero, 0.0, d) * signs * pow(ratio, p - 1);
 }
 
 }  // namespace
 
-// y = (Σ |x|^p)^(1/p);  dx = d sign(x) (|x| / y)^(p − 1)
+// y = (Σ |x|^p)^(1/p);  dx = d sign(x) (|x| / y)^(p − 1), 0 where y = 0
 
 constexpr OpInfo norm_op{
     .name = "norm",

@@ -94,13 +94,14 @@ constexpr OpInfo prod_op{
           const Tensor& x = g.saved_input(0);
           AxisSet axes = axes_between(x.shape(), g.output().shape());
           if (axes == 0 || x.numel() == 0) return g.give(0, expand(g.output(), x.shape()));
-          Tensor row = join_axes(widened(x), axes), others;
+          // In f64 as the product itself is: neither part may overflow or vanish where the whole does not.
+          Tensor row = join_axes(to(x, DType::f64), axes), others;
           int last = row.rank() - 1;
           for (bool backwards : {false, true}) {
             Tensor rest = before(running_product(row, last, backwards, g.where()), last, backwards, 1);
             others = backwards ? others * rest : rest;
           }
-          g.give(0, to(widened(g.output()) * split_axes(others, x.shape(), axes), x.dtype()));
+          g.give(0, to(to(g.output(), DType::f64) * split_axes(others, x.shape(), axes), x.dtype()));
         },
     .saves_input_for = {inputs({0})},
 };
@@ -124,8 +125,9 @@ namespace {
 
 void extreme_gradient(Gradient& g) {
   const Tensor& x = g.saved_input(0);
-  Tensor reached = to(x == g.saved_output(), x.dtype());
-  g.give(0, reached * (g.output() / sum_to(reached, g.output().shape())));
+  // f16 cannot count far.
+  Tensor d = widened(g.output()), reached = to(x == g.saved_output(), d.dtype());
+  g.give(0, to(reached * (d / sum_to(reached, d.shape())), x.dtype()));
 }
 
 template <Reduction op>

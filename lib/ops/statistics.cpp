@@ -1,6 +1,5 @@
 #include <reel/ops/statistics.h>
 
-#include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/index.h>
 #include <reel/ops/shape.h>
@@ -68,8 +67,9 @@ constexpr OpInfo std_op{
           Tensor x = widened(g.saved_input(0)), y = widened(g.saved_output()), d = widened(g.output());
           double divisor = g.attributes<VarianceAttributes>().divisor;
           Tensor constant = y == 0.0;
-          Tensor scale = where(constant, 0.0, d) / (where(constant, 1.0, y) * divisor);
-          g.give(0, to(scale * centred(x, d.shape()), g.input_dtype(0)));
+          // Divided by first: d / y overflows where y is tiny.
+          Tensor share = centred(x, d.shape()) / where(constant, 1.0, y);
+          g.give(0, to(share * (where(constant, 0.0, d) / divisor), g.input_dtype(0)));
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = inputs({0}),
@@ -129,9 +129,13 @@ Tensor median_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
   Shape shape = kept_shape(x, set);
   AxisSet reduced = axes_between(x.shape(), shape);
   DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::f32;
-  if (shape.numel() == 0)
-    return without_axes(zeros(shape, {.dtype = dtype, .device = x.device()}), set, options.keepdims, where);
-  Tensor y = reduced == 0 ? copy(to(x, dtype)) : reshape(median_of_rows(join_axes(x, reduced), where), shape);
+  Tensor y;
+  if (reduced == 0)
+    y = copy(to(x, dtype));
+  else if (shape.numel() == 0)
+    y = sum_to(to(x, dtype), shape);
+  else
+    y = reshape(median_of_rows(join_axes(x, reduced), where), shape);
   return without_axes(std::move(y), set, options.keepdims, where);
 }
 

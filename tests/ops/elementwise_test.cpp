@@ -145,6 +145,8 @@ TEST_CASE("polygamma has its known values and poles") {
   CHECK(value(2, 1) == Approx(-2.4041138063191886).epsilon(1e-14));
   CHECK(value(3, 1) == Approx(std::pow(pi, 4) / 15).epsilon(1e-14));
   CHECK(value(2, -0.5) == Approx(-0.8287966442).epsilon(1e-8));
+  CHECK(value(1, -1e-10) == Approx(1e20).epsilon(1e-14));
+  CHECK(value(2, -1e-17) == Approx(2e51).epsilon(1e-14));
   for (double pole : {0.0, -1.0, -1e30}) {
     CHECK(value(1, pole) == infinity);
     CHECK(value(2, pole) == -infinity);
@@ -376,6 +378,9 @@ TEST_CASE("lerp is exact at both ends") {
   Tensor a = tensor({1e8f, 0.1f}), b = tensor({1.f, -0.3f});
   CHECK(same_bits(lerp(a, b, 0), a));
   CHECK(same_bits(lerp(a, b, 1), b));
+  CHECK(lerp(tensor({3e38f}), -3e38f, 0).item() == 3e38f);
+  CHECK(lerp(tensor({1.0f}), INFINITY, 0).item() == 1);
+  CHECK(lerp(tensor({INFINITY}), 1.0f, 1).item() == 1);
   CHECK(lerp(tensor({0}), tensor({10}), 0.25).item() == 2.5);
   CHECK(lerp(ones({2}, {.dtype = f16}), zeros({2}, {.dtype = f16}), 0.5).dtype() == f16);
 }

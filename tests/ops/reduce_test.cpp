@@ -222,6 +222,8 @@ TEST_CASE("an f32 product neither overflows nor vanishes on the way") {
   CHECK(prod(x).item() == Approx(1));
   CHECK(values_of(cumprod(x))[3] == Approx(1));
   CHECK(values_of(cumprod(x))[1] == infinity);
+  Values d = gradient_of(x, [](const Tensor& a) { return prod(a); });
+  for (std::size_t i = 0; i < 4; ++i) CHECK(d[i] == Approx(i < 2 ? 1e-30 : 1e30));
 }
 
 TEST_CASE("a running sum of f32 is rounded once") {
@@ -282,6 +284,20 @@ TEST_CASE("the gradient of a norm at 0 is 0") {
   CHECK(gradient_of(doubles({3, -3, 1}), [](const Tensor& x) { return norm(x, {.p = infinity}); }) ==
         Values{0.5, -0.5, 0});
   CHECK(gradient_of(doubles({0, -4}), [](const Tensor& x) { return norm(x); }) == Values{0, -1});
+  CHECK(gradient_of(doubles({0, -4}), [](const Tensor& x) { return norm(x, {.p = -1}); }) == Values{0, 0});
+}
+
+TEST_CASE("gradients of norms and deviations of denormal numbers are finite") {
+  CHECK(gradient_of(tensor({1e-40f}), [](const Tensor& x) { return norm(x); }) == Values{1});
+  CHECK(gradient_of(doubles({0, -1e-310}), [](const Tensor& x) { return norm(x); }) == Values{0, -1});
+  Values d = gradient_of(tensor({1e-40f, 3e-40f}), [](const Tensor& x) { return reel::std(x); });
+  CHECK(d[0] == Approx(-0.5).epsilon(1e-4));
+  CHECK(d[1] == Approx(0.5).epsilon(1e-4));
+}
+
+TEST_CASE("more equal elements than f16 can count share the gradient") {
+  Values d = gradient_of(zeros({100000}, {.dtype = f16}), [](const Tensor& x) { return max(x); });
+  CHECK(d[0] == Approx(1e-5).epsilon(1e-2));
 }
 
 TEST_CASE("logsumexp of extreme rows") {
@@ -325,6 +341,7 @@ TEST_CASE("what reductions and scans give for nothing") {
   for (const Tensor& y : {min(rows, {0}), median(rows, {0}), argmax(rows, 0), norm(rows, {0}, {.p = infinity})})
     CHECK(y.shape() == Shape{0});
   CHECK(gradient_of(rows, [](const Tensor& x) { return prod(x); }).empty());
+  CHECK(gradient_of(rows, [](const Tensor& x) { return median(x, {0}); }).empty());
 }
 
 TEST_CASE("reductions over no axes leave the elements as they are") {

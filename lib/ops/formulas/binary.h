@@ -84,12 +84,13 @@ struct Clamp {
     return Minimum()(Maximum()(x, low), high);
   }
 };
-// Exact at both ends.
+// Exact at both ends, where the difference is infinite too.
 struct Lerp {
   template <class V>
   REEL_HOST_DEVICE V operator()(V a, V b, V weight) const {
     V difference = b - a;
-    return select(weight < V(0.5), a + weight * difference, b - difference * (V(1) - weight));
+    V inside = select(weight < V(0.5), a + weight * difference, b - difference * (V(1) - weight));
+    return select(weight == V(0), a, select(weight == V(1), b, inside));
   }
 };
 
