@@ -35,8 +35,8 @@ Tensor minimum(const Arg& a, const Arg& b);
 Tensor atan2(const Arg& a, const Arg& b);
 /// log(e^a + e^b) without overflow, also at ±∞; integers give f32.
 Tensor logaddexp(const Arg& a, const Arg& b);
-/// min(max(x, low), high): numbers or tensors, all broadcast; NaN if one is. An infinite plain number is no bound,
-/// whatever the dtype: clamp(x, 0) has no upper end, clamp(x, -INFINITY, 1) no lower one. Where low > high the result
+/// min(max(x, low), high): numbers or tensors, all broadcast; NaN if one is. −∞ as a lower and ∞ as an upper number are
+/// no bounds, whatever the dtype: clamp(x, 0) has no upper end, clamp(x, -INFINITY, 1) no lower one. Where low > high the result
 /// is high. The gradient flows to x where low ≤ x ≤ high, to low where x < low ≤ high, to high elsewhere, and nowhere
 /// for NaN. Throws: DTypeError for bool.
 Tensor clamp(const Arg& x, const Arg& low, const Arg& high = std::numeric_limits<double>::infinity());
