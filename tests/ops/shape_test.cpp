@@ -193,6 +193,10 @@ TEST_CASE("array functions name what does not fit") {
           [&] {
             repeat(m, {1, most}, 0);
           }),
+      Bad("repeat: a tensor of shape (9223372036854775807,) is larger than any memory",
+          [&] {
+            repeat(m, {1, most - 1}, 0);
+          }),
       Bad("tril: takes a matrix, or several, not (4,) f32", [&] { tril(v); }),
       Bad("triu: takes a matrix, or several, not () f32", [&] { triu(number); }),
       Bad("diag: takes a vector or a matrix, not () f32", [&] { diag(number); }),
