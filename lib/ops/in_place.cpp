@@ -98,6 +98,7 @@ class Overwriting {
     OpInfo op{.name = op_, .arity = -1, .batching = Batching::loop, .forward = nullptr};
     bool tracked = list().prepare_overwrite(Call{op, {read, count}, {}, {}, {}, where_}, owner());
     tracked_ = tracked && is_floating(x_.dtype());
+    noted_ = tracked_ || list().is_live(x_.body());
   }
   bool tracked() const { return tracked_; }
 
@@ -154,7 +155,7 @@ class Overwriting {
     ~Note() {
       const Body& body = run_.x_.body();
       body.storage->overwritten(run_.context_.resolve(run_.where_));
-      if (run_.tracked_) run_.list().note_tracked_values(body);
+      if (run_.noted_) run_.list().note_tracked_values(body);
     }
     Note(const Note&) = delete;
     Note& operator=(const Note&) = delete;
@@ -187,6 +188,7 @@ class Overwriting {
   const Tensor& x_;
   Location where_;
   bool tracked_ = false;
+  bool noted_ = false;  // x is going to be tracked, or was
   bool replaces_all_ = false;
 };
 
@@ -336,8 +338,14 @@ Tensor clamp_(const Destination& x, const Arg& low, const Arg& high) {
   }
   run.prepare({&run.x(), low.tensor(), high.tensor()});
   CallerScope caller(run.where());
-  Tensor old = run.tracked() ? run.kept(run.x()) : run.x();
-  run.put_result(clamp(old, low, high));
+  if (!run.tracked()) {
+    run.put_result(clamp(run.x(), low, high));
+    return run.x();
+  }
+  // The gradient needs all three as they were.
+  Tensor old = run.kept(run.x()), least = low.is_tensor() ? run.apart(*low.tensor()) : Tensor{},
+         most = high.is_tensor() ? run.apart(*high.tensor()) : Tensor{};
+  run.put_result(clamp(old, low.is_tensor() ? Arg(least) : low, high.is_tensor() ? Arg(most) : high));
   return run.result();
 }
 

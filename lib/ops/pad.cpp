@@ -3,7 +3,6 @@
 #include <reel/ops/shape.h>
 
 #include <algorithm>
-#include <vector>
 
 #include "../core/convert.h"
 #include "../core/invoke.h"
@@ -101,27 +100,21 @@ std::int64_t padded_size(const Tensor& x, int axis, PadWidth width, Location whe
   return size;
 }
 
-// What lies before x along an axis, in parts: x backwards and forwards in turn, without the element where they meet.
-std::vector<Tensor> reflections_before(const Arg& x, int axis, std::int64_t width) {
-  std::vector<Tensor> parts;
-  std::int64_t period = x.tensor()->body().dims[axis] - 1;
-  for (bool backwards = true; width > 0; backwards = !backwards) {
-    std::int64_t part = std::min(width, period);
-    if (backwards)
-      parts.push_back(flip(Arg(slice(x, axis, 1, 1 + part), x.location()), axis));
-    else
-      parts.push_back(slice(x, axis, period - part, period));
-    width -= part;
+// x with what mirrors at both ends of an axis show of it, without the elements at the mirrors.
+Tensor reflected(const Tensor& x, int axis, PadWidth width, Location where) {
+  Tensor padded = x;
+  std::int64_t period = x.body().dims[axis] - 1;
+  while (width.before > 0 || width.after > 0) {
+    // Seen from an end, what has been added is the same backwards as far as whole periods reach.
+    std::int64_t last = padded.body().dims[axis] - 1, reach = last / period * period;
+    std::int64_t before = std::min(width.before, reach), after = std::min(width.after, reach);
+    Arg from(padded, where);
+    padded = concat({flip(Arg(slice(from, axis, 1, 1 + before), where), axis), padded,
+                     flip(Arg(slice(from, axis, last - after, last), where), axis)},
+                    axis, where);
+    width = {width.before - before, width.after - after};
   }
-  std::reverse(parts.begin(), parts.end());
-  return parts;
-}
-
-std::vector<Tensor> reflections_after(const Arg& x, int axis, std::int64_t width) {
-  std::vector<Tensor> parts = reflections_before(Arg(flip(x, axis), x.location()), axis, width);
-  for (Tensor& part : parts) part = flip(Arg(part, x.location()), axis);
-  std::reverse(parts.begin(), parts.end());
-  return parts;
+  return padded;
 }
 
 // One element of an axis, several times.
@@ -131,21 +124,10 @@ Tensor edge(const Arg& x, int axis, std::int64_t index, std::int64_t width) {
   return expand(Arg(slice(x, axis, index, index + 1), x.location()), shape);
 }
 
-// x with more of itself on both sides of an axis.
-Tensor extended(const Arg& x, int axis, PadWidth width, PadMode mode) {
-  std::int64_t size = x.tensor()->body().dims[axis];
-  std::vector<Tensor> parts, after;
-  // NumPy reflects a single element to itself.
-  if (mode == PadMode::edge || size == 1) {
-    if (width.before > 0) parts.push_back(edge(x, axis, 0, width.before));
-    if (width.after > 0) after.push_back(edge(x, axis, size - 1, width.after));
-  } else {
-    parts = reflections_before(x, axis, width.before);
-    after = reflections_after(x, axis, width.after);
-  }
-  parts.push_back(*x.tensor());
-  parts.insert(parts.end(), after.begin(), after.end());
-  return concat(parts, axis, x.location());
+// x with the elements at both ends of an axis repeated.
+Tensor edged(const Arg& x, int axis, PadWidth width) {
+  std::int64_t last = x.tensor()->body().dims[axis] - 1;
+  return concat({edge(x, axis, 0, width.before), *x.tensor(), edge(x, axis, last, width.after)}, axis, x.location());
 }
 
 }  // namespace
@@ -169,9 +151,15 @@ Tensor pad(const Arg& x, std::span<const PadWidth> widths, PadOptions options) {
   if (options.mode == PadMode::constant)
     return invoke(pad_op, {&tensor}, {shape, tensor.dtype(), tensor.device()}, where, bytes_of(attributes));
   if (!wider) return copy(x);
+  allocate(context(), {shape, tensor.dtype(), tensor.device()}, "pad", where);  // before the work, if there is no room
   Tensor padded = tensor;
-  for (int i = 0; i < tensor.rank(); ++i)
-    if (shape[i] != tensor.body().dims[i]) padded = extended(Arg(padded, where), i, width_of(i), options.mode);
+  for (int i = 0; i < tensor.rank(); ++i) {
+    std::int64_t size = tensor.body().dims[i];
+    if (shape[i] == size) continue;
+    // NumPy reflects a single element to itself.
+    bool repeats = options.mode == PadMode::edge || size == 1;
+    padded = repeats ? edged(Arg(padded, where), i, width_of(i)) : reflected(padded, i, width_of(i), where);
+  }
   return padded;
 }
 

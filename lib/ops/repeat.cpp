@@ -1,9 +1,10 @@
 #include <reel/ops/shape.h>
 
-#include <reel/ops/create.h>
 #include <reel/ops/index.h>
 
+#include "../core/context.h"
 #include "../core/op_error.h"
+#include "../core/storage.h"
 #include "registry.h"
 
 namespace reel {
@@ -93,7 +94,7 @@ Tensor repeat(const Arg& x, const std::vector<std::int64_t>& counts, int axis) {
                        describe(tensor));
   Shape shape = tensor.shape(), along;
   shape[axis] = total;
-  Tensor places = zeros({total}, {.dtype = DType::i64}, where);
+  Tensor places = allocate(context(), {Shape{total}, DType::i64, cpu}, "repeat", where);
   {
     auto place = places.write<std::int64_t>();
     std::int64_t* next = place.data();

@@ -23,7 +23,7 @@ std::uint32_t TapeList::slot_of(const Body& body) const {
   if (body.epoch.load(std::memory_order_relaxed) == epoch_) return body.slot;
   if (foreign_leaves_.empty()) return 0;
   auto found = foreign_leaves_.find(&body);
-  return found == foreign_leaves_.end() ? 0 : found->second;
+  return found == foreign_leaves_.end() ? 0 : found->second.slot;
 }
 
 bool TapeList::is_overwritten(const Body& body) const {
@@ -49,7 +49,7 @@ const SlotForm* TapeList::new_form(const Body& body) {
 std::uint32_t TapeList::track(const char* op, const Tensor& leaf, Location where) {
   Body& body = leaf.body();
   if (std::uint32_t slot = slot_of(body)) return slot;
-  check_tracked_values(op, leaf, where);
+  check_tracked_values(op, leaf, body.slot_version, where);
   std::uint64_t before = body.epoch.load(std::memory_order_relaxed);
   if (!body.requires_grad && before != 0 && list_number(before) != list_number(epoch_)) refuse(op, leaf, where);
   std::uint32_t slot = slot_count();
@@ -59,7 +59,7 @@ std::uint32_t TapeList::track(const char* op, const Tensor& leaf, Location where
     settle(body, slot);
   } else {
     leaves_.push_back({leaf, slot, 0});
-    foreign_leaves_.emplace(&body, slot);
+    foreign_leaves_.emplace(&body, ForeignLeaf{slot, body.storage->version.load(std::memory_order_relaxed)});
     any_hidden_ = true;
   }
   return slot;
@@ -77,15 +77,15 @@ inline std::uint32_t TapeList::input_slot(const Call& call, const Tensor& tensor
 inline std::uint32_t TapeList::live_slot(const Call& call, const Tensor& tensor) {
   const Body& body = tensor.body();
   if (body.slot_version != body.storage->version.load(std::memory_order_relaxed)) [[unlikely]]
-    check_overwritten(call.op.name, tensor, call.where);
+    check_overwritten(call.op.name, tensor, body.slot_version, call.where);
   return body.slot;
 }
 
 // A tensor that has been overwritten through another handle is no longer what was recorded. A parameter is: it is not
 // computed, and training overwrites it.
-void TapeList::check_overwritten(const char* op, const Tensor& tensor, Location where) const {
+void TapeList::check_overwritten(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const {
   const Body& body = tensor.body();
-  if (body.requires_grad) return check_tracked_values(op, tensor, where);
+  if (body.requires_grad) return check_tracked_values(op, tensor, version, where);
   fail<TapeError>(op, where,
                   "operand {}, made at {}, is tracked by an open tape but was overwritten at {} through a tensor that "
                   "shares its elements; overwrite a copy instead",
@@ -93,14 +93,13 @@ void TapeList::check_overwritten(const char* op, const Tensor& tensor, Location 
 }
 
 // A tensor that was there before tracked values came to its storage through another one has no slot to show for them.
-void TapeList::check_tracked_values(const char* op, const Tensor& tensor, Location where) const {
-  const Body& body = tensor.body();
-  const Storage& storage = *body.storage;
+void TapeList::check_tracked_values(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const {
+  const Storage& storage = *tensor.body().storage;
   if (storage.tracked_by.load(std::memory_order_relaxed) != epoch_) return;
   std::uint32_t since = storage.tracked_version.load(std::memory_order_relaxed);
-  if (static_cast<std::int32_t>(body.slot_version - since) >= 0) return;
+  if (static_cast<std::int32_t>(version - since) >= 0) return;
   fail<TapeError>(op, where,
-                  "operand {}, made at {}, shares its elements with a tensor into which an open tape's values were "
+                  "operand {}, made at {}, shares its elements with a tensor of an open tape, into which values were "
                   "written, last at {}, and their gradients could not flow back through it; write to it as a whole or "
                   "as x(…) = y, or use the tensor that was written to",
                   describe(tensor), to_string(tensor.made_at()), to_string(storage.last_overwrite()));
@@ -108,10 +107,15 @@ void TapeList::check_tracked_values(const char* op, const Tensor& tensor, Locati
 
 std::uint32_t TapeList::unusual_slot(const Call& call, const Tensor& tensor) {
   const Body& body = tensor.body();
+  if (auto found = foreign_leaves_.find(&body); found != foreign_leaves_.end()) {
+    ForeignLeaf leaf = found->second;
+    if (leaf.version != body.storage->version.load(std::memory_order_relaxed))
+      check_overwritten(call.op.name, tensor, leaf.version, call.where);
+    return leaf.slot;
+  }
   if (body.requires_grad) return track(call.op.name, tensor, call.where);
-  if (std::uint32_t slot = slot_of(body)) return slot;
   if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(call.op.name, tensor, call.where);
-  check_tracked_values(call.op.name, tensor, call.where);
+  check_tracked_values(call.op.name, tensor, body.slot_version, call.where);
   return 0;
 }
 

@@ -28,7 +28,7 @@ class TapeList {
   /// Before a call overwrites x: whether what x then holds is tracked, because one of the call's inputs is.
   /// Throws: TapeError as `record`; for a parameter, a watched tensor, and what another thread's tape computed.
   bool prepare_overwrite(const Call& call, const Tensor& x);
-  /// Tracked values have just been written to x: from now on tensors that share its elements, were there before, and
+  /// Tracked values have just been written to x, or others to what was tracked: from now on tensors that share its elements, were there before, and
   /// are not settled anew are refused.
   void note_tracked_values(const Body& x);
   /// Lets go of the slot of a tensor that this list has computed, if it has one.
@@ -87,8 +87,8 @@ class TapeList {
   std::uint32_t input_slot(const Call& call, const Tensor& tensor);
   std::uint32_t unusual_slot(const Call& call, const Tensor& tensor);
   std::uint32_t live_slot(const Call& call, const Tensor& tensor);
-  void check_overwritten(const char* op, const Tensor& tensor, Location where) const;
-  void check_tracked_values(const char* op, const Tensor& tensor, Location where) const;
+  void check_overwritten(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
+  void check_tracked_values(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
   void save(Saved* place, const Tensor& tensor, int number);
   void warn_of_growth() noexcept;
 
@@ -97,7 +97,10 @@ class TapeList {
   Entry* last_ = nullptr;
   std::vector<Slot> slots_;
   std::vector<LeafSlot> leaves_;
-  std::unordered_map<const Body*, std::uint32_t> foreign_leaves_;  // of other threads' tensors
+  struct ForeignLeaf {
+    std::uint32_t slot, version;  // of its storage when the slot was given
+  };
+  std::unordered_map<const Body*, ForeignLeaf> foreign_leaves_;  // of other threads' tensors
   const SlotForm* last_form_ = nullptr;
   bool any_hidden_ = false;  // an untracked tensor may be a foreign leaf, or hold tracked values
   std::size_t entry_count_ = 0;

@@ -85,6 +85,14 @@ TEST_CASE("an operand that overlaps x counts with its values before") {
   CHECK(values<std::int64_t>(add_(square, transpose(square, 0, 1))) == std::vector<std::int64_t>{0, 3, 3, 6});
 }
 
+TEST_CASE("bounds that share elements with x have their gradients") {
+  Tensor w = tensor({1.0, 2.0, 3.0}).requires_grad();
+  Tape tape;
+  Tensor x = w * 2.0;
+  clamp_(x, x(1), x(2));
+  CHECK(tape.gradient(sum(x), w).to_vector<double>() == std::vector<double>{0, 4, 2});
+}
+
 TEST_CASE("special values pass through in-place functions") {
   constexpr float nan = std::numeric_limits<float>::quiet_NaN(), inf = std::numeric_limits<float>::infinity();
   Tensor x = tensor({nan, inf, -inf, -0.f, 1e-42f});

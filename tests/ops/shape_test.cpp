@@ -91,6 +91,29 @@ TEST_CASE("chunks are PyTorch's") {
   CHECK(sizes(0, 3) == std::vector<std::int64_t>{0, 0, 0});
 }
 
+TEST_CASE("a reflection wider than x goes on and on, and one wider than memory is named") {
+  for (std::int64_t size : {2, 3, 5})
+    for (PadWidth width : {PadWidth{7, 8}, {0, 23}, {23, 0}, {5, 40}, {41, 3}}) {
+      std::vector<double> expected;
+      for (std::int64_t i = -width.before; i < size + width.after; ++i) {
+        std::int64_t period = 2 * (size - 1), place = (i % period + period) % period;
+        expected.push_back(static_cast<double>(std::min(place, period - place)));
+      }
+      CHECK(values_of(pad(arange(size), {width}, {.mode = PadMode::reflect})) == expected);
+    }
+  CHECK(values_of(pad(ones({0, 2}), {{0, 0}, {0, 1}}, {.mode = PadMode::reflect})).empty());
+  all_fail<Error>({
+      Bad("pad: a tensor of shape (4611686018427387906,) is larger than any memory",
+          [] {
+            pad(ones({2}), {{most / 2 + 1, 0}}, {.mode = PadMode::reflect});
+          }),
+      Bad("pad: a tensor of shape (4611686018427387906,) is larger than any memory",
+          [] {
+            pad(ones({2}), {{0, most / 2 + 1}}, {.mode = PadMode::edge});
+          }),
+  });
+}
+
 TEST_CASE("triangles and pads put zeros in place of NaN, and keep what they keep to the bit") {
   Tensor x = full({2, 2}, NAN);
   CHECK(values_of(tril(x, -1))[1] == 0);
@@ -169,6 +192,10 @@ TEST_CASE("array functions name what does not fit") {
       Bad("repeat: the count 9223372036854775807 along axis 0 of (2, 3) f32 is negative, or too large",
           [&] {
             repeat(m, {1, most}, 0);
+          }),
+      Bad("repeat: a tensor of shape (9223372036854775807,) is larger than any memory",
+          [&] {
+            repeat(m, {1, most - 1}, 0);
           }),
       Bad("tril: takes a matrix, or several, not (4,) f32", [&] { tril(v); }),
       Bad("triu: takes a matrix, or several, not () f32", [&] { triu(number); }),

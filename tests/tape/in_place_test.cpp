@@ -302,7 +302,7 @@ TEST_CASE("an untracked tensor whose elements received tracked values is no sile
     sum(out);
   });
   CHECK_THAT(text, contains("sum: operand (2, 3) f64, made at"));
-  CHECK_THAT(text, contains("shares its elements with a tensor into which an open tape's values were written"));
+  CHECK_THAT(text, contains("shares its elements with a tensor of an open tape, into which values were written"));
   for (int line : {made_line, write_line, use_line}) CHECK_THAT(text, contains(place(line)));
   CHECK_THROWS_AS(other * 2, TapeError);
   CHECK_THROWS_AS(slice(out, 0, 0, 1), TapeError);
@@ -373,7 +373,16 @@ TEST_CASE("a parameter is overwritten under NoRecord only") {
   Tape tape;
   Tensor view = slice(w, 0, 0, 2);
   add_(view, x);
-  CHECK_THAT(error_of<TapeError>([&] { w * 2; }), contains("an open tape's values were written"));
+  CHECK_THAT(error_of<TapeError>([&] { w * 2; }), contains("into which values were written"));
+}
+
+TEST_CASE("a parameter is refused after a number was written through a recorded view of it") {
+  Tensor w = vector({1, 2}).requires_grad();
+  Tape tape;
+  Tensor view = slice(w, 0, 0, 2);
+  fill_(view, 0.5);
+  CHECK_THAT(error_of<TapeError>([&] { sin(w); }), contains("into which values were written"));
+  CHECK(values(view * 2) == Doubles{1, 1});
 }
 
 TEST_CASE("a watched tensor is not overwritten while its tape records") {

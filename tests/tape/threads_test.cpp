@@ -6,6 +6,8 @@
 #include "catch.h"
 
 using namespace reel;
+using reel_test::contains;
+using reel_test::error_of;
 
 TEST_CASE("threads differentiate through shared parameters, each on a tape of its own") {
   Tensor w = full({8, 8}, 0.01, {.dtype = f64}).requires_grad();
@@ -34,6 +36,23 @@ TEST_CASE("a parameter that another thread made is a leaf here, and its slot sta
   }).join();
   CHECK(there == 12);
   CHECK(mine.gradient(here, w).item() == 4);
+}
+
+TEST_CASE("another thread's tensors are refused after an overwrite through a view, as one's own are") {
+  Tensor w = full({2}, 2.0, {.dtype = f64}).requires_grad(), x = full({2}, 3.0, {.dtype = f64});
+  std::string parameter, watched;
+  std::jthread([&] {
+    Tape tape;
+    tape.watch(x);
+    Tensor y = ones({2}, {.dtype = f64}), product = w * x * y;
+    tape.watch(y);
+    copy_(stop_gradient(w), y * 2);
+    parameter = error_of<TapeError>([&] { w * 3; });
+    fill_(stop_gradient(x), 5);
+    watched = error_of<TapeError>([&] { x * 3; });
+  }).join();
+  CHECK_THAT(parameter, contains("into which values were written"));
+  CHECK_THAT(watched, contains("is tracked by an open tape but was overwritten"));
 }
 
 TEST_CASE("tensors made by a thread outlive it") {
