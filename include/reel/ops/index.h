@@ -7,6 +7,7 @@
 
 // Indices are i32 or i64; negative ones count from the end. One out of range is an IndexError, thrown before anything
 // is read or written. Masks are bool. A `source` or `value` is a tensor of x's dtype or a number that it can hold.
+// All throw ShapeError for shapes that do not fit and axes that do not exist, DTypeError for other dtypes.
 
 namespace reel {
 

@@ -3,13 +3,14 @@
 #include <reel/tensor.h>
 
 // Operands meet in a common dtype. f32 and f64 are multiplied as such, bf16 and f16 with f32 sums and one rounding,
-// integers with wrap-around; for bool, sums are or and products and.
+// integers with wrap-around; for bool, sums are or and products and. All take tensors, not numbers, and throw DeviceError
+// for operands on different devices.
 
 namespace reel {
 
 /// Matrix product, as NumPy's `@`: (…, M, K) and (…, K, N) → (…, M, N). Leading axes broadcast; a vector on the left is a
 /// row, on the right a column, and its axis is dropped from the result. Transposed operands are read in place.
-/// Throws: ShapeError where inner sizes differ, or for a tensor of rank 0.
+/// Throws: ShapeError where inner sizes differ or leading axes do not broadcast, or for a tensor of rank 0.
 Tensor matmul(const Arg& a, const Arg& b);
 
 /// A product per example: (B, M, K) and (B, K, N) → (B, M, N), without broadcasting. Source: PyTorch.

@@ -27,6 +27,7 @@ Tensor transpose(const Arg& x, int first = -2, int second = -1);
 /// A view with axis i taken from x's axis `axes[i]`. Throws: ShapeError unless `axes` is a permutation.
 Tensor permute(const Arg& x, const Shape& axes);
 /// A view in which axes of size 1, and new axes in front, repeat their elements. −1 keeps a size.
+/// Throws: ShapeError if x does not broadcast to that shape.
 Tensor expand(const Arg& x, const Shape& shape);
 
 /// A view with axes of size 1 put in, at these places of the result. Throws: ShapeError if one is named twice, or there
@@ -53,6 +54,7 @@ Tensor slice(const Arg& x, int axis, std::int64_t start, std::int64_t stop = std
 /// A view of element `index` along an axis, which is dropped. Throws: IndexError if it is out of range.
 Tensor select(const Arg& x, int axis, std::int64_t index);
 /// Views of `size` elements each along an axis, the last one shorter if they do not come out even.
+/// Throws: ShapeError unless the size is positive.
 std::vector<Tensor> split(const Arg& x, std::int64_t size, int axis = 0);
 /// Views of the given sizes along an axis. Throws: ShapeError unless they add up.
 std::vector<Tensor> split(const Arg& x, const std::vector<std::int64_t>& sizes, int axis = 0);
@@ -75,6 +77,7 @@ inline Tensor concat(std::initializer_list<Tensor> tensors, int axis = 0, Locati
   return concat(std::span(tensors.begin(), tensors.size()), axis, where);
 }
 /// The tensors, all of one shape, side by side along a new axis, in the dtype where all meet.
+/// Throws: ShapeError unless all have one shape, of less than 8 axes, or for no tensors.
 Tensor stack(std::span<const Tensor> tensors, int axis = 0, Location where = Location::here());
 inline Tensor stack(std::initializer_list<Tensor> tensors, int axis = 0, Location where = Location::here()) {
   return stack(std::span(tensors.begin(), tensors.size()), axis, where);
