@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <concepts>
 #include <cstdint>
 #include <limits>
@@ -92,7 +91,9 @@ struct AxisPart {
 /// One for each axis, up to the last that is not kept whole.
 struct AxisParts {
   AxisParts() = default;
-  AxisParts(const AxisParts& other) : count(other.count) { std::copy_n(other.parts, count, parts); }
+  AxisParts(const AxisParts& other) : count(other.count) {
+    for (int i = 0; i < count; ++i) parts[i] = other.parts[i];
+  }
   AxisParts& operator=(const AxisParts&) = delete;
 
   static constexpr int most = 2 * max_rank;

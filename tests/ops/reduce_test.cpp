@@ -482,4 +482,21 @@ TEST_CASE("bad input to reductions and scans is named with the op") {
   });
 }
 
+TEST_CASE("one axis of a reduction needs no braces") {
+  Tensor x = reshape(arange(24, {.dtype = f64}), {2, 3, 4});
+  CHECK(same_bits(sum(x, 1), sum(x, {1})));
+  CHECK(same_bits(mean(x, -1, {.keepdims = true}), mean(x, {-1}, {.keepdims = true})));
+  CHECK(same_bits(prod(x, 2l), prod(x, {2})));
+  CHECK(same_bits(max(x, 0), max(x, {0})));
+  CHECK(same_bits(min(x, 0), min(x, {0})));
+  CHECK(same_bits(any(x, 0), any(x, {0})));
+  CHECK(same_bits(all(x, 0), all(x, {0})));
+  CHECK(same_bits(count_nonzero(x, 0), count_nonzero(x, {0})));
+  CHECK(same_bits(reel::std(x, 1, {.correction = 1}), reel::std(x, {1}, {.correction = 1})));
+  CHECK(same_bits(var(x, 1), var(x, {1})));
+  CHECK(same_bits(median(x, 1), median(x, {1})));
+  CHECK(same_bits(norm(x, 1, {.p = 1}), norm(x, {1}, {.p = 1})));
+  CHECK(same_bits(logsumexp(x, 1), logsumexp(x, {1})));
+}
+
 }  // namespace reel_test

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -103,7 +102,7 @@ Tensor tensor(const std::vector<T>& values, const Shape& shape, Location where =
   if constexpr (std::is_same_v<T, bool>) {
     // Its bools are packed.
     auto unpacked = std::make_unique<bool[]>(values.size());
-    std::copy(values.begin(), values.end(), unpacked.get());
+    for (std::size_t i = 0; i < values.size(); ++i) unpacked[i] = values[i];
     return tensor(std::span<const bool>(unpacked.get(), values.size()), shape, where);
   } else {
     return detail::copy_in(values, shape, where);
