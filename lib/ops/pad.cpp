@@ -5,7 +5,6 @@
 #include <algorithm>
 
 #include "../core/convert.h"
-#include "../core/dispatch.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
@@ -131,14 +130,6 @@ Tensor edged(const Arg& x, int axis, PadWidth width) {
   return concat({edge(x, axis, 0, width.before), *x.tensor(), edge(x, axis, last, width.after)}, axis, x.location());
 }
 
-// Whether a number is one of a dtype; floating ones round it.
-bool holds(DType dtype, double number) {
-  return with_type(dtype, [&]<class T>(std::type_identity<T>) {
-    if constexpr (std::is_integral_v<T>) return static_cast<double>(convert<T>(number)) == number;
-    return true;
-  });
-}
-
 }  // namespace
 
 Tensor pad(const Arg& x, std::span<const PadWidth> widths, PadOptions options) {
@@ -147,9 +138,6 @@ Tensor pad(const Arg& x, std::span<const PadWidth> widths, PadOptions options) {
   if (widths.size() != 1 && widths.size() != static_cast<std::size_t>(tensor.rank()))
     fail<ShapeError>("pad", where, "there are {} widths for the axes of {}", widths.size(), describe(tensor));
   auto width_of = [&](int axis) { return widths[widths.size() == 1 ? 0 : static_cast<std::size_t>(axis)]; };
-  if (options.mode == PadMode::constant && !holds(tensor.dtype(), options.value))
-    fail<DTypeError>("pad", where, "the number {} does not fit {}; convert x first", options.value,
-                     name_of(tensor.dtype()));
   PadAttributes attributes{{}, options.value};
   Shape shape;
   bool wider = false;

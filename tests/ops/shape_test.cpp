@@ -252,23 +252,4 @@ TEST_CASE("array functions name what does not fit") {
   });
 }
 
-TEST_CASE("pad takes no number that the dtype cannot hold") {
-  Tensor integers = tensor({1, 2}), bytes = to(integers, u8);
-  all_fail<DTypeError>({
-      Bad("pad: the number 1.5 does not fit i32",
-          [&] {
-            pad(integers, {{1, 0}}, {.value = 1.5});
-          }),
-      Bad("pad: the number nan does not fit i32",
-          [&] {
-            pad(integers, {{1, 0}}, {.value = NAN});
-          }),
-      Bad("pad: the number -1 does not fit u8",
-          [&] {
-            pad(bytes, {{1, 0}}, {.value = -1});
-          }),
-  });
-  CHECK(pad(integers, {{1, 0}}, {.value = -7}).to_vector<int>() == std::vector<int>{-7, 1, 2});
-}
-
 }  // namespace reel_test

@@ -22,14 +22,13 @@ struct PadWidth {
 
 struct PadOptions {
   PadMode mode = PadMode::constant;
-  /// For PadMode::constant.
+  /// For PadMode::constant; converted to the dtype of x.
   double value = 0;
 };
 
 /// x with elements added before and after it along each axis: `pad(x, {{1, 1}, {0, 2}})` of a matrix; one width is that of
 /// all axes. A reflection wider than x is mirrored again at the other end, and one of a single element repeats it.
-/// Throws: ShapeError unless there is one width, not negative, for each axis, or for a reflection or edge of nothing;
-/// DTypeError for a number that an integer x cannot hold.
+/// Throws: ShapeError unless there is one width, not negative, for each axis, or for a reflection or edge of nothing.
 /// Source: NumPy's pad.
 Tensor pad(const Arg& x, std::span<const PadWidth> widths, PadOptions options = {});
 inline Tensor pad(const Arg& x, std::initializer_list<PadWidth> widths, PadOptions options = {}) {
