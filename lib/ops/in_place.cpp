@@ -10,6 +10,7 @@
 #include "../tape/gradient.h"
 #include "../tape/tape_list.h"
 #include "assign_part.h"
+#include "index_checks.h"
 #include "operand.h"
 #include "registry.h"
 
@@ -355,7 +356,7 @@ Tensor masked_fill_(const Destination& x, const Arg& mask, const Arg& value) {
   if (value.is_tensor()) tensor_of("masked_fill_", value);
   run.prepare({&run.x(), &at, value.tensor()});
   CallerScope caller(run.where());
-  run.put_result(masked_fill(run.x(), at, value));
+  run.put_result(detail::masked_fill("masked_fill_", run.x(), at, value));
   return run.result();
 }
 
@@ -364,7 +365,7 @@ Tensor index_put_(const Destination& x, std::span<const Tensor> indices, const A
   if (values.is_tensor()) tensor_of("index_put_", values);
   run.prepare({&run.x(), values.tensor()});
   CallerScope caller(run.where());
-  run.put_result(index_put(run.x(), indices, values, options));
+  run.put_result(detail::index_put("index_put_", run.x(), indices, values, options));
   return run.result();
 }
 

@@ -1,5 +1,9 @@
 #pragma once
 
+#include <span>
+
+#include <reel/ops/index.h>
+
 #include "../core/invoke.h"
 #include "../core/op_error.h"
 
@@ -14,5 +18,10 @@ void check_index_dtype(const char* op, const Tensor& index, Location where);
 /// A value to be put into x: a tensor of its dtype and device, or a plain number as one of rank 0.
 /// Throws: Error for an undefined tensor; DTypeError unless x's dtype can hold it.
 Tensor value_for(const char* op, const Tensor& x, const Arg& value, Location where);
+
+/// The public functions of these names, with errors in the name of `op`: they serve their in-place forms too.
+Tensor masked_fill(const char* op, const Arg& x, const Arg& mask, const Arg& value);
+Tensor index_put(const char* op, const Arg& x, std::span<const Tensor> indices, const Arg& values,
+                 IndexPutOptions options);
 
 }  // namespace reel::detail

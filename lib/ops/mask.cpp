@@ -40,7 +40,10 @@ Tensor nonzero(const Arg& x) {
 // masked_fill = value where the mask is true, else x
 
 Tensor masked_fill(const Arg& x, const Arg& mask, const Arg& value) {
-  const char* name = "masked_fill";
+  return detail::masked_fill("masked_fill", x, mask, value);
+}
+
+Tensor detail::masked_fill(const char* name, const Arg& x, const Arg& mask, const Arg& value) {
   const Tensor &to = tensor_of(name, x), &at = tensor_of(name, mask);
   Location where = x.location();
   CallerScope caller(where);

@@ -246,8 +246,7 @@ std::string shapes_of(std::span<const Tensor> tensors) {
 }
 
 // All indices as one, of rows of x with its leading axes merged.
-Tensor merged_index(const Tensor& x, std::span<const Tensor> indices, Location where) {
-  const char* name = index_put_op.name;
+Tensor merged_index(const char* name, const Tensor& x, std::span<const Tensor> indices, Location where) {
   int count = static_cast<int>(indices.size());
   if (count == 0 || count > x.rank())
     fail<IndexError>(name, where, "{} indices do not fit {}: there must be at least one, and no more than axes", count,
@@ -274,11 +273,15 @@ Tensor merged_index(const Tensor& x, std::span<const Tensor> indices, Location w
 }  // namespace
 
 Tensor index_put(const Arg& x, std::span<const Tensor> indices, const Arg& values, IndexPutOptions options) {
-  const char* name = index_put_op.name;
+  return detail::index_put(index_put_op.name, x, indices, values, options);
+}
+
+Tensor detail::index_put(const char* name, const Arg& x, std::span<const Tensor> indices, const Arg& values,
+                         IndexPutOptions options) {
   const Tensor& to = tensor_of(name, x);
   Location where = x.location();
   CallerScope caller(where);
-  Tensor rows = merged_index(to, indices, where), value = value_for(name, to, values, where);
+  Tensor rows = merged_index(name, to, indices, where), value = value_for(name, to, values, where);
   Shape merged, wanted = rows.shape();
   int leading = static_cast<int>(indices.size());
   merged.push_back(1);

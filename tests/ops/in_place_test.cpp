@@ -139,11 +139,11 @@ TEST_CASE("bad operands of in-place functions are named") {
       Bad("index_assign_: y (3,) does not broadcast to x ()", [&] { x(0) = v; }),
       Bad("clamp_: y (2, 3) does not broadcast to x (3,)", [&] { clamp_(x, m); }),
       Bad("fill_: the value (3,) f32 is not a single number; write the tensor with copy_", [&] { fill_(x, v); }),
-      Bad("masked_fill: the mask (2, 1) does not broadcast to x (3,)",
+      Bad("masked_fill_: the mask (2, 1) does not broadcast to x (3,)",
           [&] {
             masked_fill_(x, zeros({2, 1}) > 0, 1);
           }),
-      Bad("index_put: the values (2,) do not broadcast to (1,)", [&] { index_put_(x, {tensor({0})}, zeros({2})); }),
+      Bad("index_put_: the values (2,) do not broadcast to (1,)", [&] { index_put_(x, {tensor({0})}, zeros({2})); }),
       Bad("add_: x (2, 3) f32 repeats elements (strides (0, 1))", [&] { add_(rows, v); }),
       Bad("zero_: x (2, 3) f32 repeats elements", [&] { zero_(rows); }),
       Bad("copy_: x (2, 3) f32 repeats elements", [&] { copy_(rows, m); }),
@@ -165,7 +165,7 @@ TEST_CASE("bad operands of in-place functions are named") {
       Bad("masked_fill", [&] { masked_fill_(integers, flags, 1.5); }),
       Bad("index_put", [&] { index_put_(x, {v}, 1); }),
   });
-  all_fail<IndexError>({Bad("index_put: index 3 is out of range", [&] { index_put_(x, {tensor({0, 3})}, 1.0); })});
+  all_fail<IndexError>({Bad("index_put_: index 3 is out of range", [&] { index_put_(x, {tensor({0, 3})}, 1.0); })});
   all_fail<Error>({
       Bad("add_: an operand is an undefined tensor", [&] { add_(undefined, v); }),
       Bad("add_: an operand is an undefined tensor", [&] { add_(x, undefined); }),
@@ -175,7 +175,7 @@ TEST_CASE("bad operands of in-place functions are named") {
       Bad("clamp_: an operand is an undefined tensor", [&] { clamp_(x, 0, undefined); }),
       Bad("masked_fill_: an operand is an undefined tensor", [&] { masked_fill_(x, undefined, 1); }),
       Bad("index_put_: an operand is an undefined tensor", [&] { index_put_(x, {tensor({0})}, undefined); }),
-      Bad("index_put: an operand is an undefined tensor", [&] { index_put_(x, {undefined}, 1); }),
+      Bad("index_put_: an operand is an undefined tensor", [&] { index_put_(x, {undefined}, 1); }),
       Bad("index_assign_: an operand is an undefined tensor", [&] { x(0) = undefined; }),
       Bad("add_: an operand is an undefined tensor",
           [&] {
