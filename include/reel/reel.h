@@ -11,5 +11,6 @@
 #include <reel/optim.h>
 #include <reel/random.h>
 #include <reel/shape.h>
+#include <reel/sparse.h>
 #include <reel/tape.h>
 #include <reel/tensor.h>

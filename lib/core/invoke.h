@@ -41,10 +41,10 @@ struct OpInfo {
   void (*forward)(Call& call);
   /// Gives each wanted input its gradient. Null: the op is not differentiable and never recorded.
   void (*gradient)(Gradient& gradient) = nullptr;
-  /// Which inputs' gradients need the value of input 0, 1, 2. An input is saved only if one of them is tracked.
-  InputSet saves_input_for[3] = {};
-  /// Which inputs' gradients need the value of the output.
-  InputSet saves_output_for = 0;
+  /// Which inputs' gradients need the value of input 0, 1, …. An input is saved only if one of them is tracked.
+  InputSet saves_input_for[8] = {};
+  /// Which inputs' gradients need the value of output 0, 1, ….
+  InputSet saves_output_for[4] = {};
   /// The gradient asks for the shapes of untracked inputs too.
   bool keeps_input_shapes = false;
 };

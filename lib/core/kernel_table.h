@@ -83,6 +83,20 @@ struct RandomCall {
   std::uint64_t call;
 };
 
+// Families with a table of their own, in kernels/: only what uses one reads its header.
+struct ActivationKernels;
+struct AttentionKernels;
+struct ConvolutionKernels;
+struct EmbeddingKernels;
+struct LinearAlgebraKernels;
+struct LossKernels;
+struct NormaliseKernels;
+struct PoolingKernels;
+struct RecurrentKernels;
+struct ResampleKernels;
+struct SamplingKernels;
+struct SparseKernels;
+
 /// The kernels of one device: a typed slot each. Outputs come first and are allocated; inputs may be strided, and
 /// broadcast where it says so.
 struct KernelTable {
@@ -114,7 +128,6 @@ struct KernelTable {
   void (*lerp)(const View& out, const View& a, const View& b, const View& weight);
   /// The derivative of digamma of an order of at least 1.
   void (*polygamma)(const View& out, const View& x, std::int64_t order);
-  /// `out` has size 1 on each reduced axis.
   /// `out` has size 1 on each reduced axis. Places are counted in row-major order over the reduced axes.
   UnaryKernel reduce[static_cast<int>(Reduction::count)];
   /// Σ (x − mean)² / divisor over the same axes, or its root.
@@ -179,6 +192,19 @@ struct KernelTable {
   void (*randperm)(const View& out, RandomCall call);
   /// x / (1 − p) where the element's number is at least p, else 0.
   void (*dropout)(const View& out, const View& x, double probability, RandomCall call);
+
+  const ActivationKernels* activation;
+  const AttentionKernels* attention;
+  const ConvolutionKernels* convolution;
+  const EmbeddingKernels* embedding;
+  const LinearAlgebraKernels* linear_algebra;
+  const LossKernels* loss;
+  const NormaliseKernels* normalise;
+  const PoolingKernels* pooling;
+  const RecurrentKernels* recurrent;
+  const ResampleKernels* resample;
+  const SamplingKernels* sampling;
+  const SparseKernels* sparse;
 };
 
 /// The kernels of a device. Throws: DeviceError where it has none.

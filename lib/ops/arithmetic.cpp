@@ -70,7 +70,7 @@ constexpr OpInfo div_op{
           g.give(0, std::move(quotient));
         },
     .saves_input_for = {0, inputs({0, 1})},
-    .saves_output_for = inputs({1}),
+    .saves_output_for = {inputs({1})},
 };
 
 Tensor div(const Arg& a, const Arg& b) { return binary(div_op, a, b, Types::floating); }
@@ -142,7 +142,7 @@ constexpr OpInfo pow_op{
           }
         },
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
-    .saves_output_for = inputs({1}),
+    .saves_output_for = {inputs({1})},
 };
 
 Tensor pow(const Arg& a, const Arg& b) { return binary(pow_op, a, b, Types::no_bool); }

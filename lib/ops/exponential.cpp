@@ -17,7 +17,7 @@ constexpr OpInfo exp_op{
     .batching = Batching::elementwise,
     .forward = unary_forward<Unary::exp>,
     .gradient = [](Gradient& g) { g.give_product(0, g.output(), g.saved_output()); },
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 Tensor exp(const Arg& x) { return floating_unary(exp_op, x); }
@@ -30,7 +30,7 @@ constexpr OpInfo expm1_op{
     .batching = Batching::elementwise,
     .forward = unary_forward<Unary::expm1>,
     .gradient = [](Gradient& g) { g.give(0, g.output() * (g.saved_output() + 1.0)); },
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 Tensor expm1(const Arg& x) { return floating_unary(expm1_op, x); }
@@ -126,7 +126,7 @@ constexpr OpInfo tanh_op{
     .forward = unary_forward<Unary::tanh>,
     .gradient =
         [](Gradient& g) { g.give(0, binary(tanh_gradient_op, g.output(), g.saved_output(), Types::arithmetic)); },
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 Tensor tanh(const Arg& x) { return floating_unary(tanh_op, x); }
@@ -157,7 +157,7 @@ constexpr OpInfo sigmoid_op{
     .forward = unary_forward<Unary::sigmoid>,
     .gradient =
         [](Gradient& g) { g.give(0, binary(sigmoid_gradient_op, g.output(), g.saved_output(), Types::arithmetic)); },
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 Tensor sigmoid(const Arg& x) { return floating_unary(sigmoid_op, x); }

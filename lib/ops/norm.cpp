@@ -59,7 +59,7 @@ constexpr OpInfo norm_op{
           g.give(0, to(norm_gradient(x, y, d, g.attributes<NormAttributes>().p), g.input_dtype(0)));
         },
     .saves_input_for = {inputs({0})},
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 namespace {
@@ -101,7 +101,7 @@ constexpr OpInfo logsumexp_op{
           g.give(0, to(share * weights, g.input_dtype(0)));
         },
     .saves_input_for = {inputs({0})},
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 namespace {

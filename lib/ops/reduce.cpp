@@ -138,7 +138,7 @@ constexpr OpInfo extreme_op(const char* name) {
           .forward = reduce_forward<op>,
           .gradient = extreme_gradient,
           .saves_input_for = {inputs({0})},
-          .saves_output_for = inputs({0})};
+          .saves_output_for = {inputs({0})}};
 }
 
 constexpr OpInfo max_op = extreme_op<Reduction::max>("max");

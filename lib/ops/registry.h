@@ -15,43 +15,62 @@ struct RegisteredOp {
   bool internal = false;
 };
 
-// One list a source file, at its end; registry.cpp joins them.
-std::span<const RegisteredOp> access_ops();
-std::span<const RegisteredOp> concat_ops();
 // One list a source file of this folder, at its end; registry.cpp joins them.
+std::span<const RegisteredOp> access_ops();
+std::span<const RegisteredOp> activation_ops();
 std::span<const RegisteredOp> arithmetic_ops();
+std::span<const RegisteredOp> attention_ops();
+std::span<const RegisteredOp> batch_norm_ops();
+std::span<const RegisteredOp> binary_loss_ops();
 std::span<const RegisteredOp> cast_ops();
 std::span<const RegisteredOp> comparison_ops();
+std::span<const RegisteredOp> concat_ops();
+std::span<const RegisteredOp> convolve_ops();
 std::span<const RegisteredOp> create_ops();
+std::span<const RegisteredOp> ctc_ops();
+std::span<const RegisteredOp> decompose_ops();
 std::span<const RegisteredOp> diagonal_ops();
-std::span<const RegisteredOp> in_place_ops();
+std::span<const RegisteredOp> dropout_ops();
+std::span<const RegisteredOp> embedding_ops();
 std::span<const RegisteredOp> exponential_ops();
+std::span<const RegisteredOp> group_norm_ops();
+std::span<const RegisteredOp> in_place_ops();
 std::span<const RegisteredOp> index_ops();
 std::span<const RegisteredOp> indexing_ops();
+std::span<const RegisteredOp> interpolate_ops();
+std::span<const RegisteredOp> layer_norm_ops();
 std::span<const RegisteredOp> loss_ops();
+std::span<const RegisteredOp> margin_loss_ops();
 std::span<const RegisteredOp> mask_ops();
 std::span<const RegisteredOp> matmul_ops();
-std::span<const RegisteredOp> pad_ops();
-std::span<const RegisteredOp> random_ops();
-std::span<const RegisteredOp> reduce_ops();
-std::span<const RegisteredOp> repeat_ops();
 std::span<const RegisteredOp> norm_ops();
+std::span<const RegisteredOp> pad_ops();
+std::span<const RegisteredOp> pool_ops();
 std::span<const RegisteredOp> random_ops();
+std::span<const RegisteredOp> recurrent_cell_ops();
+std::span<const RegisteredOp> recurrent_ops();
 std::span<const RegisteredOp> reduce_ops();
+std::span<const RegisteredOp> regression_loss_ops();
+std::span<const RegisteredOp> repeat_ops();
+std::span<const RegisteredOp> sample_ops();
 std::span<const RegisteredOp> scan_ops();
+std::span<const RegisteredOp> selection_ops();
 std::span<const RegisteredOp> shape_ops();
 std::span<const RegisteredOp> slice_ops();
-std::span<const RegisteredOp> selection_ops();
 std::span<const RegisteredOp> softmax_ops();
+std::span<const RegisteredOp> solve_ops();
+std::span<const RegisteredOp> sort_ops();
+std::span<const RegisteredOp> sparse_ops();
+std::span<const RegisteredOp> sparsemax_ops();
+std::span<const RegisteredOp> special_ops();
+std::span<const RegisteredOp> statistics_ops();
+std::span<const RegisteredOp> take_ops();
+std::span<const RegisteredOp> trigonometric_ops();
+std::span<const RegisteredOp> unary_ops();
+std::span<const RegisteredOp> unfold_ops();
 // Those of lib/tape.
 std::span<const RegisteredOp> tape_ops();
 std::span<const RegisteredOp> walk_ops();
-std::span<const RegisteredOp> sort_ops();
-std::span<const RegisteredOp> take_ops();
-std::span<const RegisteredOp> special_ops();
-std::span<const RegisteredOp> trigonometric_ops();
-std::span<const RegisteredOp> unary_ops();
-std::span<const RegisteredOp> statistics_ops();
 
 /// One family's list with its name.
 struct OpFamily {

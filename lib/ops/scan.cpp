@@ -93,7 +93,7 @@ constexpr OpInfo recurrence_op{
     .forward = recurrence_forward,
     .gradient = recurrence_gradient,
     .saves_input_for = {inputs({0, 1})},
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 // What flows back to each term of a recurrence, from all that come after it.
@@ -130,7 +130,7 @@ constexpr OpInfo cumprod_op{
           g.give(0, terms * before(g.saved_output(), at.on_axis(), at.backwards, 1));
         },
     .saves_input_for = {inputs({0})},
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 Tensor cumprod(const Arg& x) { return scan_all(cumprod_op, x); }

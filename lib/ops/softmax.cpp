@@ -62,7 +62,7 @@ constexpr OpInfo softmax_op{
           const Tensor &d = g.output(), &y = g.saved_output();
           g.give(0, y * (d - sum_last(d * y)));
         },
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 Tensor softmax(const Arg& x, int axis) { return along_last(softmax_op, x, axis); }
@@ -80,7 +80,7 @@ constexpr OpInfo log_softmax_op{
           const Tensor &d = g.output(), &y = g.saved_output();
           g.give(0, d - exp(y) * sum_last(d));
         },
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 Tensor log_softmax(const Arg& x, int axis) { return along_last(log_softmax_op, x, axis); }

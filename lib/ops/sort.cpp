@@ -58,7 +58,7 @@ constexpr OpInfo sort_op{
                     descending != 0);
         },
     .gradient = give_at_indices,
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 ValuesAndIndices sort(const Arg& x, int axis, SortOptions options) {
@@ -88,7 +88,7 @@ constexpr OpInfo topk_op{
                     descending != 0);
         },
     .gradient = give_at_indices,
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 ValuesAndIndices topk(const Arg& x, std::int64_t k, int axis, TopKOptions options) {

@@ -32,7 +32,7 @@ constexpr OpInfo erfinv_op{
     .forward = unary_forward<Unary::erfinv>,
     .gradient =
         [](Gradient& g) { g.give(0, g.output() * exp(square(g.saved_output())) * (0.5 / std::numbers::inv_sqrtpi)); },
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 Tensor erfinv(const Arg& x) { return floating_unary(erfinv_op, x); }

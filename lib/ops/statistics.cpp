@@ -72,7 +72,7 @@ constexpr OpInfo std_op{
           g.give(0, to(share * (where(constant, 0.0, d) / divisor), g.input_dtype(0)));
         },
     .saves_input_for = {inputs({0})},
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 namespace {

@@ -41,7 +41,7 @@ constexpr OpInfo tan_op{
     .batching = Batching::elementwise,
     .forward = unary_forward<Unary::tan>,
     .gradient = [](Gradient& g) { g.give(0, g.output() * (square(g.saved_output()) + 1.0)); },
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 Tensor tan(const Arg& x) { return floating_unary(tan_op, x); }

@@ -97,7 +97,7 @@ constexpr OpInfo relu_op{
     .forward = unary_forward<Unary::relu>,
     .gradient =
         [](Gradient& g) { g.give(0, binary(relu_gradient_op, g.output(), g.saved_output(), Types::arithmetic)); },
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 Tensor relu(const Arg& x) { return number_unary(relu_op, x); }
@@ -146,7 +146,7 @@ constexpr OpInfo reciprocal_op{
     .batching = Batching::elementwise,
     .forward = unary_forward<Unary::reciprocal>,
     .gradient = [](Gradient& g) { g.give(0, -(g.output() * square(g.saved_output()))); },
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 Tensor reciprocal(const Arg& x) { return floating_unary(reciprocal_op, x); }
@@ -159,7 +159,7 @@ constexpr OpInfo sqrt_op{
     .batching = Batching::elementwise,
     .forward = unary_forward<Unary::sqrt>,
     .gradient = [](Gradient& g) { g.give(0, g.output() / (g.saved_output() * 2.0)); },
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 Tensor sqrt(const Arg& x) { return floating_unary(sqrt_op, x); }
@@ -176,7 +176,7 @@ constexpr OpInfo rsqrt_op{
           const Tensor& y = g.saved_output();
           g.give(0, g.output() * (square(y) * y) * -0.5);
         },
-    .saves_output_for = inputs({0}),
+    .saves_output_for = {inputs({0})},
 };
 
 Tensor rsqrt(const Arg& x) { return floating_unary(rsqrt_op, x); }

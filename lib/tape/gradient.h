@@ -22,6 +22,8 @@ class Gradient {
   bool wants(std::size_t i) const;
   std::size_t input_count() const { return entry_.input_count; }
   std::size_t output_count() const { return entry_.output_count; }
+  /// Whether a gradient flowed back to output i.
+  bool has_output(std::size_t i) const { return outputs_[i].defined(); }
   /// The gradient of output i. Zeros where nothing flowed back to it.
   const Tensor& output(std::size_t i = 0);
   /// The same, to be changed in place; it is not there afterwards.

@@ -205,8 +205,8 @@ void TapeList::record(Context& context, Call& call) {
 
   std::size_t candidates = std::min<std::size_t>(inputs, std::size(op.saves_input_for)), saved = 0;
   for (std::size_t i = 0; i < candidates; ++i) saved += (op.saves_input_for[i] & tracked) != 0;
-  bool saves_output = op.saves_output_for & tracked;
-  saved += saves_output;
+  std::size_t results = std::min<std::size_t>(call.outputs.size(), std::size(op.saves_output_for));
+  for (std::size_t i = 0; i < results; ++i) saved += (op.saves_output_for[i] & tracked) != 0;
   std::size_t attribute_bytes = call.attribute_bytes.size();
   auto* entry =
       static_cast<Entry*>(arena_.allocate(Entry::size_for(inputs, saved, attribute_bytes, op.keeps_input_shapes)));
@@ -230,7 +230,8 @@ void TapeList::record(Context& context, Call& call) {
   Saved* place = entry->saved();
   for (std::size_t i = 0; i < candidates; ++i)
     if (op.saves_input_for[i] & tracked) save(place++, *call.inputs[i], static_cast<int>(i));
-  if (saves_output) save(place, call.outputs[0], -1);
+  for (std::size_t i = 0; i < results; ++i)
+    if (op.saves_output_for[i] & tracked) save(place++, call.outputs[i], -1 - static_cast<int>(i));
   std::uint32_t slot = entry->first_output;
   for (Tensor& output : call.outputs) {
     Body& body = output.body();

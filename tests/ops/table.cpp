@@ -73,6 +73,18 @@ const std::vector<Row>& table() {
     add_matmul_rows(made);
     add_einsum_rows(made);
     add_network_rows(made);
+    add_activation_rows(made);
+    add_resample_rows(made);
+    add_normalise_rows(made);
+    add_pool_rows(made);
+    add_convolve_rows(made);
+    add_recurrent_rows(made);
+    add_attend_rows(made);
+    add_loss_rows(made);
+    add_ctc_rows(made);
+    add_linear_algebra_rows(made);
+    add_sparse_rows(made);
+    add_sample_rows(made);
     return with_ops_named(std::move(made));
   }();
   return rows;
@@ -92,6 +104,18 @@ std::vector<Row> random_table(std::uint64_t seed) {
   add_random_matmul_rows(made, random);
   add_random_einsum_rows(made, random);
   add_random_network_rows(made, random);
+  add_random_activation_rows(made, random);
+  add_random_resample_rows(made, random);
+  add_random_normalise_rows(made, random);
+  add_random_pool_rows(made, random);
+  add_random_convolve_rows(made, random);
+  add_random_recurrent_rows(made, random);
+  add_random_attend_rows(made, random);
+  add_random_loss_rows(made, random);
+  add_random_ctc_rows(made, random);
+  add_random_linear_algebra_rows(made, random);
+  add_random_sparse_rows(made, random);
+  add_random_sample_rows(made, random);
   return with_ops_named(std::move(made));
 }
 

@@ -132,6 +132,18 @@ void add_in_place_rows(std::vector<Row>& rows);
 void add_matmul_rows(std::vector<Row>& rows);
 void add_einsum_rows(std::vector<Row>& rows);
 void add_network_rows(std::vector<Row>& rows);
+void add_activation_rows(std::vector<Row>& rows);
+void add_resample_rows(std::vector<Row>& rows);
+void add_normalise_rows(std::vector<Row>& rows);
+void add_pool_rows(std::vector<Row>& rows);
+void add_convolve_rows(std::vector<Row>& rows);
+void add_recurrent_rows(std::vector<Row>& rows);
+void add_attend_rows(std::vector<Row>& rows);
+void add_loss_rows(std::vector<Row>& rows);
+void add_ctc_rows(std::vector<Row>& rows);
+void add_linear_algebra_rows(std::vector<Row>& rows);
+void add_sparse_rows(std::vector<Row>& rows);
+void add_sample_rows(std::vector<Row>& rows);
 
 void add_random_create_rows(std::vector<Row>& rows, Random& random);
 void add_random_elementwise_rows(std::vector<Row>& rows, Random& random);
@@ -144,6 +156,18 @@ void add_random_in_place_rows(std::vector<Row>& rows, Random& random);
 void add_random_matmul_rows(std::vector<Row>& rows, Random& random);
 void add_random_einsum_rows(std::vector<Row>& rows, Random& random);
 void add_random_network_rows(std::vector<Row>& rows, Random& random);
+void add_random_activation_rows(std::vector<Row>& rows, Random& random);
+void add_random_resample_rows(std::vector<Row>& rows, Random& random);
+void add_random_normalise_rows(std::vector<Row>& rows, Random& random);
+void add_random_pool_rows(std::vector<Row>& rows, Random& random);
+void add_random_convolve_rows(std::vector<Row>& rows, Random& random);
+void add_random_recurrent_rows(std::vector<Row>& rows, Random& random);
+void add_random_attend_rows(std::vector<Row>& rows, Random& random);
+void add_random_loss_rows(std::vector<Row>& rows, Random& random);
+void add_random_ctc_rows(std::vector<Row>& rows, Random& random);
+void add_random_linear_algebra_rows(std::vector<Row>& rows, Random& random);
+void add_random_sparse_rows(std::vector<Row>& rows, Random& random);
+void add_random_sample_rows(std::vector<Row>& rows, Random& random);
 
 /// A row's inputs in a dtype, from its name and a seed.
 std::vector<reel::Tensor> draw_inputs(const Row& row, reel::DType dtype, std::uint64_t seed);

@@ -39,6 +39,18 @@ const Peers& peers() {
     add_in_place_peers(made);
     add_matmul_peers(made);
     add_network_peers(made);
+    add_activation_peers(made);
+    add_resample_peers(made);
+    add_normalise_peers(made);
+    add_pool_peers(made);
+    add_convolve_peers(made);
+    add_recurrent_peers(made);
+    add_attend_peers(made);
+    add_loss_peers(made);
+    add_ctc_peers(made);
+    add_linear_algebra_peers(made);
+    add_sparse_peers(made);
+    add_sample_peers(made);
     return made;
   }();
   return all;

@@ -26,5 +26,17 @@ void add_index_peers(Peers& peers);
 void add_in_place_peers(Peers& peers);
 void add_matmul_peers(Peers& peers);
 void add_network_peers(Peers& peers);
+void add_activation_peers(Peers& peers);
+void add_resample_peers(Peers& peers);
+void add_normalise_peers(Peers& peers);
+void add_pool_peers(Peers& peers);
+void add_convolve_peers(Peers& peers);
+void add_recurrent_peers(Peers& peers);
+void add_attend_peers(Peers& peers);
+void add_loss_peers(Peers& peers);
+void add_ctc_peers(Peers& peers);
+void add_linear_algebra_peers(Peers& peers);
+void add_sparse_peers(Peers& peers);
+void add_sample_peers(Peers& peers);
 
 }  // namespace reel_test

@@ -23,6 +23,16 @@ struct PeerEntry {
 
 /// Elementwise, reductions, indexing, copies, sorting, products.
 std::vector<PeerEntry> op_cases();
+/// Those of a network's layers, forward and backward.
+std::vector<PeerEntry> net_cases();
+
+// The layers by family.
+std::vector<PeerEntry> activation_cases();
+std::vector<PeerEntry> normalise_cases();
+std::vector<PeerEntry> convolve_cases();
+std::vector<PeerEntry> recurrent_cases();
+std::vector<PeerEntry> attend_cases();
+std::vector<PeerEntry> sparse_cases();
 
 /// Prints what products of 500 different row counts cost beside products of one.
 void ragged_products();

@@ -2,9 +2,8 @@
 
 #include <reel/reel.h>
 
-#include <cstring>
-
 #include "cases.h"
+#include "operands.h"
 
 // The array ops at the sizes at which memory, or the multipliers, set the pace.
 
@@ -13,36 +12,6 @@ namespace reel_bench {
 namespace {
 
 using reel::Tensor;
-
-// A case's operands: the same numbers on both sides.
-struct Pair {
-  Tensor ours;
-  at::Tensor theirs;
-};
-
-at::ScalarType torch_type(reel::DType dtype) {
-  switch (dtype) {
-    case reel::DType::i64: return at::kLong;
-    case reel::DType::bf16: return at::kBFloat16;
-    default: return at::kFloat;
-  }
-}
-
-Pair both(Tensor ours) {
-  reel::Shape shape = ours.shape();
-  at::Tensor theirs = at::empty(std::vector<std::int64_t>(shape.begin(), shape.end()), torch_type(ours.dtype()));
-  std::memcpy(theirs.data_ptr(), ours.body().data, static_cast<std::size_t>(ours.numel()) * size_of(ours.dtype()));
-  return {std::move(ours), std::move(theirs)};
-}
-
-// Uniform on [low, high).
-Pair numbers(const reel::Shape& shape, double low = 0.1, double high = 0.9) {
-  return both(reel::copy(reel::rand(shape) * (high - low) + low));
-}
-
-Pair indices(std::int64_t count, std::int64_t below) {
-  return both(reel::to(reel::rand({count}, {.dtype = reel::f64}) * static_cast<double>(below), reel::i64));
-}
 
 using Unary = Tensor (*)(const reel::Arg&);
 using Binary = Tensor (*)(const reel::Arg&, const reel::Arg&);

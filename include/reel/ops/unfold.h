@@ -1,0 +1,5 @@
+#pragma once
+
+#include <reel/tensor.h>
+
+namespace reel {}  // namespace reel

@@ -1,0 +1,11 @@
+#include "ops/table.h"
+
+namespace reel_test {
+
+using namespace reel;
+
+void add_attend_rows(std::vector<Row>&) {}
+
+void add_random_attend_rows(std::vector<Row>&, Random&) {}
+
+}  // namespace reel_test
