@@ -4,8 +4,7 @@
 
 namespace reel {
 
-/// Where the channels of a batch stand: second, (N, C, L), (N, C, H, W) or (N, C, D, H, W), or last, (N, L, C),
-/// (N, H, W, C) or (N, D, H, W, C).
+/// Where the channels stand: behind the examples, (N, C, d…), or last, (N, d…, C), with one, two or three spatial axes.
 enum class Layout : std::uint8_t { nchw, nhwc };
 
 }  // namespace reel
