@@ -9,10 +9,12 @@ namespace reel::detail {
 
 void REEL_NAME(REEL_TARGET)(KernelTable& table) {
   REEL_TARGET::fill_argmax(table);
+  REEL_TARGET::fill_convolve(table);
   REEL_TARGET::fill_copy(table);
   REEL_TARGET::fill_elementwise(table);
   REEL_TARGET::fill_mapped_sums(table);
   REEL_TARGET::fill_matmul(table);
+  REEL_TARGET::fill_normalise(table);
   REEL_TARGET::fill_random(table);
   REEL_TARGET::fill_reduce(table);
   REEL_TARGET::fill_softmax(table);

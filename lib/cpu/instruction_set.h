@@ -14,8 +14,10 @@ void fill_matmul(KernelTable& table);
 void fill_reduce(KernelTable& table);
 void fill_argmax(KernelTable& table);
 void fill_mapped_sums(KernelTable& table);
+void fill_normalise(KernelTable& table);
 void fill_softmax(KernelTable& table);
 void fill_random(KernelTable& table);
+void fill_convolve(KernelTable& table);
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -1,10 +1,304 @@
 #include <reel/reel.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "catch.h"
 #include "ops/bad_input.h"
+#include "ops/table.h"
 
 namespace reel_test {
 
 using namespace reel;
+
+namespace {
+
+constexpr std::uint64_t seed = 4711;
+constexpr double epsilon = 1e-3, infinity = std::numeric_limits<double>::infinity();
+
+Tensor standardised(const Tensor& x, const Shape& axes) {
+  Tensor centred = x - mean(x, axes, {.keepdims = true});
+  return centred / sqrt(mean(centred * centred, axes, {.keepdims = true}) + epsilon);
+}
+
+Tensor composed_group_norm(std::span<const Tensor> x, std::int64_t groups) {
+  Tensor rows = standardised(reshape(x[0], {x[0].size(0), groups, -1}), {2});
+  Shape column{x[0].size(1), 1};
+  return reshape(rows, x[0].shape()) * reshape(x[1], column) + reshape(x[2], column);
+}
+
+Tensor composed_batch_norm(std::span<const Tensor> x, const Tensor& mean, const Tensor& variance) {
+  Tensor standard = mean.defined() ? (x[0] - reshape(mean, {-1, 1})) / sqrt(reshape(variance, {-1, 1}) + epsilon)
+                                   : standardised(x[0], {0, 2});
+  return standard * reshape(x[1], {-1, 1}) + reshape(x[2], {-1, 1});
+}
+
+struct Pair {
+  std::string name;
+  Shape x, parameter;
+  Function fused, composed;
+};
+
+std::vector<Pair> pairs() {
+  Tensor running_mean = tensor({0.25, -1.0, 0.5}), running_variance = tensor({0.5, 2.0, 1.0});
+  auto train = [](auto x) {
+    Tensor running = ones({3}, {.dtype = f64}), other = ones({3}, {.dtype = f64});
+    return batch_norm(x[0], x[1], x[2], running, other, {.training = true, .epsilon = epsilon});
+  };
+  return {
+      {"layer_norm",
+       {4, 37},
+       {37},
+       [](auto x) { return layer_norm(x[0], {37}, x[1], x[2], {.epsilon = epsilon}); },
+       [](auto x) { return standardised(x[0], {1}) * x[1] + x[2]; }},
+      {"layer_norm over two axes",
+       {3, 2, 5},
+       {2, 5},
+       [](auto x) {
+         return layer_norm(x[0], {2, 5}, x[1], x[2], {.epsilon = epsilon});
+       },
+       [](auto x) {
+         return standardised(x[0], {1, 2}) * x[1] + x[2];
+       }},
+      {"rms_norm",
+       {4, 37},
+       {37},
+       [](auto x) { return rms_norm(x[0], {37}, x[1], {.epsilon = epsilon}) + 0 * x[2]; },
+       [](auto x) { return x[0] / sqrt(mean(square(x[0]), {1}, {.keepdims = true}) + epsilon) * x[1] + 0 * x[2]; }},
+      {"group_norm",
+       {3, 6, 4},
+       {6},
+       [](auto x) { return group_norm(x[0], 2, x[1], x[2], {.epsilon = epsilon}); },
+       [](auto x) { return composed_group_norm(x, 2); }},
+      {"instance_norm",
+       {3, 2, 7},
+       {2},
+       [](auto x) { return instance_norm(x[0], x[1], x[2], {.epsilon = epsilon}); },
+       [](auto x) { return composed_group_norm(x, 2); }},
+      {"batch_norm in training", {4, 3, 9}, {3}, train, [](auto x) { return composed_batch_norm(x, {}, {}); }},
+      {"batch_norm out of training",
+       {4, 3, 9},
+       {3},
+       [=](auto x) { return batch_norm(x[0], x[1], x[2], running_mean, running_variance, {.epsilon = epsilon}); },
+       [=](auto x) { return composed_batch_norm(x, running_mean, running_variance); }},
+  };
+}
+
+using Tensors = std::vector<Tensor>;
+
+Tensors first_order(const Function& f, const Tensors& x) {
+  Tape tape;
+  for (const Tensor& one : x) tape.watch(one);
+  Tensor y = f(x);
+  Tensor weights = reshape(arange(y.numel(), {.dtype = f64}), y.shape());
+  return tape.gradient(sum(y * sin(weights)), x);
+}
+
+// An outer tape records the first order.
+struct Orders {
+  Tensors first, second;
+};
+
+Orders both_orders(const Function& f, const Tensors& x) {
+  Tape tape;
+  for (const Tensor& one : x) tape.watch(one);
+  Tensors first = first_order(f, x);
+  Tensor total = 0 * sum(x[0]);  // it depends on x even where a gradient does not
+  for (const Tensor& one : first) total = total + sum(square(one));
+  return {first, tape.gradient(total, x, {.unconnected = Unconnected::zeros})};
+}
+
+double apart(const Tensor& a, const Tensor& b) {
+  Array left = array_of(a), right = array_of(b);
+  double worst = left.values.size() == right.values.size() ? 0 : infinity;
+  for (std::size_t i = 0; i < left.values.size(); ++i)
+    worst = std::max(worst, std::abs(left.values[i] - right.values[i]));
+  return worst;
+}
+
+}  // namespace
+
+TEST_CASE("fused normalisations equal composed ones, forward and to first and second order") {
+  CAPTURE(seed);
+  manual_seed(seed);
+  for (const Pair& pair : pairs()) {
+    CAPTURE(pair.name);
+    Tensors x{randn(pair.x, {.dtype = f64}) * 2 + 1, randn(pair.parameter, {.dtype = f64}),
+              randn(pair.parameter, {.dtype = f64})};
+    CHECK(apart(pair.fused(x), pair.composed(x)) < 1e-13);
+    Tensors alone = first_order(pair.fused, x);
+    Orders fused = both_orders(pair.fused, x), composed = both_orders(pair.composed, x);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      CAPTURE(i);
+      // Numbers up to some hundred, after a few dozen roundings.
+      CHECK(apart(alone[i], composed.first[i]) < 1e-11);
+      CHECK(apart(fused.first[i], composed.first[i]) < 1e-11);
+      CHECK(apart(fused.second[i], composed.second[i]) < 1e-9);
+    }
+  }
+}
+
+TEST_CASE("each gradient of a normalisation can be had alone") {
+  manual_seed(seed);
+  for (const Pair& pair : pairs()) {
+    Tensors x{randn(pair.x, {.dtype = f64}), randn(pair.parameter, {.dtype = f64}),
+              randn(pair.parameter, {.dtype = f64})};
+    Tensors all = first_order(pair.fused, x);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      CAPTURE(pair.name, i);
+      Function of_one = [&](std::span<const Tensor> one) {
+        Tensors given = x;
+        given[i] = one[0];
+        return pair.fused(given);
+      };
+      CHECK(apart(first_order(of_one, {x[i]})[0], all[i]) < 1e-12);
+      CHECK(apart(both_orders(of_one, {x[i]}).first[0], all[i]) < 1e-12);
+    }
+  }
+}
+
+TEST_CASE("large and close numbers keep what tells them apart") {
+  manual_seed(seed);
+  Tensor close = to(randn({8, 3, 1500}) + 1e4, f32);
+  auto same = [&](const Function& f) {
+    Tensor wide = to(close, f64);
+    // Of numbers of about 1, but for those few far off.
+    return apart(to(f({&close, 1}), f64), f({&wide, 1}));
+  };
+  CHECK(same([](auto x) { return layer_norm(x[0], {1500}); }) < 2e-6);
+  CHECK(same([](auto x) { return group_norm(x[0], 1); }) < 2e-6);
+  CHECK(same([](auto x) { return instance_norm(x[0]); }) < 2e-6);
+  CHECK(same([](auto x) {
+          Tensor mean = zeros({3}, {.dtype = x[0].dtype()}), variance = ones({3}, {.dtype = x[0].dtype()});
+          return batch_norm(x[0], mean, variance, {.training = true});
+        }) < 2e-6);
+  // Pieces of one row that lie far apart.
+  Tensor steps = concat({full({1, 1024}, -1e4), full({1, 1024}, 1e4)}, 1);
+  CHECK(apart(layer_norm(steps, {2048}), steps / 1e4) < 1e-6);
+}
+
+TEST_CASE("NaN and infinity stay within their row or channel, and equal numbers give the bias") {
+  Tensor x = tensor({{1.0, std::nan(""), 2.0}, {infinity, 1.0, 2.0}, {3.0, 3.0, 3.0}, {-1.0, 0.0, 1.0}});
+  Tensor bias = tensor({1.0, 2.0, 3.0});
+  Array y = array_of(layer_norm(x, {3}, ones_like(bias), bias));
+  for (std::size_t i = 0; i < 6; ++i) CHECK(std::isnan(y.values[i]));
+  for (std::size_t i = 6; i < 9; ++i) CHECK(y.values[i] == static_cast<double>(i - 5));
+  for (std::size_t i = 9; i < 12; ++i) CHECK(std::isfinite(y.values[i]));
+  Tensor mean = zeros({4}, {.dtype = f64}), variance = ones({4}, {.dtype = f64});
+  Array z = array_of(batch_norm(transpose(x), mean, variance, {.training = true}));
+  for (std::size_t i = 0; i < 12; ++i) CHECK(std::isfinite(z.values[i]) == (i % 4 >= 2));
+  CHECK(array_of(mean).values[2] == Approx(0.3));
+}
+
+TEST_CASE("batch_norm in training brings the running statistics up to date, and nothing else does") {
+  Tensor x = tensor({{1.0, 2.0}, {3.0, 8.0}, {5.0, 2.0}});
+  Tensor mean = tensor({1.0, 2.0}), variance = tensor({1.0, 4.0});
+  batch_norm(x, mean, variance);
+  CHECK(mean.to_vector<double>() == std::vector<double>{1, 2});
+  batch_norm(x, mean, variance, {.training = true, .momentum = 0.25});
+  CHECK(mean.to_vector<double>() == std::vector<double>{1.5, 2.5});
+  CHECK(variance.to_vector<double>() == std::vector<double>{1.75, 6});
+  for (Layout layout : {Layout::nchw, Layout::nhwc}) {
+    Tensor ones_of_f32 = ones({2}), zeros_of_f32 = zeros({2});
+    Tensor half = to(layout == Layout::nhwc ? reshape(x, {3, 1, 2}) : reshape(x, {3, 2, 1}), bf16);
+    CHECK(batch_norm(half, zeros_of_f32, ones_of_f32, {.training = true, .layout = layout}).dtype() == bf16);
+    CHECK(zeros_of_f32.to_vector<float>()[0] == Approx(0.3f));
+    CHECK(ones_of_f32.to_vector<float>()[1] == Approx(0.9f + 1.2f));
+  }
+}
+
+TEST_CASE("the running statistics count as overwritten") {
+  Tensor x = tensor({{1.0, 2.0}, {3.0, 8.0}}), mean = tensor({1.0, 2.0}), variance = tensor({1.0, 4.0});
+  Tape tape;
+  tape.watch(x);
+  Tensor y = sum(x * mean);
+  batch_norm(x, mean, variance, {.training = true});
+  CHECK_THAT(error_of<TapeError>([&] { tape.gradient(y, x); }), contains("overwritten"));
+}
+
+TEST_CASE("what batch_norm gave out of training can be differentiated after the statistics have changed") {
+  Tensor x = tensor({{1.0, 2.0}, {3.0, 8.0}}), mean = tensor({1.0, 2.0}), variance = tensor({1.0, 4.0});
+  Tape tape;
+  tape.watch(x);
+  Tensor y = batch_norm(to(x, f32), to(mean, f32), to(variance, f32), {.epsilon = 0});
+  CHECK(array_of(tape.gradient(sum(y), x)).values == std::vector<double>{1, 0.5, 1, 0.5});
+}
+
+TEST_CASE("f32 weights go with x of bf16, and get gradients of f32") {
+  Tensor x = to(randn({3, 4}), bf16), weight = ones({4}), bias = zeros({4});
+  Tape tape;
+  tape.watch(weight);
+  tape.watch(bias);
+  Tensor y = layer_norm(x, {4}, weight, bias);
+  CHECK(y.dtype() == bf16);
+  auto [dw, db] = tape.gradient(sum(y), weight, bias);
+  CHECK(dw.dtype() == f32);
+  CHECK(db.to_vector<float>() == std::vector<float>{3, 3, 3, 3});
+}
+
+TEST_CASE("bad normalisations are refused by name") {
+  Tensor x = zeros({2, 3, 4}), w = ones({3}), four = ones({4}), five = ones({5}), ints = zeros({2, 4}, {.dtype = i32}),
+         u, number = zeros({}), wide = ones({4}, {.dtype = f64}), one = zeros({1, 3}), row = zeros({3}),
+         repeated = expand(ones({1}), {3}), none = zeros({0, 3, 4});
+  auto layout = static_cast<Layout>(7);
+  all_fail<Error>({
+      Bad("layer_norm: an operand is an undefined tensor", [&] { layer_norm(u, {4}); }),
+      Bad("layer_norm: an operand is an undefined tensor", [&] { layer_norm(x, {4}, u); }),
+      Bad("layer_norm: an operand is an undefined tensor", [&] { layer_norm(x, {4}, four, u); }),
+      Bad("rms_norm: an operand is an undefined tensor", [&] { rms_norm(u, {4}); }),
+      Bad("group_norm: an operand is an undefined tensor", [&] { group_norm(u, 1); }),
+      Bad("instance_norm: an operand is an undefined tensor", [&] { instance_norm(x, u, w); }),
+      Bad("batch_norm: an operand is an undefined tensor", [&] { batch_norm(x, w, w, u, w); }),
+      Bad("layer_norm: epsilon is -1, not a number of at least 0", [&] { layer_norm(x, {4}, {.epsilon = -1}); }),
+      Bad("rms_norm: epsilon is nan, not", [&] { rms_norm(x, {4}, {.epsilon = NAN}); }),
+      Bad("group_norm: epsilon is -1, not", [&] { group_norm(x, 1, {.epsilon = -1}); }),
+      Bad("batch_norm: epsilon is -1, not", [&] { batch_norm(x, w, w, {.epsilon = -1}); }),
+      Bad("batch_norm: there is no layout of the number 7", [&] { batch_norm(x, w, w, {.layout = layout}); }),
+      Bad("instance_norm: there is no layout of the number 7", [&] { instance_norm(x, {.layout = layout}); }),
+  });
+  all_fail<DTypeError>({
+      Bad("layer_norm: ", [&] { layer_norm(ints, {4}); }),
+      Bad("rms_norm: ", [&] { rms_norm(ints, {4}); }),
+      Bad("group_norm: ", [&] { group_norm(ints, 2); }),
+      Bad("batch_norm: ", [&] { batch_norm(ints, four, four); }),
+      Bad("layer_norm: weight (4,) f64 beside x (2, 3, 4) f32; convert it with to(weight, f32)",
+          [&] { layer_norm(x, {4}, wide); }),
+      Bad("layer_norm: ", [&] { layer_norm(x, {4}, 1.0); }),
+      Bad("batch_norm: running_mean (3,) i32 beside", [&] { batch_norm(x, to(w, i32), w); }),
+  });
+  all_fail<ShapeError>({
+      Bad("layer_norm: x (2, 3, 4) f32 does not end in the sizes (3,) of the axes to normalise",
+          [&] { layer_norm(x, {3}); }),
+      Bad("layer_norm: x (2, 3, 4) f32 does not end in the sizes ()", [&] { layer_norm(x, {}, NormaliseOptions{}); }),
+      Bad("layer_norm: x () f32 does not end in the sizes (1,)", [&] { layer_norm(number, {1}); }),
+      Bad("layer_norm: weight (5,) f32 wants the shape (4,) for x (2, 3, 4) f32", [&] { layer_norm(x, {4}, five); }),
+      Bad("layer_norm: bias (5,) f32 wants the shape (4,)", [&] { layer_norm(x, {4}, four, five); }),
+      Bad("rms_norm: weight (4,) f32 wants the shape (3, 4)",
+          [&] {
+            rms_norm(x, {3, 4}, four);
+          }),
+      Bad("group_norm: the 3 channels of x (2, 3, 4) f32 are not 2 groups of one size", [&] { group_norm(x, 2); }),
+      Bad("group_norm: the 3 channels of x (2, 3, 4) f32 are not 0 groups", [&] { group_norm(x, 0); }),
+      Bad("group_norm: the 4 channels", [&] { group_norm(x, 3, {.layout = Layout::nhwc}); }),
+      Bad("group_norm: x (3,) f32 has a rank below 2", [&] { group_norm(row, 1); }),
+      Bad("group_norm: weight (4,) f32 wants the shape (3,)", [&] { group_norm(x, 3, four, four); }),
+      Bad("instance_norm: x (1, 3) f32 has a rank below 3", [&] { instance_norm(one); }),
+      Bad("instance_norm: x (1, 3, 1) f32 has one element a channel",
+          [&] {
+            instance_norm(reshape(one, {1, 3, 1}));
+          }),
+      Bad("instance_norm: bias (4,) f32 wants the shape (3,)", [&] { instance_norm(x, w, four); }),
+      Bad("batch_norm: x (3,) f32 has a rank below 2", [&] { batch_norm(row, w, w); }),
+      Bad("batch_norm: x (1, 3) f32 has one element a channel in training",
+          [&] { batch_norm(one, w, w, {.training = true}); }),
+      Bad("batch_norm: x (0, 3, 4) f32 has no elements a channel in training",
+          [&] { batch_norm(none, w, w, {.training = true}); }),
+      Bad("batch_norm: running_variance (4,) f32 wants the shape (3,)", [&] { batch_norm(x, w, four); }),
+      Bad("batch_norm: weight (4,) f32 wants the shape (3,)", [&] { batch_norm(x, four, w, w, w); }),
+      Bad("batch_norm: running_mean (3,) f32 repeats one element",
+          [&] { batch_norm(x, repeated, w, {.training = true}); }),
+  });
+}
 
 }  // namespace reel_test

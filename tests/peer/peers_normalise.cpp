@@ -2,6 +2,49 @@
 
 namespace reel_test {
 
-void add_normalise_peers(Peers&) {}
+namespace {
+
+using Tensors = const std::vector<at::Tensor>&;
+using Given = const Attributes&;
+
+at::Tensor parameter(Tensors x, std::size_t i) { return x.size() > i ? x[i] : at::Tensor(); }
+
+at::Tensor numbers(Given given, const char* name, const at::Tensor& like) {
+  return at::tensor(given.numbers(name), at::kDouble).to(like.scalar_type());
+}
+
+std::vector<std::int64_t> last_sizes(Tensors x, Given given) {
+  auto sizes = x[0].sizes();
+  return {sizes.end() - given.integer("axes"), sizes.end()};
+}
+
+}  // namespace
+
+void add_normalise_peers(Peers& peers) {
+  peers["layer_norm"] = [](Tensors x, Given given) {
+    return at::layer_norm(x[0], last_sizes(x, given), parameter(x, 1), parameter(x, 2), given.number("epsilon"));
+  };
+  peers["rms_norm"] = [](Tensors x, Given given) {
+    std::vector<std::int64_t> axes;
+    for (std::int64_t axis = 1; axis <= given.integer("axes"); ++axis) axes.push_back(-axis);
+    at::Tensor y = x[0] * at::rsqrt(at::mean(at::square(x[0]), axes, true) + given.number("epsilon"));
+    return x.size() > 1 ? y * x[1] : y;
+  };
+  peers["group_norm"] = [](Tensors x, Given given) {
+    return at::group_norm(x[0], given.integer("groups"), parameter(x, 1), parameter(x, 2), given.number("epsilon"),
+                          false);
+  };
+  peers["instance_norm"] = [](Tensors x, Given given) {
+    bool last = given.flag("last");
+    at::Tensor y = at::instance_norm(last ? x[0].movedim(-1, 1).contiguous() : x[0], parameter(x, 1), parameter(x, 2),
+                                     {}, {}, true, 0.1, given.number("epsilon"), false);
+    return last ? y.movedim(1, -1) : y;
+  };
+  peers["batch_norm"] = [](Tensors x, Given given) {
+    return at::batch_norm(x[0], parameter(x, 1), parameter(x, 2), numbers(given, "mean", x[0]),
+                          numbers(given, "variance", x[0]), given.flag("training"), 0.1, given.number("epsilon"),
+                          false);
+  };
+}
 
 }  // namespace reel_test

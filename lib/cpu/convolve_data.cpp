@@ -1,0 +1,372 @@
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+
+#include "../core/dispatch.h"
+#include "convolve.h"
+#include "convolve_plan.h"
+#include "gemm.h"
+#include "parallel.h"
+
+// Forward and the gradient by data are one: the latter correlates d with a part of the window for each remainder that a
+// place can leave when divided by the stride. A box of the source is packed, plane by plane, and each tap adds a product of
+// matrices whose right side begins at the tap's place in the planes: tiles stay in registers over all taps and channels.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace {
+
+// What fits the second cache beside the weights, in elements.
+constexpr std::int64_t largest_box = 1 << 18;
+// What costs less, in multiplications, stays on one thread; and what a thread gets at least: see matmul.cpp.
+constexpr double parallel_cost = 1 << 24, part_cost = parallel_cost / 4;
+// What packing and storing an element costs in multiplications.
+constexpr double move_cost = 16;
+
+template <class T>
+struct Tiles {
+  using G = Gemm<T>;
+  static constexpr std::int64_t lanes = G::lanes;
+  static constexpr int most_rows = G::tile_rows;
+  // Few rows need more vectors to keep the processor busy.
+  static constexpr int few_rows = 2;
+  static constexpr int vectors_of(int rows) { return rows <= few_rows ? 4 : 2; }
+  static constexpr std::int64_t widest = 4 * lanes;
+
+  struct Depth {
+    const std::int64_t* offsets;
+    std::int64_t taps, channels, pitch;
+  };
+
+  /// c = Σ of a b over taps and channels, for `rows` channels of the result and `vectors` vectors of places.
+  template <int rows, int vectors>
+  static void tile(const Depth& depth, const T* a, const T* b, T* c, std::int64_t c_step) {
+    const typename G::Tag tag;
+    typename G::Lanes sums[rows][vectors];
+    G::template unrolled<rows>(
+        [&](auto r) { G::template unrolled<vectors>([&](auto v) { sums[r][v] = hn::Zero(tag); }); });
+    for (std::int64_t t = 0; t < depth.taps; ++t) {
+      const T* from = b + depth.offsets[t];
+      for (std::int64_t k = 0; k < depth.channels; ++k) {
+        typename G::Lanes from_b[vectors];
+        G::template unrolled<vectors>([&](auto v) { from_b[v] = hn::LoadU(tag, from + v * lanes); });
+        G::template unrolled<rows>([&](auto r) {
+          typename G::Lanes from_a = hn::Set(tag, a[r]);
+          G::template unrolled<vectors>([&](auto v) { sums[r][v] = hn::MulAdd(from_a, from_b[v], sums[r][v]); });
+        });
+        a += rows;
+        from += depth.pitch;
+      }
+    }
+    G::template unrolled<rows>([&](auto r) {
+      G::template unrolled<vectors>([&](auto v) { hn::StoreU(sums[r][v], tag, c + r * c_step + v * lanes); });
+    });
+  }
+
+  template <int rows>
+  static void place(std::int64_t left, const Depth& depth, const T* a, const T* b, T* c, std::int64_t c_step) {
+    constexpr int vectors = vectors_of(rows);
+    if (left > lanes)
+      tile<rows, vectors>(depth, a, b, c, c_step);
+    else
+      tile<rows, 1>(depth, a, b, c, c_step);
+  }
+
+  using Kernel = void (*)(std::int64_t left, const Depth& depth, const T* a, const T* b, T* c, std::int64_t c_step);
+  template <int... rows>
+  static constexpr std::array<Kernel, most_rows> make_kernels(std::integer_sequence<int, rows...>) {
+    return {place<rows + 1>...};
+  }
+  static constexpr std::array<Kernel, most_rows> kernels = make_kernels(std::make_integer_sequence<int, most_rows>());
+};
+
+// Of a group: the weight of a channel of the result, of the source, and an element of the window.
+template <class S>
+struct Weights {
+  const S* data;
+  std::int64_t group_step, result_step, source_step, steps[3];
+};
+
+template <class S, class T>
+struct Correlation {
+  Images<const S> source;
+  Images<S> result;
+  Weights<S> weights;
+  const S* bias;
+  std::int64_t bias_step, groups;
+  Plan plan;
+
+  std::int64_t source_channels() const { return source.channels / groups; }
+  std::int64_t result_channels() const { return result.channels / groups; }
+  std::int64_t panels() const { return (result_channels() + Tiles<T>::most_rows - 1) / Tiles<T>::most_rows; }
+  std::int64_t panel_begin(std::int64_t panel) const { return result_channels() * panel / panels(); }
+
+  // The channels' planes begin this far apart: an odd number of cache lines, so that they do not share places in the cache.
+  std::int64_t pitch(const std::int64_t (&count)[4]) const {
+    constexpr std::int64_t line = 64 / sizeof(T);
+    return ((plan.planes() * plan.plane_size(count) + line - 1) / line | 1) * line;
+  }
+  static std::int64_t sums_pitch(std::int64_t run) {
+    return (run + Tiles<T>::widest - 1) / Tiles<T>::widest * Tiles<T>::widest;
+  }
+
+  // Panel by panel, the weights of its channels side by side.
+  void pack_weights(T* to) const {
+    const auto& [deep, high, wide] = plan.axes;
+    for (std::int64_t group = 0; group < groups; ++group)
+      for (std::int64_t panel = 0; panel < panels(); ++panel) {
+        std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin;
+        const S* first = weights.data + group * weights.group_step + begin * weights.result_step;
+        for (std::int64_t td = 0; td < deep.taps; ++td)
+          for (std::int64_t th = 0; th < high.taps; ++th)
+            for (std::int64_t tw = 0; tw < wide.taps; ++tw) {
+              const S* from = first + (deep.tap + td * deep.tap_step) * weights.steps[0] +
+                              (high.tap + th * high.tap_step) * weights.steps[1] +
+                              (wide.tap + tw * wide.tap_step) * weights.steps[2];
+              for (std::int64_t k = 0; k < source_channels(); ++k)
+                for (std::int64_t r = 0; r < rows; ++r)
+                  *to++ = widened(from[k * weights.source_step + r * weights.result_step]);
+            }
+      }
+  }
+
+  void pack_source(T* to, std::int64_t to_pitch, std::int64_t first_channel, const Box& box) const {
+    // Channels that lie side by side are read together.
+    std::int64_t together = source.channel_step == 1 ? 16 : 1, channels = source_channels();
+    for (std::int64_t begin = 0; begin < channels; begin += together) {
+      std::int64_t count = std::min(together, channels - begin);
+      const S* image = source.data + (first_channel + begin) * source.channel_step;
+      for_each_line(plan, box, source.steps, source.example_step,
+                    [&](std::int64_t place, std::int64_t offset, std::int64_t step, std::int64_t before,
+                        std::int64_t inside, std::int64_t after) {
+                      T* line = to + begin * to_pitch + place;
+                      for (std::int64_t c = 0; c < count; ++c) {
+                        T* at = line + c * to_pitch;
+                        std::fill_n(at, before, T(0));
+                        std::fill_n(at + before + inside, after, T(0));
+                      }
+                      line += before;
+                      const S* from = image + offset;
+                      if (count == 1) {
+                        if (step == 1)
+                          for (std::int64_t i = 0; i < inside; ++i) line[i] = widened(from[i]);
+                        else
+                          for (std::int64_t i = 0; i < inside; ++i) line[i] = widened(from[i * step]);
+                      } else {
+                        for (std::int64_t i = 0; i < inside; ++i)
+                          for (std::int64_t c = 0; c < count; ++c)
+                            line[c * to_pitch + i] = widened(from[i * step + c * source.channel_step]);
+                      }
+                    });
+    }
+  }
+
+  static S rounded(T sum) {
+    if constexpr (std::is_same_v<S, T>)
+      return sum;
+    else
+      return narrowed<S>(sum);
+  }
+
+  void store(const T* sums, std::int64_t sums_step, std::int64_t first_channel, const Box& box) const {
+    const auto& [deep, high, wide] = plan.axes;
+    std::int64_t together = result.channel_step == 1 ? 16 : 1, channels = result_channels();
+    std::int64_t step = result.steps[2] * wide.step, line = wide.length(box.count[3]);
+    for (std::int64_t begin = 0; begin < channels; begin += together) {
+      std::int64_t count = std::min(together, channels - begin);
+      for (std::int64_t n = 0; n < box.count[0]; ++n)
+        for (std::int64_t i = 0; i < box.count[1]; ++i)
+          for (std::int64_t j = 0; j < box.count[2]; ++j) {
+            const T* from =
+                sums + begin * sums_step + ((n * deep.length(box.count[1]) + i) * high.length(box.count[2]) + j) * line;
+            S* to = result.data + (box.begin[0] + n) * result.example_step +
+                    (first_channel + begin) * result.channel_step +
+                    (deep.first + (box.begin[1] + i) * deep.step) * result.steps[0] +
+                    (high.first + (box.begin[2] + j) * high.step) * result.steps[1] +
+                    (wide.first + box.begin[3] * wide.step) * result.steps[2];
+            if (count == 1) {
+              T shift = bias_of(first_channel + begin);
+              if (step == 1)
+                for (std::int64_t k = 0; k < box.count[3]; ++k) to[k] = rounded(from[k] + shift);
+              else
+                for (std::int64_t k = 0; k < box.count[3]; ++k) to[k * step] = rounded(from[k] + shift);
+            } else {
+              for (std::int64_t k = 0; k < box.count[3]; ++k)
+                for (std::int64_t c = 0; c < count; ++c)
+                  to[k * step + c] = rounded(from[c * sums_step + k] + bias_of(first_channel + begin + c));
+            }
+          }
+    }
+  }
+
+  T bias_of(std::int64_t channel) const { return bias ? T(widened(bias[channel * bias_step])) : T(0); }
+
+  void work(const T* packed_weights, const std::int64_t* offsets, std::int64_t group, const Box& box) const {
+    std::int64_t step = pitch(box.count), run = plan.run(box.count), sums_step = sums_pitch(run);
+    std::int64_t sources = source_channels(), results = result_channels();
+    std::int64_t packed_size = sources * step + Tiles<T>::widest;
+    static thread_local Scratch scratch;
+    T* packed = scratch.get<T>(packed_size + results * sums_step);
+    T* sums = packed + packed_size;
+    pack_source(packed, step, group * sources, box);
+    typename Tiles<T>::Depth depth{offsets, plan.taps(), sources, step};
+    for (std::int64_t place = 0; place < run;) {
+      std::int64_t widest = 0;
+      for (std::int64_t panel = 0; panel < panels(); ++panel) {
+        std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin;
+        const T* a = packed_weights + (group * results + begin) * plan.taps() * sources;
+        widest = Tiles<T>::vectors_of(static_cast<int>(rows)) * Tiles<T>::lanes;
+        Tiles<T>::kernels[rows - 1](run - place, depth, a, packed + place, sums + begin * sums_step + place, sums_step);
+      }
+      place += widest;
+    }
+    store(sums, sums_step, group * results, box);
+  }
+
+  void run() {
+    plan.choose_planes(result_channels());
+    Boxes boxes(plan);
+    double channels = static_cast<double>(source_channels()), results = static_cast<double>(result_channels());
+    double multiplications = channels * results * static_cast<double>(plan.taps());
+    double moves = move_cost * (channels * static_cast<double>(plan.planes()) + results);
+    double cost = (multiplications + moves) * static_cast<double>(boxes[0].results()) * static_cast<double>(groups);
+    std::int64_t limit = std::min(largest_box, (source_channels() + result_channels()) << 12);
+    auto size = [&](Boxes::Counts count) {
+      return source_channels() * pitch(count.of) + result_channels() * sums_pitch(plan.run(count.of));
+    };
+    boxes.cut(limit, size);
+
+    static thread_local Scratch weight_scratch, offset_scratch;
+    T* packed = weight_scratch.get<T>(result.channels * source_channels() * plan.taps());
+    pack_weights(packed);
+    std::int64_t jobs = boxes.count() * groups;
+    double part = std::max(part_cost * static_cast<double>(jobs) / cost, 1.0);
+    auto body = [&](std::int64_t begin, std::int64_t end) {
+      static thread_local Scratch scratch;
+      std::int64_t* offsets = scratch.get<std::int64_t>(plan.taps());
+      for (std::int64_t job = begin; job < end; ++job) {
+        Box box = boxes[job % boxes.count()];
+        std::int64_t* next = offsets;
+        for (std::int64_t td = 0; td < plan.axes[0].taps; ++td)
+          for (std::int64_t th = 0; th < plan.axes[1].taps; ++th)
+            for (std::int64_t tw = 0; tw < plan.axes[2].taps; ++tw) *next++ = plan.offset_of(td, th, tw, box.count);
+        work(packed, offsets, job / boxes.count(), box);
+      }
+    };
+    if (cost < parallel_cost)
+      body(0, jobs);
+    else
+      parallel_for(jobs, static_cast<std::int64_t>(std::min(part, static_cast<double>(jobs))), body);
+  }
+
+  // What no tap sees.
+  void fill_with_bias() const {
+    for (std::int64_t n = 0; n < result.examples; ++n)
+      for (std::int64_t c = 0; c < result.channels; ++c) {
+        S value = rounded(bias_of(c));
+        for (std::int64_t i = 0; i < result.dims[0]; ++i)
+          for (std::int64_t j = 0; j < result.dims[1]; ++j)
+            for (std::int64_t k = 0; k < result.dims[2]; ++k)
+              result.data[n * result.example_step + c * result.channel_step + i * result.steps[0] +
+                          j * result.steps[1] + k * result.steps[2]] = value;
+      }
+  }
+};
+
+template <class S>
+Weights<S> weights_of(const View& w, std::int64_t groups, bool by_data) {
+  Weights<S> weights{
+      w.as<S>(), w.dims[0] / groups * w.strides[0], w.strides[by_data ? 1 : 0], w.strides[by_data ? 0 : 1], {0, 0, 0}};
+  int spatial = w.rank - 2;
+  for (int i = 0; i < spatial; ++i) weights.steps[3 - spatial + i] = w.strides[2 + i];
+  return weights;
+}
+
+// Results that are left a remainder by the stride, as tap `least` of the window is at hand for them.
+PlannedAxis remainder_axis(const Convolution& c, int axis, std::int64_t results, std::int64_t source,
+                           std::int64_t window, std::int64_t least) {
+  std::int64_t stride = c.stride[axis], dilation = c.dilation[axis], padding = c.padding[axis];
+  std::int64_t common = std::gcd(stride, dilation), apart = stride / common;
+  std::int64_t first = (least * dilation - padding) % stride;
+  if (first < 0) first += stride;
+  PlannedAxis planned{};
+  planned.first = first;
+  planned.step = stride;
+  planned.count = results > first ? (results - first - 1) / stride + 1 : 0;
+  planned.source = source;
+  planned.stride = 1;
+  planned.taps = (window - least - 1) / apart + 1;
+  planned.tap = least + (planned.taps - 1) * apart;
+  planned.tap_step = -apart;
+  planned.offset = (first + padding - planned.tap * dilation) / stride;
+  planned.offset_step = dilation / common;
+  return planned;
+}
+
+template <class S>
+using Sum = std::conditional_t<std::is_same_v<S, double>, double, float>;
+
+template <class S>
+Correlation<S, Sum<S>> correlation_of(const View& out, const View& source, const View& w, const View* bias,
+                                      const Convolution& c, bool by_data) {
+  bool last = c.channels_last != 0;
+  return {images_of<const S>(source, last),
+          images_of<S>(out, last),
+          weights_of<S>(w, c.groups, by_data),
+          bias ? bias->as<S>() : nullptr,
+          bias ? bias->strides[0] : 0,
+          c.groups,
+          {out.dims[0], {}}};
+}
+
+template <class S>
+void forward(const View& out, const View& x, const View& w, const View* bias, const Convolution& c) {
+  auto correlation = correlation_of<S>(out, x, w, bias, c, false);
+  for (int axis = 0; axis < 3; ++axis)
+    correlation.plan.axes[axis] =
+        forward_axis(c, axis, correlation.result.dims[axis], correlation.source.dims[axis], window_of(w, axis));
+  correlation.run();
+}
+
+template <class S>
+void by_data(const View& out, const View& d, const View& w, const View* bias, const Convolution& c) {
+  auto correlation = correlation_of<S>(out, d, w, bias, c, true);
+  std::int64_t remainders[3], all = 1;
+  bool gaps = false;
+  for (int axis = 0; axis < 3; ++axis) {
+    std::int64_t apart = c.stride[axis] / std::gcd(c.stride[axis], c.dilation[axis]);
+    remainders[axis] = std::min(window_of(w, axis), apart);
+    all *= remainders[axis];
+    gaps |= remainders[axis] < c.stride[axis];
+  }
+  if (gaps) correlation.fill_with_bias();
+  for (std::int64_t i = 0; i < all; ++i) {
+    std::int64_t rest = i;
+    bool any = true;
+    for (int axis = 3; axis-- > 0; rest /= remainders[axis]) {
+      PlannedAxis& planned = correlation.plan.axes[axis];
+      planned = remainder_axis(c, axis, correlation.result.dims[axis], correlation.source.dims[axis],
+                               window_of(w, axis), rest % remainders[axis]);
+      any &= planned.count > 0;
+    }
+    if (any) correlation.run();
+  }
+}
+
+}  // namespace
+
+void convolve_forward(const View& out, const View& x, const View& w, const View* bias, const Convolution& c) {
+  if (out.numel == 0) return;
+  with_floating(out.dtype, [&]<class S>(std::type_identity<S>) { forward<S>(out, x, w, bias, c); });
+}
+
+void convolve_by_data(const View& out, const View& d, const View& w, const View* bias, const Convolution& c) {
+  if (out.numel == 0) return;
+  with_floating(out.dtype, [&]<class S>(std::type_identity<S>) { by_data<S>(out, d, w, bias, c); });
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,209 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <numeric>
+
+#include "../core/kernels/convolution.h"
+#include "../core/target.h"
+
+// How the kernels of convolution read images: in boxes of results, for which the elements of the source that they need are
+// packed, so that for each tap of the window they lie one behind the other.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// Examples, channels and three spatial axes, of which those that are not there have size 1.
+template <class S>
+struct Images {
+  S* data;
+  std::int64_t examples, channels, dims[3];
+  std::int64_t example_step, channel_step, steps[3];
+};
+
+template <class S>
+Images<S> images_of(const View& view, bool channels_last) {
+  int spatial = view.rank - 2, channel = channels_last ? view.rank - 1 : 1, first = channels_last ? 1 : 2;
+  Images<S> images{view.as<S>(),    view.dims[0],          view.dims[channel], {1, 1, 1},
+                   view.strides[0], view.strides[channel], {0, 0, 0}};
+  for (int i = 0; i < spatial; ++i) {
+    images.dims[3 - spatial + i] = view.dims[first + i];
+    images.steps[3 - spatial + i] = view.strides[first + i];
+  }
+  return images;
+}
+
+/// Along one axis, result r is the sum over taps t of source[r · stride + offset + t · offset_step] times the window's
+/// element tap + t · tap_step. It stands at first + r · step.
+struct PlannedAxis {
+  std::int64_t count, first, step;
+  std::int64_t source, stride;
+  std::int64_t taps, tap, tap_step;
+  std::int64_t offset, offset_step;
+
+  // What is packed: `planes` parts of the source, of which the taps see as many elements as there are results, shifted by up
+  // to `longest_shift`. Columns: a part for each tap; else taps share those that are a multiple of the stride apart.
+  std::int64_t planes, longest_shift;
+  bool columns;
+
+  std::int64_t plane_of(std::int64_t t) const { return columns ? t : t % planes; }
+  std::int64_t shift_of(std::int64_t t) const { return columns ? 0 : t * offset_step / stride; }
+  /// Where a part starts, for result 0.
+  std::int64_t start_of(std::int64_t plane) const {
+    return offset + (columns ? plane * offset_step : plane * offset_step % stride);
+  }
+  std::int64_t length(std::int64_t results) const { return results + longest_shift; }
+
+  void share() {
+    columns = false;
+    planes = std::min(taps, stride / std::gcd(stride, offset_step));
+    longest_shift = (taps - 1) * offset_step / stride;
+  }
+  void use_columns() {
+    columns = true;
+    planes = taps;
+    longest_shift = 0;
+  }
+};
+
+/// All results of y along an axis, from x.
+inline PlannedAxis forward_axis(const Convolution& c, int axis, std::int64_t results, std::int64_t source,
+                                std::int64_t window) {
+  PlannedAxis planned{};
+  planned.count = results;
+  planned.step = 1;
+  planned.source = source;
+  planned.stride = c.stride[axis];
+  planned.taps = window;
+  planned.tap_step = 1;
+  planned.offset = -c.padding[axis];
+  planned.offset_step = c.dilation[axis];
+  return planned;
+}
+
+/// The window's size, of the weights' shape.
+inline std::int64_t window_of(const View& w, int axis) {
+  int own = axis + w.rank - 5;
+  return own < 0 ? 1 : w.dims[2 + own];
+}
+
+/// A part of the results: of the examples, then of each spatial axis.
+struct Box {
+  std::int64_t begin[4], count[4];
+  std::int64_t results() const { return count[0] * count[1] * count[2] * count[3]; }
+};
+
+struct Plan {
+  std::int64_t examples;
+  PlannedAxis axes[3];
+
+  std::int64_t taps() const { return axes[0].taps * axes[1].taps * axes[2].taps; }
+  std::int64_t planes() const { return axes[0].planes * axes[1].planes * axes[2].planes; }
+  /// Of one plane.
+  std::int64_t plane_size(const std::int64_t (&count)[4]) const {
+    return count[0] * axes[0].length(count[1]) * axes[1].length(count[2]) * axes[2].length(count[3]);
+  }
+  /// From the first result of a box to behind its last, where lines and images are as long as in the planes.
+  std::int64_t run(const std::int64_t (&count)[4]) const {
+    return (((count[0] - 1) * axes[0].length(count[1]) + count[1] - 1) * axes[1].length(count[2]) + count[2] - 1) *
+               axes[2].length(count[3]) +
+           count[3];
+  }
+  /// Where the elements that a tap sees begin, from the first plane's first element.
+  std::int64_t offset_of(std::int64_t td, std::int64_t th, std::int64_t tw, const std::int64_t (&count)[4]) const {
+    std::int64_t plane =
+        (axes[0].plane_of(td) * axes[1].planes + axes[1].plane_of(th)) * axes[2].planes + axes[2].plane_of(tw);
+    std::int64_t line = axes[2].length(count[3]);
+    return plane * plane_size(count) + (axes[0].shift_of(td) * axes[1].length(count[2]) + axes[1].shift_of(th)) * line +
+           axes[2].shift_of(tw);
+  }
+
+  /// Shared planes are smaller; in columns no place is wasted on what lies between the lines of results. A place costs a
+  /// multiplication for each tap and channel of the result, of which 32 take about a cycle; an element of a plane about a
+  /// third of one.
+  void choose_planes(std::int64_t result_channels) {
+    for (PlannedAxis& axis : axes) axis.share();
+    double each = static_cast<double>(taps()) * static_cast<double>(result_channels) / 32;
+    PlannedAxis& last = axes[2];
+    if (static_cast<double>(last.longest_shift) / static_cast<double>(last.count) * each >
+        static_cast<double>(last.taps - last.planes) / 3)
+      last.use_columns();
+    for (PlannedAxis& axis : axes)
+      if (axis.longest_shift > axis.count) axis.use_columns();
+  }
+};
+
+/// Results in boxes of about the same size.
+struct Boxes {
+  std::int64_t whole[4], parts[4];
+
+  /// One box of all.
+  explicit Boxes(const Plan& plan)
+      : whole{plan.examples, plan.axes[0].count, plan.axes[1].count, plan.axes[2].count}, parts{1, 1, 1, 1} {}
+
+  /// Cuts the outermost axes until size(counts) is at most `limit`, or as small as it gets.
+  template <class Size>
+  void cut(std::int64_t limit, Size size) {
+    for (int axis = 0; axis < 4; ++axis)
+      while (parts[axis] < whole[axis] && size(largest()) > limit) {
+        double excess = static_cast<double>(size(largest())) / static_cast<double>(limit);
+        double more = static_cast<double>(parts[axis]) * std::max(excess, 1.05);
+        parts[axis] = std::min(
+            whole[axis],
+            std::max(parts[axis] + 1, static_cast<std::int64_t>(std::min(more, static_cast<double>(whole[axis])))));
+      }
+  }
+  struct Counts {
+    std::int64_t of[4];
+  };
+  Counts largest() const {
+    Counts counts;
+    for (int axis = 0; axis < 4; ++axis) counts.of[axis] = (whole[axis] + parts[axis] - 1) / parts[axis];
+    return counts;
+  }
+  std::int64_t count() const { return parts[0] * parts[1] * parts[2] * parts[3]; }
+  Box operator[](std::int64_t i) const {
+    Box box;
+    for (int axis = 4; axis-- > 0; i /= parts[axis]) {
+      std::int64_t part = i % parts[axis];
+      box.begin[axis] = whole[axis] * part / parts[axis];
+      box.count[axis] = whole[axis] * (part + 1) / parts[axis] - box.begin[axis];
+    }
+    return box;
+  }
+};
+
+/// Calls line(to, from, step, before, inside, after) for each line of the planes of a box: `to` places from the first on
+/// come `before` zeros, then `inside` elements of the source, from `from` on and `step` apart, then `after` zeros.
+template <class Line>
+void for_each_line(const Plan& plan, const Box& box, const std::int64_t (&steps)[3], std::int64_t example_step,
+                   Line line) {
+  const auto& [deep, high, wide] = plan.axes;
+  std::int64_t depth = deep.length(box.count[1]), height = high.length(box.count[2]), width = wide.length(box.count[3]);
+  std::int64_t to = 0;
+  for (std::int64_t u = 0; u < plan.planes(); ++u) {
+    std::int64_t d0 = box.begin[1] * deep.stride + deep.start_of(u / (high.planes * wide.planes));
+    std::int64_t h0 = box.begin[2] * high.stride + high.start_of(u / wide.planes % high.planes);
+    std::int64_t w0 = box.begin[3] * wide.stride + wide.start_of(u % wide.planes);
+    // Of the line's elements w0 + i · stride, those within the source.
+    std::int64_t before = w0 >= 0 ? 0 : std::min(width, (-w0 - 1) / wide.stride + 1);
+    std::int64_t end = w0 >= wide.source ? 0 : std::min(width, (wide.source - w0 - 1) / wide.stride + 1);
+    std::int64_t inside = std::max<std::int64_t>(end - before, 0);
+    for (std::int64_t n = 0; n < box.count[0]; ++n)
+      for (std::int64_t i = 0; i < depth; ++i)
+        for (std::int64_t j = 0; j < height; ++j, to += width) {
+          std::int64_t d = d0 + i * deep.stride, h = h0 + j * high.stride;
+          bool there = inside > 0 && d >= 0 && d < deep.source && h >= 0 && h < high.source;
+          if (!there) {
+            line(to, 0, 0, width, 0, 0);
+            continue;
+          }
+          std::int64_t from =
+              (box.begin[0] + n) * example_step + d * steps[0] + h * steps[1] + (w0 + before * wide.stride) * steps[2];
+          line(to, from, wide.stride * steps[2], before, inside, width - before - inside);
+        }
+  }
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

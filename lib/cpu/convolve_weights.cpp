@@ -1,0 +1,251 @@
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <type_traits>
+#include <utility>
+
+#include "../core/dispatch.h"
+#include "convolve.h"
+#include "convolve_plan.h"
+#include "gemm.h"
+#include "parallel.h"
+
+// The gradient by the weights: for each tap a product of matrices over all places. Of a box of places, d is packed with 32
+// channels side by side, x with up to 14, so that what all taps need of both stays in the first cache, and tiles of the
+// product stay in registers over all places of the box. The boxes are dealt out in a number of parts that does not depend on
+// the threads; their sums are added in order.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace {
+
+// Places whose packed channels of a tile fit the first cache.
+constexpr std::int64_t box_places = 192;
+// Parts of the sum over all boxes, and bytes that their sums may take.
+constexpr std::int64_t most_parts = 8, most_bytes = 1 << 24;
+constexpr double parallel_cost = 1 << 24, part_cost = parallel_cost / 4;
+// What packing an element costs in multiplications.
+constexpr double move_cost = 32;
+
+template <class T>
+struct WeightTiles {
+  using G = Gemm<T>;
+  static constexpr std::int64_t lanes = G::lanes;
+  static constexpr int most_rows = G::tile_rows;
+
+  struct Lines {
+    const std::int64_t* offsets;
+    std::int64_t count, length;
+  };
+
+  /// c += Σ of a b over the places of all lines, for `rows` channels of x and `vectors` vectors of channels of d. Those of
+  /// d lie line behind line.
+  template <int rows, int vectors>
+  static void tile(const Lines& lines, const T* a, const T* b, T* c, std::int64_t c_step) {
+    const typename G::Tag tag;
+    typename G::Lanes sums[rows][vectors];
+    G::template unrolled<rows>(
+        [&](auto r) { G::template unrolled<vectors>([&](auto v) { sums[r][v] = hn::Zero(tag); }); });
+    for (std::int64_t line = 0; line < lines.count; ++line) {
+      const T* from = a + lines.offsets[line] * rows;
+      for (std::int64_t i = 0; i < lines.length; ++i) {
+        typename G::Lanes from_b[vectors];
+        G::template unrolled<vectors>([&](auto v) { from_b[v] = hn::LoadU(tag, b + v * lanes); });
+        G::template unrolled<rows>([&](auto r) {
+          typename G::Lanes from_a = hn::Set(tag, from[r]);
+          G::template unrolled<vectors>([&](auto v) { sums[r][v] = hn::MulAdd(from_a, from_b[v], sums[r][v]); });
+        });
+        from += rows;
+        b += vectors * lanes;
+      }
+    }
+    G::template unrolled<rows>([&](auto r) {
+      G::template unrolled<vectors>([&](auto v) {
+        T* to = c + r * c_step + v * lanes;
+        hn::StoreU(hn::Add(hn::LoadU(tag, to), sums[r][v]), tag, to);
+      });
+    });
+  }
+
+  using Kernel = void (*)(const Lines& lines, const T* a, const T* b, T* c, std::int64_t c_step);
+  template <int vectors, int... rows>
+  static constexpr std::array<Kernel, most_rows> make_kernels(std::integer_sequence<int, rows...>) {
+    return {tile<rows + 1, vectors>...};
+  }
+  template <int vectors>
+  static constexpr std::array<Kernel, most_rows> kernels =
+      make_kernels<vectors>(std::make_integer_sequence<int, most_rows>());
+};
+
+template <class S, class T>
+struct WeightGradient {
+  using Tiles = WeightTiles<T>;
+  static constexpr std::int64_t lanes = Tiles::lanes, wide_block = 2 * lanes;
+
+  Images<const S> x, d;
+  S* out;
+  std::int64_t groups;
+  Plan plan;
+
+  std::int64_t x_channels() const { return x.channels / groups; }
+  std::int64_t d_channels() const { return d.channels / groups; }
+  std::int64_t panels() const { return (x_channels() + Tiles::most_rows - 1) / Tiles::most_rows; }
+  std::int64_t panel_begin(std::int64_t panel) const { return x_channels() * panel / panels(); }
+  // As Gemm::pack_columns cuts them.
+  std::int64_t padded_d_channels() const {
+    std::int64_t rest = d_channels() % wide_block;
+    return d_channels() - rest + (rest == 0 ? 0 : rest > lanes ? wide_block : lanes);
+  }
+  // [tap][channel of x][channel of d]
+  std::int64_t sums_size() const { return plan.taps() * x_channels() * padded_d_channels(); }
+
+  void pack_d(T* to, std::int64_t group, const Box& box) const {
+    const S* first = d.data + group * d_channels() * d.channel_step;
+    std::int64_t places = box.results(), whole = d_channels() / wide_block * wide_block;
+    std::int64_t last_block = padded_d_channels() - whole;
+    // Lines that lie one behind the other are packed at once.
+    bool joined = box.count[3] == d.dims[2] && d.steps[1] == d.dims[2] * d.steps[2];
+    std::int64_t joined_lines = joined ? box.count[2] : 1, place = 0;
+    for (std::int64_t n = 0; n < box.count[0]; ++n)
+      for (std::int64_t i = 0; i < box.count[1]; ++i)
+        for (std::int64_t j = 0; j < box.count[2]; j += joined_lines) {
+          const S* line = first + (box.begin[0] + n) * d.example_step + (box.begin[1] + i) * d.steps[0] +
+                          (box.begin[2] + j) * d.steps[1] + box.begin[3] * d.steps[2];
+          std::int64_t count = box.count[3] * joined_lines;
+          for (std::int64_t c = 0; c < d_channels(); c += wide_block) {
+            std::int64_t there = std::min(wide_block, d_channels() - c);
+            std::int64_t block = c < whole ? wide_block : last_block;
+            Gemm<T>::pack_columns(Matrix<S>{line + c * d.channel_step, count, there, d.steps[2], d.channel_step},
+                                  to + c * places + place * block, false);
+          }
+          place += count;
+        }
+  }
+
+  void pack_x(T* to, std::int64_t group, const Box& box) const {
+    std::int64_t size = plan.planes() * plan.plane_size(box.count);
+    for (std::int64_t panel = 0; panel < panels(); ++panel) {
+      std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin;
+      T* panel_to = to + begin * size;
+      const S* image = x.data + (group * x_channels() + begin) * x.channel_step;
+      for_each_line(plan, box, x.steps, x.example_step,
+                    [&](std::int64_t place, std::int64_t offset, std::int64_t step, std::int64_t before,
+                        std::int64_t inside, std::int64_t after) {
+                      T* line = panel_to + place * rows;
+                      std::fill_n(line, before * rows, T(0));
+                      line += before * rows;
+                      const S* from = image + offset;
+                      for (std::int64_t i = 0; i < inside; ++i)
+                        for (std::int64_t r = 0; r < rows; ++r)
+                          line[i * rows + r] = widened(from[i * step + r * x.channel_step]);
+                      std::fill_n(line + inside * rows, after * rows, T(0));
+                    });
+    }
+  }
+
+  void add_box(T* sums, std::int64_t group, const Box& box) const {
+    const auto& [deep, high, wide] = plan.axes;
+    std::int64_t places = box.results(), size = plan.planes() * plan.plane_size(box.count);
+    std::int64_t lines = box.count[0] * box.count[1] * box.count[2];
+    static thread_local Scratch scratch, line_scratch;
+    T* packed_d = scratch.get<T>(padded_d_channels() * places + x_channels() * size);
+    T* packed_x = packed_d + padded_d_channels() * places;
+    pack_d(packed_d, group, box);
+    pack_x(packed_x, group, box);
+    std::int64_t* offsets = line_scratch.get<std::int64_t>(lines);
+    for (std::int64_t line = 0; line < lines; ++line) {
+      std::int64_t j = line % box.count[2], rest = line / box.count[2];
+      std::int64_t i = rest % box.count[1], n = rest / box.count[1];
+      offsets[line] = ((n * deep.length(box.count[1]) + i) * high.length(box.count[2]) + j) * wide.length(box.count[3]);
+    }
+    typename Tiles::Lines all{offsets, lines, box.count[3]};
+    std::int64_t step = padded_d_channels();
+    for (std::int64_t c = 0; c < step; c += wide_block)
+      for (std::int64_t panel = 0; panel < panels(); ++panel) {
+        std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin, tap = 0;
+        for (std::int64_t td = 0; td < deep.taps; ++td)
+          for (std::int64_t th = 0; th < high.taps; ++th)
+            for (std::int64_t tw = 0; tw < wide.taps; ++tw, ++tap) {
+              const T* a = packed_x + begin * size + plan.offset_of(td, th, tw, box.count) * rows;
+              T* to = sums + (tap * x_channels() + begin) * step + c;
+              if (step - c >= wide_block)
+                Tiles::template kernels<2>[rows - 1](all, a, packed_d + c * places, to, step);
+              else
+                Tiles::template kernels<1>[rows - 1](all, a, packed_d + c * places, to, step);
+            }
+      }
+  }
+
+  void store(const T* sums, std::int64_t parts, std::int64_t group) const {
+    std::int64_t taps = plan.taps(), step = padded_d_channels();
+    S* to = out + group * d_channels() * x_channels() * taps;
+    for (std::int64_t c = 0; c < d_channels(); ++c)
+      for (std::int64_t r = 0; r < x_channels(); ++r)
+        for (std::int64_t tap = 0; tap < taps; ++tap) {
+          const T* from = sums + (tap * x_channels() + r) * step + c;
+          T sum = *from;
+          for (std::int64_t part = 1; part < parts; ++part) sum += from[part * sums_size()];
+          if constexpr (std::is_same_v<S, T>)
+            *to++ = sum;
+          else
+            *to++ = narrowed<S>(sum);
+        }
+  }
+
+  void run() {
+    plan.choose_planes(1);
+    Boxes boxes(plan);
+    boxes.cut(box_places, [&](Boxes::Counts count) { return count.of[0] * count.of[1] * count.of[2] * count.of[3]; });
+    std::int64_t room = most_bytes / static_cast<std::int64_t>(sizeof(T)) / (sums_size() * groups);
+    std::int64_t parts = std::clamp(room, std::int64_t{1}, std::min(most_parts, boxes.count()));
+    double each = static_cast<double>(x_channels()) * static_cast<double>(padded_d_channels()) *
+                      static_cast<double>(plan.taps()) +
+                  move_cost * static_cast<double>(x_channels() + d_channels());
+    double cost = each * static_cast<double>(Boxes(plan)[0].results()) * static_cast<double>(groups);
+    static thread_local Scratch scratch;
+    T* sums = scratch.get<T>(sums_size() * groups * parts);
+    std::int64_t jobs = groups * parts;
+    auto body = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t job = begin; job < end; ++job) {
+        std::int64_t group = job / parts, part = job % parts;
+        T* to = sums + job * sums_size();
+        std::fill_n(to, sums_size(), T(0));
+        for (std::int64_t i = boxes.count() * part / parts, last = boxes.count() * (part + 1) / parts; i < last; ++i)
+          add_box(to, group, boxes[i]);
+      }
+    };
+    if (cost < parallel_cost)
+      body(0, jobs);
+    else
+      parallel_for(jobs,
+                   static_cast<std::int64_t>(
+                       std::clamp(part_cost * static_cast<double>(jobs) / cost, 1.0, static_cast<double>(jobs))),
+                   body);
+    for (std::int64_t group = 0; group < groups; ++group) store(sums + group * parts * sums_size(), parts, group);
+  }
+};
+
+template <class S>
+void by_weights(const View& out, const View& x, const View& d, const Convolution& c) {
+  using T = std::conditional_t<std::is_same_v<S, double>, double, float>;
+  bool last = c.channels_last != 0;
+  WeightGradient<S, T> gradient{
+      images_of<const S>(x, last), images_of<const S>(d, last), out.as<S>(), c.groups, {x.dims[0], {}}};
+  for (int axis = 0; axis < 3; ++axis)
+    gradient.plan.axes[axis] =
+        forward_axis(c, axis, gradient.d.dims[axis], gradient.x.dims[axis], window_of(out, axis));
+  gradient.run();
+}
+
+}  // namespace
+
+void convolve_by_weights(const View& out, const View& x, const View& d, const Convolution& c) {
+  if (out.numel == 0) return;
+  with_floating(out.dtype, [&]<class S>(std::type_identity<S>) {
+    if (x.numel == 0 || d.numel == 0) return static_cast<void>(std::fill_n(out.as<S>(), out.numel, S{}));
+    by_weights<S>(out, x, d, c);
+  });
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

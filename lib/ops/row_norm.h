@@ -1,0 +1,42 @@
+#pragma once
+
+#include "../core/invoke.h"
+#include "../core/kernels/normalise.h"
+
+// What the ops that normalise rows share.
+
+namespace reel::detail {
+
+void row_norm_forward(Call& call);
+void row_norm_gradient(Gradient& g);
+
+/// y = x̂ w + b, x̂ = (x − mean) / √(variance + ε) along rows;
+/// dx = (w d − mean(w d) − x̂ mean(w d x̂)) / √(variance + ε), dw = Σ d x̂, db = Σ d over the rows
+/// Rows are of x in row-major order; w and b hold one or more of them, and are repeated.
+constexpr OpInfo row_norm_op(const char* name) {
+  return {.name = name,
+          .arity = 3,
+          .batching = Batching::stack,
+          .forward = row_norm_forward,
+          .gradient = row_norm_gradient,
+          .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
+          .saves_output_for = {0, inputs({0, 1}), inputs({0, 1})}};
+}
+
+extern const OpInfo row_norm_gradient_op;
+
+/// Runs such an op. w and b are of `wide_dtype`.
+Tensor run_row_norm(const OpInfo& op, const Arg& x, std::int64_t rows, const Tensor& w, const Tensor& b, RowForm form);
+
+/// What an op computes in, given the dtype of x.
+inline DType wide_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }
+
+/// A weight or bias; null: `otherwise` everywhere. Throws: ShapeError unless it has the shape; DTypeError;
+/// DeviceError.
+Tensor norm_parameter(const char* op, const char* name, const Arg* given, const Arg& x, const Shape& shape,
+                      double otherwise);
+
+/// Throws: Error for a negative epsilon or NaN.
+void check_epsilon(const char* op, double epsilon, Location where);
+
+}  // namespace reel::detail
