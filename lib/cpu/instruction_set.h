@@ -18,6 +18,7 @@ void fill_normalise(KernelTable& table);
 void fill_softmax(KernelTable& table);
 void fill_random(KernelTable& table);
 void fill_convolve(KernelTable& table);
+void fill_recurrent(KernelTable& table);
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -3,7 +3,6 @@
 #include <cmath>
 
 #include <reel/ops.h>
-#include <reel/tape.h>
 
 #include "../core/op_error.h"
 
@@ -20,10 +19,6 @@ bool has_shape(const Tensor& x, const Shape& shape) { return x.defined() && x.sh
 std::string shape_of(const Tensor& x) { return x.defined() ? to_string(x.shape()) : "undefined"; }
 
 }  // namespace
-
-LSTMState stop_gradient(const LSTMState& state, Location where) {
-  return {reel::stop_gradient(Arg(state.h, where)), reel::stop_gradient(Arg(state.c, where))};
-}
 
 LSTMCell::LSTMCell(std::int64_t input_size, std::int64_t hidden_size, LSTMCellOptions options, Location where) {
   initialise(input_size, hidden_size, options, where);
@@ -73,10 +68,7 @@ LSTMState LSTMCell::step(const Arg& projected, const LSTMState& state) const {
       !has_shape(state.c, {batch, size}))
     fail<ShapeError>(cell_name, where, "takes projected inputs (B, {}) with h and c (B, {}), not {} with {} and {}",
                      4 * size, size, to_string(from_input.shape()), shape_of(state.h), shape_of(state.c));
-  std::vector<Tensor> a = split(from_input + matmul(state.h, W_h), size, 1);
-  Tensor i = sigmoid(a[0]), f = sigmoid(a[1]), g = tanh(a[2]), o = sigmoid(a[3]);
-  Tensor c = f * state.c + i * g;
-  return {o * tanh(c), c};
+  return lstm_cell(from_input, matmul(state.h, W_h), state.c);
 }
 
 LSTMState LSTMCell::operator()(const Arg& x, const LSTMState& state) const {

@@ -1,10 +1,249 @@
 #include <reel/reel.h>
 
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
 #include "catch.h"
 #include "ops/bad_input.h"
+#include "ops/table.h"
+
+// Recurrent cells and layers against compositions of plain ops, and what they do at the ends of the numbers.
 
 namespace reel_test {
 
 using namespace reel;
+
+namespace {
+
+constexpr std::uint64_t seed = 31;
+
+// The equations of the header in plain ops.
+
+LSTMState plain_lstm_cell(const Tensor& x, const LSTMState& state, const RecurrentWeights& w) {
+  std::vector<Tensor> a = split(matmul(x, w.W_x) + matmul(state.h, w.W_h) + w.bias, state.h.size(1), 1);
+  Tensor c = sigmoid(a[1]) * state.c + sigmoid(a[0]) * tanh(a[2]);
+  return {sigmoid(a[3]) * tanh(c), c};
+}
+
+Tensor plain_gru_cell(const Tensor& x, const Tensor& h, const RecurrentWeights& w) {
+  std::int64_t size = h.size(1);
+  std::vector<Tensor> p = split(matmul(x, w.W_x), size, 1), q = split(matmul(h, w.W_h), size, 1),
+                      b = split(w.bias, size);
+  Tensor r = sigmoid(p[0] + q[0] + b[0]), z = sigmoid(p[1] + q[1] + b[1]);
+  Tensor n = tanh(p[2] + b[2] + r * (q[2] + b[3]));
+  return (1 - z) * n + z * h;
+}
+
+Tensor plain_rnn_cell(const Tensor& x, const Tensor& h, const RecurrentWeights& w, RNNActivation activation) {
+  Tensor a = matmul(x, w.W_x) + matmul(h, w.W_h) + w.bias;
+  return activation == RNNActivation::tanh ? tanh(a) : relu(a);
+}
+
+struct Orders {
+  std::vector<Tensor> first, second;
+};
+
+std::vector<Tensor> first_order(const Function& f, const std::vector<Tensor>& x) {
+  Tape tape;
+  for (const Tensor& input : x) tape.watch(input);
+  Tensor y = f(x);
+  Tensor weights = reshape(cos(arange(y.numel(), {.dtype = y.dtype()}) * 1.3), y.shape());
+  return tape.gradient(sum(y * weights), x, {.unconnected = Unconnected::zeros});
+}
+
+// An outer tape records the first order.
+Orders both_orders(const Function& f, const std::vector<Tensor>& x) {
+  Tape tape;
+  for (const Tensor& input : x) tape.watch(input);
+  std::vector<Tensor> first = first_order(f, x);
+  Tensor total = zeros({}, {.dtype = x[0].dtype()});
+  for (const Tensor& gradient : first) total = total + sum(square(gradient));
+  return {first, tape.gradient(total, x, {.unconnected = Unconnected::zeros})};
+}
+
+double apart(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
+  double worst = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    Array left = array_of(a[i]), right = array_of(b[i]);
+    for (std::size_t k = 0; k < left.values.size(); ++k)
+      worst = std::max(worst, std::abs(left.values[k] - right.values[k]) / (1 + std::abs(right.values[k])));
+  }
+  return worst;
+}
+
+// Values, and gradients to first and second order; some dozens of roundings each.
+void check_equal(const Function& fused, const Function& plain, const std::vector<Tensor>& x) {
+  CHECK(apart({fused(x)}, {plain(x)}) < 1e-13);
+  Orders found = both_orders(fused, x), expected = both_orders(plain, x);
+  CHECK(apart(found.first, expected.first) < 1e-12);
+  CHECK(apart(found.second, expected.second) < 1e-10);
+  CHECK(apart(first_order(fused, x), expected.first) < 1e-12);
+}
+
+Tensor draw(const Shape& shape) { return randn(shape, {.dtype = f64}); }
+
+Tensor both_of(const LSTMState& state) { return concat({state.h, state.c}, 1); }
+
+RecurrentWeights weights_at(std::span<const Tensor> x, std::size_t first) {
+  return {x[first], x[first + 1], x[first + 2]};
+}
+
+}  // namespace
+
+TEST_CASE("fused cells equal their equations in plain ops, to first and second order") {
+  CAPTURE(seed);
+  manual_seed(seed);
+  for (std::int64_t size : {1, 3, 20}) {
+    CAPTURE(size);
+    std::vector<Tensor> states{draw({4, 2}), draw({4, size}), draw({4, size})};
+    auto with_weights = [&](std::size_t state_count, std::int64_t gates, std::int64_t biases) {
+      std::vector<Tensor> all(states.begin(), states.begin() + static_cast<std::ptrdiff_t>(state_count));
+      all.insert(all.end(), {draw({2, gates * size}), draw({size, gates * size}), draw({biases * size})});
+      return all;
+    };
+    check_equal(
+        [](auto x) {
+          return both_of(lstm_cell(x[0], {x[1], x[2]}, weights_at(x, 3)));
+        },
+        [](auto x) {
+          return both_of(plain_lstm_cell(x[0], {x[1], x[2]}, weights_at(x, 3)));
+        },
+        with_weights(3, 4, 4));
+    check_equal([](auto x) { return gru_cell(x[0], x[1], weights_at(x, 2)); },
+                [](auto x) { return plain_gru_cell(x[0], x[1], weights_at(x, 2)); }, with_weights(2, 3, 4));
+    for (RNNActivation activation : {RNNActivation::tanh, RNNActivation::relu})
+      check_equal([=](auto x) { return rnn_cell(x[0], x[1], weights_at(x, 2), activation); },
+                  [=](auto x) { return plain_rnn_cell(x[0], x[1], weights_at(x, 2), activation); },
+                  with_weights(2, 1, 1));
+  }
+}
+
+TEST_CASE("a gradient that flows to only one output of lstm_cell is the whole gradient") {
+  manual_seed(seed);
+  std::vector<Tensor> x{draw({2, 12}), draw({2, 12}), draw({2, 3})};
+  for (bool memory : {false, true}) {
+    auto fused = [=](std::span<const Tensor> in) {
+      LSTMState state = lstm_cell(in[0], in[1], in[2]);
+      return memory ? state.c : state.h;
+    };
+    auto plain = [=](std::span<const Tensor> in) {
+      std::vector<Tensor> a = split(in[0] + in[1], 3, 1);
+      Tensor c = sigmoid(a[1]) * in[2] + sigmoid(a[0]) * tanh(a[2]);
+      return memory ? c : sigmoid(a[3]) * tanh(c);
+    };
+    // The other output's gate counts for nothing.
+    check_equal(fused, plain, x);
+  }
+}
+
+TEST_CASE("gates saturate at large arguments, and NaN stays where it is") {
+  constexpr double large = 1e30;
+  for (DType dtype : {f32, f64, bf16}) {
+    // i f g o: open, open, −1, shut; then shut, shut, 1, open; then NaN in o.
+    Tensor p = to(
+        tensor({{large, large, -large, -large}, {-large, -large, large, large}, {0.0, 0.0, 0.0, double(NAN)}}), dtype);
+    Tensor c = to(tensor({{2.0}, {2.0}, {2.0}}), dtype);
+    Tape tape;
+    tape.watch(p);
+    LSTMState state = lstm_cell(p, zeros_like(p), c);
+    std::vector<double> h = array_of(state.h).values, memory = array_of(state.c).values;
+    CHECK(memory == std::vector<double>{1, 0, 1});
+    CHECK(h[0] == 0);
+    CHECK(h[1] == 0);
+    CHECK(std::isnan(h[2]));
+    std::vector<double> gradient = array_of(tape.gradient(sum(slice(state.h, 0, 0, 2)), p)).values;
+    for (std::size_t i = 0; i < 8; ++i) CHECK(gradient[i] == 0);
+  }
+}
+
+TEST_CASE("cells name what does not fit") {
+  Tensor x = ones({2, 3}), h = ones({2, 4}), W_x = ones({3, 16}), W_h = ones({4, 16}), none;
+  Tensor G_x = ones({3, 12}), G_h = ones({4, 12}), R_x = ones({3, 4}), R_h = ones({4, 4});
+  all_fail<ShapeError>({
+      Bad("lstm_cell: the input (3,) f32 is not (B, I)",
+          [&] {
+            lstm_cell(ones({3}), {h, h}, {W_x, W_h});
+          }),
+      Bad("lstm_cell: W_h (4, 12) f32 is not (H, 4 H)",
+          [&] {
+            lstm_cell(x, {h, h}, {W_x, G_h});
+          }),
+      Bad("lstm_cell: W_h (4,) f32 is not (H, 4 H)",
+          [&] {
+            lstm_cell(x, {h, h}, {W_x, ones({4})});
+          }),
+      Bad("lstm_cell: W_h (0, 0) f32 is not (H, 4 H) with an H of at least 1",
+          [&] {
+            lstm_cell(x, {h, h}, {W_x, ones({0, 0})});
+          }),
+      Bad("lstm_cell: W_x (3, 12) f32 is not (3, 16), which goes with the input (2, 3)",
+          [&] {
+            lstm_cell(x, {h, h}, {G_x, W_h});
+          }),
+      Bad("lstm_cell: bias (4,) f32 is not (16,)",
+          [&] {
+            lstm_cell(x, {h, h}, {W_x, W_h, ones({4})});
+          }),
+      Bad("lstm_cell: h (1, 4) f32 is not (2, 4)",
+          [&] {
+            lstm_cell(x, {ones({1, 4}), h}, {W_x, W_h});
+          }),
+      Bad("lstm_cell: c (2, 3) f32 is not (2, 4)",
+          [&] {
+            lstm_cell(x, {h, x}, {W_x, W_h});
+          }),
+      Bad("lstm_cell: p (2, 3) f32 is not (2, 16), which goes with the input (2, 4)", [&] { lstm_cell(x, x, h); }),
+      Bad("lstm_cell: c () f32 is not (B, H)", [&] { lstm_cell(x, x, ones({})); }),
+      Bad("gru_cell: W_h (4, 16) f32 is not (H, 3 H)",
+          [&] {
+            gru_cell(x, h, {G_x, W_h});
+          }),
+      Bad("gru_cell: bias (12,) f32 is not (16,)",
+          [&] {
+            gru_cell(x, h, {G_x, G_h, ones({12})});
+          }),
+      Bad("rnn_cell: W_h (4, 16) f32 is not (H, H)",
+          [&] {
+            rnn_cell(x, h, {R_x, W_h});
+          }),
+      Bad("rnn_cell: h (2, 3) f32 is not (2, 4)",
+          [&] {
+            rnn_cell(x, x, {R_x, R_h});
+          }),
+  });
+  all_fail<DTypeError>({
+      Bad("lstm_cell: takes a floating tensor, not (2, 3) i32",
+          [&] {
+            lstm_cell(to(x, i32), {h, h}, {W_x, W_h});
+          }),
+      Bad("lstm_cell: W_x (3, 16) f64 is not of the input's dtype f32; convert it with to(W_x, f32)",
+          [&] {
+            lstm_cell(x, {h, h}, {to(W_x, f64), W_h});
+          }),
+      Bad("gru_cell: h (2, 4) bf16 is not of the input's dtype f32",
+          [&] {
+            gru_cell(x, to(h, bf16), {G_x, G_h});
+          }),
+      Bad("rnn_cell: takes a tensor here, not the number 1",
+          [&] {
+            rnn_cell(x, 1, {R_x, R_h});
+          }),
+  });
+  all_fail<Error>({
+      Bad("lstm_cell: c is an undefined tensor",
+          [&] {
+            lstm_cell(x, {h, none}, {W_x, W_h});
+          }),
+      Bad("gru_cell: W_h is an undefined tensor",
+          [&] {
+            gru_cell(x, h, {G_x, none});
+          }),
+      Bad("rnn_cell: W_x is an undefined tensor",
+          [&] {
+            rnn_cell(x, h, {none, R_h});
+          }),
+  });
+}
 
 }  // namespace reel_test

@@ -1,11 +1,224 @@
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+
 #include "ops/table.h"
 
 namespace reel_test {
 
 using namespace reel;
 
-void add_recurrent_rows(std::vector<Row>&) {}
+namespace {
 
-void add_random_recurrent_rows(std::vector<Row>&, Random&) {}
+// A value, and how far rounding may have taken it from the exact one, in units in the last place of 1.
+struct Number {
+  double value = 0, error = 0;
+};
+
+Number operator+(Number a, Number b) {
+  double sum = a.value + b.value;
+  return {sum, a.error + b.error + std::abs(sum) / 2};
+}
+
+Number operator*(Number a, Number b) {
+  double product = a.value * b.value;
+  return {product, std::abs(a.value) * b.error + std::abs(b.value) * a.error + std::abs(product) / 2};
+}
+
+Number one_minus(Number a) { return {1 - a.value, a.error + std::abs(1 - a.value) / 2}; }
+
+// Both functions are off by less than three units.
+Number sigmoid_of(Number a) {
+  double y = 1 / (1 + std::exp(-a.value));
+  return {y, a.error * y * (1 - y) + 3 * y};
+}
+
+Number tanh_of(Number a) {
+  double y = std::tanh(a.value);
+  return {y, a.error * (1 - y * y) + 3 * std::abs(y)};
+}
+
+using Numbers = std::vector<Number>;
+
+// Row `row` of x times a column of w, in any order.
+Number dot(const Numbers& x, const Array& w, std::int64_t column) {
+  Number sum;
+  double sizes = 0;
+  for (std::size_t k = 0; k < x.size(); ++k) {
+    double weight = at(w, {static_cast<std::int64_t>(k), column});
+    sum.value += x[k].value * weight;
+    sum.error += x[k].error * std::abs(weight);
+    sizes += std::abs(x[k].value * weight);
+  }
+  sum.error += sizes * (static_cast<double>(x.size()) / 2 + 1);
+  return sum;
+}
+
+struct Carried {
+  Numbers h, c;
+};
+
+enum class Kind : std::uint8_t { lstm, gru, tanh, relu };
+
+struct Weights {
+  const Array *W_x, *W_h, *bias;  // no bias: zeros
+};
+
+Carried step(Kind kind, const Numbers& x, const Carried& before, const Weights& weights) {
+  auto size = static_cast<std::int64_t>(before.h.size());
+  auto bias = [&](std::int64_t column) { return weights.bias ? Number{at(*weights.bias, {column})} : Number{}; };
+  auto from_input = [&](std::int64_t column) { return dot(x, *weights.W_x, column); };
+  auto from_state = [&](std::int64_t column) { return dot(before.h, *weights.W_h, column); };
+  Carried after = before;
+  for (std::int64_t k = 0; k < size; ++k) {
+    auto j = static_cast<std::size_t>(k);
+    auto argument = [&](std::int64_t gate) {
+      std::int64_t column = gate * size + k;
+      return from_input(column) + from_state(column) + bias(column);
+    };
+    if (kind == Kind::lstm) {
+      Number i = sigmoid_of(argument(0)), f = sigmoid_of(argument(1)), g = tanh_of(argument(2));
+      after.c[j] = f * before.c[j] + i * g;
+      after.h[j] = sigmoid_of(argument(3)) * tanh_of(after.c[j]);
+    } else if (kind == Kind::gru) {
+      Number r = sigmoid_of(argument(0)), z = sigmoid_of(argument(1));
+      Number m = from_state(2 * size + k) + bias(3 * size + k);
+      Number n = tanh_of(from_input(2 * size + k) + bias(2 * size + k) + r * m);
+      after.h[j] = one_minus(z) * n + z * before.h[j];
+    } else {
+      Number a = argument(0);
+      after.h[j] = kind == Kind::tanh ? tanh_of(a) : Number{std::max(a.value, 0.0), a.error};
+    }
+  }
+  return after;
+}
+
+const char* name_of(Kind kind) { return kind == Kind::lstm ? "lstm" : kind == Kind::gru ? "gru" : "rnn"; }
+std::int64_t gates_of(Kind kind) { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
+std::int64_t biases_of(Kind kind) { return kind == Kind::lstm || kind == Kind::gru ? 4 : 1; }
+
+Numbers row_of(const Array& x, std::int64_t row) {
+  std::int64_t width = x.shape[-1];
+  Numbers numbers;
+  for (std::int64_t k = 0; k < width; ++k) numbers.push_back({x.values[static_cast<std::size_t>(row * width + k)]});
+  return numbers;
+}
+
+void append(Array& array, const Numbers& numbers) {
+  for (Number number : numbers) {
+    array.values.push_back(number.value);
+    array.scales.push_back(number.error);
+  }
+}
+
+struct CellCase {
+  Kind kind;
+  std::int64_t batch, input, size;
+  bool bias = true;
+
+  // x, h, c of lstm, W_x, W_h, and the bias.
+  std::vector<Input> inputs() const {
+    std::vector<Input> all{{{batch, input}}, {{batch, size}}};
+    if (kind == Kind::lstm) all.push_back({{batch, size}});
+    all.push_back({{input, gates_of(kind) * size}});
+    all.push_back({{size, gates_of(kind) * size}});
+    if (bias) all.push_back({{biases_of(kind) * size}});
+    return all;
+  }
+
+  Tensor run(std::span<const Tensor> x) const {
+    std::size_t first = kind == Kind::lstm ? 3 : 2;
+    RecurrentWeights weights{x[first], x[first + 1], bias ? x[first + 2] : Tensor{}};
+    switch (kind) {
+      case Kind::lstm: {
+        LSTMState state = lstm_cell(x[0], {x[1], x[2]}, weights);
+        return concat({state.h, state.c}, 1);
+      }
+      case Kind::gru: return gru_cell(x[0], x[1], weights);
+      case Kind::tanh: return rnn_cell(x[0], x[1], weights);
+      case Kind::relu: return rnn_cell(x[0], x[1], weights, RNNActivation::relu);
+    }
+    return {};
+  }
+
+  Array expected(const Arrays& x) const {
+    std::size_t first = kind == Kind::lstm ? 3 : 2;
+    Array y{{batch, kind == Kind::lstm ? 2 * size : size}, {}};
+    for (std::int64_t row = 0; row < batch; ++row) {
+      Carried before{row_of(x[1], row), kind == Kind::lstm ? row_of(x[2], row) : Numbers{}};
+      Carried after = step(kind, row_of(x[0], row), before, {&x[first], &x[first + 1], bias ? &x[first + 2] : nullptr});
+      append(y, after.h);
+      append(y, after.c);
+    }
+    return y;
+  }
+};
+
+Row cell_row(const CellCase& c) {
+  return {.name = std::string(name_of(c.kind)) + "_cell " + std::to_string(c.batch) + " of " + std::to_string(c.input) +
+                  " to " + std::to_string(c.size) + (c.kind == Kind::relu ? " relu" : "") +
+                  (c.bias ? "" : " without bias"),
+          .run = [c](auto x) { return c.run(x); },
+          .inputs = c.inputs(),
+          .reference = [c](const Arrays& x) { return c.expected(x); },
+          .ulps = 1,
+          .reorders = true,
+          .attributes = {{"relu", {c.kind == Kind::relu ? 1.0 : 0.0}}}};
+}
+
+// lstm_cell of the arguments' parts.
+Row parts_row(std::int64_t batch, std::int64_t size) {
+  return {.name = "lstm_cell of parts " + std::to_string(batch) + " of " + std::to_string(size),
+          .run =
+              [](auto x) {
+                LSTMState state = lstm_cell(x[0], x[1], x[2]);
+                return concat({state.h, state.c}, 1);
+              },
+          .inputs = {{{batch, 4 * size}}, {{batch, 4 * size}}, {{batch, size}}},
+          .reference =
+              [=](const Arrays& x) {
+                Array y{{batch, 2 * size}, {}};
+                for (std::int64_t row = 0; row < batch; ++row) {
+                  Numbers h, c;
+                  for (std::int64_t k = 0; k < size; ++k) {
+                    auto argument = [&](std::int64_t gate) {
+                      return Number{at(x[0], {row, gate * size + k})} + Number{at(x[1], {row, gate * size + k})};
+                    };
+                    c.push_back(sigmoid_of(argument(1)) * Number{at(x[2], {row, k})} +
+                                sigmoid_of(argument(0)) * tanh_of(argument(2)));
+                    h.push_back(sigmoid_of(argument(3)) * tanh_of(c.back()));
+                  }
+                  append(y, h);
+                  append(y, c);
+                }
+                return y;
+              },
+          .ulps = 1,
+          .reorders = true};
+}
+
+constexpr Kind kinds[] = {Kind::lstm, Kind::gru, Kind::tanh, Kind::relu};
+
+}  // namespace
+
+void add_recurrent_rows(std::vector<Row>& rows) {
+  for (Kind kind : kinds) {
+    rows.push_back(cell_row({kind, 2, 2, 2}));
+    rows.push_back(cell_row({kind, 1, 3, 1}));
+    rows.push_back(cell_row({kind, 2, 1, 2, false}));
+    rows.push_back(cell_row({kind, 0, 2, 3}));
+    rows.push_back(cell_row({kind, 3, 0, 2}));
+    rows.push_back(cell_row({kind, 5, 3, 21}));
+  }
+  rows.push_back(parts_row(2, 3));
+  rows.push_back(parts_row(0, 2));
+  rows.push_back(parts_row(3, 35));
+}
+
+void add_random_recurrent_rows(std::vector<Row>& rows, Random& random) {
+  for (int trial = 0; trial < 3; ++trial)
+    for (Kind kind : kinds)
+      rows.push_back(cell_row({kind, random_size(random, 1, 9), random_size(random), random_size(random)}));
+}
 
 }  // namespace reel_test

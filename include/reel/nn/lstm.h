@@ -1,17 +1,11 @@
 #pragma once
 
 #include <reel/nn/module.h>
+#include <reel/ops/recurrent.h>
 
 namespace reel::nn {
 
-/// What an LSTM carries from step to step.
-struct LSTMState {
-  Tensor h;  ///< (B, H): its output
-  Tensor c;  ///< (B, H): its memory
-};
-
-/// The same values, cut off from the steps that led to them, to carry into the next stretch of a long sequence.
-LSTMState stop_gradient(const LSTMState& state, Location where = Location::here());
+using reel::LSTMState;
 
 struct LSTMCellOptions {
   /// Added to the forget gate's bias when it starts; 1 makes a new cell remember.
@@ -22,19 +16,9 @@ struct LSTMCellOptions {
   Generator* generator = nullptr;
 };
 
-/// One step of a long short-term memory.
-///
-///     a  = x W_x + b + h W_h         a (B, 4H) holds, in this order, the gates' arguments a_i, a_f, a_g, a_o
-///     i  = σ(a_i)                    how much is written
-///     f  = σ(a_f)                    how much is kept
-///     g  = tanh(a_g)                 what is written
-///     o  = σ(a_o)                    how much is shown
-///     c' = f c + i g
-///     h' = o tanh(c')
-///
+/// One step of a long short-term memory: the parameters of `lstm_cell`, whose equations stand in ops/recurrent.h.
 /// x: (B, I), h and c: (B, H). Everything starts uniform on ±1/√H.
-/// Source: Hochreiter and Schmidhuber, Long short-term memory (1997), with the forget gate of Gers et al. (2000); gate
-/// order and initial values are those of PyTorch's LSTMCell, which has two biases where this has their sum.
+/// Source: the initial values are those of PyTorch's LSTMCell, which has two biases where this has their sum.
 struct LSTMCell : Module {
   Tensor W_x;   ///< (I, 4H)
   Tensor W_h;   ///< (H, 4H)
@@ -48,6 +32,8 @@ struct LSTMCell : Module {
 
   std::int64_t input_size() const { return W_x.size(0); }
   std::int64_t hidden_size() const { return W_h.size(0); }
+  /// For `lstm`, which runs all steps of a sequence at once.
+  RecurrentWeights weights() const { return {W_x, W_h, bias}; }
   /// Zeros, in the cell's dtype.
   LSTMState initial_state(std::int64_t batch, Location where = Location::here()) const;
 

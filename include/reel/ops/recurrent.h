@@ -1,5 +1,66 @@
 #pragma once
 
+#include <cstdint>
+#include <span>
+
 #include <reel/tensor.h>
 
-namespace reel {}  // namespace reel
+// Recurrent cells, and layers of them over sequences. A cell is given its input and what it carried out of the step
+// before, and returns what it carries into the next:
+//
+//     lstm    a_i, a_f, a_g, a_o = x W_x + h W_h + b          four blocks of H columns, in this order
+//             i = σ(a_i)   f = σ(a_f)   g = tanh(a_g)   o = σ(a_o)
+//             c' = f c + i g
+//             h' = o tanh(c')
+//
+//     gru     p_r, p_z, p_n = x W_x   and   q_r, q_z, q_n = h W_h          three blocks each
+//             b_r, b_z, b_n, b_m = b                                      four
+//             r = σ(p_r + q_r + b_r)   z = σ(p_z + q_z + b_z)
+//             m = q_n + b_m            n = tanh(p_n + b_n + r m)
+//             h' = (1 − z) n + z h
+//
+//     rnn     h' = act(x W_x + h W_h + b)          act: tanh or relu
+//
+// x: (B, I), h and c: (B, H). A recurrent net of G blocks has W_x (I, G H), W_h (H, G H), b (G H), but 4 H for gru.
+// Sources: lstm: Hochreiter and Schmidhuber, Long short-term memory (1997), with the forget gate of Gers et al. (2000);
+// gru: Cho et al. (2014), with the reset gate behind the product as cuDNN has it. The order of the gates is PyTorch's,
+// which has its matrices transposed and two biases of which these are the sums, b_n and b_m of gru excepted.
+//
+// bf16 and f16 are worked out in f32 and rounded once, states that pass from step to step not at all.
+// All throw ShapeError for sizes that do not fit, DTypeError unless all tensors are of one floating dtype, Error for an
+// undefined one.
+
+namespace reel {
+
+/// What an LSTM carries from step to step.
+struct LSTMState {
+  Tensor h;  ///< (B, H): its output
+  Tensor c;  ///< (B, H): its memory
+};
+
+/// The same values, cut off from the steps that led to them, to carry into the next stretch of a long sequence.
+LSTMState stop_gradient(const LSTMState& state, Location where = Location::here());
+
+/// The parameters of a cell, or of one direction of a layer.
+struct RecurrentWeights {
+  Tensor W_x;        ///< (I, G H)
+  Tensor W_h;        ///< (H, G H)
+  Tensor bias = {};  ///< (G H), of gru (4 H); undefined: zeros
+};
+
+enum class RNNActivation : std::uint8_t { tanh, relu };
+
+/// One step of a long short-term memory.
+LSTMState lstm_cell(const Arg& x, const LSTMState& state, const RecurrentWeights& weights);
+/// The same from the two parts of the gates' arguments, a = p + q: p (B, 4 H), usually x W_x + b, which for many steps is
+/// one large product, and q (B, 4 H), usually h W_h.
+LSTMState lstm_cell(const Arg& p, const Arg& q, const Arg& c);
+
+/// One step of a gated recurrent unit.
+Tensor gru_cell(const Arg& x, const Arg& h, const RecurrentWeights& weights);
+
+/// One step of a plain recurrent net.
+Tensor rnn_cell(const Arg& x, const Arg& h, const RecurrentWeights& weights,
+                RNNActivation activation = RNNActivation::tanh);
+
+}  // namespace reel

@@ -4,6 +4,55 @@
 
 namespace reel::detail {
 
-struct RecurrentKernels {};
+/// The equations stand in reel/ops/recurrent.h.
+enum class RecurrentCell : std::uint8_t { lstm, gru, rnn_tanh, rnn_relu, count };
+
+/// How many blocks of H columns a cell's arguments, its bias, and what its gradient needs of them have.
+struct CellForm {
+  int gates, bias, work;
+};
+constexpr CellForm form_of(RecurrentCell cell) {
+  switch (cell) {
+    case RecurrentCell::lstm: return {4, 4, 4};
+    case RecurrentCell::gru: return {3, 4, 4};
+    default: return {1, 1, 0};
+  }
+}
+
+// All views are contiguous, of one dtype, f32 or f64, but for counts; what a cell has not is left empty. H: hidden size;
+// G: gates.
+
+/// One step of N rows. work: (N, 4 H), i f g o of lstm, r z n m of gru.
+struct CellForward {
+  View h, work, c;          // (N, H) but for work; c of lstm
+  View p, q, before, bias;  // (N, G H), (N, G H); before (N, H) is c of lstm, h of gru; no bias counts as 0
+};
+struct CellBackward {
+  View dp, dq, d_before;             // dq of gru, elsewhere it is dp
+  View dh, dc, work, before, after;  // after is the new c of lstm, the new h of rnn
+};
+
+/// A layer over packed steps: step t has counts[t] rows, no more than the step before, and its rows lie behind those of
+/// the steps before. Row r of each step belongs to the same example.
+struct LayerForward {
+  View y, h, work, c_all, c;    // (N, H), (B, H) after the last step of each, (N, 4 H), (N, H), (B, H)
+  View p, W_h, bias, h_0, c_0;  // p (N, G H) may be work
+  View counts;                  // i64 (T)
+  bool reverse;
+};
+struct LayerBackward {
+  View dp, dq, dh_0, dc_0, h_before;  // h_before (N, H): what h was before each row's step
+  View dy, dh, dc, y, work, c_all, W_h, h_0, c_0, counts;
+  bool reverse;
+};
+
+struct RecurrentKernels {
+  template <class Views>
+  using ByCell = void (*[static_cast<int>(RecurrentCell::count)])(const Views& views);
+  ByCell<CellForward> cell;
+  ByCell<CellBackward> cell_gradient;
+  ByCell<LayerForward> layer;
+  ByCell<LayerBackward> layer_gradient;
+};
 
 }  // namespace reel::detail

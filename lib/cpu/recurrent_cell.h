@@ -1,0 +1,175 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "../core/kernels/recurrent.h"
+#include "../ops/formulas/unary.h"
+#include "vector_exponential.h"
+
+// What the cells compute from one row of their gates' arguments, and the gradient of that. This header is compiled once
+// per instruction set.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// Some units of one row. Blocks of gates lie `size` apart, those of q `q_step`.
+template <class T>
+struct CellRow {
+  const T *p, *q, *bias, *before;  // bias may be null
+  T *h, *work, *c;
+  std::int64_t units, size, q_step;
+};
+
+template <class T>
+struct CellGradientRow {
+  const T *dh, *more_dh, *dc;  // the gradient of h is the sum of the first two; more_dh may be null
+  const T *work, *before, *after;
+  T *dp, *dq, *d_before;  // d_before may be dc or more_dh
+  std::int64_t units, size;
+};
+
+/// A vector's worth of a row from unit j on; the last may be shorter.
+template <class T>
+struct Lanes {
+  using V = Vector<T>;
+  std::int64_t j, count;
+
+  V load(const T* from) const { return count == V::lanes ? V::load(from + j) : V::load(from + j, count); }
+  void store(T* to, V value) const { count == V::lanes ? value.store(to + j) : value.store(to + j, count); }
+};
+
+template <class T, class F>
+HWY_INLINE void for_each_lanes(std::int64_t units, F f) {
+  for (std::int64_t j = 0; j < units; j += Vector<T>::lanes) f(Lanes<T>{j, std::min(Vector<T>::lanes, units - j)});
+}
+
+template <class V>
+V sigmoid(V x) {
+  return formulas::Sigmoid()(x);
+}
+
+template <class T>
+HWY_INLINE Vector<T> gate_argument(const CellRow<T>& row, Lanes<T> at, int gate) {
+  Vector<T> sum = at.load(row.p + gate * row.size) + at.load(row.q + gate * row.q_step);
+  return row.bias ? sum + at.load(row.bias + gate * row.size) : sum;
+}
+
+template <class T>
+HWY_INLINE Vector<T> gradient_of_h(const CellGradientRow<T>& row, Lanes<T> at) {
+  return row.more_dh ? at.load(row.dh) + at.load(row.more_dh) : at.load(row.dh);
+}
+
+template <RecurrentCell cell>
+struct Cell;
+
+template <>
+struct Cell<RecurrentCell::lstm> {
+  template <class T>
+  static void forward(const CellRow<T>& row) {
+    using V = Vector<T>;
+    for_each_lanes<T>(row.units, [&](Lanes<T> at) {
+      V i = sigmoid(gate_argument(row, at, 0)), f = sigmoid(gate_argument(row, at, 1));
+      V g = tanh(gate_argument(row, at, 2)), o = sigmoid(gate_argument(row, at, 3));
+      V c = multiply_add(f, at.load(row.before), i * g);
+      at.store(row.work, i);
+      at.store(row.work + row.size, f);
+      at.store(row.work + 2 * row.size, g);
+      at.store(row.work + 3 * row.size, o);
+      at.store(row.c, c);
+      at.store(row.h, o * tanh(c));
+    });
+  }
+
+  template <class T>
+  static void backward(const CellGradientRow<T>& row) {
+    using V = Vector<T>;
+    for_each_lanes<T>(row.units, [&](Lanes<T> at) {
+      V one(1), dh = gradient_of_h(row, at), shown = tanh(at.load(row.after)), before = at.load(row.before);
+      V i = at.load(row.work), f = at.load(row.work + row.size);
+      V g = at.load(row.work + 2 * row.size), o = at.load(row.work + 3 * row.size);
+      V dc = multiply_add(dh * o, one - shown * shown, at.load(row.dc));
+      at.store(row.dp, dc * g * i * (one - i));
+      at.store(row.dp + row.size, dc * before * f * (one - f));
+      at.store(row.dp + 2 * row.size, dc * i * (one - g * g));
+      at.store(row.dp + 3 * row.size, dh * shown * o * (one - o));
+      at.store(row.d_before, dc * f);
+    });
+  }
+};
+
+template <>
+struct Cell<RecurrentCell::gru> {
+  template <class T>
+  static void forward(const CellRow<T>& row) {
+    using V = Vector<T>;
+    for_each_lanes<T>(row.units, [&](Lanes<T> at) {
+      V r = sigmoid(gate_argument(row, at, 0)), z = sigmoid(gate_argument(row, at, 1));
+      V given = at.load(row.p + 2 * row.size), m = at.load(row.q + 2 * row.q_step), before = at.load(row.before);
+      if (row.bias) {
+        given = given + at.load(row.bias + 2 * row.size);
+        m = m + at.load(row.bias + 3 * row.size);
+      }
+      V n = tanh(multiply_add(r, m, given));
+      at.store(row.work, r);
+      at.store(row.work + row.size, z);
+      at.store(row.work + 2 * row.size, n);
+      at.store(row.work + 3 * row.size, m);
+      at.store(row.h, multiply_add(V(1) - z, n, z * before));
+    });
+  }
+
+  template <class T>
+  static void backward(const CellGradientRow<T>& row) {
+    using V = Vector<T>;
+    for_each_lanes<T>(row.units, [&](Lanes<T> at) {
+      V one(1), dh = gradient_of_h(row, at), before = at.load(row.before);
+      V r = at.load(row.work), z = at.load(row.work + row.size);
+      V n = at.load(row.work + 2 * row.size), m = at.load(row.work + 3 * row.size);
+      V dn = dh * (one - z) * (one - n * n), dz = dh * (before - n) * z * (one - z), dr = dn * m * r * (one - r);
+      at.store(row.dp, dr);
+      at.store(row.dp + row.size, dz);
+      at.store(row.dp + 2 * row.size, dn);
+      at.store(row.dq, dr);
+      at.store(row.dq + row.size, dz);
+      at.store(row.dq + 2 * row.size, dn * r);
+      at.store(row.d_before, dh * z);
+    });
+  }
+};
+
+template <>
+struct Cell<RecurrentCell::rnn_tanh> {
+  template <class T>
+  static void forward(const CellRow<T>& row) {
+    for_each_lanes<T>(row.units, [&](Lanes<T> at) { at.store(row.h, tanh(gate_argument(row, at, 0))); });
+  }
+
+  template <class T>
+  static void backward(const CellGradientRow<T>& row) {
+    using V = Vector<T>;
+    for_each_lanes<T>(row.units, [&](Lanes<T> at) {
+      V h = at.load(row.after);
+      at.store(row.dp, gradient_of_h(row, at) * (V(1) - h * h));
+    });
+  }
+};
+
+template <>
+struct Cell<RecurrentCell::rnn_relu> {
+  template <class T>
+  static void forward(const CellRow<T>& row) {
+    for_each_lanes<T>(row.units, [&](Lanes<T> at) { at.store(row.h, formulas::Relu()(gate_argument(row, at, 0))); });
+  }
+
+  template <class T>
+  static void backward(const CellGradientRow<T>& row) {
+    using V = Vector<T>;
+    for_each_lanes<T>(row.units, [&](Lanes<T> at) {
+      at.store(row.dp, select(at.load(row.after) == V(0), V(0), gradient_of_h(row, at)));
+    });
+  }
+};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <reel/ops/recurrent.h>
+
+#include "../core/kernels/recurrent.h"
+#include "../core/op_error.h"
+
+namespace reel::detail {
+
+/// Throws: Error for an undefined tensor; DTypeError, DeviceError unless it goes with x; ShapeError unless it has the
+/// shape, which is that of `what`.
+void check_fits_input(const char* op, const char* what, const Tensor& tensor, const Shape& shape, const Tensor& x,
+                      Location where);
+
+/// The hidden size. Throws as check_fits_input, unless the weights take inputs of `width` elements.
+std::int64_t check_weights(const char* op, RecurrentCell cell, const RecurrentWeights& weights, std::int64_t width,
+                           const Tensor& x, Location where);
+
+/// Of gru, from those of p and q.
+Tensor gru_bias_gradient(const Tensor& dp, const Tensor& dq);
+
+/// Halves as f32.
+Tensor widened(const Tensor& x);
+/// The bias, or zeros in its place.
+Tensor bias_of(RecurrentCell cell, const RecurrentWeights& weights);
+
+/// A step from p, q and b, in f32 or f64: what is carried on is h, and c for lstm. `before` is c of lstm, h of gru.
+LSTMState run_cell(RecurrentCell cell, const Tensor& p, const Tensor& q, const Tensor& before, const Tensor& bias,
+                   Location where);
+
+}  // namespace reel::detail
