@@ -12,6 +12,7 @@ void REEL_NAME(REEL_TARGET)(KernelTable& table) {
   REEL_TARGET::fill_convolve(table);
   REEL_TARGET::fill_copy(table);
   REEL_TARGET::fill_elementwise(table);
+  REEL_TARGET::fill_loss(table);
   REEL_TARGET::fill_mapped_sums(table);
   REEL_TARGET::fill_matmul(table);
   REEL_TARGET::fill_normalise(table);

@@ -13,6 +13,7 @@ void fill_elementwise(KernelTable& table);
 void fill_matmul(KernelTable& table);
 void fill_reduce(KernelTable& table);
 void fill_argmax(KernelTable& table);
+void fill_loss(KernelTable& table);
 void fill_mapped_sums(KernelTable& table);
 void fill_normalise(KernelTable& table);
 void fill_softmax(KernelTable& table);

@@ -218,75 +218,6 @@ void floating(const View& out, const Views&... views) {
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) { Op::template run<T>(out, views...); });
 }
 
-std::int64_t target_at(const View& targets, std::int64_t n) {
-  std::int64_t at = targets.rank == 0 ? 0 : n * targets.strides[0];
-  return targets.dtype == DType::i64 ? targets.as<std::int64_t>()[at] : targets.as<std::int32_t>()[at];
-}
-
-bool targets_fit(const View& targets, std::int64_t classes, std::int64_t ignored, std::int64_t& bad) {
-  for (std::int64_t n = 0; n < targets.numel; ++n) {
-    bad = target_at(targets, n);
-    if (bad != ignored && (bad < 0 || bad >= classes)) return false;
-  }
-  return true;
-}
-
-struct CrossEntropy {
-  template <class T>
-  static void run(const View& losses, const View& logits, const View& targets, std::int64_t ignored) {
-    using Wide = typename Row<T>::Wide;
-    for (std::int64_t n = 0; n < losses.numel; ++n) {
-      Row<T> row{logits.as<T>() + n * logits.strides[0], logits.strides[1]};
-      std::int64_t target = target_at(targets, n);
-      T* loss = losses.as<T>() + n;
-      if (target == ignored) {
-        *loss = T(Wide(0));
-        continue;
-      }
-      auto [largest, sum] = normaliser(row, logits.dims[1]);
-      auto chosen = static_cast<Wide>(row.from[target * row.step]);
-      *loss = static_cast<T>(static_cast<Wide>(std::log(sum)) - (chosen - largest));
-    }
-  }
-};
-
-bool cross_entropy(const View& losses, const View& logits, const View& targets, std::int64_t ignored,
-                   std::int64_t& bad) {
-  if (!targets_fit(targets, logits.dims[1], ignored, bad)) return false;
-  floating<CrossEntropy>(losses, logits, targets, ignored);
-  return true;
-}
-
-struct CrossEntropyGradient {
-  template <class T>
-  static void run(const View& out, const View& d, const View& logits, const View& targets, std::int64_t ignored) {
-    using Wide = typename Row<T>::Wide;
-    using V = Vector<Wide>;
-    std::int64_t classes = logits.dims[1];
-    for (std::int64_t n = 0; n < logits.dims[0]; ++n) {
-      Row<T> row{logits.as<T>() + n * logits.strides[0], logits.strides[1]};
-      T* to = out.as<T>() + n * classes;
-      std::int64_t target = target_at(targets, n);
-      if (target == ignored) {
-        for (std::int64_t c = 0; c < classes; ++c) to[c] = T(Wide(0));
-        continue;
-      }
-      auto gradient = static_cast<Wide>(d.as<T>()[n * d.strides[0]]);
-      auto [largest, sum] = normaliser(row, classes);
-      V shift = V::repeat(largest), scale = V::repeat(gradient / sum);
-      map_row(to, 1, row, classes, [=](V v, std::int64_t) { return exp(v - shift) * scale; });
-      // p − 1 is formed in f32, as a difference, not by rounding p first.
-      auto chosen = static_cast<Wide>(row.from[target * row.step]);
-      to[target] = static_cast<T>(gradient * (static_cast<Wide>(std::exp(chosen - largest)) / sum - Wide(1)));
-    }
-  }
-};
-
-void cross_entropy_gradient(const View& out, const View& d, const View& logits, const View& targets,
-                            std::int64_t ignored) {
-  floating<CrossEntropyGradient>(out, d, logits, targets, ignored);
-}
-
 }  // namespace
 
 void fill_softmax(KernelTable& table) {
@@ -294,8 +225,6 @@ void fill_softmax(KernelTable& table) {
   table.log_softmax = floating<LogSoftmax, View>;
   table.softmax_gradient = floating<SoftmaxGradient, View, View>;
   table.log_softmax_gradient = floating<LogSoftmaxGradient, View, View>;
-  table.cross_entropy = cross_entropy;
-  table.cross_entropy_gradient = cross_entropy_gradient;
 }
 
 }  // namespace REEL_TARGET
