@@ -20,6 +20,7 @@ void REEL_NAME(REEL_TARGET)(KernelTable& table) {
   REEL_TARGET::fill_recurrent(table);
   REEL_TARGET::fill_reduce(table);
   REEL_TARGET::fill_softmax(table);
+  REEL_TARGET::fill_sparse(table);
 }
 
 }  // namespace reel::detail

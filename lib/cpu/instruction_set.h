@@ -20,6 +20,7 @@ void fill_softmax(KernelTable& table);
 void fill_random(KernelTable& table);
 void fill_convolve(KernelTable& table);
 void fill_recurrent(KernelTable& table);
+void fill_sparse(KernelTable& table);
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -4,6 +4,32 @@
 
 namespace reel::detail {
 
-struct SparseKernels {};
+/// Where the numbers of a matrix in compressed rows lie: the entries of row i are offsets[i] to before offsets[i + 1].
+struct RowPattern {
+  const std::int64_t* offsets;  ///< one more than rows
+  const std::int32_t* columns;  ///< rising in each row
+  std::int64_t row_count, column_count;
+
+  std::int64_t entry_count() const { return offsets[row_count]; }
+};
+
+/// What is wrong with a pattern, and where.
+struct PatternFault {
+  enum Kind : std::uint8_t { none, first_offset, last_offset, falling_offset, column_range, column_order };
+  Kind kind = none;
+  std::int64_t row = 0, value = 0, before = 0;
+};
+
+/// Of f32 or f64, all contiguous. `values` has one number an entry.
+struct SparseKernels {
+  /// Looks at the pattern that `offsets` (i64) and `columns` (i64) describe.
+  PatternFault (*find_fault)(const View& offsets, const View& columns, std::int64_t column_count);
+  /// out (rows, K) = A dense, for dense (columns, K).
+  void (*product)(const View& out, const View& values, const View& dense, const RowPattern& pattern);
+  /// out (columns, K) = Aᵀ dense, for dense (rows, K).
+  void (*transposed_product)(const View& out, const View& values, const View& dense, const RowPattern& pattern);
+  /// out = Σ_k left[i, k] right[j, k] for the entry at (i, j).
+  void (*sampled_product)(const View& out, const View& left, const View& right, const RowPattern& pattern);
+};
 
 }  // namespace reel::detail
