@@ -16,6 +16,7 @@ void fill_argmax(KernelTable& table);
 void fill_mapped_sums(KernelTable& table);
 void fill_normalise(KernelTable& table);
 void fill_softmax(KernelTable& table);
+void fill_pooling(KernelTable& table);
 void fill_random(KernelTable& table);
 void fill_convolve(KernelTable& table);
 
