@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cstdint>
-#include <limits>
+#include <utility>
 #include <vector>
 
 #include "../core/dispatch.h"
 #include "../core/kernels/pooling.h"
-#include "instruction_set.h"
 #include "halves.h"
+#include "instruction_set.h"
 #include "parallel.h"
 
 // Rows of elements that lie side by side are brought together first: in (N, C, d…) rows along the last axis, whose columns
@@ -52,7 +52,9 @@ struct Planes {
       taps *= p.adaptive ? p.size[axis] / p.results[axis] + 1 : std::min(p.window[axis], p.size[axis]);
     return taps;
   }
-  std::int64_t grain(std::int64_t each) const { return std::max<std::int64_t>(parallel_grain / std::max<std::int64_t>(each, 1), 1); }
+  std::int64_t grain(std::int64_t each) const {
+    return std::max<std::int64_t>(parallel_grain / std::max<std::int64_t>(each, 1), 1);
+  }
   // Calls f(plane, o0, o1) for rows of results.
   template <class F>
   void for_each_row(std::int64_t begin, std::int64_t end, F f) const {
@@ -141,7 +143,8 @@ template <class T>
 void max_pool(const View& values, const View& indices, const View& x, const Pooling& p) {
   Planes planes(x, p);
   std::int64_t width = p.size[2], channels = planes.channels;
-  std::int64_t each = p.channels_last ? p.results[2] * channels * planes.taps() : width * p.window[1] + 3 * p.results[2];
+  std::int64_t each =
+      p.channels_last ? p.results[2] * channels * planes.taps() : width * p.window[1] + 3 * p.results[2];
   parallel_for(planes.rows(), planes.grain(each), [&](std::int64_t begin, std::int64_t end) {
     Largest<Wide<T>> largest(p.channels_last ? channels : width);
     std::vector<Pooling::Span> spans = spans_of(p);
@@ -245,7 +248,8 @@ void average_pool(const View& y, const View& x, const Pooling& p) {
   using W = Wide<T>;
   Planes planes(x, p);
   std::int64_t width = p.size[2], channels = planes.channels;
-  std::int64_t each = p.channels_last ? p.results[2] * channels * planes.taps() : width * p.window[1] + 3 * p.results[2];
+  std::int64_t each =
+      p.channels_last ? p.results[2] * channels * planes.taps() : width * p.window[1] + 3 * p.results[2];
   parallel_for(planes.rows(), planes.grain(each), [&](std::int64_t begin, std::int64_t end) {
     std::vector<W> sums(static_cast<std::size_t>(p.channels_last ? channels : width));
     std::vector<Pooling::Span> spans = spans_of(p);
@@ -301,7 +305,8 @@ void average_gradient(const View& dx, const View& d, const Pooling& p) {
           Pooling::Span span = spans[o];
           if (!p.channels_last) {
             W share = wide(from[o]) / divisor;
-            for (std::int64_t k = 0; k < span.count; ++k) shares[static_cast<std::size_t>(span.begin + k * p.step(2))] += share;
+            for (std::int64_t k = 0; k < span.count; ++k)
+              shares[static_cast<std::size_t>(span.begin + k * p.step(2))] += share;
             continue;
           }
           for (std::int64_t c = 0; c < channels; ++c) shares[static_cast<std::size_t>(c)] = wide(from[c]) / divisor;
