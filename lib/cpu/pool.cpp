@@ -80,6 +80,15 @@ std::vector<Pooling::Span> spans_of(const Pooling& p) {
   return spans;
 }
 
+// By how many elements an average divides, along the last axis.
+template <class W>
+std::vector<W> divisors_of(const Pooling& p) {
+  std::vector<W> divisors(static_cast<std::size_t>(p.results[2]));
+  for (std::size_t o = 0; o < divisors.size(); ++o)
+    divisors[o] = static_cast<W>(p.divisor(2, static_cast<std::int64_t>(o)));
+  return divisors;
+}
+
 // The largest numbers so far of `n` places side by side, and where they were.
 template <class W>
 struct Largest {
@@ -243,82 +252,95 @@ void add_row(W* __restrict sums, const T* __restrict row, std::int64_t n) {
   for (std::int64_t j = 0; j < n; ++j) sums[j] += wide(row[j]);
 }
 
+// One row of sums of columns.
+template <class W>
+void add_columns(W* __restrict sums, const W* __restrict columns, const std::vector<Pooling::Span>& spans,
+                 std::int64_t step) {
+  for (std::size_t o = 0; o < spans.size(); ++o) {
+    const W* column = columns + spans[o].begin;
+    W sum = *column;
+    for (std::int64_t k = 1; k < spans[o].count; ++k) sum += *(column += step);
+    sums[o] = sum;
+  }
+}
+
 template <class T>
 void average_pool(const View& y, const View& x, const Pooling& p) {
   using W = Wide<T>;
   Planes planes(x, p);
-  std::int64_t width = p.size[2], channels = planes.channels;
-  std::int64_t each =
-      p.channels_last ? p.results[2] * channels * planes.taps() : width * p.window[1] + 3 * p.results[2];
+  std::int64_t width = p.size[2], results = p.results[2], channels = planes.channels, step = p.step(2);
+  std::int64_t each = p.channels_last ? results * channels * planes.taps() : width * p.window[1] + 3 * results;
   parallel_for(planes.rows(), planes.grain(each), [&](std::int64_t begin, std::int64_t end) {
     std::vector<W> sums(static_cast<std::size_t>(p.channels_last ? channels : width));
+    std::vector<W> joined(static_cast<std::size_t>(results)), divisors = divisors_of<W>(p);
     std::vector<Pooling::Span> spans = spans_of(p);
     std::int64_t row = begin;
     planes.for_each_row(begin, end, [&](std::int64_t plane, std::int64_t o0, std::int64_t o1) {
       const T* from = x.as<T>() + plane * planes.places * channels;
-      T* to = y.as<T>() + row++ * p.results[2] * channels;
-      std::int64_t across = p.divisor(0, o0) * p.divisor(1, o1);
+      T* to = y.as<T>() + row++ * results * channels;
+      auto across = static_cast<W>(p.divisor(0, o0) * p.divisor(1, o1));
       if (!p.channels_last) {
         std::fill(sums.begin(), sums.end(), W(0));
         planes.for_each_source(o0, o1, [&](std::int64_t place) { add_row(sums.data(), from + place, width); });
+        add_columns(joined.data(), sums.data(), spans, step);
+        for (std::size_t o = 0; o < joined.size(); ++o) to[o] = narrow<T>(joined[o] / (across * divisors[o]));
+        return;
       }
-      for (std::size_t o = 0; o < spans.size(); ++o) {
-        auto divisor = static_cast<W>(across * p.divisor(2, static_cast<std::int64_t>(o)));
-        Pooling::Span span = spans[o];
-        if (!p.channels_last) {
-          const W* column = sums.data() + span.begin;
-          W sum = *column;
-          for (std::int64_t k = 1; k < span.count; ++k) sum += *(column += p.step(2));
-          to[o] = narrow<T>(sum / divisor);
-          continue;
-        }
+      for (std::size_t o = 0; o < spans.size(); ++o, to += channels) {
+        W divisor = across * divisors[o];
         std::fill(sums.begin(), sums.end(), W(0));
         planes.for_each_source(o0, o1, [&](std::int64_t place) {
-          for (std::int64_t k = 0; k < span.count; ++k)
-            add_row(sums.data(), from + (place + span.begin + k * p.step(2)) * channels, channels);
+          for (std::int64_t k = 0; k < spans[o].count; ++k)
+            add_row(sums.data(), from + (place + spans[o].begin + k * step) * channels, channels);
         });
         for (std::int64_t c = 0; c < channels; ++c) to[c] = narrow<T>(sums[static_cast<std::size_t>(c)] / divisor);
-        to += channels;
       }
     });
   });
+}
+
+template <class W>
+void spread_columns(W* __restrict columns, const W* __restrict shares, const std::vector<Pooling::Span>& spans,
+                    std::int64_t step) {
+  for (std::size_t o = 0; o < spans.size(); ++o) {
+    W* column = columns + spans[o].begin;
+    for (std::int64_t k = 0; k < spans[o].count; ++k) column[k * step] += shares[o];
+  }
 }
 
 template <class T>
 void average_gradient(const View& dx, const View& d, const Pooling& p) {
   using W = Wide<T>;
   Planes planes(dx, p);
-  std::int64_t width = p.size[2], channels = planes.channels, whole = planes.places * channels;
+  std::int64_t width = p.size[2], results = p.results[2], channels = planes.channels, step = p.step(2);
+  std::int64_t whole = planes.places * channels;
   parallel_for(planes.count, planes.grain(whole), [&](std::int64_t begin, std::int64_t end) {
     Sums<T> sums(whole);
-    std::vector<W> shares(static_cast<std::size_t>(p.channels_last ? channels : width));
+    std::vector<W> columns(static_cast<std::size_t>(p.channels_last ? 0 : width));
+    std::vector<W> shares(static_cast<std::size_t>(p.channels_last ? channels : results)), divisors = divisors_of<W>(p);
     std::vector<Pooling::Span> spans = spans_of(p);
     std::int64_t plane_rows = p.results[0] * p.results[1];
     for (std::int64_t plane = begin; plane < end; ++plane) {
       W* to = sums.start(dx.as<T>() + plane * whole);
       const T* from = d.as<T>() + plane * planes.results * channels;
       planes.for_each_row(0, plane_rows, [&](std::int64_t, std::int64_t o0, std::int64_t o1) {
-        std::int64_t across = p.divisor(0, o0) * p.divisor(1, o1);
-        if (!p.channels_last) std::fill(shares.begin(), shares.end(), W(0));
-        for (std::size_t o = 0; o < spans.size(); ++o) {
-          auto divisor = static_cast<W>(across * p.divisor(2, static_cast<std::int64_t>(o)));
-          Pooling::Span span = spans[o];
-          if (!p.channels_last) {
-            W share = wide(from[o]) / divisor;
-            for (std::int64_t k = 0; k < span.count; ++k)
-              shares[static_cast<std::size_t>(span.begin + k * p.step(2))] += share;
-            continue;
-          }
-          for (std::int64_t c = 0; c < channels; ++c) shares[static_cast<std::size_t>(c)] = wide(from[c]) / divisor;
-          planes.for_each_source(o0, o1, [&](std::int64_t place) {
-            for (std::int64_t k = 0; k < span.count; ++k)
-              add_row(to + (place + span.begin + k * p.step(2)) * channels, shares.data(), channels);
-          });
-          from += channels;
+        auto across = static_cast<W>(p.divisor(0, o0) * p.divisor(1, o1));
+        if (!p.channels_last) {
+          for (std::size_t o = 0; o < shares.size(); ++o) shares[o] = wide(from[o]) / (across * divisors[o]);
+          std::fill(columns.begin(), columns.end(), W(0));
+          spread_columns(columns.data(), shares.data(), spans, step);
+          planes.for_each_source(o0, o1, [&](std::int64_t place) { add_row(to + place, columns.data(), width); });
+          from += results;
+          return;
         }
-        if (p.channels_last) return;
-        planes.for_each_source(o0, o1, [&](std::int64_t place) { add_row(to + place, shares.data(), width); });
-        from += p.results[2];
+        for (std::size_t o = 0; o < spans.size(); ++o, from += channels) {
+          W divisor = across * divisors[o];
+          for (std::size_t c = 0; c < shares.size(); ++c) shares[c] = wide(from[c]) / divisor;
+          planes.for_each_source(o0, o1, [&](std::int64_t place) {
+            for (std::int64_t k = 0; k < spans[o].count; ++k)
+              add_row(to + (place + spans[o].begin + k * step) * channels, shares.data(), channels);
+          });
+        }
       });
       sums.finish();
     }
