@@ -16,6 +16,7 @@ void REEL_NAME(REEL_TARGET)(KernelTable& table) {
   REEL_TARGET::fill_mapped_sums(table);
   REEL_TARGET::fill_matmul(table);
   REEL_TARGET::fill_normalise(table);
+  REEL_TARGET::fill_pooling(table);
   REEL_TARGET::fill_random(table);
   REEL_TARGET::fill_recurrent(table);
   REEL_TARGET::fill_reduce(table);

@@ -17,6 +17,7 @@ void fill_loss(KernelTable& table);
 void fill_mapped_sums(KernelTable& table);
 void fill_normalise(KernelTable& table);
 void fill_softmax(KernelTable& table);
+void fill_pooling(KernelTable& table);
 void fill_random(KernelTable& table);
 void fill_convolve(KernelTable& table);
 void fill_recurrent(KernelTable& table);

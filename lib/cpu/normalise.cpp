@@ -28,9 +28,12 @@ Moments moments_of_row(const T* x, const RowForm& form) {
   return moments;
 }
 
+template <class W>
+constexpr W zeros[piece] = {};
+
 template <class T>
 void normalise_rows(const View& y, const View& mean, const View& variance, const View& x, const View& weight,
-                    const View& bias, const RowForm& form) {
+                    const View* bias, const RowForm& form) {
   using W = Wide<T>;
   using V = Vector<W>;
   std::int64_t n = form.length;
@@ -46,13 +49,14 @@ void normalise_rows(const View& y, const View& mean, const View& variance, const
       variance.as<double>()[row] = moments.variance();
       Split<W> centre(moments.mean());
       V scale = V::repeat(static_cast<W>(inverse_deviation(moments.variance(), form.epsilon)));
-      const W *weights = weight.as<W>() + row % repeat * n, *biases = bias.as<W>() + row % repeat * n;
+      const W* weights = weight.as<W>() + row % repeat * n;
       for_each_piece(n, [&](std::int64_t start, std::int64_t count) {
         const W* here = read_piece(from + start, count, buffer);
+        const W* biases = bias ? bias->as<W>() + row % repeat * n + start : zeros<W>;
         results.put(y.as<T>() + row * n + start, count, [&](W* to) {
           for_each_vector<W>(count, [&](std::int64_t i, auto load, auto store) {
             V normalised = centre.before(load(here + i)) * scale;
-            store(multiply_add(normalised, load(weights + start + i), load(biases + start + i)), to + i);
+            store(multiply_add(normalised, load(weights + start + i), load(biases + i)), to + i);
           });
         });
       });
@@ -169,7 +173,7 @@ void row_gradients(const View& dx, const View& dweight, const View& dbias, const
   add_blocks(dbias, parts.get() + width, 2 * width, blocks.blocks);
 }
 
-void rows(const View& y, const View& mean, const View& variance, const View& x, const View& weight, const View& bias,
+void rows(const View& y, const View& mean, const View& variance, const View& x, const View& weight, const View* bias,
           const RowForm& form) {
   with_floating(x.dtype,
                 [&]<class T>(std::type_identity<T>) { normalise_rows<T>(y, mean, variance, x, weight, bias, form); });

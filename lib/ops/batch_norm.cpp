@@ -92,7 +92,8 @@ constexpr OpInfo batch_norm_op{
     .saves_output_for = {0, inputs({0, 1, 2}), inputs({0, 1, 2})},
 };
 
-// The same with mean and variance given;  dx = w d / √(variance + ε), dw = Σ d x̂, db = Σ d
+// The same with mean and variance given;
+// dx = w d / √(variance + ε), dw = Σ d x̂, db = Σ d, dmean = −w Σ d / √(variance + ε), dvariance = −w Σ d x̂ / (2 (variance + ε))
 
 constexpr OpInfo batch_norm_evaluation_op{
     .name = "batch_norm_evaluation",
@@ -108,18 +109,19 @@ constexpr OpInfo batch_norm_evaluation_op{
         [](Gradient& g) {
           const Tensor &x = g.saved_input(0), &w = g.saved_input(1), &mean = g.saved_input(3),
                        &variance = g.saved_input(4);
-          if (!g.recording()) return give_fused(g, mean, variance);
-          Tensor d = folded(g.output());
-          Tensor inverse =
-              at_channels(to(rsqrt(variance + static_cast<double>(g.attributes<ChannelForm>().epsilon)), w.dtype()));
-          if (g.wants(0)) g.give(0, to(reshape(d * (inverse * at_channels(w)), x.shape()), x.dtype()));
-          if (g.wants(1)) {
-            Tensor centred = to(to(folded(x), DType::f64) - at_channels(mean), w.dtype());
-            g.give(1, sum(d * (centred * inverse), {0, 2}));
-          }
+          if (!g.recording() && !g.wants(3) && !g.wants(4)) return give_fused(g, mean, variance);
+          Tensor d = folded(g.output()), all = folded(x);
+          Tensor variation = variance + static_cast<double>(g.attributes<ChannelForm>().epsilon);
+          Tensor inverse = to(rsqrt(variation), w.dtype()), slope = w * inverse;
+          Tensor normalised = to(to(all, DType::f64) - at_channels(mean), w.dtype()) * at_channels(inverse);
+          if (g.wants(0)) g.give(0, to(reshape(d * at_channels(slope), x.shape()), x.dtype()));
+          if (g.wants(1)) g.give(1, sum(d * normalised, {0, 2}));
           if (g.wants(2)) g.give(2, sum(d, {0, 2}));
+          if (g.wants(3)) g.give(3, to(-slope * sum(d, {0, 2}), DType::f64));
+          if (g.wants(4)) g.give(4, to(-0.5 * w * sum(d * normalised, {0, 2}), DType::f64) / variation);
         },
-    .saves_input_for = {inputs({0, 1, 2}), inputs({0, 1, 2}), 0, inputs({0, 1, 2}), inputs({0, 1, 2})},
+    .saves_input_for = {inputs({0, 1, 2, 3, 4}), inputs({0, 1, 2, 3, 4}), 0, inputs({0, 1, 2, 3, 4}),
+                        inputs({0, 1, 2, 3, 4})},
 };
 
 namespace {
@@ -127,10 +129,10 @@ namespace {
 constexpr const char* name = batch_norm_op.name;
 
 // Throws: as norm_parameter; ShapeError if elements would be overwritten that stand for several.
-void check_running(const char* what, const Arg& running, const Arg& x, std::int64_t channels) {
+void check_running(const char* what, const Arg& running, const Arg& x, std::int64_t channels, bool training) {
   NoRecord pause;
   static_cast<void>(norm_parameter(name, what, &running, x, {channels}, 0));
-  if (channels > 1 && running.tensor()->strides()[0] == 0)
+  if (training && channels > 1 && running.tensor()->strides()[0] == 0)
     fail<ShapeError>(name, x.location(), "{} {} repeats one element for all channels; give a copy", what,
                      describe(*running.tensor()));
 }
@@ -165,10 +167,7 @@ Tensor train(const Arg& x, const Tensor& batch, const Tensor& w, const Tensor& b
 
 Tensor evaluate(const Arg& x, const Tensor& batch, const Tensor& w, const Tensor& b, const Arg& running_mean,
                 const Arg& running_variance, const BatchNormOptions& options) {
-  auto in_double = [](const Arg& running) {
-    NoRecord pause;
-    return contiguous(to(*running.tensor(), DType::f64));
-  };
+  auto in_double = [](const Arg& running) { return contiguous(to(*running.tensor(), DType::f64)); };
   Tensor mean = in_double(running_mean), variance = in_double(running_variance);
   ChannelForm form{options.epsilon, false};
   return invoke(batch_norm_evaluation_op, {&batch, &w, &b, &mean, &variance}, {batch.body(), batch.dtype()},
@@ -188,8 +187,8 @@ Tensor batch_norm_with(const Arg& x, const Arg* weight, const Arg* bias, const A
   std::int64_t channels = tensor.size(options.layout == Layout::nchw ? 1 : -1);
   Tensor w = norm_parameter(name, "weight", weight, x, {channels}, 1);
   Tensor b = norm_parameter(name, "bias", bias, x, {channels}, 0);
-  check_running("running_mean", running_mean, x, channels);
-  check_running("running_variance", running_variance, x, channels);
+  check_running("running_mean", running_mean, x, channels, options.training);
+  check_running("running_variance", running_variance, x, channels, options.training);
   // Channels that stand last are turned into rows.
   bool last = tensor.rank() == 2 || options.layout == Layout::nhwc;
   std::int64_t others = 1;

@@ -36,7 +36,7 @@ Tensor by_groups(const OpInfo& op, const Arg& x, const Tensor& batch, std::int64
     return size == 1 ? parameter : contiguous(expand(unsqueeze(parameter, 1), {channels, size}));
   };
   Tensor w = for_elements("weight", weight, 1), b = for_elements("bias", bias, 0);
-  Tensor y = run_row_norm(op, Arg(batch, x.location()), examples * groups, w, b,
+  Tensor y = run_row_norm(op, Arg(batch, x.location()), examples * groups, w, &b,
                           {options.epsilon, channels / groups * size, true});
   return channels_placed(y, options.layout);
 }

@@ -9,7 +9,7 @@ namespace reel {
 using namespace detail;
 
 constexpr OpInfo layer_norm_op = row_norm_op("layer_norm");
-constexpr OpInfo rms_norm_op = row_norm_op("rms_norm");
+constexpr OpInfo rms_norm_op = row_norm_op("rms_norm", false);
 
 namespace {
 
@@ -27,10 +27,11 @@ Tensor over_last_axes(const OpInfo& op, const Arg& x, const Shape& normalised, c
     fail<ShapeError>(op.name, where, "x {} does not end in the sizes {} of the axes to normalise", describe(tensor),
                      to_string(normalised));
   Tensor w = norm_parameter(op.name, "weight", weight, x, normalised, 1);
-  Tensor b = norm_parameter(op.name, "bias", bias, x, normalised, 0);
+  Tensor b;
+  if (centred) b = norm_parameter(op.name, "bias", bias, x, normalised, 0);
   std::int64_t rows = 1;
   for (int i = 0; i < leading; ++i) rows *= tensor.body().dims[i];
-  return run_row_norm(op, x, rows, w, b, {options.epsilon, normalised.numel(), centred});
+  return run_row_norm(op, x, rows, w, centred ? &b : nullptr, {options.epsilon, normalised.numel(), centred});
 }
 
 }  // namespace

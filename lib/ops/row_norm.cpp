@@ -12,8 +12,9 @@
 namespace reel::detail {
 
 void row_norm_forward(Call& call) {
+  const View* bias = call.inputs.size() > 2 ? &call.input(2) : nullptr;
   kernels(call.output().device)
-      .normalise->rows(call.output(0), call.output(1), call.output(2), call.input(0), call.input(1), call.input(2),
+      .normalise->rows(call.output(0), call.output(1), call.output(2), call.input(0), call.input(1), bias,
                        call.attributes<RowForm>());
 }
 
@@ -33,6 +34,8 @@ const OpInfo row_norm_gradient_op{
 
 namespace {
 
+bool wants_bias(const Gradient& g) { return g.input_count() > 2 && g.wants(2); }
+
 // Gradients that nobody asks for are empty.
 void give_fused(Gradient& g) {
   const Tensor &x = g.saved_input(0), &w = g.saved_input(1), &mean = g.saved_output(1), &variance = g.saved_output(2);
@@ -40,13 +43,13 @@ void give_fused(Gradient& g) {
   const Tensor* inputs[] = {&d, &x, &w, &mean, &variance};
   const Shape none{0};
   Shape x_shape = g.wants(0) ? x.shape() : none, w_shape = g.wants(1) ? w.shape() : none,
-        b_shape = g.wants(2) ? w.shape() : none;
+        b_shape = wants_bias(g) ? w.shape() : none;
   const OutputSpec specs[] = {
       {x_shape, x.dtype(), x.device()}, {w_shape, w.dtype(), x.device()}, {b_shape, w.dtype(), x.device()}};
   Tensor outputs[3];
   Call call{row_norm_gradient_op, inputs, g.attribute_bytes(), specs, outputs, g.where()};
   invoke(call);
-  for (std::size_t i = 0; i < 3; ++i)
+  for (std::size_t i = 0; i < g.input_count(); ++i)
     if (g.wants(i)) g.give(i, std::move(outputs[i]));
 }
 
@@ -66,7 +69,7 @@ void give_composed(Gradient& g) {
     g.give(0, to(reshape(rest * inverse, x.shape()), x.dtype()));
   }
   if (g.wants(1)) g.give(1, reshape(sum(given * normalised, {0}), w.shape()));
-  if (g.wants(2)) g.give(2, reshape(sum(given, {0}), w.shape()));
+  if (wants_bias(g)) g.give(2, reshape(sum(given, {0}), w.shape()));
 }
 
 }  // namespace
@@ -82,15 +85,15 @@ void row_norm_gradient(Gradient& g) {
   return g.recording() ? give_composed(g) : give_fused(g);
 }
 
-Tensor run_row_norm(const OpInfo& op, const Arg& x, std::int64_t rows, const Tensor& w, const Tensor& b, RowForm form) {
+Tensor run_row_norm(const OpInfo& op, const Arg& x, std::int64_t rows, const Tensor& w, const Tensor* b, RowForm form) {
   Tensor packed = contiguous(x);
-  const Tensor* inputs[] = {&packed, &w, &b};
+  const Tensor* inputs[] = {&packed, &w, b};
   const Shape statistics{rows};
   const OutputSpec specs[] = {{packed.body(), packed.dtype()},
                               {statistics, DType::f64, packed.device()},
                               {statistics, DType::f64, packed.device()}};
   Tensor outputs[3];
-  Call call{op, inputs, bytes_of(form), specs, outputs, x.location()};
+  Call call{op, std::span(inputs, b ? 3 : 2), bytes_of(form), specs, outputs, x.location()};
   invoke(call);
   return std::move(outputs[0]);
 }

@@ -13,9 +13,9 @@ void row_norm_gradient(Gradient& g);
 /// y = x̂ w + b, x̂ = (x − mean) / √(variance + ε) along rows;
 /// dx = (w d − mean(w d) − x̂ mean(w d x̂)) / √(variance + ε), dw = Σ d x̂, db = Σ d over the rows
 /// Rows are of x in row-major order; w and b hold one or more of them, and are repeated.
-constexpr OpInfo row_norm_op(const char* name) {
+constexpr OpInfo row_norm_op(const char* name, bool has_bias = true) {
   return {.name = name,
-          .arity = 3,
+          .arity = has_bias ? 3 : 2,
           .batching = Batching::stack,
           .forward = row_norm_forward,
           .gradient = row_norm_gradient,
@@ -25,8 +25,8 @@ constexpr OpInfo row_norm_op(const char* name) {
 
 extern const OpInfo row_norm_gradient_op;
 
-/// Runs such an op. w and b are of `wide_dtype`.
-Tensor run_row_norm(const OpInfo& op, const Arg& x, std::int64_t rows, const Tensor& w, const Tensor& b, RowForm form);
+/// Runs such an op. w and b are of `wide_dtype`; an op without a bias gets null.
+Tensor run_row_norm(const OpInfo& op, const Arg& x, std::int64_t rows, const Tensor& w, const Tensor* b, RowForm form);
 
 /// What an op computes in, given the dtype of x.
 inline DType wide_dtype(DType dtype) { return dtype == DType::f64 ? DType::f64 : DType::f32; }

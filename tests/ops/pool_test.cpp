@@ -1,10 +1,199 @@
 #include <reel/reel.h>
 
+#include <cmath>
+#include <limits>
+
 #include "catch.h"
 #include "ops/bad_input.h"
+#include "ops/table.h"
 
 namespace reel_test {
 
 using namespace reel;
+
+namespace {
+
+constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
+
+// x with its channels last, and back.
+Tensor turned(const Tensor& x) { return permute(x, {0, 2, 3, 1}); }
+Tensor turned_back(const Tensor& x) { return permute(x, {0, 3, 1, 2}); }
+
+// x with `number` around its last two axes, as TensorFlow's `same` puts it.
+Tensor padded_same(const Tensor& x, std::int64_t window, std::int64_t stride, double number) {
+  std::int64_t rows = x.size(2), columns = x.size(3);
+  auto lacking = [=](std::int64_t size) {
+    std::int64_t results = (size + stride - 1) / stride;
+    return std::max<std::int64_t>((results - 1) * stride + window - size, 0);
+  };
+  Tensor whole =
+      full({x.size(0), x.size(1), rows + lacking(rows), columns + lacking(columns)}, number, {.dtype = x.dtype()});
+  Tensor inside = slice(slice(whole, 2, lacking(rows) / 2, lacking(rows) / 2 + rows), 3, lacking(columns) / 2,
+                        lacking(columns) / 2 + columns);
+  copy_(inside, x);
+  return whole;
+}
+
+bool equal_arrays(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && array_of(a).values == array_of(b).values;
+}
+
+}  // namespace
+
+TEST_CASE("pooling has TensorFlow's sizes for same and valid, and its numbers, in each layout") {
+  manual_seed(5);
+  for (std::int64_t size : {5, 6, 7, 8})
+    for (std::int64_t window : {1, 2, 3, 4})
+      for (std::int64_t stride : {1, 2, 3}) {
+        CAPTURE(size, window, stride);
+        Tensor x = randn({2, 3, size, size + 1}, {.dtype = f64});
+        auto up = [](std::int64_t a, std::int64_t b) { return (a + b - 1) / b; };
+        Shape same{2, 3, up(size, stride), up(size + 1, stride)},
+            valid{2, 3, up(size - window + 1, stride), up(size - window + 2, stride)};
+        AveragePoolOptions average{.stride = stride, .padding = Padding::same};
+        MaxPoolOptions most{.stride = stride, .padding = Padding::same};
+        Tensor a = avg_pool2d(x, window, average), m = max_pool2d(x, window, most);
+        CHECK(a.shape() == same);
+        CHECK(m.shape() == same);
+        Tensor around = padded_same(x, window, stride, -HUGE_VAL);
+        CHECK(equal_arrays(m, max_pool2d(around, window, {.stride = stride})));
+        // The zeros are not among what is divided by.
+        Tensor sums = avg_pool2d(padded_same(x, window, stride, 0), window, {.stride = stride});
+        Tensor shares = avg_pool2d(padded_same(ones_like(x), window, stride, 0), window, {.stride = stride});
+        CHECK(debug::gradcheck([&](auto given) { return avg_pool2d(given[0], window, average); }, {slice(x, 1, 0, 1)})
+                  .agrees);
+        CHECK(array_of(max(abs(a - sums / shares))).values[0] < 1e-14);
+        average.padding = most.padding = Padding::valid;
+        CHECK(avg_pool2d(x, window, average).shape() == valid);
+        CHECK(max_pool2d(x, window, most).shape() == valid);
+        for (Padding padding : {Padding::same, Padding::valid}) {
+          average.padding = most.padding = padding;
+          average.layout = most.layout = Layout::nchw;
+          Tensor first = avg_pool2d(x, window, average), largest = max_pool2d(x, window, most);
+          average.layout = most.layout = Layout::nhwc;
+          CHECK(array_of(max(abs(turned_back(avg_pool2d(turned(x), window, average)) - first))).values[0] < 1e-14);
+          CHECK(equal_arrays(turned_back(max_pool2d(turned(x), window, most)), largest));
+        }
+      }
+}
+
+TEST_CASE("in ceil_mode the last window starts within x or the padding before it") {
+  auto results = [](std::int64_t size, std::int64_t window, const MaxPoolOptions& options) {
+    return max_pool1d(zeros({1, 1, size}), window, options).size(2);
+  };
+  CHECK(results(5, 2, {}) == 2);
+  CHECK(results(5, 2, {.ceil_mode = true}) == 3);
+  CHECK(results(5, 2, {.stride = 3, .ceil_mode = true}) == 2);
+  CHECK(results(4, 2, {.stride = 3, .ceil_mode = true}) == 2);
+  CHECK(results(6, 2, {.stride = 4, .padding = 1, .ceil_mode = true}) == 2);
+  CHECK(results(3, 2, {.padding = 1, .ceil_mode = true}) == 2);
+  // Windows that are cut off divide by what lies within x and its padding.
+  Tensor y = avg_pool1d(ones({1, 1, 5}), 2, {.ceil_mode = true});
+  CHECK(y.to_vector<float>() == std::vector<float>{1, 1, 1});
+  Tensor padded = avg_pool1d(ones({1, 1, 3}), 2, {.padding = 1}),
+         left_out = avg_pool1d(ones({1, 1, 3}), 2, {.padding = 1, .count_include_pad = false});
+  CHECK(padded.to_vector<float>() == std::vector<float>{0.5, 1});
+  CHECK(left_out.to_vector<float>() == std::vector<float>{1, 1});
+}
+
+TEST_CASE("the largest of a window is NaN if one is, and the first of equal ones") {
+  constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
+  for (Layout layout : {Layout::nchw, Layout::nhwc}) {
+    auto laid_out = [&](const Tensor& x) { return layout == Layout::nhwc ? turned(x) : x; };
+    Tensor x = reshape(tensor({not_a_number, 1.0, -HUGE_VAL, -HUGE_VAL, 2.0, 0.0, -HUGE_VAL, -HUGE_VAL}), {1, 1, 2, 4});
+    Array y = array_of(max_pool2d(laid_out(x), 2, {.layout = layout}));
+    CHECK(std::isnan(y.values[0]));
+    CHECK(y.values[1] == -HUGE_VAL);
+    Tensor ties = reshape(tensor({0.0, 3.0, 3.0, 3.0, 1.0, 1.0, 1.0, 1.0}), {1, 1, 2, 4});
+    auto [values, indices] = max_pool2d_with_indices(laid_out(ties), {2, 4}, {.layout = layout});
+    CHECK(indices.item<std::int64_t>() == 1);
+    CHECK(max_pool2d_with_indices(laid_out(flip(ties, {2})), {2, 4}, {.layout = layout}).indices.item<std::int64_t>() ==
+          5);
+    Tape tape;
+    tape.watch(ties);
+    Tensor d = tape.gradient(max_pool2d(laid_out(ties), {2, 4}, {.layout = layout}), ties);
+    CHECK(d.to_vector<double>() == std::vector<double>{0, 1, 0, 0, 0, 0, 0, 0});
+  }
+}
+
+TEST_CASE("windows, strides and paddings may differ between axes") {
+  Tensor x = reshape(arange(24, {.dtype = f64}), {1, 1, 4, 6});
+  auto [values, indices] = max_pool2d_with_indices(x, {2, 3}, {.stride = {2, 1}, .dilation = {1, 2}});
+  CHECK(values.shape() == Shape{1, 1, 2, 2});
+  CHECK(indices.to_vector<std::int64_t>() == std::vector<std::int64_t>{10, 11, 22, 23});
+  CHECK(avg_pool2d(x, {4, 1}).to_vector<double>() == std::vector<double>{9, 10, 11, 12, 13, 14});
+  CHECK(adaptive_avg_pool2d(x, {1, 2}).to_vector<double>() == std::vector<double>{10, 13});
+  CHECK(adaptive_max_pool2d(x, {3, 4}).shape() == Shape{1, 1, 3, 4});
+}
+
+TEST_CASE("gradients of pooling can be differentiated to third order") {
+  manual_seed(6);
+  Tensor x = randn({1, 2, 5, 5}, {.dtype = f64});
+  for (const Function& f : {Function([](auto x) { return max_pool2d(x[0], 3, {.stride = 2, .padding = 1}); }),
+                            Function([](auto x) { return avg_pool2d(x[0], 3, {.stride = 2, .padding = 1}); })}) {
+    auto cube_of_gradient = [&](auto given) {
+      Tape tape;
+      tape.watch(given[0]);
+      Tensor y = f(given);
+      return tape.gradient(sum(y * y * y), given[0]);
+    };
+    CHECK(debug::gradgradcheck(cube_of_gradient, {x}).agrees);
+  }
+}
+
+TEST_CASE("bad pooling is refused by name") {
+  Tensor u, x1 = zeros({1, 2, 5}), x2 = zeros({1, 2, 5, 4}), x3 = zeros({1, 2, 5, 4, 3}), none = zeros({1, 2, 0}),
+            ints = zeros({1, 2, 5}, {.dtype = i32}), row = zeros({5});
+  auto layout = static_cast<Layout>(9);
+  all_fail<Error>({
+      Bad("max_pool1d: an operand is an undefined tensor", [&] { max_pool1d(u, 2); }),
+      Bad("avg_pool2d: an operand is an undefined tensor", [&] { avg_pool2d(u, 2); }),
+      Bad("adaptive_avg_pool3d: an operand is an undefined tensor", [&] { adaptive_avg_pool3d(u, 2); }),
+      Bad("max_pool3d: there is no layout of the number 9", [&] { max_pool3d(x3, 2, {.layout = layout}); }),
+  });
+  all_fail<DTypeError>({
+      Bad("max_pool1d: ", [&] { max_pool1d(ints, 2); }),
+      Bad("avg_pool1d: ", [&] { avg_pool1d(ints, 2); }),
+      Bad("adaptive_max_pool1d: ", [&] { adaptive_max_pool1d(ints, 2); }),
+      Bad("max_pool1d: ", [&] { max_pool1d(1.0, 2); }),
+  });
+  const std::string rest = " must have rank ";
+  all_fail<ShapeError>({
+      Bad("max_pool1d: x (5,) f32" + rest + "3: examples, channels and 1 spatial axis", [&] { max_pool1d(row, 2); }),
+      Bad("max_pool2d: x (1, 2, 5) f32" + rest + "4", [&] { max_pool2d(x1, 2); }),
+      Bad("max_pool3d: x (1, 2, 5, 4) f32" + rest + "5", [&] { max_pool3d(x2, 2); }),
+      Bad("max_pool1d_with_indices: x (5,) f32" + rest, [&] { max_pool1d_with_indices(row, 2); }),
+      Bad("max_pool2d_with_indices: x (5,) f32" + rest, [&] { max_pool2d_with_indices(row, 2); }),
+      Bad("max_pool3d_with_indices: x (5,) f32" + rest, [&] { max_pool3d_with_indices(row, 2); }),
+      Bad("avg_pool1d: x (1, 2, 5, 4) f32" + rest, [&] { avg_pool1d(x2, 2); }),
+      Bad("avg_pool2d: x (1, 2, 5) f32" + rest, [&] { avg_pool2d(x1, 2); }),
+      Bad("avg_pool3d: x (1, 2, 5) f32" + rest, [&] { avg_pool3d(x1, 2); }),
+      Bad("adaptive_avg_pool1d: x (5,) f32" + rest, [&] { adaptive_avg_pool1d(row, 2); }),
+      Bad("adaptive_avg_pool2d: x (5,) f32" + rest, [&] { adaptive_avg_pool2d(row, 2); }),
+      Bad("adaptive_avg_pool3d: x (5,) f32" + rest, [&] { adaptive_avg_pool3d(row, 2); }),
+      Bad("adaptive_max_pool1d: x (5,) f32" + rest, [&] { adaptive_max_pool1d(row, 2); }),
+      Bad("adaptive_max_pool2d: x (5,) f32" + rest, [&] { adaptive_max_pool2d(row, 2); }),
+      Bad("adaptive_max_pool3d: x (5,) f32" + rest, [&] { adaptive_max_pool3d(row, 2); }),
+      Bad("max_pool1d: x (1, 2, 0) f32 has no elements along spatial axis 0", [&] { max_pool1d(none, 1); }),
+      Bad("adaptive_avg_pool1d: x (1, 2, 0) f32 has no elements", [&] { adaptive_avg_pool1d(none, 1); }),
+      Bad("adaptive_max_pool1d: results (0,) must be at least 1", [&] { adaptive_max_pool1d(x1, 0); }),
+      Bad("max_pool2d: window (1, 2, 3) must be one number or one for each of 2 spatial axes",
+          [&] {
+            max_pool2d(x2, {1, 2, 3});
+          }),
+      Bad("max_pool1d: window (0,) must be at least 1", [&] { max_pool1d(x1, 0); }),
+      Bad("max_pool1d: window", [&] { max_pool1d(x1, huge); }),
+      Bad("max_pool1d: stride (-1,) must be at least 0", [&] { max_pool1d(x1, 2, {.stride = -1}); }),
+      Bad("max_pool1d: dilation (0,) must be at least 1", [&] { max_pool1d(x1, 2, {.dilation = 0}); }),
+      Bad("max_pool1d: a window of 1000 with dilation 576460752303423488 goes beyond any size",
+          [&] { max_pool1d(x1, 1000, {.dilation = huge / 16 + 1}); }),
+      Bad("max_pool1d: padding 2 is more than half of the window, which spans 3",
+          [&] { max_pool1d(x1, 3, {.padding = 2}); }),
+      Bad("avg_pool1d: the window spans 6 elements along spatial axis 0, but x (1, 2, 5) f32 has 5 there",
+          [&] { avg_pool1d(x1, 6); }),
+      Bad("max_pool1d: window 0 along spatial axis 0 meets no element of x",
+          [&] { max_pool1d(slice(x1, 2, 0, 2), 2, {.padding = 3, .dilation = 5}); }),
+  });
+}
 
 }  // namespace reel_test

@@ -189,6 +189,25 @@ void add_by_channel(std::vector<Row>& rows, const Batch& c, Parameters parameter
                                  {"variance", variances}}});
 }
 
+// Of the running statistics, too.
+void add_evaluation(std::vector<Row>& rows, const Shape& shape) {
+  Shape channels{shape[1]};
+  auto reference = [=](const Arrays& x) {
+    auto set_of = [](const Index& i) { return static_cast<std::size_t>(i[1]); };
+    std::vector<Statistics> statistics;
+    for (std::size_t i = 0; i < x[3].values.size(); ++i)
+      statistics.push_back({.sum = x[3].values[i], .count = 1, .squares = x[4].values[i]});
+    return normalised(x[0], set_of, statistics, {&x[1], &x[2], [](const Index& i) { return channel_of(i, false); }},
+                      1e-5);
+  };
+  rows.push_back({.name = "batch_norm" + to_string(shape) + " by given statistics",
+                  .run = [](auto x) { return batch_norm(x[0], x[1], x[2], x[3], x[4]); },
+                  .inputs = {{shape}, {channels}, {channels}, {channels}, {channels, Fill::positive}},
+                  .reference = reference,
+                  .ulps = 8,
+                  .reorders = true});
+}
+
 void add_last_axes(std::vector<Row>& rows) {
   for (bool centred : {true, false})
     for (Parameters parameters : all_parameters) {
@@ -223,6 +242,7 @@ void add_batches(std::vector<Row>& rows) {
       add_by_channel(rows, {{2, 3, 2, 3}, training, true}, parameters);
       add_by_channel(rows, {{4, 5}, training, true}, parameters);
     }
+  for (const Shape& shape : {Shape{3, 4}, Shape{2, 3, 5}, Shape{0, 3, 2}}) add_evaluation(rows, shape);
   for (const Shape& shape : {Shape{1, 3}, Shape{0, 3, 2}}) add_by_channel(rows, {shape, false}, Parameters::both);
 }
 

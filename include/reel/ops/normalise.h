@@ -59,7 +59,7 @@ struct BatchNormOptions {
 /// y = (x − mean) / √(variance + ε) · weight + bias, by channel: x: (N, C) or (N, C, d…), in nhwc (N, d…, C); all else: (C).
 /// In training, mean and variance, Σ (x − mean)² / n, are those of the batch over the other axes, and what the tensors of
 /// the running ones hold is overwritten by (1 − momentum) running + momentum batch, with the variance of Σ (…)² / (n − 1).
-/// Otherwise mean and variance are the running ones, which gradients take as constants.
+/// Otherwise mean and variance are the running ones.
 /// Running statistics are of x's dtype or f32.
 /// Throws: ShapeError unless x has rank 2 or more, and in training more than one element a channel. Source: PyTorch;
 /// Ioffe & Szegedy 2015.

@@ -25,9 +25,9 @@ struct ChannelForm {
 /// variance are of f64, one for each row or channel.
 struct NormaliseKernels {
   /// y = (x − mean) / √(variance + ε) · weight + bias, for rows that follow each other in x. The weights of as many rows as
-  /// they have elements for are repeated over the others.
+  /// they have elements for are repeated over the others. There may be no bias.
   void (*rows)(const View& y, const View& mean, const View& variance, const View& x, const View& weight,
-               const View& bias, const RowForm& form);
+               const View* bias, const RowForm& form);
   /// Gradients of x, weight and bias; those that are empty are left out.
   void (*rows_gradient)(const View& dx, const View& dweight, const View& dbias, const View& d, const View& x,
                         const View& weight, const View& mean, const View& variance, const RowForm& form);

@@ -85,10 +85,64 @@ void add_batch_norm(std::vector<PeerEntry>& entries, bool training) {
        }});
 }
 
+struct PoolCase {
+  std::string name;
+  std::function<Tensor(const Tensor& x)> ours;
+  std::function<at::Tensor(const at::Tensor& x)> theirs;
+  bool backward;
+};
+
+// Forward, or backward alone.
+void add_pool(std::vector<PeerEntry>& entries, const PoolCase& one) {
+  std::string name = one.name + (one.backward ? " backward" : "");
+  entries.push_back(
+      {"pool", name, [=] {
+         Pair x = numbers(images);
+         double work = bytes * static_cast<double>(images.numel());
+         if (!one.backward)
+           return PeerCase{"pool", name, work, "GB/s", [=] { one.ours(x.ours); }, [=] { one.theirs(x.theirs); }};
+         auto tape = std::make_shared<Tape>(reel::TapeOptions{.persistent = true});
+         tape->watch(x.ours);
+         Tensor y = one.ours(x.ours);
+         TorchRecords records;
+         x.theirs.set_requires_grad(true);
+         at::Tensor result = one.theirs(x.theirs);
+         Pair d = numbers(y.shape());
+         return PeerCase{"pool",
+                         name,
+                         work,
+                         "GB/s",
+                         [=] { static_cast<void>(tape->gradient(y, x.ours, {.seed = d.ours})); },
+                         [=] {
+                           TorchRecords recorded;
+                           static_cast<void>(torch::autograd::grad({result}, {x.theirs}, {d.theirs}, true));
+                         }};
+       }});
+}
+
+void add_pools(std::vector<PeerEntry>& entries) {
+  for (bool backward : {false, true})
+    for (std::int64_t window : {2, 3}) {
+      std::string size = std::to_string(window);
+      std::string text = size + " x " + size + " by 2 (32, 64, 56, 56)";
+      add_pool(entries, {"max_pool2d " + text, [=](auto& x) { return reel::max_pool2d(x, window, {.stride = 2}); },
+                         [=](auto& x) {
+                           return std::get<0>(at::max_pool2d_with_indices(x, {window, window}, {2, 2}));
+                         },
+                         backward});
+      add_pool(entries, {"avg_pool2d " + text, [=](auto& x) { return reel::avg_pool2d(x, window, {.stride = 2}); },
+                         [=](auto& x) {
+                           return at::avg_pool2d(x, {window, window}, {2, 2});
+                         },
+                         backward});
+    }
+}
+
 }  // namespace
 
 std::vector<PeerEntry> normalise_cases() {
   std::vector<PeerEntry> entries;
+  add_pools(entries);
   add_layer_norm(entries);
   add_forward_and_backward(entries, {"layer_norm (4096, 1024)",
                                      {4096, 1024},
