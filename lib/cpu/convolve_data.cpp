@@ -7,9 +7,11 @@
 
 #include "../core/dispatch.h"
 #include "convolve.h"
+#include "convolve_lines.h"
 #include "convolve_plan.h"
 #include "gemm.h"
 #include "parallel.h"
+#include "streaming.h"
 
 // Forward and the gradient by data are one: the latter correlates d with a part of the window for each remainder that a
 // place can leave when divided by the stride. A box of the source is packed, plane by plane, and each tap adds a product of
@@ -101,6 +103,10 @@ struct Correlation {
 
   std::int64_t source_channels() const { return source.channels / groups; }
   std::int64_t result_channels() const { return result.channels / groups; }
+  bool streams() const {
+    std::int64_t elements = result.examples * result.channels * result.dims[0] * result.dims[1] * result.dims[2];
+    return elements * static_cast<std::int64_t>(sizeof(S)) >= streaming_bytes;
+  }
   std::int64_t panels() const { return (result_channels() + Tiles<T>::most_rows - 1) / Tiles<T>::most_rows; }
   std::int64_t panel_begin(std::int64_t panel) const { return result_channels() * panel / panels(); }
 
@@ -133,7 +139,7 @@ struct Correlation {
       }
   }
 
-  void pack_source(T* to, std::int64_t to_pitch, std::int64_t first_channel, const Box& box) const {
+  [[gnu::noinline]] void pack_source(T* to, std::int64_t to_pitch, std::int64_t first_channel, const Box& box) const {
     // Channels that lie side by side are read together.
     std::int64_t together = source.channel_step == 1 ? 16 : 1, channels = source_channels();
     for (std::int64_t begin = 0; begin < channels; begin += together) {
@@ -143,43 +149,36 @@ struct Correlation {
                     [&](std::int64_t place, std::int64_t offset, std::int64_t step, std::int64_t before,
                         std::int64_t inside, std::int64_t after) {
                       T* line = to + begin * to_pitch + place;
+                      const S* from = image + offset;
+                      if (count == 1) return padded_line(line, from, step, before, inside, after);
                       for (std::int64_t c = 0; c < count; ++c) {
-                        T* at = line + c * to_pitch;
-                        std::fill_n(at, before, T(0));
-                        std::fill_n(at + before + inside, after, T(0));
+                        zero_line(line + c * to_pitch, before);
+                        zero_line(line + c * to_pitch + before + inside, after);
                       }
                       line += before;
-                      const S* from = image + offset;
-                      if (count == 1) {
-                        if (step == 1)
-                          for (std::int64_t i = 0; i < inside; ++i) line[i] = widened(from[i]);
-                        else
-                          for (std::int64_t i = 0; i < inside; ++i) line[i] = widened(from[i * step]);
-                      } else {
-                        for (std::int64_t i = 0; i < inside; ++i)
-                          for (std::int64_t c = 0; c < count; ++c)
-                            line[c * to_pitch + i] = widened(from[i * step + c * source.channel_step]);
-                      }
+                      for (std::int64_t i = 0; i < inside; ++i)
+                        for (std::int64_t c = 0; c < count; ++c) line[c * to_pitch + i] = widened(from[i * step + c]);
                     });
     }
   }
 
-  static S rounded(T sum) {
-    if constexpr (std::is_same_v<S, T>)
-      return sum;
-    else
-      return narrowed<S>(sum);
-  }
-
-  void store(const T* sums, std::int64_t sums_step, std::int64_t first_channel, const Box& box) const {
+  [[gnu::noinline]] void store(const T* sums, std::int64_t sums_step, std::int64_t first_channel,
+                               const Box& box) const {
     const auto& [deep, high, wide] = plan.axes;
     std::int64_t together = result.channel_step == 1 ? 16 : 1, channels = result_channels();
-    std::int64_t step = result.steps[2] * wide.step, line = wide.length(box.count[3]);
+    std::int64_t step = result.steps[2] * wide.step, line = wide.length(box.count[3]), length = box.count[3];
+    // Lines that lie one behind the other, here and there, are stored at once.
+    bool joined = line == length && length == result.dims[2] && high.step == 1 && step == 1 && together == 1;
+    std::int64_t lines = joined ? box.count[2] : 1;
+    // What is written past the caches is put together first.
+    static thread_local Scratch scratch;
+    bool dense_there = streams() && length == result.dims[2] && high.step == 1 && step == 1 && together == 1;
+    S* dense = dense_there ? scratch.get<S>(box.count[2] * length) : nullptr;
     for (std::int64_t begin = 0; begin < channels; begin += together) {
       std::int64_t count = std::min(together, channels - begin);
       for (std::int64_t n = 0; n < box.count[0]; ++n)
         for (std::int64_t i = 0; i < box.count[1]; ++i)
-          for (std::int64_t j = 0; j < box.count[2]; ++j) {
+          for (std::int64_t j = 0; j < box.count[2]; j += lines) {
             const T* from =
                 sums + begin * sums_step + ((n * deep.length(box.count[1]) + i) * high.length(box.count[2]) + j) * line;
             S* to = result.data + (box.begin[0] + n) * result.example_step +
@@ -189,15 +188,17 @@ struct Correlation {
                     (wide.first + box.begin[3] * wide.step) * result.steps[2];
             if (count == 1) {
               T shift = bias_of(first_channel + begin);
-              if (step == 1)
-                for (std::int64_t k = 0; k < box.count[3]; ++k) to[k] = rounded(from[k] + shift);
+              if (dense)
+                store_line(dense + j * length, 1, from, shift, length * lines);
               else
-                for (std::int64_t k = 0; k < box.count[3]; ++k) to[k * step] = rounded(from[k] + shift);
-            } else {
-              for (std::int64_t k = 0; k < box.count[3]; ++k)
-                for (std::int64_t c = 0; c < count; ++c)
-                  to[k * step + c] = rounded(from[c * sums_step + k] + bias_of(first_channel + begin + c));
+                store_line(to, step, from, shift, length * lines);
+              if (!dense || j + lines < box.count[2]) continue;
+              copy_streaming(to - j * length, dense, box.count[2] * length * static_cast<std::int64_t>(sizeof(S)));
+              continue;
             }
+            for (std::int64_t k = 0; k < length; ++k)
+              for (std::int64_t c = 0; c < count; ++c)
+                to[k * step + c] = rounded<S>(from[c * sums_step + k] + bias_of(first_channel + begin + c));
           }
     }
   }
@@ -247,14 +248,16 @@ struct Correlation {
     auto body = [&](std::int64_t begin, std::int64_t end) {
       static thread_local Scratch scratch;
       std::int64_t* offsets = scratch.get<std::int64_t>(plan.taps());
+      Box box{};
       for (std::int64_t job = begin; job < end; ++job) {
-        Box box = boxes[job % boxes.count()];
-        std::int64_t* next = offsets;
-        for (std::int64_t td = 0; td < plan.axes[0].taps; ++td)
-          for (std::int64_t th = 0; th < plan.axes[1].taps; ++th)
-            for (std::int64_t tw = 0; tw < plan.axes[2].taps; ++tw) *next++ = plan.offset_of(td, th, tw, box.count);
-        work(packed, offsets, job / boxes.count(), box);
+        if (job == begin || job % groups == 0) {
+          Box next = boxes[job / groups];
+          if (!next.is_as_large(box)) plan.list_offsets(next.count, offsets);
+          box = next;
+        }
+        work(packed, offsets, job % groups, box);
       }
+      if (streams()) end_streaming();
     };
     if (cost < parallel_cost)
       body(0, jobs);
@@ -266,7 +269,7 @@ struct Correlation {
   void fill_with_bias() const {
     for (std::int64_t n = 0; n < result.examples; ++n)
       for (std::int64_t c = 0; c < result.channels; ++c) {
-        S value = rounded(bias_of(c));
+        S value = rounded<S>(bias_of(c));
         for (std::int64_t i = 0; i < result.dims[0]; ++i)
           for (std::int64_t j = 0; j < result.dims[1]; ++j)
             for (std::int64_t k = 0; k < result.dims[2]; ++k)

@@ -91,6 +91,7 @@ inline std::int64_t window_of(const View& w, int axis) {
 struct Box {
   std::int64_t begin[4], count[4];
   std::int64_t results() const { return count[0] * count[1] * count[2] * count[3]; }
+  bool is_as_large(const Box& other) const { return std::equal(count, count + 4, other.count); }
 };
 
 struct Plan {
@@ -118,15 +119,22 @@ struct Plan {
            axes[2].shift_of(tw);
   }
 
+  /// That of every tap, in row-major order.
+  void list_offsets(const std::int64_t (&count)[4], std::int64_t* offsets) const {
+    for (std::int64_t td = 0; td < axes[0].taps; ++td)
+      for (std::int64_t th = 0; th < axes[1].taps; ++th)
+        for (std::int64_t tw = 0; tw < axes[2].taps; ++tw) *offsets++ = offset_of(td, th, tw, count);
+  }
+
   /// Shared planes are smaller; in columns no place is wasted on what lies between the lines of results. A place costs a
-  /// multiplication for each tap and channel of the result, of which 32 take about a cycle; an element of a plane about a
-  /// third of one.
+  /// multiplication for each tap and channel of the result, of which 32 take about a cycle; an element of a plane a
+  /// good half of one.
   void choose_planes(std::int64_t result_channels) {
     for (PlannedAxis& axis : axes) axis.share();
     double each = static_cast<double>(taps()) * static_cast<double>(result_channels) / 32;
     PlannedAxis& last = axes[2];
     if (static_cast<double>(last.longest_shift) / static_cast<double>(last.count) * each >
-        static_cast<double>(last.taps - last.planes) / 3)
+        0.6 * static_cast<double>(last.taps - last.planes))
       last.use_columns();
     for (PlannedAxis& axis : axes)
       if (axis.longest_shift > axis.count) axis.use_columns();
@@ -173,8 +181,18 @@ struct Boxes {
   }
 };
 
-/// Calls line(to, from, step, before, inside, after) for each line of the planes of a box: `to` places from the first on
-/// come `before` zeros, then `inside` elements of the source, from `from` on and `step` apart, then `after` zeros.
+/// Of elements begin, begin + step, … those within [0, size).
+struct Inside {
+  std::int64_t before, count;
+
+  Inside(std::int64_t begin, std::int64_t step, std::int64_t size, std::int64_t length)
+      : before(begin >= 0 ? 0 : std::min(length, (-begin - 1) / step + 1)),
+        count(begin >= size ? 0 : std::min(length, (size - begin - 1) / step + 1) - before) {}
+};
+
+/// Calls line(to, from, step, before, inside, after) for the lines of the planes of a box: `to` places from the first on
+/// come `before` zeros, then `inside` elements of the source, from `from` on and `step` apart, then `after` zeros. Lines of
+/// zeros come as one.
 template <class Line>
 void for_each_line(const Plan& plan, const Box& box, const std::int64_t (&steps)[3], std::int64_t example_step,
                    Line line) {
@@ -185,23 +203,25 @@ void for_each_line(const Plan& plan, const Box& box, const std::int64_t (&steps)
     std::int64_t d0 = box.begin[1] * deep.stride + deep.start_of(u / (high.planes * wide.planes));
     std::int64_t h0 = box.begin[2] * high.stride + high.start_of(u / wide.planes % high.planes);
     std::int64_t w0 = box.begin[3] * wide.stride + wide.start_of(u % wide.planes);
-    // Of the line's elements w0 + i · stride, those within the source.
-    std::int64_t before = w0 >= 0 ? 0 : std::min(width, (-w0 - 1) / wide.stride + 1);
-    std::int64_t end = w0 >= wide.source ? 0 : std::min(width, (wide.source - w0 - 1) / wide.stride + 1);
-    std::int64_t inside = std::max<std::int64_t>(end - before, 0);
+    Inside rows(h0, high.stride, high.source, height), places(w0, wide.stride, wide.source, width);
     for (std::int64_t n = 0; n < box.count[0]; ++n)
-      for (std::int64_t i = 0; i < depth; ++i)
-        for (std::int64_t j = 0; j < height; ++j, to += width) {
-          std::int64_t d = d0 + i * deep.stride, h = h0 + j * high.stride;
-          bool there = inside > 0 && d >= 0 && d < deep.source && h >= 0 && h < high.source;
-          if (!there) {
-            line(to, 0, 0, width, 0, 0);
-            continue;
-          }
-          std::int64_t from =
-              (box.begin[0] + n) * example_step + d * steps[0] + h * steps[1] + (w0 + before * wide.stride) * steps[2];
-          line(to, from, wide.stride * steps[2], before, inside, width - before - inside);
+      for (std::int64_t i = 0; i < depth; ++i) {
+        std::int64_t d = d0 + i * deep.stride;
+        if (d < 0 || d >= deep.source || rows.count <= 0 || places.count <= 0) {
+          line(to, 0, 0, height * width, 0, 0);
+          to += height * width;
+          continue;
         }
+        if (rows.before > 0) line(to, 0, 0, rows.before * width, 0, 0);
+        to += rows.before * width;
+        std::int64_t from = (box.begin[0] + n) * example_step + d * steps[0] +
+                            (h0 + rows.before * high.stride) * steps[1] + (w0 + places.before * wide.stride) * steps[2];
+        for (std::int64_t j = 0; j < rows.count; ++j, to += width, from += high.stride * steps[1])
+          line(to, from, wide.stride * steps[2], places.before, places.count, width - places.before - places.count);
+        std::int64_t below = height - rows.before - rows.count;
+        if (below > 0) line(to, 0, 0, below * width, 0, 0);
+        to += below * width;
+      }
   }
 }
 

@@ -6,6 +6,8 @@
 
 #include "../core/dispatch.h"
 #include "convolve.h"
+#include "convolve_dots.h"
+#include "convolve_lines.h"
 #include "convolve_plan.h"
 #include "gemm.h"
 #include "parallel.h"
@@ -13,7 +15,8 @@
 // The gradient by the weights: for each tap a product of matrices over all places. Of a box of places, d is packed with 32
 // channels side by side, x with up to 14, so that what all taps need of both stays in the first cache, and tiles of the
 // product stay in registers over all places of the box. The boxes are dealt out in a number of parts that does not depend on
-// the threads; their sums are added in order.
+// the threads; their sums are added in order. Where d has few channels in a group, above all where each channel is a group
+// of its own, vectors of channels would be mostly empty: then lines of d meet lines of x.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -21,6 +24,8 @@ namespace {
 
 // Places whose packed channels of a tile fit the first cache.
 constexpr std::int64_t box_places = 192;
+// Places of a box where lines meet.
+constexpr std::int64_t line_places = 4096;
 // Parts of the sum over all boxes, and bytes that their sums may take.
 constexpr std::int64_t most_parts = 8, most_bytes = 1 << 24;
 constexpr double parallel_cost = 1 << 24, part_cost = parallel_cost / 4;
@@ -32,6 +37,7 @@ struct WeightTiles {
   using G = Gemm<T>;
   static constexpr std::int64_t lanes = G::lanes;
   static constexpr int most_rows = G::tile_rows;
+  static constexpr int unit = most_rows >= 12 ? 4 : 2;
 
   struct Lines {
     const std::int64_t* offsets;
@@ -89,17 +95,26 @@ struct WeightGradient {
 
   std::int64_t x_channels() const { return x.channels / groups; }
   std::int64_t d_channels() const { return d.channels / groups; }
-  std::int64_t panels() const { return (x_channels() + Tiles::most_rows - 1) / Tiles::most_rows; }
-  std::int64_t panel_begin(std::int64_t panel) const { return x_channels() * panel / panels(); }
+  // Panels of a few squares, which can be transposed.
+  std::int64_t panels() const {
+    constexpr std::int64_t most = Tiles::most_rows / Tiles::unit * Tiles::unit;
+    return (x_channels() + most - 1) / most;
+  }
+  std::int64_t panel_begin(std::int64_t panel) const {
+    std::int64_t units = (x_channels() + Tiles::unit - 1) / Tiles::unit;
+    return std::min(units * panel / panels() * Tiles::unit, x_channels());
+  }
+  bool by_lines() const { return d_channels() <= lanes / 4; }
   // As Gemm::pack_columns cuts them.
   std::int64_t padded_d_channels() const {
+    if (by_lines()) return d_channels();
     std::int64_t rest = d_channels() % wide_block;
     return d_channels() - rest + (rest == 0 ? 0 : rest > lanes ? wide_block : lanes);
   }
   // [tap][channel of x][channel of d]
   std::int64_t sums_size() const { return plan.taps() * x_channels() * padded_d_channels(); }
 
-  void pack_d(T* to, std::int64_t group, const Box& box) const {
+  [[gnu::noinline]] void pack_d(T* to, std::int64_t group, const Box& box) const {
     const S* first = d.data + group * d_channels() * d.channel_step;
     std::int64_t places = box.results(), whole = d_channels() / wide_block * wide_block;
     std::int64_t last_block = padded_d_channels() - whole;
@@ -122,7 +137,24 @@ struct WeightGradient {
         }
   }
 
-  void pack_x(T* to, std::int64_t group, const Box& box) const {
+  // The channels' elements side by side.
+  void transpose_line(T* to, const S* from, std::int64_t step, std::int64_t count, std::int64_t rows) const {
+    std::int64_t whole = 0, whole_rows = 0;
+    if constexpr (std::is_same_v<S, T>)
+      if (step == 1) {
+        constexpr std::int64_t side = Gemm<T>::square_lanes;
+        whole = count / side * side;
+        whole_rows = rows / side * side;
+        for (std::int64_t i = 0; i < whole; i += side)
+          for (std::int64_t r = 0; r < whole_rows; r += side)
+            Gemm<T>::transpose_square(from + r * x.channel_step + i, x.channel_step, to + i * rows + r, rows);
+      }
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t r = i < whole ? whole_rows : 0; r < rows; ++r)
+        to[i * rows + r] = widened(from[i * step + r * x.channel_step]);
+  }
+
+  [[gnu::noinline]] void pack_x(T* to, std::int64_t group, const Box& box) const {
     std::int64_t size = plan.planes() * plan.plane_size(box.count);
     for (std::int64_t panel = 0; panel < panels(); ++panel) {
       std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin;
@@ -132,13 +164,11 @@ struct WeightGradient {
                     [&](std::int64_t place, std::int64_t offset, std::int64_t step, std::int64_t before,
                         std::int64_t inside, std::int64_t after) {
                       T* line = panel_to + place * rows;
-                      std::fill_n(line, before * rows, T(0));
+                      zero_line(line, before * rows);
                       line += before * rows;
                       const S* from = image + offset;
-                      for (std::int64_t i = 0; i < inside; ++i)
-                        for (std::int64_t r = 0; r < rows; ++r)
-                          line[i * rows + r] = widened(from[i * step + r * x.channel_step]);
-                      std::fill_n(line + inside * rows, after * rows, T(0));
+                      transpose_line(line, from, step, inside, rows);
+                      zero_line(line + inside * rows, after * rows);
                     });
     }
   }
@@ -153,11 +183,7 @@ struct WeightGradient {
     pack_d(packed_d, group, box);
     pack_x(packed_x, group, box);
     std::int64_t* offsets = line_scratch.get<std::int64_t>(lines);
-    for (std::int64_t line = 0; line < lines; ++line) {
-      std::int64_t j = line % box.count[2], rest = line / box.count[2];
-      std::int64_t i = rest % box.count[1], n = rest / box.count[1];
-      offsets[line] = ((n * deep.length(box.count[1]) + i) * high.length(box.count[2]) + j) * wide.length(box.count[3]);
-    }
+    list_lines(box, deep.length(box.count[1]), high.length(box.count[2]), wide.length(box.count[3]), offsets);
     typename Tiles::Lines all{offsets, lines, box.count[3]};
     std::int64_t step = padded_d_channels();
     for (std::int64_t c = 0; c < step; c += wide_block)
@@ -176,26 +202,84 @@ struct WeightGradient {
       }
   }
 
-  void store(const T* sums, std::int64_t parts, std::int64_t group) const {
-    std::int64_t taps = plan.taps(), step = padded_d_channels();
+  // Where the lines of a box begin in a dense box of d, or in the planes of x.
+  void list_lines(const Box& box, std::int64_t depth, std::int64_t height, std::int64_t width,
+                  std::int64_t* offsets) const {
+    for (std::int64_t n = 0; n < box.count[0]; ++n)
+      for (std::int64_t i = 0; i < box.count[1]; ++i)
+        for (std::int64_t j = 0; j < box.count[2]; ++j) *offsets++ = ((n * depth + i) * height + j) * width;
+  }
+
+  // [channel of d][channel of x][tap]
+  void add_box_by_lines(T* sums, const Box& box) const {
+    const auto& [deep, high, wide] = plan.axes;
+    std::int64_t places = box.results(), size = plan.planes() * plan.plane_size(box.count), taps = plan.taps();
+    std::int64_t lines = box.count[0] * box.count[1] * box.count[2];
+    static thread_local Scratch scratch, offset_scratch;
+    T* dense = scratch.get<T>(places * d_channels() + size);
+    T* packed_x = dense + places * d_channels();
+    std::int64_t* d_offsets = offset_scratch.get<std::int64_t>(2 * lines + taps);
+    std::int64_t *x_offsets = d_offsets + lines, *shifts = x_offsets + lines;
+    list_lines(box, box.count[1], box.count[2], box.count[3], d_offsets);
+    list_lines(box, deep.length(box.count[1]), high.length(box.count[2]), wide.length(box.count[3]), x_offsets);
+    plan.list_offsets(box.count, shifts);
+    for (std::int64_t group = 0; group < groups; ++group) {
+      for (std::int64_t c = 0; c < d_channels(); ++c) pack_d_lines(dense + c * places, group * d_channels() + c, box);
+      for (std::int64_t r = 0; r < x_channels(); ++r) {
+        pack_x_plane(packed_x, group * x_channels() + r, box);
+        for (std::int64_t c = 0; c < d_channels(); ++c) {
+          LinePairs<T> pairs{dense + c * places, packed_x, d_offsets, x_offsets, lines, box.count[3]};
+          Dots<T>::add_all(pairs, shifts, taps, sums + ((group * d_channels() + c) * x_channels() + r) * taps);
+        }
+      }
+    }
+  }
+
+  void pack_d_lines(T* to, std::int64_t channel, const Box& box) const {
+    for (std::int64_t n = 0; n < box.count[0]; ++n)
+      for (std::int64_t i = 0; i < box.count[1]; ++i)
+        for (std::int64_t j = 0; j < box.count[2]; ++j, to += box.count[3])
+          copy_line(to,
+                    d.data + channel * d.channel_step + (box.begin[0] + n) * d.example_step +
+                        (box.begin[1] + i) * d.steps[0] + (box.begin[2] + j) * d.steps[1] + box.begin[3] * d.steps[2],
+                    d.steps[2], box.count[3]);
+  }
+
+  void pack_x_plane(T* to, std::int64_t channel, const Box& box) const {
+    const S* image = x.data + channel * x.channel_step;
+    for_each_line(
+        plan, box, x.steps, x.example_step,
+        [&](std::int64_t place, std::int64_t offset, std::int64_t step, std::int64_t before, std::int64_t inside,
+            std::int64_t after) { padded_line(to + place, image + offset, step, before, inside, after); });
+  }
+
+  void store(const T* sums, std::int64_t parts, std::int64_t part_step, std::int64_t group) const {
+    std::int64_t taps = plan.taps(), step = padded_d_channels(), lines = by_lines();
     S* to = out + group * d_channels() * x_channels() * taps;
     for (std::int64_t c = 0; c < d_channels(); ++c)
       for (std::int64_t r = 0; r < x_channels(); ++r)
         for (std::int64_t tap = 0; tap < taps; ++tap) {
-          const T* from = sums + (tap * x_channels() + r) * step + c;
+          const T* from = sums + (lines ? (c * x_channels() + r) * taps + tap : (tap * x_channels() + r) * step + c);
           T sum = *from;
-          for (std::int64_t part = 1; part < parts; ++part) sum += from[part * sums_size()];
-          if constexpr (std::is_same_v<S, T>)
-            *to++ = sum;
-          else
-            *to++ = narrowed<S>(sum);
+          for (std::int64_t part = 1; part < parts; ++part) sum += from[part * part_step];
+          *to++ = rounded<S>(sum);
         }
+  }
+
+  void add_boxes(T* to, std::int64_t group, const Boxes& boxes, std::int64_t begin, std::int64_t end) const {
+    std::fill_n(to, by_lines() ? sums_size() * groups : sums_size(), T(0));
+    for (std::int64_t i = begin; i < end; ++i)
+      if (by_lines())
+        add_box_by_lines(to, boxes[i]);
+      else
+        add_box(to, group, boxes[i]);
   }
 
   void run() {
     plan.choose_planes(1);
     Boxes boxes(plan);
-    boxes.cut(box_places, [&](Boxes::Counts count) { return count.of[0] * count.of[1] * count.of[2] * count.of[3]; });
+    boxes.cut(by_lines() ? line_places : box_places,
+              [&](Boxes::Counts count) { return count.of[0] * count.of[1] * count.of[2] * count.of[3]; });
     std::int64_t room = most_bytes / static_cast<std::int64_t>(sizeof(T)) / (sums_size() * groups);
     std::int64_t parts = std::clamp(room, std::int64_t{1}, std::min(most_parts, boxes.count()));
     double each = static_cast<double>(x_channels()) * static_cast<double>(padded_d_channels()) *
@@ -204,14 +288,13 @@ struct WeightGradient {
     double cost = each * static_cast<double>(Boxes(plan)[0].results()) * static_cast<double>(groups);
     static thread_local Scratch scratch;
     T* sums = scratch.get<T>(sums_size() * groups * parts);
-    std::int64_t jobs = groups * parts;
+    // By lines, a job is all groups, which lie one behind the other in memory.
+    std::int64_t jobs = by_lines() ? parts : groups * parts, step = by_lines() ? sums_size() * groups : sums_size();
     auto body = [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t job = begin; job < end; ++job) {
-        std::int64_t group = job / parts, part = job % parts;
-        T* to = sums + job * sums_size();
-        std::fill_n(to, sums_size(), T(0));
-        for (std::int64_t i = boxes.count() * part / parts, last = boxes.count() * (part + 1) / parts; i < last; ++i)
-          add_box(to, group, boxes[i]);
+        std::int64_t part = job % parts;
+        add_boxes(sums + job * step, job / parts, boxes, boxes.count() * part / parts,
+                  boxes.count() * (part + 1) / parts);
       }
     };
     if (cost < parallel_cost)
@@ -221,7 +304,8 @@ struct WeightGradient {
                    static_cast<std::int64_t>(
                        std::clamp(part_cost * static_cast<double>(jobs) / cost, 1.0, static_cast<double>(jobs))),
                    body);
-    for (std::int64_t group = 0; group < groups; ++group) store(sums + group * parts * sums_size(), parts, group);
+    for (std::int64_t group = 0; group < groups; ++group)
+      store(sums + group * sums_size() * (by_lines() ? 1 : parts), parts, step, group);
   }
 };
 

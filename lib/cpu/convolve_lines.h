@@ -1,0 +1,105 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include <hwy/highway.h>
+
+#include "../core/target.h"
+#include "gemm.h"
+#include "halves.h"
+
+// Short lines of elements: a few vectors, of which the last is partly filled.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// to = f(from), a vector at a time.
+template <class T, class F>
+HWY_INLINE void for_line(T* to, const T* from, std::int64_t count, F f) {
+  const hn::ScalableTag<T> tag;
+  constexpr std::int64_t lanes = HWY_LANES(T);
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(f(hn::LoadU(tag, from + i)), tag, to + i);
+  if (i == count) return;
+#if HWY_TARGET <= HWY_AVX3
+  // Nothing beyond the line's end is touched.
+  auto rest = hn::FirstN(tag, static_cast<std::size_t>(count - i));
+  hn::BlendedStore(f(hn::MaskedLoad(rest, tag, from + i)), rest, tag, to + i);
+#else
+  const hn::CappedTag<T, 1> one;
+  for (; i < count; ++i) hn::StoreU(f(hn::LoadU(one, from + i)), one, to + i);
+#endif
+}
+
+template <class T>
+HWY_INLINE void zero_line(T* to, std::int64_t count) {
+  const hn::ScalableTag<T> tag;
+  constexpr std::int64_t lanes = HWY_LANES(T);
+  std::int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) hn::StoreU(hn::Zero(tag), tag, to + i);
+  for (; i < count; ++i) to[i] = 0;
+}
+
+template <class S, class T>
+HWY_INLINE void copy_line(T* to, const S* from, std::int64_t step, std::int64_t count) {
+  if constexpr (std::is_same_v<S, T>)
+    if (step == 1) return for_line(to, from, count, [](auto v) { return v; });
+  if (step == 1)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = widened(from[i]);
+  else
+    for (std::int64_t i = 0; i < count; ++i) to[i] = widened(from[i * step]);
+}
+
+/// Zeros, elements `step` apart, zeros.
+template <class S, class T>
+HWY_INLINE void padded_line(T* to, const S* from, std::int64_t step, std::int64_t before, std::int64_t inside,
+                            std::int64_t after) {
+#if HWY_TARGET <= HWY_AVX3
+  if constexpr (std::is_same_v<S, T>)
+    if (step == 1) {
+      const hn::ScalableTag<T> tag;
+      constexpr std::int64_t lanes = HWY_LANES(T);
+      auto first = [&](std::int64_t count) {
+        return hn::FirstN(tag, static_cast<std::size_t>(std::clamp<std::int64_t>(count, 0, lanes)));
+      };
+      std::int64_t width = before + inside + after;
+      for (std::int64_t i = 0; i < width; i += lanes) {
+        auto there = hn::AndNot(first(before - i), first(before + inside - i));
+        auto v = hn::MaskedLoad(there, tag, from + i - before);
+        if (i + lanes <= width)
+          hn::StoreU(v, tag, to + i);
+        else
+          hn::BlendedStore(v, first(width - i), tag, to + i);
+      }
+      return;
+    }
+#endif
+  zero_line(to, before);
+  copy_line(to + before, from, step, inside);
+  zero_line(to + before + inside, after);
+}
+
+template <class S, class T>
+S rounded(T sum) {
+  if constexpr (std::is_same_v<S, T>)
+    return sum;
+  else
+    return narrowed<S>(sum);
+}
+
+/// Rounds each element plus a number.
+template <class S, class T>
+HWY_INLINE void store_line(S* to, std::int64_t step, const T* from, T plus, std::int64_t count) {
+  if constexpr (std::is_same_v<S, T>)
+    if (step == 1)
+      return for_line(to, from, count, [plus](auto v) { return hn::Add(v, hn::Set(hn::DFromV<decltype(v)>(), plus)); });
+  if (step == 1)
+    for (std::int64_t i = 0; i < count; ++i) to[i] = rounded<S>(from[i] + plus);
+  else
+    for (std::int64_t i = 0; i < count; ++i) to[i * step] = rounded<S>(from[i] + plus);
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail
