@@ -111,6 +111,12 @@ void append(Array& array, const Numbers& numbers) {
   }
 }
 
+// What is left out is undefined to the op, but not to a row that gives it.
+const Tensor& given(const Tensor& x) {
+  static_cast<void>(x.body());
+  return x;
+}
+
 struct CellCase {
   Kind kind;
   std::int64_t batch, input, size;
@@ -128,7 +134,7 @@ struct CellCase {
 
   Tensor run(std::span<const Tensor> x) const {
     std::size_t first = kind == Kind::lstm ? 3 : 2;
-    RecurrentWeights weights{x[first], x[first + 1], bias ? x[first + 2] : Tensor{}};
+    RecurrentWeights weights{x[first], x[first + 1], bias ? given(x[first + 2]) : Tensor{}};
     switch (kind) {
       case Kind::lstm: {
         LSTMState state = lstm_cell(x[0], {x[1], x[2]}, weights);
@@ -226,12 +232,12 @@ struct NetCase {
     std::vector<RecurrentWeights> weights;
     std::size_t next = first_weight();
     for (std::int64_t net = 0; net < nets(); ++net, next += weights_each())
-      weights.push_back({x[next], x[next + 1], bias ? x[next + 2] : Tensor{}});
-    Tensor counts = lengths.empty() ? Tensor{} : x[next], h = state ? x[1] : Tensor{};
+      weights.push_back({x[next], x[next + 1], bias ? given(x[next + 2]) : Tensor{}});
+    Tensor counts = lengths.empty() ? Tensor{} : given(x[next]), h = state ? given(x[1]) : Tensor{};
     auto joined = [](const Tensor& output, const Tensor& h_n) { return concat({flatten(output), flatten(h_n)}); };
     if (kind == Kind::lstm) {
       LSTMOutput y =
-          lstm(x[0], {h, state ? x[2] : Tensor{}}, weights, {.lengths = counts, .bidirectional = bidirectional});
+          lstm(x[0], {h, state ? given(x[2]) : Tensor{}}, weights, {.lengths = counts, .bidirectional = bidirectional});
       return concat({joined(y.output, y.h_n), flatten(y.c_n)});
     }
     RecurrentOutput y = kind == Kind::gru
@@ -268,7 +274,7 @@ struct NetCase {
     std::vector<std::vector<Numbers>> outputs;
     std::vector<std::vector<Carried>> ends;
     for (std::int64_t b = 0; b < batch; ++b) {
-      std::int64_t length = lengths.empty() ? steps : lengths[static_cast<std::size_t>(b)];
+      auto length = lengths.empty() ? steps : static_cast<std::int64_t>(at(x.back(), {b}));
       std::vector<Numbers> rows;
       for (std::int64_t t = 0; t < length; ++t) rows.push_back(row_of(x[0], t * batch + b));
       ends.emplace_back();
