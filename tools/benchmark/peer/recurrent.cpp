@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <memory>
 #include <numeric>
 #include <random>
@@ -86,26 +87,75 @@ void add_net(std::vector<PeerEntry>& entries, const std::string& op, std::int64_
 
 at::Tensor zero_state() { return at::zeros({1, batch, size}); }
 
-void add_cells(std::vector<PeerEntry>& entries) {
-  std::string name = fmt::format("lstm_cell B={} H={}", batch, size);
+struct State {
+  Pair x = numbers({batch, size}), h = numbers({batch, size}), c = numbers({batch, size});
+};
+
+void add_cell(std::vector<PeerEntry>& entries, const std::string& op, std::int64_t gates,
+              const std::function<void(const Net& net, const State& state)>& ours,
+              const std::function<void(const State& state, const std::vector<at::Tensor>& weights)>& theirs) {
+  std::string name = fmt::format("{} B={} H={}", op, batch, size);
   entries.push_back({"recur", name, [=] {
-                       auto net = std::make_shared<Net>(4, 4);
-                       Pair x = numbers({batch, size}), h = numbers({batch, size}), c = numbers({batch, size});
+                       auto net = std::make_shared<Net>(gates, 4);
+                       auto state = std::make_shared<State>();
                        return PeerCase{"recur",
                                        name,
-                                       work(4, 1) / steps,
+                                       work(gates, 1) / steps,
                                        "GFLOP/s",
-                                       [=] {
-                                         reel::lstm_cell(x.ours, {h.ours, c.ours}, net->ours);
-                                       },
-                                       [=] {
-                                         const auto& w = net->theirs;
-                                         at::lstm_cell(x.theirs, {h.theirs, c.theirs}, w[0], w[1], w[2], w[3]);
-                                       }};
+                                       [=] { ours(*net, *state); },
+                                       [=] { theirs(*state, net->theirs); }};
                      }});
 }
 
+using Clock = std::chrono::steady_clock;
+
+// ms of a layer forward or, with its gradients, backward too.
+double time_of(const Tensor& x, const RecurrentWeights& weights, const Tensor& lengths, bool backward) {
+  Clock::time_point start = Clock::now();
+  if (backward) {
+    reel::Tape tape;
+    std::vector<Tensor> sources{x, weights.W_x, weights.W_h, weights.bias};
+    for (const Tensor& source : sources) tape.watch(source);
+    Tensor y = reel::lstm(x, {}, weights, {.lengths = lengths}).output;
+    tape.gradient(y, sources, {.seed = reel::ones(y.shape())});
+  } else {
+    reel::lstm(x, {}, weights, {.lengths = lengths});
+  }
+  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
+}
+
+double median(std::vector<double> times) {
+  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
+  return times[times.size() / 2];
+}
+
 }  // namespace
+
+void ragged_lstm() {
+  constexpr std::int64_t longest = 200, width = 256;
+  std::vector<std::int64_t> counts(longest);
+  std::iota(counts.begin(), counts.end(), 1);
+  std::shuffle(counts.begin(), counts.end(), std::mt19937_64(7));
+  Tensor lengths = reel::tensor(counts);
+  // 1 + 2 + … + 200 = 100 × 201.
+  Tensor ragged = reel::rand({longest, longest, width}), full = reel::rand({100, 201, width});
+  double bound = 1 / std::sqrt(static_cast<double>(width));
+  auto drawn = [&](const reel::Shape& shape) { return reel::rand(shape) * (2 * bound) - bound; };
+  RecurrentWeights weights{drawn({width, 4 * width}), drawn({width, 4 * width}), drawn({4 * width})};
+  fmt::print("\n{:<44}{:>12}{:>12}{:>8}{:>14}\n", "lstm over 20100 steps, ms", "lengths 1-200", "100 x 201", "ratio",
+             "goal");
+  for (bool backward : {false, true}) {
+    std::vector<double> ragged_times, full_times, ratios;
+    for (int round = 0; round < 7; ++round) {
+      ragged_times.push_back(time_of(ragged, weights, lengths, backward));
+      full_times.push_back(time_of(full, weights, {}, backward));
+      ratios.push_back(ragged_times.back() / full_times.back());
+    }
+    double ratio = median(ratios);
+    fmt::print("{:<44}{:>12.1f}{:>12.1f}{:>8.2f}{:>14}\n", backward ? "  forward, backward" : "  forward",
+               median(ragged_times), median(full_times), ratio, ratio <= 1.2 ? "1.20 met" : "1.20 MISSED");
+  }
+}
 
 std::vector<PeerEntry> recurrent_cases() {
   std::vector<PeerEntry> entries;
@@ -119,7 +169,20 @@ std::vector<PeerEntry> recurrent_cases() {
       [](const at::Tensor& x, const std::vector<at::Tensor>& w) {
         return std::get<0>(at::gru(x, zero_state(), w, true, 1, 0, true, false, false));
       });
-  add_cells(entries);
+  add_cell(
+      entries, "lstm_cell", 4,
+      [](const Net& net, const State& state) {
+        reel::lstm_cell(state.x.ours, {state.h.ours, state.c.ours}, net.ours);
+      },
+      [](const State& state, const std::vector<at::Tensor>& w) {
+        at::lstm_cell(state.x.theirs, {state.h.theirs, state.c.theirs}, w[0], w[1], w[2], w[3]);
+      });
+  add_cell(
+      entries, "gru_cell", 3,
+      [](const Net& net, const State& state) { reel::gru_cell(state.x.ours, state.h.ours, net.ours); },
+      [](const State& state, const std::vector<at::Tensor>& w) {
+        at::gru_cell(state.x.theirs, state.h.theirs, w[0], w[1], w[2], w[3]);
+      });
   return entries;
 }
 
