@@ -1,11 +1,405 @@
-#include <reel/ops/recurrent.h>
+#include "recurrent.h"
 
+#include <algorithm>
+#include <array>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/index.h>
+#include <reel/ops/matmul.h>
+#include <reel/ops/reduce.h>
+#include <reel/ops/shape.h>
+#include <reel/tape.h>
+
+#include "../core/context.h"
+#include "../core/invoke.h"
+#include "../core/kernel_table.h"
+#include "../tape/gradient.h"
+#include "composed_gradient.h"
+#include "index_checks.h"
 #include "registry.h"
 
 namespace reel {
 
 using namespace detail;
 
-std::span<const RegisteredOp> detail::recurrent_ops() { return {}; }
+// A net over packed steps: those of step 0 of all examples that have one, then those of step 1 …, the examples with most
+// steps first.
+//   x (N, I), W_x, W_h, b, h_0 (B, H), how many examples have each step (T) [, c_0] → y (N, H), h_n [, work [, c, c_n]]
+//   dx = da W_xᵀ   dW_x = xᵀ da   dW_h = h_beforeᵀ da   db = Σ da, with da of all steps together
+
+namespace {
+
+struct NetAttributes {
+  std::int64_t cell_number, reverse;
+  RecurrentCell cell() const { return static_cast<RecurrentCell>(cell_number); }
+};
+
+enum Input : std::uint8_t { in_x, in_W_x, in_W_h, in_bias, in_h, in_counts, in_c };
+enum Output : std::uint8_t { out_y, out_h, out_work, out_c_all, out_c };
+
+View output_of(const Call& call, std::size_t i) {
+  if (i < call.outputs.size()) return call.output(static_cast<int>(i));
+  return {};
+}
+
+View input_of(const Call& call, std::size_t i) {
+  if (i < call.inputs.size()) return call.input(static_cast<int>(i));
+  return {};
+}
+
+// Where x W_x goes: the cell reads it before it writes there.
+Tensor room_for_arguments(const Call& call, RecurrentCell cell) {
+  if (cell == RecurrentCell::lstm) return call.outputs[out_work];
+  if (cell != RecurrentCell::gru) return call.outputs[out_y];
+  const Body& x = call.input(in_x);
+  return allocate(context(), {{x.dims[0], call.input(in_W_x).dims[1]}, x.dtype, x.device}, call.op.name, call.where);
+}
+
+void run_net(Call& call) {
+  auto attributes = call.attributes<NetAttributes>();
+  RecurrentCell cell = attributes.cell();
+  const KernelTable& table = kernels(call.output().device);
+  Tensor p = room_for_arguments(call, cell);
+  table.matmul(p.body(), call.input(in_x), call.input(in_W_x));
+  table.recurrent->layer[attributes.cell_number]({.y = call.output(out_y),
+                                                  .h = call.output(out_h),
+                                                  .work = output_of(call, out_work),
+                                                  .c_all = output_of(call, out_c_all),
+                                                  .c = output_of(call, out_c),
+                                                  .p = p.body(),
+                                                  .W_h = call.input(in_W_h),
+                                                  .bias = call.input(in_bias),
+                                                  .h_0 = call.input(in_h),
+                                                  .c_0 = input_of(call, in_c),
+                                                  .counts = call.input(in_counts),
+                                                  .reverse = attributes.reverse != 0});
+}
+
+// dy, dh_n, y, W_h, h_0, counts [, work [, dc_n, c, c_0]] → da (or dp of gru), dh_0, h_before [, dq of gru or dc_0]
+void run_net_gradient(Call& call) {
+  auto attributes = call.attributes<NetAttributes>();
+  bool lstm = attributes.cell() == RecurrentCell::lstm;
+  kernels(call.output().device)
+      .recurrent->layer_gradient[attributes.cell_number]({.dp = call.output(0),
+                                                          .dq = lstm ? View{} : output_of(call, 3),
+                                                          .dh_0 = call.output(1),
+                                                          .dc_0 = lstm ? output_of(call, 3) : View{},
+                                                          .h_before = call.output(2),
+                                                          .dy = call.input(0),
+                                                          .dh = call.input(1),
+                                                          .dc = input_of(call, 7),
+                                                          .y = call.input(2),
+                                                          .work = input_of(call, 6),
+                                                          .c_all = input_of(call, 8),
+                                                          .W_h = call.input(3),
+                                                          .h_0 = call.input(4),
+                                                          .c_0 = input_of(call, 9),
+                                                          .counts = call.input(5),
+                                                          .reverse = attributes.reverse != 0});
+}
+
+constexpr OpInfo net_gradient(const char* name, int arity) {
+  return {.name = name, .arity = arity, .batching = Batching::loop, .forward = run_net_gradient};
+}
+
+constexpr OpInfo lstm_gradient_op = net_gradient("lstm_gradient", 10);
+constexpr OpInfo gru_gradient_op = net_gradient("gru_gradient", 7);
+constexpr OpInfo rnn_gradient_op = net_gradient("rnn_gradient", 6);
+
+const OpInfo& gradient_op_of(RecurrentCell cell) {
+  switch (cell) {
+    case RecurrentCell::lstm: return lstm_gradient_op;
+    case RecurrentCell::gru: return gru_gradient_op;
+    default: return rnn_gradient_op;
+  }
+}
+
+void give_fused(Gradient& g) {
+  RecurrentCell cell = g.attributes<NetAttributes>().cell();
+  bool lstm = cell == RecurrentCell::lstm, gru = cell == RecurrentCell::gru;
+  const Tensor &y = g.saved_output(out_y), &W_h = g.saved_input(in_W_h), &h_0 = g.saved_input(in_h);
+  Tensor dy = contiguous(g.output(out_y)), dh = contiguous(g.output(out_h)), dc;
+  std::vector<const Tensor*> inputs{&dy, &dh, &y, &W_h, &h_0, &g.saved_input(in_counts)};
+  if (lstm || gru) inputs.push_back(&g.saved_output(out_work));
+  if (lstm) {
+    dc = contiguous(g.output(out_c));
+    inputs.insert(inputs.end(), {&dc, &g.saved_output(out_c_all), &g.saved_input(in_c)});
+  }
+  Shape arguments{y.size(0), W_h.size(1)};
+  std::vector<OutputSpec> specs{{arguments, y.dtype(), y.device()}, {h_0.body(), y.dtype()}, {y.body(), y.dtype()}};
+  if (gru) specs.emplace_back(arguments, y.dtype(), y.device());
+  if (lstm) specs.emplace_back(h_0.body(), y.dtype());
+  Tensor outputs[4];
+  Call call{gradient_op_of(cell), inputs, g.attribute_bytes(), specs, std::span(outputs, specs.size()), g.where()};
+  invoke(call);
+
+  const Tensor &dp = outputs[0], &dq = gru ? outputs[3] : dp;
+  if (g.wants(in_x)) g.give(in_x, matmul(dp, transpose(g.saved_input(in_W_x))));
+  if (g.wants(in_W_x)) g.give(in_W_x, matmul(transpose(g.saved_input(in_x)), dp));
+  if (g.wants(in_W_h)) g.give(in_W_h, matmul(transpose(outputs[2]), dq));
+  if (g.wants(in_bias)) g.give(in_bias, gru ? gru_bias_gradient(dp, dq) : sum(dp, {0}));
+  g.give(in_h, outputs[1]);
+  if (lstm) g.give(in_c, outputs[3]);
+}
+
+// The first rows replaced.
+Tensor with_first(const Tensor& rows, const Tensor& state) {
+  std::int64_t count = rows.size(0);
+  return count == state.size(0) ? rows : concat({rows, slice(state, 0, count)});
+}
+
+// The same from differentiable ops, step by step.
+std::vector<Tensor> composed_net(std::span<const Tensor> in, NetAttributes attributes, Location where) {
+  bool lstm = attributes.cell() == RecurrentCell::lstm;
+  Tensor p = matmul(in[in_x], in[in_W_x]);
+  LSTMState state{in[in_h], lstm ? in[in_c] : Tensor{}};
+  std::vector<Tensor> parts;
+  std::int64_t first = 0;
+  for (std::int64_t count : in[in_counts].to_vector<std::int64_t>()) {
+    parts.push_back(slice(p, 0, first, first + count));
+    first += count;
+  }
+  if (attributes.reverse != 0) std::reverse(parts.begin(), parts.end());
+  for (Tensor& part : parts) {
+    Tensor h = slice(state.h, 0, 0, part.size(0));
+    Tensor before = lstm ? slice(state.c, 0, 0, part.size(0)) : h;
+    LSTMState after = run_cell(attributes.cell(), part, matmul(h, in[in_W_h]), before, in[in_bias], where);
+    state.h = with_first(after.h, state.h);
+    if (lstm) state.c = with_first(after.c, state.c);
+    part = after.h;
+  }
+  if (attributes.reverse != 0) std::reverse(parts.begin(), parts.end());
+  return {concat(parts), state.h, {}, {}, state.c};
+}
+
+void give_net_gradients(Gradient& g) {
+  if (!g.recording()) return give_fused(g);
+  give_composed(g,
+                [&](std::span<const Tensor> in) { return composed_net(in, g.attributes<NetAttributes>(), g.where()); });
+}
+
+constexpr InputSet every_input = 0x7f;
+
+constexpr OpInfo net_op(const char* name, int arity) {
+  OpInfo op{.name = name,
+            .arity = arity,
+            .batching = Batching::loop,
+            .forward = run_net,
+            .gradient = give_net_gradients,
+            .saves_output_for = {every_input}};
+  for (int i = 0; i < arity; ++i) op.saves_input_for[i] = every_input;
+  return op;
+}
+
+}  // namespace
+
+constexpr OpInfo lstm_op = [] {
+  OpInfo op = net_op("lstm", 7);
+  op.saves_output_for[out_work] = op.saves_output_for[out_c_all] = every_input;
+  return op;
+}();
+
+constexpr OpInfo gru_op = [] {
+  OpInfo op = net_op("gru", 6);
+  op.saves_output_for[out_work] = every_input;
+  return op;
+}();
+
+constexpr OpInfo rnn_op = net_op("rnn", 6);
+
+namespace {
+
+const OpInfo& op_of(RecurrentCell cell) {
+  switch (cell) {
+    case RecurrentCell::lstm: return lstm_op;
+    case RecurrentCell::gru: return gru_op;
+    default: return rnn_op;
+  }
+}
+
+struct NetOutput {
+  Tensor y;
+  LSTMState state;
+};
+
+NetOutput run(RecurrentCell cell, bool reverse, const Tensor& x, const LSTMState& before, const Tensor& counts,
+              const RecurrentWeights& weights, Location where) {
+  Tensor input = contiguous(x), h = contiguous(before.h), bias = bias_of(cell, weights);
+  Tensor W_x = widened(weights.W_x), W_h = contiguous(widened(weights.W_h)), c;
+  std::vector<const Tensor*> inputs{&input, &W_x, &W_h, &bias, &h, &counts};
+  OutputSpec state_spec(h.body(), input.dtype());
+  Shape rows{input.size(0), h.size(1)}, work{rows[0], 4 * rows[1]};
+  std::vector<OutputSpec> specs{{rows, input.dtype(), input.device()}, state_spec};
+  if (form_of(cell).work > 0) specs.emplace_back(work, input.dtype(), input.device());
+  if (cell == RecurrentCell::lstm) {
+    c = contiguous(before.c);
+    inputs.push_back(&c);
+    specs.insert(specs.end(), {specs[0], state_spec});
+  }
+  NetAttributes attributes{static_cast<std::int64_t>(cell), reverse};
+  Tensor outputs[5];
+  Call call{op_of(cell), inputs, bytes_of(attributes), specs, std::span(outputs, specs.size()), where};
+  invoke(call);
+  return {std::move(outputs[out_y]), {std::move(outputs[out_h]), std::move(outputs[out_c])}};
+}
+
+// How the steps of ragged examples are packed, each step's rows behind those of the step before.
+struct Packing {
+  Tensor counts;                    // examples that have each step
+  Tensor places;                    // of each packed row among the T B rows; undefined where all stay in place
+  Tensor order, order_of_examples;  // the examples by their lengths, and where each one stands
+  std::int64_t rows;
+};
+
+std::vector<std::int64_t> checked_lengths(const char* op, const Tensor& lengths, const Tensor& x, Location where) {
+  if (lengths.dtype() != DType::i32 && lengths.dtype() != DType::i64)
+    fail<DTypeError>(op, where, "lengths are i32 or i64, not {}", describe(lengths));
+  if (lengths.shape() != Shape{x.size(1)})
+    fail<ShapeError>(op, where, "lengths {} are not ({},), one for each example of x {}", describe(lengths), x.size(1),
+                     to_string(x.shape()));
+  check_same_device(op, x, lengths, where);
+  std::vector<std::int64_t> values = to(lengths, DType::i64).to_vector<std::int64_t>();
+  for (std::int64_t length : values)
+    if (length < 0 || length > x.size(0))
+      fail<IndexError>(op, where, "the length {} is not in [0, {}], the steps of x {}", length, x.size(0),
+                       to_string(x.shape()));
+  return values;
+}
+
+Packing packing_of(const char* op, const Tensor& x, const Tensor& given, Location where) {
+  std::int64_t steps = x.size(0), batch = x.size(1), all;
+  if (__builtin_mul_overflow(steps, batch, &all)) fail<ShapeError>(op, where, "x {} has too many steps", describe(x));
+  auto rectangle = [&] { return Packing{full({steps}, batch, {.dtype = DType::i64}), {}, {}, {}, all}; };
+  if (!given.defined()) return all == 0 ? Packing{{}, {}, {}, {}, 0} : rectangle();
+  std::vector<std::int64_t> lengths = checked_lengths(op, given, x, where);
+  std::int64_t rows = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+  if (rows == 0) return {{}, {}, {}, {}, 0};
+  if (rows == all) return rectangle();
+  std::vector<std::int64_t> order(lengths.size()), standing(lengths.size()), counts, places;
+  std::iota(order.begin(), order.end(), 0);
+  auto length_of = [&](std::int64_t example) { return lengths[static_cast<std::size_t>(example)]; };
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::int64_t a, std::int64_t b) { return length_of(a) > length_of(b); });
+  for (std::size_t i = 0; i < order.size(); ++i)
+    standing[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+  places.reserve(static_cast<std::size_t>(rows));
+  for (std::int64_t t = 0, count = batch; t < length_of(order[0]); ++t) {
+    while (length_of(order[static_cast<std::size_t>(count - 1)]) <= t) --count;
+    counts.push_back(count);
+    for (std::int64_t i = 0; i < count; ++i) places.push_back(t * batch + order[static_cast<std::size_t>(i)]);
+  }
+  return {tensor(counts), tensor(places), tensor(order), tensor(standing), rows};
+}
+
+// The hidden size. Throws unless weights and states go with x.
+std::int64_t check_nets(const char* op, RecurrentCell cell, const Tensor& x, const LSTMState& state,
+                        std::span<const RecurrentWeights> weights, std::int64_t directions, Location where) {
+  check_floating(op, x, where);
+  if (x.rank() != 3) fail<ShapeError>(op, where, "the input {} is not (T, B, I)", describe(x));
+  if (weights.empty() || std::ssize(weights) % directions != 0)
+    fail<ShapeError>(op, where, "{} weights do not make layers of {}", weights.size(), directions);
+  std::int64_t size = 0;
+  for (std::size_t net = 0; net < weights.size(); ++net) {
+    bool first_layer = static_cast<std::int64_t>(net) < directions;
+    std::int64_t own = check_weights(op, cell, weights[net], first_layer ? x.size(2) : directions * size, x, where);
+    if (net > 0 && own != size)
+      fail<ShapeError>(op, where, "W_h {} of net {} and {} of net 0 have different hidden sizes",
+                       to_string(weights[net].W_h.shape()), net, to_string(weights[0].W_h.shape()));
+    size = own;
+  }
+  Shape states{std::ssize(weights), x.size(1), size};
+  if (state.h.defined()) check_fits_input(op, "h", state.h, states, x, where);
+  if (state.c.defined()) check_fits_input(op, "c", state.c, states, x, where);
+  return size;
+}
+
+LSTMOutput run_layers(RecurrentCell cell, const Arg& input, LSTMState state, std::span<const RecurrentWeights> weights,
+                      const Tensor& lengths, bool bidirectional) {
+  const char* op = op_of(cell).name;
+  const Tensor& x = tensor_of(op, input);
+  Location where = input.location();
+  CallerScope caller(where);
+  std::int64_t directions = bidirectional ? 2 : 1;
+  std::int64_t size = check_nets(op, cell, x, state, weights, directions, where);
+  bool lstm = cell == RecurrentCell::lstm;
+  DType dtype = x.dtype();
+  for (Tensor* part : {&state.h, &state.c})
+    if (!part->defined() && (part == &state.h || lstm))
+      *part = zeros({std::ssize(weights), x.size(1), size}, {.dtype = dtype, .device = x.device()});
+  Shape output_shape{x.size(0), x.size(1), directions * size};
+  Packing packing = packing_of(op, x, lengths, where);
+  if (packing.rows == 0)
+    return {zeros(output_shape, {.dtype = dtype, .device = x.device()}), copy(state.h),
+            lstm ? copy(state.c) : Tensor{}};
+
+  bool ragged = packing.places.defined();
+  std::int64_t all = x.size(0) * x.size(1);
+  Tensor rows = reshape(x, {all, x.size(2)});
+  if (ragged) {
+    rows = index_select(rows, 0, packing.places);
+    state.h = index_select(state.h, 1, packing.order);
+    if (lstm) state.c = index_select(state.c, 1, packing.order);
+  }
+  rows = widened(rows);
+  state.h = widened(state.h);
+  if (lstm) state.c = widened(state.c);
+  std::vector<Tensor> h_n, c_n;
+  for (std::size_t net = 0; net < weights.size();) {
+    std::vector<Tensor> outputs;
+    for (std::int64_t direction = 0; direction < directions; ++direction, ++net) {
+      auto own = static_cast<std::int64_t>(net);
+      NetOutput output =
+          run(cell, direction == 1, rows, {select(state.h, 0, own), lstm ? select(state.c, 0, own) : Tensor{}},
+              packing.counts, weights[net], where);
+      outputs.push_back(std::move(output.y));
+      h_n.push_back(std::move(output.state.h));
+      if (lstm) c_n.push_back(std::move(output.state.c));
+    }
+    rows = bidirectional ? concat(outputs, 1) : outputs[0];
+  }
+  auto finished = [&](const Tensor& states) {
+    return to(ragged ? index_select(states, 1, packing.order_of_examples) : states, dtype);
+  };
+  rows = to(rows, dtype);
+  if (ragged)
+    rows = index_put(zeros({all, output_shape[2]}, {.dtype = dtype, .device = x.device()}), {packing.places}, rows);
+  return {reshape(rows, output_shape), finished(stack(h_n)), lstm ? finished(stack(c_n)) : Tensor{}};
+}
+
+}  // namespace
+
+LSTMOutput lstm(const Arg& x, const LSTMState& state, std::span<const RecurrentWeights> weights,
+                const RecurrentOptions& options) {
+  return run_layers(RecurrentCell::lstm, x, state, weights, options.lengths, options.bidirectional);
+}
+
+RecurrentOutput gru(const Arg& x, const Tensor& h, std::span<const RecurrentWeights> weights,
+                    const RecurrentOptions& options) {
+  LSTMOutput output = run_layers(RecurrentCell::gru, x, {h, {}}, weights, options.lengths, options.bidirectional);
+  return {std::move(output.output), std::move(output.h_n)};
+}
+
+RecurrentOutput rnn(const Arg& x, const Tensor& h, std::span<const RecurrentWeights> weights,
+                    const RNNOptions& options) {
+  RecurrentCell cell = options.activation == RNNActivation::relu ? RecurrentCell::rnn_relu : RecurrentCell::rnn_tanh;
+  LSTMOutput output = run_layers(cell, x, {h, {}}, weights, options.lengths, options.bidirectional);
+  return {std::move(output.output), std::move(output.h_n)};
+}
+
+std::span<const RegisteredOp> detail::recurrent_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "lstm", .info = &lstm_op},
+      {.name = "gru", .info = &gru_op},
+      {.name = "rnn", .info = &rnn_op},
+      {.name = "lstm_gradient", .info = &lstm_gradient_op, .internal = true},
+      {.name = "gru_gradient", .info = &gru_gradient_op, .internal = true},
+      {.name = "rnn_gradient", .info = &rnn_gradient_op, .internal = true},
+  };
+  return ops;
+}
 
 }  // namespace reel

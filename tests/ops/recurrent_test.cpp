@@ -157,6 +157,179 @@ TEST_CASE("gates saturate at large arguments, and NaN stays where it is") {
   }
 }
 
+namespace {
+
+// The padded loop: every step of every example, and the state kept where there is none.
+Tensor padded_lstm(const Tensor& x, LSTMState state, const RecurrentWeights& w, const Tensor& lengths) {
+  std::vector<Tensor> outputs;
+  for (std::int64_t t = 0; t < x.size(0); ++t) {
+    Tensor done = unsqueeze(t >= lengths, 1);
+    LSTMState next = plain_lstm_cell(select(x, 0, t), state, w);
+    state = {where(done, state.h, next.h), where(done, state.c, next.c)};
+    outputs.push_back(where(done, 0.0, next.h));
+  }
+  return concat({flatten(stack(outputs)), flatten(state.h), flatten(state.c)});
+}
+
+Tensor padded_gru(const Tensor& x, Tensor h, const RecurrentWeights& w, const Tensor& lengths) {
+  std::vector<Tensor> outputs;
+  for (std::int64_t t = 0; t < x.size(0); ++t) {
+    Tensor done = unsqueeze(t >= lengths, 1), next = plain_gru_cell(select(x, 0, t), h, w);
+    h = where(done, h, next);
+    outputs.push_back(where(done, 0.0, next));
+  }
+  return concat({flatten(stack(outputs)), flatten(h)});
+}
+
+// Of an LSTM with weights x[3], x[4], x[5].
+Tensor flat(const LSTMOutput& y) { return concat({flatten(y.output), flatten(y.h_n), flatten(y.c_n)}); }
+Tensor flat(const RecurrentOutput& y) { return concat({flatten(y.output), flatten(y.h_n)}); }
+
+// Each example's own steps backwards, as often as there are examples.
+Tensor turned_round(const Tensor& x, const std::vector<std::int64_t>& lengths) {
+  std::vector<Tensor> examples;
+  for (std::size_t b = 0; b < lengths.size(); ++b) {
+    Tensor own = select(x, 1, static_cast<std::int64_t>(b));
+    examples.push_back(concat({flip(slice(own, 0, 0, lengths[b]), {0}), slice(own, 0, lengths[b])}));
+  }
+  return stack(examples, 1);
+}
+
+}  // namespace
+
+TEST_CASE("a ragged layer equals the padded, masked loop, to first and second order") {
+  CAPTURE(seed);
+  manual_seed(seed);
+  const std::vector<std::vector<std::int64_t>> ragged{{3, 5, 0, 1}, {5, 5, 5, 5}, {0, 0, 2, 0}};
+  for (const std::vector<std::int64_t>& counts : ragged) {
+    Tensor lengths = tensor(counts);
+    std::vector<Tensor> x{draw({5, 4, 2}), draw({1, 4, 3}), draw({1, 4, 3}), draw({2, 12}), draw({3, 12}), draw({12})};
+    check_equal(
+        [=](auto in) {
+          return flat(lstm(in[0], {in[1], in[2]}, weights_at(in, 3), {.lengths = lengths}));
+        },
+        [=](auto in) {
+          return padded_lstm(in[0], {select(in[1], 0, 0), select(in[2], 0, 0)}, weights_at(in, 3), lengths);
+        },
+        x);
+    std::vector<Tensor> y{x[0], x[1], draw({2, 9}), draw({3, 9}), draw({12})};
+    check_equal([=](auto in) { return flat(gru(in[0], in[1], weights_at(in, 2), {.lengths = lengths})); },
+                [=](auto in) { return padded_gru(in[0], select(in[1], 0, 0), weights_at(in, 2), lengths); }, y);
+  }
+}
+
+TEST_CASE("lengths of 1 to 200 in any order give what the padded loop gives, and its gradients") {
+  manual_seed(seed);
+  std::vector<std::int64_t> counts;
+  for (std::int64_t i = 0; i < 200; ++i) counts.push_back(i * 77 % 200 + 1);
+  Tensor lengths = tensor(counts);
+  std::vector<Tensor> x{draw({200, 200, 2}), draw({1, 200, 4}),   draw({1, 200, 4}),
+                        draw({2, 16}) * 0.5, draw({4, 16}) * 0.5, draw({16})};
+  Function packed = [=](auto in) { return flat(lstm(in[0], {in[1], in[2]}, weights_at(in, 3), {.lengths = lengths})); };
+  Function padded = [=](auto in) {
+    return padded_lstm(in[0], {select(in[1], 0, 0), select(in[2], 0, 0)}, weights_at(in, 3), lengths);
+  };
+  CHECK(apart({packed(x)}, {padded(x)}) < 1e-12);
+  CHECK(apart(first_order(packed, x), first_order(padded, x)) < 1e-9);
+}
+
+TEST_CASE("the net that runs back starts at each example's last step") {
+  manual_seed(seed);
+  const std::vector<std::int64_t> counts{2, 4, 1, 0};
+  Tensor x = draw({4, 4, 2}), lengths = tensor(counts), h = draw({2, 4, 3});
+  RecurrentWeights forth{draw({2, 9}), draw({3, 9}), draw({12})}, back{draw({2, 9}), draw({3, 9}), draw({12})};
+  RecurrentOutput both = gru(x, h, std::vector{forth, back}, {.lengths = lengths, .bidirectional = true});
+  RecurrentOutput there = gru(x, slice(h, 0, 0, 1), forth, {.lengths = lengths});
+  RecurrentOutput returned = gru(turned_round(x, counts), slice(h, 0, 1, 2), back, {.lengths = to(lengths, i32)});
+  CHECK(apart({slice(both.output, 2, 0, 3)}, {there.output}) == 0);
+  CHECK(apart({slice(both.output, 2, 3, 6)}, {turned_round(returned.output, counts)}) < 1e-14);
+  CHECK(apart({both.h_n}, {concat({there.h_n, returned.h_n})}) < 1e-14);
+  CHECK(apart({select(select(both.h_n, 0, 0), 0, 3)}, {select(select(h, 0, 0), 0, 3)}) == 0);
+}
+
+TEST_CASE("layers feed each other, whatever is behind the steps of an example") {
+  manual_seed(seed);
+  Tensor x = draw({3, 2, 2}), lengths = tensor({std::int64_t{2}, std::int64_t{3}});
+  RecurrentWeights first{draw({2, 4}), draw({4, 4}), draw({4})}, second{draw({4, 4}), draw({4, 4})};
+  RecurrentOutput both =
+      rnn(x, {}, std::vector{first, second}, {.lengths = lengths, .activation = RNNActivation::relu});
+  RecurrentOutput below = rnn(x, {}, first, {.lengths = lengths, .activation = RNNActivation::relu});
+  RecurrentOutput above = rnn(below.output, {}, second, {.lengths = lengths, .activation = RNNActivation::relu});
+  CHECK(apart({both.output}, {above.output}) < 1e-14);
+  CHECK(apart({both.h_n}, {concat({below.h_n, above.h_n})}) < 1e-14);
+  // What is padding reaches nothing.
+  Tensor poisoned = where(unsqueeze(unsqueeze(arange(3), 1) >= lengths, 2), double(NAN), x);
+  CHECK(
+      same_bits(rnn(poisoned, {}, first, {.lengths = lengths}).output, rnn(x, {}, first, {.lengths = lengths}).output));
+}
+
+TEST_CASE("an input of a layer that is computed from another has its own gradient alone") {
+  manual_seed(seed);
+  // h is made of x, and the weights of h: through the outer tape alone.
+  auto chain = [](auto run) {
+    return [=](std::span<const Tensor> in) {
+      Tensor h = unsqueeze(tanh(matmul(select(in[0], 0, 0), in[1])), 0);
+      return run(in[0], h, RecurrentWeights{in[1], in[2] * sum(h), in[3]});
+    };
+  };
+  std::vector<Tensor> x{draw({3, 2, 2}), draw({2, 3}), draw({3, 3}), draw({3})};
+  check_equal(chain([](const Tensor& x, const Tensor& h, const RecurrentWeights& w) { return rnn(x, h, w).output; }),
+              chain([](const Tensor& x, const Tensor& h, const RecurrentWeights& w) {
+                std::vector<Tensor> outputs;
+                Tensor carried = select(h, 0, 0);
+                for (std::int64_t t = 0; t < x.size(0); ++t)
+                  outputs.push_back(carried = plain_rnn_cell(select(x, 0, t), carried, w, RNNActivation::tanh));
+                return stack(outputs);
+              }),
+              x);
+}
+
+TEST_CASE("layers name what does not fit") {
+  Tensor x = ones({3, 2, 5}), h = zeros({1, 2, 4});
+  RecurrentWeights w{ones({5, 16}), ones({4, 16})}, g{ones({5, 12}), ones({4, 12})}, r{ones({5, 4}), ones({4, 4})};
+  RecurrentWeights next{ones({4, 16}), ones({4, 16})}, narrow{ones({4, 8}), ones({2, 8})};
+  Tensor lengths = tensor({std::int64_t{1}, std::int64_t{4}});
+  all_fail<ShapeError>({
+      Bad("lstm: the input (2, 5) f32 is not (T, B, I)",
+          [&] {
+            lstm(ones({2, 5}), {}, w);
+          }),
+      Bad("lstm: 0 weights do not make layers of 1", [&] { lstm(x, {}, std::span<const RecurrentWeights>()); }),
+      Bad("lstm: 1 weights do not make layers of 2", [&] { lstm(x, {}, w, {.bidirectional = true}); }),
+      Bad("lstm: W_x (5, 16) f32 is not (4, 16), which goes with the input (3, 2, 5)",
+          [&] {
+            lstm(x, {}, std::vector{w, w});
+          }),
+      Bad("lstm: W_h (2, 8) of net 1 and (4, 16) of net 0 have different hidden sizes",
+          [&] {
+            lstm(x, {}, std::vector{w, narrow});
+          }),
+      Bad("lstm: h (1, 2, 4) f32 is not (2, 2, 4)",
+          [&] {
+            lstm(x, {h, {}}, std::vector{w, next});
+          }),
+      Bad("lstm: c (2, 4) f32 is not (1, 2, 4)",
+          [&] {
+            lstm(x, {h, zeros({2, 4})}, w);
+          }),
+      Bad("lstm: lengths (3,) i64 are not (2,), one for each example of x (3, 2, 5)",
+          [&] { lstm(x, {}, w, {.lengths = arange(3)}); }),
+      Bad("gru: W_h (4, 16) f32 is not (H, 3 H)", [&] { gru(x, {}, w); }),
+      Bad("rnn: W_h (4, 12) f32 is not (H, H)", [&] { rnn(x, {}, g); }),
+  });
+  all_fail<IndexError>({
+      Bad("lstm: the length 4 is not in [0, 3], the steps of x (3, 2, 5)",
+          [&] { lstm(x, {}, w, {.lengths = lengths}); }),
+      Bad("gru: the length -1 is not in [0, 3]", [&] { gru(x, {}, g, {.lengths = lengths - 2}); }),
+  });
+  all_fail<DTypeError>({
+      Bad("lstm: lengths are i32 or i64, not (2,) f32", [&] { lstm(x, {}, w, {.lengths = to(lengths, f32)}); }),
+      Bad("gru: takes a floating tensor, not (3, 2, 5) i64", [&] { gru(to(x, i64), {}, g); }),
+      Bad("rnn: h (1, 2, 4) f64 is not of the input's dtype f32", [&] { rnn(x, to(h, f64), r); }),
+  });
+  all_fail<Error>({Bad("lstm: W_h is an undefined tensor", [&] { lstm(x, {}, RecurrentWeights{}); })});
+}
+
 TEST_CASE("cells name what does not fit") {
   Tensor x = ones({2, 3}), h = ones({2, 4}), W_x = ones({3, 16}), W_h = ones({4, 16}), none;
   Tensor G_x = ones({3, 12}), G_h = ones({4, 12}), R_x = ones({3, 4}), R_h = ones({4, 4});

@@ -20,6 +20,64 @@ Biases gru_biases(const at::Tensor& bias) {
           at::cat({at::zeros_like(parts[0]), at::zeros_like(parts[1]), parts[3]})};
 }
 
+// x, states, weights of each net, lengths, as the rows have them, in libtorch's terms.
+struct Net {
+  at::Tensor x, lengths, order, standing;
+  std::vector<at::Tensor> states, weights;
+  std::int64_t layers;
+  bool bidirectional;
+
+  Net(Tensors given, Given attributes, std::size_t state_count, bool gru)
+      : x(given[0]), layers(attributes.integer("layers")), bidirectional(attributes.flag("bidirectional")) {
+    bool ragged = attributes.flag("ragged");
+    if (ragged) {
+      // Theirs must be sorted.
+      order = at::argsort(given.back(), 0, true);
+      standing = at::argsort(order);
+      lengths = given.back().index_select(0, order);
+      x = x.index_select(1, order);
+    }
+    for (std::size_t i = 1; i <= state_count; ++i)
+      states.push_back(ragged ? given[i].index_select(1, order) : given[i]);
+    std::size_t end = given.size() - (ragged ? 1 : 0);
+    for (std::size_t i = state_count + 1; i < end; i += 3) {
+      const at::Tensor& bias = given[i + 2];
+      Biases biases = gru ? gru_biases(bias) : Biases{bias, at::zeros_like(bias)};
+      for (const at::Tensor& weight : {turned(given[i]), turned(given[i + 1]), biases.input, biases.state})
+        weights.push_back(weight.contiguous());
+    }
+  }
+
+  // run(x) or run(packed rows, their counts): output and states.
+  template <class Whole, class Packed>
+  at::Tensor run(Whole whole, Packed packed) const {
+    std::vector<at::Tensor> results;
+    if (lengths.defined()) {
+      auto [rows, counts] = at::_pack_padded_sequence(x, lengths, false);
+      results = packed(rows, counts);
+      results[0] = std::get<0>(at::_pad_packed_sequence(results[0], counts, false, 0, x.size(0)));
+      for (at::Tensor& result : results) result = result.index_select(1, standing);
+    } else {
+      results = whole(x);
+    }
+    for (at::Tensor& result : results) result = result.flatten();
+    return at::cat(results);
+  }
+};
+
+template <class Whole, class Packed>
+at::Tensor run_plain(const Net& net, Whole whole, Packed packed) {
+  return net.run(
+      [&](const at::Tensor& x) {
+        auto [y, h] = whole(x, net.states[0], net.weights, true, net.layers, 0, false, net.bidirectional, false);
+        return std::vector<at::Tensor>{y, h};
+      },
+      [&](const at::Tensor& rows, const at::Tensor& counts) {
+        auto [y, h] = packed(rows, counts, net.states[0], net.weights, true, net.layers, 0, false, net.bidirectional);
+        return std::vector<at::Tensor>{y, h};
+      });
+}
+
 }  // namespace
 
 void add_recurrent_peers(Peers& peers) {
@@ -34,6 +92,29 @@ void add_recurrent_peers(Peers& peers) {
   peers["rnn_cell"] = [](Tensors x, Given given) {
     auto cell = given.flag("relu") ? at::rnn_relu_cell : at::rnn_tanh_cell;
     return cell(x[0], x[1], turned(x[2]), turned(x[3]), x[4], at::zeros_like(x[4]));
+  };
+  peers["lstm"] = [](Tensors x, Given given) {
+    Net net(x, given, 2, false);
+    return net.run(
+        [&](const at::Tensor& whole) {
+          auto [y, h, c] =
+              at::lstm(whole, net.states, net.weights, true, net.layers, 0, false, net.bidirectional, false);
+          return std::vector<at::Tensor>{y, h, c};
+        },
+        [&](const at::Tensor& rows, const at::Tensor& counts) {
+          auto [y, h, c] =
+              at::lstm(rows, counts, net.states, net.weights, true, net.layers, 0, false, net.bidirectional);
+          return std::vector<at::Tensor>{y, h, c};
+        });
+  };
+  peers["gru"] = [](Tensors x, Given given) {
+    return run_plain(
+        Net(x, given, 1, true), [](auto&&... values) { return at::gru(values...); },
+        [](auto&&... values) { return at::gru(values...); });
+  };
+  peers["rnn"] = [](Tensors x, Given given) {
+    auto run = [&](auto&&... values) { return given.flag("relu") ? at::rnn_relu(values...) : at::rnn_tanh(values...); };
+    return run_plain(Net(x, given, 1, false), run, run);
   };
 }
 

@@ -63,4 +63,64 @@ Tensor gru_cell(const Arg& x, const Arg& h, const RecurrentWeights& weights);
 Tensor rnn_cell(const Arg& x, const Arg& h, const RecurrentWeights& weights,
                 RNNActivation activation = RNNActivation::tanh);
 
+// Layers of cells over sequences x (T, B, I): T steps of B examples. Each takes the weights of its nets, with
+// `.bidirectional` two a layer, the one from the first step to the last before the one back; the input of a later layer is
+// the output of the one before, as wide as that. All have the same H. States are (nets, B, H), or undefined for zeros.
+//
+// With `.lengths`, example b has only its first lengths[b] steps. What x holds behind them does not matter, the output is
+// 0 there, and a net that runs backwards starts at the last of them; a state at the end is that behind the last step of
+// each example, or the initial state where there is none. The lengths need no order, and the time that a layer takes is
+// proportional to their sum.
+// Source: PyTorch's LSTM, GRU and RNN, over packed sequences.
+
+struct RecurrentOptions {
+  /// (B), of i32 or i64, in [0, T]; undefined: all T.
+  Tensor lengths = {};
+  bool bidirectional = false;
+};
+
+struct LSTMOutput {
+  Tensor output;  ///< (T, B, H), with two directions (T, B, 2 H): h after each step, of the last layer
+  Tensor h_n;     ///< (nets, B, H): h after each net's last step
+  Tensor c_n;     ///< (nets, B, H)
+};
+
+struct RecurrentOutput {
+  Tensor output;  ///< As of LSTMOutput.
+  Tensor h_n;     ///< (nets, B, H)
+};
+
+/// Layers of long short-term memories. Throws: IndexError for a length outside [0, T].
+LSTMOutput lstm(const Arg& x, const LSTMState& state, std::span<const RecurrentWeights> weights,
+                const RecurrentOptions& options = {});
+/// A single net.
+inline LSTMOutput lstm(const Arg& x, const LSTMState& state, const RecurrentWeights& weights,
+                       const RecurrentOptions& options = {}) {
+  return lstm(x, state, std::span(&weights, 1), options);
+}
+
+/// Layers of gated recurrent units. Throws: IndexError for a length outside [0, T].
+RecurrentOutput gru(const Arg& x, const Tensor& h, std::span<const RecurrentWeights> weights,
+                    const RecurrentOptions& options = {});
+/// A single net.
+inline RecurrentOutput gru(const Arg& x, const Tensor& h, const RecurrentWeights& weights,
+                           const RecurrentOptions& options = {}) {
+  return gru(x, h, std::span(&weights, 1), options);
+}
+
+struct RNNOptions {
+  Tensor lengths = {};
+  bool bidirectional = false;
+  RNNActivation activation = RNNActivation::tanh;
+};
+
+/// Layers of plain recurrent nets. Throws: IndexError for a length outside [0, T].
+RecurrentOutput rnn(const Arg& x, const Tensor& h, std::span<const RecurrentWeights> weights,
+                    const RNNOptions& options = {});
+/// A single net.
+inline RecurrentOutput rnn(const Arg& x, const Tensor& h, const RecurrentWeights& weights,
+                           const RNNOptions& options = {}) {
+  return rnn(x, h, std::span(&weights, 1), options);
+}
+
 }  // namespace reel

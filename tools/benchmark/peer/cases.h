@@ -36,5 +36,7 @@ std::vector<PeerEntry> sparse_cases();
 
 /// Prints what products of 500 different row counts cost beside products of one.
 void ragged_products();
+/// Prints what an LSTM over sequences of 200 different lengths costs beside one over as many steps of equal ones.
+void ragged_lstm();
 
 }  // namespace reel_bench

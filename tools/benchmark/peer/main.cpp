@@ -219,6 +219,11 @@ int main(int argument_count, char** arguments) {
     reel_bench::ragged_products();
     run.any = true;
   }
+  if (nets || std::string_view("ragged").find(filter) != std::string_view::npos) {
+    omp_set_num_threads(1);
+    reel_bench::ragged_lstm();
+    run.any = true;
+  }
   if (!run.any) {
     fmt::print(stderr, "reel_peer_bench: no case contains \"{}\"\n", filter);
     return 2;
