@@ -10,6 +10,7 @@ namespace reel::detail {
 void REEL_NAME(REEL_TARGET)(KernelTable& table) {
   REEL_TARGET::fill_argmax(table);
   REEL_TARGET::fill_convolve(table);
+  REEL_TARGET::fill_attention(table);
   REEL_TARGET::fill_copy(table);
   REEL_TARGET::fill_elementwise(table);
   REEL_TARGET::fill_loss(table);

@@ -1,11 +1,244 @@
-#include <reel/ops/loss.h>
+#include <reel/ops/comparison.h>
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/index.h>
+#include <reel/ops/norm.h>
+#include <reel/ops/reduce.h>
+#include <reel/ops/scan.h>
+#include <reel/ops/shape.h>
+#include <reel/tape.h>
 
+#include <vector>
+
+#include "../core/invoke.h"
+#include "../core/kernels/loss.h"
+#include "../tape/gradient.h"
+#include "loss_operands.h"
 #include "registry.h"
 
 namespace reel {
 
 using namespace detail;
 
-std::span<const RegisteredOp> detail::ctc_ops() { return {}; }
+namespace {
+
+struct BlankAttributes {
+  std::int64_t blank;
+};
+
+constexpr int losses_output = 0, alphas_output = 1;
+
+CtcTargets targets_of(Call& call, int first) {
+  return {call.input(first), call.input(first + 1), call.input(first + 2), call.attributes<BlankAttributes>().blank};
+}
+
+[[noreturn]] void fail_targets(const Call& call, CtcFault fault) {
+  std::string logs = describe(*call.inputs[0]);
+  switch (fault.what) {
+    case CtcFault::What::input_length:
+      fail<IndexError>(call.op.name, call.where, "the input length {} of example {} is not one that {} can have",
+                       fault.value, fault.example, logs);
+    case CtcFault::What::target_length:
+      fail<IndexError>(call.op.name, call.where,
+                       "the target length {} of example {} is not one that targets {} can have", fault.value,
+                       fault.example, describe(*call.inputs[1]));
+    case CtcFault::What::label: break;
+  }
+  fail<IndexError>(call.op.name, call.where, "label {} of example {} is no class of {}, or is the blank", fault.value,
+                   fault.example, logs);
+}
+
+// In logarithms, of f64. It is not −∞, so that no difference of two is NaN.
+constexpr double impossible = -1e30;
+
+// The recursions of ctc_loss in public ops, over states blank, label 0, blank, label 1, …, blank.
+class Recursions {
+ public:
+  Recursions(const Tensor& logs, const Tensor& targets, const Tensor& input_lengths, const Tensor& target_lengths,
+             std::int64_t blank)
+      : steps_(logs.body().dims[0]),
+        examples_(logs.body().dims[1]),
+        states_(2 * targets.body().dims[1] + 1),
+        nothing_(full({examples_, 2}, impossible, {.dtype = DType::f64, .device = logs.device()})),
+        input_lengths_(unsqueeze(input_lengths, 1)) {
+    std::int64_t labels = targets.body().dims[1];
+    Tensor counts = unsqueeze(target_lengths, 1);
+    Tensor kept = where(arange(labels) < counts, targets, blank);
+    Tensor pairs = reshape(stack({full_like(kept, blank), kept}, -1), {examples_, 2 * labels});
+    symbols_ = concat({pairs, full({examples_, 1}, blank, {.dtype = DType::i64})}, 1);
+    Tensor place = arange(states_);
+    last_ = logical_and(place <= counts * 2, place >= counts * 2 - 1);
+    first_ = place < 2;
+    skips_ = symbols_ != forwards(symbols_, 2);
+    logs_ = gather(maximum(to(logs, DType::f64), impossible), 2, expand(symbols_, {steps_, examples_, states_}));
+  }
+
+  /// −Σ of the probabilities, given the targets, of alignments that have a class at a step: (T, N, C).
+  Tensor gradient(const Tensor& d, const Shape& shape) const {
+    std::vector<Tensor> alphas = all_alphas(), by_step(alphas.size());
+    Tensor total = logsumexp(where(last_, alphas.back(), impossible), 1, {.keepdims = true});
+    Tensor scale = where(total > impossible / 2, unsqueeze(-to(d, DType::f64), 1), 0.0);
+    Tensor end = where(last_, 0.0, nothing_at_all()), betas = end;
+    Tensor none = zeros({shape[1], shape[2]}, {.dtype = DType::f64, .device = d.device()});
+    for (std::int64_t t = steps_; t-- > 0;) {
+      if (t + 1 < steps_) betas = where(input_lengths_ <= t + 1, end, back(betas + log_of(t + 1)));
+      auto i = static_cast<std::size_t>(t);
+      Tensor passing = where(input_lengths_ > t, exp(alphas[i] + betas - total), 0.0);
+      by_step[i] = scatter_add(none, 1, symbols_, passing * scale);
+    }
+    return stack(by_step);
+  }
+
+ private:
+  Tensor log_of(std::int64_t t) const { return select(logs_, 0, t); }
+  Tensor nothing_at_all() const { return expand(slice(nothing_, 1, 0, 1), {examples_, states_}); }
+  // State s holds what s − by held, or s + by.
+  Tensor forwards(const Tensor& x, std::int64_t by) const {
+    return slice(concat({to(nothing_, x.dtype()), x}, 1), 1, 2 - by, 2 - by + states_);
+  }
+  Tensor backwards(const Tensor& x, std::int64_t by) const {
+    return slice(concat({x, to(nothing_, x.dtype())}, 1), 1, by, by + states_);
+  }
+  Tensor back(const Tensor& next) const {
+    return logaddexp(logaddexp(next, backwards(next, 1)), backwards(where(skips_, next, impossible), 2));
+  }
+
+  std::vector<Tensor> all_alphas() const {
+    std::vector<Tensor> alphas{where(first_, log_of(0), impossible)};
+    for (std::int64_t t = 1; t < steps_; ++t) {
+      const Tensor& last = alphas.back();
+      Tensor sum = logaddexp(logaddexp(last, forwards(last, 1)), where(skips_, forwards(last, 2), impossible));
+      alphas.push_back(where(input_lengths_ > t, sum + log_of(t), last));
+    }
+    return alphas;
+  }
+
+  std::int64_t steps_, examples_, states_;
+  Tensor nothing_, input_lengths_;
+  Tensor symbols_;  // (N, states)
+  Tensor logs_;     // (T, N, states)
+  Tensor first_, last_, skips_;
+};
+
+}  // namespace
+
+// Fused; runs when nothing records.
+
+constexpr OpInfo ctc_loss_gradient_op{
+    .name = "ctc_loss_gradient",
+    .arity = 6,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          kernels(call.output().device)
+              .loss->ctc_loss_gradient(call.output(), call.input(0), call.input(1), call.input(5), targets_of(call, 2));
+        },
+};
+
+// loss_n = −log Σ_alignments Π_t p_t;  d log p_tc = −d_n · probability, given the target, of a symbol c at step t
+
+constexpr OpInfo ctc_loss_op{
+    .name = "ctc_loss",
+    .arity = 4,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          CtcFault fault;
+          if (!kernels(call.output().device)
+                   .loss->ctc_loss(call.output(losses_output), call.output(alphas_output), call.input(0),
+                                   targets_of(call, 1), fault))
+            fail_targets(call, fault);
+        },
+    .gradient =
+        [](Gradient& g) {
+          const Tensor &logs = g.saved_input(0), &targets = g.saved_input(1);
+          const Tensor &input_lengths = g.saved_input(2), &target_lengths = g.saved_input(3);
+          if (!g.recording()) {
+            Tensor d = contiguous(g.output());
+            return g.give(0,
+                          invoke(ctc_loss_gradient_op,
+                                 {&d, &logs, &targets, &input_lengths, &target_lengths, &g.saved_output(alphas_output)},
+                                 {logs.body(), logs.dtype()}, g.where(), g.attribute_bytes()));
+          }
+          if (logs.numel() == 0) return g.give(0, zeros_like(logs));
+          Recursions recursions(logs, targets, input_lengths, target_lengths, g.attributes<BlankAttributes>().blank);
+          g.give(0, to(recursions.gradient(g.output(), logs.shape()), logs.dtype()));
+        },
+    .saves_input_for = {inputs({0}), inputs({0}), inputs({0}), inputs({0})},
+    .saves_output_for = {0, inputs({0})},
+};
+
+namespace {
+
+// A vector of lengths, one for each example, as i64.
+Tensor lengths_of(const char* op, const char* what, const Tensor& x, const Tensor& lengths, Location where) {
+  if (lengths.dtype() != DType::i32 && lengths.dtype() != DType::i64)
+    fail<DTypeError>(op, where, "{} lengths are i32 or i64, not {}", what, describe(lengths));
+  check_same_device(op, x, lengths, where);
+  if (lengths.rank() != 1 || lengths.numel() != x.body().dims[1])
+    fail<ShapeError>(op, where, "{} lengths {} are not one for each of the {} examples of {}", what,
+                     to_string(lengths.shape()), x.body().dims[1], describe(x));
+  return contiguous(to(lengths, DType::i64));
+}
+
+// Targets that lie one behind the other, as rows of (N, S) with anything behind them.
+Tensor padded(const char* op, const Tensor& targets, const Tensor& lengths, Location where) {
+  NoRecord pause;
+  std::int64_t examples = lengths.numel(), labels = targets.numel();
+  if (examples == 0) return zeros({0, 0}, {.dtype = DType::i64, .device = targets.device()});
+  auto shortest = min(lengths).item<std::int64_t>(), longest = max(lengths).item<std::int64_t>();
+  // Sums of lengths that fit cannot overflow.
+  if (shortest < 0 || longest > labels || sum(lengths).item<std::int64_t>() != labels)
+    fail<ShapeError>(op, where, "the target lengths do not add up to the {} labels of the targets", labels);
+  Tensor counts = unsqueeze(lengths, 1), place = arange(longest);
+  Tensor from = unsqueeze(cumsum(lengths, 0), 1) - counts + place;
+  return take(targets, reel::where(place < counts, from, 0), 0);
+}
+
+}  // namespace
+
+Tensor ctc_loss(const Arg& log_probabilities, const Arg& targets, const Arg& input_lengths, const Arg& target_lengths,
+                CtcOptions options) {
+  const char* name = ctc_loss_op.name;
+  const Tensor &x = tensor_of(name, log_probabilities), &t = tensor_of(name, targets);
+  const Tensor &inputs = tensor_of(name, input_lengths), &outputs = tensor_of(name, target_lengths);
+  Location where = log_probabilities.location();
+  CallerScope caller(where);
+  check_floating(name, x, where);
+  if (x.rank() != 3) fail<ShapeError>(name, where, "the log-probabilities are (T, N, C), not {}", describe(x));
+  if (t.dtype() != DType::i32 && t.dtype() != DType::i64)
+    fail<DTypeError>(name, where, "targets are class numbers of i32 or i64, not {}; convert them with to(targets, i64)",
+                     describe(t));
+  check_same_device(name, x, t, where);
+  Tensor steps = lengths_of(name, "input", x, inputs, where), lengths = lengths_of(name, "target", x, outputs, where);
+  std::int64_t examples = x.body().dims[1], classes = x.body().dims[2];
+  if (t.rank() != 1 && (t.rank() != 2 || t.body().dims[0] != examples))
+    fail<ShapeError>(name, where, "targets {} are neither ({}, S) nor all labels in a row", describe(t), examples);
+  if (options.blank < 0 || options.blank >= classes)
+    fail<IndexError>(name, where, "the blank {} is no class of {}", options.blank, describe(x));
+  Tensor labels = contiguous(to(t.rank() == 1 ? padded(name, t, lengths, where) : t, DType::i64));
+  Tensor logs = contiguous(Arg(x, where));
+
+  const Tensor* given[] = {&logs, &labels, &steps, &lengths};
+  Tensor results[2];
+  Shape losses_shape{examples}, alphas_shape{examples, x.body().dims[0], 2 * labels.body().dims[1] + 1};
+  const OutputSpec specs[] = {{losses_shape, x.dtype() == DType::f64 ? DType::f64 : DType::f32, x.device()},
+                              {alphas_shape, DType::f64, x.device()}};
+  BlankAttributes attributes{options.blank};
+  Call call{ctc_loss_op, given, bytes_of(attributes), specs, results, where};
+  invoke(call);
+  Tensor losses = std::move(results[losses_output]);
+  if (options.zero_infinity) losses = reel::where(isinf(losses), 0.0, losses);
+  if (options.reduction == LossReduction::mean) losses = losses / to(maximum(lengths, 1), losses.dtype());
+  return reduced(losses, options.reduction, x.dtype());
+}
+
+std::span<const RegisteredOp> detail::ctc_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "ctc_loss", .info = &ctc_loss_op},
+      {.name = "ctc_loss_gradient", .info = &ctc_loss_gradient_op, .internal = true},
+  };
+  return ops;
+}
 
 }  // namespace reel

@@ -1,5 +1,30 @@
 #pragma once
 
+#include <optional>
+
+#include <reel/random.h>
 #include <reel/tensor.h>
 
-namespace reel {}  // namespace reel
+namespace reel {
+
+struct AttentionOptions {
+  /// Broadcasts to (…, L, S): bool, true where a key takes part; or, in the queries' dtype, added to the scores.
+  Tensor mask = {};
+  /// Key j takes part for queries i ≥ j only.
+  bool causal = false;
+  /// Of the scores; by default 1 / √E.
+  std::optional<double> scale = {};
+  /// Probability, in [0, 1], with which a weight becomes 0; the others grow by as much.
+  double dropout = 0;
+  /// Of the dropout. Null: this thread's generator.
+  Generator* generator = nullptr;
+};
+
+/// softmax(scale · q kᵀ + mask) v: queries (…, L, E), keys (…, S, E), values (…, S, D) → (…, L, D). Leading axes
+/// broadcast. A query for which no key takes part gets zeros. bf16 and f16 are rounded once.
+/// Throws: ShapeError, DTypeError, DeviceError where operands do not fit; Error for a probability outside [0, 1].
+/// Source: Vaswani et al., Attention is all you need (2017); the blocks: Dao et al., FlashAttention (2022).
+Tensor scaled_dot_product_attention(const Arg& queries, const Arg& keys, const Arg& values,
+                                    const AttentionOptions& options = {});
+
+}  // namespace reel

@@ -4,6 +4,23 @@
 
 namespace reel::detail {
 
-struct AttentionKernels {};
+/// What attention works on, all contiguous and of one dtype, f32 or f64: queries (N, L, E), keys (N, S, E), values (N, S, D).
+struct Attended {
+  const View& queries;
+  const View& keys;
+  const View& values;
+  /// Added to the scores: (N, L, S) or (1, L, S); null for none.
+  const View* mask;
+  double scale;
+  bool causal;
+};
+
+struct AttentionKernels {
+  /// y (N, L, D) and, for each query, log Σ e^score (N, L): ∞ where no key takes part.
+  void (*forward)(const View& y, const View& normalisers, const Attended& given);
+  /// By queries, keys and values, from the contiguous gradient of y and what forward gave.
+  void (*backward)(const View& by_queries, const View& by_keys, const View& by_values, const View& gradient,
+                   const View& y, const View& normalisers, const Attended& given);
+};
 
 }  // namespace reel::detail

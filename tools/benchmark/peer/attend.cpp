@@ -1,11 +1,15 @@
 #include <torch/csrc/autograd/autograd.h>
 
+#include <cmath>
+
 #include "cases.h"
 #include "operands.h"
 
 namespace reel_bench {
 
 namespace {
+
+using reel::Tensor;
 
 // The loss of many classes, as a language model has it.
 constexpr std::int64_t examples = 4096, classes = 10000;
@@ -42,11 +46,74 @@ void add_losses(std::vector<PeerEntry>& entries) {
                      }});
 }
 
+constexpr std::int64_t batch = 8, heads = 8, length = 256, width = 64;
+// Two products of (length, width, length) a head.
+constexpr double attention_work = 2.0 * batch * heads * length * length * width;
+
+// Queries, keys and values.
+struct Attended {
+  Pair q = numbers({batch, heads, length, width}, -1, 1), k = numbers({batch, heads, length, width}, -1, 1),
+       v = numbers({batch, heads, length, width}, -1, 1);
+};
+
+// What libtorch's own composition does, without the copies that its leading axes cost there.
+at::Tensor torch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+  at::Tensor scores = at::bmm(q.view({-1, length, width}) * (1 / std::sqrt(double{width})),
+                              k.view({-1, length, width}).transpose(1, 2));
+  return at::bmm(at::softmax(scores, -1), v.view({-1, length, width})).view({batch, heads, length, width});
+}
+
+void add_attention(std::vector<PeerEntry>& entries) {
+  for (bool causal : {false, true}) {
+    std::string name = "attention (8, 8, 256, 64)";
+    if (causal) name += ", causal";
+    entries.push_back(
+        {"attend", name, [=] {
+           Attended x;
+           return PeerCase{
+               "attend",
+               name,
+               attention_work,
+               "GFLOP/s",
+               [=] { reel::scaled_dot_product_attention(x.q.ours, x.k.ours, x.v.ours, {.causal = causal}); },
+               [=] {
+                 if (causal)
+                   at::_scaled_dot_product_attention(x.q.theirs, x.k.theirs, x.v.theirs, {}, 0, false, true);
+                 else
+                   torch_attention(x.q.theirs, x.k.theirs, x.v.theirs);
+               }};
+         }});
+  }
+  const char* both_ways = "attention (8, 8, 256, 64), forward and backward";
+  entries.push_back({"attend", both_ways, [=] {
+                       Attended x;
+                       Tensor d = reel::ones({batch, heads, length, width});
+                       at::Tensor their_d = both(d).theirs;
+                       for (Pair* one : {&x.q, &x.k, &x.v}) one->theirs.set_requires_grad(true);
+                       return PeerCase{"attend",
+                                       both_ways,
+                                       3.5 * attention_work,
+                                       "GFLOP/s",
+                                       [=] {
+                                         reel::Tape tape;
+                                         for (const Tensor* one : {&x.q.ours, &x.k.ours, &x.v.ours}) tape.watch(*one);
+                                         Tensor y = reel::scaled_dot_product_attention(x.q.ours, x.k.ours, x.v.ours);
+                                         tape.gradient(y, std::vector{x.q.ours, x.k.ours, x.v.ours}, {.seed = d});
+                                       },
+                                       [=] {
+                                         TorchRecords records;
+                                         at::Tensor y = torch_attention(x.q.theirs, x.k.theirs, x.v.theirs);
+                                         torch::autograd::grad({y}, {x.q.theirs, x.k.theirs, x.v.theirs}, {their_d});
+                                       }};
+                     }});
+}
+
 }  // namespace
 
 std::vector<PeerEntry> attend_cases() {
   std::vector<PeerEntry> entries;
   add_losses(entries);
+  add_attention(entries);
   return entries;
 }
 
