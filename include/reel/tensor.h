@@ -20,6 +20,7 @@ namespace reel {
 class Arg;
 class Index;
 class Indexed;
+struct RowGradient;
 class Tensor;
 template <class T>
 class Writer;
@@ -102,8 +103,11 @@ class Tensor {
   Tensor requires_grad(bool wanted = true, Location where = Location::here()) const;
   /// Whether it is a parameter.
   bool is_parameter() const { return body().requires_grad; }
-  /// What `Tape::backward` has added up; undefined before. Shared by all copies of this handle.
+  /// What `Tape::backward` has added up; undefined before. Shared by all copies of this handle. Where there is only a
+  /// row_grad(), a dense tensor is made of it each time.
   Tensor grad() const;
+  /// The same by rows, where it has only come by rows; else undefined. See EmbeddingOptions::row_gradient.
+  RowGradient row_grad() const;
   /// Replaces what `grad()` returns; `{}` forgets it. Throws: ShapeError, DTypeError unless it fits.
   void set_grad(const Tensor& gradient, Location where = Location::here()) const;
 
@@ -130,6 +134,14 @@ class Tensor {
   void* writable(DType dtype, Location where);
 
   detail::Body* body_ = nullptr;
+};
+
+/// The gradient of a table of which some rows have one, and the others none.
+struct RowGradient {
+  Tensor rows;    ///< (n), i64, rising
+  Tensor values;  ///< (n, …)
+
+  bool defined() const { return rows.defined(); }
 };
 
 /// The guard that `Tensor::write` returns: a contiguous range of elements. While it lives, no gradient can be had that

@@ -40,9 +40,10 @@ struct alignas(64) Storage {
 };
 static_assert(sizeof(Storage) == 64);
 
-/// What a parameter has beside its values.
+/// What a parameter has beside its values: at most one of the two.
 struct Leaf {
   Tensor gradient;
+  RowGradient row_gradient;
 };
 
 /// Guards the gradients of all parameters. One lock for all, so that threads which share several cannot wait for each

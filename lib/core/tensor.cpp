@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "../ops/registry.h"
+#include "../tape/row_gradient.h"
 #include "../tape/tape_list.h"
 #include "convert.h"
 #include "dispatch.h"
@@ -114,8 +115,21 @@ Tensor Tensor::requires_grad(bool wanted, Location where) const {
 Tensor Tensor::grad() const {
   Leaf* leaf = body().leaf;
   if (!leaf) return {};
+  Leaf found;
+  {
+    std::lock_guard lock(gradient_mutex());
+    found = *leaf;
+  }
+  if (!found.row_gradient.defined()) return found.gradient;
+  NoRecord pause;
+  return dense(found.row_gradient, shape());
+}
+
+RowGradient Tensor::row_grad() const {
+  Leaf* leaf = body().leaf;
+  if (!leaf) return {};
   std::lock_guard lock(gradient_mutex());
-  return leaf->gradient;
+  return leaf->row_gradient;
 }
 
 void Tensor::set_grad(const Tensor& gradient, Location where) const {
@@ -129,8 +143,9 @@ void Tensor::set_grad(const Tensor& gradient, Location where) const {
       fail<DTypeError>("set_grad", where, "a gradient of {} does not fit {}", describe(gradient), describe(*this));
   }
   Tensor detached = gradient.defined() ? stop_gradient(Arg(gradient, where)) : Tensor{};
+  Leaf replaced{std::move(detached), {}};
   std::lock_guard lock(gradient_mutex());
-  leaf->gradient = std::move(detached);
+  std::swap(*leaf, replaced);
 }
 
 std::span<const RegisteredOp> detail::access_ops() {

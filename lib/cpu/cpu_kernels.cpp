@@ -23,6 +23,7 @@ void fill_cpu_kernels(KernelTable& table) {
   fill_best(table);
   fill_create(table);
   fill_index(table);
+  fill_linear_algebra(table);
   fill_median(table);
   fill_polygamma(table);
   fill_scan(table);

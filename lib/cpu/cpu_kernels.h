@@ -9,6 +9,7 @@ void fill_cpu_kernels(KernelTable& table);
 
 void fill_create(KernelTable& table);
 void fill_index(KernelTable& table);
+void fill_linear_algebra(KernelTable& table);
 void fill_median(KernelTable& table);
 void fill_polygamma(KernelTable& table);
 void fill_scan(KernelTable& table);

@@ -6,6 +6,7 @@
 #include "../core/kernels/sparse.h"
 #include "instruction_set.h"
 #include "parallel.h"
+#include "row_sums.h"
 #include "vector.h"
 
 // The rows of the dense operand that a sparse row names lie all over memory. So the columns of the sparse matrix are taken
@@ -298,6 +299,8 @@ constexpr SparseKernels sparse_kernels{
     .product = product,
     .transposed_product = transposed_product,
     .sampled_product = sampled_product,
+    .order_rows = order_rows,
+    .sum_rows = sum_rows,
 };
 
 }  // namespace

@@ -21,12 +21,13 @@ Embedding::Embedding(Module& parent, std::string_view name, std::int64_t count, 
 void Embedding::initialise(std::int64_t count, std::int64_t size, const EmbeddingOptions& options, Location where) {
   if (count <= 0 || size <= 0)
     fail<ShapeError>("Embedding", where, "sizes must be positive, not count {}, size {}", count, size);
+  row_gradient_ = options.row_gradient;
   table = parameter("table", {count, size}, normal(), {.dtype = options.dtype, .generator = options.generator}, where);
 }
 
 Tensor Embedding::operator()(const Arg& indices) const {
   CallerScope caller(indices.location());
-  return embedding(table, indices);
+  return embedding(table, indices, {.row_gradient = row_gradient_});
 }
 
 }  // namespace reel::nn

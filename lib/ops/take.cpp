@@ -42,7 +42,19 @@ constexpr OpInfo take_gradient_op{
 
 namespace {
 
-constexpr OpInfo taking(const char* name) {
+void give_dense(Gradient& g) {
+  const Tensor& d = g.output();
+  g.give(0, invoke(take_gradient_op, {&d, &g.saved_input(1)}, {g.input_shape(0), d.dtype(), d.device()}, g.where(),
+                   g.attribute_bytes()));
+}
+
+void give_rows(Gradient& g) {
+  if (!g.takes_rows(0)) return give_dense(g);
+  const Tensor &d = g.output(), &indices = g.saved_input(1);
+  g.give_rows(0, reshape(indices, {indices.numel()}), reshape(d, {indices.numel(), d.size(-1)}));
+}
+
+constexpr OpInfo taking(const char* name, void (*gradient)(Gradient& g) = give_dense) {
   return {
       .name = name,
       .arity = 2,
@@ -54,12 +66,7 @@ constexpr OpInfo taking(const char* name) {
             if (!kernels(call.output().device).take(call.output(), call.input(0), call.input(1), axis, bad))
               fail_range(call, bad, axis);
           },
-      .gradient =
-          [](Gradient& g) {
-            const Tensor& d = g.output();
-            g.give(0, invoke(take_gradient_op, {&d, &g.saved_input(1)}, {g.input_shape(0), d.dtype(), d.device()},
-                             g.where(), g.attribute_bytes()));
-          },
+      .gradient = gradient,
       .saves_input_for = {0, inputs({0})},
   };
 }
@@ -84,7 +91,8 @@ void check_vector(const char* op, const Tensor& index, Location where) {
 
 }  // namespace
 
-constexpr OpInfo take_op = taking("take"), index_select_op = taking("index_select"), embedding_op = taking("embedding");
+constexpr OpInfo take_op = taking("take"), index_select_op = taking("index_select"), embedding_op = taking("embedding"),
+                 embedding_by_rows_op = taking("embedding", give_rows);
 
 Tensor take(const Arg& x, const Arg& indices, int axis) {
   const Tensor &from = tensor_of("take", x), &at = tensor_of("take", indices);
@@ -103,11 +111,11 @@ Tensor index_select(const Arg& x, int axis, const Arg& index) {
   return take_rows(index_select_op, from, at, axis, x.location());
 }
 
-Tensor embedding(const Arg& table, const Arg& indices) {
+Tensor embedding(const Arg& table, const Arg& indices, EmbeddingOptions options) {
   const Tensor &from = tensor_of("embedding", table), &at = tensor_of("embedding", indices);
   if (from.rank() != 2)
     fail<ShapeError>("embedding", table.location(), "the table {} is not a matrix of rows", describe(from));
-  return take_rows(embedding_op, from, at, 0, table.location());
+  return take_rows(options.row_gradient ? embedding_by_rows_op : embedding_op, from, at, 0, table.location());
 }
 
 // index_add: y = x with s added at the index along an axis;  dx = d,  ds = d taken there
@@ -308,6 +316,7 @@ std::span<const RegisteredOp> detail::take_ops() {
       {.name = "take_gradient", .info = &take_gradient_op, .internal = true},
       {.name = "index_select", .info = &index_select_op},
       {.name = "embedding", .info = &embedding_op},
+      {.name = "embedding_by_rows", .info = &embedding_by_rows_op, .internal = true},
       {.name = "index_add", .info = &index_add_op},
       {.name = "segment_sum", .info = &segment_sum_op},
       {.name = "index_put", .info = &index_put_op},

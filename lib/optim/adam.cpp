@@ -5,6 +5,7 @@
 #include <reel/ops/create.h>
 
 #include "../core/op_error.h"
+#include "row_loop.h"
 
 namespace reel::optim {
 
@@ -47,6 +48,19 @@ void descend(Tensor& parameter, const Tensor& gradient, Tensor& mean, Tensor& sq
           factors);
 }
 
+template <class T>
+void descend_rows(Tensor& parameter, const RowGradient& gradient, Tensor& mean, Tensor& square,
+                  const Factors<T>& factors, Location where) {
+  T* w = parameter.write<T>(where).data();
+  T *m = mean.write<T>(where).data(), *v = square.write<T>(where).data();
+  for_each_row<T>(
+      gradient,
+      [&](std::int64_t start, const T* d, std::int64_t count) {
+        descend(w + start, m + start, v + start, d, count, factors);
+      },
+      w, m, v);
+}
+
 }  // namespace
 
 Adam::Adam(std::vector<Tensor> parameters, AdamOptions options, Location where)
@@ -69,6 +83,17 @@ void Adam::update(std::size_t index, Tensor& parameter, const Tensor& gradient, 
   else
     descend(parameter, gradient, moments.mean, moments.square,
             Factors<double>(options_, learning_rate(), moments.steps), where);
+}
+
+void Adam::update_rows(std::size_t index, Tensor& parameter, const RowGradient& gradient, Location where) {
+  Moments& moments = moments_[index];
+  ++moments.steps;
+  if (parameter.dtype() == DType::f32)
+    descend_rows(parameter, gradient, moments.mean, moments.square,
+                 Factors<float>(options_, learning_rate(), moments.steps), where);
+  else
+    descend_rows(parameter, gradient, moments.mean, moments.square,
+                 Factors<double>(options_, learning_rate(), moments.steps), where);
 }
 
 }  // namespace reel::optim

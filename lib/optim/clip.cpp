@@ -45,15 +45,29 @@ bool held_by_nobody_else(const Tensor& x) {
   return x.is_contiguous() && x.body().references.unique() && x.body().storage->references.unique();
 }
 
+// What a parameter has of a gradient: all of it, or the values of its rows.
+Tensor held_gradient(const Tensor& parameter) {
+  RowGradient rows = parameter.row_grad();
+  return rows.defined() ? rows.values : parameter.grad();
+}
+
+Tensor& held_gradient(Leaf& leaf) { return leaf.row_gradient.defined() ? leaf.row_gradient.values : leaf.gradient; }
+
 bool scale_if_sole(const Tensor& parameter, double factor, Location where) {
   std::lock_guard lock(gradient_mutex());
-  Tensor& gradient = parameter.body().leaf->gradient;
+  Tensor& gradient = held_gradient(*parameter.body().leaf);
   if (!held_by_nobody_else(gradient)) return false;
   if (gradient.dtype() == DType::f32)
     scale_in_place<float>(gradient, factor, where);
   else
     scale_in_place<double>(gradient, factor, where);
   return true;
+}
+
+void replace_scaled(const Tensor& parameter, double factor) {
+  Tensor scaled = stop_gradient(held_gradient(parameter) * factor);
+  std::lock_guard lock(gradient_mutex());
+  std::swap(held_gradient(*parameter.body().leaf), scaled);
 }
 
 }  // namespace
@@ -64,7 +78,7 @@ double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Locat
   CallerScope caller(where);
   double total = 0;
   for (const Tensor& parameter : parameters) {
-    Tensor gradient = parameter.grad();
+    Tensor gradient = held_gradient(parameter);
     if (!gradient.defined()) continue;
     if (gradient.dtype() != DType::f32 && gradient.dtype() != DType::f64)
       fail<DTypeError>(clip_name, where, "takes gradients of f32 or f64, not {}", describe(gradient));
@@ -74,8 +88,8 @@ double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Locat
   double norm = std::sqrt(total), factor = max_norm / (norm + 1e-6);
   if (!std::isfinite(norm) || factor >= 1) return norm;
   for (const Tensor& parameter : parameters)
-    if (parameter.grad().defined() && !scale_if_sole(parameter, factor, where))
-      parameter.set_grad(parameter.grad() * factor, where);
+    if (held_gradient(parameter).defined() && !scale_if_sole(parameter, factor, where))
+      replace_scaled(parameter, factor);
   return norm;
 }
 

@@ -45,9 +45,13 @@ void Optimiser::set_learning_rate(double rate, Location where) { learning_rate_ 
 void Optimiser::step(Location where) {
   NoRecord pause;
   CallerScope caller(where);
-  for (std::size_t i = 0; i < parameters_.size(); ++i)
-    if (Tensor gradient = parameters_[i].grad(); gradient.defined())
-      update(i, parameters_[i], contiguous(gradient), where);
+  for (std::size_t i = 0; i < parameters_.size(); ++i) {
+    Tensor& parameter = parameters_[i];
+    if (RowGradient rows = parameter.row_grad(); rows.defined())
+      update_rows(i, parameter, rows, where);
+    else if (Tensor gradient = parameter.grad(); gradient.defined())
+      update(i, parameter, contiguous(gradient), where);
+  }
 }
 
 void Optimiser::zero_grad() const {

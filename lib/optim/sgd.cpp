@@ -3,6 +3,7 @@
 #include <reel/ops/create.h>
 
 #include "../core/op_error.h"
+#include "row_loop.h"
 
 namespace reel::optim {
 
@@ -25,20 +26,13 @@ struct Factors {
 };
 
 template <class T>
-void descend(Tensor& parameter, const Tensor& gradient, const Factors<T> factor, Location where) {
-  auto values = parameter.write<T>(where);
-  T* __restrict w = values.data();
-  const T* __restrict d = gradient.data<T>();
-  for (std::int64_t i = 0; i < values.size(); ++i) w[i] -= factor.rate * (d[i] + factor.decay * w[i]);
+void descend(T* __restrict w, const T* __restrict d, std::int64_t count, const Factors<T> factor) {
+  for (std::int64_t i = 0; i < count; ++i) w[i] -= factor.rate * (d[i] + factor.decay * w[i]);
 }
 
 template <class T>
-void descend(Tensor& parameter, const Tensor& gradient, Tensor& velocity, const Factors<T> factor, Location where) {
-  auto values = parameter.write<T>(where);
-  T* __restrict w = values.data();
-  T* __restrict v = velocity.write<T>(where).data();
-  const T* __restrict d = gradient.data<T>();
-  for (std::int64_t i = 0; i < values.size(); ++i) {
+void descend(T* __restrict w, T* __restrict v, const T* __restrict d, std::int64_t count, const Factors<T> factor) {
+  for (std::int64_t i = 0; i < count; ++i) {
     T g = d[i] + factor.decay * w[i];
     v[i] = factor.momentum * v[i] + g;
     w[i] -= factor.rate * (factor.own * g + factor.carried * v[i]);
@@ -47,10 +41,27 @@ void descend(Tensor& parameter, const Tensor& gradient, Tensor& velocity, const 
 
 template <class T>
 void descend(Tensor& parameter, const Tensor& gradient, Tensor* velocity, const Factors<T>& factors, Location where) {
+  auto values = parameter.write<T>(where);
   if (velocity)
-    descend(parameter, gradient, *velocity, factors, where);
+    descend(values.data(), velocity->write<T>(where).data(), gradient.data<T>(), values.size(), factors);
   else
-    descend(parameter, gradient, factors, where);
+    descend(values.data(), gradient.data<T>(), values.size(), factors);
+}
+
+template <class T>
+void descend_rows(Tensor& parameter, const RowGradient& gradient, Tensor* velocity, const Factors<T>& factors,
+                  Location where) {
+  T* w = parameter.write<T>(where).data();
+  T* v = velocity ? velocity->write<T>(where).data() : nullptr;
+  for_each_row<T>(
+      gradient,
+      [&](std::int64_t start, const T* d, std::int64_t count) {
+        if (v)
+          descend(w + start, v + start, d, count, factors);
+        else
+          descend(w + start, d, count, factors);
+      },
+      w, v);
 }
 
 }  // namespace
@@ -66,12 +77,20 @@ SGD::SGD(std::vector<Tensor> parameters, SGDOptions options, Location where)
     for (const Tensor& parameter : this->parameters()) velocities_.push_back(zeros_like(Arg(parameter, where)));
 }
 
+Tensor* SGD::velocity_of(std::size_t index) { return velocities_.empty() ? nullptr : &velocities_[index]; }
+
 void SGD::update(std::size_t index, Tensor& parameter, const Tensor& gradient, Location where) {
-  Tensor* velocity = velocities_.empty() ? nullptr : &velocities_[index];
   if (parameter.dtype() == DType::f32)
-    descend(parameter, gradient, velocity, Factors<float>(options_, learning_rate()), where);
+    descend(parameter, gradient, velocity_of(index), Factors<float>(options_, learning_rate()), where);
   else
-    descend(parameter, gradient, velocity, Factors<double>(options_, learning_rate()), where);
+    descend(parameter, gradient, velocity_of(index), Factors<double>(options_, learning_rate()), where);
+}
+
+void SGD::update_rows(std::size_t index, Tensor& parameter, const RowGradient& gradient, Location where) {
+  if (parameter.dtype() == DType::f32)
+    descend_rows(parameter, gradient, velocity_of(index), Factors<float>(options_, learning_rate()), where);
+  else
+    descend_rows(parameter, gradient, velocity_of(index), Factors<double>(options_, learning_rate()), where);
 }
 
 }  // namespace reel::optim

@@ -47,6 +47,10 @@ class Gradient {
   void give(std::size_t i, Tensor gradient);
   /// Adds a b to it, without a temporary where nobody would notice.
   void give_product(std::size_t i, const Tensor& a, const Tensor& b);
+  /// Whether the gradient of input i, a table, may be given by its rows: it is a leaf, and nothing records.
+  bool takes_rows(std::size_t i) const;
+  /// Adds values (n, …) to the rows at `indices` (n), which lie in [−size, size), of that gradient.
+  void give_rows(std::size_t i, const Tensor& indices, Tensor values);
 
  private:
   const Tensor& saved(int number) const;

@@ -8,6 +8,7 @@
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../ops/registry.h"
+#include "row_gradient.h"
 #include "walk.h"
 
 namespace reel {
@@ -97,31 +98,45 @@ Tensor sole(Tensor gradient) {
 
 struct Commit {
   Tensor parameter;
-  Tensor gradient;
+  Leaf found;
 };
+
+// What a parameter holds after a backward has found more.
+Leaf accumulated(const Leaf& before, const Commit& commit) {
+  const Leaf& found = commit.found;
+  const RowGradient &old_rows = before.row_gradient, &new_rows = found.row_gradient;
+  if (!before.gradient.defined() && !old_rows.defined()) return found;
+  if (old_rows.defined() && new_rows.defined()) return {{}, combined(old_rows, new_rows, commit.parameter.size(0))};
+  if (new_rows.defined()) return {with_rows(before.gradient, new_rows.rows, new_rows.values), {}};
+  if (old_rows.defined()) return {with_rows(found.gradient, old_rows.rows, old_rows.values), {}};
+  return {add(before.gradient, found.gradient), {}};
+}
+
+bool is_same(const Leaf& a, const Leaf& b) {
+  return a.gradient.is(b.gradient) && a.row_gradient.values.is(b.row_gradient.values);
+}
 
 // All sums are formed before the first is stored, so that a failure changes none. They are formed outside the lock,
 // because ops may run other people's code; if another thread was faster, they are formed again.
 void commit(std::vector<Commit>& commits) {
   for (Commit& commit : commits) {
-    if (commit.gradient.body().epoch.load(std::memory_order_relaxed) != 0)
-      commit.gradient = stop_gradient(commit.gradient);
-    commit.gradient = sole(std::move(commit.gradient));
+    Tensor& gradient = commit.found.gradient;
+    if (!gradient.defined()) continue;
+    if (gradient.body().epoch.load(std::memory_order_relaxed) != 0) gradient = stop_gradient(gradient);
+    gradient = sole(std::move(gradient));
   }
-  std::vector<Tensor> before(commits.size()), after(commits.size());
+  std::vector<Leaf> before(commits.size()), after(commits.size());
   while (true) {
     {
       std::lock_guard lock(gradient_mutex());
-      for (std::size_t i = 0; i < commits.size(); ++i) before[i] = commits[i].parameter.body().leaf->gradient;
+      for (std::size_t i = 0; i < commits.size(); ++i) before[i] = *commits[i].parameter.body().leaf;
     }
-    for (std::size_t i = 0; i < commits.size(); ++i)
-      after[i] = before[i].defined() ? add(before[i], commits[i].gradient) : commits[i].gradient;
+    for (std::size_t i = 0; i < commits.size(); ++i) after[i] = accumulated(before[i], commits[i]);
     std::lock_guard lock(gradient_mutex());
     bool unchanged = true;
-    for (std::size_t i = 0; i < commits.size(); ++i)
-      unchanged &= commits[i].parameter.body().leaf->gradient.is(before[i]);
+    for (std::size_t i = 0; i < commits.size(); ++i) unchanged &= is_same(*commits[i].parameter.body().leaf, before[i]);
     if (!unchanged) continue;
-    for (std::size_t i = 0; i < commits.size(); ++i) std::swap(commits[i].parameter.body().leaf->gradient, after[i]);
+    for (std::size_t i = 0; i < commits.size(); ++i) std::swap(*commits[i].parameter.body().leaf, after[i]);
     return;
   }
 }
@@ -236,8 +251,9 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
     Consumption consumption(list, consumes);
     walk.run(std::move(seed), consumes);
     for (const TapeList::LeafSlot& leaf : list.leaves())
-      if (Tensor gradient = walk.gradient(leaf.slot); gradient.defined() && leaf.tensor.is_parameter())
-        commits.push_back({leaf.tensor, std::move(gradient)});
+      if (Leaf found = walk.leaf_gradient(leaf.slot, leaf.tensor);
+          (found.gradient.defined() || found.row_gradient.defined()) && leaf.tensor.is_parameter())
+        commits.push_back({leaf.tensor, std::move(found)});
   }
   RecordAs pause(context, false);
   commit(commits);

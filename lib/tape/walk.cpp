@@ -8,6 +8,7 @@
 #include "../core/op_error.h"
 #include "../ops/registry.h"
 #include "gradient.h"
+#include "row_gradient.h"
 
 namespace reel::detail {
 
@@ -77,7 +78,41 @@ void Walk::visit(Entry& entry) {
 }
 
 Tensor Walk::gradient(std::uint32_t slot) {
-  return slot < lowest_ || slot > target_ ? Tensor{} : rounded(slot, sum(slot));
+  if (slot < lowest_ || slot > target_) return {};
+  RowGradient rows = rows_of(slot);
+  if (!rows.defined()) [[likely]]
+    return rounded(slot, sum(slot));
+  const SlotForm& form = *list_.slot(slot).form;
+  if (!sum(slot).defined()) {
+    sum(slot) = dense(rows, form.shape());
+  } else {
+    bool half = size_of(form.dtype) == 2;
+    sum(slot) = with_rows(half ? to(sum(slot), DType::f32) : sum(slot), rows.rows, rows.values);
+  }
+  std::erase_if(row_parts_, [slot](const RowPart& part) { return part.slot == slot; });
+  return rounded(slot, sum(slot));
+}
+
+Leaf Walk::leaf_gradient(std::uint32_t slot, const Tensor& parameter) {
+  if (slot >= lowest_ && slot <= target_ && !sum(slot).defined())
+    if (RowGradient rows = rows_of(slot); rows.defined())
+      return {{}, combined(rows.rows, rows.values, parameter.size(0))};
+  return {gradient(slot), {}};
+}
+
+void Walk::add_rows(std::uint32_t slot, Tensor indices, Tensor values) {
+  row_parts_.push_back({slot, std::move(indices), std::move(values)});
+}
+
+RowGradient Walk::rows_of(std::uint32_t slot) const {
+  std::vector<Tensor> indices, values;
+  for (const RowPart& part : row_parts_) {
+    if (part.slot != slot) continue;
+    indices.push_back(to(part.indices, DType::i64));
+    values.push_back(part.values);
+  }
+  if (indices.size() <= 1) return indices.empty() ? RowGradient{} : RowGradient{indices[0], values[0]};
+  return {concat(indices), concat(values)};
 }
 
 Tensor Walk::rounded(std::uint32_t slot, Tensor total) {
@@ -211,6 +246,12 @@ const Tensor& Gradient::saved(int number) const {
 
 void Gradient::give_product(std::size_t i, const Tensor& a, const Tensor& b) {
   if (wants(i) && !walk_.add_product(entry_.input_slots()[i], a, b)) give(i, a * b);
+}
+
+bool Gradient::takes_rows(std::size_t i) const { return walk_.takes_rows(entry_.input_slots()[i]); }
+
+void Gradient::give_rows(std::size_t i, const Tensor& indices, Tensor values) {
+  if (wants(i)) walk_.add_rows(entry_.input_slots()[i], indices, std::move(values));
 }
 
 void Gradient::give(std::size_t i, Tensor gradient) {

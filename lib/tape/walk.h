@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../core/context.h"
+#include "../core/storage.h"
 #include "tape_list.h"
 
 namespace reel::detail {
@@ -20,8 +21,13 @@ class Walk {
   void run(Tensor seed, bool consume);
   /// The gradient of a source after `run`; undefined if nothing flowed to it.
   Tensor gradient(std::uint32_t slot);
+  /// The same of a parameter: by rows, if it has only come by rows.
+  Leaf leaf_gradient(std::uint32_t slot, const Tensor& parameter);
   /// Lets go of all gradients.
-  void forget() { sums_.clear(); }
+  void forget() {
+    sums_.clear();
+    row_parts_.clear();
+  }
   /// After `restrict_to`: whether the target is computed from the slot.
   bool depends_on(std::uint32_t slot) const {
     return slot >= lowest_ && slot <= target_ && (marks_[slot - lowest_] & reached);
@@ -36,6 +42,10 @@ class Walk {
   void add(const Entry& entry, std::uint32_t slot, Tensor gradient);
   /// Adds a b in place to what has been summed up so far; false if that cannot be.
   bool add_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
+  /// Whether the slot's gradient may come by rows: nothing but the end of the walk looks at it.
+  bool takes_rows(std::uint32_t slot) const { return !list_.slot(slot).producer && !context_.has(Context::recording); }
+  /// Adds values (n, …) at the indices (n).
+  void add_rows(std::uint32_t slot, Tensor indices, Tensor values);
   /// Whether nobody else can see a gradient that the walk holds.
   bool can_change(const Tensor& gradient) const;
   const TapeList& list() const { return list_; }
@@ -51,6 +61,8 @@ class Walk {
   /// A sum in the slot's dtype.
   Tensor rounded(std::uint32_t slot, Tensor total);
   bool has_gradient(const Entry& entry) const;
+  /// All that came by rows for a slot, side by side; undefined if nothing did.
+  RowGradient rows_of(std::uint32_t slot) const;
   void visit(Entry& entry);
 
   Context& context_;
@@ -60,6 +72,11 @@ class Walk {
   std::vector<Tensor> sums_;         // of gradients, from slot lowest_ on; those of halves may be f32
   std::vector<std::uint8_t> marks_;  // from slot lowest_ on; empty: everything leads to a source
   std::vector<Tensor> outputs_;      // of the entry being visited
+  struct RowPart {
+    std::uint32_t slot;
+    Tensor indices, values;
+  };
+  std::vector<RowPart> row_parts_;  // gradients of leaves that came by rows, beside their sums
 };
 
 }  // namespace reel::detail

@@ -1,10 +1,149 @@
 #include <reel/reel.h>
 
+#include <cmath>
+#include <limits>
+
 #include "catch.h"
 #include "ops/bad_input.h"
 
 namespace reel_test {
 
 using namespace reel;
+
+namespace {
+
+double furthest(const Tensor& a, const Tensor& b) { return a.numel() == 0 ? 0 : max(abs(a - b)).item(); }
+
+Tensor identity(std::int64_t size) { return eye(size, {.dtype = f64}); }
+
+}  // namespace
+
+TEST_CASE("factors are orthogonal, triangular and ordered as promised, whatever the matrix") {
+  manual_seed(11);
+  for (const Shape& shape : {Shape{6, 4}, Shape{4, 6}, Shape{5, 5}, Shape{3, 7, 2}, Shape{70, 40}})
+    for (bool is_deficient : {false, true}) {
+      CAPTURE(to_string(shape), is_deficient);
+      Tensor a = randn(shape, {.dtype = f64});
+      if (is_deficient) a = concat({slice(a, -1, 0, 1), slice(a, -1, 0, shape[-1] - 1)}, -1);
+      auto [q, r] = qr(a);
+      CHECK(furthest(matmul(q, r), a) < 1e-12);
+      CHECK(furthest(matmul(transpose(q), q), expand(identity(q.size(-1)), matmul(transpose(q), q).shape())) < 1e-12);
+      CHECK(furthest(triu(r), r) == 0);
+      auto [u, s, vh] = svd(a);
+      CHECK(furthest(matmul(u * unsqueeze(s, -2), vh), a) < 1e-12);
+      CHECK(furthest(matmul(transpose(u), u), expand(identity(u.size(-1)), matmul(transpose(u), u).shape())) < 1e-12);
+      CHECK(furthest(matmul(vh, transpose(vh)), expand(identity(u.size(-1)), matmul(vh, transpose(vh)).shape())) <
+            1e-12);
+      CHECK(min(slice(s, -1, 0, s.size(-1) - 1) - slice(s, -1, 1)).item() >= 0);
+      CHECK(min(s).item() >= 0);
+    }
+}
+
+TEST_CASE("eigenvectors are orthogonal and belong to rising values; only the lower triangle is read") {
+  manual_seed(12);
+  Tensor x = randn({3, 9, 9}, {.dtype = f64}), a = x + transpose(x);
+  auto [values, vectors] = eigh(a);
+  CHECK(furthest(matmul(a, vectors), vectors * unsqueeze(values, -2)) < 1e-12);
+  CHECK(furthest(matmul(transpose(vectors), vectors), expand(identity(9), {3, 9, 9})) < 1e-12);
+  CHECK(min(slice(values, -1, 1) - slice(values, -1, 0, 8)).item() >= 0);
+  Tensor lower = tril(a) + triu(full({9, 9}, NAN, {.dtype = f64}), 1);
+  CHECK(furthest(eigh(lower).values, values) == 0);
+  Tensor definite = matmul(a, a) + identity(9), half = tril(definite) + triu(full({9, 9}, NAN, {.dtype = f64}), 1);
+  CHECK(furthest(cholesky(half), cholesky(definite)) == 0);
+  CHECK(furthest(matmul(cholesky(definite), transpose(cholesky(definite))), definite) < 1e-11);
+}
+
+TEST_CASE("determinants of singular, large and small matrices") {
+  Tensor singular = tensor({{1.0, 2.0}, {2.0, 4.0}});
+  CHECK(det(singular).item() == 0);
+  CHECK(slogdet(singular).sign.item() == 0);
+  CHECK(slogdet(singular).logabsdet.item() == -HUGE_VAL);
+  CHECK(logdet(singular).item() == -HUGE_VAL);
+  CHECK(std::isnan(logdet(tensor({{0.0, 1.0}, {1.0, 0.0}})).item()));
+  CHECK(slogdet(tensor({{0.0, 1.0}, {1.0, 0.0}})).sign.item() == -1);
+  Tensor large = identity(400) * 1e200;
+  CHECK(det(large).item() == HUGE_VAL);
+  CHECK(slogdet(large).logabsdet.item() == Approx(400 * 200 * std::log(10.0)));
+  CHECK(std::isnan(det(full({2, 2}, NAN)).item()));
+  CHECK(std::isnan(slogdet(full({2, 2}, NAN)).sign.item()));
+}
+
+TEST_CASE("gradients of factors of equal values are those of what does not depend on the choice") {
+  // Every orthogonal matrix has singular values of 1: their sum still has a gradient.
+  Tape tape;
+  Tensor a = identity(3);
+  tape.watch(a);
+  CHECK(furthest(tape.gradient(sum(svd(a).s), a), identity(3)) < 1e-14);
+  Tape other;
+  other.watch(a);
+  CHECK(furthest(other.gradient(sum(eigh(a).values), a), identity(3)) < 1e-14);
+}
+
+TEST_CASE("matrices without a solution are named") {
+  Tensor good = eye(2), bad = tensor({{1.0f, 2.0f}, {2.0f, 4.0f}});
+  Tensor batch = reshape(stack({good, good, good, bad, good, bad}), {3, 2, 2, 2}), unwell = full({2, 2}, NAN);
+  all_fail<Error>({
+      Bad("solve: the matrix is singular", [&] { solve(bad, ones({2})); }),
+      Bad("solve: matrix (1, 1) of (3, 2, 2, 2) f32 is singular", [&] { solve(batch, ones({2})); }),
+      Bad("inv: matrix (1, 1) of (3, 2, 2, 2) f32 is singular", [&] { inv(batch); }),
+      Bad("triangular_solve: the matrix is singular: it has a 0 on its diagonal",
+          [&] {
+            triangular_solve(tril(bad) * tensor({1.0f, 0.0f}), ones({2}));
+          }),
+      Bad("cholesky: matrix (1, 1) of (3, 2, 2, 2) f32 is not positive definite", [&] { cholesky(batch); }),
+      Bad("cholesky: the matrix is not positive definite", [&] { cholesky(unwell); }),
+      Bad("cholesky: the matrix is not positive definite", [&] { cholesky(-good); }),
+      Bad("svd: the matrix holds NaN or infinity", [&] { svd(unwell); }),
+      Bad("eigh: the matrix holds NaN or infinity", [&] { eigh(good * HUGE_VALF); }),
+  });
+  Tape tape;
+  tape.watch(bad);
+  Tensor y = det(bad);
+  CHECK_THAT(error_of<Error>([&] { tape.gradient(y, bad); }), contains("inv: the matrix is singular"));
+}
+
+TEST_CASE("bad operands of linear algebra are refused") {
+  Tensor wide = ones({2, 3}), vector = ones({3}), half = ones({2, 2}, {.dtype = bf16}), square = eye(3);
+  all_fail<ShapeError>({
+      Bad("solve: takes square matrices, not (2, 3) f32", [&] { solve(wide, vector); }),
+      Bad("solve: takes matrices, in the last two axes, not (3,) f32", [&] { solve(vector, vector); }),
+      Bad("solve: the right side (2, 3) f32 does not fit the matrices (3, 3) f32: it needs 3 rows",
+          [&] { solve(square, wide); }),
+      Bad("solve: the right side () f32 does not fit", [&] { solve(square, ones({})); }),
+      Bad("solve: leading axes do not broadcast: matrices (2, 3, 3), right side (4, 3, 1)",
+          [&] {
+            solve(ones({2, 3, 3}), ones({4, 3, 1}));
+          }),
+      Bad("triangular_solve: takes square matrices, not (2, 3) f32", [&] { triangular_solve(wide, vector); }),
+      Bad("triangular_solve: the right side (2, 3) f32 does not fit", [&] { triangular_solve(square, wide); }),
+      Bad("inv: takes square matrices, not (2, 3) f32", [&] { inv(wide); }),
+      Bad("det: takes square matrices, not (2, 3) f32", [&] { det(wide); }),
+      Bad("slogdet: takes square matrices, not (2, 3) f32", [&] { slogdet(wide); }),
+      Bad("logdet: takes square matrices, not (2, 3) f32", [&] { logdet(wide); }),
+      Bad("cholesky: takes square matrices, not (2, 3) f32", [&] { cholesky(wide); }),
+      Bad("eigh: takes square matrices, not (2, 3) f32", [&] { eigh(wide); }),
+      Bad("qr: takes matrices, in the last two axes, not (3,) f32", [&] { qr(vector); }),
+      Bad("svd: takes matrices, in the last two axes, not () f32", [&] { svd(ones({})); }),
+  });
+  all_fail<DTypeError>({
+      Bad("solve: takes matrices of f32 or f64, not (2, 2) bf16; convert them with to(x, f32)",
+          [&] { solve(half, ones({2})); }),
+      Bad("solve: the matrices (3, 3) f32 and the right side (3,) f64 have different dtypes",
+          [&] { solve(square, ones({3}, {.dtype = f64})); }),
+      Bad("triangular_solve: takes matrices of f32 or f64", [&] { triangular_solve(half, ones({2})); }),
+      Bad("inv: takes matrices of f32 or f64", [&] { inv(half); }),
+      Bad("det: takes matrices of f32 or f64",
+          [&] {
+            det(zeros({2, 2}, {.dtype = i64}));
+          }),
+      Bad("slogdet: takes matrices of f32 or f64", [&] { slogdet(half); }),
+      Bad("logdet: takes matrices of f32 or f64", [&] { logdet(half); }),
+      Bad("cholesky: takes matrices of f32 or f64", [&] { cholesky(half); }),
+      Bad("qr: takes matrices of f32 or f64", [&] { qr(half); }),
+      Bad("svd: takes matrices of f32 or f64", [&] { svd(half); }),
+      Bad("eigh: takes matrices of f32 or f64", [&] { eigh(half); }),
+  });
+  all_fail<Error>({Bad("qr: ", [&] { qr(Tensor()); }), Bad("solve: ", [&] { solve(square, Tensor()); })});
+}
 
 }  // namespace reel_test

@@ -110,14 +110,13 @@ struct Coordinates {
 
 void add_coordinates(std::vector<Row>& rows, const Coordinates& c) {
   std::int64_t count = std::ssize(c.rows);
-  rows.push_back(
-      {.name = "csr_from_coordinates " + to_string(c.shape) + " " + std::to_string(count),
-       .run = [=](auto x) { return to_dense(csr_from_coordinates(x[0], x[1], x[2], c.shape)); },
-       .inputs = {{{count}, Fill::indices, c.rows}, {{count}, Fill::indices, c.columns}, {{count}}},
-       .reference = [=](const Arrays& x) { return dense_of(c.shape, x[0].values, x[1].values, x[2]); },
-       // Half a unit for each sum.
-       .ulps = static_cast<double>(count) / 2,
-       .attributes = {{"rows", {static_cast<double>(c.shape[0])}}, {"columns", {static_cast<double>(c.shape[1])}}}});
+  rows.push_back({.name = "csr_from_coordinates " + to_string(c.shape) + " " + std::to_string(count),
+                  .run = [=](auto x) { return to_dense(csr_from_coordinates(x[0], x[1], x[2], c.shape)); },
+                  .inputs = {{{count}, Fill::indices, c.rows}, {{count}, Fill::indices, c.columns}, {{count}}},
+                  .reference = [=](const Arrays& x) { return dense_of(c.shape, x[0].values, x[1].values, x[2]); },
+                  // Half a unit for each sum.
+                  .ulps = static_cast<double>(count) / 2,
+                  .attributes = {{"shape", {c.shape.begin(), c.shape.end()}}}});
 }
 
 // Elements that are not positive are left out.
@@ -129,6 +128,24 @@ void add_from_dense(std::vector<Row>& rows, const Shape& shape) {
        .reference =
            [](const Arrays& x) { return make(x[0].shape, [&](const Index& i) { return std::max(0.0, at(x[0], i)); }); },
        .ulps = 0});
+}
+
+Row by_rows_row(const Shape& table, const Shape& shape, const std::vector<std::int64_t>& indices) {
+  Shape result = shape;
+  result.push_back(table[1]);
+  return {.name = "embedding by rows " + to_string(table) + " " + to_string(shape),
+          .run = [](auto x) { return embedding(x[0], x[1], {.row_gradient = true}); },
+          .inputs = {{table}, {shape, Fill::indices, indices}},
+          .reference =
+              [=](const Arrays& x) {
+                return make(result, [&](Index i) {
+                  std::int64_t column = i.back();
+                  i.pop_back();
+                  auto row = static_cast<std::int64_t>(at(x[1], i));
+                  return at(x[0], {row < 0 ? row + table[0] : row, column});
+                });
+              },
+          .ulps = 0};
 }
 
 }  // namespace
@@ -161,6 +178,9 @@ void add_sparse_rows(std::vector<Row>& rows) {
   add_coordinates(rows, {{3, 4}, {0, 1, 2}, {3, 2, 0}});
   add_coordinates(rows, {{1, 1}, {0, 0, 0}, {0, 0, 0}});
   add_coordinates(rows, {{2, 5}, {}, {}});
+  rows.push_back(by_rows_row({6, 3}, {2, 3}, {5, 0, -1, 0, 2, -6}));
+  rows.push_back(by_rows_row({6, 3}, {}, {4}));
+  rows.push_back(by_rows_row({6, 1}, {0}, {}));
   for (const Shape& shape : {Shape{3, 5}, Shape{1, 1}, Shape{0, 3}, Shape{3, 0}, Shape{9, 41}})
     add_from_dense(rows, shape);
 }

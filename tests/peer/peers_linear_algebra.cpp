@@ -2,6 +2,74 @@
 
 namespace reel_test {
 
-void add_linear_algebra_peers(Peers&) {}
+namespace {
+
+using Tensors = const std::vector<at::Tensor>&;
+using Given = const Attributes&;
+
+// As in the rows.
+at::Tensor shifted(const at::Tensor& x) {
+  std::int64_t rows = x.size(-2), columns = x.size(-1), most = std::max(rows, columns);
+  at::Tensor shift = at::zeros({rows, columns}, x.options().requires_grad(false));
+  for (std::int64_t i = 0; i < std::min(rows, columns); ++i) shift[i][i] = static_cast<double>(3 * most + 6 * i);
+  return x + shift;
+}
+
+at::Tensor symmetric(const at::Tensor& x) {
+  at::Tensor a = shifted(x);
+  return a + a.mT();
+}
+
+at::Tensor eigh(Tensors x, Given given) {
+  auto [values, vectors] = at::linalg_eigh(symmetric(x[0]));
+  if (given.integer("part") == 0) return values;
+  if (given.integer("part") == 1) return vectors.square();
+  return at::matmul(vectors * values.unsqueeze(-2), vectors.mT());
+}
+
+at::Tensor qr(Tensors x, Given given) {
+  at::Tensor a = shifted(x[0]);
+  std::int64_t rows = a.size(-2);
+  // Its own gradient of a matrix with more columns than rows is not there for this form.
+  auto [q, r] = at::linalg_qr(a.size(-1) > rows ? a.slice(-1, 0, rows) : a);
+  at::Tensor whole = a.size(-1) > rows ? at::cat({r, at::matmul(q.mT(), a.slice(-1, rows))}, -1) : r;
+  return given.integer("part") == 0 ? at::matmul(q, whole) : whole.square();
+}
+
+at::Tensor svd(Tensors x, Given given) {
+  auto [u, s, vh] = at::linalg_svd(shifted(x[0]), /*full_matrices=*/false);
+  switch (given.integer("part")) {
+    case 0: return at::matmul(u * s.unsqueeze(-2), vh);
+    case 1: return s;
+    case 2: return u.square();
+    default: return vh.square();
+  }
+}
+
+}  // namespace
+
+void add_linear_algebra_peers(Peers& peers) {
+  peers["inv"] = [](Tensors x, Given) { return at::linalg_inv(shifted(x[0])); };
+  peers["det"] = [](Tensors x, Given) { return at::linalg_det(shifted(x[0])); };
+  peers["slogdet"] = [](Tensors x, Given given) {
+    auto [sign, logarithm] = at::linalg_slogdet(shifted(x[0]));
+    return given.integer("part") == 0 ? sign : logarithm;
+  };
+  peers["logdet"] = [](Tensors x, Given) { return at::logdet(shifted(x[0])); };
+  peers["cholesky"] = [](Tensors x, Given) { return at::linalg_cholesky(symmetric(x[0])); };
+  peers["eigh"] = eigh;
+  peers["qr"] = qr;
+  peers["svd"] = svd;
+  // Through f64, since its own solve broadcasts no matrices.
+  peers["solve"] = [](Tensors x, Given) {
+    return at::matmul(at::linalg_inv(shifted(x[0]).to(at::kDouble)), x[1].to(at::kDouble)).to(x[0].scalar_type());
+  };
+  peers["triangular_solve"] = [](Tensors x, Given given) {
+    at::Tensor a = shifted(x[0]);
+    bool upper = given.flag("upper");
+    return at::linalg_solve_triangular(given.flag("transposed") ? a.mT() : a, x[1], given.flag("transposed") != upper,
+                                       true, given.flag("unit_diagonal"));
+  };
+}
 
 }  // namespace reel_test

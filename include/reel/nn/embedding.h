@@ -8,6 +8,8 @@ struct EmbeddingOptions {
   DType dtype = DType::f32;
   /// Null: this thread's generator.
   Generator* generator = nullptr;
+  /// The table gets its gradient by rows: see reel::EmbeddingOptions.
+  bool row_gradient = false;
 };
 
 /// A learnt vector for each of `count` symbols: indices (…) of i32 or i64 → (…, size).
@@ -25,6 +27,8 @@ struct Embedding : Module {
 
  private:
   void initialise(std::int64_t count, std::int64_t size, const EmbeddingOptions& options, Location where);
+
+  bool row_gradient_ = false;
 };
 
 }  // namespace reel::nn

@@ -25,8 +25,15 @@ Tensor scatter(const Arg& x, int axis, const Arg& index, const Arg& source);
 /// Source: PyTorch's scatter_add.
 Tensor scatter_add(const Arg& x, int axis, const Arg& index, const Arg& updates);
 
+struct EmbeddingOptions {
+  /// `Tape::backward` puts the gradient of a table that is a parameter into its row_grad(): only the rows that were read,
+  /// which optimisers then change without touching others. Uses that add up keep to rows; together with a gradient that
+  /// is dense, and for `Tape::gradient`, the whole is dense.
+  bool row_gradient = false;
+};
+
 /// Rows of a table: table (V, D), indices (…) → (…, D).
-Tensor embedding(const Arg& table, const Arg& indices);
+Tensor embedding(const Arg& table, const Arg& indices, EmbeddingOptions options = {});
 
 /// Elements of x, flattened, in the shape of the indices.
 /// Source: NumPy's take.

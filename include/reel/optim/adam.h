@@ -23,7 +23,8 @@ struct AdamOptions {
 ///     v = β₂ v + (1 − β₂) g²
 ///     w = w − rate / (1 − β₁ᵗ) · m / (√v / √(1 − β₂ᵗ) + ε)
 ///
-/// Throws: Error for options out of range.
+/// Of a gradient by rows, m, v and w of the other rows stay as they are (PyTorch's SparseAdam), while t counts every
+/// step. Throws: Error for options out of range.
 /// Source: Kingma and Ba, Adam: a method for stochastic optimization (ICLR 2015), as PyTorch's Adam computes it.
 class Adam : public Optimiser {
  public:
@@ -38,6 +39,7 @@ class Adam : public Optimiser {
   };
 
   void update(std::size_t index, Tensor& parameter, const Tensor& gradient, Location where) override;
+  void update_rows(std::size_t index, Tensor& parameter, const RowGradient& gradient, Location where) override;
 
   AdamOptions options_;
   std::vector<Moments> moments_;

@@ -17,8 +17,9 @@ class Optimiser {
   Optimiser& operator=(const Optimiser&) = delete;
   virtual ~Optimiser() = default;
 
-  /// Overwrites every parameter that has a gradient; the others stay as they are. An open tape that still needs the old
-  /// values throws in its backward.
+  /// Overwrites every parameter that has a gradient; the others stay as they are. Of one with a gradient by rows, only
+  /// those rows are changed, and what the optimiser keeps for them: the time does not depend on how many others there
+  /// are. An open tape that still needs the old values throws in its backward.
   void step(Location where = Location::here());
   /// Forgets the gradient of every parameter.
   void zero_grad() const;
@@ -37,6 +38,8 @@ class Optimiser {
  private:
   /// Overwrites parameter number `index`; the gradient is contiguous and of its dtype.
   virtual void update(std::size_t index, Tensor& parameter, const Tensor& gradient, Location where) = 0;
+  /// The same for rows of the parameter.
+  virtual void update_rows(std::size_t index, Tensor& parameter, const RowGradient& gradient, Location where) = 0;
 
   const char* name_;
   std::vector<Tensor> parameters_;

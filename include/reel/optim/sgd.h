@@ -20,13 +20,16 @@ struct SGDOptions {
 ///     v = μ v + g                    v starts at 0
 ///     w = w − rate · v               with nesterov: w − rate · (g + μ v)
 ///
-/// Throws: Error for options out of range. Source: PyTorch's SGD, without dampening.
+/// Of a gradient by rows, v and w of the other rows stay as they are: momentum and weight decay wait until a row has a
+/// gradient again. Throws: Error for options out of range. Source: PyTorch's SGD, without dampening.
 class SGD : public Optimiser {
  public:
   explicit SGD(std::vector<Tensor> parameters, SGDOptions options = {}, Location where = Location::here());
 
  private:
   void update(std::size_t index, Tensor& parameter, const Tensor& gradient, Location where) override;
+  void update_rows(std::size_t index, Tensor& parameter, const RowGradient& gradient, Location where) override;
+  Tensor* velocity_of(std::size_t index);
 
   SGDOptions options_;
   std::vector<Tensor> velocities_;  // none without momentum

@@ -4,6 +4,23 @@
 
 namespace reel::detail {
 
-struct LinearAlgebraKernels {};
+struct TriangleAttributes {
+  std::int64_t upper, transposed, unit_diagonal;
+};
+
+/// Of matrices in the last two axes: all f32 or f64, contiguous, with the same leading axes. What can fail returns the
+/// number of the first matrix that does, counted along the batch, else −1.
+struct LinearAlgebraKernels {
+  std::int64_t (*solve)(const View& out, const View& a, const View& b);
+  std::int64_t (*triangular_solve)(const View& out, const View& a, const View& b, TriangleAttributes attributes);
+  std::int64_t (*invert)(const View& out, const View& a);
+  void (*determinant)(const View& out, const View& a);
+  void (*log_determinant)(const View& sign, const View& logarithm, const View& a);
+  std::int64_t (*cholesky)(const View& out, const View& a);
+  /// At least as many rows as columns.
+  void (*qr)(const View& q, const View& r, const View& a);
+  std::int64_t (*svd)(const View& u, const View& s, const View& vh, const View& a);
+  std::int64_t (*eigh)(const View& values, const View& vectors, const View& a);
+};
 
 }  // namespace reel::detail

@@ -98,8 +98,44 @@ PeerEntry value_gradient_case() {
           }};
 }
 
+// A look-up, a loss, their backward and a step of plain descent. libtorch's side does what its SGD does with a sparse gradient.
+PeerEntry embedding_case(std::int64_t count, std::int64_t size) {
+  std::string name = "embedding of 4096 in (" + std::to_string(count) + ", " + std::to_string(size) + "), SGD";
+  return {
+      "sparse", name, [=] {
+        TorchRecords tensors_that_can_be_saved;
+        constexpr std::int64_t length = 4096;
+        Pair table = numbers({count, size}), rows = indices(length, count);
+        table.ours.requires_grad();
+        table.theirs.requires_grad_(true);
+        auto sgd =
+            std::make_shared<reel::optim::SGD>(std::vector{table.ours}, reel::optim::SGDOptions{.learning_rate = 1e-3});
+        return PeerCase{"sparse", name,
+                        // The rows are read, their gradients read and written, the rows read and written.
+                        5.0 * 4 * length * static_cast<double>(size), "GB/s",
+                        [=] {
+                          reel::Tape tape;
+                          tape.backward(sum(square(reel::embedding(table.ours, rows.ours, {.row_gradient = true}))));
+                          sgd->step();
+                          sgd->zero_grad();
+                        },
+                        [=] {
+                          TorchRecords records;
+                          at::Tensor y = at::embedding(table.theirs, rows.theirs, -1, false, /*sparse=*/true);
+                          at::sum(at::square(y)).backward();
+                          at::NoGradGuard pause;
+                          at::Tensor parameter = table.theirs;
+                          parameter.add_(parameter.grad(), -1e-3);
+                          parameter.mutable_grad() = at::Tensor();
+                        }};
+      }};
+}
+
 }  // namespace
 
-std::vector<PeerEntry> sparse_cases() { return {forward_case(), dense_gradient_case(), value_gradient_case()}; }
+std::vector<PeerEntry> sparse_cases() {
+  return {forward_case(), dense_gradient_case(), value_gradient_case(), embedding_case(1'000'000, 64),
+          embedding_case(100'000, 128)};
+}
 
 }  // namespace reel_bench

@@ -1,0 +1,215 @@
+#include <reel/nn.h>
+#include <reel/ops.h>
+#include <reel/optim.h>
+#include <reel/random.h>
+#include <reel/tape.h>
+
+#include <algorithm>
+#include <chrono>
+#include <functional>
+#include <memory>
+
+#include "catch.h"
+
+using namespace reel;
+using reel_test::contains;
+using reel_test::error_of;
+
+namespace {
+
+constexpr std::int64_t count = 50, size = 3;
+
+Tensor new_table(DType dtype = f32) {
+  manual_seed(4);
+  return randn({count, size}, {.dtype = dtype}).requires_grad();
+}
+
+Tensor places() { return tensor(std::vector<std::int64_t>{7, 3, -1, 7, 20, 3}, {2, 3}); }
+
+Tensor loss_of(const Tensor& table, bool by_rows) {
+  Tensor rows = embedding(table, places(), {.row_gradient = by_rows});
+  return sum(square(rows) * reshape(arange(18, {.dtype = table.dtype()}) * 0.25, {2, 3, 3}));
+}
+
+void differentiate(const std::function<Tensor()>& loss) {
+  Tape tape;
+  tape.backward(loss());
+}
+
+std::vector<double> values_of(const Tensor& x) { return to(x, f64).to_vector<double>(); }
+
+using MakeOptimiser = std::function<std::unique_ptr<optim::Optimiser>(const Tensor& parameter)>;
+
+}  // namespace
+
+TEST_CASE("a gradient by rows holds the rows that were read, in order and added up") {
+  for (DType dtype : {f32, f64, bf16, f16}) {
+    Tensor table = new_table(dtype), twin = copy(stop_gradient(table)).requires_grad();
+    differentiate([&] { return loss_of(table, true); });
+    differentiate([&] { return loss_of(twin, false); });
+    RowGradient gradient = table.row_grad();
+    CHECK(gradient.rows.to_vector<std::int64_t>() == std::vector<std::int64_t>{3, 7, 20, 49});
+    CHECK(gradient.values.dtype() == dtype);
+    CHECK(values_of(gradient.values) == values_of(take(twin.grad(), gradient.rows, 0)));
+    CHECK(values_of(table.grad()) == values_of(twin.grad()));
+    CHECK_FALSE(twin.row_grad().defined());
+    table.set_grad({});
+    CHECK_FALSE(table.row_grad().defined());
+    CHECK_FALSE(table.grad().defined());
+  }
+}
+
+TEST_CASE("several uses of a table, and several backwards, keep to rows") {
+  Tensor table = new_table(f64), twin = copy(stop_gradient(table)).requires_grad();
+  for (const Tensor& t : {table, twin}) {
+    bool by_rows = t.is(table);
+    Tensor more = tensor(std::vector<std::int64_t>{3, 48});
+    for (int i = 0; i < 2; ++i)
+      differentiate([&] { return loss_of(t, by_rows) + sum(embedding(t, more, {.row_gradient = by_rows})); });
+  }
+  CHECK(table.row_grad().rows.to_vector<std::int64_t>() == std::vector<std::int64_t>{3, 7, 20, 48, 49});
+  std::vector<double> found = values_of(table.grad()), expected = values_of(twin.grad());
+  for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).epsilon(1e-14));
+}
+
+TEST_CASE("a gradient by rows that meets a dense one becomes dense") {
+  for (DType dtype : {f64, bf16}) {
+    Tensor twin = new_table(dtype);
+    auto dense_loss = [](const Tensor& t) { return sum(square(t)); };
+    differentiate([&] { return loss_of(twin, false) + dense_loss(twin); });
+    // Halves are rounded where a backward ends.
+    double margin = dtype == f64 ? 1e-13 : 0.2;
+    auto check = [&](const Tensor& table) {
+      CHECK_FALSE(table.row_grad().defined());
+      std::vector<double> found = values_of(table.grad()), expected = values_of(twin.grad());
+      for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]).margin(margin));
+    };
+    Tensor together = new_table(dtype), rows_first = new_table(dtype), dense_first = new_table(dtype);
+    differentiate([&] { return loss_of(together, true) + dense_loss(together); });
+    check(together);
+    differentiate([&] { return loss_of(rows_first, true); });
+    differentiate([&] { return dense_loss(rows_first); });
+    check(rows_first);
+    differentiate([&] { return dense_loss(dense_first); });
+    differentiate([&] { return loss_of(dense_first, true); });
+    check(dense_first);
+  }
+}
+
+TEST_CASE("tape.gradient, and a tape around, see a dense gradient of a table") {
+  Tensor table = new_table(f64);
+  auto both_orders = [&](bool by_rows) {
+    Tape outer;
+    Tensor first = [&] {
+      Tape inner;
+      return inner.gradient(loss_of(table, by_rows), table);
+    }();
+    return std::pair(first, outer.gradient(sum(square(first)), table));
+  };
+  auto [first, second] = both_orders(true);
+  auto [dense_first, dense_second] = both_orders(false);
+  CHECK(values_of(first) == values_of(dense_first));
+  CHECK(values_of(second) == values_of(dense_second));
+  Tape tape;
+  CHECK(values_of(tape.gradient(loss_of(table, true), table)) == values_of(dense_first));
+}
+
+TEST_CASE("the table of a computed tensor has a dense gradient") {
+  Tensor table = new_table(f64), twin = new_table(f64);
+  differentiate([&] { return loss_of(table * 2, true); });
+  differentiate([&] { return loss_of(twin * 2, false); });
+  CHECK_FALSE(table.row_grad().defined());
+  CHECK(values_of(table.grad()) == values_of(twin.grad()));
+}
+
+TEST_CASE("no indices give no rows, and a step then changes nothing") {
+  Tensor table = new_table();
+  std::vector<float> before = table.to_vector<float>();
+  optim::SGD sgd({table}, {.learning_rate = 1});
+  differentiate([&] { return sum(embedding(table, zeros({0}, {.dtype = i64}), {.row_gradient = true})); });
+  CHECK(table.row_grad().rows.numel() == 0);
+  CHECK(values_of(table.grad()) == std::vector<double>(count * size, 0));
+  sgd.step();
+  CHECK(table.to_vector<float>() == before);
+}
+
+TEST_CASE("optimisers change the rows as a dense gradient would, and no other bit") {
+  const std::pair<const char*, MakeOptimiser> optimisers[] = {
+      {"SGD",
+       [](auto& p) { return std::make_unique<optim::SGD>(std::vector{p}, optim::SGDOptions{.learning_rate = 0.1}); }},
+      {"momentum",
+       [](auto& p) {
+         return std::make_unique<optim::SGD>(
+             std::vector{p},
+             optim::SGDOptions{.learning_rate = 0.1, .momentum = 0.9, .weight_decay = 0.01, .nesterov = true});
+       }},
+      {"Adam",
+       [](auto& p) {
+         return std::make_unique<optim::Adam>(std::vector{p},
+                                              optim::AdamOptions{.learning_rate = 0.1, .weight_decay = 0.01});
+       }},
+  };
+  for (const auto& [name, make] : optimisers)
+    for (DType dtype : {f32, f64}) {
+      CAPTURE(name, name_of(dtype));
+      Tensor table = new_table(dtype), twin = new_table(dtype), before = copy(stop_gradient(table));
+      auto by_rows = make(table), whole = make(twin);
+      for (int step = 0; step < 3; ++step) {
+        differentiate([&] { return loss_of(table, true); });
+        differentiate([&] { return loss_of(twin, false); });
+        CHECK(table.row_grad().defined());
+        by_rows->step();
+        whole->step();
+        by_rows->zero_grad();
+        whole->zero_grad();
+        CHECK_FALSE(table.row_grad().defined());
+      }
+      // The rows of one step are those of every other here, so that lazy momentum is the usual one.
+      for (std::int64_t row = 0; row < count; ++row) {
+        bool touched = row == 3 || row == 7 || row == 20 || row == 49;
+        CHECK(values_of(select(table, 0, row)) == values_of(select(touched ? twin : before, 0, row)));
+      }
+    }
+}
+
+TEST_CASE("a gradient by rows is clipped as a dense one") {
+  for (bool is_held : {false, true}) {
+    Tensor table = new_table(f64), twin = new_table(f64);
+    differentiate([&] { return loss_of(table, true); });
+    differentiate([&] { return loss_of(twin, false); });
+    RowGradient held = is_held ? table.row_grad() : RowGradient{};
+    std::vector<double> before = is_held ? values_of(held.values) : std::vector<double>();
+    CHECK(optim::clip_grad_norm({table}, 0.5) == Approx(optim::clip_grad_norm({twin}, 0.5)));
+    CHECK(table.row_grad().defined());
+    std::vector<double> found = values_of(table.grad()), expected = values_of(twin.grad());
+    for (std::size_t i = 0; i < found.size(); ++i) CHECK(found[i] == Approx(expected[i]));
+    if (is_held) CHECK(values_of(held.values) == before);
+  }
+}
+
+TEST_CASE("an embedding of a network may have its gradient by rows") {
+  nn::Embedding embedding(count, size, {.row_gradient = true}), dense(count, size);
+  for (nn::Embedding* one : {&embedding, &dense}) differentiate([&] { return sum((*one)(places())); });
+  CHECK(embedding.table.row_grad().defined());
+  CHECK_FALSE(dense.table.row_grad().defined());
+}
+
+TEST_CASE("a step by rows takes no longer for a larger table") {
+  using Clock = std::chrono::steady_clock;
+  auto best_time = [](std::int64_t rows) {
+    Tensor table = zeros({rows, 8}).requires_grad();
+    optim::SGD sgd({table}, {.learning_rate = 0.1});
+    Tensor indices = arange(16);
+    double best = 1e9;
+    for (int trial = 0; trial < 20; ++trial) {
+      Clock::time_point start = Clock::now();
+      differentiate([&] { return sum(embedding(table, indices, {.row_gradient = true})); });
+      sgd.step();
+      sgd.zero_grad();
+      best = std::min(best, std::chrono::duration<double>(Clock::now() - start).count());
+    }
+    return best;
+  };
+  // A dense gradient of the large one takes some 10 ms, a step by rows some 50 µs.
+  CHECK(best_time(1'000'000) < 10 * best_time(100) + 1e-3);
+}
