@@ -52,10 +52,11 @@ Range rows_of_work(const RowPattern& pattern, Range work) {
 // Calls f(rows) with parts of all rows that have about the same number of entries, each of which takes `cost` steps.
 template <class F>
 void for_rows_in_parallel(const RowPattern& pattern, std::int64_t cost, F f) {
-  parallel_for(pattern.entry_count() + pattern.row_count, std::max<std::int64_t>(1, parallel_grain / (cost + 1)),
-               [&](std::int64_t begin, std::int64_t end) {
-                 f(rows_of_work(pattern, {begin, end}));
-               });
+  // Few parts, since each of them passes all blocks.
+  std::int64_t work = pattern.entry_count() + pattern.row_count, share = work / (2 * parallel::threads());
+  parallel_for(work, std::max(parallel_grain / (cost + 1), share) + 1, [&](std::int64_t begin, std::int64_t end) {
+    f(rows_of_work(pattern, {begin, end}));
+  });
 }
 
 // Calls f(row, entries) for the entries of a range of rows, block of columns by block.

@@ -51,7 +51,8 @@ void descend(Tensor& parameter, const Tensor& gradient, Tensor& mean, Tensor& sq
 template <class T>
 void descend_rows(Tensor& parameter, const RowGradient& gradient, Tensor& mean, Tensor& square,
                   const Factors<T>& factors, Location where) {
-  T* w = parameter.write<T>(where).data();
+  auto values = parameter.write<T>(where);
+  T* w = values.data();
   T *m = mean.write<T>(where).data(), *v = square.write<T>(where).data();
   for_each_row<T>(
       gradient,

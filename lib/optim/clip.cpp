@@ -53,9 +53,12 @@ Tensor held_gradient(const Tensor& parameter) {
 
 Tensor& held_gradient(Leaf& leaf) { return leaf.row_gradient.defined() ? leaf.row_gradient.values : leaf.gradient; }
 
-bool scale_if_sole(const Tensor& parameter, double factor, Location where) {
+// False: somebody else holds the gradient.
+bool scaled_in_place(const Tensor& parameter, double factor, Location where) {
   std::lock_guard lock(gradient_mutex());
-  Tensor& gradient = held_gradient(*parameter.body().leaf);
+  Leaf* leaf = parameter.body().leaf;
+  if (!leaf || !held_gradient(*leaf).defined()) return true;
+  Tensor& gradient = held_gradient(*leaf);
   if (!held_by_nobody_else(gradient)) return false;
   if (gradient.dtype() == DType::f32)
     scale_in_place<float>(gradient, factor, where);
@@ -88,8 +91,7 @@ double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Locat
   double norm = std::sqrt(total), factor = max_norm / (norm + 1e-6);
   if (!std::isfinite(norm) || factor >= 1) return norm;
   for (const Tensor& parameter : parameters)
-    if (held_gradient(parameter).defined() && !scale_if_sole(parameter, factor, where))
-      replace_scaled(parameter, factor);
+    if (!scaled_in_place(parameter, factor, where)) replace_scaled(parameter, factor);
   return norm;
 }
 

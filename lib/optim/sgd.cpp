@@ -51,7 +51,8 @@ void descend(Tensor& parameter, const Tensor& gradient, Tensor* velocity, const 
 template <class T>
 void descend_rows(Tensor& parameter, const RowGradient& gradient, Tensor* velocity, const Factors<T>& factors,
                   Location where) {
-  T* w = parameter.write<T>(where).data();
+  auto values = parameter.write<T>(where);
+  T* w = values.data();
   T* v = velocity ? velocity->write<T>(where).data() : nullptr;
   for_each_row<T>(
       gradient,

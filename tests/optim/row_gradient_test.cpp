@@ -187,6 +187,17 @@ TEST_CASE("a gradient by rows is clipped as a dense one") {
   }
 }
 
+TEST_CASE("a gradient that nobody else holds is clipped where it lies") {
+  for (bool by_rows : {false, true}) {
+    Tensor table = new_table();
+    differentiate([&] { return loss_of(table, by_rows); });
+    auto place = [&] { return (by_rows ? table.row_grad().values : table.grad()).body().data; };
+    const void* before = place();
+    optim::clip_grad_norm({table}, 0.5);
+    CHECK(place() == before);
+  }
+}
+
 TEST_CASE("an embedding of a network may have its gradient by rows") {
   nn::Embedding embedding(count, size, {.row_gradient = true}), dense(count, size);
   for (nn::Embedding* one : {&embedding, &dense}) differentiate([&] { return sum((*one)(places())); });
