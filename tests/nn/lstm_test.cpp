@@ -90,6 +90,20 @@ TEST_CASE("projecting all inputs of an LSTM at once gives the same states as one
   CHECK(stepped.h.to_vector<double>() == called.h.to_vector<double>());
 }
 
+TEST_CASE("lstm with the weights of an LSTMCell takes all its steps at once") {
+  manual_seed(9);
+  nn::LSTMCell cell(3, 4, {.dtype = f64});
+  Tensor inputs = draw({5, 2, 3});
+  nn::LSTMState state{draw({2, 4}), draw({2, 4})};
+  LSTMOutput at_once = lstm(inputs, {unsqueeze(state.h, 0), unsqueeze(state.c, 0)}, cell.weights());
+  for (std::int64_t t = 0; t < 5; ++t) {
+    state = cell(select(inputs, 0, t), state);
+    check_close(select(at_once.output, 0, t).to_vector<double>(), state.h.to_vector<double>());
+  }
+  check_close(at_once.h_n.to_vector<double>(), state.h.to_vector<double>());
+  check_close(at_once.c_n.to_vector<double>(), state.c.to_vector<double>());
+}
+
 TEST_CASE("gradients through two LSTM steps, by inputs, states and weights, agree with differences") {
   manual_seed(7);
   auto f = [](std::span<const Tensor> in) {

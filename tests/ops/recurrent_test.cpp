@@ -14,6 +14,10 @@ namespace reel_test {
 
 using namespace reel;
 
+// GNU OpenMP by name, as the library uses it.
+extern "C" int omp_get_max_threads();
+extern "C" void omp_set_num_threads(int count);
+
 namespace {
 
 constexpr std::uint64_t seed = 31;
@@ -231,6 +235,40 @@ TEST_CASE("lengths of 1 to 200 in any order give what the padded loop gives, and
   };
   CHECK(apart({packed(x)}, {padded(x)}) < 1e-12);
   CHECK(apart(first_order(packed, x), first_order(padded, x)) < 1e-9);
+}
+
+TEST_CASE("layers of more units than a block of a product equal the padded loop") {
+  manual_seed(seed);
+  Tensor lengths = tensor({std::int64_t{2}, std::int64_t{3}, std::int64_t{1}});
+  std::vector<Tensor> x{draw({3, 3, 5}),        draw({1, 3, 530}),        draw({1, 3, 530}),
+                        draw({5, 2120}) * 0.05, draw({530, 2120}) * 0.05, draw({2120})};
+  Function packed = [=](auto in) { return flat(lstm(in[0], {in[1], in[2]}, weights_at(in, 3), {.lengths = lengths})); };
+  Function padded = [=](auto in) {
+    return padded_lstm(in[0], {select(in[1], 0, 0), select(in[2], 0, 0)}, weights_at(in, 3), lengths);
+  };
+  CHECK(apart({packed(x)}, {padded(x)}) < 1e-13);
+  CHECK(apart(first_order(packed, x), first_order(padded, x)) < 1e-12);
+}
+
+TEST_CASE("a layer so large that threads share its steps gives the same bits with any number of them") {
+  manual_seed(seed);
+  // 2 × 2²⁴ multiplications a step and more.
+  Tensor lengths = randint(1, 4, {60});
+  std::vector<Tensor> x{randn({3, 60, 7}), randn({7, 1500}) * 0.1, randn({500, 1500}) * 0.1, randn({2000})};
+  auto results = [&](int threads) {
+    int before = omp_get_max_threads();
+    omp_set_num_threads(threads);
+    Function layer = [&](auto in) { return flat(gru(in[0], {}, weights_at(in, 1), {.lengths = lengths})); };
+    std::vector<Tensor> all = first_order(layer, x);
+    all.push_back(layer(x));
+    omp_set_num_threads(before);
+    return all;
+  };
+  std::vector<Tensor> alone = results(1);
+  for (int threads : {2, 3}) {
+    std::vector<Tensor> together = results(threads);
+    for (std::size_t i = 0; i < alone.size(); ++i) CHECK(same_bits(alone[i], together[i]));
+  }
 }
 
 TEST_CASE("the net that runs back starts at each example's last step") {
