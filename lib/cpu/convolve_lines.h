@@ -103,8 +103,8 @@ struct WeightedLine {
 };
 
 /// to[i] = plus + Σ over lines and taps t of weights[t] from[begin + t · step + i], zeros outside [0, size), for up to as many
-/// i as fit `vectors` vectors.
-template <int vectors, class T>
+/// i as fit `vectors` vectors. Only the first and the last vector may reach outside where `inner_inside` says so.
+template <int vectors, bool inner_inside, class T>
 HWY_INLINE void sum_lines(T* to, std::int64_t count, const WeightedLine<T>* lines, std::int64_t line_count,
                           std::int64_t taps, std::int64_t begin, std::int64_t step, std::int64_t size, T plus) {
   using G = Gemm<T>;
@@ -133,7 +133,10 @@ HWY_INLINE void sum_lines(T* to, std::int64_t count, const WeightedLine<T>* line
       const T* from = lines[line].from + begin + t * step;
       auto weight = hn::Set(tag, lines[line].weights[t]);
       G::template unrolled<vectors>([&](auto v) {
-        sums[v] = hn::MulAdd(weight, hn::MaskedLoad(there[v], tag, from + v * lanes), sums[v]);
+        if constexpr (inner_inside && v != 0 && v != vectors - 1)
+          sums[v] = hn::MulAdd(weight, hn::LoadU(tag, from + v * lanes), sums[v]);
+        else
+          sums[v] = hn::MulAdd(weight, hn::MaskedLoad(there[v], tag, from + v * lanes), sums[v]);
       });
     }
   G::template unrolled<vectors>([&](auto v) { sums[v] = hn::Add(sums[v], hn::Set(tag, plus)); });

@@ -305,7 +305,9 @@ struct WeightGradient {
   void run() {
     plan.choose_planes(1);
     Boxes boxes(plan);
-    boxes.cut(by_lines() ? line_places : sums_size() > large_sums ? large_box_places : box_places,
+    boxes.cut(by_lines()                 ? line_places
+              : sums_size() > large_sums ? large_box_places
+                                         : box_places,
               [&](Boxes::Counts count) { return count.of[0] * count.of[1] * count.of[2] * count.of[3]; });
     std::int64_t room = most_bytes / static_cast<std::int64_t>(sizeof(T)) / (sums_size() * groups);
     std::int64_t parts = std::clamp(room, std::int64_t{1}, std::min(most_parts, boxes.count()));
