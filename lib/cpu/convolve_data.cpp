@@ -16,6 +16,16 @@
 // Forward and the gradient by data are one: the latter correlates d with a part of the window for each remainder that a
 // place can leave when divided by the stride. A box of the source is packed, plane by plane, and each tap adds a product of
 // matrices whose right side begins at the tap's place in the planes: tiles stay in registers over all taps and channels.
+//
+// oneDNN's kernels want blocks of 16 channels, so that x and y are copied to other layouts and back, and take up to 600 µs
+// to make for each new shape. ms on one thread of a Xeon with AMX, this code / libtorch's convolution by oneDNN 2.6.3:
+//
+//                                        forward      by data      by weights
+//     (64, 32, 26, 26) x (64, 32, 3, 3)    10.7 / 20    13.3 / 15    10.6 / 12.9
+//     (16, 64, 56, 56) x (128, 64, 3, 3)   53 / 71      54 / 57      48 / 56
+//     (32, 64, 56, 56), each channel 3x3   8.0 / 15     7.8 / 15     7.6 / 17
+//     (16, 64, 28, 28) transposed 4x4, 2   7.5 / 12     7.3 / 17     6.5 / 17
+//     (8, 512, 7, 7) x (512, 512, 3, 3)    17 / 13.5    17 / 13.6    20 / 17
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -205,6 +215,60 @@ struct Correlation {
 
   T bias_of(std::int64_t channel) const { return bias ? T(widened(bias[channel * bias_step])) : T(0); }
 
+  // Channels by themselves, along lines without gaps, need no packing.
+  bool by_lines() const {
+    return has_masks && std::is_same_v<S, T> && source_channels() == 1 && result_channels() == 1 &&
+           source.steps[2] == 1 && result.steps[2] == 1 && plan.axes[2].stride == 1 && plan.axes[2].step == 1;
+  }
+
+  // The lines of the source that a line of the result sees, and their weights.
+  std::int64_t list_lines(const T* image, const T* packed_weights, std::int64_t i, std::int64_t j,
+                          WeightedLine<T>* lines) const {
+    const auto& [deep, high, wide] = plan.axes;
+    std::int64_t count = 0;
+    for (std::int64_t td = 0; td < deep.taps; ++td)
+      for (std::int64_t th = 0; th < high.taps; ++th, packed_weights += wide.taps) {
+        std::int64_t d = i * deep.stride + deep.offset + td * deep.offset_step;
+        std::int64_t h = j * high.stride + high.offset + th * high.offset_step;
+        if (d >= 0 && d < deep.source && h >= 0 && h < high.source)
+          lines[count++] = {image + d * source.steps[0] + h * source.steps[1], packed_weights};
+      }
+    return count;
+  }
+
+  void work_by_lines(const T* packed_weights, std::int64_t channel, const Box& box) const {
+    const auto& [deep, high, wide] = plan.axes;
+    static thread_local Scratch scratch, dense_scratch;
+    auto* lines = scratch.get<WeightedLine<T>>(deep.taps * high.taps);
+    std::int64_t length = box.count[3], taps = wide.taps;
+    const T* weights = packed_weights + channel * plan.taps();
+    T shift = bias_of(channel);
+    // What is written past the caches is put together first.
+    bool joined = streams() && length == result.dims[2] && high.step == 1;
+    T* dense = joined ? dense_scratch.get<T>(box.count[2] * length) : nullptr;
+    for (std::int64_t n = box.begin[0]; n < box.begin[0] + box.count[0]; ++n)
+      for (std::int64_t i = box.begin[1]; i < box.begin[1] + box.count[1]; ++i) {
+        const T* image = source.data + n * source.example_step + channel * source.channel_step;
+        T* first = result.data + n * result.example_step + channel * result.channel_step +
+                   (deep.first + i * deep.step) * result.steps[0] +
+                   (high.first + box.begin[2] * high.step) * result.steps[1] + wide.first + box.begin[3];
+        for (std::int64_t j = 0; j < box.count[2]; ++j) {
+          std::int64_t count = list_lines(image, weights, i, box.begin[2] + j, lines);
+          T* to = joined ? dense + j * length : first + j * high.step * result.steps[1];
+          std::int64_t begin = box.begin[3] + wide.offset, step = wide.offset_step, size = wide.source, k = 0;
+          constexpr std::int64_t lanes = Tiles<T>::lanes;
+          for (; length - k > 2 * lanes; k += std::min(length - k, 4 * lanes))
+            if (begin + k + lanes >= 0 && begin + k + (taps - 1) * step + 3 * lanes <= size)
+              sum_lines<4, true>(to + k, length - k, lines, count, taps, begin + k, step, size, shift);
+            else
+              sum_lines<4, false>(to + k, length - k, lines, count, taps, begin + k, step, size, shift);
+          for (; k < length; k += lanes)
+            sum_lines<1, false>(to + k, length - k, lines, count, taps, begin + k, step, size, shift);
+        }
+        if (joined) copy_streaming(first, dense, box.count[2] * length * static_cast<std::int64_t>(sizeof(T)));
+      }
+  }
+
   void work(const T* packed_weights, const std::int64_t* offsets, std::int64_t group, const Box& box) const {
     std::int64_t step = pitch(box.count), run = plan.run(box.count), sums_step = sums_pitch(run);
     std::int64_t sources = source_channels(), results = result_channels();
@@ -214,15 +278,13 @@ struct Correlation {
     T* sums = packed + packed_size;
     pack_source(packed, step, group * sources, box);
     typename Tiles<T>::Depth depth{offsets, plan.taps(), sources, step};
-    for (std::int64_t place = 0; place < run;) {
-      std::int64_t widest = 0;
-      for (std::int64_t panel = 0; panel < panels(); ++panel) {
-        std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin;
-        const T* a = packed_weights + (group * results + begin) * plan.taps() * sources;
-        widest = Tiles<T>::vectors_of(static_cast<int>(rows)) * Tiles<T>::lanes;
+    // All places for one panel after the other: many weights would have to be read again and again.
+    for (std::int64_t panel = 0; panel < panels(); ++panel) {
+      std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin;
+      std::int64_t wide = Tiles<T>::vectors_of(static_cast<int>(rows)) * Tiles<T>::lanes;
+      const T* a = packed_weights + (group * results + begin) * plan.taps() * sources;
+      for (std::int64_t place = 0; place < run; place += wide)
         Tiles<T>::kernels[rows - 1](run - place, depth, a, packed + place, sums + begin * sums_step + place, sums_step);
-      }
-      place += widest;
     }
     store(sums, sums_step, group * results, box);
   }
@@ -255,6 +317,11 @@ struct Correlation {
           if (!next.is_as_large(box)) plan.list_offsets(next.count, offsets);
           box = next;
         }
+        if constexpr (has_masks && std::is_same_v<S, T>)
+          if (by_lines()) {
+            work_by_lines(packed, job % groups, box);
+            continue;
+          }
         work(packed, offsets, job % groups, box);
       }
       if (streams()) end_streaming();

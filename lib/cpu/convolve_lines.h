@@ -89,6 +89,66 @@ S rounded(T sum) {
     return narrowed<S>(sum);
 }
 
+#if HWY_TARGET <= HWY_AVX3
+inline constexpr bool has_masks = true;
+#else
+inline constexpr bool has_masks = false;
+#endif
+
+/// A line of a source, and the weights that its elements meet.
+template <class T>
+struct WeightedLine {
+  const T* from;
+  const T* weights;
+};
+
+/// to[i] = plus + Σ over lines and taps t of weights[t] from[begin + t · step + i], zeros outside [0, size), for up to as many
+/// i as fit `vectors` vectors. Only the first and the last vector may reach outside where `inner_inside` says so.
+template <int vectors, bool inner_inside, class T>
+HWY_INLINE void sum_lines(T* to, std::int64_t count, const WeightedLine<T>* lines, std::int64_t line_count,
+                          std::int64_t taps, std::int64_t begin, std::int64_t step, std::int64_t size, T plus) {
+  using G = Gemm<T>;
+  const typename G::Tag tag;
+  constexpr std::int64_t lanes = G::lanes;
+  auto first = [&](std::int64_t n) {
+    return hn::FirstN(tag, static_cast<std::size_t>(std::clamp<std::int64_t>(n, 0, lanes)));
+  };
+  using Masks = hn::Mask<typename G::Tag>[vectors];
+  auto find = [&](std::int64_t t, Masks& there) {
+    std::int64_t at = begin + t * step;
+    G::template unrolled<vectors>(
+        [&](auto v) { there[v] = hn::AndNot(first(-at - v * lanes), first(size - at - v * lanes)); });
+  };
+  // Those of few taps are found once for all lines.
+  constexpr std::int64_t few = 8;
+  Masks kept[few];
+  for (std::int64_t t = 0; t < std::min(taps, few); ++t) find(t, kept[t]);
+  typename G::Lanes sums[vectors];
+  G::template unrolled<vectors>([&](auto v) { sums[v] = hn::Zero(tag); });
+  for (std::int64_t line = 0; line < line_count; ++line)
+    for (std::int64_t t = 0; t < taps; ++t) {
+      Masks found;
+      if (t >= few) find(t, found);
+      const Masks& there = t < few ? kept[t] : found;
+      const T* from = lines[line].from + begin + t * step;
+      auto weight = hn::Set(tag, lines[line].weights[t]);
+      G::template unrolled<vectors>([&](auto v) {
+        if constexpr (inner_inside && v != 0 && v != vectors - 1)
+          sums[v] = hn::MulAdd(weight, hn::LoadU(tag, from + v * lanes), sums[v]);
+        else
+          sums[v] = hn::MulAdd(weight, hn::MaskedLoad(there[v], tag, from + v * lanes), sums[v]);
+      });
+    }
+  G::template unrolled<vectors>([&](auto v) { sums[v] = hn::Add(sums[v], hn::Set(tag, plus)); });
+  G::template unrolled<vectors>([&](auto v) {
+    std::int64_t left = count - v * lanes;
+    if (left >= lanes)
+      hn::StoreU(sums[v], tag, to + v * lanes);
+    else if (left > 0)
+      hn::BlendedStore(sums[v], first(left), tag, to + v * lanes);
+  });
+}
+
 /// Rounds each element plus a number.
 template <class S, class T>
 HWY_INLINE void store_line(S* to, std::int64_t step, const T* from, T plus, std::int64_t count) {

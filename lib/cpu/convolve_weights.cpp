@@ -24,6 +24,8 @@ namespace {
 
 // Places whose packed channels of a tile fit the first cache.
 constexpr std::int64_t box_places = 192;
+// The same where the sums leave the second cache: then they are seldom added to.
+constexpr std::int64_t large_box_places = 1024, large_sums = 1 << 18;
 // Places of a box where lines meet.
 constexpr std::int64_t line_places = 4096;
 // Parts of the sum over all boxes, and bytes that their sums may take.
@@ -210,6 +212,14 @@ struct WeightGradient {
         for (std::int64_t j = 0; j < box.count[2]; ++j) *offsets++ = ((n * depth + i) * height + j) * width;
   }
 
+  void list_lines_in_place(const Box& box, std::int64_t* offsets) const {
+    for (std::int64_t n = 0; n < box.count[0]; ++n)
+      for (std::int64_t i = 0; i < box.count[1]; ++i)
+        for (std::int64_t j = 0; j < box.count[2]; ++j)
+          *offsets++ = (box.begin[0] + n) * d.example_step + (box.begin[1] + i) * d.steps[0] +
+                       (box.begin[2] + j) * d.steps[1] + box.begin[3];
+  }
+
   // [channel of d][channel of x][tap]
   void add_box_by_lines(T* sums, const Box& box) const {
     const auto& [deep, high, wide] = plan.axes;
@@ -220,15 +230,22 @@ struct WeightGradient {
     T* packed_x = dense + places * d_channels();
     std::int64_t* d_offsets = offset_scratch.get<std::int64_t>(2 * lines + taps);
     std::int64_t *x_offsets = d_offsets + lines, *shifts = x_offsets + lines;
-    list_lines(box, box.count[1], box.count[2], box.count[3], d_offsets);
+    bool in_place = std::is_same_v<S, T> && d.steps[2] == 1;
+    if (in_place)
+      list_lines_in_place(box, d_offsets);
+    else
+      list_lines(box, box.count[1], box.count[2], box.count[3], d_offsets);
     list_lines(box, deep.length(box.count[1]), high.length(box.count[2]), wide.length(box.count[3]), x_offsets);
     plan.list_offsets(box.count, shifts);
     for (std::int64_t group = 0; group < groups; ++group) {
-      for (std::int64_t c = 0; c < d_channels(); ++c) pack_d_lines(dense + c * places, group * d_channels() + c, box);
+      if (!in_place)
+        for (std::int64_t c = 0; c < d_channels(); ++c) pack_d_lines(dense + c * places, group * d_channels() + c, box);
       for (std::int64_t r = 0; r < x_channels(); ++r) {
         pack_x_plane(packed_x, group * x_channels() + r, box);
         for (std::int64_t c = 0; c < d_channels(); ++c) {
           LinePairs<T> pairs{dense + c * places, packed_x, d_offsets, x_offsets, lines, box.count[3]};
+          if constexpr (std::is_same_v<S, T>)
+            if (in_place) pairs.d = d.data + (group * d_channels() + c) * d.channel_step;
           Dots<T>::add_all(pairs, shifts, taps, sums + ((group * d_channels() + c) * x_channels() + r) * taps);
         }
       }
@@ -254,16 +271,26 @@ struct WeightGradient {
   }
 
   void store(const T* sums, std::int64_t parts, std::int64_t part_step, std::int64_t group) const {
-    std::int64_t taps = plan.taps(), step = padded_d_channels(), lines = by_lines();
-    S* to = out + group * d_channels() * x_channels() * taps;
-    for (std::int64_t c = 0; c < d_channels(); ++c)
+    std::int64_t taps = plan.taps(), window = x_channels() * taps, step = padded_d_channels();
+    S* to = out + group * d_channels() * window;
+    auto total = [&](const T* from) {
+      T sum = *from;
+      for (std::int64_t part = 1; part < parts; ++part) sum += from[part * part_step];
+      return rounded<S>(sum);
+    };
+    if (by_lines()) {
+      for (std::int64_t i = 0; i < d_channels() * window; ++i) to[i] = total(sums + i);
+      return;
+    }
+    // Channels that share a cache line are read together.
+    constexpr std::int64_t together = 16;
+    for (std::int64_t begin = 0; begin < d_channels(); begin += together) {
+      std::int64_t end = std::min(begin + together, d_channels());
       for (std::int64_t r = 0; r < x_channels(); ++r)
-        for (std::int64_t tap = 0; tap < taps; ++tap) {
-          const T* from = sums + (lines ? (c * x_channels() + r) * taps + tap : (tap * x_channels() + r) * step + c);
-          T sum = *from;
-          for (std::int64_t part = 1; part < parts; ++part) sum += from[part * part_step];
-          *to++ = rounded<S>(sum);
-        }
+        for (std::int64_t tap = 0; tap < taps; ++tap)
+          for (std::int64_t c = begin; c < end; ++c)
+            to[c * window + r * taps + tap] = total(sums + (tap * x_channels() + r) * step + c);
+    }
   }
 
   void add_boxes(T* to, std::int64_t group, const Boxes& boxes, std::int64_t begin, std::int64_t end) const {
@@ -278,7 +305,9 @@ struct WeightGradient {
   void run() {
     plan.choose_planes(1);
     Boxes boxes(plan);
-    boxes.cut(by_lines() ? line_places : box_places,
+    boxes.cut(by_lines()                 ? line_places
+              : sums_size() > large_sums ? large_box_places
+                                         : box_places,
               [&](Boxes::Counts count) { return count.of[0] * count.of[1] * count.of[2] * count.of[3]; });
     std::int64_t room = most_bytes / static_cast<std::int64_t>(sizeof(T)) / (sums_size() * groups);
     std::int64_t parts = std::clamp(room, std::int64_t{1}, std::min(most_parts, boxes.count()));

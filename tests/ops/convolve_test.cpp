@@ -12,6 +12,10 @@ namespace reel_test {
 
 using namespace reel;
 
+// GNU OpenMP by name, as the library uses it.
+extern "C" int omp_get_max_threads();
+extern "C" void omp_set_num_threads(int count);
+
 namespace {
 
 Tensor of(const Shape& shape, DType dtype = f32) { return ones(shape, {.dtype = dtype}); }
@@ -150,6 +154,31 @@ TEST_CASE("large convolutions and their gradients have the same bits whatever is
   Tensor x = randn({3, 20, 33, 35}), w = randn({40, 20, 3, 3});
   Tensor whole = conv2d(x, w, {.padding = 1}), alone = conv2d(slice(x, 0, 1, 2), w, {.padding = 1});
   CHECK(same_bits(contiguous(slice(whole, 0, 1, 2)), alone));
+}
+
+TEST_CASE("large convolutions have the same bits whatever the number of threads") {
+  Tensor x = randn({8, 32, 30, 31}), w = randn({48, 32, 3, 3}), v = randn({32, 1, 3, 3}), u = randn({32, 24, 4, 4});
+  auto all = [&] {
+    std::vector<Tensor> found;
+    for (int which : {0, 1, 2}) {
+      const Tensor& weights = which == 0 ? w : which == 1 ? v : u;
+      auto f = [&](const Tensor& a, const Tensor& b) {
+        if (which == 2) return conv_transposed2d(a, b, {.stride = 2, .padding = 1});
+        return conv2d(a, b, {.padding = 1, .groups = which == 0 ? 1 : 32});
+      };
+      for (Tensor& one : with_gradients(f, x, weights)) found.push_back(std::move(one));
+    }
+    return found;
+  };
+  int before = omp_get_max_threads();
+  omp_set_num_threads(1);
+  std::vector<Tensor> alone = all();
+  for (int threads : {2, 3}) {
+    omp_set_num_threads(threads);
+    std::vector<Tensor> together = all();
+    for (std::size_t i = 0; i < alone.size(); ++i) CHECK(same_bits(alone[i], together[i]));
+  }
+  omp_set_num_threads(before);
 }
 
 TEST_CASE("the halves' convolutions are those of f32, rounded once") {
