@@ -3,21 +3,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <type_traits>
 
-#include "halves.h"
 #include "streaming.h"
 #include "vector.h"
+#include "wide.h"
 
 // Sums over runs of elements that lie side by side, a piece at a time, so that several passes over a piece find it in the
 // cache. This header is compiled once per instruction set.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
-
-/// What elements of a type are computed in.
-template <class T>
-using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 /// Elements of a piece.
 inline constexpr std::int64_t piece = 1024;

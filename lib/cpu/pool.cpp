@@ -5,9 +5,9 @@
 
 #include "../core/dispatch.h"
 #include "../core/kernels/pooling.h"
-#include "halves.h"
 #include "instruction_set.h"
 #include "parallel.h"
+#include "wide.h"
 
 // Rows of elements that lie side by side are brought together first: in (N, C, d…) rows along the last axis, whose columns
 // then meet one by one; in (N, d…, C) the channels of one place.
@@ -15,24 +15,6 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
-
-template <class T>
-using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
-template <class T>
-Wide<T> wide(T element) {
-  if constexpr (std::is_same_v<T, Wide<T>>)
-    return element;
-  else
-    return widened(element);
-}
-template <class T>
-T narrow(Wide<T> number) {
-  if constexpr (std::is_same_v<T, Wide<T>>)
-    return number;
-  else
-    return narrowed<T>(number);
-}
 
 // A batch as planes, each of size[0] · size[1] · size[2] places with `channels` numbers each: one, unless channels are last.
 struct Planes {

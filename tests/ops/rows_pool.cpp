@@ -205,9 +205,37 @@ Shape spatial_shape(int spatial, std::int64_t examples, std::int64_t channels,
   return shape;
 }
 
+// z where x is largest: the gradient by d of z's share in the gradient of d's share in max_pool.
+void add_second_order(std::vector<Row>& rows, const Case& c) {
+  auto run = [=](std::span<const Tensor> x) {
+    Tensor d = ones_like(max_pool1d(x[0], c.window, max_options(c)));
+    Tape outer;
+    outer.watch(d);
+    Tensor dx;
+    {
+      Tape tape;
+      tape.watch(x[0]);
+      dx = tape.gradient(max_pool1d(x[0], c.window, max_options(c)), x[0], {.seed = d});
+    }
+    return outer.gradient(sum(dx * x[1]), d);
+  };
+  auto reference = [=](const Arrays& x) {
+    Array places = pooled(x[0], c, Kind::place);
+    return make(places.shape, [&](const Index& o) {
+      return at(x[1], {o[0], o[1], static_cast<std::int64_t>(at(places, o))});
+    });
+  };
+  rows.push_back({.name = "max_pool1d" + to_string(c.shape) + ", of second order",
+                  .run = run,
+                  .inputs = {{c.shape, Fill::spread}, {c.shape}},
+                  .reference = reference,
+                  .ulps = 0});
+}
+
 }  // namespace
 
 void add_pool_rows(std::vector<Row>& rows) {
+  add_second_order(rows, {.spatial = 1, .shape = {2, 3, 5}, .window = 3, .stride = 2});
   for (int spatial : {1, 2, 3})
     for (bool last : {false, true}) {
       Shape small = spatial_shape(spatial, 2, 2, {5, 4, 2}), tall = spatial_shape(spatial, 1, 2, {6, 3, 2}),
