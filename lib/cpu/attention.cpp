@@ -46,7 +46,7 @@ class Attention {
       for (std::int64_t part = begin; part < end; ++part) {
         std::int64_t head = part / blocks, query = part % blocks * block_, count = std::min(block_, queries_ - query);
         std::int64_t place = head * queries_ + query;
-        forward_block(head, query, count, y + place * width_, normalisers + place, scratch);
+        forward_block(head, query, count, y + place * width_, normalisers + 2 * place, scratch);
       }
     });
   }
@@ -67,7 +67,7 @@ class Attention {
         own.values += head * keys_ * width_;
         own.of_y += head * queries_ * width_;
         own.y += head * queries_ * width_;
-        own.normalisers += head * queries_;
+        own.normalisers += 2 * head * queries_;
         backward_head(head, own, scratch, scratch + scores, scratch + 2 * scores, scratch + 2 * scores + product);
       }
     });
@@ -175,15 +175,18 @@ class Attention {
       bool none = sums[i] == 0;
       T inverse = none ? T(0) : 1 / sums[i];
       for (std::int64_t j = 0; j < width_; ++j) y[i * width_ + j] *= inverse;
-      normalisers[i] = none ? infinity<T> : most[i] + std::log(sums[i]);
+      normalisers[2 * i] = none ? T(0) : most[i];
+      normalisers[2 * i + 1] = inverse;
     }
   }
 
   // With P the weights: dv = Pᵀ d,  ds = P (d vᵀ − Σ d y),  dq = scale ds k,  dk = scale dsᵀ q
   void backward_head(std::int64_t head, const Gradients& own, T* weights, T* slopes, T* product, T* inner) const {
     for (std::int64_t i = 0; i < queries_; ++i) {
-      inner[i] = 0;
-      for (std::int64_t j = 0; j < width_; ++j) inner[i] += own.of_y[i * width_ + j] * own.y[i * width_ + j];
+      double sum = 0;
+      for (std::int64_t j = 0; j < width_; ++j)
+        sum += static_cast<double>(own.of_y[i * width_ + j]) * static_cast<double>(own.y[i * width_ + j]);
+      inner[i] = static_cast<T>(sum);
     }
     if (keys_ == 0) std::fill_n(own.queries, queries_ * depth_, T(0));
     for (std::int64_t key = 0; key < keys_; key += key_block_) {
@@ -200,7 +203,7 @@ class Attention {
         for (std::int64_t i = 0; i < count; ++i) {
           const T* mask = mask_row(head, query + i);
           weigh(weights + i * here, slopes + i * here, seen(query + i, key, here), here, mask ? mask + key : nullptr,
-                own.normalisers[query + i], inner[query + i]);
+                own.normalisers + 2 * (query + i), inner[query + i]);
         }
         Matrix<T> p = matrix(weights, count, here), s = matrix(slopes, count, here);
         add_product(adds, own.values + key * width_, p.transposed(), d, product);
@@ -215,10 +218,11 @@ class Attention {
   }
 
   // From products to weights and to what flows to the products.
-  void weigh(T* weights, T* slopes, std::int64_t visible, std::int64_t count, const T* mask, T normaliser,
+  void weigh(T* weights, T* slopes, std::int64_t visible, std::int64_t count, const T* mask, const T* normalisers,
              T inner) const {
     scale_scores(weights, mask, visible);
-    exponentials(weights, visible, normaliser);
+    exponentials(weights, visible, normalisers[0]);
+    for (std::int64_t j = 0; j < visible; ++j) weights[j] *= normalisers[1];
     std::fill(weights + visible, weights + count, T(0));
     for (std::int64_t j = 0; j < visible; ++j) slopes[j] = weights[j] * (slopes[j] - inner) * scale_;
     std::fill(slopes + visible, slopes + count, T(0));

@@ -22,6 +22,7 @@ void fill_best(KernelTable& table) {
 void fill_cpu_kernels(KernelTable& table) {
   fill_best(table);
   fill_create(table);
+  fill_embedding(table);
   fill_index(table);
   fill_linear_algebra(table);
   fill_median(table);

@@ -8,6 +8,7 @@ namespace reel::detail {
 void fill_cpu_kernels(KernelTable& table);
 
 void fill_create(KernelTable& table);
+void fill_embedding(KernelTable& table);
 void fill_index(KernelTable& table);
 void fill_linear_algebra(KernelTable& table);
 void fill_median(KernelTable& table);

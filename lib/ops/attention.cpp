@@ -214,7 +214,7 @@ Tensor scaled_dot_product_attention(const Arg& queries, const Arg& keys, const A
     const Tensor* given[] = {&wide_q, &wide_k, &wide_v, &mask};
     Tensor results[2];
     std::int64_t count = heads.numel();
-    Shape result{count, rows, v.size(-1)}, each{count, rows};
+    Shape result{count, rows, v.size(-1)}, each{count, rows, 2};
     const OutputSpec specs[] = {{result, dtype, q.device()}, {each, dtype, q.device()}};
     Call call{attention_op, {given, mask.defined() ? 4u : 3u}, bytes_of(attributes), specs, results, where};
     invoke(call);

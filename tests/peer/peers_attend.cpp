@@ -24,6 +24,12 @@ void add_attend_peers(Peers& peers) {
     }
     return at::matmul(at::softmax(scores, -1), x[2]);
   };
+  peers["embedding_bag"] = [](Tensors x, Given given) {
+    at::Tensor list = x[1].reshape(-1), starts = at::arange(x[1].size(0)) * x[1].size(1);
+    c10::optional<at::Tensor> weights;
+    if (given.flag("weighted")) weights = x[2].reshape(-1);
+    return std::get<0>(at::embedding_bag(x[0], list, starts, false, given.integer("mode"), false, weights));
+  };
 }
 
 }  // namespace reel_test

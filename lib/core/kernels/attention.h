@@ -16,7 +16,8 @@ struct Attended {
 };
 
 struct AttentionKernels {
-  /// y (N, L, D) and, for each query, log Σ e^score (N, L): ∞ where no key takes part.
+  /// y (N, L, D) and, for each query (N, L, 2), its largest score and 1 / Σ e^(score − largest): 0 and 0 where no key takes
+  /// part.
   void (*forward)(const View& y, const View& normalisers, const Attended& given);
   /// By queries, keys and values, from the contiguous gradient of y and what forward gave.
   void (*backward)(const View& by_queries, const View& by_keys, const View& by_values, const View& gradient,
