@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "peer/peers.h"
 
 namespace reel_test {
@@ -10,12 +12,21 @@ using Given = const Attributes&;
 }  // namespace
 
 void add_network_peers(Peers& peers) {
-  peers["softmax"] = [](Tensors x, Given given) { return at::softmax(x[0], given.integer("axis")); };
+  // What a mask leaves out is −∞, and afterwards 0.
+  peers["softmax"] = [](Tensors x, Given given) {
+    if (x.size() == 1) return at::softmax(x[0], given.integer("axis"));
+    at::Tensor out = at::logical_not(x[1]), seen = at::masked_fill(x[0], out, -INFINITY);
+    return at::masked_fill(at::softmax(seen, given.integer("axis")), out, 0);
+  };
   peers["cross_entropy"] = [](Tensors x, Given given) {
     const at::Reduction::Reduction reductions[] = {at::Reduction::None, at::Reduction::Sum, at::Reduction::Mean};
     return at::cross_entropy_loss(x[0], x[1], {}, reductions[given.integer("reduction")]);
   };
-  peers["log_softmax"] = [](Tensors x, Given given) { return at::log_softmax(x[0], given.integer("axis")); };
+  peers["log_softmax"] = [](Tensors x, Given given) {
+    if (x.size() == 1) return at::log_softmax(x[0], given.integer("axis"));
+    at::Tensor out = at::logical_not(x[1]), seen = at::masked_fill(x[0], out, -INFINITY);
+    return at::masked_fill(at::log_softmax(seen, given.integer("axis")), out, 0);
+  };
   peers["stop_gradient"] = [](Tensors x, Given) { return x[0].detach(); };
 }
 
