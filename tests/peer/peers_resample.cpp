@@ -1,5 +1,3 @@
-#include <optional>
-
 #include "peer/peers.h"
 
 namespace reel_test {
@@ -13,7 +11,7 @@ at::Tensor interpolate(Tensors x, Given with) {
   std::vector<std::int64_t> sizes = with.integers("sizes");
   bool align = with.flag("align_corners");
   // What says the sizes also says the coordinates.
-  std::optional<double> scale;
+  c10::optional<double> scale;
   if (with.number("scale") != 0) scale = with.number("scale");
   std::size_t axes = sizes.size();
   switch (static_cast<reel::Interpolation>(with.integer("mode"))) {
