@@ -294,6 +294,7 @@ void run_loop(const View& out, const View* const (&inputs)[input_count], BlockLo
 template void run_loop<1>(const View&, const View* const (&)[1], BlockLoop, BlockLoopOptions);
 template void run_loop<2>(const View&, const View* const (&)[2], BlockLoop, BlockLoopOptions);
 template void run_loop<3>(const View&, const View* const (&)[3], BlockLoop, BlockLoopOptions);
+template void run_loop<4>(const View&, const View* const (&)[4], BlockLoop, BlockLoopOptions);
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

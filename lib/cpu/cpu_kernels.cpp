@@ -27,6 +27,8 @@ void fill_cpu_kernels(KernelTable& table) {
   fill_linear_algebra(table);
   fill_median(table);
   fill_polygamma(table);
+  fill_resample(table);
+  fill_sample(table);
   fill_scan(table);
   fill_sort(table);
 }

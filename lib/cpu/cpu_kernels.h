@@ -13,6 +13,8 @@ void fill_index(KernelTable& table);
 void fill_linear_algebra(KernelTable& table);
 void fill_median(KernelTable& table);
 void fill_polygamma(KernelTable& table);
+void fill_resample(KernelTable& table);
+void fill_sample(KernelTable& table);
 void fill_scan(KernelTable& table);
 void fill_sort(KernelTable& table);
 

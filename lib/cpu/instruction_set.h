@@ -13,6 +13,7 @@ void fill_copy(KernelTable& table);
 void fill_elementwise(KernelTable& table);
 void fill_matmul(KernelTable& table);
 void fill_reduce(KernelTable& table);
+void fill_activation(KernelTable& table);
 void fill_argmax(KernelTable& table);
 void fill_loss(KernelTable& table);
 void fill_mapped_sums(KernelTable& table);

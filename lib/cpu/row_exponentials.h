@@ -34,11 +34,16 @@ T largest_of(const T* x, std::int64_t count) {
   return largest;
 }
 
+/// e^x for x ≤ 0.
+template <class T>
+Vector<T> exp_of_nonpositive(Vector<T> x) {
+  return hn::Exp(typename Vector<T>::Tag(), x.raw);
+}
+
 /// e^x for x ≤ 0 or NaN.
 template <class T>
 Vector<T> exp_below(Vector<T> x) {
-  Vector<T> y = hn::Exp(typename Vector<T>::Tag(), x.raw);
-  return select(x == x, y, x);
+  return select(x == x, exp_of_nonpositive(x), x);
 }
 
 template <class T>

@@ -1,32 +1,29 @@
+#include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <type_traits>
+#include <vector>
 
 #include "../core/dispatch.h"
 #include "../core/iteration.h"
+#include "activation.h"
+#include "halves.h"
 #include "instruction_set.h"
-#include "vector_exponential.h"
+#include "parallel.h"
+#include "row_exponentials.h"
+#include "streaming.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
 
-constexpr std::int64_t block = 512;
-
-// A row of any floating type, read and written in blocks of f32 or f64.
+// A row of any floating type, worked on as f32 or f64.
 template <class T>
 struct Row {
   using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const T* from;
   std::int64_t step;
-
-  // The elements [start, start + count), in `buffer` unless they can be read where they are.
-  const Wide* read(std::int64_t start, std::int64_t count, Wide* buffer) const {
-    if constexpr (std::is_same_v<T, Wide>)
-      if (step == 1) return from + start;
-    for (std::int64_t i = 0; i < count; ++i) buffer[i] = static_cast<Wide>(from[(start + i) * step]);
-    return buffer;
-  }
 };
 
 // Pads a last, shorter vector with `fill`.
@@ -45,57 +42,41 @@ void for_each_vector(const T* x, std::int64_t n, T fill, F f) {
   if (i < n) f(load_padded(x + i, n - i, fill), i);
 }
 
-template <class T>
-T sum_of_lanes(Vector<T> v) {
-  T lanes[Vector<T>::lanes];
-  v.store(lanes);
-  for (std::int64_t width = Vector<T>::lanes / 2; width > 0; width /= 2)
-    for (std::int64_t j = 0; j < width; ++j) lanes[j] += lanes[j + width];
-  return lanes[0];
-}
-
+// Room for a row between the passes over it: on the stack unless it is long.
 template <class Wide>
-struct Normaliser {
-  Wide largest;
-  Wide sum;  // of e^(x − largest)
+class Scratch {
+ public:
+  explicit Scratch(std::int64_t n) : longer_(n > most ? static_cast<std::size_t>(n) : 0) {}
+  Wide* data() { return longer_.empty() ? lanes_ : longer_.data(); }
+
+ private:
+  static constexpr std::int64_t most = 2048;
+  alignas(64) Wide lanes_[most];
+  std::vector<Wide> longer_;
 };
 
+// A row as f32 or f64 without gaps, in `buffer` unless it can be read where it is.
 template <class T>
-Normaliser<typename Row<T>::Wide> normaliser(Row<T> row, std::int64_t n) {
-  using Wide = typename Row<T>::Wide;
-  using V = Vector<Wide>;
-  constexpr Wide lowest = -std::numeric_limits<Wide>::infinity();
-  Wide buffer[block];
-  V most = V::repeat(lowest);
-  for (std::int64_t start = 0; start < n; start += block) {
-    std::int64_t count = n - start < block ? n - start : block;
-    for_each_vector(row.read(start, count, buffer), count, lowest, [&](V x, std::int64_t) { most = maximum(most, x); });
+const typename Row<T>::Wide* dense(Row<T> row, std::int64_t n, typename Row<T>::Wide* buffer) {
+  if constexpr (std::is_same_v<T, typename Row<T>::Wide>) {
+    if (row.step == 1) return row.from;
+    for (std::int64_t i = 0; i < n; ++i) buffer[i] = row.from[i * row.step];
+  } else if (row.step == 1) {
+    for (std::int64_t i = 0; i < n; ++i) buffer[i] = widened(row.from[i]);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) buffer[i] = widened(row.from[i * row.step]);
   }
-  Wide lanes[V::lanes];
-  most.store(lanes);
-  Wide largest = lanes[0];
-  for (std::int64_t j = 1; j < V::lanes; ++j) largest = lanes[j] > largest || lanes[j] != lanes[j] ? lanes[j] : largest;
-  Wide sum = 0;
-  for (std::int64_t start = 0; start < n; start += block) {
-    std::int64_t count = n - start < block ? n - start : block;
-    V partial = V::repeat(0);
-    for_each_vector(row.read(start, count, buffer), count, lowest,
-                    [&](V x, std::int64_t) { partial = partial + exp(x - V::repeat(largest)); });
-    sum += sum_of_lanes(partial);
-  }
-  return {largest, sum};
+  return buffer;
 }
 
-// Applies f to each vector of a row and stores what it gives.
-template <class T, class F>
-void map_row(T* out, std::int64_t out_step, Row<T> row, std::int64_t n, F f) {
-  using Wide = typename Row<T>::Wide;
-  Wide buffer[block], results[block + Vector<Wide>::lanes];
-  for (std::int64_t start = 0; start < n; start += block) {
-    std::int64_t count = n - start < block ? n - start : block;
-    for_each_vector(row.read(start, count, buffer), count, Wide(0),
-                    [&](Vector<Wide> x, std::int64_t i) { f(x, start + i).store(results + i); });
-    for (std::int64_t i = 0; i < count; ++i) out[(start + i) * out_step] = static_cast<T>(results[i]);
+template <class T>
+void write_row(T* to, const typename Row<T>::Wide* results, std::int64_t n, bool streams) {
+  if constexpr (!std::is_same_v<T, typename Row<T>::Wide>) {
+    for (std::int64_t i = 0; i < n; ++i) to[i] = narrowed<T>(results[i]);
+  } else if (streams) {
+    copy_streaming(to, results, n * static_cast<std::int64_t>(sizeof(T)));
+  } else if (to != results) {
+    std::memcpy(to, results, static_cast<std::size_t>(n) * sizeof(T));
   }
 }
 
@@ -106,110 +87,166 @@ View heads(const View& x) {
   return view;
 }
 std::int64_t last_dim(const View& x) { return x.rank == 0 ? 1 : x.dims[x.rank - 1]; }
-std::int64_t last_step(const View& x) { return x.rank == 0 ? 1 : x.strides[x.rank - 1]; }
+std::int64_t last_step(const View& x) { return x.rank == 0 || x.dims[x.rank - 1] == 1 ? 0 : x.strides[x.rank - 1]; }
 
-template <class T, class F>
-void for_each_row_pair(const View& out, const View& x, F f) {
-  View out_heads = heads(out), x_heads = heads(x);
-  Iteration<2> iteration({&out_heads, &x_heads});
-  iteration.for_each_row([&](const std::int64_t* offset) {
-    for (std::int64_t k = 0; k < iteration.dims[0]; ++k)
-      f(out.as<T>() + offset[0] + k * iteration.strides[0][0],
-        Row<T>{x.as<T>() + offset[1] + k * iteration.strides[1][0], last_step(x)});
+// Calls f(results, offsets of the inputs' rows) for each row of `out`, which is contiguous. `make` gives f for a thread.
+template <class T, int input_count, class Make>
+void for_each_row(const View& out, const View* const (&inputs)[input_count], Make make) {
+  using Wide = typename Row<T>::Wide;
+  if (out.numel == 0) return;
+  View views[input_count + 1] = {heads(out)};
+  const View* pointers[input_count + 1] = {&views[0]};
+  for (int k = 0; k < input_count; ++k) {
+    views[k + 1] = heads(*inputs[k]);
+    pointers[k + 1] = &views[k + 1];
+  }
+  Iteration<input_count + 1> iteration(pointers);
+  std::int64_t n = last_dim(out);
+  bool streams = std::is_same_v<T, Wide> && out.numel * static_cast<std::int64_t>(sizeof(T)) >= streaming_bytes;
+  bool in_place = std::is_same_v<T, Wide> && !streams;
+  parallel_for(out.numel / n, std::max<std::int64_t>(parallel_grain / n, 1), [&](std::int64_t begin, std::int64_t end) {
+    auto f = make();
+    Scratch<Wide> scratch(in_place ? 0 : n);
+    iteration.for_each_part(begin, end, [&](const std::int64_t* offsets, std::int64_t count) {
+      std::int64_t at[input_count];
+      for (std::int64_t row = 0; row < count; ++row) {
+        for (int k = 0; k < input_count; ++k) at[k] = offsets[k + 1] + row * iteration.strides[k + 1][0];
+        T* to = out.as<T>() + offsets[0] + row * iteration.strides[0][0];
+        auto* results = in_place ? reinterpret_cast<Wide*>(to) : scratch.data();
+        f(results, at);
+        write_row(to, results, n, streams);
+      }
+    });
+    if (streams) end_streaming();
   });
 }
 
+// Whether a row has something to be normalised; if not, it is `nothing` where −∞ is its largest number, else NaN.
+template <class Wide>
+bool has_normaliser(Wide* y, std::int64_t n, Wide largest, Wide nothing) {
+  constexpr Wide infinity = std::numeric_limits<Wide>::infinity();
+  if (largest > -infinity && largest < infinity) [[likely]]
+    return true;
+  std::fill_n(y, n, largest == -infinity ? nothing : std::numeric_limits<Wide>::quiet_NaN());
+  return false;
+}
+
 struct Softmax {
-  template <class T>
-  static void run(const View& out, const View& x) {
-    using V = Vector<typename Row<T>::Wide>;
-    std::int64_t n = last_dim(x);
-    if (n == 0) return;
-    for_each_row_pair<T>(out, x, [&](T* to, Row<T> row) {
-      auto [largest, sum] = normaliser(row, n);
-      V shift = V::repeat(largest), total = V::repeat(sum);
-      map_row(to, last_step(out), row, n, [=](V v, std::int64_t) { return exp(v - shift) / total; });
+  static constexpr double nothing = 0;
+  template <class Wide>
+  static void run_row(Wide* y, const Wide* x, std::int64_t n, Wide nothing) {
+    using V = Vector<Wide>;
+    Wide largest = largest_of(x, n);
+    if (!has_normaliser(y, n, largest, nothing)) return;
+    V shift = V::repeat(largest), sum = V::repeat(0);
+    for_each_vector(x, n, -std::numeric_limits<Wide>::infinity(), [&](V v, std::int64_t i) {
+      V e = exp_of_nonpositive(v - shift);
+      sum = sum + e;
+      n - i < V::lanes ? e.store(y + i, n - i) : e.store(y + i);
     });
+    V scale = V::repeat(1 / sum_of_lanes(sum));
+    std::int64_t i = 0;
+    for (; i + V::lanes <= n; i += V::lanes) (V::load(y + i) * scale).store(y + i);
+    if (i < n) (V::load(y + i, n - i) * scale).store(y + i, n - i);
   }
 };
 
 struct LogSoftmax {
+  static constexpr double nothing = -std::numeric_limits<double>::infinity();
+  template <class Wide>
+  static void run_row(Wide* y, const Wide* x, std::int64_t n, Wide nothing) {
+    using V = Vector<Wide>;
+    Wide largest = largest_of(x, n);
+    if (!has_normaliser(y, n, largest, nothing)) return;
+    V shift = V::repeat(largest), sum = V::repeat(0);
+    for_each_vector(x, n, -std::numeric_limits<Wide>::infinity(),
+                    [&](V v, std::int64_t) { sum = sum + exp_of_nonpositive(v - shift); });
+    V rest = V::repeat(static_cast<Wide>(std::log(sum_of_lanes(sum))));
+    std::int64_t i = 0;
+    for (; i + V::lanes <= n; i += V::lanes) (V::load(x + i) - shift - rest).store(y + i);
+    if (i < n) (V::load(x + i, n - i) - shift - rest).store(y + i, n - i);
+  }
+};
+
+template <class Op>
+struct Plain {
   template <class T>
   static void run(const View& out, const View& x) {
     using Wide = typename Row<T>::Wide;
-    using V = Vector<Wide>;
-    std::int64_t n = last_dim(x);
-    if (n == 0) return;
-    for_each_row_pair<T>(out, x, [&](T* to, Row<T> row) {
-      auto [largest, sum] = normaliser(row, n);
-      V shift = V::repeat(largest), rest = V::repeat(static_cast<Wide>(std::log(sum)));
-      map_row(to, last_step(out), row, n, [=](V v, std::int64_t) { return v - shift - rest; });
+    std::int64_t n = last_dim(out);
+    for_each_row<T>(out, {&x}, [&] {
+      return [&, given = Scratch<Wide>(n)](Wide* y, const std::int64_t* at) mutable {
+        Row<T> row{x.as<T>() + at[0], last_step(x)};
+        Op::run_row(y, dense(row, n, given.data()), n, std::numeric_limits<Wide>::quiet_NaN());
+      };
     });
   }
 };
 
-template <class T, class F>
-void for_each_row_triple(const View& out, const View& d, const View& y, F f) {
-  View out_heads = heads(out), d_heads = heads(d), y_heads = heads(y);
-  Iteration<3> iteration({&out_heads, &d_heads, &y_heads});
-  const auto& steps = iteration.strides;
-  iteration.for_each_row([&](const std::int64_t* offset) {
-    for (std::int64_t k = 0; k < iteration.dims[0]; ++k)
-      f(out.as<T>() + offset[0] + k * steps[0][0], Row<T>{d.as<T>() + offset[1] + k * steps[1][0], last_step(d)},
-        Row<T>{y.as<T>() + offset[2] + k * steps[2][0], last_step(y)});
-  });
-}
-
-// Σ of f over the elements of two rows.
-template <class T, class F>
-typename Row<T>::Wide sum_over(Row<T> a, Row<T> b, std::int64_t n, F f) {
-  using Wide = typename Row<T>::Wide;
-  Wide left[block], right[block], total = 0;
-  for (std::int64_t start = 0; start < n; start += block) {
-    std::int64_t count = n - start < block ? n - start : block;
-    const Wide* second = b.read(start, count, right);
-    Vector<Wide> partial = Vector<Wide>::repeat(0);
-    for_each_vector(a.read(start, count, left), count, Wide(0), [&](Vector<Wide> x, std::int64_t i) {
-      partial = partial + f(x, load_padded(second + i, count - i, Wide(0)));
+// What the mask leaves out counts as −∞.
+template <class Op>
+struct Masked {
+  template <class T>
+  static void run(const View& out, const View& x, const View& mask) {
+    using Wide = typename Row<T>::Wide;
+    std::int64_t n = last_dim(out), mask_step = last_step(mask);
+    for_each_row<T>(out, {&x, &mask}, [&] {
+      return [&, given = Scratch<Wide>(n)](Wide* y, const std::int64_t* at) mutable {
+        Row<T> row{x.as<T>() + at[0], last_step(x)};
+        const Wide* from = dense(row, n, given.data());
+        const bool* takes_part = mask.as<bool>() + at[1];
+        Wide* seen = given.data();
+        for (std::int64_t i = 0; i < n; ++i)
+          seen[i] = takes_part[i * mask_step] ? from[i] : -std::numeric_limits<Wide>::infinity();
+        Op::run_row(y, seen, n, static_cast<Wide>(Op::nothing));
+      };
     });
-    total += sum_of_lanes(partial);
   }
-  return total;
-}
+};
 
-// dx = y (d − Σ d y)
-struct SoftmaxGradient {
+template <class Op>
+struct FromGradient {
   template <class T>
   static void run(const View& out, const View& d, const View& y) {
     using Wide = typename Row<T>::Wide;
-    using V = Vector<Wide>;
-    std::int64_t n = last_dim(y);
-    for_each_row_triple<T>(out, d, y, [&](T* to, Row<T> gradient, Row<T> result) {
-      Wide inner = sum_over(gradient, result, n, [](V a, V b) { return a * b; });
-      for (std::int64_t i = 0; i < n; ++i) {
-        auto value = static_cast<Wide>(result.from[i * result.step]);
-        to[i * last_step(out)] = static_cast<T>(value * (static_cast<Wide>(gradient.from[i * gradient.step]) - inner));
-      }
+    std::int64_t n = last_dim(out);
+    for_each_row<T>(out, {&d, &y}, [&] {
+      return [&, left = Scratch<Wide>(n), right = Scratch<Wide>(n)](Wide* to, const std::int64_t* at) mutable {
+        const Wide* gradient = dense(Row<T>{d.as<T>() + at[0], last_step(d)}, n, left.data());
+        const Wide* result = dense(Row<T>{y.as<T>() + at[1], last_step(y)}, n, right.data());
+        Op::run_row(to, gradient, result, n);
+      };
     });
+  }
+};
+
+// dx = y (d − Σ d y)
+struct SoftmaxGradient {
+  template <class Wide>
+  static void run_row(Wide* to, const Wide* d, const Wide* y, std::int64_t n) {
+    using V = Vector<Wide>;
+    V sum = V::repeat(0);
+    std::int64_t whole = n / V::lanes * V::lanes, left = n - whole;
+    for (std::int64_t i = 0; i < whole; i += V::lanes) sum = multiply_add(V::load(d + i), V::load(y + i), sum);
+    if (left > 0) sum = multiply_add(V::load(d + whole, left), V::load(y + whole, left), sum);
+    V inner = V::repeat(sum_of_lanes(sum));
+    for (std::int64_t i = 0; i < whole; i += V::lanes) (V::load(y + i) * (V::load(d + i) - inner)).store(to + i);
+    if (left > 0) (V::load(y + whole, left) * (V::load(d + whole, left) - inner)).store(to + whole, left);
   }
 };
 
 // dx = d − e^y Σ d
 struct LogSoftmaxGradient {
-  template <class T>
-  static void run(const View& out, const View& d, const View& y) {
-    using Wide = typename Row<T>::Wide;
+  template <class Wide>
+  static void run_row(Wide* to, const Wide* d, const Wide* y, std::int64_t n) {
     using V = Vector<Wide>;
-    std::int64_t n = last_dim(y);
-    for_each_row_triple<T>(out, d, y, [&](T* to, Row<T> gradient, Row<T> result) {
-      V inner = V::repeat(sum_over(gradient, result, n, [](V a, V) { return a; }));
-      map_row(to, last_step(out), result, n, [=](V v, std::int64_t i) {
-        Wide lanes[V::lanes];
-        for (std::int64_t j = 0; j < V::lanes; ++j)
-          lanes[j] = i + j < n ? static_cast<Wide>(gradient.from[(i + j) * gradient.step]) : Wide(0);
-        return V::load(lanes) - exp(v) * inner;
-      });
-    });
+    V sum = V::repeat(0);
+    std::int64_t whole = n / V::lanes * V::lanes, left = n - whole;
+    for (std::int64_t i = 0; i < whole; i += V::lanes) sum = sum + V::load(d + i);
+    if (left > 0) sum = sum + V::load(d + whole, left);
+    V inner = V::repeat(sum_of_lanes(sum));
+    for (std::int64_t i = 0; i < whole; i += V::lanes) (V::load(d + i) - exp(V::load(y + i)) * inner).store(to + i);
+    if (left > 0) (V::load(d + whole, left) - exp(V::load(y + whole, left)) * inner).store(to + whole, left);
   }
 };
 
@@ -220,11 +257,16 @@ void floating(const View& out, const Views&... views) {
 
 }  // namespace
 
+void fill_masked_softmax(ActivationKernels& table) {
+  table.masked_softmax = floating<Masked<Softmax>, View, View>;
+  table.masked_log_softmax = floating<Masked<LogSoftmax>, View, View>;
+}
+
 void fill_softmax(KernelTable& table) {
-  table.softmax = floating<Softmax, View>;
-  table.log_softmax = floating<LogSoftmax, View>;
-  table.softmax_gradient = floating<SoftmaxGradient, View, View>;
-  table.log_softmax_gradient = floating<LogSoftmaxGradient, View, View>;
+  table.softmax = floating<Plain<Softmax>, View>;
+  table.log_softmax = floating<Plain<LogSoftmax>, View>;
+  table.softmax_gradient = floating<FromGradient<SoftmaxGradient>, View, View>;
+  table.log_softmax_gradient = floating<FromGradient<LogSoftmaxGradient>, View, View>;
 }
 
 }  // namespace REEL_TARGET

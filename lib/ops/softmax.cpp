@@ -1,11 +1,12 @@
 #include <reel/ops/softmax.h>
 
+#include <reel/ops/comparison.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 
 #include "../core/invoke.h"
-#include "../core/kernel_table.h"
+#include "../core/kernels/activation.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
 #include "registry.h"
@@ -17,16 +18,45 @@ using namespace detail;
 namespace {
 
 // The kernels work along the last axis; another one is brought there by a view.
-Tensor along_last(const OpInfo& op, const Arg& x, int axis) {
+Tensor along_last(const OpInfo& op, const Tensor& x, int axis, const Tensor* mask, Location where) {
+  auto run = [&](const Tensor& tensor, const Tensor& flags) {
+    const Tensor* inputs[] = {&tensor, &flags};
+    const OutputSpec spec(tensor.body(), tensor.dtype());
+    Tensor output;
+    Call call{op, {inputs, mask ? 2u : 1u}, {}, {&spec, 1}, {&output, 1}, where};
+    invoke(call);
+    return output;
+  };
+  if (x.rank() == 0) return run(x, mask ? *mask : x);
+  axis = check_axis(op.name, axis, x, where);
+  if (axis == x.rank() - 1) return run(x, mask ? *mask : x);
+  Tensor turned = transpose(Arg(x, where), axis, -1);
+  Tensor result = run(turned, mask ? transpose(Arg(*mask, where), axis, -1) : turned);
+  return transpose(Arg(result, where), axis, -1);
+}
+
+Tensor normalised(const OpInfo& op, const Arg& x, int axis, const SoftmaxOptions& options) {
   const Tensor& tensor = tensor_of(op.name, x);
   Location where = x.location();
   check_floating(op.name, tensor, where);
-  if (tensor.rank() == 0) return invoke(op, {&tensor}, {tensor.body(), tensor.dtype()}, where);
-  axis = check_axis(op.name, axis, tensor, where);
-  if (axis == tensor.rank() - 1) return invoke(op, {&tensor}, {tensor.body(), tensor.dtype()}, where);
-  Tensor turned = transpose(x, axis, -1);
-  Tensor result = invoke(op, {&turned}, {turned.body(), turned.dtype()}, where);
-  return transpose(Arg(result, where), axis, -1);
+  if (!options.mask.defined()) return along_last(op, tensor, axis, nullptr, where);
+  const Tensor& mask = options.mask;
+  if (mask.dtype() != DType::boolean) fail<DTypeError>(op.name, where, "the mask {} is not of bools", describe(mask));
+  check_same_device(op.name, tensor, mask, where);
+  Shape shape;
+  if (!broadcast(tensor.shape(), mask.shape(), shape) || !(shape == tensor.shape()))
+    fail<ShapeError>(op.name, where, "the mask {} does not broadcast to {}", describe(mask), describe(tensor));
+  Tensor wide = expand(Arg(mask, where), tensor.shape());
+  return along_last(op, tensor, axis, &wide, where);
+}
+
+template <KernelTable::UnaryKernel KernelTable::*kernel, KernelTable::BinaryKernel ActivationKernels::*masked>
+void forward(Call& call) {
+  const KernelTable& table = kernels(call.output().device);
+  if (call.inputs.size() == 1)
+    (table.*kernel)(call.output(), call.input(0));
+  else
+    (table.activation->*masked)(call.output(), call.input(0), call.input(1));
 }
 
 // The fused gradients have none of their own: they run when nothing records.
@@ -40,8 +70,8 @@ constexpr OpInfo fused_gradient(const char* name) {
 constexpr OpInfo softmax_gradient_op = fused_gradient<&KernelTable::softmax_gradient>("softmax_gradient");
 constexpr OpInfo log_softmax_gradient_op = fused_gradient<&KernelTable::log_softmax_gradient>("log_softmax_gradient");
 
-Tensor run_fused(const OpInfo& op, Gradient& g) {
-  const Tensor &d = g.output(), &y = g.saved_output();
+Tensor run_fused(const OpInfo& op, const Tensor& d, Gradient& g) {
+  const Tensor& y = g.saved_output();
   return invoke(op, {&d, &y}, {y.body(), y.dtype()}, g.where());
 }
 
@@ -53,37 +83,44 @@ Tensor sum_last(const Tensor& x) { return x.rank() == 0 ? x : sum(x, {-1}, {.kee
 
 constexpr OpInfo softmax_op{
     .name = "softmax",
-    .arity = 1,
+    .arity = -1,
     .batching = Batching::stack,
-    .forward = [](Call& call) { kernels(call.output().device).softmax(call.output(), call.input(0)); },
+    .forward = forward<&KernelTable::softmax, &ActivationKernels::masked_softmax>,
     .gradient =
         [](Gradient& g) {
-          if (!g.recording()) return g.give(0, run_fused(softmax_gradient_op, g));
           const Tensor &d = g.output(), &y = g.saved_output();
+          if (!g.recording()) return g.give(0, run_fused(softmax_gradient_op, d, g));
           g.give(0, y * (d - sum_last(d * y)));
         },
     .saves_output_for = {inputs({0})},
 };
 
-Tensor softmax(const Arg& x, int axis) { return along_last(softmax_op, x, axis); }
+Tensor softmax(const Arg& x, int axis, const SoftmaxOptions& options) {
+  return normalised(softmax_op, x, axis, options);
+}
 
 // y = x − log Σ e^x;  dx = d − e^y Σ d
 
 constexpr OpInfo log_softmax_op{
     .name = "log_softmax",
-    .arity = 1,
+    .arity = -1,
     .batching = Batching::stack,
-    .forward = [](Call& call) { kernels(call.output().device).log_softmax(call.output(), call.input(0)); },
+    .forward = forward<&KernelTable::log_softmax, &ActivationKernels::masked_log_softmax>,
     .gradient =
         [](Gradient& g) {
-          if (!g.recording()) return g.give(0, run_fused(log_softmax_gradient_op, g));
-          const Tensor &d = g.output(), &y = g.saved_output();
+          const Tensor& y = g.saved_output();
+          // What the mask leaves out is constant, whatever gradient it gets.
+          Tensor d = g.input_count() == 1 ? g.output() : where(g.saved_input(1), g.output(), 0.0);
+          if (!g.recording()) return g.give(0, run_fused(log_softmax_gradient_op, d, g));
           g.give(0, d - exp(y) * sum_last(d));
         },
+    .saves_input_for = {0, inputs({0})},
     .saves_output_for = {inputs({0})},
 };
 
-Tensor log_softmax(const Arg& x, int axis) { return along_last(log_softmax_op, x, axis); }
+Tensor log_softmax(const Arg& x, int axis, const SoftmaxOptions& options) {
+  return normalised(log_softmax_op, x, axis, options);
+}
 
 std::span<const RegisteredOp> detail::softmax_ops() {
   static constexpr RegisteredOp ops[] = {

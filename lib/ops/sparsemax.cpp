@@ -1,11 +1,58 @@
 #include <reel/ops/softmax.h>
 
+#include <reel/ops/comparison.h>
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/reduce.h>
+#include <reel/ops/scan.h>
+#include <reel/ops/shape.h>
+#include <reel/ops/sort.h>
+#include <reel/tape.h>
+
+#include "../core/context.h"
+#include "../core/op_error.h"
 #include "registry.h"
 
 namespace reel {
 
 using namespace detail;
 
-std::span<const RegisteredOp> detail::sparsemax_ops() { return {}; }
+namespace {
+
+// Where x lies above τ = max_k ((Σ of the k largest) − 1) / k, along the last axis.
+Tensor support_of(const Tensor& x) {
+  Tensor sums = cumsum(sort(x, -1, {.descending = true}).values, -1);
+  Tensor counts = arange(1, x.size(-1) + 1, 1, {.dtype = x.dtype(), .device = x.device()});
+  return x > max((sums - 1.0) / counts, {-1}, {.keepdims = true});
+}
+
+// The gradient is that of the last lines: the support is constant but for steps.
+Tensor sparsemax_last(const Tensor& x) {
+  Tensor shifted = x - max(stop_gradient(x), {-1}, {.keepdims = true});
+  Tensor support = support_of(stop_gradient(shifted)), size = sum(to(support, x.dtype()), {-1}, {.keepdims = true});
+  Tensor threshold = (sum(where(support, shifted, 0.0), {-1}, {.keepdims = true}) - 1.0) / size;
+  // Rows with NaN have no support.
+  return where(logical_or(support, size == 0.0), shifted - threshold, 0.0);
+}
+
+}  // namespace
+
+Tensor sparsemax(const Arg& x, int axis) {
+  const Tensor& tensor = tensor_of("sparsemax", x);
+  Location where = x.location();
+  check_floating("sparsemax", tensor, where);
+  if (tensor.rank() != 0) axis = check_axis("sparsemax", axis, tensor, where);
+  CallerScope caller(where);
+  if (tensor.rank() == 0) return reshape(sparsemax(reshape(tensor, {1})), {});
+  if (tensor.numel() == 0) return copy(tensor);
+  // The threshold is a sum: halves are rounded once, at the end.
+  Tensor wide = tensor.dtype() == DType::f64 ? tensor : to(tensor, DType::f32);
+  return to(transpose(sparsemax_last(transpose(wide, axis, -1)), axis, -1), tensor.dtype());
+}
+
+std::span<const RegisteredOp> detail::sparsemax_ops() {
+  static constexpr RegisteredOp ops[] = {{.name = "sparsemax"}};
+  return ops;
+}
 
 }  // namespace reel

@@ -5,7 +5,8 @@
 #include <reel/tensor.h>
 
 // Element i of the result of random call c is made from the Philox words of the counter (c, i), whatever the layout or the
-// number of threads. Integers and bools are equal on every device to the bit. None has a gradient but dropout.
+// number of threads. Integers and bools are equal on every device to the bit. Only dropouts and
+// gumbel_softmax have gradients.
 
 namespace reel {
 
@@ -71,5 +72,55 @@ struct DropoutOptions {
 /// Throws: Error for a probability outside [0, 1]; DTypeError unless floating.
 /// Source: Srivastava et al., Dropout (JMLR 2014), in its inverted form.
 Tensor dropout(const Arg& x, DropoutOptions options = {});
+
+struct VariationalDropoutOptions {
+  /// Probability, in [0, 1], with which an element becomes 0 at every step.
+  double probability = 0.5;
+  /// Along which the steps lie.
+  int axis = 0;
+  /// Null: this thread's generator.
+  Generator* generator = nullptr;
+};
+
+/// dropout with one mask for all steps of a sequence: it is drawn in the shape of x with size 1 along the axis.
+/// Throws: as dropout; ShapeError for an axis that does not exist.
+/// Source: Gal and Ghahramani, A theoretically grounded application of dropout in recurrent neural networks (NeurIPS 2016).
+Tensor variational_dropout(const Arg& x, VariationalDropoutOptions options = {});
+
+/// a x + b, where with probability p an element counts as α' = −1.7580993408473766, the limit of `selu`; a and b keep mean
+/// 0 and variance 1: a = (q + α'² q p)^(−1/2), b = −a p α', q = 1 − p. All zeros for p = 1.
+/// Throws: as dropout.
+/// Source: Klambauer et al., Self-normalizing neural networks (NeurIPS 2017).
+Tensor alpha_dropout(const Arg& x, DropoutOptions options = {});
+
+struct GumbelSoftmaxOptions {
+  /// Above 0; towards 0 the result becomes one-hot.
+  double temperature = 1;
+  /// Gives the largest element as one-hot, with the gradient of the soft result (straight through).
+  bool hard = false;
+  int axis = -1;
+  /// Null: this thread's generator.
+  Generator* generator = nullptr;
+};
+
+/// softmax((logits + gumbel) / temperature) along an axis: a draw from the classes that can be differentiated.
+/// Throws: DTypeError unless floating; Error unless the temperature is above 0; ShapeError for an axis that does not exist.
+/// Source: Jang et al., Categorical reparameterization with Gumbel-softmax (ICLR 2017).
+Tensor gumbel_softmax(const Arg& logits, GumbelSoftmaxOptions options = {});
+
+struct MultinomialOptions {
+  /// Whether a class can be drawn more than once.
+  bool replacement = false;
+  /// Null: this thread's generator.
+  Generator* generator = nullptr;
+};
+
+/// `count` classes of each row of probabilities (C) or (N, C), as i64 (count) or (N, count). Rows need not sum to 1; a class
+/// of probability 0 is never drawn. Without replacement the classes are in the order in which they were drawn.
+/// Throws: DTypeError unless floating; ShapeError for another rank or a negative count; Error, before anything is drawn,
+/// for a negative, infinite or NaN probability, and for a row with too few classes above 0.
+/// Source: PyTorch's multinomial; without replacement: Efraimidis and Spirakis, Weighted random sampling with a reservoir
+/// (2006).
+Tensor multinomial(const Arg& probabilities, std::int64_t count, MultinomialOptions options = {});
 
 }  // namespace reel
