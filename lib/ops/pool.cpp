@@ -1,5 +1,7 @@
 #include <reel/ops/pool.h>
 
+#include <reel/ops/create.h>
+#include <reel/ops/index.h>
 #include <reel/ops/shape.h>
 
 #include <limits>
@@ -9,6 +11,7 @@
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
 #include "channels.h"
+#include "index_checks.h"
 #include "registry.h"
 
 namespace reel {
@@ -130,6 +133,9 @@ constexpr OpInfo max_pool_with_indices_ops[] = {max_pool_op("max_pool1d_with_ind
                                                 max_pool_op("max_pool3d_with_indices")};
 constexpr OpInfo adaptive_max_pool_ops[] = {max_pool_op("adaptive_max_pool1d"), max_pool_op("adaptive_max_pool2d"),
                                             max_pool_op("adaptive_max_pool3d")};
+constexpr OpInfo adaptive_max_pool_with_indices_ops[] = {max_pool_op("adaptive_max_pool1d_with_indices"),
+                                                         max_pool_op("adaptive_max_pool2d_with_indices"),
+                                                         max_pool_op("adaptive_max_pool3d_with_indices")};
 
 // The transposed map, so its gradient is the average.
 
@@ -145,7 +151,8 @@ constexpr OpInfo pool_spread_op{
     .gradient =
         [](Gradient& g) {
           const auto& pooling = g.attributes<Pooling>();
-          g.give(0, run_linear(avg_pool_ops[0], g.output(), nullptr, pooling.results, pooling, g.where()));
+          const auto& ops = pooling.adaptive ? adaptive_avg_pool_ops : avg_pool_ops;
+          g.give(0, run_linear(ops[g.output().rank() - 3], g.output(), nullptr, pooling.results, pooling, g.where()));
         },
 };
 
@@ -161,19 +168,19 @@ constexpr std::int64_t largest = std::int64_t{1} << 60;
 
 // What there is to say about one call.
 struct Pool {
-  const OpInfo& op;
+  const char* name;
   const Tensor& x;
   int spatial;
   Location where;
   Pooling pooling;
 
-  Pool(const OpInfo& op, int spatial, const Arg& x, Layout layout)
-      : op(op), x(tensor_of(op.name, x)), spatial(spatial), where(x.location()), pooling{} {
-    check_floating(op.name, this->x, where);
-    check_layout(op.name, layout, where);
+  Pool(const char* name, int spatial, const Arg& x, Layout layout)
+      : name(name), x(tensor_of(name, x)), spatial(spatial), where(x.location()), pooling{} {
+    check_floating(name, this->x, where);
+    check_layout(name, layout, where);
     if (this->x.rank() != spatial + 2)
-      fail<ShapeError>(op.name, where, "x {} must have rank {}: examples, channels and {} spatial {}",
-                       describe(this->x), spatial + 2, spatial, spatial == 1 ? "axis" : "axes");
+      fail<ShapeError>(name, where, "x {} must have rank {}: examples, channels and {} spatial {}", describe(this->x),
+                       spatial + 2, spatial, spatial == 1 ? "axis" : "axes");
     pooling.channels_last = layout == Layout::nhwc;
     for (int axis = 0; axis < 3; ++axis) {
       pooling.size[axis] = pooling.results[axis] = pooling.window[axis] = 1;
@@ -181,7 +188,7 @@ struct Pool {
     }
     for (int i = 0; i < spatial; ++i)
       if ((size(i) = this->x.size((layout == Layout::nhwc ? 1 : 2) + i)) == 0)
-        fail<ShapeError>(op.name, where, "x {} has no elements along spatial axis {}", describe(this->x), i);
+        fail<ShapeError>(name, where, "x {} has no elements along spatial axis {}", describe(this->x), i);
   }
 
   std::int64_t& size(int i) { return pooling.size[3 - spatial + i]; }
@@ -189,12 +196,12 @@ struct Pool {
   std::int64_t number(const AxisNumbers& numbers, int i, const char* what, std::int64_t least) const {
     const Shape& given = numbers.given();
     if (given.rank() != 1 && given.rank() != spatial)
-      fail<ShapeError>(op.name, where, "{} {} must be one number or one for each of {} spatial axes of x {}", what,
+      fail<ShapeError>(name, where, "{} {} must be one number or one for each of {} spatial axes of x {}", what,
                        to_string(given), spatial, describe(x));
     std::int64_t one = given[given.rank() == 1 ? 0 : i];
     if (one < least || one > largest)
-      fail<ShapeError>(op.name, where, "{} {} must be at least {}, and of any use (x {})", what, to_string(given),
-                       least, describe(x));
+      fail<ShapeError>(name, where, "{} {} must be at least {}, and of any use (x {})", what, to_string(given), least,
+                       describe(x));
     return one;
   }
 
@@ -207,7 +214,7 @@ struct Pool {
       step = pooling.stride[own] = step == 0 ? length : step;
       std::int64_t gap = pooling.dilation[own] = number(dilation, i, "dilation", 1), extent;
       if (__builtin_mul_overflow(length - 1, gap, &extent) || ++extent > largest)
-        fail<ShapeError>(op.name, where, "a window of {} with dilation {} goes beyond any size", length, gap);
+        fail<ShapeError>(name, where, "a window of {} with dilation {} goes beyond any size", length, gap);
       pooling.results[own] = padding.by_number() ? results_of_numbers(i, extent, padding.numbers(), ceil_mode)
                                                  : results_of_rule(i, extent, padding.rule(), ceil_mode);
       check_windows(i);
@@ -221,8 +228,8 @@ struct Pool {
     int own = 3 - spatial + i;
     std::int64_t before = pooling.padding[own] = number(padding, i, "padding", 0), stride = pooling.stride[own];
     if (before > extent / 2)
-      fail<ShapeError>(op.name, where, "padding {} is more than half of the window, which spans {} (x {})", before,
-                       extent, describe(x));
+      fail<ShapeError>(name, where, "padding {} is more than half of the window, which spans {} (x {})", before, extent,
+                       describe(x));
     return results_within(i, size(i) + 2 * before, extent, stride, before, ceil_mode);
   }
 
@@ -238,7 +245,7 @@ struct Pool {
   std::int64_t results_within(int i, std::int64_t padded, std::int64_t extent, std::int64_t stride, std::int64_t before,
                               bool ceil_mode) {
     if (extent > padded && !(ceil_mode && extent - padded < stride))
-      fail<ShapeError>(op.name, where,
+      fail<ShapeError>(name, where,
                        "the window spans {} elements along spatial axis {}, but x {} has {} there with "
                        "its padding",
                        extent, i, describe(x), padded);
@@ -254,53 +261,86 @@ struct Pool {
     if (pooling.padding[own] == 0) return;
     for (std::int64_t o = 0; o < pooling.results[own]; ++o)
       if (pooling.span(own, o).count < 1)
-        fail<ShapeError>(op.name, where, "window {} along spatial axis {} meets no element of x {}", o, i, describe(x));
+        fail<ShapeError>(name, where, "window {} along spatial axis {} meets no element of x {}", o, i, describe(x));
   }
 };
 
-ValuesAndIndices run_max(const Pool& pool) {
+ValuesAndIndices run_max(const OpInfo& op, const Pool& pool) {
   // Places within a plane are counted in 32 bits.
   if (pool.pooling.size[0] * pool.pooling.size[1] * pool.pooling.size[2] > std::numeric_limits<std::int32_t>::max())
-    fail<ShapeError>(pool.op.name, pool.where, "x {} has more than 2^31 − 1 places along its spatial axes",
+    fail<ShapeError>(op.name, pool.where, "x {} has more than 2^31 − 1 places along its spatial axes",
                      describe(pool.x));
   Tensor packed = contiguous(Arg(pool.x, pool.where)), outputs[2];
   const Tensor* input = &packed;
   Shape shape = pool.result();
   const OutputSpec specs[] = {{shape, pool.x.dtype(), pool.x.device()}, {shape, DType::i64, pool.x.device()}};
-  Call call{pool.op, {&input, 1}, bytes_of(pool.pooling), specs, outputs, pool.where};
+  Call call{op, {&input, 1}, bytes_of(pool.pooling), specs, outputs, pool.where};
   invoke(call);
   return {std::move(outputs[0]), std::move(outputs[1])};
 }
 
 ValuesAndIndices max_pool(const OpInfo (&ops)[3], int spatial, const Arg& x, const AxisNumbers& window,
                           const MaxPoolOptions& options) {
-  Pool pool(ops[spatial - 1], spatial, x, options.layout);
+  const OpInfo& op = ops[spatial - 1];
+  Pool pool(op.name, spatial, x, options.layout);
   pool.set_windows(window, options.stride, options.padding, options.dilation, options.ceil_mode);
-  return run_max(pool);
+  return run_max(op, pool);
 }
 
 Tensor avg_pool(int spatial, const Arg& x, const AxisNumbers& window, const AveragePoolOptions& options) {
-  Pool pool(avg_pool_ops[spatial - 1], spatial, x, options.layout);
+  const OpInfo& op = avg_pool_ops[spatial - 1];
+  Pool pool(op.name, spatial, x, options.layout);
   pool.set_windows(window, options.stride, options.padding, 1, options.ceil_mode);
   pool.pooling.counts_padding = options.padding.by_number() && options.count_include_pad;
-  return run_linear(pool.op, pool.x, nullptr, pool.pooling.results, pool.pooling, pool.where);
+  return run_linear(op, pool.x, nullptr, pool.pooling.results, pool.pooling, pool.where);
 }
 
-Pool adaptive(const OpInfo (&ops)[3], int spatial, const Arg& x, const AxisNumbers& results,
-              AdaptivePoolOptions options) {
-  Pool pool(ops[spatial - 1], spatial, x, options.layout);
+Pool adaptive(const OpInfo& op, int spatial, const Arg& x, const AxisNumbers& results, AdaptivePoolOptions options) {
+  Pool pool(op.name, spatial, x, options.layout);
   pool.pooling.adaptive = 1;
   for (int i = 0; i < spatial; ++i) pool.pooling.results[3 - spatial + i] = pool.number(results, i, "results", 1);
   return pool;
 }
 
 Tensor adaptive_avg_pool(int spatial, const Arg& x, const AxisNumbers& results, AdaptivePoolOptions options) {
-  Pool pool = adaptive(adaptive_avg_pool_ops, spatial, x, results, options);
-  return run_linear(pool.op, pool.x, nullptr, pool.pooling.results, pool.pooling, pool.where);
+  const OpInfo& op = adaptive_avg_pool_ops[spatial - 1];
+  Pool pool = adaptive(op, spatial, x, results, options);
+  return run_linear(op, pool.x, nullptr, pool.pooling.results, pool.pooling, pool.where);
 }
 
-Tensor adaptive_max_pool(int spatial, const Arg& x, const AxisNumbers& results, AdaptivePoolOptions options) {
-  return run_max(adaptive(adaptive_max_pool_ops, spatial, x, results, options)).values;
+ValuesAndIndices adaptive_max_pool(const OpInfo (&ops)[3], int spatial, const Arg& x, const AxisNumbers& results,
+                                   AdaptivePoolOptions options) {
+  const OpInfo& op = ops[spatial - 1];
+  return run_max(op, adaptive(op, spatial, x, results, options));
+}
+
+Tensor max_unpool(const char* name, int spatial, const Arg& x, const Arg& indices, const AxisNumbers& sizes,
+                  MaxUnpoolOptions options) {
+  Pool pool(name, spatial, x, options.layout);
+  const Tensor &values = pool.x, &at = tensor_of(name, indices);
+  CallerScope caller(pool.where);
+  check_index_dtype(name, at, pool.where);
+  check_same_device(name, values, at, pool.where);
+  if (at.shape() != values.shape())
+    fail<ShapeError>(name, pool.where, "the indices {} do not have the shape of x {}", to_string(at.shape()),
+                     describe(values));
+  for (int i = 0; i < spatial; ++i) pool.pooling.results[3 - spatial + i] = pool.number(sizes, i, "sizes", 1);
+  bool last = pool.pooling.channels_last;
+  std::int64_t examples = values.size(0), channels = values.size(last ? spatial + 1 : 1), places = 1, all;
+  bool fits = !__builtin_mul_overflow(examples, channels, &all);
+  for (std::int64_t size : pool.pooling.results)
+    fits = fits && !__builtin_mul_overflow(places, size, &places) && !__builtin_mul_overflow(all, size, &all);
+  if (!fits) fail<ShapeError>(name, pool.where, "a result of shape {} has too many elements", to_string(pool.result()));
+  std::int64_t bad;
+  if (!kernels(at.device()).indices_within(at.body(), places, bad))
+    fail<IndexError>(name, pool.where, "index {} is out of range for the {} places of a result {}", bad, places,
+                     to_string(pool.result()));
+  auto joined = [&](std::int64_t count) {
+    return last ? Shape{examples, count, channels} : Shape{examples, channels, count};
+  };
+  Shape given = joined(pool.pooling.size[0] * pool.pooling.size[1] * pool.pooling.size[2]);
+  Tensor nothing = zeros(joined(places), {.dtype = values.dtype(), .device = values.device()});
+  return reshape(scatter(nothing, last ? 1 : 2, reshape(at, given), reshape(values, given)), pool.result());
 }
 
 }  // namespace
@@ -346,13 +386,36 @@ Tensor adaptive_avg_pool3d(const Arg& x, const AxisNumbers& results, AdaptivePoo
 }
 
 Tensor adaptive_max_pool1d(const Arg& x, const AxisNumbers& results, AdaptivePoolOptions options) {
-  return adaptive_max_pool(1, x, results, options);
+  return adaptive_max_pool(adaptive_max_pool_ops, 1, x, results, options).values;
 }
 Tensor adaptive_max_pool2d(const Arg& x, const AxisNumbers& results, AdaptivePoolOptions options) {
-  return adaptive_max_pool(2, x, results, options);
+  return adaptive_max_pool(adaptive_max_pool_ops, 2, x, results, options).values;
 }
 Tensor adaptive_max_pool3d(const Arg& x, const AxisNumbers& results, AdaptivePoolOptions options) {
-  return adaptive_max_pool(3, x, results, options);
+  return adaptive_max_pool(adaptive_max_pool_ops, 3, x, results, options).values;
+}
+
+ValuesAndIndices adaptive_max_pool1d_with_indices(const Arg& x, const AxisNumbers& results,
+                                                  AdaptivePoolOptions options) {
+  return adaptive_max_pool(adaptive_max_pool_with_indices_ops, 1, x, results, options);
+}
+ValuesAndIndices adaptive_max_pool2d_with_indices(const Arg& x, const AxisNumbers& results,
+                                                  AdaptivePoolOptions options) {
+  return adaptive_max_pool(adaptive_max_pool_with_indices_ops, 2, x, results, options);
+}
+ValuesAndIndices adaptive_max_pool3d_with_indices(const Arg& x, const AxisNumbers& results,
+                                                  AdaptivePoolOptions options) {
+  return adaptive_max_pool(adaptive_max_pool_with_indices_ops, 3, x, results, options);
+}
+
+Tensor max_unpool1d(const Arg& x, const Arg& indices, const AxisNumbers& sizes, MaxUnpoolOptions options) {
+  return max_unpool("max_unpool1d", 1, x, indices, sizes, options);
+}
+Tensor max_unpool2d(const Arg& x, const Arg& indices, const AxisNumbers& sizes, MaxUnpoolOptions options) {
+  return max_unpool("max_unpool2d", 2, x, indices, sizes, options);
+}
+Tensor max_unpool3d(const Arg& x, const Arg& indices, const AxisNumbers& sizes, MaxUnpoolOptions options) {
+  return max_unpool("max_unpool3d", 3, x, indices, sizes, options);
 }
 
 std::span<const RegisteredOp> detail::pool_ops() {
@@ -372,6 +435,12 @@ std::span<const RegisteredOp> detail::pool_ops() {
       {.name = "adaptive_max_pool1d", .info = &adaptive_max_pool_ops[0]},
       {.name = "adaptive_max_pool2d", .info = &adaptive_max_pool_ops[1]},
       {.name = "adaptive_max_pool3d", .info = &adaptive_max_pool_ops[2]},
+      {.name = "adaptive_max_pool1d_with_indices", .info = &adaptive_max_pool_with_indices_ops[0]},
+      {.name = "adaptive_max_pool2d_with_indices", .info = &adaptive_max_pool_with_indices_ops[1]},
+      {.name = "adaptive_max_pool3d_with_indices", .info = &adaptive_max_pool_with_indices_ops[2]},
+      {.name = "max_unpool1d"},
+      {.name = "max_unpool2d"},
+      {.name = "max_unpool3d"},
       {.name = "pool_scatter", .info = &pool_scatter_op, .internal = true},
       {.name = "pool_gather", .info = &pool_gather_op, .internal = true},
       {.name = "pool_spread", .info = &pool_spread_op, .internal = true},

@@ -141,14 +141,38 @@ TEST_CASE("gradients of pooling can be differentiated to third order") {
   }
 }
 
+TEST_CASE("unpooling puts what windows that overlap have in common there once") {
+  Tensor x = reshape(tensor({1.0, 2.0, 5.0, 3.0, 4.0}), {1, 1, 5});
+  auto [values, indices] = max_pool1d_with_indices(x, 3, {.stride = 1});
+  CHECK(indices.to_vector<std::int64_t>() == std::vector<std::int64_t>{2, 2, 2});
+  Tape tape;
+  tape.watch(values);
+  Tensor y = max_unpool1d(values, indices, 5);
+  CHECK(y.to_vector<double>() == std::vector<double>{0, 0, 5, 0, 0});
+  CHECK(tape.gradient(sum(y), values).to_vector<double>() == std::vector<double>{0, 0, 1});
+  CHECK(max_unpool1d(values, to(indices - 5, i32), 5).to_vector<double>() == y.to_vector<double>());
+  // Windows that do not overlap come back as they were, where each was largest.
+  manual_seed(7);
+  for (Layout layout : {Layout::nchw, Layout::nhwc}) {
+    Tensor given = randn({2, 4, 4, 6}), other = layout == Layout::nhwc ? turned(given) : given;
+    auto [largest, places] = max_pool2d_with_indices(other, 2, {.layout = layout});
+    Tensor back = max_unpool2d(largest, places, {4, 6}, {.layout = layout});
+    CHECK(array_of(max(abs(where(back == 0, other, back) - other))).values[0] == 0);
+    CHECK(array_of(sum(to(back != 0, f32))).values[0] == 48);
+  }
+}
+
 TEST_CASE("bad pooling is refused by name") {
   Tensor u, x1 = zeros({1, 2, 5}), x2 = zeros({1, 2, 5, 4}), x3 = zeros({1, 2, 5, 4, 3}), none = zeros({1, 2, 0}),
-            ints = zeros({1, 2, 5}, {.dtype = i32}), row = zeros({5});
+            ints = zeros({1, 2, 5}, {.dtype = i32}), row = zeros({5}), places = zeros({1, 2, 5}, {.dtype = i64});
   auto layout = static_cast<Layout>(9);
   all_fail<Error>({
       Bad("max_pool1d: an operand is an undefined tensor", [&] { max_pool1d(u, 2); }),
       Bad("avg_pool2d: an operand is an undefined tensor", [&] { avg_pool2d(u, 2); }),
       Bad("adaptive_avg_pool3d: an operand is an undefined tensor", [&] { adaptive_avg_pool3d(u, 2); }),
+      Bad("max_unpool1d: an operand is an undefined tensor", [&] { max_unpool1d(u, places, 5); }),
+      Bad("max_unpool1d: an operand is an undefined tensor", [&] { max_unpool1d(x1, u, 5); }),
+      Bad("max_unpool1d: there is no layout of the number 9", [&] { max_unpool1d(x1, places, 5, {.layout = layout}); }),
       Bad("max_pool3d: there is no layout of the number 9", [&] { max_pool3d(x3, 2, {.layout = layout}); }),
   });
   all_fail<DTypeError>({
@@ -156,6 +180,15 @@ TEST_CASE("bad pooling is refused by name") {
       Bad("avg_pool1d: ", [&] { avg_pool1d(ints, 2); }),
       Bad("adaptive_max_pool1d: ", [&] { adaptive_max_pool1d(ints, 2); }),
       Bad("max_pool1d: ", [&] { max_pool1d(1.0, 2); }),
+      Bad("max_unpool1d: ", [&] { max_unpool1d(ints, places, 5); }),
+      Bad("max_unpool1d: indices are i32 or i64, not (1, 2, 5) f32", [&] { max_unpool1d(x1, x1, 5); }),
+  });
+  all_fail<IndexError>({
+      Bad("max_unpool1d: index 5 is out of range for the 5 places of a result (1, 2, 5)",
+          [&] { max_unpool1d(x1, places + 5, 5); }),
+      Bad("max_unpool1d: index -6 is out of range for the 5 places", [&] { max_unpool1d(x1, places - 6, 5); }),
+      Bad("max_unpool1d: index 4611686018427387904 is out of range",
+          [&] { max_unpool1d(x1, places + huge / 2 + 1, 5); }),
   });
   const std::string rest = " must have rank ";
   all_fail<ShapeError>({
@@ -174,6 +207,22 @@ TEST_CASE("bad pooling is refused by name") {
       Bad("adaptive_max_pool1d: x (5,) f32" + rest, [&] { adaptive_max_pool1d(row, 2); }),
       Bad("adaptive_max_pool2d: x (5,) f32" + rest, [&] { adaptive_max_pool2d(row, 2); }),
       Bad("adaptive_max_pool3d: x (5,) f32" + rest, [&] { adaptive_max_pool3d(row, 2); }),
+      Bad("adaptive_max_pool1d_with_indices: x (5,) f32" + rest, [&] { adaptive_max_pool1d_with_indices(row, 2); }),
+      Bad("adaptive_max_pool2d_with_indices: x (5,) f32" + rest, [&] { adaptive_max_pool2d_with_indices(row, 2); }),
+      Bad("adaptive_max_pool3d_with_indices: x (5,) f32" + rest, [&] { adaptive_max_pool3d_with_indices(row, 2); }),
+      Bad("max_unpool2d: x (5,) f32" + rest, [&] { max_unpool2d(row, places, 2); }),
+      Bad("max_unpool3d: x (5,) f32" + rest, [&] { max_unpool3d(row, places, 2); }),
+      Bad("max_unpool1d: the indices (1, 2, 5) do not have the shape of x (1, 2, 3) f32",
+          [&] { max_unpool1d(slice(x1, 2, 0, 3), places, 9); }),
+      Bad("max_unpool1d: sizes (0,) must be at least 1", [&] { max_unpool1d(x1, places, 0); }),
+      Bad("max_unpool1d: sizes (2, 2) must be one number or one",
+          [&] {
+            max_unpool1d(x1, places, {2, 2});
+          }),
+      Bad("max_unpool2d: a result of shape (1, 2, 1073741824, 17179869184) has too many elements",
+          [&] {
+            max_unpool2d(x2, to(x2, i64), {std::int64_t{1} << 30, std::int64_t{1} << 34});
+          }),
       Bad("max_pool1d: x (1, 2, 0) f32 has no elements along spatial axis 0", [&] { max_pool1d(none, 1); }),
       Bad("adaptive_avg_pool1d: x (1, 2, 0) f32 has no elements", [&] { adaptive_avg_pool1d(none, 1); }),
       Bad("adaptive_max_pool1d: results (0,) must be at least 1", [&] { adaptive_max_pool1d(x1, 0); }),

@@ -196,6 +196,11 @@ void add_adaptive(std::vector<Row>& rows, Case c) {
           [=](auto x) { return average(x[0], c.window, options); });
   add_row(rows, with_rank("adaptive_max_pool", c.spatial), c, Kind::largest,
           [=](auto x) { return most(x[0], c.window, options); });
+  auto with_indices = by_rank(c.spatial, adaptive_max_pool1d_with_indices, adaptive_max_pool2d_with_indices,
+                              adaptive_max_pool3d_with_indices);
+  std::string op = with_rank("adaptive_max_pool", c.spatial) + "_with_indices";
+  add_row(rows, op, c, Kind::largest, [=](auto x) { return with_indices(x[0], c.window, options).values; });
+  add_row(rows, op, c, Kind::place, [=](auto x) { return with_indices(x[0], c.window, options).indices; });
 }
 
 Shape spatial_shape(int spatial, std::int64_t examples, std::int64_t channels,
@@ -203,6 +208,50 @@ Shape spatial_shape(int spatial, std::int64_t examples, std::int64_t channels,
   Shape shape{examples, channels};
   for (int i = 0; i < spatial; ++i) shape.push_back(*(sizes.begin() + i));
   return shape;
+}
+
+struct Unpooling {
+  int spatial;
+  Shape shape;  // (N, C, o…), whatever the layout
+  std::int64_t size;
+  bool last = false, repeats = false;
+};
+
+void add_unpool(std::vector<Row>& rows, const Unpooling& c) {
+  auto f = by_rank(c.spatial, max_unpool1d, max_unpool2d, max_unpool3d);
+  int channel_axis = c.spatial + 1;
+  std::int64_t places = 1, given = 1;
+  for (int i = 0; i < c.spatial; ++i) places *= c.size, given *= c.shape[2 + i];
+  Shape whole{c.shape[0], c.shape[1]};
+  for (int i = 0; i < c.spatial; ++i) whole.push_back(c.size);
+  Array indices = make(c.shape, [&](const Index& i) {
+    std::int64_t o = 0;
+    for (int axis = 2; axis < c.shape.rank(); ++axis) o = o * c.shape[axis] + i[static_cast<std::size_t>(axis)];
+    return static_cast<double>(c.repeats ? o / 2 : (o * (places / given) + i[0] + i[1]) % places);
+  });
+  if (c.last) indices = with_channels_moved(indices, 1, channel_axis);
+  auto reference = [=](const Arrays& x) {
+    Array values = c.last ? with_channels_moved(x[0], channel_axis, 1) : x[0];
+    Array at_places = c.last ? with_channels_moved(x[1], channel_axis, 1) : x[1];
+    Array y = make(whole, [](const Index&) { return 0.0; });
+    for (std::size_t i = 0; i < values.values.size(); ++i) {
+      std::size_t plane = i / static_cast<std::size_t>(given);
+      y.values[plane * static_cast<std::size_t>(places) + static_cast<std::size_t>(at_places.values[i])] =
+          values.values[i];
+    }
+    return c.last ? with_channels_moved(y, 1, channel_axis) : y;
+  };
+  MaxUnpoolOptions options{.layout = c.last ? reel::Layout::nhwc : reel::Layout::nchw};
+  auto number = [](auto n) { return Attributes::Numbers{static_cast<double>(n)}; };
+  rows.push_back({.name = with_rank("max_unpool", c.spatial) + to_string(c.shape) + " to " + std::to_string(c.size) +
+                          (c.last ? " nhwc" : "") + (c.repeats ? " repeated" : ""),
+                  .run = [=](auto x) { return f(x[0], x[1], c.size, options); },
+                  .inputs = {{indices.shape},
+                             {indices.shape, Fill::indices,
+                              std::vector<std::int64_t>(indices.values.begin(), indices.values.end())}},
+                  .reference = reference,
+                  .ulps = 0,
+                  .attributes = {{"size", number(c.size)}, {"last", number(c.last)}}});
 }
 
 // z where x is largest: the gradient by d of z's share in the gradient of d's share in max_pool.
@@ -265,6 +314,9 @@ void add_pool_rows(std::vector<Row>& rows) {
       for (const Shape& shape : {small, none, large})
         for (std::int64_t results : {1, 2, 3})
           add_adaptive(rows, {.spatial = spatial, .shape = shape, .window = results, .last = last});
+      for (const Shape& shape : {spatial_shape(spatial, 2, 2, {3, 2, 2}), none, mute, large})
+        add_unpool(rows, {spatial, shape, shape == large ? 40 - 10 * (spatial - 1) : 4, last});
+      add_unpool(rows, {spatial, spatial_shape(spatial, 1, 2, {3, 2, 2}), 4, last, true});
     }
 }
 
@@ -292,6 +344,7 @@ void add_random_pool_rows(std::vector<Row>& rows, Random& random) {
       c.dilation = 1;
       c.ceil_mode = false;
       add_adaptive(rows, c);
+      add_unpool(rows, {spatial, c.shape, spatial == 3 ? 9 : 24, c.last});
     }
 }
 

@@ -71,4 +71,24 @@ Tensor adaptive_max_pool1d(const Arg& x, const AxisNumbers& results, AdaptivePoo
 Tensor adaptive_max_pool2d(const Arg& x, const AxisNumbers& results, AdaptivePoolOptions options = {});
 Tensor adaptive_max_pool3d(const Arg& x, const AxisNumbers& results, AdaptivePoolOptions options = {});
 
+/// The same, with indices as those of max_pool's.
+ValuesAndIndices adaptive_max_pool1d_with_indices(const Arg& x, const AxisNumbers& results,
+                                                  AdaptivePoolOptions options = {});
+ValuesAndIndices adaptive_max_pool2d_with_indices(const Arg& x, const AxisNumbers& results,
+                                                  AdaptivePoolOptions options = {});
+ValuesAndIndices adaptive_max_pool3d_with_indices(const Arg& x, const AxisNumbers& results,
+                                                  AdaptivePoolOptions options = {});
+
+struct MaxUnpoolOptions {
+  Layout layout = Layout::nchw;
+};
+
+/// The values of max_pool back at their indices, and zeros elsewhere: y at index_o is x_o, for x and indices: (N, C, o…) →
+/// (N, C, sizes…). Indices of i64 or i32 count places as max_pool's do; negative ones from the end. Of several x_o with one
+/// index the last one stays, and has the gradient. Throws: IndexError for an index out of range; ShapeError unless x and
+/// indices have one shape. Source: PyTorch.
+Tensor max_unpool1d(const Arg& x, const Arg& indices, const AxisNumbers& sizes, MaxUnpoolOptions options = {});
+Tensor max_unpool2d(const Arg& x, const Arg& indices, const AxisNumbers& sizes, MaxUnpoolOptions options = {});
+Tensor max_unpool3d(const Arg& x, const Arg& indices, const AxisNumbers& sizes, MaxUnpoolOptions options = {});
+
 }  // namespace reel
