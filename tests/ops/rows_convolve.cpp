@@ -14,8 +14,8 @@ enum class Rule : std::uint8_t { numbers, same, valid };
 
 // A convolution, its sizes given with the channels behind the examples.
 struct Window {
-  Shape x, w;
-  Numbers stride, padding, dilation;
+  Shape x = {}, w = {};
+  Numbers stride = {}, padding = {}, dilation = {};
   std::int64_t groups = 1;
   bool bias = false, last = false;
   Rule rule = Rule::numbers;

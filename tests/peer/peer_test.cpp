@@ -50,7 +50,6 @@ const Peers& peers() {
     add_ctc_peers(made);
     add_linear_algebra_peers(made);
     add_sparse_peers(made);
-    add_sample_peers(made);
     return made;
   }();
   return all;

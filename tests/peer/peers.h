@@ -37,6 +37,5 @@ void add_loss_peers(Peers& peers);
 void add_ctc_peers(Peers& peers);
 void add_linear_algebra_peers(Peers& peers);
 void add_sparse_peers(Peers& peers);
-void add_sample_peers(Peers& peers);
 
 }  // namespace reel_test
