@@ -3,6 +3,7 @@
 
 #include "../core/dispatch.h"
 #include "../core/kernels/normalise.h"
+#include "fetch.h"
 #include "instruction_set.h"
 #include "moments.h"
 #include "normalise_channels.h"
@@ -52,6 +53,7 @@ void normalise_rows(const View& y, const View& mean, const View& variance, const
       const W* weights = weight.as<W>() + row % repeat * n;
       for_each_piece(n, [&](std::int64_t start, std::int64_t count) {
         const W* here = read_piece(from + start, count, buffer);
+        if (row + 1 < end) fetch(from + n + start, count);
         const W* biases = bias ? bias->as<W>() + row % repeat * n + start : zeros<W>;
         results.put(y.as<T>() + row * n + start, count, [&](W* to) {
           for_each_vector<W>(count, [&](std::int64_t i, auto load, auto store) {

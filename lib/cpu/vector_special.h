@@ -11,17 +11,27 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
+// 2^x for x in [−126, 0], to 8·10⁻⁸.
+inline Vector<float> short_exp2(Vector<float> x) {
+  using V = Vector<float>;
+  using Bits = hn::RebindToSigned<V::Tag>;
+  constexpr double series[] = {1.0000000717,   0.69314696706,   0.24022119724,
+                               0.055507132819, 0.0096755413128, 0.0013276469272};
+  V whole = nearbyint(x), part = polynomial(x - whole, series);
+  auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(Bits(), whole.raw));
+  return hn::BitCast(V::Tag(), hn::Add(hn::BitCast(Bits(), part.raw), exponent));
+}
+
 inline Vector<float> erf(Vector<float> x) {
   using V = Vector<float>;
   V size = abs(x), square = x * x;
   // erf(x) / x in x², on [0, 1].
   constexpr double series[] = {1.1283791657,    -0.37612625824,    0.11283585146,  -0.026853811813,
                                0.0051883274535, -0.00080101915842, 7.8538546123e-5};
-  // log(1 − erf x) in x − 2, on [1, 4]; behind that the result is 1.
-  constexpr double tail[] = {-5.3649412601,   -4.4181607833,     -0.92375097795,   -0.016465814063,
-                             0.0035705025348, -0.00073022076098, 0.00013772059631, -2.1686775993e-5};
-  V inside = select(size < V(4), size, V(4));
-  V far = V(1) - exp(polynomial(inside - V(2), tail));
+  // log₂(1 − erf x), weighted by what it does to erf x, on [1, 4]; behind that the result is 1.
+  constexpr double tail[] = {-0.0037786605448, -1.6123866856,  -0.94386885542,
+                             -0.12811093755,   0.021397834973, -0.00166951755};
+  V far = V(1) - short_exp2(polynomial(select(size < V(4), size, V(4)), tail));
   V y = select(size < V(1), size * polynomial(square, series), far);
   return select(x == x, copysign(y, x), x);
 }

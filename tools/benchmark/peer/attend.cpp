@@ -16,7 +16,7 @@ constexpr std::int64_t examples = 4096, classes = 10000;
 constexpr double logits_bytes = 4.0 * examples * classes;
 
 void add_losses(std::vector<PeerEntry>& entries) {
-  const char *forward = "cross_entropy (4096, 10000)", *both_ways = "cross_entropy (4096, 10000), forward and backward";
+  const char *forward = "cross_entropy (4096, 10000)", *both_ways = "cross_entropy (4096, 10000) both ways";
   entries.push_back({"loss", forward, [=] {
                        Pair x = numbers({examples, classes}, -4, 4), t = indices(examples, classes);
                        return PeerCase{"loss",
@@ -84,7 +84,7 @@ void add_attention(std::vector<PeerEntry>& entries) {
                }};
          }});
   }
-  const char* both_ways = "attention (8, 8, 256, 64), forward and backward";
+  const char* both_ways = "attention (8, 8, 256, 64) both ways";
   entries.push_back({"attend", both_ways, [=] {
                        Attended x;
                        Tensor d = reel::ones({batch, heads, length, width});

@@ -2,6 +2,7 @@
 
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
+#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <reel/reel.h>
 
@@ -181,6 +182,12 @@ struct Run {
   }
 };
 
+// libtorch's warnings, that sparse tensors are new to it and the like, would stand in the middle of the table.
+class Silence : public c10::WarningHandler {
+ public:
+  void process(const c10::SourceLocation&, const std::string&, const bool) override {}
+};
+
 int print_first(std::string_view name) {
   for (const PeerEntry& entry : reel_bench::net_cases())
     if (entry.group + "/" + entry.name == name) {
@@ -205,6 +212,8 @@ std::vector<PeerEntry> net_cases() {
 
 int main(int argument_count, char** arguments) {
   reel::manual_seed(1);
+  Silence silence;
+  c10::Warning::WarningHandlerGuard silenced(&silence);
   c10::InferenceMode nothing_records;  // libtorch's counterpart of having no tape open
   if (argument_count == 3 && std::string_view(arguments[1]) == "--first") return print_first(arguments[2]);
   Run run{argument_count > 1 ? arguments[1] : ""};

@@ -40,7 +40,7 @@ struct Layer {
 };
 
 void add_forward_and_backward(std::vector<PeerEntry>& entries, const Layer& layer) {
-  std::string name = layer.name + " and backward";
+  std::string name = layer.name + " both ways";
   entries.push_back(
       {"normalise", name, [=] {
          Pair x = numbers(layer.x), w = numbers(layer.parameter), b = numbers(layer.parameter), d = numbers(layer.x);
@@ -68,7 +68,7 @@ const reel::Shape images{32, 64, 56, 56};
 constexpr std::int64_t channels = 64;
 
 void add_batch_norm(std::vector<PeerEntry>& entries, bool training) {
-  std::string name = std::string("batch_norm ") + (training ? "training" : "inference") + " (32, 64, 56, 56)";
+  std::string name = std::string("batch_norm ") + (training ? "train" : "inference") + " (32, 64, 56, 56)";
   entries.push_back(
       {"normalise", name, [=] {
          Pair x = numbers(images), w = numbers({channels}), b = numbers({channels}), mean = numbers({channels}),
@@ -124,7 +124,7 @@ void add_pools(std::vector<PeerEntry>& entries) {
   for (bool backward : {false, true})
     for (std::int64_t window : {2, 3}) {
       std::string size = std::to_string(window);
-      std::string text = size + " x " + size + " by 2 (32, 64, 56, 56)";
+      std::string text = size + "x" + size + "/2 (32, 64, 56, 56)";
       add_pool(entries, {"max_pool2d " + text, [=](auto& x) { return reel::max_pool2d(x, window, {.stride = 2}); },
                          [=](auto& x) {
                            return std::get<0>(at::max_pool2d_with_indices(x, {window, window}, {2, 2}));
@@ -153,7 +153,7 @@ std::vector<PeerEntry> normalise_cases() {
   add_batch_norm(entries, true);
   add_batch_norm(entries, false);
   Pair mean = numbers({channels}), variance = numbers({channels});
-  add_forward_and_backward(entries, {"batch_norm training (32, 64, 56, 56)",
+  add_forward_and_backward(entries, {"batch_norm train (32, 64, 56, 56)",
                                      images,
                                      {channels},
                                      5,
