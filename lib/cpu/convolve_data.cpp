@@ -21,8 +21,8 @@
 // to make for each new shape. ms on one thread of a Xeon with AMX, this code / libtorch's convolution by oneDNN 2.6.3:
 //
 //                                        forward      by data      by weights
-//     (64, 32, 26, 26) x (64, 32, 3, 3)    10.7 / 20    13.3 / 15    10.6 / 12.9
-//     (16, 64, 56, 56) x (128, 64, 3, 3)   53 / 71      54 / 57      48 / 56
+//     (64, 32, 26, 26) x (64, 32, 3, 3)    10.7 / 20    10.7 / 10.8  10.6 / 12.9
+//     (16, 64, 56, 56) x (128, 64, 3, 3)   53 / 71      49 / 54      48 / 56
 //     (32, 64, 56, 56), each channel 3x3   8.0 / 15     7.8 / 15     7.6 / 17
 //     (16, 64, 28, 28) transposed 4x4, 2   7.5 / 12     7.3 / 17     6.5 / 17
 //     (8, 512, 7, 7) x (512, 512, 3, 3)    17 / 13.5    17 / 13.6    20 / 17
@@ -126,27 +126,42 @@ struct Correlation {
     return ((plan.planes() * plan.plane_size(count) + line - 1) / line | 1) * line;
   }
   static std::int64_t sums_pitch(std::int64_t run) {
-    return (run + Tiles<T>::widest - 1) / Tiles<T>::widest * Tiles<T>::widest;
+    return (run + 2 * Tiles<T>::widest - 1) / Tiles<T>::widest * Tiles<T>::widest;
   }
 
-  // Panel by panel, the weights of its channels side by side.
-  void pack_weights(T* to) const {
+  // Of a panel's channels, the weights side by side. Those of a window are read together.
+  void pack_panel(T* to, std::int64_t group, std::int64_t panel) const {
     const auto& [deep, high, wide] = plan.axes;
-    for (std::int64_t group = 0; group < groups; ++group)
-      for (std::int64_t panel = 0; panel < panels(); ++panel) {
-        std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin;
-        const S* first = weights.data + group * weights.group_step + begin * weights.result_step;
+    std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin, sources = source_channels();
+    const S* first = weights.data + group * weights.group_step + begin * weights.result_step +
+                     deep.tap * weights.steps[0] + high.tap * weights.steps[1] + wide.tap * weights.steps[2];
+    std::int64_t deep_step = deep.tap_step * weights.steps[0], high_step = high.tap_step * weights.steps[1];
+    std::int64_t wide_step = wide.tap_step * weights.steps[2];
+    for (std::int64_t k = 0; k < sources; ++k)
+      for (std::int64_t r = 0; r < rows; ++r) {
+        const S* window = first + k * weights.source_step + r * weights.result_step;
+        T* place = to + k * rows + r;
         for (std::int64_t td = 0; td < deep.taps; ++td)
           for (std::int64_t th = 0; th < high.taps; ++th)
-            for (std::int64_t tw = 0; tw < wide.taps; ++tw) {
-              const S* from = first + (deep.tap + td * deep.tap_step) * weights.steps[0] +
-                              (high.tap + th * high.tap_step) * weights.steps[1] +
-                              (wide.tap + tw * wide.tap_step) * weights.steps[2];
-              for (std::int64_t k = 0; k < source_channels(); ++k)
-                for (std::int64_t r = 0; r < rows; ++r)
-                  *to++ = widened(from[k * weights.source_step + r * weights.result_step]);
-            }
+            for (std::int64_t tw = 0; tw < wide.taps; ++tw, place += sources * rows)
+              *place = widened(window[td * deep_step + th * high_step + tw * wide_step]);
       }
+  }
+
+  // Panel by panel.
+  void pack_weights(T* to, bool alone) const {
+    auto body = [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t i = begin; i < end; ++i) {
+        std::int64_t group = i / panels(), panel = i % panels();
+        std::int64_t before = group * result_channels() + panel_begin(panel);
+        pack_panel(to + before * source_channels() * plan.taps(), group, panel);
+      }
+    };
+    std::int64_t jobs = groups * panels(), elements = result.channels * source_channels() * plan.taps();
+    if (alone)
+      body(0, jobs);
+    else
+      parallel_for(jobs, std::clamp<std::int64_t>(parallel_grain * jobs / elements, 1, jobs), body);
   }
 
   [[gnu::noinline]] void pack_source(T* to, std::int64_t to_pitch, std::int64_t first_channel, const Box& box) const {
@@ -269,6 +284,31 @@ struct Correlation {
       }
   }
 
+  // Lines that the same taps see go together: run(first place, places, first tap, taps).
+  template <class Run>
+  void for_each_run(const Box& box, Run run) const {
+    const auto& [deep, high, wide] = plan.axes;
+    std::int64_t line = wide.length(box.count[3]), image = high.length(box.count[2]) * line;
+    for (std::int64_t i = 0; i < box.count[0] * deep.length(box.count[1]); ++i)
+      for (std::int64_t j = 0, end = 0; j < box.count[2]; j = end) {
+        PlannedAxis::Taps taps = high.taps_inside(box.begin[2] + j);
+        for (end = j + 1; end < box.count[2] && high.taps_inside(box.begin[2] + end) == taps;) ++end;
+        run(i * image + j * line, (end - j - 1) * line + box.count[3], taps.begin * wide.taps,
+            std::max<std::int64_t>(taps.end - taps.begin, 0) * wide.taps);
+      }
+  }
+
+  // Whether it is less work to leave out the taps that see only zeros, though more vectors are partly filled.
+  bool skips(const Box& box) const {
+    if (plan.axes[0].taps > 1 || plan.axes[0].length(box.count[1]) != box.count[1]) return false;
+    constexpr std::int64_t lanes = Tiles<T>::lanes;
+    std::int64_t vectors = 0;
+    for_each_run(box, [&](std::int64_t, std::int64_t length, std::int64_t, std::int64_t taps) {
+      vectors += (length + lanes - 1) / lanes * taps;
+    });
+    return vectors < (plan.run(box.count) + lanes - 1) / lanes * plan.taps();
+  }
+
   void work(const T* packed_weights, const std::int64_t* offsets, std::int64_t group, const Box& box) const {
     std::int64_t step = pitch(box.count), run = plan.run(box.count), sums_step = sums_pitch(run);
     std::int64_t sources = source_channels(), results = result_channels();
@@ -277,14 +317,23 @@ struct Correlation {
     T* packed = scratch.get<T>(packed_size + results * sums_step);
     T* sums = packed + packed_size;
     pack_source(packed, step, group * sources, box);
-    typename Tiles<T>::Depth depth{offsets, plan.taps(), sources, step};
+    bool by_rows = skips(box);
     // All places for one panel after the other: many weights would have to be read again and again.
     for (std::int64_t panel = 0; panel < panels(); ++panel) {
       std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin;
       std::int64_t wide = Tiles<T>::vectors_of(static_cast<int>(rows)) * Tiles<T>::lanes;
       const T* a = packed_weights + (group * results + begin) * plan.taps() * sources;
-      for (std::int64_t place = 0; place < run; place += wide)
-        Tiles<T>::kernels[rows - 1](run - place, depth, a, packed + place, sums + begin * sums_step + place, sums_step);
+      T* to = sums + begin * sums_step;
+      auto work_run = [&](std::int64_t first, std::int64_t length, std::int64_t tap, std::int64_t taps) {
+        typename Tiles<T>::Depth depth{offsets + tap, taps, sources, step};
+        for (std::int64_t place = 0; place < length; place += wide)
+          Tiles<T>::kernels[rows - 1](length - place, depth, a + tap * sources * rows, packed + first + place,
+                                      to + first + place, sums_step);
+      };
+      if (by_rows)
+        for_each_run(box, work_run);
+      else
+        work_run(0, run, 0, plan.taps());
     }
     store(sums, sums_step, group * results, box);
   }
@@ -300,11 +349,15 @@ struct Correlation {
     auto size = [&](Boxes::Counts count) {
       return source_channels() * pitch(count.of) + result_channels() * sums_pitch(plan.run(count.of));
     };
+    for (PlannedAxis& axis : plan.axes) axis.share_zeros();
     boxes.cut(limit, size);
+    // Of a part of an axis, the lines need not end with zeros.
+    for (int axis = 0; axis < 3; ++axis)
+      if (boxes.parts[axis + 1] > 1) plan.axes[axis].shared_zeros = 0;
 
     static thread_local Scratch weight_scratch, offset_scratch;
     T* packed = weight_scratch.get<T>(result.channels * source_channels() * plan.taps());
-    pack_weights(packed);
+    pack_weights(packed, cost < parallel_cost);
     std::int64_t jobs = boxes.count() * groups;
     double part = std::max(part_cost * static_cast<double>(jobs) / cost, 1.0);
     auto body = [&](std::int64_t begin, std::int64_t end) {

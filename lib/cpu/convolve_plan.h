@@ -45,6 +45,8 @@ struct PlannedAxis {
   // to `longest_shift`. Columns: a part for each tap; else taps share those that are a multiple of the stride apart.
   std::int64_t planes, longest_shift;
   bool columns;
+  // Zeros that stand both behind a line and before the next one, where all results are in the box: see share_zeros.
+  std::int64_t shared_zeros;
 
   std::int64_t plane_of(std::int64_t t) const { return columns ? t : t % planes; }
   std::int64_t shift_of(std::int64_t t) const { return columns ? 0 : t * offset_step / stride; }
@@ -52,17 +54,33 @@ struct PlannedAxis {
   std::int64_t start_of(std::int64_t plane) const {
     return offset + (columns ? plane * offset_step : plane * offset_step % stride);
   }
-  std::int64_t length(std::int64_t results) const { return results + longest_shift; }
+  std::int64_t length(std::int64_t results) const { return results + longest_shift - shared_zeros; }
 
   void share() {
     columns = false;
     planes = std::min(taps, stride / std::gcd(stride, offset_step));
     longest_shift = (taps - 1) * offset_step / stride;
+    shared_zeros = 0;
+  }
+  void share_zeros() {
+    if (columns || stride != 1) return;
+    std::int64_t before = -offset, after = offset + count + longest_shift - source;
+    shared_zeros = std::clamp<std::int64_t>(std::min(before, after), 0, longest_shift);
   }
   void use_columns() {
     columns = true;
     planes = taps;
-    longest_shift = 0;
+    longest_shift = shared_zeros = 0;
+  }
+  /// The taps that see some of the source for result r: [begin, end), none where end <= begin.
+  struct Taps {
+    std::int64_t begin, end;
+    bool operator==(const Taps&) const = default;
+  };
+  Taps taps_inside(std::int64_t r) const {
+    std::int64_t at = r * stride + offset;
+    return {at >= 0 ? 0 : std::min(taps, (-at - 1) / offset_step + 1),
+            at >= source ? 0 : std::min(taps, (source - at - 1) / offset_step + 1)};
   }
 };
 
@@ -102,7 +120,12 @@ struct Plan {
   std::int64_t planes() const { return axes[0].planes * axes[1].planes * axes[2].planes; }
   /// Of one plane.
   std::int64_t plane_size(const std::int64_t (&count)[4]) const {
-    return count[0] * axes[0].length(count[1]) * axes[1].length(count[2]) * axes[2].length(count[3]);
+    return count[0] * axes[0].length(count[1]) * axes[1].length(count[2]) * axes[2].length(count[3]) + tail(count);
+  }
+  /// Zeros behind the last line, which share_zeros took away.
+  std::int64_t tail(const std::int64_t (&count)[4]) const {
+    std::int64_t lines = axes[0].shared_zeros * axes[1].length(count[2]) + axes[1].shared_zeros;
+    return lines * axes[2].length(count[3]) + axes[2].shared_zeros;
   }
   /// From the first result of a box to behind its last, where lines and images are as long as in the planes.
   std::int64_t run(const std::int64_t (&count)[4]) const {
@@ -222,6 +245,9 @@ void for_each_line(const Plan& plan, const Box& box, const std::int64_t (&steps)
         if (below > 0) line(to, 0, 0, below * width, 0, 0);
         to += below * width;
       }
+    std::int64_t tail = plan.tail(box.count);
+    if (tail > 0) line(to, 0, 0, tail, 0, 0);
+    to += tail;
   }
 }
 
