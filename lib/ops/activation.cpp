@@ -228,7 +228,7 @@ std::span<const RegisteredOp> detail::activation_ops() {
       {.name = "leaky_relu_gradient", .info = &leaky_relu_gradient_op, .internal = true},
       {.name = "gelu", .info = &gelu_op},
       {.name = "gelu_gradient", .info = &gelu_gradient_op, .internal = true},
-      {.name = "gelu", .info = &tanh_gelu_op},
+      {.name = "tanh_gelu", .info = &tanh_gelu_op, .internal = true},
       {.name = "tanh_gelu_gradient", .info = &tanh_gelu_gradient_op, .internal = true},
       {.name = "silu", .info = &silu_op},
       {.name = "silu_gradient", .info = &silu_gradient_op, .internal = true},

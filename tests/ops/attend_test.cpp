@@ -116,7 +116,7 @@ TEST_CASE("attention refuses what does not fit") {
   auto attend = [](const Arg& a, const Arg& b, const Arg& c, const AttentionOptions& options = {}) {
     return scaled_dot_product_attention(a, b, c, options);
   };
-  const std::string name = "scaled_dot_product_attention: ";
+  const std::string op = "scaled_dot_product_attention", name = op + ": ";
   all_fail<Error>({
       Bad(name + "an operand is an undefined tensor", [&] { attend(u, m, m); }),
       Bad(name + "an operand is an undefined tensor", [&] { attend(m, u, m); }),
