@@ -307,7 +307,8 @@ Window random_window(Random& random, int axes, bool transposed) {
     c.stride.push_back(random_size(random, 1, 3));
     c.dilation.push_back(random_size(random, 1, 3));
     c.padding.push_back(c.rule == Rule::numbers ? random_size(random, 0, 1) : 0);
-    std::int64_t least = transposed ? 2 : c.extent(axis);
+    // Something must be left once the padding is cut off.
+    std::int64_t least = transposed ? 3 : c.extent(axis);
     c.x.push_back(least + random_size(random, 0, axes == 1 ? 30 : axes == 2 ? 9 : 3));
     if (transposed)
       c.output_padding.push_back(random_size(random, 0, std::max(c.stride.back(), c.dilation.back()) - 1));
