@@ -404,9 +404,11 @@ void add_class_loss(std::vector<Row>& rows, const ClassLoss& loss) {
 void add_class_losses(std::vector<Row>& rows) {
   const Classes cases[] = {
       {{4}, {}, {2}},          {{3, 4}, {3}, {0, -100, 3}},    {{2, 3, 2}, {2, 2}, {0, 1, 2, -100}},
-      {{2, 37}, {2}, {36, 7}}, {{2, 5000}, {2}, {4999, -100}}, {{0, 3}, {0}, {}}};
+      {{2, 37}, {2}, {36, 7}}, {{2, 2500}, {2}, {2499, -100}}, {{0, 3}, {0}, {}}};
   for (const Classes& c : cases)
     for (LossReduction reduction : reductions) {
+      // The reference takes the square of many classes.
+      if (c.logits.numel() > 1000 && reduction != LossReduction::mean) continue;
       for (bool weighted : {false, true})
         add_class_loss(rows, {.classes = c, .reduction = reduction, .weighted = weighted, .of_logits = false});
       add_class_loss(rows, {.classes = c, .reduction = reduction, .weighted = true});
