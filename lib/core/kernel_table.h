@@ -174,12 +174,6 @@ struct KernelTable {
   /// From the gradient and the result.
   BinaryKernel softmax_gradient;
   BinaryKernel log_softmax_gradient;
-  /// One loss per row of (N, C); 0 where the target is `ignored`. As gather.
-  bool (*cross_entropy)(const View& losses, const View& logits, const View& targets, std::int64_t ignored,
-                        std::int64_t& bad);
-  /// row gradient · (softmax − one-hot), 0 where ignored; `gradient` broadcasts over rows.
-  void (*cross_entropy_gradient)(const View& out, const View& gradient, const View& logits, const View& targets,
-                                 std::int64_t ignored);
   /// [0, 1).
   void (*uniform)(const View& out, RandomCall call);
   void (*normal)(const View& out, RandomCall call);
