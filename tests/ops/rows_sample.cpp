@@ -171,6 +171,4 @@ void add_sample_rows(std::vector<Row>& rows) {
   add_multinomial(rows, {2, 3}, 50, true);
 }
 
-void add_random_sample_rows(std::vector<Row>&, Random&) {}
-
 }  // namespace reel_test

@@ -115,7 +115,6 @@ std::vector<Row> random_table(std::uint64_t seed) {
   add_random_ctc_rows(made, random);
   add_random_linear_algebra_rows(made, random);
   add_random_sparse_rows(made, random);
-  add_random_sample_rows(made, random);
   return with_ops_named(std::move(made));
 }
 

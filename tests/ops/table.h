@@ -167,7 +167,6 @@ void add_random_loss_rows(std::vector<Row>& rows, Random& random);
 void add_random_ctc_rows(std::vector<Row>& rows, Random& random);
 void add_random_linear_algebra_rows(std::vector<Row>& rows, Random& random);
 void add_random_sparse_rows(std::vector<Row>& rows, Random& random);
-void add_random_sample_rows(std::vector<Row>& rows, Random& random);
 
 /// A row's inputs in a dtype, from its name and a seed.
 std::vector<reel::Tensor> draw_inputs(const Row& row, reel::DType dtype, std::uint64_t seed);
