@@ -46,18 +46,27 @@ bool Walk::has_gradient(const Entry& entry) const {
   return false;
 }
 
+void Walk::complete(std::uint32_t) {}
+
 void Walk::run(Tensor seed, bool consume) {
   sums_.resize(target_ - lowest_ + 1);
   sum(target_) = std::move(seed);
   NamedCaller caller(context_, {});
   for (Entry* entry = list_.slot(target_).producer; entry; entry = entry->previous) {
     if (entry->first_output + entry->output_count <= lowest_) break;
+    if (completes_) [[unlikely]] {
+      std::uint32_t end = std::min(entry->first_output + entry->output_count, target_ + 1);
+      for (std::uint32_t slot = std::max(entry->first_output, lowest_); slot < end; ++slot) complete(slot);
+    }
     if (has_gradient(*entry)) {
       caller.rename(entry->where());
       visit(*entry);
     }
     if (consume) list_.release_saved(*entry);
   }
+  if (completes_)
+    for (const TapeList::LeafSlot& leaf : list_.leaves())
+      if (leaf.slot >= lowest_ && leaf.slot <= target_) complete(leaf.slot);
 }
 
 void Walk::visit(Entry& entry) {

@@ -61,6 +61,8 @@ class Walk {
   /// A sum in the slot's dtype.
   Tensor rounded(std::uint32_t slot, Tensor total);
   bool has_gradient(const Entry& entry) const;
+  /// Called once for each slot whose gradient is complete: all that uses its tensor has been passed.
+  void complete(std::uint32_t slot);
   /// All that came by rows for a slot, side by side; undefined if nothing did.
   RowGradient rows_of(std::uint32_t slot) const;
   void visit(Entry& entry);
@@ -71,6 +73,7 @@ class Walk {
   std::uint32_t lowest_ = 1;         // nothing below this slot matters
   std::vector<Tensor> sums_;         // of gradients, from slot lowest_ on; those of halves may be f32
   std::vector<std::uint8_t> marks_;  // from slot lowest_ on; empty: everything leads to a source
+  bool completes_ = false;           // somebody wants to know of complete gradients
   std::vector<Tensor> outputs_;      // of the entry being visited
   struct RowPart {
     std::uint32_t slot;
