@@ -20,6 +20,9 @@ struct TapeOptions {
   bool persistent = false;
   /// A tape that saves more than this without a backward warns once, naming the lines that save most.
   std::size_t warn_bytes = std::size_t{4} << 30;
+  /// Works the gradient of a weight that is multiplied by few rows at a time out of many steps' rows at once. Without it
+  /// each step's product is formed in its turn; the sums then differ by rounding.
+  bool deferred_products = true;
 };
 
 /// What `Tape::gradient` does with a source that the target does not depend on.

@@ -242,9 +242,9 @@ struct Gemm {
     }
   }
 
-  /// c = a b; rows of c lie `c_step` apart.
+  /// c = or += a b; rows of c lie `c_step` apart.
   template <class S>
-  static void multiply(T* c, std::int64_t c_step, const Matrix<S>& a, const Matrix<S>& b) {
+  static void multiply(T* c, std::int64_t c_step, const Matrix<S>& a, const Matrix<S>& b, bool adds = false) {
     // Few rows do not repay packing, and what fits the first caches needs none.
     bool in_place = std::is_same_v<S, T> && b.column_step == 1 &&
                     (a.rows <= 4 * tile_rows || b.rows * b.columns <= (1 << 17) / static_cast<int>(sizeof(T)));
@@ -266,7 +266,7 @@ struct Gemm {
         std::int64_t panels = (a.rows + tile_rows - 1) / tile_rows;
         for (std::int64_t panel = 0; panel < panels; ++panel) {
           std::int64_t begin = a.rows * panel / panels, end = a.rows * (panel + 1) / panels;
-          panel_kernels<S>[end - begin - 1](left, begin, where, c + begin * c_step + j, c_step, k > 0);
+          panel_kernels<S>[end - begin - 1](left, begin, where, c + begin * c_step + j, c_step, adds || k > 0);
         }
       }
   }
@@ -308,7 +308,7 @@ struct Gemm {
   }
 
   /// As `multiply`, for few rows and contiguous columns, of which each is read once a row.
-  static void multiply_by_dots(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
+  static void multiply_by_dots(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b, bool adds = false) {
     // What is packed stays in the second cache, and a thread keeps no more.
     constexpr std::int64_t longest = 1 << 14;
     for (std::int64_t i = 0; i < a.rows; ++i)
@@ -320,7 +320,7 @@ struct Gemm {
           for (std::int64_t k = 0; k < depth; ++k) packed[k] = row[k * a.column_step];
           row = packed;
         }
-        row_of_dots(row, b.part(begin, depth, 0, b.columns), c + i * c_step, begin > 0);
+        row_of_dots(row, b.part(begin, depth, 0, b.columns), c + i * c_step, adds || begin > 0);
       }
   }
 };

@@ -119,14 +119,15 @@ void multiply_halves(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, con
     }
 }
 
+// c = or, of f32 and f64, += a b
 template <class T>
-void multiply_part(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
+void multiply_part(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
   if constexpr (std::is_integral_v<T>) {
     multiply_integers(c, c_step, a, b);
   } else if constexpr (std::is_floating_point_v<T>) {
     if constexpr (std::is_same_v<T, float>)
-      if (way == Way::onednn_large) return multiply_large(c, c_step, as_packed(a), as_packed(b));
-    way == Way::dots ? Gemm<T>::multiply_by_dots(c, c_step, a, b) : Gemm<T>::multiply(c, c_step, a, b);
+      if (way == Way::onednn_large) return multiply_large(c, c_step, as_packed(a), as_packed(b), adds);
+    way == Way::dots ? Gemm<T>::multiply_by_dots(c, c_step, a, b, adds) : Gemm<T>::multiply(c, c_step, a, b, adds);
   } else {
     if constexpr (std::is_same_v<T, BFloat16>)
       if (way == Way::onednn_sized || way == Way::onednn_large)
@@ -178,10 +179,13 @@ struct Pieces {
 };
 
 template <class T>
-void matmul_typed(const View& out, const View& a, const View& b) {
+void matmul_typed(const View& out, const View& a, const View& b, bool adds = false) {
   if (out.numel == 0) return;
   Matrix<T> left = matrix_of<T>(a), right = matrix_of<T>(b);
-  if (left.columns == 0) return static_cast<void>(std::fill_n(out.as<T>(), out.numel, T{}));
+  if (left.columns == 0) {
+    if (!adds) std::fill_n(out.as<T>(), out.numel, T{});
+    return;
+  }
   // A column is a row of the transposed product.
   bool turned = right.columns == 1 && left.rows != 1;
   if (turned) {
@@ -210,9 +214,9 @@ void matmul_typed(const View& out, const View& a, const View& b) {
       y.data += offset_of(right_view, out, n);
       T* c = out.as<T>() + n * area;
       if (by_rows)
-        multiply_part(way, c + from * columns, columns, x.part(from, count, 0, x.columns), y);
+        multiply_part(way, c + from * columns, columns, x.part(from, count, 0, x.columns), y, adds);
       else
-        multiply_part(way, c + from, columns, x, y.part(0, y.rows, from, count));
+        multiply_part(way, c + from, columns, x, y.part(0, y.rows, from, count), adds);
     }
   };
   if (way == Way::onednn_large || cost * static_cast<double>(matrices) < parallel_cost)
@@ -228,9 +232,19 @@ void matmul(const View& out, const View& a, const View& b) {
   with_type(out.dtype, [&]<class T>(std::type_identity<T>) { matmul_typed<T>(out, a, b); });
 }
 
+void matmul_add(const View& sum, const View& a, const View& b) {
+  if (sum.dtype == DType::f32)
+    matmul_typed<float>(sum, a, b, true);
+  else
+    matmul_typed<double>(sum, a, b, true);
+}
+
 }  // namespace
 
-void fill_matmul(KernelTable& table) { table.matmul = matmul; }
+void fill_matmul(KernelTable& table) {
+  table.matmul = matmul;
+  table.matmul_add = matmul_add;
+}
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -65,8 +65,8 @@ Primitive matmul(const MatrixDescriptor& a, const MatrixDescriptor& b, const Mat
 }
 
 void sgemm(bool a_turned, bool b_turned, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, const float* a, dnnl_dim_t a_step,
-           const float* b, dnnl_dim_t b_step, float* c, dnnl_dim_t c_step) {
-  check(dnnl_sgemm(a_turned ? 'T' : 'N', b_turned ? 'T' : 'N', m, n, k, 1, a, a_step, b, b_step, 0, c, c_step),
+           const float* b, dnnl_dim_t b_step, float* c, dnnl_dim_t c_step, float beta) {
+  check(dnnl_sgemm(a_turned ? 'T' : 'N', b_turned ? 'T' : 'N', m, n, k, 1, a, a_step, b, b_step, beta, c, c_step),
         "a matrix product");
 }
 

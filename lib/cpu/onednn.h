@@ -72,9 +72,9 @@ class MatrixDescriptor {
 /// c = a b.
 Primitive matmul(const MatrixDescriptor& a, const MatrixDescriptor& b, const MatrixDescriptor& c);
 
-/// C (m × n) = A (m × k) · B (k × n) on all threads, row-major; a turned operand is stored the other way round.
+/// C (m × n) = A (m × k) · B (k × n) + beta C on all threads, row-major; a turned operand is stored the other way round.
 void sgemm(bool a_turned, bool b_turned, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, const float* a, dnnl_dim_t a_step,
-           const float* b, dnnl_dim_t b_step, float* c, dnnl_dim_t c_step);
+           const float* b, dnnl_dim_t b_step, float* c, dnnl_dim_t c_step, float beta);
 
 /// Whether the processor multiplies bf16.
 bool has_bf16();

@@ -70,8 +70,10 @@ void run(void* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const Pa
 
 }  // namespace
 
-void multiply_large(float* c, std::int64_t c_step, const PackedMatrix<float>& a, const PackedMatrix<float>& b) {
-  sgemm(!a.row_major(), !b.row_major(), a.rows, b.columns, a.columns, a.data, a.step(), b.data, b.step(), c, c_step);
+void multiply_large(float* c, std::int64_t c_step, const PackedMatrix<float>& a, const PackedMatrix<float>& b,
+                    bool adds) {
+  sgemm(!a.row_major(), !b.row_major(), a.rows, b.columns, a.columns, a.data, a.step(), b.data, b.step(), c, c_step,
+        adds ? 1.f : 0.f);
 }
 
 bool can_multiply(const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b) {

@@ -20,9 +20,10 @@ struct PackedMatrix {
   std::int64_t step() const { return row_major() ? std::max(row_step, columns) : std::max(column_step, rows); }
 };
 
-/// c = a b in f32 on all threads. The numbers of rows and columns must be large (see matmul.cpp): of few, oneDNN would
+/// c = or += a b in f32 on all threads. The numbers of rows and columns must be large (see matmul.cpp): of few, oneDNN would
 /// share out the sums, and each number of threads would give other bits.
-void multiply_large(float* c, std::int64_t c_step, const PackedMatrix<float>& a, const PackedMatrix<float>& b);
+void multiply_large(float* c, std::int64_t c_step, const PackedMatrix<float>& a, const PackedMatrix<float>& b,
+                    bool adds);
 
 /// Whether the processor multiplies bf16, and the matrices lie as it must be.
 bool can_multiply(const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b);

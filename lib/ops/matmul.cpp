@@ -25,8 +25,12 @@ constexpr OpInfo matmul_op{
     .gradient =
         [](Gradient& g) {
           const Tensor& d = g.output();
-          if (g.wants(0)) g.give(0, matmul(d, transpose(g.saved_input(1))));
-          if (g.wants(1)) g.give(1, matmul(transpose(g.saved_input(0)), d));
+          // A weight on the left, W x, is met with few columns.
+          if (g.wants(0) && d.rank() == 2 && g.defers(0, d.size(1)))
+            g.give_transposed_product(0, transpose(d), transpose(g.saved_input(1)));
+          else if (g.wants(0))
+            g.give(0, matmul(d, transpose(g.saved_input(1))));
+          if (g.wants(1)) g.give_transposed_product(1, g.saved_input(0), d);
         },
     .saves_input_for = {inputs({1}), inputs({0})},
 };

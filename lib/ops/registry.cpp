@@ -56,6 +56,7 @@ std::span<const OpFamily> registered_ops() {
       {"loss", binary_loss_ops()},
       {"loss", margin_loss_ops()},
       {"loss", ctc_ops()},
+      {"tape", deferred_product_ops()},
       {"tape", row_gradient_ops()},
       {"tape", tape_ops()},
       {"tape", walk_ops()},

@@ -69,6 +69,7 @@ std::span<const RegisteredOp> trigonometric_ops();
 std::span<const RegisteredOp> unary_ops();
 std::span<const RegisteredOp> unfold_ops();
 // Those of lib/tape.
+std::span<const RegisteredOp> deferred_product_ops();
 std::span<const RegisteredOp> row_gradient_ops();
 std::span<const RegisteredOp> tape_ops();
 std::span<const RegisteredOp> walk_ops();

@@ -47,6 +47,10 @@ class Gradient {
   void give(std::size_t i, Tensor gradient);
   /// Adds a b to it, without a temporary where nobody would notice.
   void give_product(std::size_t i, const Tensor& a, const Tensor& b);
+  /// Adds leftᵀ right, of (…, n, p) and (…, n, q), to it: for the weights of products, which are used many times.
+  void give_transposed_product(std::size_t i, const Tensor& left, const Tensor& right);
+  /// Whether such a product of n rows would be worked out later, together with others.
+  bool defers(std::size_t i, std::int64_t n) const;
   /// Whether the gradient of input i, a table, may be given by its rows: it is a leaf, and nothing records.
   bool takes_rows(std::size_t i) const;
   /// Adds values (n, …) to the rows at `indices` (n), which lie in [−size, size), of that gradient.

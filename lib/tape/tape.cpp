@@ -198,6 +198,7 @@ std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> so
 
   RecordAs record(context, recorded_before_ && context.has(Context::recording));
   Walk walk(context, list, slot);
+  if (!options_.deferred_products) walk.defer_nothing();
   walk.restrict_to(slots);
   if (options.unconnected == Unconnected::error)
     for (std::size_t i = 0; i < sources.size(); ++i)
@@ -236,6 +237,7 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
   {
     RecordAs record(context, recorded_before_ && context.has(Context::recording));
     Walk walk(context, list, slot);
+    if (!options_.deferred_products) walk.defer_nothing();
     std::vector<std::uint32_t> parameters;
     for (const TapeList::LeafSlot& leaf : list.leaves())
       if (leaf.tensor.is_parameter()) parameters.push_back(leaf.slot);

@@ -46,7 +46,9 @@ bool Walk::has_gradient(const Entry& entry) const {
   return false;
 }
 
-void Walk::complete(std::uint32_t) {}
+void Walk::complete(std::uint32_t slot) {
+  if (deferred_.holds(slot)) settle_products(slot);
+}
 
 void Walk::run(Tensor seed, bool consume) {
   sums_.resize(target_ - lowest_ + 1);
@@ -64,6 +66,7 @@ void Walk::run(Tensor seed, bool consume) {
     }
     if (consume) list_.release_saved(*entry);
   }
+  while (!deferred_.empty()) settle_products(deferred_.next());
   if (completes_)
     for (const TapeList::LeafSlot& leaf : list_.leaves())
       if (leaf.slot >= lowest_ && leaf.slot <= target_) complete(leaf.slot);
@@ -150,6 +153,23 @@ constexpr OpInfo accumulate_product_op{
         [](Call& call) { kernels(call.output().device).multiply_add(call.output(), call.input(1), call.input(2)); },
 };
 
+// total += leftᵀ right
+
+constexpr OpInfo accumulate_transposed_product_op{
+    .name = "accumulate_transposed_product",
+    .arity = 3,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          const Body& left = call.input(1);
+          const std::int64_t dims[] = {left.dims[1], left.dims[0]}, strides[] = {left.strides[1], left.strides[0]};
+          View turned = left;
+          turned.dims = dims;
+          turned.strides = strides;
+          kernels(call.output().device).matmul_add(call.output(), turned, call.input(2));
+        },
+};
+
 namespace {
 
 void run_in_place(const OpInfo& op, Tensor& total, std::initializer_list<const Tensor*> inputs) {
@@ -177,6 +197,40 @@ bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor& b) {
   return true;
 }
 
+// Of a computed tensor it is not known whether more will come, before some has.
+bool Walk::defers(std::uint32_t slot, std::int64_t rows) const {
+  return may_defer_ && rows < DeferredProducts::few_rows && !context_.has(Context::recording) &&
+         (!list_.slot(slot).producer || sum(slot).defined() || deferred_.holds(slot));
+}
+
+void Walk::add_transposed_product(const Entry& entry, std::uint32_t slot, const Tensor& left, const Tensor& right) {
+  bool matrices = left.rank() == 2 && right.rank() == 2;
+  if (matrices && defers(slot, left.size(0))) {
+    completes_ |= list_.slot(slot).producer != nullptr;
+    deferred_.append(slot, left, right);
+    if (deferred_.is_full(slot)) settle_products(slot);
+  } else if (matrices) {
+    add_product_now(slot, left, right);
+  } else {
+    add(entry, slot, matmul(transpose(left), right));
+  }
+}
+
+void Walk::add_product_now(std::uint32_t slot, const Tensor& left, const Tensor& right) {
+  Tensor& total = sum(slot);
+  // Halves are added up in f32.
+  bool whole = left.dtype() == DType::f32 || left.dtype() == DType::f64;
+  if (whole && total.defined() && can_change(total))
+    run_in_place(accumulate_transposed_product_op, total, {&total, &left, &right});
+  else
+    sum_up(slot, matmul(transpose(left), right));
+}
+
+void Walk::settle_products(std::uint32_t slot) {
+  auto [left, right] = deferred_.take(slot);
+  add_product_now(slot, left, right);
+}
+
 void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
   const SlotForm& form = *list_.slot(slot).form;
   const Body& body = gradient.body();
@@ -189,12 +243,16 @@ void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
       throw InternalError(fmt::format("the gradient of {} is {}, but its input is {}", entry.op->name,
                                       describe(gradient), to_string(form.shape())));
   }
+  sum_up(slot, std::move(gradient));
+}
+
+inline void Walk::sum_up(std::uint32_t slot, Tensor gradient) {
   if (!sum(slot).defined()) {
     sum(slot) = std::move(gradient);
     return;
   }
   // Halves are added up in f32, and rounded once when the sum is handed on.
-  if (size_of(form.dtype) == 2) {
+  if (size_of(list_.slot(slot).form->dtype) == 2) {
     gradient = to(gradient, DType::f32);
     sum(slot) = to(sum(slot), DType::f32);
   }
@@ -257,6 +315,12 @@ void Gradient::give_product(std::size_t i, const Tensor& a, const Tensor& b) {
   if (wants(i) && !walk_.add_product(entry_.input_slots()[i], a, b)) give(i, a * b);
 }
 
+bool Gradient::defers(std::size_t i, std::int64_t rows) const { return walk_.defers(entry_.input_slots()[i], rows); }
+
+void Gradient::give_transposed_product(std::size_t i, const Tensor& left, const Tensor& right) {
+  if (wants(i)) walk_.add_transposed_product(entry_, entry_.input_slots()[i], left, right);
+}
+
 bool Gradient::takes_rows(std::size_t i) const { return walk_.takes_rows(entry_.input_slots()[i]); }
 
 void Gradient::give_rows(std::size_t i, const Tensor& indices, Tensor values) {
@@ -271,6 +335,7 @@ std::span<const RegisteredOp> walk_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "accumulate", .info = &accumulate_op, .internal = true},
       {.name = "accumulate_product", .info = &accumulate_product_op, .internal = true},
+      {.name = "accumulate_transposed_product", .info = &accumulate_transposed_product_op, .internal = true},
   };
   return ops;
 }

@@ -6,6 +6,7 @@
 
 #include "../core/context.h"
 #include "../core/storage.h"
+#include "deferred_products.h"
 #include "tape_list.h"
 
 namespace reel::detail {
@@ -27,6 +28,7 @@ class Walk {
   void forget() {
     sums_.clear();
     row_parts_.clear();
+    deferred_.clear();
   }
   /// After `restrict_to`: whether the target is computed from the slot.
   bool depends_on(std::uint32_t slot) const {
@@ -42,6 +44,12 @@ class Walk {
   void add(const Entry& entry, std::uint32_t slot, Tensor gradient);
   /// Adds a b in place to what has been summed up so far; false if that cannot be.
   bool add_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
+  /// Adds leftᵀ right, (n, p)ᵀ (n, q), now or, where that is cheaper, together with later ones.
+  void add_transposed_product(const Entry& entry, std::uint32_t slot, const Tensor& left, const Tensor& right);
+  /// Whether such a product of n rows would wait for others.
+  bool defers(std::uint32_t slot, std::int64_t rows) const;
+  /// Works every product out as it comes.
+  void defer_nothing() { may_defer_ = false; }
   /// Whether the slot's gradient may come by rows: nothing but the end of the walk looks at it.
   bool takes_rows(std::uint32_t slot) const { return !list_.slot(slot).producer && !context_.has(Context::recording); }
   /// Adds values (n, …) at the indices (n).
@@ -66,6 +74,10 @@ class Walk {
   /// All that came by rows for a slot, side by side; undefined if nothing did.
   RowGradient rows_of(std::uint32_t slot) const;
   void visit(Entry& entry);
+  void sum_up(std::uint32_t slot, Tensor gradient);
+  /// Works out what has been deferred for a slot.
+  void settle_products(std::uint32_t slot);
+  void add_product_now(std::uint32_t slot, const Tensor& left, const Tensor& right);
 
   Context& context_;
   TapeList& list_;
@@ -75,6 +87,8 @@ class Walk {
   std::vector<std::uint8_t> marks_;  // from slot lowest_ on; empty: everything leads to a source
   bool completes_ = false;           // somebody wants to know of complete gradients
   std::vector<Tensor> outputs_;      // of the entry being visited
+  DeferredProducts deferred_;
+  bool may_defer_ = true;
   struct RowPart {
     std::uint32_t slot;
     Tensor indices, values;

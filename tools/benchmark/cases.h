@@ -17,4 +17,7 @@ struct Case {
 /// The cases of `op_overhead`: what one elementwise op on 64 f32 costs beyond its arithmetic.
 std::vector<Case> op_overhead();
 
+/// The cases of `tape`: what an entry costs as tapes grow, and what products owed to weights save.
+std::vector<Case> tape();
+
 }  // namespace reel_bench

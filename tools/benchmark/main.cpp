@@ -15,7 +15,11 @@ namespace {
 
 using reel_bench::Case;
 
-std::vector<Case> all_cases() { return reel_bench::op_overhead(); }
+std::vector<Case> all_cases() {
+  std::vector<Case> cases = reel_bench::op_overhead(), tape = reel_bench::tape();
+  cases.insert(cases.end(), tape.begin(), tape.end());
+  return cases;
+}
 
 // Collects the repetitions of each case and prints one line for it.
 class Table : public benchmark::BenchmarkReporter {
