@@ -98,12 +98,12 @@ Tensor sole(Tensor gradient) {
 
 struct Commit {
   Tensor parameter;
-  Leaf found;
+  Leaf found, before, after;
 };
 
 // What a parameter holds after a backward has found more.
-Leaf accumulated(const Leaf& before, const Commit& commit) {
-  const Leaf& found = commit.found;
+Leaf accumulated(const Commit& commit) {
+  const Leaf &found = commit.found, &before = commit.before;
   const RowGradient &old_rows = before.row_gradient, &new_rows = found.row_gradient;
   if (!before.gradient.defined() && !old_rows.defined()) return found;
   if (old_rows.defined() && new_rows.defined()) return {{}, combined(old_rows, new_rows, commit.parameter.size(0))};
@@ -125,18 +125,17 @@ void commit(std::vector<Commit>& commits) {
     if (gradient.body().epoch.load(std::memory_order_relaxed) != 0) gradient = stop_gradient(gradient);
     gradient = sole(std::move(gradient));
   }
-  std::vector<Leaf> before(commits.size()), after(commits.size());
   while (true) {
     {
       std::lock_guard lock(gradient_mutex());
-      for (std::size_t i = 0; i < commits.size(); ++i) before[i] = *commits[i].parameter.body().leaf;
+      for (Commit& commit : commits) commit.before = *commit.parameter.body().leaf;
     }
-    for (std::size_t i = 0; i < commits.size(); ++i) after[i] = accumulated(before[i], commits[i]);
+    for (Commit& commit : commits) commit.after = accumulated(commit);
     std::lock_guard lock(gradient_mutex());
     bool unchanged = true;
-    for (std::size_t i = 0; i < commits.size(); ++i) unchanged &= is_same(*commits[i].parameter.body().leaf, before[i]);
+    for (Commit& commit : commits) unchanged &= is_same(*commit.parameter.body().leaf, commit.before);
     if (!unchanged) continue;
-    for (std::size_t i = 0; i < commits.size(); ++i) std::swap(*commits[i].parameter.body().leaf, after[i]);
+    for (Commit& commit : commits) std::swap(*commit.parameter.body().leaf, commit.after);
     return;
   }
 }
@@ -238,10 +237,11 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
     RecordAs record(context, recorded_before_ && context.has(Context::recording));
     Walk walk(context, list, slot);
     if (!options_.deferred_products) walk.defer_nothing();
-    std::vector<std::uint32_t> parameters;
-    for (const TapeList::LeafSlot& leaf : list.leaves())
-      if (leaf.tensor.is_parameter()) parameters.push_back(leaf.slot);
-    if (parameters.size() < list.leaves().size()) {
+    const std::vector<TapeList::LeafSlot>& leaves = list.leaves();
+    if (std::any_of(leaves.begin(), leaves.end(), [](const auto& leaf) { return !leaf.tensor.is_parameter(); })) {
+      std::vector<std::uint32_t> parameters;
+      for (const TapeList::LeafSlot& leaf : leaves)
+        if (leaf.tensor.is_parameter()) parameters.push_back(leaf.slot);
       walk.restrict_to(parameters);
       if (!walk.depends_on_sources())
         fail<TapeError>(backward_name, where,
@@ -252,10 +252,11 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
     bool consumes = consumes_list(list);
     Consumption consumption(list, consumes);
     walk.run(std::move(seed), consumes);
-    for (const TapeList::LeafSlot& leaf : list.leaves())
+    commits.reserve(leaves.size());
+    for (const TapeList::LeafSlot& leaf : leaves)
       if (Leaf found = walk.leaf_gradient(leaf.slot, leaf.tensor);
           (found.gradient.defined() || found.row_gradient.defined()) && leaf.tensor.is_parameter())
-        commits.push_back({leaf.tensor, std::move(found)});
+        commits.push_back({leaf.tensor, std::move(found), {}, {}});
   }
   RecordAs pause(context, false);
   commit(commits);

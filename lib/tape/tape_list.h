@@ -78,6 +78,11 @@ class TapeList {
   std::size_t entry_count() const { return entry_count_; }
   std::size_t bytes() const { return arena_.used() + saved_bytes_; }
 
+  /// What the next walk can use for its sums and gradients, so that it need not be allocated.
+  struct WalkMemory {
+    std::vector<Tensor> sums, outputs;
+  } walk_memory;
+
   int depth = 0;               // open tapes
   std::size_t warn_bytes = 0;  // of the outermost tape; 0: has warned
 

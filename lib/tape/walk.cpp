@@ -12,7 +12,19 @@
 
 namespace reel::detail {
 
-Walk::Walk(Context& context, TapeList& list, std::uint32_t target) : context_(context), list_(list), target_(target) {}
+Walk::Walk(Context& context, TapeList& list, std::uint32_t target)
+    : context_(context),
+      list_(list),
+      target_(target),
+      sums_(std::move(list.walk_memory.sums)),
+      outputs_(std::move(list.walk_memory.outputs)) {}
+
+Walk::~Walk() {
+  // Not that of a walk over a giant.
+  constexpr std::size_t most_kept = 1 << 16;
+  sums_.clear();
+  if (sums_.capacity() <= most_kept) list_.walk_memory = {std::move(sums_), std::move(outputs_)};
+}
 
 void Walk::restrict_to(std::span<const std::uint32_t> sources) {
   lowest_ = target_;

@@ -15,6 +15,9 @@ namespace reel::detail {
 class Walk {
  public:
   Walk(Context& context, TapeList& list, std::uint32_t target);
+  ~Walk();
+  Walk(const Walk&) = delete;
+  Walk& operator=(const Walk&) = delete;
 
   /// Restricts the pass to what leads to these slots, and keeps their gradients. Without it, every leaf is a source.
   void restrict_to(std::span<const std::uint32_t> sources);

@@ -12,14 +12,16 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int operations = 1000;
 
-// Instructions are counted inside the functions that are named measured_…; they are never inlined.
-[[gnu::noinline]] Tensor measured_chain(Tensor x, const Tensor& a, const Tensor& b) {
+Tensor chain(Tensor x, const Tensor& a, const Tensor& b) {
   for (int i = 0; i < operations / 2; ++i) {
     x = x * a;
     x = x + b;
   }
   return x;
 }
+
+// Instructions are counted inside the functions that are named measured_…: never inlined, and none calls another.
+[[gnu::noinline]] Tensor measured_chain(const Tensor& x, const Tensor& a, const Tensor& b) { return chain(x, a, b); }
 
 // Mutable so that all operands can have gradients in one case and none in another.
 struct Operands {
@@ -36,7 +38,7 @@ Operands parameters() {
 
 [[gnu::noinline]] void measured_step(const Operands& with) {
   Tape tape;
-  Tensor y = measured_chain(with.x, with.a, with.b);
+  Tensor y = chain(with.x, with.a, with.b);
   tape.backward(y, {.seed = with.seed});
 }
 
