@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "../core/op_error.h"
+#include "lookahead.h"
 
 namespace reel::detail {
 namespace {
@@ -252,12 +253,14 @@ void TapeList::release_saved(Entry& entry) noexcept {
 }
 
 void TapeList::clear() noexcept {
-  for (Entry* entry = last_; entry; entry = entry->previous) release_saved(*entry);
+  for (Lookahead ahead(outgrows_caches() ? last_ : nullptr); last_; last_ = last_->previous) {
+    ahead.advance();
+    release_saved(*last_);
+  }
   // Leaves were not computed here, so nothing is lost when they are used again. What was computed keeps its dead slot.
   for (const LeafSlot& leaf : leaves_)
     if (Body& body = leaf.tensor.body(); body.epoch.load(std::memory_order_relaxed) == epoch_)
       body.epoch.store(leaf.epoch_before, std::memory_order_relaxed);
-  last_ = nullptr;
   slots_.resize(1);
   leaves_.clear();
   foreign_leaves_.clear();

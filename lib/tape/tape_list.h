@@ -77,6 +77,8 @@ class TapeList {
   const std::vector<LeafSlot>& leaves() const { return leaves_; }
   std::size_t entry_count() const { return entry_count_; }
   std::size_t bytes() const { return arena_.used() + saved_bytes_; }
+  /// Whether what lies on the list is more than a processor keeps at hand.
+  bool outgrows_caches() const { return bytes() > (std::size_t{1} << 20); }
 
   /// What the next walk can use for its sums and gradients, so that it need not be allocated.
   struct WalkMemory {

@@ -8,6 +8,7 @@
 #include "../core/op_error.h"
 #include "../ops/registry.h"
 #include "gradient.h"
+#include "lookahead.h"
 #include "row_gradient.h"
 
 namespace reel::detail {
@@ -66,7 +67,10 @@ void Walk::run(Tensor seed, bool consume) {
   sums_.resize(target_ - lowest_ + 1);
   sum(target_) = std::move(seed);
   NamedCaller caller(context_, {});
-  for (Entry* entry = list_.slot(target_).producer; entry; entry = entry->previous) {
+  Entry* last = list_.slot(target_).producer;
+  Lookahead ahead(list_.outgrows_caches() ? last : nullptr);
+  for (Entry* entry = last; entry; entry = entry->previous) {
+    ahead.advance();
     if (entry->first_output + entry->output_count <= lowest_) break;
     if (completes_) [[unlikely]] {
       std::uint32_t end = std::min(entry->first_output + entry->output_count, target_ + 1);
