@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reel/debug.h>
+#include <reel/derivatives.h>
 #include <reel/device.h>
 #include <reel/dtype.h>
 #include <reel/error.h>

@@ -12,8 +12,9 @@
 namespace reel {
 
 namespace detail {
+class Differentiation;
 class TapeList;
-}
+}  // namespace detail
 
 struct TapeOptions {
   /// Keeps entries and saved values after a backward, so that there can be several. An inner tape always does.
@@ -31,6 +32,10 @@ enum class Unconnected : std::uint8_t { error, zeros };
 struct GradientOptions {
   /// The gradient of the target; required unless the target is a single element, where it is 1.
   Tensor seed = {};
+  Unconnected unconnected = Unconnected::error;
+};
+
+struct JacobianOptions {
   Unconnected unconnected = Unconnected::error;
 };
 
@@ -81,12 +86,29 @@ class Tape {
     }(std::index_sequence_for<Sources...>{});
   }
 
+  /// For each source: J[o…, s…] = ∂target[o…] / ∂source[s…], in the source's dtype. One walk back for each element of
+  /// the target, over what lies between it and the sources.
+  /// Throws: as `gradient`; ShapeError if the target and a source have more than 8 axes together.
+  std::vector<Tensor> jacobian(const Arg& target, std::span<const Tensor> sources, const JacobianOptions& options = {});
+  std::vector<Tensor> jacobian(const Arg& target, const std::vector<Tensor>& sources,
+                               const JacobianOptions& options = {}) {
+    return jacobian(target, std::span<const Tensor>(sources), options);
+  }
+  Tensor jacobian(const Arg& target, const Tensor& source, const JacobianOptions& options = {}) {
+    return std::move(jacobian(target, std::span(&source, 1), options).front());
+  }
+  /// The same for each example of a batch: target (N, o…), source (N, s…) → J[n, o…, s…] = ∂target[n, o…] / ∂source[n, s…].
+  /// One walk for each element of one example, which is right only if no example's target depends on another's source.
+  /// Throws: as `jacobian`; ShapeError unless both have a first axis, of one size.
+  Tensor batch_jacobian(const Arg& target, const Tensor& source, const JacobianOptions& options = {});
+
   /// Entries on the list now, of this tape and those around it.
   std::size_t size() const;
   /// Bytes of entries, and of values saved for them.
   std::size_t bytes() const;
 
  private:
+  friend class detail::Differentiation;
   bool consumes_list(const detail::TapeList& list) const;
 
   TapeOptions options_;

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include <reel/shape.h>
 
@@ -49,6 +50,7 @@ struct Entry {
   /// 0: not tracked.
   std::uint32_t* input_slots() { return reinterpret_cast<std::uint32_t*>(this + 1); }
   const std::uint32_t* input_slots() const { return reinterpret_cast<const std::uint32_t*>(this + 1); }
+  std::span<const std::uint32_t> inputs() const { return {input_slots(), input_count}; }
   Saved* saved() { return reinterpret_cast<Saved*>(input_slots() + ((input_count + 1) & ~1u)); }
   const Saved* saved() const { return const_cast<Entry*>(this)->saved(); }
   std::byte* attributes() { return reinterpret_cast<std::byte*>(saved() + saved_count); }

@@ -8,6 +8,7 @@
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../ops/registry.h"
+#include "differentiation.h"
 #include "row_gradient.h"
 #include "walk.h"
 
@@ -19,36 +20,6 @@ namespace {
 
 constexpr const char* gradient_name = "gradient";
 constexpr const char* backward_name = "backward";
-
-// While a tape differentiates, only the tapes around it record.
-class RecordAs {
- public:
-  RecordAs(Context& context, bool recording) : context_(context), before_(context.has(Context::recording)) {
-    context.set(Context::recording, recording);
-  }
-  ~RecordAs() { context_.set(Context::recording, before_); }
-  RecordAs(const RecordAs&) = delete;
-  RecordAs& operator=(const RecordAs&) = delete;
-
- private:
-  Context& context_;
-  bool before_;
-};
-
-// Forgets the list when a differentiation that consumes it ends, however it ends.
-class Consumption {
- public:
-  Consumption(TapeList& list, bool consumes) : list_(list), consumes_(consumes) {}
-  ~Consumption() {
-    if (consumes_) list_.clear();
-  }
-  Consumption(const Consumption&) = delete;
-  Consumption& operator=(const Consumption&) = delete;
-
- private:
-  TapeList& list_;
-  bool consumes_;
-};
 
 std::uint32_t target_slot(const char* op, const TapeList& list, const Tensor& target, std::uint32_t first_slot,
                           Location where) {
@@ -77,16 +48,16 @@ std::uint32_t target_slot(const char* op, const TapeList& list, const Tensor& ta
   return slot;
 }
 
-Tensor seed_for(const char* op, const Tensor& target, const GradientOptions& options, Location where) {
-  if (!options.seed.defined()) {
+Tensor seed_for(const char* op, const Tensor& target, const Tensor& seed, Location where) {
+  if (!seed.defined()) {
     if (target.numel() != 1)
       fail<TapeError>(op, where, "the target {} is not a single element; reduce it, or give its own gradient as .seed",
                       describe(target));
     return ones_like(target);
   }
-  if (options.seed.shape() != target.shape() || options.seed.dtype() != target.dtype())
-    fail<ShapeError>(op, where, "the seed {} does not fit the target {}", describe(options.seed), describe(target));
-  return options.seed;
+  if (seed.shape() != target.shape() || seed.dtype() != target.dtype())
+    fail<ShapeError>(op, where, "the seed {} does not fit the target {}", describe(seed), describe(target));
+  return seed;
 }
 
 // A value that is nobody else's, in row-major order.
@@ -171,53 +142,78 @@ void Tape::watch(const Arg& x) {
 }
 
 std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> sources, const GradientOptions& options) {
-  Context& context = detail::context();
-  TapeList& list = *context.tapes;
-  Location where = target.location();
-  const Tensor& goal = tensor_of(gradient_name, target);
-  CallerScope caller(where);
-  std::vector<std::uint32_t> slots;
+  return Differentiation(gradient_name, *this, target, sources, options.unconnected).gradients(options.seed);
+}
+
+Differentiation::Differentiation(const char* op, const Tape& tape, const Arg& target, std::span<const Tensor> sources,
+                                 Unconnected unconnected, Constants constants)
+    : op_(op),
+      tape_(tape),
+      context_(detail::context()),
+      list_(*context_.tapes),
+      where_(target.location()),
+      target_(tensor_of(op, target)),
+      sources_(sources),
+      unconnected_(unconnected) {
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const Tensor& source = sources[i];
-    if (!source.defined()) fail<Error>(gradient_name, where, "source {} is an undefined tensor", i);
-    check_floating(gradient_name, source, where);
-    std::uint32_t slot = list.slot_of(source.body());
-    if (!slot && source.is_parameter()) slot = list.track(gradient_name, source, where);
-    if (!slot && options.unconnected == Unconnected::error)
-      fail<TapeError>(gradient_name, where,
+    if (!source.defined()) fail<Error>(op, where_, "source {} is an undefined tensor", i);
+    check_floating(op, source, where_);
+    std::uint32_t slot = list_.slot_of(source.body());
+    if (!slot && source.is_parameter()) slot = list_.track(op, source, where_);
+    if (!slot && unconnected == Unconnected::error)
+      fail<TapeError>(op, where_,
                       "source {}, {} made at {}, is not tracked; call requires_grad() on it, or tape.watch before it "
                       "is used",
                       i, describe(source), to_string(source.made_at()));
-    slots.push_back(slot);
+    slots_.push_back(slot);
   }
-  // A target that is a source needs no recorded way, so it may be older.
-  bool is_source = std::find(slots.begin(), slots.end(), list.slot_of(goal.body())) != slots.end();
-  std::uint32_t slot = target_slot(gradient_name, list, goal, is_source ? 0 : first_slot_, where);
-  Tensor seed = seed_for(gradient_name, goal, options, where);
+  bool constant = constants == Constants::allowed && is_constant();
+  target_slot_ = constant ? 0 : target_slot(op, list_, target_, is_source() ? 0 : tape.first_slot_, where_);
+}
 
-  RecordAs record(context, recorded_before_ && context.has(Context::recording));
-  Walk walk(context, list, slot);
-  if (!options_.deferred_products) walk.defer_nothing();
-  walk.restrict_to(slots);
-  if (options.unconnected == Unconnected::error)
-    for (std::size_t i = 0; i < sources.size(); ++i)
-      if (!walk.depends_on(slots[i]))
-        fail<TapeError>(gradient_name, where,
-                        "the target {} does not depend on source {}, {} made at {}; ask with .unconnected = "
-                        "Unconnected::zeros if zeros will do",
-                        describe(goal), i, describe(sources[i]), to_string(sources[i].made_at()));
-  std::vector<Tensor> found;
-  {
-    bool consumes = consumes_list(list);
-    Consumption consumption(list, consumes);
+// Then it needs no recorded way, so it may be older than the tape.
+bool Differentiation::is_source() const {
+  return std::find(slots_.begin(), slots_.end(), list_.slot_of(target_.body())) != slots_.end();
+}
+
+bool Differentiation::is_constant() const {
+  const Body& body = target_.body();
+  std::uint32_t slot = list_.slot_of(body);
+  if (slot == 0) return body.requires_grad || body.epoch.load(std::memory_order_relaxed) == 0;
+  return slot < tape_.first_slot_ && !is_source();
+}
+
+void Differentiation::check_connected(const Walk& walk) const {
+  if (unconnected_ == Unconnected::zeros) return;
+  for (std::size_t i = 0; i < sources_.size(); ++i)
+    if (!walk.depends_on(slots_[i]))
+      fail<TapeError>(op_, where_,
+                      "the target {} does not depend on source {}, {} made at {}; ask with .unconnected = "
+                      "Unconnected::zeros if zeros will do",
+                      describe(target_), i, describe(sources_[i]), to_string(sources_[i].made_at()));
+}
+
+std::vector<Tensor> Differentiation::gradients(const Tensor& given_seed) {
+  CallerScope caller(where_);
+  Tensor seed = seed_for(op_, target_, given_seed, where_);
+  RecordAs record(context_, tape_.recorded_before_ && context_.has(Context::recording));
+  std::vector<Tensor> found(slots_.size());
+  if (target_slot_ != 0) {
+    Walk walk(context_, list_, target_slot_);
+    if (!tape_.options_.deferred_products) walk.defer_nothing();
+    walk.restrict_to(slots_);
+    check_connected(walk);
+    bool consumes = tape_.consumes_list(list_);
+    Consumption consumption(list_, consumes);
     walk.run(std::move(seed), consumes);
-    for (std::uint32_t source : slots) found.push_back(walk.gradient(source));
+    for (std::size_t i = 0; i < slots_.size(); ++i) found[i] = walk.gradient(slots_[i]);
     walk.forget();
   }
-  for (std::size_t i = 0; i < sources.size(); ++i) {
+  for (std::size_t i = 0; i < sources_.size(); ++i) {
     if (!found[i].defined())
-      found[i] = zeros_like(sources[i]);
-    else if (!context.has(Context::recording))
+      found[i] = zeros_like(sources_[i]);
+    else if (!context_.has(Context::recording))
       found[i] = sole(std::move(found[i]));
   }
   return found;
@@ -230,7 +226,7 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
   const Tensor& goal = tensor_of(backward_name, target);
   CallerScope caller(where);
   std::uint32_t slot = target_slot(backward_name, list, goal, first_slot_, where);
-  Tensor seed = seed_for(backward_name, goal, options, where);
+  Tensor seed = seed_for(backward_name, goal, options.seed, where);
 
   std::vector<Commit> commits;
   {

@@ -28,32 +28,46 @@ Walk::~Walk() {
 }
 
 void Walk::restrict_to(std::span<const std::uint32_t> sources) {
-  lowest_ = target_;
   for (std::uint32_t slot : sources)
-    if (slot != 0) lowest_ = std::min(lowest_, slot);
+    if (slot != 0 && slot <= target_) sources_.push_back(slot);
+  lowest_ = sources_.empty() ? target_ : *std::min_element(sources_.begin(), sources_.end());
   marks_.assign(target_ - lowest_ + 1, 0);
-  for (std::uint32_t slot : sources)
-    if (slot != 0 && slot <= target_) mark(slot) = source;
-  // Slots rise in the order of execution, so one pass upwards marks what the sources lead to, and one downwards what the
-  // target is computed from.
-  for (std::uint32_t slot = lowest_; slot <= target_; ++slot)
-    for (std::uint32_t input : inputs_of(slot))
-      if (input >= lowest_ && (mark(input) & (source | leads))) mark(slot) |= leads;
+  for (std::uint32_t slot : sources_) mark(slot) = source;
+  collect_reached();
+  // Slots rise in the order of execution, so of what is reached, one pass upwards marks all that the sources lead to.
+  for (std::size_t i = path_.size(); i-- > 0;) {
+    const Entry& entry = *path_[i];
+    if (leads_from_source(entry))
+      for (std::uint32_t slot = begin_of(entry); slot < end_of(entry); ++slot) mark(slot) |= leads;
+  }
+  std::erase_if(path_, [&](const Entry* entry) {
+    for (std::uint32_t slot = begin_of(*entry); slot < end_of(*entry); ++slot)
+      if (mark(slot) & (leads | source)) return false;
+    return true;
+  });
+}
+
+void Walk::collect_reached() {
   mark(target_) |= reached;
-  for (std::uint32_t slot = target_; slot > lowest_; --slot) {
+  for (std::uint32_t slot = target_ + 1; slot-- > lowest_;) {
     if (!(mark(slot) & reached)) continue;
-    for (std::uint32_t input : inputs_of(slot))
+    Entry* producer = list_.slot(slot).producer;
+    if (!producer) continue;
+    path_.push_back(producer);
+    for (std::uint32_t input : producer->inputs())
       if (input >= lowest_) mark(input) |= reached;
+    slot = begin_of(*producer);
   }
 }
 
-std::span<const std::uint32_t> Walk::inputs_of(std::uint32_t slot) const {
-  const Entry* producer = list_.slot(slot).producer;
-  return producer ? std::span(producer->input_slots(), producer->input_count) : std::span<const std::uint32_t>();
+bool Walk::leads_from_source(const Entry& entry) const {
+  for (std::uint32_t input : entry.inputs())
+    if (input >= lowest_ && (mark(input) & (source | leads))) return true;
+  return false;
 }
 
 bool Walk::has_gradient(const Entry& entry) const {
-  std::uint32_t end = std::min(entry.first_output + entry.output_count, target_ + 1);
+  std::uint32_t end = end_of(entry);
   for (std::uint32_t slot = entry.first_output; slot < end; ++slot)
     if (slot >= lowest_ && sum(slot).defined() && (marks_.empty() || (mark(slot) & leads))) return true;
   return false;
@@ -65,27 +79,38 @@ void Walk::complete(std::uint32_t slot) {
 
 void Walk::run(Tensor seed, bool consume) {
   sums_.resize(target_ - lowest_ + 1);
+  for (std::uint32_t slot : sources_) sum(slot).reset();
+  row_parts_.clear();
   sum(target_) = std::move(seed);
   NamedCaller caller(context_, {});
-  Entry* last = list_.slot(target_).producer;
-  Lookahead ahead(list_.outgrows_caches() ? last : nullptr);
-  for (Entry* entry = last; entry; entry = entry->previous) {
-    ahead.advance();
-    if (entry->first_output + entry->output_count <= lowest_) break;
-    if (completes_) [[unlikely]] {
-      std::uint32_t end = std::min(entry->first_output + entry->output_count, target_ + 1);
-      for (std::uint32_t slot = std::max(entry->first_output, lowest_); slot < end; ++slot) complete(slot);
+  bool far = list_.outgrows_caches();
+  if (marks_.empty()) {
+    Entry* last = list_.slot(target_).producer;
+    Lookahead ahead(far ? last : nullptr);
+    for (Entry* entry = last; entry; entry = entry->previous) {
+      ahead.advance();
+      pass(*entry, caller, consume);
     }
-    if (has_gradient(*entry)) {
-      caller.rename(entry->where());
-      visit(*entry);
+  } else {
+    for (std::size_t i = 0; i < path_.size(); ++i) {
+      if (far) Lookahead::fetch(path_, i);
+      pass(*path_[i], caller, consume);
     }
-    if (consume) list_.release_saved(*entry);
   }
   while (!deferred_.empty()) settle_products(deferred_.next());
   if (completes_)
     for (const TapeList::LeafSlot& leaf : list_.leaves())
       if (leaf.slot >= lowest_ && leaf.slot <= target_) complete(leaf.slot);
+}
+
+inline void Walk::pass(Entry& entry, NamedCaller& caller, bool consume) {
+  if (completes_) [[unlikely]]
+    for (std::uint32_t slot = begin_of(entry); slot < end_of(entry); ++slot) complete(slot);
+  if (has_gradient(entry)) {
+    caller.rename(entry.where());
+    visit(entry);
+  }
+  if (consume) list_.release_saved(entry);
 }
 
 void Walk::visit(Entry& entry) {

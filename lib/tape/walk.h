@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -21,7 +22,8 @@ class Walk {
 
   /// Restricts the pass to what leads to these slots, and keeps their gradients. Without it, every leaf is a source.
   void restrict_to(std::span<const std::uint32_t> sources);
-  /// `consume`: saved values are released, and the gradients of outputs dropped, as soon as they are used.
+  /// `consume`: saved values are released, and the gradients of outputs dropped, as soon as they are used. After
+  /// `restrict_to` it visits only what lies between sources and target; without `consume` it may be run again.
   void run(Tensor seed, bool consume);
   /// The gradient of a source after `run`; undefined if nothing flowed to it.
   Tensor gradient(std::uint32_t slot);
@@ -62,9 +64,16 @@ class Walk {
   const TapeList& list() const { return list_; }
 
  private:
-  // Computed from a source; a source itself; what the target is computed from.
+  // Computed from a source, if reached; a source itself; what the target is computed from.
   enum Mark : std::uint8_t { leads = 1, source = 2, reached = 4 };
-  std::span<const std::uint32_t> inputs_of(std::uint32_t slot) const;
+  /// Puts all that the target is computed from onto the path, the last first.
+  void collect_reached();
+  bool leads_from_source(const Entry& entry) const;
+  /// The slots of an entry's outputs, as far as they matter.
+  std::uint32_t begin_of(const Entry& entry) const { return std::max(entry.first_output, lowest_); }
+  std::uint32_t end_of(const Entry& entry) const {
+    return std::min(entry.first_output + entry.output_count, target_ + 1);
+  }
   std::uint8_t& mark(std::uint32_t slot) { return marks_[slot - lowest_]; }
   std::uint8_t mark(std::uint32_t slot) const { return marks_[slot - lowest_]; }
   Tensor& sum(std::uint32_t slot) { return sums_[slot - lowest_]; }
@@ -76,6 +85,7 @@ class Walk {
   void complete(std::uint32_t slot);
   /// All that came by rows for a slot, side by side; undefined if nothing did.
   RowGradient rows_of(std::uint32_t slot) const;
+  void pass(Entry& entry, NamedCaller& caller, bool consume);
   void visit(Entry& entry);
   void sum_up(std::uint32_t slot, Tensor gradient);
   /// Works out what has been deferred for a slot.
@@ -88,8 +98,11 @@ class Walk {
   std::uint32_t lowest_ = 1;         // nothing below this slot matters
   std::vector<Tensor> sums_;         // of gradients, from slot lowest_ on; those of halves may be f32
   std::vector<std::uint8_t> marks_;  // from slot lowest_ on; empty: everything leads to a source
-  bool completes_ = false;           // somebody wants to know of complete gradients
-  std::vector<Tensor> outputs_;      // of the entry being visited
+  std::vector<std::uint32_t> sources_;
+  // With marks: the entries that lead from a source to the target, or make one; the last first.
+  std::vector<Entry*> path_;
+  bool completes_ = false;       // somebody wants to know of complete gradients
+  std::vector<Tensor> outputs_;  // of the entry being visited
   DeferredProducts deferred_;
   bool may_defer_ = true;
   struct RowPart {

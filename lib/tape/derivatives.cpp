@@ -1,0 +1,210 @@
+#include <reel/derivatives.h>
+
+#include <reel/ops.h>
+
+#include "../core/op_error.h"
+#include "differentiation.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+// A function and what it is called with: for each input an alias that nobody else knows, so that derivatives by it are
+// those by the argument alone.
+class Application {
+ public:
+  Application(const char* op, const TensorFunction& f, Inputs inputs, Location where)
+      : op_(op), f_(f), where_(where), list_(*context().tapes) {
+    if (!f) fail<Error>(op, where, "the function is empty");
+    if (inputs.empty()) fail<Error>(op, where, "there are no inputs to differentiate by");
+    bool recording = is_recording();
+    if (list_.depth > 0 && !recording)
+      fail<TapeError>(op, where,
+                      "cannot differentiate inside NoRecord while an outer tape is open, because that tape would see "
+                      "what is recorded here; call it outside NoRecord");
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i].defined()) fail<Error>(op, where, "input {} is an undefined tensor", i);
+      arguments_.push_back(alias_of(inputs[i], recording));
+    }
+  }
+
+  const std::vector<Tensor>& arguments() const { return arguments_; }
+
+  /// f's value, whose way from the arguments the tape has recorded.
+  Tensor value(Tape& tape) {
+    std::vector<std::uint32_t> slots;
+    for (const Tensor& argument : arguments_) {
+      tape.watch({argument, where_});
+      slots.push_back(list_.slot_of(argument.body()));
+    }
+    Tensor result = f_(arguments_);
+    for (std::size_t i = 0; i < arguments_.size(); ++i) {
+      const Body& body = arguments_[i].body();
+      if (list_.slot_of(body) != slots[i] || list_.is_overwritten(body))
+        fail<TapeError>(op_, where_,
+                        "the function has overwritten its argument {}, {}, at {}, so that its derivatives would be "
+                        "those at other values; let it overwrite a copy",
+                        i, describe(arguments_[i]), to_string(body.storage->last_overwrite()));
+    }
+    if (!result.defined()) fail<Error>(op_, where_, "the function has given an undefined tensor");
+    if (!is_floating(result.dtype()))
+      fail<DTypeError>(op_, where_, "the function must give a floating tensor, not {}; convert it with to(y, f32)",
+                       describe(result));
+    return result;
+  }
+
+  /// The value and its gradients, where it must be a single element.
+  std::vector<Tensor> slopes(Tape& tape, Tensor& result) {
+    result = value(tape);
+    if (result.numel() != 1)
+      fail<ShapeError>(op_, where_,
+                       "the function must give a single element, not {}; reduce it, or ask for the jacobian of its "
+                       "gradient",
+                       describe(result));
+    return gradients(tape, result, {});
+  }
+
+  std::vector<Tensor> gradients(const Tape& tape, const Tensor& y, const Tensor& seed) const {
+    return of(tape, y).gradients(seed);
+  }
+  std::vector<Tensor> jacobians(const Tape& tape, const Tensor& y, bool by_example = false) const {
+    return of(tape, y).jacobians(by_example);
+  }
+
+ private:
+  Tensor alias_of(const Tensor& input, bool recording) const {
+    check_floating(op_, input, where_);
+    if (!recording) return stop_gradient({input, where_});
+    const Body& body = input.body();
+    if (!list_.slot_of(body) && !body.requires_grad && body.epoch.load(std::memory_order_relaxed) != 0)
+      list_.refuse(op_, input, where_);
+    return reshape({input, where_}, input.shape());
+  }
+  Differentiation of(const Tape& tape, const Tensor& y) const {
+    return Differentiation(op_, tape, {y, where_}, arguments_, Unconnected::zeros, Constants::allowed);
+  }
+
+  const char* op_;
+  const TensorFunction& f_;
+  Location where_;
+  TapeList& list_;
+  std::vector<Tensor> arguments_;
+};
+
+void check_fit(const char* op, const char* name, Inputs given, Inputs inputs, Location where) {
+  if (given.size() != inputs.size())
+    fail<ShapeError>(op, where, "there are {} inputs, but {} {}s", inputs.size(), given.size(), name);
+  for (std::size_t i = 0; i < given.size(); ++i) {
+    if (!given[i].defined()) fail<Error>(op, where, "{} {} is an undefined tensor", name, i);
+    if (given[i].shape() != inputs[i].shape() || given[i].dtype() != inputs[i].dtype())
+      fail<ShapeError>(op, where, "{} {}, {}, does not fit its input {}", name, i, describe(given[i]),
+                       describe(inputs[i]));
+  }
+}
+
+// Σ a_i b_i over all elements.
+Tensor inner_product(Inputs a, Inputs b, Location where) {
+  CallerScope caller(where);
+  Tensor total = sum(a[0] * b[0]);
+  for (std::size_t i = 1; i < a.size(); ++i) total = total + sum(a[i] * b[i]);
+  return total;
+}
+
+// A result that an outer tape goes on with, if there is one.
+Tensor handed_out(const Tensor& value, Location where) {
+  return is_recording() ? value : stop_gradient({value, where});
+}
+
+}  // namespace
+
+std::vector<Tensor> detail::jacobian(const TensorFunction& f, Inputs inputs, Location where) {
+  Application applied("jacobian", f, inputs, where);
+  Tape tape({}, where);
+  Tensor y = applied.value(tape);
+  return applied.jacobians(tape, y);
+}
+
+Tensor batch_jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, Location where) {
+  const char* op = "batch_jacobian";
+  if (!f) fail<Error>(op, where, "the function is empty");
+  TensorFunction of_one = of_span<1>(f);
+  Application applied(op, of_one, std::span(&x, 1), where);
+  Tape tape({}, where);
+  Tensor y = applied.value(tape);
+  return std::move(applied.jacobians(tape, y, true).front());
+}
+
+std::vector<std::vector<Tensor>> detail::hessian(const TensorFunction& f, Inputs inputs, Location where) {
+  Application applied("hessian", f, inputs, where);
+  Tape second({.persistent = true}, where);
+  std::vector<Tensor> gradients;
+  {
+    Tape first({}, where);
+    Tensor y;
+    gradients = applied.slopes(first, y);
+  }
+  std::vector<std::vector<Tensor>> blocks;
+  for (const Tensor& gradient : gradients) blocks.push_back(applied.jacobians(second, gradient));
+  return blocks;
+}
+
+Products detail::hvp(const TensorFunction& f, Inputs inputs, Inputs directions, Location where) {
+  const char* op = "hvp";
+  Application applied(op, f, inputs, where);
+  check_fit(op, "direction", directions, inputs, where);
+  Products result;
+  {
+    Tape second({}, where);
+    std::vector<Tensor> gradients;
+    {
+      Tape first({}, where);
+      gradients = applied.slopes(first, result.value);
+    }
+    Tensor slope = inner_product(gradients, directions, where);
+    result.product = applied.gradients(second, slope, {});
+  }
+  result.value = handed_out(result.value, where);
+  return result;
+}
+
+Products detail::vjp(const TensorFunction& f, Inputs inputs, const Tensor& seed, Location where) {
+  const char* op = "vjp";
+  Application applied(op, f, inputs, where);
+  if (!seed.defined()) fail<Error>(op, where, "the seed is an undefined tensor");
+  Products result;
+  {
+    Tape tape({}, where);
+    result.value = applied.value(tape);
+    result.product = applied.gradients(tape, result.value, seed);
+  }
+  result.value = handed_out(result.value, where);
+  return result;
+}
+
+ValueAndProduct<Tensor> detail::jvp(const TensorFunction& f, Inputs inputs, Inputs tangents, Location where) {
+  const char* op = "jvp";
+  Application applied(op, f, inputs, where);
+  check_fit(op, "tangent", tangents, inputs, where);
+  ValueAndProduct<Tensor> result;
+  {
+    Tape by_seed({}, where);
+    Tensor seed;
+    std::vector<Tensor> products;
+    {
+      Tape tape({}, where);
+      result.value = applied.value(tape);
+      seed = ones_like({result.value, where});
+      by_seed.watch({seed, where});
+      products = applied.gradients(tape, result.value, seed);
+    }
+    Tensor slope = inner_product(products, tangents, where);
+    Differentiation by(op, by_seed, {slope, where}, std::span(&seed, 1), Unconnected::zeros, Constants::allowed);
+    result.product = std::move(by.gradients({}).front());
+  }
+  result.value = handed_out(result.value, where);
+  return result;
+}
+
+}  // namespace reel

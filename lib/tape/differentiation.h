@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <reel/tape.h>
+
+#include "../core/context.h"
+#include "tape_list.h"
+
+namespace reel::detail {
+
+class JacobianBlocks;
+class Walk;
+
+/// While a tape differentiates, only the tapes around it record.
+class RecordAs {
+ public:
+  RecordAs(Context& context, bool recording) : context_(context), before_(context.has(Context::recording)) {
+    context.set(Context::recording, recording);
+  }
+  ~RecordAs() { context_.set(Context::recording, before_); }
+  RecordAs(const RecordAs&) = delete;
+  RecordAs& operator=(const RecordAs&) = delete;
+
+ private:
+  Context& context_;
+  bool before_;
+};
+
+/// Forgets the list when a differentiation that consumes it ends, however it ends.
+class Consumption {
+ public:
+  Consumption(TapeList& list, bool consumes) : list_(list), consumes_(consumes) {}
+  ~Consumption() {
+    if (consumes_) list_.clear();
+  }
+  Consumption(const Consumption&) = delete;
+  Consumption& operator=(const Consumption&) = delete;
+
+ private:
+  TapeList& list_;
+  bool consumes_;
+};
+
+/// Whether what nothing recorded, or only an outer tape did, may be differentiated: it is a constant to all sources.
+enum class Constants : std::uint8_t { refused, allowed };
+
+/// What is asked of a tape, in the name of `op`: how a target changes with some sources.
+class Differentiation {
+ public:
+  /// Throws: as `Tape::gradient`, but for what concerns the way from the sources to the target.
+  Differentiation(const char* op, const Tape& tape, const Arg& target, std::span<const Tensor> sources,
+                  Unconnected unconnected, Constants constants = Constants::refused);
+
+  /// Gradients of the target's product with a seed. Throws: as `Tape::gradient`.
+  std::vector<Tensor> gradients(const Tensor& seed);
+  /// As `Tape::jacobian`, or, for a target and sources whose first axis counts examples, as `Tape::batch_jacobian`.
+  std::vector<Tensor> jacobians(bool by_example);
+
+ private:
+  bool is_source() const;
+  bool is_constant() const;
+  void check_connected(const Walk& walk) const;
+  void check_batches() const;
+  void walk_for(std::vector<JacobianBlocks>& blocks, std::int64_t examples, std::int64_t outputs) const;
+
+  const char* op_;
+  const Tape& tape_;
+  Context& context_;
+  TapeList& list_;
+  Location where_;
+  const Tensor& target_;
+  std::span<const Tensor> sources_;
+  Unconnected unconnected_;
+  std::vector<std::uint32_t> slots_;  // of the sources; 0: not tracked
+  std::uint32_t target_slot_;         // 0: a constant
+};
+
+}  // namespace reel::detail
