@@ -8,6 +8,7 @@
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../ops/registry.h"
+#include "hooks.h"
 #include "row_gradient.h"
 #include "walk.h"
 
@@ -33,6 +34,18 @@ class RecordAs {
  private:
   Context& context_;
   bool before_;
+};
+
+// A tape that differentiates cannot be asked for anything by the hooks that it calls.
+class Differentiating {
+ public:
+  explicit Differentiating(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Differentiating() { flag_ = false; }
+  Differentiating(const Differentiating&) = delete;
+  Differentiating& operator=(const Differentiating&) = delete;
+
+ private:
+  bool& flag_;
 };
 
 // Forgets the list when a differentiation that consumes it ends, however it ends.
@@ -143,9 +156,9 @@ void commit(std::vector<Commit>& commits) {
 
 }  // namespace
 
-Tape::Tape(TapeOptions options, Location where) : options_(options) {
+Tape::Tape(TapeOptions options, Location where) : options_(options), list_(*detail::context().tapes) {
   Context& context = detail::context();
-  TapeList& list = *context.tapes;
+  TapeList& list = list_;
   recorded_before_ = context.has(Context::recording);
   if (list.depth > 0 && !recorded_before_)
     throw TapeError(
@@ -159,22 +172,28 @@ Tape::Tape(TapeOptions options, Location where) : options_(options) {
 }
 
 Tape::~Tape() {
-  Context& context = detail::context();
-  TapeList& list = *context.tapes;
-  context.set(Context::recording, recorded_before_);
-  if (--list.depth == 0) list.clear();
+  detail::context().set(Context::recording, recorded_before_);
+  list_.close();
+}
+
+TapeList& Tape::usable(const char* function, Location where) const {
+  if (differentiating_)
+    fail<TapeError>(function, where,
+                    "the tape is being differentiated, so what runs meanwhile, such as a hook, cannot use it; do it "
+                    "afterwards");
+  return list_;
 }
 
 void Tape::watch(const Arg& x) {
   const Tensor& tensor = tensor_of("watch", x);
   check_floating("watch", tensor, x.location());
-  detail::context().tapes->track("watch", tensor, x.location());
+  usable("watch", x.location()).track("watch", tensor, x.location());
 }
 
 std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> sources, const GradientOptions& options) {
   Context& context = detail::context();
-  TapeList& list = *context.tapes;
   Location where = target.location();
+  TapeList& list = usable(gradient_name, where);
   const Tensor& goal = tensor_of(gradient_name, target);
   CallerScope caller(where);
   std::vector<std::uint32_t> slots;
@@ -197,8 +216,14 @@ std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> so
   Tensor seed = seed_for(gradient_name, goal, options, where);
 
   RecordAs record(context, recorded_before_ && context.has(Context::recording));
+  Differentiating differentiating(differentiating_);
   Walk walk(context, list, slot);
-  walk.restrict_to(slots);
+  std::vector<std::uint32_t> wanted = slots;
+  if (Hooks* hooks = hooks_for_walk()) {
+    walk.attend(*hooks);
+    wanted.insert(wanted.end(), hooks->slots().begin(), hooks->slots().end());
+  }
+  walk.restrict_to(wanted);
   if (options.unconnected == Unconnected::error)
     for (std::size_t i = 0; i < sources.size(); ++i)
       if (!walk.depends_on(slots[i]))
@@ -208,7 +233,7 @@ std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> so
                         describe(goal), i, describe(sources[i]), to_string(sources[i].made_at()));
   std::vector<Tensor> found;
   {
-    bool consumes = consumes_list(list);
+    bool consumes = consumes_list();
     Consumption consumption(list, consumes);
     walk.run(std::move(seed), consumes);
     for (std::uint32_t source : slots) found.push_back(walk.gradient(source));
@@ -225,29 +250,34 @@ std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> so
 
 void Tape::backward(const Arg& target, const GradientOptions& options) {
   Context& context = detail::context();
-  TapeList& list = *context.tapes;
   Location where = target.location();
+  TapeList& list = usable(backward_name, where);
   const Tensor& goal = tensor_of(backward_name, target);
   CallerScope caller(where);
   std::uint32_t slot = target_slot(backward_name, list, goal, first_slot_, where);
   Tensor seed = seed_for(backward_name, goal, options, where);
 
+  Differentiating differentiating(differentiating_);
   std::vector<Commit> commits;
   {
     RecordAs record(context, recorded_before_ && context.has(Context::recording));
     Walk walk(context, list, slot);
+    Hooks* hooks = hooks_for_walk();
+    if (hooks) walk.attend(*hooks);
     std::vector<std::uint32_t> parameters;
     for (const TapeList::LeafSlot& leaf : list.leaves())
       if (leaf.tensor.is_parameter()) parameters.push_back(leaf.slot);
     if (parameters.size() < list.leaves().size()) {
-      walk.restrict_to(parameters);
-      if (!walk.depends_on_sources())
+      std::vector<std::uint32_t> wanted = parameters;
+      if (hooks) wanted.insert(wanted.end(), hooks->slots().begin(), hooks->slots().end());
+      walk.restrict_to(wanted);
+      if (!std::ranges::any_of(parameters, [&](std::uint32_t parameter) { return walk.depends_on(parameter); }))
         fail<TapeError>(backward_name, where,
                         "the target {}, computed at {}, does not depend on any parameter; ask tape.gradient for the "
                         "gradients of watched tensors",
                         describe(goal), to_string(goal.made_at()));
     }
-    bool consumes = consumes_list(list);
+    bool consumes = consumes_list();
     Consumption consumption(list, consumes);
     walk.run(std::move(seed), consumes);
     for (const TapeList::LeafSlot& leaf : list.leaves())
@@ -259,11 +289,17 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
   commit(commits);
 }
 
-bool Tape::consumes_list(const TapeList& list) const { return depth_ == 1 && !options_.persistent && list.depth == 1; }
+bool Tape::consumes_list() const { return depth_ == 1 && !options_.persistent && list_.depth == 1; }
 
-std::size_t Tape::size() const { return detail::context().tapes->entry_count(); }
+Hooks* Tape::hooks_for_walk() {
+  if (!hooks_ && list_.traces().empty()) return nullptr;
+  hooks().begin(list_, depth_);
+  return hooks_->idle() ? nullptr : hooks_.get();
+}
 
-std::size_t Tape::bytes() const { return detail::context().tapes->bytes(); }
+std::size_t Tape::size() const { return list_.entry_count(); }
+
+std::size_t Tape::bytes() const { return list_.bytes(); }
 
 NoRecord::NoRecord() {
   Context& context = detail::context();

@@ -157,6 +157,17 @@ void TapeList::forget(Body& body) const {
     body.epoch.store(0, std::memory_order_relaxed);
 }
 
+std::uint32_t TapeList::tracked_slot(const char* op, const Tensor& tensor, Location where) const {
+  const Body& body = tensor.body();
+  if (std::uint32_t slot = slot_of(body)) {
+    if (is_overwritten(body)) check_overwritten(op, tensor, body.slot_version, where);
+    return slot;
+  }
+  if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(op, tensor, where);
+  fail<TapeError>(op, where, "{}, made at {}, is not tracked; call requires_grad() on it, or tape.watch first",
+                  describe(tensor), to_string(tensor.made_at()));
+}
+
 void TapeList::refuse(const char* op, const Tensor& tensor, Location where) const {
   std::uint64_t epoch = tensor.body().epoch.load(std::memory_order_relaxed);
   if (list_number(epoch) != list_number(epoch_))
@@ -251,6 +262,11 @@ void TapeList::release_saved(Entry& entry) noexcept {
   entry.saved_count = 0;
 }
 
+void TapeList::close() noexcept {
+  if (--depth == 0) return clear();
+  std::erase_if(traces_, [this](const Trace& trace) { return trace.depth > depth; });
+}
+
 void TapeList::clear() noexcept {
   for (Entry* entry = last_; entry; entry = entry->previous) release_saved(*entry);
   // Leaves were not computed here, so nothing is lost when they are used again. What was computed keeps its dead slot.
@@ -260,6 +276,7 @@ void TapeList::clear() noexcept {
   last_ = nullptr;
   slots_.resize(1);
   leaves_.clear();
+  traces_.clear();
   foreign_leaves_.clear();
   any_hidden_ = false;
   last_form_ = nullptr;

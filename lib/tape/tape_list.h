@@ -53,9 +53,14 @@ class TapeList {
   /// The slot of a parameter or of a tensor to watch; made if there is none.
   /// Throws: TapeError for what another thread's tape computed.
   std::uint32_t track(const char* op, const Tensor& leaf, Location where);
+  /// The slot of a tensor that an operand of `op` is to be.
+  /// Throws: TapeError if it has none that is live, or was overwritten.
+  std::uint32_t tracked_slot(const char* op, const Tensor& tensor, Location where) const;
   /// Throws a TapeError that says why a tensor with a slot elsewhere cannot be used here.
   [[noreturn]] void refuse(const char* op, const Tensor& tensor, Location where) const;
 
+  /// Ends the innermost tape.
+  void close() noexcept;
   /// Forgets everything: entries, slots, and every claim of tensors to them.
   void clear() noexcept;
   /// Lets go of an entry's saved values.
@@ -75,6 +80,20 @@ class TapeList {
     std::uint64_t epoch_before;  // of a tape that had computed it
   };
   const std::vector<LeafSlot>& leaves() const { return leaves_; }
+  /// A slot whose gradient is kept.
+  struct Trace {
+    std::uint32_t slot;
+    Location where;
+    bool truncated;
+    int depth;  // of the tape that asked
+
+    static constexpr int any_depth = 0;
+    bool belongs_to(int tape) const { return depth == any_depth || depth == tape; }
+  };
+  void trace(const Trace& trace) { traces_.push_back(trace); }
+  const std::vector<Trace>& traces() const { return traces_; }
+  /// Which list this is, and which filling of it.
+  std::uint64_t epoch() const { return epoch_; }
   std::size_t entry_count() const { return entry_count_; }
   std::size_t bytes() const { return arena_.used() + saved_bytes_; }
 
@@ -97,6 +116,7 @@ class TapeList {
   Entry* last_ = nullptr;
   std::vector<Slot> slots_;
   std::vector<LeafSlot> leaves_;
+  std::vector<Trace> traces_;  // in the order of the calls
   struct ForeignLeaf {
     std::uint32_t slot, version;  // of its storage when the slot was given
   };

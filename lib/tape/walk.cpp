@@ -8,6 +8,7 @@
 #include "../core/op_error.h"
 #include "../ops/registry.h"
 #include "gradient.h"
+#include "hooks.h"
 #include "row_gradient.h"
 
 namespace reel::detail {
@@ -46,7 +47,9 @@ bool Walk::has_gradient(const Entry& entry) const {
   return false;
 }
 
-void Walk::complete(std::uint32_t) {}
+void Walk::complete(std::uint32_t slot) {
+  if (hooks_) hooks_->complete(*this, slot);
+}
 
 void Walk::run(Tensor seed, bool consume) {
   sums_.resize(target_ - lowest_ + 1);
@@ -64,9 +67,10 @@ void Walk::run(Tensor seed, bool consume) {
     }
     if (consume) list_.release_saved(*entry);
   }
-  if (completes_)
-    for (const TapeList::LeafSlot& leaf : list_.leaves())
-      if (leaf.slot >= lowest_ && leaf.slot <= target_) complete(leaf.slot);
+  if (!completes_) return;
+  // By number: a hook may open a tape, which finds more leaves.
+  for (std::size_t i = 0, count = list_.leaves().size(); i < count; ++i)
+    if (std::uint32_t leaf = list_.leaves()[i].slot; leaf >= lowest_ && leaf <= target_) complete(leaf);
 }
 
 void Walk::visit(Entry& entry) {
@@ -81,9 +85,70 @@ void Walk::visit(Entry& entry) {
     else
       outputs_[i] = rounded(slot, std::move(sum(slot)));
   }
+  if (hooks_ && hooks_->sees(*entry.op)) [[unlikely]]
+    return visit_hooked(entry);
   Gradient gradient(*this, entry, outputs_, context_.has(Context::recording));
   entry.op->gradient(gradient);
   outputs_.clear();
+}
+
+void Walk::visit_hooked(Entry& entry) {
+  std::vector<Tensor> outputs = outputs_, inputs = gradients_of_inputs(entry);
+  hooks_->pass(list_, entry, outputs, inputs);
+  for (std::uint32_t i = 0; i < entry.input_count; ++i)
+    if (std::uint32_t slot = entry.input_slots()[i]; wants(slot) && inputs[i].defined())
+      add(entry, slot, std::move(inputs[i]));
+}
+
+namespace {
+
+// Shows an op's gradient an input only if it is the n-th of those that are the same tensor.
+class OnlyNth {
+ public:
+  OnlyNth(Entry& entry, std::uint32_t n)
+      : entry_(entry), slots_(entry.input_slots(), entry.input_slots() + entry.input_count) {
+    for (std::uint32_t i = 0; i < entry.input_count; ++i)
+      if (std::count(slots_.begin(), slots_.begin() + i, slots_[i]) != n) entry.input_slots()[i] = 0;
+  }
+  ~OnlyNth() { std::copy(slots_.begin(), slots_.end(), entry_.input_slots()); }
+  OnlyNth(const OnlyNth&) = delete;
+  OnlyNth& operator=(const OnlyNth&) = delete;
+
+ private:
+  Entry& entry_;
+  std::vector<std::uint32_t> slots_;
+};
+
+}  // namespace
+
+// The sums of the inputs are put aside, so that what is found there afterwards is from this entry; one that is there
+// several times needs a run for each.
+std::vector<Tensor> Walk::gradients_of_inputs(Entry& entry) {
+  std::vector<Tensor> given(entry.input_count), outputs = std::move(outputs_);
+  apart_ = true;
+  bool all_given = false;
+  for (std::uint32_t n = 0; !all_given; ++n) {
+    OnlyNth only(entry, n);
+    all_given = true;
+    std::vector<Tensor> before(entry.input_count);
+    for (std::uint32_t i = 0; i < entry.input_count; ++i)
+      if (std::uint32_t slot = entry.input_slots()[i]; wants(slot)) {
+        before[i] = std::move(sum(slot));
+        all_given = false;
+      }
+    if (all_given) break;
+    outputs_ = outputs;
+    Gradient gradient(*this, entry, outputs_, context_.has(Context::recording));
+    entry.op->gradient(gradient);
+    for (std::uint32_t i = 0; i < entry.input_count; ++i)
+      if (std::uint32_t slot = entry.input_slots()[i]; wants(slot)) {
+        given[i] = rounded(slot, std::move(sum(slot)));
+        sum(slot) = std::move(before[i]);
+      }
+  }
+  apart_ = false;
+  outputs_.clear();
+  return given;
 }
 
 Tensor Walk::gradient(std::uint32_t slot) {
@@ -100,6 +165,12 @@ Tensor Walk::gradient(std::uint32_t slot) {
   }
   std::erase_if(row_parts_, [slot](const RowPart& part) { return part.slot == slot; });
   return rounded(slot, sum(slot));
+}
+
+void Walk::replace(std::uint32_t slot, Tensor gradient) {
+  if (!context_.has(Context::recording) && gradient.body().epoch.load(std::memory_order_relaxed) != 0)
+    gradient = stop_gradient(gradient);
+  sum(slot) = std::move(gradient);
 }
 
 Leaf Walk::leaf_gradient(std::uint32_t slot, const Tensor& parameter) {

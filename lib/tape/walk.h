@@ -10,11 +10,18 @@
 
 namespace reel::detail {
 
+class Hooks;
+
 /// One reverse pass over a list, from a target to its sources.
 class Walk {
  public:
   Walk(Context& context, TapeList& list, std::uint32_t target);
 
+  /// Lets hooks see gradients.
+  void attend(Hooks& hooks) {
+    hooks_ = &hooks;
+    completes_ = true;
+  }
   /// Restricts the pass to what leads to these slots, and keeps their gradients. Without it, every leaf is a source.
   void restrict_to(std::span<const std::uint32_t> sources);
   /// `consume`: saved values are released, and the gradients of outputs dropped, as soon as they are used.
@@ -23,6 +30,8 @@ class Walk {
   Tensor gradient(std::uint32_t slot);
   /// The same of a parameter: by rows, if it has only come by rows.
   Leaf leaf_gradient(std::uint32_t slot, const Tensor& parameter);
+  /// Puts another in its place; it fits.
+  void replace(std::uint32_t slot, Tensor gradient);
   /// Lets go of all gradients.
   void forget() {
     sums_.clear();
@@ -32,8 +41,6 @@ class Walk {
   bool depends_on(std::uint32_t slot) const {
     return slot >= lowest_ && slot <= target_ && (marks_[slot - lowest_] & reached);
   }
-  /// After `restrict_to`: whether the target is computed from any source.
-  bool depends_on_sources() const { return marks_.back() & (leads | source); }
 
   /// Whether the slot's gradient leads anywhere.
   bool wants(std::uint32_t slot) const {
@@ -43,7 +50,9 @@ class Walk {
   /// Adds a b in place to what has been summed up so far; false if that cannot be.
   bool add_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
   /// Whether the slot's gradient may come by rows: nothing but the end of the walk looks at it.
-  bool takes_rows(std::uint32_t slot) const { return !list_.slot(slot).producer && !context_.has(Context::recording); }
+  bool takes_rows(std::uint32_t slot) const {
+    return !list_.slot(slot).producer && !apart_ && !context_.has(Context::recording);
+  }
   /// Adds values (n, …) at the indices (n).
   void add_rows(std::uint32_t slot, Tensor indices, Tensor values);
   /// Whether nobody else can see a gradient that the walk holds.
@@ -66,6 +75,10 @@ class Walk {
   /// All that came by rows for a slot, side by side; undefined if nothing did.
   RowGradient rows_of(std::uint32_t slot) const;
   void visit(Entry& entry);
+  /// The same for an op with hooks on its kind.
+  void visit_hooked(Entry& entry);
+  /// What an entry's gradient gives each input.
+  std::vector<Tensor> gradients_of_inputs(Entry& entry);
 
   Context& context_;
   TapeList& list_;
@@ -74,7 +87,9 @@ class Walk {
   std::vector<Tensor> sums_;         // of gradients, from slot lowest_ on; those of halves may be f32
   std::vector<std::uint8_t> marks_;  // from slot lowest_ on; empty: everything leads to a source
   bool completes_ = false;           // somebody wants to know of complete gradients
-  std::vector<Tensor> outputs_;      // of the entry being visited
+  Hooks* hooks_ = nullptr;
+  bool apart_ = false;           // the entry being visited adds to sums of its own
+  std::vector<Tensor> outputs_;  // of the entry being visited
   struct RowPart {
     std::uint32_t slot;
     Tensor indices, values;
