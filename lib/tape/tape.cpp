@@ -177,6 +177,8 @@ Tape::~Tape() {
 }
 
 TapeList& Tape::usable(const char* function, Location where) const {
+  const TapeList& current = *detail::context().tapes;
+  if (&list_ != &current) current.refuse_tape(function, list_, where);
   if (differentiating_)
     fail<TapeError>(function, where,
                     "the tape is being differentiated, so what runs meanwhile, such as a hook, cannot use it; do it "
@@ -215,7 +217,7 @@ std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> so
   std::uint32_t slot = target_slot(gradient_name, list, goal, is_source ? 0 : first_slot_, where);
   Tensor seed = seed_for(gradient_name, goal, options, where);
 
-  RecordAs record(context, recorded_before_ && context.has(Context::recording));
+  RecordAs record(context, depth_ > 1 && context.has(Context::recording));
   Differentiating differentiating(differentiating_);
   Walk walk(context, list, slot);
   std::vector<std::uint32_t> wanted = slots;
@@ -260,7 +262,7 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
   Differentiating differentiating(differentiating_);
   std::vector<Commit> commits;
   {
-    RecordAs record(context, recorded_before_ && context.has(Context::recording));
+    RecordAs record(context, depth_ > 1 && context.has(Context::recording));
     Walk walk(context, list, slot);
     Hooks* hooks = hooks_for_walk();
     if (hooks) walk.attend(*hooks);

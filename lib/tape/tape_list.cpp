@@ -19,6 +19,11 @@ constexpr std::uint64_t list_number(std::uint64_t epoch) { return epoch >> 32; }
 
 TapeList::TapeList(std::uint64_t number) : epoch_(number << 32 | 1) { slots_.push_back({}); }
 
+TapeList::TapeList(std::uint64_t number, const TapeList& inherited, int parent) : TapeList(number) {
+  inherited_ = &inherited;
+  parent_ = parent;
+}
+
 std::uint32_t TapeList::slot_of(const Body& body) const {
   if (body.epoch.load(std::memory_order_relaxed) == epoch_) return body.slot;
   if (foreign_leaves_.empty()) return 0;
@@ -113,10 +118,31 @@ std::uint32_t TapeList::unusual_slot(const Call& call, const Tensor& tensor) {
       check_overwritten(call.op.name, tensor, leaf.version, call.where);
     return leaf.slot;
   }
+  if (inherited_ && depth == 0)
+    fail<TapeError>(call.op.name, call.where,
+                    "the tape that is open was opened before fork(), by process {}, and operand {} would be recorded; "
+                    "open a tape in this process, or compute under NoRecord",
+                    parent_, describe(tensor));
   if (body.requires_grad) return track(call.op.name, tensor, call.where);
   if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(call.op.name, tensor, call.where);
   check_tracked_values(call.op.name, tensor, body.slot_version, call.where);
+  check_forgotten_values(call.op.name, tensor, call.where);
   return 0;
+}
+
+// The same, where that tape has finished.
+void TapeList::check_forgotten_values(const char* op, const Tensor& tensor, Location where) const {
+  const Body& body = tensor.body();
+  const Storage& storage = *body.storage;
+  std::uint64_t writer = storage.tracked_by.load(std::memory_order_relaxed);
+  if (writer == epoch_ || list_number(writer) != list_number(epoch_)) return;
+  std::uint32_t since = storage.tracked_version.load(std::memory_order_relaxed);
+  if (static_cast<std::int32_t>(body.slot_version - since) >= 0) return;
+  fail<TapeError>(op, where,
+                  "operand {}, made at {}, shares its elements with a tensor of a tape that has finished, into which "
+                  "values were written, last at {}, so no gradient can flow back through it; use stop_gradient to "
+                  "carry its values on, or overwrite it as a whole",
+                  describe(tensor), to_string(tensor.made_at()), to_string(storage.last_overwrite()));
 }
 
 bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
@@ -149,7 +175,7 @@ void TapeList::note_tracked_values(const Body& x) {
   Storage& storage = *x.storage;
   storage.tracked_version.store(storage.version.load(std::memory_order_relaxed), std::memory_order_relaxed);
   storage.tracked_by.store(epoch_, std::memory_order_relaxed);
-  any_hidden_ = true;
+  any_hidden_ = wrote_tracked_ = true;
 }
 
 void TapeList::forget(Body& body) const {
@@ -168,8 +194,26 @@ std::uint32_t TapeList::tracked_slot(const char* op, const Tensor& tensor, Locat
                   describe(tensor), to_string(tensor.made_at()));
 }
 
+int TapeList::parent_that_opened(std::uint64_t list) const {
+  for (const TapeList* mine = this; mine->inherited_; mine = mine->inherited_)
+    if (list_number(mine->inherited_->epoch_) == list) return mine->parent_;
+  return 0;
+}
+
+void TapeList::refuse_tape(const char* function, const TapeList& other, Location where) const {
+  if (int parent = parent_that_opened(list_number(other.epoch_)))
+    fail<TapeError>(function, where, "this tape was opened before fork(), by process {}; open one in this process",
+                    parent);
+  fail<TapeError>(function, where, "this tape was opened by another thread; open one in this thread");
+}
+
 void TapeList::refuse(const char* op, const Tensor& tensor, Location where) const {
   std::uint64_t epoch = tensor.body().epoch.load(std::memory_order_relaxed);
+  if (int parent = parent_that_opened(list_number(epoch)))
+    fail<TapeError>(op, where,
+                    "operand {}, computed at {}, belongs to a tape that was opened before fork(), by process {}; use "
+                    "stop_gradient to carry its value on, or compute it again on a tape of this process",
+                    describe(tensor), to_string(tensor.made_at()), parent);
   if (list_number(epoch) != list_number(epoch_))
     fail<TapeError>(op, where,
                     "operand {}, computed at {}, belongs to the tape of another thread; hand it over with "
@@ -278,7 +322,7 @@ void TapeList::clear() noexcept {
   leaves_.clear();
   traces_.clear();
   foreign_leaves_.clear();
-  any_hidden_ = false;
+  any_hidden_ = wrote_tracked_;
   last_form_ = nullptr;
   entry_count_ = 0;
   saved_bytes_ = 0;

@@ -20,6 +20,8 @@ class TapeList {
  public:
   /// `number` tells lists apart; from 1.
   explicit TapeList(std::uint64_t number);
+  /// For a forked process, in place of one that its parent, a process of this number, has tapes open on.
+  TapeList(std::uint64_t number, const TapeList& inherited, int parent);
 
   /// Puts an op that has run onto the list, if one of its inputs is tracked.
   /// Throws: TapeError for an input of a finished tape or of another thread's.
@@ -58,6 +60,8 @@ class TapeList {
   std::uint32_t tracked_slot(const char* op, const Tensor& tensor, Location where) const;
   /// Throws a TapeError that says why a tensor with a slot elsewhere cannot be used here.
   [[noreturn]] void refuse(const char* op, const Tensor& tensor, Location where) const;
+  /// Throws a TapeError that says why a tape over another list cannot be used here.
+  [[noreturn]] void refuse_tape(const char* function, const TapeList& other, Location where) const;
 
   /// Ends the innermost tape.
   void close() noexcept;
@@ -108,6 +112,8 @@ class TapeList {
   std::uint32_t live_slot(const Call& call, const Tensor& tensor);
   void check_overwritten(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
   void check_tracked_values(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
+  void check_forgotten_values(const char* op, const Tensor& tensor, Location where) const;
+  int parent_that_opened(std::uint64_t list) const;
   void save(Saved* place, const Tensor& tensor, int number);
   void warn_of_growth() noexcept;
 
@@ -122,7 +128,10 @@ class TapeList {
   };
   std::unordered_map<const Body*, ForeignLeaf> foreign_leaves_;  // of other threads' tensors
   const SlotForm* last_form_ = nullptr;
-  bool any_hidden_ = false;  // an untracked tensor may be a foreign leaf, or hold tracked values
+  bool any_hidden_ = false;              // an untracked tensor may be a foreign leaf, or hold tracked values
+  bool wrote_tracked_ = false;           // in this filling or one before
+  const TapeList* inherited_ = nullptr;  // that of the parent process
+  int parent_ = 0;
   std::size_t entry_count_ = 0;
   std::size_t saved_bytes_ = 0;
 };
