@@ -3,7 +3,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -18,11 +17,9 @@ thread_local constinit Context* current_context = nullptr;
 
 namespace {
 
-std::atomic<std::uint64_t> tape_lists = 0;
-
 // What belongs to a thread. It is never destroyed: tensors may outlive their thread.
 struct ThreadState {
-  ThreadState() : tapes(++tape_lists) {
+  ThreadState() {
     context.heap = &heap;
     context.tapes = &tapes;
     context.generator = &generator;
@@ -63,7 +60,7 @@ thread_local ThreadEnd thread_end;
 void leave_tapes_to_parent() {
   if (!current_context || current_context->tapes->depth == 0) return;
   TapeList*& tapes = current_context->tapes;
-  tapes = std::make_unique<TapeList>(++tape_lists, *tapes, getppid()).release();
+  tapes = std::make_unique<TapeList>(*tapes, getppid()).release();
 }
 
 }  // namespace

@@ -34,8 +34,9 @@ class OwnLines {
 template <class E>
 [[noreturn]] void refuse_form(const char* caller, const Tensor& gradient, const SlotForm& form, std::string_view of,
                               Location where) {
-  fail<E>(caller, where, "the hook gave {} on {} for the gradient of {}, which is {} {} on {}", describe(gradient),
-          to_string(gradient.device()), of, to_string(form.shape()), name_of(form.dtype), to_string(form.device));
+  fail<E>(caller, where, "the hook gave {} on {} for the gradient of {}, which is {} {} on {}; give one that fits",
+          describe(gradient), to_string(gradient.device()), of, to_string(form.shape()), name_of(form.dtype),
+          to_string(form.device));
 }
 
 // Throws: ShapeError, DTypeError, DeviceError unless a hook's gradient looks as that of the slot must.

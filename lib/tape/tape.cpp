@@ -76,7 +76,7 @@ std::uint32_t target_slot(const char* op, const TapeList& list, const Tensor& ta
                       describe(target), to_string(target.made_at()));
     fail<TapeError>(op, where,
                     "the target {}, computed at {}, was not recorded: nothing it was computed from was tracked while a "
-                    "tape was open",
+                    "tape was open; call requires_grad() or tape.watch on what it depends on before it is computed",
                     describe(target), to_string(target.made_at()));
   }
   if (slot < first_slot)
@@ -98,7 +98,8 @@ Tensor seed_for(const char* op, const Tensor& target, const GradientOptions& opt
     return ones_like(target);
   }
   if (options.seed.shape() != target.shape() || options.seed.dtype() != target.dtype())
-    fail<ShapeError>(op, where, "the seed {} does not fit the target {}", describe(options.seed), describe(target));
+    fail<ShapeError>(op, where, "the seed {} does not fit the target {}; give one of its shape and dtype",
+                     describe(options.seed), describe(target));
   return options.seed;
 }
 
@@ -162,8 +163,8 @@ Tape::Tape(TapeOptions options, Location where) : options_(options), list_(*deta
   recorded_before_ = context.has(Context::recording);
   if (list.depth > 0 && !recorded_before_)
     throw TapeError(
-        "Tape: cannot open inside NoRecord while an outer tape is open, because that tape would see what "
-        "this one records; open it outside NoRecord",
+        "Tape: cannot open inside NoRecord or a hook while an outer tape is open, because that tape would see what "
+        "this one records; open it outside",
         context.resolve(where));
   depth_ = ++list.depth;
   first_slot_ = list.slot_count();
@@ -201,8 +202,14 @@ std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> so
   std::vector<std::uint32_t> slots;
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const Tensor& source = sources[i];
-    if (!source.defined()) fail<Error>(gradient_name, where, "source {} is an undefined tensor", i);
-    check_floating(gradient_name, source, where);
+    if (!source.defined())
+      fail<Error>(gradient_name, where, "source {} is an undefined tensor: it was never given a value", i);
+    if (!is_floating(source.dtype()))
+      fail<DTypeError>(
+          gradient_name, where,
+          "source {}, {} made at {}, is not floating, and only floating tensors have gradients; convert it "
+          "with to(x, f32) before it is used",
+          i, describe(source), to_string(source.made_at()));
     std::uint32_t slot = list.slot_of(source.body());
     if (!slot && source.is_parameter()) slot = list.track(gradient_name, source, where);
     if (!slot && options.unconnected == Unconnected::error)

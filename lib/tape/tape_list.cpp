@@ -1,6 +1,7 @@
 #include "tape_list.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdio>
 #include <map>
@@ -17,9 +18,13 @@ constexpr std::uint64_t list_number(std::uint64_t epoch) { return epoch >> 32; }
 
 }  // namespace
 
-TapeList::TapeList(std::uint64_t number) : epoch_(number << 32 | 1) { slots_.push_back({}); }
+TapeList::TapeList() {
+  static std::atomic<std::uint64_t> made = 0;
+  epoch_ = (made.fetch_add(1, std::memory_order_relaxed) + 1) << 32 | 1;
+  slots_.push_back({});
+}
 
-TapeList::TapeList(std::uint64_t number, const TapeList& inherited, int parent) : TapeList(number) {
+TapeList::TapeList(const TapeList& inherited, int parent) : TapeList() {
   inherited_ = &inherited;
   parent_ = parent;
 }
@@ -93,7 +98,7 @@ void TapeList::check_overwritten(const char* op, const Tensor& tensor, std::uint
   if (body.requires_grad) return check_tracked_values(op, tensor, version, where);
   fail<TapeError>(op, where,
                   "operand {}, made at {}, is tracked by an open tape but was overwritten at {} through a tensor that "
-                  "shares its elements; overwrite a copy instead",
+                  "shares its elements; use that one from then on, or overwrite a copy",
                   describe(tensor), to_string(tensor.made_at()), to_string(body.storage->last_overwrite()));
 }
 

@@ -18,10 +18,9 @@ class Heap;
 /// A thread's Wengert list: entries in the order of execution, and the numbered slots that stand for tracked tensors.
 class TapeList {
  public:
-  /// `number` tells lists apart; from 1.
-  explicit TapeList(std::uint64_t number);
+  TapeList();
   /// For a forked process, in place of one that its parent, a process of this number, has tapes open on.
-  TapeList(std::uint64_t number, const TapeList& inherited, int parent);
+  TapeList(const TapeList& inherited, int parent);
 
   /// Puts an op that has run onto the list, if one of its inputs is tracked.
   /// Throws: TapeError for an input of a finished tape or of another thread's.
