@@ -5,6 +5,7 @@
 #include <reel/device.h>
 #include <reel/dtype.h>
 #include <reel/error.h>
+#include <reel/hooks.h>
 #include <reel/indexing.h>
 #include <reel/location.h>
 #include <reel/nn.h>

@@ -4,16 +4,21 @@
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
+#include <string_view>
 #include <vector>
 
+#include <reel/hooks.h>
 #include <reel/tensor.h>
 
 namespace reel {
 
 namespace detail {
 class Differentiation;
+class Hooks;
 class TapeList;
+class Walk;
 }  // namespace detail
 
 struct TapeOptions {
@@ -102,6 +107,42 @@ class Tape {
   /// Throws: as `jacobian`; ShapeError unless both have a first axis, of one size.
   Tensor batch_jacobian(const Arg& target, const Tensor& source, const JacobianOptions& options = {});
 
+  /// Calls f with the gradient of x, a parameter or a watched or computed tensor, when all that flows back to x has been
+  /// added up, in each of this tape's differentiations of something that depends on x: `void f(const Tensor& gradient)`
+  /// looks at it, `Tensor f(const Tensor& gradient)` replaces it by what it returns, or keeps it by returning an
+  /// undefined tensor. Several hooks on one tensor run in the order of the calls, each on the result of the one before;
+  /// those on parameters before anything is added into `grad()`. What f computes is recorded by outer tapes. A hook on a
+  /// parameter lives as long as the tape; another one until the tape forgets what it recorded.
+  /// Throws: DTypeError unless floating; TapeError unless tracked. The differentiation throws what f throws; ShapeError,
+  /// DTypeError, DeviceError for a gradient that does not fit x; TapeError if f overwrites its argument.
+  template <class F>
+    requires std::invocable<F&, const Tensor&>
+  void hook(const Arg& x, F f) {
+    if constexpr (std::is_void_v<std::invoke_result_t<F&, const Tensor&>>)
+      add_hook(x, [f = std::move(f)](const Tensor& gradient) mutable {
+        f(gradient);
+        return Tensor{};
+      });
+    else
+      add_hook(x, std::move(f));
+  }
+
+  /// Calls f for each recorded call of an op whose gradient this tape forms, after it has been formed: with the
+  /// gradients of its outputs, and those of its inputs, which f may replace. Lives as long as the tape.
+  /// Throws: Error for a name that is no op's, or one of an op that leaves no entry of its own (debug::ops() lists all).
+  /// The differentiation throws as for `hook`.
+  void hook_op(std::string_view op, OpHook f, Location where = Location::here());
+
+  /// Keeps the gradient of h, a parameter or a watched or computed tensor, in each of this tape's differentiations, until
+  /// it forgets what it recorded. In a recurrent net h_t = f(h_{t−1}, x_t) with a loss L the norms ‖∂L/∂h_t‖ show where
+  /// gradients vanish or explode:
+  ///   ∂L/∂h_t = ∂L/∂h_T Π_{i = t+1 … T} ∂h_i/∂h_{i−1}.
+  /// Throws: DTypeError unless floating; TapeError unless tracked.
+  /// Source: Pascanu, Mikolov & Bengio 2013, On the difficulty of training recurrent neural networks, section 2.
+  void trace(const Arg& h);
+  /// What the last differentiation found for the calls of `trace` and `truncate`, in their order.
+  std::vector<Traced> traced() const;
+
   /// Entries on the list now, of this tape and those around it.
   std::size_t size() const;
   /// Bytes of entries, and of values saved for them.
@@ -109,9 +150,17 @@ class Tape {
 
  private:
   friend class detail::Differentiation;
-  bool consumes_list(const detail::TapeList& list) const;
+  bool consumes_list() const;
+  detail::TapeList& usable(const char* function, Location where) const;
+  void add_hook(const Arg& x, GradientHook f);
+  detail::Hooks& hooks();
+  /// Sets a walk up as the options and hooks ask; the hooks that it attends, or null.
+  detail::Hooks* prepare(detail::Walk& walk);
 
   TapeOptions options_;
+  detail::TapeList& list_;
+  std::unique_ptr<detail::Hooks> hooks_;  // null: none yet
+  bool differentiating_ = false;
   bool recorded_before_;      // whether this thread recorded when the tape opened
   std::uint32_t first_slot_;  // slots below belong to outer tapes
   int depth_;                 // 1: outermost

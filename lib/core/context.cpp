@@ -1,5 +1,8 @@
 #include "context.h"
 
+#include <pthread.h>
+#include <unistd.h>
+
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -16,7 +19,7 @@ namespace {
 
 // What belongs to a thread. It is never destroyed: tensors may outlive their thread.
 struct ThreadState {
-  explicit ThreadState(std::uint64_t number) : tapes(number + 1) {
+  ThreadState() {
     context.heap = &heap;
     context.tapes = &tapes;
     context.generator = &generator;
@@ -30,7 +33,6 @@ struct ThreadState {
 struct Abandoned {
   std::mutex mutex;
   std::vector<ThreadState*> states;
-  std::uint64_t made = 0;
   std::uint64_t threads = 0;
 };
 
@@ -53,16 +55,27 @@ struct ThreadEnd {
 };
 thread_local ThreadEnd thread_end;
 
+// A forked process has its parent's open tapes on its stack. They end there in peace, on the list that they know, while
+// the process itself begins another.
+void leave_tapes_to_parent() {
+  if (!current_context || current_context->tapes->depth == 0) return;
+  TapeList*& tapes = current_context->tapes;
+  tapes = std::make_unique<TapeList>(*tapes, getppid()).release();
+}
+
 }  // namespace
 
 Context& create_context() {
   static std::once_flag tables_filled;
-  std::call_once(tables_filled, fill_kernel_tables);
+  std::call_once(tables_filled, [] {
+    fill_kernel_tables();
+    pthread_atfork(nullptr, nullptr, leave_tapes_to_parent);
+  });
   Abandoned& list = abandoned();
   std::lock_guard lock(list.mutex);
   ThreadState* state;
   if (list.states.empty()) {
-    state = std::make_unique<ThreadState>(list.made++).release();
+    state = std::make_unique<ThreadState>().release();
   } else {
     state = list.states.back();
     list.states.pop_back();

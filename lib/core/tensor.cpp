@@ -138,9 +138,11 @@ void Tensor::set_grad(const Tensor& gradient, Location where) const {
     fail<TapeError>("set_grad", where, "{} is no parameter; call requires_grad() on it first", describe(*this));
   if (gradient.defined()) {
     if (gradient.shape() != shape())
-      fail<ShapeError>("set_grad", where, "a gradient of {} does not fit {}", describe(gradient), describe(*this));
+      fail<ShapeError>("set_grad", where, "a gradient of {} does not fit the parameter {}; it must have its shape",
+                       describe(gradient), describe(*this));
     if (gradient.dtype() != dtype())
-      fail<DTypeError>("set_grad", where, "a gradient of {} does not fit {}", describe(gradient), describe(*this));
+      fail<DTypeError>("set_grad", where, "a gradient of {} does not fit the parameter {}; convert it with to(x, {})",
+                       describe(gradient), describe(*this), name_of(dtype()));
   }
   Tensor detached = gradient.defined() ? stop_gradient(Arg(gradient, where)) : Tensor{};
   Leaf replaced{std::move(detached), {}};

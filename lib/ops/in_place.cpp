@@ -117,9 +117,10 @@ class Overwriting {
 
   /// Lets an op write to x that nobody tracks.
   void run(const OpInfo& op, std::initializer_list<const Tensor*> inputs) {
-    if (context_.has(Context::recording) || (replaces_all_ && !list().is_live(x_.body()))) list().forget(x_.body());
+    bool settles = context_.has(Context::recording) || (replaces_all_ && !list().is_live(x_.body()));
+    if (settles) list().forget(x_.body());
     write(op, inputs);
-    if (context_.has(Context::recording)) TapeList::settle(x_.body());
+    if (settles) TapeList::settle(x_.body());
   }
 
   /// Puts a value, which broadcasts and shares no elements with x, into x.

@@ -66,10 +66,10 @@ class Application {
     return gradients(tape, result, {});
   }
 
-  std::vector<Tensor> gradients(const Tape& tape, const Tensor& y, const Tensor& seed) const {
+  std::vector<Tensor> gradients(Tape& tape, const Tensor& y, const Tensor& seed) const {
     return of(tape, y).gradients(seed);
   }
-  std::vector<Tensor> jacobians(const Tape& tape, const Tensor& y, bool by_example = false) const {
+  std::vector<Tensor> jacobians(Tape& tape, const Tensor& y, bool by_example = false) const {
     return of(tape, y).jacobians(by_example);
   }
 
@@ -82,7 +82,7 @@ class Application {
       list_.refuse(op_, input, where_);
     return reshape({input, where_}, input.shape());
   }
-  Differentiation of(const Tape& tape, const Tensor& y) const {
+  Differentiation of(Tape& tape, const Tensor& y) const {
     return Differentiation(op_, tape, {y, where_}, arguments_, Unconnected::zeros, Constants::allowed);
   }
 

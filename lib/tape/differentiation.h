@@ -44,6 +44,18 @@ class Consumption {
   bool consumes_;
 };
 
+/// A tape that differentiates cannot be asked for anything by the hooks that it calls.
+class Differentiating {
+ public:
+  explicit Differentiating(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Differentiating() { flag_ = false; }
+  Differentiating(const Differentiating&) = delete;
+  Differentiating& operator=(const Differentiating&) = delete;
+
+ private:
+  bool& flag_;
+};
+
 /// Whether what nothing recorded, or only an outer tape did, may be differentiated: it is a constant to all sources.
 enum class Constants : std::uint8_t { refused, allowed };
 
@@ -51,7 +63,7 @@ enum class Constants : std::uint8_t { refused, allowed };
 class Differentiation {
  public:
   /// Throws: as `Tape::gradient`, but for what concerns the way from the sources to the target.
-  Differentiation(const char* op, const Tape& tape, const Arg& target, std::span<const Tensor> sources,
+  Differentiation(const char* op, Tape& tape, const Arg& target, std::span<const Tensor> sources,
                   Unconnected unconnected, Constants constants = Constants::refused);
 
   /// Gradients of the target's product with a seed. Throws: as `Tape::gradient`.
@@ -62,15 +74,17 @@ class Differentiation {
  private:
   bool is_source() const;
   bool is_constant() const;
+  /// Restricts a walk to the sources and to what the tape's hooks wait for. Throws: TapeError if one is not connected.
+  void prepare(Walk& walk) const;
   void check_connected(const Walk& walk) const;
   void check_batches() const;
   void walk_for(std::vector<JacobianBlocks>& blocks, std::int64_t examples, std::int64_t outputs) const;
 
   const char* op_;
-  const Tape& tape_;
+  Tape& tape_;
   Context& context_;
-  TapeList& list_;
   Location where_;
+  TapeList& list_;
   const Tensor& target_;
   std::span<const Tensor> sources_;
   Unconnected unconnected_;

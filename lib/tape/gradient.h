@@ -14,8 +14,9 @@ class Walk;
 /// inputs. It is written with public ops, so that what it does can be differentiated in turn.
 class Gradient {
  public:
-  Gradient(Walk& walk, Entry& entry, std::span<Tensor> outputs, bool recording)
-      : walk_(walk), entry_(entry), outputs_(outputs), recording_(recording) {}
+  /// `collected`: where the gradients of the inputs are put, one each, instead of being added to the walk's sums.
+  Gradient(Walk& walk, Entry& entry, std::span<Tensor> outputs, bool recording, std::span<Tensor> collected = {})
+      : walk_(walk), entry_(entry), outputs_(outputs), recording_(recording), collected_(collected) {}
 
   const OpInfo* op() const { return entry_.op; }
   /// Whether anybody asks for the gradient of input i.
@@ -63,6 +64,7 @@ class Gradient {
   Entry& entry_;
   std::span<Tensor> outputs_;
   bool recording_;
+  std::span<Tensor> collected_;
 };
 
 }  // namespace reel::detail

@@ -83,12 +83,10 @@ void Differentiation::check_batches() const {
 
 void Differentiation::walk_for(std::vector<JacobianBlocks>& blocks, std::int64_t examples, std::int64_t outputs) const {
   Walk walk(context_, list_, target_slot_);
-  if (!tape_.options_.deferred_products) walk.defer_nothing();
-  walk.restrict_to(slots_);
-  check_connected(walk);
+  prepare(walk);
   if (!context_.has(Context::recording))
     for (JacobianBlocks& block : blocks) block.allocate_for(context_, op_, where_);
-  Consumption consumption(list_, tape_.consumes_list(list_));
+  Consumption consumption(list_, tape_.consumes_list());
   for (std::int64_t output = 0; output < outputs; ++output) {
     walk.run(seed_at(target_, examples, outputs, output), false);
     for (std::size_t i = 0; i < blocks.size(); ++i) blocks[i].give(output, walk.gradient(slots_[i]));
@@ -114,7 +112,8 @@ std::vector<Tensor> Differentiation::jacobians(bool by_example) {
                         joined(joined(leading, output_shape), input_shape));
   }
 
-  RecordAs record(context_, tape_.recorded_before_ && context_.has(Context::recording));
+  RecordAs record(context_, tape_.depth_ > 1 && context_.has(Context::recording));
+  Differentiating differentiating(tape_.differentiating_);
   if (target_slot_ != 0) walk_for(blocks, examples, outputs);
   std::vector<Tensor> found;
   for (JacobianBlocks& block : blocks) found.push_back(block.take());

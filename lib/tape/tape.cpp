@@ -9,6 +9,7 @@
 #include "../core/storage.h"
 #include "../ops/registry.h"
 #include "differentiation.h"
+#include "hooks.h"
 #include "row_gradient.h"
 #include "walk.h"
 
@@ -34,7 +35,7 @@ std::uint32_t target_slot(const char* op, const TapeList& list, const Tensor& ta
                       describe(target), to_string(target.made_at()));
     fail<TapeError>(op, where,
                     "the target {}, computed at {}, was not recorded: nothing it was computed from was tracked while a "
-                    "tape was open",
+                    "tape was open; call requires_grad() or tape.watch on what it depends on before it is computed",
                     describe(target), to_string(target.made_at()));
   }
   if (slot < first_slot)
@@ -56,7 +57,8 @@ Tensor seed_for(const char* op, const Tensor& target, const Tensor& seed, Locati
     return ones_like(target);
   }
   if (seed.shape() != target.shape() || seed.dtype() != target.dtype())
-    fail<ShapeError>(op, where, "the seed {} does not fit the target {}", describe(seed), describe(target));
+    fail<ShapeError>(op, where, "the seed {} does not fit the target {}; give one of its shape and dtype",
+                     describe(seed), describe(target));
   return seed;
 }
 
@@ -113,14 +115,14 @@ void commit(std::vector<Commit>& commits) {
 
 }  // namespace
 
-Tape::Tape(TapeOptions options, Location where) : options_(options) {
+Tape::Tape(TapeOptions options, Location where) : options_(options), list_(*detail::context().tapes) {
   Context& context = detail::context();
-  TapeList& list = *context.tapes;
+  TapeList& list = list_;
   recorded_before_ = context.has(Context::recording);
   if (list.depth > 0 && !recorded_before_)
     throw TapeError(
-        "Tape: cannot open inside NoRecord while an outer tape is open, because that tape would see what "
-        "this one records; open it outside NoRecord",
+        "Tape: cannot open inside NoRecord or a hook while an outer tape is open, because that tape would see what "
+        "this one records; open it outside",
         context.resolve(where));
   depth_ = ++list.depth;
   first_slot_ = list.slot_count();
@@ -129,36 +131,49 @@ Tape::Tape(TapeOptions options, Location where) : options_(options) {
 }
 
 Tape::~Tape() {
-  Context& context = detail::context();
-  TapeList& list = *context.tapes;
-  context.set(Context::recording, recorded_before_);
-  if (--list.depth == 0) list.clear();
+  detail::context().set(Context::recording, recorded_before_);
+  list_.close();
+}
+
+TapeList& Tape::usable(const char* function, Location where) const {
+  const TapeList& current = *detail::context().tapes;
+  if (&list_ != &current) current.refuse_tape(function, list_, where);
+  if (differentiating_)
+    fail<TapeError>(function, where,
+                    "the tape is being differentiated, so what runs meanwhile, such as a hook, cannot use it; do it "
+                    "afterwards");
+  return list_;
 }
 
 void Tape::watch(const Arg& x) {
   const Tensor& tensor = tensor_of("watch", x);
   check_floating("watch", tensor, x.location());
-  detail::context().tapes->track("watch", tensor, x.location());
+  usable("watch", x.location()).track("watch", tensor, x.location());
 }
 
 std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> sources, const GradientOptions& options) {
   return Differentiation(gradient_name, *this, target, sources, options.unconnected).gradients(options.seed);
 }
 
-Differentiation::Differentiation(const char* op, const Tape& tape, const Arg& target, std::span<const Tensor> sources,
+Differentiation::Differentiation(const char* op, Tape& tape, const Arg& target, std::span<const Tensor> sources,
                                  Unconnected unconnected, Constants constants)
     : op_(op),
       tape_(tape),
       context_(detail::context()),
-      list_(*context_.tapes),
       where_(target.location()),
+      list_(tape.usable(op, where_)),
       target_(tensor_of(op, target)),
       sources_(sources),
       unconnected_(unconnected) {
   for (std::size_t i = 0; i < sources.size(); ++i) {
     const Tensor& source = sources[i];
-    if (!source.defined()) fail<Error>(op, where_, "source {} is an undefined tensor", i);
-    check_floating(op, source, where_);
+    if (!source.defined()) fail<Error>(op, where_, "source {} is an undefined tensor: it was never given a value", i);
+    if (!is_floating(source.dtype()))
+      fail<DTypeError>(
+          op, where_,
+          "source {}, {} made at {}, is not floating, and only floating tensors have gradients; convert it "
+          "with to(x, f32) before it is used",
+          i, describe(source), to_string(source.made_at()));
     std::uint32_t slot = list_.slot_of(source.body());
     if (!slot && source.is_parameter()) slot = list_.track(op, source, where_);
     if (!slot && unconnected == Unconnected::error)
@@ -194,17 +209,23 @@ void Differentiation::check_connected(const Walk& walk) const {
                       describe(target_), i, describe(sources_[i]), to_string(sources_[i].made_at()));
 }
 
+void Differentiation::prepare(Walk& walk) const {
+  std::vector<std::uint32_t> wanted = slots_;
+  if (Hooks* hooks = tape_.prepare(walk)) wanted.insert(wanted.end(), hooks->slots().begin(), hooks->slots().end());
+  walk.restrict_to(wanted);
+  check_connected(walk);
+}
+
 std::vector<Tensor> Differentiation::gradients(const Tensor& given_seed) {
   CallerScope caller(where_);
   Tensor seed = seed_for(op_, target_, given_seed, where_);
-  RecordAs record(context_, tape_.recorded_before_ && context_.has(Context::recording));
+  RecordAs record(context_, tape_.depth_ > 1 && context_.has(Context::recording));
+  Differentiating differentiating(tape_.differentiating_);
   std::vector<Tensor> found(slots_.size());
   if (target_slot_ != 0) {
     Walk walk(context_, list_, target_slot_);
-    if (!tape_.options_.deferred_products) walk.defer_nothing();
-    walk.restrict_to(slots_);
-    check_connected(walk);
-    bool consumes = tape_.consumes_list(list_);
+    prepare(walk);
+    bool consumes = tape_.consumes_list();
     Consumption consumption(list_, consumes);
     walk.run(std::move(seed), consumes);
     for (std::size_t i = 0; i < slots_.size(); ++i) found[i] = walk.gradient(slots_[i]);
@@ -221,31 +242,34 @@ std::vector<Tensor> Differentiation::gradients(const Tensor& given_seed) {
 
 void Tape::backward(const Arg& target, const GradientOptions& options) {
   Context& context = detail::context();
-  TapeList& list = *context.tapes;
   Location where = target.location();
+  TapeList& list = usable(backward_name, where);
   const Tensor& goal = tensor_of(backward_name, target);
   CallerScope caller(where);
   std::uint32_t slot = target_slot(backward_name, list, goal, first_slot_, where);
   Tensor seed = seed_for(backward_name, goal, options.seed, where);
 
+  Differentiating differentiating(differentiating_);
   std::vector<Commit> commits;
   {
-    RecordAs record(context, recorded_before_ && context.has(Context::recording));
+    RecordAs record(context, depth_ > 1 && context.has(Context::recording));
     Walk walk(context, list, slot);
-    if (!options_.deferred_products) walk.defer_nothing();
+    Hooks* hooks = prepare(walk);
     const std::vector<TapeList::LeafSlot>& leaves = list.leaves();
-    if (std::any_of(leaves.begin(), leaves.end(), [](const auto& leaf) { return !leaf.tensor.is_parameter(); })) {
+    if (std::ranges::any_of(leaves, [](const auto& leaf) { return !leaf.tensor.is_parameter(); })) {
       std::vector<std::uint32_t> parameters;
       for (const TapeList::LeafSlot& leaf : leaves)
         if (leaf.tensor.is_parameter()) parameters.push_back(leaf.slot);
-      walk.restrict_to(parameters);
-      if (!walk.depends_on_sources())
+      std::vector<std::uint32_t> wanted = parameters;
+      if (hooks) wanted.insert(wanted.end(), hooks->slots().begin(), hooks->slots().end());
+      walk.restrict_to(wanted);
+      if (!std::ranges::any_of(parameters, [&](std::uint32_t parameter) { return walk.depends_on(parameter); }))
         fail<TapeError>(backward_name, where,
                         "the target {}, computed at {}, does not depend on any parameter; ask tape.gradient for the "
                         "gradients of watched tensors",
                         describe(goal), to_string(goal.made_at()));
     }
-    bool consumes = consumes_list(list);
+    bool consumes = consumes_list();
     Consumption consumption(list, consumes);
     walk.run(std::move(seed), consumes);
     commits.reserve(leaves.size());
@@ -258,11 +282,20 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
   commit(commits);
 }
 
-bool Tape::consumes_list(const TapeList& list) const { return depth_ == 1 && !options_.persistent && list.depth == 1; }
+Hooks* Tape::prepare(Walk& walk) {
+  if (!options_.deferred_products) walk.defer_nothing();
+  if (!hooks_ && list_.traces().empty()) return nullptr;
+  hooks().begin(list_, depth_);
+  if (hooks_->idle()) return nullptr;
+  walk.attend(*hooks_);
+  return hooks_.get();
+}
 
-std::size_t Tape::size() const { return detail::context().tapes->entry_count(); }
+bool Tape::consumes_list() const { return depth_ == 1 && !options_.persistent && list_.depth == 1; }
 
-std::size_t Tape::bytes() const { return detail::context().tapes->bytes(); }
+std::size_t Tape::size() const { return list_.entry_count(); }
+
+std::size_t Tape::bytes() const { return list_.bytes(); }
 
 NoRecord::NoRecord() {
   Context& context = detail::context();

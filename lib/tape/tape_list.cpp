@@ -1,6 +1,7 @@
 #include "tape_list.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdio>
 #include <map>
@@ -18,7 +19,16 @@ constexpr std::uint64_t list_number(std::uint64_t epoch) { return epoch >> 32; }
 
 }  // namespace
 
-TapeList::TapeList(std::uint64_t number) : epoch_(number << 32 | 1) { slots_.push_back({}); }
+TapeList::TapeList() {
+  static std::atomic<std::uint64_t> made = 0;
+  epoch_ = (made.fetch_add(1, std::memory_order_relaxed) + 1) << 32 | 1;
+  slots_.push_back({});
+}
+
+TapeList::TapeList(const TapeList& inherited, int parent) : TapeList() {
+  inherited_ = &inherited;
+  parent_ = parent;
+}
 
 std::uint32_t TapeList::slot_of(const Body& body) const {
   if (body.epoch.load(std::memory_order_relaxed) == epoch_) return body.slot;
@@ -89,7 +99,7 @@ void TapeList::check_overwritten(const char* op, const Tensor& tensor, std::uint
   if (body.requires_grad) return check_tracked_values(op, tensor, version, where);
   fail<TapeError>(op, where,
                   "operand {}, made at {}, is tracked by an open tape but was overwritten at {} through a tensor that "
-                  "shares its elements; overwrite a copy instead",
+                  "shares its elements; use that one from then on, or overwrite a copy",
                   describe(tensor), to_string(tensor.made_at()), to_string(body.storage->last_overwrite()));
 }
 
@@ -114,10 +124,31 @@ std::uint32_t TapeList::unusual_slot(const Call& call, const Tensor& tensor) {
       check_overwritten(call.op.name, tensor, leaf.version, call.where);
     return leaf.slot;
   }
+  if (inherited_ && depth == 0)
+    fail<TapeError>(call.op.name, call.where,
+                    "the tape that is open was opened before fork(), by process {}, and operand {} would be recorded; "
+                    "open a tape in this process, or compute under NoRecord",
+                    parent_, describe(tensor));
   if (body.requires_grad) return track(call.op.name, tensor, call.where);
   if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(call.op.name, tensor, call.where);
   check_tracked_values(call.op.name, tensor, body.slot_version, call.where);
+  check_forgotten_values(call.op.name, tensor, call.where);
   return 0;
+}
+
+// The same, where that tape has finished.
+void TapeList::check_forgotten_values(const char* op, const Tensor& tensor, Location where) const {
+  const Body& body = tensor.body();
+  const Storage& storage = *body.storage;
+  std::uint64_t writer = storage.tracked_by.load(std::memory_order_relaxed);
+  if (writer == epoch_ || list_number(writer) != list_number(epoch_)) return;
+  std::uint32_t since = storage.tracked_version.load(std::memory_order_relaxed);
+  if (static_cast<std::int32_t>(body.slot_version - since) >= 0) return;
+  fail<TapeError>(op, where,
+                  "operand {}, made at {}, shares its elements with a tensor of a tape that has finished, into which "
+                  "values were written, last at {}, so no gradient can flow back through it; use stop_gradient to "
+                  "carry its values on, or overwrite it as a whole",
+                  describe(tensor), to_string(tensor.made_at()), to_string(storage.last_overwrite()));
 }
 
 bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
@@ -150,7 +181,7 @@ void TapeList::note_tracked_values(const Body& x) {
   Storage& storage = *x.storage;
   storage.tracked_version.store(storage.version.load(std::memory_order_relaxed), std::memory_order_relaxed);
   storage.tracked_by.store(epoch_, std::memory_order_relaxed);
-  any_hidden_ = true;
+  any_hidden_ = wrote_tracked_ = true;
 }
 
 void TapeList::forget(Body& body) const {
@@ -158,8 +189,37 @@ void TapeList::forget(Body& body) const {
     body.epoch.store(0, std::memory_order_relaxed);
 }
 
+std::uint32_t TapeList::tracked_slot(const char* op, const Tensor& tensor, Location where) const {
+  const Body& body = tensor.body();
+  if (std::uint32_t slot = slot_of(body)) {
+    if (is_overwritten(body)) check_overwritten(op, tensor, body.slot_version, where);
+    return slot;
+  }
+  if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(op, tensor, where);
+  fail<TapeError>(op, where, "{}, made at {}, is not tracked; call requires_grad() on it, or tape.watch first",
+                  describe(tensor), to_string(tensor.made_at()));
+}
+
+int TapeList::parent_that_opened(std::uint64_t list) const {
+  for (const TapeList* mine = this; mine->inherited_; mine = mine->inherited_)
+    if (list_number(mine->inherited_->epoch_) == list) return mine->parent_;
+  return 0;
+}
+
+void TapeList::refuse_tape(const char* function, const TapeList& other, Location where) const {
+  if (int parent = parent_that_opened(list_number(other.epoch_)))
+    fail<TapeError>(function, where, "this tape was opened before fork(), by process {}; open one in this process",
+                    parent);
+  fail<TapeError>(function, where, "this tape was opened by another thread; open one in this thread");
+}
+
 void TapeList::refuse(const char* op, const Tensor& tensor, Location where) const {
   std::uint64_t epoch = tensor.body().epoch.load(std::memory_order_relaxed);
+  if (int parent = parent_that_opened(list_number(epoch)))
+    fail<TapeError>(op, where,
+                    "operand {}, computed at {}, belongs to a tape that was opened before fork(), by process {}; use "
+                    "stop_gradient to carry its value on, or compute it again on a tape of this process",
+                    describe(tensor), to_string(tensor.made_at()), parent);
   if (list_number(epoch) != list_number(epoch_))
     fail<TapeError>(op, where,
                     "operand {}, computed at {}, belongs to the tape of another thread; hand it over with "
@@ -252,6 +312,11 @@ void TapeList::release_saved(Entry& entry) noexcept {
   entry.saved_count = 0;
 }
 
+void TapeList::close() noexcept {
+  if (--depth == 0) return clear();
+  std::erase_if(traces_, [this](const Trace& trace) { return trace.depth > depth; });
+}
+
 void TapeList::clear() noexcept {
   for (Lookahead ahead(outgrows_caches() ? last_ : nullptr); last_; last_ = last_->previous) {
     ahead.advance();
@@ -263,8 +328,9 @@ void TapeList::clear() noexcept {
       body.epoch.store(leaf.epoch_before, std::memory_order_relaxed);
   slots_.resize(1);
   leaves_.clear();
+  traces_.clear();
   foreign_leaves_.clear();
-  any_hidden_ = false;
+  any_hidden_ = wrote_tracked_;
   last_form_ = nullptr;
   entry_count_ = 0;
   saved_bytes_ = 0;

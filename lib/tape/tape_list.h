@@ -18,8 +18,9 @@ class Heap;
 /// A thread's Wengert list: entries in the order of execution, and the numbered slots that stand for tracked tensors.
 class TapeList {
  public:
-  /// `number` tells lists apart; from 1.
-  explicit TapeList(std::uint64_t number);
+  TapeList();
+  /// For a forked process, in place of one that its parent, a process of this number, has tapes open on.
+  TapeList(const TapeList& inherited, int parent);
 
   /// Puts an op that has run onto the list, if one of its inputs is tracked.
   /// Throws: TapeError for an input of a finished tape or of another thread's.
@@ -53,9 +54,16 @@ class TapeList {
   /// The slot of a parameter or of a tensor to watch; made if there is none.
   /// Throws: TapeError for what another thread's tape computed.
   std::uint32_t track(const char* op, const Tensor& leaf, Location where);
+  /// The slot of a tensor that an operand of `op` is to be.
+  /// Throws: TapeError if it has none that is live, or was overwritten.
+  std::uint32_t tracked_slot(const char* op, const Tensor& tensor, Location where) const;
   /// Throws a TapeError that says why a tensor with a slot elsewhere cannot be used here.
   [[noreturn]] void refuse(const char* op, const Tensor& tensor, Location where) const;
+  /// Throws a TapeError that says why a tape over another list cannot be used here.
+  [[noreturn]] void refuse_tape(const char* function, const TapeList& other, Location where) const;
 
+  /// Ends the innermost tape.
+  void close() noexcept;
   /// Forgets everything: entries, slots, and every claim of tensors to them.
   void clear() noexcept;
   /// Lets go of an entry's saved values.
@@ -75,6 +83,20 @@ class TapeList {
     std::uint64_t epoch_before;  // of a tape that had computed it
   };
   const std::vector<LeafSlot>& leaves() const { return leaves_; }
+  /// A slot whose gradient is kept.
+  struct Trace {
+    std::uint32_t slot;
+    Location where;
+    bool truncated;
+    int depth;  // of the tape that asked
+
+    static constexpr int any_depth = 0;
+    bool belongs_to(int tape) const { return depth == any_depth || depth == tape; }
+  };
+  void trace(const Trace& trace) { traces_.push_back(trace); }
+  const std::vector<Trace>& traces() const { return traces_; }
+  /// Which list this is, and which filling of it.
+  std::uint64_t epoch() const { return epoch_; }
   std::size_t entry_count() const { return entry_count_; }
   std::size_t bytes() const { return arena_.used() + saved_bytes_; }
   /// Whether what lies on the list is more than a processor keeps at hand.
@@ -96,6 +118,8 @@ class TapeList {
   std::uint32_t live_slot(const Call& call, const Tensor& tensor);
   void check_overwritten(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
   void check_tracked_values(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
+  void check_forgotten_values(const char* op, const Tensor& tensor, Location where) const;
+  int parent_that_opened(std::uint64_t list) const;
   void save(Saved* place, const Tensor& tensor, int number);
   void warn_of_growth() noexcept;
 
@@ -104,12 +128,16 @@ class TapeList {
   Entry* last_ = nullptr;
   std::vector<Slot> slots_;
   std::vector<LeafSlot> leaves_;
+  std::vector<Trace> traces_;  // in the order of the calls
   struct ForeignLeaf {
     std::uint32_t slot, version;  // of its storage when the slot was given
   };
   std::unordered_map<const Body*, ForeignLeaf> foreign_leaves_;  // of other threads' tensors
   const SlotForm* last_form_ = nullptr;
-  bool any_hidden_ = false;  // an untracked tensor may be a foreign leaf, or hold tracked values
+  bool any_hidden_ = false;              // an untracked tensor may be a foreign leaf, or hold tracked values
+  bool wrote_tracked_ = false;           // in this filling or one before
+  const TapeList* inherited_ = nullptr;  // that of the parent process
+  int parent_ = 0;
   std::size_t entry_count_ = 0;
   std::size_t saved_bytes_ = 0;
 };

@@ -8,6 +8,7 @@
 #include "../core/op_error.h"
 #include "../ops/registry.h"
 #include "gradient.h"
+#include "hooks.h"
 #include "lookahead.h"
 #include "row_gradient.h"
 
@@ -75,6 +76,7 @@ bool Walk::has_gradient(const Entry& entry) const {
 
 void Walk::complete(std::uint32_t slot) {
   if (deferred_.holds(slot)) settle_products(slot);
+  if (hooks_) hooks_->complete(*this, slot);
 }
 
 void Walk::run(Tensor seed, bool consume) {
@@ -98,9 +100,10 @@ void Walk::run(Tensor seed, bool consume) {
     }
   }
   while (!deferred_.empty()) settle_products(deferred_.next());
-  if (completes_)
-    for (const TapeList::LeafSlot& leaf : list_.leaves())
-      if (leaf.slot >= lowest_ && leaf.slot <= target_) complete(leaf.slot);
+  if (!completes_) return;
+  // By number: a hook may open a tape, which finds more leaves.
+  for (std::size_t i = 0, count = list_.leaves().size(); i < count; ++i)
+    if (std::uint32_t leaf = list_.leaves()[i].slot; leaf >= lowest_ && leaf <= target_) complete(leaf);
 }
 
 inline void Walk::pass(Entry& entry, NamedCaller& caller, bool consume) {
@@ -125,9 +128,23 @@ void Walk::visit(Entry& entry) {
     else
       outputs_[i] = rounded(slot, std::move(sum(slot)));
   }
+  if (hooks_ && hooks_->sees(*entry.op)) [[unlikely]]
+    return visit_hooked(entry);
   Gradient gradient(*this, entry, outputs_, context_.has(Context::recording));
   entry.op->gradient(gradient);
   outputs_.clear();
+}
+
+void Walk::visit_hooked(Entry& entry) {
+  // The op may take the gradients of its outputs for its own use.
+  std::vector<Tensor> outputs = outputs_, inputs(entry.input_count);
+  Gradient gradient(*this, entry, outputs_, context_.has(Context::recording), inputs);
+  entry.op->gradient(gradient);
+  outputs_.clear();
+  hooks_->pass(list_, entry, outputs, inputs);
+  for (std::uint32_t i = 0; i < entry.input_count; ++i)
+    if (std::uint32_t slot = entry.input_slots()[i]; wants(slot) && inputs[i].defined())
+      add(entry, slot, std::move(inputs[i]));
 }
 
 Tensor Walk::gradient(std::uint32_t slot) {
@@ -144,6 +161,12 @@ Tensor Walk::gradient(std::uint32_t slot) {
   }
   std::erase_if(row_parts_, [slot](const RowPart& part) { return part.slot == slot; });
   return rounded(slot, sum(slot));
+}
+
+void Walk::replace(std::uint32_t slot, Tensor gradient) {
+  if (!context_.has(Context::recording) && gradient.body().epoch.load(std::memory_order_relaxed) != 0)
+    gradient = stop_gradient(gradient);
+  sum(slot) = std::move(gradient);
 }
 
 Leaf Walk::leaf_gradient(std::uint32_t slot, const Tensor& parameter) {
@@ -272,18 +295,23 @@ void Walk::settle_products(std::uint32_t slot) {
   add_product_now(slot, left, right);
 }
 
-void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
+Tensor Walk::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {
   const SlotForm& form = *list_.slot(slot).form;
   const Body& body = gradient.body();
-  if (!form.matches(body)) [[unlikely]] {
-    if (form.dtype != body.dtype || form.device != body.device)
-      throw InternalError(fmt::format("the gradient of {} is {}, but its input is {}", entry.op->name,
-                                      describe(gradient), name_of(form.dtype)));
-    gradient = sum_to(gradient, form.shape());
-    if (!form.matches(gradient.body()))
-      throw InternalError(fmt::format("the gradient of {} is {}, but its input is {}", entry.op->name,
-                                      describe(gradient), to_string(form.shape())));
-  }
+  if (form.matches(body)) return gradient;
+  auto refuse = [&](std::string_view is) {
+    throw InternalError(
+        fmt::format("the gradient of {} is {}, but its input is {}", entry.op->name, describe(gradient), is));
+  };
+  if (form.dtype != body.dtype || form.device != body.device) refuse(name_of(form.dtype));
+  gradient = sum_to(gradient, form.shape());
+  if (!form.matches(gradient.body())) refuse(to_string(form.shape()));
+  return gradient;
+}
+
+void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
+  if (!list_.slot(slot).form->matches(gradient.body())) [[unlikely]]
+    gradient = fitted(entry, slot, std::move(gradient));
   sum_up(slot, std::move(gradient));
 }
 
@@ -353,23 +381,37 @@ const Tensor& Gradient::saved(int number) const {
 }
 
 void Gradient::give_product(std::size_t i, const Tensor& a, const Tensor& b) {
-  if (wants(i) && !walk_.add_product(entry_.input_slots()[i], a, b)) give(i, a * b);
+  if (!wants(i)) return;
+  if (!collected_.empty() || !walk_.add_product(entry_.input_slots()[i], a, b)) give(i, a * b);
 }
 
-bool Gradient::defers(std::size_t i, std::int64_t rows) const { return walk_.defers(entry_.input_slots()[i], rows); }
+bool Gradient::defers(std::size_t i, std::int64_t rows) const {
+  return collected_.empty() && walk_.defers(entry_.input_slots()[i], rows);
+}
 
 void Gradient::give_transposed_product(std::size_t i, const Tensor& left, const Tensor& right) {
-  if (wants(i)) walk_.add_transposed_product(entry_, entry_.input_slots()[i], left, right);
+  if (!wants(i)) return;
+  if (collected_.empty())
+    walk_.add_transposed_product(entry_, entry_.input_slots()[i], left, right);
+  else
+    give(i, matmul(transpose(left), right));
 }
 
-bool Gradient::takes_rows(std::size_t i) const { return walk_.takes_rows(entry_.input_slots()[i]); }
+bool Gradient::takes_rows(std::size_t i) const {
+  return collected_.empty() && walk_.takes_rows(entry_.input_slots()[i]);
+}
 
 void Gradient::give_rows(std::size_t i, const Tensor& indices, Tensor values) {
   if (wants(i)) walk_.add_rows(entry_.input_slots()[i], indices, std::move(values));
 }
 
 void Gradient::give(std::size_t i, Tensor gradient) {
-  if (wants(i)) walk_.add(entry_, entry_.input_slots()[i], std::move(gradient));
+  if (!wants(i)) return;
+  std::uint32_t slot = entry_.input_slots()[i];
+  if (collected_.empty()) [[likely]]
+    return walk_.add(entry_, slot, std::move(gradient));
+  gradient = walk_.fitted(entry_, slot, std::move(gradient));
+  collected_[i] = collected_[i].defined() ? reel::add(collected_[i], gradient) : std::move(gradient);
 }
 
 std::span<const RegisteredOp> walk_ops() {

@@ -12,6 +12,8 @@
 
 namespace reel::detail {
 
+class Hooks;
+
 /// One reverse pass over a list, from a target to its sources.
 class Walk {
  public:
@@ -20,6 +22,11 @@ class Walk {
   Walk(const Walk&) = delete;
   Walk& operator=(const Walk&) = delete;
 
+  /// Lets hooks see gradients.
+  void attend(Hooks& hooks) {
+    hooks_ = &hooks;
+    completes_ = true;
+  }
   /// Restricts the pass to what leads to these slots, and keeps their gradients. Without it, every leaf is a source.
   void restrict_to(std::span<const std::uint32_t> sources);
   /// `consume`: saved values are released, and the gradients of outputs dropped, as soon as they are used. After
@@ -29,6 +36,8 @@ class Walk {
   Tensor gradient(std::uint32_t slot);
   /// The same of a parameter: by rows, if it has only come by rows.
   Leaf leaf_gradient(std::uint32_t slot, const Tensor& parameter);
+  /// Puts another in its place; it fits.
+  void replace(std::uint32_t slot, Tensor gradient);
   /// Lets go of all gradients.
   void forget() {
     sums_.clear();
@@ -39,14 +48,14 @@ class Walk {
   bool depends_on(std::uint32_t slot) const {
     return slot >= lowest_ && slot <= target_ && (marks_[slot - lowest_] & reached);
   }
-  /// After `restrict_to`: whether the target is computed from any source.
-  bool depends_on_sources() const { return marks_.back() & (leads | source); }
 
   /// Whether the slot's gradient leads anywhere.
   bool wants(std::uint32_t slot) const {
     return slot >= lowest_ && (marks_.empty() || (marks_[slot - lowest_] & (leads | source)));
   }
   void add(const Entry& entry, std::uint32_t slot, Tensor gradient);
+  /// In the slot's shape; the axes along which the input was broadcast are summed.
+  Tensor fitted(const Entry& entry, std::uint32_t slot, Tensor gradient);
   /// Adds a b in place to what has been summed up so far; false if that cannot be.
   bool add_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
   /// Adds leftᵀ right, (n, p)ᵀ (n, q), now or, where that is cheaper, together with later ones.
@@ -91,6 +100,8 @@ class Walk {
   /// Works out what has been deferred for a slot.
   void settle_products(std::uint32_t slot);
   void add_product_now(std::uint32_t slot, const Tensor& left, const Tensor& right);
+  /// The same for an op with hooks on its kind.
+  void visit_hooked(Entry& entry);
 
   Context& context_;
   TapeList& list_;
@@ -101,7 +112,8 @@ class Walk {
   std::vector<std::uint32_t> sources_;
   // With marks: the entries that lead from a source to the target, or make one; the last first.
   std::vector<Entry*> path_;
-  bool completes_ = false;       // somebody wants to know of complete gradients
+  bool completes_ = false;  // somebody wants to know of complete gradients
+  Hooks* hooks_ = nullptr;
   std::vector<Tensor> outputs_;  // of the entry being visited
   DeferredProducts deferred_;
   bool may_defer_ = true;

@@ -1,13 +1,18 @@
 #include <reel/reel.h>
 
-#include <future>
+#include <algorithm>
+#include <iostream>
+#include <set>
+#include <string_view>
 #include <type_traits>
 
+#include <fmt/format.h>
+
 #include "catch.h"
+#include "misuse.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
+using namespace reel_test;
 
 namespace {
 
@@ -139,25 +144,6 @@ TEST_CASE("watching a dead tensor does not make it a silent constant later") {
   CHECK_THAT(error_of<TapeError>([&] { h* x; }), contains("has finished"));
 }
 
-TEST_CASE("what another thread's tape computed cannot be watched") {
-  Tensor w = ones({}).requires_grad();
-  Tape tape;
-  Tensor h = w * 2.0;
-  std::string text = std::async(std::launch::async, [&] {
-                       Tape other;
-                       return error_of<TapeError>([&] { other.watch(h); });
-                     }).get();
-  CHECK_THAT(text, contains("belongs to the tape of another thread"));
-}
-
-TEST_CASE("a second backward over dropped entries says so") {
-  Tensor w = ones({}).requires_grad();
-  Tape tape;
-  Tensor loss = w * w;
-  tape.backward(loss);
-  CHECK_THAT(error_of<TapeError>([&] { tape.backward(loss); }), contains("has been differentiated already"));
-}
-
 TEST_CASE("using a tensor of a finished tape names the line that made it and says what to do") {
   Tensor w = ones({}).requires_grad(), h;
   int line = 0;
@@ -200,42 +186,6 @@ TEST_CASE("a watched tensor is a plain value again when its tape has finished") 
   CHECK(w.grad().item() == 1);
 }
 
-TEST_CASE("a tensor of another thread's tape is refused") {
-  Tensor w = ones({}).requires_grad();
-  Tape tape;
-  Tensor h = w * 2.0;
-  std::string text = std::async(std::launch::async, [&] {
-                       Tape other;
-                       return error_of<TapeError>([&] { h * 2.0; });
-                     }).get();
-  CHECK_THAT(text, contains("belongs to the tape of another thread"));
-}
-
-TEST_CASE("a target that was not recorded, or is older than the tape, is refused") {
-  Tensor x = ones({}), w = ones({}).requires_grad();
-  Tape outer;
-  CHECK_THAT(error_of<TapeError>([&] { outer.gradient(x * 2.0, w); }), contains("was not recorded"));
-  Tensor old = w * 2.0;
-  Tape inner;
-  CHECK_THAT(error_of<TapeError>([&] { inner.gradient(old, w); }), contains("is older than this tape"));
-}
-
-TEST_CASE("a source that is not tracked is refused") {
-  Tensor x = ones({}), w = ones({}).requires_grad();
-  Tape tape;
-  Tensor y = x * w;
-  CHECK_THAT(error_of<TapeError>([&] { tape.gradient(y, x); }), contains("source 0, () f32"));
-}
-
-TEST_CASE("an integer target, an undefined target and an undefined source are refused") {
-  Tensor x = ones({});
-  Tape tape;
-  tape.watch(x);
-  CHECK_THROWS_AS(tape.backward(tensor({1, 2})), DTypeError);
-  CHECK_THAT(error_of<Error>([&] { tape.backward(Tensor{}); }), contains("undefined tensor"));
-  CHECK_THAT(error_of<Error>([&] { tape.gradient(x * 2.0, Tensor{}); }), contains("source 0 is an undefined tensor"));
-}
-
 TEST_CASE("a tape inside NoRecord inside a tape is refused, and fine without the outer tape") {
   {
     NoRecord pause;
@@ -251,9 +201,76 @@ TEST_CASE("a tape inside NoRecord inside a tape is refused, and fine without the
   CHECK_FALSE(is_recording());
 }
 
-TEST_CASE("a computed tensor cannot be made a parameter while its tape is open") {
-  Tensor w = ones({}).requires_grad();
-  Tape tape;
-  Tensor h = w * 2.0;
-  CHECK_THAT(error_of<TapeError>([&] { h.requires_grad(); }), contains("is no parameter"));
+namespace {
+
+const char* kind_of(const Error& error) {
+  if (dynamic_cast<const TapeError*>(&error)) return "TapeError";
+  if (dynamic_cast<const ShapeError*>(&error)) return "ShapeError";
+  if (dynamic_cast<const DTypeError*>(&error)) return "DTypeError";
+  return "Error";
+}
+
+// "TapeError: sentence", without the place at the end where it is in one of these files.
+std::string told(const Misuse& row) {
+  if (!row.act) return row.expected;
+  try {
+    row.act();
+  } catch (const Error& error) {
+    std::string text = std::string(kind_of(error)) + ": " + error.what();
+    for (std::string folder = "tests/tape/"; text.find(folder) != std::string::npos;)
+      text.erase(text.find(folder), folder.size());
+    return text;
+  }
+  return "nothing is thrown";
+}
+
+// Whether `…` in the pattern can stand for what is else in the text.
+bool matches(std::string_view text, std::string_view pattern) {
+  constexpr std::string_view anything = "…";
+  std::size_t open = pattern.find(anything);
+  if (open == std::string_view::npos) return text == pattern;
+  if (!text.starts_with(pattern.substr(0, open))) return false;
+  std::string_view rest = pattern.substr(open + anything.size());
+  for (std::size_t from = open; from <= text.size(); ++from)
+    if (matches(text.substr(from), rest)) return true;
+  return false;
+}
+
+// In lines of 110 columns, each behind an indent.
+std::string wrapped(std::string_view text, std::string_view indent) {
+  constexpr std::size_t columns = 110;
+  std::string lines;
+  std::size_t column = columns;
+  while (!text.empty()) {
+    std::string_view word = text.substr(0, text.find(' '));
+    text.remove_prefix(std::min(text.size(), word.size() + 1));
+    auto width = static_cast<std::size_t>(
+        std::ranges::count_if(word, [](char c) { return (static_cast<unsigned char>(c) & 0xC0) != 0x80; }));
+    bool begins = column + 1 + width > columns;
+    if (begins && !lines.empty()) lines += '\n';
+    lines += begins ? indent : " ";
+    lines += word;
+    column = (begins ? indent.size() : column + 1) + width;
+  }
+  return lines;
+}
+
+}  // namespace
+
+// `tools/test misuse` prints what this prints.
+TEST_CASE("every misuse has its own sentence, which names the line and says what to do") {
+  std::set<std::string> sentences;
+  int number = 0;
+  for (const MisuseGroup& group :
+       {tensor_misuse(), gradient_misuse(), overwrite_misuse(), hook_misuse(), thread_misuse()}) {
+    std::cout << group.title << "\n\n";
+    for (const Misuse& row : group.rows) {
+      std::string text = told(row);
+      INFO(row.code << "\n" << text << "\n" << row.expected);
+      CHECK(matches(text, row.expected + std::string(row.act ? "; at misuse_…" : "")));
+      CHECK(sentences.insert(row.expected).second);
+      std::cout << fmt::format("{:2}  {}\n{}\n\n", ++number, row.code, wrapped(text, "    "));
+    }
+  }
+  std::cout.flush();
 }

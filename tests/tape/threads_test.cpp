@@ -55,6 +55,65 @@ TEST_CASE("another thread's tensors are refused after an overwrite through a vie
   CHECK_THAT(watched, contains("is tracked by an open tape but was overwritten"));
 }
 
+TEST_CASE("a tape is used by the thread that opened it") {
+  Tensor w = full({}, 2.0).requires_grad();
+  Tape tape;
+  Tensor y = w * w;
+  std::string text;
+  std::jthread([&] { text = error_of<TapeError>([&] { tape.backward(y); }); }).join();
+  CHECK_THAT(text, contains("backward: this tape was opened by another thread"));
+  tape.backward(y);
+  CHECK(w.grad().item() == 4);
+}
+
+TEST_CASE("handles of one tensor are one parameter, with one gradient") {
+  Tensor a = full({2}, 3.0, {.dtype = f64}).requires_grad();
+  Tensor b = a;
+  Tape tape({.persistent = true});
+  Tensor y = sum(a * b * b);
+  auto [ga, gb] = tape.gradient(y, a, b);
+  CHECK(ga.to_vector<double>() == std::vector<double>{27, 27});
+  CHECK(gb.to_vector<double>() == std::vector<double>{27, 27});
+  int calls = 0;
+  tape.hook(b, [&](const Tensor&) { ++calls; });
+  tape.backward(y);
+  CHECK(calls == 1);
+  CHECK(a.grad().is(b.grad()));
+  CHECK(a.grad().to_vector<double>() == std::vector<double>{27, 27});
+}
+
+TEST_CASE("a parameter under several names is trained once, by every thread that uses it") {
+  struct Part : nn::Module {
+    Part(nn::Module& parent, const char* name, const Tensor& shared)
+        : Module(parent, name), weight(parameter("weight", shared)) {}
+    Tensor weight;
+  };
+  struct Tied : nn::Module {
+    Tensor table = parameter("table", full({2}, 1.0, {.dtype = f64}));
+    Tensor again = parameter("again", table);
+    Part first{*this, "first", table};
+    Part second{*this, "second", again};
+  };
+  Tied model;
+  std::vector<nn::NamedTensor> named = model.named_parameters();
+  REQUIRE(named.size() == 1);
+  CHECK(named[0].name == "table");
+  optim::SGD optimiser(model.parameters(), {.learning_rate = 0.5});
+  constexpr int threads = 3;
+  {
+    std::vector<std::jthread> workers;
+    for (int k = 0; k < threads; ++k)
+      workers.emplace_back([&model] {
+        Tape tape;
+        tape.backward(sum(model.first.weight * 2 + model.second.weight + model.again * 0));
+      });
+  }
+  CHECK(model.table.grad().to_vector<double>() == std::vector<double>(2, 3.0 * threads));
+  CHECK(model.second.weight.grad().is(model.table.grad()));
+  optimiser.step();
+  CHECK(model.second.weight.to_vector<double>() == std::vector<double>(2, 1 - 0.5 * 3 * threads));
+}
+
 TEST_CASE("tensors made by a thread outlive it") {
   Tensor made;
   std::jthread([&] { made = full({100}, 3.0) * 2.0; }).join();

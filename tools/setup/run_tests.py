@@ -3,7 +3,8 @@
 
 Meson's list of tests has two kinds: those of suite "catch" are Catch2 programs, and each of their test cases
 counts; any other is one test, skipped if it exits with 77 (the reason is then its last line of output).
-A test case is skipped if it prints a line "REEL-SKIP: reason" to std::cout.
+A test case is skipped if it prints a line "REEL-SKIP: reason" to std::cout. What a passed one of a Catch2 program
+prints there is shown if a pattern is the program's whole name.
 """
 
 import argparse
@@ -31,6 +32,7 @@ class Result:
     status: str  # "passed", "failed" or "skipped"
     lines: list  # what went wrong, or why the test was skipped
     seconds: float = 0.0
+    printed: str = ""
 
     def title(self):
         return self.name if self.name == self.program else f"{self.program}: {self.name}"
@@ -165,7 +167,8 @@ class Runner:
         reasons = SKIP_LINE.findall(output) + [(skip.text or "").strip() for skip in case.iter("Skip")]
         if reasons:
             return Result(program, name, "skipped", [reasons[0] or "no reason given"], seconds)
-        return Result(program, name, "passed", [], seconds)
+        printed = (outcome.findtext("StdOut") or "").strip() if program.lower() in self.patterns else ""
+        return Result(program, name, "passed", [], seconds, printed)
 
     def describe(self, element, sections=()):
         """The failures in a test case or section, as lines."""
@@ -258,6 +261,9 @@ def main():
     results = run_all(runner, runner.tests())
     failed = not results or any(result.status == "failed" for result in results)
 
+    for result in results:
+        if result.printed:
+            print(f"\n{result.printed}")
     for result in results:
         if result.status == "failed":
             print(f"\nFAILED  {result.title()}")

@@ -1,0 +1,204 @@
+#include "hooks.h"
+
+#include <algorithm>
+#include <tuple>
+
+#include <reel/tape.h>
+
+#include "../core/op_error.h"
+#include "../core/storage.h"
+#include "../ops/registry.h"
+#include "walk.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+// A hook is the user's own code: its ops report their own lines.
+class OwnLines {
+ public:
+  OwnLines() : context_(context()), named_before_(context_.has(Context::caller_named)) {
+    context_.set(Context::caller_named, false);
+  }
+  ~OwnLines() { context_.set(Context::caller_named, named_before_); }
+  OwnLines(const OwnLines&) = delete;
+  OwnLines& operator=(const OwnLines&) = delete;
+
+ private:
+  Context& context_;
+  bool named_before_;
+};
+
+template <class E>
+[[noreturn]] void refuse_form(const char* caller, const Tensor& gradient, const SlotForm& form, std::string_view of,
+                              Location where) {
+  fail<E>(caller, where, "the hook gave {} on {} for the gradient of {}, which is {} {} on {}; give one that fits",
+          describe(gradient), to_string(gradient.device()), of, to_string(form.shape()), name_of(form.dtype),
+          to_string(form.device));
+}
+
+// Throws: ShapeError, DTypeError, DeviceError unless a hook's gradient looks as that of the slot must.
+void check_form(const char* caller, const Tensor& gradient, const SlotForm& form, std::string_view of, Location where) {
+  if (form.matches(gradient.body())) return;
+  if (gradient.shape() != form.shape()) refuse_form<ShapeError>(caller, gradient, form, of, where);
+  if (gradient.dtype() != form.dtype) refuse_form<DTypeError>(caller, gradient, form, of, where);
+  refuse_form<DeviceError>(caller, gradient, form, of, where);
+}
+
+// Other gradients may share the elements of one that a hook sees.
+class Unchanged {
+ public:
+  explicit Unchanged(const Tensor& gradient) : gradient_(gradient), version_(version()) {}
+  void check(const char* caller, Location where) const {
+    if (version() != version_)
+      fail<TapeError>(caller, where,
+                      "the hook overwrote the gradient {} that it was given, at {}, and others may share its elements; "
+                      "return a new tensor instead",
+                      describe(gradient_), to_string(gradient_.body().storage->last_overwrite()));
+  }
+
+ private:
+  std::uint32_t version() const { return gradient_.body().storage->version.load(std::memory_order_relaxed); }
+
+  const Tensor& gradient_;
+  std::uint32_t version_;
+};
+
+}  // namespace
+
+namespace detail {
+
+void Hooks::add(const Tensor& x, std::uint32_t slot, std::uint64_t epoch, GradientHook call, Location where) {
+  tensor_hooks_.push_back({x.is_parameter() ? x : Tensor{}, slot, epoch, std::move(call), where});
+}
+
+void Hooks::begin(const TapeList& list, int depth) {
+  std::erase_if(tensor_hooks_,
+                [&](const TensorHook& hook) { return !hook.parameter.defined() && hook.epoch != list.epoch(); });
+  waiting_.clear();
+  traced.clear();
+  for (std::size_t i = 0; i < tensor_hooks_.size(); ++i) {
+    const TensorHook& hook = tensor_hooks_[i];
+    if (std::uint32_t slot = hook.parameter.defined() ? list.slot_of(hook.parameter.body()) : hook.slot)
+      waiting_.push_back({slot, false, i});
+  }
+  for (const TapeList::Trace& trace : list.traces()) {
+    if (!trace.belongs_to(depth)) continue;
+    waiting_.push_back({trace.slot, true, traced.size()});
+    traced.push_back({trace.where, {}, trace.truncated});
+  }
+  std::ranges::stable_sort(waiting_, {}, &Waiting::slot);
+  slots_.clear();
+  for (const Waiting& waiting : waiting_) slots_.push_back(waiting.slot);
+}
+
+void Hooks::complete(Walk& walk, std::uint32_t slot) {
+  auto all = std::ranges::equal_range(waiting_, slot, {}, &Waiting::slot);
+  if (all.empty()) return;
+  Tensor gradient = walk.gradient(slot);
+  if (!gradient.defined()) return;
+  bool replaced = false;
+  for (const Waiting& waiting : all) {
+    if (waiting.trace) {
+      traced[waiting.number].gradient = gradient;
+      continue;
+    }
+    const TensorHook& hook = tensor_hooks_[waiting.number];
+    Unchanged unchanged(gradient);
+    OwnLines lines;
+    Tensor returned = hook.call(gradient);
+    unchanged.check("hook", hook.where);
+    if (!returned.defined() || returned.is(gradient)) continue;
+    const SlotForm& form = *walk.list().slot(slot).form;
+    check_form("hook", returned, form, "the hooked tensor", hook.where);
+    gradient = std::move(returned);
+    replaced = true;
+  }
+  if (replaced) walk.replace(slot, std::move(gradient));
+}
+
+bool Hooks::sees(const OpInfo& op) const {
+  return std::ranges::any_of(op_hooks_, [&](const OpKindHook& hook) { return hook.op == &op; });
+}
+
+void Hooks::pass(const TapeList& list, const Entry& entry, std::span<const Tensor> outputs,
+                 std::span<Tensor> inputs) const {
+  for (const OpKindHook& hook : op_hooks_) {
+    if (hook.op != entry.op) continue;
+    std::vector<Tensor> before(inputs.begin(), inputs.end());
+    std::vector<Unchanged> unchanged;
+    for (const Tensor& gradient : outputs)
+      if (gradient.defined()) unchanged.emplace_back(gradient);
+    for (const Tensor& gradient : before)
+      if (gradient.defined()) unchanged.emplace_back(gradient);
+    OwnLines lines;
+    hook.call({entry.op->name, entry.where(), outputs, inputs});
+    for (const Unchanged& gradient : unchanged) gradient.check("hook_op", hook.where);
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (std::uint32_t slot = entry.input_slots()[i]; slot && inputs[i].defined())
+        check_form("hook_op", inputs[i], *list.slot(slot).form, fmt::format("input {} of {}", i, entry.op->name),
+                   hook.where);
+  }
+}
+
+const OpInfo& recorded_op(const char* caller, std::string_view name, Location where) {
+  for (const OpFamily& family : registered_ops())
+    for (const RegisteredOp& op : family.ops) {
+      if (op.name != name) continue;
+      if (!op.info)
+        fail<Error>(caller, where, "{} is composed of other ops and leaves no entry of its own; hook those", name);
+      if (!op.info->gradient) fail<Error>(caller, where, "{} has no gradient, so a tape never holds one", name);
+      if (op.info->name != name) fail<Error>(caller, where, "{} is recorded as {}; hook that", name, op.info->name);
+      return *op.info;
+    }
+  fail<Error>(caller, where, "there is no op named '{}'; debug::ops() lists all", name);
+}
+
+}  // namespace detail
+
+void Tape::add_hook(const Arg& x, GradientHook f) {
+  TapeList& list = usable("hook", x.location());
+  const Tensor& tensor = tensor_of("hook", x);
+  check_floating("hook", tensor, x.location());
+  if (!f) fail<Error>("hook", x.location(), "the function for the gradient of {} is empty", describe(tensor));
+  std::uint32_t slot = tensor.is_parameter() ? 0 : list.tracked_slot("hook", tensor, x.location());
+  hooks().add(tensor, slot, list.epoch(), std::move(f), context().resolve(x.location()));
+}
+
+void Tape::hook_op(std::string_view op, OpHook f, Location where) {
+  usable("hook_op", where);
+  if (!f) fail<Error>("hook_op", where, "the function for the gradients of {} is empty", op);
+  hooks().add(recorded_op("hook_op", op, where), std::move(f), context().resolve(where));
+}
+
+void Tape::trace(const Arg& h) {
+  TapeList& list = usable("trace", h.location());
+  const Tensor& tensor = tensor_of("trace", h);
+  check_floating("trace", tensor, h.location());
+  std::uint32_t slot = tensor.is_parameter() ? list.track("trace", tensor, h.location())
+                                             : list.tracked_slot("trace", tensor, h.location());
+  list.trace({slot, context().resolve(h.location()), false, depth_});
+}
+
+std::vector<Traced> Tape::traced() const { return hooks_ ? hooks_->traced : std::vector<Traced>{}; }
+
+Hooks& Tape::hooks() {
+  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  return *hooks_;
+}
+
+Tensor truncate(const Arg& h) {
+  check_floating("truncate", tensor_of("truncate", h), h.location());
+  Context& context = detail::context();
+  Tensor cut = stop_gradient(h);
+  if (context.has(Context::recording)) {
+    TapeList& list = *context.tapes;
+    Location where = context.resolve(h.location());
+    list.trace({list.track("truncate", cut, where), where, true, TapeList::Trace::any_depth});
+  }
+  return cut;
+}
+
+}  // namespace reel

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <functional>
+#include <future>
+#include <vector>
+
+#include <reel/reel.h>
+
+namespace reel_test {
+
+/// One way to use the library wrongly.
+struct Misuse {
+  const char* code;           ///< what the user does
+  const char* expected;       ///< what is thrown, as "TapeError: sentence" without the place; … stands for anything
+  std::function<void()> act;  ///< does it; empty where it does not compile
+};
+
+struct MisuseGroup {
+  const char* title;
+  std::vector<Misuse> rows;
+};
+
+// One group a source file.
+MisuseGroup gradient_misuse();
+MisuseGroup hook_misuse();
+MisuseGroup overwrite_misuse();
+MisuseGroup tensor_misuse();
+MisuseGroup thread_misuse();
+
+/// f runs on a thread of its own, and what it throws is thrown here.
+inline void on_thread(const std::function<void()>& f) { std::async(std::launch::async, f).get(); }
+
+}  // namespace reel_test
