@@ -57,11 +57,10 @@ void Walk::run(Tensor seed, bool consume) {
   NamedCaller caller(context_, {});
   for (Entry* entry = list_.slot(target_).producer; entry; entry = entry->previous) {
     if (entry->first_output + entry->output_count <= lowest_) break;
-    if (completes_) [[unlikely]] {
-      std::uint32_t end = std::min(entry->first_output + entry->output_count, target_ + 1);
-      for (std::uint32_t slot = std::max(entry->first_output, lowest_); slot < end; ++slot) complete(slot);
-    }
-    if (has_gradient(*entry)) {
+    bool visited = false;
+    if (completes_) [[unlikely]]
+      visited = complete_outputs(*entry, caller);
+    if (!visited && has_gradient(*entry)) {
       caller.rename(entry->where());
       visit(*entry);
     }
@@ -73,7 +72,7 @@ void Walk::run(Tensor seed, bool consume) {
     if (std::uint32_t leaf = list_.leaves()[i].slot; leaf >= lowest_ && leaf <= target_) complete(leaf);
 }
 
-void Walk::visit(Entry& entry) {
+inline void Walk::take_gradients(const Entry& entry) {
   // A source's gradient flows on and is kept; any other is not needed once it has been passed on.
   outputs_.resize(entry.output_count);
   for (std::uint32_t i = 0; i < entry.output_count; ++i) {
@@ -85,14 +84,28 @@ void Walk::visit(Entry& entry) {
     else
       outputs_[i] = rounded(slot, std::move(sum(slot)));
   }
-  if (hooks_ && hooks_->sees(*entry.op)) [[unlikely]]
-    return visit_hooked(entry);
+}
+
+void Walk::visit(Entry& entry) {
+  take_gradients(entry);
   Gradient gradient(*this, entry, outputs_, context_.has(Context::recording));
   entry.op->gradient(gradient);
   outputs_.clear();
 }
 
+bool Walk::complete_outputs(Entry& entry, NamedCaller& caller) {
+  std::uint32_t end = std::min(entry.first_output + entry.output_count, target_ + 1);
+  for (std::uint32_t slot = std::max(entry.first_output, lowest_); slot < end; ++slot) complete(slot);
+  if (!hooks_ || !hooks_->sees(*entry.op)) return false;
+  if (has_gradient(entry)) {
+    caller.rename(entry.where());
+    visit_hooked(entry);
+  }
+  return true;
+}
+
 void Walk::visit_hooked(Entry& entry) {
+  take_gradients(entry);
   std::vector<Tensor> outputs = outputs_, inputs = gradients_of_inputs(entry);
   hooks_->pass(list_, entry, outputs, inputs);
   for (std::uint32_t i = 0; i < entry.input_count; ++i)

@@ -74,6 +74,10 @@ class Walk {
   void complete(std::uint32_t slot);
   /// All that came by rows for a slot, side by side; undefined if nothing did.
   RowGradient rows_of(std::uint32_t slot) const;
+  /// Completes all outputs; with hooks on its op, visits the entry, too, and returns true.
+  bool complete_outputs(Entry& entry, NamedCaller& caller);
+  /// Moves the gradients of an entry's outputs to where its gradient finds them.
+  void take_gradients(const Entry& entry);
   void visit(Entry& entry);
   /// The same for an op with hooks on its kind.
   void visit_hooked(Entry& entry);
