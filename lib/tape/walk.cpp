@@ -107,16 +107,17 @@ void Walk::run(Tensor seed, bool consume) {
 }
 
 inline void Walk::pass(Entry& entry, NamedCaller& caller, bool consume) {
+  bool visited = false;
   if (completes_) [[unlikely]]
-    for (std::uint32_t slot = begin_of(entry); slot < end_of(entry); ++slot) complete(slot);
-  if (has_gradient(entry)) {
+    visited = complete_outputs(entry, caller);
+  if (!visited && has_gradient(entry)) {
     caller.rename(entry.where());
     visit(entry);
   }
   if (consume) list_.release_saved(entry);
 }
 
-void Walk::visit(Entry& entry) {
+inline void Walk::take_gradients(const Entry& entry) {
   // A source's gradient flows on and is kept; any other is not needed once it has been passed on.
   outputs_.resize(entry.output_count);
   for (std::uint32_t i = 0; i < entry.output_count; ++i) {
@@ -128,14 +129,27 @@ void Walk::visit(Entry& entry) {
     else
       outputs_[i] = rounded(slot, std::move(sum(slot)));
   }
-  if (hooks_ && hooks_->sees(*entry.op)) [[unlikely]]
-    return visit_hooked(entry);
+}
+
+void Walk::visit(Entry& entry) {
+  take_gradients(entry);
   Gradient gradient(*this, entry, outputs_, context_.has(Context::recording));
   entry.op->gradient(gradient);
   outputs_.clear();
 }
 
+bool Walk::complete_outputs(Entry& entry, NamedCaller& caller) {
+  for (std::uint32_t slot = begin_of(entry); slot < end_of(entry); ++slot) complete(slot);
+  if (!hooks_ || !hooks_->sees(*entry.op)) return false;
+  if (has_gradient(entry)) {
+    caller.rename(entry.where());
+    visit_hooked(entry);
+  }
+  return true;
+}
+
 void Walk::visit_hooked(Entry& entry) {
+  take_gradients(entry);
   // The op may take the gradients of its outputs for its own use.
   std::vector<Tensor> outputs = outputs_, inputs(entry.input_count);
   Gradient gradient(*this, entry, outputs_, context_.has(Context::recording), inputs);

@@ -95,6 +95,10 @@ class Walk {
   /// All that came by rows for a slot, side by side; undefined if nothing did.
   RowGradient rows_of(std::uint32_t slot) const;
   void pass(Entry& entry, NamedCaller& caller, bool consume);
+  /// Completes all outputs; with hooks on its op, visits the entry, too, and returns true.
+  bool complete_outputs(Entry& entry, NamedCaller& caller);
+  /// Moves the gradients of an entry's outputs to where its gradient finds them.
+  void take_gradients(const Entry& entry);
   void visit(Entry& entry);
   void sum_up(std::uint32_t slot, Tensor gradient);
   /// Works out what has been deferred for a slot.
