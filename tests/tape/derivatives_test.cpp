@@ -242,3 +242,42 @@ TEST_CASE("jacobians nest to third derivatives") {
   CHECK(agree(third(0, 0, 0, 1), e(0) * 4.0));
   CHECK(agree(third(0, 0, 1, 1), zeros({}, {.dtype = f64})));
 }
+
+TEST_CASE("jacobians of empty tensors, of views, of 0-d ones and of 8 axes are what they should be") {
+  auto f = [](const Tensor& x) { return x * 2.0; };
+  Tensor x = normal({3, 2});
+  CHECK(jacobian([](const Tensor& x) { return slice(x, 0, 0, 0); }, x).shape() == Shape{0, 2, 3, 2});
+  CHECK(jacobian([](const Tensor& x) { return sum(x, 1); }, normal({2, 0})).shape() == Shape{2, 2, 0});
+  CHECK(batch_jacobian(f, normal({0, 2})).shape() == Shape{0, 2, 2});
+  CHECK(agree(jacobian(f, transpose(x)), reshape(2.0 * eye(6, {.dtype = f64}), {2, 3, 2, 3})));
+  CHECK(agree(jacobian(f, expand(normal({1, 2}), {2, 2})), reshape(2.0 * eye(4, {.dtype = f64}), {2, 2, 2, 2})));
+  CHECK(agree(hessian([](const Tensor& x) { return x * x * x; }, full({}, 2.0, {.dtype = f64})),
+              full({}, 12.0, {.dtype = f64})));
+  Tensor deep = normal({1, 2, 1, 1, 2, 1, 1, 1});
+  auto total = [](const Tensor& x) { return sum(x * x); };
+  CHECK(agree(jacobian(total, deep), 2.0 * deep));
+  Tape tape;
+  tape.watch(deep);
+  Tensor j = jacobian(total, deep);
+  CHECK(agree(stop_gradient(j), 2.0 * stop_gradient(deep)));
+  CHECK(jacobian([](const Tensor& x) { return slice(x, 0, 0, 0); }, x).shape() == Shape{0, 2, 3, 2});
+  CHECK(agree(tape.gradient(sum(j), deep), full(deep.shape(), 2.0, {.dtype = f64})));
+}
+
+TEST_CASE("derivatives have the dtype of their input") {
+  for (DType dtype : {f16, bf16, f32, f64}) {
+    Tensor x = tensor({1.0, -2.0, 0.5}), h = to(x, dtype);
+    auto f = [](const Tensor& x) { return x * x * x; };
+    CHECK(agree(jacobian(f, h), to(diag(3.0 * x * x), dtype)));
+    CHECK(agree(hessian([&](const Tensor& x) { return sum(f(x)); }, h), to(diag(6.0 * x), dtype)));
+    CHECK(jvp(f, h, h).product.dtype() == dtype);
+    CHECK(jacobian([](const Tensor& x) { return to(x, f64) * 2.0; }, h).dtype() == dtype);
+  }
+}
+
+TEST_CASE("a row gradient of a table fills its rows of the jacobian") {
+  Tensor table = normal({4, 2}), indices = tensor({2L, 0L, 2L});
+  Tensor j = jacobian([&](const Tensor& table) { return embedding(table, indices, {.row_gradient = true}); }, table);
+  Tensor picked = one_hot(indices, 4, f64);
+  CHECK(agree(j, reshape(picked, {3, 1, 4, 1}) * reshape(eye(2, {.dtype = f64}), {1, 2, 1, 2})));
+}
