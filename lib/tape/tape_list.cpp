@@ -251,14 +251,30 @@ void TapeList::release_saved(Entry& entry) noexcept {
   entry.saved_count = 0;
 }
 
+// As the arena, they are kept for the next fillings, an eighth less after each that needs less.
+void TapeList::clear_slots() noexcept {
+  kept_slots_ = std::max(slots_.size(), kept_slots_ - kept_slots_ / 8);
+  slots_.resize(1);
+  if (slots_.capacity() / 2 <= std::max<std::size_t>(kept_slots_, 4096)) return;
+  try {
+    std::vector<Slot> fewer;
+    fewer.reserve(kept_slots_);
+    fewer.push_back({});
+    slots_.swap(fewer);
+  } catch (const std::bad_alloc&) {
+    // Then they stay.
+  }
+}
+
 void TapeList::clear() noexcept {
+  peak_bytes_ = peak_bytes();
   for (Entry* entry = last_; entry; entry = entry->previous) release_saved(*entry);
   // Leaves were not computed here, so nothing is lost when they are used again. What was computed keeps its dead slot.
   for (const LeafSlot& leaf : leaves_)
     if (Body& body = leaf.tensor.body(); body.epoch.load(std::memory_order_relaxed) == epoch_)
       body.epoch.store(leaf.epoch_before, std::memory_order_relaxed);
   last_ = nullptr;
-  slots_.resize(1);
+  clear_slots();
   leaves_.clear();
   foreign_leaves_.clear();
   any_hidden_ = false;

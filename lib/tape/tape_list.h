@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <unordered_map>
@@ -77,6 +78,11 @@ class TapeList {
   const std::vector<LeafSlot>& leaves() const { return leaves_; }
   std::size_t entry_count() const { return entry_count_; }
   std::size_t bytes() const { return arena_.used() + saved_bytes_; }
+  /// The most that `bytes()` has been since the last reset.
+  std::size_t peak_bytes() const { return std::max(peak_bytes_, bytes()); }
+  void reset_peak() { peak_bytes_ = 0; }
+  /// Bytes taken for entries and slots.
+  std::size_t capacity() const { return arena_.capacity() + slots_.capacity() * sizeof(Slot); }
 
   int depth = 0;               // open tapes
   std::size_t warn_bytes = 0;  // of the outermost tape; 0: has warned
@@ -91,6 +97,7 @@ class TapeList {
   void check_tracked_values(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
   void save(Saved* place, const Tensor& tensor, int number);
   void warn_of_growth() noexcept;
+  void clear_slots() noexcept;
 
   std::uint64_t epoch_;  // list number << 32 | filling
   Arena arena_;
@@ -105,6 +112,8 @@ class TapeList {
   bool any_hidden_ = false;  // an untracked tensor may be a foreign leaf, or hold tracked values
   std::size_t entry_count_ = 0;
   std::size_t saved_bytes_ = 0;
+  std::size_t peak_bytes_ = 0;  // of fillings that are over
+  std::size_t kept_slots_ = 0;
 };
 
 }  // namespace reel::detail
