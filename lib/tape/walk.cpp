@@ -48,10 +48,28 @@ bool Walk::has_gradient(const Entry& entry) const {
 
 void Walk::complete(std::uint32_t) {}
 
+namespace {
+
+// While it lives, the context may say whose gradient runs.
+class Differentiating {
+ public:
+  explicit Differentiating(Context& context) : context_(context), before_(context.differentiating) {}
+  ~Differentiating() { context_.differentiating = before_; }
+  Differentiating(const Differentiating&) = delete;
+  Differentiating& operator=(const Differentiating&) = delete;
+
+ private:
+  Context& context_;
+  const OpInfo* before_;
+};
+
+}  // namespace
+
 void Walk::run(Tensor seed, bool consume) {
   sums_.resize(target_ - lowest_ + 1);
   sum(target_) = std::move(seed);
   NamedCaller caller(context_, {});
+  Differentiating differentiating(context_);
   for (Entry* entry = list_.slot(target_).producer; entry; entry = entry->previous) {
     if (entry->first_output + entry->output_count <= lowest_) break;
     if (completes_) [[unlikely]] {
@@ -70,6 +88,7 @@ void Walk::run(Tensor seed, bool consume) {
 }
 
 void Walk::visit(Entry& entry) {
+  context_.differentiating = entry.op;
   // A source's gradient flows on and is kept; any other is not needed once it has been passed on.
   outputs_.resize(entry.output_count);
   for (std::uint32_t i = 0; i < entry.output_count; ++i) {
