@@ -1,5 +1,8 @@
 #pragma once
 
+#include <reel/debug/anomaly.h>
 #include <reel/debug/gradcheck.h>
 #include <reel/debug/listen.h>
+#include <reel/debug/live_tensors.h>
 #include <reel/debug/ops.h>
+#include <reel/debug/statistics.h>

@@ -15,6 +15,10 @@ class Error : public std::runtime_error {
   /// The caller's place; empty if there is none.
   Location where() const { return where_; }
 
+ protected:
+  /// With more lines after the sentence.
+  Error(const std::string& sentence, Location where, const std::string& lines);
+
  private:
   Location where_;
 };

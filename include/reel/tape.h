@@ -147,6 +147,12 @@ class Tape {
   std::size_t size() const;
   /// Bytes of entries, and of values saved for them.
   std::size_t bytes() const;
+  /// The most that `bytes()` has been since the outermost tape opened or `reset_peak()`; gradients are not among it.
+  std::size_t peak_bytes() const;
+  void reset_peak();
+  /// Bytes that this thread holds for entries, in use or not. What the longest recording needed stays for those that
+  /// follow, also of later tapes, an eighth less after each that needs less.
+  std::size_t capacity() const;
 
  private:
   friend class detail::Differentiation;

@@ -10,6 +10,7 @@
 namespace reel::detail {
 
 struct Call;
+struct OpInfo;
 class TapeList;
 
 /// Sees every op that passes the door, after it has run.
@@ -42,6 +43,7 @@ struct Context {
   Listener* listener = nullptr;
   Lane* lane = nullptr;
   Location caller;
+  const OpInfo* differentiating = nullptr;  // in a backward: whose gradient runs
 
   bool has(Flag flag) const { return flags & flag; }
   void set(Flag flag, bool on) { flags = on ? flags | flag : flags & ~flag; }

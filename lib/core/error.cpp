@@ -21,6 +21,9 @@ std::string to_string(Location where) {
 Error::Error(const std::string& sentence, Location where)
     : std::runtime_error(with_place(sentence, where)), where_(where) {}
 
+Error::Error(const std::string& sentence, Location where, const std::string& lines)
+    : std::runtime_error(with_place(sentence, where) + lines), where_(where) {}
+
 std::string to_string(Device device) {
   return device.type == Device::Type::cpu ? "cpu" : fmt::format("cuda:{}", static_cast<int>(device.index));
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <thread>
 
 namespace reel::detail {
 
@@ -23,10 +24,16 @@ void* Heap::allocate_slowly(std::uint32_t list) {
   bool storage = list >= class_count;
   std::size_t size = size_of_class(storage ? list - class_count : list);
   std::size_t alignment = storage ? 64 : 16;
-  void* raw = std::malloc(size + sizeof(Header) + alignment - 16);
+  std::size_t before = sizeof(Header) + (storage ? 0 : sizeof(BodyLink));
+  void* raw = std::malloc(size + before + alignment - 16);
   if (!raw) throw std::bad_alloc();
   auto start = reinterpret_cast<std::uintptr_t>(raw);
-  std::uintptr_t block = (start + sizeof(Header) + alignment - 1) & ~(alignment - 1);
+  std::uintptr_t block = (start + before + alignment - 1) & ~(alignment - 1);
+  if (!storage) {
+    auto* link = new (link_of(reinterpret_cast<void*>(block))) BodyLink{bodies_, &bodies_};
+    if (bodies_) bodies_->place = &link->next;
+    bodies_ = link;
+  }
   *header_of(reinterpret_cast<void*>(block)) = {this, static_cast<std::uint32_t>(size / 64),
                                                 static_cast<std::uint16_t>(list),
                                                 static_cast<std::uint16_t>(block - start)};
@@ -38,7 +45,13 @@ void* Heap::allocate_slowly(std::uint32_t list) {
 
 void Heap::give_back(void* block) noexcept {
   const Header* header = header_of(block);
-  --blocks_[header->list >= class_count];
+  bool storage = header->list >= class_count;
+  if (!storage) {
+    BodyLink* link = link_of(block);
+    *link->place = link->next;
+    if (link->next) link->next->place = link->place;
+  }
+  --blocks_[storage];
   system_bytes_ -= header->bytes();
   std::free(static_cast<char*>(block) - header->front);
 }
@@ -77,6 +90,32 @@ void Heap::trim(std::size_t limit) noexcept {
     }
   }
 }
+
+Heap::Visit::Visit(Heap& heap) noexcept : heap_(heap) {
+  while (heap.visitors_.fetch_add(1, std::memory_order_acquire) & inspected) {
+    heap.visitors_.fetch_sub(1, std::memory_order_relaxed);
+    while (heap.visitors_.load(std::memory_order_relaxed) & inspected) std::this_thread::yield();
+  }
+}
+
+Heap::Inspection::Inspection(Heap& heap) : heap_(heap) {
+  std::vector<const void*> cached;
+  cached.reserve(static_cast<std::size_t>(heap.blocks_[0]));
+  bodies_.reserve(cached.capacity());
+  // Nothing throws from here on.
+  heap.visitors_.fetch_or(inspected, std::memory_order_acquire);
+  while (heap.visitors_.load(std::memory_order_acquire) != inspected) std::this_thread::yield();
+  heap.drain_remote();
+  for (std::uint32_t list = 0; list < class_count; ++list)
+    for (const FreeBlock* block = heap.free_[list]; block; block = block->next) cached.push_back(block);
+  std::sort(cached.begin(), cached.end());
+  for (BodyLink* link = heap.bodies_; link; link = link->next) {
+    void* body = reinterpret_cast<Header*>(link + 1) + 1;
+    if (!std::binary_search(cached.begin(), cached.end(), body)) bodies_.push_back(body);
+  }
+}
+
+Heap::Inspection::~Inspection() { heap_.visitors_.fetch_and(~inspected, std::memory_order_release); }
 
 MemoryStatistics Heap::statistics() {
   drain_remote();

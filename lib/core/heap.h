@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <new>
+#include <vector>
 
 #include <reel/device.h>
 
@@ -35,12 +36,39 @@ class Heap {
     else
       header->owner->put_remote(block, header);
   }
+  /// Frees a block of this heap, on its own thread.
+  void free_own(void* block) noexcept { put(block, header_of(block)); }
   /// The heap a block came from.
   static Heap* owner_of(const void* block) noexcept { return header_of(block)->owner; }
 
   MemoryStatistics statistics();
   void set_cache_limit(std::size_t bytes);
   void release_cache() noexcept { trim(0); }
+
+  /// Held while a thread frees a body of another one's heap, from before its storage goes.
+  class Visit {
+   public:
+    explicit Visit(Heap& heap) noexcept;
+    ~Visit() { heap_.visitors_.fetch_sub(1, std::memory_order_release); }
+    Visit(const Visit&) = delete;
+    Visit& operator=(const Visit&) = delete;
+
+   private:
+    Heap& heap_;
+  };
+  /// All bodies in use, for the heap's own thread. While it lives, visitors wait.
+  class Inspection {
+   public:
+    explicit Inspection(Heap& heap);
+    ~Inspection();
+    Inspection(const Inspection&) = delete;
+    Inspection& operator=(const Inspection&) = delete;
+    const std::vector<void*>& bodies() const { return bodies_; }
+
+   private:
+    Heap& heap_;
+    std::vector<void*> bodies_;
+  };
 
  private:
   // Directly in front of each block.
@@ -55,6 +83,12 @@ class Heap {
   struct FreeBlock {
     FreeBlock* next;
   };
+  // In front of the header of each body's block: all of them, in use or cached.
+  struct BodyLink {
+    BodyLink* next;
+    BodyLink** place;  // what points to this one
+  };
+  static_assert(sizeof(BodyLink) == 16);
 
 // Sanitizers find use after free only if freed memory goes back to their allocator.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
@@ -72,6 +106,7 @@ class Heap {
   static Header* header_of(const void* block) noexcept {
     return const_cast<Header*>(static_cast<const Header*>(block) - 1);
   }
+  static BodyLink* link_of(const void* body) noexcept { return reinterpret_cast<BodyLink*>(header_of(body)) - 1; }
 
   // 64-byte steps to 1 KiB, then four classes to each power of two.
   static constexpr std::uint32_t class_count = 16 + 4 * 27;
@@ -106,12 +141,15 @@ class Heap {
   std::size_t system_bytes_ = 0;  // taken from the system: in use or cached
   std::size_t peak_bytes_ = 0;
   std::int64_t blocks_[2] = {};  // bodies and storages, in use or cached
+  BodyLink* bodies_ = nullptr;
   // Freed by other threads: small blocks wait here for the owner; large ones go back to the system at once, and are
   // only counted, because an owner that is idle would keep them for ever.
   static constexpr std::size_t large = std::size_t{1} << 16;
   std::atomic<FreeBlock*> remote_ = nullptr;
   std::atomic<std::size_t> remote_bytes_ = 0;
   std::atomic<std::int64_t> remote_storages_ = 0;
+  static constexpr std::uint32_t inspected = std::uint32_t{1} << 31;
+  std::atomic<std::uint32_t> visitors_ = 0;  // other threads in a Visit, and whether an Inspection keeps them out
 };
 
 }  // namespace reel::detail

@@ -47,6 +47,10 @@ struct OpInfo {
   InputSet saves_output_for[4] = {};
   /// The gradient asks for the shapes of untracked inputs too.
   bool keeps_input_shapes = false;
+  /// Outputs, bit by bit, that only the gradient reads. Infinities are ordinary there, and a part may be unwritten.
+  std::uint8_t hidden_outputs = 0;
+  /// In place, and only a part of the output is written.
+  bool writes_part = false;
 };
 
 /// A floating attribute, compared and hashed by its bits.

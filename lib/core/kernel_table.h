@@ -163,6 +163,8 @@ struct KernelTable {
   /// How many elements are not 0, and where they are: (n, rank), in row-major order.
   std::int64_t (*nonzero_count)(const View& x);
   void (*nonzero)(const View& out, const View& x);
+  /// Whether an element of a floating tensor is NaN or, where they count, infinite.
+  bool (*has_anomaly)(const View& x, bool infinities_count);
   /// Along an axis; NaN counts as the largest number, equal ones keep their order.
   void (*sort)(const View& values, const View& indices, const View& x, int axis, bool descending);
   /// As many first elements of a sorted axis as the outputs have.

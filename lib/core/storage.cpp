@@ -125,13 +125,27 @@ std::mutex& gradient_mutex() {
   return mutex;
 }
 
+namespace {
+
+[[gnu::noinline]] void destroy_of_other_thread(Body* body, Heap* mine) noexcept {
+  // Its gradient is freed after the visit: that may be a visit to a third thread.
+  std::unique_ptr<Leaf> leaf(body->leaf);
+  Heap::Visit visit(*Heap::owner_of(body));
+  if (Storage* storage = body->storage; storage && storage->references.release()) Heap::free(storage, mine);
+  Heap::free(body, mine);
+}
+
+}  // namespace
+
 void destroy(Body* body) noexcept {
   Context* context = current_context;
   Heap* heap = context ? context->heap : nullptr;
+  if (Heap::owner_of(body) != heap) [[unlikely]]
+    return destroy_of_other_thread(body, heap);
   if (body->leaf) [[unlikely]]
     std::unique_ptr<Leaf>(body->leaf).reset();
   if (Storage* storage = body->storage; storage && storage->references.release()) Heap::free(storage, heap);
-  Heap::free(body, heap);
+  heap->free_own(body);
 }
 
 }  // namespace reel::detail

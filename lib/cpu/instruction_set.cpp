@@ -9,6 +9,7 @@ namespace reel::detail {
 
 void REEL_NAME(REEL_TARGET)(KernelTable& table) {
   REEL_TARGET::fill_activation(table);
+  REEL_TARGET::fill_anomaly(table);
   REEL_TARGET::fill_argmax(table);
   REEL_TARGET::fill_convolve(table);
   REEL_TARGET::fill_attention(table);

@@ -8,6 +8,7 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
+void fill_anomaly(KernelTable& table);
 void fill_attention(KernelTable& table);
 void fill_copy(KernelTable& table);
 void fill_elementwise(KernelTable& table);

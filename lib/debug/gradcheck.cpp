@@ -7,22 +7,13 @@
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "element_index.h"
 
 namespace reel::debug {
 
 using namespace detail;
 
 namespace {
-
-// The index of an element counted in row-major order: "[1, 2]".
-std::string index_of(std::int64_t element, const Shape& shape) {
-  std::string text;
-  for (int i = shape.rank(); i-- > 0;) {
-    text = fmt::format("{}{}{}", element % shape[i], text.empty() ? "" : ", ", text);
-    element /= shape[i];
-  }
-  return "[" + text + "]";
-}
 
 // Row-major copies that the check may change.
 std::vector<Tensor> own_copies(const char* op, std::span<const Tensor> inputs, Location where) {

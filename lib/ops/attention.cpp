@@ -123,6 +123,7 @@ constexpr OpInfo attention_op{
         },
     .saves_input_for = {all_inputs, all_inputs, all_inputs, all_inputs},
     .saves_output_for = {all_inputs, all_inputs},
+    .hidden_outputs = 1 << normalisers_output,
 };
 
 namespace {

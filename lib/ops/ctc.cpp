@@ -166,6 +166,7 @@ constexpr OpInfo ctc_loss_op{
         },
     .saves_input_for = {inputs({0}), inputs({0}), inputs({0}), inputs({0})},
     .saves_output_for = {0, inputs({0})},
+    .hidden_outputs = 1 << alphas_output,
 };
 
 namespace {

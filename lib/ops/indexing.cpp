@@ -193,6 +193,7 @@ constexpr OpInfo index_assign_in_place_op{
           kernels(part.device()).copy(part.body(), call.input(1));
         },
     .gradient = index_assign_gradient,
+    .writes_part = true,
 };
 
 namespace {

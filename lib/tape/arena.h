@@ -9,7 +9,8 @@
 
 namespace reel::detail {
 
-/// Memory that is handed out in order and taken back all at once. Chunks are kept for the next filling.
+/// Memory that is handed out in order and taken back all at once. What a filling needed is kept for the next ones, an
+/// eighth less after each that needs less.
 class Arena {
  public:
   /// Aligned to 8 bytes.
@@ -23,6 +24,13 @@ class Arena {
   }
 
   void rewind() {
+    std::size_t needed = 0;
+    for (std::size_t i = 0; i < chunks_.size() && i <= current_; ++i) needed += chunks_[i].bytes;
+    kept_ = std::max(needed, kept_ - kept_ / 8);
+    while (chunks_.size() > 1 && capacity_ - chunks_.back().bytes >= kept_) {
+      capacity_ -= chunks_.back().bytes;
+      chunks_.pop_back();
+    }
     used_before_ = 0;
     current_ = 0;
     next_ = chunks_.empty() ? nullptr : chunks_[0].start.get();
@@ -33,6 +41,8 @@ class Arena {
   std::size_t used() const {
     return chunks_.empty() ? 0 : used_before_ + static_cast<std::size_t>(next_ - chunks_[current_].start.get());
   }
+  /// Bytes taken from the system.
+  std::size_t capacity() const { return capacity_; }
 
  private:
   struct Chunk {
@@ -52,6 +62,7 @@ class Arena {
       std::size_t size = std::max(grown, bytes);
       chunks_.insert(chunks_.begin() + static_cast<std::ptrdiff_t>(current_),
                      Chunk{std::make_unique_for_overwrite<std::byte[]>(size), size});
+      capacity_ += size;
     }
     next_ = chunks_[current_].start.get();
     end_ = next_ + chunks_[current_].bytes;
@@ -60,6 +71,8 @@ class Arena {
   std::vector<Chunk> chunks_;
   std::size_t current_ = 0;
   std::size_t used_before_ = 0;
+  std::size_t capacity_ = 0;
+  std::size_t kept_ = 0;
   std::byte* next_ = nullptr;
   std::byte* end_ = nullptr;
 };

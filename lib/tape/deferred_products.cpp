@@ -67,8 +67,9 @@ void DeferredProducts::grow(Panel& panel, std::int64_t rows) {
   panel.right = std::move(grown[1]);
 }
 
-void DeferredProducts::append(std::uint32_t slot, const Tensor& left, const Tensor& right) {
+void DeferredProducts::append(std::uint32_t slot, const Entry& asks, const Tensor& left, const Tensor& right) {
   Panel& panel = panels_[slot];
+  panel.asked_by = &asks;
   std::int64_t rows = left.size(0), needed = panel.count + rows;
   if (!panel.left.defined()) {
     // As many as there are: most weights of a net without loops are met once.
@@ -95,7 +96,7 @@ DeferredProducts::Rows DeferredProducts::take(std::uint32_t slot) {
   Panel panel = std::move(found->second);
   panels_.erase(found);
   bytes_ -= panel.bytes();
-  return {slice(panel.left, 0, 0, panel.count), slice(panel.right, 0, 0, panel.count)};
+  return {slice(panel.left, 0, 0, panel.count), slice(panel.right, 0, 0, panel.count), panel.asked_by};
 }
 
 std::span<const RegisteredOp> deferred_product_ops() {

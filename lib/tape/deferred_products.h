@@ -6,6 +6,8 @@
 
 #include <reel/tensor.h>
 
+#include "entry.h"
+
 namespace reel::detail {
 
 /// Products leftᵀ right that are owed to the gradients of weights. A recurrent or tree net multiplies by one weight
@@ -21,12 +23,13 @@ class DeferredProducts {
   /// Row-major, of as many rows.
   struct Rows {
     Tensor left, right;
+    const Entry* asked_by;
   };
 
   bool empty() const { return panels_.empty(); }
   bool holds(std::uint32_t slot) const { return panels_.contains(slot); }
   /// Keeps copies of the rows, (n, p) and (n, q), for a slot of shape (p, q).
-  void append(std::uint32_t slot, const Tensor& left, const Tensor& right);
+  void append(std::uint32_t slot, const Entry& asks, const Tensor& left, const Tensor& right);
   /// Whether what waits for the slot should be worked out before more is added.
   bool is_full(std::uint32_t slot) const;
   /// What waits for the slot; it waits no longer.
@@ -42,6 +45,7 @@ class DeferredProducts {
   struct Panel {
     Tensor left, right;
     std::int64_t count = 0;
+    const Entry* asked_by = nullptr;
 
     std::size_t bytes() const;
   };

@@ -126,7 +126,10 @@ Tape::Tape(TapeOptions options, Location where) : options_(options), list_(*deta
         context.resolve(where));
   depth_ = ++list.depth;
   first_slot_ = list.slot_count();
-  if (depth_ == 1) list.warn_bytes = options.warn_bytes;
+  if (depth_ == 1) {
+    list.warn_bytes = options.warn_bytes;
+    list.reset_peak();
+  }
   context.set(Context::recording, true);
 }
 
@@ -296,6 +299,12 @@ bool Tape::consumes_list() const { return depth_ == 1 && !options_.persistent &&
 std::size_t Tape::size() const { return list_.entry_count(); }
 
 std::size_t Tape::bytes() const { return list_.bytes(); }
+
+std::size_t Tape::peak_bytes() const { return detail::context().tapes->peak_bytes(); }
+
+void Tape::reset_peak() { detail::context().tapes->reset_peak(); }
+
+std::size_t Tape::capacity() const { return detail::context().tapes->capacity(); }
 
 NoRecord::NoRecord() {
   Context& context = detail::context();

@@ -317,7 +317,23 @@ void TapeList::close() noexcept {
   std::erase_if(traces_, [this](const Trace& trace) { return trace.depth > depth; });
 }
 
+// As the arena, they are kept for the next fillings, an eighth less after each that needs less.
+void TapeList::clear_slots() noexcept {
+  kept_slots_ = std::max(slots_.size(), kept_slots_ - kept_slots_ / 8);
+  slots_.resize(1);
+  if (slots_.capacity() / 2 <= std::max<std::size_t>(kept_slots_, 4096)) return;
+  try {
+    std::vector<Slot> fewer;
+    fewer.reserve(kept_slots_);
+    fewer.push_back({});
+    slots_.swap(fewer);
+  } catch (const std::bad_alloc&) {
+    // Then they stay.
+  }
+}
+
 void TapeList::clear() noexcept {
+  peak_bytes_ = peak_bytes();
   for (Lookahead ahead(outgrows_caches() ? last_ : nullptr); last_; last_ = last_->previous) {
     ahead.advance();
     release_saved(*last_);
@@ -326,7 +342,7 @@ void TapeList::clear() noexcept {
   for (const LeafSlot& leaf : leaves_)
     if (Body& body = leaf.tensor.body(); body.epoch.load(std::memory_order_relaxed) == epoch_)
       body.epoch.store(leaf.epoch_before, std::memory_order_relaxed);
-  slots_.resize(1);
+  clear_slots();
   leaves_.clear();
   traces_.clear();
   foreign_leaves_.clear();

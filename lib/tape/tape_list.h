@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <unordered_map>
@@ -99,6 +100,11 @@ class TapeList {
   std::uint64_t epoch() const { return epoch_; }
   std::size_t entry_count() const { return entry_count_; }
   std::size_t bytes() const { return arena_.used() + saved_bytes_; }
+  /// The most that `bytes()` has been since the last reset.
+  std::size_t peak_bytes() const { return std::max(peak_bytes_, bytes()); }
+  void reset_peak() { peak_bytes_ = 0; }
+  /// Bytes taken for entries and slots.
+  std::size_t capacity() const { return arena_.capacity() + slots_.capacity() * sizeof(Slot); }
   /// Whether what lies on the list is more than a processor keeps at hand.
   bool outgrows_caches() const { return bytes() > (std::size_t{1} << 20); }
 
@@ -122,6 +128,7 @@ class TapeList {
   int parent_that_opened(std::uint64_t list) const;
   void save(Saved* place, const Tensor& tensor, int number);
   void warn_of_growth() noexcept;
+  void clear_slots() noexcept;
 
   std::uint64_t epoch_;  // list number << 32 | filling
   Arena arena_;
@@ -140,6 +147,8 @@ class TapeList {
   int parent_ = 0;
   std::size_t entry_count_ = 0;
   std::size_t saved_bytes_ = 0;
+  std::size_t peak_bytes_ = 0;  // of fillings that are over
+  std::size_t kept_slots_ = 0;
 };
 
 }  // namespace reel::detail

@@ -79,12 +79,30 @@ void Walk::complete(std::uint32_t slot) {
   if (hooks_) hooks_->complete(*this, slot);
 }
 
+namespace {
+
+// While it lives, the context may say whose gradient runs.
+class DifferentiatedOp {
+ public:
+  explicit DifferentiatedOp(Context& context) : context_(context), before_(context.differentiating) {}
+  ~DifferentiatedOp() { context_.differentiating = before_; }
+  DifferentiatedOp(const DifferentiatedOp&) = delete;
+  DifferentiatedOp& operator=(const DifferentiatedOp&) = delete;
+
+ private:
+  Context& context_;
+  const OpInfo* before_;
+};
+
+}  // namespace
+
 void Walk::run(Tensor seed, bool consume) {
   sums_.resize(target_ - lowest_ + 1);
   for (std::uint32_t slot : sources_) sum(slot).reset();
   row_parts_.clear();
   sum(target_) = std::move(seed);
   NamedCaller caller(context_, {});
+  DifferentiatedOp differentiated(context_);
   bool far = list_.outgrows_caches();
   if (marks_.empty()) {
     Entry* last = list_.slot(target_).producer;
@@ -118,6 +136,7 @@ inline void Walk::pass(Entry& entry, NamedCaller& caller, bool consume) {
 }
 
 inline void Walk::take_gradients(const Entry& entry) {
+  context_.differentiating = entry.op;
   // A source's gradient flows on and is kept; any other is not needed once it has been passed on.
   outputs_.resize(entry.output_count);
   for (std::uint32_t i = 0; i < entry.output_count; ++i) {
@@ -285,7 +304,7 @@ void Walk::add_transposed_product(const Entry& entry, std::uint32_t slot, const 
   bool matrices = left.rank() == 2 && right.rank() == 2;
   if (matrices && defers(slot, left.size(0))) {
     completes_ |= list_.slot(slot).producer != nullptr;
-    deferred_.append(slot, left, right);
+    deferred_.append(slot, entry, left, right);
     if (deferred_.is_full(slot)) settle_products(slot);
   } else if (matrices) {
     add_product_now(slot, left, right);
@@ -305,8 +324,11 @@ void Walk::add_product_now(std::uint32_t slot, const Tensor& left, const Tensor&
 }
 
 void Walk::settle_products(std::uint32_t slot) {
-  auto [left, right] = deferred_.take(slot);
-  add_product_now(slot, left, right);
+  DeferredProducts::Rows rows = deferred_.take(slot);
+  // In the name of the last that asked for it.
+  context_.caller = rows.asked_by->where();
+  context_.differentiating = rows.asked_by->op;
+  add_product_now(slot, rows.left, rows.right);
 }
 
 Tensor Walk::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {

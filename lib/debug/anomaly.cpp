@@ -1,0 +1,125 @@
+#include <reel/debug/anomaly.h>
+
+#include <algorithm>
+
+#include "../core/invoke.h"
+#include "../core/kernel_table.h"
+#include "../core/op_error.h"
+#include "element_index.h"
+#include "listener_scope.h"
+
+namespace reel::debug {
+
+using namespace detail;
+
+namespace {
+
+bool shares_elements(const Tensor& a, const Tensor& b) {
+  return a.defined() && b.defined() && a.body().storage == b.body().storage;
+}
+
+// A view shows what was there before; what is written in place stands for its own tensor.
+bool is_view(const Call& call, const Tensor& output) {
+  if (!call.specs.empty()) return false;
+  bool shares = false;
+  for (const Tensor* input : call.inputs) {
+    if (input->is(output)) return false;
+    shares |= shares_elements(*input, output);
+  }
+  return shares;
+}
+
+// "3 NaN and 1 Inf"
+std::string counts_text(const TensorStatistics& statistics) {
+  std::string text = statistics.nans ? fmt::format("{} NaN", statistics.nans) : std::string();
+  if (statistics.infinities) text += fmt::format("{}{} Inf", text.empty() ? "" : " and ", statistics.infinities);
+  return text;
+}
+
+std::int64_t first_place(const TensorStatistics& statistics, bool infinities) {
+  if (!infinities || statistics.first_infinity < 0) return statistics.first_nan;
+  return statistics.first_nan < 0 ? statistics.first_infinity
+                                  : std::min(statistics.first_nan, statistics.first_infinity);
+}
+
+}  // namespace
+
+class AnomalyScope::Detector : public ListenerScope {
+ public:
+  explicit Detector(AnomalyOptions options) : ListenerScope(detail::context()), options_(options) {}
+
+  void finished(const Call& call, Location where) override {
+    pass_on(call, where);
+    // What has no inputs is created with the user's own values.
+    if (call.inputs.empty()) return;
+    if (call.op.writes_part) return look_at_parts(call, where);
+    for (std::size_t i = 0; i < call.outputs.size(); ++i)
+      if (!(call.op.hidden_outputs >> i & 1) && !is_view(call, call.outputs[i]) && is_wrong(call.outputs[i]))
+        report(call, i, where);
+  }
+
+ private:
+  bool is_wrong(const Tensor& x) const {
+    return x.defined() && is_floating(x.dtype()) && kernels(x.device()).has_anomaly(x.body(), options_.infinities);
+  }
+  bool is_wrong(const TensorStatistics& statistics) const { return first_place(statistics, options_.infinities) >= 0; }
+
+  // The other elements of the output may never have been given a value.
+  void look_at_parts(const Call& call, Location where) const {
+    for (std::size_t i = 1; i < call.inputs.size(); ++i)
+      if (is_wrong(*call.inputs[i])) report(call, 0, where);
+  }
+
+  [[noreturn, gnu::cold]] void report(const Call& call, std::size_t number, Location where) const {
+    const Tensor& output = call.outputs[number];
+    const OpInfo* differentiated = context().differentiating;
+    Anomaly anomaly{.op = call.op.name,
+                    .gradient_of = differentiated ? differentiated->name : "",
+                    .output_number = static_cast<int>(number),
+                    .output = statistics(output),
+                    .inputs = {}};
+    for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+      const Tensor& input = *call.inputs[i];
+      if (!input.defined() || !is_floating(input.dtype())) continue;
+      anomaly.inputs.push_back(
+          {static_cast<int>(i), input.made_at(), shares_elements(input, output), statistics(input)});
+    }
+    std::string sentence = sentence_of(anomaly, call.outputs.size()), lines = lines_of(anomaly);
+    throw AnomalyError(sentence, where, lines, std::move(anomaly));
+  }
+
+  std::string sentence_of(const Anomaly& anomaly, std::size_t outputs) const {
+    const TensorStatistics& output = anomaly.output;
+    std::string text = anomaly.op + ":";
+    if (!anomaly.gradient_of.empty()) text += fmt::format(" in the gradient of {},", anomaly.gradient_of);
+    text += fmt::format(
+        " gave {} among the {} elements of its {} {} {}, the first at {}", counts_text(output), output.shape.numel(),
+        outputs > 1 ? fmt::format("output {},", anomaly.output_number) : std::string("result"), to_string(output.shape),
+        name_of(output.dtype), index_of(first_place(output, options_.infinities), output.shape));
+    bool overwritten = false;
+    for (const Anomaly::Input& input : anomaly.inputs) {
+      overwritten |= input.overwritten;
+      if (!input.overwritten && is_wrong(input.statistics))
+        return text + fmt::format("; its input {}, made at {}, already held {}", input.number, to_string(input.made_at),
+                                  counts_text(input.statistics));
+    }
+    if (overwritten) return text;
+    return text + fmt::format("; its inputs held {}", options_.infinities ? "finite numbers only" : "no NaN");
+  }
+
+  static std::string lines_of(const Anomaly& anomaly) {
+    std::string text;
+    for (const Anomaly::Input& input : anomaly.inputs)
+      text += fmt::format("\n  input {}, made at {}{}: {}", input.number, to_string(input.made_at),
+                          input.overwritten ? ", overwritten by the op" : "", to_string(input.statistics));
+    return text;
+  }
+
+  AnomalyOptions options_;
+};
+
+AnomalyScope::AnomalyScope(AnomalyOptions options) : detector_(std::make_unique<Detector>(options)) {}
+
+AnomalyScope::~AnomalyScope() = default;
+
+}  // namespace reel::debug

@@ -1,0 +1,103 @@
+#include <reel/debug/live_tensors.h>
+
+#include <algorithm>
+#include <map>
+#include <string_view>
+#include <tuple>
+#include <unordered_map>
+#include <unordered_set>
+
+#include <fmt/format.h>
+
+#include "../core/context.h"
+#include "../core/storage.h"
+#include "../tape/tape_list.h"
+
+namespace reel::debug {
+
+using namespace detail;
+
+namespace {
+
+using Line = std::pair<std::string_view, int>;
+
+Line line_of(const Body& body) { return {body.file ? body.file : "", body.line}; }
+
+std::size_t bytes_shown(const Body& body) { return static_cast<std::size_t>(body.numel) * size_of(body.dtype); }
+
+// Of two tensors that share elements, the one whose line has made them, as far as can be known: it shows all of them,
+// and stands first.
+bool stands_before(const Body& a, const Body& b) {
+  auto rank = [](const Body& body) { return std::tuple(bytes_shown(body) < body.storage->bytes, line_of(body)); };
+  return rank(a) < rank(b);
+}
+
+std::unordered_set<const Storage*> saved_by(const TapeList& list) {
+  std::unordered_set<const Storage*> saved;
+  for (const Entry* entry = list.last(); entry; entry = entry->previous)
+    for (std::uint32_t i = 0; i < entry->saved_count; ++i)
+      if (const Body& body = entry->saved()[i].tensor.body(); !body.requires_grad) saved.insert(body.storage);
+  return saved;
+}
+
+void take_in(LiveTensors& line, const Body& body) {
+  if (line.count++ != 0) {
+    std::size_t largest = static_cast<std::size_t>(line.largest_shape.numel()) * size_of(line.largest_dtype);
+    if (bytes_shown(body) <= largest) return;
+  }
+  line.made_at = {body.file, body.line};
+  line.largest_shape = Shape({body.dims, static_cast<std::size_t>(body.rank)});
+  line.largest_dtype = body.dtype;
+}
+
+}  // namespace
+
+std::vector<LiveTensors> live_tensors() {
+  Context& context = detail::context();
+  std::unordered_set<const Storage*> saved = saved_by(*context.tapes);
+  std::map<Line, LiveTensors> lines;
+  {
+    Heap::Inspection inspection(*context.heap);
+    std::unordered_map<const Storage*, const Body*> makers;
+    for (const void* block : inspection.bodies()) {
+      const Body& body = *static_cast<const Body*>(block);
+      if (!body.storage) continue;
+      take_in(lines[line_of(body)], body);
+      const Body*& maker = makers.try_emplace(body.storage, &body).first->second;
+      if (stands_before(body, *maker)) maker = &body;
+    }
+    for (auto [storage, maker] : makers) {
+      LiveTensors& line = lines[line_of(*maker)];
+      line.bytes += storage->bytes;
+      if (saved.contains(storage)) line.saved_bytes += storage->bytes;
+    }
+  }
+  std::vector<LiveTensors> found;
+  for (const auto& [place, line] : lines) found.push_back(line);
+  std::stable_sort(found.begin(), found.end(),
+                   [](const LiveTensors& a, const LiveTensors& b) { return a.bytes > b.bytes; });
+  return found;
+}
+
+std::string to_string(const std::vector<LiveTensors>& lines) {
+  LiveTensors sum;
+  std::vector<std::string> largest;
+  std::size_t width = 7;
+  for (const LiveTensors& line : lines) {
+    sum.count += line.count;
+    sum.bytes += line.bytes;
+    sum.saved_bytes += line.saved_bytes;
+    largest.push_back(fmt::format("{} {}", to_string(line.largest_shape), name_of(line.largest_dtype)));
+    width = std::max(width, largest.back().size());
+  }
+  auto row = [width](const LiveTensors& line, std::string_view shape, std::string_view place) {
+    return fmt::format("{:>10.3f} {:>10.3f} {:>9}  {:{}}  {}\n", static_cast<double>(line.bytes) / 1e6,
+                       static_cast<double>(line.saved_bytes) / 1e6, line.count, shape, width, place);
+  };
+  std::string text =
+      fmt::format("{:>10} {:>10} {:>9}  {:{}}  {}\n", "MB", "on tape", "tensors", "largest", width, "made at");
+  for (std::size_t i = 0; i < lines.size(); ++i) text += row(lines[i], largest[i], to_string(lines[i].made_at));
+  return text + row(sum, "", "in all");
+}
+
+}  // namespace reel::debug
