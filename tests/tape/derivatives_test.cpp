@@ -16,7 +16,6 @@ bool agree(const Tensor& a, const Tensor& b, double tolerance = 1e-12) {
   return a.shape() == b.shape() && a.dtype() == b.dtype() && all(abs(a - b) <= tolerance * (1 + abs(b))).item<bool>();
 }
 
-
 }  // namespace
 
 TEST_CASE("the jacobian of an elementwise function is diagonal, and of a product its other factor") {
