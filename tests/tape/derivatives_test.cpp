@@ -16,14 +16,11 @@ bool agree(const Tensor& a, const Tensor& b, double tolerance = 1e-12) {
   return a.shape() == b.shape() && a.dtype() == b.dtype() && all(abs(a - b) <= tolerance * (1 + abs(b))).item<bool>();
 }
 
-// (n, n) with x on the diagonal.
-Tensor diagonal(const Tensor& x) { return diag(x); }
-
 }  // namespace
 
 TEST_CASE("the jacobian of an elementwise function is diagonal, and of a product its other factor") {
   Tensor x = normal({4}), w = normal({4, 3});
-  CHECK(agree(jacobian([](const Tensor& x) { return sin(x); }, x), diagonal(cos(x))));
+  CHECK(agree(jacobian([](const Tensor& x) { return sin(x); }, x), diag(cos(x))));
   auto [jx, jw] = jacobian([](const Tensor& x, const Tensor& w) { return matmul(x, w); }, {x, w});
   CHECK(agree(jx, transpose(w)));
   // ∂y_o / ∂w_ab = x_a [b = o]
@@ -67,7 +64,7 @@ TEST_CASE("functions of a span take any number of inputs") {
   REQUIRE(j.size() == 5);
   CHECK(agree(j[2], inputs[0] * inputs[1] * inputs[3] * inputs[4]));
   std::vector<std::vector<Tensor>> h = hessian(f, inputs);
-  CHECK(agree(h[1][3], diagonal(inputs[0] * inputs[2] * inputs[4])));
+  CHECK(agree(h[1][3], diag(inputs[0] * inputs[2] * inputs[4])));
   auto [value, product] = hvp(f, inputs, inputs);
   CHECK(agree(value, f(inputs)));
   CHECK(agree(product[0], j[0] * 4.0));
@@ -121,9 +118,9 @@ TEST_CASE("a tape gives jacobians too, for any tensors on it") {
   tape.watch(x);
   Tensor h = x * w, y = square(h);
   std::vector<Tensor> j = tape.jacobian(y, {x, w, h});
-  CHECK(agree(j[0], diagonal(2.0 * h * w)));
-  CHECK(agree(j[1], diagonal(2.0 * h * x)));
-  CHECK(agree(j[2], diagonal(2.0 * h)));
+  CHECK(agree(j[0], diag(2.0 * h * w)));
+  CHECK(agree(j[1], diag(2.0 * h * x)));
+  CHECK(agree(j[2], diag(2.0 * h)));
   CHECK(agree(tape.jacobian(y, y), eye(4, {.dtype = f64})));
   CHECK(agree(tape.batch_jacobian(y, x), 2.0 * h * w));
   Tensor other = normal({2});
@@ -140,7 +137,7 @@ TEST_CASE("a tape that is not persistent is consumed by a jacobian") {
   CHECK_THROWS_AS(tape.jacobian(y, normal({3})), TapeError);
   Tensor j = tape.jacobian(y, x);
   CHECK(tape.size() == 0);
-  CHECK(agree(j, diagonal(2.0 * x)));
+  CHECK(agree(j, diag(2.0 * x)));
   CHECK_THAT(error_of<TapeError>([&] { tape.jacobian(y, x, {.unconnected = Unconnected::zeros}); }),
              contains("has been differentiated already"));
 }
@@ -148,16 +145,16 @@ TEST_CASE("a tape that is not persistent is consumed by a jacobian") {
 TEST_CASE("derivatives are by the arguments alone, whatever else the function uses") {
   Tensor w = normal({3}).requires_grad(), x = normal({3});
   // x is an argument, and captured as well.
-  CHECK(agree(jacobian([&](const Tensor& a) { return a * w * x; }, x), diagonal(w * x)));
-  CHECK(agree(jacobian([](const Tensor& a, const Tensor& b) { return a * b; }, {x, x})[0], diagonal(x)));
-  CHECK(agree(jacobian([&](const Tensor& a) { return a * x; }, w), diagonal(x)));
+  CHECK(agree(jacobian([&](const Tensor& a) { return a * w * x; }, x), diag(w * x)));
+  CHECK(agree(jacobian([](const Tensor& a, const Tensor& b) { return a * b; }, {x, x})[0], diag(x)));
+  CHECK(agree(jacobian([&](const Tensor& a) { return a * x; }, w), diag(x)));
   CHECK_FALSE(w.grad().defined());
   CHECK(w.is_parameter());
 
   Tape tape;
   tape.watch(x);
   Tensor h = x * w;
-  CHECK(agree(jacobian([&](const Tensor& a) { return a * h; }, x), diagonal(h)));
+  CHECK(agree(jacobian([&](const Tensor& a) { return a * h; }, x), diag(h)));
   CHECK(agree(tape.gradient(sum(h), x), w));
 }
 
@@ -237,7 +234,7 @@ TEST_CASE("jacobians nest to third derivatives") {
   REQUIRE(third.shape() == Shape{2, 2, 2, 2});
   // f_o = e^(2 x_o) s: each derivative by x_o gives 2 or ends s, each other one only ends s.
   Tensor e = exp(2.0 * x), s = sum(x);
-  CHECK(agree(j, diagonal(2.0 * e * s) + unsqueeze(e, 1) * ones({2, 2}, {.dtype = f64})));
+  CHECK(agree(j, diag(2.0 * e * s) + unsqueeze(e, 1) * ones({2, 2}, {.dtype = f64})));
   CHECK(agree(third(0, 0, 0, 0), e(0) * (8.0 * s + 12.0)));
   CHECK(agree(third(0, 0, 0, 1), e(0) * 4.0));
   CHECK(agree(third(0, 0, 1, 1), zeros({}, {.dtype = f64})));
