@@ -268,6 +268,7 @@ void TapeList::clear_slots() noexcept {
 
 void TapeList::clear() noexcept {
   peak_bytes_ = peak_bytes();
+  context().heap->note_use(bytes());
   for (Entry* entry = last_; entry; entry = entry->previous) release_saved(*entry);
   // Leaves were not computed here, so nothing is lost when they are used again. What was computed keeps its dead slot.
   for (const LeafSlot& leaf : leaves_)
