@@ -266,6 +266,13 @@ void TapeList::clear_slots() noexcept {
   }
 }
 
+void TapeList::release_memory() noexcept {
+  if (slots_.size() > 1 || arena_.used() > 0) return;
+  arena_.release();
+  kept_slots_ = 0;
+  clear_slots();
+}
+
 void TapeList::clear() noexcept {
   peak_bytes_ = peak_bytes();
   context().heap->note_use(bytes());
