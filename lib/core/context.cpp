@@ -48,6 +48,7 @@ struct ThreadEnd {
   ~ThreadEnd() {
     if (!state) return;
     state->heap.release_cache();
+    state->tapes.release_memory();
     current_context = nullptr;
     std::lock_guard lock(abandoned().mutex);
     abandoned().states.push_back(state);
@@ -109,6 +110,9 @@ MemoryStatistics memory_statistics() { return detail::context().heap->statistics
 
 void set_memory_cache_limit(std::size_t bytes) { detail::context().heap->set_cache_limit(bytes); }
 
-void release_memory_cache() { detail::context().heap->release_cache(); }
+void release_memory_cache() {
+  detail::context().heap->release_cache();
+  detail::context().tapes->release_memory();
+}
 
 }  // namespace reel

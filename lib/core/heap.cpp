@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <thread>
+#include <utility>
 
 namespace reel::detail {
 
@@ -13,16 +14,18 @@ std::size_t Heap::size_of_class(std::uint32_t size_class) {
 }
 
 void* Heap::allocate_slowly(std::uint32_t list) {
-  if (remote_.load(std::memory_order_relaxed)) {
-    drain_remote();
-    if (FreeBlock* block = free_[list]) {
-      free_[list] = block->next;
-      cached_bytes_ -= header_of(block)->bytes();
-      return block;
-    }
-  }
+  if (remote_.load(std::memory_order_relaxed)) drain_remote();
+  if (free_[list]) return take(free_[list]);
+  if (unused_[list]) return take(unused_[list]);
   bool storage = list >= class_count;
   std::size_t size = size_of_class(storage ? list - class_count : list);
+  // A storage's block may be twice as large. Otherwise each class would in time hold the most that any step of a ragged
+  // net has needed of it.
+  for (std::uint32_t larger = list + 1; storage && larger < 2 * class_count; ++larger) {
+    if (size_of_class(larger - class_count) > 2 * size) break;
+    if (free_[larger]) return take(free_[larger]);
+    if (unused_[larger]) return take(unused_[larger]);
+  }
   std::size_t alignment = storage ? 64 : 16;
   std::size_t before = sizeof(Header) + (storage ? 0 : sizeof(BodyLink));
   void* raw = std::malloc(size + before + alignment - 16);
@@ -30,9 +33,9 @@ void* Heap::allocate_slowly(std::uint32_t list) {
   auto start = reinterpret_cast<std::uintptr_t>(raw);
   std::uintptr_t block = (start + before + alignment - 1) & ~(alignment - 1);
   if (!storage) {
-    auto* link = new (link_of(reinterpret_cast<void*>(block))) BodyLink{bodies_, &bodies_};
-    if (bodies_) bodies_->place = &link->next;
-    bodies_ = link;
+    auto* link = new (link_of(reinterpret_cast<void*>(block))) BodyLink{{}, bodies_};
+    if (BodyLink* next = bodies_.get()) next->previous.set(link);
+    bodies_.set(link);
   }
   *header_of(reinterpret_cast<void*>(block)) = {this, static_cast<std::uint32_t>(size / 64),
                                                 static_cast<std::uint16_t>(list),
@@ -47,9 +50,9 @@ void Heap::give_back(void* block) noexcept {
   const Header* header = header_of(block);
   bool storage = header->list >= class_count;
   if (!storage) {
-    BodyLink* link = link_of(block);
-    *link->place = link->next;
-    if (link->next) link->next->place = link->place;
+    BodyLink *previous = link_of(block)->previous.get(), *next = link_of(block)->next.get();
+    (previous ? previous->next : bodies_).set(next);
+    if (next) next->previous.set(previous);
   }
   --blocks_[storage];
   system_bytes_ -= header->bytes();
@@ -81,14 +84,18 @@ void Heap::drain_remote() noexcept {
 
 void Heap::trim(std::size_t limit) noexcept {
   drain_remote();
-  for (std::uint32_t list = 2 * class_count; list-- > 0 && cached_bytes_ > limit;) {
-    while (FreeBlock* block = free_[list]) {
-      if (cached_bytes_ <= limit) return;
-      free_[list] = block->next;
-      cached_bytes_ -= header_of(block)->bytes();
-      give_back(block);
-    }
+  for (std::uint32_t list = 2 * class_count; list-- > 0;)
+    for (FreeBlock** blocks : {&unused_[list], &free_[list]})
+      while (*blocks && cached_bytes_ > limit) give_back(take(*blocks));
+}
+
+void Heap::give_back_unused() noexcept {
+  drain_remote();
+  for (std::uint32_t list = 0; list < 2 * class_count; ++list) {
+    while (unused_[list]) give_back(take(unused_[list]));
+    unused_[list] = std::exchange(free_[list], nullptr);
   }
+  used_bytes_ = 0;
 }
 
 Heap::Visit::Visit(Heap& heap) noexcept : heap_(heap) {
@@ -107,9 +114,10 @@ Heap::Inspection::Inspection(Heap& heap) : heap_(heap) {
   while (heap.visitors_.load(std::memory_order_acquire) != inspected) std::this_thread::yield();
   heap.drain_remote();
   for (std::uint32_t list = 0; list < class_count; ++list)
-    for (const FreeBlock* block = heap.free_[list]; block; block = block->next) cached.push_back(block);
+    for (const FreeBlock* block : {heap.free_[list], heap.unused_[list]})
+      for (; block; block = block->next) cached.push_back(block);
   std::sort(cached.begin(), cached.end());
-  for (BodyLink* link = heap.bodies_; link; link = link->next) {
+  for (BodyLink* link = heap.bodies_.get(); link; link = link->next.get()) {
     void* body = reinterpret_cast<Header*>(link + 1) + 1;
     if (!std::binary_search(cached.begin(), cached.end(), body)) bodies_.push_back(body);
   }
@@ -121,7 +129,8 @@ MemoryStatistics Heap::statistics() {
   drain_remote();
   std::int64_t cached[2] = {};
   for (std::uint32_t list = 0; list < 2 * class_count; ++list)
-    for (const FreeBlock* block = free_[list]; block; block = block->next) ++cached[list >= class_count];
+    for (const FreeBlock* block : {free_[list], unused_[list]})
+      for (; block; block = block->next) ++cached[list >= class_count];
   return {blocks_[0] - cached[0], blocks_[1] - cached[1], system_bytes_ - cached_bytes_, peak_bytes_, cached_bytes_};
 }
 

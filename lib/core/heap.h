@@ -44,6 +44,13 @@ class Heap {
   MemoryStatistics statistics();
   void set_cache_limit(std::size_t bytes);
   void release_cache() noexcept { trim(0); }
+  /// Notes that a step has used so many bytes. After steps that have used the cache many times over, what none of them
+  /// has touched goes back to the system.
+  void note_use(std::size_t bytes) noexcept {
+    used_bytes_ += bytes;
+    if (used_bytes_ / 64 > cached_bytes_ + large) [[unlikely]]
+      give_back_unused();
+  }
 
   /// Held while a thread frees a body of another one's heap, from before its storage goes.
   class Visit {
@@ -83,10 +90,19 @@ class Heap {
   struct FreeBlock {
     FreeBlock* next;
   };
+  // Null, or a pointer that leak checkers do not see: to be listed is no reason to live.
+  struct BodyLink;
+  class HiddenPointer {
+   public:
+    BodyLink* get() const { return reinterpret_cast<BodyLink*>(~bits_); }
+    void set(BodyLink* link) { bits_ = ~reinterpret_cast<std::uintptr_t>(link); }
+
+   private:
+    std::uintptr_t bits_ = ~std::uintptr_t{0};
+  };
   // In front of the header of each body's block: all of them, in use or cached.
   struct BodyLink {
-    BodyLink* next;
-    BodyLink** place;  // what points to this one
+    HiddenPointer previous, next;
   };
   static_assert(sizeof(BodyLink) == 16);
 
@@ -134,6 +150,14 @@ class Heap {
   void give_back(void* block) noexcept;
   void drain_remote() noexcept;
   void trim(std::size_t limit) noexcept;
+  void give_back_unused() noexcept;
+  // The first block of a list that is not empty.
+  FreeBlock* take(FreeBlock*& list) noexcept {
+    FreeBlock* block = list;
+    list = block->next;
+    cached_bytes_ -= header_of(block)->bytes();
+    return block;
+  }
 
   FreeBlock* free_[2 * class_count] = {};
   std::size_t cached_bytes_ = 0;
@@ -141,7 +165,7 @@ class Heap {
   std::size_t system_bytes_ = 0;  // taken from the system: in use or cached
   std::size_t peak_bytes_ = 0;
   std::int64_t blocks_[2] = {};  // bodies and storages, in use or cached
-  BodyLink* bodies_ = nullptr;
+  HiddenPointer bodies_;
   // Freed by other threads: small blocks wait here for the owner; large ones go back to the system at once, and are
   // only counted, because an owner that is idle would keep them for ever.
   static constexpr std::size_t large = std::size_t{1} << 16;
@@ -150,6 +174,8 @@ class Heap {
   std::atomic<std::int64_t> remote_storages_ = 0;
   static constexpr std::uint32_t inspected = std::uint32_t{1} << 31;
   std::atomic<std::uint32_t> visitors_ = 0;  // other threads in a Visit, and whether an Inspection keeps them out
+  FreeBlock* unused_[2 * class_count] = {};  // cached since before the last call of give_back_unused
+  std::size_t used_bytes_ = 0;               // since then
 };
 
 }  // namespace reel::detail

@@ -5,6 +5,7 @@
 #include <limits>
 #include <type_traits>
 
+#include "../core/convert.h"
 #include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "instruction_set.h"
@@ -29,7 +30,12 @@ constexpr Bits<Float16> infinity_bits<Float16> = 0x7c00;
 
 template <class T>
 Bits<T> magnitude_bits(T number) {
-  return static_cast<Bits<T>>(std::bit_cast<Bits<T>>(number) & std::numeric_limits<Bits<T>>::max());
+  Bits<T> bits;
+  if constexpr (is_half_v<T>)
+    bits = static_cast<Bits<T>>(number.bits);  // a loop over casts of a struct is not vectorised
+  else
+    bits = std::bit_cast<Bits<T>>(number);
+  return static_cast<Bits<T>>(bits & std::numeric_limits<Bits<T>>::max());
 }
 
 template <class T>

@@ -37,6 +37,9 @@ class Arena {
     end_ = chunks_.empty() ? nullptr : next_ + chunks_[0].bytes;
   }
 
+  /// Gives all memory back to the system; nothing may have been handed out since the last rewind.
+  void release() { *this = {}; }
+
   /// Bytes handed out since the last rewind.
   std::size_t used() const {
     return chunks_.empty() ? 0 : used_before_ + static_cast<std::size_t>(next_ - chunks_[current_].start.get());

@@ -332,8 +332,16 @@ void TapeList::clear_slots() noexcept {
   }
 }
 
+void TapeList::release_memory() noexcept {
+  if (slots_.size() > 1 || arena_.used() > 0) return;
+  arena_.release();
+  kept_slots_ = 0;
+  clear_slots();
+}
+
 void TapeList::clear() noexcept {
   peak_bytes_ = peak_bytes();
+  context().heap->note_use(bytes());
   for (Lookahead ahead(outgrows_caches() ? last_ : nullptr); last_; last_ = last_->previous) {
     ahead.advance();
     release_saved(*last_);

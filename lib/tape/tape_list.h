@@ -67,6 +67,8 @@ class TapeList {
   void close() noexcept;
   /// Forgets everything: entries, slots, and every claim of tensors to them.
   void clear() noexcept;
+  /// Gives the memory that is kept for entries back to the system, if there are none.
+  void release_memory() noexcept;
   /// Lets go of an entry's saved values.
   void release_saved(Entry& entry) noexcept;
 

@@ -71,6 +71,53 @@ TEST_CASE("a freed block serves the next tensor of its size") {
   }
 }
 
+TEST_CASE("a freed block of up to twice the size serves a tensor for which there is none") {
+  if (!caches) return;
+  auto held = [] { return memory_statistics().live_bytes + memory_statistics().cached_bytes; };
+  for (std::int64_t size : {100, 10'000, 1'000'000}) {
+    CAPTURE(size);
+    release_memory_cache();
+    { Tensor larger = zeros({size + size * 3 / 4}); }
+    std::size_t before = held();
+    {
+      Tensor x = zeros({size});
+      CHECK(held() == before);
+      Tensor y = zeros({size});  // and now there is no other
+      CHECK(held() > before);
+    }
+    release_memory_cache();
+    { Tensor much_larger = zeros({size * 3}); }
+    before = held();
+    Tensor x = zeros({size});
+    CHECK(held() > before);
+  }
+}
+
+TEST_CASE("what many steps of a tape have not touched goes back to the system") {
+  if (!caches) return;
+  release_memory_cache();
+  Tensor w = ones({10'000}).requires_grad();
+  auto step = [&] {
+    Tape tape;
+    Tensor h = w;
+    for (int i = 0; i < 20; ++i) h = tanh(h);
+    tape.backward(sum(h));
+  };
+  step();
+  std::size_t before = memory_statistics().cached_bytes;
+  { Tensor once = zeros({1'000'000}); }
+  CHECK(memory_statistics().cached_bytes >= before + 4'000'000);
+  for (int i = 0; i < 50; ++i) step();
+  CHECK(memory_statistics().cached_bytes >= before + 4'000'000);
+  for (int i = 0; i < 1000; ++i) step();
+  CHECK(memory_statistics().cached_bytes < before + 1'000'000);
+  // What the steps use has stayed.
+  std::size_t peak = memory_statistics().peak_bytes;
+  for (int i = 0; i < 500; ++i) step();
+  CHECK(memory_statistics().cached_bytes > before / 2);
+  CHECK(memory_statistics().peak_bytes == peak);
+}
+
 TEST_CASE("elements are aligned to 64 bytes") {
   for (std::int64_t size : {1, 3, 100, 5000, 1 << 18})
     CHECK(reinterpret_cast<std::uintptr_t>(zeros({size}).data<float>()) % 64 == 0);

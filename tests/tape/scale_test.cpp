@@ -179,6 +179,19 @@ TEST_CASE("the memory of one long recording is given back over the following sho
     before = now;
   }
   CHECK(before < small + (std::size_t{1} << 20));
+  // Or at once, but not from under a recording.
+  CHECK(record(200'000) >= large);
+  {
+    Tape tape;
+    Tensor y = w * w;
+    release_memory_cache();
+    CHECK(tape.capacity() >= large);
+    tape.backward(y);
+    release_memory_cache();
+    CHECK(tape.capacity() <= small);
+    CHECK((w * w).item() == 1);
+    CHECK(tape.size() == 1);
+  }
 }
 
 TEST_CASE("a gradient costs nothing for entries that do not lead to its source") {
