@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reel/custom.h>
 #include <reel/debug.h>
 #include <reel/device.h>
 #include <reel/dtype.h>

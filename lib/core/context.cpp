@@ -16,7 +16,7 @@ namespace {
 
 // What belongs to a thread. It is never destroyed: tensors may outlive their thread.
 struct ThreadState {
-  explicit ThreadState(std::uint64_t number) : tapes(number + 1) {
+  ThreadState() {
     context.heap = &heap;
     context.tapes = &tapes;
     context.generator = &generator;
@@ -30,7 +30,6 @@ struct ThreadState {
 struct Abandoned {
   std::mutex mutex;
   std::vector<ThreadState*> states;
-  std::uint64_t made = 0;
   std::uint64_t threads = 0;
 };
 
@@ -62,7 +61,7 @@ Context& create_context() {
   std::lock_guard lock(list.mutex);
   ThreadState* state;
   if (list.states.empty()) {
-    state = std::make_unique<ThreadState>(list.made++).release();
+    state = std::make_unique<ThreadState>().release();
   } else {
     state = list.states.back();
     list.states.pop_back();

@@ -31,6 +31,11 @@ class Gradient {
   /// A saved value. Throws: TapeError if it was overwritten since.
   const Tensor& saved_input(int i) const { return saved(i); }
   const Tensor& saved_output(int i = 0) const { return saved(-1 - i); }
+  /// Value k of an op that says itself what it saves. Throws: as saved_input.
+  const Tensor& saved_value(std::size_t k) const { return unchanged(entry_.saved()[k]); }
+  /// What the gradient of a tracked input must look like.
+  const SlotForm& input_form(std::size_t i) const;
+  const SlotForm& output_form(std::size_t i) const;
   /// Shape of an input; of an untracked one only if the op keeps input shapes.
   Shape input_shape(std::size_t i) const;
   DType input_dtype(std::size_t i) const;
@@ -54,6 +59,7 @@ class Gradient {
 
  private:
   const Tensor& saved(int number) const;
+  const Tensor& unchanged(const Saved& saved) const;
 
   Walk& walk_;
   Entry& entry_;

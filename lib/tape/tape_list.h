@@ -2,6 +2,8 @@
 
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -18,12 +20,22 @@ class Heap;
 /// A thread's Wengert list: entries in the order of execution, and the numbered slots that stand for tracked tensors.
 class TapeList {
  public:
-  /// `number` tells lists apart; from 1.
-  explicit TapeList(std::uint64_t number);
+  /// `outer`: the list that waits while this one is used; null for a thread's own.
+  explicit TapeList(TapeList* outer = nullptr);
 
   /// Puts an op that has run onto the list, if one of its inputs is tracked.
   /// Throws: TapeError for an input of a finished tape or of another thread's.
   void record(Context& context, Call& call);
+
+  /// A value to save, with the number that `Gradient` finds it by.
+  struct ToSave {
+    Tensor tensor;
+    int number;
+  };
+  /// The same as `record` for an op that says itself what it saves. `hidden`: results that the call does not show, with
+  /// slots behind its outputs'. Returns whether the op is on the list.
+  bool record_saving(Context& context, const Call& call, const OpInfo& op, std::span<const ToSave> values,
+                     std::span<const Tensor> hidden);
 
   /// Before a call overwrites x: whether what x then holds is tracked, because one of the call's inputs is.
   /// Throws: TapeError as `record`; for a parameter, a watched tensor, and what another thread's tape computed.
@@ -44,6 +56,8 @@ class TapeList {
 
   /// Whether this list holds the tensor's slot.
   bool is_live(const Body& body) const { return slot_of(body) != 0; }
+  /// Whether this filling of the list gave the tensor a slot of its own.
+  bool has_given_slot(const Body& body) const { return body.epoch.load(std::memory_order_relaxed) == epoch_; }
   /// Whether a live tensor is a parameter or watched, not computed.
   bool is_leaf(const Body& body) const { return !slots_[slot_of(body)].producer; }
   /// The tensor's slot; 0 if it has none that is live.
@@ -53,6 +67,14 @@ class TapeList {
   /// The slot of a parameter or of a tensor to watch; made if there is none.
   /// Throws: TapeError for what another thread's tape computed.
   std::uint32_t track(const char* op, const Tensor& leaf, Location where);
+  /// The list for what runs apart while this one waits. Made once, and kept.
+  TapeList& inner();
+  /// On an inner list: makes a leaf of a tensor that an outer list tracks, or of a parameter, whose slot there stays.
+  std::uint32_t adopt(const char* op, const Tensor& tensor, Location where);
+  /// What came from outside, in the order of first use.
+  const std::vector<Tensor>& adopted() const { return adopted_; }
+  /// Whether an outer list tracks the tensor, or it is a parameter.
+  bool is_tracked_outside(const Body& body) const;
   /// Throws a TapeError that says why a tensor with a slot elsewhere cannot be used here.
   [[noreturn]] void refuse(const char* op, const Tensor& tensor, Location where) const;
 
@@ -79,6 +101,7 @@ class TapeList {
   std::size_t bytes() const { return arena_.used() + saved_bytes_; }
 
   int depth = 0;               // open tapes
+  bool only_notes = false;     // what comes from outside is adopted, but not tracked unless a tape is open inside
   std::size_t warn_bytes = 0;  // of the outermost tape; 0: has warned
 
  private:
@@ -90,9 +113,19 @@ class TapeList {
   void check_overwritten(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
   void check_tracked_values(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
   void save(Saved* place, const Tensor& tensor, int number);
+  Entry* append(Context& context, const Call& call, const OpInfo& op, const std::uint32_t* slots, std::size_t saved,
+                std::size_t outputs);
+  void settle_floating(Body& body, std::uint32_t slot) const {
+    // Indices beside values have none: no gradient flows through them.
+    if (is_floating(body.dtype)) settle(body, slot);
+  }
+  void link(Entry* entry);
+  bool is_of_this_thread(std::uint64_t epoch) const;
   void warn_of_growth() noexcept;
 
   std::uint64_t epoch_;  // list number << 32 | filling
+  TapeList* outer_;
+  std::unique_ptr<TapeList> inner_;
   Arena arena_;
   Entry* last_ = nullptr;
   std::vector<Slot> slots_;
@@ -100,7 +133,9 @@ class TapeList {
   struct ForeignLeaf {
     std::uint32_t slot, version;  // of its storage when the slot was given
   };
-  std::unordered_map<const Body*, ForeignLeaf> foreign_leaves_;  // of other threads' tensors
+  std::unordered_map<const Body*, ForeignLeaf>
+      foreign_leaves_;  // of other threads' and outer lists' tensors; slot 0: only noted
+  std::vector<Tensor> adopted_;
   const SlotForm* last_form_ = nullptr;
   bool any_hidden_ = false;  // an untracked tensor may be a foreign leaf, or hold tracked values
   std::size_t entry_count_ = 0;

@@ -209,7 +209,7 @@ bool Gradient::wants(std::size_t i) const { return walk_.wants(entry_.input_slot
 
 const Tensor& Gradient::output(std::size_t i) {
   if (!outputs_[i].defined()) {
-    const SlotForm& form = *walk_.list().slot(entry_.first_output + static_cast<std::uint32_t>(i)).form;
+    const SlotForm& form = output_form(i);
     outputs_[i] = zeros(form.shape(), {.dtype = form.dtype, .device = form.device});
   }
   return outputs_[i];
@@ -231,27 +231,44 @@ Shape Gradient::input_shape(std::size_t i) const {
 DType Gradient::input_dtype(std::size_t i) const { return walk_.list().slot(entry_.input_slots()[i]).form->dtype; }
 
 const Tensor& Gradient::saved(int number) const {
-  for (std::uint32_t k = 0; k < entry_.saved_count; ++k) {
-    const Saved& saved = entry_.saved()[k];
-    if (saved.number != number) continue;
-    const Tensor& tensor = saved.tensor;
-    const Storage& storage = *tensor.body().storage;
-    if (storage.writers.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      fail<TapeError>(entry_.op->name, entry_.where(),
-                      "its gradient needs {} {}, made at {}, but the guard that writes to it, from {}, is still alive; "
-                      "end the guard before the tensor is used",
-                      number >= 0 ? fmt::format("input {}", number) : std::string("its result"), describe(tensor),
-                      to_string(tensor.made_at()), to_string(storage.last_overwrite()));
-    if (storage.version.load(std::memory_order_relaxed) != saved.version) [[unlikely]]
-      fail<TapeError>(entry_.op->name, entry_.where(),
-                      "its gradient needs {} {}, made at {}, but that was overwritten at {} after this op had used it; "
-                      "overwrite a copy, or differentiate before overwriting",
-                      number >= 0 ? fmt::format("input {}", number) : std::string("its result"), describe(tensor),
-                      to_string(tensor.made_at()), to_string(storage.last_overwrite()));
-    return tensor;
-  }
+  for (std::uint32_t k = 0; k < entry_.saved_count; ++k)
+    if (const Saved& saved = entry_.saved()[k]; saved.number == number) return unchanged(saved);
   throw InternalError(fmt::format("the gradient of {} asks for a value it has not saved", entry_.op->name));
 }
+
+namespace {
+
+std::string name_of_saved(int number) {
+  if (number < 0) return "its result";
+  if (number < Saved::first_kept) return fmt::format("input {}", number);
+  return fmt::format("member {} of what it saved,", number - Saved::first_kept);
+}
+
+}  // namespace
+
+const Tensor& Gradient::unchanged(const Saved& saved) const {
+  const Tensor& tensor = saved.tensor;
+  const Storage& storage = *tensor.body().storage;
+  if (storage.writers.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    fail<TapeError>(entry_.op->name, entry_.where(),
+                    "its gradient needs {} {}, made at {}, but the guard that writes to it, from {}, is still alive; "
+                    "end the guard before the tensor is used",
+                    name_of_saved(saved.number), describe(tensor), to_string(tensor.made_at()),
+                    to_string(storage.last_overwrite()));
+  if (storage.version.load(std::memory_order_relaxed) != saved.version) [[unlikely]]
+    fail<TapeError>(entry_.op->name, entry_.where(),
+                    "its gradient needs {} {}, made at {}, but that was overwritten at {} after this op had used it; "
+                    "overwrite a copy, or differentiate before overwriting",
+                    name_of_saved(saved.number), describe(tensor), to_string(tensor.made_at()),
+                    to_string(storage.last_overwrite()));
+  return tensor;
+}
+
+const SlotForm& Gradient::output_form(std::size_t i) const {
+  return *walk_.list().slot(entry_.first_output + static_cast<std::uint32_t>(i)).form;
+}
+
+const SlotForm& Gradient::input_form(std::size_t i) const { return *walk_.list().slot(entry_.input_slots()[i]).form; }
 
 void Gradient::give_product(std::size_t i, const Tensor& a, const Tensor& b) {
   if (wants(i) && !walk_.add_product(entry_.input_slots()[i], a, b)) give(i, a * b);
