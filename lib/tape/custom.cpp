@@ -36,6 +36,7 @@ struct Header {
 struct CustomCall : Call {
   const CustomOp& custom;
   void* functions;
+  std::vector<std::byte> state;  // a header, and what the op keeps
 };
 
 // One run of a forward, from the inputs to the entry.
@@ -45,7 +46,7 @@ class Run {
       : context_(context), call_(call), name_(call.op.name), where_(context.resolve(call.where)) {
     header_.op = &call.custom;
     header_.outputs = static_cast<std::uint32_t>(call.outputs.size());
-    state_.resize(sizeof(Header) + call.custom.functions.state_bytes);
+    call.state.resize(sizeof(Header) + call.custom.functions.state_bytes);
   }
 
   void compute(std::span<const Tensor> inputs) {
@@ -53,7 +54,7 @@ class Run {
                 .inputs = inputs,
                 .outputs = call_.outputs,
                 .saved = {},
-                .state = state_.data() + sizeof(Header)};
+                .state = call_.state.data() + sizeof(Header)};
     call_.custom.functions.forward(forward_);
   }
 
@@ -68,8 +69,8 @@ class Run {
       sort_saved(apart, inputs, returned);
     }
     check_results();
-    std::memcpy(state_.data(), &header_, sizeof header_);
-    call_.attribute_bytes = state_;
+    std::memcpy(call_.state.data(), &header_, sizeof header_);
+    call_.attribute_bytes = call_.state;
     context_.tapes->record_saving(context_, call_, call_.custom.listed, values_, hidden_);
   }
 
@@ -136,7 +137,6 @@ class Run {
   const char* name_;
   Location where_;
   Header header_{};
-  std::vector<std::byte> state_;
   CustomForward forward_{};
   std::vector<TapeList::ToSave> values_;
   std::vector<Tensor> hidden_;
@@ -221,7 +221,7 @@ void run_custom(const CustomOp& op, void* functions, std::span<const Arg> inputs
                         to_string(tensor.device()));
     tensors.push_back(&tensor);
   }
-  CustomCall call{{op.called, tensors, {}, {}, outputs, where}, op, functions};
+  CustomCall call{{op.called, tensors, {}, {}, outputs, where}, op, functions, {}};
   invoke(call);
 }
 

@@ -28,6 +28,8 @@ class Gradient {
   const Tensor& output(std::size_t i = 0);
   /// The same, to be changed in place; it is not there afterwards.
   Tensor take_output(std::size_t i = 0);
+  /// The same as it is, to another walk; undefined where nothing flowed back to it.
+  Tensor hand_over(std::size_t i);
   /// A saved value. Throws: TapeError if it was overwritten since.
   const Tensor& saved_input(int i) const { return saved(i); }
   const Tensor& saved_output(int i = 0) const { return saved(-1 - i); }
@@ -50,6 +52,9 @@ class Gradient {
 
   /// Adds to the gradient of input i. Axes along which the input was broadcast are summed here.
   void give(std::size_t i, Tensor gradient);
+  /// What the walk has summed up for input i so far. It has to come back, with more in it, by `give_total`.
+  Tensor take_total(std::size_t i);
+  void give_total(std::size_t i, Tensor total);
   /// Adds a b to it, without a temporary where nobody would notice.
   void give_product(std::size_t i, const Tensor& a, const Tensor& b);
   /// Whether the gradient of input i, a table, may be given by its rows: it is a leaf, and nothing records.

@@ -87,7 +87,8 @@ std::uint32_t TapeList::adopt(const char* op, const Tensor& tensor, Location whe
   const Body& body = tensor.body();
   for (const TapeList* list = outer_; list; list = list->outer_)
     if (list->is_overwritten(body)) list->check_overwritten(op, tensor, body.slot_version, where);
-  auto [found, is_new] = foreign_leaves_.try_emplace(&body, 0u, body.storage->version.load(std::memory_order_relaxed));
+  std::uint32_t version = body.storage->version.load(std::memory_order_relaxed);
+  auto [found, is_new] = foreign_leaves_.try_emplace(&body, ForeignLeaf{0, version});
   if (is_new) adopted_.push_back(tensor);
   any_hidden_ = true;
   if (only_notes && depth <= 1) return 0;
@@ -98,6 +99,13 @@ std::uint32_t TapeList::adopt(const char* op, const Tensor& tensor, Location whe
     leaves_.push_back({tensor, slot, 0});
   }
   return slot;
+}
+
+void TapeList::adopt_constant(const char* op, const Tensor& tensor, Location where) {
+  bool noted = std::exchange(only_notes, true);
+  adopt(op, tensor, where);
+  only_notes = noted;
+  foreign_leaves_.find(&tensor.body())->second.constant = true;
 }
 
 inline std::uint32_t TapeList::input_slot(const Call& call, const Tensor& tensor) {
@@ -146,7 +154,7 @@ std::uint32_t TapeList::unusual_slot(const Call& call, const Tensor& tensor) {
     ForeignLeaf leaf = found->second;
     if (leaf.version != body.storage->version.load(std::memory_order_relaxed))
       check_overwritten(call.op.name, tensor, leaf.version, call.where);
-    return leaf.slot || !outer_ ? leaf.slot : adopt(call.op.name, tensor, call.where);
+    return leaf.slot || !outer_ || leaf.constant ? leaf.slot : adopt(call.op.name, tensor, call.where);
   }
   if (is_tracked_outside(body)) return adopt(call.op.name, tensor, call.where);
   if (body.requires_grad) return track(call.op.name, tensor, call.where);
@@ -337,6 +345,7 @@ void TapeList::clear() noexcept {
   leaves_.clear();
   foreign_leaves_.clear();
   adopted_.clear();
+  kept_.clear();
   any_hidden_ = false;
   last_form_ = nullptr;
   entry_count_ = 0;

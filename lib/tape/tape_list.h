@@ -71,6 +71,8 @@ class TapeList {
   TapeList& inner();
   /// On an inner list: makes a leaf of a tensor that an outer list tracks, or of a parameter, whose slot there stays.
   std::uint32_t adopt(const char* op, const Tensor& tensor, Location where);
+  /// The same of a tensor that is to count as a constant.
+  void adopt_constant(const char* op, const Tensor& tensor, Location where);
   /// What came from outside, in the order of first use.
   const std::vector<Tensor>& adopted() const { return adopted_; }
   /// Whether an outer list tracks the tensor, or it is a parameter.
@@ -80,6 +82,8 @@ class TapeList {
 
   /// Forgets everything: entries, slots, and every claim of tensors to them.
   void clear() noexcept;
+  /// Holds on to what entries point to, until all is forgotten.
+  void keep(std::shared_ptr<const void> object) { kept_.push_back(std::move(object)); }
   /// Lets go of an entry's saved values.
   void release_saved(Entry& entry) noexcept;
 
@@ -132,10 +136,12 @@ class TapeList {
   std::vector<LeafSlot> leaves_;
   struct ForeignLeaf {
     std::uint32_t slot, version;  // of its storage when the slot was given
+    bool constant = false;
   };
   std::unordered_map<const Body*, ForeignLeaf>
       foreign_leaves_;  // of other threads' and outer lists' tensors; slot 0: only noted
   std::vector<Tensor> adopted_;
+  std::vector<std::shared_ptr<const void>> kept_;
   const SlotForm* last_form_ = nullptr;
   bool any_hidden_ = false;  // an untracked tensor may be a foreign leaf, or hold tracked values
   std::size_t entry_count_ = 0;

@@ -50,7 +50,9 @@ void Walk::complete(std::uint32_t) {}
 
 void Walk::run(Tensor seed, bool consume) {
   sums_.resize(target_ - lowest_ + 1);
-  sum(target_) = std::move(seed);
+  for (Begun& begun : begun_) add_to_sum(begun.slot, std::move(begun.gradient));
+  begun_.clear();
+  if (seed.defined()) sum(target_) = std::move(seed);
   NamedCaller caller(context_, {});
   for (Entry* entry = list_.slot(target_).producer; entry; entry = entry->previous) {
     if (entry->first_output + entry->output_count <= lowest_) break;
@@ -177,6 +179,29 @@ bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor& b) {
   return true;
 }
 
+inline void Walk::add_to_sum(std::uint32_t slot, Tensor gradient) {
+  if (!sum(slot).defined()) {
+    sum(slot) = std::move(gradient);
+    return;
+  }
+  // Halves are added up in f32, and rounded once when the sum is handed on.
+  if (size_of(list_.slot(slot).form->dtype) == 2) {
+    gradient = to(gradient, DType::f32);
+    sum(slot) = to(sum(slot), DType::f32);
+  }
+  Tensor& total = sum(slot);
+  if (can_change(total))
+    run_in_place(accumulate_op, total, {&total, &gradient});
+  else
+    total = reel::add(total, gradient);
+}
+
+Tensor Walk::take_sum(std::uint32_t slot) {
+  if (slot < lowest_ || slot > target_) return {};
+  if (rows_of(slot).defined()) return gradient(slot);
+  return std::move(sum(slot));
+}
+
 void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
   const SlotForm& form = *list_.slot(slot).form;
   const Body& body = gradient.body();
@@ -189,20 +214,7 @@ void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
       throw InternalError(fmt::format("the gradient of {} is {}, but its input is {}", entry.op->name,
                                       describe(gradient), to_string(form.shape())));
   }
-  if (!sum(slot).defined()) {
-    sum(slot) = std::move(gradient);
-    return;
-  }
-  // Halves are added up in f32, and rounded once when the sum is handed on.
-  if (size_of(form.dtype) == 2) {
-    gradient = to(gradient, DType::f32);
-    sum(slot) = to(sum(slot), DType::f32);
-  }
-  Tensor& total = sum(slot);
-  if (can_change(total))
-    run_in_place(accumulate_op, total, {&total, &gradient});
-  else
-    total = reel::add(total, gradient);
+  add_to_sum(slot, std::move(gradient));
 }
 
 bool Gradient::wants(std::size_t i) const { return walk_.wants(entry_.input_slots()[i]); }
@@ -214,6 +226,12 @@ const Tensor& Gradient::output(std::size_t i) {
   }
   return outputs_[i];
 }
+
+Tensor Gradient::hand_over(std::size_t i) { return std::move(outputs_[i]); }
+
+Tensor Gradient::take_total(std::size_t i) { return walk_.take_sum(entry_.input_slots()[i]); }
+
+void Gradient::give_total(std::size_t i, Tensor total) { walk_.add_to_sum(entry_.input_slots()[i], std::move(total)); }
 
 Tensor Gradient::take_output(std::size_t i) {
   output(i);
@@ -240,6 +258,7 @@ namespace {
 
 std::string name_of_saved(int number) {
   if (number < 0) return "its result";
+  if (number == Saved::captured) return "what its function uses,";
   if (number < Saved::first_kept) return fmt::format("input {}", number);
   return fmt::format("member {} of what it saved,", number - Saved::first_kept);
 }

@@ -19,6 +19,12 @@ class Walk {
   void restrict_to(std::span<const std::uint32_t> sources);
   /// `consume`: saved values are released, and the gradients of outputs dropped, as soon as they are used.
   void run(Tensor seed, bool consume);
+  /// Before `run`: a gradient that a slot has already, from elsewhere. What is found is added to it.
+  void begin_with(std::uint32_t slot, Tensor gradient) { begun_.push_back({slot, std::move(gradient)}); }
+  /// What has been summed up for a slot so far, not rounded; it is not there afterwards.
+  Tensor take_sum(std::uint32_t slot);
+  /// Adds a gradient that fits.
+  void add_to_sum(std::uint32_t slot, Tensor gradient);
   /// The gradient of a source after `run`; undefined if nothing flowed to it.
   Tensor gradient(std::uint32_t slot);
   /// The same of a parameter: by rows, if it has only come by rows.
@@ -79,6 +85,11 @@ class Walk {
     std::uint32_t slot;
     Tensor indices, values;
   };
+  struct Begun {
+    std::uint32_t slot;
+    Tensor gradient;
+  };
+  std::vector<Begun> begun_;
   std::vector<RowPart> row_parts_;  // gradients of leaves that came by rows, beside their sums
 };
 
