@@ -1,5 +1,7 @@
 #pragma once
 
+#include <reel/checkpoint.h>
+#include <reel/custom.h>
 #include <reel/debug.h>
 #include <reel/derivatives.h>
 #include <reel/device.h>

@@ -37,6 +37,8 @@ struct Context {
     caller_named = 4,  // `caller` stands for the place of every op
   };
   std::uint32_t flags = 0;
+  std::uint32_t birth = 0;   // what tensors that are made now show in place of a slot; 0 unless a function runs apart
+  std::uint32_t births = 0;  // how often one has
   Heap* heap = nullptr;
   TapeList* tapes = nullptr;
   Generator* generator = nullptr;

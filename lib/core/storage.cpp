@@ -34,7 +34,7 @@ inline Body* make_body(Context& context, int rank, DType dtype, Device device, L
   if (context.has(Context::caller_named)) where = context.caller;
   body->file = where.file;
   body->line = where.line;
-  body->slot = 0;
+  body->slot = context.birth;
   body->slot_version = 0;
   body->epoch.store(0, std::memory_order_relaxed);
   body->storage = nullptr;

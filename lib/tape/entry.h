@@ -14,7 +14,10 @@ namespace reel::detail {
 struct Saved {
   Tensor tensor;
   std::uint32_t version;  // of its storage when it was saved
-  std::int32_t number;    // input number, or −1 − output number
+  std::int32_t number;    // input number, or −1 − output number, or first_kept + member, or captured
+
+  static constexpr std::int32_t first_kept = 1 << 24;
+  static constexpr std::int32_t captured = first_kept - 1;
 };
 
 /// What a slot's gradient must look like. Slots of one shape share it.

@@ -29,9 +29,16 @@ class Gradient {
   const Tensor& output(std::size_t i = 0);
   /// The same, to be changed in place; it is not there afterwards.
   Tensor take_output(std::size_t i = 0);
+  /// The same as it is, to another walk; undefined where nothing flowed back to it.
+  Tensor hand_over(std::size_t i);
   /// A saved value. Throws: TapeError if it was overwritten since.
   const Tensor& saved_input(int i) const { return saved(i); }
   const Tensor& saved_output(int i = 0) const { return saved(-1 - i); }
+  /// Value k of an op that says itself what it saves. Throws: as saved_input.
+  const Tensor& saved_value(std::size_t k) const { return unchanged(entry_.saved()[k]); }
+  /// What the gradient of a tracked input must look like.
+  const SlotForm& input_form(std::size_t i) const;
+  const SlotForm& output_form(std::size_t i) const;
   /// Shape of an input; of an untracked one only if the op keeps input shapes.
   Shape input_shape(std::size_t i) const;
   DType input_dtype(std::size_t i) const;
@@ -46,6 +53,9 @@ class Gradient {
 
   /// Adds to the gradient of input i. Axes along which the input was broadcast are summed here.
   void give(std::size_t i, Tensor gradient);
+  /// What the walk has summed up for input i so far. It has to come back, with more in it, by `give_total`.
+  Tensor take_total(std::size_t i);
+  void give_total(std::size_t i, Tensor total);
   /// Adds a b to it, without a temporary where nobody would notice.
   void give_product(std::size_t i, const Tensor& a, const Tensor& b);
   /// Adds leftᵀ right, of (…, n, p) and (…, n, q), to it: for the weights of products, which are used many times.
@@ -59,6 +69,7 @@ class Gradient {
 
  private:
   const Tensor& saved(int number) const;
+  const Tensor& unchanged(const Saved& saved) const;
 
   Walk& walk_;
   Entry& entry_;

@@ -326,6 +326,8 @@ constexpr OpInfo stop_gradient_op{
         [](Call& call) {
           const Tensor& x = *call.inputs[0];
           call.outputs[0] = view_of(x, x.shape(), x.strides(), 0, call.where);
+          // A custom op that saves this means it as a constant.
+          call.outputs[0].body().slot = 0;
         },
 };
 

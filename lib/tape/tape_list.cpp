@@ -19,7 +19,7 @@ constexpr std::uint64_t list_number(std::uint64_t epoch) { return epoch >> 32; }
 
 }  // namespace
 
-TapeList::TapeList() {
+TapeList::TapeList(TapeList* outer) : outer_(outer) {
   static std::atomic<std::uint64_t> made = 0;
   epoch_ = (made.fetch_add(1, std::memory_order_relaxed) + 1) << 32 | 1;
   slots_.push_back({});
@@ -28,6 +28,11 @@ TapeList::TapeList() {
 TapeList::TapeList(const TapeList& inherited, int parent) : TapeList() {
   inherited_ = &inherited;
   parent_ = parent;
+}
+
+TapeList& TapeList::inner() {
+  if (!inner_) inner_ = std::make_unique<TapeList>(this);
+  return *inner_;
 }
 
 std::uint32_t TapeList::slot_of(const Body& body) const {
@@ -60,9 +65,10 @@ const SlotForm* TapeList::new_form(const Body& body) {
 std::uint32_t TapeList::track(const char* op, const Tensor& leaf, Location where) {
   Body& body = leaf.body();
   if (std::uint32_t slot = slot_of(body)) return slot;
+  if (is_tracked_outside(body)) return adopt(op, leaf, where);
   check_tracked_values(op, leaf, body.slot_version, where);
   std::uint64_t before = body.epoch.load(std::memory_order_relaxed);
-  if (!body.requires_grad && before != 0 && list_number(before) != list_number(epoch_)) refuse(op, leaf, where);
+  if (!body.requires_grad && before != 0 && !is_of_this_thread(before)) refuse(op, leaf, where);
   std::uint32_t slot = slot_count();
   slots_.push_back({form_of(body), nullptr});
   if (Heap::owner_of(&body) == context().heap) {
@@ -74,6 +80,38 @@ std::uint32_t TapeList::track(const char* op, const Tensor& leaf, Location where
     any_hidden_ = true;
   }
   return slot;
+}
+
+bool TapeList::is_tracked_outside(const Body& body) const {
+  if (outer_ && body.requires_grad) return true;
+  for (const TapeList* list = outer_; list; list = list->outer_)
+    if (list->is_live(body)) return true;
+  return false;
+}
+
+std::uint32_t TapeList::adopt(const char* op, const Tensor& tensor, Location where) {
+  const Body& body = tensor.body();
+  for (const TapeList* list = outer_; list; list = list->outer_)
+    if (list->is_overwritten(body)) list->check_overwritten(op, tensor, body.slot_version, where);
+  std::uint32_t version = body.storage->version.load(std::memory_order_relaxed);
+  auto [found, is_new] = foreign_leaves_.try_emplace(&body, ForeignLeaf{0, version});
+  if (is_new) adopted_.push_back(tensor);
+  any_hidden_ = true;
+  if (only_notes && depth <= 1) return 0;
+  std::uint32_t& slot = found->second.slot;
+  if (!slot) {
+    slot = slot_count();
+    slots_.push_back({form_of(body), nullptr});
+    leaves_.push_back({tensor, slot, 0});
+  }
+  return slot;
+}
+
+void TapeList::adopt_constant(const char* op, const Tensor& tensor, Location where) {
+  bool noted = std::exchange(only_notes, true);
+  adopt(op, tensor, where);
+  only_notes = noted;
+  foreign_leaves_.find(&tensor.body())->second.constant = true;
 }
 
 inline std::uint32_t TapeList::input_slot(const Call& call, const Tensor& tensor) {
@@ -122,16 +160,18 @@ std::uint32_t TapeList::unusual_slot(const Call& call, const Tensor& tensor) {
     ForeignLeaf leaf = found->second;
     if (leaf.version != body.storage->version.load(std::memory_order_relaxed))
       check_overwritten(call.op.name, tensor, leaf.version, call.where);
-    return leaf.slot;
+    return leaf.slot || !outer_ || leaf.constant ? leaf.slot : adopt(call.op.name, tensor, call.where);
   }
   if (inherited_ && depth == 0)
     fail<TapeError>(call.op.name, call.where,
                     "the tape that is open was opened before fork(), by process {}, and operand {} would be recorded; "
                     "open a tape in this process, or compute under NoRecord",
                     parent_, describe(tensor));
+  if (is_tracked_outside(body)) return adopt(call.op.name, tensor, call.where);
   if (body.requires_grad) return track(call.op.name, tensor, call.where);
   if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(call.op.name, tensor, call.where);
-  check_tracked_values(call.op.name, tensor, body.slot_version, call.where);
+  for (const TapeList* list = this; list; list = list->outer_)
+    list->check_tracked_values(call.op.name, tensor, body.slot_version, call.where);
   check_forgotten_values(call.op.name, tensor, call.where);
   return 0;
 }
@@ -166,7 +206,7 @@ bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
                     "overwrite a copy, or watch it afterwards",
                     describe(x), to_string(x.made_at()));
   std::uint64_t epoch = body.epoch.load(std::memory_order_relaxed);
-  if (epoch != 0 && list_number(epoch) != list_number(epoch_)) refuse(op, x, call.where);
+  if (epoch != 0 && (!is_of_this_thread(epoch) || is_tracked_outside(body))) refuse(op, x, call.where);
   bool tracked = false;
   for (const Tensor* input : call.inputs) tracked |= input_slot(call, *input) != 0;
   if (tracked && Heap::owner_of(&body) != context().heap)
@@ -213,14 +253,27 @@ void TapeList::refuse_tape(const char* function, const TapeList& other, Location
   fail<TapeError>(function, where, "this tape was opened by another thread; open one in this thread");
 }
 
+bool TapeList::is_of_this_thread(std::uint64_t epoch) const {
+  const TapeList* list = this;
+  while (list->outer_) list = list->outer_;
+  for (; list; list = list->inner_.get())
+    if (list_number(list->epoch_) == list_number(epoch)) return true;
+  return false;
+}
+
 void TapeList::refuse(const char* op, const Tensor& tensor, Location where) const {
   std::uint64_t epoch = tensor.body().epoch.load(std::memory_order_relaxed);
+  if (is_tracked_outside(tensor.body()))
+    fail<TapeError>(op, where,
+                    "{}, computed at {}, comes from outside the function that overwrites it, and is tracked there; "
+                    "overwrite a copy",
+                    describe(tensor), to_string(tensor.made_at()));
   if (int parent = parent_that_opened(list_number(epoch)))
     fail<TapeError>(op, where,
                     "operand {}, computed at {}, belongs to a tape that was opened before fork(), by process {}; use "
                     "stop_gradient to carry its value on, or compute it again on a tape of this process",
                     describe(tensor), to_string(tensor.made_at()), parent);
-  if (list_number(epoch) != list_number(epoch_))
+  if (!is_of_this_thread(epoch))
     fail<TapeError>(op, where,
                     "operand {}, computed at {}, belongs to the tape of another thread; hand it over with "
                     "stop_gradient there, and watch it here",
@@ -240,6 +293,38 @@ inline void TapeList::save(Saved* place, const Tensor& tensor, int number) {
     saved_bytes_ += storage.bytes;
   }
   new (place) Saved{tensor, storage.version.load(std::memory_order_relaxed), number};
+}
+
+// An entry that is not linked yet. Its saved values are to be constructed; slots for the call's outputs are there.
+inline Entry* TapeList::append(Context& context, const Call& call, const OpInfo& op, const std::uint32_t* slots,
+                               std::size_t saved, std::size_t outputs) {
+  std::size_t inputs = call.inputs.size();
+  std::size_t attribute_bytes = call.attribute_bytes.size();
+  auto* entry =
+      static_cast<Entry*>(arena_.allocate(Entry::size_for(inputs, saved, attribute_bytes, op.keeps_input_shapes)));
+  Location where = context.resolve(call.where);
+  *entry = {.op = &op,
+            .previous = last_,
+            .file = where.file,
+            .line = where.line,
+            .first_output = slot_count(),
+            .input_count = static_cast<std::uint32_t>(inputs),
+            .output_count = static_cast<std::uint32_t>(outputs),
+            .saved_count = static_cast<std::uint32_t>(saved),
+            .attribute_bytes = static_cast<std::uint32_t>(attribute_bytes)};
+  for (std::size_t i = 0; i < inputs; ++i) entry->input_slots()[i] = slots[i];
+  if (attribute_bytes != 0) std::memcpy(entry->attributes(), call.attribute_bytes.data(), attribute_bytes);
+  if (op.keeps_input_shapes)
+    for (std::size_t i = 0; i < inputs; ++i) new (entry->input_shapes() + i) Shape(call.inputs[i]->shape());
+  for (const Tensor& output : call.outputs) slots_.push_back({form_of(output.body()), entry});
+  return entry;
+}
+
+inline void TapeList::link(Entry* entry) {
+  last_ = entry;
+  ++entry_count_;
+  if (warn_bytes != 0 && bytes() > warn_bytes) [[unlikely]]
+    warn_of_growth();
 }
 
 void TapeList::record(Context& context, Call& call) {
@@ -268,24 +353,7 @@ void TapeList::record(Context& context, Call& call) {
   for (std::size_t i = 0; i < candidates; ++i) saved += (op.saves_input_for[i] & tracked) != 0;
   std::size_t results = std::min<std::size_t>(call.outputs.size(), std::size(op.saves_output_for));
   for (std::size_t i = 0; i < results; ++i) saved += (op.saves_output_for[i] & tracked) != 0;
-  std::size_t attribute_bytes = call.attribute_bytes.size();
-  auto* entry =
-      static_cast<Entry*>(arena_.allocate(Entry::size_for(inputs, saved, attribute_bytes, op.keeps_input_shapes)));
-  Location where = context.resolve(call.where);
-  *entry = {.op = &op,
-            .previous = last_,
-            .file = where.file,
-            .line = where.line,
-            .first_output = slot_count(),
-            .input_count = static_cast<std::uint32_t>(inputs),
-            .output_count = static_cast<std::uint32_t>(call.outputs.size()),
-            .saved_count = static_cast<std::uint32_t>(saved),
-            .attribute_bytes = static_cast<std::uint32_t>(attribute_bytes)};
-  for (std::size_t i = 0; i < inputs; ++i) entry->input_slots()[i] = slots[i];
-  if (attribute_bytes != 0) std::memcpy(entry->attributes(), call.attribute_bytes.data(), attribute_bytes);
-  if (op.keeps_input_shapes)
-    for (std::size_t i = 0; i < inputs; ++i) new (entry->input_shapes() + i) Shape(call.inputs[i]->shape());
-  for (Tensor& output : call.outputs) slots_.push_back({form_of(output.body()), entry});
+  Entry* entry = append(context, call, op, slots, saved, call.outputs.size());
 
   // Nothing throws from here on.
   Saved* place = entry->saved();
@@ -294,16 +362,26 @@ void TapeList::record(Context& context, Call& call) {
   for (std::size_t i = 0; i < results; ++i)
     if (op.saves_output_for[i] & tracked) save(place++, call.outputs[i], -1 - static_cast<int>(i));
   std::uint32_t slot = entry->first_output;
-  for (Tensor& output : call.outputs) {
-    Body& body = output.body();
-    std::uint32_t own = slot++;
-    if (!is_floating(body.dtype)) continue;  // indices beside values: no gradient flows through them
-    settle(body, own);
-  }
-  last_ = entry;
-  ++entry_count_;
-  if (warn_bytes != 0 && bytes() > warn_bytes) [[unlikely]]
-    warn_of_growth();
+  for (Tensor& output : call.outputs) settle_floating(output.body(), slot++);
+  link(entry);
+}
+
+bool TapeList::record_saving(Context& context, const Call& call, const OpInfo& op, std::span<const ToSave> values,
+                             std::span<const Tensor> hidden) {
+  std::vector<std::uint32_t> slots(call.inputs.size());
+  std::uint32_t any = 0;
+  for (std::size_t i = 0; i < slots.size(); ++i) any |= slots[i] = input_slot(call, *call.inputs[i]);
+  if (!any) return false;
+  Entry* entry = append(context, call, op, slots.data(), values.size(), call.outputs.size() + hidden.size());
+  for (const Tensor& value : hidden) slots_.push_back({form_of(value.body()), entry});
+
+  Saved* place = entry->saved();
+  for (const ToSave& value : values) save(place++, value.tensor, value.number);
+  std::uint32_t slot = entry->first_output;
+  for (Tensor& output : call.outputs) settle_floating(output.body(), slot++);
+  for (const Tensor& value : hidden) settle_floating(value.body(), slot++);
+  link(entry);
+  return true;
 }
 
 void TapeList::release_saved(Entry& entry) noexcept {
@@ -354,6 +432,8 @@ void TapeList::clear() noexcept {
   leaves_.clear();
   traces_.clear();
   foreign_leaves_.clear();
+  adopted_.clear();
+  kept_.clear();
   any_hidden_ = wrote_tracked_;
   last_form_ = nullptr;
   entry_count_ = 0;

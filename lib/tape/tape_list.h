@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -19,13 +21,24 @@ class Heap;
 /// A thread's Wengert list: entries in the order of execution, and the numbered slots that stand for tracked tensors.
 class TapeList {
  public:
-  TapeList();
+  /// `outer`: the list that waits while this one is used; null for a thread's own.
+  explicit TapeList(TapeList* outer = nullptr);
   /// For a forked process, in place of one that its parent, a process of this number, has tapes open on.
   TapeList(const TapeList& inherited, int parent);
 
   /// Puts an op that has run onto the list, if one of its inputs is tracked.
   /// Throws: TapeError for an input of a finished tape or of another thread's.
   void record(Context& context, Call& call);
+
+  /// A value to save, with the number that `Gradient` finds it by.
+  struct ToSave {
+    Tensor tensor;
+    int number;
+  };
+  /// The same as `record` for an op that says itself what it saves. `hidden`: results that the call does not show, with
+  /// slots behind its outputs'. Returns whether the op is on the list.
+  bool record_saving(Context& context, const Call& call, const OpInfo& op, std::span<const ToSave> values,
+                     std::span<const Tensor> hidden);
 
   /// Before a call overwrites x: whether what x then holds is tracked, because one of the call's inputs is.
   /// Throws: TapeError as `record`; for a parameter, a watched tensor, and what another thread's tape computed.
@@ -46,6 +59,8 @@ class TapeList {
 
   /// Whether this list holds the tensor's slot.
   bool is_live(const Body& body) const { return slot_of(body) != 0; }
+  /// Whether this filling of the list gave the tensor a slot of its own.
+  bool has_given_slot(const Body& body) const { return body.epoch.load(std::memory_order_relaxed) == epoch_; }
   /// Whether a live tensor is a parameter or watched, not computed.
   bool is_leaf(const Body& body) const { return !slots_[slot_of(body)].producer; }
   /// The tensor's slot; 0 if it has none that is live.
@@ -58,6 +73,16 @@ class TapeList {
   /// The slot of a tensor that an operand of `op` is to be.
   /// Throws: TapeError if it has none that is live, or was overwritten.
   std::uint32_t tracked_slot(const char* op, const Tensor& tensor, Location where) const;
+  /// The list for what runs apart while this one waits. Made once, and kept.
+  TapeList& inner();
+  /// On an inner list: makes a leaf of a tensor that an outer list tracks, or of a parameter, whose slot there stays.
+  std::uint32_t adopt(const char* op, const Tensor& tensor, Location where);
+  /// The same of a tensor that is to count as a constant.
+  void adopt_constant(const char* op, const Tensor& tensor, Location where);
+  /// What came from outside, in the order of first use.
+  const std::vector<Tensor>& adopted() const { return adopted_; }
+  /// Whether an outer list tracks the tensor, or it is a parameter.
+  bool is_tracked_outside(const Body& body) const;
   /// Throws a TapeError that says why a tensor with a slot elsewhere cannot be used here.
   [[noreturn]] void refuse(const char* op, const Tensor& tensor, Location where) const;
   /// Throws a TapeError that says why a tape over another list cannot be used here.
@@ -69,6 +94,8 @@ class TapeList {
   void clear() noexcept;
   /// Gives the memory that is kept for entries back to the system, if there are none.
   void release_memory() noexcept;
+  /// Holds on to what entries point to, until all is forgotten.
+  void keep(std::shared_ptr<const void> object) { kept_.push_back(std::move(object)); }
   /// Lets go of an entry's saved values.
   void release_saved(Entry& entry) noexcept;
 
@@ -116,6 +143,7 @@ class TapeList {
   } walk_memory;
 
   int depth = 0;               // open tapes
+  bool only_notes = false;     // what comes from outside is adopted, but not tracked unless a tape is open inside
   std::size_t warn_bytes = 0;  // of the outermost tape; 0: has warned
 
  private:
@@ -129,10 +157,20 @@ class TapeList {
   void check_forgotten_values(const char* op, const Tensor& tensor, Location where) const;
   int parent_that_opened(std::uint64_t list) const;
   void save(Saved* place, const Tensor& tensor, int number);
+  Entry* append(Context& context, const Call& call, const OpInfo& op, const std::uint32_t* slots, std::size_t saved,
+                std::size_t outputs);
+  void settle_floating(Body& body, std::uint32_t slot) const {
+    // Indices beside values have none: no gradient flows through them.
+    if (is_floating(body.dtype)) settle(body, slot);
+  }
+  void link(Entry* entry);
+  bool is_of_this_thread(std::uint64_t epoch) const;
   void warn_of_growth() noexcept;
   void clear_slots() noexcept;
 
   std::uint64_t epoch_;  // list number << 32 | filling
+  TapeList* outer_;
+  std::unique_ptr<TapeList> inner_;
   Arena arena_;
   Entry* last_ = nullptr;
   std::vector<Slot> slots_;
@@ -140,8 +178,12 @@ class TapeList {
   std::vector<Trace> traces_;  // in the order of the calls
   struct ForeignLeaf {
     std::uint32_t slot, version;  // of its storage when the slot was given
+    bool constant = false;
   };
-  std::unordered_map<const Body*, ForeignLeaf> foreign_leaves_;  // of other threads' tensors
+  std::unordered_map<const Body*, ForeignLeaf>
+      foreign_leaves_;  // of other threads' and outer lists' tensors; slot 0: only noted
+  std::vector<Tensor> adopted_;
+  std::vector<std::shared_ptr<const void>> kept_;
   const SlotForm* last_form_ = nullptr;
   bool any_hidden_ = false;              // an untracked tensor may be a foreign leaf, or hold tracked values
   bool wrote_tracked_ = false;           // in this filling or one before

@@ -100,7 +100,9 @@ void Walk::run(Tensor seed, bool consume) {
   sums_.resize(target_ - lowest_ + 1);
   for (std::uint32_t slot : sources_) sum(slot).reset();
   row_parts_.clear();
-  sum(target_) = std::move(seed);
+  for (Begun& begun : begun_) add_to_sum(begun.slot, std::move(begun.gradient));
+  begun_.clear();
+  if (seed.defined()) sum(target_) = std::move(seed);
   NamedCaller caller(context_, {});
   DifferentiatedOp differentiated(context_);
   bool far = list_.outgrows_caches();
@@ -320,7 +322,7 @@ void Walk::add_product_now(std::uint32_t slot, const Tensor& left, const Tensor&
   if (whole && total.defined() && can_change(total))
     run_in_place(accumulate_transposed_product_op, total, {&total, &left, &right});
   else
-    sum_up(slot, matmul(transpose(left), right));
+    add_to_sum(slot, matmul(transpose(left), right));
 }
 
 void Walk::settle_products(std::uint32_t slot) {
@@ -348,10 +350,10 @@ Tensor Walk::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {
 void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
   if (!list_.slot(slot).form->matches(gradient.body())) [[unlikely]]
     gradient = fitted(entry, slot, std::move(gradient));
-  sum_up(slot, std::move(gradient));
+  add_to_sum(slot, std::move(gradient));
 }
 
-inline void Walk::sum_up(std::uint32_t slot, Tensor gradient) {
+inline void Walk::add_to_sum(std::uint32_t slot, Tensor gradient) {
   if (!sum(slot).defined()) {
     sum(slot) = std::move(gradient);
     return;
@@ -368,14 +370,34 @@ inline void Walk::sum_up(std::uint32_t slot, Tensor gradient) {
     total = reel::add(total, gradient);
 }
 
+Tensor Walk::take_sum(std::uint32_t slot) {
+  if (slot < lowest_ || slot > target_) return {};
+  if (rows_of(slot).defined()) return gradient(slot);
+  return std::move(sum(slot));
+}
+
 bool Gradient::wants(std::size_t i) const { return walk_.wants(entry_.input_slots()[i]); }
 
 const Tensor& Gradient::output(std::size_t i) {
   if (!outputs_[i].defined()) {
-    const SlotForm& form = *walk_.list().slot(entry_.first_output + static_cast<std::uint32_t>(i)).form;
+    const SlotForm& form = output_form(i);
     outputs_[i] = zeros(form.shape(), {.dtype = form.dtype, .device = form.device});
   }
   return outputs_[i];
+}
+
+Tensor Gradient::hand_over(std::size_t i) { return std::move(outputs_[i]); }
+
+Tensor Gradient::take_total(std::size_t i) {
+  return collected_.empty() ? walk_.take_sum(entry_.input_slots()[i]) : Tensor{};
+}
+
+void Gradient::give_total(std::size_t i, Tensor total) {
+  std::uint32_t slot = entry_.input_slots()[i];
+  if (collected_.empty())
+    walk_.add_to_sum(slot, std::move(total));
+  else
+    collected_[i] = walk_.rounded(slot, std::move(total));
 }
 
 Tensor Gradient::take_output(std::size_t i) {
@@ -394,27 +416,45 @@ Shape Gradient::input_shape(std::size_t i) const {
 DType Gradient::input_dtype(std::size_t i) const { return walk_.list().slot(entry_.input_slots()[i]).form->dtype; }
 
 const Tensor& Gradient::saved(int number) const {
-  for (std::uint32_t k = 0; k < entry_.saved_count; ++k) {
-    const Saved& saved = entry_.saved()[k];
-    if (saved.number != number) continue;
-    const Tensor& tensor = saved.tensor;
-    const Storage& storage = *tensor.body().storage;
-    if (storage.writers.load(std::memory_order_relaxed) != 0) [[unlikely]]
-      fail<TapeError>(entry_.op->name, entry_.where(),
-                      "its gradient needs {} {}, made at {}, but the guard that writes to it, from {}, is still alive; "
-                      "end the guard before the tensor is used",
-                      number >= 0 ? fmt::format("input {}", number) : std::string("its result"), describe(tensor),
-                      to_string(tensor.made_at()), to_string(storage.last_overwrite()));
-    if (storage.version.load(std::memory_order_relaxed) != saved.version) [[unlikely]]
-      fail<TapeError>(entry_.op->name, entry_.where(),
-                      "its gradient needs {} {}, made at {}, but that was overwritten at {} after this op had used it; "
-                      "overwrite a copy, or differentiate before overwriting",
-                      number >= 0 ? fmt::format("input {}", number) : std::string("its result"), describe(tensor),
-                      to_string(tensor.made_at()), to_string(storage.last_overwrite()));
-    return tensor;
-  }
+  for (std::uint32_t k = 0; k < entry_.saved_count; ++k)
+    if (const Saved& saved = entry_.saved()[k]; saved.number == number) return unchanged(saved);
   throw InternalError(fmt::format("the gradient of {} asks for a value it has not saved", entry_.op->name));
 }
+
+namespace {
+
+std::string name_of_saved(int number) {
+  if (number < 0) return "its result";
+  if (number == Saved::captured) return "what its function uses,";
+  if (number < Saved::first_kept) return fmt::format("input {}", number);
+  return fmt::format("member {} of what it saved,", number - Saved::first_kept);
+}
+
+}  // namespace
+
+const Tensor& Gradient::unchanged(const Saved& saved) const {
+  const Tensor& tensor = saved.tensor;
+  const Storage& storage = *tensor.body().storage;
+  if (storage.writers.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    fail<TapeError>(entry_.op->name, entry_.where(),
+                    "its gradient needs {} {}, made at {}, but the guard that writes to it, from {}, is still alive; "
+                    "end the guard before the tensor is used",
+                    name_of_saved(saved.number), describe(tensor), to_string(tensor.made_at()),
+                    to_string(storage.last_overwrite()));
+  if (storage.version.load(std::memory_order_relaxed) != saved.version) [[unlikely]]
+    fail<TapeError>(entry_.op->name, entry_.where(),
+                    "its gradient needs {} {}, made at {}, but that was overwritten at {} after this op had used it; "
+                    "overwrite a copy, or differentiate before overwriting",
+                    name_of_saved(saved.number), describe(tensor), to_string(tensor.made_at()),
+                    to_string(storage.last_overwrite()));
+  return tensor;
+}
+
+const SlotForm& Gradient::output_form(std::size_t i) const {
+  return *walk_.list().slot(entry_.first_output + static_cast<std::uint32_t>(i)).form;
+}
+
+const SlotForm& Gradient::input_form(std::size_t i) const { return *walk_.list().slot(entry_.input_slots()[i]).form; }
 
 void Gradient::give_product(std::size_t i, const Tensor& a, const Tensor& b) {
   if (!wants(i)) return;

@@ -32,6 +32,12 @@ class Walk {
   /// `consume`: saved values are released, and the gradients of outputs dropped, as soon as they are used. After
   /// `restrict_to` it visits only what lies between sources and target; without `consume` it may be run again.
   void run(Tensor seed, bool consume);
+  /// Before `run`: a gradient that a slot has already, from elsewhere. What is found is added to it.
+  void begin_with(std::uint32_t slot, Tensor gradient) { begun_.push_back({slot, std::move(gradient)}); }
+  /// What has been summed up for a slot so far, not rounded; it is not there afterwards.
+  Tensor take_sum(std::uint32_t slot);
+  /// Adds a gradient that fits.
+  void add_to_sum(std::uint32_t slot, Tensor gradient);
   /// The gradient of a source after `run`; undefined if nothing flowed to it.
   Tensor gradient(std::uint32_t slot);
   /// The same of a parameter: by rows, if it has only come by rows.
@@ -53,6 +59,8 @@ class Walk {
   bool wants(std::uint32_t slot) const {
     return slot >= lowest_ && (marks_.empty() || (marks_[slot - lowest_] & (leads | source)));
   }
+  /// A sum in the slot's dtype.
+  Tensor rounded(std::uint32_t slot, Tensor total);
   void add(const Entry& entry, std::uint32_t slot, Tensor gradient);
   /// In the slot's shape; the axes along which the input was broadcast are summed.
   Tensor fitted(const Entry& entry, std::uint32_t slot, Tensor gradient);
@@ -87,8 +95,6 @@ class Walk {
   std::uint8_t mark(std::uint32_t slot) const { return marks_[slot - lowest_]; }
   Tensor& sum(std::uint32_t slot) { return sums_[slot - lowest_]; }
   const Tensor& sum(std::uint32_t slot) const { return sums_[slot - lowest_]; }
-  /// A sum in the slot's dtype.
-  Tensor rounded(std::uint32_t slot, Tensor total);
   bool has_gradient(const Entry& entry) const;
   /// Called once for each slot whose gradient is complete: all that uses its tensor has been passed.
   void complete(std::uint32_t slot);
@@ -100,7 +106,6 @@ class Walk {
   /// Moves the gradients of an entry's outputs to where its gradient finds them.
   void take_gradients(const Entry& entry);
   void visit(Entry& entry);
-  void sum_up(std::uint32_t slot, Tensor gradient);
   /// Works out what has been deferred for a slot.
   void settle_products(std::uint32_t slot);
   void add_product_now(std::uint32_t slot, const Tensor& left, const Tensor& right);
@@ -125,6 +130,11 @@ class Walk {
     std::uint32_t slot;
     Tensor indices, values;
   };
+  struct Begun {
+    std::uint32_t slot;
+    Tensor gradient;
+  };
+  std::vector<Begun> begun_;
   std::vector<RowPart> row_parts_;  // gradients of leaves that came by rows, beside their sums
 };
 

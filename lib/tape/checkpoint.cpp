@@ -1,0 +1,335 @@
+#include <reel/checkpoint.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <vector>
+
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/reduce.h>
+#include <reel/ops/shape.h>
+#include <reel/random.h>
+#include <reel/tape.h>
+
+#include "../core/invoke.h"
+#include "../core/op_error.h"
+#include "apart.h"
+#include "gradient.h"
+#include "walk.h"
+
+namespace reel::detail {
+namespace {
+
+constexpr const char* checkpoint_name = "checkpoint";
+
+using Bytes = std::vector<std::byte>;
+
+// A function, how it began, and what came of it. In an entry, the fingerprints of its results and its bytes follow.
+struct Record {
+  decltype(Segment::run) run;
+  Generator generator;
+  Location where;
+  std::uint32_t inputs, outputs;
+  std::uint64_t function_bytes;
+
+  const std::uint64_t* fingerprints() const { return reinterpret_cast<const std::uint64_t*>(this + 1); }
+  std::span<const std::byte> function() const {
+    return {reinterpret_cast<const std::byte*>(fingerprints() + outputs), function_bytes};
+  }
+  std::size_t bytes() const { return sizeof(Record) + outputs * sizeof(std::uint64_t) + function_bytes; }
+  static const Record& at(const std::byte* place) { return *reinterpret_cast<const Record*>(place); }
+};
+
+template <class T>
+void append(Bytes& bytes, std::span<const T> values) {
+  std::span<const std::byte> more = std::as_bytes(values);
+  bytes.insert(bytes.end(), more.begin(), more.end());
+}
+
+std::uint64_t mixed(std::uint64_t state, std::uint64_t word) {
+  state = (state ^ word) * 0x9E3779B97F4A7C15u;
+  return std::rotl(state, 29);
+}
+
+// Of the shape, the dtype and every bit of the elements: two results with the same one are taken to be the same.
+std::uint64_t fingerprint(const Tensor& result) {
+  NoRecord pause;
+  Tensor packed = contiguous(result);
+  const Body& body = packed.body();
+  std::uint64_t state = mixed(static_cast<std::uint64_t>(body.dtype), static_cast<std::uint64_t>(body.rank));
+  for (int axis = 0; axis < body.rank; ++axis) state = mixed(state, static_cast<std::uint64_t>(body.dims[axis]));
+  const auto* bytes = static_cast<const std::byte*>(body.data);
+  std::size_t count = static_cast<std::size_t>(body.numel) * size_of(body.dtype), i = 0;
+  for (; i + 8 <= count; i += 8) {
+    std::uint64_t word;
+    std::memcpy(&word, bytes + i, sizeof word);
+    state = mixed(state, word);
+  }
+  for (; i < count; ++i) state = mixed(state, std::to_integer<std::uint64_t>(bytes[i]));
+  return state;
+}
+
+// Draws the same random numbers as before, and afterwards goes on where it was.
+class Replay {
+ public:
+  Replay(Context& context, const Generator& generator) : generator_(*context.generator), now_(generator_) {
+    generator_ = generator;
+  }
+  ~Replay() { generator_ = now_; }
+  Replay(const Replay&) = delete;
+  Replay& operator=(const Replay&) = delete;
+
+ private:
+  Generator& generator_;
+  Generator now_;
+};
+
+// Runs a recorded function again. Throws: TapeError if it does not give what it gave before.
+std::vector<Tensor> run_again(const Record& record, std::span<const Tensor> inputs, std::span<const Tensor> captured) {
+  Location where = record.where;
+  std::vector<Tensor> results(record.outputs);
+  {
+    Replay replay(context(), record.generator);
+    record.run(record.function(), inputs, captured, results);
+  }
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    check_result(checkpoint_name, results[k], k, where);
+    if (fingerprint(results[k]) != record.fingerprints()[k])
+      fail<TapeError>(checkpoint_name, where,
+                      "its function, run again for the gradient, gave another result {}, {}, than the first time, so "
+                      "that the gradient would be wrong: it depends on something that has changed, such as a generator "
+                      "of its own, or what it counts; draw from the thread's generator, and pass what changes as an "
+                      "input",
+                      k, describe(results[k]));
+  }
+  return results;
+}
+
+struct CheckpointCall : Call {
+  const Segment& segment;
+  std::span<const Tensor> known;  // what is known to be captured
+  std::vector<const Tensor*> all_inputs;
+  std::vector<Tensor> captured;
+  Bytes record;
+};
+
+void give_gradients(Gradient& g);
+
+constexpr OpInfo listed_op{
+    .name = checkpoint_name,
+    .arity = -1,
+    .batching = Batching::loop,
+    .forward = nullptr,
+    .gradient = give_gradients,
+};
+
+void run_noted(Context& context, CheckpointCall& call, Location where) {
+  Record record{.run = call.segment.run,
+                .generator = *context.generator,
+                .where = where,
+                .inputs = static_cast<std::uint32_t>(call.inputs.size()),
+                .outputs = static_cast<std::uint32_t>(call.outputs.size()),
+                .function_bytes = call.segment.function.size()};
+  Aliases inputs(call.inputs);
+  Apart apart(context, Apart::Purpose::note);
+  for (const Tensor& tensor : call.known) apart.list().adopt(checkpoint_name, tensor, where);
+  call.segment.run(call.segment.function, inputs.tensors(), call.known, call.outputs);
+  if (int i = inputs.overwritten(); i >= 0)
+    fail<TapeError>(checkpoint_name, where,
+                    "its function overwrote its input {}, {} made at {}, and could not be run again; overwrite a copy",
+                    i, describe(*call.inputs[static_cast<std::size_t>(i)]),
+                    to_string(call.inputs[static_cast<std::size_t>(i)]->made_at()));
+  settle_results(checkpoint_name, apart, inputs, call.outputs, where);
+  call.captured = apart.list().adopted();
+  append(call.record, std::span<const Record>(&record, 1));
+  for (const Tensor& output : call.outputs) {
+    std::uint64_t print = fingerprint(output);
+    append(call.record, std::span<const std::uint64_t>(&print, 1));
+  }
+  append(call.record, call.segment.function);
+}
+
+// What passes the door. The ordinary way of recording leaves it alone, because what it saves is known only here.
+constexpr OpInfo called_op{
+    .name = checkpoint_name,
+    .arity = -1,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& door_call) {
+          auto& call = static_cast<CheckpointCall&>(door_call);
+          Context& context = detail::context();
+          Location where = context.resolve(call.where);
+          run_noted(context, call, where);
+          call.all_inputs.assign(call.inputs.begin(), call.inputs.end());
+          for (const Tensor& tensor : call.captured) call.all_inputs.push_back(&tensor);
+          std::vector<TapeList::ToSave> saved;
+          for (std::size_t i = 0; i < call.all_inputs.size(); ++i)
+            saved.push_back({*call.all_inputs[i], i < call.inputs.size() ? static_cast<int>(i) : int{Saved::captured}});
+          call.inputs = call.all_inputs;
+          call.attribute_bytes = call.record;
+          if (context.tapes->record_saving(context, call, listed_op, saved, {}) && call.segment.owner)
+            context.tapes->keep(call.segment.owner);
+        },
+};
+
+std::vector<Tensor> run_segment(const Segment& segment, std::span<const Tensor* const> inputs,
+                                std::span<const Tensor> known, std::size_t outputs, Location where) {
+  std::vector<Tensor> results(outputs);
+  CheckpointCall call{{called_op, inputs, {}, {}, results, where}, segment, known, {}, {}, {}};
+  invoke(call);
+  return results;
+}
+
+// What an entry holds of its function's run.
+struct Recorded {
+  explicit Recorded(const Gradient& g) : record(Record::at(g.attribute_bytes().data())) {
+    for (std::size_t i = 0; i < g.input_count(); ++i)
+      (i < record.inputs ? inputs : captured).push_back(g.saved_value(i));
+  }
+  const Record& record;
+  std::vector<Tensor> inputs, captured;
+};
+
+// Runs the function on the inner list, differentiates it there, and forgets it. The sums of the walk outside are passed
+// through the walk inside, so that terms are added in the same order as without a checkpoint.
+void give_recomputed(Gradient& g) {
+  Recorded recorded(g);
+  std::size_t explicit_inputs = recorded.inputs.size();
+  Location where = g.where();
+  std::vector<Tensor> seeds, totals(g.input_count());
+  for (std::size_t k = 0; k < g.output_count(); ++k) seeds.push_back(g.hand_over(k));
+  for (std::size_t i = 0; i < totals.size(); ++i)
+    if (g.wants(i)) totals[i] = g.take_total(i);
+  {
+    Context& context = detail::context();
+    Apart apart(context, Apart::Purpose::record);
+    TapeList& list = apart.list();
+    std::vector<std::uint32_t> slots(totals.size(), 0);
+    for (std::size_t i = 0; i < explicit_inputs; ++i) {
+      recorded.inputs[i] = alias_of(recorded.inputs[i]);
+      if (g.wants(i)) slots[i] = list.track(checkpoint_name, recorded.inputs[i], where);
+    }
+    for (std::size_t i = explicit_inputs; i < slots.size(); ++i) {
+      const Tensor& tensor = recorded.captured[i - explicit_inputs];
+      if (g.wants(i))
+        slots[i] = list.adopt(checkpoint_name, tensor, where);
+      else
+        list.adopt_constant(checkpoint_name, tensor, where);
+    }
+    std::vector<Tensor> results = run_again(recorded.record, recorded.inputs, recorded.captured);
+    if (list.adopted().size() > recorded.captured.size()) {
+      const Tensor& other = list.adopted()[recorded.captured.size()];
+      fail<TapeError>(checkpoint_name, where,
+                      "its function, run again for the gradient, uses {}, made at {}, which is tracked and was not "
+                      "used the first time; let it do the same each time",
+                      describe(other), to_string(other.made_at()));
+    }
+    std::uint32_t target = 0;
+    for (std::size_t k = 0; k < results.size(); ++k)
+      if (seeds[k].defined()) target = std::max(target, list.slot_of(results[k].body()));
+    if (target != 0) {
+      context.set(Context::recording, false);
+      Walk walk(context, list, target);
+      for (std::size_t i = 0; i < slots.size(); ++i)
+        if (slots[i] != 0 && slots[i] <= target && totals[i].defined()) walk.begin_with(slots[i], std::move(totals[i]));
+      for (std::size_t k = 0; k < results.size(); ++k)
+        if (std::uint32_t slot = list.slot_of(results[k].body()); seeds[k].defined() && slot != 0)
+          walk.begin_with(slot, std::move(seeds[k]));
+      results.clear();
+      walk.run({}, true);
+      for (std::size_t i = 0; i < slots.size(); ++i)
+        if (slots[i] != 0 && slots[i] <= target) totals[i] = walk.take_sum(slots[i]);
+    }
+  }
+  for (std::size_t i = 0; i < totals.size(); ++i)
+    if (totals[i].defined()) g.give_total(i, std::move(totals[i]));
+}
+
+// The gradients of a recorded function as a function of its inputs and of the gradients of its results, to be a
+// checkpoint in turn. Its bytes: how many flags there are; which results have a gradient, and which inputs want one;
+// the record itself.
+
+Bytes gradient_function(const Gradient& g, const Record& record) {
+  Bytes function;
+  std::uint64_t flags = g.output_count() + g.input_count();
+  append(function, std::span<const std::uint64_t>(&flags, 1));
+  for (std::size_t k = 0; k < g.output_count(); ++k) function.push_back(std::byte{g.has_output(k)});
+  for (std::size_t i = 0; i < g.input_count(); ++i) function.push_back(std::byte{g.wants(i)});
+  function.resize((function.size() + 7) & ~std::size_t{7});
+  std::span<const std::byte> whole = g.attribute_bytes();
+  function.insert(function.end(), whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(record.bytes()));
+  return function;
+}
+
+void run_gradient_function(std::span<const std::byte> function, std::span<const Tensor> inputs,
+                           std::span<const Tensor> captured, std::span<Tensor> gradients) {
+  std::uint64_t flags;
+  std::memcpy(&flags, function.data(), sizeof flags);
+  function = function.subspan(sizeof flags);
+  const Record& record = Record::at(function.data() + ((flags + 7) & ~std::uint64_t{7}));
+  const std::byte* has_gradient = function.data();
+  const std::byte* wants = has_gradient + record.outputs;
+
+  Tape tape;
+  std::vector<Tensor> sources;
+  std::span<const Tensor> x = inputs.first(record.inputs), seeds = inputs.subspan(record.inputs);
+  for (std::size_t i = 0; i < flags - record.outputs; ++i) {
+    if (wants[i] == std::byte{0}) continue;
+    sources.push_back(i < x.size() ? x[i] : captured[i - x.size()]);
+    tape.watch(sources.back());
+  }
+  std::vector<Tensor> results = run_again(record, x, captured);
+  Tensor total;
+  for (std::size_t k = 0, next = 0; k < record.outputs; ++k) {
+    if (has_gradient[k] == std::byte{0}) continue;
+    Tensor part = sum(results[k] * seeds[next++]);
+    total = total.defined() ? total + part : part;
+  }
+  std::vector<Tensor> found(sources.size());
+  if (context().tapes->is_live(total.body()))
+    found = tape.gradient(total, sources, {.unconnected = Unconnected::zeros});
+  for (std::size_t i = 0; i < found.size(); ++i) gradients[i] = found[i].defined() ? found[i] : zeros_like(sources[i]);
+}
+
+void give_recorded(Gradient& g) {
+  Recorded recorded(g);
+  std::vector<Tensor> seeds;
+  for (std::size_t k = 0; k < g.output_count(); ++k)
+    if (g.has_output(k)) seeds.push_back(g.output(k));
+  std::vector<const Tensor*> inputs;
+  for (const Tensor& input : recorded.inputs) inputs.push_back(&input);
+  for (const Tensor& seed : seeds) inputs.push_back(&seed);
+  std::size_t wanted = 0;
+  for (std::size_t i = 0; i < g.input_count(); ++i) wanted += g.wants(i);
+
+  Bytes function = gradient_function(g, recorded.record);
+  std::vector<Tensor> gradients =
+      run_segment({run_gradient_function, function, nullptr}, inputs, recorded.captured, wanted, g.where());
+  for (std::size_t i = 0, next = 0; i < g.input_count(); ++i)
+    if (g.wants(i)) g.give(i, std::move(gradients[next++]));
+}
+
+void give_gradients(Gradient& g) { g.recording() ? give_recorded(g) : give_recomputed(g); }
+
+}  // namespace
+
+void run_checkpoint(const Segment& segment, std::span<const Arg> inputs, std::span<Tensor> outputs) {
+  Location where = inputs[0].location();
+  std::vector<const Tensor*> tensors;
+  for (const Arg& input : inputs)
+    tensors.push_back(&tensor_of(checkpoint_name, input.is_tensor() ? Arg(*input.tensor(), where) : input));
+  Context& context = detail::context();
+  // Where nothing is recorded, or a checkpoint around this one only notes what is used, there is nothing to keep.
+  bool notes = context.tapes->only_notes && context.tapes->depth == 1;
+  if (!context.has(Context::recording) || notes) {
+    std::vector<Tensor> plain;
+    for (const Tensor* tensor : tensors) plain.push_back(*tensor);
+    segment.run(segment.function, plain, {}, outputs);
+    return;
+  }
+  std::vector<Tensor> results = run_segment(segment, tensors, {}, outputs.size(), where);
+  std::move(results.begin(), results.end(), outputs.begin());
+}
+
+}  // namespace reel::detail
