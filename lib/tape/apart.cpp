@@ -85,7 +85,7 @@ void settle_results(const char* op, const Apart& apart, const Aliases& inputs, s
     // Tensors that others have keep what they are.
     if (returned_before || from_outside || inputs.number_of(result) >= 0) result = alias_of(result);
     Body& body = result.body();
-    body.epoch.store(0, std::memory_order_relaxed);
+    apart.free(body);
     body.file = where.file;
     body.line = where.line;
   }
