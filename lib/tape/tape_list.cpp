@@ -240,8 +240,9 @@ inline void TapeList::save(Saved* place, const Tensor& tensor, int number) {
 }
 
 // An entry that is not linked yet. Its saved values are to be constructed; slots for the call's outputs are there.
-inline Entry* TapeList::append(Context& context, const Call& call, const OpInfo& op, const std::uint32_t* slots,
-                               std::size_t saved, std::size_t outputs) {
+[[gnu::always_inline]] inline Entry* TapeList::append(Context& context, const Call& call, const OpInfo& op,
+                                                      const std::uint32_t* slots, std::size_t saved,
+                                                      std::size_t outputs) {
   std::size_t inputs = call.inputs.size();
   std::size_t attribute_bytes = call.attribute_bytes.size();
   auto* entry =
@@ -264,7 +265,7 @@ inline Entry* TapeList::append(Context& context, const Call& call, const OpInfo&
   return entry;
 }
 
-inline void TapeList::link(Entry* entry) {
+[[gnu::always_inline]] inline void TapeList::link(Entry* entry) {
   last_ = entry;
   ++entry_count_;
   if (warn_bytes != 0 && bytes() > warn_bytes) [[unlikely]]

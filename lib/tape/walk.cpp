@@ -179,13 +179,13 @@ bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor& b) {
   return true;
 }
 
-inline void Walk::add_to_sum(std::uint32_t slot, Tensor gradient) {
+[[gnu::always_inline]] inline void Walk::add_up(std::uint32_t slot, DType dtype, Tensor&& gradient) {
   if (!sum(slot).defined()) {
     sum(slot) = std::move(gradient);
     return;
   }
   // Halves are added up in f32, and rounded once when the sum is handed on.
-  if (size_of(list_.slot(slot).form->dtype) == 2) {
+  if (size_of(dtype) == 2) {
     gradient = to(gradient, DType::f32);
     sum(slot) = to(sum(slot), DType::f32);
   }
@@ -194,6 +194,10 @@ inline void Walk::add_to_sum(std::uint32_t slot, Tensor gradient) {
     run_in_place(accumulate_op, total, {&total, &gradient});
   else
     total = reel::add(total, gradient);
+}
+
+void Walk::add_to_sum(std::uint32_t slot, Tensor gradient) {
+  add_up(slot, list_.slot(slot).form->dtype, std::move(gradient));
 }
 
 Tensor Walk::take_sum(std::uint32_t slot) {
@@ -214,7 +218,7 @@ void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
       throw InternalError(fmt::format("the gradient of {} is {}, but its input is {}", entry.op->name,
                                       describe(gradient), to_string(form.shape())));
   }
-  add_to_sum(slot, std::move(gradient));
+  add_up(slot, form.dtype, std::move(gradient));
 }
 
 bool Gradient::wants(std::size_t i) const { return walk_.wants(entry_.input_slots()[i]); }

@@ -64,6 +64,7 @@ class Walk {
   std::uint8_t mark(std::uint32_t slot) const { return marks_[slot - lowest_]; }
   Tensor& sum(std::uint32_t slot) { return sums_[slot - lowest_]; }
   const Tensor& sum(std::uint32_t slot) const { return sums_[slot - lowest_]; }
+  void add_up(std::uint32_t slot, DType dtype, Tensor&& gradient);
   /// A sum in the slot's dtype.
   Tensor rounded(std::uint32_t slot, Tensor total);
   bool has_gradient(const Entry& entry) const;
