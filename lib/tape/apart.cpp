@@ -26,7 +26,8 @@ Apart::~Apart() {
   list_.clear();
   list_.depth = 0;
   list_.only_notes = false;
-  context_.tapes = &outer_;
+  // A process that was forked within has another list by now.
+  if (context_.tapes == &list_) context_.tapes = &outer_;
   context_.birth = birth_before_;
   context_.caller = caller_before_;
   context_.set(Context::caller_named, flags_before_ & Context::caller_named);
@@ -85,7 +86,7 @@ void settle_results(const char* op, const Apart& apart, const Aliases& inputs, s
     // Tensors that others have keep what they are.
     if (returned_before || from_outside || inputs.number_of(result) >= 0) result = alias_of(result);
     Body& body = result.body();
-    body.epoch.store(0, std::memory_order_relaxed);
+    apart.free(body);
     body.file = where.file;
     body.line = where.line;
   }

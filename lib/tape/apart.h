@@ -29,6 +29,12 @@ class Apart {
   TapeList& list() const { return list_; }
   /// Whether the tensor was made since this began, by ops or by hand, and not by stop_gradient.
   bool has_made(const Tensor& tensor) const;
+  /// Lets go of the tensor's slot, if it has one, and goes on knowing that it was made here.
+  void free(Body& body) const {
+    if (body.epoch.load(std::memory_order_relaxed) == 0) return;
+    body.epoch.store(0, std::memory_order_relaxed);
+    body.slot = birth_;
+  }
 
  private:
   Context& context_;

@@ -191,59 +191,68 @@ struct Recorded {
   std::vector<Tensor> inputs, captured;
 };
 
-// Runs the function on the inner list, differentiates it there, and forgets it. The sums of the walk outside are passed
-// through the walk inside, so that terms are added in the same order as without a checkpoint.
+// Makes leaves of the inputs that want a gradient. The inputs become aliases, and what is captured is adopted.
+std::vector<std::uint32_t> leaf_slots(const Gradient& g, TapeList& list, Recorded& recorded) {
+  std::size_t given = recorded.inputs.size();
+  std::vector<std::uint32_t> slots(g.input_count(), 0);
+  for (std::size_t i = 0; i < given; ++i) {
+    recorded.inputs[i] = alias_of(recorded.inputs[i]);
+    if (g.wants(i)) slots[i] = list.track(checkpoint_name, recorded.inputs[i], g.where());
+  }
+  for (std::size_t i = given; i < slots.size(); ++i) {
+    const Tensor& tensor = recorded.captured[i - given];
+    if (g.wants(i))
+      slots[i] = list.adopt(checkpoint_name, tensor, g.where());
+    else
+      list.adopt_constant(checkpoint_name, tensor, g.where());
+  }
+  return slots;
+}
+
+void check_captured(const TapeList& list, const Recorded& recorded, Location where) {
+  if (list.adopted().size() == recorded.captured.size()) return;
+  const Tensor& other = list.adopted()[recorded.captured.size()];
+  fail<TapeError>(
+      checkpoint_name, where,
+      "its function, run again for the gradient, uses {}, made at {}, which is tracked and was not used the "
+      "first time; let it do the same each time",
+      describe(other), to_string(other.made_at()));
+}
+
+// Gives the inputs that have these slots what flows back to them from the results. The sums of the walk outside are
+// passed through the walk inside, so that terms are added in the same order as without a checkpoint.
+void walk_back(Gradient& g, Context& context, TapeList& list, std::vector<Tensor> results, std::vector<Tensor> seeds,
+               std::span<const std::uint32_t> slots) {
+  std::vector<std::uint32_t> from;
+  for (std::size_t k = 0; k < results.size(); ++k)
+    from.push_back(seeds[k].defined() ? list.slot_of(results[k].body()) : 0);
+  std::uint32_t target = *std::max_element(from.begin(), from.end());
+  if (target == 0) return;
+  context.set(Context::recording, false);
+  Walk walk(context, list, target);
+  auto is_passed = [&](std::size_t i) { return slots[i] != 0 && slots[i] <= target; };
+  if (g.hand_totals_to(walk))
+    for (std::size_t i = 0; i < slots.size(); ++i)
+      if (is_passed(i)) g.hand_total(i, walk, slots[i]);
+  for (std::size_t k = 0; k < from.size(); ++k)
+    if (from[k] != 0) walk.begin_with(from[k], std::move(seeds[k]));
+  results.clear();
+  walk.run({}, true);
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    if (is_passed(i)) g.take_total_back(i, walk, slots[i]);
+}
+
+// Runs the function on the inner list, differentiates it there, and forgets it.
 void give_recomputed(Gradient& g) {
   Recorded recorded(g);
-  std::size_t explicit_inputs = recorded.inputs.size();
-  Location where = g.where();
-  std::vector<Tensor> seeds, totals(g.input_count());
+  std::vector<Tensor> seeds;
   for (std::size_t k = 0; k < g.output_count(); ++k) seeds.push_back(g.hand_over(k));
-  for (std::size_t i = 0; i < totals.size(); ++i)
-    if (g.wants(i)) totals[i] = g.take_total(i);
-  {
-    Context& context = detail::context();
-    Apart apart(context, Apart::Purpose::record);
-    TapeList& list = apart.list();
-    std::vector<std::uint32_t> slots(totals.size(), 0);
-    for (std::size_t i = 0; i < explicit_inputs; ++i) {
-      recorded.inputs[i] = alias_of(recorded.inputs[i]);
-      if (g.wants(i)) slots[i] = list.track(checkpoint_name, recorded.inputs[i], where);
-    }
-    for (std::size_t i = explicit_inputs; i < slots.size(); ++i) {
-      const Tensor& tensor = recorded.captured[i - explicit_inputs];
-      if (g.wants(i))
-        slots[i] = list.adopt(checkpoint_name, tensor, where);
-      else
-        list.adopt_constant(checkpoint_name, tensor, where);
-    }
-    std::vector<Tensor> results = run_again(recorded.record, recorded.inputs, recorded.captured);
-    if (list.adopted().size() > recorded.captured.size()) {
-      const Tensor& other = list.adopted()[recorded.captured.size()];
-      fail<TapeError>(checkpoint_name, where,
-                      "its function, run again for the gradient, uses {}, made at {}, which is tracked and was not "
-                      "used the first time; let it do the same each time",
-                      describe(other), to_string(other.made_at()));
-    }
-    std::uint32_t target = 0;
-    for (std::size_t k = 0; k < results.size(); ++k)
-      if (seeds[k].defined()) target = std::max(target, list.slot_of(results[k].body()));
-    if (target != 0) {
-      context.set(Context::recording, false);
-      Walk walk(context, list, target);
-      for (std::size_t i = 0; i < slots.size(); ++i)
-        if (slots[i] != 0 && slots[i] <= target && totals[i].defined()) walk.begin_with(slots[i], std::move(totals[i]));
-      for (std::size_t k = 0; k < results.size(); ++k)
-        if (std::uint32_t slot = list.slot_of(results[k].body()); seeds[k].defined() && slot != 0)
-          walk.begin_with(slot, std::move(seeds[k]));
-      results.clear();
-      walk.run({}, true);
-      for (std::size_t i = 0; i < slots.size(); ++i)
-        if (slots[i] != 0 && slots[i] <= target) totals[i] = walk.take_sum(slots[i]);
-    }
-  }
-  for (std::size_t i = 0; i < totals.size(); ++i)
-    if (totals[i].defined()) g.give_total(i, std::move(totals[i]));
+  Context& context = detail::context();
+  Apart apart(context, Apart::Purpose::record);
+  std::vector<std::uint32_t> slots = leaf_slots(g, apart.list(), recorded);
+  std::vector<Tensor> results = run_again(recorded.record, recorded.inputs, recorded.captured);
+  check_captured(apart.list(), recorded, g.where());
+  walk_back(g, context, apart.list(), std::move(results), std::move(seeds), slots);
 }
 
 // The gradients of a recorded function as a function of its inputs and of the gradients of its results, to be a

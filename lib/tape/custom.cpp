@@ -118,14 +118,14 @@ class Run {
       } else if (output >= 0) {
         values_.push_back({call_.outputs[static_cast<std::size_t>(output)], -1 - output});
       } else {
-        if (is_floating(value.dtype()) && apart.has_made(value)) hide(value, k);
+        if (is_floating(value.dtype()) && apart.has_made(value)) hide(apart, value, k);
         values_.push_back({value, Saved::first_kept + static_cast<int>(k)});
       }
     }
   }
 
-  void hide(Tensor& value, std::size_t member) {
-    value.body().epoch.store(0, std::memory_order_relaxed);
+  void hide(const Apart& apart, const Tensor& value, std::size_t member) {
+    apart.free(value.body());
     for (const Tensor& earlier : hidden_)
       if (earlier.is(value)) return;
     header_.hidden[hidden_.size()] = static_cast<std::uint8_t>(member);

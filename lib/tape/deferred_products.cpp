@@ -91,12 +91,18 @@ bool DeferredProducts::is_full(std::uint32_t slot) const {
   return found != panels_.end() && (found->second.bytes() >= most_bytes || bytes_ >= most_bytes_in_all);
 }
 
-DeferredProducts::Rows DeferredProducts::take(std::uint32_t slot) {
+DeferredProducts::Panel DeferredProducts::take(std::uint32_t slot) {
   auto found = panels_.find(slot);
   Panel panel = std::move(found->second);
   panels_.erase(found);
   bytes_ -= panel.bytes();
-  return {slice(panel.left, 0, 0, panel.count), slice(panel.right, 0, 0, panel.count), panel.asked_by};
+  return panel;
+}
+
+void DeferredProducts::put(std::uint32_t slot, const Entry& asks, Panel panel) {
+  panel.asked_by = &asks;
+  bytes_ += panel.bytes();
+  panels_.emplace(slot, std::move(panel));
 }
 
 std::span<const RegisteredOp> deferred_product_ops() {

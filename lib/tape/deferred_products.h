@@ -20,10 +20,13 @@ class DeferredProducts {
   /// What waits for one slot, and for all, before it is worked out.
   static constexpr std::size_t most_bytes = std::size_t{4} << 20, most_bytes_in_all = std::size_t{64} << 20;
 
-  /// Row-major, of as many rows.
-  struct Rows {
+  /// What waits for a slot: the first `count` rows of two matrices, and who asked last.
+  struct Panel {
     Tensor left, right;
-    const Entry* asked_by;
+    std::int64_t count = 0;
+    const Entry* asked_by = nullptr;
+
+    std::size_t bytes() const;
   };
 
   bool empty() const { return panels_.empty(); }
@@ -33,7 +36,9 @@ class DeferredProducts {
   /// Whether what waits for the slot should be worked out before more is added.
   bool is_full(std::uint32_t slot) const;
   /// What waits for the slot; it waits no longer.
-  Rows take(std::uint32_t slot);
+  Panel take(std::uint32_t slot);
+  /// Lets what waited elsewhere wait for a slot for which nothing does.
+  void put(std::uint32_t slot, const Entry& asks, Panel panel);
   /// Any slot for which something waits.
   std::uint32_t next() const { return panels_.begin()->first; }
   void clear() {
@@ -42,13 +47,6 @@ class DeferredProducts {
   }
 
  private:
-  struct Panel {
-    Tensor left, right;
-    std::int64_t count = 0;
-    const Entry* asked_by = nullptr;
-
-    std::size_t bytes() const;
-  };
   static void grow(Panel& panel, std::int64_t rows);
 
   std::unordered_map<std::uint32_t, Panel> panels_;

@@ -53,9 +53,12 @@ class Gradient {
 
   /// Adds to the gradient of input i. Axes along which the input was broadcast are summed here.
   void give(std::size_t i, Tensor gradient);
-  /// What the walk has summed up for input i so far. It has to come back, with more in it, by `give_total`.
-  Tensor take_total(std::size_t i);
-  void give_total(std::size_t i, Tensor total);
+  /// For an op whose gradient is a walk of its own: sets the inner walk up as the outer one is, and says whether sums are
+  /// to be passed through it, so that they are formed in the order in which they would be without it.
+  bool hand_totals_to(Walk& inner) const;
+  /// Moves what the walk has summed up for input i so far to a slot of the inner one, and with more in it back.
+  void hand_total(std::size_t i, Walk& inner, std::uint32_t slot);
+  void take_total_back(std::size_t i, Walk& inner, std::uint32_t slot);
   /// Adds a b to it, without a temporary where nobody would notice.
   void give_product(std::size_t i, const Tensor& a, const Tensor& b);
   /// Adds leftᵀ right, of (…, n, p) and (…, n, q), to it: for the weights of products, which are used many times.

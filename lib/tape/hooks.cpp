@@ -193,7 +193,7 @@ Tensor truncate(const Arg& h) {
   check_floating("truncate", tensor_of("truncate", h), h.location());
   Context& context = detail::context();
   Tensor cut = stop_gradient(h);
-  if (context.has(Context::recording)) {
+  if (context.has(Context::recording) && !context.tapes->only_notes) {
     TapeList& list = *context.tapes;
     Location where = context.resolve(h.location());
     list.trace({list.track("truncate", cut, where), where, true, TapeList::Trace::any_depth});

@@ -250,6 +250,12 @@ void TapeList::refuse_tape(const char* function, const TapeList& other, Location
   if (int parent = parent_that_opened(list_number(other.epoch_)))
     fail<TapeError>(function, where, "this tape was opened before fork(), by process {}; open one in this process",
                     parent);
+  for (const TapeList* list = outer_; list; list = list->outer_)
+    if (list == &other)
+      fail<TapeError>(
+          function, where,
+          "this tape was opened outside the function of a checkpoint or of a custom gradient that runs now; "
+          "use it outside, or open one in the function");
   fail<TapeError>(function, where, "this tape was opened by another thread; open one in this thread");
 }
 
@@ -296,8 +302,9 @@ inline void TapeList::save(Saved* place, const Tensor& tensor, int number) {
 }
 
 // An entry that is not linked yet. Its saved values are to be constructed; slots for the call's outputs are there.
-inline Entry* TapeList::append(Context& context, const Call& call, const OpInfo& op, const std::uint32_t* slots,
-                               std::size_t saved, std::size_t outputs) {
+[[gnu::always_inline]] inline Entry* TapeList::append(Context& context, const Call& call, const OpInfo& op,
+                                                      const std::uint32_t* slots, std::size_t saved,
+                                                      std::size_t outputs) {
   std::size_t inputs = call.inputs.size();
   std::size_t attribute_bytes = call.attribute_bytes.size();
   auto* entry =
@@ -320,7 +327,7 @@ inline Entry* TapeList::append(Context& context, const Call& call, const OpInfo&
   return entry;
 }
 
-inline void TapeList::link(Entry* entry) {
+[[gnu::always_inline]] inline void TapeList::link(Entry* entry) {
   last_ = entry;
   ++entry_count_;
   if (warn_bytes != 0 && bytes() > warn_bytes) [[unlikely]]

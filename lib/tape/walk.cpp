@@ -119,7 +119,8 @@ void Walk::run(Tensor seed, bool consume) {
       pass(*path_[i], caller, consume);
     }
   }
-  while (!deferred_.empty()) settle_products(deferred_.next());
+  if (!hands_products_on_)
+    while (!deferred_.empty()) settle_products(deferred_.next());
   if (!completes_) return;
   // By number: a hook may open a tape, which finds more leaves.
   for (std::size_t i = 0, count = list_.leaves().size(); i < count; ++i)
@@ -326,11 +327,32 @@ void Walk::add_product_now(std::uint32_t slot, const Tensor& left, const Tensor&
 }
 
 void Walk::settle_products(std::uint32_t slot) {
-  DeferredProducts::Rows rows = deferred_.take(slot);
+  DeferredProducts::Panel panel = deferred_.take(slot);
   // In the name of the last that asked for it.
-  context_.caller = rows.asked_by->where();
-  context_.differentiating = rows.asked_by->op;
-  add_product_now(slot, rows.left, rows.right);
+  context_.caller = panel.asked_by->where();
+  context_.differentiating = panel.asked_by->op;
+  add_product_now(slot, slice(panel.left, 0, 0, panel.count), slice(panel.right, 0, 0, panel.count));
+}
+
+[[gnu::always_inline]] inline void Walk::add_up(std::uint32_t slot, DType dtype, Tensor&& gradient) {
+  if (!sum(slot).defined()) {
+    sum(slot) = std::move(gradient);
+    return;
+  }
+  // Halves are added up in f32, and rounded once when the sum is handed on.
+  if (size_of(dtype) == 2) {
+    gradient = to(gradient, DType::f32);
+    sum(slot) = to(sum(slot), DType::f32);
+  }
+  Tensor& total = sum(slot);
+  if (can_change(total))
+    run_in_place(accumulate_op, total, {&total, &gradient});
+  else
+    total = reel::add(total, gradient);
+}
+
+void Walk::add_to_sum(std::uint32_t slot, Tensor gradient) {
+  add_up(slot, list_.slot(slot).form->dtype, std::move(gradient));
 }
 
 Tensor Walk::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {
@@ -348,32 +370,26 @@ Tensor Walk::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {
 }
 
 void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
-  if (!list_.slot(slot).form->matches(gradient.body())) [[unlikely]]
+  const SlotForm& form = *list_.slot(slot).form;
+  if (!form.matches(gradient.body())) [[unlikely]]
     gradient = fitted(entry, slot, std::move(gradient));
-  add_to_sum(slot, std::move(gradient));
-}
-
-inline void Walk::add_to_sum(std::uint32_t slot, Tensor gradient) {
-  if (!sum(slot).defined()) {
-    sum(slot) = std::move(gradient);
-    return;
-  }
-  // Halves are added up in f32, and rounded once when the sum is handed on.
-  if (size_of(list_.slot(slot).form->dtype) == 2) {
-    gradient = to(gradient, DType::f32);
-    sum(slot) = to(sum(slot), DType::f32);
-  }
-  Tensor& total = sum(slot);
-  if (can_change(total))
-    run_in_place(accumulate_op, total, {&total, &gradient});
-  else
-    total = reel::add(total, gradient);
+  add_up(slot, form.dtype, std::move(gradient));
 }
 
 Tensor Walk::take_sum(std::uint32_t slot) {
   if (slot < lowest_ || slot > target_) return {};
   if (rows_of(slot).defined()) return gradient(slot);
   return std::move(sum(slot));
+}
+
+void Walk::put_products(std::uint32_t slot, const Entry& asks, DeferredProducts::Panel panel) {
+  if (panel.count == 0) return;
+  completes_ |= list_.slot(slot).producer != nullptr;
+  // Two inputs may be the same tensor.
+  if (deferred_.holds(slot))
+    deferred_.append(slot, asks, slice(panel.left, 0, 0, panel.count), slice(panel.right, 0, 0, panel.count));
+  else
+    deferred_.put(slot, asks, std::move(panel));
 }
 
 bool Gradient::wants(std::size_t i) const { return walk_.wants(entry_.input_slots()[i]); }
@@ -388,16 +404,25 @@ const Tensor& Gradient::output(std::size_t i) {
 
 Tensor Gradient::hand_over(std::size_t i) { return std::move(outputs_[i]); }
 
-Tensor Gradient::take_total(std::size_t i) {
-  return collected_.empty() ? walk_.take_sum(entry_.input_slots()[i]) : Tensor{};
+bool Gradient::hand_totals_to(Walk& inner) const {
+  if (!walk_.may_defer()) inner.defer_nothing();
+  if (!collected_.empty()) return false;
+  inner.hand_products_on();
+  return true;
 }
 
-void Gradient::give_total(std::size_t i, Tensor total) {
-  std::uint32_t slot = entry_.input_slots()[i];
-  if (collected_.empty())
-    walk_.add_to_sum(slot, std::move(total));
-  else
-    collected_[i] = walk_.rounded(slot, std::move(total));
+void Gradient::hand_total(std::size_t i, Walk& inner, std::uint32_t slot) {
+  std::uint32_t mine = entry_.input_slots()[i];
+  if (Tensor total = walk_.take_sum(mine); total.defined()) inner.begin_with(slot, std::move(total));
+  inner.put_products(slot, entry_, walk_.take_products(mine));
+}
+
+void Gradient::take_total_back(std::size_t i, Walk& inner, std::uint32_t slot) {
+  std::uint32_t mine = entry_.input_slots()[i];
+  Tensor total = inner.take_sum(slot);
+  if (!collected_.empty()) return static_cast<void>(collected_[i] = inner.rounded(slot, std::move(total)));
+  if (total.defined()) walk_.add_to_sum(mine, std::move(total));
+  walk_.put_products(mine, entry_, inner.take_products(slot));
 }
 
 Tensor Gradient::take_output(std::size_t i) {

@@ -70,6 +70,15 @@ class Walk {
   void add_transposed_product(const Entry& entry, std::uint32_t slot, const Tensor& left, const Tensor& right);
   /// Whether such a product of n rows would wait for others.
   bool defers(std::uint32_t slot, std::int64_t rows) const;
+  /// What waits for a slot, to wait elsewhere.
+  DeferredProducts::Panel take_products(std::uint32_t slot) {
+    return deferred_.holds(slot) ? deferred_.take(slot) : DeferredProducts::Panel{};
+  }
+  /// Lets what waited elsewhere wait here.
+  void put_products(std::uint32_t slot, const Entry& asks, DeferredProducts::Panel panel);
+  /// Leaves what waits at the end of the run for `take_products`.
+  void hand_products_on() { hands_products_on_ = true; }
+  bool may_defer() const { return may_defer_; }
   /// Works every product out as it comes.
   void defer_nothing() { may_defer_ = false; }
   /// Whether the slot's gradient may come by rows: nothing but the end of the walk looks at it.
@@ -95,6 +104,7 @@ class Walk {
   std::uint8_t mark(std::uint32_t slot) const { return marks_[slot - lowest_]; }
   Tensor& sum(std::uint32_t slot) { return sums_[slot - lowest_]; }
   const Tensor& sum(std::uint32_t slot) const { return sums_[slot - lowest_]; }
+  void add_up(std::uint32_t slot, DType dtype, Tensor&& gradient);
   bool has_gradient(const Entry& entry) const;
   /// Called once for each slot whose gradient is complete: all that uses its tensor has been passed.
   void complete(std::uint32_t slot);
@@ -125,7 +135,7 @@ class Walk {
   Hooks* hooks_ = nullptr;
   std::vector<Tensor> outputs_;  // of the entry being visited
   DeferredProducts deferred_;
-  bool may_defer_ = true;
+  bool may_defer_ = true, hands_products_on_ = false;
   struct RowPart {
     std::uint32_t slot;
     Tensor indices, values;

@@ -1,7 +1,9 @@
 #include <reel/reel.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
+#include <future>
 #include <stdexcept>
 
 #include "catch.h"
@@ -268,6 +270,58 @@ TEST_CASE("a checkpoint on a persistent tape can be asked for several times, and
   auto [gx, gw] = tape.gradient(y, x, w);
   CHECK(tape.gradient(y, w).to_vector<double>() == gw.to_vector<double>());
   CHECK(tape.gradient(y, x).to_vector<double>() == gx.to_vector<double>());
+}
+
+TEST_CASE("a checkpoint's function may overwrite what it has made, and give parts names") {
+  auto f = [](const Tensor& x, const Tensor& w) {
+    Tensor y = x * w;
+    mul_(y, w);
+    y(slice(0, 2)) = sin(x(slice(2, 4)));
+    return add_(y, x);
+  };
+  auto function = [f](std::span<const Tensor> in) { return sum(square(checkpoint(f, in[0], in[1]))); };
+  CHECK(debug::gradcheck(function, {values(), values() + 0.1}).agrees);
+  CHECK(debug::gradgradcheck(function, {values(), values() + 0.1}).agrees);
+}
+
+TEST_CASE("threads run checkpoints over shared parameters") {
+  Tensor w = values().requires_grad(), x = values();
+  auto train = [&] {
+    Tape tape;
+    Tensor h = x;
+    for (int i = 0; i < 5; ++i) h = checkpoint([&w](const Tensor& h) { return tanh(h * w) + w; }, h);
+    tape.backward(sum(h));
+  };
+  train();
+  Tensor once = w.grad();
+  std::vector<std::future<void>> threads;
+  for (int i = 0; i < 3; ++i) threads.push_back(std::async(std::launch::async, train));
+  for (std::future<void>& thread : threads) thread.get();
+  CHECK(max(abs(w.grad() - 4 * once)).item() < 1e-12);
+}
+
+TEST_CASE("a parameter that a checkpoint used is a plain parameter afterwards") {
+  Tensor w = values().requires_grad(), x = values();
+  Tape tape({.persistent = true});
+  Tensor before = w * x;
+  Tensor y = checkpoint([&w](const Tensor& x) { return x * w * w; }, x);
+  Tensor loss = sum(y * before + w);
+  Tensor g = tape.gradient(loss, w);
+  Tensor after = tape.gradient(sum(before * w), w);
+  for (int i = 0; i < 4; ++i) {
+    double v = values().to_vector<double>()[static_cast<std::size_t>(i)];
+    CHECK(g.to_vector<double>()[static_cast<std::size_t>(i)] == Approx(3 * v * v * v * v + 1));
+    CHECK(after.to_vector<double>()[static_cast<std::size_t>(i)] == Approx(2 * v * v));
+  }
+}
+
+TEST_CASE("what a checkpoint's function hands out on the side belongs to no tape") {
+  Tensor w = values().requires_grad(), x = values(), aside;
+  Tape tape;
+  Tensor y = checkpoint([&](const Tensor& x) { return (aside = x * w) * 2; }, x);
+  CHECK(sum(aside).item() == Approx(sum(x * x).item()));
+  tape.backward(sum(y));
+  CHECK_THAT(error_of<TapeError>([&] { aside* w; }), contains("belongs to a tape that has finished"));
 }
 
 TEST_CASE("an embedding inside a checkpoint has its gradient") {

@@ -146,6 +146,38 @@ TEST_CASE("a second derivative through a value that the forward computed and sav
   CHECK_THAT(text, contains("compute it from the inputs"));
 }
 
+TEST_CASE("what a checkpoint or a tape inside the forward computed counts as computed by the forward") {
+  struct Slope {
+    bool in_checkpoint;
+    struct Saved {
+      Tensor x, slope;
+    };
+    Tensor forward(Saved& saved, const Tensor& x) const {
+      auto slope = [](const Tensor& x) {
+        Tape tape;
+        tape.watch(x);
+        return tape.gradient(sum(x * x * x), x);
+      };
+      saved = {x, in_checkpoint ? checkpoint(slope, x) : slope(x)};
+      return x * x * x;
+    }
+    Tensor gradient(const Saved& saved, const Tensor& dy) const { return dy * saved.slope; }
+  };
+  for (bool in_checkpoint : {false, true}) {
+    Tensor x = values();
+    Tape outer;
+    outer.watch(x);
+    Tensor first;
+    {
+      Tape inner;
+      first = inner.gradient(sum(apply(Slope{in_checkpoint}, x)), x);
+    }
+    CHECK(first.to_vector<double>()[0] == Approx(3 * 0.09));
+    CHECK_THAT(error_of<TapeError>([&] { outer.gradient(sum(first), x); }),
+               contains("apply: a gradient of higher order has to flow back through member 1"));
+  }
+}
+
 TEST_CASE("a saved value that is stop_gradient of what was computed is a constant in second order") {
   Tensor x = values();
   Tape outer;
