@@ -126,11 +126,8 @@ std::vector<Tensor> detail::jacobian(const TensorFunction& f, Inputs inputs, Loc
   return applied.jacobians(tape, y);
 }
 
-Tensor batch_jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, Location where) {
-  const char* op = "batch_jacobian";
-  if (!f) fail<Error>(op, where, "the function is empty");
-  TensorFunction of_one = of_span<1>(f);
-  Application applied(op, of_one, std::span(&x, 1), where);
+Tensor detail::batch_jacobian(const TensorFunction& f, const Tensor& x, Location where) {
+  Application applied("batch_jacobian", f, std::span(&x, 1), where);
   Tape tape({}, where);
   Tensor y = applied.value(tape);
   return std::move(applied.jacobians(tape, y, true).front());
