@@ -41,23 +41,34 @@ namespace detail {
 using Inputs = std::span<const Tensor>;
 using Products = ValueAndProduct<std::vector<Tensor>>;
 std::vector<Tensor> jacobian(const TensorFunction& f, Inputs inputs, Location where);
+Tensor batch_jacobian(const TensorFunction& f, const Tensor& x, Location where);
 std::vector<std::vector<Tensor>> hessian(const TensorFunction& f, Inputs inputs, Location where);
 Products hvp(const TensorFunction& f, Inputs inputs, Inputs directions, Location where);
 Products vjp(const TensorFunction& f, Inputs inputs, const Tensor& seed, Location where);
 ValueAndProduct<Tensor> jvp(const TensorFunction& f, Inputs inputs, Inputs tangents, Location where);
 
-template <class F, class Numbers>
+template <class F, class Operand, class Numbers>
 inline constexpr bool takes = false;
-template <class F, std::size_t... i>
-inline constexpr bool takes<F, std::index_sequence<i...>> =
-    std::is_invocable_r_v<Tensor, F&, decltype((void(i), std::declval<const Tensor&>()))...>;
+template <class F, class Operand, std::size_t... i>
+inline constexpr bool takes<F, Operand, std::index_sequence<i...>> =
+    std::is_invocable_r_v<Tensor, F&, decltype((void(i), std::declval<const Operand&>()))...>;
 
-/// A function of so many tensors as one of a span.
+struct OnlyArg {
+  operator Arg() const;
+};
+/// Takes operands with their places, as a module does, so that it can be told its caller's.
+template <class F, std::size_t count>
+concept TakesPlaces = requires { &F::operator(); } && takes<F, OnlyArg, std::make_index_sequence<count>>;
+
+/// A function of so many tensors, called at `where`, as one of a span.
 template <std::size_t count, class F>
-TensorFunction of_span(F& f) {
-  return [&f](Inputs x) {
+TensorFunction of_span(F& f, Location where) {
+  return [&f, where](Inputs x) {
     return [&]<std::size_t... i>(std::index_sequence<i...>) -> Tensor {
-      return f(x[i]...);
+      if constexpr (TakesPlaces<F, count>)
+        return f(Arg(x[i], where)...);
+      else
+        return f(x[i]...);
     }(std::make_index_sequence<count>());
   };
 }
@@ -80,7 +91,7 @@ inline ValueAndProduct<Tensor> only(Products found) {
 
 /// Takes so many tensors, one by one, and gives one.
 template <class F, std::size_t count>
-concept FunctionOf = detail::takes<F, std::make_index_sequence<count>>;
+concept FunctionOf = detail::takes<F, Tensor, std::make_index_sequence<count>>;
 /// Takes a span of tensors, and gives one.
 template <class F>
 concept FunctionOfSpan = std::is_invocable_r_v<Tensor, F&, std::span<const Tensor>>;
@@ -92,12 +103,12 @@ concept TensorList = std::convertible_to<const T&, std::span<const Tensor>>;
 /// y. Throws: ShapeError if y and an input have more than 8 axes together.
 template <FunctionOf<1> F>
 Tensor jacobian(F&& f, const Tensor& x, Location where = Location::here()) {
-  return std::move(detail::jacobian(detail::of_span<1>(f), {&x, 1}, where).front());
+  return std::move(detail::jacobian(detail::of_span<1>(f, where), {&x, 1}, where).front());
 }
 template <class F, std::size_t count>
   requires(count > 1 && FunctionOf<F, count>)
 std::array<Tensor, count> jacobian(F&& f, const Tensor (&inputs)[count], Location where = Location::here()) {
-  return detail::as_array<count>(detail::jacobian(detail::of_span<count>(f), inputs, where));
+  return detail::as_array<count>(detail::jacobian(detail::of_span<count>(f, where), inputs, where));
 }
 template <TensorList Inputs, FunctionOfSpan F>
 std::vector<Tensor> jacobian(F&& f, const Inputs& inputs, Location where = Location::here()) {
@@ -107,21 +118,23 @@ std::vector<Tensor> jacobian(F&& f, const Inputs& inputs, Location where = Locat
 /// The Jacobian of each example: x (N, i…), y = f(x) (N, o…) → (N, o…, i…). One reverse pass for each element of one
 /// example, which is right only if f does not mix examples: y[n] must depend on x[n] alone.
 /// Throws: ShapeError unless y has N examples too; as jacobian.
-Tensor batch_jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x,
-                      Location where = Location::here());
+template <FunctionOf<1> F>
+Tensor batch_jacobian(F&& f, const Tensor& x, Location where = Location::here()) {
+  return detail::batch_jacobian(detail::of_span<1>(f, where), x, where);
+}
 
 /// H[a…, b…] = ∂²f / ∂x_j[a…] ∂x_k[b…] of an f that gives a single element: block (j, k) for inputs j and k. One reverse
 /// pass through f and its gradient for each element of the inputs.
 /// Throws: ShapeError for an f that gives more; as jacobian.
 template <FunctionOf<1> F>
 Tensor hessian(F&& f, const Tensor& x, Location where = Location::here()) {
-  return std::move(detail::hessian(detail::of_span<1>(f), {&x, 1}, where).front().front());
+  return std::move(detail::hessian(detail::of_span<1>(f, where), {&x, 1}, where).front().front());
 }
 template <class F, std::size_t count>
   requires(count > 1 && FunctionOf<F, count>)
 std::array<std::array<Tensor, count>, count> hessian(F&& f, const Tensor (&inputs)[count],
                                                      Location where = Location::here()) {
-  auto blocks = detail::hessian(detail::of_span<count>(f), inputs, where);
+  auto blocks = detail::hessian(detail::of_span<count>(f, where), inputs, where);
   std::array<std::array<Tensor, count>, count> found;
   for (std::size_t j = 0; j < count; ++j) found[j] = detail::as_array<count>(std::move(blocks[j]));
   return found;
@@ -136,13 +149,13 @@ std::vector<std::vector<Tensor>> hessian(F&& f, const Inputs& inputs, Location w
 /// Throws: ShapeError for an f that gives more than one element, and for a direction that does not fit its input.
 template <FunctionOf<1> F>
 ValueAndProduct<Tensor> hvp(F&& f, const Tensor& x, const Tensor& direction, Location where = Location::here()) {
-  return detail::only(detail::hvp(detail::of_span<1>(f), {&x, 1}, {&direction, 1}, where));
+  return detail::only(detail::hvp(detail::of_span<1>(f, where), {&x, 1}, {&direction, 1}, where));
 }
 template <class F, std::size_t count>
   requires(count > 1 && FunctionOf<F, count>)
 ValueAndProduct<std::array<Tensor, count>> hvp(F&& f, const Tensor (&inputs)[count], const Tensor (&directions)[count],
                                                Location where = Location::here()) {
-  return detail::as_array<count>(detail::hvp(detail::of_span<count>(f), inputs, directions, where));
+  return detail::as_array<count>(detail::hvp(detail::of_span<count>(f, where), inputs, directions, where));
 }
 template <TensorList Inputs, FunctionOfSpan F>
 ValueAndProduct<std::vector<Tensor>> hvp(F&& f, const Inputs& inputs, std::span<const Tensor> directions,
@@ -154,13 +167,13 @@ ValueAndProduct<std::vector<Tensor>> hvp(F&& f, const Inputs& inputs, std::span<
 /// be differentiated by the seed too. Throws: ShapeError for a seed that does not fit y.
 template <FunctionOf<1> F>
 ValueAndProduct<Tensor> vjp(F&& f, const Tensor& x, const Tensor& seed, Location where = Location::here()) {
-  return detail::only(detail::vjp(detail::of_span<1>(f), {&x, 1}, seed, where));
+  return detail::only(detail::vjp(detail::of_span<1>(f, where), {&x, 1}, seed, where));
 }
 template <class F, std::size_t count>
   requires(count > 1 && FunctionOf<F, count>)
 ValueAndProduct<std::array<Tensor, count>> vjp(F&& f, const Tensor (&inputs)[count], const Tensor& seed,
                                                Location where = Location::here()) {
-  return detail::as_array<count>(detail::vjp(detail::of_span<count>(f), inputs, seed, where));
+  return detail::as_array<count>(detail::vjp(detail::of_span<count>(f, where), inputs, seed, where));
 }
 template <TensorList Inputs, FunctionOfSpan F>
 ValueAndProduct<std::vector<Tensor>> vjp(F&& f, const Inputs& inputs, const Tensor& seed,
@@ -173,13 +186,13 @@ ValueAndProduct<std::vector<Tensor>> vjp(F&& f, const Inputs& inputs, const Tens
 /// Throws: ShapeError for a tangent that does not fit its input.
 template <FunctionOf<1> F>
 ValueAndProduct<Tensor> jvp(F&& f, const Tensor& x, const Tensor& tangent, Location where = Location::here()) {
-  return detail::jvp(detail::of_span<1>(f), {&x, 1}, {&tangent, 1}, where);
+  return detail::jvp(detail::of_span<1>(f, where), {&x, 1}, {&tangent, 1}, where);
 }
 template <class F, std::size_t count>
   requires(count > 1 && FunctionOf<F, count>)
 ValueAndProduct<Tensor> jvp(F&& f, const Tensor (&inputs)[count], const Tensor (&tangents)[count],
                             Location where = Location::here()) {
-  return detail::jvp(detail::of_span<count>(f), inputs, tangents, where);
+  return detail::jvp(detail::of_span<count>(f, where), inputs, tangents, where);
 }
 template <TensorList Inputs, FunctionOfSpan F>
 ValueAndProduct<Tensor> jvp(F&& f, const Inputs& inputs, std::span<const Tensor> tangents,

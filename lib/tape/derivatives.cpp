@@ -17,15 +17,16 @@ class Application {
  public:
   Application(const char* op, const TensorFunction& f, Inputs inputs, Location where)
       : op_(op), f_(f), where_(where), list_(*context().tapes) {
-    if (!f) fail<Error>(op, where, "the function is empty");
-    if (inputs.empty()) fail<Error>(op, where, "there are no inputs to differentiate by");
+    if (!f) fail<Error>(op, where, "the function is empty; give one that can be called");
+    if (inputs.empty()) fail<Error>(op, where, "there are no inputs to differentiate by; give at least one tensor");
     bool recording = is_recording();
     if (list_.depth > 0 && !recording)
       fail<TapeError>(op, where,
                       "cannot differentiate inside NoRecord while an outer tape is open, because that tape would see "
                       "what is recorded here; call it outside NoRecord");
     for (std::size_t i = 0; i < inputs.size(); ++i) {
-      if (!inputs[i].defined()) fail<Error>(op, where, "input {} is an undefined tensor", i);
+      if (!inputs[i].defined())
+        fail<Error>(op, where, "input {} is an undefined tensor: it was never given a value", i);
       arguments_.push_back(alias_of(inputs[i], recording));
     }
   }
@@ -48,7 +49,8 @@ class Application {
                         "those at other values; let it overwrite a copy",
                         i, describe(arguments_[i]), to_string(body.storage->last_overwrite()));
     }
-    if (!result.defined()) fail<Error>(op_, where_, "the function has given an undefined tensor");
+    if (!result.defined())
+      fail<Error>(op_, where_, "the function has given an undefined tensor; let it return what it computes");
     if (!is_floating(result.dtype()))
       fail<DTypeError>(op_, where_, "the function must give a floating tensor, not {}; convert it with to(y, f32)",
                        describe(result));
@@ -95,12 +97,14 @@ class Application {
 
 void check_fit(const char* op, const char* name, Inputs given, Inputs inputs, Location where) {
   if (given.size() != inputs.size())
-    fail<ShapeError>(op, where, "there are {} inputs, but {} {}s", inputs.size(), given.size(), name);
+    fail<ShapeError>(op, where, "there are {} inputs, but {} {}s; give one for each", inputs.size(), given.size(),
+                     name);
   for (std::size_t i = 0; i < given.size(); ++i) {
-    if (!given[i].defined()) fail<Error>(op, where, "{} {} is an undefined tensor", name, i);
+    if (!given[i].defined())
+      fail<Error>(op, where, "{} {} is an undefined tensor: it was never given a value", name, i);
     if (given[i].shape() != inputs[i].shape() || given[i].dtype() != inputs[i].dtype())
-      fail<ShapeError>(op, where, "{} {}, {}, does not fit its input {}", name, i, describe(given[i]),
-                       describe(inputs[i]));
+      fail<ShapeError>(op, where, "{} {}, {}, does not fit its input {}; give one of its shape and dtype", name, i,
+                       describe(given[i]), describe(inputs[i]));
   }
 }
 
@@ -126,11 +130,8 @@ std::vector<Tensor> detail::jacobian(const TensorFunction& f, Inputs inputs, Loc
   return applied.jacobians(tape, y);
 }
 
-Tensor batch_jacobian(const std::function<Tensor(const Tensor&)>& f, const Tensor& x, Location where) {
-  const char* op = "batch_jacobian";
-  if (!f) fail<Error>(op, where, "the function is empty");
-  TensorFunction of_one = of_span<1>(f);
-  Application applied(op, of_one, std::span(&x, 1), where);
+Tensor detail::batch_jacobian(const TensorFunction& f, const Tensor& x, Location where) {
+  Application applied("batch_jacobian", f, std::span(&x, 1), where);
   Tape tape({}, where);
   Tensor y = applied.value(tape);
   return std::move(applied.jacobians(tape, y, true).front());
@@ -172,7 +173,7 @@ Products detail::hvp(const TensorFunction& f, Inputs inputs, Inputs directions, 
 Products detail::vjp(const TensorFunction& f, Inputs inputs, const Tensor& seed, Location where) {
   const char* op = "vjp";
   Application applied(op, f, inputs, where);
-  if (!seed.defined()) fail<Error>(op, where, "the seed is an undefined tensor");
+  if (!seed.defined()) fail<Error>(op, where, "the seed is an undefined tensor: it was never given a value");
   Products result;
   {
     Tape tape({}, where);

@@ -77,8 +77,10 @@ class detail::JacobianBlocks {
 void Differentiation::check_batches() const {
   for (const Tensor& source : sources_)
     if (target_.rank() == 0 || source.rank() == 0 || target_.size(0) != source.size(0))
-      fail<ShapeError>(op_, where_, "the target {} and the source {} are not batches of as many examples",
-                       describe(target_), describe(source));
+      fail<ShapeError>(
+          op_, where_,
+          "the target {} and the source {} are not batches of as many examples; the first axes must be of one size",
+          describe(target_), describe(source));
 }
 
 void Differentiation::walk_for(std::vector<JacobianBlocks>& blocks, std::int64_t examples, std::int64_t outputs) const {

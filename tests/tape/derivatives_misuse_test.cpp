@@ -28,7 +28,6 @@ TEST_CASE("derivatives by integers, by undefined tensors and by nothing are refu
   std::vector<Tensor> nothing, one{x};
   CHECK_THAT(error_of<Error>([&] { hessian(first, nothing); }), contains("hessian: there are no inputs"));
   CHECK_THAT(error_of<Error>([&] { jacobian(none, one); }), contains("jacobian: the function is empty"));
-  CHECK_THAT(error_of<Error>([&] { batch_jacobian(nullptr, x); }), contains("batch_jacobian: the function is empty"));
 }
 
 TEST_CASE("what the function gives must be a floating tensor, and a single element for second derivatives") {
@@ -92,6 +91,17 @@ TEST_CASE("a function that overwrites its argument is refused, whether or not an
   std::string text = error_of<TapeError>([&] { jacobian(f, h); });
   CHECK_THAT(text, contains("jacobian: the function has overwritten its argument 0, (3,) f32"));
   CHECK_THAT(text, contains(place(line)));
+}
+
+TEST_CASE("a module that is differentiated by its input reports the line that asked") {
+  struct Model : nn::Module {
+    nn::Linear layer{*this, "layer", 3, 1};
+    Tensor operator()(const Arg& x) { return layer(x); }
+  } model;
+  CHECK(jacobian(model, ones({2, 3})).shape() == Shape{2, 1, 2, 3});
+  CHECK(batch_jacobian(model, ones({2, 3})).shape() == Shape{2, 1, 3});
+  int line = __LINE__ + 1;
+  CHECK_THAT(error_of<ShapeError>([&] { jacobian(model, ones({2})); }), contains(place(line)));
 }
 
 TEST_CASE("an exception of the function leaves outer tapes as they were") {

@@ -63,6 +63,7 @@ TEST_CASE("third derivatives of a composite function agree with the closed form 
 }
 
 TEST_CASE("the hessian of a two-layer net agrees with differences of its gradient") {
+  manual_seed(1);
   Tensor x = normal({6, 3}), y = normal({6, 2});
   TensorFunction loss = [&](std::span<const Tensor> w) {
     return mean(square(matmul(tanh(matmul(x, w[0]) + w[1]), w[2]) + w[3] - y));
