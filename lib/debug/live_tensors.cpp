@@ -1,11 +1,12 @@
 #include <reel/debug/live_tensors.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <string_view>
 #include <tuple>
-#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -25,11 +26,12 @@ Line line_of(const Body& body) { return {body.file ? body.file : "", body.line};
 
 std::size_t bytes_shown(const Body& body) { return static_cast<std::size_t>(body.numel) * size_of(body.dtype); }
 
-// Of two tensors that share elements, the one whose line has made them, as far as can be known: it shows all of them,
-// and stands first.
-bool stands_before(const Body& a, const Body& b) {
+// Tensors that share elements stand together, and first the one whose line has made them, as far as can be known: it
+// shows all of them, and its line comes first.
+bool stands_before(const Body* a, const Body* b) {
+  if (a->storage != b->storage) return std::less<>()(a->storage, b->storage);
   auto rank = [](const Body& body) { return std::tuple(bytes_shown(body) < body.storage->bytes, line_of(body)); };
-  return rank(a) < rank(b);
+  return rank(*a) < rank(*b);
 }
 
 std::unordered_set<const Storage*> saved_by(const TapeList& list) {
@@ -58,18 +60,17 @@ std::vector<LiveTensors> live_tensors() {
   std::map<Line, LiveTensors> lines;
   {
     Heap::Inspection inspection(*context.heap);
-    std::unordered_map<const Storage*, const Body*> makers;
-    for (const void* block : inspection.bodies()) {
-      const Body& body = *static_cast<const Body*>(block);
-      if (!body.storage) continue;
-      take_in(lines[line_of(body)], body);
-      const Body*& maker = makers.try_emplace(body.storage, &body).first->second;
-      if (stands_before(body, *maker)) maker = &body;
-    }
-    for (auto [storage, maker] : makers) {
-      LiveTensors& line = lines[line_of(*maker)];
-      line.bytes += storage->bytes;
-      if (saved.contains(storage)) line.saved_bytes += storage->bytes;
+    std::vector<const Body*> bodies;
+    for (const void* block : inspection.bodies())
+      if (auto* body = static_cast<const Body*>(block); body->storage) bodies.push_back(body);
+    std::sort(bodies.begin(), bodies.end(), stands_before);
+    const Storage* counted = nullptr;
+    for (const Body* body : bodies) {
+      LiveTensors& line = lines[line_of(*body)];
+      take_in(line, *body);
+      if (std::exchange(counted, body->storage) == body->storage) continue;
+      line.bytes += body->storage->bytes;
+      if (saved.contains(body->storage)) line.saved_bytes += body->storage->bytes;
     }
   }
   std::vector<LiveTensors> found;

@@ -1,5 +1,6 @@
 #include <reel/reel.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <limits>
@@ -177,6 +178,19 @@ TEST_CASE("every op answers or refuses, whatever it is given") {
     for (const Tensor& input : inputs) nothing.push_back(empties(input).back());
     CHECK(surprise(row, nothing) == "");
     CHECK(guard.take_faults() == "");
+  }
+}
+
+TEST_CASE("no op and no gradient passes through NaN or infinity on its way to finite results") {
+  auto is_finite = [](const Tensor& x) { return !is_floating(x.dtype()) || all(isfinite(x)).item<bool>(); };
+  for (const Row& row : table()) {
+    CAPTURE(row.name);
+    std::vector<Tensor> inputs = draw_inputs(row, row.dtypes[0], table_seed), found = results(row, inputs);
+    if (!std::all_of(found.begin(), found.end(), is_finite)) continue;
+    // These mask with infinities.
+    bool masks = row.name.find("mask") != row.name.npos || row.name.find("zero_infinity") != row.name.npos;
+    auto scope = debug::detect_anomaly({.infinities = !masks});
+    CHECK_NOTHROW(results(row, inputs));
   }
 }
 

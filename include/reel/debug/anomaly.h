@@ -50,7 +50,8 @@ class AnomalyError : public Error {
 namespace debug {
 
 struct AnomalyOptions {
-  /// Infinities count too. Without it only NaN does: for nets that mask with −∞.
+  /// Infinities count too. Without it only NaN does: for nets that mask with −∞, as attention and
+  /// log_softmax with a mask do, and ctc_loss where .zero_infinity sets in.
   bool infinities = true;
 };
 

@@ -22,7 +22,7 @@ struct LiveTensors {
 };
 
 /// The living tensors of this thread, and those that an ended thread has left to it, by the line that made them; most
-/// bytes first. It costs nothing until it is called, and then about a second for 10⁷ tensors.
+/// bytes first. It costs nothing until it is called, and then about a second for 10⁶ tensors.
 std::vector<LiveTensors> live_tensors();
 
 /// A table: MB, MB kept by tapes, number of tensors, the largest, `file:line`; and the sums.
