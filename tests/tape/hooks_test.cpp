@@ -138,6 +138,55 @@ TEST_CASE("a hook that throws leaves every grad() as it was") {
   CHECK(values(w.grad()) == Doubles{1});
 }
 
+TEST_CASE("a hook sees the whole of a weight gradient that is formed by deferred products") {
+  Tensor w = randn({4, 4}, {.dtype = f64}).requires_grad(), x = randn({2, 4}, {.dtype = f64});
+  auto gradient = [&](bool deferred, bool hooked) {
+    Tape tape({.deferred_products = deferred});
+    Tensor scaled = w * 0.5, h = x;
+    int calls = 0;
+    auto twice = [&](const Tensor& gradient) {
+      ++calls;
+      return gradient * 2;
+    };
+    if (hooked) tape.hook(w, twice);
+    for (int t = 0; t < 5; ++t) h = tanh(matmul(matmul(h, w), scaled));
+    if (hooked) tape.hook(scaled, twice);
+    Tensor found = tape.gradient(sum(h), w);
+    CHECK(calls == (hooked ? 2 : 0));
+    return values(found);
+  };
+  Doubles expected = gradient(false, true), found = gradient(true, true), plain = gradient(true, false);
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(found[i] == Approx(expected[i]).epsilon(1e-12));
+  CHECK(found[0] != Approx(plain[0]));
+}
+
+TEST_CASE("hooks run for each row of a jacobian") {
+  Tensor x = vector({1, 2, 3});
+  Tape tape;
+  tape.watch(x);
+  Tensor h = x * 1, y = h * h;
+  int calls = 0;
+  tape.hook(h, [&](const Tensor& gradient) {
+    ++calls;
+    return gradient * 10;
+  });
+  CHECK(values(tape.jacobian(y, x)) == Doubles{20, 0, 0, 0, 40, 0, 0, 0, 60});
+  CHECK(calls == 3);
+}
+
+TEST_CASE("a hook sees a half's gradient in its own dtype, and leaves the sum as exact as it was") {
+  Tensor x = full({2}, 1.0, {.dtype = bf16});
+  auto gradient = [&](bool hooked) {
+    Tape tape;
+    tape.watch(x);
+    if (hooked) tape.hook(x, [](const Tensor& gradient) { CHECK(gradient.dtype() == bf16); });
+    Tensor total = zeros({2}, {.dtype = bf16});
+    for (int i = 0; i < 5; ++i) total = total + x * 1.0078125;
+    return to(tape.gradient(sum(total), x), f64);
+  };
+  CHECK(values(gradient(true)) == values(gradient(false)));
+}
+
 TEST_CASE("a hooked table's gradient comes dense") {
   Tensor table = ones({4, 2}).requires_grad();
   Tape tape;

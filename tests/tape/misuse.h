@@ -21,6 +21,7 @@ struct MisuseGroup {
 };
 
 // One group a source file.
+MisuseGroup derivative_misuse();
 MisuseGroup gradient_misuse();
 MisuseGroup hook_misuse();
 MisuseGroup overwrite_misuse();

@@ -262,7 +262,7 @@ TEST_CASE("every misuse has its own sentence, which names the line and says what
   std::set<std::string> sentences;
   int number = 0;
   for (const MisuseGroup& group :
-       {tensor_misuse(), gradient_misuse(), overwrite_misuse(), hook_misuse(), thread_misuse()}) {
+       {tensor_misuse(), gradient_misuse(), derivative_misuse(), overwrite_misuse(), hook_misuse(), thread_misuse()}) {
     std::cout << group.title << "\n\n";
     for (const Misuse& row : group.rows) {
       std::string text = told(row);
