@@ -25,6 +25,8 @@ class Heap {
     if (!block) [[unlikely]]
       return allocate_slowly(list);
     free_[list] = block->next;
+    // Where millions of tensors live, the next one is as far away as this one was.
+    __builtin_prefetch(block->next, 1);
     cached_bytes_ -= header_of(block)->bytes();
     return block;
   }

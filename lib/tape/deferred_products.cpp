@@ -88,7 +88,12 @@ void DeferredProducts::append(std::uint32_t slot, const Entry& asks, const Tenso
 
 bool DeferredProducts::is_full(std::uint32_t slot) const {
   auto found = panels_.find(slot);
-  return found != panels_.end() && (found->second.bytes() >= most_bytes || bytes_ >= most_bytes_in_all);
+  if (found == panels_.end()) return false;
+  const Panel& panel = found->second;
+  std::size_t element = size_of(panel.left.dtype()),
+              gradient = static_cast<std::size_t>(panel.left.size(1) * panel.right.size(1)) * element,
+              waiting = static_cast<std::size_t>(panel.count * (panel.left.size(1) + panel.right.size(1))) * element;
+  return waiting >= std::clamp(gradient, least_bytes, most_bytes) || bytes_ >= most_bytes_in_all;
 }
 
 DeferredProducts::Panel DeferredProducts::take(std::uint32_t slot) {

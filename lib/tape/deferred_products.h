@@ -14,11 +14,18 @@ namespace reel::detail {
 /// hundreds of times, a few rows each; the rows of all of them side by side make one product.
 class DeferredProducts {
  public:
-  /// From so many rows on a product of its own costs less than copying its operands. µs for a step's product, added
-  /// to the gradient at once / deferred, of (rows, 128) and (rows, 512): see tools/bench tape.
-  static constexpr std::int64_t few_rows = 64;
-  /// What waits for one slot, and for all, before it is worked out.
-  static constexpr std::size_t most_bytes = std::size_t{4} << 20, most_bytes_in_all = std::size_t{64} << 20;
+  /// Whether rows wait at less cost than their own product, added to the gradient at once, would take. Of a step of
+  /// tanh(h w), differentiated by both, deferred over at once, by rows of h and sizes of w (one thread, Xeon with AVX-512):
+  ///
+  ///              1     2     4     8    16    32
+  ///     32²    0.90  1.13  1.13  1.23  1.42  1.45
+  ///     128²   0.52  0.66  0.86  1.01  1.10  1.17
+  ///     512²   0.30  0.51  0.72  0.80  0.88  0.94
+  static constexpr bool pays(std::int64_t rows, std::int64_t elements) { return rows <= 32 && rows * 4096 <= elements; }
+  /// What waits for one slot at least, at most, and for all, before it is worked out. In between it is as much as the
+  /// gradient itself, which is read and written each time; more would only leave the caches.
+  static constexpr std::size_t least_bytes = std::size_t{1} << 19, most_bytes = std::size_t{1} << 22,
+                               most_bytes_in_all = std::size_t{1} << 26;
 
   /// What waits for a slot: the first `count` rows of two matrices, and who asked last.
   struct Panel {

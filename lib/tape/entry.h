@@ -33,6 +33,11 @@ struct SlotForm {
       if (dims[i] != body.dims[i]) return false;
     return true;
   }
+  std::int64_t numel() const {
+    std::int64_t count = 1;
+    for (int i = 0; i < rank; ++i) count *= dims[i];
+    return count;
+  }
   Shape shape() const { return Shape({dims, static_cast<std::size_t>(rank)}); }
 };
 

@@ -74,11 +74,13 @@ struct Commit {
   Leaf found, before, after;
 };
 
+bool is_empty(const Leaf& leaf) { return !leaf.gradient.defined() && !leaf.row_gradient.defined(); }
+
 // What a parameter holds after a backward has found more.
 Leaf accumulated(const Commit& commit) {
   const Leaf &found = commit.found, &before = commit.before;
   const RowGradient &old_rows = before.row_gradient, &new_rows = found.row_gradient;
-  if (!before.gradient.defined() && !old_rows.defined()) return found;
+  if (is_empty(before)) return found;
   if (old_rows.defined() && new_rows.defined()) return {{}, combined(old_rows, new_rows, commit.parameter.size(0))};
   if (new_rows.defined()) return {with_rows(before.gradient, new_rows.rows, new_rows.values), {}};
   if (old_rows.defined()) return {with_rows(found.gradient, old_rows.rows, old_rows.values), {}};
@@ -101,6 +103,10 @@ void commit(std::vector<Commit>& commits) {
   while (true) {
     {
       std::lock_guard lock(gradient_mutex());
+      if (std::ranges::all_of(commits, [](const Commit& commit) { return is_empty(*commit.parameter.body().leaf); })) {
+        for (Commit& commit : commits) std::swap(*commit.parameter.body().leaf, commit.found);
+        return;
+      }
       for (Commit& commit : commits) commit.before = *commit.parameter.body().leaf;
     }
     for (Commit& commit : commits) commit.after = accumulated(commit);

@@ -185,7 +185,7 @@ void Walk::visit_hooked(Entry& entry) {
 
 Tensor Walk::gradient(std::uint32_t slot) {
   if (slot < lowest_ || slot > target_) return {};
-  RowGradient rows = rows_of(slot);
+  RowGradient rows = row_parts_.empty() ? RowGradient{} : rows_of(slot);
   if (!rows.defined()) [[likely]]
     return rounded(slot, sum(slot));
   const SlotForm& form = *list_.slot(slot).form;
@@ -206,6 +206,7 @@ void Walk::replace(std::uint32_t slot, Tensor gradient) {
 }
 
 Leaf Walk::leaf_gradient(std::uint32_t slot, const Tensor& parameter) {
+  if (row_parts_.empty()) return {gradient(slot), {}};
   if (slot >= lowest_ && slot <= target_ && !sum(slot).defined())
     if (RowGradient rows = rows_of(slot); rows.defined())
       return {{}, combined(rows.rows, rows.values, parameter.size(0))};
@@ -299,7 +300,8 @@ bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor& b) {
 
 // Of a computed tensor it is not known whether more will come, before some has.
 bool Walk::defers(std::uint32_t slot, std::int64_t rows) const {
-  return may_defer_ && rows < DeferredProducts::few_rows && !context_.has(Context::recording) &&
+  return may_defer_ && DeferredProducts::pays(rows, list_.slot(slot).form->numel()) &&
+         !context_.has(Context::recording) &&
          (!list_.slot(slot).producer || sum(slot).defined() || deferred_.holds(slot));
 }
 
