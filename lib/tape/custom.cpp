@@ -11,6 +11,7 @@
 #include "../core/invoke.h"
 #include "../core/op_error.h"
 #include "apart.h"
+#include "custom.h"
 #include "gradient.h"
 
 namespace reel::detail {
@@ -206,6 +207,12 @@ const CustomOp& custom_op(std::string_view name, const CustomFunctions& function
   op.listed = op.called;
   op.listed.gradient = run_gradient;
   return op;
+}
+
+bool is_custom_op(std::string_view name) {
+  CustomOps& ops = custom_ops();
+  std::lock_guard lock(ops.mutex);
+  return std::any_of(ops.made.begin(), ops.made.end(), [&](const CustomOp& op) { return op.name == name; });
 }
 
 std::string_view name_of(const CustomOp& op) { return op.name; }

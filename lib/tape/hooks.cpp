@@ -8,6 +8,7 @@
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../ops/registry.h"
+#include "custom.h"
 #include "walk.h"
 
 namespace reel {
@@ -120,13 +121,13 @@ void Hooks::complete(Walk& walk, std::uint32_t slot) {
 }
 
 bool Hooks::sees(const OpInfo& op) const {
-  return std::ranges::any_of(op_hooks_, [&](const OpKindHook& hook) { return hook.op == &op; });
+  return std::ranges::any_of(op_hooks_, [&](const OpKindHook& hook) { return hook.op == op.name; });
 }
 
 void Hooks::pass(const TapeList& list, const Entry& entry, std::span<const Tensor> outputs,
                  std::span<Tensor> inputs) const {
   for (const OpKindHook& hook : op_hooks_) {
-    if (hook.op != entry.op) continue;
+    if (hook.op != entry.op->name) continue;
     std::vector<Tensor> before(inputs.begin(), inputs.end());
     std::vector<Unchanged> unchanged;
     for (const Tensor& gradient : outputs)
@@ -143,7 +144,7 @@ void Hooks::pass(const TapeList& list, const Entry& entry, std::span<const Tenso
   }
 }
 
-const OpInfo& recorded_op(const char* caller, std::string_view name, Location where) {
+void check_recorded(const char* caller, std::string_view name, Location where) {
   for (const OpFamily& family : registered_ops())
     for (const RegisteredOp& op : family.ops) {
       if (op.name != name) continue;
@@ -151,9 +152,11 @@ const OpInfo& recorded_op(const char* caller, std::string_view name, Location wh
         fail<Error>(caller, where, "{} is composed of other ops and leaves no entry of its own; hook those", name);
       if (!op.info->gradient) fail<Error>(caller, where, "{} has no gradient, so a tape never holds one", name);
       if (op.info->name != name) fail<Error>(caller, where, "{} is recorded as {}; hook that", name, op.info->name);
-      return *op.info;
+      return;
     }
-  fail<Error>(caller, where, "there is no op named '{}'; debug::ops() lists all", name);
+  if (name == "checkpoint" || is_custom_op(name)) return;
+  fail<Error>(caller, where,
+              "there is no op named '{}'; debug::ops() lists all, and a custom one is known when it has run", name);
 }
 
 }  // namespace detail
@@ -170,7 +173,8 @@ void Tape::add_hook(const Arg& x, GradientHook f) {
 void Tape::hook_op(std::string_view op, OpHook f, Location where) {
   usable("hook_op", where);
   if (!f) fail<Error>("hook_op", where, "the function for the gradients of {} is empty", op);
-  hooks().add(recorded_op("hook_op", op, where), std::move(f), context().resolve(where));
+  check_recorded("hook_op", op, where);
+  hooks().add(op, std::move(f), context().resolve(where));
 }
 
 void Tape::trace(const Arg& h) {

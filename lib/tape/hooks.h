@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -17,7 +18,9 @@ class Hooks {
  public:
   /// `slot`: of a tensor that is no parameter.
   void add(const Tensor& x, std::uint32_t slot, std::uint64_t epoch, GradientHook call, Location where);
-  void add(const OpInfo& op, OpHook call, Location where) { op_hooks_.push_back({&op, std::move(call), where}); }
+  void add(std::string_view op, OpHook call, Location where) {
+    op_hooks_.push_back({std::string(op), std::move(call), where});
+  }
 
   /// Finds the slots of what is hooked, and of what the tape at this depth traces, for one walk.
   void begin(const TapeList& list, int depth);
@@ -45,7 +48,7 @@ class Hooks {
     Location where;
   };
   struct OpKindHook {
-    const OpInfo* op;
+    std::string op;  // several custom ones may have one name
     OpHook call;
     Location where;
   };
@@ -62,7 +65,7 @@ class Hooks {
   std::vector<std::uint32_t> slots_;
 };
 
-/// An op that tapes record, by its name. Throws: Error for an unknown name, and for an op that leaves no entry of its own.
-const OpInfo& recorded_op(const char* caller, std::string_view name, Location where);
+/// Throws: Error unless tapes record an op under this name.
+void check_recorded(const char* caller, std::string_view name, Location where);
 
 }  // namespace reel::detail

@@ -21,6 +21,8 @@ struct MisuseGroup {
 };
 
 // One group a source file.
+MisuseGroup anomaly_misuse();
+MisuseGroup custom_misuse();
 MisuseGroup derivative_misuse();
 MisuseGroup gradient_misuse();
 MisuseGroup hook_misuse();

@@ -66,7 +66,9 @@ MisuseGroup hook_misuse() {
              tape.hook(w, [&](const Tensor&) { tape.backward(loss); });
              tape.backward(loss);
            }},
-          {"tape.hook_op(\"rellu\", f);", "Error: hook_op: there is no op named 'rellu'; debug::ops() lists all",
+          {"tape.hook_op(\"rellu\", f);",
+           "Error: hook_op: there is no op named 'rellu'; debug::ops() lists all, and a "
+           "custom one is known when it has run",
            [] {
              Tape tape;
              tape.hook_op("rellu", [](const OpGradients&) {});

@@ -205,6 +205,7 @@ namespace {
 
 const char* kind_of(const Error& error) {
   if (dynamic_cast<const TapeError*>(&error)) return "TapeError";
+  if (dynamic_cast<const AnomalyError*>(&error)) return "AnomalyError";
   if (dynamic_cast<const ShapeError*>(&error)) return "ShapeError";
   if (dynamic_cast<const DTypeError*>(&error)) return "DTypeError";
   return "Error";
@@ -237,7 +238,7 @@ bool matches(std::string_view text, std::string_view pattern) {
 }
 
 // In lines of 110 columns, each behind an indent.
-std::string wrapped(std::string_view text, std::string_view indent) {
+std::string wrapped_line(std::string_view text, std::string_view indent) {
   constexpr std::size_t columns = 110;
   std::string lines;
   std::size_t column = columns;
@@ -255,14 +256,25 @@ std::string wrapped(std::string_view text, std::string_view indent) {
   return lines;
 }
 
+std::string wrapped(std::string_view text, std::string_view indent) {
+  std::string lines;
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(text.size(), line.size() + 1));
+    if (!lines.empty()) lines += '\n';
+    lines += wrapped_line(line, indent);
+  }
+  return lines;
+}
+
 }  // namespace
 
 // `tools/test misuse` prints what this prints.
 TEST_CASE("every misuse has its own sentence, which names the line and says what to do") {
   std::set<std::string> sentences;
   int number = 0;
-  for (const MisuseGroup& group :
-       {tensor_misuse(), gradient_misuse(), derivative_misuse(), overwrite_misuse(), hook_misuse(), thread_misuse()}) {
+  for (const MisuseGroup& group : {tensor_misuse(), gradient_misuse(), derivative_misuse(), overwrite_misuse(),
+                                   custom_misuse(), hook_misuse(), anomaly_misuse(), thread_misuse()}) {
     std::cout << group.title << "\n\n";
     for (const Misuse& row : group.rows) {
       std::string text = told(row);
