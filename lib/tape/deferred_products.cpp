@@ -39,6 +39,7 @@ constexpr OpInfo append_rows_op{
           copy_rows(call.output(0), row, call.input(0));
           copy_rows(call.output(1), row, call.input(1));
         },
+    .writes_part = true,
 };
 
 namespace {

@@ -238,3 +238,23 @@ TEST_CASE("random trees of products give the same gradients deferred and at once
     for (std::size_t i = 0; i < sources.size(); ++i) CHECK(distance(later[i], at_once[i]) <= tolerance(f64));
   }
 }
+
+TEST_CASE("rows that wait are no anomaly, and a product of them that is one is named by its op and line") {
+  Tensor w = (normal({100, 100}, f32) * 0.1).requires_grad(), x = normal({2, 100}, f32);
+  // What was there before, in the memory that products wait in.
+  for (int i = 0; i < 50; ++i) Tensor junk = full({1 + i, 100}, std::nan(""));
+  auto scope = debug::detect_anomaly();
+  Tape tape;
+  Tensor h = x;
+  for (int t = 0; t < 40; ++t) h = tanh(matmul(h, w));
+  tape.backward(sum(h));
+  CHECK(w.grad().defined());
+  w.set_grad({});
+  Tensor large = full({2, 100}, 1e20);
+  int line = __LINE__ + 1;
+  Tensor y = matmul(large, w);
+  std::string text = error_of<AnomalyError>([&] { tape.backward(sum(y), {.seed = full({}, 1e20)}); });
+  CHECK_THAT(text, contains("in the gradient of matmul"));
+  CHECK_THAT(text, contains("deferred_products_test.cpp:" + std::to_string(line)));
+  CHECK_FALSE(w.grad().defined());
+}
