@@ -10,8 +10,9 @@ namespace reel_bench {
 struct Case {
   std::string group, name;
   int operations;  ///< by which time and instructions are divided
-  double goal;     ///< nanoseconds per operation that it must not exceed
+  double goal;     ///< nanoseconds per operation that it must not exceed; 0: none
   double (*run)();
+  const char* beside = nullptr;  ///< a case before it in the group: then the goal is a multiple of what that takes
 };
 
 /// The cases of `op_overhead`: what one elementwise op on 64 f32 costs beyond its arithmetic.
