@@ -1,7 +1,7 @@
 #include "hooks.h"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include <reel/tape.h>
 
@@ -17,19 +17,26 @@ using namespace detail;
 
 namespace {
 
-// A hook is the user's own code: its ops report their own lines.
-class OwnLines {
+// A hook is the user's own code: its ops report their own lines, and belong to no op's gradient.
+class OwnCode {
  public:
-  OwnLines() : context_(context()), named_before_(context_.has(Context::caller_named)) {
+  OwnCode()
+      : context_(context()),
+        named_before_(context_.has(Context::caller_named)),
+        differentiating_before_(std::exchange(context_.differentiating, nullptr)) {
     context_.set(Context::caller_named, false);
   }
-  ~OwnLines() { context_.set(Context::caller_named, named_before_); }
-  OwnLines(const OwnLines&) = delete;
-  OwnLines& operator=(const OwnLines&) = delete;
+  ~OwnCode() {
+    context_.differentiating = differentiating_before_;
+    context_.set(Context::caller_named, named_before_);
+  }
+  OwnCode(const OwnCode&) = delete;
+  OwnCode& operator=(const OwnCode&) = delete;
 
  private:
   Context& context_;
   bool named_before_;
+  const OpInfo* differentiating_before_;
 };
 
 template <class E>
@@ -108,7 +115,7 @@ void Hooks::complete(Walk& walk, std::uint32_t slot) {
     }
     const TensorHook& hook = tensor_hooks_[waiting.number];
     Unchanged unchanged(gradient);
-    OwnLines lines;
+    OwnCode own;
     Tensor returned = hook.call(gradient);
     unchanged.check("hook", hook.where);
     if (!returned.defined() || returned.is(gradient)) continue;
@@ -134,7 +141,7 @@ void Hooks::pass(const TapeList& list, const Entry& entry, std::span<const Tenso
       if (gradient.defined()) unchanged.emplace_back(gradient);
     for (const Tensor& gradient : before)
       if (gradient.defined()) unchanged.emplace_back(gradient);
-    OwnLines lines;
+    OwnCode own;
     hook.call({entry.op->name, entry.where(), outputs, inputs});
     for (const Unchanged& gradient : unchanged) gradient.check("hook_op", hook.where);
     for (std::size_t i = 0; i < inputs.size(); ++i)

@@ -349,6 +349,26 @@ TEST_CASE("a hook on an op is differentiable, and one that throws leaves the ent
   CHECK(values(tape.gradient(z, x)) == Doubles{4});
 }
 
+TEST_CASE("what goes wrong in a hook is named by its own line, and in no op's gradient") {
+  Tensor x = vector({2});
+  for (bool leaf : {false, true}) {
+    Tape tape;
+    tape.watch(x);
+    Tensor y = x * x, target = sum(exp(y));
+    int line = __LINE__ + 1;
+    tape.hook(leaf ? x : y, [](const Tensor& gradient) { return log(-gradient); });
+    auto scope = debug::detect_anomaly();
+    try {
+      tape.gradient(target, x);
+      FAIL("nothing was found");
+    } catch (const AnomalyError& error) {
+      CHECK(error.where().line == line);
+      CHECK(error.anomaly().op == "log");
+      CHECK(error.anomaly().gradient_of.empty());
+    }
+  }
+}
+
 TEST_CASE("a hook on an op that no tape records says why") {
   Tape tape;
   auto ignore = [](const OpGradients&) {};
