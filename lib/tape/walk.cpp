@@ -25,6 +25,7 @@ Walk::~Walk() {
   // Not that of a walk over a giant.
   constexpr std::size_t most_kept = 1 << 16;
   sums_.clear();
+  outputs_.clear();
   if (sums_.capacity() <= most_kept) list_.walk_memory = {std::move(sums_), std::move(outputs_)};
 }
 
@@ -121,7 +122,7 @@ void Walk::run(Tensor seed, bool consume) {
   }
   if (!hands_products_on_)
     while (!deferred_.empty()) settle_products(deferred_.next());
-  if (!completes_) return;
+  if (!hooks_) return;
   // By number: a hook may open a tape, which finds more leaves.
   for (std::size_t i = 0, count = list_.leaves().size(); i < count; ++i)
     if (std::uint32_t leaf = list_.leaves()[i].slot; leaf >= lowest_ && leaf <= target_) complete(leaf);
@@ -183,11 +184,10 @@ void Walk::visit_hooked(Entry& entry) {
       add(entry, slot, std::move(inputs[i]));
 }
 
-Tensor Walk::gradient(std::uint32_t slot) {
-  if (slot < lowest_ || slot > target_) return {};
-  RowGradient rows = row_parts_.empty() ? RowGradient{} : rows_of(slot);
-  if (!rows.defined()) [[likely]]
-    return rounded(slot, sum(slot));
+void Walk::settle_rows(std::uint32_t slot) {
+  if (row_parts_.empty()) return;
+  RowGradient rows = rows_of(slot);
+  if (!rows.defined()) return;
   const SlotForm& form = *list_.slot(slot).form;
   if (!sum(slot).defined()) {
     sum(slot) = dense(rows, form.shape());
@@ -196,6 +196,11 @@ Tensor Walk::gradient(std::uint32_t slot) {
     sum(slot) = with_rows(half ? to(sum(slot), DType::f32) : sum(slot), rows.rows, rows.values);
   }
   std::erase_if(row_parts_, [slot](const RowPart& part) { return part.slot == slot; });
+}
+
+Tensor Walk::gradient(std::uint32_t slot) {
+  if (slot < lowest_ || slot > target_) return {};
+  settle_rows(slot);
   return rounded(slot, sum(slot));
 }
 
@@ -380,7 +385,7 @@ void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
 
 Tensor Walk::take_sum(std::uint32_t slot) {
   if (slot < lowest_ || slot > target_) return {};
-  if (rows_of(slot).defined()) return gradient(slot);
+  settle_rows(slot);
   return std::move(sum(slot));
 }
 

@@ -110,6 +110,8 @@ class Walk {
   void complete(std::uint32_t slot);
   /// All that came by rows for a slot, side by side; undefined if nothing did.
   RowGradient rows_of(std::uint32_t slot) const;
+  /// Adds it to the slot's sum.
+  void settle_rows(std::uint32_t slot);
   void pass(Entry& entry, NamedCaller& caller, bool consume);
   /// Completes all outputs; with hooks on its op, visits the entry, too, and returns true.
   bool complete_outputs(Entry& entry, NamedCaller& caller);

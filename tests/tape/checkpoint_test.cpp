@@ -339,6 +339,21 @@ TEST_CASE("an embedding inside a checkpoint has its gradient") {
   CHECK(max(abs(train(true) - train(false))).item() == 0);
 }
 
+TEST_CASE("a table whose rows are read by one op and multiplied in checkpoints before counts each use once") {
+  for (DType dtype : {f64, f16}) {
+    Tensor table = to(randn({8, 8}, {.dtype = f64}) * 0.3, dtype), x = ones({2, 8}, {.dtype = dtype});
+    auto gradient = [&](bool keeps) {
+      Tape tape;
+      tape.watch(table);
+      auto f = [&table](const Tensor& x) { return tanh(matmul(x, table)); };
+      Tensor h = keeps ? f(f(x)) : checkpoint(f, checkpoint(f, x));
+      Tensor rows = embedding(table, tensor({1L, 7L, 1L}), {.row_gradient = true});
+      return to(tape.gradient(sum(h) + sum(rows * rows), table), f64);
+    };
+    CHECK(max(abs(gradient(true) - gradient(false))).item() < (dtype == f64 ? 1e-14 : 0.01));
+  }
+}
+
 TEST_CASE("checkpoints keep their inputs only, and nested ones the root of that") {
   constexpr int segments = 64, steps = 8;
   Tensor w = full({elements}, 1.001).requires_grad(), x = full({elements}, 1.0);

@@ -290,6 +290,18 @@ TEST_CASE("an exception in a forward op leaves the tape usable") {
   CHECK(sum(w.grad()).item() == 12);
 }
 
+TEST_CASE("an exception in backward lets go of all gradients") {
+  Tensor w = ones({1000}).requires_grad();
+  std::size_t before = memory_statistics().live_bytes;
+  {
+    Tape tape;
+    Tensor y = exp(w), loss = sum(y * 2);
+    mul_(y, 2);
+    CHECK_THROWS_AS(tape.backward(loss), TapeError);
+  }
+  CHECK(memory_statistics().live_bytes == before);
+}
+
 TEST_CASE("an exception in backward leaves every grad as it was") {
   Tensor a = scalar(2).requires_grad(), b = scalar(5).requires_grad();
   Tape tape;
