@@ -185,8 +185,9 @@ void Walk::visit_hooked(Entry& entry) {
 }
 
 void Walk::settle_rows(std::uint32_t slot) {
-  if (row_parts_.empty()) return;
-  RowGradient rows = rows_of(slot);
+  if (row_parts_.empty()) [[likely]]
+    return;
+  RowGradient rows = take_rows(slot);
   if (!rows.defined()) return;
   const SlotForm& form = *list_.slot(slot).form;
   if (!sum(slot).defined()) {
@@ -195,7 +196,6 @@ void Walk::settle_rows(std::uint32_t slot) {
     bool half = size_of(form.dtype) == 2;
     sum(slot) = with_rows(half ? to(sum(slot), DType::f32) : sum(slot), rows.rows, rows.values);
   }
-  std::erase_if(row_parts_, [slot](const RowPart& part) { return part.slot == slot; });
 }
 
 Tensor Walk::gradient(std::uint32_t slot) {
@@ -213,24 +213,24 @@ void Walk::replace(std::uint32_t slot, Tensor gradient) {
 Leaf Walk::leaf_gradient(std::uint32_t slot, const Tensor& parameter) {
   if (row_parts_.empty()) return {gradient(slot), {}};
   if (slot >= lowest_ && slot <= target_ && !sum(slot).defined())
-    if (RowGradient rows = rows_of(slot); rows.defined())
+    if (RowGradient rows = take_rows(slot); rows.defined())
       return {{}, combined(rows.rows, rows.values, parameter.size(0))};
   return {gradient(slot), {}};
 }
 
-void Walk::add_rows(std::uint32_t slot, Tensor indices, Tensor values) {
-  row_parts_.push_back({slot, std::move(indices), std::move(values)});
+void Walk::add_rows(std::uint32_t slot, const Tensor& indices, Tensor values) {
+  RowParts& parts = row_parts_[slot];
+  parts.indices.push_back(to(indices, DType::i64));
+  parts.values.push_back(std::move(values));
 }
 
-RowGradient Walk::rows_of(std::uint32_t slot) const {
-  std::vector<Tensor> indices, values;
-  for (const RowPart& part : row_parts_) {
-    if (part.slot != slot) continue;
-    indices.push_back(to(part.indices, DType::i64));
-    values.push_back(part.values);
-  }
-  if (indices.size() <= 1) return indices.empty() ? RowGradient{} : RowGradient{indices[0], values[0]};
-  return {concat(indices), concat(values)};
+RowGradient Walk::take_rows(std::uint32_t slot) {
+  auto found = row_parts_.find(slot);
+  if (found == row_parts_.end()) return {};
+  RowParts parts = std::move(found->second);
+  row_parts_.erase(found);
+  if (parts.indices.size() == 1) return {parts.indices[0], parts.values[0]};
+  return {concat(parts.indices), concat(parts.values)};
 }
 
 Tensor Walk::rounded(std::uint32_t slot, Tensor total) {

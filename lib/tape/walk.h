@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "../core/context.h"
@@ -84,7 +85,7 @@ class Walk {
   /// Whether the slot's gradient may come by rows: nothing but the end of the walk looks at it.
   bool takes_rows(std::uint32_t slot) const { return !list_.slot(slot).producer && !context_.has(Context::recording); }
   /// Adds values (n, …) at the indices (n).
-  void add_rows(std::uint32_t slot, Tensor indices, Tensor values);
+  void add_rows(std::uint32_t slot, const Tensor& indices, Tensor values);
   /// Whether nobody else can see a gradient that the walk holds.
   bool can_change(const Tensor& gradient) const;
   const TapeList& list() const { return list_; }
@@ -108,8 +109,8 @@ class Walk {
   bool has_gradient(const Entry& entry) const;
   /// Called once for each slot whose gradient is complete: all that uses its tensor has been passed.
   void complete(std::uint32_t slot);
-  /// All that came by rows for a slot, side by side; undefined if nothing did.
-  RowGradient rows_of(std::uint32_t slot) const;
+  /// All that came by rows for a slot, side by side; undefined if nothing did. It is not there afterwards.
+  RowGradient take_rows(std::uint32_t slot);
   /// Adds it to the slot's sum.
   void settle_rows(std::uint32_t slot);
   void pass(Entry& entry, NamedCaller& caller, bool consume);
@@ -138,16 +139,15 @@ class Walk {
   std::vector<Tensor> outputs_;  // of the entry being visited
   DeferredProducts deferred_;
   bool may_defer_ = true, hands_products_on_ = false;
-  struct RowPart {
-    std::uint32_t slot;
-    Tensor indices, values;
+  struct RowParts {
+    std::vector<Tensor> indices, values;
   };
   struct Begun {
     std::uint32_t slot;
     Tensor gradient;
   };
   std::vector<Begun> begun_;
-  std::vector<RowPart> row_parts_;  // gradients of leaves that came by rows, beside their sums
+  std::unordered_map<std::uint32_t, RowParts> row_parts_;  // what came by rows for leaves, beside their sums
 };
 
 }  // namespace reel::detail
