@@ -385,7 +385,6 @@ void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
 
 Tensor Walk::take_sum(std::uint32_t slot) {
   if (slot < lowest_ || slot > target_) return {};
-  settle_rows(slot);
   return std::move(sum(slot));
 }
 
@@ -426,6 +425,10 @@ void Gradient::hand_total(std::size_t i, Walk& inner, std::uint32_t slot) {
 
 void Gradient::take_total_back(std::size_t i, Walk& inner, std::uint32_t slot) {
   std::uint32_t mine = entry_.input_slots()[i];
+  if (!takes_rows(i))
+    inner.settle_rows(slot);
+  else if (RowGradient rows = inner.take_rows(slot); rows.defined())
+    walk_.add_rows(mine, rows.rows, std::move(rows.values));
   Tensor total = inner.take_sum(slot);
   if (!collected_.empty()) return static_cast<void>(collected_[i] = inner.rounded(slot, std::move(total)));
   if (total.defined()) walk_.add_to_sum(mine, std::move(total));

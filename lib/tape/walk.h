@@ -35,7 +35,7 @@ class Walk {
   void run(Tensor seed, bool consume);
   /// Before `run`: a gradient that a slot has already, from elsewhere. What is found is added to it.
   void begin_with(std::uint32_t slot, Tensor gradient) { begun_.push_back({slot, std::move(gradient)}); }
-  /// What has been summed up for a slot so far, not rounded; it is not there afterwards.
+  /// What has been summed up for a slot so far, not rounded, beside what came by rows; it is not there afterwards.
   Tensor take_sum(std::uint32_t slot);
   /// Adds a gradient that fits.
   void add_to_sum(std::uint32_t slot, Tensor gradient);
@@ -86,6 +86,10 @@ class Walk {
   bool takes_rows(std::uint32_t slot) const { return !list_.slot(slot).producer && !context_.has(Context::recording); }
   /// Adds values (n, …) at the indices (n).
   void add_rows(std::uint32_t slot, const Tensor& indices, Tensor values);
+  /// All that came by rows for a slot, side by side; undefined if nothing did. It is not there afterwards.
+  RowGradient take_rows(std::uint32_t slot);
+  /// Adds it to the slot's sum.
+  void settle_rows(std::uint32_t slot);
   /// Whether nobody else can see a gradient that the walk holds.
   bool can_change(const Tensor& gradient) const;
   const TapeList& list() const { return list_; }
@@ -109,10 +113,6 @@ class Walk {
   bool has_gradient(const Entry& entry) const;
   /// Called once for each slot whose gradient is complete: all that uses its tensor has been passed.
   void complete(std::uint32_t slot);
-  /// All that came by rows for a slot, side by side; undefined if nothing did. It is not there afterwards.
-  RowGradient take_rows(std::uint32_t slot);
-  /// Adds it to the slot's sum.
-  void settle_rows(std::uint32_t slot);
   void pass(Entry& entry, NamedCaller& caller, bool consume);
   /// Completes all outputs; with hooks on its op, visits the entry, too, and returns true.
   bool complete_outputs(Entry& entry, NamedCaller& caller);

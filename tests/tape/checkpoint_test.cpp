@@ -339,6 +339,22 @@ TEST_CASE("an embedding inside a checkpoint has its gradient") {
   CHECK(max(abs(train(true) - train(false))).item() == 0);
 }
 
+TEST_CASE("gradients by rows from inside and outside of checkpoints keep to rows") {
+  Tensor table = randn({10, 4}).requires_grad(), x = randn({3, 4});
+  auto train = [&](bool keeps) {
+    table.set_grad({});
+    Tape tape;
+    auto f = [&table](const Tensor& x) { return embedding(table, tensor({1L, 7L, 1L}), {.row_gradient = true}) * x; };
+    Tensor h = keeps ? f(f(x)) : checkpoint(f, checkpoint(f, x));
+    tape.backward(sum(h * embedding(table, tensor({7L, 2L, 2L}), {.row_gradient = true})));
+    return table.row_grad();
+  };
+  RowGradient expected = train(true), found = train(false);
+  REQUIRE(found.defined());
+  CHECK(found.rows.to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 2, 7});
+  CHECK(found.values.to_vector<float>() == expected.values.to_vector<float>());
+}
+
 TEST_CASE("a table whose rows are read by one op and multiplied in checkpoints before counts each use once") {
   for (DType dtype : {f64, f16}) {
     Tensor table = to(randn({8, 8}, {.dtype = f64}) * 0.3, dtype), x = ones({2, 8}, {.dtype = dtype});
