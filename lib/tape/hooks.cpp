@@ -74,6 +74,13 @@ class Unchanged {
   std::uint32_t version_;
 };
 
+// What a hook gives may be on the tape that is being differentiated; it counts as recorded only if an outer one records.
+Tensor plain(Tensor gradient, Location where) {
+  const Body& body = gradient.body();
+  bool recorded = body.requires_grad || body.epoch.load(std::memory_order_relaxed) != 0;
+  return recorded && !is_recording() ? stop_gradient({gradient, where}) : gradient;
+}
+
 }  // namespace
 
 namespace detail {
@@ -121,7 +128,7 @@ void Hooks::complete(Walk& walk, std::uint32_t slot) {
     if (!returned.defined() || returned.is(gradient)) continue;
     const SlotForm& form = *walk.list().slot(slot).form;
     check_form("hook", returned, form, "the hooked tensor", hook.where);
-    gradient = std::move(returned);
+    gradient = plain(std::move(returned), hook.where);
     replaced = true;
   }
   if (replaced) walk.replace(slot, std::move(gradient));
@@ -145,9 +152,11 @@ void Hooks::pass(const TapeList& list, const Entry& entry, std::span<const Tenso
     hook.call({entry.op->name, entry.where(), outputs, inputs});
     for (const Unchanged& gradient : unchanged) gradient.check("hook_op", hook.where);
     for (std::size_t i = 0; i < inputs.size(); ++i)
-      if (std::uint32_t slot = entry.input_slots()[i]; slot && inputs[i].defined())
+      if (std::uint32_t slot = entry.input_slots()[i]; slot && inputs[i].defined()) {
         check_form("hook_op", inputs[i], *list.slot(slot).form, fmt::format("input {} of {}", i, entry.op->name),
                    hook.where);
+        inputs[i] = plain(std::move(inputs[i]), hook.where);
+      }
   }
 }
 

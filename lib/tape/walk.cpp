@@ -204,12 +204,6 @@ Tensor Walk::gradient(std::uint32_t slot) {
   return rounded(slot, sum(slot));
 }
 
-void Walk::replace(std::uint32_t slot, Tensor gradient) {
-  if (!context_.has(Context::recording) && gradient.body().epoch.load(std::memory_order_relaxed) != 0)
-    gradient = stop_gradient(gradient);
-  sum(slot) = std::move(gradient);
-}
-
 Leaf Walk::leaf_gradient(std::uint32_t slot, const Tensor& parameter) {
   if (row_parts_.empty()) return {gradient(slot), {}};
   if (slot >= lowest_ && slot <= target_ && !sum(slot).defined())

@@ -44,7 +44,7 @@ class Walk {
   /// The same of a parameter: by rows, if it has only come by rows.
   Leaf leaf_gradient(std::uint32_t slot, const Tensor& parameter);
   /// Puts another in its place; it fits.
-  void replace(std::uint32_t slot, Tensor gradient);
+  void replace(std::uint32_t slot, Tensor gradient) { sum(slot) = std::move(gradient); }
   /// Lets go of all gradients.
   void forget() {
     sums_.clear();
@@ -119,11 +119,11 @@ class Walk {
   /// Moves the gradients of an entry's outputs to where its gradient finds them.
   void take_gradients(const Entry& entry);
   void visit(Entry& entry);
+  /// The same for an op with hooks on its kind.
+  void visit_hooked(Entry& entry);
   /// Works out what has been deferred for a slot.
   void settle_products(std::uint32_t slot);
   void add_product_now(std::uint32_t slot, const Tensor& left, const Tensor& right);
-  /// The same for an op with hooks on its kind.
-  void visit_hooked(Entry& entry);
 
   Context& context_;
   TapeList& list_;

@@ -369,6 +369,29 @@ TEST_CASE("what goes wrong in a hook is named by its own line, and in no op's gr
   }
 }
 
+TEST_CASE("what a hook gives is a plain value, even if it was recorded") {
+  Tensor x = vector({2});
+  for (bool of_op : {false, true}) {
+    Tensor found;
+    {
+      Tape tape;
+      tape.watch(x);
+      Tensor y = x * 3, recorded = y * 5;
+      tape.trace(x);
+      if (of_op)
+        tape.hook_op("mul", [&](const OpGradients& gradients) { gradients.inputs[0] = std::move(recorded); });
+      else
+        tape.hook(x, [&](const Tensor&) { return std::move(recorded); });
+      found = tape.gradient(y, x);
+      CHECK(values(found) == Doubles{30});
+      CHECK_NOTHROW(tape.traced()[0].gradient * x);
+    }
+    Tape tape;
+    tape.watch(x);
+    CHECK(values(tape.gradient(found * x, x)) == Doubles{30});
+  }
+}
+
 TEST_CASE("a hook on an op that no tape records says why") {
   Tape tape;
   auto ignore = [](const OpGradients&) {};
