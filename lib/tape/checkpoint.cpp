@@ -6,8 +6,6 @@
 #include <vector>
 
 #include <reel/ops/create.h>
-#include <reel/ops/elementwise.h>
-#include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 #include <reel/random.h>
 #include <reel/tape.h>
@@ -271,6 +269,14 @@ Bytes gradient_function(const Gradient& g, const Record& record) {
   return function;
 }
 
+// The elements of all of them. A sum of products with the seeds, which nobody asked for, could overflow.
+Tensor in_line(std::span<const Tensor> tensors) {
+  if (tensors.size() == 1) return tensors.front();
+  std::vector<Tensor> lines;
+  for (const Tensor& tensor : tensors) lines.push_back(reshape(tensor, {tensor.numel()}));
+  return concat(lines);
+}
+
 void run_gradient_function(std::span<const std::byte> function, std::span<const Tensor> inputs,
                            std::span<const Tensor> captured, std::span<Tensor> gradients) {
   std::uint64_t flags;
@@ -289,15 +295,13 @@ void run_gradient_function(std::span<const std::byte> function, std::span<const 
     tape.watch(sources.back());
   }
   std::vector<Tensor> results = run_again(record, x, captured);
-  Tensor total;
-  for (std::size_t k = 0, next = 0; k < record.outputs; ++k) {
-    if (has_gradient[k] == std::byte{0}) continue;
-    Tensor part = sum(results[k] * seeds[next++]);
-    total = total.defined() ? total + part : part;
-  }
+  std::vector<Tensor> targets;
+  for (std::size_t k = 0; k < record.outputs; ++k)
+    if (has_gradient[k] != std::byte{0}) targets.push_back(results[k]);
+  Tensor target = in_line(targets);
   std::vector<Tensor> found(sources.size());
-  if (context().tapes->is_live(total.body()))
-    found = tape.gradient(total, sources, {.unconnected = Unconnected::zeros});
+  if (context().tapes->is_live(target.body()))
+    found = tape.gradient(target, sources, {.seed = in_line(seeds), .unconnected = Unconnected::zeros});
   for (std::size_t i = 0; i < found.size(); ++i) gradients[i] = found[i].defined() ? found[i] : zeros_like(sources[i]);
 }
 

@@ -185,9 +185,14 @@ void Walk::visit_hooked(Entry& entry) {
 
 Tensor Walk::gradient(std::uint32_t slot) {
   if (slot < lowest_ || slot > target_) return {};
-  RowGradient rows = row_parts_.empty() ? RowGradient{} : rows_of(slot);
-  if (!rows.defined()) [[likely]]
-    return rounded(slot, sum(slot));
+  if (!row_parts_.empty()) [[unlikely]]
+    add_rows_up(slot);
+  return rounded(slot, sum(slot));
+}
+
+void Walk::add_rows_up(std::uint32_t slot) {
+  RowGradient rows = rows_of(slot);
+  if (!rows.defined()) return;
   const SlotForm& form = *list_.slot(slot).form;
   if (!sum(slot).defined()) {
     sum(slot) = dense(rows, form.shape());
@@ -196,7 +201,12 @@ Tensor Walk::gradient(std::uint32_t slot) {
     sum(slot) = with_rows(half ? to(sum(slot), DType::f32) : sum(slot), rows.rows, rows.values);
   }
   std::erase_if(row_parts_, [slot](const RowPart& part) { return part.slot == slot; });
-  return rounded(slot, sum(slot));
+}
+
+void Walk::hand_rows(std::uint32_t slot, Walk& other, std::uint32_t other_slot) {
+  for (RowPart& part : row_parts_)
+    if (part.slot == slot) other.add_rows(other_slot, std::move(part.indices), std::move(part.values));
+  std::erase_if(row_parts_, [slot](const RowPart& part) { return part.slot == slot; });
 }
 
 void Walk::replace(std::uint32_t slot, Tensor gradient) {
@@ -380,7 +390,6 @@ void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
 
 Tensor Walk::take_sum(std::uint32_t slot) {
   if (slot < lowest_ || slot > target_) return {};
-  if (rows_of(slot).defined()) return gradient(slot);
   return std::move(sum(slot));
 }
 
@@ -421,6 +430,10 @@ void Gradient::hand_total(std::size_t i, Walk& inner, std::uint32_t slot) {
 
 void Gradient::take_total_back(std::size_t i, Walk& inner, std::uint32_t slot) {
   std::uint32_t mine = entry_.input_slots()[i];
+  if (takes_rows(i))
+    inner.hand_rows(slot, walk_, mine);
+  else
+    inner.add_rows_up(slot);
   Tensor total = inner.take_sum(slot);
   if (!collected_.empty()) return static_cast<void>(collected_[i] = inner.rounded(slot, std::move(total)));
   if (total.defined()) walk_.add_to_sum(mine, std::move(total));

@@ -34,8 +34,12 @@ class Walk {
   void run(Tensor seed, bool consume);
   /// Before `run`: a gradient that a slot has already, from elsewhere. What is found is added to it.
   void begin_with(std::uint32_t slot, Tensor gradient) { begun_.push_back({slot, std::move(gradient)}); }
-  /// What has been summed up for a slot so far, not rounded; it is not there afterwards.
+  /// What has been summed up for a slot so far, not rounded, and without what came by rows; it is not there afterwards.
   Tensor take_sum(std::uint32_t slot);
+  /// Adds what came by rows to the sum.
+  void add_rows_up(std::uint32_t slot);
+  /// Lets what came by rows come to a slot of another walk instead.
+  void hand_rows(std::uint32_t slot, Walk& other, std::uint32_t other_slot);
   /// Adds a gradient that fits.
   void add_to_sum(std::uint32_t slot, Tensor gradient);
   /// The gradient of a source after `run`; undefined if nothing flowed to it.

@@ -339,6 +339,38 @@ TEST_CASE("an embedding inside a checkpoint has its gradient") {
   CHECK(max(abs(train(true) - train(false))).item() == 0);
 }
 
+TEST_CASE("a table's gradient by rows, from inside a checkpoint and from around it, is that without, by rows still") {
+  manual_seed(1);
+  for (DType dtype : {DType::f32, DType::f16}) {
+    Tensor table = to(randn({10, 4}), dtype).requires_grad(), rows = tensor({1L, 7L, 1L});
+    auto train = [&](bool keeps, bool uses_all) {
+      table.set_grad({});
+      Tape tape;
+      auto look_up = [&] { return embedding(table, rows, {.row_gradient = true}); };
+      auto f = [&](const Tensor& x) { return look_up() * x + (uses_all ? mean(table) : mean(look_up())); };
+      Tensor h = look_up();
+      for (int step = 0; step < 3; ++step) h = (keeps ? f(h) : checkpoint(f, h)) * look_up();
+      tape.backward(sum(h));
+      CHECK(table.row_grad().defined() == !uses_all);
+      return to(table.grad(), DType::f32);
+    };
+    for (bool uses_all : {false, true})
+      CHECK(train(true, uses_all).to_vector<float>() == train(false, uses_all).to_vector<float>());
+  }
+}
+
+TEST_CASE("a checkpoint's second derivative passes through no number that the first does not") {
+  Tensor x = to(tensor({300.f, 300.f}), DType::f16), w = ones_like(x);
+  Tape outer;
+  outer.watch(x);
+  outer.watch(w);
+  auto scope = debug::detect_anomaly();
+  Tape inner;
+  Tensor y = checkpoint([](const Tensor& x, const Tensor& w) { return x * w; }, x, w);
+  Tensor dx = inner.gradient(y, x, {.seed = full_like(x, 300)});
+  CHECK(to(outer.gradient(sum(dx), w), DType::f32).to_vector<float>() == std::vector<float>{300, 300});
+}
+
 TEST_CASE("checkpoints keep their inputs only, and nested ones the root of that") {
   constexpr int segments = 64, steps = 8;
   Tensor w = full({elements}, 1.001).requires_grad(), x = full({elements}, 1.0);
