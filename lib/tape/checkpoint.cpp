@@ -334,10 +334,15 @@ void run_checkpoint(const Segment& segment, std::span<const Arg> inputs, std::sp
     tensors.push_back(&tensor_of(checkpoint_name, input.is_tensor() ? Arg(*input.tensor(), where) : input));
   Context& context = detail::context();
   // Where nothing is recorded, or a checkpoint around this one only notes what is used, there is nothing to keep.
-  bool notes = context.tapes->only_notes && context.tapes->depth == 1;
-  if (!context.has(Context::recording) || notes) {
+  bool records = context.has(Context::recording), notes = context.tapes->only_notes && context.tapes->depth == 1;
+  if (!records || notes) {
     std::vector<Tensor> plain;
-    for (const Tensor* tensor : tensors) plain.push_back(*tensor);
+    for (const Tensor* tensor : tensors) {
+      plain.push_back(*tensor);
+      // It counts as used, as it does where this is recorded.
+      if (records && context.tapes->is_tracked_outside(tensor->body()))
+        context.tapes->adopt(checkpoint_name, *tensor, where);
+    }
     segment.run(segment.function, plain, {}, outputs);
     return;
   }

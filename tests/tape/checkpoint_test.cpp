@@ -93,6 +93,16 @@ TEST_CASE("gradients through checkpoints are those without to the bit, with drop
                    }));
 }
 
+TEST_CASE("a captured tensor may be an input of a checkpoint within that does not use it") {
+  Tape tape;
+  Tensor x = values(), c = values();
+  tape.watch(x);
+  tape.watch(c);
+  Tensor y = checkpoint(
+      [&c](const Tensor& x) { return checkpoint([](const Tensor& x, const Tensor&) { return x * x; }, x, c); }, x);
+  CHECK(tape.gradient(sum(y), x).to_vector<double>() == (2 * x).to_vector<double>());
+}
+
 TEST_CASE("backward through checkpoints adds into grad what it does without, in halves too") {
   manual_seed(1);
   for (DType dtype : {f32, bf16}) {
