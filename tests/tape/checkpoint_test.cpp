@@ -103,6 +103,25 @@ TEST_CASE("a captured tensor may be an input of a checkpoint within that does no
   CHECK(tape.gradient(sum(y), x).to_vector<double>() == (2 * x).to_vector<double>());
 }
 
+TEST_CASE("a checkpoint within another is held to the same from the start") {
+  Tape tape;
+  Tensor x = values(), c = values();
+  tape.watch(x);
+  tape.watch(c);
+  auto overwrites = [](const Tensor& x) {
+    return checkpoint(
+        [](const Tensor& x) {
+          Tensor y = x;
+          y += 1;
+          return y;
+        },
+        x * 2);
+  };
+  CHECK_THAT(error_of<TapeError>([&] { checkpoint(overwrites, x); }), contains("overwrote its input 0"));
+  auto returns = [&c](const Tensor&) { return checkpoint([](const Tensor& c) { return c; }, c); };
+  CHECK(tape.gradient(sum(checkpoint(returns, x)), c).to_vector<double>() == std::vector<double>(4, 1));
+}
+
 TEST_CASE("backward through checkpoints adds into grad what it does without, in halves too") {
   manual_seed(1);
   for (DType dtype : {f32, bf16}) {
