@@ -31,6 +31,7 @@ struct Traced {
 /// so that what was cut off can be had: on a persistent tape, with g = ∂L/∂h' from `Tape::traced`,
 /// `tape.gradient(h, w, {.seed = g})` is the component of ∂L/∂w that was cut off, up to the cut before, and
 ///   ∂L/∂w in full = ∂L/∂w truncated + Σ over all ways to an earlier cut of their components.
+/// What is cut inside the function of a checkpoint is not traced.
 /// Throws: DTypeError unless floating.
 /// Source: Williams & Peng 1990, An efficient gradient-based algorithm for on-line training of recurrent network
 /// trajectories.

@@ -34,11 +34,12 @@ bool stands_before(const Body* a, const Body* b) {
   return rank(*a) < rank(*b);
 }
 
-std::unordered_set<const Storage*> saved_by(const TapeList& list) {
+std::unordered_set<const Storage*> saved_by(const TapeList& innermost) {
   std::unordered_set<const Storage*> saved;
-  for (const Entry* entry = list.last(); entry; entry = entry->previous)
-    for (std::uint32_t i = 0; i < entry->saved_count; ++i)
-      if (const Body& body = entry->saved()[i].tensor.body(); !body.requires_grad) saved.insert(body.storage);
+  for (const TapeList* list = &innermost; list; list = list->outer())
+    for (const Entry* entry = list->last(); entry; entry = entry->previous)
+      for (std::uint32_t i = 0; i < entry->saved_count; ++i)
+        if (const Body& body = entry->saved()[i].tensor.body(); !body.requires_grad) saved.insert(body.storage);
   return saved;
 }
 

@@ -6,8 +6,6 @@
 #include <vector>
 
 #include <reel/ops/create.h>
-#include <reel/ops/elementwise.h>
-#include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 #include <reel/random.h>
 #include <reel/tape.h>
@@ -124,6 +122,15 @@ constexpr OpInfo listed_op{
     .gradient = give_gradients,
 };
 
+void check_inputs(const Aliases& aliases, std::span<const Tensor* const> inputs, Location where) {
+  int i = aliases.overwritten();
+  if (i < 0) return;
+  const Tensor& input = *inputs[static_cast<std::size_t>(i)];
+  fail<TapeError>(checkpoint_name, where,
+                  "its function overwrote its input {}, {} made at {}, and could not be run again; overwrite a copy", i,
+                  describe(input), to_string(input.made_at()));
+}
+
 void run_noted(Context& context, CheckpointCall& call, Location where) {
   Record record{.run = call.segment.run,
                 .generator = *context.generator,
@@ -135,11 +142,7 @@ void run_noted(Context& context, CheckpointCall& call, Location where) {
   Apart apart(context, Apart::Purpose::note);
   for (const Tensor& tensor : call.known) apart.list().adopt(checkpoint_name, tensor, where);
   call.segment.run(call.segment.function, inputs.tensors(), call.known, call.outputs);
-  if (int i = inputs.overwritten(); i >= 0)
-    fail<TapeError>(checkpoint_name, where,
-                    "its function overwrote its input {}, {} made at {}, and could not be run again; overwrite a copy",
-                    i, describe(*call.inputs[static_cast<std::size_t>(i)]),
-                    to_string(call.inputs[static_cast<std::size_t>(i)]->made_at()));
+  check_inputs(inputs, call.inputs, where);
   settle_results(checkpoint_name, apart, inputs, call.outputs, where);
   call.captured = apart.list().adopted();
   append(call.record, std::span<const Record>(&record, 1));
@@ -148,6 +151,17 @@ void run_noted(Context& context, CheckpointCall& call, Location where) {
     append(call.record, std::span<const std::uint64_t>(&print, 1));
   }
   append(call.record, call.segment.function);
+}
+
+// Where a checkpoint around this one only notes what is used, there is nothing to keep. The inputs are used, as they are
+// when this is recorded.
+void run_within_noted(TapeList& list, const Segment& segment, std::span<const Tensor* const> inputs,
+                      std::span<Tensor> outputs, Location where) {
+  for (const Tensor* input : inputs)
+    if (list.is_tracked_outside(input->body())) list.adopt(checkpoint_name, *input, where);
+  Aliases aliases(inputs);
+  segment.run(segment.function, aliases.tensors(), {}, outputs);
+  check_inputs(aliases, inputs, where);
 }
 
 // What passes the door. The ordinary way of recording leaves it alone, because what it saves is known only here.
@@ -271,6 +285,14 @@ Bytes gradient_function(const Gradient& g, const Record& record) {
   return function;
 }
 
+// The elements of all of them. A sum of products with the seeds, which nobody asked for, could overflow.
+Tensor in_line(std::span<const Tensor> tensors) {
+  if (tensors.size() == 1) return tensors.front();
+  std::vector<Tensor> lines;
+  for (const Tensor& tensor : tensors) lines.push_back(reshape(tensor, {tensor.numel()}));
+  return concat(lines);
+}
+
 void run_gradient_function(std::span<const std::byte> function, std::span<const Tensor> inputs,
                            std::span<const Tensor> captured, std::span<Tensor> gradients) {
   std::uint64_t flags;
@@ -289,15 +311,13 @@ void run_gradient_function(std::span<const std::byte> function, std::span<const 
     tape.watch(sources.back());
   }
   std::vector<Tensor> results = run_again(record, x, captured);
-  Tensor total;
-  for (std::size_t k = 0, next = 0; k < record.outputs; ++k) {
-    if (has_gradient[k] == std::byte{0}) continue;
-    Tensor part = sum(results[k] * seeds[next++]);
-    total = total.defined() ? total + part : part;
-  }
+  std::vector<Tensor> targets;
+  for (std::size_t k = 0; k < record.outputs; ++k)
+    if (has_gradient[k] != std::byte{0}) targets.push_back(results[k]);
+  Tensor target = in_line(targets);
   std::vector<Tensor> found(sources.size());
-  if (context().tapes->is_live(total.body()))
-    found = tape.gradient(total, sources, {.unconnected = Unconnected::zeros});
+  if (context().tapes->is_live(target.body()))
+    found = tape.gradient(target, sources, {.seed = in_line(seeds), .unconnected = Unconnected::zeros});
   for (std::size_t i = 0; i < found.size(); ++i) gradients[i] = found[i].defined() ? found[i] : zeros_like(sources[i]);
 }
 
@@ -329,14 +349,13 @@ void run_checkpoint(const Segment& segment, std::span<const Arg> inputs, std::sp
   for (const Arg& input : inputs)
     tensors.push_back(&tensor_of(checkpoint_name, input.is_tensor() ? Arg(*input.tensor(), where) : input));
   Context& context = detail::context();
-  // Where nothing is recorded, or a checkpoint around this one only notes what is used, there is nothing to keep.
-  bool notes = context.tapes->only_notes && context.tapes->depth == 1;
-  if (!context.has(Context::recording) || notes) {
+  if (!context.has(Context::recording)) {
     std::vector<Tensor> plain;
     for (const Tensor* tensor : tensors) plain.push_back(*tensor);
-    segment.run(segment.function, plain, {}, outputs);
-    return;
+    return segment.run(segment.function, plain, {}, outputs);
   }
+  TapeList& list = *context.tapes;
+  if (list.only_notes && list.depth == 1) return run_within_noted(list, segment, tensors, outputs, where);
   std::vector<Tensor> results = run_segment(segment, tensors, {}, outputs.size(), where);
   std::move(results.begin(), results.end(), outputs.begin());
 }

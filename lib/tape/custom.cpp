@@ -8,6 +8,8 @@
 #include <mutex>
 #include <string>
 
+#include <reel/tape.h>
+
 #include "../core/invoke.h"
 #include "../core/op_error.h"
 #include "apart.h"
@@ -285,7 +287,9 @@ void CustomGradient::give(std::span<const Tensor> gradients) const {
           name, g.where(),
           "its gradient function returned {} for input {}, which is {}; return a gradient of the input's shape",
           describe(gradient), i, input);
-    g.give(i, gradient);
+    // A tape that the gradient function opened has finished.
+    bool is_dead = !g.recording() && gradient.body().epoch.load(std::memory_order_relaxed) != 0;
+    g.give(i, is_dead ? stop_gradient(gradient) : gradient);
   }
 }
 

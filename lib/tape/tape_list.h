@@ -21,7 +21,6 @@ class Heap;
 /// A thread's Wengert list: entries in the order of execution, and the numbered slots that stand for tracked tensors.
 class TapeList {
  public:
-  /// `outer`: the list that waits while this one is used; null for a thread's own.
   explicit TapeList(TapeList* outer = nullptr);
   /// For a forked process, in place of one that its parent, a process of this number, has tapes open on.
   TapeList(const TapeList& inherited, int parent);
@@ -75,6 +74,8 @@ class TapeList {
   std::uint32_t tracked_slot(const char* op, const Tensor& tensor, Location where) const;
   /// The list for what runs apart while this one waits. Made once, and kept.
   TapeList& inner();
+  /// The list that waits while this one is used; null for a thread's own.
+  const TapeList* outer() const { return outer_; }
   /// On an inner list: makes a leaf of a tensor that an outer list tracks, or of a parameter, whose slot there stays.
   std::uint32_t adopt(const char* op, const Tensor& tensor, Location where);
   /// The same of a tensor that is to count as a constant.

@@ -115,6 +115,20 @@ TEST_CASE("parameters, their gradients and what an open tape keeps are listed, a
   CHECK(total_bytes() == before);
 }
 
+TEST_CASE("what a tape keeps is listed inside a checkpoint, too") {
+  Tape tape;
+  Tensor x = ones({10});
+  tape.watch(x);
+  int line = __LINE__ + 1;
+  Tensor y = tanh(x);
+  checkpoint(
+      [&](const Tensor& x) {
+        CHECK(made_by(line)->saved_bytes == 40);
+        return x * x;
+      },
+      x);
+}
+
 TEST_CASE("a tensor that another thread frees is listed as long as it lives") {
   int line = __LINE__ + 1;
   std::vector<Tensor> handed(64, Tensor{}), large{ones({1 << 16}), ones({1 << 16})};

@@ -93,6 +93,35 @@ TEST_CASE("gradients through checkpoints are those without to the bit, with drop
                    }));
 }
 
+TEST_CASE("a captured tensor may be an input of a checkpoint within that does not use it") {
+  Tape tape;
+  Tensor x = values(), c = values();
+  tape.watch(x);
+  tape.watch(c);
+  Tensor y = checkpoint(
+      [&c](const Tensor& x) { return checkpoint([](const Tensor& x, const Tensor&) { return x * x; }, x, c); }, x);
+  CHECK(tape.gradient(sum(y), x).to_vector<double>() == (2 * x).to_vector<double>());
+}
+
+TEST_CASE("a checkpoint within another is held to the same from the start") {
+  Tape tape;
+  Tensor x = values(), c = values();
+  tape.watch(x);
+  tape.watch(c);
+  auto overwrites = [](const Tensor& x) {
+    return checkpoint(
+        [](const Tensor& x) {
+          Tensor y = x;
+          y += 1;
+          return y;
+        },
+        x * 2);
+  };
+  CHECK_THAT(error_of<TapeError>([&] { checkpoint(overwrites, x); }), contains("overwrote its input 0"));
+  auto returns = [&c](const Tensor&) { return checkpoint([](const Tensor& c) { return c; }, c); };
+  CHECK(tape.gradient(sum(checkpoint(returns, x)), c).to_vector<double>() == std::vector<double>(4, 1));
+}
+
 TEST_CASE("backward through checkpoints adds into grad what it does without, in halves too") {
   manual_seed(1);
   for (DType dtype : {f32, bf16}) {
@@ -339,22 +368,6 @@ TEST_CASE("an embedding inside a checkpoint has its gradient") {
   CHECK(max(abs(train(true) - train(false))).item() == 0);
 }
 
-TEST_CASE("gradients by rows from inside and outside of checkpoints keep to rows") {
-  Tensor table = randn({10, 4}).requires_grad(), x = randn({3, 4});
-  auto train = [&](bool keeps) {
-    table.set_grad({});
-    Tape tape;
-    auto f = [&table](const Tensor& x) { return embedding(table, tensor({1L, 7L, 1L}), {.row_gradient = true}) * x; };
-    Tensor h = keeps ? f(f(x)) : checkpoint(f, checkpoint(f, x));
-    tape.backward(sum(h * embedding(table, tensor({7L, 2L, 2L}), {.row_gradient = true})));
-    return table.row_grad();
-  };
-  RowGradient expected = train(true), found = train(false);
-  REQUIRE(found.defined());
-  CHECK(found.rows.to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 2, 7});
-  CHECK(found.values.to_vector<float>() == expected.values.to_vector<float>());
-}
-
 TEST_CASE("a table whose rows are read by one op and multiplied in checkpoints before counts each use once") {
   for (DType dtype : {f64, f16}) {
     Tensor table = to(randn({8, 8}, {.dtype = f64}) * 0.3, dtype), x = ones({2, 8}, {.dtype = dtype});
@@ -368,6 +381,38 @@ TEST_CASE("a table whose rows are read by one op and multiplied in checkpoints b
     };
     CHECK(max(abs(gradient(true) - gradient(false))).item() < (dtype == f64 ? 1e-14 : 0.01));
   }
+}
+
+TEST_CASE("a table's gradient by rows, from inside a checkpoint and from around it, is that without, by rows still") {
+  manual_seed(1);
+  for (DType dtype : {DType::f32, DType::f16}) {
+    Tensor table = to(randn({10, 4}), dtype).requires_grad(), rows = tensor({1L, 7L, 1L});
+    auto train = [&](bool keeps, bool uses_all) {
+      table.set_grad({});
+      Tape tape;
+      auto look_up = [&] { return embedding(table, rows, {.row_gradient = true}); };
+      auto f = [&](const Tensor& x) { return look_up() * x + (uses_all ? mean(table) : mean(look_up())); };
+      Tensor h = look_up();
+      for (int step = 0; step < 3; ++step) h = (keeps ? f(h) : checkpoint(f, h)) * look_up();
+      tape.backward(sum(h));
+      CHECK(table.row_grad().defined() == !uses_all);
+      return to(table.grad(), DType::f32);
+    };
+    for (bool uses_all : {false, true})
+      CHECK(train(true, uses_all).to_vector<float>() == train(false, uses_all).to_vector<float>());
+  }
+}
+
+TEST_CASE("a checkpoint's second derivative passes through no number that the first does not") {
+  Tensor x = to(tensor({300.f, 300.f}), DType::f16), w = ones_like(x);
+  Tape outer;
+  outer.watch(x);
+  outer.watch(w);
+  auto scope = debug::detect_anomaly();
+  Tape inner;
+  Tensor y = checkpoint([](const Tensor& x, const Tensor& w) { return x * w; }, x, w);
+  Tensor dx = inner.gradient(y, x, {.seed = full_like(x, 300)});
+  CHECK(to(outer.gradient(sum(dx), w), DType::f32).to_vector<float>() == std::vector<float>{300, 300});
 }
 
 TEST_CASE("checkpoints keep their inputs only, and nested ones the root of that") {

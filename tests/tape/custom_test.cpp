@@ -270,6 +270,25 @@ TEST_CASE("a gradient function may open a tape of its own, in first and in highe
   CHECK(debug::gradcheck(function, {values()}).agrees);
 }
 
+TEST_CASE("a gradient that a gradient function's own tape recorded is an ordinary tensor") {
+  Tensor x = tensor({1.f, 2.f});
+  auto squares = [](const Tensor& dy) {
+    Tensor d = dy * 1;
+    Tape tape;
+    tape.watch(d);
+    return d * d;
+  };
+  Tensor dx;
+  {
+    Tape tape;
+    tape.watch(x);
+    dx = tape.gradient(sum(custom_gradient([](const Tensor& x) { return 2 * x; }, squares, x)), x);
+  }
+  Tape tape;
+  tape.watch(x);
+  CHECK(tape.gradient(sum(x * dx), x).to_vector<float>() == std::vector<float>{1, 1});
+}
+
 TEST_CASE("a forward may open a tape of its own") {
   auto derivative = [](const Tensor& x) {
     return custom_gradient(
