@@ -17,7 +17,7 @@ using namespace reel;
 
 namespace {
 
-constexpr std::int64_t size = 64;  // so large that products of a few rows wait
+constexpr std::int64_t size = 96;  // so large that products of up to two rows wait
 
 struct Leaves {
   std::vector<Tensor> weights, states;
@@ -28,14 +28,14 @@ struct Leaves {
 
 Leaves random_leaves(unsigned seed) {
   std::mt19937 random(seed);
-  std::int64_t rows = random() % 5;
+  std::int64_t rows = random() % 4;
   Generator generator(seed);
   auto normal = [&](Shape shape, double deviation) {
     return stop_gradient(randn(shape, {.dtype = f64, .generator = &generator}) * deviation);
   };
   std::vector<std::int64_t> indices;
   for (std::int64_t i = 0; i < rows; ++i) indices.push_back(random() % 4);
-  return {{normal({size, size}, 0.12), normal({size, size}, 0.12)},
+  return {{normal({size, size}, 0.1), normal({size, size}, 0.1)},
           {normal({rows, size}, 0.5), normal({rows, size}, 0.5)},
           rows == 0 ? zeros({0}, {.dtype = i64}) : tensor(indices)};
 }
