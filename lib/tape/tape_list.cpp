@@ -160,7 +160,9 @@ std::uint32_t TapeList::unusual_slot(const Call& call, const Tensor& tensor) {
     ForeignLeaf leaf = found->second;
     if (leaf.version != body.storage->version.load(std::memory_order_relaxed))
       check_overwritten(call.op.name, tensor, leaf.version, call.where);
-    return leaf.slot || !outer_ || leaf.constant ? leaf.slot : adopt(call.op.name, tensor, call.where);
+    // To a tape that the function opened, it is no constant.
+    bool stays = leaf.slot || !outer_ || (leaf.constant && depth <= 1);
+    return stays ? leaf.slot : adopt(call.op.name, tensor, call.where);
   }
   if (inherited_ && depth == 0)
     fail<TapeError>(call.op.name, call.where,

@@ -269,6 +269,28 @@ TEST_CASE("a tape may be opened inside a checkpoint") {
   CHECK(debug::gradcheck(function, {values(), values() * 2}).agrees);
 }
 
+TEST_CASE("a tape inside a checkpoint differentiates by a captured tensor that nobody outside asks for") {
+  Tensor x = values(), w = values().requires_grad();
+  auto f = [&w](const Tensor& x) {
+    Tape tape;
+    return x * tape.gradient(sum(w * w * w), w);
+  };
+  Tape tape;
+  tape.watch(x);
+  Tensor y = checkpoint(f, x);
+  CHECK(tape.gradient(sum(y), x).to_vector<double>() == f(ones_like(x)).to_vector<double>());
+}
+
+TEST_CASE("derivatives inside a checkpoint may be taken at a captured tensor") {
+  Tape tape;
+  Tensor x = values();
+  tape.watch(x);
+  Tensor h = x * x;
+  auto f = [&h](const Tensor& x) { return vjp([](const Tensor& h) { return h * h; }, h, x).product; };
+  Tensor y = sum(f(x)), again = sum(checkpoint(f, x));
+  CHECK(tape.gradient(y + again, x).to_vector<double>() == (12 * x * x).to_vector<double>());
+}
+
 TEST_CASE("checkpoints and custom gradients may contain each other") {
   auto cube = [](const Tensor& x) {
     return custom_gradient([](const Tensor& x) { return x * x * x; },
