@@ -128,7 +128,8 @@ class Tape {
   }
 
   /// Calls f for each recorded call of an op whose gradient this tape forms, after it has been formed: with the
-  /// gradients of its outputs, and those of its inputs, which f may replace. Lives as long as the tape.
+  /// gradients of its outputs, and those of its inputs, which f may replace. Lives as long as the tape. What runs inside
+  /// a checkpoint is seen as one op of that name.
   /// Throws: Error for a name that is no op's, or one of an op that leaves no entry of its own (debug::ops() lists all).
   /// The differentiation throws as for `hook`.
   void hook_op(std::string_view op, OpHook f, Location where = Location::here());
@@ -140,7 +141,8 @@ class Tape {
   /// Throws: DTypeError unless floating; TapeError unless tracked.
   /// Source: Pascanu, Mikolov & Bengio 2013, On the difficulty of training recurrent neural networks, section 2.
   void trace(const Arg& h);
-  /// What the last differentiation found for the calls of `trace` and `truncate`, in their order.
+  /// What the last differentiation, or the last row of a Jacobian, found for the calls of `trace` and `truncate`, in
+  /// their order.
   std::vector<Traced> traced() const;
 
   /// Entries on the list now, of this tape and those around it.

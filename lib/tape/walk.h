@@ -91,7 +91,12 @@ class Walk {
   /// Adds it to the slot's sum.
   void settle_rows(std::uint32_t slot);
   /// Whether nobody else can see a gradient that the walk holds.
-  bool can_change(const Tensor& gradient) const;
+  bool can_change(const Tensor& gradient) const {
+    const Body& body = gradient.body();
+    // An outer tape may have recorded how it came about.
+    return body.contiguous && body.references.unique() && body.storage->references.unique() &&
+           !context_.has(Context::recording);
+  }
   const TapeList& list() const { return list_; }
 
  private:

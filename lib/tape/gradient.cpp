@@ -1,0 +1,137 @@
+#include "gradient.h"
+
+#include <reel/ops.h>
+
+#include "../core/op_error.h"
+#include "walk.h"
+
+namespace reel::detail {
+
+bool Gradient::wants(std::size_t i) const { return walk_.wants(entry_.input_slots()[i]); }
+
+const Tensor& Gradient::output(std::size_t i) {
+  if (!outputs_[i].defined()) {
+    const SlotForm& form = output_form(i);
+    outputs_[i] = zeros(form.shape(), {.dtype = form.dtype, .device = form.device});
+  }
+  return outputs_[i];
+}
+
+Tensor Gradient::hand_over(std::size_t i) { return std::move(outputs_[i]); }
+
+bool Gradient::hand_totals_to(Walk& inner) const {
+  if (!walk_.may_defer()) inner.defer_nothing();
+  if (!collected_.empty()) return false;
+  inner.hand_products_on();
+  return true;
+}
+
+void Gradient::hand_total(std::size_t i, Walk& inner, std::uint32_t slot) {
+  std::uint32_t mine = entry_.input_slots()[i];
+  if (Tensor total = walk_.take_sum(mine); total.defined()) inner.begin_with(slot, std::move(total));
+  inner.put_products(slot, entry_, walk_.take_products(mine));
+}
+
+void Gradient::take_total_back(std::size_t i, Walk& inner, std::uint32_t slot) {
+  std::uint32_t mine = entry_.input_slots()[i];
+  if (!takes_rows(i))
+    inner.settle_rows(slot);
+  else if (RowGradient rows = inner.take_rows(slot); rows.defined())
+    walk_.add_rows(mine, rows.rows, std::move(rows.values));
+  Tensor total = inner.take_sum(slot);
+  if (!collected_.empty()) return static_cast<void>(collected_[i] = inner.rounded(slot, std::move(total)));
+  if (total.defined()) walk_.add_to_sum(mine, std::move(total));
+  walk_.put_products(mine, entry_, inner.take_products(slot));
+}
+
+Tensor Gradient::take_output(std::size_t i) {
+  output(i);
+  Tensor taken = std::move(outputs_[i]);
+  return walk_.can_change(taken) ? taken : copy(taken);
+}
+
+Shape Gradient::input_shape(std::size_t i) const {
+  if (std::uint32_t slot = entry_.input_slots()[i]) return walk_.list().slot(slot).form->shape();
+  if (!entry_.op->keeps_input_shapes)
+    throw InternalError(fmt::format("the gradient of {} asks for a shape it does not keep", entry_.op->name));
+  return entry_.input_shapes()[i];
+}
+
+DType Gradient::input_dtype(std::size_t i) const { return walk_.list().slot(entry_.input_slots()[i]).form->dtype; }
+
+const Tensor& Gradient::saved(int number) const {
+  for (std::uint32_t k = 0; k < entry_.saved_count; ++k)
+    if (const Saved& saved = entry_.saved()[k]; saved.number == number) return unchanged(saved);
+  throw InternalError(fmt::format("the gradient of {} asks for a value it has not saved", entry_.op->name));
+}
+
+namespace {
+
+std::string name_of_saved(int number) {
+  if (number < 0) return "its result";
+  if (number == Saved::captured) return "what its function uses,";
+  if (number < Saved::first_kept) return fmt::format("input {}", number);
+  return fmt::format("member {} of what it saved,", number - Saved::first_kept);
+}
+
+}  // namespace
+
+const Tensor& Gradient::unchanged(const Saved& saved) const {
+  const Tensor& tensor = saved.tensor;
+  const Storage& storage = *tensor.body().storage;
+  if (storage.writers.load(std::memory_order_relaxed) != 0) [[unlikely]]
+    fail<TapeError>(entry_.op->name, entry_.where(),
+                    "its gradient needs {} {}, made at {}, but the guard that writes to it, from {}, is still alive; "
+                    "end the guard before the tensor is used",
+                    name_of_saved(saved.number), describe(tensor), to_string(tensor.made_at()),
+                    to_string(storage.last_overwrite()));
+  if (storage.version.load(std::memory_order_relaxed) != saved.version) [[unlikely]]
+    fail<TapeError>(entry_.op->name, entry_.where(),
+                    "its gradient needs {} {}, made at {}, but that was overwritten at {} after this op had used it; "
+                    "overwrite a copy, or differentiate before overwriting",
+                    name_of_saved(saved.number), describe(tensor), to_string(tensor.made_at()),
+                    to_string(storage.last_overwrite()));
+  return tensor;
+}
+
+const SlotForm& Gradient::output_form(std::size_t i) const {
+  return *walk_.list().slot(entry_.first_output + static_cast<std::uint32_t>(i)).form;
+}
+
+const SlotForm& Gradient::input_form(std::size_t i) const { return *walk_.list().slot(entry_.input_slots()[i]).form; }
+
+void Gradient::give_product(std::size_t i, const Tensor& a, const Tensor& b) {
+  if (!wants(i)) return;
+  if (!collected_.empty() || !walk_.add_product(entry_.input_slots()[i], a, b)) give(i, a * b);
+}
+
+bool Gradient::defers(std::size_t i, std::int64_t rows) const {
+  return collected_.empty() && walk_.defers(entry_.input_slots()[i], rows);
+}
+
+void Gradient::give_transposed_product(std::size_t i, const Tensor& left, const Tensor& right) {
+  if (!wants(i)) return;
+  if (collected_.empty())
+    walk_.add_transposed_product(entry_, entry_.input_slots()[i], left, right);
+  else
+    give(i, matmul(transpose(left), right));
+}
+
+bool Gradient::takes_rows(std::size_t i) const {
+  return collected_.empty() && walk_.takes_rows(entry_.input_slots()[i]);
+}
+
+void Gradient::give_rows(std::size_t i, const Tensor& indices, Tensor values) {
+  if (wants(i)) walk_.add_rows(entry_.input_slots()[i], indices, std::move(values));
+}
+
+void Gradient::give(std::size_t i, Tensor gradient) {
+  if (!wants(i)) return;
+  std::uint32_t slot = entry_.input_slots()[i];
+  if (collected_.empty()) [[likely]]
+    return walk_.add(entry_, slot, std::move(gradient));
+  gradient = walk_.fitted(entry_, slot, std::move(gradient));
+  collected_[i] = collected_[i].defined() ? reel::add(collected_[i], gradient) : std::move(gradient);
+}
+
+}  // namespace reel::detail
