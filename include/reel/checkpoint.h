@@ -60,9 +60,10 @@ struct SegmentForm<F, std::index_sequence<i...>> {
 ///
 /// f takes a `const Tensor&` for each input and returns a Tensor or a std::array<Tensor, K>. It may capture parameters
 /// and other tracked tensors: their gradients are found too. What it captures by reference has to live until the
-/// gradient has been had, so that local tensors and variables of a loop are to be captured by value. Random numbers of the thread's generator are the same
-/// when f is run again; everything else that f does is done twice. Checkpoints nest, and a gradient of higher order
-/// keeps no more than the first. With nothing recording, this is f(x…).
+/// gradient has been had, so that local tensors and variables of a loop are to be captured by value. Random numbers of
+/// the thread's generator are the same when f is run again; everything else that f does is done twice, and leaves
+/// nothing on the tape but the results. Checkpoints nest, and a gradient of higher order keeps no more than the first.
+/// With nothing recording, this is f(x…).
 /// Throws: TapeError if f overwrites an input; in a backward, if f gives other results than the first time, or uses
 /// other tracked tensors.
 /// Source: Chen et al., Training deep nets with sublinear memory cost (2016).

@@ -306,11 +306,11 @@ std::size_t Tape::size() const { return list_.entry_count(); }
 
 std::size_t Tape::bytes() const { return list_.bytes(); }
 
-std::size_t Tape::peak_bytes() const { return detail::context().tapes->peak_bytes(); }
+std::size_t Tape::peak_bytes() const { return list_.peak_bytes(); }
 
-void Tape::reset_peak() { detail::context().tapes->reset_peak(); }
+void Tape::reset_peak() { list_.reset_peak(); }
 
-std::size_t Tape::capacity() const { return detail::context().tapes->capacity(); }
+std::size_t Tape::capacity() const { return list_.capacity(); }
 
 NoRecord::NoRecord() {
   Context& context = detail::context();

@@ -42,8 +42,8 @@ class TapeList {
   /// Before a call overwrites x: whether what x then holds is tracked, because one of the call's inputs is.
   /// Throws: TapeError as `record`; for a parameter, a watched tensor, and what another thread's tape computed.
   bool prepare_overwrite(const Call& call, const Tensor& x);
-  /// Tracked values have just been written to x, or others to what was tracked: from now on tensors that share its elements, were there before, and
-  /// are not settled anew are refused.
+  /// Tracked values have just been written to x, or others to what was tracked: from now on tensors that share its
+  /// elements, were there before, and are not settled anew are refused.
   void note_tracked_values(const Body& x);
   /// Lets go of the slot of a tensor that this list has computed, if it has one.
   void forget(Body& body) const;

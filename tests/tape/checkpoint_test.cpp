@@ -269,6 +269,23 @@ TEST_CASE("a tape may be opened inside a checkpoint") {
   CHECK(debug::gradcheck(function, {values(), values() * 2}).agrees);
 }
 
+TEST_CASE("a tape counts what it holds inside a checkpoint, too") {
+  Tape tape;
+  Tensor x = values();
+  tape.watch(x);
+  Tensor h = chain(x, x, 100);
+  std::size_t size = tape.size(), held = tape.bytes(), capacity = tape.capacity();
+  checkpoint(
+      [&](const Tensor& h) {
+        CHECK(tape.size() == size);
+        CHECK(tape.bytes() == held);
+        CHECK(tape.peak_bytes() == held);
+        CHECK(tape.capacity() == capacity);
+        return h * h;
+      },
+      h);
+}
+
 TEST_CASE("a tape inside a checkpoint differentiates by a captured tensor that nobody outside asks for") {
   Tensor x = values(), w = values().requires_grad();
   auto f = [&w](const Tensor& x) {
