@@ -36,12 +36,15 @@ Apart::~Apart() {
 
 bool Apart::has_made(const Tensor& tensor) const {
   const Body& body = tensor.body();
-  return list_.has_given_slot(body) || (body.epoch.load(std::memory_order_relaxed) == 0 && body.slot >= birth_);
+  return list_.has_given_slot(body) || (body.epoch.load(std::memory_order_relaxed) == 0 && body.slot >= birth_ &&
+                                        !(body.slot & TapeList::constant_birth));
 }
 
 Aliases::Aliases(std::span<const Tensor* const> inputs) {
   for (const Tensor* input : inputs) {
     tensors_.push_back(alias_of(*input));
+    // Made here, but for its elements.
+    tensors_.back().body().slot |= TapeList::constant_birth;
     versions_.push_back(input->body().storage->version.load(std::memory_order_relaxed));
   }
 }

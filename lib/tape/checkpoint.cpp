@@ -138,8 +138,8 @@ void run_noted(Context& context, CheckpointCall& call, Location where) {
                 .inputs = static_cast<std::uint32_t>(call.inputs.size()),
                 .outputs = static_cast<std::uint32_t>(call.outputs.size()),
                 .function_bytes = call.segment.function.size()};
-  Aliases inputs(call.inputs);
   Apart apart(context, Apart::Purpose::note);
+  Aliases inputs(call.inputs);
   for (const Tensor& tensor : call.known) apart.list().adopt(checkpoint_name, tensor, where);
   call.segment.run(call.segment.function, inputs.tensors(), call.known, call.outputs);
   check_inputs(inputs, call.inputs, where);

@@ -63,8 +63,8 @@ class Run {
 
   void compute_and_record() {
     {
-      Aliases inputs(call_.inputs);
       Apart apart(context_, Apart::Purpose::note);
+      Aliases inputs(call_.inputs);
       compute(inputs.tensors());
       check_use(apart, inputs);
       std::vector<Tensor> returned(call_.outputs.begin(), call_.outputs.end());

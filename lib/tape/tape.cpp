@@ -333,7 +333,7 @@ constexpr OpInfo stop_gradient_op{
           const Tensor& x = *call.inputs[0];
           call.outputs[0] = view_of(x, x.shape(), x.strides(), 0, call.where);
           // A custom op that saves this means it as a constant.
-          call.outputs[0].body().slot = 0;
+          if (std::uint32_t& birth = call.outputs[0].body().slot; birth != 0) birth |= TapeList::constant_birth;
         },
 };
 

@@ -209,6 +209,12 @@ bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
                     describe(x), to_string(x.made_at()));
   std::uint64_t epoch = body.epoch.load(std::memory_order_relaxed);
   if (epoch != 0 && (!is_of_this_thread(epoch) || is_tracked_outside(body))) refuse(op, x, call.where);
+  if (outer_ && epoch == 0 && (body.slot & ~constant_birth) < context().birth)
+    fail<TapeError>(op, call.where,
+                    "{}, made at {}, comes from outside the function of a checkpoint or of a custom gradient that runs "
+                    "now, so that no gradient would flow back through it; return what is to be written, or write under "
+                    "NoRecord what needs no gradient",
+                    describe(x), to_string(x.made_at()));
   bool tracked = false;
   for (const Tensor* input : call.inputs) tracked |= input_slot(call, *input) != 0;
   if (tracked && Heap::owner_of(&body) != context().heap)

@@ -72,6 +72,8 @@ class TapeList {
   /// The slot of a tensor that an operand of `op` is to be.
   /// Throws: TapeError if it has none that is live, or was overwritten.
   std::uint32_t tracked_slot(const char* op, const Tensor& tensor, Location where) const;
+  /// Marks the birth of what stop_gradient has made.
+  static constexpr std::uint32_t constant_birth = std::uint32_t{1} << 31;
   /// The list for what runs apart while this one waits. Made once, and kept.
   TapeList& inner();
   /// The list that waits while this one is used; null for a thread's own.

@@ -118,6 +118,23 @@ MisuseGroup custom_misuse() {
              Tensor h = w * 2;
              checkpoint([&](const Tensor& x) { return add_(h, x); }, x);
            }},
+          {"checkpoint([&](const Tensor& x) { add_(total, x); return x * 2; }, x);  // total was made outside",
+           "TapeError: add_: (3,) f32, made at …, comes from outside the function of a checkpoint or of a custom "
+           "gradient "
+           "that runs now, so that no gradient would flow back through it; return what is to be written, or write "
+           "under "
+           "NoRecord what needs no gradient",
+           [] {
+             Tensor x = ones({3}), total = zeros({3});
+             Tape tape;
+             tape.watch(x);
+             checkpoint(
+                 [&](const Tensor& x) {
+                   add_(total, x);
+                   return x * 2;
+                 },
+                 x);
+           }},
           {"checkpoint([&](const Tensor&) { return w; }, x);  // w is a parameter",
            "TapeError: checkpoint: its function returned (3,) f32, …, which is tracked and is not among its inputs…",
            [] {
