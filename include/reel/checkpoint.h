@@ -64,8 +64,8 @@ struct SegmentForm<F, std::index_sequence<i...>> {
 /// the thread's generator are the same when f is run again; everything else that f does is done twice, and leaves
 /// nothing on the tape but the results. A tape that f opens sees back to what f is given and captures, and no further.
 /// Checkpoints nest, and a gradient of higher order keeps no more than the first. With nothing recording, this is f(x…).
-/// Throws: TapeError if f overwrites an input or another tensor from outside; in a backward, if f gives other results than the first time, or uses
-/// other tracked tensors.
+/// Throws: TapeError if f overwrites an input or another tensor from outside; in a backward, if f gives other results
+/// than the first time, or uses other tracked tensors.
 /// Source: Chen et al., Training deep nets with sublinear memory cost (2016).
 template <class F, class... More>
 auto checkpoint(const F& f, const Arg& x, const More&... more) {
