@@ -14,19 +14,34 @@ namespace reel::detail {
 class JacobianBlocks;
 class Walk;
 
-/// While a tape differentiates, only the tapes around it record.
-class RecordAs {
+/// Sets a flag of the context while it lives.
+class FlagScope {
  public:
-  RecordAs(Context& context, bool recording) : context_(context), before_(context.has(Context::recording)) {
-    context.set(Context::recording, recording);
+  FlagScope(Context& context, Context::Flag flag, bool on)
+      : context_(context), flag_(flag), before_(context.has(flag)) {
+    context.set(flag, on);
   }
-  ~RecordAs() { context_.set(Context::recording, before_); }
-  RecordAs(const RecordAs&) = delete;
-  RecordAs& operator=(const RecordAs&) = delete;
+  ~FlagScope() { context_.set(flag_, before_); }
+  FlagScope(const FlagScope&) = delete;
+  FlagScope& operator=(const FlagScope&) = delete;
 
  private:
   Context& context_;
+  Context::Flag flag_;
   bool before_;
+};
+
+/// While it lives, the context may say otherwise whose gradient runs.
+class DifferentiatedOp {
+ public:
+  explicit DifferentiatedOp(Context& context) : context_(context), before_(context.differentiating) {}
+  ~DifferentiatedOp() { context_.differentiating = before_; }
+  DifferentiatedOp(const DifferentiatedOp&) = delete;
+  DifferentiatedOp& operator=(const DifferentiatedOp&) = delete;
+
+ private:
+  Context& context_;
+  const OpInfo* before_;
 };
 
 /// Forgets the list when a differentiation that consumes it ends, however it ends.

@@ -9,6 +9,7 @@
 #include "../core/storage.h"
 #include "../ops/registry.h"
 #include "custom.h"
+#include "differentiation.h"
 #include "walk.h"
 
 namespace reel {
@@ -20,23 +21,13 @@ namespace {
 // A hook is the user's own code: its ops report their own lines, and belong to no op's gradient.
 class OwnCode {
  public:
-  OwnCode()
-      : context_(context()),
-        named_before_(context_.has(Context::caller_named)),
-        differentiating_before_(std::exchange(context_.differentiating, nullptr)) {
-    context_.set(Context::caller_named, false);
+  explicit OwnCode(Context& context) : lines_(context, Context::caller_named, false), op_(context) {
+    context.differentiating = nullptr;
   }
-  ~OwnCode() {
-    context_.differentiating = differentiating_before_;
-    context_.set(Context::caller_named, named_before_);
-  }
-  OwnCode(const OwnCode&) = delete;
-  OwnCode& operator=(const OwnCode&) = delete;
 
  private:
-  Context& context_;
-  bool named_before_;
-  const OpInfo* differentiating_before_;
+  FlagScope lines_;
+  DifferentiatedOp op_;
 };
 
 template <class E>
@@ -122,7 +113,7 @@ void Hooks::complete(Walk& walk, std::uint32_t slot) {
     }
     const TensorHook& hook = tensor_hooks_[waiting.number];
     Unchanged unchanged(gradient);
-    OwnCode own;
+    OwnCode own(context());
     Tensor returned = hook.call(gradient);
     unchanged.check("hook", hook.where);
     if (!returned.defined() || returned.is(gradient)) continue;
@@ -148,7 +139,7 @@ void Hooks::pass(const TapeList& list, const Entry& entry, std::span<const Tenso
       if (gradient.defined()) unchanged.emplace_back(gradient);
     for (const Tensor& gradient : before)
       if (gradient.defined()) unchanged.emplace_back(gradient);
-    OwnCode own;
+    OwnCode own(context());
     hook.call({entry.op->name, entry.where(), outputs, inputs});
     for (const Unchanged& gradient : unchanged) gradient.check("hook_op", hook.where);
     for (std::size_t i = 0; i < inputs.size(); ++i)

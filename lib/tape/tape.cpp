@@ -228,7 +228,8 @@ void Differentiation::prepare(Walk& walk) const {
 std::vector<Tensor> Differentiation::gradients(const Tensor& given_seed) {
   CallerScope caller(where_);
   Tensor seed = seed_for(op_, target_, given_seed, where_);
-  RecordAs record(context_, tape_.depth_ > 1 && context_.has(Context::recording));
+  // While a tape differentiates, only the tapes around it record.
+  FlagScope record(context_, Context::recording, tape_.depth_ > 1 && context_.has(Context::recording));
   Differentiating differentiating(tape_.differentiating_);
   std::vector<Tensor> found(slots_.size());
   if (target_slot_ != 0) {
@@ -261,7 +262,7 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
   Differentiating differentiating(differentiating_);
   std::vector<Commit> commits;
   {
-    RecordAs record(context, depth_ > 1 && context.has(Context::recording));
+    FlagScope record(context, Context::recording, depth_ > 1 && context.has(Context::recording));
     Walk walk(context, list, slot);
     Hooks* hooks = prepare(walk);
     const std::vector<TapeList::LeafSlot>& leaves = list.leaves();
@@ -287,7 +288,7 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
           (found.gradient.defined() || found.row_gradient.defined()) && leaf.tensor.is_parameter())
         commits.push_back({leaf.tensor, std::move(found), {}, {}});
   }
-  RecordAs pause(context, false);
+  FlagScope pause(context, Context::recording, false);
   commit(commits);
 }
 

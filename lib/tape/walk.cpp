@@ -7,6 +7,7 @@
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../ops/registry.h"
+#include "differentiation.h"
 #include "gradient.h"
 #include "hooks.h"
 #include "lookahead.h"
@@ -79,23 +80,6 @@ void Walk::complete(std::uint32_t slot) {
   if (deferred_.holds(slot)) settle_products(slot);
   if (hooks_) hooks_->complete(*this, slot);
 }
-
-namespace {
-
-// While it lives, the context may say whose gradient runs.
-class DifferentiatedOp {
- public:
-  explicit DifferentiatedOp(Context& context) : context_(context), before_(context.differentiating) {}
-  ~DifferentiatedOp() { context_.differentiating = before_; }
-  DifferentiatedOp(const DifferentiatedOp&) = delete;
-  DifferentiatedOp& operator=(const DifferentiatedOp&) = delete;
-
- private:
-  Context& context_;
-  const OpInfo* before_;
-};
-
-}  // namespace
 
 void Walk::run(Tensor seed, bool consume) {
   sums_.resize(target_ - lowest_ + 1);

@@ -258,3 +258,21 @@ TEST_CASE("rows that wait are no anomaly, and a product of them that is one is n
   CHECK_THAT(text, contains("deferred_products_test.cpp:" + std::to_string(line)));
   CHECK_FALSE(w.grad().defined());
 }
+
+TEST_CASE("products without rows or columns, and of strided rows, are right, deferred and at once") {
+  Tensor w = normal({80, 80}, f64), none = normal({0, 80}, f64), thin = normal({80, 0}, f64), x = normal({80, 1}, f64);
+  Tensor spread = slice(normal({1, 160}, f64), 1, 0, 160, 2);
+  for (bool deferred : {true, false}) {
+    Tape tape({.deferred_products = deferred});
+    tape.watch(w);
+    tape.watch(thin);
+    Tensor empty = sum(matmul(none, w)) + sum(matmul(none, w)) + sum(matmul(transpose(x), thin));
+    Tensor y = empty + sum(matmul(transpose(x), w)) + sum(matmul(spread, w)) + sum(matmul(w, x));
+    auto [gw, gt] = tape.gradient(y, w, thin);
+    NoRecord pause;
+    Tensor row = ones({1, 80}, {.dtype = f64});
+    Tensor expected = matmul(x, row) + matmul(transpose(spread), row) + matmul(transpose(row), transpose(x));
+    CHECK(distance(gw, expected) <= tolerance(f64));
+    CHECK(gt.shape() == thin.shape());
+  }
+}

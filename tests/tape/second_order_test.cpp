@@ -1,8 +1,10 @@
 #include <reel/reel.h>
 
 #include "catch.h"
+#include "tape/nested.h"
 
 using namespace reel;
+using reel_test::third_derivative;
 
 namespace {
 
@@ -31,19 +33,7 @@ std::size_t peak_of(F f) {
 
 TEST_CASE("third derivatives of a composite function agree with the closed form through nested tapes") {
   Tensor x = linspace(-2, 2, 9, {.dtype = f64});
-  Tape a;
-  a.watch(x);
-  Tensor second;
-  {
-    Tape b;
-    Tensor first;
-    {
-      Tape c;
-      first = c.gradient(sum(composite(x)), x);
-    }
-    second = b.gradient(sum(first), x);
-  }
-  Tensor third = a.gradient(sum(second), x);
+  Tensor third = third_derivative([](const Tensor& x) { return composite(x); }, x);
   CHECK(difference(third, third_of_composite(x)) < 1e-13);
 }
 
