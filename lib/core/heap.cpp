@@ -7,26 +7,21 @@
 
 namespace reel::detail {
 
-std::size_t Heap::size_of_class(std::uint32_t size_class) {
-  if (size_class < 16) return (size_class + 1) * std::size_t{64};
-  std::uint32_t power = (size_class - 16) / 4 + 10;
-  return (std::size_t{5} + (size_class - 16) % 4) << (power - 2);
-}
-
 void* Heap::allocate_slowly(std::uint32_t list) {
   if (remote_.load(std::memory_order_relaxed)) drain_remote();
   if (free_[list]) return take(free_[list]);
   if (unused_[list]) return take(unused_[list]);
   bool storage = list >= class_count;
   std::size_t size = size_of_class(storage ? list - class_count : list);
-  // A storage's block may be twice as large. Otherwise each class would in time hold the most that any step of a ragged
-  // net has needed of it.
-  for (std::uint32_t larger = list + 1; storage && larger < 2 * class_count; ++larger) {
-    if (size_of_class(larger - class_count) > 2 * size) break;
+  // A block may be twice as large. Otherwise each class would in time hold the most that any step of a ragged net has
+  // needed of it.
+  std::uint32_t first = storage ? class_count : 0;
+  for (std::uint32_t larger = list + 1; larger < first + class_count; ++larger) {
+    if (size_of_class(larger - first) > 2 * size) break;
     if (free_[larger]) return take(free_[larger]);
     if (unused_[larger]) return take(unused_[larger]);
   }
-  std::size_t alignment = storage ? 64 : 16;
+  constexpr std::size_t alignment = 64;
   std::size_t before = sizeof(Header) + (storage ? 0 : sizeof(BodyLink));
   void* raw = std::malloc(size + before + alignment - 16);
   if (!raw) throw std::bad_alloc();
@@ -131,7 +126,12 @@ MemoryStatistics Heap::statistics() {
   for (std::uint32_t list = 0; list < 2 * class_count; ++list)
     for (const FreeBlock* block : {free_[list], unused_[list]})
       for (; block; block = block->next) ++cached[list >= class_count];
-  return {blocks_[0] - cached[0], blocks_[1] - cached[1], system_bytes_ - cached_bytes_, peak_bytes_, cached_bytes_};
+  std::int64_t joint = joint_ - remote_joint_.load(std::memory_order_relaxed);
+  return {.live_tensors = blocks_[0] - cached[0] - widows_.load(std::memory_order_relaxed),
+          .live_storages = blocks_[1] - cached[1] + joint,
+          .live_bytes = system_bytes_ - cached_bytes_,
+          .peak_bytes = peak_bytes_,
+          .cached_bytes = cached_bytes_};
 }
 
 void Heap::set_cache_limit(std::size_t bytes) {

@@ -11,25 +11,31 @@
 
 namespace reel::detail {
 
-/// A thread's cache of freed blocks, by size class. Blocks freed by another thread come back through `remote_`.
-/// Heaps are never destroyed, because static tensors outlive thread-locals; one whose thread has ended, and has given
+/// A thread's cache of freed blocks, by size class. Blocks freed by another thread come back through `remote_`. The
+/// elements of a small tensor lie behind its body, in the same block. Heaps are never destroyed, because static tensors outlive thread-locals; one whose thread has ended, and has given
 /// its cache back to the system, serves the next thread that starts.
 class Heap {
  public:
   enum class Use : std::uint8_t { body, storage };
 
-  /// Uninitialised memory, aligned to 16 bytes for bodies and 64 for storages. Throws: std::bad_alloc.
+  /// Uninitialised memory, aligned to 64 bytes. Throws: std::bad_alloc.
   void* allocate(std::size_t bytes, Use use) {
-    std::uint32_t list = class_of(bytes) + (use == Use::storage ? class_count : 0);
+    std::uint32_t size_class = class_of(bytes), list = size_class + (use == Use::storage ? class_count : 0);
     FreeBlock* block = free_[list];
     if (!block) [[unlikely]]
       return allocate_slowly(list);
-    free_[list] = block->next;
-    // Where millions of tensors live, the next one is as far away as this one was.
-    __builtin_prefetch(block->next, 1);
-    cached_bytes_ -= header_of(block)->bytes();
-    return block;
+    return taken(block, list, size_of_class(size_class));
   }
+  /// The same for a body with the elements behind it, of at most `most_joint` bytes.
+  void* allocate_joint(std::size_t bytes) {
+    std::size_t steps = (bytes + 63) / 64;
+    ++joint_;
+    FreeBlock* block = free_[steps - 1];
+    if (!block) [[unlikely]]
+      return allocate_slowly(static_cast<std::uint32_t>(steps - 1));
+    return taken(block, static_cast<std::uint32_t>(steps - 1), steps * 64);
+  }
+  static constexpr std::size_t most_joint = 1024;
   /// Frees a block of any heap; called on `mine`, the calling thread's heap, or null where it has none.
   static void free(void* block, Heap* mine) noexcept {
     Header* header = header_of(block);
@@ -40,6 +46,20 @@ class Heap {
   }
   /// Frees a block of this heap, on its own thread.
   void free_own(void* block) noexcept { put(block, header_of(block)); }
+  /// The same for a body that lies with its elements.
+  void free_own_joint(void* block) noexcept {
+    --joint_;
+    put(block, header_of(block));
+  }
+  /// Frees such a block of any heap, as `free`.
+  static void free_joint(void* block, Heap* mine) noexcept {
+    header_of(block)->owner->remote_joint_.fetch_add(1, std::memory_order_relaxed);
+    free(block, mine);
+  }
+  /// Notes that a body has gone before the elements that lie behind it, or that these have gone, too.
+  static void note_widow(const void* block, int change) noexcept {
+    owner_of(block)->widows_.fetch_add(change, std::memory_order_relaxed);
+  }
   /// The heap a block came from.
   static Heap* owner_of(const void* block) noexcept { return header_of(block)->owner; }
 
@@ -137,7 +157,12 @@ class Heap {
     if (size_class >= class_count) throw std::bad_alloc();
     return size_class;
   }
-  static std::size_t size_of_class(std::uint32_t size_class);
+  static std::size_t size_of_class(std::uint32_t size_class) {
+    if (size_class < 16) [[likely]]
+      return (size_class + 1) * std::size_t{64};
+    std::uint32_t power = (size_class - 16) / 4 + 10;
+    return (std::size_t{5} + (size_class - 16) % 4) << (power - 2);
+  }
 
   void put(void* block, const Header* header) noexcept {
     std::size_t cached = cached_bytes_ + header->bytes();
@@ -154,6 +179,13 @@ class Heap {
   void trim(std::size_t limit) noexcept;
   void give_back_unused() noexcept;
   // The first block of a list that is not empty.
+  void* taken(FreeBlock* block, std::uint32_t list, std::size_t bytes) noexcept {
+    free_[list] = block->next;
+    // Where millions of tensors live, the next one is as far away as this one was.
+    __builtin_prefetch(block->next, 1);
+    cached_bytes_ -= bytes;
+    return block;
+  }
   FreeBlock* take(FreeBlock*& list) noexcept {
     FreeBlock* block = list;
     list = block->next;
@@ -166,7 +198,9 @@ class Heap {
   std::size_t cache_limit_ = std::size_t{1} << 30;
   std::size_t system_bytes_ = 0;  // taken from the system: in use or cached
   std::size_t peak_bytes_ = 0;
-  std::int64_t blocks_[2] = {};  // bodies and storages, in use or cached
+  std::int64_t blocks_[2] = {};  // bodies and storages that lie apart, in use or cached
+  std::int64_t joint_ = 0;       // bodies with elements behind them, given out less taken back by this thread
+  std::atomic<std::int64_t> remote_joint_ = 0, widows_ = 0;
   HiddenPointer bodies_;
   // Freed by other threads: small blocks wait here for the owner; large ones go back to the system at once, and are
   // only counted, because an owner that is idle would keep them for ever.

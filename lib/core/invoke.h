@@ -8,6 +8,7 @@
 
 #include <reel/tensor.h>
 
+#include "context.h"
 #include "storage.h"
 
 namespace reel::detail {
@@ -97,6 +98,32 @@ struct Call {
 
 /// The single door: every op passes it. Runs the op and records it if an input is tracked.
 void invoke(Call& call);
+
+/// Records an op without attributes that has run.
+template <std::size_t count>
+void record(Context& context, const OpInfo& op, const Tensor* const (&inputs)[count], Tensor& output, Location where);
+extern template void record(Context&, const OpInfo&, const Tensor* const (&)[1], Tensor&, Location);
+extern template void record(Context&, const OpInfo&, const Tensor* const (&)[2], Tensor&, Location);
+
+/// The door's short way, for an op without attributes on contiguous operands of its result's shape: where nobody looks,
+/// nothing is laid out to be seen. `run` calls the op's kernel.
+template <std::size_t count, class Run>
+inline Tensor invoke_shortly(const OpInfo& op, const Tensor* const (&inputs)[count], DType dtype, Location where,
+                             Run run) {
+  const Body& like = inputs[0]->body();
+  Context& context = detail::context();
+  if (context.has(Context::intercepted)) [[unlikely]] {
+    OutputSpec spec(like, dtype);
+    Tensor output;
+    Call call{op, inputs, {}, {&spec, 1}, {&output, 1}, where};
+    invoke(call);
+    return output;
+  }
+  Tensor output = allocate_like(context, like, dtype, op, where);
+  run(output.body());
+  if (context.has(Context::recording)) record(context, op, inputs, output, where);
+  return output;
+}
 
 /// Runs and records a call here and now: what is left to a lane that has seen it.
 void run_and_record(Call& call);

@@ -205,8 +205,15 @@ struct KernelTable {
   const SparseKernels* sparse;
 };
 
+extern constinit KernelTable cpu_kernel_table;
+[[noreturn]] void refuse_kernels(Device device);
+
 /// The kernels of a device. Throws: DeviceError where it has none.
-const KernelTable& kernels(Device device);
+inline const KernelTable& kernels(Device device) {
+  if (device.type != Device::Type::cpu) [[unlikely]]
+    refuse_kernels(device);
+  return cpu_kernel_table;
+}
 
 /// Called once, before any kernel runs.
 void fill_kernel_tables();

@@ -3,26 +3,28 @@
 #include <memory>
 #include <new>
 
+#include "invoke.h"
 #include "op_error.h"
 
 namespace reel::detail {
 namespace {
 
-inline Storage* make_storage(Context& context, std::size_t bytes, Device device) {
-  void* block = context.heap->allocate(sizeof(Storage) + bytes, Heap::Use::storage);
-  auto* storage = new (block) Storage;
+inline Storage* place_storage(void* place, std::size_t bytes, Device device) {
+  auto* storage = new (place) Storage;
   storage->data = storage + 1;
   storage->bytes = bytes;
   storage->device = device;
   return storage;
 }
 
-inline Body* make_body(Context& context, int rank, DType dtype, Device device, Location where) {
-  // Two sizes only, so that a freed body fits the next tensor of nearly any rank.
-  constexpr std::size_t small = sizeof(Body) + 4 * sizeof(std::int64_t);
-  constexpr std::size_t large = sizeof(Body) + 2 * max_rank * sizeof(std::int64_t);
-  void* block =
-      rank <= 2 ? context.heap->allocate(small, Heap::Use::body) : context.heap->allocate(large, Heap::Use::body);
+// Two sizes only, so that a freed body fits the next tensor of nearly any rank.
+constexpr std::size_t small_body = sizeof(Body) + 4 * sizeof(std::int64_t);
+constexpr std::size_t large_body = (sizeof(Body) + 2 * max_rank * sizeof(std::int64_t) + 63) / 64 * 64;
+static_assert(small_body % 64 == 0);
+constexpr std::size_t body_size(int rank) { return rank <= 2 ? small_body : large_body; }
+
+[[gnu::always_inline]] inline Body* place_body(void* block, Context& context, int rank, DType dtype, Device device,
+                                               Location where) {
   auto* body = new (block) Body;
   body->dims = body->extents();
   body->strides = body->extents() + rank;
@@ -42,6 +44,22 @@ inline Body* make_body(Context& context, int rank, DType dtype, Device device, L
   return body;
 }
 
+Body* make_body(Context& context, int rank, DType dtype, Device device, Location where) {
+  return place_body(context.heap->allocate(body_size(rank), Heap::Use::body), context, rank, dtype, device, where);
+}
+
+// The same with room for so many bytes of elements behind it.
+[[gnu::always_inline]] inline Body* make_joint(Context& context, int rank, DType dtype, std::size_t bytes,
+                                               Device device, Location where) {
+  std::size_t front = body_size(rank);
+  void* block = context.heap->allocate_joint(front + sizeof(Storage) + bytes);
+  Body* body = place_body(block, context, rank, dtype, device, where);
+  body->storage = place_storage(static_cast<char*>(block) + front, bytes, device);
+  body->storage->front = static_cast<std::uint16_t>(front);
+  body->data = body->storage->data;
+  return body;
+}
+
 bool is_row_major(const Shape& shape, const Shape& strides) {
   std::int64_t expected = 1;
   for (int i = shape.rank(); i-- > 0;) {
@@ -54,20 +72,47 @@ bool is_row_major(const Shape& shape, const Shape& strides) {
 
 Shape shape_of(const OutputSpec& spec) { return Shape({spec.dims, static_cast<std::size_t>(spec.rank)}); }
 
-// Fills in sizes and row-major strides. Throws: ShapeError where their product is out of reach.
-void set_row_major(Body* body, const OutputSpec& spec, const char* op, Location where) {
-  std::int64_t* dims = body->extents();
-  std::int64_t* strides = dims + spec.rank;
+// How many elements there are. Throws: ShapeError where that is out of reach.
+std::int64_t count_of(const OutputSpec& spec, const char* op, Location where) {
   std::int64_t count = 1;
   bool overflow = false;
-  for (int i = spec.rank; i-- > 0;) {
-    dims[i] = spec.dims[i];
-    strides[i] = count;
-    overflow |= __builtin_mul_overflow(count, spec.dims[i], &count);
-  }
+  for (int i = spec.rank; i-- > 0;) overflow |= __builtin_mul_overflow(count, spec.dims[i], &count);
   if (overflow || count > (std::int64_t{1} << 44))
     fail<ShapeError>(op, where, "a tensor of shape {} is larger than any memory", to_string(shape_of(spec)));
+  return count;
+}
+
+inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
   body->numel = count;
+  if (spec.like) [[likely]] {
+    for (int i = 0; i < 2 * spec.rank; ++i) body->extents()[i] = spec.dims[i];
+    return;
+  }
+  std::int64_t* dims = body->extents();
+  std::int64_t* strides = dims + spec.rank;
+  std::int64_t step = 1;
+  for (int i = spec.rank; i-- > 0;) {
+    dims[i] = spec.dims[i];
+    strides[i] = step;
+    step *= spec.dims[i];
+  }
+}
+
+[[gnu::noinline]] Tensor allocate_apart(Context& context, const OutputSpec& spec, std::int64_t count, const char* op,
+                                        Location where) {
+  Body* body = make_body(context, spec.rank, spec.dtype, spec.device, where);
+  Tensor owner = Tensor::adopt(body);
+  set_sizes(body, spec, count);
+  std::size_t bytes = static_cast<std::size_t>(count) * size_of(spec.dtype);
+  try {
+    void* block = context.heap->allocate(sizeof(Storage) + bytes, Heap::Use::storage);
+    body->storage = place_storage(block, bytes, spec.device);
+  } catch (const std::bad_alloc&) {
+    fail<MemoryError>(op, where, "there is no memory for the {:.1f} MB of a tensor {} {}",
+                      static_cast<double>(bytes) / 1e6, to_string(shape_of(spec)), name_of(spec.dtype));
+  }
+  body->data = body->storage->data;
+  return owner;
 }
 
 }  // namespace
@@ -75,23 +120,24 @@ void set_row_major(Body* body, const OutputSpec& spec, const char* op, Location 
 Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where) {
   if (spec.device.type != Device::Type::cpu) [[unlikely]]
     fail<DeviceError>(op, where, "tensors on {} need the CUDA backend, which is not built in", to_string(spec.device));
-  Body* body = make_body(context, spec.rank, spec.dtype, spec.device, where);
-  Tensor owner = Tensor::adopt(body);
-  if (spec.like) [[likely]] {
-    for (int i = 0; i < 2 * spec.rank; ++i) body->extents()[i] = spec.dims[i];
-    body->numel = spec.like->numel;
-  } else {
-    set_row_major(body, spec, op, where);
-  }
-  std::size_t bytes = static_cast<std::size_t>(body->numel) * size_of(spec.dtype);
-  try {
-    body->storage = make_storage(context, bytes, spec.device);
-  } catch (const std::bad_alloc&) {
-    fail<MemoryError>(op, where, "there is no memory for the {:.1f} MB of a tensor {} {}",
-                      static_cast<double>(bytes) / 1e6, to_string(shape_of(spec)), name_of(spec.dtype));
-  }
-  body->data = body->storage->data;
-  return owner;
+  std::int64_t count = spec.like ? spec.like->numel : count_of(spec, op, where);
+  std::size_t bytes = static_cast<std::size_t>(count) * size_of(spec.dtype);
+  if (bytes > Heap::most_joint - large_body - sizeof(Storage)) return allocate_apart(context, spec, count, op, where);
+  Body* body = make_joint(context, spec.rank, spec.dtype, bytes, spec.device, where);
+  set_sizes(body, spec, count);
+  return Tensor::adopt(body);
+}
+
+Tensor allocate_like(Context& context, const Body& like, DType dtype, const OpInfo& op, Location where) {
+  std::size_t bytes = static_cast<std::size_t>(like.numel) * size_of(dtype);
+  if (like.rank > 2 || bytes > Heap::most_joint - small_body - sizeof(Storage) || like.device.type != Device::Type::cpu)
+      [[unlikely]]
+    return allocate(context, {like, dtype}, op.name, where);
+  Body* body = make_joint(context, like.rank, dtype, bytes, like.device, where);
+  body->numel = like.numel;
+  // There is room for two axes, whether they are there or not.
+  for (int i = 0; i < 4; ++i) body->extents()[i] = like.dims[i];
+  return Tensor::adopt(body);
 }
 
 Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset, Location where) {
@@ -127,12 +173,40 @@ std::mutex& gradient_mutex() {
 
 namespace {
 
+void free_elements(Storage* storage, Heap* mine) noexcept {
+  if (storage->front == 0) return Heap::free(storage, mine);
+  Heap::note_widow(storage->block(), -1);
+  Heap::free_joint(storage->block(), mine);
+}
+
+// Whether views keep the elements behind a body, which is gone. Nothing may be written to it afterwards: the last of
+// them frees both.
+bool leaves_elements(Body* body) noexcept {
+  Storage* storage = body->storage;
+  if (storage->references.unique()) return false;
+  body->storage = nullptr;
+  Heap::note_widow(body, 1);
+  if (!storage->references.release()) return true;
+  Heap::note_widow(body, -1);
+  return false;
+}
+
 [[gnu::noinline]] void destroy_of_other_thread(Body* body, Heap* mine) noexcept {
   // Its gradient is freed after the visit: that may be a visit to a third thread.
   std::unique_ptr<Leaf> leaf(body->leaf);
   Heap::Visit visit(*Heap::owner_of(body));
-  if (Storage* storage = body->storage; storage && storage->references.release()) Heap::free(storage, mine);
+  Storage* storage = body->storage;
+  if (storage && storage->block() == body) {
+    if (!leaves_elements(body)) Heap::free_joint(body, mine);
+    return;
+  }
+  if (storage && storage->references.release()) free_elements(storage, mine);
   Heap::free(body, mine);
+}
+
+[[gnu::noinline]] void destroy_apart(Body* body, Heap* heap) noexcept {
+  if (Storage* storage = body->storage; storage && storage->references.release()) free_elements(storage, heap);
+  heap->free_own(body);
 }
 
 }  // namespace
@@ -144,8 +218,9 @@ void destroy(Body* body) noexcept {
     return destroy_of_other_thread(body, heap);
   if (body->leaf) [[unlikely]]
     std::unique_ptr<Leaf>(body->leaf).reset();
-  if (Storage* storage = body->storage; storage && storage->references.release()) Heap::free(storage, heap);
-  heap->free_own(body);
+  if (!body->storage || body->storage->block() != body) return destroy_apart(body, heap);
+  if (body->storage->references.unique() || !leaves_elements(body)) [[likely]]
+    heap->free_own_joint(body);
 }
 
 }  // namespace reel::detail

@@ -10,8 +10,10 @@
 namespace reel::detail {
 
 struct Context;
+struct OpInfo;
 
-/// Elements on a device, shared by a tensor and its views. On the CPU they lie behind it in the same block.
+/// Elements on a device, shared by a tensor and its views. On the CPU they lie behind it in the same block, and if they
+/// are few, the body of the tensor for which they were made lies before it.
 struct alignas(64) Storage {
   ReferenceCount references;
   /// Counts overwrites.
@@ -29,7 +31,10 @@ struct alignas(64) Storage {
   /// Open guards.
   std::atomic<std::uint32_t> writers{0};
   Device device;
+  /// Bytes from the start of the block to here.
+  std::uint16_t front = 0;
 
+  void* block() { return reinterpret_cast<char*>(this) - front; }
   Location last_overwrite() const { return {overwrite_file, overwrite_line}; }
   /// Notes an overwrite by the caller at `where`.
   void overwritten(Location where) {
@@ -67,6 +72,9 @@ struct OutputSpec {
 /// An uninitialised contiguous tensor.
 /// Throws: ShapeError, MemoryError or DeviceError, in the name of `op`.
 Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where);
+
+/// An uninitialised contiguous tensor of another one's shape, which is contiguous, too. Throws: as `allocate`.
+Tensor allocate_like(Context& context, const Body& like, DType dtype, const OpInfo& op, Location where);
 
 /// A tensor that shares the elements of `base`, starting `offset` elements after its first.
 Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset, Location where);

@@ -13,12 +13,9 @@ namespace {
 
 // The shortest way, for formulas that take less time than a loop's overhead.
 template <class F, class T>
-void unrolled_loop(void* out, const void* const* inputs, std::int64_t count) {
+HWY_INLINE void run_unrolled(T* y, const T* a, const T* b, std::int64_t count) {
   using V = Vector<T>;
   constexpr std::int64_t lanes = V::lanes;
-  auto* y = static_cast<T*>(out);
-  auto* a = static_cast<const T*>(inputs[0]);
-  auto* b = static_cast<const T*>(inputs[1]);
   std::int64_t i = 0;
   for (; i + 4 * lanes <= count; i += 4 * lanes) {
     V first = F()(V::load(a + i), V::load(b + i));
@@ -35,13 +32,21 @@ void unrolled_loop(void* out, const void* const* inputs, std::int64_t count) {
   vector_loop_2<F, T>(y + i, rest, count - i);
 }
 
+template <class F, class T>
+void unrolled_loop(void* out, const void* const* inputs, std::int64_t count) {
+  run_unrolled<F>(static_cast<T*>(out), static_cast<const T*>(inputs[0]), static_cast<const T*>(inputs[1]), count);
+}
+
+// Whether there is nothing to see to but the elements.
+HWY_INLINE bool is_plain(const View& out, const View& a, const View& b) {
+  return out.dtype == DType::f32 && out.contiguous && a.contiguous && b.contiguous && a.numel == out.numel &&
+         b.numel == out.numel && out.numel < cheap;
+}
+
 template <class F>
-void cheap_binary(const View& out, const View& a, const View& b) {
-  if (out.dtype == DType::f32 && out.contiguous && a.contiguous && b.contiguous && a.numel == out.numel &&
-      b.numel == out.numel && out.numel < cheap) [[likely]] {
-    const void* inputs[] = {a.data, b.data};
-    return unrolled_loop<F, float>(out.data, inputs, out.numel);
-  }
+HWY_INLINE void cheap_binary(const View& out, const View& a, const View& b) {
+  if (is_plain(out, a, b)) [[likely]]
+    return run_unrolled<F>(out.as<float>(), a.as<float>(), b.as<float>(), out.numel);
   run_loop(out, {&a, &b}, out.dtype == DType::f64 ? unrolled_loop<F, double> : unrolled_loop<F, float>);
 }
 
@@ -99,12 +104,13 @@ struct IntegerMod {
 
 template <class F, class IntegerF>
 void any_binary(const View& out, const View& a, const View& b) {
+  if (is_floating(out.dtype)) [[likely]]
+    return cheap_binary<F>(out, a, b);
   switch (out.dtype) {
     case DType::i32: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int32_t, std::int32_t>);
     case DType::i64: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int64_t, std::int64_t>);
     case DType::u8: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::uint8_t, std::uint8_t>);
-    case DType::boolean: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, bool, bool>);
-    default: return cheap_binary<F>(out, a, b);
+    default: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, bool, bool>);
   }
 }
 

@@ -21,7 +21,7 @@ constexpr OpInfo add_op{
         },
 };
 
-Tensor add(const Arg& a, const Arg& b) { return binary(add_op, a, b, Types::arithmetic); }
+Tensor add(const Arg& a, const Arg& b) { return binary<Binary::add>(add_op, a, b, Types::arithmetic); }
 
 // y = a − b;  da = d,  db = −d
 
@@ -37,7 +37,7 @@ constexpr OpInfo sub_op{
         },
 };
 
-Tensor sub(const Arg& a, const Arg& b) { return binary(sub_op, a, b, Types::no_bool); }
+Tensor sub(const Arg& a, const Arg& b) { return binary<Binary::sub>(sub_op, a, b, Types::no_bool); }
 
 // y = a b;  da = d b,  db = d a
 
@@ -54,7 +54,7 @@ constexpr OpInfo mul_op{
     .saves_input_for = {inputs({1}), inputs({0})},
 };
 
-Tensor mul(const Arg& a, const Arg& b) { return binary(mul_op, a, b, Types::arithmetic); }
+Tensor mul(const Arg& a, const Arg& b) { return binary<Binary::mul>(mul_op, a, b, Types::arithmetic); }
 
 // y = a / b;  da = d / b,  db = −d y / b
 
@@ -73,7 +73,7 @@ constexpr OpInfo div_op{
     .saves_output_for = {inputs({1})},
 };
 
-Tensor div(const Arg& a, const Arg& b) { return binary(div_op, a, b, Types::floating); }
+Tensor div(const Arg& a, const Arg& b) { return binary<Binary::div>(div_op, a, b, Types::floating); }
 
 // y = ⌊a / b⌋;  da = 0,  db = 0
 

@@ -32,6 +32,18 @@ inline bool same_form(const Body& a, const Body& b) {
   return true;
 }
 
+/// The same, for what is worth a shorter way where operands are floating, contiguous and of one form.
+template <Binary kind>
+inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
+  if (a.is_tensor() && b.is_tensor() && a.tensor()->defined() && b.tensor()->defined()) [[likely]] {
+    const Body &x = a.tensor()->body(), &y = b.tensor()->body();
+    if (same_form(x, y) && is_floating(x.dtype) && x.contiguous && y.contiguous) [[likely]]
+      return invoke_shortly(op, {a.tensor(), b.tensor()}, x.dtype, a.location(),
+                            [&](const View& out) { kernels(x.device).binary[static_cast<int>(kind)](out, x, y); });
+  }
+  return binary_general(op, a, b, types);
+}
+
 /// The same, by a short way for floating operands of one form.
 inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
   if (a.is_tensor() && b.is_tensor() && a.tensor()->defined() && b.tensor()->defined()) [[likely]] {
@@ -47,6 +59,17 @@ inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) 
 Tensor unary(const OpInfo& op, const Arg& x);
 /// For functions whose results are not integers: those and bools become f32.
 Tensor floating_unary(const OpInfo& op, const Arg& x);
+/// The same, for what is worth a shorter way where x is contiguous.
+template <Unary kind>
+inline Tensor floating_unary(const OpInfo& op, const Arg& x) {
+  if (x.is_tensor() && x.tensor()->defined()) [[likely]] {
+    const Body& body = x.tensor()->body();
+    if (is_floating(body.dtype) && body.contiguous) [[likely]]
+      return invoke_shortly(op, {x.tensor()}, body.dtype, x.location(),
+                            [&](const View& out) { kernels(body.device).unary[static_cast<int>(kind)](out, body); });
+  }
+  return floating_unary(op, x);
+}
 /// Throws: DTypeError for bool.
 Tensor number_unary(const OpInfo& op, const Arg& x);
 

@@ -20,7 +20,7 @@ constexpr OpInfo exp_op{
     .saves_output_for = {inputs({0})},
 };
 
-Tensor exp(const Arg& x) { return floating_unary(exp_op, x); }
+Tensor exp(const Arg& x) { return floating_unary<Unary::exp>(exp_op, x); }
 
 // y = e^x − 1;  dx = d (y + 1)
 
@@ -46,7 +46,7 @@ constexpr OpInfo log_op{
     .saves_input_for = {inputs({0})},
 };
 
-Tensor log(const Arg& x) { return floating_unary(log_op, x); }
+Tensor log(const Arg& x) { return floating_unary<Unary::log>(log_op, x); }
 
 // y = log(1 + x);  dx = d / (1 + x)
 
@@ -125,11 +125,13 @@ constexpr OpInfo tanh_op{
     .batching = Batching::elementwise,
     .forward = unary_forward<Unary::tanh>,
     .gradient =
-        [](Gradient& g) { g.give(0, binary(tanh_gradient_op, g.output(), g.saved_output(), Types::arithmetic)); },
+        [](Gradient& g) {
+          g.give(0, binary<Binary::tanh_gradient>(tanh_gradient_op, g.output(), g.saved_output(), Types::arithmetic));
+        },
     .saves_output_for = {inputs({0})},
 };
 
-Tensor tanh(const Arg& x) { return floating_unary(tanh_op, x); }
+Tensor tanh(const Arg& x) { return floating_unary<Unary::tanh>(tanh_op, x); }
 
 // z = d y (1 − y);  dd = e y (1 − y),  dy = e d (1 − 2 y)
 
@@ -156,11 +158,14 @@ constexpr OpInfo sigmoid_op{
     .batching = Batching::elementwise,
     .forward = unary_forward<Unary::sigmoid>,
     .gradient =
-        [](Gradient& g) { g.give(0, binary(sigmoid_gradient_op, g.output(), g.saved_output(), Types::arithmetic)); },
+        [](Gradient& g) {
+          g.give(0, binary<Binary::sigmoid_gradient>(sigmoid_gradient_op, g.output(), g.saved_output(),
+                                                     Types::arithmetic));
+        },
     .saves_output_for = {inputs({0})},
 };
 
-Tensor sigmoid(const Arg& x) { return floating_unary(sigmoid_op, x); }
+Tensor sigmoid(const Arg& x) { return floating_unary<Unary::sigmoid>(sigmoid_op, x); }
 
 std::span<const RegisteredOp> detail::exponential_ops() {
   static constexpr RegisteredOp ops[] = {

@@ -72,7 +72,7 @@ constexpr OpInfo maximum_op{
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
 };
 
-Tensor maximum(const Arg& a, const Arg& b) { return binary(maximum_op, a, b, Types::arithmetic); }
+Tensor maximum(const Arg& a, const Arg& b) { return binary<Binary::maximum>(maximum_op, a, b, Types::arithmetic); }
 
 // y = the smaller of a and b;  da = d where a < b, d / 2 where a = b, else 0;  db likewise
 
@@ -92,7 +92,7 @@ constexpr OpInfo minimum_op{
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
 };
 
-Tensor minimum(const Arg& a, const Arg& b) { return binary(minimum_op, a, b, Types::arithmetic); }
+Tensor minimum(const Arg& a, const Arg& b) { return binary<Binary::minimum>(minimum_op, a, b, Types::arithmetic); }
 
 // y = min(max(x, low), high);  dx = d where low ≤ x ≤ high,  dlow = d where x < low ≤ high,
 // dhigh = d where x > high or low > high; 0 elsewhere

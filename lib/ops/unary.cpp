@@ -96,7 +96,9 @@ constexpr OpInfo relu_op{
     .batching = Batching::elementwise,
     .forward = unary_forward<Unary::relu>,
     .gradient =
-        [](Gradient& g) { g.give(0, binary(relu_gradient_op, g.output(), g.saved_output(), Types::arithmetic)); },
+        [](Gradient& g) {
+          g.give(0, binary<Binary::relu_gradient>(relu_gradient_op, g.output(), g.saved_output(), Types::arithmetic));
+        },
     .saves_output_for = {inputs({0})},
 };
 
@@ -149,7 +151,7 @@ constexpr OpInfo reciprocal_op{
     .saves_output_for = {inputs({0})},
 };
 
-Tensor reciprocal(const Arg& x) { return floating_unary(reciprocal_op, x); }
+Tensor reciprocal(const Arg& x) { return floating_unary<Unary::reciprocal>(reciprocal_op, x); }
 
 // y = √x;  dx = d / (2 y)
 
@@ -162,7 +164,7 @@ constexpr OpInfo sqrt_op{
     .saves_output_for = {inputs({0})},
 };
 
-Tensor sqrt(const Arg& x) { return floating_unary(sqrt_op, x); }
+Tensor sqrt(const Arg& x) { return floating_unary<Unary::sqrt>(sqrt_op, x); }
 
 // y = 1 / √x;  dx = −d y³ / 2
 

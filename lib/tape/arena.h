@@ -33,7 +33,7 @@ class Arena {
     }
     used_before_ = 0;
     current_ = 0;
-    next_ = chunks_.empty() ? nullptr : chunks_[0].start.get();
+    start_ = next_ = chunks_.empty() ? nullptr : chunks_[0].start.get();
     end_ = chunks_.empty() ? nullptr : next_ + chunks_[0].bytes;
   }
 
@@ -41,9 +41,7 @@ class Arena {
   void release() { *this = {}; }
 
   /// Bytes handed out since the last rewind.
-  std::size_t used() const {
-    return chunks_.empty() ? 0 : used_before_ + static_cast<std::size_t>(next_ - chunks_[current_].start.get());
-  }
+  std::size_t used() const { return used_before_ + static_cast<std::size_t>(next_ - start_); }
   /// Bytes taken from the system.
   std::size_t capacity() const { return capacity_; }
 
@@ -57,7 +55,7 @@ class Arena {
 
   void advance(std::size_t bytes) {
     if (!chunks_.empty()) {
-      used_before_ += static_cast<std::size_t>(next_ - chunks_[current_].start.get());
+      used_before_ += static_cast<std::size_t>(next_ - start_);
       ++current_;
     }
     if (current_ == chunks_.size() || chunks_[current_].bytes < bytes) {
@@ -67,7 +65,7 @@ class Arena {
                      Chunk{std::make_unique_for_overwrite<std::byte[]>(size), size});
       capacity_ += size;
     }
-    next_ = chunks_[current_].start.get();
+    start_ = next_ = chunks_[current_].start.get();
     end_ = next_ + chunks_[current_].bytes;
   }
 
@@ -76,6 +74,7 @@ class Arena {
   std::size_t used_before_ = 0;
   std::size_t capacity_ = 0;
   std::size_t kept_ = 0;
+  const std::byte* start_ = nullptr;
   std::byte* next_ = nullptr;
   std::byte* end_ = nullptr;
 };

@@ -114,20 +114,18 @@ void TapeList::adopt_constant(const char* op, const Tensor& tensor, Location whe
   foreign_leaves_.find(&tensor.body())->second.constant = true;
 }
 
-inline std::uint32_t TapeList::input_slot(const Call& call, const Tensor& tensor) {
+[[gnu::always_inline]] inline std::uint32_t TapeList::input_slot(const OpInfo& op, const Tensor& tensor,
+                                                                 Location where) {
   const Body& body = tensor.body();
   std::uint64_t epoch = body.epoch.load(std::memory_order_relaxed);
-  if (epoch == epoch_) return live_slot(call, tensor);
+  if (epoch == epoch_) {
+    if (body.slot_version != body.storage->version.load(std::memory_order_relaxed)) [[unlikely]]
+      check_overwritten(op.name, tensor, body.slot_version, where);
+    return body.slot;
+  }
   if (epoch == 0 && !body.requires_grad && !any_hidden_) [[likely]]
     return 0;
-  return unusual_slot(call, tensor);
-}
-
-inline std::uint32_t TapeList::live_slot(const Call& call, const Tensor& tensor) {
-  const Body& body = tensor.body();
-  if (body.slot_version != body.storage->version.load(std::memory_order_relaxed)) [[unlikely]]
-    check_overwritten(call.op.name, tensor, body.slot_version, call.where);
-  return body.slot;
+  return unusual_slot(op, tensor, where);
 }
 
 // A tensor that has been overwritten through another handle is no longer what was recorded. A parameter is: it is not
@@ -154,27 +152,27 @@ void TapeList::check_tracked_values(const char* op, const Tensor& tensor, std::u
                   describe(tensor), to_string(tensor.made_at()), to_string(storage.last_overwrite()));
 }
 
-std::uint32_t TapeList::unusual_slot(const Call& call, const Tensor& tensor) {
+std::uint32_t TapeList::unusual_slot(const OpInfo& op, const Tensor& tensor, Location where) {
   const Body& body = tensor.body();
   if (auto found = foreign_leaves_.find(&body); found != foreign_leaves_.end()) {
     ForeignLeaf leaf = found->second;
     if (leaf.version != body.storage->version.load(std::memory_order_relaxed))
-      check_overwritten(call.op.name, tensor, leaf.version, call.where);
+      check_overwritten(op.name, tensor, leaf.version, where);
     // To a tape that the function opened, it is no constant.
     bool stays = leaf.slot || !outer_ || (leaf.constant && depth <= 1);
-    return stays ? leaf.slot : adopt(call.op.name, tensor, call.where);
+    return stays ? leaf.slot : adopt(op.name, tensor, where);
   }
   if (inherited_ && depth == 0)
-    fail<TapeError>(call.op.name, call.where,
+    fail<TapeError>(op.name, where,
                     "the tape that is open was opened before fork(), by process {}, and operand {} would be recorded; "
                     "open a tape in this process, or compute under NoRecord",
                     parent_, describe(tensor));
-  if (is_tracked_outside(body)) return adopt(call.op.name, tensor, call.where);
-  if (body.requires_grad) return track(call.op.name, tensor, call.where);
-  if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(call.op.name, tensor, call.where);
+  if (is_tracked_outside(body)) return adopt(op.name, tensor, where);
+  if (body.requires_grad) return track(op.name, tensor, where);
+  if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(op.name, tensor, where);
   for (const TapeList* list = this; list; list = list->outer_)
-    list->check_tracked_values(call.op.name, tensor, body.slot_version, call.where);
-  check_forgotten_values(call.op.name, tensor, call.where);
+    list->check_tracked_values(op.name, tensor, body.slot_version, where);
+  check_forgotten_values(op.name, tensor, where);
   return 0;
 }
 
@@ -216,7 +214,7 @@ bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
                     "NoRecord what needs no gradient",
                     describe(x), to_string(x.made_at()));
   bool tracked = false;
-  for (const Tensor* input : call.inputs) tracked |= input_slot(call, *input) != 0;
+  for (const Tensor* input : call.inputs) tracked |= input_slot(call.op, *input, call.where) != 0;
   if (tracked && Heap::owner_of(&body) != context().heap)
     fail<TapeError>(op, call.where,
                     "{}, made at {} by another thread, cannot hold values that this thread's tape tracks; overwrite a "
@@ -309,29 +307,29 @@ inline void TapeList::save(Saved* place, const Tensor& tensor, int number) {
   new (place) Saved{tensor, storage.version.load(std::memory_order_relaxed), number};
 }
 
-// An entry that is not linked yet. Its saved values are to be constructed; slots for the call's outputs are there.
-[[gnu::always_inline]] inline Entry* TapeList::append(Context& context, const Call& call, const OpInfo& op,
-                                                      const std::uint32_t* slots, std::size_t saved,
-                                                      std::size_t outputs) {
-  std::size_t inputs = call.inputs.size();
-  std::size_t attribute_bytes = call.attribute_bytes.size();
+// An entry that is not linked yet. Its saved values are to be constructed; slots for the outputs are there.
+[[gnu::always_inline]] inline Entry* TapeList::append(Context& context, const Run& run, const std::uint32_t* slots,
+                                                      std::size_t saved, std::size_t hidden) {
+  const OpInfo& op = run.op;
+  std::size_t inputs = run.inputs.size();
+  std::size_t attribute_bytes = run.attributes.size();
   auto* entry =
       static_cast<Entry*>(arena_.allocate(Entry::size_for(inputs, saved, attribute_bytes, op.keeps_input_shapes)));
-  Location where = context.resolve(call.where);
+  Location where = context.resolve(run.where);
   *entry = {.op = &op,
             .previous = last_,
             .file = where.file,
             .line = where.line,
             .first_output = slot_count(),
             .input_count = static_cast<std::uint32_t>(inputs),
-            .output_count = static_cast<std::uint32_t>(outputs),
+            .output_count = static_cast<std::uint32_t>(run.outputs.size() + hidden),
             .saved_count = static_cast<std::uint32_t>(saved),
             .attribute_bytes = static_cast<std::uint32_t>(attribute_bytes)};
   for (std::size_t i = 0; i < inputs; ++i) entry->input_slots()[i] = slots[i];
-  if (attribute_bytes != 0) std::memcpy(entry->attributes(), call.attribute_bytes.data(), attribute_bytes);
-  if (op.keeps_input_shapes)
-    for (std::size_t i = 0; i < inputs; ++i) new (entry->input_shapes() + i) Shape(call.inputs[i]->shape());
-  for (const Tensor& output : call.outputs) slots_.push_back({form_of(output.body()), entry});
+  if (attribute_bytes != 0) std::memcpy(entry->attributes(), run.attributes.data(), attribute_bytes);
+  if (op.keeps_input_shapes) [[unlikely]]
+    for (std::size_t i = 0; i < inputs; ++i) new (entry->input_shapes() + i) Shape(run.inputs[i]->shape());
+  for (const Tensor& output : run.outputs) slots_.push_back({form_of(output.body()), entry});
   return entry;
 }
 
@@ -342,10 +340,10 @@ inline void TapeList::save(Saved* place, const Tensor& tensor, int number) {
     warn_of_growth();
 }
 
-void TapeList::record(Context& context, Call& call) {
-  const OpInfo& op = call.op;
+[[gnu::always_inline]] inline void TapeList::record(Context& context, const Run& run) {
+  const OpInfo& op = run.op;
   if (!op.gradient) return;
-  std::size_t inputs = call.inputs.size();
+  std::size_t inputs = run.inputs.size();
   constexpr std::size_t few = 8;
   std::uint32_t small[few];
   std::unique_ptr<std::uint32_t[]> large;
@@ -358,7 +356,7 @@ void TapeList::record(Context& context, Call& call) {
   InputSet tracked = 0;
   std::uint32_t any = 0;
   for (std::size_t i = 0; i < inputs; ++i) {
-    slots[i] = input_slot(call, *call.inputs[i]);
+    slots[i] = input_slot(op, *run.inputs[i], run.where);
     any |= slots[i];
     if (slots[i] && i < few) tracked |= static_cast<InputSet>(1 << i);
   }
@@ -366,28 +364,40 @@ void TapeList::record(Context& context, Call& call) {
 
   std::size_t candidates = std::min<std::size_t>(inputs, std::size(op.saves_input_for)), saved = 0;
   for (std::size_t i = 0; i < candidates; ++i) saved += (op.saves_input_for[i] & tracked) != 0;
-  std::size_t results = std::min<std::size_t>(call.outputs.size(), std::size(op.saves_output_for));
+  std::size_t results = std::min<std::size_t>(run.outputs.size(), std::size(op.saves_output_for));
   for (std::size_t i = 0; i < results; ++i) saved += (op.saves_output_for[i] & tracked) != 0;
-  Entry* entry = append(context, call, op, slots, saved, call.outputs.size());
+  Entry* entry = append(context, run, slots, saved, 0);
 
   // Nothing throws from here on.
   Saved* place = entry->saved();
   for (std::size_t i = 0; i < candidates; ++i)
-    if (op.saves_input_for[i] & tracked) save(place++, *call.inputs[i], static_cast<int>(i));
+    if (op.saves_input_for[i] & tracked) save(place++, *run.inputs[i], static_cast<int>(i));
   for (std::size_t i = 0; i < results; ++i)
-    if (op.saves_output_for[i] & tracked) save(place++, call.outputs[i], -1 - static_cast<int>(i));
+    if (op.saves_output_for[i] & tracked) save(place++, run.outputs[i], -1 - static_cast<int>(i));
   std::uint32_t slot = entry->first_output;
-  for (Tensor& output : call.outputs) settle_floating(output.body(), slot++);
+  for (Tensor& output : run.outputs) settle_floating(output.body(), slot++);
   link(entry);
 }
+
+void TapeList::record(Context& context, Call& call) {
+  record(context, {call.op, call.inputs, call.attribute_bytes, call.outputs, call.where});
+}
+
+template <std::size_t count>
+void record(Context& context, const OpInfo& op, const Tensor* const (&inputs)[count], Tensor& output, Location where) {
+  context.tapes->record(context, op, inputs, output, where);
+}
+template void record(Context&, const OpInfo&, const Tensor* const (&)[1], Tensor&, Location);
+template void record(Context&, const OpInfo&, const Tensor* const (&)[2], Tensor&, Location);
 
 bool TapeList::record_saving(Context& context, const Call& call, const OpInfo& op, std::span<const ToSave> values,
                              std::span<const Tensor> hidden) {
   std::vector<std::uint32_t> slots(call.inputs.size());
   std::uint32_t any = 0;
-  for (std::size_t i = 0; i < slots.size(); ++i) any |= slots[i] = input_slot(call, *call.inputs[i]);
+  for (std::size_t i = 0; i < slots.size(); ++i) any |= slots[i] = input_slot(call.op, *call.inputs[i], call.where);
   if (!any) return false;
-  Entry* entry = append(context, call, op, slots.data(), values.size(), call.outputs.size() + hidden.size());
+  Run run{op, call.inputs, call.attribute_bytes, call.outputs, call.where};
+  Entry* entry = append(context, run, slots.data(), values.size(), hidden.size());
   for (const Tensor& value : hidden) slots_.push_back({form_of(value.body()), entry});
 
   Saved* place = entry->saved();

@@ -28,6 +28,12 @@ class TapeList {
   /// Puts an op that has run onto the list, if one of its inputs is tracked.
   /// Throws: TapeError for an input of a finished tape or of another thread's.
   void record(Context& context, Call& call);
+  /// The same for an op with one result and without attributes.
+  template <std::size_t count>
+  void record(Context& context, const OpInfo& op, const Tensor* const (&inputs)[count], Tensor& output,
+              Location where) {
+    record(context, {op, inputs, {}, {&output, 1}, where});
+  }
 
   /// A value to save, with the number that `Gradient` finds it by.
   struct ToSave {
@@ -152,16 +158,23 @@ class TapeList {
  private:
   const SlotForm* form_of(const Body& body);
   const SlotForm* new_form(const Body& body);
-  std::uint32_t input_slot(const Call& call, const Tensor& tensor);
-  std::uint32_t unusual_slot(const Call& call, const Tensor& tensor);
-  std::uint32_t live_slot(const Call& call, const Tensor& tensor);
+  std::uint32_t input_slot(const OpInfo& op, const Tensor& tensor, Location where);
+  std::uint32_t unusual_slot(const OpInfo& op, const Tensor& tensor, Location where);
   void check_overwritten(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
   void check_tracked_values(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
   void check_forgotten_values(const char* op, const Tensor& tensor, Location where) const;
   int parent_that_opened(std::uint64_t list) const;
   void save(Saved* place, const Tensor& tensor, int number);
-  Entry* append(Context& context, const Call& call, const OpInfo& op, const std::uint32_t* slots, std::size_t saved,
-                std::size_t outputs);
+  /// What an op that has run is to leave on the list.
+  struct Run {
+    const OpInfo& op;
+    std::span<const Tensor* const> inputs;
+    std::span<const std::byte> attributes;
+    std::span<Tensor> outputs;
+    Location where;
+  };
+  void record(Context& context, const Run& run);
+  Entry* append(Context& context, const Run& run, const std::uint32_t* slots, std::size_t saved, std::size_t hidden);
   void settle_floating(Body& body, std::uint32_t slot) const {
     // Indices beside values have none: no gradient flows through them.
     if (is_floating(body.dtype)) settle(body, slot);
