@@ -121,6 +121,8 @@ class Tensor {
     if (!body_) throw_undefined(where);
     return *body_;
   }
+  /// Gives up the reference that this holds; for the library's own use.
+  detail::Body* disown() { return std::exchange(body_, nullptr); }
   /// Takes ownership of one reference; for the library's own use.
   static Tensor adopt(detail::Body* body) {
     Tensor tensor;
@@ -211,7 +213,7 @@ class Arg {
   double number() const { return kind_ == Kind::floating ? floating_ : static_cast<double>(integer_); }
   /// The number, unless it is floating.
   std::int64_t integer() const { return integer_; }
-  Location location() const { return location_; }
+  const Location& location() const { return location_; }
 
  private:
   union {

@@ -28,11 +28,19 @@ class Heap {
   }
   /// The same for a body with the elements behind it, of at most `most_joint` bytes.
   void* allocate_joint(std::size_t bytes) {
-    std::size_t steps = (bytes + 63) / 64;
+    if (void* block = take_joint(bytes)) [[likely]]
+      return block;
+    void* block = allocate_slowly(static_cast<std::uint32_t>((bytes + 63) / 64 - 1));
     ++joint_;
+    return block;
+  }
+  /// Null where there is none for reuse.
+  void* take_joint(std::size_t bytes) noexcept {
+    std::size_t steps = (bytes + 63) / 64;
     FreeBlock* block = free_[steps - 1];
     if (!block) [[unlikely]]
-      return allocate_slowly(static_cast<std::uint32_t>(steps - 1));
+      return nullptr;
+    ++joint_;
     return taken(block, static_cast<std::uint32_t>(steps - 1), steps * 64);
   }
   static constexpr std::size_t most_joint = 1024;

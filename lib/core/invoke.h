@@ -100,29 +100,34 @@ struct Call {
 void invoke(Call& call);
 
 /// Records an op without attributes that has run.
-template <std::size_t count>
-void record(Context& context, const OpInfo& op, const Tensor* const (&inputs)[count], Tensor& output, Location where);
-extern template void record(Context&, const OpInfo&, const Tensor* const (&)[1], Tensor&, Location);
-extern template void record(Context&, const OpInfo&, const Tensor* const (&)[2], Tensor&, Location);
+void record(Context& context, const OpInfo& op, const Tensor& x, Tensor& output, const Location& where);
+void record(Context& context, const OpInfo& op, const Tensor& a, const Tensor& b, Tensor& output,
+            const Location& where);
 
 /// The door's short way, for an op without attributes on contiguous operands of its result's shape: where nobody looks,
 /// nothing is laid out to be seen. `run` calls the op's kernel.
-template <std::size_t count, class Run>
-inline Tensor invoke_shortly(const OpInfo& op, const Tensor* const (&inputs)[count], DType dtype, Location where,
-                             Run run) {
-  const Body& like = inputs[0]->body();
+template <class Run, class... Operands>
+inline Tensor invoke_shortly(const OpInfo& op, DType dtype, const Location& where, Run run, const Tensor& x,
+                             const Operands&... others) {
+  const Body& like = x.body();
   Context& context = detail::context();
-  if (context.has(Context::intercepted)) [[unlikely]] {
-    OutputSpec spec(like, dtype);
-    Tensor output;
-    Call call{op, inputs, {}, {&spec, 1}, {&output, 1}, where};
-    invoke(call);
-    return output;
-  }
-  Tensor output = allocate_like(context, like, dtype, op, where);
-  run(output.body());
-  if (context.has(Context::recording)) record(context, op, inputs, output, where);
+  if (context.has(Context::intercepted)) [[unlikely]]
+    return invoke(op, {&x, &others...}, {like, dtype}, where);
+  Body* body = allocate_like(context, like, dtype, op, where);
+  Tensor output = Tensor::adopt(body);
+  run(*body);
+  if (context.has(Context::recording)) record(context, op, x, others..., output, where);
   return output;
+}
+
+/// The same for an op that overwrites its first operand, which nobody else sees, while nothing records.
+template <class Run>
+inline void invoke_in_place(Context& context, const OpInfo& op, Tensor& x, std::initializer_list<const Tensor*> others,
+                            Run run) {
+  if (!context.has(Context::intercepted)) [[likely]]
+    return run(x.body());
+  Call call{op, {others.begin(), others.size()}, {}, {}, {&x, 1}, {}};
+  invoke(call);
 }
 
 /// Runs and records a call here and now: what is left to a lane that has seen it.

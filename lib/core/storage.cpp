@@ -24,7 +24,8 @@ static_assert(small_body % 64 == 0);
 constexpr std::size_t body_size(int rank) { return rank <= 2 ? small_body : large_body; }
 
 [[gnu::always_inline]] inline Body* place_body(void* block, Context& context, int rank, DType dtype, Device device,
-                                               Location where) {
+                                               const Location& where) {
+  const Location& place = context.has(Context::caller_named) ? context.caller : where;
   auto* body = new (block) Body;
   body->dims = body->extents();
   body->strides = body->extents() + rank;
@@ -33,9 +34,8 @@ constexpr std::size_t body_size(int rank) { return rank <= 2 ? small_body : larg
   body->contiguous = true;
   body->device = device;
   body->requires_grad = false;
-  if (context.has(Context::caller_named)) where = context.caller;
-  body->file = where.file;
-  body->line = where.line;
+  body->file = place.file;
+  body->line = place.line;
   body->slot = context.birth;
   body->slot_version = 0;
   body->epoch.store(0, std::memory_order_relaxed);
@@ -48,15 +48,16 @@ Body* make_body(Context& context, int rank, DType dtype, Device device, Location
   return place_body(context.heap->allocate(body_size(rank), Heap::Use::body), context, rank, dtype, device, where);
 }
 
-// The same with room for so many bytes of elements behind it.
-[[gnu::always_inline]] inline Body* make_joint(Context& context, int rank, DType dtype, std::size_t bytes,
-                                               Device device, Location where) {
-  std::size_t front = body_size(rank);
-  void* block = context.heap->allocate_joint(front + sizeof(Storage) + bytes);
+// How much a body and its elements take in one block.
+constexpr std::size_t joint_size(std::size_t front, std::size_t bytes) { return front + sizeof(Storage) + bytes; }
+
+[[gnu::always_inline]] inline Body* place_joint(void* block, Context& context, int rank, DType dtype, std::size_t front,
+                                                std::size_t bytes, Device device, const Location& where) {
   Body* body = place_body(block, context, rank, dtype, device, where);
-  body->storage = place_storage(static_cast<char*>(block) + front, bytes, device);
-  body->storage->front = static_cast<std::uint16_t>(front);
-  body->data = body->storage->data;
+  Storage* storage = place_storage(static_cast<char*>(block) + front, bytes, device);
+  storage->front = static_cast<std::uint16_t>(front);
+  body->storage = storage;
+  body->data = storage + 1;
   return body;
 }
 
@@ -122,22 +123,36 @@ Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Locati
     fail<DeviceError>(op, where, "tensors on {} need the CUDA backend, which is not built in", to_string(spec.device));
   std::int64_t count = spec.like ? spec.like->numel : count_of(spec, op, where);
   std::size_t bytes = static_cast<std::size_t>(count) * size_of(spec.dtype);
-  if (bytes > Heap::most_joint - large_body - sizeof(Storage)) return allocate_apart(context, spec, count, op, where);
-  Body* body = make_joint(context, spec.rank, spec.dtype, bytes, spec.device, where);
+  std::size_t front = body_size(spec.rank), size = joint_size(front, bytes);
+  if (size > Heap::most_joint) return allocate_apart(context, spec, count, op, where);
+  void* block = context.heap->allocate_joint(size);
+  Body* body = place_joint(block, context, spec.rank, spec.dtype, front, bytes, spec.device, where);
   set_sizes(body, spec, count);
   return Tensor::adopt(body);
 }
 
-Tensor allocate_like(Context& context, const Body& like, DType dtype, const OpInfo& op, Location where) {
-  std::size_t bytes = static_cast<std::size_t>(like.numel) * size_of(dtype);
-  if (like.rank > 2 || bytes > Heap::most_joint - small_body - sizeof(Storage) || like.device.type != Device::Type::cpu)
-      [[unlikely]]
-    return allocate(context, {like, dtype}, op.name, where);
-  Body* body = make_joint(context, like.rank, dtype, bytes, like.device, where);
+namespace {
+
+// Apart, so that the way to a block for reuse calls nothing.
+[[gnu::noinline]] Body* allocate_like_slowly(Context& context, const Body& like, DType dtype, const OpInfo& op,
+                                             const Location& where) {
+  return allocate(context, {like, dtype}, op.name, where).disown();
+}
+
+}  // namespace
+
+Body* allocate_like(Context& context, const Body& like, DType dtype, const OpInfo& op, const Location& where) {
+  std::size_t bytes = static_cast<std::size_t>(like.numel) * size_of(dtype), size = joint_size(small_body, bytes);
+  if (like.rank > 2 || size > Heap::most_joint || like.device != cpu) [[unlikely]]
+    return allocate_like_slowly(context, like, dtype, op, where);
+  void* block = context.heap->take_joint(size);
+  if (!block) [[unlikely]]
+    return allocate_like_slowly(context, like, dtype, op, where);
+  Body* body = place_joint(block, context, like.rank, dtype, small_body, bytes, cpu, where);
   body->numel = like.numel;
   // There is room for two axes, whether they are there or not.
   for (int i = 0; i < 4; ++i) body->extents()[i] = like.dims[i];
-  return Tensor::adopt(body);
+  return body;
 }
 
 Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset, Location where) {
@@ -191,10 +206,7 @@ bool leaves_elements(Body* body) noexcept {
   return false;
 }
 
-[[gnu::noinline]] void destroy_of_other_thread(Body* body, Heap* mine) noexcept {
-  // Its gradient is freed after the visit: that may be a visit to a third thread.
-  std::unique_ptr<Leaf> leaf(body->leaf);
-  Heap::Visit visit(*Heap::owner_of(body));
+void free_body(Body* body, Heap* mine) noexcept {
   Storage* storage = body->storage;
   if (storage && storage->block() == body) {
     if (!leaves_elements(body)) Heap::free_joint(body, mine);
@@ -204,9 +216,15 @@ bool leaves_elements(Body* body) noexcept {
   Heap::free(body, mine);
 }
 
-[[gnu::noinline]] void destroy_apart(Body* body, Heap* heap) noexcept {
-  if (Storage* storage = body->storage; storage && storage->references.release()) free_elements(storage, heap);
-  heap->free_own(body);
+[[gnu::noinline]] void destroy_slowly(Body* body, Heap* mine) noexcept {
+  // Its gradient is freed last: of another thread's, after the visit, because it may be a visit to a third.
+  std::unique_ptr<Leaf> leaf(body->leaf);
+  if (Heap* owner = Heap::owner_of(body); owner != mine) {
+    Heap::Visit visit(*owner);
+    free_body(body, mine);
+  } else {
+    free_body(body, mine);
+  }
 }
 
 }  // namespace
@@ -214,13 +232,12 @@ bool leaves_elements(Body* body) noexcept {
 void destroy(Body* body) noexcept {
   Context* context = current_context;
   Heap* heap = context ? context->heap : nullptr;
-  if (Heap::owner_of(body) != heap) [[unlikely]]
-    return destroy_of_other_thread(body, heap);
-  if (body->leaf) [[unlikely]]
-    std::unique_ptr<Leaf>(body->leaf).reset();
-  if (!body->storage || body->storage->block() != body) return destroy_apart(body, heap);
-  if (body->storage->references.unique() || !leaves_elements(body)) [[likely]]
-    heap->free_own_joint(body);
+  Storage* storage = body->storage;
+  // As nearly always: made by this thread, with its elements behind it, and nobody else's.
+  if (Heap::owner_of(body) == heap && !body->leaf && storage && storage->block() == body &&
+      storage->references.unique()) [[likely]]
+    return heap->free_own_joint(body);
+  destroy_slowly(body, heap);
 }
 
 }  // namespace reel::detail

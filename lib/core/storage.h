@@ -73,8 +73,9 @@ struct OutputSpec {
 /// Throws: ShapeError, MemoryError or DeviceError, in the name of `op`.
 Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where);
 
-/// An uninitialised contiguous tensor of another one's shape, which is contiguous, too. Throws: as `allocate`.
-Tensor allocate_like(Context& context, const Body& like, DType dtype, const OpInfo& op, Location where);
+/// The body of an uninitialised contiguous tensor of another one's shape, which is contiguous, too, to be adopted.
+/// Throws: as `allocate`.
+Body* allocate_like(Context& context, const Body& like, DType dtype, const OpInfo& op, const Location& where);
 
 /// A tensor that shares the elements of `base`, starting `offset` elements after its first.
 Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset, Location where);

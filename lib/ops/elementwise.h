@@ -38,8 +38,10 @@ inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) 
   if (a.is_tensor() && b.is_tensor() && a.tensor()->defined() && b.tensor()->defined()) [[likely]] {
     const Body &x = a.tensor()->body(), &y = b.tensor()->body();
     if (same_form(x, y) && is_floating(x.dtype) && x.contiguous && y.contiguous) [[likely]]
-      return invoke_shortly(op, {a.tensor(), b.tensor()}, x.dtype, a.location(),
-                            [&](const View& out) { kernels(x.device).binary[static_cast<int>(kind)](out, x, y); });
+      return invoke_shortly(
+          op, x.dtype, a.location(),
+          [&](const View& out) { kernels(x.device).binary[static_cast<int>(kind)](out, x, y); }, *a.tensor(),
+          *b.tensor());
   }
   return binary_general(op, a, b, types);
 }
@@ -65,8 +67,9 @@ inline Tensor floating_unary(const OpInfo& op, const Arg& x) {
   if (x.is_tensor() && x.tensor()->defined()) [[likely]] {
     const Body& body = x.tensor()->body();
     if (is_floating(body.dtype) && body.contiguous) [[likely]]
-      return invoke_shortly(op, {x.tensor()}, body.dtype, x.location(),
-                            [&](const View& out) { kernels(body.device).unary[static_cast<int>(kind)](out, body); });
+      return invoke_shortly(
+          op, body.dtype, x.location(),
+          [&](const View& out) { kernels(body.device).unary[static_cast<int>(kind)](out, body); }, *x.tensor());
   }
   return floating_unary(op, x);
 }

@@ -7,8 +7,6 @@
 
 namespace reel::detail {
 
-bool Gradient::wants(std::size_t i) const { return walk_.wants(entry_.input_slots()[i]); }
-
 const Tensor& Gradient::output(std::size_t i) {
   if (!outputs_[i].defined()) {
     const SlotForm& form = output_form(i);
@@ -99,39 +97,5 @@ const SlotForm& Gradient::output_form(std::size_t i) const {
 }
 
 const SlotForm& Gradient::input_form(std::size_t i) const { return *walk_.list().slot(entry_.input_slots()[i]).form; }
-
-void Gradient::give_product(std::size_t i, const Tensor& a, const Tensor& b) {
-  if (!wants(i)) return;
-  if (!collected_.empty() || !walk_.add_product(entry_.input_slots()[i], a, b)) give(i, a * b);
-}
-
-bool Gradient::defers(std::size_t i, std::int64_t rows) const {
-  return collected_.empty() && walk_.defers(entry_.input_slots()[i], rows);
-}
-
-void Gradient::give_transposed_product(std::size_t i, const Tensor& left, const Tensor& right) {
-  if (!wants(i)) return;
-  if (collected_.empty())
-    walk_.add_transposed_product(entry_, entry_.input_slots()[i], left, right);
-  else
-    give(i, matmul(transpose(left), right));
-}
-
-bool Gradient::takes_rows(std::size_t i) const {
-  return collected_.empty() && walk_.takes_rows(entry_.input_slots()[i]);
-}
-
-void Gradient::give_rows(std::size_t i, const Tensor& indices, Tensor values) {
-  if (wants(i)) walk_.add_rows(entry_.input_slots()[i], indices, std::move(values));
-}
-
-void Gradient::give(std::size_t i, Tensor gradient) {
-  if (!wants(i)) return;
-  std::uint32_t slot = entry_.input_slots()[i];
-  if (collected_.empty()) [[likely]]
-    return walk_.add(entry_, slot, std::move(gradient));
-  gradient = walk_.fitted(entry_, slot, std::move(gradient));
-  collected_[i] = collected_[i].defined() ? reel::add(collected_[i], gradient) : std::move(gradient);
-}
 
 }  // namespace reel::detail

@@ -61,6 +61,8 @@ class Gradient {
   void take_total_back(std::size_t i, Walk& inner, std::uint32_t slot);
   /// Adds a b to it, without a temporary where nobody would notice.
   void give_product(std::size_t i, const Tensor& a, const Tensor& b);
+  /// The same of the only output's gradient and b; that gradient is not there afterwards, and its place may be used.
+  void give_last_product(std::size_t i, const Tensor& b);
   /// Adds leftᵀ right, of (…, n, p) and (…, n, q), to it: for the weights of products, which are used many times.
   void give_transposed_product(std::size_t i, const Tensor& left, const Tensor& right);
   /// Whether such a product of n rows would be worked out later, together with others.

@@ -115,7 +115,7 @@ void TapeList::adopt_constant(const char* op, const Tensor& tensor, Location whe
 }
 
 [[gnu::always_inline]] inline std::uint32_t TapeList::input_slot(const OpInfo& op, const Tensor& tensor,
-                                                                 Location where) {
+                                                                 const Location& where) {
   const Body& body = tensor.body();
   std::uint64_t epoch = body.epoch.load(std::memory_order_relaxed);
   if (epoch == epoch_) {
@@ -315,7 +315,7 @@ inline void TapeList::save(Saved* place, const Tensor& tensor, int number) {
   std::size_t attribute_bytes = run.attributes.size();
   auto* entry =
       static_cast<Entry*>(arena_.allocate(Entry::size_for(inputs, saved, attribute_bytes, op.keeps_input_shapes)));
-  Location where = context.resolve(run.where);
+  const Location& where = context.has(Context::caller_named) ? context.caller : run.where;
   *entry = {.op = &op,
             .previous = last_,
             .file = where.file,
@@ -384,11 +384,19 @@ void TapeList::record(Context& context, Call& call) {
 }
 
 template <std::size_t count>
-void record(Context& context, const OpInfo& op, const Tensor* const (&inputs)[count], Tensor& output, Location where) {
-  context.tapes->record(context, op, inputs, output, where);
+inline void TapeList::record(Context& context, const OpInfo& op, const Tensor* const (&inputs)[count], Tensor& output,
+                             const Location& where) {
+  record(context, {op, inputs, {}, {&output, 1}, where});
 }
-template void record(Context&, const OpInfo&, const Tensor* const (&)[1], Tensor&, Location);
-template void record(Context&, const OpInfo&, const Tensor* const (&)[2], Tensor&, Location);
+
+void record(Context& context, const OpInfo& op, const Tensor& x, Tensor& output, const Location& where) {
+  context.tapes->record(context, op, {&x}, output, where);
+}
+
+void record(Context& context, const OpInfo& op, const Tensor& a, const Tensor& b, Tensor& output,
+            const Location& where) {
+  context.tapes->record(context, op, {&a, &b}, output, where);
+}
 
 bool TapeList::record_saving(Context& context, const Call& call, const OpInfo& op, std::span<const ToSave> values,
                              std::span<const Tensor> hidden) {
@@ -407,12 +415,6 @@ bool TapeList::record_saving(Context& context, const Call& call, const OpInfo& o
   for (const Tensor& value : hidden) settle_floating(value.body(), slot++);
   link(entry);
   return true;
-}
-
-void TapeList::release_saved(Entry& entry) noexcept {
-  std::destroy_n(entry.saved(), entry.saved_count);
-  // The layout behind the saved values is not needed after this.
-  entry.saved_count = 0;
 }
 
 void TapeList::close() noexcept {
@@ -445,10 +447,12 @@ void TapeList::release_memory() noexcept {
 void TapeList::clear() noexcept {
   peak_bytes_ = peak_bytes();
   context().heap->note_use(bytes());
-  for (Lookahead ahead(outgrows_caches() ? last_ : nullptr); last_; last_ = last_->previous) {
+  for (Lookahead ahead(outgrows_caches() ? last_ : nullptr); last_ != released_; last_ = last_->previous) {
     ahead.advance();
     release_saved(*last_);
   }
+  last_ = nullptr;
+  released_ = nullptr;
   // Leaves were not computed here, so nothing is lost when they are used again. What was computed keeps its dead slot.
   for (const LeafSlot& leaf : leaves_)
     if (Body& body = leaf.tensor.body(); body.epoch.load(std::memory_order_relaxed) == epoch_)

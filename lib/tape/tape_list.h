@@ -31,9 +31,7 @@ class TapeList {
   /// The same for an op with one result and without attributes.
   template <std::size_t count>
   void record(Context& context, const OpInfo& op, const Tensor* const (&inputs)[count], Tensor& output,
-              Location where) {
-    record(context, {op, inputs, {}, {&output, 1}, where});
-  }
+              const Location& where);
 
   /// A value to save, with the number that `Gradient` finds it by.
   struct ToSave {
@@ -106,7 +104,13 @@ class TapeList {
   /// Holds on to what entries point to, until all is forgotten.
   void keep(std::shared_ptr<const void> object) { kept_.push_back(std::move(object)); }
   /// Lets go of an entry's saved values.
-  void release_saved(Entry& entry) noexcept;
+  static void release_saved(Entry& entry) noexcept {
+    std::destroy_n(entry.saved(), entry.saved_count);
+    // The layout behind the saved values is not needed after this.
+    entry.saved_count = 0;
+  }
+  /// Notes that this has been done for an entry and all before it.
+  void note_released(const Entry* last) { released_ = last; }
 
   struct Slot {
     const SlotForm* form;
@@ -158,7 +162,7 @@ class TapeList {
  private:
   const SlotForm* form_of(const Body& body);
   const SlotForm* new_form(const Body& body);
-  std::uint32_t input_slot(const OpInfo& op, const Tensor& tensor, Location where);
+  std::uint32_t input_slot(const OpInfo& op, const Tensor& tensor, const Location& where);
   std::uint32_t unusual_slot(const OpInfo& op, const Tensor& tensor, Location where);
   void check_overwritten(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
   void check_tracked_values(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
@@ -171,7 +175,7 @@ class TapeList {
     std::span<const Tensor* const> inputs;
     std::span<const std::byte> attributes;
     std::span<Tensor> outputs;
-    Location where;
+    const Location& where;
   };
   void record(Context& context, const Run& run);
   Entry* append(Context& context, const Run& run, const std::uint32_t* slots, std::size_t saved, std::size_t hidden);
@@ -189,6 +193,7 @@ class TapeList {
   std::unique_ptr<TapeList> inner_;
   Arena arena_;
   Entry* last_ = nullptr;
+  const Entry* released_ = nullptr;
   std::vector<Slot> slots_;
   std::vector<LeafSlot> leaves_;
   std::vector<Trace> traces_;  // in the order of the calls

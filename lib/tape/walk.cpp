@@ -98,6 +98,7 @@ void Walk::run(Tensor seed, bool consume) {
       ahead.advance();
       pass(*entry, caller, consume);
     }
+    if (consume) list_.note_released(last);
   } else {
     for (std::size_t i = 0; i < path_.size(); ++i) {
       if (far) Lookahead::fetch(path_, i);
@@ -118,9 +119,20 @@ inline void Walk::pass(Entry& entry, NamedCaller& caller, bool consume) {
     visited = complete_outputs(entry, caller);
   if (!visited && has_gradient(entry)) {
     caller.rename(entry.where());
-    visit(entry);
+    entry.output_count == 1 ? visit_single(entry) : visit(entry);
   }
   if (consume) list_.release_saved(entry);
+}
+
+inline void Walk::visit_single(Entry& entry) {
+  context_.differentiating = entry.op;
+  std::uint32_t slot = entry.first_output;
+  bool stays = !marks_.empty() && (mark(slot) & source);
+  Tensor output = stays ? sum(slot) : std::move(sum(slot));
+  if (output.dtype() != list_.slot(slot).form->dtype) [[unlikely]]
+    output = rounded(slot, std::move(output));
+  Gradient gradient(*this, entry, {&output, 1}, context_.has(Context::recording));
+  entry.op->gradient(gradient);
 }
 
 inline void Walk::take_gradients(const Entry& entry) {
@@ -216,144 +228,6 @@ Tensor Walk::rounded(std::uint32_t slot, Tensor total) {
   return !total.defined() || total.dtype() == dtype ? total : to(total, dtype);
 }
 
-// In place, so that the walk's sums pass the door like every other op. Only the walk runs these, when nothing records.
-
-constexpr OpInfo accumulate_op{
-    .name = "accumulate",
-    .arity = 2,
-    .batching = Batching::elementwise,
-    .forward =
-        [](Call& call) {
-          const Body& total = call.output();
-          kernels(total.device).binary[static_cast<int>(Binary::add)](total, total, call.input(1));
-        },
-};
-
-constexpr OpInfo accumulate_product_op{
-    .name = "accumulate_product",
-    .arity = 3,
-    .batching = Batching::elementwise,
-    .forward =
-        [](Call& call) { kernels(call.output().device).multiply_add(call.output(), call.input(1), call.input(2)); },
-};
-
-// total += leftᵀ right
-
-constexpr OpInfo accumulate_transposed_product_op{
-    .name = "accumulate_transposed_product",
-    .arity = 3,
-    .batching = Batching::loop,
-    .forward =
-        [](Call& call) {
-          const Body& left = call.input(1);
-          const std::int64_t dims[] = {left.dims[1], left.dims[0]}, strides[] = {left.strides[1], left.strides[0]};
-          View turned = left;
-          turned.dims = dims;
-          turned.strides = strides;
-          kernels(call.output().device).matmul_add(call.output(), turned, call.input(2));
-        },
-};
-
-namespace {
-
-void run_in_place(const OpInfo& op, Tensor& total, std::initializer_list<const Tensor*> inputs) {
-  Call call{op, {inputs.begin(), inputs.size()}, {}, {}, {&total, 1}, {}};
-  invoke(call);
-}
-
-}  // namespace
-
-bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor& b) {
-  Tensor& total = sum(slot);
-  if (!total.defined() || !can_change(total)) return false;
-  const SlotForm& form = *list_.slot(slot).form;
-  const Body &x = a.body(), &y = b.body();
-  if (!x.contiguous || !y.contiguous || !form.matches(x) || !form.matches(y)) return false;
-  if (form.dtype != DType::f32 && form.dtype != DType::f64) return false;
-  run_in_place(accumulate_product_op, total, {&total, &a, &b});
-  return true;
-}
-
-// Of a computed tensor it is not known whether more will come, before some has.
-bool Walk::defers(std::uint32_t slot, std::int64_t rows) const {
-  return may_defer_ && DeferredProducts::pays(rows, list_.slot(slot).form->numel()) &&
-         !context_.has(Context::recording) &&
-         (!list_.slot(slot).producer || sum(slot).defined() || deferred_.holds(slot));
-}
-
-void Walk::add_transposed_product(const Entry& entry, std::uint32_t slot, const Tensor& left, const Tensor& right) {
-  bool matrices = left.rank() == 2 && right.rank() == 2;
-  if (matrices && defers(slot, left.size(0))) {
-    completes_ |= list_.slot(slot).producer != nullptr;
-    deferred_.append(slot, entry, left, right);
-    if (deferred_.is_full(slot)) settle_products(slot);
-  } else if (matrices) {
-    add_product_now(slot, left, right);
-  } else {
-    add(entry, slot, matmul(transpose(left), right));
-  }
-}
-
-void Walk::add_product_now(std::uint32_t slot, const Tensor& left, const Tensor& right) {
-  Tensor& total = sum(slot);
-  // Halves are added up in f32.
-  bool whole = left.dtype() == DType::f32 || left.dtype() == DType::f64;
-  if (whole && total.defined() && can_change(total))
-    run_in_place(accumulate_transposed_product_op, total, {&total, &left, &right});
-  else
-    add_to_sum(slot, matmul(transpose(left), right));
-}
-
-void Walk::settle_products(std::uint32_t slot) {
-  DeferredProducts::Panel panel = deferred_.take(slot);
-  // In the name of the last that asked for it.
-  context_.caller = panel.asked_by->where();
-  context_.differentiating = panel.asked_by->op;
-  add_product_now(slot, slice(panel.left, 0, 0, panel.count), slice(panel.right, 0, 0, panel.count));
-}
-
-[[gnu::always_inline]] inline void Walk::add_up(std::uint32_t slot, DType dtype, Tensor&& gradient) {
-  if (!sum(slot).defined()) {
-    sum(slot) = std::move(gradient);
-    return;
-  }
-  // Halves are added up in f32, and rounded once when the sum is handed on.
-  if (size_of(dtype) == 2) {
-    gradient = to(gradient, DType::f32);
-    sum(slot) = to(sum(slot), DType::f32);
-  }
-  Tensor& total = sum(slot);
-  if (can_change(total))
-    run_in_place(accumulate_op, total, {&total, &gradient});
-  else
-    total = reel::add(total, gradient);
-}
-
-void Walk::add_to_sum(std::uint32_t slot, Tensor gradient) {
-  add_up(slot, list_.slot(slot).form->dtype, std::move(gradient));
-}
-
-Tensor Walk::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {
-  const SlotForm& form = *list_.slot(slot).form;
-  const Body& body = gradient.body();
-  if (form.matches(body)) return gradient;
-  auto refuse = [&](std::string_view is) {
-    throw InternalError(
-        fmt::format("the gradient of {} is {}, but its input is {}", entry.op->name, describe(gradient), is));
-  };
-  if (form.dtype != body.dtype || form.device != body.device) refuse(name_of(form.dtype));
-  gradient = sum_to(gradient, form.shape());
-  if (!form.matches(gradient.body())) refuse(to_string(form.shape()));
-  return gradient;
-}
-
-void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
-  const SlotForm& form = *list_.slot(slot).form;
-  if (!form.matches(gradient.body())) [[unlikely]]
-    gradient = fitted(entry, slot, std::move(gradient));
-  add_up(slot, form.dtype, std::move(gradient));
-}
-
 Tensor Walk::take_sum(std::uint32_t slot) {
   if (slot < lowest_ || slot > target_) return {};
   return std::move(sum(slot));
@@ -367,15 +241,6 @@ void Walk::put_products(std::uint32_t slot, const Entry& asks, DeferredProducts:
     deferred_.append(slot, asks, slice(panel.left, 0, 0, panel.count), slice(panel.right, 0, 0, panel.count));
   else
     deferred_.put(slot, asks, std::move(panel));
-}
-
-std::span<const RegisteredOp> walk_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "accumulate", .info = &accumulate_op, .internal = true},
-      {.name = "accumulate_product", .info = &accumulate_product_op, .internal = true},
-      {.name = "accumulate_transposed_product", .info = &accumulate_transposed_product_op, .internal = true},
-  };
-  return ops;
 }
 
 }  // namespace reel::detail

@@ -67,6 +67,8 @@ class Walk {
   Tensor fitted(const Entry& entry, std::uint32_t slot, Tensor gradient);
   /// Adds a b in place to what has been summed up so far; false if that cannot be.
   bool add_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
+  /// The product of a gradient that nobody needs any more and b, for a slot; in place where that can be.
+  Tensor product(std::uint32_t slot, Tensor gradient, const Tensor& b);
   /// Adds leftᵀ right, (n, p)ᵀ (n, q), now or, where that is cheaper, together with later ones.
   void add_transposed_product(const Entry& entry, std::uint32_t slot, const Tensor& left, const Tensor& right);
   /// Whether such a product of n rows would wait for others.
@@ -115,6 +117,7 @@ class Walk {
   Tensor& sum(std::uint32_t slot) { return sums_[slot - lowest_]; }
   const Tensor& sum(std::uint32_t slot) const { return sums_[slot - lowest_]; }
   void add_up(std::uint32_t slot, DType dtype, Tensor&& gradient);
+  bool are_plain(std::uint32_t slot, const Body& a, const Body& b) const;
   bool has_gradient(const Entry& entry) const;
   /// Called once for each slot whose gradient is complete: all that uses its tensor has been passed.
   void complete(std::uint32_t slot);
@@ -124,6 +127,8 @@ class Walk {
   /// Moves the gradients of an entry's outputs to where its gradient finds them.
   void take_gradients(const Entry& entry);
   void visit(Entry& entry);
+  /// The same for an entry of one output.
+  void visit_single(Entry& entry);
   /// The same for an op with hooks on its kind.
   void visit_hooked(Entry& entry);
   /// Works out what has been deferred for a slot.

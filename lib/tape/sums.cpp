@@ -1,0 +1,228 @@
+#include <fmt/format.h>
+
+#include <reel/ops.h>
+
+#include "../core/kernel_table.h"
+#include "../core/op_error.h"
+#include "../ops/registry.h"
+#include "gradient.h"
+#include "walk.h"
+
+// How gradients are added up: what ops give, and the walk's sums. Together, because each op of a backward passes both.
+
+namespace reel::detail {
+
+// In place, so that the walk's sums pass the door like every other op. Only the walk runs these, when nothing records.
+
+constexpr OpInfo accumulate_op{
+    .name = "accumulate",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward =
+        [](Call& call) {
+          const Body& total = call.output();
+          kernels(total.device).binary[static_cast<int>(Binary::add)](total, total, call.input(1));
+        },
+};
+
+constexpr OpInfo accumulate_product_op{
+    .name = "accumulate_product",
+    .arity = 3,
+    .batching = Batching::elementwise,
+    .forward =
+        [](Call& call) { kernels(call.output().device).multiply_add(call.output(), call.input(1), call.input(2)); },
+};
+
+// total += leftᵀ right
+
+constexpr OpInfo accumulate_transposed_product_op{
+    .name = "accumulate_transposed_product",
+    .arity = 3,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          const Body& left = call.input(1);
+          const std::int64_t dims[] = {left.dims[1], left.dims[0]}, strides[] = {left.strides[1], left.strides[0]};
+          View turned = left;
+          turned.dims = dims;
+          turned.strides = strides;
+          kernels(call.output().device).matmul_add(call.output(), turned, call.input(2));
+        },
+};
+
+// gradient *= b
+
+constexpr OpInfo scale_gradient_op{
+    .name = "scale_gradient",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward =
+        [](Call& call) {
+          const Body& gradient = call.output();
+          kernels(gradient.device).binary[static_cast<int>(Binary::mul)](gradient, gradient, call.input(1));
+        },
+};
+
+// Whether both are as a gradient of the slot lies in memory, if that is not one of halves.
+inline bool Walk::are_plain(std::uint32_t slot, const Body& a, const Body& b) const {
+  const SlotForm& form = *list_.slot(slot).form;
+  return (form.dtype == DType::f32 || form.dtype == DType::f64) && a.contiguous && b.contiguous && form.matches(a) &&
+         form.matches(b);
+}
+
+bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor& b) {
+  Tensor& total = sum(slot);
+  const Body &x = a.body(), &y = b.body();
+  if (!total.defined() || !can_change(total) || !are_plain(slot, x, y)) return false;
+  invoke_in_place(context_, accumulate_product_op, total, {&total, &a, &b},
+                  [&](const View& z) { kernels(x.device).multiply_add(z, x, y); });
+  return true;
+}
+
+inline Tensor Walk::product(std::uint32_t slot, Tensor gradient, const Tensor& b) {
+  const Body& y = b.body();
+  if (!can_change(gradient) || !are_plain(slot, gradient.body(), y)) return gradient * b;
+  invoke_in_place(context_, scale_gradient_op, gradient, {&gradient, &b},
+                  [&](const View& z) { kernels(y.device).binary[static_cast<int>(Binary::mul)](z, z, y); });
+  return gradient;
+}
+
+// Of a computed tensor it is not known whether more will come, before some has.
+bool Walk::defers(std::uint32_t slot, std::int64_t rows) const {
+  return may_defer_ && DeferredProducts::pays(rows, list_.slot(slot).form->numel()) &&
+         !context_.has(Context::recording) &&
+         (!list_.slot(slot).producer || sum(slot).defined() || deferred_.holds(slot));
+}
+
+void Walk::add_transposed_product(const Entry& entry, std::uint32_t slot, const Tensor& left, const Tensor& right) {
+  bool matrices = left.rank() == 2 && right.rank() == 2;
+  if (matrices && defers(slot, left.size(0))) {
+    completes_ |= list_.slot(slot).producer != nullptr;
+    deferred_.append(slot, entry, left, right);
+    if (deferred_.is_full(slot)) settle_products(slot);
+  } else if (matrices) {
+    add_product_now(slot, left, right);
+  } else {
+    add(entry, slot, matmul(transpose(left), right));
+  }
+}
+
+void Walk::add_product_now(std::uint32_t slot, const Tensor& left, const Tensor& right) {
+  Tensor& total = sum(slot);
+  // Halves are added up in f32.
+  bool whole = left.dtype() == DType::f32 || left.dtype() == DType::f64;
+  if (!whole || !total.defined() || !can_change(total)) return add_to_sum(slot, matmul(transpose(left), right));
+  const Tensor* inputs[] = {&total, &left, &right};
+  Call call{accumulate_transposed_product_op, inputs, {}, {}, {&total, 1}, {}};
+  invoke(call);
+}
+
+void Walk::settle_products(std::uint32_t slot) {
+  DeferredProducts::Panel panel = deferred_.take(slot);
+  // In the name of the last that asked for it.
+  context_.caller = panel.asked_by->where();
+  context_.differentiating = panel.asked_by->op;
+  add_product_now(slot, slice(panel.left, 0, 0, panel.count), slice(panel.right, 0, 0, panel.count));
+}
+
+[[gnu::always_inline]] inline void Walk::add_up(std::uint32_t slot, DType dtype, Tensor&& gradient) {
+  Tensor& total = sum(slot);
+  if (!total.defined()) {
+    total = std::move(gradient);
+    return;
+  }
+  // Halves are added up in f32, and rounded once when the sum is handed on.
+  if (size_of(dtype) == 2) [[unlikely]] {
+    gradient = to(gradient, DType::f32);
+    total = to(total, DType::f32);
+  }
+  if (!can_change(total) && can_change(gradient)) std::swap(total, gradient);
+  if (!can_change(total)) {
+    total = reel::add(total, gradient);
+    return;
+  }
+  const Body& more = gradient.body();
+  invoke_in_place(context_, accumulate_op, total, {&total, &gradient},
+                  [&](const View& sum) { kernels(more.device).binary[static_cast<int>(Binary::add)](sum, sum, more); });
+}
+
+void Walk::add_to_sum(std::uint32_t slot, Tensor gradient) {
+  add_up(slot, list_.slot(slot).form->dtype, std::move(gradient));
+}
+
+Tensor Walk::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {
+  const SlotForm& form = *list_.slot(slot).form;
+  const Body& body = gradient.body();
+  if (form.matches(body)) return gradient;
+  auto refuse = [&](std::string_view is) {
+    throw InternalError(
+        fmt::format("the gradient of {} is {}, but its input is {}", entry.op->name, describe(gradient), is));
+  };
+  if (form.dtype != body.dtype || form.device != body.device) refuse(name_of(form.dtype));
+  gradient = sum_to(gradient, form.shape());
+  if (!form.matches(gradient.body())) refuse(to_string(form.shape()));
+  return gradient;
+}
+
+void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
+  const SlotForm& form = *list_.slot(slot).form;
+  if (!form.matches(gradient.body())) [[unlikely]]
+    gradient = fitted(entry, slot, std::move(gradient));
+  add_up(slot, form.dtype, std::move(gradient));
+}
+
+bool Gradient::wants(std::size_t i) const { return walk_.wants(entry_.input_slots()[i]); }
+
+void Gradient::give(std::size_t i, Tensor gradient) {
+  if (!wants(i)) return;
+  std::uint32_t slot = entry_.input_slots()[i];
+  if (collected_.empty()) [[likely]]
+    return walk_.add(entry_, slot, std::move(gradient));
+  gradient = walk_.fitted(entry_, slot, std::move(gradient));
+  collected_[i] = collected_[i].defined() ? reel::add(collected_[i], gradient) : std::move(gradient);
+}
+
+void Gradient::give_product(std::size_t i, const Tensor& a, const Tensor& b) {
+  if (!wants(i)) return;
+  if (!collected_.empty() || !walk_.add_product(entry_.input_slots()[i], a, b)) give(i, a * b);
+}
+
+void Gradient::give_last_product(std::size_t i, const Tensor& b) {
+  if (!wants(i)) return;
+  std::uint32_t slot = entry_.input_slots()[i];
+  const Tensor& gradient = output();
+  if (collected_.empty() && walk_.add_product(slot, gradient, b)) return;
+  give(i, walk_.product(slot, std::move(outputs_[0]), b));
+}
+
+bool Gradient::defers(std::size_t i, std::int64_t rows) const {
+  return collected_.empty() && walk_.defers(entry_.input_slots()[i], rows);
+}
+
+void Gradient::give_transposed_product(std::size_t i, const Tensor& left, const Tensor& right) {
+  if (!wants(i)) return;
+  if (collected_.empty())
+    walk_.add_transposed_product(entry_, entry_.input_slots()[i], left, right);
+  else
+    give(i, matmul(transpose(left), right));
+}
+
+bool Gradient::takes_rows(std::size_t i) const {
+  return collected_.empty() && walk_.takes_rows(entry_.input_slots()[i]);
+}
+
+void Gradient::give_rows(std::size_t i, const Tensor& indices, Tensor values) {
+  if (wants(i)) walk_.add_rows(entry_.input_slots()[i], indices, std::move(values));
+}
+
+std::span<const RegisteredOp> walk_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "accumulate", .info = &accumulate_op, .internal = true},
+      {.name = "accumulate_product", .info = &accumulate_product_op, .internal = true},
+      {.name = "accumulate_transposed_product", .info = &accumulate_transposed_product_op, .internal = true},
+      {.name = "scale_gradient", .info = &scale_gradient_op, .internal = true},
+  };
+  return ops;
+}
+
+}  // namespace reel::detail
