@@ -1,5 +1,6 @@
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <string>
 
@@ -10,7 +11,9 @@ struct Device {
   enum class Type : std::uint8_t { cpu, cuda };
   Type type = Type::cpu;
   std::uint8_t index = 0;
-  friend bool operator==(const Device&, const Device&) = default;
+  friend bool operator==(Device a, Device b) {
+    return std::bit_cast<std::uint16_t>(a) == std::bit_cast<std::uint16_t>(b);
+  }
 };
 
 inline constexpr Device cpu{};

@@ -8,7 +8,6 @@
 
 #include <reel/tensor.h>
 
-#include "context.h"
 #include "storage.h"
 
 namespace reel::detail {
@@ -98,37 +97,6 @@ struct Call {
 
 /// The single door: every op passes it. Runs the op and records it if an input is tracked.
 void invoke(Call& call);
-
-/// Records an op without attributes that has run.
-void record(Context& context, const OpInfo& op, const Tensor& x, Tensor& output, const Location& where);
-void record(Context& context, const OpInfo& op, const Tensor& a, const Tensor& b, Tensor& output,
-            const Location& where);
-
-/// The door's short way, for an op without attributes on contiguous operands of its result's shape: where nobody looks,
-/// nothing is laid out to be seen. `run` calls the op's kernel.
-template <class Run, class... Operands>
-inline Tensor invoke_shortly(const OpInfo& op, DType dtype, const Location& where, Run run, const Tensor& x,
-                             const Operands&... others) {
-  const Body& like = x.body();
-  Context& context = detail::context();
-  if (context.has(Context::intercepted)) [[unlikely]]
-    return invoke(op, {&x, &others...}, {like, dtype}, where);
-  Body* body = allocate_like(context, like, dtype, op, where);
-  Tensor output = Tensor::adopt(body);
-  run(*body);
-  if (context.has(Context::recording)) record(context, op, x, others..., output, where);
-  return output;
-}
-
-/// The same for an op that overwrites its first operand, which nobody else sees, while nothing records.
-template <class Run>
-inline void invoke_in_place(Context& context, const OpInfo& op, Tensor& x, std::initializer_list<const Tensor*> others,
-                            Run run) {
-  if (!context.has(Context::intercepted)) [[likely]]
-    return run(x.body());
-  Call call{op, {others.begin(), others.size()}, {}, {}, {&x, 1}, {}};
-  invoke(call);
-}
 
 /// Runs and records a call here and now: what is left to a lane that has seen it.
 void run_and_record(Call& call);

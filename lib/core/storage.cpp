@@ -4,61 +4,14 @@
 #include <new>
 
 #include "invoke.h"
+#include "joint_body.h"
 #include "op_error.h"
 
 namespace reel::detail {
 namespace {
 
-inline Storage* place_storage(void* place, std::size_t bytes, Device device) {
-  auto* storage = new (place) Storage;
-  storage->data = storage + 1;
-  storage->bytes = bytes;
-  storage->device = device;
-  return storage;
-}
-
-// Two sizes only, so that a freed body fits the next tensor of nearly any rank.
-constexpr std::size_t small_body = sizeof(Body) + 4 * sizeof(std::int64_t);
-constexpr std::size_t large_body = (sizeof(Body) + 2 * max_rank * sizeof(std::int64_t) + 63) / 64 * 64;
-static_assert(small_body % 64 == 0);
-constexpr std::size_t body_size(int rank) { return rank <= 2 ? small_body : large_body; }
-
-[[gnu::always_inline]] inline Body* place_body(void* block, Context& context, int rank, DType dtype, Device device,
-                                               const Location& where) {
-  const Location& place = context.has(Context::caller_named) ? context.caller : where;
-  auto* body = new (block) Body;
-  body->dims = body->extents();
-  body->strides = body->extents() + rank;
-  body->rank = rank;
-  body->dtype = dtype;
-  body->contiguous = true;
-  body->device = device;
-  body->requires_grad = false;
-  body->file = place.file;
-  body->line = place.line;
-  body->slot = context.birth;
-  body->slot_version = 0;
-  body->epoch.store(0, std::memory_order_relaxed);
-  body->storage = nullptr;
-  body->leaf = nullptr;
-  return body;
-}
-
 Body* make_body(Context& context, int rank, DType dtype, Device device, Location where) {
   return place_body(context.heap->allocate(body_size(rank), Heap::Use::body), context, rank, dtype, device, where);
-}
-
-// How much a body and its elements take in one block.
-constexpr std::size_t joint_size(std::size_t front, std::size_t bytes) { return front + sizeof(Storage) + bytes; }
-
-[[gnu::always_inline]] inline Body* place_joint(void* block, Context& context, int rank, DType dtype, std::size_t front,
-                                                std::size_t bytes, Device device, const Location& where) {
-  Body* body = place_body(block, context, rank, dtype, device, where);
-  Storage* storage = place_storage(static_cast<char*>(block) + front, bytes, device);
-  storage->front = static_cast<std::uint16_t>(front);
-  body->storage = storage;
-  body->data = storage + 1;
-  return body;
 }
 
 bool is_row_major(const Shape& shape, const Shape& strides) {
@@ -107,7 +60,7 @@ inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
   std::size_t bytes = static_cast<std::size_t>(count) * size_of(spec.dtype);
   try {
     void* block = context.heap->allocate(sizeof(Storage) + bytes, Heap::Use::storage);
-    body->storage = place_storage(block, bytes, spec.device);
+    body->storage = place_storage(block, bytes, 0, spec.device);
   } catch (const std::bad_alloc&) {
     fail<MemoryError>(op, where, "there is no memory for the {:.1f} MB of a tensor {} {}",
                       static_cast<double>(bytes) / 1e6, to_string(shape_of(spec)), name_of(spec.dtype));
@@ -131,28 +84,8 @@ Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Locati
   return Tensor::adopt(body);
 }
 
-namespace {
-
-// Apart, so that the way to a block for reuse calls nothing.
-[[gnu::noinline]] Body* allocate_like_slowly(Context& context, const Body& like, DType dtype, const OpInfo& op,
-                                             const Location& where) {
+Body* allocate_like_slowly(Context& context, const Body& like, DType dtype, const OpInfo& op, const Location& where) {
   return allocate(context, {like, dtype}, op.name, where).disown();
-}
-
-}  // namespace
-
-Body* allocate_like(Context& context, const Body& like, DType dtype, const OpInfo& op, const Location& where) {
-  std::size_t bytes = static_cast<std::size_t>(like.numel) * size_of(dtype), size = joint_size(small_body, bytes);
-  if (like.rank > 2 || size > Heap::most_joint || like.device != cpu) [[unlikely]]
-    return allocate_like_slowly(context, like, dtype, op, where);
-  void* block = context.heap->take_joint(size);
-  if (!block) [[unlikely]]
-    return allocate_like_slowly(context, like, dtype, op, where);
-  Body* body = place_joint(block, context, like.rank, dtype, small_body, bytes, cpu, where);
-  body->numel = like.numel;
-  // There is room for two axes, whether they are there or not.
-  for (int i = 0; i < 4; ++i) body->extents()[i] = like.dims[i];
-  return body;
 }
 
 Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset, Location where) {

@@ -19,7 +19,9 @@ struct alignas(64) Storage {
   /// Counts overwrites.
   std::atomic<std::uint32_t> version{0};
   void* data = nullptr;
-  std::size_t bytes = 0;
+  std::size_t bytes : 48 = 0;
+  /// Bytes from the start of the block to here.
+  std::size_t front : 16 = 0;
   const char* overwrite_file = nullptr;
   /// The last filling of a tape list that counted this storage among what it saves.
   std::atomic<std::uint64_t> counted_by{0};
@@ -31,8 +33,6 @@ struct alignas(64) Storage {
   /// Open guards.
   std::atomic<std::uint32_t> writers{0};
   Device device;
-  /// Bytes from the start of the block to here.
-  std::uint16_t front = 0;
 
   void* block() { return reinterpret_cast<char*>(this) - front; }
   Location last_overwrite() const { return {overwrite_file, overwrite_line}; }
@@ -72,10 +72,6 @@ struct OutputSpec {
 /// An uninitialised contiguous tensor.
 /// Throws: ShapeError, MemoryError or DeviceError, in the name of `op`.
 Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where);
-
-/// The body of an uninitialised contiguous tensor of another one's shape, which is contiguous, too, to be adopted.
-/// Throws: as `allocate`.
-Body* allocate_like(Context& context, const Body& like, DType dtype, const OpInfo& op, const Location& where);
 
 /// A tensor that shares the elements of `base`, starting `offset` elements after its first.
 Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset, Location where);

@@ -11,6 +11,12 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
 
+template <class F, class T>
+HWY_NOINLINE void run_rest(T* y, const T* a, const T* b, std::int64_t count) {
+  const void* inputs[] = {a, b};
+  vector_loop_2<F, T>(y, inputs, count);
+}
+
 // The shortest way, for formulas that take less time than a loop's overhead.
 template <class F, class T>
 HWY_INLINE void run_unrolled(T* y, const T* a, const T* b, std::int64_t count) {
@@ -27,9 +33,7 @@ HWY_INLINE void run_unrolled(T* y, const T* a, const T* b, std::int64_t count) {
     third.store(y + i + 2 * lanes);
     fourth.store(y + i + 3 * lanes);
   }
-  if (i == count) return;
-  const void* rest[] = {a + i, b + i};
-  vector_loop_2<F, T>(y + i, rest, count - i);
+  if (i < count) run_rest<F, T>(y + i, a + i, b + i, count - i);
 }
 
 template <class F, class T>
@@ -44,10 +48,16 @@ HWY_INLINE bool is_plain(const View& out, const View& a, const View& b) {
 }
 
 template <class F>
+HWY_NOINLINE void cheap_binary_loop(const View& out, const View& a, const View& b) {
+  run_loop(out, {&a, &b}, out.dtype == DType::f64 ? unrolled_loop<F, double> : unrolled_loop<F, float>);
+}
+
+template <class F>
 HWY_INLINE void cheap_binary(const View& out, const View& a, const View& b) {
   if (is_plain(out, a, b)) [[likely]]
-    return run_unrolled<F>(out.as<float>(), a.as<float>(), b.as<float>(), out.numel);
-  run_loop(out, {&a, &b}, out.dtype == DType::f64 ? unrolled_loop<F, double> : unrolled_loop<F, float>);
+    run_unrolled<F>(out.as<float>(), a.as<float>(), b.as<float>(), out.numel);
+  else
+    cheap_binary_loop<F>(out, a, b);
 }
 
 // Overflow of signed integers wraps around, as everybody's does, so they are taken for unsigned.
@@ -103,15 +113,22 @@ struct IntegerMod {
 };
 
 template <class F, class IntegerF>
-void any_binary(const View& out, const View& a, const View& b) {
-  if (is_floating(out.dtype)) [[likely]]
-    return cheap_binary<F>(out, a, b);
+HWY_NOINLINE void any_binary_loop(const View& out, const View& a, const View& b) {
   switch (out.dtype) {
     case DType::i32: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int32_t, std::int32_t>);
     case DType::i64: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int64_t, std::int64_t>);
     case DType::u8: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::uint8_t, std::uint8_t>);
-    default: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, bool, bool>);
+    case DType::boolean: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, bool, bool>);
+    default: return cheap_binary_loop<F>(out, a, b);
   }
+}
+
+template <class F, class IntegerF>
+void any_binary(const View& out, const View& a, const View& b) {
+  if (is_plain(out, a, b)) [[likely]]
+    run_unrolled<F>(out.as<float>(), a.as<float>(), b.as<float>(), out.numel);
+  else
+    any_binary_loop<F, IntegerF>(out, a, b);
 }
 
 // Bools never get here.

@@ -16,8 +16,8 @@ constexpr OpInfo add_op{
     .forward = binary_forward<Binary::add>,
     .gradient =
         [](Gradient& g) {
-          if (g.wants(1)) g.give(1, g.output());
-          if (g.wants(0)) g.give(0, g.hand_over(0));
+          g.pass_on(1, false);
+          g.pass_on(0, true);
         },
 };
 
@@ -46,11 +46,7 @@ constexpr OpInfo mul_op{
     .arity = 2,
     .batching = Batching::elementwise,
     .forward = binary_forward<Binary::mul>,
-    .gradient =
-        [](Gradient& g) {
-          if (g.wants(1)) g.give_product(1, g.output(), g.saved_input(0));
-          if (g.wants(0)) g.give_last_product(0, g.saved_input(1));
-        },
+    .gradient = [](Gradient& g) { g.give_factors(); },
     .saves_input_for = {inputs({1}), inputs({0})},
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "../core/invoke.h"
+#include "../core/invoke_shortly.h"
 #include "../core/kernel_table.h"
 #include "../tape/gradient.h"
 #include "operand.h"
@@ -39,9 +39,8 @@ inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) 
     const Body &x = a.tensor()->body(), &y = b.tensor()->body();
     if (same_form(x, y) && is_floating(x.dtype) && x.contiguous && y.contiguous) [[likely]]
       return invoke_shortly(
-          op, x.dtype, a.location(),
-          [&](const View& out) { kernels(x.device).binary[static_cast<int>(kind)](out, x, y); }, *a.tensor(),
-          *b.tensor());
+          op, a.location(), [&](const View& out) { kernels(x.device).binary[static_cast<int>(kind)](out, x, y); },
+          *a.tensor(), *b.tensor());
   }
   return binary_general(op, a, b, types);
 }
@@ -68,8 +67,8 @@ inline Tensor floating_unary(const OpInfo& op, const Arg& x) {
     const Body& body = x.tensor()->body();
     if (is_floating(body.dtype) && body.contiguous) [[likely]]
       return invoke_shortly(
-          op, body.dtype, x.location(),
-          [&](const View& out) { kernels(body.device).unary[static_cast<int>(kind)](out, body); }, *x.tensor());
+          op, x.location(), [&](const View& out) { kernels(body.device).unary[static_cast<int>(kind)](out, body); },
+          *x.tensor());
   }
   return floating_unary(op, x);
 }

@@ -57,9 +57,7 @@ Shape Gradient::input_shape(std::size_t i) const {
 
 DType Gradient::input_dtype(std::size_t i) const { return walk_.list().slot(entry_.input_slots()[i]).form->dtype; }
 
-const Tensor& Gradient::saved(int number) const {
-  for (std::uint32_t k = 0; k < entry_.saved_count; ++k)
-    if (const Saved& saved = entry_.saved()[k]; saved.number == number) return unchanged(saved);
+void Gradient::refuse_unsaved() const {
   throw InternalError(fmt::format("the gradient of {} asks for a value it has not saved", entry_.op->name));
 }
 
@@ -74,7 +72,7 @@ std::string name_of_saved(int number) {
 
 }  // namespace
 
-const Tensor& Gradient::unchanged(const Saved& saved) const {
+void Gradient::refuse_changed(const Saved& saved) const {
   const Tensor& tensor = saved.tensor;
   const Storage& storage = *tensor.body().storage;
   if (storage.writers.load(std::memory_order_relaxed) != 0) [[unlikely]]
@@ -83,13 +81,11 @@ const Tensor& Gradient::unchanged(const Saved& saved) const {
                     "end the guard before the tensor is used",
                     name_of_saved(saved.number), describe(tensor), to_string(tensor.made_at()),
                     to_string(storage.last_overwrite()));
-  if (storage.version.load(std::memory_order_relaxed) != saved.version) [[unlikely]]
-    fail<TapeError>(entry_.op->name, entry_.where(),
-                    "its gradient needs {} {}, made at {}, but that was overwritten at {} after this op had used it; "
-                    "overwrite a copy, or differentiate before overwriting",
-                    name_of_saved(saved.number), describe(tensor), to_string(tensor.made_at()),
-                    to_string(storage.last_overwrite()));
-  return tensor;
+  fail<TapeError>(entry_.op->name, entry_.where(),
+                  "its gradient needs {} {}, made at {}, but that was overwritten at {} after this op had used it; "
+                  "overwrite a copy, or differentiate before overwriting",
+                  name_of_saved(saved.number), describe(tensor), to_string(tensor.made_at()),
+                  to_string(storage.last_overwrite()));
 }
 
 const SlotForm& Gradient::output_form(std::size_t i) const {

@@ -61,8 +61,11 @@ class Gradient {
   void take_total_back(std::size_t i, Walk& inner, std::uint32_t slot);
   /// Adds a b to it, without a temporary where nobody would notice.
   void give_product(std::size_t i, const Tensor& a, const Tensor& b);
-  /// The same of the only output's gradient and b; that gradient is not there afterwards, and its place may be used.
-  void give_last_product(std::size_t i, const Tensor& b);
+  /// For an op with one output: adds that one's gradient. Where it is the last use, it is not there afterwards.
+  void pass_on(std::size_t i, bool last);
+  /// For y = a b: adds the output's gradient times b to that of a, and times a to that of b, without temporaries where
+  /// nobody would notice. It is not there afterwards.
+  void give_factors();
   /// Adds leftᵀ right, of (…, n, p) and (…, n, q), to it: for the weights of products, which are used many times.
   void give_transposed_product(std::size_t i, const Tensor& left, const Tensor& right);
   /// Whether such a product of n rows would be worked out later, together with others.
@@ -73,8 +76,21 @@ class Gradient {
   void give_rows(std::size_t i, const Tensor& indices, Tensor values);
 
  private:
-  const Tensor& saved(int number) const;
-  const Tensor& unchanged(const Saved& saved) const;
+  const Tensor& saved(int number) const {
+    for (std::uint32_t k = 0; k < entry_.saved_count; ++k)
+      if (const Saved& saved = entry_.saved()[k]; saved.number == number) [[likely]]
+        return unchanged(saved);
+    refuse_unsaved();
+  }
+  const Tensor& unchanged(const Saved& saved) const {
+    const Storage& storage = *saved.tensor.body().storage;
+    if (storage.writers.load(std::memory_order_relaxed) != 0 ||
+        storage.version.load(std::memory_order_relaxed) != saved.version) [[unlikely]]
+      refuse_changed(saved);
+    return saved.tensor;
+  }
+  [[noreturn]] void refuse_unsaved() const;
+  [[noreturn]] void refuse_changed(const Saved& saved) const;
 
   Walk& walk_;
   Entry& entry_;

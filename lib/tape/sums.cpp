@@ -2,6 +2,7 @@
 
 #include <reel/ops.h>
 
+#include "../core/invoke_shortly.h"
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../ops/registry.h"
@@ -63,6 +64,42 @@ constexpr OpInfo scale_gradient_op{
         },
 };
 
+namespace {
+
+[[gnu::always_inline]] inline void add_in_place(Context& context, Tensor& total, const Tensor& gradient) {
+  const Body& more = gradient.body();
+  invoke_in_place(context, accumulate_op, total, {&total, &gradient},
+                  [&](const View& sum) { kernels(more.device).binary[static_cast<int>(Binary::add)](sum, sum, more); });
+}
+
+}  // namespace
+
+[[gnu::noinline]] void Walk::add_up_slowly(std::uint32_t slot, Tensor gradient) {
+  Tensor& total = sum(slot);
+  // Halves are added up in f32, and rounded once when the sum is handed on.
+  if (size_of(list_.slot(slot).form->dtype) == 2) {
+    gradient = to(gradient, DType::f32);
+    total = to(total, DType::f32);
+  }
+  if (!can_change(total) && can_change(gradient)) std::swap(total, gradient);
+  if (can_change(total))
+    add_in_place(context_, total, gradient);
+  else
+    total = reel::add(total, gradient);
+}
+
+// `gradient`: a Tensor that is not needed any more, or a reference to one that is.
+template <class Given>
+[[gnu::always_inline]] inline void Walk::add_up(std::uint32_t slot, Given&& gradient) {
+  Tensor& total = sum(slot);
+  if (!total.defined())
+    total = std::forward<Given>(gradient);
+  else if (size_of(total.body().dtype) >= 4 && size_of(gradient.body().dtype) >= 4 && can_change(total)) [[likely]]
+    add_in_place(context_, total, gradient);
+  else
+    add_up_slowly(slot, std::forward<Given>(gradient));
+}
+
 // Whether both are as a gradient of the slot lies in memory, if that is not one of halves.
 inline bool Walk::are_plain(std::uint32_t slot, const Body& a, const Body& b) const {
   const SlotForm& form = *list_.slot(slot).form;
@@ -70,21 +107,26 @@ inline bool Walk::are_plain(std::uint32_t slot, const Body& a, const Body& b) co
          form.matches(b);
 }
 
-bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor& b) {
+[[gnu::always_inline]] inline bool Walk::add_plain_product(std::uint32_t slot, const Tensor& a, const Tensor& b) {
   Tensor& total = sum(slot);
+  if (!total.defined() || !can_change(total)) return false;
   const Body &x = a.body(), &y = b.body();
-  if (!total.defined() || !can_change(total) || !are_plain(slot, x, y)) return false;
   invoke_in_place(context_, accumulate_product_op, total, {&total, &a, &b},
                   [&](const View& z) { kernels(x.device).multiply_add(z, x, y); });
   return true;
 }
 
-inline Tensor Walk::product(std::uint32_t slot, Tensor gradient, const Tensor& b) {
+inline bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor& b) {
+  return are_plain(slot, a.body(), b.body()) && add_plain_product(slot, a, b);
+}
+
+[[gnu::always_inline]] inline void Walk::add_last_product(std::uint32_t slot, Tensor& gradient, const Tensor& b) {
+  if (add_plain_product(slot, gradient, b)) return;
+  if (!can_change(gradient)) return add_up(slot, gradient * b);
   const Body& y = b.body();
-  if (!can_change(gradient) || !are_plain(slot, gradient.body(), y)) return gradient * b;
   invoke_in_place(context_, scale_gradient_op, gradient, {&gradient, &b},
                   [&](const View& z) { kernels(y.device).binary[static_cast<int>(Binary::mul)](z, z, y); });
-  return gradient;
+  add_up(slot, std::move(gradient));
 }
 
 // Of a computed tensor it is not known whether more will come, before some has.
@@ -125,30 +167,7 @@ void Walk::settle_products(std::uint32_t slot) {
   add_product_now(slot, slice(panel.left, 0, 0, panel.count), slice(panel.right, 0, 0, panel.count));
 }
 
-[[gnu::always_inline]] inline void Walk::add_up(std::uint32_t slot, DType dtype, Tensor&& gradient) {
-  Tensor& total = sum(slot);
-  if (!total.defined()) {
-    total = std::move(gradient);
-    return;
-  }
-  // Halves are added up in f32, and rounded once when the sum is handed on.
-  if (size_of(dtype) == 2) [[unlikely]] {
-    gradient = to(gradient, DType::f32);
-    total = to(total, DType::f32);
-  }
-  if (!can_change(total) && can_change(gradient)) std::swap(total, gradient);
-  if (!can_change(total)) {
-    total = reel::add(total, gradient);
-    return;
-  }
-  const Body& more = gradient.body();
-  invoke_in_place(context_, accumulate_op, total, {&total, &gradient},
-                  [&](const View& sum) { kernels(more.device).binary[static_cast<int>(Binary::add)](sum, sum, more); });
-}
-
-void Walk::add_to_sum(std::uint32_t slot, Tensor gradient) {
-  add_up(slot, list_.slot(slot).form->dtype, std::move(gradient));
-}
+void Walk::add_to_sum(std::uint32_t slot, Tensor gradient) { add_up(slot, std::move(gradient)); }
 
 Tensor Walk::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {
   const SlotForm& form = *list_.slot(slot).form;
@@ -165,10 +184,9 @@ Tensor Walk::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {
 }
 
 void Walk::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
-  const SlotForm& form = *list_.slot(slot).form;
-  if (!form.matches(gradient.body())) [[unlikely]]
+  if (!list_.slot(slot).form->matches(gradient.body())) [[unlikely]]
     gradient = fitted(entry, slot, std::move(gradient));
-  add_up(slot, form.dtype, std::move(gradient));
+  add_up(slot, std::move(gradient));
 }
 
 bool Gradient::wants(std::size_t i) const { return walk_.wants(entry_.input_slots()[i]); }
@@ -187,12 +205,34 @@ void Gradient::give_product(std::size_t i, const Tensor& a, const Tensor& b) {
   if (!collected_.empty() || !walk_.add_product(entry_.input_slots()[i], a, b)) give(i, a * b);
 }
 
-void Gradient::give_last_product(std::size_t i, const Tensor& b) {
-  if (!wants(i)) return;
+void Gradient::pass_on(std::size_t i, bool last) {
   std::uint32_t slot = entry_.input_slots()[i];
-  const Tensor& gradient = output();
-  if (collected_.empty() && walk_.add_product(slot, gradient, b)) return;
-  give(i, walk_.product(slot, std::move(outputs_[0]), b));
+  if (!walk_.wants(slot)) return;
+  const TapeList& list = walk_.list();
+  Tensor& gradient = outputs_[0];
+  if (!collected_.empty() || list.slot(slot).form != list.slot(entry_.first_output).form) [[unlikely]]
+    give(i, gradient);
+  else if (last)
+    walk_.add_up(slot, std::move(gradient));
+  else
+    walk_.add_up(slot, std::as_const(gradient));
+}
+
+void Gradient::give_factors() {
+  const TapeList& list = walk_.list();
+  std::uint32_t a = entry_.input_slots()[0], b = entry_.input_slots()[1];
+  const SlotForm* form = list.slot(entry_.first_output).form;
+  Tensor& gradient = outputs_[0];
+  if (collected_.empty() && list.slot(a).form == form && list.slot(b).form == form && size_of(form->dtype) >= 4 &&
+      walk_.wants(a) && walk_.wants(b)) [[likely]] {
+    const Tensor &x = saved_input(0), &y = saved_input(1);
+    if (x.is_contiguous() && y.is_contiguous() && gradient.is_contiguous()) [[likely]] {
+      if (!walk_.add_plain_product(b, gradient, x)) walk_.add_up(b, gradient * x);
+      return walk_.add_last_product(a, gradient, y);
+    }
+  }
+  if (wants(0)) give_product(0, gradient, saved_input(1));
+  if (wants(1)) give_product(1, gradient, saved_input(0));
 }
 
 bool Gradient::defers(std::size_t i, std::int64_t rows) const {

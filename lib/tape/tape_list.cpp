@@ -9,6 +9,7 @@
 #include <set>
 #include <string_view>
 
+#include "../core/invoke_shortly.h"
 #include "../core/op_error.h"
 #include "lookahead.h"
 
@@ -114,18 +115,12 @@ void TapeList::adopt_constant(const char* op, const Tensor& tensor, Location whe
   foreign_leaves_.find(&tensor.body())->second.constant = true;
 }
 
-[[gnu::always_inline]] inline std::uint32_t TapeList::input_slot(const OpInfo& op, const Tensor& tensor,
-                                                                 const Location& where) {
-  const Body& body = tensor.body();
+[[gnu::always_inline]] inline std::uint32_t TapeList::input_slot(const OpInfo& op, Body& body, const Location& where) {
   std::uint64_t epoch = body.epoch.load(std::memory_order_relaxed);
-  if (epoch == epoch_) {
-    if (body.slot_version != body.storage->version.load(std::memory_order_relaxed)) [[unlikely]]
-      check_overwritten(op.name, tensor, body.slot_version, where);
+  if (epoch == epoch_ && body.slot_version == body.storage->version.load(std::memory_order_relaxed)) [[likely]]
     return body.slot;
-  }
-  if (epoch == 0 && !body.requires_grad && !any_hidden_) [[likely]]
-    return 0;
-  return unusual_slot(op, tensor, where);
+  if (epoch == 0 && !body.requires_grad && !any_hidden_) return 0;
+  return unusual_slot(op, body, where);
 }
 
 // A tensor that has been overwritten through another handle is no longer what was recorded. A parameter is: it is not
@@ -152,8 +147,13 @@ void TapeList::check_tracked_values(const char* op, const Tensor& tensor, std::u
                   describe(tensor), to_string(tensor.made_at()), to_string(storage.last_overwrite()));
 }
 
-std::uint32_t TapeList::unusual_slot(const OpInfo& op, const Tensor& tensor, Location where) {
-  const Body& body = tensor.body();
+std::uint32_t TapeList::unusual_slot(const OpInfo& op, Body& body, const Location& where) {
+  body.references.retain();
+  Tensor tensor = Tensor::adopt(&body);
+  if (body.epoch.load(std::memory_order_relaxed) == epoch_) {
+    check_overwritten(op.name, tensor, body.slot_version, where);
+    return body.slot;
+  }
   if (auto found = foreign_leaves_.find(&body); found != foreign_leaves_.end()) {
     ForeignLeaf leaf = found->second;
     if (leaf.version != body.storage->version.load(std::memory_order_relaxed))
@@ -214,7 +214,7 @@ bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
                     "NoRecord what needs no gradient",
                     describe(x), to_string(x.made_at()));
   bool tracked = false;
-  for (const Tensor* input : call.inputs) tracked |= input_slot(call.op, *input, call.where) != 0;
+  for (const Tensor* input : call.inputs) tracked |= input_slot(call.op, input->body(), call.where) != 0;
   if (tracked && Heap::owner_of(&body) != context().heap)
     fail<TapeError>(op, call.where,
                     "{}, made at {} by another thread, cannot hold values that this thread's tape tracks; overwrite a "
@@ -296,15 +296,15 @@ void TapeList::refuse(const char* op, const Tensor& tensor, Location where) cons
                   describe(tensor), to_string(tensor.made_at()));
 }
 
-inline void TapeList::save(Saved* place, const Tensor& tensor, int number) {
-  const Body& body = tensor.body();
+[[gnu::always_inline]] inline void TapeList::save(Saved* place, Body& body, int number) {
   Storage& storage = *body.storage;
   // Counted once; parameters would be there without the tape.
   if (!body.requires_grad && storage.counted_by.load(std::memory_order_relaxed) != epoch_) {
     storage.counted_by.store(epoch_, std::memory_order_relaxed);
     saved_bytes_ += storage.bytes;
   }
-  new (place) Saved{tensor, storage.version.load(std::memory_order_relaxed), number};
+  body.references.retain();
+  new (place) Saved{Tensor::adopt(&body), storage.version.load(std::memory_order_relaxed), number};
 }
 
 // An entry that is not linked yet. Its saved values are to be constructed; slots for the outputs are there.
@@ -356,7 +356,7 @@ inline void TapeList::save(Saved* place, const Tensor& tensor, int number) {
   InputSet tracked = 0;
   std::uint32_t any = 0;
   for (std::size_t i = 0; i < inputs; ++i) {
-    slots[i] = input_slot(op, *run.inputs[i], run.where);
+    slots[i] = input_slot(op, run.inputs[i]->body(), run.where);
     any |= slots[i];
     if (slots[i] && i < few) tracked |= static_cast<InputSet>(1 << i);
   }
@@ -371,9 +371,9 @@ inline void TapeList::save(Saved* place, const Tensor& tensor, int number) {
   // Nothing throws from here on.
   Saved* place = entry->saved();
   for (std::size_t i = 0; i < candidates; ++i)
-    if (op.saves_input_for[i] & tracked) save(place++, *run.inputs[i], static_cast<int>(i));
+    if (op.saves_input_for[i] & tracked) save(place++, run.inputs[i]->body(), static_cast<int>(i));
   for (std::size_t i = 0; i < results; ++i)
-    if (op.saves_output_for[i] & tracked) save(place++, run.outputs[i], -1 - static_cast<int>(i));
+    if (op.saves_output_for[i] & tracked) save(place++, run.outputs[i].body(), -1 - static_cast<int>(i));
   std::uint32_t slot = entry->first_output;
   for (Tensor& output : run.outputs) settle_floating(output.body(), slot++);
   link(entry);
@@ -384,32 +384,65 @@ void TapeList::record(Context& context, Call& call) {
 }
 
 template <std::size_t count>
-inline void TapeList::record(Context& context, const OpInfo& op, const Tensor* const (&inputs)[count], Tensor& output,
-                             const Location& where) {
-  record(context, {op, inputs, {}, {&output, 1}, where});
+[[gnu::always_inline]] inline void TapeList::record(Context& context, const OpInfo& op, Body& output,
+                                                    const Location& where, Body* const (&inputs)[count]) {
+  if (!op.gradient) return;
+  std::uint32_t slots[count], tracked = 0, any = 0;
+  for (std::size_t i = 0; i < count; ++i) {
+    slots[i] = input_slot(op, *inputs[i], where);
+    any |= slots[i];
+    tracked |= static_cast<std::uint32_t>(slots[i] != 0) << i;
+  }
+  if (!any) return;
+  const SlotForm* form = slots_[slots[0] ? slots[0] : slots[count - 1]].form;
+  std::size_t saved = (op.saves_output_for[0] & tracked) != 0;
+  for (std::size_t i = 0; i < count; ++i) saved += (op.saves_input_for[i] & tracked) != 0;
+
+  auto* entry = static_cast<Entry*>(arena_.allocate(Entry::size_for(count, saved, 0, false)));
+  const Location& place = context.has(Context::caller_named) ? context.caller : where;
+  std::uint32_t slot = slot_count();
+  *entry = {.op = &op,
+            .previous = last_,
+            .file = place.file,
+            .line = place.line,
+            .first_output = slot,
+            .input_count = count,
+            .output_count = 1,
+            .saved_count = static_cast<std::uint32_t>(saved),
+            .attribute_bytes = 0};
+  for (std::size_t i = 0; i < count; ++i) entry->input_slots()[i] = slots[i];
+  slots_.push_back({form, entry});
+
+  // Nothing throws from here on.
+  Saved* next = reinterpret_cast<Saved*>(entry->input_slots() + (count + 1) / 2 * 2);
+  for (std::size_t i = 0; i < count; ++i)
+    if (op.saves_input_for[i] & tracked) save(next++, *inputs[i], static_cast<int>(i));
+  if (op.saves_output_for[0] & tracked) save(next, output, -1);
+  settle(output, slot);
+  link(entry);
 }
 
-void record(Context& context, const OpInfo& op, const Tensor& x, Tensor& output, const Location& where) {
-  context.tapes->record(context, op, {&x}, output, where);
+void record(Context& context, const OpInfo& op, Body& output, const Location& where, Body& x) {
+  context.tapes->record(context, op, output, where, {&x});
 }
 
-void record(Context& context, const OpInfo& op, const Tensor& a, const Tensor& b, Tensor& output,
-            const Location& where) {
-  context.tapes->record(context, op, {&a, &b}, output, where);
+void record(Context& context, const OpInfo& op, Body& output, const Location& where, Body& a, Body& b) {
+  context.tapes->record(context, op, output, where, {&a, &b});
 }
 
 bool TapeList::record_saving(Context& context, const Call& call, const OpInfo& op, std::span<const ToSave> values,
                              std::span<const Tensor> hidden) {
   std::vector<std::uint32_t> slots(call.inputs.size());
   std::uint32_t any = 0;
-  for (std::size_t i = 0; i < slots.size(); ++i) any |= slots[i] = input_slot(call.op, *call.inputs[i], call.where);
+  for (std::size_t i = 0; i < slots.size(); ++i)
+    any |= slots[i] = input_slot(call.op, call.inputs[i]->body(), call.where);
   if (!any) return false;
   Run run{op, call.inputs, call.attribute_bytes, call.outputs, call.where};
   Entry* entry = append(context, run, slots.data(), values.size(), hidden.size());
   for (const Tensor& value : hidden) slots_.push_back({form_of(value.body()), entry});
 
   Saved* place = entry->saved();
-  for (const ToSave& value : values) save(place++, value.tensor, value.number);
+  for (const ToSave& value : values) save(place++, value.tensor.body(), value.number);
   std::uint32_t slot = entry->first_output;
   for (Tensor& output : call.outputs) settle_floating(output.body(), slot++);
   for (const Tensor& value : hidden) settle_floating(value.body(), slot++);

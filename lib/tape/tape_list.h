@@ -28,10 +28,9 @@ class TapeList {
   /// Puts an op that has run onto the list, if one of its inputs is tracked.
   /// Throws: TapeError for an input of a finished tape or of another thread's.
   void record(Context& context, Call& call);
-  /// The same for an op with one result and without attributes.
+  /// The same for an op that has no attributes, keeps no shapes, and gives what has its inputs' shape and dtype.
   template <std::size_t count>
-  void record(Context& context, const OpInfo& op, const Tensor* const (&inputs)[count], Tensor& output,
-              const Location& where);
+  void record(Context& context, const OpInfo& op, Body& output, const Location& where, Body* const (&inputs)[count]);
 
   /// A value to save, with the number that `Gradient` finds it by.
   struct ToSave {
@@ -162,13 +161,13 @@ class TapeList {
  private:
   const SlotForm* form_of(const Body& body);
   const SlotForm* new_form(const Body& body);
-  std::uint32_t input_slot(const OpInfo& op, const Tensor& tensor, const Location& where);
-  std::uint32_t unusual_slot(const OpInfo& op, const Tensor& tensor, Location where);
+  std::uint32_t input_slot(const OpInfo& op, Body& body, const Location& where);
+  std::uint32_t unusual_slot(const OpInfo& op, Body& body, const Location& where);
   void check_overwritten(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
   void check_tracked_values(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
   void check_forgotten_values(const char* op, const Tensor& tensor, Location where) const;
   int parent_that_opened(std::uint64_t list) const;
-  void save(Saved* place, const Tensor& tensor, int number);
+  void save(Saved* place, Body& body, int number);
   /// What an op that has run is to leave on the list.
   struct Run {
     const OpInfo& op;

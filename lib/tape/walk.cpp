@@ -69,7 +69,11 @@ bool Walk::leads_from_source(const Entry& entry) const {
   return false;
 }
 
-bool Walk::has_gradient(const Entry& entry) const {
+[[gnu::always_inline]] inline bool Walk::has_gradient(const Entry& entry) const {
+  if (entry.output_count == 1) [[likely]] {
+    std::uint32_t slot = entry.first_output;
+    return slot >= lowest_ && sum(slot).defined() && (marks_.empty() || (mark(slot) & leads));
+  }
   std::uint32_t end = end_of(entry);
   for (std::uint32_t slot = entry.first_output; slot < end; ++slot)
     if (slot >= lowest_ && sum(slot).defined() && (marks_.empty() || (mark(slot) & leads))) return true;
@@ -119,16 +123,15 @@ inline void Walk::pass(Entry& entry, NamedCaller& caller, bool consume) {
     visited = complete_outputs(entry, caller);
   if (!visited && has_gradient(entry)) {
     caller.rename(entry.where());
+    context_.differentiating = entry.op;
     entry.output_count == 1 ? visit_single(entry) : visit(entry);
   }
-  if (consume) list_.release_saved(entry);
+  if (consume) TapeList::release_saved(entry);
 }
 
-inline void Walk::visit_single(Entry& entry) {
-  context_.differentiating = entry.op;
+[[gnu::always_inline]] inline void Walk::visit_single(Entry& entry) {
   std::uint32_t slot = entry.first_output;
-  bool stays = !marks_.empty() && (mark(slot) & source);
-  Tensor output = stays ? sum(slot) : std::move(sum(slot));
+  Tensor output = !marks_.empty() && (mark(slot) & source) ? sum(slot) : std::move(sum(slot));
   if (output.dtype() != list_.slot(slot).form->dtype) [[unlikely]]
     output = rounded(slot, std::move(output));
   Gradient gradient(*this, entry, {&output, 1}, context_.has(Context::recording));
@@ -136,7 +139,6 @@ inline void Walk::visit_single(Entry& entry) {
 }
 
 inline void Walk::take_gradients(const Entry& entry) {
-  context_.differentiating = entry.op;
   // A source's gradient flows on and is kept; any other is not needed once it has been passed on.
   outputs_.resize(entry.output_count);
   for (std::uint32_t i = 0; i < entry.output_count; ++i) {
@@ -168,6 +170,7 @@ bool Walk::complete_outputs(Entry& entry, NamedCaller& caller) {
 }
 
 void Walk::visit_hooked(Entry& entry) {
+  context_.differentiating = entry.op;
   take_gradients(entry);
   // The op may take the gradients of its outputs for its own use.
   std::vector<Tensor> outputs = outputs_, inputs(entry.input_count);

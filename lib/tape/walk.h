@@ -67,8 +67,13 @@ class Walk {
   Tensor fitted(const Entry& entry, std::uint32_t slot, Tensor gradient);
   /// Adds a b in place to what has been summed up so far; false if that cannot be.
   bool add_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
-  /// The product of a gradient that nobody needs any more and b, for a slot; in place where that can be.
-  Tensor product(std::uint32_t slot, Tensor gradient, const Tensor& b);
+  /// The same for contiguous tensors of the slot's form, which is not one of halves.
+  bool add_plain_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
+  /// The same with a gradient that is not needed any more; where it can be, the product is formed in its place.
+  void add_last_product(std::uint32_t slot, Tensor& gradient, const Tensor& b);
+  /// Adds a gradient that has the slot's form.
+  template <class Given>
+  void add_up(std::uint32_t slot, Given&& gradient);
   /// Adds leftᵀ right, (n, p)ᵀ (n, q), now or, where that is cheaper, together with later ones.
   void add_transposed_product(const Entry& entry, std::uint32_t slot, const Tensor& left, const Tensor& right);
   /// Whether such a product of n rows would wait for others.
@@ -116,7 +121,7 @@ class Walk {
   std::uint8_t mark(std::uint32_t slot) const { return marks_[slot - lowest_]; }
   Tensor& sum(std::uint32_t slot) { return sums_[slot - lowest_]; }
   const Tensor& sum(std::uint32_t slot) const { return sums_[slot - lowest_]; }
-  void add_up(std::uint32_t slot, DType dtype, Tensor&& gradient);
+  void add_up_slowly(std::uint32_t slot, Tensor gradient);
   bool are_plain(std::uint32_t slot, const Body& a, const Body& b) const;
   bool has_gradient(const Entry& entry) const;
   /// Called once for each slot whose gradient is complete: all that uses its tensor has been passed.

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <new>
+
+#include "context.h"
+#include "storage.h"
+
+// How bodies and storages are put into blocks of a heap. Inline, because nearly every op makes one of each.
+
+namespace reel::detail {
+
+// Two sizes only, so that a freed body fits the next tensor of nearly any rank.
+constexpr std::size_t small_body = sizeof(Body) + 4 * sizeof(std::int64_t);
+constexpr std::size_t large_body = (sizeof(Body) + 2 * max_rank * sizeof(std::int64_t) + 63) / 64 * 64;
+static_assert(small_body % 64 == 0);
+constexpr std::size_t body_size(int rank) { return rank <= 2 ? small_body : large_body; }
+
+inline Storage* place_storage(void* place, std::size_t bytes, std::size_t front, Device device) {
+  auto* storage = new (place) Storage;
+  storage->data = storage + 1;
+  storage->bytes = bytes;
+  storage->front = front;
+  storage->device = device;
+  return storage;
+}
+
+/// Sizes, strides and elements are missing.
+[[gnu::always_inline]] inline Body* place_body(void* block, Context& context, int rank, DType dtype, Device device,
+                                               const Location& where) {
+  const Location& place = context.has(Context::caller_named) ? context.caller : where;
+  auto* body = new (block) Body;
+  body->dims = body->extents();
+  body->strides = body->extents() + rank;
+  body->rank = rank;
+  body->dtype = dtype;
+  body->contiguous = true;
+  body->device = device;
+  body->requires_grad = false;
+  body->file = place.file;
+  body->line = place.line;
+  body->slot = context.birth;
+  body->slot_version = 0;
+  body->epoch.store(0, std::memory_order_relaxed);
+  body->storage = nullptr;
+  body->leaf = nullptr;
+  return body;
+}
+
+/// How much a body of so many bytes and its elements take in one block.
+constexpr std::size_t joint_size(std::size_t front, std::size_t bytes) { return front + sizeof(Storage) + bytes; }
+
+/// With its elements behind it; sizes and strides are missing.
+[[gnu::always_inline]] inline Body* place_joint(void* block, Context& context, int rank, DType dtype, std::size_t front,
+                                                std::size_t bytes, Device device, const Location& where) {
+  Body* body = place_body(block, context, rank, dtype, device, where);
+  body->storage = place_storage(static_cast<char*>(block) + front, bytes, front, device);
+  body->data = body->storage + 1;
+  return body;
+}
+
+/// Throws: as `allocate`.
+Body* allocate_like_slowly(Context& context, const Body& like, DType dtype, const OpInfo& op, const Location& where);
+
+/// The body of an uninitialised contiguous tensor of another one's shape, which is contiguous, too, to be adopted.
+/// Throws: as `allocate`.
+[[gnu::always_inline]] inline Body* allocate_like(Context& context, const Body& like, DType dtype, const OpInfo& op,
+                                                  const Location& where) {
+  std::size_t bytes = static_cast<std::size_t>(like.numel) * size_of(dtype), size = joint_size(small_body, bytes);
+  void* block =
+      like.rank <= 2 && size <= Heap::most_joint && like.device == cpu ? context.heap->take_joint(size) : nullptr;
+  if (!block) [[unlikely]]
+    return allocate_like_slowly(context, like, dtype, op, where);
+  Body* body = place_joint(block, context, like.rank, dtype, small_body, bytes, cpu, where);
+  body->numel = like.numel;
+  // There is room for two axes, whether they are there or not.
+  for (int i = 0; i < 4; ++i) body->extents()[i] = like.dims[i];
+  return body;
+}
+
+}  // namespace reel::detail
