@@ -239,8 +239,11 @@ void for_each_line(const Plan& plan, const Box& box, const std::int64_t (&steps)
         to += rows.before * width;
         std::int64_t from = (box.begin[0] + n) * example_step + d * steps[0] +
                             (h0 + rows.before * high.stride) * steps[1] + (w0 + places.before * wide.stride) * steps[2];
-        for (std::int64_t j = 0; j < rows.count; ++j, to += width, from += high.stride * steps[1])
-          line(to, from, wide.stride * steps[2], places.before, places.count, width - places.before - places.count);
+        // Rows without zeros that lie one behind the other come as one, too.
+        std::int64_t step = wide.stride * steps[2], row_step = high.stride * steps[1];
+        std::int64_t joined = places.count == width && row_step == width * step ? rows.count : 1;
+        for (std::int64_t j = 0; j < rows.count; j += joined, to += joined * width, from += row_step)
+          line(to, from, step, places.before, joined * places.count, width - places.before - places.count);
         std::int64_t below = height - rows.before - rows.count;
         if (below > 0) line(to, 0, 0, below * width, 0, 0);
         to += below * width;

@@ -7,6 +7,7 @@
 #include "../core/kernels/pooling.h"
 #include "instruction_set.h"
 #include "parallel.h"
+#include "pool_squares.h"
 #include "wide.h"
 
 // Rows of elements that lie side by side are brought together first: in (N, C, d…) rows along the last axis, whose columns
@@ -136,6 +137,11 @@ void max_pool(const View& values, const View& indices, const View& x, const Pool
   std::int64_t width = p.size[2], channels = planes.channels;
   std::int64_t each =
       p.channels_last ? p.results[2] * channels * planes.taps() : width * p.window[1] + 3 * p.results[2];
+  if constexpr (std::is_same_v<T, Wide<T>>)
+    if (Squares<T>::fit(p))
+      return parallel_for(planes.rows(), planes.grain(width), [&](std::int64_t begin, std::int64_t end) {
+        Squares<T>::max(values.as<T>(), indices.as<std::int64_t>(), x.as<T>(), p, begin, end);
+      });
   parallel_for(planes.rows(), planes.grain(each), [&](std::int64_t begin, std::int64_t end) {
     Largest<Wide<T>> largest(p.channels_last ? channels : width);
     std::vector<Pooling::Span> spans = spans_of(p);

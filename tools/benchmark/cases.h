@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -11,8 +12,9 @@ struct Case {
   std::string group, name;
   int operations;  ///< by which time and instructions are divided
   double goal;     ///< nanoseconds per operation that it must not exceed; 0: none
-  double (*run)();
+  std::function<double()> run;
   const char* beside = nullptr;  ///< a case before it in the group: then the goal is a multiple of what that takes
+  double instructions = 0;       ///< per operation that it must not exceed; 0: no goal
 };
 
 /// The cases of `op_overhead`: what one elementwise op on 64 f32 costs beyond its arithmetic.
@@ -20,5 +22,8 @@ std::vector<Case> op_overhead();
 
 /// The cases of `tape`: what an entry costs as tapes grow, and what products owed to weights save.
 std::vector<Case> tape();
+
+/// The cases of `models`: whole workloads.
+std::vector<Case> models();
 
 }  // namespace reel_bench

@@ -16,8 +16,9 @@ namespace {
 using reel_bench::Case;
 
 std::vector<Case> all_cases() {
-  std::vector<Case> cases = reel_bench::op_overhead(), tape = reel_bench::tape();
-  cases.insert(cases.end(), tape.begin(), tape.end());
+  std::vector<Case> cases = reel_bench::op_overhead();
+  for (auto family : {reel_bench::tape, reel_bench::models})
+    for (Case& one : family()) cases.push_back(std::move(one));
   return cases;
 }
 
@@ -67,7 +68,7 @@ int count(const std::vector<Case>& cases, std::string_view name, int times) {
 }
 
 int list(const std::vector<Case>& cases) {
-  for (const Case& one : cases) fmt::print("{}/{} {}\n", one.group, one.name, one.operations);
+  for (const Case& one : cases) fmt::print("{}/{} {} {}\n", one.group, one.name, one.operations, one.instructions);
   return 0;
 }
 

@@ -1,16 +1,13 @@
-// Times ops beside libtorch's, in turn in one process: medians, for one thread and for two.
+// Times ops and models beside libtorch's, in turn in one process: medians, for one thread and for two.
 
-#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <reel/reel.h>
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cmath>
 #include <cstdio>
 #include <memory>
@@ -18,6 +15,8 @@
 #include <vector>
 
 #include "cases.h"
+#include "compare_models.h"
+#include "timing.h"
 
 // Both libraries run on GNU OpenMP.
 extern "C" {
@@ -27,11 +26,16 @@ void omp_set_num_threads(int count);
 
 namespace {
 
+using reel_bench::divided;
+using reel_bench::Finding;
+using reel_bench::Measured;
+using reel_bench::median;
 using reel_bench::PeerCase;
 using reel_bench::PeerEntry;
-using Clock = std::chrono::steady_clock;
-
-constexpr int rounds = 15;
+using reel_bench::rounds;
+using reel_bench::runs_a_round;
+using reel_bench::time_of;
+using reel_bench::use_threads;
 
 // What is asked of a group of cases: at most so much of libtorch's time and, where it is looked at, so many milliseconds
 // more for the first call in a process than for later ones.
@@ -40,75 +44,27 @@ struct Goal {
 };
 constexpr Goal op_goal{1.05, 0}, net_goal{1.0, 60};
 
-double since(Clock::time_point start) {
-  return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
-}
-
-// After 20 ms of runs that do not count: OpenMP starts threads anew when their number has changed, and a processor that
-// has slept, above all a virtual one, takes milliseconds to wake up.
-double milliseconds(const std::function<void()>& run, int times) {
-  Clock::time_point start = Clock::now();
-  do run();
-  while (since(start) < 20);
-  start = Clock::now();
-  for (int i = 0; i < times; ++i) run();
-  return since(start) / times;
-}
-
-double median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + rounds / 2, values.end());
-  return values[rounds / 2];
-}
-
-// One thread stays on one processor; several have all that the process was given.
-void use_threads(int count) {
-  static const cpu_set_t all = [] {
-    cpu_set_t set;
-    sched_getaffinity(0, sizeof set, &set);
-    return set;
-  }();
-  cpu_set_t chosen = all;
-  if (count == 1) {
-    CPU_ZERO(&chosen);
-    for (int processor = 0; processor < CPU_SETSIZE && CPU_COUNT(&chosen) == 0; ++processor)
-      if (CPU_ISSET(processor, &all)) CPU_SET(processor, &chosen);
-  }
-  sched_setaffinity(0, sizeof chosen, &chosen);
-  omp_set_num_threads(count);
-  at::set_num_threads(count);
-}
-
-// One side's times with one number of threads, a round each.
-using Times = std::vector<double>;
-
-struct Measured {
-  Times ours, theirs;
+struct Sides {
+  Measured ours, theirs;
 };
-
-Times divided(const Times& a, const Times& b) {
-  Times ratios;
-  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
-  return ratios;
-}
 
 // In each round both sides run in turn with each number of threads, for about 20 ms each, so that whatever else happens on
 // the machine meets all of them.
-std::vector<Measured> measure(const PeerCase& one, const std::vector<int>& thread_counts) {
-  std::vector<Measured> measured(thread_counts.size());
+std::vector<Sides> measure(const PeerCase& one, const std::vector<int>& thread_counts) {
+  std::vector<Sides> measured(thread_counts.size());
   std::vector<int> times(thread_counts.size());
   for (std::size_t i = 0; i < thread_counts.size(); ++i) {
     use_threads(thread_counts[i]);
-    double longest = 0;
-    for (int warming : {0, 1}) longest = warming * std::max(milliseconds(one.ours, 1), milliseconds(one.theirs, 1));
-    times[i] = std::clamp(static_cast<int>(20 / longest), 1, 1000);
+    times[i] = std::min({runs_a_round(one.ours), runs_a_round(one.theirs), 1000});
   }
   for (int round = 0; round < rounds; ++round)
     for (std::size_t i = 0; i < thread_counts.size(); ++i) {
-      use_threads(thread_counts[i]);
+      int threads = thread_counts[i];
+      use_threads(threads);
       bool first = round % 2 == 0;
-      if (first) measured[i].ours.push_back(milliseconds(one.ours, times[i]));
-      measured[i].theirs.push_back(milliseconds(one.theirs, times[i]));
-      if (!first) measured[i].ours.push_back(milliseconds(one.ours, times[i]));
+      if (first) measured[i].ours.add(time_of(one.ours, times[i]), threads);
+      measured[i].theirs.add(time_of(one.theirs, times[i]), threads);
+      if (!first) measured[i].ours.add(time_of(one.ours, times[i]), threads);
     }
   return measured;
 }
@@ -117,9 +73,9 @@ std::vector<Measured> measure(const PeerCase& one, const std::vector<int>& threa
 void print_first(const PeerCase& one) {
   use_threads(1);
   auto timed = [&] {
-    Clock::time_point start = Clock::now();
+    reel_bench::Stopwatch watch;
     one.ours();
-    return since(start);
+    return watch.elapsed().wall;
   };
   double first = timed();
   std::vector<double> later(rounds);
@@ -138,17 +94,29 @@ double first_use(const PeerEntry& entry) {
 
 // Returns how many goals were missed. That more threads are slower counts from 3 % on: as much lies between two runs of
 // the same code.
-int run(const PeerEntry& entry, const Goal& goal, const std::vector<int>& thread_counts) {
+int run(const PeerEntry& entry, const Goal& goal, const std::vector<int>& thread_counts,
+        std::vector<Finding>& findings) {
   int missed = 0;
   PeerCase one = entry.make();
-  std::vector<Measured> measured = measure(one, thread_counts);
+  std::vector<Sides> measured = measure(one, thread_counts);
   for (std::size_t i = 0; i < thread_counts.size(); ++i) {
-    double ours = median(measured[i].ours), ratio = median(divided(measured[i].ours, measured[i].theirs));
-    bool met = ratio <= goal.ratio, slower = i > 0 && median(divided(measured[i].ours, measured[0].ours)) > 1.03;
+    Finding found{entry.group,
+                  one.name,
+                  thread_counts[i],
+                  "ms",
+                  measured[i].ours.fair,
+                  measured[i].theirs.fair,
+                  divided(measured[i].ours.fair, measured[i].theirs.fair),
+                  goal.ratio};
+    found.slower = i > 0 && slower_than_one(measured[i].ours, measured[0].ours, 1.03);
+    double ours = median(found.ours), ratio = median(found.ratios);
     fmt::print("{:<44}{:>3}{:>10.3f}{:>10.3f}{:>8.2f}{:>16}{:>13}{}\n", i == 0 ? one.name : "", thread_counts[i], ours,
-               median(measured[i].theirs), ratio, fmt::format("{:.1f} {}", one.work / ours / 1e6, one.unit),
-               fmt::format("{:.2f} {}", goal.ratio, met ? "met" : "MISSED"), slower ? "  slower than one thread" : "");
-    missed += !met + slower;
+               median(found.theirs), ratio, fmt::format("{:.1f} {}", one.work / ours / 1e6, one.unit),
+               fmt::format("{:.2f} {}", goal.ratio, found.met() ? "met" : "MISSED"),
+               found.slower ? "  slower than one thread" : "");
+    missed += !found.met() + found.slower;
+    findings.push_back(std::move(found));
+    std::fflush(stdout);
   }
   if (goal.first > 0) {
     double first = first_use(entry);
@@ -164,8 +132,9 @@ int run(const PeerEntry& entry, const Goal& goal, const std::vector<int>& thread
 struct Run {
   std::string_view filter;
   std::vector<int> thread_counts{1};
-  int missed = 0;
-  bool any = false;
+  int missed = 0, wrong = 0;
+  bool any = false, headed = false;
+  std::vector<Finding> findings;
 
   bool wants(const PeerEntry& entry) const {
     return filter.empty() || (entry.group + "/" + entry.name).find(filter) != std::string::npos;
@@ -173,11 +142,11 @@ struct Run {
   void compare(const std::vector<PeerEntry>& entries, const Goal& goal) {
     for (const PeerEntry& entry : entries) {
       if (!wants(entry)) continue;
-      if (!any)
+      if (!headed)
         fmt::print("{:<44}{:>3}{:>10}{:>10}{:>8}{:>16}{:>13}\n", "case", "thr", "reel, ms", "torch, ms", "ratio",
                    "reel", "goal");
-      any = true;
-      missed += run(entry, goal, thread_counts);
+      any = headed = true;
+      missed += run(entry, goal, thread_counts, findings);
     }
   }
 };
@@ -197,6 +166,22 @@ int print_first(std::string_view name) {
   return 2;
 }
 
+// All ops and layers, or those that the filter names.
+void compare_layers(Run& run) {
+  c10::InferenceMode nothing_records;  // libtorch's counterpart of having no tape open
+  std::string_view filter = run.filter;
+  bool all = filter.empty(), ops = all || filter == "ops", nets = all || filter == "nets";
+  if (ops || nets) run.filter = {};
+  if (ops || !nets) run.compare(reel_bench::op_cases(), op_goal);
+  if (nets || !ops) run.compare(reel_bench::net_cases(), net_goal);
+  run.filter = filter;
+  bool ragged = std::string_view("ragged").find(filter) != std::string_view::npos;
+  use_threads(1);
+  if (ops || ragged) reel_bench::ragged_products();
+  if (nets || ragged) reel_bench::ragged_lstm();
+  run.any = run.any || ops || nets || ragged;
+}
+
 }  // namespace
 
 namespace reel_bench {
@@ -214,28 +199,32 @@ int main(int argument_count, char** arguments) {
   reel::manual_seed(1);
   Silence silence;
   c10::Warning::WarningHandlerGuard silenced(&silence);
-  c10::InferenceMode nothing_records;  // libtorch's counterpart of having no tape open
-  if (argument_count == 3 && std::string_view(arguments[1]) == "--first") return print_first(arguments[2]);
-  Run run{argument_count > 1 ? arguments[1] : ""};
+  std::vector<std::string_view> words(arguments + 1, arguments + argument_count);
+  std::string json;
+  if (words.size() > 1 && words[words.size() - 2] == "--json") {
+    json = words.back();
+    words.resize(words.size() - 2);
+  }
+  if (words.size() == 2 && words[0] == "--first") {
+    c10::InferenceMode nothing_records;
+    return print_first(words[1]);
+  }
+  Run run{words.empty() ? "" : words[0]};
   if (int most = omp_get_max_threads(); most > 1) run.thread_counts.push_back(most);
-  bool all = run.filter.empty(), ops = all || run.filter == "ops", nets = all || run.filter == "nets";
-  std::string_view filter = run.filter;
-  if (ops || nets) run.filter = {};
-  if (ops || !nets) run.compare(reel_bench::op_cases(), op_goal);
-  if (nets || !ops) run.compare(reel_bench::net_cases(), net_goal);
-  if (ops || std::string_view("ragged").find(filter) != std::string_view::npos) {
-    omp_set_num_threads(1);
-    reel_bench::ragged_products();
-    run.any = true;
-  }
-  if (nets || std::string_view("ragged").find(filter) != std::string_view::npos) {
-    omp_set_num_threads(1);
-    reel_bench::ragged_lstm();
-    run.any = true;
-  }
+  reel_bench::Compared models = reel_bench::compare_models(run.filter, run.thread_counts, run.findings);
+  run.missed = models.missed;
+  run.wrong = models.wrong;
+  run.any = models.any;
+  compare_layers(run);
   if (!run.any) {
-    fmt::print(stderr, "reel_peer_bench: no case contains \"{}\"\n", filter);
+    fmt::print(stderr, "reel_peer_bench: no case contains \"{}\"\n", run.filter);
     return 2;
   }
+  if (run.wrong > 0) fmt::print("\n{} results are WRONG\n", run.wrong);
   fmt::print("\n{}\n", run.missed == 0 ? "every goal met" : fmt::format("{} goals missed", run.missed));
+  if (!json.empty() && !reel_bench::write_report(json, run.findings)) {
+    fmt::print(stderr, "reel_peer_bench: cannot write {}\n", json);
+    return 1;
+  }
+  return run.wrong == 0 ? 0 : 1;
 }

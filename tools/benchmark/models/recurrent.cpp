@@ -1,0 +1,82 @@
+#include <cmath>
+
+#include "workloads.h"
+
+namespace reel_bench {
+
+using namespace reel;
+
+namespace {
+
+// Σ h_T after steps over x (T, B, I), each of which `step` makes from its number and the state before.
+template <class Step>
+Tensor last_sum(int steps, std::int64_t batch, std::int64_t size, Step step) {
+  LSTMState state{zeros({batch, size}), zeros({batch, size})};
+  for (int t = 0; t < steps; ++t) state = step(t, state);
+  return sum(state.h);
+}
+
+LSTMState composed_step(const Tensor& x, const LSTMState& state, const Tensor& weight, const Tensor& bias) {
+  std::vector<Tensor> gates = chunk(matmul(concat({x, state.h}, 1), weight) + bias, 4, 1);
+  Tensor c = sigmoid(gates[1]) * state.c + sigmoid(gates[0]) * tanh(gates[2]);
+  return {sigmoid(gates[3]) * tanh(c), c};
+}
+
+}  // namespace
+
+Work lstm_by_hand(LSTMForm form, std::int64_t batch, std::int64_t size) {
+  float bound = 1 / std::sqrt(static_cast<float>(size));
+  Tensor inputs = drawn_tensor(1, 1, {lstm_steps, batch, size});
+  Tensor weight = drawn_tensor(2, bound, {2 * size, 4 * size}), bias = drawn_tensor(3, bound, {4 * size});
+  std::vector<Tensor> steps;
+  for (int t = 0; t < lstm_steps; ++t) steps.push_back(copy(squeeze(slice(inputs, 0, t, t + 1), 0)));
+
+  auto cell = std::make_shared<nn::LSTMCell>(size, size);
+  auto set = [](Tensor& parameter, const Tensor& values) { parameter = copy(values).requires_grad(); };
+  set(cell->W_x, slice(weight, 0, 0, size));
+  set(cell->W_h, slice(weight, 0, size, 2 * size));
+  set(cell->bias, bias);
+  weight.requires_grad();
+  bias.requires_grad();
+  std::vector<Tensor> parameters{cell->W_x, cell->W_h, cell->bias, weight, bias};
+  return [=] {
+    Tape tape;
+    Tensor loss;
+    if (form == LSTMForm::cell) {
+      loss = last_sum(lstm_steps, batch, size, [&](int t, const LSTMState& state) {
+        return (*cell)(steps[static_cast<std::size_t>(t)], state);
+      });
+    } else if (form == LSTMForm::projected) {
+      Tensor projected = cell->project(inputs);
+      loss = last_sum(lstm_steps, batch, size,
+                      [&](int t, const LSTMState& state) { return cell->step(projected(t), state); });
+    } else {
+      loss = last_sum(lstm_steps, batch, size, [&](int t, const LSTMState& state) {
+        return composed_step(steps[static_cast<std::size_t>(t)], state, weight, bias);
+      });
+    }
+    double found = loss.item();
+    tape.backward(loss);
+    for (const Tensor& parameter : parameters) parameter.set_grad({});
+    return found;
+  };
+}
+
+Work lstm_layer(int steps, std::int64_t batch, std::int64_t size) {
+  float bound = 1 / std::sqrt(static_cast<float>(size));
+  Tensor x = drawn_tensor(1, 1, {steps, batch, size}).requires_grad();
+  RecurrentWeights weights{drawn_tensor(2, bound, {size, 4 * size}).requires_grad(),
+                           drawn_tensor(3, bound, {size, 4 * size}).requires_grad(),
+                           drawn_tensor(4, bound, {4 * size}).requires_grad()};
+  Tensor seed = ones({steps, batch, size});
+  return [=] {
+    Tape tape;
+    Tensor output = lstm(x, {}, weights).output;
+    float found = output.data<float>()[output.numel() - 1];
+    tape.backward(output, {.seed = seed});
+    for (const Tensor& source : {x, weights.W_x, weights.W_h, weights.bias}) source.set_grad({});
+    return found;
+  };
+}
+
+}  // namespace reel_bench

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <reel/reel.h>
+
+#include "trees.h"
+
+namespace reel_bench {
+
+/// Does a workload once and returns a number that it found, so that others' versions of it can be checked.
+using Work = std::function<double()>;
+
+/// The values of drawn(seed, scale, …).
+reel::Tensor drawn_tensor(std::uint64_t seed, float scale, const reel::Shape& shape);
+
+// One function a workload makes it ready. All sizes that others must agree with stand here.
+
+inline constexpr int chain_length = 1000;
+inline constexpr std::int64_t chain_size = 64;
+/// 500 times x a, then + b, on vectors; nothing is recorded.
+Work op_chain();
+/// The same with gradients of all three: record, backward, free.
+Work op_chain_backward();
+
+inline constexpr int product_count = 200;
+inline constexpr std::int64_t product_size = 128;
+/// 200 times tanh(h W), h (1, 128), both with gradients, forward and backward.
+Work product_tanh();
+
+/// How an LSTM's step is written.
+enum class LSTMForm : std::uint8_t {
+  cell,       ///< nn::LSTMCell on each step's input
+  projected,  ///< the same, the inputs' products of all steps at once
+  composed,   ///< [x, h] W + b, four chunks, sigmoid and tanh
+};
+inline constexpr int lstm_steps = 50;
+/// lstm_steps steps of inputs and states as wide as each other in a loop, forward and backward of Σ h_T.
+Work lstm_by_hand(LSTMForm form, std::int64_t batch, std::int64_t size);
+/// The same through the layer `lstm`, backward of all outputs.
+Work lstm_layer(int steps, std::int64_t batch, std::int64_t size);
+
+/// A Tree-LSTM and its training.
+class TreeTraining {
+ public:
+  TreeTraining();
+  /// One pass over the trees; the sum of the losses.
+  double epoch(const std::vector<Tree>& trees, int minibatch);
+
+ private:
+  std::vector<reel::Tensor> parameters_;
+  reel::optim::SGD sgd_;
+};
+/// Training on sampled_trees().
+Work tree_lstm(int minibatch);
+
+inline constexpr std::int64_t batch_size = 64;
+/// A training step of 784-1024-1024-10 with ReLU, cross-entropy and plain descent.
+Work mlp();
+/// A training step of two convolutions 1 → 32 → 64 of 3 × 3 with ReLU, max pooling by 2, 9216-128-10, likewise.
+Work cnn();
+
+inline constexpr std::int64_t matrix_size = 2048;
+/// A product of two square matrices.
+Work square_product(reel::DType dtype);
+
+/// A recurrent net h = tanh(h W), T = 50, (32, 512), W a tenth less than a permutation, forward and backward: from small
+/// first values and gradients on, everything that it computes is smaller than 1.2e-38.
+Work vanishing(bool small);
+
+/// A workload for the runner of benchmarks.
+struct Workload {
+  std::string name;
+  int operations;       ///< by which time and instructions are divided
+  double nanoseconds;   ///< per operation, not to be exceeded on a machine like that of the issue; 0: none
+  double instructions;  ///< likewise
+  std::function<Work()> make;
+};
+std::vector<Workload> workloads();
+
+}  // namespace reel_bench

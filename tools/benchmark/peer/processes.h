@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "report.h"
+
+namespace reel_bench {
+
+/// The names of what is measured in processes of their own: starting up, and memory of training steps.
+std::vector<std::string> process_cases();
+
+/// Starts ours and libtorch's program for one of them, in turn, on one processor. Wall milliseconds from the start to the
+/// end, and the most memory, in MB.
+std::vector<Finding> compare_processes(std::string_view name);
+
+}  // namespace reel_bench

@@ -1,0 +1,89 @@
+#include "timing.h"
+
+#include <ATen/Parallel.h>
+
+#include <sched.h>
+#include <time.h>
+
+#include <algorithm>
+
+// Both libraries run on GNU OpenMP.
+extern "C" {
+void omp_set_num_threads(int count);
+}
+
+namespace reel_bench {
+
+namespace {
+
+double read(clockid_t clock) {
+  timespec time;
+  clock_gettime(clock, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+}
+
+}  // namespace
+
+Duration Stopwatch::now() { return {read(CLOCK_MONOTONIC), read(CLOCK_THREAD_CPUTIME_ID)}; }
+
+Duration Stopwatch::elapsed() const {
+  Duration end = now();
+  return {end.wall - start_.wall, end.thread - start_.thread};
+}
+
+void use_threads(int count) {
+  static const cpu_set_t all = [] {
+    cpu_set_t set;
+    sched_getaffinity(0, sizeof set, &set);
+    return set;
+  }();
+  cpu_set_t chosen = all;
+  if (count == 1) {
+    CPU_ZERO(&chosen);
+    for (int processor = 0; processor < CPU_SETSIZE && CPU_COUNT(&chosen) == 0; ++processor)
+      if (CPU_ISSET(processor, &all)) CPU_SET(processor, &chosen);
+  }
+  sched_setaffinity(0, sizeof chosen, &chosen);
+  omp_set_num_threads(count);
+  at::set_num_threads(count);
+}
+
+// What does not count lasts 20 ms, or one run where a single one takes longer: OpenMP starts threads anew when their number
+// has changed, and a processor that has slept, above all a virtual one, takes milliseconds to wake up.
+Duration time_of(const std::function<void()>& run, int times) {
+  Stopwatch warming;
+  do run();
+  while (warming.elapsed().wall < 20);
+  Stopwatch watch;
+  for (int i = 0; i < times; ++i) run();
+  Duration took = watch.elapsed();
+  return {took.wall / times, took.thread / times};
+}
+
+int runs_a_round(const std::function<void()>& run) {
+  time_of(run, 1);
+  return std::clamp(static_cast<int>(20 / time_of(run, 1).wall), 1, 10000);
+}
+
+void Measured::add(const Duration& one, int threads) {
+  wall.push_back(one.wall);
+  fair.push_back(threads == 1 ? one.thread : one.wall);
+}
+
+bool slower_than_one(const Measured& more, const Measured& one, double most) {
+  return median(divided(more.wall, one.wall)) > most;
+}
+
+double quartile(std::vector<double> values, std::size_t quarters) {
+  auto place = values.begin() + static_cast<std::ptrdiff_t>((values.size() - 1) * quarters / 4);
+  std::nth_element(values.begin(), place, values.end());
+  return *place;
+}
+
+Times divided(const Times& a, const Times& b) {
+  Times ratios;
+  for (std::size_t i = 0; i < a.size(); ++i) ratios.push_back(a[i] / b[i]);
+  return ratios;
+}
+
+}  // namespace reel_bench

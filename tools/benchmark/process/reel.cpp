@@ -1,0 +1,56 @@
+// A process of ours whose start and memory are measured from outside.
+
+#include <reel/reel.h>
+
+#include "process.h"
+
+namespace {
+
+using namespace reel;
+
+void one_tensor() { zeros({4, 4}); }
+
+void first_step() {
+  Tensor x = ones({4, 8}), w = full({8, 8}, 0.1).requires_grad();
+  Tape tape;
+  tape.backward(sum(tanh(matmul(x, w))));
+}
+
+// Two training steps of an LSTM: what is kept for the second is memory, too.
+void lstm_step() {
+  constexpr std::int64_t steps = 200, batch = 32, size = 512;
+  nn::LSTMCell cell(size, size);
+  optim::SGD sgd(cell.parameters(), {.learning_rate = 0.01});
+  Tensor x = rand({steps, batch, size});
+  for (int step = 0; step < 2; ++step) {
+    Tape tape;
+    LSTMState state = cell.initial_state(batch);
+    for (int t = 0; t < steps; ++t) state = cell(x(t), state);
+    tape.backward(sum(state.h));
+    sgd.step();
+    sgd.zero_grad();
+  }
+}
+
+void lstm_layer_step() {
+  constexpr std::int64_t steps = 200, batch = 32, size = 512;
+  nn::LSTMCell cell(size, size);
+  optim::SGD sgd(cell.parameters(), {.learning_rate = 0.01});
+  Tensor x = rand({steps, batch, size});
+  for (int step = 0; step < 2; ++step) {
+    Tape tape;
+    tape.backward(sum(lstm(x, {}, cell.weights()).h_n));
+    sgd.step();
+    sgd.zero_grad();
+  }
+}
+
+}  // namespace
+
+int main(int argument_count, char** arguments) {
+  return reel_bench::run_task<4>(argument_count, arguments,
+                                 {{{"one_tensor", one_tensor},
+                                   {"first_step", first_step},
+                                   {"lstm_step", lstm_step},
+                                   {"lstm_layer_step", lstm_layer_step}}});
+}
