@@ -281,48 +281,6 @@ struct Gemm {
   template <class S>
   static constexpr std::array<PanelKernel<S>, tile_rows> panel_kernels =
       make_panel_kernels<S>(std::make_integer_sequence<int, tile_rows>());
-
-  /// c_j = or += a · b_j, of contiguous columns b_j.
-  template <int columns>
-  static HWY_INLINE void dots(const T* a, const T* b, std::int64_t b_step, std::int64_t depth, T* c, bool adds) {
-    const Tag tag;
-    Lanes sums[columns];
-    unrolled<columns>([&](auto j) { sums[j] = hn::Zero(tag); });
-    std::int64_t k = 0;
-    for (; k + lanes <= depth; k += lanes) {
-      Lanes from_a = hn::LoadU(tag, a + k);
-      unrolled<columns>([&](auto j) { sums[j] = hn::MulAdd(from_a, hn::LoadU(tag, b + j * b_step + k), sums[j]); });
-    }
-    unrolled<columns>([&](auto j) {
-      T sum = hn::GetLane(hn::SumOfLanes(tag, sums[j]));
-      for (std::int64_t l = k; l < depth; ++l) sum += a[l] * b[j * b_step + l];
-      c[j] = adds ? c[j] + sum : sum;
-    });
-  }
-
-  /// A row as long as the columns.
-  static void row_of_dots(const T* row, const Matrix<T>& b, T* c, bool adds) {
-    std::int64_t j = 0;
-    for (; j + 4 <= b.columns; j += 4) dots<4>(row, b.at(0, j), b.column_step, b.rows, c + j, adds);
-    for (; j < b.columns; ++j) dots<1>(row, b.at(0, j), b.column_step, b.rows, c + j, adds);
-  }
-
-  /// As `multiply`, for few rows and contiguous columns, of which each is read once a row.
-  static void multiply_by_dots(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b, bool adds = false) {
-    // What is packed stays in the second cache, and a thread keeps no more.
-    constexpr std::int64_t longest = 1 << 14;
-    for (std::int64_t i = 0; i < a.rows; ++i)
-      for (std::int64_t begin = 0; begin < a.columns; begin += longest) {
-        std::int64_t depth = std::min(longest, a.columns - begin);
-        const T* row = a.at(i, begin);
-        if (a.column_step != 1) {
-          T* packed = packed_columns.get<T>(depth);
-          for (std::int64_t k = 0; k < depth; ++k) packed[k] = row[k * a.column_step];
-          row = packed;
-        }
-        row_of_dots(row, b.part(begin, depth, 0, b.columns), c + i * c_step, adds || begin > 0);
-      }
-  }
 };
 
 }  // namespace REEL_TARGET
