@@ -51,6 +51,7 @@ class Scratch {
     }
     return static_cast<T*>(memory_.get());
   }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   struct Free {
@@ -90,10 +91,18 @@ struct Gemm {
   template <int rows, int vectors>
   static void tile(std::int64_t depth, const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, T* c,
                    std::int64_t c_step, bool adds) {
+    tile_beside<rows, vectors>(depth, a, a_step, b, b_step, c, c_step, adds, [](std::int64_t) {});
+  }
+
+  /// The same; calls beside(k) at each index.
+  template <int rows, int vectors, class Beside>
+  static HWY_INLINE void tile_beside(std::int64_t depth, const T* a, std::int64_t a_step, const T* b,
+                                     std::int64_t b_step, T* c, std::int64_t c_step, bool adds, Beside beside) {
     const Tag tag;
     Lanes sums[rows][vectors];
     unrolled<rows>([&](auto r) { unrolled<vectors>([&](auto v) { sums[r][v] = hn::Zero(tag); }); });
     for (std::int64_t k = 0; k < depth; ++k) {
+      beside(k);
       Lanes from_b[vectors];
       unrolled<vectors>([&](auto v) { from_b[v] = hn::LoadU(tag, b + v * lanes); });
       unrolled<rows>([&](auto r) {
@@ -197,7 +206,7 @@ struct Gemm {
       for (std::int64_t k = 0; k < whole_rows; k += side)
         for (std::int64_t i = 0; i < whole_columns; i += side)
           transpose_square(b.at(k, j + i), b.column_step, to + k * wide + i, wide);
-    for (std::int64_t i = 0; i < there; ++i) {
+    for (std::int64_t i = whole_rows == b.rows ? whole_columns : 0; i < there; ++i) {
       const S* from = b.at(0, j + i);
       for (std::int64_t k = i < whole_columns ? whole_rows : 0; k < b.rows; ++k) to[k * wide + i] = widened(from[k]);
     }
@@ -228,26 +237,44 @@ struct Gemm {
   }
 #endif
 
+  /// packed[k rows + r] = a(row + r, k)
+  template <int rows, class S>
+  static HWY_INLINE void pack_rows(const Matrix<S>& a, std::int64_t row, T* packed) {
+    if constexpr (std::is_same_v<S, T>) {
+      if (a.column_step == 1) return pack_transposed(a.transposed(), row, rows, rows, packed);
+      if (a.row_step == 1) {
+        for (std::int64_t k = 0; k < a.columns; ++k) std::copy_n(a.at(row, k), rows, packed + k * rows);
+        return;
+      }
+    }
+    for (std::int64_t k = 0; k < a.columns; ++k) {
+      const S* from = a.at(row, k);
+      unrolled<rows>([&](auto r) { packed[k * rows + r] = widened(from[r * a.row_step]); });
+    }
+  }
+
   template <int rows, class S>
   static void panel(const Matrix<S>& a, std::int64_t row, const Columns& b, T* c, std::int64_t c_step, bool adds) {
     if constexpr (rows == 1 && std::is_same_v<S, T>) {
       row_of_tiles<1>(a.at(row, 0), a.column_step, b, c, c_step, adds);
     } else {
       alignas(64) T packed[rows * depth_block];
-      for (std::int64_t k = 0; k < b.depth; ++k) {
-        const S* from = a.at(row, k);
-        unrolled<rows>([&](auto r) { packed[k * rows + r] = widened(from[r * a.row_step]); });
-      }
+      pack_rows<rows>(a, row, packed);
       row_of_tiles<rows>(packed, rows, b, c, c_step, adds);
     }
+  }
+
+  /// Few rows do not repay packing, and what fits the first caches needs none.
+  template <class S>
+  static bool multiplies_in_place(std::int64_t rows, const Matrix<S>& b) {
+    return std::is_same_v<S, T> && b.column_step == 1 &&
+           (rows <= 4 * tile_rows || b.rows * b.columns <= (1 << 17) / static_cast<int>(sizeof(T)));
   }
 
   /// c = or += a b; rows of c lie `c_step` apart.
   template <class S>
   static void multiply(T* c, std::int64_t c_step, const Matrix<S>& a, const Matrix<S>& b, bool adds = false) {
-    // Few rows do not repay packing, and what fits the first caches needs none.
-    bool in_place = std::is_same_v<S, T> && b.column_step == 1 &&
-                    (a.rows <= 4 * tile_rows || b.rows * b.columns <= (1 << 17) / static_cast<int>(sizeof(T)));
+    bool in_place = multiplies_in_place(a.rows, b);
     for (std::int64_t k = 0; k < a.columns; k += depth_block)
       for (std::int64_t j = 0; j < b.columns; j += column_block) {
         std::int64_t depth = std::min(depth_block, a.columns - k), columns = std::min(column_block, b.columns - j);

@@ -8,6 +8,8 @@
 #include "gemm.h"
 #include "instruction_set.h"
 #include "onednn_product.h"
+#include "packed_parameters.h"
+#include "packed_product.h"
 #include "parallel.h"
 
 namespace reel::detail {
@@ -204,8 +206,48 @@ struct Pieces {
   std::int64_t begin(std::int64_t piece) const { return piece == count ? length : length / 64 * piece / count * 64; }
 };
 
+// What is left of a product when its operands are known: rows or columns of it are worked out anywhere.
 template <class T>
-void matmul_typed(const View& out, const View& a, const View& b, bool adds = false) {
+struct Product {
+  Way way;
+  bool adds;
+  std::int64_t columns;
+  const T* packed = nullptr;  // all of b, if it was
+
+  /// c = or += rows `from` to `from + count` of a, times b.
+  void of_rows(T* c, const Matrix<T>& a, const Matrix<T>& b, std::int64_t from, std::int64_t count) const {
+    Matrix<T> part = a.part(from, count, 0, a.columns);
+    if (packed)
+      multiply_packed(c + from * columns, part, 0, columns);
+    else
+      multiply_part(way, c + from * columns, columns, part, b, adds);
+  }
+  void of_columns(T* c, const Matrix<T>& a, const Matrix<T>& b, std::int64_t from, std::int64_t count) const {
+    if (packed)
+      multiply_packed(c + from, a, from, from + count);
+    else
+      multiply_part(way, c + from, columns, a, b.part(0, b.rows, from, count), adds);
+  }
+
+ private:
+  void multiply_packed(T* c, const Matrix<T>& a, std::int64_t begin, std::int64_t end) const {
+    if constexpr (std::is_floating_point_v<T>)
+      PackedProduct<T>::multiply(c, columns, a, packed, columns, begin, end, adds);
+  }
+};
+
+template <class T>
+const T* packed(Way way, std::int64_t rows, const Matrix<T>& b, ParameterVersion version) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (version.number != 0 && way == Way::blocks && PackedProduct<T>::pays(rows, b))
+      return packed_parameters.find<T>({version, b.data, b.rows, b.columns, b.row_step, b.column_step},
+                                       PackedProduct<T>::size(b.rows, b.columns),
+                                       [&](T* to) { PackedProduct<T>::pack(b, to); });
+  return nullptr;
+}
+
+template <class T>
+void matmul_typed(const View& out, const View& a, const View& b, bool adds, ParameterVersion version_of_b) {
   if (out.numel == 0) return;
   Matrix<T> left = matrix_of<T>(a), right = matrix_of<T>(b);
   if (left.columns == 0) {
@@ -219,12 +261,17 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds = fal
     right = left.transposed();
     left = row;
   }
-  const View &left_view = turned ? b : a, &right_view = turned ? a : b;
   std::int64_t rows = left.rows, columns = right.columns, area = rows * columns;
-  std::int64_t matrices = out.numel / area;
   Way way = way_of(left, right);
   double cost =
       cost_of<T>(way, static_cast<double>(rows), static_cast<double>(area) * static_cast<double>(left.columns));
+  Product<T> product{way, adds, columns};
+  if (out.rank == 2) {
+    product.packed = packed(way, rows, right, version_of_b);
+    if (cost < parallel_cost || way == Way::onednn_large) return product.of_rows(out.as<T>(), left, right, 0, rows);
+  }
+  const View &left_view = turned ? b : a, &right_view = turned ? a : b;
+  std::int64_t matrices = out.numel / area;
   // oneDNN's kernels for given sizes want all columns.
   bool by_rows = rows > columns || way == Way::onednn_sized;
   Pieces pieces(by_rows ? rows : columns, cost);
@@ -239,10 +286,7 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds = fal
       x.data += offset_of(left_view, out, n);
       y.data += offset_of(right_view, out, n);
       T* c = out.as<T>() + n * area;
-      if (by_rows)
-        multiply_part(way, c + from * columns, columns, x.part(from, count, 0, x.columns), y, adds);
-      else
-        multiply_part(way, c + from, columns, x, y.part(0, y.rows, from, count), adds);
+      by_rows ? product.of_rows(c, x, y, from, count) : product.of_columns(c, x, y, from, count);
     }
   };
   if (way == Way::onednn_large || cost * static_cast<double>(matrices) < parallel_cost)
@@ -254,15 +298,15 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds = fal
                  work);
 }
 
-void matmul(const View& out, const View& a, const View& b) {
-  with_type(out.dtype, [&]<class T>(std::type_identity<T>) { matmul_typed<T>(out, a, b); });
+void matmul(const View& out, const View& a, const View& b, ParameterVersion version_of_b) {
+  with_type(out.dtype, [&]<class T>(std::type_identity<T>) { matmul_typed<T>(out, a, b, false, version_of_b); });
 }
 
 void matmul_add(const View& sum, const View& a, const View& b) {
   if (sum.dtype == DType::f32)
-    matmul_typed<float>(sum, a, b, true);
+    matmul_typed<float>(sum, a, b, true, {});
   else
-    matmul_typed<double>(sum, a, b, true);
+    matmul_typed<double>(sum, a, b, true, {});
 }
 
 }  // namespace
