@@ -83,6 +83,11 @@ struct RandomCall {
   std::uint64_t call;
 };
 
+/// Which values of which parameter a matrix has: products may keep what they made of them. Number 0: of none.
+struct ParameterVersion {
+  std::uint32_t number, version;
+};
+
 // Families with a table of their own, in kernels/: only what uses one reads its header.
 struct ActivationKernels;
 struct AttentionKernels;
@@ -142,7 +147,7 @@ struct KernelTable {
   /// Where the middle elements of each row of (…, N) lie: (…, 2), or (…, 1) for odd N.
   UnaryKernel median_places;
   /// Of (…, M, K) and (…, K, N); the leading axes broadcast.
-  void (*matmul)(const View& out, const View& a, const View& b);
+  void (*matmul)(const View& out, const View& a, const View& b, ParameterVersion version_of_b);
   /// sum += a b, f32 or f64; `sum` is contiguous.
   void (*matmul_add)(const View& sum, const View& a, const View& b);
   /// Whether each index lies in [−size, size); if not, one that does not.

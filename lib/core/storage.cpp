@@ -114,6 +114,13 @@ Shape contiguous_strides(const Shape& shape) {
   return strides;
 }
 
+void Storage::become_parameter() {
+  static std::atomic<std::uint32_t> last = 0;
+  std::uint32_t none = 0;
+  if (number.load(std::memory_order_relaxed) == none)
+    number.compare_exchange_strong(none, last.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+}
+
 std::mutex& gradient_mutex() {
   static auto& mutex = *std::make_unique<std::mutex>().release();
   return mutex;

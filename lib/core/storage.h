@@ -30,11 +30,16 @@ struct alignas(64) Storage {
   std::atomic<std::uint64_t> tracked_by{0};
   std::atomic<std::uint32_t> tracked_version{0};
   std::int32_t overwrite_line = 0;
+  /// What products know a parameter's elements by, together with `version`: no storage has had the number before. 0: they
+  /// are no parameter's.
+  std::atomic<std::uint32_t> number{0};
   /// Open guards.
-  std::atomic<std::uint32_t> writers{0};
+  std::atomic<std::uint16_t> writers{0};
   Device device;
 
   void* block() { return reinterpret_cast<char*>(this) - front; }
+  /// Gives it a number.
+  void become_parameter();
   Location last_overwrite() const { return {overwrite_file, overwrite_line}; }
   /// Notes an overwrite by the caller at `where`.
   void overwritten(Location where) {

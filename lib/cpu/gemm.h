@@ -51,6 +51,7 @@ class Scratch {
     }
     return static_cast<T*>(memory_.get());
   }
+  std::size_t bytes() const { return bytes_; }
 
  private:
   struct Free {
@@ -90,10 +91,18 @@ struct Gemm {
   template <int rows, int vectors>
   static void tile(std::int64_t depth, const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, T* c,
                    std::int64_t c_step, bool adds) {
+    tile_beside<rows, vectors>(depth, a, a_step, b, b_step, c, c_step, adds, [](std::int64_t) {});
+  }
+
+  /// The same; calls beside(k) at each index.
+  template <int rows, int vectors, class Beside>
+  static HWY_INLINE void tile_beside(std::int64_t depth, const T* a, std::int64_t a_step, const T* b,
+                                     std::int64_t b_step, T* c, std::int64_t c_step, bool adds, Beside beside) {
     const Tag tag;
     Lanes sums[rows][vectors];
     unrolled<rows>([&](auto r) { unrolled<vectors>([&](auto v) { sums[r][v] = hn::Zero(tag); }); });
     for (std::int64_t k = 0; k < depth; ++k) {
+      beside(k);
       Lanes from_b[vectors];
       unrolled<vectors>([&](auto v) { from_b[v] = hn::LoadU(tag, b + v * lanes); });
       unrolled<rows>([&](auto r) {
@@ -197,7 +206,7 @@ struct Gemm {
       for (std::int64_t k = 0; k < whole_rows; k += side)
         for (std::int64_t i = 0; i < whole_columns; i += side)
           transpose_square(b.at(k, j + i), b.column_step, to + k * wide + i, wide);
-    for (std::int64_t i = 0; i < there; ++i) {
+    for (std::int64_t i = whole_rows == b.rows ? whole_columns : 0; i < there; ++i) {
       const S* from = b.at(0, j + i);
       for (std::int64_t k = i < whole_columns ? whole_rows : 0; k < b.rows; ++k) to[k * wide + i] = widened(from[k]);
     }
@@ -228,26 +237,44 @@ struct Gemm {
   }
 #endif
 
+  /// packed[k rows + r] = a(row + r, k)
+  template <int rows, class S>
+  static HWY_INLINE void pack_rows(const Matrix<S>& a, std::int64_t row, T* packed) {
+    if constexpr (std::is_same_v<S, T>) {
+      if (a.column_step == 1) return pack_transposed(a.transposed(), row, rows, rows, packed);
+      if (a.row_step == 1) {
+        for (std::int64_t k = 0; k < a.columns; ++k) std::copy_n(a.at(row, k), rows, packed + k * rows);
+        return;
+      }
+    }
+    for (std::int64_t k = 0; k < a.columns; ++k) {
+      const S* from = a.at(row, k);
+      unrolled<rows>([&](auto r) { packed[k * rows + r] = widened(from[r * a.row_step]); });
+    }
+  }
+
   template <int rows, class S>
   static void panel(const Matrix<S>& a, std::int64_t row, const Columns& b, T* c, std::int64_t c_step, bool adds) {
     if constexpr (rows == 1 && std::is_same_v<S, T>) {
       row_of_tiles<1>(a.at(row, 0), a.column_step, b, c, c_step, adds);
     } else {
       alignas(64) T packed[rows * depth_block];
-      for (std::int64_t k = 0; k < b.depth; ++k) {
-        const S* from = a.at(row, k);
-        unrolled<rows>([&](auto r) { packed[k * rows + r] = widened(from[r * a.row_step]); });
-      }
+      pack_rows<rows>(a, row, packed);
       row_of_tiles<rows>(packed, rows, b, c, c_step, adds);
     }
+  }
+
+  /// Few rows do not repay packing, and what fits the first caches needs none.
+  template <class S>
+  static bool multiplies_in_place(std::int64_t rows, const Matrix<S>& b) {
+    return std::is_same_v<S, T> && b.column_step == 1 &&
+           (rows <= 4 * tile_rows || b.rows * b.columns <= (1 << 17) / static_cast<int>(sizeof(T)));
   }
 
   /// c = or += a b; rows of c lie `c_step` apart.
   template <class S>
   static void multiply(T* c, std::int64_t c_step, const Matrix<S>& a, const Matrix<S>& b, bool adds = false) {
-    // Few rows do not repay packing, and what fits the first caches needs none.
-    bool in_place = std::is_same_v<S, T> && b.column_step == 1 &&
-                    (a.rows <= 4 * tile_rows || b.rows * b.columns <= (1 << 17) / static_cast<int>(sizeof(T)));
+    bool in_place = multiplies_in_place(a.rows, b);
     for (std::int64_t k = 0; k < a.columns; k += depth_block)
       for (std::int64_t j = 0; j < b.columns; j += column_block) {
         std::int64_t depth = std::min(depth_block, a.columns - k), columns = std::min(column_block, b.columns - j);
@@ -281,48 +308,6 @@ struct Gemm {
   template <class S>
   static constexpr std::array<PanelKernel<S>, tile_rows> panel_kernels =
       make_panel_kernels<S>(std::make_integer_sequence<int, tile_rows>());
-
-  /// c_j = or += a · b_j, of contiguous columns b_j.
-  template <int columns>
-  static HWY_INLINE void dots(const T* a, const T* b, std::int64_t b_step, std::int64_t depth, T* c, bool adds) {
-    const Tag tag;
-    Lanes sums[columns];
-    unrolled<columns>([&](auto j) { sums[j] = hn::Zero(tag); });
-    std::int64_t k = 0;
-    for (; k + lanes <= depth; k += lanes) {
-      Lanes from_a = hn::LoadU(tag, a + k);
-      unrolled<columns>([&](auto j) { sums[j] = hn::MulAdd(from_a, hn::LoadU(tag, b + j * b_step + k), sums[j]); });
-    }
-    unrolled<columns>([&](auto j) {
-      T sum = hn::GetLane(hn::SumOfLanes(tag, sums[j]));
-      for (std::int64_t l = k; l < depth; ++l) sum += a[l] * b[j * b_step + l];
-      c[j] = adds ? c[j] + sum : sum;
-    });
-  }
-
-  /// A row as long as the columns.
-  static void row_of_dots(const T* row, const Matrix<T>& b, T* c, bool adds) {
-    std::int64_t j = 0;
-    for (; j + 4 <= b.columns; j += 4) dots<4>(row, b.at(0, j), b.column_step, b.rows, c + j, adds);
-    for (; j < b.columns; ++j) dots<1>(row, b.at(0, j), b.column_step, b.rows, c + j, adds);
-  }
-
-  /// As `multiply`, for few rows and contiguous columns, of which each is read once a row.
-  static void multiply_by_dots(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b, bool adds = false) {
-    // What is packed stays in the second cache, and a thread keeps no more.
-    constexpr std::int64_t longest = 1 << 14;
-    for (std::int64_t i = 0; i < a.rows; ++i)
-      for (std::int64_t begin = 0; begin < a.columns; begin += longest) {
-        std::int64_t depth = std::min(longest, a.columns - begin);
-        const T* row = a.at(i, begin);
-        if (a.column_step != 1) {
-          T* packed = packed_columns.get<T>(depth);
-          for (std::int64_t k = 0; k < depth; ++k) packed[k] = row[k * a.column_step];
-          row = packed;
-        }
-        row_of_dots(row, b.part(begin, depth, 0, b.columns), c + i * c_step, adds || begin > 0);
-      }
-  }
 };
 
 }  // namespace REEL_TARGET

@@ -4,9 +4,12 @@
 
 #include "../core/dispatch.h"
 #include "../core/iteration.h"
+#include "few_rows.h"
 #include "gemm.h"
 #include "instruction_set.h"
 #include "onednn_product.h"
+#include "packed_parameters.h"
+#include "packed_product.h"
 #include "parallel.h"
 
 namespace reel::detail {
@@ -32,15 +35,36 @@ constexpr double part_cost = parallel_cost / 4;
 // Below this many multiplications oneDNN's call costs more than the product does here.
 constexpr double few_bf16_multiplications = 1 << 15;
 
-// Beyond it, a row reads all of b for each element of its own.
-constexpr std::int64_t rows_of_dots = 4;
+// Few rows read b where it lies, by FewRows; of more, gemm.h's blocks pack it. Medians in µs, one thread, f32, by rows and
+// sizes of b (Xeon with AVX-512, L2 of 2 MB, oneDNN 2.6.3, OpenBLAS 0.3.21); where b is the transpose of what lies there
+// by rows:
+//
+//                    rows  few rows  blocks  oneDNN  OpenBLAS     few rows  blocks  oneDNN  OpenBLAS, b transposed
+//     (16, 16)          1      0.01    0.02    0.12      0.02         0.02    0.06    0.12      0.12
+//                       4      0.03    0.04    0.33      0.04         0.05    0.07    0.18      0.13
+//                       8              0.05    0.33      0.06         0.10    0.09    0.24      0.15
+//     (150, 5)          1      0.09    1.14    0.46      0.16         0.19    0.29    0.53      0.29
+//     (128, 128)        1      0.47    0.44    0.57      0.43         0.48    3.66    0.76      0.59
+//                       2      0.76    1.05    1.01      0.59         0.85    4.25    0.80      0.79
+//                       4      0.93    0.96    1.24      0.87         1.13    3.98    1.50      1.23
+//                       8              1.65    1.89      1.73         2.25    4.79    2.84      2.35
+//                      16              3.27    3.40      3.37         8.09    6.13    5.21      8.93
+//     (300, 450)        1      6.80    8.58    6.49      7.48         6.13   28.31    6.97      6.64
+//                       4      9.81   13.66    9.61      9.81        11.09   33.18   15.85     11.22
+//     (512, 512)        1      7.89    8.27   10.29      8.62         7.33   62.40    9.57      7.35
+//                       4     14.65   15.53   14.79     68.31        15.20   72.92   19.94    103.09
+//                       8             25.86   24.49     68.25        30.35   85.04   37.93    126.75
+//     (512, 2048)       1       141     149     143       427          138     418     147       406
+//                       4       144     177     150       506          164     442     278       415
+//                       8               225     184       615          281     491     420       486
+constexpr std::int64_t rows_of_dots = 8;
 
 // From here on oneDNN's own threads do the work, and its sgemm is faster than the code in gemm.h. Medians in ms of
 // oneDNN / gemm.h, n×n×n f32, one thread and two, on a Xeon with AMX: 1024: 13.7 / 14.2, 7.4 / 7.3; 1536: 44.9 / 50.1,
 // 22.6 / 23.9; 2048: 102 / 112, 49.8 / 54.1. The bits were equal for 1, 2, 3, 4 and 8 threads, in f32 and in bf16.
 constexpr std::int64_t large = 1024;
 
-enum class Way : std::uint8_t { blocks, dots, onednn, onednn_sized, onednn_large, plain };
+enum class Way : std::uint8_t { blocks, lines, dots, onednn, onednn_sized, onednn_large, plain };
 
 template <class T>
 PackedMatrix<T> as_packed(const Matrix<T>& m) {
@@ -66,7 +90,9 @@ Way way_of(const Matrix<T>& a, const Matrix<T>& b) {
   } else if constexpr (std::is_floating_point_v<T>) {
     if constexpr (std::is_same_v<T, float>)
       if (is_large(a, b) && as_packed(a).is_readable() && as_packed(b).is_readable()) return Way::onednn_large;
-    return a.rows <= rows_of_dots && b.row_step == 1 && b.column_step != 1 ? Way::dots : Way::blocks;
+    if (b.column_step == 1) return a.rows <= FewRows<T>::most_rows ? Way::lines : Way::blocks;
+    // A short column does not fill a vector.
+    return b.row_step == 1 && a.rows <= (a.columns >= 32 ? rows_of_dots : 2) ? Way::dots : Way::blocks;
   } else {
     return Way::blocks;
   }
@@ -127,7 +153,9 @@ void multiply_part(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const
   } else if constexpr (std::is_floating_point_v<T>) {
     if constexpr (std::is_same_v<T, float>)
       if (way == Way::onednn_large) return multiply_large(c, c_step, as_packed(a), as_packed(b), adds);
-    way == Way::dots ? Gemm<T>::multiply_by_dots(c, c_step, a, b, adds) : Gemm<T>::multiply(c, c_step, a, b, adds);
+    if (way == Way::lines) return FewRows<T>::multiply(c, c_step, a, b, adds);
+    if (way == Way::dots) return FewRows<T>::multiply_by_dots(c, c_step, a, b, adds);
+    Gemm<T>::multiply(c, c_step, a, b, adds);
   } else {
     if constexpr (std::is_same_v<T, BFloat16>)
       if (way == Way::onednn_sized || way == Way::onednn_large)
@@ -162,7 +190,7 @@ double cost_of(Way way, double rows, double multiplications) {
     case Way::onednn_large: return multiplications / 8;
     case Way::plain: return multiplications * 16;
     // A few rows wait for memory.
-    default: return multiplications * (rows <= rows_of_dots ? 8 : 1) * (sizeof(T) == 8 ? 2 : 1);
+    default: return multiplications * (rows <= 4 ? 8 : 1) * (sizeof(T) == 8 ? 2 : 1);
   }
 }
 
@@ -178,8 +206,48 @@ struct Pieces {
   std::int64_t begin(std::int64_t piece) const { return piece == count ? length : length / 64 * piece / count * 64; }
 };
 
+// What is left of a product when its operands are known: rows or columns of it are worked out anywhere.
 template <class T>
-void matmul_typed(const View& out, const View& a, const View& b, bool adds = false) {
+struct Product {
+  Way way;
+  bool adds;
+  std::int64_t columns;
+  const T* packed = nullptr;  // all of b, if it was
+
+  /// c = or += rows `from` to `from + count` of a, times b.
+  void of_rows(T* c, const Matrix<T>& a, const Matrix<T>& b, std::int64_t from, std::int64_t count) const {
+    Matrix<T> part = a.part(from, count, 0, a.columns);
+    if (packed)
+      multiply_packed(c + from * columns, part, 0, columns);
+    else
+      multiply_part(way, c + from * columns, columns, part, b, adds);
+  }
+  void of_columns(T* c, const Matrix<T>& a, const Matrix<T>& b, std::int64_t from, std::int64_t count) const {
+    if (packed)
+      multiply_packed(c + from, a, from, from + count);
+    else
+      multiply_part(way, c + from, columns, a, b.part(0, b.rows, from, count), adds);
+  }
+
+ private:
+  void multiply_packed(T* c, const Matrix<T>& a, std::int64_t begin, std::int64_t end) const {
+    if constexpr (std::is_floating_point_v<T>)
+      PackedProduct<T>::multiply(c, columns, a, packed, columns, begin, end, adds);
+  }
+};
+
+template <class T>
+const T* packed(Way way, std::int64_t rows, const Matrix<T>& b, ParameterVersion version) {
+  if constexpr (std::is_floating_point_v<T>)
+    if (version.number != 0 && way == Way::blocks && PackedProduct<T>::pays(rows, b))
+      return packed_parameters.find<T>({version, b.data, b.rows, b.columns, b.row_step, b.column_step},
+                                       PackedProduct<T>::size(b.rows, b.columns),
+                                       [&](T* to) { PackedProduct<T>::pack(b, to); });
+  return nullptr;
+}
+
+template <class T>
+void matmul_typed(const View& out, const View& a, const View& b, bool adds, ParameterVersion version_of_b) {
   if (out.numel == 0) return;
   Matrix<T> left = matrix_of<T>(a), right = matrix_of<T>(b);
   if (left.columns == 0) {
@@ -193,12 +261,17 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds = fal
     right = left.transposed();
     left = row;
   }
-  const View &left_view = turned ? b : a, &right_view = turned ? a : b;
   std::int64_t rows = left.rows, columns = right.columns, area = rows * columns;
-  std::int64_t matrices = out.numel / area;
   Way way = way_of(left, right);
   double cost =
       cost_of<T>(way, static_cast<double>(rows), static_cast<double>(area) * static_cast<double>(left.columns));
+  Product<T> product{way, adds, columns};
+  if (out.rank == 2) {
+    product.packed = packed(way, rows, right, version_of_b);
+    if (cost < parallel_cost || way == Way::onednn_large) return product.of_rows(out.as<T>(), left, right, 0, rows);
+  }
+  const View &left_view = turned ? b : a, &right_view = turned ? a : b;
+  std::int64_t matrices = out.numel / area;
   // oneDNN's kernels for given sizes want all columns.
   bool by_rows = rows > columns || way == Way::onednn_sized;
   Pieces pieces(by_rows ? rows : columns, cost);
@@ -213,10 +286,7 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds = fal
       x.data += offset_of(left_view, out, n);
       y.data += offset_of(right_view, out, n);
       T* c = out.as<T>() + n * area;
-      if (by_rows)
-        multiply_part(way, c + from * columns, columns, x.part(from, count, 0, x.columns), y, adds);
-      else
-        multiply_part(way, c + from, columns, x, y.part(0, y.rows, from, count), adds);
+      by_rows ? product.of_rows(c, x, y, from, count) : product.of_columns(c, x, y, from, count);
     }
   };
   if (way == Way::onednn_large || cost * static_cast<double>(matrices) < parallel_cost)
@@ -228,15 +298,15 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds = fal
                  work);
 }
 
-void matmul(const View& out, const View& a, const View& b) {
-  with_type(out.dtype, [&]<class T>(std::type_identity<T>) { matmul_typed<T>(out, a, b); });
+void matmul(const View& out, const View& a, const View& b, ParameterVersion version_of_b) {
+  with_type(out.dtype, [&]<class T>(std::type_identity<T>) { matmul_typed<T>(out, a, b, false, version_of_b); });
 }
 
 void matmul_add(const View& sum, const View& a, const View& b) {
   if (sum.dtype == DType::f32)
-    matmul_typed<float>(sum, a, b, true);
+    matmul_typed<float>(sum, a, b, true, {});
   else
-    matmul_typed<double>(sum, a, b, true);
+    matmul_typed<double>(sum, a, b, true, {});
 }
 
 }  // namespace

@@ -54,8 +54,8 @@ struct Vector {
   friend auto operator==(Vector a, Vector b) { return hn::Eq(a.raw, b.raw); }
 
  private:
-  // Whether elements that a mask leaves out are not touched.
-  static constexpr bool masks_are_safe = !HWY_MEM_OPS_MIGHT_FAULT;
+  // Whether elements that a mask leaves out are not touched. AVX2 has masks for elements of four bytes and more.
+  static constexpr bool masks_are_safe = !HWY_MEM_OPS_MIGHT_FAULT || (HWY_TARGET <= HWY_AVX2 && sizeof(T) >= 4);
   static auto first(std::int64_t count) { return hn::FirstN(Tag(), static_cast<std::size_t>(count)); }
 };
 

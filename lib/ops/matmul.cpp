@@ -15,13 +15,51 @@ namespace reel {
 
 using namespace detail;
 
+namespace {
+
+ParameterVersion version_of(const Body& body) {
+  const Storage& storage = *body.storage;
+  // What is being written has no version yet.
+  if (storage.writers.load(std::memory_order_relaxed) != 0) return {};
+  return {storage.number.load(std::memory_order_relaxed), storage.version.load(std::memory_order_relaxed)};
+}
+
+// a bᵀ of matrices, for gradients that nobody differentiates: it makes no tensor of bᵀ.
+constexpr OpInfo matmul_transposed_op{
+    .name = "matmul_transposed",
+    .arity = 2,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          const Body& b = call.input(1);
+          const std::int64_t dims[] = {b.dims[1], b.dims[0]}, strides[] = {b.strides[1], b.strides[0]};
+          View turned = b;
+          turned.dims = dims;
+          turned.strides = strides;
+          turned.contiguous = false;
+          kernels(call.output().device).matmul(call.output(), call.input(0), turned, version_of(b));
+        },
+};
+
+Tensor times_transposed(const Gradient& g, const Tensor& a, const Tensor& b) {
+  if (g.recording() || a.rank() != 2 || b.rank() != 2) return matmul(a, transpose(b));
+  const Body &x = a.body(), &y = b.body();
+  return invoke(matmul_transposed_op, {&a, &b}, {{x.dims[0], y.dims[0]}, x.dtype, x.device}, g.where());
+}
+
+}  // namespace
+
 // y = a b;  da = d bᵀ,  db = aᵀ d;  the walk sums broadcast leading axes
 
 constexpr OpInfo matmul_op{
     .name = "matmul",
     .arity = 2,
     .batching = Batching::stack,
-    .forward = [](Call& call) { kernels(call.output().device).matmul(call.output(), call.input(0), call.input(1)); },
+    .forward =
+        [](Call& call) {
+          const Body& b = call.input(1);
+          kernels(call.output().device).matmul(call.output(), call.input(0), b, version_of(b));
+        },
     .gradient =
         [](Gradient& g) {
           const Tensor& d = g.output();
@@ -29,7 +67,7 @@ constexpr OpInfo matmul_op{
           if (g.wants(0) && d.rank() == 2 && g.defers(0, d.size(1)))
             g.give_transposed_product(0, transpose(d), transpose(g.saved_input(1)));
           else if (g.wants(0))
-            g.give(0, matmul(d, transpose(g.saved_input(1))));
+            g.give(0, times_transposed(g, d, g.saved_input(1)));
           if (g.wants(1)) g.give_transposed_product(1, g.saved_input(0), d);
         },
     .saves_input_for = {inputs({1}), inputs({0})},
@@ -45,6 +83,8 @@ namespace {
 Tensor product(const Tensor& a, const Tensor& b, Location where) {
   const Body &x = a.body(), &y = b.body();
   if (x.dims[x.rank - 1] != y.dims[y.rank - 2]) fail_inner("matmul", a, b, where);
+  if (x.rank == 2 && y.rank == 2) [[likely]]
+    return invoke(matmul_op, {&a, &b}, {{x.dims[0], y.dims[1]}, x.dtype, x.device}, where);
   // Many rows times one matrix are a single product.
   if (x.rank > 2 && y.rank == 2 && x.contiguous && x.numel != 0) {
     Shape shape = a.shape();
@@ -174,6 +214,7 @@ Tensor dot(const Arg& a, const Arg& b) {
 std::span<const RegisteredOp> detail::matmul_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "matmul", .info = &matmul_op},
+      {.name = "matmul_transposed", .info = &matmul_transposed_op, .internal = true},
       {.name = "bmm"},
       {.name = "addmm"},
       {.name = "outer"},

@@ -52,7 +52,7 @@ void write_rows(Tensor (&to)[2], std::int64_t first, const Tensor& left, const T
 }
 
 Tensor rows_for(const Tensor& like, std::int64_t count) {
-  return allocate(context(), {Shape{count, like.size(1)}, like.dtype(), like.device()}, append_rows_op.name, {});
+  return allocate(context(), {Shape{count, like.body().dims[1]}, like.dtype(), like.device()}, append_rows_op.name, {});
 }
 
 }  // namespace
@@ -68,32 +68,27 @@ void DeferredProducts::grow(Panel& panel, std::int64_t rows) {
   panel.right = std::move(grown[1]);
 }
 
-void DeferredProducts::append(std::uint32_t slot, const Entry& asks, const Tensor& left, const Tensor& right) {
+bool DeferredProducts::append(std::uint32_t slot, const Entry& asks, const Tensor& left, const Tensor& right) {
   Panel& panel = panels_[slot];
   panel.asked_by = &asks;
-  std::int64_t rows = left.size(0), needed = panel.count + rows;
+  const Body &x = left.body(), &y = right.body();
+  std::int64_t needed = panel.count + x.dims[0];
   if (!panel.left.defined()) {
     // As many as there are: most weights of a net without loops are met once.
-    panel.left = rows_for(left, rows);
-    panel.right = rows_for(right, rows);
+    panel.left = rows_for(left, x.dims[0]);
+    panel.right = rows_for(right, x.dims[0]);
     bytes_ += panel.bytes();
-  } else if (needed > panel.left.size(0)) {
+  } else if (std::int64_t there = panel.left.body().dims[0]; needed > there) {
+    constexpr std::int64_t least_rows = 16;
     bytes_ -= panel.bytes();
-    grow(panel, std::max(needed, 2 * panel.left.size(0)));
+    grow(panel, std::max({needed, 2 * there, least_rows}));
     bytes_ += panel.bytes();
   }
   Tensor places[] = {panel.left, panel.right};
   write_rows(places, panel.count, left, right);
   panel.count = needed;
-}
-
-bool DeferredProducts::is_full(std::uint32_t slot) const {
-  auto found = panels_.find(slot);
-  if (found == panels_.end()) return false;
-  const Panel& panel = found->second;
-  std::size_t element = size_of(panel.left.dtype()),
-              gradient = static_cast<std::size_t>(panel.left.size(1) * panel.right.size(1)) * element,
-              waiting = static_cast<std::size_t>(panel.count * (panel.left.size(1) + panel.right.size(1))) * element;
+  std::size_t element = size_of(x.dtype), gradient = static_cast<std::size_t>(x.dims[1] * y.dims[1]) * element,
+              waiting = static_cast<std::size_t>(needed * (x.dims[1] + y.dims[1])) * element;
   return waiting >= std::clamp(gradient, least_bytes, most_bytes) || bytes_ >= most_bytes_in_all;
 }
 

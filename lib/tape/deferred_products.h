@@ -38,10 +38,9 @@ class DeferredProducts {
 
   bool empty() const { return panels_.empty(); }
   bool holds(std::uint32_t slot) const { return panels_.contains(slot); }
-  /// Keeps copies of the rows, (n, p) and (n, q), for a slot of shape (p, q).
-  void append(std::uint32_t slot, const Entry& asks, const Tensor& left, const Tensor& right);
-  /// Whether what waits for the slot should be worked out before more is added.
-  bool is_full(std::uint32_t slot) const;
+  /// Keeps copies of the rows, (n, p) and (n, q), for a slot of shape (p, q). Returns whether what waits for it should be
+  /// worked out before more is added.
+  bool append(std::uint32_t slot, const Entry& asks, const Tensor& left, const Tensor& right);
   /// What waits for the slot; it waits no longer.
   Panel take(std::uint32_t slot);
   /// Lets what waited elsewhere wait for a slot for which nothing does.

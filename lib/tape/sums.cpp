@@ -140,8 +140,7 @@ void Walk::add_transposed_product(const Entry& entry, std::uint32_t slot, const 
   bool matrices = left.rank() == 2 && right.rank() == 2;
   if (matrices && defers(slot, left.size(0))) {
     completes_ |= list_.slot(slot).producer != nullptr;
-    deferred_.append(slot, entry, left, right);
-    if (deferred_.is_full(slot)) settle_products(slot);
+    if (deferred_.append(slot, entry, left, right)) settle_products(slot);
   } else if (matrices) {
     add_product_now(slot, left, right);
   } else {

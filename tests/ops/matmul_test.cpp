@@ -4,6 +4,7 @@
 #include "ops/table.h"
 
 #include "catch.h"
+#include "core/kernel_table.h"
 #include "cpu/primitive_cache.h"
 #include "ops/bad_input.h"
 
@@ -83,6 +84,30 @@ TEST_CASE("products of all sizes and layouts are as exact as their dtype allows"
       CHECK(worst_error(matmul(a_turned, b_turned), x, y) <= 1);
       CHECK(worst_error(matmul(a_strided, b_strided), x, y) <= 1);
     }
+}
+
+TEST_CASE("products of few rows and odd sizes are exact in all layouts, alone and added to what is there") {
+  Generator generator(5);
+  auto size = [&](std::int64_t most) {
+    return randint(1, most + 1, {}, {.generator = &generator}).item<std::int64_t>();
+  };
+  for (int round = 0; round < 120; ++round) {
+    DType dtype = round % 3 == 2 ? f64 : f32;
+    std::int64_t m = size(round % 2 ? 5 : 18), k = size(round % 5 ? 70 : 600), n = size(round % 4 ? 50 : 300);
+    auto seed = static_cast<std::uint64_t>(3 * round);
+    Tensor a = drawn({m, k}, dtype, seed), b = drawn({k, n}, dtype, seed + 1), c = drawn({m, n}, dtype, seed + 2);
+    Array x = array_of(a), y = array_of(b);
+    Tensor a_turned = transpose(copy(transpose(a))), b_turned = transpose(copy(transpose(b)));
+    Tensor b_apart = slice(concat({b, b}, 1), 1, 0, n), turned_apart = slice(concat({b_turned, b}, 0), 0, 0, k);
+    CAPTURE(m, k, n, name_of(dtype));
+    for (const Tensor& left : {a, a_turned, slice(repeat(a, 2, 1), 1, 0, 2 * k, 2)})
+      for (const Tensor& right : {b, b_turned, b_apart, turned_apart, transpose(copy(transpose(b_apart)))}) {
+        Tensor product = matmul(left, right), sum = copy(c);
+        CHECK(worst_error(product, x, y) <= 1);
+        detail::kernels(cpu).matmul_add(sum.body(), left.body(), right.body());
+        CHECK(max(abs(to(sum - c - product, f64))).item<double>() < (dtype == f32 ? 1e-4 : 1e-12));
+      }
+  }
 }
 
 TEST_CASE("long rows times contiguous columns have the same bits with and without gaps") {
