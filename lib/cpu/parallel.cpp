@@ -11,6 +11,11 @@
 #include <system_error>
 #include <thread>
 
+#include <reel/threads.h>
+
+#include "../core/op_error.h"
+#include "floating_point_mode.h"
+
 // Threads of our own beside oneDNN's: an OpenMP region ends when every thread has come and gone, so it waits for one
 // that sleeps or has no processor, 100 µs and more on a virtual machine, while here the caller works on without it. Add of
 // 10⁶ f32 on two processors of a shared Xeon, ms: one thread 0.38; two by OpenMP 0.28 to 0.64; two like this 0.27 to 0.39.
@@ -19,9 +24,11 @@
 extern "C" {
 int omp_get_max_threads();
 int omp_in_parallel();
+void omp_set_num_threads(int count);
 }
 
-namespace reel::detail::parallel {
+namespace reel {
+namespace detail::parallel {
 namespace {
 
 // One thread's part of a loop. Who is done with their own goes on with what is left of the others'. Parts stay the same
@@ -37,6 +44,7 @@ struct Region {
   std::int64_t part_count;
   void (*body)(void* state, std::int64_t begin, std::int64_t end);
   void* state;
+  FloatingPointMode mode;
   std::atomic<std::int64_t> joined = 0;  // by helpers
   std::mutex mutex = {};
   std::exception_ptr failure = {};
@@ -118,7 +126,10 @@ class Pool {
       working_.fetch_add(1);
       if (Region* region = region_.load()) {
         std::int64_t own = region->joined.fetch_add(1) + 1;
-        if (own < region->part_count) work(*region, own);
+        if (own < region->part_count) {
+          if (floating_point_mode() != region->mode) set_floating_point_mode(region->mode);
+          work(*region, own);
+        }
       }
       if (working_.fetch_sub(1) == 1) working_.notify_all();
     }
@@ -153,7 +164,8 @@ void run(std::int64_t count, std::int64_t grain, void (*body)(void* state, std::
   Region region{.step = std::max<std::int64_t>(grains / (wanted * steps), 1) * grain,
                 .part_count = wanted,
                 .body = body,
-                .state = state};
+                .state = state,
+                .mode = floating_point_mode()};
   for (std::int64_t i = 0; i < wanted; ++i) {
     region.parts[i].next.store(grains * i / wanted * grain, std::memory_order_relaxed);
     region.parts[i].end = std::min(grains * (i + 1) / wanted * grain, count);
@@ -165,4 +177,13 @@ void run(std::int64_t count, std::int64_t grain, void (*body)(void* state, std::
   if (region.failure) std::rethrow_exception(region.failure);
 }
 
-}  // namespace reel::detail::parallel
+}  // namespace detail::parallel
+
+int thread_count() { return omp_get_max_threads(); }
+
+void set_thread_count(int count, Location where) {
+  if (count < 1) detail::fail<Error>("set_thread_count", where, "at least one thread is needed, not {}", count);
+  omp_set_num_threads(count);
+}
+
+}  // namespace reel
