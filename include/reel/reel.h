@@ -18,3 +18,4 @@
 #include <reel/sparse.h>
 #include <reel/tape.h>
 #include <reel/tensor.h>
+#include <reel/threads.h>

@@ -50,8 +50,10 @@ Float16::operator float() const {
   float magnitude;
   if (rest >= 0x7c00)
     magnitude = std::bit_cast<float>((rest << 13) | 0x7f800000);
+  else if (rest < 0x400)  // subnormal; as a float's pattern, it would be flushed where a thread flushes denormals
+    magnitude = static_cast<float>(rest) * 0x1p-24f;
   else
-    magnitude = std::bit_cast<float>(rest << 13) * 0x1p112f;  // rebiases normals and subnormals alike
+    magnitude = std::bit_cast<float>((rest << 13) + 0x38000000);
   return std::bit_cast<float>(std::bit_cast<std::uint32_t>(magnitude) | sign);
 }
 

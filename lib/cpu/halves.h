@@ -16,8 +16,10 @@ inline float widened(BFloat16 half) { return std::bit_cast<float>(static_cast<st
 
 inline float widened(Float16 half) {
   auto rest = static_cast<std::uint32_t>(half.bits & 0x7fff);
-  float finite = std::bit_cast<float>(rest << 13) * 0x1p112f;  // rebiases normals and subnormals alike
-  std::uint32_t magnitude = rest >= 0x7c00 ? (rest << 13) | 0x7f800000 : std::bit_cast<std::uint32_t>(finite);
+  // As a float's pattern, a subnormal would be flushed where a thread flushes denormals.
+  auto subnormal = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-24f);
+  std::uint32_t magnitude = rest < 0x400 ? subnormal : (rest << 13) + 0x38000000;
+  magnitude = rest >= 0x7c00 ? (rest << 13) | 0x7f800000 : magnitude;
   return std::bit_cast<float>(magnitude | static_cast<std::uint32_t>(half.bits & 0x8000) << 16);
 }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "floating_point_mode.h"
 #include "onednn.h"
 #include "primitive_cache.h"
 
@@ -52,6 +53,7 @@ void run(void* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const Pa
          bool threaded) {
   bool a_turned = !a.row_major(), b_turned = !b.row_major();
   OneThread alone(!threaded);
+  if (threaded) share_floating_point_mode();
   Key key{a.rows,    b.columns,
           a.columns, a.step(),
           b.step(),  std::max(c_step, b.columns),
@@ -72,6 +74,7 @@ void run(void* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const Pa
 
 void multiply_large(float* c, std::int64_t c_step, const PackedMatrix<float>& a, const PackedMatrix<float>& b,
                     bool adds) {
+  share_floating_point_mode();
   sgemm(!a.row_major(), !b.row_major(), a.rows, b.columns, a.columns, a.data, a.step(), b.data, b.step(), c, c_step,
         adds ? 1.f : 0.f);
 }

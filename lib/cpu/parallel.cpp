@@ -1,6 +1,7 @@
 #include "parallel.h"
 
 #include <pthread.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,6 +12,11 @@
 #include <system_error>
 #include <thread>
 
+#include <reel/threads.h>
+
+#include "../core/op_error.h"
+#include "floating_point_mode.h"
+
 // Threads of our own beside oneDNN's: an OpenMP region ends when every thread has come and gone, so it waits for one
 // that sleeps or has no processor, 100 µs and more on a virtual machine, while here the caller works on without it. Add of
 // 10⁶ f32 on two processors of a shared Xeon, ms: one thread 0.38; two by OpenMP 0.28 to 0.64; two like this 0.27 to 0.39.
@@ -19,9 +25,11 @@
 extern "C" {
 int omp_get_max_threads();
 int omp_in_parallel();
+void omp_set_num_threads(int count);
 }
 
-namespace reel::detail::parallel {
+namespace reel {
+namespace detail::parallel {
 namespace {
 
 // One thread's part of a loop. Who is done with their own goes on with what is left of the others'. Parts stay the same
@@ -37,28 +45,35 @@ struct Region {
   std::int64_t part_count;
   void (*body)(void* state, std::int64_t begin, std::int64_t end);
   void* state;
+  FloatingPointMode mode;
   std::atomic<std::int64_t> joined = 0;  // by helpers
   std::mutex mutex = {};
   std::exception_ptr failure = {};
   Part parts[most_parts] = {};
 };
 
-void work_on(Region& region, Part& part) {
+std::int64_t work_on(Region& region, Part& part) {
+  std::int64_t done = 0;
   while (true) {
     std::int64_t begin = part.next.fetch_add(region.step, std::memory_order_relaxed);
-    if (begin >= part.end) return;
-    region.body(region.state, begin, std::min(begin + region.step, part.end));
+    if (begin >= part.end) return done;
+    std::int64_t end = std::min(begin + region.step, part.end);
+    region.body(region.state, begin, end);
+    done += end - begin;
   }
 }
 
-// Everything that is left, beginning with one's own part.
-void work(Region& region, std::int64_t own) {
+// Everything that is left, beginning with one's own part; how much that was.
+std::int64_t work(Region& region, std::int64_t own) {
+  std::int64_t done = 0;
   try {
-    for (std::int64_t i = 0; i < region.part_count; ++i) work_on(region, region.parts[(own + i) % region.part_count]);
+    for (std::int64_t i = 0; i < region.part_count; ++i)
+      done += work_on(region, region.parts[(own + i) % region.part_count]);
   } catch (...) {
     std::lock_guard lock(region.mutex);
     if (!region.failure) region.failure = std::current_exception();
   }
+  return done;
 }
 
 void pause() {
@@ -67,10 +82,11 @@ void pause() {
 #endif
 }
 
+using Clock = std::chrono::steady_clock;
+
 // Waits without sleeping, since waking takes longer than most loops leave to wait for. False: it has been too long.
 template <class Condition>
 bool spin_until(Condition condition) {
-  using Clock = std::chrono::steady_clock;
   Clock::time_point end = Clock::now() + std::chrono::microseconds(20);
   do {
     for (int i = 0; i < 32; ++i) {
@@ -82,26 +98,59 @@ bool spin_until(Condition condition) {
 }
 
 // The helpers, and the one loop at a time that they may join. It lives as long as the process: so do they.
+//
+// To call a helper costs something, which is lost when it comes late, or not at all because other processes have the
+// processors; and a helper that loses its processor in the middle of a step holds the loop up for milliseconds. After a
+// loss loops do without help until they have taken `loops_per_loss` times as long, so that losses stay below 4 %.
 class Pool {
  public:
-  /// False if another loop has the helpers.
+  /// Whether losses are to be made up for before anybody is called.
+  bool rests() const { return owed_.load(std::memory_order_relaxed) > 0; }
+  void made_up(Clock::duration loop) { owed_.fetch_sub(loop.count(), std::memory_order_relaxed); }
+
+  /// Calls the helpers. False if another loop has them.
   bool open(Region& region) {
     if (busy_.test_and_set(std::memory_order_acquire)) return false;
     add_helpers(region.part_count - 1);
+    Clock::time_point called = Clock::now();
+    caller_processor_.store(sched_getcpu(), std::memory_order_relaxed);
     region_.store(&region);
     call_.fetch_add(1);
     call_.notify_all();
+    begun_ = Clock::now();
+    cost_ = begun_ - called;
     return true;
   }
-  /// Nobody joins any more; waits for those that have.
-  void close() {
+  /// The caller has found `own` of the `count` steps to do. Nobody joins any more; waits for those that have.
+  void close(std::int64_t own, std::int64_t count) {
+    Clock::time_point done = Clock::now();
     region_.store(nullptr);
     if (!spin_until([this] { return working_.load() == 0; }))
       for (int working = working_.load(); working != 0; working = working_.load()) working_.wait(working);
+    Clock::time_point end = Clock::now();
+    cost_ += end - done;
+    double share = static_cast<double>(count - own) / static_cast<double>(std::max<std::int64_t>(own, 1));
+    gained_ =
+        std::min(gained_ - cost_ + std::chrono::duration_cast<Clock::duration>((done - begun_) * share), most_gained);
+    if (gained_ < Clock::duration::zero()) {
+      owe(-gained_);
+      gained_ = {};
+    }
     busy_.clear(std::memory_order_release);
   }
 
  private:
+  static constexpr int loops_per_loss = 25;
+  // What luck in the past may make up for, and the longest time without help.
+  static constexpr Clock::duration most_gained = std::chrono::milliseconds(5),
+                                   most_owed = std::chrono::milliseconds(200);
+  // From one thread to another and back.
+  static constexpr Clock::duration switches = std::chrono::microseconds(10);
+
+  void owe(Clock::duration loss) {
+    owed_.store(std::min(loss * loops_per_loss, most_owed).count(), std::memory_order_relaxed);
+  }
+
   void add_helpers(std::int64_t wanted) {
     try {
       for (; helper_count_ < wanted; ++helper_count_) std::thread([this, call = call_.load()] { help(call); }).detach();
@@ -111,22 +160,41 @@ class Pool {
   }
 
   [[noreturn]] void help(int answered) {
+    bool beside_caller = true;  // rather than in its place
     while (true) {
-      if (!spin_until([&] { return call_.load(std::memory_order_relaxed) != answered; })) call_.wait(answered);
+      if (!beside_caller || !spin_until([&] { return call_.load(std::memory_order_relaxed) != answered; }))
+        call_.wait(answered);
       answered = call_.load();
-      // Counted before the region is looked at, so that close() sees everybody who has seen the region.
-      working_.fetch_add(1);
-      if (Region* region = region_.load()) {
-        std::int64_t own = region->joined.fetch_add(1) + 1;
-        if (own < region->part_count) work(*region, own);
-      }
-      if (working_.fetch_sub(1) == 1) working_.notify_all();
+      beside_caller = sched_getcpu() != caller_processor_.load(std::memory_order_relaxed);
+      if (beside_caller)
+        join();
+      else
+        owe(switches);
     }
   }
 
+  void join() {
+    // Counted before the region is looked at, so that close() sees everybody who has seen the region.
+    working_.fetch_add(1);
+    if (Region* region = region_.load()) {
+      std::int64_t own = region->joined.fetch_add(1) + 1;
+      if (own < region->part_count) {
+        if (floating_point_mode() != region->mode) set_floating_point_mode(region->mode);
+        work(*region, own);
+      }
+    }
+    if (working_.fetch_sub(1) == 1) working_.notify_all();
+  }
+
   std::atomic_flag busy_;
+  std::atomic<Clock::rep> owed_ = 0;
+  // While a loop is open, its caller's.
   std::int64_t helper_count_ = 0;
+  Clock::time_point begun_;
+  Clock::duration cost_{}, gained_{};
+
   std::atomic<Region*> region_ = nullptr;
+  std::atomic<int> caller_processor_ = -1;
   alignas(64) std::atomic<int> call_ = 0;
   alignas(64) std::atomic<int> working_ = 0;
 };
@@ -146,23 +214,39 @@ int threads() { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
 
 void run(std::int64_t count, std::int64_t grain, void (*body)(void* state, std::int64_t begin, std::int64_t end),
          void* state) {
-  std::int64_t grains = (count + grain - 1) / grain;
-  std::int64_t wanted = std::min<std::int64_t>({threads(), grains, most_parts});
+  // Rounded, so that nobody gets much less than a grain.
+  std::int64_t wanted = std::min<std::int64_t>({threads(), (count + grain / 2) / grain, most_parts});
   if (wanted <= 1) return body(state, 0, count);
   constexpr std::int64_t steps = 4;  // of a part
+  std::int64_t grains = (count + grain - 1) / grain;
   Region region{.step = std::max<std::int64_t>(grains / (wanted * steps), 1) * grain,
                 .part_count = wanted,
                 .body = body,
-                .state = state};
+                .state = state,
+                .mode = floating_point_mode()};
   for (std::int64_t i = 0; i < wanted; ++i) {
     region.parts[i].next.store(grains * i / wanted * grain, std::memory_order_relaxed);
     region.parts[i].end = std::min(grains * (i + 1) / wanted * grain, count);
   }
   Pool& helpers = pool();
+  if (helpers.rests()) {
+    Clock::time_point start = Clock::now();
+    body(state, 0, count);
+    return helpers.made_up(Clock::now() - start);
+  }
   if (!helpers.open(region)) return body(state, 0, count);
-  work(region, 0);
-  helpers.close();
+  std::int64_t own = work(region, 0);
+  helpers.close(own, count);
   if (region.failure) std::rethrow_exception(region.failure);
 }
 
-}  // namespace reel::detail::parallel
+}  // namespace detail::parallel
+
+int thread_count() { return omp_get_max_threads(); }
+
+void set_thread_count(int count, Location where) {
+  if (count < 1) detail::fail<Error>("set_thread_count", where, "at least one thread is needed, not {}", count);
+  omp_set_num_threads(count);
+}
+
+}  // namespace reel

@@ -8,10 +8,9 @@
 #include <thread>
 #include <vector>
 
-#include "catch.h"
+#include <reel/threads.h>
 
-extern "C" int omp_get_max_threads();
-extern "C" void omp_set_num_threads(int count);
+#include "catch.h"
 
 using reel::detail::parallel_for;
 
@@ -19,8 +18,8 @@ namespace {
 
 class Threads {
  public:
-  explicit Threads(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }
-  ~Threads() { omp_set_num_threads(before_); }
+  explicit Threads(int count) : before_(reel::thread_count()) { reel::set_thread_count(count); }
+  ~Threads() { reel::set_thread_count(before_); }
   Threads(const Threads&) = delete;
   Threads& operator=(const Threads&) = delete;
 

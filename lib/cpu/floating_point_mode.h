@@ -1,0 +1,16 @@
+#pragma once
+
+namespace reel::detail {
+
+/// How a thread calculates: its rounding, and whether it flushes denormals. A thread begins with that of the one which
+/// starts it. Whoever works for another thread takes over its mode, so that bits do not depend on who does what.
+using FloatingPointMode = unsigned;
+
+FloatingPointMode floating_point_mode();
+void set_floating_point_mode(FloatingPointMode mode);
+
+/// Gives the calling thread's mode to the OpenMP threads that work for it. To be called before a library's parallel
+/// region; what it costs, it costs only after the mode has changed.
+void share_floating_point_mode();
+
+}  // namespace reel::detail
