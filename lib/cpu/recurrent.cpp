@@ -68,6 +68,45 @@ void run_cell_gradient(const CellBackward& step) {
   });
 }
 
+template <class T>
+void run_tree_cell(const TreeCellForward& node) {
+  std::int64_t size = node.h.dims[1], blocks = 3 + node.children;
+  for_rows(node.h, [&](std::int64_t row) {
+    std::int64_t at = row * size;
+    TreeRow<T> here{.a = elements<T>(node.a, at * blocks),
+                    .before = {},
+                    .h = elements<T>(node.h, at),
+                    .work = elements<T>(node.work, at * blocks),
+                    .c = elements<T>(node.c, at),
+                    .size = size,
+                    .children = node.children};
+    for (int k = 0; k < node.children; ++k) here.before[k] = elements<T>(node.before[k], at);
+    here.forward();
+  });
+}
+
+template <class T>
+void run_tree_cell_gradient(const TreeCellBackward& node) {
+  std::int64_t size = node.dh.dims[1], blocks = 3 + node.children;
+  for_rows(node.dh, [&](std::int64_t row) {
+    std::int64_t at = row * size;
+    TreeGradientRow<T> here{.dh = elements<T>(node.dh, at),
+                            .dc = elements<T>(node.dc, at),
+                            .work = elements<T>(node.work, at * blocks),
+                            .after = elements<T>(node.after, at),
+                            .before = {},
+                            .da = elements<T>(node.da, at * blocks),
+                            .d_before = {},
+                            .size = size,
+                            .children = node.children};
+    for (int k = 0; k < node.children; ++k) {
+      here.before[k] = elements<T>(node.before[k], at);
+      here.d_before[k] = elements<T>(node.d_before[k], at);
+    }
+    here.backward();
+  });
+}
+
 // Where the rows of each step lie, and the steps in the order in which they are worked out.
 struct Steps {
   struct Step {
@@ -230,6 +269,8 @@ void run_layer_gradient(const LayerBackward& layer) {
 
 DType dtype_of(const CellForward& views) { return views.h.dtype; }
 DType dtype_of(const CellBackward& views) { return views.dp.dtype; }
+DType dtype_of(const TreeCellForward& views) { return views.h.dtype; }
+DType dtype_of(const TreeCellBackward& views) { return views.da.dtype; }
 DType dtype_of(const LayerForward& views) { return views.y.dtype; }
 DType dtype_of(const LayerBackward& views) { return views.dp.dtype; }
 
@@ -253,6 +294,8 @@ constexpr RecurrentKernels made_kernels() {
   fill<RecurrentCell::gru>(kernels);
   fill<RecurrentCell::rnn_tanh>(kernels);
   fill<RecurrentCell::rnn_relu>(kernels);
+  kernels.tree_cell = either<TreeCellForward, run_tree_cell<float>, run_tree_cell<double>>;
+  kernels.tree_cell_gradient = either<TreeCellBackward, run_tree_cell_gradient<float>, run_tree_cell_gradient<double>>;
   return kernels;
 }
 

@@ -171,5 +171,56 @@ struct Cell<RecurrentCell::rnn_relu> {
   }
 };
 
+/// A node of a tree: as CellRow. Blocks of gates lie `size` apart.
+template <class T>
+struct TreeRow {
+  const T *a, *before[most_children];
+  T *h, *work, *c;
+  std::int64_t size;
+  int children;
+
+  void forward() const {
+    using V = Vector<T>;
+    for_each_lanes<T>(size, [&](Lanes<T> at) {
+      V i = sigmoid(at.load(a)), o = sigmoid(at.load(a + size)), u = tanh(at.load(a + 2 * size)), sum = i * u;
+      at.store(work, i);
+      at.store(work + size, o);
+      at.store(work + 2 * size, u);
+      for (int k = 0; k < children; ++k) {
+        V f = sigmoid(at.load(a + (3 + k) * size));
+        at.store(work + (3 + k) * size, f);
+        sum = multiply_add(f, at.load(before[k]), sum);
+      }
+      at.store(c, sum);
+      at.store(h, o * tanh(sum));
+    });
+  }
+};
+
+template <class T>
+struct TreeGradientRow {
+  const T *dh, *dc, *work, *after, *before[most_children];
+  T *da, *d_before[most_children];
+  std::int64_t size;
+  int children;
+
+  void backward() const {
+    using V = Vector<T>;
+    for_each_lanes<T>(size, [&](Lanes<T> at) {
+      V one(1), d = at.load(dh), shown = tanh(at.load(after));
+      V i = at.load(work), o = at.load(work + size), u = at.load(work + 2 * size);
+      V e = multiply_add(d * o, one - shown * shown, at.load(dc));
+      at.store(da, e * u * i * (one - i));
+      at.store(da + size, d * shown * o * (one - o));
+      at.store(da + 2 * size, e * i * (one - u * u));
+      for (int k = 0; k < children; ++k) {
+        V f = at.load(work + (3 + k) * size);
+        at.store(da + (3 + k) * size, e * at.load(before[k]) * f * (one - f));
+        at.store(d_before[k], e * f);
+      }
+    });
+  }
+};
+
 }  // namespace REEL_TARGET
 }  // namespace reel::detail
