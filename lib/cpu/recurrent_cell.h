@@ -51,8 +51,9 @@ V sigmoid(V x) {
 
 template <class T>
 HWY_INLINE Vector<T> gate_argument(const CellRow<T>& row, Lanes<T> at, int gate) {
-  Vector<T> sum = at.load(row.p + gate * row.size) + at.load(row.q + gate * row.q_step);
-  return row.bias ? sum + at.load(row.bias + gate * row.size) : sum;
+  Vector<T> given = at.load(row.p + gate * row.size);
+  if (row.bias) given = given + at.load(row.bias + gate * row.size);
+  return given + at.load(row.q + gate * row.q_step);
 }
 
 template <class T>
