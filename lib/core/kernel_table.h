@@ -149,7 +149,7 @@ struct KernelTable {
   /// Of (…, M, K) and (…, K, N); the leading axes broadcast.
   void (*matmul)(const View& out, const View& a, const View& b, ParameterVersion version_of_b);
   /// sum += a b, f32 or f64; `sum` is contiguous.
-  void (*matmul_add)(const View& sum, const View& a, const View& b);
+  void (*matmul_add)(const View& sum, const View& a, const View& b, ParameterVersion version_of_b);
   /// Whether each index lies in [−size, size); if not, one that does not.
   bool (*indices_within)(const View& indices, std::int64_t size, std::int64_t& bad);
   /// y[…, j, …] = x[…, index[…, j, …], …] along `axis`, negative indices from the end. Returns false, having written

@@ -302,11 +302,11 @@ void matmul(const View& out, const View& a, const View& b, ParameterVersion vers
   with_type(out.dtype, [&]<class T>(std::type_identity<T>) { matmul_typed<T>(out, a, b, false, version_of_b); });
 }
 
-void matmul_add(const View& sum, const View& a, const View& b) {
+void matmul_add(const View& sum, const View& a, const View& b, ParameterVersion version_of_b) {
   if (sum.dtype == DType::f32)
-    matmul_typed<float>(sum, a, b, true, {});
+    matmul_typed<float>(sum, a, b, true, version_of_b);
   else
-    matmul_typed<double>(sum, a, b, true, {});
+    matmul_typed<double>(sum, a, b, true, version_of_b);
 }
 
 }  // namespace

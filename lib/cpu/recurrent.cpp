@@ -3,6 +3,7 @@
 #include <cstring>
 #include <vector>
 
+#include "fetch.h"
 #include "instruction_set.h"
 #include "parallel.h"
 #include "recurrent_cell.h"
@@ -68,6 +69,45 @@ void run_cell_gradient(const CellBackward& step) {
   });
 }
 
+template <class T>
+void run_tree_cell(const TreeCellForward& node) {
+  std::int64_t size = node.h.dims[1], blocks = 3 + node.children;
+  for_rows(node.h, [&](std::int64_t row) {
+    std::int64_t at = row * size;
+    TreeRow<T> here{.a = elements<T>(node.a, at * blocks),
+                    .before = {},
+                    .h = elements<T>(node.h, at),
+                    .work = elements<T>(node.work, at * blocks),
+                    .c = elements<T>(node.c, at),
+                    .size = size,
+                    .children = node.children};
+    for (int k = 0; k < node.children; ++k) here.before[k] = elements<T>(node.before[k], at);
+    here.forward();
+  });
+}
+
+template <class T>
+void run_tree_cell_gradient(const TreeCellBackward& node) {
+  std::int64_t size = node.dh.dims[1], blocks = 3 + node.children;
+  for_rows(node.dh, [&](std::int64_t row) {
+    std::int64_t at = row * size;
+    TreeGradientRow<T> here{.dh = elements<T>(node.dh, at),
+                            .dc = elements<T>(node.dc, at),
+                            .work = elements<T>(node.work, at * blocks),
+                            .after = elements<T>(node.after, at),
+                            .before = {},
+                            .da = elements<T>(node.da, at * blocks),
+                            .d_before = {},
+                            .size = size,
+                            .children = node.children};
+    for (int k = 0; k < node.children; ++k) {
+      here.before[k] = elements<T>(node.before[k], at);
+      here.d_before[k] = elements<T>(node.d_before[k], at);
+    }
+    here.backward();
+  });
+}
+
 // Where the rows of each step lie, and the steps in the order in which they are worked out.
 struct Steps {
   struct Step {
@@ -112,6 +152,15 @@ void copy_all(const View& to, const View& from) {
   if (to.numel > 0) std::memcpy(to.data, from.data, static_cast<std::size_t>(to.numel) * sizeof(T));
 }
 
+// Asks for some units of all blocks of a row, while the product that the cell waits for is worked out: in a layer's large
+// tensors each block lies in a page of its own. LSTM T=50, B=32, H=512, forward and backward, one thread, beside libtorch's:
+// 0.63 of its time without, 0.56 with.
+template <class T>
+void fetch_units(const View& view, std::int64_t offset, std::int64_t units, std::int64_t blocks, std::int64_t size) {
+  if (!view.data) return;
+  for (std::int64_t block = 0; block < blocks; ++block) fetch(view.as<T>() + offset + block * size, units);
+}
+
 template <class T>
 T* product_scratch(std::int64_t count) {
   static thread_local Scratch scratch;
@@ -149,6 +198,12 @@ void run_layer(const LayerForward& layer) {
     PackedRows<T>& next = packed[(s + 1) % 2];
     for_groups(weights, count, [&, first = first, count = count](std::int64_t begin, std::int64_t units) {
       T* products = product_scratch<T>(form.gates * count * width);
+      for (std::int64_t row = 0; row < count; ++row) {
+        std::int64_t at = (first + row) * size + begin;
+        fetch_units<T>(layer.p, (first + row) * size * form.gates + begin, units, form.gates, size);
+        fetch_units<T>(layer.y, at, units, 1, size);
+        fetch_units<T>(layer.c_all, at, units, 1, size);
+      }
       for (int gate = 0; gate < form.gates; ++gate)
         weights.multiply(products + gate * count * width, now, count, begin, gate);
       for (std::int64_t row = 0; row < count; ++row) {
@@ -199,6 +254,15 @@ void run_layer_gradient(const LayerBackward& layer) {
   for (std::size_t s = plan.steps.size(); s-- > 0;) {
     auto [first, count] = plan.steps[s];
     for_groups(weights, last_count, [&, first = first, count = count](std::int64_t begin, std::int64_t units) {
+      for (std::int64_t row = 0; row < count; ++row) {
+        std::int64_t at = (first + row) * size, before = plan.before(s, row);
+        fetch_units<T>(layer.work, at * form.work + begin, units, form.work, size);
+        fetch_units<T>(layer.dp, at * form.gates + begin, units, form.gates, size);
+        fetch_units<T>(layer.dy, at + begin, units, 1, size);
+        fetch_units<T>(layer.h_before, at + begin, units, 1, size);
+        if (before >= 0) fetch_units<T>(layer.y, before * size + begin, units, 1, size);
+        if (before >= 0) fetch_units<T>(layer.c_all, before * size + begin, units, 1, size);
+      }
       take_product(s + 1, begin, units);
       for (std::int64_t row = 0; row < count; ++row) {
         std::int64_t at = (first + row) * size, state = row * size + begin, before = plan.before(s, row);
@@ -230,6 +294,8 @@ void run_layer_gradient(const LayerBackward& layer) {
 
 DType dtype_of(const CellForward& views) { return views.h.dtype; }
 DType dtype_of(const CellBackward& views) { return views.dp.dtype; }
+DType dtype_of(const TreeCellForward& views) { return views.h.dtype; }
+DType dtype_of(const TreeCellBackward& views) { return views.da.dtype; }
 DType dtype_of(const LayerForward& views) { return views.y.dtype; }
 DType dtype_of(const LayerBackward& views) { return views.dp.dtype; }
 
@@ -253,6 +319,8 @@ constexpr RecurrentKernels made_kernels() {
   fill<RecurrentCell::gru>(kernels);
   fill<RecurrentCell::rnn_tanh>(kernels);
   fill<RecurrentCell::rnn_relu>(kernels);
+  kernels.tree_cell = either<TreeCellForward, run_tree_cell<float>, run_tree_cell<double>>;
+  kernels.tree_cell_gradient = either<TreeCellBackward, run_tree_cell_gradient<float>, run_tree_cell_gradient<double>>;
   return kernels;
 }
 

@@ -30,33 +30,45 @@ struct CellGradientRow {
 };
 
 /// A vector's worth of a row from unit j on; the last may be shorter.
-template <class T>
+template <class T, bool whole>
 struct Lanes {
   using V = Vector<T>;
   std::int64_t j, count;
 
-  V load(const T* from) const { return count == V::lanes ? V::load(from + j) : V::load(from + j, count); }
-  void store(T* to, V value) const { count == V::lanes ? value.store(to + j) : value.store(to + j, count); }
+  HWY_INLINE V load(const T* from) const {
+    if constexpr (whole) return V::load(from + j);
+    return V::load(from + j, count);
+  }
+  HWY_INLINE void store(T* to, V value) const {
+    if constexpr (whole)
+      value.store(to + j);
+    else
+      value.store(to + j, count);
+  }
 };
 
 template <class T, class F>
 HWY_INLINE void for_each_lanes(std::int64_t units, F f) {
-  for (std::int64_t j = 0; j < units; j += Vector<T>::lanes) f(Lanes<T>{j, std::min(Vector<T>::lanes, units - j)});
+  constexpr std::int64_t lanes = Vector<T>::lanes;
+  std::int64_t j = 0;
+  for (; j + lanes <= units; j += lanes) f(Lanes<T, true>{j, lanes});
+  if (j < units) f(Lanes<T, false>{j, units - j});
 }
 
 template <class V>
-V sigmoid(V x) {
+HWY_INLINE V sigmoid(V x) {
   return formulas::Sigmoid()(x);
 }
 
-template <class T>
-HWY_INLINE Vector<T> gate_argument(const CellRow<T>& row, Lanes<T> at, int gate) {
-  Vector<T> sum = at.load(row.p + gate * row.size) + at.load(row.q + gate * row.q_step);
-  return row.bias ? sum + at.load(row.bias + gate * row.size) : sum;
+template <class T, bool whole>
+HWY_INLINE Vector<T> gate_argument(const CellRow<T>& row, Lanes<T, whole> at, int gate) {
+  Vector<T> given = at.load(row.p + gate * row.size);
+  if (row.bias) given = given + at.load(row.bias + gate * row.size);
+  return given + at.load(row.q + gate * row.q_step);
 }
 
-template <class T>
-HWY_INLINE Vector<T> gradient_of_h(const CellGradientRow<T>& row, Lanes<T> at) {
+template <class T, bool whole>
+HWY_INLINE Vector<T> gradient_of_h(const CellGradientRow<T>& row, Lanes<T, whole> at) {
   return row.more_dh ? at.load(row.dh) + at.load(row.more_dh) : at.load(row.dh);
 }
 
@@ -66,9 +78,9 @@ struct Cell;
 template <>
 struct Cell<RecurrentCell::lstm> {
   template <class T>
-  static void forward(const CellRow<T>& row) {
+  [[gnu::flatten]] static void forward(const CellRow<T>& row) {
     using V = Vector<T>;
-    for_each_lanes<T>(row.units, [&](Lanes<T> at) {
+    for_each_lanes<T>(row.units, [&](auto at) {
       V i = sigmoid(gate_argument(row, at, 0)), f = sigmoid(gate_argument(row, at, 1));
       V g = tanh(gate_argument(row, at, 2)), o = sigmoid(gate_argument(row, at, 3));
       V c = multiply_add(f, at.load(row.before), i * g);
@@ -82,9 +94,9 @@ struct Cell<RecurrentCell::lstm> {
   }
 
   template <class T>
-  static void backward(const CellGradientRow<T>& row) {
+  [[gnu::flatten]] static void backward(const CellGradientRow<T>& row) {
     using V = Vector<T>;
-    for_each_lanes<T>(row.units, [&](Lanes<T> at) {
+    for_each_lanes<T>(row.units, [&](auto at) {
       V one(1), dh = gradient_of_h(row, at), shown = tanh(at.load(row.after)), before = at.load(row.before);
       V i = at.load(row.work), f = at.load(row.work + row.size);
       V g = at.load(row.work + 2 * row.size), o = at.load(row.work + 3 * row.size);
@@ -101,9 +113,9 @@ struct Cell<RecurrentCell::lstm> {
 template <>
 struct Cell<RecurrentCell::gru> {
   template <class T>
-  static void forward(const CellRow<T>& row) {
+  [[gnu::flatten]] static void forward(const CellRow<T>& row) {
     using V = Vector<T>;
-    for_each_lanes<T>(row.units, [&](Lanes<T> at) {
+    for_each_lanes<T>(row.units, [&](auto at) {
       V r = sigmoid(gate_argument(row, at, 0)), z = sigmoid(gate_argument(row, at, 1));
       V given = at.load(row.p + 2 * row.size), m = at.load(row.q + 2 * row.q_step), before = at.load(row.before);
       if (row.bias) {
@@ -120,9 +132,9 @@ struct Cell<RecurrentCell::gru> {
   }
 
   template <class T>
-  static void backward(const CellGradientRow<T>& row) {
+  [[gnu::flatten]] static void backward(const CellGradientRow<T>& row) {
     using V = Vector<T>;
-    for_each_lanes<T>(row.units, [&](Lanes<T> at) {
+    for_each_lanes<T>(row.units, [&](auto at) {
       V one(1), dh = gradient_of_h(row, at), before = at.load(row.before);
       V r = at.load(row.work), z = at.load(row.work + row.size);
       V n = at.load(row.work + 2 * row.size), m = at.load(row.work + 3 * row.size);
@@ -141,14 +153,14 @@ struct Cell<RecurrentCell::gru> {
 template <>
 struct Cell<RecurrentCell::rnn_tanh> {
   template <class T>
-  static void forward(const CellRow<T>& row) {
-    for_each_lanes<T>(row.units, [&](Lanes<T> at) { at.store(row.h, tanh(gate_argument(row, at, 0))); });
+  [[gnu::flatten]] static void forward(const CellRow<T>& row) {
+    for_each_lanes<T>(row.units, [&](auto at) { at.store(row.h, tanh(gate_argument(row, at, 0))); });
   }
 
   template <class T>
-  static void backward(const CellGradientRow<T>& row) {
+  [[gnu::flatten]] static void backward(const CellGradientRow<T>& row) {
     using V = Vector<T>;
-    for_each_lanes<T>(row.units, [&](Lanes<T> at) {
+    for_each_lanes<T>(row.units, [&](auto at) {
       V h = at.load(row.after);
       at.store(row.dp, gradient_of_h(row, at) * (V(1) - h * h));
     });
@@ -158,15 +170,66 @@ struct Cell<RecurrentCell::rnn_tanh> {
 template <>
 struct Cell<RecurrentCell::rnn_relu> {
   template <class T>
-  static void forward(const CellRow<T>& row) {
-    for_each_lanes<T>(row.units, [&](Lanes<T> at) { at.store(row.h, formulas::Relu()(gate_argument(row, at, 0))); });
+  [[gnu::flatten]] static void forward(const CellRow<T>& row) {
+    for_each_lanes<T>(row.units, [&](auto at) { at.store(row.h, formulas::Relu()(gate_argument(row, at, 0))); });
   }
 
   template <class T>
-  static void backward(const CellGradientRow<T>& row) {
+  [[gnu::flatten]] static void backward(const CellGradientRow<T>& row) {
     using V = Vector<T>;
-    for_each_lanes<T>(row.units, [&](Lanes<T> at) {
+    for_each_lanes<T>(row.units, [&](auto at) {
       at.store(row.dp, select(at.load(row.after) == V(0), V(0), gradient_of_h(row, at)));
+    });
+  }
+};
+
+/// A node of a tree: as CellRow. Blocks of gates lie `size` apart.
+template <class T>
+struct TreeRow {
+  const T *a, *before[most_children];
+  T *h, *work, *c;
+  std::int64_t size;
+  int children;
+
+  [[gnu::flatten]] void forward() const {
+    using V = Vector<T>;
+    for_each_lanes<T>(size, [&](auto at) {
+      V i = sigmoid(at.load(a)), o = sigmoid(at.load(a + size)), u = tanh(at.load(a + 2 * size)), sum = i * u;
+      at.store(work, i);
+      at.store(work + size, o);
+      at.store(work + 2 * size, u);
+      for (int k = 0; k < children; ++k) {
+        V f = sigmoid(at.load(a + (3 + k) * size));
+        at.store(work + (3 + k) * size, f);
+        sum = multiply_add(f, at.load(before[k]), sum);
+      }
+      at.store(c, sum);
+      at.store(h, o * tanh(sum));
+    });
+  }
+};
+
+template <class T>
+struct TreeGradientRow {
+  const T *dh, *dc, *work, *after, *before[most_children];
+  T *da, *d_before[most_children];
+  std::int64_t size;
+  int children;
+
+  [[gnu::flatten]] void backward() const {
+    using V = Vector<T>;
+    for_each_lanes<T>(size, [&](auto at) {
+      V one(1), d = at.load(dh), shown = tanh(at.load(after));
+      V i = at.load(work), o = at.load(work + size), u = at.load(work + 2 * size);
+      V e = multiply_add(d * o, one - shown * shown, at.load(dc));
+      at.store(da, e * u * i * (one - i));
+      at.store(da + size, d * shown * o * (one - o));
+      at.store(da + 2 * size, e * i * (one - u * u));
+      for (int k = 0; k < children; ++k) {
+        V f = at.load(work + (3 + k) * size);
+        at.store(da + (3 + k) * size, e * at.load(before[k]) * f * (one - f));
+        at.store(d_before[k], e * f);
+      }
     });
   }
 };

@@ -2,10 +2,8 @@
 
 #include <cmath>
 
-#include <reel/ops/elementwise.h>
-#include <reel/ops/matmul.h>
-
 #include "../core/op_error.h"
+#include "affine.h"
 
 namespace reel::nn {
 
@@ -36,8 +34,7 @@ Tensor Linear::operator()(const Arg& x) const {
   if (input.rank() == 0 || input.size(-1) != in)
     fail<ShapeError>("Linear", x.location(), "x {} does not end in an axis of size {}, as the weight {} needs",
                      to_string(input.shape()), in, to_string(weight.shape()));
-  Tensor y = matmul(input, weight);
-  return bias.defined() ? y + bias : y;
+  return affine(input, weight, bias);
 }
 
 }  // namespace reel::nn

@@ -5,6 +5,7 @@
 #include <reel/ops.h>
 
 #include "../core/op_error.h"
+#include "affine.h"
 
 namespace reel::nn {
 
@@ -55,7 +56,7 @@ Tensor LSTMCell::project(const Arg& x) const {
   if (input.rank() < 2 || input.size(-1) != input_size())
     fail<ShapeError>(cell_name, x.location(), "x {} is neither (B, {}) nor (T, B, {}), as W_x {} needs",
                      to_string(input.shape()), input_size(), input_size(), to_string(W_x.shape()));
-  return matmul(input, W_x) + bias;
+  return affine(input, W_x, bias);
 }
 
 LSTMState LSTMCell::step(const Arg& projected, const LSTMState& state) const {

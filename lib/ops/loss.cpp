@@ -172,9 +172,11 @@ Tensor class_losses(const Tensor& rows, const Tensor& targets, std::int64_t igno
   return std::move(outputs[losses_output]);
 }
 
-// Of each example's target, in full; 0 where it is ignored.
-Tensor target_weights(const Tensor& weight, const Tensor& targets, std::int64_t ignore_index, DType dtype) {
+// Of each example's target, in full; 0 where it is ignored. Undefined where nothing asks for them.
+Tensor target_weights(const Tensor& weight, const Tensor& targets, std::int64_t ignore_index, LossReduction reduction,
+                      DType dtype) {
   if (!weight.defined()) {
+    if (reduction != LossReduction::mean) return {};
     NoRecord pause;
     return to(to(targets, DType::i64) != ignore_index, dtype);
   }
@@ -182,11 +184,11 @@ Tensor target_weights(const Tensor& weight, const Tensor& targets, std::int64_t 
   return where(ignored, 0.0, take(weight, classes, 0));
 }
 
-// The mean is weighted.
+// The mean is weighted; nothing else asks for the weights.
 Tensor brought_together(const Tensor& losses, const Tensor& weights, LossReduction reduction, const Shape& shape,
                         DType dtype) {
   if (reduction == LossReduction::none) return to(losses.shape() == shape ? losses : reshape(losses, shape), dtype);
-  Tensor total = sum(losses);
+  Tensor total = sum_to(losses, {});
   return to(reduction == LossReduction::sum ? total : total / sum(weights), dtype);
 }
 
@@ -223,7 +225,7 @@ Tensor nll_loss(const Arg& input, const Arg& targets, const NllOptions& options)
   DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   Tensor losses = invoke(nll_loss_op, {&given.rows, &given.targets}, {given.targets.body(), wide}, where,
                          bytes_of(IgnoreAttributes{options.ignore_index}));
-  Tensor weights = target_weights(weight, given.targets, options.ignore_index, wide);
+  Tensor weights = target_weights(weight, given.targets, options.ignore_index, options.reduction, wide);
   if (weight.defined()) losses = losses * weights;
   return brought_together(losses, weights, options.reduction, given.shape, x.dtype());
 }
@@ -244,7 +246,7 @@ Tensor cross_entropy(const Arg& logits, const Arg& targets, const CrossEntropyOp
   }
   // It finds targets out of range, whatever follows.
   Tensor losses = class_losses(given.rows, given.targets, options.ignore_index, where);
-  Tensor weights = target_weights(weight, given.targets, options.ignore_index, losses.dtype());
+  Tensor weights = target_weights(weight, given.targets, options.ignore_index, options.reduction, losses.dtype());
   if (smoothing != 0)
     losses = smoothed_losses(given, weight, options);
   else if (weight.defined())

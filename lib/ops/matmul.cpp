@@ -47,6 +47,18 @@ Tensor times_transposed(const Gradient& g, const Tensor& a, const Tensor& b) {
   return invoke(matmul_transposed_op, {&a, &b}, {{x.dims[0], y.dims[0]}, x.dtype, x.device}, g.where());
 }
 
+// Of factors a and b, which are the inputs `a` and `a` + 1.
+void give_matrix_factors(Gradient& g, int a) {
+  const Tensor& d = g.output();
+  auto left = static_cast<std::size_t>(a), right = left + 1;
+  // A weight on the left, W x, is met with few columns.
+  if (g.wants(left) && d.rank() == 2 && g.defers(left, d.size(1)))
+    g.give_transposed_product(left, transpose(d), transpose(g.saved_input(a + 1)));
+  else if (g.wants(left))
+    g.give(left, times_transposed(g, d, g.saved_input(a + 1)));
+  if (g.wants(right)) g.give_transposed_product(right, g.saved_input(a), d);
+}
+
 }  // namespace
 
 // y = a b;  da = d bᵀ,  db = aᵀ d;  the walk sums broadcast leading axes
@@ -60,16 +72,7 @@ constexpr OpInfo matmul_op{
           const Body& b = call.input(1);
           kernels(call.output().device).matmul(call.output(), call.input(0), b, version_of(b));
         },
-    .gradient =
-        [](Gradient& g) {
-          const Tensor& d = g.output();
-          // A weight on the left, W x, is met with few columns.
-          if (g.wants(0) && d.rank() == 2 && g.defers(0, d.size(1)))
-            g.give_transposed_product(0, transpose(d), transpose(g.saved_input(1)));
-          else if (g.wants(0))
-            g.give(0, times_transposed(g, d, g.saved_input(1)));
-          if (g.wants(1)) g.give_transposed_product(1, g.saved_input(0), d);
-        },
+    .gradient = [](Gradient& g) { give_matrix_factors(g, 0); },
     .saves_input_for = {inputs({1}), inputs({0})},
 };
 
@@ -148,7 +151,33 @@ Tensor bmm(const Arg& a, const Arg& b) {
   return matmul(a, b);
 }
 
-// addmm: y = beta c + alpha a b, of cheap ops
+// addmm: y = beta c + alpha a b, of cheap ops, but where both factors are 1: what a layer of neurons does at each step
+
+constexpr OpInfo addmm_op{
+    .name = "addmm",
+    .arity = 3,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          const Body &y = call.output(), &c = call.input(0);
+          const KernelTable& table = kernels(y.device);
+          std::int64_t strides[2] = {};
+          for (int i = 0; i < c.rank; ++i)
+            if (c.dims[i] != 1) strides[2 - c.rank + i] = c.strides[i];
+          View repeated = y;
+          repeated.data = c.data;
+          repeated.strides = strides;
+          repeated.contiguous = strides[0] == y.strides[0] && strides[1] == y.strides[1];
+          table.copy(y, repeated);
+          table.matmul_add(y, call.input(1), call.input(2), version_of(call.input(2)));
+        },
+    .gradient =
+        [](Gradient& g) {
+          if (g.wants(0)) g.give(0, g.output());
+          give_matrix_factors(g, 1);
+        },
+    .saves_input_for = {0, inputs({2}), inputs({1})},
+};
 
 namespace {
 
@@ -185,6 +214,9 @@ Tensor addmm(const Arg& c, const Arg& a, const Arg& b, AddmmOptions options) {
   DType dtype = promote(promote(x.dtype(), y.dtype()), z.dtype());
   check_factor(options.alpha, dtype, where);
   check_factor(options.beta, dtype, where);
+  bool wide = dtype == DType::f32 || dtype == DType::f64, alike = x.dtype() == y.dtype() && x.dtype() == z.dtype();
+  if (wide && alike && options.alpha == 1 && options.beta == 1)
+    return invoke(addmm_op, {&z, &x, &y}, {shape, dtype, x.device()}, where);
   CallerScope caller(where);
   Tensor product = scaled(matmul(to(x, dtype), to(y, dtype)), options.alpha);
   return options.beta == 0 ? product : add(product, scaled(to(z, dtype), options.beta));
@@ -216,7 +248,7 @@ std::span<const RegisteredOp> detail::matmul_ops() {
       {.name = "matmul", .info = &matmul_op},
       {.name = "matmul_transposed", .info = &matmul_transposed_op, .internal = true},
       {.name = "bmm"},
-      {.name = "addmm"},
+      {.name = "addmm", .info = &addmm_op},
       {.name = "outer"},
       {.name = "dot"},
       {.name = "einsum"},

@@ -121,7 +121,7 @@ constexpr OpInfo lstm_cell_op{
           g.give(0, da);
           g.give(1, da);
           g.give(2, dc);
-          if (g.input_count() > 3 && g.wants(3)) g.give(3, sum(da, {0}));
+          if (g.input_count() > 3 && g.wants(3)) g.give(3, da);
         },
     .saves_input_for = {0, 0, inputs({0, 1, 2, 3})},
     .saves_output_for = {0, inputs({0, 1, 2, 3}), inputs({0, 1, 2, 3})},
@@ -266,7 +266,7 @@ constexpr OpInfo rnn_cell_op{
             da = where(h == 0, 0.0, d);
           g.give(0, da);
           g.give(1, da);
-          if (g.wants(2)) g.give(2, sum(da, {0}));
+          if (g.wants(2)) g.give(2, da);
         },
     .saves_output_for = {inputs({0, 1, 2})},
 };

@@ -48,6 +48,7 @@ std::span<const OpFamily> registered_ops() {
       {"resample", interpolate_ops()},
       {"resample", unfold_ops()},
       {"recur", recurrent_cell_ops()},
+      {"recur", tree_cell_ops()},
       {"recur", recurrent_ops()},
       {"attend", attention_ops()},
       {"attend", embedding_ops()},

@@ -65,6 +65,7 @@ std::span<const RegisteredOp> sparsemax_ops();
 std::span<const RegisteredOp> special_ops();
 std::span<const RegisteredOp> statistics_ops();
 std::span<const RegisteredOp> take_ops();
+std::span<const RegisteredOp> tree_cell_ops();
 std::span<const RegisteredOp> trigonometric_ops();
 std::span<const RegisteredOp> unary_ops();
 std::span<const RegisteredOp> unfold_ops();

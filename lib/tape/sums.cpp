@@ -47,7 +47,7 @@ constexpr OpInfo accumulate_transposed_product_op{
           View turned = left;
           turned.dims = dims;
           turned.strides = strides;
-          kernels(call.output().device).matmul_add(call.output(), turned, call.input(2));
+          kernels(call.output().device).matmul_add(call.output(), turned, call.input(2), {});
         },
 };
 

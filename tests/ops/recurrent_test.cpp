@@ -30,6 +30,13 @@ LSTMState plain_lstm_cell(const Tensor& x, const LSTMState& state, const Recurre
   return {sigmoid(a[3]) * tanh(c), c};
 }
 
+LSTMState plain_tree_cell(const Tensor& arguments, std::span<const Tensor> before) {
+  std::vector<Tensor> a = split(arguments, arguments.size(1) / (3 + std::ssize(before)), 1);
+  Tensor c = sigmoid(a[0]) * tanh(a[2]);
+  for (std::size_t k = 0; k < before.size(); ++k) c = c + sigmoid(a[3 + k]) * before[k];
+  return {sigmoid(a[1]) * tanh(c), c};
+}
+
 Tensor plain_gru_cell(const Tensor& x, const Tensor& h, const RecurrentWeights& w) {
   std::int64_t size = h.size(1);
   std::vector<Tensor> p = split(matmul(x, w.W_x), size, 1), q = split(matmul(h, w.W_h), size, 1),
@@ -139,6 +146,31 @@ TEST_CASE("a gradient that flows to only one output of lstm_cell is the whole gr
     // The other output's gate counts for nothing.
     check_equal(fused, plain, x);
   }
+}
+
+TEST_CASE("a node of a tree with any number of children equals its equations, whichever of its outputs is used") {
+  manual_seed(seed);
+  for (std::int64_t children : {0, 1, 2, 3, 6, 7}) {
+    CAPTURE(children);
+    std::vector<Tensor> x{draw({3, (3 + children) * 5})};
+    for (std::int64_t k = 0; k < children; ++k) x.push_back(draw({3, 5}));
+    for (auto output :
+         {+[](const LSTMState& state) { return both_of(state); }, +[](const LSTMState& state) { return state.h; },
+          +[](const LSTMState& state) { return state.c; }})
+      check_equal([=](auto in) { return output(tree_lstm_cell(in[0], in.subspan(1))); },
+                  [=](auto in) { return output(plain_tree_cell(in[0], in.subspan(1))); }, x);
+  }
+  // A child that two nodes share, and only some of the inputs differentiated.
+  Tensor a = draw({1, 10}), b = draw({1, 8});
+  check_equal(
+      [=](auto in) {
+        return tree_lstm_cell(a, {in[0], tree_lstm_cell(b, {in[0]}).c}).h;
+      },
+      [=](auto in) {
+        Tensor below = plain_tree_cell(b, std::vector{in[0]}).c;
+        return plain_tree_cell(a, std::vector{in[0], below}).h;
+      },
+      {draw({1, 2})});
 }
 
 TEST_CASE("gates saturate at large arguments, and NaN stays where it is") {
@@ -404,6 +436,17 @@ TEST_CASE("cells name what does not fit") {
           [&] {
             lstm_cell(x, {h, x}, {W_x, W_h});
           }),
+      Bad("tree_lstm_cell: a (2, 16) f32 is not (B, 5 H), which goes with 2 children, with an H of at least 1",
+          [&] {
+            tree_lstm_cell(W_h(slice(0, 2)), {h, h});
+          }),
+      Bad("tree_lstm_cell: a (2, 0) f32 is not (B, 3 H)",
+          [&] {
+            tree_lstm_cell(ones({2, 0}));
+          }),
+      Bad("tree_lstm_cell: a (3,) f32 is not (B, 3 H)", [&] { tree_lstm_cell(ones({3})); }),
+      Bad("tree_lstm_cell: c (2, 3) f32 is not (2, 4), which goes with the input (2, 16)",
+          [&] { tree_lstm_cell(W_h(slice(0, 2)), {x}); }),
       Bad("lstm_cell: p (2, 3) f32 is not (2, 16), which goes with the input (2, 4)", [&] { lstm_cell(x, x, h); }),
       Bad("lstm_cell: c () f32 is not (B, H)", [&] { lstm_cell(x, x, ones({})); }),
       Bad("gru_cell: W_h (4, 16) f32 is not (H, 3 H)",

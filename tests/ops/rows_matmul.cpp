@@ -183,6 +183,10 @@ void add_matmul_rows(std::vector<Row>& rows) {
   add_bmm(rows, 2, 2, 0, 3);
   add_bmm(rows, 5, 9, 8, 10);
   add_addmm(rows, {2, 4}, {2, 3}, {3, 4}, 1, 1);
+  for (const Shape& c : {Shape{4}, Shape{1, 4}, Shape{2, 1}, Shape{1}, Shape{}})
+    add_addmm(rows, c, {2, 3}, {3, 4}, 1, 1);
+  add_addmm(rows, {33}, {40, 35}, {35, 33}, 1, 1);
+  add_addmm(rows, {2}, {3, 0}, {0, 2}, 1, 1);
   add_addmm(rows, {4}, {2, 3}, {3, 4}, 2, -1);
   add_addmm(rows, {2, 1}, {2, 3}, {3, 4}, 0.5, 1.5);
   add_addmm(rows, {}, {2, 3}, {3, 4}, -1, 0.25);

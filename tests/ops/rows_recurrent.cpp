@@ -203,6 +203,40 @@ Row parts_row(std::int64_t batch, std::int64_t size) {
           .reorders = true};
 }
 
+Row tree_row(std::int64_t batch, std::int64_t size, std::int64_t children) {
+  std::vector<Input> inputs{{{batch, (3 + children) * size}}};
+  for (std::int64_t k = 0; k < children; ++k) inputs.push_back({{batch, size}});
+  return {.name = "tree_lstm_cell " + std::to_string(batch) + " of " + std::to_string(size) + " with " +
+                  std::to_string(children) + " children",
+          .run =
+              [](auto x) {
+                LSTMState state = tree_lstm_cell(x[0], std::vector<Tensor>(x.begin() + 1, x.end()));
+                return concat({state.h, state.c}, 1);
+              },
+          .inputs = inputs,
+          .reference =
+              [=](const Arrays& x) {
+                Array y{{batch, 2 * size}, {}};
+                for (std::int64_t row = 0; row < batch; ++row) {
+                  Numbers h, c;
+                  for (std::int64_t k = 0; k < size; ++k) {
+                    auto argument = [&](std::int64_t gate) { return Number{at(x[0], {row, gate * size + k})}; };
+                    Number sum = sigmoid_of(argument(0)) * tanh_of(argument(2));
+                    for (std::int64_t child = 0; child < children; ++child)
+                      sum = sum + sigmoid_of(argument(3 + child)) *
+                                      Number{at(x[static_cast<std::size_t>(1 + child)], {row, k})};
+                    c.push_back(sum);
+                    h.push_back(sigmoid_of(argument(1)) * tanh_of(sum));
+                  }
+                  append(y, h);
+                  append(y, c);
+                }
+                return y;
+              },
+          .ulps = 1,
+          .reorders = true};
+}
+
 struct NetCase {
   Kind kind;
   std::int64_t steps, batch, input, size;
@@ -354,12 +388,17 @@ void add_recurrent_rows(std::vector<Row>& rows) {
   rows.push_back(parts_row(2, 3));
   rows.push_back(parts_row(0, 2));
   rows.push_back(parts_row(3, 35));
+  for (std::int64_t children : {0, 1, 2, 6, 8}) rows.push_back(tree_row(2, 2, children));
+  rows.push_back(tree_row(0, 2, 2));
+  rows.push_back(tree_row(3, 35, 2));
 }
 
 void add_random_recurrent_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 3; ++trial)
     for (Kind kind : kinds)
       rows.push_back(cell_row({kind, random_size(random, 1, 9), random_size(random), random_size(random)}));
+  for (std::int64_t children = 0; children < 4; ++children)
+    rows.push_back(tree_row(random_size(random, 1, 9), random_size(random), children));
   for (int trial = 0; trial < 4; ++trial)
     for (Kind kind : kinds) {
       NetCase c{kind, random_size(random, 1, 5), random_size(random, 1, 6), random_size(random, 1, 9),

@@ -85,6 +85,12 @@ void add_recurrent_peers(Peers& peers) {
     auto [h, c] = at::lstm_cell(x[0], {x[1], x[2]}, turned(x[3]), turned(x[4]), x[5], at::zeros_like(x[5]));
     return at::cat({h, c}, 1);
   };
+  peers["tree_lstm_cell"] = [](Tensors x, Given) {
+    std::vector<at::Tensor> a = x[0].chunk(static_cast<std::int64_t>(x.size()) + 2, 1);
+    at::Tensor c = at::sigmoid(a[0]) * at::tanh(a[2]);
+    for (std::size_t k = 1; k < x.size(); ++k) c = c + at::sigmoid(a[2 + k]) * x[k];
+    return at::cat({at::sigmoid(a[1]) * at::tanh(c), c}, 1);
+  };
   peers["gru_cell"] = [](Tensors x, Given) {
     auto [input, state] = gru_biases(x[4]);
     return at::gru_cell(x[0], x[1], turned(x[2]), turned(x[3]), input, state);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <span>
 
 #include <reel/tensor.h>
@@ -21,10 +22,16 @@
 //
 //     rnn     h' = act(x W_x + h W_h + b)          act: tanh or relu
 //
+//     tree    a_i, a_o, a_u, a_1 … a_N = a                    three blocks, and one for each of N children with c_1 … c_N
+//             i = σ(a_i)   o = σ(a_o)   u = tanh(a_u)   f_k = σ(a_k)
+//             c' = i u + Σ f_k c_k
+//             h' = o tanh(c')
+//
 // x: (B, I), h and c: (B, H). A recurrent net of G blocks has W_x (I, G H), W_h (H, G H), b (G H), but 4 H for gru.
 // Sources: lstm: Hochreiter and Schmidhuber, Long short-term memory (1997), with the forget gate of Gers et al. (2000);
-// gru: Cho et al. (2014), with the reset gate behind the product as cuDNN has it. The order of the gates is PyTorch's,
-// which has its matrices transposed and two biases of which these are the sums, b_n and b_m of gru excepted.
+// gru: Cho et al. (2014), with the reset gate behind the product as cuDNN has it; tree: Tai et al., Improved semantic
+// representations from tree-structured long short-term memory networks (2015). The order of the gates is PyTorch's, but
+// for tree's; PyTorch has its matrices transposed and two biases of which these are the sums, b_n and b_m of gru excepted.
 //
 // bf16 and f16 are worked out in f32 and rounded once, states that pass from step to step not at all.
 // All throw ShapeError for sizes that do not fit, DTypeError unless all tensors are of one floating dtype, Error for an
@@ -55,6 +62,13 @@ LSTMState lstm_cell(const Arg& x, const LSTMState& state, const RecurrentWeights
 /// The same from the two parts of the gates' arguments, a = p + q: p (B, 4 H), usually x W_x + b, which for many steps is
 /// one large product, and q (B, 4 H), usually h W_h.
 LSTMState lstm_cell(const Arg& p, const Arg& q, const Arg& c);
+
+/// A node of a tree of long short-term memories, from the arguments of its gates, a (B, (3 + N) H), and what its N children
+/// remember, each c_k (B, H); a leaf has no children. Where a comes from is free: [h_1 … h_N] U + b makes an N-ary tree.
+LSTMState tree_lstm_cell(const Arg& a, std::span<const Tensor> c);
+inline LSTMState tree_lstm_cell(const Arg& a, std::initializer_list<Tensor> c = {}) {
+  return tree_lstm_cell(a, std::span(c.begin(), c.size()));
+}
 
 /// One step of a gated recurrent unit.
 Tensor gru_cell(const Arg& x, const Arg& h, const RecurrentWeights& weights);

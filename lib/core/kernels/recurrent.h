@@ -46,6 +46,22 @@ struct LayerBackward {
   bool reverse;
 };
 
+/// How many children the kernels of a tree's node take.
+constexpr int most_children = 6;
+
+/// A node of N rows and so many children. work: (N, (3 + children) H), i o u and f of each child.
+struct TreeCellForward {
+  View h, work, c;  // (N, H) but for work
+  View a;           // as work
+  View before[most_children];
+  int children;
+};
+struct TreeCellBackward {
+  View da, d_before[most_children];
+  View dh, dc, work, after, before[most_children];  // after is the new c
+  int children;
+};
+
 struct RecurrentKernels {
   template <class Views>
   using ByCell = void (*[static_cast<int>(RecurrentCell::count)])(const Views& views);
@@ -53,6 +69,8 @@ struct RecurrentKernels {
   ByCell<CellBackward> cell_gradient;
   ByCell<LayerForward> layer;
   ByCell<LayerBackward> layer_gradient;
+  void (*tree_cell)(const TreeCellForward& node);
+  void (*tree_cell_gradient)(const TreeCellBackward& node);
 };
 
 }  // namespace reel::detail
