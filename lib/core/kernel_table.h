@@ -83,10 +83,7 @@ struct RandomCall {
   std::uint64_t call;
 };
 
-/// Which values of which parameter a matrix has: products may keep what they made of them. Number 0: of none.
-struct ParameterVersion {
-  std::uint32_t number, version;
-};
+struct ParameterVersion;
 
 // Families with a table of their own, in kernels/: only what uses one reads its header.
 struct ActivationKernels;

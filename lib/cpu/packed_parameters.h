@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "../core/kernel_table.h"
+#include "../core/parameter_version.h"
 #include "gemm.h"
 
 // Packed copies of parameters, which a recurrent net multiplies by hundreds of times between two steps of the optimiser.

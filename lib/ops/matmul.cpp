@@ -7,6 +7,7 @@
 
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
+#include "../core/parameter_version.h"
 #include "../tape/gradient.h"
 #include "operand.h"
 #include "registry.h"
@@ -16,13 +17,6 @@ namespace reel {
 using namespace detail;
 
 namespace {
-
-ParameterVersion version_of(const Body& body) {
-  const Storage& storage = *body.storage;
-  // What is being written has no version yet.
-  if (storage.writers.load(std::memory_order_relaxed) != 0) return {};
-  return {storage.number.load(std::memory_order_relaxed), storage.version.load(std::memory_order_relaxed)};
-}
 
 // a bᵀ of matrices, for gradients that nobody differentiates: it makes no tensor of bᵀ.
 constexpr OpInfo matmul_transposed_op{

@@ -5,6 +5,7 @@
 #include "../core/invoke_shortly.h"
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
+#include "../core/parameter_version.h"
 #include "../ops/registry.h"
 #include "gradient.h"
 #include "walk.h"

@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "core/kernel_table.h"
+#include "core/parameter_version.h"
 #include "cpu/primitive_cache.h"
 #include "ops/bad_input.h"
 
@@ -104,7 +105,7 @@ TEST_CASE("products of few rows and odd sizes are exact in all layouts, alone an
       for (const Tensor& right : {b, b_turned, b_apart, turned_apart, transpose(copy(transpose(b_apart)))}) {
         Tensor product = matmul(left, right), sum = copy(c);
         CHECK(worst_error(product, x, y) <= 1);
-        detail::kernels(cpu).matmul_add(sum.body(), left.body(), right.body());
+        detail::kernels(cpu).matmul_add(sum.body(), left.body(), right.body(), {});
         CHECK(max(abs(to(sum - c - product, f64))).item<double>() < (dtype == f32 ? 1e-4 : 1e-12));
       }
   }
