@@ -124,10 +124,7 @@ constexpr OpInfo tanh_op{
     .arity = 1,
     .batching = Batching::elementwise,
     .forward = unary_forward<Unary::tanh>,
-    .gradient =
-        [](Gradient& g) {
-          g.give(0, binary<Binary::tanh_gradient>(tanh_gradient_op, g.output(), g.saved_output(), Types::arithmetic));
-        },
+    .gradient = [](Gradient& g) { g.give_worked_out(0, tanh_gradient_op, Binary::tanh_gradient, g.saved_output()); },
     .saves_output_for = {inputs({0})},
 };
 
@@ -158,10 +155,7 @@ constexpr OpInfo sigmoid_op{
     .batching = Batching::elementwise,
     .forward = unary_forward<Unary::sigmoid>,
     .gradient =
-        [](Gradient& g) {
-          g.give(0, binary<Binary::sigmoid_gradient>(sigmoid_gradient_op, g.output(), g.saved_output(),
-                                                     Types::arithmetic));
-        },
+        [](Gradient& g) { g.give_worked_out(0, sigmoid_gradient_op, Binary::sigmoid_gradient, g.saved_output()); },
     .saves_output_for = {inputs({0})},
 };
 

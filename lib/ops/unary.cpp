@@ -95,10 +95,7 @@ constexpr OpInfo relu_op{
     .arity = 1,
     .batching = Batching::elementwise,
     .forward = unary_forward<Unary::relu>,
-    .gradient =
-        [](Gradient& g) {
-          g.give(0, binary<Binary::relu_gradient>(relu_gradient_op, g.output(), g.saved_output(), Types::arithmetic));
-        },
+    .gradient = [](Gradient& g) { g.give_worked_out(0, relu_gradient_op, Binary::relu_gradient, g.saved_output()); },
     .saves_output_for = {inputs({0})},
 };
 

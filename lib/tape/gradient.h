@@ -8,6 +8,7 @@
 
 namespace reel::detail {
 
+enum class Binary : std::uint8_t;
 class Walk;
 
 /// What an op's gradient function sees: the recorded call, the gradients of its outputs, and where to put those of its
@@ -63,6 +64,9 @@ class Gradient {
   void give_product(std::size_t i, const Tensor& a, const Tensor& b);
   /// For an op with one output: adds that one's gradient. Where it is the last use, it is not there afterwards.
   void pass_on(std::size_t i, bool last);
+  /// For an op with one output: adds what an elementwise op, with that kernel, makes of that one's gradient and b, both of
+  /// the input's shape. The output's gradient is not there afterwards: the result may be put in its place.
+  void give_worked_out(std::size_t i, const OpInfo& op, Binary kernel, const Tensor& b);
   /// For y = a b: adds the output's gradient times b to that of a, and times a to that of b, without temporaries where
   /// nobody would notice. It is not there afterwards.
   void give_factors();

@@ -101,7 +101,6 @@ template <class Given>
     add_up_slowly(slot, std::forward<Given>(gradient));
 }
 
-// Whether both are as a gradient of the slot lies in memory, if that is not one of halves.
 inline bool Walk::are_plain(std::uint32_t slot, const Body& a, const Body& b) const {
   const SlotForm& form = *list_.slot(slot).form;
   return (form.dtype == DType::f32 || form.dtype == DType::f64) && a.contiguous && b.contiguous && form.matches(a) &&
@@ -121,12 +120,17 @@ inline bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor&
   return are_plain(slot, a.body(), b.body()) && add_plain_product(slot, a, b);
 }
 
+[[gnu::always_inline]] inline void Walk::work_out_in_place(const OpInfo& op, Binary kernel, Tensor& gradient,
+                                                           const Tensor& b) {
+  const Body& y = b.body();
+  invoke_in_place(context_, op, gradient, {&gradient, &b},
+                  [&](const View& z) { kernels(y.device).binary[static_cast<int>(kernel)](z, z, y); });
+}
+
 [[gnu::always_inline]] inline void Walk::add_last_product(std::uint32_t slot, Tensor& gradient, const Tensor& b) {
   if (add_plain_product(slot, gradient, b)) return;
   if (!can_change(gradient)) return add_up(slot, gradient * b);
-  const Body& y = b.body();
-  invoke_in_place(context_, scale_gradient_op, gradient, {&gradient, &b},
-                  [&](const View& z) { kernels(y.device).binary[static_cast<int>(Binary::mul)](z, z, y); });
+  work_out_in_place(scale_gradient_op, Binary::mul, gradient, b);
   add_up(slot, std::move(gradient));
 }
 
@@ -216,6 +220,17 @@ void Gradient::pass_on(std::size_t i, bool last) {
     walk_.add_up(slot, std::move(gradient));
   else
     walk_.add_up(slot, std::as_const(gradient));
+}
+
+void Gradient::give_worked_out(std::size_t i, const OpInfo& op, Binary kernel, const Tensor& b) {
+  std::uint32_t slot = entry_.input_slots()[i];
+  if (!walk_.wants(slot)) return;
+  Tensor& gradient = outputs_[0];
+  if (walk_.can_change(gradient) && walk_.are_plain(slot, gradient.body(), b.body())) [[likely]]
+    walk_.work_out_in_place(op, kernel, gradient, b);
+  else
+    gradient = invoke(op, {&gradient, &b}, {gradient.body(), gradient.dtype()}, where());
+  give(i, std::move(gradient));
 }
 
 void Gradient::give_factors() {

@@ -13,6 +13,7 @@
 
 namespace reel::detail {
 
+enum class Binary : std::uint8_t;
 class Hooks;
 
 /// One reverse pass over a list, from a target to its sources.
@@ -71,6 +72,10 @@ class Walk {
   bool add_plain_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
   /// The same with a gradient that is not needed any more; where it can be, the product is formed in its place.
   void add_last_product(std::uint32_t slot, Tensor& gradient, const Tensor& b);
+  /// Puts what an elementwise op makes of a gradient, which can be changed, and b in its place.
+  void work_out_in_place(const OpInfo& op, Binary kernel, Tensor& gradient, const Tensor& b);
+  /// Whether both are as a gradient of the slot lies in memory, if that is not one of halves.
+  bool are_plain(std::uint32_t slot, const Body& a, const Body& b) const;
   /// Adds a gradient that has the slot's form.
   template <class Given>
   void add_up(std::uint32_t slot, Given&& gradient);
@@ -122,7 +127,6 @@ class Walk {
   Tensor& sum(std::uint32_t slot) { return sums_[slot - lowest_]; }
   const Tensor& sum(std::uint32_t slot) const { return sums_[slot - lowest_]; }
   void add_up_slowly(std::uint32_t slot, Tensor gradient);
-  bool are_plain(std::uint32_t slot, const Body& a, const Body& b) const;
   bool has_gradient(const Entry& entry) const;
   /// Called once for each slot whose gradient is complete: all that uses its tensor has been passed.
   void complete(std::uint32_t slot);
