@@ -93,22 +93,26 @@ void compare(const ModelCase& one, const std::vector<int>& thread_counts, Compar
     }
 }
 
-// Ours beside ours: numbers that are smaller than the smallest normal one must not cost more than others.
+// Ours beside ours: numbers that are smaller than the smallest normal one must not cost more than others where they are
+// flushed.
 void compare_vanishing(const std::vector<int>& thread_counts, Compared& outcome, std::vector<Finding>& findings) {
-  WayTimes times = measure({vanishing(true), vanishing(false)}, thread_counts);
-  for (std::size_t i = 0; i < thread_counts.size(); ++i) {
-    Finding found{"models",
-                  "vanishing gradients, beside normal ones of ours",
-                  thread_counts[i],
-                  "ms",
-                  times[i][0].fair,
-                  times[i][1].fair,
-                  divided(times[i][0].fair, times[i][1].fair),
-                  1.05};
-    print(found, i == 0 ? found.name : "");
-    outcome.missed += !found.met();
-    findings.push_back(std::move(found));
-  }
+  WayTimes times = measure({vanishing(false, true), vanishing(true, true), vanishing(true, false)}, thread_counts);
+  for (std::size_t way : {1, 2})
+    for (std::size_t i = 0; i < thread_counts.size(); ++i) {
+      const Times &small = times[i][way].fair, &normal = times[i][0].fair;
+      Finding found{"models",
+                    "vanishing gradients beside normal ones, both ours",
+                    thread_counts[i],
+                    "ms",
+                    small,
+                    normal,
+                    divided(small, normal)};
+      if (way == 2) found.name += ": not flushed";
+      if (way == 1) found.goal = 1.05;
+      print(found, i > 0 ? "" : way == 1 ? found.name : "  not flushed");
+      outcome.missed += !found.met();
+      findings.push_back(std::move(found));
+    }
 }
 
 // Returns how many are wrong.

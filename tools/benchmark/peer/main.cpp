@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -200,6 +201,8 @@ int main(int argument_count, char** arguments) {
   Silence silence;
   c10::Warning::WarningHandlerGuard silenced(&silence);
   std::vector<std::string_view> words(arguments + 1, arguments + argument_count);
+  std::optional<reel_bench::BusyProcess> busy;
+  if (std::erase(words, "--busy") > 0) busy.emplace();
   std::string json;
   if (words.size() > 1 && words[words.size() - 2] == "--json") {
     json = words.back();

@@ -14,6 +14,18 @@ using Times = std::vector<double>;
 /// From now on both libraries use so many threads: one stays on one processor, several have all that the process was given.
 void use_threads(int count);
 
+/// While it lives another process keeps one of this one's processors busy.
+class BusyProcess {
+ public:
+  BusyProcess();
+  ~BusyProcess();
+  BusyProcess(const BusyProcess&) = delete;
+  BusyProcess& operator=(const BusyProcess&) = delete;
+
+ private:
+  int child_;
+};
+
 /// Milliseconds of the clock on the wall, and of this thread on a processor.
 struct Duration {
   double wall, thread;
