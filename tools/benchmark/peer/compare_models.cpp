@@ -39,17 +39,17 @@ using WayTimes = std::vector<std::vector<Measured>>;
 // In each round all ways of both sides run in turn with each number of threads, in the other order every other round.
 WayTimes measure(const std::vector<Work>& ways, const std::vector<int>& thread_counts) {
   WayTimes times(thread_counts.size(), std::vector<Measured>(ways.size()));
-  std::vector<std::vector<int>> runs(thread_counts.size());
+  std::vector<std::vector<Repeats>> repeats(thread_counts.size());
   for (std::size_t i = 0; i < thread_counts.size(); ++i) {
     use_threads(thread_counts[i]);
-    for (const Work& way : ways) runs[i].push_back(runs_a_round(way));
+    for (const Work& way : ways) repeats[i].push_back(repeats_of(way));
   }
   for (int round = 0; round < rounds; ++round)
     for (std::size_t i = 0; i < thread_counts.size(); ++i) {
       use_threads(thread_counts[i]);
       for (std::size_t k = 0; k < ways.size(); ++k) {
         std::size_t way = round % 2 == 0 ? k : ways.size() - 1 - k;
-        times[i][way].add(time_of(ways[way], runs[i][way]), thread_counts[i]);
+        times[i][way].add(time_of(ways[way], repeats[i][way]), thread_counts[i]);
       }
     }
   return times;

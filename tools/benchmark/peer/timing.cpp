@@ -71,21 +71,19 @@ void use_threads(int count) {
   at::set_num_threads(count);
 }
 
-// What does not count lasts 20 ms, or one run where a single one takes longer: OpenMP starts threads anew when their number
-// has changed, and a processor that has slept, above all a virtual one, takes milliseconds to wake up.
-Duration time_of(const std::function<void()>& run, int times) {
-  Stopwatch warming;
-  do run();
-  while (warming.elapsed().wall < 20);
+// What does not count lasts 20 ms: OpenMP starts threads anew when their number has changed, and a processor that has slept,
+// above all a virtual one, takes milliseconds to wake up. To runs of 100 ms that makes no difference.
+Duration time_of(const std::function<void()>& run, const Repeats& repeats) {
+  for (Stopwatch warming; repeats.warms && warming.elapsed().wall < 20;) run();
   Stopwatch watch;
-  for (int i = 0; i < times; ++i) run();
+  for (int i = 0; i < repeats.times; ++i) run();
   Duration took = watch.elapsed();
-  return {took.wall / times, took.thread / times};
+  return {took.wall / repeats.times, took.thread / repeats.times};
 }
 
-int runs_a_round(const std::function<void()>& run) {
-  time_of(run, 1);
-  return std::clamp(static_cast<int>(20 / time_of(run, 1).wall), 1, 10000);
+Repeats repeats_of(const std::function<void()>& run) {
+  double each = time_of(run, {1, true}).wall;
+  return {std::clamp(static_cast<int>(20 / each), 1, 10000), each < 100};
 }
 
 void Measured::add(const Duration& one, int threads) {

@@ -42,11 +42,17 @@ class Stopwatch {
   Duration start_;
 };
 
-/// One run, averaged over so many, after others that do not count.
-Duration time_of(const std::function<void()>& run, int times);
+/// How often something runs in a round, and whether others that do not count come first.
+struct Repeats {
+  int times;
+  bool warms;
+};
 
-/// How many runs take 20 ms.
-int runs_a_round(const std::function<void()>& run);
+/// One run, averaged over all.
+Duration time_of(const std::function<void()>& run, const Repeats& repeats);
+
+/// What takes about 20 ms.
+Repeats repeats_of(const std::function<void()>& run);
 
 /// What a number of threads took, a round each.
 struct Measured {
