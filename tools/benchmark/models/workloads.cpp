@@ -21,8 +21,8 @@ std::vector<Workload> workloads() {
       {"cnn", batch_size, 1e9 / 950, 0, cnn},
       {"matmul_2048", 1, 2.0 * matrix_size * matrix_size * matrix_size / 118, 0,
        [] { return square_product(reel::f32); }},
-      {"vanishing_normal", 1, 0, 0, [] { return vanishing(false); }},
-      {"vanishing_small", 1, 0, 0, [] { return vanishing(true); }},
+      {"vanishing_normal", 1, 0, 0, [] { return vanishing(false, true); }},
+      {"vanishing_small", 1, 0, 0, [] { return vanishing(true, true); }},
   };
 }
 

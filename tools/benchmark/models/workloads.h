@@ -69,8 +69,9 @@ inline constexpr std::int64_t matrix_size = 2048;
 Work square_product(reel::DType dtype);
 
 /// A recurrent net h = tanh(h W), T = 50, (32, 512), W a tenth less than a permutation, forward and backward: from small
-/// first values and gradients on, everything that it computes is smaller than 1.2e-38.
-Work vanishing(bool small);
+/// first values and gradients on, everything that it computes is smaller than 1.2e-38. `flushed`: under the setting that
+/// takes such numbers for zero.
+Work vanishing(bool small, bool flushed);
 
 /// A workload for the runner of benchmarks.
 struct Workload {

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -32,8 +33,9 @@ using reel_bench::Measured;
 using reel_bench::median;
 using reel_bench::PeerCase;
 using reel_bench::PeerEntry;
+using reel_bench::Repeats;
+using reel_bench::repeats_of;
 using reel_bench::rounds;
-using reel_bench::runs_a_round;
 using reel_bench::time_of;
 using reel_bench::use_threads;
 
@@ -52,10 +54,11 @@ struct Sides {
 // the machine meets all of them.
 std::vector<Sides> measure(const PeerCase& one, const std::vector<int>& thread_counts) {
   std::vector<Sides> measured(thread_counts.size());
-  std::vector<int> times(thread_counts.size());
+  std::vector<Repeats> times(thread_counts.size());
   for (std::size_t i = 0; i < thread_counts.size(); ++i) {
     use_threads(thread_counts[i]);
-    times[i] = std::min({runs_a_round(one.ours), runs_a_round(one.theirs), 1000});
+    Repeats ours = repeats_of(one.ours), theirs = repeats_of(one.theirs);
+    times[i] = {std::min({ours.times, theirs.times, 1000}), true};
   }
   for (int round = 0; round < rounds; ++round)
     for (std::size_t i = 0; i < thread_counts.size(); ++i) {
@@ -200,6 +203,8 @@ int main(int argument_count, char** arguments) {
   Silence silence;
   c10::Warning::WarningHandlerGuard silenced(&silence);
   std::vector<std::string_view> words(arguments + 1, arguments + argument_count);
+  std::optional<reel_bench::BusyProcess> busy;
+  if (std::erase(words, "--busy") > 0) busy.emplace();
   std::string json;
   if (words.size() > 1 && words[words.size() - 2] == "--json") {
     json = words.back();

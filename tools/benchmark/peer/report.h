@@ -13,7 +13,7 @@ struct Finding {
   int threads;                 ///< 0: in processes of their own
   const char* unit;            ///< of `ours` and `theirs`
   Times ours, theirs, ratios;  ///< ratios below 1 are in our favour, whatever the unit
-  double goal;                 ///< of the ratio's median; 0: none
+  double goal = 0;             ///< of the ratio's median; 0: none
   bool slower = false;         ///< than with one thread
   double elsewhere = 0;        ///< what DyNet's ratio is said to be; 0: nothing
 

@@ -3,7 +3,11 @@
 #include <ATen/Parallel.h>
 
 #include <sched.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -22,6 +26,12 @@ double read(clockid_t clock) {
   return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
 }
 
+cpu_set_t own_processors() {
+  cpu_set_t set;
+  sched_getaffinity(0, sizeof set, &set);
+  return set;
+}
+
 }  // namespace
 
 Duration Stopwatch::now() { return {read(CLOCK_MONOTONIC), read(CLOCK_THREAD_CPUTIME_ID)}; }
@@ -31,12 +41,25 @@ Duration Stopwatch::elapsed() const {
   return {end.wall - start_.wall, end.thread - start_.thread};
 }
 
+BusyProcess::BusyProcess() : child_(fork()) {
+  if (child_ != 0) return;
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  cpu_set_t all = own_processors(), last;
+  CPU_ZERO(&last);
+  for (int processor = CPU_SETSIZE - 1; processor >= 0 && CPU_COUNT(&last) == 0; --processor)
+    if (CPU_ISSET(processor, &all)) CPU_SET(processor, &last);
+  sched_setaffinity(0, sizeof last, &last);
+  for (volatile int i = 0;;) i = i + 1;
+}
+
+BusyProcess::~BusyProcess() {
+  if (child_ <= 0) return;
+  kill(child_, SIGKILL);
+  waitpid(child_, nullptr, 0);
+}
+
 void use_threads(int count) {
-  static const cpu_set_t all = [] {
-    cpu_set_t set;
-    sched_getaffinity(0, sizeof set, &set);
-    return set;
-  }();
+  static const cpu_set_t all = own_processors();
   cpu_set_t chosen = all;
   if (count == 1) {
     CPU_ZERO(&chosen);
@@ -48,21 +71,19 @@ void use_threads(int count) {
   at::set_num_threads(count);
 }
 
-// What does not count lasts 20 ms, or one run where a single one takes longer: OpenMP starts threads anew when their number
-// has changed, and a processor that has slept, above all a virtual one, takes milliseconds to wake up.
-Duration time_of(const std::function<void()>& run, int times) {
-  Stopwatch warming;
-  do run();
-  while (warming.elapsed().wall < 20);
+// What does not count lasts 20 ms: OpenMP starts threads anew when their number has changed, and a processor that has slept,
+// above all a virtual one, takes milliseconds to wake up. To runs of 100 ms that makes no difference.
+Duration time_of(const std::function<void()>& run, const Repeats& repeats) {
+  for (Stopwatch warming; repeats.warms && warming.elapsed().wall < 20;) run();
   Stopwatch watch;
-  for (int i = 0; i < times; ++i) run();
+  for (int i = 0; i < repeats.times; ++i) run();
   Duration took = watch.elapsed();
-  return {took.wall / times, took.thread / times};
+  return {took.wall / repeats.times, took.thread / repeats.times};
 }
 
-int runs_a_round(const std::function<void()>& run) {
-  time_of(run, 1);
-  return std::clamp(static_cast<int>(20 / time_of(run, 1).wall), 1, 10000);
+Repeats repeats_of(const std::function<void()>& run) {
+  double each = time_of(run, {1, true}).wall;
+  return {std::clamp(static_cast<int>(20 / each), 1, 10000), each < 100};
 }
 
 void Measured::add(const Duration& one, int threads) {

@@ -14,6 +14,18 @@ using Times = std::vector<double>;
 /// From now on both libraries use so many threads: one stays on one processor, several have all that the process was given.
 void use_threads(int count);
 
+/// While it lives another process keeps one of this one's processors busy.
+class BusyProcess {
+ public:
+  BusyProcess();
+  ~BusyProcess();
+  BusyProcess(const BusyProcess&) = delete;
+  BusyProcess& operator=(const BusyProcess&) = delete;
+
+ private:
+  int child_;
+};
+
 /// Milliseconds of the clock on the wall, and of this thread on a processor.
 struct Duration {
   double wall, thread;
@@ -30,11 +42,17 @@ class Stopwatch {
   Duration start_;
 };
 
-/// One run, averaged over so many, after others that do not count.
-Duration time_of(const std::function<void()>& run, int times);
+/// How often something runs in a round, and whether others that do not count come first.
+struct Repeats {
+  int times;
+  bool warms;
+};
 
-/// How many runs take 20 ms.
-int runs_a_round(const std::function<void()>& run);
+/// One run, averaged over all.
+Duration time_of(const std::function<void()>& run, const Repeats& repeats);
+
+/// What takes about 20 ms.
+Repeats repeats_of(const std::function<void()>& run);
 
 /// What a number of threads took, a round each.
 struct Measured {
