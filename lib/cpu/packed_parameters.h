@@ -10,8 +10,8 @@
 #include "../core/parameter_version.h"
 #include "gemm.h"
 
-// Packed copies of parameters, which a recurrent net multiplies by hundreds of times between two steps of the optimiser.
-// It is compiled once per instruction set.
+// Copies of parameters, packed for products: a recurrent net multiplies by one hundreds of times between two steps of the
+// optimiser. It is compiled once per instruction set.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -23,29 +23,35 @@ class PackedParameters {
   /// What a thread keeps at most.
   static constexpr std::size_t most_bytes = std::size_t{1} << 26;
 
+  enum class Form : std::uint8_t { tiles, aligned_rows };
   struct Key {
     ParameterVersion version;
     const void* data;
     std::int64_t rows, columns, row_step, column_step;
+    Form form;
     bool operator==(const Key& other) const {
-      return version.number == other.version.number && version.version == other.version.version && data == other.data &&
-             rows == other.rows && columns == other.columns && row_step == other.row_step &&
+      return form == other.form && version.number == other.version.number && version.version == other.version.version &&
+             data == other.data && rows == other.rows && columns == other.columns && row_step == other.row_step &&
              column_step == other.column_step;
     }
   };
 
-  /// The `size` elements that pack(T*) makes of a matrix. Null when it is asked for the first time, which may be the last,
-  /// and where there is no memory.
+  /// The `size` elements that pack(T*) makes of a matrix. Null the first `waits` times that it is asked for, which may be
+  /// the last, and where there is no memory.
   template <class T, class Pack>
-  const T* find(const Key& key, std::int64_t size, Pack pack) {
+  const T* find(const Key& key, int waits, std::int64_t size, Pack pack) {
     Place& place = places_[place_of(key)];
     place.last_use = ++uses_;
     if (!(place.key == key)) {
       place.key = key;
       place.packed = false;
-      return nullptr;
+      place.waited = 0;
     }
     if (!place.packed) {
+      if (place.waited < waits) {
+        ++place.waited;
+        return nullptr;
+      }
       if (!reserve(place, static_cast<std::size_t>(size) * sizeof(T))) return nullptr;
       pack(place.memory.get<T>(size));
       place.packed = true;
@@ -59,6 +65,7 @@ class PackedParameters {
   struct Place {
     Key key{};
     std::uint64_t last_use = 0;
+    int waited = 0;
     bool packed = false;
     Scratch memory;
   };
@@ -66,9 +73,10 @@ class PackedParameters {
   static constexpr int bits = 8;
 
   static std::size_t place_of(const Key& key) {
-    std::uint64_t hash = key.version.number * 0x9e3779b97f4a7c15 +
-                         (reinterpret_cast<std::uintptr_t>(key.data) >> 2) * 0xbf58476d1ce4e5b9 +
-                         static_cast<std::uint64_t>(key.column_step) * 0x94d049bb133111eb;
+    std::uint64_t hash =
+        key.version.number * 0x9e3779b97f4a7c15 +
+        (reinterpret_cast<std::uintptr_t>(key.data) >> 2) * 0xbf58476d1ce4e5b9 +
+        (static_cast<std::uint64_t>(key.column_step) + static_cast<std::uint64_t>(key.form)) * 0x94d049bb133111eb;
     return static_cast<std::size_t>(hash >> (64 - bits));
   }
 

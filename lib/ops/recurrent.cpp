@@ -65,7 +65,7 @@ void run_net(Call& call) {
   RecurrentCell cell = attributes.cell();
   const KernelTable& table = kernels(call.output().device);
   Tensor p = room_for_arguments(call, cell);
-  table.matmul(p.body(), call.input(in_x), call.input(in_W_x), version_of(call.input(in_W_x)));
+  table.matmul(p.body(), call.input(in_x), call.input(in_W_x), {});
   table.recurrent->layer[attributes.cell_number]({.y = call.output(out_y),
                                                   .h = call.output(out_h),
                                                   .work = output_of(call, out_work),
