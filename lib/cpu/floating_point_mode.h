@@ -9,8 +9,4 @@ using FloatingPointMode = unsigned;
 FloatingPointMode floating_point_mode();
 void set_floating_point_mode(FloatingPointMode mode);
 
-/// Gives the calling thread's mode to the OpenMP threads that work for it. To be called before a library's parallel
-/// region; what it costs, it costs only after the mode has changed.
-void share_floating_point_mode();
-
 }  // namespace reel::detail

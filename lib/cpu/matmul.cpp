@@ -59,10 +59,19 @@ constexpr double few_bf16_multiplications = 1 << 15;
 //                       8               225     184       615          281     491     420       486
 constexpr std::int64_t rows_of_dots = 8;
 
-// From here on oneDNN's own threads do the work, and its sgemm is faster than the code in gemm.h. Medians in ms of
-// oneDNN / gemm.h, n×n×n f32, one thread and two, on a Xeon with AMX: 1024: 13.7 / 14.2, 7.4 / 7.3; 1536: 44.9 / 50.1,
-// 22.6 / 23.9; 2048: 102 / 112, 49.8 / 54.1. The bits were equal for 1, 2, 3, 4 and 8 threads, in f32 and in bf16.
+// From here on all threads share one call of oneDNN's. The bits were equal for 1, 2, 3, 4 and 8 threads, in f32 and bf16.
 constexpr std::int64_t large = 1024;
+
+// That many multiplications of f32 are worth oneDNN's own threads: its sgemm is faster than the code in gemm.h, but waits
+// for each of its threads, even for one that has lost its processor. (Its parts cannot be shared out here, since it picks
+// another kernel for the sizes of a part, so that bits would depend on the number of threads.) Medians on a Xeon with AMX:
+//
+//               ms of oneDNN / gemm.h, one thread and two     oneDNN's time on two threads over that on one,
+//                                                             several other processes on the two processors
+//     1024³         13.7 /  14.2          7.4 /  7.3              1.5 to 1.9
+//     1536³         44.9 /  50.1         22.6 / 23.9              1.17
+//     2048³          102 /   112         49.8 / 54.1              0.89 to 0.98
+constexpr double openmp_multiplications = 6e9;
 
 // So often a parameter is used as it lies before it is copied where that gains a little each time. Of one row, in place
 // and aligned, the product and its transpose, and the copy, µs: (300, 450) 7.9 4.2, 6.7 4.1, 12.6; (300, 750) 12.6 7.2,
@@ -81,23 +90,35 @@ bool is_large(const Matrix<T>& a, const Matrix<T>& b) {
   return a.rows >= large && b.columns >= large && a.columns >= large / 2;
 }
 
+template <class T>
+double multiplications_of(const Matrix<T>& a, const Matrix<T>& b) {
+  return static_cast<double>(a.rows * b.columns) * static_cast<double>(a.columns);
+}
+
 // How to multiply is chosen from the whole product, so that it does not depend on how threads share it.
 template <class T>
 Way way_of(const Matrix<T>& a, const Matrix<T>& b) {
   if constexpr (std::is_integral_v<T>) {
     return Way::plain;
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    double multiplications = static_cast<double>(a.rows * b.columns) * static_cast<double>(a.columns);
-    if (multiplications < few_bf16_multiplications || !can_multiply(as_packed(a), as_packed(b))) return Way::blocks;
+    if (multiplications_of(a, b) < few_bf16_multiplications || !can_multiply(as_packed(a), as_packed(b)))
+      return Way::blocks;
     // The batches of a ragged data set all have different sizes, and seldom these.
     if (a.rows % 128 != 0) return Way::onednn;
     return is_large(a, b) ? Way::onednn_large : Way::onednn_sized;
   } else if constexpr (std::is_floating_point_v<T>) {
     if constexpr (std::is_same_v<T, float>)
+<<<<<<< HEAD
       if (is_large(a, b) && as_packed(a).is_readable() && as_packed(b).is_readable()) return Way::onednn_large;
     if (b.column_step == 1) return a.rows <= FewRows<T>::most_rows ? Way::lines : Way::blocks;
     // A short column does not fill a vector.
     return b.row_step == 1 && a.rows <= (a.columns >= 32 ? rows_of_dots : 2) ? Way::dots : Way::blocks;
+=======
+      if (multiplications_of(a, b) >= openmp_multiplications && is_large(a, b) && as_packed(a).is_readable() &&
+          as_packed(b).is_readable())
+        return Way::onednn_large;
+    return a.rows <= rows_of_dots && b.row_step == 1 && b.column_step != 1 ? Way::dots : Way::blocks;
+>>>>>>> threads
   } else {
     return Way::blocks;
   }

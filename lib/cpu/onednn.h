@@ -7,27 +7,7 @@
 
 // The one place that knows which oneDNN this is: 2.6, or 3.x, where descriptors of operations are gone.
 
-// OpenMP's own header comes with some compilers only.
-extern "C" int omp_get_max_threads();
-extern "C" void omp_set_num_threads(int count);
-
 namespace reel::detail::onednn {
-
-/// While it lives, the calling thread's parallel regions have one thread.
-class OneThread {
- public:
-  explicit OneThread(bool wanted) : before_(wanted ? omp_get_max_threads() : 0) {
-    if (before_ > 1) omp_set_num_threads(1);
-  }
-  ~OneThread() {
-    if (before_ > 1) omp_set_num_threads(before_);
-  }
-  OneThread(const OneThread&) = delete;
-  OneThread& operator=(const OneThread&) = delete;
-
- private:
-  int before_;
-};
 
 /// Throws: InternalError unless a call went well.
 void check(dnnl_status_t status, const char* what);

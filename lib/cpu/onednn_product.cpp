@@ -3,8 +3,9 @@
 #include <algorithm>
 #include <utility>
 
-#include "floating_point_mode.h"
 #include "onednn.h"
+#include "openmp.h"
+#include "parallel.h"
 #include "primitive_cache.h"
 
 namespace reel::detail {
@@ -14,7 +15,7 @@ using namespace onednn;
 
 struct Key {
   std::int64_t m, n, k, a_step, b_step, c_step;
-  std::int64_t a_turned, b_turned, sized, threads;
+  std::int64_t a_turned, b_turned, sized;
 };
 
 // Memories of given sizes, and what works on them.
@@ -49,16 +50,10 @@ Bound bind(const Key& key) {
   return {a.memory(), b.memory(), c.memory(), std::move(own), primitive};
 }
 
-void run(void* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b, bool sized,
-         bool threaded) {
+void run(void* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b, bool sized) {
   bool a_turned = !a.row_major(), b_turned = !b.row_major();
-  OneThread alone(!threaded);
-  if (threaded) share_floating_point_mode();
-  Key key{a.rows,    b.columns,
-          a.columns, a.step(),
-          b.step(),  std::max(c_step, b.columns),
-          a_turned,  b_turned,
-          sized,     omp_get_max_threads()};
+  OneThread alone;
+  Key key{a.rows, b.columns, a.columns, a.step(), b.step(), std::max(c_step, b.columns), a_turned, b_turned, sized};
   static thread_local PrimitiveCache<Key, Bound> cache(128);
   const Bound& bound = cache.find(key, [&] { return bind(key); });
   // oneDNN takes what it reads as void*, too.
@@ -70,10 +65,16 @@ void run(void* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const Pa
   check(dnnl_primitive_execute(bound.primitive, stream(), 3, arguments), "a matrix product");
 }
 
+// Rows [begin, end).
+template <class T>
+PackedMatrix<T> rows_of(const PackedMatrix<T>& m, std::int64_t begin, std::int64_t end) {
+  return {m.data + begin * m.row_step, end - begin, m.columns, m.row_step, m.column_step};
+}
 }  // namespace
 
 void multiply_large(float* c, std::int64_t c_step, const PackedMatrix<float>& a, const PackedMatrix<float>& b,
                     bool adds) {
+  OneThread alone(openmp_threads_are_lost());
   share_floating_point_mode();
   sgemm(!a.row_major(), !b.row_major(), a.rows, b.columns, a.columns, a.data, a.step(), b.data, b.step(), c, c_step,
         adds ? 1.f : 0.f);
@@ -84,12 +85,17 @@ bool can_multiply(const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>&
 }
 
 void multiply(float* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b) {
-  run(c, c_step, a, b, false, false);
+  run(c, c_step, a, b, false);
 }
 
 void multiply_sized(BFloat16* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b,
                     bool threaded) {
-  run(c, c_step, a, b, true, threaded);
+  std::int64_t units = a.rows / 64, pieces = threaded ? std::min<std::int64_t>(parallel::threads(), units) : 1;
+  auto begin = [&](std::int64_t piece) { return piece == pieces ? a.rows : units * piece / pieces * 64; };
+  parallel_for(pieces, 1, [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t piece = first; piece < last; ++piece)
+      run(c + begin(piece) * c_step, c_step, rows_of(a, begin(piece), begin(piece + 1)), b, true);
+  });
 }
 
 }  // namespace reel::detail

@@ -20,22 +20,22 @@ struct PackedMatrix {
   std::int64_t step() const { return row_major() ? std::max(row_step, columns) : std::max(column_step, rows); }
 };
 
-/// c = or += a b in f32 on all threads. The numbers of rows and columns must be large (see matmul.cpp): of few, oneDNN would
-/// share out the sums, and each number of threads would give other bits.
-void multiply_large(float* c, std::int64_t c_step, const PackedMatrix<float>& a, const PackedMatrix<float>& b,
-                    bool adds);
-
 /// Whether the processor multiplies bf16, and the matrices lie as it must be.
 bool can_multiply(const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b);
 
 // Rows of c lie `c_step` apart. Rows and columns may be worked out in any groups of at least 64: each element's bits are
 // the same.
 
+/// c = or += a b in f32 on all of OpenMP's threads, which it waits for. The numbers of rows and columns must be large
+/// (see matmul.cpp): of few, oneDNN would share out the sums, and each number of threads would give other bits.
+void multiply_large(float* c, std::int64_t c_step, const PackedMatrix<float>& a, const PackedMatrix<float>& b,
+                    bool adds);
+
 /// c = a b, on the calling thread.
 void multiply(float* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b);
 /// c = a b with f32 sums, by a kernel that is made for these sizes when they are first met: at 512³ it takes 260 µs where
 /// the one that serves all sizes takes 440, at 1024³ 3.2 ms against 5.5, but 1 to 1.5 ms go by until it is there (Xeon
-/// with AMX, oneDNN 2.6.3). `threaded`: on all threads, under the condition of `multiply_large`.
+/// with AMX, oneDNN 2.6.3). `threaded`: shared out among threads.
 void multiply_sized(BFloat16* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b,
                     bool threaded);
 

@@ -16,17 +16,11 @@
 
 #include "../core/op_error.h"
 #include "floating_point_mode.h"
+#include "openmp.h"
 
 // Threads of our own beside oneDNN's: an OpenMP region ends when every thread has come and gone, so it waits for one
 // that sleeps or has no processor, 100 µs and more on a virtual machine, while here the caller works on without it. Add of
 // 10⁶ f32 on two processors of a shared Xeon, ms: one thread 0.38; two by OpenMP 0.28 to 0.64; two like this 0.27 to 0.39.
-
-// GNU OpenMP by name, as in onednn.h: its settings hold here, too.
-extern "C" {
-int omp_get_max_threads();
-int omp_in_parallel();
-void omp_set_num_threads(int count);
-}
 
 namespace reel {
 namespace detail::parallel {

@@ -1,0 +1,40 @@
+#include "openmp.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <cstdint>
+#include <optional>
+
+#include "floating_point_mode.h"
+
+extern "C" void GOMP_parallel(void (*body)(void* data), void* data, unsigned thread_count, unsigned flags);
+
+namespace reel::detail {
+namespace {
+
+// The mode that this thread's OpenMP threads are known to have. New ones begin with this thread's.
+thread_local std::optional<FloatingPointMode> shared;
+
+std::atomic<bool> forked = false;
+[[maybe_unused]] const int handled = pthread_atfork(nullptr, nullptr, [] { forked = true; });
+
+}  // namespace
+
+void share_floating_point_mode() {
+  FloatingPointMode mode = floating_point_mode();
+  if (shared == mode) return;
+  // As a number, not through memory: a thread sanitizer would not see that the region orders its threads.
+  GOMP_parallel(
+      [](void* data) {
+        set_floating_point_mode(static_cast<FloatingPointMode>(reinterpret_cast<std::uintptr_t>(data)));
+      },
+      reinterpret_cast<void*>(std::uintptr_t{mode}), 0, 0);
+  shared = mode;
+}
+
+void forget_openmp_mode() { shared.reset(); }
+
+bool openmp_threads_are_lost() { return forked; }
+
+}  // namespace reel::detail
