@@ -108,17 +108,12 @@ Way way_of(const Matrix<T>& a, const Matrix<T>& b) {
     return is_large(a, b) ? Way::onednn_large : Way::onednn_sized;
   } else if constexpr (std::is_floating_point_v<T>) {
     if constexpr (std::is_same_v<T, float>)
-<<<<<<< HEAD
-      if (is_large(a, b) && as_packed(a).is_readable() && as_packed(b).is_readable()) return Way::onednn_large;
-    if (b.column_step == 1) return a.rows <= FewRows<T>::most_rows ? Way::lines : Way::blocks;
-    // A short column does not fill a vector.
-    return b.row_step == 1 && a.rows <= (a.columns >= 32 ? rows_of_dots : 2) ? Way::dots : Way::blocks;
-=======
       if (multiplications_of(a, b) >= openmp_multiplications && is_large(a, b) && as_packed(a).is_readable() &&
           as_packed(b).is_readable())
         return Way::onednn_large;
-    return a.rows <= rows_of_dots && b.row_step == 1 && b.column_step != 1 ? Way::dots : Way::blocks;
->>>>>>> threads
+    if (b.column_step == 1) return a.rows <= FewRows<T>::most_rows ? Way::lines : Way::blocks;
+    // A short column does not fill a vector.
+    return b.row_step == 1 && a.rows <= (a.columns >= 32 ? rows_of_dots : 2) ? Way::dots : Way::blocks;
   } else {
     return Way::blocks;
   }

@@ -162,8 +162,8 @@ constexpr OpInfo addmm_op{
           repeated.data = c.data;
           repeated.strides = strides;
           repeated.contiguous = strides[0] == y.strides[0] && strides[1] == y.strides[1];
-          table.copy(y, repeated);
-          table.matmul_add(y, call.input(1), call.input(2), version_of(call.input(2)));
+          table.matmul(y, call.input(1), call.input(2), version_of(call.input(2)));
+          table.binary[static_cast<int>(Binary::add)](y, y, repeated);
         },
     .gradient =
         [](Gradient& g) {
