@@ -42,8 +42,8 @@ struct Squares {
   static HWY_INLINE Found<D> larger(D tag, Found<D> a, Found<D> b) {
     const hn::Rebind<Place, D> places;
     auto earlier = hn::RebindMask(tag, hn::Lt(b.place, a.place));
-    auto better = hn::Or(hn::Or(hn::Gt(b.number, a.number), hn::Ne(b.number, b.number)),
-                         hn::And(hn::Eq(b.number, a.number), earlier));
+    auto better =
+        hn::Or(hn::Or(hn::Gt(b.number, a.number), hn::IsNaN(b.number)), hn::And(hn::Eq(b.number, a.number), earlier));
     return {hn::IfThenElse(better, b.number, a.number),
             hn::IfThenElse(hn::RebindMask(places, better), b.place, a.place)};
   }

@@ -116,6 +116,36 @@ TEST_CASE("the largest of a window is NaN if one is, and the first of equal ones
   }
 }
 
+TEST_CASE("windows of 2 x 2 side by side have the first of equal numbers, or a NaN, for every width") {
+  manual_seed(7);
+  for (DType dtype : {f32, f64})
+    for (std::int64_t width = 2; width < 70; ++width) {
+      std::int64_t height = 2 + width % 4;
+      CAPTURE(width, height);
+      // Few numbers, so that many are equal; one in sixteen is none.
+      Tensor drawn = to(randint(0, 16, {2, 3, height, width}), dtype);
+      Tensor x = where(drawn == 15, full(drawn.shape(), NAN, {.dtype = dtype}), drawn);
+      auto [values, indices] = max_pool2d_with_indices(x, 2);
+      REQUIRE(values.shape() == Shape{2, 3, height / 2, width / 2});
+      std::vector<double> numbers = array_of(x).values, found = array_of(values).values;
+      std::vector<double> places = array_of(indices).values;
+      bool right = true;
+      for (std::size_t o = 0; o < found.size(); ++o) {
+        auto i = static_cast<std::int64_t>(o), plane = i / (height / 2 * (width / 2));
+        std::int64_t row = i / (width / 2) % (height / 2), column = i % (width / 2);
+        std::int64_t first = 2 * row * width + 2 * column, best = first;
+        auto at = [&](std::int64_t place) { return numbers[static_cast<std::size_t>(plane * height * width + place)]; };
+        for (std::int64_t place : {first, first + 1, first + width, first + width + 1})
+          if (at(place) > at(best) || (std::isnan(at(place)) && !std::isnan(at(best)))) best = place;
+        if (std::isnan(at(best)))
+          right = right && std::isnan(found[o]) && std::isnan(at(static_cast<std::int64_t>(places[o])));
+        else
+          right = right && found[o] == at(best) && static_cast<std::int64_t>(places[o]) == best;
+      }
+      CHECK(right);
+    }
+}
+
 TEST_CASE("windows, strides and paddings may differ between axes") {
   Tensor x = reshape(arange(24, {.dtype = f64}), {1, 1, 4, 6});
   auto [values, indices] = max_pool2d_with_indices(x, {2, 3}, {.stride = {2, 1}, .dilation = {1, 2}});
