@@ -177,7 +177,11 @@ struct Gemm {
   /// The tiles' columns side by side, 0 where there are none.
   template <class S>
   static void pack_columns(const Matrix<S>& b, T* to, bool only_rest) {
-    for (std::int64_t j = 0; j < b.columns;) {
+    std::int64_t j = 0;
+    if constexpr (std::is_same_v<S, T>)
+      if (!only_rest && b.column_step == 1) j = pack_rows_of_tiles(b, to);
+    to += j * b.rows;
+    while (j < b.columns) {
       std::int64_t left = b.columns - j, wide = width(left, only_rest), there = std::min(left, wide);
       if (!only_rest || left < wide) {
         if (b.column_step == 1 || b.row_step != 1)
@@ -197,15 +201,32 @@ struct Gemm {
     }
   }
 
+  /// Four whole tiles at a time: of a large matrix, longer pieces of rows arrive sooner. Returns how many columns it took.
+  static std::int64_t pack_rows_of_tiles(const Matrix<T>& b, T* to) {
+    constexpr int tiles = 4;
+    std::int64_t j = 0;
+    for (; j + tiles * tile_columns <= b.columns; j += tiles * tile_columns)
+      for (std::int64_t k = 0; k < b.rows; ++k) {
+        const T* from = b.at(k, j);
+        T* place = to + j * b.rows + k * tile_columns;
+        unrolled<tiles>(
+            [&](auto t) { std::copy_n(from + t * tile_columns, tile_columns, place + t * b.rows * tile_columns); });
+      }
+    return j;
+  }
+
   /// Columns j, j + 1, … of a matrix whose columns are contiguous.
   template <class S>
   static void pack_transposed(const Matrix<S>& b, std::int64_t j, std::int64_t there, std::int64_t wide, T* to) {
     constexpr std::int64_t side = square_lanes;
+    // Columns that far apart push each other out of the first cache before their lines are used up.
+    std::int64_t together = b.column_step % static_cast<std::int64_t>(2048 / sizeof(T)) == 0 ? 64 / sizeof(T) : side;
     std::int64_t whole_rows = std::is_same_v<S, T> ? b.rows / side * side : 0, whole_columns = there / side * side;
     if constexpr (std::is_same_v<S, T>)
-      for (std::int64_t k = 0; k < whole_rows; k += side)
+      for (std::int64_t first = 0; first < whole_rows; first += together)
         for (std::int64_t i = 0; i < whole_columns; i += side)
-          transpose_square(b.at(k, j + i), b.column_step, to + k * wide + i, wide);
+          for (std::int64_t k = first; k < std::min(first + together, whole_rows); k += side)
+            transpose_square(b.at(k, j + i), b.column_step, to + k * wide + i, wide);
     for (std::int64_t i = whole_rows == b.rows ? whole_columns : 0; i < there; ++i) {
       const S* from = b.at(0, j + i);
       for (std::int64_t k = i < whole_columns ? whole_rows : 0; k < b.rows; ++k) to[k * wide + i] = widened(from[k]);

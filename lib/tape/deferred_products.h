@@ -18,9 +18,10 @@ class DeferredProducts {
   /// tanh(h w), differentiated by both, deferred over at once, by rows of h and sizes of w (one thread, Xeon with AVX-512):
   ///
   ///              1     2     4     8    16    32
-  ///     32²    0.90  1.13  1.13  1.23  1.42  1.45
-  ///     128²   0.52  0.66  0.86  1.01  1.10  1.17
-  ///     512²   0.30  0.51  0.72  0.80  0.88  0.94
+  ///     32²    0.98  0.95  0.98  1.02  1.02  1.06
+  ///     128²   0.61  0.79  0.93  1.05  1.01  1.03
+  ///     300²   0.53  0.65  0.79  0.91  0.99  1.00
+  ///     512²   0.39  0.52  0.63  0.88  0.94  1.04
   static constexpr bool pays(std::int64_t rows, std::int64_t elements) { return rows <= 32 && rows * 4096 <= elements; }
   /// What waits for one slot at least, at most, and for all, before it is worked out. In between it is as much as the
   /// gradient itself, which is read and written each time; more would only leave the caches.

@@ -107,7 +107,8 @@ TEST_CASE("batch_jacobian gives the diagonal blocks of the jacobian, in one walk
   for (int n = 0; n < 5; ++n) CHECK(agree(blocks(n), whole(n, slice(), slice(), n)));
 
   int products = 0;
-  debug::Listen listen([&](const debug::OpEvent& event) { products += std::string(event.op) == "matmul"; });
+  debug::Listen listen(
+      [&](const debug::OpEvent& event) { products += std::string_view(event.op).starts_with("matmul"); });
   batch_jacobian(f, x);
   CHECK(products == 1 + 4);
 }
