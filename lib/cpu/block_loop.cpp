@@ -287,7 +287,9 @@ void run_loop(const View& out, const View* const (&inputs)[input_count], BlockLo
   }
   Iteration<operand_count> space(views);
   Work<input_count> work{space, operands, loop};
-  if (out.numel < options.parallel_from) return work.run(0, out.numel);
+  if (out.numel < options.parallel_from ||
+      (out.numel < 4 * options.parallel_from && !parallel::can_share_short_loops()))
+    return work.run(0, out.numel);
   parallel_for(out.numel, grain, [&](std::int64_t begin, std::int64_t end) { work.run(begin, end); });
 }
 

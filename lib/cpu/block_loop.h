@@ -15,7 +15,7 @@ using BlockLoop = void (*)(void* out, const void* const* inputs, std::int64_t co
 struct BlockLoopOptions {
   /// The loop takes bf16 and f16 as f32, and gives f32 where `out` is one of the two.
   bool widens = true;
-  /// From this many elements on, several threads share the work.
+  /// From this many elements on, several threads share the work; from four times as many, sleeping ones are woken for it.
   std::int64_t parallel_from = 1 << 16;
 };
 

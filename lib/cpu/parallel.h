@@ -4,18 +4,22 @@
 
 namespace reel::detail {
 
-/// Loops of fewer steps of about a nanosecond stay on the calling thread: waking another takes about 5 µs.
+/// Loops of fewer steps of about a nanosecond stay on the calling thread (see the measurements in parallel.cpp).
 inline constexpr std::int64_t parallel_grain = 1 << 15;
 
 namespace parallel {
 
 /// Calls body(state, begin, end) for pieces that make up [0, count), on up to as many threads as OpenMP is set to; each
-/// but the last has a multiple of `grain` steps. An exception of a piece is thrown again here.
+/// but the last has a multiple of `grain` steps. An exception of a piece is thrown again here. A loop
+/// within a loop, or while another thread's has the helpers, runs on its own thread.
 void run(std::int64_t count, std::int64_t grain, void (*body)(void* state, std::int64_t begin, std::int64_t end),
          void* state);
 
 /// How many threads a large loop gets at most.
 int threads();
+
+/// Whether a loop of some 10 µs would gain from others: only where they need not be woken for it.
+bool can_share_short_loops();
 
 }  // namespace parallel
 

@@ -43,7 +43,7 @@ int pieces_unlike(bool flush) {
   std::atomic<bool> helped = false;
   std::atomic<int> unlike = 0;
   const std::thread::id caller = std::this_thread::get_id();
-  Clock::time_point late = Clock::now() + std::chrono::seconds(2);
+  Clock::time_point late = Clock::now() + std::chrono::milliseconds(500);
   while (!helped && Clock::now() < late)
     detail::parallel_for(2, 1, [&](std::int64_t begin, std::int64_t end) {
       unlike += static_cast<int>(end - begin) * (flushes_denormals() != flush);
