@@ -165,7 +165,7 @@ struct CrossEntropyGradient {
           continue;
         }
         const auto* kept = exponents.as<Wide>() + 2 * n;
-        Wide gradient = d.as<Wide>()[n * d.strides[0]];
+        Wide gradient = d.as<Wide>()[d.rank == 0 ? 0 : n * d.strides[0]];
         write(to, row, classes, {kept[0], kept[1]}, gradient, large);
         // p − 1 is formed in f32, as a difference, not by rounding p first.
         auto chosen = static_cast<Wide>(row[target]);

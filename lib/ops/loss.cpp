@@ -74,7 +74,7 @@ constexpr OpInfo cross_entropy_op{
             return g.give(0, invoke(cross_entropy_gradient_op, {&d, &x, &targets, &g.saved_output(exponents_output)},
                                     {x.body(), x.dtype()}, g.where(), g.attribute_bytes()));
           auto [classes, ignored] = known_classes(targets, g.attributes<IgnoreAttributes>().ignored);
-          Tensor scale = where(unsqueeze(ignored, 1), 0.0, unsqueeze(d, 1));
+          Tensor scale = where(unsqueeze(ignored, 1), 0.0, reshape(d, {targets.numel(), 1}));
           // An ignored row may hold what no gradient survives.
           Tensor probabilities = softmax(where(unsqueeze(ignored, 1), 0.0, in_full(x)));
           g.give(0, to(scatter_add(probabilities * scale, 1, unsqueeze(classes, 1), -scale), x.dtype()));
@@ -160,12 +160,14 @@ Tensor class_weights(const char* name, const Tensor& given, const Tensor& rows, 
   return in_full(given);
 }
 
-Tensor class_losses(const Tensor& rows, const Tensor& targets, std::int64_t ignored, Location where) {
+// In a shape of as many elements as there are examples.
+Tensor class_losses(const Tensor& rows, const Tensor& targets, std::int64_t ignored, const Shape& shape,
+                    Location where) {
   const Tensor* both[] = {&rows, &targets};
   Tensor outputs[2];
   DType wide = rows.dtype() == DType::f64 ? DType::f64 : DType::f32;
   Shape two_each{targets.numel(), 2};
-  const OutputSpec specs[] = {{targets.body(), wide}, {two_each, wide, rows.device()}};
+  const OutputSpec specs[] = {{shape, wide, rows.device()}, {two_each, wide, rows.device()}};
   IgnoreAttributes attributes{ignored};
   Call call{cross_entropy_op, both, bytes_of(attributes), specs, outputs, where};
   invoke(call);
@@ -245,7 +247,11 @@ Tensor cross_entropy(const Arg& logits, const Arg& targets, const CrossEntropyOp
     return brought_together(losses, ones_like(losses), options.reduction, given.shape, x.dtype());
   }
   // It finds targets out of range, whatever follows.
-  Tensor losses = class_losses(given.rows, given.targets, options.ignore_index, where);
+  bool alone =
+      given.targets.numel() == 1 && options.reduction == LossReduction::sum && smoothing == 0 && !weight.defined();
+  Tensor losses =
+      class_losses(given.rows, given.targets, options.ignore_index, alone ? Shape{} : given.targets.shape(), where);
+  if (alone) return to(losses, x.dtype());
   Tensor weights = target_weights(weight, given.targets, options.ignore_index, options.reduction, losses.dtype());
   if (smoothing != 0)
     losses = smoothed_losses(given, weight, options);

@@ -204,7 +204,7 @@ constexpr OpInfo gru_cell_op{
 };
 
 Tensor detail::gru_bias_gradient(const Tensor& dp, const Tensor& dq) {
-  return concat({sum(dp, {0}), sum(slice(dq, 1, dq.size(1) / 3 * 2), {0})});
+  return concat({sum_to(dp, {dp.size(1)}), sum_to(slice(dq, 1, dq.size(1) / 3 * 2), {dq.size(1) / 3})});
 }
 
 // rnn_cell: p, q, b → h' = act(p + q + b).  da = dh' act'(h'), which is 1 − h'² for tanh, and for relu 0 where h' = 0

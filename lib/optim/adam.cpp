@@ -44,8 +44,11 @@ template <class T>
 void descend(Tensor& parameter, const Tensor& gradient, Tensor& mean, Tensor& square, const Factors<T>& factors,
              Location where) {
   auto values = parameter.write<T>(where);
-  descend(values.data(), mean.write<T>(where).data(), square.write<T>(where).data(), gradient.data<T>(), values.size(),
-          factors);
+  T *w = values.data(), *m = mean.write<T>(where).data(), *v = square.write<T>(where).data();
+  const T* d = gradient.data<T>();
+  parallel_for(values.size(), parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+    descend(w + begin, m + begin, v + begin, d + begin, end - begin, factors);
+  });
 }
 
 template <class T>

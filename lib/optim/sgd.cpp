@@ -42,10 +42,14 @@ void descend(T* __restrict w, T* __restrict v, const T* __restrict d, std::int64
 template <class T>
 void descend(Tensor& parameter, const Tensor& gradient, Tensor* velocity, const Factors<T>& factors, Location where) {
   auto values = parameter.write<T>(where);
-  if (velocity)
-    descend(values.data(), velocity->write<T>(where).data(), gradient.data<T>(), values.size(), factors);
-  else
-    descend(values.data(), gradient.data<T>(), values.size(), factors);
+  T *w = values.data(), *v = velocity ? velocity->write<T>(where).data() : nullptr;
+  const T* d = gradient.data<T>();
+  parallel_for(values.size(), parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+    if (v)
+      descend(w + begin, v + begin, d + begin, end - begin, factors);
+    else
+      descend(w + begin, d + begin, end - begin, factors);
+  });
 }
 
 template <class T>

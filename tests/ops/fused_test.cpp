@@ -49,6 +49,15 @@ std::vector<Pair> pairs() {
        [targets](auto x) { return composed_cross_entropy(x[0], targets); }},
       {"cross_entropy with i32 targets", [targets](auto x) { return cross_entropy(x[0], to(targets, i32)); },
        [targets](auto x) { return composed_cross_entropy(x[0], targets); }},
+      {"cross_entropy of each example alone",
+       [targets](auto x) {
+         Tensor total = cross_entropy(x[0](0), targets(0), {.reduction = LossReduction::sum});
+         for (std::int64_t i : {1, 2})
+           total = total + cross_entropy(slice(x[0], 0, i, i + 1), slice(targets, 0, i, i + 1),
+                                         {.reduction = LossReduction::sum});
+         return total;
+       },
+       [targets](auto x) { return composed_cross_entropy(x[0], targets) * 2; }},
   };
 }
 

@@ -98,6 +98,30 @@ TEST_CASE("Adam's first step is the learning rate in the direction of the gradie
   CHECK(values[2] == 1.0);
 }
 
+TEST_CASE("every element of a large parameter makes the same step") {
+  // More than threads take at a time, and no multiple of anything.
+  constexpr std::int64_t count = 200003;
+  auto stepped = [&](auto make) {
+    Tensor w = ones({count}).requires_grad();
+    auto optimiser = make(std::vector<Tensor>{w});
+    for (int step = 0; step < 2; ++step) {
+      w.set_grad(full({count}, 0.5));
+      optimiser.step();
+    }
+    return std::pair(min(w).item(), max(w).item());
+  };
+  // w − 0.1 (0.5 + (0.5 + 0.9 · 0.5)) with momentum.
+  auto [least, most] = stepped([](auto w) { return optim::SGD(w, {.learning_rate = 0.1, .momentum = 0.9}); });
+  CHECK(least == most);
+  CHECK(least == Approx(1 - 0.1 * 1.45));
+  std::tie(least, most) = stepped([](auto w) { return optim::SGD(w, {.learning_rate = 0.1}); });
+  CHECK(least == most);
+  CHECK(least == Approx(0.9));
+  std::tie(least, most) = stepped([](auto w) { return optim::Adam(w, {.learning_rate = 0.1}); });
+  CHECK(least == most);
+  CHECK(least == Approx(0.8));
+}
+
 TEST_CASE("parameters without a gradient stay as they are, and their steps are not counted") {
   Tensor used = ones({2}).requires_grad(), late = ones({2}).requires_grad();
   optim::Adam adam({used, late}, {.learning_rate = 0.1});
