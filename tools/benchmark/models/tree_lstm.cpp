@@ -18,8 +18,9 @@ std::vector<Tensor> made_parameters() {
 // One pass over a tree, node by node, each with ops on rows of its own.
 class Walk {
  public:
-  explicit Walk(const std::vector<Tensor>& parameters)
-      : table_(parameters[0]),
+  Walk(const std::vector<Tensor>& parameters, TreeForm form)
+      : composed_(form == TreeForm::composed),
+        table_(parameters[0]),
         W_leaf_(parameters[1]),
         b_leaf_(parameters[2]),
         U_(parameters[3]),
@@ -41,16 +42,21 @@ class Walk {
  private:
   LSTMState leaf(const TreeNode& node) const {
     Tensor e = embedding(table_, tensor({node.word}), {.row_gradient = true});
-    std::vector<Tensor> gates = chunk(addmm(b_leaf_, e, W_leaf_), 3, 1);
+    Tensor a = addmm(b_leaf_, e, W_leaf_);
+    if (!composed_) return tree_lstm_cell(a);
+    std::vector<Tensor> gates = chunk(a, 3, 1);
     Tensor c = sigmoid(gates[0]) * tanh(gates[2]);
     return {sigmoid(gates[1]) * tanh(c), c};
   }
   LSTMState inner(const LSTMState& left, const LSTMState& right) const {
-    std::vector<Tensor> gates = chunk(addmm(b_, concat({left.h, right.h}, 1), U_), 5, 1);
+    Tensor a = addmm(b_, concat({left.h, right.h}, 1), U_);
+    if (!composed_) return tree_lstm_cell(a, {left.c, right.c});
+    std::vector<Tensor> gates = chunk(a, 5, 1);
     Tensor c = sigmoid(gates[0]) * tanh(gates[2]) + sigmoid(gates[3]) * left.c + sigmoid(gates[4]) * right.c;
     return {sigmoid(gates[1]) * tanh(c), c};
   }
 
+  bool composed_;
   const Tensor &table_, &W_leaf_, &b_leaf_, &U_, &b_, &W_out_, &b_out_;
   Tensor total_;
 };
@@ -60,12 +66,12 @@ class Walk {
 TreeTraining::TreeTraining()
     : parameters_(made_parameters()), sgd_(parameters_, {.learning_rate = tree_net::learning_rate}) {}
 
-double TreeTraining::epoch(const std::vector<Tree>& trees, int minibatch) {
+double TreeTraining::epoch(const std::vector<Tree>& trees, int minibatch, TreeForm form) {
   double sum_of_losses = 0;
   for (std::size_t start = 0; start < trees.size(); start += static_cast<std::size_t>(minibatch)) {
     std::size_t end = std::min(start + static_cast<std::size_t>(minibatch), trees.size());
     Tape tape;
-    Walk walk(parameters_);
+    Walk walk(parameters_, form);
     for (std::size_t i = start; i < end; ++i) walk.walk(trees[i], trees[i].back());
     sum_of_losses += walk.total().item();
     tape.backward(walk.total());
@@ -75,10 +81,10 @@ double TreeTraining::epoch(const std::vector<Tree>& trees, int minibatch) {
   return sum_of_losses;
 }
 
-Work tree_lstm(int minibatch) {
+Work tree_lstm(int minibatch, TreeForm form) {
   auto training = std::make_shared<TreeTraining>();
   auto trees = std::make_shared<std::vector<Tree>>(sampled_trees());
-  return [=] { return training->epoch(*trees, minibatch); };
+  return [=] { return training->epoch(*trees, minibatch, form); };
 }
 
 }  // namespace reel_bench

@@ -44,19 +44,24 @@ Work lstm_by_hand(LSTMForm form, std::int64_t batch, std::int64_t size);
 /// The same through the layer `lstm`, backward of all outputs.
 Work lstm_layer(int steps, std::int64_t batch, std::int64_t size);
 
+/// How a node of a Tree-LSTM is written.
+enum class TreeForm : std::uint8_t {
+  cell,      ///< tree_lstm_cell
+  composed,  ///< chunks, sigmoid and tanh
+};
 /// A Tree-LSTM and its training.
 class TreeTraining {
  public:
   TreeTraining();
   /// One pass over the trees; the sum of the losses.
-  double epoch(const std::vector<Tree>& trees, int minibatch);
+  double epoch(const std::vector<Tree>& trees, int minibatch, TreeForm form = TreeForm::cell);
 
  private:
   std::vector<reel::Tensor> parameters_;
   reel::optim::SGD sgd_;
 };
 /// Training on sampled_trees().
-Work tree_lstm(int minibatch);
+Work tree_lstm(int minibatch, TreeForm form = TreeForm::cell);
 
 inline constexpr std::int64_t batch_size = 64;
 /// A training step of 784-1024-1024-10 with ReLU, cross-entropy and plain descent.

@@ -39,8 +39,12 @@ ModelCase trees(int minibatch, double libtorch, double by_level, double goal, do
   std::string name = fmt::format("tree_lstm, minibatch {}", minibatch);
   return {name,
           {"trees/s", 25, 0},
-          {{"", 0, 0, libtorch / goal, libtorch / dynet}, {"libtorch by level, by hand", 0, 1, by_level / goal, 0}},
-          [=] { return std::vector<Work>{tree_lstm(minibatch)}; },
+          {{"", 0, 0, libtorch / goal, libtorch / dynet},
+           {"libtorch by level, by hand", 0, 1, by_level / goal, 0},
+           {"composed of chunks, sigmoid, tanh", 1, 0, 0, 0}},
+          [=] {
+            return std::vector<Work>{tree_lstm(minibatch), tree_lstm(minibatch, TreeForm::composed)};
+          },
           [=] {
             return std::vector<Work>{torch_tree_lstm(minibatch, false), torch_tree_lstm(minibatch, true)};
           }};
