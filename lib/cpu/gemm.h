@@ -13,6 +13,7 @@
 
 #include "../core/target.h"
 #include "halves.h"
+#include "vector.h"
 
 // Products of matrices in f32 and f64, by blocks that stay in the caches and tiles that stay in registers. It is compiled
 // once per instruction set. Each element is a sum over blocks of `depth_block` indices, in order, of sums in order:
@@ -70,6 +71,7 @@ template <class T>
 struct Gemm {
   using Tag = hn::ScalableTag<T>;
   using Lanes = hn::Vec<Tag>;
+  using V = Vector<T>;
   static constexpr std::int64_t lanes = HWY_LANES(T);
   // 28 sums, two vectors of b and one of a fill 32 registers; 12, two and one nearly 16.
   static constexpr int tile_rows = lanes * sizeof(T) == 64 ? 14 : 6;
@@ -127,11 +129,14 @@ struct Gemm {
     if (columns == vectors * lanes) return tile<rows, vectors>(depth, a, a_step, b, b_step, c, c_step, adds);
     T whole[rows * vectors * lanes];
     tile<rows, vectors>(depth, a, a_step, b, b_step, whole, vectors * lanes, false);
-    for (int r = 0; r < rows; ++r)
-      for (std::int64_t j = 0; j < columns; ++j) {
-        T sum = whole[r * vectors * lanes + j];
-        c[r * c_step + j] = adds ? c[r * c_step + j] + sum : sum;
-      }
+    auto each = [&](auto f) {
+      for (int r = 0; r < rows; ++r)
+        for (std::int64_t j = 0; j < columns; j += lanes)
+          f(whole + r * vectors * lanes + j, c + r * c_step + j, std::min(lanes, columns - j));
+    };
+    // Rows that lie close together are read before any is written: a load would wait for the store before it.
+    if (adds) each([](T* sum, const T* to, std::int64_t there) { (V::load(to, there) + V::load(sum)).store(sum); });
+    each([](const T* sum, T* to, std::int64_t there) { V::load(sum).store(to, there); });
   }
 
   /// Where the columns of a block of b lie, tile by tile.
@@ -185,20 +190,25 @@ struct Gemm {
       std::int64_t left = b.columns - j, wide = width(left, only_rest), there = std::min(left, wide);
       if (!only_rest || left < wide) {
         if (b.column_step == 1 || b.row_step != 1)
-          for (std::int64_t k = 0; k < b.rows; ++k) {
-            const S* from = b.at(k, j);
-            if (b.column_step == 1)
-              for (std::int64_t i = 0; i < there; ++i) to[k * wide + i] = widened(from[i]);
-            else
-              for (std::int64_t i = 0; i < there; ++i) to[k * wide + i] = widened(from[i * b.column_step]);
-            std::fill(to + k * wide + there, to + (k + 1) * wide, T(0));
-          }
+          for (std::int64_t k = 0; k < b.rows; ++k) pack_row(b.at(k, j), b.column_step, there, to + k * wide, wide);
         else
           pack_transposed(b, j, there, wide, to);
         to += b.rows * wide;
       }
       j += there;
     }
+  }
+
+  template <class S>
+  static HWY_INLINE void pack_row(const S* from, std::int64_t step, std::int64_t count, T* to, std::int64_t wide) {
+    if constexpr (std::is_same_v<S, T>)
+      if (step == 1) {
+        for (std::int64_t i = 0; i < wide; i += lanes)
+          V::load(from + i, std::clamp<std::int64_t>(count - i, 0, lanes)).store(to + i);
+        return;
+      }
+    for (std::int64_t i = 0; i < count; ++i) to[i] = widened(from[i * step]);
+    std::fill(to + count, to + wide, T(0));
   }
 
   /// Four whole tiles at a time: of a large matrix, longer pieces of rows arrive sooner. Returns how many columns it took.
