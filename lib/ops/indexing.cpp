@@ -82,6 +82,20 @@ constexpr OpInfo index_gradient_op{
     .gradient = [](Gradient& g) { g.give(0, index_parts(g.output(), g.attribute_bytes(), g.where())); },
 };
 
+// sum += d in the place of the part
+
+constexpr OpInfo accumulate_index_op{
+    .name = "accumulate_index",
+    .arity = 2,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          Tensor part = part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where);
+          kernels(part.device()).binary[static_cast<int>(Binary::add)](part.body(), part.body(), call.input(1));
+        },
+    .writes_part = true,
+};
+
 constexpr OpInfo index_op{
     .name = "index",
     .arity = 1,
@@ -90,6 +104,7 @@ constexpr OpInfo index_op{
         [](Call& call) { call.outputs[0] = part_of(*call.inputs[0], parts_in(call.attribute_bytes), call.where); },
     .gradient =
         [](Gradient& g) {
+          if (!g.wants(0) || g.add_to_part(0, accumulate_index_op)) return;
           const Tensor& d = g.output();
           g.give(0, invoke(index_gradient_op, {&d}, {g.input_shape(0), d.dtype(), d.device()}, g.where(),
                            g.attribute_bytes()));
@@ -241,6 +256,7 @@ std::span<const RegisteredOp> detail::indexing_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "index", .info = &index_op},
       {.name = "index_gradient", .info = &index_gradient_op, .internal = true},
+      {.name = "accumulate_index", .info = &accumulate_index_op, .internal = true},
       {.name = "index_clear", .info = &index_clear_op, .internal = true},
       {.name = "index_assign_", .info = &index_assign_in_place_op, .internal = true},
   };

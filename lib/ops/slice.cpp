@@ -55,6 +55,20 @@ constexpr OpInfo unslice_op{
         },
 };
 
+// sum += d in the places of a slice
+
+constexpr OpInfo accumulate_slice_op{
+    .name = "accumulate_slice",
+    .arity = 2,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          Tensor part = slice_view(call.outputs[0], call.attributes<SliceAttributes>(), call.where);
+          kernels(part.device()).binary[static_cast<int>(Binary::add)](part.body(), part.body(), call.input(1));
+        },
+    .writes_part = true,
+};
+
 constexpr OpInfo slice_op{
     .name = "slice",
     .arity = 1,
@@ -65,6 +79,7 @@ constexpr OpInfo slice_op{
         },
     .gradient =
         [](Gradient& g) {
+          if (!g.wants(0) || g.add_to_part(0, accumulate_slice_op)) return;
           UnsliceAttributes attributes{g.attributes<SliceAttributes>(), g.input_shape(0)};
           const Tensor& d = g.output();
           g.give(0,
@@ -237,6 +252,7 @@ std::span<const RegisteredOp> detail::slice_ops() {
       {.name = "split", .info = &split_op},
       {.name = "flip", .info = &flip_op},
       {.name = "slice_gradient", .info = &unslice_op, .internal = true},
+      {.name = "accumulate_slice", .info = &accumulate_slice_op, .internal = true},
       {.name = "select"},
       {.name = "chunk", .info = &split_op},
   };

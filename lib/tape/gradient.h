@@ -60,6 +60,9 @@ class Gradient {
   /// Moves what the walk has summed up for input i so far to a slot of the inner one, and with more in it back.
   void hand_total(std::size_t i, Walk& inner, std::uint32_t slot);
   void take_total_back(std::size_t i, Walk& inner, std::uint32_t slot);
+  /// For an op whose output is a part of input i: adds the output's gradient to that part of what has been summed up, by an
+  /// op in place with the same attributes on the two. False if there is nothing yet, or it cannot be changed.
+  bool add_to_part(std::size_t i, const OpInfo& op);
   /// Adds a b to it, without a temporary where nobody would notice.
   void give_product(std::size_t i, const Tensor& a, const Tensor& b);
   /// For an op with one output: adds that one's gradient. Where it is the last use, it is not there afterwards.

@@ -134,6 +134,17 @@ inline bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor&
   add_up(slot, std::move(gradient));
 }
 
+bool Walk::add_to_part(std::uint32_t slot, const OpInfo& op, std::span<const std::byte> attributes,
+                       const Tensor& gradient) {
+  Tensor& total = sum(slot);
+  if (!total.defined() || !can_change(total) || total.dtype() != gradient.dtype() || size_of(total.dtype()) == 2)
+    return false;
+  const Tensor* inputs[] = {&total, &gradient};
+  Call call{op, inputs, attributes, {}, {&total, 1}, {}};
+  invoke(call);
+  return true;
+}
+
 // Of a computed tensor it is not known whether more will come, before some has.
 bool Walk::defers(std::uint32_t slot, std::int64_t rows) const {
   return may_defer_ && DeferredProducts::pays(rows, list_.slot(slot).form->numel()) &&
@@ -207,6 +218,10 @@ void Gradient::give(std::size_t i, Tensor gradient) {
 void Gradient::give_product(std::size_t i, const Tensor& a, const Tensor& b) {
   if (!wants(i)) return;
   if (!collected_.empty() || !walk_.add_product(entry_.input_slots()[i], a, b)) give(i, a * b);
+}
+
+bool Gradient::add_to_part(std::size_t i, const OpInfo& op) {
+  return collected_.empty() && walk_.add_to_part(entry_.input_slots()[i], op, attribute_bytes(), output());
 }
 
 void Gradient::pass_on(std::size_t i, bool last) {

@@ -68,7 +68,9 @@ class Walk {
   Tensor fitted(const Entry& entry, std::uint32_t slot, Tensor gradient);
   /// Adds a b in place to what has been summed up so far; false if that cannot be.
   bool add_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
-  /// The same for contiguous tensors of the slot's form, which is not one of halves.
+  /// Adds a gradient to a part of that, by an op in place on the two; false if there is nothing, or it cannot be changed.
+  bool add_to_part(std::uint32_t slot, const OpInfo& op, std::span<const std::byte> attributes, const Tensor& gradient);
+  /// The same as add_product for contiguous tensors of the slot's form, which is not one of halves.
   bool add_plain_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
   /// The same with a gradient that is not needed any more; where it can be, the product is formed in its place.
   void add_last_product(std::uint32_t slot, Tensor& gradient, const Tensor& b);

@@ -1,8 +1,10 @@
 #include <reel/reel.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <map>
 
 #include "ops/bad_input.h"
 #include "ops/table.h"
@@ -68,6 +70,40 @@ TEST_CASE("the ends of a slice of an index may be any integers") {
   CHECK(values(x(slice(3, 0, -2))) == Values{3, 1});
   CHECK(values(x(slice(-9, std::nullopt, -1))) == Values{});
   CHECK(values(x(slice(4, std::nullopt, least))) == Values{4});
+}
+
+TEST_CASE("the gradients of many parts are added up in one tensor") {
+  Tensor x = randn({6, 2, 3}, {.dtype = f64}).requires_grad(), w = randn({6, 2, 3}, {.dtype = f64});
+  std::map<std::string, int> ran;
+  Tensor by_index, by_slice;
+  {
+    debug::Listen listen([&](const debug::OpEvent& event) { ++ran[std::string(event.op)]; });
+    for (bool indexed : {true, false}) {
+      Tape tape;
+      Tensor loss = zeros({}, {.dtype = f64});
+      for (int t = 0; t < 6; ++t) {
+        // Overlapping, and from the end.
+        Tensor part = indexed ? x(slice(t, t + 2)) : slice(x, 0, t, t + 2);
+        Tensor turned = indexed ? x(5 - t, slice(most, least, -1)) : flip(select(x, 0, 5 - t), {0});
+        loss = loss + sum(part * w(slice(t, t + 2))) + sum(turned * w(t));
+      }
+      auto [g] = tape.gradient(loss, x);
+      (indexed ? by_index : by_slice) = g;
+    }
+  }
+  Tensor expected = zeros({6, 2, 3}, {.dtype = f64});
+  for (int t = 0; t < 6; ++t) {
+    Tensor total = w(t) * (t == 0 ? 1.0 : 2.0) + flip(w(5 - t), {0});
+    auto place = expected.write<double>();
+    std::vector<double> values = total.to_vector<double>();
+    std::copy(values.begin(), values.end(), place.begin() + t * 6);
+  }
+  CHECK(max(abs(by_index - expected)).item() < 1e-14);
+  CHECK(max(abs(by_slice - expected)).item() < 1e-14);
+  CHECK(ran["index_gradient"] == 1);
+  CHECK(ran["accumulate_index"] == 11);
+  CHECK(ran["slice_gradient"] == 1);
+  CHECK(ran["accumulate_slice"] == 11);
 }
 
 TEST_CASE("a wrong index is named") {
