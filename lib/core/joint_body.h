@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstring>
 #include <new>
 
 #include "context.h"
@@ -18,8 +19,7 @@ constexpr std::size_t body_size(int rank) { return rank <= 2 ? small_body : larg
 inline Storage* place_storage(void* place, std::size_t bytes, std::size_t front, Device device) {
   auto* storage = new (place) Storage;
   storage->data = storage + 1;
-  storage->bytes = bytes;
-  storage->front = front;
+  storage->extent = Storage::extent_of(bytes, front);
   storage->device = device;
   return storage;
 }
@@ -36,11 +36,11 @@ inline Storage* place_storage(void* place, std::size_t bytes, std::size_t front,
   body->contiguous = true;
   body->device = device;
   body->requires_grad = false;
+  body->single_block = false;
   body->file = place.file;
   body->line = place.line;
   body->slot = context.birth;
   body->slot_version = 0;
-  body->epoch.store(0, std::memory_order_relaxed);
   body->storage = nullptr;
   body->leaf = nullptr;
   return body;
@@ -55,6 +55,7 @@ constexpr std::size_t joint_size(std::size_t front, std::size_t bytes) { return 
   Body* body = place_body(block, context, rank, dtype, device, where);
   body->storage = place_storage(static_cast<char*>(block) + front, bytes, front, device);
   body->data = body->storage + 1;
+  body->single_block = true;
   return body;
 }
 
@@ -73,7 +74,7 @@ Body* allocate_like_slowly(Context& context, const Body& like, DType dtype, cons
   Body* body = place_joint(block, context, like.rank, dtype, small_body, bytes, cpu, where);
   body->numel = like.numel;
   // There is room for two axes, whether they are there or not.
-  for (int i = 0; i < 4; ++i) body->extents()[i] = like.dims[i];
+  std::memcpy(body->extents(), like.dims, 4 * sizeof(std::int64_t));
   return body;
 }
 

@@ -129,7 +129,7 @@ std::mutex& gradient_mutex() {
 namespace {
 
 void free_elements(Storage* storage, Heap* mine) noexcept {
-  if (storage->front == 0) return Heap::free(storage, mine);
+  if (storage->front() == 0) return Heap::free(storage, mine);
   Heap::note_widow(storage->block(), -1);
   Heap::free_joint(storage->block(), mine);
 }
@@ -172,10 +172,8 @@ void free_body(Body* body, Heap* mine) noexcept {
 void destroy(Body* body) noexcept {
   Context* context = current_context;
   Heap* heap = context ? context->heap : nullptr;
-  Storage* storage = body->storage;
-  // As nearly always: made by this thread, with its elements behind it, and nobody else's.
-  if (Heap::owner_of(body) == heap && !body->leaf && storage && storage->block() == body &&
-      storage->references.unique()) [[likely]]
+  // As nearly always: made by this thread, and no view is left.
+  if (Heap::owner_of(body) == heap && body->single_block && body->storage->references.unique()) [[likely]]
     return heap->free_own_joint(body);
   destroy_slowly(body, heap);
 }

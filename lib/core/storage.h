@@ -19,9 +19,7 @@ struct alignas(64) Storage {
   /// Counts overwrites.
   std::atomic<std::uint32_t> version{0};
   void* data = nullptr;
-  std::size_t bytes : 48 = 0;
-  /// Bytes from the start of the block to here.
-  std::size_t front : 16 = 0;
+  std::uint64_t extent = 0;  ///< both of the next two
   const char* overwrite_file = nullptr;
   /// The last filling of a tape list that counted this storage among what it saves.
   std::atomic<std::uint64_t> counted_by{0};
@@ -37,7 +35,12 @@ struct alignas(64) Storage {
   std::atomic<std::uint16_t> writers{0};
   Device device;
 
-  void* block() { return reinterpret_cast<char*>(this) - front; }
+  /// Of all elements.
+  std::size_t bytes() const { return extent & ((std::uint64_t{1} << 48) - 1); }
+  /// How many bytes the block begins before this.
+  std::size_t front() const { return extent >> 48; }
+  static constexpr std::uint64_t extent_of(std::size_t bytes, std::size_t front) { return front << 48 | bytes; }
+  void* block() { return reinterpret_cast<char*>(this) - front(); }
   /// Gives it a number.
   void become_parameter();
   Location last_overwrite() const { return {overwrite_file, overwrite_line}; }

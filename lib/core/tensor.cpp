@@ -108,6 +108,7 @@ Tensor Tensor::requires_grad(bool wanted, Location where) const {
                     "{} was computed at {} on an open tape and is no parameter; use tape.watch, or stop_gradient first",
                     describe(*this), to_string(made_at()));
   if (wanted && !b.leaf) b.leaf = std::make_unique<Leaf>().release();
+  if (wanted) b.single_block = false;
   if (wanted) b.storage->become_parameter();
   b.requires_grad = wanted;
   return *this;

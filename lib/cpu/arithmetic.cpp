@@ -22,18 +22,19 @@ template <class F, class T>
 HWY_INLINE void run_unrolled(T* y, const T* a, const T* b, std::int64_t count) {
   using V = Vector<T>;
   constexpr std::int64_t lanes = V::lanes;
-  std::int64_t i = 0;
-  for (; i + 4 * lanes <= count; i += 4 * lanes) {
-    V first = F()(V::load(a + i), V::load(b + i));
-    V second = F()(V::load(a + i + lanes), V::load(b + i + lanes));
-    V third = F()(V::load(a + i + 2 * lanes), V::load(b + i + 2 * lanes));
-    V fourth = F()(V::load(a + i + 3 * lanes), V::load(b + i + 3 * lanes));
-    first.store(y + i);
-    second.store(y + i + lanes);
-    third.store(y + i + 2 * lanes);
-    fourth.store(y + i + 3 * lanes);
+  std::int64_t left = count - 4 * lanes;
+  for (; left >= 0; left -= 4 * lanes, y += 4 * lanes, a += 4 * lanes, b += 4 * lanes) {
+    V first = F()(V::load(a), V::load(b));
+    V second = F()(V::load(a + lanes), V::load(b + lanes));
+    V third = F()(V::load(a + 2 * lanes), V::load(b + 2 * lanes));
+    V fourth = F()(V::load(a + 3 * lanes), V::load(b + 3 * lanes));
+    first.store(y);
+    second.store(y + lanes);
+    third.store(y + 2 * lanes);
+    fourth.store(y + 3 * lanes);
   }
-  if (i < count) run_rest<F, T>(y + i, a + i, b + i, count - i);
+  left += 4 * lanes;
+  if (left > 0) run_rest<F, T>(y, a, b, left);
 }
 
 template <class F, class T>

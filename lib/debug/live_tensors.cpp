@@ -30,7 +30,7 @@ std::size_t bytes_shown(const Body& body) { return static_cast<std::size_t>(body
 // shows all of them, and its line comes first.
 bool stands_before(const Body* a, const Body* b) {
   if (a->storage != b->storage) return std::less<>()(a->storage, b->storage);
-  auto rank = [](const Body& body) { return std::tuple(bytes_shown(body) < body.storage->bytes, line_of(body)); };
+  auto rank = [](const Body& body) { return std::tuple(bytes_shown(body) < body.storage->bytes(), line_of(body)); };
   return rank(*a) < rank(*b);
 }
 
@@ -70,8 +70,8 @@ std::vector<LiveTensors> live_tensors() {
       LiveTensors& line = lines[line_of(*body)];
       take_in(line, *body);
       if (std::exchange(counted, body->storage) == body->storage) continue;
-      line.bytes += body->storage->bytes;
-      if (saved.contains(body->storage)) line.saved_bytes += body->storage->bytes;
+      line.bytes += body->storage->bytes();
+      if (saved.contains(body->storage)) line.saved_bytes += body->storage->bytes();
     }
   }
   std::vector<LiveTensors> found;

@@ -37,9 +37,12 @@ template <Binary kind>
 inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
   if (a.is_tensor() && b.is_tensor() && a.tensor()->defined() && b.tensor()->defined()) [[likely]] {
     const Body &x = a.tensor()->body(), &y = b.tensor()->body();
-    if (same_form(x, y) && is_floating(x.dtype) && x.contiguous && y.contiguous) [[likely]]
+    if (x.contiguous == y.contiguous && same_form(x, y) && x.contiguous && is_floating(x.dtype)) [[likely]]
       return invoke_shortly(
-          op, a.location(), [&](const View& out) { kernels(x.device).binary[static_cast<int>(kind)](out, x, y); },
+          op, a.location(),
+          [](const KernelTable& table, const View& out, const View& x, const View& y) {
+            table.binary[static_cast<int>(kind)](out, x, y);
+          },
           *a.tensor(), *b.tensor());
   }
   return binary_general(op, a, b, types);
@@ -67,7 +70,8 @@ inline Tensor floating_unary(const OpInfo& op, const Arg& x) {
     const Body& body = x.tensor()->body();
     if (is_floating(body.dtype) && body.contiguous) [[likely]]
       return invoke_shortly(
-          op, x.location(), [&](const View& out) { kernels(body.device).unary[static_cast<int>(kind)](out, body); },
+          op, x.location(),
+          [](const KernelTable& table, const View& out, const View& x) { table.unary[static_cast<int>(kind)](out, x); },
           *x.tensor());
   }
   return floating_unary(op, x);

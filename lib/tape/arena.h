@@ -23,6 +23,9 @@ class Arena {
     return block;
   }
 
+  /// Whether so many bytes can be had without a call to the system.
+  bool has(std::size_t bytes) const { return static_cast<std::size_t>(end_ - next_) >= bytes; }
+
   void rewind() {
     std::size_t needed = 0;
     for (std::size_t i = 0; i < chunks_.size() && i <= current_; ++i) needed += chunks_[i].bytes;

@@ -115,12 +115,22 @@ void TapeList::adopt_constant(const char* op, const Tensor& tensor, Location whe
   foreign_leaves_.find(&tensor.body())->second.constant = true;
 }
 
-[[gnu::always_inline]] inline std::uint32_t TapeList::input_slot(const OpInfo& op, Body& body, const Location& where) {
+namespace {
+
+constexpr std::uint32_t unusual = ~std::uint32_t{0};
+
+}  // namespace
+
+[[gnu::always_inline]] inline std::uint32_t TapeList::usual_slot(const Body& body) const {
   std::uint64_t epoch = body.epoch.load(std::memory_order_relaxed);
-  if (epoch == epoch_ && body.slot_version == body.storage->version.load(std::memory_order_relaxed)) [[likely]]
-    return body.slot;
-  if (epoch == 0 && !body.requires_grad && !any_hidden_) return 0;
-  return unusual_slot(op, body, where);
+  if (epoch == epoch_)
+    return body.slot_version == body.storage->version.load(std::memory_order_relaxed) ? body.slot : unusual;
+  return epoch == 0 && !body.requires_grad && !any_hidden_ ? 0 : unusual;
+}
+
+[[gnu::always_inline]] inline std::uint32_t TapeList::input_slot(const OpInfo& op, Body& body, const Location& where) {
+  std::uint32_t slot = usual_slot(body);
+  return slot != unusual ? slot : unusual_slot(op, body, where);
 }
 
 // A tensor that has been overwritten through another handle is no longer what was recorded. A parameter is: it is not
@@ -301,7 +311,7 @@ void TapeList::refuse(const char* op, const Tensor& tensor, Location where) cons
   // Counted once; parameters would be there without the tape.
   if (!body.requires_grad && storage.counted_by.load(std::memory_order_relaxed) != epoch_) {
     storage.counted_by.store(epoch_, std::memory_order_relaxed);
-    saved_bytes_ += storage.bytes;
+    saved_bytes_ += storage.bytes();
   }
   body.references.retain();
   new (place) Saved{Tensor::adopt(&body), storage.version.load(std::memory_order_relaxed), number};
@@ -383,51 +393,65 @@ void TapeList::record(Context& context, Call& call) {
   record(context, {call.op, call.inputs, call.attribute_bytes, call.outputs, call.where});
 }
 
-template <std::size_t count>
-[[gnu::always_inline]] inline void TapeList::record(Context& context, const OpInfo& op, Body& output,
-                                                    const Location& where, Body* const (&inputs)[count]) {
-  if (!op.gradient) return;
-  std::uint32_t slots[count], tracked = 0, any = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    slots[i] = input_slot(op, *inputs[i], where);
-    any |= slots[i];
-    tracked |= static_cast<std::uint32_t>(slots[i] != 0) << i;
+[[gnu::noinline]] void TapeList::record_at_length(Context& context, const OpInfo& op, Body& output,
+                                                  const Location& where, std::initializer_list<Body*> inputs) {
+  auto held = [](Body* body) {
+    body->references.retain();
+    return Tensor::adopt(body);
+  };
+  Tensor result = held(&output), operands[2];
+  const Tensor* listed[2];
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    operands[i] = held(inputs.begin()[i]);
+    listed[i] = &operands[i];
   }
-  if (!any) return;
-  const SlotForm* form = slots_[slots[0] ? slots[0] : slots[count - 1]].form;
-  std::size_t saved = (op.saves_output_for[0] & tracked) != 0;
-  for (std::size_t i = 0; i < count; ++i) saved += (op.saves_input_for[i] & tracked) != 0;
+  record(context, {op, {listed, inputs.size()}, {}, {&result, 1}, where});
+}
 
-  auto* entry = static_cast<Entry*>(arena_.allocate(Entry::size_for(count, saved, 0, false)));
-  const Location& place = context.has(Context::caller_named) ? context.caller : where;
-  std::uint32_t slot = slot_count();
-  *entry = {.op = &op,
-            .previous = last_,
-            .file = place.file,
-            .line = place.line,
-            .first_output = slot,
-            .input_count = count,
-            .output_count = 1,
-            .saved_count = static_cast<std::uint32_t>(saved),
-            .attribute_bytes = 0};
-  for (std::size_t i = 0; i < count; ++i) entry->input_slots()[i] = slots[i];
-  slots_.push_back({form, entry});
+// All that is unusual, and all that takes memory, goes the long way, so that this calls nothing.
+template <class... Input>
+[[gnu::always_inline]] inline void TapeList::record(Context& context, const OpInfo& op, Body& output,
+                                                    const Location& where, Input&... inputs) {
+  constexpr std::size_t count = sizeof...(Input);
+  if (!op.gradient) return;
+  [&]<std::size_t... i>(std::index_sequence<i...>) {
+    const std::uint32_t slots[] = {usual_slot(inputs)...};
+    std::uint32_t tracked = ((static_cast<std::uint32_t>(slots[i] != 0) << i) | ...);
+    if (!tracked) return;
+    std::size_t saved = (((op.saves_input_for[i] & tracked) != 0) + ...) + ((op.saves_output_for[0] & tracked) != 0);
+    std::size_t bytes = Entry::size_for(count, saved, 0, false);
+    if (((slots[i] == unusual) | ...) || !arena_.has(bytes) || slots_.size() == slots_.capacity()) [[unlikely]]
+      return record_at_length(context, op, output, where, {&inputs...});
 
-  // Nothing throws from here on.
-  Saved* next = reinterpret_cast<Saved*>(entry->input_slots() + (count + 1) / 2 * 2);
-  for (std::size_t i = 0; i < count; ++i)
-    if (op.saves_input_for[i] & tracked) save(next++, *inputs[i], static_cast<int>(i));
-  if (op.saves_output_for[0] & tracked) save(next, output, -1);
-  settle(output, slot);
-  link(entry);
+    const SlotForm* form = slots_[slots[0] ? slots[0] : slots[count - 1]].form;
+    auto* entry = static_cast<Entry*>(arena_.allocate(bytes));
+    const Location& place = context.has(Context::caller_named) ? context.caller : where;
+    std::uint32_t slot = slot_count();
+    *entry = {.op = &op,
+              .previous = last_,
+              .file = place.file,
+              .line = place.line,
+              .first_output = slot,
+              .input_count = count,
+              .output_count = 1,
+              .saved_count = static_cast<std::uint32_t>(saved),
+              .attribute_bytes = 0};
+    ((entry->input_slots()[i] = slots[i]), ...);
+    slots_.push_back({form, entry});
+    auto* next = reinterpret_cast<Saved*>(entry->input_slots() + (count + 1) / 2 * 2);
+    ((op.saves_input_for[i] & tracked ? save(next++, inputs, static_cast<int>(i)) : void()), ...);
+    if (op.saves_output_for[0] & tracked) save(next, output, -1);
+    settle(output, slot);
+    link(entry);
+  }(std::index_sequence_for<Input...>());
 }
 
 void record(Context& context, const OpInfo& op, Body& output, const Location& where, Body& x) {
-  context.tapes->record(context, op, output, where, {&x});
+  context.tapes->record(context, op, output, where, x);
 }
 
 void record(Context& context, const OpInfo& op, Body& output, const Location& where, Body& a, Body& b) {
-  context.tapes->record(context, op, output, where, {&a, &b});
+  context.tapes->record(context, op, output, where, a, b);
 }
 
 bool TapeList::record_saving(Context& context, const Call& call, const OpInfo& op, std::span<const ToSave> values,
@@ -512,7 +536,7 @@ void TapeList::warn_of_growth() noexcept {
       for (std::uint32_t i = 0; i < entry->saved_count; ++i) {
         const Body& body = entry->saved()[i].tensor.body();
         if (body.requires_grad || !counted.insert(body.storage).second) continue;
-        by_line[{entry->file ? entry->file : "", entry->line}] += body.storage->bytes;
+        by_line[{entry->file ? entry->file : "", entry->line}] += body.storage->bytes();
       }
     std::vector<std::pair<std::size_t, std::pair<std::string_view, int>>> most;
     for (const auto& [line, bytes] : by_line) most.push_back({bytes, line});

@@ -29,8 +29,8 @@ class TapeList {
   /// Throws: TapeError for an input of a finished tape or of another thread's.
   void record(Context& context, Call& call);
   /// The same for an op that has no attributes, keeps no shapes, and gives what has its inputs' shape and dtype.
-  template <std::size_t count>
-  void record(Context& context, const OpInfo& op, Body& output, const Location& where, Body* const (&inputs)[count]);
+  template <class... Input>
+  void record(Context& context, const OpInfo& op, Body& output, const Location& where, Input&... inputs);
 
   /// A value to save, with the number that `Gradient` finds it by.
   struct ToSave {
@@ -161,6 +161,7 @@ class TapeList {
  private:
   const SlotForm* form_of(const Body& body);
   const SlotForm* new_form(const Body& body);
+  std::uint32_t usual_slot(const Body& body) const;
   std::uint32_t input_slot(const OpInfo& op, Body& body, const Location& where);
   std::uint32_t unusual_slot(const OpInfo& op, Body& body, const Location& where);
   void check_overwritten(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
@@ -177,6 +178,8 @@ class TapeList {
     const Location& where;
   };
   void record(Context& context, const Run& run);
+  void record_at_length(Context& context, const OpInfo& op, Body& output, const Location& where,
+                        std::initializer_list<Body*> inputs);
   Entry* append(Context& context, const Run& run, const std::uint32_t* slots, std::size_t saved, std::size_t hidden);
   void settle_floating(Body& body, std::uint32_t slot) const {
     // Indices beside values have none: no gradient flows through them.

@@ -99,7 +99,7 @@ void Walk::run(Tensor seed, bool consume) {
     Entry* last = list_.slot(target_).producer;
     Lookahead ahead(far ? last : nullptr);
     for (Entry* entry = last; entry; entry = entry->previous) {
-      ahead.advance();
+      if (far) ahead.advance();
       pass(*entry, caller, consume);
     }
     if (consume) list_.note_released(last);

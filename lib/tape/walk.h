@@ -105,7 +105,7 @@ class Walk {
   /// Adds it to the slot's sum.
   void settle_rows(std::uint32_t slot);
   /// Whether nobody else can see a gradient that the walk holds.
-  bool can_change(const Tensor& gradient) const {
+  [[gnu::always_inline]] bool can_change(const Tensor& gradient) const {
     const Body& body = gradient.body();
     // An outer tape may have recorded how it came about.
     return body.contiguous && body.references.unique() && body.storage->references.unique() &&

@@ -30,7 +30,7 @@ using Bytes = std::vector<std::byte>;
 
 Bytes bytes_of(const Storage& storage) {
   const auto* first = static_cast<const std::byte*>(storage.data);
-  return {first, first + storage.bytes};
+  return {first, first + storage.bytes()};
 }
 
 // Odd operands make some ops ask for results that no test needs to see.
@@ -48,7 +48,7 @@ Tensor guarded(detail::Context& context, const detail::OutputSpec& spec, const C
   auto guard = static_cast<std::int64_t>(guard_bytes / size_of(spec.dtype));
   Shape padded{plain.numel() + 2 * guard};
   Tensor buffer = detail::allocate(context, {padded, spec.dtype, spec.device}, call.op.name, call.where);
-  std::memset(buffer.body().data, pattern, buffer.body().storage->bytes);
+  std::memset(buffer.body().data, pattern, buffer.body().storage->bytes());
   return detail::view_of(buffer, plain.shape(), plain.strides(), guard, call.where);
 }
 

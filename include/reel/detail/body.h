@@ -43,6 +43,7 @@ struct Body : View {
   ReferenceCount references;
   Device device;
   bool requires_grad;
+  bool single_block;   ///< its elements lie behind it, and it has no leaf
   std::uint32_t slot;  ///< number on the tape of `epoch`; without one, during which custom op the tensor was made
   std::uint32_t slot_version;  ///< of the storage when the slot was given; without one, when the tensor was made
   std::int32_t line;           ///< where the tensor was made
