@@ -142,9 +142,9 @@ MemoryStatistics Heap::statistics() {
   for (std::uint32_t list = 0; list < 2 * class_count; ++list)
     for (const FreeBlock* block : {free_[list], unused_[list]})
       for (; block; block = block->next) ++cached[list >= class_count];
-  std::int64_t joint = joint_ - remote_joint_.load(std::memory_order_relaxed);
-  return {.live_tensors = blocks_[0] - cached[0] - widows_.load(std::memory_order_relaxed),
-          .live_storages = blocks_[1] - cached[1] + joint,
+  std::int64_t bodies = blocks_[0] - cached[0], apart = apart_ - freed_apart_.load(std::memory_order_relaxed);
+  return {.live_tensors = bodies - widows_.load(std::memory_order_relaxed),
+          .live_storages = blocks_[1] - cached[1] + bodies - apart,
           .live_bytes = system_bytes_ - cached_bytes_,
           .peak_bytes = peak_bytes_,
           .cached_bytes = cached_bytes_};

@@ -20,6 +20,7 @@ class Heap {
 
   /// Uninitialised memory, aligned to 64 bytes. Throws: std::bad_alloc.
   void* allocate(std::size_t bytes, Use use) {
+    apart_ += use == Use::body;
     std::uint32_t size_class = class_of(bytes), list = size_class + (use == Use::storage ? class_count : 0);
     FreeBlock* block = free_[list];
     if (!block) [[unlikely]]
@@ -30,9 +31,7 @@ class Heap {
   void* allocate_joint(std::size_t bytes) {
     if (void* block = take_joint(bytes)) [[likely]]
       return block;
-    void* block = allocate_slowly(static_cast<std::uint32_t>((bytes + 63) / 64 - 1));
-    ++joint_;
-    return block;
+    return allocate_slowly(static_cast<std::uint32_t>((bytes + 63) / 64 - 1));
   }
   /// Null where there is none for reuse.
   void* take_joint(std::size_t bytes) noexcept {
@@ -40,7 +39,6 @@ class Heap {
     FreeBlock* block = free_[steps - 1];
     if (!block) [[unlikely]]
       return nullptr;
-    ++joint_;
     return taken(block, static_cast<std::uint32_t>(steps - 1), steps * 64);
   }
   static constexpr std::size_t most_joint = 1024;
@@ -54,14 +52,9 @@ class Heap {
   }
   /// Frees a block of this heap, on its own thread.
   void free_own(void* block) noexcept { put(block, header_of(block)); }
-  /// The same for a body that lies with its elements.
-  void free_own_joint(void* block) noexcept {
-    --joint_;
-    put(block, header_of(block));
-  }
-  /// Frees such a block of any heap, as `free`.
-  static void free_joint(void* block, Heap* mine) noexcept {
-    header_of(block)->owner->remote_joint_.fetch_add(1, std::memory_order_relaxed);
+  /// Frees a body without elements of any heap, as `free`.
+  static void free_apart(void* block, Heap* mine) noexcept {
+    owner_of(block)->freed_apart_.fetch_add(1, std::memory_order_relaxed);
     free(block, mine);
   }
   /// Notes that a body has gone before the elements that lie behind it, or that these have gone, too.
@@ -207,8 +200,8 @@ class Heap {
   std::size_t system_bytes_ = 0;  // taken from the system: in use or cached
   std::size_t peak_bytes_ = 0;
   std::int64_t blocks_[2] = {};  // bodies and storages that lie apart, in use or cached
-  std::int64_t joint_ = 0;       // bodies with elements behind them, given out less taken back by this thread
-  std::atomic<std::int64_t> remote_joint_ = 0, widows_ = 0;
+  std::int64_t apart_ = 0;       // bodies given out without elements behind them
+  std::atomic<std::int64_t> freed_apart_ = 0, widows_ = 0;
   HiddenPointer bodies_;
   // Freed by other threads: small blocks wait here for the owner; large ones go back to the system at once, and are
   // only counted, because an owner that is idle would keep them for ever.

@@ -10,37 +10,21 @@ namespace reel::detail {
 void record(Context& context, const OpInfo& op, Body& output, const Location& where, Body& x);
 void record(Context& context, const OpInfo& op, Body& output, const Location& where, Body& a, Body& b);
 
-/// Makes the result and calls the kernel.
-template <class Run, class... Operands>
-[[gnu::always_inline]] inline Tensor run_shortly(Context& context, const OpInfo& op, const Location& where, Run run,
-                                                 const Body& x, const Operands&... others) {
-  const KernelTable& table = kernels(x.device);
-  Body* body = allocate_like(context, x, x.dtype, op, where);
-  Tensor output = Tensor::adopt(body);
-  run(table, *body, x, others...);
-  return output;
-}
-
-/// The same where somebody looks.
-template <class Run, class... Operands>
-[[gnu::noinline]] Tensor run_seen(Context& context, const OpInfo& op, const Location& where, Run run, const Tensor& x,
-                                  const Operands&... others) {
-  if (context.has(Context::intercepted)) [[unlikely]]
-    return invoke(op, {&x, &others...}, {x.body(), x.body().dtype}, where);
-  Tensor output = run_shortly(context, op, where, run, x.body(), others.body()...);
-  record(context, op, output.body(), where, x.body(), others.body()...);
-  return output;
-}
-
 /// The door's short way, for such an op on contiguous operands: where nobody looks, nothing is laid out to be seen.
 /// `run` calls the op's kernel.
 template <class Run, class... Operands>
-inline Tensor invoke_shortly(const OpInfo& op, const Location& where, Run run, const Tensor& x,
-                             const Operands&... others) {
+[[gnu::always_inline]] inline Tensor invoke_shortly(const OpInfo& op, const Location& where, Run run, const Tensor& x,
+                                                    const Operands&... others) {
   Context& context = detail::context();
-  if (context.has(Context::intercepted) || context.has(Context::recording))
-    return run_seen(context, op, where, run, x, others...);
-  return run_shortly(context, op, where, run, x.body(), others.body()...);
+  Body& like = x.body();
+  if (context.has(Context::intercepted)) [[unlikely]]
+    return invoke(op, {&x, &others...}, {like, like.dtype}, where);
+  const KernelTable& table = kernels(like.device);
+  Body* body = allocate_like(context, like, like.dtype, op, where);
+  Tensor output = Tensor::adopt(body);
+  run(table, *body, like, others.body()...);
+  if (context.has(Context::recording)) record(context, op, *body, where, like, others.body()...);
+  return output;
 }
 
 /// The same for an op that overwrites its first operand, which nobody else sees, while nothing records.

@@ -66,7 +66,8 @@ Body* allocate_like_slowly(Context& context, const Body& like, DType dtype, cons
 /// Throws: as `allocate`.
 [[gnu::always_inline]] inline Body* allocate_like(Context& context, const Body& like, DType dtype, const OpInfo& op,
                                                   const Location& where) {
-  std::size_t bytes = static_cast<std::size_t>(like.numel) * size_of(dtype), size = joint_size(small_body, bytes);
+  std::size_t bytes = static_cast<std::size_t>(like.numel) * (dtype == DType::f32 ? 4 : size_of(dtype)),
+              size = joint_size(small_body, bytes);
   void* block =
       like.rank <= 2 && size <= Heap::most_joint && like.device == cpu ? context.heap->take_joint(size) : nullptr;
   if (!block) [[unlikely]]

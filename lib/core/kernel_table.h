@@ -121,8 +121,12 @@ struct KernelTable {
   UnaryKernel unary[static_cast<int>(Unary::count)];
   /// Broadcast. `out` may be `a`.
   BinaryKernel binary[static_cast<int>(Binary::count)];
+  /// Of fewer than `few` f32 that lie in order, for those ops that take less time than a look at a View; else null.
+  void (*plain_binary[static_cast<int>(Binary::count)])(float* out, const float* a, const float* b, std::int64_t count);
+  static constexpr std::int64_t few = 1 << 16;
   /// sum += a b, all contiguous, of one shape, and f32 or f64.
   void (*multiply_add)(const View& sum, const View& a, const View& b);
+  void (*plain_multiply_add)(float* sum, const float* a, const float* b, std::int64_t count);
   /// Broadcast; `condition` is bool.
   void (*where)(const View& out, const View& condition, const View& a, const View& b);
   /// min(max(x, low), high) and a + weight (b − a). Broadcast. `out` may be the first input.
@@ -215,6 +219,16 @@ inline const KernelTable& kernels(Device device) {
   if (device.type != Device::Type::cpu) [[unlikely]]
     refuse_kernels(device);
   return cpu_kernel_table;
+}
+
+/// What `binary` gives for an op that has a plain kernel, and operands that are contiguous and of one shape and dtype.
+[[gnu::always_inline]] inline void run_alike(const KernelTable& table, Binary op, const View& out, const View& a,
+                                             const View& b) {
+  auto kind = static_cast<int>(op);
+  if (out.dtype == DType::f32 && out.numel < KernelTable::few) [[likely]]
+    table.plain_binary[kind](out.as<float>(), a.as<float>(), b.as<float>(), out.numel);
+  else
+    table.binary[kind](out, a, b);
 }
 
 /// Called once, before any kernel runs.

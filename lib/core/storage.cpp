@@ -131,7 +131,7 @@ namespace {
 void free_elements(Storage* storage, Heap* mine) noexcept {
   if (storage->front() == 0) return Heap::free(storage, mine);
   Heap::note_widow(storage->block(), -1);
-  Heap::free_joint(storage->block(), mine);
+  Heap::free(storage->block(), mine);
 }
 
 // Whether views keep the elements behind a body, which is gone. Nothing may be written to it afterwards: the last of
@@ -149,11 +149,11 @@ bool leaves_elements(Body* body) noexcept {
 void free_body(Body* body, Heap* mine) noexcept {
   Storage* storage = body->storage;
   if (storage && storage->block() == body) {
-    if (!leaves_elements(body)) Heap::free_joint(body, mine);
+    if (!leaves_elements(body)) Heap::free(body, mine);
     return;
   }
   if (storage && storage->references.release()) free_elements(storage, mine);
-  Heap::free(body, mine);
+  Heap::free_apart(body, mine);
 }
 
 [[gnu::noinline]] void destroy_slowly(Body* body, Heap* mine) noexcept {
@@ -174,7 +174,7 @@ void destroy(Body* body) noexcept {
   Heap* heap = context ? context->heap : nullptr;
   // As nearly always: made by this thread, and no view is left.
   if (Heap::owner_of(body) == heap && body->single_block && body->storage->references.unique()) [[likely]]
-    return heap->free_own_joint(body);
+    return heap->free_own(body);
   destroy_slowly(body, heap);
 }
 

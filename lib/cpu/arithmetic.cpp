@@ -19,22 +19,22 @@ HWY_NOINLINE void run_rest(T* y, const T* a, const T* b, std::int64_t count) {
 
 // The shortest way, for formulas that take less time than a loop's overhead.
 template <class F, class T>
-HWY_INLINE void run_unrolled(T* y, const T* a, const T* b, std::int64_t count) {
+void run_unrolled(T* y, const T* a, const T* b, std::int64_t count) {
   using V = Vector<T>;
   constexpr std::int64_t lanes = V::lanes;
-  std::int64_t left = count - 4 * lanes;
-  for (; left >= 0; left -= 4 * lanes, y += 4 * lanes, a += 4 * lanes, b += 4 * lanes) {
-    V first = F()(V::load(a), V::load(b));
-    V second = F()(V::load(a + lanes), V::load(b + lanes));
-    V third = F()(V::load(a + 2 * lanes), V::load(b + 2 * lanes));
-    V fourth = F()(V::load(a + 3 * lanes), V::load(b + 3 * lanes));
-    first.store(y);
-    second.store(y + lanes);
-    third.store(y + 2 * lanes);
-    fourth.store(y + 3 * lanes);
+  const std::int64_t whole = count & -4 * lanes;
+  std::int64_t i = 0;
+  for (; i < whole; i += 4 * lanes) {
+    V first = F()(V::load(a + i), V::load(b + i));
+    V second = F()(V::load(a + i + lanes), V::load(b + i + lanes));
+    V third = F()(V::load(a + i + 2 * lanes), V::load(b + i + 2 * lanes));
+    V fourth = F()(V::load(a + i + 3 * lanes), V::load(b + i + 3 * lanes));
+    first.store(y + i);
+    second.store(y + i + lanes);
+    third.store(y + i + 2 * lanes);
+    fourth.store(y + i + 3 * lanes);
   }
-  left += 4 * lanes;
-  if (left > 0) run_rest<F, T>(y, a, b, left);
+  if (i < count) run_rest<F, T>(y + i, a + i, b + i, count - i);
 }
 
 template <class F, class T>
@@ -179,13 +179,23 @@ void lerp_kernel(const View& out, const View& a, const View& b, const View& weig
 }
 
 template <class T>
-void multiply_add_typed(T* sum, const T* a, const T* b, std::int64_t n) {
+HWY_NOINLINE void multiply_add_rest(T* sum, const T* a, const T* b, std::int64_t count) {
   using V = Vector<T>;
+  for (; count >= V::lanes; count -= V::lanes, sum += V::lanes, a += V::lanes, b += V::lanes)
+    multiply_add(V::load(a), V::load(b), V::load(sum)).store(sum);
+  if (count > 0) multiply_add(V::load(a, count), V::load(b, count), V::load(sum, count)).store(sum, count);
+}
+
+template <class T>
+void multiply_add_typed(T* sum, const T* a, const T* b, std::int64_t count) {
+  using V = Vector<T>;
+  constexpr std::int64_t lanes = V::lanes;
+  const std::int64_t whole = count & -4 * lanes;
   std::int64_t i = 0;
-  for (; i + V::lanes <= n; i += V::lanes)
-    multiply_add(V::load(a + i), V::load(b + i), V::load(sum + i)).store(sum + i);
-  if (std::int64_t left = n - i)
-    multiply_add(V::load(a + i, left), V::load(b + i, left), V::load(sum + i, left)).store(sum + i, left);
+  for (; i < whole; i += 4 * lanes)
+    for (std::int64_t k = i; k < i + 4 * lanes; k += lanes)
+      multiply_add(V::load(a + k), V::load(b + k), V::load(sum + k)).store(sum + k);
+  if (i < count) multiply_add_rest(sum + i, a + i, b + i, count - i);
 }
 
 template <class T>
@@ -209,6 +219,16 @@ void multiply_add_kernel(const View& sum, const View& a, const View& b) {
 void fill_arithmetic(KernelTable& table) {
   namespace f = formulas;
   auto slot = [&](Binary op) -> KernelTable::BinaryKernel& { return table.binary[static_cast<int>(op)]; };
+  auto plain = [&]<class F>(Binary op, F) { table.plain_binary[static_cast<int>(op)] = run_unrolled<F, float>; };
+  plain(Binary::add, f::Add());
+  plain(Binary::sub, f::Sub());
+  plain(Binary::mul, f::Mul());
+  plain(Binary::div, f::Div());
+  plain(Binary::maximum, f::Maximum());
+  plain(Binary::minimum, f::Minimum());
+  plain(Binary::tanh_gradient, f::TanhGradient());
+  plain(Binary::sigmoid_gradient, f::SigmoidGradient());
+  plain(Binary::relu_gradient, f::ReluGradient());
   slot(Binary::add) = any_binary<f::Add, Wrapping<f::Add>>;
   slot(Binary::sub) = any_binary<f::Sub, Wrapping<f::Sub>>;
   slot(Binary::mul) = any_binary<f::Mul, Wrapping<f::Mul>>;
@@ -225,6 +245,7 @@ void fill_arithmetic(KernelTable& table) {
   table.clamp = any_ternary<f::Clamp>;
   table.lerp = lerp_kernel;
   table.multiply_add = multiply_add_kernel;
+  table.plain_multiply_add = multiply_add_typed<float>;
 }
 
 }  // namespace REEL_TARGET

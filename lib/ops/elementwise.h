@@ -37,11 +37,11 @@ template <Binary kind>
 inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
   if (a.is_tensor() && b.is_tensor() && a.tensor()->defined() && b.tensor()->defined()) [[likely]] {
     const Body &x = a.tensor()->body(), &y = b.tensor()->body();
-    if (x.contiguous == y.contiguous && same_form(x, y) && x.contiguous && is_floating(x.dtype)) [[likely]]
+    if (same_form(x, y) && x.contiguous && y.contiguous && is_floating(x.dtype)) [[likely]]
       return invoke_shortly(
           op, a.location(),
           [](const KernelTable& table, const View& out, const View& x, const View& y) {
-            table.binary[static_cast<int>(kind)](out, x, y);
+            run_alike(table, kind, out, x, y);
           },
           *a.tensor(), *b.tensor());
   }

@@ -23,8 +23,13 @@ class Arena {
     return block;
   }
 
-  /// Whether so many bytes can be had without a call to the system.
+  /// Whether so many bytes, a multiple of 8, can be had without a call to the system; and these.
   bool has(std::size_t bytes) const { return static_cast<std::size_t>(end_ - next_) >= bytes; }
+  void* take(std::size_t bytes) {
+    std::byte* block = next_;
+    next_ += bytes;
+    return block;
+  }
 
   void rewind() {
     std::size_t needed = 0;

@@ -69,8 +69,13 @@ namespace {
 
 [[gnu::always_inline]] inline void add_in_place(Context& context, Tensor& total, const Tensor& gradient) {
   const Body& more = gradient.body();
-  invoke_in_place(context, accumulate_op, total, {&total, &gradient},
-                  [&](const View& sum) { kernels(more.device).binary[static_cast<int>(Binary::add)](sum, sum, more); });
+  invoke_in_place(context, accumulate_op, total, {&total, &gradient}, [&](const View& sum) {
+    const KernelTable& table = kernels(more.device);
+    if (more.contiguous) [[likely]]
+      run_alike(table, Binary::add, sum, sum, more);
+    else
+      table.binary[static_cast<int>(Binary::add)](sum, sum, more);
+  });
 }
 
 }  // namespace
@@ -111,8 +116,13 @@ inline bool Walk::are_plain(std::uint32_t slot, const Body& a, const Body& b) co
   Tensor& total = sum(slot);
   if (!total.defined() || !can_change(total)) return false;
   const Body &x = a.body(), &y = b.body();
-  invoke_in_place(context_, accumulate_product_op, total, {&total, &a, &b},
-                  [&](const View& z) { kernels(x.device).multiply_add(z, x, y); });
+  invoke_in_place(context_, accumulate_product_op, total, {&total, &a, &b}, [&](const View& z) {
+    const KernelTable& table = kernels(x.device);
+    if (z.dtype == DType::f32 && z.numel < KernelTable::few) [[likely]]
+      table.plain_multiply_add(z.as<float>(), x.as<float>(), y.as<float>(), z.numel);
+    else
+      table.multiply_add(z, x, y);
+  });
   return true;
 }
 
@@ -124,7 +134,7 @@ inline bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor&
                                                            const Tensor& b) {
   const Body& y = b.body();
   invoke_in_place(context_, op, gradient, {&gradient, &b},
-                  [&](const View& z) { kernels(y.device).binary[static_cast<int>(kernel)](z, z, y); });
+                  [&](const View& z) { run_alike(kernels(y.device), kernel, z, z, y); });
 }
 
 [[gnu::always_inline]] inline void Walk::add_last_product(std::uint32_t slot, Tensor& gradient, const Tensor& b) {

@@ -287,6 +287,7 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
       if (Leaf found = walk.leaf_gradient(leaf.slot, leaf.tensor);
           (found.gradient.defined() || found.row_gradient.defined()) && leaf.tensor.is_parameter())
         commits.push_back({leaf.tensor, std::move(found), {}, {}});
+    walk.let_go_of_leaves();
   }
   FlagScope pause(context, Context::recording, false);
   commit(commits);

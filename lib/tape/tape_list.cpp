@@ -424,7 +424,7 @@ template <class... Input>
       return record_at_length(context, op, output, where, {&inputs...});
 
     const SlotForm* form = slots_[slots[0] ? slots[0] : slots[count - 1]].form;
-    auto* entry = static_cast<Entry*>(arena_.allocate(bytes));
+    auto* entry = static_cast<Entry*>(arena_.take(bytes));
     const Location& place = context.has(Context::caller_named) ? context.caller : where;
     std::uint32_t slot = slot_count();
     *entry = {.op = &op,
@@ -437,6 +437,8 @@ template <class... Input>
               .saved_count = static_cast<std::uint32_t>(saved),
               .attribute_bytes = 0};
     ((entry->input_slots()[i] = slots[i]), ...);
+    // As has been seen to; the compiler need not be ready for more.
+    if (slots_.size() == slots_.capacity()) __builtin_unreachable();
     slots_.push_back({form, entry});
     auto* next = reinterpret_cast<Saved*>(entry->input_slots() + (count + 1) / 2 * 2);
     ((op.saves_input_for[i] & tracked ? save(next++, inputs, static_cast<int>(i)) : void()), ...);

@@ -25,9 +25,15 @@ Walk::Walk(Context& context, TapeList& list, std::uint32_t target)
 Walk::~Walk() {
   // Not that of a walk over a giant.
   constexpr std::size_t most_kept = 1 << 16;
-  sums_.clear();
+  if (!empty_) sums_.clear();
   outputs_.clear();
   if (sums_.capacity() <= most_kept) list_.walk_memory = {std::move(sums_), std::move(outputs_)};
+}
+
+void Walk::let_go_of_leaves() {
+  if (!passed_all_) return;
+  for (const TapeList::LeafSlot& leaf : list_.leaves()) take_sum(leaf.slot);
+  empty_ = true;
 }
 
 void Walk::restrict_to(std::span<const std::uint32_t> sources) {
@@ -86,7 +92,7 @@ void Walk::complete(std::uint32_t slot) {
 }
 
 void Walk::run(Tensor seed, bool consume) {
-  sums_.resize(target_ - lowest_ + 1);
+  if (sums_.size() < target_ - lowest_ + 1) sums_.resize(target_ - lowest_ + 1);
   for (std::uint32_t slot : sources_) sum(slot).reset();
   row_parts_.clear();
   for (Begun& begun : begun_) add_to_sum(begun.slot, std::move(begun.gradient));
@@ -103,6 +109,7 @@ void Walk::run(Tensor seed, bool consume) {
       pass(*entry, caller, consume);
     }
     if (consume) list_.note_released(last);
+    passed_all_ = true;
   } else {
     for (std::size_t i = 0; i < path_.size(); ++i) {
       if (far) Lookahead::fetch(path_, i);

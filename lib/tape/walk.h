@@ -46,6 +46,8 @@ class Walk {
   Leaf leaf_gradient(std::uint32_t slot, const Tensor& parameter);
   /// Puts another in its place; it fits.
   void replace(std::uint32_t slot, Tensor gradient) { sum(slot) = std::move(gradient); }
+  /// Lets go of the leaves' gradients. After a pass over everything there are no others, and nobody need look for them.
+  void let_go_of_leaves();
   /// Lets go of all gradients.
   void forget() {
     sums_.clear();
@@ -155,6 +157,7 @@ class Walk {
   std::vector<std::uint32_t> sources_;
   // With marks: the entries that lead from a source to the target, or make one; the last first.
   std::vector<Entry*> path_;
+  bool passed_all_ = false, empty_ = false;
   bool completes_ = false;  // somebody wants to know of complete gradients
   Hooks* hooks_ = nullptr;
   std::vector<Tensor> outputs_;  // of the entry being visited

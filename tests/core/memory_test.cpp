@@ -45,6 +45,48 @@ TEST_CASE("nothing is left when the scopes of tensors end") {
   CHECK(live() == before);
 }
 
+TEST_CASE("a view keeps the elements of a tensor that is gone, whatever its size") {
+  for (std::int64_t size : {3, 64, 1000, 100'000}) {
+    INFO("size := " << size);
+    Live before = live();
+    Tensor view;
+    {
+      Tensor x = arange(size, {.dtype = f32});
+      view = slice(x, 0, 1, 3);
+      CHECK(live().tensors == before.tensors + 2);
+    }
+    CHECK(live().tensors == before.tensors + 1);
+    CHECK(live().storages == before.storages + 1);
+    // What is made meanwhile must not be put in its place.
+    Tensor others[] = {full({size}, 7), full({size}, 8)};
+    CHECK(view.to_vector<float>() == std::vector<float>{1, 2});
+    for (Tensor& other : others) other.reset();
+    Tensor of_view = unsqueeze(view, 0);
+    view.reset();
+    CHECK(of_view.to_vector<float>() == std::vector<float>{1, 2});
+    of_view.reset();
+    CHECK(live() == before);
+  }
+}
+
+TEST_CASE("a tensor and its view may be freed by different threads in any order") {
+  for (bool view_first : {true, false})
+    for (std::int64_t size : {3, 100'000}) {
+      Live before = live();
+      for (int round = 0; round < 100; ++round) {
+        Tensor x = full({size}, 5), view = slice(x, 0, 0, 2);
+        Tensor& freed = view_first ? view : x;
+        std::thread other([&freed] { freed.reset(); });
+        if (round % 2 == 0) other.join();
+        Tensor& kept = view_first ? x : view;
+        CHECK(kept.data<float>()[0] == 5);
+        kept.reset();
+        if (round % 2 != 0) other.join();
+      }
+      CHECK(live() == before);
+    }
+}
+
 TEST_CASE("nothing is left of a tape, its parameters and its gradients") {
   Live before = live();
   {

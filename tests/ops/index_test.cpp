@@ -87,7 +87,7 @@ TEST_CASE("the gradients of many parts are added up in one tensor") {
         Tensor turned = indexed ? x(5 - t, slice(most, least, -1)) : flip(select(x, 0, 5 - t), {0});
         loss = loss + sum(part * w(slice(t, t + 2))) + sum(turned * w(t));
       }
-      auto [g] = tape.gradient(loss, x);
+      Tensor g = tape.gradient(loss, x);
       (indexed ? by_index : by_slice) = g;
     }
   }

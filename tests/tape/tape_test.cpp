@@ -1,6 +1,7 @@
 #include <reel/reel.h>
 #include <unistd.h>
 
+#include <array>
 #include <cmath>
 #include <cstdio>
 #include <functional>
@@ -76,6 +77,60 @@ TEST_CASE("a tensor used several times gets the sum of its gradients") {
   Tensor y = x * x + x;
   Tensor g = tape.gradient(sum(y + x + x), x);
   CHECK(g.to_vector<double>() == std::vector<double>{5, 7});
+}
+
+TEST_CASE("a gradient that flows to several places is changed in none for the sake of another") {
+  const Tensor seed = tensor({1.0, 2.0}), ones_then_twos = copy(seed);
+  struct Flow {
+    std::function<Tensor(const Tensor&, const Tensor&)> value;
+    std::function<std::array<double, 2>(double, double)> derivatives;
+  };
+  auto slope = [](double x) { return 1 - std::tanh(x) * std::tanh(x); };
+  const Flow flows[] = {
+      {[](const Tensor& a, const Tensor& b) { return a * a + (a + b); },
+       [](double a, double) {
+         return std::array{2 * a + 1, 1.0};
+       }},
+      {[](const Tensor& a, const Tensor& b) { return (a + b) + a * a; },
+       [](double a, double) {
+         return std::array{2 * a + 1, 1.0};
+       }},
+      {[](const Tensor& a, const Tensor& b) { return tanh(a) + b; },
+       [&](double a, double) {
+         return std::array{slope(a), 1.0};
+       }},
+      {[](const Tensor& a, const Tensor& b) { return b + tanh(a); },
+       [&](double a, double) {
+         return std::array{slope(a), 1.0};
+       }},
+      {[](const Tensor& a, const Tensor& b) { return tanh(a) * b + (a + b) * a; },
+       [&](double a, double b) {
+         return std::array{slope(a) * b + 2 * a + b, std::tanh(a) + a};
+       }},
+      {[](const Tensor& a, const Tensor& b) { return (a + a) * (b + b) + (b + a); },
+       [](double a, double b) {
+         return std::array{4 * b + 1, 4 * a + 1};
+       }},
+      {[](const Tensor& a, const Tensor& b) {
+         Tensor shared = a * b;
+         return (shared + shared) * shared + tanh(shared) + shared;
+       },
+       [&](double a, double b) {
+         double by_product = 4 * a * b + slope(a * b) + 1;
+         return std::array{by_product * b, by_product * a};
+       }},
+  };
+  for (const Flow& flow : flows) {
+    Tensor a = tensor({0.5, -1.0}).requires_grad(), b = tensor({2.0, 3.0}).requires_grad();
+    Tape tape;
+    std::vector<Tensor> found = tape.gradient(flow.value(a, b), {a, b}, {.seed = seed});
+    for (std::size_t i = 0; i < 2; ++i) {
+      auto [wanted_a, wanted_b] = flow.derivatives(a.data<double>()[i], b.data<double>()[i]);
+      CHECK(found[0].data<double>()[i] == Approx(wanted_a * seed.data<double>()[i]));
+      CHECK(found[1].data<double>()[i] == Approx(wanted_b * seed.data<double>()[i]));
+    }
+    CHECK(seed.to_vector<double>() == ones_then_twos.to_vector<double>());
+  }
 }
 
 TEST_CASE("broadcast operands get gradients of their own shapes") {
