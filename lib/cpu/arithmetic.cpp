@@ -192,9 +192,14 @@ void multiply_add_typed(T* sum, const T* a, const T* b, std::int64_t count) {
   constexpr std::int64_t lanes = V::lanes;
   const std::int64_t whole = count & -4 * lanes;
   std::int64_t i = 0;
-  for (; i < whole; i += 4 * lanes)
-    for (std::int64_t k = i; k < i + 4 * lanes; k += lanes)
-      multiply_add(V::load(a + k), V::load(b + k), V::load(sum + k)).store(sum + k);
+  auto at = [&](std::int64_t k) { return multiply_add(V::load(a + k), V::load(b + k), V::load(sum + k)); };
+  for (; i < whole; i += 4 * lanes) {
+    V first = at(i), second = at(i + lanes), third = at(i + 2 * lanes), fourth = at(i + 3 * lanes);
+    first.store(sum + i);
+    second.store(sum + i + lanes);
+    third.store(sum + i + 2 * lanes);
+    fourth.store(sum + i + 3 * lanes);
+  }
   if (i < count) multiply_add_rest(sum + i, a + i, b + i, count - i);
 }
 
