@@ -20,12 +20,11 @@ class Heap {
 
   /// Uninitialised memory, aligned to 64 bytes. Throws: std::bad_alloc.
   void* allocate(std::size_t bytes, Use use) {
-    apart_ += use == Use::body;
     std::uint32_t size_class = class_of(bytes), list = size_class + (use == Use::storage ? class_count : 0);
-    FreeBlock* block = free_[list];
-    if (!block) [[unlikely]]
-      return allocate_slowly(list);
-    return taken(block, list, size_of_class(size_class));
+    FreeBlock* free = free_[list];
+    void* block = free ? taken(free, list, size_of_class(size_class)) : allocate_slowly(list);
+    apart_ += use == Use::body;
+    return block;
   }
   /// The same for a body with the elements behind it, of at most `most_joint` bytes.
   void* allocate_joint(std::size_t bytes) {
@@ -199,7 +198,7 @@ class Heap {
   std::size_t cache_limit_ = std::size_t{1} << 30;
   std::size_t system_bytes_ = 0;  // taken from the system: in use or cached
   std::size_t peak_bytes_ = 0;
-  std::int64_t blocks_[2] = {};  // bodies and storages that lie apart, in use or cached
+  std::int64_t blocks_[2] = {};  // bodies, with elements or without, and other storages: in use or cached
   std::int64_t apart_ = 0;       // bodies given out without elements behind them
   std::atomic<std::int64_t> freed_apart_ = 0, widows_ = 0;
   HiddenPointer bodies_;

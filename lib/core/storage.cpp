@@ -78,7 +78,13 @@ Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Locati
   std::size_t bytes = static_cast<std::size_t>(count) * size_of(spec.dtype);
   std::size_t front = body_size(spec.rank), size = joint_size(front, bytes);
   if (size > Heap::most_joint) return allocate_apart(context, spec, count, op, where);
-  void* block = context.heap->allocate_joint(size);
+  void* block;
+  try {
+    block = context.heap->allocate_joint(size);
+  } catch (const std::bad_alloc&) {
+    fail<MemoryError>(op, where, "there is no memory for a tensor {} {}", to_string(shape_of(spec)),
+                      name_of(spec.dtype));
+  }
   Body* body = place_joint(block, context, spec.rank, spec.dtype, front, bytes, spec.device, where);
   set_sizes(body, spec, count);
   return Tensor::adopt(body);

@@ -218,16 +218,19 @@ double cost_of(Way way, double rows, double multiplications) {
   }
 }
 
-// What is shared out among threads: `pieces` of each matrix of the batch, groups of rows or of columns. None is narrower
-// than 64, so that each bf16 element's bits are those of the whole product.
+// What is shared out among threads: `pieces` of each matrix of the batch, groups of rows or of columns. They begin at
+// multiples of a unit, so that each element's bits are those of the whole product.
 struct Pieces {
-  std::int64_t count, length;
+  std::int64_t count, length, unit;
 
-  Pieces(std::int64_t length, double cost)
+  Pieces(std::int64_t length, std::int64_t unit, double cost)
       : count(static_cast<std::int64_t>(
-            std::clamp(std::min(static_cast<double>(length / 64), cost / part_cost), 1.0, 64.0))),
-        length(length) {}
-  std::int64_t begin(std::int64_t piece) const { return piece == count ? length : length / 64 * piece / count * 64; }
+            std::clamp(std::min(static_cast<double>(length / unit), cost / part_cost), 1.0, 64.0))),
+        length(length),
+        unit(unit) {}
+  std::int64_t begin(std::int64_t piece) const {
+    return piece == count ? length : length / unit * piece / count * unit;
+  }
 };
 
 // What is left of a product when its operands are known: rows or columns of it are worked out anywhere.
@@ -321,7 +324,7 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
   std::int64_t matrices = out.numel / area;
   // oneDNN's kernels for given sizes want all columns.
   bool by_rows = rows > columns || way == Way::onednn_sized;
-  Pieces pieces(by_rows ? rows : columns, cost);
+  Pieces pieces(by_rows ? rows : columns, way == Way::onednn_sized ? rows_of_sized : 64, cost);
   std::int64_t jobs = matrices * pieces.count;
   auto work = [&](std::int64_t begin, std::int64_t end) {
     while (begin < end) {

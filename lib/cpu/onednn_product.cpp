@@ -90,12 +90,13 @@ void multiply(float* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, co
 
 void multiply_sized(BFloat16* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b,
                     bool threaded) {
-  std::int64_t units = a.rows / 64, pieces = threaded ? std::min<std::int64_t>(parallel::threads(), units) : 1;
-  auto begin = [&](std::int64_t piece) { return piece == pieces ? a.rows : units * piece / pieces * 64; };
-  parallel_for(pieces, 1, [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t piece = first; piece < last; ++piece)
-      run(c + begin(piece) * c_step, c_step, rows_of(a, begin(piece), begin(piece + 1)), b, true);
-  });
+  std::int64_t pieces = (a.rows + rows_of_sized - 1) / rows_of_sized;
+  auto multiply_pieces = [&](std::int64_t first, std::int64_t last) {
+    for (std::int64_t begin = first * rows_of_sized; begin < std::min(last * rows_of_sized, a.rows);
+         begin += rows_of_sized)
+      run(c + begin * c_step, c_step, rows_of(a, begin, std::min(begin + rows_of_sized, a.rows)), b, true);
+  };
+  threaded ? parallel_for(pieces, 1, multiply_pieces) : multiply_pieces(0, pieces);
 }
 
 }  // namespace reel::detail

@@ -13,8 +13,12 @@ extern "C" void GOMP_parallel(void (*body)(void* data), void* data, unsigned thr
 namespace reel::detail {
 namespace {
 
-// The mode that this thread's OpenMP threads are known to have. New ones begin with this thread's.
-thread_local std::optional<FloatingPointMode> shared;
+// The mode that this thread's OpenMP threads are known to have, as many as there were. New ones begin with this thread's.
+struct Shared {
+  FloatingPointMode mode;
+  int threads;
+};
+thread_local std::optional<Shared> shared;
 
 std::atomic<bool> forked = false;
 [[maybe_unused]] const int handled = pthread_atfork(nullptr, nullptr, [] { forked = true; });
@@ -23,14 +27,15 @@ std::atomic<bool> forked = false;
 
 void share_floating_point_mode() {
   FloatingPointMode mode = floating_point_mode();
-  if (shared == mode) return;
+  int threads = omp_in_parallel() ? 1 : omp_get_max_threads();
+  if (shared && shared->mode == mode && shared->threads == threads) return;
   // As a number, not through memory: a thread sanitizer would not see that the region orders its threads.
   GOMP_parallel(
       [](void* data) {
         set_floating_point_mode(static_cast<FloatingPointMode>(reinterpret_cast<std::uintptr_t>(data)));
       },
       reinterpret_cast<void*>(std::uintptr_t{mode}), 0, 0);
-  shared = mode;
+  shared = Shared{mode, threads};
 }
 
 void forget_openmp_mode() { shared.reset(); }

@@ -9,7 +9,6 @@
 #include <exception>
 #include <memory>
 #include <mutex>
-#include <system_error>
 #include <thread>
 
 #include <reel/threads.h>
@@ -166,7 +165,7 @@ class Pool {
   void add_helpers(std::int64_t wanted) {
     try {
       for (; helper_count_ < wanted; ++helper_count_) std::thread([this, call = call_.load()] { help(call); }).detach();
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
       // Then there are fewer.
     }
   }

@@ -153,10 +153,14 @@ class Overwriting {
   // The elements have changed however the op ends: a listener may throw.
   class Note {
    public:
-    explicit Note(const Overwriting& run) : run_(run) {}
+    explicit Note(const Overwriting& run) : run_(run) {
+      // What an op that a listener calls sees of x has no version yet.
+      run.x_.body().storage->writers.fetch_add(1, std::memory_order_relaxed);
+    }
     ~Note() {
       const Body& body = run_.x_.body();
       body.storage->overwritten(run_.context_.resolve(run_.where_));
+      body.storage->writers.fetch_sub(1, std::memory_order_relaxed);
       if (run_.noted_) run_.list().note_tracked_values(body);
     }
     Note(const Note&) = delete;

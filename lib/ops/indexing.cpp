@@ -93,7 +93,6 @@ constexpr OpInfo accumulate_index_op{
           Tensor part = part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where);
           kernels(part.device()).binary[static_cast<int>(Binary::add)](part.body(), part.body(), call.input(1));
         },
-    .writes_part = true,
 };
 
 constexpr OpInfo index_op{

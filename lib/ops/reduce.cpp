@@ -59,7 +59,6 @@ Tensor sum_to(const Arg& x, const Shape& shape) {
   }
   if (!fits) fail<ShapeError>("sum_to", where, "{} does not broadcast to {}", to_string(shape), describe(tensor));
   if (axes == 0) return tensor;
-  if (shape.numel() == tensor.numel() && tensor.numel() != 0) return reshape(Arg(tensor, where), shape);
   return reshape(Arg(sum_over(tensor, axes, true, where), where), shape);
 }
 

@@ -66,7 +66,6 @@ constexpr OpInfo accumulate_slice_op{
           Tensor part = slice_view(call.outputs[0], call.attributes<SliceAttributes>(), call.where);
           kernels(part.device()).binary[static_cast<int>(Binary::add)](part.body(), part.body(), call.input(1));
         },
-    .writes_part = true,
 };
 
 constexpr OpInfo slice_op{

@@ -20,6 +20,7 @@ Apart::Apart(Context& context, Purpose purpose)
   context.set(Context::recording, purpose != Purpose::compute);
   list_.only_notes = purpose == Purpose::note;
   list_.depth = purpose != Purpose::compute;
+  list_.look_at_hidden();
 }
 
 Apart::~Apart() {

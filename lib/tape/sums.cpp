@@ -52,19 +52,6 @@ constexpr OpInfo accumulate_transposed_product_op{
         },
 };
 
-// gradient *= b
-
-constexpr OpInfo scale_gradient_op{
-    .name = "scale_gradient",
-    .arity = 2,
-    .batching = Batching::elementwise,
-    .forward =
-        [](Call& call) {
-          const Body& gradient = call.output();
-          kernels(gradient.device).binary[static_cast<int>(Binary::mul)](gradient, gradient, call.input(1));
-        },
-};
-
 namespace {
 
 [[gnu::always_inline]] inline void add_in_place(Context& context, Tensor& total, const Tensor& gradient) {
@@ -130,17 +117,20 @@ inline bool Walk::add_product(std::uint32_t slot, const Tensor& a, const Tensor&
   return are_plain(slot, a.body(), b.body()) && add_plain_product(slot, a, b);
 }
 
-[[gnu::always_inline]] inline void Walk::work_out_in_place(const OpInfo& op, Binary kernel, Tensor& gradient,
-                                                           const Tensor& b) {
-  const Body& y = b.body();
-  invoke_in_place(context_, op, gradient, {&gradient, &b},
-                  [&](const View& z) { run_alike(kernels(y.device), kernel, z, z, y); });
+// Somebody who looks is shown what went in.
+[[gnu::always_inline]] inline bool Walk::can_work_out_in_place(const Tensor& gradient) const {
+  return can_change(gradient) && !context_.has(Context::intercepted);
+}
+
+[[gnu::always_inline]] inline void Walk::work_out_in_place(Binary kernel, Tensor& gradient, const Tensor& b) {
+  const Body &z = gradient.body(), &y = b.body();
+  run_alike(kernels(y.device), kernel, z, z, y);
 }
 
 [[gnu::always_inline]] inline void Walk::add_last_product(std::uint32_t slot, Tensor& gradient, const Tensor& b) {
   if (add_plain_product(slot, gradient, b)) return;
-  if (!can_change(gradient)) return add_up(slot, gradient * b);
-  work_out_in_place(scale_gradient_op, Binary::mul, gradient, b);
+  if (!can_work_out_in_place(gradient)) return add_up(slot, gradient * b);
+  work_out_in_place(Binary::mul, gradient, b);
   add_up(slot, std::move(gradient));
 }
 
@@ -194,6 +184,18 @@ void Walk::settle_products(std::uint32_t slot) {
 
 void Walk::add_to_sum(std::uint32_t slot, Tensor gradient) { add_up(slot, std::move(gradient)); }
 
+namespace {
+
+// Whether a gradient only has axes of size 1 too many, as that of a bias has for a single row.
+bool adds_nothing(const Body& body, const SlotForm& form) {
+  int extra = body.rank - form.rank;
+  for (int i = 0; i < body.rank; ++i)
+    if (body.dims[i] != (i < extra ? 1 : form.dims[i - extra])) return false;
+  return extra >= 0;
+}
+
+}  // namespace
+
 Tensor Walk::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {
   const SlotForm& form = *list_.slot(slot).form;
   const Body& body = gradient.body();
@@ -203,7 +205,7 @@ Tensor Walk::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {
         fmt::format("the gradient of {} is {}, but its input is {}", entry.op->name, describe(gradient), is));
   };
   if (form.dtype != body.dtype || form.device != body.device) refuse(name_of(form.dtype));
-  gradient = sum_to(gradient, form.shape());
+  gradient = adds_nothing(body, form) ? reshape(gradient, form.shape()) : sum_to(gradient, form.shape());
   if (!form.matches(gradient.body())) refuse(to_string(form.shape()));
   return gradient;
 }
@@ -251,8 +253,8 @@ void Gradient::give_worked_out(std::size_t i, const OpInfo& op, Binary kernel, c
   std::uint32_t slot = entry_.input_slots()[i];
   if (!walk_.wants(slot)) return;
   Tensor& gradient = outputs_[0];
-  if (walk_.can_change(gradient) && walk_.are_plain(slot, gradient.body(), b.body())) [[likely]]
-    walk_.work_out_in_place(op, kernel, gradient, b);
+  if (walk_.can_work_out_in_place(gradient) && walk_.are_plain(slot, gradient.body(), b.body())) [[likely]]
+    walk_.work_out_in_place(kernel, gradient, b);
   else
     gradient = invoke(op, {&gradient, &b}, {gradient.body(), gradient.dtype()}, where());
   give(i, std::move(gradient));
@@ -300,7 +302,6 @@ std::span<const RegisteredOp> walk_ops() {
       {.name = "accumulate", .info = &accumulate_op, .internal = true},
       {.name = "accumulate_product", .info = &accumulate_product_op, .internal = true},
       {.name = "accumulate_transposed_product", .info = &accumulate_transposed_product_op, .internal = true},
-      {.name = "scale_gradient", .info = &scale_gradient_op, .internal = true},
   };
   return ops;
 }

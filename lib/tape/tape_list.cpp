@@ -523,11 +523,16 @@ void TapeList::clear() noexcept {
   adopted_.clear();
   kept_.clear();
   any_hidden_ = wrote_tracked_;
+  look_at_hidden();
   last_form_ = nullptr;
   entry_count_ = 0;
   saved_bytes_ = 0;
   arena_.rewind();
   ++epoch_;
+}
+
+void TapeList::look_at_hidden() noexcept {
+  for (const TapeList* list = outer_; list; list = list->outer_) any_hidden_ |= list->any_hidden_;
 }
 
 void TapeList::warn_of_growth() noexcept {

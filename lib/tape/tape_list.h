@@ -79,6 +79,8 @@ class TapeList {
   static constexpr std::uint32_t constant_birth = std::uint32_t{1} << 31;
   /// The list for what runs apart while this one waits. Made once, and kept.
   TapeList& inner();
+  /// To be called when this list begins to run apart: untracked tensors may be what an outer list has hidden.
+  void look_at_hidden() noexcept;
   /// The list that waits while this one is used; null for a thread's own.
   const TapeList* outer() const { return outer_; }
   /// On an inner list: makes a leaf of a tensor that an outer list tracks, or of a parameter, whose slot there stays.

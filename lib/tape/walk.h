@@ -76,8 +76,9 @@ class Walk {
   bool add_plain_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
   /// The same with a gradient that is not needed any more; where it can be, the product is formed in its place.
   void add_last_product(std::uint32_t slot, Tensor& gradient, const Tensor& b);
-  /// Puts what an elementwise op makes of a gradient, which can be changed, and b in its place.
-  void work_out_in_place(const OpInfo& op, Binary kernel, Tensor& gradient, const Tensor& b);
+  /// Puts what a kernel makes of a gradient and b in its place, where that can be.
+  bool can_work_out_in_place(const Tensor& gradient) const;
+  void work_out_in_place(Binary kernel, Tensor& gradient, const Tensor& b);
   /// Whether both are as a gradient of the slot lies in memory, if that is not one of halves.
   bool are_plain(std::uint32_t slot, const Body& a, const Body& b) const;
   /// Adds a gradient that has the slot's form.

@@ -128,6 +128,34 @@ TEST_CASE("the threads of large matrix products flush denormals as the one that 
   }
 }
 
+TEST_CASE("threads that a product on one thread had not called flush denormals when they are called again") {
+  Settings settings;
+  constexpr std::int64_t side = 1024, length = 6 * side;
+  Tensor a = zeros({side, length}), b = full({length, side}, 0x1p-70f);
+  a(slice(), length - 1) = 0x1p-70f;
+  set_thread_count(2);
+  CHECK(zeros_in(matmul(a, b)) == 0);
+  set_thread_count(1);
+  set_flush_denormals(true);
+  CHECK(zeros_in(matmul(a, b)) == side * side);
+  set_thread_count(2);
+  CHECK(zeros_in(matmul(a, b)) == side * side);
+}
+
+TEST_CASE("deep products of bf16 have the same bits each time, and for every number of threads") {
+  Settings settings;
+  for (std::int64_t rows : {256, 384, 1024}) {
+    CAPTURE(rows);
+    const Tensor a = to(rand({rows, 4096}), bf16), b = to(rand({4096, 512}), bf16);
+    set_thread_count(1);
+    const auto expected = bits_of(to(matmul(a, b), f32));
+    for (int threads : {1, 2, 3}) {
+      set_thread_count(threads);
+      for (int time = 0; time < 8; ++time) CHECK(bits_of(to(matmul(a, b), f32)) == expected);
+    }
+  }
+}
+
 TEST_CASE("large matrix products have the same bits for every number of threads") {
   Settings settings;
   for (DType dtype : {f32, bf16}) {

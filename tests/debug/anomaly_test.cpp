@@ -197,6 +197,32 @@ TEST_CASE("gradients that overflow when they are added up are found") {
   CHECK_FALSE(w.grad().defined());
 }
 
+TEST_CASE("gradients of parts that overflow when they are added up are found") {
+  const Tensor large = full({2}, 3e38, {.dtype = f32});
+  for (bool by_index : {false, true}) {
+    Tensor x = full({4}, 1e-30, {.dtype = f32}).requires_grad();
+    Tape tape;
+    Tensor loss = by_index ? sum(x(slice(0, 2)) * large) + sum(x(slice(1, 3)) * large)
+                           : sum(slice(x, 0, 0, 2) * large) + sum(slice(x, 0, 1, 3) * large);
+    auto scope = detect_anomaly();
+    debug::Anomaly found = *anomaly_of([&] { tape.backward(loss); });
+    CHECK(found.output.infinities == 1);
+    CHECK_FALSE(x.grad().defined());
+  }
+}
+
+TEST_CASE("what goes into a gradient that is worked out is shown as it was") {
+  Tensor a = full({4}, 0, {.dtype = f32}).requires_grad(), b = full({4}, 0, {.dtype = f32}).requires_grad();
+  const Tensor seed = full({4}, std::numeric_limits<double>::infinity(), {.dtype = f32});
+  Tape tape;
+  Tensor product = a * b;
+  auto scope = detect_anomaly({.infinities = false});
+  debug::Anomaly found = *anomaly_of([&] { tape.gradient(product * 1.0, {a, b}, {.seed = seed}); });
+  CHECK(found.output.nans == 4);
+  REQUIRE_FALSE(found.inputs.empty());
+  CHECK(found.inputs[0].statistics.infinities == 4);
+}
+
 TEST_CASE("a leaf or a seed that holds NaN is seen by the first op that computes from it") {
   auto scope = detect_anomaly();
   int made = __LINE__ + 1;

@@ -64,6 +64,20 @@ TEST_CASE("a parameter that was overwritten is packed anew") {
   check_products(w);
 }
 
+TEST_CASE("who listens to an op that overwrites a parameter multiplies by its new values") {
+  Tensor w = drawn({300, 450}, f32, 1).requires_grad(), x = drawn({8, 300}, f32, 2);
+  check_product(x, w);
+  NoRecord pause;
+  int heard = 0;
+  debug::Listen listen([&](const debug::OpEvent& event) {
+    if (std::string_view(event.op) != "mul_") return;
+    ++heard;
+    CHECK(same_bits(matmul(x, w), matmul(x, copy(w))));
+  });
+  mul_(w, 2.0);
+  CHECK(heard == 1);
+}
+
 TEST_CASE("a parameter is not packed while it is being written") {
   Tensor w = drawn({70, 90}, f32, 1).requires_grad(), x = drawn({20, 70}, f32, 2);
   auto values = w.write<float>();

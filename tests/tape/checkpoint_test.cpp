@@ -528,6 +528,32 @@ TEST_CASE("a function that does not give the same again is refused, with its lin
   CHECK_THAT(error_of<TapeError>([&] { tape.backward(sum(z)); }), contains("gave another result"));
 }
 
+TEST_CASE("a captured tensor that another thread made, and this one watches, gets its gradient") {
+  Tensor w = full({3}, 2.0, {.dtype = f64}), x = full({3}, 5.0, {.dtype = f64});
+  std::async(std::launch::async, [&] {
+    Tape tape;
+    tape.watch(w);
+    tape.watch(x);
+    Tensor y = checkpoint([w](const Tensor& u) { return u * w; }, x);
+    std::vector<Tensor> found = tape.gradient(sum(y + w), {x, w});
+    CHECK(found[0].to_vector<double>() == std::vector<double>(3, 2.0));
+    CHECK(found[1].to_vector<double>() == std::vector<double>(3, 6.0));
+  }).get();
+}
+
+TEST_CASE("a captured view into which tracked values came through its base is refused") {
+  Tensor w = full({3}, 2.0), base = zeros({3}), x = full({3}, 5.0), view = slice(base, 0, 0, 3);
+  Tape tape;
+  tape.watch(w);
+  tape.watch(x);
+  copy_(base, w);
+  std::string outside = error_of<TapeError>([&] { static_cast<void>(x * view); });
+  CHECK_THAT(outside, contains("shares its elements"));
+  std::string inside =
+      error_of<TapeError>([&] { static_cast<void>(checkpoint([view](const Tensor& u) { return u * view; }, x)); });
+  CHECK_THAT(inside, contains("shares its elements"));
+}
+
 TEST_CASE("a tracked tensor that the function did not use the first time is refused") {
   Tensor x = values().requires_grad(), w = ones({4}, {.dtype = f64}).requires_grad();
   Tape tape;
