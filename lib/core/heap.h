@@ -22,7 +22,7 @@ class Heap {
   void* allocate(std::size_t bytes, Use use) {
     std::uint32_t size_class = class_of(bytes), list = size_class + (use == Use::storage ? class_count : 0);
     FreeBlock* free = free_[list];
-    void* block = free ? taken(free, list, size_of_class(size_class)) : allocate_slowly(list);
+    void* block = free ? taken(free, list, header_of(free)->bytes()) : allocate_slowly(list);
     apart_ += use == Use::body;
     return block;
   }
@@ -53,7 +53,11 @@ class Heap {
   void free_own(void* block) noexcept { put(block, header_of(block)); }
   /// Frees a body without elements of any heap, as `free`.
   static void free_apart(void* block, Heap* mine) noexcept {
-    owner_of(block)->freed_apart_.fetch_add(1, std::memory_order_relaxed);
+    Heap* owner = owner_of(block);
+    if (owner == mine) [[likely]]
+      --mine->apart_;
+    else
+      owner->freed_apart_.fetch_add(1, std::memory_order_relaxed);
     free(block, mine);
   }
   /// Notes that a body has gone before the elements that lie behind it, or that these have gone, too.
@@ -199,8 +203,8 @@ class Heap {
   std::size_t system_bytes_ = 0;  // taken from the system: in use or cached
   std::size_t peak_bytes_ = 0;
   std::int64_t blocks_[2] = {};  // bodies, with elements or without, and other storages: in use or cached
-  std::int64_t apart_ = 0;       // bodies given out without elements behind them
-  std::atomic<std::int64_t> freed_apart_ = 0, widows_ = 0;
+  std::int64_t apart_ = 0;       // bodies given out without elements behind them, less what this thread has freed of them
+  std::atomic<std::int64_t> freed_apart_ = 0, widows_ = 0;  // what others have; bodies gone before their elements
   HiddenPointer bodies_;
   // Freed by other threads: small blocks wait here for the owner; large ones go back to the system at once, and are
   // only counted, because an owner that is idle would keep them for ever.

@@ -1,6 +1,7 @@
 #include "storage.h"
 
 #include <memory>
+#include <optional>
 #include <new>
 
 #include "invoke.h"
@@ -163,14 +164,12 @@ void free_body(Body* body, Heap* mine) noexcept {
 }
 
 [[gnu::noinline]] void destroy_slowly(Body* body, Heap* mine) noexcept {
+  if (Heap::owner_of(body) == mine && !body->leaf) return free_body(body, mine);
   // Its gradient is freed last: of another thread's, after the visit, because it may be a visit to a third.
   std::unique_ptr<Leaf> leaf(body->leaf);
-  if (Heap* owner = Heap::owner_of(body); owner != mine) {
-    Heap::Visit visit(*owner);
-    free_body(body, mine);
-  } else {
-    free_body(body, mine);
-  }
+  std::optional<Heap::Visit> visit;
+  if (Heap* owner = Heap::owner_of(body); owner != mine) visit.emplace(*owner);
+  free_body(body, mine);
 }
 
 }  // namespace
