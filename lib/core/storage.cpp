@@ -1,8 +1,8 @@
 #include "storage.h"
 
 #include <memory>
-#include <optional>
 #include <new>
+#include <optional>
 
 #include "invoke.h"
 #include "joint_body.h"
@@ -11,7 +11,8 @@
 namespace reel::detail {
 namespace {
 
-Body* make_body(Context& context, int rank, DType dtype, Device device, Location where) {
+[[gnu::always_inline]] inline Body* make_body(Context& context, int rank, DType dtype, Device device,
+                                              const Location& where) {
   return place_body(context.heap->allocate(body_size(rank), Heap::Use::body), context, rank, dtype, device, where);
 }
 
@@ -54,7 +55,7 @@ inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
 }
 
 [[gnu::noinline]] Tensor allocate_apart(Context& context, const OutputSpec& spec, std::int64_t count, const char* op,
-                                        Location where) {
+                                        const Location& where) {
   Body* body = make_body(context, spec.rank, spec.dtype, spec.device, where);
   Tensor owner = Tensor::adopt(body);
   set_sizes(body, spec, count);
