@@ -154,7 +154,7 @@ bool leaves_elements(Body* body) noexcept {
   return false;
 }
 
-void free_body(Body* body, Heap* mine) noexcept {
+[[gnu::always_inline]] inline void free_body(Body* body, Heap* mine) noexcept {
   Storage* storage = body->storage;
   if (storage && storage->block() == body) {
     if (!leaves_elements(body)) Heap::free(body, mine);
