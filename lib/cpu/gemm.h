@@ -232,11 +232,15 @@ struct Gemm {
     // Columns that far apart push each other out of the first cache before their lines are used up.
     std::int64_t together = b.column_step % static_cast<std::int64_t>(2048 / sizeof(T)) == 0 ? 64 / sizeof(T) : side;
     std::int64_t whole_rows = std::is_same_v<S, T> ? b.rows / side * side : 0, whole_columns = there / side * side;
-    if constexpr (std::is_same_v<S, T>)
-      for (std::int64_t first = 0; first < whole_rows; first += together)
+    if constexpr (std::is_same_v<S, T>) {
+      for (std::int64_t k = 0; together == side && k < whole_rows; k += side)
+        for (std::int64_t i = 0; i < whole_columns; i += side)
+          transpose_square(b.at(k, j + i), b.column_step, to + k * wide + i, wide);
+      for (std::int64_t first = 0; together != side && first < whole_rows; first += together)
         for (std::int64_t i = 0; i < whole_columns; i += side)
           for (std::int64_t k = first; k < std::min(first + together, whole_rows); k += side)
             transpose_square(b.at(k, j + i), b.column_step, to + k * wide + i, wide);
+    }
     for (std::int64_t i = whole_rows == b.rows ? whole_columns : 0; i < there; ++i) {
       const S* from = b.at(0, j + i);
       for (std::int64_t k = i < whole_columns ? whole_rows : 0; k < b.rows; ++k) to[k * wide + i] = widened(from[k]);
