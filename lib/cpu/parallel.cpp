@@ -236,25 +236,27 @@ void run(std::int64_t count, std::int64_t grain, void (*body)(void* state, std::
   std::int64_t wanted = std::min<std::int64_t>({threads(), (count + grain / 2) / grain, most_parts});
   if (wanted <= 1) return body(state, 0, count);
   constexpr std::int64_t steps = 4;  // of a part
-  std::int64_t grains = (count + grain - 1) / grain;
-  Region region{.step = std::max<std::int64_t>(grains / (wanted * steps), 1) * grain,
-                .part_count = wanted,
-                .body = body,
-                .state = state,
-                .mode = floating_point_mode()};
-  for (std::int64_t i = 0; i < wanted; ++i) {
-    region.parts[i].next.store(grains * i / wanted * grain, std::memory_order_relaxed);
-    region.parts[i].end = std::min(grains * (i + 1) / wanted * grain, count);
-  }
+  const std::int64_t step = std::max<std::int64_t>((count + grain - 1) / grain / (wanted * steps), 1) * grain;
   Pool& helpers = pool();
-  if (helpers.rests()) {
+  // A long loop has soon made up for a small loss, and goes on with help.
+  std::int64_t done = 0;
+  while (done < count && helpers.rests()) {
     Clock::time_point start = Clock::now();
-    body(state, 0, count);
-    return helpers.made_up(Clock::now() - start);
+    std::int64_t end = std::min(done + step, count);
+    body(state, done, end);
+    done = end;
+    helpers.made_up(Clock::now() - start);
   }
-  if (!helpers.open(region)) return body(state, 0, count);
+  const std::int64_t left = count - done, grains = (left + grain - 1) / grain;
+  if (left == 0) return;
+  Region region{.step = step, .part_count = wanted, .body = body, .state = state, .mode = floating_point_mode()};
+  for (std::int64_t i = 0; i < wanted; ++i) {
+    region.parts[i].next.store(done + grains * i / wanted * grain, std::memory_order_relaxed);
+    region.parts[i].end = std::min(done + grains * (i + 1) / wanted * grain, count);
+  }
+  if (!helpers.open(region)) return body(state, done, count);
   std::int64_t own = work(region, 0);
-  helpers.close(own, count);
+  helpers.close(own, left);
   if (region.failure) std::rethrow_exception(region.failure);
 }
 
