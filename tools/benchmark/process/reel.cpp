@@ -16,33 +16,31 @@ void first_step() {
   tape.backward(sum(tanh(matmul(x, w))));
 }
 
-// Two training steps of an LSTM: what is kept for the second is memory, too.
-void lstm_step() {
+// Two training steps of an LSTM: what is kept for the second is memory, too. `last` gives the state behind the last step.
+template <class Last>
+void train_lstm(Last last) {
   constexpr std::int64_t steps = 200, batch = 32, size = 512;
   nn::LSTMCell cell(size, size);
   optim::SGD sgd(cell.parameters(), {.learning_rate = 0.01});
   Tensor x = rand({steps, batch, size});
   for (int step = 0; step < 2; ++step) {
     Tape tape;
-    LSTMState state = cell.initial_state(batch);
-    for (int t = 0; t < steps; ++t) state = cell(x(t), state);
-    tape.backward(sum(state.h));
+    tape.backward(sum(last(cell, x)));
     sgd.step();
     sgd.zero_grad();
   }
 }
 
+void lstm_step() {
+  train_lstm([](nn::LSTMCell& cell, const Tensor& x) {
+    LSTMState state = cell.initial_state(x.size(1));
+    for (int t = 0; t < x.size(0); ++t) state = cell(x(t), state);
+    return state.h;
+  });
+}
+
 void lstm_layer_step() {
-  constexpr std::int64_t steps = 200, batch = 32, size = 512;
-  nn::LSTMCell cell(size, size);
-  optim::SGD sgd(cell.parameters(), {.learning_rate = 0.01});
-  Tensor x = rand({steps, batch, size});
-  for (int step = 0; step < 2; ++step) {
-    Tape tape;
-    tape.backward(sum(lstm(x, {}, cell.weights()).h_n));
-    sgd.step();
-    sgd.zero_grad();
-  }
+  train_lstm([](nn::LSTMCell& cell, const Tensor& x) { return lstm(x, {}, cell.weights()).h_n; });
 }
 
 }  // namespace
