@@ -203,7 +203,7 @@ class Heap {
   std::size_t system_bytes_ = 0;  // taken from the system: in use or cached
   std::size_t peak_bytes_ = 0;
   std::int64_t blocks_[2] = {};  // bodies, with elements or without, and other storages: in use or cached
-  std::int64_t apart_ = 0;       // bodies given out without elements behind them, less what this thread has freed of them
+  std::int64_t apart_ = 0;  // bodies given out without elements behind them, less what this thread has freed of them
   std::atomic<std::int64_t> freed_apart_ = 0, widows_ = 0;  // what others have; bodies gone before their elements
   HiddenPointer bodies_;
   // Freed by other threads: small blocks wait here for the owner; large ones go back to the system at once, and are
