@@ -46,6 +46,7 @@ struct Context {
   Lane* lane = nullptr;
   Location caller;
   const OpInfo* differentiating = nullptr;  // in a backward: whose gradient runs
+  double multiplications = 0;               // of all products and convolutions that this thread has run
 
   bool has(Flag flag) const { return flags & flag; }
   void set(Flag flag, bool on) { flags = on ? flags | flag : flags & ~flag; }

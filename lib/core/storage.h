@@ -57,6 +57,7 @@ static_assert(sizeof(Storage) == 64);
 struct Leaf {
   Tensor gradient;
   RowGradient row_gradient;
+  Location replaced_at = {};  // where its module took another tensor in its place; it is a parameter no more
 };
 
 /// Guards the gradients of all parameters. One lock for all, so that threads which share several cannot wait for each

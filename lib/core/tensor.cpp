@@ -147,9 +147,10 @@ void Tensor::set_grad(const Tensor& gradient, Location where) const {
                        describe(gradient), describe(*this), name_of(dtype()));
   }
   Tensor detached = gradient.defined() ? stop_gradient(Arg(gradient, where)) : Tensor{};
-  Leaf replaced{std::move(detached), {}};
+  RowGradient none;
   std::lock_guard lock(gradient_mutex());
-  std::swap(*leaf, replaced);
+  std::swap(leaf->gradient, detached);
+  std::swap(leaf->row_gradient, none);
 }
 
 std::span<const RegisteredOp> detail::access_ops() {
