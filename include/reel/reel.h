@@ -10,6 +10,7 @@
 #include <reel/error.h>
 #include <reel/hooks.h>
 #include <reel/indexing.h>
+#include <reel/io.h>
 #include <reel/location.h>
 #include <reel/nn.h>
 #include <reel/ops.h>
