@@ -5,3 +5,6 @@
 #include <reel/nn/linear.h>
 #include <reel/nn/lstm.h>
 #include <reel/nn/module.h>
+#include <reel/nn/module_list.h>
+#include <reel/nn/sequential.h>
+#include <reel/nn/summary.h>
