@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reel/autocast.h>
 #include <reel/checkpoint.h>
 #include <reel/custom.h>
 #include <reel/debug.h>
