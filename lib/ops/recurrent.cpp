@@ -145,34 +145,16 @@ void give_fused(Gradient& g) {
   if (lstm) g.give(in_c, outputs[3]);
 }
 
-// The first rows replaced.
-Tensor with_first(const Tensor& rows, const Tensor& state) {
-  std::int64_t count = rows.size(0);
-  return count == state.size(0) ? rows : concat({rows, slice(state, 0, count)});
-}
-
 // The same from differentiable ops, step by step.
 std::vector<Tensor> composed_net(std::span<const Tensor> in, NetAttributes attributes, Location where) {
-  bool lstm = attributes.cell() == RecurrentCell::lstm;
-  Tensor p = matmul(in[in_x], in[in_W_x]);
-  LSTMState state{in[in_h], lstm ? in[in_c] : Tensor{}};
-  std::vector<Tensor> parts;
-  std::int64_t first = 0;
-  for (std::int64_t count : in[in_counts].to_vector<std::int64_t>()) {
-    parts.push_back(slice(p, 0, first, first + count));
-    first += count;
-  }
-  if (attributes.reverse != 0) std::reverse(parts.begin(), parts.end());
-  for (Tensor& part : parts) {
-    Tensor h = slice(state.h, 0, 0, part.size(0));
-    Tensor before = lstm ? slice(state.c, 0, 0, part.size(0)) : h;
-    LSTMState after = run_cell(attributes.cell(), part, matmul(h, in[in_W_h]), before, in[in_bias], where);
-    state.h = with_first(after.h, state.h);
-    if (lstm) state.c = with_first(after.c, state.c);
-    part = after.h;
-  }
-  if (attributes.reverse != 0) std::reverse(parts.begin(), parts.end());
-  return {concat(parts), state.h, {}, {}, state.c};
+  RecurrentCell cell = attributes.cell();
+  bool lstm = cell == RecurrentCell::lstm;
+  auto step = [&](const Tensor& p, const LSTMState& before) {
+    return run_cell(cell, p, matmul(before.h, in[in_W_h]), lstm ? before.c : before.h, in[in_bias], where);
+  };
+  NetOutput net = run_steps(matmul(in[in_x], in[in_W_x]), {in[in_h], lstm ? in[in_c] : Tensor{}}, in[in_counts],
+                            attributes.reverse != 0, step);
+  return {std::move(net.y), std::move(net.state.h), {}, {}, std::move(net.state.c)};
 }
 
 void give_net_gradients(Gradient& g) {
@@ -222,9 +204,9 @@ const OpInfo& op_of(RecurrentCell cell) {
 
 }  // namespace
 
-NetOutput detail::run_net(RecurrentCell cell, bool reverse, const Tensor& x, const LSTMState& before,
-                          const Tensor& counts, const RecurrentWeights& weights, Location where) {
-  Tensor input = contiguous(x), h = contiguous(before.h), bias = bias_of(cell, weights);
+NetOutput detail::run_packed_net(RecurrentCell cell, bool reverse, const Tensor& x, const LSTMState& before,
+                                 const Tensor& counts, const RecurrentWeights& weights, Location where) {
+  Tensor input = contiguous(widened(x)), h = contiguous(widened(before.h)), bias = bias_of(cell, weights);
   Tensor W_x = widened(weights.W_x), W_h = contiguous(widened(weights.W_h)), c;
   std::vector<const Tensor*> inputs{&input, &W_x, &W_h, &bias, &h, &counts};
   OutputSpec state_spec(h.body(), input.dtype());
@@ -232,7 +214,7 @@ NetOutput detail::run_net(RecurrentCell cell, bool reverse, const Tensor& x, con
   std::vector<OutputSpec> specs{{rows, input.dtype(), input.device()}, state_spec};
   if (form_of(cell).work > 0) specs.emplace_back(work, input.dtype(), input.device());
   if (cell == RecurrentCell::lstm) {
-    c = contiguous(before.c);
+    c = contiguous(widened(before.c));
     inputs.push_back(&c);
     specs.insert(specs.end(), {specs[0], state_spec});
   }
@@ -293,27 +275,13 @@ LSTMOutput run_layers(RecurrentCell cell, const Arg& input, LSTMState state, std
     return {zeros(output_shape, {.dtype = dtype, .device = x.device()}), copy(state.h),
             lstm ? copy(state.c) : Tensor{}};
 
-  std::int64_t all = x.size(0) * x.size(1);
-  Tensor rows = reshape(x, {all, x.size(2)});
-  if (packing.places.defined()) rows = index_select(rows, 0, packing.places);
-  if (packing.order.defined()) {
-    state.h = index_select(state.h, 1, packing.order);
-    if (lstm) state.c = index_select(state.c, 1, packing.order);
-  }
-  state.h = widened(state.h);
-  if (lstm) state.c = widened(state.c);
   auto run = [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
-    return run_net(cell, reverse, rows, before, packing.counts, weights[net], where);
+    return run_packed_net(cell, reverse, rows, before, packing.counts, weights[net], where);
   };
-  LSTMOutput result =
-      detail::run_layers(weights.size(), bidirectional, widened(rows), state, run, [](Tensor rows) { return rows; });
-  auto finished = [&](const Tensor& states) {
-    return to(packing.standing.defined() ? index_select(states, 1, packing.standing) : states, dtype);
-  };
-  rows = to(result.output, dtype);
-  if (packing.places.defined())
-    rows = index_put(zeros({all, output_shape[2]}, {.dtype = dtype, .device = x.device()}), {packing.places}, rows);
-  return {reshape(rows, output_shape), finished(result.h_n), lstm ? finished(result.c_n) : Tensor{}};
+  LSTMOutput result = detail::run_layers(packing, flatten(x, 0, 1), std::move(state), weights.size(), bidirectional,
+                                         run, [](Tensor rows) { return rows; });
+  result.output = reshape(result.output, output_shape);
+  return result;
 }
 
 }  // namespace

@@ -29,9 +29,9 @@ Tensor bias_of(RecurrentCell cell, const RecurrentWeights& weights);
 LSTMState run_cell(RecurrentCell cell, const Tensor& p, const Tensor& q, const Tensor& before, const Tensor& bias,
                    Location where);
 
-/// A net over packed rows, in f32 or f64, where counts says how many sequences have each step; the state is that of the
+/// A net over packed rows, worked out in f32 or f64, where counts says how many sequences have each step; the state is that of the
 /// sequences in the order of their lengths.
-NetOutput run_net(RecurrentCell cell, bool reverse, const Tensor& rows, const LSTMState& before, const Tensor& counts,
-                  const RecurrentWeights& weights, Location where);
+NetOutput run_packed_net(RecurrentCell cell, bool reverse, const Tensor& rows, const LSTMState& before,
+                         const Tensor& counts, const RecurrentWeights& weights, Location where);
 
 }  // namespace reel::detail
