@@ -13,7 +13,7 @@ namespace {
 struct Net : nn::Module {
   nn::Linear hidden;
   nn::Linear output;
-  Tensor seen = buffer("seen", zeros({}, {.dtype = i64}));
+  nn::Buffer seen{*this, "seen", zeros({}, {.dtype = i64})};
 
   explicit Net(std::int64_t size = 3, DType dtype = f32)
       : hidden(*this, "hidden", 2, size, {.dtype = dtype}), output(*this, "output", size, 2, {.dtype = dtype}) {}
