@@ -19,31 +19,31 @@ bool has_shape(const Tensor& x, const Shape& shape) { return x.defined() && x.sh
 
 std::string shape_of(const Tensor& x) { return x.defined() ? to_string(x.shape()) : "undefined"; }
 
-}  // namespace
-
-LSTMCell::LSTMCell(std::int64_t input_size, std::int64_t hidden_size, LSTMCellOptions options, Location where) {
-  initialise(input_size, hidden_size, options, where);
-}
-
-LSTMCell::LSTMCell(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size,
-                   LSTMCellOptions options, Location where)
-    : Module(parent, name, where) {
-  initialise(input_size, hidden_size, options, where);
-}
-
-void LSTMCell::initialise(std::int64_t input_size, std::int64_t hidden_size, const LSTMCellOptions& options,
-                          Location where) {
+// Of all parameters alike.
+Initialiser first_values(std::int64_t input_size, std::int64_t hidden_size, Location where) {
   if (input_size <= 0 || hidden_size <= 0)
     fail<ShapeError>(cell_name, where, "sizes must be positive, not input {}, hidden {}", input_size, hidden_size);
-  CallerScope caller(where);
   double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
-  RandomOptions draw{.dtype = options.dtype, .generator = options.generator};
-  W_x = parameter("W_x", {input_size, 4 * hidden_size}, uniform(-bound, bound), draw);
-  W_h = parameter("W_h", {hidden_size, 4 * hidden_size}, uniform(-bound, bound), draw);
-  Tensor by_gate = uniform(-bound, bound)({4, hidden_size}, draw);
-  Tensor forget_gate = to(unsqueeze(arange(4) == 1, 1), options.dtype);
-  bias = parameter("bias", reshape(by_gate + forget_gate * options.forget_bias, {4 * hidden_size}));
+  return uniform(-bound, bound);
 }
+
+RandomOptions draw(const LSTMCellOptions& options) { return {.dtype = options.dtype, .generator = options.generator}; }
+
+Tensor first_bias(std::int64_t input_size, std::int64_t hidden_size, const LSTMCellOptions& options, Location where) {
+  CallerScope caller(where);
+  Tensor by_gate = first_values(input_size, hidden_size, where)({4, hidden_size}, draw(options));
+  Tensor forget_gate = to(unsqueeze(arange(4) == 1, 1), options.dtype);
+  return reshape(by_gate + forget_gate * options.forget_bias, {4 * hidden_size});
+}
+
+}  // namespace
+
+LSTMCell::LSTMCell(std::int64_t input_size, std::int64_t hidden_size, LSTMCellOptions options, Location where)
+    : W_x(*this, "W_x", {input_size, 4 * hidden_size}, first_values(input_size, hidden_size, where), draw(options),
+          where),
+      W_h(*this, "W_h", {hidden_size, 4 * hidden_size}, first_values(input_size, hidden_size, where), draw(options),
+          where),
+      bias(*this, "bias", first_bias(input_size, hidden_size, options, where), where) {}
 
 LSTMState LSTMCell::initial_state(std::int64_t batch, Location where) const {
   Shape shape{batch, hidden_size()};
@@ -73,8 +73,10 @@ LSTMState LSTMCell::step(const Arg& projected, const LSTMState& state) const {
 }
 
 LSTMState LSTMCell::operator()(const Arg& x, const LSTMState& state) const {
-  CallerScope caller(x.location());
-  return step(project(x), state);
+  return call(cell_name, {tensor_of(cell_name, x), state.h, state.c}, x.location(),
+              [&](const Tensor& x, const Tensor& h, const Tensor& c) {
+                return step(project(x), {h, c});
+              });
 }
 
 }  // namespace reel::nn

@@ -20,15 +20,18 @@ struct LSTMCellOptions {
 /// x: (B, I), h and c: (B, H). Everything starts uniform on ±1/√H.
 /// Source: the initial values are those of PyTorch's LSTMCell, which has two biases where this has their sum.
 struct LSTMCell : Module {
-  Tensor W_x;   ///< (I, 4H)
-  Tensor W_h;   ///< (H, 4H)
-  Tensor bias;  ///< (4H)
+  Parameter W_x;   ///< (I, 4H)
+  Parameter W_h;   ///< (H, 4H)
+  Parameter bias;  ///< (4H)
 
   /// Throws: ShapeError unless both sizes are positive.
   LSTMCell(std::int64_t input_size, std::int64_t hidden_size, LSTMCellOptions options = {},
            Location where = Location::here());
   LSTMCell(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size,
-           LSTMCellOptions options = {}, Location where = Location::here());
+           LSTMCellOptions options = {}, Location where = Location::here())
+      : LSTMCell(input_size, hidden_size, options, where) {
+    join(parent, name, where);
+  }
 
   std::int64_t input_size() const { return W_x.size(0); }
   std::int64_t hidden_size() const { return W_h.size(0); }
@@ -44,9 +47,6 @@ struct LSTMCell : Module {
   Tensor project(const Arg& x) const;
   /// The next state from the inputs' part of a, (B, 4H). Throws: ShapeError unless sizes fit.
   LSTMState step(const Arg& projected, const LSTMState& state) const;
-
- private:
-  void initialise(std::int64_t input_size, std::int64_t hidden_size, const LSTMCellOptions& options, Location where);
 };
 
 }  // namespace reel::nn
