@@ -13,6 +13,7 @@
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
+#include "../core/autocast.h"
 #include "../core/context.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
@@ -256,12 +257,19 @@ std::int64_t check_nets(const char* op, RecurrentCell cell, const Tensor& x, con
   return size;
 }
 
-LSTMOutput run_layers(RecurrentCell cell, const Arg& input, LSTMState state, std::span<const RecurrentWeights> weights,
+LSTMOutput run_layers(RecurrentCell cell, const Arg& given, LSTMState state, std::span<const RecurrentWeights> weights,
                       const Tensor& lengths, bool bidirectional) {
   const char* op = op_of(cell).name;
-  const Tensor& x = tensor_of(op, input);
-  Location where = input.location();
+  Location where = given.location();
   CallerScope caller(where);
+  const Suited input(Precision::full, given);
+  const Tensor& x = tensor_of(op, input);
+  std::vector<RecurrentWeights> cast_weights;
+  if (is_autocasting()) {
+    for (const RecurrentWeights& net : weights) cast_weights.push_back(suited(net, where));
+    weights = cast_weights;
+    for (Tensor* part : {&state.h, &state.c}) *part = suited(Precision::full, *part, where);
+  }
   std::int64_t directions = bidirectional ? 2 : 1;
   std::int64_t size = check_nets(op, cell, x, state, weights, directions, where);
   bool lstm = cell == RecurrentCell::lstm;

@@ -22,6 +22,9 @@ Tensor gru_bias_gradient(const Tensor& dp, const Tensor& dq);
 
 /// Halves as f32.
 Tensor widened(const Tensor& x);
+
+/// The same within an autocast scope, where recurrent ops hold their state in f32; elsewhere as they are.
+RecurrentWeights suited(const RecurrentWeights& weights, Location where);
 /// The bias, or zeros in its place.
 Tensor bias_of(RecurrentCell cell, const RecurrentWeights& weights);
 
