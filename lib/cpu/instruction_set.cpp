@@ -1,6 +1,7 @@
 #include "instruction_set.h"
 
 #include "cpu_kernels.h"
+#include "optimise.h"
 
 #define REEL_JOIN(a, b) a##b
 #define REEL_NAME(target) REEL_JOIN(fill_kernels_, target)
@@ -19,6 +20,7 @@ void REEL_NAME(REEL_TARGET)(KernelTable& table) {
   REEL_TARGET::fill_mapped_sums(table);
   REEL_TARGET::fill_matmul(table);
   REEL_TARGET::fill_normalise(table);
+  REEL_TARGET::fill_optimise(cpu_optimiser_kernels);
   REEL_TARGET::fill_pooling(table);
   REEL_TARGET::fill_random(table);
   REEL_TARGET::fill_recurrent(table);

@@ -1,57 +1,78 @@
 #include <reel/optim/optimiser.h>
 
+#include <cmath>
 #include <unordered_set>
 #include <utility>
 
-#include <reel/ops/shape.h>
-#include <reel/tape.h>
-
-#include "../core/op_error.h"
+#include "../core/storage.h"
+#include "descent.h"
+#include "option_checks.h"
 
 namespace reel::optim {
 
 using namespace detail;
 
-namespace {
-
-double checked_rate(const char* name, double rate, Location where) {
-  if (!(rate >= 0)) fail<Error>(name, where, "the learning rate {} is not 0 or more", rate);
-  return rate;
-}
-
-}  // namespace
-
-Optimiser::Optimiser(const char* name, std::vector<Tensor> parameters, double learning_rate, Location where)
-    : name_(name), parameters_(std::move(parameters)), learning_rate_(checked_rate(name, learning_rate, where)) {
+void Optimiser::add_parameters(std::vector<Tensor> parameters, std::size_t group, Location where) {
   std::unordered_set<const Body*> seen;
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    const Tensor& parameter = parameters_[i];
-    if (!parameter.defined()) fail<Error>(name, where, "parameter {} is an undefined tensor", i);
-    if (!parameter.is_parameter())
-      fail<Error>(name, where, "tensor {}, {}, is no parameter; call requires_grad() on it", i, describe(parameter));
+  for (const Tensor& parameter : parameters_) seen.insert(&parameter.body());
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    const Tensor& parameter = parameters[i];
+    if (!parameter.defined()) fail<Error>(name_, where, "parameter {} is an undefined tensor", i);
+    // One that is frozen is still a leaf.
+    if (!parameter.body().leaf)
+      fail<Error>(name_, where, "tensor {}, {}, is no parameter; call requires_grad() on it", i, describe(parameter));
     if (parameter.dtype() != DType::f32 && parameter.dtype() != DType::f64)
-      fail<DTypeError>(name, where, "parameter {}, {}, is neither f32 nor f64; train an f32 copy", i,
+      fail<DTypeError>(name_, where, "parameter {}, {}, is neither f32 nor f64; train an f32 copy", i,
                        describe(parameter));
     if (!parameter.is_contiguous())
-      fail<ShapeError>(name, where, "parameter {}, {}, is not contiguous; make it one with contiguous(x)", i,
+      fail<ShapeError>(name_, where, "parameter {}, {}, is not contiguous; make it one with contiguous(x)", i,
                        describe(parameter));
     if (!seen.insert(&parameter.body()).second)
-      fail<Error>(name, where, "parameter {}, {}, is listed twice and would be changed twice", i, describe(parameter));
+      fail<Error>(name_, where, "parameter {}, {}, is listed twice and would be changed twice", i, describe(parameter));
+  }
+  for (Tensor& parameter : parameters) {
+    memories_.push_back({group});
+    parameters_.push_back(std::move(parameter));
   }
 }
 
-void Optimiser::set_learning_rate(double rate, Location where) { learning_rate_ = checked_rate(name_, rate, where); }
+void Optimiser::check_group(std::size_t group, Location where) const {
+  if (group >= group_count()) fail<IndexError>(name_, where, "there is no group {}; it has {}", group, group_count());
+}
 
-void Optimiser::step(Location where) {
-  NoRecord pause;
-  CallerScope caller(where);
-  for (std::size_t i = 0; i < parameters_.size(); ++i) {
-    Tensor& parameter = parameters_[i];
-    if (RowGradient rows = parameter.row_grad(); rows.defined())
-      update_rows(i, parameter, rows, where);
-    else if (Tensor gradient = parameter.grad(); gradient.defined())
-      update(i, parameter, contiguous(gradient), where);
-  }
+double Optimiser::learning_rate(std::size_t group, Location where) const {
+  check_group(group, where);
+  return rate_of(group);
+}
+
+void Optimiser::set_learning_rate(double rate, Location where) {
+  check_not_negative(name_, "learning rate", rate, where);
+  for (std::size_t group = 0; group < group_count(); ++group) put_rate(group, rate);
+}
+
+void Optimiser::set_learning_rate(std::size_t group, double rate, Location where) {
+  check_group(group, where);
+  check_not_negative(name_, "learning rate", rate, where);
+  put_rate(group, rate);
+}
+
+bool Optimiser::has_momentum() const { return group_count() > 0 && !std::isnan(momentum_of(0)); }
+
+double Optimiser::momentum(std::size_t group, Location where) const {
+  check_group(group, where);
+  if (!has_momentum()) fail<Error>(name_, where, "it has no momentum");
+  return momentum_of(group);
+}
+
+void Optimiser::set_momentum(std::size_t group, double momentum, Location where) {
+  check_group(group, where);
+  if (!has_momentum()) fail<Error>(name_, where, "it has no momentum that could be set");
+  check_fraction(name_, "momentum", momentum, where);
+  put_momentum(group, momentum);
+}
+
+Descent Optimiser::descent(std::size_t, Progress&) const {
+  throw InternalError(std::string(name_) + " says nothing of its steps");
 }
 
 void Optimiser::zero_grad() const {

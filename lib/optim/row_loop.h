@@ -1,30 +1,42 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
 
 #include <reel/tensor.h>
 
 #include "../cpu/parallel.h"
+#include "descent.h"
 
 namespace reel::detail {
 
-/// Calls f(start in the parameter, gradient, count) for each row of a gradient by rows, some at the same
-/// time. `tables`: what f changes there; null counts for none.
-template <class T, class F, class... Tables>
-void for_each_row(const RowGradient& gradient, F f, const Tables*... tables) {
+/// Makes a step of those rows of a table that have a gradient, some at the same time.
+inline void descend_rows(const Descending& table, const RowGradient& gradient, const Descent& descent) {
   const std::int64_t* rows = gradient.rows.data<std::int64_t>();
-  const T* values = gradient.values.data<T>();
   std::int64_t row_count = gradient.rows.numel(), size = gradient.values.numel() / std::max<std::int64_t>(1, row_count);
+  auto bytes = size * static_cast<std::int64_t>(size_of(table.dtype));
+  auto at = [bytes](auto* start, std::int64_t row) {
+    return start ? static_cast<char*>(start) + row * bytes : nullptr;
+  };
+  char* values = static_cast<char*>(gradient.values.body().data);
   // Rows lie all over memory: fetched some rows ahead.
-  constexpr std::int64_t ahead = 12, line = 64 / sizeof(T);
-  auto fetch = [&](const T* row) {
-    for (std::int64_t i = 0; row && i < size; i += line) __builtin_prefetch(row + i, 1);
+  constexpr std::int64_t ahead = 12, line = 64;
+  auto fetch = [&](const char* row) {
+    for (std::int64_t i = 0; row && i < bytes; i += line) __builtin_prefetch(row + i, 1);
+  };
+  auto step = [&](std::int64_t i) {
+    Descending row{table.dtype, size, at(table.values, rows[i]), values + i * bytes, {}};
+    for (int k = 0; k < Descending::most_kept; ++k) row.kept[k] = at(table.kept[k], rows[i]);
+    descent.kernel(row, descent.numbers);
   };
   parallel_for(row_count, std::max<std::int64_t>(1, parallel_grain / std::max<std::int64_t>(1, size)),
                [&](std::int64_t begin, std::int64_t end) {
                  for (std::int64_t i = begin; i < end; ++i) {
-                   if (i + ahead < end) (fetch(tables ? tables + rows[i + ahead] * size : nullptr), ...);
-                   f(rows[i] * size, values + i * size, size);
+                   if (i + ahead < end) {
+                     fetch(at(table.values, rows[i + ahead]));
+                     for (void* kept : table.kept) fetch(at(kept, rows[i + ahead]));
+                   }
+                   step(i);
                  }
                });
 }

@@ -190,6 +190,6 @@ TEST_CASE("options out of range are refused with the caller's line") {
   CHECK_THAT(error_of<Error>([&] { optim::SGD sgd({w}, {.momentum = 1}); }), contains("outside [0, 1)"));
   CHECK_THAT(error_of<Error>([&] { optim::SGD sgd({w}, {.nesterov = true}); }), contains("nesterov needs a momentum"));
   CHECK_THAT(error_of<Error>([&] { optim::SGD sgd({w}, {.weight_decay = -1}); }), contains("weight decay -1"));
-  CHECK_THAT(error_of<Error>([&] { optim::Adam adam({w}, {.beta1 = 1}); }), contains("the beta 1 lies outside [0, 1)"));
+  CHECK_THAT(error_of<Error>([&] { optim::Adam adam({w}, {.beta1 = 1}); }), contains("the beta1 1 lies outside [0, 1)"));
   CHECK_THAT(error_of<Error>([&] { optim::Adam adam({w}, {.epsilon = -1}); }), contains("epsilon -1"));
 }

@@ -23,6 +23,9 @@ std::vector<Case> op_overhead();
 /// The cases of `tape`: what an entry costs as tapes grow, and what products owed to weights save.
 std::vector<Case> tape();
 
+/// The cases of `optim`: a step of Adam, by an element.
+std::vector<Case> optim();
+
 /// The cases of `models`: whole workloads.
 std::vector<Case> models();
 

@@ -14,6 +14,8 @@ struct AdamOptions {
   double epsilon = 1e-8;
   /// λ: adds λ w to the gradient of w.
   double weight_decay = 0;
+  /// Divides by the root of the largest v so far.
+  bool amsgrad = false;
 };
 
 /// Adaptive moment estimation; t counts the steps of a parameter from 1:
@@ -25,24 +27,17 @@ struct AdamOptions {
 ///
 /// Of a gradient by rows, m, v and w of the other rows stay as they are (PyTorch's SparseAdam), while t counts every
 /// step. Throws: Error for options out of range.
-/// Source: Kingma and Ba, Adam: a method for stochastic optimization (ICLR 2015), as PyTorch's Adam computes it.
-class Adam : public Optimiser {
+/// Source: Kingma and Ba, Adam: a method for stochastic optimization (ICLR 2015), as PyTorch's Adam computes it; amsgrad:
+/// Reddi et al., On the convergence of Adam and beyond (ICLR 2018).
+class Adam : public OptimiserWith<AdamOptions> {
  public:
   explicit Adam(std::vector<Tensor> parameters, AdamOptions options = {}, Location where = Location::here());
 
  private:
-  // One parameter's m and v, and how many steps it has made.
-  struct Moments {
-    Tensor mean;
-    Tensor square;
-    std::int64_t steps = 0;
-  };
-
-  void update(std::size_t index, Tensor& parameter, const Tensor& gradient, Location where) override;
-  void update_rows(std::size_t index, Tensor& parameter, const RowGradient& gradient, Location where) override;
-
-  AdamOptions options_;
-  std::vector<Moments> moments_;
+  void check(const AdamOptions& options, Location where) const override;
+  KeptNames kept_names(std::size_t group) const override;
+  detail::Descent descent(std::size_t group, Progress& progress) const override;
+  bool takes_rows() const override { return true; }
 };
 
 }  // namespace reel::optim

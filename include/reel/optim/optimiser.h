@@ -1,8 +1,21 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <span>
+#include <utility>
 #include <vector>
 
 #include <reel/tensor.h>
+
+namespace reel::nn {
+struct NamedTensor;
+}
+namespace reel::detail {
+struct Descent;
+}
 
 namespace reel::optim {
 
@@ -11,6 +24,13 @@ namespace reel::optim {
 ///     tape.backward(loss);
 ///     optimiser.step();
 ///     optimiser.zero_grad();
+///
+/// Gradients of several backwards add up until `zero_grad`: that is gradient accumulation; of n losses take the mean by
+/// dividing each by n, or all at the end with `scale_grad(parameters, 1.0 / n)`.
+///
+/// Parameters come in groups, each with options of its own: those of the constructor are group 0. A parameter that is
+/// frozen (requires_grad(false)) is left alone while it is, and one whose module has taken another tensor in its place
+/// since, as `to(dtype)` does, is an error.
 class Optimiser {
  public:
   Optimiser(const Optimiser&) = delete;
@@ -19,31 +39,145 @@ class Optimiser {
 
   /// Overwrites every parameter that has a gradient; the others stay as they are. Of one with a gradient by rows, only
   /// those rows are changed, and what the optimiser keeps for them: the time does not depend on how many others there
-  /// are. An open tape that still needs the old values throws in its backward.
+  /// are. An open tape that still needs the old values throws in its backward. What throws here changes nothing.
+  /// Throws: Error for a parameter that its module has replaced, and for a gradient by rows unless this is SGD, Adagrad or
+  /// Adam.
   void step(Location where = Location::here());
+  /// Forgets the gradients, calls `loss`, which computes a loss, differentiates it and returns its value, and makes a step;
+  /// LBFGS calls it several times. Returns the first value.
+  double step(const std::function<double()>& loss, Location where = Location::here());
   /// Forgets the gradient of every parameter.
   void zero_grad() const;
 
+  /// Those of all groups, one group after another.
   const std::vector<Tensor>& parameters() const { return parameters_; }
-  double learning_rate() const { return learning_rate_; }
-  /// Takes effect with the next step. Throws: Error unless it is 0 or more.
+  virtual std::size_t group_count() const = 0;
+
+  /// Throws: IndexError for a group that there is not.
+  double learning_rate(std::size_t group = 0, Location where = Location::here()) const;
+  /// Of all groups; takes effect with the next step. Throws: Error unless it is 0 or more.
   void set_learning_rate(double rate, Location where = Location::here());
+  void set_learning_rate(std::size_t group, double rate, Location where = Location::here());
+  /// The momentum of SGD and RMSprop, β₁ of the kinds of Adam and of Lion; the others have none.
+  bool has_momentum() const;
+  double momentum(std::size_t group = 0, Location where = Location::here()) const;
+  /// Throws: Error unless it has one, and the momentum lies in [0, 1).
+  void set_momentum(std::size_t group, double momentum, Location where = Location::here());
+
+  /// All that a step depends on beside parameters, gradients and the other options: "steps" (parameters), i64;
+  /// "learning_rate" and "momentum" (groups), f64; for each parameter that has made a step, "7.mean" and the like, by the
+  /// parameter's number in `parameters()`. Copies: later steps leave them as they are.
+  std::vector<nn::NamedTensor> state(Location where = Location::here()) const;
+  /// Continues, to the bit, from what `state()` of an optimiser of the same kind gave for parameters of the same shapes
+  /// in the same order. Throws: Error for a name that is missing, or that it does not know; ShapeError, DTypeError; and
+  /// changes nothing then.
+  void load_state(std::span<const nn::NamedTensor> state, Location where = Location::here());
+  void load_state(const std::vector<nn::NamedTensor>& state, Location where = Location::here());
 
  protected:
-  /// Throws: Error unless every tensor is a contiguous parameter of f32 or f64, listed once, and the rate is 0 or more.
-  Optimiser(const char* name, std::vector<Tensor> parameters, double learning_rate, Location where);
+  /// How far a parameter has come.
+  struct Progress {
+    std::int64_t steps = 0;
+    double product = 1;  ///< of NAdam's momenta
+    friend bool operator==(const Progress&, const Progress&) = default;
+  };
+  /// Names of what is kept for a parameter, null where there is nothing.
+  using KeptNames = std::array<const char*, 3>;
 
+  explicit Optimiser(const char* name) : name_(name) {}
   const char* name() const { return name_; }
 
+  /// Throws: Error unless every tensor is a contiguous parameter of f32 or f64 that no group has yet.
+  void add_parameters(std::vector<Tensor> parameters, std::size_t group, Location where);
+  /// Throws: IndexError.
+  void check_group(std::size_t group, Location where) const;
+
+  virtual double rate_of(std::size_t group) const = 0;
+  virtual void put_rate(std::size_t group, double rate) = 0;
+  /// NaN: it has none.
+  virtual double momentum_of(std::size_t group) const = 0;
+  virtual void put_momentum(std::size_t group, double momentum) = 0;
+
+  // What makes each optimiser what it is.
+
+  virtual KeptNames kept_names(std::size_t) const { return {}; }
+  /// What is kept starts with this.
+  virtual double kept_start(std::size_t) const { return 0; }
+  /// The numbers of a step; `progress` counts it already.
+  virtual detail::Descent descent(std::size_t group, Progress& progress) const;
+  virtual bool takes_rows() const { return false; }
+  virtual bool keeps_product() const { return false; }
+
+  // What LBFGS has in their place.
+
+  virtual void make_step(Location where);
+  virtual double minimise(const std::function<double()>& loss, Location where);
+  virtual void add_state(std::vector<nn::NamedTensor>& state) const;
+  virtual void take_state(std::span<const nn::NamedTensor> state, Location where);
+
  private:
-  /// Overwrites parameter number `index`; the gradient is contiguous and of its dtype.
-  virtual void update(std::size_t index, Tensor& parameter, const Tensor& gradient, Location where) = 0;
-  /// The same for rows of the parameter.
-  virtual void update_rows(std::size_t index, Tensor& parameter, const RowGradient& gradient, Location where) = 0;
+  class Step;
+  // Beside the parameter of the same number.
+  struct Memory {
+    std::size_t group;
+    Progress progress = {};
+    std::array<Tensor, 3> kept = {};
+  };
+
+  Tensor new_kept(std::size_t number) const;
 
   const char* name_;
   std::vector<Tensor> parameters_;
-  double learning_rate_;
+  std::vector<Memory> memories_;
+};
+
+/// An optimiser whose groups have options of this type, which have a learning rate and perhaps a momentum.
+template <class Options>
+class OptimiserWith : public Optimiser {
+ public:
+  /// Adds parameters with options of their own. Throws: Error, DTypeError, ShapeError as the constructor.
+  void add_group(std::vector<Tensor> parameters, const Options& options = {}, Location where = Location::here()) {
+    check(options, where);
+    add_parameters(std::move(parameters), options_.size(), where);
+    options_.push_back(options);
+  }
+  std::size_t group_count() const override { return options_.size(); }
+  /// Throws: IndexError for a group that there is not.
+  const Options& options(std::size_t group = 0, Location where = Location::here()) const {
+    check_group(group, where);
+    return options_[group];
+  }
+  /// Takes effect with the next step. Throws: IndexError; Error for options out of range.
+  void set_options(std::size_t group, const Options& options, Location where = Location::here()) {
+    check_group(group, where);
+    check(options, where);
+    options_[group] = options;
+  }
+
+ protected:
+  using Optimiser::Optimiser;
+  /// Throws: Error for options out of range.
+  virtual void check(const Options& options, Location where) const = 0;
+
+ private:
+  static double* momentum_in(Options& options) {
+    if constexpr (requires { options.momentum; })
+      return &options.momentum;
+    else if constexpr (requires { options.beta1; })
+      return &options.beta1;
+    else
+      return nullptr;
+  }
+  double rate_of(std::size_t group) const override { return options_[group].learning_rate; }
+  void put_rate(std::size_t group, double rate) override { options_[group].learning_rate = rate; }
+  double momentum_of(std::size_t group) const override {
+    Options options = options_[group];
+    const double* momentum = momentum_in(options);
+    return momentum ? *momentum : std::numeric_limits<double>::quiet_NaN();
+  }
+  void put_momentum(std::size_t group, double momentum) override { *momentum_in(options_[group]) = momentum; }
+
+  std::vector<Options> options_;
 };
 
 }  // namespace reel::optim

@@ -25,6 +25,8 @@ struct PeerEntry {
 std::vector<PeerEntry> op_cases();
 /// Those of a network's layers, forward and backward.
 std::vector<PeerEntry> net_cases();
+/// Steps of optimisers.
+std::vector<PeerEntry> optim_cases();
 
 // The layers by family.
 std::vector<PeerEntry> activation_cases();

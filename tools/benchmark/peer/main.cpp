@@ -44,7 +44,7 @@ using reel_bench::use_threads;
 struct Goal {
   double ratio, first;
 };
-constexpr Goal op_goal{1.05, 0}, net_goal{1.0, 60};
+constexpr Goal op_goal{1.05, 0}, net_goal{1.0, 60}, optim_goal{1 / 1.5, 0};
 
 struct Sides {
   Measured ours, theirs;
@@ -174,6 +174,7 @@ void compare_layers(Run& run) {
   c10::InferenceMode nothing_records;  // libtorch's counterpart of having no tape open
   std::string_view filter = run.filter;
   bool all = filter.empty(), ops = all || filter == "ops", nets = all || filter == "nets";
+  run.compare(reel_bench::optim_cases(), optim_goal);
   if (ops || nets) run.filter = {};
   if (ops || !nets) run.compare(reel_bench::op_cases(), op_goal);
   if (nets || !ops) run.compare(reel_bench::net_cases(), net_goal);

@@ -1,0 +1,30 @@
+#include <reel/optim/adagrad.h>
+
+#include "descent.h"
+#include "option_checks.h"
+
+namespace reel::optim {
+
+using namespace detail;
+
+Adagrad::Adagrad(std::vector<Tensor> parameters, AdagradOptions options, Location where) : OptimiserWith("Adagrad") {
+  add_group(std::move(parameters), options, where);
+}
+
+void Adagrad::check(const AdagradOptions& options, Location where) const {
+  check_not_negative(name(), "learning rate", options.learning_rate, where);
+  check_not_negative(name(), "rate decay", options.rate_decay, where);
+  check_not_negative(name(), "weight decay", options.weight_decay, where);
+  check_not_negative(name(), "initial sum", options.initial_sum, where);
+  check_not_negative(name(), "epsilon", options.epsilon, where);
+}
+
+Descent Adagrad::descent(std::size_t group, Progress& progress) const {
+  const AdagradOptions& chosen = options(group);
+  double slower = 1 + static_cast<double>(progress.steps - 1) * chosen.rate_decay;
+  return {
+      optimiser_kernels({}).adagrad,
+      AdagradNumbers{.decay = chosen.weight_decay, .rate = chosen.learning_rate / slower, .epsilon = chosen.epsilon}};
+}
+
+}  // namespace reel::optim

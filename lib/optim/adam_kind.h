@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cmath>
+
+#include "descent.h"
+#include "option_checks.h"
+
+// What Adam, AdamW, NAdam and RAdam share: m, v, and the loop over them.
+
+namespace reel::detail {
+
+/// Throws: Error for a learning rate, β₁, β₂, ε or weight decay out of range.
+template <class Options>
+void check_adam_kind(const char* optimiser, const Options& options, Location where) {
+  check_not_negative(optimiser, "learning rate", options.learning_rate, where);
+  check_fraction(optimiser, "beta1", options.beta1, where);
+  check_fraction(optimiser, "beta2", options.beta2, where);
+  check_not_negative(optimiser, "epsilon", options.epsilon, where);
+  check_not_negative(optimiser, "weight decay", options.weight_decay, where);
+}
+
+/// 1 − βᵗ, which makes up for a mean that started at 0.
+inline double correction(double beta, std::int64_t steps) { return 1 - std::pow(beta, static_cast<double>(steps)); }
+
+/// Those of Adam at step t.
+template <class Options>
+AdamNumbers adam_numbers(const Options& options, std::int64_t steps) {
+  return {.decay = options.weight_decay,
+          .shrink = 1,
+          .mean_kept = options.beta1,
+          .mean_fresh = 1 - options.beta1,
+          .square_kept = options.beta2,
+          .square_fresh = 1 - options.beta2,
+          .own = 0,
+          .carried = options.learning_rate / correction(options.beta1, steps),
+          .root_factor = 1 / std::sqrt(correction(options.beta2, steps)),
+          .epsilon = options.epsilon};
+}
+
+/// The loop for Adam and AdamW.
+inline OptimiserKernel adam_kernel(bool amsgrad) {
+  const OptimiserKernels& kernels = optimiser_kernels({});
+  return amsgrad ? kernels.adam_largest : kernels.adam;
+}
+
+}  // namespace reel::detail

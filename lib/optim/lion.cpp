@@ -1,0 +1,31 @@
+#include <reel/optim/lion.h>
+
+#include "descent.h"
+#include "option_checks.h"
+
+namespace reel::optim {
+
+using namespace detail;
+
+Lion::Lion(std::vector<Tensor> parameters, LionOptions options, Location where) : OptimiserWith("Lion") {
+  add_group(std::move(parameters), options, where);
+}
+
+void Lion::check(const LionOptions& options, Location where) const {
+  check_not_negative(name(), "learning rate", options.learning_rate, where);
+  check_fraction(name(), "beta1", options.beta1, where);
+  check_fraction(name(), "beta2", options.beta2, where);
+  check_not_negative(name(), "weight decay", options.weight_decay, where);
+}
+
+Descent Lion::descent(std::size_t group, Progress&) const {
+  const LionOptions& chosen = options(group);
+  return {optimiser_kernels({}).lion, LionNumbers{.shrink = 1 - chosen.learning_rate * chosen.weight_decay,
+                                                  .step_kept = chosen.beta1,
+                                                  .step_fresh = 1 - chosen.beta1,
+                                                  .mean_kept = chosen.beta2,
+                                                  .mean_fresh = 1 - chosen.beta2,
+                                                  .rate = chosen.learning_rate}};
+}
+
+}  // namespace reel::optim

@@ -1,0 +1,37 @@
+#include <reel/optim/rmsprop.h>
+
+#include "descent.h"
+#include "option_checks.h"
+
+namespace reel::optim {
+
+using namespace detail;
+
+RMSprop::RMSprop(std::vector<Tensor> parameters, RMSpropOptions options, Location where) : OptimiserWith("RMSprop") {
+  add_group(std::move(parameters), options, where);
+}
+
+void RMSprop::check(const RMSpropOptions& options, Location where) const {
+  check_not_negative(name(), "learning rate", options.learning_rate, where);
+  check_fraction(name(), "alpha", options.alpha, where);
+  check_not_negative(name(), "epsilon", options.epsilon, where);
+  check_not_negative(name(), "weight decay", options.weight_decay, where);
+  check_fraction(name(), "momentum", options.momentum, where);
+}
+
+Optimiser::KeptNames RMSprop::kept_names(std::size_t group) const {
+  return {"square", options(group).centred ? "mean" : nullptr, options(group).momentum > 0 ? "velocity" : nullptr};
+}
+
+Descent RMSprop::descent(std::size_t group, Progress&) const {
+  const RMSpropOptions& chosen = options(group);
+  return {optimiser_kernels({}).rmsprop[chosen.centred][chosen.momentum > 0],
+          RMSpropNumbers{.decay = chosen.weight_decay,
+                         .kept = chosen.alpha,
+                         .fresh = 1 - chosen.alpha,
+                         .momentum = chosen.momentum,
+                         .rate = chosen.learning_rate,
+                         .epsilon = chosen.epsilon}};
+}
+
+}  // namespace reel::optim

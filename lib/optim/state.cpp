@@ -1,0 +1,97 @@
+#include <fmt/format.h>
+
+#include <cmath>
+#include <utility>
+
+#include <reel/ops/create.h>
+#include <reel/ops/shape.h>
+#include <reel/optim/optimiser.h>
+#include <reel/tape.h>
+
+#include "option_checks.h"
+#include "state_reader.h"
+
+namespace reel::optim {
+
+using namespace detail;
+
+std::vector<nn::NamedTensor> Optimiser::state(Location where) const {
+  NoRecord pause;
+  CallerScope caller(where);
+  std::vector<nn::NamedTensor> state;
+  add_state(state);
+  return state;
+}
+
+Tensor Optimiser::new_kept(std::size_t number) const {
+  const Tensor& parameter = parameters_[number];
+  return full(parameter.shape(), kept_start(memories_[number].group),
+              {.dtype = parameter.dtype(), .device = parameter.device()});
+}
+
+void Optimiser::add_state(std::vector<nn::NamedTensor>& state) const {
+  std::vector<std::int64_t> steps;
+  std::vector<double> products, rates, momenta;
+  for (const Memory& memory : memories_) {
+    steps.push_back(memory.progress.steps);
+    products.push_back(memory.progress.product);
+  }
+  for (std::size_t group = 0; group < group_count(); ++group) {
+    rates.push_back(rate_of(group));
+    momenta.push_back(momentum_of(group));
+  }
+  state.push_back({"steps", tensor(steps)});
+  if (keeps_product()) state.push_back({"momentum_product", tensor(products)});
+  state.push_back({"learning_rate", tensor(rates)});
+  if (has_momentum()) state.push_back({"momentum", tensor(momenta)});
+  for (std::size_t i = 0; i < memories_.size(); ++i) {
+    const Memory& memory = memories_[i];
+    KeptNames names = kept_names(memory.group);
+    for (std::size_t k = 0; k < names.size() && memory.progress.steps > 0; ++k) {
+      if (!names[k]) continue;
+      // What an option needs that was set since the last step starts with the next one.
+      Tensor kept = memory.kept[k].defined() ? copy(memory.kept[k]) : new_kept(i);
+      state.push_back({fmt::format("{}.{}", i, names[k]), std::move(kept)});
+    }
+  }
+}
+
+void Optimiser::load_state(std::span<const nn::NamedTensor> state, Location where) {
+  NoRecord pause;
+  CallerScope caller(where);
+  take_state(state, where);
+}
+
+void Optimiser::load_state(const std::vector<nn::NamedTensor>& state, Location where) {
+  load_state(std::span<const nn::NamedTensor>(state), where);
+}
+
+void Optimiser::take_state(std::span<const nn::NamedTensor> state, Location where) {
+  StateReader reader(name_, state, where);
+  auto steps = reader.list<std::int64_t>("steps", memories_.size());
+  std::vector<double> products(memories_.size(), 1), momenta;
+  if (keeps_product()) products = reader.list<double>("momentum_product", memories_.size());
+  auto rates = reader.list<double>("learning_rate", group_count());
+  if (has_momentum()) momenta = reader.list<double>("momentum", group_count());
+  for (double rate : rates) check_not_negative(name_, "learning rate", rate, where);
+  for (double momentum : momenta) check_fraction(name_, "momentum", momentum, where);
+  std::vector<Memory> memories;
+  for (std::size_t i = 0; i < memories_.size(); ++i) {
+    if (steps[i] < 0) fail<Error>(name_, where, "the state's 'steps' has a count of {}", steps[i]);
+    Memory memory{memories_[i].group, {steps[i], products[i]}, {}};
+    KeptNames names = kept_names(memory.group);
+    for (std::size_t k = 0; k < names.size() && steps[i] > 0; ++k)
+      if (names[k])
+        memory.kept[k] = copy(
+            contiguous(reader.find(fmt::format("{}.{}", i, names[k]), parameters_[i].shape(), parameters_[i].dtype())));
+    memories.push_back(std::move(memory));
+  }
+  reader.finish();
+  memories_ = std::move(memories);
+  for (std::size_t group = 0; group < group_count(); ++group) {
+    put_rate(group, rates[group]);
+    if (has_momentum()) put_momentum(group, momenta[group]);
+  }
+}
+
+}  // namespace reel::optim

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <algorithm>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include <reel/nn/module.h>
+
+#include "../core/op_error.h"
+
+namespace reel::detail {
+
+/// Reads a state of which every tensor has to be asked for.
+class StateReader {
+ public:
+  /// `reader`: who asks, for the sentences of errors.
+  StateReader(const char* reader, std::span<const nn::NamedTensor> state, Location where)
+      : reader_(reader), state_(state), used_(state.size()), where_(where) {}
+
+  bool has(std::string_view name) const {
+    return std::any_of(state_.begin(), state_.end(), [&](const nn::NamedTensor& named) { return named.name == name; });
+  }
+  /// Throws: Error if there is none; ShapeError, DTypeError unless it has these.
+  const Tensor& find(std::string_view name, const Shape& shape, DType dtype) {
+    for (std::size_t i = 0; i < state_.size(); ++i) {
+      if (state_[i].name != name) continue;
+      const Tensor& found = state_[i].tensor;
+      used_[i] = true;
+      if (!found.defined()) fail<Error>(reader_, where_, "the state's '{}' is an undefined tensor", name);
+      if (found.shape() != shape)
+        fail<ShapeError>(reader_, where_, "the state's '{}', {}, does not fit: the shape has to be {}", name,
+                         describe(found), to_string(shape));
+      if (found.dtype() != dtype)
+        fail<DTypeError>(reader_, where_, "the state's '{}', {}, does not fit: it has to be {}", name, describe(found),
+                         name_of(dtype));
+      return found;
+    }
+    fail<Error>(reader_, where_, "the state lacks '{}'", name);
+  }
+  template <Element T>
+  std::vector<T> list(std::string_view name, std::size_t size) {
+    return find(name, {static_cast<std::int64_t>(size)}, dtype_of<T>()).template to_vector<T>();
+  }
+  template <Element T>
+  T number(std::string_view name) {
+    return list<T>(name, 1)[0];
+  }
+  /// Throws: Error if something was not asked for.
+  void finish() const {
+    for (std::size_t i = 0; i < used_.size(); ++i)
+      if (!used_[i]) fail<Error>(reader_, where_, "the state's '{}' is not known here", state_[i].name);
+  }
+
+ private:
+  const char* reader_;
+  std::span<const nn::NamedTensor> state_;
+  std::vector<bool> used_;
+  Location where_;
+};
+
+}  // namespace reel::detail

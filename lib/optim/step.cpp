@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <mutex>
+#include <utility>
+
+#include <reel/ops/shape.h>
+#include <reel/optim/optimiser.h>
+#include <reel/tape.h>
+
+#include "../core/op_error.h"
+#include "../core/storage.h"
+#include "row_loop.h"
+
+namespace reel::optim {
+
+using namespace detail;
+
+/// One step of an optimiser: finds what is to be done, and whether it can be, then does it in one pass over the elements
+/// of all parameters, as if they were one: many small ones cost hardly more than a large one.
+class Optimiser::Step {
+ public:
+  Step(Optimiser& optimiser, Location where) : optimiser_(optimiser), where_(where) {
+    find_gradients();
+    for (Part& part : parts_) prepare(part);
+  }
+
+  void make() {
+    for (const Part& part : parts_) {
+      storage_of(part).writers.fetch_add(1, std::memory_order_relaxed);
+      storage_of(part).overwritten(context().resolve(where_));
+    }
+    descend_dense();
+    for (const Part& part : parts_) {
+      if (part.rows.defined()) descend_rows(part.elements, part.rows, descents_[part.descent]);
+      optimiser_.memories_[part.number].progress = part.progress;
+      // What was written meanwhile is an overwrite of its own: somebody may have read in between.
+      storage_of(part).overwritten(context().resolve(where_));
+      storage_of(part).writers.fetch_sub(1, std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  // A parameter that has a gradient: one of the two.
+  struct Part {
+    std::size_t number;
+    Tensor gradient;
+    RowGradient rows;
+    Progress progress = {};
+    Descending elements = {};
+    std::size_t descent = 0;
+  };
+
+  // The gradients are held, so that a backward of another thread makes new ones instead of adding into them.
+  void find_gradients() {
+    parts_.reserve(optimiser_.parameters_.size());
+    std::lock_guard lock(gradient_mutex());
+    for (std::size_t i = 0; i < optimiser_.parameters_.size(); ++i) {
+      const Body& body = optimiser_.parameters_[i].body();
+      const Leaf& leaf = *body.leaf;
+      if (leaf.replaced_at.file) refuse_replaced(i, leaf);
+      if (!body.requires_grad) continue;
+      if (leaf.row_gradient.defined())
+        parts_.push_back({i, {}, leaf.row_gradient});
+      else if (leaf.gradient.defined())
+        parts_.push_back({i, leaf.gradient, {}});
+    }
+  }
+
+  [[noreturn]] void refuse_replaced(std::size_t number, const Leaf& leaf) const {
+    fail<Error>(optimiser_.name_, where_,
+                "parameter {}, {}, is its module's no more: another tensor took its place at {}; make the optimiser "
+                "after that",
+                number, describe(optimiser_.parameters_[number]), to_string(leaf.replaced_at));
+  }
+
+  void prepare(Part& part) {
+    const Tensor& parameter = optimiser_.parameters_[part.number];
+    const Body& body = parameter.body();
+    if (part.rows.defined()) {
+      if (!optimiser_.takes_rows())
+        fail<Error>(
+            optimiser_.name_, where_,
+            "parameter {}, {}, has a gradient by rows, for which only SGD, Adagrad and Adam can leave the other "
+            "rows alone; use one of them, or look rows up without row_gradient",
+            part.number, describe(parameter));
+    } else {
+      part.gradient = contiguous(part.gradient);
+    }
+    Memory& memory = optimiser_.memories_[part.number];
+    choose_descent(part, memory);
+    part.elements = {body.dtype, body.numel, body.data, part.rows.defined() ? nullptr : part.gradient.body().data, {}};
+    KeptNames names = optimiser_.kept_names(memory.group);
+    for (std::size_t k = 0; k < names.size(); ++k) {
+      if (!names[k]) continue;
+      if (!memory.kept[k].defined()) memory.kept[k] = optimiser_.new_kept(part.number);
+      part.elements.kept[k] = memory.kept[k].body().data;
+    }
+  }
+
+  // Parameters of one group that have made as many steps share the numbers.
+  void choose_descent(Part& part, const Memory& memory) {
+    if (descents_.empty() || memory.group != group_ || memory.progress != before_) {
+      group_ = memory.group;
+      before_ = after_ = memory.progress;
+      ++after_.steps;
+      descents_.push_back(optimiser_.descent(group_, after_));
+    }
+    part.progress = after_;
+    part.descent = descents_.size() - 1;
+  }
+
+  void descend_dense() const {
+    std::vector<std::int64_t> ends;  // of the elements of each part, among those of all
+    ends.reserve(parts_.size());
+    std::int64_t total = 0;
+    for (const Part& part : parts_) ends.push_back(total += part.rows.defined() ? 0 : part.elements.count);
+    parallel_for(total, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+      auto i = static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin());
+      for (; begin < end; ++i) {
+        std::int64_t start = ends[i] - parts_[i].elements.count, next = std::min(end, ends[i]);
+        if (parts_[i].rows.defined() || next <= begin) continue;
+        descend(parts_[i], begin - start, next - begin);
+        begin = next;
+      }
+    });
+  }
+
+  void descend(const Part& part, std::int64_t start, std::int64_t count) const {
+    Descending elements = part.elements;
+    auto offset = start * static_cast<std::int64_t>(size_of(elements.dtype));
+    elements.count = count;
+    elements.values = static_cast<char*>(elements.values) + offset;
+    elements.gradient = static_cast<const char*>(elements.gradient) + offset;
+    for (void*& kept : elements.kept)
+      if (kept) kept = static_cast<char*>(kept) + offset;
+    const Descent& descent = descents_[part.descent];
+    descent.kernel(elements, descent.numbers);
+  }
+
+  Storage& storage_of(const Part& part) const { return *optimiser_.parameters_[part.number].body().storage; }
+
+  Optimiser& optimiser_;
+  Location where_;
+  std::vector<Part> parts_;
+  std::vector<Descent> descents_;
+  // What the last of them is for, and where it leads.
+  std::size_t group_ = 0;
+  Progress before_, after_;
+};
+
+void Optimiser::make_step(Location where) { Step(*this, where).make(); }
+
+double Optimiser::minimise(const std::function<double()>& loss, Location where) {
+  zero_grad();
+  double value = loss();
+  step(where);
+  return value;
+}
+
+void Optimiser::step(Location where) {
+  NoRecord pause;
+  CallerScope caller(where);
+  make_step(where);
+}
+
+double Optimiser::step(const std::function<double()>& loss, Location where) { return minimise(loss, where); }
+
+}  // namespace reel::optim
