@@ -1,10 +1,12 @@
 #pragma once
 
+#include <reel/nn/attention.h>
 #include <reel/nn/carried_states.h>
 #include <reel/nn/embedding.h>
 #include <reel/nn/fit.h>
 #include <reel/nn/gru.h>
 #include <reel/nn/initialise.h>
+#include <reel/nn/layer_norm.h>
 #include <reel/nn/linear.h>
 #include <reel/nn/lstm.h>
 #include <reel/nn/masked.h>
@@ -16,3 +18,4 @@
 #include <reel/nn/rnn.h>
 #include <reel/nn/sequential.h>
 #include <reel/nn/summary.h>
+#include <reel/nn/transformer.h>
