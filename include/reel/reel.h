@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reel/autocast.h>
 #include <reel/checkpoint.h>
 #include <reel/custom.h>
 #include <reel/debug.h>
@@ -9,6 +10,7 @@
 #include <reel/error.h>
 #include <reel/hooks.h>
 #include <reel/indexing.h>
+#include <reel/io.h>
 #include <reel/location.h>
 #include <reel/nn.h>
 #include <reel/ops.h>

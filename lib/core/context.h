@@ -10,6 +10,7 @@
 namespace reel::detail {
 
 struct Call;
+class Casts;
 struct OpInfo;
 class TapeList;
 
@@ -35,6 +36,8 @@ struct Context {
     recording = 1,     // ops on tracked tensors go onto the tape
     intercepted = 2,   // a listener or a lane wants to see ops
     caller_named = 4,  // `caller` stands for the place of every op
+    autocasting = 8,   // ops run in the dtypes that suit them
+    looked_at = intercepted | autocasting,
   };
   std::uint32_t flags = 0;
   std::uint32_t birth = 0;   // what tensors that are made now show in place of a slot; 0 unless a function runs apart
@@ -44,10 +47,12 @@ struct Context {
   Generator* generator = nullptr;
   Listener* listener = nullptr;
   Lane* lane = nullptr;
+  Casts* casts = nullptr;  // of the innermost autocast scope
   Location caller;
   const OpInfo* differentiating = nullptr;  // in a backward: whose gradient runs
   double multiplications = 0;               // of all products and convolutions that this thread has run
 
+  /// Of several flags: whether any is set.
   bool has(Flag flag) const { return flags & flag; }
   void set(Flag flag, bool on) { flags = on ? flags | flag : flags & ~flag; }
   /// The place to report for an op called at `where`.

@@ -1,6 +1,7 @@
 #include "invoke.h"
 
 #include "../tape/tape_list.h"
+#include "autocast.h"
 #include "context.h"
 
 namespace reel::detail {
@@ -13,7 +14,8 @@ inline void run_and_record(Context& context, Call& call) {
   if (context.has(Context::recording)) context.tapes->record(context, call);
 }
 
-[[gnu::noinline]] void run_intercepted(Context& context, Call& call) {
+[[gnu::noinline]] void run_looked_at(Context& context, Call& call) {
+  if (context.has(Context::autocasting) && !is_suited(context, call)) return invoke_suited(context, call);
   if (context.lane)
     context.lane->run(call);
   else
@@ -33,8 +35,8 @@ void run_and_record(Call& call) { run_and_record(context(), call); }
 
 void invoke(Call& call) {
   Context& context = detail::context();
-  if (context.has(Context::intercepted)) [[unlikely]]
-    return run_intercepted(context, call);
+  if (context.has(Context::looked_at)) [[unlikely]]
+    return run_looked_at(context, call);
   run_and_record(context, call);
 }
 

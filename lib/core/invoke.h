@@ -23,6 +23,13 @@ enum class Batching : std::uint8_t {
   loop,         ///< one after the other
 };
 
+/// In which dtype an op runs within an `autocast` scope. f64 and integers stay as they are.
+enum class Precision : std::uint8_t {
+  promoted,  ///< that of its operands
+  low,       ///< the scope's: products
+  full,      ///< f32 in place of halves: sums of many terms, and what grows or varies fast
+};
+
 /// A set of input numbers below 8.
 using InputSet = std::uint8_t;
 constexpr InputSet inputs(std::initializer_list<int> numbers) {
@@ -51,6 +58,7 @@ struct OpInfo {
   std::uint8_t hidden_outputs = 0;
   /// In place, and only a part of the output is written.
   bool writes_part = false;
+  Precision precision = Precision::promoted;
 };
 
 /// A floating attribute, compared and hashed by its bits.

@@ -17,7 +17,7 @@ template <class Run, class... Operands>
                                                     const Operands&... others) {
   Context& context = detail::context();
   Body& like = x.body();
-  if (context.has(Context::intercepted)) [[unlikely]]
+  if (context.has(Context::looked_at)) [[unlikely]]
     return invoke(op, {&x, &others...}, {like, like.dtype}, where);
   const KernelTable& table = kernels(like.device);
   Body* body = allocate_like(context, like, like.dtype, op, where);

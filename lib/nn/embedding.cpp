@@ -8,26 +8,26 @@ namespace reel::nn {
 
 using namespace detail;
 
-Embedding::Embedding(std::int64_t count, std::int64_t size, EmbeddingOptions options, Location where) {
-  initialise(count, size, options, where);
-}
+namespace {
 
-Embedding::Embedding(Module& parent, std::string_view name, std::int64_t count, std::int64_t size,
-                     EmbeddingOptions options, Location where)
-    : Module(parent, name, where) {
-  initialise(count, size, options, where);
-}
+constexpr const char* embedding_name = "Embedding";
 
-void Embedding::initialise(std::int64_t count, std::int64_t size, const EmbeddingOptions& options, Location where) {
+Shape checked(std::int64_t count, std::int64_t size, Location where) {
   if (count <= 0 || size <= 0)
-    fail<ShapeError>("Embedding", where, "sizes must be positive, not count {}, size {}", count, size);
-  row_gradient_ = options.row_gradient;
-  table = parameter("table", {count, size}, normal(), {.dtype = options.dtype, .generator = options.generator}, where);
+    fail<ShapeError>(embedding_name, where, "sizes must be positive, not count {}, size {}", count, size);
+  return {count, size};
 }
+
+}  // namespace
+
+Embedding::Embedding(std::int64_t count, std::int64_t size, EmbeddingOptions options, Location where)
+    : table(*this, "table", checked(count, size, where), normal(),
+            {.dtype = options.dtype, .generator = options.generator}, where),
+      row_gradient_(options.row_gradient) {}
 
 Tensor Embedding::operator()(const Arg& indices) const {
-  CallerScope caller(indices.location());
-  return embedding(table, indices, {.row_gradient = row_gradient_});
+  return call(embedding_name, indices,
+              [&](const Tensor& indices) { return embedding(table, indices, {.row_gradient = row_gradient_}); });
 }
 
 }  // namespace reel::nn

@@ -9,32 +9,36 @@ namespace reel::nn {
 
 using namespace detail;
 
-Linear::Linear(std::int64_t in, std::int64_t out, LinearOptions options, Location where) {
-  initialise(in, out, options, where);
-}
+namespace {
 
-Linear::Linear(Module& parent, std::string_view name, std::int64_t in, std::int64_t out, LinearOptions options,
-               Location where)
-    : Module(parent, name, where) {
-  initialise(in, out, options, where);
-}
+constexpr const char* linear_name = "Linear";
 
-void Linear::initialise(std::int64_t in, std::int64_t out, const LinearOptions& options, Location where) {
-  if (in <= 0 || out <= 0) fail<ShapeError>("Linear", where, "sizes must be positive, not in {}, out {}", in, out);
+// Of the weight and the bias alike, unless another is given.
+Initialiser first_values(const Initialiser& given, std::int64_t in, std::int64_t out, Location where) {
+  if (in <= 0 || out <= 0) fail<ShapeError>(linear_name, where, "sizes must be positive, not in {}, out {}", in, out);
+  if (given) return given;
   double bound = 1 / std::sqrt(static_cast<double>(in));
-  RandomOptions draw{.dtype = options.dtype, .generator = options.generator};
-  weight = parameter("weight", {in, out}, uniform(-bound, bound), draw, where);
-  if (options.bias) bias = parameter("bias", {out}, uniform(-bound, bound), draw, where);
+  return uniform(-bound, bound);
 }
+
+RandomOptions draw(const LinearOptions& options) { return {.dtype = options.dtype, .generator = options.generator}; }
+
+}  // namespace
+
+Linear::Linear(std::int64_t in, std::int64_t out, LinearOptions options, Location where)
+    : weight(*this, "weight", {in, out}, first_values(options.initialiser, in, out, where), draw(options), where),
+      bias(options.bias ? Parameter(*this, "bias", {out}, first_values(options.bias_initialiser, in, out, where),
+                                    draw(options), where)
+                        : Parameter()) {}
 
 Tensor Linear::operator()(const Arg& x) const {
-  const Tensor& input = tensor_of("Linear", x);
-  CallerScope caller(x.location());
-  std::int64_t in = weight.size(0);
-  if (input.rank() == 0 || input.size(-1) != in)
-    fail<ShapeError>("Linear", x.location(), "x {} does not end in an axis of size {}, as the weight {} needs",
-                     to_string(input.shape()), in, to_string(weight.shape()));
-  return affine(input, weight, bias);
+  return call(linear_name, x, [&](const Tensor& x) {
+    std::int64_t in = weight.size(0);
+    if (x.rank() == 0 || x.size(-1) != in)
+      fail<ShapeError>(linear_name, {}, "x {} does not end in an axis of size {}, as the weight {} needs",
+                       to_string(x.shape()), in, to_string(weight.shape()));
+    return affine(x, weight, bias);
+  });
 }
 
 }  // namespace reel::nn

@@ -1,11 +1,10 @@
 #include <reel/nn/lstm.h>
 
-#include <cmath>
-
 #include <reel/ops.h>
 
 #include "../core/op_error.h"
 #include "affine.h"
+#include "recurrent_weights.h"
 
 namespace reel::nn {
 
@@ -15,39 +14,40 @@ namespace {
 
 constexpr const char* cell_name = "LSTMCell";
 
-bool has_shape(const Tensor& x, const Shape& shape) { return x.defined() && x.shape() == shape; }
-
-std::string shape_of(const Tensor& x) { return x.defined() ? to_string(x.shape()) : "undefined"; }
+// The width of h. Throws unless sizes make sense.
+std::int64_t checked_output_size(std::int64_t input_size, std::int64_t hidden_size, std::int64_t projection,
+                                 Location where) {
+  check_cell_sizes(cell_name, input_size, hidden_size, where);
+  if (projection < 0 || projection >= hidden_size)
+    fail<ShapeError>(cell_name, where, "a projection to {} is not narrower than the {} that are projected", projection,
+                     hidden_size);
+  return projection > 0 ? projection : hidden_size;
+}
 
 }  // namespace
 
-LSTMCell::LSTMCell(std::int64_t input_size, std::int64_t hidden_size, LSTMCellOptions options, Location where) {
-  initialise(input_size, hidden_size, options, where);
-}
-
-LSTMCell::LSTMCell(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size,
-                   LSTMCellOptions options, Location where)
-    : Module(parent, name, where) {
-  initialise(input_size, hidden_size, options, where);
-}
-
-void LSTMCell::initialise(std::int64_t input_size, std::int64_t hidden_size, const LSTMCellOptions& options,
-                          Location where) {
-  if (input_size <= 0 || hidden_size <= 0)
-    fail<ShapeError>(cell_name, where, "sizes must be positive, not input {}, hidden {}", input_size, hidden_size);
+LSTMCell::LSTMCell(std::int64_t input_size, std::int64_t hidden_size, LSTMCellOptions options, Location where)
+    : W_x(*this, "W_x", {(check_cell_sizes(cell_name, input_size, hidden_size, where), input_size), 4 * hidden_size},
+          by_gate(options.input_initialiser, 4, hidden_size), draw_of(options), where),
+      W_h(*this, "W_h", {checked_output_size(input_size, hidden_size, options.projection, where), 4 * hidden_size},
+          by_gate(options.recurrent_initialiser, 4, hidden_size), draw_of(options), where),
+      bias(*this, "bias", {4 * hidden_size}, by_gate(options.bias_initialiser, 4, hidden_size, options.forget_bias),
+           draw_of(options), where) {
   CallerScope caller(where);
-  double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
-  RandomOptions draw{.dtype = options.dtype, .generator = options.generator};
-  W_x = parameter("W_x", {input_size, 4 * hidden_size}, uniform(-bound, bound), draw);
-  W_h = parameter("W_h", {hidden_size, 4 * hidden_size}, uniform(-bound, bound), draw);
-  Tensor by_gate = uniform(-bound, bound)({4, hidden_size}, draw);
-  Tensor forget_gate = to(unsqueeze(arange(4) == 1, 1), options.dtype);
-  bias = parameter("bias", reshape(by_gate + forget_gate * options.forget_bias, {4 * hidden_size}));
+  auto add = [&](Parameter& parameter, const char* name, const Shape& shape, const Initialiser& initialiser) {
+    parameter = Parameter(*this, name, shape, initialiser, draw_of(options), where);
+  };
+  if (options.projection > 0) add(W_r, "W_r", {hidden_size, options.projection}, by_gate({}, 1, hidden_size));
+  if (!options.layer_norm) return;
+  add(scale_x, "scale_x", {4 * hidden_size}, constant(1));
+  add(scale_h, "scale_h", {4 * hidden_size}, constant(1));
+  add(scale_c, "scale_c", {hidden_size}, constant(1));
+  add(shift_c, "shift_c", {hidden_size}, constant(0));
 }
 
 LSTMState LSTMCell::initial_state(std::int64_t batch, Location where) const {
-  Shape shape{batch, hidden_size()};
-  return {zeros(shape, {.dtype = W_h.dtype()}, where), zeros(shape, {.dtype = W_h.dtype()}, where)};
+  TensorOptions options{.dtype = W_h.dtype()};
+  return {zeros({batch, output_size()}, options, where), zeros({batch, hidden_size()}, options, where)};
 }
 
 Tensor LSTMCell::project(const Arg& x) const {
@@ -56,25 +56,36 @@ Tensor LSTMCell::project(const Arg& x) const {
   if (input.rank() < 2 || input.size(-1) != input_size())
     fail<ShapeError>(cell_name, x.location(), "x {} is neither (B, {}) nor (T, B, {}), as W_x {} needs",
                      to_string(input.shape()), input_size(), input_size(), to_string(W_x.shape()));
-  return affine(input, W_x, bias);
+  if (!scale_x.defined()) return affine(input, W_x, bias);
+  return layer_norm(affine(input, W_x, {}), scale_x.shape(), scale_x) + bias;
 }
 
 LSTMState LSTMCell::step(const Arg& projected, const LSTMState& state) const {
-  const Tensor& from_input = tensor_of(cell_name, projected);
+  const Tensor& p = tensor_of(cell_name, projected);
   Location where = projected.location();
   CallerScope caller(where);
-  std::int64_t size = hidden_size();
-  std::int64_t batch = from_input.rank() == 2 ? from_input.size(0) : 0;
-  if (!has_shape(from_input, {batch, 4 * size}) || !has_shape(state.h, {batch, size}) ||
-      !has_shape(state.c, {batch, size}))
-    fail<ShapeError>(cell_name, where, "takes projected inputs (B, {}) with h and c (B, {}), not {} with {} and {}",
-                     4 * size, size, to_string(from_input.shape()), shape_of(state.h), shape_of(state.c));
-  return lstm_cell(from_input, matmul(state.h, W_h), state.c);
+  std::int64_t size = hidden_size(), width = output_size();
+  std::int64_t batch = p.rank() == 2 ? p.size(0) : 0;
+  if (!has_shape(p, {batch, 4 * size}) || !has_shape(state.h, {batch, width}) || !has_shape(state.c, {batch, size}))
+    fail<ShapeError>(cell_name, where,
+                     "takes projected inputs (B, {}) with h (B, {}) and c (B, {}), not {} with {} and {}", 4 * size,
+                     width, size, to_string(p.shape()), shape_of(state.h), shape_of(state.c));
+  Tensor q = matmul(state.h, W_h);
+  if (scale_h.defined()) q = layer_norm(q, scale_h.shape(), scale_h);
+  LSTMState next = lstm_cell(p, q, state.c);
+  if (scale_c.defined()) {
+    Tensor shown = tanh(layer_norm(next.c, scale_c.shape(), scale_c, shift_c));
+    next.h = sigmoid(slice(p, 1, 3 * size) + slice(q, 1, 3 * size)) * shown;
+  }
+  if (W_r.defined()) next.h = matmul(next.h, W_r);
+  return next;
 }
 
 LSTMState LSTMCell::operator()(const Arg& x, const LSTMState& state) const {
-  CallerScope caller(x.location());
-  return step(project(x), state);
+  return call(cell_name, {tensor_of(cell_name, x), state.h, state.c}, x.location(),
+              [&](const Tensor& x, const Tensor& h, const Tensor& c) {
+                return step(project(x), {h, c});
+              });
 }
 
 }  // namespace reel::nn

@@ -1,10 +1,18 @@
 #include <reel/nn/module.h>
 
+#include <cxxabi.h>
 #include <algorithm>
+#include <cstdlib>
+#include <typeinfo>
+#include <unordered_map>
 #include <unordered_set>
-#include <utility>
+
+#include <reel/ops/elementwise.h>
+#include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../core/storage.h"
+#include "cloning.h"
 
 namespace reel::nn {
 
@@ -12,22 +20,33 @@ using namespace detail;
 
 namespace {
 
+constexpr const char* module_name = "Module";
+
 // Keeps the first of several names of one tensor.
 void drop_repeated(std::vector<NamedTensor>& tensors) {
   std::unordered_set<const Body*> seen;
   std::erase_if(tensors, [&](const NamedTensor& named) { return !seen.insert(&named.tensor.body()).second; });
 }
 
-}  // namespace
-
-Module::Module(Module& parent, std::string_view name, Location where) {
-  parent.add(name, {{}, {}, this}, where);
-  parent_ = &parent;
-  training_ = parent.training_;
+bool fits(std::string_view name, std::string_view pattern) {
+  if (pattern.empty()) return name.empty();
+  if (pattern[0] == '*') return fits(name, pattern.substr(1)) || (!name.empty() && fits(name.substr(1), pattern));
+  return !name.empty() && (pattern[0] == '?' || pattern[0] == name[0]) && fits(name.substr(1), pattern.substr(1));
 }
 
-// Parent and sub-modules point at each other, and whichever of them moves tells the other. So the move that the
-// compiler writes for a model is right: this base moves first and takes over the parts where they are; then each part
+}  // namespace
+
+Module::Module(Module& parent, std::string_view name, Location where) { join(parent, name, where); }
+
+void Module::join(Module& parent, std::string_view name, Location where) {
+  if (parent_) fail<Error>(module_name, where, "the {} '{}' is part of a module already", type_name(), name);
+  parent.add(name, {{}, Kind::module, nullptr, this}, where);
+  parent_ = &parent;
+  train(parent.training_);
+}
+
+// Parts and the module around them point at each other, and whichever of them moves tells the other. So the move that
+// the compiler writes for a model is right: this base moves first and takes over the parts where they are; then each part
 // moves as a member, and takes the place of the one it came from.
 Module::Module(Module&& other) noexcept {
   take_contents(other);
@@ -43,6 +62,24 @@ Module& Module::operator=(Module&& other) noexcept {
   return *this;
 }
 
+// The parts fill their places in when they are copied, which is after this base.
+Module::Module(const Module& other) : entries_(other.entries_), training_(other.training_) {
+  Cloning* cloning = Cloning::current();
+  if (!cloning)
+    fail<Error>(module_name, {}, "a {} was copied; pass it by reference, move it, or copy it with nn::clone(model)",
+                other.type_name());
+  for (Entry& entry : entries_) {
+    entry.tensor = nullptr;
+    entry.module = nullptr;
+  }
+  cloning->modules[&other] = this;
+  Module* parent = cloning->copy_of(other.parent_);
+  if (!parent) return;
+  parent_ = parent;
+  for (std::size_t i = 0; i < parent->entries_.size(); ++i)
+    if (other.parent_->entries_[i].module == &other) parent->entries_[i].module = this;
+}
+
 Module::~Module() {
   release_parts();
   if (parent_) std::erase_if(parent_->entries_, [&](const Entry& entry) { return entry.module == this; });
@@ -50,9 +87,13 @@ Module::~Module() {
 
 void Module::take_contents(Module& other) noexcept {
   entries_ = std::exchange(other.entries_, {});
+  hooks_ = std::exchange(other.hooks_, {});
+  multiplications_ = other.multiplications_.load(std::memory_order_relaxed);
   training_ = other.training_;
-  for (Entry& entry : entries_)
+  for (Entry& entry : entries_) {
     if (entry.module) entry.module->parent_ = this;
+    if (entry.tensor) entry.tensor->module_ = this;
+  }
 }
 
 void Module::take_place(Module& other) noexcept {
@@ -63,65 +104,46 @@ void Module::take_place(Module& other) noexcept {
 }
 
 void Module::release_parts() noexcept {
-  for (Entry& entry : entries_)
+  for (Entry& entry : entries_) {
     if (entry.module) entry.module->parent_ = nullptr;
+    if (entry.tensor) entry.tensor->module_ = nullptr;
+  }
   entries_.clear();
 }
 
 void Module::add(std::string_view name, Entry entry, Location where) {
   if (name.empty() || name.find('.') != std::string_view::npos)
-    fail<Error>("Module", where, "'{}' cannot be a name here: it must not be empty or contain a dot", name);
+    fail<Error>(module_name, where, "'{}' cannot be a name here: it must not be empty or contain a dot", name);
+  static constexpr const char* kinds[] = {"parameter", "buffer", "sub-module"};
   for (const Entry& other : entries_)
     if (other.name == name)
-      fail<Error>("Module", where, "it has a {} named '{}' already; choose another name",
-                  other.module                  ? "sub-module"
-                  : other.tensor.is_parameter() ? "parameter"
-                                                : "buffer",
-                  name);
+      fail<Error>(module_name, where, "it has a {} named '{}' already; choose another name",
+                  kinds[static_cast<int>(other.kind)], name);
   entry.name = name;
   entries_.push_back(std::move(entry));
 }
 
-Tensor Module::parameter(std::string_view name, const Shape& shape, const Initialiser& initialiser,
-                         const RandomOptions& options, Location where) {
-  CallerScope caller(where);
-  return parameter(name, initialiser(shape, options), where);
-}
-
-Tensor Module::parameter(std::string_view name, const Tensor& values, Location where) {
-  values.requires_grad(true, where);
-  add(name, {{}, values, nullptr}, where);
-  return values;
-}
-
-Tensor Module::buffer(std::string_view name, const Tensor& values, Location where) {
-  if (!values.defined()) fail<Error>("Module", where, "the buffer '{}' is an undefined tensor", name);
-  add(name, {{}, values, nullptr}, where);
-  return values;
-}
-
-void Module::collect(bool parameters, const std::string& prefix, std::vector<NamedTensor>& found) const {
+// Calls f(name, member) for what is defined.
+template <class F>
+void Module::visit(Kind kind, const std::string& prefix, F f) const {
   for (const Entry& entry : entries_) {
     if (entry.module)
-      entry.module->collect(parameters, prefix + entry.name + ".", found);
-    else if (entry.tensor.is_parameter() == parameters)
-      found.push_back({prefix + entry.name, entry.tensor});
+      entry.module->visit(kind, prefix + entry.name + ".", f);
+    else if (entry.tensor && entry.kind == kind && entry.tensor->defined())
+      f(prefix + entry.name, *entry.tensor);
   }
 }
 
-std::vector<NamedTensor> Module::named_parameters() const {
+std::vector<NamedTensor> Module::collect(Kind kind) const {
   std::vector<NamedTensor> found;
-  collect(true, {}, found);
+  visit(kind, {}, [&](std::string name, const Member& member) { found.push_back({std::move(name), member}); });
   drop_repeated(found);
   return found;
 }
 
-std::vector<NamedTensor> Module::named_buffers() const {
-  std::vector<NamedTensor> found;
-  collect(false, {}, found);
-  drop_repeated(found);
-  return found;
-}
+std::vector<NamedTensor> Module::named_parameters() const { return collect(Kind::parameter); }
+
+std::vector<NamedTensor> Module::named_buffers() const { return collect(Kind::buffer); }
 
 std::vector<Tensor> Module::parameters() const {
   std::vector<Tensor> found;
@@ -135,14 +157,115 @@ std::int64_t Module::parameter_count() const {
   return count;
 }
 
-void Module::train(bool training) {
-  training_ = training;
+void Module::collect_modules(const std::string& name, std::vector<std::pair<std::string, const Module*>>& found) const {
+  found.emplace_back(name, this);
   for (const Entry& entry : entries_)
-    if (entry.module) entry.module->train(training);
+    if (entry.module) entry.module->collect_modules(name.empty() ? entry.name : name + "." + entry.name, found);
+}
+
+std::vector<std::pair<std::string, const Module*>> Module::named_modules() const {
+  std::vector<std::pair<std::string, const Module*>> found;
+  collect_modules({}, found);
+  return found;
+}
+
+std::string Module::type_name() const {
+  int status = 0;
+  std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status),
+                                                   &std::free);
+  std::string name = status == 0 ? text.get() : typeid(*this).name();
+  // Namespaces in front of the type and of each of its arguments.
+  std::string plain;
+  for (std::size_t i = 0; i < name.size(); ++i) {
+    if (name[i] == '(') {  // (anonymous namespace), or the function around a local struct
+      i = name.find(')', i);
+      if (i == std::string::npos) break;
+      continue;
+    }
+    if (name[i] == ':') {
+      std::size_t start = plain.find_last_of("<, ");
+      plain.resize(start == std::string::npos ? 0 : start + 1);
+      while (i + 1 < name.size() && name[i + 1] == ':') ++i;
+      continue;
+    }
+    plain += name[i];
+  }
+  return plain;
+}
+
+void Module::train(bool training) {
+  for_each_module([&](Module& module) { module.training_ = training; });
 }
 
 void Module::zero_grad() const {
   for (const Tensor& parameter : parameters()) parameter.set_grad({});
+}
+
+int Module::freeze(std::string_view pattern, bool frozen, Location where) const {
+  int count = 0;
+  visit(Kind::parameter, {}, [&](const std::string& name, const Member& parameter) {
+    if (!fits(name, pattern)) return;
+    parameter.requires_grad(!frozen, where);
+    ++count;
+  });
+  if (count == 0)
+    fail<Error>(module_name, where, "no parameter of {} fits '{}'; named_parameters() lists their names", type_name(),
+                pattern);
+  return count;
+}
+
+// Makes new tensors of those of this module, and puts them in place of the old ones in all of the model.
+template <class Convert>
+void Module::convert(Convert converted) {
+  NoRecord pause;
+  std::unordered_map<const Body*, Tensor> made;
+  for (Kind kind : {Kind::parameter, Kind::buffer})
+    visit(kind, {}, [&](const std::string&, const Member& member) {
+      if (made.contains(&member.body())) return;
+      Tensor values = converted(member);
+      if (values.is(member)) return;
+      if (kind == Kind::parameter) {
+        values.requires_grad(true);
+        if (Tensor gradient = member.grad(); gradient.defined()) values.set_grad(converted(gradient));
+        values.requires_grad(member.is_parameter());
+      }
+      made.emplace(&member.body(), values);
+    });
+  const Module* root = this;
+  while (root->parent_) root = root->parent_;
+  std::vector<Tensor> old;  // none is freed before all are replaced
+  for (Kind kind : {Kind::parameter, Kind::buffer})
+    root->visit(kind, {}, [&](const std::string&, Member& member) {
+      auto found = made.find(&member.body());
+      if (found == made.end()) return;
+      if (Leaf* leaf = member.body().leaf) leaf->replaced_at = found->second.made_at();
+      old.push_back(member);
+      static_cast<Tensor&>(member) = found->second;
+    });
+}
+
+void Module::to(DType dtype, Location where) {
+  if (!is_floating(dtype))
+    fail<DTypeError>(module_name, where, "parameters cannot be {}; choose a floating dtype", name_of(dtype));
+  CallerScope caller(where);
+  convert([&](const Tensor& x) { return is_floating(x.dtype()) ? reel::to(x, dtype) : x; });
+}
+
+void Module::to(Device device, Location where) {
+  CallerScope caller(where);
+  convert([&](const Tensor& x) {
+    if (x.device() == device) return x;
+    fail<DeviceError>(module_name, where, "there is no {} to take {} to", to_string(device), type_name());
+  });
+}
+
+double Module::last_flops() const {
+  double found = multiplications_.load(std::memory_order_relaxed);
+  if (found >= 0) return 2 * found;
+  double sum = 0;
+  for (const Entry& entry : entries_)
+    if (entry.module) sum += entry.module->last_flops();
+  return sum;
 }
 
 }  // namespace reel::nn

@@ -181,6 +181,7 @@ constexpr OpInfo softplus_op{
                                 return where(z > threshold, d, d * sigmoid(z));
                               }>,
     .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor softplus(const Arg& x, SoftplusOptions options) {

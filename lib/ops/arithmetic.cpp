@@ -139,6 +139,7 @@ constexpr OpInfo pow_op{
         },
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
     .saves_output_for = {inputs({1})},
+    .precision = Precision::full,
 };
 
 Tensor pow(const Arg& a, const Arg& b) { return binary(pow_op, a, b, Types::no_bool); }
@@ -159,6 +160,7 @@ constexpr OpInfo logaddexp_op{
           if (g.wants(1)) g.give(1, g.output() * sigmoid(-apart));
         },
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
+    .precision = Precision::full,
 };
 
 Tensor logaddexp(const Arg& a, const Arg& b) { return binary(logaddexp_op, a, b, Types::floating); }

@@ -13,6 +13,7 @@
 #include <cmath>
 #include <limits>
 
+#include "../core/autocast.h"
 #include "../core/invoke.h"
 #include "../core/kernels/attention.h"
 #include "../core/op_error.h"
@@ -174,11 +175,13 @@ Tensor added_mask(const char* op, const Tensor& mask, const Tensor& queries, con
 
 }  // namespace
 
-Tensor scaled_dot_product_attention(const Arg& queries, const Arg& keys, const Arg& values,
+Tensor scaled_dot_product_attention(const Arg& given_queries, const Arg& given_keys, const Arg& given_values,
                                     const AttentionOptions& options) {
   const char* name = attention_op.name;
+  const Suited queries(Precision::low, given_queries), keys(Precision::low, given_keys),
+      values(Precision::low, given_values);
   const Tensor &q = tensor_of(name, queries), &k = tensor_of(name, keys), &v = tensor_of(name, values);
-  Location where = queries.location();
+  Location where = given_queries.location();
   CallerScope caller(where);
   check_floating(name, q, where);
   for (const Tensor* other : {&k, &v}) {
@@ -205,7 +208,8 @@ Tensor scaled_dot_product_attention(const Arg& queries, const Arg& keys, const A
   AttentionAttributes attributes{scale, options.causal};
   Tensor mask;
   if (options.mask.defined())
-    mask = added_mask(name, options.mask, q, with_matrix(heads, rows, k.size(-2)), dtype, where);
+    mask = added_mask(name, suited(Precision::low, options.mask, where), q, with_matrix(heads, rows, k.size(-2)), dtype,
+                      where);
   Tensor wide_q = matrices_of(q, heads, dtype), wide_k = matrices_of(k, heads, dtype);
   Tensor wide_v = matrices_of(v, heads, dtype), y;
   if (dropped > 0) {

@@ -90,6 +90,7 @@ constexpr OpInfo batch_norm_op{
         },
     .saves_input_for = {inputs({0, 1, 2}), inputs({0, 1, 2})},
     .saves_output_for = {0, inputs({0, 1, 2}), inputs({0, 1, 2})},
+    .precision = Precision::full,
 };
 
 // The same with mean and variance given;
@@ -122,6 +123,7 @@ constexpr OpInfo batch_norm_evaluation_op{
         },
     .saves_input_for = {inputs({0, 1, 2, 3, 4}), inputs({0, 1, 2, 3, 4}), 0, inputs({0, 1, 2, 3, 4}),
                         inputs({0, 1, 2, 3, 4})},
+    .precision = Precision::full,
 };
 
 namespace {

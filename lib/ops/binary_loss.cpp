@@ -3,6 +3,7 @@
 #include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 
+#include "../core/autocast.h"
 #include "loss_operands.h"
 #include "registry.h"
 
@@ -13,8 +14,9 @@ using namespace detail;
 namespace {
 
 // A factor that broadcasts to the input, in full.
-Tensor factor(const char* op, const Tensor& x, const Tensor& given, const char* role, DType dtype, Location where) {
-  check_floating(op, given, where);
+Tensor factor(const char* op, const Tensor& x, const Tensor& weight, const char* role, DType dtype, Location where) {
+  check_floating(op, weight, where);
+  const Tensor given = suited(Precision::full, weight, where);
   if (given.dtype() != dtype)
     fail<DTypeError>(op, where, "the {} {} does not have the input's dtype {}; convert it", role, describe(given),
                      name_of(dtype));

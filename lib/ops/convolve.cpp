@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "../core/autocast.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../core/kernels/convolution.h"
@@ -242,8 +243,11 @@ Convolution convolution_of(std::int64_t groups, Layout layout) {
   return {{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, groups, layout == Layout::nhwc};
 }
 
-Tensor conv(int spatial, const Arg& x, const Arg& w, const Arg* bias, const ConvolutionOptions& options) {
-  Operands all(conv_ops[spatial - 1], spatial, x, w, bias, options.layout);
+Tensor conv(int spatial, const Arg& given_x, const Arg& given_w, const Arg* given_bias,
+            const ConvolutionOptions& options) {
+  const Suited x(Precision::low, given_x), w(Precision::low, given_w);
+  const Suited bias(Precision::low, given_bias ? *given_bias : Arg(0));
+  Operands all(conv_ops[spatial - 1], spatial, x, w, given_bias ? &*bias : nullptr, options.layout);
   const char* name = all.op.name;
   std::int64_t filters = all.w.size(0);
   all.check_groups(options.groups, all.w.size(1), filters, "the number of filters");
@@ -277,9 +281,11 @@ Tensor conv(int spatial, const Arg& x, const Arg& w, const Arg* bias, const Conv
   return invoke_with_bias(all.op, all.x, all.w, all.bias, all.result(filters, sizes), c, all.where);
 }
 
-Tensor conv_transposed(int spatial, const Arg& x, const Arg& w, const Arg* bias,
+Tensor conv_transposed(int spatial, const Arg& given_x, const Arg& given_w, const Arg* given_bias,
                        const TransposedConvolutionOptions& options) {
-  Operands all(conv_transposed_ops[spatial - 1], spatial, x, w, bias, options.layout);
+  const Suited x(Precision::low, given_x), w(Precision::low, given_w);
+  const Suited bias(Precision::low, given_bias ? *given_bias : Arg(0));
+  Operands all(conv_transposed_ops[spatial - 1], spatial, x, w, given_bias ? &*bias : nullptr, options.layout);
   const char* name = all.op.name;
   std::int64_t groups = options.groups, channels;
   all.check_groups(groups, groups < 1 ? 0 : all.w.size(0) / groups, all.w.size(0), "the first size of w");

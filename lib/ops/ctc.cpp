@@ -10,6 +10,7 @@
 
 #include <vector>
 
+#include "../core/autocast.h"
 #include "../core/invoke.h"
 #include "../core/kernels/loss.h"
 #include "../tape/gradient.h"
@@ -198,12 +199,13 @@ Tensor padded(const char* op, const Tensor& targets, const Tensor& lengths, Loca
 
 }  // namespace
 
-Tensor ctc_loss(const Arg& log_probabilities, const Arg& targets, const Arg& input_lengths, const Arg& target_lengths,
+Tensor ctc_loss(const Arg& given, const Arg& targets, const Arg& input_lengths, const Arg& target_lengths,
                 CtcOptions options) {
   const char* name = ctc_loss_op.name;
+  const Suited log_probabilities(Precision::full, given);
   const Tensor &x = tensor_of(name, log_probabilities), &t = tensor_of(name, targets);
   const Tensor &inputs = tensor_of(name, input_lengths), &outputs = tensor_of(name, target_lengths);
-  Location where = log_probabilities.location();
+  Location where = given.location();
   CallerScope caller(where);
   check_floating(name, x, where);
   if (x.rank() != 3) fail<ShapeError>(name, where, "the log-probabilities are (T, N, C), not {}", describe(x));
@@ -220,13 +222,13 @@ Tensor ctc_loss(const Arg& log_probabilities, const Arg& targets, const Arg& inp
   Tensor labels = contiguous(to(t.rank() == 1 ? padded(name, t, lengths, where) : t, DType::i64));
   Tensor logs = contiguous(Arg(x, where));
 
-  const Tensor* given[] = {&logs, &labels, &steps, &lengths};
+  const Tensor* operands[] = {&logs, &labels, &steps, &lengths};
   Tensor results[2];
   Shape losses_shape{examples}, alphas_shape{examples, x.body().dims[0], 2 * labels.body().dims[1] + 1};
   const OutputSpec specs[] = {{losses_shape, x.dtype() == DType::f64 ? DType::f64 : DType::f32, x.device()},
                               {alphas_shape, DType::f64, x.device()}};
   BlankAttributes attributes{options.blank};
-  Call call{ctc_loss_op, given, bytes_of(attributes), specs, results, where};
+  Call call{ctc_loss_op, operands, bytes_of(attributes), specs, results, where};
   invoke(call);
   Tensor losses = std::move(results[losses_output]);
   if (options.zero_infinity) losses = reel::where(isinf(losses), 0.0, losses);

@@ -18,6 +18,7 @@ constexpr OpInfo exp_op{
     .forward = unary_forward<Unary::exp>,
     .gradient = [](Gradient& g) { g.give_product(0, g.output(), g.saved_output()); },
     .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor exp(const Arg& x) { return floating_unary<Unary::exp>(exp_op, x); }
@@ -31,6 +32,7 @@ constexpr OpInfo expm1_op{
     .forward = unary_forward<Unary::expm1>,
     .gradient = [](Gradient& g) { g.give(0, g.output() * (g.saved_output() + 1.0)); },
     .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor expm1(const Arg& x) { return floating_unary(expm1_op, x); }
@@ -44,6 +46,7 @@ constexpr OpInfo log_op{
     .forward = unary_forward<Unary::log>,
     .gradient = [](Gradient& g) { g.give(0, g.output() / g.saved_input(0)); },
     .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor log(const Arg& x) { return floating_unary<Unary::log>(log_op, x); }
@@ -57,6 +60,7 @@ constexpr OpInfo log1p_op{
     .forward = unary_forward<Unary::log1p>,
     .gradient = [](Gradient& g) { g.give(0, g.output() / (g.saved_input(0) + 1.0)); },
     .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor log1p(const Arg& x) { return floating_unary(log1p_op, x); }
@@ -70,6 +74,7 @@ constexpr OpInfo log2_op{
     .forward = unary_forward<Unary::log2>,
     .gradient = [](Gradient& g) { g.give(0, g.output() / (g.saved_input(0) * std::numbers::ln2)); },
     .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor log2(const Arg& x) { return floating_unary(log2_op, x); }
@@ -83,6 +88,7 @@ constexpr OpInfo sinh_op{
     .forward = unary_forward<Unary::sinh>,
     .gradient = [](Gradient& g) { g.give_product(0, g.output(), cosh(g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor sinh(const Arg& x) { return floating_unary(sinh_op, x); }
@@ -96,6 +102,7 @@ constexpr OpInfo cosh_op{
     .forward = unary_forward<Unary::cosh>,
     .gradient = [](Gradient& g) { g.give_product(0, g.output(), sinh(g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor cosh(const Arg& x) { return floating_unary(cosh_op, x); }

@@ -8,6 +8,7 @@
 #include <reel/ops/softmax.h>
 #include <reel/tape.h>
 
+#include "../core/autocast.h"
 #include "../core/invoke.h"
 #include "../core/kernels/loss.h"
 #include "../tape/gradient.h"
@@ -152,12 +153,13 @@ Examples examples_of(const char* name, const char* what, const Tensor& x, const 
 // One for each class, in full; undefined if not given.
 Tensor class_weights(const char* name, const Tensor& given, const Tensor& rows, Location where) {
   if (!given.defined()) return {};
-  check_like(name, rows, given, "weight", where);
+  const Tensor weight = suited(Precision::full, given, where);
+  check_like(name, rows, weight, "weight", where);
   std::int64_t classes = rows.body().dims[1];
   if (given.shape() != Shape{classes})
     fail<ShapeError>(name, where, "the weight {} is not one number for each of {} classes", to_string(given.shape()),
                      classes);
-  return in_full(given);
+  return in_full(weight);
 }
 
 // In a shape of as many elements as there are examples.
@@ -217,10 +219,11 @@ Tensor soft_losses(const Examples& given, const Tensor& weight, double smoothing
 
 }  // namespace
 
-Tensor nll_loss(const Arg& input, const Arg& targets, const NllOptions& options) {
+Tensor nll_loss(const Arg& given_input, const Arg& targets, const NllOptions& options) {
   const char* name = nll_loss_op.name;
+  const Suited input(Precision::full, given_input);
   const Tensor &x = tensor_of(name, input), &t = tensor_of(name, targets);
-  Location where = input.location();
+  Location where = given_input.location();
   CallerScope caller(where);
   Examples given = examples_of(name, "numbers", x, t, false, where);
   Tensor weight = class_weights(name, options.weight, given.rows, where);
@@ -232,10 +235,11 @@ Tensor nll_loss(const Arg& input, const Arg& targets, const NllOptions& options)
   return brought_together(losses, weights, options.reduction, given.shape, x.dtype());
 }
 
-Tensor cross_entropy(const Arg& logits, const Arg& targets, const CrossEntropyOptions& options) {
+Tensor cross_entropy(const Arg& given_logits, const Arg& given_targets, const CrossEntropyOptions& options) {
   const char* name = cross_entropy_op.name;
+  const Suited logits(Precision::full, given_logits), targets(Precision::full, given_targets);
   const Tensor &x = tensor_of(name, logits), &t = tensor_of(name, targets);
-  Location where = logits.location();
+  Location where = given_logits.location();
   CallerScope caller(where);
   Examples given = examples_of(name, "logits", x, t, true, where);
   Tensor weight = class_weights(name, options.weight, given.rows, where);

@@ -1,4 +1,5 @@
 #include "loss_operands.h"
+#include "../core/autocast.h"
 
 #include <reel/ops/elementwise.h>
 #include <reel/ops/reduce.h>
@@ -26,8 +27,9 @@ void detail::check_like(const char* op, const Tensor& x, const Tensor& other, co
   check_same_device(op, x, other, where);
 }
 
-Compared::Compared(const char* op, const Arg& input_arg, const Arg& target_arg)
-    : where(input_arg.location()), caller(where) {
+Compared::Compared(const char* op, const Arg& given_input, const Arg& given_target)
+    : where(given_input.location()), caller(where) {
+  const Suited input_arg(Precision::full, given_input), target_arg(Precision::full, given_target);
   const Tensor &x = tensor_of(op, input_arg), &t = tensor_of(op, target_arg);
   check_floating(op, x, where);
   check_like(op, x, t, "target", where);

@@ -4,6 +4,7 @@
 #include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 
+#include "../core/autocast.h"
 #include "loss_operands.h"
 #include "registry.h"
 
@@ -52,10 +53,11 @@ Tensor cosine_embedding_loss(const Arg& a, const Arg& b, const Arg& target, Cosi
 
 Tensor triplet_margin_loss(const Arg& anchor, const Arg& positive, const Arg& negative, TripletOptions options) {
   const char* name = "triplet_margin_loss";
-  const Tensor& far_given = tensor_of(name, negative);
+  const Suited other(Precision::full, negative);
+  const Tensor& far_given = tensor_of(name, other);
   Compared given(name, anchor, positive);
   const Tensor &from = given.input, &near = given.target;
-  check_like(name, tensor_of(name, anchor), far_given, "negative", given.where);
+  check_like(name, *Suited(Precision::full, anchor)->tensor(), far_given, "negative", given.where);
   if (far_given.shape() != from.shape())
     fail<ShapeError>(name, given.where, "the negative {} and the anchor {} have different shapes",
                      to_string(far_given.shape()), to_string(from.shape()));

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "../core/autocast.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../core/parameter_version.h"
@@ -68,6 +69,7 @@ constexpr OpInfo matmul_op{
         },
     .gradient = [](Gradient& g) { give_matrix_factors(g, 0); },
     .saves_input_for = {inputs({1}), inputs({0})},
+    .precision = Precision::low,
 };
 
 namespace {
@@ -100,8 +102,9 @@ Tensor product(const Tensor& a, const Tensor& b, Location where) {
   return invoke(matmul_op, {&a, &b}, {shape, x.dtype, x.device}, where);
 }
 
-Tensor matmul_general(const Arg& a, const Arg& b) {
-  Location where = a.location();
+Tensor matmul_general(const Arg& given_a, const Arg& given_b) {
+  const Suited a(Precision::low, given_a), b(Precision::low, given_b);
+  Location where = given_a.location();
   DType dtype = promote(tensor_of("matmul", a).dtype(), tensor_of("matmul", b).dtype());
   Operand x("matmul", a, dtype, b), y("matmul", b, dtype, a);
   if (x->rank() == 0 || y->rank() == 0)
@@ -192,9 +195,10 @@ Tensor scaled(const Tensor& x, double factor) {
 
 }  // namespace
 
-Tensor addmm(const Arg& c, const Arg& a, const Arg& b, AddmmOptions options) {
+Tensor addmm(const Arg& given_c, const Arg& given_a, const Arg& given_b, AddmmOptions options) {
+  const Suited c(Precision::low, given_c), a(Precision::low, given_a), b(Precision::low, given_b);
   const Tensor &z = tensor_of("addmm", c), &x = tensor_of("addmm", a), &y = tensor_of("addmm", b);
-  Location where = c.location();
+  Location where = given_c.location();
   if (x.rank() != 2 || y.rank() != 2)
     fail<ShapeError>("addmm", where, "a and b must be matrices: a {}, b {}", to_string(x.shape()),
                      to_string(y.shape()));

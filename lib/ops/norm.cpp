@@ -60,6 +60,7 @@ constexpr OpInfo norm_op{
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 namespace {
@@ -102,6 +103,7 @@ constexpr OpInfo logsumexp_op{
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 namespace {

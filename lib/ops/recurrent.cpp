@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -14,13 +13,13 @@
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
+#include "../core/autocast.h"
 #include "../core/context.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../core/parameter_version.h"
 #include "../tape/gradient.h"
 #include "composed_gradient.h"
-#include "index_checks.h"
 #include "registry.h"
 
 namespace reel {
@@ -147,34 +146,16 @@ void give_fused(Gradient& g) {
   if (lstm) g.give(in_c, outputs[3]);
 }
 
-// The first rows replaced.
-Tensor with_first(const Tensor& rows, const Tensor& state) {
-  std::int64_t count = rows.size(0);
-  return count == state.size(0) ? rows : concat({rows, slice(state, 0, count)});
-}
-
 // The same from differentiable ops, step by step.
 std::vector<Tensor> composed_net(std::span<const Tensor> in, NetAttributes attributes, Location where) {
-  bool lstm = attributes.cell() == RecurrentCell::lstm;
-  Tensor p = matmul(in[in_x], in[in_W_x]);
-  LSTMState state{in[in_h], lstm ? in[in_c] : Tensor{}};
-  std::vector<Tensor> parts;
-  std::int64_t first = 0;
-  for (std::int64_t count : in[in_counts].to_vector<std::int64_t>()) {
-    parts.push_back(slice(p, 0, first, first + count));
-    first += count;
-  }
-  if (attributes.reverse != 0) std::reverse(parts.begin(), parts.end());
-  for (Tensor& part : parts) {
-    Tensor h = slice(state.h, 0, 0, part.size(0));
-    Tensor before = lstm ? slice(state.c, 0, 0, part.size(0)) : h;
-    LSTMState after = run_cell(attributes.cell(), part, matmul(h, in[in_W_h]), before, in[in_bias], where);
-    state.h = with_first(after.h, state.h);
-    if (lstm) state.c = with_first(after.c, state.c);
-    part = after.h;
-  }
-  if (attributes.reverse != 0) std::reverse(parts.begin(), parts.end());
-  return {concat(parts), state.h, {}, {}, state.c};
+  RecurrentCell cell = attributes.cell();
+  bool lstm = cell == RecurrentCell::lstm;
+  auto step = [&](const Tensor& p, const LSTMState& before) {
+    return run_cell(cell, p, matmul(before.h, in[in_W_h]), lstm ? before.c : before.h, in[in_bias], where);
+  };
+  NetOutput net = run_steps(matmul(in[in_x], in[in_W_x]), {in[in_h], lstm ? in[in_c] : Tensor{}}, in[in_counts],
+                            attributes.reverse != 0, step);
+  return {std::move(net.y), std::move(net.state.h), {}, {}, std::move(net.state.c)};
 }
 
 void give_net_gradients(Gradient& g) {
@@ -222,14 +203,11 @@ const OpInfo& op_of(RecurrentCell cell) {
   }
 }
 
-struct NetOutput {
-  Tensor y;
-  LSTMState state;
-};
+}  // namespace
 
-NetOutput run(RecurrentCell cell, bool reverse, const Tensor& x, const LSTMState& before, const Tensor& counts,
-              const RecurrentWeights& weights, Location where) {
-  Tensor input = contiguous(x), h = contiguous(before.h), bias = bias_of(cell, weights);
+NetOutput detail::run_packed_net(RecurrentCell cell, bool reverse, const Tensor& x, const LSTMState& before,
+                                 const Tensor& counts, const RecurrentWeights& weights, Location where) {
+  Tensor input = contiguous(widened(x)), h = contiguous(widened(before.h)), bias = bias_of(cell, weights);
   Tensor W_x = widened(weights.W_x), W_h = contiguous(widened(weights.W_h)), c;
   std::vector<const Tensor*> inputs{&input, &W_x, &W_h, &bias, &h, &counts};
   OutputSpec state_spec(h.body(), input.dtype());
@@ -237,7 +215,7 @@ NetOutput run(RecurrentCell cell, bool reverse, const Tensor& x, const LSTMState
   std::vector<OutputSpec> specs{{rows, input.dtype(), input.device()}, state_spec};
   if (form_of(cell).work > 0) specs.emplace_back(work, input.dtype(), input.device());
   if (cell == RecurrentCell::lstm) {
-    c = contiguous(before.c);
+    c = contiguous(widened(before.c));
     inputs.push_back(&c);
     specs.insert(specs.end(), {specs[0], state_spec});
   }
@@ -248,52 +226,13 @@ NetOutput run(RecurrentCell cell, bool reverse, const Tensor& x, const LSTMState
   return {std::move(outputs[out_y]), {std::move(outputs[out_h]), std::move(outputs[out_c])}};
 }
 
-// How the steps of ragged examples are packed, each step's rows behind those of the step before.
-struct Packing {
-  Tensor counts;                    // examples that have each step
-  Tensor places;                    // of each packed row among the T B rows; undefined where all stay in place
-  Tensor order, order_of_examples;  // the examples by their lengths, and where each one stands
-  std::int64_t rows;
-};
-
-std::vector<std::int64_t> checked_lengths(const char* op, const Tensor& lengths, const Tensor& x, Location where) {
-  if (lengths.dtype() != DType::i32 && lengths.dtype() != DType::i64)
-    fail<DTypeError>(op, where, "lengths are i32 or i64, not {}", describe(lengths));
-  if (lengths.shape() != Shape{x.size(1)})
-    fail<ShapeError>(op, where, "lengths {} are not ({},), one for each example of x {}", describe(lengths), x.size(1),
-                     to_string(x.shape()));
-  check_same_device(op, x, lengths, where);
-  std::vector<std::int64_t> values = to(lengths, DType::i64).to_vector<std::int64_t>();
-  for (std::int64_t length : values)
-    if (length < 0 || length > x.size(0))
-      fail<IndexError>(op, where, "the length {} is not in [0, {}], the steps of x {}", length, x.size(0),
-                       to_string(x.shape()));
-  return values;
-}
+namespace {
 
 Packing packing_of(const char* op, const Tensor& x, const Tensor& given, Location where) {
   std::int64_t steps = x.size(0), batch = x.size(1), all;
   if (__builtin_mul_overflow(steps, batch, &all)) fail<ShapeError>(op, where, "x {} has too many steps", describe(x));
-  auto rectangle = [&] { return Packing{full({steps}, batch, {.dtype = DType::i64}), {}, {}, {}, all}; };
-  if (!given.defined()) return all == 0 ? Packing{{}, {}, {}, {}, 0} : rectangle();
-  std::vector<std::int64_t> lengths = checked_lengths(op, given, x, where);
-  std::int64_t rows = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
-  if (rows == 0) return {{}, {}, {}, {}, 0};
-  if (rows == all) return rectangle();
-  std::vector<std::int64_t> order(lengths.size()), standing(lengths.size()), counts, places;
-  std::iota(order.begin(), order.end(), 0);
-  auto length_of = [&](std::int64_t example) { return lengths[static_cast<std::size_t>(example)]; };
-  std::stable_sort(order.begin(), order.end(),
-                   [&](std::int64_t a, std::int64_t b) { return length_of(a) > length_of(b); });
-  for (std::size_t i = 0; i < order.size(); ++i)
-    standing[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
-  places.reserve(static_cast<std::size_t>(rows));
-  for (std::int64_t t = 0, count = batch; t < length_of(order[0]); ++t) {
-    while (length_of(order[static_cast<std::size_t>(count - 1)]) <= t) --count;
-    counts.push_back(count);
-    for (std::int64_t i = 0; i < count; ++i) places.push_back(t * batch + order[static_cast<std::size_t>(i)]);
-  }
-  return {tensor(counts), tensor(places), tensor(order), tensor(standing), rows};
+  if (!given.defined()) return rectangle(steps, batch);
+  return pack_by_step(checked_lengths(op, given, x, where), all);
 }
 
 // The hidden size. Throws unless weights and states go with x.
@@ -318,12 +257,19 @@ std::int64_t check_nets(const char* op, RecurrentCell cell, const Tensor& x, con
   return size;
 }
 
-LSTMOutput run_layers(RecurrentCell cell, const Arg& input, LSTMState state, std::span<const RecurrentWeights> weights,
+LSTMOutput run_layers(RecurrentCell cell, const Arg& given, LSTMState state, std::span<const RecurrentWeights> weights,
                       const Tensor& lengths, bool bidirectional) {
   const char* op = op_of(cell).name;
-  const Tensor& x = tensor_of(op, input);
-  Location where = input.location();
+  Location where = given.location();
   CallerScope caller(where);
+  const Suited input(Precision::full, given);
+  const Tensor& x = tensor_of(op, input);
+  std::vector<RecurrentWeights> cast_weights;
+  if (is_autocasting()) {
+    for (const RecurrentWeights& net : weights) cast_weights.push_back(suited(net, where));
+    weights = cast_weights;
+    for (Tensor* part : {&state.h, &state.c}) *part = suited(Precision::full, *part, where);
+  }
   std::int64_t directions = bidirectional ? 2 : 1;
   std::int64_t size = check_nets(op, cell, x, state, weights, directions, where);
   bool lstm = cell == RecurrentCell::lstm;
@@ -337,38 +283,13 @@ LSTMOutput run_layers(RecurrentCell cell, const Arg& input, LSTMState state, std
     return {zeros(output_shape, {.dtype = dtype, .device = x.device()}), copy(state.h),
             lstm ? copy(state.c) : Tensor{}};
 
-  bool ragged = packing.places.defined();
-  std::int64_t all = x.size(0) * x.size(1);
-  Tensor rows = reshape(x, {all, x.size(2)});
-  if (ragged) {
-    rows = index_select(rows, 0, packing.places);
-    state.h = index_select(state.h, 1, packing.order);
-    if (lstm) state.c = index_select(state.c, 1, packing.order);
-  }
-  rows = widened(rows);
-  state.h = widened(state.h);
-  if (lstm) state.c = widened(state.c);
-  std::vector<Tensor> h_n, c_n;
-  for (std::size_t net = 0; net < weights.size();) {
-    std::vector<Tensor> outputs;
-    for (std::int64_t direction = 0; direction < directions; ++direction, ++net) {
-      auto own = static_cast<std::int64_t>(net);
-      NetOutput output =
-          run(cell, direction == 1, rows, {select(state.h, 0, own), lstm ? select(state.c, 0, own) : Tensor{}},
-              packing.counts, weights[net], where);
-      outputs.push_back(std::move(output.y));
-      h_n.push_back(std::move(output.state.h));
-      if (lstm) c_n.push_back(std::move(output.state.c));
-    }
-    rows = bidirectional ? concat(outputs, 1) : outputs[0];
-  }
-  auto finished = [&](const Tensor& states) {
-    return to(ragged ? index_select(states, 1, packing.order_of_examples) : states, dtype);
+  auto run = [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
+    return run_packed_net(cell, reverse, rows, before, packing.counts, weights[net], where);
   };
-  rows = to(rows, dtype);
-  if (ragged)
-    rows = index_put(zeros({all, output_shape[2]}, {.dtype = dtype, .device = x.device()}), {packing.places}, rows);
-  return {reshape(rows, output_shape), finished(stack(h_n)), lstm ? finished(stack(c_n)) : Tensor{}};
+  LSTMOutput result = detail::run_layers(packing, flatten(x, 0, 1), std::move(state), weights.size(), bidirectional,
+                                         run, [](Tensor rows) { return rows; });
+  result.output = reshape(result.output, output_shape);
+  return result;
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include "../core/kernels/recurrent.h"
 #include "../core/op_error.h"
+#include "packing.h"
 
 namespace reel::detail {
 
@@ -21,11 +22,19 @@ Tensor gru_bias_gradient(const Tensor& dp, const Tensor& dq);
 
 /// Halves as f32.
 Tensor widened(const Tensor& x);
+
+/// The same within an autocast scope, where recurrent ops hold their state in f32; elsewhere as they are.
+RecurrentWeights suited(const RecurrentWeights& weights, Location where);
 /// The bias, or zeros in its place.
 Tensor bias_of(RecurrentCell cell, const RecurrentWeights& weights);
 
 /// A step from p, q and b, in f32 or f64: what is carried on is h, and c for lstm. `before` is c of lstm, h of gru.
 LSTMState run_cell(RecurrentCell cell, const Tensor& p, const Tensor& q, const Tensor& before, const Tensor& bias,
                    Location where);
+
+/// A net over packed rows, worked out in f32 or f64, where counts says how many sequences have each step; the state is that of the
+/// sequences in the order of their lengths.
+NetOutput run_packed_net(RecurrentCell cell, bool reverse, const Tensor& rows, const LSTMState& before,
+                         const Tensor& counts, const RecurrentWeights& weights, Location where);
 
 }  // namespace reel::detail

@@ -12,6 +12,7 @@
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
+#include "../core/autocast.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../tape/gradient.h"
@@ -300,6 +301,11 @@ std::int64_t detail::check_weights(const char* op, RecurrentCell cell, const Rec
   return size;
 }
 
+RecurrentWeights detail::suited(const RecurrentWeights& weights, Location where) {
+  auto full = [&](const Tensor& weight) { return suited(Precision::full, weight, where); };
+  return {full(weights.W_x), full(weights.W_h), full(weights.bias)};
+}
+
 Tensor detail::widened(const Tensor& x) { return size_of(x.dtype()) == 2 ? to(x, DType::f32) : x; }
 
 Tensor detail::bias_of(RecurrentCell cell, const RecurrentWeights& weights) {
@@ -334,20 +340,23 @@ LSTMState detail::run_cell(RecurrentCell cell, const Tensor& p, const Tensor& q,
 namespace {
 
 // A step of any cell from a user's tensors; `before` is c of lstm, and h elsewhere.
-LSTMState step(const char* op, RecurrentCell cell, const Arg& x, const Tensor& h, const Tensor& before,
-               const RecurrentWeights& weights) {
-  const Tensor& input = tensor_of(op, x);
-  Location where = x.location();
+LSTMState step(const char* op, RecurrentCell cell, const Arg& given_x, const Tensor& given_h,
+               const Tensor& given_before, const RecurrentWeights& given_weights) {
+  Location where = given_x.location();
   CallerScope caller(where);
+  const Suited x(Precision::full, given_x);
+  const Tensor& input = tensor_of(op, x);
+  const Tensor h = suited(Precision::full, given_h, where), before = suited(Precision::full, given_before, where);
+  const RecurrentWeights weights = suited(given_weights, where);
   check_floating(op, input, where);
   if (input.rank() != 2) fail<ShapeError>(op, where, "the input {} is not (B, I)", describe(input));
   std::int64_t size = check_weights(op, cell, weights, input.size(1), input, where);
   Shape shape{input.size(0), size};
   check_fits_input(op, "h", h, shape, input, where);
   if (cell == RecurrentCell::lstm) check_fits_input(op, "c", before, shape, input, where);
-  LSTMState state =
-      run_cell(cell, matmul(widened(input), widened(weights.W_x)), matmul(widened(h), widened(weights.W_h)),
-               before.defined() ? widened(before) : before, bias_of(cell, weights), where);
+  LSTMState state = run_cell(cell, widened(matmul(widened(input), widened(weights.W_x))),
+                             widened(matmul(widened(h), widened(weights.W_h))),
+                             before.defined() ? widened(before) : before, bias_of(cell, weights), where);
   if (size_of(input.dtype()) != 2) return state;
   return {to(state.h, input.dtype()), state.c.defined() ? to(state.c, input.dtype()) : state.c};
 }
@@ -362,10 +371,11 @@ LSTMState lstm_cell(const Arg& x, const LSTMState& state, const RecurrentWeights
   return step("lstm_cell", RecurrentCell::lstm, x, state.h, state.c, weights);
 }
 
-LSTMState lstm_cell(const Arg& p, const Arg& q, const Arg& c) {
+LSTMState lstm_cell(const Arg& given_p, const Arg& given_q, const Arg& given_c) {
   const char* name = lstm_cell_op.name;
+  const Suited p(Precision::full, given_p), q(Precision::full, given_q), c(Precision::full, given_c);
   const Tensor &from_input = tensor_of(name, p), &from_state = tensor_of(name, q), &carried = tensor_of(name, c);
-  Location where = p.location();
+  Location where = given_p.location();
   CallerScope caller(where);
   check_floating(name, carried, where);
   if (carried.rank() != 2) fail<ShapeError>(name, where, "c {} is not (B, H)", describe(carried));

@@ -3,6 +3,7 @@
 #include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 
+#include "../core/autocast.h"
 #include "../core/context.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
@@ -24,6 +25,7 @@ constexpr OpInfo sum_op{
     .batching = Batching::stack,
     .forward = reduce_forward<Reduction::sum>,
     .gradient = [](Gradient& g) { g.give(0, expand(g.output(), g.input_shape(0))); },
+    .precision = Precision::full,
 };
 
 namespace {
@@ -74,7 +76,7 @@ Tensor mean_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
   CallerScope caller(where);
   // The sum of many halves may be beyond them where their mean is not.
   Tensor total = sum_over(widened(x), set, options.keepdims, where);
-  return to(total / count_along(x, set), x.dtype());
+  return to(total / count_along(x, set), suited(Precision::full, x.dtype()));
 }
 
 }  // namespace
@@ -104,6 +106,7 @@ constexpr OpInfo prod_op{
           g.give(0, to(to(g.output(), DType::f64) * split_axes(others, x.shape(), axes), x.dtype()));
         },
     .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 namespace {

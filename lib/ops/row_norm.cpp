@@ -5,6 +5,7 @@
 #include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 
+#include "../core/autocast.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
 #include "reduction.h"
@@ -104,7 +105,7 @@ Tensor norm_parameter(const char* op, const char* name, const Arg* given, const 
   Location where = x.location();
   DType dtype = wide_dtype(like.dtype());
   if (!given) return full(shape, Arg(otherwise), {.dtype = dtype, .device = like.device()});
-  const Tensor& parameter = tensor_of(op, *given);
+  const Tensor parameter = suited(Precision::full, tensor_of(op, *given), where);
   check_same_device(op, like, parameter, where);
   if (parameter.dtype() != like.dtype() && parameter.dtype() != dtype)
     fail<DTypeError>(op, where, "{} {} beside x {}; convert it with to({}, {})", name, describe(parameter),

@@ -20,7 +20,8 @@ constexpr OpInfo row_norm_op(const char* name, bool has_bias = true) {
           .forward = row_norm_forward,
           .gradient = row_norm_gradient,
           .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
-          .saves_output_for = {0, inputs({0, 1}), inputs({0, 1})}};
+          .saves_output_for = {0, inputs({0, 1}), inputs({0, 1})},
+          .precision = Precision::full};
 }
 
 extern const OpInfo row_norm_gradient_op;

@@ -70,6 +70,7 @@ constexpr OpInfo cumsum_op{
                                bytes_of(g.attributes<ScanAttributes>().reversed()));
           g.give(0, std::move(back));
         },
+    .precision = Precision::full,
 };
 
 Tensor cumsum(const Arg& x) { return scan_all(cumsum_op, x); }
@@ -131,6 +132,7 @@ constexpr OpInfo cumprod_op{
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor cumprod(const Arg& x) { return scan_all(cumprod_op, x); }

@@ -93,6 +93,7 @@ constexpr OpInfo softmax_op{
           g.give(0, y * (d - sum_last(d * y)));
         },
     .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor softmax(const Arg& x, int axis, const SoftmaxOptions& options) {
@@ -116,6 +117,7 @@ constexpr OpInfo log_softmax_op{
         },
     .saves_input_for = {0, inputs({0})},
     .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor log_softmax(const Arg& x, int axis, const SoftmaxOptions& options) {

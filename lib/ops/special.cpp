@@ -33,6 +33,7 @@ constexpr OpInfo erfinv_op{
     .gradient =
         [](Gradient& g) { g.give(0, g.output() * exp(square(g.saved_output())) * (0.5 / std::numbers::inv_sqrtpi)); },
     .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor erfinv(const Arg& x) { return floating_unary(erfinv_op, x); }

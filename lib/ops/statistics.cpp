@@ -53,6 +53,7 @@ constexpr OpInfo var_op{
           g.give(0, to(d * (2 / divisor) * centred(x, d.shape()), g.input_dtype(0)));
         },
     .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 // y = √(Σ (x − mean x)² / c);  dx = d (x − mean x) / (c y), 0 where y = 0
@@ -73,6 +74,7 @@ constexpr OpInfo std_op{
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 namespace {

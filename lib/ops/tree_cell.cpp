@@ -5,6 +5,7 @@
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
+#include "../core/autocast.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../tape/gradient.h"
@@ -147,11 +148,17 @@ LSTMState composed(const Tensor& a, std::span<const Tensor> c, std::int64_t size
 
 }  // namespace
 
-LSTMState tree_lstm_cell(const Arg& a, std::span<const Tensor> c) {
+LSTMState tree_lstm_cell(const Arg& given_a, std::span<const Tensor> c) {
   const char* name = tree_lstm_cell_op.name;
-  const Tensor& arguments = tensor_of(name, a);
-  Location where = a.location();
+  Location where = given_a.location();
   CallerScope caller(where);
+  const Suited a(Precision::full, given_a);
+  const Tensor& arguments = tensor_of(name, a);
+  std::vector<Tensor> memories;
+  if (is_autocasting()) {
+    for (const Tensor& memory : c) memories.push_back(suited(Precision::full, memory, where));
+    c = memories;
+  }
   check_floating(name, arguments, where);
   std::int64_t blocks = 3 + std::ssize(c);
   if (arguments.rank() != 2 || arguments.size(1) == 0 || arguments.size(1) % blocks != 0)

@@ -42,6 +42,7 @@ constexpr OpInfo tan_op{
     .forward = unary_forward<Unary::tan>,
     .gradient = [](Gradient& g) { g.give(0, g.output() * (square(g.saved_output()) + 1.0)); },
     .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor tan(const Arg& x) { return floating_unary(tan_op, x); }
@@ -55,6 +56,7 @@ constexpr OpInfo asin_op{
     .forward = unary_forward<Unary::asin>,
     .gradient = [](Gradient& g) { g.give(0, g.output() * rsqrt(1.0 - square(g.saved_input(0)))); },
     .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor asin(const Arg& x) { return floating_unary(asin_op, x); }
@@ -68,6 +70,7 @@ constexpr OpInfo acos_op{
     .forward = unary_forward<Unary::acos>,
     .gradient = [](Gradient& g) { g.give(0, -(g.output() * rsqrt(1.0 - square(g.saved_input(0))))); },
     .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor acos(const Arg& x) { return floating_unary(acos_op, x); }

@@ -146,6 +146,7 @@ constexpr OpInfo reciprocal_op{
     .forward = unary_forward<Unary::reciprocal>,
     .gradient = [](Gradient& g) { g.give(0, -(g.output() * square(g.saved_output()))); },
     .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor reciprocal(const Arg& x) { return floating_unary<Unary::reciprocal>(reciprocal_op, x); }
@@ -176,6 +177,7 @@ constexpr OpInfo rsqrt_op{
           g.give(0, g.output() * (square(y) * y) * -0.5);
         },
     .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
 };
 
 Tensor rsqrt(const Arg& x) { return floating_unary(rsqrt_op, x); }

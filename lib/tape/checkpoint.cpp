@@ -5,11 +5,13 @@
 #include <cstring>
 #include <vector>
 
+#include <reel/autocast.h>
 #include <reel/ops/create.h>
 #include <reel/ops/shape.h>
 #include <reel/random.h>
 #include <reel/tape.h>
 
+#include "../core/autocast.h"
 #include "../core/invoke.h"
 #include "../core/op_error.h"
 #include "apart.h"
@@ -28,6 +30,7 @@ struct Record {
   decltype(Segment::run) run;
   Generator generator;
   Location where;
+  DType autocast;  // f32 where no such scope was open
   std::uint32_t inputs, outputs;
   std::uint64_t function_bytes;
 
@@ -89,6 +92,7 @@ std::vector<Tensor> run_again(const Record& record, std::span<const Tensor> inpu
   std::vector<Tensor> results(record.outputs);
   {
     Replay replay(context(), record.generator);
+    AutocastScope cast = autocast(record.autocast, where);
     record.run(record.function(), inputs, captured, results);
   }
   for (std::size_t k = 0; k < results.size(); ++k) {
@@ -135,6 +139,7 @@ void run_noted(Context& context, CheckpointCall& call, Location where) {
   Record record{.run = call.segment.run,
                 .generator = *context.generator,
                 .where = where,
+                .autocast = context.has(Context::autocasting) ? context.casts->low() : DType::f32,
                 .inputs = static_cast<std::uint32_t>(call.inputs.size()),
                 .outputs = static_cast<std::uint32_t>(call.outputs.size()),
                 .function_bytes = call.segment.function.size()};

@@ -100,6 +100,8 @@ void Walk::run(Tensor seed, bool consume) {
   if (seed.defined()) sum(target_) = std::move(seed);
   NamedCaller caller(context_, {});
   DifferentiatedOp differentiated(context_);
+  // Each op's gradient runs in the dtypes that its forward ran in.
+  FlagScope as_recorded(context_, Context::autocasting, false);
   bool far = list_.outgrows_caches();
   if (marks_.empty()) {
     Entry* last = list_.slot(target_).producer;

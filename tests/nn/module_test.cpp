@@ -16,9 +16,9 @@ namespace {
 struct Block : nn::Module {
   using Module::Module;
   nn::Linear first{*this, "first", 2, 3};
-  Tensor scale = parameter("scale", {3}, nn::constant(1));
+  nn::Parameter scale{*this, "scale", {3}, nn::constant(1)};
   nn::Linear second{*this, "second", 3, 2, {.bias = false}};
-  Tensor steps = buffer("steps", zeros({1}));
+  nn::Buffer steps{*this, "steps", zeros({1})};
 };
 
 struct Model : nn::Module {
@@ -76,11 +76,14 @@ TEST_CASE("a layer alone lists its parameters without a prefix") {
   CHECK(names_of(layer) == std::vector<std::string>{"weight", "bias"});
 }
 
-TEST_CASE("modules move and do not copy") {
+TEST_CASE("modules move, and are copied by clone only") {
   STATIC_REQUIRE(std::is_nothrow_move_constructible_v<Model>);
   STATIC_REQUIRE(std::is_move_assignable_v<Model>);
-  STATIC_REQUIRE_FALSE(std::is_copy_constructible_v<Model>);
   STATIC_REQUIRE_FALSE(std::is_copy_assignable_v<Model>);
+  Model model;
+  CHECK_THAT(error_of<Error>([&] { Model copy(model); }),
+             contains("Module: a Model was copied; pass it by reference, move it, or copy it with nn::clone(model)"));
+  check_model(model);
 }
 
 TEST_CASE("a moved model lists the parameters of its new place") {
@@ -205,31 +208,30 @@ TEST_CASE("a module whose constructor fails leaves nothing behind in its parent"
 }
 
 TEST_CASE("a name that is taken, empty or dotted is an error that says so") {
-  struct Free : nn::Module {
-    using Module::buffer;
-    using Module::parameter;
-  };
-  Free module;
-  module.parameter("weight", ones({1}));
+  nn::Module module;
+  nn::Parameter weight(module, "weight", ones({1}));
   int line = __LINE__ + 1;
-  std::string text = error_of<Error>([&] { module.parameter("weight", {1}, nn::constant(0)); });
+  std::string text = error_of<Error>([&] { nn::Parameter(module, "weight", {1}, nn::constant(0)); });
   CHECK(text == "Module: it has a parameter named 'weight' already; choose another name; at " +
                     to_string(Location{__FILE__, line}));
-  module.buffer("mean", ones({1}));
+  nn::Buffer mean(module, "mean", ones({1}));
   CHECK_THAT(error_of<Error>([&] { nn::Linear(module, "mean", 1, 1); }), contains("has a buffer named 'mean' already"));
   nn::Linear part(module, "part", 1, 1);
   CHECK_THAT(error_of<Error>([&] { nn::Linear(module, "part", 1, 1); }),
              contains("has a sub-module named 'part' already"));
-  CHECK_THAT(error_of<Error>([&] { module.buffer("", ones({1})); }), contains("must not be empty or contain a dot"));
-  CHECK_THAT(error_of<Error>([&] { module.buffer("a.b", ones({1})); }), contains("'a.b' cannot be a name here"));
-  CHECK_THAT(error_of<Error>([&] { module.buffer("none", Tensor()); }), contains("the buffer 'none' is an undefined"));
+  CHECK_THAT(error_of<Error>([&] { nn::Buffer(module, "", ones({1})); }),
+             contains("must not be empty or contain a dot"));
+  CHECK_THAT(error_of<Error>([&] { nn::Buffer(module, "a.b", ones({1})); }), contains("'a.b' cannot be a name here"));
+  CHECK_THAT(error_of<Error>([&] { nn::Buffer(module, "none", Tensor()); }),
+             contains("the buffer 'none' is an undefined"));
+  CHECK_THAT(error_of<Error>([&] { part.join(module, "again"); }), contains("'again' is part of a module already"));
   CHECK(module.parameters().size() == 3);
 }
 
 TEST_CASE("a tensor that two modules share is listed once") {
   struct Tied : nn::Module {
     nn::Embedding table{*this, "table", 4, 3};
-    Tensor output = parameter("output", table.table);
+    nn::Parameter output{*this, "output", table.table};
   };
   Tied model;
   CHECK(names_of(model) == std::vector<std::string>{"table.table"});
@@ -255,4 +257,100 @@ TEST_CASE("zero_grad forgets every gradient") {
   CHECK(model.encoder.first.weight.grad().defined());
   model.zero_grad();
   CHECK_FALSE(model.encoder.first.weight.grad().defined());
+}
+
+TEST_CASE("a tensor that is assigned to a parameter is the module's from then on") {
+  Model model;
+  Tensor before = model.encoder.scale, other = full({3}, 2.0);
+  model.encoder.scale = other;
+  CHECK(other.is_parameter());
+  CHECK(model.named_parameters()[2].tensor.is(other));
+  Tape tape;
+  tape.backward(sum(model.encoder.scale * 3));
+  CHECK(model.named_parameters()[2].tensor.grad().defined());
+  CHECK_FALSE(before.grad().defined());
+  CHECK_THROWS_AS(model.encoder.scale = zeros({3}, {.dtype = i64}), DTypeError);
+  CHECK(model.encoder.scale.is(other));
+}
+
+TEST_CASE("a parameter that is assigned to another ties the two") {
+  Model model;
+  model.encoder.second.weight = model.encoder.first.weight;
+  CHECK(names_of(model) ==
+        std::vector<std::string>{"encoder.first.weight", "encoder.first.bias", "encoder.scale", "table.table"});
+  CHECK(model.encoder.second.named_parameters()[0].tensor.is(model.encoder.first.weight));
+}
+
+TEST_CASE("a copy of a parameter is a tensor that belongs to no module") {
+  Model model;
+  {
+    auto copy = model.encoder.scale;
+    CHECK(copy.is(model.encoder.scale));
+  }
+  check_model(model);
+}
+
+TEST_CASE("an optional parameter can be removed and put back") {
+  nn::Linear layer(2, 3);
+  layer.bias.reset();
+  CHECK(names_of(layer) == std::vector<std::string>{"weight"});
+  layer.bias = zeros({3});
+  CHECK(names_of(layer) == std::vector<std::string>{"weight", "bias"});
+}
+
+TEST_CASE("a frozen parameter is listed and not tracked") {
+  Model model;
+  CHECK(model.freeze("encoder.*") == 4);
+  check_model(model);
+  CHECK_FALSE(model.encoder.scale.is_parameter());
+  CHECK(model.table.table.is_parameter());
+  CHECK(model.unfreeze("*.f?rst.*") == 2);
+  CHECK(model.encoder.first.weight.is_parameter());
+  CHECK_FALSE(model.encoder.scale.is_parameter());
+  int line = __LINE__ + 1;
+  CHECK(error_of<Error>([&] { model.freeze("decoder.*"); }) ==
+        "Module: no parameter of Model fits 'decoder.*'; named_parameters() lists their names; at " +
+            to_string(Location{__FILE__, line}));
+}
+
+TEST_CASE("a model is converted with its gradients, and what shares a tensor goes on sharing it") {
+  struct Tied : nn::Module {
+    nn::Embedding table{*this, "table", 4, 3};
+    nn::Parameter output{*this, "output", table.table};
+    nn::Buffer mean{*this, "mean", ones({2})};
+    nn::Buffer steps{*this, "steps", zeros({1}, {.dtype = i64})};
+  };
+  Tied model;
+  Tensor before = model.output;
+  Tape tape;
+  tape.backward(sum(model.output * 3));
+  SECTION("from the outermost module") { model.to(f64); }
+  SECTION("or from a part of it") { model.table.to(f64); }
+  CHECK(model.output.dtype() == f64);
+  CHECK(model.output.is(model.table.table));
+  CHECK(model.output.is_parameter());
+  CHECK(model.output.grad().to_vector<double>() == std::vector<double>(12, 3));
+  CHECK(model.steps.dtype() == i64);
+  CHECK(to(before, f64).to_vector<double>() == model.output.to_vector<double>());
+  CHECK_THROWS_AS(model.to(i64), DTypeError);
+}
+
+TEST_CASE("a converted model keeps what is frozen so") {
+  nn::Linear layer(2, 2);
+  layer.freeze("bias");
+  layer.to(bf16);
+  CHECK(layer.weight.is_parameter());
+  CHECK_FALSE(layer.bias.is_parameter());
+  CHECK(layer.bias.dtype() == bf16);
+}
+
+TEST_CASE("every module is listed with its name, the outermost first") {
+  Model model;
+  std::vector<std::string> lines;
+  for (const auto& [name, module] : model.named_modules()) lines.push_back(name + ":" + module->type_name());
+  CHECK(lines == std::vector<std::string>{":Model", "encoder:Block", "encoder.first:Linear", "encoder.second:Linear",
+                                          "table:Embedding"});
+  int count = 0;
+  model.for_each_module([&](nn::Module&) { ++count; });
+  CHECK(count == 5);
 }

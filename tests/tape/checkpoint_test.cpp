@@ -19,9 +19,9 @@ Tensor values() { return tensor({0.3, -0.7, 1.6, 2.4}); }
 
 // Some of everything: a product, dropout, a shared parameter that is used twice.
 struct Block : nn::Module {
-  Tensor W, b;
+  nn::Parameter W, b;
   explicit Block(std::int64_t size)
-      : W(parameter("W", {size, size}, nn::normal(0, 0.3))), b(parameter("b", {size}, nn::normal(0, 0.3))) {}
+      : W(*this, "W", {size, size}, nn::normal(0, 0.3)), b(*this, "b", {size}, nn::normal(0, 0.3)) {}
   Tensor operator()(const Tensor& x) const {
     Tensor h = dropout(tanh(matmul(x, W) + b), {.probability = 0.3});
     return gelu(matmul(h, W)) + x * b;

@@ -85,12 +85,12 @@ TEST_CASE("handles of one tensor are one parameter, with one gradient") {
 TEST_CASE("a parameter under several names is trained once, by every thread that uses it") {
   struct Part : nn::Module {
     Part(nn::Module& parent, const char* name, const Tensor& shared)
-        : Module(parent, name), weight(parameter("weight", shared)) {}
-    Tensor weight;
+        : Module(parent, name), weight(*this, "weight", shared) {}
+    nn::Parameter weight;
   };
   struct Tied : nn::Module {
-    Tensor table = parameter("table", full({2}, 1.0, {.dtype = f64}));
-    Tensor again = parameter("again", table);
+    nn::Parameter table{*this, "table", full({2}, 1.0, {.dtype = f64})};
+    nn::Parameter again{*this, "again", table};
     Part first{*this, "first", table};
     Part second{*this, "second", again};
   };

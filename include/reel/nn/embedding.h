@@ -15,20 +15,21 @@ struct EmbeddingOptions {
 /// A learnt vector for each of `count` symbols: indices (…) of i32 or i64 → (…, size).
 /// The table starts normal with mean 0 and deviation 1. Source: PyTorch's Embedding.
 struct Embedding : Module {
-  Tensor table;  ///< (count, size)
+  Parameter table;  ///< (count, size)
 
   /// Throws: ShapeError unless both sizes are positive.
   Embedding(std::int64_t count, std::int64_t size, EmbeddingOptions options = {}, Location where = Location::here());
   Embedding(Module& parent, std::string_view name, std::int64_t count, std::int64_t size, EmbeddingOptions options = {},
-            Location where = Location::here());
+            Location where = Location::here())
+      : Embedding(count, size, options, where) {
+    join(parent, name, where);
+  }
 
   /// Throws: IndexError for an index that is no symbol; negative ones count from the end.
   Tensor operator()(const Arg& indices) const;
 
  private:
-  void initialise(std::int64_t count, std::int64_t size, const EmbeddingOptions& options, Location where);
-
-  bool row_gradient_ = false;
+  bool row_gradient_;
 };
 
 }  // namespace reel::nn

@@ -6,6 +6,8 @@ namespace reel::nn {
 
 struct LinearOptions {
   bool bias = true;
+  /// Of the weight and of the bias; null: uniform on ±1/√in.
+  Initialiser initialiser = {}, bias_initialiser = {};
   DType dtype = DType::f32;
   /// Null: this thread's generator.
   Generator* generator = nullptr;
@@ -15,19 +17,19 @@ struct LinearOptions {
 /// The weight is stored as (in, out), so that a product needs no transpose. Weight and bias start uniform on ±1/√in.
 /// Source: PyTorch's Linear, whose weight is the transpose of this one.
 struct Linear : Module {
-  Tensor weight;  ///< (in, out)
-  Tensor bias;    ///< (out); undefined without bias
+  Parameter weight;  ///< (in, out)
+  Parameter bias;    ///< (out); undefined without bias
 
   /// Throws: ShapeError unless both sizes are positive.
   Linear(std::int64_t in, std::int64_t out, LinearOptions options = {}, Location where = Location::here());
   Linear(Module& parent, std::string_view name, std::int64_t in, std::int64_t out, LinearOptions options = {},
-         Location where = Location::here());
+         Location where = Location::here())
+      : Linear(in, out, options, where) {
+    join(parent, name, where);
+  }
 
   /// Throws: ShapeError unless x ends in an axis of size `in`.
   Tensor operator()(const Arg& x) const;
-
- private:
-  void initialise(std::int64_t in, std::int64_t out, const LinearOptions& options, Location where);
 };
 
 }  // namespace reel::nn

@@ -1,11 +1,16 @@
 #pragma once
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include <reel/nn/call.h>
 #include <reel/nn/initialise.h>
+#include <reel/nn/member.h>
 #include <reel/ops/random.h>
 #include <reel/tensor.h>
 
@@ -16,19 +21,22 @@ struct NamedTensor {
   Tensor tensor;
 };
 
-/// A part of a model that owns parameters: a plain struct derives from it and declares parameters and sub-modules as
-/// members.
+/// A part of a model that owns parameters: a plain struct derives from it and declares parameters, buffers and
+/// sub-modules as members.
 ///
 ///     struct Classifier : nn::Module {
 ///       nn::Linear hidden{*this, "hidden", 784, 128};
 ///       nn::Linear output{*this, "output", 128, 10};
-///       Tensor scale = parameter("scale", {10}, nn::constant(1));
+///       nn::Parameter scale{*this, "scale", {10}, nn::constant(1)};
+///
+///       Tensor operator()(const Arg& x) const { return scale * output(relu(hidden(x))); }
 ///     };
 ///
-/// Modules can be moved, not copied. A sub-module keeps its place in its parent wherever it is: as a member, moved
-/// along with the parent, or in a `std::vector`, which may grow. A moved-from module has no parameters, no sub-modules
-/// and no parent, until it is assigned to; assigning to a sub-module replaces what it holds and keeps its name.
-/// A sub-module that is destroyed leaves its parent, and one that outlives its parent goes on by itself.
+/// Modules can be moved; copies are made by `nn::clone(model)`, and anything else that copies one throws. Parts keep their
+/// place in the module around them wherever they are: as members, moved along with it, or in a `std::vector`, which may
+/// grow. A moved-from module has no parts and no module around it, until it is assigned to; assigning to a sub-module
+/// replaces what it holds and keeps its name. A sub-module that is destroyed leaves the module around it, and one that
+/// outlives it goes on by itself.
 class Module {
  public:
   /// A module by itself: the outermost, or a layer used alone.
@@ -36,14 +44,19 @@ class Module {
   /// A module that is part of `parent`, under a name. Throws: Error unless the name is new there, not empty and without
   /// a dot.
   Module(Module& parent, std::string_view name, Location where = Location::here());
-  Module(const Module&) = delete;
+  /// For `clone`. Throws: Error if anything else copies a module.
+  Module(const Module& other);
   Module& operator=(const Module&) = delete;
   Module(Module&& other) noexcept;
   Module& operator=(Module&& other) noexcept;
   virtual ~Module();
 
-  /// All parameters, also those of sub-modules, in the order of declaration. A tensor under two names comes once, under
-  /// the first.
+  /// Makes this part of `parent`. The constructors of a layer end with it, so that one that fails leaves nothing behind.
+  /// Throws: as the constructor; Error if it is part of a module already.
+  void join(Module& parent, std::string_view name, Location where = Location::here());
+
+  /// All parameters, also those of sub-modules and frozen ones, in the order of declaration. A tensor under two names
+  /// comes once, under the first.
   std::vector<NamedTensor> named_parameters() const;
   /// The same without names, for an optimiser.
   std::vector<Tensor> parameters() const;
@@ -51,28 +64,85 @@ class Module {
   std::int64_t parameter_count() const;
   /// All buffers, also those of sub-modules, in the order of declaration.
   std::vector<NamedTensor> named_buffers() const;
+  /// This module, under an empty name, and all within it, each before its own parts.
+  std::vector<std::pair<std::string, const Module*>> named_modules() const;
+  /// Calls f with each of them.
+  template <class F>
+  void for_each_module(F f) {
+    f(*this);
+    for (const Entry& entry : entries_)
+      if (entry.module) entry.module->for_each_module(f);
+  }
+  /// "Linear": the type's name, without namespaces.
+  std::string type_name() const;
 
   /// Whether layers that differ between training and use, such as dropout, are to train; default true. Holds for this
   /// module and its sub-modules.
   void train(bool training = true);
+  void eval() { train(false); }
   bool is_training() const { return training_; }
   /// Forgets the gradient of every parameter.
   void zero_grad() const;
+  /// Stops, or takes up again, the training of the parameters whose names fit a pattern, in which `*` stands for any
+  /// characters and `?` for one: "encoder.*". Optimisers leave frozen ones as they are. Returns how many fit.
+  /// Throws: Error if none does.
+  int freeze(std::string_view pattern, bool frozen = true, Location where = Location::here()) const;
+  int unfreeze(std::string_view pattern, Location where = Location::here()) const {
+    return freeze(pattern, false, where);
+  }
+  /// Converts the floating parameters, their gradients, and the floating buffers. Parameters become new tensors: an
+  /// optimiser that holds the old ones throws at its next step, so it is made afterwards. Throws: DTypeError unless
+  /// floating.
+  void to(DType dtype, Location where = Location::here());
+  /// Takes all parameters, their gradients, and buffers to a device, likewise. Throws: DeviceError if there is none.
+  void to(Device device, Location where = Location::here());
+
+  /// Calls f before each call of this module with its inputs, which it may replace; of an input that is not given, or
+  /// where nothing flows, the tensor is undefined. So with what follows. Hooks live as long as what is returned; those
+  /// of one kind run in the order in which they came. They belong to modules that run through `call`, as reel's own do.
+  [[nodiscard]] ModuleHook before_forward(TensorsHook f);
+  /// After each call, with its results, which it may replace.
+  [[nodiscard]] ModuleHook after_forward(TensorsHook f);
+  /// In a backward, with the gradients of the results of a call that a tape recorded.
+  [[nodiscard]] ModuleHook before_backward(TensorsHook f);
+  /// With the gradients that flow from such a call to its inputs.
+  [[nodiscard]] ModuleHook after_backward(TensorsHook f);
+
+  /// Floating-point operations of products, convolutions and recurrent layers, a multiplication and an addition each, in
+  /// the last call of this module; of one that does not run through `call`, in the last ones of its parts.
+  double last_flops() const;
 
  protected:
-  /// A new parameter of the given shape. Throws: Error as for a sub-module's name; DTypeError unless floating.
-  Tensor parameter(std::string_view name, const Shape& shape, const Initialiser& initialiser,
-                   const RandomOptions& options = {}, Location where = Location::here());
-  /// Makes a tensor a parameter: one with values of its own, or one that another module shares.
-  Tensor parameter(std::string_view name, const Tensor& values, Location where = Location::here());
-  /// A tensor that belongs to the module but is not trained, such as a running mean.
-  Tensor buffer(std::string_view name, const Tensor& values, Location where = Location::here());
+  /// f(x), as a call of this module: errors name the caller's line, hooks see it, its operations are counted.
+  /// Throws: Error if x is undefined, DTypeError if it is a number, in the name of `op`.
+  ///
+  ///     Tensor operator()(const Arg& x) const {
+  ///       return call("Classifier", x, [&](const Tensor& x) { return output(relu(hidden(x))); });
+  ///     }
+  template <class F>
+  auto call(const char* op, const Arg& x, F f) const {
+    ModuleCall running(*this, op, x);
+    return running.run(hooks_.get(), f, *x.tensor());
+  }
+  /// The same with several inputs, of which any may be undefined: call("Attention", {q, k, v}, where, [&](const Tensor& q,
+  /// const Tensor& k, const Tensor& v) { … }).
+  template <std::size_t count, class F>
+  auto call(const char*, const Tensor (&inputs)[count], Location where, F f) const {
+    ModuleCall running(*this, where);
+    return [&]<std::size_t... i>(std::index_sequence<i...>) {
+      return running.run(hooks_.get(), f, inputs[i]...);
+    }(std::make_index_sequence<count>());
+  }
 
  private:
-  // A parameter, a buffer or, where `module` is set, a sub-module.
+  friend class Member;
+  friend class ModuleCall;
+  friend struct CloneScope;
+  enum class Kind : std::uint8_t { parameter, buffer, module };
   struct Entry {
     std::string name;
-    Tensor tensor;
+    Kind kind;
+    Member* tensor;
     Module* module;
   };
 
@@ -80,11 +150,38 @@ class Module {
   void take_contents(Module& other) noexcept;
   void take_place(Module& other) noexcept;
   void release_parts() noexcept;
-  void collect(bool parameters, const std::string& prefix, std::vector<NamedTensor>& found) const;
+  template <class F>
+  void visit(Kind kind, const std::string& prefix, F f) const;
+  std::vector<NamedTensor> collect(Kind kind) const;
+  void collect_modules(const std::string& name, std::vector<std::pair<std::string, const Module*>>& found) const;
+  template <class Convert>
+  void convert(Convert converted);
+  ModuleHook add_hook(TensorsHook f, ModuleHooks::When when);
 
   std::vector<Entry> entries_;
   Module* parent_ = nullptr;
+  std::shared_ptr<ModuleHooks> hooks_;
+  mutable std::atomic<double> multiplications_ = -1;  // in the last call; less than 0: there was none
   bool training_ = true;
 };
+
+/// While it lives, a module may be copied.
+struct CloneScope {
+  CloneScope();
+  ~CloneScope();
+  /// Throws: Error if a part of a module was not copied.
+  void finish(Location where) const;
+};
+
+/// A copy with parameters and buffers of its own; what shares a tensor in the model shares one in the copy. Gradients and
+/// hooks are not copied. Members of the model that are neither parameters, buffers nor modules are copied as C++ does.
+template <class Model>
+  requires std::derived_from<Model, Module>
+Model clone(const Model& model, Location where = Location::here()) {
+  CloneScope scope;
+  Model copy(model);
+  scope.finish(where);
+  return copy;
+}
 
 }  // namespace reel::nn

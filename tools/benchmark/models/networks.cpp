@@ -37,8 +37,8 @@ struct MLP : nn::Module {
 };
 
 struct CNN : nn::Module {
-  Tensor w1 = parameter("w1", made(1, 9, {32, 1, 3, 3})), b1 = parameter("b1", made(2, 9, {32}));
-  Tensor w2 = parameter("w2", made(3, 288, {64, 32, 3, 3})), b2 = parameter("b2", made(4, 288, {64}));
+  nn::Parameter w1{*this, "w1", made(1, 9, {32, 1, 3, 3})}, b1{*this, "b1", made(2, 9, {32})};
+  nn::Parameter w2{*this, "w2", made(3, 288, {64, 32, 3, 3})}, b2{*this, "b2", made(4, 288, {64})};
   nn::Linear first{*this, "first", 9216, 128}, last{*this, "last", 128, 10};
 
   CNN() {

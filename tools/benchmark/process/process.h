@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -17,6 +18,11 @@ inline double peak_megabytes() {
   for (std::string line; std::getline(file, line);)
     if (line.starts_with("VmHWM:")) return std::stod(line.substr(6)) * 1024 / 1e6;
   return 0;
+}
+
+/// A file beside this program, from one run to the next.
+inline std::string file_beside(const char* name) {
+  return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
 }
 
 struct Task {

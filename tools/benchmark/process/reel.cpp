@@ -2,6 +2,8 @@
 
 #include <reel/reel.h>
 
+#include <cstdlib>
+
 #include "process.h"
 
 namespace {
@@ -43,12 +45,34 @@ void lstm_layer_step() {
   train_lstm([](nn::LSTMCell& cell, const Tensor& x) { return lstm(x, {}, cell.weights()).h_n; });
 }
 
+// An LSTM of 50 steps that tells one of ten classes.
+struct Classifier : nn::Module {
+  nn::LSTMCell cell{*this, "cell", 128, 256};
+  nn::Linear output{*this, "output", 256, 10};
+
+  Tensor operator()(const Tensor& x) const {
+    LSTMState state = cell.initial_state(x.size(1));
+    for (int t = 0; t < x.size(0); ++t) state = cell(x(t), state);
+    return softmax(output(state.h));
+  }
+};
+
+void save_classifier() { io::save(reel_bench::file_beside("classifier.safetensors"), Classifier()); }
+
+void predict() {
+  Classifier model;
+  io::load_into(model, reel_bench::file_beside("classifier.safetensors"));
+  if (!(sum(model(ones({50, 1, 128}))).item() > 0.99)) std::exit(1);
+}
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
-  return reel_bench::run_task<4>(argument_count, arguments,
+  return reel_bench::run_task<6>(argument_count, arguments,
                                  {{{"one_tensor", one_tensor},
                                    {"first_step", first_step},
                                    {"lstm_step", lstm_step},
-                                   {"lstm_layer_step", lstm_layer_step}}});
+                                   {"lstm_layer_step", lstm_layer_step},
+                                   {"save_classifier", save_classifier},
+                                   {"predict", predict}}});
 }

@@ -2,8 +2,12 @@
 
 #include <ATen/ATen.h>
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/csrc/jit/serialization/pickle.h>
 
 #include <cmath>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
 
 #include "process.h"
 
@@ -57,12 +61,37 @@ void lstm_layer_step() {
   }
 }
 
+std::string classifier_file() { return reel_bench::file_beside("classifier.pickle"); }
+
+void save_classifier() {
+  std::vector<at::Tensor> weights{at::rand({128, 1024}) - 0.5, at::rand({256, 1024}) - 0.5, at::rand({1024}),
+                                  at::rand({256, 10}) - 0.5, at::rand({10})};
+  std::vector<char> bytes = torch::jit::pickle_save(weights);
+  std::ofstream(classifier_file(), std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+void predict() {
+  std::ifstream file(classifier_file(), std::ios::binary);
+  std::vector<char> bytes{std::istreambuf_iterator<char>(file), {}};
+  std::vector<at::Tensor> w = torch::jit::pickle_load(bytes).toTensorVector();
+  at::NoGradGuard pause;
+  at::Tensor x = at::ones({50, 1, 128}), h = at::zeros({1, 256}), c = at::zeros({1, 256});
+  for (std::int64_t t = 0; t < 50; ++t) {
+    std::vector<at::Tensor> gates = (at::addmm(w[2], x.select(0, t), w[0]) + at::mm(h, w[1])).chunk(4, 1);
+    c = at::sigmoid(gates[1]) * c + at::sigmoid(gates[0]) * at::tanh(gates[2]);
+    h = at::sigmoid(gates[3]) * at::tanh(c);
+  }
+  if (!(at::softmax(at::addmm(w[4], h, w[3]), 1).sum().item<double>() > 0.99)) std::exit(1);
+}
+
 }  // namespace
 
 int main(int argument_count, char** arguments) {
-  return reel_bench::run_task<4>(argument_count, arguments,
+  return reel_bench::run_task<6>(argument_count, arguments,
                                  {{{"one_tensor", one_tensor},
                                    {"first_step", first_step},
                                    {"lstm_step", lstm_step},
-                                   {"lstm_layer_step", lstm_layer_step}}});
+                                   {"lstm_layer_step", lstm_layer_step},
+                                   {"save_classifier", save_classifier},
+                                   {"predict", predict}}});
 }

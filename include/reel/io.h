@@ -1,0 +1,4 @@
+#pragma once
+
+#include <reel/io/safetensors.h>
+#include <reel/io/weights.h>

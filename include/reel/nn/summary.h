@@ -1,0 +1,13 @@
+#pragma once
+
+#include <string>
+
+#include <reel/nn/module.h>
+
+namespace reel::nn {
+
+/// A table of a model: for each module its name and type, the shapes of its parameters, how many numbers they hold, and
+/// the floating-point operations of its last call; below it the sums, and how much is trained.
+std::string summary(const Module& model);
+
+}  // namespace reel::nn

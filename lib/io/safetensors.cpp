@@ -1,0 +1,154 @@
+#include <reel/io/safetensors.h>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstring>
+#include <stdexcept>
+#include <unordered_set>
+
+#include <reel/ops/create.h>
+#include <reel/ops/shape.h>
+#include <reel/tape.h>
+
+#include "../core/op_error.h"
+#include "../core/storage.h"
+#include "file.h"
+#include "header.h"
+
+namespace reel::io {
+
+using namespace detail;
+
+static_assert(std::endian::native == std::endian::little, "the format is little-endian, as elements are copied");
+
+namespace {
+
+constexpr const char* save_name = "io::save";
+constexpr const char* load_name = "io::load";
+
+void check_tensors(std::span<const NamedTensor> tensors, Location where) {
+  std::unordered_set<std::string_view> names;
+  for (const NamedTensor& named : tensors) {
+    if (!named.tensor.defined()) fail<Error>(save_name, where, "'{}' is an undefined tensor", named.name);
+    if (named.name == metadata_name) fail<Error>(save_name, where, "no tensor can have the name {}", metadata_name);
+    if (!names.insert(named.name).second) fail<Error>(save_name, where, "there are two tensors named '{}'", named.name);
+  }
+}
+
+std::size_t bytes_of(const Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype());
+}
+
+// The largest elements first, so that each tensor is aligned to its own, as readers that map files want it.
+std::vector<std::size_t> order_of(std::span<const NamedTensor> tensors) {
+  std::vector<std::size_t> order(tensors.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+    return size_of(tensors[a].tensor.dtype()) > size_of(tensors[b].tensor.dtype());
+  });
+  return order;
+}
+
+Header header_of(std::span<const NamedTensor> tensors, std::span<const std::size_t> order, const Metadata& metadata) {
+  Header header;
+  header.metadata = metadata;
+  for (const NamedTensor& named : tensors)
+    header.tensors.push_back({named.name, named.tensor.dtype(), named.tensor.shape(), 0, 0});
+  std::uint64_t reached = 0;
+  for (std::size_t i : order) {
+    header.tensors[i].begin = reached;
+    header.tensors[i].end = reached += bytes_of(tensors[i].tensor);
+  }
+  return header;
+}
+
+std::span<const std::byte> elements_of(const Tensor& packed) {
+  return {static_cast<const std::byte*>(packed.body().data), bytes_of(packed)};
+}
+
+// Other bytes than 0 and 1 are no bools to C++.
+void make_bools(std::span<std::byte> bytes) {
+  for (std::byte& byte : bytes) byte = std::byte{byte != std::byte{0}};
+}
+
+Header read_header(const Reader& file, const std::string& path, Location where, std::uint64_t& begin) {
+  if (file.size() < count_bytes)
+    fail<FileError>(load_name, where, "'{}' has {} bytes, fewer than the {} that say how long the header is", path,
+                    file.size(), count_bytes);
+  std::array<std::byte, count_bytes> count;
+  file.read(0, count);
+  auto length = std::bit_cast<std::uint64_t>(count);
+  if (length > most_header_bytes)
+    fail<FileError>(
+        load_name, where,
+        "'{}' says that its header has {} bytes, more than the {} that are allowed: it is no safetensors file", path,
+        length, most_header_bytes);
+  if (length > file.size() - count_bytes)
+    fail<FileError>(load_name, where,
+                    "'{}' says that its header has {} bytes, but only {} follow: it is cut off or no safetensors file",
+                    path, length, file.size() - count_bytes);
+  std::string text(length, '\0');
+  file.read(count_bytes, std::as_writable_bytes(std::span(text)));
+  begin = count_bytes + length;
+  try {
+    return parsed(text, file.size() - begin);
+  } catch (const std::runtime_error& flaw) {
+    fail<FileError>(load_name, where, "'{}' {}", path, flaw.what());
+  }
+}
+
+}  // namespace
+
+const Tensor* Contents::find(std::string_view name) const {
+  auto found =
+      std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& named) { return named.name == name; });
+  return found == tensors.end() ? nullptr : &found->tensor;
+}
+
+const Tensor& Contents::at(std::string_view name, Location where) const {
+  if (const Tensor* found = find(name)) return *found;
+  fail<Error>("io::Contents", where, "there is no tensor named '{}' among {}", name, tensors.size());
+}
+
+void save(const std::string& path, std::span<const NamedTensor> tensors, const Metadata& metadata, Location where) {
+  check_tensors(tensors, where);
+  CallerScope caller(where);
+  std::vector<std::size_t> order = order_of(tensors);
+  std::string text;
+  try {
+    text = text_of(header_of(tensors, order, metadata));
+  } catch (const std::runtime_error& flaw) {
+    fail<Error>(save_name, where, "{}", flaw.what());
+  }
+  if (text.size() > most_header_bytes)
+    fail<Error>(save_name, where,
+                "the names and words of {} tensors make a header of {} bytes, more than the {} that are allowed",
+                tensors.size(), text.size(), most_header_bytes);
+  AtomicFile file(save_name, path, where);
+  auto length = std::bit_cast<std::array<std::byte, count_bytes>>(static_cast<std::uint64_t>(text.size()));
+  file.write(length);
+  file.write(std::as_bytes(std::span(text)));
+  NoRecord pause;
+  for (std::size_t i : order) file.write(elements_of(contiguous(tensors[i].tensor)));
+  file.commit();
+}
+
+Contents load(const std::string& path, Location where) {
+  CallerScope caller(where);
+  Reader file(load_name, path, where);
+  std::uint64_t begin;
+  Header header = read_header(file, path, where, begin);
+  Contents contents;
+  contents.metadata = std::move(header.metadata);
+  for (const Described& described : header.tensors) {
+    Tensor tensor = allocate(context(), {described.shape, described.dtype, cpu}, load_name, where);
+    std::span bytes(static_cast<std::byte*>(tensor.body().data), bytes_of(tensor));
+    file.read(begin + described.begin, bytes);
+    if (described.dtype == boolean) make_bools(bytes);
+    contents.tensors.push_back({described.name, std::move(tensor)});
+  }
+  return contents;
+}
+
+}  // namespace reel::io

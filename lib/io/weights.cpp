@@ -1,0 +1,142 @@
+#include <reel/io/weights.h>
+
+#include <algorithm>
+#include <unordered_map>
+
+#include <reel/ops/elementwise.h>
+#include <reel/ops/in_place.h>
+#include <reel/tape.h>
+
+#include "../core/op_error.h"
+
+namespace reel::io {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char* name_ = "io::load_into";
+// The rest of a longer list is counted.
+constexpr std::size_t most_lines = 40;
+
+std::vector<NamedTensor> contents_of(const nn::Module& module) {
+  std::vector<NamedTensor> all = module.named_parameters();
+  for (NamedTensor& buffer : module.named_buffers()) all.push_back(std::move(buffer));
+  return all;
+}
+
+std::vector<NamedTensor> renamed(std::span<const NamedTensor> given, const LoadOptions& options, Location where) {
+  std::vector<NamedTensor> found;
+  std::unordered_map<std::string, std::string> origin;
+  for (const NamedTensor& named : given) {
+    std::string name = options.rename ? options.rename(named.name) : named.name;
+    if (name.empty() && !named.name.empty()) continue;
+    if (!named.tensor.defined()) fail<Error>(name_, where, "'{}' is an undefined tensor", named.name);
+    if (auto [first, is_new] = origin.emplace(name, named.name); !is_new)
+      fail<Error>(name_, where, "'{}' and '{}' are both to be the module's '{}'", first->second, named.name, name);
+    Tensor tensor = options.transform ? options.transform(name, named.tensor) : named.tensor;
+    if (!tensor.defined()) fail<Error>(name_, where, "the transform made an undefined tensor of '{}'", named.name);
+    found.push_back({std::move(name), std::move(tensor)});
+  }
+  return found;
+}
+
+bool is_transpose(const Tensor& a, const Tensor& b) {
+  return a.rank() == 2 && b.rank() == 2 && a.size(0) == b.size(1) && a.size(1) == b.size(0);
+}
+
+// Why the given values cannot become those of the tensor; empty if they can.
+std::string difference(const Tensor& own, const Tensor& given, bool convert) {
+  std::string hint;
+  bool fits = own.shape() == given.shape();
+  if (!fits && is_transpose(own, given))
+    hint = ": the other way round, as PyTorch stores it; turn it in .transform";
+  else if (fits && own.dtype() != given.dtype() && !convert)
+    hint = ": .convert = true would convert it";
+  else if (fits)
+    return {};
+  return fmt::format("{} in the module, {} given{}", describe(own), describe(given), hint);
+}
+
+class Comparison {
+ public:
+  struct Match {
+    Tensor own, given;
+  };
+
+  Comparison(std::span<const NamedTensor> own, std::span<const NamedTensor> given, const LoadOptions& options) {
+    std::unordered_map<std::string_view, const Tensor*> left;
+    for (const NamedTensor& named : given) left.emplace(named.name, &named.tensor);
+    for (const NamedTensor& named : own) {
+      auto found = left.find(named.name);
+      if (found == left.end()) {
+        passed_over.missing.push_back(named.name);
+        if (options.strict) add("missing", named.name, describe(named.tensor));
+        continue;
+      }
+      if (std::string why = difference(named.tensor, *found->second, options.convert); !why.empty())
+        add("differs", named.name, why);
+      else
+        matches.push_back({named.tensor, *found->second});
+      left.erase(found);
+    }
+    for (const NamedTensor& named : given) {
+      if (!left.contains(named.name)) continue;
+      passed_over.unexpected.push_back(named.name);
+      if (options.strict) add("unexpected", named.name, describe(named.tensor));
+    }
+  }
+
+  bool fits() const { return lines_.empty(); }
+  /// The differences, a line each.
+  std::string lines() const {
+    std::string text;
+    for (std::size_t i = 0; i < std::min(lines_.size(), most_lines); ++i) text += lines_[i];
+    if (lines_.size() > most_lines) text += fmt::format("\n  … and {} more", lines_.size() - most_lines);
+    return text;
+  }
+  std::size_t count() const { return lines_.size(); }
+
+  std::vector<Match> matches;
+  PassedOver passed_over;
+
+ private:
+  void add(const char* kind, const std::string& name, const std::string& what) {
+    lines_.push_back(fmt::format("\n  {:<10}  {}  {}", kind, name, what));
+  }
+
+  std::vector<std::string> lines_;
+};
+
+PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, const std::string& source,
+                       const LoadOptions& options, Location where) {
+  CallerScope caller(where);
+  // A parameter is overwritten, not computed; a tape that has used it notices.
+  NoRecord pause;
+  Comparison comparison(contents_of(module), renamed(given, options, where), options);
+  if (!comparison.fits())
+    throw MisfitError(fmt::format("{}: {} not fit the module in {} place{}, and nothing was changed", name_, source,
+                                  comparison.count(), comparison.count() == 1 ? "" : "s"),
+                      context().resolve(where), comparison.lines());
+  // What may fail comes before the first change.
+  for (Comparison::Match& match : comparison.matches) match.given = to(match.given, match.own.dtype());
+  for (const Comparison::Match& match : comparison.matches) copy_(Destination(match.own, where), match.given);
+  return std::move(comparison.passed_over);
+}
+
+}  // namespace
+
+void save(const std::string& path, const nn::Module& module, const Metadata& metadata, Location where) {
+  save(path, contents_of(module), metadata, where);
+}
+
+PassedOver load_into(nn::Module& module, const std::string& path, const LoadOptions& options, Location where) {
+  return load_values(module, load(path, where).tensors, fmt::format("'{}' does", path), options, where);
+}
+
+PassedOver load_into(nn::Module& module, std::span<const NamedTensor> tensors, const LoadOptions& options,
+                     Location where) {
+  return load_values(module, tensors, "the given tensors do", options, where);
+}
+
+}  // namespace reel::io

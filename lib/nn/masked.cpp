@@ -1,0 +1,91 @@
+#include <reel/nn/masked.h>
+
+#include <limits>
+
+#include <reel/ops/comparison.h>
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/index.h>
+#include <reel/ops/reduce.h>
+#include <reel/ops/scan.h>
+#include <reel/ops/shape.h>
+#include <reel/tape.h>
+
+#include "../core/op_error.h"
+#include "packed.h"
+
+namespace reel::nn {
+
+using namespace detail;
+
+namespace {
+
+constexpr double lowest = -std::numeric_limits<double>::infinity();
+
+// With axes of size 1 behind its own, to broadcast to x.
+Tensor with_axes_of(const Tensor& mask, const Tensor& x) {
+  Shape shape = mask.shape();
+  while (shape.rank() < x.rank()) shape.push_back(1);
+  return reshape(mask, shape);
+}
+
+// The mask, broadcasting to x. Throws unless it is one.
+Tensor checked_mask(const char* name, const Tensor& x, const Tensor& mask, int axis, Location where) {
+  check_floating(name, x, where);
+  if (!mask.defined()) fail<Error>(name, where, "the mask is an undefined tensor");
+  if (mask.dtype() != DType::boolean) fail<DTypeError>(name, where, "the mask is bool, not {}", describe(mask));
+  bool fits = axis < mask.rank() && mask.rank() <= x.rank();
+  for (int i = 0; fits && i < mask.rank(); ++i) fits = mask.size(i) == x.size(i);
+  if (!fits)
+    fail<ShapeError>(name, where, "the mask {} has not the first axes of x {}, up to axis {}", to_string(mask.shape()),
+                     to_string(x.shape()), axis);
+  return with_axes_of(mask, x);
+}
+
+Tensor lengths_of(const Packed& x) { return with_axes_of(tensor(x.lengths), x.elements); }
+
+}  // namespace
+
+Tensor masked_mean(const Packed& x, Location where) {
+  check_packed("masked_mean", x, where);
+  check_floating("masked_mean", x.elements, where);
+  CallerScope caller(where);
+  Tensor sums = segment_sum(x.elements, x.sequence_of_elements(), x.size());
+  return sums / to(maximum(lengths_of(x), 1), x.elements.dtype());
+}
+
+Tensor masked_mean(const Arg& x, const Tensor& mask, int axis) {
+  const Tensor& values = tensor_of("masked_mean", x);
+  CallerScope caller(x.location());
+  axis = check_axis("masked_mean", axis, values, x.location());
+  Tensor seen = checked_mask("masked_mean", values, mask, axis, x.location());
+  Tensor counts = maximum(count_nonzero(seen, axis), 1);
+  return sum(where(seen, values, 0.0), axis) / to(counts, values.dtype());
+}
+
+Tensor masked_max(const Packed& x, Location where) {
+  check_packed("masked_max", x, where);
+  check_floating("masked_max", x.elements, where);
+  CallerScope caller(where);
+  if (x.elements.numel() == 0) return segment_sum(x.elements, x.sequence_of_elements(), x.size());
+  Tensor lengths = lengths_of(x), places;
+  {
+    NoRecord pause;
+    Tensor starts = cumsum(lengths, 0) - lengths;
+    places = reel::where(lengths > 0, starts + argmax(x.padded({.value = lowest}), 0), 0);
+  }
+  return reel::where(lengths > 0, gather(x.elements, 0, places), 0.0);
+}
+
+Tensor masked_max(const Arg& x, const Tensor& mask, int axis) {
+  const Tensor& values = tensor_of("masked_max", x);
+  CallerScope caller(x.location());
+  axis = check_axis("masked_max", axis, values, x.location());
+  Tensor seen = checked_mask("masked_max", values, mask, axis, x.location());
+  if (values.size(axis) == 0) return sum(values, axis);
+  Tensor shown = where(seen, values, lowest);
+  Tensor largest = gather(shown, axis, argmax(shown, axis, {.keepdims = true}));
+  return where(any(seen, axis), squeeze(largest, axis), 0.0);
+}
+
+}  // namespace reel::nn

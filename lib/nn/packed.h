@@ -1,0 +1,10 @@
+#pragma once
+
+#include <reel/nn/packed.h>
+
+namespace reel::nn {
+
+/// Throws: Error for undefined elements; ShapeError unless the lengths are those of the elements.
+void check_packed(const char* name, const Packed& packed, Location where);
+
+}  // namespace reel::nn

@@ -1,0 +1,378 @@
+// Tags the words of tweets with their parts of speech, from nothing but their characters.
+//
+// Each character is a learnt vector. Zero or more LSTM layers run over the characters of each word, whose mean is the
+// word's vector; zero or more LSTM layers run over the words of each tweet in both directions; a softmax over the tags
+// ends it. Tweets have any number of words and words any number of characters: both are Packed, so that nothing is
+// computed for padding. Characters are the bytes of UTF-8, so that none is unknown.
+//
+// Model: the Dracula tagger, github.com/Sentimentron/Dracula, which pads what is ragged here.
+// Data: CMU's Twitter part-of-speech data 0.3, oct27 (Gimpel et al., ACL 2011), a line a word: the word, a tabulator, its
+//       tag, and an empty line behind each tweet; without --train, sentences of a small made-up language.
+// Command: tools/run tweet_tagger --train oct27.train --dev oct27.dev
+// Result: @RESULT@
+
+#include <algorithm>
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <span>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <reel/reel.h>
+
+#include "command_line.h"
+#include "progress.h"
+
+using namespace reel;
+
+struct Options {
+  std::string train, dev, test, save, load;
+  std::int64_t characters = 64;
+  std::int64_t hidden = 128;
+  std::int64_t character_layers = 1;
+  std::int64_t word_layers = 1;
+  std::int64_t batch = 16;
+  int epochs = 20;
+  double learning_rate = 3e-3;
+  double dropout = 0.3;
+  std::uint64_t seed = 1;
+  bool compare_padded = false;
+};
+
+struct Tweet {
+  std::vector<std::string> words, tags;
+};
+
+std::vector<Tweet> read_tweets(const std::string& path) {
+  std::ifstream file(path);
+  if (!file || std::filesystem::is_directory(path))
+    throw std::runtime_error(fmt::format("cannot read the tweets '{}'.", path));
+  std::vector<Tweet> tweets(1);
+  std::string line;
+  for (int number = 1; std::getline(file, line); ++number) {
+    if (!line.empty() && line.back() == '\r') line.pop_back();
+    if (line.empty()) {
+      if (!tweets.back().words.empty()) tweets.emplace_back();
+      continue;
+    }
+    std::size_t tab = line.find('\t');
+    if (tab == 0 || tab == std::string::npos || tab + 1 == line.size() || line.find('\t', tab + 1) != std::string::npos)
+      throw std::runtime_error(
+          fmt::format("{}:{}: a line is a word, a tabulator and a tag, not '{}'.", path, number, line));
+    tweets.back().words.push_back(line.substr(0, tab));
+    tweets.back().tags.push_back(line.substr(tab + 1));
+  }
+  if (tweets.back().words.empty()) tweets.pop_back();
+  if (tweets.empty()) throw std::runtime_error(fmt::format("there is no tweet in '{}'.", path));
+  return tweets;
+}
+
+/// Sentences of made-up words, whose tags show in their endings, and for one ending in the word before.
+std::vector<Tweet> made_up_tweets(std::uint64_t seed, int count) {
+  std::mt19937_64 random(seed);
+  auto stem = [&] {
+    std::string word;
+    for (std::size_t i = 0; i < 1 + random() % 3; ++i) {
+      word += "bdfklmnprst"[random() % 11];
+      word += "aeiou"[random() % 5];
+    }
+    return word;
+  };
+  std::vector<Tweet> tweets;
+  for (int i = 0; i < count; ++i) {
+    Tweet tweet;
+    auto add = [&](const std::string& word, const char* tag) {
+      tweet.words.push_back(word);
+      tweet.tags.emplace_back(tag);
+    };
+    for (std::size_t clause = 0; clause < 1 + random() % 4; ++clause) {
+      add(random() % 2 ? "the" : "a", "D");
+      if (random() % 2) add(stem() + "ish", "A");
+      add(stem() + "er", "N");
+      add(stem() + "er", "V");  // a noun behind a determiner, a verb behind a noun
+      if (random() % 3 == 0) add("@" + stem(), "@");
+    }
+    add(random() % 2 ? "." : "!", ",");
+    tweets.push_back(std::move(tweet));
+  }
+  return tweets;
+}
+
+/// The tags that occur, and their numbers.
+struct Tags {
+  std::vector<std::string> names;
+
+  explicit Tags(std::vector<std::string> names) : names(std::move(names)) {}
+  explicit Tags(const std::vector<Tweet>& tweets) {
+    for (const Tweet& tweet : tweets) names.insert(names.end(), tweet.tags.begin(), tweet.tags.end());
+    std::ranges::sort(names);
+    names.erase(std::unique(names.begin(), names.end()), names.end());
+  }
+  std::int64_t size() const { return std::ssize(names); }
+  /// −1, which is no tag, for one that does not occur.
+  std::int64_t operator[](const std::string& name) const {
+    auto found = std::ranges::lower_bound(names, name);
+    return found != names.end() && *found == name ? found - names.begin() : -1;
+  }
+};
+
+/// Some tweets as numbers.
+struct Batch {
+  nn::Packed characters;                  ///< elements (characters), a sequence for each word
+  std::vector<std::int64_t> tweet_sizes;  ///< the words of each tweet
+  Tensor tags;                            ///< (words)
+
+  Batch(std::span<const Tweet> tweets, const Tags& known) {
+    std::vector<std::int64_t> bytes, numbers;
+    for (const Tweet& tweet : tweets) {
+      tweet_sizes.push_back(std::ssize(tweet.words));
+      for (const std::string& word : tweet.words) {
+        for (unsigned char byte : word) bytes.push_back(byte);
+        characters.lengths.push_back(std::ssize(word));
+      }
+      for (const std::string& tag : tweet.tags) numbers.push_back(known[tag]);
+    }
+    characters.elements = tensor(bytes);
+    tags = tensor(numbers);
+  }
+};
+
+struct Tagger : nn::Module {
+  nn::Embedding characters;
+  nn::ModuleList<nn::LSTM> over_characters{*this, "over_characters"}, over_words{*this, "over_words"};
+  nn::Linear output;
+  double dropped;
+
+  Tagger(std::int64_t tags, const Options& o)
+      : characters(*this, "characters", 256, o.characters),
+        output(*this, "output",
+               o.word_layers > 0        ? 2 * o.hidden
+               : o.character_layers > 0 ? o.hidden
+                                        : o.characters,
+               tags),
+        dropped(o.dropout) {
+    if (o.character_layers > 0)
+      over_characters.emplace_back(o.characters, o.hidden, nn::LSTMOptions{.layers = o.character_layers});
+    if (o.word_layers > 0)
+      over_words.emplace_back(o.character_layers > 0 ? o.hidden : o.characters, o.hidden,
+                              nn::LSTMOptions{.layers = o.word_layers, .bidirectional = true});
+  }
+
+  Tensor drop(const Tensor& x) const { return is_training() ? reel::dropout(x, {.probability = dropped}) : x; }
+
+  /// Logits (words, tags).
+  Tensor operator()(const Batch& batch) const {
+    nn::Packed letters = batch.characters.with(characters(batch.characters.elements));
+    for (const nn::LSTM& lstm : over_characters) letters = lstm(letters).output;
+    nn::Packed words{drop(masked_mean(letters)), batch.tweet_sizes};
+    for (const nn::LSTM& lstm : over_words) words = lstm(words).output;
+    return output(drop(words.elements));
+  }
+};
+
+/// The same logits as they are computed where sequences must be of one length: every word has as many characters and
+/// every tweet as many words as the longest of the batch, and masks keep what is computed for the padding from the rest.
+class PaddedTagger {
+ public:
+  explicit PaddedTagger(const Tagger& model) : model_(model) {}
+
+  Tensor operator()(const Batch& batch) const {
+    Tensor mask = batch.characters.mask();                          // (longest word, words)
+    Tensor letters = model_.characters(batch.characters.padded());  // (longest word, words, D)
+    for (const nn::LSTM& lstm : model_.over_characters) letters = run(lstm, letters, mask);
+    Tensor weights = unsqueeze(to(mask, f32), 2);
+    Tensor means = sum(letters * weights, {0}) / sum(weights, {0});  // (words, D)
+    nn::Packed words{means, batch.tweet_sizes};
+    Tensor word_mask = words.mask(), padded = words.padded();  // (longest tweet, tweets), (…, D)
+    for (const nn::LSTM& lstm : model_.over_words) padded = run(lstm, padded, word_mask);
+    return model_.output(nn::pack(padded, tensor(batch.tweet_sizes)).elements);
+  }
+
+ private:
+  // Where the mask is false a step leaves the state as it was.
+  static Tensor run(const nn::LSTM& lstm, Tensor x, const Tensor& mask) {
+    bool both = lstm.nets.size() > 1 && lstm.nets[0].input_size() == lstm.nets[1].input_size();
+    std::size_t directions = both ? 2 : 1;
+    for (std::size_t net = 0; net < lstm.nets.size(); net += directions) {
+      std::vector<Tensor> shown;
+      for (std::size_t direction = 0; direction < directions; ++direction)
+        shown.push_back(run_net(lstm.nets[net + direction], x, mask, direction == 1));
+      x = concat(shown, 2);
+    }
+    return x;
+  }
+  static Tensor run_net(const nn::LSTMCell& cell, const Tensor& x, const Tensor& mask, bool backwards) {
+    nn::LSTMState state = cell.initial_state(x.size(1));
+    std::vector<Tensor> shown(static_cast<std::size_t>(x.size(0)));
+    for (std::int64_t step = 0; step < x.size(0); ++step) {
+      std::int64_t t = backwards ? x.size(0) - 1 - step : step;
+      nn::LSTMState next = cell(x(t), state);
+      Tensor there = unsqueeze(mask(t), 1);
+      state = {where(there, next.h, state.h), where(there, next.c, state.c)};
+      shown[static_cast<std::size_t>(t)] = state.h;
+    }
+    return stack(shown);
+  }
+
+  const Tagger& model_;
+};
+
+/// Percent of the words that are tagged right.
+double accuracy(Tagger& model, std::span<const Tweet> tweets, const Tags& tags) {
+  model.eval();
+  constexpr std::size_t at_once = 64;
+  double right = 0, words = 0;
+  for (std::size_t start = 0; start < tweets.size(); start += at_once) {
+    Batch batch(tweets.subspan(start, std::min(at_once, tweets.size() - start)), tags);
+    right += sum(to(argmax(model(batch), 1) == batch.tags, f64)).item();
+    words += static_cast<double>(batch.tags.numel());
+  }
+  model.train();
+  return 100 * right / words;
+}
+
+void train_epoch(Tagger& model, optim::Adam& adam, std::vector<Tweet>& tweets, const Tags& tags, const Options& options,
+                 int epoch, std::mt19937_64& random) {
+  samples::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), std::ssize(tweets), "tweets");
+  std::ranges::shuffle(tweets, random);
+  std::span<const Tweet> all = tweets;
+  auto size = static_cast<std::size_t>(options.batch);
+  for (std::size_t start = 0; start < all.size(); start += size) {
+    Batch batch(all.subspan(start, std::min(size, all.size() - start)), tags);
+    Tape tape;
+    Tensor loss = cross_entropy(model(batch), batch.tags);
+    tape.backward(loss);
+    optim::clip_grad_norm(adam.parameters(), 5);
+    adam.step();
+    adam.zero_grad();
+    progress.advance(std::ssize(batch.tweet_sizes), loss.item());
+  }
+  progress.clear();
+  fmt::print("epoch {:2}/{}  training loss {:.4f}  {:5.2f} s", epoch, options.epochs, progress.loss(),
+             progress.seconds());
+}
+
+/// Keeps the weights that did best on the development set.
+void train(Tagger& model, std::vector<Tweet>& tweets, const std::vector<Tweet>& dev, const Tags& tags,
+           const Options& options) {
+  for (const Tweet& tweet : tweets)
+    for (const std::string& tag : tweet.tags)
+      if (tags[tag] < 0)
+        throw std::runtime_error(fmt::format("the model that was loaded does not know the tag '{}'.", tag));
+  optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
+  std::mt19937_64 random(options.seed);
+  Tagger best = nn::clone(model);
+  double best_accuracy = -1;
+  for (int epoch = 1; epoch <= options.epochs; ++epoch) {
+    train_epoch(model, adam, tweets, tags, options, epoch, random);
+    double reached = accuracy(model, dev, tags);
+    fmt::print("  dev {:.2f} %\n", reached);
+    if (reached > best_accuracy) {
+      best_accuracy = reached;
+      best = nn::clone(model);
+    }
+  }
+  if (options.epochs > 0) model = std::move(best);
+}
+
+/// The loss of a batch, and that of its padded form.
+void compare_padded(Tagger& model, std::span<const Tweet> tweets, const Tags& tags) {
+  model.eval();
+  Batch batch(tweets.first(std::min<std::size_t>(tweets.size(), 32)), tags);
+  double packed = cross_entropy(model(batch), batch.tags).item();
+  double padded = cross_entropy(PaddedTagger(model)(batch), batch.tags).item();
+  fmt::print("loss of {} tweets: packed {:.7f}, padded and masked {:.7f}, difference {:.1e}\n",
+             batch.tweet_sizes.size(), packed, padded, std::abs(packed - padded));
+  model.train();
+}
+
+void save(const Tagger& model, const Tags& tags, const Options& o) {
+  io::Metadata words{{"sample", "tweet_tagger"},
+                     {"tags", fmt::format("{}", fmt::join(tags.names, "\n"))},
+                     {"sizes", fmt::format("{} {} {} {}", o.characters, o.hidden, o.character_layers, o.word_layers)}};
+  io::save(o.save, model, words);
+}
+
+/// Takes sizes and tags from a file that `save` has written.
+Tags loaded_tags(const io::Contents& file, Options& o) {
+  auto found = file.metadata.find("tags"), sizes = file.metadata.find("sizes");
+  if (found == file.metadata.end() || sizes == file.metadata.end())
+    throw std::runtime_error(fmt::format("'{}' was not saved by tweet_tagger.", o.load));
+  std::istringstream numbers(sizes->second), lines(found->second);
+  if (!(numbers >> o.characters >> o.hidden >> o.character_layers >> o.word_layers))
+    throw std::runtime_error(fmt::format("'{}' does not say the model's sizes.", o.load));
+  std::vector<std::string> names;
+  for (std::string name; std::getline(lines, name);) names.push_back(name);
+  return Tags(names);
+}
+
+void print_table(Tagger& model, const Tags& tags, const std::vector<std::pair<std::string, std::vector<Tweet>>>& sets) {
+  fmt::print("\n{:<8}{:>8}{:>8}{:>12}\n", "", "tweets", "words", "right");
+  for (const auto& [name, tweets] : sets) {
+    std::size_t words = 0;
+    for (const Tweet& tweet : tweets) words += tweet.words.size();
+    fmt::print("{:<8}{:>8}{:>8}{:>10.2f} %\n", name, tweets.size(), words, accuracy(model, tweets, tags));
+  }
+}
+
+void run(Options options) {
+  manual_seed(options.seed);
+  bool trains = options.epochs > 0 || options.load.empty();
+  std::vector<Tweet> tweets, dev;
+  if (trains) tweets = options.train.empty() ? made_up_tweets(options.seed, 500) : read_tweets(options.train);
+  if (!options.dev.empty()) {
+    dev = read_tweets(options.dev);
+  } else if (trains) {  // a tenth of the training set
+    std::size_t held_back = (tweets.size() + 9) / 10;
+    if (tweets.size() == held_back)
+      throw std::runtime_error("there are too few tweets to hold some back; name a --dev file.");
+    dev.assign(tweets.end() - static_cast<std::ptrdiff_t>(held_back), tweets.end());
+    tweets.resize(tweets.size() - held_back);
+  }
+  io::Contents file;
+  if (!options.load.empty()) file = io::load(options.load);
+  Tags tags = options.load.empty() ? Tags(tweets) : loaded_tags(file, options);
+  Tagger model(tags.size(), options);
+  if (!options.load.empty()) io::load_into(model, file.tensors);
+  fmt::print("{} tweets, {} tags, {} parameters\n", tweets.size(), tags.size(), model.parameter_count());
+  train(model, tweets, dev, tags, options);
+  if (options.compare_padded && !dev.empty()) compare_padded(model, dev, tags);
+  if (!options.save.empty()) save(model, tags, options);
+
+  std::vector<std::pair<std::string, std::vector<Tweet>>> sets;
+  if (!dev.empty()) sets.emplace_back("dev", std::move(dev));
+  if (!options.test.empty()) sets.emplace_back("test", read_tweets(options.test));
+  if (!sets.empty()) print_table(model, tags, sets);
+}
+
+int main(int argc, char** argv) {
+  Options options;
+  CLI::App app("Tags the words of tweets with their parts of speech, from nothing but their characters.",
+               "tweet_tagger");
+  app.option_defaults()->always_capture_default();
+  app.add_option("--train", options.train, "tweets to learn from; without it, a small made-up language");
+  app.add_option("--dev", options.dev, "tweets that choose the best epoch; without it, a tenth of those to learn from");
+  app.add_option("--test", options.test, "tweets to evaluate the result on");
+  app.add_option("--characters", options.characters, "size of a character's vector")->check(samples::at_least(1));
+  app.add_option("--hidden", options.hidden, "size of an LSTM's state")->check(samples::at_least(1));
+  app.add_option("--character-layers", options.character_layers, "LSTM layers over characters")
+      ->check(CLI::Range(0, 8));
+  app.add_option("--word-layers", options.word_layers, "LSTM layers over words")->check(CLI::Range(0, 8));
+  app.add_option("--batch", options.batch, "tweets per step")->check(samples::at_least(1));
+  app.add_option("--epochs", options.epochs, "passes over the tweets; 0 trains nothing")->check(samples::at_least(0));
+  app.add_option("--learning-rate", options.learning_rate, "Adam's")->check(samples::at_least(0));
+  app.add_option("--dropout", options.dropout, "of words' vectors and of what the tags are read from")
+      ->check(CLI::Range(0.0, 0.9));
+  app.add_option("--seed", options.seed, "of all random numbers")->check(samples::at_least(0));
+  app.add_option("--save", options.save, "file for the weights");
+  app.add_option("--load", options.load, "file of weights to start with; its sizes hold");
+  app.add_flag("--compare-padded", options.compare_padded, "also compute the loss with padding and masks");
+  return samples::run(app, argc, argv, [&] { run(options); });
+}

@@ -1,0 +1,279 @@
+#include <functional>
+#include <map>
+#include <string>
+
+#include <reel/reel.h>
+
+#include "catch.h"
+
+using namespace reel;
+using reel_test::contains;
+using reel_test::error_of;
+
+namespace {
+
+Tensor drawn(const Shape& shape, std::uint64_t seed) {
+  Generator generator(seed);
+  return randn(shape, {.generator = &generator});
+}
+
+double largest_difference(const Tensor& a, const Tensor& b) { return max(abs(to(a, f64) - to(b, f64))).item(); }
+
+/// How often each op runs in f.
+std::map<std::string, int> ops_of(const std::function<void()>& f) {
+  std::map<std::string, int> counts;
+  debug::Listen listen([&](const debug::OpEvent& event) { ++counts[event.op]; });
+  f();
+  return counts;
+}
+
+}  // namespace
+
+TEST_CASE("products within an autocast scope run in its dtype, whatever their operands have") {
+  DType low = GENERATE(bf16, f16);
+  Tensor a = drawn({5, 7}, 1), b = drawn({7, 3}, 2), c = drawn({3}, 3);
+  Tensor image = drawn({2, 3, 6, 6}, 4), filters = drawn({4, 3, 3, 3}, 5), heads = drawn({2, 4, 8}, 6);
+  auto scope = autocast(low);
+  CHECK(matmul(a, b).dtype() == low);
+  CHECK(matmul(to(a, low), b).dtype() == low);
+  CHECK(matmul(a, select(b, 1, 0)).dtype() == low);
+  CHECK(addmm(c, a, b).dtype() == low);
+  CHECK(bmm(heads, transpose(heads, 1, 2)).dtype() == low);
+  CHECK(einsum("ij,jk->ik", {a, b}).dtype() == low);
+  CHECK(conv2d(image, filters).dtype() == low);
+  CHECK(conv2d(image, filters, drawn({4}, 7)).dtype() == low);
+  CHECK(conv2d(to(image, low), filters, drawn({4}, 7)).dtype() == low);
+  CHECK(conv_transposed2d(image, drawn({3, 4, 3, 3}, 8)).dtype() == low);
+  CHECK(scaled_dot_product_attention(heads, to(heads, low), heads).dtype() == low);
+  CHECK(largest_difference(matmul(a, b), matmul(to(a, low), to(b, low))) == 0);
+  CHECK(matmul(to(a, f64), to(b, f64)).dtype() == f64);
+}
+
+TEST_CASE("sums, losses, norms and what grows fast run in f32 within an autocast scope") {
+  Tensor x = to(drawn({4, 6}, 1), bf16), positive = abs(x) + 0.25, target = drawn({4, 6}, 2);
+  Tensor weight = full({6}, 1), classes = tensor<std::int64_t>({0, 5, 2, 1});
+  auto scope = autocast(bf16);
+  for (const Tensor& y : {exp(x),
+                          expm1(x),
+                          log(positive),
+                          log1p(positive),
+                          log2(positive),
+                          sinh(x),
+                          cosh(x),
+                          tan(x),
+                          pow(positive, 2.5),
+                          reciprocal(positive),
+                          rsqrt(positive),
+                          softplus(x),
+                          logaddexp(x, x),
+                          sum(x),
+                          sum(x, {1}),
+                          mean(x),
+                          mean(x, {0}),
+                          prod(x),
+                          cumsum(x, 1),
+                          cumprod(x, 1),
+                          norm(x),
+                          logsumexp(x),
+                          var(x),
+                          reel::std(x),
+                          softmax(x),
+                          log_softmax(x),
+                          layer_norm(x, {6}),
+                          layer_norm(x, {6}, weight, to(weight, bf16)),
+                          rms_norm(x, {6}),
+                          group_norm(x, 2),
+                          cross_entropy(x, classes),
+                          nll_loss(x, classes),
+                          mse_loss(x, target),
+                          mse_loss(target, x),
+                          l1_loss(x, target),
+                          huber_loss(x, to(target, f16)),
+                          binary_cross_entropy_with_logits(x, sigmoid(target)),
+                          kl_div(x, target, {.log_target = true})})
+    CHECK(y.dtype() == f32);
+  Tensor wide = to(x, f32);
+  CHECK(largest_difference(exp(x), exp(wide)) == 0);
+  CHECK(largest_difference(mean(x), mean(wide)) == 0);
+  CHECK(largest_difference(mse_loss(x, target), mse_loss(wide, target)) == 0);
+  CHECK(softmax(to(x, f64)).dtype() == f64);
+}
+
+TEST_CASE("other ops keep to promotion within an autocast scope") {
+  Tensor x = to(drawn({4}, 1), bf16), y = drawn({4}, 2);
+  auto scope = autocast(bf16);
+  CHECK(relu(x).dtype() == bf16);
+  CHECK(tanh(x).dtype() == bf16);
+  CHECK((x * x).dtype() == bf16);
+  CHECK((x + y).dtype() == f32);
+  CHECK((y * y).dtype() == f32);
+  CHECK(max(x).dtype() == bf16);
+}
+
+TEST_CASE("recurrent cells and layers hold their state in f32 within an autocast scope") {
+  nn::LSTMCell cell(3, 4);
+  Tensor x = drawn({2, 3}, 1);
+  nn::LSTMState exact = cell(x, cell.initial_state(2));
+  auto scope = autocast(bf16);
+  nn::LSTMState state = cell(to(x, bf16), cell.initial_state(2));
+  CHECK(state.h.dtype() == f32);
+  CHECK(state.c.dtype() == f32);
+  CHECK(largest_difference(state.h, exact.h) < 0.02);
+  state = cell(x, {to(state.h, bf16), state.c});
+  CHECK(state.c.dtype() == f32);
+  CHECK(lstm_cell(to(x, bf16), state, cell.weights()).h.dtype() == f32);
+  RecurrentWeights weights[] = {cell.weights()};
+  CHECK(lstm(to(drawn({5, 2, 3}, 2), bf16), {}, weights).output.dtype() == f32);
+}
+
+TEST_CASE("the gradients of parameters used within an autocast scope are f32 and near the exact ones") {
+  DType low = GENERATE(bf16, f16);
+  nn::Linear first(6, 16), second(16, 3);
+  Tensor x = drawn({8, 6}, 1), classes = tensor<std::int64_t>({0, 1, 2, 0, 1, 2, 0, 1});
+  auto gradients = [&](DType dtype) {
+    std::vector<Tensor> found;
+    Tape tape;
+    Tensor loss;
+    {
+      auto scope = autocast(dtype);
+      loss = cross_entropy(second(tanh(first(x))), classes);
+      CHECK(loss.dtype() == f32);
+    }
+    return tape.gradient(loss, std::vector<Tensor>{first.weight, first.bias, second.weight, second.bias});
+  };
+  std::vector<Tensor> exact = gradients(f32), found = gradients(low);
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    CHECK(found[i].dtype() == f32);
+    CHECK(largest_difference(found[i], exact[i]) > 0);
+    // A product of bf16 is off by 2⁻⁸ of its factors' sizes; three follow each other.
+    CHECK(largest_difference(found[i], exact[i]) < 0.02);
+  }
+}
+
+TEST_CASE("a backward gives the same within an autocast scope and after it") {
+  nn::Linear layer(4, 4);
+  Tensor x = drawn({3, 4}, 1);
+  auto gradient = [&](bool within) {
+    Tape tape;
+    Tensor loss;
+    if (within) {
+      auto cast = autocast(bf16);
+      loss = mean(square(layer(x)));
+      return tape.gradient(loss, layer.weight);
+    }
+    {
+      auto cast = autocast(bf16);
+      loss = mean(square(layer(x)));
+    }
+    return tape.gradient(loss, layer.weight);
+  };
+  CHECK(largest_difference(gradient(true), gradient(false)) == 0);
+}
+
+TEST_CASE("a parameter is cast once within an autocast scope, until it changes") {
+  Tensor w = drawn({4, 4}, 1).requires_grad(), x = to(drawn({2, 4}, 2), bf16);
+  auto scope = autocast(bf16);
+  auto run = [&] {
+    for (int i = 0; i < 5; ++i) matmul(x, w);
+  };
+  CHECK(ops_of(run)["to"] == 1);
+  CHECK(ops_of(run)["to"] == 0);
+  fill_(w, 2);
+  CHECK(ops_of(run)["to"] == 1);
+  CHECK(matmul(ones({1, 4}), w).to_vector<BFloat16>() == std::vector<BFloat16>(4, BFloat16(8)));
+}
+
+TEST_CASE("a parameter's cast is made anew for a tape that has not recorded it") {
+  Tensor w = drawn({4, 4}, 1).requires_grad(), x = drawn({2, 4}, 2);
+  auto scope = autocast(bf16);
+  matmul(x, w);
+  Tensor first;
+  for (int step = 0; step < 3; ++step) {
+    Tape tape;
+    Tensor gradient = tape.gradient(sum(matmul(x, w)), w);
+    if (step == 0) first = gradient;
+    CHECK(largest_difference(gradient, first) == 0);
+    matmul(x, w);
+  }
+  Tape tape;
+  for (int step = 0; step < 3; ++step) CHECK(largest_difference(tape.gradient(sum(matmul(x, w)), w), first) == 0);
+  {
+    NoRecord pause;
+    fill_(w, 1);
+    matmul(x, w);
+  }
+  CHECK(largest_difference(tape.gradient(sum(matmul(x, w)), w), first) == 0);
+}
+
+TEST_CASE("a weight that is used at many steps within an autocast scope gets the sum of its gradients") {
+  Tensor w = drawn({8, 8}, 1).requires_grad(), x = drawn({1, 8}, 2);
+  auto gradient = [&](DType dtype) {
+    auto scope = autocast(dtype);
+    Tape tape;
+    Tensor h = x;
+    for (int step = 0; step < 60; ++step) h = tanh(matmul(h, w) * 0.3);
+    return tape.gradient(sum(h * h), w);
+  };
+  CHECK(largest_difference(gradient(bf16), gradient(f32)) < 0.05 * max(abs(gradient(f32))).item() + 1e-3);
+}
+
+TEST_CASE("a checkpoint runs again in the dtypes that it ran in") {
+  Tensor w = drawn({4, 4}, 1).requires_grad(), x = drawn({3, 4}, 2).requires_grad();
+  auto block = [&](const Tensor& h) { return tanh(matmul(tanh(matmul(h, w)), w)); };
+  auto gradients = [&](bool checkpointed) {
+    Tape tape;
+    Tensor loss;
+    {
+      auto scope = autocast(bf16);
+      matmul(x, w);
+      Tensor h = checkpointed ? checkpoint(block, x) : block(x);
+      CHECK(h.dtype() == bf16);
+      loss = sum(checkpointed ? checkpoint(block, h) : block(h));
+    }
+    return tape.gradient(loss, std::vector<Tensor>{w, x});
+  };
+  std::vector<Tensor> plain = gradients(false), again = gradients(true);
+  for (std::size_t i = 0; i < 2; ++i) {
+    CHECK(again[i].dtype() == f32);
+    // Two runs' sums of bf16 may be added in another order.
+    CHECK(largest_difference(plain[i], again[i]) <= 0.02 * max(abs(plain[i])).item());
+  }
+}
+
+TEST_CASE("second derivatives pass an autocast scope") {
+  Tensor w = drawn({4, 4}, 1).requires_grad(), x = drawn({3, 4}, 2);
+  auto second = [&](DType dtype) {
+    auto scope = autocast(dtype);
+    Tape outer;
+    Tensor slope;
+    {
+      Tape inner;
+      slope = inner.gradient(sum(square(tanh(matmul(x, w)))), w);
+    }
+    return outer.gradient(sum(square(slope)), w);
+  };
+  Tensor exact = second(f32);
+  CHECK(largest_difference(second(bf16), exact) < 0.05 * max(abs(exact)).item());
+}
+
+TEST_CASE("autocast scopes nest, and f32 switches an outer one off") {
+  Tensor a = drawn({2, 2}, 1);
+  CHECK(matmul(a, a).dtype() == f32);
+  {
+    auto outer = autocast(bf16);
+    CHECK(matmul(a, a).dtype() == bf16);
+    {
+      auto inner = autocast(f16);
+      CHECK(matmul(a, a).dtype() == f16);
+      auto off = autocast(f32);
+      CHECK(matmul(a, a).dtype() == f32);
+    }
+    CHECK(matmul(a, a).dtype() == bf16);
+  }
+  CHECK(matmul(a, a).dtype() == f32);
+}
+
+TEST_CASE("an autocast scope takes floating dtypes of at most 32 bits") {
+  CHECK_THAT(error_of<DTypeError>([] { auto scope = autocast(f64); }), contains("autocast: takes bf16 or f16"));
+  CHECK_THAT(error_of<DTypeError>([] { auto scope = autocast(i64); }), contains("autocast_test.cpp:"));
+}

@@ -1,0 +1,179 @@
+#include <fmt/format.h>
+#include <reel/reel.h>
+
+#include "catch.h"
+#include "folder.h"
+
+using namespace reel;
+using reel_test::contains;
+using reel_test::error_of;
+using reel_test::Folder;
+
+namespace {
+
+struct Net : nn::Module {
+  nn::Linear hidden;
+  nn::Linear output;
+  nn::Buffer seen{*this, "seen", zeros({}, {.dtype = i64})};
+
+  explicit Net(std::int64_t size = 3, DType dtype = f32)
+      : hidden(*this, "hidden", 2, size, {.dtype = dtype}), output(*this, "output", size, 2, {.dtype = dtype}) {}
+  Tensor operator()(const Tensor& x) const { return output(tanh(hidden(x))); }
+};
+
+std::vector<std::vector<double>> values_of(const Net& net) {
+  std::vector<std::vector<double>> found;
+  for (const Tensor& parameter : net.parameters()) found.push_back(to(parameter, f64).to_vector<double>());
+  found.push_back(to(net.seen, f64).to_vector<double>());
+  return found;
+}
+
+std::string refusal(Net& net, const std::string& path, const io::LoadOptions& options = {}) {
+  auto before = values_of(net);
+  std::string said = error_of<io::MisfitError>([&] { io::load_into(net, path, options); });
+  CHECK(values_of(net) == before);
+  return said;
+}
+
+}  // namespace
+
+TEST_CASE("a module's parameters and buffers come back from a file, in place") {
+  Folder folder;
+  Net saved, loaded;
+  fill_(saved.seen, 7);
+  io::save(folder.file(), saved, {{"epoch", "3"}});
+  Tensor handle = loaded.hidden.weight;
+  io::PassedOver passed_over = io::load_into(loaded, folder.file());
+  CHECK(values_of(loaded) == values_of(saved));
+  CHECK(handle.is(loaded.hidden.weight));
+  CHECK(handle.is_parameter());
+  CHECK(passed_over.missing.empty());
+  CHECK(passed_over.unexpected.empty());
+  CHECK(io::load(folder.file()).metadata.at("epoch") == "3");
+  std::vector<std::string> names;
+  for (const io::NamedTensor& named : io::load(folder.file()).tensors) names.push_back(named.name);
+  CHECK(names == std::vector<std::string>{"hidden.weight", "hidden.bias", "output.weight", "output.bias", "seen"});
+}
+
+TEST_CASE("an optimiser goes on with what was loaded") {
+  Folder folder;
+  Net saved, loaded;
+  io::save(folder.file(), saved);
+  auto step = [](Net& net, optim::Optimiser& optimiser) {
+    Tape tape;
+    tape.backward(sum(net(ones({1, 2}))));
+    optimiser.step();
+  };
+  optim::SGD of_saved(saved.parameters()), of_loaded(loaded.parameters());
+  io::load_into(loaded, folder.file());
+  step(saved, of_saved);
+  step(loaded, of_loaded);
+  CHECK(values_of(loaded) == values_of(saved));
+}
+
+TEST_CASE("an open tape that needs the old values notices that others were loaded") {
+  Folder folder;
+  Net net;
+  io::save(folder.file(), net);
+  Tape tape;
+  Tensor loss = sum(net(ones({1, 2})));
+  io::load_into(net, folder.file());
+  CHECK_THAT(error_of<TapeError>([&] { tape.backward(loss); }), contains("weights_test.cpp:"));
+}
+
+TEST_CASE("a file that does not fit a module is told line by line, and changes nothing") {
+  Folder folder;
+  Net net;
+  Tensor turned = transpose(net.output.weight);
+  io::save(folder.file(), {{"hidden.weight", ones({2, 4})},
+                           {"hidden.bias", ones({3}, {.dtype = f16})},
+                           {"output.weight", turned},
+                           {"seen", zeros({}, {.dtype = i64})},
+                           {"hidden.scale", ones({3})}});
+  std::string said = refusal(net, folder.file());
+  CHECK_THAT(said, contains("io::load_into: '" + folder.file() +
+                            "' does not fit the module in 5 places, and nothing was changed; at ") &&
+                       contains("weights_test.cpp:"));
+  CHECK_THAT(said, contains("\n  differs     hidden.weight  (2, 3) f32 in the module, (2, 4) f32 given\n"));
+  CHECK_THAT(
+      said,
+      contains(
+          "\n  differs     hidden.bias  (3) f32 in the module, (3) f16 given: .convert = true would convert it\n") ||
+          contains("\n  differs     hidden.bias  (3,) f32 in the module, (3,) f16 given: .convert = true would convert "
+                   "it\n"));
+  CHECK_THAT(said, contains("differs     output.weight  (3, 2) f32 in the module, (2, 3) f32 given: the other way "
+                            "round, as PyTorch stores it"));
+  CHECK_THAT(said, contains("\n  missing     output.bias  (2"));
+  CHECK_THAT(said, contains("\n  unexpected  hidden.scale  (3"));
+}
+
+TEST_CASE("a long list of what does not fit is cut") {
+  Folder folder;
+  Net net;
+  std::vector<io::NamedTensor> tensors;
+  for (int i = 0; i < 500; ++i) tensors.push_back({fmt::format("x{}", i), ones({1})});
+  io::save(folder.file(), tensors);
+  std::string said = refusal(net, folder.file());
+  CHECK_THAT(said, contains("in 505 places") && contains("… and 465 more"));
+}
+
+TEST_CASE("a load that is not strict passes over what is missing or unexpected, not what differs") {
+  Folder folder;
+  Net net;
+  io::save(folder.file(), {{"hidden.bias", full({3}, 5)}, {"other", ones({1})}});
+  io::PassedOver passed_over = io::load_into(net, folder.file(), {.strict = false});
+  CHECK(net.hidden.bias.to_vector<float>() == std::vector<float>(3, 5));
+  CHECK(passed_over.missing == std::vector<std::string>{"hidden.weight", "output.weight", "output.bias", "seen"});
+  CHECK(passed_over.unexpected == std::vector<std::string>{"other"});
+  io::save(folder.file(), {{"hidden.bias", full({4}, 5)}});
+  CHECK_THAT(refusal(net, folder.file(), {.strict = false}), contains("in 1 place,") && contains("differs"));
+}
+
+TEST_CASE("values of another dtype are converted if that is asked for") {
+  Folder folder;
+  Net wide(3, f64), net;
+  io::save(folder.file(), wide);
+  CHECK_THAT(refusal(net, folder.file()), contains("f32 in the module") && contains("f64 given"));
+  io::load_into(net, folder.file(), {.convert = true});
+  CHECK(net.hidden.weight.dtype() == f32);
+  CHECK(net.hidden.weight.to_vector<float>() == to(wide.hidden.weight, f32).to_vector<float>());
+}
+
+TEST_CASE("weights that were saved from Python are renamed and turned as the caller says") {
+  Folder folder;
+  Net net, other;
+  io::save(folder.file(), {{"fc1.weight", transpose(net.hidden.weight)},
+                           {"fc1.bias", net.hidden.bias},
+                           {"fc2.weight", transpose(net.output.weight)},
+                           {"fc2.bias", net.output.bias},
+                           {"running", ones({3})}});
+  io::LoadOptions options{
+      .rename = [](const std::string& name) -> std::string {
+        if (name == "running") return "";
+        return fmt::format("{}{}", name.starts_with("fc1") ? "hidden" : "output", name.substr(3));
+      },
+      .transform = [](const std::string& name,
+                      const Tensor& x) { return name.ends_with("weight") && x.rank() == 2 ? transpose(x) : x; }};
+  CHECK_THAT(refusal(other, folder.file(), options), contains("in 1 place,") && contains("missing     seen"));
+  options.strict = false;
+  CHECK(io::load_into(other, folder.file(), options).missing == std::vector<std::string>{"seen"});
+  CHECK(values_of(other) == values_of(net));
+  options.rename = [](const std::string&) { return "hidden.weight"; };
+  CHECK_THAT(error_of<Error>([&] { io::load_into(other, folder.file(), options); }),
+             contains("'fc1.weight' and 'fc1.bias' are both to be the module's 'hidden.weight'"));
+}
+
+TEST_CASE("a module takes a list of tensors that were put together by hand") {
+  Net net;
+  std::vector<io::NamedTensor> list;
+  for (const io::NamedTensor& named : net.named_parameters())
+    list.push_back({named.name, full(named.tensor.shape(), 2)});
+  CHECK_THAT(error_of<io::MisfitError>([&] { io::load_into(net, list); }),
+             contains("the given tensors do not fit the module"));
+  list.push_back({"seen", full({}, 1, {.dtype = i64})});
+  io::load_into(net, list);
+  for (const std::vector<double>& values : values_of(net))
+    for (double value : values) CHECK(value >= 1);
+  list.back().tensor = {};
+  CHECK_THAT(error_of<Error>([&] { io::load_into(net, list); }), contains("'seen' is an undefined tensor"));
+}
