@@ -2,6 +2,7 @@
 
 #include <reel/nn/attention.h>
 #include <reel/nn/carried_states.h>
+#include <reel/nn/crf.h>
 #include <reel/nn/embedding.h>
 #include <reel/nn/gru.h>
 #include <reel/nn/initialise.h>
