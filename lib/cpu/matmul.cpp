@@ -10,6 +10,7 @@
 #include "onednn_product.h"
 #include "packed_parameters.h"
 #include "packed_product.h"
+#include "paired_product.h"
 #include "parallel.h"
 
 namespace reel::detail {
@@ -34,6 +35,10 @@ constexpr double part_cost = parallel_cost / 4;
 
 // Below this many multiplications oneDNN's call costs more than the product does here.
 constexpr double few_bf16_multiplications = 1 << 15;
+// Whether it repays packing b (see paired_product.h): of few rows it does where there are tiles, turning a narrow a never.
+bool pays_pairing(const Matrix<BFloat16>& a, const Matrix<BFloat16>& b) {
+  return a.rows >= (has_bf16_tiles() ? 4 : 64) && (a.column_step == 1 || b.columns >= 64);
+}
 
 // Few rows read b where it lies, by FewRows; of more, gemm.h's blocks pack it. Medians in µs, one thread, f32, by rows and
 // sizes of b (Xeon with AVX-512, L2 of 2 MB, oneDNN 2.6.3, OpenBLAS 0.3.21); where b is the transpose of what lies there
@@ -62,7 +67,7 @@ constexpr double few_bf16_multiplications = 1 << 15;
 // 0.02 and 0.03, (128, 128) 0.92 and 1.82, (512, 512) 17.1 and 32.7.
 constexpr std::int64_t rows_of_dots = 8;
 
-// From here on all threads share one call of oneDNN's. The bits were equal for 1, 2, 3, 4 and 8 threads, in f32 and bf16.
+// From here on all threads may share one call of oneDNN's. The bits were equal for 1, 2, 3, 4 and 8 threads.
 constexpr std::int64_t large = 1024;
 
 // That many multiplications of f32 are worth oneDNN's own threads: its sgemm is faster than the code in gemm.h, but waits
@@ -81,7 +86,7 @@ constexpr double openmp_multiplications = 6e9;
 // 11.0 6.7, 24.4; (1000, 1000), which is beyond the second cache, 139 138, 133 134, 277.
 constexpr int uses_that_repay = 4;
 
-enum class Way : std::uint8_t { blocks, lines, dots, onednn, onednn_sized, onednn_large, plain };
+enum class Way : std::uint8_t { blocks, lines, dots, pairs, onednn, onednn_large, plain };
 
 template <class T>
 PackedMatrix<T> as_packed(const Matrix<T>& m) {
@@ -104,11 +109,9 @@ Way way_of(const Matrix<T>& a, const Matrix<T>& b) {
   if constexpr (std::is_integral_v<T>) {
     return Way::plain;
   } else if constexpr (std::is_same_v<T, BFloat16>) {
-    if (multiplications_of(a, b) < few_bf16_multiplications || !can_multiply(as_packed(a), as_packed(b)))
-      return Way::blocks;
-    // The batches of a ragged data set all have different sizes, and seldom these.
-    if (a.rows % 128 != 0) return Way::onednn;
-    return is_large(a, b) ? Way::onednn_large : Way::onednn_sized;
+    if (multiplications_of(a, b) < few_bf16_multiplications || !can_multiply_bf16()) return Way::blocks;
+    if (pays_pairing(a, b)) return Way::pairs;
+    return as_packed(a).is_readable() && as_packed(b).is_readable() ? Way::onednn : Way::blocks;
   } else if constexpr (std::is_floating_point_v<T>) {
     if constexpr (std::is_same_v<T, float>)
       if (multiplications_of(a, b) >= openmp_multiplications && is_large(a, b) && as_packed(a).is_readable() &&
@@ -182,8 +185,7 @@ void multiply_part(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const
     Gemm<T>::multiply(c, c_step, a, b, adds);
   } else {
     if constexpr (std::is_same_v<T, BFloat16>)
-      if (way == Way::onednn_sized || way == Way::onednn_large)
-        return multiply_sized(c, c_step, as_packed(a), as_packed(b), way == Way::onednn_large);
+      if (way == Way::pairs) return PairedProduct::multiply(c, c_step, a, b);
     multiply_halves(way, c, c_step, a, b);
   }
 }
@@ -209,8 +211,8 @@ Matrix<T> matrix_of(const View& view) {
 template <class T>
 double cost_of(Way way, double rows, double multiplications) {
   switch (way) {
+    case Way::pairs:
     case Way::onednn:
-    case Way::onednn_sized:
     case Way::onednn_large: return multiplications / 8;
     case Way::plain: return multiplications * 16;
     // A few rows wait for memory.
@@ -260,6 +262,8 @@ struct Product {
   void multiply_packed(T* c, const Matrix<T>& a, std::int64_t begin, std::int64_t end) const {
     if constexpr (std::is_floating_point_v<T>)
       PackedProduct<T>::multiply(c, columns, a, packed, columns, begin, end, adds);
+    else if constexpr (std::is_same_v<T, BFloat16>)
+      PairedProduct::multiply(c, columns, a, packed, begin, end);
   }
 };
 
@@ -271,6 +275,13 @@ const T* packed(std::int64_t rows, const Matrix<T>& b, ParameterVersion version)
       {version, b.data, b.rows, b.columns, b.row_step, b.column_step, PackedParameters::Form::tiles},
       Gemm<T>::multiplies_in_place(rows, b) ? uses_that_repay : 1, PackedProduct<T>::size(b.rows, b.columns),
       [&](T* to) { PackedProduct<T>::pack(b, to); });
+}
+
+// All of a parameter in pairs, or null: kept when it is met again.
+const BFloat16* paired(const Matrix<BFloat16>& b, ParameterVersion version) {
+  return packed_parameters.find<BFloat16>(
+      {version, b.data, b.rows, b.columns, b.row_step, b.column_step, PackedParameters::Form::pairs}, 1,
+      PairedProduct::size(b.rows, b.columns), [&](BFloat16* to) { PairedProduct::pack(b, to); });
 }
 
 // A parameter whose rows begin anywhere, copied to where each begins a cache line.
@@ -317,14 +328,21 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
       if (way == Way::blocks) product.packed = packed(rows, right, version_of_b);
       if (way == Way::lines || way == Way::dots) right = aligned(right, version_of_b);
     }
+  if constexpr (std::is_same_v<T, BFloat16>)
+    if (way == Way::pairs && version_of_b.number != 0 && out.rank == 2 && !turned)
+      product.packed = paired(right, version_of_b);
   if (out.rank == 2) {
     if (cost < parallel_cost || way == Way::onednn_large) return product.of_rows(out.as<T>(), left, right, 0, rows);
   }
   const View &left_view = turned ? b : a, &right_view = turned ? a : b;
   std::int64_t matrices = out.numel / area;
-  // oneDNN's kernels for given sizes want all columns.
-  bool by_rows = rows > columns || way == Way::onednn_sized;
-  Pieces pieces(by_rows ? rows : columns, way == Way::onednn_sized ? rows_of_sized : 64, cost);
+  std::int64_t together_rows = 64, together_columns = 64;
+  if (way == Way::pairs) {
+    together_rows = PairedProduct::rows_together;
+    together_columns = PairedProduct::panel_columns(left.columns);
+  }
+  bool by_rows = rows * together_columns > columns * together_rows;
+  Pieces pieces(by_rows ? rows : columns, by_rows ? together_rows : together_columns, cost);
   std::int64_t jobs = matrices * pieces.count;
   auto work = [&](std::int64_t begin, std::int64_t end) {
     while (begin < end) {

@@ -42,6 +42,19 @@ MatrixDescriptor::MatrixDescriptor(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_
 #endif
 }
 
+MatrixDescriptor MatrixDescriptor::pairs(dnnl_dim_t rows, dnnl_dim_t columns) {
+  MatrixDescriptor made;
+  dnnl_dims_t sizes = {rows, columns};
+#if DNNL_VERSION_MAJOR >= 3
+  dnnl_memory_desc_t descriptor;
+  check(dnnl_memory_desc_create_with_tag(&descriptor, 2, sizes, dnnl_bf16, dnnl_BA16a64b2a), "a matrix of pairs");
+  made.descriptor_.reset(descriptor);
+#else
+  check(dnnl_memory_desc_init_by_tag(&made.descriptor_, 2, sizes, dnnl_bf16, dnnl_BA16a64b2a), "a matrix of pairs");
+#endif
+  return made;
+}
+
 Memory MatrixDescriptor::memory() const {
   dnnl_memory_t made;
   check(dnnl_memory_create(&made, get(), engine(), DNNL_MEMORY_NONE), "a matrix");
@@ -70,10 +83,20 @@ void sgemm(bool a_turned, bool b_turned, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t 
         "a matrix product");
 }
 
+namespace {
+
+bool has(dnnl_cpu_isa_t set) { return (dnnl_get_effective_cpu_isa() & set) == set; }
+
+}  // namespace
+
 bool has_bf16() {
-  static const bool has =
-      (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core_bf16) == dnnl_cpu_isa_avx512_core_bf16;
-  return has;
+  static const bool found = has(dnnl_cpu_isa_avx512_core_bf16);
+  return found;
+}
+
+bool has_bf16_tiles() {
+  static const bool found = has(dnnl_cpu_isa_avx512_core_amx);
+  return found;
 }
 
 }  // namespace reel::detail::onednn

@@ -35,10 +35,13 @@ class MatrixDescriptor {
  public:
   MatrixDescriptor(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t columns, dnnl_dim_t row_step,
                    dnnl_dim_t column_step);
+  /// bf16 in strips of 64 columns; in each, two rows' elements side by side. Rows are a multiple of 32.
+  static MatrixDescriptor pairs(dnnl_dim_t rows, dnnl_dim_t columns);
   /// Memory that is given its address at each use.
   Memory memory() const;
 
  private:
+  MatrixDescriptor() = default;
   friend Primitive matmul(const MatrixDescriptor&, const MatrixDescriptor&, const MatrixDescriptor&);
 #if DNNL_VERSION_MAJOR >= 3
   Handle<dnnl_memory_desc_t, dnnl_memory_desc_destroy> descriptor_;
@@ -58,5 +61,7 @@ void sgemm(bool a_turned, bool b_turned, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t 
 
 /// Whether the processor multiplies bf16.
 bool has_bf16();
+/// … and whole tiles of it at once.
+bool has_bf16_tiles();
 
 }  // namespace reel::detail::onednn

@@ -5,7 +5,6 @@
 
 #include "onednn.h"
 #include "openmp.h"
-#include "parallel.h"
 #include "primitive_cache.h"
 
 namespace reel::detail {
@@ -15,7 +14,10 @@ using namespace onednn;
 
 struct Key {
   std::int64_t m, n, k, a_step, b_step, c_step;
-  std::int64_t a_turned, b_turned, sized;
+  std::int64_t a_turned, b_turned;
+};
+struct PairsKey {
+  std::int64_t m, n, k;
 };
 
 // Memories of given sizes, and what works on them.
@@ -23,6 +25,15 @@ struct Bound {
   Memory a, b, c;
   Primitive own;  // null where the primitive serves all sizes
   dnnl_primitive_t primitive;
+
+  void run(void* to, const void* left, const void* right) const {
+    // oneDNN takes what it reads as void*, too.
+    check(dnnl_memory_set_data_handle(a.get(), const_cast<void*>(left)), "a matrix");
+    check(dnnl_memory_set_data_handle(b.get(), const_cast<void*>(right)), "a matrix");
+    check(dnnl_memory_set_data_handle(c.get(), to), "a matrix");
+    const dnnl_exec_arg_t arguments[] = {{DNNL_ARG_SRC, a.get()}, {DNNL_ARG_WEIGHTS, b.get()}, {DNNL_ARG_DST, c.get()}};
+    check(dnnl_primitive_execute(primitive, stream(), 3, arguments), "a matrix product");
+  }
 };
 
 MatrixDescriptor described(dnnl_data_type_t type, bool turned, std::int64_t rows, std::int64_t columns,
@@ -44,32 +55,24 @@ dnnl_primitive_t primitive_for(bool a_turned, bool b_turned) {
 Bound bind(const Key& key) {
   MatrixDescriptor a = described(dnnl_bf16, key.a_turned, key.m, key.k, key.a_step),
                    b = described(dnnl_bf16, key.b_turned, key.k, key.n, key.b_step),
-                   c = described(key.sized ? dnnl_bf16 : dnnl_f32, false, key.m, key.n, key.c_step);
-  Primitive own = key.sized ? matmul(a, b, c) : nullptr;
-  dnnl_primitive_t primitive = own ? own.get() : primitive_for(key.a_turned, key.b_turned);
+                   c = described(dnnl_f32, false, key.m, key.n, key.c_step);
+  return {a.memory(), b.memory(), c.memory(), nullptr, primitive_for(key.a_turned, key.b_turned)};
+}
+
+Bound bind(const PairsKey& key) {
+  MatrixDescriptor a = described(dnnl_bf16, false, key.m, key.k, key.k), b = MatrixDescriptor::pairs(key.k, key.n),
+                   c = described(dnnl_bf16, false, key.m, key.n, key.n);
+  Primitive own = matmul(a, b, c);
+  dnnl_primitive_t primitive = own.get();
   return {a.memory(), b.memory(), c.memory(), std::move(own), primitive};
 }
 
-void run(void* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b, bool sized) {
-  bool a_turned = !a.row_major(), b_turned = !b.row_major();
-  OneThread alone;
-  Key key{a.rows, b.columns, a.columns, a.step(), b.step(), std::max(c_step, b.columns), a_turned, b_turned, sized};
+template <class Key>
+const Bound& bound(const Key& key) {
   static thread_local PrimitiveCache<Key, Bound> cache(128);
-  const Bound& bound = cache.find(key, [&] { return bind(key); });
-  // oneDNN takes what it reads as void*, too.
-  check(dnnl_memory_set_data_handle(bound.a.get(), const_cast<BFloat16*>(a.data)), "a matrix");
-  check(dnnl_memory_set_data_handle(bound.b.get(), const_cast<BFloat16*>(b.data)), "a matrix");
-  check(dnnl_memory_set_data_handle(bound.c.get(), c), "a matrix");
-  const dnnl_exec_arg_t arguments[] = {
-      {DNNL_ARG_SRC, bound.a.get()}, {DNNL_ARG_WEIGHTS, bound.b.get()}, {DNNL_ARG_DST, bound.c.get()}};
-  check(dnnl_primitive_execute(bound.primitive, stream(), 3, arguments), "a matrix product");
+  return cache.find(key, [&] { return bind(key); });
 }
 
-// Rows [begin, end).
-template <class T>
-PackedMatrix<T> rows_of(const PackedMatrix<T>& m, std::int64_t begin, std::int64_t end) {
-  return {m.data + begin * m.row_step, end - begin, m.columns, m.row_step, m.column_step};
-}
 }  // namespace
 
 void multiply_large(float* c, std::int64_t c_step, const PackedMatrix<float>& a, const PackedMatrix<float>& b,
@@ -80,23 +83,20 @@ void multiply_large(float* c, std::int64_t c_step, const PackedMatrix<float>& a,
         adds ? 1.f : 0.f);
 }
 
-bool can_multiply(const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b) {
-  return has_bf16() && a.is_readable() && b.is_readable();
-}
+bool can_multiply_bf16() { return has_bf16(); }
+bool has_bf16_tiles() { return onednn::has_bf16_tiles(); }
 
 void multiply(float* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b) {
-  run(c, c_step, a, b, false);
+  bool a_turned = !a.row_major(), b_turned = !b.row_major();
+  OneThread alone;
+  bound(Key{a.rows, b.columns, a.columns, a.step(), b.step(), std::max(c_step, b.columns), a_turned, b_turned})
+      .run(c, a.data, b.data);
 }
 
-void multiply_sized(BFloat16* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b,
-                    bool threaded) {
-  std::int64_t pieces = (a.rows + rows_of_sized - 1) / rows_of_sized;
-  auto multiply_pieces = [&](std::int64_t first, std::int64_t last) {
-    for (std::int64_t begin = first * rows_of_sized; begin < std::min(last * rows_of_sized, a.rows);
-         begin += rows_of_sized)
-      run(c + begin * c_step, c_step, rows_of(a, begin, std::min(begin + rows_of_sized, a.rows)), b, true);
-  };
-  threaded ? parallel_for(pieces, 1, multiply_pieces) : multiply_pieces(0, pieces);
+void multiply_pairs(BFloat16* c, const BFloat16* a, const BFloat16* pairs, std::int64_t rows, std::int64_t columns,
+                    std::int64_t depth) {
+  OneThread alone;
+  bound(PairsKey{rows, columns, depth}).run(c, a, pairs);
 }
 
 }  // namespace reel::detail

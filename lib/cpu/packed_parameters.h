@@ -23,7 +23,7 @@ class PackedParameters {
   /// What a thread keeps at most.
   static constexpr std::size_t most_bytes = std::size_t{1} << 26;
 
-  enum class Form : std::uint8_t { tiles, aligned_rows };
+  enum class Form : std::uint8_t { tiles, aligned_rows, pairs };
   struct Key {
     ParameterVersion version;
     const void* data;

@@ -43,6 +43,24 @@ TEST_CASE("a product by a parameter has the same bits whether it was packed or n
     }
 }
 
+TEST_CASE("a product of bf16 has the same bits whether its parameter was packed or not, from any place in memory") {
+  const Shape shapes[] = {{64, 64}, {96, 70}, {37, 515}, {300, 130}, {1030, 65}, {2100, 200}, {64, 1100}};
+  for (const Shape& shape : shapes) {
+    CAPTURE(to_string(shape));
+    Tensor all = drawn({shape[0] + 1, shape[1] + 1}, bf16, 1).requires_grad();
+    for (const Tensor& w : {drawn(shape, bf16, 2).requires_grad(), slice(slice(all, 0, 1), 1, 1)})
+      for (std::int64_t rows : {4, 16, 65, 200}) {
+        CAPTURE(rows);
+        Tensor x = drawn({rows, shape[0]}, bf16, 7), y = drawn({rows, shape[1]}, bf16, 8);
+        check_product(x, w);
+        check_product(y, transpose(w));
+        // Rows that lie otherwise.
+        for (const Tensor& other : {transpose(copy(transpose(x))), slice(concat({x, x}, 1), 1, shape[0])})
+          CHECK(same_bits(matmul(other, w), matmul(x, w)));
+      }
+  }
+}
+
 TEST_CASE("a parameter that was overwritten is packed anew") {
   Tensor w = drawn({70, 90}, f32, 1).requires_grad();
   check_products(w);
