@@ -18,5 +18,7 @@
 #include <reel/nn/recurrent.h>
 #include <reel/nn/rnn.h>
 #include <reel/nn/sequential.h>
+#include <reel/nn/spinn.h>
 #include <reel/nn/summary.h>
 #include <reel/nn/transformer.h>
+#include <reel/nn/tree_lstm.h>
