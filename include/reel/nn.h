@@ -2,6 +2,7 @@
 
 #include <reel/nn/attention.h>
 #include <reel/nn/carried_states.h>
+#include <reel/nn/crf.h>
 #include <reel/nn/embedding.h>
 #include <reel/nn/fit.h>
 #include <reel/nn/gru.h>
@@ -17,5 +18,7 @@
 #include <reel/nn/recurrent.h>
 #include <reel/nn/rnn.h>
 #include <reel/nn/sequential.h>
+#include <reel/nn/spinn.h>
 #include <reel/nn/summary.h>
 #include <reel/nn/transformer.h>
+#include <reel/nn/tree_lstm.h>
