@@ -30,7 +30,6 @@
 #include <reel/reel.h>
 
 #include "command_line.h"
-#include "progress.h"
 
 using namespace reel;
 
@@ -297,7 +296,7 @@ Score evaluate(SentimentModel& model, const std::vector<Tree>& trees, const Voca
 
 void train_epoch(SentimentModel& model, optim::Optimiser& optimiser, std::vector<const Tree*>& trees,
                  const Vocabulary& vocabulary, const Options& options, int epoch, std::mt19937_64& random) {
-  samples::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), std::ssize(trees), "trees");
+  nn::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), std::ssize(trees), "trees");
   std::ranges::shuffle(trees, random);
   auto batch = static_cast<std::size_t>(options.batch);
   for (std::size_t start = 0; start < trees.size(); start += batch) {
