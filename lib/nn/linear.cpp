@@ -13,9 +13,10 @@ namespace {
 
 constexpr const char* linear_name = "Linear";
 
-// Of the weight and the bias alike.
-Initialiser first_values(std::int64_t in, std::int64_t out, Location where) {
+// Of the weight and the bias alike, unless another is given.
+Initialiser first_values(const Initialiser& given, std::int64_t in, std::int64_t out, Location where) {
   if (in <= 0 || out <= 0) fail<ShapeError>(linear_name, where, "sizes must be positive, not in {}, out {}", in, out);
+  if (given) return given;
   double bound = 1 / std::sqrt(static_cast<double>(in));
   return uniform(-bound, bound);
 }
@@ -25,8 +26,9 @@ RandomOptions draw(const LinearOptions& options) { return {.dtype = options.dtyp
 }  // namespace
 
 Linear::Linear(std::int64_t in, std::int64_t out, LinearOptions options, Location where)
-    : weight(*this, "weight", {in, out}, first_values(in, out, where), draw(options), where),
-      bias(options.bias ? Parameter(*this, "bias", {out}, first_values(in, out, where), draw(options), where)
+    : weight(*this, "weight", {in, out}, first_values(options.initialiser, in, out, where), draw(options), where),
+      bias(options.bias ? Parameter(*this, "bias", {out}, first_values(options.bias_initialiser, in, out, where),
+                                    draw(options), where)
                         : Parameter()) {}
 
 Tensor Linear::operator()(const Arg& x) const {

@@ -12,7 +12,8 @@ namespace reel::nn {
 
 using namespace detail;
 
-Initialiser by_gate(const Initialiser& given, int gates, std::int64_t hidden_size, double raised) {
+Initialiser by_gate(const Initialiser& given, int gates, std::int64_t hidden_size, double raised,
+                    std::size_t raised_gate) {
   double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
   return [=](const Shape& shape, const RandomOptions& options) {
     if (!given && raised == 0) return uniform(-bound, bound)(shape, options);
@@ -21,7 +22,7 @@ Initialiser by_gate(const Initialiser& given, int gates, std::int64_t hidden_siz
     block[shape.rank() - 1] = hidden_size;
     if (!given) blocks = split(uniform(-bound, bound)(shape, options), hidden_size, -1);
     while (std::ssize(blocks) < gates) blocks.push_back(given(block, options));
-    if (raised != 0) blocks[1] = blocks[1] + raised;
+    if (raised != 0) blocks[raised_gate] = blocks[raised_gate] + raised;
     return concat(blocks, -1);
   };
 }

@@ -5,8 +5,10 @@
 namespace reel::nn {
 
 /// Fills a weight (rows, gates · H), or a bias (gates · H), one gate's block after the other as `given` fills it; without
-/// that, uniform on ±1/√H. `raised` is added to the second gate's block.
-Initialiser by_gate(const Initialiser& given, int gates, std::int64_t hidden_size, double raised = 0);
+/// that, uniform on ±1/√H. `raised` is added to the block of gate
+/// `raised_gate`.
+Initialiser by_gate(const Initialiser& given, int gates, std::int64_t hidden_size, double raised = 0,
+                    std::size_t raised_gate = 1);
 
 /// The options' dtype and generator.
 template <class Options>

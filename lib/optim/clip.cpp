@@ -1,21 +1,20 @@
 #include <reel/optim/clip.h>
 
+#include <algorithm>
 #include <cmath>
 #include <mutex>
 
 #include <reel/ops.h>
 #include <reel/tape.h>
 
-#include "../core/op_error.h"
 #include "../core/storage.h"
+#include "option_checks.h"
 
 namespace reel::optim {
 
 using namespace detail;
 
 namespace {
-
-constexpr const char* clip_name = "clip_grad_norm";
 
 // Several sums side by side, so that the compiler can use vectors without changing the order of any.
 template <class T>
@@ -35,15 +34,11 @@ double sum_of_squares(const Tensor& x) {
   return total;
 }
 
-template <class T>
-void scale_in_place(Tensor& x, double factor, Location where) {
-  auto values = x.write<T>(where);
-  for (T& value : values) value *= static_cast<T>(factor);
-}
-
 bool held_by_nobody_else(const Tensor& x) {
   return x.is_contiguous() && x.body().references.unique() && x.body().storage->references.unique();
 }
+
+Tensor& held_gradient(Leaf& leaf) { return leaf.row_gradient.defined() ? leaf.row_gradient.values : leaf.gradient; }
 
 // What a parameter has of a gradient: all of it, or the values of its rows.
 Tensor held_gradient(const Tensor& parameter) {
@@ -51,48 +46,114 @@ Tensor held_gradient(const Tensor& parameter) {
   return rows.defined() ? rows.values : parameter.grad();
 }
 
-Tensor& held_gradient(Leaf& leaf) { return leaf.row_gradient.defined() ? leaf.row_gradient.values : leaf.gradient; }
+void check_dtypes(const char* function, std::span<const Tensor> parameters, Location where) {
+  for (const Tensor& parameter : parameters)
+    if (Tensor gradient = held_gradient(parameter);
+        gradient.defined() && gradient.dtype() != DType::f32 && gradient.dtype() != DType::f64)
+      fail<DTypeError>(function, where, "takes gradients of f32 or f64, not {}", describe(gradient));
+}
+
+double sum_of_squares(const Tensor& parameter, Location where) {
+  Tensor gradient = held_gradient(parameter);
+  if (!gradient.defined()) return 0;
+  Tensor packed = contiguous(Arg(gradient, where));
+  return packed.dtype() == DType::f32 ? sum_of_squares<float>(packed) : sum_of_squares<double>(packed);
+}
+
+template <class T, class F>
+void change_each(Tensor& x, F f, Location where) {
+  auto values = x.write<T>(where);
+  for (T& value : values) value = f(value);
+}
+
+template <class F>
+void change_each(Tensor& x, F f, Location where) {
+  if (x.dtype() == DType::f32)
+    change_each<float>(x, f, where);
+  else
+    change_each<double>(x, f, where);
+}
 
 // False: somebody else holds the gradient.
-bool scaled_in_place(const Tensor& parameter, double factor, Location where) {
+template <class F>
+bool changed_in_place(const Tensor& parameter, F f, Location where) {
   std::lock_guard lock(gradient_mutex());
   Leaf* leaf = parameter.body().leaf;
   if (!leaf || !held_gradient(*leaf).defined()) return true;
   Tensor& gradient = held_gradient(*leaf);
   if (!held_by_nobody_else(gradient)) return false;
-  if (gradient.dtype() == DType::f32)
-    scale_in_place<float>(gradient, factor, where);
-  else
-    scale_in_place<double>(gradient, factor, where);
+  change_each(gradient, f, where);
   return true;
 }
 
-void replace_scaled(const Tensor& parameter, double factor) {
-  Tensor scaled = stop_gradient(held_gradient(parameter) * factor);
+// Gives every element of a gradient, a float or a double, the value of f there.
+template <class F>
+void change(const Tensor& parameter, F f, Location where) {
+  if (changed_in_place(parameter, f, where)) return;
+  Tensor changed = copy(stop_gradient(held_gradient(parameter)));
+  change_each(changed, f, where);
   std::lock_guard lock(gradient_mutex());
-  std::swap(held_gradient(*parameter.body().leaf), scaled);
+  std::swap(held_gradient(*parameter.body().leaf), changed);
+}
+
+void scale(const Tensor& parameter, double factor, Location where) {
+  change(
+      parameter, [factor]<class T>(T value) { return value * static_cast<T>(factor); }, where);
+}
+
+// What scales a norm down to the largest one; 1 for one that is small enough, or not finite.
+double factor_for(double norm, double max_norm) {
+  double factor = max_norm / (norm + 1e-6);
+  return std::isfinite(norm) && factor < 1 ? factor : 1;
 }
 
 }  // namespace
 
 double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Location where) {
-  if (!(max_norm >= 0)) fail<Error>(clip_name, where, "the largest norm {} is not 0 or more", max_norm);
+  check_not_negative("clip_grad_norm", "largest norm", max_norm, where);
   NoRecord pause;
   CallerScope caller(where);
+  check_dtypes("clip_grad_norm", parameters, where);
   double total = 0;
-  for (const Tensor& parameter : parameters) {
-    Tensor gradient = held_gradient(parameter);
-    if (!gradient.defined()) continue;
-    if (gradient.dtype() != DType::f32 && gradient.dtype() != DType::f64)
-      fail<DTypeError>(clip_name, where, "takes gradients of f32 or f64, not {}", describe(gradient));
-    Tensor packed = contiguous(gradient);
-    total += packed.dtype() == DType::f32 ? sum_of_squares<float>(packed) : sum_of_squares<double>(packed);
-  }
-  double norm = std::sqrt(total), factor = max_norm / (norm + 1e-6);
-  if (!std::isfinite(norm) || factor >= 1) return norm;
-  for (const Tensor& parameter : parameters)
-    if (!scaled_in_place(parameter, factor, where)) replace_scaled(parameter, factor);
+  for (const Tensor& parameter : parameters) total += sum_of_squares(parameter, where);
+  double norm = std::sqrt(total), factor = factor_for(norm, max_norm);
+  if (factor == 1) return norm;
+  for (const Tensor& parameter : parameters) scale(parameter, factor, where);
   return norm;
+}
+
+std::vector<double> clip_grad_norm_each(std::span<const Tensor> parameters, double max_norm, Location where) {
+  check_not_negative("clip_grad_norm_each", "largest norm", max_norm, where);
+  NoRecord pause;
+  CallerScope caller(where);
+  check_dtypes("clip_grad_norm_each", parameters, where);
+  std::vector<double> norms;
+  for (const Tensor& parameter : parameters) {
+    norms.push_back(std::sqrt(sum_of_squares(parameter, where)));
+    double factor = factor_for(norms.back(), max_norm);
+    if (factor != 1) scale(parameter, factor, where);
+  }
+  return norms;
+}
+
+void clip_grad_value(std::span<const Tensor> parameters, double limit, Location where) {
+  check_not_negative("clip_grad_value", "limit", limit, where);
+  NoRecord pause;
+  CallerScope caller(where);
+  check_dtypes("clip_grad_value", parameters, where);
+  auto cut = [limit]<class T>(T value) {
+    T most = static_cast<T>(limit);
+    return value > most ? most : value < -most ? -most : value;
+  };
+  for (const Tensor& parameter : parameters) change(parameter, cut, where);
+}
+
+void scale_grad(std::span<const Tensor> parameters, double factor, Location where) {
+  if (!std::isfinite(factor)) fail<Error>("scale_grad", where, "the factor {} is not finite", factor);
+  NoRecord pause;
+  CallerScope caller(where);
+  check_dtypes("scale_grad", parameters, where);
+  for (const Tensor& parameter : parameters) scale(parameter, factor, where);
 }
 
 }  // namespace reel::optim

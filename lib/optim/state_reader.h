@@ -38,6 +38,12 @@ class StateReader {
     }
     fail<Error>(reader_, where_, "the state lacks '{}'", name);
   }
+  /// The first size of one that is there, or 0.
+  std::int64_t rows(std::string_view name) const {
+    for (const nn::NamedTensor& named : state_)
+      if (named.name == name && named.tensor.defined() && named.tensor.rank() > 0) return named.tensor.size(0);
+    return 0;
+  }
   template <Element T>
   std::vector<T> list(std::string_view name, std::size_t size) {
     return find(name, {static_cast<std::int64_t>(size)}, dtype_of<T>()).template to_vector<T>();

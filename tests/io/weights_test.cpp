@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <reel/reel.h>
 
 #include "catch.h"
@@ -110,7 +111,7 @@ TEST_CASE("a long list of what does not fit is cut") {
   Folder folder;
   Net net;
   std::vector<io::NamedTensor> tensors;
-  for (int i = 0; i < 500; ++i) tensors.push_back({"x" + std::to_string(i), ones({1})});
+  for (int i = 0; i < 500; ++i) tensors.push_back({fmt::format("x{}", i), ones({1})});
   io::save(folder.file(), tensors);
   std::string said = refusal(net, folder.file());
   CHECK_THAT(said, contains("in 505 places") && contains("… and 465 more"));
@@ -149,7 +150,7 @@ TEST_CASE("weights that were saved from Python are renamed and turned as the cal
   io::LoadOptions options{
       .rename = [](const std::string& name) -> std::string {
         if (name == "running") return "";
-        return (name.starts_with("fc1") ? "hidden" : "output") + name.substr(3);
+        return fmt::format("{}{}", name.starts_with("fc1") ? "hidden" : "output", name.substr(3));
       },
       .transform = [](const std::string& name,
                       const Tensor& x) { return name.ends_with("weight") && x.rank() == 2 ? transpose(x) : x; }};

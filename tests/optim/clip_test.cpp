@@ -92,3 +92,37 @@ TEST_CASE("clip_grad_norm refuses a negative norm and half gradients") {
   half.set_grad(ones({2}, {.dtype = f16}));
   CHECK_THAT(error_of<DTypeError>([&] { optim::clip_grad_norm({half}, 1); }), contains("not (2,) f16"));
 }
+
+TEST_CASE("clip_grad_norm_each scales each gradient by its own norm") {
+  Pair pair;
+  std::vector<Tensor> list = pair.list();
+  list.push_back(ones({3}).requires_grad());
+  CHECK(optim::clip_grad_norm_each(list, 6) == std::vector<double>{5, 12, 0});
+  CHECK(pair.a.grad().to_vector<float>() == std::vector<float>{3, 4});
+  CHECK(pair.b.grad().to_vector<double>()[0] == Approx(6));
+  CHECK_THAT(error_of<Error>([&] { optim::clip_grad_norm_each(list, NAN); }), contains("largest norm nan"));
+}
+
+TEST_CASE("clip_grad_value cuts every element, and leaves NaN") {
+  Pair pair;
+  pair.a.set_grad(tensor({-7.f, 0.5f}));
+  pair.b.set_grad(tensor({std::numeric_limits<double>::quiet_NaN()}));
+  optim::clip_grad_value(pair.list(), 2);
+  CHECK(pair.a.grad().to_vector<float>() == std::vector<float>{-2, 0.5});
+  CHECK(std::isnan(pair.b.grad().item()));
+  CHECK_THAT(error_of<Error>([&] { optim::clip_grad_value(pair.list(), -1); }), contains("the limit -1"));
+}
+
+TEST_CASE("scale_grad turns the sum of several backwards into their mean, by rows too") {
+  Tensor w = ones({2}).requires_grad(), table = ones({3, 1}).requires_grad();
+  for (double x : {1.0, 5.0}) {
+    Tape tape;
+    tape.backward(sum(w * x) + sum(embedding(table, tensor({std::int64_t{1}}), {.row_gradient = true}) * x));
+  }
+  Tensor held = w.grad();
+  optim::scale_grad({w, table, ones({2}).requires_grad()}, 1.0 / 2);
+  CHECK(w.grad().to_vector<float>() == std::vector<float>{3, 3});
+  CHECK(held.to_vector<float>() == std::vector<float>{6, 6});
+  CHECK(table.row_grad().values.to_vector<float>() == std::vector<float>{3});
+  CHECK_THAT(error_of<Error>([&] { optim::scale_grad({w}, INFINITY); }), contains("the factor inf is not finite"));
+}

@@ -148,6 +148,15 @@ TEST_CASE("optimisers change the rows as a dense gradient would, and no other bi
          return std::make_unique<optim::Adam>(std::vector{p},
                                               optim::AdamOptions{.learning_rate = 0.1, .weight_decay = 0.01});
        }},
+      {"amsgrad",
+       [](auto& p) {
+         return std::make_unique<optim::Adam>(std::vector{p}, optim::AdamOptions{.beta2 = 0.5, .amsgrad = true});
+       }},
+      {"Adagrad",
+       [](auto& p) {
+         return std::make_unique<optim::Adagrad>(std::vector{p},
+                                                 optim::AdagradOptions{.rate_decay = 0.1, .initial_sum = 0.2});
+       }},
   };
   for (const auto& [name, make] : optimisers)
     for (DType dtype : {f32, f64}) {

@@ -6,6 +6,8 @@ namespace reel::nn {
 
 struct LinearOptions {
   bool bias = true;
+  /// Of the weight and of the bias; null: uniform on ±1/√in.
+  Initialiser initialiser = {}, bias_initialiser = {};
   DType dtype = DType::f32;
   /// Null: this thread's generator.
   Generator* generator = nullptr;

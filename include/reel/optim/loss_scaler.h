@@ -1,0 +1,75 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include <reel/optim/optimiser.h>
+#include <reel/tensor.h>
+
+namespace reel::optim {
+
+struct LossScalerOptions {
+  /// The first scale, above 0.
+  double scale = 65536;
+  /// What the scale is multiplied by after `growth_interval` steps in a row whose gradients were finite; above 1.
+  double growth = 2;
+  /// What it is multiplied by after a step whose gradients were not; in (0, 1).
+  double backoff = 0.5;
+  std::int64_t growth_interval = 2000;
+};
+
+/// Keeps gradients of f16 within its range, in which what is less than 6 · 10⁻⁸ vanishes: the loss is multiplied by a
+/// scale before it is differentiated, and the parameters' gradients are divided by it before the step. A scale that is
+/// too large makes them infinite; such a step is left out, and the scale lowered.
+///
+///     Tape tape;
+///     Tensor loss;
+///     {
+///       auto scope = autocast(f16);
+///       loss = cross_entropy(model(x), y);
+///     }
+///     tape.backward(scaler.scale(loss));
+///     scaler.unscale(adam);                                      // only where gradients are looked at, as here
+///     optim::clip_grad_norm(adam.parameters(), 1.0);
+///     scaler.step(adam);
+///     scaler.update();
+///     adam.zero_grad();
+///
+/// Source: Micikevicius et al., Mixed precision training (ICLR 2018), section 3.2, as PyTorch's GradScaler has it.
+class LossScaler {
+ public:
+  /// Throws: Error for options out of range.
+  explicit LossScaler(LossScalerOptions options = {}, Location where = Location::here());
+
+  /// loss · scale, in f32 if the loss is of halves. Throws: DTypeError unless floating.
+  Tensor scale(const Arg& loss) const;
+  /// Divides the gradients of the optimiser's parameters by the scale, and notes whether all are finite.
+  /// Throws: Error if that is done already since the last `update`.
+  void unscale(Optimiser& optimiser, Location where = Location::here());
+  /// Makes a step, if all gradients are finite, and returns whether it has; unscales them first, unless that is done.
+  /// Throws: Error for a second step since the last `update`; as the optimiser's step.
+  bool step(Optimiser& optimiser, Location where = Location::here());
+  /// Adapts the scale, after the steps of all optimisers. Throws: Error if there was none since the last time.
+  void update(Location where = Location::here());
+
+  double current_scale() const { return scale_; }
+  /// How many updates in a row found finite gradients since the scale last changed.
+  std::int64_t growth_progress() const { return finite_updates_; }
+  /// Goes on from what the two above gave. Throws: Error for a scale that is not above 0, or progress below 0.
+  void restore(double scale, std::int64_t growth_progress, Location where = Location::here());
+
+ private:
+  // An optimiser whose gradients have been unscaled since the last update.
+  struct Seen {
+    const Optimiser* optimiser;
+    bool finite, stepped;
+  };
+  Seen* find(const Optimiser& optimiser);
+
+  LossScalerOptions options_;
+  double scale_;
+  std::int64_t finite_updates_ = 0;
+  std::vector<Seen> seen_;
+};
+
+}  // namespace reel::optim

@@ -1,0 +1,112 @@
+#include <reel/nn/tree_lstm.h>
+
+#include <reel/ops.h>
+
+#include "../core/op_error.h"
+#include "affine.h"
+#include "recurrent_weights.h"
+
+namespace reel::nn {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char* sum_name = "ChildSumTreeLSTM";
+constexpr const char* nary_name = "NaryTreeLSTM";
+
+// Throws unless x and the children's states fit together.
+template <class Cell>
+void check_node(const char* name, const Cell& cell, const Tensor& x, std::span<const LSTMState> children) {
+  if (!x.defined() && children.empty()) fail<Error>(name, {}, "a node has neither an input nor children");
+  const Tensor& first = x.defined() ? x : children[0].h;
+  std::int64_t batch = first.defined() && first.rank() == 2 ? first.size(0) : 0;
+  Shape inputs{batch, cell.input_size()}, states{batch, cell.hidden_size()};
+  if (x.defined() && !has_shape(x, inputs))
+    fail<ShapeError>(name, {}, "the input {} is not (B, {})", describe(x), cell.input_size());
+  for (std::size_t k = 0; k < children.size(); ++k)
+    if (!has_shape(children[k].h, states) || !has_shape(children[k].c, states))
+      fail<ShapeError>(name, {}, "h {} and c {} of child {} are not {}", shape_of(children[k].h),
+                       shape_of(children[k].c), k, to_string(states));
+}
+
+// p: i, o, u, f, (B, 4H), or (4H) without inputs.
+Tensor from_input(const Tensor& x, const Tensor& W_x, const Tensor& bias) {
+  return x.defined() ? affine(x, W_x, bias) : bias;
+}
+
+// The first three gates of p, and the last.
+Tensor state_gates(const Tensor& p) { return slice(p, -1, 0, p.size(-1) / 4 * 3); }
+Tensor forget_gate(const Tensor& p) { return slice(p, -1, p.size(-1) / 4 * 3); }
+
+std::vector<Tensor> memories_of(std::span<const LSTMState> children) {
+  std::vector<Tensor> memories;
+  for (const LSTMState& child : children) memories.push_back(child.c);
+  return memories;
+}
+
+// Which may be undefined.
+const Tensor& input_of(const char* name, const Arg& x) {
+  if (!x.is_tensor()) fail<DTypeError>(name, x.location(), "the input is a tensor, not a number");
+  return *x.tensor();
+}
+
+}  // namespace
+
+ChildSumTreeLSTM::ChildSumTreeLSTM(std::int64_t input_size, std::int64_t hidden_size, TreeLSTMOptions options,
+                                   Location where)
+    : W_x(*this, "W_x", {(check_cell_sizes(sum_name, input_size, hidden_size, where), input_size), 4 * hidden_size},
+          by_gate(options.input_initialiser, 4, hidden_size), draw_of(options), where),
+      W_h(*this, "W_h", {hidden_size, 3 * hidden_size}, by_gate(options.recurrent_initialiser, 3, hidden_size),
+          draw_of(options), where),
+      W_f(*this, "W_f", {hidden_size, hidden_size}, by_gate(options.recurrent_initialiser, 1, hidden_size),
+          draw_of(options), where),
+      bias(*this, "bias", {4 * hidden_size}, by_gate(options.bias_initialiser, 4, hidden_size, options.forget_bias, 3),
+           draw_of(options), where) {}
+
+LSTMState ChildSumTreeLSTM::operator()(const Arg& x, std::span<const LSTMState> children) const {
+  return call(sum_name, {input_of(sum_name, x)}, x.location(), [&](const Tensor& x) {
+    check_node(sum_name, *this, x, children);
+    Tensor p = from_input(x, W_x, bias);
+    if (children.empty()) return tree_lstm_cell(state_gates(p));
+    Tensor together = children[0].h;
+    for (const LSTMState& child : children.subspan(1)) together = together + child.h;
+    std::vector<Tensor> arguments{addmm(state_gates(p), together, W_h)};
+    for (const LSTMState& child : children) arguments.push_back(addmm(forget_gate(p), child.h, W_f));
+    return tree_lstm_cell(concat(arguments, 1), memories_of(children));
+  });
+}
+
+NaryTreeLSTM::NaryTreeLSTM(std::int64_t input_size, std::int64_t hidden_size, std::int64_t children,
+                           TreeLSTMOptions options, Location where)
+    : W_x(*this, "W_x", {(check_cell_sizes(nary_name, input_size, hidden_size, where), input_size), 4 * hidden_size},
+          by_gate(options.input_initialiser, 4, hidden_size), draw_of(options), where) {
+  if (children < 1) fail<ShapeError>(nary_name, where, "nodes of at most {} children make no tree", children);
+  CallerScope caller(where);
+  std::vector<Tensor> rows;
+  for (std::int64_t child = 0; child < children; ++child)
+    rows.push_back(by_gate(options.recurrent_initialiser, static_cast<int>(3 + children), hidden_size)(
+        {hidden_size, (3 + children) * hidden_size}, draw_of(options)));
+  W_h = Parameter(*this, "W_h", concat(rows), where);
+  bias = Parameter(*this, "bias", {4 * hidden_size},
+                   by_gate(options.bias_initialiser, 4, hidden_size, options.forget_bias, 3), draw_of(options), where);
+}
+
+LSTMState NaryTreeLSTM::operator()(const Arg& x, std::span<const LSTMState> children) const {
+  return call(nary_name, {input_of(nary_name, x)}, x.location(), [&](const Tensor& x) {
+    check_node(nary_name, *this, x, children);
+    std::int64_t count = std::ssize(children), size = hidden_size();
+    if (count > this->children())
+      fail<ShapeError>(nary_name, {}, "a node has {} children, of {} at most", count, this->children());
+    Tensor p = from_input(x, W_x, bias);
+    if (children.empty()) return tree_lstm_cell(state_gates(p));
+    std::vector<Tensor> arguments{p}, h;
+    arguments.insert(arguments.end(), children.size() - 1, forget_gate(p));
+    for (const LSTMState& child : children) h.push_back(child.h);
+    Tensor weights = W_h;
+    if (count < this->children()) weights = slice(slice(weights, 0, 0, count * size), 1, 0, (3 + count) * size);
+    return tree_lstm_cell(addmm(concat(arguments, -1), concat(h, 1), weights), memories_of(children));
+  });
+}
+
+}  // namespace reel::nn

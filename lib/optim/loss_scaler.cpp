@@ -1,0 +1,97 @@
+#include <reel/optim/loss_scaler.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include <reel/ops.h>
+#include <reel/optim/clip.h>
+#include <reel/tape.h>
+
+#include "../core/op_error.h"
+
+namespace reel::optim {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char* name = "LossScaler";
+
+bool is_finite(const Tensor& gradient) { return !gradient.defined() || all(isfinite(gradient)).item<bool>(); }
+
+// Of a gradient by rows, the other rows are zeros.
+bool has_finite_gradient(const Tensor& parameter) {
+  RowGradient rows = parameter.row_grad();
+  return is_finite(rows.defined() ? rows.values : parameter.grad());
+}
+
+void check_scale(double scale, Location where) {
+  if (!(scale > 0 && std::isfinite(scale))) fail<Error>(name, where, "the scale {} is not a number above 0", scale);
+}
+
+}  // namespace
+
+LossScaler::LossScaler(LossScalerOptions options, Location where) : options_(options), scale_(options.scale) {
+  check_scale(options.scale, where);
+  if (!(options.growth > 1 && std::isfinite(options.growth)))
+    fail<Error>(name, where, "the growth {} is not a number above 1", options.growth);
+  if (!(options.backoff > 0 && options.backoff < 1))
+    fail<Error>(name, where, "the backoff {} does not lie in (0, 1)", options.backoff);
+  if (options.growth_interval < 1)
+    fail<Error>(name, where, "the growth interval {} is not 1 or more", options.growth_interval);
+}
+
+LossScaler::Seen* LossScaler::find(const Optimiser& optimiser) {
+  auto found = std::find_if(seen_.begin(), seen_.end(), [&](const Seen& seen) { return seen.optimiser == &optimiser; });
+  return found == seen_.end() ? nullptr : &*found;
+}
+
+Tensor LossScaler::scale(const Arg& loss) const {
+  const Tensor& value = tensor_of(name, loss);
+  check_floating(name, value, loss.location());
+  CallerScope caller(loss.location());
+  return mul(size_of(value.dtype()) == 2 ? to(value, DType::f32) : value, scale_);
+}
+
+void LossScaler::unscale(Optimiser& optimiser, Location where) {
+  if (find(optimiser))
+    fail<Error>(name, where, "the gradients have been unscaled since the last update; call update() after each step");
+  NoRecord pause;
+  CallerScope caller(where);
+  const std::vector<Tensor>& parameters = optimiser.parameters();
+  bool finite = std::all_of(parameters.begin(), parameters.end(), has_finite_gradient);
+  scale_grad(parameters, 1 / scale_, where);
+  seen_.push_back({&optimiser, finite, false});
+}
+
+bool LossScaler::step(Optimiser& optimiser, Location where) {
+  if (!find(optimiser)) unscale(optimiser, where);
+  Seen& seen = *find(optimiser);
+  if (seen.stepped) fail<Error>(name, where, "there was a step since the last update; call update() after each step");
+  if (seen.finite) optimiser.step(where);
+  seen.stepped = true;
+  return seen.finite;
+}
+
+void LossScaler::update(Location where) {
+  if (seen_.empty()) fail<Error>(name, where, "there was no step since the last update");
+  bool finite = std::all_of(seen_.begin(), seen_.end(), [](const Seen& seen) { return seen.finite; });
+  seen_.clear();
+  finite_updates_ = finite ? finite_updates_ + 1 : 0;
+  if (!finite) {
+    scale_ *= options_.backoff;
+  } else if (finite_updates_ == options_.growth_interval) {
+    // Beyond the range of f32, no loss could be scaled.
+    if (scale_ * options_.growth <= 0x1p127) scale_ *= options_.growth;
+    finite_updates_ = 0;
+  }
+}
+
+void LossScaler::restore(double scale, std::int64_t growth_progress, Location where) {
+  check_scale(scale, where);
+  if (growth_progress < 0) fail<Error>(name, where, "the growth's progress {} is less than 0", growth_progress);
+  scale_ = scale;
+  finite_updates_ = growth_progress;
+}
+
+}  // namespace reel::optim

@@ -1,0 +1,86 @@
+#include <reel/optim/plateau.h>
+
+#include <algorithm>
+
+#include <reel/ops/create.h>
+
+#include "option_checks.h"
+#include "state_reader.h"
+
+namespace reel::optim {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char* name = "Plateau";
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+}  // namespace
+
+Plateau::Plateau(Optimiser& optimiser, PlateauOptions options, Location where)
+    : optimiser_(optimiser), options_(options), best_(options.larger_is_better ? -infinity : infinity) {
+  if (!(options.factor > 0 && options.factor < 1))
+    fail<Error>(name, where, "the factor {} lies outside (0, 1)", options.factor);
+  if (options.patience < 0 || options.cooldown < 0)
+    fail<Error>(name, where, "the patience {} and the cooldown {} are not both 0 or more", options.patience,
+                options.cooldown);
+  check_not_negative(name, "threshold", options.threshold, where);
+  check_not_negative(name, "least learning rate", options.least, where);
+  check_not_negative(name, "epsilon", options.epsilon, where);
+}
+
+bool Plateau::is_better(double metric) const {
+  double sign = options_.larger_is_better ? 1 : -1;
+  if (!options_.relative) return sign * metric > sign * best_ + options_.threshold;
+  // Of an infinity a share is none.
+  return sign * metric > sign * best_ * (1 + sign * options_.threshold);
+}
+
+bool Plateau::step(double metric, Location where) {
+  if (is_better(metric)) {
+    best_ = metric;
+    bad_steps_ = 0;
+  } else {
+    ++bad_steps_;
+  }
+  if (cooldown_left_ > 0) {
+    --cooldown_left_;
+    bad_steps_ = 0;
+  }
+  if (bad_steps_ <= options_.patience) return false;
+  cooldown_left_ = options_.cooldown;
+  bad_steps_ = 0;
+  return reduce(where);
+}
+
+bool Plateau::reduce(Location where) {
+  bool any = false;
+  for (std::size_t group = 0; group < optimiser_.group_count(); ++group) {
+    double before = optimiser_.learning_rate(group), after = std::max(before * options_.factor, options_.least);
+    if (before - after <= options_.epsilon) continue;
+    optimiser_.set_learning_rate(group, after, where);
+    any = true;
+  }
+  return any;
+}
+
+std::vector<nn::NamedTensor> Plateau::state() const {
+  return {{"best", tensor({best_})}, {"bad_steps", tensor({bad_steps_})}, {"cooldown", tensor({cooldown_left_})}};
+}
+
+void Plateau::load_state(std::span<const nn::NamedTensor> state, Location where) {
+  StateReader reader(name, state, where);
+  auto best = reader.number<double>("best");
+  auto bad_steps = reader.number<std::int64_t>("bad_steps"), cooldown = reader.number<std::int64_t>("cooldown");
+  reader.finish();
+  best_ = best;
+  bad_steps_ = bad_steps;
+  cooldown_left_ = cooldown;
+}
+
+void Plateau::load_state(const std::vector<nn::NamedTensor>& state, Location where) {
+  load_state(std::span<const nn::NamedTensor>(state), where);
+}
+
+}  // namespace reel::optim

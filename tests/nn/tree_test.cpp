@@ -1,0 +1,267 @@
+#include <reel/debug/gradcheck.h>
+#include <reel/nn.h>
+#include <reel/ops.h>
+#include <reel/tape.h>
+
+#include "catch.h"
+
+using namespace reel;
+using reel_test::contains;
+using reel_test::error_of;
+
+namespace {
+
+Tensor draw(const Shape& shape) { return randn(shape, {.dtype = f64}); }
+
+LSTMState draw_state(std::int64_t batch, std::int64_t size) { return {draw({batch, size}), draw({batch, size})}; }
+
+void check_close(const Tensor& a, const Tensor& b) {
+  REQUIRE(a.shape() == b.shape());
+  CHECK(max(abs(a - b)).item() < 1e-12);
+}
+
+// From the arguments i, o, u and those of the forget gates.
+LSTMState by_hand(const Tensor& i, const Tensor& o, const Tensor& u, const std::vector<Tensor>& f,
+                  const std::vector<LSTMState>& children) {
+  Tensor c = sigmoid(i) * tanh(u);
+  for (std::size_t k = 0; k < f.size(); ++k) c = c + sigmoid(f[k]) * children[k].c;
+  return {sigmoid(o) * tanh(c), c};
+}
+
+template <class F>
+void check_gradients(F f, const std::vector<Tensor>& inputs) {
+  auto report = debug::gradcheck(f, inputs);
+  INFO(report.text);
+  CHECK(report);
+  auto second = debug::gradgradcheck(f, inputs);
+  INFO(second.text);
+  CHECK(second);
+}
+
+}  // namespace
+
+TEST_CASE("a Child-Sum Tree-LSTM computes its equations for any number of children, with an input and without") {
+  manual_seed(1);
+  constexpr std::int64_t size = 3;
+  nn::ChildSumTreeLSTM cell(2, size, {.dtype = f64});
+  for (std::size_t count = 0; count < 9; ++count)
+    for (bool has_input : {true, false}) {
+      if (!has_input && count == 0) continue;
+      std::vector<LSTMState> children;
+      for (std::size_t k = 0; k < count; ++k) children.push_back(draw_state(4, size));
+      Tensor x = has_input ? draw({4, 2}) : Tensor(), together = zeros({4, size}, {.dtype = f64});
+      for (const LSTMState& child : children) together = together + child.h;
+      auto block = [&](const Tensor& all, int gate) { return slice(all, -1, gate * size, (gate + 1) * size); };
+      auto argument = [&](int gate, const Tensor& from_states) {
+        Tensor a = block(cell.bias, gate) + from_states;
+        return has_input ? a + matmul(x, block(cell.W_x, gate)) : a;
+      };
+      auto own = [&](int gate) { return argument(gate, matmul(together, block(cell.W_h, gate))); };
+      std::vector<Tensor> f;
+      for (const LSTMState& child : children) f.push_back(argument(3, matmul(child.h, cell.W_f)));
+      LSTMState expected = by_hand(own(0), own(1), own(2), f, children), found = cell(x, children);
+      check_close(found.h, expected.h);
+      check_close(found.c, expected.c);
+    }
+  // The order of children does not matter.
+  LSTMState a = draw_state(1, size), b = draw_state(1, size);
+  check_close(cell(nn::no_input, {a, b}).h, cell(nn::no_input, {b, a}).h);
+}
+
+TEST_CASE("an N-ary Tree-LSTM computes its equations, with matrices for each child") {
+  manual_seed(2);
+  constexpr std::int64_t size = 3;
+  nn::NaryTreeLSTM cell(2, size, 3, {.dtype = f64});
+  CHECK(cell.W_h.shape() == Shape{9, 18});
+  CHECK(cell.children() == 3);
+  for (std::size_t count = 0; count <= 3; ++count)
+    for (bool has_input : {true, false}) {
+      if (!has_input && count == 0) continue;
+      std::vector<LSTMState> children;
+      for (std::size_t k = 0; k < count; ++k) children.push_back(draw_state(4, size));
+      Tensor x = has_input ? draw({4, 2}) : Tensor();
+      auto block = [&](const Tensor& all, std::size_t gate) {
+        auto first = static_cast<std::int64_t>(gate) * size;
+        return slice(all, -1, first, first + size);
+      };
+      // Gates of W_x: i, o, u, f; of W_h: i, o, u, f_1 …
+      auto argument = [&](std::size_t gate_x, std::size_t gate_h) {
+        Tensor a = expand(block(cell.bias, gate_x), {4, size});
+        if (has_input) a = a + matmul(x, block(cell.W_x, gate_x));
+        for (std::size_t l = 0; l < count; ++l) {
+          auto row = static_cast<std::int64_t>(l) * size;
+          a = a + matmul(children[l].h, slice(block(cell.W_h, gate_h), 0, row, row + size));
+        }
+        return a;
+      };
+      std::vector<Tensor> f;
+      for (std::size_t k = 0; k < count; ++k) f.push_back(argument(3, 3 + k));
+      LSTMState expected = by_hand(argument(0, 0), argument(1, 1), argument(2, 2), f, children);
+      LSTMState found = cell(x, children);
+      check_close(found.h, expected.h);
+      check_close(found.c, expected.c);
+    }
+}
+
+TEST_CASE("trees of one child each are chains, whichever cell reads them") {
+  manual_seed(3);
+  nn::NaryTreeLSTM nary(2, 3, 1, {.dtype = f64});
+  nn::ChildSumTreeLSTM sum(2, 3, {.dtype = f64});
+  sum.W_x = nary.W_x;
+  sum.bias = nary.bias;
+  sum.W_h = copy(stop_gradient(slice(nary.W_h, 1, 0, 9)));
+  sum.W_f = copy(stop_gradient(slice(nary.W_h, 1, 9)));
+  Tensor first = draw({1, 2}), second = draw({1, 2});
+  check_close(nary(second, {nary(first)}).h, sum(second, {sum(first)}).h);
+}
+
+TEST_CASE("Tree-LSTMs start as asked") {
+  nn::ChildSumTreeLSTM sum(6, 4, {.forget_bias = 2, .bias_initialiser = nn::constant(1)});
+  CHECK(sum.bias.to_vector<float>() == std::vector<float>{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 3, 3, 3, 3});
+  manual_seed(4);
+  nn::NaryTreeLSTM nary(6, 4, 2, {.forget_bias = 2, .recurrent_initialiser = nn::orthogonal()});
+  Tensor block = slice(slice(nary.W_h, 0, 4, 8), 1, 8, 12);
+  CHECK(max(abs(matmul(transpose(block), block) - eye(4))).item() < 1e-5);
+  CHECK(mean(slice(nary.bias, 0, 12)).item() > 1.5);
+  CHECK(max(nary.W_x).item() <= 0.5);
+}
+
+TEST_CASE("gradients of trees agree with differences") {
+  manual_seed(5);
+  nn::ChildSumTreeLSTM sum(2, 2, {.dtype = f64});
+  nn::NaryTreeLSTM nary(2, 2, 2, {.dtype = f64});
+  auto read = [](const auto& cell) {
+    return [&](std::span<const Tensor> in) {
+      LSTMState left = cell(in[0]), right = cell(in[1], {cell(in[0])});
+      LSTMState root = cell(nn::no_input, {left, right});
+      return concat({root.h, root.c}, 1);
+    };
+  };
+  check_gradients(read(sum), {draw({2, 2}), draw({2, 2})});
+  check_gradients(read(nary), {draw({2, 2}), draw({2, 2})});
+}
+
+TEST_CASE("tree cells name what does not fit") {
+  nn::NaryTreeLSTM cell(2, 3, 2);
+  LSTMState state{ones({1, 3}), ones({1, 3})};
+  int line = __LINE__ + 1;
+  CHECK(error_of<ShapeError>([&] {
+          cell(ones({1, 5}));
+        }) == "NaryTreeLSTM: the input (1, 5) f32 is not (B, 2); at " + to_string(Location{__FILE__, line}));
+  CHECK_THAT(error_of<ShapeError>([&] {
+               cell(nn::no_input, {state, state, state});
+             }),
+             contains("a node has 3 children, of 2 at most"));
+  CHECK_THAT(error_of<ShapeError>([&] {
+               cell(ones({2, 2}), {state});
+             }),
+             contains("h (1, 3) and c (1, 3) of child 0 are not (2, 3)"));
+  CHECK_THAT(error_of<Error>([&] { cell(nn::no_input); }), contains("neither an input nor children"));
+  nn::ChildSumTreeLSTM sum(2, 3);
+  CHECK_THAT(error_of<ShapeError>([&] {
+               sum(nn::no_input, {state, {ones({1, 3}), Tensor()}});
+             }),
+             contains("c undefined of child 1"));
+  CHECK_THAT(error_of<ShapeError>([] { nn::NaryTreeLSTM(2, 3, 0); }), contains("at most 0 children"));
+  CHECK_THAT(error_of<ShapeError>([] { nn::ChildSumTreeLSTM(0, 3); }), contains("not input 0, hidden 3"));
+}
+
+// SPINN
+
+namespace {
+
+constexpr nn::Transition S = nn::Transition::shift, R = nn::Transition::reduce;
+
+using Lists = std::vector<std::vector<nn::Transition>>;
+
+}  // namespace
+
+TEST_CASE("SPINN's reduce is a binary node that also sees what the tracker knows") {
+  manual_seed(6);
+  nn::SPINNReduce reduce(3, {.tracker_size = 2, .dtype = f64});
+  LSTMState left = draw_state(4, 3), right = draw_state(4, 3);
+  Tensor known = draw({4, 2});
+  std::vector<Tensor> a =
+      split(matmul(concat({left.h, right.h, known}, 1), reduce.arguments.weight) + reduce.arguments.bias, 3, 1);
+  LSTMState expected = by_hand(a[0], a[1], a[2], {a[3], a[4]}, {left, right}), found = reduce(left, right, known);
+  check_close(found.h, expected.h);
+  check_close(found.c, expected.c);
+  CHECK_THAT(error_of<ShapeError>([&] { reduce(left, right); }), contains("takes what a tracker knows (B, 2)"));
+  CHECK_THAT(error_of<ShapeError>([&] { reduce(left, draw_state(3, 3), known); }), contains("takes states (B, 3)"));
+}
+
+TEST_CASE("SPINN without a tracker builds the trees that its transitions say") {
+  manual_seed(7);
+  nn::SPINN model(3, {.dtype = f64});
+  CHECK(model.parameters().size() == 2);
+  nn::Packed words{draw({6, 6}), {1, 3, 2}};
+  auto word = [&](std::int64_t i) {
+    Tensor row = slice(words.elements, 0, i, i + 1);
+    return LSTMState{slice(row, 1, 0, 3), slice(row, 1, 3)};
+  };
+  nn::SPINNOutput found = model(words, Lists{{S}, {S, S, S, R, R}, {S, S, R}});
+  LSTMState second = model.reduce(word(1), model.reduce(word(2), word(3))), third = model.reduce(word(4), word(5));
+  check_close(found.root.h, concat({word(0).h, second.h, third.h}));
+  check_close(found.root.c, concat({word(0).c, second.c, third.c}));
+  CHECK_FALSE(found.logits.defined());
+  LSTMState other = model.reduce(model.reduce(word(1), word(2)), word(3));
+  check_close(slice(model(words, Lists{{S}, {S, S, R, S, R}, {S, S, R}}).root.h, 0, 1, 2), other.h);
+}
+
+TEST_CASE("SPINN's tracker reads the next word and the top of the stack, and predicts transitions") {
+  manual_seed(8);
+  nn::SPINN model(3, {.tracker_size = 2, .dtype = f64});
+  nn::Packed words{draw({2, 6}), {2}};
+  nn::SPINNOutput found = model(words, Lists{{S, S, R}});
+  Tensor none = zeros({1, 3}, {.dtype = f64});
+  auto part = [&](std::int64_t i, std::int64_t start) {
+    return slice(slice(words.elements, 0, i, i + 1), 1, start, start + 3);
+  };
+  const nn::SPINNTracker& tracker = *model.tracker;
+  LSTMState one = tracker(part(0, 0), none, none, tracker.cell.initial_state(1));
+  LSTMState two = tracker(part(1, 0), part(0, 0), none, one);
+  LSTMState three = tracker(none, part(1, 0), part(0, 0), two);
+  check_close(found.logits, tracker.transition(concat({one.h, two.h, three.h})));
+  LSTMState root = model.reduce({part(0, 0), part(0, 3)}, {part(1, 0), part(1, 3)}, three.h);
+  check_close(found.root.h, root.h);
+
+  SECTION("each sentence of a batch gives what it gives alone") {
+    nn::Packed batch{draw({6, 6}), {3, 1, 2}};
+    Lists lists{{S, S, R, S, R}, {S}, {S, S, R}};
+    nn::SPINNOutput together = model(batch, lists);
+    std::vector<Tensor> sequences = batch.sequences(), roots, logits;
+    for (std::size_t b = 0; b < 3; ++b) {
+      nn::SPINNOutput alone = model(nn::pack({sequences[b]}), Lists{lists[b]});
+      roots.push_back(alone.root.h);
+      logits.push_back(alone.logits);
+    }
+    check_close(together.root.h, concat(roots));
+    check_close(together.logits, concat(logits));
+  }
+  SECTION("and it can be cloned") {
+    nn::SPINN copy = nn::clone(model);
+    CHECK(copy.parameters().size() == 7);
+    check_close(copy(words, Lists{{S, S, R}}).root.h, root.h);
+  }
+  SECTION("and its gradients agree with differences") {
+    check_gradients(
+        [&](std::span<const Tensor> in) {
+          nn::SPINNOutput result = model(nn::Packed{in[0], {2, 1}}, Lists{{S, S, R}, {S}});
+          return concat({flatten(result.root.h), flatten(result.root.c), flatten(result.logits)});
+        },
+        {draw({3, 6})});
+  }
+}
+
+TEST_CASE("SPINN refuses transitions that build no tree") {
+  nn::SPINN model(2);
+  nn::Packed words{ones({2, 4}), {2}};
+  for (const std::vector<nn::Transition>& list : Lists{{S, S}, {S, R, S}, {S, S, R, R}, {S, S, S, R, R}, {}})
+    CHECK_THAT(error_of<Error>([&] { model(words, Lists{list}); }), contains("build no tree of its 2 words"));
+  int line = __LINE__ + 1;
+  std::string text = error_of<ShapeError>([&] { model(words, Lists{}); });
+  CHECK(text == "SPINN: 0 lists of transitions do not fit 1 sentences; at " + to_string(Location{__FILE__, line}));
+  CHECK_THAT(error_of<ShapeError>([&] { model({ones({2, 3}), {2}}, Lists{{S, S, R}}); }), contains("are not (N, 4)"));
+  CHECK_THAT(error_of<Error>([&] { model({ones({0, 4}), {0}}, Lists{{}}); }), contains("of its 0 words"));
+  CHECK_THAT(error_of<ShapeError>([] { nn::SPINN(0); }), contains("hidden 0"));
+}

@@ -1,0 +1,146 @@
+#include <reel/nn.h>
+#include <reel/ops.h>
+#include <reel/optim.h>
+#include <reel/tape.h>
+
+#include <algorithm>
+#include <functional>
+#include <memory>
+
+#include "catch.h"
+
+using namespace reel;
+using reel_test::contains;
+using reel_test::error_of;
+
+namespace {
+
+using State = std::vector<nn::NamedTensor>;
+using Make = std::function<std::unique_ptr<optim::Optimiser>(const std::vector<Tensor>&)>;
+
+template <class Optimiser, class Options>
+Make maker(Options options) {
+  return [options](const std::vector<Tensor>& parameters) { return std::make_unique<Optimiser>(parameters, options); };
+}
+
+const std::pair<const char*, Make> optimisers[] = {
+    {"SGD", maker<optim::SGD>(optim::SGDOptions{.learning_rate = 0.1, .momentum = 0.9, .dampening = 0.1})},
+    {"plain SGD", maker<optim::SGD>(optim::SGDOptions{.learning_rate = 0.1})},
+    {"Adam", maker<optim::Adam>(optim::AdamOptions{.learning_rate = 0.1, .amsgrad = true})},
+    {"AdamW", maker<optim::AdamW>(optim::AdamWOptions{.learning_rate = 0.1})},
+    {"NAdam", maker<optim::NAdam>(optim::NAdamOptions{})},
+    {"RAdam", maker<optim::RAdam>(optim::RAdamOptions{})},
+    {"Adagrad", maker<optim::Adagrad>(optim::AdagradOptions{.rate_decay = 0.1})},
+    {"Adadelta", maker<optim::Adadelta>(optim::AdadeltaOptions{})},
+    {"RMSprop", maker<optim::RMSprop>(optim::RMSpropOptions{.momentum = 0.9, .centred = true})},
+    {"Adamax", maker<optim::Adamax>(optim::AdamaxOptions{})},
+    {"Lion", maker<optim::Lion>(optim::LionOptions{})},
+    {"LBFGS", maker<optim::LBFGS>(optim::LBFGSOptions{.max_iterations = 2, .history_size = 3})},
+};
+
+std::vector<Tensor> parameters() {
+  return {tensor({1.0, 2.0, 3.0}).requires_grad(), tensor({{0.5f, -0.5f}}).requires_grad(),
+          tensor({5.0f}).requires_grad()};
+}
+
+// The third parameter gets its first gradient late.
+void train(optim::Optimiser& optimiser, int begin, int end) {
+  const std::vector<Tensor>& w = optimiser.parameters();
+  for (int t = begin; t < end; ++t)
+    optimiser.step([&] {
+      Tape tape;
+      Tensor loss = sum(exp(w[0] * 0.1) * (t + 1.0)) + to(sum(square(w[1])), f64);
+      if (t >= 2) loss = loss + to(sum(square(w[2])), f64);
+      tape.backward(loss);
+      return loss.item();
+    });
+}
+
+std::vector<double> values(const std::vector<Tensor>& tensors) {
+  std::vector<double> all;
+  for (const Tensor& x : tensors)
+    for (double value : to(x, f64).to_vector<double>()) all.push_back(value);
+  return all;
+}
+
+State with(State state, const std::string& name, const Tensor& value) {
+  for (nn::NamedTensor& named : state)
+    if (named.name == name) named.tensor = value;
+  return state;
+}
+
+State without(State state, const std::string& name) {
+  std::erase_if(state, [&](const nn::NamedTensor& named) { return named.name == name; });
+  return state;
+}
+
+}  // namespace
+
+TEST_CASE("training goes on to the bit from a saved state, at any step") {
+  for (const auto& [name, make] : optimisers)
+    for (int stop : {0, 1, 4}) {
+      CAPTURE(name, stop);
+      std::vector<Tensor> whole = parameters(), first = parameters();
+      auto one = make(whole), before = make(first);
+      train(*one, 0, 8);
+      train(*before, 0, stop);
+      State state = before->state();
+      std::vector<Tensor> second;
+      for (const Tensor& w : first) second.push_back(copy(stop_gradient(w)).requires_grad());
+      train(*before, stop, 8);  // the state is a copy
+      auto after = make(second);
+      after->set_learning_rate(0.7);
+      after->load_state(state);
+      CHECK(after->learning_rate() == one->learning_rate());
+      train(*after, stop, 8);
+      CHECK(values(second) == values(whole));
+      CHECK(values(first) == values(whole));
+    }
+}
+
+TEST_CASE("a state names what it holds") {
+  std::vector<Tensor> w = parameters();
+  optim::Adam adam(w);
+  adam.add_group({ones({1}).requires_grad()});
+  train(adam, 0, 1);
+  std::vector<std::string> names;
+  for (const nn::NamedTensor& named : adam.state()) names.push_back(named.name);
+  CHECK(names ==
+        std::vector<std::string>{"steps", "learning_rate", "momentum", "0.mean", "0.square", "1.mean", "1.square"});
+  CHECK(adam.state()[0].tensor.to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 1, 0, 0});
+}
+
+TEST_CASE("a state that does not fit is refused with what is wrong, and changes nothing") {
+  std::vector<Tensor> w = parameters();
+  optim::Adam adam(w, {.learning_rate = 0.5});
+  train(adam, 0, 2);
+  State good = adam.state();
+  auto text = [&](const State& state) { return error_of<Error>([&] { adam.load_state(state); }); };
+  CHECK_THAT(text(without(good, "1.square")), contains("Adam: the state lacks '1.square'"));
+  CHECK_THAT(text(without(good, "steps")), contains("the state lacks 'steps'"));
+  CHECK_THAT(text(with(good, "0.mean", zeros({4}, {.dtype = f64}))),
+             contains("the state's '0.mean', (4,) f64, does not fit: the shape has to be (3,)"));
+  CHECK_THAT(text(with(good, "0.mean", zeros({3}))), contains("(3,) f32, does not fit: it has to be f64"));
+  CHECK_THAT(text(with(good, "0.mean", Tensor())), contains("'0.mean' is an undefined tensor"));
+  CHECK_THAT(text(with(good, "learning_rate", tensor({-1.0}))), contains("the learning rate -1"));
+  CHECK_THAT(text(with(good, "momentum", tensor({2.0}))), contains("the momentum 2 lies outside"));
+  CHECK_THAT(text(with(good, "steps", tensor(std::vector<std::int64_t>{1, -1, 0}))), contains("a count of -1"));
+  State more = good;
+  more.push_back({"2.mean", zeros({1})});
+  CHECK_THAT(text(more), contains("the state's '2.mean' is not known here"));
+  optim::Lion lion(w);
+  CHECK_THAT(error_of<Error>([&] { lion.load_state(good); }), contains("Lion: the state's '0.square' is not known"));
+  CHECK(adam.learning_rate() == 0.5);
+  State still = adam.state();
+  for (std::size_t i = 0; i < good.size(); ++i) CHECK(values({good[i].tensor}) == values({still[i].tensor}));
+}
+
+TEST_CASE("an option that is set later saves what it needs") {
+  std::vector<Tensor> w = parameters();
+  optim::Adam adam(w);
+  train(adam, 0, 1);
+  adam.set_options(0, {.amsgrad = true});
+  optim::Adam other(parameters(), {.amsgrad = true});
+  other.load_state(adam.state());
+  CHECK(other.state().size() == adam.state().size());
+}
