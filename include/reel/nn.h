@@ -2,16 +2,20 @@
 
 #include <reel/nn/attention.h>
 #include <reel/nn/carried_states.h>
+#include <reel/nn/crf.h>
 #include <reel/nn/embedding.h>
+#include <reel/nn/fit.h>
 #include <reel/nn/gru.h>
 #include <reel/nn/initialise.h>
 #include <reel/nn/layer_norm.h>
 #include <reel/nn/linear.h>
 #include <reel/nn/lstm.h>
 #include <reel/nn/masked.h>
+#include <reel/nn/mixture_of_experts.h>
 #include <reel/nn/module.h>
 #include <reel/nn/module_list.h>
 #include <reel/nn/packed.h>
+#include <reel/nn/progress.h>
 #include <reel/nn/recurrent.h>
 #include <reel/nn/rnn.h>
 #include <reel/nn/sequential.h>

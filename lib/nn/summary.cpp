@@ -24,7 +24,8 @@ std::string grouped(std::int64_t number) {
   return text;
 }
 
-std::string flops_of(double count) {
+// 1.23 M
+std::string shortened(double count) {
   static constexpr const char* units[] = {"", " k", " M", " G", " T", " P"};
   std::size_t unit = 0;
   while (count >= 1000 && unit + 1 < std::size(units)) {
@@ -55,7 +56,7 @@ Row row_of(const std::string& name, const Module& module, std::unordered_set<con
   std::string label = name.empty() ? module.type_name() : last + ": " + module.type_name();
   double flops = module.last_flops();
   return {std::string(2 * depth, ' ') + label, shapes, count == 0 ? "" : grouped(count),
-          flops == 0 ? "" : flops_of(flops)};
+          flops == 0 ? "" : shortened(flops)};
 }
 
 std::string table_of(const std::vector<Row>& rows) {
@@ -65,8 +66,9 @@ std::string table_of(const std::vector<Row>& rows) {
   std::string line(widths[0] + widths[1] + widths[2] + widths[3] + 6, '-'), text;
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const Row& row = rows[i];
-    text += fmt::format("{:<{}}  {:<{}}  {:>{}}  {:>{}}\n", row[0], widths[0], row[1], widths[1], row[2], widths[2],
-                        row[3], widths[3]);
+    std::string cells = fmt::format("{:<{}}  {:<{}}  {:>{}}  {:>{}}", row[0], widths[0], row[1], widths[1], row[2],
+                                    widths[2], row[3], widths[3]);
+    text += cells.substr(0, cells.find_last_not_of(' ') + 1) + "\n";
     if (i == 0) text += line + "\n";
   }
   return text + line + "\n";
@@ -84,9 +86,11 @@ std::string summary(const Module& model) {
     if (parameter.is_parameter()) trained += parameter.numel();
     bytes += parameter.numel() * static_cast<std::int64_t>(size_of(parameter.dtype()));
   }
-  return table_of(rows) + fmt::format("{} numbers in parameters, {} trained, {:.3g} MB; {} FLOPs in the last call\n",
-                                      grouped(numbers), grouped(trained), static_cast<double>(bytes) / 1e6,
-                                      flops_of(model.last_flops()));
+  std::string size = shortened(static_cast<double>(bytes));
+  return table_of(rows) +
+         fmt::format("{} numbers in parameters, {} of them trained; {}{}B; {} FLOPs in the last call\n",
+                     grouped(numbers), grouped(trained), size, size.back() >= 'A' ? "" : " ",
+                     shortened(model.last_flops()));
 }
 
 }  // namespace reel::nn

@@ -18,6 +18,7 @@
 #include "../core/kernels/attention.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "multiplications.h"
 #include "registry.h"
 
 namespace reel {
@@ -40,6 +41,9 @@ Attended attended(const Call& call, int first) {
   const View* mask = static_cast<int>(call.inputs.size()) > first + 3 ? &call.input(first + 3) : nullptr;
   return {call.input(first), call.input(first + 1), call.input(first + 2), mask, scale, causal != 0};
 }
+
+// So many products of rows of x with all keys.
+void count(const View& x, const View& k, std::int64_t products) { count_products(x, k.dims[1] * products); }
 
 // softmax(scale q kᵀ + mask), zeros where no key takes part; the mask may be undefined.
 Tensor weights_of(const Tensor& q, const Tensor& k, const Tensor& mask, const AttentionAttributes& attributes) {
@@ -66,6 +70,8 @@ constexpr OpInfo attention_gradient_op{
     .batching = Batching::stack,
     .forward =
         [](Call& call) {
+          count(call.input(3), call.input(4), 3);
+          count(call.input(0), call.input(4), 2);
           kernels(call.output().device)
               .attention->backward(call.output(0), call.output(1), call.output(2), call.input(0), call.input(1),
                                    call.input(2), attended(call, 3));
@@ -114,6 +120,8 @@ constexpr OpInfo attention_op{
     .batching = Batching::stack,
     .forward =
         [](Call& call) {
+          count(call.input(0), call.input(1), 1);
+          count(call.output(result_output), call.input(1), 1);
           kernels(call.output().device)
               .attention->forward(call.output(result_output), call.output(normalisers_output), attended(call, 0));
         },

@@ -11,6 +11,7 @@
 #include "../core/kernels/convolution.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "multiplications.h"
 #include "registry.h"
 
 namespace reel {
@@ -33,6 +34,9 @@ View const* bias_of(const Call& call, View& view) {
   return &view;
 }
 
+// Each element of y meets those of a filter, in each of the three maps.
+void count_filters(const View& y, const View& w) { count_products(y, w.numel / std::max<std::int64_t>(w.dims[0], 1)); }
+
 void give_bias(Gradient& g) {
   if (g.input_count() < 3 || !g.wants(2)) return;
   const Tensor& d = g.output();
@@ -52,6 +56,7 @@ constexpr OpInfo forward_op(const char* name) {
           .forward =
               [](Call& call) {
                 View bias;
+                count_filters(call.output(), call.input(1));
                 kernels(call.output().device)
                     .convolution->forward(call.output(), call.input(0), call.input(1), bias_of(call, bias),
                                           call.attributes<Convolution>());
@@ -79,6 +84,7 @@ constexpr OpInfo by_data_op(const char* name) {
           .forward =
               [](Call& call) {
                 View bias;
+                count_filters(call.input(0), call.input(1));
                 kernels(call.output().device)
                     .convolution->by_data(call.output(), call.input(0), call.input(1), bias_of(call, bias),
                                           call.attributes<Convolution>());
@@ -105,6 +111,7 @@ constexpr OpInfo convolution_by_weights_op{
     .batching = Batching::stack,
     .forward =
         [](Call& call) {
+          count_filters(call.input(1), call.output());
           kernels(call.output().device)
               .convolution->by_weights(call.output(), call.input(0), call.input(1), call.attributes<Convolution>());
         },

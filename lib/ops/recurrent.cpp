@@ -20,6 +20,7 @@
 #include "../core/parameter_version.h"
 #include "../tape/gradient.h"
 #include "composed_gradient.h"
+#include "multiplications.h"
 #include "registry.h"
 
 namespace reel {
@@ -64,6 +65,8 @@ void run_net(Call& call) {
   RecurrentCell cell = attributes.cell();
   const KernelTable& table = kernels(call.output().device);
   Tensor p = room_for_arguments(call, cell);
+  count_products(call.input(in_W_x), call.input(in_x).dims[0]);
+  count_products(call.input(in_W_h), call.input(in_x).dims[0]);
   table.matmul(p.body(), call.input(in_x), call.input(in_W_x), {});
   table.recurrent->layer[attributes.cell_number]({.y = call.output(out_y),
                                                   .h = call.output(out_h),
@@ -83,6 +86,7 @@ void run_net(Call& call) {
 void run_net_gradient(Call& call) {
   auto attributes = call.attributes<NetAttributes>();
   bool lstm = attributes.cell() == RecurrentCell::lstm;
+  count_products(call.input(3), call.input(0).dims[0]);
   kernels(call.output().device)
       .recurrent->layer_gradient[attributes.cell_number]({.dp = call.output(0),
                                                           .dq = lstm ? View{} : output_of(call, 3),

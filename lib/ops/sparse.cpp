@@ -17,6 +17,7 @@
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
 #include "index_checks.h"
+#include "multiplications.h"
 #include "registry.h"
 
 namespace reel {
@@ -64,6 +65,7 @@ constexpr OpInfo csr_matmul_op{
     .batching = Batching::loop,
     .forward =
         [](Call& call) {
+          count_products(call.input(0), call.output().dims[1]);
           sparse_kernels(call).product(call.output(), call.input(0), call.input(1),
                                        pattern_of(call, call.input(1).dims[0]));
         },
@@ -85,6 +87,7 @@ constexpr OpInfo csr_transposed_matmul_op{
     .batching = Batching::loop,
     .forward =
         [](Call& call) {
+          count_products(call.input(0), call.output().dims[1]);
           sparse_kernels(call).transposed_product(call.output(), call.input(0), call.input(1),
                                                   pattern_of(call, call.output().dims[0]));
         },
@@ -105,6 +108,7 @@ constexpr OpInfo csr_sampled_matmul_op{
     .batching = Batching::loop,
     .forward =
         [](Call& call) {
+          count_products(call.output(), call.input(0).dims[1]);
           sparse_kernels(call).sampled_product(call.output(), call.input(0), call.input(1),
                                                pattern_of(call, call.input(1).dims[0]));
         },

@@ -6,6 +6,8 @@
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../core/parameter_version.h"
+#include "../core/turned.h"
+#include "../ops/multiplications.h"
 #include "../ops/registry.h"
 #include "gradient.h"
 #include "walk.h"
@@ -44,11 +46,8 @@ constexpr OpInfo accumulate_transposed_product_op{
     .forward =
         [](Call& call) {
           const Body& left = call.input(1);
-          const std::int64_t dims[] = {left.dims[1], left.dims[0]}, strides[] = {left.strides[1], left.strides[0]};
-          View turned = left;
-          turned.dims = dims;
-          turned.strides = strides;
-          kernels(call.output().device).matmul_add(call.output(), turned, call.input(2), {});
+          count_products(call.output(), left.dims[0]);
+          kernels(call.output().device).matmul_add(call.output(), Turned(left).view(), call.input(2), {});
         },
 };
 

@@ -161,7 +161,9 @@ class TapeList {
   std::size_t warn_bytes = 0;  // of the outermost tape; 0: has warned
 
  private:
-  const SlotForm* form_of(const Body& body);
+  const SlotForm* form_of(const Body& body) {
+    return last_form_ && last_form_->matches(body) ? last_form_ : new_form(body);
+  }
   const SlotForm* new_form(const Body& body);
   std::uint32_t usual_slot(const Body& body) const;
   std::uint32_t input_slot(const OpInfo& op, Body& body, const Location& where);

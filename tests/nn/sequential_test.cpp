@@ -79,5 +79,5 @@ TEST_CASE("a summary lists modules with shapes, numbers and the operations of th
   CHECK_THAT(text, contains("  hidden: Linear  weight (784, 128), bias (128,)"));
   CHECK_THAT(text, contains("bias (10,) (frozen)"));
   CHECK_THAT(text, contains("100,480"));
-  CHECK_THAT(text, contains("101,770 numbers in parameters, 101,760 trained, 0.407 MB"));
+  CHECK_THAT(text, contains("101,770 numbers in parameters, 101,760 of them trained; 407 kB"));
 }

@@ -1,11 +1,12 @@
-"""Writes the first C++ block of a Markdown file to another file."""
+"""Writes a program of a Markdown file, by its number from 0, to another file: a C++ block with a main function."""
 import re
 import sys
 
-source, target = sys.argv[1:]
+source, number, target = sys.argv[1:]
 with open(source, encoding="utf-8") as file:
-    block = re.search(r"^```cpp\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL)
-if not block:
-    sys.exit(f"{source} has no C++ block")
+    blocks = re.findall(r"^```cpp\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL)
+programs = [block for block in blocks if "int main(" in block]
+if len(programs) <= int(number):
+    sys.exit(f"{source} has {len(programs)} programs")
 with open(target, "w", encoding="utf-8") as file:
-    file.write(block.group(1))
+    file.write(programs[int(number)])

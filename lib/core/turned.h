@@ -1,0 +1,25 @@
+#pragma once
+
+#include <reel/detail/view.h>
+
+namespace reel::detail {
+
+/// A matrix seen by its columns. The view holds as long as this object.
+class Turned {
+ public:
+  explicit Turned(const View& matrix)
+      : dims_{matrix.dims[1], matrix.dims[0]}, strides_{matrix.strides[1], matrix.strides[0]}, view_(matrix) {
+    view_.dims = dims_;
+    view_.strides = strides_;
+    view_.contiguous = false;
+  }
+  Turned(const Turned&) = delete;
+  Turned& operator=(const Turned&) = delete;
+  const View& view() const { return view_; }
+
+ private:
+  std::int64_t dims_[2], strides_[2];
+  View view_;
+};
+
+}  // namespace reel::detail

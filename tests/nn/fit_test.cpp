@@ -1,0 +1,275 @@
+#include <cmath>
+
+#include <reel/reel.h>
+
+#include "catch.h"
+
+using namespace reel;
+using reel_test::contains;
+using reel_test::error_of;
+
+namespace {
+
+Tensor drawn(const Shape& shape, std::uint64_t seed) {
+  Generator generator(seed);
+  return randn(shape, {.generator = &generator});
+}
+
+// y = 3 x₀ − 2 x₁ + 1
+struct Line {
+  Tensor x = drawn({64, 2}, 1);
+  Tensor y = matmul(x, reshape(tensor({3.0f, -2.0f}), {2, 1})) + 1;
+};
+
+nn::FitOptions quietly(int epochs) {
+  nn::FitOptions options;
+  options.epochs = epochs;
+  options.prints = false;
+  return options;
+}
+
+// Counts how often it trains and evaluates.
+struct Watched : nn::Module {
+  nn::Linear line{*this, "line", 2, 1};
+  nn::Buffer calls{*this, "calls", zeros({}, {.dtype = i64})};
+  mutable int trained = 0, evaluated = 0;
+
+  Tensor operator()(const Tensor& x) const {
+    ++(is_training() ? trained : evaluated);
+    if (is_training()) add_(calls, 1);
+    return line(x);
+  }
+};
+
+}  // namespace
+
+TEST_CASE("fit finds a line") {
+  manual_seed(1);
+  Line data;
+  nn::Linear net(2, 1);
+  optim::Adam adam(net.parameters(), {.learning_rate = 0.05});
+  nn::FitReport report = nn::fit(net, mse_loss, adam, {data.x, data.y}, quietly(100));
+  REQUIRE(report.epochs.size() == 100);
+  CHECK(report.epochs.front().epoch == 1);
+  CHECK(report.epochs.back().loss < 1e-4);
+  CHECK(std::isnan(report.epochs.back().validation_loss));
+  CHECK(net.weight.to_vector<float>()[0] == Approx(3).margin(0.01));
+  CHECK(net.bias.to_vector<float>()[0] == Approx(1).margin(0.01));
+}
+
+TEST_CASE("fit makes the steps that a loop by hand makes") {
+  Line data;
+  nn::Linear net(2, 1), by_hand = nn::clone(net);
+  optim::SGD sgd(net.parameters()), other(by_hand.parameters());
+  nn::FitOptions options = quietly(3);
+  options.shuffle = false;
+  options.batch_size = 24;
+  nn::FitReport report = nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  double last_epoch = 0;
+  for (int epoch = 0; epoch < 3; ++epoch) {
+    last_epoch = 0;
+    for (std::int64_t start : {0, 24, 48}) {
+      std::int64_t stop = std::min<std::int64_t>(start + 24, 64);
+      Tape tape;
+      Tensor loss = mse_loss(by_hand(slice(data.x, 0, start, stop)), slice(data.y, 0, start, stop));
+      tape.backward(loss);
+      other.step();
+      other.zero_grad();
+      last_epoch += loss.item() * static_cast<double>(stop - start) / 64;
+    }
+  }
+  CHECK(net.weight.to_vector<float>() == by_hand.weight.to_vector<float>());
+  CHECK(report.epochs.back().loss == Approx(last_epoch).epsilon(1e-12));
+}
+
+TEST_CASE("each epoch sees every example once, in another order if it shuffles") {
+  Tensor x = reshape(to(arange(10), f32), {10, 1});
+  std::vector<std::vector<float>> epochs(2);
+  nn::Linear net(1, 1);
+  optim::SGD sgd(net.parameters(), {.learning_rate = 0});
+  Generator generator(3);
+  nn::FitOptions options = quietly(2);
+  options.batch_size = 4;
+  options.generator = &generator;
+  std::vector<std::int64_t> sizes;
+  int epoch = 0;
+  options.after_epoch = [&](const nn::EpochReport&) { return ++epoch < 2; };
+  nn::FitLoss loss = [&](const Tensor& prediction, const Tensor& y) {
+    sizes.push_back(y.size(0));
+    for (float value : y.to_vector<float>()) epochs[static_cast<std::size_t>(epoch)].push_back(value);
+    return mean(prediction * 0);
+  };
+  nn::fit(net, loss, sgd, {x, x}, options);
+  CHECK(sizes == std::vector<std::int64_t>{4, 4, 2, 4, 4, 2});
+  CHECK(epochs[0] != epochs[1]);
+  for (std::vector<float>& seen : epochs) {
+    CHECK(seen != x.to_vector<float>());
+    std::sort(seen.begin(), seen.end());
+    CHECK(seen == x.to_vector<float>());
+  }
+}
+
+TEST_CASE("fit trains and evaluates in turn, measures, and leaves the model as it was") {
+  Line data;
+  Watched net;
+  net.eval();
+  optim::SGD sgd(net.parameters(), {.learning_rate = 0.1});
+  nn::FitOptions options = quietly(5);
+  options.validation = {data.x, data.y};
+  options.metrics = {
+      {"largest", [](const Tensor& prediction, const Tensor& y) { return max(abs(prediction - y)).item(); }}};
+  nn::FitReport report = nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  CHECK(net.trained == 5 * 2);
+  CHECK(net.evaluated == 5 * 2);
+  CHECK_FALSE(net.is_training());
+  CHECK(report.epochs[4].validation_loss < report.epochs[0].validation_loss);
+  CHECK(report.best == 5);
+  REQUIRE(report.epochs[4].metrics.size() == 1);
+  CHECK(report.epochs[4].validation_metrics[0] < report.epochs[0].metrics[0]);
+  double exact = mse_loss(net(data.x), data.y).item();
+  CHECK(report.epochs[4].validation_loss == Approx(exact).epsilon(1e-5));
+}
+
+TEST_CASE("early stopping gives the weights and buffers of the best epoch back") {
+  Line data;
+  Watched net;
+  optim::SGD sgd(net.parameters(), {.learning_rate = 0.1});
+  nn::FitOptions options = quietly(50);
+  options.patience = 2;
+  options.validation = {data.x, data.y};
+  std::vector<float> best;
+  std::int64_t calls = 0;
+  options.after_epoch = [&](const nn::EpochReport& report) {
+    if (report.epoch == 4) {
+      best = net.line.weight.to_vector<float>();
+      calls = net.calls.item<std::int64_t>();
+      sgd.set_learning_rate(3);
+    }
+    return true;
+  };
+  Tensor handle = net.line.weight;
+  nn::FitReport report = nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  CHECK(report.best == 4);
+  CHECK(report.epochs.size() == 6);
+  CHECK(net.line.weight.to_vector<float>() == best);
+  CHECK(net.calls.item<std::int64_t>() == calls);
+  CHECK(handle.is(net.line.weight));
+}
+
+TEST_CASE("an improvement that is too small does not count") {
+  Line data;
+  nn::Linear net(2, 1);
+  optim::SGD sgd(net.parameters(), {.learning_rate = 1e-6});
+  nn::FitOptions options = quietly(50);
+  options.patience = 3;
+  options.least_improvement = 0.1;
+  CHECK(nn::fit(net, mse_loss, sgd, {data.x, data.y}, options).epochs.size() == 4);
+}
+
+TEST_CASE("batches come from any range, and from a function") {
+  Line data;
+  std::vector<nn::Batch> batches{{slice(data.x, 0, 0, 40), slice(data.y, 0, 0, 40)},
+                                 {slice(data.x, 0, 40, 64), slice(data.y, 0, 40, 64)}};
+  auto trained = [&](const nn::Data& training) {
+    manual_seed(4);
+    nn::Linear net(2, 1);
+    optim::SGD sgd(net.parameters());
+    nn::fit(net, mse_loss, sgd, training, quietly(3));
+    return net.weight.to_vector<float>();
+  };
+  std::vector<float> of_range = trained(batches);
+  std::size_t next = 0;
+  auto function = [&]() -> std::optional<nn::Batch> {
+    if (next == batches.size()) {
+      next = 0;
+      return {};
+    }
+    return batches[next++];
+  };
+  CHECK(trained(function) == of_range);
+  CHECK(trained(std::vector<nn::Batch>(batches)) == of_range);
+}
+
+TEST_CASE("fit clips gradients, runs schedules, and trains with other optimisers' steps") {
+  Line data;
+  nn::Linear net(2, 1), like = nn::clone(net);
+  nn::FitOptions options = quietly(2);
+  int steps = 0;
+  options.after_step = [&] { ++steps; };
+  options.clip_norm = 1e-3;
+  optim::SGD sgd(net.parameters(), {.learning_rate = 1});
+  nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  CHECK(steps == 4);
+  CHECK(norm(net.weight - like.weight).item() <= 4e-3);
+  optim::LBFGS lbfgs(net.parameters());
+  options = quietly(5);
+  options.batch_size = 64;
+  CHECK(nn::fit(net, mse_loss, lbfgs, {data.x, data.y}, options).epochs.back().loss < 1e-6);
+}
+
+TEST_CASE("fit trains in low precision") {
+  DType low = GENERATE(bf16, f16);
+  manual_seed(2);
+  Line data;
+  nn::Linear net(2, 1);
+  optim::Adam adam(net.parameters(), {.learning_rate = 0.05});
+  nn::FitOptions options = quietly(60);
+  options.autocast = low;
+  nn::FitReport report = nn::fit(net, mse_loss, adam, {data.x, data.y}, options);
+  CHECK(report.epochs.back().loss < 0.01);
+  CHECK(net.weight.dtype() == f32);
+}
+
+TEST_CASE("accuracy is the share of right guesses") {
+  Tensor logits = reshape(tensor({1.0, 2.0, 5.0, 0.0, -1.0, -2.0}), {3, 2});
+  CHECK(nn::accuracy(logits, tensor<std::int64_t>({1, 0, 1})) == Approx(2.0 / 3));
+  CHECK(nn::accuracy(transpose(reshape(logits, {1, 3, 2}), 1, 2), reshape(tensor<std::int32_t>({1, 0, 0}), {1, 3})) ==
+        1);
+  CHECK(nn::accuracy(tensor({2.0, -1.0, 0.5, 3.0}), tensor({1.0, 0.0, 0.0, 1.0})) == 0.75);
+  CHECK_THAT(error_of<ShapeError>([&] {
+               nn::accuracy(logits, tensor<std::int64_t>({1, 0}));
+             }),
+             contains("nn::accuracy") && contains("(3, 2)"));
+  CHECK_THAT(error_of<Error>([] { nn::accuracy({}, {}); }), contains("undefined"));
+}
+
+TEST_CASE("fit says what is wrong, with the caller's line, and leaves the model training as it was") {
+  Line data;
+  nn::Linear net(2, 1);
+  net.eval();
+  optim::SGD sgd(net.parameters());
+  auto said = [&](const nn::Data& training, const nn::FitOptions& options, const nn::FitLoss& loss = mse_loss) {
+    std::string text = error_of<Error>([&] { nn::fit(net, loss, sgd, training, options); });
+    CHECK_FALSE(net.is_training());
+    return text;
+  };
+  nn::Data good(data.x, data.y);
+  CHECK_THAT(said({}, quietly(1)), contains("nn::fit: there is nothing to train on; at ") && contains("fit_test.cpp:"));
+  CHECK_THAT(said(std::vector<nn::Batch>{}, quietly(1)), contains("epoch 1 has no examples"));
+  nn::FitOptions options = quietly(1);
+  options.batch_size = 0;
+  CHECK_THAT(said(good, options), contains("the batch size 0"));
+  options = quietly(-1);
+  CHECK_THAT(said(good, options), contains("-1 epochs"));
+  options = quietly(1);
+  options.patience = -1;
+  CHECK_THAT(said(good, options), contains("the patience -1"));
+  options = quietly(1);
+  options.least_improvement = -1;
+  CHECK_THAT(said(good, options), contains("the least improvement -1"));
+  options = quietly(1);
+  options.clip_norm = 0;
+  CHECK_THAT(said(good, options), contains("the largest norm 0"));
+  options = quietly(1);
+  options.validation = std::vector<nn::Batch>{};
+  CHECK_THAT(said(good, options), contains("no examples to validate on"));
+  options = quietly(1);
+  options.autocast = i64;
+  CHECK_THAT(said(good, options), contains("autocast: takes bf16 or f16"));
+  CHECK_THAT(said(good, quietly(1), [](const Tensor& p, const Tensor&) { return sum(p) / 0.0; }),
+             contains("in epoch 1; a lower learning rate"));
+  CHECK_THAT(error_of<ShapeError>([&] { nn::Data(data.x, slice(data.y, 0, 1)); }),
+             contains("have not as many examples"));
+  CHECK_THAT(error_of<ShapeError>([&] { nn::Data(data.x, ones({})); }), contains("y is a single number"));
+  CHECK_THAT(error_of<Error>([&] { nn::Data(Tensor(), data.y); }), contains("x is an undefined tensor"));
+}
