@@ -21,7 +21,6 @@
 #include <reel/reel.h>
 
 #include "command_line.h"
-#include "progress.h"
 
 using namespace reel;
 
@@ -134,7 +133,7 @@ void for_each_chunk(const Tensor& data, std::int64_t steps, F f) {
 }
 
 void train_epoch(const CharModel& model, optim::Adam& adam, const Tensor& data, const Options& options, int epoch) {
-  samples::Progress progress(fmt::format("epoch {}/{}", epoch + 1, options.epochs), data.numel(), "characters");
+  nn::Progress progress(fmt::format("epoch {}/{}", epoch + 1, options.epochs), data.numel(), "characters");
   nn::LSTMState state = model.cell.initial_state(data.size(1));
   for_each_chunk(data, options.steps, [&](const Tensor& inputs, const Tensor& targets) {
     Tape tape;

@@ -23,7 +23,6 @@
 #include <reel/reel.h>
 
 #include "command_line.h"
-#include "progress.h"
 
 using namespace reel;
 
@@ -134,7 +133,7 @@ struct TreeModel : nn::Module {
 
 void train(const TreeModel& model, std::vector<Tree>& trees, Forest& forest, const Options& options) {
   optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
-  samples::Progress progress("training", static_cast<std::int64_t>(trees.size()) * options.epochs, "trees");
+  nn::Progress progress("training", static_cast<std::int64_t>(trees.size()) * options.epochs, "trees");
   auto batch = static_cast<std::size_t>(options.batch);
   for (int epoch = 0; epoch < options.epochs; ++epoch) {
     for (std::size_t i = trees.size(); i > 1; --i) std::swap(trees[i - 1], trees[forest.below(i)]);

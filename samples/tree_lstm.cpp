@@ -17,6 +17,7 @@
 #include <fstream>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <random>
 #include <sstream>
 #include <stdexcept>
@@ -29,7 +30,6 @@
 #include <reel/reel.h>
 
 #include "command_line.h"
-#include "progress.h"
 
 using namespace reel;
 
@@ -200,43 +200,46 @@ struct Vocabulary {
 
 struct SentimentModel : nn::Module {
   nn::Embedding words;
-  nn::Linear leaf;      // the gates of a leaf
-  nn::Linear children;  // those of an inner node: of both children (binary), or of their sum (child_sum)
-  nn::Linear forget;    // child_sum: that of each child by itself
+  std::optional<nn::NaryTreeLSTM> binary;  // one of the two
+  std::optional<nn::ChildSumTreeLSTM> child_sum;
   nn::Linear output;
-  bool sums;
   double dropped;
 
   SentimentModel(std::int64_t vocabulary, const Options& o)
       : words(*this, "words", vocabulary, o.embedding, {.row_gradient = true}),
-        leaf(*this, "leaf", o.embedding, 3 * o.hidden),
-        children(*this, "children", (o.cell == "binary" ? 2 : 1) * o.hidden, (o.cell == "binary" ? 5 : 3) * o.hidden),
-        forget(*this, "forget", o.hidden, o.hidden),
         output(*this, "output", o.hidden, sentiments),
-        sums(o.cell == "child_sum"),
-        dropped(o.dropout) {}
+        dropped(o.dropout) {
+    if (o.cell == "binary")
+      binary.emplace(*this, "binary", o.embedding, o.hidden, 2);
+    else
+      child_sum.emplace(*this, "child_sum", o.embedding, o.hidden);
+  }
 
   Tensor drop(const Tensor& x) const { return is_training() ? dropout(x, {.probability = dropped}) : x; }
+  LSTMState cell(const Tensor& x, std::initializer_list<LSTMState> children = {}) const {
+    return binary ? (*binary)(x, children) : (*child_sum)(x, children);
+  }
 
-  /// The state of a node, and the vectors of all below it.
-  LSTMState encode(const Tree& tree, int number, const std::vector<Tensor>& leaves, std::vector<Tensor>& shown) const {
+  /// The state of a node, given those of the leaves; shows the vectors of it and of all below it.
+  LSTMState encode(const Tree& tree, int number, const std::vector<LSTMState>& leaves,
+                   std::vector<Tensor>& shown) const {
     const Tree::Node& node = tree.nodes[static_cast<std::size_t>(number)];
     LSTMState state;
     if (node.leaf >= 0) {
-      state = tree_lstm_cell(leaves[static_cast<std::size_t>(node.leaf)]);
+      state = leaves[static_cast<std::size_t>(node.leaf)];
     } else {
-      LSTMState l = encode(tree, node.left, leaves, shown), r = encode(tree, node.right, leaves, shown);
-      if (sums)
-        state = tree_lstm_cell(concat({children(l.h + r.h), forget(l.h), forget(r.h)}, 1), {l.c, r.c});
-      else
-        state = tree_lstm_cell(children(concat({l.h, r.h}, 1)), {l.c, r.c});
+      LSTMState left = encode(tree, node.left, leaves, shown), right = encode(tree, node.right, leaves, shown);
+      state = cell(nn::no_input, {left, right});
     }
     shown.push_back(state.h);
     return state;
   }
-  /// Logits (nodes, 5), in the order of the nodes.
+  /// Logits (nodes, 5), in the order of the nodes, from the numbers of the words.
   Tensor operator()(const Tree& tree, const Tensor& numbers) const {
-    std::vector<Tensor> shown, leaves = split(leaf(drop(words(numbers))), 1);
+    LSTMState all = cell(drop(words(numbers)));  // (words, H): leaves do not wait for each other
+    std::vector<Tensor> h = split(all.h, 1), c = split(all.c, 1), shown;
+    std::vector<LSTMState> leaves;
+    for (std::size_t i = 0; i < h.size(); ++i) leaves.push_back({h[i], c[i]});
     encode(tree, static_cast<int>(tree.nodes.size()) - 1, leaves, shown);
     return output(drop(concat(shown)));
   }
@@ -293,7 +296,7 @@ Score evaluate(SentimentModel& model, const std::vector<Tree>& trees, const Voca
 
 void train_epoch(SentimentModel& model, optim::Optimiser& optimiser, std::vector<const Tree*>& trees,
                  const Vocabulary& vocabulary, const Options& options, int epoch, std::mt19937_64& random) {
-  samples::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), std::ssize(trees), "trees");
+  nn::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), std::ssize(trees), "trees");
   std::ranges::shuffle(trees, random);
   auto batch = static_cast<std::size_t>(options.batch);
   for (std::size_t start = 0; start < trees.size(); start += batch) {

@@ -28,7 +28,6 @@
 #include <reel/reel.h>
 
 #include "command_line.h"
-#include "progress.h"
 
 using namespace reel;
 
@@ -240,7 +239,7 @@ double accuracy(Tagger& model, std::span<const Tweet> tweets, const Tags& tags) 
 
 void train_epoch(Tagger& model, optim::Adam& adam, std::vector<Tweet>& tweets, const Tags& tags, const Options& options,
                  int epoch, std::mt19937_64& random) {
-  samples::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), std::ssize(tweets), "tweets");
+  nn::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), std::ssize(tweets), "tweets");
   std::ranges::shuffle(tweets, random);
   std::span<const Tweet> all = tweets;
   auto size = static_cast<std::size_t>(options.batch);

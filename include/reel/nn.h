@@ -17,6 +17,7 @@
 #include <reel/nn/linear.h>
 #include <reel/nn/lstm.h>
 #include <reel/nn/masked.h>
+#include <reel/nn/mixture_of_experts.h>
 #include <reel/nn/module.h>
 #include <reel/nn/module_list.h>
 #include <reel/nn/packed.h>

@@ -76,8 +76,7 @@ Tensor joint_mask(const AttentionMasks& masks, const Shape& scores, DType dtype)
     given = !given;
     return real.defined() ? mul(given, real) : given;
   }
-  if (given.dtype() != dtype)
-    fail<DTypeError>(heads_name, {}, "the mask {} is neither bool nor {}", describe(given), name_of(dtype));
+  given = to(given, dtype);
   return real.defined() ? where(real, given, lowest) : given;
 }
 
@@ -101,6 +100,9 @@ Tensor MultiHeadAttention::operator()(const Arg& queries, const Tensor& keys, co
                                       const AttentionMasks& masks) const {
   const Tensor& given = tensor_of(heads_name, queries);
   return call(heads_name, {given, keys, values}, queries.location(), [&](Tensor q, Tensor k, Tensor v) {
+    const Tensor& mask = masks.attention_mask;
+    if (mask.defined() && mask.dtype() != DType::boolean && mask.dtype() != q.dtype())
+      fail<DTypeError>(heads_name, {}, "the mask {} is neither bool nor {}", describe(mask), name_of(q.dtype()));
     bool single = q.rank() == 2;
     for (Tensor* x : {&q, &k, &v}) {
       if (!x->defined()) fail<Error>(heads_name, {}, "keys or values are an undefined tensor");

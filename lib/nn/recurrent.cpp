@@ -2,6 +2,7 @@
 
 #include <reel/ops.h>
 
+#include "../core/autocast.h"
 #include "../core/op_error.h"
 #include "../ops/packing.h"
 #include "../ops/recurrent.h"
@@ -41,7 +42,7 @@ Sequences sequences_of(const char* name, const Tensor& x, const Tensor& lengths,
   if (x.rank() != 3 || x.size(2) != input_size)
     fail<ShapeError>(name, {}, "the input {} is not (T, B, {})", describe(x), input_size);
   std::int64_t steps = x.size(0), batch = x.size(1);
-  Tensor elements = reshape(x, {steps * batch, input_size});
+  Tensor elements = reshape(suited(Precision::full, x, {}), {steps * batch, input_size});
   if (!lengths.defined()) return {elements, rectangle(steps, batch), batch};
   return {elements, pack_by_step(checked_lengths(name, lengths, x, {}), steps * batch), batch};
 }
@@ -50,7 +51,7 @@ Sequences sequences_of(const char* name, const Tensor& elements, const Packed& x
   if (elements.rank() != 2 || elements.size(1) != input_size)
     fail<ShapeError>(name, {}, "the elements {} are not (N, {})", describe(elements), input_size);
   check_packed(name, {elements, x.lengths}, {});
-  return {elements, pack_by_sequence(x.lengths), x.size()};
+  return {suited(Precision::full, elements, {}), pack_by_sequence(x.lengths), x.size()};
 }
 
 // Between layers, while training. Row r of each step belongs to the same sequence.
@@ -77,7 +78,7 @@ LSTMOutput run_sequences(const char* name, const RecurrentForm& form, bool train
   TensorOptions options{.dtype = elements.dtype(), .device = elements.device()};
   auto complete = [&](const char* what, Tensor& state, std::int64_t width) {
     Shape shape{static_cast<std::int64_t>(nets), sequences.batch, width};
-    if (!state.defined()) state = zeros(shape, options);
+    state = state.defined() ? suited(Precision::full, state, {}) : zeros(shape, options);
     check_fits_input(name, what, state, shape, elements, {});
   };
   complete("h", states.h, widths.h);
@@ -95,7 +96,7 @@ LSTMOutput run_sequences(const char* name, const RecurrentForm& form, bool train
 template <class Cell>
 NetOutput run_fused(const char* name, RecurrentCell kind, const Cell& cell, const Sequences& sequences, bool reverse,
                     const Tensor& rows, const LSTMState& before) {
-  RecurrentWeights weights = cell.weights();
+  RecurrentWeights weights = suited(cell.weights(), {});
   check_weights(name, kind, weights, rows.size(1), sequences.elements, {});
   return run_packed_net(kind, reverse, rows, before, sequences.packing.counts, weights, {});
 }

@@ -1,3 +1,4 @@
+#include <reel/autocast.h>
 #include <reel/debug/gradcheck.h>
 #include <reel/nn.h>
 #include <reel/ops.h>
@@ -113,6 +114,19 @@ TEST_CASE("multi-head attention drops weights while it trains") {
   CHECK(max(abs(layer(randn({1, 3, 4})))).item() == 0);
   layer.eval();
   CHECK(max(abs(layer(randn({1, 3, 4})))).item() > 0);
+}
+
+TEST_CASE("attention runs in low precision within an autocast scope, with masks of f32") {
+  manual_seed(14);
+  nn::MultiHeadAttention layer(4, 2);
+  nn::TransformerEncoderLayer encoder(4, 2, {.feed_forward = 8, .dropout = 0});
+  Tensor x = randn({1, 3, 4}), mask = randn({3, 3});
+  Tensor expected = layer(x, {.attention_mask = mask}), also = encoder(x);
+  auto scope = autocast(bf16);
+  Tensor found = layer(x, {.attention_mask = mask});
+  CHECK(found.dtype() == bf16);
+  CHECK(max(abs(found - expected)).item() < 0.05);
+  CHECK(max(abs(encoder(x) - also)).item() < 0.1);
 }
 
 TEST_CASE("additive attention weighs keys by v tanh(q W_q + k W_k)") {

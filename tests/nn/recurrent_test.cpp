@@ -1,3 +1,4 @@
+#include <reel/autocast.h>
 #include <reel/debug/gradcheck.h>
 #include <reel/nn.h>
 #include <reel/ops.h>
@@ -329,6 +330,21 @@ TEST_CASE("recurrent layers run in half precision") {
   CHECK(layer(x).output.elements.dtype() == bf16);
   CHECK(layer(x).c_n.dtype() == bf16);
   CHECK(projected(x).h_n.dtype() == bf16);
+}
+
+TEST_CASE("recurrent layers take low precision within an autocast scope, and hold their state in f32") {
+  manual_seed(11);
+  nn::LSTM plain(3, 4, {.layers = 2, .bidirectional = true}), other(3, 4, {.projection = 2, .layer_norm = true});
+  nn::GRU gru(3, 4);
+  Tensor x = randn({5, 2, 3});
+  Tensor expected = plain(x).output, also = other(x).output;
+  auto scope = autocast(bf16);
+  LSTMOutput result = plain(to(x, bf16), {randn({4, 2, 4}), randn({4, 2, 4}, {.dtype = bf16})});
+  CHECK(result.output.dtype() == f32);
+  CHECK(result.c_n.dtype() == f32);
+  CHECK(max(abs(plain(x).output - expected)).item() < 0.02);
+  CHECK(max(abs(other(to(x, bf16)).output - also)).item() < 0.1);
+  CHECK(gru(nn::Packed{randn({5, 3}, {.dtype = bf16}), {2, 3}}).output.elements.dtype() == f32);
 }
 
 TEST_CASE("hooks see what goes into a recurrent layer and what comes out") {
