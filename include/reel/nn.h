@@ -1,10 +1,16 @@
 #pragma once
 
+#include <reel/nn/activation.h>
 #include <reel/nn/attention.h>
+#include <reel/nn/batch_norm.h>
+#include <reel/nn/bilinear.h>
 #include <reel/nn/carried_states.h>
+#include <reel/nn/convolution.h>
 #include <reel/nn/crf.h>
+#include <reel/nn/dropout.h>
 #include <reel/nn/embedding.h>
 #include <reel/nn/fit.h>
+#include <reel/nn/group_norm.h>
 #include <reel/nn/gru.h>
 #include <reel/nn/initialise.h>
 #include <reel/nn/layer_norm.h>
@@ -15,8 +21,10 @@
 #include <reel/nn/module.h>
 #include <reel/nn/module_list.h>
 #include <reel/nn/packed.h>
+#include <reel/nn/pool.h>
 #include <reel/nn/progress.h>
 #include <reel/nn/recurrent.h>
+#include <reel/nn/rms_norm.h>
 #include <reel/nn/rnn.h>
 #include <reel/nn/sequential.h>
 #include <reel/nn/spinn.h>

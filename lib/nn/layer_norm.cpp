@@ -1,7 +1,7 @@
 #include <reel/nn/layer_norm.h>
 #include <reel/ops/normalise.h>
 
-#include "../core/op_error.h"
+#include "normalised.h"
 
 namespace reel::nn {
 
@@ -11,17 +11,10 @@ namespace {
 
 constexpr const char* norm_name = "LayerNorm";
 
-const Shape& checked_sizes(const Shape& normalised, Location where) {
-  bool positive = normalised.rank() > 0;
-  for (std::int64_t size : normalised) positive = positive && size > 0;
-  if (!positive) fail<ShapeError>(norm_name, where, "{} are no sizes of axes to normalise", to_string(normalised));
-  return normalised;
-}
-
 }  // namespace
 
 LayerNorm::LayerNorm(const Shape& normalised, LayerNormOptions options, Location where)
-    : normalised_(checked_sizes(normalised, where)), epsilon_(options.epsilon) {
+    : normalised_(checked_sizes(norm_name, normalised, where)), epsilon_(options.epsilon) {
   if (!options.affine) return;
   weight = Parameter(*this, "weight", normalised, constant(1), {.dtype = options.dtype}, where);
   bias = Parameter(*this, "bias", normalised, constant(0), {.dtype = options.dtype}, where);

@@ -1,0 +1,44 @@
+#include <reel/nn/dropout.h>
+
+#include "../core/op_error.h"
+
+namespace reel::nn {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char *dropout_name = "Dropout", *alpha_name = "AlphaDropout", *variational_name = "VariationalDropout";
+
+double checked_probability(const char* name, double probability, Location where) {
+  if (!(probability >= 0 && probability <= 1))
+    fail<Error>(name, where, "a probability lies between 0 and 1, not {}", probability);
+  return probability;
+}
+
+}  // namespace
+
+Dropout::Dropout(double probability, Generator* generator, Location where)
+    : options_{.probability = checked_probability(dropout_name, probability, where), .generator = generator} {}
+
+Tensor Dropout::operator()(const Arg& x) const {
+  return call(dropout_name, x, [&](const Tensor& x) { return is_training() ? dropout(x, options_) : x; });
+}
+
+AlphaDropout::AlphaDropout(double probability, Generator* generator, Location where)
+    : options_{.probability = checked_probability(alpha_name, probability, where), .generator = generator} {}
+
+Tensor AlphaDropout::operator()(const Arg& x) const {
+  return call(alpha_name, x, [&](const Tensor& x) { return is_training() ? alpha_dropout(x, options_) : x; });
+}
+
+VariationalDropout::VariationalDropout(VariationalDropoutOptions options, Location where) : options_(options) {
+  checked_probability(variational_name, options.probability, where);
+}
+
+Tensor VariationalDropout::operator()(const Arg& x) const {
+  return call(variational_name, x,
+              [&](const Tensor& x) { return is_training() ? variational_dropout(x, options_) : x; });
+}
+
+}  // namespace reel::nn
