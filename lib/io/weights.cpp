@@ -8,6 +8,7 @@
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "pytorch.h"
 
 namespace reel::io {
 
@@ -25,6 +26,7 @@ std::vector<NamedTensor> contents_of(const nn::Module& module) {
   return all;
 }
 
+// Under the module's names.
 std::vector<NamedTensor> renamed(std::span<const NamedTensor> given, const LoadOptions& options, Location where) {
   std::vector<NamedTensor> found;
   std::unordered_map<std::string, std::string> origin;
@@ -34,9 +36,20 @@ std::vector<NamedTensor> renamed(std::span<const NamedTensor> given, const LoadO
     if (!named.tensor.defined()) fail<Error>(name_, where, "'{}' is an undefined tensor", named.name);
     if (auto [first, is_new] = origin.emplace(name, named.name); !is_new)
       fail<Error>(name_, where, "'{}' and '{}' are both to be the module's '{}'", first->second, named.name, name);
-    Tensor tensor = options.transform ? options.transform(name, named.tensor) : named.tensor;
-    if (!tensor.defined()) fail<Error>(name_, where, "the transform made an undefined tensor of '{}'", named.name);
-    found.push_back({std::move(name), std::move(tensor)});
+    found.push_back({std::move(name), named.tensor});
+  }
+  return found;
+}
+
+std::vector<NamedTensor> adapted(const nn::Module& module, std::span<const NamedTensor> given,
+                                 const LoadOptions& options, Location where) {
+  std::vector<NamedTensor> found = renamed(given, options, where);
+  if (options.from_pytorch) found = as_in(module, std::move(found));
+  if (!options.transform) return found;
+  for (NamedTensor& named : found) {
+    named.tensor = options.transform(named.name, named.tensor);
+    if (!named.tensor.defined())
+      fail<Error>(name_, where, "the transform made an undefined tensor of '{}'", named.name);
   }
   return found;
 }
@@ -50,7 +63,7 @@ std::string difference(const Tensor& own, const Tensor& given, bool convert) {
   std::string hint;
   bool fits = own.shape() == given.shape();
   if (!fits && is_transpose(own, given))
-    hint = ": the other way round, as PyTorch stores it; turn it in .transform";
+    hint = ": the other way round, as PyTorch has it; .from_pytorch = true or a .transform would turn it";
   else if (fits && own.dtype() != given.dtype() && !convert)
     hint = ": .convert = true would convert it";
   else if (fits)
@@ -113,7 +126,7 @@ PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, c
   CallerScope caller(where);
   // A parameter is overwritten, not computed; a tape that has used it notices.
   NoRecord pause;
-  Comparison comparison(contents_of(module), renamed(given, options, where), options);
+  Comparison comparison(contents_of(module), adapted(module, given, options, where), options);
   if (!comparison.fits())
     throw MisfitError(fmt::format("{}: {} not fit the module in {} place{}, and nothing was changed", name_, source,
                                   comparison.count(), comparison.count() == 1 ? "" : "s"),

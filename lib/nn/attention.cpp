@@ -80,6 +80,36 @@ Tensor joint_mask(const AttentionMasks& masks, const Shape& scores, DType dtype)
   return real.defined() ? where(real, given, lowest) : given;
 }
 
+// (B, length, width) of (length, width) too. Throws unless x is one of them, as the queries are.
+Tensor in_batch(const Tensor& x, bool single) {
+  if (!x.defined()) fail<Error>(heads_name, {}, "keys or values are an undefined tensor");
+  if (x.rank() != (single ? 2 : 3))
+    fail<ShapeError>(heads_name, {}, "takes queries, keys and values that are all ({}length, width), not {}",
+                     single ? "" : "B, ", describe(x));
+  return single ? unsqueeze(x, 0) : x;
+}
+
+// Queries and keys by head, and which go together.
+struct Scored {
+  Tensor q, k;
+  AttentionOptions options;
+};
+
+Scored score(const MultiHeadAttention& layer, const Tensor& q, const Tensor& k, const AttentionMasks& masks) {
+  const Tensor& mask = masks.attention_mask;
+  if (mask.defined() && mask.dtype() != DType::boolean && mask.dtype() != q.dtype())
+    fail<DTypeError>(heads_name, {}, "the mask {} is neither bool nor {}", describe(mask), name_of(q.dtype()));
+  bool single = q.rank() == 2;
+  Tensor padding = masks.key_padding_mask;
+  if (single && padding.defined() && padding.rank() == 1) padding = unsqueeze(padding, 0);
+  Scored scored{by_head(layer.query(in_batch(q, single)), layer.heads()),
+                by_head(layer.key(in_batch(k, single)), layer.heads()),
+                {}};
+  Shape scores{scored.q.size(0), layer.heads(), scored.q.size(2), scored.k.size(2)};
+  scored.options = {.mask = joint_mask({mask, padding}, scores, scored.q.dtype()), .causal = masks.causal};
+  return scored;
+}
+
 }  // namespace
 
 MultiHeadAttention::MultiHeadAttention(std::int64_t size, std::int64_t heads, MultiHeadAttentionOptions options,
@@ -99,32 +129,25 @@ MultiHeadAttention::MultiHeadAttention(std::int64_t size, std::int64_t heads, Mu
 Tensor MultiHeadAttention::operator()(const Arg& queries, const Tensor& keys, const Tensor& values,
                                       const AttentionMasks& masks) const {
   const Tensor& given = tensor_of(heads_name, queries);
-  return call(heads_name, {given, keys, values}, queries.location(), [&](Tensor q, Tensor k, Tensor v) {
-    const Tensor& mask = masks.attention_mask;
-    if (mask.defined() && mask.dtype() != DType::boolean && mask.dtype() != q.dtype())
-      fail<DTypeError>(heads_name, {}, "the mask {} is neither bool nor {}", describe(mask), name_of(q.dtype()));
-    bool single = q.rank() == 2;
-    for (Tensor* x : {&q, &k, &v}) {
-      if (!x->defined()) fail<Error>(heads_name, {}, "keys or values are an undefined tensor");
-      if (x->rank() != (single ? 2 : 3))
-        fail<ShapeError>(heads_name, {},
-                         "queries {}, keys {} and values {} are not all (B, length, size) or (length, size)",
-                         describe(q), describe(k), describe(v));
-      if (single) *x = unsqueeze(*x, 0);
-    }
-    Tensor padding = masks.key_padding_mask;
-    if (single && padding.defined() && padding.rank() == 1) padding = unsqueeze(padding, 0);
-    q = by_head(query(q), heads_);
-    k = by_head(key(k), heads_);
-    v = by_head(value(v), heads_);
-    Shape scores{q.size(0), heads_, q.size(2), k.size(2)};
-    Tensor found = scaled_dot_product_attention(q, k, v,
-                                                {.mask = joint_mask({masks.attention_mask, padding}, scores, q.dtype()),
-                                                 .causal = masks.causal,
-                                                 .dropout = is_training() ? dropout_ : 0});
-    Tensor joined = output(reshape(transpose(found, 1, 2), {scores[0], scores[2], -1}));
-    return single ? squeeze(joined, 0) : joined;
-  });
+  return call(
+      heads_name, {given, keys, values}, queries.location(), [&](const Tensor& q, const Tensor& k, const Tensor& v) {
+        auto [by_query, by_key, attention] = score(*this, q, k, masks);
+        bool single = q.rank() == 2;
+        attention.dropout = is_training() ? dropout_ : 0;
+        Tensor found =
+            scaled_dot_product_attention(by_query, by_key, by_head(value(in_batch(v, single)), heads_), attention);
+        Tensor joined = output(flatten(transpose(found, 1, 2), 2));
+        return single ? squeeze(joined, 0) : joined;
+      });
+}
+
+Tensor MultiHeadAttention::weights(const Arg& queries, const Tensor& keys, const AttentionMasks& masks) const {
+  const Tensor& q = tensor_of(heads_name, queries);
+  CallerScope caller(queries.location());
+  auto [by_query, by_key, attention] = score(*this, q, keys, masks);
+  Tensor each_key = eye(by_key.size(2), {.dtype = by_key.dtype(), .device = by_key.device()});
+  Tensor found = scaled_dot_product_attention(by_query, by_key, each_key, attention);
+  return q.rank() == 2 ? squeeze(found, 0) : found;
 }
 
 Tensor MultiHeadAttention::operator()(const Arg& x, const AttentionMasks& masks) const {

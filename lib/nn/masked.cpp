@@ -5,13 +5,14 @@
 #include <reel/ops/comparison.h>
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
+#include <reel/ops/in_place.h>
 #include <reel/ops/index.h>
 #include <reel/ops/reduce.h>
-#include <reel/ops/scan.h>
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../ops/packing.h"
 #include "packed.h"
 
 namespace reel::nn {
@@ -42,6 +43,31 @@ Tensor checked_mask(const char* name, const Tensor& x, const Tensor& mask, int a
   return with_axes_of(mask, x);
 }
 
+// Where each sequence has its largest elements (N, D): (B, D), 0 for one without any. Step by step, so that time and memory
+// go with the elements and not with the longest sequence.
+Tensor places_of_largest(const Tensor& elements, std::span<const std::int64_t> lengths) {
+  Packing packing = pack_by_sequence(lengths);
+  Tensor rows = packing.places.defined() ? index_select(elements, 0, packing.places) : elements;
+  std::vector<std::int64_t> counts = packing.counts.to_vector<std::int64_t>();
+  std::int64_t first = counts[0];
+  Tensor largest = copy(slice(rows, 0, 0, first));
+  Tensor places = copy(expand(unsqueeze(arange(first), 1), largest.shape()));
+  for (std::size_t step = 1; step < counts.size(); ++step) {
+    std::int64_t last = first + counts[step];
+    Tensor rivals = slice(rows, 0, first, last), best = slice(largest, 0, 0, counts[step]);
+    Tensor their_places = slice(places, 0, 0, counts[step]);
+    // The first NaN wins.
+    Tensor wins = mul(!(rivals <= best), best == best);
+    copy_(their_places, where(wins, unsqueeze(arange(first, last), 1), their_places));
+    copy_(best, where(wins, rivals, best));
+    first = last;
+  }
+  if (packing.places.defined()) places = take(packing.places, places);
+  Tensor of_all = zeros({std::ssize(lengths), elements.size(1)}, {.dtype = DType::i64, .device = elements.device()});
+  copy_(slice(of_all, 0, 0, counts[0]), places);
+  return packing.standing.defined() ? index_select(of_all, 0, packing.standing) : of_all;
+}
+
 Tensor lengths_of(const Packed& x) { return with_axes_of(tensor(x.lengths), x.elements); }
 
 }  // namespace
@@ -68,13 +94,15 @@ Tensor masked_max(const Packed& x, Location where) {
   check_floating("masked_max", x.elements, where);
   CallerScope caller(where);
   if (x.elements.numel() == 0) return segment_sum(x.elements, x.sequence_of_elements(), x.size());
-  Tensor lengths = lengths_of(x), places;
+  Tensor rows = reshape(x.elements, {x.elements.size(0), -1}), places;
   {
     NoRecord pause;
-    Tensor starts = cumsum(lengths, 0) - lengths;
-    places = reel::where(lengths > 0, starts + argmax(x.padded({.value = lowest}), 0), 0);
+    places = places_of_largest(rows, x.lengths);
   }
-  return reel::where(lengths > 0, gather(x.elements, 0, places), 0.0);
+  Shape shape = x.elements.shape();
+  shape[0] = x.size();
+  Tensor largest = reshape(gather(rows, 0, places), shape);
+  return reel::where(lengths_of(x) > 0, largest, 0.0);
 }
 
 Tensor masked_max(const Arg& x, const Tensor& mask, int axis) {

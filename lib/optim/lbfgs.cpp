@@ -118,7 +118,7 @@ class LBFGS::Iterations {
   void move_to(const Tensor& start, double length) {
     NoRecord pause;
     CallerScope caller(where_);
-    Tensor place = start + optimiser_.direction_ * length;
+    Tensor place = length == 0 ? start : start + optimiser_.direction_ * length;
     std::int64_t offset = 0;
     for (const Tensor& parameter : optimiser_.parameters()) {
       Tensor values = to(slice(place, 0, offset, offset + parameter.numel()), parameter.dtype());

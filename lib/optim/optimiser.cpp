@@ -13,6 +13,7 @@ namespace reel::optim {
 using namespace detail;
 
 void Optimiser::add_parameters(std::vector<Tensor> parameters, std::size_t group, Location where) {
+  if (parameters.empty() && parameters_.empty()) fail<Error>(name_, where, "there is no parameter to train");
   std::unordered_set<const Body*> seen;
   for (const Tensor& parameter : parameters_) seen.insert(&parameter.body());
   for (std::size_t i = 0; i < parameters.size(); ++i) {

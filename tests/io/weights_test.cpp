@@ -102,7 +102,7 @@ TEST_CASE("a file that does not fit a module is told line by line, and changes n
           contains("\n  differs     hidden.bias  (3,) f32 in the module, (3,) f16 given: .convert = true would convert "
                    "it\n"));
   CHECK_THAT(said, contains("differs     output.weight  (3, 2) f32 in the module, (2, 3) f32 given: the other way "
-                            "round, as PyTorch stores it"));
+                            "round, as PyTorch has it"));
   CHECK_THAT(said, contains("\n  missing     output.bias  (2"));
   CHECK_THAT(said, contains("\n  unexpected  hidden.scale  (3"));
 }
@@ -161,6 +161,38 @@ TEST_CASE("weights that were saved from Python are renamed and turned as the cal
   options.rename = [](const std::string&) { return "hidden.weight"; };
   CHECK_THAT(error_of<Error>([&] { io::load_into(other, folder.file(), options); }),
              contains("'fc1.weight' and 'fc1.bias' are both to be the module's 'hidden.weight'"));
+}
+
+TEST_CASE("weights under PyTorch's names and in its shapes are loaded if the caller says that they are") {
+  Folder folder;
+  struct Ours : nn::Module {
+    nn::Embedding words{*this, "words", 5, 2};
+    nn::LSTM encoder{*this, "encoder", 2, 2};
+    nn::Linear output{*this, "output", 2, 2};
+  } ours;
+  auto numbers = [](std::int64_t rows, std::int64_t columns) {
+    return reshape(to(arange(rows * columns), f32), {rows, columns});
+  };
+  io::save(folder.file(), {{"model.words.weight", numbers(5, 2)},
+                           {"model.encoder.weight_ih_l0", numbers(8, 2)},
+                           {"model.encoder.weight_hh_l0", numbers(8, 2) + 1},
+                           {"model.encoder.bias_ih_l0", full({8}, 2)},
+                           {"model.encoder.bias_hh_l0", full({8}, 3)},
+                           {"model.output.weight", numbers(2, 2)},
+                           {"model.output.bias", full({2}, 4)}});
+  auto inner = [](const std::string& name) { return name.substr(6); };
+  CHECK_THAT(error_of<io::MisfitError>([&] { io::load_into(ours, folder.file(), {.rename = inner}); }),
+             contains("unexpected  encoder.weight_ih_l0"));
+  io::load_into(ours, folder.file(), {.from_pytorch = true, .rename = inner});
+  CHECK(ours.words.table.to_vector<float>() == numbers(5, 2).to_vector<float>());
+  CHECK(ours.encoder.nets[0].W_x.to_vector<float>() == transpose(numbers(8, 2)).to_vector<float>());
+  CHECK(ours.encoder.nets[0].W_h.to_vector<float>() == transpose(numbers(8, 2) + 1).to_vector<float>());
+  CHECK(ours.encoder.nets[0].bias.to_vector<float>() == std::vector<float>(8, 5));
+  CHECK(ours.output.weight.to_vector<float>() == std::vector<float>{0, 2, 1, 3});
+  io::save(folder.file(), {{"weight", numbers(3, 2)}, {"bias_ih_l0", zeros({3})}, {"bias_hh_l0", zeros({4})}});
+  nn::GRU gru(1, 1);
+  std::string said = error_of<io::MisfitError>([&] { io::load_into(gru, folder.file(), {.from_pytorch = true}); });
+  CHECK_THAT(said, contains("unexpected  bias_hh_l0") && contains("missing"));
 }
 
 TEST_CASE("a module takes a list of tensors that were put together by hand") {

@@ -101,6 +101,20 @@ TEST_CASE("masks of multi-head attention leave out what PyTorch's leave out") {
   check_close(layer(x(0), {.key_padding_mask = padding(0)}), select(layer(x, {.key_padding_mask = padding}), 0, 0));
 }
 
+TEST_CASE("the weights of multi-head attention are those that its values are summed with") {
+  manual_seed(15);
+  nn::MultiHeadAttention layer(4, 2, {.dtype = f64});
+  Tensor x = draw({2, 3, 4}), keys = draw({2, 5, 4});
+  nn::AttentionMasks masks{.key_padding_mask = arange(5) >= tensor<std::int64_t>({{4}, {2}})};
+  Tensor weights = layer.weights(x, keys, masks);
+  CHECK(weights.shape() == Shape{2, 2, 3, 5});
+  check_close(sum(weights, -1), ones({2, 2, 3}, {.dtype = f64}));
+  Tensor values = transpose(reshape(layer.value(keys), {2, 5, 2, 2}), 1, 2);
+  Tensor expected = layer.output(flatten(transpose(matmul(weights, values), 1, 2), 2));
+  check_close(layer(x, keys, keys, masks), expected);
+  check_close(layer.weights(x(0), keys(0)), select(layer.weights(x, keys), 0, 0));
+}
+
 TEST_CASE("a query that sees no key adds nothing but the output's bias") {
   nn::MultiHeadAttention layer(4, 2);
   layer.output.bias = arange(4.0);
@@ -218,7 +232,7 @@ TEST_CASE("attention names what does not fit") {
                heads(x, {.attention_mask = ones({3, 3}, {.dtype = f64})});
              }),
              contains("neither bool nor f32"));
-  CHECK_THAT(error_of<ShapeError>([&] { heads(x, x(0), x(0)); }), contains("are not all (B, length, size)"));
+  CHECK_THAT(error_of<ShapeError>([&] { heads(x, x(0), x(0)); }), contains("are all (B, length, width), not (3, 4)"));
   CHECK_THAT(error_of<Error>([&] { heads(x, x, Tensor()); }), contains("undefined"));
   CHECK_THAT(error_of<Error>([&] { heads(Tensor()); }), contains("undefined"));
   CHECK_THAT(error_of<ShapeError>([&] { heads(ones({2, 3, 5})); }), contains("does not end in an axis of size 4"));

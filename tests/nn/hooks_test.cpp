@@ -93,6 +93,22 @@ TEST_CASE("hooks of a cell see its states, and an input that is not given is und
   CHECK(gradients == 1);
 }
 
+TEST_CASE("a module counts the operations of its last call, and a struct without one of its own those of its parts") {
+  struct Model : nn::Module {
+    nn::Linear first{*this, "first", 4, 8};
+    nn::Linear second{*this, "second", 8, 2};
+    Tensor operator()(const Arg& x) const { return second(relu(first(x))); }
+  };
+  Model model;
+  CHECK(model.last_flops() == 0);
+  model(ones({3, 4}));
+  CHECK(model.first.last_flops() == 2 * 3 * 4 * 8);
+  CHECK(model.last_flops() == 2 * 3 * (4 * 8 + 8 * 2));
+  Tape tape;
+  tape.backward(sum(model(ones({1, 4}))));
+  CHECK(model.last_flops() == 2 * (4 * 8 + 8 * 2));
+}
+
 TEST_CASE("a user's struct runs through call, which names the caller's line") {
   struct Model : nn::Module {
     nn::Linear layer{*this, "layer", 4, 2};

@@ -114,7 +114,28 @@ TEST_CASE("the largest of infinities is that of those that take part") {
   nn::Packed packed = of_lengths({1, 2}, tensor({-inf, -inf, 2.f}));
   CHECK(nn::masked_max(packed).to_vector<float>() == Floats{-inf, 2});
   CHECK(nn::masked_max(tensor({5.f, -inf}), tensor({false, true})).item() == -inf);
-  CHECK(std::isnan(nn::masked_max(of_lengths({2}, tensor({1.f, not_a_number}))).item()));
+  for (const Tensor& x : {tensor({1.f, not_a_number, 2.f}), tensor({not_a_number, 1.f, 2.f})})
+    CHECK(std::isnan(nn::masked_max(of_lengths({3}, x)).item()));
+}
+
+TEST_CASE("the gradient of a largest element goes to the first of equals") {
+  nn::Packed packed = of_lengths({1, 3, 0, 2}, tensor({{1.f}, {5.f}, {7.f}, {7.f}, {2.f}, {2.f}}));
+  Tape tape;
+  tape.watch(packed.elements);
+  CHECK(tape.gradient(sum(nn::masked_max(packed)), packed.elements).to_vector<float>() == Floats{1, 0, 1, 0, 1, 0});
+}
+
+TEST_CASE("masked mean and max of many sequences equal those of each alone") {
+  manual_seed(3);
+  std::vector<std::int64_t> lengths{4, 0, 9, 1, 1, 30, 2, 0};
+  nn::Packed packed = of_lengths(lengths, randn({47, 5}));
+  std::vector<Tensor> sequences = packed.sequences();
+  for (std::size_t b = 0; b < lengths.size(); ++b) {
+    if (lengths[b] == 0) continue;
+    auto row = static_cast<std::int64_t>(b);
+    CHECK(select(nn::masked_max(packed), 0, row).to_vector<float>() == max(sequences[b], 0).to_vector<float>());
+    CHECK(max(abs(select(nn::masked_mean(packed), 0, row) - mean(sequences[b], 0))).item() < 1e-6);
+  }
 }
 
 TEST_CASE("gradients of what is packed, padded, and reduced agree with differences") {

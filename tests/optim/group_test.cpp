@@ -2,6 +2,7 @@
 #include <reel/ops.h>
 #include <reel/optim.h>
 #include <reel/tape.h>
+#include <reel/threads.h>
 
 #include <cmath>
 #include <memory>
@@ -161,4 +162,25 @@ TEST_CASE("many small tensors of both dtypes, with gradients of some, make the s
   }
   for (std::size_t i = 0; i < apart.size(); ++i)
     CHECK(to(together[i], f64).to_vector<double>() == to(apart[i], f64).to_vector<double>());
+}
+
+TEST_CASE("a step gives the same bits for every number of threads") {
+  auto stepped = [](int threads) {
+    set_thread_count(threads);
+    manual_seed(9);
+    std::vector<Tensor> w;
+    for (std::int64_t size : {1, 70'001, 33, 0, 250'003, 5}) {
+      w.push_back(randn({size}).requires_grad());
+      w.back().set_grad(randn({size}));
+    }
+    optim::NAdam nadam(w, {.weight_decay = 0.1});
+    for (int step = 0; step < 3; ++step) nadam.step();
+    std::vector<std::vector<float>> values;
+    for (const Tensor& x : w) values.push_back(x.to_vector<float>());
+    return values;
+  };
+  int before = thread_count();
+  auto one = stepped(1), several = stepped(3);
+  set_thread_count(before);
+  CHECK((one == several));
 }

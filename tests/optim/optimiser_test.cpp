@@ -97,6 +97,7 @@ TEST_CASE("a step between the forward and the backward is noticed") {
 TEST_CASE("what an optimiser cannot train is refused with a reason") {
   Tensor w = ones({2}).requires_grad();
   auto text = [](const std::vector<Tensor>& list) { return error_of<Error>([&] { optim::Adam adam(list); }); };
+  CHECK_THAT(text({}), contains("Adam: there is no parameter to train"));
   CHECK_THAT(text({Tensor()}), contains("Adam: parameter 0 is an undefined tensor"));
   CHECK_THAT(text({w, ones({3})}), contains("tensor 1, (3,) f32, is no parameter; call requires_grad()"));
   CHECK_THAT(text({w, w}), contains("parameter 1, (2,) f32, is listed twice"));

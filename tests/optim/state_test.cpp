@@ -1,3 +1,4 @@
+#include <reel/io.h>
 #include <reel/nn.h>
 #include <reel/ops.h>
 #include <reel/optim.h>
@@ -8,6 +9,7 @@
 #include <memory>
 
 #include "catch.h"
+#include "io/folder.h"
 
 using namespace reel;
 using reel_test::contains;
@@ -76,7 +78,8 @@ State without(State state, const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("training goes on to the bit from a saved state, at any step") {
+TEST_CASE("training goes on to the bit from a state in a file, at any step") {
+  reel_test::Folder folder;
   for (const auto& [name, make] : optimisers)
     for (int stop : {0, 1, 4}) {
       CAPTURE(name, stop);
@@ -84,13 +87,15 @@ TEST_CASE("training goes on to the bit from a saved state, at any step") {
       auto one = make(whole), before = make(first);
       train(*one, 0, 8);
       train(*before, 0, stop);
+      io::save(folder.file(), before->state());
       State state = before->state();
       std::vector<Tensor> second;
       for (const Tensor& w : first) second.push_back(copy(stop_gradient(w)).requires_grad());
-      train(*before, stop, 8);  // the state is a copy
+      train(*before, stop, 8);
       auto after = make(second);
       after->set_learning_rate(0.7);
-      after->load_state(state);
+      // The state is a copy, and so is what the file holds.
+      after->load_state(stop == 1 ? state : io::load(folder.file()).tensors);
       CHECK(after->learning_rate() == one->learning_rate());
       train(*after, stop, 8);
       CHECK(values(second) == values(whole));

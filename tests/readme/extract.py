@@ -1,12 +1,12 @@
-"""Writes a program of a Markdown file, by its number from 0, to another file: a C++ block with a main function."""
+"""Writes the C++ block of a Markdown file that contains a text to another file."""
 import re
 import sys
 
-source, number, target = sys.argv[1:]
+source, text, target = sys.argv[1:]
 with open(source, encoding="utf-8") as file:
     blocks = re.findall(r"^```cpp\n(.*?)^```", file.read(), re.MULTILINE | re.DOTALL)
-programs = [block for block in blocks if "int main(" in block]
-if len(programs) <= int(number):
-    sys.exit(f"{source} has {len(programs)} programs")
+blocks = [block for block in blocks if text in block]
+if len(blocks) != 1:
+    sys.exit(f"{source} has {len(blocks)} blocks with '{text}'")
 with open(target, "w", encoding="utf-8") as file:
-    file.write(programs[int(number)])
+    file.write(blocks[0])

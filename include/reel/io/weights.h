@@ -27,6 +27,8 @@ struct LoadOptions {
   bool strict = true;
   /// Values of another dtype are converted; else they do not fit.
   bool convert = false;
+  /// The names and shapes are those of PyTorch's layers of the same kind and place: see below.
+  bool from_pytorch = false;
   /// What the module calls a tensor that the file has under this name; "": it is left out. Null: the same.
   std::function<std::string(const std::string& name)> rename = {};
   /// What becomes of a tensor, given its name in the module, before it is compared. Null: nothing.
@@ -42,15 +44,23 @@ struct PassedOver {
 /// Copies the values in a file into a module's parameters and buffers of the same names: in place, so that optimisers
 /// and tied modules see them, and a tape that needs the old ones throws. Where anything does not fit, nothing changes.
 ///
-/// PyTorch keeps the weight of a Linear as (out, in), reel as (in, out); nothing is turned unless you say so:
+/// PyTorch keeps some weights otherwise, that of a Linear as (out, in) where reel has (in, out), and nothing is turned unless
+/// you say so. With `from_pytorch`, what it saves of Linear, Embedding, the recurrent cells and layers, MultiheadAttention
+/// and the layers of Transformers is renamed, turned and put together for the layer of the same place in the module:
 ///
-///     io::load_into(model, "from_python.safetensors",
-///                   {.rename = [](const std::string& name) { return name == "head.bias" ? "output.bias" : name; },
+///     # Python: safetensors.torch.save_file(model.state_dict(), "model.safetensors")
+///     io::load_into(model, "model.safetensors", {.from_pytorch = true});
+///
+/// What has another name in Python is renamed before that, and what is still to be done, for parameters of your own, say,
+/// after it:
+///
+///     io::load_into(model, "model.safetensors",
+///                   {.from_pytorch = true,
+///                    .rename = [](const std::string& name) { return name == "fc.bias" ? "output.bias" : name; },
 ///                    .transform = [](const std::string& name, const Tensor& x) {
-///                      return name.ends_with("weight") && x.rank() == 2 ? transpose(x) : x;
+///                      return name == "mix" ? transpose(x) : x;
 ///                    }});
 ///
-/// Where tensors must be put together, as PyTorch's two biases of an LSTM, `load` the file and pass a list of your own.
 /// Throws: MisfitError; as `load`; Error where `rename` gives a name twice.
 PassedOver load_into(nn::Module& module, const std::string& path, const LoadOptions& options = {},
                      Location where = Location::here());

@@ -53,6 +53,9 @@ struct MultiHeadAttention : Module {
   /// Of a sequence with itself.
   Tensor operator()(const Arg& x, const AttentionMasks& masks = {}) const;
 
+  /// The weights of each head without dropout, (B, heads, L, S), or without B; to look at.
+  Tensor weights(const Arg& queries, const Tensor& keys, const AttentionMasks& masks = {}) const;
+
   std::int64_t heads() const { return heads_; }
 
  private:

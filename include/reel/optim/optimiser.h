@@ -87,7 +87,8 @@ class Optimiser {
   explicit Optimiser(const char* name) : name_(name) {}
   const char* name() const { return name_; }
 
-  /// Throws: Error unless every tensor is a contiguous parameter of f32 or f64 that no group has yet.
+  /// Throws: Error unless every tensor is a contiguous parameter of f32 or f64 that no group has yet, or if there is none
+  /// for the first group.
   void add_parameters(std::vector<Tensor> parameters, std::size_t group, Location where);
   /// Throws: IndexError.
   void check_group(std::size_t group, Location where) const;
