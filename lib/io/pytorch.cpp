@@ -26,7 +26,11 @@ class Converter {
     for (const auto& [name, module] : modules_) {
       std::string prefix = name.empty() ? "" : name + ".";
       if (dynamic_cast<const Linear*>(module)) turn(prefix + "weight", prefix + "weight");
-      if (dynamic_cast<const Embedding*>(module)) rename(prefix + "weight", prefix + "table");
+      if (dynamic_cast<const Embedding*>(module) || dynamic_cast<const EmbeddingBag*>(module))
+        rename(prefix + "weight", prefix + "table");
+      if (dynamic_cast<const BatchNorm<1>*>(module) || dynamic_cast<const BatchNorm<2>*>(module) ||
+          dynamic_cast<const BatchNorm<3>*>(module))
+        convert_statistics(prefix);
       if (auto* cell = dynamic_cast<const LSTMCell*>(module)) convert_cell(*cell, prefix, prefix, "");
       if (auto* cell = dynamic_cast<const GRUCell*>(module)) convert_cell(*cell, prefix, prefix, "");
       if (auto* cell = dynamic_cast<const RNNCell*>(module)) convert_cell(*cell, prefix, prefix, "");
@@ -77,6 +81,12 @@ class Converter {
     if (!named || named->tensor.rank() != 2) return;
     named->name = to;
     named->tensor = transpose(named->tensor);
+  }
+
+  // PyTorch also counts the batches.
+  void convert_statistics(const std::string& prefix) {
+    rename(prefix + "running_var", prefix + "running_variance");
+    std::erase_if(tensors_, [&](const NamedTensor& named) { return named.name == prefix + "num_batches_tracked"; });
   }
 
   // Takes PyTorch's two biases away, if they are there and of one shape.
