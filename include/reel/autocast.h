@@ -30,10 +30,10 @@ class [[nodiscard]] AutocastScope {
 
 /// `auto scope = autocast(bf16);`: while the scope lives, ops of this thread run in the precision that suits each.
 ///
-/// - Products, convolutions, recurrent cells and layers, attention: operands of f32, bf16 and f16 are cast to `dtype`, and
-///   so is what they give.
+/// - Products, convolutions, attention: operands of f32, bf16 and f16 are cast to `dtype`, and so is what they give.
 /// - Losses, softmax, normalisation, sums and means, norms, variances, running sums and products, exp and its like, log
 ///   and its like, pow, reciprocals and tangents: halves are cast to f32, and so is what they give.
+/// - Recurrent cells: the products as above, gates and state in f32. Recurrent layers over whole sequences: all in f32.
 /// - All others: what they do anyway with the dtypes that they meet.
 ///
 /// f64 stays as it is. Parameters stay in f32, and so do their gradients; the cast of a parameter is made once and kept
@@ -49,7 +49,7 @@ class [[nodiscard]] AutocastScope {
 ///
 /// f16 has a small range: optim::LossScaler keeps gradients within it. Scopes nest, and `autocast(f32)` switches an outer
 /// one off. Throws: DTypeError unless bf16, f16 or f32.
-/// Source: PyTorch's autocast, whose lists of ops for CUDA these are.
+/// Source: PyTorch's autocast, whose lists of ops for CUDA these are, but for recurrent ones.
 inline AutocastScope autocast(DType dtype = DType::bf16, Location where = Location::here()) {
   return AutocastScope(dtype, where);
 }

@@ -16,6 +16,11 @@ using namespace nn;
 
 namespace {
 
+bool is_batch_norm(const Module* module) {
+  return dynamic_cast<const BatchNorm<1>*>(module) || dynamic_cast<const BatchNorm<2>*>(module) ||
+         dynamic_cast<const BatchNorm<3>*>(module);
+}
+
 class Converter {
  public:
   Converter(const Module& module, std::vector<NamedTensor> tensors)
@@ -28,9 +33,11 @@ class Converter {
       if (dynamic_cast<const Linear*>(module)) turn(prefix + "weight", prefix + "weight");
       if (dynamic_cast<const Embedding*>(module) || dynamic_cast<const EmbeddingBag*>(module))
         rename(prefix + "weight", prefix + "table");
-      if (dynamic_cast<const BatchNorm<1>*>(module) || dynamic_cast<const BatchNorm<2>*>(module) ||
-          dynamic_cast<const BatchNorm<3>*>(module))
-        convert_statistics(prefix);
+      if (is_batch_norm(module)) {
+        rename(prefix + "running_var", prefix + "running_variance");
+        // PyTorch counts batches, which only a momentum that falls needs.
+        drop(prefix + "num_batches_tracked");
+      }
       if (auto* cell = dynamic_cast<const LSTMCell*>(module)) convert_cell(*cell, prefix, prefix, "");
       if (auto* cell = dynamic_cast<const GRUCell*>(module)) convert_cell(*cell, prefix, prefix, "");
       if (auto* cell = dynamic_cast<const RNNCell*>(module)) convert_cell(*cell, prefix, prefix, "");
@@ -63,6 +70,10 @@ class Converter {
     return found == tensors_.end() ? nullptr : &*found;
   }
 
+  void drop(const std::string& name) {
+    std::erase_if(tensors_, [&](const NamedTensor& named) { return named.name == name; });
+  }
+
   void rename(const std::string& from, const std::string& to) {
     if (NamedTensor* named = find(from); named && !find(to)) named->name = to;
   }
@@ -83,12 +94,6 @@ class Converter {
     named->tensor = transpose(named->tensor);
   }
 
-  // PyTorch also counts the batches.
-  void convert_statistics(const std::string& prefix) {
-    rename(prefix + "running_var", prefix + "running_variance");
-    std::erase_if(tensors_, [&](const NamedTensor& named) { return named.name == prefix + "num_batches_tracked"; });
-  }
-
   // Takes PyTorch's two biases away, if they are there and of one shape.
   template <class F>
   void join_biases(const std::string& from, const std::string& suffix, const std::string& to, F joined) {
@@ -97,7 +102,7 @@ class Converter {
     if (!first || !second || first->tensor.rank() != 1 || first->tensor.shape() != second->tensor.shape()) return;
     first->tensor = joined(first->tensor, second->tensor);
     first->name = to;
-    std::erase_if(tensors_, [&](const NamedTensor& named) { return named.name == second_name; });
+    drop(second_name);
   }
 
   template <class Cell>
@@ -142,7 +147,7 @@ class Converter {
       NamedTensor* whole = find(whole_name);
       if (!whole || whole->tensor.rank() == 0 || whole->tensor.size(0) != 3 * size) continue;
       Tensor all = whole->tensor;
-      std::erase_if(tensors_, [&](const NamedTensor& named) { return named.name == whole_name; });
+      drop(whole_name);
       for (std::int64_t i = 0; i < 3; ++i)
         tensors_.push_back({prefix + parts[i] + kind, slice(all, 0, i * size, (i + 1) * size)});
     }

@@ -256,6 +256,46 @@ TEST_CASE("second derivatives pass an autocast scope") {
   CHECK(largest_difference(second(bf16), exact) < 0.05 * max(abs(exact)).item());
 }
 
+TEST_CASE("layers run within an autocast scope, near what they give outside, with gradients in f32") {
+  DType low = GENERATE(bf16, f16);
+  manual_seed(3);
+  Tensor x = drawn({6, 3, 8}, 1), image = drawn({2, 4, 6, 6}, 2);
+  auto check = [&](nn::Module& module, const std::function<Tensor()>& forward) {
+    Tensor exact = forward();
+    Tape tape;
+    Tensor y;
+    {
+      auto scope = autocast(low);
+      y = forward();
+    }
+    for (const Tensor& gradient : tape.gradient(sum(to(y, f32)), module.parameters())) CHECK(gradient.dtype() == f32);
+    NoRecord pause;
+    CHECK(largest_difference(y, exact) <= 0x1p-6 * max(abs(exact)).item());
+  };
+  nn::Linear linear(8, 8);
+  check(linear, [&] { return linear(linear(x)); });
+  nn::LSTM lstm(8, 8, {.layers = 2, .bidirectional = true});
+  check(lstm, [&] { return lstm(x, {}, tensor<std::int64_t>({6, 2, 4})).output; });
+  nn::LSTM normal(8, 8, {.projection = 4, .layer_norm = true});
+  check(normal, [&] { return normal(linear(x)).output; });
+  nn::GRU gru(8, 8);
+  check(gru, [&] { return gru(linear(x)).output; });
+  nn::GRUCell cell(8, 8);
+  check(cell, [&] { return cell(x(0), cell(linear(x(1)), cell.initial_state(3))); });
+  nn::TransformerEncoderLayer encoder(8, 2, {.feed_forward = 16, .dropout = 0});
+  check(encoder, [&] { return encoder(x); });
+  struct Convolutional : nn::Module {
+    nn::Parameter w{*this, "w", {4, 4, 3, 3}, nn::normal()}, scale{*this, "scale", {4}, nn::constant(1)},
+        shift{*this, "shift", {4}, nn::constant(0)};
+  } net;
+  check(net, [&] {
+    Tensor mean = zeros({4}), variance = ones({4});
+    Tensor y =
+        batch_norm(conv2d(image, net.w, {.padding = 1}), net.scale, net.shift, mean, variance, {.training = true});
+    return conv_transposed2d(max_pool2d(relu(y), 2), net.w, net.shift);
+  });
+}
+
 TEST_CASE("autocast scopes nest, and f32 switches an outer one off") {
   Tensor a = drawn({2, 2}, 1);
   CHECK(matmul(a, a).dtype() == f32);

@@ -356,9 +356,31 @@ TEST_CASE("hooks see what goes into a recurrent layer and what comes out") {
   });
   layer(nn::Packed{ones({3, 2}), {1, 2}});
   CHECK(seen == std::vector<Shape>{{3, 2}, {3, 3}, {1, 2, 3}, {1, 2, 3}});
+  // Of three steps, and of none for padding.
+  CHECK(layer.last_flops() == 2 * 3 * (2 * 12 + 3 * 12));
   seen.clear();
   layer(ones({4, 1, 2}));
   CHECK(seen == std::vector<Shape>{{4, 1, 2}, {4, 1, 3}, {1, 1, 3}, {1, 1, 3}});
+}
+
+TEST_CASE("no operation is spent on padding") {
+  for (std::int64_t layers : {1, 2}) {
+    nn::LSTM lstm(2, 3, {.layers = layers, .bidirectional = true}),
+        projected(2, 3, {.layers = layers, .projection = 2});
+    nn::GRU gru(2, 3, {.layers = layers});
+    std::vector<std::int64_t> lengths{1, 0, 50, 2};
+    auto check = [&](const auto& layer) {
+      layer(nn::Packed{ones({53, 2}), lengths});
+      double packed = layer.last_flops();
+      layer(ones({50, 4, 2}), {}, tensor(lengths));
+      CHECK(layer.last_flops() == packed);
+      layer(ones({53, 1, 2}));
+      CHECK(layer.last_flops() == packed);
+    };
+    check(lstm);
+    check(gru);
+    check(projected);
+  }
 }
 
 TEST_CASE("recurrent layers name the caller's line and what does not fit") {

@@ -1,6 +1,9 @@
 #include <torch/nn/modules/activation.h>
+#include <torch/nn/modules/batchnorm.h>
+#include <torch/nn/modules/conv.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
+#include <torch/nn/modules/normalization.h>
 #include <torch/nn/modules/rnn.h>
 #include <torch/nn/modules/transformerlayer.h>
 
@@ -21,10 +24,13 @@ namespace {
 // What Python calls model.state_dict(), through a file.
 void load_state_of(const torch::nn::Module& theirs, nn::Module& ours) {
   std::vector<io::NamedTensor> state;
-  for (const auto& named : theirs.named_parameters()) {
-    Shape shape(std::span(named.value().sizes().data(), named.value().sizes().size()));
-    state.push_back({named.key(), to(reshape(tensor(doubles_of(named.value())), shape), f32)});
-  }
+  auto add = [&](const std::string& name, const at::Tensor& values, DType dtype) {
+    Shape shape(std::span(values.sizes().data(), values.sizes().size()));
+    state.push_back({name, to(reshape(tensor(doubles_of(values)), shape), dtype)});
+  };
+  for (const auto& named : theirs.named_parameters()) add(named.key(), named.value(), f32);
+  for (const auto& named : theirs.named_buffers())
+    add(named.key(), named.value(), named.value().scalar_type() == at::kLong ? i64 : f32);
   std::string path = "/tmp/reel_peer_weights_" + std::to_string(getpid());
   io::save(path, state);
   io::load_into(ours, path, {.from_pytorch = true});
@@ -63,6 +69,35 @@ TEST_CASE("weights that libtorch has of a Linear and an Embedding are loaded") {
   Tensor words = tensor<std::int64_t>({0, 8, 3, 3});
   check_near(ours.output(ours.square(ours.embedding(words))),
              theirs.output(theirs.square(theirs.embedding(theirs_of(words).to(at::kLong)))));
+}
+
+TEST_CASE("weights that libtorch has of convolutions, norms and bilinear layers are loaded") {
+  manual_seed(14);
+  struct Ours : nn::Module {
+    nn::Conv2d conv{*this, "conv", 3, 4, 3};
+    nn::BatchNorm2d norm{*this, "norm", 4};
+    nn::GroupNorm groups{*this, "groups", 2, 4};
+    nn::ConvTransposed2d back{*this, "back", 4, 2, 3};
+    Tensor operator()(const Tensor& x) const { return back(groups(norm(conv(x)))); }
+  } ours;
+  struct Theirs : torch::nn::Module {
+    torch::nn::Conv2d conv = register_module("conv", torch::nn::Conv2d(3, 4, 3));
+    torch::nn::BatchNorm2d norm = register_module("norm", torch::nn::BatchNorm2d(4));
+    torch::nn::GroupNorm groups = register_module("groups", torch::nn::GroupNorm(2, 4));
+    torch::nn::ConvTranspose2d back = register_module("back", torch::nn::ConvTranspose2d(4, 2, 3));
+    at::Tensor operator()(const at::Tensor& x) { return back(groups(norm(conv(x)))); }
+  } theirs;
+  Tensor x = randn({2, 3, 7, 7});
+  theirs(floats_of(x) * 2 + 1);  // moves the running statistics
+  theirs.eval();
+  ours.eval();
+  load_state_of(theirs, ours);
+  check_near(ours(x), theirs(floats_of(x)));
+  nn::Bilinear bilinear(3, 4, 2);
+  torch::nn::Bilinear their_bilinear(3, 4, 2);
+  load_state_of(*their_bilinear, bilinear);
+  Tensor a = randn({5, 3}), b = randn({5, 4});
+  check_near(bilinear(a, b), their_bilinear(floats_of(a), floats_of(b)));
 }
 
 TEST_CASE("weights that libtorch has of recurrent layers and cells are loaded") {

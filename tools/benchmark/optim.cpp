@@ -36,10 +36,11 @@ std::function<double()> adam(std::int64_t count) {
 
 }  // namespace
 
-// A goal is what 28 bytes an element take at 10 GB/s, which memory gives at the least.
+// What one thread's share of the memory gives differs from machine to machine; that many small tensors cost little more
+// does not. The goal beside libtorch is --peer's.
 std::vector<Case> optim() {
-  return {{"optim", "adam_100_tensors", element_count, 2.8, adam(100)},
-          {"optim", "adam_10000_tensors", element_count, 2.8, adam(10'000)}};
+  return {{"optim", "adam_100_tensors", element_count, 0, adam(100)},
+          {"optim", "adam_10000_tensors", element_count, 2.5, adam(10'000), "adam_100_tensors"}};
 }
 
 }  // namespace reel_bench

@@ -14,7 +14,7 @@ struct AttentionMasks {
   /// (L, S); or by head (B · heads, L, S), (B or 1, heads or 1, L, S): bool, true where a key takes no part for a query; or, in
   /// the queries' dtype, added to the scores.
   Tensor attention_mask = {};
-  /// (B, S), bool: true where a key is padding.
+  /// (B, S), bool: true where a key is padding; of keys that are Packed, transpose(!keys.mask()).
   Tensor key_padding_mask = {};
   /// Key j takes part for queries i ≥ j only.
   bool causal = false;
