@@ -28,7 +28,7 @@ void add_nets(ModuleList<Cell>& nets, std::int64_t input_size, std::int64_t hidd
               std::int64_t layers, bool bidirectional, const Options& options, Location where) {
   std::int64_t directions = bidirectional ? 2 : 1;
   for (std::int64_t net = 0; net < layers * directions; ++net)
-    nets.emplace_back(net < directions ? input_size : directions * width, hidden_size, options, where);
+    nets.push_back(Cell(net < directions ? input_size : directions * width, hidden_size, options, where), where);
 }
 
 // Sequences as they lie before they are packed.
