@@ -2,7 +2,6 @@
 
 #include <reel/ops.h>
 
-#include "../core/autocast.h"
 #include "../core/op_error.h"
 #include "affine.h"
 #include "recurrent_weights.h"
@@ -17,19 +16,14 @@ constexpr const char* sum_name = "ChildSumTreeLSTM";
 constexpr const char* nary_name = "NaryTreeLSTM";
 
 // Throws unless x and the children's states are of the weights' dtype.
-void check_dtypes(const char* name, DType dtype, const Tensor& x, std::span<const LSTMState> children) {
-  bool casts = is_autocasting();
-  if (casts) dtype = suited(Precision::full, dtype);
-  auto fits = [&](const Tensor& part) {
-    return (casts ? suited(Precision::full, part.dtype()) : part.dtype()) == dtype;
-  };
-  if (x.defined() && !fits(x))
+void check_dtypes(const char* name, const Tensor& weight, const Tensor& x, std::span<const LSTMState> children) {
+  if (x.defined() && !goes_with(weight, x))
     fail<DTypeError>(name, {}, "the input {} is not of the weights' dtype {}; convert it with to(x, {})", describe(x),
-                     name_of(dtype), name_of(dtype));
+                     name_of(weight.dtype()), name_of(weight.dtype()));
   for (std::size_t k = 0; k < children.size(); ++k)
-    if (!fits(children[k].h) || !fits(children[k].c))
+    if (!goes_with(weight, children[k].h) || !goes_with(weight, children[k].c))
       fail<DTypeError>(name, {}, "h {} and c {} of child {} are not of the weights' dtype {}", describe(children[k].h),
-                       describe(children[k].c), k, name_of(dtype));
+                       describe(children[k].c), k, name_of(weight.dtype()));
 }
 
 // Throws unless x and the children's states fit together.
@@ -45,7 +39,7 @@ void check_node(const char* name, const Cell& cell, const Tensor& x, std::span<c
     if (!has_shape(children[k].h, states) || !has_shape(children[k].c, states))
       fail<ShapeError>(name, {}, "h {} and c {} of child {} are not {}", shape_of(children[k].h),
                        shape_of(children[k].c), k, to_string(states));
-  check_dtypes(name, cell.W_x.dtype(), x, children);
+  check_dtypes(name, cell.W_x, x, children);
 }
 
 // p: i, o, u, f, (B, 4H), or (4H) without inputs.

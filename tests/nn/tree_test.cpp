@@ -242,6 +242,8 @@ TEST_CASE("SPINN's reduce is a binary node that also sees what the tracker knows
   check_close(found.c, expected.c);
   CHECK_THAT(error_of<ShapeError>([&] { reduce(left, right); }), contains("takes what a tracker knows (B, 2)"));
   CHECK_THAT(error_of<ShapeError>([&] { reduce(left, draw_state(3, 3), known); }), contains("takes states (B, 3)"));
+  CHECK_THAT(error_of<DTypeError>([&] { nn::SPINNReduce(3)(left, right); }),
+             contains("SPINNReduce: (4, 3) f64 is not of the weights' dtype f32"));
 }
 
 TEST_CASE("SPINN without a tracker builds the trees that its transitions say") {
