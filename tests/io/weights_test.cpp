@@ -209,3 +209,39 @@ TEST_CASE("a module takes a list of tensors that were put together by hand") {
   list.back().tensor = {};
   CHECK_THAT(error_of<Error>([&] { io::load_into(net, list); }), contains("'seen' is an undefined tensor"));
 }
+
+TEST_CASE("a tensor of the module that repeats elements does not fit, and nothing is changed") {
+  Folder folder;
+  struct Repeating : nn::Module {
+    nn::Parameter first{*this, "first", {2}, nn::constant(1)};
+    nn::Buffer repeated{*this, "repeated", expand(ones({1}), {2})};
+    nn::Parameter last{*this, "last", {2}, nn::constant(1)};
+  } module;
+  io::save(folder.file(), {{"first", full({2}, 7)}, {"repeated", full({2}, 8)}, {"last", full({2}, 9)}});
+  CHECK_THAT(error_of<io::MisfitError>([&] { io::load_into(module, folder.file()); }),
+             contains("in 1 place,") &&
+                 contains("differs     repeated  (2,) f32 repeats elements in the module: make it contiguous"));
+  CHECK(module.first.to_vector<float>() == std::vector<float>{1, 1});
+  CHECK(module.last.to_vector<float>() == std::vector<float>{1, 1});
+}
+
+TEST_CASE("a module takes what its own tensors were before, whichever of them they are given to") {
+  struct Two : nn::Module {
+    nn::Parameter a{*this, "a", tensor({{1.f, 2.f}, {3.f, 4.f}})};
+    nn::Parameter b{*this, "b", tensor({{5.f, 6.f}, {7.f, 8.f}})};
+  } two;
+  io::load_into(two, {{"a", two.b}, {"b", two.a}});
+  CHECK(two.a.to_vector<float>() == std::vector<float>{5, 6, 7, 8});
+  CHECK(two.b.to_vector<float>() == std::vector<float>{1, 2, 3, 4});
+  io::load_into(two, {{"a", transpose(two.a)}, {"b", two.b}});
+  CHECK(two.a.to_vector<float>() == std::vector<float>{5, 7, 6, 8});
+}
+
+TEST_CASE("a name in a file cannot speak to the terminal") {
+  Net net;
+  std::string said = error_of<io::MisfitError>([&] {
+    io::load_into(net, {{"x\x1b[2J\n  missing", zeros({1})}}, {.strict = true});
+  });
+  CHECK_THAT(said, contains("unexpected  x?[2J?  missing  (1,)"));
+  CHECK(said.find('\x1b') == said.npos);
+}
