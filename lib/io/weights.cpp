@@ -46,10 +46,21 @@ std::vector<NamedTensor> renamed(std::span<const NamedTensor> given, const LoadO
   return found;
 }
 
+void check_names_differ(std::span<const NamedTensor> found, Location where) {
+  std::unordered_set<std::string_view> names;
+  for (const NamedTensor& named : found)
+    if (!names.insert(named.name).second)
+      fail<Error>(name_, where, "two of the given tensors are the module's {}, under its own name and under PyTorch's",
+                  shown(named.name));
+}
+
 std::vector<NamedTensor> adapted(const nn::Module& module, std::span<const NamedTensor> given,
                                  const LoadOptions& options, Location where) {
   std::vector<NamedTensor> found = renamed(given, options, where);
-  if (options.from_pytorch) found = as_in(module, std::move(found));
+  if (options.from_pytorch) {
+    found = as_in(module, std::move(found), options.convert);
+    check_names_differ(found, where);
+  }
   if (!options.transform) return found;
   for (NamedTensor& named : found) {
     named.tensor = options.transform(named.name, named.tensor);
