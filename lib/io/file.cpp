@@ -26,18 +26,33 @@ constexpr std::size_t most_at_once = std::size_t{1} << 30;
 
 std::string words_of(int code) { return std::generic_category().message(code); }
 
-// Where a path leads, so that a link goes on to be one.
+// Where a path leads, so that a link goes on to be one, also where nothing is there yet.
 std::string followed(const std::string& path) {
+  constexpr int most_links = 40;  // as Linux has it
   std::error_code none;
-  if (!std::filesystem::is_symlink(path, none)) return path;
-  std::filesystem::path whole = std::filesystem::weakly_canonical(path, none);
-  return none ? path : whole.string();
+  std::filesystem::path place = path;
+  for (int i = 0; i < most_links && std::filesystem::is_symlink(place, none); ++i) {
+    std::filesystem::path next = std::filesystem::read_symlink(place, none);
+    if (none) break;
+    place = place.parent_path() / next;
+  }
+  return place.string();
 }
 
-// Unlike that of any other that is being written.
+// Unlike that of any other that this process writes. The whole name could be too long with more behind it.
 std::string name_beside(const std::string& path) {
   static std::atomic<std::uint64_t> count{0};
-  return fmt::format("{}.{}-{}.part", path, getpid(), count.fetch_add(1, std::memory_order_relaxed));
+  constexpr std::size_t most_letters = 200;
+  std::filesystem::path place = path;
+  std::string name = place.filename().string();
+  if (name.size() > most_letters) {
+    std::size_t end = most_letters;
+    // Not within a letter of UTF-8.
+    while (end > 0 && (static_cast<unsigned char>(name[end]) & 0xc0) == 0x80) --end;
+    name.resize(end);
+  }
+  name += fmt::format(".{}-{}.part", getpid(), count.fetch_add(1, std::memory_order_relaxed));
+  return (place.parent_path() / name).string();
 }
 
 }  // namespace
@@ -86,8 +101,12 @@ AtomicFile::AtomicFile(const char* function, const std::string& path, Location w
   bool replaces = stat(path_.c_str(), &before) == 0;
   if (replaces && !S_ISREG(before.st_mode))
     fail<FileError>(function, where, "'{}' is there and is no ordinary file", path);
-  beside_ = name_beside(path_);
-  file_ = Descriptor(open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!replaces && errno != ENOENT) fail_with(errno);
+  // One that is there already was left by a process of the same number, which was stopped.
+  do {
+    beside_ = name_beside(path_);
+    file_ = Descriptor(open(beside_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  } while (!file_.is_open() && errno == EEXIST);
   if (!file_.is_open()) fail_with(errno);
   // Whoever could read the old one can read the new one; where that is not ours to say, they cannot.
   if (replaces) static_cast<void>(fchmod(file_.number(), before.st_mode & 07777));

@@ -30,14 +30,6 @@ template <class... T>
   throw std::runtime_error(fmt::format(words, std::forward<T>(values)...));
 }
 
-// Names come from the file: no control characters reach a terminal, and no line is endless.
-std::string shown(std::string_view name) {
-  std::string text;
-  for (char letter : name.substr(0, 100))
-    text += static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f ? '?' : letter;
-  return fmt::format("'{}{}'", text, name.size() > 100 ? "…" : "");
-}
-
 DType known_dtype(std::string_view name, std::string_view tensor) {
   if (std::optional<DType> found = dtype_of(name)) return *found;
   if (std::find(foreign_names.begin(), foreign_names.end(), name) != foreign_names.end())
@@ -258,6 +250,15 @@ void check_places(const std::vector<Described>& tensors, std::uint64_t elements)
 }
 
 }  // namespace
+
+std::string printable(std::string_view name) {
+  std::string text;
+  for (char letter : name.substr(0, 100))
+    text += static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f ? '?' : letter;
+  return name.size() > 100 ? text + "…" : text;
+}
+
+std::string shown(std::string_view name) { return fmt::format("'{}'", printable(name)); }
 
 std::string_view format_name(DType dtype) {
   return std::find_if(format_names.begin(), format_names.end(),

@@ -32,6 +32,11 @@ struct Header {
   Metadata metadata;
 };
 
+/// A name from a file, for a sentence: no control characters reach a terminal, and no line is endless.
+std::string printable(std::string_view name);
+/// The same in quotes.
+std::string shown(std::string_view name);
+
 /// The format's name of a dtype.
 std::string_view format_name(DType dtype);
 /// The dtype of that name, if tensors have it.

@@ -23,8 +23,8 @@ bool is_batch_norm(const Module* module) {
 
 class Converter {
  public:
-  Converter(const Module& module, std::vector<NamedTensor> tensors)
-      : modules_(module.named_modules()), tensors_(std::move(tensors)) {}
+  Converter(const Module& module, std::vector<NamedTensor> tensors, bool converts)
+      : modules_(module.named_modules()), tensors_(std::move(tensors)), converts_(converts) {}
 
   // Parts follow the modules around them, so that names from the outside in are PyTorch's or ours already.
   std::vector<NamedTensor> run() {
@@ -75,7 +75,7 @@ class Converter {
   }
 
   void rename(const std::string& from, const std::string& to) {
-    if (NamedTensor* named = find(from); named && !find(to)) named->name = to;
+    if (NamedTensor* named = find(from)) named->name = to;
   }
 
   void rename_parts(const std::string& prefix, std::initializer_list<std::pair<std::string, std::string>> parts) {
@@ -100,7 +100,12 @@ class Converter {
     std::string second_name = from + "bias_hh" + suffix;
     NamedTensor *first = find(from + "bias_ih" + suffix), *second = find(second_name);
     if (!first || !second || first->tensor.rank() != 1 || first->tensor.shape() != second->tensor.shape()) return;
-    first->tensor = joined(first->tensor, second->tensor);
+    // Of halves in f32: the sum may lie outside their range.
+    auto widened = [](const Tensor& x) { return size_of(x.dtype()) == 2 ? reel::to(x, DType::f32) : x; };
+    Tensor bias = joined(widened(first->tensor), widened(second->tensor));
+    DType dtype = first->tensor.dtype();
+    if (!converts_ && dtype == second->tensor.dtype()) bias = reel::to(bias, dtype);
+    first->tensor = bias;
     first->name = to;
     drop(second_name);
   }
@@ -160,12 +165,13 @@ class Converter {
 
   std::vector<std::pair<std::string, const Module*>> modules_;
   std::vector<NamedTensor> tensors_;
+  bool converts_;
 };
 
 }  // namespace
 
-std::vector<NamedTensor> as_in(const Module& module, std::vector<NamedTensor> tensors) {
-  return Converter(module, std::move(tensors)).run();
+std::vector<NamedTensor> as_in(const Module& module, std::vector<NamedTensor> tensors, bool converts) {
+  return Converter(module, std::move(tensors), converts).run();
 }
 
 }  // namespace reel::io

@@ -2,12 +2,16 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <unordered_set>
 
 #include <reel/ops/elementwise.h>
 #include <reel/ops/in_place.h>
+#include <reel/ops/shape.h>
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../core/storage.h"
+#include "header.h"
 #include "pytorch.h"
 
 namespace reel::io {
@@ -33,23 +37,35 @@ std::vector<NamedTensor> renamed(std::span<const NamedTensor> given, const LoadO
   for (const NamedTensor& named : given) {
     std::string name = options.rename ? options.rename(named.name) : named.name;
     if (name.empty() && !named.name.empty()) continue;
-    if (!named.tensor.defined()) fail<Error>(name_, where, "'{}' is an undefined tensor", named.name);
+    if (!named.tensor.defined()) fail<Error>(name_, where, "{} is an undefined tensor", shown(named.name));
     if (auto [first, is_new] = origin.emplace(name, named.name); !is_new)
-      fail<Error>(name_, where, "'{}' and '{}' are both to be the module's '{}'", first->second, named.name, name);
+      fail<Error>(name_, where, "{} and {} are both to be the module's {}", shown(first->second), shown(named.name),
+                  shown(name));
     found.push_back({std::move(name), named.tensor});
   }
   return found;
 }
 
+void check_names_differ(std::span<const NamedTensor> found, Location where) {
+  std::unordered_set<std::string_view> names;
+  for (const NamedTensor& named : found)
+    if (!names.insert(named.name).second)
+      fail<Error>(name_, where, "two of the given tensors are the module's {}, under its own name and under PyTorch's",
+                  shown(named.name));
+}
+
 std::vector<NamedTensor> adapted(const nn::Module& module, std::span<const NamedTensor> given,
                                  const LoadOptions& options, Location where) {
   std::vector<NamedTensor> found = renamed(given, options, where);
-  if (options.from_pytorch) found = as_in(module, std::move(found));
+  if (options.from_pytorch) {
+    found = as_in(module, std::move(found), options.convert);
+    check_names_differ(found, where);
+  }
   if (!options.transform) return found;
   for (NamedTensor& named : found) {
     named.tensor = options.transform(named.name, named.tensor);
     if (!named.tensor.defined())
-      fail<Error>(name_, where, "the transform made an undefined tensor of '{}'", named.name);
+      fail<Error>(name_, where, "the transform made an undefined tensor of {}", shown(named.name));
   }
   return found;
 }
@@ -58,8 +74,17 @@ bool is_transpose(const Tensor& a, const Tensor& b) {
   return a.rank() == 2 && b.rank() == 2 && a.size(0) == b.size(1) && a.size(1) == b.size(0);
 }
 
+bool repeats_elements(const Tensor& x) {
+  if (x.is_contiguous()) return false;
+  for (int i = 0; i < x.rank(); ++i)
+    if (x.strides()[i] == 0 && x.size(i) > 1) return true;
+  return false;
+}
+
 // Why the given values cannot become those of the tensor; empty if they can.
 std::string difference(const Tensor& own, const Tensor& given, bool convert) {
+  // One value would stand for several.
+  if (repeats_elements(own)) return fmt::format("{} repeats elements in the module: make it contiguous", describe(own));
   std::string hint;
   bool fits = own.shape() == given.shape();
   if (!fits && is_transpose(own, given))
@@ -115,7 +140,7 @@ class Comparison {
 
  private:
   void add(const char* kind, const std::string& name, const std::string& what) {
-    lines_.push_back(fmt::format("\n  {:<10}  {}  {}", kind, name, what));
+    lines_.push_back(fmt::format("\n  {:<10}  {}  {}", kind, printable(name), what));
   }
 
   std::vector<std::string> lines_;
@@ -132,7 +157,12 @@ PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, c
                                   comparison.count(), comparison.count() == 1 ? "" : "s"),
                       context().resolve(where), comparison.lines());
   // What may fail comes before the first change.
-  for (Comparison::Match& match : comparison.matches) match.given = to(match.given, match.own.dtype());
+  std::unordered_set<const Storage*> overwritten;
+  for (const Comparison::Match& match : comparison.matches) overwritten.insert(match.own.body().storage);
+  for (Comparison::Match& match : comparison.matches) {
+    match.given = to(match.given, match.own.dtype());
+    if (overwritten.contains(match.given.body().storage)) match.given = copy(match.given);
+  }
   for (const Comparison::Match& match : comparison.matches) copy_(Destination(match.own, where), match.given);
   return std::move(comparison.passed_over);
 }

@@ -13,7 +13,7 @@ Adam::Adam(std::vector<Tensor> parameters, AdamOptions options, Location where) 
 void Adam::check(const AdamOptions& options, Location where) const { check_adam_kind(name(), options, where); }
 
 Optimiser::KeptNames Adam::kept_names(std::size_t group) const {
-  return {"mean", "square", options(group).amsgrad ? "largest_square" : nullptr};
+  return {"mean", "square", {"largest_square", options(group).amsgrad}};
 }
 
 Descent Adam::descent(std::size_t group, Progress& progress) const {

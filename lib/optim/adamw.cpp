@@ -13,7 +13,7 @@ AdamW::AdamW(std::vector<Tensor> parameters, AdamWOptions options, Location wher
 void AdamW::check(const AdamWOptions& options, Location where) const { check_adam_kind(name(), options, where); }
 
 Optimiser::KeptNames AdamW::kept_names(std::size_t group) const {
-  return {"mean", "square", options(group).amsgrad ? "largest_square" : nullptr};
+  return {"mean", "square", {"largest_square", options(group).amsgrad}};
 }
 
 Descent AdamW::descent(std::size_t group, Progress& progress) const {

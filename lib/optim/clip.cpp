@@ -46,7 +46,9 @@ Tensor held_gradient(const Tensor& parameter) {
   return rows.defined() ? rows.values : parameter.grad();
 }
 
-void check_dtypes(const char* function, std::span<const Tensor> parameters, Location where) {
+void check_tensors(const char* function, std::span<const Tensor> parameters, Location where) {
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (!parameters[i].defined()) fail<Error>(function, where, "tensor {} is undefined", i);
   for (const Tensor& parameter : parameters)
     if (Tensor gradient = held_gradient(parameter);
         gradient.defined() && gradient.dtype() != DType::f32 && gradient.dtype() != DType::f64)
@@ -113,7 +115,7 @@ double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Locat
   check_not_negative("clip_grad_norm", "largest norm", max_norm, where);
   NoRecord pause;
   CallerScope caller(where);
-  check_dtypes("clip_grad_norm", parameters, where);
+  check_tensors("clip_grad_norm", parameters, where);
   double total = 0;
   for (const Tensor& parameter : parameters) total += sum_of_squares(parameter, where);
   double norm = std::sqrt(total), factor = factor_for(norm, max_norm);
@@ -126,7 +128,7 @@ std::vector<double> clip_grad_norm_each(std::span<const Tensor> parameters, doub
   check_not_negative("clip_grad_norm_each", "largest norm", max_norm, where);
   NoRecord pause;
   CallerScope caller(where);
-  check_dtypes("clip_grad_norm_each", parameters, where);
+  check_tensors("clip_grad_norm_each", parameters, where);
   std::vector<double> norms;
   for (const Tensor& parameter : parameters) {
     norms.push_back(std::sqrt(sum_of_squares(parameter, where)));
@@ -140,7 +142,7 @@ void clip_grad_value(std::span<const Tensor> parameters, double limit, Location 
   check_not_negative("clip_grad_value", "limit", limit, where);
   NoRecord pause;
   CallerScope caller(where);
-  check_dtypes("clip_grad_value", parameters, where);
+  check_tensors("clip_grad_value", parameters, where);
   auto cut = [limit]<class T>(T value) {
     T most = static_cast<T>(limit);
     return value > most ? most : value < -most ? -most : value;
@@ -152,7 +154,7 @@ void scale_grad(std::span<const Tensor> parameters, double factor, Location wher
   if (!std::isfinite(factor)) fail<Error>("scale_grad", where, "the factor {} is not finite", factor);
   NoRecord pause;
   CallerScope caller(where);
-  check_dtypes("scale_grad", parameters, where);
+  check_tensors("scale_grad", parameters, where);
   for (const Tensor& parameter : parameters) scale(parameter, factor, where);
 }
 

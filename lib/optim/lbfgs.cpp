@@ -41,7 +41,12 @@ LBFGS::LBFGS(std::vector<Tensor> parameters, LBFGSOptions options, Location wher
     fail<Error>(name(), where, "the number of evaluations {} is not 0 or more", options.max_evaluations);
   if (options.history_size < 1)
     fail<Error>(name(), where, "a history of at least one change is needed, not {}", options.history_size);
-  if (options.max_evaluations == 0) options_.max_evaluations = options.max_iterations * 5 / 4;
+  if (options.max_evaluations == 0) {
+    // Five quarters, which may be more than there are numbers.
+    constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
+    std::int64_t quarter = options.max_iterations / 4;
+    options_.max_evaluations = options.max_iterations > most - quarter ? most : options.max_iterations + quarter;
+  }
   add_parameters(std::move(parameters), 0, where);
   for (const Tensor& parameter : this->parameters()) {
     size_ += parameter.numel();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 namespace reel::detail {
@@ -10,8 +11,10 @@ namespace {
 
 constexpr double decrease = 1e-4, curvature = 0.9;  // c₁ and c₂
 constexpr std::int64_t most_iterations = 25;
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Where the cubic through two points with their slopes is least, between the bounds; half-way where it has no minimum.
+// Where the cubic through two points with their slopes is least, between the bounds; half-way where it has no minimum, or
+// one of the values is infinite.
 double cubic_minimum(const LinePoint& a, const LinePoint& b, double low, double high) {
   const LinePoint &p = a.length <= b.length ? a : b, &q = a.length <= b.length ? b : a;
   double d = p.slope + q.slope - 3 * (p.value - q.value) / (p.length - q.length);
@@ -19,7 +22,7 @@ double cubic_minimum(const LinePoint& a, const LinePoint& b, double low, double 
   if (!(square >= 0)) return (low + high) / 2;
   double root = std::sqrt(square);
   double found = q.length - (q.length - p.length) * ((q.slope + root - d) / (q.slope - p.slope + 2 * root));
-  return std::min(std::max(found, low), high);
+  return std::isfinite(found) ? std::clamp(found, low, high) : (low + high) / 2;
 }
 
 class Search {
@@ -36,9 +39,11 @@ class Search {
  private:
   LinePoint at(double length) {
     ++evaluations_;
-    return evaluate_(length);
+    LinePoint point = evaluate_(length);
+    // Where the function is not finite, it is too far, on whichever side.
+    if (!std::isfinite(point.value) || !std::isfinite(point.slope)) point.value = infinity;
+    return point;
   }
-  // A value that is not a number is too far, as is one that is too large.
   bool falls_enough(const LinePoint& point) const {
     return point.value <= start_.value + decrease * point.length * start_.slope;
   }

@@ -16,6 +16,8 @@ using namespace detail;
 namespace {
 
 constexpr const char* name = "LossScaler";
+// Beyond the range of f32, no loss could be scaled; below, no gradient divided.
+constexpr double least_scale = 0x1p-126, largest_scale = 0x1p127;
 
 bool is_finite(const Tensor& gradient) { return !gradient.defined() || all(isfinite(gradient)).item<bool>(); }
 
@@ -26,7 +28,8 @@ bool has_finite_gradient(const Tensor& parameter) {
 }
 
 void check_scale(double scale, Location where) {
-  if (!(scale > 0 && std::isfinite(scale))) fail<Error>(name, where, "the scale {} is not a number above 0", scale);
+  if (!(scale >= least_scale && scale <= largest_scale))
+    fail<Error>(name, where, "the scale {} does not lie in [2⁻¹²⁶, 2¹²⁷]", scale);
 }
 
 }  // namespace
@@ -59,8 +62,9 @@ void LossScaler::unscale(Optimiser& optimiser, Location where) {
   NoRecord pause;
   CallerScope caller(where);
   const std::vector<Tensor>& parameters = optimiser.parameters();
-  bool finite = std::all_of(parameters.begin(), parameters.end(), has_finite_gradient);
   scale_grad(parameters, 1 / scale_, where);
+  // Dividing by a scale below 1 may be what makes one infinite.
+  bool finite = std::all_of(parameters.begin(), parameters.end(), has_finite_gradient);
   seen_.push_back({&optimiser, finite, false});
 }
 
@@ -79,10 +83,9 @@ void LossScaler::update(Location where) {
   seen_.clear();
   finite_updates_ = finite ? finite_updates_ + 1 : 0;
   if (!finite) {
-    scale_ *= options_.backoff;
+    scale_ = std::max(scale_ * options_.backoff, least_scale);
   } else if (finite_updates_ == options_.growth_interval) {
-    // Beyond the range of f32, no loss could be scaled.
-    if (scale_ * options_.growth <= 0x1p127) scale_ *= options_.growth;
+    if (scale_ * options_.growth <= largest_scale) scale_ *= options_.growth;
     finite_updates_ = 0;
   }
 }

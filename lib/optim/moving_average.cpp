@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 #include <utility>
 
 #include <reel/ops/create.h>
@@ -11,6 +12,7 @@
 
 #include "../core/storage.h"
 #include "../cpu/parallel.h"
+#include "../tape/tape_list.h"
 #include "descent.h"
 #include "state_reader.h"
 
@@ -32,10 +34,17 @@ void add_to(Tensor& average, const Tensor& tensor, const AverageNumbers& numbers
   });
 }
 
-template <class T>
-void swap_elements(Tensor& a, Tensor& b, Location where) {
-  auto x = a.write<T>(where), y = b.write<T>(where);
-  std::swap_ranges(x.begin(), x.end(), y.begin());
+// Cannot throw: at the end of a scope there is nobody to tell.
+void swap_elements(Tensor& tensor, Tensor& average, Location where) noexcept {
+  Storage& storage = *tensor.body().storage;
+  storage.writers.fetch_add(1, std::memory_order_relaxed);
+  storage.overwritten(where);
+  auto bytes = tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
+  char *a = static_cast<char*>(tensor.body().data), *b = static_cast<char*>(average.body().data);
+  std::swap_ranges(a, a + bytes, b);
+  // What was written meanwhile is an overwrite of its own: somebody may have read in between.
+  storage.overwritten(where);
+  storage.writers.fetch_sub(1, std::memory_order_relaxed);
 }
 
 }  // namespace
@@ -45,6 +54,7 @@ MovingAverage::MovingAverage(std::vector<Tensor> tensors, MovingAverageOptions o
   NoRecord pause;
   if (!(options.decay >= 0 && options.decay <= 1))
     fail<Error>(name, where, "the decay {} lies outside [0, 1]", options.decay);
+  std::unordered_set<const Body*> seen;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& tensor = tensors_[i];
     if (!tensor.defined()) fail<Error>(name, where, "tensor {} is undefined", i);
@@ -53,6 +63,8 @@ MovingAverage::MovingAverage(std::vector<Tensor> tensors, MovingAverageOptions o
     if (!tensor.is_contiguous())
       fail<ShapeError>(name, where, "tensor {}, {}, is not contiguous; make it so with contiguous(x)", i,
                        describe(tensor));
+    if (!seen.insert(&tensor.body()).second)
+      fail<Error>(name, where, "tensor {}, {}, is listed twice", i, describe(tensor));
     averages_.push_back(copy(Arg(tensor, where)));
   }
 }
@@ -82,19 +94,31 @@ Tensor MovingAverage::average(std::size_t number, Location where) const {
   return copy(Arg(in_place_ ? tensors_[number] : averages_[number], where));
 }
 
-void MovingAverage::swap(Location where) {
-  for (std::size_t i = 0; i < tensors_.size(); ++i) {
-    if (tensors_[i].dtype() == DType::f32)
-      swap_elements<float>(tensors_[i], averages_[i], where);
-    else
-      swap_elements<double>(tensors_[i], averages_[i], where);
+void MovingAverage::check_untracked(Location where) const {
+  const TapeList& tapes = *context().tapes;
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    if (const Body& body = tensors_[i].body(); !body.requires_grad && tapes.is_live(body))
+      fail<TapeError>(
+          name, where,
+          "tensor {}, {}, made at {}, is tracked by an open tape, whose gradients would be those of the old "
+          "values; put the averages in place before, or when it has gone",
+          i, describe(tensors_[i]), to_string(tensors_[i].made_at()));
+}
+
+void MovingAverage::swap(Location where) noexcept {
+  // Back in the other order, for tensors that share elements.
+  for (std::size_t k = 0; k < tensors_.size(); ++k) {
+    std::size_t i = in_place_ ? tensors_.size() - 1 - k : k;
+    swap_elements(tensors_[i], averages_[i], where);
   }
   in_place_ = !in_place_;
 }
 
-MovingAverage::Scope::Scope(MovingAverage& average, Location where) : average_(average), where_(where) {
+MovingAverage::Scope::Scope(MovingAverage& average, Location where)
+    : average_(average), where_(context().resolve(where)) {
   average.check_own("it cannot have a second scope", where);
-  average.swap(where);
+  average.check_untracked(where);
+  average.swap(where_);
 }
 
 MovingAverage::Scope::~Scope() { average_.swap(where_); }
@@ -112,6 +136,7 @@ void MovingAverage::load_state(std::span<const nn::NamedTensor> state, Location 
   check_own("it cannot load a state", where);
   StateReader reader(name, state, where);
   auto steps = reader.number<std::int64_t>("steps");
+  if (steps < 0) fail<Error>(name, where, "the state's 'steps' is {}", steps);
   std::vector<Tensor> averages;
   for (std::size_t i = 0; i < tensors_.size(); ++i)
     averages.push_back(copy(reader.find(fmt::format("{}.average", i), tensors_[i].shape(), tensors_[i].dtype())));

@@ -20,11 +20,12 @@ void RMSprop::check(const RMSpropOptions& options, Location where) const {
 }
 
 Optimiser::KeptNames RMSprop::kept_names(std::size_t group) const {
-  return {"square", options(group).centred ? "mean" : nullptr, options(group).momentum > 0 ? "velocity" : nullptr};
+  return {"square", {"mean", options(group).centred}, {"velocity", Kept::Need::with_momentum}};
 }
 
-Descent RMSprop::descent(std::size_t group, Progress&) const {
+Descent RMSprop::descent(std::size_t group, Progress& progress) const {
   const RMSpropOptions& chosen = options(group);
+  progress.moves |= chosen.momentum > 0;
   return {optimiser_kernels({}).rmsprop[chosen.centred][chosen.momentum > 0],
           RMSpropNumbers{.decay = chosen.weight_decay,
                          .kept = chosen.alpha,

@@ -1,5 +1,6 @@
 #include <reel/optim/scheduler.h>
 
+#include <optional>
 #include <utility>
 
 #include <reel/ops/create.h>
@@ -31,24 +32,32 @@ Scheduler::Scheduler(Optimiser& optimiser, std::vector<Schedule> schedules, Loca
       fail<Error>(name, where,
                   "the schedule sets the momentum, of which the optimiser has none; cycles_momentum = false");
   }
-  set_rates(where);
+  go_to(0, {}, where);
 }
 
-void Scheduler::step(Location where) {
-  ++steps_;
-  set_rates(where);
-}
+void Scheduler::step(Location where) { go_to(steps_ + 1, bases_, where); }
 
-void Scheduler::set_rates(Location where) {
-  if (schedules_.size() != 1 && schedules_.size() != optimiser_.group_count())
-    fail<Error>(name, where, "the optimiser has {} groups now, of which {} have a schedule", optimiser_.group_count(),
-                schedules_.size());
-  for (std::size_t group = 0; group < optimiser_.group_count(); ++group) {
-    if (group == bases_.size()) bases_.push_back(optimiser_.learning_rate(group));
+void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location where) {
+  std::size_t groups = optimiser_.group_count();
+  if (schedules_.size() != 1 && schedules_.size() != groups)
+    fail<Error>(name, where, "the optimiser has {} groups now, of which {} have a schedule", groups, schedules_.size());
+  // What may fail comes before the first change.
+  std::vector<double> rates;
+  std::vector<std::optional<double>> momenta;
+  for (std::size_t group = 0; group < groups; ++group) {
+    if (group == bases.size()) bases.push_back(optimiser_.learning_rate(group));
     const Schedule& schedule = schedules_[schedules_.size() == 1 ? 0 : group];
-    optimiser_.set_learning_rate(group, schedule.rate(bases_[group], steps_), where);
-    if (schedule.momentum) optimiser_.set_momentum(group, schedule.momentum(steps_), where);
+    rates.push_back(schedule.rate(bases[group], steps));
+    check_not_negative(name, "learning rate", rates.back(), where);
+    momenta.push_back(schedule.momentum ? std::optional(schedule.momentum(steps)) : std::nullopt);
+    if (momenta.back()) check_fraction(name, "momentum", *momenta.back(), where);
   }
+  for (std::size_t group = 0; group < groups; ++group) {
+    optimiser_.set_learning_rate(group, rates[group], where);
+    if (momenta[group]) optimiser_.set_momentum(group, *momenta[group], where);
+  }
+  steps_ = steps;
+  bases_ = std::move(bases);
 }
 
 std::vector<nn::NamedTensor> Scheduler::state() const { return {{"step", tensor({steps_})}, {"base", tensor(bases_)}}; }
@@ -60,9 +69,7 @@ void Scheduler::load_state(std::span<const nn::NamedTensor> state, Location wher
   reader.finish();
   if (steps < 0) fail<Error>(name, where, "the state's 'step' is {}", steps);
   for (double base : bases) check_not_negative(name, "learning rate", base, where);
-  steps_ = steps;
-  bases_ = std::move(bases);
-  set_rates(where);
+  go_to(steps, std::move(bases), where);
 }
 
 void Scheduler::load_state(const std::vector<nn::NamedTensor>& state, Location where) {

@@ -21,14 +21,13 @@ void SGD::check(const SGDOptions& options, Location where) const {
     fail<Error>(name(), where, "nesterov needs a momentum above 0 and no dampening");
 }
 
-Optimiser::KeptNames SGD::kept_names(std::size_t group) const {
-  return {options(group).momentum > 0 ? "velocity" : nullptr};
-}
+Optimiser::KeptNames SGD::kept_names(std::size_t) const { return {Kept("velocity", Kept::Need::with_momentum)}; }
 
 Descent SGD::descent(std::size_t group, Progress& progress) const {
   const SGDOptions& chosen = options(group);
   const OptimiserKernels& kernels = optimiser_kernels({});
-  bool first = progress.steps == 1;
+  bool first = !progress.moves;
+  progress.moves |= chosen.momentum > 0;
   return {chosen.momentum > 0 ? kernels.sgd_momentum : kernels.sgd,
           SGDNumbers{.decay = chosen.weight_decay,
                      .momentum = chosen.momentum,

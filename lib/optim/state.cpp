@@ -29,6 +29,12 @@ Tensor Optimiser::new_kept(std::size_t number) const {
               {.dtype = parameter.dtype(), .device = parameter.device()});
 }
 
+// What a state has in place of a velocity that begins with the next step.
+Tensor Optimiser::no_velocity(std::size_t number) const {
+  const Tensor& parameter = parameters_[number];
+  return zeros({0}, {.dtype = parameter.dtype(), .device = parameter.device()});
+}
+
 void Optimiser::add_state(std::vector<nn::NamedTensor>& state) const {
   std::vector<std::int64_t> steps;
   std::vector<double> products, rates, momenta;
@@ -48,10 +54,12 @@ void Optimiser::add_state(std::vector<nn::NamedTensor>& state) const {
     const Memory& memory = memories_[i];
     KeptNames names = kept_names(memory.group);
     for (std::size_t k = 0; k < names.size() && memory.progress.steps > 0; ++k) {
-      if (!names[k]) continue;
+      bool is_velocity = names[k].need == Kept::Need::with_momentum;
+      bool is_kept = memory.kept[k].defined() && (!is_velocity || memory.progress.moves);
+      if (!is_kept && !names[k].needed(momentum_of(memory.group))) continue;
       // What an option needs that was set since the last step starts with the next one.
-      Tensor kept = memory.kept[k].defined() ? copy(memory.kept[k]) : new_kept(i);
-      state.push_back({fmt::format("{}.{}", i, names[k]), std::move(kept)});
+      Tensor kept = is_kept ? copy(memory.kept[k]) : is_velocity ? no_velocity(i) : new_kept(i);
+      state.push_back({fmt::format("{}.{}", i, names[k].name), std::move(kept)});
     }
   }
 }
@@ -80,10 +88,17 @@ void Optimiser::take_state(std::span<const nn::NamedTensor> state, Location wher
     if (steps[i] < 0) fail<Error>(name_, where, "the state's 'steps' has a count of {}", steps[i]);
     Memory memory{memories_[i].group, {steps[i], products[i]}, {}};
     KeptNames names = kept_names(memory.group);
-    for (std::size_t k = 0; k < names.size() && steps[i] > 0; ++k)
-      if (names[k])
-        memory.kept[k] = copy(
-            contiguous(reader.find(fmt::format("{}.{}", i, names[k]), parameters_[i].shape(), parameters_[i].dtype())));
+    for (std::size_t k = 0; k < names.size() && steps[i] > 0; ++k) {
+      if (!names[k].name) continue;
+      std::string kept = fmt::format("{}.{}", i, names[k].name);
+      if (!reader.has(kept) && !names[k].needed(has_momentum() ? momenta[memory.group] : 0)) continue;
+      bool is_velocity = names[k].need == Kept::Need::with_momentum;
+      bool begins = is_velocity && reader.is_empty(kept);
+      const Tensor& found = reader.find(kept, begins ? Shape{0} : parameters_[i].shape(), parameters_[i].dtype());
+      if (begins) continue;
+      memory.kept[k] = copy(contiguous(found));
+      memory.progress.moves |= is_velocity;
+    }
     memories.push_back(std::move(memory));
   }
   reader.finish();

@@ -21,6 +21,12 @@ class StateReader {
   bool has(std::string_view name) const {
     return std::any_of(state_.begin(), state_.end(), [&](const nn::NamedTensor& named) { return named.name == name; });
   }
+  /// Whether it is there, a vector without elements.
+  bool is_empty(std::string_view name) const {
+    return std::any_of(state_.begin(), state_.end(), [&](const nn::NamedTensor& named) {
+      return named.name == name && named.tensor.defined() && named.tensor.shape() == Shape{0};
+    });
+  }
   /// Throws: Error if there is none; ShapeError, DTypeError unless it has these.
   const Tensor& find(std::string_view name, const Shape& shape, DType dtype) {
     for (std::size_t i = 0; i < state_.size(); ++i) {

@@ -90,7 +90,7 @@ class Optimiser::Step {
     part.elements = {body.dtype, body.numel, body.data, part.rows.defined() ? nullptr : part.gradient.body().data, {}};
     KeptNames names = optimiser_.kept_names(memory.group);
     for (std::size_t k = 0; k < names.size(); ++k) {
-      if (!names[k]) continue;
+      if (!names[k].needed(optimiser_.momentum_of(memory.group))) continue;
       if (!memory.kept[k].defined()) memory.kept[k] = optimiser_.new_kept(part.number);
       part.elements.kept[k] = memory.kept[k].body().data;
     }

@@ -105,3 +105,44 @@ TEST_CASE("a file may be saved by a name without a folder") {
   }));
   CHECK(folder.names() == std::set<std::string>{"here"});
 }
+
+TEST_CASE("what a process left that was stopped while it saved is in nobody's way") {
+  Folder folder;
+  auto save = [&] { io::save(folder.file(), {{"a", ones({2})}}); };
+  save();
+  // Names of this process that come next, as one of the same number has left them.
+  std::set<std::string> left;
+  for (int i = 0; i < 200; ++i) {
+    std::string name = "." + std::to_string(getpid()) + "-" + std::to_string(i) + ".part";
+    for (const std::string& begin : {std::string("weights.safetensors"), std::string()}) {
+      reel_test::put_bytes(folder.file(begin + name), "half");
+      left.insert(begin + name);
+    }
+  }
+  save();
+  CHECK(io::load(folder.file()).find("a"));
+  left.insert("weights.safetensors");
+  CHECK(folder.names() == left);
+}
+
+TEST_CASE("a file's name may be as long as the system lets it be") {
+  Folder folder;
+  std::string longest(255, 'n');
+  io::save(folder.file(longest), {{"a", ones({2})}});
+  CHECK(io::load(folder.file(longest)).find("a"));
+  CHECK_THAT(refusal(folder.file(longest + "n")), contains("File name too long"));
+  CHECK(folder.names() == std::set<std::string>{longest});
+}
+
+TEST_CASE("a link to what is not there yet goes on to be one") {
+  Folder folder;
+  std::filesystem::create_directory(folder.file("inner"));
+  std::filesystem::create_symlink("inner/second", folder.file("first"));
+  std::filesystem::create_symlink("weights", folder.file("inner/second"));
+  io::save(folder.file("first"), {{"a", ones({2})}});
+  CHECK(std::filesystem::is_symlink(folder.file("first")));
+  CHECK(std::filesystem::is_symlink(folder.file("inner/second")));
+  CHECK(io::load(folder.file("inner/weights")).find("a"));
+  std::filesystem::create_symlink("round", folder.file("round"));
+  CHECK_THAT(refusal(folder.file("round")), contains("Too many levels of symbolic links"));
+}

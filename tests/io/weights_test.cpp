@@ -230,3 +230,72 @@ TEST_CASE("a module takes a list of tensors that were put together by hand") {
   list.back().tensor = {};
   CHECK_THAT(error_of<Error>([&] { io::load_into(net, list); }), contains("'seen' is an undefined tensor"));
 }
+
+TEST_CASE("a tensor of the module that repeats elements does not fit, and nothing is changed") {
+  Folder folder;
+  struct Repeating : nn::Module {
+    nn::Parameter first{*this, "first", {2}, nn::constant(1)};
+    nn::Buffer repeated{*this, "repeated", expand(ones({1}), {2})};
+    nn::Parameter last{*this, "last", {2}, nn::constant(1)};
+  } module;
+  io::save(folder.file(), {{"first", full({2}, 7)}, {"repeated", full({2}, 8)}, {"last", full({2}, 9)}});
+  CHECK_THAT(error_of<io::MisfitError>([&] { io::load_into(module, folder.file()); }),
+             contains("in 1 place,") &&
+                 contains("differs     repeated  (2,) f32 repeats elements in the module: make it contiguous"));
+  CHECK(module.first.to_vector<float>() == std::vector<float>{1, 1});
+  CHECK(module.last.to_vector<float>() == std::vector<float>{1, 1});
+}
+
+TEST_CASE("a module takes what its own tensors were before, whichever of them they are given to") {
+  struct Two : nn::Module {
+    nn::Parameter a{*this, "a", tensor({{1.f, 2.f}, {3.f, 4.f}})};
+    nn::Parameter b{*this, "b", tensor({{5.f, 6.f}, {7.f, 8.f}})};
+  } two;
+  io::load_into(two, {{"a", two.b}, {"b", two.a}});
+  CHECK(two.a.to_vector<float>() == std::vector<float>{5, 6, 7, 8});
+  CHECK(two.b.to_vector<float>() == std::vector<float>{1, 2, 3, 4});
+  io::load_into(two, {{"a", transpose(two.a)}, {"b", two.b}});
+  CHECK(two.a.to_vector<float>() == std::vector<float>{5, 7, 6, 8});
+}
+
+TEST_CASE("a name in a file cannot speak to the terminal") {
+  Net net;
+  std::string said = error_of<io::MisfitError>([&] {
+    io::load_into(net, {{"x\x1b[2J\n  missing", zeros({1})}}, {.strict = true});
+  });
+  CHECK_THAT(said, contains("unexpected  x?[2J?  missing  (1,)"));
+  CHECK(said.find('\x1b') == said.npos);
+}
+
+TEST_CASE("two biases of halves are added in f32") {
+  auto bias = [](DType of_net, bool convert) {
+    nn::LSTM net(1, 1, {.dtype = of_net});
+    io::load_into(net,
+                  {{"weight_ih_l0", ones({4, 1}, {.dtype = f16})},
+                   {"weight_hh_l0", ones({4, 1}, {.dtype = f16})},
+                   {"bias_ih_l0", full({4}, 40000, {.dtype = f16})},
+                   {"bias_hh_l0", full({4}, of_net == f16 ? 1 : 40000, {.dtype = f16})}},
+                  {.convert = convert, .from_pytorch = true});
+    return to(net.nets[0].bias, f64).to_vector<double>()[0];
+  };
+  CHECK(bias(f32, true) == 80000);
+  CHECK(bias(f16, false) == 40000);
+  CHECK_THAT(error_of<io::MisfitError>([&] { bias(f32, false); }),
+             contains("nets.0.bias  (4,) f32 in the module, (4,) f16"));
+}
+
+TEST_CASE("a tensor that is there under PyTorch's name and the module's own is refused") {
+  auto said = [](nn::Module& module, const std::vector<io::NamedTensor>& tensors) {
+    return error_of<Error>([&] { io::load_into(module, tensors, {.strict = false, .from_pytorch = true}); });
+  };
+  nn::Embedding embedding(2, 3);
+  CHECK_THAT(said(embedding, {{"table", zeros({2, 3})}, {"weight", ones({2, 3})}}),
+             contains("io::load_into: two of the given tensors are the module's 'table', under its own name and "
+                      "under PyTorch's"));
+  nn::LSTM lstm(2, 3);
+  CHECK_THAT(said(lstm, {{"nets.0.W_x", zeros({2, 12})}, {"weight_ih_l0", ones({12, 2})}}), contains("'nets.0.W_x'"));
+  CHECK_THAT(said(lstm, {{"bias_ih_l0", zeros({12})}, {"bias_hh_l0", ones({12})}, {"nets.0.bias", ones({12})}}),
+             contains("'nets.0.bias'"));
+  nn::MultiHeadAttention attention(4, 2);
+  CHECK_THAT(said(attention, {{"query.bias", zeros({4})}, {"in_proj_bias", ones({12})}}), contains("'query.bias'"));
+}

@@ -126,3 +126,11 @@ TEST_CASE("scale_grad turns the sum of several backwards into their mean, by row
   CHECK(table.row_grad().values.to_vector<float>() == std::vector<float>{3});
   CHECK_THAT(error_of<Error>([&] { optim::scale_grad({w}, INFINITY); }), contains("the factor inf is not finite"));
 }
+
+TEST_CASE("an undefined tensor is refused in the name of the function") {
+  Tensor w = ones({1}).requires_grad();
+  std::vector<Tensor> tensors{w, Tensor()};
+  CHECK_THAT(error_of<Error>([&] { optim::clip_grad_norm(tensors, 1); }),
+             contains("clip_grad_norm: tensor 1 is undefined"));
+  CHECK_THAT(error_of<Error>([&] { optim::scale_grad(tensors, 1); }), contains("scale_grad: tensor 1 is undefined"));
+}

@@ -159,3 +159,28 @@ TEST_CASE("a line search ends at a point that meets the strong Wolfe conditions"
       CHECK(found.evaluations <= 26);
     }
 }
+
+TEST_CASE("losses that are infinite or no numbers are too far, and LBFGS finds its way back") {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  for (double beyond : {infinity, -infinity, std::numeric_limits<double>::quiet_NaN()})
+    for (double rate : {1.0, 10.0, 1e4}) {
+      CAPTURE(beyond, rate);
+      Tensor w = tensor({0.0}).requires_grad();
+      optim::LBFGS lbfgs({w}, {.learning_rate = rate});
+      for (int i = 0; i < 3; ++i)
+        lbfgs.step([&] {
+          if (!(std::abs(w.item()) <= 1.5)) return beyond;
+          Tape tape;
+          return differentiated(sum(3 * square(w - 1.4)), tape);
+        });
+      CHECK(w.item() == Approx(1.4));
+    }
+}
+
+TEST_CASE("LBFGS takes as many iterations as there are numbers") {
+  Tensor w = tensor({3.0}).requires_grad();
+  optim::LBFGS lbfgs({w}, {.max_iterations = std::numeric_limits<std::int64_t>::max()});
+  minimise(
+      lbfgs, [&] { return sum(square(w) + square(square(w))); }, 1);
+  CHECK(std::abs(w.item()) < 1e-4);
+}

@@ -160,3 +160,25 @@ TEST_CASE("a loss scaler's steps and updates take turns, and its options are in 
   CHECK_THAT(said([] { optim::LossScaler({.backoff = 1}); }), contains("the backoff 1"));
   CHECK_THAT(said([] { optim::LossScaler({.growth_interval = 0}); }), contains("the growth interval 0"));
 }
+
+TEST_CASE("a scale does not fall so far that gradients cannot be divided by it, and a step needs finite quotients") {
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  Problem problem;
+  optim::LossScaler scaler({.scale = 1, .backoff = 1e-30});
+  for (int i = 0; i < 20; ++i) {
+    problem.differentiate(scaler, infinity);
+    CHECK_FALSE(scaler.step(problem.sgd));
+    scaler.update();
+  }
+  CHECK(scaler.current_scale() == 0x1p-126);
+  problem.differentiate(scaler);
+  CHECK(scaler.step(problem.sgd));
+  CHECK(problem.w.to_vector<double>() == std::vector<double>{1.5, -2});
+  scaler.update();
+  Tensor w = ones({1}).requires_grad();
+  optim::SGD sgd({w});
+  w.set_grad(full({1}, 1000));
+  CHECK_FALSE(scaler.step(sgd));  // 1000 · 2¹²⁶ is beyond f32
+  CHECK(w.item() == 1);
+  CHECK_THAT(error_of<Error>([] { optim::LossScaler({.scale = 1e-300}); }), contains("the scale 1e-300"));
+}

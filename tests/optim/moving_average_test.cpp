@@ -74,6 +74,47 @@ TEST_CASE("a scope between the forward and the backward is noticed") {
   CHECK_THAT(error_of<TapeError>([&] { tape.backward(y); }), contains("overwritten at"));
 }
 
+TEST_CASE("averages are put in place of all tensors or of none") {
+  Tensor w = ones({2}).requires_grad(), running = ones({2});
+  optim::MovingAverage average({w, running}, {.decay = 0.5});
+  put(w, 3);
+  average.update();
+  Tape tape;
+  tape.watch(running);
+  CHECK_THAT(error_of<TapeError>([&] { auto scope = average.in_place(); }),
+             contains("MovingAverage: tensor 1, (2,) f32, made at ") && contains("is tracked by an open tape"));
+  CHECK(first(w) == 3);
+  CHECK(first(average.average(0)) == 2);
+}
+
+TEST_CASE("the weights come back also where a tape has begun to track them within the scope") {
+  Tensor w = ones({2}).requires_grad(), running = ones({2});
+  optim::MovingAverage average({w, running}, {.decay = 0.5});
+  put(w, 3);
+  put(running, 5);
+  average.update();
+  Tape tape;
+  Tensor y;
+  {
+    auto scope = average.in_place();
+    tape.watch(running);
+    y = sum(running * running) + sum(w * w);
+    w.requires_grad(false);
+  }
+  CHECK(w.data<float>()[0] == 3);
+  CHECK(running.data<float>()[0] == 5);
+  CHECK_THAT(error_of<TapeError>([&] { tape.gradient(y, running); }), contains("overwritten at"));
+}
+
+TEST_CASE("views of one another have their weights again after a scope") {
+  Tensor w = tensor({1.0f, 2.0f});
+  optim::MovingAverage average({w, slice(w, 0, 0, 1)}, {.decay = 0.5});
+  put(w, 3);
+  average.update();
+  { auto scope = average.in_place(); }
+  CHECK(w.to_vector<float>() == std::vector<float>{3, 3});
+}
+
 TEST_CASE("a moving average goes on from its state") {
   Tensor w = ones({2}).requires_grad();
   optim::MovingAverage one({w}, {.decay = 0.5, .warms_up = true}), other({w}, {.decay = 0.5, .warms_up = true});
@@ -86,12 +127,16 @@ TEST_CASE("a moving average goes on from its state") {
   CHECK(one.average(0).to_vector<float>() == other.average(0).to_vector<float>());
   CHECK_THAT(error_of<Error>([&] { other.load_state(std::vector<nn::NamedTensor>{}); }),
              contains("MovingAverage: the state lacks 'steps'"));
+  std::vector<nn::NamedTensor> negative = one.state();
+  negative[0].tensor = tensor<std::int64_t>({-11});
+  CHECK_THAT(error_of<Error>([&] { other.load_state(negative); }), contains("the state's 'steps' is -11"));
 }
 
 TEST_CASE("a moving average refuses what it cannot average") {
   Tensor w = ones({2}).requires_grad();
   CHECK_THAT(error_of<Error>([&] { optim::MovingAverage a({w}, {.decay = 1.5}); }), contains("the decay 1.5 lies"));
   CHECK_THAT(error_of<Error>([&] { optim::MovingAverage a({Tensor()}); }), contains("tensor 0 is undefined"));
+  CHECK_THAT(error_of<Error>([&] { optim::MovingAverage a({w, w}); }), contains("tensor 1, (2,) f32, is listed twice"));
   CHECK_THAT(error_of<DTypeError>([&] { optim::MovingAverage a({ones({2}, {.dtype = bf16})}); }),
              contains("(2,) bf16, is neither f32 nor f64"));
   CHECK_THAT(error_of<ShapeError>([&] {

@@ -188,3 +188,18 @@ TEST_CASE("Lion goes by the sign alone") {
       x.a = o.beta2 * x.a + (1 - o.beta2) * g;
     });
 }
+
+TEST_CASE("a momentum that is switched on later starts as the first gradient, whatever the dampening") {
+  Tensor w = tensor({1.0}).requires_grad();
+  optim::SGD sgd({w}, {.learning_rate = 1, .dampening = 0.5});
+  auto step = [&] {
+    w.set_grad(tensor({1.0}));
+    double before = w.item();
+    sgd.step();
+    return before - w.item();
+  };
+  CHECK(step() == 1);
+  sgd.set_momentum(0, 0.5);
+  CHECK(step() == 1);
+  CHECK(step() == 1);  // 0.5 · 1 + (1 − 0.5) · 1
+}

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <stdexcept>
 
 #include "catch.h"
 
@@ -222,4 +223,35 @@ TEST_CASE("schedules refuse what they cannot do in one sentence") {
              contains("the learning rate -1"));
   CHECK_THAT(text([&] { optim::Plateau p(adagrad, {.factor = 1}); }), contains("Plateau: the factor 1 lies outside"));
   CHECK_THAT(text([&] { optim::Plateau p(adagrad, {.patience = -1}); }), contains("the patience -1"));
+}
+
+TEST_CASE("a scheduler that throws changes nothing") {
+  Tensor a = ones({1}).requires_grad(), b = ones({1}).requires_grad();
+  optim::SGD sgd({a}, {.learning_rate = 1});
+  sgd.add_group({b}, {.learning_rate = 2});
+  bool throws = false;
+  optim::Schedule falling([](double base, std::int64_t step) { return base / static_cast<double>(step + 1); });
+  optim::Schedule odd([&](double base, std::int64_t step) {
+    if (throws) throw std::runtime_error("no rate");
+    return step == 2 ? -1 : base;
+  });
+  optim::Scheduler scheduler(sgd, std::vector<optim::Schedule>{falling, odd});
+  auto state_is = [&](std::int64_t step, double rate) {
+    return scheduler.steps() == step && sgd.learning_rate(0) == rate && sgd.learning_rate(1) == 2;
+  };
+  CHECK(state_is(0, 1));
+  throws = true;
+  CHECK_THROWS_AS(scheduler.step(), std::runtime_error);
+  CHECK(state_is(0, 1));
+  throws = false;
+  scheduler.step();
+  CHECK(state_is(1, 0.5));
+  CHECK_THAT(error_of<Error>([&] { scheduler.step(); }), contains("the learning rate -1"));
+  CHECK(state_is(1, 0.5));
+  std::vector<nn::NamedTensor> state = scheduler.state();
+  state[0].tensor = tensor<std::int64_t>({2});
+  state[1].tensor = tensor({7.0, 8.0});
+  CHECK_THAT(error_of<Error>([&] { scheduler.load_state(state); }), contains("the learning rate -1"));
+  CHECK(state_is(1, 0.5));
+  CHECK(scheduler.state()[1].tensor.to_vector<double>() == std::vector<double>{1, 2});
 }

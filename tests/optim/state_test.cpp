@@ -149,3 +149,50 @@ TEST_CASE("an option that is set later saves what it needs") {
   other.load_state(adam.state());
   CHECK(other.state().size() == adam.state().size());
 }
+
+namespace {
+
+// Steps with these momenta, each set before its step; the optimiser is replaced before step `stop` by one that has loaded
+// its state, after the step's momentum was set.
+std::vector<double> trained_with(const Make& make, const std::vector<double>& momenta, std::size_t stop) {
+  Tensor w = tensor({1.0, 2.0}).requires_grad();
+  auto optimiser = make({w});
+  for (std::size_t t = 0; t < momenta.size(); ++t) {
+    optimiser->set_momentum(0, momenta[t]);
+    if (t == stop) {
+      State state = optimiser->state();
+      optimiser = make({w});
+      optimiser->load_state(state);
+    }
+    w.set_grad(tensor({1.0 + static_cast<double>(t), 3.0}));
+    optimiser->step();
+  }
+  return values({w});
+}
+
+}  // namespace
+
+TEST_CASE("a velocity outlives a momentum of 0, also in a state") {
+  const std::pair<const char*, Make> with_velocities[] = {
+      {"SGD", maker<optim::SGD>(optim::SGDOptions{.learning_rate = 0.1, .momentum = 0.5, .dampening = 0.25})},
+      {"RMSprop", maker<optim::RMSprop>(optim::RMSpropOptions{.momentum = 0.5})},
+      {"SGD without", maker<optim::SGD>(optim::SGDOptions{.learning_rate = 0.1, .dampening = 0.25})}};
+  const std::vector<double> courses[] = {{0.9, 0.9, 0, 0, 0.9, 0.9}, {0, 0, 0.9, 0.9, 0, 0.9}};
+  for (const auto& [name, make] : with_velocities)
+    for (const std::vector<double>& momenta : courses)
+      for (std::size_t stop = 0; stop < momenta.size(); ++stop) {
+        CAPTURE(name, stop);
+        CHECK(trained_with(make, momenta, stop) == trained_with(make, momenta, momenta.size()));
+      }
+}
+
+TEST_CASE("a state needs the velocity that its own momentum needs") {
+  Tensor w = tensor({1.0, 2.0}).requires_grad();
+  optim::SGD with({w}, {.momentum = 0.9}), without_any({w});
+  w.set_grad(tensor({1.0, 1.0}));
+  with.step();
+  without_any.load_state(with.state());
+  CHECK(without_any.momentum() == 0.9);
+  CHECK_THAT(error_of<Error>([&] { without_any.load_state(without(with.state(), "0.velocity")); }),
+             contains("SGD: the state lacks '0.velocity'"));
+}

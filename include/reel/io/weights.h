@@ -61,7 +61,8 @@ struct PassedOver {
 ///                      return name == "mix" ? transpose(x) : x;
 ///                    }});
 ///
-/// Throws: MisfitError; as `load`; Error where `rename` gives a name twice.
+/// Throws: MisfitError; as `load`; Error where `rename` gives a name twice, or a tensor is there under PyTorch's name and
+/// the module's own.
 PassedOver load_into(nn::Module& module, const std::string& path, const LoadOptions& options = {},
                      Location where = Location::here());
 /// The same with tensors that come from elsewhere.

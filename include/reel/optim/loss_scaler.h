@@ -9,7 +9,7 @@
 namespace reel::optim {
 
 struct LossScalerOptions {
-  /// The first scale, above 0.
+  /// The first scale, in [2⁻¹²⁶, 2¹²⁷], where it stays.
   double scale = 65536;
   /// What the scale is multiplied by after `growth_interval` steps in a row whose gradients were finite; above 1.
   double growth = 2;
@@ -55,7 +55,7 @@ class LossScaler {
   double current_scale() const { return scale_; }
   /// How many updates in a row found finite gradients since the scale last changed.
   std::int64_t growth_progress() const { return finite_updates_; }
-  /// Goes on from what the two above gave. Throws: Error for a scale that is not above 0, or progress below 0.
+  /// Goes on from what the two above gave. Throws: Error for a scale out of range, or progress below 0.
   void restore(double scale, std::int64_t growth_progress, Location where = Location::here());
 
  private:

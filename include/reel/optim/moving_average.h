@@ -34,8 +34,8 @@ struct MovingAverageOptions {
 class MovingAverage {
  public:
   /// Of parameters, frozen ones too, or other tensors such as a module's buffers.
-  /// Throws: Error for a decay out of range and undefined tensors; DTypeError unless all are f32 or f64; ShapeError unless
-  /// contiguous.
+  /// Throws: Error for a decay out of range, undefined tensors, and one that is listed twice; DTypeError unless all are f32
+  /// or f64; ShapeError unless contiguous.
   explicit MovingAverage(std::vector<Tensor> tensors, MovingAverageOptions options = {},
                          Location where = Location::here());
 
@@ -58,7 +58,8 @@ class MovingAverage {
     MovingAverage& average_;
     Location where_;
   };
-  /// The moving average has to outlive the scope. Throws: Error for a second one at a time.
+  /// The moving average has to outlive the scope. Throws: Error for a second one at a time; TapeError for a tensor that is
+  /// no parameter and that an open tape tracks; and changes nothing then.
   [[nodiscard]] Scope in_place(Location where = Location::here());
 
   /// "steps", and "7.average" and the like by the tensor's number: copies.
@@ -69,7 +70,8 @@ class MovingAverage {
 
  private:
   void check_own(const char* what, Location where) const;
-  void swap(Location where);
+  void check_untracked(Location where) const;
+  void swap(Location where) noexcept;
 
   MovingAverageOptions options_;
   std::vector<Tensor> tensors_, averages_;

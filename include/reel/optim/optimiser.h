@@ -66,7 +66,7 @@ class Optimiser {
 
   /// All that a step depends on beside parameters, gradients and the other options: "steps" (parameters), i64;
   /// "learning_rate" and "momentum" (groups), f64; for each parameter that has made a step, "7.mean" and the like, by the
-  /// parameter's number in `parameters()`. Copies: later steps leave them as they are.
+  /// parameter's number in `parameters()`; of a velocity that begins with the next step, no elements. Copies: later steps leave them as they are.
   std::vector<nn::NamedTensor> state(Location where = Location::here()) const;
   /// Continues, to the bit, from what `state()` of an optimiser of the same kind gave for parameters of the same shapes
   /// in the same order. Throws: Error for a name that is missing, or that it does not know; ShapeError, DTypeError; and
@@ -79,10 +79,23 @@ class Optimiser {
   struct Progress {
     std::int64_t steps = 0;
     double product = 1;  ///< of NAdam's momenta
+    bool moves = false;  ///< it has made a step with a momentum, which began a velocity
     friend bool operator==(const Progress&, const Progress&) = default;
   };
-  /// Names of what is kept for a parameter, null where there is nothing.
-  using KeptNames = std::array<const char*, 3>;
+  /// What is kept for a parameter.
+  struct Kept {
+    /// What a step needs; what no step needs now stays as it is.
+    enum class Need { always, never, with_momentum };
+
+    const char* name;  ///< null: nothing
+    Need need;
+    Kept(const char* name = nullptr, Need need = Need::always) : name(name), need(need) {}
+    Kept(const char* name, bool needed) : Kept(name, needed ? Need::always : Need::never) {}
+    bool needed(double momentum) const {
+      return name && (need == Need::always || (need == Need::with_momentum && momentum > 0));
+    }
+  };
+  using KeptNames = std::array<Kept, 3>;
 
   explicit Optimiser(const char* name) : name_(name) {}
   const char* name() const { return name_; }
@@ -126,6 +139,7 @@ class Optimiser {
   };
 
   Tensor new_kept(std::size_t number) const;
+  Tensor no_velocity(std::size_t number) const;
 
   const char* name_;
   std::vector<Tensor> parameters_;

@@ -29,6 +29,7 @@ class Scheduler {
   Scheduler(Optimiser& optimiser, std::vector<Schedule> schedules, Location where = Location::here());
 
   /// Sets the rates of the next step: after a step of the optimiser, or an epoch, whatever the schedule counts.
+  /// Throws: Error for rates out of range; and changes nothing then.
   void step(Location where = Location::here());
   std::int64_t steps() const { return steps_; }
 
@@ -39,7 +40,8 @@ class Scheduler {
   void load_state(const std::vector<nn::NamedTensor>& state, Location where = Location::here());
 
  private:
-  void set_rates(Location where);
+  // Works out and sets the rates of a step, and is there.
+  void go_to(std::int64_t steps, std::vector<double> bases, Location where);
 
   Optimiser& optimiser_;
   std::vector<Schedule> schedules_;

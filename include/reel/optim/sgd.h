@@ -8,7 +8,7 @@ struct SGDOptions {
   double learning_rate = 1e-2;
   /// μ, in [0, 1).
   double momentum = 0;
-  /// τ, in [0, 1]: how much of the gradient does not reach the momentum, but for the first step.
+  /// τ, in [0, 1]: how much of the gradient does not reach the momentum, but for the first step that has one.
   double dampening = 0;
   /// λ: adds λ w to the gradient of w.
   double weight_decay = 0;
@@ -19,7 +19,7 @@ struct SGDOptions {
 /// Stochastic gradient descent:
 ///
 ///     g = gradient + λ w
-///     v = μ v + (1 − τ) g            v starts as the first g
+///     v = μ v + (1 − τ) g            v starts as the first g with a momentum
 ///     w = w − rate · v               with nesterov: w − rate · (g + μ v)
 ///
 /// Of a gradient by rows, v and w of the other rows stay as they are: momentum and weight decay wait until a row has a
@@ -32,7 +32,7 @@ class SGD : public OptimiserWith<SGDOptions> {
 
  private:
   void check(const SGDOptions& options, Location where) const override;
-  KeptNames kept_names(std::size_t group) const override;
+  KeptNames kept_names(std::size_t) const override;
   detail::Descent descent(std::size_t group, Progress& progress) const override;
   bool takes_rows() const override { return true; }
 };
