@@ -19,7 +19,7 @@ struct Cloning {
     return found == modules.end() ? nullptr : found->second;
   }
   /// Gives a copy the place that the original has, if the module around that has been copied.
-  void take_place(Part& copy, const Part& original);
+  void take_place(ModulePart& copy, const ModulePart& original);
   /// What was copied has moved on, or is gone.
   void moved(const Module& from, Module& to) noexcept {
     for (auto& [original, copy] : modules)

@@ -25,11 +25,11 @@ Member::Member(Module& module, std::string_view name, const Tensor& values, bool
     : Tensor(values) {
   if (!is_parameter && !values.defined()) fail<Error>("Module", where, "the buffer '{}' is an undefined tensor", name);
   if (is_parameter && values.defined()) become_parameter(values, where);
-  module.add(name, {{}, is_parameter ? Module::Kind::parameter : Module::Kind::buffer, this}, where);
+  module.register_part(name, {{}, is_parameter ? PartKind::parameter : PartKind::buffer, this}, where);
   around_ = &module;
 }
 
-Member::Member(const Member& other) : Tensor(other), Part(other) {
+Member::Member(const Member& other) : Tensor(other), ModulePart(other) {
   Cloning* cloning = Cloning::current();
   if (!cloning || !cloning->copy_of(other.around_)) return;
   static_cast<Tensor&>(*this) = cloning->copy_of(other);
@@ -52,8 +52,8 @@ void Member::assign(const Tensor& values) {
   if (!around_ && values.defined()) take_back();
   bool is_parameter = false;
   if (around_)
-    for (const Module::Entry& entry : around_->entries_)
-      if (entry.part == this) is_parameter = entry.kind == Module::Kind::parameter;
+    for (const ModuleEntry& entry : around_->entries_)
+      if (entry.part == this) is_parameter = entry.kind == PartKind::parameter;
   if (is_parameter && values.defined()) {
     become_parameter(values, values.made_at());
     values.body().leaf->replaced_at = {};
@@ -84,7 +84,7 @@ Cloning*& Cloning::current() {
   return current;
 }
 
-void Cloning::take_place(Part& copy, const Part& original) {
+void Cloning::take_place(ModulePart& copy, const ModulePart& original) {
   Module* around = copy_of(original.around_);
   if (!around) return;
   copy.around_ = around;
@@ -117,7 +117,7 @@ CloneScope::~CloneScope() {
 
 void CloneScope::finish(Location where) const {
   for (auto [original, copy] : Cloning::current()->modules)
-    for (const Module::Entry& entry : copy->entries_)
+    for (const ModuleEntry& entry : copy->entries_)
       if (!entry.part)
         fail<Error>("clone", where, "'{}' of {} is not a member of it that C++ copies; copy the model by hand",
                     entry.name, original->type_name());

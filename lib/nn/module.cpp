@@ -42,7 +42,7 @@ void Module::join(Module& parent, std::string_view name, Location where) {
   if (has_place()) fail<Error>(module_name, where, "the {} '{}' is part of a module already", type_name(), name);
   for (const Module* outer = &parent; outer; outer = outer->around_)
     if (outer == this) fail<Error>(module_name, where, "a {} cannot be a part of itself", type_name());
-  parent.add(name, {{}, Kind::module, this}, where);
+  parent.register_part(name, {{}, PartKind::module, this}, where);
   around_ = &parent;
   train(parent.training_);
 }
@@ -66,12 +66,12 @@ Module& Module::operator=(Module&& other) noexcept {
 }
 
 // The parts fill their places in when they are copied, which is after this base.
-Module::Module(const Module& other) : Part(other), entries_(other.entries_), training_(other.training_) {
+Module::Module(const Module& other) : ModulePart(other), entries_(other.entries_), training_(other.training_) {
   Cloning* cloning = Cloning::current();
   if (!cloning)
     fail<Error>(module_name, {}, "a {} was copied; pass it by reference, move it, or copy it with nn::clone(model)",
                 other.type_name());
-  for (Entry& entry : entries_) entry.part = entry.moved_from = nullptr;
+  for (ModuleEntry& entry : entries_) entry.part = entry.moved_from = nullptr;
   cloning->modules[&other] = this;
   cloning->take_place(*this, other);
 }
@@ -86,7 +86,7 @@ void Module::take_contents(Module& other) noexcept {
   hooks_ = std::exchange(other.hooks_, {});
   multiplications_ = other.multiplications_.load(std::memory_order_relaxed);
   training_ = other.training_;
-  for (Entry& entry : entries_) {
+  for (ModuleEntry& entry : entries_) {
     if (entry.part) entry.part->around_ = this;
     if (entry.moved_from) entry.moved_from->before_ = this;
   }
@@ -94,18 +94,18 @@ void Module::take_contents(Module& other) noexcept {
 }
 
 void Module::release_parts() noexcept {
-  for (Entry& entry : entries_) {
+  for (ModuleEntry& entry : entries_) {
     if (entry.part) entry.part->around_ = nullptr;
     if (entry.moved_from) entry.moved_from->before_ = nullptr;
   }
   entries_.clear();
 }
 
-void Module::add(std::string_view name, Entry entry, Location where) {
+void Module::register_part(std::string_view name, ModuleEntry entry, Location where) {
   if (name.empty() || name.find('.') != std::string_view::npos)
     fail<Error>(module_name, where, "'{}' cannot be a name here: it must not be empty or contain a dot", name);
   static constexpr const char* kinds[] = {"parameter", "buffer", "sub-module"};
-  for (const Entry& other : entries_)
+  for (const ModuleEntry& other : entries_)
     if (other.name == name)
       fail<Error>(module_name, where, "it has a {} named '{}' already; choose another name",
                   kinds[static_cast<int>(other.kind)], name);
@@ -115,25 +115,25 @@ void Module::add(std::string_view name, Entry entry, Location where) {
 
 // Calls f(name, member) for what is defined.
 template <class F>
-void Module::visit(Kind kind, const std::string& prefix, F f) const {
-  for (const Entry& entry : entries_) {
+void Module::visit_members(PartKind kind, const std::string& prefix, F f) const {
+  for (const ModuleEntry& entry : entries_) {
     if (Module* module = entry.module())
-      module->visit(kind, prefix + entry.name + ".", f);
+      module->visit_members(kind, prefix + entry.name + ".", f);
     else if (Member* tensor = entry.tensor(); tensor && entry.kind == kind && tensor->defined())
       f(prefix + entry.name, *tensor);
   }
 }
 
-std::vector<NamedTensor> Module::collect(Kind kind) const {
+std::vector<NamedTensor> Module::collect_members(PartKind kind) const {
   std::vector<NamedTensor> found;
-  visit(kind, {}, [&](std::string name, const Member& member) { found.push_back({std::move(name), member}); });
+  visit_members(kind, {}, [&](std::string name, const Member& member) { found.push_back({std::move(name), member}); });
   drop_repeated(found);
   return found;
 }
 
-std::vector<NamedTensor> Module::named_parameters() const { return collect(Kind::parameter); }
+std::vector<NamedTensor> Module::named_parameters() const { return collect_members(PartKind::parameter); }
 
-std::vector<NamedTensor> Module::named_buffers() const { return collect(Kind::buffer); }
+std::vector<NamedTensor> Module::named_buffers() const { return collect_members(PartKind::buffer); }
 
 std::vector<Tensor> Module::parameters() const {
   std::vector<Tensor> found;
@@ -149,7 +149,7 @@ std::int64_t Module::parameter_count() const {
 
 void Module::collect_modules(const std::string& name, std::vector<std::pair<std::string, const Module*>>& found) const {
   found.emplace_back(name, this);
-  for (const Entry& entry : entries_)
+  for (const ModuleEntry& entry : entries_)
     if (Module* module = entry.module())
       module->collect_modules(name.empty() ? entry.name : name + "." + entry.name, found);
 }
@@ -194,7 +194,7 @@ void Module::zero_grad() const {
 
 int Module::freeze(std::string_view pattern, bool frozen, Location where) const {
   int count = 0;
-  visit(Kind::parameter, {}, [&](const std::string& name, const Member& parameter) {
+  visit_members(PartKind::parameter, {}, [&](const std::string& name, const Member& parameter) {
     if (!fits(name, pattern)) return;
     parameter.requires_grad(!frozen, where);
     ++count;
@@ -207,15 +207,15 @@ int Module::freeze(std::string_view pattern, bool frozen, Location where) const 
 
 // Makes new tensors of those of this module, and puts them in place of the old ones in all of the model.
 template <class Convert>
-void Module::convert(Convert converted) {
+void Module::convert_members(Convert converted) {
   NoRecord pause;
   std::unordered_map<const Body*, Tensor> made;
-  for (Kind kind : {Kind::parameter, Kind::buffer})
-    visit(kind, {}, [&](const std::string&, const Member& member) {
+  for (PartKind kind : {PartKind::parameter, PartKind::buffer})
+    visit_members(kind, {}, [&](const std::string&, const Member& member) {
       if (made.contains(&member.body())) return;
       Tensor values = converted(member);
       if (values.is(member)) return;
-      if (kind == Kind::parameter) {
+      if (kind == PartKind::parameter) {
         values.requires_grad(true);
         if (Tensor gradient = member.grad(); gradient.defined()) values.set_grad(converted(gradient));
         values.requires_grad(member.is_parameter());
@@ -225,8 +225,8 @@ void Module::convert(Convert converted) {
   const Module* root = this;
   while (root->around_) root = root->around_;
   std::vector<Tensor> old;  // none is freed before all are replaced
-  for (Kind kind : {Kind::parameter, Kind::buffer})
-    root->visit(kind, {}, [&](const std::string&, Member& member) {
+  for (PartKind kind : {PartKind::parameter, PartKind::buffer})
+    root->visit_members(kind, {}, [&](const std::string&, Member& member) {
       auto found = made.find(&member.body());
       if (found == made.end()) return;
       if (Leaf* leaf = member.body().leaf) leaf->replaced_at = found->second.made_at();
@@ -239,22 +239,24 @@ void Module::to(DType dtype, Location where) {
   if (!is_floating(dtype))
     fail<DTypeError>(module_name, where, "parameters cannot be {}; choose a floating dtype", name_of(dtype));
   CallerScope caller(where);
-  convert([&](const Tensor& x) { return is_floating(x.dtype()) ? reel::to(x, dtype) : x; });
+  convert_members([&](const Tensor& x) { return is_floating(x.dtype()) ? reel::to(x, dtype) : x; });
 }
 
 void Module::to(Device device, Location where) {
   CallerScope caller(where);
-  convert([&](const Tensor& x) {
+  convert_members([&](const Tensor& x) {
     if (x.device() == device) return x;
     fail<DeviceError>(module_name, where, "there is no {} to take {} to", to_string(device), type_name());
   });
 }
 
+Tensor Module::to(const Arg& x, DType dtype) { return reel::to(x, dtype); }
+
 double Module::last_flops() const {
   double found = multiplications_.load(std::memory_order_relaxed);
   if (found >= 0) return 2 * found;
   double sum = 0;
-  for (const Entry& entry : entries_)
+  for (const ModuleEntry& entry : entries_)
     if (Module* module = entry.module()) sum += module->last_flops();
   return sum;
 }

@@ -449,3 +449,17 @@ TEST_CASE("an optimiser that holds parameters which a module has replaced throws
   tape.backward(loss);
   CHECK_THROWS_AS(sgd.step(), Error);
 }
+
+TEST_CASE("names of a reader's own, and ops, mean the same within a module as elsewhere") {
+  struct Part {
+    double factor = 2;
+  };
+  struct Entry {
+    Part part;
+  };
+  struct Model : nn::Module {
+    Entry entry;
+    Tensor operator()(const Tensor& x) const { return add(to(x, f64), entry.part.factor); }
+  };
+  CHECK(Model()(ones({1})).item() == 3);
+}

@@ -11,7 +11,7 @@ namespace reel::nn {
 
 /// A tensor that a module knows by name: what `Parameter` and `Buffer` have in common. It is a Tensor in every use. A copy
 /// of it shares the elements and belongs to no module.
-class Member : public Tensor, public Part {
+class Member : public Tensor, public ModulePart {
  public:
   Member() = default;
   Member(const Member& other);

@@ -22,6 +22,19 @@ struct NamedTensor {
   Tensor tensor;
 };
 
+enum class PartKind : std::uint8_t { parameter, buffer, module };
+
+/// A place in a module.
+struct ModuleEntry {
+  std::string name;
+  PartKind kind;
+  ModulePart* part;                  ///< null in a clone until it is copied
+  ModulePart* moved_from = nullptr;  ///< what had the place before, and may take it back
+
+  Module* module() const;
+  Member* tensor() const;
+};
+
 /// A part of a model that owns parameters: a plain struct derives from it and declares parameters, buffers and
 /// sub-modules as members.
 ///
@@ -40,7 +53,7 @@ struct NamedTensor {
 /// `swap(a, b)`, found by its arguments; `std::swap(a, b)` of two parts exchanges their names, too. A sub-module that is
 /// destroyed leaves the module around it, and one that outlives it goes on by itself. A module that holds what cannot be
 /// copied, such as a vector of unique pointers, deletes its copy constructor.
-class Module : public Part {
+class Module : public ModulePart {
  public:
   /// A module by itself: the outermost, or a layer used alone.
   Module() = default;
@@ -59,7 +72,7 @@ class Module : public Part {
     M kept(std::move(a));
     a = std::move(b);
     b = std::move(kept);
-    Part::swap_places(a, b);
+    ModulePart::swap_places(a, b);
   }
 
   /// Makes this part of `parent`. The constructors of a layer end with it, so that one that fails leaves nothing behind.
@@ -81,7 +94,7 @@ class Module : public Part {
   template <class F>
   void for_each_module(F f) {
     f(*this);
-    for (const Entry& entry : entries_)
+    for (const ModuleEntry& entry : entries_)
       if (Module* module = entry.module()) module->for_each_module(f);
   }
   /// "Linear": the type's name, without namespaces.
@@ -145,39 +158,35 @@ class Module : public Part {
     }(std::make_index_sequence<count>());
   }
 
+  /// reel::to, which the two above would hide within a module.
+  static Tensor to(const Arg& x, DType dtype);
+
  private:
-  friend class Part;
+  friend class ModulePart;
   friend class Member;
   friend class ModuleCall;
   friend struct Cloning;
   friend struct CloneScope;
-  enum class Kind : std::uint8_t { parameter, buffer, module };
-  struct Entry {
-    std::string name;
-    Kind kind;
-    Part* part;                  // null in a clone until it is copied
-    Part* moved_from = nullptr;  // what had the place before, and may take it back
 
-    Module* module() const { return kind == Kind::module ? static_cast<Module*>(part) : nullptr; }
-    Member* tensor() const { return kind == Kind::module ? nullptr : static_cast<Member*>(part); }
-  };
-
-  void add(std::string_view name, Entry entry, Location where);
+  void register_part(std::string_view name, ModuleEntry entry, Location where);
   void take_contents(Module& other) noexcept;
   void release_parts() noexcept;
   template <class F>
-  void visit(Kind kind, const std::string& prefix, F f) const;
-  std::vector<NamedTensor> collect(Kind kind) const;
+  void visit_members(PartKind kind, const std::string& prefix, F f) const;
+  std::vector<NamedTensor> collect_members(PartKind kind) const;
   void collect_modules(const std::string& name, std::vector<std::pair<std::string, const Module*>>& found) const;
   template <class Convert>
-  void convert(Convert converted);
+  void convert_members(Convert converted);
   ModuleHook add_hook(TensorsHook f, ModuleHooks::When when);
 
-  std::vector<Entry> entries_;
+  std::vector<ModuleEntry> entries_;
   std::shared_ptr<ModuleHooks> hooks_;
   mutable std::atomic<double> multiplications_ = -1;  // in the last call; less than 0: there was none
   bool training_ = true;
 };
+
+inline Module* ModuleEntry::module() const { return kind == PartKind::module ? static_cast<Module*>(part) : nullptr; }
+inline Member* ModuleEntry::tensor() const { return kind == PartKind::module ? nullptr : static_cast<Member*>(part); }
 
 /// While it lives, a module may be copied.
 struct CloneScope {

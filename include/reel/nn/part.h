@@ -19,25 +19,25 @@ struct Name {
   Name(std::string_view text, Location where = Location::here()) : text(text), where(where) {}
 };
 
-/// What a module has a place and a name for: a parameter, a buffer or a sub-module. Part and module point at each other,
+/// What a module has a place and a name for: a parameter, a buffer or a sub-module. ModulePart and module point at each other,
 /// and whichever of them moves tells the other.
-class Part {
+class ModulePart {
  public:
   /// Whether it is part of a module.
   bool has_place() const { return around_ != nullptr; }
 
  protected:
-  Part() = default;
-  Part(const Part&) {}
-  Part& operator=(const Part&) = delete;
-  ~Part();
+  ModulePart() = default;
+  ModulePart(const ModulePart&) {}
+  ModulePart& operator=(const ModulePart&) = delete;
+  ~ModulePart();
 
   /// For what is moved to here: takes the other's place, if this has none. `gone`: the other may take it back.
-  void take_place(Part& other, bool gone) noexcept;
+  void take_place(ModulePart& other, bool gone) noexcept;
   /// Takes the place back that another has had since this was moved from.
   void take_back() noexcept;
   /// Each gets the place of the other.
-  static void swap_places(Part& a, Part& b) noexcept;
+  static void swap_places(ModulePart& a, ModulePart& b) noexcept;
 
  private:
   friend class Module;
