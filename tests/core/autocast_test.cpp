@@ -49,6 +49,24 @@ TEST_CASE("products within an autocast scope run in its dtype, whatever their op
   CHECK(matmul(to(a, f64), to(b, f64)).dtype() == f64);
 }
 
+TEST_CASE("nothing is cast for a product with an operand of f64 within an autocast scope") {
+  Tensor a = drawn({5, 7}, 1), b = to(drawn({7, 3}, 2), f64), c = drawn({3}, 3);
+  Tensor batch = drawn({2, 5, 7}, 4), batch_b = to(drawn({2, 7, 3}, 5), f64);
+  auto products = [&] {
+    return std::vector<Tensor>{
+        matmul(a, b),   matmul(a, select(b, 1, 0)),       matmul(batch, b),    matmul(transpose(b), transpose(a)),
+        addmm(c, a, b), addmm(to(c, f64), a, to(b, f32)), bmm(batch, batch_b), einsum("ij,jk->ik", {a, b})};
+  };
+  std::vector<Tensor> exact = products();
+  auto scope = autocast(bf16);
+  std::vector<Tensor> found = products();
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    CAPTURE(i);
+    CHECK(found[i].dtype() == f64);
+    CHECK(largest_difference(found[i], exact[i]) == 0);
+  }
+}
+
 TEST_CASE("sums, losses, norms and what grows fast run in f32 within an autocast scope") {
   Tensor x = to(drawn({4, 6}, 1), bf16), positive = abs(x) + 0.25, target = drawn({4, 6}, 2);
   Tensor weight = full({6}, 1), classes = tensor<std::int64_t>({0, 5, 2, 1});
@@ -124,6 +142,22 @@ TEST_CASE("recurrent cells and layers hold their state in f32 within an autocast
   CHECK(lstm_cell(to(x, bf16), state, cell.weights()).h.dtype() == f32);
   RecurrentWeights weights[] = {cell.weights()};
   CHECK(lstm(to(drawn({5, 2, 3}, 2), bf16), {}, weights).output.dtype() == f32);
+}
+
+TEST_CASE("recurrent layers multiply in f32 within an autocast scope, but for projections and layer norms") {
+  Tensor x = drawn({5, 2, 3}, 1);
+  auto change = [&](auto layers) {
+    Tensor exact = layers(x).output;
+    auto scope = autocast(bf16);
+    Tensor found = layers(x).output;
+    CHECK(found.dtype() == f32);
+    return largest_difference(found, exact);
+  };
+  CHECK(change(nn::LSTM(3, 4)) == 0);
+  CHECK(change(nn::GRU(3, 4, {.layers = 2, .bidirectional = true})) == 0);
+  CHECK(change(nn::RNN(3, 4)) == 0);
+  CHECK(change(nn::LSTM(3, 4, {.projection = 2})) > 0);
+  CHECK(change(nn::LSTM(3, 4, {.layer_norm = true})) > 0);
 }
 
 TEST_CASE("the gradients of parameters used within an autocast scope are f32 and near the exact ones") {
