@@ -1,5 +1,7 @@
+#include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <reel/reel.h>
@@ -288,6 +290,38 @@ TEST_CASE("second derivatives pass an autocast scope") {
   };
   Tensor exact = second(f32);
   CHECK(largest_difference(second(bf16), exact) < 0.05 * max(abs(exact)).item());
+}
+
+TEST_CASE("a custom gradient within an autocast scope may have a dtype that the promotion of its parts gives") {
+  Tensor w = drawn({4, 4}, 1).requires_grad(), x = drawn({3, 4}, 2).requires_grad();
+  auto multiply = [](const Tensor& x, const Tensor& w) {
+    return custom_gradient([](const Tensor& x, const Tensor& w) { return matmul(x, w); },
+                           [](const Tensor& dy, const Tensor& x, const Tensor& w) {
+                             return std::array<Tensor, 2>{matmul(dy, transpose(w)), matmul(transpose(x), dy)};
+                           },
+                           x, w);
+  };
+  auto gradients = [&](auto multiply, DType low, bool within) {
+    Tape tape;
+    std::optional<AutocastScope> scope(std::in_place, low, Location::here());
+    Tensor y = sum(square(multiply(tanh(multiply(x, w)), w)));
+    if (!within) scope.reset();
+    auto [of_x, of_w] = tape.gradient(y, x, w);
+    CHECK(of_x.dtype() == f32);
+    CHECK(of_w.dtype() == f32);
+    return std::pair(of_x, of_w);
+  };
+  auto ordinary = [](const Tensor& x, const Tensor& w) { return matmul(x, w); };
+  auto [exact_x, exact_w] = gradients(ordinary, f32, true);
+  for (bool within : {true, false}) {
+    auto [of_x, of_w] = gradients(multiply, bf16, within);
+    CHECK(largest_difference(of_x, exact_x) < 0.05 * max(abs(exact_x)).item());
+    CHECK(largest_difference(of_w, exact_w) < 0.05 * max(abs(exact_w)).item());
+  }
+  // Elsewhere it is a mistake.
+  Tape tape;
+  Tensor y = custom_gradient([](const Tensor& x) { return to(x, bf16); }, [](const Tensor& dy) { return dy; }, x);
+  CHECK_THROWS_AS(tape.gradient(sum(to(y, f32)), x), DTypeError);
 }
 
 TEST_CASE("layers run within an autocast scope, near what they give outside, with gradients in f32") {
