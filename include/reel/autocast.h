@@ -33,11 +33,13 @@ class [[nodiscard]] AutocastScope {
 /// - Products, convolutions, attention: operands of f32, bf16 and f16 are cast to `dtype`, and so is what they give.
 /// - Losses, softmax, normalisation, sums and means, norms, variances, running sums and products, exp and its like, log
 ///   and its like, pow, reciprocals and tangents: halves are cast to f32, and so is what they give.
-/// - Recurrent cells: the products as above, gates and state in f32. Recurrent layers over whole sequences: all in f32.
+/// - Recurrent nets: gates, state and what they give are in f32. The products of cells, and of layers with projections
+///   or layer norms, are as above, those of other layers over whole sequences in f32.
 /// - All others: what they do anyway with the dtypes that they meet.
 ///
-/// f64 stays as it is. Parameters stay in f32, and so do their gradients; the cast of a parameter is made once and kept
-/// until the parameter changes or the scope ends. A backward takes each op's dtypes from its forward, wherever it runs:
+/// f64 stays as it is, as does what is multiplied by it. Parameters stay in f32, and so do their gradients; the cast of a
+/// parameter is made once and kept until the parameter changes or the scope ends. A backward takes each op's dtypes from
+/// its forward, wherever it runs:
 ///
 ///     Tape tape;
 ///     Tensor loss;

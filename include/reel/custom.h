@@ -34,7 +34,8 @@ class Wanted {
 /// `forward` takes a `const Tensor&` for each input and returns a Tensor or a std::array<Tensor, K>; nothing that it
 /// does is recorded, and dy and y are of the type that it returns. `backward` returns a Tensor, or for several inputs a
 /// std::array or std::vector of them; an undefined one says that no gradient flows to that input. It captures plain
-/// data only, and is differentiated in turn, being written with ops on what it is given.
+/// data only, and is differentiated in turn, being written with ops on what it is given. Where `forward` ran within an
+/// autocast scope, gradients of f32, bf16 and f16 are cast to the inputs' dtypes.
 /// Throws: while a tape records, TapeError if `forward` overwrites an input, or uses a tracked tensor that is not among
 /// its inputs, other than through stop_gradient; DTypeError if it returns no floating tensor. In a backward, TapeError,
 /// ShapeError or DTypeError for gradients that do not fit the inputs.

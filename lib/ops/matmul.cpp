@@ -101,8 +101,17 @@ Tensor product(const Tensor& a, const Tensor& b, Location where) {
   return invoke(matmul_op, {&a, &b}, {shape, x.dtype, x.device}, where);
 }
 
+// A product with an operand of f64 is one of f64: nothing is rounded before.
+Precision precision_for(std::initializer_list<const Arg*> operands) {
+  for (const Arg* operand : operands)
+    if (operand->is_tensor() && operand->tensor()->defined() && operand->tensor()->dtype() == DType::f64)
+      return Precision::promoted;
+  return Precision::low;
+}
+
 Tensor matmul_general(const Arg& given_a, const Arg& given_b) {
-  const Suited a(Precision::low, given_a), b(Precision::low, given_b);
+  Precision precision = precision_for({&given_a, &given_b});
+  const Suited a(precision, given_a), b(precision, given_b);
   Location where = given_a.location();
   DType dtype = promote(tensor_of("matmul", a).dtype(), tensor_of("matmul", b).dtype());
   Operand x("matmul", a, dtype, b), y("matmul", b, dtype, a);
@@ -198,7 +207,8 @@ Tensor scaled(const Tensor& x, double factor) {
 }  // namespace
 
 Tensor addmm(const Arg& given_c, const Arg& given_a, const Arg& given_b, AddmmOptions options) {
-  const Suited c(Precision::low, given_c), a(Precision::low, given_a), b(Precision::low, given_b);
+  Precision precision = precision_for({&given_c, &given_a, &given_b});
+  const Suited c(precision, given_c), a(precision, given_a), b(precision, given_b);
   const Tensor &z = tensor_of("addmm", c), &x = tensor_of("addmm", a), &y = tensor_of("addmm", b);
   Location where = given_c.location();
   if (x.rank() != 2 || y.rank() != 2)

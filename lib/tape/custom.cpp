@@ -8,6 +8,7 @@
 #include <mutex>
 #include <string>
 
+#include <reel/ops/elementwise.h>
 #include <reel/tape.h>
 
 #include "../core/invoke.h"
@@ -34,6 +35,7 @@ struct Header {
   std::uint64_t undefined;  // which saved values are, of the first 64
   std::uint32_t outputs;    // without the hidden ones
   std::uint8_t hidden[8];   // the saved values that those are
+  bool autocast;            // the forward ran within a scope
 };
 
 struct CustomCall : Call {
@@ -49,6 +51,7 @@ class Run {
       : context_(context), call_(call), name_(call.op.name), where_(context.resolve(call.where)) {
     header_.op = &call.custom;
     header_.outputs = static_cast<std::uint32_t>(call.outputs.size());
+    header_.autocast = context.has(Context::autocasting);
     call.state.resize(sizeof(Header) + call.custom.functions.state_bytes);
   }
 
@@ -191,6 +194,9 @@ CustomOps& custom_ops() {
   return ops;
 }
 
+// Who wrote a gradient function need not know in which of the dtypes the inputs came that a scope mixes.
+bool mixes(DType dtype) { return is_floating(dtype) && dtype != DType::f64; }
+
 bool broadcasts_to(const Shape& small, const Shape& large) {
   Shape shape;
   return broadcast(small, large, shape) && shape == large;
@@ -266,9 +272,10 @@ void CustomGradient::give(std::span<const Tensor> gradients) const {
                     "undefined tensor where none flows",
                     gradients.size(), g.input_count());
   for (std::size_t i = 0; i < gradients.size(); ++i) {
-    const Tensor& gradient = gradients[i];
+    Tensor gradient = gradients[i];
     if (!g.wants(i) || !gradient.defined()) continue;
     const SlotForm& form = g.input_form(i);
+    if (header_of(g).autocast && mixes(gradient.dtype()) && mixes(form.dtype)) gradient = to(gradient, form.dtype);
     std::string input = fmt::format("{} {}", to_string(form.shape()), name_of(form.dtype));
     if (gradient.dtype() != form.dtype)
       fail<DTypeError>(name, g.where(),

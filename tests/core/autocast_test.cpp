@@ -1,5 +1,7 @@
+#include <array>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 
 #include <reel/reel.h>
@@ -47,6 +49,24 @@ TEST_CASE("products within an autocast scope run in its dtype, whatever their op
   CHECK(scaled_dot_product_attention(heads, to(heads, low), heads).dtype() == low);
   CHECK(largest_difference(matmul(a, b), matmul(to(a, low), to(b, low))) == 0);
   CHECK(matmul(to(a, f64), to(b, f64)).dtype() == f64);
+}
+
+TEST_CASE("nothing is cast for a product with an operand of f64 within an autocast scope") {
+  Tensor a = drawn({5, 7}, 1), b = to(drawn({7, 3}, 2), f64), c = drawn({3}, 3);
+  Tensor batch = drawn({2, 5, 7}, 4), batch_b = to(drawn({2, 7, 3}, 5), f64);
+  auto products = [&] {
+    return std::vector<Tensor>{
+        matmul(a, b),   matmul(a, select(b, 1, 0)),       matmul(batch, b),    matmul(transpose(b), transpose(a)),
+        addmm(c, a, b), addmm(to(c, f64), a, to(b, f32)), bmm(batch, batch_b), einsum("ij,jk->ik", {a, b})};
+  };
+  std::vector<Tensor> exact = products();
+  auto scope = autocast(bf16);
+  std::vector<Tensor> found = products();
+  for (std::size_t i = 0; i < exact.size(); ++i) {
+    CAPTURE(i);
+    CHECK(found[i].dtype() == f64);
+    CHECK(largest_difference(found[i], exact[i]) == 0);
+  }
 }
 
 TEST_CASE("sums, losses, norms and what grows fast run in f32 within an autocast scope") {
@@ -124,6 +144,22 @@ TEST_CASE("recurrent cells and layers hold their state in f32 within an autocast
   CHECK(lstm_cell(to(x, bf16), state, cell.weights()).h.dtype() == f32);
   RecurrentWeights weights[] = {cell.weights()};
   CHECK(lstm(to(drawn({5, 2, 3}, 2), bf16), {}, weights).output.dtype() == f32);
+}
+
+TEST_CASE("recurrent layers multiply in f32 within an autocast scope, but for projections and layer norms") {
+  Tensor x = drawn({5, 2, 3}, 1);
+  auto change = [&](auto layers) {
+    Tensor exact = layers(x).output;
+    auto scope = autocast(bf16);
+    Tensor found = layers(x).output;
+    CHECK(found.dtype() == f32);
+    return largest_difference(found, exact);
+  };
+  CHECK(change(nn::LSTM(3, 4)) == 0);
+  CHECK(change(nn::GRU(3, 4, {.layers = 2, .bidirectional = true})) == 0);
+  CHECK(change(nn::RNN(3, 4)) == 0);
+  CHECK(change(nn::LSTM(3, 4, {.projection = 2})) > 0);
+  CHECK(change(nn::LSTM(3, 4, {.layer_norm = true})) > 0);
 }
 
 TEST_CASE("the gradients of parameters used within an autocast scope are f32 and near the exact ones") {
@@ -254,6 +290,38 @@ TEST_CASE("second derivatives pass an autocast scope") {
   };
   Tensor exact = second(f32);
   CHECK(largest_difference(second(bf16), exact) < 0.05 * max(abs(exact)).item());
+}
+
+TEST_CASE("a custom gradient within an autocast scope may have a dtype that the promotion of its parts gives") {
+  Tensor w = drawn({4, 4}, 1).requires_grad(), x = drawn({3, 4}, 2).requires_grad();
+  auto multiply = [](const Tensor& x, const Tensor& w) {
+    return custom_gradient([](const Tensor& x, const Tensor& w) { return matmul(x, w); },
+                           [](const Tensor& dy, const Tensor& x, const Tensor& w) {
+                             return std::array<Tensor, 2>{matmul(dy, transpose(w)), matmul(transpose(x), dy)};
+                           },
+                           x, w);
+  };
+  auto gradients = [&](auto multiply, DType low, bool within) {
+    Tape tape;
+    std::optional<AutocastScope> scope(std::in_place, low, Location::here());
+    Tensor y = sum(square(multiply(tanh(multiply(x, w)), w)));
+    if (!within) scope.reset();
+    auto [of_x, of_w] = tape.gradient(y, x, w);
+    CHECK(of_x.dtype() == f32);
+    CHECK(of_w.dtype() == f32);
+    return std::pair(of_x, of_w);
+  };
+  auto ordinary = [](const Tensor& x, const Tensor& w) { return matmul(x, w); };
+  auto [exact_x, exact_w] = gradients(ordinary, f32, true);
+  for (bool within : {true, false}) {
+    auto [of_x, of_w] = gradients(multiply, bf16, within);
+    CHECK(largest_difference(of_x, exact_x) < 0.05 * max(abs(exact_x)).item());
+    CHECK(largest_difference(of_w, exact_w) < 0.05 * max(abs(exact_w)).item());
+  }
+  // Elsewhere it is a mistake.
+  Tape tape;
+  Tensor y = custom_gradient([](const Tensor& x) { return to(x, bf16); }, [](const Tensor& dy) { return dy; }, x);
+  CHECK_THROWS_AS(tape.gradient(sum(to(y, f32)), x), DTypeError);
 }
 
 TEST_CASE("layers run within an autocast scope, near what they give outside, with gradients in f32") {

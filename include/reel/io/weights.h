@@ -44,9 +44,10 @@ struct PassedOver {
 /// Copies the values in a file into a module's parameters and buffers of the same names: in place, so that optimisers
 /// and tied modules see them, and a tape that needs the old ones throws. Where anything does not fit, nothing changes.
 ///
-/// PyTorch keeps some weights otherwise, that of a Linear as (out, in) where reel has (in, out), and nothing is turned unless
-/// you say so. With `from_pytorch`, what it saves of Linear, Embedding, EmbeddingBag, BatchNorm, the recurrent cells and layers,
-/// MultiheadAttention and the layers of Transformers is renamed, turned and put together for the layer of the same place in the module:
+/// PyTorch keeps some weights otherwise, that of a Linear as (out, in) where reel has (in, out), and nothing is turned
+/// unless you say so. With `from_pytorch`, what it saves of Linear, Embedding, EmbeddingBag, BatchNorm, the recurrent
+/// cells and layers, MultiheadAttention and the layers of Transformers is renamed, turned and put together for the layer
+/// of the same place in the module:
 ///
 ///     # Python: safetensors.torch.save_file(model.state_dict(), "model.safetensors")
 ///     io::load_into(model, "model.safetensors", {.from_pytorch = true});
