@@ -158,10 +158,10 @@ struct Tagger : nn::Module {
                tags),
         dropped(o.dropout) {
     if (o.character_layers > 0)
-      over_characters.emplace_back(o.characters, o.hidden, nn::LSTMOptions{.layers = o.character_layers});
+      over_characters.push_back(nn::LSTM(o.characters, o.hidden, {.layers = o.character_layers}));
     if (o.word_layers > 0)
-      over_words.emplace_back(o.character_layers > 0 ? o.hidden : o.characters, o.hidden,
-                              nn::LSTMOptions{.layers = o.word_layers, .bidirectional = true});
+      over_words.push_back(nn::LSTM(o.character_layers > 0 ? o.hidden : o.characters, o.hidden,
+                                    {.layers = o.word_layers, .bidirectional = true}));
   }
 
   Tensor drop(const Tensor& x) const { return is_training() ? reel::dropout(x, {.probability = dropped}) : x; }

@@ -35,9 +35,11 @@ constexpr double part_cost = parallel_cost / 4;
 
 // Below this many multiplications oneDNN's call costs more than the product does here.
 constexpr double few_bf16_multiplications = 1 << 15;
-// Whether it repays packing b (see paired_product.h): of few rows it does where there are tiles, turning a narrow a never.
+// Whether it repays packing b (see paired_product.h): of few rows it does where there are tiles, turning a for few columns
+// never. Long sums leave the caches, and oneDNN cuts them: (512, k) × (k, 512) takes 2590 µs paired and 3060 by its kernel
+// for all sizes for k = 4096, 7200 and 6440 for 8192.
 bool pays_pairing(const Matrix<BFloat16>& a, const Matrix<BFloat16>& b) {
-  return a.rows >= (has_bf16_tiles() ? 4 : 64) && (a.column_step == 1 || b.columns >= 64);
+  return a.columns <= 4096 && a.rows >= (has_bf16_tiles() ? 4 : 64) && (a.column_step == 1 || b.columns >= 64);
 }
 
 // Few rows read b where it lies, by FewRows; of more, gemm.h's blocks pack it. Medians in µs, one thread, f32, by rows and

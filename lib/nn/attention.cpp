@@ -51,6 +51,9 @@ std::int64_t checked_size(std::int64_t size, std::int64_t heads, const MultiHead
                           Location where) {
   if (size <= 0 || heads <= 0 || size % heads != 0)
     fail<ShapeError>(heads_name, where, "{} heads do not share out a size of {}", heads, size);
+  if (options.key_size < 0 || options.value_size < 0)
+    fail<ShapeError>(heads_name, where, "the sizes of keys and values, {} and {}, are not 0 or more", options.key_size,
+                     options.value_size);
   if (!(options.dropout >= 0 && options.dropout <= 1))
     fail<Error>(heads_name, where, "the dropout {} does not lie in [0, 1]", options.dropout);
   return size;
@@ -213,6 +216,7 @@ LuongAttention::LuongAttention(std::int64_t query_size, std::int64_t key_size, L
                                Location where)
     : query_size_(query_size), key_size_(key_size), score_(options.score) {
   check_positive(luong_name, where, query_size, key_size);
+  if (options.size < 0) fail<ShapeError>(luong_name, where, "the size {} is not 0 or more", options.size);
   std::int64_t size = options.size > 0 ? options.size : query_size;
   if (score_ == LuongScore::dot && query_size != key_size)
     fail<ShapeError>(luong_name, where, "queries of size {} have no dot product with keys of size {}", query_size,

@@ -43,8 +43,9 @@ Tensor BatchNorm<axes>::operator()(const Arg& x) const {
     options.training = is_training() || !tracks_;
     Tensor mean = running_mean, variance = running_variance;
     if (!tracks_) {
-      mean = zeros({channels_});
-      variance = ones({channels_});
+      TensorOptions like_x{.dtype = x.dtype() == DType::f64 ? DType::f64 : DType::f32, .device = x.device()};
+      mean = zeros({channels_}, like_x);
+      variance = ones({channels_}, like_x);
     }
     return weight.defined() ? batch_norm(x, weight, bias, mean, variance, options)
                             : batch_norm(x, mean, variance, options);

@@ -43,7 +43,7 @@ Bilinear::Bilinear(std::int64_t in_1, std::int64_t in_2, std::int64_t out, Bilin
       bias(options.bias
                ? Parameter(*this, "bias", {out}, first_values(options.bias_initialiser, {out, in_1, in_2}, where),
                            draw(options), where)
-               : Parameter()) {}
+               : Parameter(*this, "bias", where)) {}
 
 // (N, in_1) times (in_1, out · in_2), then each (out, in_2) times a b: products of matrices all, and W is read once.
 Tensor Bilinear::operator()(const Arg& a, const Tensor& b) const {

@@ -111,6 +111,8 @@ ModuleCall::~ModuleCall() {
   module_.multiplications_.store(context().multiplications - before_, std::memory_order_relaxed);
 }
 
+ModuleHooks* ModuleCall::hooks() const { return module_.hooks_.get(); }
+
 void ModuleCall::enter(ModuleHooks& hooks, std::span<Tensor> inputs) {
   hooks.run(ModuleHooks::before_forward, inputs);
   std::vector<Tensor*> tensors;

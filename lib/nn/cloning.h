@@ -18,6 +18,16 @@ struct Cloning {
     auto found = modules.find(module);
     return found == modules.end() ? nullptr : found->second;
   }
+  /// Gives a copy the place that the original has, if the module around that has been copied.
+  void take_place(Part& copy, const Part& original);
+  /// What was copied has moved on, or is gone.
+  void moved(const Module& from, Module& to) noexcept {
+    for (auto& [original, copy] : modules)
+      if (copy == &from) copy = &to;
+  }
+  void forget(const Module& gone) noexcept {
+    std::erase_if(modules, [&](const auto& copied) { return copied.second == &gone; });
+  }
   /// One copy for all members that share a tensor.
   Tensor copy_of(const Tensor& tensor);
 };

@@ -35,17 +35,23 @@ void check(const Data& training, const FitOptions& options, Location where) {
   if (!(options.clip_norm > 0)) fail<Error>(fit_name, where, "the largest norm {} is not above 0", options.clip_norm);
 }
 
-// While it lives, the module trains or evaluates; then it goes on as before.
+// While it lives, a module trains or evaluates; then each of its parts goes on as before. Of a module that trains, the parts
+// that evaluate do so on purpose.
 class Mode {
  public:
-  Mode(Module& module, bool training) : module_(module), before_(module.is_training()) { module.train(training); }
-  ~Mode() { module_.train(before_); }
+  Mode(Module& module, bool training) {
+    module.for_each_module([&](Module& part) { before_.emplace_back(&part, part.is_training()); });
+    if (!training || !module.is_training()) module.train(training);
+  }
+  // Each comes before its own parts.
+  ~Mode() {
+    for (auto [part, training] : before_) part->train(training);
+  }
   Mode(const Mode&) = delete;
   Mode& operator=(const Mode&) = delete;
 
  private:
-  Module& module_;
-  bool before_;
+  std::vector<std::pair<Module*, bool>> before_;
 };
 
 // What a module holds, to be given back to it.
@@ -111,6 +117,7 @@ class Fitting {
       report.epochs.push_back(run_epoch(training, epoch));
       const EpochReport& now = report.epochs.back();
       double loss = options_.validation.defined() ? now.validation_loss : now.loss;
+      if (std::isnan(loss)) loss = std::numeric_limits<double>::infinity();
       if (report.best == 0 || loss < least - options_.least_improvement) {
         report.best = epoch;
         least = loss;
@@ -145,12 +152,19 @@ class Fitting {
     }
     if (means.empty()) fail<Error>(fit_name, where_, "epoch {} has no examples to train on", epoch);
     report.loss = means.loss();
+    check_finite(report.loss, epoch);
     report.metrics = means.metrics();
     if (options_.validation.defined()) validate(report);
     report.seconds = progress.seconds();
     progress.clear();
     if (options_.prints) print(label, report);
     return report;
+  }
+
+  void check_finite(double loss, int epoch) const {
+    if (!std::isfinite(loss))
+      fail<Error>(fit_name, where_, "the loss is {} in epoch {}; a lower learning rate or .clip_norm may help", loss,
+                  epoch);
   }
 
   // The loss and its gradients; the prediction, if it is the first for this batch.
@@ -163,10 +177,8 @@ class Fitting {
       loss = loss_(guess, batch.y);
     }
     double value = loss.item(where_);
-    // With a scaler, a step with infinities is one that is left out.
-    if (!std::isfinite(value) && !scaler_)
-      fail<Error>(fit_name, where_, "the loss is {} in epoch {}; a lower learning rate or .clip_norm may help", value,
-                  epoch);
+    // With a scaler, a step with infinities is one that is left out, and the epoch's mean tells.
+    if (!scaler_) check_finite(value, epoch);
     tape.backward(Arg(scaler_ ? scaler_->scale(Arg(loss, where_)) : loss, where_));
     if (!prediction.defined()) prediction = std::move(guess);
     return value;

@@ -6,6 +6,7 @@
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/linear_algebra.h>
+#include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 #include <reel/ops/sort.h>
 
@@ -53,6 +54,24 @@ Tensor draw_uniform(double deviation, const Shape& shape, const RandomOptions& o
 // Φ(x) − Φ(0), twice.
 double twice_normal_probability(double x) { return std::erf(x / std::numbers::sqrt2); }
 
+// Where Φ comes too close to 0 or 1 for its inverse.
+constexpr double tail = 4;
+
+// Normal in [low, high], 0 < low: drawn with the density x exp(−x²/2), and accepted with the probability low / x.
+// Source: Marsaglia, Generating a variable from the tail of the normal distribution (1964).
+Tensor draw_tail(double low, double high, const Shape& shape, const RandomOptions& options) {
+  double missing = std::expm1((low - high) * (low + high) / 2);
+  auto draw = [&] { return low * sqrt(1 - log1p(rand(shape, options) * missing) * (2 / (low * low))); };
+  auto is_refused = [&](const Tensor& x) { return rand(shape, options) * x > low; };
+  Tensor drawn = draw(), refused = is_refused(drawn);
+  while (any(refused).item<bool>()) {
+    Tensor again = draw();
+    drawn = where(refused, again, drawn);
+    refused = mul(refused, is_refused(again));
+  }
+  return drawn;
+}
+
 // (rows, columns), rows ≥ columns, with orthonormal columns. Those of a QR decomposition are distributed evenly once their
 // signs are such that the diagonal of r is positive.
 Tensor draw_orthonormal(std::int64_t rows, std::int64_t columns, const RandomOptions& options) {
@@ -93,9 +112,15 @@ Initialiser truncated_normal(double mean, double deviation, double low, double h
   return [=](const Shape& shape, const RandomOptions& options) {
     RandomOptions wide = options;
     wide.dtype = DType::f64;
-    Tensor drawn = draw_uniform(twice_normal_probability(low), twice_normal_probability(high), shape, wide);
-    Tensor distance = clamp(erfinv(drawn) * std::numbers::sqrt2, low, high);
-    return to(distance * deviation + mean, options.dtype);
+    Tensor distance;
+    if (low >= tail)
+      distance = draw_tail(low, high, shape, wide);
+    else if (high <= -tail)
+      distance = -draw_tail(-high, -low, shape, wide);
+    else
+      distance = erfinv(draw_uniform(twice_normal_probability(low), twice_normal_probability(high), shape, wide)) *
+                 std::numbers::sqrt2;
+    return to(clamp(distance, low, high) * deviation + mean, options.dtype);
   };
 }
 

@@ -29,7 +29,7 @@ Linear::Linear(std::int64_t in, std::int64_t out, LinearOptions options, Locatio
     : weight(*this, "weight", {in, out}, first_values(options.initialiser, in, out, where), draw(options), where),
       bias(options.bias ? Parameter(*this, "bias", {out}, first_values(options.bias_initialiser, in, out, where),
                                     draw(options), where)
-                        : Parameter()) {}
+                        : Parameter(*this, "bias", where)) {}
 
 Tensor Linear::operator()(const Arg& x) const {
   return call(linear_name, x, [&](const Tensor& x) {

@@ -13,6 +13,7 @@
 
 #include "../core/op_error.h"
 #include "../ops/packing.h"
+#include "../ops/recurrent.h"
 #include "packed.h"
 
 namespace reel::nn {
@@ -76,8 +77,8 @@ Tensor masked_mean(const Packed& x, Location where) {
   check_packed("masked_mean", x, where);
   check_floating("masked_mean", x.elements, where);
   CallerScope caller(where);
-  Tensor sums = segment_sum(x.elements, x.sequence_of_elements(), x.size());
-  return sums / to(maximum(lengths_of(x), 1), x.elements.dtype());
+  Tensor sums = segment_sum(widened(x.elements), x.sequence_of_elements(), x.size());
+  return to(sums / to(maximum(lengths_of(x), 1), sums.dtype()), x.elements.dtype());
 }
 
 Tensor masked_mean(const Arg& x, const Tensor& mask, int axis) {
@@ -86,7 +87,8 @@ Tensor masked_mean(const Arg& x, const Tensor& mask, int axis) {
   axis = check_axis("masked_mean", axis, values, x.location());
   Tensor seen = checked_mask("masked_mean", values, mask, axis, x.location());
   Tensor counts = maximum(count_nonzero(seen, axis), 1);
-  return sum(where(seen, values, 0.0), axis) / to(counts, values.dtype());
+  Tensor sums = sum(widened(where(seen, values, 0.0)), axis);
+  return to(sums / to(counts, sums.dtype()), values.dtype());
 }
 
 Tensor masked_max(const Packed& x, Location where) {

@@ -12,59 +12,57 @@ namespace reel::nn {
 
 using namespace detail;
 
+namespace {
+
+// One that was frozen stays so.
+void become_parameter(const Tensor& values, Location where) {
+  if (!values.body().leaf) values.requires_grad(true, where);
+}
+
+}  // namespace
+
 Member::Member(Module& module, std::string_view name, const Tensor& values, bool is_parameter, Location where)
     : Tensor(values) {
   if (!is_parameter && !values.defined()) fail<Error>("Module", where, "the buffer '{}' is an undefined tensor", name);
-  if (is_parameter) values.requires_grad(true, where);
-  module.add(name, {{}, is_parameter ? Module::Kind::parameter : Module::Kind::buffer, this, nullptr}, where);
-  module_ = &module;
+  if (is_parameter && values.defined()) become_parameter(values, where);
+  module.add(name, {{}, is_parameter ? Module::Kind::parameter : Module::Kind::buffer, this}, where);
+  around_ = &module;
 }
 
-Member::Member(const Member& other) : Tensor(other) {
+Member::Member(const Member& other) : Tensor(other), Part(other) {
   Cloning* cloning = Cloning::current();
-  Module* module = cloning ? cloning->copy_of(other.module_) : nullptr;
-  if (!module) return;
+  if (!cloning || !cloning->copy_of(other.around_)) return;
   static_cast<Tensor&>(*this) = cloning->copy_of(other);
-  module_ = module;
-  for (std::size_t i = 0; i < module->entries_.size(); ++i)
-    if (other.module_->entries_[i].tensor == &other) module->entries_[i].tensor = this;
+  cloning->take_place(*this, other);
 }
 
-Member::Member(Member&& other) noexcept : Tensor(std::move(static_cast<Tensor&>(other))) { take_place(other); }
-
-Member::~Member() {
-  if (module_) std::erase_if(module_->entries_, [&](const Module::Entry& entry) { return entry.tensor == this; });
-}
-
-void Member::take_place(Member& other) noexcept {
-  module_ = std::exchange(other.module_, nullptr);
-  if (!module_) return;
-  for (Module::Entry& entry : module_->entries_)
-    if (entry.tensor == &other) entry.tensor = this;
-}
+Member::Member(Member&& other) noexcept : Tensor(std::move(static_cast<Tensor&>(other))) { take_place(other, true); }
 
 void Member::assign(Member&& other) {
   if (this == &other) return;
-  if (module_) return assign(static_cast<const Tensor&>(other));
+  if (around_ || (before_ && !other.around_ && other.defined())) return assign(static_cast<const Tensor&>(other));
   static_cast<Tensor&>(*this) = std::move(static_cast<Tensor&>(other));
-  take_place(other);
+  take_place(other, false);
 }
 
+void Member::swap_with(Member& other) noexcept { std::swap(static_cast<Tensor&>(*this), static_cast<Tensor&>(other)); }
+
 void Member::assign(const Tensor& values) {
-  if (is(values)) return;
+  if (is(values) && around_) return;
+  if (!around_ && values.defined()) take_back();
   bool is_parameter = false;
-  if (module_)
-    for (const Module::Entry& entry : module_->entries_)
-      if (entry.tensor == this) is_parameter = entry.kind == Module::Kind::parameter;
+  if (around_)
+    for (const Module::Entry& entry : around_->entries_)
+      if (entry.part == this) is_parameter = entry.kind == Module::Kind::parameter;
   if (is_parameter && values.defined()) {
-    values.requires_grad(true, values.made_at());
+    become_parameter(values, values.made_at());
     values.body().leaf->replaced_at = {};
   }
   Tensor before = *this;
   static_cast<Tensor&>(*this) = values;
   if (!is_parameter || !before.defined()) return;
-  const Module* root = module_;
-  while (root->parent_) root = root->parent_;
+  const Module* root = around_;
+  while (root->around_) root = root->around_;
   for (const Tensor& other : root->parameters())
     if (other.is(before)) return;
   Location where = values.defined() ? values.made_at() : before.made_at();
@@ -84,6 +82,14 @@ Parameter::Parameter(Module& module, std::string_view name, const Shape& shape, 
 Cloning*& Cloning::current() {
   static thread_local Cloning* current = nullptr;
   return current;
+}
+
+void Cloning::take_place(Part& copy, const Part& original) {
+  Module* around = copy_of(original.around_);
+  if (!around) return;
+  copy.around_ = around;
+  for (std::size_t i = 0; i < around->entries_.size(); ++i)
+    if (original.around_->entries_[i].part == &original) around->entries_[i].part = &copy;
 }
 
 Tensor Cloning::copy_of(const Tensor& tensor) {
@@ -112,7 +118,7 @@ CloneScope::~CloneScope() {
 void CloneScope::finish(Location where) const {
   for (auto [original, copy] : Cloning::current()->modules)
     for (const Module::Entry& entry : copy->entries_)
-      if (!entry.tensor && !entry.module)
+      if (!entry.part)
         fail<Error>("clone", where, "'{}' of {} is not a member of it that C++ copies; copy the model by hand",
                     entry.name, original->type_name());
 }

@@ -7,6 +7,7 @@
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../ops/recurrent.h"
 
 namespace reel::nn {
 
@@ -22,10 +23,11 @@ Tensor first_mask(const Tensor& order, std::int64_t k, const Shape& shape) {
   return to(scatter(zeros(shape), -1, chosen, ones(chosen.shape())), DType::boolean);
 }
 
-// The variance over the square of the mean: 0 where all are alike.
-Tensor squared_variation(const Tensor& x) {
-  Tensor center = mean(x);
-  return mean(square(x - center)) / (square(center) + 1e-10);
+// Of Σ_n x, the variance over the square of the mean: 0 where all are alike. In f32 for halves, which hold neither the sums
+// nor their squares.
+Tensor squared_variation_of_sums(const Tensor& x) {
+  Tensor sums = sum(widened(x), 0), center = mean(sums);
+  return to(mean(square(sums - center)) / (square(center) + 1e-10), x.dtype());
 }
 
 Tensor normal_distribution(const Tensor& x) { return (1 + erf(x * std::numbers::sqrt2 / 2)) / 2; }
@@ -60,16 +62,15 @@ RandomOptions draw(const NoisyTopKGateOptions& options) {
   return {.dtype = options.dtype, .generator = options.generator};
 }
 
-// Σ_n P: P is 1 or 0 for each example and expert without noise.
-Tensor load(const Tensor& clean, const Tensor& noisy, const Tensor& deviation, std::int64_t k) {
-  std::int64_t experts = clean.size(1);
-  if (k == experts) return full({experts}, static_cast<double>(clean.size(0)), {.dtype = clean.dtype()});
+// P: 1 or 0 for each example and expert without noise.
+Tensor chances(const Tensor& clean, const Tensor& noisy, const Tensor& deviation, std::int64_t k) {
+  if (k == clean.size(1)) return ones(clean.shape(), {.dtype = clean.dtype()});
   ValuesAndIndices best = topk(noisy, k + 1);
   Tensor chosen = first_mask(best.indices, k, clean.shape());
-  if (!deviation.defined()) return sum(to(chosen, clean.dtype()), 0);
+  if (!deviation.defined()) return to(chosen, clean.dtype());
   // For one that is chosen the k-th of the others is the one behind the last that is; for the others it is the last.
   Tensor threshold = where(chosen, slice(best.values, 1, k, k + 1), slice(best.values, 1, k - 1, k));
-  return sum(normal_distribution((clean - threshold) / deviation), 0);
+  return normal_distribution((clean - threshold) / deviation);
 }
 
 }  // namespace
@@ -92,8 +93,9 @@ Gates NoisyTopKGate::operator()(const Arg& x) const {
       noisy = clean + deviation * randn(clean.shape(), {.dtype = clean.dtype(), .generator = options_.generator});
     }
     Tensor weights = softmax(keep_topk(noisy, options_.k), -1);
-    Tensor importance = squared_variation(sum(weights, 0)) * options_.importance_weight;
-    return {weights, importance + squared_variation(load(clean, noisy, deviation, options_.k)) * options_.load_weight};
+    Tensor importance = squared_variation_of_sums(weights) * options_.importance_weight;
+    Tensor load = squared_variation_of_sums(chances(clean, noisy, deviation, options_.k)) * options_.load_weight;
+    return {weights, importance + load};
   });
 }
 

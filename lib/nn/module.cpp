@@ -39,50 +39,46 @@ bool fits(std::string_view name, std::string_view pattern) {
 Module::Module(Module& parent, std::string_view name, Location where) { join(parent, name, where); }
 
 void Module::join(Module& parent, std::string_view name, Location where) {
-  if (parent_) fail<Error>(module_name, where, "the {} '{}' is part of a module already", type_name(), name);
-  parent.add(name, {{}, Kind::module, nullptr, this}, where);
-  parent_ = &parent;
+  if (has_place()) fail<Error>(module_name, where, "the {} '{}' is part of a module already", type_name(), name);
+  for (const Module* outer = &parent; outer; outer = outer->around_)
+    if (outer == this) fail<Error>(module_name, where, "a {} cannot be a part of itself", type_name());
+  parent.add(name, {{}, Kind::module, this}, where);
+  around_ = &parent;
   train(parent.training_);
 }
 
-// Parts and the module around them point at each other, and whichever of them moves tells the other. So the move that
-// the compiler writes for a model is right: this base moves first and takes over the parts where they are; then each part
-// moves as a member, and takes the place of the one it came from.
+// The move that the compiler writes for a model is right: this base moves first and takes over the parts where they are;
+// then each part moves as a member, and takes the place of the one it came from.
 Module::Module(Module&& other) noexcept {
   take_contents(other);
-  take_place(other);
+  take_place(other, true);
 }
 
 Module& Module::operator=(Module&& other) noexcept {
   if (this == &other) return *this;
   release_parts();
   take_contents(other);
-  // A part of a model that is assigned as a whole lost its place just above, when its parent was assigned.
-  if (!parent_) take_place(other);
+  // A part of a model that is assigned as a whole lost its place just above, when what is around it was assigned.
+  take_place(other, false);
+  // What was moved from and is given something new, as by std::exchange, is what the module around it goes on with.
+  if (!has_place() && !entries_.empty()) take_back();
   return *this;
 }
 
 // The parts fill their places in when they are copied, which is after this base.
-Module::Module(const Module& other) : entries_(other.entries_), training_(other.training_) {
+Module::Module(const Module& other) : Part(other), entries_(other.entries_), training_(other.training_) {
   Cloning* cloning = Cloning::current();
   if (!cloning)
     fail<Error>(module_name, {}, "a {} was copied; pass it by reference, move it, or copy it with nn::clone(model)",
                 other.type_name());
-  for (Entry& entry : entries_) {
-    entry.tensor = nullptr;
-    entry.module = nullptr;
-  }
+  for (Entry& entry : entries_) entry.part = entry.moved_from = nullptr;
   cloning->modules[&other] = this;
-  Module* parent = cloning->copy_of(other.parent_);
-  if (!parent) return;
-  parent_ = parent;
-  for (std::size_t i = 0; i < parent->entries_.size(); ++i)
-    if (other.parent_->entries_[i].module == &other) parent->entries_[i].module = this;
+  cloning->take_place(*this, other);
 }
 
 Module::~Module() {
   release_parts();
-  if (parent_) std::erase_if(parent_->entries_, [&](const Entry& entry) { return entry.module == this; });
+  if (Cloning* cloning = Cloning::current()) cloning->forget(*this);
 }
 
 void Module::take_contents(Module& other) noexcept {
@@ -91,22 +87,16 @@ void Module::take_contents(Module& other) noexcept {
   multiplications_ = other.multiplications_.load(std::memory_order_relaxed);
   training_ = other.training_;
   for (Entry& entry : entries_) {
-    if (entry.module) entry.module->parent_ = this;
-    if (entry.tensor) entry.tensor->module_ = this;
+    if (entry.part) entry.part->around_ = this;
+    if (entry.moved_from) entry.moved_from->before_ = this;
   }
-}
-
-void Module::take_place(Module& other) noexcept {
-  parent_ = std::exchange(other.parent_, nullptr);
-  if (!parent_) return;
-  for (Entry& entry : parent_->entries_)
-    if (entry.module == &other) entry.module = this;
+  if (Cloning* cloning = Cloning::current()) cloning->moved(other, *this);
 }
 
 void Module::release_parts() noexcept {
   for (Entry& entry : entries_) {
-    if (entry.module) entry.module->parent_ = nullptr;
-    if (entry.tensor) entry.tensor->module_ = nullptr;
+    if (entry.part) entry.part->around_ = nullptr;
+    if (entry.moved_from) entry.moved_from->before_ = nullptr;
   }
   entries_.clear();
 }
@@ -127,10 +117,10 @@ void Module::add(std::string_view name, Entry entry, Location where) {
 template <class F>
 void Module::visit(Kind kind, const std::string& prefix, F f) const {
   for (const Entry& entry : entries_) {
-    if (entry.module)
-      entry.module->visit(kind, prefix + entry.name + ".", f);
-    else if (entry.tensor && entry.kind == kind && entry.tensor->defined())
-      f(prefix + entry.name, *entry.tensor);
+    if (Module* module = entry.module())
+      module->visit(kind, prefix + entry.name + ".", f);
+    else if (Member* tensor = entry.tensor(); tensor && entry.kind == kind && tensor->defined())
+      f(prefix + entry.name, *tensor);
   }
 }
 
@@ -160,7 +150,8 @@ std::int64_t Module::parameter_count() const {
 void Module::collect_modules(const std::string& name, std::vector<std::pair<std::string, const Module*>>& found) const {
   found.emplace_back(name, this);
   for (const Entry& entry : entries_)
-    if (entry.module) entry.module->collect_modules(name.empty() ? entry.name : name + "." + entry.name, found);
+    if (Module* module = entry.module())
+      module->collect_modules(name.empty() ? entry.name : name + "." + entry.name, found);
 }
 
 std::vector<std::pair<std::string, const Module*>> Module::named_modules() const {
@@ -232,7 +223,7 @@ void Module::convert(Convert converted) {
       made.emplace(&member.body(), values);
     });
   const Module* root = this;
-  while (root->parent_) root = root->parent_;
+  while (root->around_) root = root->around_;
   std::vector<Tensor> old;  // none is freed before all are replaced
   for (Kind kind : {Kind::parameter, Kind::buffer})
     root->visit(kind, {}, [&](const std::string&, Member& member) {
@@ -264,7 +255,7 @@ double Module::last_flops() const {
   if (found >= 0) return 2 * found;
   double sum = 0;
   for (const Entry& entry : entries_)
-    if (entry.module) sum += entry.module->last_flops();
+    if (Module* module = entry.module()) sum += module->last_flops();
   return sum;
 }
 

@@ -28,11 +28,12 @@ void add_nets(ModuleList<Cell>& nets, std::int64_t input_size, std::int64_t hidd
               std::int64_t layers, bool bidirectional, const Options& options, Location where) {
   std::int64_t directions = bidirectional ? 2 : 1;
   for (std::int64_t net = 0; net < layers * directions; ++net)
-    nets.emplace_back(net < directions ? input_size : directions * width, hidden_size, options, where);
+    nets.push_back(Cell(net < directions ? input_size : directions * width, hidden_size, options, where), where);
 }
 
 // Sequences as they lie before they are packed.
 struct Sequences {
+  Tensor input;     // as the caller has it
   Tensor elements;  // (rows, I)
   Packing packing;
   std::int64_t batch;
@@ -42,16 +43,17 @@ Sequences sequences_of(const char* name, const Tensor& x, const Tensor& lengths,
   if (x.rank() != 3 || x.size(2) != input_size)
     fail<ShapeError>(name, {}, "the input {} is not (T, B, {})", describe(x), input_size);
   std::int64_t steps = x.size(0), batch = x.size(1);
-  Tensor elements = reshape(suited(Precision::full, x, {}), {steps * batch, input_size});
-  if (!lengths.defined()) return {elements, rectangle(steps, batch), batch};
-  return {elements, pack_by_step(checked_lengths(name, lengths, x, {}), steps * batch), batch};
+  Tensor input = suited(Precision::full, x, {}), elements = reshape(input, {steps * batch, input_size});
+  if (!lengths.defined()) return {input, elements, rectangle(steps, batch), batch};
+  return {input, elements, pack_by_step(checked_lengths(name, lengths, x, {}), steps * batch), batch};
 }
 
 Sequences sequences_of(const char* name, const Tensor& elements, const Packed& x, std::int64_t input_size) {
   if (elements.rank() != 2 || elements.size(1) != input_size)
     fail<ShapeError>(name, {}, "the elements {} are not (N, {})", describe(elements), input_size);
   check_packed(name, {elements, x.lengths}, {});
-  return {suited(Precision::full, elements, {}), pack_by_sequence(x.lengths), x.size()};
+  Tensor input = suited(Precision::full, elements, {});
+  return {input, input, pack_by_sequence(x.lengths), x.size()};
 }
 
 // Between layers, while training. Row r of each step belongs to the same sequence.
@@ -74,12 +76,12 @@ template <class Run>
 LSTMOutput run_sequences(const char* name, const RecurrentForm& form, bool training, std::size_t nets,
                          StateWidths widths, const Sequences& sequences, LSTMState states, Run run) {
   const Tensor& elements = sequences.elements;
-  check_floating(name, elements, {});
+  check_floating(name, sequences.input, {});
   TensorOptions options{.dtype = elements.dtype(), .device = elements.device()};
   auto complete = [&](const char* what, Tensor& state, std::int64_t width) {
     Shape shape{static_cast<std::int64_t>(nets), sequences.batch, width};
     state = state.defined() ? suited(Precision::full, state, {}) : zeros(shape, options);
-    check_fits_input(name, what, state, shape, elements, {});
+    check_fits_input(name, what, state, shape, sequences.input, {});
   };
   complete("h", states.h, widths.h);
   if (widths.c > 0) complete("c", states.c, widths.c);
@@ -97,7 +99,7 @@ template <class Cell>
 NetOutput run_fused(const char* name, RecurrentCell kind, const Cell& cell, const Sequences& sequences, bool reverse,
                     const Tensor& rows, const LSTMState& before) {
   RecurrentWeights weights = suited(cell.weights(), {});
-  check_weights(name, kind, weights, rows.size(1), sequences.elements, {});
+  check_weights(name, kind, weights, rows.size(1), sequences.input, {});
   return run_packed_net(kind, reverse, rows, before, sequences.packing.counts, weights, {});
 }
 
@@ -110,6 +112,13 @@ Output padded_as(Output output, const Tensor& x) {
 
 constexpr const char* lstm_name = "LSTM";
 
+// Throws unless the weights of a cell that is taken step by step go with the input, as one that is fused does.
+void check_steps(const LSTMCell& cell, const Tensor& input) {
+  RecurrentWeights weights = suited(cell.weights(), {});
+  check_fits_input(lstm_name, "W_h", weights.W_h, weights.W_h.shape(), input, {});
+  check_fits_input(lstm_name, "W_x", weights.W_x, weights.W_x.shape(), input, {});
+}
+
 LSTMOutput run_lstm(const ModuleList<LSTMCell>& nets, const RecurrentForm& form, bool training,
                     const Sequences& sequences, const LSTMState& state) {
   StateWidths widths{nets[0].output_size(), nets[0].hidden_size()};
@@ -118,6 +127,7 @@ LSTMOutput run_lstm(const ModuleList<LSTMCell>& nets, const RecurrentForm& form,
                          const LSTMCell& cell = nets[net];
                          if (cell.is_plain())
                            return run_fused(lstm_name, RecurrentCell::lstm, cell, sequences, reverse, rows, before);
+                         check_steps(cell, sequences.input);
                          auto step = [&](const Tensor& p, const LSTMState& state) { return cell.step(p, state); };
                          return run_steps(cell.project(rows), before, sequences.packing.counts, reverse, step);
                        });

@@ -2,6 +2,8 @@
 
 #include <reel/nn/initialise.h>
 
+#include "../core/autocast.h"
+
 namespace reel::nn {
 
 /// Fills a weight (rows, gates · H), or a bias (gates · H), one gate's block after the other as `given` fills it; without
@@ -23,5 +25,10 @@ void check_cell_sizes(const char* name, std::int64_t input_size, std::int64_t hi
 bool has_shape(const Tensor& x, const Shape& shape);
 /// Also of an undefined tensor.
 std::string shape_of(const Tensor& x);
+/// Whether x is of the weight's dtype, or is cast to it within an autocast scope.
+inline bool goes_with(const Tensor& weight, const Tensor& x) {
+  if (!detail::is_autocasting()) return x.dtype() == weight.dtype();
+  return detail::suited(detail::Precision::full, x.dtype()) == detail::suited(detail::Precision::full, weight.dtype());
+}
 
 }  // namespace reel::nn

@@ -26,6 +26,12 @@ void Sequential::refuse_copy() {
 
 }  // namespace reel::nn
 
+void reel::detail::check_free(const nn::Module& module, Location where) {
+  if (module.has_place())
+    fail<Error>("Module", where, "the {} is part of a module already; give a clone of it, or one that is made here",
+                module.type_name());
+}
+
 void reel::detail::refuse_key(std::string_view key, const std::vector<std::string>& keys, Location where) {
   std::string known;
   for (const std::string& other : keys) known += (known.empty() ? "" : ", ") + other;

@@ -46,6 +46,10 @@ LSTMState SPINNReduce::operator()(const LSTMState& left, const LSTMState& right,
                 if (tracking.defined() != (known > 0) || (known > 0 && !has_shape(tracking, {batch, known})))
                   fail<ShapeError>(reduce_name, {}, "takes what a tracker knows (B, {}), not {}", known,
                                    shape_of(tracking));
+                for (const Tensor* part : {&left_h, &left_c, &right_h, &right_c, &tracking})
+                  if (part->defined() && !goes_with(arguments.weight, *part))
+                    fail<DTypeError>(reduce_name, {}, "{} is not of the weights' dtype {}", describe(*part),
+                                     name_of(arguments.weight.dtype()));
                 std::vector<Tensor> seen{left_h, right_h};
                 if (known > 0) seen.push_back(tracking);
                 return tree_lstm_cell(arguments(concat(seen, 1)), {left_c, right_c});

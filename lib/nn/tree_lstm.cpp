@@ -15,6 +15,17 @@ namespace {
 constexpr const char* sum_name = "ChildSumTreeLSTM";
 constexpr const char* nary_name = "NaryTreeLSTM";
 
+// Throws unless x and the children's states are of the weights' dtype.
+void check_dtypes(const char* name, const Tensor& weight, const Tensor& x, std::span<const LSTMState> children) {
+  if (x.defined() && !goes_with(weight, x))
+    fail<DTypeError>(name, {}, "the input {} is not of the weights' dtype {}; convert it with to(x, {})", describe(x),
+                     name_of(weight.dtype()), name_of(weight.dtype()));
+  for (std::size_t k = 0; k < children.size(); ++k)
+    if (!goes_with(weight, children[k].h) || !goes_with(weight, children[k].c))
+      fail<DTypeError>(name, {}, "h {} and c {} of child {} are not of the weights' dtype {}", describe(children[k].h),
+                       describe(children[k].c), k, name_of(weight.dtype()));
+}
+
 // Throws unless x and the children's states fit together.
 template <class Cell>
 void check_node(const char* name, const Cell& cell, const Tensor& x, std::span<const LSTMState> children) {
@@ -28,6 +39,7 @@ void check_node(const char* name, const Cell& cell, const Tensor& x, std::span<c
     if (!has_shape(children[k].h, states) || !has_shape(children[k].c, states))
       fail<ShapeError>(name, {}, "h {} and c {} of child {} are not {}", shape_of(children[k].h),
                        shape_of(children[k].c), k, to_string(states));
+  check_dtypes(name, cell.W_x, x, children);
 }
 
 // p: i, o, u, f, (B, 4H), or (4H) without inputs.
@@ -51,6 +63,22 @@ const Tensor& input_of(const char* name, const Arg& x) {
   return *x.tensor();
 }
 
+// f(x, children) as a call of the cell. Only where there are hooks are the states put in a row for them.
+template <class F>
+LSTMState call_node(const Module& cell, const char* name, const Arg& x, std::span<const LSTMState> children, F f) {
+  const Tensor& input = input_of(name, x);
+  ModuleCall running(cell, x.location());
+  ModuleHooks* hooks = running.hooks();
+  if (!hooks) return f(input, children);
+  std::vector<Tensor> inputs{input};
+  for (const LSTMState& child : children) inputs.insert(inputs.end(), {child.h, child.c});
+  return running.run_seen(*hooks, inputs, [&] {
+    std::vector<LSTMState> seen;
+    for (std::size_t i = 1; i < inputs.size(); i += 2) seen.push_back({inputs[i], inputs[i + 1]});
+    return f(inputs[0], std::span<const LSTMState>(seen));
+  });
+}
+
 }  // namespace
 
 ChildSumTreeLSTM::ChildSumTreeLSTM(std::int64_t input_size, std::int64_t hidden_size, TreeLSTMOptions options,
@@ -65,7 +93,7 @@ ChildSumTreeLSTM::ChildSumTreeLSTM(std::int64_t input_size, std::int64_t hidden_
            draw_of(options), where) {}
 
 LSTMState ChildSumTreeLSTM::operator()(const Arg& x, std::span<const LSTMState> children) const {
-  return call(sum_name, {input_of(sum_name, x)}, x.location(), [&](const Tensor& x) {
+  return call_node(*this, sum_name, x, children, [&](const Tensor& x, std::span<const LSTMState> children) {
     check_node(sum_name, *this, x, children);
     Tensor p = from_input(x, W_x, bias);
     if (children.empty()) return tree_lstm_cell(state_gates(p));
@@ -93,7 +121,7 @@ NaryTreeLSTM::NaryTreeLSTM(std::int64_t input_size, std::int64_t hidden_size, st
 }
 
 LSTMState NaryTreeLSTM::operator()(const Arg& x, std::span<const LSTMState> children) const {
-  return call(nary_name, {input_of(nary_name, x)}, x.location(), [&](const Tensor& x) {
+  return call_node(*this, nary_name, x, children, [&](const Tensor& x, std::span<const LSTMState> children) {
     check_node(nary_name, *this, x, children);
     std::int64_t count = std::ssize(children), size = hidden_size();
     if (count > this->children())

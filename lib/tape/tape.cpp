@@ -87,6 +87,12 @@ Leaf accumulated(const Commit& commit) {
   return {add(before.gradient, found.gradient), {}};
 }
 
+// Where the parameter was replaced stays known.
+void swap_gradients(Leaf& a, Leaf& b) {
+  std::swap(a.gradient, b.gradient);
+  std::swap(a.row_gradient, b.row_gradient);
+}
+
 bool is_same(const Leaf& a, const Leaf& b) {
   return a.gradient.is(b.gradient) && a.row_gradient.values.is(b.row_gradient.values);
 }
@@ -104,7 +110,7 @@ void commit(std::vector<Commit>& commits) {
     {
       std::lock_guard lock(gradient_mutex());
       if (std::ranges::all_of(commits, [](const Commit& commit) { return is_empty(*commit.parameter.body().leaf); })) {
-        for (Commit& commit : commits) std::swap(*commit.parameter.body().leaf, commit.found);
+        for (Commit& commit : commits) swap_gradients(*commit.parameter.body().leaf, commit.found);
         return;
       }
       for (Commit& commit : commits) commit.before = *commit.parameter.body().leaf;
@@ -114,7 +120,7 @@ void commit(std::vector<Commit>& commits) {
     bool unchanged = true;
     for (Commit& commit : commits) unchanged &= is_same(*commit.parameter.body().leaf, commit.before);
     if (!unchanged) continue;
-    for (Commit& commit : commits) std::swap(*commit.parameter.body().leaf, commit.after);
+    for (Commit& commit : commits) swap_gradients(*commit.parameter.body().leaf, commit.after);
     return;
   }
 }

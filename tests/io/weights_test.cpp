@@ -195,6 +195,27 @@ TEST_CASE("weights under PyTorch's names and in its shapes are loaded if the cal
   CHECK_THAT(said, contains("unexpected  bias_hh_l0") && contains("missing"));
 }
 
+TEST_CASE("convolutions, batch norms and bags of embeddings are loaded from what PyTorch has") {
+  struct Ours : nn::Module {
+    nn::Conv2d conv{*this, "conv", 2, 3, 2};
+    nn::BatchNorm2d norm{*this, "norm", 3};
+    nn::EmbeddingBag bag{*this, "bag", 4, 2};
+  } ours;
+  std::vector<io::NamedTensor> theirs{{"conv.weight", full({3, 2, 2, 2}, 1)},
+                                      {"conv.bias", full({3}, 2)},
+                                      {"norm.weight", full({3}, 3)},
+                                      {"norm.bias", full({3}, 4)},
+                                      {"norm.running_mean", full({3}, 5)},
+                                      {"norm.running_var", full({3}, 6)},
+                                      {"norm.num_batches_tracked", full({}, 7, {.dtype = i64})},
+                                      {"bag.weight", full({4, 2}, 8)}};
+  io::load_into(ours, theirs, {.from_pytorch = true});
+  CHECK(min(ours.conv.weight).item() == 1);
+  CHECK(min(ours.norm.running_mean).item() == 5);
+  CHECK(min(ours.norm.running_variance).item() == 6);
+  CHECK(min(ours.bag.table).item() == 8);
+}
+
 TEST_CASE("a module takes a list of tensors that were put together by hand") {
   Net net;
   std::vector<io::NamedTensor> list;

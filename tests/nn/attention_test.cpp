@@ -237,6 +237,9 @@ TEST_CASE("attention names what does not fit") {
   CHECK_THAT(error_of<Error>([&] { heads(Tensor()); }), contains("undefined"));
   CHECK_THAT(error_of<ShapeError>([&] { heads(ones({2, 3, 5})); }), contains("does not end in an axis of size 4"));
   CHECK_THAT(error_of<ShapeError>([] { nn::MultiHeadAttention(4, 3); }), contains("3 heads do not share out"));
+  CHECK_THAT(error_of<ShapeError>([] { nn::MultiHeadAttention(4, 2, {.key_size = -1}); }),
+             contains("MultiHeadAttention: the sizes of keys and values, -1 and 0"));
+  CHECK_THAT(error_of<ShapeError>([] { nn::MultiHeadAttention(4, 2, {.value_size = -2}); }), contains("0 and -2"));
   CHECK_THAT(error_of<Error>([] { nn::MultiHeadAttention(4, 2, {.dropout = 2}); }), contains("the dropout 2"));
   nn::BahdanauAttention additive(2, 3, 4);
   CHECK_THAT(error_of<ShapeError>([&] {
@@ -247,6 +250,8 @@ TEST_CASE("attention names what does not fit") {
   CHECK_THAT(error_of<ShapeError>([] { nn::BahdanauAttention(2, 0, 4); }), contains("sizes must be positive"));
   CHECK_THAT(error_of<ShapeError>([] { nn::LuongAttention(2, 3, {.score = nn::LuongScore::dot}); }),
              contains("queries of size 2 have no dot product with keys of size 3"));
+  CHECK_THAT(error_of<ShapeError>([] { nn::LuongAttention(2, 3, {.score = nn::LuongScore::concat, .size = -1}); }),
+             contains("LuongAttention: the size -1 is not 0 or more"));
 }
 
 // Transformer

@@ -80,8 +80,8 @@ TEST_CASE("a clone of a Sequential and of lists has parts of its own") {
     nn::Sequential net{*this, "net", nn::Linear(2, 3), [](const Tensor& x) { return relu(x); }, nn::Linear(3, 1)};
   };
   Lists model;
-  model.list.emplace_back(1, 1);
-  model.dictionary.emplace("a", 1, 1);
+  model.list.push_back(nn::Linear(1, 1));
+  model.dictionary.insert("a", nn::Linear(1, 1));
   Lists copy = nn::clone(model);
   CHECK(names_of(copy) == names_of(model));
   Tensor x = ones({1, 2});
@@ -98,4 +98,30 @@ TEST_CASE("a part that is not copied with its model is an error that names it") 
   model.part = std::make_shared<nn::Linear>(model, "part", 1, 1);
   CHECK_THAT(error_of<Error>([&] { nn::clone(model); }), contains("clone: 'part' of Holder is not a member"));
   CHECK(model.parameters().size() == 2);
+}
+
+TEST_CASE("a clone may move its parts while they are copied") {
+  struct Stack : nn::Module {
+    std::vector<nn::Linear> layers;
+    Stack() {
+      for (int i = 0; i < 5; ++i) layers.emplace_back(*this, "layer" + std::to_string(i), 2, 2);
+    }
+    Stack(const Stack& other) : Module(other) {
+      for (const nn::Linear& layer : other.layers) layers.push_back(layer);
+    }
+  };
+  Stack model;
+  Stack copy = nn::clone(model);
+  CHECK(names_of(copy) == names_of(model));
+  for (std::size_t i = 0; i < 5; ++i) CHECK(copy.named_parameters()[2 * i].tensor.is(copy.layers[i].weight));
+}
+
+TEST_CASE("a copy of a parameter that does not last is an error of the clone") {
+  struct Model : nn::Module {
+    nn::Parameter a{*this, "a", {1}, nn::constant(1)};
+    Model() = default;
+    Model(const Model& other) : Module(other), a() { nn::Parameter passing = other.a; }
+  };
+  Model model;
+  CHECK_THAT(error_of<Error>([&] { nn::clone(model); }), contains("clone: 'a' of Model is not a member"));
 }

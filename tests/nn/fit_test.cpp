@@ -130,6 +130,40 @@ TEST_CASE("fit trains and evaluates in turn, measures, and leaves the model as i
   CHECK(report.epochs[4].validation_loss == Approx(exact).epsilon(1e-5));
 }
 
+TEST_CASE("parts that evaluate stay so while the rest trains, and every part is afterwards as it was") {
+  struct Model : nn::Module {
+    Watched frozen{}, trained{};
+    Model() {
+      frozen.join(*this, "frozen");
+      trained.join(*this, "trained");
+    }
+    Tensor operator()(const Tensor& x) const { return frozen(x) + trained(x); }
+  };
+  Line data;
+  Model net;
+  net.frozen.eval();
+  optim::SGD sgd(net.parameters(), {.learning_rate = 0.1});
+  nn::FitOptions options = quietly(2);
+  options.validation = {data.x, data.y};
+  nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  CHECK(net.frozen.trained == 0);
+  CHECK(net.frozen.evaluated == 2 * 2 * 2);
+  CHECK(net.trained.trained == 2 * 2);
+  CHECK(net.trained.evaluated == 2 * 2);
+  auto modes = [&] {
+    return std::vector<bool>{net.is_training(), net.frozen.is_training(), net.trained.is_training()};
+  };
+  CHECK(modes() == std::vector<bool>{true, false, true});
+  CHECK(net.trained.line.is_training());
+  CHECK_FALSE(net.frozen.line.is_training());
+  // A model that evaluates as a whole is trained as a whole.
+  net.eval();
+  net.trained.train();
+  nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  CHECK(net.frozen.trained == 2 * 2);
+  CHECK(modes() == std::vector<bool>{false, false, true});
+}
+
 TEST_CASE("early stopping gives the weights and buffers of the best epoch back") {
   Line data;
   Watched net;
@@ -154,6 +188,41 @@ TEST_CASE("early stopping gives the weights and buffers of the best epoch back")
   CHECK(net.line.weight.to_vector<float>() == best);
   CHECK(net.calls.item<std::int64_t>() == calls);
   CHECK(handle.is(net.line.weight));
+}
+
+TEST_CASE("a validation loss that is no number is the worst there is") {
+  Line data;
+  nn::Linear net(2, 1);
+  optim::SGD sgd(net.parameters(), {.learning_rate = 0.01});
+  nn::FitOptions options = quietly(6);
+  options.patience = 3;
+  options.validation = {data.x, data.y};
+  int epoch = 1, losses = 0;
+  options.after_epoch = [&](const nn::EpochReport& report) { return epoch = report.epoch + 1; };
+  nn::FitLoss loss = [&](const Tensor& prediction, const Tensor& y) {
+    Tensor error = mse_loss(prediction, y);
+    bool validates = losses++ % 4 > 1;  // two batches of each
+    return validates && (epoch == 1 || epoch == 3) ? error * std::nan("") : error;
+  };
+  nn::FitReport report = nn::fit(net, loss, sgd, {data.x, data.y}, options);
+  CHECK(std::isnan(report.epochs[0].validation_loss));
+  CHECK(report.epochs.size() == 6);
+  CHECK(report.best == 6);
+}
+
+TEST_CASE("fit with a loss scaler leaves out steps, but goes on with no mean loss that is not finite") {
+  Line data;
+  nn::Linear net(2, 1);
+  optim::SGD sgd(net.parameters());
+  nn::FitOptions options = quietly(3);
+  options.autocast = f16;
+  std::vector<float> before = net.weight.to_vector<float>();
+  CHECK_THAT(error_of<Error>([&] {
+               nn::fit(
+                   net, [](const Tensor& p, const Tensor&) { return sum(p) / 0.0; }, sgd, {data.x, data.y}, options);
+             }),
+             contains("in epoch 1; a lower learning rate"));
+  CHECK(net.weight.to_vector<float>() == before);
 }
 
 TEST_CASE("an improvement that is too small does not count") {

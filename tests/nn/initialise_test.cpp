@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
+#include <utility>
 
 #include "catch.h"
 
@@ -111,6 +113,33 @@ TEST_CASE("truncated_normal keeps within its ends and has the moments of its den
   CHECK(tail.high <= 8);
   // 2 (φ(3) − φ(4)) / (Φ(4) − Φ(3)).
   CHECK(tail.mean == Approx(6.5210).epsilon(0.001));
+}
+
+TEST_CASE("truncated_normal goes as far into the tails as its ends do") {
+  manual_seed(8);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  // With r = φ/(1 − Φ) from its continued fraction the mean beyond a is r, and the variance 1 + a r − r².
+  for (double a : {4.0, 9.0, 40.0}) {
+    double below = 0;
+    for (int k = 200; k > 0; --k) below = k / (a + below);
+    double r = a + below;
+    for (double sign : {1.0, -1.0}) {
+      auto [low, high] = sign > 0 ? std::pair{a, infinity} : std::pair{-infinity, -a};
+      Spread spread = spread_of(nn::truncated_normal(1, 2, low, high)({300, 400}, {.dtype = f64}));
+      CHECK((spread.mean - 1) / 2 * sign == Approx(r).epsilon(0.002 / a));
+      CHECK(spread.deviation / 2 == Approx(std::sqrt(1 + a * r - r * r)).epsilon(0.02));
+      CHECK((sign > 0 ? spread.low : -spread.high) >= sign + 2 * a);
+    }
+  }
+  Spread window = spread_of(nn::truncated_normal(0, 1, 20, 20.01)({300, 400}, {.dtype = f64}));
+  CHECK(window.low >= 20);
+  CHECK(window.high <= 20.01);
+  // Between 20 and 20.01 the density is all but e^(−20 x).
+  CHECK(window.mean == Approx(20 + 0.05 - 0.01 / std::expm1(0.2)).epsilon(1e-5));
+  CHECK(nn::truncated_normal(0, 1, 9, 10)({0}, {}).numel() == 0);
+  Spread far = spread_of(nn::truncated_normal(0, 1, 1e200, 2e200)({10}, {.dtype = f64}));
+  CHECK(far.low == 1e200);
+  CHECK(far.high == 1e200);
 }
 
 TEST_CASE("orthogonal gives orthonormal columns, or rows if those are fewer, times the gain") {

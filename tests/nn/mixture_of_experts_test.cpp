@@ -193,3 +193,24 @@ TEST_CASE("gates and mixtures refuse what does not fit in one sentence") {
   nn::MixtureOfExperts<nn::Linear> mixture(3, 2, {}, 3, 5);
   CHECK_THAT(text([&] { mixture(zeros({2, 4})); }), contains("MixtureOfExperts: x (2, 4) does not end in an axis"));
 }
+
+TEST_CASE("the balance of many examples in f16 is weighed in f32") {
+  manual_seed(3);
+  for (bool noisy : {true, false}) {
+    nn::NoisyTopKGate gate(2, 4, {.k = 1, .noisy = noisy, .initialiser = nn::normal(), .dtype = f16});
+    nn::NoisyTopKGate wide = nn::clone(gate);
+    wide.to(f64);
+    // 10⁵ of them are more than f16 counts up to.
+    Tensor x = randn({100000, 2}, {.dtype = f16});
+    manual_seed(4);
+    Tensor loss = gate(x).balance_loss;
+    manual_seed(4);
+    CHECK(loss.dtype() == f16);
+    CHECK(loss.item() == Approx(wide(to(x, f64)).balance_loss.item()).epsilon(0.05));
+    Tape tape;
+    tape.backward(gate(x).balance_loss);
+    CHECK(all(isfinite(gate.weight.grad())).item<bool>());
+  }
+  nn::NoisyTopKGate all_of_them(2, 4, {.k = 4, .dtype = f16});
+  CHECK(all_of_them(randn({70000, 2}, {.dtype = f16})).balance_loss.item() == Approx(0).margin(1e-3));
+}

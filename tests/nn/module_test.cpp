@@ -1,9 +1,12 @@
 #include <reel/nn.h>
 #include <reel/ops.h>
+#include <reel/optim.h>
 #include <reel/tape.h>
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <type_traits>
+#include <utility>
 
 #include "catch.h"
 
@@ -353,4 +356,96 @@ TEST_CASE("every module is listed with its name, the outermost first") {
   int count = 0;
   model.for_each_module([&](nn::Module&) { ++count; });
   CHECK(count == 5);
+}
+
+TEST_CASE("what is put in the place of a part that was moved out is the model's") {
+  Model model;
+  {
+    nn::Linear old = std::exchange(model.encoder.first, nn::Linear(2, 3));
+    check_model(model);
+    CHECK(old.parameters().size() == 2);
+    CHECK_FALSE(old.weight.is(model.encoder.first.weight));
+    Tensor scale = std::exchange(model.encoder.scale, full({3}, 2.0));
+    check_model(model);
+    CHECK(model.encoder.scale.is_parameter());
+  }
+  check_model(model);
+  Model moved = std::move(model);
+  nn::Linear old = std::exchange(moved.encoder.second, nn::Linear(3, 2, {.bias = false}));
+  check_model(moved);
+}
+
+TEST_CASE("a part that was moved out and destroyed leaves its place, and the model can be given another") {
+  Model model;
+  { nn::Linear gone = std::move(model.encoder.first); }
+  CHECK(names_of(model) == std::vector<std::string>{"encoder.scale", "encoder.second.weight", "table.table"});
+}
+
+TEST_CASE("parts that are swapped keep their names, whatever they hold") {
+  struct Pair : nn::Module {
+    nn::Linear a{*this, "a", 2, 2}, b{*this, "b", 2, 2};
+    nn::Parameter c{*this, "c", {2}, nn::constant(1)}, d{*this, "d", {2}, nn::constant(2)};
+  };
+  Pair pair;
+  Tensor weight_a = pair.a.weight, c = pair.c;
+  swap(pair.a, pair.b);
+  swap(pair.c, pair.d);
+  CHECK(names_of(pair) == std::vector<std::string>{"a.weight", "a.bias", "b.weight", "b.bias", "c", "d"});
+  CHECK(pair.b.weight.is(weight_a));
+  for (const nn::NamedTensor& named : pair.named_parameters()) {
+    if (named.name == "b.weight") CHECK(named.tensor.is(weight_a));
+    if (named.name == "d") CHECK(named.tensor.is(c));
+  }
+  Stack stack(3);
+  Tensor first = stack.layers[0].weight;
+  std::reverse(stack.layers.begin(), stack.layers.end());
+  CHECK(stack.named_parameters()[4].name == "layer2.weight");
+  CHECK(stack.named_parameters()[4].tensor.is(first));
+  CHECK(stack.layers[2].weight.is(first));
+}
+
+TEST_CASE("a model that is moved back and forth keeps what its parts hold") {
+  Model first;
+  Model second = std::move(first);
+  first = std::move(second);
+  check_model(first);
+  second = Model();
+  check_model(second);
+  check_model(first);
+  first = nn::clone(second);
+  check_model(first);
+  check_model(second);
+}
+
+TEST_CASE("an optional bias that a layer was made without can be given later") {
+  nn::Linear layer(2, 3, {.bias = false});
+  CHECK(names_of(layer) == std::vector<std::string>{"weight"});
+  layer.bias = zeros({3});
+  CHECK(names_of(layer) == std::vector<std::string>{"weight", "bias"});
+  CHECK(layer.bias.is_parameter());
+}
+
+TEST_CASE("a parameter that is tied to a frozen one is frozen") {
+  nn::Module model;
+  nn::Parameter first(model, "first", {2}, nn::constant(1));
+  model.freeze("first");
+  nn::Parameter second(model, "second", first);
+  CHECK_FALSE(first.is_parameter());
+}
+
+TEST_CASE("a module cannot be a part of itself") {
+  Stack outer(0);
+  nn::Module inner(outer, "inner");
+  CHECK_THAT(error_of<Error>([&] { outer.join(outer, "self"); }), contains("a Stack cannot be a part of itself"));
+  CHECK_THAT(error_of<Error>([&] { outer.join(inner, "self"); }), contains("a Stack cannot be a part of itself"));
+}
+
+TEST_CASE("an optimiser that holds parameters which a module has replaced throws, also after a backward") {
+  nn::Linear layer(2, 2);
+  optim::SGD sgd(layer.parameters());
+  Tape tape;
+  Tensor loss = sum(layer(ones({1, 2})));
+  layer.to(f64);
+  tape.backward(loss);
+  CHECK_THROWS_AS(sgd.step(), Error);
 }

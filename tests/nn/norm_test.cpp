@@ -51,6 +51,21 @@ TEST_CASE("BatchNorm without running statistics takes the batch's at all times, 
   CHECK(difference(norm(x), y) == 0);
 }
 
+TEST_CASE("BatchNorm without running statistics takes x of any floating dtype") {
+  manual_seed(1);
+  Tensor x = randn({16, 3}, {.dtype = f64}) * 3 + 1;
+  nn::BatchNorm1d plain(3, {.affine = false, .track_running_statistics = false});
+  Tensor centred = x - mean(x, 0), expected = centred / sqrt(mean(square(centred), 0) + 1e-5);
+  CHECK(difference(plain(x), expected) < 1e-12);
+  nn::BatchNorm1d weighted(3, {.track_running_statistics = false, .dtype = f64});
+  CHECK(difference(weighted(x), expected) < 1e-12);
+  for (DType dtype : {f16, bf16}) {
+    Tensor y = plain(to(x, dtype));
+    CHECK(y.dtype() == dtype);
+    CHECK(difference(to(y, f64), expected) < 0.05);
+  }
+}
+
 TEST_CASE("BatchNorm's names, and its values in a copy and in another dtype") {
   struct Model : nn::Module {
     nn::BatchNorm2d norm{*this, "norm", 3};

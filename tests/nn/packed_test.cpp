@@ -90,6 +90,24 @@ TEST_CASE("masked mean and max are those of each sequence, and 0 of nothing") {
   CHECK(nn::masked_max(matrices).shape() == Shape{1, 2, 2});
 }
 
+TEST_CASE("masked mean of halves sums and divides in f32, and rounds once") {
+  manual_seed(5);
+  for (DType dtype : {f16, bf16}) {
+    for (double size : {1.0, 3e4, 1e-6}) {
+      nn::Packed packed = of_lengths({1500, 0, 70000}, to((rand({71500, 2}) + 0.5) * size, dtype));
+      nn::Packed wide = packed.with(to(packed.elements, f32));
+      Tensor found = nn::masked_mean(packed);
+      CHECK(found.dtype() == dtype);
+      CHECK(to(found, f32).to_vector<float>() == to(to(nn::masked_mean(wide), dtype), f32).to_vector<float>());
+      Tensor padded = nn::masked_mean(packed.padded(), packed.mask());
+      CHECK(padded.dtype() == dtype);
+      Tensor expected = to(to(nn::masked_mean(wide.padded(), wide.mask()), dtype), f32);
+      CHECK(to(padded, f32).to_vector<float>() == expected.to_vector<float>());
+      CHECK(max(expected).item() == Approx(size).epsilon(0.1));
+    }
+  }
+}
+
 TEST_CASE("masked mean and max of padded sequences do not look at the padding") {
   Tensor mask = three().mask();
   for (float padding : {0.f, 100.f, not_a_number, inf}) {

@@ -413,3 +413,25 @@ TEST_CASE("recurrent layers name the caller's line and what does not fit") {
              contains("GRUCell: takes x (B, 2) with h (B, 3), not (4, 2) with (3, 3)"));
   CHECK_THAT(error_of<ShapeError>([] { nn::RNNCell(2, 3)(ones({4, 2}), Tensor()); }), contains("with undefined"));
 }
+
+TEST_CASE("LSTM layers name the input as it was given, whatever its steps run through") {
+  for (const nn::LSTM& layer :
+       {nn::LSTM(2, 4), nn::LSTM(2, 4, {.projection = 3}), nn::LSTM(2, 4, {.layer_norm = true})}) {
+    Tensor x = ones({3, 2, 2});
+    CHECK_THAT(error_of<ShapeError>([&] {
+                 layer(x, {zeros({1, 5, 4}), {}});
+               }),
+               contains("h (1, 5, 4)") && contains("(3, 2, 2)"));
+    CHECK_THAT(error_of<DTypeError>([&] {
+                 layer(x, {{}, zeros({1, 2, 4}, {.dtype = f64})});
+               }),
+               contains("c (1, 2, 4) f64"));
+    CHECK_THAT(error_of<DTypeError>([&] { layer(to(x, i64)); }), contains("(3, 2, 2) i64"));
+    CHECK_THAT(error_of<DTypeError>([&] { layer(to(x, f64)); }),
+               contains("LSTM: W_h") && contains("input's dtype f64"));
+    CHECK_THAT(error_of<DTypeError>([&] {
+                 layer(nn::Packed{ones({5, 2}, {.dtype = f64}), {2, 3}});
+               }),
+               contains("LSTM: W_h") && contains("input's dtype f64"));
+  }
+}

@@ -49,9 +49,9 @@ TEST_CASE("lists and dictionaries of modules name their parts") {
     nn::ModuleDict<nn::Linear> heads{*this, "heads"};
   };
   Model model;
-  for (int i = 0; i < 3; ++i) model.hidden.emplace_back(2, 2, nn::LinearOptions{.bias = false});
-  model.heads.emplace("tag", 2, 4);
-  model.heads.emplace("parse", 2, 5);
+  for (int i = 0; i < 3; ++i) model.hidden.push_back(nn::Linear(2, 2, {.bias = false}));
+  model.heads.insert("tag", nn::Linear(2, 4));
+  model.heads.insert("parse", nn::Linear(2, 5));
   CHECK(names_of(model) == std::vector<std::string>{"hidden.0.weight", "hidden.1.weight", "hidden.2.weight",
                                                     "heads.tag.weight", "heads.tag.bias", "heads.parse.weight",
                                                     "heads.parse.bias"});
@@ -63,7 +63,18 @@ TEST_CASE("lists and dictionaries of modules name their parts") {
   int line = __LINE__ + 1;
   CHECK(error_of<Error>([&] { model.heads.at("ner"); }) ==
         "ModuleDict: there is no 'ner'; it has tag, parse; at " + to_string(Location{__FILE__, line}));
-  CHECK_THROWS_AS(model.heads.emplace("tag", 1, 1), Error);
+  nn::Linear spare(1, 1);
+  line = __LINE__ + 1;
+  CHECK(error_of<Error>([&] { model.heads.insert("tag", std::move(spare)); }) ==
+        "Module: it has a sub-module named 'tag' already; choose another name; at " +
+            to_string(Location{__FILE__, line}));
+  CHECK(spare.weight.defined());
+  line = __LINE__ + 1;
+  CHECK(error_of<ShapeError>([&] { model.hidden.push_back(nn::Linear(0, 3)); }) ==
+        "Linear: sizes must be positive, not in 0, out 3; at " + to_string(Location{__FILE__, line}));
+  CHECK_THAT(error_of<Error>([&] { nn::Sequential(std::move(model.heads.at("tag"))); }),
+             contains("the Linear is part of a module already; give a clone of it"));
+  CHECK(model.heads.at("tag").weight.defined());
   CHECK(model.heads.size() == 2);
 }
 

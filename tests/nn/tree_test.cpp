@@ -1,3 +1,4 @@
+#include <reel/autocast.h>
 #include <reel/debug/gradcheck.h>
 #include <reel/nn.h>
 #include <reel/ops.h>
@@ -166,6 +167,59 @@ TEST_CASE("tree cells name what does not fit") {
   CHECK_THAT(error_of<ShapeError>([] { nn::ChildSumTreeLSTM(0, 3); }), contains("not input 0, hidden 3"));
 }
 
+TEST_CASE("hooks of tree cells see the children, and the gradients that flow to them") {
+  nn::ChildSumTreeLSTM sum_cell(2, 3);
+  nn::NaryTreeLSTM nary_cell(2, 3, 2);
+  auto check = [](auto& cell) {
+    LSTMState left{ones({1, 3}), full({1, 3}, 2.0)}, right{full({1, 3}, 3.0), full({1, 3}, 4.0)};
+    for (const LSTMState* state : {&left, &right})
+      for (const Tensor* part : {&state->h, &state->c}) part->requires_grad();
+    LSTMState replaced = cell(nn::no_input, {left, {right.h, zeros({1, 3})}});
+    std::vector<double> seen;
+    std::size_t gradients = 0;
+    auto before = cell.before_forward([&](std::span<Tensor> inputs) {
+      REQUIRE(inputs.size() == 5);
+      for (const Tensor& input : inputs) seen.push_back(input.defined() ? input(0)(0).item() : 0);
+      inputs[4] = zeros({1, 3});
+    });
+    auto after = cell.after_backward([&](std::span<Tensor> inputs) {
+      REQUIRE(inputs.size() == 5);
+      CHECK_FALSE(inputs[0].defined());
+      for (const Tensor& input : inputs) gradients += input.defined();
+      inputs[1] = full({1, 3}, 7.0);
+    });
+    Tape tape;
+    LSTMState root = cell(nn::no_input, {left, right});
+    CHECK(seen == std::vector<double>{0, 1, 2, 3, 4});
+    CHECK(max(abs(root.c - replaced.c)).item() == 0);
+    tape.backward(sum(root.h));
+    CHECK(gradients == 3);
+    CHECK(left.h.grad().to_vector<float>() == std::vector<float>{7, 7, 7});
+    CHECK(left.c.grad().defined());
+    CHECK_FALSE(right.c.grad().defined());
+  };
+  check(sum_cell);
+  check(nary_cell);
+}
+
+TEST_CASE("tree cells refuse what is not in the dtype of their weights") {
+  nn::ChildSumTreeLSTM sum_cell(2, 3);
+  nn::NaryTreeLSTM nary_cell(2, 3, 2);
+  LSTMState narrow{ones({1, 3}), ones({1, 3})}, wide{draw({1, 3}), draw({1, 3})};
+  auto check = [&](const auto& cell, const std::string& name) {
+    CHECK_THAT(error_of<DTypeError>([&] { cell(draw({1, 2})); }), contains(name) && contains("the weights' dtype f32"));
+    CHECK_THAT(error_of<DTypeError>([&] {
+                 cell(ones({1, 2}), {narrow, wide});
+               }),
+               contains(name) && contains("child 1") && contains("f64"));
+    CHECK_THAT(error_of<DTypeError>([&] { cell(nn::no_input, {{narrow.h, wide.c}}); }), contains("child 0"));
+    auto scope = autocast(bf16);
+    cell(ones({1, 2}, {.dtype = bf16}), {narrow, cell(ones({1, 2}))});
+  };
+  check(sum_cell, "ChildSumTreeLSTM");
+  check(nary_cell, "NaryTreeLSTM");
+}
+
 // SPINN
 
 namespace {
@@ -188,6 +242,8 @@ TEST_CASE("SPINN's reduce is a binary node that also sees what the tracker knows
   check_close(found.c, expected.c);
   CHECK_THAT(error_of<ShapeError>([&] { reduce(left, right); }), contains("takes what a tracker knows (B, 2)"));
   CHECK_THAT(error_of<ShapeError>([&] { reduce(left, draw_state(3, 3), known); }), contains("takes states (B, 3)"));
+  CHECK_THAT(error_of<DTypeError>([&] { nn::SPINNReduce(3)(left, right); }),
+             contains("SPINNReduce: (4, 3) f64 is not of the weights' dtype f32"));
 }
 
 TEST_CASE("SPINN without a tracker builds the trees that its transitions say") {

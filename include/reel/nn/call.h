@@ -66,9 +66,16 @@ class ModuleCall {
   auto run(ModuleHooks* hooks, F& f, const Inputs&... inputs) {
     if (!hooks) return f(inputs...);
     std::array<Tensor, sizeof...(Inputs)> seen{inputs...};
-    enter(*hooks, seen);
-    auto result = std::apply(f, seen);
-    leave(*hooks, tensors_of(result));
+    return run_seen(*hooks, seen, [&] { return std::apply(f, seen); });
+  }
+  /// What is to see the call; null: nothing.
+  ModuleHooks* hooks() const;
+  /// f() with any number of inputs, which it reads where they stand: hooks may replace them there.
+  template <class F>
+  auto run_seen(ModuleHooks& hooks, std::span<Tensor> inputs, F f) {
+    enter(hooks, inputs);
+    auto result = f();
+    leave(hooks, tensors_of(result));
     return result;
   }
 

@@ -145,8 +145,11 @@ struct FitOptions {
 ///
 ///     nn::fit(net, cross_entropy, adam, {x, y}, {.epochs = 20, .metrics = {{"accuracy", nn::accuracy}}});
 ///
-/// The model trains or evaluates as it should, and is afterwards as it was. Losses are means over examples.
-/// Throws: Error for a loss that is not finite, and for options out of range; what the model and its loss throw.
+/// The model trains or evaluates as it should, and each of its parts is afterwards as it was: parts that evaluate within a
+/// model that trains, such as a frozen BatchNorm, do so all the time; a model that evaluates itself is trained as a whole.
+/// Losses are means over examples. A validation loss that is NaN counts as +∞.
+/// Throws: Error for a loss that is not finite, with a LossScaler for an epoch's; for options out of range; what the model
+/// and its loss throw.
 FitReport fit(Module& model, const std::function<Tensor(const Tensor&)>& forward, const FitLoss& loss,
               optim::Optimiser& optimiser, const Data& training, const FitOptions& options = {},
               Location where = Location::here());

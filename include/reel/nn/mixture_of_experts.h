@@ -90,7 +90,7 @@ inline std::vector<Tensor*> tensors_of(MixtureOutput& result) { return {&result.
 ///     auto [y, balance] = mixture(x);
 ///     Tensor loss = … + balance;
 ///
-/// The time is that of k experts, whatever their number. `Expert` has a constructor from (parent, name, …), and gives a
+/// The time is that of k experts, whatever their number. `Expert` is made of the last arguments, and gives a
 /// tensor (n, out) for one (n, in).
 template <class Expert>
 struct MixtureOfExperts : Module {
@@ -100,13 +100,13 @@ struct MixtureOfExperts : Module {
   template <class... Arguments>
   MixtureOfExperts(std::int64_t in, std::int64_t expert_count, NoisyTopKGateOptions options, Arguments&&... arguments)
       : gate(*this, "gate", in, expert_count, options) {
-    for (std::int64_t i = 0; i < expert_count; ++i) experts.emplace_back(arguments...);
+    for (std::int64_t i = 0; i < expert_count; ++i) experts.push_back(Expert(arguments...));
   }
   template <class... Arguments>
-  MixtureOfExperts(Module& parent, std::string_view name, std::int64_t in, std::int64_t expert_count,
-                   NoisyTopKGateOptions options, Arguments&&... arguments)
+  MixtureOfExperts(Module& parent, Name name, std::int64_t in, std::int64_t expert_count, NoisyTopKGateOptions options,
+                   Arguments&&... arguments)
       : MixtureOfExperts(in, expert_count, options, std::forward<Arguments>(arguments)...) {
-    join(parent, name);
+    join(parent, name.text, name.where);
   }
 
   /// Throws: ShapeError unless x ends in an axis of size `in`.

@@ -11,6 +11,7 @@
 #include <reel/nn/call.h>
 #include <reel/nn/initialise.h>
 #include <reel/nn/member.h>
+#include <reel/nn/part.h>
 #include <reel/ops/random.h>
 #include <reel/tensor.h>
 
@@ -35,9 +36,11 @@ struct NamedTensor {
 /// Modules can be moved; copies are made by `nn::clone(model)`, and anything else that copies one throws. Parts keep their
 /// place in the module around them wherever they are: as members, moved along with it, or in a `std::vector`, which may
 /// grow. A moved-from module has no parts and no module around it, until it is assigned to; assigning to a sub-module
-/// replaces what it holds and keeps its name. A sub-module that is destroyed leaves the module around it, and one that
-/// outlives it goes on by itself.
-class Module {
+/// replaces what it holds and keeps its name, also where it was moved from: `auto old = std::exchange(model.head, …)`. So does
+/// `swap(a, b)`, found by its arguments; `std::swap(a, b)` of two parts exchanges their names, too. A sub-module that is
+/// destroyed leaves the module around it, and one that outlives it goes on by itself. A module that holds what cannot be
+/// copied, such as a vector of unique pointers, deletes its copy constructor.
+class Module : public Part {
  public:
   /// A module by itself: the outermost, or a layer used alone.
   Module() = default;
@@ -50,6 +53,14 @@ class Module {
   Module(Module&& other) noexcept;
   Module& operator=(Module&& other) noexcept;
   virtual ~Module();
+  /// Two modules of one type exchange what they hold and keep their names.
+  template <std::derived_from<Module> M>
+  friend void swap(M& a, M& b) noexcept {
+    M kept(std::move(a));
+    a = std::move(b);
+    b = std::move(kept);
+    Part::swap_places(a, b);
+  }
 
   /// Makes this part of `parent`. The constructors of a layer end with it, so that one that fails leaves nothing behind.
   /// Throws: as the constructor; Error if it is part of a module already.
@@ -71,7 +82,7 @@ class Module {
   void for_each_module(F f) {
     f(*this);
     for (const Entry& entry : entries_)
-      if (entry.module) entry.module->for_each_module(f);
+      if (Module* module = entry.module()) module->for_each_module(f);
   }
   /// "Linear": the type's name, without namespaces.
   std::string type_name() const;
@@ -135,20 +146,24 @@ class Module {
   }
 
  private:
+  friend class Part;
   friend class Member;
   friend class ModuleCall;
+  friend struct Cloning;
   friend struct CloneScope;
   enum class Kind : std::uint8_t { parameter, buffer, module };
   struct Entry {
     std::string name;
     Kind kind;
-    Member* tensor;
-    Module* module;
+    Part* part;                  // null in a clone until it is copied
+    Part* moved_from = nullptr;  // what had the place before, and may take it back
+
+    Module* module() const { return kind == Kind::module ? static_cast<Module*>(part) : nullptr; }
+    Member* tensor() const { return kind == Kind::module ? nullptr : static_cast<Member*>(part); }
   };
 
   void add(std::string_view name, Entry entry, Location where);
   void take_contents(Module& other) noexcept;
-  void take_place(Module& other) noexcept;
   void release_parts() noexcept;
   template <class F>
   void visit(Kind kind, const std::string& prefix, F f) const;
@@ -159,7 +174,6 @@ class Module {
   ModuleHook add_hook(TensorsHook f, ModuleHooks::When when);
 
   std::vector<Entry> entries_;
-  Module* parent_ = nullptr;
   std::shared_ptr<ModuleHooks> hooks_;
   mutable std::atomic<double> multiplications_ = -1;  // in the last call; less than 0: there was none
   bool training_ = true;

@@ -3,22 +3,25 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include <reel/nn/module.h>
 
 namespace reel::detail {
+/// Throws: Error for a part of a module, which would be lost there.
+void check_free(const nn::Module& module, Location where);
 /// Throws: Error, with the keys that there are.
 [[noreturn]] void refuse_key(std::string_view key, const std::vector<std::string>& keys, Location where);
 }  // namespace reel::detail
 
 namespace reel::nn {
 
-/// Modules of one type, named "0", "1" … by their place. `Layer` has a constructor from (parent, name, …).
+/// Modules of one type, named "0", "1" … by their place.
 ///
 ///     nn::ModuleList<nn::Linear> hidden{*this, "hidden"};
-///     for (int i = 0; i < depth; ++i) hidden.emplace_back(size, size);
+///     for (int i = 0; i < depth; ++i) hidden.push_back(nn::Linear(size, size));
 ///
 /// Source: PyTorch's ModuleList.
 template <class Layer>
@@ -26,9 +29,13 @@ class ModuleList : public Module {
  public:
   using Module::Module;
 
-  template <class... Arguments>
-  Layer& emplace_back(Arguments&&... arguments) {
-    return layers_.emplace_back(*this, std::to_string(layers_.size()), std::forward<Arguments>(arguments)...);
+  /// Throws: Error if the layer is part of a module already.
+  Layer& push_back(Layer&& layer, Location where = Location::here()) {
+    static_assert(std::is_nothrow_move_constructible_v<Layer>, "a list of modules moves them when it grows");
+    reel::detail::check_free(layer, where);
+    layers_.push_back(std::move(layer));
+    layers_.back().join(*this, std::to_string(layers_.size() - 1), where);
+    return layers_.back();
   }
   std::size_t size() const { return layers_.size(); }
   Layer& operator[](std::size_t i) { return layers_[i]; }
@@ -48,12 +55,15 @@ class ModuleDict : public Module {
  public:
   using Module::Module;
 
-  /// Throws: Error unless the key is new, not empty and without a dot.
-  template <class... Arguments>
-  Layer& emplace(std::string_view key, Arguments&&... arguments) {
-    Layer& layer = layers_.emplace_back(*this, key, std::forward<Arguments>(arguments)...);
+  /// Throws: Error unless the key is new, not empty and without a dot, and if the layer is part of a module already.
+  Layer& insert(std::string_view key, Layer&& layer, Location where = Location::here()) {
+    static_assert(std::is_nothrow_move_constructible_v<Layer>, "a dictionary of modules moves them when it grows");
+    reel::detail::check_free(layer, where);
+    // Before the layer is taken: a key that is refused leaves it where it is.
+    layer.join(*this, key, where);
+    layers_.push_back(std::move(layer));
     keys_.emplace_back(key);
-    return layer;
+    return layers_.back();
   }
   std::size_t size() const { return layers_.size(); }
   const std::vector<std::string>& keys() const { return keys_; }

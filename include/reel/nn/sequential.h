@@ -2,10 +2,13 @@
 
 #include <concepts>
 #include <memory>
+#include <string>
+#include <string_view>
 #include <type_traits>
 #include <vector>
 
 #include <reel/nn/module.h>
+#include <reel/nn/module_list.h>
 
 namespace reel::nn {
 
@@ -31,8 +34,8 @@ class Sequential : public Module {
     (add(std::forward<Parts>(parts)), ...);
   }
   template <SequentialPart... Parts>
-  Sequential(Module& parent, std::string_view name, Parts&&... parts) : Module(parent, name) {
-    (add(std::forward<Parts>(parts)), ...);
+  Sequential(Module& parent, Name name, Parts&&... parts) : Module(parent, name.text, name.where) {
+    (add(std::forward<Parts>(parts), name.where), ...);
   }
   Sequential(const Sequential& other);
   Sequential(Sequential&&) noexcept = default;
@@ -41,6 +44,7 @@ class Sequential : public Module {
   /// Puts a part at the end.
   template <SequentialPart T>
   void add(T&& part, Location where = Location::here()) {
+    if constexpr (std::derived_from<std::decay_t<T>, Module>) reel::detail::check_free(part, where);
     auto holder = std::make_unique<Holder<std::decay_t<T>>>(std::forward<T>(part));
     if constexpr (std::derived_from<std::decay_t<T>, Module>) holder->part.join(*this, std::to_string(size()), where);
     parts_.push_back(std::move(holder));

@@ -33,7 +33,8 @@ struct SPINNReduce : Module {
     join(parent, name, where);
   }
 
-  /// States (B, H), tracking (B, E), undefined without a tracker. Throws: ShapeError unless they fit.
+  /// States (B, H), tracking (B, E), undefined without a tracker. Throws: ShapeError unless they fit; DTypeError unless they
+  /// have the weights' dtype.
   LSTMState operator()(const LSTMState& left, const LSTMState& right, const Tensor& tracking = {},
                        Location where = Location::here()) const;
 };

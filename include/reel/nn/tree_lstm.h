@@ -14,6 +14,7 @@
 //       return cell(nn::no_input, {read(node.left), read(node.right)});
 //     }
 //
+// Hooks see x, then h and c of each child.
 // Source: Tai et al., Improved semantic representations from tree-structured long short-term memory networks (ACL 2015).
 
 namespace reel::nn {
@@ -53,7 +54,8 @@ struct ChildSumTreeLSTM : Module {
   std::int64_t input_size() const { return W_x.size(0); }
   std::int64_t hidden_size() const { return W_f.size(0); }
 
-  /// The state of a node. Throws: ShapeError unless x is (B, I) and each h and c (B, H); Error for neither x nor children.
+  /// The state of a node. Throws: ShapeError unless x is (B, I) and each h and c (B, H); DTypeError unless they have the
+  /// weights' dtype; Error for neither x nor children.
   LSTMState operator()(const Arg& x, std::span<const LSTMState> children) const;
   LSTMState operator()(const Arg& x, std::initializer_list<LSTMState> children = {}) const {
     return (*this)(x, std::span(children.begin(), children.size()));

@@ -1,0 +1,70 @@
+#include <reel/nn/part.h>
+
+#include <algorithm>
+#include <utility>
+
+#include <reel/nn/module.h>
+
+#include "cloning.h"
+
+namespace reel::nn {
+
+Part::~Part() {
+  if (around_) {
+    // In a clone the place stays, so that it is noticed.
+    bool copying = Cloning::current() != nullptr;
+    for (Module::Entry& entry : around_->entries_)
+      if (entry.part == this) {
+        if (entry.moved_from) entry.moved_from->before_ = nullptr;
+        entry.moved_from = nullptr;
+        if (copying) entry.part = nullptr;
+      }
+    if (!copying) std::erase_if(around_->entries_, [&](const Module::Entry& entry) { return entry.part == this; });
+  }
+  if (before_)
+    for (Module::Entry& entry : before_->entries_)
+      if (entry.moved_from == this) entry.moved_from = nullptr;
+}
+
+void Part::take_place(Part& other, bool gone) noexcept {
+  if (around_ || !other.around_) return;
+  if (before_)
+    for (Module::Entry& entry : before_->entries_)
+      if (entry.moved_from == this) entry.moved_from = nullptr;
+  before_ = nullptr;
+  around_ = std::exchange(other.around_, nullptr);
+  for (Module::Entry& entry : around_->entries_)
+    if (entry.part == &other) {
+      entry.part = this;
+      if (!gone) continue;
+      if (entry.moved_from) entry.moved_from->before_ = nullptr;
+      entry.moved_from = &other;
+      other.before_ = around_;
+    }
+}
+
+void Part::take_back() noexcept {
+  if (!before_) return;
+  around_ = std::exchange(before_, nullptr);
+  for (Module::Entry& entry : around_->entries_)
+    if (entry.moved_from == this) {
+      if (entry.part) entry.part->around_ = nullptr;
+      entry.part = this;
+      entry.moved_from = nullptr;
+    }
+}
+
+void Part::swap_places(Part& a, Part& b) noexcept {
+  auto entry_of = [](Part& part) -> Module::Entry* {
+    if (!part.around_) return nullptr;
+    for (Module::Entry& entry : part.around_->entries_)
+      if (entry.part == &part) return &entry;
+    return nullptr;
+  };
+  Module::Entry *of_a = entry_of(a), *of_b = entry_of(b);
+  if (of_a) of_a->part = &b;
+  if (of_b) of_b->part = &a;
+  std::swap(a.around_, b.around_);
+}
+
+}  // namespace reel::nn
