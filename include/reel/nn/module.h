@@ -121,15 +121,15 @@ class Module : public ModulePart {
   /// Takes all parameters, their gradients, and buffers to a device, likewise. Throws: DeviceError if there is none.
   void to(Device device, Location where = Location::here());
 
-  /// Calls f before each call of this module with its inputs, which it may replace; of an input that is not given, or
-  /// where nothing flows, the tensor is undefined. So with what follows. Hooks live as long as what is returned; those
-  /// of one kind run in the order in which they came. They belong to modules that run through `call`, as reel's own do.
+  /// Calls f before each call of this module with its inputs, which it may replace; one that is not given is undefined.
+  /// Hooks live as long as what is returned, and those of one kind run in the order in which they came. They belong to
+  /// modules that run through `call`, as reel's own do; a fused layer does not call the cells within it.
   [[nodiscard]] ModuleHook before_forward(TensorsHook f);
   /// After each call, with its results, which it may replace.
   [[nodiscard]] ModuleHook after_forward(TensorsHook f);
   /// In a backward, with the gradients of the results of a call that a tape recorded.
   [[nodiscard]] ModuleHook before_backward(TensorsHook f);
-  /// With the gradients that flow from such a call to its inputs.
+  /// With the gradients that flow from such a call to its inputs; undefined where nobody asks for one.
   [[nodiscard]] ModuleHook after_backward(TensorsHook f);
 
   /// Floating-point operations of products, convolutions and recurrent layers, a multiplication and an addition each, in
