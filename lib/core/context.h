@@ -37,7 +37,8 @@ struct Context {
     intercepted = 2,   // a listener or a lane wants to see ops
     caller_named = 4,  // `caller` stands for the place of every op
     autocasting = 8,   // ops run in the dtypes that suit them
-    looked_at = intercepted | autocasting,
+    on_device = 16,    // this thread uses a device that is no CPU
+    looked_at = intercepted | autocasting | on_device,
   };
   std::uint32_t flags = 0;
   std::uint32_t birth = 0;   // what tensors that are made now show in place of a slot; 0 unless a function runs apart
@@ -47,7 +48,8 @@ struct Context {
   Generator* generator = nullptr;
   Listener* listener = nullptr;
   Lane* lane = nullptr;
-  Casts* casts = nullptr;  // of the innermost autocast scope
+  Casts* casts = nullptr;         // of the innermost autocast scope
+  const Call* running = nullptr;  // the op that runs, where it is looked at
   Location caller;
   const OpInfo* differentiating = nullptr;  // in a backward: whose gradient runs
   double multiplications = 0;               // of all products and convolutions that this thread has run

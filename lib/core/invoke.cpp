@@ -3,9 +3,23 @@
 #include "../tape/tape_list.h"
 #include "autocast.h"
 #include "context.h"
+#include "device_module.h"
 
 namespace reel::detail {
 namespace {
+
+// Names the op that runs, for what a device finds wrong with it later.
+class Running {
+ public:
+  Running(Context& context, const Call& call) : context_(context), before_(context.running) { context.running = &call; }
+  ~Running() { context_.running = before_; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  Context& context_;
+  const Call* before_;
+};
 
 inline void run_and_record(Context& context, Call& call) {
   for (std::size_t i = 0; i < call.specs.size(); ++i)
@@ -16,6 +30,8 @@ inline void run_and_record(Context& context, Call& call) {
 
 [[gnu::noinline]] void run_looked_at(Context& context, Call& call) {
   if (context.has(Context::autocasting) && !is_suited(context, call)) return invoke_suited(context, call);
+  Running running(context, call);
+  if (context.has(Context::on_device)) device_module().prepare(call);
   if (context.lane)
     context.lane->run(call);
   else

@@ -212,12 +212,14 @@ struct KernelTable {
 };
 
 extern constinit KernelTable cpu_kernel_table;
-[[noreturn]] void refuse_kernels(Device device);
+/// Makes a device that is no CPU the one that this thread's kernels run on.
+const KernelTable& enter_device(Device device);
 
-/// The kernels of a device. Throws: DeviceError where it has none.
+/// The kernels of a device, on which they will run. Throws: DeviceError where there is no such device; what kernels that
+/// have run on it found wrong.
 inline const KernelTable& kernels(Device device) {
   if (device.type != Device::Type::cpu) [[unlikely]]
-    refuse_kernels(device);
+    return enter_device(device);
   return cpu_kernel_table;
 }
 

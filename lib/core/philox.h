@@ -14,7 +14,7 @@ struct PhiloxWords {
 
 /// Philox 4×32-10 of a counter under a key.
 /// Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011), section 4.3.
-inline PhiloxWords philox(std::uint64_t key, std::uint64_t high, std::uint64_t low) {
+REEL_HOST_DEVICE inline PhiloxWords philox(std::uint64_t key, std::uint64_t high, std::uint64_t low) {
   auto key0 = static_cast<std::uint32_t>(key), key1 = static_cast<std::uint32_t>(key >> 32);
   std::uint32_t c0 = static_cast<std::uint32_t>(low), c1 = static_cast<std::uint32_t>(low >> 32);
   std::uint32_t c2 = static_cast<std::uint32_t>(high), c3 = static_cast<std::uint32_t>(high >> 32);
@@ -33,12 +33,12 @@ inline PhiloxWords philox(std::uint64_t key, std::uint64_t high, std::uint64_t l
 
 /// [0, 1) with `bits` bits: as many as the fraction of the result holds, so that none of them rounds up to 1.
 template <int bits = 24>
-float unit_float(std::uint32_t word) {
+REEL_HOST_DEVICE float unit_float(std::uint32_t word) {
   constexpr float last_place = 1.0f / (1 << bits);
   return static_cast<float>(word >> (32 - bits)) * last_place;
 }
 /// [0, 1) with 53 bits.
-inline double unit_double(std::uint32_t high, std::uint32_t low) {
+REEL_HOST_DEVICE inline double unit_double(std::uint32_t high, std::uint32_t low) {
   std::uint64_t bits = (static_cast<std::uint64_t>(high) << 32 | low) >> 11;
   return static_cast<double>(bits) * 0x1p-53;
 }

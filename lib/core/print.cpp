@@ -5,6 +5,9 @@
 #include <ostream>
 #include <vector>
 
+#include <reel/ops/elementwise.h>
+#include <reel/tape.h>
+
 #include "op_error.h"
 
 namespace reel {
@@ -311,6 +314,10 @@ std::vector<std::string> words_of(const Tensor& tensor, const std::vector<std::i
 std::string to_string(const Tensor& tensor) {
   if (!tensor.defined()) return "undefined";
   if (tensor.numel() == 0) return "[]";
+  if (tensor.device() != cpu) {
+    NoRecord pause;
+    return to_string(to(tensor, cpu));
+  }
   Layout layout(tensor);
   std::vector<std::string> words = words_of(tensor, layout.shown_offsets());
   return tensor.rank() == 0 ? words[0] : layout.text(words);

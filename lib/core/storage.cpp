@@ -4,6 +4,7 @@
 #include <new>
 #include <optional>
 
+#include "device_module.h"
 #include "invoke.h"
 #include "joint_body.h"
 #include "op_error.h"
@@ -71,11 +72,29 @@ inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
   return owner;
 }
 
+// The body and the storage in one block, which names the device's.
+[[gnu::noinline]] Tensor allocate_on_device(Context& context, const OutputSpec& spec, const char* op,
+                                            const Location& where) {
+  std::int64_t count = spec.like ? spec.like->numel : count_of(spec, op, where);
+  std::size_t bytes = static_cast<std::size_t>(count) * size_of(spec.dtype), front = body_size(spec.rank);
+  DeviceModule& module = device_module();
+  context.set(Context::on_device, true);
+  void* block = context.heap->allocate_joint(joint_size(front, sizeof(DeviceBlock*)));
+  Body* body = place_joint(block, context, spec.rank, spec.dtype, front, bytes, spec.device, where);
+  body->single_block = false;
+  body->storage->device_block() = nullptr;
+  set_sizes(body, spec, count);
+  Tensor owner = Tensor::adopt(body);
+  body->storage->device_block() = module.allocate(spec.device.index, bytes, op, where);
+  body->data = body->storage->data = body->storage->device_block()->data;
+  return owner;
+}
+
 }  // namespace
 
 Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where) {
   if (spec.device.type != Device::Type::cpu) [[unlikely]]
-    fail<DeviceError>(op, where, "tensors on {} need the CUDA backend, which is not built in", to_string(spec.device));
+    return allocate_on_device(context, spec, op, where);
   std::int64_t count = spec.like ? spec.like->numel : count_of(spec, op, where);
   std::size_t bytes = static_cast<std::size_t>(count) * size_of(spec.dtype);
   std::size_t front = body_size(spec.rank), size = joint_size(front, bytes);
@@ -136,7 +155,13 @@ std::mutex& gradient_mutex() {
 
 namespace {
 
+void free_on_device(Storage* storage) noexcept {
+  if (storage->device.type == Device::Type::cpu || !storage->device_block()) return;
+  opened_device_module()->free(storage->device_block());
+}
+
 void free_elements(Storage* storage, Heap* mine) noexcept {
+  free_on_device(storage);
   if (storage->front() == 0) return Heap::free(storage, mine);
   Heap::note_widow(storage->block(), -1);
   Heap::free(storage->block(), mine);
@@ -157,8 +182,9 @@ bool leaves_elements(Body* body) noexcept {
 [[gnu::always_inline]] inline void free_body(Body* body, Heap* mine) noexcept {
   Storage* storage = body->storage;
   if (storage && storage->block() == body) {
-    if (!leaves_elements(body)) Heap::free(body, mine);
-    return;
+    if (leaves_elements(body)) return;
+    free_on_device(storage);
+    return Heap::free(body, mine);
   }
   if (storage && storage->references.release()) free_elements(storage, mine);
   Heap::free_apart(body, mine);

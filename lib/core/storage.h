@@ -10,10 +10,12 @@
 namespace reel::detail {
 
 struct Context;
+struct DeviceBlock;
 struct OpInfo;
 
 /// Elements on a device, shared by a tensor and its views. On the CPU they lie behind it in the same block, and if they
-/// are few, the body of the tensor for which they were made lies before it.
+/// are few, the body of the tensor for which they were made lies before it. Of elements elsewhere the device's block is
+/// named there.
 struct alignas(64) Storage {
   ReferenceCount references;
   /// Counts overwrites.
@@ -40,6 +42,8 @@ struct alignas(64) Storage {
   /// How many bytes the block begins before this.
   std::size_t front() const { return extent >> 48; }
   static constexpr std::uint64_t extent_of(std::size_t bytes, std::size_t front) { return front << 48 | bytes; }
+  /// Of elements that are not on the CPU.
+  DeviceBlock*& device_block() { return *reinterpret_cast<DeviceBlock**>(this + 1); }
   void* block() { return reinterpret_cast<char*>(this) - front(); }
   /// Gives it a number.
   void become_parameter();

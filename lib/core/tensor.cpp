@@ -16,6 +16,16 @@ namespace reel {
 
 using namespace detail;
 
+namespace {
+
+void check_on_cpu(const char* op, const Tensor& x, Location where) {
+  if (x.device() != cpu)
+    fail<DeviceError>(op, where, "{} lies on {}, where the CPU cannot reach its elements; copy it with to(x, cpu)",
+                      describe(x), to_string(x.device()));
+}
+
+}  // namespace
+
 void Tensor::throw_undefined(Location where) {
   fail<Error>("tensor", where, "it is undefined: it was never given a value");
 }
@@ -38,6 +48,7 @@ const void* Tensor::readable(DType dtype, Location where) const {
   const Body& b = body(where);
   if (b.dtype != dtype)
     fail<DTypeError>("data", where, "elements of {} cannot be read as {}", describe(*this), name_of(dtype));
+  check_on_cpu("data", *this, where);
   return b.data;
 }
 
@@ -45,6 +56,7 @@ void* Tensor::writable(DType dtype, Location where) {
   Body& b = body(where);
   if (b.dtype != dtype)
     fail<DTypeError>("write", where, "elements of {} cannot be written as {}", describe(*this), name_of(dtype));
+  check_on_cpu("write", *this, where);
   if (!b.contiguous)
     fail<ShapeError>("write", where, "{} has gaps or another order (strides {}); write to a contiguous copy",
                      describe(*this), to_string(strides()));
@@ -71,6 +83,10 @@ T Tensor::item(Location where) const {
   if (body(where).numel != 1)
     fail<ShapeError>("item", where, "needs exactly one element, not {}; reduce it first, or use to_vector",
                      describe(*this));
+  if (device() != cpu) {
+    NoRecord pause;
+    return to(Arg(*this, where), cpu).template item<T>(where);
+  }
   const void* data = body().data;
   return with_type(dtype(),
                    [&]<class From>(std::type_identity<From>) { return convert<T>(*static_cast<const From*>(data)); });
@@ -78,9 +94,10 @@ T Tensor::item(Location where) const {
 
 template <Element T>
 std::vector<T> Tensor::to_vector(Location where) const {
-  static_cast<void>(readable(dtype_of<T>(), where));
   NoRecord pause;
-  Tensor packed = contiguous(Arg(*this, where));
+  Tensor here = to(Arg(*this, where), cpu);
+  static_cast<void>(here.readable(dtype_of<T>(), where));
+  Tensor packed = contiguous(Arg(here, where));
   const T* first = static_cast<const T*>(packed.body().data);
   return std::vector<T>(first, first + packed.numel());
 }

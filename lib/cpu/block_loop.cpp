@@ -6,8 +6,8 @@
 #include <type_traits>
 
 #include "../core/dispatch.h"
+#include "../core/halves.h"
 #include "../core/iteration.h"
-#include "halves.h"
 #include "instruction_set.h"
 #include "parallel.h"
 

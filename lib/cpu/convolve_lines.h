@@ -6,9 +6,9 @@
 
 #include <hwy/highway.h>
 
+#include "../core/halves.h"
 #include "../core/target.h"
 #include "gemm.h"
-#include "halves.h"
 
 // Short lines of elements: a few vectors, of which the last is partly filled.
 

@@ -5,8 +5,8 @@
 
 #include "../core/convert.h"
 #include "../core/dispatch.h"
+#include "../core/halves.h"
 #include "../core/iteration.h"
-#include "halves.h"
 #include "instruction_set.h"
 #include "parallel.h"
 #include "streaming.h"

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "../core/dispatch.h"
+#include "../core/halves.h"
 #include "cpu_kernels.h"
-#include "halves.h"
 #include "parallel.h"
 
 namespace reel::detail {

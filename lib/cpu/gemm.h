@@ -11,8 +11,8 @@
 
 #include <hwy/highway.h>
 
+#include "../core/halves.h"
 #include "../core/target.h"
-#include "halves.h"
 #include "vector.h"
 
 // Products of matrices in f32 and f64, by blocks that stay in the caches and tiles that stay in registers. It is compiled

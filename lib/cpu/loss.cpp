@@ -4,9 +4,9 @@
 #include <type_traits>
 
 #include "../core/dispatch.h"
+#include "../core/halves.h"
 #include "../core/kernels/loss.h"
 #include "ctc.h"
-#include "halves.h"
 #include "instruction_set.h"
 #include "parallel.h"
 #include "row_exponentials.h"

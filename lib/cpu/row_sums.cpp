@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "../core/dispatch.h"
-#include "halves.h"
+#include "../core/halves.h"
 #include "instruction_set.h"
 #include "parallel.h"
 #include "row_sums.h"

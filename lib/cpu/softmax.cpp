@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "../core/dispatch.h"
+#include "../core/halves.h"
 #include "../core/iteration.h"
 #include "activation.h"
-#include "halves.h"
 #include "instruction_set.h"
 #include "parallel.h"
 #include "row_exponentials.h"

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "halves.h"
+#include "../core/halves.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {

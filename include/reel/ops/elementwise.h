@@ -115,6 +115,9 @@ Tensor polygamma(int order, const Arg& x);
 
 /// The values in another dtype; floating to integer cuts towards zero. The gradient flows between floating dtypes.
 Tensor to(const Arg& x, DType dtype);
+/// The values on another device; x itself where it is there already. The gradient flows back to x's device. A copy from a
+/// GPU to the CPU waits for all that this thread has queued there. Throws: DeviceError where there is no such device.
+Tensor to(const Arg& x, Device device);
 
 inline Tensor operator+(const Arg& a, const Arg& b) { return add(a, b); }
 inline Tensor operator-(const Arg& a, const Arg& b) { return sub(a, b); }

@@ -79,7 +79,8 @@ struct OptimiserKernels {
 
 extern constinit OptimiserKernels cpu_optimiser_kernels;
 
-/// Throws: DeviceError where a device has none.
+/// As `kernels`.
 const OptimiserKernels& optimiser_kernels(Device device);
+const OptimiserKernels& enter_device_optimisers(Device device);
 
 }  // namespace reel::detail

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "../kernel_table.h"
+#include "../target.h"
 
 namespace reel::detail {
 
@@ -18,7 +19,7 @@ struct Pooling {
   struct Span {
     std::int64_t begin, count;
   };
-  Span span(int axis, std::int64_t o) const {
+  REEL_HOST_DEVICE Span span(int axis, std::int64_t o) const {
     if (adaptive) {
       // From ⌊o size / results⌋ to ⌈(o + 1) size / results⌉, without products that overflow.
       std::int64_t whole = size[axis] / results[axis], rest = size[axis] % results[axis];
@@ -31,9 +32,9 @@ struct Pooling {
     std::int64_t fitting = begin < size[axis] ? (size[axis] - begin - 1) / step + 1 : 0;
     return {begin, fitting < window[axis] - skipped ? fitting : window[axis] - skipped};
   }
-  std::int64_t step(int axis) const { return adaptive ? 1 : dilation[axis]; }
+  REEL_HOST_DEVICE std::int64_t step(int axis) const { return adaptive ? 1 : dilation[axis]; }
   /// By how many elements an average divides, along an axis.
-  std::int64_t divisor(int axis, std::int64_t o) const {
+  REEL_HOST_DEVICE std::int64_t divisor(int axis, std::int64_t o) const {
     if (!counts_padding) return span(axis, o).count;
     std::int64_t start = o * stride[axis] - padding[axis], left = size[axis] + padding[axis] - start;
     return left < window[axis] ? left : window[axis];

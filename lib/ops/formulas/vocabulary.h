@@ -7,12 +7,6 @@
 // What each elementwise op computes, written once for scalars (on host and device) and for vectors. The vocabulary is
 // arithmetic, comparison with `select`, and the functions that every V brings; there is no `if` on values.
 
-#if defined(__CUDACC__)
-#define REEL_HOST_DEVICE __host__ __device__
-#else
-#define REEL_HOST_DEVICE
-#endif
-
 namespace reel::formulas {
 inline namespace REEL_TARGET {
 

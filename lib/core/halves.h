@@ -5,16 +5,18 @@
 
 #include <reel/dtype.h>
 
-#include "../core/target.h"
+#include "target.h"
 
 // The halves' conversions in a form that compilers turn into vector instructions.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-inline float widened(BFloat16 half) { return std::bit_cast<float>(static_cast<std::uint32_t>(half.bits) << 16); }
+REEL_HOST_DEVICE inline float widened(BFloat16 half) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(half.bits) << 16);
+}
 
-inline float widened(Float16 half) {
+REEL_HOST_DEVICE inline float widened(Float16 half) {
   auto rest = static_cast<std::uint32_t>(half.bits & 0x7fff);
   // As a float's pattern, a subnormal would be flushed where a thread flushes denormals.
   auto subnormal = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-24f);
@@ -24,10 +26,10 @@ inline float widened(Float16 half) {
 }
 
 template <class Half>
-Half narrowed(float value);
+REEL_HOST_DEVICE Half narrowed(float value);
 
 template <>
-inline BFloat16 narrowed<BFloat16>(float value) {
+REEL_HOST_DEVICE inline BFloat16 narrowed<BFloat16>(float value) {
   auto word = std::bit_cast<std::uint32_t>(value);
   std::uint32_t rounded = (word + 0x7fff + ((word >> 16) & 1)) >> 16;
   std::uint32_t not_a_number = (word >> 16) | 0x40;
@@ -37,7 +39,7 @@ inline BFloat16 narrowed<BFloat16>(float value) {
 }
 
 template <>
-inline Float16 narrowed<Float16>(float value) {
+REEL_HOST_DEVICE inline Float16 narrowed<Float16>(float value) {
   auto word = std::bit_cast<std::uint32_t>(value);
   std::uint32_t magnitude = word & 0x7fffffff;
   std::uint32_t normal = (magnitude - 0x38000000 + 0xfff + ((magnitude >> 13) & 1)) >> 13;

@@ -1,0 +1,109 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <stdexcept>
+#include <type_traits>
+#include <vector>
+
+#include "../device.h"
+#include "../grid.h"
+#include "device_access.h"
+
+// See launch.h. Threads of a phase run one after the other, from the first or from the last: a program that needs an order
+// among them gives something else than its twin.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+template <class Body>
+void for_each(std::int64_t count, const Body& body) {
+  static_assert(std::is_trivially_copyable_v<Body> && sizeof(Body) <= 4000);
+  if (count <= 0) return;
+  DeviceAccess access;
+  Grid grid = flat_grid(count, multiprocessors());
+  for (unsigned block = grid.blocks; block-- > 0;)
+    for (unsigned thread = 0; thread < grid.threads; ++thread)
+      run_flat({block, thread, grid.blocks, grid.threads}, count, body);
+}
+
+template <class T>
+class PerThread {
+ public:
+  explicit PerThread(int size) : values_(std::make_unique<T[]>(static_cast<std::size_t>(size))) {}
+  T& operator[](int thread) { return values_[static_cast<std::size_t>(thread)]; }
+  const T& operator[](int thread) const { return values_[static_cast<std::size_t>(thread)]; }
+
+ private:
+  std::unique_ptr<T[]> values_;
+};
+
+class Group {
+ public:
+  Group(std::int64_t index, int size, std::size_t shared_bytes)
+      : index_(index), size_(size), shared_(shared_bytes, static_cast<unsigned char>(0xee)) {}
+
+  std::int64_t index() const { return index_; }
+  int size() const { return size_; }
+
+  template <class Phase>
+  void each(const Phase& phase) {
+    if (forwards_)
+      for (int thread = 0; thread < size_; ++thread) phase(thread);
+    else
+      for (int thread = size_; thread-- > 0;) phase(thread);
+    forwards_ = !forwards_;
+  }
+  template <class T>
+  PerThread<T> per_thread() {
+    return PerThread<T>(size_);
+  }
+  template <class T>
+  T* shared(std::int64_t count) {
+    std::size_t begin = used_;
+    used_ += (static_cast<std::size_t>(count) * sizeof(T) + 15) / 16 * 16;
+    if (used_ > shared_.size()) throw std::logic_error("a program asks for more shared memory than it was given");
+    return reinterpret_cast<T*>(shared_.data() + begin);
+  }
+  template <class T>
+  T broadcast(const T* place) {
+    return *place;
+  }
+  template <class T, class Combine>
+  T reduce(const PerThread<T>& values, const Combine& combine) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
+    T whole{};
+    for (int warp = 0; warp < size_; warp += warp_size) {
+      T lanes[warp_size];
+      for (int lane = 0; lane < warp_size; ++lane) lanes[lane] = values[warp + lane];
+      for (int by = warp_size / 2; by > 0; by /= 2)
+        for (int lane = 0; lane < by; ++lane) lanes[lane] = combine(lanes[lane], lanes[lane + by]);
+      whole = warp == 0 ? lanes[0] : combine(whole, lanes[0]);
+    }
+    return whole;
+  }
+
+ private:
+  std::int64_t index_;
+  int size_;
+  bool forwards_ = true;
+  std::vector<unsigned char> shared_;
+  std::size_t used_ = 0;
+};
+
+template <class Program>
+void for_each_group(std::int64_t count, int threads, std::size_t shared_bytes, const Program& program) {
+  static_assert(std::is_trivially_copyable_v<Program> && sizeof(Program) <= 4000);
+  if (threads < warp_size || threads > most_threads || threads % warp_size != 0)
+    throw std::logic_error("a group has 32 threads or a multiple of it, up to 512");
+  if (shared_bytes * (threads == warp_size ? warps_per_block : 1) > 48 * 1024)
+    throw std::logic_error("a block has no more than 48 KB of shared memory");
+  DeviceAccess access;
+  for (std::int64_t index = count; index-- > 0;) {
+    Group group(index, threads, (shared_bytes + 15) / 16 * 16);
+    program(group);
+  }
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,167 @@
+#pragma once
+
+#include <cstring>
+#include <type_traits>
+
+#include "device.h"
+#include "grid.h"
+
+// See launch.h.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+template <class Body>
+__global__ void __launch_bounds__(flat_threads) flat_kernel(std::int64_t count, const Body body) {
+  run_flat({blockIdx.x, threadIdx.x, gridDim.x, blockDim.x}, count, body);
+}
+
+template <class Body>
+void for_each(std::int64_t count, const Body& body) {
+  static_assert(std::is_trivially_copyable_v<Body> && sizeof(Body) <= 4000);
+  if (count <= 0) return;
+  Grid grid = flat_grid(count, multiprocessors());
+  flat_kernel<<<grid.blocks, grid.threads, 0, current_stream()>>>(count, body);
+  check_launch();
+}
+
+/// One value of each thread of a group: a register.
+template <class T>
+class PerThread {
+ public:
+  __device__ T& operator[](int) { return value_; }
+  __device__ const T& operator[](int) const { return value_; }
+
+ private:
+  T value_;
+};
+
+template <class T>
+__device__ T shuffle_down(const T& value, int by) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
+  unsigned words[sizeof(T) / 4];
+  memcpy(words, &value, sizeof(T));
+#pragma unroll
+  for (unsigned& word : words) word = __shfl_down_sync(0xffffffffu, word, by);
+  T result;
+  memcpy(&result, words, sizeof(T));
+  return result;
+}
+
+template <class T>
+__device__ T shuffle_from_first(const T& value) {
+  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
+  unsigned words[sizeof(T) / 4];
+  memcpy(words, &value, sizeof(T));
+#pragma unroll
+  for (unsigned& word : words) word = __shfl_sync(0xffffffffu, word, 0);
+  T result;
+  memcpy(&result, words, sizeof(T));
+  return result;
+}
+
+/// Lane 0 gets what the first `count` lanes have.
+template <class T, class Combine>
+__device__ T reduce_lanes(T value, int lane, int count, const Combine& combine) {
+#pragma unroll
+  for (int by = warp_size / 2; by > 0; by /= 2) {
+    T other = shuffle_down(value, by);
+    if (lane + by < count) value = combine(value, other);
+  }
+  return value;
+}
+
+/// The threads of a warp, or of a block.
+template <bool is_warp>
+class Group {
+ public:
+  __device__ Group(std::int64_t index, unsigned char* shared) : index_(index), shared_(shared) {}
+
+  __device__ std::int64_t index() const { return index_; }
+  __device__ int size() const { return is_warp ? warp_size : static_cast<int>(blockDim.x); }
+
+  template <class Phase>
+  __device__ void each(const Phase& phase) {
+    phase(thread());
+    wait();
+  }
+  template <class T>
+  __device__ PerThread<T> per_thread() {
+    return {};
+  }
+  template <class T>
+  __device__ T* shared(std::int64_t count) {
+    T* place = reinterpret_cast<T*>(shared_);
+    shared_ += (count * static_cast<std::int64_t>(sizeof(T)) + 15) / 16 * 16;
+    return place;
+  }
+  template <class T>
+  __device__ T broadcast(const T* place) {
+    T value = *const_cast<const volatile T*>(place);
+    wait();
+    return value;
+  }
+  template <class T, class Combine>
+  __device__ T reduce(const PerThread<T>& values, const Combine& combine) {
+    int lane = static_cast<int>(threadIdx.x) % warp_size;
+    T value = reduce_lanes(values[0], lane, warp_size, combine);
+    if constexpr (is_warp) {
+      return shuffle_from_first(value);
+    } else {
+      __shared__ alignas(16) unsigned char bytes[sizeof(T) * (most_threads / warp_size)];
+      T* parts = reinterpret_cast<T*>(bytes);
+      int warp = static_cast<int>(threadIdx.x) / warp_size, warps = size() / warp_size;
+      if (lane == 0) parts[warp] = value;
+      __syncthreads();
+      if (warp == 0) {
+        value = reduce_lanes(parts[lane < warps ? lane : 0], lane, warps, combine);
+        if (lane == 0) parts[0] = value;
+      }
+      __syncthreads();
+      value = parts[0];
+      __syncthreads();  // before the next one writes there
+      return value;
+    }
+  }
+
+ private:
+  __device__ int thread() const { return static_cast<int>(threadIdx.x) % (is_warp ? warp_size : most_threads); }
+  __device__ void wait() {
+    if constexpr (is_warp)
+      __syncwarp();
+    else
+      __syncthreads();
+  }
+
+  std::int64_t index_;
+  unsigned char* shared_;
+};
+
+template <bool is_warp, class Program>
+__global__ void __launch_bounds__(is_warp ? warp_size* warps_per_block : most_threads)
+    group_kernel(std::int64_t count, unsigned shared_bytes, const Program program) {
+  extern __shared__ __align__(16) unsigned char shared[];
+  std::int64_t per_block = is_warp ? warps_per_block : 1;
+  unsigned warp = is_warp ? threadIdx.x / warp_size : 0;
+  for (std::int64_t index = blockIdx.x * per_block + warp; index < count; index += gridDim.x * per_block) {
+    Group<is_warp> group(index, shared + warp * shared_bytes);
+    program(group);
+    group.each([](int) {});  // before the next one writes to what they share
+  }
+}
+
+template <class Program>
+void for_each_group(std::int64_t count, int threads, std::size_t shared_bytes, const Program& program) {
+  static_assert(std::is_trivially_copyable_v<Program> && sizeof(Program) <= 4000);
+  if (count <= 0) return;
+  Grid grid = group_grid(count, threads);
+  auto each = static_cast<unsigned>((shared_bytes + 15) / 16 * 16);
+  if (threads == warp_size)
+    group_kernel<true><<<grid.blocks, grid.threads, each * warps_per_block, current_stream()>>>(count, each, program);
+  else
+    group_kernel<false><<<grid.blocks, grid.threads, each, current_stream()>>>(count, each, program);
+  check_launch();
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

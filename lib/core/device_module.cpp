@@ -1,0 +1,98 @@
+#include "device_module.h"
+
+#include <dlfcn.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+
+#include "build_fingerprint.h"
+#include "op_error.h"
+
+namespace reel::detail {
+namespace {
+
+struct Opened {
+  std::atomic<DeviceModule*> module = nullptr;
+  std::string absence;
+};
+
+// Beside this library, or where the environment says.
+std::filesystem::path module_path() {
+  if (const char* named = std::getenv("REEL_CUDA_MODULE"); named && *named) return named;
+  Dl_info here{};
+  if (!dladdr(reinterpret_cast<const void*>(&device_module_absence), &here) || !here.dli_fname)
+    return "libreel_cuda.so";
+  std::filesystem::path folder = std::filesystem::path(here.dli_fname).parent_path();
+  // In a build folder each library has one of its own.
+  std::filesystem::path built = folder.parent_path() / "cuda" / "libreel_cuda.so";
+  std::filesystem::path installed = folder / "libreel_cuda.so";
+  std::error_code ignored;
+  return !std::filesystem::exists(installed, ignored) && std::filesystem::exists(built, ignored) ? built : installed;
+}
+
+// Its libraries want to be there for ever, and static tensors outlive everything: it is never closed.
+DeviceModule* open_module(std::string& absence) {
+  std::filesystem::path path = module_path();
+  std::error_code ignored;
+  if (path.has_parent_path() && !std::filesystem::exists(path, ignored)) {
+    absence = "this build has no CUDA backend (there is no " + path.string() + ")";
+    return nullptr;
+  }
+  void* library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  if (!library) {
+    const char* reason = dlerror();
+    absence = std::string("the CUDA backend could not be loaded: ") + (reason ? reason : path.string());
+    return nullptr;
+  }
+  auto open = reinterpret_cast<OpenDeviceModule>(dlsym(library, open_device_module_name));
+  DeviceModule* module = open ? open(build_fingerprint()) : nullptr;
+  if (!module) absence = path.string() + " belongs to another build of reel; build both together";
+  return module;
+}
+
+Opened& opened() {
+  static auto& state = *std::make_unique<Opened>().release();
+  return state;
+}
+
+void open_once() {
+  static std::once_flag flag;
+  std::call_once(flag, [] {
+    DeviceModule* module = open_module(opened().absence);
+    opened().module.store(module, std::memory_order_release);
+  });
+}
+
+}  // namespace
+
+DeviceModule* opened_device_module() noexcept { return opened().module.load(std::memory_order_acquire); }
+
+const std::string& device_module_absence() {
+  open_once();
+  return opened().absence;
+}
+
+DeviceModule& device_module() {
+  if (DeviceModule* module = opened_device_module()) [[likely]]
+    return *module;
+  open_once();
+  if (DeviceModule* module = opened_device_module()) return *module;
+  throw DeviceError("there is no CUDA device: " + opened().absence, context().resolve({}));
+}
+
+const KernelTable& enter_device(Device device) {
+  DeviceModule& module = device_module();
+  context().set(Context::on_device, true);
+  module.enter(device.index);
+  return module.kernels();
+}
+
+const OptimiserKernels& enter_device_optimisers(Device device) {
+  enter_device(device);
+  return device_module().optimiser_kernels();
+}
+
+}  // namespace reel::detail
