@@ -12,14 +12,15 @@ void fill_device_kernels(KernelTable& table);
 
 // Each fills the slots of its family.
 void fill_activation(KernelTable& table);
+void fill_arithmetic(KernelTable& table);
 void fill_attention(KernelTable& table);
-void fill_binary(KernelTable& table);
 void fill_comparison(KernelTable& table);
 void fill_concat(KernelTable& table);
 void fill_convolve(KernelTable& table);
 void fill_copy(KernelTable& table);
 void fill_create(KernelTable& table);
 void fill_embedding(KernelTable& table);
+void fill_exponential(KernelTable& table);
 void fill_index(KernelTable& table);
 void fill_linear_algebra(KernelTable& table);
 void fill_loss(KernelTable& table);
@@ -38,6 +39,8 @@ void fill_scan(KernelTable& table);
 void fill_softmax(KernelTable& table);
 void fill_sort(KernelTable& table);
 void fill_sparse(KernelTable& table);
+void fill_special(KernelTable& table);
+void fill_trigonometric(KernelTable& table);
 void fill_unary(KernelTable& table);
 
 void fill_device_optimisers(OptimiserKernels& kernels);
