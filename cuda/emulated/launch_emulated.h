@@ -109,5 +109,11 @@ void for_each_group(std::int64_t count, int threads, std::size_t shared_bytes, c
   });
 }
 
+template <class Program>
+void for_each_block(std::int64_t count, int threads, std::size_t shared_bytes, const Program& program) {
+  if (threads == warp_size) throw std::logic_error("a block has more than a warp's threads");
+  for_each_group(count, threads, shared_bytes, program);
+}
+
 }  // namespace REEL_TARGET
 }  // namespace reel::detail
