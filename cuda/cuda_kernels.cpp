@@ -3,8 +3,12 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-void fill_device_kernels(KernelTable&) {
+void fill_device_kernels(KernelTable& table) {
   // One line each, by name: fill_activation(table); …
+  fill_attention(table);
+  fill_convolve(table);
+  fill_linear_algebra(table);
+  fill_matmul(table);
 }
 
 }  // namespace REEL_TARGET

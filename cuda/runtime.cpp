@@ -64,10 +64,7 @@ FaultNote note_faults() {
     *state.faults = {};
     state.sources.resize(remembered_tickets);
   }
-  const Context& context = detail::context();
-  const Call* call = context.running;
-  state.sources[++state.tickets % remembered_tickets] = {call ? call->op.name : "an op",
-                                                         context.resolve(call ? call->where : Location{})};
+  state.sources[++state.tickets % remembered_tickets] = running_op();
   return {state.faults, state.tickets};
 }
 

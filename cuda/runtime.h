@@ -1,6 +1,8 @@
 #pragma once
 
+#include <reel/dtype.h>
 #include <reel/location.h>
+#include <reel/shape.h>
 
 #include "../lib/core/device_module.h"
 #include "driver.h"
@@ -14,7 +16,11 @@ inline namespace REEL_TARGET {
 struct FaultSource {
   const char* op;
   Location where;
+  Shape shape;  // of its first input
+  DType dtype;
 };
+/// The op that runs now.
+FaultSource running_op();
 
 [[noreturn]] void throw_fault(const FaultRecord& found, const FaultSource& source);
 /// Throws what kernels of this thread have found wrong so far.
