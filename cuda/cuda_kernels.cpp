@@ -3,8 +3,10 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-void fill_device_kernels(KernelTable&) {
-  // One line each, by name: fill_activation(table); …
+void fill_device_kernels(KernelTable& table) {
+  fill_loss(table);
+  fill_normalise(table);
+  fill_softmax(table);
 }
 
 }  // namespace REEL_TARGET
