@@ -1,6 +1,6 @@
 #include "../lib/ops/formulas/activation.h"
 
-#include "../lib/core/kernels/activation.h"
+#include "activation.h"
 #include "cuda_kernels.h"
 #include "formula_loop.h"
 
@@ -82,6 +82,7 @@ constexpr ActivationKernels elementwise_kernels() {
 
 void fill_activation(KernelTable& table) {
   static ActivationKernels kernels = elementwise_kernels();
+  fill_masked_softmax(kernels);
   table.activation = &kernels;
 }
 

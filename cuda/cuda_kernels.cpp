@@ -17,6 +17,19 @@ void fill_device_kernels(KernelTable& table) {
   fill_special(table);
   fill_trigonometric(table);
   fill_unary(table);
+  fill_embedding(table);
+  fill_index(table);
+  fill_pool(table);
+  fill_resample(table);
+  fill_sparse(table);
+  fill_attention(table);
+  fill_convolve(table);
+  fill_linear_algebra(table);
+  fill_matmul(table);
+  fill_loss(table);
+  fill_normalise(table);
+  fill_recurrent(table);
+  fill_softmax(table);
 }
 
 }  // namespace REEL_TARGET
