@@ -21,6 +21,22 @@ inline constexpr Device cpu{};
 /// "cpu", "cuda:1".
 std::string to_string(Device device);
 
+/// Where tensors are made that are given no device, on this thread: the CPU, or that of the innermost DeviceGuard.
+Device default_device();
+
+/// While it lives, tensors are made on a device unless they are given another one: models that are built then have their
+/// parameters there. On the stack only.
+class DeviceGuard {
+ public:
+  explicit DeviceGuard(Device device);
+  ~DeviceGuard();
+  DeviceGuard(const DeviceGuard&) = delete;
+  DeviceGuard& operator=(const DeviceGuard&) = delete;
+
+ private:
+  Device before_;
+};
+
 /// Memory of this thread's tensors.
 struct MemoryStatistics {
   std::int64_t live_tensors;   ///< tensor bodies in use

@@ -82,6 +82,7 @@ Context& create_context() {
     list.states.pop_back();
   }
   state->context.flags = 0;
+  state->context.device = cpu;
   state->generator = Generator(list.threads++);
   current_context = &state->context;
   thread_end.state = state;
@@ -105,6 +106,11 @@ CallerScope::~CallerScope() {
 Generator& default_generator() { return *detail::context().generator; }
 
 void manual_seed(std::uint64_t seed) { default_generator() = Generator(seed); }
+
+Device default_device() { return detail::context().device; }
+
+DeviceGuard::DeviceGuard(Device device) : before_(default_device()) { detail::context().device = device; }
+DeviceGuard::~DeviceGuard() { detail::context().device = before_; }
 
 MemoryStatistics memory_statistics() { return detail::context().heap->statistics(); }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include <reel/device.h>
 #include <reel/location.h>
 #include <reel/random.h>
 
@@ -43,6 +44,7 @@ struct Context {
   std::uint32_t flags = 0;
   std::uint32_t birth = 0;   // what tensors that are made now show in place of a slot; 0 unless a function runs apart
   std::uint32_t births = 0;  // how often one has
+  Device device;             // where tensors are made that are given none
   Heap* heap = nullptr;
   TapeList* tapes = nullptr;
   Generator* generator = nullptr;

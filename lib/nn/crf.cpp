@@ -134,6 +134,7 @@ RandomOptions draw(const CRFOptions& options) { return {.dtype = options.dtype, 
 
 // log Z of each sequence of checked emissions.
 Tensor forward(const CRF& crf, const Tensor& emissions, const std::vector<std::int64_t>& lengths) {
+  DeviceGuard here(emissions.device());
   ByLength order(lengths);
   auto sequence_count = static_cast<std::int64_t>(lengths.size());
   if (order.counts.empty()) return zeros({sequence_count}, {.dtype = emissions.dtype()});
@@ -169,6 +170,7 @@ Tensor CRF::operator()(const Packed& emissions, const Tensor& tags, Location whe
   check_emissions(emissions, tag_count, where);
   return call(crf_name, {emissions.elements, tags}, where, [&](const Tensor& e, const Tensor& tags) {
     std::vector<std::int64_t> values = checked_tags(tags, e.size(0), tag_count, where);
+    DeviceGuard here(e.device());
     ScoreTerms terms(values, emissions.lengths, tag_count);
     Tensor table = concat({reshape(transitions, {-1}), start, end});
     Tensor score = segment_sum(take(table, tensor(terms.places)), tensor(terms.sequences), emissions.size());
@@ -188,6 +190,7 @@ CRFTags CRF::decode(const Packed& emissions, Location where) const {
   check_emissions(emissions, start.size(0), where);
   NoRecord pause;
   CallerScope caller(where);
+  DeviceGuard here(start.device());
   std::vector<double> scores_of_tags = reel::to(stop_gradient(emissions.elements), f64).to_vector<double>();
   std::vector<std::int64_t> tags(static_cast<std::size_t>(emissions.elements.size(0)));
   std::vector<double> scores;

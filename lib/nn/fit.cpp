@@ -261,7 +261,7 @@ void Data::for_each(std::int64_t batch_size, Generator* generator, const Use& us
   if (walk_) return walk_(use);
   if (!x_.defined()) return;
   std::int64_t count = x_.size(0);
-  Tensor order = generator ? randperm(count, {.generator = generator}) : Tensor();
+  Tensor order = generator ? randperm(count, {.device = x_.device(), .generator = generator}) : Tensor();
   for (std::int64_t start = 0; start < count; start += batch_size) {
     std::int64_t stop = std::min(start + batch_size, count);
     auto part = [&](const Tensor& whole) {

@@ -177,6 +177,7 @@ Initialiser identity(double gain, std::int64_t groups) {
     fans_of("identity", shape);
     if (groups < 1 || shape[0] % groups != 0 || (shape.rank() == 2 && groups > 1))
       fail<ShapeError>("identity", {}, "{} groups do not fit a parameter of shape {}", groups, to_string(shape));
+    DeviceGuard there(options.device);
     return to(same_channel(shape, groups), options.dtype) * gain;
   };
 }

@@ -46,7 +46,7 @@ LSTMCell::LSTMCell(std::int64_t input_size, std::int64_t hidden_size, LSTMCellOp
 }
 
 LSTMState LSTMCell::initial_state(std::int64_t batch, Location where) const {
-  TensorOptions options{.dtype = W_h.dtype()};
+  TensorOptions options{.dtype = W_h.dtype(), .device = W_h.device()};
   return {zeros({batch, output_size()}, options, where), zeros({batch, hidden_size()}, options, where)};
 }
 

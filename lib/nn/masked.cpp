@@ -47,6 +47,7 @@ Tensor checked_mask(const char* name, const Tensor& x, const Tensor& mask, int a
 // Where each sequence has its largest elements (N, D): (B, D), 0 for one without any. Step by step, so that time and memory
 // go with the elements and not with the longest sequence.
 Tensor places_of_largest(const Tensor& elements, std::span<const std::int64_t> lengths) {
+  DeviceGuard here(elements.device());
   Packing packing = pack_by_sequence(lengths);
   Tensor rows = packing.places.defined() ? index_select(elements, 0, packing.places) : elements;
   std::vector<std::int64_t> counts = packing.counts.to_vector<std::int64_t>();
@@ -69,7 +70,10 @@ Tensor places_of_largest(const Tensor& elements, std::span<const std::int64_t> l
   return packing.standing.defined() ? index_select(of_all, 0, packing.standing) : of_all;
 }
 
-Tensor lengths_of(const Packed& x) { return with_axes_of(tensor(x.lengths), x.elements); }
+Tensor lengths_of(const Packed& x) {
+  DeviceGuard here(x.elements.device());
+  return with_axes_of(tensor(x.lengths), x.elements);
+}
 
 }  // namespace
 

@@ -19,6 +19,7 @@ constexpr const char* gate_name = "NoisyTopKGate";
 
 // Of the k first of `order` along the last axis: true.
 Tensor first_mask(const Tensor& order, std::int64_t k, const Shape& shape) {
+  DeviceGuard here(order.device());
   Tensor chosen = slice(order, -1, 0, k);
   return to(scatter(zeros(shape), -1, chosen, ones(chosen.shape())), DType::boolean);
 }
@@ -64,7 +65,7 @@ RandomOptions draw(const NoisyTopKGateOptions& options) {
 
 // P: 1 or 0 for each example and expert without noise.
 Tensor chances(const Tensor& clean, const Tensor& noisy, const Tensor& deviation, std::int64_t k) {
-  if (k == clean.size(1)) return ones(clean.shape(), {.dtype = clean.dtype()});
+  if (k == clean.size(1)) return ones_like(clean);
   ValuesAndIndices best = topk(noisy, k + 1);
   Tensor chosen = first_mask(best.indices, k, clean.shape());
   if (!deviation.defined()) return to(chosen, clean.dtype());
@@ -90,7 +91,9 @@ Gates NoisyTopKGate::operator()(const Arg& x) const {
     Tensor clean = matmul(x, weight), noisy = clean, deviation;
     if (options_.noisy && is_training()) {
       deviation = softplus(matmul(x, noise_weight)) + 1e-2;
-      noisy = clean + deviation * randn(clean.shape(), {.dtype = clean.dtype(), .generator = options_.generator});
+      noisy = clean +
+              deviation * randn(clean.shape(),
+                                {.dtype = clean.dtype(), .device = clean.device(), .generator = options_.generator});
     }
     Tensor weights = softmax(keep_topk(noisy, options_.k), -1);
     Tensor importance = squared_variation_of_sums(weights) * options_.importance_weight;
@@ -120,7 +123,7 @@ Tensor mix_experts(const Arg& x, const Tensor& weights,
   for (std::int64_t e = 0; e < weights.size(1); ++e)
     if (Tensor chosen = reshape(nonzero(stop_gradient(select(weights, 1, e))), {-1}); chosen.numel() > 0)
       run(e, chosen);
-  if (rows.empty()) run(0, zeros({0}, {.dtype = DType::i64}));
+  if (rows.empty()) run(0, zeros({0}, {.dtype = DType::i64, .device = examples.device()}));
   Tensor together = concat(results);
   return segment_sum(together, concat(rows), examples.size(0));
 }

@@ -55,6 +55,7 @@ std::vector<Tensor> Packed::sequences(Location where) const {
 
 Tensor Packed::padded(PaddedOptions options, Location where) const {
   check_packed(name_of_type, *this, where);
+  DeviceGuard here(elements.device());
   CallerScope caller(where);
   std::vector<std::int64_t> places;
   places.reserve(static_cast<std::size_t>(elements.size(0)));
@@ -69,12 +70,14 @@ Tensor Packed::padded(PaddedOptions options, Location where) const {
 
 Tensor Packed::mask(Location where) const {
   check_packed(name_of_type, *this, where);
+  DeviceGuard here(elements.device());
   CallerScope caller(where);
   return unsqueeze(arange(longest()), 1) < tensor(lengths);
 }
 
 Tensor Packed::sequence_of_elements(Location where) const {
   check_packed(name_of_type, *this, where);
+  DeviceGuard here(elements.device());
   std::vector<std::int64_t> numbers;
   numbers.reserve(static_cast<std::size_t>(elements.size(0)));
   for (std::size_t sequence = 0; sequence < lengths.size(); ++sequence)
@@ -106,6 +109,7 @@ Packed pack(const Arg& padded, const Tensor& lengths) {
   for (std::int64_t sequence = 0; sequence < packed.size(); ++sequence)
     for (std::int64_t step = 0; step < packed.lengths[static_cast<std::size_t>(sequence)]; ++step)
       places.push_back(step * packed.size() + sequence);
+  DeviceGuard here(x.device());
   packed.elements = index_select(flatten(x, 0, 1), 0, tensor(places));
   return packed;
 }

@@ -30,7 +30,7 @@ GRUCell::GRUCell(std::int64_t input_size, std::int64_t hidden_size, GRUCellOptio
            where) {}
 
 Tensor GRUCell::initial_state(std::int64_t batch, Location where) const {
-  return zeros({batch, hidden_size()}, {.dtype = W_h.dtype()}, where);
+  return zeros({batch, hidden_size()}, {.dtype = W_h.dtype(), .device = W_h.device()}, where);
 }
 
 Tensor GRUCell::operator()(const Arg& x, const Tensor& h) const {
@@ -49,7 +49,7 @@ RNNCell::RNNCell(std::int64_t input_size, std::int64_t hidden_size, RNNCellOptio
       activation(options.activation) {}
 
 Tensor RNNCell::initial_state(std::int64_t batch, Location where) const {
-  return zeros({batch, hidden_size()}, {.dtype = W_h.dtype()}, where);
+  return zeros({batch, hidden_size()}, {.dtype = W_h.dtype(), .device = W_h.device()}, where);
 }
 
 Tensor RNNCell::operator()(const Arg& x, const Tensor& h) const {

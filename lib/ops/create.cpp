@@ -1,5 +1,6 @@
 #include <reel/ops/create.h>
 
+#include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 
 #include <algorithm>
@@ -290,7 +291,7 @@ Tensor detail::copy_in(const void* elements, std::size_t count, DType dtype, con
     fail<ShapeError>("tensor", where, "{} values do not fill the shape {}", count, to_string(shape));
   Tensor made = allocate(context(), {shape, dtype, cpu}, "tensor", where);
   if (count != 0) std::memcpy(made.body().data, elements, count * size_of(dtype));
-  return made;
+  return to(Arg(made, where), default_device());
 }
 
 std::span<const RegisteredOp> detail::create_ops() {

@@ -64,10 +64,11 @@ class Recursions {
         input_lengths_(unsqueeze(input_lengths, 1)) {
     std::int64_t labels = targets.body().dims[1];
     Tensor counts = unsqueeze(target_lengths, 1);
-    Tensor kept = where(arange(labels) < counts, targets, blank);
+    RangeOptions here{.device = logs.device()};
+    Tensor kept = where(arange(labels, here) < counts, targets, blank);
     Tensor pairs = reshape(stack({full_like(kept, blank), kept}, -1), {examples_, 2 * labels});
-    symbols_ = concat({pairs, full({examples_, 1}, blank, {.dtype = DType::i64})}, 1);
-    Tensor place = arange(states_);
+    symbols_ = concat({pairs, full({examples_, 1}, blank, {.dtype = DType::i64, .device = logs.device()})}, 1);
+    Tensor place = arange(states_, here);
     last_ = logical_and(place <= counts * 2, place >= counts * 2 - 1);
     first_ = place < 2;
     skips_ = symbols_ != forwards(symbols_, 2);
@@ -192,7 +193,7 @@ Tensor padded(const char* op, const Tensor& targets, const Tensor& lengths, Loca
   // Sums of lengths that fit cannot overflow.
   if (shortest < 0 || longest > labels || sum(lengths).item<std::int64_t>() != labels)
     fail<ShapeError>(op, where, "the target lengths do not add up to the {} labels of the targets", labels);
-  Tensor counts = unsqueeze(lengths, 1), place = arange(longest);
+  Tensor counts = unsqueeze(lengths, 1), place = arange(longest, {.device = lengths.device()});
   Tensor from = unsqueeze(cumsum(lengths, 0), 1) - counts + place;
   return take(targets, reel::where(place < counts, from, 0), 0);
 }

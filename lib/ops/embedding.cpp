@@ -29,7 +29,7 @@ constexpr int sums_output = 0, rows_output = 1;
 
 // In which bag each of n indices lies.
 Tensor bags_of(const Tensor& starts, std::int64_t count) {
-  return searchsorted(starts, arange(count), {.right = true}) - 1;
+  return searchsorted(starts, arange(count, {.device = starts.device()}), {.right = true}) - 1;
 }
 
 // What flows to each row of a bag, in full.
@@ -107,7 +107,7 @@ Tensor embedding_bag(const Arg& table, const Arg& indices, const EmbeddingBagOpt
     if (offsets.rank() != 1) fail<ShapeError>(name, where, "the offsets {} are not a vector", describe(offsets));
     starts = concat({to(offsets, DType::i64), full({1}, at.numel(), {.dtype = DType::i64, .device = x.device()})});
   } else {
-    starts = arange(at.size(0) + 1) * at.size(1);
+    starts = arange(at.size(0) + 1, {.device = x.device()}) * at.size(1);
   }
   BagAttributes attributes{static_cast<BagSum>(options.mode)};
   Tensor weights;

@@ -16,7 +16,7 @@ Tensor seed_for(const Tensor& y) {
   Tensor wide = zeros(y.shape(), {.dtype = f64});
   auto values = wide.write<double>();
   for (std::int64_t i = 0; i < wide.numel(); ++i) values[i] = std::cos(1.3 * static_cast<double>(i) + 0.4);
-  return to(wide, y.dtype());
+  return to(to(wide, y.dtype()), y.device());
 }
 
 std::int64_t floating_elements(const Row& row) {

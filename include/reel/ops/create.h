@@ -13,7 +13,7 @@ namespace reel {
 
 struct TensorOptions {
   DType dtype = DType::f32;
-  Device device = cpu;
+  Device device = default_device();
 };
 
 /// A tensor of zeros.
@@ -25,7 +25,7 @@ Tensor full(const Shape& shape, const Arg& value, TensorOptions options = {});
 struct RangeOptions {
   /// By default i64, or f32 if a number that is given is floating.
   std::optional<DType> dtype;
-  Device device = cpu;
+  Device device = default_device();
 };
 
 /// start, start + step, … before `stop`: ⌈(stop − start) / step⌉ numbers, none if that is negative. Floating ones are
@@ -46,7 +46,7 @@ struct DiagonalOptions {
   /// 0 is the main diagonal, 1 the one above it, −1 the one below.
   std::int64_t diagonal = 0;
   DType dtype = DType::f32;
-  Device device = cpu;
+  Device device = default_device();
 };
 
 /// A matrix with ones on a diagonal, zeros elsewhere. Throws: ShapeError for a negative size.

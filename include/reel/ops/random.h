@@ -12,7 +12,7 @@ namespace reel {
 
 struct RandomOptions {
   DType dtype = DType::f32;
-  Device device = cpu;
+  Device device = default_device();
   /// Null: this thread's generator.
   Generator* generator = nullptr;
 };
@@ -46,7 +46,7 @@ Tensor randn_like(const Arg& x, DrawOptions options = {});
 struct IntegerOptions {
   /// i64, i32 or u8.
   DType dtype = DType::i64;
-  Device device = cpu;
+  Device device = default_device();
   /// Null: this thread's generator.
   Generator* generator = nullptr;
 };

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <reel/reel.h>
+
+#include "catch.h"
+#include "core/device_module.h"
+
+// The tests of this folder run on whatever device REEL_CUDA_MODULE brings: one that is emulated, or a GPU.
+
+namespace reel_test {
+
+inline constexpr reel::Device gpu{reel::Device::Type::cuda, 0};
+
+/// Says that the test is skipped where there is no device.
+inline bool lacks_device() {
+  std::string absence = reel::detail::device_module_absence();
+  if (absence.empty() && reel::detail::device_module().device_count() == 0)
+    absence = reel::detail::device_module().absence();
+  if (!absence.empty()) skip(absence);
+  return !absence.empty();
+}
+
+}  // namespace reel_test
