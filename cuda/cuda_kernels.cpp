@@ -3,8 +3,11 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-void fill_device_kernels(KernelTable&) {
-  // One line each, by name: fill_activation(table); …
+void fill_device_kernels(KernelTable& table) {
+  fill_argmax(table);
+  fill_mapped_sums(table);
+  fill_reduce(table);
+  fill_scan(table);
 }
 
 }  // namespace REEL_TARGET
