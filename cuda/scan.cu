@@ -7,6 +7,7 @@
 #include "cuda_kernels.h"
 #include "number.h"
 #include "offsets.h"
+#include "rows_along.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -23,7 +24,7 @@ struct Lines {
   bool across;
 
   Lines(const View* const (&views)[count], int axis, bool backwards)
-      : Lines(Heads(views, axis), views, axis, backwards) {}
+      : Lines(rows_along(views, axis), views, axis, backwards) {}
 
   REEL_DEVICE void find(std::int64_t line, std::int64_t (&at)[count]) const { starts.find(line, at); }
   template <class Number>
@@ -36,32 +37,8 @@ struct Lines {
   }
 
  private:
-  // The views without the axis.
-  struct Heads {
-    std::int64_t dims[count][8], strides[count][8];
-    View views[count];
-    const View* pointers[count];
-    Heads(const View* const (&whole)[count], int axis) {
-      for (int k = 0; k < count; ++k) {
-        views[k] = *whole[k];
-        views[k].rank = 0;
-        for (int i = 0; i < whole[k]->rank; ++i) {
-          if (i == axis) continue;
-          dims[k][views[k].rank] = whole[k]->dims[i];
-          strides[k][views[k].rank++] = whole[k]->strides[i];
-        }
-        views[k].dims = dims[k];
-        views[k].strides = strides[k];
-        pointers[k] = &views[k];
-      }
-    }
-    Iteration<count> iteration() const { return Iteration<count>(pointers); }
-  };
-
-  Lines(const Heads& heads, const View* const (&views)[count], int axis, bool backwards)
-      : Lines(heads.iteration(), views, axis, backwards) {}
-  Lines(const Iteration<count>& heads, const View* const (&views)[count], int axis, bool backwards)
-      : starts(heads), length(views[0]->dims[axis]) {
+  Lines(const Iteration<count>& rows, const View* const (&views)[count], int axis, bool backwards)
+      : starts(rows), length(views[0]->dims[axis]) {
     lines = views[0]->numel / length;
     for (int k = 0; k < count; ++k) {
       std::int64_t stride = views[k]->strides[axis];
@@ -70,7 +47,7 @@ struct Lines {
       data[k] = static_cast<char*>(views[k]->data) + (backwards ? (length - 1) * stride * size : 0);
       steps[k] = backwards ? -stride : stride;
     }
-    across = heads.dims[0] > 1 && std::abs(heads.strides[1][0]) < std::abs(steps[1]);
+    across = rows.dims[0] > 1 && std::abs(rows.strides[1][0]) < std::abs(steps[1]);
   }
 };
 
