@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+
+#include "../lib/core/target.h"
+
+// What kernels find wrong with the numbers that they meet. A kernel cannot throw, and to wait for it would cost more than
+// it does: it notes the first fault, goes on with something harmless, and the thread that has queued it throws when it
+// next waits for the device or queues something else, in the name of the op that was at fault.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// Each with the sentence that faults.cpp makes of it; `first`, `second`, `number` are said there.
+enum class Fault : std::uint32_t {
+  none,
+  index,        ///< `first` is out of range for an axis of size `second`
+  class_index,  ///< the class `first` does not lie in [0, `second`)
+  probability,  ///< `number` is no probability
+  bag_start,    ///< a bag of `second` indices in all starts at `first`
+  target,       ///< the target `first` is none of `second` classes
+  // Of row `first` of probabilities.
+  class_probability,  ///< `number` is no probability
+  few_classes,        ///< `second` classes are above 0, and `number` are drawn
+  few_classes_to_draw_once,
+  // Of example `second`.
+  ctc_input_length,
+  ctc_target_length,
+  ctc_label,
+  // Of matrix `first` of the op's first input, counted along its leading axes.
+  singular,
+  singular_triangle,
+  not_positive_definite,
+  not_finite,
+};
+
+/// Memory that a device and the CPU both reach.
+struct FaultRecord {
+  std::uint32_t state;  // 0: free, 1: being written, 2: written
+  Fault kind;
+  std::uint64_t ticket;  // of the op
+  std::int64_t first, second;
+  double number;
+};
+
+/// Goes to a kernel that may find faults.
+class FaultNote {
+ public:
+  FaultNote(FaultRecord* record, std::uint64_t ticket) : record_(record), ticket_(ticket) {}
+  REEL_DEVICE void report(Fault kind, std::int64_t first, std::int64_t second, double number = 0) const {
+#if defined(__CUDA_ARCH__)
+    if (atomicCAS_system(&record_->state, 0u, 1u) != 0) return;
+#else
+    if (record_->state != 0) return;
+#endif
+    record_->kind = kind;
+    record_->ticket = ticket_;
+    record_->first = first;
+    record_->second = second;
+    record_->number = number;
+#if defined(__CUDA_ARCH__)
+    __threadfence_system();
+    *static_cast<volatile std::uint32_t*>(&record_->state) = 2;
+#else
+    record_->state = 2;
+#endif
+  }
+
+ private:
+  FaultRecord* record_;
+  std::uint64_t ticket_;
+};
+
+/// For a kernel of the op that runs now on the current device.
+FaultNote note_faults();
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail
