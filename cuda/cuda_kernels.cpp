@@ -10,6 +10,10 @@ void fill_device_kernels(KernelTable& table) {
   fill_pool(table);
   fill_resample(table);
   fill_sparse(table);
+  fill_attention(table);
+  fill_convolve(table);
+  fill_linear_algebra(table);
+  fill_matmul(table);
 }
 
 }  // namespace REEL_TARGET
