@@ -17,6 +17,16 @@ void fill_device_kernels(KernelTable& table) {
   fill_special(table);
   fill_trigonometric(table);
   fill_unary(table);
+  fill_anomaly(table);
+  fill_argmax(table);
+  fill_mapped_sums(table);
+  fill_median(table);
+  fill_nonzero(table);
+  fill_randperm(table);
+  fill_reduce(table);
+  fill_sample(table);
+  fill_scan(table);
+  fill_sort(table);
   fill_embedding(table);
   fill_index(table);
   fill_pool(table);
@@ -30,6 +40,10 @@ void fill_device_kernels(KernelTable& table) {
   fill_normalise(table);
   fill_recurrent(table);
   fill_softmax(table);
+  fill_argmax(table);
+  fill_mapped_sums(table);
+  fill_reduce(table);
+  fill_scan(table);
 }
 
 }  // namespace REEL_TARGET

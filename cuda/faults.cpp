@@ -20,6 +20,11 @@ namespace {
               name_of(source.dtype), fault);
 }
 
+[[noreturn]] void throw_few_classes(const FaultSource& source, const FaultRecord& found, const char* how) {
+  fail<Error>(source.op, source.where, "row {} has {} classes above 0, too few to draw {}{}", found.first, found.second,
+              static_cast<std::int64_t>(found.number), how);
+}
+
 }  // namespace
 
 FaultSource running_op() {
@@ -57,6 +62,11 @@ void throw_fault(const FaultRecord& found, const FaultSource& source) {
     case Fault::target:
       fail<IndexError>(source.op, source.where, "target {} is not a class of the input, which has {}", found.first,
                        found.second);
+    case Fault::class_probability:
+      fail<Error>(source.op, source.where, "row {} has the probability {}, which is not a finite number from 0 on",
+                  found.first, found.number);
+    case Fault::few_classes: throw_few_classes(source, found, "");
+    case Fault::few_classes_to_draw_once: throw_few_classes(source, found, " without replacement");
     case Fault::ctc_input_length:
       fail<IndexError>(source.op, source.where,
                        "the input length {} of example {} is not one that the log-probabilities can have", found.first,
