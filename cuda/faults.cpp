@@ -1,8 +1,11 @@
 #include "faults.h"
 
+#include <atomic>
+
 #include "../lib/core/invoke.h"
 #include "../lib/core/op_error.h"
-#include "runtime.h"
+#include "driver.h"
+#include "fault_log.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -17,19 +20,19 @@ namespace {
               name_of(source.dtype), fault);
 }
 
-}  // namespace
-
 FaultSource running_op() {
   const Context& context = detail::context();
   const Call* call = context.running;
-  if (!call) return {"an op", context.resolve({}), {}, DType::f32};
-  FaultSource source{call->op.name, context.resolve(call->where), {}, DType::f32};
+  if (!call) return {"an op", context.resolve({})};
+  FaultSource source{call->op.name, context.resolve(call->where)};
   if (call->inputs.empty() || !call->inputs[0]->defined()) return source;
   const Body& first = call->input(0);
   source.shape = Shape(std::span(first.dims, static_cast<std::size_t>(first.rank)));
   source.dtype = first.dtype;
   return source;
 }
+
+}  // namespace
 
 void throw_fault(const FaultRecord& found, const FaultSource& source) {
   switch (found.kind) {
@@ -39,6 +42,10 @@ void throw_fault(const FaultRecord& found, const FaultSource& source) {
     case Fault::class_index:
       fail<IndexError>(source.op, source.where, "the class {} does not lie in [0, {})", found.first, found.second);
     case Fault::probability: fail<Error>(source.op, source.where, "{} is no probability", found.number);
+    case Fault::bag_start:
+      fail<IndexError>(source.op, source.where,
+                       "the offset {} does not fit: they start with 0, ascend, and are at most {}", found.first,
+                       found.second);
     case Fault::singular: throw_matrix_fault(source, found.first, "is singular");
     case Fault::singular_triangle: throw_matrix_fault(source, found.first, "is singular: it has a 0 on its diagonal");
     case Fault::not_positive_definite: throw_matrix_fault(source, found.first, "is not positive definite");
@@ -46,6 +53,50 @@ void throw_fault(const FaultRecord& found, const FaultSource& source) {
     case Fault::none: break;
   }
   throw InternalError("a kernel reported no fault");
+}
+
+FaultNote FaultLog::note(bool in_graph) {
+  if (!record_) {
+    auto* made = static_cast<FaultRecord*>(driver_allocate_pinned(sizeof(FaultRecord)));
+    *made = {};
+    record_ = made;
+    sources_.resize(remembered);
+  }
+  FaultSource source = running_op();
+  auto* record = const_cast<FaultRecord*>(record_);
+  if (in_graph) {
+    graph_sources_.push_back(source);
+    return {record, of_graph | (graph_sources_.size() - 1)};
+  }
+  sources_[++last_ % remembered] = source;
+  return {record, last_};
+}
+
+void FaultLog::throw_found() {
+  if (record_->state != 2) return;  // the kernel is still writing
+  std::atomic_thread_fence(std::memory_order_acquire);
+  FaultRecord found{2,
+                    static_cast<Fault>(static_cast<std::uint32_t>(record_->kind)),
+                    record_->ticket,
+                    record_->first,
+                    record_->second,
+                    record_->number};
+  record_->state = 0;
+  bool in_graph = (found.ticket & of_graph) != 0;
+  if (!in_graph && found.ticket <= forgotten_) return;
+  // What later ops have found may be due to this.
+  forgotten_ = last_;
+  // The place was settled when the op ran; the caller's name of now has nothing to do with it.
+  Context& context = detail::context();
+  bool named = context.has(Context::caller_named);
+  context.set(Context::caller_named, false);
+  struct Restore {
+    Context& context;
+    bool named;
+    ~Restore() { context.set(Context::caller_named, named); }
+  } restore{context, named};
+  if (!in_graph && last_ - found.ticket >= remembered) throw_fault(found, {"an op of a while ago", {}});
+  throw_fault(found, in_graph ? graph_sources_[found.ticket & ~of_graph] : sources_[found.ticket % remembered]);
 }
 
 }  // namespace REEL_TARGET

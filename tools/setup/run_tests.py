@@ -4,7 +4,7 @@
 Meson's list of tests has two kinds: those of suite "catch" are Catch2 programs, and each of their test cases
 counts; any other is one test, skipped if it exits with 77 (the reason is then its last line of output).
 A test case is skipped if it prints a line "REEL-SKIP: reason" to std::cout. What a passed one of a Catch2 program
-prints there is shown if a pattern is the program's whole name.
+prints there is shown if a pattern is the program's whole name. Tests of suite "cuda" want a GPU.
 """
 
 import argparse
@@ -44,20 +44,51 @@ def last_lines(text, count=OUTPUT_LINES):
     return cut + lines[-count:]
 
 
+def escaped(name):
+    """What Catch2 takes for a name; backslashes take the meaning from its own signs."""
+    return re.sub(r'([\\,\["])', r"\\\1", name)
+
+
 class Runner:
-    def __init__(self, root, directory, patterns):
+    def __init__(self, root, directory, patterns, suites=(), other_suites=()):
         self.root = root
         self.directory = os.path.join(root, directory)
         self.patterns = [pattern.lower() for pattern in patterns]
+        self.suites = suites
+        self.other_suites = other_suites
 
     def tests(self):
         """Meson's tests that may contain something the patterns ask for."""
         tests = json.loads(subprocess.check_output(["meson", "introspect", "--tests", self.directory]))
-        return [test for test in tests if self.is_catch(test) or self.named(test["name"])]
+        return [test for test in tests if (self.is_catch(test) or self.named(test["name"])) and
+                all(self.in_suite(test, suite) for suite in self.suites) and
+                not any(self.in_suite(test, suite) for suite in self.other_suites)]
+
+    def split(self, tests):
+        """The same with each test case of Catch2 programs as a test of its own."""
+        parts = []
+        for test in tests:
+            cases = self.cases_of(test) if self.is_catch(test) else []
+            parts += [{**test, "case": case} for case in cases] or [test]
+        return parts
+
+    def cases_of(self, test):
+        """The names of a Catch2 program's test cases: 3.x lists them in one way, 2.x in another."""
+        for options in (["--list-tests", "--verbosity", "quiet"], ["--list-test-names-only"]):
+            done = subprocess.run(test["cmd"][:1] + options, cwd=test["workdir"] or self.directory, stdout=subprocess.PIPE,
+                                  env={**os.environ, **test["env"]}, stdin=subprocess.DEVNULL, check=False)
+            lines = done.stdout.decode(errors="replace").splitlines()
+            if lines and not lines[0].startswith(("All available", "Matching")):
+                return [line.strip() for line in lines if line.strip()]
+        return []
 
     @staticmethod
-    def is_catch(test):
-        return any(suite.split(":")[-1] == "catch" for suite in test["suite"])
+    def in_suite(test, name):
+        return any(suite.split(":")[-1] == name for suite in test["suite"])
+
+    @classmethod
+    def is_catch(cls, test):
+        return cls.in_suite(test, "catch")
 
     def named(self, name):
         return not self.patterns or any(pattern in name.lower() for pattern in self.patterns)
@@ -103,10 +134,11 @@ class Runner:
     def run_catch(self, test):
         program = test["name"]
         selection = []
-        if not self.named(program):
-            # One argument: Catch2 reads commas as "or". Backslashes take the meaning from its own signs.
-            escaped = [re.sub(r'([\\,\["])', r"\\\1", pattern) for pattern in self.patterns]
-            selection = [",".join(f"*{pattern}*" for pattern in escaped)]
+        if "case" in test:
+            selection = [escaped(test["case"])]
+        elif not self.named(program):
+            # One argument: Catch2 reads commas as "or".
+            selection = [",".join(f"*{escaped(pattern)}*" for pattern in self.patterns)]
         with tempfile.TemporaryDirectory() as directory:
             # To a file, since what tests print to stdout through printf would end up inside the XML.
             report = os.path.join(directory, "report.xml")
@@ -227,7 +259,8 @@ def run_all(runner, tests):
         results.extend(found)
         line, counts = count_of(found)
         if found:
-            print(f"{'FAIL' if counts['failed'] else 'ok':4}  {test['name']}: {line} ({seconds:.1f} s)", flush=True)
+            name = ": ".join(test[key] for key in ("name", "case") if key in test)
+            print(f"{'FAIL' if counts['failed'] else 'ok':4}  {name}: {line} ({seconds:.1f} s)", flush=True)
 
     # Each program may use every core itself, so more at a time would only get in each other's way.
     at_a_time = min(len(os.sched_getaffinity(0)), 8)
@@ -250,15 +283,36 @@ def read_expected_skips(path):
         return {line.strip() for line in file} - {""}
 
 
+def report_skipped(skipped, tests):
+    print("\nSkipped:")
+    for result in skipped:
+        print(f"  {result.title()}: {result.lines[0]}")
+    of_gpu = {test["name"] for test in tests if Runner.in_suite(test, "cuda")}
+    count = sum(result.program in of_gpu for result in skipped)
+    if count:
+        print(f"{count} of these want{'s' if count == 1 else ''} a GPU: tools/gpu-check runs "
+              f"{'it' if count == 1 else 'them'} on a machine that has one.")
+
+
+def write_report(path, results):
+    with open(path, "w") as file:
+        json.dump([{**dataclasses.asdict(result), "title": result.title()} for result in results], file)
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--slow", action="store_true")
+    parser.add_argument("--suite", action="append", default=[], help="only the tests of this suite")
+    parser.add_argument("--without-suite", action="append", default=[], help="none of the tests of this suite")
+    parser.add_argument("--split", action="store_true", help="each test case of Catch2 programs in a process of its own")
+    parser.add_argument("--json", help="also write what became of each test to this file")
     parser.add_argument("root")
     parser.add_argument("directory")
     parser.add_argument("patterns", nargs="*")
     arguments = parser.parse_args()
-    runner = Runner(arguments.root, arguments.directory, arguments.patterns)
-    results = run_all(runner, runner.tests())
+    runner = Runner(arguments.root, arguments.directory, arguments.patterns, arguments.suite, arguments.without_suite)
+    tests = runner.tests()
+    results = run_all(runner, runner.split(tests) if arguments.split else tests)
     failed = not results or any(result.status == "failed" for result in results)
 
     for result in results:
@@ -271,9 +325,9 @@ def main():
                 print("  " + line.replace("\n", "\n        "))
     skipped = [result for result in results if result.status == "skipped"]
     if skipped:
-        print("\nSkipped:")
-    for result in skipped:
-        print(f"  {result.title()}: {result.lines[0]}")
+        report_skipped(skipped, tests)
+    if arguments.json:
+        write_report(arguments.json, results)
     if arguments.slow:
         print("\nSlowest:")
         for result in sorted(results, key=lambda result: -result.seconds)[:5]:
@@ -282,9 +336,11 @@ def main():
     if not results:
         print(f"no test matches {' '.join(arguments.patterns)}" if arguments.patterns else "there are no tests")
     if not arguments.patterns:
+        suites_of = {test["name"]: [suite.split(":")[-1] for suite in test["suite"]] for test in tests}
         expected = read_expected_skips(os.path.join(arguments.root, "tests", "expected_skips.txt"))
         for result in skipped:
-            if result.name not in expected:
+            suites = suites_of.get(result.program, ())
+            if not {result.name, *(f"suite {suite}" for suite in suites)} & expected:
                 failed = True
                 print(f"skipped but not expected: {result.title()} (not in tests/expected_skips.txt)")
     print(count_of(results)[0])

@@ -1,0 +1,122 @@
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <vector>
+
+#include "../lib/core/device_module.h"
+#include "driver.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+class MemoryPool;
+struct Queue;
+
+/// Memory that a pool has given out, or keeps for reuse. What is in use belongs to its tensor, which may go from thread
+/// to thread; all else is its pool's.
+struct Block : DeviceBlock {
+  MemoryPool* pool = nullptr;
+  std::size_t bytes = 0;
+  Block* slab = nullptr;    ///< of a small one: what it was cut from
+  Block* before = nullptr;  ///< of a large one: its neighbours in what the driver gave
+  Block* after = nullptr;
+  Block* next = nullptr;    ///< of a small one: the next that waits for reuse
+  std::int64_t in_use = 0;  ///< of a slab: how many of its small blocks are
+  int size_class = -1;      ///< of a small one
+  bool is_free = false;
+
+  /// Another queue than the pool's has used it; what follows is guarded by the pool.
+  std::atomic<bool> shared = false;
+  Queue* writer = nullptr;    ///< the queue that has written to it last; null: the pool's
+  std::vector<Queue*> users;  ///< other queues that have used it
+};
+
+/// What all pools of a device have together.
+struct DeviceAccount {
+  std::atomic<std::size_t> used = 0, peak = 0, reserved = 0;
+  std::atomic<std::size_t> limit = SIZE_MAX, reservation = 0;
+
+  void take(std::size_t bytes);
+  /// Whether the limit leaves room for that; if so it counts as reserved.
+  bool reserve(std::size_t bytes);
+};
+
+/// The memory that one queue's work uses. What is freed is reused without waiting, because the queue runs what it is given
+/// in order; a block that other queues have used, too, only when these are done with it. Small blocks are cut from slabs
+/// and keep their size; large ones are split and merged with their neighbours. Any thread may free; only the one to which
+/// the queue belongs allocates.
+class MemoryPool {
+ public:
+  MemoryPool(Queue& queue, DeviceAccount& account);
+  MemoryPool(const MemoryPool&) = delete;
+  MemoryPool& operator=(const MemoryPool&) = delete;
+  ~MemoryPool();
+
+  Queue& queue() const { return queue_; }
+  /// Null where neither the cache, the driver nor the limit has room.
+  Block* take(std::size_t bytes);
+  void give(Block* block) noexcept;
+  /// Ends the pool when the last of its blocks is given back.
+  static void retire(std::unique_ptr<MemoryPool> pool) noexcept;
+
+  /// Takes memory from the driver, so that it is there when it is needed. False where it has no room.
+  bool reserve(std::size_t bytes);
+  /// Waits for the queues that still use what has been freed.
+  void settle();
+  /// Gives what is not in use back to the driver, but for what the reservation keeps. The queue has to be done with it.
+  void release(bool keeps_reservation = true) noexcept;
+  /// Notes that a queue reads, or writes to, a block. Returns what it has to wait for before.
+  std::vector<Queue*> note_use(Block& block, Queue& user, bool writes);
+
+  static constexpr std::size_t most_small = std::size_t{1} << 17, slab_bytes = std::size_t{1} << 21;
+
+ private:
+  struct BySize {
+    using is_transparent = void;
+    bool operator()(const Block* a, const Block* b) const {
+      return a->bytes != b->bytes ? a->bytes < b->bytes : a->data < b->data;
+    }
+    bool operator()(const Block* a, std::size_t bytes) const { return a->bytes < bytes; }
+    bool operator()(std::size_t bytes, const Block* b) const { return bytes < b->bytes; }
+  };
+  // Freed, but other queues may still use it.
+  struct Awaited {
+    Block* block;
+    std::vector<Event> events;
+  };
+
+  Block* take_small(std::size_t bytes);
+  Block* take_large(std::size_t bytes);
+  Block* cut(std::size_t bytes, int size_class);
+  bool grow(std::size_t bytes);
+  bool grow_by(std::size_t bytes);
+  void split(Block* block, std::size_t bytes);
+  void take_back(Block* block) noexcept;
+  void put(Block* block) noexcept;
+  void put_large(Block* block) noexcept;
+  void put_settled(bool waits) noexcept;
+  void drop_empty_slabs() noexcept;
+  void await_users(Block* block);
+
+  Queue& queue_;
+  DeviceAccount& account_;
+  std::mutex mutex_;
+  static constexpr int class_count = 32;
+  std::array<Block*, class_count> small_ = {};
+  std::set<Block*, BySize> large_;
+  Block* slab_ = nullptr;  // from which small blocks are cut now
+  std::size_t slab_used_ = 0;
+  std::vector<std::unique_ptr<Block>> carved_;  // all small blocks
+  std::vector<Awaited> awaited_;
+  std::size_t in_use_ = 0;
+  bool retired_ = false;
+};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,222 @@
+"""The steps of tools/gpu-check."""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import shutil
+import signal
+import sys
+import time
+from pathlib import Path
+
+import run_tests
+
+from . import compare, machine, steps, watch
+
+ROOT = Path(__file__).resolve().parents[3]
+GPU_TESTS = ["--suite", "cuda", "--split"]
+
+
+def arguments_of(description):
+    parser = argparse.ArgumentParser(prog="tools/gpu-check", description=description,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bundle", type=Path, metavar="DIR", help="the folder that tools/bundle-deps has filled (default: "
+                        "vendor in the tree, if it is there; else the libraries are the system's)")
+    parser.add_argument("--build", type=Path, metavar="DIR", default=ROOT / "build/gpu", help="default: build/gpu")
+    parser.add_argument("--out", type=Path, metavar="DIR", default=ROOT / "build/gpu-check",
+                        help="where the table and all output go (default: build/gpu-check)")
+    parser.add_argument("--python", metavar="PROGRAM", default="python3", help="a Python with PyTorch (default: python3)")
+    parser.add_argument("--seconds", type=float, default=520, help="ends after so many, whatever is left to do (default: 520)")
+    parser.add_argument("--quick", action="store_true", help="only what wants the GPU: not the tests of the CPU")
+    parser.add_argument("--without-device", action="store_true",
+                        help="do all the same where there is no GPU; tests that want one are skipped, benchmarks only tried")
+    return parser.parse_args()
+
+
+class Check:
+    def __init__(self, arguments):
+        self.arguments = arguments
+        self.build = arguments.build.resolve()
+        self.out = arguments.out.resolve()
+        self.prefix = self.build.with_name(self.build.name + "-vendor")
+        self.outcomes = []
+        self.sections = []  # lines of the report below its table of steps
+        # Meson and Ninja often come with Python's packages.
+        scripts = os.path.dirname(shutil.which(arguments.python) or sys.executable)
+        path = os.pathsep.join([os.environ.get("PATH", ""), os.path.dirname(sys.executable), scripts])
+        # What changes numbers, or how they are split, must not come from the caller's shell.
+        environment = {name: value for name, value in os.environ.items()
+                       if name not in ("OPENBLAS_CORETYPE", "OMP_NUM_THREADS")}
+        self.environment = {**environment, "PATH": path, "OMP_WAIT_POLICY": "passive"}
+        os.environ["PATH"] = path
+        self.runner = steps.Runner(arguments.seconds, self.environment)
+
+    def note(self, outcome):
+        self.outcomes.append(outcome)
+        print(f"{outcome.status:8} {outcome.seconds:6.1f} s  {outcome.step}" + (f": {outcome.note}" if outcome.note else ""),
+              flush=True)
+        if outcome.status in ("FAILED", "cut off") and outcome.output:
+            print("\n".join("    " + line for line in outcome.output.rstrip().splitlines()[-25:]), flush=True)
+        return outcome.is_well
+
+    def run(self, step, command, log, limit, environment=None):
+        outcome = self.runner.run(step, command, self.out / log, limit, environment)
+        self.note(outcome)
+        return outcome
+
+    # The libraries, from packages and from Python's.
+    def unpack(self):
+        bundle = self.arguments.bundle or ROOT / "vendor"
+        packages = sorted(bundle.glob("*.deb")) if bundle.is_dir() else []
+        if not packages and self.arguments.bundle:
+            self.note(steps.Outcome("unpack", "FAILED", note=f"there are no packages in {bundle}"))
+            return False
+        shutil.rmtree(self.prefix, ignore_errors=True)
+        self.prefix.mkdir(parents=True)
+        well = True
+        if packages:
+            unpack = 'printf "%s\\0" "$@" | xargs -0 -P "$(nproc)" -I{} dpkg -x {} "$0"'
+            outcome = self.runner.run(f"unpack {len(packages)} packages", ["sh", "-c", unpack, self.prefix, *packages],
+                                      self.out / "build.txt", 60)
+            well = self.note(outcome)
+        lines, missing = machine.borrow_libraries(self.prefix, self.arguments.python) if machine.toolkit_root() else ([], [])
+        for line in lines:
+            print(f"{'':18}{line}")
+        if not machine.toolkit_root():
+            well = self.note(steps.Outcome("toolkit", "FAILED", note="there is no nvcc on PATH or in /usr/local/cuda/bin"))
+        elif missing:
+            well = self.note(steps.Outcome("toolkit", "FAILED", note=(
+                f"{', '.join(missing)}: neither the toolkit in {machine.toolkit_root()}, nor the system, nor a package of "
+                f"{self.arguments.python} has the library and its header")))
+        return well
+
+    def configure(self):
+        command = ["meson", "setup", self.build, ROOT, "-Dbuildtype=release", "-Dcuda=enabled", "-Dtests=enabled",
+                   "-Dsamples=enabled", "-Dtools=auto", "-Dpeer=disabled",
+                   f"-Dgpu_architectures={'90' if self.arguments.without_device else 'auto'}"]
+        if (self.prefix / "usr").is_dir():
+            command.append(f"-Dvendor_prefix={self.prefix}")
+        if (self.build / "meson-private/coredata.dat").is_file():
+            command.append("--reconfigure")
+        return self.run("configure", command, "build.txt", 90).is_well
+
+    def introspect(self, what):
+        return json.loads(machine.output_of(["meson", "introspect", f"--{what}", self.build]) or "[]")
+
+    def tests_of(self, suite):
+        return [test for test in self.introspect("tests") if any(one.split(":")[-1] == suite for one in test["suite"])]
+
+    def compile_for_gpu(self):
+        """The part of the build that the steps on the GPU need, so that they come first."""
+        files = [Path(name) for target in self.introspect("targets") if target["name"] in ("reel_cuda", "reel_cuda_bench", "reel")
+                 for name in target["filename"]]
+        files += [Path(test["cmd"][0]) for test in self.tests_of("cuda")]
+        names = sorted({os.path.relpath(file, self.build) for file in files if self.build in file.parents})
+        self.run("build what wants the GPU", ["ninja", "-C", self.build, "-k", "0", *names], "build.txt", 400)
+
+    def tests(self, step, selection, limit):
+        report = self.out / "tests.json"
+        report.unlink(missing_ok=True)
+        outcome = self.runner.run(step, [sys.executable, ROOT / "tools/setup/run_tests.py", *selection, "--json", report,
+                                         ROOT, self.build], self.out / "tests.txt", limit)
+        lines = outcome.output.strip().splitlines()
+        outcome.note = "; ".join(filter(None, [lines[-1] if lines and "passed" in lines[-1] else "", outcome.note]))
+        results = json.loads(report.read_text()) if report.is_file() else []
+        report.unlink(missing_ok=True)
+        skipped = [one for one in results if one["status"] == "skipped"]
+        if skipped:
+            self.sections.append([f"Skipped in {step}:"] + [f"  {one['title']}: {one['lines'][0]}" for one in skipped])
+        if skipped and selection == GPU_TESTS and not self.arguments.without_device:
+            outcome.status = "FAILED"
+            outcome.note += "; a GPU is there, and tests were skipped"
+        self.note(outcome)
+
+    def benchmarks(self):
+        ours, theirs = self.out / "reel.json", self.out / "pytorch.json"
+        for file in (ours, theirs):
+            file.unlink(missing_ok=True)
+        trial = ["--device", "cpu", "--once", "--filter", "[64]"] if self.arguments.without_device else ["--seconds", "75"]
+        log = "benchmarks.txt"
+        self.run("benchmarks", [self.build / "tools/reel_cuda_bench", "--json", ours, *trial], log, 100)
+        outcome = self.runner.run("benchmarks of PyTorch", [self.arguments.python, ROOT / "tools/benchmark/cuda/pytorch.py",
+                                                            "--json", theirs, *trial], self.out / log, 100)
+        if outcome.status == "skipped":
+            outcome.note = outcome.output.strip().splitlines()[-1]
+        self.note(outcome)
+        if self.arguments.without_device:
+            return
+        rows = compare.rows_of(ours, theirs)
+        summary, well = compare.summary_of(rows)
+        if rows:
+            self.sections.append(compare.table_of(rows) + [""] + summary)
+        if summary:
+            self.note(steps.Outcome("goals beside PyTorch", "ok" if well else "FAILED",
+                                    note="" if well else "missed; the table says where"))
+
+    def on_gpu(self):
+        tool = next((name for target in self.introspect("targets") if target["name"] == "reel" and
+                     target["type"] == "executable" for name in target["filename"]), None)
+        if tool:
+            outcome = self.run("reel devices", [tool, "devices"], "tests.txt", 60)
+            self.sections.append(["reel devices:"] + ["  " + line for line in outcome.output.strip().splitlines()])
+        self.tests("tests on the GPU", GPU_TESTS, 200)
+        self.benchmarks()
+
+    def all(self):
+        self.out.mkdir(parents=True, exist_ok=True)
+        for file in self.out.glob("*.txt"):
+            file.unlink()
+        if not (self.unpack() and self.configure()):
+            return
+        self.compile_for_gpu()
+        cases = []
+        # What did not build keeps the rest from nothing.
+        if any(self.build.glob("cuda/libreel_cuda.so")):
+            self.on_gpu()
+            if not self.arguments.without_device:
+                tests = run_tests.Runner(ROOT, self.build, [], ["cuda", "catch"])
+                cases = tests.split(tests.tests())
+        with concurrent.futures.ThreadPoolExecutor() as pool:
+            watched = [pool.submit(watch.watch, self.runner, tool, cases, self.out, 200) for tool in watch.TOOLS]
+            if not self.arguments.quick:
+                self.run("build the rest", ["ninja", "-C", self.build, "-k", "0"], "build.txt", 400)
+                self.tests("tests on the CPU", ["--without-suite", "cuda", "--without-suite", "emulated"], 300)
+            for one in watched:
+                self.note(one.result())
+
+    def report(self, seconds, described):
+        width = max((len(one.step) for one in self.outcomes), default=0)
+        lines = described + [""]
+        lines += [f"{one.step:<{width}}  {one.status:8} {one.seconds:6.1f} s  {one.note}".rstrip() for one in self.outcomes]
+        for section in self.sections:
+            lines += ["", *section]
+        well = bool(self.outcomes) and all(one.is_well for one in self.outcomes)
+        verdict = "all is well" if well else "NOT all is well: " + ", ".join(
+            one.step for one in self.outcomes if not one.is_well)
+        lines += ["", f"gpu-check: {verdict} ({seconds:.0f} s)"]
+        if self.arguments.without_device:
+            lines += ["There was no GPU: nothing ran on one."]
+        (self.out / "report.txt").write_text("\n".join(lines) + "\n")
+        print("\n" + "\n".join(lines))
+        return 0 if well else 1
+
+
+def main(description):
+    arguments = arguments_of(description)
+    names, absence = machine.device_names()
+    if not names and not arguments.without_device:
+        print(f"tools/gpu-check: there is no CUDA device here: {absence}; --without-device does what needs none",
+              file=sys.stderr)
+        return 3
+    begun = time.monotonic()
+    check = Check(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+    described = machine.describe(arguments.python)
+    print("\n".join(described), end="\n\n", flush=True)
+    try:
+        check.all()
+    finally:
+        check.runner.end_all()
+        status = check.report(time.monotonic() - begun, described)
+    return status
