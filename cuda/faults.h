@@ -14,13 +14,14 @@ inline namespace REEL_TARGET {
 /// Each with the sentence that faults.cpp makes of it; `first`, `second`, `number` are said there.
 enum class Fault : std::uint32_t {
   none,
-  index,              ///< `first` is out of range for an axis of size `second`
-  class_index,        ///< the class `first` does not lie in [0, `second`)
-  probability,        ///< `number` is no probability
-  target,             ///< the target `first` is none of `second` classes
-  ctc_input_length,   ///< that of example `second` is `first`
-  ctc_target_length,  ///< likewise
-  ctc_label,          ///< likewise
+  index,        ///< `first` is out of range for an axis of size `second`
+  class_index,  ///< the class `first` does not lie in [0, `second`)
+  probability,  ///< `number` is no probability
+  // Of losses: the target `first` of `second` classes; of ctc_loss `first` of example `second`.
+  target,
+  ctc_input_length,
+  ctc_target_length,
+  ctc_label,
 };
 
 /// Memory that a device and the CPU both reach.
