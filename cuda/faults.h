@@ -17,11 +17,17 @@ enum class Fault : std::uint32_t {
   index,        ///< `first` is out of range for an axis of size `second`
   class_index,  ///< the class `first` does not lie in [0, `second`)
   probability,  ///< `number` is no probability
-  // Of losses: the target `first` of `second` classes; of ctc_loss `first` of example `second`.
-  target,
+  bag_start,    ///< a bag of `second` indices in all starts at `first`
+  target,       ///< the target `first` is none of `second` classes
+  // Of example `second`.
   ctc_input_length,
   ctc_target_length,
   ctc_label,
+  // Of matrix `first` of the op's first input, counted along its leading axes.
+  singular,
+  singular_triangle,
+  not_positive_definite,
+  not_finite,
 };
 
 /// Memory that a device and the CPU both reach.
