@@ -12,6 +12,8 @@ void fill_device_kernels(KernelTable& table);
 
 // Each fills the slots of its family.
 void fill_activation(KernelTable& table);
+void fill_anomaly(KernelTable& table);
+void fill_argmax(KernelTable& table);
 void fill_attention(KernelTable& table);
 void fill_binary(KernelTable& table);
 void fill_comparison(KernelTable& table);
@@ -23,6 +25,7 @@ void fill_embedding(KernelTable& table);
 void fill_index(KernelTable& table);
 void fill_linear_algebra(KernelTable& table);
 void fill_loss(KernelTable& table);
+void fill_mapped_sums(KernelTable& table);
 void fill_matmul(KernelTable& table);
 void fill_median(KernelTable& table);
 void fill_nonzero(KernelTable& table);
@@ -30,6 +33,7 @@ void fill_normalise(KernelTable& table);
 void fill_polygamma(KernelTable& table);
 void fill_pool(KernelTable& table);
 void fill_random(KernelTable& table);
+void fill_randperm(KernelTable& table);
 void fill_recurrent(KernelTable& table);
 void fill_reduce(KernelTable& table);
 void fill_resample(KernelTable& table);

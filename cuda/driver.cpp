@@ -28,7 +28,7 @@ int driver_device_count(std::string& absence) {
   return 0;
 }
 
-DeviceProperties driver_properties(int device) {
+DeviceDescription driver_properties(int device) {
   cudaDeviceProp found;
   check(cudaGetDeviceProperties(&found, device), "cudaGetDeviceProperties");
   return {found.name, found.totalGlobalMem, found.multiProcessorCount, found.major, found.minor};
@@ -46,6 +46,9 @@ void* driver_allocate(std::size_t bytes) {
   check(status, "cudaMalloc");
   return memory;
 }
+
+std::size_t driver_gap() { return 0; }
+void driver_spoil(void*, std::size_t, Stream) {}
 
 void driver_free(void* memory) noexcept { static_cast<void>(cudaFree(memory)); }
 
@@ -108,6 +111,31 @@ void driver_copy_between(int to_device, void* to, int from_device, const void* f
 void driver_fill_with_zeros(void* to, std::size_t bytes, Stream stream) {
   check(cudaMemsetAsync(to, 0, bytes, stream), "cudaMemsetAsync");
 }
+
+void driver_begin_recording(Stream stream) {
+  // Other threads go on, and memory may be asked for: what would wait is refused before it gets here.
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeRelaxed), "cudaStreamBeginCapture");
+}
+
+GraphExecution driver_end_recording(Stream stream) {
+  cudaGraph_t graph = nullptr;
+  check(cudaStreamEndCapture(stream, &graph), "cudaStreamEndCapture");
+  cudaGraphExec_t execution = nullptr;
+  cudaError_t status = cudaGraphInstantiate(&execution, graph, 0);
+  static_cast<void>(cudaGraphDestroy(graph));
+  check(status, "cudaGraphInstantiate");
+  return execution;
+}
+
+void driver_abandon_recording(Stream stream) noexcept {
+  cudaGraph_t graph = nullptr;
+  if (cudaStreamEndCapture(stream, &graph) == cudaSuccess && graph) static_cast<void>(cudaGraphDestroy(graph));
+  static_cast<void>(cudaGetLastError());
+}
+
+void driver_launch(GraphExecution graph, Stream stream) { check(cudaGraphLaunch(graph, stream), "cudaGraphLaunch"); }
+
+void driver_free_graph(GraphExecution graph) noexcept { static_cast<void>(cudaGraphExecDestroy(graph)); }
 
 void check_launch() { check(cudaGetLastError(), "a kernel's launch"); }
 

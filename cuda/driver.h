@@ -3,9 +3,11 @@
 #include <cstddef>
 #include <string>
 
+#include "../lib/core/device_module.h"
 #include "device.h"
 
 struct CUevent_st;
+struct CUgraphExec_st;
 
 // The few calls of the CUDA runtime on which everything else here stands: driver.cpp passes them on, emulated/driver.cpp
 // does on the CPU what they would do. Each throws DeviceError where the runtime refuses.
@@ -14,22 +16,20 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 
 using Event = CUevent_st*;
-
-struct DeviceProperties {
-  std::string name;
-  std::size_t bytes;  // of its memory
-  int multiprocessors;
-  int major, minor;  // compute capability
-};
+using GraphExecution = CUgraphExec_st*;
 
 /// How many devices there are; if none, `absence` says why. Never throws.
 int driver_device_count(std::string& absence);
-DeviceProperties driver_properties(int device);
+DeviceDescription driver_properties(int device);
 /// What the calls below act on, for this thread.
 void driver_use(int device);
 
 /// Null where there is no memory left.
 void* driver_allocate(std::size_t bytes);
+/// What a pool adds to each block, and what it does to one that it gives out: nothing, but for the emulated device, where
+/// kernels that run over an end, or read what nobody has written, find numbers that nobody expects.
+std::size_t driver_gap();
+void driver_spoil(void* memory, std::size_t bytes, Stream stream);
 /// Frees after the driver has shut down are ignored.
 void driver_free(void* memory) noexcept;
 /// Of the device: free and in all.
@@ -55,6 +55,14 @@ void driver_wait(Event event);
 void driver_copy(void* to, const void* from, std::size_t bytes, Stream stream);
 void driver_copy_between(int to_device, void* to, int from_device, const void* from, std::size_t bytes, Stream stream);
 void driver_fill_with_zeros(void* to, std::size_t bytes, Stream stream);
+
+/// What the stream is given is recorded from here on, and does not run.
+void driver_begin_recording(Stream stream);
+/// What was recorded, ready to run as a whole.
+GraphExecution driver_end_recording(Stream stream);
+void driver_abandon_recording(Stream stream) noexcept;
+void driver_launch(GraphExecution graph, Stream stream);
+void driver_free_graph(GraphExecution graph) noexcept;
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -9,6 +9,30 @@
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
+namespace {
+
+[[noreturn]] void throw_matrix_fault(const FaultSource& source, std::int64_t number, const char* fault) {
+  const Shape& shape = source.shape;
+  if (shape.rank() <= 2) fail<Error>(source.op, source.where, "the matrix {}", fault);
+  Shape place(std::span(shape.data(), static_cast<std::size_t>(shape.rank() - 2)));
+  for (int axis = place.rank(); axis-- > 0; number /= shape[axis]) place[axis] = number % shape[axis];
+  fail<Error>(source.op, source.where, "matrix {} of {} {} {}", to_string(place), to_string(shape),
+              name_of(source.dtype), fault);
+}
+
+}  // namespace
+
+FaultSource running_op() {
+  const Context& context = detail::context();
+  const Call* call = context.running;
+  if (!call) return {"an op", context.resolve({}), {}, DType::f32};
+  FaultSource source{call->op.name, context.resolve(call->where), {}, DType::f32};
+  if (call->inputs.empty() || !call->inputs[0]->defined()) return source;
+  const Body& first = call->input(0);
+  source.shape = Shape(std::span(first.dims, static_cast<std::size_t>(first.rank)));
+  source.dtype = first.dtype;
+  return source;
+}
 
 void throw_fault(const FaultRecord& found, const FaultSource& source) {
   switch (found.kind) {
@@ -18,6 +42,14 @@ void throw_fault(const FaultRecord& found, const FaultSource& source) {
     case Fault::class_index:
       fail<IndexError>(source.op, source.where, "the class {} does not lie in [0, {})", found.first, found.second);
     case Fault::probability: fail<Error>(source.op, source.where, "{} is no probability", found.number);
+    case Fault::bag_start:
+      fail<IndexError>(source.op, source.where,
+                       "the offset {} does not fit: they start with 0, ascend, and are at most {}", found.first,
+                       found.second);
+    case Fault::singular: throw_matrix_fault(source, found.first, "is singular");
+    case Fault::singular_triangle: throw_matrix_fault(source, found.first, "is singular: it has a 0 on its diagonal");
+    case Fault::not_positive_definite: throw_matrix_fault(source, found.first, "is not positive definite");
+    case Fault::not_finite: throw_matrix_fault(source, found.first, "holds NaN or infinity");
     case Fault::none: break;
   }
   throw InternalError("a kernel reported no fault");
@@ -30,9 +62,7 @@ FaultNote FaultLog::note(bool in_graph) {
     record_ = made;
     sources_.resize(remembered);
   }
-  const Context& context = detail::context();
-  const Call* call = context.running;
-  FaultSource source{call ? call->op.name : "an op", context.resolve(call ? call->where : Location{})};
+  FaultSource source = running_op();
   auto* record = const_cast<FaultRecord*>(record_);
   if (in_graph) {
     graph_sources_.push_back(source);
@@ -65,7 +95,7 @@ void FaultLog::throw_found() {
     bool named;
     ~Restore() { context.set(Context::caller_named, named); }
   } restore{context, named};
-  if (!in_graph && last_ - found.ticket >= remembered) throw_fault(found, {"an op of a while ago", {}});
+  if (!in_graph && last_ - found.ticket >= remembered) throw_fault(found, {.op = "an op of a while ago"});
   throw_fault(found, in_graph ? graph_sources_[found.ticket & ~of_graph] : sources_[found.ticket % remembered]);
 }
 

@@ -17,6 +17,12 @@ enum class Fault : std::uint32_t {
   index,        ///< `first` is out of range for an axis of size `second`
   class_index,  ///< the class `first` does not lie in [0, `second`)
   probability,  ///< `number` is no probability
+  bag_start,    ///< a bag of `second` indices in all starts at `first`
+  // Of matrix `first` of the op's first input, counted along its leading axes.
+  singular,
+  singular_triangle,
+  not_positive_definite,
+  not_finite,
 };
 
 /// Memory that a device and the CPU both reach.

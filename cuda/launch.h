@@ -6,13 +6,15 @@
 #include "device.h"
 #include "grid.h"
 
-// The two ways to run something on a device. Both put it behind what the current stream has to do, and return.
+// The ways to run something on a device. All put it behind what the current stream has to do, and return.
 //
 //   for_each(count, body)     body(i) for i in [0, count), in no order
 //
 //   for_each_group(count, threads, shared_bytes, program)
 //                             program(group) for each of `count` groups of threads that work together: a warp where
 //                             threads = 32, else a block (a multiple of 32, at most 512)
+//
+//   for_each_block            the same for programs that never run by warps, which nvcc then compiles but once
 //
 // Bodies and programs are copied to the device: they hold plain numbers, device pointers and arrays of fixed size, and
 // their operator() is `REEL_DEVICE … const`. A program runs in phases; what the threads of one phase have written, those

@@ -139,7 +139,7 @@ class Group {
 
 template <bool is_warp, class Program>
 __global__ void __launch_bounds__(is_warp ? warp_size* warps_per_block : most_threads)
-    group_kernel(std::int64_t count, unsigned shared_bytes, const Program program) {
+    group_kernel(std::int64_t count, unsigned shared_bytes, const __grid_constant__ Program program) {
   extern __shared__ __align__(16) unsigned char shared[];
   std::int64_t per_block = is_warp ? warps_per_block : 1;
   unsigned warp = is_warp ? threadIdx.x / warp_size : 0;
@@ -150,17 +150,28 @@ __global__ void __launch_bounds__(is_warp ? warp_size* warps_per_block : most_th
   }
 }
 
-template <class Program>
-void for_each_group(std::int64_t count, int threads, std::size_t shared_bytes, const Program& program) {
+template <bool is_warp, class Program>
+void launch_groups(std::int64_t count, int threads, std::size_t shared_bytes, const Program& program) {
   static_assert(std::is_trivially_copyable_v<Program> && sizeof(Program) <= 4000);
   if (count <= 0) return;
   Grid grid = group_grid(count, threads);
   auto each = static_cast<unsigned>((shared_bytes + 15) / 16 * 16);
-  if (threads == warp_size)
-    group_kernel<true><<<grid.blocks, grid.threads, each * warps_per_block, current_stream()>>>(count, each, program);
-  else
-    group_kernel<false><<<grid.blocks, grid.threads, each, current_stream()>>>(count, each, program);
+  unsigned in_block = is_warp ? warps_per_block : 1;
+  group_kernel<is_warp><<<grid.blocks, grid.threads, each * in_block, current_stream()>>>(count, each, program);
   check_launch();
+}
+
+template <class Program>
+void for_each_block(std::int64_t count, int threads, std::size_t shared_bytes, const Program& program) {
+  launch_groups<false>(count, threads, shared_bytes, program);
+}
+
+template <class Program>
+void for_each_group(std::int64_t count, int threads, std::size_t shared_bytes, const Program& program) {
+  if (threads == warp_size)
+    launch_groups<true>(count, threads, shared_bytes, program);
+  else
+    launch_groups<false>(count, threads, shared_bytes, program);
 }
 
 }  // namespace REEL_TARGET

@@ -48,15 +48,33 @@ bool DeviceAccount::reserve(std::size_t bytes) {
 
 MemoryPool::MemoryPool(Queue& queue, DeviceAccount& account) : queue_(queue), account_(account) {}
 
-MemoryPool::~MemoryPool() { release(false); }
+MemoryPool::~MemoryPool() {
+  try {
+    driver_wait(queue_.stream);
+    settle();
+  } catch (...) {
+    // The driver has shut down.
+  }
+  release(false);
+}
+
+void MemoryPool::retire(std::unique_ptr<MemoryPool> pool) noexcept {
+  std::unique_lock lock(pool->mutex_);
+  pool->retired_ = true;
+  if (pool->in_use_ > 0) static_cast<void>(pool.release());
+  lock.unlock();
+}
 
 Block* MemoryPool::take(std::size_t bytes) {
+  static const std::size_t gap = driver_gap();
+  bytes += gap;
   std::lock_guard lock(mutex_);
   if (!awaited_.empty()) put_settled(false);
   Block* block = bytes <= most_small ? take_small(bytes) : take_large(rounded(bytes, granule));
   if (!block) return nullptr;
   ++in_use_;
   account_.take(block->bytes);
+  driver_spoil(block->data, block->bytes, queue_.stream);
   return block;
 }
 
@@ -139,7 +157,15 @@ bool MemoryPool::reserve(std::size_t bytes) {
 }
 
 void MemoryPool::give(Block* block) noexcept {
-  std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
+  take_back(block);
+  bool ends = retired_ && in_use_ == 0;
+  lock.unlock();
+  if (!ends) return;
+  std::unique_ptr<MemoryPool> ended(this);
+}
+
+void MemoryPool::take_back(Block* block) noexcept {
   --in_use_;
   account_.used.fetch_sub(block->bytes, std::memory_order_relaxed);
   if (!block->shared.load(std::memory_order_relaxed)) return put(block);
@@ -190,8 +216,10 @@ void MemoryPool::put_settled(bool waits) noexcept {
   std::erase_if(awaited_, [&](Awaited& awaited) {
     try {
       for (Event event : awaited.events) {
-        if (waits) driver_wait(event);
-        else if (!driver_is_done(event)) return false;
+        if (waits)
+          driver_wait(event);
+        else if (!driver_is_done(event))
+          return false;
       }
     } catch (...) {
       // As in give().
@@ -239,11 +267,6 @@ void MemoryPool::release(bool keeps_reservation) noexcept {
     std::unique_ptr<Block> freed(block);
     driver_free(block->data);
   }
-}
-
-std::size_t MemoryPool::blocks_in_use() {
-  std::lock_guard lock(mutex_);
-  return in_use_;
 }
 
 std::vector<Queue*> MemoryPool::note_use(Block& block, Queue& user, bool writes) {

@@ -23,12 +23,12 @@ struct Queue;
 struct Block : DeviceBlock {
   MemoryPool* pool = nullptr;
   std::size_t bytes = 0;
-  Block* slab = nullptr;      ///< of a small one: what it was cut from
-  Block* before = nullptr;    ///< of a large one: its neighbours in what the driver gave
+  Block* slab = nullptr;    ///< of a small one: what it was cut from
+  Block* before = nullptr;  ///< of a large one: its neighbours in what the driver gave
   Block* after = nullptr;
-  Block* next = nullptr;      ///< of a small one: the next that waits for reuse
-  std::int64_t in_use = 0;    ///< of a slab: how many of its small blocks are
-  int size_class = -1;        ///< of a small one
+  Block* next = nullptr;    ///< of a small one: the next that waits for reuse
+  std::int64_t in_use = 0;  ///< of a slab: how many of its small blocks are
+  int size_class = -1;      ///< of a small one
   bool is_free = false;
 
   /// Another queue than the pool's has used it; what follows is guarded by the pool.
@@ -62,6 +62,8 @@ class MemoryPool {
   /// Null where neither the cache, the driver nor the limit has room.
   Block* take(std::size_t bytes);
   void give(Block* block) noexcept;
+  /// Ends the pool when the last of its blocks is given back.
+  static void retire(std::unique_ptr<MemoryPool> pool) noexcept;
 
   /// Takes memory from the driver, so that it is there when it is needed. False where it has no room.
   bool reserve(std::size_t bytes);
@@ -69,8 +71,6 @@ class MemoryPool {
   void settle();
   /// Gives what is not in use back to the driver, but for what the reservation keeps. The queue has to be done with it.
   void release(bool keeps_reservation = true) noexcept;
-  std::size_t blocks_in_use();
-
   /// Notes that a queue reads, or writes to, a block. Returns what it has to wait for before.
   std::vector<Queue*> note_use(Block& block, Queue& user, bool writes);
 
@@ -97,6 +97,7 @@ class MemoryPool {
   bool grow(std::size_t bytes);
   bool grow_by(std::size_t bytes);
   void split(Block* block, std::size_t bytes);
+  void take_back(Block* block) noexcept;
   void put(Block* block) noexcept;
   void put_large(Block* block) noexcept;
   void put_settled(bool waits) noexcept;
@@ -114,6 +115,7 @@ class MemoryPool {
   std::vector<std::unique_ptr<Block>> carved_;  // all small blocks
   std::vector<Awaited> awaited_;
   std::size_t in_use_ = 0;
+  bool retired_ = false;
 };
 
 }  // namespace REEL_TARGET

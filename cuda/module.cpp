@@ -2,6 +2,7 @@
 
 #include "../lib/core/build_fingerprint.h"
 #include "../lib/core/device_module.h"
+#include "capture.h"
 #include "cuda_kernels.h"
 #include "runtime.h"
 
@@ -21,7 +22,8 @@ class CudaModule final : public DeviceModule {
   const OptimiserKernels& optimiser_kernels() const override { return optimiser_kernels_; }
 
   void enter(int device) override { enter_device_of_thread(device); }
-  void prepare(const Call&) override {}
+  void prepare(const Call& call) override { prepare_operands(call); }
+  void prepare(const Body& x, bool writes) override { prepare_operand(x, writes); }
 
   DeviceBlock* allocate(int device, std::size_t bytes, const char* op, Location where) override {
     return allocate_block(device, bytes, op, where);
@@ -36,17 +38,45 @@ class CudaModule final : public DeviceModule {
     enter(device);
     copy_to_host(to, from, bytes, "the values of a tensor");
   }
+  // That the values are there is seen to by `prepare`.
   void copy_between(int to_device, void* to, int from_device, const void* from, std::size_t bytes) override {
-    enter(from_device);
-    driver_wait(current_stream());
     enter(to_device);
     driver_copy_between(to_device, to, from_device, from, bytes, current_stream());
   }
   void synchronise(int device) override {
-    enter(device);
-    driver_wait(current_stream());
-    throw_faults();
+    Queue& queue = enter_device_of_thread(device);
+    wait_for_queue(queue, "all that is queued");
+    for (Queue* other : queues_of(device))
+      if (other != &queue && !other->capture) driver_wait(other->stream);
   }
+
+  DeviceDescription describe(int device) const override { return driver_properties(device); }
+  DeviceMemory memory(int device) const override {
+    OnDevice here(device);
+    DriverMemory found = driver_memory();
+    const DeviceAccount& account = account_of(device);
+    return {account.used.load(), account.peak.load(), account.reserved.load(),
+            found.free,          found.total,         account.limit.load()};
+  }
+  void set_memory_limit(int device, std::size_t bytes) override { account_of(device).limit = bytes; }
+  void reserve_memory(int device, std::size_t bytes, Location where) override { reserve_block(device, bytes, where); }
+  void release_memory(int device) override {
+    enter(device);
+    release_caches(device);
+  }
+  void reset_peak_memory(int device) override {
+    DeviceAccount& account = account_of(device);
+    account.peak = account.used.load();
+  }
+
+  std::unique_ptr<RecordedGraph> record(int device, Generator& generator) override {
+    return std::make_unique<Capture>(enter_device_of_thread(device), generator);
+  }
+  bool records() const noexcept override { return current_queue_or_null() && current_queue().capture; }
+  const void* recorded_numbers(const void* numbers, std::size_t bytes) override {
+    return current_queue().capture->numbers(numbers, bytes);
+  }
+  void before_launch(std::function<void()> f) override { current_queue().capture->before_launch(std::move(f)); }
 
  private:
   std::string absence_;

@@ -1,5 +1,6 @@
 #include "queue.h"
 
+#include <algorithm>
 #include <array>
 #include <limits>
 #include <utility>
@@ -76,8 +77,8 @@ Queue* new_queue(int device) {
 
 [[gnu::noinline]] void enter_another(int device) {
   if (entered && entered->capture)
-    throw DeviceError("a graph of cuda:" + std::to_string(entered->device) + " is being recorded, where cuda:" +
-                          std::to_string(device) + " cannot take part",
+    throw DeviceError("a graph of cuda:" + std::to_string(entered->device) +
+                          " is being recorded, where cuda:" + std::to_string(device) + " cannot take part",
                       context().resolve({}));
   static const int count = count_of_devices();
   if (device >= count) throw DeviceError("there is no cuda:" + std::to_string(device), context().resolve({}));
@@ -136,6 +137,8 @@ Queue& enter_device_of_thread(int device) {
   entered->faults.check();
   return *entered;
 }
+
+Queue* current_queue_or_null() noexcept { return entered; }
 
 Queue& current_queue() { return entered ? *entered : enter_device_of_thread(0); }
 

@@ -8,17 +8,21 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
+/// Null unless a graph is being recorded: else where its kernels find, at each replay, the seed and how many calls there
+/// have been since. Throws: DeviceError for a call of another generator than the thread's.
+const std::uint64_t* recorded_draws(RandomCall call);
+
 /// A RandomCall as kernels see it.
 struct DeviceCall {
   std::uint64_t seed, call;
-  /// On the device: how many calls a replayed graph has made since it was captured. Null outside of one.
-  const std::uint64_t* added;
+  /// See `recorded_draws`.
+  const std::uint64_t* recorded;
 
-  explicit DeviceCall(RandomCall drawn) : seed(drawn.seed), call(drawn.call), added(nullptr) {}
+  explicit DeviceCall(RandomCall drawn) : seed(drawn.seed), call(drawn.call), recorded(recorded_draws(drawn)) {}
 
-  REEL_DEVICE std::uint64_t number() const { return added ? call + *added : call; }
+  REEL_DEVICE std::uint64_t number() const { return recorded ? call + recorded[1] : call; }
   REEL_DEVICE PhiloxWords words(std::int64_t element) const {
-    return philox(seed, number(), static_cast<std::uint64_t>(element));
+    return philox(recorded ? recorded[0] : seed, number(), static_cast<std::uint64_t>(element));
   }
 };
 

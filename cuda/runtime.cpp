@@ -1,11 +1,13 @@
 #include "runtime.h"
 
+#include <algorithm>
 #include <memory>
 #include <string>
 
 #include "../lib/core/invoke.h"
 #include "../lib/core/op_error.h"
 #include "../lib/debug/largest_tensors.h"
+#include "capture.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -23,6 +25,7 @@ void wait_for_others(Queue& queue, Block& block, bool writes) {
 inline void prepare_operand(Queue& queue, const Body& x, bool writes) {
   if (x.device.type == Device::Type::cpu || !x.storage->device_block()) return;
   auto& block = *static_cast<Block*>(x.storage->device_block());
+  if (queue.capture && block.pool != queue.pool) queue.capture->keep(x);
   if (&block.pool->queue() != &queue || block.shared.load(std::memory_order_acquire)) [[unlikely]]
     wait_for_others(queue, block, writes);
 }
@@ -44,12 +47,12 @@ std::string in_megabytes(std::size_t bytes) { return fmt::format("{:.1f} MB", st
   DriverMemory memory = driver_memory();
   const DeviceAccount& account = account_of(device);
   std::size_t limit = account.limit.load();
-  std::string sentence = fmt::format(
-      "cuda:{} has no memory for {}: {} of its {} are free, {} are reserved here and {} of these in use{}", device,
-      in_megabytes(bytes), in_megabytes(memory.free), in_megabytes(memory.total), in_megabytes(account.reserved.load()),
-      in_megabytes(account.used.load()),
-      limit == SIZE_MAX ? "" : fmt::format("; set_memory_limit allows {}", in_megabytes(limit)));
-  std::string largest = largest_tensors({Device::Type::cuda, static_cast<std::uint8_t>(device)});
+  std::string sentence =
+      fmt::format("cuda:{} has no memory for {}: {} of its {} are free, {} are reserved here and {} of these in use{}",
+                  device, in_megabytes(bytes), in_megabytes(memory.free), in_megabytes(memory.total),
+                  in_megabytes(account.reserved.load()), in_megabytes(account.used.load()),
+                  limit == SIZE_MAX ? "" : fmt::format("; set_memory_limit allows {}", in_megabytes(limit)));
+  std::string largest = debug::largest_tensors({Device::Type::cuda, static_cast<std::uint8_t>(device)});
   if (!largest.empty()) sentence += "; the largest tensors are of " + largest;
   fail<MemoryError>(op, where, "{}", sentence);
 }
@@ -87,6 +90,17 @@ void free_block(DeviceBlock* freed) noexcept {
   block->pool->give(block);
 }
 
+void reserve_block(int device, std::size_t bytes, Location where) {
+  Queue& queue = enter_device_of_thread(device);
+  DeviceAccount& account = account_of(device);
+  account.reservation = bytes;
+  std::size_t reserved = account.reserved.load();
+  if (bytes <= reserved || queue.memory.reserve(bytes - reserved)) return;
+  release_caches(device);
+  if (!queue.memory.reserve(bytes - std::min(bytes, account.reserved.load())))
+    refuse_memory(device, bytes, "cuda::reserve_memory", where);
+}
+
 void release_caches(int device) noexcept {
   for (Queue* queue : queues_of(device)) {
     if (queue->capture) continue;
@@ -103,7 +117,8 @@ void note_wait_for(const Queue& queue, const char* reason) {
   if (queue.capture) {
     const Call* call = context().running;
     fail<DeviceError>(call ? call->op.name : "cuda::Graph", call ? call->where : Location{},
-                      "the CPU waits for {} here, which a graph cannot; leave it out of the step that is recorded", reason);
+                      "the CPU waits for {} here, which a graph cannot; leave it out of the step that is recorded",
+                      reason);
   }
   note_wait({Device::Type::cuda, static_cast<std::uint8_t>(queue.device)}, reason);
 }
@@ -125,8 +140,8 @@ FaultNote note_faults() {
 
 Scratch::Scratch(std::size_t bytes) {
   const Call* call = context().running;
-  DeviceBlock* block = allocate_block(current_device(), bytes, call ? call->op.name : "scratch memory",
-                                      call ? call->where : Location{});
+  DeviceBlock* block =
+      allocate_block(current_device(), bytes, call ? call->op.name : "scratch memory", call ? call->where : Location{});
   data_ = block->data;
   block_ = block;
 }

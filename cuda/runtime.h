@@ -13,6 +13,8 @@ inline namespace REEL_TARGET {
 /// The queue of this thread on a device, which becomes the current one. Throws: what its kernels have found wrong.
 Queue& enter_device_of_thread(int device);
 Queue& current_queue();
+/// Null where the thread has entered no device.
+Queue* current_queue_or_null() noexcept;
 
 /// Lets the current queue wait for what other threads have queued for an op's operands, and their memory for the op.
 void prepare_operands(const Call& call);
@@ -21,6 +23,8 @@ void prepare_operand(const Body& x, bool writes);
 
 DeviceBlock* allocate_block(int device, std::size_t bytes, const char* op, Location where);
 void free_block(DeviceBlock* block) noexcept;
+/// Takes memory for the current thread, and keeps it. Throws: MemoryError.
+void reserve_block(int device, std::size_t bytes, Location where);
 
 /// Before the CPU waits for a queue. Throws: Error while a graph is recorded, naming the op that runs.
 void note_wait_for(const Queue& queue, const char* reason);

@@ -2,17 +2,22 @@
 
 #include <sys/mman.h>
 
-#include <atomic>
+#include <cstdlib>
 #include <cstring>
+#include <deque>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <stdexcept>
+#include <utility>
+#include <vector>
 
 #include "device_access.h"
+#include "stream.h"
 
-// A device made of the CPU's memory: one large range of addresses, open only while a DeviceAccess lives. What a stream is
-// given it does at once.
+// A device made of the CPU's memory: one large range of addresses, open only while a DeviceAccess lives.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -30,11 +35,10 @@ class Arena {
     free_[0] = arena_bytes;
   }
 
-  // First fit, with a gap that nothing may touch behind each block: kernels that run over the end meet other values than
-  // those they wrote.
+  // First fit.
   void* allocate(std::size_t bytes) {
     std::lock_guard lock(mutex_);
-    std::size_t size = (bytes + alignment) / alignment * alignment;
+    std::size_t size = (bytes + alignment - 1) / alignment * alignment;
     if (used_ + size > device_bytes) return nullptr;
     for (auto it = free_.begin(); it != free_.end(); ++it) {
       auto [offset, room] = *it;
@@ -68,6 +72,7 @@ class Arena {
     std::lock_guard lock(mutex_);
     return used_;
   }
+  bool holds(const void* memory) const { return memory >= begin_ && memory < begin_ + arena_bytes; }
 
   // By however many threads at a time. Only as much as has been in use is opened and closed.
   void open() {
@@ -103,39 +108,185 @@ Arena& arena() {
 DeviceAccess::DeviceAccess() { arena().open(); }
 DeviceAccess::~DeviceAccess() { arena().close(); }
 
+namespace {
+
+bool late() {
+  static const bool wanted = [] {
+    const char* said = std::getenv("REEL_EMULATED_LATE");
+    return said && *said == '1';
+  }();
+  return wanted;
+}
+
+// Guards streams and events, and what runs on them where it runs late.
+std::recursive_mutex& stream_mutex() {
+  static auto& made = *std::make_unique<std::recursive_mutex>().release();
+  return made;
+}
+
+std::set<CUstream_st*>& streams() {
+  static auto& made = *std::make_unique<std::set<CUstream_st*>>().release();
+  return made;
+}
+
+std::map<std::uintptr_t, std::size_t>& pinned() {
+  static auto& made = *std::make_unique<std::map<std::uintptr_t, std::size_t>>().release();
+  return made;
+}
+
+}  // namespace
+}  // namespace REEL_TARGET
+}  // namespace reel::detail
+
+struct CUstream_st {
+  bool records = false;
+  std::vector<std::function<void()>> recorded;
+  std::deque<std::function<void()>> waiting;
+  std::uint64_t given = 0, done = 0;
+};
+struct CUevent_st {
+  CUstream_st* stream = nullptr;
+  std::uint64_t place = 0;  // it has come when the stream has done so much
+};
+struct CUgraphExec_st {
+  std::vector<std::function<void()>> recorded;
+};
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace {
+
+void run_until(CUstream_st* stream, std::uint64_t place) {
+  std::lock_guard lock(stream_mutex());
+  while (stream->done < place) {
+    std::function<void()> work = std::move(stream->waiting.front());
+    stream->waiting.pop_front();
+    work();
+    ++stream->done;
+  }
+}
+
+void refuse_recorded(Stream stream, const char* call) {
+  if (stream->records) throw std::logic_error(std::string(call) + " of a stream that is being recorded");
+}
+
+bool is_pinned_or_device(const void* memory) {
+  if (arena().holds(memory)) return true;
+  auto place = reinterpret_cast<std::uintptr_t>(memory);
+  std::lock_guard lock(stream_mutex());
+  auto after = pinned().upper_bound(place);
+  return after != pinned().begin() && place < std::prev(after)->first + std::prev(after)->second;
+}
+
+}  // namespace
+
+void give_to_stream(Stream stream, std::function<void()> work) {
+  if (!late() && !stream->records) return work();
+  std::lock_guard lock(stream_mutex());
+  if (stream->records) return stream->recorded.push_back(std::move(work));
+  stream->waiting.push_back(std::move(work));
+  ++stream->given;
+}
+
 int driver_device_count(std::string&) { return 2; }
-DeviceProperties driver_properties(int) { return {"emulated by the CPU", device_bytes, 2, 9, 0}; }
+DeviceDescription driver_properties(int) { return {"emulated by the CPU", device_bytes, 2, 9, 0}; }
 void driver_use(int) {}
 void* driver_allocate(std::size_t bytes) { return arena().allocate(bytes); }
-void driver_free(void* memory) noexcept { arena().free(memory); }
-DriverMemory driver_memory() { return {device_bytes - arena().used(), device_bytes}; }
-void* driver_allocate_pinned(std::size_t bytes) { return ::operator new(bytes, std::align_val_t{64}); }
-void driver_free_pinned(void* memory) noexcept { ::operator delete(memory, std::align_val_t{64}); }
-
-// Streams and events are told apart, and no more.
-Stream driver_make_stream() {
-  static std::atomic<std::uintptr_t> last = 0;
-  return reinterpret_cast<Stream>(++last);
+std::size_t driver_gap() { return alignment; }
+void driver_spoil(void* memory, std::size_t bytes, Stream stream) {
+  give_to_stream(stream, [=] {
+    DeviceAccess access;
+    std::memset(memory, 0xdb, bytes);
+  });
 }
-void driver_wait(Stream) {}
-Event driver_make_event() { return reinterpret_cast<Event>(std::uintptr_t{1}); }
-void driver_free_event(Event) noexcept {}
-void driver_record(Event, Stream) {}
-void driver_wait_for(Stream, Event) {}
-bool driver_is_done(Event) { return true; }
-void driver_wait(Event) {}
+void driver_free(void* memory) noexcept {
+  {
+    std::lock_guard lock(stream_mutex());
+    for (CUstream_st* stream : streams()) run_until(stream, stream->given);
+  }
+  arena().free(memory);
+}
+DriverMemory driver_memory() { return {device_bytes - arena().used(), device_bytes}; }
+void* driver_allocate_pinned(std::size_t bytes) {
+  void* memory = ::operator new(bytes, std::align_val_t{64});
+  std::lock_guard lock(stream_mutex());
+  pinned()[reinterpret_cast<std::uintptr_t>(memory)] = bytes;
+  return memory;
+}
+void driver_free_pinned(void* memory) noexcept {
+  {
+    std::lock_guard lock(stream_mutex());
+    pinned().erase(reinterpret_cast<std::uintptr_t>(memory));
+  }
+  ::operator delete(memory, std::align_val_t{64});
+}
 
-void driver_copy(void* to, const void* from, std::size_t bytes, Stream) {
-  DeviceAccess access;
-  if (bytes > 0) std::memmove(to, from, bytes);
+Stream driver_make_stream() {
+  std::lock_guard lock(stream_mutex());
+  return *streams().insert(std::make_unique<CUstream_st>().release()).first;
+}
+void driver_wait(Stream stream) {
+  refuse_recorded(stream, "a wait");
+  run_until(stream, stream->given);
+}
+Event driver_make_event() { return std::make_unique<CUevent_st>().release(); }
+void driver_free_event(Event event) noexcept { std::unique_ptr<CUevent_st> freed(event); }
+void driver_record(Event event, Stream stream) {
+  refuse_recorded(stream, "an event");
+  std::lock_guard lock(stream_mutex());
+  *event = {stream, stream->given};
+}
+void driver_wait_for(Stream stream, Event event) {
+  refuse_recorded(stream, "an event");
+  if (late()) give_to_stream(stream, [awaited = *event] { run_until(awaited.stream, awaited.place); });
+}
+bool driver_is_done(Event event) {
+  std::lock_guard lock(stream_mutex());
+  return event->stream->done >= event->place;
+}
+void driver_wait(Event event) {
+  if (event->stream) run_until(event->stream, event->place);
+}
+
+void driver_copy(void* to, const void* from, std::size_t bytes, Stream stream) {
+  if (bytes == 0) return;
+  auto copy = [=] {
+    DeviceAccess access;
+    std::memmove(to, from, bytes);
+  };
+  if (is_pinned_or_device(to) && is_pinned_or_device(from)) return give_to_stream(stream, copy);
+  driver_wait(stream);
+  copy();
 }
 void driver_copy_between(int, void* to, int, const void* from, std::size_t bytes, Stream stream) {
   driver_copy(to, from, bytes, stream);
 }
-void driver_fill_with_zeros(void* to, std::size_t bytes, Stream) {
-  DeviceAccess access;
-  if (bytes > 0) std::memset(to, 0, bytes);
+void driver_fill_with_zeros(void* to, std::size_t bytes, Stream stream) {
+  if (bytes == 0) return;
+  give_to_stream(stream, [=] {
+    DeviceAccess access;
+    std::memset(to, 0, bytes);
+  });
 }
+
+void driver_begin_recording(Stream stream) {
+  std::lock_guard lock(stream_mutex());
+  stream->records = true;
+}
+GraphExecution driver_end_recording(Stream stream) {
+  std::lock_guard lock(stream_mutex());
+  stream->records = false;
+  return std::make_unique<CUgraphExec_st>(CUgraphExec_st{std::exchange(stream->recorded, {})}).release();
+}
+void driver_abandon_recording(Stream stream) noexcept {
+  std::lock_guard lock(stream_mutex());
+  stream->records = false;
+  stream->recorded.clear();
+}
+void driver_launch(GraphExecution graph, Stream stream) {
+  for (const auto& work : graph->recorded) give_to_stream(stream, work);
+}
+void driver_free_graph(GraphExecution graph) noexcept { std::unique_ptr<CUgraphExec_st> freed(graph); }
 
 void check_launch() {}
 

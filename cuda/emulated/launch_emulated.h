@@ -9,6 +9,7 @@
 #include "../device.h"
 #include "../grid.h"
 #include "device_access.h"
+#include "stream.h"
 
 // See launch.h. Threads of a phase run one after the other, from the first or from the last: a program that needs an order
 // among them gives something else than its twin.
@@ -20,11 +21,12 @@ template <class Body>
 void for_each(std::int64_t count, const Body& body) {
   static_assert(std::is_trivially_copyable_v<Body> && sizeof(Body) <= 4000);
   if (count <= 0) return;
-  DeviceAccess access;
-  Grid grid = flat_grid(count, multiprocessors());
-  for (unsigned block = grid.blocks; block-- > 0;)
-    for (unsigned thread = 0; thread < grid.threads; ++thread)
-      run_flat({block, thread, grid.blocks, grid.threads}, count, body);
+  give_to_stream(current_stream(), [count, body, grid = flat_grid(count, multiprocessors())] {
+    DeviceAccess access;
+    for (unsigned block = grid.blocks; block-- > 0;)
+      for (unsigned thread = 0; thread < grid.threads; ++thread)
+        run_flat({block, thread, grid.blocks, grid.threads}, count, body);
+  });
 }
 
 template <class T>
@@ -98,11 +100,19 @@ void for_each_group(std::int64_t count, int threads, std::size_t shared_bytes, c
     throw std::logic_error("a group has 32 threads or a multiple of it, up to 512");
   if (shared_bytes * (threads == warp_size ? warps_per_block : 1) > 48 * 1024)
     throw std::logic_error("a block has no more than 48 KB of shared memory");
-  DeviceAccess access;
-  for (std::int64_t index = count; index-- > 0;) {
-    Group group(index, threads, (shared_bytes + 15) / 16 * 16);
-    program(group);
-  }
+  give_to_stream(current_stream(), [=] {
+    DeviceAccess access;
+    for (std::int64_t index = count; index-- > 0;) {
+      Group group(index, threads, (shared_bytes + 15) / 16 * 16);
+      program(group);
+    }
+  });
+}
+
+template <class Program>
+void for_each_block(std::int64_t count, int threads, std::size_t shared_bytes, const Program& program) {
+  if (threads == warp_size) throw std::logic_error("a block has more than a warp's threads");
+  for_each_group(count, threads, shared_bytes, program);
 }
 
 }  // namespace REEL_TARGET

@@ -90,6 +90,18 @@ const KernelTable& enter_device(Device device) {
   return module.kernels();
 }
 
+void prepare_on_device(const Body& x, bool writes) {
+  if (x.device.type == Device::Type::cpu) return;
+  context().set(Context::on_device, true);
+  device_module().prepare(x, writes);
+}
+
+thread_local constinit WaitListener* wait_listener = nullptr;
+
+void note_wait(Device device, const char* reason) {
+  if (wait_listener) wait_listener->waits(device, reason);
+}
+
 const OptimiserKernels& enter_device_optimisers(Device device) {
   enter_device(device);
   return device_module().optimiser_kernels();

@@ -2,13 +2,20 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <string>
 
 #include <reel/device.h>
 #include <reel/location.h>
 
+namespace reel {
+class Generator;
+}
+
 namespace reel::detail {
 
+struct Body;
 struct Call;
 struct KernelTable;
 struct OptimiserKernels;
@@ -16,6 +23,32 @@ struct OptimiserKernels;
 /// Elements on a device; what the module keeps about them lies behind it.
 struct DeviceBlock {
   void* data;
+};
+
+/// What a device is.
+struct DeviceDescription {
+  std::string name;
+  std::size_t bytes;  // of its memory
+  int multiprocessors;
+  int major, minor;  // compute capability
+};
+
+/// Bytes of a device's memory.
+struct DeviceMemory {
+  std::size_t used, peak;   // by tensors and kernels of this program
+  std::size_t reserved;     // taken from the driver: used, or kept for reuse
+  std::size_t free, total;  // of the device, whoever uses the rest
+  std::size_t limit;        // of what is reserved; SIZE_MAX: none
+};
+
+/// What a graph's replay does on the device, and with what it is told.
+class RecordedGraph {
+ public:
+  virtual ~RecordedGraph() = default;
+  /// Ends the recording; what was queued meanwhile runs with the next launch. Throws: DeviceError.
+  virtual void finish() = 0;
+  /// Queued. `draws`: the seed that random ops draw by, and how many calls have been made since the recording.
+  virtual void launch(std::uint64_t seed, std::uint64_t added_calls) = 0;
 };
 
 /// The library of kernels for devices that are no CPU: opened when the first of them is asked for, and never closed.
@@ -34,6 +67,8 @@ class DeviceModule {
   /// Called before an op runs that a device takes part in: waits, on the device, for what other threads have queued for
   /// its operands.
   virtual void prepare(const Call& call) = 0;
+  /// The same for one tensor that is read, or written to, outside of an op.
+  virtual void prepare(const Body& x, bool writes) = 0;
 
   /// Throws: MemoryError in the name of `op`.
   virtual DeviceBlock* allocate(int device, std::size_t bytes, const char* op, Location where) = 0;
@@ -46,7 +81,40 @@ class DeviceModule {
   virtual void copy_between(int to_device, void* to, int from_device, const void* from, std::size_t bytes) = 0;
   /// Waits until all that this thread has queued is done. Throws: what kernels have found wrong.
   virtual void synchronise(int device) = 0;
+
+  virtual DeviceDescription describe(int device) const = 0;
+  virtual DeviceMemory memory(int device) const = 0;
+  /// What is reserved stays below; SIZE_MAX: no limit.
+  virtual void set_memory_limit(int device, std::size_t bytes) = 0;
+  /// Takes so many bytes for this thread now, and keeps them. Throws: MemoryError.
+  virtual void reserve_memory(int device, std::size_t bytes, Location where) = 0;
+  virtual void release_memory(int device) = 0;
+  virtual void reset_peak_memory(int device) = 0;
+
+  /// From here on, what this thread queues on a device is recorded and does not run. It may not wait for it.
+  virtual std::unique_ptr<RecordedGraph> record(int device, Generator& generator) = 0;
+  /// Whether this thread records a graph.
+  virtual bool records() const noexcept = 0;
+  /// Of a recording: memory that each launch fills from `numbers` before it runs; `numbers` may change between launches
+  /// and lives as long as the graph.
+  virtual const void* recorded_numbers(const void* numbers, std::size_t bytes) = 0;
+  /// Of a recording: something to be called before each launch but the first.
+  virtual void before_launch(std::function<void()> f) = 0;
 };
+
+/// As `DeviceModule::prepare`, wherever the tensor lies.
+void prepare_on_device(const Body& x, bool writes);
+
+/// Hears of each wait of this thread for a device.
+class WaitListener {
+ public:
+  virtual ~WaitListener() = default;
+  virtual void waits(Device device, const char* reason) = 0;
+};
+/// Null: nobody listens.
+extern thread_local constinit WaitListener* wait_listener;
+/// Tells the listener.
+void note_wait(Device device, const char* reason);
 
 /// The module. Throws: DeviceError where there is none, saying why.
 DeviceModule& device_module();

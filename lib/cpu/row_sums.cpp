@@ -34,7 +34,7 @@ void order_by_digit(const Place* from, Place* to, std::int64_t count, int shift)
 
 }  // namespace
 
-std::int64_t order_rows(const View& numbers, const View& indices, std::int64_t row_count) {
+void order_rows(const View& numbers, const View& distinct, const View& indices, std::int64_t row_count) {
   auto count = static_cast<std::size_t>(indices.numel);
   std::vector<Place> places(count), others(count);
   with_indices(indices, [&](const auto* first) {
@@ -45,14 +45,14 @@ std::int64_t order_rows(const View& numbers, const View& indices, std::int64_t r
     order_by_digit(places.data(), others.data(), indices.numel, shift);
     std::swap(places, others);
   }
-  std::int64_t distinct = 0, before = -1;
+  std::int64_t rows = 0, before = -1;
   auto* to = numbers.as<std::int64_t>();
   for (const Place& place : places) {
-    distinct += place.row != before;
+    rows += place.row != before;
     before = place.row;
     *to++ = place.number;
   }
-  return distinct;
+  *distinct.as<std::int64_t>() = rows;
 }
 
 namespace {

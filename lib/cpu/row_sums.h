@@ -11,7 +11,7 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-std::int64_t order_rows(const View& numbers, const View& indices, std::int64_t row_count);
+void order_rows(const View& numbers, const View& distinct, const View& indices, std::int64_t row_count);
 void sum_rows(const View& rows, const View& sums, const View& values, const View& indices, const View& numbers,
               std::int64_t row_count);
 

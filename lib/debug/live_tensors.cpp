@@ -13,6 +13,7 @@
 #include "../core/context.h"
 #include "../core/storage.h"
 #include "../tape/tape_list.h"
+#include "largest_tensors.h"
 
 namespace reel::debug {
 
@@ -53,9 +54,11 @@ void take_in(LiveTensors& line, const Body& body) {
   line.largest_dtype = body.dtype;
 }
 
-}  // namespace
+// A tensor for which a device has just had no memory left is none.
+bool has_elements(const Body& body) { return body.storage && (body.device == cpu || body.storage->device_block()); }
 
-std::vector<LiveTensors> live_tensors() {
+template <class Wanted>
+std::vector<LiveTensors> live_tensors_where(Wanted wanted) {
   Context& context = detail::context();
   std::unordered_set<const Storage*> saved = saved_by(*context.tapes);
   std::map<Line, LiveTensors> lines;
@@ -63,7 +66,7 @@ std::vector<LiveTensors> live_tensors() {
     Heap::Inspection inspection(*context.heap);
     std::vector<const Body*> bodies;
     for (const void* block : inspection.bodies())
-      if (auto* body = static_cast<const Body*>(block); body->storage) bodies.push_back(body);
+      if (auto* body = static_cast<const Body*>(block); has_elements(*body) && wanted(*body)) bodies.push_back(body);
     std::sort(bodies.begin(), bodies.end(), stands_before);
     const Storage* counted = nullptr;
     for (const Body* body : bodies) {
@@ -79,6 +82,24 @@ std::vector<LiveTensors> live_tensors() {
   std::stable_sort(found.begin(), found.end(),
                    [](const LiveTensors& a, const LiveTensors& b) { return a.bytes > b.bytes; });
   return found;
+}
+
+}  // namespace
+
+std::vector<LiveTensors> live_tensors() {
+  return live_tensors_where([](const Body&) { return true; });
+}
+
+std::string largest_tensors(Device device) {
+  constexpr std::size_t most = 5;
+  std::vector<LiveTensors> lines = live_tensors_where([device](const Body& body) { return body.device == device; });
+  std::string text;
+  for (std::size_t i = 0; i < std::min(most, lines.size()); ++i)
+    text +=
+        fmt::format("{}{:.1f} MB at {} ({} tensor{}, the largest {} {})", i == 0 ? "" : ", ",
+                    static_cast<double>(lines[i].bytes) / 1e6, to_string(lines[i].made_at), lines[i].count,
+                    lines[i].count == 1 ? "" : "s", to_string(lines[i].largest_shape), name_of(lines[i].largest_dtype));
+  return text;
 }
 
 std::string to_string(const std::vector<LiveTensors>& lines) {

@@ -49,8 +49,9 @@ Tensor multiply_transposed(const Tensor& values, const Tensor& dense, std::int64
 Tensor sample(const Tensor& left, const Tensor& right, const Tensor& offsets, const Tensor& columns, Location where);
 
 RowPattern pattern_of(const Call& call, std::int64_t column_count) {
-  return {call.input(2).as<const std::int64_t>(), call.input(3).as<const std::int32_t>(), call.input(2).numel - 1,
-          column_count};
+  const View &offsets = call.input(2), &columns = call.input(3);
+  return {offsets.as<const std::int64_t>(), columns.as<const std::int32_t>(), offsets.numel - 1, column_count,
+          columns.numel};
 }
 
 const SparseKernels& sparse_kernels(const Call& call) { return *kernels(call.output().device).sparse; }

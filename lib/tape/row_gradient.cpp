@@ -29,9 +29,8 @@ constexpr OpInfo order_rows_op{
     .batching = Batching::loop,
     .forward =
         [](Call& call) {
-          std::int64_t distinct =
-              sparse_kernels(call).order_rows(call.output(0), call.input(0), call.attributes<RowCount>().rows);
-          kernels(call.output().device).fill(call.output(1), 0, distinct);
+          sparse_kernels(call).order_rows(call.output(0), call.output(1), call.input(0),
+                                          call.attributes<RowCount>().rows);
         },
 };
 

@@ -8,9 +8,7 @@ namespace reel::detail {
 struct RowPattern {
   const std::int64_t* offsets;  ///< one more than rows
   const std::int32_t* columns;  ///< rising in each row
-  std::int64_t row_count, column_count;
-
-  std::int64_t entry_count() const { return offsets[row_count]; }
+  std::int64_t row_count, column_count, entry_count;
 };
 
 /// What is wrong with a pattern, and where.
@@ -31,8 +29,8 @@ struct SparseKernels {
   /// out = Σ_k left[i, k] right[j, k] for the entry at (i, j).
   void (*sampled_product)(const View& out, const View& left, const View& right, const RowPattern& pattern);
   /// The numbers 0 … n − 1 in the order of the rows that `indices` (n), i32 or i64 in [−row_count, row_count), name; those of
-  /// one row as they stand. Returns how many rows there are.
-  std::int64_t (*order_rows)(const View& numbers, const View& indices, std::int64_t row_count);
+  /// one row as they stand. `distinct`, one i64, gets how many rows there are.
+  void (*order_rows)(const View& numbers, const View& distinct, const View& indices, std::int64_t row_count);
   /// Those rows, rising, and the sums of the `values` (n, …) that go to each, of any floating dtype; halves in f32.
   void (*sum_rows)(const View& rows, const View& sums, const View& values, const View& indices, const View& numbers,
                    std::int64_t row_count);

@@ -1,0 +1,105 @@
+#include "capture.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "../lib/core/invoke.h"
+#include "../lib/core/op_error.h"
+#include "device.h"
+#include "random_call.h"
+#include "runtime.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+Capture::Capture(Queue& queue, Generator& generator)
+    : queue_(queue),
+      generator_(generator),
+      seed_(generator.seed()),
+      first_call_(generator.calls()),
+      pool_(std::make_unique<MemoryPool>(queue, account_of(queue.device))) {
+  if (queue.capture) fail<DeviceError>("cuda::Graph", {}, "another graph is being recorded");
+  driver_begin_recording(queue.stream);
+  queue.capture = this;
+  queue.pool = pool_.get();
+}
+
+Capture::~Capture() {
+  if (recording_) {
+    driver_abandon_recording(queue_.stream);
+    stop();
+  }
+  if (execution_) driver_free_graph(execution_);
+  for (const Numbers& numbers : numbers_) pool_->give(static_cast<Block*>(numbers.block));
+  if (draws_) pool_->give(static_cast<Block*>(draws_));
+  MemoryPool::retire(std::move(pool_));
+}
+
+void Capture::stop() noexcept {
+  recording_ = false;
+  queue_.capture = nullptr;
+  queue_.pool = &queue_.memory;
+}
+
+void Capture::finish() {
+  struct Stop {
+    Capture& capture;
+    ~Stop() { capture.stop(); }
+  } stop{*this};
+  execution_ = driver_end_recording(queue_.stream);
+}
+
+void Capture::launch(std::uint64_t seed, std::uint64_t added_calls) {
+  if (&enter_device_of_thread(queue_.device) != &queue_)
+    fail<DeviceError>("cuda::Graph", {}, "a graph is replayed by the thread that has recorded it");
+  if (std::exchange(launched_, true))
+    for (const auto& hook : hooks_) hook();
+  for (const Numbers& numbers : numbers_)
+    queue_.staging.copy_in(numbers.block->data, numbers.source, numbers.bytes, queue_.stream);
+  if (draws_) {
+    std::array<std::uint64_t, 2> told{seed, added_calls};
+    queue_.staging.copy_in(draws_->data, told.data(), sizeof told, queue_.stream);
+  }
+  for (const Tensor& x : kept_) prepare_operand(x.body(), true);
+  driver_launch(execution_, queue_.stream);
+}
+
+void Capture::keep(const Body& x) {
+  auto same = [&](const Tensor& kept) { return &kept.body() == &x; };
+  if (std::any_of(kept_.rbegin(), kept_.rend(), same)) return;
+  auto& body = const_cast<Body&>(x);
+  body.references.retain();
+  kept_.push_back(Tensor::adopt(&body));
+}
+
+DeviceBlock* Capture::own_block(std::size_t bytes) {
+  DeviceBlock* block = allocate_block(queue_.device, bytes, "cuda::Graph", {});
+  return block;
+}
+
+const std::uint64_t* Capture::draws(RandomCall call) {
+  if (call.seed != seed_ || call.call < first_call_ || call.call >= generator_.calls()) {
+    const Call* running = context().running;
+    fail<DeviceError>(
+        running ? running->op.name : "cuda::Graph", running ? running->where : Location{},
+        "it draws from a generator of its own, whose numbers would be the same at each replay of the graph; "
+        "draw from the thread's");
+  }
+  if (!draws_) draws_ = own_block(2 * sizeof(std::uint64_t));
+  return static_cast<const std::uint64_t*>(draws_->data);
+}
+
+const void* Capture::numbers(const void* numbers, std::size_t bytes) {
+  DeviceBlock* block = own_block(bytes);
+  numbers_.push_back({numbers, bytes, block});
+  return block->data;
+}
+
+const std::uint64_t* recorded_draws(RandomCall call) {
+  Queue& queue = current_queue();
+  return queue.capture ? queue.capture->draws(call) : nullptr;
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,60 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include <reel/random.h>
+#include <reel/tensor.h>
+
+#include "../lib/core/device_module.h"
+#include "../lib/core/kernel_table.h"
+#include "queue.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// A graph: while it is recorded, what a queue is given. Its memory comes from a pool of its own, so that nobody else
+/// writes there between its launches; tensors of others that it works with are kept alive.
+class Capture final : public RecordedGraph {
+ public:
+  Capture(Queue& queue, Generator& generator);
+  ~Capture() override;
+  Capture(const Capture&) = delete;
+  Capture& operator=(const Capture&) = delete;
+
+  void finish() override;
+  void launch(std::uint64_t seed, std::uint64_t added_calls) override;
+
+  /// Keeps a tensor whose memory is not the graph's.
+  void keep(const Body& x);
+  /// Where kernels find the seed, and the number of calls to be added. Throws: Error unless it is a call of the thread's
+  /// generator since the recording began.
+  const std::uint64_t* draws(RandomCall call);
+  const void* numbers(const void* numbers, std::size_t bytes);
+  void before_launch(std::function<void()> f) { hooks_.push_back(std::move(f)); }
+
+ private:
+  struct Numbers {
+    const void* source;
+    std::size_t bytes;
+    DeviceBlock* block;
+  };
+  void stop() noexcept;
+  DeviceBlock* own_block(std::size_t bytes);
+
+  Queue& queue_;
+  Generator& generator_;
+  std::uint64_t seed_, first_call_;
+  std::unique_ptr<MemoryPool> pool_;
+  GraphExecution execution_ = nullptr;
+  std::vector<Tensor> kept_;
+  std::vector<Numbers> numbers_;
+  DeviceBlock* draws_ = nullptr;
+  std::vector<std::function<void()>> hooks_;
+  bool recording_ = true, launched_ = false;
+};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,206 @@
+#include "../lib/core/dispatch.h"
+#include "cuda_kernels.h"
+#include "element.h"
+#include "images.h"
+#include "launch.h"
+#include "library_convolution.h"
+
+// What the library has no kernel for is added up here as it is defined, an element of the result by a thread or a group.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace {
+
+struct Tap {
+  std::int64_t at[3];
+};
+
+// Calls f(tap, offset of the filter's element).
+template <class F>
+REEL_DEVICE void for_each_tap(const Images& w, const F& f) {
+  for (std::int64_t d = 0; d < w.dims[0]; ++d)
+    for (std::int64_t h = 0; h < w.dims[1]; ++h)
+      for (std::int64_t v = 0; v < w.dims[2]; ++v) f(Tap{{d, h, v}}, d * w.steps[0] + h * w.steps[1] + v * w.steps[2]);
+}
+
+// Whether element o of y sees one of x through a tap, and its offset from the channel's first.
+REEL_DEVICE inline bool find_seen(const Images& x, const Convolution& c, const std::int64_t (&o)[3], const Tap& tap,
+                                  std::int64_t& offset) {
+  offset = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    std::int64_t at = o[axis] * c.stride[axis] + tap.at[axis] * c.dilation[axis] - c.padding[axis];
+    if (at < 0 || at >= x.dims[axis]) return false;
+    offset += at * x.steps[axis];
+  }
+  return true;
+}
+
+// Whether element p of x is seen by one of y through a tap.
+REEL_DEVICE inline bool find_seeing(const Images& y, const Convolution& c, const std::int64_t (&p)[3], const Tap& tap,
+                                    std::int64_t& offset) {
+  offset = 0;
+  for (int axis = 0; axis < 3; ++axis) {
+    std::int64_t reach = p[axis] + c.padding[axis] - tap.at[axis] * c.dilation[axis];
+    if (reach < 0 || reach % c.stride[axis] != 0 || reach / c.stride[axis] >= y.dims[axis]) return false;
+    offset += reach / c.stride[axis] * y.steps[axis];
+  }
+  return true;
+}
+
+template <class T>
+struct ConvolveForward {
+  T* out;
+  const T *x, *w, *bias;
+  Images y_images, x_images, filters;
+  Convolution c;
+
+  REEL_DEVICE void operator()(std::int64_t i) const {
+    ImagePlace place = y_images.place(i);
+    std::int64_t filters_per_group = filters.examples / c.groups;
+    std::int64_t first = place.channel / filters_per_group * filters.channels;
+    const T* image = x + x_images.offset(place.example, first);
+    const T* filter = w + place.channel * filters.example_step;
+    Wide<T> sum = bias ? loaded(bias[place.channel]) : Wide<T>(0);
+    for_each_tap(filters, [&](const Tap& tap, std::int64_t of_filter) {
+      std::int64_t of_image;
+      if (!find_seen(x_images, c, place.at, tap, of_image)) return;
+      for (std::int64_t k = 0; k < filters.channels; ++k)
+        sum +=
+            loaded(image[of_image + k * x_images.channel_step]) * loaded(filter[of_filter + k * filters.channel_step]);
+    });
+    out[i] = stored<T>(sum);
+  }
+};
+
+template <class T>
+struct ConvolveData {
+  T* out;
+  const T *d, *w, *bias;
+  Images x_images, y_images, filters;
+  Convolution c;
+
+  REEL_DEVICE void operator()(std::int64_t i) const {
+    ImagePlace place = x_images.place(i);
+    std::int64_t filters_per_group = filters.examples / c.groups;
+    std::int64_t first = place.channel / filters.channels * filters_per_group;
+    const T* image = d + y_images.offset(place.example, first);
+    const T* filter = w + filters.offset(first, place.channel % filters.channels);
+    Wide<T> sum = bias ? loaded(bias[place.channel]) : Wide<T>(0);
+    for_each_tap(filters, [&](const Tap& tap, std::int64_t of_filter) {
+      std::int64_t of_image;
+      if (!find_seeing(y_images, c, place.at, tap, of_image)) return;
+      for (std::int64_t k = 0; k < filters_per_group; ++k)
+        sum +=
+            loaded(image[of_image + k * y_images.channel_step]) * loaded(filter[of_filter + k * filters.example_step]);
+    });
+    out[i] = stored<T>(sum);
+  }
+};
+
+// An element of the filters by a group.
+template <class T>
+struct ConvolveWeights {
+  T* out;
+  const T *x, *d;
+  Images filters, x_images, y_images;
+  Convolution c;
+
+  template <class Group>
+  REEL_DEVICE void operator()(Group& group) const {
+    ImagePlace place = filters.place(group.index());
+    std::int64_t filters_per_group = filters.examples / c.groups;
+    std::int64_t channel = place.example / filters_per_group * filters.channels + place.channel;
+    std::int64_t positions = y_images.dims[0] * y_images.dims[1] * y_images.dims[2];
+    Tap tap{{place.at[0], place.at[1], place.at[2]}};
+    auto partial = group.template per_thread<Wide<T>>();
+    group.each([&](int thread) {
+      Wide<T> sum = 0;
+      for (std::int64_t i = thread; i < y_images.examples * positions; i += group.size()) {
+        std::int64_t example = i / positions, rest = i % positions, of_image;
+        std::int64_t o[3] = {rest / (y_images.dims[1] * y_images.dims[2]), rest / y_images.dims[2] % y_images.dims[1],
+                             rest % y_images.dims[2]};
+        if (!find_seen(x_images, c, o, tap, of_image)) continue;
+        std::int64_t of_gradient = o[0] * y_images.steps[0] + o[1] * y_images.steps[1] + o[2] * y_images.steps[2];
+        sum += loaded(x[x_images.offset(example, channel) + of_image]) *
+               loaded(d[y_images.offset(example, place.example) + of_gradient]);
+      }
+      partial[thread] = sum;
+    });
+    Wide<T> sum = group.reduce(partial, [](Wide<T> left, Wide<T> right) { return left + right; });
+    group.each([&](int thread) {
+      if (thread == 0) out[group.index()] = stored<T>(sum);
+    });
+  }
+};
+
+template <class T>
+struct AddBias {
+  T* out;
+  const T* bias;
+  std::int64_t channels, inner;
+
+  REEL_DEVICE void operator()(std::int64_t i) const {
+    out[i] = stored<T>(loaded(out[i]) + loaded(bias[i / inner % channels]));
+  }
+};
+
+void add_bias(const View& out, const View& bias, const Convolution& c) {
+  std::int64_t inner = 1;
+  if (!c.channels_last)
+    for (int axis = 2; axis < out.rank; ++axis) inner *= out.dims[axis];
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
+    for_each(out.numel, AddBias<T>{out.as<T>(), bias.as<T>(), bias.numel, inner});
+  });
+}
+
+using LibraryCall = bool (*)(const View&, const View&, const View&, const View*, const Convolution&);
+
+// With the bias, or with it added behind.
+bool run_library(LibraryCall call, const View& out, const View& images, const View& w, const View* bias,
+                 const Convolution& c) {
+  if (images.numel == 0 || w.numel == 0) return false;
+  if (call(out, images, w, bias, c)) return true;
+  if (!bias || !call(out, images, w, nullptr, c)) return false;
+  add_bias(out, *bias, c);
+  return true;
+}
+
+void forward(const View& out, const View& x, const View& w, const View* bias, const Convolution& c) {
+  if (out.numel == 0 || run_library(convolve_by_library, out, x, w, bias, c)) return;
+  bool last = c.channels_last != 0;
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
+    for_each(out.numel, ConvolveForward<T>{out.as<T>(), x.as<T>(), w.as<T>(), bias ? bias->as<T>() : nullptr,
+                                           Images(out, last), Images(x, last), Images(w, false), c});
+  });
+}
+
+void by_data(const View& out, const View& d, const View& w, const View* bias, const Convolution& c) {
+  if (out.numel == 0 || run_library(convolve_data_by_library, out, d, w, bias, c)) return;
+  bool last = c.channels_last != 0;
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
+    for_each(out.numel, ConvolveData<T>{out.as<T>(), d.as<T>(), w.as<T>(), bias ? bias->as<T>() : nullptr,
+                                        Images(out, last), Images(d, last), Images(w, false), c});
+  });
+}
+
+void by_weights(const View& out, const View& x, const View& d, const Convolution& c) {
+  if (out.numel == 0) return;
+  if (x.numel != 0 && d.numel != 0 && convolve_weights_by_library(out, x, d, c)) return;
+  bool last = c.channels_last != 0;
+  std::int64_t products = d.numel / (out.dims[0] == 0 ? 1 : out.dims[0]);
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
+    for_each_group(
+        out.numel, threads_for_row(products), 0,
+        ConvolveWeights<T>{out.as<T>(), x.as<T>(), d.as<T>(), Images(out, false), Images(x, last), Images(d, last), c});
+  });
+}
+
+}  // namespace
+
+void fill_convolve(KernelTable& table) {
+  static constexpr ConvolutionKernels kernels{.forward = forward, .by_data = by_data, .by_weights = by_weights};
+  table.convolution = &kernels;
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

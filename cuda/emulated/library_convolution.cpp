@@ -1,0 +1,11 @@
+#include "../library_convolution.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+bool convolve_by_library(const View&, const View&, const View&, const View*, const Convolution&) { return false; }
+bool convolve_data_by_library(const View&, const View&, const View&, const View*, const Convolution&) { return false; }
+bool convolve_weights_by_library(const View&, const View&, const View&, const Convolution&) { return false; }
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

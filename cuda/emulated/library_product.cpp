@@ -1,0 +1,9 @@
+#include "../library_product.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+bool multiply_by_library(const View&, const View&, const View&, bool) { return false; }
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstdint>
+
+#include <reel/detail/view.h>
+
+#include "../lib/core/target.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// Where an element of images stands.
+struct ImagePlace {
+  std::int64_t example, channel, at[3];
+};
+
+/// Examples, channels and three spatial axes, of which those that are not there come first, with size 1. So are filters,
+/// each an example.
+struct Images {
+  std::int64_t examples, channels, dims[3];
+  std::int64_t example_step, channel_step, steps[3];
+  bool channels_last;
+
+  Images(const View& view, bool channels_last)
+      : examples(view.dims[0]), dims{1, 1, 1}, example_step(view.strides[0]), steps{}, channels_last(channels_last) {
+    int spatial = view.rank - 2, channel = channels_last ? view.rank - 1 : 1, first = channels_last ? 1 : 2;
+    channels = view.dims[channel];
+    channel_step = view.strides[channel];
+    for (int i = 0; i < spatial; ++i) {
+      dims[3 - spatial + i] = view.dims[first + i];
+      steps[3 - spatial + i] = view.strides[first + i];
+    }
+  }
+
+  /// Of element i in row-major order.
+  REEL_HOST_DEVICE ImagePlace place(std::int64_t i) const {
+    ImagePlace found;
+    if (channels_last) split(found.channel, i, channels);
+    for (int axis = 3; axis-- > 0;) split(found.at[axis], i, dims[axis]);
+    if (!channels_last) split(found.channel, i, channels);
+    found.example = i;
+    return found;
+  }
+  /// Of the first element of a channel.
+  REEL_HOST_DEVICE std::int64_t offset(std::int64_t example, std::int64_t channel) const {
+    return example * example_step + channel * channel_step;
+  }
+
+ private:
+  REEL_HOST_DEVICE static void split(std::int64_t& rest, std::int64_t& i, std::int64_t size) {
+    rest = i % size;
+    i /= size;
+  }
+};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

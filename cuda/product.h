@@ -1,0 +1,15 @@
+#pragma once
+
+#include <reel/detail/view.h>
+
+#include "../lib/core/target.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// out = a b, or out += a b, for the last two axes; the leading ones broadcast. `out` is contiguous. Which kernel runs, and
+/// so each bit of the result, follows from dtype, shapes and strides.
+void multiply(const View& out, const View& a, const View& b, bool adds);
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

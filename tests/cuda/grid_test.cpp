@@ -1,0 +1,114 @@
+#include "../../cuda/grid.h"
+
+#include <cstdint>
+#include <random>
+#include <vector>
+
+#include "../../cuda/offsets.h"
+#include "catch.h"
+
+// The arithmetic by which kernels find their work, which needs no device.
+
+namespace reel_test {
+
+using namespace reel::detail;
+
+TEST_CASE("the threads of a flat grid do each piece of work once") {
+  for (int multiprocessors : {1, 2, 132})
+    for (std::int64_t count : {1, 2, 255, 256, 257, 16384, 16385, 40000, 1200000}) {
+      CAPTURE(multiprocessors, count);
+      Grid grid = flat_grid(count, multiprocessors);
+      REQUIRE(grid.blocks >= 1);
+      REQUIRE(grid.blocks <= static_cast<unsigned>(multiprocessors) * blocks_per_multiprocessor);
+      std::vector<int> done(static_cast<std::size_t>(count), 0);
+      for (unsigned block = 0; block < grid.blocks; ++block)
+        for (unsigned thread = 0; thread < grid.threads; ++thread)
+          run_flat({block, thread, grid.blocks, grid.threads}, count,
+                   [&](std::int64_t i) { ++done[static_cast<std::size_t>(i)]; });
+      bool once = true;
+      for (int times : done) once &= times == 1;
+      CHECK(once);
+    }
+}
+
+TEST_CASE("a flat grid counts beyond 32 bits") {
+  std::int64_t count = (std::int64_t{1} << 33) + 5;
+  Grid grid = flat_grid(count, 132);
+  std::int64_t last = -1;
+  // The last thread, whose steps are the longest.
+  run_flat({grid.blocks - 1, grid.threads - 1, grid.blocks, grid.threads}, count, [&](std::int64_t i) { last = i; });
+  std::int64_t step = std::int64_t{grid.blocks} * grid.threads;
+  CHECK(last == step - 1 + (count - step) / step * step);
+}
+
+TEST_CASE("groups have a whole number of warps, and as many as a block may") {
+  for (std::int64_t length : {0, 1, 512, 513, 2048, 5000, 100000}) {
+    int threads = threads_for_row(length);
+    CHECK(threads % warp_size == 0);
+    CHECK(threads <= most_threads);
+    for (std::int64_t groups : {1, 3, 4, 5, 2000000}) {
+      Grid grid = group_grid(groups, threads);
+      CHECK(grid.threads <= static_cast<unsigned>(most_threads));
+      CHECK(grid.blocks >= 1);
+      std::int64_t at_once = grid.blocks * (threads == warp_size ? warps_per_block : 1);
+      CHECK((at_once >= groups || grid.blocks == 1u << 20));
+    }
+  }
+}
+
+TEST_CASE("a Divisor divides as the processor does") {
+  std::mt19937_64 random(4);
+  std::vector<std::uint32_t> numbers{0, 1, 2, 3, 5, 7, 255, 256, 257, 641, 65535, 65536, 65537, 0x3fffffff, 0x40000000,
+                                     0x7ffffffe, 0x7fffffff};
+  for (int i = 0; i < 200; ++i) numbers.push_back(static_cast<std::uint32_t>(random() >> (33 + i % 31)));
+  for (std::uint32_t divisor : numbers) {
+    if (divisor == 0) continue;
+    Divisor by(divisor);
+    for (std::uint32_t n : numbers) {
+      if (by.quotient(n) != n / divisor) FAIL(n << " / " << divisor << " gives " << by.quotient(n));
+      // Around multiples, where a last place decides.
+      std::uint64_t multiple = std::uint64_t{n} / divisor * divisor;
+      for (std::uint64_t near : {multiple, multiple + divisor - 1})
+        if (near < 0x80000000u && by.quotient(static_cast<std::uint32_t>(near)) != near / divisor)
+          FAIL(near << " / " << divisor);
+    }
+  }
+}
+
+TEST_CASE("Offsets find the elements of views that are strided and broadcast") {
+  struct Form {
+    std::vector<std::int64_t> dims, strides;
+    View view() const {
+      std::int64_t numel = 1;
+      for (std::int64_t dim : dims) numel *= dim;
+      return {nullptr, dims.data(), strides.data(), numel, static_cast<int>(dims.size()), reel::f32, false};
+    }
+  };
+  const Form forms[][2] = {
+      {{{2, 3, 4}, {12, 4, 1}}, {{2, 3, 4}, {1, 2, 6}}},
+      {{{2, 3, 4}, {12, 4, 1}}, {{3, 1}, {5, 7}}},
+      {{{5, 1, 2}, {2, 2, 1}}, {{1, 1, 2}, {0, 0, -1}}},
+      {{{}, {}}, {{}, {}}},
+      {{{70000, 40000}, {40000, 1}}, {{40000}, {3}}},  // more elements than 32 bits count
+  };
+  for (const auto& form : forms) {
+    View a = form[0].view(), b = form[1].view();
+    Offsets<2> offsets{Iteration<2>({&a, &b})};
+    std::int64_t step = a.numel > 1000 ? a.numel / 997 : 1;
+    for (std::int64_t i = 0; i < a.numel; i += step) {
+      std::int64_t rest = i, expected[2] = {0, 0};
+      for (int axis = a.rank; axis-- > 0; rest /= a.dims[axis]) {
+        std::int64_t at = rest % a.dims[axis];
+        expected[0] += at * a.strides[axis];
+        int own = axis - (a.rank - b.rank);
+        if (own >= 0 && b.dims[own] != 1) expected[1] += at * b.strides[own];
+      }
+      std::int64_t found[2];
+      offsets.find(i, found);
+      if (found[0] != expected[0] || found[1] != expected[1])
+        FAIL("element " << i << " lies at " << found[0] << ", " << found[1]);
+    }
+  }
+}
+
+}  // namespace reel_test
