@@ -222,6 +222,7 @@ def main(description):
     check = Check(arguments)
 
     def stop(*_):
+        check.note(steps.Outcome("gpu-check", "cut off", note="it was stopped"))
         check.runner.end_all()
         sys.exit(1)
     for one in (signal.SIGTERM, signal.SIGINT):
