@@ -12,7 +12,7 @@ from pathlib import Path
 
 import run_tests
 
-from . import compare, machine, steps, watch
+from . import compare, machine, ops, steps, watch
 
 ROOT = Path(__file__).resolve().parents[3]
 GPU_TESTS = ["--suite", "cuda", "--split"]
@@ -123,8 +123,9 @@ class Check:
     def tests(self, step, selection, limit):
         report = self.out / "tests.json"
         report.unlink(missing_ok=True)
-        outcome = self.runner.run(step, [sys.executable, ROOT / "tools/setup/run_tests.py", *selection, "--json", report,
-                                         ROOT, self.build], self.out / "tests.txt", limit)
+        limit = min(limit, max(1, self.runner.left() - 5))
+        command = [sys.executable, ROOT / "tools/setup/run_tests.py", *selection, "--seconds", limit, "--json", report]
+        outcome = self.runner.run(step, [*command, ROOT, self.build], self.out / "tests.txt", limit + 5)
         lines = outcome.output.strip().splitlines()
         outcome.note = "; ".join(filter(None, [lines[-1] if lines and "passed" in lines[-1] else "", outcome.note]))
         results = json.loads(report.read_text()) if report.is_file() else []
@@ -137,6 +138,16 @@ class Check:
             outcome.status = "FAILED"
             outcome.note += "; a GPU is there, and tests were skipped"
         self.note(outcome)
+        return outcome.is_well
+
+    def ops_one_by_one(self, limit):
+        """Where the op table fails: for which ops."""
+        begun = time.monotonic()
+        lines, count = ops.one_by_one(ROOT, self.build, min(limit, max(1, self.runner.left() - 5)), self.out / "tests.txt")
+        self.note(steps.Outcome("ops on the GPU, one by one", "FAILED" if lines else "ok", time.monotonic() - begun,
+                                f"{len(lines)} of {count} fail"))
+        if lines:
+            self.sections.append(["Ops that fail on the GPU:", *lines])
 
     def benchmarks(self):
         ours, theirs = self.out / "reel.json", self.out / "pytorch.json"
@@ -168,7 +179,8 @@ class Check:
         if tool:
             outcome = self.run("reel devices", [tool, "devices"], "tests.txt", 60)
             self.sections.append(["reel devices:"] + ["  " + line for line in outcome.output.strip().splitlines()])
-        self.tests("tests on the GPU", GPU_TESTS, 200)
+        if not self.tests("tests on the GPU", GPU_TESTS, 150):
+            self.ops_one_by_one(120)
         self.benchmarks()
 
     def all(self):
