@@ -111,14 +111,29 @@ class Check:
     def tests_of(self, suite):
         return [test for test in self.introspect("tests") if run_tests.Runner.in_suite(test, suite)]
 
+    def files_of(self, tests):
+        """What Ninja has to build for tests."""
+        built = {target["id"]: target["filename"] for target in self.introspect("targets")}
+        files = {name for names in built.values() for name in names}
+        for test in tests:
+            yield from (part for part in test["cmd"] if part in files)
+            for needed in test["depends"]:
+                yield from built[needed]
+
+    def compile(self, step, files, log):
+        names = sorted({os.path.relpath(file, self.build) for file in files})
+        return self.runner.run(step, ["ninja", "-C", self.build, "-k", "0", *names], self.out / log, 400)
+
     def compile_for_gpu(self):
         """The part of the build that the steps on the GPU need, so that they come first."""
         wanted = ("reel_cuda", "reel_cuda_bench", "reel")
-        files = [Path(name) for target in self.introspect("targets") if target["name"] in wanted
-                 for name in target["filename"]]
-        files += [Path(test["cmd"][0]) for test in self.tests_of("cuda")]
-        names = sorted({os.path.relpath(file, self.build) for file in files if self.build in file.parents})
-        self.run("build what wants the GPU", ["ninja", "-C", self.build, "-k", "0", *names], "build.txt", 400)
+        files = [name for target in self.introspect("targets") if target["name"] in wanted for name in target["filename"]]
+        self.note(self.compile("build what wants the GPU", [*files, *self.files_of(self.tests_of("cuda"))], "build.txt"))
+
+    def compile_rest(self):
+        """All else but the emulated device."""
+        tests = [test for test in self.introspect("tests") if not run_tests.Runner.in_suite(test, "emulated")]
+        return self.compile("build the rest", self.files_of(tests), "build-rest.txt")
 
     def tests(self, step, selection, limit):
         report = self.out / "tests.json"
@@ -181,7 +196,8 @@ class Check:
             self.sections.append(["reel devices:"] + ["  " + line for line in outcome.output.strip().splitlines()])
         if not self.tests("tests on the GPU", GPU_TESTS, 150):
             self.ops_one_by_one(120)
-        self.benchmarks()
+        with self.runner.paused():
+            self.benchmarks()
 
     def all(self):
         self.out.mkdir(parents=True, exist_ok=True)
@@ -190,20 +206,27 @@ class Check:
         if not (self.unpack() and self.configure()):
             return
         self.compile_for_gpu()
-        cases = []
-        # What did not build keeps the rest from nothing.
-        if any(self.build.glob("cuda/libreel_cuda.so")):
-            self.on_gpu()
-            if not self.arguments.without_device:
-                tests = run_tests.Runner(ROOT, self.build, [], ["cuda", "catch"])
-                cases = tests.split(tests.tests())
         with concurrent.futures.ThreadPoolExecutor() as pool:
+            rest = None if self.arguments.quick else pool.submit(self.compile_rest)
+            cases = []
+            # What did not build keeps the rest from nothing.
+            if any(self.build.glob("cuda/libreel_cuda.so")):
+                self.on_gpu()
+                if not self.arguments.without_device:
+                    tests = run_tests.Runner(ROOT, self.build, [], ["cuda", "catch"])
+                    cases = tests.split(tests.tests())
             watched = [pool.submit(watch.watch, self.runner, tool, cases, self.out, 200) for tool in watch.TOOLS]
-            if not self.arguments.quick:
-                self.run("build the rest", ["ninja", "-C", self.build, "-k", "0"], "build.txt", 400)
+            if rest:
+                self.note(rest.result())
+                self.append_log("build-rest.txt", "build.txt")
                 self.tests("tests on the CPU", ["--without-suite", "cuda", "--without-suite", "emulated"], 300)
             for one in watched:
                 self.note(one.result())
+
+    def append_log(self, part, whole):
+        with open(self.out / whole, "ab") as log:
+            log.write((self.out / part).read_bytes())
+        (self.out / part).unlink()
 
     def report(self, seconds, described):
         width = max((len(one.step) for one in self.outcomes), default=0)
