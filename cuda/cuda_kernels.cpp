@@ -14,6 +14,10 @@ void fill_device_kernels(KernelTable& table) {
   fill_convolve(table);
   fill_linear_algebra(table);
   fill_matmul(table);
+  fill_loss(table);
+  fill_normalise(table);
+  fill_recurrent(table);
+  fill_softmax(table);
 }
 
 }  // namespace REEL_TARGET

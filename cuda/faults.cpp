@@ -50,6 +50,21 @@ void throw_fault(const FaultRecord& found, const FaultSource& source) {
     case Fault::singular_triangle: throw_matrix_fault(source, found.first, "is singular: it has a 0 on its diagonal");
     case Fault::not_positive_definite: throw_matrix_fault(source, found.first, "is not positive definite");
     case Fault::not_finite: throw_matrix_fault(source, found.first, "holds NaN or infinity");
+    case Fault::target:
+      fail<IndexError>(source.op, source.where, "target {} is not a class of the input, which has {}", found.first,
+                       found.second);
+    case Fault::ctc_input_length:
+      fail<IndexError>(source.op, source.where,
+                       "the input length {} of example {} is not one that the log-probabilities can have", found.first,
+                       found.second);
+    case Fault::ctc_target_length:
+      fail<IndexError>(source.op, source.where,
+                       "the target length {} of example {} is not one that the targets can have", found.first,
+                       found.second);
+    case Fault::ctc_label:
+      fail<IndexError>(source.op, source.where,
+                       "label {} of example {} is no class of the log-probabilities, or is the blank", found.first,
+                       found.second);
     case Fault::none: break;
   }
   throw InternalError("a kernel reported no fault");
