@@ -46,7 +46,11 @@ void throw_fault(const FaultRecord& found, const FaultSource& source) {
                        found.second);
     case Fault::class_index:
       fail<IndexError>(source.op, source.where, "the class {} does not lie in [0, {})", found.first, found.second);
-    case Fault::probability: fail<Error>(source.op, source.where, "{} is no probability", found.number);
+    case Fault::probability:
+      fail<Error>(source.op, source.where, "the probability {} lies outside [0, 1]", found.number);
+    case Fault::one_hot:
+      fail<IndexError>(source.op, source.where, "index {} is none of the {} classes, for the indices {} {}",
+                       found.first, found.second, to_string(source.shape), name_of(source.dtype));
     case Fault::bag_start:
       fail<IndexError>(source.op, source.where,
                        "the offset {} does not fit: they start with 0, ascend, and are at most {}", found.first,
