@@ -27,6 +27,10 @@ void fill_device_kernels(KernelTable& table) {
   fill_sample(table);
   fill_scan(table);
   fill_sort(table);
+  fill_attention(table);
+  fill_convolve(table);
+  fill_linear_algebra(table);
+  fill_matmul(table);
   fill_embedding(table);
   fill_index(table);
   fill_pool(table);
@@ -40,6 +44,10 @@ void fill_device_kernels(KernelTable& table) {
   fill_normalise(table);
   fill_recurrent(table);
   fill_softmax(table);
+  fill_argmax(table);
+  fill_mapped_sums(table);
+  fill_reduce(table);
+  fill_scan(table);
 }
 
 }  // namespace REEL_TARGET

@@ -76,6 +76,10 @@ class CudaModule final : public DeviceModule {
     return std::make_unique<Capture>(enter_device_of_thread(device), generator);
   }
   bool records() const noexcept override { return current_queue_or_null() && current_queue().capture; }
+  bool has_recorded(const Body& x) const noexcept override {
+    const DeviceBlock* block = x.device.type == Device::Type::cpu ? nullptr : x.storage->device_block();
+    return block && static_cast<const Block*>(block)->pool == current_queue_or_null()->pool;
+  }
   const void* recorded_numbers(const void* numbers, std::size_t bytes) override {
     return current_queue().capture->numbers(numbers, bytes);
   }
