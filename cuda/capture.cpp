@@ -53,7 +53,8 @@ void Capture::finish() {
 void Capture::launch(std::uint64_t seed, std::uint64_t added_calls) {
   if (&enter_device_of_thread(queue_.device) != &queue_)
     fail<DeviceError>("cuda::Graph", {}, "a graph is replayed by the thread that has recorded it");
-  if (std::exchange(launched_, true))
+  bool replayed = std::exchange(launched_, true);
+  if (replayed)
     for (const auto& hook : hooks_) hook();
   for (const Numbers& numbers : numbers_)
     queue_.staging.copy_in(numbers.block->data, numbers.source, numbers.bytes, queue_.stream);
@@ -61,16 +62,23 @@ void Capture::launch(std::uint64_t seed, std::uint64_t added_calls) {
     std::array<std::uint64_t, 2> told{seed, added_calls};
     queue_.staging.copy_in(draws_->data, told.data(), sizeof told, queue_.stream);
   }
-  for (const Tensor& x : kept_) prepare_operand(x.body(), true);
+  Location where = context().resolve({});
+  for (const Kept& kept : kept_) {
+    prepare_operand(kept.tensor.body(), kept.written);
+    if (kept.written && replayed) kept.tensor.body().storage->overwritten(where);
+  }
   driver_launch(execution_, queue_.stream);
 }
 
-void Capture::keep(const Body& x) {
-  auto same = [&](const Tensor& kept) { return &kept.body() == &x; };
-  if (std::any_of(kept_.rbegin(), kept_.rend(), same)) return;
+void Capture::keep(const Body& x, bool writes) {
+  auto same = [&](const Kept& kept) { return &kept.tensor.body() == &x; };
+  if (auto found = std::find_if(kept_.begin(), kept_.end(), same); found != kept_.end()) {
+    found->written |= writes;
+    return;
+  }
   auto& body = const_cast<Body&>(x);
   body.references.retain();
-  kept_.push_back(Tensor::adopt(&body));
+  kept_.push_back({Tensor::adopt(&body), writes});
 }
 
 DeviceBlock* Capture::own_block(std::size_t bytes) {

@@ -27,8 +27,8 @@ class Capture final : public RecordedGraph {
   void finish() override;
   void launch(std::uint64_t seed, std::uint64_t added_calls) override;
 
-  /// Keeps a tensor whose memory is not the graph's.
-  void keep(const Body& x);
+  /// Keeps a tensor whose memory is not the graph's. What it writes to counts as overwritten at each launch.
+  void keep(const Body& x, bool writes);
   /// Where kernels find the seed, and the number of calls to be added. Throws: Error unless it is a call of the thread's
   /// generator since the recording began.
   const std::uint64_t* draws(RandomCall call);
@@ -49,7 +49,11 @@ class Capture final : public RecordedGraph {
   std::uint64_t seed_, first_call_;
   std::unique_ptr<MemoryPool> pool_;
   GraphExecution execution_ = nullptr;
-  std::vector<Tensor> kept_;
+  struct Kept {
+    Tensor tensor;
+    bool written;
+  };
+  std::vector<Kept> kept_;
   std::vector<Numbers> numbers_;
   DeviceBlock* draws_ = nullptr;
   std::vector<std::function<void()>> hooks_;

@@ -15,10 +15,12 @@ inline namespace REEL_TARGET {
 /// The op in whose name a fault is thrown.
 struct FaultSource {
   const char* op = nullptr;
-  Location where;
-  Shape shape = {};  ///< of its first input
+  Location where = {};
+  Shape shape = {};  // of its first input
   DType dtype = DType::f32;
 };
+/// The op that runs now.
+FaultSource running_op();
 
 [[noreturn]] void throw_fault(const FaultRecord& found, const FaultSource& source);
 

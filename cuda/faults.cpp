@@ -20,19 +20,24 @@ namespace {
               name_of(source.dtype), fault);
 }
 
+[[noreturn]] void throw_few_classes(const FaultSource& source, const FaultRecord& found, const char* how) {
+  fail<Error>(source.op, source.where, "row {} has {} classes above 0, too few to draw {}{}", found.first, found.second,
+              static_cast<std::int64_t>(found.number), how);
+}
+
+}  // namespace
+
 FaultSource running_op() {
   const Context& context = detail::context();
   const Call* call = context.running;
-  if (!call) return {"an op", context.resolve({})};
-  FaultSource source{call->op.name, context.resolve(call->where)};
+  if (!call) return {"an op", context.resolve({}), {}, DType::f32};
+  FaultSource source{call->op.name, context.resolve(call->where), {}, DType::f32};
   if (call->inputs.empty() || !call->inputs[0]->defined()) return source;
   const Body& first = call->input(0);
   source.shape = Shape(std::span(first.dims, static_cast<std::size_t>(first.rank)));
   source.dtype = first.dtype;
   return source;
 }
-
-}  // namespace
 
 void throw_fault(const FaultRecord& found, const FaultSource& source) {
   switch (found.kind) {
@@ -41,7 +46,11 @@ void throw_fault(const FaultRecord& found, const FaultSource& source) {
                        found.second);
     case Fault::class_index:
       fail<IndexError>(source.op, source.where, "the class {} does not lie in [0, {})", found.first, found.second);
-    case Fault::probability: fail<Error>(source.op, source.where, "{} is no probability", found.number);
+    case Fault::probability:
+      fail<Error>(source.op, source.where, "the probability {} lies outside [0, 1]", found.number);
+    case Fault::one_hot:
+      fail<IndexError>(source.op, source.where, "index {} is none of the {} classes, for the indices {} {}",
+                       found.first, found.second, to_string(source.shape), name_of(source.dtype));
     case Fault::bag_start:
       fail<IndexError>(source.op, source.where,
                        "the offset {} does not fit: they start with 0, ascend, and are at most {}", found.first,
@@ -50,6 +59,26 @@ void throw_fault(const FaultRecord& found, const FaultSource& source) {
     case Fault::singular_triangle: throw_matrix_fault(source, found.first, "is singular: it has a 0 on its diagonal");
     case Fault::not_positive_definite: throw_matrix_fault(source, found.first, "is not positive definite");
     case Fault::not_finite: throw_matrix_fault(source, found.first, "holds NaN or infinity");
+    case Fault::target:
+      fail<IndexError>(source.op, source.where, "target {} is not a class of the input, which has {}", found.first,
+                       found.second);
+    case Fault::class_probability:
+      fail<Error>(source.op, source.where, "row {} has the probability {}, which is not a finite number from 0 on",
+                  found.first, found.number);
+    case Fault::few_classes: throw_few_classes(source, found, "");
+    case Fault::few_classes_to_draw_once: throw_few_classes(source, found, " without replacement");
+    case Fault::ctc_input_length:
+      fail<IndexError>(source.op, source.where,
+                       "the input length {} of example {} is not one that the log-probabilities can have", found.first,
+                       found.second);
+    case Fault::ctc_target_length:
+      fail<IndexError>(source.op, source.where,
+                       "the target length {} of example {} is not one that the targets can have", found.first,
+                       found.second);
+    case Fault::ctc_label:
+      fail<IndexError>(source.op, source.where,
+                       "label {} of example {} is no class of the log-probabilities, or is the blank", found.first,
+                       found.second);
     case Fault::none: break;
   }
   throw InternalError("a kernel reported no fault");
@@ -95,7 +124,7 @@ void FaultLog::throw_found() {
     bool named;
     ~Restore() { context.set(Context::caller_named, named); }
   } restore{context, named};
-  if (!in_graph && last_ - found.ticket >= remembered) throw_fault(found, {"an op of a while ago", {}});
+  if (!in_graph && last_ - found.ticket >= remembered) throw_fault(found, {.op = "an op of a while ago"});
   throw_fault(found, in_graph ? graph_sources_[found.ticket & ~of_graph] : sources_[found.ticket % remembered]);
 }
 

@@ -18,6 +18,15 @@ enum class Fault : std::uint32_t {
   class_index,  ///< the class `first` does not lie in [0, `second`)
   probability,  ///< `number` is no probability
   bag_start,    ///< a bag of `second` indices in all starts at `first`
+  target,       ///< the target `first` is none of `second` classes
+  // Of row `first` of probabilities.
+  class_probability,  ///< `number` is no probability
+  few_classes,        ///< `second` classes are above 0, and `number` are drawn
+  few_classes_to_draw_once,
+  // Of example `second`.
+  ctc_input_length,
+  ctc_target_length,
+  ctc_label,
   // Of matrix `first` of the op's first input, counted along its leading axes.
   singular,
   singular_triangle,

@@ -14,7 +14,10 @@ namespace {
 
 class CudaModule final : public DeviceModule {
  public:
-  CudaModule() : count_(driver_device_count(absence_)) { fill_device_kernels(kernels_); }
+  CudaModule() : count_(driver_device_count(absence_)) {
+    fill_device_kernels(kernels_);
+    fill_device_optimisers(optimiser_kernels_);
+  }
 
   int device_count() const override { return count_; }
   const std::string& absence() const override { return absence_; }
@@ -73,6 +76,10 @@ class CudaModule final : public DeviceModule {
     return std::make_unique<Capture>(enter_device_of_thread(device), generator);
   }
   bool records() const noexcept override { return current_queue_or_null() && current_queue().capture; }
+  bool has_recorded(const Body& x) const noexcept override {
+    const DeviceBlock* block = x.device.type == Device::Type::cpu ? nullptr : x.storage->device_block();
+    return block && static_cast<const Block*>(block)->pool == current_queue_or_null()->pool;
+  }
   const void* recorded_numbers(const void* numbers, std::size_t bytes) override {
     return current_queue().capture->numbers(numbers, bytes);
   }

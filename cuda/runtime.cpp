@@ -25,7 +25,7 @@ void wait_for_others(Queue& queue, Block& block, bool writes) {
 inline void prepare_operand(Queue& queue, const Body& x, bool writes) {
   if (x.device.type == Device::Type::cpu || !x.storage->device_block()) return;
   auto& block = *static_cast<Block*>(x.storage->device_block());
-  if (queue.capture && block.pool != queue.pool) queue.capture->keep(x);
+  if (queue.capture && block.pool != queue.pool) queue.capture->keep(x, writes);
   if (&block.pool->queue() != &queue || block.shared.load(std::memory_order_acquire)) [[unlikely]]
     wait_for_others(queue, block, writes);
 }

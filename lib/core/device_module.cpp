@@ -96,6 +96,11 @@ void prepare_on_device(const Body& x, bool writes) {
   device_module().prepare(x, writes);
 }
 
+DeviceModule* recording_module() noexcept {
+  DeviceModule* module = opened_device_module();
+  return module && module->records() ? module : nullptr;
+}
+
 thread_local constinit WaitListener* wait_listener = nullptr;
 
 void note_wait(Device device, const char* reason) {

@@ -95,6 +95,8 @@ class DeviceModule {
   virtual std::unique_ptr<RecordedGraph> record(int device, Generator& generator) = 0;
   /// Whether this thread records a graph.
   virtual bool records() const noexcept = 0;
+  /// Of a recording: whether the elements were made since it began.
+  virtual bool has_recorded(const Body& x) const noexcept = 0;
   /// Of a recording: memory that each launch fills from `numbers` before it runs; `numbers` may change between launches
   /// and lives as long as the graph.
   virtual const void* recorded_numbers(const void* numbers, std::size_t bytes) = 0;
@@ -104,6 +106,8 @@ class DeviceModule {
 
 /// As `DeviceModule::prepare`, wherever the tensor lies.
 void prepare_on_device(const Body& x, bool writes);
+/// The module, where this thread records a graph; else null.
+DeviceModule* recording_module() noexcept;
 
 /// Hears of each wait of this thread for a device.
 class WaitListener {

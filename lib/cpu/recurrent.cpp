@@ -36,16 +36,16 @@ void run_cell(const CellForward& step) {
   std::int64_t size = step.h.dims[1];
   for_rows(step.h, [&](std::int64_t row) {
     std::int64_t at = row * size;
-    Cell<cell>::template forward<T>({.p = elements<T>(step.p, at * form.gates),
-                                     .q = elements<T>(step.q, at * form.gates),
-                                     .bias = elements<T>(step.bias),
-                                     .before = elements<T>(step.before, at),
-                                     .h = elements<T>(step.h, at),
-                                     .work = elements<T>(step.work, at * form.work),
-                                     .c = elements<T>(step.c, at),
-                                     .units = size,
-                                     .size = size,
-                                     .q_step = size});
+    run_forward<cell, T>({.p = elements<T>(step.p, at * form.gates),
+                          .q = elements<T>(step.q, at * form.gates),
+                          .bias = elements<T>(step.bias),
+                          .before = elements<T>(step.before, at),
+                          .h = elements<T>(step.h, at),
+                          .work = elements<T>(step.work, at * form.work),
+                          .c = elements<T>(step.c, at),
+                          .units = size,
+                          .size = size,
+                          .q_step = size});
   });
 }
 
@@ -55,17 +55,17 @@ void run_cell_gradient(const CellBackward& step) {
   std::int64_t size = step.dh.dims[1];
   for_rows(step.dh, [&](std::int64_t row) {
     std::int64_t at = row * size;
-    Cell<cell>::template backward<T>({.dh = elements<T>(step.dh, at),
-                                      .more_dh = nullptr,
-                                      .dc = elements<T>(step.dc, at),
-                                      .work = elements<T>(step.work, at * form.work),
-                                      .before = elements<T>(step.before, at),
-                                      .after = elements<T>(step.after, at),
-                                      .dp = elements<T>(step.dp, at * form.gates),
-                                      .dq = elements<T>(step.dq, at * form.gates),
-                                      .d_before = elements<T>(step.d_before, at),
-                                      .units = size,
-                                      .size = size});
+    run_backward<cell, T>({.dh = elements<T>(step.dh, at),
+                           .more_dh = nullptr,
+                           .dc = elements<T>(step.dc, at),
+                           .work = elements<T>(step.work, at * form.work),
+                           .before = elements<T>(step.before, at),
+                           .after = elements<T>(step.after, at),
+                           .dp = elements<T>(step.dp, at * form.gates),
+                           .dq = elements<T>(step.dq, at * form.gates),
+                           .d_before = elements<T>(step.d_before, at),
+                           .units = size,
+                           .size = size});
   });
 }
 
@@ -82,7 +82,7 @@ void run_tree_cell(const TreeCellForward& node) {
                     .size = size,
                     .children = node.children};
     for (int k = 0; k < node.children; ++k) here.before[k] = elements<T>(node.before[k], at);
-    here.forward();
+    run_forward(here);
   });
 }
 
@@ -104,7 +104,7 @@ void run_tree_cell_gradient(const TreeCellBackward& node) {
       here.before[k] = elements<T>(node.before[k], at);
       here.d_before[k] = elements<T>(node.d_before[k], at);
     }
-    here.backward();
+    run_backward(here);
   });
 }
 
@@ -209,16 +209,16 @@ void run_layer(const LayerForward& layer) {
       for (std::int64_t row = 0; row < count; ++row) {
         std::int64_t at = (first + row) * size, state = row * size + begin;
         T* h = elements<T>(layer.y, at + begin);
-        Cell<cell>::template forward<T>({.p = elements<T>(layer.p, at * form.gates + begin),
-                                         .q = products + row * width,
-                                         .bias = elements<T>(layer.bias, begin),
-                                         .before = elements<T>(layer.c.data ? layer.c : layer.h, state),
-                                         .h = h,
-                                         .work = elements<T>(layer.work, at * form.work + begin),
-                                         .c = elements<T>(layer.c_all, at + begin),
-                                         .units = units,
-                                         .size = size,
-                                         .q_step = count * width});
+        run_forward<cell, T>({.p = elements<T>(layer.p, at * form.gates + begin),
+                              .q = products + row * width,
+                              .bias = elements<T>(layer.bias, begin),
+                              .before = elements<T>(layer.c.data ? layer.c : layer.h, state),
+                              .h = h,
+                              .work = elements<T>(layer.work, at * form.work + begin),
+                              .c = elements<T>(layer.c_all, at + begin),
+                              .units = units,
+                              .size = size,
+                              .q_step = count * width});
         std::copy_n(h, units, elements<T>(layer.h, state));
         if (layer.c.data) std::copy_n(elements<T>(layer.c_all, at + begin), units, elements<T>(layer.c, state));
         next.put(row, begin, h, units);
@@ -270,18 +270,17 @@ void run_layer_gradient(const LayerBackward& layer) {
         const T* c_before =
             before < 0 ? elements<T>(layer.c_0, state) : elements<T>(layer.c_all, before * size + begin);
         T* dh = elements<T>(layer.dh_0, state);
-        Cell<cell>::template backward<T>(
-            {.dh = elements<T>(layer.dy, at + begin),
-             .more_dh = dh,
-             .dc = elements<T>(layer.dc_0, state),
-             .work = elements<T>(layer.work, at * form.work + begin),
-             .before = cell == RecurrentCell::lstm ? c_before : h_before,
-             .after = elements<T>(cell == RecurrentCell::lstm ? layer.c_all : layer.y, at + begin),
-             .dp = elements<T>(layer.dp, at * form.gates + begin),
-             .dq = elements<T>(dq, at * form.gates + begin),
-             .d_before = cell == RecurrentCell::lstm ? elements<T>(layer.dc_0, state) : dh,
-             .units = units,
-             .size = size});
+        run_backward<cell, T>({.dh = elements<T>(layer.dy, at + begin),
+                               .more_dh = dh,
+                               .dc = elements<T>(layer.dc_0, state),
+                               .work = elements<T>(layer.work, at * form.work + begin),
+                               .before = cell == RecurrentCell::lstm ? c_before : h_before,
+                               .after = elements<T>(cell == RecurrentCell::lstm ? layer.c_all : layer.y, at + begin),
+                               .dp = elements<T>(layer.dp, at * form.gates + begin),
+                               .dq = elements<T>(dq, at * form.gates + begin),
+                               .d_before = cell == RecurrentCell::lstm ? elements<T>(layer.dc_0, state) : dh,
+                               .units = units,
+                               .size = size});
         std::copy_n(h_before, units, elements<T>(layer.h_before, at + begin));
         for (int gate = 0; gate < form.gates; ++gate)
           packed[s % 2].put(row, gate * size + begin, elements<T>(dq, (at * form.gates) + gate * size + begin), units);

@@ -27,6 +27,18 @@ std::vector<Tensor> own_copies(const char* op, std::span<const Tensor> inputs, L
   return copies;
 }
 
+// x[place] = value, wherever x lies.
+void put(Tensor& x, std::int64_t place, double value) {
+  if (x.device() == cpu) {
+    x.write<double>()[place] = value;
+    return;
+  }
+  NoRecord pause;
+  Tensor here = to(x, cpu);
+  here.write<double>()[place] = value;
+  copy_(x, to(here, x.device()));
+}
+
 std::vector<double> values_of(const Tensor& x) { return x.to_vector<double>(); }
 
 // For each input, the rows of the Jacobian that a tape gives: one row of the input's size for each output element.
@@ -39,7 +51,7 @@ std::vector<std::vector<double>> tape_jacobians(const char* op, const Differenti
   if (output.dtype() != DType::f64) fail<DTypeError>(op, where, "the function must give f64, not {}", describe(output));
   for (std::int64_t i = 0; i < output.numel(); ++i) {
     Tensor seed = zeros_like(output);
-    seed.write<double>()[i] = 1;
+    put(seed, i, 1);
     std::vector<Tensor> gradients = tape.gradient(output, inputs, {.seed = seed, .unconnected = Unconnected::zeros});
     for (std::size_t k = 0; k < inputs.size(); ++k) {
       std::vector<double> row = values_of(gradients[k]);
@@ -68,14 +80,14 @@ GradcheckReport check(const char* op, const Differentiable& f, std::span<const T
   for (std::size_t k = 0; k < points.size(); ++k) {
     std::int64_t size = points[k].numel();
     for (std::int64_t j = 0; j < size; ++j) {
-      double x = points[k].data<double>()[j];
+      double x = values_of(points[k])[static_cast<std::size_t>(j)];
       double step = options.step * std::max(1.0, std::abs(x));
       auto value_at = [&](double moved) {
-        points[k].write<double>()[j] = moved;
+        put(points[k], j, moved);
         return values_of(f(points));
       };
       std::vector<double> above = value_at(x + step), below = value_at(x - step);
-      points[k].write<double>()[j] = x;
+      put(points[k], j, x);
       for (std::int64_t i = 0; i < output.numel(); ++i) {
         auto at = static_cast<std::size_t>(i);
         double difference = (above[at] - below[at]) / (2 * step);
@@ -96,7 +108,8 @@ GradcheckReport check(const char* op, const Differentiable& f, std::span<const T
                       "{:.10g}, the difference {:.10g}",
                       op, wrong, compared, index_of(worst.output, output.shape()), worst.input,
                       index_of(worst.element, points[worst.input].shape()),
-                      points[worst.input].data<double>()[worst.element], worst.from_tape, worst.from_difference)};
+                      values_of(points[worst.input])[static_cast<std::size_t>(worst.element)], worst.from_tape,
+                      worst.from_difference)};
 }
 
 }  // namespace
@@ -115,8 +128,7 @@ GradcheckReport gradgradcheck(const Differentiable& f, std::span<const Tensor> i
     return f(points);
   }();
   Tensor seed = zeros_like(shape_of_output);
-  for (std::int64_t i = 0; i < seed.numel(); ++i)
-    seed.write<double>()[i] = std::sin(1.7 * static_cast<double>(i) + 0.6) + 0.2;
+  for (std::int64_t i = 0; i < seed.numel(); ++i) put(seed, i, std::sin(1.7 * static_cast<double>(i) + 0.6) + 0.2);
   points.push_back(seed);
 
   Differentiable gradients = [&](std::span<const Tensor> all) {

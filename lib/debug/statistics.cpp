@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
+#include <reel/ops/elementwise.h>
+#include <reel/tape.h>
+
 #include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "../core/op_error.h"
@@ -54,7 +57,9 @@ std::string magnitudes_text(const Magnitudes& magnitudes) {
 }  // namespace
 
 TensorStatistics statistics(const Tensor& x, Location where) {
-  const Body& body = tensor_of("statistics", Arg(x, where)).body();
+  NoRecord pause;
+  Tensor here = to(tensor_of("statistics", Arg(x, where)), cpu);
+  const Body& body = here.body();
   TensorStatistics found{.shape = x.shape(), .dtype = x.dtype()};
   Iteration<1> iteration({&body});
   std::int64_t place = 0;

@@ -8,6 +8,7 @@
 #include <unordered_set>
 
 #include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
@@ -130,7 +131,7 @@ void save(const std::string& path, std::span<const NamedTensor> tensors, const M
   file.write(length);
   file.write(std::as_bytes(std::span(text)));
   NoRecord pause;
-  for (std::size_t i : order) file.write(elements_of(contiguous(tensors[i].tensor)));
+  for (std::size_t i : order) file.write(elements_of(to(contiguous(tensors[i].tensor), cpu)));
   file.commit();
 }
 

@@ -244,10 +244,7 @@ void Module::to(DType dtype, Location where) {
 
 void Module::to(Device device, Location where) {
   CallerScope caller(where);
-  convert_members([&](const Tensor& x) {
-    if (x.device() == device) return x;
-    fail<DeviceError>(module_name, where, "there is no {} to take {} to", to_string(device), type_name());
-  });
+  convert_members([&](const Tensor& x) { return reel::to(x, device); });
 }
 
 Tensor Module::to(const Arg& x, DType dtype) { return reel::to(x, dtype); }

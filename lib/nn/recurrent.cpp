@@ -45,6 +45,7 @@ Sequences sequences_of(const char* name, const Tensor& x, const Tensor& lengths,
   std::int64_t steps = x.size(0), batch = x.size(1);
   Tensor input = suited(Precision::full, x, {}), elements = reshape(input, {steps * batch, input_size});
   if (!lengths.defined()) return {input, elements, rectangle(steps, batch), batch};
+  DeviceGuard here(x.device());
   return {input, elements, pack_by_step(checked_lengths(name, lengths, x, {}), steps * batch), batch};
 }
 
@@ -53,12 +54,14 @@ Sequences sequences_of(const char* name, const Tensor& elements, const Packed& x
     fail<ShapeError>(name, {}, "the elements {} are not (N, {})", describe(elements), input_size);
   check_packed(name, {elements, x.lengths}, {});
   Tensor input = suited(Precision::full, elements, {});
+  DeviceGuard here(elements.device());
   return {input, input, pack_by_sequence(x.lengths), x.size()};
 }
 
 // Between layers, while training. Row r of each step belongs to the same sequence.
 Tensor dropped(const Tensor& rows, const Tensor& counts, const RecurrentForm& form) {
   if (!form.variational) return dropout(rows, {.probability = form.dropout});
+  DeviceGuard here(rows.device());
   std::vector<std::int64_t> sequences;
   for (std::int64_t count : counts.to_vector<std::int64_t>())
     for (std::int64_t sequence = 0; sequence < count; ++sequence) sequences.push_back(sequence);

@@ -8,6 +8,8 @@
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
+#include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "../core/autocast.h"
@@ -177,25 +179,34 @@ namespace {
 Tensor lengths_of(const char* op, const char* what, const Tensor& x, const Tensor& lengths, Location where) {
   if (lengths.dtype() != DType::i32 && lengths.dtype() != DType::i64)
     fail<DTypeError>(op, where, "{} lengths are i32 or i64, not {}", what, describe(lengths));
-  check_same_device(op, x, lengths, where);
+  if (lengths.device() != cpu) check_same_device(op, x, lengths, where);
   if (lengths.rank() != 1 || lengths.numel() != x.body().dims[1])
     fail<ShapeError>(op, where, "{} lengths {} are not one for each of the {} examples of {}", what,
                      to_string(lengths.shape()), x.body().dims[1], describe(x));
-  return contiguous(to(lengths, DType::i64));
+  return contiguous(to(to(lengths, DType::i64), x.device()));
 }
 
 // Targets that lie one behind the other, as rows of (N, S) with anything behind them.
 Tensor padded(const char* op, const Tensor& targets, const Tensor& lengths, Location where) {
   NoRecord pause;
-  std::int64_t examples = lengths.numel(), labels = targets.numel();
-  if (examples == 0) return zeros({0, 0}, {.dtype = DType::i64, .device = targets.device()});
-  auto shortest = min(lengths).item<std::int64_t>(), longest = max(lengths).item<std::int64_t>();
-  // Sums of lengths that fit cannot overflow.
-  if (shortest < 0 || longest > labels || sum(lengths).item<std::int64_t>() != labels)
+  std::int64_t examples = lengths.numel(), labels = targets.numel(), longest = 0, all = 0;
+  std::vector<std::int64_t> counts = to(lengths, DType::i64).to_vector<std::int64_t>();
+  for (std::int64_t count : counts) {
+    if (count < 0 || count > labels - all) {
+      all = -1;
+      break;
+    }
+    longest = std::max(longest, count);
+    all += count;
+  }
+  if (examples > 0 && all != labels)
     fail<ShapeError>(op, where, "the target lengths do not add up to the {} labels of the targets", labels);
-  Tensor counts = unsqueeze(lengths, 1), place = arange(longest, {.device = lengths.device()});
-  Tensor from = unsqueeze(cumsum(lengths, 0), 1) - counts + place;
-  return take(targets, reel::where(place < counts, from, 0), 0);
+  std::vector<std::int64_t> places(static_cast<std::size_t>(examples * longest));
+  for (std::int64_t n = 0, first = 0; n < examples; first += counts[static_cast<std::size_t>(n++)])
+    std::iota(places.begin() + n * longest, places.begin() + n * longest + counts[static_cast<std::size_t>(n)], first);
+  DeviceGuard here(targets.device());
+  if (places.empty()) return zeros({examples, longest}, {.dtype = DType::i64});
+  return take(targets, tensor(places, {examples, longest}), 0);
 }
 
 }  // namespace
@@ -220,7 +231,7 @@ Tensor ctc_loss(const Arg& given, const Arg& targets, const Arg& input_lengths, 
     fail<ShapeError>(name, where, "targets {} are neither ({}, S) nor all labels in a row", describe(t), examples);
   if (options.blank < 0 || options.blank >= classes)
     fail<IndexError>(name, where, "the blank {} is no class of {}", options.blank, describe(x));
-  Tensor labels = contiguous(to(t.rank() == 1 ? padded(name, t, lengths, where) : t, DType::i64));
+  Tensor labels = contiguous(to(t.rank() == 1 ? padded(name, t, outputs, where) : t, DType::i64));
   Tensor logs = contiguous(Arg(x, where));
 
   const Tensor* operands[] = {&logs, &labels, &steps, &lengths};

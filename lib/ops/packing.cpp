@@ -38,7 +38,10 @@ Packing pack(std::span<const std::int64_t> lengths, std::int64_t rows_before, Pl
     counts.push_back(count);
     for (std::int64_t i = 0; i < count; ++i) places.push_back(place(order[static_cast<std::size_t>(i)], step));
   }
-  packing.counts = tensor(counts);
+  {
+    DeviceGuard there(cpu);
+    packing.counts = tensor(counts);
+  }
   if (packing.rows != rows_before || !is_rising_from_zero(places)) packing.places = tensor(places);
   if (!is_rising_from_zero(order)) {
     packing.order = tensor(order);
@@ -55,7 +58,6 @@ std::vector<std::int64_t> checked_lengths(const char* op, const Tensor& lengths,
   if (lengths.shape() != Shape{x.size(1)})
     fail<ShapeError>(op, where, "lengths {} are not ({},), one for each example of x {}", describe(lengths), x.size(1),
                      to_string(x.shape()));
-  check_same_device(op, x, lengths, where);
   std::vector<std::int64_t> values = to(lengths, DType::i64).to_vector<std::int64_t>();
   for (std::int64_t length : values)
     if (length < 0 || length > x.size(0))
@@ -67,7 +69,7 @@ std::vector<std::int64_t> checked_lengths(const char* op, const Tensor& lengths,
 Packing rectangle(std::int64_t steps, std::int64_t batch) {
   Packing packing;
   packing.rows = steps * batch;
-  if (packing.rows > 0) packing.counts = full({steps}, batch, {.dtype = DType::i64});
+  if (packing.rows > 0) packing.counts = full({steps}, batch, {.dtype = DType::i64, .device = cpu});
   return packing;
 }
 

@@ -16,7 +16,7 @@ namespace reel::detail {
 /// How the steps of sequences are packed: those of step 0 of all sequences that have one, then those of step 1 …, the
 /// sequences with most steps first.
 struct Packing {
-  Tensor counts;          ///< (steps of the longest): the sequences that have each step
+  Tensor counts;          ///< (steps of the longest), on the CPU: the sequences that have each step
   Tensor places;          ///< (rows): where each packed row is before; undefined where all stay in place
   Tensor order;           ///< (B): the sequences by their lengths; undefined where they are in that order
   Tensor standing;        ///< (B): where each sequence stands among those; undefined likewise
@@ -24,14 +24,14 @@ struct Packing {
 };
 
 /// The lengths of the sequences x (T, B, …). Throws: DTypeError unless i32 or i64; ShapeError unless (B); IndexError for one
-/// outside [0, T].
+/// outside [0, T]. Of lengths on another device than the CPU it waits for the values.
 std::vector<std::int64_t> checked_lengths(const char* op, const Tensor& lengths, const Tensor& x, Location where);
 
 /// The steps of `batch` sequences, all equally long, which are rows (step, sequence).
 Packing rectangle(std::int64_t steps, std::int64_t batch);
-/// Of so many rows (step, sequence), those of the sequences' first steps.
+/// Of so many rows (step, sequence), those of the sequences' first steps. Places and orders are made on the default device.
 Packing pack_by_step(std::span<const std::int64_t> lengths, std::int64_t rows);
-/// Of the rows of sequences that lie one behind the other.
+/// The same of the rows of sequences that lie one behind the other.
 Packing pack_by_sequence(std::span<const std::int64_t> lengths);
 
 /// What a net gives for packed rows, and its state behind the last step of each sequence.

@@ -282,6 +282,7 @@ LSTMOutput run_layers(RecurrentCell cell, const Arg& given, LSTMState state, std
     if (!part->defined() && (part == &state.h || lstm))
       *part = zeros({std::ssize(weights), x.size(1), size}, {.dtype = dtype, .device = x.device()});
   Shape output_shape{x.size(0), x.size(1), directions * size};
+  DeviceGuard here(x.device());
   Packing packing = packing_of(op, x, lengths, where);
   if (packing.rows == 0)
     return {zeros(output_shape, {.dtype = dtype, .device = x.device()}), copy(state.h),

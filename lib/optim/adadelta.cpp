@@ -19,13 +19,13 @@ void Adadelta::check(const AdadeltaOptions& options, Location where) const {
   check_not_negative(name(), "weight decay", options.weight_decay, where);
 }
 
-Descent Adadelta::descent(std::size_t group, Progress&) const {
+Descent Adadelta::descent(std::size_t group, Progress&, Device device) const {
   const AdadeltaOptions& chosen = options(group);
-  return {optimiser_kernels({}).adadelta, AdadeltaNumbers{.decay = chosen.weight_decay,
-                                                          .kept = chosen.rho,
-                                                          .fresh = 1 - chosen.rho,
-                                                          .rate = chosen.learning_rate,
-                                                          .epsilon = chosen.epsilon}};
+  return {optimiser_kernels(device).adadelta, AdadeltaNumbers{.decay = chosen.weight_decay,
+                                                              .kept = chosen.rho,
+                                                              .fresh = 1 - chosen.rho,
+                                                              .rate = chosen.learning_rate,
+                                                              .epsilon = chosen.epsilon}};
 }
 
 }  // namespace reel::optim

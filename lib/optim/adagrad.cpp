@@ -19,11 +19,11 @@ void Adagrad::check(const AdagradOptions& options, Location where) const {
   check_not_negative(name(), "epsilon", options.epsilon, where);
 }
 
-Descent Adagrad::descent(std::size_t group, Progress& progress) const {
+Descent Adagrad::descent(std::size_t group, Progress& progress, Device device) const {
   const AdagradOptions& chosen = options(group);
   double slower = 1 + static_cast<double>(progress.steps - 1) * chosen.rate_decay;
   return {
-      optimiser_kernels({}).adagrad,
+      optimiser_kernels(device).adagrad,
       AdagradNumbers{.decay = chosen.weight_decay, .rate = chosen.learning_rate / slower, .epsilon = chosen.epsilon}};
 }
 

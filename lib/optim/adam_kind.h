@@ -38,8 +38,8 @@ AdamNumbers adam_numbers(const Options& options, std::int64_t steps) {
 }
 
 /// The loop for Adam and AdamW.
-inline OptimiserKernel adam_kernel(bool amsgrad) {
-  const OptimiserKernels& kernels = optimiser_kernels({});
+inline OptimiserKernel adam_kernel(Device device, bool amsgrad) {
+  const OptimiserKernels& kernels = optimiser_kernels(device);
   return amsgrad ? kernels.adam_largest : kernels.adam;
 }
 

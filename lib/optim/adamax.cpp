@@ -12,9 +12,9 @@ Adamax::Adamax(std::vector<Tensor> parameters, AdamaxOptions options, Location w
 
 void Adamax::check(const AdamaxOptions& options, Location where) const { check_adam_kind(name(), options, where); }
 
-Descent Adamax::descent(std::size_t group, Progress& progress) const {
+Descent Adamax::descent(std::size_t group, Progress& progress, Device device) const {
   const AdamaxOptions& chosen = options(group);
-  return {optimiser_kernels({}).adamax,
+  return {optimiser_kernels(device).adamax,
           AdamaxNumbers{.decay = chosen.weight_decay,
                         .mean_kept = chosen.beta1,
                         .mean_fresh = 1 - chosen.beta1,

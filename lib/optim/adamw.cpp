@@ -16,12 +16,12 @@ Optimiser::KeptNames AdamW::kept_names(std::size_t group) const {
   return {"mean", "square", {"largest_square", options(group).amsgrad}};
 }
 
-Descent AdamW::descent(std::size_t group, Progress& progress) const {
+Descent AdamW::descent(std::size_t group, Progress& progress, Device device) const {
   const AdamWOptions& chosen = options(group);
   AdamNumbers numbers = adam_numbers(chosen, progress.steps);
   numbers.decay = 0;
   numbers.shrink = 1 - chosen.learning_rate * chosen.weight_decay;
-  return {adam_kernel(chosen.amsgrad), numbers};
+  return {adam_kernel(device, chosen.amsgrad), numbers};
 }
 
 }  // namespace reel::optim

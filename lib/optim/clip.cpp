@@ -55,11 +55,40 @@ void check_tensors(const char* function, std::span<const Tensor> parameters, Loc
       fail<DTypeError>(function, where, "takes gradients of f32 or f64, not {}", describe(gradient));
 }
 
+// Of gradients, as those of a device find it: what lies on one is added up there, and read once.
+class SumOfSquares {
+ public:
+  void add(const Tensor& parameter, Location where) {
+    Tensor gradient = held_gradient(parameter);
+    if (!gradient.defined()) return;
+    Tensor packed = contiguous(Arg(gradient, where));
+    if (packed.device() == cpu) {
+      on_cpu_ += packed.dtype() == DType::f32 ? sum_of_squares<float>(packed) : sum_of_squares<double>(packed);
+      return;
+    }
+    Tensor more = to(sum(square(packed)), DType::f64);
+    for (Tensor& sum : on_devices_)
+      if (sum.device() == more.device()) {
+        sum = sum + more;
+        return;
+      }
+    on_devices_.push_back(more);
+  }
+  double total() const {
+    double total = on_cpu_;
+    for (const Tensor& sum : on_devices_) total += sum.item();
+    return total;
+  }
+
+ private:
+  double on_cpu_ = 0;
+  std::vector<Tensor> on_devices_;
+};
+
 double sum_of_squares(const Tensor& parameter, Location where) {
-  Tensor gradient = held_gradient(parameter);
-  if (!gradient.defined()) return 0;
-  Tensor packed = contiguous(Arg(gradient, where));
-  return packed.dtype() == DType::f32 ? sum_of_squares<float>(packed) : sum_of_squares<double>(packed);
+  SumOfSquares sum;
+  sum.add(parameter, where);
+  return sum.total();
 }
 
 template <class T, class F>
@@ -68,12 +97,21 @@ void change_each(Tensor& x, F f, Location where) {
   for (T& value : values) value = f(value);
 }
 
-template <class F>
-void change_each(Tensor& x, F f, Location where) {
-  if (x.dtype() == DType::f32)
-    change_each<float>(x, f, where);
+// What is done to each element on the CPU, and to a tensor on a device.
+template <class F, class G>
+struct Change {
+  F of_element;
+  G of_tensor;
+};
+
+template <class F, class G>
+void change_each(Tensor& x, const Change<F, G>& change, Location where) {
+  if (x.device() != cpu)
+    change.of_tensor(x);
+  else if (x.dtype() == DType::f32)
+    change_each<float>(x, change.of_element, where);
   else
-    change_each<double>(x, f, where);
+    change_each<double>(x, change.of_element, where);
 }
 
 // False: somebody else holds the gradient.
@@ -99,8 +137,10 @@ void change(const Tensor& parameter, F f, Location where) {
 }
 
 void scale(const Tensor& parameter, double factor, Location where) {
-  change(
-      parameter, [factor]<class T>(T value) { return value * static_cast<T>(factor); }, where);
+  change(parameter,
+         Change{[factor]<class T>(T value) { return value * static_cast<T>(factor); },
+                [factor, where](Tensor& x) { mul_(Destination(x, where), factor); }},
+         where);
 }
 
 // What scales a norm down to the largest one; 1 for one that is small enough, or not finite.
@@ -116,9 +156,9 @@ double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Locat
   NoRecord pause;
   CallerScope caller(where);
   check_tensors("clip_grad_norm", parameters, where);
-  double total = 0;
-  for (const Tensor& parameter : parameters) total += sum_of_squares(parameter, where);
-  double norm = std::sqrt(total), factor = factor_for(norm, max_norm);
+  SumOfSquares sum;
+  for (const Tensor& parameter : parameters) sum.add(parameter, where);
+  double norm = std::sqrt(sum.total()), factor = factor_for(norm, max_norm);
   if (factor == 1) return norm;
   for (const Tensor& parameter : parameters) scale(parameter, factor, where);
   return norm;
@@ -147,7 +187,8 @@ void clip_grad_value(std::span<const Tensor> parameters, double limit, Location 
     T most = static_cast<T>(limit);
     return value > most ? most : value < -most ? -most : value;
   };
-  for (const Tensor& parameter : parameters) change(parameter, cut, where);
+  auto cut_on_device = [limit, where](Tensor& x) { clamp_(Destination(x, where), -limit, limit); };
+  for (const Tensor& parameter : parameters) change(parameter, Change{cut, cut_on_device}, where);
 }
 
 void scale_grad(std::span<const Tensor> parameters, double factor, Location where) {

@@ -7,6 +7,9 @@
 #include <reel/ops.h>
 #include <reel/tape.h>
 
+#include "../core/device_module.h"
+#include "../core/kernel_table.h"
+#include "../core/op_error.h"
 #include "../core/storage.h"
 #include "line_search.h"
 #include "option_checks.h"
@@ -21,11 +24,12 @@ namespace {
 double dot(const Tensor& a, const Tensor& b) { return sum(a * b).item(); }
 double largest(const Tensor& x) { return max(abs(x)).item(); }
 
-template <class T>
-void put(Tensor parameter, const Tensor& values, Location where) {
-  auto elements = parameter.write<T>(where);
-  const T* from = values.data<T>();
-  std::copy(from, from + elements.size(), elements.data());
+// It counts as an overwrite.
+void put(const Tensor& parameter, const Tensor& values, Location where) {
+  Storage& storage = *parameter.body().storage;
+  prepare_on_device(parameter.body(), true);
+  kernels(parameter.device()).copy(parameter.body(), values.body());
+  storage.overwritten(context().resolve(where));
 }
 
 }  // namespace
@@ -129,10 +133,7 @@ class LBFGS::Iterations {
       Tensor values = to(slice(place, 0, offset, offset + parameter.numel()), parameter.dtype());
       offset += parameter.numel();
       if (!parameter.is_parameter()) continue;  // frozen
-      if (parameter.dtype() == DType::f32)
-        put<float>(parameter, values, where_);
-      else
-        put<double>(parameter, values, where_);
+      put(parameter, values, where_);
     }
   }
 

@@ -19,12 +19,27 @@ constexpr const char* name = "LossScaler";
 // Beyond the range of f32, no loss could be scaled; below, no gradient divided.
 constexpr double least_scale = 0x1p-126, largest_scale = 0x1p127;
 
-bool is_finite(const Tensor& gradient) { return !gradient.defined() || all(isfinite(gradient)).item<bool>(); }
-
-// Of a gradient by rows, the other rows are zeros.
-bool has_finite_gradient(const Tensor& parameter) {
-  RowGradient rows = parameter.row_grad();
-  return is_finite(rows.defined() ? rows.values : parameter.grad());
+// Whether all gradients are. Those of a device are looked at there, and the answer is read once.
+bool are_finite(std::span<const Tensor> parameters) {
+  std::vector<Tensor> answers;  // one for each device
+  for (const Tensor& parameter : parameters) {
+    // Of a gradient by rows, the other rows are zeros.
+    RowGradient rows = parameter.row_grad();
+    Tensor gradient = rows.defined() ? rows.values : parameter.grad();
+    if (!gradient.defined()) continue;
+    Tensor answer = all(isfinite(gradient));
+    if (gradient.device() == cpu) {
+      if (!answer.item<bool>()) return false;
+      continue;
+    }
+    auto found = std::find_if(answers.begin(), answers.end(),
+                              [&](const Tensor& other) { return other.device() == answer.device(); });
+    if (found == answers.end())
+      answers.push_back(answer);
+    else
+      *found = logical_and(*found, answer);
+  }
+  return std::all_of(answers.begin(), answers.end(), [](const Tensor& answer) { return answer.item<bool>(); });
 }
 
 void check_scale(double scale, Location where) {
@@ -64,7 +79,7 @@ void LossScaler::unscale(Optimiser& optimiser, Location where) {
   const std::vector<Tensor>& parameters = optimiser.parameters();
   scale_grad(parameters, 1 / scale_, where);
   // Dividing by a scale below 1 may be what makes one infinite.
-  bool finite = std::all_of(parameters.begin(), parameters.end(), has_finite_gradient);
+  bool finite = are_finite(parameters);
   seen_.push_back({&optimiser, finite, false});
 }
 

@@ -7,9 +7,12 @@
 #include <utility>
 
 #include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
+#include "../core/device_module.h"
+#include "../core/kernel_table.h"
 #include "../core/storage.h"
 #include "../cpu/parallel.h"
 #include "../tape/tape_list.h"
@@ -25,8 +28,13 @@ namespace {
 constexpr const char* name = "MovingAverage";
 
 // a = δ a + (1 − δ) w.
-void add_to(Tensor& average, const Tensor& tensor, const AverageNumbers& numbers) {
+void add_to(Tensor& average, const Tensor& tensor, const AverageNumbers& numbers, const void* recorded) {
   OptimiserKernel kernel = optimiser_kernels(tensor.device()).average;
+  if (tensor.device() != cpu) {
+    prepare_on_device(average.body(), true);
+    prepare_on_device(tensor.body(), false);
+    return kernel({tensor.dtype(), tensor.numel(), average.body().data, tensor.body().data, {}, recorded}, &numbers);
+  }
   auto size = static_cast<std::int64_t>(size_of(tensor.dtype()));
   char *a = static_cast<char*>(average.body().data), *w = static_cast<char*>(tensor.body().data);
   parallel_for(tensor.numel(), parallel_grain, [&](std::int64_t begin, std::int64_t end) {
@@ -34,14 +42,35 @@ void add_to(Tensor& average, const Tensor& tensor, const AverageNumbers& numbers
   });
 }
 
-// Cannot throw: at the end of a scope there is nobody to tell.
-void swap_elements(Tensor& tensor, Tensor& average, Location where) noexcept {
+// By way of a third one.
+void swap_on_device(const Tensor& tensor, const Tensor& average, const Tensor& spare) {
+  for (const Tensor* x : {&tensor, &average, &spare}) prepare_on_device(x->body(), true);
+  View between = tensor.body();
+  between.data = spare.body().data;
+  auto copy = kernels(tensor.device()).copy;
+  copy(between, tensor.body());
+  copy(tensor.body(), average.body());
+  copy(average.body(), between);
+}
+
+// Cannot throw: at the end of a scope there is nobody to tell, and a device that refuses has told before.
+void swap_elements(Tensor& tensor, Tensor& average, std::span<const Tensor> spares, Location where) noexcept {
   Storage& storage = *tensor.body().storage;
   storage.writers.fetch_add(1, std::memory_order_relaxed);
   storage.overwritten(where);
   auto bytes = tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
-  char *a = static_cast<char*>(tensor.body().data), *b = static_cast<char*>(average.body().data);
-  std::swap_ranges(a, a + bytes, b);
+  if (tensor.device() == cpu) {
+    char *a = static_cast<char*>(tensor.body().data), *b = static_cast<char*>(average.body().data);
+    std::swap_ranges(a, a + bytes, b);
+  } else {
+    for (const Tensor& spare : spares) {
+      if (spare.device() != tensor.device()) continue;
+      try {
+        swap_on_device(tensor, average, spare);
+      } catch (const Error&) {
+      }
+    }
+  }
   // What was written meanwhile is an overwrite of its own: somebody may have read in between.
   storage.overwritten(where);
   storage.writers.fetch_sub(1, std::memory_order_relaxed);
@@ -82,9 +111,27 @@ void MovingAverage::check_own(const char* what, Location where) const {
 void MovingAverage::update(Location where) {
   check_own("it cannot be updated", where);
   ++steps_;
-  auto step = static_cast<double>(steps_);
+  if (recording_module()) return update_at_replays();
+  for (std::size_t i = 0; i < tensors_.size(); ++i) add_to(averages_[i], tensors_[i], numbers_of(steps_), nullptr);
+}
+
+AverageNumbers MovingAverage::numbers_of(std::int64_t steps) const {
+  auto step = static_cast<double>(steps);
   double kept = options_.warms_up ? std::min(options_.decay, (1 + step) / (10 + step)) : options_.decay;
-  for (std::size_t i = 0; i < tensors_.size(); ++i) add_to(averages_[i], tensors_[i], {kept, 1 - kept});
+  return {kept, 1 - kept};
+}
+
+// What a graph repeats counts as an update before each replay, with the numbers of then.
+void MovingAverage::update_at_replays() {
+  if (!presence_) presence_ = std::make_shared<const char>('\0');
+  auto numbers = std::make_shared<AverageNumbers>(numbers_of(steps_));
+  DeviceModule& module = *recording_module();
+  const void* recorded = module.recorded_numbers(numbers.get(), sizeof *numbers);
+  for (std::size_t i = 0; i < tensors_.size(); ++i) add_to(averages_[i], tensors_[i], *numbers, recorded);
+  module.before_launch([this, numbers, presence = std::weak_ptr<const char>(presence_)] {
+    if (presence.expired()) fail<Error>(name, {}, "a moving average whose update is replayed is there no more");
+    *numbers = numbers_of(++steps_);
+  });
 }
 
 Tensor MovingAverage::average(std::size_t number, Location where) const {
@@ -109,15 +156,33 @@ void MovingAverage::swap(Location where) noexcept {
   // Back in the other order, for tensors that share elements.
   for (std::size_t k = 0; k < tensors_.size(); ++k) {
     std::size_t i = in_place_ ? tensors_.size() - 1 - k : k;
-    swap_elements(tensors_[i], averages_[i], where);
+    swap_elements(tensors_[i], averages_[i], spares_, where);
   }
   in_place_ = !in_place_;
+  if (!in_place_) spares_.clear();
+}
+
+// Of each device, room for the largest tensor there.
+void MovingAverage::make_spares(Location where) {
+  for (const Tensor& tensor : tensors_) {
+    if (tensor.device() == cpu) continue;
+    auto bytes = tensor.numel() * static_cast<std::int64_t>(size_of(tensor.dtype()));
+    auto found = std::find_if(spares_.begin(), spares_.end(),
+                              [&](const Tensor& spare) { return spare.device() == tensor.device(); });
+    if (found != spares_.end() && found->numel() >= bytes) continue;
+    Tensor spare = allocate(context(), {Shape{bytes}, DType::u8, tensor.device()}, name, where);
+    if (found == spares_.end())
+      spares_.push_back(std::move(spare));
+    else
+      *found = std::move(spare);
+  }
 }
 
 MovingAverage::Scope::Scope(MovingAverage& average, Location where)
     : average_(average), where_(context().resolve(where)) {
   average.check_own("it cannot have a second scope", where);
   average.check_untracked(where);
+  average.make_spares(where);
   average.swap(where_);
 }
 
@@ -139,7 +204,8 @@ void MovingAverage::load_state(std::span<const nn::NamedTensor> state, Location 
   if (steps < 0) fail<Error>(name, where, "the state's 'steps' is {}", steps);
   std::vector<Tensor> averages;
   for (std::size_t i = 0; i < tensors_.size(); ++i)
-    averages.push_back(copy(reader.find(fmt::format("{}.average", i), tensors_[i].shape(), tensors_[i].dtype())));
+    averages.push_back(copy(
+        to(reader.find(fmt::format("{}.average", i), tensors_[i].shape(), tensors_[i].dtype()), tensors_[i].device())));
   reader.finish();
   steps_ = steps;
   averages_ = std::move(averages);

@@ -23,14 +23,14 @@ void NAdam::check(const NAdamOptions& options, Location where) const {
   check_not_negative(name(), "momentum decay", options.momentum_decay, where);
 }
 
-Descent NAdam::descent(std::size_t group, Progress& progress) const {
+Descent NAdam::descent(std::size_t group, Progress& progress, Device device) const {
   const NAdamOptions& chosen = options(group);
   AdamNumbers numbers = adam_numbers(chosen, progress.steps);
   double now = momentum_at(chosen, progress.steps), next = momentum_at(chosen, progress.steps + 1);
   progress.product *= now;
   numbers.own = chosen.learning_rate * (1 - now) / (1 - progress.product);
   numbers.carried = chosen.learning_rate * next / (1 - progress.product * next);
-  return {optimiser_kernels({}).adam, numbers};
+  return {optimiser_kernels(device).adam, numbers};
 }
 
 }  // namespace reel::optim

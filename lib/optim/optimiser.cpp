@@ -72,7 +72,7 @@ void Optimiser::set_momentum(std::size_t group, double momentum, Location where)
   put_momentum(group, momentum);
 }
 
-Descent Optimiser::descent(std::size_t, Progress&) const {
+Descent Optimiser::descent(std::size_t, Progress&, Device) const {
   throw InternalError(std::string(name_) + " says nothing of its steps");
 }
 

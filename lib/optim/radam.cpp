@@ -12,7 +12,7 @@ RAdam::RAdam(std::vector<Tensor> parameters, RAdamOptions options, Location wher
 
 void RAdam::check(const RAdamOptions& options, Location where) const { check_adam_kind(name(), options, where); }
 
-Descent RAdam::descent(std::size_t group, Progress& progress) const {
+Descent RAdam::descent(std::size_t group, Progress& progress, Device device) const {
   const RAdamOptions& chosen = options(group);
   AdamNumbers numbers = adam_numbers(chosen, progress.steps);
   auto steps = static_cast<double>(progress.steps);
@@ -26,7 +26,7 @@ Descent RAdam::descent(std::size_t group, Progress& progress) const {
     numbers.root_factor = 0;
     numbers.epsilon = 1;
   }
-  return {optimiser_kernels({}).adam, numbers};
+  return {optimiser_kernels(device).adam, numbers};
 }
 
 }  // namespace reel::optim

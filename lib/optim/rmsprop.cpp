@@ -23,10 +23,10 @@ Optimiser::KeptNames RMSprop::kept_names(std::size_t group) const {
   return {"square", {"mean", options(group).centred}, {"velocity", Kept::Need::with_momentum}};
 }
 
-Descent RMSprop::descent(std::size_t group, Progress& progress) const {
+Descent RMSprop::descent(std::size_t group, Progress& progress, Device device) const {
   const RMSpropOptions& chosen = options(group);
   progress.moves |= chosen.momentum > 0;
-  return {optimiser_kernels({}).rmsprop[chosen.centred][chosen.momentum > 0],
+  return {optimiser_kernels(device).rmsprop[chosen.centred][chosen.momentum > 0],
           RMSpropNumbers{.decay = chosen.weight_decay,
                          .kept = chosen.alpha,
                          .fresh = 1 - chosen.alpha,

@@ -3,8 +3,14 @@
 #include <algorithm>
 #include <cstddef>
 
+#include <span>
+
+#include <reel/ops/shape.h>
 #include <reel/tensor.h>
 
+#include "../core/context.h"
+#include "../core/kernel_table.h"
+#include "../core/storage.h"
 #include "../cpu/parallel.h"
 #include "descent.h"
 
@@ -39,6 +45,31 @@ inline void descend_rows(const Descending& table, const RowGradient& gradient, c
                    step(i);
                  }
                });
+}
+
+/// The same on a device: the rows are taken together, changed, and put back. Of `kept`, undefined ones are left out.
+inline void descend_rows_on_device(const Tensor& parameter, std::span<const Tensor> kept, const RowGradient& gradient,
+                                   const Descent& descent, const void* recorded) {
+  std::int64_t none;
+  auto rows_of = [&](const Tensor& table) {
+    Tensor rows = allocate(context(), {gradient.values.shape(), table.dtype(), table.device()}, "step", {});
+    kernels(table.device()).take(rows.body(), table.body(), gradient.rows.body(), 0, none);
+    return rows;
+  };
+  Tensor given = contiguous(gradient.values), values = rows_of(parameter), taken[Descending::most_kept];
+  Descending rows{given.dtype(), given.numel(), values.body().data, given.body().data, {}, recorded};
+  for (std::size_t k = 0; k < kept.size(); ++k) {
+    if (!kept[k].defined()) continue;
+    taken[k] = rows_of(kept[k]);
+    rows.kept[k] = taken[k].body().data;
+  }
+  descent.kernel(rows, descent.numbers);
+  auto put = [&](const Tensor& table, const Tensor& changed) {
+    kernels(table.device()).index_copy(table.body(), changed.body(), gradient.rows.body(), 0);
+  };
+  put(parameter, values);
+  for (std::size_t k = 0; k < kept.size(); ++k)
+    if (kept[k].defined()) put(kept[k], taken[k]);
 }
 
 }  // namespace reel::detail

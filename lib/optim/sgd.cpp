@@ -23,9 +23,9 @@ void SGD::check(const SGDOptions& options, Location where) const {
 
 Optimiser::KeptNames SGD::kept_names(std::size_t) const { return {Kept("velocity", Kept::Need::with_momentum)}; }
 
-Descent SGD::descent(std::size_t group, Progress& progress) const {
+Descent SGD::descent(std::size_t group, Progress& progress, Device device) const {
   const SGDOptions& chosen = options(group);
-  const OptimiserKernels& kernels = optimiser_kernels({});
+  const OptimiserKernels& kernels = optimiser_kernels(device);
   bool first = !progress.moves;
   progress.moves |= chosen.momentum > 0;
   return {chosen.momentum > 0 ? kernels.sgd_momentum : kernels.sgd,

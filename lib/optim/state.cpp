@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 #include <reel/optim/optimiser.h>
 #include <reel/tape.h>
@@ -96,7 +97,7 @@ void Optimiser::take_state(std::span<const nn::NamedTensor> state, Location wher
       bool begins = is_velocity && reader.is_empty(kept);
       const Tensor& found = reader.find(kept, begins ? Shape{0} : parameters_[i].shape(), parameters_[i].dtype());
       if (begins) continue;
-      memory.kept[k] = copy(contiguous(found));
+      memory.kept[k] = copy(to(contiguous(found), parameters_[i].device()));
       memory.progress.moves |= is_velocity;
     }
     memories.push_back(std::move(memory));

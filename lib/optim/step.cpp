@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <array>
+#include <memory>
 #include <mutex>
 #include <utility>
 
@@ -6,6 +8,7 @@
 #include <reel/optim/optimiser.h>
 #include <reel/tape.h>
 
+#include "../core/device_module.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "row_loop.h"
@@ -28,9 +31,13 @@ class Optimiser::Step {
       storage_of(part).writers.fetch_add(1, std::memory_order_relaxed);
       storage_of(part).overwritten(context().resolve(where_));
     }
+    if (recording_module()) record();
     descend_dense();
     for (const Part& part : parts_) {
-      if (part.rows.defined()) descend_rows(part.elements, part.rows, descents_[part.descent]);
+      if (is_on_device(part))
+        descend_on_device(part);
+      else if (part.rows.defined())
+        descend_rows(part.elements, part.rows, descents_[part.descent]);
       optimiser_.memories_[part.number].progress = part.progress;
       // What was written meanwhile is an overwrite of its own: somebody may have read in between.
       storage_of(part).overwritten(context().resolve(where_));
@@ -87,22 +94,39 @@ class Optimiser::Step {
     }
     Memory& memory = optimiser_.memories_[part.number];
     choose_descent(part, memory);
+    prepare_on_device(body, true);
+    if (part.gradient.defined()) prepare_on_device(part.gradient.body(), false);
     part.elements = {body.dtype, body.numel, body.data, part.rows.defined() ? nullptr : part.gradient.body().data, {}};
     KeptNames names = optimiser_.kept_names(memory.group);
     for (std::size_t k = 0; k < names.size(); ++k) {
       if (!names[k].needed(optimiser_.momentum_of(memory.group))) continue;
-      if (!memory.kept[k].defined()) memory.kept[k] = optimiser_.new_kept(part.number);
+      if (!memory.kept[k].defined()) {
+        refuse_new_memory(part.number);
+        memory.kept[k] = optimiser_.new_kept(part.number);
+      }
+      prepare_on_device(memory.kept[k].body(), true);
       part.elements.kept[k] = memory.kept[k].body().data;
     }
   }
 
+  // A replay would begin with it each time.
+  void refuse_new_memory(std::size_t number) const {
+    if (recording_module())
+      fail<Error>(optimiser_.name_, where_,
+                  "parameter {} makes its first step while a graph is recorded, which would be the first at each "
+                  "replay; let it make one before",
+                  number);
+  }
+
   // Parameters of one group that have made as many steps share the numbers.
   void choose_descent(Part& part, const Memory& memory) {
-    if (descents_.empty() || memory.group != group_ || memory.progress != before_) {
+    Device device = optimiser_.parameters_[part.number].device();
+    if (descents_.empty() || memory.group != group_ || memory.progress != before_ || device != device_) {
       group_ = memory.group;
+      device_ = device;
       before_ = after_ = memory.progress;
       ++after_.steps;
-      descents_.push_back(optimiser_.descent(group_, after_));
+      descents_.push_back(optimiser_.descent(group_, after_, device));
     }
     part.progress = after_;
     part.descent = descents_.size() - 1;
@@ -112,12 +136,12 @@ class Optimiser::Step {
     std::vector<std::int64_t> ends;  // of the elements of each part, among those of all
     ends.reserve(parts_.size());
     std::int64_t total = 0;
-    for (const Part& part : parts_) ends.push_back(total += part.rows.defined() ? 0 : part.elements.count);
+    for (const Part& part : parts_) ends.push_back(total += is_on_cpu_and_dense(part) ? part.elements.count : 0);
     parallel_for(total, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
       auto i = static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin());
       for (; begin < end; ++i) {
         std::int64_t start = ends[i] - parts_[i].elements.count, next = std::min(end, ends[i]);
-        if (parts_[i].rows.defined() || next <= begin) continue;
+        if (!is_on_cpu_and_dense(parts_[i]) || next <= begin) continue;
         descend(parts_[i], begin - start, next - begin);
         begin = next;
       }
@@ -136,6 +160,21 @@ class Optimiser::Step {
     descent.kernel(elements, descent.numbers);
   }
 
+  bool is_on_device(const Part& part) const { return optimiser_.parameters_[part.number].device() != cpu; }
+  bool is_on_cpu_and_dense(const Part& part) const { return !part.rows.defined() && !is_on_device(part); }
+
+  void descend_on_device(const Part& part) const {
+    const Descent& descent = descents_[part.descent];
+    static_cast<void>(kernels(optimiser_.parameters_[part.number].device()));  // where it runs
+    if (!part.rows.defined()) return descent.kernel(part.elements, descent.numbers);
+    std::array<Tensor, Descending::most_kept> kept;
+    for (std::size_t k = 0; k < kept.size(); ++k)
+      if (part.elements.kept[k]) kept[k] = optimiser_.memories_[part.number].kept[k];
+    descend_rows_on_device(optimiser_.parameters_[part.number], kept, part.rows, descent, part.elements.recorded);
+  }
+
+  void record();
+
   Storage& storage_of(const Part& part) const { return *optimiser_.parameters_[part.number].body().storage; }
 
   Optimiser& optimiser_;
@@ -144,8 +183,71 @@ class Optimiser::Step {
   std::vector<Descent> descents_;
   // What the last of them is for, and where it leads.
   std::size_t group_ = 0;
+  Device device_;
   Progress before_, after_;
 };
+
+/// A step that a graph repeats: before each replay it counts as made, with the numbers of then.
+class Optimiser::RecordedStep {
+ public:
+  struct Part {
+    std::size_t number, descent;
+  };
+  struct Numbers {
+    std::size_t group;
+    Device device;
+    Descent descent;
+  };
+
+  RecordedStep(Optimiser& optimiser, Location where) : optimiser_(optimiser), where_(where) {
+    if (!optimiser.presence_) optimiser.presence_ = std::make_shared<const char>('\0');
+    presence_ = optimiser.presence_;
+  }
+
+  void renew() {
+    if (presence_.expired())
+      throw Error("cuda::Graph: an optimiser whose step is replayed is there no more", context().resolve(where_));
+    for (const Part& part : parts) {
+      Memory& memory = optimiser_.memories_[part.number];
+      ++memory.progress.steps;
+      Numbers& known = numbers[part.descent];
+      Descent descent = optimiser_.descent(known.group, memory.progress, known.device);
+      if (descent.kernel != known.descent.kernel)
+        fail<Error>(optimiser_.name_, where_,
+                    "options that decide which step it makes have changed since the graph was "
+                    "recorded; record it again");
+      known.descent = descent;
+    }
+  }
+
+  std::vector<Part> parts;
+  std::vector<Numbers> numbers;
+
+ private:
+  Optimiser& optimiser_;
+  Location where_;
+  std::weak_ptr<const char> presence_;
+};
+
+void Optimiser::Step::record() {
+  auto recorded = std::make_shared<RecordedStep>(optimiser_, context().resolve(where_));
+  for (const Part& part : parts_) {
+    if (!is_on_device(part))
+      fail<Error>(optimiser_.name_, where_,
+                  "parameter {} lies on the CPU, where a graph that is recorded on a device does not reach it",
+                  part.number);
+    recorded->parts.push_back({part.number, part.descent});
+    if (part.descent == recorded->numbers.size())
+      recorded->numbers.push_back({optimiser_.memories_[part.number].group,
+                                   optimiser_.parameters_[part.number].device(), descents_[part.descent]});
+  }
+  DeviceModule& module = *recording_module();
+  std::vector<const void*> places;
+  for (const auto& numbers : recorded->numbers)
+    places.push_back(module.recorded_numbers(numbers.descent.numbers, sizeof numbers.descent.numbers));
+  for (Part& part : parts_) part.elements.recorded = places[part.descent];
+  module.before_launch([recorded] { recorded->renew(); });
+}
 
 void Optimiser::make_step(Location where) { Step(*this, where).make(); }
 

@@ -7,6 +7,7 @@
 
 #include <reel/autocast.h>
 #include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 #include <reel/random.h>
 #include <reel/tape.h>
@@ -56,7 +57,7 @@ std::uint64_t mixed(std::uint64_t state, std::uint64_t word) {
 // Of the shape, the dtype and every bit of the elements: two results with the same one are taken to be the same.
 std::uint64_t fingerprint(const Tensor& result) {
   NoRecord pause;
-  Tensor packed = contiguous(result);
+  Tensor packed = to(contiguous(result), cpu);
   const Body& body = packed.body();
   std::uint64_t state = mixed(static_cast<std::uint64_t>(body.dtype), static_cast<std::uint64_t>(body.rank));
   for (int axis = 0; axis < body.rank; ++axis) state = mixed(state, static_cast<std::uint64_t>(body.dims[axis]));

@@ -5,6 +5,7 @@
 
 #include <reel/ops.h>
 
+#include "../core/device_module.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../ops/registry.h"
@@ -97,6 +98,17 @@ bool is_same(const Leaf& a, const Leaf& b) {
   return a.gradient.is(b.gradient) && a.row_gradient.values.is(b.row_gradient.values);
 }
 
+// A graph would add to the same ones at each replay.
+void refuse_earlier_gradients(std::span<const Commit> commits) {
+  for (const Commit& commit : commits)
+    if (const Tensor& gradient = commit.before.gradient;
+        gradient.defined() && !recording_module()->has_recorded(gradient.body()))
+      throw TapeError(
+          "backward: a parameter has a gradient from before the graph that is recorded, which each replay "
+          "would start from; call zero_grad() at the start of the step",
+          context().resolve({}));
+}
+
 // All sums are formed before the first is stored, so that a failure changes none. They are formed outside the lock,
 // because ops may run other people's code; if another thread was faster, they are formed again.
 void commit(std::vector<Commit>& commits) {
@@ -115,6 +127,7 @@ void commit(std::vector<Commit>& commits) {
       }
       for (Commit& commit : commits) commit.before = *commit.parameter.body().leaf;
     }
+    if (recording_module()) refuse_earlier_gradients(commits);
     for (Commit& commit : commits) commit.after = accumulated(commit);
     std::lock_guard lock(gradient_mutex());
     bool unchanged = true;

@@ -176,7 +176,8 @@ struct CtcOptions {
 /// −log Σ over alignments of Π_t p_t of an alignment's symbol: those of T symbols that become the target once repeats are
 /// merged and blanks left out. log_probabilities (T, N, C), of which the first input_lengths[n] steps of example n count;
 /// targets (N, S), of which the first target_lengths[n] count, or those of all examples one behind the other (Σ lengths);
-/// lengths (N). All but the first are i32 or i64. The mean divides each loss by the target's length, of at least 1.
+/// lengths (N), also on the CPU: of targets one behind the other their lengths are read there. All but the first are i32
+/// or i64. The mean divides each loss by the target's length, of at least 1.
 /// Without possible alignment the loss is ∞ and its gradient 0. The gradient is the derivative by the log-probabilities,
 /// −Σ of the probabilities of alignments that pass there, given the target; PyTorch adds what log_softmax's would take away.
 /// Throws: IndexError for a length or a label out of range.

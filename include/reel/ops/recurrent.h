@@ -88,7 +88,7 @@ Tensor rnn_cell(const Arg& x, const Arg& h, const RecurrentWeights& weights,
 // Source: PyTorch's LSTM, GRU and RNN, over packed sequences.
 
 struct RecurrentOptions {
-  /// (B), of i32 or i64, in [0, T]; undefined: all T.
+  /// (B), of i32 or i64, in [0, T]; undefined: all T. They are read on the CPU: kept there, nothing waits for a GPU.
   Tensor lengths = {};
   bool bidirectional = false;
 };

@@ -31,7 +31,7 @@ class Adadelta : public OptimiserWith<AdadeltaOptions> {
  private:
   void check(const AdadeltaOptions& options, Location where) const override;
   KeptNames kept_names(std::size_t) const override { return {"square", "step_square"}; }
-  detail::Descent descent(std::size_t group, Progress& progress) const override;
+  detail::Descent descent(std::size_t group, Progress& progress, Device device) const override;
 };
 
 }  // namespace reel::optim

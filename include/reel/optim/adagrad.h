@@ -33,7 +33,7 @@ class Adagrad : public OptimiserWith<AdagradOptions> {
   void check(const AdagradOptions& options, Location where) const override;
   KeptNames kept_names(std::size_t) const override { return {"sum"}; }
   double kept_start(std::size_t group) const override { return options(group).initial_sum; }
-  detail::Descent descent(std::size_t group, Progress& progress) const override;
+  detail::Descent descent(std::size_t group, Progress& progress, Device device) const override;
   bool takes_rows() const override { return true; }
 };
 

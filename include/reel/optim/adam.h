@@ -36,7 +36,7 @@ class Adam : public OptimiserWith<AdamOptions> {
  private:
   void check(const AdamOptions& options, Location where) const override;
   KeptNames kept_names(std::size_t group) const override;
-  detail::Descent descent(std::size_t group, Progress& progress) const override;
+  detail::Descent descent(std::size_t group, Progress& progress, Device device) const override;
   bool takes_rows() const override { return true; }
 };
 

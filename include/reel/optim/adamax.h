@@ -31,7 +31,7 @@ class Adamax : public OptimiserWith<AdamaxOptions> {
  private:
   void check(const AdamaxOptions& options, Location where) const override;
   KeptNames kept_names(std::size_t) const override { return {"mean", "largest"}; }
-  detail::Descent descent(std::size_t group, Progress& progress) const override;
+  detail::Descent descent(std::size_t group, Progress& progress, Device device) const override;
 };
 
 }  // namespace reel::optim

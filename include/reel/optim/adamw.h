@@ -29,7 +29,7 @@ class AdamW : public OptimiserWith<AdamWOptions> {
  private:
   void check(const AdamWOptions& options, Location where) const override;
   KeptNames kept_names(std::size_t group) const override;
-  detail::Descent descent(std::size_t group, Progress& progress) const override;
+  detail::Descent descent(std::size_t group, Progress& progress, Device device) const override;
 };
 
 }  // namespace reel::optim

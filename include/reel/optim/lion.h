@@ -29,7 +29,7 @@ class Lion : public OptimiserWith<LionOptions> {
  private:
   void check(const LionOptions& options, Location where) const override;
   KeptNames kept_names(std::size_t) const override { return {"mean"}; }
-  detail::Descent descent(std::size_t group, Progress& progress) const override;
+  detail::Descent descent(std::size_t group, Progress& progress, Device device) const override;
 };
 
 }  // namespace reel::optim

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -7,6 +9,9 @@
 
 namespace reel::nn {
 struct NamedTensor;
+}
+namespace reel::detail {
+struct AverageNumbers;
 }
 
 namespace reel::optim {
@@ -72,11 +77,16 @@ class MovingAverage {
   void check_own(const char* what, Location where) const;
   void check_untracked(Location where) const;
   void swap(Location where) noexcept;
+  void make_spares(Location where);
+  detail::AverageNumbers numbers_of(std::int64_t steps) const;
+  void update_at_replays();
 
   MovingAverageOptions options_;
   std::vector<Tensor> tensors_, averages_;
+  std::vector<Tensor> spares_;  // while a scope lives, what is swapped on a device passes through these
   std::int64_t steps_ = 0;
   bool in_place_ = false;
+  std::shared_ptr<const char> presence_;  // what a graph that repeats an update knows this by
 };
 
 }  // namespace reel::optim

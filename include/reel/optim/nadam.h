@@ -31,7 +31,7 @@ class NAdam : public OptimiserWith<NAdamOptions> {
  private:
   void check(const NAdamOptions& options, Location where) const override;
   KeptNames kept_names(std::size_t) const override { return {"mean", "square"}; }
-  detail::Descent descent(std::size_t group, Progress& progress) const override;
+  detail::Descent descent(std::size_t group, Progress& progress, Device device) const override;
   bool keeps_product() const override { return true; }
 };
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -117,8 +118,8 @@ class Optimiser {
   virtual KeptNames kept_names(std::size_t) const { return {}; }
   /// What is kept starts with this.
   virtual double kept_start(std::size_t) const { return 0; }
-  /// The numbers of a step; `progress` counts it already.
-  virtual detail::Descent descent(std::size_t group, Progress& progress) const;
+  /// The numbers of a step on a device; `progress` counts it already.
+  virtual detail::Descent descent(std::size_t group, Progress& progress, Device device) const;
   virtual bool takes_rows() const { return false; }
   virtual bool keeps_product() const { return false; }
 
@@ -131,6 +132,7 @@ class Optimiser {
 
  private:
   class Step;
+  class RecordedStep;
   // Beside the parameter of the same number.
   struct Memory {
     std::size_t group;
@@ -144,6 +146,7 @@ class Optimiser {
   const char* name_;
   std::vector<Tensor> parameters_;
   std::vector<Memory> memories_;
+  std::shared_ptr<const char> presence_;  // what a graph that repeats a step knows this by
 };
 
 /// An optimiser whose groups have options of this type, which have a learning rate and perhaps a momentum.

@@ -32,7 +32,7 @@ class RAdam : public OptimiserWith<RAdamOptions> {
  private:
   void check(const RAdamOptions& options, Location where) const override;
   KeptNames kept_names(std::size_t) const override { return {"mean", "square"}; }
-  detail::Descent descent(std::size_t group, Progress& progress) const override;
+  detail::Descent descent(std::size_t group, Progress& progress, Device device) const override;
 };
 
 }  // namespace reel::optim

@@ -37,7 +37,7 @@ class RMSprop : public OptimiserWith<RMSpropOptions> {
  private:
   void check(const RMSpropOptions& options, Location where) const override;
   KeptNames kept_names(std::size_t group) const override;
-  detail::Descent descent(std::size_t group, Progress& progress) const override;
+  detail::Descent descent(std::size_t group, Progress& progress, Device device) const override;
 };
 
 }  // namespace reel::optim

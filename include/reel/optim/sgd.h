@@ -33,7 +33,7 @@ class SGD : public OptimiserWith<SGDOptions> {
  private:
   void check(const SGDOptions& options, Location where) const override;
   KeptNames kept_names(std::size_t) const override;
-  detail::Descent descent(std::size_t group, Progress& progress) const override;
+  detail::Descent descent(std::size_t group, Progress& progress, Device device) const override;
   bool takes_rows() const override { return true; }
 };
 

@@ -18,6 +18,8 @@ struct Descending {
   void* values;
   const void* gradient;
   void* kept[most_kept];
+  /// Of a step that a graph records: where the device finds the numbers at each replay, in place of those of now.
+  const void* recorded = nullptr;
 };
 
 // The numbers of one step. Everywhere g = gradient + decay · w.
