@@ -20,6 +20,11 @@ namespace {
               name_of(source.dtype), fault);
 }
 
+[[noreturn]] void throw_few_classes(const FaultSource& source, const FaultRecord& found, const char* how) {
+  fail<Error>(source.op, source.where, "row {} has {} classes above 0, too few to draw {}{}", found.first, found.second,
+              static_cast<std::int64_t>(found.number), how);
+}
+
 }  // namespace
 
 FaultSource running_op() {
@@ -41,7 +46,11 @@ void throw_fault(const FaultRecord& found, const FaultSource& source) {
                        found.second);
     case Fault::class_index:
       fail<IndexError>(source.op, source.where, "the class {} does not lie in [0, {})", found.first, found.second);
-    case Fault::probability: fail<Error>(source.op, source.where, "{} is no probability", found.number);
+    case Fault::probability:
+      fail<Error>(source.op, source.where, "the probability {} lies outside [0, 1]", found.number);
+    case Fault::one_hot:
+      fail<IndexError>(source.op, source.where, "index {} is none of the {} classes, for the indices {} {}",
+                       found.first, found.second, to_string(source.shape), name_of(source.dtype));
     case Fault::bag_start:
       fail<IndexError>(source.op, source.where,
                        "the offset {} does not fit: they start with 0, ascend, and are at most {}", found.first,
@@ -53,6 +62,11 @@ void throw_fault(const FaultRecord& found, const FaultSource& source) {
     case Fault::target:
       fail<IndexError>(source.op, source.where, "target {} is not a class of the input, which has {}", found.first,
                        found.second);
+    case Fault::class_probability:
+      fail<Error>(source.op, source.where, "row {} has the probability {}, which is not a finite number from 0 on",
+                  found.first, found.number);
+    case Fault::few_classes: throw_few_classes(source, found, "");
+    case Fault::few_classes_to_draw_once: throw_few_classes(source, found, " without replacement");
     case Fault::ctc_input_length:
       fail<IndexError>(source.op, source.where,
                        "the input length {} of example {} is not one that the log-probabilities can have", found.first,

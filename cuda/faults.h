@@ -19,6 +19,10 @@ enum class Fault : std::uint32_t {
   probability,  ///< `number` is no probability
   bag_start,    ///< a bag of `second` indices in all starts at `first`
   target,       ///< the target `first` is none of `second` classes
+  // Of row `first` of probabilities.
+  class_probability,  ///< `number` is no probability
+  few_classes,        ///< `second` classes are above 0, and `number` are drawn
+  few_classes_to_draw_once,
   // Of example `second`.
   ctc_input_length,
   ctc_target_length,

@@ -32,8 +32,11 @@
 //     group.each([&](int thread) { … });
 //   }
 //
+// group.scan(partial, nothing, combine) gives each thread what those before it had, combined in their order, `nothing` for
+// the first; it returns what all had.
+//
 // Outside of each(), a program may only compute from what is the same for all threads of a group: group.index(),
-// group.size(), its members, what reduce() gave, and what group.broadcast(pointer) reads of memory that an earlier
+// group.size(), its members, what reduce() and scan() gave, and what group.broadcast(pointer) reads of memory that an earlier
 // phase has written. group.template shared<T>(count) gives memory that the threads of a group share, out of
 // `shared_bytes` (each array takes its size rounded up to 16 bytes; at most 48 KB in all).
 //

@@ -36,28 +36,32 @@ class PerThread {
   T value_;
 };
 
-template <class T>
-__device__ T shuffle_down(const T& value, int by) {
+/// `shuffle` moves a word from lane to lane.
+template <class T, class Shuffle>
+__device__ T shuffled(const T& value, const Shuffle& shuffle) {
   static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
   unsigned words[sizeof(T) / 4];
   memcpy(words, &value, sizeof(T));
 #pragma unroll
-  for (unsigned& word : words) word = __shfl_down_sync(0xffffffffu, word, by);
+  for (unsigned& word : words) word = shuffle(word);
   T result;
   memcpy(&result, words, sizeof(T));
   return result;
 }
 
 template <class T>
-__device__ T shuffle_from_first(const T& value) {
-  static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
-  unsigned words[sizeof(T) / 4];
-  memcpy(words, &value, sizeof(T));
-#pragma unroll
-  for (unsigned& word : words) word = __shfl_sync(0xffffffffu, word, 0);
-  T result;
-  memcpy(&result, words, sizeof(T));
-  return result;
+__device__ T shuffle_down(const T& value, int by) {
+  return shuffled(value, [=](unsigned word) { return __shfl_down_sync(0xffffffffu, word, by); });
+}
+
+template <class T>
+__device__ T shuffle_up(const T& value, int by) {
+  return shuffled(value, [=](unsigned word) { return __shfl_up_sync(0xffffffffu, word, by); });
+}
+
+template <class T>
+__device__ T shuffle_from(const T& value, int lane) {
+  return shuffled(value, [=](unsigned word) { return __shfl_sync(0xffffffffu, word, lane); });
 }
 
 /// Lane 0 gets what the first `count` lanes have.
@@ -106,7 +110,7 @@ class Group {
     int lane = static_cast<int>(threadIdx.x) % warp_size;
     T value = reduce_lanes(values[0], lane, warp_size, combine);
     if constexpr (is_warp) {
-      return shuffle_from_first(value);
+      return shuffle_from(value, 0);
     } else {
       __shared__ alignas(16) unsigned char bytes[sizeof(T) * (most_threads / warp_size)];
       T* parts = reinterpret_cast<T*>(bytes);
@@ -121,6 +125,36 @@ class Group {
       value = parts[0];
       __syncthreads();  // before the next one writes there
       return value;
+    }
+  }
+  template <class T, class Combine>
+  __device__ T scan(PerThread<T>& values, const T& nothing, const Combine& combine) {
+    int lane = static_cast<int>(threadIdx.x) % warp_size;
+    T through = values[0];
+#pragma unroll
+    for (int by = 1; by < warp_size; by *= 2) {
+      T earlier = shuffle_up(through, by);
+      if (lane >= by) through = combine(earlier, through);
+    }
+    T before = shuffle_up(through, 1);
+    if (lane == 0) before = nothing;
+    if constexpr (is_warp) {
+      values[0] = before;
+      return shuffle_from(through, warp_size - 1);
+    } else {
+      __shared__ alignas(16) unsigned char bytes[sizeof(T) * (most_threads / warp_size)];
+      T* parts = reinterpret_cast<T*>(bytes);
+      int warp = static_cast<int>(threadIdx.x) / warp_size, warps = size() / warp_size;
+      if (lane == warp_size - 1) parts[warp] = through;
+      __syncthreads();
+      T whole = nothing;
+      for (int earlier = 0; earlier < warps; ++earlier) {
+        if (earlier == warp) before = combine(whole, before);
+        whole = combine(whole, parts[earlier]);
+      }
+      __syncthreads();  // before the next one writes there
+      values[0] = before;
+      return whole;
     }
   }
 

@@ -1,3 +1,5 @@
+#include <optional>
+
 #include "../lib/core/dispatch.h"
 #include "../lib/core/parameter_version.h"
 #include "cuda_kernels.h"
@@ -168,6 +170,54 @@ void multiply_tiles(const View& out, const View& a, const View& b, bool adds) {
   for_each_group(tiles, product_threads, TiledProduct<T>::shared_bytes, product);
 }
 
+// Whether rows, or columns, have no gaps and do not overlap, and the leading axes lead forwards.
+bool has_lines(const View& x) {
+  for (int axis = 0; axis < x.rank - 2; ++axis)
+    if (x.strides[axis] < 0 && x.dims[axis] > 1) return false;
+  std::int64_t rows = x.dims[x.rank - 2], columns = x.dims[x.rank - 1];
+  std::int64_t row_step = x.strides[x.rank - 2], column_step = x.strides[x.rank - 1];
+  return ((columns == 1 || column_step == 1) && (rows == 1 || row_step >= columns)) ||
+         ((rows == 1 || row_step == 1) && (columns == 1 || column_step >= rows));
+}
+
+template <class Bits>
+struct Pack {
+  Bits* to;
+  const Bits* from;
+  Offsets<2> offsets;
+
+  REEL_DEVICE void operator()(std::int64_t i) const {
+    std::int64_t found[2];
+    offsets.find(i, found);
+    to[found[0]] = from[found[1]];
+  }
+};
+
+// An operand with lines: itself, or a copy.
+class Lined {
+ public:
+  explicit Lined(const View& x) : view_(x) {
+    if (has_lines(x)) return;
+    copy_.emplace(static_cast<std::size_t>(x.numel) * size_of(x.dtype));
+    view_.data = copy_->as<void>();
+    view_.strides = strides_;
+    view_.contiguous = true;
+    for (std::int64_t axis = x.rank, step = 1; axis-- > 0; step *= x.dims[axis]) strides_[axis] = step;
+    with_bits(x.dtype, [&]<class Bits>(std::type_identity<Bits>) {
+      for_each(x.numel, Pack<Bits>{view_.as<Bits>(), x.as<Bits>(), Offsets<2>(Iteration<2>({&view_, &x}))});
+    });
+  }
+  Lined(const Lined&) = delete;
+  Lined& operator=(const Lined&) = delete;
+
+  const View& view() const { return view_; }
+
+ private:
+  View view_;
+  std::int64_t strides_[8];
+  std::optional<Scratch> copy_;
+};
+
 void matmul(const View& out, const View& a, const View& b, ParameterVersion) { multiply(out, a, b, false); }
 void matmul_add(const View& sum, const View& a, const View& b, ParameterVersion) { multiply(sum, a, b, true); }
 
@@ -178,8 +228,12 @@ void multiply(const View& out, const View& a, const View& b, bool adds) {
   bool empty = a.dims[a.rank - 1] == 0;
   if (empty && adds) return;
   if (empty) return fill_with_zeros(out.data, static_cast<std::size_t>(out.numel) * size_of(out.dtype));
-  if (is_floating(out.dtype) && multiply_by_library(out, a, b, adds)) return;
-  with_type(out.dtype, [&]<class T>(std::type_identity<T>) { multiply_tiles<T>(out, a, b, adds); });
+  auto by_tiles = [&](const View& left, const View& right) {
+    with_type(out.dtype, [&]<class T>(std::type_identity<T>) { multiply_tiles<T>(out, left, right, adds); });
+  };
+  if (!is_floating(out.dtype)) return by_tiles(a, b);
+  Lined left(a), right(b);
+  if (!multiply_by_library(out, left.view(), right.view(), adds)) by_tiles(left.view(), right.view());
 }
 
 void fill_matmul(KernelTable& table) {

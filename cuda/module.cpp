@@ -14,7 +14,10 @@ namespace {
 
 class CudaModule final : public DeviceModule {
  public:
-  CudaModule() : count_(driver_device_count(absence_)) { fill_device_kernels(kernels_); }
+  CudaModule() : count_(driver_device_count(absence_)) {
+    fill_device_kernels(kernels_);
+    fill_device_optimisers(optimiser_kernels_);
+  }
 
   int device_count() const override { return count_; }
   const std::string& absence() const override { return absence_; }

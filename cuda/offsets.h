@@ -32,6 +32,7 @@ class Divisor {
 template <int operand_count>
 class Offsets {
  public:
+  Offsets() = default;
   explicit Offsets(const Iteration<operand_count>& iteration) : rank_(iteration.rank) {
     std::int64_t numel = 1;
     for (int axis = 0; axis < rank_; ++axis) {
@@ -66,8 +67,8 @@ class Offsets {
     for (int k = 0; k < operand_count; ++k) offsets[k] += at * strides_[k][axis];
   }
 
-  int rank_;
-  bool small_;
+  int rank_ = 0;
+  bool small_ = true;
   Divisor divisors_[8];
   std::int64_t dims_[8];
   std::int64_t strides_[operand_count][8];

@@ -15,20 +15,31 @@ void check(cudaError_t status) {
     throw DeviceError(std::string("CUDA: a sort gave \"") + cudaGetErrorString(status) + '"', Location{});
 }
 
-}  // namespace
-
-KeyedNumbers sort_pairs(KeyedNumbers given, KeyedNumbers other, std::int64_t count, int bits) {
+template <class Key>
+Keyed<Key> sort(Keyed<Key> given, Keyed<Key> other, std::int64_t count, int bits) {
   if (count < 2 || bits < 1) return given;
-  cub::DoubleBuffer<std::uint64_t> keys(given.keys, other.keys);
+  cub::DoubleBuffer<Key> keys(given.keys, other.keys);
   cub::DoubleBuffer<std::uint32_t> numbers(given.numbers, other.numbers);
   std::size_t bytes = 0;
   auto sort = [&](void* workspace) {
-    check(cub::DeviceRadixSort::SortPairs(workspace, bytes, keys, numbers, count, 0, bits, current_stream()));
+    // Of 32 bits, so that no kernels are compiled for counts of 64.
+    auto items = static_cast<std::uint32_t>(count);
+    check(cub::DeviceRadixSort::SortPairs(workspace, bytes, keys, numbers, items, 0, bits, current_stream()));
   };
   sort(nullptr);
   Scratch workspace(bytes > 0 ? bytes : 1);
   sort(workspace.as<void>());
   return {keys.Current(), numbers.Current()};
+}
+
+}  // namespace
+
+Keyed<std::uint32_t> sort_pairs(Keyed<std::uint32_t> given, Keyed<std::uint32_t> other, std::int64_t count, int bits) {
+  return sort(given, other, count, bits);
+}
+
+Keyed<std::uint64_t> sort_pairs(Keyed<std::uint64_t> given, Keyed<std::uint64_t> other, std::int64_t count, int bits) {
+  return sort(given, other, count, bits);
 }
 
 }  // namespace REEL_TARGET

@@ -84,6 +84,17 @@ class Group {
     }
     return whole;
   }
+  template <class T, class Combine>
+  T scan(PerThread<T>& values, const T& nothing, const Combine& combine) {
+    static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
+    T whole = nothing;
+    for (int thread = 0; thread < size_; ++thread) {
+      T own = values[thread];
+      values[thread] = whole;
+      whole = combine(whole, own);
+    }
+    return whole;
+  }
 
  private:
   std::int64_t index_;

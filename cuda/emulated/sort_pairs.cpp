@@ -8,8 +8,10 @@
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
+namespace {
 
-KeyedNumbers sort_pairs(KeyedNumbers given, KeyedNumbers other, std::int64_t count, int) {
+template <class Key>
+Keyed<Key> sort(Keyed<Key> given, Keyed<Key> other, std::int64_t count) {
   DeviceAccess access;
   std::vector<std::int64_t> order(static_cast<std::size_t>(count));
   std::iota(order.begin(), order.end(), 0);
@@ -20,6 +22,16 @@ KeyedNumbers sort_pairs(KeyedNumbers given, KeyedNumbers other, std::int64_t cou
     other.numbers[i] = given.numbers[order[i]];
   }
   return other;
+}
+
+}  // namespace
+
+Keyed<std::uint32_t> sort_pairs(Keyed<std::uint32_t> given, Keyed<std::uint32_t> other, std::int64_t count, int) {
+  return sort(given, other, count);
+}
+
+Keyed<std::uint64_t> sort_pairs(Keyed<std::uint64_t> given, Keyed<std::uint64_t> other, std::int64_t count, int) {
+  return sort(given, other, count);
 }
 
 }  // namespace REEL_TARGET

@@ -8,37 +8,49 @@
 
 #include <reel/dtype.h>
 
+#include "halves.h"
+#include "target.h"
+
 namespace reel::detail {
+inline namespace REEL_TARGET {
 
 template <class T>
 inline constexpr bool is_half_v = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
 
 /// x as a float whose last place is odd where x is none, so that a further rounding still sees on which side
 /// of a tie x lies: two roundings then give what one would.
-template <class From>
-float rounded_to_odd(From x) {
+REEL_HOST_DEVICE inline float rounded_to_odd(double x) {
   auto single = static_cast<float>(x);
-  auto exact = static_cast<long double>(x), found = static_cast<long double>(single);
+  auto found = static_cast<double>(single);
   auto bits = std::bit_cast<std::uint32_t>(single);
-  if (found == exact || !std::isfinite(single) || (bits & 1)) return single;
-  return std::bit_cast<float>(std::abs(found) < std::abs(exact) ? bits + 1 : bits - 1);
+  if (found == x || single - single != 0 || (bits & 1)) return single;
+  return std::bit_cast<float>(std::abs(found) < std::abs(x) ? bits + 1 : bits - 1);
+}
+REEL_HOST_DEVICE inline float rounded_to_odd(std::int64_t x) {
+  std::uint64_t rest = x < 0 ? -static_cast<std::uint64_t>(x) : static_cast<std::uint64_t>(x);
+  float last_place = x < 0 ? -1.0f : 1.0f;
+  // A float has room for 24 bits.
+  for (; rest >> 24 != 0; last_place *= 2) rest = rest >> 1 | (rest & 1);
+  return static_cast<float>(rest) * last_place;
 }
 
 /// A number in another element type. Floating to integer cuts towards zero and to the range, and NaN gives 0;
 /// to bool asks for anything but 0; all else rounds once.
 template <class To, class From>
-To convert(From value) {
+REEL_HOST_DEVICE To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {
     return value;
   } else if constexpr (is_half_v<From>) {
-    return convert<To>(static_cast<float>(value));
+    return convert<To>(widened(value));
   } else if constexpr (std::is_same_v<To, bool>) {
     return value != From(0);
   } else if constexpr (is_half_v<To>) {
-    if constexpr (std::is_same_v<From, double> || (std::is_integral_v<From> && sizeof(From) >= 4))
-      return To(rounded_to_odd(value));
+    if constexpr (std::is_same_v<From, double>)
+      return narrowed<To>(rounded_to_odd(value));
+    else if constexpr (std::is_integral_v<From> && sizeof(From) >= 4)
+      return narrowed<To>(rounded_to_odd(static_cast<std::int64_t>(value)));
     else
-      return To(static_cast<float>(value));
+      return narrowed<To>(static_cast<float>(value));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
     // Beyond the range C++ leaves the result undefined.
     constexpr auto low = static_cast<From>(std::numeric_limits<To>::min());
@@ -51,4 +63,5 @@ To convert(From value) {
   }
 }
 
+}  // namespace REEL_TARGET
 }  // namespace reel::detail

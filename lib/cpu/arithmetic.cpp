@@ -1,5 +1,6 @@
 #include "../ops/formulas/binary.h"
 
+#include "../ops/formulas/integer.h"
 #include "../ops/formulas/unary.h"
 #include "elementwise.h"
 #include "formula_loop.h"
@@ -61,58 +62,6 @@ HWY_INLINE void cheap_binary(const View& out, const View& a, const View& b) {
     cheap_binary_loop<F>(out, a, b);
 }
 
-// Overflow of signed integers wraps around, as everybody's does, so they are taken for unsigned.
-template <class F>
-struct Wrapping {
-  template <class T>
-  T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>)
-      return static_cast<bool>(F()(static_cast<int>(a), static_cast<int>(b)));
-    else
-      return static_cast<T>(F()(static_cast<std::make_unsigned_t<T>>(a), static_cast<std::make_unsigned_t<T>>(b)));
-  }
-};
-struct IntegerPow {
-  template <class T>
-  T operator()(T base, T exponent) const {
-    if constexpr (std::is_signed_v<T>)
-      if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
-    std::uint64_t result = 1;
-    auto power = static_cast<std::uint64_t>(base);
-    for (auto rest = static_cast<std::uint64_t>(exponent); rest != 0; rest >>= 1) {
-      if (rest & 1) result *= power;
-      power *= power;
-    }
-    return static_cast<T>(result);
-  }
-};
-// 0 where b is 0; the least integer by −1 wraps around, where the processor would stop the program.
-struct IntegerQuotient {
-  template <class T>
-  T operator()(T a, T b) const {
-    if (b == T(0)) return 0;
-    if constexpr (std::is_signed_v<T>) {
-      if (b == T(-1)) return static_cast<T>(-static_cast<std::make_unsigned_t<T>>(a));
-      return static_cast<T>(a / b - (a % b != 0 && (a < 0) != (b < 0)));
-    } else {
-      return static_cast<T>(a / b);
-    }
-  }
-};
-struct IntegerMod {
-  template <class T>
-  T operator()(T a, T b) const {
-    if (b == T(0)) return 0;
-    if constexpr (std::is_signed_v<T>) {
-      if (b == T(-1)) return 0;
-      T rest = static_cast<T>(a % b);
-      return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
-    } else {
-      return static_cast<T>(a % b);
-    }
-  }
-};
-
 template <class F, class IntegerF>
 HWY_NOINLINE void any_binary_loop(const View& out, const View& a, const View& b) {
   switch (out.dtype) {
@@ -159,7 +108,7 @@ void pow_kernel(const View& out, const View& a, const View& b) {
     if (power == 0.5) return floating_unary<formulas::RootPower, cheap>(out, a);
     if (power == -1) return floating_unary<formulas::Reciprocal, cheap>(out, a);
   }
-  dear_binary<formulas::Pow, IntegerPow, slow>(out, a, b);
+  dear_binary<formulas::Pow, formulas::IntegerPow, slow>(out, a, b);
 }
 
 template <class F>
@@ -234,14 +183,14 @@ void fill_arithmetic(KernelTable& table) {
   plain(Binary::tanh_gradient, f::TanhGradient());
   plain(Binary::sigmoid_gradient, f::SigmoidGradient());
   plain(Binary::relu_gradient, f::ReluGradient());
-  slot(Binary::add) = any_binary<f::Add, Wrapping<f::Add>>;
-  slot(Binary::sub) = any_binary<f::Sub, Wrapping<f::Sub>>;
-  slot(Binary::mul) = any_binary<f::Mul, Wrapping<f::Mul>>;
+  slot(Binary::add) = any_binary<f::Add, f::Wrapping<f::Add>>;
+  slot(Binary::sub) = any_binary<f::Sub, f::Wrapping<f::Sub>>;
+  slot(Binary::mul) = any_binary<f::Mul, f::Wrapping<f::Mul>>;
   slot(Binary::div) = cheap_binary<f::Div>;
   slot(Binary::maximum) = any_binary<f::Maximum, f::Maximum>;
   slot(Binary::minimum) = any_binary<f::Minimum, f::Minimum>;
-  slot(Binary::floor_divide) = dear_binary<f::FloorDivide, IntegerQuotient, dear>;
-  slot(Binary::mod) = dear_binary<f::Mod, IntegerMod, dear>;
+  slot(Binary::floor_divide) = dear_binary<f::FloorDivide, f::IntegerQuotient, dear>;
+  slot(Binary::mod) = dear_binary<f::Mod, f::IntegerMod, dear>;
   slot(Binary::pow) = pow_kernel;
   slot(Binary::logaddexp) = floating_binary<f::Logaddexp, dear>;
   slot(Binary::tanh_gradient) = cheap_binary<f::TanhGradient>;

@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "../core/recent_cache.h"
 #include "onednn.h"
 #include "openmp.h"
-#include "primitive_cache.h"
 
 namespace reel::detail {
 namespace {
@@ -69,7 +69,7 @@ Bound bind(const PairsKey& key) {
 
 template <class Key>
 const Bound& bound(const Key& key) {
-  static thread_local PrimitiveCache<Key, Bound> cache(128);
+  static thread_local RecentCache<Key, Bound> cache(128);
   return cache.find(key, [&] { return bind(key); });
 }
 

@@ -7,12 +7,15 @@
 #include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "../core/philox.h"
+#include "../ops/formulas/draw.h"
 #include "instruction_set.h"
 #include "parallel.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
+
+using namespace formulas;
 
 // Elements are numbered in row-major order; outputs are contiguous.
 template <class T, class Draw>
@@ -24,54 +27,19 @@ void fill_typed(const View& out, RandomCall call, Draw draw) {
 }
 
 void uniform(const View& out, RandomCall call) {
-  switch (out.dtype) {
-    case DType::f64:
-      return fill_typed<double>(out, call, [](PhiloxWords w) { return unit_double(w.word[0], w.word[1]); });
-    case DType::bf16: return fill_typed<BFloat16>(out, call, [](PhiloxWords w) { return unit_float<8>(w.word[0]); });
-    case DType::f16: return fill_typed<Float16>(out, call, [](PhiloxWords w) { return unit_float<11>(w.word[0]); });
-    default: return fill_typed<float>(out, call, [](PhiloxWords w) { return unit_float(w.word[0]); });
-  }
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) { fill_typed<T>(out, call, UniformDraw<T>()); });
 }
 
-// 1 − u lies in (0, 1], where the logarithm is finite.
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
 void normal(const View& out, RandomCall call) {
-  constexpr double turn = 6.283185307179586;
-  auto draw_float = [](PhiloxWords w) {
-    double radius = std::sqrt(-2 * std::log(1 - static_cast<double>(unit_float(w.word[0]))));
-    return static_cast<float>(radius * std::cos(turn * static_cast<double>(unit_float(w.word[1]))));
-  };
-  auto draw_double = [](PhiloxWords w) {
-    double radius = std::sqrt(-2 * std::log(1 - unit_double(w.word[0], w.word[1])));
-    return radius * std::cos(turn * unit_double(w.word[2], w.word[3]));
-  };
-  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    if constexpr (std::is_same_v<T, double>)
-      fill_typed<T>(out, call, draw_double);
-    else
-      fill_typed<T>(out, call, draw_float);
-  });
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) { fill_typed<T>(out, call, NormalDraw<Wide<T>>()); });
 }
 
-// u lies within (0, 1), where both logarithms are finite.
 void gumbel(const View& out, RandomCall call) {
-  auto from_uniform = [](double u) { return -std::log(-std::log(u)); };
-  auto draw_float = [&](PhiloxWords w) {
-    return static_cast<float>(from_uniform((static_cast<double>(w.word[0]) + 0.5) * 0x1p-32));
-  };
-  auto draw_double = [&](PhiloxWords w) {
-    std::uint64_t bits = (static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1]) >> 12;
-    return from_uniform((static_cast<double>(bits) + 0.5) * 0x1p-52);
-  };
-  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    if constexpr (std::is_same_v<T, double>)
-      fill_typed<T>(out, call, draw_double);
-    else
-      fill_typed<T>(out, call, draw_float);
-  });
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) { fill_typed<T>(out, call, GumbelDraw<Wide<T>>()); });
 }
-
-// Compared as integers, so that every device draws the same.
-std::uint64_t threshold_of(double probability) { return static_cast<std::uint64_t>(std::ceil(probability * 0x1p32)); }
 
 template <class T>
 bool bernoulli_typed(const View& out, const View& p, RandomCall call, double& bad) {
@@ -93,15 +61,8 @@ bool bernoulli(const View& out, const View& p, RandomCall call, double& bad) {
   return with_floating(p.dtype, [&]<class T>(std::type_identity<T>) { return bernoulli_typed<T>(out, p, call, bad); });
 }
 
-__extension__ typedef unsigned __int128 TwoWords;
-
 void randint(const View& out, std::int64_t low, std::uint64_t count, RandomCall call) {
-  auto draw = [&](PhiloxWords w) {
-    std::uint64_t upper = static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1];
-    std::uint64_t lower = static_cast<std::uint64_t>(w.word[2]) << 32 | w.word[3];
-    TwoWords product = TwoWords{upper} * count + (TwoWords{lower} * count >> 64);
-    return static_cast<std::uint64_t>(low) + static_cast<std::uint64_t>(product >> 64);
-  };
+  IntegerDraw draw{low, count};
   switch (out.dtype) {
     case DType::u8: return fill_typed<std::uint8_t>(out, call, draw);
     case DType::i32: return fill_typed<std::int32_t>(out, call, draw);
@@ -170,9 +131,8 @@ void dropout_typed(const View& out, const View& x, double probability, RandomCal
 }
 
 void dropout(const View& out, const View& x, double probability, RandomCall call) {
-  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    dropout_typed<T, std::conditional_t<std::is_same_v<T, double>, double, float>>(out, x, probability, call);
-  });
+  with_floating(out.dtype,
+                [&]<class T>(std::type_identity<T>) { dropout_typed<T, Wide<T>>(out, x, probability, call); });
 }
 
 }  // namespace

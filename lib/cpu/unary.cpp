@@ -1,5 +1,6 @@
 #include "../ops/formulas/unary.h"
 
+#include "../ops/formulas/integer.h"
 #include "elementwise.h"
 #include "formula_loop.h"
 #include "vector_exponential.h"
@@ -7,39 +8,6 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
-
-// Overflow of signed integers wraps around, as everybody's does.
-struct WrappingNeg {
-  template <class T>
-  T operator()(T x) const {
-    return static_cast<T>(-static_cast<std::make_unsigned_t<T>>(x));
-  }
-};
-struct WrappingAbs {
-  template <class T>
-  T operator()(T x) const {
-    return x < T(0) ? WrappingNeg()(x) : x;
-  }
-};
-struct WrappingSquare {
-  template <class T>
-  T operator()(T x) const {
-    auto wide = static_cast<std::uint64_t>(x);
-    return static_cast<T>(wide * wide);
-  }
-};
-struct IntegerSign {
-  template <class T>
-  T operator()(T x) const {
-    return static_cast<T>((x > T(0)) - (x < T(0)));
-  }
-};
-struct Itself {
-  template <class T>
-  T operator()(T x) const {
-    return x;
-  }
-};
 
 template <class F, class IntegerF>
 void any_unary(const View& out, const View& x) {
@@ -56,14 +24,14 @@ void any_unary(const View& out, const View& x) {
 void fill_unary(KernelTable& table) {
   namespace f = formulas;
   auto slot = [&](Unary op) -> KernelTable::UnaryKernel& { return table.unary[static_cast<int>(op)]; };
-  slot(Unary::neg) = any_unary<f::Neg, WrappingNeg>;
-  slot(Unary::abs) = any_unary<f::Abs, WrappingAbs>;
-  slot(Unary::sign) = any_unary<f::Sign, IntegerSign>;
-  slot(Unary::square) = any_unary<f::Square, WrappingSquare>;
+  slot(Unary::neg) = any_unary<f::Neg, f::WrappingNeg>;
+  slot(Unary::abs) = any_unary<f::Abs, f::WrappingAbs>;
+  slot(Unary::sign) = any_unary<f::Sign, f::IntegerSign>;
+  slot(Unary::square) = any_unary<f::Square, f::WrappingSquare>;
   slot(Unary::relu) = any_unary<f::Relu, f::Relu>;
-  slot(Unary::floor) = any_unary<f::Floor, Itself>;
-  slot(Unary::ceil) = any_unary<f::Ceil, Itself>;
-  slot(Unary::round) = any_unary<f::Round, Itself>;
+  slot(Unary::floor) = any_unary<f::Floor, f::Itself>;
+  slot(Unary::ceil) = any_unary<f::Ceil, f::Itself>;
+  slot(Unary::round) = any_unary<f::Round, f::Itself>;
   slot(Unary::reciprocal) = floating_unary<f::Reciprocal, cheap>;
   slot(Unary::sqrt) = floating_unary<f::Sqrt, cheap>;
   slot(Unary::rsqrt) = floating_unary<f::Rsqrt, cheap>;

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "../ops/formulas/special.h"
 #include "vector_exponential.h"
 #include "vector_trigonometric.h"
 
@@ -40,46 +41,18 @@ inline Vector<double> erf(Vector<double> x) {
   return by_lane(x, [](double lane) { return std::erf(lane); });
 }
 
-// erfinv(y) / y in −log(1 − y²) on [0, 5], its root in [√5, 4.05] and in [3.9, 6.1].
-inline constexpr double erfinv_centre[] = {1.5014093593,     0.24664028616,    -0.00417738678,   -0.0012527418822,
-                                           0.00021834443855, -4.9633456122e-6, -3.4627045289e-6, 4.6617017345e-7,
-                                           2.3232625582e-8,  -8.7910209364e-9};
-inline constexpr double erfinv_tail[] = {2.8329769528,     1.0016740831,    0.0094372172103,
-                                         -0.0076231979605, 0.0057512984947, -0.0036686551305,
-                                         0.001322906305,   9.4916211327e-5, -0.00018147042645};
-inline constexpr double erfinv_end[] = {4.849906674,       1.0102997234,   -0.00014281369614,
-                                        -0.00021182641062, 8.486451124e-5, -2.3203103065e-5};
-
 inline Vector<float> erfinv(Vector<float> y) {
   using V = Vector<float>;
   V size = abs(y);
   V distance = -log((V(1) - size) * (V(1) + size)), root = sqrt(distance);
-  V ratio = select(distance < V(5), polynomial(distance - V(2.5), erfinv_centre), polynomial(root - V(3), erfinv_tail));
+  V ratio = select(distance < V(5), formulas::ErfinvCentre()(distance), formulas::ErfinvTail()(root));
   V x = select(size == V(1), V(infinity<double>), ratio * size);
   // The logarithm is NaN beyond 1 and for NaN.
   return copysign(x, y);
 }
 
-// The polynomials' 7 digits, and one step of Halley's method, which triples them.
-inline double erfinv(double y) {
-  auto value = [](double x, const auto& coefficients) {
-    double sum = 0;
-    for (std::size_t i = std::size(coefficients); i-- > 0;) sum = sum * x + coefficients[i];
-    return sum;
-  };
-  double size = std::abs(y);
-  if (!(size < 1)) return size == 1 ? std::copysign(infinity<double>, y) : std::numeric_limits<double>::quiet_NaN();
-  double distance = -std::log((1 - size) * (1 + size)), root = std::sqrt(distance);
-  double x = size * (distance < 5 ? value(distance - 2.5, erfinv_centre)
-                     : root < 4   ? value(root - 3, erfinv_tail)
-                                  : value(root - 5, erfinv_end));
-  double error = size < 0.5 ? std::erf(x) - size : (1 - size) - std::erfc(x);
-  double step = error * 0.8862269254527580 * std::exp(x * x);  // error / erf'(x)
-  return std::copysign(x - step / (1 + x * step), y);
-}
-
 inline Vector<double> erfinv(Vector<double> y) {
-  return by_lane(y, [](double lane) { return erfinv(lane); });
+  return by_lane(y, [](double lane) { return formulas::erfinv(lane); });
 }
 
 // log Γ(x) for x > 0, to an absolute error of some 10⁻¹⁴: Stirling's series from 8 on, Γ(x + 8) / (x (x + 1) …) below.

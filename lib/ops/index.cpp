@@ -21,6 +21,19 @@ void detail::check_index_dtype(const char* op, const Tensor& index, Location whe
     fail<DTypeError>(op, where, "indices are i32 or i64, not {}; convert them with to(index, i64)", describe(index));
 }
 
+bool detail::are_within(const char* op, const Tensor& indices, std::int64_t size, std::int64_t& bad, Location where) {
+  if (indices.device() == cpu) return kernels(cpu).indices_within(indices.body(), size, bad);
+  OpInfo check{
+      .name = op, .arity = 1, .batching = Batching::loop, .forward = [](Call& call) {
+        std::int64_t found;
+        kernels(call.inputs[0]->device()).indices_within(call.input(0), call.attributes<std::int64_t>(), found);
+      }};
+  const Tensor* inputs[] = {&indices};
+  Call call{check, inputs, bytes_of(size), {}, {}, where};
+  invoke(call);
+  return true;
+}
+
 void detail::fail_range(const Call& call, std::int64_t bad, int axis) {
   fail<IndexError>(call.op.name, call.where, "index {} is out of range for axis {} of {}", bad, axis,
                    describe(*call.inputs[0]));

@@ -12,6 +12,10 @@ namespace reel::detail {
 /// Throws: DTypeError unless i32 or i64.
 void check_index_dtype(const char* op, const Tensor& index, Location where);
 
+/// Whether each index lies in [−size, size); if not, one that does not. Looked at before `op` runs: a device, on which the
+/// answer would have to be waited for, reports one in the name of `op` when it finds it.
+bool are_within(const char* op, const Tensor& indices, std::int64_t size, std::int64_t& bad, Location where);
+
 /// Throws: IndexError for an index that a kernel found out of range for an axis of input 0.
 [[noreturn]] void fail_range(const Call& call, std::int64_t bad, int axis);
 

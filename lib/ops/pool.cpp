@@ -332,7 +332,7 @@ Tensor max_unpool(const char* name, int spatial, const Arg& x, const Arg& indice
     fits = fits && !__builtin_mul_overflow(places, size, &places) && !__builtin_mul_overflow(all, size, &all);
   if (!fits) fail<ShapeError>(name, pool.where, "a result of shape {} has too many elements", to_string(pool.result()));
   std::int64_t bad;
-  if (!kernels(at.device()).indices_within(at.body(), places, bad))
+  if (!are_within(name, at, places, bad, pool.where))
     fail<IndexError>(name, pool.where, "index {} is out of range for the {} places of a result {}", bad, places,
                      to_string(pool.result()));
   auto joined = [&](std::int64_t count) {

@@ -255,7 +255,7 @@ CSRMatrix csr_from_coordinates(const Arg& rows, const Arg& columns, const Arg& v
     fail<ShapeError>(name, where, "a matrix {} has more elements than can be numbered", to_string(shape));
   auto checked = [&](const Tensor& indices, int axis) {
     std::int64_t bad;
-    if (!kernels(indices.device()).indices_within(indices.body(), shape[axis], bad))
+    if (!are_within(name, indices, shape[axis], bad, where))
       fail<IndexError>(name, where, "index {} is out of range for axis {} of {}", bad, axis, to_string(shape));
     Tensor wide = to(indices, DType::i64);
     return reel::where(wide < 0, wide + shape[axis], wide);

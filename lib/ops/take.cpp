@@ -266,7 +266,7 @@ Tensor merged_index(const char* name, const Tensor& x, std::span<const Tensor> i
     check_index_dtype(name, index, where);
     check_same_device(name, x, index, where);
     std::int64_t size = x.body().dims[axis], bad;
-    if (!kernels(x.device()).indices_within(index.body(), size, bad))
+    if (!are_within(name, index, size, bad, where))
       fail<IndexError>(name, where, "index {} is out of range for axis {} of {}", bad, axis, describe(x));
     if (!broadcast(Shape(shape), index.shape(), shape))
       fail<ShapeError>(name, where, "the indices do not broadcast: {}", shapes_of(indices));

@@ -6,7 +6,7 @@
 #include "catch.h"
 #include "core/kernel_table.h"
 #include "core/parameter_version.h"
-#include "cpu/primitive_cache.h"
+#include "core/recent_cache.h"
 #include "ops/bad_input.h"
 
 // What the table of ops cannot say of products.
@@ -153,7 +153,7 @@ TEST_CASE("a cache of primitives drops what was not asked for longest") {
   struct Key {
     std::int64_t rows, columns;
   };
-  detail::onednn::PrimitiveCache<Key, int> cache(2);
+  detail::RecentCache<Key, int> cache(2);
   int made = 0;
   auto find = [&](std::int64_t rows) { return cache.find(Key{rows, 7}, [&] { return ++made; }); };
   CHECK(find(1) == 1);

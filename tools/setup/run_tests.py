@@ -50,12 +50,13 @@ def escaped(name):
 
 
 class Runner:
-    def __init__(self, root, directory, patterns, suites=(), other_suites=()):
+    def __init__(self, root, directory, patterns, suites=(), other_suites=(), seconds=None):
         self.root = root
         self.directory = os.path.join(root, directory)
         self.patterns = [pattern.lower() for pattern in patterns]
         self.suites = suites
         self.other_suites = other_suites
+        self.end = time.monotonic() + seconds if seconds else None
 
     def tests(self):
         """Meson's tests that may contain something the patterns ask for."""
@@ -100,6 +101,11 @@ class Runner:
         """Returns (how it ended: "" if with status 0, exit status, output)."""
         # Meson's limit is meant for one test; a Catch2 program holds many, and sanitizers slow them down.
         limit = 10 * test["timeout"] if test["timeout"] and test["timeout"] > 0 else None
+        if self.end:
+            left = self.end - time.monotonic()
+            if left <= 0:
+                return "was not run: the time was up", 124, ""
+            limit = min(limit or left, left)
         with tempfile.TemporaryFile() as output:
             try:
                 process = subprocess.Popen(
@@ -116,7 +122,7 @@ class Runner:
             except subprocess.TimeoutExpired:
                 process.kill()
                 status = process.wait()
-                end = f"was stopped after {limit:g} s"
+                end = f"was stopped after {limit:.3g} s"
             output.seek(0)
             return end, status, output.read().decode(errors="replace")
 
@@ -305,12 +311,14 @@ def main():
     parser.add_argument("--suite", action="append", default=[], help="only the tests of this suite")
     parser.add_argument("--without-suite", action="append", default=[], help="none of the tests of this suite")
     parser.add_argument("--split", action="store_true", help="each test case of Catch2 programs in a process of its own")
+    parser.add_argument("--seconds", type=float, help="stop what still runs after so many, and run no more")
     parser.add_argument("--json", help="also write what became of each test to this file")
     parser.add_argument("root")
     parser.add_argument("directory")
     parser.add_argument("patterns", nargs="*")
     arguments = parser.parse_args()
-    runner = Runner(arguments.root, arguments.directory, arguments.patterns, arguments.suite, arguments.without_suite)
+    runner = Runner(arguments.root, arguments.directory, arguments.patterns, arguments.suite, arguments.without_suite,
+                    arguments.seconds)
     tests = runner.tests()
     results = run_all(runner, runner.split(tests) if arguments.split else tests)
     failed = not results or any(result.status == "failed" for result in results)

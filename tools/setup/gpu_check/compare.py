@@ -69,7 +69,8 @@ def table_of(rows):
     lines = [f"{'µs an op':<76}{'reel':>11}{'PyTorch':>11}{'ratio':>8}{'TFLOP/s':>9}  goal"]
     for row in rows:
         ratio = "" if row.ratio is None else f"{row.ratio:.2f}"
-        lines.append(f"{row.name:<76}{cell(row.ours):>11}{cell(row.theirs):>11}{ratio:>8}{speed(row):>9}  {row.verdict}".rstrip())
+        times = f"{cell(row.ours):>11}{cell(row.theirs):>11}{ratio:>8}{speed(row):>9}"
+        lines.append(f"{row.name:<76}{times}  {row.verdict}".rstrip())
     return lines
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import run_tests
 
-from . import compare, machine, steps, watch
+from . import compare, machine, ops, steps, watch
 
 ROOT = Path(__file__).resolve().parents[3]
 GPU_TESTS = ["--suite", "cuda", "--split"]
@@ -21,16 +21,18 @@ GPU_TESTS = ["--suite", "cuda", "--split"]
 def arguments_of(description):
     parser = argparse.ArgumentParser(prog="tools/gpu-check", description=description,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bundle", type=Path, metavar="DIR", help="the folder that tools/bundle-deps has filled (default: "
-                        "vendor in the tree, if it is there; else the libraries are the system's)")
+    parser.add_argument("--bundle", type=Path, metavar="DIR", help="the folder that tools/bundle-deps has filled "
+                        "(default: vendor in the tree, if it is there; else the libraries are the system's)")
     parser.add_argument("--build", type=Path, metavar="DIR", default=ROOT / "build/gpu", help="default: build/gpu")
     parser.add_argument("--out", type=Path, metavar="DIR", default=ROOT / "build/gpu-check",
                         help="where the table and all output go (default: build/gpu-check)")
-    parser.add_argument("--python", metavar="PROGRAM", default="python3", help="a Python with PyTorch (default: python3)")
-    parser.add_argument("--seconds", type=float, default=520, help="ends after so many, whatever is left to do (default: 520)")
+    parser.add_argument("--python", metavar="PROGRAM", default="python3",
+                        help="a Python with PyTorch (default: python3)")
+    parser.add_argument("--seconds", type=float, default=520,
+                        help="ends after so many, whatever is left to do (default: 520)")
     parser.add_argument("--quick", action="store_true", help="only what wants the GPU: not the tests of the CPU")
     parser.add_argument("--without-device", action="store_true",
-                        help="do all the same where there is no GPU; tests that want one are skipped, benchmarks only tried")
+                        help="the same where there is no GPU: tests that want one are skipped, benchmarks only tried")
     return parser.parse_args()
 
 
@@ -54,8 +56,8 @@ class Check:
 
     def note(self, outcome):
         self.outcomes.append(outcome)
-        print(f"{outcome.status:8} {outcome.seconds:6.1f} s  {outcome.step}" + (f": {outcome.note}" if outcome.note else ""),
-              flush=True)
+        note = f": {outcome.note}" if outcome.note else ""
+        print(f"{outcome.status:8} {outcome.seconds:6.1f} s  {outcome.step}{note}", flush=True)
         if outcome.status in ("FAILED", "cut off") and outcome.output:
             print("\n".join("    " + line for line in outcome.output.rstrip().splitlines()[-25:]), flush=True)
         return outcome.is_well
@@ -80,16 +82,18 @@ class Check:
             outcome = self.runner.run(f"unpack {len(packages)} packages", ["sh", "-c", unpack, self.prefix, *packages],
                                       self.out / "build.txt", 60)
             well = self.note(outcome)
-        lines, missing = machine.borrow_libraries(self.prefix, self.arguments.python) if machine.toolkit_root() else ([], [])
+        return self.find_toolkit() and well
+
+    def find_toolkit(self):
+        root = machine.toolkit_root()
+        if not root:
+            return self.note(steps.Outcome("toolkit", "FAILED", note="no nvcc is on PATH or in /usr/local/cuda/bin"))
+        lines, missing = machine.borrow_libraries(self.prefix, self.arguments.python)
         for line in lines:
             print(f"{'':18}{line}")
-        if not machine.toolkit_root():
-            well = self.note(steps.Outcome("toolkit", "FAILED", note="there is no nvcc on PATH or in /usr/local/cuda/bin"))
-        elif missing:
-            well = self.note(steps.Outcome("toolkit", "FAILED", note=(
-                f"{', '.join(missing)}: neither the toolkit in {machine.toolkit_root()}, nor the system, nor a package of "
-                f"{self.arguments.python} has the library and its header")))
-        return well
+        return not missing or self.note(steps.Outcome("toolkit", "FAILED", note=(
+            f"{', '.join(missing)}: neither the toolkit in {root}, nor the system, nor a package of "
+            f"{self.arguments.python} has the library and its header")))
 
     def configure(self):
         command = ["meson", "setup", self.build, ROOT, "-Dbuildtype=release", "-Dcuda=enabled", "-Dtests=enabled",
@@ -105,42 +109,72 @@ class Check:
         return json.loads(machine.output_of(["meson", "introspect", f"--{what}", self.build]) or "[]")
 
     def tests_of(self, suite):
-        return [test for test in self.introspect("tests") if any(one.split(":")[-1] == suite for one in test["suite"])]
+        return [test for test in self.introspect("tests") if run_tests.Runner.in_suite(test, suite)]
+
+    def files_of(self, tests):
+        """What Ninja has to build for tests."""
+        built = {target["id"]: target["filename"] for target in self.introspect("targets")}
+        files = {name for names in built.values() for name in names}
+        for test in tests:
+            yield from (part for part in test["cmd"] if part in files)
+            for needed in test["depends"]:
+                yield from built[needed]
+
+    def compile(self, step, files, log):
+        names = sorted({os.path.relpath(file, self.build) for file in files})
+        return self.runner.run(step, ["ninja", "-C", self.build, "-k", "0", *names], self.out / log, 400)
 
     def compile_for_gpu(self):
         """The part of the build that the steps on the GPU need, so that they come first."""
-        files = [Path(name) for target in self.introspect("targets") if target["name"] in ("reel_cuda", "reel_cuda_bench", "reel")
-                 for name in target["filename"]]
-        files += [Path(test["cmd"][0]) for test in self.tests_of("cuda")]
-        names = sorted({os.path.relpath(file, self.build) for file in files if self.build in file.parents})
-        self.run("build what wants the GPU", ["ninja", "-C", self.build, "-k", "0", *names], "build.txt", 400)
+        wanted = ("reel_cuda", "reel_cuda_bench", "reel")
+        files = [name for target in self.introspect("targets") if target["name"] in wanted for name in target["filename"]]
+        self.note(self.compile("build what wants the GPU", [*files, *self.files_of(self.tests_of("cuda"))], "build.txt"))
+
+    def compile_rest(self):
+        """All else but the emulated device."""
+        tests = [test for test in self.introspect("tests") if not run_tests.Runner.in_suite(test, "emulated")]
+        return self.compile("build the rest", self.files_of(tests), "build-rest.txt")
 
     def tests(self, step, selection, limit):
         report = self.out / "tests.json"
         report.unlink(missing_ok=True)
-        outcome = self.runner.run(step, [sys.executable, ROOT / "tools/setup/run_tests.py", *selection, "--json", report,
-                                         ROOT, self.build], self.out / "tests.txt", limit)
+        limit = min(limit, max(1, self.runner.left() - 5))
+        command = [sys.executable, ROOT / "tools/setup/run_tests.py", *selection, "--seconds", limit, "--json", report]
+        outcome = self.runner.run(step, [*command, ROOT, self.build], self.out / "tests.txt", limit + 5)
         lines = outcome.output.strip().splitlines()
         outcome.note = "; ".join(filter(None, [lines[-1] if lines and "passed" in lines[-1] else "", outcome.note]))
         results = json.loads(report.read_text()) if report.is_file() else []
         report.unlink(missing_ok=True)
         skipped = [one for one in results if one["status"] == "skipped"]
         if skipped:
-            self.sections.append([f"Skipped in {step}:"] + [f"  {one['title']}: {one['lines'][0]}" for one in skipped])
+            lines = [f"  {one['title']}: {one['lines'][0]}" for one in skipped]
+            self.sections.append([f"Skipped in {step}:", *lines])
         if skipped and selection == GPU_TESTS and not self.arguments.without_device:
             outcome.status = "FAILED"
             outcome.note += "; a GPU is there, and tests were skipped"
         self.note(outcome)
+        return outcome.is_well
+
+    def ops_one_by_one(self, limit):
+        """Where the op table fails: for which ops."""
+        begun = time.monotonic()
+        lines, count = ops.one_by_one(ROOT, self.build, min(limit, max(1, self.runner.left() - 5)), self.out / "tests.txt")
+        self.note(steps.Outcome("ops on the GPU, one by one", "FAILED" if lines else "ok", time.monotonic() - begun,
+                                f"{len(lines)} of {count} fail"))
+        if lines:
+            self.sections.append(["Ops that fail on the GPU:", *lines])
 
     def benchmarks(self):
         ours, theirs = self.out / "reel.json", self.out / "pytorch.json"
         for file in (ours, theirs):
             file.unlink(missing_ok=True)
-        trial = ["--device", "cpu", "--once", "--filter", "[64]"] if self.arguments.without_device else ["--seconds", "75"]
+        trial = ["--seconds", "75"]
+        if self.arguments.without_device:
+            trial = ["--device", "cpu", "--once", "--filter", "[64]"]
         log = "benchmarks.txt"
         self.run("benchmarks", [self.build / "tools/reel_cuda_bench", "--json", ours, *trial], log, 100)
-        outcome = self.runner.run("benchmarks of PyTorch", [self.arguments.python, ROOT / "tools/benchmark/cuda/pytorch.py",
-                                                            "--json", theirs, *trial], self.out / log, 100)
+        program = [self.arguments.python, ROOT / "tools/benchmark/cuda/pytorch.py"]
+        outcome = self.runner.run("benchmarks of PyTorch", [*program, "--json", theirs, *trial], self.out / log, 100)
         if outcome.status == "skipped":
             outcome.note = outcome.output.strip().splitlines()[-1]
         self.note(outcome)
@@ -160,8 +194,10 @@ class Check:
         if tool:
             outcome = self.run("reel devices", [tool, "devices"], "tests.txt", 60)
             self.sections.append(["reel devices:"] + ["  " + line for line in outcome.output.strip().splitlines()])
-        self.tests("tests on the GPU", GPU_TESTS, 200)
-        self.benchmarks()
+        if not self.tests("tests on the GPU", GPU_TESTS, 150):
+            self.ops_one_by_one(120)
+        with self.runner.paused():
+            self.benchmarks()
 
     def all(self):
         self.out.mkdir(parents=True, exist_ok=True)
@@ -170,25 +206,33 @@ class Check:
         if not (self.unpack() and self.configure()):
             return
         self.compile_for_gpu()
-        cases = []
-        # What did not build keeps the rest from nothing.
-        if any(self.build.glob("cuda/libreel_cuda.so")):
-            self.on_gpu()
-            if not self.arguments.without_device:
-                tests = run_tests.Runner(ROOT, self.build, [], ["cuda", "catch"])
-                cases = tests.split(tests.tests())
         with concurrent.futures.ThreadPoolExecutor() as pool:
+            rest = None if self.arguments.quick else pool.submit(self.compile_rest)
+            cases = []
+            # What did not build keeps the rest from nothing.
+            if any(self.build.glob("cuda/libreel_cuda.so")):
+                self.on_gpu()
+                if not self.arguments.without_device:
+                    tests = run_tests.Runner(ROOT, self.build, [], ["cuda", "catch"])
+                    cases = tests.split(tests.tests())
             watched = [pool.submit(watch.watch, self.runner, tool, cases, self.out, 200) for tool in watch.TOOLS]
-            if not self.arguments.quick:
-                self.run("build the rest", ["ninja", "-C", self.build, "-k", "0"], "build.txt", 400)
+            if rest:
+                self.note(rest.result())
+                self.append_log("build-rest.txt", "build.txt")
                 self.tests("tests on the CPU", ["--without-suite", "cuda", "--without-suite", "emulated"], 300)
             for one in watched:
                 self.note(one.result())
 
+    def append_log(self, part, whole):
+        with open(self.out / whole, "ab") as log:
+            log.write((self.out / part).read_bytes())
+        (self.out / part).unlink()
+
     def report(self, seconds, described):
         width = max((len(one.step) for one in self.outcomes), default=0)
         lines = described + [""]
-        lines += [f"{one.step:<{width}}  {one.status:8} {one.seconds:6.1f} s  {one.note}".rstrip() for one in self.outcomes]
+        for one in self.outcomes:
+            lines.append(f"{one.step:<{width}}  {one.status:8} {one.seconds:6.1f} s  {one.note}".rstrip())
         for section in self.sections:
             lines += ["", *section]
         well = bool(self.outcomes) and all(one.is_well for one in self.outcomes)
@@ -211,12 +255,17 @@ def main(description):
         return 3
     begun = time.monotonic()
     check = Check(arguments)
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
+
+    def stop(*_):
+        check.note(steps.Outcome("gpu-check", "cut off", note="it was stopped"))
+        check.runner.end_all()
+        sys.exit(1)
+    for one in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(one, stop)
     described = machine.describe(arguments.python)
     print("\n".join(described), end="\n\n", flush=True)
     try:
         check.all()
     finally:
-        check.runner.end_all()
         status = check.report(time.monotonic() - begun, described)
     return status

@@ -1,5 +1,6 @@
 """Runs commands, each within its time, with its output in a file and its end told."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -61,7 +62,7 @@ class Runner:
             except subprocess.TimeoutExpired:
                 outcome.status, outcome.note = "cut off", f"did not end within {limit:.0f} s"
             finally:
-                end_group(process)
+                end_session(process)
                 self.running.discard(process)
         outcome.seconds = time.monotonic() - begun
         with open(log, "rb") as file:
@@ -72,12 +73,44 @@ class Runner:
     def end_all(self):
         self.ended = True
         for process in list(self.running):
-            end_group(process)
+            end_session(process)
+
+    @contextlib.contextmanager
+    def paused(self):
+        """What runs stands still meanwhile, and leaves the processors to what is measured."""
+        sessions = [process.pid for process in self.running]
+        # What one has started before it stood still is found in the second round.
+        for session in sessions * 2:
+            send(session, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            for session in sessions:
+                send(session, signal.SIGCONT)
 
 
-def end_group(process):
-    try:
-        os.killpg(process.pid, signal.SIGKILL)  # also what it started and left
-    except ProcessLookupError:
-        pass
+def members(session):
+    """Ninja gives each command a group of its own; all are of one session."""
+    for entry in os.listdir("/proc"):
+        if entry.isdigit():
+            try:
+                with open(f"/proc/{entry}/stat") as file:
+                    fields = file.read().rpartition(")")[2].split()
+            except OSError:
+                continue  # it has ended
+            if int(fields[3]) == session:
+                yield int(entry)
+
+
+def send(session, what):
+    for member in members(session):
+        try:
+            os.kill(member, what)
+        except ProcessLookupError:
+            pass
+
+
+def end_session(process):
+    """Also what it has started and left."""
+    send(process.pid, signal.SIGKILL)
     process.wait()

@@ -27,7 +27,8 @@ def watch(runner, tool, cases, folder, limit):
     step = f"{tool} of the tests on the GPU"
     sanitizer = program()
     if not sanitizer or not cases:
-        return steps.Outcome(step, "skipped", note="no test ran on a GPU" if sanitizer else "there is no compute-sanitizer")
+        note = "no test ran on a GPU" if sanitizer else "there is no compute-sanitizer"
+        return steps.Outcome(step, "skipped", note=note)
     command = [sanitizer, "--tool", tool, "--error-exitcode", "99", "--print-limit", "10", *TOOLS[tool]]
     parts = [folder / f"{tool}-{number}.part" for number in range(len(cases))]
     with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
@@ -40,6 +41,9 @@ def watch(runner, tool, cases, folder, limit):
                 log.write(part.read_bytes())
                 part.unlink()
     total = steps.Outcome(step, "ok", max(outcome.seconds for outcome in outcomes))
+    if any("Device not supported" in outcome.output for outcome in outcomes):
+        total.status, total.note = "skipped", "compute-sanitizer does not support the device on this machine"
+        return total
     notes = [f"{sum(outcome.status == 'ok' for outcome in outcomes)} of {len(cases)} test cases are clean"]
     for status in ("FAILED", "cut off"):
         names = [outcome.step for outcome in outcomes if outcome.status == status]

@@ -7,15 +7,15 @@
 #include <unordered_map>
 #include <utility>
 
-namespace reel::detail::onednn {
+namespace reel::detail {
 
-/// What was made for the keys that were asked for last. Each thread has its own: what oneDNN makes must not run twice at a
-/// time. A key holds all that the value depends on, and is compared by its bytes.
+/// What was made for the keys that were asked for last. Each thread has its own: what libraries make must not run twice at
+/// a time. A key holds all that the value depends on, and is compared by its bytes.
 template <class Key, class Value>
   requires(std::is_trivially_copyable_v<Key> && std::has_unique_object_representations_v<Key>)
-class PrimitiveCache {
+class RecentCache {
  public:
-  explicit PrimitiveCache(std::size_t capacity) : capacity_(capacity) {}
+  explicit RecentCache(std::size_t capacity) : capacity_(capacity) {}
 
   /// The value for a key, from make() if there is none. The one that nobody asked for longest is dropped for it.
   template <class Make>
@@ -64,4 +64,4 @@ class PrimitiveCache {
   std::size_t capacity_;
 };
 
-}  // namespace reel::detail::onednn
+}  // namespace reel::detail

@@ -1,0 +1,281 @@
+#include "scan.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <limits>
+
+#include "cuda_kernels.h"
+#include "number.h"
+#include "offsets.h"
+#include "rows_along.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace {
+
+// The lines of the output and of the inputs along an axis. Steps are counted in the direction of the scan.
+template <int count>
+struct Lines {
+  Offsets<count> starts;
+  void* data[count];
+  DType dtypes[count];
+  std::int64_t steps[count], lines, length;
+  /// Whether neighbouring lines lie closer together than neighbouring elements.
+  bool across;
+
+  Lines(const View* const (&views)[count], int axis, bool backwards)
+      : Lines(rows_along(views, axis), views, axis, backwards) {}
+
+  REEL_DEVICE void find(std::int64_t line, std::int64_t (&at)[count]) const { starts.find(line, at); }
+  template <class Number>
+  REEL_DEVICE Number number(int operand, const std::int64_t (&at)[count], std::int64_t i) const {
+    return number_at<Number>(dtypes[operand], data[operand], at[operand] + i * steps[operand]);
+  }
+  template <class Number>
+  REEL_DEVICE void put(const std::int64_t (&at)[count], std::int64_t i, Number value) const {
+    put_number(dtypes[0], data[0], at[0] + i * steps[0], value);
+  }
+
+ private:
+  Lines(const Iteration<count>& rows, const View* const (&views)[count], int axis, bool backwards)
+      : starts(rows), length(views[0]->dims[axis]) {
+    lines = views[0]->numel / length;
+    for (int k = 0; k < count; ++k) {
+      std::int64_t stride = views[k]->strides[axis];
+      auto size = static_cast<std::int64_t>(size_of(views[k]->dtype));
+      dtypes[k] = views[k]->dtype;
+      data[k] = static_cast<char*>(views[k]->data) + (backwards ? (length - 1) * stride * size : 0);
+      steps[k] = backwards ? -stride : stride;
+    }
+    across = rows.dims[0] > 1 && std::abs(rows.strides[1][0]) < std::abs(steps[1]);
+  }
+};
+
+// A law of scan.h that also knows its elements: what one comes to, and what is written for a state.
+
+template <class Number>
+struct RunningSum : Lines<2> {
+  using State = Number;
+  REEL_DEVICE State nothing() const { return 0; }
+  REEL_DEVICE State join(State a, State b) const { return a + b; }
+  REEL_DEVICE State read(const std::int64_t (&at)[2], std::int64_t i) const { return number<Number>(1, at, i); }
+  REEL_DEVICE void write(const std::int64_t (&at)[2], std::int64_t i, State sum) const { put(at, i, sum); }
+};
+
+// Of integers, which wrap around.
+struct RunningProduct : Lines<2> {
+  using State = std::uint64_t;
+  REEL_DEVICE State nothing() const { return 1; }
+  REEL_DEVICE State join(State a, State b) const { return a * b; }
+  REEL_DEVICE State read(const std::int64_t (&at)[2], std::int64_t i) const { return number<State>(1, at, i); }
+  REEL_DEVICE void write(const std::int64_t (&at)[2], std::int64_t i, State product) const { put(at, i, product); }
+};
+
+// A product of finite numbers stays finite, whatever its factors are joined to first: number · 2^(500 powers).
+struct ScaledProduct {
+  double number;
+  std::int64_t powers;
+
+  static constexpr double step = 0x1p500;
+  REEL_DEVICE static ScaledProduct of(double x) {
+    ScaledProduct product{x, 0};
+    if (x - x != 0 || x == 0) return product;
+    for (; std::abs(product.number) > step; ++product.powers) product.number /= step;
+    for (; std::abs(product.number) < 1 / step; --product.powers) product.number *= step;
+    return product;
+  }
+  REEL_DEVICE ScaledProduct times(const ScaledProduct& other) const {
+    ScaledProduct product = of(number * other.number);
+    product.powers += powers + other.powers;
+    return product;
+  }
+  REEL_DEVICE double value() const {
+    double value = number;
+    // More steps than these lead out of range anyway.
+    for (std::int64_t i = 0; i < 4 && i < powers; ++i) value *= step;
+    for (std::int64_t i = 0; i < 4 && i < -powers; ++i) value /= step;
+    return value;
+  }
+};
+
+struct RunningScaledProduct : Lines<2> {
+  using State = ScaledProduct;
+  REEL_DEVICE State nothing() const { return {1, 0}; }
+  REEL_DEVICE State join(const State& a, const State& b) const { return a.times(b); }
+  REEL_DEVICE State read(const std::int64_t (&at)[2], std::int64_t i) const {
+    return State::of(number<double>(1, at, i));
+  }
+  REEL_DEVICE void write(const std::int64_t (&at)[2], std::int64_t i, const State& product) const {
+    put(at, i, product.value());
+  }
+};
+
+// y → factor y + term
+struct Step {
+  double factor, term;
+};
+
+struct Recurrence : Lines<3> {
+  using State = Step;
+  REEL_DEVICE State nothing() const { return {1, 0}; }
+  REEL_DEVICE State join(const State& a, const State& b) const {
+    double factor = a.factor * b.factor;
+    // A y of 0 stays 0 under finite factors, be there ever so many.
+    constexpr double most = std::numeric_limits<double>::max();
+    if (std::abs(factor) > most && std::abs(a.factor) <= most && std::abs(b.factor) <= most)
+      factor = factor > 0 ? most : -most;
+    return {factor, b.factor * a.term + b.term};
+  }
+  REEL_DEVICE State read(const std::int64_t (&at)[3], std::int64_t i) const {
+    // What comes before the first does not count, not even as NaN.
+    return {i > 0 ? number<double>(1, at, i) : 0, number<double>(2, at, i)};
+  }
+  REEL_DEVICE void write(const std::int64_t (&at)[3], std::int64_t i, const State& state) const {
+    put(at, i, state.term);
+  }
+};
+
+// Lines are cut into parts where there are few: depending on shapes only.
+struct Parts {
+  std::int64_t count, length;
+  Parts(std::int64_t whole, std::int64_t wanted, std::int64_t unit) {
+    count = std::max<std::int64_t>(std::min(wanted, whole / unit), 1);
+    length = ((whole + count - 1) / count + unit - 1) / unit * unit;
+    count = (whole + length - 1) / length;
+  }
+  REEL_DEVICE std::int64_t begin(std::int64_t part) const { return part * length; }
+  REEL_DEVICE std::int64_t end(std::int64_t part, std::int64_t whole) const {
+    return (part + 1) * length < whole ? (part + 1) * length : whole;
+  }
+};
+
+// One thread for each part of each line. `states` (parts, lines) is what comes before each part, or null for nothing; or it
+// receives what each part comes to.
+template <class Law, int operands, bool writes>
+struct WalkParts {
+  Law law;
+  Parts parts;
+  typename Law::State* states;
+
+  REEL_DEVICE void operator()(std::int64_t i) const {
+    std::int64_t part = i / law.lines, at[operands];
+    law.find(i % law.lines, at);
+    typename Law::State state = law.nothing();
+    if (writes && states) state = states[i];
+    for (std::int64_t k = parts.begin(part); k < parts.end(part, law.length); ++k) {
+      state = law.join(state, law.read(at, k));
+      if constexpr (writes) law.write(at, k, state);
+    }
+    if constexpr (!writes) states[i] = state;
+  }
+};
+
+// The same by a group each.
+template <class Law, int operands, bool writes>
+struct ScanParts {
+  using State = typename Law::State;
+  static constexpr int items = 4;
+  Law law;
+  Parts parts;
+  State* states;
+
+  template <class Group>
+  REEL_DEVICE void operator()(Group& group) const {
+    std::int64_t part = group.index() / law.lines, at[operands];
+    law.find(group.index() % law.lines, at);
+    State carried = law.nothing();
+    if (writes && states) carried = states[group.index()];
+    auto before = group.template per_thread<State>();
+    std::int64_t end = parts.end(part, law.length);
+    for (std::int64_t start = parts.begin(part); start < end; start += group.size() * items) {
+      group.each([&](int thread) {
+        State own = law.nothing();
+        std::int64_t first = start + thread * items;
+        for (std::int64_t i = first; i < first + items && i < end; ++i) own = law.join(own, law.read(at, i));
+        before[thread] = own;
+      });
+      State whole = group.scan(before, law.nothing(), [&](const State& a, const State& b) { return law.join(a, b); });
+      if constexpr (writes)
+        group.each([&](int thread) {
+          State state = law.join(carried, before[thread]);
+          std::int64_t first = start + thread * items;
+          for (std::int64_t i = first; i < first + items && i < end; ++i) {
+            state = law.join(state, law.read(at, i));
+            law.write(at, i, state);
+          }
+        });
+      carried = law.join(carried, whole);
+    }
+    if constexpr (!writes)
+      group.each([&](int thread) {
+        if (thread == 0) states[group.index()] = carried;
+      });
+  }
+};
+
+template <int operands, class Law>
+void run_by_threads(const Law& law) {
+  Parts parts(law.length, std::int64_t{32768} / law.lines, 32);
+  std::int64_t tasks = law.lines * parts.count;
+  if (parts.count == 1) return for_each(tasks, WalkParts<Law, operands, true>{law, parts, nullptr});
+  Scratch scratch(static_cast<std::size_t>(tasks) * sizeof(typename Law::State));
+  auto* states = scratch.as<typename Law::State>();
+  for_each(tasks, WalkParts<Law, operands, false>{law, parts, states});
+  join_before(law, states, parts.count, law.lines);
+  for_each(tasks, WalkParts<Law, operands, true>{law, parts, states});
+}
+
+template <int operands, class Law>
+void run_by_groups(const Law& law) {
+  int threads = law.length <= 256 ? warp_size : law.length <= 2048 ? 128 : 256;
+  Parts parts(law.length, std::int64_t{512} / law.lines, 8192);
+  std::int64_t tasks = law.lines * parts.count;
+  if (parts.count == 1) return for_each_group(tasks, threads, 0, ScanParts<Law, operands, true>{law, parts, nullptr});
+  Scratch scratch(static_cast<std::size_t>(tasks) * sizeof(typename Law::State));
+  auto* states = scratch.as<typename Law::State>();
+  for_each_block(tasks, threads, 0, ScanParts<Law, operands, false>{law, parts, states});
+  join_before(law, states, parts.count, law.lines);
+  for_each_block(tasks, threads, 0, ScanParts<Law, operands, true>{law, parts, states});
+}
+
+template <int operands, class Law>
+void run(const Law& law) {
+  if (law.across || law.length <= 16)
+    run_by_threads<operands>(law);
+  else
+    run_by_groups<operands>(law);
+}
+
+void cumsum(const View& out, const View& x, int axis, bool backwards) {
+  if (out.numel == 0) return;
+  Lines<2> lines({&out, &x}, axis, backwards);
+  if (is_floating(x.dtype))
+    run<2>(RunningSum<double>{lines});
+  else
+    run<2>(RunningSum<std::uint64_t>{lines});
+}
+
+void cumprod(const View& out, const View& x, int axis, bool backwards) {
+  if (out.numel == 0) return;
+  Lines<2> lines({&out, &x}, axis, backwards);
+  if (is_floating(x.dtype))
+    run<2>(RunningScaledProduct{lines});
+  else
+    run<2>(RunningProduct{lines});
+}
+
+void recurrence(const View& out, const View& a, const View& b, int axis, bool backwards) {
+  if (out.numel == 0) return;
+  run<3>(Recurrence{Lines<3>({&out, &a, &b}, axis, backwards)});
+}
+
+}  // namespace
+
+void fill_scan(KernelTable& table) {
+  table.cumsum = cumsum;
+  table.cumprod = cumprod;
+  table.recurrence = recurrence;
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail
