@@ -50,8 +50,8 @@ Tensor weights_of(const Tensor& q, const Tensor& k, const Tensor& mask, const At
   Tensor scores = matmul(q, transpose(k)) * static_cast<double>(attributes.scale);
   if (mask.defined()) scores = scores + mask;
   std::int64_t queries = q.body().dims[1], keys = k.body().dims[1];
-  RangeOptions here{.device = q.device()};
-  if (attributes.causal) scores = where(arange(keys, here) <= unsqueeze(arange(queries, here), 1), scores, lowest);
+  RangeOptions there{.dtype = DType::i64, .device = q.device()};
+  if (attributes.causal) scores = where(arange(keys, there) <= unsqueeze(arange(queries, there), 1), scores, lowest);
   if (keys == 0) return scores;
   Tensor none;
   {
