@@ -17,6 +17,7 @@ enum class Fault : std::uint32_t {
   index,        ///< `first` is out of range for an axis of size `second`
   class_index,  ///< the class `first` does not lie in [0, `second`)
   probability,  ///< `number` is no probability
+  one_hot,      ///< index `first` is none of the `second` classes
   bag_start,    ///< a bag of `second` indices in all starts at `first`
   target,       ///< the target `first` is none of `second` classes
   // Of row `first` of probabilities.

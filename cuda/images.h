@@ -9,6 +9,22 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
+/// Strides of images without gaps whose channels memory has first or last, whatever the order of the axes.
+inline void find_image_strides(const View& view, bool channels_last, bool channels_last_in_memory,
+                               std::int64_t (&strides)[8]) {
+  int channel = channels_last ? view.rank - 1 : 1;
+  std::int64_t step = 1;
+  auto pass = [&](int axis) {
+    strides[axis] = step;
+    step *= view.dims[axis];
+  };
+  if (channels_last_in_memory) pass(channel);
+  for (int axis = view.rank; axis-- > 1;)
+    if (axis != channel) pass(axis);
+  if (!channels_last_in_memory) pass(channel);
+  pass(0);
+}
+
 /// Where an element of images stands.
 struct ImagePlace {
   std::int64_t example, channel, at[3];

@@ -1,0 +1,80 @@
+#pragma once
+
+#include <vector>
+
+#include "cudnn.h"
+
+// cuDNN's graph interface: descriptors are made, filled attribute by attribute, and finalised.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// A descriptor of any kind.
+class GraphDescriptor {
+ public:
+  explicit GraphDescriptor(cudnnBackendDescriptorType_t kind) {
+    check_cudnn(cudnnBackendCreateDescriptor(kind, &descriptor_), "cudnnBackendCreateDescriptor");
+  }
+  ~GraphDescriptor() {
+    if (descriptor_) cudnnBackendDestroyDescriptor(descriptor_);
+  }
+  GraphDescriptor(GraphDescriptor&& other) noexcept
+      : descriptor_(std::exchange(other.descriptor_, nullptr)), accepted_(other.accepted_) {}
+  GraphDescriptor& operator=(GraphDescriptor&& other) noexcept {
+    std::swap(descriptor_, other.descriptor_);
+    std::swap(accepted_, other.accepted_);
+    return *this;
+  }
+
+  cudnnBackendDescriptor_t get() const { return descriptor_; }
+
+  template <class T>
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, const T* values, std::int64_t count) {
+    accepted_ = cudnnBackendSetAttribute(descriptor_, name, type, count, values) == CUDNN_STATUS_SUCCESS && accepted_;
+  }
+  template <class T>
+  void set(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type, T value) {
+    set(name, type, &value, 1);
+  }
+  void set(cudnnBackendAttributeName_t name, const GraphDescriptor& other) {
+    set(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, other.descriptor_);
+  }
+  void set(cudnnBackendAttributeName_t name, std::int64_t value) { set(name, CUDNN_TYPE_INT64, value); }
+
+  /// False where the library does not support what it describes.
+  [[nodiscard]] bool finalise() { return accepted_ && cudnnBackendFinalize(descriptor_) == CUDNN_STATUS_SUCCESS; }
+
+ private:
+  cudnnBackendDescriptor_t descriptor_ = nullptr;
+  bool accepted_ = true;  // all attributes
+};
+
+/// Which engines may run a graph.
+struct EngineLimits {
+  bool tf32;
+  bool full_precision;  ///< of f32 or wider
+  std::int64_t most_workspace;
+};
+
+/// A graph of operations with an engine that runs it: the first deterministic one, in the order of the library's
+/// heuristics, that supports it within the limits.
+class GraphPlan {
+ public:
+  /// Takes the operations' descriptors, finalised, and those that they refer to.
+  GraphPlan(cudnnHandle_t handle, std::vector<GraphDescriptor> operations, std::vector<GraphDescriptor> others,
+            const EngineLimits& limits);
+
+  /// False where no engine supports it.
+  bool exists() const { return !plan_.empty(); }
+  /// Queued. `identities` are those of the tensors that the pointers belong to.
+  void run(cudnnHandle_t handle, const std::vector<std::int64_t>& identities, const std::vector<void*>& pointers) const;
+
+ private:
+  void choose(const GraphDescriptor& graph, cudnnBackendHeurMode_t mode, const EngineLimits& limits);
+
+  std::vector<GraphDescriptor> operations_, others_, plan_;  // the plan is the last one, if there is one
+  std::int64_t workspace_ = 0;
+};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail
