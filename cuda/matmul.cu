@@ -2,6 +2,7 @@
 
 #include "../lib/core/dispatch.h"
 #include "../lib/core/parameter_version.h"
+#include "copy.h"
 #include "cuda_kernels.h"
 #include "element.h"
 #include "launch.h"
@@ -180,19 +181,6 @@ bool has_lines(const View& x) {
          ((rows == 1 || row_step == 1) && (columns == 1 || column_step >= rows));
 }
 
-template <class Bits>
-struct Pack {
-  Bits* to;
-  const Bits* from;
-  Offsets<2> offsets;
-
-  REEL_DEVICE void operator()(std::int64_t i) const {
-    std::int64_t found[2];
-    offsets.find(i, found);
-    to[found[0]] = from[found[1]];
-  }
-};
-
 // An operand with lines: itself, or a copy.
 class Lined {
  public:
@@ -203,9 +191,7 @@ class Lined {
     view_.strides = strides_;
     view_.contiguous = true;
     for (std::int64_t axis = x.rank, step = 1; axis-- > 0; step *= x.dims[axis]) strides_[axis] = step;
-    with_bits(x.dtype, [&]<class Bits>(std::type_identity<Bits>) {
-      for_each(x.numel, Pack<Bits>{view_.as<Bits>(), x.as<Bits>(), Offsets<2>(Iteration<2>({&view_, &x}))});
-    });
+    move_elements(view_, x);
   }
   Lined(const Lined&) = delete;
   Lined& operator=(const Lined&) = delete;
@@ -234,6 +220,17 @@ void multiply(const View& out, const View& a, const View& b, bool adds) {
   if (!is_floating(out.dtype)) return by_tiles(a, b);
   Lined left(a), right(b);
   if (!multiply_by_library(out, left.view(), right.view(), adds)) by_tiles(left.view(), right.view());
+}
+
+void add_to_product(const View& out, const View& c, const View& a, const View& b) {
+  if (out.numel == 0) return;
+  bool a_row_for_all = (c.strides[0] == 0 || c.dims[0] == 1) && (c.strides[1] == 1 || c.dims[1] == 1);
+  if (a_row_for_all && a.dims[1] > 0) {
+    Lined left(a), right(b);
+    if (multiply_by_library(out, left.view(), right.view(), c.data)) return;
+  }
+  move_elements(out, c);
+  multiply(out, a, b, true);
 }
 
 void fill_matmul(KernelTable& table) {
