@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <memory>
 #include <utility>
 
 #include <reel/error.h>
@@ -31,13 +32,13 @@ struct Library {
 
 const std::int64_t* counts_of(const WholeLayer& form) { return form.counts.as<std::int64_t>(); }
 
-// A single step takes no longer by itself, and there is no order in which examples whose first steps come last are packed.
-// A relu is not left to the library, which need not keep NaN.
+// A single step takes no longer by itself. The library goes from the first step to the last: of examples that are equally
+// long the steps can be turned round. A relu is not left to it, as it need not keep NaN.
 bool may_be_whole(const WholeLayer& form) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   std::int64_t steps = form.counts.numel;
-  return form.cell != RecurrentCell::rnn_relu && !form.reverse && steps >= 2 && form.width > 0 &&
-         counts_of(form)[0] == form.batch && form.size <= most / 4 && form.width <= most &&
+  return form.cell != RecurrentCell::rnn_relu && steps >= 2 && form.width > 0 &&
+         counts_of(form)[form.reverse ? steps - 1 : 0] == form.batch && form.size <= most / 4 && form.width <= most &&
          form.batch <= most / steps / std::max(4 * form.size, form.width);
 }
 
@@ -86,6 +87,40 @@ class Matrix {
   DType dtype_;
 };
 
+void copy(const Matrix& to, const Matrix& from) { device_module().kernels().copy(to.view(), from.view()); }
+
+// The rows of a layer in the library's order of steps: where they are, or turned round in memory of their own.
+class Rows {
+ public:
+  Rows(const WholeLayer& form, const View& given)
+      : given_(given),
+        steps_(form.counts.numel),
+        width_(given.numel / steps_),
+        turned_(form.reverse ? std::make_unique<Scratch>(static_cast<std::size_t>(given.numel) * size_of(given.dtype))
+                             : nullptr) {}
+
+  void* data() const { return turned_ ? turned_->as<void>() : given_.data; }
+  const void* read() const {
+    if (turned_) copy(rows(1), rows(-1));
+    return data();
+  }
+  void write() const {
+    if (turned_) copy(rows(-1), rows(1));
+  }
+
+ private:
+  // 1: as the library has them; −1: as they are given, from the last step to the first.
+  Matrix rows(std::int64_t direction) const {
+    if (direction > 0) return {data(), given_.dtype, steps_, width_, width_, 1};
+    auto last = static_cast<std::int64_t>(size_of(given_.dtype)) * width_ * (steps_ - 1);
+    return {given_.as<char>() + last, given_.dtype, steps_, width_, -width_, 1};
+  }
+
+  const View& given_;
+  std::int64_t steps_, width_;
+  std::unique_ptr<Scratch> turned_;
+};
+
 // The places of the weights, whose transposes the library takes.
 class Weights {
  public:
@@ -105,7 +140,6 @@ class Weights {
   }
 
  private:
-  static void copy(const Matrix& to, const Matrix& from) { device_module().kernels().copy(to.view(), from.view()); }
   void move(void* to, const void* from, std::int64_t count) const {
     copy_on_device(to, from, static_cast<std::size_t>(count) * size_of(form_.dtype));
   }
@@ -155,15 +189,17 @@ void run_whole_layer(const WholeLayerForward& layer) {
   Weights(library, layer.form, layer.kept.data).pack(layer.W_x, layer.W_h, layer.bias);
   Scratch work(library.work_bytes);
   char* kept = layer.kept.as<char>();
-  library.forward({.x = layer.x.data,
+  Rows x(layer.form, layer.x), y(layer.form, layer.y);
+  library.forward({.x = x.read(),
                    .h_0 = layer.h_0.data,
                    .c_0 = layer.c_0.data,
                    .weights = kept,
-                   .y = layer.y.data,
+                   .y = y.data(),
                    .h = layer.h.data,
                    .c = layer.c.data,
                    .work = work.as<void>(),
                    .reserve = library.reserve_bytes > 0 ? kept + rounded_up(library.weight_bytes) : nullptr});
+  y.write();
 }
 
 void run_whole_layer_gradient(const WholeLayerBackward& layer) {
@@ -175,15 +211,16 @@ void run_whole_layer_gradient(const WholeLayerBackward& layer) {
   // A tape that lives on may ask for what was kept once more.
   copy_on_device(reserve.as<void>(), kept + rounded_up(library.weight_bytes), library.reserve_bytes);
   if (wants_weights) fill_with_zeros(dweights.as<void>(), library.weight_bytes);
-  library.backward({.x = layer.x.data,
-                    .y = layer.y.data,
-                    .dy = layer.dy.data,
+  Rows x(layer.form, layer.x), y(layer.form, layer.y), dx(layer.form, layer.dx), dy(layer.form, layer.dy);
+  library.backward({.x = x.read(),
+                    .y = y.read(),
+                    .dy = dy.read(),
                     .h_0 = layer.h_0.data,
                     .dh = layer.dh.data,
                     .c_0 = layer.c_0.data,
                     .dc = layer.dc.data,
                     .weights = kept,
-                    .dx = layer.dx.data,
+                    .dx = dx.data(),
                     .dh_0 = layer.dh_0.data,
                     .dc_0 = layer.dc_0.data,
                     .work = work.as<void>(),

@@ -5,6 +5,7 @@
 
 #include "../../lib/ops/formulas/recurrent.h"
 #include "device_access.h"
+#include "stream.h"
 
 // Stands in for cuDNN: weights by rows of gates, two biases, and a reserve that the backward pass writes to. It takes
 // layers of an even size, so that tests reach the kernels that go step by step with the others.
@@ -29,6 +30,16 @@ class EmulatedLayer final : public LibraryLayer {
   }
 
   void forward(const LibraryLayerForward& given) override {
+    give_to_stream(current_stream(), [layer = *this, given] { layer.run_forward(given); });
+  }
+  void backward(const LibraryLayerBackward& given) override {
+    give_to_stream(current_stream(), [layer = *this, given] { layer.run_backward(given); });
+  }
+
+ private:
+  static constexpr int gates = form_of(cell).gates, work = form_of(cell).work;
+
+  void run_forward(const LibraryLayerForward& given) const {
     DeviceAccess access;
     Weights weights(*this, given.weights);
     std::vector<T> scratch(static_cast<std::size_t>(rows_ * (work + 2 + 2 * gates) * size_));
@@ -63,7 +74,7 @@ class EmulatedLayer final : public LibraryLayer {
       }
   }
 
-  void backward(const LibraryLayerBackward& given) override {
+  void run_backward(const LibraryLayerBackward& given) const {
     DeviceAccess access;
     Weights weights(*this, given.weights);
     Reserve kept(*this, given.reserve);
@@ -80,9 +91,6 @@ class EmulatedLayer final : public LibraryLayer {
     }
     if (given.dweights) add_weights(given, kept);
   }
-
- private:
-  static constexpr int gates = form_of(cell).gates, work = form_of(cell).work;
 
   struct Weights {
     const T *input, *state, *input_bias, *state_bias;
