@@ -52,7 +52,7 @@ struct Key {
   std::int64_t rows, columns, depth;  // of the library's result
   std::int64_t steps[3];              // leading dimensions
   std::int64_t count, batch_steps[3];
-  std::int64_t alignments[3];
+  std::int64_t alignments[4];  // the last one of the bias, 0 where there is none
   std::int64_t dtype, transposed[2];
   std::int64_t adds, tf32;
 };
@@ -101,15 +101,19 @@ class Operation {
     check(cublasLtMatmulDescCreate(&operation_, compute, wide ? CUDA_R_64F : CUDA_R_32F), "cublasLtMatmulDescCreate");
     set(CUBLASLT_MATMUL_DESC_TRANSA, std::int32_t{key.transposed[0] != 0 ? CUBLAS_OP_T : CUBLAS_OP_N});
     set(CUBLASLT_MATMUL_DESC_TRANSB, std::int32_t{key.transposed[1] != 0 ? CUBLAS_OP_T : CUBLAS_OP_N});
+    // Our columns are the library's rows, of which each has a number.
+    if (key.alignments[3] != 0) set(CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t{CUBLASLT_EPILOGUE_BIAS});
   }
   ~Operation() { cublasLtMatmulDescDestroy(operation_); }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   operator cublasLtMatmulDesc_t() const { return operation_; }
 
+  void set_bias(const void* bias) const { set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
+
  private:
   template <class T>
-  void set(cublasLtMatmulDescAttributes_t attribute, T value) {
+  void set(cublasLtMatmulDescAttributes_t attribute, T value) const {
     check(cublasLtMatmulDescSetAttribute(operation_, attribute, &value, sizeof(T)), "cublasLtMatmulDescSetAttribute");
   }
 
@@ -150,12 +154,14 @@ struct Plan {
   std::optional<cublasLtMatmulAlgo_t> algorithm;
   std::size_t workspace = 0;
 
-  Plan(cublasLtHandle_t handle, const Key& key)
+  Plan(cublasLtHandle_t handle, const Key& key, const void* bias)
       : operation(key),
         first(key, 0, key.transposed[0] != 0 ? key.depth : key.rows, key.transposed[0] != 0 ? key.rows : key.depth),
         second(key, 1, key.transposed[1] != 0 ? key.columns : key.depth,
                key.transposed[1] != 0 ? key.depth : key.columns),
         result(key, 2, key.rows, key.columns) {
+    // Its alignment matters.
+    if (bias) operation.set_bias(bias);
     Preference preference(key);
     cublasLtMatmulHeuristicResult_t found{};
     int count = 0;
@@ -209,9 +215,7 @@ cublasStatus_t run(const Library& library, const Plan& plan, const Key& key, con
                         current_stream());
 }
 
-}  // namespace
-
-bool multiply_by_library(const View& out, const View& a, const View& b, bool adds) {
+bool run_product(const View& out, const View& a, const View& b, bool adds, const void* bias) {
   std::int64_t rows = out.dims[out.rank - 2], columns = out.dims[out.rank - 1], depth = a.dims[a.rank - 1];
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (rows > most || columns > most || depth > most) return false;
@@ -230,14 +234,16 @@ bool multiply_by_library(const View& out, const View& a, const View& b, bool add
           .count = batch.dims[0],
           .batch_steps = {one ? 0 : batch.strides[2][0], one ? 0 : batch.strides[1][0], one ? 0 : batch.strides[0][0]},
           .alignments = {alignment_of(b, batch.strides[2], batch.rank), alignment_of(a, batch.strides[1], batch.rank),
-                         alignment_of(out, batch.strides[0], batch.rank)},
+                         alignment_of(out, batch.strides[0], batch.rank),
+                         bias ? std::int64_t{1} << std::countr_zero(reinterpret_cast<std::uintptr_t>(bias) | 256) : 0},
           .dtype = static_cast<std::int64_t>(out.dtype),
           .transposed = {of_b.transposed, of_a.transposed},
           .adds = adds,
           .tf32 = out.dtype == DType::f32 && may_use_tf32()};
   auto& library = of_current_queue<Library>();
-  const Plan& plan = *library.plans.find(key, [&] { return std::make_unique<Plan>(library.handle, key); });
+  const Plan& plan = *library.plans.find(key, [&] { return std::make_unique<Plan>(library.handle, key, bias); });
   if (!plan.algorithm) return false;
+  if (bias) plan.operation.set_bias(bias);
   std::optional<Scratch> workspace;
   if (plan.workspace > 0) workspace.emplace(plan.workspace);
   void* memory = workspace ? workspace->as<void>() : nullptr;
@@ -254,6 +260,16 @@ bool multiply_by_library(const View& out, const View& a, const View& b, bool add
     first = false;
   });
   return !refused;
+}
+
+}  // namespace
+
+bool multiply_by_library(const View& out, const View& a, const View& b, bool adds) {
+  return run_product(out, a, b, adds, nullptr);
+}
+
+bool multiply_by_library(const View& out, const View& a, const View& b, const void* bias) {
+  return run_product(out, a, b, false, bias);
 }
 
 }  // namespace REEL_TARGET

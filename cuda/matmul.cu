@@ -222,6 +222,17 @@ void multiply(const View& out, const View& a, const View& b, bool adds) {
   if (!multiply_by_library(out, left.view(), right.view(), adds)) by_tiles(left.view(), right.view());
 }
 
+void add_to_product(const View& out, const View& c, const View& a, const View& b) {
+  if (out.numel == 0) return;
+  bool a_row_for_all = (c.strides[0] == 0 || c.dims[0] == 1) && (c.strides[1] == 1 || c.dims[1] == 1);
+  if (a_row_for_all && a.dims[1] > 0) {
+    Lined left(a), right(b);
+    if (multiply_by_library(out, left.view(), right.view(), c.data)) return;
+  }
+  move_elements(out, c);
+  multiply(out, a, b, true);
+}
+
 void fill_matmul(KernelTable& table) {
   table.matmul = matmul;
   table.matmul_add = matmul_add;
