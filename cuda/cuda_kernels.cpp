@@ -44,10 +44,6 @@ void fill_device_kernels(KernelTable& table) {
   fill_normalise(table);
   fill_recurrent(table);
   fill_softmax(table);
-  fill_argmax(table);
-  fill_mapped_sums(table);
-  fill_reduce(table);
-  fill_scan(table);
 }
 
 }  // namespace REEL_TARGET

@@ -10,6 +10,7 @@
 #include "library_sparse.h"
 #include "row_sums.h"
 #include "sort_pairs.h"
+#include "sparse_offsets.h"
 #include "split.h"
 
 namespace reel::detail {
@@ -243,6 +244,12 @@ struct Sample {
   }
 };
 
+struct NarrowOffsets {
+  const std::int64_t* from;
+  std::int32_t* to;
+  REEL_DEVICE void operator()(std::int64_t i) const { to[i] = static_cast<std::int32_t>(from[i]); }
+};
+
 void sampled_product(const View& out, const View& left, const View& right, const RowPattern& pattern) {
   auto sample = [&]<class T>(T* to) {
     for_each_group(pattern.entry_count, warp_size, 0,
@@ -255,6 +262,10 @@ void sampled_product(const View& out, const View& left, const View& right, const
 }
 
 }  // namespace
+
+void narrow_offsets(std::int32_t* out, const RowPattern& pattern) {
+  for_each(pattern.row_count + 1, NarrowOffsets{pattern.offsets, out});
+}
 
 void fill_sparse(KernelTable& table) {
   static constexpr SparseKernels kernels{.find_fault = find_fault,

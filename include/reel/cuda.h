@@ -38,9 +38,9 @@ Device device(int index = 0, Location where = Location::here());
 /// What a GPU is.
 struct Properties {
   std::string name;
-  std::size_t memory;             ///< bytes
+  std::size_t memory;  ///< bytes
   int multiprocessors;
-  int major, minor;               ///< compute capability
+  int major, minor;  ///< compute capability
 };
 /// Throws: DeviceError where there is no such GPU.
 Properties properties(Device device, Location where = Location::here());

@@ -4,5 +4,7 @@
 #include <reel/debug/gradcheck.h>
 #include <reel/debug/listen.h>
 #include <reel/debug/live_tensors.h>
+#include <reel/debug/log_placement.h>
 #include <reel/debug/ops.h>
 #include <reel/debug/statistics.h>
+#include <reel/debug/warn_sync.h>

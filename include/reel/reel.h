@@ -2,6 +2,7 @@
 
 #include <reel/autocast.h>
 #include <reel/checkpoint.h>
+#include <reel/cuda.h>
 #include <reel/custom.h>
 #include <reel/debug.h>
 #include <reel/derivatives.h>

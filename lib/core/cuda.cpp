@@ -55,8 +55,9 @@ Device parse_device(std::string_view name, Location where) {
     if (read.ec != std::errc() || read.ptr != end) index = -1;
   }
   if (index < 0 || index > 255)
-    fail<DeviceError>("parse_device", where, "'{}' is no device; there are \"cpu\", \"cuda:0\" and so on, and "
-                                             "\"cuda:auto\"",
+    fail<DeviceError>("parse_device", where,
+                      "'{}' is no device; there are \"cpu\", \"cuda:0\" and so on, and "
+                      "\"cuda:auto\"",
                       name);
   static_cast<void>(module_of("parse_device", cuda_device(index), where));
   return cuda_device(index);

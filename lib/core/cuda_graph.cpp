@@ -30,7 +30,7 @@ struct Graph::State {
   Device device;
   int calls = 0;
   std::unique_ptr<RecordedGraph> recorded;
-  std::vector<Tensor> results;  // which the recorded step writes
+  std::vector<Tensor> results;                // which the recorded step writes
   std::uint64_t calls_before = 0, draws = 0;  // of the generator: when it was recorded, and in each step
 
   void check(const std::vector<Tensor>& given, Location where) const {
@@ -41,8 +41,9 @@ struct Graph::State {
     for (std::size_t i = 0; i < given.size(); ++i) {
       if (!given[i].defined()) fail<Error>(name, where, "input {} is undefined", i);
       if (given[i].shape() != inputs[i].shape())
-        fail<ShapeError>(name, where, "input {} is {}, but the graph was made for {}; make another one for other shapes",
-                         i, describe(given[i]), describe(inputs[i]));
+        fail<ShapeError>(name, where,
+                         "input {} is {}, but the graph was made for {}; make another one for other shapes", i,
+                         describe(given[i]), describe(inputs[i]));
       if (given[i].dtype() != inputs[i].dtype())
         fail<DTypeError>(name, where, "input {} is {}, but the graph was made for {}", i, describe(given[i]),
                          describe(inputs[i]));

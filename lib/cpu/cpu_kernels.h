@@ -7,6 +7,9 @@ namespace reel::detail {
 /// Fills every slot of the CPU's table with the kernels for the instruction set at hand.
 void fill_cpu_kernels(KernelTable& table);
 
+/// "AVX-512": what the kernels are built for that run here.
+const char* instruction_set_name();
+
 void fill_create(KernelTable& table);
 void fill_embedding(KernelTable& table);
 void fill_index(KernelTable& table);

@@ -236,10 +236,11 @@ void topk(const View& values, const View& indices, const View& x, int axis, bool
           first_few(row, space, count);
           return space;
         });
-      choose_rows<T, E>(values, indices, x, axis, largest, size + count, [=](const Row<T>& row, E* space) {
+      choose_rows<T, E>(values, indices, x, axis, largest, size, [=](const Row<T>& row, E* space) {
         row.load(space);
         std::nth_element(space, space + count - 1, space + size);
-        return sorted(space, space + size, count);
+        std::sort(space, space + count);  // by places too: equal keys are out of their order now
+        return space;
       });
     });
   });

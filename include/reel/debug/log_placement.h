@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include <reel/tensor.h>
+
+namespace reel::debug {
+
+/// Takes lines of a log.
+using LineSink = std::function<void(const std::string&)>;
+
+/// What `log_placement` returns. Lives on the stack only.
+class [[nodiscard]] PlacementScope {
+ public:
+  explicit PlacementScope(LineSink sink);
+  ~PlacementScope();
+  PlacementScope(const PlacementScope&) = delete;
+  PlacementScope& operator=(const PlacementScope&) = delete;
+  static void* operator new(std::size_t) = delete;
+  static void* operator new[](std::size_t) = delete;
+
+ private:
+  class Log;
+  std::unique_ptr<Log> log_;
+};
+
+/// `auto scope = debug::log_placement();`: while the scope lives, each op of this thread, forward and backward, is
+/// written out as it runs, with its device: `cuda:0  matmul (2, 3) f32, (3, 4) f32 → (2, 4) f32; at model.cpp:17`.
+/// By default to stderr.
+inline PlacementScope log_placement(LineSink sink = {}) { return PlacementScope(std::move(sink)); }
+
+}  // namespace reel::debug

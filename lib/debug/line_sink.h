@@ -1,0 +1,15 @@
+#pragma once
+
+#include <iostream>
+
+#include <reel/debug/log_placement.h>
+
+namespace reel::debug {
+
+/// A sink, or stderr in its place.
+inline LineSink or_stderr(LineSink sink) {
+  if (sink) return sink;
+  return [](const std::string& line) { std::cerr << line + '\n'; };
+}
+
+}  // namespace reel::debug

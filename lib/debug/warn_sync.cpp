@@ -1,0 +1,36 @@
+#include <reel/debug/warn_sync.h>
+
+#include "../core/device_module.h"
+#include "../core/invoke.h"
+#include "../core/op_error.h"
+#include "line_sink.h"
+
+namespace reel::debug {
+
+using namespace detail;
+
+class SyncScope::Warner : public WaitListener {
+ public:
+  explicit Warner(LineSink sink) : sink_(or_stderr(std::move(sink))), outer_(wait_listener) { wait_listener = this; }
+  ~Warner() override { wait_listener = outer_; }
+  Warner(const Warner&) = delete;
+  Warner& operator=(const Warner&) = delete;
+
+  void waits(Device device, const char* reason) override {
+    const Context& context = detail::context();
+    const Call* call = context.running;
+    Location where = context.resolve(call ? call->where : Location{});
+    sink_(fmt::format("{} waits for {}: {}{}{}", call ? call->op.name : "the CPU", to_string(device), reason,
+                      where.file ? "; at " : "", where.file ? to_string(where) : ""));
+    if (outer_) outer_->waits(device, reason);
+  }
+
+ private:
+  LineSink sink_;
+  WaitListener* outer_;
+};
+
+SyncScope::SyncScope(LineSink sink) : warner_(std::make_unique<Warner>(std::move(sink))) {}
+SyncScope::~SyncScope() = default;
+
+}  // namespace reel::debug

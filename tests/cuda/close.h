@@ -1,0 +1,36 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "catch.h"
+#include "cuda/gpu.h"
+
+namespace reel_test {
+
+/// How far the values on a device are from those on the CPU, in units of the largest finite one there, or of 1. NaN and
+/// infinities are to be the same.
+inline double apart(const reel::Tensor& found, const reel::Tensor& expected) {
+  using namespace reel;
+  std::vector<double> have = to(to(found, cpu), f64).to_vector<double>(), want = to(expected, f64).to_vector<double>();
+  if (have.size() != want.size()) return std::numeric_limits<double>::infinity();
+  double largest = 1, worst = 0;
+  for (double value : want)
+    if (std::isfinite(value)) largest = std::max(largest, std::abs(value));
+  for (std::size_t i = 0; i < want.size(); ++i) {
+    if (have[i] == want[i] || (std::isnan(have[i]) && std::isnan(want[i]))) continue;
+    double gap = std::abs(have[i] - want[i]) / largest;
+    worst = std::max(worst, gap >= 0 ? gap : std::numeric_limits<double>::infinity());
+  }
+  return worst;
+}
+
+/// How far they may be.
+inline double allowed(reel::DType dtype) {
+  using namespace reel;
+  return dtype == f64 ? 1e-10 : dtype == f32 ? 1e-4 : dtype == bf16 ? 0x1p-7 : dtype == f16 ? 0x1p-10 : 0;
+}
+
+}  // namespace reel_test

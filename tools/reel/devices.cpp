@@ -1,0 +1,73 @@
+#include "devices.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <reel/cuda.h>
+#include <reel/threads.h>
+
+#include "cpu/cpu_kernels.h"
+
+namespace {
+
+using Row = std::array<std::string, 6>;
+
+std::string in_gigabytes(std::size_t bytes) { return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9); }
+
+// What the system calls the processor.
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("model name"))
+      if (std::size_t start = line.find(": "); start != std::string::npos) return line.substr(start + 2);
+  return "processor";
+}
+
+std::size_t pages(int which) {
+  long count = sysconf(which), bytes = sysconf(_SC_PAGESIZE);
+  return count > 0 && bytes > 0 ? static_cast<std::size_t>(count) * static_cast<std::size_t>(bytes) : 0;
+}
+
+Row cpu_row() {
+  int threads = reel::thread_count();
+  return {"cpu",
+          processor_name(),
+          in_gigabytes(pages(_SC_PHYS_PAGES)),
+          in_gigabytes(pages(_SC_AVPHYS_PAGES)),
+          fmt::format("{} thread{}", threads, threads == 1 ? "" : "s"),
+          reel::detail::instruction_set_name()};
+}
+
+Row cuda_row(int index) {
+  reel::Device device = reel::cuda::device(index);
+  reel::cuda::Properties found = reel::cuda::properties(device);
+  return {reel::to_string(device),
+          found.name,
+          in_gigabytes(found.memory),
+          in_gigabytes(reel::cuda::memory_statistics(device).free),
+          fmt::format("{}", found.multiprocessors),
+          fmt::format("{}.{}", found.major, found.minor)};
+}
+
+}  // namespace
+
+void print_devices() {
+  std::vector<Row> rows{{"device", "name", "memory", "free", "processors", "capability"}, cpu_row()};
+  for (int i = 0; i < reel::cuda::device_count(); ++i) rows.push_back(cuda_row(i));
+  std::array<std::size_t, std::tuple_size_v<Row>> widths = {};
+  for (const Row& row : rows)
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
+  for (const Row& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i + 1 < row.size(); ++i) line += fmt::format("{:{}}  ", row[i], widths[i]);
+    fmt::print("{}{}\n", line, row.back());
+  }
+  if (!reel::cuda::is_available()) fmt::print("\nThere is no CUDA device: {}.\n", reel::cuda::why_not());
+}
