@@ -8,7 +8,8 @@
 #include "launch.h"
 #include "library_convolution.h"
 
-// What the library has no kernel for is added up here as it is defined, an element of the result by a thread or a group.
+// What the library has no kernel for is told with the channels first and, where it has none for that either, added up as it
+// is defined, an element of the result by a thread or a group.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -131,10 +132,7 @@ struct ConvolveWeights {
     });
     Wide<T> sum = group.reduce(partial, [](Wide<T> left, Wide<T> right) { return left + right; });
     group.each([&](int thread) {
-      if (thread != 0) return;
-      std::int64_t offset = filters.offset(place.example, place.channel);
-      for (int axis = 0; axis < 3; ++axis) offset += place.at[axis] * filters.steps[axis];
-      out[offset] = stored<T>(sum);
+      if (thread == 0) out[group.index()] = stored<T>(sum);
     });
   }
 };
@@ -194,6 +192,30 @@ class Laid {
   std::optional<Scratch> copy_;
 };
 
+// Images whose axes are told with the channels first, wherever they lie.
+struct ChannelsFirst {
+  std::int64_t dims[8], strides[8];
+  View view;
+
+  explicit ChannelsFirst(const View& x) : view(x) {
+    for (int axis = 0; axis < x.rank; ++axis) {
+      int from = axis == 0 ? 0 : axis == 1 ? x.rank - 1 : axis - 1;
+      dims[axis] = x.dims[from];
+      strides[axis] = x.strides[from];
+    }
+    view.dims = dims;
+    view.strides = strides;
+    view.contiguous = false;
+  }
+  ChannelsFirst(const ChannelsFirst&) = delete;
+  ChannelsFirst& operator=(const ChannelsFirst&) = delete;
+};
+
+Convolution with_channels_first(Convolution c) {
+  c.channels_last = 0;
+  return c;
+}
+
 using LibraryCall = bool (*)(const View&, const View&, const View&, const View*, const Convolution&);
 
 // With the bias, or with it added behind.
@@ -213,9 +235,15 @@ void convolve(LibraryCall call, const View& out, const View& given, const View& 
   Laid images(given, last, last), filters(given_w, false, last);
   const View &x = images.filled(), &w = filters.filled();
   if (x.numel != 0 && w.numel != 0 && run_library(call, out, x, w, bias, c)) return;
+  if (last) {
+    ChannelsFirst turned_x(given), turned_out(out);
+    Laid result(turned_out.view, false, false);
+    convolve<Direct>(call, result.view(), turned_x.view, given_w, bias, with_channels_first(c));
+    return result.give();
+  }
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    for_each(out.numel, Direct<T>{out.as<T>(), x.as<T>(), w.as<T>(), bias ? bias->as<T>() : nullptr, Images(out, last),
-                                  Images(x, last), Images(w, false), c});
+    for_each(out.numel, Direct<T>{out.as<T>(), x.as<T>(), w.as<T>(), bias ? bias->as<T>() : nullptr, Images(out, false),
+                                  Images(x, false), Images(w, false), c});
   });
 }
 
@@ -233,13 +261,16 @@ void by_weights(const View& out, const View& given_x, const View& given_d, const
   Laid images(given_x, last, last), gradients(given_d, last, last), filters(out, false, last);
   const View &x = images.filled(), &d = gradients.filled(), &w = filters.view();
   if (x.numel != 0 && d.numel != 0 && convolve_weights_by_library(w, x, d, c)) return filters.give();
+  if (last) {
+    ChannelsFirst turned_x(given_x), turned_d(given_d);
+    return by_weights(out, turned_x.view, turned_d.view, with_channels_first(c));
+  }
   std::int64_t products = d.numel / out.dims[0];
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    for_each_group(
-        out.numel, threads_for_row(products), 0,
-        ConvolveWeights<T>{w.as<T>(), x.as<T>(), d.as<T>(), Images(w, false), Images(x, last), Images(d, last), c});
+    for_each_group(out.numel, threads_for_row(products), 0,
+                   ConvolveWeights<T>{out.as<T>(), x.as<T>(), d.as<T>(), Images(out, false), Images(x, false),
+                                      Images(d, false), c});
   });
-  filters.give();
 }
 
 }  // namespace

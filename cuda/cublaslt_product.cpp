@@ -13,6 +13,7 @@
 #include "../lib/core/recent_cache.h"
 #include "../lib/core/tensor_float.h"
 #include "library_product.h"
+#include "lines.h"
 #include "of_queue.h"
 
 // cuBLASLt's matrices lie column by column. By rows, a matrix is the transpose of what the library sees, so it is given the
@@ -179,20 +180,6 @@ struct Library {
   RecentCache<Key, std::unique_ptr<Plan>> plans{512};
 };
 
-// Of one operand: how the library reads it.
-struct Lines {
-  std::int64_t step;
-  bool transposed;  // it lies column by column for us, too
-};
-
-Lines lines_of(const View& x) {
-  std::int64_t rows = x.dims[x.rank - 2], columns = x.dims[x.rank - 1];
-  std::int64_t row_step = x.strides[x.rank - 2], column_step = x.strides[x.rank - 1];
-  if ((columns == 1 || column_step == 1) && (rows == 1 || row_step >= columns))
-    return {rows == 1 ? columns : row_step, false};
-  return {columns == 1 ? rows : column_step, true};
-}
-
 // The largest power of two, up to 256, that divides an address and all of those that lie some steps further.
 std::int64_t alignment_of(const View& x, const std::int64_t (&steps)[8], int count) {
   auto all = reinterpret_cast<std::uintptr_t>(x.data) | 256;
@@ -237,7 +224,7 @@ bool run_product(const View& out, const View& a, const View& b, bool adds, const
                          alignment_of(out, batch.strides[0], batch.rank),
                          bias ? std::int64_t{1} << std::countr_zero(reinterpret_cast<std::uintptr_t>(bias) | 256) : 0},
           .dtype = static_cast<std::int64_t>(out.dtype),
-          .transposed = {of_b.transposed, of_a.transposed},
+          .transposed = {of_b.by_columns, of_a.by_columns},
           .adds = adds,
           .tf32 = out.dtype == DType::f32 && may_use_tf32()};
   auto& library = of_current_queue<Library>();

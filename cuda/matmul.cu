@@ -7,6 +7,7 @@
 #include "element.h"
 #include "launch.h"
 #include "library_product.h"
+#include "lines.h"
 #include "offsets.h"
 #include "product.h"
 
@@ -169,16 +170,6 @@ void multiply_tiles(const View& out, const View& a, const View& b, bool adds) {
   };
   std::int64_t tiles = out.numel / (rows * columns) * product.tiles_down * product.tiles_across;
   for_each_group(tiles, product_threads, TiledProduct<T>::shared_bytes, product);
-}
-
-// Whether rows, or columns, have no gaps and do not overlap, and the leading axes lead forwards.
-bool has_lines(const View& x) {
-  for (int axis = 0; axis < x.rank - 2; ++axis)
-    if (x.strides[axis] < 0 && x.dims[axis] > 1) return false;
-  std::int64_t rows = x.dims[x.rank - 2], columns = x.dims[x.rank - 1];
-  std::int64_t row_step = x.strides[x.rank - 2], column_step = x.strides[x.rank - 1];
-  return ((columns == 1 || column_step == 1) && (rows == 1 || row_step >= columns)) ||
-         ((rows == 1 || row_step == 1) && (columns == 1 || column_step >= rows));
 }
 
 // An operand with lines: itself, or a copy.
