@@ -3,7 +3,9 @@
 #include "../lib/core/build_fingerprint.h"
 #include "../lib/core/device_module.h"
 #include "capture.h"
+#include "constants.h"
 #include "cuda_kernels.h"
+#include "of_queue.h"
 #include "runtime.h"
 
 // What libreel opens.
@@ -32,6 +34,10 @@ class CudaModule final : public DeviceModule {
     return allocate_block(device, bytes, op, where);
   }
   void free(DeviceBlock* block) noexcept override { free_block(block); }
+  void* constant(int device, DType dtype, double number, std::int64_t integer) override {
+    bool records = enter_device_of_thread(device).capture;
+    return of_current_queue<Constants>().find(dtype, number, integer, records ? nullptr : &kernels_);
+  }
 
   void copy_in(int device, void* to, const void* from, std::size_t bytes) override {
     enter(device);

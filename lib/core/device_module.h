@@ -7,6 +7,7 @@
 #include <string>
 
 #include <reel/device.h>
+#include <reel/dtype.h>
 #include <reel/location.h>
 
 namespace reel {
@@ -73,6 +74,8 @@ class DeviceModule {
   /// Throws: MemoryError in the name of `op`.
   virtual DeviceBlock* allocate(int device, std::size_t bytes, const char* op, Location where) = 0;
   virtual void free(DeviceBlock* block) noexcept = 0;
+  /// Where a number lies for good, for ops of this thread; null where it does not and cannot be put there now.
+  virtual void* constant(int device, DType dtype, double number, std::int64_t integer) = 0;
 
   /// From the CPU's memory, which may be overwritten as soon as this returns.
   virtual void copy_in(int device, void* to, const void* from, std::size_t bytes) = 0;
