@@ -59,6 +59,11 @@ class CudaModule final : public DeviceModule {
       if (other != &queue && !other->capture) driver_wait(other->stream);
   }
 
+  std::uint32_t note_values(const Body& x) override { return note_values_of(x); }
+  void check_values(std::uint32_t noted, const Body& x, const char* op, Location where, int number) override {
+    check_values_of(noted, x, op, where, number);
+  }
+
   DeviceDescription describe(int device) const override { return driver_properties(device); }
   DeviceMemory memory(int device) const override {
     OnDevice here(device);
@@ -87,9 +92,9 @@ class CudaModule final : public DeviceModule {
     return block && static_cast<const Block*>(block)->pool == current_queue_or_null()->pool;
   }
   const void* recorded_numbers(const void* numbers, std::size_t bytes) override {
-    return current_queue().capture->numbers(numbers, bytes);
+    return current_queue().capture.load()->numbers(numbers, bytes);
   }
-  void before_launch(std::function<void()> f) override { current_queue().capture->before_launch(std::move(f)); }
+  void before_launch(std::function<void()> f) override { current_queue().capture.load()->before_launch(std::move(f)); }
 
  private:
   std::string absence_;

@@ -85,6 +85,12 @@ class DeviceModule {
   /// Waits until all that this thread has queued is done. Throws: what kernels have found wrong.
   virtual void synchronise(int device) = 0;
 
+  /// Notes every bit of a contiguous tensor, without waiting. Returns what the note is known by.
+  virtual std::uint32_t note_values(const Body& x) = 0;
+  /// If the bits of x are others than were noted, a TapeError follows, as for what kernels find wrong: result `number` of
+  /// the op's function has changed.
+  virtual void check_values(std::uint32_t noted, const Body& x, const char* op, Location where, int number) = 0;
+
   virtual DeviceDescription describe(int device) const = 0;
   virtual DeviceMemory memory(int device) const = 0;
   /// What is reserved stays below; SIZE_MAX: no limit.
