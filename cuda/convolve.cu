@@ -1,11 +1,15 @@
+#include <optional>
+
 #include "../lib/core/dispatch.h"
+#include "copy.h"
 #include "cuda_kernels.h"
 #include "element.h"
 #include "images.h"
 #include "launch.h"
 #include "library_convolution.h"
 
-// What the library has no kernel for is added up here as it is defined, an element of the result by a thread or a group.
+// What the library has no kernel for is told with the channels first and, where it has none for that either, added up as it
+// is defined, an element of the result by a thread or a group.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -153,45 +157,144 @@ void add_bias(const View& out, const View& bias, const Convolution& c) {
   });
 }
 
+// An operand without gaps, with its channels first or last in memory: itself, or a copy.
+class Laid {
+ public:
+  Laid(const View& x, bool channels_last, bool channels_last_in_memory) : view_(x) {
+    find_image_strides(x, channels_last, channels_last_in_memory, strides_);
+    bool fits = true;
+    for (int axis = 0; axis < x.rank; ++axis) fits = fits && (x.dims[axis] == 1 || x.strides[axis] == strides_[axis]);
+    view_.strides = strides_;
+    view_.contiguous = channels_last == channels_last_in_memory;
+    if (fits || x.numel == 0) return;
+    copy_.emplace(static_cast<std::size_t>(x.numel) * size_of(x.dtype));
+    view_.data = copy_->as<void>();
+    original_ = &x;
+  }
+  Laid(const Laid&) = delete;
+  Laid& operator=(const Laid&) = delete;
+
+  /// Of an operand, before it is read.
+  const View& filled() {
+    if (original_) move_elements(view_, *original_);
+    return view_;
+  }
+  /// Of a result, which `give` takes to its place.
+  const View& view() const { return view_; }
+  void give() {
+    if (original_) move_elements(*original_, view_);
+  }
+
+ private:
+  View view_;
+  std::int64_t strides_[8];
+  const View* original_ = nullptr;
+  std::optional<Scratch> copy_;
+};
+
+// Images whose axes are told with the channels first, wherever they lie.
+struct ChannelsFirst {
+  std::int64_t dims[8], strides[8];
+  View view;
+
+  explicit ChannelsFirst(const View& x) : view(x) {
+    for (int axis = 0; axis < x.rank; ++axis) {
+      int from = axis == 0 ? 0 : axis == 1 ? x.rank - 1 : axis - 1;
+      dims[axis] = x.dims[from];
+      strides[axis] = x.strides[from];
+    }
+    view.dims = dims;
+    view.strides = strides;
+    view.contiguous = false;
+  }
+  ChannelsFirst(const ChannelsFirst&) = delete;
+  ChannelsFirst& operator=(const ChannelsFirst&) = delete;
+};
+
+Convolution with_channels_first(Convolution c) {
+  c.channels_last = 0;
+  return c;
+}
+
+// Numbers without gaps: the given ones, or a copy.
+class Numbers {
+ public:
+  explicit Numbers(const View* given) {
+    if (!given) return;
+    view_ = *given;
+    view_.strides = &step_;
+    if (given->strides[0] == 1 || given->numel < 2) return;
+    copy_.emplace(static_cast<std::size_t>(given->numel) * size_of(given->dtype));
+    view_.data = copy_->as<void>();
+    view_.contiguous = true;
+    move_elements(view_, *given);
+  }
+  Numbers(const Numbers&) = delete;
+  Numbers& operator=(const Numbers&) = delete;
+
+  /// Null where there are none.
+  const View* view() const { return view_.data ? &view_ : nullptr; }
+
+ private:
+  View view_{};
+  std::int64_t step_ = 1;
+  std::optional<Scratch> copy_;
+};
+
 using LibraryCall = bool (*)(const View&, const View&, const View&, const View*, const Convolution&);
 
 // With the bias, or with it added behind.
 bool run_library(LibraryCall call, const View& out, const View& images, const View& w, const View* bias,
                  const Convolution& c) {
-  if (images.numel == 0 || w.numel == 0) return false;
   if (call(out, images, w, bias, c)) return true;
   if (!bias || !call(out, images, w, nullptr, c)) return false;
   add_bias(out, *bias, c);
   return true;
 }
 
-void forward(const View& out, const View& x, const View& w, const View* bias, const Convolution& c) {
-  if (out.numel == 0 || run_library(convolve_by_library, out, x, w, bias, c)) return;
+template <template <class> class Direct>
+void convolve(LibraryCall call, const View& out, const View& given, const View& given_w, const View* bias,
+              const Convolution& c) {
+  if (out.numel == 0) return;
   bool last = c.channels_last != 0;
+  Laid images(given, last, last), filters(given_w, false, last);
+  const View &x = images.filled(), &w = filters.filled();
+  if (x.numel != 0 && w.numel != 0 && run_library(call, out, x, w, bias, c)) return;
+  if (last) {
+    ChannelsFirst turned_x(given), turned_out(out);
+    Laid result(turned_out.view, false, false);
+    convolve<Direct>(call, result.view(), turned_x.view, given_w, bias, with_channels_first(c));
+    return result.give();
+  }
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    for_each(out.numel, ConvolveForward<T>{out.as<T>(), x.as<T>(), w.as<T>(), bias ? bias->as<T>() : nullptr,
-                                           Images(out, last), Images(x, last), Images(w, false), c});
+    for_each(out.numel, Direct<T>{out.as<T>(), x.as<T>(), w.as<T>(), bias ? bias->as<T>() : nullptr, Images(out, false),
+                                  Images(x, false), Images(w, false), c});
   });
+}
+
+void forward(const View& out, const View& x, const View& w, const View* bias, const Convolution& c) {
+  convolve<ConvolveForward>(convolve_by_library, out, x, w, Numbers(bias).view(), c);
 }
 
 void by_data(const View& out, const View& d, const View& w, const View* bias, const Convolution& c) {
-  if (out.numel == 0 || run_library(convolve_data_by_library, out, d, w, bias, c)) return;
-  bool last = c.channels_last != 0;
-  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    for_each(out.numel, ConvolveData<T>{out.as<T>(), d.as<T>(), w.as<T>(), bias ? bias->as<T>() : nullptr,
-                                        Images(out, last), Images(d, last), Images(w, false), c});
-  });
+  convolve<ConvolveData>(convolve_data_by_library, out, d, w, Numbers(bias).view(), c);
 }
 
-void by_weights(const View& out, const View& x, const View& d, const Convolution& c) {
+void by_weights(const View& out, const View& given_x, const View& given_d, const Convolution& c) {
   if (out.numel == 0) return;
-  if (x.numel != 0 && d.numel != 0 && convolve_weights_by_library(out, x, d, c)) return;
   bool last = c.channels_last != 0;
-  std::int64_t products = d.numel / (out.dims[0] == 0 ? 1 : out.dims[0]);
+  Laid images(given_x, last, last), gradients(given_d, last, last), filters(out, false, last);
+  const View &x = images.filled(), &d = gradients.filled(), &w = filters.view();
+  if (x.numel != 0 && d.numel != 0 && convolve_weights_by_library(w, x, d, c)) return filters.give();
+  if (last) {
+    ChannelsFirst turned_x(given_x), turned_d(given_d);
+    return by_weights(out, turned_x.view, turned_d.view, with_channels_first(c));
+  }
+  std::int64_t products = d.numel / out.dims[0];
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    for_each_group(
-        out.numel, threads_for_row(products), 0,
-        ConvolveWeights<T>{out.as<T>(), x.as<T>(), d.as<T>(), Images(out, false), Images(x, last), Images(d, last), c});
+    for_each_group(out.numel, threads_for_row(products), 0,
+                   ConvolveWeights<T>{out.as<T>(), x.as<T>(), d.as<T>(), Images(out, false), Images(x, false),
+                                      Images(d, false), c});
   });
 }
 

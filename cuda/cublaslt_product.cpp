@@ -13,6 +13,7 @@
 #include "../lib/core/recent_cache.h"
 #include "../lib/core/tensor_float.h"
 #include "library_product.h"
+#include "lines.h"
 #include "of_queue.h"
 
 // cuBLASLt's matrices lie column by column. By rows, a matrix is the transpose of what the library sees, so it is given the
@@ -52,7 +53,7 @@ struct Key {
   std::int64_t rows, columns, depth;  // of the library's result
   std::int64_t steps[3];              // leading dimensions
   std::int64_t count, batch_steps[3];
-  std::int64_t alignments[3];
+  std::int64_t alignments[4];  // the last one of the bias, 0 where there is none
   std::int64_t dtype, transposed[2];
   std::int64_t adds, tf32;
 };
@@ -101,15 +102,19 @@ class Operation {
     check(cublasLtMatmulDescCreate(&operation_, compute, wide ? CUDA_R_64F : CUDA_R_32F), "cublasLtMatmulDescCreate");
     set(CUBLASLT_MATMUL_DESC_TRANSA, std::int32_t{key.transposed[0] != 0 ? CUBLAS_OP_T : CUBLAS_OP_N});
     set(CUBLASLT_MATMUL_DESC_TRANSB, std::int32_t{key.transposed[1] != 0 ? CUBLAS_OP_T : CUBLAS_OP_N});
+    // Our columns are the library's rows, of which each has a number.
+    if (key.alignments[3] != 0) set(CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t{CUBLASLT_EPILOGUE_BIAS});
   }
   ~Operation() { cublasLtMatmulDescDestroy(operation_); }
   Operation(const Operation&) = delete;
   Operation& operator=(const Operation&) = delete;
   operator cublasLtMatmulDesc_t() const { return operation_; }
 
+  void set_bias(const void* bias) const { set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
+
  private:
   template <class T>
-  void set(cublasLtMatmulDescAttributes_t attribute, T value) {
+  void set(cublasLtMatmulDescAttributes_t attribute, T value) const {
     check(cublasLtMatmulDescSetAttribute(operation_, attribute, &value, sizeof(T)), "cublasLtMatmulDescSetAttribute");
   }
 
@@ -150,12 +155,14 @@ struct Plan {
   std::optional<cublasLtMatmulAlgo_t> algorithm;
   std::size_t workspace = 0;
 
-  Plan(cublasLtHandle_t handle, const Key& key)
+  Plan(cublasLtHandle_t handle, const Key& key, const void* bias)
       : operation(key),
         first(key, 0, key.transposed[0] != 0 ? key.depth : key.rows, key.transposed[0] != 0 ? key.rows : key.depth),
         second(key, 1, key.transposed[1] != 0 ? key.columns : key.depth,
                key.transposed[1] != 0 ? key.depth : key.columns),
         result(key, 2, key.rows, key.columns) {
+    // Its alignment matters.
+    if (bias) operation.set_bias(bias);
     Preference preference(key);
     cublasLtMatmulHeuristicResult_t found{};
     int count = 0;
@@ -172,20 +179,6 @@ struct Library {
   Handle handle;
   RecentCache<Key, std::unique_ptr<Plan>> plans{512};
 };
-
-// Of one operand: how the library reads it.
-struct Lines {
-  std::int64_t step;
-  bool transposed;  // it lies column by column for us, too
-};
-
-Lines lines_of(const View& x) {
-  std::int64_t rows = x.dims[x.rank - 2], columns = x.dims[x.rank - 1];
-  std::int64_t row_step = x.strides[x.rank - 2], column_step = x.strides[x.rank - 1];
-  if ((columns == 1 || column_step == 1) && (rows == 1 || row_step >= columns))
-    return {rows == 1 ? columns : row_step, false};
-  return {columns == 1 ? rows : column_step, true};
-}
 
 // The largest power of two, up to 256, that divides an address and all of those that lie some steps further.
 std::int64_t alignment_of(const View& x, const std::int64_t (&steps)[8], int count) {
@@ -209,9 +202,7 @@ cublasStatus_t run(const Library& library, const Plan& plan, const Key& key, con
                         current_stream());
 }
 
-}  // namespace
-
-bool multiply_by_library(const View& out, const View& a, const View& b, bool adds) {
+bool run_product(const View& out, const View& a, const View& b, bool adds, const void* bias) {
   std::int64_t rows = out.dims[out.rank - 2], columns = out.dims[out.rank - 1], depth = a.dims[a.rank - 1];
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   if (rows > most || columns > most || depth > most) return false;
@@ -230,14 +221,16 @@ bool multiply_by_library(const View& out, const View& a, const View& b, bool add
           .count = batch.dims[0],
           .batch_steps = {one ? 0 : batch.strides[2][0], one ? 0 : batch.strides[1][0], one ? 0 : batch.strides[0][0]},
           .alignments = {alignment_of(b, batch.strides[2], batch.rank), alignment_of(a, batch.strides[1], batch.rank),
-                         alignment_of(out, batch.strides[0], batch.rank)},
+                         alignment_of(out, batch.strides[0], batch.rank),
+                         bias ? std::int64_t{1} << std::countr_zero(reinterpret_cast<std::uintptr_t>(bias) | 256) : 0},
           .dtype = static_cast<std::int64_t>(out.dtype),
-          .transposed = {of_b.transposed, of_a.transposed},
+          .transposed = {of_b.by_columns, of_a.by_columns},
           .adds = adds,
           .tf32 = out.dtype == DType::f32 && may_use_tf32()};
   auto& library = of_current_queue<Library>();
-  const Plan& plan = *library.plans.find(key, [&] { return std::make_unique<Plan>(library.handle, key); });
+  const Plan& plan = *library.plans.find(key, [&] { return std::make_unique<Plan>(library.handle, key, bias); });
   if (!plan.algorithm) return false;
+  if (bias) plan.operation.set_bias(bias);
   std::optional<Scratch> workspace;
   if (plan.workspace > 0) workspace.emplace(plan.workspace);
   void* memory = workspace ? workspace->as<void>() : nullptr;
@@ -254,6 +247,16 @@ bool multiply_by_library(const View& out, const View& a, const View& b, bool add
     first = false;
   });
   return !refused;
+}
+
+}  // namespace
+
+bool multiply_by_library(const View& out, const View& a, const View& b, bool adds) {
+  return run_product(out, a, b, adds, nullptr);
+}
+
+bool multiply_by_library(const View& out, const View& a, const View& b, const void* bias) {
+  return run_product(out, a, b, false, bias);
 }
 
 }  // namespace REEL_TARGET

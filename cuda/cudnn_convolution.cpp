@@ -59,20 +59,6 @@ std::int64_t alignment_of(const View& view) {
   return std::int64_t{1} << std::countr_zero(reinterpret_cast<std::uintptr_t>(view.data) | 16);
 }
 
-// Zeros behind an image's end, such that there are so many results; negative if no number of them does it. As many as
-// before the start, where that makes no difference.
-std::int64_t padding_after(std::int64_t size, std::int64_t window, std::int64_t results, std::int64_t stride,
-                           std::int64_t dilation, std::int64_t before) {
-  std::int64_t extent = (window - 1) * dilation + 1;
-  auto gives = [&](std::int64_t after) {
-    std::int64_t room = size + before + after - extent;
-    return room >= 0 && room / stride + 1 == results;
-  };
-  if (gives(before)) return before;
-  std::int64_t lacking = (results - 1) * stride + extent - size - before, after = lacking > 0 ? lacking : 0;
-  return gives(after) ? after : -1;
-}
-
 bool find_key(Key& key, Kind kind, const View& x, const View& w, const View& y, const View* bias,
               const Convolution& c) {
   bool last = c.channels_last != 0;

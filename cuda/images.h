@@ -25,6 +25,20 @@ inline void find_image_strides(const View& view, bool channels_last, bool channe
   pass(0);
 }
 
+/// Zeros behind an image's end, such that there are so many results; −1 if no number of them does it. As many as before
+/// the start, where that makes no difference.
+inline std::int64_t padding_after(std::int64_t size, std::int64_t window, std::int64_t results, std::int64_t stride,
+                                  std::int64_t dilation, std::int64_t before) {
+  std::int64_t extent = (window - 1) * dilation + 1;
+  auto gives = [&](std::int64_t after) {
+    std::int64_t room = size + before + after - extent;
+    return room >= 0 && room / stride + 1 == results;
+  };
+  if (gives(before)) return before;
+  std::int64_t lacking = (results - 1) * stride + extent - size - before, after = lacking > 0 ? lacking : 0;
+  return gives(after) ? after : -1;
+}
+
 /// Where an element of images stands.
 struct ImagePlace {
   std::int64_t example, channel, at[3];
@@ -35,10 +49,9 @@ struct ImagePlace {
 struct Images {
   std::int64_t examples, channels, dims[3];
   std::int64_t example_step, channel_step, steps[3];
-  bool channels_last;
 
   Images(const View& view, bool channels_last)
-      : examples(view.dims[0]), dims{1, 1, 1}, example_step(view.strides[0]), steps{}, channels_last(channels_last) {
+      : examples(view.dims[0]), dims{1, 1, 1}, example_step(view.strides[0]), steps{} {
     int spatial = view.rank - 2, channel = channels_last ? view.rank - 1 : 1, first = channels_last ? 1 : 2;
     channels = view.dims[channel];
     channel_step = view.strides[channel];
@@ -48,12 +61,11 @@ struct Images {
     }
   }
 
-  /// Of element i in row-major order.
+  /// Of element i where the channels are first, too, in row-major order.
   REEL_HOST_DEVICE ImagePlace place(std::int64_t i) const {
     ImagePlace found;
-    if (channels_last) split(found.channel, i, channels);
     for (int axis = 3; axis-- > 0;) split(found.at[axis], i, dims[axis]);
-    if (!channels_last) split(found.channel, i, channels);
+    split(found.channel, i, channels);
     found.example = i;
     return found;
   }

@@ -93,7 +93,7 @@ bool take(const View& out, const View& x, const View& indices, int axis, std::in
 
 // indexed = listed, if no later place of the list leads there.
 template <class T>
-struct WriteShort {
+struct WriteFew {
   IndexPairs pairs;
   IndexList indices;
   T* to;
@@ -151,9 +151,9 @@ void write_pairs(const View& out, const View& listed, const View& index, IndexAx
   IndexPairs pairs(axes);
   if (pairs.count() == 0 || axes.size == 0) return;
   IndexList indices(index, axes.size);
-  if (pairs.list_count() <= short_list)
+  if (pairs.are_few())
     return with_unit(bytes, [&]<class T>(std::type_identity<T>) {
-      for_each(pairs.count(), WriteShort<T>{pairs, indices, out.as<T>(), listed.as<const T>()});
+      for_each(pairs.count(), WriteFew<T>{pairs, indices, out.as<T>(), listed.as<const T>()});
     });
   check_countable(pairs.list_count());
   std::int64_t lists = axes.are_rows() ? 1 : pairs.columns();

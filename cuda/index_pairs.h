@@ -97,6 +97,10 @@ class IndexPairs {
     return {found[0], found[1]};
   }
   REEL_HOST_DEVICE std::int64_t step() const { return step_; }
+  /// Whether to search the list anew for each of its places takes less time than what longer ones need.
+  bool are_few() const {
+    return list_count_ <= 32 || (list_count_ <= 256 && list_count_ * count() <= std::int64_t{1} << 24);
+  }
 
  private:
   Offsets<3> column_offsets_;
@@ -104,9 +108,6 @@ class IndexPairs {
   Split inner_, list_split_;
   std::int64_t columns_, list_count_, inner_count_, step_;
 };
-
-/// Lists up to here are searched anew for each of their places, which takes less time than what longer ones need.
-constexpr std::int64_t short_list = 128;
 
 /// Throws: Error for more than can be numbered in 32 bits.
 void check_countable(std::int64_t count);

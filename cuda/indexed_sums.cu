@@ -25,7 +25,7 @@ REEL_DEVICE T plus(T a, T b) {
 
 // The first place of a list that leads to an index adds what all of them have.
 template <class T>
-struct AddShort {
+struct AddFew {
   IndexPairs pairs;
   IndexList indices;
   T* to;
@@ -168,9 +168,9 @@ void add_pairs(const View& out, const View& listed, const View& index, IndexAxes
   IndexPairs pairs(axes);
   if (pairs.count() == 0 || axes.size == 0) return;
   IndexList indices(index, axes.size);
-  if (pairs.list_count() <= short_list)
+  if (pairs.are_few())
     return with_type(out.dtype, [&]<class T>(std::type_identity<T>) {
-      for_each(pairs.count(), AddShort<T>{pairs, indices, out.as<T>(), listed.as<const T>()});
+      for_each(pairs.count(), AddFew<T>{pairs, indices, out.as<T>(), listed.as<const T>()});
     });
   bool rows = axes.are_rows();
   std::int64_t lists = rows ? 1 : pairs.columns(), count = lists * pairs.list_count();

@@ -1,9 +1,11 @@
 #include <cmath>
 
 #include "../lib/core/kernels/linear_algebra.h"
+#include "../lib/core/vector_sign.h"
 #include "cuda_kernels.h"
 #include "factorise.h"
 #include "launch.h"
+#include "product.h"
 
 // The library's matrices lie column by column: what goes in and out is turned. Nothing waits: what is wrong with a matrix
 // is noted, and what becomes of it then is of no use.
@@ -336,6 +338,32 @@ void qr(const View& q, const View& r, const View& a) {
   });
 }
 
+// One vector of each of the matrices of a batch.
+struct VectorSeries {
+  double* first;
+  std::int64_t matrix_step, vector_step, length, step;
+
+  REEL_DEVICE double* vector(std::int64_t matrix, std::int64_t number) const {
+    return first + matrix * matrix_step + number * vector_step;
+  }
+};
+
+// Turns vectors, and those that belong to them, unless there are none.
+struct TurnVectors {
+  VectorSeries vectors, partners;
+  std::int64_t per_matrix;
+
+  REEL_DEVICE void operator()(std::int64_t i) const {
+    std::int64_t matrix = i / per_matrix, number = i % per_matrix;
+    double* x = vectors.vector(matrix, number);
+    double sign = sign_of_vector(x, vectors.length, vectors.step);
+    for (std::int64_t k = 0; k < vectors.length; ++k) x[k * vectors.step] *= sign;
+    if (!partners.first) return;
+    double* y = partners.vector(matrix, number);
+    for (std::int64_t k = 0; k < partners.length; ++k) y[k * partners.step] *= sign;
+  }
+};
+
 // Singular and eigenvectors are worked out in f64 for f32 too, as the CPU does.
 
 std::int64_t svd(const View& u, const View& s, const View& vh, const View& a) {
@@ -355,6 +383,8 @@ std::int64_t svd(const View& u, const View& s, const View& vh, const View& a) {
       turn(given.get(), a.as<T>(), count, rows, n, faults.get());
     factor_svd(given.get(), left.get(), values.get(), right.get(), rows, n, count, unsolved.get());
     unsolved.report(Fault::not_finite);
+    VectorSeries columns{left.get(), rows * n, rows, rows, 1}, lines{right.get(), n * n, 1, n, n};
+    for_each(count * n, TurnVectors{wide ? lines : columns, wide ? columns : lines, n});
     for_each(s.numel, Convert<T, double>{s.as<T>(), values.get(), 1, nullptr});
     if (wide) {
       for_each(vh.numel, Convert<T, double>{vh.as<T>(), left.get(), 1, nullptr});
@@ -379,6 +409,7 @@ std::int64_t eigh(const View& values, const View& vectors, const View& a) {
     turn(given.get(), a.as<T>(), count, n, n, faults.get());
     factor_eigh(given.get(), rising.get(), n, count, unsolved.get());
     unsolved.report(Fault::not_finite);
+    for_each(count * n, TurnVectors{{given.get(), n * n, n, n, 1}, {}, n});
     for_each(values.numel, Convert<T, double>{values.as<T>(), rising.get(), 1, nullptr});
     turn(vectors.as<T>(), given.get(), count, n, n);
   });
@@ -398,6 +429,7 @@ void fill_linear_algebra(KernelTable& table) {
       .qr = qr,
       .svd = svd,
       .eigh = eigh,
+      .addmm = add_to_product,
   };
   table.linear_algebra = &kernels;
 }

@@ -2,10 +2,12 @@
 
 #include "../lib/core/dispatch.h"
 #include "../lib/core/parameter_version.h"
+#include "copy.h"
 #include "cuda_kernels.h"
 #include "element.h"
 #include "launch.h"
 #include "library_product.h"
+#include "lines.h"
 #include "offsets.h"
 #include "product.h"
 
@@ -170,29 +172,6 @@ void multiply_tiles(const View& out, const View& a, const View& b, bool adds) {
   for_each_group(tiles, product_threads, TiledProduct<T>::shared_bytes, product);
 }
 
-// Whether rows, or columns, have no gaps and do not overlap, and the leading axes lead forwards.
-bool has_lines(const View& x) {
-  for (int axis = 0; axis < x.rank - 2; ++axis)
-    if (x.strides[axis] < 0 && x.dims[axis] > 1) return false;
-  std::int64_t rows = x.dims[x.rank - 2], columns = x.dims[x.rank - 1];
-  std::int64_t row_step = x.strides[x.rank - 2], column_step = x.strides[x.rank - 1];
-  return ((columns == 1 || column_step == 1) && (rows == 1 || row_step >= columns)) ||
-         ((rows == 1 || row_step == 1) && (columns == 1 || column_step >= rows));
-}
-
-template <class Bits>
-struct Pack {
-  Bits* to;
-  const Bits* from;
-  Offsets<2> offsets;
-
-  REEL_DEVICE void operator()(std::int64_t i) const {
-    std::int64_t found[2];
-    offsets.find(i, found);
-    to[found[0]] = from[found[1]];
-  }
-};
-
 // An operand with lines: itself, or a copy.
 class Lined {
  public:
@@ -203,9 +182,7 @@ class Lined {
     view_.strides = strides_;
     view_.contiguous = true;
     for (std::int64_t axis = x.rank, step = 1; axis-- > 0; step *= x.dims[axis]) strides_[axis] = step;
-    with_bits(x.dtype, [&]<class Bits>(std::type_identity<Bits>) {
-      for_each(x.numel, Pack<Bits>{view_.as<Bits>(), x.as<Bits>(), Offsets<2>(Iteration<2>({&view_, &x}))});
-    });
+    move_elements(view_, x);
   }
   Lined(const Lined&) = delete;
   Lined& operator=(const Lined&) = delete;
@@ -234,6 +211,17 @@ void multiply(const View& out, const View& a, const View& b, bool adds) {
   if (!is_floating(out.dtype)) return by_tiles(a, b);
   Lined left(a), right(b);
   if (!multiply_by_library(out, left.view(), right.view(), adds)) by_tiles(left.view(), right.view());
+}
+
+void add_to_product(const View& out, const View& c, const View& a, const View& b) {
+  if (out.numel == 0) return;
+  bool a_row_for_all = (c.strides[0] == 0 || c.dims[0] == 1) && (c.strides[1] == 1 || c.dims[1] == 1);
+  if (a_row_for_all && a.dims[1] > 0) {
+    Lined left(a), right(b);
+    if (multiply_by_library(out, left.view(), right.view(), c.data)) return;
+  }
+  move_elements(out, c);
+  multiply(out, a, b, true);
 }
 
 void fill_matmul(KernelTable& table) {

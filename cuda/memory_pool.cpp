@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdlib>
 #include <utility>
 
 #include "queue.h"
@@ -27,6 +28,15 @@ std::size_t size_of_class(int size_class) {
 constexpr std::size_t granule = std::size_t{1} << 16, least_rest = std::size_t{1} << 17;
 // What is asked of the driver: pieces of one size for what is smaller than half of it, else multiples of its pages.
 constexpr std::size_t common_segment = std::size_t{1} << 25, page = std::size_t{1} << 21;
+
+// The class of a block that is a piece of the driver's by itself.
+constexpr int alone = -2;
+
+// Whether each block is: compute-sanitizer knows the bounds of such pieces, not those of what they are cut into.
+bool keeps_nothing() {
+  static const bool set = std::getenv("REEL_CUDA_NO_CACHE") != nullptr;
+  return set;
+}
 
 constexpr std::size_t rounded(std::size_t bytes, std::size_t unit) { return (bytes + unit - 1) / unit * unit; }
 
@@ -70,12 +80,40 @@ Block* MemoryPool::take(std::size_t bytes) {
   bytes += gap;
   std::lock_guard lock(mutex_);
   if (!awaited_.empty()) put_settled(false);
-  Block* block = bytes <= most_small ? take_small(bytes) : take_large(rounded(bytes, granule));
+  Block* block = keeps_nothing()       ? take_alone(bytes)
+                 : bytes <= most_small ? take_small(bytes)
+                                       : take_large(rounded(bytes, granule));
   if (!block) return nullptr;
   ++in_use_;
   account_.take(block->bytes);
   driver_spoil(block->data, block->bytes, queue_.stream);
   return block;
+}
+
+Block* MemoryPool::take_alone(std::size_t bytes) {
+  bytes = std::max(bytes, std::size_t{1});
+  if (!account_.reserve(bytes)) return nullptr;
+  auto block = std::make_unique<Block>();
+  block->data = driver_allocate(bytes);
+  if (!block->data) {
+    account_.reserved.fetch_sub(bytes, std::memory_order_relaxed);
+    return nullptr;
+  }
+  block->pool = this;
+  block->bytes = bytes;
+  block->size_class = alone;
+  return block.release();
+}
+
+void MemoryPool::put_alone(Block* block) noexcept {
+  try {
+    driver_wait(queue_.stream);
+  } catch (...) {
+    // As in take_back().
+  }
+  account_.reserved.fetch_sub(block->bytes, std::memory_order_relaxed);
+  driver_free(block->data);
+  std::unique_ptr<Block> freed(block);
 }
 
 Block* MemoryPool::take_small(std::size_t bytes) {
@@ -178,14 +216,16 @@ void MemoryPool::take_back(Block* block) noexcept {
 }
 
 void MemoryPool::await_users(Block* block) {
-  Awaited& awaited = awaited_.emplace_back(Awaited{block, {}});
+  Awaited awaited{block, {}};
   for (Queue* user : std::exchange(block->users, {}))
     if (user != &queue_) awaited.events.push_back(user->record());
+  awaited_.push_back(std::move(awaited));
   block->writer = nullptr;
   block->shared.store(false, std::memory_order_relaxed);
 }
 
 void MemoryPool::put(Block* block) noexcept {
+  if (block->size_class == alone) return put_alone(block);
   if (block->size_class < 0) return put_large(block);
   --block->slab->in_use;
   Block*& list = small_[static_cast<std::size_t>(block->size_class)];

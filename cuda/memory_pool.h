@@ -50,7 +50,7 @@ struct DeviceAccount {
 /// The memory that one queue's work uses. What is freed is reused without waiting, because the queue runs what it is given
 /// in order; a block that other queues have used, too, only when these are done with it. Small blocks are cut from slabs
 /// and keep their size; large ones are split and merged with their neighbours. Any thread may free; only the one to which
-/// the queue belongs allocates.
+/// the queue belongs allocates. Where REEL_CUDA_NO_CACHE is set, nothing is kept: each block is of the driver.
 class MemoryPool {
  public:
   MemoryPool(Queue& queue, DeviceAccount& account);
@@ -91,6 +91,7 @@ class MemoryPool {
     std::vector<Event> events;
   };
 
+  Block* take_alone(std::size_t bytes);
   Block* take_small(std::size_t bytes);
   Block* take_large(std::size_t bytes);
   Block* cut(std::size_t bytes, int size_class);
@@ -99,6 +100,7 @@ class MemoryPool {
   void split(Block* block, std::size_t bytes);
   void take_back(Block* block) noexcept;
   void put(Block* block) noexcept;
+  void put_alone(Block* block) noexcept;
   void put_large(Block* block) noexcept;
   void put_settled(bool waits) noexcept;
   void drop_empty_slabs() noexcept;

@@ -15,20 +15,25 @@ template <class F, class T, int kept_count>
 struct StepLoop {
   static constexpr int lanes = 16 / sizeof(T);
 
-  F f;
+  using Numbers = decltype(F::n);
+
+  F given;
+  const Numbers* recorded;  // null, or where they are in place of those in `given`
   bool aligned;
   std::int64_t count;
   T* values;
   const T* gradient;
   T* kept[kept_count + 1];  // one more than there are: none would be no array
 
-  REEL_DEVICE void operator()(std::int64_t i) const { run(i * lanes, std::make_index_sequence<kept_count>()); }
+  REEL_DEVICE void operator()(std::int64_t i) const {
+    run(recorded ? F{*recorded} : given, i * lanes, std::make_index_sequence<kept_count>());
+  }
 
  private:
   using Some = Pack<T, lanes>;
 
   template <std::size_t... k>
-  REEL_DEVICE void run(std::int64_t at, std::index_sequence<k...>) const {
+  REEL_DEVICE void run(const F& f, std::int64_t at, std::index_sequence<k...>) const {
     if (!aligned || count - at < lanes) {
       std::int64_t end = count - at < lanes ? count : at + lanes;
       for (; at < end; ++at) f(values[at], gradient[at], kept[k][at]...);
@@ -51,6 +56,7 @@ template <class T, class F, int... kept>
 void run_step(const F& f, const Descending& x) {
   using Loop = StepLoop<F, T, sizeof...(kept)>;
   Loop loop{f,
+            static_cast<const typename Loop::Numbers*>(x.recorded),
             is_aligned(x.values) && is_aligned(x.gradient),
             x.count,
             static_cast<T*>(x.values),

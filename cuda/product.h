@@ -11,5 +11,8 @@ inline namespace REEL_TARGET {
 /// so each bit of the result, follows from dtype, shapes and strides.
 void multiply(const View& out, const View& a, const View& b, bool adds);
 
+/// out = c + a b of matrices; c has out's shape, and any strides.
+void add_to_product(const View& out, const View& c, const View& a, const View& b);
+
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <reel/cuda.h>
 #include <CLI/CLI.hpp>
 
 namespace samples {
@@ -20,12 +21,16 @@ inline CLI::Validator at_least(double bound) {
   return {check, fmt::format(">= {}", bound)};
 }
 
-/// Reads the command line into the app's options and runs `body`. Whatever goes wrong becomes one sentence on stderr.
+/// Reads the command line into the app's options and runs `body`, which makes its tensors on the device that the caller
+/// names. Whatever goes wrong becomes one sentence on stderr.
 /// Returns the program's exit status: 0, 1 if the run failed, 2 if the command line is wrong.
 template <class F>
 int run(CLI::App& app, int argc, char** argv, F body) {
+  std::string device = "cpu";
+  app.add_option("--device", device, "cpu, cuda:0, …, or cuda:auto for the GPU with most free memory");
   try {
     app.parse(argc, argv);
+    reel::DeviceGuard guard(reel::parse_device(device));
     body();
     return 0;
   } catch (const CLI::Success& help) {

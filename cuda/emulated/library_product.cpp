@@ -4,6 +4,7 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 
 bool multiply_by_library(const View&, const View&, const View&, bool) { return false; }
+bool multiply_by_library(const View&, const View&, const View&, const void*) { return false; }
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -3,6 +3,7 @@
 #include <Eigen/QR>
 #include <Eigen/SVD>
 
+#include "../core/vector_sign.h"
 #include "linear_algebra.h"
 
 namespace reel::detail {
@@ -36,6 +37,18 @@ void factor_qr(const View& q, const View& r, const View& a) {
   });
 }
 
+namespace {
+
+// Of the columns: 1 or −1 each, to be multiplied by.
+ColumnVector<double> signs_of_columns(const ColumnMatrix<double>& columns) {
+  ColumnVector<double> signs(columns.cols());
+  for (Eigen::Index i = 0; i < columns.cols(); ++i)
+    signs[i] = sign_of_vector(columns.data() + i * columns.rows(), columns.rows(), 1);
+  return signs;
+}
+
+}  // namespace
+
 // Singular and eigenvectors are worked out in f64 for f32 too: they are sensitive to rounding, and it takes less than twice
 // the time.
 
@@ -48,9 +61,10 @@ std::int64_t factor_svd(const View& u, const View& s, const View& vh, const View
       if (!matrices[i].allFinite()) return false;
       Eigen::BDCSVD<ColumnMatrix<double>> factors(matrices[i].template cast<double>(),
                                                   Eigen::ComputeThinU | Eigen::ComputeThinV);
-      left[i] = factors.matrixU().template cast<T>();
+      auto signs = signs_of_columns(factors.matrixU());
+      left[i] = (factors.matrixU() * signs.asDiagonal()).template cast<T>();
       singular[i] = factors.singularValues().template cast<T>();
-      right[i] = factors.matrixV().transpose().template cast<T>();
+      right[i] = (signs.asDiagonal() * factors.matrixV().transpose()).template cast<T>();
       return factors.info() == Eigen::Success;
     });
   });
@@ -66,7 +80,8 @@ std::int64_t factor_eigh(const View& values, const View& vectors, const View& a)
       if (!lower.allFinite()) return false;
       Eigen::SelfAdjointEigenSolver<ColumnMatrix<double>> factors(lower);
       rising[i] = factors.eigenvalues().template cast<T>();
-      columns[i] = factors.eigenvectors().template cast<T>();
+      auto signs = signs_of_columns(factors.eigenvectors());
+      columns[i] = (factors.eigenvectors() * signs.asDiagonal()).template cast<T>();
       return factors.info() == Eigen::Success;
     });
   });

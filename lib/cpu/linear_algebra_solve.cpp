@@ -121,6 +121,7 @@ constexpr LinearAlgebraKernels linear_algebra_kernels{
     .qr = factor_qr,
     .svd = factor_svd,
     .eigh = factor_eigh,
+    .addmm = nullptr,
 };
 
 }  // namespace

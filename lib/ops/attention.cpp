@@ -50,7 +50,8 @@ Tensor weights_of(const Tensor& q, const Tensor& k, const Tensor& mask, const At
   Tensor scores = matmul(q, transpose(k)) * static_cast<double>(attributes.scale);
   if (mask.defined()) scores = scores + mask;
   std::int64_t queries = q.body().dims[1], keys = k.body().dims[1];
-  if (attributes.causal) scores = where(arange(keys) <= unsqueeze(arange(queries), 1), scores, lowest);
+  RangeOptions there{.dtype = DType::i64, .device = q.device()};
+  if (attributes.causal) scores = where(arange(keys, there) <= unsqueeze(arange(queries, there), 1), scores, lowest);
   if (keys == 0) return scores;
   Tensor none;
   {
@@ -170,7 +171,9 @@ Tensor added_mask(const char* op, const Tensor& mask, const Tensor& queries, con
   if (!broadcast(mask.shape(), scores, shape) || shape != scores)
     fail<ShapeError>(op, where, "the mask {} does not broadcast to the scores {}", to_string(mask.shape()),
                      to_string(scores));
-  Tensor added = mask.dtype() == DType::boolean ? reel::where(mask, 0.0, full({}, lowest, {.dtype = dtype})) : mask;
+  Tensor added = mask.dtype() == DType::boolean
+                     ? reel::where(mask, 0.0, full({}, lowest, {.dtype = dtype, .device = mask.device()}))
+                     : mask;
   Shape heads;
   for (int i = 0; i + 2 < scores.rank(); ++i) heads.push_back(scores[i]);
   Shape one = with_matrix({}, scores[scores.rank() - 2], scores[scores.rank() - 1]);

@@ -8,6 +8,7 @@
 #include "../core/autocast.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
+#include "../core/kernels/linear_algebra.h"
 #include "../core/parameter_version.h"
 #include "../core/turned.h"
 #include "../tape/gradient.h"
@@ -176,6 +177,8 @@ constexpr OpInfo addmm_op{
           repeated.strides = strides;
           repeated.contiguous = strides[0] == y.strides[0] && strides[1] == y.strides[1];
           count_products(y, call.input(2).dims[0]);
+          if (table.linear_algebra->addmm)
+            return table.linear_algebra->addmm(y, repeated, call.input(1), call.input(2));
           table.matmul(y, call.input(1), call.input(2), version_of(call.input(2)));
           table.binary[static_cast<int>(Binary::add)](y, y, repeated);
         },

@@ -1,5 +1,6 @@
 #include <reel/ops/shape.h>
 
+#include <reel/ops/elementwise.h>
 #include <reel/ops/index.h>
 
 #include "../core/context.h"
@@ -101,7 +102,7 @@ Tensor repeat(const Arg& x, const std::vector<std::int64_t>& counts, int axis) {
     for (std::size_t i = 0; i < counts.size(); ++i) next = std::fill_n(next, counts[i], static_cast<std::int64_t>(i));
   }
   for (int i = 0; i < tensor.rank(); ++i) along.push_back(i == axis ? total : 1);
-  return gather(x, axis, expand(reshape(places, along), shape));
+  return gather(x, axis, expand(reshape(to(places, tensor.device()), along), shape));
 }
 
 // roll: the end of an axis in front of its start

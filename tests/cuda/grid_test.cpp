@@ -58,8 +58,8 @@ TEST_CASE("groups have a whole number of warps, and as many as a block may") {
 
 TEST_CASE("a Divisor divides as the processor does") {
   std::mt19937_64 random(4);
-  std::vector<std::uint32_t> numbers{0, 1, 2, 3, 5, 7, 255, 256, 257, 641, 65535, 65536, 65537, 0x3fffffff, 0x40000000,
-                                     0x7ffffffe, 0x7fffffff};
+  std::vector<std::uint32_t> numbers{0,   1,     2,     3,     5,          7,          255,        256,       257,
+                                     641, 65535, 65536, 65537, 0x3fffffff, 0x40000000, 0x7ffffffe, 0x7fffffff};
   for (int i = 0; i < 200; ++i) numbers.push_back(static_cast<std::uint32_t>(random() >> (33 + i % 31)));
   for (std::uint32_t divisor : numbers) {
     if (divisor == 0) continue;
@@ -85,10 +85,8 @@ TEST_CASE("Offsets find the elements of views that are strided and broadcast") {
     }
   };
   const Form forms[][2] = {
-      {{{2, 3, 4}, {12, 4, 1}}, {{2, 3, 4}, {1, 2, 6}}},
-      {{{2, 3, 4}, {12, 4, 1}}, {{3, 1}, {5, 7}}},
-      {{{5, 1, 2}, {2, 2, 1}}, {{1, 1, 2}, {0, 0, -1}}},
-      {{{}, {}}, {{}, {}}},
+      {{{2, 3, 4}, {12, 4, 1}}, {{2, 3, 4}, {1, 2, 6}}}, {{{2, 3, 4}, {12, 4, 1}}, {{3, 1}, {5, 7}}},
+      {{{5, 1, 2}, {2, 2, 1}}, {{1, 1, 2}, {0, 0, -1}}}, {{{}, {}}, {{}, {}}},
       {{{70000, 40000}, {40000, 1}}, {{40000}, {3}}},  // more elements than 32 bits count
   };
   for (const auto& form : forms) {

@@ -73,7 +73,7 @@ Numbers with_rows(Numbers x, const Indices& indices, const Numbers& rows, std::i
 TEST_CASE("rows are added and put at long lists of indices on a device") {
   if (lacks_device()) return;
   for (Kind kind : kinds)
-    for (auto [count, size, width] : {std::tuple<std::int64_t, std::int64_t, std::int64_t>{129, 7, 1},
+    for (auto [count, size, width] : {std::tuple<std::int64_t, std::int64_t, std::int64_t>{300, 7, 1},
                                       {3000, 40, 3},
                                       {5000, 5000, 1},
                                       {1000, 1, 4},

@@ -10,12 +10,14 @@ NUMBER = re.compile(r"-?\d+\.\d+(?:e[-+]\d+)?")
 
 def lines(device):
     result = subprocess.run(sys.argv[1:] + ["--device", device], capture_output=True, text=True)
-    if result.returncode == 1 and "there is no CUDA device" in result.stderr:
+    if result.returncode == 1 and re.search("there is no (CUDA device|cuda:0)", result.stderr):
         print(result.stderr.strip())
         sys.exit(77)
     if result.returncode != 0:
         sys.exit(f"on {device} it exits with {result.returncode}: {result.stderr}")
-    return [re.sub(r" +[0-9.]+ s( |$)", " ", line) for line in result.stdout.splitlines()]
+    # Progress is shown by time.
+    shown = [line for line in result.stdout.splitlines() if not line.endswith(" left")]
+    return [re.sub(r" +[0-9.]+ s( |$)", " ", line) for line in shown]
 
 
 here, there = lines("cpu"), lines("cuda:0")

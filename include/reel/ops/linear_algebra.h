@@ -65,8 +65,8 @@ struct SVD {
   Tensor vh;  ///< (…, K, N)
 };
 
-/// Of (…, M, N). Singular vectors come with any sign, and the gradient through them is that of a function that does not
-/// depend on it; it is not finite where singular values are equal, and, unless M = N, where one is 0.
+/// Of (…, M, N), with the signs by which in each column of u the first of the elements that are at least half as large as
+/// the largest is positive. The gradient is not finite where singular values are equal or, unless M = N, where one is 0.
 /// Throws: Error for NaN and infinity. Source: NumPy's linalg.svd with full_matrices=False.
 SVD svd(const Arg& a);
 
@@ -76,9 +76,9 @@ struct Eigh {
   Tensor vectors;  ///< (…, N, N), one in each column
 };
 
-/// Eigenvalues and -vectors of symmetric matrices (…, N, N), of which only the lower triangle is read. As for `svd`, signs
-/// are free and the gradient through the vectors is not finite where values are equal; it is symmetric, that of a change
-/// of both halves. Throws: Error for NaN and infinity. Source: NumPy's linalg.eigh.
+/// Eigenvalues and -vectors of symmetric matrices (…, N, N), of which only the lower triangle is read, with signs
+/// as `svd` has in u. The gradient through the vectors is not finite where values are equal; it is symmetric, that of a
+/// change of both halves. Throws: Error for NaN and infinity. Source: NumPy's linalg.eigh.
 Eigh eigh(const Arg& a);
 
 }  // namespace reel

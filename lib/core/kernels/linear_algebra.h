@@ -21,6 +21,8 @@ struct LinearAlgebraKernels {
   void (*qr)(const View& q, const View& r, const View& a);
   std::int64_t (*svd)(const View& u, const View& s, const View& vh, const View& a);
   std::int64_t (*eigh)(const View& values, const View& vectors, const View& a);
+  /// out = c + a b of single matrices of any strides, but `out` is contiguous; where no kernel does it at once, null.
+  void (*addmm)(const View& out, const View& c, const View& a, const View& b);
 };
 
 }  // namespace reel::detail

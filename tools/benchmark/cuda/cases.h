@@ -28,6 +28,7 @@ std::vector<CudaCase> convolution_cases(reel::Device device);
 std::vector<CudaCase> recurrent_cases(reel::Device device);
 std::vector<CudaCase> chain_cases(reel::Device device);
 std::vector<CudaCase> layer_cases(reel::Device device);
+std::vector<CudaCase> graph_cases(reel::Device device);
 
 /// Times of a run in µs: the median of several repetitions, and their quartiles.
 struct CudaTimes {

@@ -28,7 +28,7 @@ struct Settings {
 std::vector<CudaCase> chosen_cases(const Settings& settings) {
   Device device = settings.device == "cuda" ? Device{Device::Type::cuda, 0} : cpu;
   std::vector<CudaCase> chosen;
-  for (auto* family : {chain_cases, matmul_cases, convolution_cases, recurrent_cases, layer_cases})
+  for (auto* family : {chain_cases, matmul_cases, convolution_cases, recurrent_cases, layer_cases, graph_cases})
     for (CudaCase& one : family(device))
       if (one.name.find(settings.filter) != std::string::npos) chosen.push_back(std::move(one));
   return chosen;

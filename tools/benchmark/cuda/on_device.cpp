@@ -3,10 +3,10 @@
 namespace reel_bench {
 
 void synchronise(reel::Device device) {
-  if (device.type == reel::Device::Type::cuda) to(reel::ones({1}, {.device = device}), reel::cpu);
+  if (device != reel::cpu) reel::cuda::synchronize(device);
 }
 
-TF32::TF32(bool allowed) : before_(allowed) {}
-TF32::~TF32() = default;
+TF32::TF32(bool allowed) : before_(reel::cuda::tf32_is_allowed()) { reel::cuda::allow_tf32(allowed); }
+TF32::~TF32() { reel::cuda::allow_tf32(before_); }
 
 }  // namespace reel_bench

@@ -4,7 +4,7 @@
 
 namespace reel_bench {
 
-/// Waits for all that this thread has left for a device to do.
+/// Waits for all that there is left for a device to do.
 void synchronise(reel::Device device);
 
 /// While it lives, products of f32 may round their operands to TF32.

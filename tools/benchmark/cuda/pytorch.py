@@ -24,7 +24,7 @@ class Case:
 
     @property
     def records(self):
-        return self.name.endswith("backward")
+        return self.name.endswith("backward") or self.family == "training"
 
 
 def dtype_of(name):
@@ -204,8 +204,41 @@ def layer_cases(device):
     yield adam(1000, 1000)
 
 
+def graph_cases(device):
+    def training(capturable=False):
+        layers = torch.nn.Linear(784, 1024), torch.nn.ReLU(), torch.nn.Linear(1024, 1024), torch.nn.ReLU()
+        net = torch.nn.Sequential(*layers, torch.nn.Linear(1024, 10)).to(device)
+        adam = torch.optim.Adam(net.parameters(), capturable=capturable)
+        x, target = torch.randn(64, 784, device=device), torch.randint(0, 10, (64,), device=device)
+
+        def step():
+            adam.zero_grad()
+            torch.nn.functional.cross_entropy(net(x), target).backward()
+            adam.step()
+        return step
+
+    def replay():
+        if device == "cpu":
+            return training()
+        step = training(capturable=True)
+        side = torch.cuda.Stream()
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            for _ in range(3):
+                step()
+        torch.cuda.current_stream().wait_stream(side)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            step()
+        return graph.replay
+
+    name = "training 784-1024-1024-10, batch 64, Adam"
+    yield Case("training", name, 1, 0, training)
+    yield Case("training", name + ", as a CUDA graph", 1, 0, replay)
+
+
 def all_cases(device):
-    for family in (chain_cases, matmul_cases, convolution_cases, recurrent_cases, layer_cases):
+    for family in (chain_cases, matmul_cases, convolution_cases, recurrent_cases, layer_cases, graph_cases):
         yield from family(device)
 
 

@@ -28,12 +28,14 @@ def arguments_of(description):
                         help="where the table and all output go (default: build/gpu-check)")
     parser.add_argument("--python", metavar="PROGRAM", default="python3",
                         help="a Python with PyTorch (default: python3)")
-    parser.add_argument("--seconds", type=float, default=520,
-                        help="ends after so many, whatever is left to do (default: 520)")
+    parser.add_argument("--seconds", type=float,
+                        help="ends after so many, whatever is left to do (default: 520; 7200 without a GPU)")
     parser.add_argument("--quick", action="store_true", help="only what wants the GPU: not the tests of the CPU")
     parser.add_argument("--without-device", action="store_true",
                         help="the same where there is no GPU: tests that want one are skipped, benchmarks only tried")
-    return parser.parse_args()
+    arguments = parser.parse_args()
+    arguments.seconds = arguments.seconds or (7200 if arguments.without_device else 520)
+    return arguments
 
 
 class Check:
@@ -52,7 +54,8 @@ class Check:
                        if name not in ("OPENBLAS_CORETYPE", "OMP_NUM_THREADS")}
         self.environment = {**environment, "PATH": path, "OMP_WAIT_POLICY": "passive"}
         os.environ["PATH"] = path
-        self.runner = steps.Runner(arguments.seconds, self.environment)
+        # A machine without a GPU may be a small one.
+        self.runner = steps.Runner(arguments.seconds, self.environment, has_limits=not arguments.without_device)
 
     def note(self, outcome):
         self.outcomes.append(outcome)
@@ -138,7 +141,7 @@ class Check:
     def tests(self, step, selection, limit):
         report = self.out / "tests.json"
         report.unlink(missing_ok=True)
-        limit = min(limit, max(1, self.runner.left() - 5))
+        limit = max(1, min(limit if self.runner.has_limits else self.runner.left(), self.runner.left() - 5))
         command = [sys.executable, ROOT / "tools/setup/run_tests.py", *selection, "--seconds", limit, "--json", report]
         outcome = self.runner.run(step, [*command, ROOT, self.build], self.out / "tests.txt", limit + 5)
         lines = outcome.output.strip().splitlines()

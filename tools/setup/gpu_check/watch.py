@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import os
+import re
 
 from run_tests import escaped
 
@@ -15,6 +16,14 @@ TOOLS = {
     # Of our own kernels; those of NVIDIA's libraries are not ours to mend.
     "racecheck": ["--kernel-name", "kns=reel"],
 }
+
+
+CLEAN = re.compile(r"(ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)")
+
+
+def environment_of(test):
+    """Beyond a block that is cut out of a larger one no tool sees an error; graphs cannot do without those."""
+    return {"REEL_CUDA_NO_CACHE": "1"} if "op_table" in test["name"] else {}
 
 
 def program():
@@ -34,7 +43,7 @@ def watch(runner, tool, cases, folder, limit):
     with concurrent.futures.ThreadPoolExecutor(AT_A_TIME) as pool:
         outcomes = list(pool.map(
             lambda test, part: runner.run(test["case"], [*command, *test["cmd"], escaped(test["case"])], part, limit,
-                                          test["env"]), cases, parts))
+                                          {**test["env"], **environment_of(test)}), cases, parts))
     with open(folder / f"{tool}.txt", "wb") as log:
         for part in parts:
             if part.is_file():
@@ -44,6 +53,10 @@ def watch(runner, tool, cases, folder, limit):
     if any("Device not supported" in outcome.output for outcome in outcomes):
         total.status, total.note = "skipped", "compute-sanitizer does not support the device on this machine"
         return total
+    for outcome in outcomes:
+        # A test that fails by itself is told of where it runs without the tool.
+        if outcome.status == "FAILED" and CLEAN.search(outcome.output):
+            outcome.status = "ok"
     notes = [f"{sum(outcome.status == 'ok' for outcome in outcomes)} of {len(cases)} test cases are clean"]
     for status in ("FAILED", "cut off"):
         names = [outcome.step for outcome in outcomes if outcome.status == status]

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+
+#include "target.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// What turns a vector that is known but for its sign: the first of its elements that is at least half as large as the
+/// largest becomes positive. So decompositions give the same whoever works them out.
+template <class T>
+REEL_HOST_DEVICE T sign_of_vector(const T* x, std::int64_t length, std::int64_t step) {
+  auto size = [&](std::int64_t i) { return x[i * step] < 0 ? -x[i * step] : x[i * step]; };
+  T largest = 0;
+  for (std::int64_t i = 0; i < length; ++i) largest = size(i) > largest ? size(i) : largest;
+  for (std::int64_t i = 0; i < length; ++i)
+    if (size(i) >= largest / 2) return x[i * step] < 0 ? T(-1) : T(1);
+  return 1;
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,126 @@
+#include <cmath>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "cuda/gpu.h"
+
+// Products, attention and linear algebra, as far as the op table's rows are too small or too regular for them.
+
+namespace reel_test {
+
+using namespace reel;
+
+namespace {
+
+std::string message_of(const std::function<void()>& run) {
+  try {
+    run();
+    return {};
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+Tensor batch_with(std::int64_t bad, const Tensor& good, const Tensor& other) {
+  std::vector<Tensor> matrices(6, good);
+  matrices[static_cast<std::size_t>(bad)] = other;
+  return reshape(stack(matrices), {2, 3, good.size(0), good.size(1)});
+}
+
+double largest_difference(const Tensor& found, const Tensor& expected) {
+  return to(max(abs(to(found, cpu) - expected)), f64).item<double>();
+}
+
+}  // namespace
+
+TEST_CASE("integer products of many tiles wrap around on a device") {
+  if (lacks_device()) return;
+  std::int64_t rows = 130, depth = 70, columns = 129;
+  Tensor a = randint(-1000000, 1000000, {rows, depth}), b = randint(-1000000, 1000000, {depth, columns});
+  Tensor found = to(matmul(to(to(a, i32), gpu), to(to(b, i32), gpu)), cpu);
+  auto x = a.to_vector<std::int64_t>(), y = b.to_vector<std::int64_t>();
+  auto z = found.to_vector<std::int32_t>();
+  bool right = true;
+  for (std::int64_t i = 0; i < rows; ++i)
+    for (std::int64_t j = 0; j < columns; ++j) {
+      std::int64_t sum = 0;
+      for (std::int64_t k = 0; k < depth; ++k)
+        sum += x[static_cast<std::size_t>(i * depth + k)] * y[static_cast<std::size_t>(k * columns + j)];
+      right &= z[static_cast<std::size_t>(i * columns + j)] == static_cast<std::int32_t>(sum);
+    }
+  CHECK(right);
+}
+
+TEST_CASE("a device names the matrix at fault as the CPU does") {
+  if (lacks_device()) return;
+  Tensor one = eye(3), none = zeros({3, 3}), side = ones({2, 3, 3, 1});
+  struct Case {
+    const char* name;
+    Tensor bad;
+    std::function<Tensor(const Tensor&, const Tensor&)> run;
+  };
+  const Case cases[] = {
+      {"solve", none, [](const Tensor& a, const Tensor& b) { return solve(a, b); }},
+      {"inv", none, [](const Tensor& a, const Tensor&) { return inv(a); }},
+      {"triangular_solve", none, [](const Tensor& a, const Tensor& b) { return triangular_solve(a, b); }},
+      {"cholesky", -one, [](const Tensor& a, const Tensor&) { return cholesky(a); }},
+      {"svd", full({3, 3}, NAN), [](const Tensor& a, const Tensor&) { return svd(a).u; }},
+      {"eigh", full({3, 3}, INFINITY), [](const Tensor& a, const Tensor&) { return eigh(a).values; }},
+  };
+  for (const Case& each : cases)
+    for (std::int64_t bad : {0, 4}) {
+      Tensor a = batch_with(bad, one, each.bad), b = side, there = to(a, gpu), right = to(side, gpu);
+      auto run = [&](const Tensor& matrices, const Tensor& sides) {
+        return message_of([&] { static_cast<void>(to(each.run(matrices, sides), cpu)); });
+      };
+      CAPTURE(each.name, bad);
+      std::string expected = run(a, b);
+      CHECK(expected.find(bad == 0 ? "matrix (0, 0) of (2, 3, 3, 3) f32" : "matrix (1, 1) of (2, 3, 3, 3) f32") !=
+            std::string::npos);
+      CHECK(run(there, right) == expected);
+    }
+}
+
+TEST_CASE("attention with more scores than are kept at a time is that of the CPU") {
+  if (lacks_device()) return;
+  struct Case {
+    std::int64_t heads, queries, keys;
+    bool causal;
+  };
+  // Blocks of queries, blocks of heads.
+  for (auto [heads, queries, keys, causal] :
+       {Case{1, 3, 9000000, false}, Case{1, 3, 9000000, true}, Case{5, 1, 5000000, false}}) {
+    CAPTURE(heads, queries, keys, causal);
+    Tensor q = randn({heads, queries, 1}), k = randn({heads, keys, 1}), v = randn({heads, keys, 1});
+    Tensor d = randn({heads, queries, 1});
+    auto run = [causal = causal](const std::vector<Tensor>& x) {
+      Tape tape;
+      for (const Tensor& each : {x[0], x[1], x[2]}) tape.watch(each);
+      Tensor y = scaled_dot_product_attention(x[0], x[1], x[2], {.causal = causal});
+      std::vector<Tensor> found = tape.gradient(y, std::vector<Tensor>{x[0], x[1], x[2]}, {.seed = x[3]});
+      found.push_back(y);
+      return found;
+    };
+    std::vector<Tensor> expected = run({q, k, v, d});
+    std::vector<Tensor> found = run({to(q, gpu), to(k, gpu), to(v, gpu), to(d, gpu)});
+    for (std::size_t i = 0; i < found.size(); ++i) CHECK(largest_difference(found[i], expected[i]) < 1e-4);
+  }
+}
+
+TEST_CASE("vectors of decompositions have the same signs on a device and on the CPU") {
+  if (lacks_device()) return;
+  for (Shape shape : {Shape{4, 5, 5}, Shape{4, 7, 3}, Shape{4, 3, 7}}) {
+    Tensor a = randn(shape, {.dtype = f64});
+    auto [u, s, vh] = svd(a);
+    auto found = svd(to(a, gpu));
+    CHECK(largest_difference(found.u, u) < 1e-9);
+    CHECK(largest_difference(found.vh, vh) < 1e-9);
+    CHECK(largest_difference(matmul(u * unsqueeze(s, -2), vh), a) < 1e-9);
+  }
+  Tensor a = randn({4, 6, 6}, {.dtype = f64});
+  CHECK(largest_difference(eigh(to(a, gpu)).vectors, eigh(a).vectors) < 1e-9);
+}
+
+}  // namespace reel_test
