@@ -78,7 +78,7 @@ void copy_by_tiles(const View& out, const View& x, Iteration<2> iteration, int a
   remove_axis(iteration, along > across ? along : across);
   remove_axis(iteration, along > across ? across : along);
   tiles.matrices = Offsets<2>(iteration);
-  for_each_group(matrices * tiles.tiles, 256, side * TileCopy<T>::padded * sizeof(T), tiles);
+  for_each_block(matrices * tiles.tiles, 256, side * TileCopy<T>::padded * sizeof(T), tiles);
 }
 
 template <class T>

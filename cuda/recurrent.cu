@@ -8,19 +8,13 @@
 #include "cuda_kernels.h"
 #include "launch.h"
 #include "offsets.h"
+#include "whole_layer.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
 
-/// Unit `column` of a row, as the cells' formulas want it.
-template <class T>
-struct Unit {
-  using V = T;
-  std::int64_t column;
-  REEL_DEVICE T load(const T* row) const { return row[column]; }
-  REEL_DEVICE void store(T* row, T value) const { row[column] = value; }
-};
+using formulas::Unit;
 
 // The rows of a step: element i of (rows, size).
 struct Units {
@@ -369,6 +363,9 @@ constexpr RecurrentKernels made_kernels() {
   fill<RecurrentCell::rnn_relu>(kernels);
   kernels.tree_cell = either<TreeCellForward, run_tree_cell<float>, run_tree_cell<double>>;
   kernels.tree_cell_gradient = either<TreeCellBackward, run_tree_cell_gradient<float>, run_tree_cell_gradient<double>>;
+  kernels.whole_layer_bytes = whole_layer_bytes;
+  kernels.whole_layer = run_whole_layer;
+  kernels.whole_layer_gradient = run_whole_layer_gradient;
   return kernels;
 }
 

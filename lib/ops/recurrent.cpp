@@ -34,12 +34,6 @@ using namespace detail;
 
 namespace {
 
-struct NetAttributes {
-  std::int64_t cell_number, reverse;
-  RecurrentCell cell() const { return static_cast<RecurrentCell>(cell_number); }
-};
-
-enum Input : std::uint8_t { in_x, in_W_x, in_W_h, in_bias, in_h, in_counts, in_c };
 enum Output : std::uint8_t { out_y, out_h, out_work, out_c_all, out_c };
 
 View output_of(const Call& call, std::size_t i) {
@@ -150,22 +144,12 @@ void give_fused(Gradient& g) {
   if (lstm) g.give(in_c, outputs[3]);
 }
 
-// The same from differentiable ops, step by step.
-std::vector<Tensor> composed_net(std::span<const Tensor> in, NetAttributes attributes, Location where) {
-  RecurrentCell cell = attributes.cell();
-  bool lstm = cell == RecurrentCell::lstm;
-  auto step = [&](const Tensor& p, const LSTMState& before) {
-    return run_cell(cell, p, matmul(before.h, in[in_W_h]), lstm ? before.c : before.h, in[in_bias], where);
-  };
-  NetOutput net = run_steps(matmul(in[in_x], in[in_W_x]), {in[in_h], lstm ? in[in_c] : Tensor{}}, in[in_counts],
-                            attributes.reverse != 0, step);
-  return {std::move(net.y), std::move(net.state.h), {}, {}, std::move(net.state.c)};
-}
-
 void give_net_gradients(Gradient& g) {
   if (!g.recording()) return give_fused(g);
-  give_composed(g,
-                [&](std::span<const Tensor> in) { return composed_net(in, g.attributes<NetAttributes>(), g.where()); });
+  give_composed(g, [&](std::span<const Tensor> in) -> std::vector<Tensor> {
+    NetOutput net = composed_net(in, g.attributes<NetAttributes>(), g.where());
+    return {std::move(net.y), std::move(net.state.h), {}, {}, std::move(net.state.c)};
+  });
 }
 
 constexpr InputSet every_input = 0x7f;
@@ -209,21 +193,32 @@ const OpInfo& op_of(RecurrentCell cell) {
 
 }  // namespace
 
+NetOutput detail::composed_net(std::span<const Tensor> in, NetAttributes attributes, Location where) {
+  RecurrentCell cell = attributes.cell();
+  bool lstm = cell == RecurrentCell::lstm;
+  auto step = [&](const Tensor& p, const LSTMState& before) {
+    return run_cell(cell, p, matmul(before.h, in[in_W_h]), lstm ? before.c : before.h, in[in_bias], where);
+  };
+  return run_steps(matmul(in[in_x], in[in_W_x]), {in[in_h], lstm ? in[in_c] : Tensor{}}, in[in_counts],
+                   attributes.reverse != 0, step);
+}
+
 NetOutput detail::run_packed_net(RecurrentCell cell, bool reverse, const Tensor& x, const LSTMState& before,
                                  const Tensor& counts, const RecurrentWeights& weights, Location where) {
   Tensor input = contiguous(widened(x)), h = contiguous(widened(before.h)), bias = bias_of(cell, weights);
   Tensor W_x = widened(weights.W_x), W_h = contiguous(widened(weights.W_h)), c;
+  NetAttributes attributes{static_cast<std::int64_t>(cell), reverse};
+  if (cell == RecurrentCell::lstm) c = contiguous(widened(before.c));
+  if (auto whole = run_whole_net({input, W_x, W_h, bias, h, counts, c}, attributes, where)) return std::move(*whole);
   std::vector<const Tensor*> inputs{&input, &W_x, &W_h, &bias, &h, &counts};
   OutputSpec state_spec(h.body(), input.dtype());
   Shape rows{input.size(0), h.size(1)}, work{rows[0], 4 * rows[1]};
   std::vector<OutputSpec> specs{{rows, input.dtype(), input.device()}, state_spec};
   if (form_of(cell).work > 0) specs.emplace_back(work, input.dtype(), input.device());
   if (cell == RecurrentCell::lstm) {
-    c = contiguous(widened(before.c));
     inputs.push_back(&c);
     specs.insert(specs.end(), {specs[0], state_spec});
   }
-  NetAttributes attributes{static_cast<std::int64_t>(cell), reverse};
   Tensor outputs[5];
   Call call{op_of(cell), inputs, bytes_of(attributes), specs, std::span(outputs, specs.size()), where};
   invoke(call);

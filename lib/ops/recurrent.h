@@ -1,5 +1,10 @@
 #pragma once
 
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
 #include <reel/ops/recurrent.h>
 
 #include "../core/kernels/recurrent.h"
@@ -31,6 +36,20 @@ Tensor bias_of(RecurrentCell cell, const RecurrentWeights& weights);
 /// A step from p, q and b, in f32 or f64: what is carried on is h, and c for lstm. `before` is c of lstm, h of gru.
 LSTMState run_cell(RecurrentCell cell, const Tensor& p, const Tensor& q, const Tensor& before, const Tensor& bias,
                    Location where);
+
+struct NetAttributes {
+  std::int64_t cell_number, reverse;
+  RecurrentCell cell() const { return static_cast<RecurrentCell>(cell_number); }
+};
+
+/// What the op of a net over packed rows takes; c of lstm alone.
+enum NetInput : std::uint8_t { in_x, in_W_x, in_W_h, in_bias, in_h, in_counts, in_c };
+
+/// The net from differentiable ops, step by step.
+NetOutput composed_net(std::span<const Tensor> in, NetAttributes attributes, Location where);
+
+/// The net by a device that works it out as a whole; nothing where it does not. c may be undefined.
+std::optional<NetOutput> run_whole_net(const std::array<Tensor, 7>& in, NetAttributes attributes, Location where);
 
 /// A net over packed rows, worked out in f32 or f64, where counts says how many sequences have each step; the state is that of the
 /// sequences in the order of their lengths.

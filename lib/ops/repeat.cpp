@@ -1,5 +1,6 @@
 #include <reel/ops/shape.h>
 
+#include <reel/ops/elementwise.h>
 #include <reel/ops/index.h>
 
 #include "../core/context.h"

@@ -1,3 +1,5 @@
+#include <functional>
+
 #include "catch.h"
 #include "cuda/gpu.h"
 
@@ -55,6 +57,51 @@ TEST_CASE("the gradient of a copy flows back to the device that the values came 
   Tensor gradient = tape.gradient(y, x, {.seed = tensor({3.0f, 4.0f})});
   CHECK(gradient.device() == cpu);
   CHECK(gradient.to_vector<float>() == std::vector<float>{3, 4});
+}
+
+TEST_CASE("the same seed draws the same integers, masks and uniform numbers on a device, to the bit") {
+  if (lacks_device()) return;
+  using Draw = std::function<Tensor(Device, Generator*)>;
+  const std::pair<const char*, Draw> draws[] = {
+      {"rand",
+       [](Device device, Generator* generator) { return rand({1000}, {.device = device, .generator = generator}); }},
+      {"rand of f64",
+       [](Device device, Generator* generator) {
+         return rand({1000}, {.dtype = f64, .device = device, .generator = generator});
+       }},
+      {"rand of bf16",
+       [](Device device, Generator* generator) {
+         return rand({1000}, {.dtype = bf16, .device = device, .generator = generator});
+       }},
+      {"randint",
+       [](Device device, Generator* generator) {
+         return randint(-5, std::int64_t{1} << 40, {1000}, {.device = device, .generator = generator});
+       }},
+      {"randperm",
+       [](Device device, Generator* generator) { return randperm(1000, {.device = device, .generator = generator}); }},
+      {"bernoulli",
+       [](Device device, Generator* generator) {
+         return bernoulli(0.3, {1000}, {.device = device, .generator = generator});
+       }},
+      {"dropout",
+       [](Device device, Generator* generator) {
+         return dropout(ones({1000}, {.device = device}), {.probability = 0.4, .generator = generator});
+       }},
+      {"multinomial",
+       [](Device device, Generator* generator) {
+         Tensor p = reshape(arange(1, 21, 1, {.dtype = f32, .device = device}), {1, 20});
+         return multinomial(p, 10, {.generator = generator});
+       }},
+  };
+  for (const auto& [name, draw] : draws) {
+    CAPTURE(name);
+    Generator here(42), there(42);
+    for (int call = 0; call < 3; ++call) {
+      CAPTURE(call);
+      Tensor found = to(draw(gpu, &there), cpu), expected = draw(cpu, &here);
+      CHECK(all(found == expected).item<bool>());
+    }
+  }
 }
 
 TEST_CASE("operands on different devices are refused by name") {

@@ -46,6 +46,27 @@ struct LayerBackward {
   bool reverse;
 };
 
+/// A layer that a device works out as a whole, x W_x included. I: width of x.
+struct WholeLayer {
+  RecurrentCell cell;
+  bool reverse;
+  bool differentiable;
+  DType dtype;
+  std::int64_t width, size, batch;  // I, H, B
+  View counts;
+};
+struct WholeLayerForward {
+  WholeLayer form;
+  View y, h, c, kept;                // kept: u8, for the gradient
+  View x, W_x, W_h, bias, h_0, c_0;  // x (N, I); W_x and W_h may be strided
+};
+/// Of the weights all are given, or all are empty.
+struct WholeLayerBackward {
+  WholeLayer form;
+  View dx, dW_x, dW_h, dbias, dh_0, dc_0;
+  View dy, dh, dc, x, y, h_0, c_0, kept;
+};
+
 /// How many children the kernels of a tree's node take.
 constexpr int most_children = 6;
 
@@ -69,6 +90,10 @@ struct RecurrentKernels {
   ByCell<CellBackward> cell_gradient;
   ByCell<LayerForward> layer;
   ByCell<LayerBackward> layer_gradient;
+  /// How many bytes `kept` has, −1 where the layer is to be taken step by step. Null where none is taken as a whole.
+  std::int64_t (*whole_layer_bytes)(const WholeLayer& form);
+  void (*whole_layer)(const WholeLayerForward& layer);
+  void (*whole_layer_gradient)(const WholeLayerBackward& layer);
   void (*tree_cell)(const TreeCellForward& node);
   void (*tree_cell_gradient)(const TreeCellBackward& node);
 };

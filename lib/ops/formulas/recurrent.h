@@ -53,6 +53,15 @@ REEL_HOST_DEVICE typename At::V gradient_of_h(const CellGradientRow<T>& row, At 
   return row.more_dh ? at.load(row.dh) + at.load(row.more_dh) : at.load(row.dh);
 }
 
+/// A unit of a row, by itself.
+template <class T>
+struct Unit {
+  using V = T;
+  std::int64_t column;
+  REEL_HOST_DEVICE T load(const T* row) const { return row[column]; }
+  REEL_HOST_DEVICE void store(T* row, T value) const { row[column] = value; }
+};
+
 template <RecurrentCell cell>
 struct Cell;
 

@@ -1,0 +1,261 @@
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "catch.h"
+#include "core/kernels/optimise.h"
+#include "cuda/close.h"
+#include "cuda/gpu.h"
+
+// What the op table's shapes are too small for: rows that are read 16 bytes at a time, tiles, many parts.
+
+namespace reel_test {
+
+using namespace reel;
+
+namespace {
+
+constexpr DType every_dtype[] = {f32, f64, bf16, f16, i32, i64, u8, boolean};
+
+Tensor drawn(const Shape& shape, DType dtype, std::uint64_t seed) {
+  Generator generator(seed);
+  Tensor x = randn(shape, {.dtype = f64, .generator = &generator});
+  return to(is_floating(dtype) ? x : x * 40.0, dtype);
+}
+
+using Op = std::function<Tensor(const std::vector<Tensor>& x)>;
+
+// The op on both devices.
+void check(const Op& op, const std::vector<Tensor>& x) {
+  std::vector<Tensor> there;
+  for (const Tensor& tensor : x) there.push_back(to(tensor, gpu));
+  Tensor expected = op(x), found = op(there);
+  REQUIRE(found.device() == gpu);
+  CHECK(found.shape() == expected.shape());
+  CHECK(apart(found, expected) <= allowed(expected.dtype()));
+}
+
+Tensor sum_of(const std::vector<Tensor>& x) { return x[0] + x[1]; }
+
+}  // namespace
+
+TEST_CASE("operands in order give the same whatever their length and wherever they begin") {
+  if (lacks_device()) return;
+  for (DType dtype : every_dtype)
+    for (std::int64_t count : {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 31, 33, 1000, 4099})
+      for (std::int64_t start : {0, 1, 2, 8}) {
+        CAPTURE(name_of(dtype), count, start);
+        std::vector<Tensor> x = {drawn({count + start}, dtype, 1), drawn({count + start}, dtype, 2)};
+        auto part = [&](const Tensor& x) { return slice(x, 0, start, start + count); };
+        check([&](const std::vector<Tensor>& x) { return part(x[0]) + part(x[1]); }, x);
+        check([&](const std::vector<Tensor>& x) { return part(x[0]) + slice(x[1], 0, 0, count); }, x);
+        check([&](const std::vector<Tensor>& x) { return copy(part(x[0])); }, x);
+        check([&](const std::vector<Tensor>& x) { return equal(part(x[0]), part(x[1])); }, x);
+        check(
+            [&](const std::vector<Tensor>& x) {
+              Tensor y = copy(x[0]);
+              fill_(part(y), 1);
+              return y;
+            },
+            x);
+      }
+}
+
+TEST_CASE("rows are broadcast, skipped and turned as on the CPU, whatever their length") {
+  if (lacks_device()) return;
+  for (DType dtype : {f32, f64, bf16, u8})
+    for (std::int64_t width : {1, 3, 4, 8, 16, 30, 48, 64}) {
+      CAPTURE(name_of(dtype), width);
+      auto x = [&](const Shape& shape, std::uint64_t seed) { return drawn(shape, dtype, seed); };
+      check(sum_of, {x({5, 6, width}, 1), x({width}, 2)});
+      check(sum_of, {x({5, 6, width}, 1), x({6, 1}, 2)});
+      check(sum_of, {x({5, 1, width}, 1), x({1, 6, 1}, 2)});
+      check(sum_of, {x({5, 6, width}, 1), x({}, 2)});
+      auto second_half = [&](const std::vector<Tensor>& x) { return slice(x[0], 1, width, 2 * width) + x[1]; };
+      check(second_half, {x({7, 2 * width}, 1), x({7, width}, 2)});
+      auto turned = [&](const std::vector<Tensor>& x) { return transpose(x[0]) + x[1]; };
+      check(turned, {x({width, 7}, 1), x({7, width}, 2)});
+      auto chosen = [&](const std::vector<Tensor>& x) { return where(greater(x[0], x[1]), x[0], x[1]); };
+      check(chosen, {x({9, width}, 1), x({width}, 2)});
+      auto in_place = [&](const std::vector<Tensor>& x) {
+        Tensor y = copy(x[0]);
+        add_(slice(y, 1, 0, width), x[1]);
+        return y;
+      };
+      check(in_place, {x({7, 2 * width}, 1), x({7, width}, 2)});
+    }
+}
+
+TEST_CASE("every dtype becomes every other one as on the CPU") {
+  if (lacks_device()) return;
+  std::vector<double> special = {0.0,   -0.0,  0.5,   1.5,    -1.5,       255.0,       256.0,     -1.0,
+                                 1e5,   -1e5,  1e10,  -1e10,  0x1p63,     -0x1p63,     1e300,     -1e300,
+                                 1e-40, 1e-8,  65519, 65520,  NAN,        HUGE_VAL,    -HUGE_VAL, 1 + 0x1p-8 + 0x1p-40,
+                                 1.003, 1.004, 2049,  1.0005, 16777217.0, 4294967295.0};
+  for (DType from : every_dtype)
+    for (DType into : every_dtype) {
+      CAPTURE(name_of(from), name_of(into));
+      Tensor x = to(tensor(special), from);
+      // Bit by bit: in f64 every value is exact, and its sign shows in 1 / x.
+      for (const Tensor& y : {x, slice(x, 0, 1, 28), slice(concat({x, x}, 0), 0, 0, 60, 3)}) {
+        Tensor expected = to(to(y, into), f64), found = to(to(to(to(y, gpu), into), cpu), f64);
+        CHECK(apart(found, expected) == 0);
+        CHECK(apart(1.0 / found, 1.0 / expected) == 0);
+      }
+    }
+}
+
+TEST_CASE("i64 becomes a half with one rounding on a device too") {
+  if (lacks_device()) return;
+  std::int64_t big = (std::int64_t{1} << 40) + (std::int64_t{1} << 32) + 1;
+  CHECK(to(to(to(tensor({big}), gpu), bf16), cpu).item() == 0x1p40 + 0x1p33);
+}
+
+TEST_CASE("layouts whose innermost axes differ are copied by tiles") {
+  if (lacks_device()) return;
+  for (DType dtype : {f32, f64, bf16, u8})
+    for (const Shape& shape : {Shape{8, 8}, Shape{33, 65}, Shape{100, 31}, Shape{3, 40, 50}, Shape{2, 70, 3, 40}}) {
+      CAPTURE(name_of(dtype), to_string(shape));
+      Tensor x = drawn(shape, dtype, 3);
+      check([](const std::vector<Tensor>& x) { return copy(transpose(x[0])); }, {x});
+      Shape axes;
+      for (int i = x.rank(); i-- > 0;) axes.push_back(i);
+      check([&](const std::vector<Tensor>& x) { return copy(permute(x[0], axes)); }, {x});
+      check([&](const std::vector<Tensor>& x) { return copy(slice(transpose(x[0]), -1, 1, shape[-2])); }, {x});
+    }
+}
+
+TEST_CASE("many parts are put together, of every size and layout") {
+  if (lacks_device()) return;
+  for (DType dtype : {f32, f64, bf16, u8})
+    for (int axis : {0, 1, 2})
+      for (int step : {1, 4, 16}) {
+        CAPTURE(name_of(dtype), axis, step);
+        std::vector<Tensor> parts, alike;
+        for (int i = 0; i < 450; ++i) {
+          Shape shape{3, 4, 4};
+          shape[axis] = i % 4 * step;
+          parts.push_back(drawn(shape, dtype, static_cast<std::uint64_t>(i)));
+          alike.push_back(drawn({3, 2}, dtype, static_cast<std::uint64_t>(i)));
+        }
+        check([&](const std::vector<Tensor>& x) { return concat(x, axis); }, parts);
+        check([&](const std::vector<Tensor>& x) { return stack(x, axis); }, alike);
+        check(
+            [&](const std::vector<Tensor>& x) {
+              std::vector<Tensor> turned;
+              for (std::size_t i = 0; i < 9; ++i) turned.push_back(transpose(x[i]));
+              return concat(turned, 0);
+            },
+            alike);
+      }
+}
+
+TEST_CASE("random numbers of a device are those of the CPU") {
+  if (lacks_device()) return;
+  auto draw = [](Device device, auto f) {
+    Generator generator(77);
+    return to(f(device, &generator), cpu);
+  };
+  auto check_draw = [&](double far, auto f) { CHECK(apart(draw(gpu, f), draw(cpu, f)) <= far); };
+  const Shape shape{70, 301};
+  for (DType dtype : {f32, f64, bf16, f16}) {
+    CAPTURE(name_of(dtype));
+    check_draw(0, [&](Device d, Generator* g) { return rand(shape, {.dtype = dtype, .device = d, .generator = g}); });
+    check_draw(allowed(dtype),
+               [&](Device d, Generator* g) { return randn(shape, {.dtype = dtype, .device = d, .generator = g}); });
+    check_draw(allowed(dtype),
+               [&](Device d, Generator* g) { return gumbel(shape, {.dtype = dtype, .device = d, .generator = g}); });
+    Tensor x = rand(shape, {.dtype = dtype});
+    check_draw(0, [&](Device d, Generator* g) { return bernoulli(to(x, d), {.generator = g}); });
+    check_draw(0,
+               [&](Device d, Generator* g) { return dropout(to(x, d), {.probability = 0.3, .generator = g}) == 0.0; });
+    check_draw(0, [&](Device d, Generator* g) {
+      return dropout(transpose(to(x, d)), {.probability = 0.3, .generator = g}) == 0.0;
+    });
+  }
+  for (DType dtype : {i32, i64, u8})
+    check_draw(0, [&](Device d, Generator* g) {
+      return randint(3, 250, shape, {.dtype = dtype, .device = d, .generator = g});
+    });
+  check_draw(0, [&](Device d, Generator* g) {
+    return randint(-(std::int64_t{1} << 62), std::int64_t{1} << 62, shape, {.device = d, .generator = g});
+  });
+}
+
+TEST_CASE("plain numbers beside a tensor are what they are, however many there have been") {
+  if (lacks_device()) return;
+  for (DType dtype : {f32, f64, f16, i32, boolean})
+    for (int round : {0, 1}) {
+      CAPTURE(name_of(dtype), round);
+      Tensor x = drawn({5}, dtype, 1), there = to(x, gpu);
+      for (int i = -150; i < 150; ++i) {
+        CHECK(apart(there * i, x * i) <= allowed(f32));
+        CHECK(apart(there * (i * 0.5), x * (i * 0.5)) <= allowed((x * 0.5).dtype()));
+      }
+    }
+  Tensor one = to(tensor({1.0f}), gpu);
+  CHECK(apart(one / -0.0, tensor({-HUGE_VALF})) == 0);
+  CHECK(apart(one / 0.0, tensor({HUGE_VALF})) == 0);
+  // Each use has its own tensor.
+  one = to(tensor(3.0f), gpu);
+  one.requires_grad();
+  Tape tape;
+  tape.backward(one * 2.0);
+  mul_(one.grad(), 5.0);
+  CHECK((one * 2.0).item<float>() == 6);
+  CHECK(one.grad().item<float>() == 10);
+}
+
+TEST_CASE("a probability that is none, and an index without a class, are named when the device is next waited for") {
+  if (lacks_device()) return;
+  CHECK_THROWS_WITH(to(bernoulli(to(tensor({0.5f, 1.5f}), gpu)), cpu),
+                    Catch::Contains("bernoulli: the probability 1.5 lies outside [0, 1]"));
+  CHECK_THROWS_WITH(to(one_hot(to(tensor({0, 3}), gpu), 3), cpu),
+                    Catch::Contains("one_hot: index 3 is none of the 3 classes, for the indices (2,) i32"));
+}
+
+namespace {
+
+// One step on both devices.
+template <class Numbers>
+void check_step(detail::OptimiserKernel on_cpu, detail::OptimiserKernel on_device, const Numbers& numbers) {
+  for (DType dtype : {f32, f64})
+    for (std::int64_t count : {1, 7, 64, 1001}) {
+      CAPTURE(name_of(dtype), count);
+      std::vector<Tensor> here, there;
+      for (std::uint64_t i = 0; i < 5; ++i) {
+        here.push_back(abs(drawn({count}, dtype, i)) + 0.1);
+        there.push_back(to(here.back(), gpu));
+      }
+      auto elements = [&](const std::vector<Tensor>& x) {
+        auto at = [&](std::size_t i) { return x[i].body().data; };
+        return detail::Descending{dtype, count, at(0), at(1), {at(2), at(3), at(4)}};
+      };
+      on_cpu(elements(here), &numbers);
+      on_device(elements(there), &numbers);
+      for (std::size_t i = 0; i < 5; ++i) CHECK(apart(there[i], here[i]) <= allowed(dtype));
+    }
+}
+
+}  // namespace
+
+TEST_CASE("every optimiser's step is that of the CPU") {
+  if (lacks_device()) return;
+  using namespace detail;
+  const OptimiserKernels &a = optimiser_kernels(cpu), &b = optimiser_kernels(gpu);
+  check_step(a.sgd, b.sgd, SGDNumbers{0.01, 0.9, 0.8, 0.3, 0.7, 0.1});
+  check_step(a.sgd_momentum, b.sgd_momentum, SGDNumbers{0.01, 0.9, 0.8, 0.3, 0.7, 0.1});
+  AdamNumbers adam{0.01, 0.99, 0.9, 0.1, 0.95, 0.05, 0.2, 0.3, 1.5, 1e-3};
+  check_step(a.adam, b.adam, adam);
+  check_step(a.adam_largest, b.adam_largest, adam);
+  check_step(a.adagrad, b.adagrad, AdagradNumbers{0.01, 0.1, 1e-3});
+  check_step(a.adadelta, b.adadelta, AdadeltaNumbers{0.01, 0.9, 0.1, 0.5, 1e-3});
+  for (int centred : {0, 1})
+    for (int moves : {0, 1})
+      check_step(a.rmsprop[centred][moves], b.rmsprop[centred][moves], RMSpropNumbers{0.01, 0.9, 0.1, 0.8, 0.1, 0.1});
+  check_step(a.adamax, b.adamax, AdamaxNumbers{0.01, 0.9, 0.1, 0.95, 0.1, 1e-3});
+  check_step(a.lion, b.lion, LionNumbers{0.99, 0.9, 0.1, 0.8, 0.2, 0.1});
+  check_step(a.average, b.average, AverageNumbers{0.9, 0.1});
+}
+
+}  // namespace reel_test

@@ -1,0 +1,164 @@
+#include <cmath>
+#include <vector>
+
+#include "catch.h"
+#include "cuda/gpu.h"
+
+namespace reel_test {
+
+using namespace reel;
+
+namespace {
+
+enum class Kind : std::uint8_t { lstm, gru, tanh, relu };
+
+struct Net {
+  Kind kind;
+  std::int64_t width, size;
+  bool bidirectional;
+};
+
+std::int64_t gates_of(Kind kind) { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
+
+// x, h, c, and W_x, W_h and b of each net.
+std::vector<Tensor> draw(const Net& net, std::int64_t steps, std::int64_t batch, DType dtype) {
+  std::int64_t nets = net.bidirectional ? 2 : 1, gates = gates_of(net.kind);
+  RandomOptions options{.dtype = dtype};
+  std::vector<Tensor> drawn{randn({steps, batch, net.width}, options), randn({nets, batch, net.size}, options),
+                            randn({nets, batch, net.size}, options)};
+  for (std::int64_t i = 0; i < nets; ++i) {
+    drawn.push_back(randn({net.width, gates * net.size}, options) * 0.5);
+    drawn.push_back(randn({net.size, gates * net.size}, options) * 0.5);
+    drawn.push_back(randn({(net.kind == Kind::gru ? 4 : gates) * net.size}, options));
+  }
+  return drawn;
+}
+
+// y, h_n and, of lstm, c_n.
+std::vector<Tensor> run(const Net& net, const std::vector<Tensor>& in, const Tensor& lengths) {
+  std::vector<RecurrentWeights> weights;
+  for (std::size_t i = 3; i < in.size(); i += 3) weights.push_back({in[i], in[i + 1], in[i + 2]});
+  RecurrentOptions options{.lengths = lengths, .bidirectional = net.bidirectional};
+  if (net.kind == Kind::lstm) {
+    LSTMOutput found = lstm(in[0], {in[1], in[2]}, weights, options);
+    return {found.output, found.h_n, found.c_n};
+  }
+  RNNOptions plain{.lengths = lengths,
+                   .bidirectional = net.bidirectional,
+                   .activation = net.kind == Kind::relu ? RNNActivation::relu : RNNActivation::tanh};
+  RecurrentOutput found =
+      net.kind == Kind::gru ? gru(in[0], in[1], weights, options) : rnn(in[0], in[1], weights, plain);
+  return {found.output, found.h_n};
+}
+
+Tensor loss_of(const std::vector<Tensor>& outputs) {
+  Tensor loss = zeros({}, {.dtype = outputs[0].dtype(), .device = outputs[0].device()});
+  for (std::size_t i = 0; i < outputs.size(); ++i) loss = loss + sum(square(outputs[i]) * static_cast<double>(i + 1));
+  return loss;
+}
+
+// What the net gives, and the gradients of its loss by all that it is given.
+std::vector<Tensor> all_of(const Net& net, const std::vector<Tensor>& in, const Tensor& lengths) {
+  Tape tape;
+  for (const Tensor& input : in) tape.watch(input);
+  std::vector<Tensor> found = run(net, in, lengths);
+  std::vector<Tensor> gradients = tape.gradient(loss_of(found), in, {.unconnected = Unconnected::zeros});
+  found.insert(found.end(), gradients.begin(), gradients.end());
+  return found;
+}
+
+std::vector<Tensor> on(Device device, const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> moved;
+  for (const Tensor& tensor : tensors) moved.push_back(to(tensor, device));
+  return moved;
+}
+
+double distance(const Tensor& found, const Tensor& expected) {
+  if (expected.numel() == 0) return 0;
+  Tensor apart = max(abs(to(found, cpu) - expected)), scale = maximum(max(abs(expected)), 1.0);
+  return to(apart / scale, f64).item<double>();
+}
+
+double bound(DType dtype) { return dtype == f64 ? 1e-10 : 1e-4; }
+
+}  // namespace
+
+TEST_CASE("layers give on a device what they give on the CPU, and so do their gradients") {
+  if (lacks_device()) return;
+  manual_seed(7);
+  Tensor ragged = tensor({std::int64_t{3}, std::int64_t{5}, std::int64_t{1}, std::int64_t{4}});
+  Tensor with_none = tensor({std::int64_t{3}, std::int64_t{0}, std::int64_t{5}, std::int64_t{4}});
+  for (DType dtype : {f32, f64})
+    for (Kind kind : {Kind::lstm, Kind::gru, Kind::tanh, Kind::relu})
+      for (std::int64_t size : {7, 8})  // devices take layers as a whole, some of them by size
+        for (bool bidirectional : {false, true})
+          for (const Tensor& lengths : {Tensor(), ragged, with_none}) {
+            CAPTURE(name_of(dtype), static_cast<int>(kind), size, bidirectional, lengths.defined());
+            Net net{kind, 6, size, bidirectional};
+            std::vector<Tensor> in = draw(net, 5, 4, dtype);
+            std::vector<Tensor> expected = all_of(net, in, lengths), found = all_of(net, on(gpu, in), lengths);
+            for (std::size_t i = 0; i < expected.size(); ++i) {
+              CAPTURE(i);
+              CHECK(found[i].device() == gpu);
+              CHECK(distance(found[i], expected[i]) < bound(dtype));
+            }
+          }
+}
+
+TEST_CASE("a layer on a device keeps nothing where nothing records") {
+  if (lacks_device()) return;
+  Net net{Kind::lstm, 6, 8, false};
+  std::vector<Tensor> in = draw(net, 5, 4, f64), expected = run(net, in, {}), found = run(net, on(gpu, in), {});
+  for (std::size_t i = 0; i < expected.size(); ++i) CHECK(distance(found[i], expected[i]) < bound(f64));
+}
+
+TEST_CASE("a tape that lives on differentiates a layer on a device twice with the same result") {
+  if (lacks_device()) return;
+  for (Kind kind : {Kind::lstm, Kind::gru, Kind::tanh}) {
+    Net net{kind, 6, 8, false};
+    std::vector<Tensor> in = on(gpu, draw(net, 5, 4, f32));
+    Tape tape({.persistent = true});
+    for (const Tensor& input : in) tape.watch(input);
+    Tensor loss = loss_of(run(net, in, {}));
+    std::vector<Tensor> first = tape.gradient(loss, in, {.unconnected = Unconnected::zeros});
+    std::vector<Tensor> second = tape.gradient(loss, in, {.unconnected = Unconnected::zeros});
+    for (std::size_t i = 0; i < first.size(); ++i) CHECK(to_string(second[i]) == to_string(first[i]));
+  }
+}
+
+TEST_CASE("gradients of a layer's gradients are the same on a device") {
+  if (lacks_device()) return;
+  auto second_order = [](const Net& net, const std::vector<Tensor>& in) {
+    Tape outer;
+    for (const Tensor& input : in) outer.watch(input);
+    std::vector<Tensor> inner = all_of(net, in, {});
+    return outer.gradient(loss_of(inner), in, {.unconnected = Unconnected::zeros});
+  };
+  for (Kind kind : {Kind::lstm, Kind::gru, Kind::tanh}) {
+    Net net{kind, 3, 4, false};
+    std::vector<Tensor> in = draw(net, 3, 2, f64);
+    std::vector<Tensor> expected = second_order(net, in), found = second_order(net, on(gpu, in));
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(distance(found[i], expected[i]) < 1e-8);
+  }
+}
+
+TEST_CASE("lengths of sequences on a device may lie there or on the CPU") {
+  if (lacks_device()) return;
+  Net net{Kind::gru, 6, 8, true};
+  Tensor lengths = tensor({3, 5, 1, 4});
+  std::vector<Tensor> in = on(gpu, draw(net, 5, 4, f64));
+  std::vector<Tensor> here = run(net, in, lengths), there = run(net, in, to(lengths, gpu));
+  for (std::size_t i = 0; i < here.size(); ++i) CHECK(to_string(there[i]) == to_string(here[i]));
+}
+
+TEST_CASE("weights that have changed count from the next run of a layer on") {
+  if (lacks_device()) return;
+  Net net{Kind::lstm, 6, 8, false};
+  std::vector<Tensor> in = draw(net, 5, 4, f64), there = on(gpu, in);
+  run(net, there, {});
+  mul_(there[3], 0.5);
+  in[3] = in[3] * 0.5;
+  CHECK(distance(run(net, there, {})[0], run(net, in, {})[0]) < bound(f64));
+}
+
+}  // namespace reel_test
