@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "cudnn.h"
+#include "cudnn_handle.h"
 
 // cuDNN's graph interface: descriptors are made, filled attribute by attribute, and finalised.
 
