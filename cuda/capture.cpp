@@ -20,6 +20,7 @@ Capture::Capture(Queue& queue, Generator& generator)
       first_call_(generator.calls()),
       pool_(std::make_unique<MemoryPool>(queue, account_of(queue.device))) {
   if (queue.capture) fail<DeviceError>("cuda::Graph", {}, "another graph is being recorded");
+  driver_wait(queue.stream);  // nobody can wait for it while it is recorded
   driver_begin_recording(queue.stream);
   queue.capture = this;
   queue.pool = pool_.get();
@@ -106,7 +107,7 @@ const void* Capture::numbers(const void* numbers, std::size_t bytes) {
 
 const std::uint64_t* recorded_draws(RandomCall call) {
   Queue& queue = current_queue();
-  return queue.capture ? queue.capture->draws(call) : nullptr;
+  return queue.capture ? queue.capture.load()->draws(call) : nullptr;
 }
 
 }  // namespace REEL_TARGET

@@ -216,6 +216,31 @@ Convolution with_channels_first(Convolution c) {
   return c;
 }
 
+// Numbers without gaps: the given ones, or a copy.
+class Numbers {
+ public:
+  explicit Numbers(const View* given) {
+    if (!given) return;
+    view_ = *given;
+    view_.strides = &step_;
+    if (given->strides[0] == 1 || given->numel < 2) return;
+    copy_.emplace(static_cast<std::size_t>(given->numel) * size_of(given->dtype));
+    view_.data = copy_->as<void>();
+    view_.contiguous = true;
+    move_elements(view_, *given);
+  }
+  Numbers(const Numbers&) = delete;
+  Numbers& operator=(const Numbers&) = delete;
+
+  /// Null where there are none.
+  const View* view() const { return view_.data ? &view_ : nullptr; }
+
+ private:
+  View view_{};
+  std::int64_t step_ = 1;
+  std::optional<Scratch> copy_;
+};
+
 using LibraryCall = bool (*)(const View&, const View&, const View&, const View*, const Convolution&);
 
 // With the bias, or with it added behind.
@@ -248,11 +273,11 @@ void convolve(LibraryCall call, const View& out, const View& given, const View& 
 }
 
 void forward(const View& out, const View& x, const View& w, const View* bias, const Convolution& c) {
-  convolve<ConvolveForward>(convolve_by_library, out, x, w, bias, c);
+  convolve<ConvolveForward>(convolve_by_library, out, x, w, Numbers(bias).view(), c);
 }
 
 void by_data(const View& out, const View& d, const View& w, const View* bias, const Convolution& c) {
-  convolve<ConvolveData>(convolve_data_by_library, out, d, w, bias, c);
+  convolve<ConvolveData>(convolve_data_by_library, out, d, w, Numbers(bias).view(), c);
 }
 
 void by_weights(const View& out, const View& given_x, const View& given_d, const Convolution& c) {

@@ -30,6 +30,7 @@ class FaultLog {
   /// For a kernel of the op that runs now. One that goes into a graph is remembered for ever, others until 4096 more have
   /// been.
   FaultNote note(bool in_graph);
+  FaultNote note(const FaultSource& source, bool in_graph);
   /// Throws what has been found; further faults that ops before now have are forgotten.
   void check() {
     if (record_ && record_->state != 0) [[unlikely]]

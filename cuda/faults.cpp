@@ -79,19 +79,27 @@ void throw_fault(const FaultRecord& found, const FaultSource& source) {
       fail<IndexError>(source.op, source.where,
                        "label {} of example {} is no class of the log-probabilities, or is the blank", found.first,
                        found.second);
+    case Fault::changed:
+      fail<TapeError>(
+          source.op, source.where,
+          "its function, run again for the gradient, gave another result {} than the first time, so that the "
+          "gradient is wrong: it depends on something that has changed, such as a generator of its own, or "
+          "what it counts; draw from the thread's generator, and pass what changes as an input",
+          found.first);
     case Fault::none: break;
   }
   throw InternalError("a kernel reported no fault");
 }
 
-FaultNote FaultLog::note(bool in_graph) {
+FaultNote FaultLog::note(bool in_graph) { return note(running_op(), in_graph); }
+
+FaultNote FaultLog::note(const FaultSource& source, bool in_graph) {
   if (!record_) {
     auto* made = static_cast<FaultRecord*>(driver_allocate_pinned(sizeof(FaultRecord)));
     *made = {};
     record_ = made;
     sources_.resize(remembered);
   }
-  FaultSource source = running_op();
   auto* record = const_cast<FaultRecord*>(record_);
   if (in_graph) {
     graph_sources_.push_back(source);

@@ -33,6 +33,7 @@ enum class Fault : std::uint32_t {
   singular_triangle,
   not_positive_definite,
   not_finite,
+  changed,  ///< result `first` of a function that was run again is another one
 };
 
 /// Memory that a device and the CPU both reach.

@@ -216,9 +216,10 @@ void MemoryPool::take_back(Block* block) noexcept {
 }
 
 void MemoryPool::await_users(Block* block) {
-  Awaited& awaited = awaited_.emplace_back(Awaited{block, {}});
+  Awaited awaited{block, {}};
   for (Queue* user : std::exchange(block->users, {}))
     if (user != &queue_) awaited.events.push_back(user->record());
+  awaited_.push_back(std::move(awaited));
   block->writer = nullptr;
   block->shared.store(false, std::memory_order_relaxed);
 }

@@ -3,7 +3,9 @@
 #include "../lib/core/build_fingerprint.h"
 #include "../lib/core/device_module.h"
 #include "capture.h"
+#include "constants.h"
 #include "cuda_kernels.h"
+#include "of_queue.h"
 #include "runtime.h"
 
 // What libreel opens.
@@ -32,6 +34,10 @@ class CudaModule final : public DeviceModule {
     return allocate_block(device, bytes, op, where);
   }
   void free(DeviceBlock* block) noexcept override { free_block(block); }
+  void* constant(int device, DType dtype, double number, std::int64_t integer) override {
+    bool records = enter_device_of_thread(device).capture;
+    return of_current_queue<Constants>().find(dtype, number, integer, records ? nullptr : &kernels_);
+  }
 
   void copy_in(int device, void* to, const void* from, std::size_t bytes) override {
     enter(device);
@@ -51,6 +57,11 @@ class CudaModule final : public DeviceModule {
     wait_for_queue(queue, "all that is queued");
     for (Queue* other : queues_of(device))
       if (other != &queue && !other->capture) driver_wait(other->stream);
+  }
+
+  std::uint32_t note_values(const Body& x) override { return note_values_of(x); }
+  void check_values(std::uint32_t noted, const Body& x, const char* op, Location where, int number) override {
+    check_values_of(noted, x, op, where, number);
   }
 
   DeviceDescription describe(int device) const override { return driver_properties(device); }
@@ -81,9 +92,9 @@ class CudaModule final : public DeviceModule {
     return block && static_cast<const Block*>(block)->pool == current_queue_or_null()->pool;
   }
   const void* recorded_numbers(const void* numbers, std::size_t bytes) override {
-    return current_queue().capture->numbers(numbers, bytes);
+    return current_queue().capture.load()->numbers(numbers, bytes);
   }
-  void before_launch(std::function<void()> f) override { current_queue().capture->before_launch(std::move(f)); }
+  void before_launch(std::function<void()> f) override { current_queue().capture.load()->before_launch(std::move(f)); }
 
  private:
   std::string absence_;

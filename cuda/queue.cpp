@@ -68,7 +68,7 @@ Queue* new_queue(int device) {
   if (!queue) queue = std::make_unique<Queue>(device).release();
   queue->faults.forget();
   for (const Queue* other : queues_of(device))
-    if (other != queue && !other->capture) queue->wait_for(*other);
+    if (other != queue) queue->wait_for(*other);
   std::lock_guard lock(registry().mutex);
   auto& all = registry().queues[number];
   if (std::find(all.begin(), all.end(), queue) == all.end()) all.push_back(queue);
@@ -110,11 +110,12 @@ Queue::Queue(int device) : device(device), memory(*this, account_of(device)) {
 Event Queue::record() const {
   OnDevice here(device);
   Event event = driver_make_event();
-  driver_record(event, stream);
+  if (!capture) driver_record(event, stream);
   return event;
 }
 
 void Queue::wait_for(const Queue& other) const {
+  if (other.capture) return;
   Event event = other.record();
   driver_wait_for(stream, event);
   driver_free_event(event);  // the driver keeps it until it has come

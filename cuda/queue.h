@@ -21,7 +21,8 @@ struct Queue {
   Queue(const Queue&) = delete;
   Queue& operator=(const Queue&) = delete;
 
-  /// An event behind all that has been queued so far, to be freed by the caller. From any thread.
+  /// An event behind all that has been queued so far, to be freed by the caller. From any thread. What it had before a
+  /// graph is being recorded is done by then.
   Event record() const;
   /// Lets what is queued from now on wait for what the other has been given so far.
   void wait_for(const Queue& other) const;
@@ -30,10 +31,12 @@ struct Queue {
   Stream stream = nullptr;
   int multiprocessors = 0;
   MemoryPool memory;
-  MemoryPool* pool = &memory;  ///< where blocks come from now: a graph has a pool of its own
-  Capture* capture = nullptr;  ///< the graph that is being recorded
+  MemoryPool* pool = &memory;               ///< where blocks come from now: a graph has a pool of its own
+  std::atomic<Capture*> capture = nullptr;  ///< the graph that is being recorded
   FaultLog faults;
   Staging staging;
+  Block* noted_values = nullptr;        ///< fingerprints, which go round
+  std::uint32_t noted_value_count = 0;  ///< ever
 };
 
 /// While it lives, the calls of the driver act on a device.

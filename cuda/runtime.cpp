@@ -8,6 +8,7 @@
 #include "../lib/core/op_error.h"
 #include "../lib/debug/largest_tensors.h"
 #include "capture.h"
+#include "fingerprint.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -25,7 +26,7 @@ void wait_for_others(Queue& queue, Block& block, bool writes) {
 inline void prepare_operand(Queue& queue, const Body& x, bool writes) {
   if (x.device.type == Device::Type::cpu || !x.storage->device_block()) return;
   auto& block = *static_cast<Block*>(x.storage->device_block());
-  if (queue.capture && block.pool != queue.pool) queue.capture->keep(x, writes);
+  if (queue.capture && block.pool != queue.pool) queue.capture.load()->keep(x, writes);
   if (&block.pool->queue() != &queue || block.shared.load(std::memory_order_acquire)) [[unlikely]]
     wait_for_others(queue, block, writes);
 }
@@ -127,6 +128,37 @@ void wait_for_queue(Queue& queue, const char* reason) {
   note_wait_for(queue, reason);
   driver_wait(queue.stream);
   queue.faults.check();
+}
+
+namespace {
+
+constexpr std::uint32_t remembered_values = 1 << 16;
+
+std::uint64_t* place_of_noted(const Queue& queue, std::uint32_t number) {
+  return static_cast<std::uint64_t*>(queue.noted_values->data) + number % remembered_values;
+}
+
+Fingerprinted fingerprinted(const Body& x) {
+  int unit = std::min(4, static_cast<int>(size_of(x.dtype)));
+  return {x.data, x.numel * static_cast<std::int64_t>(size_of(x.dtype)) / unit, unit};
+}
+
+}  // namespace
+
+std::uint32_t note_values_of(const Body& x) {
+  Queue& queue = enter_device_of_thread(x.device.index);
+  // Not of the memory of a graph that is being recorded: it is kept for ever.
+  if (!queue.noted_values) queue.noted_values = queue.memory.take(remembered_values * sizeof(std::uint64_t));
+  if (!queue.noted_values) refuse_memory(queue.device, remembered_values * sizeof(std::uint64_t), "checkpoint", {});
+  write_fingerprint(place_of_noted(queue, queue.noted_value_count), fingerprinted(x));
+  return queue.noted_value_count++;
+}
+
+void check_values_of(std::uint32_t noted, const Body& x, const char* op, Location where, int number) {
+  Queue& queue = enter_device_of_thread(x.device.index);
+  if (queue.noted_value_count - noted > remembered_values) return;  // too long ago
+  FaultNote note = queue.faults.note({op, where, {}, x.dtype}, queue.capture != nullptr);
+  compare_fingerprint(place_of_noted(queue, noted), fingerprinted(x), number, note);
 }
 
 int current_device() { return current_queue().device; }

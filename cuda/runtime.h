@@ -26,6 +26,10 @@ void free_block(DeviceBlock* block) noexcept;
 /// Takes memory for the current thread, and keeps it. Throws: MemoryError.
 void reserve_block(int device, std::size_t bytes, Location where);
 
+/// See DeviceModule.
+std::uint32_t note_values_of(const Body& x);
+void check_values_of(std::uint32_t noted, const Body& x, const char* op, Location where, int number);
+
 /// Before the CPU waits for a queue. Throws: Error while a graph is recorded, naming the op that runs.
 void note_wait_for(const Queue& queue, const char* reason);
 /// Waits for all that has been queued. Throws: as note_wait_for; what kernels have found wrong.

@@ -242,7 +242,7 @@ void driver_wait_for(Stream stream, Event event) {
 }
 bool driver_is_done(Event event) {
   std::lock_guard lock(stream_mutex());
-  return event->stream->done >= event->place;
+  return !event->stream || event->stream->done >= event->place;
 }
 void driver_wait(Event event) {
   if (event->stream) run_until(event->stream, event->place);

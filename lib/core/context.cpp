@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "../tape/tape_list.h"
+#include "device_module.h"
 #include "kernel_table.h"
 
 namespace reel {
@@ -81,7 +82,8 @@ Context& create_context() {
     state = list.states.back();
     list.states.pop_back();
   }
-  state->context.flags = 0;
+  // What threads have made on devices goes to others, too.
+  state->context.flags = opened_device_module() ? std::uint32_t{Context::on_device} : 0u;
   state->context.device = cpu;
   state->generator = Generator(list.threads++);
   current_context = &state->context;

@@ -7,6 +7,7 @@
 #include <string>
 
 #include <reel/device.h>
+#include <reel/dtype.h>
 #include <reel/location.h>
 
 namespace reel {
@@ -73,6 +74,8 @@ class DeviceModule {
   /// Throws: MemoryError in the name of `op`.
   virtual DeviceBlock* allocate(int device, std::size_t bytes, const char* op, Location where) = 0;
   virtual void free(DeviceBlock* block) noexcept = 0;
+  /// Where a number lies for good, for ops of this thread; null where it does not and cannot be put there now.
+  virtual void* constant(int device, DType dtype, double number, std::int64_t integer) = 0;
 
   /// From the CPU's memory, which may be overwritten as soon as this returns.
   virtual void copy_in(int device, void* to, const void* from, std::size_t bytes) = 0;
@@ -81,6 +84,12 @@ class DeviceModule {
   virtual void copy_between(int to_device, void* to, int from_device, const void* from, std::size_t bytes) = 0;
   /// Waits until all that this thread has queued is done. Throws: what kernels have found wrong.
   virtual void synchronise(int device) = 0;
+
+  /// Notes every bit of a contiguous tensor, without waiting. Returns what the note is known by.
+  virtual std::uint32_t note_values(const Body& x) = 0;
+  /// If the bits of x are others than were noted, a TapeError follows, as for what kernels find wrong: result `number` of
+  /// the op's function has changed.
+  virtual void check_values(std::uint32_t noted, const Body& x, const char* op, Location where, int number) = 0;
 
   virtual DeviceDescription describe(int device) const = 0;
   virtual DeviceMemory memory(int device) const = 0;

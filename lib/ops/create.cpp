@@ -7,9 +7,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "../core/convert.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
+#include "number.h"
 #include "operand.h"
 #include "places.h"
 #include "registry.h"
@@ -44,17 +44,6 @@ Shape checked(const char* op, const Shape& shape, Location where) {
 
 Tensor filled(const OutputSpec& spec, double number, std::int64_t integer, Location where) {
   return invoke(full_op, {}, spec, where, bytes_of(FillAttributes{number, integer}));
-}
-
-// What a number is in an integer dtype.
-std::int64_t integer_of(const Arg& value, DType dtype) {
-  if (value.kind() != Arg::Kind::floating) return value.integer();
-  switch (dtype) {
-    case DType::i32: return convert<std::int32_t>(value.number());
-    case DType::u8: return convert<std::uint8_t>(value.number());
-    case DType::boolean: return convert<bool>(value.number());
-    default: return convert<std::int64_t>(value.number());
-  }
 }
 
 }  // namespace

@@ -3,6 +3,9 @@
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 
+#include "../core/device_constant.h"
+#include "number.h"
+
 namespace reel::detail {
 namespace {
 
@@ -56,7 +59,10 @@ Operand::Operand(const char* op, const Arg& arg, DType dtype, const Arg& beside)
     return;
   }
   check_fits(op, arg, dtype);
-  made_ = full({}, arg, {.dtype = dtype, .device = beside.is_tensor() ? beside.tensor()->device() : cpu});
+  Device device = beside.is_tensor() ? beside.tensor()->device() : cpu;
+  if (device.type != Device::Type::cpu)
+    made_ = device_constant(device, dtype, arg.number(), integer_of(arg, dtype), arg.location());
+  if (!made_.defined()) made_ = full({}, arg, {.dtype = dtype, .device = device});
   tensor_ = &made_;
 }
 

@@ -7,12 +7,12 @@
 
 #include <reel/autocast.h>
 #include <reel/ops/create.h>
-#include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 #include <reel/random.h>
 #include <reel/tape.h>
 
 #include "../core/autocast.h"
+#include "../core/device_module.h"
 #include "../core/invoke.h"
 #include "../core/op_error.h"
 #include "apart.h"
@@ -54,13 +54,14 @@ std::uint64_t mixed(std::uint64_t state, std::uint64_t word) {
   return std::rotl(state, 29);
 }
 
-// Of the shape, the dtype and every bit of the elements: two results with the same one are taken to be the same.
-std::uint64_t fingerprint(const Tensor& result) {
-  NoRecord pause;
-  Tensor packed = to(contiguous(result), cpu);
-  const Body& body = packed.body();
+std::uint64_t form_fingerprint(const Body& body) {
   std::uint64_t state = mixed(static_cast<std::uint64_t>(body.dtype), static_cast<std::uint64_t>(body.rank));
   for (int axis = 0; axis < body.rank; ++axis) state = mixed(state, static_cast<std::uint64_t>(body.dims[axis]));
+  return state;
+}
+
+std::uint64_t fingerprint_on_cpu(const Body& body) {
+  std::uint64_t state = form_fingerprint(body);
   const auto* bytes = static_cast<const std::byte*>(body.data);
   std::size_t count = static_cast<std::size_t>(body.numel) * size_of(body.dtype), i = 0;
   for (; i + 8 <= count; i += 8) {
@@ -70,6 +71,29 @@ std::uint64_t fingerprint(const Tensor& result) {
   }
   for (; i < count; ++i) state = mixed(state, std::to_integer<std::uint64_t>(bytes[i]));
   return state;
+}
+
+// On a device, the bits are noted there; what is known here is the form, and by what the note is known.
+constexpr int form_shift = 32;
+
+// Of the shape, the dtype and every bit of the elements: two results with the same one are taken to be the same.
+std::uint64_t fingerprint(const Tensor& result) {
+  NoRecord pause;
+  Tensor packed = contiguous(result);
+  const Body& body = packed.body();
+  if (body.device == cpu) return fingerprint_on_cpu(body);
+  return form_fingerprint(body) >> form_shift << form_shift | device_module().note_values(body);
+}
+
+// Whether result k is as it was; of a device, what its elements were is told later.
+bool is_as_before(std::uint64_t print, const Tensor& result, std::size_t k, Location where) {
+  if (result.device() == cpu) return fingerprint(result) == print;
+  NoRecord pause;
+  Tensor packed = contiguous(result);
+  if (form_fingerprint(packed.body()) >> form_shift != print >> form_shift) return false;
+  device_module().check_values(static_cast<std::uint32_t>(print), packed.body(), checkpoint_name, where,
+                               static_cast<int>(k));
+  return true;
 }
 
 // Draws the same random numbers as before, and afterwards goes on where it was.
@@ -98,7 +122,7 @@ std::vector<Tensor> run_again(const Record& record, std::span<const Tensor> inpu
   }
   for (std::size_t k = 0; k < results.size(); ++k) {
     check_result(checkpoint_name, results[k], k, where);
-    if (fingerprint(results[k]) != record.fingerprints()[k])
+    if (!is_as_before(record.fingerprints()[k], results[k], k, where))
       fail<TapeError>(checkpoint_name, where,
                       "its function, run again for the gradient, gave another result {}, {}, than the first time, so "
                       "that the gradient would be wrong: it depends on something that has changed, such as a generator "

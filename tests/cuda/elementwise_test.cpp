@@ -182,6 +182,30 @@ TEST_CASE("random numbers of a device are those of the CPU") {
   });
 }
 
+TEST_CASE("plain numbers beside a tensor are what they are, however many there have been") {
+  if (lacks_device()) return;
+  for (DType dtype : {f32, f64, f16, i32, boolean})
+    for (int round : {0, 1}) {
+      CAPTURE(name_of(dtype), round);
+      Tensor x = drawn({5}, dtype, 1), there = to(x, gpu);
+      for (int i = -150; i < 150; ++i) {
+        CHECK(apart(there * i, x * i) <= allowed(f32));
+        CHECK(apart(there * (i * 0.5), x * (i * 0.5)) <= allowed((x * 0.5).dtype()));
+      }
+    }
+  Tensor one = to(tensor({1.0f}), gpu);
+  CHECK(apart(one / -0.0, tensor({-HUGE_VALF})) == 0);
+  CHECK(apart(one / 0.0, tensor({HUGE_VALF})) == 0);
+  // Each use has its own tensor.
+  one = to(tensor(3.0f), gpu);
+  one.requires_grad();
+  Tape tape;
+  tape.backward(one * 2.0);
+  mul_(one.grad(), 5.0);
+  CHECK((one * 2.0).item<float>() == 6);
+  CHECK(one.grad().item<float>() == 10);
+}
+
 TEST_CASE("a probability that is none, and an index without a class, are named when the device is next waited for") {
   if (lacks_device()) return;
   CHECK_THROWS_WITH(to(bernoulli(to(tensor({0.5f, 1.5f}), gpu)), cpu),

@@ -13,7 +13,7 @@ struct Net : nn::Module {
   nn::Linear first, second;
 
   explicit Net(std::int64_t in) : first(*this, "first", in, 8), second(*this, "second", 8, 1) {}
-  Tensor operator()(const Tensor& x) const { return second(dropout(tanh(first(x)), 0.25)); }
+  Tensor operator()(const Tensor& x) const { return second(dropout(tanh(first(x)), {.probability = 0.25})); }
 };
 
 Tensor batch(int number, std::int64_t columns) {
@@ -216,7 +216,7 @@ TEST_CASE("an optimiser whose replayed step is gone, or has become another one, 
       },
       {x});
   for (int i = 0; i < 3; ++i) CHECK(graph({x}).to_vector<float>() == std::vector<float>(3, 1 - static_cast<float>(i)));
-  sgd->set_momentum(0.5);
+  sgd->set_momentum(0, 0.5);
   CHECK_THROWS_WITH(graph({x}), contains("record it again"));
   sgd.reset();
   CHECK_THROWS_WITH(graph({x}), contains("is there no more"));

@@ -206,7 +206,7 @@ TEST_CASE("checkpoints run again on a device") {
   if (lacks_device()) return;
   Tensor x = to(tensor({1.0f, 2.0f}), gpu).requires_grad();
   Tape tape;
-  Tensor y = checkpoint([](const Tensor& x) { return square(dropout(x, 0.5)); }, x);
+  Tensor y = checkpoint([](const Tensor& x) { return square(dropout(x, {.probability = 0.5})); }, x);
   tape.backward(sum(y));
   CHECK(x.grad().device() == gpu);
 }

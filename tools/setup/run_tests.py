@@ -76,9 +76,8 @@ class Runner:
     def cases_of(self, test):
         """The names of a Catch2 program's test cases: 3.x lists them in one way, 2.x in another."""
         for options in (["--list-tests", "--verbosity", "quiet"], ["--list-test-names-only"]):
-            done = subprocess.run(test["cmd"][:1] + options, cwd=test["workdir"] or self.directory, stdout=subprocess.PIPE,
-                                  env={**os.environ, **test["env"]}, stdin=subprocess.DEVNULL, check=False)
-            lines = done.stdout.decode(errors="replace").splitlines()
+            _, _, output = self.execute(test, options)
+            lines = output.splitlines()
             if lines and not lines[0].startswith(("All available", "Matching")):
                 return [line.strip() for line in lines if line.strip()]
         return []

@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import os
+import re
 
 from run_tests import escaped
 
@@ -15,6 +16,9 @@ TOOLS = {
     # Of our own kernels; those of NVIDIA's libraries are not ours to mend.
     "racecheck": ["--kernel-name", "kns=reel"],
 }
+
+
+CLEAN = re.compile(r"(ERROR SUMMARY: 0 errors|RACECHECK SUMMARY: 0 hazards)")
 
 
 def environment_of(test):
@@ -49,6 +53,10 @@ def watch(runner, tool, cases, folder, limit):
     if any("Device not supported" in outcome.output for outcome in outcomes):
         total.status, total.note = "skipped", "compute-sanitizer does not support the device on this machine"
         return total
+    for outcome in outcomes:
+        # A test that fails by itself is told of where it runs without the tool.
+        if outcome.status == "FAILED" and CLEAN.search(outcome.output):
+            outcome.status = "ok"
     notes = [f"{sum(outcome.status == 'ok' for outcome in outcomes)} of {len(cases)} test cases are clean"]
     for status in ("FAILED", "cut off"):
         names = [outcome.step for outcome in outcomes if outcome.status == status]
