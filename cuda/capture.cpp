@@ -32,8 +32,8 @@ Capture::~Capture() {
     stop();
   }
   if (execution_) driver_free_graph(execution_);
-  for (const Numbers& numbers : numbers_) pool_->give(static_cast<Block*>(numbers.block));
-  if (draws_) pool_->give(static_cast<Block*>(draws_));
+  for (const Numbers& numbers : numbers_) free_block(numbers.block);
+  if (draws_) free_block(draws_);
   MemoryPool::retire(std::move(pool_));
 }
 
@@ -82,8 +82,11 @@ void Capture::keep(const Body& x, bool writes) {
   kept_.push_back({Tensor::adopt(&body), writes});
 }
 
-DeviceBlock* Capture::own_block(std::size_t bytes) {
-  DeviceBlock* block = allocate_block(queue_.device, bytes, "cuda::Graph", {});
+// What each launch fills before it runs. Not of the graph's pool, where ops that come earlier may have used the same memory.
+DeviceBlock* Capture::block_for_launches(std::size_t bytes) {
+  // What spoils it would be recorded, too.
+  DeviceBlock* block = queue_.memory.take(bytes, false);
+  if (!block) fail<MemoryError>("cuda::Graph", {}, "there is no memory for {} bytes", bytes);
   return block;
 }
 
@@ -95,12 +98,12 @@ const std::uint64_t* Capture::draws(RandomCall call) {
         "it draws from a generator of its own, whose numbers would be the same at each replay of the graph; "
         "draw from the thread's");
   }
-  if (!draws_) draws_ = own_block(2 * sizeof(std::uint64_t));
+  if (!draws_) draws_ = block_for_launches(2 * sizeof(std::uint64_t));
   return static_cast<const std::uint64_t*>(draws_->data);
 }
 
 const void* Capture::numbers(const void* numbers, std::size_t bytes) {
-  DeviceBlock* block = own_block(bytes);
+  DeviceBlock* block = block_for_launches(bytes);
   numbers_.push_back({numbers, bytes, block});
   return block->data;
 }

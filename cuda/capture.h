@@ -42,7 +42,7 @@ class Capture final : public RecordedGraph {
     DeviceBlock* block;
   };
   void stop() noexcept;
-  DeviceBlock* own_block(std::size_t bytes);
+  DeviceBlock* block_for_launches(std::size_t bytes);
 
   Queue& queue_;
   Generator& generator_;

@@ -75,7 +75,7 @@ void MemoryPool::retire(std::unique_ptr<MemoryPool> pool) noexcept {
   lock.unlock();
 }
 
-Block* MemoryPool::take(std::size_t bytes) {
+Block* MemoryPool::take(std::size_t bytes, bool spoils) {
   static const std::size_t gap = driver_gap();
   bytes += gap;
   std::lock_guard lock(mutex_);
@@ -86,7 +86,7 @@ Block* MemoryPool::take(std::size_t bytes) {
   if (!block) return nullptr;
   ++in_use_;
   account_.take(block->bytes);
-  driver_spoil(block->data, block->bytes, queue_.stream);
+  if (spoils) driver_spoil(block->data, block->bytes, queue_.stream);
   return block;
 }
 

@@ -59,8 +59,8 @@ class MemoryPool {
   ~MemoryPool();
 
   Queue& queue() const { return queue_; }
-  /// Null where neither the cache, the driver nor the limit has room.
-  Block* take(std::size_t bytes);
+  /// Null where neither the cache, the driver nor the limit has room. `spoils`: see driver_spoil.
+  Block* take(std::size_t bytes, bool spoils = true);
   void give(Block* block) noexcept;
   /// Ends the pool when the last of its blocks is given back.
   static void retire(std::unique_ptr<MemoryPool> pool) noexcept;

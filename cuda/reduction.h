@@ -168,9 +168,9 @@ struct ReductionGrid {
   ReductionGrid(std::int64_t results, std::int64_t length, bool across, bool may_cut)
       : results(results), length(length), across(across) {
     // Columns side by side make up for lanes only as far as memory is read in whole lines.
-    int beside = 1, most_lanes;
-    while (across && beside < 32 && beside < results) beside *= 2;
-    most_lanes = threads / beside;
+    int beside = 1, most_beside = may_cut ? 32 : 8;
+    while (across && beside < most_beside && beside < results) beside *= 2;
+    int most_lanes = threads / beside;
     lanes = 1;
     while (lanes < most_lanes && lanes * 4 < length) lanes *= 2;
     columns = threads / lanes;

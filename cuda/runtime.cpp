@@ -148,7 +148,7 @@ Fingerprinted fingerprinted(const Body& x) {
 std::uint32_t note_values_of(const Body& x) {
   Queue& queue = enter_device_of_thread(x.device.index);
   // Not of the memory of a graph that is being recorded: it is kept for ever.
-  if (!queue.noted_values) queue.noted_values = queue.memory.take(remembered_values * sizeof(std::uint64_t));
+  if (!queue.noted_values) queue.noted_values = queue.memory.take(remembered_values * sizeof(std::uint64_t), false);
   if (!queue.noted_values) refuse_memory(queue.device, remembered_values * sizeof(std::uint64_t), "checkpoint", {});
   write_fingerprint(place_of_noted(queue, queue.noted_value_count), fingerprinted(x));
   return queue.noted_value_count++;

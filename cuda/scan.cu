@@ -170,7 +170,7 @@ struct WalkParts {
   }
 };
 
-// The same by a group each.
+// The same by a group each, which reads and writes neighbours together and keeps what its threads take in turn.
 template <class Law, int operands, bool writes>
 struct ScanParts {
   using State = typename Law::State;
@@ -179,31 +179,39 @@ struct ScanParts {
   Parts parts;
   State* states;
 
+  static std::size_t shared_bytes(int threads) { return static_cast<std::size_t>(threads) * items * sizeof(State); }
+
   template <class Group>
   REEL_DEVICE void operator()(Group& group) const {
     std::int64_t part = group.index() / law.lines, at[operands];
     law.find(group.index() % law.lines, at);
     State carried = law.nothing();
     if (writes && states) carried = states[group.index()];
+    int room = group.size() * items;
+    State* tile = group.template shared<State>(room);
     auto before = group.template per_thread<State>();
     std::int64_t end = parts.end(part, law.length);
-    for (std::int64_t start = parts.begin(part); start < end; start += group.size() * items) {
+    for (std::int64_t start = parts.begin(part); start < end; start += room) {
+      int count = static_cast<int>(end - start < room ? end - start : room);
+      group.each([&](int thread) {
+        for (int i = thread; i < count; i += group.size()) tile[i] = law.read(at, start + i);
+      });
       group.each([&](int thread) {
         State own = law.nothing();
-        std::int64_t first = start + thread * items;
-        for (std::int64_t i = first; i < first + items && i < end; ++i) own = law.join(own, law.read(at, i));
+        for (int i = thread * items; i < (thread + 1) * items && i < count; ++i) own = law.join(own, tile[i]);
         before[thread] = own;
       });
       State whole = group.scan(before, law.nothing(), [&](const State& a, const State& b) { return law.join(a, b); });
-      if constexpr (writes)
+      if constexpr (writes) {
         group.each([&](int thread) {
           State state = law.join(carried, before[thread]);
-          std::int64_t first = start + thread * items;
-          for (std::int64_t i = first; i < first + items && i < end; ++i) {
-            state = law.join(state, law.read(at, i));
-            law.write(at, i, state);
-          }
+          for (int i = thread * items; i < (thread + 1) * items && i < count; ++i)
+            tile[i] = state = law.join(state, tile[i]);
         });
+        group.each([&](int thread) {
+          for (int i = thread; i < count; i += group.size()) law.write(at, start + i, tile[i]);
+        });
+      }
       carried = law.join(carried, whole);
     }
     if constexpr (!writes)
@@ -227,15 +235,18 @@ void run_by_threads(const Law& law) {
 
 template <int operands, class Law>
 void run_by_groups(const Law& law) {
+  using Writing = ScanParts<Law, operands, true>;
+  using Reading = ScanParts<Law, operands, false>;
   int threads = law.length <= 256 ? warp_size : law.length <= 2048 ? 128 : 256;
+  std::size_t shared_bytes = Writing::shared_bytes(threads);
   Parts parts(law.length, std::int64_t{512} / law.lines, 8192);
   std::int64_t tasks = law.lines * parts.count;
-  if (parts.count == 1) return for_each_group(tasks, threads, 0, ScanParts<Law, operands, true>{law, parts, nullptr});
+  if (parts.count == 1) return for_each_group(tasks, threads, shared_bytes, Writing{law, parts, nullptr});
   Scratch scratch(static_cast<std::size_t>(tasks) * sizeof(typename Law::State));
   auto* states = scratch.as<typename Law::State>();
-  for_each_block(tasks, threads, 0, ScanParts<Law, operands, false>{law, parts, states});
+  for_each_block(tasks, threads, shared_bytes, Reading{law, parts, states});
   join_before(law, states, parts.count, law.lines);
-  for_each_block(tasks, threads, 0, ScanParts<Law, operands, true>{law, parts, states});
+  for_each_block(tasks, threads, shared_bytes, Writing{law, parts, states});
 }
 
 template <int operands, class Law>

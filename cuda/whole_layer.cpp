@@ -226,6 +226,7 @@ void run_whole_layer_gradient(const WholeLayerBackward& layer) {
                     .work = work.as<void>(),
                     .reserve = reserve.as<void>(),
                     .dweights = wants_weights ? dweights.as<void>() : nullptr});
+  dx.write();
   if (wants_weights) Weights(library, layer.form, dweights.as<void>()).unpack(layer.dW_x, layer.dW_h, layer.dbias);
 }
 

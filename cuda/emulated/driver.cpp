@@ -47,6 +47,7 @@ class Arena {
       if (room > size) free_[offset + size] = room - size;
       sizes_[offset] = size;
       used_ += size;
+      if (open_ > 0) protect(PROT_READ | PROT_WRITE);
       return begin_ + offset;
     }
     return nullptr;

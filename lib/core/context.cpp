@@ -83,7 +83,7 @@ Context& create_context() {
     list.states.pop_back();
   }
   // What threads have made on devices goes to others, too.
-  state->context.flags = opened_device_module() ? Context::on_device : 0;
+  state->context.flags = opened_device_module() ? std::uint32_t{Context::on_device} : 0u;
   state->context.device = cpu;
   state->generator = Generator(list.threads++);
   current_context = &state->context;

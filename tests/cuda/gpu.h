@@ -2,6 +2,8 @@
 
 #include <reel/reel.h>
 
+#include <cstdlib>
+
 #include "catch.h"
 #include "core/device_module.h"
 
@@ -11,9 +13,10 @@ namespace reel_test {
 
 inline constexpr reel::Device gpu{reel::Device::Type::cuda, 0};
 
-/// Says that the test is skipped where there is no device.
+/// Says that the test is skipped where there is no device. A module that cannot be opened is no reason.
 inline bool lacks_device() {
   std::string absence = reel::detail::device_module_absence();
+  if (!absence.empty() && std::getenv("REEL_CUDA_MODULE")) FAIL(absence);
   if (absence.empty() && reel::detail::device_module().device_count() == 0)
     absence = reel::detail::device_module().absence();
   if (!absence.empty()) skip(absence);
