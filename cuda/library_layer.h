@@ -11,8 +11,8 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-/// A layer over packed steps, and how many rows each has. Its first step has a row of each example, and the first step of an
-/// example comes first.
+/// A layer from the first of its packed steps to the last. `counts`: how many rows each has; the first has one of each
+/// example.
 struct LibraryLayerForm {
   RecurrentCell cell;
   DType dtype;
