@@ -3,7 +3,7 @@
 #include <cstdint>
 
 #include "../lib/core/tensor_float.h"
-#include "cudnn.h"
+#include "cudnn_handle.h"
 #include "library_layer.h"
 #include "of_queue.h"
 

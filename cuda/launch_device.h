@@ -118,7 +118,7 @@ class Group {
       if (lane == 0) parts[warp] = value;
       __syncthreads();
       if (warp == 0) {
-        value = reduce_lanes(parts[lane < warps ? lane : 0], lane, warps, combine);
+        value = reduce_lanes(lane < warps ? parts[lane] : value, lane, warps, combine);
         if (lane == 0) parts[0] = value;
       }
       __syncthreads();
