@@ -59,6 +59,8 @@ bool DeviceAccount::reserve(std::size_t bytes) {
 MemoryPool::MemoryPool(Queue& queue, DeviceAccount& account) : queue_(queue), account_(account) {}
 
 MemoryPool::~MemoryPool() {
+  if (large_.empty() && carved_.empty() && awaited_.empty()) return;
+  if (queue_.capture) return;  // to wait would break what is being recorded: the memory stays taken
   try {
     driver_wait(queue_.stream);
     settle();

@@ -95,7 +95,7 @@ bool tf32_is_allowed();
 /// later ones replay that: values are computed anew, random numbers are drawn anew, optimisers and moving averages
 /// count their steps and take the learning rate of the time; all numbers are those that the function itself would give.
 /// Other code of the function does not run again: what it adds to a counter, or puts in place of a tensor outside
-/// (h = stop_gradient(next)), stays what it was; carry states as inputs and results, or in place (h.copy_).
+/// (h = stop_gradient(next)), stays what it was; carry states as inputs and results, or in place: copy_(h, next).
 ///
 /// While it is recorded, the function may not wait for the GPU (item(), printing, nonzero and what else depends on
 /// values), nor copy values from or to the CPU: a DeviceError names the op. Parameters have to be on the graph's GPU,

@@ -133,7 +133,7 @@ class LBFGS::Iterations {
       Tensor values = to(slice(place, 0, offset, offset + parameter.numel()), parameter.dtype());
       offset += parameter.numel();
       if (!parameter.is_parameter()) continue;  // frozen
-      put(parameter, values, where_);
+      put(parameter, reshape(values, parameter.shape()), where_);
     }
   }
 

@@ -1,3 +1,6 @@
+#include <unistd.h>
+
+#include <filesystem>
 #include <thread>
 
 #include "catch.h"
@@ -173,6 +176,22 @@ TEST_CASE("a step of rows changes those alone") {
   };
   std::vector<float> here = trained(cpu), there = trained(gpu);
   for (std::size_t i = 0; i < here.size(); ++i) CHECK(there[i] == Approx(here[i]).epsilon(1e-5));
+}
+
+TEST_CASE("weights are saved from a device and loaded to one") {
+  if (lacks_device()) return;
+  std::string path =
+      std::filesystem::temp_directory_path() / ("reel_cuda_" + std::to_string(getpid()) + ".safetensors");
+  nn::Linear there(4, 3), again(4, 3), here(4, 3);
+  there.to(gpu);
+  again.to(gpu);
+  io::save(path, there);
+  io::load_into(again, path);
+  io::load_into(here, path);
+  std::filesystem::remove(path);
+  CHECK(again.weight.device() == gpu);
+  CHECK(again.weight.to_vector<float>() == there.weight.to_vector<float>());
+  CHECK(here.weight.to_vector<float>() == there.weight.to_vector<float>());
 }
 
 TEST_CASE("L-BFGS and a loss scaler work on a device") {
