@@ -1,34 +1,17 @@
 #pragma once
 
-#include <bit>
 #include <cstdint>
 #include <type_traits>
 
 #include <reel/dtype.h>
 
+#include "../lib/core/convert.h"
 #include "element.h"
 
 // Elements of a dtype that is known when a kernel runs, for kernels that would otherwise be compiled once per dtype.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
-
-/// A number as an element of T, rounded once.
-template <class T, class Number>
-REEL_HOST_DEVICE T element_of(Number number) {
-  if constexpr (is_half_element_v<T> && std::is_same_v<Number, double>) {
-    // Its last place is odd where the float is not exact, so that the second rounding still sees on which side of a tie
-    // the number lies.
-    auto single = static_cast<float>(number);
-    auto found = static_cast<double>(single);
-    auto bits = std::bit_cast<std::uint32_t>(single);
-    if (found != number && (bits & 1) == 0 && (bits & 0x7f800000) != 0x7f800000)
-      bits += (found < 0 ? -found : found) < (number < 0 ? -number : number) ? 1 : -1;
-    return narrowed<T>(std::bit_cast<float>(bits));
-  } else {
-    return stored<T>(static_cast<Wide<T>>(number));
-  }
-}
 
 /// The floating elements as floating Numbers, all others as integers. f64 is never asked for as f32.
 template <class Number>
@@ -53,10 +36,10 @@ REEL_HOST_DEVICE Number number_at(DType dtype, const void* data, std::int64_t of
   }
 }
 
-/// Integers go to integers, and floating numbers to floating ones.
+/// Integers go to integers, and floating numbers to floating ones, rounded once.
 template <class Number>
 REEL_HOST_DEVICE void put_number(DType dtype, void* data, std::int64_t offset, Number number) {
-  auto put = [=]<class T>(std::type_identity<T>) { static_cast<T*>(data)[offset] = element_of<T>(number); };
+  auto put = [=]<class T>(std::type_identity<T>) { static_cast<T*>(data)[offset] = convert<T>(number); };
   if constexpr (std::is_integral_v<Number>) {
     switch (dtype) {
       case DType::i32: return put(std::type_identity<std::int32_t>());

@@ -240,7 +240,7 @@ class LongRows {
   template <class Key>
   void sort_at_once(std::int64_t first_row, std::int64_t rows, int bits) const {
     KeyedScratch<Key> scratch(rows * size_);
-    load(scratch.at(0), first_row, rows * size_, true);
+    load(scratch.at(0), first_row, rows * size_, rows > 1);
     finish(sort_pairs(scratch.at(0), scratch.at(1), rows * size_, bits).numbers, first_row, rows);
   }
   template <class Key>
