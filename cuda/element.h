@@ -20,6 +20,13 @@ using Wide = std::conditional_t<is_half_element_v<T>, float, T>;
 
 template <class T>
 REEL_HOST_DEVICE Wide<T> loaded(T element) {
+#if defined(__CUDA_ARCH__)
+  if constexpr (std::is_same_v<T, Float16>) {  // one instruction
+    float value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(element.bits));
+    return value;
+  }
+#endif
   if constexpr (is_half_element_v<T>)
     return widened(element);
   else
@@ -29,10 +36,20 @@ REEL_HOST_DEVICE Wide<T> loaded(T element) {
 /// Rounds to nearest even.
 template <class T>
 REEL_HOST_DEVICE T stored(Wide<T> value) {
-  if constexpr (is_half_element_v<T>)
-    return narrowed<T>(value);
-  else
+  if constexpr (!is_half_element_v<T>) {
     return value;
+  } else {
+#if defined(__CUDA_ARCH__)
+    T half;
+    if constexpr (std::is_same_v<T, Float16>)
+      asm("cvt.rn.f16.f32 %0, %1;" : "=h"(half.bits) : "f"(value));
+    else
+      asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(half.bits) : "f"(value));
+    return half;
+#else
+    return narrowed<T>(value);
+#endif
+  }
 }
 
 }  // namespace REEL_TARGET

@@ -93,8 +93,8 @@ struct PackedLoop {
 template <class T>
 REEL_DEVICE T load_wide(const void* from, DType dtype, std::int64_t at) {
   if constexpr (std::is_same_v<T, float>) {
-    if (dtype == DType::bf16) return widened(static_cast<const BFloat16*>(from)[at]);
-    if (dtype == DType::f16) return widened(static_cast<const Float16*>(from)[at]);
+    if (dtype == DType::bf16) return loaded(static_cast<const BFloat16*>(from)[at]);
+    if (dtype == DType::f16) return loaded(static_cast<const Float16*>(from)[at]);
   }
   return static_cast<const T*>(from)[at];
 }
@@ -102,11 +102,11 @@ template <class T>
 REEL_DEVICE void store_wide(void* to, DType dtype, std::int64_t at, T value) {
   if constexpr (std::is_same_v<T, float>) {
     if (dtype == DType::bf16) {
-      static_cast<BFloat16*>(to)[at] = narrowed<BFloat16>(value);
+      static_cast<BFloat16*>(to)[at] = stored<BFloat16>(value);
       return;
     }
     if (dtype == DType::f16) {
-      static_cast<Float16*>(to)[at] = narrowed<Float16>(value);
+      static_cast<Float16*>(to)[at] = stored<Float16>(value);
       return;
     }
   }

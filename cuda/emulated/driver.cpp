@@ -17,6 +17,13 @@
 #include "device_access.h"
 #include "stream.h"
 
+#if defined(__SANITIZE_ADDRESS__)
+#include <sanitizer/asan_interface.h>
+#else
+#define ASAN_POISON_MEMORY_REGION(begin, bytes) static_cast<void>(begin)
+#define ASAN_UNPOISON_MEMORY_REGION(begin, bytes) static_cast<void>(begin)
+#endif
+
 // A device made of the CPU's memory: one large range of addresses, open only while a DeviceAccess lives.
 
 namespace reel::detail {
@@ -35,10 +42,11 @@ class Arena {
     free_[0] = arena_bytes;
   }
 
-  // First fit.
+  // First fit. Behind each block at least a byte is left over, and the address sanitizer told of what is no block: it then
+  // sees kernels that run over the end.
   void* allocate(std::size_t bytes) {
     std::lock_guard lock(mutex_);
-    std::size_t size = (bytes + alignment - 1) / alignment * alignment;
+    std::size_t size = (bytes + alignment) / alignment * alignment;
     if (used_ + size > device_bytes) return nullptr;
     for (auto it = free_.begin(); it != free_.end(); ++it) {
       auto [offset, room] = *it;
@@ -48,6 +56,8 @@ class Arena {
       sizes_[offset] = size;
       used_ += size;
       if (open_ > 0) protect(PROT_READ | PROT_WRITE);
+      ASAN_UNPOISON_MEMORY_REGION(begin_ + offset, bytes);
+      ASAN_POISON_MEMORY_REGION(begin_ + offset + bytes, size - bytes);
       return begin_ + offset;
     }
     return nullptr;
@@ -57,6 +67,7 @@ class Arena {
     auto found = sizes_.find(static_cast<std::size_t>(static_cast<char*>(memory) - begin_));
     if (found == sizes_.end()) throw std::logic_error("memory is freed that the device has not given");
     used_ -= found->second;
+    ASAN_POISON_MEMORY_REGION(begin_ + found->first, found->second);
     auto it = free_.emplace(found->first, found->second).first;
     sizes_.erase(found);
     if (auto next = std::next(it); next != free_.end() && it->first + it->second == next->first) {

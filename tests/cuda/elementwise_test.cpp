@@ -197,7 +197,7 @@ TEST_CASE("plain numbers beside a tensor are what they are, however many there h
   CHECK(apart(one / -0.0, tensor({-HUGE_VALF})) == 0);
   CHECK(apart(one / 0.0, tensor({HUGE_VALF})) == 0);
   // Each use has its own tensor.
-  one = to(tensor({3.0f}), gpu);
+  one = to(full({}, 3.0f), gpu);
   one.requires_grad();
   Tape tape;
   tape.backward(one * 2.0);

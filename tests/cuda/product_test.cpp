@@ -90,11 +90,11 @@ TEST_CASE("attention with more scores than are kept at a time is that of the CPU
     bool causal;
   };
   // Blocks of queries, blocks of heads.
-  for (auto [heads, queries, keys, causal] :
-       {Case{1, 3, 9000000, false}, Case{1, 3, 9000000, true}, Case{5, 1, 5000000, false}}) {
+  for (auto [heads, queries, keys, causal] : {Case{1, 2, 1100000, true}, Case{3, 1, 900000, false}}) {
     CAPTURE(heads, queries, keys, causal);
-    Tensor q = randn({heads, queries, 1}), k = randn({heads, keys, 1}), v = randn({heads, keys, 1});
-    Tensor d = randn({heads, queries, 1});
+    auto drawn = [](const Shape& shape) { return randn(shape, {.dtype = f64}); };
+    Tensor q = drawn({heads, queries, 1}), k = drawn({heads, keys, 1}), v = drawn({heads, keys, 1});
+    Tensor d = drawn({heads, queries, 1});
     auto run = [causal = causal](const std::vector<Tensor>& x) {
       Tape tape;
       for (const Tensor& each : {x[0], x[1], x[2]}) tape.watch(each);
@@ -105,7 +105,7 @@ TEST_CASE("attention with more scores than are kept at a time is that of the CPU
     };
     std::vector<Tensor> expected = run({q, k, v, d});
     std::vector<Tensor> found = run({to(q, gpu), to(k, gpu), to(v, gpu), to(d, gpu)});
-    for (std::size_t i = 0; i < found.size(); ++i) CHECK(largest_difference(found[i], expected[i]) < 1e-4);
+    for (std::size_t i = 0; i < found.size(); ++i) CHECK(largest_difference(found[i], expected[i]) < 1e-10);
   }
 }
 
