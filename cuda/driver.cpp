@@ -23,7 +23,16 @@ int driver_device_count(std::string& absence) {
   int count = 0;
   cudaError_t status = cudaGetDeviceCount(&count);
   if (status == cudaSuccess && count > 0) return count;
-  absence = status == cudaSuccess ? "the driver sees no device" : cudaGetErrorString(status);
+  int driver = 0, runtime = 0;
+  static_cast<void>(cudaDriverGetVersion(&driver));
+  static_cast<void>(cudaRuntimeGetVersion(&runtime));
+  auto version = [](int number) { return std::to_string(number / 1000) + '.' + std::to_string(number % 1000 / 10); };
+  if (status == cudaErrorInsufficientDriver)
+    absence = driver == 0 ? "NVIDIA's driver is not installed (there is no libcuda.so.1)"
+                          : "NVIDIA's driver goes up to CUDA " + version(driver) + ", and this build wants " +
+                                version(runtime) + "; install a newer driver";
+  else
+    absence = status == cudaSuccess ? "the driver sees no device" : cudaGetErrorString(status);
   static_cast<void>(cudaGetLastError());
   return 0;
 }

@@ -31,6 +31,7 @@ inline namespace REEL_TARGET {
 namespace {
 
 constexpr std::size_t arena_bytes = std::size_t{1} << 32, alignment = 256;
+constexpr std::size_t page_bytes = std::size_t{1} << 21;
 constexpr std::size_t device_bytes = std::size_t{1} << 31;
 
 class Arena {
@@ -39,7 +40,10 @@ class Arena {
     begin_ =
         static_cast<char*>(mmap(nullptr, arena_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     if (begin_ == MAP_FAILED) throw std::runtime_error("there are no addresses for an emulated device");
-    free_[0] = arena_bytes;
+    // It is opened and closed at every launch, page by page: with large ones a hundred times as fast.
+    begin_ += (page_bytes - reinterpret_cast<std::uintptr_t>(begin_) % page_bytes) % page_bytes;
+    madvise(begin_, arena_bytes - page_bytes, MADV_HUGEPAGE);
+    free_[0] = arena_bytes - page_bytes;
   }
 
   // First fit. Behind each block at least a byte is left over, and the address sanitizer told of what is no block: it then
@@ -99,7 +103,7 @@ class Arena {
  private:
   void protect(int how) {
     std::size_t end = sizes_.empty() ? 0 : std::prev(sizes_.end())->first + std::prev(sizes_.end())->second;
-    end_ = std::max(end_, (end + 4095) / 4096 * 4096);
+    end_ = std::max(end_, (end + page_bytes - 1) / page_bytes * page_bytes);
     if (end_ > 0) mprotect(begin_, end_, how);
   }
 

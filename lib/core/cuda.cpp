@@ -17,17 +17,6 @@ DeviceModule* module_if_any() { return device_module_absence().empty() ? &device
 
 Device cuda_device(int index) { return {Device::Type::cuda, static_cast<std::uint8_t>(index)}; }
 
-// Throws: DeviceError where there is no such GPU.
-DeviceModule& module_of(const char* function, Device device, Location where) {
-  if (device == cpu) fail<DeviceError>(function, where, "takes a GPU, not the CPU");
-  int count = cuda::device_count();
-  if (count == 0) fail<DeviceError>(function, where, "there is no {}: {}", to_string(device), cuda::why_not());
-  if (device.index >= count)
-    fail<DeviceError>(function, where, "there is no {}, but {}", to_string(device),
-                      count == 1 ? "cuda:0 alone" : fmt::format("cuda:0 to cuda:{}", count - 1));
-  return device_module();
-}
-
 Device least_loaded(Location where) {
   int count = cuda::device_count();
   if (count == 0) fail<DeviceError>("parse_device", where, "there is no GPU for 'cuda:auto': {}", cuda::why_not());
@@ -59,7 +48,7 @@ Device parse_device(std::string_view name, Location where) {
                       "'{}' is no device; there are \"cpu\", \"cuda:0\" and so on, and "
                       "\"cuda:auto\"",
                       name);
-  static_cast<void>(module_of("parse_device", cuda_device(index), where));
+  static_cast<void>(module_of_device("parse_device", cuda_device(index), where));
   return cuda_device(index);
 }
 
@@ -79,17 +68,17 @@ int device_count() {
 
 Device device(int index, Location where) {
   if (index < 0 || index > 255) fail<DeviceError>("cuda::device", where, "there is no GPU {}", index);
-  static_cast<void>(module_of("cuda::device", cuda_device(index), where));
+  static_cast<void>(module_of_device("cuda::device", cuda_device(index), where));
   return cuda_device(index);
 }
 
 Properties properties(Device device, Location where) {
-  DeviceDescription found = module_of("cuda::properties", device, where).describe(device.index);
+  DeviceDescription found = module_of_device("cuda::properties", device, where).describe(device.index);
   return {std::move(found.name), found.bytes, found.multiprocessors, found.major, found.minor};
 }
 
 void synchronize(Device device, Location where) {
-  DeviceModule& module = module_of("cuda::synchronize", device, where);
+  DeviceModule& module = module_of_device("cuda::synchronize", device, where);
   CallerScope caller(where);
   module.synchronise(device.index);
 }
@@ -99,24 +88,24 @@ void synchronize(Location where) {
 }
 
 MemoryStatistics memory_statistics(Device device, Location where) {
-  DeviceMemory found = module_of("cuda::memory_statistics", device, where).memory(device.index);
+  DeviceMemory found = module_of_device("cuda::memory_statistics", device, where).memory(device.index);
   return {found.used, found.peak, found.reserved, found.free, found.total};
 }
 
 void reset_peak_memory(Device device, Location where) {
-  module_of("cuda::reset_peak_memory", device, where).reset_peak_memory(device.index);
+  module_of_device("cuda::reset_peak_memory", device, where).reset_peak_memory(device.index);
 }
 
 void set_memory_limit(Device device, std::size_t bytes, Location where) {
-  module_of("cuda::set_memory_limit", device, where).set_memory_limit(device.index, bytes);
+  module_of_device("cuda::set_memory_limit", device, where).set_memory_limit(device.index, bytes);
 }
 
 void reserve_memory(Device device, std::size_t bytes, Location where) {
-  module_of("cuda::reserve_memory", device, where).reserve_memory(device.index, bytes, where);
+  module_of_device("cuda::reserve_memory", device, where).reserve_memory(device.index, bytes, where);
 }
 
 void release_memory_cache(Device device, Location where) {
-  module_of("cuda::release_memory_cache", device, where).release_memory(device.index);
+  module_of_device("cuda::release_memory_cache", device, where).release_memory(device.index);
 }
 
 void allow_tf32(bool allowed) { detail::allow_tf32(allowed); }

@@ -83,6 +83,19 @@ DeviceModule& device_module() {
   throw DeviceError("there is no CUDA device: " + opened().absence, context().resolve({}));
 }
 
+DeviceModule& module_of_device(const char* op, Device device, Location where) {
+  if (device == cpu) fail<DeviceError>(op, where, "takes a GPU, not the CPU");
+  const std::string& absence = device_module_absence();
+  if (!absence.empty()) fail<DeviceError>(op, where, "there is no {}: {}", to_string(device), absence);
+  DeviceModule& module = device_module();
+  int count = module.device_count();
+  if (device.index < count) [[likely]]
+    return module;
+  if (count == 0) fail<DeviceError>(op, where, "there is no {}: {}", to_string(device), module.absence());
+  fail<DeviceError>(op, where, "there is no {}, but {}", to_string(device),
+                    count == 1 ? "cuda:0 alone" : fmt::format("cuda:0 to cuda:{}", count - 1));
+}
+
 const KernelTable& enter_device(Device device) {
   DeviceModule& module = device_module();
   context().set(Context::on_device, true);

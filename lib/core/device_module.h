@@ -131,6 +131,8 @@ void note_wait(Device device, const char* reason);
 
 /// The module. Throws: DeviceError where there is none, saying why.
 DeviceModule& device_module();
+/// The same for one device that is no CPU, in the name of `op`. Throws: DeviceError where there is no such device.
+DeviceModule& module_of_device(const char* op, Device device, Location where);
 /// Null where it has not been opened.
 DeviceModule* opened_device_module() noexcept;
 /// Why there is no module; empty where there is one.

@@ -80,7 +80,7 @@ std::span<const RegisteredOp> detail::cast_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "to", .info = &cast_op},
       {.name = "to", .info = &cast_to_integer_op, .internal = true},
-      {.name = "to", .info = &transfer_op, .internal = true},
+      {.name = "to", .info = &transfer_op, .internal = true, .between_devices = true},
   };
   return ops;
 }

@@ -13,6 +13,8 @@ struct RegisteredOp {
   const OpInfo* info = nullptr;
   /// Reached through gradients only.
   bool internal = false;
+  /// Only where there is a device that is no CPU: tests/cuda has its tests.
+  bool between_devices = false;
 };
 
 // One list a source file of this folder, at its end; registry.cpp joins them.
