@@ -250,7 +250,7 @@ struct MultiplyPivots {
       if (pivots[i * n + row] != row + 1) sign = -sign;
       product *= pivot;
       sign *= pivot > 0 ? T(1) : pivot < 0 ? T(-1) : pivot;
-      sum += std::log(std::abs(pivot));
+      if (logarithms) sum += std::log(std::abs(pivot));
       if (pivots[i * n + row] != row + 1) product = -product;
     }
     if (determinants) {

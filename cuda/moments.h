@@ -52,6 +52,8 @@ struct Moments {
   REEL_HOST_DEVICE double variance() const { return squares / count; }
   /// Source: Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979).
   REEL_HOST_DEVICE static Moments joined(const Moments& a, const Moments& b) {
+    if (a.count == 0) return b;
+    if (b.count == 0) return a;
     double total = a.count + b.count, apart = b.mean - a.mean;
     return {total, a.mean + apart * (b.count / total),
             a.squares + b.squares + apart * apart * (a.count * b.count / total)};

@@ -118,14 +118,22 @@ struct JoinMoments {
   const Moments* moments;
   double *mean, *variance;
 
-  REEL_DEVICE void operator()(std::int64_t c) const {
-    Moments all = moments[c * parts];
-    for (std::int64_t part = 1; part < parts; ++part) {
-      const Moments& more = moments[c * parts + part];
-      if (more.count > 0) all = Moments::joined(all, more);
-    }
-    mean[c] = all.mean;
-    variance[c] = all.variance();
+  template <class Group>
+  REEL_DEVICE void operator()(Group& group) const {
+    std::int64_t c = group.index();
+    auto some = group.template per_thread<Moments>();
+    group.each([&](int lane) {
+      Moments own{};
+      for (std::int64_t part = lane; part < parts; part += group.size())
+        own = Moments::joined(own, moments[c * parts + part]);
+      some[lane] = own;
+    });
+    Moments all = group.reduce(some, [](const Moments& a, const Moments& b) { return Moments::joined(a, b); });
+    group.each([&](int lane) {
+      if (lane != 0) return;
+      mean[c] = all.mean;
+      variance[c] = all.variance();
+    });
   }
 };
 
@@ -152,7 +160,9 @@ struct Backward {
     double inverse = inverse_deviation(variance[c], epsilon);
     Sums<2> all{};
     if (sums)
-      for (std::int64_t k = 0; k < parts; ++k) all = all + sums[c * parts + k];
+      all = sums_of<double, 2>(group, 0, parts, [&](std::int64_t k, double(&added)[2]) {
+        for (int j = 0; j < 2; ++j) added[j] += sums[c * parts + k].of[j];
+      });
     else if (training || dweight || dbias)
       all = own_sums(group, part, centre);
     auto n = static_cast<double>(planes.count());
@@ -211,7 +221,8 @@ void normalise(const View& y, const View& mean, const View& variance, const View
     Scratch scratch(static_cast<std::size_t>(groups) * sizeof(Moments));
     auto* moments = scratch.as<Moments>();
     for_each_group(groups, planes.threads(), 0, FindMoments<T>{planes, parts, x.as<T>(), moments});
-    for_each(planes.channels, JoinMoments{parts, moments, mean.as<double>(), variance.as<double>()});
+    for_each_group(planes.channels, warp_size, 0,
+                   JoinMoments{parts, moments, mean.as<double>(), variance.as<double>()});
   }
   for_each_group(groups, planes.threads(), 0,
                  Normalise<T>{planes, parts, y.as<T>(), mean.as<double>(), variance.as<double>(), x.as<T>(),

@@ -52,8 +52,13 @@ class ReducedAxes {
   /// Whether neighbouring results lie closer together than neighbouring elements of one.
   bool across() const { return across_; }
 
-  REEL_DEVICE std::int64_t first(std::int64_t result) const { return find(kept_, kept_step_, result); }
-  REEL_DEVICE std::int64_t place(std::int64_t i) const { return find(gone_, gone_step_, i); }
+  REEL_DEVICE std::int64_t first(std::int64_t result) const { return find(kept_, kept_steps_, result); }
+  /// Whether finding a place takes no loop, so that elements can be read at once.
+  REEL_DEVICE bool is_quick() const { return gone_steps_.few; }
+  template <bool quick>
+  REEL_DEVICE std::int64_t place(std::int64_t i) const {
+    return quick ? gone_steps_.find(i) : find(gone_, gone_steps_, i);
+  }
 
  private:
   // Axes of x that stay or that go, as views of their own.
@@ -80,27 +85,40 @@ class ReducedAxes {
   };
 
   explicit ReducedAxes(const Split& split) : ReducedAxes(split.stay.iteration(), split.go.iteration()) {}
-  ReducedAxes(const Iteration<1>& kept, const Iteration<1>& gone) : kept_(kept), gone_(gone) {
+  ReducedAxes(const Iteration<1>& kept, const Iteration<1>& gone)
+      : kept_(kept), gone_(gone), kept_steps_(kept), gone_steps_(gone) {
     std::int64_t hop = std::abs(kept.strides[0][0]), step = std::abs(gone.strides[0][0]);
     across_ = kept.dims[0] > 1 && gone.dims[0] > 1 && hop < step;
-    if (kept.rank == 1) kept_step_ = kept.strides[0][0];
-    if (gone.rank == 1) gone_step_ = gone.strides[0][0];
   }
 
-  static constexpr std::int64_t many = INT64_MIN;  // axes
+  // Element i of up to two axes lies at step i + hop ⌊i / inner⌋.
+  struct Steps {
+    std::int64_t step, hop = 0;
+    Divisor inner;
+    bool few;
 
-  REEL_DEVICE static std::int64_t find(const Offsets<1>& axes, std::int64_t step, std::int64_t i) {
-    return step != many ? i * step : find_among(axes, i);
-  }
-  // Called from many places, and seldom.
-  [[gnu::noinline]] REEL_DEVICE static std::int64_t find_among(const Offsets<1>& axes, std::int64_t i) {
+    explicit Steps(const Iteration<1>& axes) : step(axes.strides[0][0]), few(axes.rank == 1) {
+      if (axes.rank != 2 || axes.dims[0] * axes.dims[1] >= std::int64_t{1} << 31) return;
+      few = true;
+      hop = axes.strides[0][1] - step * axes.dims[0];
+      inner = Divisor(static_cast<std::uint32_t>(axes.dims[0]));
+    }
+    REEL_DEVICE std::int64_t find(std::int64_t i) const {
+      std::int64_t offset = i * step;
+      if (hop != 0) offset += inner.quotient(static_cast<std::uint32_t>(i)) * hop;
+      return offset;
+    }
+  };
+
+  REEL_DEVICE static std::int64_t find(const Offsets<1>& axes, const Steps& steps, std::int64_t i) {
+    if (steps.few) return steps.find(i);
     std::int64_t offset[1];
     axes.find(i, offset);
     return offset[0];
   }
 
   Offsets<1> kept_, gone_;
-  std::int64_t kept_step_ = many, gone_step_ = many;
+  Steps kept_steps_, gone_steps_;
   std::int64_t results_ = 0, length_ = 0;
   bool across_;
 };
@@ -108,39 +126,45 @@ class ReducedAxes {
 /// Elements of a known type.
 template <class T>
 struct Elements {
+  static constexpr int at_once = sizeof(T) == 2 ? 8 : 4;  // elements that are read while none has come yet
   ReducedAxes axes;
   const T* data;
   Elements(const ReducedAxes& axes, const View& x) : axes(axes), data(x.as<const T>()) {}
-  template <class Value>
+  template <class Value, bool quick>
   REEL_DEVICE Value at(std::int64_t first, std::int64_t i) const {
-    return static_cast<Value>(loaded(data[first + axes.place(i)]));
+    return static_cast<Value>(loaded(data[first + axes.place<quick>(i)]));
   }
   REEL_DEVICE std::int64_t first(std::int64_t result) const { return axes.first(result); }
+  REEL_DEVICE bool is_quick() const { return axes.is_quick(); }
 };
 
 /// Elements of any integer type.
 struct Integers {
+  static constexpr int at_once = 4;
   ReducedAxes axes;
   const void* data;
   DType dtype;
   Integers(const ReducedAxes& axes, const View& x) : axes(axes), data(x.data), dtype(x.dtype) {}
-  template <class Value>
+  template <class Value, bool quick>
   REEL_DEVICE Value at(std::int64_t first, std::int64_t i) const {
-    return static_cast<Value>(number_at<std::int64_t>(dtype, data, first + axes.place(i)));
+    return static_cast<Value>(number_at<std::int64_t>(dtype, data, first + axes.place<quick>(i)));
   }
   REEL_DEVICE std::int64_t first(std::int64_t result) const { return axes.first(result); }
+  REEL_DEVICE bool is_quick() const { return axes.is_quick(); }
 };
 
 /// What parts of each result have come to: (parts, results).
 template <class State>
 struct PartStates {
+  static constexpr int at_once = 4;
   const State* states;
   std::int64_t results;
-  template <class Value>
+  template <class Value, bool quick>
   REEL_DEVICE Value at(std::int64_t first, std::int64_t i) const {
     return states[first + i * results];
   }
   REEL_DEVICE std::int64_t first(std::int64_t result) const { return result; }
+  REEL_DEVICE bool is_quick() const { return true; }
 };
 
 /// Goes on with such parts.
@@ -225,35 +249,48 @@ struct Reduce {
   }
 
  private:
-  static constexpr int at_once = 4;  // elements that are read while none has come yet
-
   REEL_DEVICE State walk(const Op& own, std::int64_t first, std::int64_t i, std::int64_t end) const {
-    std::int64_t step = grid.lanes, more = (at_once - 1) * step;
     State total = own.nothing();
+    if (source.is_quick()) {
+      if constexpr (Source::at_once == 8) stride<8>(total, own, first, i, end);
+      stride<4>(total, own, first, i, end);
+    }
+    stride<1>(total, own, first, i, end);
+    return total;
+  }
+
+  // By so many elements at once while there are as many.
+  template <int at_once>
+  REEL_DEVICE void stride(State& total, const Op& own, std::int64_t first, std::int64_t& i, std::int64_t end) const {
+    int step = grid.lanes, more = (at_once - 1) * step;
     while (i + more < end) {
       Run runs[at_once];
 #pragma unroll
-      for (int k = 0; k < at_once; ++k) runs[k] = own.open(read(first, i + k * step), i + k * step);
+      for (int k = 0; k < at_once; ++k) runs[k] = own.open(read<at_once != 1>(first, i + k * step), i + k * step);
       i += at_once * step;
       for (int n = 1; n < ReductionGrid::run_length && i + more < end; ++n, i += at_once * step) {
         Value values[at_once];
 #pragma unroll
-        for (int k = 0; k < at_once; ++k) values[k] = read(first, i + k * step);
+        for (int k = 0; k < at_once; ++k) values[k] = read<at_once != 1>(first, i + k * step);
 #pragma unroll
         for (int k = 0; k < at_once; ++k) own.take(runs[k], values[k], i + k * step);
       }
-      total = own.join(total, own.join(own.join(own.close(runs[0]), own.close(runs[1])),
-                                       own.join(own.close(runs[2]), own.close(runs[3]))));
+      total = own.join(total, joined<at_once>(own, runs));
     }
-    if (i < end) {
-      Run run = own.open(read(first, i), i);
-      for (i += step; i < end; i += step) own.take(run, read(first, i), i);
-      total = own.join(total, own.close(run));
-    }
-    return total;
   }
 
-  REEL_DEVICE Value read(std::int64_t first, std::int64_t i) const { return source.template at<Value>(first, i); }
+  template <int count>
+  REEL_DEVICE static State joined(const Op& own, const Run* runs) {
+    if constexpr (count == 1)
+      return own.close(*runs);
+    else
+      return own.join(joined<count / 2>(own, runs), joined<count / 2>(own, runs + count / 2));
+  }
+
+  template <bool quick>
+  REEL_DEVICE Value read(std::int64_t first, std::int64_t i) const {
+    return source.template at<Value, quick>(first, i);
+  }
 };
 
 template <class Op, class Source>
