@@ -111,12 +111,16 @@ def borrow_libraries(prefix, python):
                 break
         else:
             missing.append(library)
+    if packages and (lib / "libcudnn.so").exists():
+        # It compiles kernels as it runs, with a library that it looks for beside its own package.
+        for folder in [libraries for _, libraries in packages] + toolkit[1]:
+            link_all(folder, lib, "libnvrtc*.so*")
     return lines, missing
 
 
-def link_all(source, target):
+def link_all(source, target, pattern="*"):
     target.mkdir(parents=True, exist_ok=True)
-    for one in source.iterdir():
+    for one in source.glob(pattern):
         place = target / one.name
         if one.name != "__pycache__" and not place.exists():
             place.unlink(missing_ok=True)
