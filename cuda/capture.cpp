@@ -21,8 +21,11 @@ Capture::Capture(Queue& queue, Generator& generator)
       pool_(std::make_unique<MemoryPool>(queue, account_of(queue.device))) {
   if (queue.capture) fail<DeviceError>("cuda::Graph", {}, "another graph is being recorded");
   driver_wait(queue.stream);  // nobody can wait for it while it is recorded
-  driver_begin_recording(queue.stream);
-  queue.capture = this;
+  {
+    std::lock_guard lock(queue.capture_mutex);
+    driver_begin_recording(queue.stream);
+    queue.capture = this;
+  }
   queue.pool = pool_.get();
 }
 

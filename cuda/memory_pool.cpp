@@ -62,7 +62,8 @@ MemoryPool::~MemoryPool() {
   if (large_.empty() && carved_.empty() && awaited_.empty()) return;
   if (queue_.capture) return;  // to wait would break what is being recorded: the memory stays taken
   try {
-    driver_wait(queue_.stream);
+    note_wait({Device::Type::cuda, static_cast<std::uint8_t>(queue_.device)}, "a graph's memory, which is given back");
+    queue_.finish();
     settle();
   } catch (...) {
     // The driver has shut down.
@@ -109,7 +110,7 @@ Block* MemoryPool::take_alone(std::size_t bytes) {
 
 void MemoryPool::put_alone(Block* block) noexcept {
   try {
-    driver_wait(queue_.stream);
+    queue_.finish();
   } catch (...) {
     // As in take_back().
   }

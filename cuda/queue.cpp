@@ -110,8 +110,15 @@ Queue::Queue(int device) : device(device), memory(*this, account_of(device)) {
 Event Queue::record() const {
   OnDevice here(device);
   Event event = driver_make_event();
+  std::lock_guard lock(capture_mutex);
   if (!capture) driver_record(event, stream);
   return event;
+}
+
+void Queue::finish() const {
+  Event event = record();
+  driver_wait(event);
+  driver_free_event(event);
 }
 
 void Queue::wait_for(const Queue& other) const {

@@ -24,6 +24,8 @@ struct Queue {
   /// An event behind all that has been queued so far, to be freed by the caller. From any thread. What it had before a
   /// graph is being recorded is done by then.
   Event record() const;
+  /// Until all that has been queued so far is done. From any thread, also while a graph is being recorded.
+  void finish() const;
   /// Lets what is queued from now on wait for what the other has been given so far.
   void wait_for(const Queue& other) const;
 
@@ -33,6 +35,7 @@ struct Queue {
   MemoryPool memory;
   MemoryPool* pool = &memory;               ///< where blocks come from now: a graph has a pool of its own
   std::atomic<Capture*> capture = nullptr;  ///< the graph that is being recorded
+  mutable std::mutex capture_mutex;         ///< while recording begins: an event that comes in between would break it
   FaultLog faults;
   Staging staging;
   Block* noted_values = nullptr;        ///< fingerprints, which go round

@@ -19,7 +19,7 @@ void wait_for_others(Queue& queue, Block& block, bool writes) {
     if (!queue.capture)
       queue.wait_for(*other);
     else if (!other->capture)
-      driver_wait(other->stream);  // a graph cannot wait for what is outside of it
+      other->finish();  // a graph cannot wait for what is outside of it
   }
 }
 
@@ -106,7 +106,7 @@ void release_caches(int device) noexcept {
   for (Queue* queue : queues_of(device)) {
     if (queue->capture) continue;
     try {
-      driver_wait(queue->stream);
+      queue->finish();
     } catch (...) {
       continue;  // what is wrong with it shows elsewhere
     }
