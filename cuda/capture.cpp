@@ -85,6 +85,10 @@ void Capture::keep(const Body& x, bool writes) {
   kept_.push_back({Tensor::adopt(&body), writes});
 }
 
+void Capture::keep(std::shared_ptr<const void> kernels) {
+  if (std::find(kernels_.begin(), kernels_.end(), kernels) == kernels_.end()) kernels_.push_back(std::move(kernels));
+}
+
 // What each launch fills before it runs. Not of the graph's pool, where ops that come earlier may have used the same memory.
 DeviceBlock* Capture::block_for_launches(std::size_t bytes) {
   // What spoils it would be recorded, too.

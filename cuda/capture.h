@@ -29,6 +29,8 @@ class Capture final : public RecordedGraph {
 
   /// Keeps a tensor whose memory is not the graph's. What it writes to counts as overwritten at each launch.
   void keep(const Body& x, bool writes);
+  /// Keeps what holds kernels that were made for a library.
+  void keep(std::shared_ptr<const void> kernels);
   /// Where kernels find the seed, and the number of calls to be added. Throws: Error unless it is a call of the thread's
   /// generator since the recording began.
   const std::uint64_t* draws(RandomCall call);
@@ -54,6 +56,7 @@ class Capture final : public RecordedGraph {
     bool written;
   };
   std::vector<Kept> kept_;
+  std::vector<std::shared_ptr<const void>> kernels_;
   std::vector<Numbers> numbers_;
   DeviceBlock* draws_ = nullptr;
   std::vector<std::function<void()>> hooks_;

@@ -3,6 +3,7 @@
 
 #include "../lib/core/recent_cache.h"
 #include "../lib/core/tensor_float.h"
+#include "capture.h"
 #include "cudnn_graph.h"
 #include "images.h"
 #include "library_convolution.h"
@@ -36,7 +37,7 @@ struct Key {
 
 struct Library {
   CudnnHandle handle;
-  RecentCache<Key, std::unique_ptr<GraphPlan>> plans{256};
+  RecentCache<Key, std::shared_ptr<GraphPlan>> plans{256};
 };
 
 cudnnDataType_t type_of(DType dtype) {
@@ -258,6 +259,7 @@ bool run(const Key& key, void* out, void* images, void* filters, const View* bia
   cudnnHandle_t handle = library.handle.on_stream();
   const auto& plan = library.plans.find(key, [&] { return Builder(key).plan(handle); });
   if (!plan) return false;
+  if (Capture* graph = current_queue().capture) graph->keep(plan);  // the cache may drop it before the graph ends
   std::vector<std::int64_t> identities{image_identity, filter_identity, result_identity};
   std::vector<void*> pointers{images, filters, out};
   if (bias) {
