@@ -65,6 +65,7 @@ struct Graph::State {
 
   void record() {
     Generator& generator = default_generator();
+    context().set(Context::on_device, true);
     calls_before = generator.calls();
     std::unique_ptr<RecordedGraph> graph = device_module().record(device.index, generator);
     results = call();

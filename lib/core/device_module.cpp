@@ -88,6 +88,7 @@ DeviceModule& module_of_device(const char* op, Device device, Location where) {
   const std::string& absence = device_module_absence();
   if (!absence.empty()) fail<DeviceError>(op, where, "there is no {}: {}", to_string(device), absence);
   DeviceModule& module = device_module();
+  context().set(Context::on_device, true);
   int count = module.device_count();
   if (device.index < count) [[likely]]
     return module;

@@ -21,10 +21,14 @@ class Running {
   const Call* before_;
 };
 
-inline void run_and_record(Context& context, Call& call) {
+inline void run(Context& context, Call& call) {
   for (std::size_t i = 0; i < call.specs.size(); ++i)
     call.outputs[i] = allocate(context, call.specs[i], call.op.name, call.where);
   call.op.forward(call);
+}
+
+inline void run_and_record(Context& context, Call& call) {
+  run(context, call);
   if (context.has(Context::recording)) context.tapes->record(context, call);
 }
 
@@ -53,7 +57,13 @@ void invoke(Call& call) {
   Context& context = detail::context();
   if (context.has(Context::looked_at)) [[unlikely]]
     return run_looked_at(context, call);
-  run_and_record(context, call);
+  run(context, call);
+  if ((context.flags & (Context::recording | Context::on_device)) == 0) return;
+  if (context.has(Context::recording)) context.tapes->record(context, call);
+  // A thread's first op on a device, older than the module: its new queue has waited for the others, but they do not know
+  // yet what it uses.
+  if (context.has(Context::on_device)) [[unlikely]]
+    device_module().prepare(call);
 }
 
 }  // namespace reel::detail

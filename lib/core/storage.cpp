@@ -78,7 +78,6 @@ inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
   std::int64_t count = spec.like ? spec.like->numel : count_of(spec, op, where);
   std::size_t bytes = static_cast<std::size_t>(count) * size_of(spec.dtype), front = body_size(spec.rank);
   DeviceModule& module = module_of_device(op, spec.device, where);
-  context.set(Context::on_device, true);
   void* block = context.heap->allocate_joint(joint_size(front, sizeof(DeviceBlock*)));
   Body* body = place_joint(block, context, spec.rank, spec.dtype, front, bytes, spec.device, where);
   body->single_block = false;
