@@ -35,8 +35,9 @@ bool is_allowed(const GraphDescriptor& configuration, const EngineLimits& limits
       case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
       case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: return true;
       // Of f32, tensor cores take TF32.
-      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS: return limits.full_precision && !limits.tf32;
+      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: return limits.full_precision && !limits.tf32;
+      // To halves, for all that is known.
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS: return limits.full_precision;
       default: return false;
     }
   });
