@@ -32,12 +32,15 @@ struct Library {
 
 const std::int64_t* counts_of(const WholeLayer& form) { return form.counts.as<std::int64_t>(); }
 
+// cuDNN takes no longer layers.
+constexpr std::int64_t most_steps = 65535;
+
 // A single step takes no longer by itself. The library goes from the first step to the last: of examples that are equally
 // long the steps can be turned round. A relu is not left to it, as it need not keep NaN.
 bool may_be_whole(const WholeLayer& form) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   std::int64_t steps = form.counts.numel;
-  return form.cell != RecurrentCell::rnn_relu && steps >= 2 && form.width > 0 &&
+  return form.cell != RecurrentCell::rnn_relu && steps >= 2 && steps <= most_steps && form.width > 0 &&
          counts_of(form)[form.reverse ? steps - 1 : 0] == form.batch && form.size <= most / 4 && form.width <= most &&
          form.batch <= most / steps / std::max(4 * form.size, form.width);
 }
