@@ -3,7 +3,6 @@
 #include <atomic>
 #include <cstdint>
 
-#include "../lib/core/tensor_float.h"
 #include "cudnn_handle.h"
 #include "driver.h"
 #include "library_layer.h"
@@ -135,7 +134,7 @@ class CudnnLayer final : public LibraryLayer {
   // There is room for whichever way the layer goes in the end.
   bool set(cudnnRNNAlgo_t algorithm) {
     std::size_t work = 0, reserve = 0;
-    cudnnMathType_t math = form_.dtype == DType::f64 || may_use_tf32() ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+    cudnnMathType_t math = form_.dtype == DType::f64 || form_.tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
     cudnnHandle_t handle = library_handle();
     auto mode = form_.differentiable ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
     bool is_set = cudnnSetRNNDescriptor_v8(layer_, algorithm, mode_of(form_.cell), CUDNN_RNN_DOUBLE_BIAS,
