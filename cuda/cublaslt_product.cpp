@@ -12,6 +12,7 @@
 #include "../lib/core/iteration.h"
 #include "../lib/core/recent_cache.h"
 #include "../lib/core/tensor_float.h"
+#include "driver.h"
 #include "library_product.h"
 #include "lines.h"
 #include "of_queue.h"
@@ -131,7 +132,9 @@ class Preference {
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(key.alignments[0]));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(key.alignments[1]));
     set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(key.alignments[2]));
-    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(key.alignments[2]));
+    // A bias, whose alignment has no name of its own, is read as the result is written.
+    std::int64_t written = key.alignments[3] != 0 ? std::min(key.alignments[2], key.alignments[3]) : key.alignments[2];
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(written));
   }
   ~Preference() { cublasLtMatmulPreferenceDestroy(preference_); }
   Preference(const Preference&) = delete;
@@ -169,7 +172,10 @@ struct Plan {
     cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle, operation, first, second, result, result, preference, 1, &found, &count);
     // Not supported, or by no algorithm of this library for this device.
-    if (status != CUBLAS_STATUS_SUCCESS || count == 0 || found.state != CUBLAS_STATUS_SUCCESS) return;
+    if (status != CUBLAS_STATUS_SUCCESS || count == 0 || found.state != CUBLAS_STATUS_SUCCESS) {
+      driver_forget_error();
+      return;
+    }
     algorithm = found.algo;
     workspace = found.workspaceSize;
   }
@@ -246,6 +252,7 @@ bool run_product(const View& out, const View& a, const View& b, bool adds, const
     if (!refused) check(status, "cublasLtMatmul");
     first = false;
   });
+  if (refused) driver_forget_error();
   return !refused;
 }
 

@@ -258,7 +258,7 @@ bool run(const Key& key, void* out, void* images, void* filters, const View* bia
   auto& library = of_current_queue<Library>();
   cudnnHandle_t handle = library.handle.on_stream();
   const auto& plan = library.plans.find(key, [&] { return Builder(key).plan(handle); });
-  if (!plan) return false;
+  if (!plan || !plan->exists()) return false;
   if (Capture* graph = current_queue().capture) graph->keep(plan);  // the cache may drop it before the graph ends
   std::vector<std::int64_t> identities{image_identity, filter_identity, result_identity};
   std::vector<void*> pointers{images, filters, out};
@@ -266,8 +266,7 @@ bool run(const Key& key, void* out, void* images, void* filters, const View* bia
     identities.push_back(bias_identity);
     pointers.push_back(bias->data);
   }
-  plan->run(handle, identities, pointers);
-  return true;
+  return plan->run(handle, identities, pointers);
 }
 
 }  // namespace

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "driver.h"
+
 namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
@@ -35,12 +37,16 @@ bool is_allowed(const GraphDescriptor& configuration, const EngineLimits& limits
       case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_6x6:
       case CUDNN_NUMERICAL_NOTE_WINOGRAD_TILE_13x13: return true;
       // Of f32, tensor cores take TF32.
-      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE:
-      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS: return limits.full_precision && !limits.tf32;
+      case CUDNN_NUMERICAL_NOTE_TENSOR_CORE: return limits.full_precision && !limits.tf32;
+      // To halves, for all that is known.
+      case CUDNN_NUMERICAL_NOTE_DOWN_CONVERT_INPUTS: return limits.full_precision;
       default: return false;
     }
   });
 }
+
+// Codes of NOT_SUPPORTED are told apart by their last digits.
+bool is_refusal(cudnnStatus_t status) { return status / 1000 * 1000 == CUDNN_STATUS_NOT_SUPPORTED; }
 
 std::vector<GraphDescriptor> configurations_for(const GraphDescriptor& graph, cudnnBackendHeurMode_t mode) {
   GraphDescriptor heuristic(CUDNN_BACKEND_ENGINEHEUR_DESCRIPTOR);
@@ -86,7 +92,10 @@ void GraphPlan::choose(const GraphDescriptor& graph, cudnnBackendHeurMode_t mode
     if (!is_allowed(configuration, limits)) continue;
     GraphDescriptor plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
     plan.set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
-    if (!plan.finalise()) continue;
+    if (!plan.finalise()) {
+      driver_forget_error();
+      continue;
+    }
     std::int64_t count = 0, workspace = 0;
     check_cudnn(cudnnBackendGetAttribute(plan.get(), CUDNN_ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, CUDNN_TYPE_INT64, 1,
                                          &count, &workspace),
@@ -99,8 +108,8 @@ void GraphPlan::choose(const GraphDescriptor& graph, cudnnBackendHeurMode_t mode
   }
 }
 
-void GraphPlan::run(cudnnHandle_t handle, const std::vector<std::int64_t>& identities,
-                    const std::vector<void*>& pointers) const {
+bool GraphPlan::run(cudnnHandle_t handle, const std::vector<std::int64_t>& identities,
+                    const std::vector<void*>& pointers) {
   std::optional<Scratch> workspace;
   if (workspace_ > 0) workspace.emplace(static_cast<std::size_t>(workspace_));
   GraphDescriptor pack(CUDNN_BACKEND_VARIANT_PACK_DESCRIPTOR);
@@ -109,7 +118,14 @@ void GraphPlan::run(cudnnHandle_t handle, const std::vector<std::int64_t>& ident
   pack.set(CUDNN_ATTR_VARIANT_PACK_UNIQUE_IDS, CUDNN_TYPE_INT64, identities.data(), count);
   pack.set(CUDNN_ATTR_VARIANT_PACK_WORKSPACE, CUDNN_TYPE_VOID_PTR, workspace ? workspace->as<void>() : nullptr);
   if (!pack.finalise()) throw InternalError("cuDNN takes no such pointers");
-  check_cudnn(cudnnBackendExecute(handle, plan_.back().get(), pack.get()), "cudnnBackendExecute");
+  cudnnStatus_t status = cudnnBackendExecute(handle, plan_.back().get(), pack.get());
+  if (is_refusal(status)) {
+    driver_forget_error();
+    plan_.clear();
+    return false;
+  }
+  check_cudnn(status, "cudnnBackendExecute");
+  return true;
 }
 
 }  // namespace REEL_TARGET

@@ -66,8 +66,10 @@ class GraphPlan {
 
   /// False where no engine supports it.
   bool exists() const { return !plan_.empty(); }
-  /// Queued. `identities` are those of the tensors that the pointers belong to.
-  void run(cudnnHandle_t handle, const std::vector<std::int64_t>& identities, const std::vector<void*>& pointers) const;
+  /// Queued. `identities` are those of the tensors that the pointers belong to. False where the engine, after all, does
+  /// not support it; the plan exists no more.
+  [[nodiscard]] bool run(cudnnHandle_t handle, const std::vector<std::int64_t>& identities,
+                         const std::vector<void*>& pointers);
 
  private:
   void choose(const GraphDescriptor& graph, cudnnBackendHeurMode_t mode, const EngineLimits& limits);

@@ -1,9 +1,10 @@
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 
-#include "../lib/core/tensor_float.h"
 #include "cudnn_handle.h"
+#include "driver.h"
 #include "library_layer.h"
 #include "of_queue.h"
 
@@ -66,17 +67,21 @@ class CudnnLayer final : public LibraryLayer {
     std::vector<int> lengths(static_cast<std::size_t>(form.batch));
     for (std::int64_t count : form.counts)
       for (std::int64_t example = 0; example < count; ++example) ++lengths[static_cast<std::size_t>(example)];
-    set_rows(x_, form.width, lengths);
-    set_rows(y_, form.size, lengths);
     const int dims[] = {1, narrowed(form.batch), narrowed(form.size)};
     const int strides[] = {narrowed(form.batch * form.size), narrowed(form.size), 1};
-    check_cudnn(cudnnSetTensorNdDescriptor(state_, type_, 3, dims, strides), "cudnnSetTensorNdDescriptor");
+    is_described_ = set_rows(x_, form.width, lengths) && set_rows(y_, form.size, lengths) &&
+                    cudnnSetTensorNdDescriptor(state_, type_, 3, dims, strides) == CUDNN_STATUS_SUCCESS;
   }
 
   /// Whether the library takes the layer, and its weights stand as we expect.
   bool is_ready() {
-    is_persistent_ = may_persist();
-    return (is_persistent_ && set(CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H)) || set_standard();
+    if (!is_described_ || !set_standard()) return false;
+    if (!may_persist()) return true;
+    std::array standard = weight_places();
+    is_persistent_ = set(CUDNN_RNN_ALGO_PERSIST_STATIC_SMALL_H) && weight_places() == standard;
+    if (is_persistent_) return true;
+    driver_forget_error();
+    return set_standard();
   }
 
   void forward(const LibraryLayerForward& given) override {
@@ -84,9 +89,8 @@ class CudnnLayer final : public LibraryLayer {
     if (status == CUDNN_STATUS_SUCCESS) return;
     if (!is_persistent_) check_cudnn(status, "cudnnRNNForward");
     persists = false;
-    std::size_t work = work_bytes, reserve = reserve_bytes, weights = weight_bytes;
-    if (!set_standard() || work_bytes > work || reserve_bytes > reserve || weight_bytes != weights)
-      check_cudnn(status, "cudnnRNNForward");
+    driver_forget_error();
+    if (!set_standard()) check_cudnn(status, "cudnnRNNForward");
     check_cudnn(run_forward(given), "cudnnRNNForward");
   }
 
@@ -110,6 +114,9 @@ class CudnnLayer final : public LibraryLayer {
     std::int64_t most = form_.cell == RecurrentCell::rnn_tanh ? 256 : 128;
     return persists && form_.dtype == DType::f32 && form_.size <= most && form_.counts.back() == form_.batch;
   }
+  std::array<std::int64_t, 5> weight_places() const {
+    return {static_cast<std::int64_t>(weight_bytes), input_weights, state_weights, input_bias, state_bias};
+  }
   bool set_standard() {
     is_persistent_ = false;
     return set(CUDNN_RNN_ALGO_STANDARD);
@@ -118,24 +125,29 @@ class CudnnLayer final : public LibraryLayer {
     return form_.cell == RecurrentCell::lstm ? static_cast<cudnnTensorDescriptor_t>(state_) : nullptr;
   }
 
-  void set_rows(const RowsDescriptor& rows, std::int64_t width, const std::vector<int>& lengths) const {
-    check_cudnn(cudnnSetRNNDataDescriptor(rows, type_, CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED,
-                                          narrowed(std::ssize(form_.counts)), narrowed(form_.batch), narrowed(width),
-                                          lengths.data(), nullptr),
-                "cudnnSetRNNDataDescriptor");
+  bool set_rows(const RowsDescriptor& rows, std::int64_t width, const std::vector<int>& lengths) const {
+    return cudnnSetRNNDataDescriptor(rows, type_, CUDNN_RNN_DATA_LAYOUT_SEQ_MAJOR_PACKED,
+                                     narrowed(std::ssize(form_.counts)), narrowed(form_.batch), narrowed(width),
+                                     lengths.data(), nullptr) == CUDNN_STATUS_SUCCESS;
   }
 
+  // There is room for whichever way the layer goes in the end.
   bool set(cudnnRNNAlgo_t algorithm) {
-    cudnnMathType_t math = form_.dtype == DType::f64 || may_use_tf32() ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
+    std::size_t work = 0, reserve = 0;
+    cudnnMathType_t math = form_.dtype == DType::f64 || form_.tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
     cudnnHandle_t handle = library_handle();
     auto mode = form_.differentiable ? CUDNN_FWD_MODE_TRAINING : CUDNN_FWD_MODE_INFERENCE;
-    return cudnnSetRNNDescriptor_v8(layer_, algorithm, mode_of(form_.cell), CUDNN_RNN_DOUBLE_BIAS, CUDNN_UNIDIRECTIONAL,
-                                    CUDNN_LINEAR_INPUT, type_, type_, math, narrowed(form_.width), narrowed(form_.size),
-                                    narrowed(form_.size), 1, dropout_,
-                                    CUDNN_RNN_PADDED_IO_DISABLED) == CUDNN_STATUS_SUCCESS &&
-           cudnnGetRNNTempSpaceSizes(handle, layer_, mode, x_, &work_bytes,
-                                     form_.differentiable ? &reserve_bytes : nullptr) == CUDNN_STATUS_SUCCESS &&
-           cudnnGetRNNWeightSpaceSize(handle, layer_, &weight_bytes) == CUDNN_STATUS_SUCCESS && find_weights(handle);
+    bool is_set = cudnnSetRNNDescriptor_v8(layer_, algorithm, mode_of(form_.cell), CUDNN_RNN_DOUBLE_BIAS,
+                                           CUDNN_UNIDIRECTIONAL, CUDNN_LINEAR_INPUT, type_, type_, math,
+                                           narrowed(form_.width), narrowed(form_.size), narrowed(form_.size), 1,
+                                           dropout_, CUDNN_RNN_PADDED_IO_DISABLED) == CUDNN_STATUS_SUCCESS &&
+                  cudnnGetRNNTempSpaceSizes(handle, layer_, mode, x_, &work,
+                                            form_.differentiable ? &reserve : nullptr) == CUDNN_STATUS_SUCCESS &&
+                  cudnnGetRNNWeightSpaceSize(handle, layer_, &weight_bytes) == CUDNN_STATUS_SUCCESS &&
+                  find_weights(handle);
+    work_bytes = std::max(work_bytes, work);
+    reserve_bytes = std::max(reserve_bytes, reserve);
+    return is_set;
   }
 
   bool find_weights(cudnnHandle_t handle) {
@@ -189,7 +201,7 @@ class CudnnLayer final : public LibraryLayer {
   LibraryLayerForm form_;
   int gates_;
   cudnnDataType_t type_;
-  bool is_persistent_ = false;
+  bool is_described_ = false, is_persistent_ = false;
   DropoutDescriptor dropout_;
   LayerDescriptor layer_;
   RowsDescriptor x_, y_;
@@ -200,8 +212,9 @@ class CudnnLayer final : public LibraryLayer {
 
 std::unique_ptr<LibraryLayer> make_library_layer(const LibraryLayerForm& form) {
   auto layer = std::make_unique<CudnnLayer>(form);
-  if (!layer->is_ready()) return {};
-  return layer;
+  if (layer->is_ready()) return layer;
+  driver_forget_error();
+  return {};
 }
 
 }  // namespace REEL_TARGET

@@ -59,6 +59,8 @@ void* driver_allocate(std::size_t bytes) {
 std::size_t driver_gap() { return 0; }
 void driver_spoil(void*, std::size_t, Stream) {}
 
+void driver_forget_error() noexcept { static_cast<void>(cudaGetLastError()); }
+
 void driver_free(void* memory) noexcept { static_cast<void>(cudaFree(memory)); }
 
 DriverMemory driver_memory() {

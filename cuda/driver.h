@@ -32,6 +32,8 @@ std::size_t driver_gap();
 void driver_spoil(void* memory, std::size_t bytes, Stream stream);
 /// Frees after the driver has shut down are ignored.
 void driver_free(void* memory) noexcept;
+/// What a library refused, and nobody throws, is not blamed on the next kernel.
+void driver_forget_error() noexcept;
 /// Of the device: free and in all.
 struct DriverMemory {
   std::size_t free, total;

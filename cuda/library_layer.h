@@ -16,7 +16,7 @@ inline namespace REEL_TARGET {
 struct LibraryLayerForm {
   RecurrentCell cell;
   DType dtype;
-  bool differentiable;
+  bool differentiable, tf32;
   std::int64_t width, size, batch;
   std::vector<std::int64_t> counts;
 };

@@ -32,23 +32,27 @@ struct Library {
 
 const std::int64_t* counts_of(const WholeLayer& form) { return form.counts.as<std::int64_t>(); }
 
+// cuDNN takes no longer layers.
+constexpr std::int64_t most_steps = 65535;
+
 // A single step takes no longer by itself. The library goes from the first step to the last: of examples that are equally
 // long the steps can be turned round. A relu is not left to it, as it need not keep NaN.
 bool may_be_whole(const WholeLayer& form) {
   constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
   std::int64_t steps = form.counts.numel;
-  return form.cell != RecurrentCell::rnn_relu && steps >= 2 && form.width > 0 &&
+  return form.cell != RecurrentCell::rnn_relu && steps >= 2 && steps <= most_steps && form.width > 0 &&
          counts_of(form)[form.reverse ? steps - 1 : 0] == form.batch && form.size <= most / 4 && form.width <= most &&
          form.batch <= most / steps / std::max(4 * form.size, form.width);
 }
 
 bool is_rectangle(const WholeLayer& form) { return counts_of(form)[form.counts.numel - 1] == form.batch; }
 
-std::unique_ptr<LibraryLayer> make(const WholeLayer& form) {
+std::unique_ptr<LibraryLayer> make(const WholeLayer& form, bool tf32) {
   const std::int64_t* counts = counts_of(form);
   return make_library_layer({form.cell,
                              form.dtype,
                              form.differentiable,
+                             tf32,
                              form.width,
                              form.size,
                              form.batch,
@@ -56,8 +60,8 @@ std::unique_ptr<LibraryLayer> make(const WholeLayer& form) {
 }
 
 // A layer of the library; it is kept for next time, or by `holder`. Null where there is none.
-LibraryLayer* find(const WholeLayer& form, std::unique_ptr<LibraryLayer>& holder) {
-  if (!is_rectangle(form)) return (holder = make(form)).get();
+LibraryLayer* find(const WholeLayer& form, bool tf32, std::unique_ptr<LibraryLayer>& holder) {
+  if (!is_rectangle(form)) return (holder = make(form, tf32)).get();
   Key key{static_cast<std::int64_t>(form.cell),
           static_cast<std::int64_t>(form.dtype),
           form.differentiable,
@@ -65,8 +69,8 @@ LibraryLayer* find(const WholeLayer& form, std::unique_ptr<LibraryLayer>& holder
           form.size,
           form.batch,
           form.counts.numel,
-          may_use_tf32()};
-  return of_current_queue<Library>().layers.find(key, [&] { return make(form); }).get();
+          tf32};
+  return of_current_queue<Library>().layers.find(key, [&] { return make(form, tf32); }).get();
 }
 
 std::size_t rounded_up(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
@@ -167,6 +171,9 @@ class Weights {
   std::int64_t gates_;
 };
 
+// A gradient goes on as the layer began, whatever is allowed by then: an odd byte at the end of what is kept says so.
+bool kept_with_tf32(const View& kept) { return kept.numel % 2 != 0; }
+
 LibraryLayer& found(LibraryLayer* layer) {
   if (!layer) throw InternalError("a layer that was there a moment ago is not");
   return *layer;
@@ -177,15 +184,16 @@ LibraryLayer& found(LibraryLayer* layer) {
 std::int64_t whole_layer_bytes(const WholeLayer& form) {
   if (!may_be_whole(form)) return -1;
   std::unique_ptr<LibraryLayer> holder;
-  const LibraryLayer* layer = find(form, holder);
+  bool tf32 = form.dtype == DType::f32 && may_use_tf32();
+  const LibraryLayer* layer = find(form, tf32, holder);
   if (!layer) return -1;
-  return static_cast<std::int64_t>(rounded_up(layer->weight_bytes) + layer->reserve_bytes);
+  return static_cast<std::int64_t>(rounded_up(layer->weight_bytes) + rounded_up(layer->reserve_bytes)) + tf32;
 }
 
 // What is kept: the weights as the library takes them, and its reserve.
 void run_whole_layer(const WholeLayerForward& layer) {
   std::unique_ptr<LibraryLayer> holder;
-  LibraryLayer& library = found(find(layer.form, holder));
+  LibraryLayer& library = found(find(layer.form, kept_with_tf32(layer.kept), holder));
   Weights(library, layer.form, layer.kept.data).pack(layer.W_x, layer.W_h, layer.bias);
   Scratch work(library.work_bytes);
   char* kept = layer.kept.as<char>();
@@ -204,7 +212,7 @@ void run_whole_layer(const WholeLayerForward& layer) {
 
 void run_whole_layer_gradient(const WholeLayerBackward& layer) {
   std::unique_ptr<LibraryLayer> holder;
-  LibraryLayer& library = found(find(layer.form, holder));
+  LibraryLayer& library = found(find(layer.form, kept_with_tf32(layer.kept), holder));
   bool wants_weights = layer.dW_x.numel > 0;
   Scratch work(library.work_bytes), reserve(library.reserve_bytes), dweights(wants_weights ? library.weight_bytes : 0);
   const char* kept = layer.kept.as<char>();

@@ -215,6 +215,8 @@ void driver_spoil(void* memory, std::size_t bytes, Stream stream) {
     std::memset(memory, 0xdb, bytes);
   });
 }
+void driver_forget_error() noexcept {}
+
 void driver_free(void* memory) noexcept {
   {
     std::lock_guard lock(stream_mutex());

@@ -114,11 +114,12 @@ void give_fused(Gradient& g) {
     inputs.insert(inputs.end(), {&dc, &g.saved_input(in_c)});
   }
   bool wants_weights = g.wants(in_W_x) || g.wants(in_W_h) || g.wants(in_bias);
-  const Shape none{0};
-  auto weight = [&](const Tensor& like) {
-    return OutputSpec(wants_weights ? like.shape() : none, x.dtype(), x.device());
-  };
-  std::vector<OutputSpec> specs{{x.body(), x.dtype()}, weight(W_x), weight(W_h), weight(bias), {h_0.body(), x.dtype()}};
+  // A specification does not own its sizes.
+  auto sizes_of = [&](const Tensor& like) { return wants_weights ? like.shape() : Shape{0}; };
+  const Shape sizes[] = {sizes_of(W_x), sizes_of(W_h), sizes_of(bias)};
+  std::vector<OutputSpec> specs{{x.body(), x.dtype()}};
+  for (const Shape& size : sizes) specs.emplace_back(size, x.dtype(), x.device());
+  specs.emplace_back(h_0.body(), x.dtype());
   if (lstm) specs.emplace_back(h_0.body(), x.dtype());
   Tensor outputs[6];
   Call call{gradient_op_of(g.attributes<WholeAttributes>().net.cell()),
