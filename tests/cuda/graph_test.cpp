@@ -163,7 +163,8 @@ TEST_CASE("what waits, or copies from the CPU, cannot be recorded, and the op is
   };
   using Given = std::span<const Tensor>;
   CHECK_THAT(error_in([](Given x) { return x[0] * sum(x[0]).item(); }), contains("waits for the values of a tensor"));
-  CHECK_THAT(error_in([](Given x) { return nonzero(x[0]); }), contains("waits for the number of elements that are not 0"));
+  CHECK_THAT(error_in([](Given x) { return nonzero(x[0]); }),
+             contains("waits for the number of elements that are not 0"));
   CHECK_THAT(error_in([](Given x) {
                return x[0] + to(tensor({1.0f, 2.0f, 3.0f}), gpu);
              }),
