@@ -25,7 +25,7 @@ std::filesystem::path module_path() {
   Dl_info here{};
   if (!dladdr(reinterpret_cast<const void*>(&device_module_absence), &here) || !here.dli_fname)
     return "libreel_cuda.so";
-  std::filesystem::path folder = std::filesystem::path(here.dli_fname).parent_path();
+  std::filesystem::path folder = std::filesystem::path(here.dli_fname).parent_path().lexically_normal();
   // In a build folder each library has one of its own.
   std::filesystem::path built = folder.parent_path() / "cuda" / "libreel_cuda.so";
   std::filesystem::path installed = folder / "libreel_cuda.so";
