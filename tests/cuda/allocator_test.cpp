@@ -1,8 +1,10 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <set>
 #include <thread>
+#include <vector>
 
 #include "../../cuda/memory_pool.h"
 #include "../../cuda/queue.h"
@@ -51,7 +53,11 @@ void driver_free(void* memory) noexcept {
 DriverMemory driver_memory() { return {device_left, std::size_t{1} << 34}; }
 void* driver_allocate_pinned(std::size_t bytes) { return ::operator new(bytes); }
 void driver_free_pinned(void* memory) noexcept { ::operator delete(memory); }
-Stream driver_make_stream() { return std::make_unique<CUstream_st>().release(); }
+// Nobody ends streams: they stay where leak checkers find them.
+Stream driver_make_stream() {
+  static auto& streams = *std::make_unique<std::deque<CUstream_st>>().release();
+  return &streams.emplace_back();
+}
 void driver_wait(Stream stream) { stream->done = stream->given; }
 Event driver_make_event() { return std::make_unique<CUevent_st>().release(); }
 void driver_free_event(Event event) noexcept { std::unique_ptr<CUevent_st> freed(event); }
@@ -75,10 +81,11 @@ namespace {
 
 constexpr std::size_t megabyte = std::size_t{1} << 20;
 
-// Each test has queues of its own, which stay for ever.
+// Each test has queues of its own, which stay for ever, where leak checkers find them.
 Queue& new_queue() {
-  static int device = 0;
-  return *std::make_unique<Queue>(++device % 200).release();
+  static auto& queues = *std::make_unique<std::vector<Queue*>>().release();
+  queues.push_back(std::make_unique<Queue>(static_cast<int>(queues.size() + 1) % 200).release());
+  return *queues.back();
 }
 
 void* place_of(Block* block) { return block->data; }
