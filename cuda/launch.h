@@ -36,8 +36,8 @@
 // the first; it returns what all had.
 //
 // Outside of each(), a program may only compute from what is the same for all threads of a group: group.index(),
-// group.size(), its members, what reduce() and scan() gave, and what group.broadcast(pointer) reads of memory that an earlier
-// phase has written. group.template shared<T>(count) gives memory that the threads of a group share, out of
+// group.size(), its members, and what reduce() and scan() gave. group.template shared<T>(count) gives memory that the
+// threads of a group share, out of
 // `shared_bytes` (each array takes its size rounded up to 16 bytes; at most 48 KB in all).
 //
 // Compiled by nvcc, this is launch_device.h. Elsewhere a device is emulated by the CPU, thread by thread: the same bodies

@@ -99,12 +99,6 @@ class Group {
     shared_ += (count * static_cast<std::int64_t>(sizeof(T)) + 15) / 16 * 16;
     return place;
   }
-  template <class T>
-  __device__ T broadcast(const T* place) {
-    T value = *const_cast<const volatile T*>(place);
-    wait();
-    return value;
-  }
   template <class T, class Combine>
   __device__ T reduce(const PerThread<T>& values, const Combine& combine) {
     int lane = static_cast<int>(threadIdx.x) % warp_size;

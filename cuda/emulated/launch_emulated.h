@@ -67,10 +67,6 @@ class Group {
     if (used_ > shared_.size()) throw std::logic_error("a program asks for more shared memory than it was given");
     return reinterpret_cast<T*>(shared_.data() + begin);
   }
-  template <class T>
-  T broadcast(const T* place) {
-    return *place;
-  }
   template <class T, class Combine>
   T reduce(const PerThread<T>& values, const Combine& combine) {
     static_assert(std::is_trivially_copyable_v<T> && sizeof(T) % 4 == 0);
