@@ -20,12 +20,16 @@ class Descriptor {
 
   bool is_open() const { return number_ >= 0; }
   int number() const { return number_; }
-  /// Closes it now. Returns whether that went well, which for a file on a network is where its writing may fail.
-  bool close();
 
  private:
   int number_ = -1;
 };
+
+/// What the system says about a value of errno.
+std::string words_of(int code);
+
+/// Throws: FileError for a path with a NUL, which the system would take for its end. `failed`: "cannot open".
+void check_path(const char* function, const char* failed, const std::string& path, Location where);
 
 /// A file to read.
 class Reader {
@@ -43,31 +47,6 @@ class Reader {
   Location where_;
   Descriptor file_;
   std::uint64_t size_ = 0;
-};
-
-/// A file that comes into being all at once: what is written goes into another one beside it, which takes its name when
-/// everything is on the disk. One that is not committed leaves nothing.
-class AtomicFile {
- public:
-  /// Throws: FileError where it cannot be made.
-  AtomicFile(const char* function, const std::string& path, Location where);
-  ~AtomicFile();
-  AtomicFile(const AtomicFile&) = delete;
-  AtomicFile& operator=(const AtomicFile&) = delete;
-
-  /// Throws: FileError, when the disk is full, say.
-  void write(std::span<const std::byte> bytes);
-  void commit();
-
- private:
-  [[noreturn]] void fail_with(int code) const;
-
-  const char* function_;
-  const std::string& given_path_;
-  Location where_;
-  std::string path_, folder_, beside_;
-  Descriptor file_;
-  bool committed_ = false;
 };
 
 }  // namespace reel::io

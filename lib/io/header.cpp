@@ -8,7 +8,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <reel/io/text.h>
 #include <nlohmann/json.hpp>
+
+#include "utf8.h"
 
 namespace reel::io {
 
@@ -251,14 +254,12 @@ void check_places(const std::vector<Described>& tensors, std::uint64_t elements)
 
 }  // namespace
 
-std::string printable(std::string_view name) {
-  std::string text;
-  for (char letter : name.substr(0, 100))
-    text += static_cast<unsigned char>(letter) < 0x20 || letter == 0x7f ? '?' : letter;
-  return name.size() > 100 ? text + "…" : text;
+std::string shortened(std::string_view name) {
+  constexpr std::size_t most_bytes = 100;
+  return printable(whole_characters(name, most_bytes)) + (name.size() > most_bytes ? "…" : "");
 }
 
-std::string shown(std::string_view name) { return fmt::format("'{}'", printable(name)); }
+std::string shown(std::string_view name) { return fmt::format("'{}'", shortened(name)); }
 
 std::string_view format_name(DType dtype) {
   return std::find_if(format_names.begin(), format_names.end(),

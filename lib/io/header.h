@@ -32,9 +32,9 @@ struct Header {
   Metadata metadata;
 };
 
-/// A name from a file, for a sentence: no control characters reach a terminal, and no line is endless.
-std::string printable(std::string_view name);
-/// The same in quotes.
+/// A name from a file, for a sentence: `printable`, and cut where it is long.
+std::string shortened(std::string_view name);
+/// `shortened` in quotes.
 std::string shown(std::string_view name);
 
 /// The format's name of a dtype.

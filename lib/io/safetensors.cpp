@@ -7,6 +7,7 @@
 #include <stdexcept>
 #include <unordered_set>
 
+#include <reel/io/text.h>
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
@@ -14,6 +15,7 @@
 
 #include "../core/op_error.h"
 #include "../core/storage.h"
+#include "atomic_file.h"
 #include "file.h"
 #include "header.h"
 
@@ -31,9 +33,10 @@ constexpr const char* load_name = "io::load";
 void check_tensors(std::span<const NamedTensor> tensors, Location where) {
   std::unordered_set<std::string_view> names;
   for (const NamedTensor& named : tensors) {
-    if (!named.tensor.defined()) fail<Error>(save_name, where, "'{}' is an undefined tensor", named.name);
+    if (!named.tensor.defined()) fail<Error>(save_name, where, "{} is an undefined tensor", shown(named.name));
     if (named.name == metadata_name) fail<Error>(save_name, where, "no tensor can have the name {}", metadata_name);
-    if (!names.insert(named.name).second) fail<Error>(save_name, where, "there are two tensors named '{}'", named.name);
+    if (!names.insert(named.name).second)
+      fail<Error>(save_name, where, "there are two tensors named {}", shown(named.name));
   }
 }
 
@@ -64,6 +67,27 @@ Header header_of(std::span<const NamedTensor> tensors, std::span<const std::size
   return header;
 }
 
+// What comes first in a file, and the order of the elements behind it.
+struct Plan {
+  std::vector<std::size_t> order;
+  std::string header;
+};
+
+Plan planned(std::span<const NamedTensor> tensors, const Metadata& metadata, Location where) {
+  check_tensors(tensors, where);
+  Plan plan{order_of(tensors), {}};
+  try {
+    plan.header = text_of(header_of(tensors, plan.order, metadata));
+  } catch (const std::runtime_error& flaw) {
+    fail<Error>(save_name, where, "{}", flaw.what());
+  }
+  if (plan.header.size() > most_header_bytes)
+    fail<Error>(save_name, where,
+                "the names and words of {} tensors make a header of {} bytes, more than the {} that are allowed",
+                tensors.size(), plan.header.size(), most_header_bytes);
+  return plan;
+}
+
 std::span<const std::byte> elements_of(const Tensor& packed) {
   return {static_cast<const std::byte*>(packed.body().data), bytes_of(packed)};
 }
@@ -75,27 +99,27 @@ void make_bools(std::span<std::byte> bytes) {
 
 Header read_header(const Reader& file, const std::string& path, Location where, std::uint64_t& begin) {
   if (file.size() < count_bytes)
-    fail<FileError>(load_name, where, "'{}' has {} bytes, fewer than the {} that say how long the header is", path,
-                    file.size(), count_bytes);
+    fail<FileError>(load_name, where, "'{}' has {} bytes, fewer than the {} that say how long the header is",
+                    printable(path), file.size(), count_bytes);
   std::array<std::byte, count_bytes> count;
   file.read(0, count);
   auto length = std::bit_cast<std::uint64_t>(count);
   if (length > most_header_bytes)
     fail<FileError>(
         load_name, where,
-        "'{}' says that its header has {} bytes, more than the {} that are allowed: it is no safetensors file", path,
-        length, most_header_bytes);
+        "'{}' says that its header has {} bytes, more than the {} that are allowed: it is no safetensors file",
+        printable(path), length, most_header_bytes);
   if (length > file.size() - count_bytes)
     fail<FileError>(load_name, where,
                     "'{}' says that its header has {} bytes, but only {} follow: it is cut off or no safetensors file",
-                    path, length, file.size() - count_bytes);
+                    printable(path), length, file.size() - count_bytes);
   std::string text(length, '\0');
   file.read(count_bytes, std::as_writable_bytes(std::span(text)));
   begin = count_bytes + length;
   try {
     return parsed(text, file.size() - begin);
   } catch (const std::runtime_error& flaw) {
-    fail<FileError>(load_name, where, "'{}' {}", path, flaw.what());
+    fail<FileError>(load_name, where, "'{}' {}", printable(path), flaw.what());
   }
 }
 
@@ -109,30 +133,26 @@ const Tensor* Contents::find(std::string_view name) const {
 
 const Tensor& Contents::at(std::string_view name, Location where) const {
   if (const Tensor* found = find(name)) return *found;
-  fail<Error>("io::Contents", where, "there is no tensor named '{}' among {}", name, tensors.size());
+  fail<Error>("io::Contents", where, "there is no tensor named {} among {}", shown(name), tensors.size());
 }
 
 void save(const std::string& path, std::span<const NamedTensor> tensors, const Metadata& metadata, Location where) {
-  check_tensors(tensors, where);
   CallerScope caller(where);
-  std::vector<std::size_t> order = order_of(tensors);
-  std::string text;
-  try {
-    text = text_of(header_of(tensors, order, metadata));
-  } catch (const std::runtime_error& flaw) {
-    fail<Error>(save_name, where, "{}", flaw.what());
-  }
-  if (text.size() > most_header_bytes)
-    fail<Error>(save_name, where,
-                "the names and words of {} tensors make a header of {} bytes, more than the {} that are allowed",
-                tensors.size(), text.size(), most_header_bytes);
+  Plan plan = planned(tensors, metadata, where);
   AtomicFile file(save_name, path, where);
-  auto length = std::bit_cast<std::array<std::byte, count_bytes>>(static_cast<std::uint64_t>(text.size()));
+  auto length = std::bit_cast<std::array<std::byte, count_bytes>>(static_cast<std::uint64_t>(plan.header.size()));
   file.write(length);
-  file.write(std::as_bytes(std::span(text)));
+  file.write(std::as_bytes(std::span(plan.header)));
   NoRecord pause;
-  for (std::size_t i : order) file.write(elements_of(to(contiguous(tensors[i].tensor), cpu)));
+  for (std::size_t i : plan.order) file.write(elements_of(to(contiguous(tensors[i].tensor), cpu)));
   file.commit();
+}
+
+void check_save(const std::string& path, std::span<const NamedTensor> tensors, const Metadata& metadata,
+                Location where) {
+  CallerScope caller(where);
+  planned(tensors, metadata, where);
+  AtomicFile file(save_name, path, where);
 }
 
 Contents load(const std::string& path, Location where) {

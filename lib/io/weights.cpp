@@ -140,7 +140,7 @@ class Comparison {
 
  private:
   void add(const char* kind, const std::string& name, const std::string& what) {
-    lines_.push_back(fmt::format("\n  {:<10}  {}  {}", kind, printable(name), what));
+    lines_.push_back(fmt::format("\n  {:<10}  {}  {}", kind, shortened(name), what));
   }
 
   std::vector<std::string> lines_;

@@ -6,8 +6,13 @@
 #include <unistd.h>
 
 #include <functional>
+#include <span>
+#include <thread>
+#include <vector>
 
 #include <reel/reel.h>
+
+#include "io/atomic_file.h"
 
 #include "catch.h"
 #include "folder.h"
@@ -32,6 +37,27 @@ bool in_a_process(const std::function<bool()>& f) {
   waitpid(child, &status, 0);
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
+
+// Whether a signal ends a process of its own that calls f.
+bool is_killed(const std::function<void()>& f) {
+  pid_t child = fork();
+  if (child == 0) {
+    f();
+    _exit(0);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  return WIFSIGNALED(status);
+}
+
+struct stat status_of(const std::string& path) {
+  struct stat found {};
+  REQUIRE(stat(path.c_str(), &found) == 0);
+  return found;
+}
+
+// A user that is neither root nor who runs the tests.
+constexpr uid_t foreign_user = 54321;
 
 }  // namespace
 
@@ -96,6 +122,95 @@ TEST_CASE("a saved file keeps the rights of the one that it replaces, and a link
   CHECK(io::load(folder.file("own")).find("b"));
 }
 
+TEST_CASE("a saved file has no bits that let programs run as their owner, whatever the one that it replaces had") {
+  Folder folder;
+  io::save(folder.file(), {{"a", ones({2})}});
+  REQUIRE(chmod(folder.file().c_str(), 07755) == 0);
+  io::save(folder.file(), {{"b", ones({2})}});
+  CHECK((status_of(folder.file()).st_mode & 07777) == 0755);
+}
+
+TEST_CASE("a file that root saves keeps the owner and the group of the one that it replaces") {
+  if (geteuid() != 0) return reel_test::skip("only root gives files away");
+  Folder folder;
+  io::save(folder.file(), {{"a", ones({2})}});
+  REQUIRE(chown(folder.file().c_str(), foreign_user, foreign_user) == 0);
+  REQUIRE(chmod(folder.file().c_str(), 0640) == 0);
+  io::save(folder.file(), {{"b", ones({2})}});
+  struct stat found = status_of(folder.file());
+  CHECK(found.st_uid == foreign_user);
+  CHECK(found.st_gid == foreign_user);
+  CHECK((found.st_mode & 07777) == 0640);
+}
+
+TEST_CASE("a link that another user has put into a folder that all may write to is not followed") {
+  Folder folder;
+  std::filesystem::create_directory(folder.file("shared"));
+  REQUIRE(chmod(folder.file("shared").c_str(), 01777) == 0);
+  std::string own = folder.file("own"), link = folder.file("shared/link");
+  io::save(own, {{"a", ones({2})}});
+  std::filesystem::create_symlink("../own", link);
+  io::save(link, {{"b", ones({2})}});
+  CHECK(io::load(own).find("b"));
+  if (geteuid() != 0) return reel_test::skip("only root makes links of another user");
+  std::string before = bytes_of(own);
+  REQUIRE(lchown(link.c_str(), foreign_user, foreign_user) == 0);
+  CHECK_THAT(refusal(link), contains("cannot write '" + link + "': a link of another user, in a folder that all may"));
+  std::filesystem::remove(own);
+  CHECK_THAT(refusal(link), contains("a link of another user"));
+  CHECK_FALSE(std::filesystem::exists(own));
+  // Also where it is not the first of several.
+  std::filesystem::create_symlink("shared/link", folder.file("first"));
+  CHECK_THAT(refusal(folder.file("first")), contains("a link of another user"));
+  // In a folder that only its owner writes to, whose link it is does not matter.
+  REQUIRE(chmod(folder.file("shared").c_str(), 0755) == 0);
+  io::save(link, {{"c", ones({2})}});
+  CHECK(io::load(own).find("c"));
+}
+
+TEST_CASE("a file of another user in a folder that all may write to is not replaced") {
+  if (geteuid() != 0) return reel_test::skip("only root could");
+  Folder folder;
+  REQUIRE(chmod(folder.file("").c_str(), 01777) == 0);
+  io::save(folder.file(), {{"a", ones({2})}});
+  io::save(folder.file(), {{"a", ones({2})}});
+  REQUIRE(chown(folder.file().c_str(), foreign_user, foreign_user) == 0);
+  std::string before = bytes_of(folder.file());
+  CHECK_THAT(refusal(folder.file()), contains("a file of another user, in a folder that all may write to"));
+  CHECK(bytes_of(folder.file()) == before);
+  CHECK(folder.names().size() == 1);
+}
+
+TEST_CASE("a path with a NUL is refused, and not cut") {
+  Folder folder;
+  std::string path = folder.file("weights") + std::string("\0.safetensors", 13);
+  CHECK_THAT(refusal(path), contains("io::save: cannot write '" + folder.file("weights") +
+                                     "\\u{0}.safetensors': a path cannot have a NUL"));
+  CHECK(folder.names().empty());
+  reel_test::put_bytes(folder.file("weights"), "text");
+  CHECK_THAT(error_of<io::FileError>([&] { io::load(path); }),
+             contains("io::load: cannot open '" + folder.file("weights") + "\\u{0}.safetensors': a path cannot"));
+}
+
+TEST_CASE("whether a file could be saved is said before, and changes nothing") {
+  Folder folder;
+  auto said = [](const std::string& path) { return error_of<io::FileError>([&] { io::check_save(path); }); };
+  CHECK(said(folder.file()).empty());
+  CHECK(folder.names().empty());
+  CHECK_THAT(said(folder.file("none/weights")),
+             contains("io::save: cannot write '" + folder.file("none/weights") + "': No such file or directory; at ") &&
+                 contains("atomic_test.cpp:"));
+  CHECK_THAT(said(folder.file("")), contains("no ordinary file"));
+  io::save(folder.file(), {{"a", ones({2})}});
+  std::string before = bytes_of(folder.file());
+  CHECK(said(folder.file()).empty());
+  CHECK(bytes_of(folder.file()) == before);
+  if (geteuid() == 0) return;  // who may write everywhere
+  REQUIRE(chmod(folder.file("").c_str(), 0500) == 0);
+  CHECK_THAT(said(folder.file()), contains("Permission denied"));
+  REQUIRE(chmod(folder.file("").c_str(), 0700) == 0);
+}
+
 TEST_CASE("a file may be saved by a name without a folder") {
   Folder folder;
   CHECK(in_a_process([&] {
@@ -106,23 +221,96 @@ TEST_CASE("a file may be saved by a name without a folder") {
   CHECK(folder.names() == std::set<std::string>{"here"});
 }
 
-TEST_CASE("what a process left that was stopped while it saved is in nobody's way") {
+TEST_CASE("what a process left that was killed while it saved is removed by the next save") {
   Folder folder;
   auto save = [&] { io::save(folder.file(), {{"a", ones({2})}}); };
   save();
-  // Names of this process that come next, as one of the same number has left them.
-  std::set<std::string> left;
-  for (int i = 0; i < 200; ++i) {
-    std::string name = "." + std::to_string(getpid()) + "-" + std::to_string(i) + ".part";
-    for (const std::string& begin : {std::string("weights.safetensors"), std::string()}) {
-      reel_test::put_bytes(folder.file(begin + name), "half");
-      left.insert(begin + name);
-    }
-  }
+  std::string before = bytes_of(folder.file());
+  CHECK(is_killed([&] {
+    // The default action of SIGXFSZ ends the process half-way through the file.
+    rlimit most{100'000, 100'000};
+    setrlimit(RLIMIT_FSIZE, &most);
+    io::save(folder.file(), {{"a", ones({1'000'000})}});
+  }));
+  CHECK(folder.names().size() == 2);
+  CHECK(bytes_of(folder.file()) == before);
+  // Removed whether or not another process has the number of the killed one by now.
+  io::save(folder.file("other"), {{"a", ones({2})}});
+  CHECK(folder.names().size() == 3);
   save();
-  CHECK(io::load(folder.file()).find("a"));
-  left.insert("weights.safetensors");
-  CHECK(folder.names() == left);
+  CHECK(folder.names() == std::set<std::string>{"other", "weights.safetensors"});
+}
+
+TEST_CASE("names that are like those of left temporary files but are something else stay") {
+  Folder folder;
+  std::string precious = folder.file("precious");
+  reel_test::put_bytes(precious, "kept");
+  std::set<std::string> others{"precious"};
+  for (const char* name : {"weights.safetensors.part", "weights.safetensors.reel-.part", "weights.safetensors.reel-1-2",
+                           "weights.safetensors.reel-1-2.part.txt", "weights.safetensors.reel-a-2.part",
+                           "Weights.safetensors.reel-1-2.part", ".reel-1-2.part", "weights.safetensors.1-2.part"}) {
+    reel_test::put_bytes(folder.file(name), "kept");
+    others.insert(name);
+  }
+  std::filesystem::create_directory(folder.file("weights.safetensors.reel-1-3.part"));
+  std::filesystem::create_symlink("precious", folder.file("weights.safetensors.reel-1-4.part"));
+  REQUIRE(mkfifo(folder.file("weights.safetensors.reel-1-5.part").c_str(), 0600) == 0);
+  for (int i : {3, 4, 5}) others.insert("weights.safetensors.reel-1-" + std::to_string(i) + ".part");
+  io::save(folder.file(), {{"a", ones({2})}});
+  others.insert("weights.safetensors");
+  CHECK(folder.names() == others);
+  CHECK(bytes_of(precious) == "kept");
+}
+
+TEST_CASE("a save leaves the temporary file of another that is under way alone") {
+  Folder folder;
+  std::string path = folder.file();
+  {
+    io::AtomicFile slow("test", path, Location::here());
+    std::string text = "written slowly";
+    slow.write(std::as_bytes(std::span(text)));
+    CHECK(in_a_process([&] {
+      io::save(path, {{"a", ones({2})}});
+      return true;
+    }));
+    io::save(path, {{"b", ones({2})}});
+    CHECK(io::load(path).find("b"));
+    slow.commit();
+  }
+  CHECK(bytes_of(path) == "written slowly");
+  CHECK(folder.names() == std::set<std::string>{"weights.safetensors"});
+}
+
+TEST_CASE("processes and threads that save to one name all succeed, and one of their files is there whole") {
+  Folder folder;
+  auto save_often = [&](std::int64_t size) {
+    for (int i = 0; i < 30; ++i) io::save(folder.file(), {{"a", ones({size})}});
+  };
+  std::vector<pid_t> children;
+  for (std::int64_t size : {10, 20}) {
+    pid_t child = fork();
+    if (child == 0) {
+      try {
+        save_often(size);
+      } catch (...) {
+        _exit(1);
+      }
+      _exit(0);
+    }
+    children.push_back(child);
+  }
+  std::string failure;
+  std::thread other([&] { failure = error_of<io::FileError>([&] { save_often(30); }); });
+  CHECK(error_of<io::FileError>([&] { save_often(40); }).empty());
+  other.join();
+  CHECK(failure.empty());
+  for (pid_t child : children) {
+    int status = 1;
+    waitpid(child, &status, 0);
+    CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+  }
+  CHECK(io::load(folder.file()).at("a").numel() % 10 == 0);
+  CHECK(folder.names() == std::set<std::string>{"weights.safetensors"});
 }
 
 TEST_CASE("a file's name may be as long as the system lets it be") {

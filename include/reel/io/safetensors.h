@@ -39,9 +39,14 @@ struct Contents {
 };
 
 /// Writes tensors into a file: whoever opens it, even after a power cut, finds the old file or the new one whole. What
-/// fails leaves the old one, and nothing else. Tensors that share elements are written once for each name.
-/// Throws: FileError, which says what the system says; Error for an undefined tensor, for a name that comes twice, is
-/// `__metadata__` or is not UTF-8, and for metadata that are not.
+/// fails leaves the old one, and nothing else; what a process leaves that is killed while it saves, the next save of that
+/// name removes. Tensors that share elements are written once for each name.
+///
+/// A link goes on to be one, and the file that it leads to is replaced. A new file has the old one's permissions, without
+/// its set-user-ID and set-group-ID bits, and its owner if root saves it.
+/// Throws: FileError, which says what the system says, and for a link or a file of another user in a sticky folder that
+/// all may write to, such as /tmp; Error for an undefined tensor, for a name that comes twice, is `__metadata__` or is not
+/// UTF-8, and for metadata that are not.
 void save(const std::string& path, std::span<const NamedTensor> tensors, const Metadata& metadata = {},
           Location where = Location::here());
 inline void save(const std::string& path, const std::vector<NamedTensor>& tensors, const Metadata& metadata = {},
@@ -49,8 +54,13 @@ inline void save(const std::string& path, const std::vector<NamedTensor>& tensor
   save(path, std::span<const NamedTensor>(tensors), metadata, where);
 }
 
+/// Throws what `save` of the same would throw, as far as that is known before the elements are written, and changes no
+/// file: for the begin of a program that saves after hours.
+void check_save(const std::string& path, std::span<const NamedTensor> tensors = {}, const Metadata& metadata = {},
+                Location where = Location::here());
+
 /// Reads a file whole. Whatever it holds, nothing is read or allocated that the file's own size does not bear out.
-/// Throws: FileError where it cannot be read, breaks a rule of the format, or has a dtype or a rank that tensors lack;
+/// Throws: FileError where it cannot be read or is no ordinary file, breaks a rule of the format, or has a dtype or a rank that tensors lack;
 /// MemoryError.
 Contents load(const std::string& path, Location where = Location::here());
 

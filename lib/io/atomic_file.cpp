@@ -1,0 +1,225 @@
+#include "atomic_file.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+#include <utility>
+
+#include <reel/io/safetensors.h>
+#include <reel/io/text.h>
+
+#include "../core/op_error.h"
+#include "utf8.h"
+
+namespace reel::io {
+
+using detail::fail;
+
+namespace {
+
+constexpr std::size_t most_at_once = std::size_t{1} << 30;
+constexpr int most_links = 40;  // as Linux has it
+
+struct SplitPath {
+  std::string folder, name;
+};
+
+// A path that ends in a slash is that of a folder, whose own name in it is ".".
+SplitPath split(const std::string& path) {
+  std::size_t slash = path.rfind('/');
+  if (slash == path.npos) return {".", path};
+  std::string name = path.substr(slash + 1);
+  return {path.substr(0, slash + 1), name.empty() ? "." : name};
+}
+
+std::string text_of_link(const Descriptor& link) {
+  std::array<char, 4096> text;  // PATH_MAX
+  ssize_t size = readlinkat(link.number(), "", text.data(), text.size());
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
+// What the names of the temporary files of a file begin with. The whole name could be too long with more behind it.
+std::string temporary_prefix(const std::string& name) {
+  constexpr std::size_t most_bytes = 200;
+  return std::string(whole_characters(name, most_bytes)) + ".reel-";
+}
+
+constexpr std::string_view temporary_suffix = ".part";
+
+// The prefix, a process, a dash, a count, the suffix.
+bool is_temporary(std::string_view name, std::string_view prefix) {
+  if (!name.starts_with(prefix) || !name.ends_with(temporary_suffix)) return false;
+  if (name.size() < prefix.size() + temporary_suffix.size()) return false;
+  name.remove_prefix(prefix.size());
+  name.remove_suffix(temporary_suffix.size());
+  auto is_number = [](std::string_view text) {
+    return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
+  };
+  std::size_t dash = name.find('-');
+  return dash != name.npos && is_number(name.substr(0, dash)) && is_number(name.substr(dash + 1));
+}
+
+// A temporary file that no process holds a lock on, open with that lock; closed if it is another's, or none.
+Descriptor locked_left(int folder, const char* name) {
+  constexpr int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
+  // File systems on a network lock only what could be written.
+  Descriptor left(openat(folder, name, O_RDWR | flags));
+  if (!left.is_open()) left = Descriptor(openat(folder, name, O_RDONLY | flags));
+  struct stat opened, named;
+  if (!left.is_open() || fstat(left.number(), &opened) != 0 || !S_ISREG(opened.st_mode)) return {};
+  if (flock(left.number(), LOCK_EX | LOCK_NB) != 0) return {};
+  // Before the lock was had, its process may have given it its last name, and another may have the old one.
+  bool same = fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_dev == opened.st_dev &&
+              named.st_ino == opened.st_ino;
+  return same ? std::move(left) : Descriptor();
+}
+
+}  // namespace
+
+AtomicFile::AtomicFile(const char* function, const std::string& path, Location where)
+    : function_(function), path_(path), where_(where) {
+  check_path(function, "cannot write", path, where);
+  find_place();
+  remove_left();
+  create_temporary();
+}
+
+AtomicFile::~AtomicFile() {
+  if (!temporary_.empty()) unlinkat(folder_.number(), temporary_.c_str(), 0);
+}
+
+void AtomicFile::fail_with(int code) const {
+  fail<FileError>(function_, where_, "cannot write '{}': {}", printable(path_), words_of(code));
+}
+
+// Links are followed here and not by the system, which would not say where they lead.
+void AtomicFile::find_place() {
+  if (path_.empty()) fail_with(ENOENT);
+  std::string rest = path_;
+  for (int links = 0; links <= most_links; ++links) {
+    SplitPath parts = split(rest);
+    open_folder(parts.folder);
+    name_ = parts.name;
+    Descriptor entry(openat(folder_.number(), name_.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    if (!entry.is_open() && errno == ENOENT) return;
+    struct stat found;
+    if (!entry.is_open() || fstat(entry.number(), &found) != 0) fail_with(errno);
+    if (!S_ISLNK(found.st_mode) && !S_ISREG(found.st_mode))
+      fail<FileError>(function_, where_, "'{}' is there and is no ordinary file", printable(path_));
+    check_owner(found);
+    if (S_ISREG(found.st_mode)) {
+      replaced_ = found;
+      return;
+    }
+    rest = text_of_link(entry);
+  }
+  fail_with(ELOOP);
+}
+
+// Relative to the folder that the link is in, for a link.
+void AtomicFile::open_folder(const std::string& path) {
+  int from = folder_.is_open() ? folder_.number() : AT_FDCWD;
+  Descriptor next(openat(from, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  folder_is_readable_ = next.is_open();
+  // A folder may be writable and not readable.
+  if (!next.is_open() && errno == EACCES)
+    next = Descriptor(openat(from, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!next.is_open()) fail_with(errno);
+  folder_ = std::move(next);
+}
+
+// Where all may write, another user could lead this process to any file of its own, or be given what it writes.
+void AtomicFile::check_owner(const struct stat& found) const {
+  struct stat folder;
+  if (fstat(folder_.number(), &folder) != 0) fail_with(errno);
+  bool is_shared = (folder.st_mode & S_ISVTX) && (folder.st_mode & S_IWOTH);
+  if (!is_shared || found.st_uid == geteuid() || found.st_uid == folder.st_uid) return;
+  fail<FileError>(function_, where_,
+                  "cannot write '{}': a {} of another user, in a folder that all may write to, has the name",
+                  printable(path_), S_ISLNK(found.st_mode) ? "link" : "file");
+}
+
+void AtomicFile::create_temporary() {
+  static std::atomic<std::uint64_t> count{0};
+  std::string prefix = temporary_prefix(name_);
+  do {
+    std::string name =
+        fmt::format("{}{}-{}{}", prefix, getpid(), count.fetch_add(1, std::memory_order_relaxed), temporary_suffix);
+    // Whoever could not read the old file cannot read the new one before it has the old one's permissions.
+    mode_t mode = replaced_ ? 0600 : 0666;
+    file_ =
+        Descriptor(openat(folder_.number(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (file_.is_open())
+      temporary_ = name;
+    else if (errno != EEXIST)
+      fail_with(errno);
+  } while (!file_.is_open() || !lock_temporary());
+}
+
+// False if another process has removed the file as one that was left, before it was locked.
+bool AtomicFile::lock_temporary() {
+  bool locked = flock(file_.number(), LOCK_EX | LOCK_NB) == 0;
+  // Without locks, as on some network file systems, nobody can remove it.
+  if (!locked && errno != EWOULDBLOCK) return true;
+  struct stat found;
+  if (locked && fstat(file_.number(), &found) == 0 && found.st_nlink > 0) return true;
+  unlinkat(folder_.number(), temporary_.c_str(), 0);
+  temporary_.clear();
+  return false;
+}
+
+void AtomicFile::remove_left() const {
+  if (!folder_is_readable_) return;
+  int listed = openat(folder_.number(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (listed < 0) return;
+  auto close = [](DIR* folder) { closedir(folder); };
+  std::unique_ptr<DIR, decltype(close)> folder(fdopendir(listed));
+  if (!folder) return;
+  std::string prefix = temporary_prefix(name_);
+  while (const dirent* entry = readdir(folder.get())) {
+    if (!is_temporary(entry->d_name, prefix)) continue;
+    if (Descriptor left = locked_left(folder_.number(), entry->d_name); left.is_open())
+      unlinkat(folder_.number(), entry->d_name, 0);
+  }
+}
+
+void AtomicFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    ssize_t count = ::write(file_.number(), bytes.data(), std::min(bytes.size(), most_at_once));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_with(errno);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
+void AtomicFile::adopt_permissions() {
+  if (!replaced_) return;
+  mode_t mode = replaced_->st_mode & 0777;
+  // Only root gives files away; a group that this process is in may be had without.
+  bool has_group = fchown(file_.number(), replaced_->st_uid, replaced_->st_gid) == 0 ||
+                   fchown(file_.number(), static_cast<uid_t>(-1), replaced_->st_gid) == 0;
+  if (!has_group) mode &= ~static_cast<mode_t>(S_IRWXG) | (mode & S_IRWXO) << 3;
+  // Where it is not ours to say, nobody else reads it.
+  static_cast<void>(fchmod(file_.number(), mode));
+}
+
+void AtomicFile::commit() {
+  adopt_permissions();
+  if (fsync(file_.number()) != 0) fail_with(errno);
+  // The lock is held until then, so that nobody takes it for one that was left.
+  if (renameat(folder_.number(), temporary_.c_str(), folder_.number(), name_.c_str()) != 0) fail_with(errno);
+  temporary_.clear();
+  // The new name is on the disk when the folder is. Some file systems do that by themselves, and refuse.
+  if (folder_is_readable_ && fsync(folder_.number()) != 0 && errno != EINVAL && errno != ENOTSUP) fail_with(errno);
+}
+
+}  // namespace reel::io

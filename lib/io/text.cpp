@@ -1,0 +1,137 @@
+#include <reel/io/text.h>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <memory>
+#include <utility>
+
+#include "../core/op_error.h"
+#include "file.h"
+#include "utf8.h"
+
+namespace reel::io {
+
+using detail::fail;
+
+namespace {
+
+// The bytes of a text, a piece at a time.
+class Source {
+ public:
+  Source(const char* function, const std::string& path, const TextOptions& options, Location where)
+      : function_(function), path_(path), most_bytes_(options.most_bytes), where_(where) {
+    check_path(function, "cannot open", path, where);
+    file_ = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    if (!file_.is_open()) refuse("cannot open '{}': {}", printable(path), words_of(errno));
+  }
+
+  // Empty at the end. Valid until the next call.
+  std::string_view next() {
+    ssize_t count;
+    do count = ::read(file_.number(), piece_->data(), piece_->size());
+    while (count < 0 && errno == EINTR);
+    if (count < 0) refuse_rest(errno);
+    std::string_view piece(piece_->data(), static_cast<std::size_t>(count));
+    if (std::size_t zero = piece.find('\0'); zero != piece.npos)
+      refuse("'{}' is no text: its byte {} is a NUL", printable(path_), bytes_ + zero + 1);
+    bytes_ += piece.size();
+    if (bytes_ > most_bytes_)
+      refuse("'{}' is longer than the {} bytes that are read of a text", printable(path_), most_bytes_);
+    return piece;
+  }
+
+  [[noreturn]] void refuse_rest(int code) const {
+    if (bytes_ == 0) refuse("cannot read '{}': {}", printable(path_), words_of(code));
+    refuse("cannot read '{}' beyond its first {} bytes: {}", printable(path_), bytes_, words_of(code));
+  }
+
+  template <class... T>
+  [[noreturn]] void refuse(fmt::format_string<T...> words, T&&... values) const {
+    fail<FileError>(function_, where_, words, std::forward<T>(values)...);
+  }
+
+ private:
+  const char* function_;
+  const std::string& path_;
+  std::uint64_t most_bytes_;
+  Location where_;
+  Descriptor file_;
+  std::uint64_t bytes_ = 0;
+  std::unique_ptr<std::array<char, 1 << 16>> piece_ = std::make_unique<std::array<char, 1 << 16>>();
+};
+
+bool is_unseen(char32_t code) {
+  struct Range {
+    char32_t first, last;
+  };
+  // Controls; format characters that show nothing; separators of lines and paragraphs. Source: The Unicode Character
+  // Database 15.0, categories Cc, Zl and Zp, and the property Default_Ignorable_Code_Point.
+  static constexpr Range ranges[] = {{0x0, 0x1f},        {0x7f, 0x9f},       {0xad, 0xad},      {0x34f, 0x34f},
+                                     {0x61c, 0x61c},     {0x115f, 0x1160},   {0x17b4, 0x17b5},  {0x180b, 0x180f},
+                                     {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f},  {0x3164, 0x3164},
+                                     {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},  {0xfff0, 0xfffb},
+                                     {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
+  return std::any_of(std::begin(ranges), std::end(ranges),
+                     [&](const Range& range) { return code >= range.first && code <= range.last; });
+}
+
+}  // namespace
+
+std::string read_text(const std::string& path, const TextOptions& options, Location where) {
+  Source source("io::read_text", path, options, where);
+  std::string text;
+  for (std::string_view piece = source.next(); !piece.empty(); piece = source.next()) text += piece;
+  if (std::size_t place = find_not_utf8(text); place != text.npos)
+    source.refuse("'{}' is not UTF-8 at byte {}; `iconv -t UTF-8` converts other texts", printable(path), place + 1);
+  return text;
+}
+
+std::vector<std::string> read_lines(const std::string& path, const TextOptions& options, Location where) {
+  Source source("io::read_lines", path, options, where);
+  std::vector<std::string> lines;
+  std::string line;
+  auto extend = [&](std::string_view part) {
+    line += part;
+    if (line.size() > options.most_line_bytes)
+      source.refuse("'{}':{}: the line is longer than {} bytes", printable(path), lines.size() + 1,
+                    options.most_line_bytes);
+  };
+  auto end_line = [&] {
+    if (line.ends_with('\r')) line.pop_back();
+    if (std::size_t place = find_not_utf8(line); place != line.npos)
+      source.refuse("'{}':{}: the line is not UTF-8 at byte {}; `iconv -t UTF-8` converts other texts", printable(path),
+                    lines.size() + 1, place + 1);
+    lines.push_back(std::exchange(line, {}));
+  };
+  for (std::string_view piece = source.next(); !piece.empty(); piece = source.next()) {
+    for (std::size_t end = piece.find('\n'); end != piece.npos; end = piece.find('\n')) {
+      extend(piece.substr(0, end));
+      end_line();
+      piece.remove_prefix(end + 1);
+    }
+    extend(piece);
+  }
+  if (!line.empty()) end_line();
+  return lines;
+}
+
+std::string printable(std::string_view text) {
+  std::string shown;
+  while (!text.empty()) {
+    Character character = first_character(text);
+    if (!character.is_valid)
+      shown += fmt::format("\\x{:02x}", static_cast<unsigned>(character.code));
+    else if (is_unseen(character.code))
+      shown += fmt::format("\\u{{{:x}}}", static_cast<unsigned>(character.code));
+    else
+      shown += text.substr(0, character.bytes);
+    text.remove_prefix(character.bytes);
+  }
+  return shown;
+}
+
+}  // namespace reel::io
