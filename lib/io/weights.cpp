@@ -1,3 +1,4 @@
+#include <reel/io/text.h>
 #include <reel/io/weights.h>
 
 #include <algorithm>
@@ -23,6 +24,10 @@ namespace {
 constexpr const char* name_ = "io::load_into";
 // The rest of a longer list is counted.
 constexpr std::size_t most_lines = 40;
+// What says in a file's metadata which program laid out its tensors. Source: safetensors, where Python's writers of
+// models have "pt", "tf", "flax" or "mlx".
+constexpr const char* format_key = "format";
+constexpr const char* own_format = "reel";
 
 std::vector<NamedTensor> contents_of(const nn::Module& module) {
   std::vector<NamedTensor> all = module.named_parameters();
@@ -54,20 +59,11 @@ void check_names_differ(std::span<const NamedTensor> found, Location where) {
                   shown(named.name));
 }
 
-std::vector<NamedTensor> adapted(const nn::Module& module, std::span<const NamedTensor> given,
-                                 const LoadOptions& options, Location where) {
-  std::vector<NamedTensor> found = renamed(given, options, where);
-  if (options.from_pytorch) {
-    found = as_in(module, std::move(found), options.convert);
-    check_names_differ(found, where);
-  }
-  if (!options.transform) return found;
-  for (NamedTensor& named : found) {
-    named.tensor = options.transform(named.name, named.tensor);
-    if (!named.tensor.defined())
-      fail<Error>(name_, where, "the transform made an undefined tensor of {}", shown(named.name));
-  }
-  return found;
+Tensor transformed(const NamedTensor& named, const LoadOptions& options, Location where) {
+  if (!options.transform) return named.tensor;
+  Tensor made = options.transform(named.name, named.tensor);
+  if (!made.defined()) fail<Error>(name_, where, "the transform made an undefined tensor of {}", shown(named.name));
+  return made;
 }
 
 bool is_transpose(const Tensor& a, const Tensor& b) {
@@ -94,6 +90,18 @@ std::string difference(const Tensor& own, const Tensor& given, bool convert) {
   else if (fits)
     return {};
   return fmt::format("{} in the module, {} given{}", describe(own), describe(given), hint);
+}
+
+// The first lines of a list, and how many more there are.
+std::string first_lines(std::span<const std::string> lines) {
+  std::string text;
+  for (const std::string& line : lines.first(std::min(lines.size(), most_lines))) text += line;
+  if (lines.size() > most_lines) text += fmt::format("\n  … and {} more", lines.size() - most_lines);
+  return text;
+}
+
+std::string line_of(const char* kind, const std::string& name, const std::string& what) {
+  return fmt::format("\n  {:<10}  {}  {}", kind, shortened(name), what);
 }
 
 class Comparison {
@@ -127,12 +135,7 @@ class Comparison {
 
   bool fits() const { return lines_.empty(); }
   /// The differences, a line each.
-  std::string lines() const {
-    std::string text;
-    for (std::size_t i = 0; i < std::min(lines_.size(), most_lines); ++i) text += lines_[i];
-    if (lines_.size() > most_lines) text += fmt::format("\n  … and {} more", lines_.size() - most_lines);
-    return text;
-  }
+  std::string lines() const { return first_lines(lines_); }
   std::size_t count() const { return lines_.size(); }
 
   std::vector<Match> matches;
@@ -140,22 +143,88 @@ class Comparison {
 
  private:
   void add(const char* kind, const std::string& name, const std::string& what) {
-    lines_.push_back(fmt::format("\n  {:<10}  {}  {}", kind, shortened(name), what));
+    lines_.push_back(line_of(kind, name, what));
   }
 
   std::vector<std::string> lines_;
 };
 
-PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, const std::string& source,
+const Tensor* find(std::span<const NamedTensor> tensors, std::string_view name) {
+  auto found =
+      std::find_if(tensors.begin(), tensors.end(), [&](const NamedTensor& named) { return named.name == name; });
+  return found == tensors.end() ? nullptr : &found->tensor;
+}
+
+// The module's weights for which PyTorch's layout, transposed, would fit too; none if one of them does not.
+std::vector<NamedTensor> fitting_transposed(const nn::Module& module, const std::vector<NamedTensor>& found,
+                                            const LoadOptions& options, Location where) {
+  std::vector<NamedTensor> own = contents_of(module), fitting;
+  for (const NamedTensor& named : as_in(module, found, options.convert)) {
+    const Tensor *as_it_is = find(found, named.name), *in_module = find(own, named.name);
+    if (!as_it_is || !in_module || as_it_is->is(named.tensor) || in_module->numel() <= 1) continue;
+    if (!difference(*in_module, transformed(named, options, where), options.convert).empty()) return {};
+    fitting.push_back({named.name, *in_module});
+  }
+  return fitting;
+}
+
+// Where the tensors are from, for sentences, and what says how they are laid out.
+struct Source {
+  std::string name;
+  const Metadata* metadata;  // null: they are not from a file
+};
+
+bool is_marked(const Source& source) {
+  if (!source.metadata) return false;
+  auto found = source.metadata->find(format_key);
+  return found != source.metadata->end() && found->second == own_format;
+}
+
+void check_not_marked(const Source& source, Location where) {
+  if (is_marked(source))
+    throw MisfitError(
+        fmt::format("{}: {} was saved by reel, and .from_pytorch = true would transpose its weights: leave it out; "
+                    "nothing was changed",
+                    name_, source.name),
+        context().resolve(where), "");
+}
+
+// Of tensors that fit as they are.
+void check_layout_is_known(const nn::Module& module, const std::vector<NamedTensor>& found, const Source& source,
+                           const LoadOptions& options, Location where) {
+  if (is_marked(source) || !source.metadata || options.from_pytorch) return;
+  std::vector<std::string> lines;
+  for (const NamedTensor& named : fitting_transposed(module, found, options, where))
+    lines.push_back(line_of("either way", named.name, describe(named.tensor)));
+  if (lines.empty()) return;
+  throw MisfitError(
+      fmt::format("{}: {} does not say whether its weights are (in, out), as reel's are, or (out, in), as "
+                  "PyTorch's are, and fits the module either way: say .from_pytorch = true for PyTorch's "
+                  "or .from_pytorch = false for reel's; nothing was changed",
+                  name_, source.name),
+      context().resolve(where), first_lines(lines));
+}
+
+PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, const Source& source,
                        const LoadOptions& options, Location where) {
   CallerScope caller(where);
   // A parameter is overwritten, not computed; a tape that has used it notices.
   NoRecord pause;
-  Comparison comparison(contents_of(module), adapted(module, given, options, where), options);
+  std::vector<NamedTensor> found = renamed(given, options, where);
+  if (options.from_pytorch.value_or(false)) {
+    check_not_marked(source, where);
+    found = as_in(module, std::move(found), options.convert);
+    check_names_differ(found, where);
+  }
+  std::vector<NamedTensor> ready = found;
+  for (NamedTensor& named : ready) named.tensor = transformed(named, options, where);
+  Comparison comparison(contents_of(module), ready, options);
   if (!comparison.fits())
-    throw MisfitError(fmt::format("{}: {} not fit the module in {} place{}, and nothing was changed", name_, source,
-                                  comparison.count(), comparison.count() == 1 ? "" : "s"),
-                      context().resolve(where), comparison.lines());
+    throw MisfitError(
+        fmt::format("{}: {} {} not fit the module in {} place{}, and nothing was changed", name_, source.name,
+                    source.metadata ? "does" : "do", comparison.count(), comparison.count() == 1 ? "" : "s"),
+        context().resolve(where), comparison.lines());
+  check_layout_is_known(module, found, source, options, where);
   // What may fail comes before the first change.
   std::unordered_set<const Storage*> overwritten;
   for (const Comparison::Match& match : comparison.matches) overwritten.insert(match.own.body().storage);
@@ -167,19 +236,40 @@ PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, c
   return std::move(comparison.passed_over);
 }
 
+Metadata marked(const Metadata& metadata, Location where) {
+  Metadata all = metadata;
+  const std::string& format = all.emplace(format_key, own_format).first->second;
+  if (format != own_format)
+    fail<Error>("io::save", where,
+                "the metadata say that the format is {}, but a module is laid out as \"{}\"'s: leave "
+                "\"{}\" out, or save a list of tensors",
+                shown(format), own_format, format_key);
+  return all;
+}
+
 }  // namespace
 
 void save(const std::string& path, const nn::Module& module, const Metadata& metadata, Location where) {
-  save(path, contents_of(module), metadata, where);
+  save(path, contents_of(module), marked(metadata, where), where);
+}
+
+void check_save(const std::string& path, const nn::Module& module, const Metadata& metadata, Location where) {
+  check_save(path, contents_of(module), marked(metadata, where), where);
 }
 
 PassedOver load_into(nn::Module& module, const std::string& path, const LoadOptions& options, Location where) {
-  return load_values(module, load(path, where).tensors, fmt::format("'{}' does", path), options, where);
+  Contents contents = load(path, where);
+  return load_values(module, contents.tensors, {fmt::format("'{}'", printable(path)), &contents.metadata}, options,
+                     where);
+}
+
+PassedOver load_into(nn::Module& module, const Contents& contents, const LoadOptions& options, Location where) {
+  return load_values(module, contents.tensors, {"the file", &contents.metadata}, options, where);
 }
 
 PassedOver load_into(nn::Module& module, std::span<const NamedTensor> tensors, const LoadOptions& options,
                      Location where) {
-  return load_values(module, tensors, "the given tensors do", options, where);
+  return load_values(module, tensors, {"the given tensors", nullptr}, options, where);
 }
 
 }  // namespace reel::io

@@ -1,3 +1,5 @@
+#include <cstring>
+
 #include <fmt/format.h>
 #include <reel/reel.h>
 
@@ -21,10 +23,16 @@ struct Net : nn::Module {
   Tensor operator()(const Tensor& x) const { return output(tanh(hidden(x))); }
 };
 
-std::vector<std::vector<double>> values_of(const Net& net) {
+// Whose weights fit transposed, too.
+struct Square : nn::Module {
+  nn::Linear first{*this, "first", 2, 2};
+  nn::Linear second{*this, "second", 2, 2};
+};
+
+std::vector<std::vector<double>> values_of(const nn::Module& net) {
   std::vector<std::vector<double>> found;
   for (const Tensor& parameter : net.parameters()) found.push_back(to(parameter, f64).to_vector<double>());
-  found.push_back(to(net.seen, f64).to_vector<double>());
+  for (const io::NamedTensor& buffer : net.named_buffers()) found.push_back(to(buffer.tensor, f64).to_vector<double>());
   return found;
 }
 
@@ -214,6 +222,122 @@ TEST_CASE("convolutions, batch norms and bags of embeddings are loaded from what
   CHECK(min(ours.norm.running_mean).item() == 5);
   CHECK(min(ours.norm.running_variance).item() == 6);
   CHECK(min(ours.bag.table).item() == 8);
+}
+
+TEST_CASE("a file of square weights that reel saved is loaded as reel's, and refused as PyTorch's") {
+  Folder folder;
+  Square saved, loaded;
+  io::save(folder.file(), saved, {{"epoch", "3"}});
+  CHECK(io::load(folder.file()).metadata == io::Metadata{{"epoch", "3"}, {"format", "reel"}});
+  io::load_into(loaded, folder.file());
+  CHECK(values_of(loaded) == values_of(saved));
+  auto said = [&](auto& from) {
+    Square other;
+    auto before = values_of(other);
+    std::string words = error_of<io::MisfitError>([&] { io::load_into(other, from, {.from_pytorch = true}); });
+    CHECK(values_of(other) == before);
+    return words;
+  };
+  std::string path = folder.file();
+  CHECK_THAT(said(path), contains("io::load_into: '" + path + "' was saved by reel, and .from_pytorch = true would ") &&
+                             contains("leave it out; nothing was changed; at ") && contains("weights_test.cpp:"));
+  io::Contents contents = io::load(path);
+  CHECK_THAT(said(contents), contains("io::load_into: the file was saved by reel"));
+  Square third;
+  io::load_into(third, contents, {.from_pytorch = false});
+  CHECK(values_of(third) == values_of(saved));
+}
+
+TEST_CASE("a file of square weights without a mark is loaded only as what the caller says that it is") {
+  Folder folder;
+  Square saved;
+  std::string path = folder.file();
+  for (const io::Metadata& metadata : {io::Metadata{}, io::Metadata{{"format", "pt"}}}) {
+    io::save(path, saved.named_parameters(), metadata);
+    Square net;
+    auto before = values_of(net);
+    std::string said = error_of<io::MisfitError>([&] { io::load_into(net, path); });
+    CHECK_THAT(said, contains("io::load_into: '" + path + "' does not say whether its weights are (in, out)") &&
+                         contains("say .from_pytorch = true for PyTorch's or .from_pytorch = false for reel's") &&
+                         contains("\n  either way  first.weight  (2, 2) f32\n  either way  second.weight  (2, 2) f32"));
+    CHECK_THAT(error_of<io::MisfitError>([&] { io::load_into(net, io::load(path)); }),
+               contains("does not say whether"));
+    CHECK_THAT(error_of<io::MisfitError>([&] { io::load_into(net, path, {.strict = false}); }),
+               contains("does not say whether"));
+    CHECK(values_of(net) == before);
+    io::load_into(net, path, {.from_pytorch = false});
+    CHECK(values_of(net) == values_of(saved));
+    io::load_into(net, path, {.from_pytorch = true});
+    CHECK(net.first.weight.to_vector<float>() == transpose(saved.first.weight).to_vector<float>());
+    CHECK(net.second.bias.to_vector<float>() == saved.second.bias.to_vector<float>());
+  }
+}
+
+TEST_CASE("a file without a mark is loaded as reel's where shapes show that it is not PyTorch's") {
+  Folder folder;
+  struct Mixed : nn::Module {
+    nn::Linear square{*this, "square", 2, 2};
+    nn::Linear wide{*this, "wide", 2, 3};
+  } saved, loaded;
+  io::save(folder.file(), saved.named_parameters());
+  io::load_into(loaded, folder.file());
+  CHECK(loaded.square.weight.to_vector<float>() == saved.square.weight.to_vector<float>());
+  // In PyTorch's layout the other one tells.
+  std::vector<io::NamedTensor> theirs = saved.named_parameters();
+  for (io::NamedTensor& named : theirs)
+    if (named.tensor.rank() == 2) named.tensor = transpose(named.tensor);
+  io::save(folder.file(), theirs);
+  CHECK_THAT(error_of<io::MisfitError>([&] { io::load_into(loaded, folder.file()); }),
+             contains("in 1 place,") && contains("differs     wide.weight") && contains(".from_pytorch = true"));
+  io::load_into(loaded, folder.file(), {.from_pytorch = true});
+  CHECK(loaded.square.weight.to_vector<float>() == saved.square.weight.to_vector<float>());
+  // Of one element, and without matrices, both layouts are one.
+  nn::Linear single(1, 1);
+  io::save(folder.file(), {{"weight", full({1, 1}, 5)}, {"bias", full({1}, 6)}});
+  io::load_into(single, folder.file());
+  CHECK(single.weight.item() == 5);
+  nn::LayerNorm norm({2, 2});
+  io::save(folder.file(), norm.named_parameters());
+  io::load_into(norm, folder.file());
+}
+
+TEST_CASE("files of before reel marked them are loaded, square ones if the caller says that they are reel's") {
+  Folder folder;
+  auto old_file = [&](const char* shape, std::size_t elements) {
+    std::string values(4 * elements, '\0');
+    for (std::size_t i = 0; i < elements; ++i) {
+      auto value = static_cast<float>(i);
+      std::memcpy(values.data() + 4 * i, &value, 4);
+    }
+    reel_test::put_bytes(
+        folder.file(),
+        reel_test::safetensors(
+            fmt::format(R"({{"weight":{{"dtype":"F32","shape":[{}],"data_offsets":[0,{}]}}}})", shape, 4 * elements),
+            values));
+  };
+  nn::Linear wide(2, 3, {.bias = false}), square(2, 2, {.bias = false});
+  old_file("2,3", 6);
+  io::load_into(wide, folder.file());
+  CHECK(wide.weight.to_vector<float>() == std::vector<float>{0, 1, 2, 3, 4, 5});
+  old_file("2,2", 4);
+  CHECK_THAT(error_of<io::MisfitError>([&] { io::load_into(square, folder.file()); }), contains("does not say"));
+  io::load_into(square, folder.file(), {.from_pytorch = false});
+  CHECK(square.weight.to_vector<float>() == std::vector<float>{0, 1, 2, 3});
+}
+
+TEST_CASE("a module is not saved under another program's mark, and a list of tensors under any") {
+  Folder folder;
+  Square net;
+  std::string said = error_of<Error>([&] { io::save(folder.file(), net, {{"format", "pt"}}); });
+  CHECK_THAT(said, contains("io::save: the metadata say that the format is 'pt'") && contains("weights_test.cpp:"));
+  CHECK_THAT(error_of<Error>([&] { io::check_save(folder.file(), net, {{"format", "pt"}}); }), contains("'pt'"));
+  CHECK_THAT(error_of<Error>([&] { io::check_save(folder.file(), net, {{"tags", "\xff"}}); }), contains("not UTF-8"));
+  CHECK(folder.names().empty());
+  io::check_save(folder.file(), net, {{"format", "reel"}});
+  io::save(folder.file(), net.named_parameters(), {{"format", "reel"}});
+  Square loaded;
+  io::load_into(loaded, folder.file());
+  CHECK(values_of(loaded) == values_of(net));
 }
 
 TEST_CASE("a module takes a list of tensors that were put together by hand") {

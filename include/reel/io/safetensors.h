@@ -24,7 +24,8 @@ class FileError : public Error {
   using Error::Error;
 };
 
-/// Words about a file: `{"format", "pt"}`.
+/// Words about a file: `{"epoch", "3"}`. The word "format" says which program laid out the weights; `save` of a module
+/// sets it to "reel" (io/weights.h).
 using Metadata = std::map<std::string, std::string>;
 
 /// What a file holds.
