@@ -11,6 +11,14 @@
 
 namespace reel::nn {
 
+namespace {
+
+// What cannot be shown, on a terminal that has gone or a disk that is full, does not end the run that it tells of: whoever
+// prints results finds the stream's error.
+void show(const std::string& text) { static_cast<void>(std::fwrite(text.data(), 1, text.size(), stdout)); }
+
+}  // namespace
+
 Progress::Progress(std::string label, std::int64_t total, std::string unit)
     : label_(std::move(label)), unit_(std::move(unit)), total_(total), terminal_(isatty(STDOUT_FILENO)) {}
 
@@ -25,7 +33,7 @@ void Progress::advance(std::int64_t count, double loss) {
 }
 
 void Progress::clear() {
-  if (terminal_ && drawn_) fmt::print("\r\x1b[K");
+  if (terminal_ && drawn_) show("\r\x1b[K");
   drawn_ = false;
   std::fflush(stdout);
 }
@@ -45,7 +53,7 @@ std::string Progress::numbers() const {
 }
 
 void Progress::print_line() const {
-  fmt::print("{} {}\n", label_, numbers());
+  show(fmt::format("{} {}\n", label_, numbers()));
   std::fflush(stdout);
 }
 
@@ -60,7 +68,7 @@ void Progress::draw_bar() {
     line += fmt::format("[{:#<{}}{:{}}] ", "", filled, "", room - filled);
   }
   line += text;
-  fmt::print("\r{}\x1b[K", line.substr(0, static_cast<std::size_t>(width - 1)));
+  show(fmt::format("\r{}\x1b[K", line.substr(0, static_cast<std::size_t>(width - 1))));
   std::fflush(stdout);
   drawn_ = true;
 }

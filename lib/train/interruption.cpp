@@ -1,0 +1,73 @@
+#include <reel/train/interruption.h>
+
+#include <signal.h>
+
+#include <array>
+#include <atomic>
+#include <string>
+
+namespace reel::train {
+
+namespace {
+
+// A handler can reach nothing else than what is global.
+std::atomic<bool> lives = false;
+std::atomic<int> arrived = 0;
+std::atomic<bool> reported = false;
+static_assert(std::atomic<int>::is_always_lock_free, "only such may be used by a signal's handler");
+
+struct Handled {
+  int number;
+  const char* name;
+  int flags;
+};
+// A program that is ended from a terminal is often asked twice; others that end programs send several signals in turn.
+constexpr std::array handled{Handled{SIGINT, "SIGINT", SA_RESTART | static_cast<int>(SA_RESETHAND)},
+                             Handled{SIGTERM, "SIGTERM", SA_RESTART}, Handled{SIGHUP, "SIGHUP", SA_RESTART}};
+// What was done with them before.
+std::array<struct sigaction, handled.size()> before;
+
+void note(int signal) {
+  int none = 0;
+  arrived.compare_exchange_strong(none, signal);
+}
+
+std::string name_of(int signal) {
+  for (const Handled& one : handled)
+    if (one.number == signal) return one.name;
+  return "signal " + std::to_string(signal);
+}
+
+}  // namespace
+
+Interrupted::Interrupted(int signal) : std::runtime_error("interrupted by " + name_of(signal)), signal_(signal) {}
+
+Interruption::Interruption() {
+  if (lives.exchange(true)) throw std::logic_error("reel::train::Interruption: another one lives in this program");
+  for (std::size_t i = 0; i < handled.size(); ++i) {
+    sigaction(handled[i].number, nullptr, &before[i]);
+    if (before[i].sa_handler == SIG_IGN) continue;
+    struct sigaction noting {};
+    noting.sa_handler = note;
+    noting.sa_flags = handled[i].flags;
+    sigemptyset(&noting.sa_mask);
+    sigaction(handled[i].number, &noting, nullptr);
+  }
+}
+
+Interruption::~Interruption() {
+  for (std::size_t i = 0; i < handled.size(); ++i) sigaction(handled[i].number, &before[i], nullptr);
+  int signal = arrived.exchange(0);
+  bool is_reported = reported.exchange(false);
+  lives = false;
+  if (signal != 0 && !is_reported) raise(signal);
+}
+
+void check_interruption() {
+  int signal = arrived.load(std::memory_order_relaxed);
+  if (signal == 0) return;
+  reported = true;
+  throw Interrupted(signal);
+}
+
+}  // namespace reel::train
