@@ -9,10 +9,7 @@
 // Result: 1.5736 nats/char on 1.1 MB of Shakespeare's plays, after 38 s on two cores.
 
 #include <algorithm>
-#include <filesystem>
-#include <fstream>
 #include <random>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -79,13 +76,9 @@ struct Text {
 };
 
 std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file || std::filesystem::is_directory(path))
-    throw std::runtime_error(fmt::format("cannot read the text '{}'.", path));
-  std::ostringstream bytes;
-  bytes << file.rdbuf();
-  if (bytes.str().empty()) throw std::runtime_error(fmt::format("the text '{}' is empty.", path));
-  return bytes.str();
+  std::string text = io::read_text(path);
+  if (text.empty()) throw std::runtime_error(fmt::format("the text '{}' is empty.", io::printable(path)));
+  return text;
 }
 
 /// Sentences in which verbs agree with their subjects.
@@ -138,12 +131,14 @@ void train_epoch(const CharModel& model, optim::Adam& adam, const Tensor& data, 
   for_each_chunk(data, options.steps, [&](const Tensor& inputs, const Tensor& targets) {
     Tape tape;
     Tensor loss = cross_entropy(model(inputs, state), targets);
+    double value = loss.item();
+    train::check_loss(value);
     tape.backward(loss);
     state = stop_gradient(state);
     optim::clip_grad_norm(adam.parameters(), options.clip);
     adam.step();
     adam.zero_grad();
-    progress.advance(inputs.numel(), loss.item());
+    progress.advance(inputs.numel(), value);
   });
   progress.clear();
   fmt::print("epoch {}/{}  training loss {:.4f}  {:.1f} s\n", epoch + 1, options.epochs, progress.loss(),
@@ -182,7 +177,7 @@ std::string sampled_text(const CharModel& model, const Text& text, const Options
   return made;
 }
 
-void train(const Options& options) {
+void train_model(const Options& options) {
   manual_seed(options.seed);
   Text text(options.text.empty() ? made_up_text(options.seed) : read_file(options.text));
   std::size_t size = text.characters.size(), trained = size - size / 10;
@@ -194,14 +189,16 @@ void train(const Options& options) {
   optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
   for (int epoch = 0; epoch < options.epochs; ++epoch) train_epoch(model, adam, training, options, epoch);
   if (options.sample > 0) fmt::print("\n{}\n\n", sampled_text(model, text, options));
-  fmt::print("validation loss {:.4f} nats/char\n", validation_loss(model, validation, options.steps));
+  double loss = validation_loss(model, validation, options.steps);
+  train::check_loss(loss);
+  fmt::print("validation loss {:.4f} nats/char\n", loss);
 }
 
 int main(int argc, char** argv) {
   Options options;
   CLI::App app("Learns to continue a text, character by character, with an LSTM.", "char_rnn");
   app.option_defaults()->always_capture_default();
-  app.add_option("--text", options.text, "text to learn; without it, sentences of a small grammar");
+  app.add_option("--text", options.text, "text to learn, in UTF-8; without it, sentences of a small grammar");
   app.add_option("--hidden", options.hidden, "size of the LSTM's state")->check(samples::at_least(1));
   app.add_option("--embedding", options.embedding, "size of a character's vector")->check(samples::at_least(1));
   app.add_option("--batch", options.batch, "parallel streams")->check(samples::at_least(1));
@@ -213,5 +210,5 @@ int main(int argc, char** argv) {
   app.add_option("--sample", options.sample, "characters to make up at the end")->check(samples::at_least(0));
   app.add_option("--temperature", options.temperature, "of the sampled text; lower is more cautious")
       ->check(samples::at_least(0.01));
-  return samples::run(app, argc, argv, [&] { train(options); });
+  return samples::run(app, argc, argv, [&] { train_model(options); });
 }

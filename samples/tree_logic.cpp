@@ -131,7 +131,7 @@ struct TreeModel : nn::Module {
   }
 };
 
-void train(const TreeModel& model, std::vector<Tree>& trees, Forest& forest, const Options& options) {
+void train_model(const TreeModel& model, std::vector<Tree>& trees, Forest& forest, const Options& options) {
   optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
   nn::Progress progress("training", static_cast<std::int64_t>(trees.size()) * options.epochs, "trees");
   auto batch = static_cast<std::size_t>(options.batch);
@@ -147,11 +147,13 @@ void train(const TreeModel& model, std::vector<Tree>& trees, Forest& forest, con
         values.push_back(trees[i]->value);
       }
       Tensor loss = cross_entropy(concat(logits), tensor(values));
+      double value = loss.item();
+      train::check_loss(value);
       tape.backward(loss);
       optim::clip_grad_norm(adam.parameters(), 1);
       adam.step();
       adam.zero_grad();
-      progress.advance(static_cast<std::int64_t>(stop - start), loss.item());
+      progress.advance(static_cast<std::int64_t>(stop - start), value);
     }
   }
   progress.clear();
@@ -211,7 +213,7 @@ void run(const Options& options) {
   TreeModel model(options.hidden);
   fmt::print("{} training trees of depth 0 to {}, {} parameters\n", trees.size(), options.train_depth,
              model.parameter_count());
-  train(model, trees, forest, options);
+  train_model(model, trees, forest, options);
   test(model, deeper);
   print_examples(model, deeper);
 }

@@ -13,8 +13,7 @@
 #include <algorithm>
 #include <cctype>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
+#include <cstdio>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -124,15 +123,12 @@ class TreeReader {
 };
 
 std::vector<Tree> read_trees(const std::string& path) {
-  std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path))
-    throw std::runtime_error(fmt::format("cannot read the trees '{}'.", path));
+  std::vector<std::string> lines = io::read_lines(path);
   std::vector<Tree> trees;
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number)
-    if (line.find_first_not_of(" \t\r") != std::string::npos)
-      trees.push_back(TreeReader(line, fmt::format("{}:{}", path, number)).read());
-  if (trees.empty()) throw std::runtime_error(fmt::format("there is no tree in '{}'.", path));
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    if (lines[i].find_first_not_of(" \t\r") != std::string::npos)
+      trees.push_back(TreeReader(lines[i], fmt::format("{}:{}", io::printable(path), i + 1)).read());
+  if (trees.empty()) throw std::runtime_error(fmt::format("there is no tree in '{}'.", io::printable(path)));
   return trees;
 }
 
@@ -294,12 +290,14 @@ Score evaluate(SentimentModel& model, const std::vector<Tree>& trees, const Voca
   return score;
 }
 
-void train_epoch(SentimentModel& model, optim::Optimiser& optimiser, std::vector<const Tree*>& trees,
-                 const Vocabulary& vocabulary, const Options& options, int epoch, std::mt19937_64& random) {
+/// Returns what there is to say of it.
+std::string train_epoch(SentimentModel& model, optim::Optimiser& optimiser, std::vector<const Tree*>& trees,
+                        const Vocabulary& vocabulary, const Options& options, int epoch, std::mt19937_64& random) {
   nn::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), std::ssize(trees), "trees");
   std::ranges::shuffle(trees, random);
   auto batch = static_cast<std::size_t>(options.batch);
   for (std::size_t start = 0; start < trees.size(); start += batch) {
+    train::check_interruption();
     std::size_t stop = std::min(start + batch, trees.size());
     Tape tape;
     std::vector<Tensor> logits, labels;
@@ -309,50 +307,51 @@ void train_epoch(SentimentModel& model, optim::Optimiser& optimiser, std::vector
     }
     Tensor loss = cross_entropy(concat(logits), concat(labels), {.reduction = LossReduction::sum}) /
                   static_cast<double>(stop - start);
+    double value = loss.item();
+    train::check_loss(value);
     tape.backward(loss);
     optimiser.step();
     optimiser.zero_grad();
-    progress.advance(static_cast<std::int64_t>(stop - start), loss.item());
+    progress.advance(static_cast<std::int64_t>(stop - start), value);
   }
   progress.clear();
-  fmt::print("epoch {:2}/{}  training loss {:6.3f} a tree  {:5.1f} s", epoch, options.epochs, progress.loss(),
-             progress.seconds());
+  return fmt::format("epoch {:2}/{}  training loss {:6.3f} a tree  {:5.1f} s", epoch, options.epochs, progress.loss(),
+                     progress.seconds());
 }
 
-/// Keeps the weights that did best on the development set.
-void train(SentimentModel& model, const std::vector<Tree>& trees, const std::vector<Tree>& dev,
-           const Vocabulary& vocabulary, const Options& options) {
+/// Offers the weights after each epoch, and before the first those that were loaded.
+void train_model(SentimentModel& model, train::BestWeights& best, const std::vector<Tree>& trees,
+                 const std::vector<Tree>& dev, const Vocabulary& vocabulary, const Options& options) {
   std::vector<Tensor> others = model.parameters();
   std::erase_if(others, [&](const Tensor& parameter) { return parameter.is(model.words.table); });
   optim::Adagrad adagrad(others, {.learning_rate = options.learning_rate, .weight_decay = options.weight_decay});
   adagrad.add_group({model.words.table}, {.learning_rate = options.embedding_rate});
   std::vector<const Tree*> order;
   for (const Tree& tree : trees) order.push_back(&tree);
+  fmt::print("{} training trees, {} words, {} parameters\n", trees.size(), vocabulary.size(), model.parameter_count());
+  std::fflush(stdout);
   std::mt19937_64 random(options.seed);
-  SentimentModel best = nn::clone(model);
-  double best_score = -1;
-  for (int epoch = 1; epoch <= options.epochs; ++epoch) {
-    train_epoch(model, adagrad, order, vocabulary, options, epoch, random);
+  auto offer = [&](const std::string& after) {
     Score reached = evaluate(model, dev, vocabulary);
-    fmt::print("  dev {:.2f} % of five, {:.2f} % of two\n", reached.fine(), reached.binary());
-    if (reached.fine() + reached.binary() <= best_score) continue;
-    best_score = reached.fine() + reached.binary();
-    best = nn::clone(model);
-  }
-  if (options.epochs > 0) model = std::move(best);
+    best.offer(reached.fine() + reached.binary());
+    fmt::print("{}  dev {:.2f} % of five, {:.2f} % of two\n", after, reached.fine(), reached.binary());
+    samples::flush_output();
+  };
+  if (!options.load.empty() && options.epochs > 0) offer("loaded weights");
+  for (int epoch = 1; epoch <= options.epochs; ++epoch)
+    offer(train_epoch(model, adagrad, order, vocabulary, options, epoch, random));
 }
 
-void save(const SentimentModel& model, const Vocabulary& vocabulary, const Options& o) {
+io::Metadata words_about(const Vocabulary& vocabulary, const Options& o) {
   std::string words;
   for (const std::string& word : vocabulary.words()) words += word + "\n";
-  io::save(o.save, model,
-           {{"sample", "tree_lstm"},
-            {"cell", o.cell},
-            {"sizes", fmt::format("{} {}", o.embedding, o.hidden)},
-            {"words", words}});
+  return {{"sample", "tree_lstm"},
+          {"cell", o.cell},
+          {"sizes", fmt::format("{} {}", o.embedding, o.hidden)},
+          {"words", words}};
 }
 
-/// Takes the cell, sizes and words from a file that `save` has written.
+/// Takes the cell, sizes and words from a file with `words_about` them.
 Vocabulary loaded_vocabulary(const io::Contents& file, Options& o) {
   for (const char* key : {"cell", "sizes", "words"})
     if (!file.metadata.contains(key)) throw std::runtime_error(fmt::format("'{}' was not saved by tree_lstm.", o.load));
@@ -378,8 +377,9 @@ void print_table(SentimentModel& model, const Vocabulary& vocabulary,
 void run(Options options) {
   manual_seed(options.seed);
   bool trains = options.epochs > 0 || options.load.empty();
-  std::vector<Tree> trees, dev;
+  std::vector<Tree> trees, dev, test;
   if (trains) trees = options.train.empty() ? Grammar(options.seed).trees(600) : read_trees(options.train);
+  if (!options.test.empty()) test = read_trees(options.test);
   if (!options.dev.empty()) {
     dev = read_trees(options.dev);
   } else if (trains) {  // a tenth of the training set
@@ -399,13 +399,16 @@ void run(Options options) {
       for (const std::string& word : tree.words) vocabulary.add(word);
   }
   SentimentModel model(vocabulary.size(), options);
-  if (!options.load.empty()) io::load_into(model, file.tensors);
-  fmt::print("{} training trees, {} words, {} parameters\n", trees.size(), vocabulary.size(), model.parameter_count());
-  train(model, trees, dev, vocabulary, options);
-  if (!options.save.empty()) save(model, vocabulary, options);
+  if (!options.load.empty()) io::load_into(model, file);
+  io::Metadata about = words_about(vocabulary, options);
+  if (!options.save.empty()) io::check_save(options.save, model, about);
+  train::BestWeights best(model);
+  samples::train_and_save(
+      best, options.save, [&] { train_model(model, best, trees, dev, vocabulary, options); },
+      [&] { io::save(options.save, model, about); });
   std::vector<std::pair<std::string, std::vector<Tree>>> sets;
   if (!dev.empty()) sets.emplace_back("dev", std::move(dev));
-  if (!options.test.empty()) sets.emplace_back("test", read_trees(options.test));
+  if (!test.empty()) sets.emplace_back("test", std::move(test));
   if (!sets.empty()) print_table(model, vocabulary, sets);
 }
 
@@ -429,7 +432,8 @@ int main(int argc, char** argv) {
   app.add_option("--dropout", options.dropout, "of words' vectors and of nodes' where they are read out")
       ->check(CLI::Range(0.0, 0.9));
   app.add_option("--seed", options.seed, "of all random numbers")->check(samples::at_least(0));
-  app.add_option("--save", options.save, "file for the weights");
-  app.add_option("--load", options.load, "file of weights to start with; its cell and sizes hold");
+  app.add_option("--save", options.save, samples::save_help);
+  app.add_option("--load", options.load,
+                 "file of weights to start with, which an epoch has to beat to be saved; its cell and sizes hold");
   return samples::run(app, argc, argv, [&] { run(options); });
 }

@@ -13,8 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
-#include <fstream>
+#include <cstdio>
 #include <iterator>
 #include <random>
 #include <span>
@@ -50,26 +49,23 @@ struct Tweet {
 };
 
 std::vector<Tweet> read_tweets(const std::string& path) {
-  std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path))
-    throw std::runtime_error(fmt::format("cannot read the tweets '{}'.", path));
+  std::vector<std::string> lines = io::read_lines(path);
   std::vector<Tweet> tweets(1);
-  std::string line;
-  for (int number = 1; std::getline(file, line); ++number) {
-    if (!line.empty() && line.back() == '\r') line.pop_back();
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    const std::string& line = lines[i];
     if (line.empty()) {
       if (!tweets.back().words.empty()) tweets.emplace_back();
       continue;
     }
     std::size_t tab = line.find('\t');
     if (tab == 0 || tab == std::string::npos || tab + 1 == line.size() || line.find('\t', tab + 1) != std::string::npos)
-      throw std::runtime_error(
-          fmt::format("{}:{}: a line is a word, a tabulator and a tag, not '{}'.", path, number, line));
+      throw std::runtime_error(fmt::format("{}:{}: a line is a word, a tabulator and a tag, not '{}'.",
+                                           io::printable(path), i + 1, io::printable(line)));
     tweets.back().words.push_back(line.substr(0, tab));
     tweets.back().tags.push_back(line.substr(tab + 1));
   }
   if (tweets.back().words.empty()) tweets.pop_back();
-  if (tweets.empty()) throw std::runtime_error(fmt::format("there is no tweet in '{}'.", path));
+  if (tweets.empty()) throw std::runtime_error(fmt::format("there is no tweet in '{}'.", io::printable(path)));
   return tweets;
 }
 
@@ -237,48 +233,56 @@ double accuracy(Tagger& model, std::span<const Tweet> tweets, const Tags& tags) 
   return 100 * right / words;
 }
 
-void train_epoch(Tagger& model, optim::Adam& adam, std::vector<Tweet>& tweets, const Tags& tags, const Options& options,
-                 int epoch, std::mt19937_64& random) {
+/// Returns what there is to say of it.
+std::string train_epoch(Tagger& model, optim::Adam& adam, std::vector<Tweet>& tweets, const Tags& tags,
+                        const Options& options, int epoch, std::mt19937_64& random) {
   nn::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), std::ssize(tweets), "tweets");
   std::ranges::shuffle(tweets, random);
   std::span<const Tweet> all = tweets;
   auto size = static_cast<std::size_t>(options.batch);
   for (std::size_t start = 0; start < all.size(); start += size) {
+    train::check_interruption();
     Batch batch(all.subspan(start, std::min(size, all.size() - start)), tags);
     Tape tape;
     Tensor loss = cross_entropy(model(batch), batch.tags);
+    double value = loss.item();
+    train::check_loss(value);
     tape.backward(loss);
     optim::clip_grad_norm(adam.parameters(), 5);
     adam.step();
     adam.zero_grad();
-    progress.advance(std::ssize(batch.tweet_sizes), loss.item());
+    progress.advance(std::ssize(batch.tweet_sizes), value);
   }
   progress.clear();
-  fmt::print("epoch {:2}/{}  training loss {:.4f}  {:5.2f} s", epoch, options.epochs, progress.loss(),
-             progress.seconds());
+  return fmt::format("epoch {:2}/{}  training loss {:.4f}  {:5.2f} s", epoch, options.epochs, progress.loss(),
+                     progress.seconds());
 }
 
-/// Keeps the weights that did best on the development set.
-void train(Tagger& model, std::vector<Tweet>& tweets, const std::vector<Tweet>& dev, const Tags& tags,
-           const Options& options) {
+/// Throws: std::runtime_error for a tag that the model was not made for.
+void check_tags(const std::vector<Tweet>& tweets, const Tags& tags) {
   for (const Tweet& tweet : tweets)
     for (const std::string& tag : tweet.tags)
       if (tags[tag] < 0)
-        throw std::runtime_error(fmt::format("the model that was loaded does not know the tag '{}'.", tag));
+        throw std::runtime_error(
+            fmt::format("the model that was loaded does not know the tag '{}'.", io::printable(tag)));
+}
+
+/// Offers the weights after each epoch, and before the first those that were loaded.
+void train_model(Tagger& model, train::BestWeights& best, std::vector<Tweet>& tweets, const std::vector<Tweet>& dev,
+                 const Tags& tags, const Options& options) {
   optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
+  fmt::print("{} tweets, {} tags, {} parameters\n", tweets.size(), tags.size(), model.parameter_count());
+  std::fflush(stdout);
   std::mt19937_64 random(options.seed);
-  Tagger best = nn::clone(model);
-  double best_accuracy = -1;
-  for (int epoch = 1; epoch <= options.epochs; ++epoch) {
-    train_epoch(model, adam, tweets, tags, options, epoch, random);
+  auto offer = [&](const std::string& after) {
     double reached = accuracy(model, dev, tags);
-    fmt::print("  dev {:.2f} %\n", reached);
-    if (reached > best_accuracy) {
-      best_accuracy = reached;
-      best = nn::clone(model);
-    }
-  }
-  if (options.epochs > 0) model = std::move(best);
+    best.offer(reached);
+    fmt::print("{}  dev {:.2f} %\n", after, reached);
+    samples::flush_output();
+  };
+  if (!options.load.empty() && options.epochs > 0) offer("loaded weights");
+  for (int epoch = 1; epoch <= options.epochs; ++epoch)
+    offer(train_epoch(model, adam, tweets, tags, options, epoch, random));
 }
 
 /// The loss of a batch, and that of its padded form.
@@ -292,18 +296,17 @@ void compare_padded(Tagger& model, std::span<const Tweet> tweets, const Tags& ta
   model.train();
 }
 
-void save(const Tagger& model, const Tags& tags, const Options& o) {
-  io::Metadata words{{"sample", "tweet_tagger"},
-                     {"tags", fmt::format("{}", fmt::join(tags.names, "\n"))},
-                     {"sizes", fmt::format("{} {} {} {}", o.characters, o.hidden, o.character_layers, o.word_layers)}};
-  io::save(o.save, model, words);
+io::Metadata words_about(const Tags& tags, const Options& o) {
+  return {{"sample", "tweet_tagger"},
+          {"tags", fmt::format("{}", fmt::join(tags.names, "\n"))},
+          {"sizes", fmt::format("{} {} {} {}", o.characters, o.hidden, o.character_layers, o.word_layers)}};
 }
 
-/// Takes sizes and tags from a file that `save` has written.
+/// Takes sizes and tags from a file with `words_about` them.
 Tags loaded_tags(const io::Contents& file, Options& o) {
   auto found = file.metadata.find("tags"), sizes = file.metadata.find("sizes");
   if (found == file.metadata.end() || sizes == file.metadata.end())
-    throw std::runtime_error(fmt::format("'{}' was not saved by tweet_tagger.", o.load));
+    throw std::runtime_error(fmt::format("'{}' was not saved by tweet_tagger.", io::printable(o.load)));
   std::istringstream numbers(sizes->second), lines(found->second);
   if (!(numbers >> o.characters >> o.hidden >> o.character_layers >> o.word_layers))
     throw std::runtime_error(fmt::format("'{}' does not say the model's sizes.", o.load));
@@ -324,8 +327,9 @@ void print_table(Tagger& model, const Tags& tags, const std::vector<std::pair<st
 void run(Options options) {
   manual_seed(options.seed);
   bool trains = options.epochs > 0 || options.load.empty();
-  std::vector<Tweet> tweets, dev;
+  std::vector<Tweet> tweets, dev, test;
   if (trains) tweets = options.train.empty() ? made_up_tweets(options.seed, 500) : read_tweets(options.train);
+  if (!options.test.empty()) test = read_tweets(options.test);
   if (!options.dev.empty()) {
     dev = read_tweets(options.dev);
   } else if (trains) {  // a tenth of the training set
@@ -338,16 +342,20 @@ void run(Options options) {
   io::Contents file;
   if (!options.load.empty()) file = io::load(options.load);
   Tags tags = options.load.empty() ? Tags(tweets) : loaded_tags(file, options);
+  check_tags(tweets, tags);
   Tagger model(tags.size(), options);
-  if (!options.load.empty()) io::load_into(model, file.tensors);
-  fmt::print("{} tweets, {} tags, {} parameters\n", tweets.size(), tags.size(), model.parameter_count());
-  train(model, tweets, dev, tags, options);
+  if (!options.load.empty()) io::load_into(model, file);
+  io::Metadata about = words_about(tags, options);
+  if (!options.save.empty()) io::check_save(options.save, model, about);
+  train::BestWeights best(model);
+  samples::train_and_save(
+      best, options.save, [&] { train_model(model, best, tweets, dev, tags, options); },
+      [&] { io::save(options.save, model, about); });
   if (options.compare_padded && !dev.empty()) compare_padded(model, dev, tags);
-  if (!options.save.empty()) save(model, tags, options);
 
   std::vector<std::pair<std::string, std::vector<Tweet>>> sets;
   if (!dev.empty()) sets.emplace_back("dev", std::move(dev));
-  if (!options.test.empty()) sets.emplace_back("test", read_tweets(options.test));
+  if (!test.empty()) sets.emplace_back("test", std::move(test));
   if (!sets.empty()) print_table(model, tags, sets);
 }
 
@@ -370,8 +378,9 @@ int main(int argc, char** argv) {
   app.add_option("--dropout", options.dropout, "of words' vectors and of what the tags are read from")
       ->check(CLI::Range(0.0, 0.9));
   app.add_option("--seed", options.seed, "of all random numbers")->check(samples::at_least(0));
-  app.add_option("--save", options.save, "file for the weights");
-  app.add_option("--load", options.load, "file of weights to start with; its sizes hold");
+  app.add_option("--save", options.save, samples::save_help);
+  app.add_option("--load", options.load,
+                 "file of weights to start with, which an epoch has to beat to be saved; its sizes hold");
   app.add_flag("--compare-padded", options.compare_padded, "also compute the loss with padding and masks");
   return samples::run(app, argc, argv, [&] { run(options); });
 }
