@@ -1,33 +1,22 @@
 #include "cpu_kernels.h"
 
+#include "processor.h"
+
 namespace reel::detail {
 namespace {
 
-struct InstructionSet {
-  const char* name;
-  void (*fill)(KernelTable& table);
-};
-
-// The best one at hand.
-InstructionSet instruction_set() {
+void fill_for([[maybe_unused]] InstructionSet set, KernelTable& table) {
 #if defined(__x86_64__)
-  __builtin_cpu_init();
-  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-  bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                __builtin_cpu_supports("avx512cd");
-  if (avx512) return {"AVX-512", fill_kernels_avx512};
-  if (avx2) return {"AVX2", fill_kernels_avx2};
+  if (set == InstructionSet::avx512) return fill_kernels_avx512(table);
+  if (set == InstructionSet::avx2) return fill_kernels_avx2(table);
 #endif
-  return {"baseline", fill_kernels_baseline};
+  fill_kernels_baseline(table);
 }
 
 }  // namespace
 
-const char* instruction_set_name() { return instruction_set().name; }
-
 void fill_cpu_kernels(KernelTable& table) {
-  instruction_set().fill(table);
+  fill_for(instruction_set(), table);
   fill_create(table);
   fill_embedding(table);
   fill_index(table);

@@ -4,11 +4,8 @@
 
 namespace reel::detail {
 
-/// Fills every slot of the CPU's table with the kernels for the instruction set at hand.
+/// Fills every slot of the CPU's table with the kernels of `instruction_set()`. Throws: DeviceError as that does.
 void fill_cpu_kernels(KernelTable& table);
-
-/// "AVX-512": what the kernels are built for that run here.
-const char* instruction_set_name();
 
 void fill_create(KernelTable& table);
 void fill_embedding(KernelTable& table);

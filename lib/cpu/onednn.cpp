@@ -85,9 +85,30 @@ void sgemm(bool a_turned, bool b_turned, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t 
 
 namespace {
 
-bool has(dnnl_cpu_isa_t set) { return (dnnl_get_effective_cpu_isa() & set) == set; }
+bool has(dnnl_cpu_isa_t set) {
+  instruction_set();  // oneDNN must have its limit before it is asked
+  return (dnnl_get_effective_cpu_isa() & set) == set;
+}
+
+// What oneDNN calls the set. Its smallest is a little more than the baseline: it has no code for less.
+dnnl_cpu_isa_t limit_of(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::avx512: return dnnl_cpu_isa_avx512_core;
+    case InstructionSet::avx2: return dnnl_cpu_isa_avx2;
+    default: return dnnl_cpu_isa_sse41;
+  }
+}
 
 }  // namespace
+
+bool limit_to(InstructionSet set) {
+  dnnl_cpu_isa_t limit = limit_of(set);
+  // It refuses once it has looked at the limit; all is well if that was as low, as ONEDNN_MAX_CPU_ISA may have it.
+  static_cast<void>(dnnl_set_max_cpu_isa(limit));
+  return has_no_more_than(set);
+}
+
+bool has_no_more_than(InstructionSet set) { return (dnnl_get_effective_cpu_isa() & ~limit_of(set)) == 0; }
 
 bool has_bf16() {
   static const bool found = has(dnnl_cpu_isa_avx512_core_bf16);

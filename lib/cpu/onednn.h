@@ -5,6 +5,8 @@
 #include <memory>
 #include <type_traits>
 
+#include "processor.h"
+
 // The one place that knows which oneDNN this is: 2.6, or 3.x, where descriptors of operations are gone.
 
 namespace reel::detail::onednn {
@@ -59,7 +61,11 @@ Primitive matmul(const MatrixDescriptor& a, const MatrixDescriptor& b, const Mat
 void sgemm(bool a_turned, bool b_turned, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, const float* a, dnnl_dim_t a_step,
            const float* b, dnnl_dim_t b_step, float* c, dnnl_dim_t c_step, float beta);
 
-/// Whether the processor multiplies bf16.
+/// Keeps oneDNN from using instructions beyond the set. Returns false if it is too late: a primitive was made with more.
+bool limit_to(InstructionSet set);
+/// Whether oneDNN uses no instructions beyond the set.
+bool has_no_more_than(InstructionSet set);
+/// Whether oneDNN multiplies bf16 by instructions for it.
 bool has_bf16();
 /// … and whole tiles of it at once.
 bool has_bf16_tiles();

@@ -13,7 +13,7 @@
 #include <reel/cuda.h>
 #include <reel/threads.h>
 
-#include "cpu/cpu_kernels.h"
+#include "cpu/processor.h"
 
 namespace {
 
@@ -42,7 +42,7 @@ Row cpu_row() {
           in_gigabytes(pages(_SC_PHYS_PAGES)),
           in_gigabytes(pages(_SC_AVPHYS_PAGES)),
           fmt::format("{} thread{}", threads, threads == 1 ? "" : "s"),
-          reel::detail::instruction_set_name()};
+          name_of(reel::detail::instruction_set())};
 }
 
 Row cuda_row(int index) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include "cpu/onednn_product.h"
 #include "models.h"
 #include "report.h"
 
@@ -90,7 +91,7 @@ std::vector<ModelCase> model_cases() {
   cases.push_back(simple(
       "matmul_2048 f32", {"GFLOP/s", billions, 0}, 120.0 / 118, 120.0 / 73, [] { return square_product(reel::f32); },
       [] { return torch_square_product(at::kFloat); }));
-  if (processor_has("amx_bf16"))
+  if (reel::detail::has_bf16_tiles())
     cases.push_back(simple(
         "matmul_2048 bf16", {"GFLOP/s", billions, 0}, 542.0 / 600, 0, [] { return square_product(reel::bf16); },
         [] { return torch_square_product(at::kBFloat16); }));

@@ -3,6 +3,7 @@
 #include <reel/reel.h>
 
 #include "cases.h"
+#include "cpu/onednn_product.h"
 #include "operands.h"
 
 // The array ops at the sizes at which memory, or the multipliers, set the pace.
@@ -180,7 +181,7 @@ void add_products(std::vector<PeerEntry>& entries) {
                        }});
   };
   product("2048 x 2048 x 2048 f32", reel::f32);
-  if (__builtin_cpu_supports("avx512bf16")) product("2048 x 2048 x 2048 bf16", reel::bf16);
+  if (reel::detail::can_multiply_bf16()) product("2048 x 2048 x 2048 bf16", reel::bf16);
 }
 
 }  // namespace

@@ -5,7 +5,6 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <sstream>
 
 namespace reel_bench {
 
@@ -51,13 +50,6 @@ std::string written(const Finding& one) {
 std::string processor_name() {
   std::string name = processor_field("model name");
   return name.empty() ? "unknown" : name;
-}
-
-bool processor_has(const std::string& feature) {
-  std::istringstream flags(processor_field("flags"));
-  for (std::string flag; flags >> flag;)
-    if (flag == feature) return true;
-  return false;
 }
 
 bool write_report(const std::string& path, const std::vector<Finding>& findings) {

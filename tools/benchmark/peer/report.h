@@ -22,8 +22,6 @@ struct Finding {
 
 /// The name that the processor has for itself.
 std::string processor_name();
-/// Whether it has this feature, in Linux's spelling.
-bool processor_has(const std::string& feature);
 
 /// Writes what was found, all of it or, if that fails, nothing. Returns whether it could.
 bool write_report(const std::string& path, const std::vector<Finding>& findings);
