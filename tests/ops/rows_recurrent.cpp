@@ -2,6 +2,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "ops/recurrent_cases.h"
 #include "ops/table.h"
 
 namespace reel_test {
@@ -10,106 +11,8 @@ using namespace reel;
 
 namespace {
 
-// A value, and how far rounding may have taken it from the exact one, in units in the last place of 1.
-struct Number {
-  double value = 0, error = 0;
-};
-
-Number operator+(Number a, Number b) {
-  double sum = a.value + b.value;
-  return {sum, a.error + b.error + std::abs(sum) / 2};
-}
-
-Number operator*(Number a, Number b) {
-  double product = a.value * b.value;
-  return {product, std::abs(a.value) * b.error + std::abs(b.value) * a.error + std::abs(product) / 2};
-}
-
-Number one_minus(Number a) { return {1 - a.value, a.error + std::abs(1 - a.value) / 2}; }
-
-// Both functions are off by less than three units.
-Number sigmoid_of(Number a) {
-  double y = 1 / (1 + std::exp(-a.value));
-  return {y, a.error * y * (1 - y) + 3 * y};
-}
-
-Number tanh_of(Number a) {
-  double y = std::tanh(a.value);
-  return {y, a.error * (1 - y * y) + 3 * std::abs(y)};
-}
-
-using Numbers = std::vector<Number>;
-
-// Row `row` of x times a column of w, in any order.
-Number dot(const Numbers& x, const Array& w, std::int64_t column) {
-  Number sum;
-  double sizes = 0;
-  for (std::size_t k = 0; k < x.size(); ++k) {
-    double weight = at(w, {static_cast<std::int64_t>(k), column});
-    sum.value += x[k].value * weight;
-    sum.error += x[k].error * std::abs(weight);
-    sizes += std::abs(x[k].value * weight);
-  }
-  sum.error += sizes * (static_cast<double>(x.size()) / 2 + 1);
-  return sum;
-}
-
-struct Carried {
-  Numbers h, c;
-};
-
-enum class Kind : std::uint8_t { lstm, gru, tanh, relu };
-
-struct Weights {
-  const Array *W_x, *W_h, *bias;  // no bias: zeros
-};
-
-Carried step(Kind kind, const Numbers& x, const Carried& before, const Weights& weights) {
-  auto size = static_cast<std::int64_t>(before.h.size());
-  auto bias = [&](std::int64_t column) { return weights.bias ? Number{at(*weights.bias, {column})} : Number{}; };
-  auto from_input = [&](std::int64_t column) { return dot(x, *weights.W_x, column); };
-  auto from_state = [&](std::int64_t column) { return dot(before.h, *weights.W_h, column); };
-  Carried after = before;
-  for (std::int64_t k = 0; k < size; ++k) {
-    auto j = static_cast<std::size_t>(k);
-    auto argument = [&](std::int64_t gate) {
-      std::int64_t column = gate * size + k;
-      return from_input(column) + from_state(column) + bias(column);
-    };
-    if (kind == Kind::lstm) {
-      Number i = sigmoid_of(argument(0)), f = sigmoid_of(argument(1)), g = tanh_of(argument(2));
-      after.c[j] = f * before.c[j] + i * g;
-      after.h[j] = sigmoid_of(argument(3)) * tanh_of(after.c[j]);
-    } else if (kind == Kind::gru) {
-      Number r = sigmoid_of(argument(0)), z = sigmoid_of(argument(1));
-      Number m = from_state(2 * size + k) + bias(3 * size + k);
-      Number n = tanh_of(from_input(2 * size + k) + bias(2 * size + k) + r * m);
-      after.h[j] = one_minus(z) * n + z * before.h[j];
-    } else {
-      Number a = argument(0);
-      after.h[j] = kind == Kind::tanh ? tanh_of(a) : Number{std::max(a.value, 0.0), a.error};
-    }
-  }
-  return after;
-}
-
 const char* name_of(Kind kind) { return kind == Kind::lstm ? "lstm" : kind == Kind::gru ? "gru" : "rnn"; }
-std::int64_t gates_of(Kind kind) { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
 std::int64_t biases_of(Kind kind) { return kind == Kind::lstm || kind == Kind::gru ? 4 : 1; }
-
-Numbers row_of(const Array& x, std::int64_t row) {
-  std::int64_t width = x.shape[-1];
-  Numbers numbers;
-  for (std::int64_t k = 0; k < width; ++k) numbers.push_back({x.values[static_cast<std::size_t>(row * width + k)]});
-  return numbers;
-}
-
-void append(Array& array, const Numbers& numbers) {
-  for (Number number : numbers) {
-    array.values.push_back(number.value);
-    array.scales.push_back(number.error);
-  }
-}
 
 // What is left out is undefined to the op, but not to a row that gives it.
 const Tensor& given(const Tensor& x) {
@@ -117,56 +20,42 @@ const Tensor& given(const Tensor& x) {
   return x;
 }
 
-struct CellCase {
-  Kind kind;
-  std::int64_t batch, input, size;
-  bool bias = true;
+// x, h, c of lstm, W_x, W_h, and the bias.
+std::vector<Input> inputs_of(const CellCase& c) {
+  std::int64_t columns = gates_of(c.kind) * c.size;
+  std::vector<Input> all{{{c.batch, c.input}}, {{c.batch, c.size}}};
+  if (c.kind == Kind::lstm) all.push_back({{c.batch, c.size}});
+  all.push_back({{c.input, columns}});
+  all.push_back({{c.size, columns}});
+  if (c.bias) all.push_back({{biases_of(c.kind) * c.size}});
+  return all;
+}
 
-  // x, h, c of lstm, W_x, W_h, and the bias.
-  std::vector<Input> inputs() const {
-    std::vector<Input> all{{{batch, input}}, {{batch, size}}};
-    if (kind == Kind::lstm) all.push_back({{batch, size}});
-    all.push_back({{input, gates_of(kind) * size}});
-    all.push_back({{size, gates_of(kind) * size}});
-    if (bias) all.push_back({{biases_of(kind) * size}});
-    return all;
-  }
-
-  Tensor run(std::span<const Tensor> x) const {
-    std::size_t first = kind == Kind::lstm ? 3 : 2;
-    RecurrentWeights weights{x[first], x[first + 1], bias ? given(x[first + 2]) : Tensor{}};
-    switch (kind) {
-      case Kind::lstm: {
-        LSTMState state = lstm_cell(x[0], {x[1], x[2]}, weights);
-        return concat({state.h, state.c}, 1);
-      }
-      case Kind::gru: return gru_cell(x[0], x[1], weights);
-      case Kind::tanh: return rnn_cell(x[0], x[1], weights);
-      case Kind::relu: return rnn_cell(x[0], x[1], weights, RNNActivation::relu);
+Tensor run(const CellCase& c, std::span<const Tensor> x) {
+  std::size_t first = c.kind == Kind::lstm ? 3 : 2;
+  RecurrentWeights weights{x[first], x[first + 1], c.bias ? given(x[first + 2]) : Tensor{}};
+  switch (c.kind) {
+    case Kind::lstm: {
+      LSTMState state = lstm_cell(x[0], {x[1], x[2]}, weights);
+      return concat({state.h, state.c}, 1);
     }
-    return {};
+    case Kind::gru: return gru_cell(x[0], x[1], weights);
+    case Kind::tanh: return rnn_cell(x[0], x[1], weights);
+    case Kind::relu: return rnn_cell(x[0], x[1], weights, RNNActivation::relu);
   }
-
-  Array expected(const Arrays& x) const {
-    std::size_t first = kind == Kind::lstm ? 3 : 2;
-    Array y{{batch, kind == Kind::lstm ? 2 * size : size}, {}};
-    for (std::int64_t row = 0; row < batch; ++row) {
-      Carried before{row_of(x[1], row), kind == Kind::lstm ? row_of(x[2], row) : Numbers{}};
-      Carried after = step(kind, row_of(x[0], row), before, {&x[first], &x[first + 1], bias ? &x[first + 2] : nullptr});
-      append(y, after.h);
-      append(y, after.c);
-    }
-    return y;
-  }
-};
+  return {};
+}
 
 Row cell_row(const CellCase& c) {
   return {.name = std::string(name_of(c.kind)) + "_cell " + std::to_string(c.batch) + " of " + std::to_string(c.input) +
                   " to " + std::to_string(c.size) + (c.kind == Kind::relu ? " relu" : "") +
                   (c.bias ? "" : " without bias"),
-          .run = [c](auto x) { return c.run(x); },
-          .inputs = c.inputs(),
-          .reference = [c](const Arrays& x) { return c.expected(x); },
+          .run = [c](auto x) { return run(c, x); },
+          .inputs = inputs_of(c),
+          .reference =
+              [c](const Arrays& x) {
+                return expected_of(c, x, {c.batch, c.kind == Kind::lstm ? 2 * c.size : c.size});
+              },
           .ulps = 1,
           .reorders = true,
           .attributes = {{"relu", {c.kind == Kind::relu ? 1.0 : 0.0}}}};
@@ -174,6 +63,24 @@ Row cell_row(const CellCase& c) {
 
 // lstm_cell of the arguments' parts.
 Row parts_row(std::int64_t batch, std::int64_t size) {
+  auto results = [=]<class N>(const Elements<N>& x, N) {
+    std::vector<N> all;
+    for (std::int64_t row = 0; row < batch; ++row) {
+      std::vector<N> p = row_of(x[0], row, 4 * size), q = row_of(x[1], row, 4 * size), h, c;
+      for (std::int64_t k = 0; k < size; ++k) {
+        auto argument = [&](std::int64_t gate) {
+          auto column = static_cast<std::size_t>(gate * size + k);
+          return p[column] + q[column];
+        };
+        const N& before = x[2][static_cast<std::size_t>(row * size + k)];
+        c.push_back(sigmoid_of(argument(1)) * before + sigmoid_of(argument(0)) * tanh_of(argument(2)));
+        h.push_back(sigmoid_of(argument(3)) * tanh_of(c.back()));
+      }
+      append(all, h);
+      append(all, c);
+    }
+    return all;
+  };
   return {.name = "lstm_cell of parts " + std::to_string(batch) + " of " + std::to_string(size),
           .run =
               [](auto x) {
@@ -183,21 +90,7 @@ Row parts_row(std::int64_t batch, std::int64_t size) {
           .inputs = {{{batch, 4 * size}}, {{batch, 4 * size}}, {{batch, size}}},
           .reference =
               [=](const Arrays& x) {
-                Array y{{batch, 2 * size}, {}};
-                for (std::int64_t row = 0; row < batch; ++row) {
-                  Numbers h, c;
-                  for (std::int64_t k = 0; k < size; ++k) {
-                    auto argument = [&](std::int64_t gate) {
-                      return Number{at(x[0], {row, gate * size + k})} + Number{at(x[1], {row, gate * size + k})};
-                    };
-                    c.push_back(sigmoid_of(argument(1)) * Number{at(x[2], {row, k})} +
-                                sigmoid_of(argument(0)) * tanh_of(argument(2)));
-                    h.push_back(sigmoid_of(argument(3)) * tanh_of(c.back()));
-                  }
-                  append(y, h);
-                  append(y, c);
-                }
-                return y;
+                return expected_of(results, x, {batch, 2 * size});
               },
           .ulps = 1,
           .reorders = true};
@@ -216,116 +109,46 @@ Row tree_row(std::int64_t batch, std::int64_t size, std::int64_t children) {
           .inputs = inputs,
           .reference =
               [=](const Arrays& x) {
-                Array y{{batch, 2 * size}, {}};
-                for (std::int64_t row = 0; row < batch; ++row) {
-                  Numbers h, c;
-                  for (std::int64_t k = 0; k < size; ++k) {
-                    auto argument = [&](std::int64_t gate) { return Number{at(x[0], {row, gate * size + k})}; };
-                    Number sum = sigmoid_of(argument(0)) * tanh_of(argument(2));
-                    for (std::int64_t child = 0; child < children; ++child)
-                      sum = sum + sigmoid_of(argument(3 + child)) *
-                                      Number{at(x[static_cast<std::size_t>(1 + child)], {row, k})};
-                    c.push_back(sum);
-                    h.push_back(sigmoid_of(argument(1)) * tanh_of(sum));
-                  }
-                  append(y, h);
-                  append(y, c);
-                }
-                return y;
+                return expected_of(TreeCase{batch, size, children}, x, {batch, 2 * size});
               },
           .ulps = 1,
           .reorders = true};
 }
 
-struct NetCase {
-  Kind kind;
-  std::int64_t steps, batch, input, size;
-  std::vector<std::int64_t> lengths = {};  // none: all steps
-  std::int64_t layers = 1;
-  bool bidirectional = false, state = true, bias = true;
-
-  std::int64_t directions() const { return bidirectional ? 2 : 1; }
-  std::int64_t nets() const { return layers * directions(); }
-  std::size_t first_weight() const { return state ? kind == Kind::lstm ? 3 : 2 : 1; }
-  std::size_t weights_each() const { return bias ? 3 : 2; }
-
-  // x, h and c, each net's W_x, W_h and bias, lengths.
-  std::vector<Input> inputs() const {
-    std::vector<Input> all{{{steps, batch, input}}};
-    for (std::size_t i = 1; i < first_weight(); ++i) all.push_back({{nets(), batch, size}});
-    for (std::int64_t net = 0; net < nets(); ++net) {
-      all.push_back({{net < directions() ? input : directions() * size, gates_of(kind) * size}, Fill::unit});
-      all.push_back({{size, gates_of(kind) * size}, Fill::unit});
-      if (bias) all.push_back({{biases_of(kind) * size}});
-    }
-    if (!lengths.empty()) all.push_back({{batch}, Fill::indices, lengths});
-    return all;
+// x, h and c, each net's W_x, W_h and bias, lengths.
+std::vector<Input> inputs_of(const NetCase& c) {
+  std::int64_t columns = gates_of(c.kind) * c.size;
+  std::vector<Input> all{{{c.steps, c.batch, c.input}}};
+  for (std::size_t i = 1; i < c.first_weight(); ++i) all.push_back({{c.nets(), c.batch, c.size}});
+  for (std::int64_t net = 0; net < c.nets(); ++net) {
+    all.push_back({{net < c.directions() ? c.input : c.directions() * c.size, columns}, Fill::unit});
+    all.push_back({{c.size, columns}, Fill::unit});
+    if (c.bias) all.push_back({{biases_of(c.kind) * c.size}});
   }
+  if (!c.lengths.empty()) all.push_back({{c.batch}, Fill::indices, c.lengths});
+  return all;
+}
 
-  Tensor run(std::span<const Tensor> x) const {
-    std::vector<RecurrentWeights> weights;
-    std::size_t next = first_weight();
-    for (std::int64_t net = 0; net < nets(); ++net, next += weights_each())
-      weights.push_back({x[next], x[next + 1], bias ? given(x[next + 2]) : Tensor{}});
-    Tensor counts = lengths.empty() ? Tensor{} : given(x[next]), h = state ? given(x[1]) : Tensor{};
-    auto joined = [](const Tensor& output, const Tensor& h_n) { return concat({flatten(output), flatten(h_n)}); };
-    if (kind == Kind::lstm) {
-      LSTMOutput y =
-          lstm(x[0], {h, state ? given(x[2]) : Tensor{}}, weights, {.lengths = counts, .bidirectional = bidirectional});
-      return concat({joined(y.output, y.h_n), flatten(y.c_n)});
-    }
-    RecurrentOutput y = kind == Kind::gru
-                            ? gru(x[0], h, weights, {.lengths = counts, .bidirectional = bidirectional})
-                            : rnn(x[0], h, weights,
-                                  {.lengths = counts,
-                                   .bidirectional = bidirectional,
-                                   .activation = kind == Kind::relu ? RNNActivation::relu : RNNActivation::tanh});
-    return joined(y.output, y.h_n);
+Tensor run(const NetCase& c, std::span<const Tensor> x) {
+  std::vector<RecurrentWeights> weights;
+  std::size_t next = c.first_weight();
+  for (std::int64_t net = 0; net < c.nets(); ++net, next += c.weights_each())
+    weights.push_back({x[next], x[next + 1], c.bias ? given(x[next + 2]) : Tensor{}});
+  Tensor counts = c.lengths.empty() ? Tensor{} : given(x[next]), h = c.state ? given(x[1]) : Tensor{};
+  auto joined = [](const Tensor& output, const Tensor& h_n) { return concat({flatten(output), flatten(h_n)}); };
+  if (c.kind == Kind::lstm) {
+    LSTMOutput y = lstm(x[0], {h, c.state ? given(x[2]) : Tensor{}}, weights,
+                        {.lengths = counts, .bidirectional = c.bidirectional});
+    return concat({joined(y.output, y.h_n), flatten(y.c_n)});
   }
-
-  // One example at a time. Both are added to: what is read by a later layer, and the states at the end.
-  std::vector<Numbers> layer(const std::vector<Numbers>& rows, std::int64_t number, std::int64_t example,
-                             const Arrays& x, std::vector<Carried>& ends) const {
-    std::vector<Numbers> outputs(rows.size());
-    for (std::int64_t direction = 0; direction < directions(); ++direction) {
-      std::int64_t net = number * directions() + direction;
-      std::size_t at = first_weight() + static_cast<std::size_t>(net) * weights_each();
-      Numbers none(static_cast<std::size_t>(size));
-      Carried carried{state ? row_of(x[1], net * batch + example) : none, kind != Kind::lstm ? Numbers{}
-                                                                          : state ? row_of(x[2], net * batch + example)
-                                                                                  : none};
-      for (std::size_t i = 0; i < rows.size(); ++i) {
-        std::size_t t = direction == 0 ? i : rows.size() - 1 - i;
-        carried = step(kind, rows[t], carried, {&x[at], &x[at + 1], bias ? &x[at + 2] : nullptr});
-        outputs[t].insert(outputs[t].end(), carried.h.begin(), carried.h.end());
-      }
-      ends.push_back(carried);
-    }
-    return outputs;
-  }
-
-  Array expected(const Arrays& x) const {
-    std::vector<std::vector<Numbers>> outputs;
-    std::vector<std::vector<Carried>> ends;
-    for (std::int64_t b = 0; b < batch; ++b) {
-      auto length = lengths.empty() ? steps : static_cast<std::int64_t>(at(x.back(), {b}));
-      std::vector<Numbers> rows;
-      for (std::int64_t t = 0; t < length; ++t) rows.push_back(row_of(x[0], t * batch + b));
-      ends.emplace_back();
-      for (std::int64_t number = 0; number < layers; ++number) rows = layer(rows, number, b, x, ends.back());
-      rows.resize(static_cast<std::size_t>(steps), Numbers(static_cast<std::size_t>(directions() * size)));
-      outputs.push_back(rows);
-    }
-    Array y{{0}, {}};
-    for (std::size_t t = 0; t < static_cast<std::size_t>(steps); ++t)
-      for (const auto& rows : outputs) append(y, rows[t]);
-    for (Numbers Carried::*part : {&Carried::h, &Carried::c})
-      for (std::size_t net = 0; net < static_cast<std::size_t>(nets()); ++net)
-        for (const auto& carried : ends) append(y, carried[net].*part);
-    y.shape[0] = std::ssize(y.values);
-    return y;
-  }
-};
+  RecurrentOutput y = c.kind == Kind::gru
+                          ? gru(x[0], h, weights, {.lengths = counts, .bidirectional = c.bidirectional})
+                          : rnn(x[0], h, weights,
+                                {.lengths = counts,
+                                 .bidirectional = c.bidirectional,
+                                 .activation = c.kind == Kind::relu ? RNNActivation::relu : RNNActivation::tanh});
+  return joined(y.output, y.h_n);
+}
 
 Row net_row(const NetCase& c) {
   std::string name = std::string(name_of(c.kind)) + " " + to_string(Shape{c.steps, c.batch, c.input}) + " to " +
@@ -336,9 +159,14 @@ Row net_row(const NetCase& c) {
   if (c.kind == Kind::relu) name += " relu";
   if (!c.state) name += " from zeros";
   return {.name = name,
-          .run = [c](auto x) { return c.run(x); },
-          .inputs = c.inputs(),
-          .reference = [c](const Arrays& x) { return c.expected(x); },
+          .run = [c](auto x) { return run(c, x); },
+          .inputs = inputs_of(c),
+          .reference =
+              [c](const Arrays& x) {
+                std::int64_t states = c.kind == Kind::lstm ? 2 : 1;
+                std::int64_t outputs = c.steps * c.directions() + states * c.nets();
+                return expected_of(c, x, {outputs * c.batch * c.size});
+              },
           .ulps = 1,
           .reorders = true,
           .attributes = {{"relu", {c.kind == Kind::relu ? 1.0 : 0.0}},

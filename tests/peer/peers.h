@@ -17,6 +17,12 @@ using Peer = std::function<at::Tensor(const std::vector<at::Tensor>& x, const At
 /// By the op's name.
 using Peers = std::map<std::string, Peer>;
 
+/// Bounds of the errors of the inputs' gradients, in units in the last place of 1, where `seed` is the gradient of the
+/// result: by an analysis of each rounding on the way.
+using GradientErrors = std::function<Arrays(const Arrays& x, const Attributes& attributes, const Array& seed)>;
+/// Of the recurrent ops, by name.
+std::map<std::string, GradientErrors> recurrent_gradient_errors();
+
 // By family.
 void add_create_peers(Peers& peers);
 void add_elementwise_peers(Peers& peers);
