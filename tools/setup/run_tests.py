@@ -4,7 +4,8 @@
 Meson's list of tests has two kinds: those of suite "catch" are Catch2 programs, and each of their test cases
 counts; any other is one test, skipped if it exits with 77 (the reason is then its last line of output).
 A test case is skipped if it prints a line "REEL-SKIP: reason" to std::cout. What a passed one of a Catch2 program
-prints there is shown if a pattern is the program's whole name. Tests of suite "cuda" want a GPU.
+prints there is shown if a pattern is the program's whole name. Tests of suite "cuda" want a GPU, those of suite
+"kernels" depend on the instruction set that the CPU's kernels use, and those of suite "seeded" read REEL_SEED.
 """
 
 import argparse
@@ -33,9 +34,11 @@ class Result:
     lines: list  # what went wrong, or why the test was skipped
     seconds: float = 0.0
     printed: str = ""
+    variant: str = ""  # on which instruction set, with which seed
 
     def title(self):
-        return self.name if self.name == self.program else f"{self.program}: {self.name}"
+        title = self.name if self.name == self.program else f"{self.program}: {self.name}"
+        return f"{title} ({self.variant})" if self.variant else title
 
 
 def last_lines(text, count=OUTPUT_LINES):
@@ -64,6 +67,36 @@ class Runner:
         return [test for test in tests if (self.is_catch(test) or self.named(test["name"])) and
                 all(self.in_suite(test, suite) for suite in self.suites) and
                 not any(self.in_suite(test, suite) for suite in self.other_suites)]
+
+    def instruction_sets(self):
+        """The values of REEL_INSTRUCTION_SET that the library takes on this processor, from the smallest set."""
+        program = os.path.join(self.directory, "tools", "reel")
+
+        def is_taken(name):
+            return subprocess.run([program, "devices"], env={**os.environ, "REEL_INSTRUCTION_SET": name},
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
+        names = [name for name in ("baseline", "avx2", "avx512") if is_taken(name)]
+        if not names:
+            sys.exit(f"{program} devices shows no instruction set")
+        return names
+
+    def on_each_instruction_set(self, tests):
+        """Adds those of suite "kernels" on each set but the largest, which is used anyway."""
+        return tests + [self.varied(test, name, {"REEL_INSTRUCTION_SET": name,
+                                                 # What libtorch would use on such a processor.
+                                                 "ATEN_CPU_CAPABILITY": "default" if name == "baseline" else name})
+                        for name in self.instruction_sets()[:-1] for test in tests if self.in_suite(test, "kernels")]
+
+    def with_seeds(self, tests, count):
+        """Those of suite "seeded" with each of the seeds 1 to `count`, the others once."""
+        return [varied for test in tests for varied in
+                ([self.varied(test, f"seed {seed}", {"REEL_SEED": str(seed)}) for seed in range(1, count + 1)]
+                 if self.in_suite(test, "seeded") else [test])]
+
+    @staticmethod
+    def varied(test, variant, environment):
+        variants = [test["variant"]] if "variant" in test else []
+        return {**test, "env": {**test["env"], **environment}, "variant": ", ".join(variants + [variant])}
 
     def split(self, tests):
         """The same with each test case of Catch2 programs as a test of its own."""
@@ -94,7 +127,10 @@ class Runner:
         return not self.patterns or any(pattern in name.lower() for pattern in self.patterns)
 
     def run(self, test):
-        return self.run_catch(test) if self.is_catch(test) else self.run_plain(test)
+        results = self.run_catch(test) if self.is_catch(test) else self.run_plain(test)
+        for result in results:
+            result.variant = test.get("variant", "")
+        return results
 
     def execute(self, test, arguments=()):
         """Returns (how it ended: "" if with status 0, exit status, output)."""
@@ -265,6 +301,7 @@ def run_all(runner, tests):
         line, counts = count_of(found)
         if found:
             name = ": ".join(test[key] for key in ("name", "case") if key in test)
+            name += f" ({test['variant']})" if "variant" in test else ""
             print(f"{'FAIL' if counts['failed'] else 'ok':4}  {name}: {line} ({seconds:.1f} s)", flush=True)
 
     # Each program may use every core itself, so more at a time would only get in each other's way.
@@ -280,7 +317,7 @@ def run_all(runner, tests):
     for test in tests:
         if not test["is_parallel"]:
             note(run(test))
-    return sorted(results, key=lambda result: (result.program, result.name))
+    return sorted(results, key=lambda result: (result.program, result.variant, result.name))
 
 
 def read_expected_skips(path):
@@ -310,6 +347,9 @@ def main():
     parser.add_argument("--suite", action="append", default=[], help="only the tests of this suite")
     parser.add_argument("--without-suite", action="append", default=[], help="none of the tests of this suite")
     parser.add_argument("--split", action="store_true", help="each test case of Catch2 programs in a process of its own")
+    parser.add_argument("--each-instruction-set", action="store_true",
+                        help="those of suite kernels also on each smaller instruction set of the processor")
+    parser.add_argument("--seeds", type=int, help="those of suite seeded with each seed from 1 to this")
     parser.add_argument("--seconds", type=float, help="stop what still runs after so many, and run no more")
     parser.add_argument("--json", help="also write what became of each test to this file")
     parser.add_argument("root")
@@ -319,6 +359,10 @@ def main():
     runner = Runner(arguments.root, arguments.directory, arguments.patterns, arguments.suite, arguments.without_suite,
                     arguments.seconds)
     tests = runner.tests()
+    if arguments.each_instruction_set:
+        tests = runner.on_each_instruction_set(tests)
+    if arguments.seeds:
+        tests = runner.with_seeds(tests, arguments.seeds)
     results = run_all(runner, runner.split(tests) if arguments.split else tests)
     failed = not results or any(result.status == "failed" for result in results)
 
