@@ -354,11 +354,12 @@ io::Metadata words_about(const Vocabulary& vocabulary, const Options& o) {
 /// Takes the cell, sizes and words from a file with `words_about` them.
 Vocabulary loaded_vocabulary(const io::Contents& file, Options& o) {
   for (const char* key : {"cell", "sizes", "words"})
-    if (!file.metadata.contains(key)) throw std::runtime_error(fmt::format("'{}' was not saved by tree_lstm.", o.load));
+    if (!file.metadata.contains(key))
+      throw std::runtime_error(fmt::format("'{}' was not saved by tree_lstm.", io::printable(o.load)));
   o.cell = file.metadata.at("cell");
   std::istringstream sizes(file.metadata.at("sizes")), words(file.metadata.at("words"));
   if (!(sizes >> o.embedding >> o.hidden) || o.embedding < 1 || o.hidden < 1)
-    throw std::runtime_error(fmt::format("'{}' does not say the model's sizes.", o.load));
+    throw std::runtime_error(fmt::format("'{}' does not say the model's sizes.", io::printable(o.load)));
   Vocabulary vocabulary;
   for (std::string word; std::getline(words, word);) vocabulary.add(word);
   return vocabulary;
@@ -399,7 +400,8 @@ void run(Options options) {
       for (const std::string& word : tree.words) vocabulary.add(word);
   }
   SentimentModel model(vocabulary.size(), options);
-  if (!options.load.empty()) io::load_into(model, file);
+  // The sample's words show that the file is not PyTorch's, also in files of before reel marked its own.
+  if (!options.load.empty()) io::load_into(model, file, {.from_pytorch = false});
   io::Metadata about = words_about(vocabulary, options);
   if (!options.save.empty()) io::check_save(options.save, model, about);
   train::BestWeights best(model);

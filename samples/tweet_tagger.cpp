@@ -309,7 +309,7 @@ Tags loaded_tags(const io::Contents& file, Options& o) {
     throw std::runtime_error(fmt::format("'{}' was not saved by tweet_tagger.", io::printable(o.load)));
   std::istringstream numbers(sizes->second), lines(found->second);
   if (!(numbers >> o.characters >> o.hidden >> o.character_layers >> o.word_layers))
-    throw std::runtime_error(fmt::format("'{}' does not say the model's sizes.", o.load));
+    throw std::runtime_error(fmt::format("'{}' does not say the model's sizes.", io::printable(o.load)));
   std::vector<std::string> names;
   for (std::string name; std::getline(lines, name);) names.push_back(name);
   return Tags(names);
@@ -344,7 +344,8 @@ void run(Options options) {
   Tags tags = options.load.empty() ? Tags(tweets) : loaded_tags(file, options);
   check_tags(tweets, tags);
   Tagger model(tags.size(), options);
-  if (!options.load.empty()) io::load_into(model, file);
+  // The sample's words show that the file is not PyTorch's, also in files of before reel marked its own.
+  if (!options.load.empty()) io::load_into(model, file, {.from_pytorch = false});
   io::Metadata about = words_about(tags, options);
   if (!options.save.empty()) io::check_save(options.save, model, about);
   train::BestWeights best(model);

@@ -18,11 +18,12 @@
 #include <reel/io/text.h>
 
 #include "../core/op_error.h"
-#include "utf8.h"
+#include "../core/utf8.h"
 
 namespace reel::io {
 
 using detail::fail;
+using detail::whole_characters;
 
 namespace {
 

@@ -8,12 +8,13 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <reel/io/text.h>
 #include <nlohmann/json.hpp>
 
-#include "utf8.h"
+#include "../core/printable.h"
 
 namespace reel::io {
+
+using detail::shown;
 
 namespace {
 
@@ -253,13 +254,6 @@ void check_places(const std::vector<Described>& tensors, std::uint64_t elements)
 }
 
 }  // namespace
-
-std::string shortened(std::string_view name) {
-  constexpr std::size_t most_bytes = 100;
-  return printable(whole_characters(name, most_bytes)) + (name.size() > most_bytes ? "…" : "");
-}
-
-std::string shown(std::string_view name) { return fmt::format("'{}'", shortened(name)); }
 
 std::string_view format_name(DType dtype) {
   return std::find_if(format_names.begin(), format_names.end(),

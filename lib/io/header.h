@@ -32,11 +32,6 @@ struct Header {
   Metadata metadata;
 };
 
-/// A name from a file, for a sentence: `printable`, and cut where it is long.
-std::string shortened(std::string_view name);
-/// `shortened` in quotes.
-std::string shown(std::string_view name);
-
 /// The format's name of a dtype.
 std::string_view format_name(DType dtype);
 /// The dtype of that name, if tensors have it.

@@ -7,13 +7,13 @@
 #include <stdexcept>
 #include <unordered_set>
 
-#include <reel/io/text.h>
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../core/printable.h"
 #include "../core/storage.h"
 #include "atomic_file.h"
 #include "file.h"

@@ -3,19 +3,20 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <memory>
 #include <utility>
 
 #include "../core/op_error.h"
+#include "../core/printable.h"
+#include "../core/utf8.h"
 #include "file.h"
-#include "utf8.h"
 
 namespace reel::io {
 
 using detail::fail;
+using detail::find_not_utf8;
 
 namespace {
 
@@ -64,21 +65,6 @@ class Source {
   std::unique_ptr<std::array<char, 1 << 16>> piece_ = std::make_unique<std::array<char, 1 << 16>>();
 };
 
-bool is_unseen(char32_t code) {
-  struct Range {
-    char32_t first, last;
-  };
-  // Controls; format characters that show nothing; separators of lines and paragraphs. Source: The Unicode Character
-  // Database 15.0, categories Cc, Zl and Zp, and the property Default_Ignorable_Code_Point.
-  static constexpr Range ranges[] = {{0x0, 0x1f},        {0x7f, 0x9f},       {0xad, 0xad},      {0x34f, 0x34f},
-                                     {0x61c, 0x61c},     {0x115f, 0x1160},   {0x17b4, 0x17b5},  {0x180b, 0x180f},
-                                     {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x206f},  {0x3164, 0x3164},
-                                     {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},  {0xfff0, 0xfffb},
-                                     {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff}};
-  return std::any_of(std::begin(ranges), std::end(ranges),
-                     [&](const Range& range) { return code >= range.first && code <= range.last; });
-}
-
 }  // namespace
 
 std::string read_text(const std::string& path, const TextOptions& options, Location where) {
@@ -119,19 +105,6 @@ std::vector<std::string> read_lines(const std::string& path, const TextOptions& 
   return lines;
 }
 
-std::string printable(std::string_view text) {
-  std::string shown;
-  while (!text.empty()) {
-    Character character = first_character(text);
-    if (!character.is_valid)
-      shown += fmt::format("\\x{:02x}", static_cast<unsigned>(character.code));
-    else if (is_unseen(character.code))
-      shown += fmt::format("\\u{{{:x}}}", static_cast<unsigned>(character.code));
-    else
-      shown += text.substr(0, character.bytes);
-    text.remove_prefix(character.bytes);
-  }
-  return shown;
-}
+std::string printable(std::string_view text) { return detail::printable(text); }
 
 }  // namespace reel::io

@@ -1,4 +1,3 @@
-#include <reel/io/text.h>
 #include <reel/io/weights.h>
 
 #include <algorithm>
@@ -11,6 +10,7 @@
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../core/printable.h"
 #include "../core/storage.h"
 #include "header.h"
 #include "pytorch.h"

@@ -8,6 +8,7 @@
 #include <reel/nn/module.h>
 
 #include "../core/op_error.h"
+#include "../core/printable.h"
 
 namespace reel::detail {
 
@@ -61,7 +62,7 @@ class StateReader {
   /// Throws: Error if something was not asked for.
   void finish() const {
     for (std::size_t i = 0; i < used_.size(); ++i)
-      if (!used_[i]) fail<Error>(reader_, where_, "the state's '{}' is not known here", state_[i].name);
+      if (!used_[i]) fail<Error>(reader_, where_, "the state's {} is not known here", shown(state_[i].name));
   }
 
  private:

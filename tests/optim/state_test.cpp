@@ -133,6 +133,8 @@ TEST_CASE("a state that does not fit is refused with what is wrong, and changes 
   State more = good;
   more.push_back({"2.mean", zeros({1})});
   CHECK_THAT(text(more), contains("the state's '2.mean' is not known here"));
+  more.back().name = "\x1b[2J";
+  CHECK_THAT(text(more), contains("the state's '\\u{1b}[2J' is not known here"));
   optim::Lion lion(w);
   CHECK_THAT(error_of<Error>([&] { lion.load_state(good); }), contains("Lion: the state's '0.square' is not known"));
   CHECK(adam.learning_rate() == 0.5);

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-namespace reel::io {
+namespace reel::detail {
 
 Character first_character(std::string_view text) {
   auto byte = [&](std::size_t i) { return static_cast<unsigned char>(text[i]); };
@@ -39,4 +39,4 @@ std::string_view whole_characters(std::string_view text, std::size_t most_bytes)
   return text.substr(0, end);
 }
 
-}  // namespace reel::io
+}  // namespace reel::detail

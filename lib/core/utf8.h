@@ -3,7 +3,7 @@
 #include <cstddef>
 #include <string_view>
 
-namespace reel::io {
+namespace reel::detail {
 
 /// A character of UTF-8, or a byte that begins none.
 struct Character {
@@ -21,4 +21,4 @@ std::size_t find_not_utf8(std::string_view text);
 /// The longest beginning of at most so many bytes that does not end within a character.
 std::string_view whole_characters(std::string_view text, std::size_t most_bytes);
 
-}  // namespace reel::io
+}  // namespace reel::detail
