@@ -8,6 +8,7 @@
 #include <reel/random.h>
 #include <reel/tape.h>
 
+#include "../ops/if_needed.h"
 #include "context.h"
 #include "device_module.h"
 #include "op_error.h"
@@ -53,7 +54,7 @@ struct Graph::State {
   void take(const std::vector<Tensor>& given, Location where) {
     NoRecord pause;
     for (std::size_t i = 0; i < given.size(); ++i)
-      if (!given[i].is(inputs[i])) copy_(Destination(inputs[i], where), to(Arg(given[i], where), device));
+      if (!given[i].is(inputs[i])) copy_(Destination(inputs[i], where), to_if_needed(Arg(given[i], where), device));
   }
 
   std::vector<Tensor> call() const {

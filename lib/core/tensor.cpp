@@ -4,6 +4,7 @@
 
 #include <memory>
 
+#include "../ops/if_needed.h"
 #include "../ops/registry.h"
 #include "../tape/row_gradient.h"
 #include "../tape/tape_list.h"
@@ -95,9 +96,9 @@ T Tensor::item(Location where) const {
 template <Element T>
 std::vector<T> Tensor::to_vector(Location where) const {
   NoRecord pause;
-  Tensor here = to(Arg(*this, where), cpu);
+  Tensor here = to_if_needed(Arg(*this, where), cpu);
   static_cast<void>(here.readable(dtype_of<T>(), where));
-  Tensor packed = contiguous(Arg(here, where));
+  Tensor packed = contiguous_if_needed(Arg(here, where));
   const T* first = static_cast<const T*>(packed.body().data);
   return std::vector<T>(first, first + packed.numel());
 }

@@ -7,6 +7,7 @@
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 #include "element_index.h"
 
 namespace reel::debug {
@@ -34,9 +35,9 @@ void put(Tensor& x, std::int64_t place, double value) {
     return;
   }
   NoRecord pause;
-  Tensor here = to(x, cpu);
+  Tensor here = to_if_needed(x, cpu);
   here.write<double>()[place] = value;
-  copy_(x, to(here, x.device()));
+  copy_(x, to_if_needed(here, x.device()));
 }
 
 std::vector<double> values_of(const Tensor& x) { return x.to_vector<double>(); }

@@ -9,6 +9,7 @@
 #include "../core/dispatch.h"
 #include "../core/iteration.h"
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 
 namespace reel::debug {
 
@@ -58,7 +59,7 @@ std::string magnitudes_text(const Magnitudes& magnitudes) {
 
 TensorStatistics statistics(const Tensor& x, Location where) {
   NoRecord pause;
-  Tensor here = to(tensor_of("statistics", Arg(x, where)), cpu);
+  Tensor here = to_if_needed(tensor_of("statistics", Arg(x, where)), cpu);
   const Body& body = here.body();
   TensorStatistics found{.shape = x.shape(), .dtype = x.dtype()};
   Iteration<1> iteration({&body});

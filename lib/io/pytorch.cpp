@@ -10,6 +10,8 @@
 #include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 
+#include "../ops/if_needed.h"
+
 namespace reel::io {
 
 using namespace nn;
@@ -104,7 +106,7 @@ class Converter {
     auto widened = [](const Tensor& x) { return size_of(x.dtype()) == 2 ? reel::to(x, DType::f32) : x; };
     Tensor bias = joined(widened(first->tensor), widened(second->tensor));
     DType dtype = first->tensor.dtype();
-    if (!converts_ && dtype == second->tensor.dtype()) bias = reel::to(bias, dtype);
+    if (!converts_ && dtype == second->tensor.dtype()) bias = detail::to_if_needed(bias, dtype);
     first->tensor = bias;
     first->name = to;
     drop(second_name);

@@ -15,6 +15,7 @@
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "../core/storage.h"
+#include "../ops/if_needed.h"
 #include "atomic_file.h"
 #include "file.h"
 #include "header.h"
@@ -144,7 +145,7 @@ void save(const std::string& path, std::span<const NamedTensor> tensors, const M
   file.write(length);
   file.write(std::as_bytes(std::span(plan.header)));
   NoRecord pause;
-  for (std::size_t i : plan.order) file.write(elements_of(to(contiguous(tensors[i].tensor), cpu)));
+  for (std::size_t i : plan.order) file.write(elements_of(to_if_needed(contiguous_if_needed(tensors[i].tensor), cpu)));
   file.commit();
 }
 

@@ -12,6 +12,7 @@
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "../core/storage.h"
+#include "../ops/if_needed.h"
 #include "header.h"
 #include "pytorch.h"
 
@@ -229,7 +230,7 @@ PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, c
   std::unordered_set<const Storage*> overwritten;
   for (const Comparison::Match& match : comparison.matches) overwritten.insert(match.own.body().storage);
   for (Comparison::Match& match : comparison.matches) {
-    match.given = to(to(match.given, match.own.device()), match.own.dtype());
+    match.given = to_if_needed(to_if_needed(match.given, match.own.device()), match.own.dtype());
     if (overwritten.contains(match.given.body().storage)) match.given = copy(match.given);
   }
   for (const Comparison::Match& match : comparison.matches) copy_(Destination(match.own, where), match.given);

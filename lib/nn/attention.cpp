@@ -5,6 +5,7 @@
 #include <reel/ops.h>
 
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 
 namespace reel::nn {
 
@@ -79,7 +80,7 @@ Tensor joint_mask(const AttentionMasks& masks, const Shape& scores, DType dtype)
     given = !given;
     return real.defined() ? mul(given, real) : given;
   }
-  given = to(given, dtype);
+  given = to_if_needed(given, dtype);
   return real.defined() ? where(real, given, lowest) : given;
 }
 

@@ -7,6 +7,7 @@
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 
 namespace reel::nn {
 
@@ -92,9 +93,9 @@ struct ScoreTerms {
 class Viterbi {
  public:
   Viterbi(const CRF& crf)
-      : transitions_(to(crf.transitions, f64).to_vector<double>()),
-        start_(to(crf.start, f64).to_vector<double>()),
-        end_(to(crf.end, f64).to_vector<double>()) {}
+      : transitions_(to_if_needed(crf.transitions, f64).to_vector<double>()),
+        start_(to_if_needed(crf.start, f64).to_vector<double>()),
+        end_(to_if_needed(crf.end, f64).to_vector<double>()) {}
 
   double decode(const double* emissions, std::int64_t length, std::int64_t* tags) {
     if (length == 0) return 0;
@@ -191,7 +192,7 @@ CRFTags CRF::decode(const Packed& emissions, Location where) const {
   NoRecord pause;
   CallerScope caller(where);
   DeviceGuard here(start.device());
-  std::vector<double> scores_of_tags = reel::to(stop_gradient(emissions.elements), f64).to_vector<double>();
+  std::vector<double> scores_of_tags = to_if_needed(stop_gradient(emissions.elements), f64).to_vector<double>();
   std::vector<std::int64_t> tags(static_cast<std::size_t>(emissions.elements.size(0)));
   std::vector<double> scores;
   Viterbi viterbi(*this);
@@ -202,7 +203,7 @@ CRFTags CRF::decode(const Packed& emissions, Location where) const {
     e += length * start.size(0);
     best += length;
   }
-  return {{tensor(tags), emissions.lengths}, reel::to(tensor(scores), start.dtype())};
+  return {{tensor(tags), emissions.lengths}, to_if_needed(tensor(scores), start.dtype())};
 }
 
 }  // namespace reel::nn

@@ -1,4 +1,5 @@
 #include <reel/nn/dropout.h>
+#include <reel/ops/shape.h>
 
 #include "../core/op_error.h"
 
@@ -22,14 +23,14 @@ Dropout::Dropout(double probability, Generator* generator, Location where)
     : options_{.probability = checked_probability(dropout_name, probability, where), .generator = generator} {}
 
 Tensor Dropout::operator()(const Arg& x) const {
-  return call(dropout_name, x, [&](const Tensor& x) { return is_training() ? dropout(x, options_) : x; });
+  return call(dropout_name, x, [&](const Tensor& x) { return is_training() ? dropout(x, options_) : copy(x); });
 }
 
 AlphaDropout::AlphaDropout(double probability, Generator* generator, Location where)
     : options_{.probability = checked_probability(alpha_name, probability, where), .generator = generator} {}
 
 Tensor AlphaDropout::operator()(const Arg& x) const {
-  return call(alpha_name, x, [&](const Tensor& x) { return is_training() ? alpha_dropout(x, options_) : x; });
+  return call(alpha_name, x, [&](const Tensor& x) { return is_training() ? alpha_dropout(x, options_) : copy(x); });
 }
 
 VariationalDropout::VariationalDropout(VariationalDropoutOptions options, Location where) : options_(options) {
@@ -38,7 +39,7 @@ VariationalDropout::VariationalDropout(VariationalDropoutOptions options, Locati
 
 Tensor VariationalDropout::operator()(const Arg& x) const {
   return call(variational_name, x,
-              [&](const Tensor& x) { return is_training() ? variational_dropout(x, options_) : x; });
+              [&](const Tensor& x) { return is_training() ? variational_dropout(x, options_) : copy(x); });
 }
 
 }  // namespace reel::nn

@@ -14,6 +14,7 @@
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 
 namespace reel::nn {
 
@@ -285,7 +286,7 @@ double accuracy(const Tensor& prediction, const Tensor& y) {
     fail<ShapeError>("nn::accuracy", {}, "the prediction {} wants y {}, not {}", describe(prediction),
                      to_string(expected), describe(y));
   Tensor right = by_class ? argmax(prediction, prediction.rank() > 1 ? 1 : 0) == y : (prediction > 0) == (y > 0.5);
-  return mean(to(right, DType::f64)).item();
+  return mean(to_if_needed(right, DType::f64)).item();
 }
 
 FitReport fit(Module& model, const std::function<Tensor(const Tensor&)>& forward, const FitLoss& loss,

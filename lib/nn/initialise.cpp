@@ -11,6 +11,7 @@
 #include <reel/ops/sort.h>
 
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 
 namespace reel::nn {
 
@@ -120,7 +121,7 @@ Initialiser truncated_normal(double mean, double deviation, double low, double h
     else
       distance = erfinv(draw_uniform(twice_normal_probability(low), twice_normal_probability(high), shape, wide)) *
                  std::numbers::sqrt2;
-    return to(clamp(distance, low, high) * deviation + mean, options.dtype);
+    return to_if_needed(clamp(distance, low, high) * deviation + mean, options.dtype);
   };
 }
 
@@ -168,7 +169,7 @@ Initialiser orthogonal(double gain) {
     std::int64_t rows = shape[0], columns = shape.numel() / rows;
     Tensor matrix =
         rows < columns ? transpose(draw_orthonormal(columns, rows, wide)) : draw_orthonormal(rows, columns, wide);
-    return reshape(to(contiguous(matrix) * gain, options.dtype), shape);
+    return reshape(to_if_needed(contiguous_if_needed(matrix) * gain, options.dtype), shape);
   };
 }
 
@@ -178,7 +179,7 @@ Initialiser identity(double gain, std::int64_t groups) {
     if (groups < 1 || shape[0] % groups != 0 || (shape.rank() == 2 && groups > 1))
       fail<ShapeError>("identity", {}, "{} groups do not fit a parameter of shape {}", groups, to_string(shape));
     DeviceGuard there(options.device);
-    return to(same_channel(shape, groups), options.dtype) * gain;
+    return to_if_needed(same_channel(shape, groups), options.dtype) * gain;
   };
 }
 

@@ -12,6 +12,7 @@
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 #include "../ops/packing.h"
 #include "../ops/recurrent.h"
 #include "packed.h"
@@ -82,7 +83,7 @@ Tensor masked_mean(const Packed& x, Location where) {
   check_floating("masked_mean", x.elements, where);
   CallerScope caller(where);
   Tensor sums = segment_sum(widened(x.elements), x.sequence_of_elements(), x.size());
-  return to(sums / to(maximum(lengths_of(x), 1), sums.dtype()), x.elements.dtype());
+  return to_if_needed(sums / to(maximum(lengths_of(x), 1), sums.dtype()), x.elements.dtype());
 }
 
 Tensor masked_mean(const Arg& x, const Tensor& mask, int axis) {
@@ -92,7 +93,7 @@ Tensor masked_mean(const Arg& x, const Tensor& mask, int axis) {
   Tensor seen = checked_mask("masked_mean", values, mask, axis, x.location());
   Tensor counts = maximum(count_nonzero(seen, axis), 1);
   Tensor sums = sum(widened(where(seen, values, 0.0)), axis);
-  return to(sums / to(counts, sums.dtype()), values.dtype());
+  return to_if_needed(sums / to(counts, sums.dtype()), values.dtype());
 }
 
 Tensor masked_max(const Packed& x, Location where) {

@@ -7,6 +7,7 @@
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 #include "../ops/recurrent.h"
 
 namespace reel::nn {
@@ -28,7 +29,7 @@ Tensor first_mask(const Tensor& order, std::int64_t k, const Shape& shape) {
 // nor their squares.
 Tensor squared_variation_of_sums(const Tensor& x) {
   Tensor sums = sum(widened(x), 0), center = mean(sums);
-  return to(mean(square(sums - center)) / (square(center) + 1e-10), x.dtype());
+  return to_if_needed(mean(square(sums - center)) / (square(center) + 1e-10), x.dtype());
 }
 
 Tensor normal_distribution(const Tensor& x) { return (1 + erf(x * std::numbers::sqrt2 / 2)) / 2; }
@@ -68,7 +69,7 @@ Tensor chances(const Tensor& clean, const Tensor& noisy, const Tensor& deviation
   if (k == clean.size(1)) return ones_like(clean);
   ValuesAndIndices best = topk(noisy, k + 1);
   Tensor chosen = first_mask(best.indices, k, clean.shape());
-  if (!deviation.defined()) return to(chosen, clean.dtype());
+  if (!deviation.defined()) return to_if_needed(chosen, clean.dtype());
   // For one that is chosen the k-th of the others is the one behind the last that is; for the others it is the last.
   Tensor threshold = where(chosen, slice(best.values, 1, k, k + 1), slice(best.values, 1, k - 1, k));
   return normal_distribution((clean - threshold) / deviation);

@@ -12,6 +12,7 @@
 
 #include "../core/op_error.h"
 #include "../core/storage.h"
+#include "../ops/if_needed.h"
 #include "cloning.h"
 
 namespace reel::nn {
@@ -239,12 +240,12 @@ void Module::to(DType dtype, Location where) {
   if (!is_floating(dtype))
     fail<DTypeError>(module_name, where, "parameters cannot be {}; choose a floating dtype", name_of(dtype));
   CallerScope caller(where);
-  convert_members([&](const Tensor& x) { return is_floating(x.dtype()) ? reel::to(x, dtype) : x; });
+  convert_members([&](const Tensor& x) { return is_floating(x.dtype()) ? to_if_needed(x, dtype) : x; });
 }
 
 void Module::to(Device device, Location where) {
   CallerScope caller(where);
-  convert_members([&](const Tensor& x) { return reel::to(x, device); });
+  convert_members([&](const Tensor& x) { return to_if_needed(x, device); });
 }
 
 Tensor Module::to(const Arg& x, DType dtype) { return reel::to(x, dtype); }

@@ -1,6 +1,7 @@
 #include <reel/nn/sequential.h>
 
 #include <reel/nn/module_list.h>
+#include <reel/ops/shape.h>
 
 #include "../core/op_error.h"
 
@@ -16,7 +17,7 @@ Tensor Sequential::operator()(const Arg& x) const {
   return call("Sequential", x, [&](const Tensor& x) {
     Tensor y = x;
     for (const auto& part : parts_) y = part->run(y);
-    return y;
+    return y.is(x) ? copy(x) : y;
   });
 }
 

@@ -18,6 +18,7 @@
 #include "../core/kernels/attention.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "multiplications.h"
 #include "registry.h"
 
@@ -94,11 +95,11 @@ void give_composed(Gradient& g) {
   slopes = weights * (slopes - sum(weights * slopes, -1, {.keepdims = true}));
   if (g.wants(0)) g.give(0, matmul(slopes, k) * static_cast<double>(attributes.scale));
   if (g.wants(1)) g.give(1, matmul(transpose(slopes), q) * static_cast<double>(attributes.scale));
-  if (mask.defined() && g.wants(3)) g.give(3, sum_to(slopes, mask.shape()));
+  if (mask.defined() && g.wants(3)) g.give(3, sum_to_if_needed(slopes, mask.shape()));
 }
 
 void give_fused(Gradient& g) {
-  Tensor d = contiguous(g.output());
+  Tensor d = contiguous_if_needed(g.output());
   const Tensor* given[7] = {&d, &g.saved_output(result_output), &g.saved_output(normalisers_output)};
   std::size_t count = g.input_count();
   for (std::size_t i = 0; i < count; ++i) given[3 + i] = &g.saved_input(static_cast<int>(i));
@@ -154,10 +155,10 @@ Shape with_matrix(Shape shape, std::int64_t rows, std::int64_t columns) {
 Tensor matrices_of(const Tensor& x, const Shape& heads, DType dtype) {
   const Body& body = x.body();
   std::int64_t rows = body.dims[body.rank - 2], columns = body.dims[body.rank - 1];
-  Tensor wide = to(x, dtype);
+  Tensor wide = to_if_needed(x, dtype);
   Shape whole = with_matrix(heads, rows, columns);
-  if (x.shape() != whole) wide = expand(wide, whole);
-  return contiguous(wide.rank() == 3 ? wide : reshape(wide, {heads.numel(), rows, columns}));
+  if (x.shape() != whole) wide = expand_if_needed(wide, whole);
+  return contiguous_if_needed(wide.rank() == 3 ? wide : reshape(wide, {heads.numel(), rows, columns}));
 }
 
 // What is added to the scores (N, L, S), or (1, L, S) where it is the same for all heads.
@@ -179,9 +180,9 @@ Tensor added_mask(const char* op, const Tensor& mask, const Tensor& queries, con
   Shape one = with_matrix({}, scores[scores.rank() - 2], scores[scores.rank() - 1]);
   bool shared = true;
   for (int i = 0; i + 2 < mask.rank(); ++i) shared &= mask.body().dims[i] == 1;
-  if (!shared) return matrices_of(expand(added, scores), heads, dtype);
+  if (!shared) return matrices_of(expand_if_needed(added, scores), heads, dtype);
   if (added.rank() > 2) added = reshape(added, {added.size(-2), added.size(-1)});
-  return matrices_of(expand(added, one), {1}, dtype);
+  return matrices_of(expand_if_needed(added, one), {1}, dtype);
 }
 
 }  // namespace
@@ -236,7 +237,7 @@ Tensor scaled_dot_product_attention(const Arg& given_queries, const Arg& given_k
     invoke(call);
     y = std::move(results[result_output]);
   }
-  y = to(y, q.dtype());
+  y = to_if_needed(y, q.dtype());
   return heads.rank() == 1 ? y : reshape(y, with_matrix(heads, rows, v.size(-1)));
 }
 

@@ -7,6 +7,7 @@
 
 #include "../tape/gradient.h"
 #include "channels.h"
+#include "if_needed.h"
 #include "reduction.h"
 #include "registry.h"
 #include "row_norm.h"
@@ -35,7 +36,7 @@ namespace {
 // Gradients that nobody asks for are empty.
 void give_fused(Gradient& g, const Tensor& mean, const Tensor& variance) {
   const Tensor &x = g.saved_input(0), &w = g.saved_input(1);
-  Tensor d = contiguous(g.output());
+  Tensor d = contiguous_if_needed(g.output());
   const Tensor* inputs[] = {&d, &x, &w, &mean, &variance};
   const Shape none{0};
   Shape x_shape = g.wants(0) ? x.shape() : none, w_shape = g.wants(1) ? w.shape() : none,
@@ -83,7 +84,7 @@ constexpr OpInfo batch_norm_op{
           Tensor normalised = centred * inverse;
           if (g.wants(0)) {
             Tensor rest = d - mean_by_channel(d) - normalised * mean_by_channel(d * normalised);
-            g.give(0, to(reshape(rest * inverse * at_channels(w), x.shape()), x.dtype()));
+            g.give(0, to_if_needed(reshape(rest * inverse * at_channels(w), x.shape()), x.dtype()));
           }
           if (g.wants(1)) g.give(1, sum(d * normalised, {0, 2}));
           if (g.wants(2)) g.give(2, sum(d, {0, 2}));
@@ -113,13 +114,14 @@ constexpr OpInfo batch_norm_evaluation_op{
           if (!g.recording() && !g.wants(3) && !g.wants(4)) return give_fused(g, mean, variance);
           Tensor d = folded(g.output()), all = folded(x);
           Tensor variation = variance + static_cast<double>(g.attributes<ChannelForm>().epsilon);
-          Tensor inverse = to(rsqrt(variation), w.dtype()), slope = w * inverse;
-          Tensor normalised = to(to(all, DType::f64) - at_channels(mean), w.dtype()) * at_channels(inverse);
-          if (g.wants(0)) g.give(0, to(reshape(d * at_channels(slope), x.shape()), x.dtype()));
+          Tensor inverse = to_if_needed(rsqrt(variation), w.dtype()), slope = w * inverse;
+          Tensor normalised =
+              to_if_needed(to_if_needed(all, DType::f64) - at_channels(mean), w.dtype()) * at_channels(inverse);
+          if (g.wants(0)) g.give(0, to_if_needed(reshape(d * at_channels(slope), x.shape()), x.dtype()));
           if (g.wants(1)) g.give(1, sum(d * normalised, {0, 2}));
           if (g.wants(2)) g.give(2, sum(d, {0, 2}));
-          if (g.wants(3)) g.give(3, to(-slope * sum(d, {0, 2}), DType::f64));
-          if (g.wants(4)) g.give(4, to(-0.5 * w * sum(d * normalised, {0, 2}), DType::f64) / variation);
+          if (g.wants(3)) g.give(3, to_if_needed(-slope * sum(d, {0, 2}), DType::f64));
+          if (g.wants(4)) g.give(4, to_if_needed(-0.5 * w * sum(d * normalised, {0, 2}), DType::f64) / variation);
         },
     .saves_input_for = {inputs({0, 1, 2, 3, 4}), inputs({0, 1, 2, 3, 4}), 0, inputs({0, 1, 2, 3, 4}),
                         inputs({0, 1, 2, 3, 4})},
@@ -142,7 +144,7 @@ void check_running(const char* what, const Arg& running, const Arg& x, std::int6
 // running = (1 − momentum) running + momentum batch
 void update(const Arg& running, const Tensor& batch, double momentum, Location where) {
   NoRecord pause;
-  Tensor before = to(*running.tensor(), DType::f64);
+  Tensor before = to_if_needed(*running.tensor(), DType::f64);
   copy_(Destination(*running.tensor(), where), before * (1 - momentum) + batch * momentum);
 }
 
@@ -169,7 +171,7 @@ Tensor train(const Arg& x, const Tensor& batch, const Tensor& w, const Tensor& b
 
 Tensor evaluate(const Arg& x, const Tensor& batch, const Tensor& w, const Tensor& b, const Arg& running_mean,
                 const Arg& running_variance, const BatchNormOptions& options) {
-  auto in_double = [](const Arg& running) { return contiguous(to(*running.tensor(), DType::f64)); };
+  auto in_double = [](const Arg& running) { return contiguous_if_needed(to_if_needed(*running.tensor(), DType::f64)); };
   Tensor mean = in_double(running_mean), variance = in_double(running_variance);
   ChannelForm form{options.epsilon, false};
   return invoke(batch_norm_evaluation_op, {&batch, &w, &b, &mean, &variance}, {batch.body(), batch.dtype()},
@@ -196,7 +198,7 @@ Tensor batch_norm_with(const Arg& x, const Arg* weight, const Arg* bias, const A
   std::int64_t others = 1;
   for (int axis = 0; axis < tensor.rank(); ++axis)
     if (axis != (options.layout == Layout::nchw ? 1 : tensor.rank() - 1)) others *= tensor.size(axis);
-  Tensor batch = contiguous(last ? unsqueeze(transpose(reshape(tensor, {others, channels})), 0) : tensor);
+  Tensor batch = contiguous_if_needed(last ? unsqueeze(transpose(reshape(tensor, {others, channels})), 0) : tensor);
   Tensor y = (options.training ? train : evaluate)(x, batch, w, b, running_mean, running_variance, options);
   return last ? reshape(transpose(squeeze(y, 0)), tensor.shape()) : y;
 }

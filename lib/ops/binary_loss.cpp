@@ -4,6 +4,7 @@
 #include <reel/ops/shape.h>
 
 #include "../core/autocast.h"
+#include "if_needed.h"
 #include "loss_operands.h"
 #include "registry.h"
 
@@ -84,7 +85,7 @@ Tensor kl_div(const Arg& input, const Arg& target, DivergenceOptions options) {
     Tensor nothing = t == 0;
     losses = t * (log(where(nothing, 1.0, t)) - x);
   }
-  if (by_batch) return to(sum(losses) / static_cast<double>(x.body().dims[0]), given.dtype);
+  if (by_batch) return to_if_needed(sum(losses) / static_cast<double>(x.body().dims[0]), given.dtype);
   return reduced(losses, static_cast<LossReduction>(options.reduction), given.dtype);
 }
 

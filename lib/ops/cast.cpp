@@ -3,6 +3,7 @@
 
 #include "../core/device_module.h"
 #include "elementwise.h"
+#include "if_needed.h"
 #include "registry.h"
 
 namespace reel {
@@ -31,7 +32,7 @@ constexpr OpInfo cast_to_integer_op{
 
 Tensor to(const Arg& x, DType dtype) {
   const Tensor& tensor = tensor_of("to", x);
-  if (tensor.dtype() == dtype) return tensor;
+  if (tensor.dtype() == dtype) return copy(x);
   return invoke(is_floating(dtype) ? cast_op : cast_to_integer_op, {&tensor}, {tensor.body(), dtype}, x.location());
 }
 
@@ -70,8 +71,8 @@ constexpr OpInfo transfer_op{
 
 Tensor to(const Arg& x, Device device) {
   const Tensor& tensor = tensor_of("to", x);
-  if (tensor.device() == device) return tensor;
-  Tensor packed = contiguous(x);
+  if (tensor.device() == device) return copy(x);
+  Tensor packed = contiguous_if_needed(x);
   return invoke(transfer_op, {&packed}, {packed.shape(), packed.dtype(), device}, x.location(),
                 bytes_of(Transfer(tensor.device())));
 }

@@ -9,6 +9,7 @@
 
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
+#include "if_needed.h"
 #include "number.h"
 #include "operand.h"
 #include "places.h"
@@ -280,7 +281,7 @@ Tensor detail::copy_in(const void* elements, std::size_t count, DType dtype, con
     fail<ShapeError>("tensor", where, "{} values do not fill the shape {}", count, to_string(shape));
   Tensor made = allocate(context(), {shape, dtype, cpu}, "tensor", where);
   if (count != 0) std::memcpy(made.body().data, elements, count * size_of(dtype));
-  return to(Arg(made, where), default_device());
+  return to_if_needed(Arg(made, where), default_device());
 }
 
 std::span<const RegisteredOp> detail::create_ops() {

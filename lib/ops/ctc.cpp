@@ -16,6 +16,7 @@
 #include "../core/invoke.h"
 #include "../core/kernels/loss.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "loss_operands.h"
 #include "registry.h"
 
@@ -74,14 +75,15 @@ class Recursions {
     last_ = logical_and(place <= counts * 2, place >= counts * 2 - 1);
     first_ = place < 2;
     skips_ = symbols_ != forwards(symbols_, 2);
-    logs_ = gather(maximum(to(logs, DType::f64), impossible), 2, expand(symbols_, {steps_, examples_, states_}));
+    logs_ =
+        gather(maximum(to_if_needed(logs, DType::f64), impossible), 2, expand(symbols_, {steps_, examples_, states_}));
   }
 
   /// −Σ of the probabilities, given the targets, of alignments that have a class at a step: (T, N, C).
   Tensor gradient(const Tensor& d, const Shape& shape) const {
     std::vector<Tensor> alphas = all_alphas(), by_step(alphas.size());
     Tensor total = logsumexp(where(last_, alphas.back(), impossible), 1, {.keepdims = true});
-    Tensor scale = where(total > impossible / 2, unsqueeze(-to(d, DType::f64), 1), 0.0);
+    Tensor scale = where(total > impossible / 2, unsqueeze(-to_if_needed(d, DType::f64), 1), 0.0);
     Tensor end = where(last_, 0.0, nothing_at_all()), betas = end;
     Tensor none = zeros({shape[1], shape[2]}, {.dtype = DType::f64, .device = d.device()});
     for (std::int64_t t = steps_; t-- > 0;) {
@@ -98,10 +100,10 @@ class Recursions {
   Tensor nothing_at_all() const { return expand(slice(nothing_, 1, 0, 1), {examples_, states_}); }
   // State s holds what s − by held, or s + by.
   Tensor forwards(const Tensor& x, std::int64_t by) const {
-    return slice(concat({to(nothing_, x.dtype()), x}, 1), 1, 2 - by, 2 - by + states_);
+    return slice(concat({to_if_needed(nothing_, x.dtype()), x}, 1), 1, 2 - by, 2 - by + states_);
   }
   Tensor backwards(const Tensor& x, std::int64_t by) const {
-    return slice(concat({x, to(nothing_, x.dtype())}, 1), 1, by, by + states_);
+    return slice(concat({x, to_if_needed(nothing_, x.dtype())}, 1), 1, by, by + states_);
   }
   Tensor back(const Tensor& next) const {
     return logaddexp(logaddexp(next, backwards(next, 1)), backwards(where(skips_, next, impossible), 2));
@@ -158,7 +160,7 @@ constexpr OpInfo ctc_loss_op{
           const Tensor &logs = g.saved_input(0), &targets = g.saved_input(1);
           const Tensor &input_lengths = g.saved_input(2), &target_lengths = g.saved_input(3);
           if (!g.recording()) {
-            Tensor d = contiguous(g.output());
+            Tensor d = contiguous_if_needed(g.output());
             return g.give(0,
                           invoke(ctc_loss_gradient_op,
                                  {&d, &logs, &targets, &input_lengths, &target_lengths, &g.saved_output(alphas_output)},
@@ -166,7 +168,7 @@ constexpr OpInfo ctc_loss_op{
           }
           if (logs.numel() == 0) return g.give(0, zeros_like(logs));
           Recursions recursions(logs, targets, input_lengths, target_lengths, g.attributes<BlankAttributes>().blank);
-          g.give(0, to(recursions.gradient(g.output(), logs.shape()), logs.dtype()));
+          g.give(0, to_if_needed(recursions.gradient(g.output(), logs.shape()), logs.dtype()));
         },
     .saves_input_for = {inputs({0}), inputs({0}), inputs({0}), inputs({0})},
     .saves_output_for = {0, inputs({0})},
@@ -183,14 +185,14 @@ Tensor lengths_of(const char* op, const char* what, const Tensor& x, const Tenso
   if (lengths.rank() != 1 || lengths.numel() != x.body().dims[1])
     fail<ShapeError>(op, where, "{} lengths {} are not one for each of the {} examples of {}", what,
                      to_string(lengths.shape()), x.body().dims[1], describe(x));
-  return contiguous(to(to(lengths, DType::i64), x.device()));
+  return contiguous_if_needed(to_if_needed(to_if_needed(lengths, DType::i64), x.device()));
 }
 
 // Targets that lie one behind the other, as rows of (N, S) with anything behind them.
 Tensor padded(const char* op, const Tensor& targets, const Tensor& lengths, Location where) {
   NoRecord pause;
   std::int64_t examples = lengths.numel(), labels = targets.numel(), longest = 0, all = 0;
-  std::vector<std::int64_t> counts = to(lengths, DType::i64).to_vector<std::int64_t>();
+  std::vector<std::int64_t> counts = to_if_needed(lengths, DType::i64).to_vector<std::int64_t>();
   for (std::int64_t count : counts) {
     if (count < 0 || count > labels - all) {
       all = -1;
@@ -231,8 +233,8 @@ Tensor ctc_loss(const Arg& given, const Arg& targets, const Arg& input_lengths, 
     fail<ShapeError>(name, where, "targets {} are neither ({}, S) nor all labels in a row", describe(t), examples);
   if (options.blank < 0 || options.blank >= classes)
     fail<IndexError>(name, where, "the blank {} is no class of {}", options.blank, describe(x));
-  Tensor labels = contiguous(to(t.rank() == 1 ? padded(name, t, outputs, where) : t, DType::i64));
-  Tensor logs = contiguous(Arg(x, where));
+  Tensor labels = contiguous_if_needed(to_if_needed(t.rank() == 1 ? padded(name, t, outputs, where) : t, DType::i64));
+  Tensor logs = contiguous_if_needed(Arg(x, where));
 
   const Tensor* operands[] = {&logs, &labels, &steps, &lengths};
   Tensor results[2];

@@ -12,6 +12,7 @@
 #include "../core/kernel_table.h"
 #include "../core/kernels/linear_algebra.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "linear_algebra_checks.h"
 #include "registry.h"
 
@@ -72,7 +73,7 @@ constexpr OpInfo cholesky_op{
 };
 
 Tensor cholesky(const Arg& a) {
-  Tensor matrices = contiguous(Arg(square_matrices_of(cholesky_op.name, a), a.location()));
+  Tensor matrices = contiguous_if_needed(Arg(square_matrices_of(cholesky_op.name, a), a.location()));
   return invoke(cholesky_op, {&matrices}, {matrices.body(), matrices.dtype()}, a.location());
 }
 
@@ -99,7 +100,7 @@ QR qr(const Arg& a) {
   Location where = a.location();
   CallerScope caller(where);
   std::int64_t rows = given.size(-2), columns = given.size(-1), size = std::min(rows, columns);
-  Tensor square = contiguous(columns > rows ? slice(given, -1, 0, rows) : given);
+  Tensor square = contiguous_if_needed(columns > rows ? slice(given, -1, 0, rows) : given);
   auto [q, r] = run_with<2>(qr_op, square, {with_batch(given, {rows, size}), with_batch(given, {size, size})}, where);
   // The columns left over follow from q.
   if (columns > rows) r = concat({r, matmul(transpose(q), slice(given, -1, rows))}, -1);
@@ -136,7 +137,7 @@ constexpr OpInfo svd_op{
 
 SVD svd(const Arg& a) {
   Location where = a.location();
-  Tensor given = contiguous(Arg(matrices_of(svd_op.name, a), where));
+  Tensor given = contiguous_if_needed(Arg(matrices_of(svd_op.name, a), where));
   std::int64_t rows = given.size(-2), columns = given.size(-1), size = std::min(rows, columns);
   auto [u, s, vh] = run_with<3>(
       svd_op, given, {with_batch(given, {rows, size}), with_batch(given, {size}), with_batch(given, {size, columns})},
@@ -167,7 +168,7 @@ constexpr OpInfo eigh_op{
 
 Eigh eigh(const Arg& a) {
   Location where = a.location();
-  Tensor given = contiguous(Arg(square_matrices_of(eigh_op.name, a), where));
+  Tensor given = contiguous_if_needed(Arg(square_matrices_of(eigh_op.name, a), where));
   auto [values, vectors] = run_with<2>(eigh_op, given, {with_batch(given, {given.size(-1)}), given.shape()}, where);
   return {values, vectors};
 }

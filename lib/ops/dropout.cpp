@@ -7,6 +7,7 @@
 
 #include "../core/context.h"
 #include "../core/op_error.h"
+#include "if_needed.h"
 #include "registry.h"
 
 namespace reel {
@@ -25,7 +26,7 @@ Tensor dropped(const char* op, double probability, const Shape& shape, const Ten
 }
 
 // Halves are rounded once, at the end, and so are the numbers that they meet.
-Tensor widened(const Tensor& x) { return to(x, x.dtype() == DType::f64 ? DType::f64 : DType::f32); }
+Tensor widened(const Tensor& x) { return to_if_needed(x, x.dtype() == DType::f64 ? DType::f64 : DType::f32); }
 
 }  // namespace
 
@@ -41,7 +42,7 @@ Tensor variational_dropout(const Arg& x, VariationalDropoutOptions options) {
   CallerScope caller(place);
   Tensor mask = dropped(op, options.probability, shape, tensor, options.generator, place);
   double scale = options.probability < 1 ? 1 / (1 - options.probability) : 0;
-  return to(where(mask, 0.0, widened(tensor) * scale), tensor.dtype());
+  return to_if_needed(where(mask, 0.0, widened(tensor) * scale), tensor.dtype());
 }
 
 // alpha_dropout: y = a (m x + (1 − m) α') + b
@@ -55,7 +56,7 @@ Tensor alpha_dropout(const Arg& x, DropoutOptions options) {
   Tensor mask = dropped("alpha_dropout", options.probability, tensor.shape(), tensor, options.generator, place);
   double p = options.probability, q = 1 - p;
   double scale = p < 1 ? 1 / std::sqrt(q + limit * limit * q * p) : 0, shift = -scale * p * limit;
-  return to(where(mask, scale * limit + shift, widened(tensor) * scale + shift), tensor.dtype());
+  return to_if_needed(where(mask, scale * limit + shift, widened(tensor) * scale + shift), tensor.dtype());
 }
 
 std::span<const RegisteredOp> detail::dropout_ops() {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "../core/op_error.h"
+#include "if_needed.h"
 
 namespace reel {
 
@@ -259,7 +260,7 @@ void sum_alone(Factor& factor, LabelSet kept) {
   for (Label label : factor.labels) (kept & bit(label) ? labels : summed).push_back(label);
   if (summed.empty()) return;
   // Integers would give i64.
-  factor = {to(sum(factor.tensor, axes_of(factor, summed)), factor.tensor.dtype()), std::move(labels)};
+  factor = {to_if_needed(sum(factor.tensor, axes_of(factor, summed)), factor.tensor.dtype()), std::move(labels)};
 }
 
 // What happens to the indices of a pair.
@@ -395,10 +396,10 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands, Locat
   Reader reader(equation, operands, where);
   Contraction contraction = reader.read();
   CallerScope caller(where);
-  for (Factor& factor : contraction.factors) factor.tensor = to(factor.tensor, dtype);
+  for (Factor& factor : contraction.factors) factor.tensor = to_if_needed(factor.tensor, dtype);
   Tensor result = Contractor(std::move(contraction)).run();
   if (!result.defined()) reader.fail_equation("needs a tensor of more than 8 axes on the way");
-  return result;
+  return result.is(operands[0]) ? reshape(result, result.shape()) : result;
 }
 
 }  // namespace reel

@@ -12,6 +12,7 @@
 #include "../core/kernels/embedding.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "index_checks.h"
 #include "registry.h"
 
@@ -76,13 +77,13 @@ constexpr OpInfo embedding_bag_op{
           }
           Tensor flowing = take(row_gradients(d, starts, attributes), bags_of(starts, indices.numel()), 0);
           if (g.input_count() > 3 && g.wants(3)) {
-            Tensor chosen = to(take(g.saved_input(0), indices, 0), flowing.dtype());
-            g.give(3, to(sum(chosen * flowing, -1), dtype));
+            Tensor chosen = to_if_needed(take(g.saved_input(0), indices, 0), flowing.dtype());
+            g.give(3, to_if_needed(sum(chosen * flowing, -1), dtype));
           }
           if (!g.wants(0)) return;
-          if (g.input_count() > 3) flowing = flowing * unsqueeze(to(g.saved_input(3), flowing.dtype()), 1);
+          if (g.input_count() > 3) flowing = flowing * unsqueeze(to_if_needed(g.saved_input(3), flowing.dtype()), 1);
           Tensor nothing = zeros(g.input_shape(0), {.dtype = flowing.dtype(), .device = d.device()});
-          g.give(0, to(index_add(nothing, 0, indices, flowing), dtype));
+          g.give(0, to_if_needed(index_add(nothing, 0, indices, flowing), dtype));
         },
     .saves_input_for = {inputs({3}), inputs({0, 3}), inputs({0, 3}), inputs({0})},
     .saves_output_for = {0, inputs({0})},
@@ -105,7 +106,8 @@ Tensor embedding_bag(const Arg& table, const Arg& indices, const EmbeddingBagOpt
     check_index_dtype(name, offsets, where);
     check_same_device(name, x, offsets, where);
     if (offsets.rank() != 1) fail<ShapeError>(name, where, "the offsets {} are not a vector", describe(offsets));
-    starts = concat({to(offsets, DType::i64), full({1}, at.numel(), {.dtype = DType::i64, .device = x.device()})});
+    starts =
+        concat({to_if_needed(offsets, DType::i64), full({1}, at.numel(), {.dtype = DType::i64, .device = x.device()})});
   } else {
     starts = arange(at.size(0) + 1, {.device = x.device()}) * at.size(1);
   }
@@ -120,9 +122,10 @@ Tensor embedding_bag(const Arg& table, const Arg& indices, const EmbeddingBagOpt
     if (factors.shape() != at.shape())
       fail<ShapeError>(name, where, "the per_sample_weights {} do not have the shape of the indices {}",
                        to_string(factors.shape()), to_string(at.shape()));
-    weights = contiguous(reshape(factors, {factors.numel()}));
+    weights = contiguous_if_needed(reshape(factors, {factors.numel()}));
   }
-  Tensor rows = contiguous(Arg(x, where)), list = contiguous(reshape(to(at, DType::i64), {at.numel()}));
+  Tensor rows = contiguous_if_needed(Arg(x, where)),
+         list = contiguous_if_needed(reshape(to_if_needed(at, DType::i64), {at.numel()}));
   const Tensor* given[] = {&rows, &list, &starts, &weights};
   Shape shape{starts.numel() - 1, x.size(1)}, none{0, 0};
   const OutputSpec specs[] = {{shape, x.dtype(), x.device()},

@@ -10,6 +10,7 @@
 #include "../tape/gradient.h"
 #include "../tape/tape_list.h"
 #include "assign_part.h"
+#include "if_needed.h"
 #include "index_checks.h"
 #include "operand.h"
 #include "registry.h"
@@ -25,7 +26,7 @@ constexpr OpInfo copy_in_place_op{
     .arity = 1,
     .batching = Batching::loop,
     .forward = [](Call& call) { kernels(call.output().device).copy(call.output(), call.input(0)); },
-    .gradient = [](Gradient& g) { g.give(0, to(g.output(), g.input_dtype(0))); },
+    .gradient = [](Gradient& g) { g.give(0, to_if_needed(g.output(), g.input_dtype(0))); },
 };
 
 namespace {
@@ -141,7 +142,7 @@ class Overwriting {
   }
 
   /// Results of any op, which are x's new value.
-  void put_result(const Tensor& value) { put(tracked_ ? to(Arg(value, where_), x_.dtype()) : value, true); }
+  void put_result(const Tensor& value) { put(tracked_ ? to_if_needed(Arg(value, where_), x_.dtype()) : value, true); }
 
   /// Whoever gave a part by name may go on using it.
   Tensor result() const {

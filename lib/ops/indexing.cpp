@@ -12,6 +12,7 @@
 #include "../tape/gradient.h"
 #include "../tape/tape_list.h"
 #include "assign_part.h"
+#include "if_needed.h"
 #include "range.h"
 #include "registry.h"
 
@@ -229,7 +230,7 @@ void index_assign_gradient(Gradient& g) {
   bool in_place = g.wants(0) && !g.recording();
   if (g.wants(1)) {
     Tensor part = index_parts(g.output(), parts, g.where());
-    g.give(1, to(in_place ? copy(part) : part, g.input_dtype(1)));
+    g.give(1, to_if_needed(in_place ? copy(part) : part, g.input_dtype(1)));
   }
   if (!g.wants(0)) return;
   if (!in_place) return g.give(0, clear_parts(g.output(), parts, g.where()));

@@ -10,6 +10,7 @@
 #include "../core/kernels/resample.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "registry.h"
 
 namespace reel {
@@ -21,7 +22,7 @@ namespace {
 Tensor resample(const OpInfo& op, const Tensor& x, std::int64_t size, const AxisTaps& taps, Location where) {
   Shape shape = x.shape();
   shape[static_cast<int>(taps.axis)] = size;
-  Tensor packed = contiguous(Arg(x, where));
+  Tensor packed = contiguous_if_needed(Arg(x, where));
   return invoke(op, {&packed}, {shape, x.dtype(), x.device()}, where, bytes_of(taps));
 }
 
@@ -107,13 +108,13 @@ Tensor interpolate(const Arg& x, const InterpolateOptions& options) {
   Location where = x.location();
   check_options(tensor, options, where);
   CallerScope caller(where);
-  Tensor y = to(tensor, tensor.dtype() == DType::f64 ? DType::f64 : DType::f32);
+  Tensor y = to_if_needed(tensor, tensor.dtype() == DType::f64 ? DType::f64 : DType::f32);
   // From the back: the last axis, whose elements do not lie side by side with those of others, while it is short.
   for (int axis = tensor.rank(); axis-- > 2;) {
     AxisTaps taps = taps_of(tensor, axis, options, where);
     y = resample(interpolate_op, y, taps.new_size, taps, where);
   }
-  return to(y, tensor.dtype());
+  return to_if_needed(y, tensor.dtype());
 }
 
 std::span<const RegisteredOp> detail::interpolate_ops() {

@@ -12,6 +12,7 @@
 #include "../core/invoke.h"
 #include "../core/kernels/loss.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "loss_operands.h"
 #include "registry.h"
 
@@ -33,7 +34,7 @@ struct KnownClasses {
 };
 
 KnownClasses known_classes(const Tensor& targets, std::int64_t ignore_index) {
-  Tensor classes = to(targets, DType::i64), ignored = classes == ignore_index;
+  Tensor classes = to_if_needed(targets, DType::i64), ignored = classes == ignore_index;
   return {where(ignored, 0, classes), ignored};
 }
 
@@ -78,7 +79,7 @@ constexpr OpInfo cross_entropy_op{
           Tensor scale = where(unsqueeze(ignored, 1), 0.0, reshape(d, {targets.numel(), 1}));
           // An ignored row may hold what no gradient survives.
           Tensor probabilities = softmax(where(unsqueeze(ignored, 1), 0.0, in_full(x)));
-          g.give(0, to(scatter_add(probabilities * scale, 1, unsqueeze(classes, 1), -scale), x.dtype()));
+          g.give(0, to_if_needed(scatter_add(probabilities * scale, 1, unsqueeze(classes, 1), -scale), x.dtype()));
         },
     .saves_input_for = {inputs({0}), inputs({0})},
     .saves_output_for = {0, inputs({0})},
@@ -105,7 +106,7 @@ constexpr OpInfo nll_loss_op{
           auto [classes, ignored] = known_classes(g.saved_input(1), g.attributes<IgnoreAttributes>().ignored);
           Tensor nothing = zeros(g.input_shape(0), {.dtype = d.dtype(), .device = d.device()});
           Tensor chosen = unsqueeze(where(ignored, 0.0, -d), 1);
-          g.give(0, to(scatter_add(nothing, 1, unsqueeze(classes, 1), chosen), g.input_dtype(0)));
+          g.give(0, to_if_needed(scatter_add(nothing, 1, unsqueeze(classes, 1), chosen), g.input_dtype(0)));
         },
     .saves_input_for = {0, inputs({0})},
 };
@@ -121,12 +122,12 @@ struct Examples {
 
 // An axis of classes made the last, the other ones made one.
 Tensor rows_of(const Tensor& x, int axis, std::int64_t examples) {
-  if (x.rank() == 2) return contiguous(x);
+  if (x.rank() == 2) return contiguous_if_needed(x);
   Shape order;
   for (int i = 0; i < x.rank(); ++i)
     if (i != axis) order.push_back(i);
   order.push_back(axis);
-  return contiguous(reshape(permute(x, order), {examples, x.body().dims[axis]}));
+  return contiguous_if_needed(reshape(permute(x, order), {examples, x.body().dims[axis]}));
 }
 
 // `what`: as errors call x. `takes_soft`: floating targets in x's shape, too.
@@ -146,7 +147,7 @@ Examples examples_of(const char* name, const char* what, const Tensor& x, const 
     fail<ShapeError>(name, where, "{} {} want targets {}, not {}", what, to_string(x.shape()), to_string(shape),
                      to_string(t.shape()));
   std::int64_t examples = shape.numel();
-  Tensor targets = soft ? rows_of(t, axis, examples) : contiguous(reshape(t, {examples}));
+  Tensor targets = soft ? rows_of(t, axis, examples) : contiguous_if_needed(reshape(t, {examples}));
   return {rows_of(x, axis, examples), std::move(targets), shape};
 }
 
@@ -182,7 +183,7 @@ Tensor target_weights(const Tensor& weight, const Tensor& targets, std::int64_t 
   if (!weight.defined()) {
     if (reduction != LossReduction::mean) return {};
     NoRecord pause;
-    return to(to(targets, DType::i64) != ignore_index, dtype);
+    return to(to_if_needed(targets, DType::i64) != ignore_index, dtype);
   }
   auto [classes, ignored] = known_classes(targets, ignore_index);
   return where(ignored, 0.0, take(weight, classes, 0));
@@ -191,9 +192,10 @@ Tensor target_weights(const Tensor& weight, const Tensor& targets, std::int64_t 
 // The mean is weighted; nothing else asks for the weights.
 Tensor brought_together(const Tensor& losses, const Tensor& weights, LossReduction reduction, const Shape& shape,
                         DType dtype) {
-  if (reduction == LossReduction::none) return to(losses.shape() == shape ? losses : reshape(losses, shape), dtype);
-  Tensor total = sum_to(losses, {});
-  return to(reduction == LossReduction::sum ? total : total / sum(weights), dtype);
+  if (reduction == LossReduction::none)
+    return to_if_needed(losses.shape() == shape ? losses : reshape(losses, shape), dtype);
+  Tensor total = sum_to_if_needed(losses, {});
+  return to_if_needed(reduction == LossReduction::sum ? total : total / sum(weights), dtype);
 }
 
 Tensor negative_sum(const Tensor& terms) { return -sum(terms, 1); }
@@ -255,7 +257,7 @@ Tensor cross_entropy(const Arg& given_logits, const Arg& given_targets, const Cr
       given.targets.numel() == 1 && options.reduction == LossReduction::sum && smoothing == 0 && !weight.defined();
   Tensor losses =
       class_losses(given.rows, given.targets, options.ignore_index, alone ? Shape{} : given.targets.shape(), where);
-  if (alone) return to(losses, x.dtype());
+  if (alone) return to_if_needed(losses, x.dtype());
   Tensor weights = target_weights(weight, given.targets, options.ignore_index, options.reduction, losses.dtype());
   if (smoothing != 0)
     losses = smoothed_losses(given, weight, options);

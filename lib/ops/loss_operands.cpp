@@ -1,5 +1,6 @@
 #include "loss_operands.h"
 #include "../core/autocast.h"
+#include "if_needed.h"
 
 #include <reel/ops/elementwise.h>
 #include <reel/ops/reduce.h>
@@ -12,11 +13,11 @@ Tensor detail::in_full(const Tensor& x) { return size_of(x.dtype()) == 2 ? to(x,
 
 Tensor detail::reduced(const Tensor& losses, LossReduction reduction, DType dtype) {
   switch (reduction) {
-    case LossReduction::none: return to(losses, dtype);
-    case LossReduction::sum: return to(sum(losses), dtype);
+    case LossReduction::none: return to_if_needed(losses, dtype);
+    case LossReduction::sum: return to_if_needed(sum(losses), dtype);
     case LossReduction::mean: break;
   }
-  return to(mean(losses), dtype);
+  return to_if_needed(mean(losses), dtype);
 }
 
 void detail::check_like(const char* op, const Tensor& x, const Tensor& other, const char* role, Location where) {

@@ -5,6 +5,7 @@
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
+#include "if_needed.h"
 #include "index_checks.h"
 #include "registry.h"
 
@@ -69,8 +70,8 @@ Tensor masked_select(const Arg& x, const Arg& mask) {
   if (!broadcast(from.shape(), at.shape(), shape))
     fail<ShapeError>(name, where, "shapes do not broadcast: x {}, mask {}", to_string(from.shape()),
                      to_string(at.shape()));
-  Tensor places = nonzero(reshape(expand(at, shape), {-1}));
-  return take(reshape(expand(from, shape), {-1}), reshape(places, {-1}), 0);
+  Tensor places = nonzero(reshape(expand_if_needed(at, shape), {-1}));
+  return take(reshape(expand_if_needed(from, shape), {-1}), reshape(places, {-1}), 0);
 }
 
 std::span<const RegisteredOp> detail::mask_ops() {

@@ -12,6 +12,7 @@
 #include "../core/parameter_version.h"
 #include "../core/turned.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "multiplications.h"
 #include "operand.h"
 #include "registry.h"
@@ -231,8 +232,8 @@ Tensor addmm(const Arg& given_c, const Arg& given_a, const Arg& given_b, AddmmOp
   if (wide && alike && options.alpha == 1 && options.beta == 1)
     return invoke(addmm_op, {&z, &x, &y}, {shape, dtype, x.device()}, where);
   CallerScope caller(where);
-  Tensor product = scaled(matmul(to(x, dtype), to(y, dtype)), options.alpha);
-  return options.beta == 0 ? product : add(product, scaled(to(z, dtype), options.beta));
+  Tensor product = scaled(matmul(to_if_needed(x, dtype), to_if_needed(y, dtype)), options.alpha);
+  return options.beta == 0 ? product : add(product, scaled(to_if_needed(z, dtype), options.beta));
 }
 
 // outer: y = a bᵀ of flattened operands, by broadcasting
@@ -242,7 +243,7 @@ Tensor outer(const Arg& a, const Arg& b) {
   check_same_device("outer", x, y, a.location());
   DType dtype = promote(x.dtype(), y.dtype());
   CallerScope caller(a.location());
-  return mul(to(reshape(x, {x.numel(), 1}), dtype), to(reshape(y, {1, y.numel()}), dtype));
+  return mul(to_if_needed(reshape(x, {x.numel(), 1}), dtype), to_if_needed(reshape(y, {1, y.numel()}), dtype));
 }
 
 // dot: matmul, checked more strictly

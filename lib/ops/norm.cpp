@@ -11,6 +11,7 @@
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "reduction.h"
 #include "registry.h"
 
@@ -34,7 +35,7 @@ Tensor norm_gradient(const Tensor& x, const Tensor& y, const Tensor& d, double p
   if (p == 2) return x / divisor * where(zero, 0.0, d);
   if (std::isinf(p)) {
     Tensor reached = to(x * signs == y, x.dtype());
-    return signs * reached * (d / sum_to(reached, y.shape()));
+    return signs * reached * (d / sum_to_if_needed(reached, y.shape()));
   }
   // Powers of 0 are kept away, as they or their derivatives may be infinite.
   Tensor ratio = where(signs == 0.0, 1.0, x * signs / divisor);
@@ -56,7 +57,7 @@ constexpr OpInfo norm_op{
     .gradient =
         [](Gradient& g) {
           Tensor x = widened(g.saved_input(0)), y = widened(g.saved_output()), d = widened(g.output());
-          g.give(0, to(norm_gradient(x, y, d, g.attributes<NormAttributes>().p), g.input_dtype(0)));
+          g.give(0, to_if_needed(norm_gradient(x, y, d, g.attributes<NormAttributes>().p), g.input_dtype(0)));
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
@@ -97,9 +98,9 @@ constexpr OpInfo logsumexp_op{
           Tensor finite = where(y == -infinity, 0.0, y);
           Tensor weights = exp(where(x == infinity, 0.0, x - finite));
           // They add up to 1 but for what y was rounded by, which is much where y is large.
-          Tensor total = sum_to(weights, y.shape());
+          Tensor total = sum_to_if_needed(weights, y.shape());
           Tensor share = widened(g.output()) / where(total == 0.0, 1.0, total);
-          g.give(0, to(share * weights, g.input_dtype(0)));
+          g.give(0, to_if_needed(share * weights, g.input_dtype(0)));
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},

@@ -7,6 +7,7 @@
 #include <reel/ops/elementwise.h>
 
 #include "../core/op_error.h"
+#include "if_needed.h"
 
 namespace reel::detail {
 
@@ -58,7 +59,7 @@ std::vector<std::int64_t> checked_lengths(const char* op, const Tensor& lengths,
   if (lengths.shape() != Shape{x.size(1)})
     fail<ShapeError>(op, where, "lengths {} are not ({},), one for each example of x {}", describe(lengths), x.size(1),
                      to_string(x.shape()));
-  std::vector<std::int64_t> values = to(lengths, DType::i64).to_vector<std::int64_t>();
+  std::vector<std::int64_t> values = to_if_needed(lengths, DType::i64).to_vector<std::int64_t>();
   for (std::int64_t length : values)
     if (length < 0 || length > x.size(0))
       fail<IndexError>(op, where, "the length {} is not in [0, {}], the steps of x {}", length, x.size(0),

@@ -11,6 +11,8 @@
 #include <reel/ops/recurrent.h>
 #include <reel/ops/shape.h>
 
+#include "if_needed.h"
+
 namespace reel::detail {
 
 /// How the steps of sequences are packed: those of step 0 of all sequences that have one, then those of step 1 …, the
@@ -92,9 +94,9 @@ LSTMOutput run_layers(const Packing& packing, const Tensor& elements, LSTMState 
   }
   DType dtype = elements.dtype();
   auto finished = [&](const std::vector<Tensor>& states) {
-    return to(reordered(stack(states), packing.standing), dtype);
+    return to_if_needed(reordered(stack(states), packing.standing), dtype);
   };
-  rows = to(rows, dtype);
+  rows = to_if_needed(rows, dtype);
   if (packing.places.defined())
     rows = index_put(zeros({elements.size(0), rows.size(1)}, {.dtype = dtype, .device = rows.device()}),
                      {packing.places}, rows);

@@ -11,6 +11,7 @@
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
 #include "channels.h"
+#include "if_needed.h"
 #include "index_checks.h"
 #include "registry.h"
 
@@ -30,7 +31,7 @@ Shape resized(const Shape& batch, const std::int64_t (&sizes)[3], bool channels_
 
 Tensor run_linear(const OpInfo& op, const Tensor& x, const Tensor* indices, const std::int64_t (&sizes)[3],
                   const Pooling& pooling, Location where) {
-  Tensor packed = contiguous(Arg(x, where));
+  Tensor packed = contiguous_if_needed(Arg(x, where));
   Shape shape = resized(x.shape(), sizes, pooling.channels_last);
   const OutputSpec spec(shape, x.dtype(), x.device());
   return indices ? invoke(op, {&packed, indices}, spec, where, bytes_of(pooling))
@@ -270,7 +271,7 @@ ValuesAndIndices run_max(const OpInfo& op, const Pool& pool) {
   if (pool.pooling.size[0] * pool.pooling.size[1] * pool.pooling.size[2] > std::numeric_limits<std::int32_t>::max())
     fail<ShapeError>(op.name, pool.where, "x {} has more than 2^31 − 1 places along its spatial axes",
                      describe(pool.x));
-  Tensor packed = contiguous(Arg(pool.x, pool.where)), outputs[2];
+  Tensor packed = contiguous_if_needed(Arg(pool.x, pool.where)), outputs[2];
   const Tensor* input = &packed;
   Shape shape = pool.result();
   const OutputSpec specs[] = {{shape, pool.x.dtype(), pool.x.device()}, {shape, DType::i64, pool.x.device()}};

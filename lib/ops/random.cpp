@@ -9,6 +9,7 @@
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "operand.h"
 #include "registry.h"
 
@@ -113,7 +114,7 @@ Tensor bernoulli(const Arg& p, DrawOptions options) {
     fail<DTypeError>("bernoulli", where, "a plain probability wants a shape: bernoulli({}, shape)", p.number());
   const Tensor& tensor = tensor_of("bernoulli", p);
   check_floating("bernoulli", tensor, where);
-  Tensor packed = contiguous(stop_gradient(p));
+  Tensor packed = contiguous_if_needed(stop_gradient(p));
   return flags(packed, {packed.body(), DType::boolean}, tensor.dtype(), options.generator, where);
 }
 

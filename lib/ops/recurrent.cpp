@@ -20,6 +20,7 @@
 #include "../core/parameter_version.h"
 #include "../tape/gradient.h"
 #include "composed_gradient.h"
+#include "if_needed.h"
 #include "multiplications.h"
 #include "registry.h"
 
@@ -120,11 +121,11 @@ void give_fused(Gradient& g) {
   RecurrentCell cell = g.attributes<NetAttributes>().cell();
   bool lstm = cell == RecurrentCell::lstm, gru = cell == RecurrentCell::gru;
   const Tensor &y = g.saved_output(out_y), &W_h = g.saved_input(in_W_h), &h_0 = g.saved_input(in_h);
-  Tensor dy = contiguous(g.output(out_y)), dh = contiguous(g.output(out_h)), dc;
+  Tensor dy = contiguous_if_needed(g.output(out_y)), dh = contiguous_if_needed(g.output(out_h)), dc;
   std::vector<const Tensor*> inputs{&dy, &dh, &y, &W_h, &h_0, &g.saved_input(in_counts)};
   if (lstm || gru) inputs.push_back(&g.saved_output(out_work));
   if (lstm) {
-    dc = contiguous(g.output(out_c));
+    dc = contiguous_if_needed(g.output(out_c));
     inputs.insert(inputs.end(), {&dc, &g.saved_output(out_c_all), &g.saved_input(in_c)});
   }
   Shape arguments{y.size(0), W_h.size(1)};
@@ -205,10 +206,11 @@ NetOutput detail::composed_net(std::span<const Tensor> in, NetAttributes attribu
 
 NetOutput detail::run_packed_net(RecurrentCell cell, bool reverse, const Tensor& x, const LSTMState& before,
                                  const Tensor& counts, const RecurrentWeights& weights, Location where) {
-  Tensor input = contiguous(widened(x)), h = contiguous(widened(before.h)), bias = bias_of(cell, weights);
-  Tensor W_x = widened(weights.W_x), W_h = contiguous(widened(weights.W_h)), c;
+  Tensor input = contiguous_if_needed(widened(x)), h = contiguous_if_needed(widened(before.h)),
+         bias = bias_of(cell, weights);
+  Tensor W_x = widened(weights.W_x), W_h = contiguous_if_needed(widened(weights.W_h)), c;
   NetAttributes attributes{static_cast<std::int64_t>(cell), reverse};
-  if (cell == RecurrentCell::lstm) c = contiguous(widened(before.c));
+  if (cell == RecurrentCell::lstm) c = contiguous_if_needed(widened(before.c));
   if (auto whole = run_whole_net({input, W_x, W_h, bias, h, counts, c}, attributes, where)) return std::move(*whole);
   std::vector<const Tensor*> inputs{&input, &W_x, &W_h, &bias, &h, &counts};
   OutputSpec state_spec(h.body(), input.dtype());

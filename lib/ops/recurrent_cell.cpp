@@ -1,3 +1,4 @@
+#include "if_needed.h"
 #include "recurrent.h"
 
 #include <array>
@@ -79,7 +80,7 @@ struct LSTMGradients {
 };
 
 LSTMGradients fused_lstm_gradients(Gradient& g) {
-  Tensor dh = contiguous(g.output(0)), dc = contiguous(g.output(2));
+  Tensor dh = contiguous_if_needed(g.output(0)), dc = contiguous_if_needed(g.output(2));
   const Tensor &gates = g.saved_output(1), &before = g.saved_input(2), &after = g.saved_output(2);
   const Tensor* inputs[] = {&dh, &dc, &gates, &before, &after};
   Tensor outputs[2];
@@ -157,7 +158,7 @@ struct GRUGradients {
 };
 
 GRUGradients fused_gru_gradients(Gradient& g) {
-  Tensor d = contiguous(g.output(0));
+  Tensor d = contiguous_if_needed(g.output(0));
   const Tensor &work = g.saved_output(1), &before = g.saved_input(2);
   const Tensor* inputs[] = {&d, &work, &before};
   Tensor outputs[3];
@@ -205,7 +206,8 @@ constexpr OpInfo gru_cell_op{
 };
 
 Tensor detail::gru_bias_gradient(const Tensor& dp, const Tensor& dq) {
-  return concat({sum_to(dp, {dp.size(1)}), sum_to(slice(dq, 1, dq.size(1) / 3 * 2), {dq.size(1) / 3})});
+  return concat(
+      {sum_to_if_needed(dp, {dp.size(1)}), sum_to_if_needed(slice(dq, 1, dq.size(1) / 3 * 2), {dq.size(1) / 3})});
 }
 
 // rnn_cell: p, q, b → h' = act(p + q + b).  da = dh' act'(h'), which is 1 − h'² for tanh, and for relu 0 where h' = 0
@@ -257,7 +259,7 @@ constexpr OpInfo rnn_cell_op{
         },
     .gradient =
         [](Gradient& g) {
-          Tensor d = contiguous(g.output()), da;
+          Tensor d = contiguous_if_needed(g.output()), da;
           const Tensor& h = g.saved_output();
           if (!g.recording())
             da = invoke(rnn_cell_gradient_op, {&d, &h}, {h.body(), h.dtype()}, g.where(), g.attribute_bytes());
@@ -313,12 +315,13 @@ Tensor detail::bias_of(RecurrentCell cell, const RecurrentWeights& weights) {
   if (!weights.bias.defined())
     return zeros({form_of(cell).bias * W_h.size(0)},
                  {.dtype = size_of(W_h.dtype()) == 2 ? DType::f32 : W_h.dtype(), .device = W_h.device()});
-  return contiguous(widened(weights.bias));
+  return contiguous_if_needed(widened(weights.bias));
 }
 
 LSTMState detail::run_cell(RecurrentCell cell, const Tensor& p, const Tensor& q, const Tensor& before,
                            const Tensor& bias, Location where) {
-  Tensor in_p = contiguous(p), in_q = contiguous(q), carried = before.defined() ? contiguous(before) : before;
+  Tensor in_p = contiguous_if_needed(p), in_q = contiguous_if_needed(q),
+         carried = before.defined() ? contiguous_if_needed(before) : before;
   std::int64_t size = p.size(1) / form_of(cell).gates;
   if (cell == RecurrentCell::lstm) {
     const Tensor* inputs[] = {&in_p, &in_q, &carried, &bias};
@@ -358,7 +361,7 @@ LSTMState step(const char* op, RecurrentCell cell, const Arg& given_x, const Ten
                              widened(matmul(widened(h), widened(weights.W_h))),
                              before.defined() ? widened(before) : before, bias_of(cell, weights), where);
   if (size_of(input.dtype()) != 2) return state;
-  return {to(state.h, input.dtype()), state.c.defined() ? to(state.c, input.dtype()) : state.c};
+  return {to_if_needed(state.h, input.dtype()), state.c.defined() ? to_if_needed(state.c, input.dtype()) : state.c};
 }
 
 }  // namespace
@@ -387,7 +390,7 @@ LSTMState lstm_cell(const Arg& given_p, const Arg& given_q, const Arg& given_c) 
   LSTMState state =
       run_cell(RecurrentCell::lstm, widened(from_input), widened(from_state), widened(carried), {}, where);
   if (size_of(carried.dtype()) != 2) return state;
-  return {to(state.h, carried.dtype()), to(state.c, carried.dtype())};
+  return {to_if_needed(state.h, carried.dtype()), to_if_needed(state.c, carried.dtype())};
 }
 
 Tensor gru_cell(const Arg& x, const Arg& h, const RecurrentWeights& weights) {

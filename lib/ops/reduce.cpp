@@ -9,6 +9,7 @@
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "reduction.h"
 #include "registry.h"
 #include "scan.h"
@@ -24,7 +25,7 @@ constexpr OpInfo sum_op{
     .arity = 1,
     .batching = Batching::stack,
     .forward = reduce_forward<Reduction::sum>,
-    .gradient = [](Gradient& g) { g.give(0, expand(g.output(), g.input_shape(0))); },
+    .gradient = [](Gradient& g) { g.give(0, expand_if_needed(g.output(), g.input_shape(0))); },
     .precision = Precision::full,
 };
 
@@ -60,7 +61,7 @@ Tensor sum_to(const Arg& x, const Shape& shape) {
       fits = shape[i - extra] == size;
   }
   if (!fits) fail<ShapeError>("sum_to", where, "{} does not broadcast to {}", to_string(shape), describe(tensor));
-  if (axes == 0) return tensor;
+  if (axes == 0) return copy(x);
   return reshape(Arg(sum_over(tensor, axes, true, where), where), shape);
 }
 
@@ -76,7 +77,7 @@ Tensor mean_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
   CallerScope caller(where);
   // The sum of many halves may be beyond them where their mean is not.
   Tensor total = sum_over(widened(x), set, options.keepdims, where);
-  return to(total / count_along(x, set), suited(Precision::full, x.dtype()));
+  return to_if_needed(total / count_along(x, set), suited(Precision::full, x.dtype()));
 }
 
 }  // namespace
@@ -95,15 +96,16 @@ constexpr OpInfo prod_op{
         [](Gradient& g) {
           const Tensor& x = g.saved_input(0);
           AxisSet axes = axes_between(x.shape(), g.output().shape());
-          if (axes == 0 || x.numel() == 0) return g.give(0, expand(g.output(), x.shape()));
+          if (axes == 0 || x.numel() == 0) return g.give(0, expand_if_needed(g.output(), x.shape()));
           // In f64 as the product itself is: neither part may overflow or vanish where the whole does not.
-          Tensor row = join_axes(to(x, DType::f64), axes), others;
+          Tensor row = join_axes(to_if_needed(x, DType::f64), axes), others;
           int last = row.rank() - 1;
           for (bool backwards : {false, true}) {
             Tensor rest = before(running_product(row, last, backwards, g.where()), last, backwards, 1);
             others = backwards ? others * rest : rest;
           }
-          g.give(0, to(to(g.output(), DType::f64) * split_axes(others, x.shape(), axes), x.dtype()));
+          g.give(0,
+                 to_if_needed(to_if_needed(g.output(), DType::f64) * split_axes(others, x.shape(), axes), x.dtype()));
         },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
@@ -130,7 +132,7 @@ void extreme_gradient(Gradient& g) {
   const Tensor& x = g.saved_input(0);
   // f16 cannot count far.
   Tensor d = widened(g.output()), reached = to(x == g.saved_output(), d.dtype());
-  g.give(0, to(reached * (d / sum_to(reached, d.shape())), x.dtype()));
+  g.give(0, to_if_needed(reached * (d / sum_to_if_needed(reached, d.shape())), x.dtype()));
 }
 
 template <Reduction op>

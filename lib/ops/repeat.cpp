@@ -6,6 +6,7 @@
 #include "../core/context.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
+#include "if_needed.h"
 #include "registry.h"
 
 namespace reel {
@@ -102,7 +103,7 @@ Tensor repeat(const Arg& x, const std::vector<std::int64_t>& counts, int axis) {
     for (std::size_t i = 0; i < counts.size(); ++i) next = std::fill_n(next, counts[i], static_cast<std::int64_t>(i));
   }
   for (int i = 0; i < tensor.rank(); ++i) along.push_back(i == axis ? total : 1);
-  return gather(x, axis, expand(reshape(to(places, tensor.device()), along), shape));
+  return gather(x, axis, expand(reshape(to_if_needed(places, tensor.device()), along), shape));
 }
 
 // roll: the end of an axis in front of its start

@@ -8,6 +8,7 @@
 #include "../core/autocast.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "reduction.h"
 
 namespace reel::detail {
@@ -40,7 +41,7 @@ bool wants_bias(const Gradient& g) { return g.input_count() > 2 && g.wants(2); }
 // Gradients that nobody asks for are empty.
 void give_fused(Gradient& g) {
   const Tensor &x = g.saved_input(0), &w = g.saved_input(1), &mean = g.saved_output(1), &variance = g.saved_output(2);
-  Tensor d = contiguous(g.output());
+  Tensor d = contiguous_if_needed(g.output());
   const Tensor* inputs[] = {&d, &x, &w, &mean, &variance};
   const Shape none{0};
   Shape x_shape = g.wants(0) ? x.shape() : none, w_shape = g.wants(1) ? w.shape() : none,
@@ -67,7 +68,7 @@ void give_composed(Gradient& g) {
   if (g.wants(0)) {
     Tensor weighted = given * reshape(w, folded_w), rest = weighted - normalised * mean_of_row(weighted * normalised);
     if (form.centred) rest = rest - mean_of_row(weighted);
-    g.give(0, to(reshape(rest * inverse, x.shape()), x.dtype()));
+    g.give(0, to_if_needed(reshape(rest * inverse, x.shape()), x.dtype()));
   }
   if (g.wants(1)) g.give(1, reshape(sum(given * normalised, {0}), w.shape()));
   if (wants_bias(g)) g.give(2, reshape(sum(given, {0}), w.shape()));
@@ -87,7 +88,7 @@ void row_norm_gradient(Gradient& g) {
 }
 
 Tensor run_row_norm(const OpInfo& op, const Arg& x, std::int64_t rows, const Tensor& w, const Tensor* b, RowForm form) {
-  Tensor packed = contiguous(x);
+  Tensor packed = contiguous_if_needed(x);
   const Tensor* inputs[] = {&packed, &w, b};
   const Shape statistics{rows};
   const OutputSpec specs[] = {{packed.body(), packed.dtype()},
@@ -113,7 +114,7 @@ Tensor norm_parameter(const char* op, const char* name, const Arg* given, const 
   if (parameter.shape() != shape)
     fail<ShapeError>(op, where, "{} {} wants the shape {} for x {}", name, describe(parameter), to_string(shape),
                      describe(like));
-  return contiguous(to(parameter, dtype));
+  return contiguous_if_needed(to_if_needed(parameter, dtype));
 }
 
 void check_epsilon(const char* op, double epsilon, Location where) {

@@ -11,6 +11,7 @@
 #include "../core/invoke.h"
 #include "../core/kernels/sampling.h"
 #include "../core/op_error.h"
+#include "if_needed.h"
 #include "registry.h"
 
 namespace reel {
@@ -30,7 +31,7 @@ Tensor gumbel_softmax(const Arg& logits, GumbelSoftmaxOptions options) {
   // Halves are rounded once.
   DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   Tensor noise = gumbel(x.shape(), {.dtype = wide, .device = x.device(), .generator = options.generator}, where);
-  Tensor y = to(softmax((to(x, wide) + noise) / options.temperature, axis), x.dtype());
+  Tensor y = to_if_needed(softmax((to_if_needed(x, wide) + noise) / options.temperature, axis), x.dtype());
   if (!options.hard || x.numel() == 0) return y;
   Tensor chosen =
       transpose(one_hot(argmax(transpose(stop_gradient(y), axis, -1), -1), x.size(axis), x.dtype()), axis, -1);
@@ -79,7 +80,7 @@ Tensor multinomial(const Arg& probabilities, std::int64_t count, MultinomialOpti
     fail<ShapeError>(op, where, "takes probabilities (C) or (N, C), not {}", describe(p));
   if (count < 0) fail<ShapeError>(op, where, "cannot draw {} classes", count);
   CallerScope caller(where);
-  Tensor rows = contiguous(stop_gradient(p));
+  Tensor rows = contiguous_if_needed(stop_gradient(p));
   if (p.rank() == 1) rows = reshape(rows, {1, p.size(0)});
   Generator& source = options.generator ? *options.generator : default_generator();
   MultinomialAttributes attributes{source.seed(), source.next_call(), options.replacement};

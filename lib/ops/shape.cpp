@@ -64,7 +64,7 @@ Tensor copy(const Arg& x) {
 
 Tensor contiguous(const Arg& x) {
   const Tensor& tensor = tensor_of("contiguous", x);
-  return tensor.is_contiguous() ? tensor : copy(x);
+  return tensor.is_contiguous() ? reshape(x, tensor.shape()) : copy(x);
 }
 
 // reshape: the same elements;  dx = d in x's shape
@@ -232,7 +232,6 @@ Tensor expand(const Arg& x, const Shape& shape) {
   if (!fits)
     fail<ShapeError>("expand", x.location(), "{} cannot be repeated to the shape {}", describe(tensor),
                      to_string(shape));
-  if (attributes.shape == tensor.shape()) return tensor;
   return invoke_view(expand_op, tensor, x.location(), bytes_of(attributes));
 }
 

@@ -9,6 +9,7 @@
 #include "../core/kernels/activation.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "registry.h"
 
 namespace reel {
@@ -46,7 +47,7 @@ Tensor normalised(const OpInfo& op, const Arg& x, int axis, const SoftmaxOptions
   Shape shape;
   if (!broadcast(tensor.shape(), mask.shape(), shape) || !(shape == tensor.shape()))
     fail<ShapeError>(op.name, where, "the mask {} does not broadcast to {}", describe(mask), describe(tensor));
-  Tensor wide = expand(Arg(mask, where), tensor.shape());
+  Tensor wide = expand_if_needed(Arg(mask, where), tensor.shape());
   return along_last(op, tensor, axis, &wide, where);
 }
 

@@ -8,6 +8,7 @@
 #include "../core/kernel_table.h"
 #include "../core/kernels/linear_algebra.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "linear_algebra_checks.h"
 #include "registry.h"
 
@@ -59,7 +60,7 @@ constexpr const char* singular = "is singular";
 // An op of matrices and right sides with one batch.
 Tensor run_solver(const OpInfo& op, const Tensor& a, const Tensor& b, Location where,
                   std::span<const std::byte> attributes = {}) {
-  Tensor matrices = contiguous(Arg(a, where)), right = contiguous(Arg(b, where));
+  Tensor matrices = contiguous_if_needed(Arg(a, where)), right = contiguous_if_needed(Arg(b, where));
   return invoke(op, {&matrices, &right}, {right.body(), right.dtype()}, where, attributes);
 }
 
@@ -87,7 +88,7 @@ Tensor solve_broadcast(const char* name, const Arg& matrices, const Arg& right, 
     shape_a.push_back(a.size(axis));
     shape_b.push_back(columns.size(axis));
   }
-  Tensor x = run(expand(a, shape_a), expand(columns, shape_b), where);
+  Tensor x = run(expand_if_needed(a, shape_a), expand_if_needed(columns, shape_b), where);
   return vector ? squeeze(x, -1) : x;
 }
 
@@ -174,7 +175,7 @@ constexpr OpInfo inv_op{
 };
 
 Tensor inv(const Arg& a) {
-  Tensor matrices = contiguous(Arg(square_matrices_of(inv_op.name, a), a.location()));
+  Tensor matrices = contiguous_if_needed(Arg(square_matrices_of(inv_op.name, a), a.location()));
   return invoke(inv_op, {&matrices}, {matrices.body(), matrices.dtype()}, a.location());
 }
 
@@ -192,7 +193,7 @@ constexpr OpInfo det_op{
 };
 
 Tensor det(const Arg& a) {
-  Tensor matrices = contiguous(Arg(square_matrices_of(det_op.name, a), a.location()));
+  Tensor matrices = contiguous_if_needed(Arg(square_matrices_of(det_op.name, a), a.location()));
   return invoke(det_op, {&matrices}, {with_batch(matrices, {}), matrices.dtype(), matrices.device()}, a.location());
 }
 
@@ -211,7 +212,7 @@ constexpr OpInfo slogdet_op{
 };
 
 SignAndLogDet slogdet(const Arg& a) {
-  Tensor matrices = contiguous(Arg(square_matrices_of(slogdet_op.name, a), a.location()));
+  Tensor matrices = contiguous_if_needed(Arg(square_matrices_of(slogdet_op.name, a), a.location()));
   Shape batch = with_batch(matrices, {});
   OutputSpec spec(batch, matrices.dtype(), matrices.device()), specs[] = {spec, spec};
   const Tensor* inputs[] = {&matrices};

@@ -16,6 +16,7 @@
 #include "../core/kernels/sparse.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "index_checks.h"
 #include "multiplications.h"
 #include "registry.h"
@@ -127,20 +128,20 @@ namespace {
 
 Tensor multiply(const Tensor& values, const Tensor& dense, const Tensor& offsets, const Tensor& columns,
                 Location where) {
-  Tensor v = contiguous(Arg(values, where)), x = contiguous(Arg(dense, where));
+  Tensor v = contiguous_if_needed(Arg(values, where)), x = contiguous_if_needed(Arg(dense, where));
   Shape shape{offsets.numel() - 1, x.size(1)};
   return invoke(csr_matmul_op, {&v, &x, &offsets, &columns}, {shape, x.dtype(), x.device()}, where);
 }
 
 Tensor multiply_transposed(const Tensor& values, const Tensor& dense, std::int64_t column_count, const Tensor& offsets,
                            const Tensor& columns, Location where) {
-  Tensor v = contiguous(Arg(values, where)), x = contiguous(Arg(dense, where));
+  Tensor v = contiguous_if_needed(Arg(values, where)), x = contiguous_if_needed(Arg(dense, where));
   Shape shape{column_count, x.size(1)};
   return invoke(csr_transposed_matmul_op, {&v, &x, &offsets, &columns}, {shape, x.dtype(), x.device()}, where);
 }
 
 Tensor sample(const Tensor& left, const Tensor& right, const Tensor& offsets, const Tensor& columns, Location where) {
-  Tensor a = contiguous(Arg(left, where)), b = contiguous(Arg(right, where));
+  Tensor a = contiguous_if_needed(Arg(left, where)), b = contiguous_if_needed(Arg(right, where));
   Shape shape{columns.numel()};
   return invoke(csr_sampled_matmul_op, {&a, &b, &offsets, &columns}, {shape, a.dtype(), a.device()}, where);
 }
@@ -166,10 +167,11 @@ Tensor matmul(const CSRMatrix& a, const Arg& x, CSRMatmulOptions options) {
     fail<ShapeError>(name, where, "inner sizes differ: the sparse matrix {}{}, x {}", to_string(shape),
                      options.transposed ? " transposed" : "", to_string(dense.shape()));
   DType dtype = promote(a.values().dtype(), dense.dtype()), wide = size_of(dtype) == 2 ? DType::f32 : dtype;
-  Tensor values = to(a.values(), wide), operand = to(dense.rank() == 1 ? unsqueeze(dense, 1) : dense, wide);
+  Tensor values = to_if_needed(a.values(), wide),
+         operand = to_if_needed(dense.rank() == 1 ? unsqueeze(dense, 1) : dense, wide);
   Tensor y = options.transposed ? multiply_transposed(values, operand, shape[1], offsets, columns, where)
                                 : multiply(values, operand, offsets, columns, where);
-  return to(dense.rank() == 1 ? squeeze(y, 1) : y, dtype);
+  return to_if_needed(dense.rank() == 1 ? squeeze(y, 1) : y, dtype);
 }
 
 // What follows is composed: sorting and counting of indices, and moving of values.
@@ -231,11 +233,11 @@ CSRMatrix csr_matrix(const Arg& row_offsets, const Arg& columns, const Arg& valu
   if (offsets.rank() != 1 || offsets.numel() - 1 != shape[0])
     fail<ShapeError>(name, where, "a matrix {} wants {} row offsets, one more than rows, not {}", to_string(shape),
                      shape[0] + 1, to_string(offsets.shape()));
-  Tensor own_offsets = offsets.dtype() == DType::i64 ? copy(offsets) : to(offsets, DType::i64);
-  Tensor wide = contiguous(to(places, DType::i64));
+  Tensor own_offsets = to(offsets, DType::i64);
+  Tensor wide = contiguous_if_needed(to_if_needed(places, DType::i64));
   PatternFault fault = kernels(offsets.device()).sparse->find_fault(own_offsets.body(), wide.body(), shape[1]);
   if (fault.kind != PatternFault::none) fail_pattern(fault, places, shape, where);
-  return CSRAccess::make(std::move(own_offsets), to(wide, DType::i32), numbers, shape);
+  return CSRAccess::make(std::move(own_offsets), to_if_needed(wide, DType::i32), numbers, shape);
 }
 
 CSRMatrix csr_from_coordinates(const Arg& rows, const Arg& columns, const Arg& values, const Shape& shape) {
@@ -257,14 +259,14 @@ CSRMatrix csr_from_coordinates(const Arg& rows, const Arg& columns, const Arg& v
     std::int64_t bad;
     if (!are_within(name, indices, shape[axis], bad, where))
       fail<IndexError>(name, where, "index {} is out of range for axis {} of {}", bad, axis, to_string(shape));
-    Tensor wide = to(indices, DType::i64);
+    Tensor wide = to_if_needed(indices, DType::i64);
     return reel::where(wide < 0, wide + shape[axis], wide);
   };
   Tensor places = checked(down, 0) * shape[1] + checked(across, 1);
   std::int64_t count = places.numel();
   if (count == 0)
     return CSRAccess::make(zeros({shape[0] + 1}, {.dtype = DType::i64, .device = places.device()}),
-                           to(places, DType::i32), numbers, shape);
+                           to_if_needed(places, DType::i32), numbers, shape);
   auto [sorted, order] = sort(places);
   Tensor is_new = concat({ones({1}, {.dtype = DType::boolean, .device = places.device()}),
                           slice(sorted, 0, 1) != slice(sorted, 0, 0, count - 1)});
@@ -272,7 +274,7 @@ CSRMatrix csr_from_coordinates(const Arg& rows, const Arg& columns, const Arg& v
   if (distinct.numel() != count)
     arranged = segment_sum(arranged, cumsum(to(is_new, DType::i64), 0) - 1, distinct.numel());
   return CSRAccess::make(offsets_of(floor_divide(distinct, shape[1]), shape[0]),
-                         to(mod(distinct, shape[1]), DType::i32), arranged, shape);
+                         to_if_needed(mod(distinct, shape[1]), DType::i32), arranged, shape);
 }
 
 CSRMatrix csr_from_dense(const Arg& x) {
@@ -283,8 +285,9 @@ CSRMatrix csr_from_dense(const Arg& x) {
   check_floating(name, dense, where);
   check_matrix_shape(name, dense.shape(), where);
   Tensor places = nonzero(dense);
-  return CSRAccess::make(offsets_of(select(places, 1, 0), dense.size(0)), to(select(places, 1, 1), DType::i32),
-                         masked_select(dense, dense != 0), dense.shape());
+  return CSRAccess::make(offsets_of(select(places, 1, 0), dense.size(0)),
+                         to_if_needed(select(places, 1, 1), DType::i32), masked_select(dense, dense != 0),
+                         dense.shape());
 }
 
 Tensor to_dense(const CSRMatrix& matrix, Location where) {

@@ -11,6 +11,7 @@
 
 #include "../core/context.h"
 #include "../core/op_error.h"
+#include "if_needed.h"
 #include "registry.h"
 
 namespace reel {
@@ -29,7 +30,8 @@ Tensor support_of(const Tensor& x) {
 // The gradient is that of the last lines: the support is constant but for steps.
 Tensor sparsemax_last(const Tensor& x) {
   Tensor shifted = x - max(stop_gradient(x), {-1}, {.keepdims = true});
-  Tensor support = support_of(stop_gradient(shifted)), size = sum(to(support, x.dtype()), {-1}, {.keepdims = true});
+  Tensor support = support_of(stop_gradient(shifted)),
+         size = sum(to_if_needed(support, x.dtype()), {-1}, {.keepdims = true});
   Tensor threshold = (sum(where(support, shifted, 0.0), {-1}, {.keepdims = true}) - 1.0) / size;
   // Rows with NaN have no support.
   return where(logical_or(support, size == 0.0), shifted - threshold, 0.0);
@@ -46,8 +48,8 @@ Tensor sparsemax(const Arg& x, int axis) {
   if (tensor.rank() == 0) return reshape(sparsemax(reshape(tensor, {1})), {});
   if (tensor.numel() == 0) return copy(tensor);
   // The threshold is a sum: halves are rounded once, at the end.
-  Tensor wide = tensor.dtype() == DType::f64 ? tensor : to(tensor, DType::f32);
-  return to(transpose(sparsemax_last(transpose(wide, axis, -1)), axis, -1), tensor.dtype());
+  Tensor wide = tensor.dtype() == DType::f64 ? tensor : to_if_needed(tensor, DType::f32);
+  return to_if_needed(transpose(sparsemax_last(transpose(wide, axis, -1)), axis, -1), tensor.dtype());
 }
 
 std::span<const RegisteredOp> detail::sparsemax_ops() {

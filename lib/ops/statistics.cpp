@@ -11,6 +11,7 @@
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "reduction.h"
 #include "registry.h"
 
@@ -33,7 +34,7 @@ void variance_forward(Call& call) {
 // x − mean(x). What the rounding of a large mean leaves behind is taken off too.
 Tensor centred(Tensor x, const Shape& shape) {
   double count = static_cast<double>(x.numel()) / static_cast<double>(std::max<std::int64_t>(shape.numel(), 1));
-  for (int pass = 0; pass < 2; ++pass) x = x - sum_to(x, shape) / count;
+  for (int pass = 0; pass < 2; ++pass) x = x - sum_to_if_needed(x, shape) / count;
   return x;
 }
 
@@ -50,7 +51,7 @@ constexpr OpInfo var_op{
         [](Gradient& g) {
           Tensor x = widened(g.saved_input(0)), d = widened(g.output());
           double divisor = g.attributes<VarianceAttributes>().divisor;
-          g.give(0, to(d * (2 / divisor) * centred(x, d.shape()), g.input_dtype(0)));
+          g.give(0, to_if_needed(d * (2 / divisor) * centred(x, d.shape()), g.input_dtype(0)));
         },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
@@ -70,7 +71,7 @@ constexpr OpInfo std_op{
           Tensor constant = y == 0.0;
           // Divided by first: d / y overflows where y is tiny.
           Tensor share = centred(x, d.shape()) / where(constant, 1.0, y);
-          g.give(0, to(share * (where(constant, 0.0, d) / divisor), g.input_dtype(0)));
+          g.give(0, to_if_needed(share * (where(constant, 0.0, d) / divisor), g.input_dtype(0)));
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
@@ -133,9 +134,9 @@ Tensor median_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
   DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::f32;
   Tensor y;
   if (reduced == 0)
-    y = copy(to(x, dtype));
+    y = to(x, dtype);
   else if (shape.numel() == 0)
-    y = sum_to(to(x, dtype), shape);
+    y = sum_to_if_needed(to_if_needed(x, dtype), shape);
   else
     y = reshape(median_of_rows(join_axes(x, reduced), where), shape);
   return without_axes(std::move(y), set, options.keepdims, where);

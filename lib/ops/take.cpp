@@ -7,6 +7,7 @@
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "index_checks.h"
 #include "registry.h"
 
@@ -271,7 +272,7 @@ Tensor merged_index(const char* name, const Tensor& x, std::span<const Tensor> i
     if (!broadcast(Shape(shape), index.shape(), shape))
       fail<ShapeError>(name, where, "the indices do not broadcast: {}", shapes_of(indices));
     if (count == 1) return index;
-    Tensor place = to(index, DType::i64);
+    Tensor place = to_if_needed(index, DType::i64);
     place = reel::where(place < 0, place + size, place);
     merged = axis == 0 ? place : merged * size + place;
   }
@@ -305,7 +306,7 @@ Tensor detail::index_put(const char* name, const Arg& x, std::span<const Tensor>
   if (!broadcast(value.shape(), wanted, broad) || broad != wanted)
     fail<ShapeError>(name, where, "the values {} do not broadcast to {}, what the indices select of {}",
                      to_string(value.shape()), to_string(wanted), describe(to));
-  value = expand(value, wanted);
+  value = expand_if_needed(value, wanted);
   if (leading == 1) return put_rows(to, rows, value, options.accumulate, where);
   return reshape(put_rows(reshape(to, merged), rows, value, options.accumulate, where), to.shape());
 }

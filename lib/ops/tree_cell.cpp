@@ -9,6 +9,7 @@
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "recurrent.h"
 #include "registry.h"
 
@@ -55,7 +56,7 @@ struct NodeGradients {
 
 NodeGradients fused_gradients(Gradient& g) {
   std::size_t children = g.input_count() - 1;
-  Tensor dh = contiguous(g.output(0)), dc = contiguous(g.output(2));
+  Tensor dh = contiguous_if_needed(g.output(0)), dc = contiguous_if_needed(g.output(2));
   const Tensor &gates = g.saved_output(1), &after = g.saved_output(2);
   const Tensor* inputs[4 + most_children] = {&dh, &dc, &gates, &after};
   for (std::size_t k = 0; k < children; ++k) inputs[4 + k] = &g.saved_input(static_cast<int>(1 + k));
@@ -123,10 +124,10 @@ constexpr OpInfo tree_lstm_cell_op = [] {
 namespace {
 
 LSTMState fused(const Tensor& a, std::span<const Tensor> c, std::int64_t size, Location where) {
-  Tensor arguments = contiguous(widened(a)), memories[most_children];
+  Tensor arguments = contiguous_if_needed(widened(a)), memories[most_children];
   const Tensor* inputs[1 + most_children] = {&arguments};
   for (std::size_t k = 0; k < c.size(); ++k) {
-    memories[k] = contiguous(widened(c[k]));
+    memories[k] = contiguous_if_needed(widened(c[k]));
     inputs[1 + k] = &memories[k];
   }
   Shape shape{a.size(0), size};
@@ -169,7 +170,7 @@ LSTMState tree_lstm_cell(const Arg& given_a, std::span<const Tensor> c) {
     check_fits_input(name, "c", c[k], {arguments.size(0), size}, arguments, where);
   LSTMState state = c.size() <= most_children ? fused(arguments, c, size, where) : composed(arguments, c, size);
   if (size_of(arguments.dtype()) != 2) return state;
-  return {to(state.h, arguments.dtype()), to(state.c, arguments.dtype())};
+  return {to_if_needed(state.h, arguments.dtype()), to_if_needed(state.c, arguments.dtype())};
 }
 
 std::span<const RegisteredOp> detail::tree_cell_ops() {

@@ -9,6 +9,7 @@
 #include "../core/kernels/resample.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
+#include "if_needed.h"
 #include "registry.h"
 
 namespace reel {
@@ -57,13 +58,13 @@ extern const OpInfo fold_op;
 Tensor run_unfold(const Tensor& x, const PatchGrid& g, Location where) {
   std::int64_t columns = product("unfold", where, {x.size(1), g.kernel_rows, g.kernel_columns});
   std::int64_t patches = product("unfold", where, {g.rows, g.columns});
-  Tensor packed = contiguous(Arg(x, where));
+  Tensor packed = contiguous_if_needed(Arg(x, where));
   return invoke(unfold_op, {&packed}, {{x.size(0), columns, patches}, x.dtype(), x.device()}, where, bytes_of(g));
 }
 
 Tensor run_fold(const Tensor& patches, const PatchGrid& g, Location where) {
   std::int64_t channels = patches.size(1) / (g.kernel_rows * g.kernel_columns);
-  Tensor packed = contiguous(Arg(patches, where));
+  Tensor packed = contiguous_if_needed(Arg(patches, where));
   return invoke(fold_op, {&packed}, {{patches.size(0), channels, g.height, g.width}, patches.dtype(), patches.device()},
                 where, bytes_of(g));
 }

@@ -8,6 +8,7 @@
 #include "../core/kernel_table.h"
 #include "../tape/gradient.h"
 #include "composed_gradient.h"
+#include "if_needed.h"
 #include "multiplications.h"
 #include "recurrent.h"
 
@@ -106,11 +107,11 @@ void give_fused(Gradient& g) {
   bool lstm = g.attributes<WholeAttributes>().net.cell() == RecurrentCell::lstm;
   const Tensor &x = g.saved_input(in_x), &W_x = g.saved_input(in_W_x), &W_h = g.saved_input(in_W_h);
   const Tensor &bias = g.saved_input(in_bias), &h_0 = g.saved_input(in_h);
-  Tensor dy = contiguous(g.output(out_y)), dh = contiguous(g.output(out_h)), dc;
+  Tensor dy = contiguous_if_needed(g.output(out_y)), dh = contiguous_if_needed(g.output(out_h)), dc;
   std::vector<const Tensor*> inputs{
       &dy, &dh, &x, &g.saved_output(out_y), &W_x, &W_h, &h_0, &g.saved_input(in_counts), &g.saved_output(out_kept)};
   if (lstm) {
-    dc = contiguous(g.output(out_c));
+    dc = contiguous_if_needed(g.output(out_c));
     inputs.insert(inputs.end(), {&dc, &g.saved_input(in_c)});
   }
   bool wants_weights = g.wants(in_W_x) || g.wants(in_W_h) || g.wants(in_bias);

@@ -8,6 +8,7 @@
 #include <reel/tape.h>
 
 #include "../core/storage.h"
+#include "../ops/if_needed.h"
 #include "option_checks.h"
 
 namespace reel::optim {
@@ -61,12 +62,12 @@ class SumOfSquares {
   void add(const Tensor& parameter, Location where) {
     Tensor gradient = held_gradient(parameter);
     if (!gradient.defined()) return;
-    Tensor packed = contiguous(Arg(gradient, where));
+    Tensor packed = contiguous_if_needed(Arg(gradient, where));
     if (packed.device() == cpu) {
       on_cpu_ += packed.dtype() == DType::f32 ? sum_of_squares<float>(packed) : sum_of_squares<double>(packed);
       return;
     }
-    Tensor more = to(sum(square(packed)), DType::f64);
+    Tensor more = to_if_needed(sum(square(packed)), DType::f64);
     for (Tensor& sum : on_devices_)
       if (sum.device() == more.device()) {
         sum = sum + more;

@@ -11,6 +11,7 @@
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
+#include "../ops/if_needed.h"
 #include "line_search.h"
 #include "option_checks.h"
 #include "state_reader.h"
@@ -73,7 +74,7 @@ Tensor LBFGS::flat(bool gradients) const {
       Tensor gradient = parameter.is_parameter() ? parameter.grad() : Tensor();
       part = gradient.defined() ? gradient : zeros_like(part);
     }
-    parts.push_back(to(reshape(contiguous(part), {parameter.numel()}), dtype_));
+    parts.push_back(to_if_needed(reshape(contiguous_if_needed(part), {parameter.numel()}), dtype_));
   }
   if (parts.empty()) return zeros({0}, {.dtype = dtype_});
   return copy(concat(parts));
@@ -130,7 +131,7 @@ class LBFGS::Iterations {
     Tensor place = length == 0 ? start : start + optimiser_.direction_ * length;
     std::int64_t offset = 0;
     for (const Tensor& parameter : optimiser_.parameters()) {
-      Tensor values = to(slice(place, 0, offset, offset + parameter.numel()), parameter.dtype());
+      Tensor values = to_if_needed(slice(place, 0, offset, offset + parameter.numel()), parameter.dtype());
       offset += parameter.numel();
       if (!parameter.is_parameter()) continue;  // frozen
       put(parameter, reshape(values, parameter.shape()), where_);

@@ -204,8 +204,8 @@ void MovingAverage::load_state(std::span<const nn::NamedTensor> state, Location 
   if (steps < 0) fail<Error>(name, where, "the state's 'steps' is {}", steps);
   std::vector<Tensor> averages;
   for (std::size_t i = 0; i < tensors_.size(); ++i)
-    averages.push_back(copy(
-        to(reader.find(fmt::format("{}.average", i), tensors_[i].shape(), tensors_[i].dtype()), tensors_[i].device())));
+    averages.push_back(
+        to(reader.find(fmt::format("{}.average", i), tensors_[i].shape(), tensors_[i].dtype()), tensors_[i].device()));
   reader.finish();
   steps_ = steps;
   averages_ = std::move(averages);

@@ -12,6 +12,7 @@
 #include "../core/kernel_table.h"
 #include "../core/storage.h"
 #include "../cpu/parallel.h"
+#include "../ops/if_needed.h"
 #include "descent.h"
 
 namespace reel::detail {
@@ -56,7 +57,7 @@ inline void descend_rows_on_device(const Tensor& parameter, std::span<const Tens
     kernels(table.device()).take(rows.body(), table.body(), gradient.rows.body(), 0, none);
     return rows;
   };
-  Tensor given = contiguous(gradient.values), values = rows_of(parameter), taken[Descending::most_kept];
+  Tensor given = contiguous_if_needed(gradient.values), values = rows_of(parameter), taken[Descending::most_kept];
   Descending rows{given.dtype(), given.numel(), values.body().data, given.body().data, {}, recorded};
   for (std::size_t k = 0; k < kept.size(); ++k) {
     if (!kept[k].defined()) continue;

@@ -97,7 +97,7 @@ void Optimiser::take_state(std::span<const nn::NamedTensor> state, Location wher
       bool begins = is_velocity && reader.is_empty(kept);
       const Tensor& found = reader.find(kept, begins ? Shape{0} : parameters_[i].shape(), parameters_[i].dtype());
       if (begins) continue;
-      memory.kept[k] = copy(to(contiguous(found), parameters_[i].device()));
+      memory.kept[k] = to(found, parameters_[i].device());
       memory.progress.moves |= is_velocity;
     }
     memories.push_back(std::move(memory));

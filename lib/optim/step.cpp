@@ -11,6 +11,7 @@
 #include "../core/device_module.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
+#include "../ops/if_needed.h"
 #include "row_loop.h"
 
 namespace reel::optim {
@@ -90,7 +91,7 @@ class Optimiser::Step {
             "rows alone; use one of them, or look rows up without row_gradient",
             part.number, describe(parameter));
     } else {
-      part.gradient = contiguous(part.gradient);
+      part.gradient = contiguous_if_needed(part.gradient);
     }
     Memory& memory = optimiser_.memories_[part.number];
     choose_descent(part, memory);

@@ -1,5 +1,7 @@
 #include "apart.h"
 
+#include <algorithm>
+
 #include "../core/op_error.h"
 #include "../core/storage.h"
 
@@ -72,6 +74,18 @@ Tensor alias_of(const Tensor& tensor) {
 void check_result(const char* op, const Tensor& result, std::size_t k, Location where) {
   if (!result.defined())
     fail<Error>(op, where, "its function returned an undefined tensor as result {}: it was never given a value", k);
+}
+
+void settle_unrecorded(const char* op, std::span<const Tensor> inputs, std::span<Tensor> results, Location where) {
+  for (std::size_t k = 0; k < results.size(); ++k) {
+    Tensor& result = results[k];
+    check_result(op, result, k, where);
+    const Body& body = result.body();
+    auto is_it = [&](const Tensor& other) { return result.is(other); };
+    if (body.requires_grad || body.epoch.load(std::memory_order_relaxed) != 0 || std::ranges::any_of(inputs, is_it) ||
+        std::ranges::any_of(results.first(k), is_it))
+      result = alias_of(result);
+  }
 }
 
 void settle_results(const char* op, const Apart& apart, const Aliases& inputs, std::span<Tensor> results,

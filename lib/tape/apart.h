@@ -64,6 +64,10 @@ class Aliases {
 void settle_results(const char* op, const Apart& apart, const Aliases& inputs, std::span<Tensor> results,
                     Location where);
 
+/// Where nothing records: gives results that are inputs, are tracked, or were returned before handles of their own, which
+/// nobody tracks. Throws: Error for an undefined one.
+void settle_unrecorded(const char* op, std::span<const Tensor> inputs, std::span<Tensor> results, Location where);
+
 /// Throws: Error if result k of an op's function is undefined.
 void check_result(const char* op, const Tensor& result, std::size_t k, Location where);
 

@@ -15,6 +15,7 @@
 #include "../core/device_module.h"
 #include "../core/invoke.h"
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 #include "apart.h"
 #include "gradient.h"
 #include "walk.h"
@@ -79,7 +80,7 @@ constexpr int form_shift = 32;
 // Of the shape, the dtype and every bit of the elements: two results with the same one are taken to be the same.
 std::uint64_t fingerprint(const Tensor& result) {
   NoRecord pause;
-  Tensor packed = contiguous(result);
+  Tensor packed = contiguous_if_needed(result);
   const Body& body = packed.body();
   if (body.device == cpu) return fingerprint_on_cpu(body);
   return form_fingerprint(body) >> form_shift << form_shift | device_module().note_values(body);
@@ -89,7 +90,7 @@ std::uint64_t fingerprint(const Tensor& result) {
 bool is_as_before(std::uint64_t print, const Tensor& result, std::size_t k, Location where) {
   if (result.device() == cpu) return fingerprint(result) == print;
   NoRecord pause;
-  Tensor packed = contiguous(result);
+  Tensor packed = contiguous_if_needed(result);
   if (form_fingerprint(packed.body()) >> form_shift != print >> form_shift) return false;
   device_module().check_values(static_cast<std::uint32_t>(print), packed.body(), checkpoint_name, where,
                                static_cast<int>(k));
@@ -382,7 +383,8 @@ void run_checkpoint(const Segment& segment, std::span<const Arg> inputs, std::sp
   if (!context.has(Context::recording)) {
     std::vector<Tensor> plain;
     for (const Tensor* tensor : tensors) plain.push_back(*tensor);
-    return segment.run(segment.function, plain, {}, outputs);
+    segment.run(segment.function, plain, {}, outputs);
+    return settle_unrecorded(checkpoint_name, plain, outputs, where);
   }
   TapeList& list = *context.tapes;
   if (list.only_notes && list.depth == 1) return run_within_noted(list, segment, tensors, outputs, where);

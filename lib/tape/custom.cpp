@@ -13,6 +13,7 @@
 
 #include "../core/invoke.h"
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 #include "apart.h"
 #include "custom.h"
 #include "gradient.h"
@@ -156,6 +157,7 @@ void run_forward(Call& door_call) {
   std::vector<Tensor> inputs;
   for (const Tensor* input : call.inputs) inputs.push_back(*input);
   run.compute(inputs);
+  settle_unrecorded(call.op.name, inputs, call.outputs, context.resolve(call.where));
   run.check_results();
 }
 
@@ -275,7 +277,8 @@ void CustomGradient::give(std::span<const Tensor> gradients) const {
     Tensor gradient = gradients[i];
     if (!g.wants(i) || !gradient.defined()) continue;
     const SlotForm& form = g.input_form(i);
-    if (header_of(g).autocast && mixes(gradient.dtype()) && mixes(form.dtype)) gradient = to(gradient, form.dtype);
+    if (header_of(g).autocast && mixes(gradient.dtype()) && mixes(form.dtype))
+      gradient = to_if_needed(gradient, form.dtype);
     std::string input = fmt::format("{} {}", to_string(form.shape()), name_of(form.dtype));
     if (gradient.dtype() != form.dtype)
       fail<DTypeError>(name, g.where(),

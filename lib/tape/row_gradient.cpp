@@ -8,6 +8,7 @@
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
 #include "../core/kernels/sparse.h"
+#include "../ops/if_needed.h"
 #include "../ops/registry.h"
 
 namespace reel::detail {
@@ -48,7 +49,7 @@ constexpr OpInfo sum_rows_op{
 };
 
 RowGradient combined(const Tensor& indices, const Tensor& values, std::int64_t count) {
-  Tensor at = contiguous(indices), given = contiguous(values), found[2], result[2];
+  Tensor at = contiguous_if_needed(indices), given = contiguous_if_needed(values), found[2], result[2];
   RowCount rows{count};
   Shape length{at.numel()}, single;
   OutputSpec places[] = {{length, DType::i64, at.device()}, {single, DType::i64, at.device()}};
@@ -69,7 +70,7 @@ RowGradient combined(const RowGradient& a, const RowGradient& b, std::int64_t co
 }
 
 Tensor with_rows(const Tensor& total, const Tensor& indices, const Tensor& values) {
-  return index_add(total, 0, indices, to(values, total.dtype()));
+  return index_add(total, 0, indices, to_if_needed(values, total.dtype()));
 }
 
 Tensor dense(const RowGradient& gradient, const Shape& shape) {

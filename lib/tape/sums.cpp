@@ -7,6 +7,7 @@
 #include "../core/op_error.h"
 #include "../core/parameter_version.h"
 #include "../core/turned.h"
+#include "../ops/if_needed.h"
 #include "../ops/multiplications.h"
 #include "../ops/registry.h"
 #include "gradient.h"
@@ -70,8 +71,8 @@ namespace {
   Tensor& total = sum(slot);
   // Halves are added up in f32, and rounded once when the sum is handed on.
   if (size_of(list_.slot(slot).form->dtype) == 2) {
-    gradient = to(gradient, DType::f32);
-    total = to(total, DType::f32);
+    gradient = to_if_needed(gradient, DType::f32);
+    total = to_if_needed(total, DType::f32);
   }
   if (!can_change(total) && can_change(gradient)) std::swap(total, gradient);
   if (can_change(total))
@@ -204,7 +205,7 @@ Tensor Walk::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {
         fmt::format("the gradient of {} is {}, but its input is {}", entry.op->name, describe(gradient), is));
   };
   if (form.dtype != body.dtype || form.device != body.device) refuse(name_of(form.dtype));
-  gradient = adds_nothing(body, form) ? reshape(gradient, form.shape()) : sum_to(gradient, form.shape());
+  gradient = adds_nothing(body, form) ? reshape(gradient, form.shape()) : sum_to_if_needed(gradient, form.shape());
   if (!form.matches(gradient.body())) refuse(to_string(form.shape()));
   return gradient;
 }

@@ -6,6 +6,7 @@
 
 #include "../core/kernel_table.h"
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 #include "../ops/registry.h"
 #include "differentiation.h"
 #include "gradient.h"
@@ -202,7 +203,7 @@ void Walk::settle_rows(std::uint32_t slot) {
     sum(slot) = dense(rows, form.shape());
   } else {
     bool half = size_of(form.dtype) == 2;
-    sum(slot) = with_rows(half ? to(sum(slot), DType::f32) : sum(slot), rows.rows, rows.values);
+    sum(slot) = with_rows(half ? to_if_needed(sum(slot), DType::f32) : sum(slot), rows.rows, rows.values);
   }
 }
 
@@ -222,7 +223,7 @@ Leaf Walk::leaf_gradient(std::uint32_t slot, const Tensor& parameter) {
 
 void Walk::add_rows(std::uint32_t slot, const Tensor& indices, Tensor values) {
   RowParts& parts = row_parts_[slot];
-  parts.indices.push_back(to(indices, DType::i64));
+  parts.indices.push_back(to_if_needed(indices, DType::i64));
   parts.values.push_back(std::move(values));
 }
 

@@ -106,6 +106,25 @@ TEST_CASE("every op gives for repeated elements what it gives for copies of them
   }
 }
 
+TEST_CASE("no op returns its operand, nor anything that is tracked under NoRecord") {
+  CAPTURE(seed);
+  for (const Row& row : table()) {
+    CAPTURE(row.name);
+    std::vector<Tensor> inputs = draw_inputs(row, row.dtypes[0], seed);
+    for (const Tensor& input : inputs)
+      if (is_floating(input.dtype())) input.requires_grad();
+    Tensor y;
+    {
+      NoRecord pause;
+      y = row.run(inputs);
+    }
+    for (const Tensor& input : inputs) CHECK_FALSE(y.is(input));
+    Tape tape;
+    static_cast<void>(reshape(y, y.shape()));
+    CHECK(tape.size() == 0);
+  }
+}
+
 TEST_CASE("every gradient agrees with differences") {
   CAPTURE(seed);
   for (const Row& row : table()) {

@@ -98,8 +98,6 @@ Results ours(const Row& row, const std::vector<Tensor>& inputs, Tensor& seed) {
   Shape shape = y.shape();
   Results results{{shape.begin(), shape.end()}, torch_type(y.dtype()), {array_of(y).values}};
   if (sources.empty()) return results;
-  for (const Tensor& source : sources)
-    if (y.is(source)) y = reshape(y, y.shape());
   seed = to(randn(y.shape()), y.dtype());
   for (const Tensor& gradient : tape.gradient(y, sources, {.seed = seed, .unconnected = Unconnected::zeros}))
     results.values.push_back(array_of(gradient).values);

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <reel/ops/elementwise.h>
+#include <reel/ops/reduce.h>
+#include <reel/ops/shape.h>
+
+#include "../core/op_error.h"
+
+// For operands that the library only reads: the operand itself where it is already as needed, which spares a copy and an
+// entry on the tape. What a public function returns must never be its operand, so it calls the public twin.
+
+namespace reel::detail {
+
+/// x with this dtype. Throws: as `to`.
+inline Tensor to_if_needed(const Arg& x, DType dtype) {
+  const Tensor& tensor = tensor_of("to", x);
+  return tensor.dtype() == dtype ? tensor : to(x, dtype);
+}
+
+/// x on this device. Throws: as `to`.
+inline Tensor to_if_needed(const Arg& x, Device device) {
+  const Tensor& tensor = tensor_of("to", x);
+  return tensor.device() == device ? tensor : to(x, device);
+}
+
+/// x in row-major order. Throws: as `contiguous`.
+inline Tensor contiguous_if_needed(const Arg& x) {
+  const Tensor& tensor = tensor_of("contiguous", x);
+  return tensor.is_contiguous() ? tensor : copy(x);
+}
+
+/// x broadcast to this shape. Throws: as `expand`.
+inline Tensor expand_if_needed(const Arg& x, const Shape& shape) {
+  const Tensor& tensor = tensor_of("expand", x);
+  return tensor.shape() == shape ? tensor : expand(x, shape);
+}
+
+/// x summed to this shape. Throws: as `sum_to`.
+inline Tensor sum_to_if_needed(const Arg& x, const Shape& shape) {
+  const Tensor& tensor = tensor_of("sum_to", x);
+  return tensor.shape() == shape ? tensor : sum_to(x, shape);
+}
+
+}  // namespace reel::detail
