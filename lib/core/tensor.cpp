@@ -164,10 +164,14 @@ void Tensor::set_grad(const Tensor& gradient, Location where) const {
       fail<DTypeError>("set_grad", where, "a gradient of {} does not fit the parameter {}; convert it with to(x, {})",
                        describe(gradient), describe(*this), name_of(dtype()));
   }
-  Tensor detached = gradient.defined() ? stop_gradient(Arg(gradient, where)) : Tensor{};
+  Tensor own;
+  if (gradient.defined()) {
+    NoRecord pause;
+    own = copy(Arg(gradient, where));
+  }
   RowGradient none;
   std::lock_guard lock(gradient_mutex());
-  std::swap(leaf->gradient, detached);
+  std::swap(leaf->gradient, own);
   std::swap(leaf->row_gradient, none);
 }
 

@@ -244,7 +244,7 @@ void run_custom(const CustomOp& op, void* functions, std::span<const Arg> inputs
 
 CustomGradient::CustomGradient(Gradient& gradient) : gradient_(gradient) {}
 
-Tensor CustomGradient::output(std::size_t k) const { return gradient_.output(k); }
+Tensor CustomGradient::output(std::size_t k) const { return gradient_.own_output(k); }
 
 Tensor CustomGradient::saved(std::size_t k) const {
   std::uint64_t undefined = header_of(gradient_).undefined;

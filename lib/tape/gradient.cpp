@@ -3,6 +3,7 @@
 #include <reel/ops.h>
 
 #include "../core/op_error.h"
+#include "owned.h"
 #include "walk.h"
 
 namespace reel::detail {
@@ -13,6 +14,11 @@ const Tensor& Gradient::output(std::size_t i) {
     outputs_[i] = zeros(form.shape(), {.dtype = form.dtype, .device = form.device});
   }
   return outputs_[i];
+}
+
+const Tensor& Gradient::own_output(std::size_t i) {
+  output(i);
+  return outputs_[i] = owned(std::move(outputs_[i]));
 }
 
 Tensor Gradient::hand_over(std::size_t i) { return std::move(outputs_[i]); }

@@ -28,6 +28,8 @@ class Gradient {
   bool has_output(std::size_t i) const { return outputs_[i].defined(); }
   /// The gradient of output i. Zeros where nothing flowed back to it.
   const Tensor& output(std::size_t i = 0);
+  /// The same, with elements of its own, for functions that may keep or change it.
+  const Tensor& own_output(std::size_t i);
   /// The same, to be changed in place; it is not there afterwards.
   Tensor take_output(std::size_t i = 0);
   /// The same as it is, to another walk; undefined where nothing flowed back to it.

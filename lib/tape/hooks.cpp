@@ -10,6 +10,7 @@
 #include "../ops/registry.h"
 #include "custom.h"
 #include "differentiation.h"
+#include "owned.h"
 #include "walk.h"
 
 namespace reel {
@@ -103,15 +104,15 @@ void Hooks::begin(const TapeList& list, int depth) {
 void Hooks::complete(Walk& walk, std::uint32_t slot) {
   auto all = std::ranges::equal_range(waiting_, slot, {}, &Waiting::slot);
   if (all.empty()) return;
-  Tensor gradient = walk.gradient(slot);
+  Tensor gradient = walk.take_gradient(slot);
   if (!gradient.defined()) return;
-  bool replaced = false;
   for (const Waiting& waiting : all) {
     if (waiting.trace) {
-      traced[waiting.number].gradient = gradient;
+      traced[waiting.number].gradient = plain(gradient, traced[waiting.number].where);
       continue;
     }
     const TensorHook& hook = tensor_hooks_[waiting.number];
+    gradient = owned(std::move(gradient));
     Unchanged unchanged(gradient);
     OwnCode own(context());
     Tensor returned = hook.call(gradient);
@@ -120,19 +121,20 @@ void Hooks::complete(Walk& walk, std::uint32_t slot) {
     const SlotForm& form = *walk.list().slot(slot).form;
     check_form("hook", returned, form, "the hooked tensor", hook.where);
     gradient = plain(std::move(returned), hook.where);
-    replaced = true;
   }
-  if (replaced) walk.replace(slot, std::move(gradient));
+  walk.replace(slot, std::move(gradient));
 }
 
 bool Hooks::sees(const OpInfo& op) const {
   return std::ranges::any_of(op_hooks_, [&](const OpKindHook& hook) { return hook.op == op.name; });
 }
 
-void Hooks::pass(const TapeList& list, const Entry& entry, std::span<const Tensor> outputs,
-                 std::span<Tensor> inputs) const {
+void Hooks::pass(const TapeList& list, const Entry& entry, std::span<Tensor> outputs, std::span<Tensor> inputs) const {
   for (const OpKindHook& hook : op_hooks_) {
     if (hook.op != entry.op->name) continue;
+    for (std::span<Tensor> gradients : {outputs, inputs})
+      for (Tensor& gradient : gradients)
+        if (gradient.defined()) gradient = owned(std::move(gradient));
     std::vector<Tensor> before(inputs.begin(), inputs.end());
     std::vector<Unchanged> unchanged;
     for (const Tensor& gradient : outputs)
@@ -193,7 +195,17 @@ void Tape::trace(const Arg& h) {
   list.trace({slot, context().resolve(h.location()), false, depth_});
 }
 
-std::vector<Traced> Tape::traced() const { return hooks_ ? hooks_->traced : std::vector<Traced>{}; }
+std::vector<Traced> Tape::traced() const {
+  std::vector<Traced> found = hooks_ ? hooks_->traced : std::vector<Traced>{};
+  for (Traced& trace : found) {
+    if (!trace.gradient.defined()) continue;
+    // An outer tape that recorded it may have finished.
+    bool is_live = list_.is_live(trace.gradient.body());
+    Tensor kept = is_live ? trace.gradient : stop_gradient({trace.gradient, trace.where});
+    trace.gradient = copy({kept, trace.where});
+  }
+  return found;
+}
 
 Hooks& Tape::hooks() {
   if (!hooks_) hooks_ = std::make_unique<Hooks>();

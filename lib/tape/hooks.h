@@ -33,8 +33,9 @@ class Hooks {
 
   /// Whether there is a hook on this op.
   bool sees(const OpInfo& op) const;
-  /// Hands what an entry's inputs are given round. Throws: Error for what does not fit.
-  void pass(const TapeList& list, const Entry& entry, std::span<const Tensor> outputs, std::span<Tensor> inputs) const;
+  /// Hands round the gradients of an entry's outputs and inputs, each with elements of its own.
+  /// Throws: Error for what does not fit.
+  void pass(const TapeList& list, const Entry& entry, std::span<Tensor> outputs, std::span<Tensor> inputs) const;
 
   /// What the last walk found.
   std::vector<Traced> traced;

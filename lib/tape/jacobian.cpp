@@ -4,6 +4,7 @@
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "differentiation.h"
+#include "owned.h"
 #include "walk.h"
 
 namespace reel {
@@ -118,7 +119,7 @@ std::vector<Tensor> Differentiation::jacobians(bool by_example) {
   Differentiating differentiating(tape_.differentiating_);
   if (target_slot_ != 0) walk_for(blocks, examples, outputs);
   std::vector<Tensor> found;
-  for (JacobianBlocks& block : blocks) found.push_back(block.take());
+  for (JacobianBlocks& block : blocks) found.push_back(owned(block.take()));
   return found;
 }
 

@@ -11,6 +11,7 @@
 #include "../ops/registry.h"
 #include "differentiation.h"
 #include "hooks.h"
+#include "owned.h"
 #include "row_gradient.h"
 #include "walk.h"
 
@@ -63,13 +64,6 @@ Tensor seed_for(const char* op, const Tensor& target, const Tensor& seed, Locati
   return seed;
 }
 
-// A value that is nobody else's, in row-major order.
-Tensor sole(Tensor gradient) {
-  Body& body = gradient.body();
-  if (body.contiguous && body.references.unique() && body.storage->references.unique()) return gradient;
-  return copy(gradient);
-}
-
 struct Commit {
   Tensor parameter;
   Leaf found, before, after;
@@ -114,9 +108,7 @@ void refuse_earlier_gradients(std::span<const Commit> commits) {
 void commit(std::vector<Commit>& commits) {
   for (Commit& commit : commits) {
     Tensor& gradient = commit.found.gradient;
-    if (!gradient.defined()) continue;
-    if (gradient.body().epoch.load(std::memory_order_relaxed) != 0) gradient = stop_gradient(gradient);
-    gradient = sole(std::move(gradient));
+    if (gradient.defined()) gradient = owned(std::move(gradient));
   }
   while (true) {
     {
@@ -260,12 +252,8 @@ std::vector<Tensor> Differentiation::gradients(const Tensor& given_seed) {
     for (std::size_t i = 0; i < slots_.size(); ++i) found[i] = walk.gradient(slots_[i]);
     walk.forget();
   }
-  for (std::size_t i = 0; i < sources_.size(); ++i) {
-    if (!found[i].defined())
-      found[i] = zeros_like(sources_[i]);
-    else if (!context_.has(Context::recording))
-      found[i] = sole(std::move(found[i]));
-  }
+  for (std::size_t i = 0; i < sources_.size(); ++i)
+    found[i] = found[i].defined() ? owned(std::move(found[i])) : zeros_like(sources_[i]);
   return found;
 }
 

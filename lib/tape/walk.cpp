@@ -213,6 +213,12 @@ Tensor Walk::gradient(std::uint32_t slot) {
   return rounded(slot, sum(slot));
 }
 
+Tensor Walk::take_gradient(std::uint32_t slot) {
+  if (slot < lowest_ || slot > target_) return {};
+  settle_rows(slot);
+  return rounded(slot, std::move(sum(slot)));
+}
+
 Leaf Walk::leaf_gradient(std::uint32_t slot, const Tensor& parameter) {
   if (row_parts_.empty()) return {gradient(slot), {}};
   if (slot >= lowest_ && slot <= target_ && !sum(slot).defined())

@@ -44,7 +44,9 @@ class Walk {
   Tensor gradient(std::uint32_t slot);
   /// The same of a parameter: by rows, if it has only come by rows.
   Leaf leaf_gradient(std::uint32_t slot, const Tensor& parameter);
-  /// Puts another in its place; it fits.
+  /// A complete gradient, in the slot's dtype, which is not there until `replace` puts it back.
+  Tensor take_gradient(std::uint32_t slot);
+  /// Puts one that fits in its place.
   void replace(std::uint32_t slot, Tensor gradient) { sum(slot) = std::move(gradient); }
   /// Lets go of the leaves' gradients. After a pass over everything there are no others, and nobody need look for them.
   void let_go_of_leaves();
