@@ -84,16 +84,19 @@ class Overwriting {
                        describe(x_), name_of(dtype), name_of(dtype));
   }
 
-  /// Settles whether x is going to be tracked. `inputs`: what its values come from; nulls are left out.
-  /// Throws: TapeError.
-  void prepare(std::initializer_list<const Tensor*> inputs) {
+  /// What happens to x's old values: its new ones are computed from them, or have nothing to do with them.
+  enum class OldValues : std::uint8_t { read, replaced };
+  /// Settles whether x is going to be tracked. `inputs`: what its values come from, beside the old ones; nulls are left
+  /// out. Throws: TapeError.
+  void prepare(OldValues old, std::initializer_list<const Tensor*> inputs) {
     if (!context_.has(Context::recording)) {
       // What is overwritten as a whole is nothing of a finished tape any more.
-      if (inputs.size() == 0 || *inputs.begin() != &x_) replaces_all_ = true;
+      replaces_all_ = old == OldValues::replaced;
       return;
     }
     const Tensor* read[6];
     std::size_t count = 0;
+    if (old == OldValues::read) read[count++] = &x_;
     for (const Tensor* input : inputs)
       if (input) read[count++] = input;
     if (to_.part()) read[count++] = &owner();
@@ -246,7 +249,7 @@ Tensor overwrite(const InPlaceBinary& op, const Destination& to, const Arg& y) {
   const Tensor* other = y.is_tensor() ? &tensor_of(op.info.name, Arg(*y.tensor(), run.where())) : nullptr;
   DType dtype = x.dtype();
   if (!other || !is_floating(dtype) || !same_form(x.body(), other->body())) dtype = check_binary(op, run, y);
-  run.prepare({&x, other});
+  run.prepare(Overwriting::OldValues::read, {other});
   if (!run.tracked() && dtype == x.dtype() && x.is_contiguous()) {
     Operand operand(op.info.name, y, dtype, Arg(x, run.where()));
     bool overlaps = operand->body().storage == x.body().storage && !same_elements(operand->body(), x.body());
@@ -279,12 +282,12 @@ void overwrite_by_copy(Overwriting& run, const char* name, const Arg& y) {
   const Tensor& x = run.x();
   CallerScope caller(run.where());
   if (!y.is_tensor()) {
-    run.prepare({});
+    run.prepare(Overwriting::OldValues::replaced, {});
     return run.put(*Operand(name, y, x.dtype(), x), false);
   }
   const Tensor& value = tensor_of(name, Arg(*y.tensor(), run.where()));
   run.check_operand(value);
-  run.prepare({&value});
+  run.prepare(Overwriting::OldValues::replaced, {&value});
   bool shared = value.body().storage == x.body().storage;
   run.put(shared ? copy(value) : value, shared && value.shape() == x.shape() && value.dtype() == x.dtype());
 }
@@ -321,7 +324,7 @@ constexpr OpInfo zero_op{
 
 Tensor zero_(const Destination& x) {
   Overwriting run(zero_op.name, x);
-  run.prepare({});
+  run.prepare(Overwriting::OldValues::replaced, {});
   if (!run.tracked()) {
     run.run(zero_op, {});
     return run.x();
@@ -343,7 +346,7 @@ Tensor clamp_(const Destination& x, const Arg& low, const Arg& high) {
     if (bound->is_tensor()) run.check_operand(tensor_of("clamp_", Arg(*bound->tensor(), run.where())));
     if (is_bound(*bound)) run.check_result(common_dtype("clamp_", Arg(run.x(), run.where()), *bound));
   }
-  run.prepare({&run.x(), low.tensor(), high.tensor()});
+  run.prepare(Overwriting::OldValues::read, {low.tensor(), high.tensor()});
   CallerScope caller(run.where());
   if (!run.tracked()) {
     run.put_result(clamp(run.x(), low, high));
@@ -360,7 +363,7 @@ Tensor masked_fill_(const Destination& x, const Arg& mask, const Arg& value) {
   Overwriting run("masked_fill_", x);
   const Tensor& at = tensor_of("masked_fill_", mask);
   if (value.is_tensor()) tensor_of("masked_fill_", value);
-  run.prepare({&run.x(), &at, value.tensor()});
+  run.prepare(Overwriting::OldValues::read, {&at, value.tensor()});
   CallerScope caller(run.where());
   run.put_result(detail::masked_fill("masked_fill_", run.x(), at, value));
   return run.result();
@@ -369,7 +372,7 @@ Tensor masked_fill_(const Destination& x, const Arg& mask, const Arg& value) {
 Tensor index_put_(const Destination& x, std::span<const Tensor> indices, const Arg& values, IndexPutOptions options) {
   Overwriting run("index_put_", x);
   if (values.is_tensor()) tensor_of("index_put_", values);
-  run.prepare({&run.x(), values.tensor()});
+  run.prepare(Overwriting::OldValues::read, {values.tensor()});
   CallerScope caller(run.where());
   run.put_result(detail::index_put("index_put_", run.x(), indices, values, options));
   return run.result();

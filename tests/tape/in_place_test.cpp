@@ -240,6 +240,20 @@ TEST_CASE("filling lets go of the old values' gradient") {
   CHECK_THAT(error_of<TapeError>([&] { tape.gradient(sum(a), x); }), contains("source 0, (2,) f64"));
 }
 
+TEST_CASE("a tensor of a finished tape is plain after being copied onto itself, under whichever handle") {
+  for (bool by_another_handle : {false, true}) {
+    Tensor w = vector({1, 2}).requires_grad(), h;
+    {
+      Tape tape;
+      h = w * 2;
+    }
+    Tensor same = h;
+    copy_(h, by_another_handle ? same : h);
+    Tape tape;
+    CHECK(values(tape.gradient(sum(h * w), w)) == Doubles{2, 4});
+  }
+}
+
 TEST_CASE("what a gradient needs and an in-place op overwrites is an error that names both lines") {
   Tensor a = vector({1, 2});
   Tape tape;
