@@ -156,9 +156,10 @@ std::uint32_t TapeList::unusual_slot(const OpInfo& op, Body& body, const Locatio
   if (is_tracked_outside(body)) return adopt(op.name, tensor, where);
   if (body.requires_grad) return track(op.name, tensor, where);
   if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(op.name, tensor, where);
-  for (const TapeList* list = this; list; list = list->outer_)
+  for (const TapeList* list = this; list; list = list->outer_) {
     list->check_tracked_values(op.name, tensor, body.slot_version, where);
-  check_forgotten_values(op.name, tensor, where);
+    list->check_forgotten_values(op.name, tensor, where);
+  }
   return 0;
 }
 

@@ -47,6 +47,20 @@ TEST_CASE("a captured view into which tracked values came through its base is re
   CHECK_THAT(inside, contains("shares its elements"));
 }
 
+TEST_CASE("a captured view of what a finished tape has written to is refused") {
+  Tensor w = full({3}, 2.0), base = zeros({3}), x = full({3}, 5.0), view = slice(base, 0, 0, 3);
+  {
+    Tape tape;
+    tape.watch(w);
+    base += w;
+  }
+  Tape tape;
+  tape.watch(x);
+  CHECK_THROWS_AS(x * view, TapeError);
+  CHECK_THAT(error_of<TapeError>([&] { checkpoint([view](const Tensor& x) { return x * view; }, x); }),
+             contains("shares its elements with a tensor of a tape that has finished"));
+}
+
 TEST_CASE("a tracked tensor that the function did not use the first time is refused") {
   Tensor x = values().requires_grad(), w = ones({4}, {.dtype = f64}).requires_grad();
   Tape tape;
