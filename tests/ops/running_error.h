@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <utility>
@@ -33,7 +34,21 @@ inline Number operator*(Number a, Number b) {
 inline Number one_minus(Number a) { return {1 - a.value, a.error + std::abs(1 - a.value) / 2}; }
 inline Number relu_of(Number a) { return {std::max(a.value, 0.0), a.error}; }
 
-// Both functions are off by less than three units.
+/// a + by, of which nothing has rounded `by`.
+inline Number shifted(Number a, double by) { return {a.value + by, a.error + std::abs(a.value + by) / 2}; }
+inline Number inverse_of(Number a) {
+  double y = 1 / a.value;
+  return {y, a.error * y * y + std::abs(y) / 2};
+}
+/// A number that a computation with numbers such as `like` takes from elsewhere.
+inline Number constant(Number /*like*/, Number number) { return number; }
+
+// These functions are off by less than three units.
+inline Number exp_of(Number a) {
+  double y = std::exp(a.value);
+  return {y, (a.error + 3) * y};
+}
+
 inline Number sigmoid_of(Number a) {
   double y = 1 / (1 + std::exp(-a.value));
   return {y, a.error * y * (1 - y) + 3 * y};
@@ -69,6 +84,12 @@ struct AnySum {
 };
 
 using Numbers = std::vector<Number>;
+
+inline Number sum_of(const Numbers& terms) {
+  AnySum sum;
+  for (Number term : terms) sum.add(term);
+  return sum.total();
+}
 
 /// Σ_k x_k w_k in any order.
 inline Number dot(const Numbers& x, const Numbers& w) {
@@ -150,6 +171,26 @@ inline Tracked tanh_of(Tracked a) {
   Number y = tanh_of(a.value());
   return {a.list, a.list->add(y, {{a.step, one_minus(y * y)}})};
 }
+inline Tracked shifted(Tracked a, double by) { return {a.list, a.list->add(shifted(a.value(), by), {{a.step, {1}}})}; }
+inline Tracked constant(Tracked like, Number number) { return {like.list, like.list->add(number)}; }
+inline Tracked exp_of(Tracked a) {
+  Number y = exp_of(a.value());
+  return {a.list, a.list->add(y, {{a.step, y}})};
+}
+inline Tracked inverse_of(Tracked a) {
+  Number y = inverse_of(a.value()), slope = y * y;
+  return {a.list, a.list->add(y, {{a.step, {-slope.value, slope.error}}})};
+}
+inline Tracked sum_of(const std::vector<Tracked>& terms) {
+  AnySum sum;
+  std::vector<DerivativeList::Source> sources;
+  for (Tracked term : terms) {
+    sum.add(term.value());
+    sources.push_back({term.step, {1}});
+  }
+  DerivativeList* list = terms.front().list;
+  return {list, list->add(sum.total(), sources.begin(), sources.end())};
+}
 inline Tracked dot(const std::vector<Tracked>& x, const std::vector<Tracked>& w) {
   AnySum sum;
   std::vector<DerivativeList::Source> sources;
@@ -160,6 +201,19 @@ inline Tracked dot(const std::vector<Tracked>& x, const std::vector<Tracked>& w)
   }
   DerivativeList* list = x.front().list;
   return {list, list->add(sum.total(), sources.begin(), sources.end())};
+}
+
+/// e^x_i / Σ_k e^x_k, with the largest element subtracted first. That element rounds nothing: it cancels.
+template <class N>
+std::vector<N> softmax_of(const std::vector<N>& x) {
+  std::vector<N> terms;
+  if (x.empty()) return terms;
+  double most = value_of(x.front());
+  for (N element : x) most = std::max(most, value_of(element));
+  for (N element : x) terms.push_back(exp_of(shifted(element, -most)));
+  N inverse = inverse_of(sum_of(terms));
+  for (N& term : terms) term = term * inverse;
+  return terms;
 }
 
 /// The inputs of a row, element by element.

@@ -17,11 +17,11 @@ using Peer = std::function<at::Tensor(const std::vector<at::Tensor>& x, const At
 /// By the op's name.
 using Peers = std::map<std::string, Peer>;
 
-/// Bounds of the errors of the inputs' gradients, in units in the last place of 1, where `seed` is the gradient of the
-/// result: by an analysis of each rounding on the way.
-using GradientErrors = std::function<Arrays(const Arrays& x, const Attributes& attributes, const Array& seed)>;
-/// Of the recurrent ops, by name.
-std::map<std::string, GradientErrors> recurrent_gradient_errors();
+/// Whether an op takes eigenvalues or singular values apart.
+bool is_decomposition(const std::string& op);
+/// How much rounding grows in the gradient of such an op at x (…, M, N): ‖A‖ over the smallest distance of two eigenvalues,
+/// or of two singular values or one of them from 0. At least 1.
+double amplification(const std::string& op, const at::Tensor& x);
 
 // By family.
 void add_create_peers(Peers& peers);

@@ -48,6 +48,18 @@ at::Tensor svd(Tensors x, Given given) {
 
 }  // namespace
 
+bool is_decomposition(const std::string& op) { return op == "eigh" || op == "svd"; }
+
+double amplification(const std::string& op, const at::Tensor& x) {
+  bool symmetrical = op == "eigh";
+  at::Tensor values = symmetrical ? at::linalg_eigvalsh(symmetric(x)) : at::linalg_svdvals(shifted(x));
+  at::Tensor distances = at::diff(values).abs();
+  if (!symmetrical) distances = at::cat({distances, values}, -1);
+  if (distances.numel() == 0) return 1;
+  at::Tensor norms = std::get<0>(values.abs().max(-1, true));
+  return std::max(1.0, (norms / distances).max().item<double>());
+}
+
 void add_linear_algebra_peers(Peers& peers) {
   peers["inv"] = [](Tensors x, Given) { return at::linalg_inv(shifted(x[0])); };
   peers["det"] = [](Tensors x, Given) { return at::linalg_det(shifted(x[0])); };

@@ -1,4 +1,3 @@
-#include "ops/recurrent_cases.h"
 #include "peer/peers.h"
 
 namespace reel_test {
@@ -79,43 +78,7 @@ at::Tensor run_plain(const Net& net, Whole whole, Packed packed) {
       });
 }
 
-// The rows' cases, from what the peer is given.
-
-Arrays cell_errors(Kind kind, const Arrays& x, const Array& seed) {
-  std::size_t weights = kind == Kind::lstm ? 3 : 2;
-  CellCase cell{kind, x[0].shape[0], x[0].shape[1], x[1].shape[1], x.size() > weights + 2};
-  return gradient_errors_of(cell, x, seed);
-}
-
-Arrays net_errors(Kind kind, const Arrays& x, Given attributes, const Array& seed) {
-  NetCase net{kind, x[0].shape[0], x[0].shape[1], x[0].shape[2], x[1].shape[2]};
-  net.layers = attributes.integer("layers");
-  net.bidirectional = attributes.flag("bidirectional");
-  if (attributes.flag("ragged")) net.lengths.assign(x.back().values.begin(), x.back().values.end());
-  return gradient_errors_of(net, x, seed);
-}
-
-Kind rnn_kind(Given attributes) { return attributes.flag("relu") ? Kind::relu : Kind::tanh; }
-
 }  // namespace
-
-std::map<std::string, GradientErrors> recurrent_gradient_errors() {
-  using X = const Arrays&;
-  using Seed = const Array&;
-  return {
-      {"lstm_cell", [](X x, Given, Seed seed) { return cell_errors(Kind::lstm, x, seed); }},
-      {"gru_cell", [](X x, Given, Seed seed) { return cell_errors(Kind::gru, x, seed); }},
-      {"rnn_cell", [](X x, Given given, Seed seed) { return cell_errors(rnn_kind(given), x, seed); }},
-      {"tree_lstm_cell",
-       [](X x, Given, Seed seed) {
-         std::int64_t children = std::ssize(x) - 1;
-         return gradient_errors_of(TreeCase{x[0].shape[0], x[0].shape[1] / (3 + children), children}, x, seed);
-       }},
-      {"lstm", [](X x, Given given, Seed seed) { return net_errors(Kind::lstm, x, given, seed); }},
-      {"gru", [](X x, Given given, Seed seed) { return net_errors(Kind::gru, x, given, seed); }},
-      {"rnn", [](X x, Given given, Seed seed) { return net_errors(rnn_kind(given), x, given, seed); }},
-  };
-}
 
 void add_recurrent_peers(Peers& peers) {
   peers["lstm_cell"] = [](Tensors x, Given) {

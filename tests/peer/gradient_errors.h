@@ -1,0 +1,18 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+
+#include "ops/table.h"
+
+namespace reel_test {
+
+/// Bounds of the errors of the inputs' gradients, in units in the last place of 1, where `seed` is the gradient of the
+/// result: by an analysis of each rounding on the way.
+using GradientErrors = std::function<Arrays(const Arrays& x, const Attributes& attributes, const Array& seed)>;
+
+/// Those of the ops whose gradients pass many roundings, or cancel: by the op's name.
+std::map<std::string, GradientErrors> gradient_errors();
+
+}  // namespace reel_test
