@@ -146,12 +146,13 @@ Tensor MultiHeadAttention::operator()(const Arg& queries, const Tensor& keys, co
 }
 
 Tensor MultiHeadAttention::weights(const Arg& queries, const Tensor& keys, const AttentionMasks& masks) const {
-  const Tensor& q = tensor_of(heads_name, queries);
-  CallerScope caller(queries.location());
-  auto [by_query, by_key, attention] = score(*this, q, keys, masks);
-  Tensor each_key = eye(by_key.size(2), {.dtype = by_key.dtype(), .device = by_key.device()});
-  Tensor found = scaled_dot_product_attention(by_query, by_key, each_key, attention);
-  return q.rank() == 2 ? squeeze(found, 0) : found;
+  return call(heads_name, {tensor_of(heads_name, queries), keys, Tensor()}, queries.location(),
+              [&](const Tensor& q, const Tensor& k, const Tensor&) {
+                auto [by_query, by_key, attention] = score(*this, q, k, masks);
+                Tensor each_key = eye(by_key.size(2), {.dtype = by_key.dtype(), .device = by_key.device()});
+                Tensor found = scaled_dot_product_attention(by_query, by_key, each_key, attention);
+                return q.rank() == 2 ? squeeze(found, 0) : found;
+              });
 }
 
 Tensor MultiHeadAttention::operator()(const Arg& x, const AttentionMasks& masks) const {

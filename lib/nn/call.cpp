@@ -1,12 +1,14 @@
 #include <reel/nn/call.h>
 
 #include <algorithm>
+#include <iterator>
 
 #include <reel/custom.h>
 #include <reel/nn/module.h>
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../core/warning.h"
 #include "../tape/tape_list.h"
 
 namespace reel::nn {
@@ -21,6 +23,7 @@ struct Boundary {
   ModuleHooks::When when;
   std::vector<std::size_t> numbers;  // of those whose gradients are asked for
   std::size_t count;
+  std::size_t untracked_inputs;  // of results: the inputs that get no gradient, if none does
 };
 
 void pass_forward(CustomForward& run) {
@@ -32,47 +35,103 @@ void pass_forward(CustomForward& run) {
 void pass_backward(const CustomGradient& run) {
   const Boundary* boundary = nullptr;
   std::memcpy(&boundary, run.state(), sizeof boundary);
-  std::vector<Tensor> all(boundary->count), passed;
+  std::vector<Tensor> all(boundary->count), passed, none(boundary->untracked_inputs);
   for (std::size_t k = 0; k < boundary->numbers.size(); ++k) all[boundary->numbers[k]] = run.output(k);
   boundary->hooks->run(boundary->when, all);
+  if (!none.empty()) boundary->hooks->run(ModuleHooks::after_backward, none);
   for (std::size_t number : boundary->numbers) passed.push_back(all[number]);
   run.give(passed);
 }
 
-// Puts an op around tensors that does nothing but show their gradients.
-void observe(ModuleHooks& hooks, ModuleHooks::When when, std::span<Tensor* const> tensors) {
-  Context& context = detail::context();
-  if (!hooks.sees(when) || !context.has(Context::recording)) return;
-  auto boundary =
-      std::make_shared<Boundary>(hooks.shared_from_this(), when, std::vector<std::size_t>{}, tensors.size());
-  std::vector<Arg> inputs;
+// Which of the tensors get gradients.
+std::vector<std::size_t> tracked(const Context& context, std::span<Tensor* const> tensors) {
+  std::vector<std::size_t> numbers;
+  if (!context.has(Context::recording)) return numbers;
   for (std::size_t i = 0; i < tensors.size(); ++i) {
     if (!tensors[i]->defined()) continue;
     const Body& body = tensors[i]->body();
-    if (!body.requires_grad && !context.tapes->is_live(body)) continue;  // nobody asks for its gradient
-    boundary->numbers.push_back(i);
-    inputs.emplace_back(*tensors[i], context.caller);
+    if (body.requires_grad || context.tapes->is_live(body)) numbers.push_back(i);
   }
-  if (inputs.empty()) return;
+  return numbers;
+}
+
+// Puts an op around tensors that does nothing but show their gradients. False if there are none to show.
+bool observe(ModuleHooks& hooks, ModuleHooks::When when, std::span<Tensor* const> tensors,
+             std::size_t untracked_inputs = 0) {
+  Context& context = detail::context();
+  std::vector<std::size_t> numbers = tracked(context, tensors);
+  if (numbers.empty()) return false;
+  std::vector<Arg> inputs;
+  for (std::size_t i : numbers) inputs.emplace_back(*tensors[i], context.caller);
+  auto boundary =
+      std::make_shared<Boundary>(hooks.shared_from_this(), when, std::move(numbers), tensors.size(), untracked_inputs);
   std::vector<Tensor> outputs(inputs.size());
   const CustomFunctions functions{.forward = pass_forward, .gradient = pass_backward, .state_bytes = sizeof(void*)};
   run_custom(custom_op("module_hook", functions), boundary.get(), inputs, outputs);
   context.tapes->keep(boundary);
   for (std::size_t k = 0; k < outputs.size(); ++k) *tensors[boundary->numbers[k]] = std::move(outputs[k]);
+  return true;
 }
 
 }  // namespace
 
+std::uint64_t ModuleHooks::add(TensorsHook f, When when, Location where) {
+  std::lock_guard lock(mutex_);
+  hooks_.push_back(std::make_shared<Hook>(std::move(f), when, added_, where));
+  return added_++;
+}
+
+void ModuleHooks::remove(std::uint64_t number) noexcept {
+  std::shared_ptr<Hook> gone;  // what it captured goes after the lock, as that may remove others
+  {
+    std::lock_guard lock(mutex_);
+    auto found = std::ranges::find_if(hooks_, [&](const auto& hook) { return hook->number == number; });
+    if (found == hooks_.end()) return;
+    gone = std::move(*found);
+    hooks_.erase(found);
+  }
+  gone->removed.store(true, std::memory_order_relaxed);
+  if (!called_.load(std::memory_order_relaxed) && !reported_.exchange(true)) warn_of_silence(*gone);
+}
+
+bool ModuleHooks::empty() const {
+  std::lock_guard lock(mutex_);
+  return hooks_.empty();
+}
+
 bool ModuleHooks::sees(When when) const {
-  return std::ranges::any_of(hooks, [&](const Hook& hook) { return hook.when == when; });
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(hooks_, [&](const auto& hook) { return hook->when == when; });
 }
 
 void ModuleHooks::run(When when, std::span<Tensor> tensors) const {
-  // A hook may remove itself, or add others.
-  std::vector<TensorsHook> called;
-  for (const Hook& hook : hooks)
-    if (hook.when == when) called.push_back(hook.f);
-  for (const TensorsHook& f : called) f(tensors);
+  std::vector<std::shared_ptr<Hook>> called;
+  {
+    std::lock_guard lock(mutex_);
+    std::ranges::copy_if(hooks_, std::back_inserter(called), [&](const auto& hook) { return hook->when == when; });
+  }
+  for (const std::shared_ptr<Hook>& hook : called)
+    if (!hook->removed.load(std::memory_order_relaxed)) hook->f(tensors);
+}
+
+void ModuleHooks::check_called(const Module& part, Location where) const {
+  if (called_.load(std::memory_order_relaxed)) return;
+  std::lock_guard lock(mutex_);
+  if (hooks_.empty()) return;
+  reported_ = true;
+  fail<Error>("Module", where,
+              "a hook of {}, added at {}, would not run: the {} within it is called, but not the {} itself; let its "
+              "operator() do its work in a function that it gives to call(…), or remove the hook",
+              module_, to_string(hooks_[0]->where), part.type_name(), module_);
+}
+
+void ModuleHooks::warn_of_silence(const Hook& hook) const noexcept {
+  warn([&] {
+    return fmt::format(
+        "a hook of {}, added at {}, never ran, because the module was not called: its operator() has to do its work in "
+        "a function that it gives to call(…)",
+        module_, to_string(hook.where));
+  });
 }
 
 ModuleHook& ModuleHook::operator=(ModuleHook&& other) noexcept {
@@ -84,24 +143,44 @@ ModuleHook& ModuleHook::operator=(ModuleHook&& other) noexcept {
 }
 
 void ModuleHook::remove() noexcept {
-  if (std::shared_ptr<ModuleHooks> hooks = hooks_.lock())
-    std::erase_if(hooks->hooks, [&](const ModuleHooks::Hook& hook) { return hook.number == number_; });
+  if (std::shared_ptr<ModuleHooks> hooks = hooks_.lock()) hooks->remove(number_);
   hooks_.reset();
 }
 
-ModuleHook Module::add_hook(TensorsHook f, ModuleHooks::When when) {
-  if (!hooks_) hooks_ = std::make_shared<ModuleHooks>();
-  hooks_->hooks.push_back({std::move(f), when, hooks_->added});
-  return {hooks_, hooks_->added++};
+ModuleHook Module::add_hook(TensorsHook f, ModuleHooks::When when, Location where) {
+  if (!is_called())
+    fail<Error>("Module", where, "a {} is never called itself, so that a hook on it would not run; hook its modules",
+                type_name());
+  if (!f) fail<Error>("Module", where, "the hook of {} is an empty function", type_name());
+  if (!hooks_) hooks_ = std::make_shared<ModuleHooks>(type_name());
+  return {hooks_, hooks_->add(std::move(f), when, context().resolve(where))};
 }
 
-ModuleHook Module::before_forward(TensorsHook f) { return add_hook(std::move(f), ModuleHooks::before_forward); }
-ModuleHook Module::after_forward(TensorsHook f) { return add_hook(std::move(f), ModuleHooks::after_forward); }
-ModuleHook Module::before_backward(TensorsHook f) { return add_hook(std::move(f), ModuleHooks::before_backward); }
-ModuleHook Module::after_backward(TensorsHook f) { return add_hook(std::move(f), ModuleHooks::after_backward); }
+ModuleHook Module::before_forward(TensorsHook f, Location where) {
+  return add_hook(std::move(f), ModuleHooks::before_forward, where);
+}
+ModuleHook Module::after_forward(TensorsHook f, Location where) {
+  return add_hook(std::move(f), ModuleHooks::after_forward, where);
+}
+ModuleHook Module::before_backward(TensorsHook f, Location where) {
+  return add_hook(std::move(f), ModuleHooks::before_backward, where);
+}
+ModuleHook Module::after_backward(TensorsHook f, Location where) {
+  return add_hook(std::move(f), ModuleHooks::after_backward, where);
+}
+
+bool Module::has_hooks() const { return hooks_ && !hooks_->empty(); }
+
+void Module::check_hooks_around(Location where) const {
+  for (const Module* outer = around_; outer; outer = outer->around_)
+    if (outer->hooks_) outer->hooks_->check_called(*this, where);
+}
 
 ModuleCall::ModuleCall(const Module& module, Location where)
-    : module_(module), caller_(where), before_(context().multiplications) {}
+    : module_(module), caller_(where), before_(context().multiplications) {
+  if (module.hooks_) module.hooks_->note_call();
+  module.check_hooks_around(where);
+}
 
 ModuleCall::ModuleCall(const Module& module, const char* op, const Arg& x) : ModuleCall(module, x.location()) {
   tensor_of(op, x);
@@ -115,9 +194,10 @@ ModuleHooks* ModuleCall::hooks() const { return module_.hooks_.get(); }
 
 void ModuleCall::enter(ModuleHooks& hooks, std::span<Tensor> inputs) {
   hooks.run(ModuleHooks::before_forward, inputs);
+  if (!hooks.sees(ModuleHooks::after_backward)) return;
   std::vector<Tensor*> tensors;
   for (Tensor& input : inputs) tensors.push_back(&input);
-  observe(hooks, ModuleHooks::after_backward, tensors);
+  if (!observe(hooks, ModuleHooks::after_backward, tensors)) untracked_inputs_ = inputs.size();
 }
 
 void ModuleCall::leave(ModuleHooks& hooks, const std::vector<Tensor*>& results) {
@@ -127,7 +207,9 @@ void ModuleCall::leave(ModuleHooks& hooks, const std::vector<Tensor*>& results) 
     hooks.run(ModuleHooks::after_forward, seen);
     for (std::size_t i = 0; i < results.size(); ++i) *results[i] = std::move(seen[i]);
   }
-  observe(hooks, ModuleHooks::before_backward, results);
+  // The gradients of the results are the only sign of a backward where no input gets one.
+  if (hooks.sees(ModuleHooks::before_backward) || untracked_inputs_ > 0)
+    observe(hooks, ModuleHooks::before_backward, results, untracked_inputs_);
 }
 
 }  // namespace reel::nn

@@ -159,6 +159,22 @@ Tensor forward(const CRF& crf, const Tensor& emissions, const std::vector<std::i
   return take(partition, tensor(order.places), 0);
 }
 
+CRFTags best_tags(const CRF& crf, const Tensor& emissions, const std::vector<std::int64_t>& lengths) {
+  DeviceGuard here(crf.start.device());
+  std::vector<double> scores_of_tags = to_if_needed(stop_gradient(emissions), f64).to_vector<double>();
+  std::vector<std::int64_t> tags(static_cast<std::size_t>(emissions.size(0)));
+  std::vector<double> scores;
+  Viterbi viterbi(crf);
+  const double* e = scores_of_tags.data();
+  std::int64_t* best = tags.data();
+  for (std::int64_t length : lengths) {
+    scores.push_back(viterbi.decode(e, length, best));
+    e += length * crf.start.size(0);
+    best += length;
+  }
+  return {{tensor(tags), lengths}, to_if_needed(tensor(scores), crf.start.dtype())};
+}
+
 }  // namespace
 
 CRF::CRF(std::int64_t tags, CRFOptions options, Location where)
@@ -183,27 +199,15 @@ Tensor CRF::operator()(const Packed& emissions, const Tensor& tags, Location whe
 
 Tensor CRF::log_partition(const Packed& emissions, Location where) const {
   check_emissions(emissions, start.size(0), where);
-  CallerScope caller(where);
-  return forward(*this, emissions.elements, emissions.lengths);
+  return call(crf_name, {emissions.elements, Tensor()}, where,
+              [&](const Tensor& e, const Tensor&) { return forward(*this, e, emissions.lengths); });
 }
 
 CRFTags CRF::decode(const Packed& emissions, Location where) const {
   check_emissions(emissions, start.size(0), where);
   NoRecord pause;
-  CallerScope caller(where);
-  DeviceGuard here(start.device());
-  std::vector<double> scores_of_tags = to_if_needed(stop_gradient(emissions.elements), f64).to_vector<double>();
-  std::vector<std::int64_t> tags(static_cast<std::size_t>(emissions.elements.size(0)));
-  std::vector<double> scores;
-  Viterbi viterbi(*this);
-  const double* e = scores_of_tags.data();
-  std::int64_t* best = tags.data();
-  for (std::int64_t length : emissions.lengths) {
-    scores.push_back(viterbi.decode(e, length, best));
-    e += length * start.size(0);
-    best += length;
-  }
-  return {{tensor(tags), emissions.lengths}, to_if_needed(tensor(scores), start.dtype())};
+  return call(crf_name, {emissions.elements, Tensor()}, where,
+              [&](const Tensor& e, const Tensor&) { return best_tags(*this, e, emissions.lengths); });
 }
 
 }  // namespace reel::nn

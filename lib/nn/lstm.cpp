@@ -61,13 +61,17 @@ Tensor LSTMCell::project(const Arg& x) const {
 }
 
 LSTMState LSTMCell::step(const Arg& projected, const LSTMState& state) const {
-  const Tensor& p = tensor_of(cell_name, projected);
-  Location where = projected.location();
-  CallerScope caller(where);
+  return call(cell_name, {tensor_of(cell_name, projected), state.h, state.c}, projected.location(),
+              [&](const Tensor& p, const Tensor& h, const Tensor& c) {
+                return advance(p, {h, c});
+              });
+}
+
+LSTMState LSTMCell::advance(const Tensor& p, const LSTMState& state) const {
   std::int64_t size = hidden_size(), width = output_size();
   std::int64_t batch = p.rank() == 2 ? p.size(0) : 0;
   if (!has_shape(p, {batch, 4 * size}) || !has_shape(state.h, {batch, width}) || !has_shape(state.c, {batch, size}))
-    fail<ShapeError>(cell_name, where,
+    fail<ShapeError>(cell_name, {},
                      "takes projected inputs (B, {}) with h (B, {}) and c (B, {}), not {} with {} and {}", 4 * size,
                      width, size, to_string(p.shape()), shape_of(state.h), shape_of(state.c));
   Tensor q = matmul(state.h, W_h);
@@ -84,7 +88,7 @@ LSTMState LSTMCell::step(const Arg& projected, const LSTMState& state) const {
 LSTMState LSTMCell::operator()(const Arg& x, const LSTMState& state) const {
   return call(cell_name, {tensor_of(cell_name, x), state.h, state.c}, x.location(),
               [&](const Tensor& x, const Tensor& h, const Tensor& c) {
-                return step(project(x), {h, c});
+                return advance(project(x), {h, c});
               });
 }
 

@@ -122,12 +122,27 @@ void check_steps(const LSTMCell& cell, const Tensor& input) {
   check_fits_input(lstm_name, "W_x", weights.W_x, weights.W_x.shape(), input, {});
 }
 
+// One call of a cell for each step, which its hooks see.
+LSTMState call_cell(const LSTMCell& cell, const Tensor& x, const LSTMState& state) { return cell(x, state); }
+template <class Cell>
+LSTMState call_cell(const Cell& cell, const Tensor& x, const LSTMState& state) {
+  return {cell(x, state.h), {}};
+}
+
+template <class Cell>
+NetOutput run_hooked(const Cell& cell, const Sequences& sequences, bool reverse, const Tensor& rows,
+                     const LSTMState& before) {
+  auto step = [&](const Tensor& x, const LSTMState& state) { return call_cell(cell, x, state); };
+  return run_steps(rows, before, sequences.packing.counts, reverse, step);
+}
+
 LSTMOutput run_lstm(const ModuleList<LSTMCell>& nets, const RecurrentForm& form, bool training,
                     const Sequences& sequences, const LSTMState& state) {
   StateWidths widths{nets[0].output_size(), nets[0].hidden_size()};
   return run_sequences(lstm_name, form, training, nets.size(), widths, sequences, state,
                        [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
                          const LSTMCell& cell = nets[net];
+                         if (cell.has_hooks()) return run_hooked(cell, sequences, reverse, rows, before);
                          if (cell.is_plain())
                            return run_fused(lstm_name, RecurrentCell::lstm, cell, sequences, reverse, rows, before);
                          check_steps(cell, sequences.input);
@@ -148,6 +163,7 @@ RecurrentOutput run_plain(const char* name, const ModuleList<Cell>& nets, const 
   LSTMOutput result =
       run_sequences(name, form, training, nets.size(), {nets[0].hidden_size(), 0}, sequences, {h, {}},
                     [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
+                      if (nets[net].has_hooks()) return run_hooked(nets[net], sequences, reverse, rows, before);
                       return run_fused(name, kind_of(nets[net]), nets[net], sequences, reverse, rows, before);
                     });
   return {std::move(result.output), std::move(result.h_n)};

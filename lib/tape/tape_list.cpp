@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstddef>
-#include <cstdio>
 #include <map>
 #include <memory>
 #include <set>
@@ -11,6 +10,7 @@
 
 #include "../core/invoke_shortly.h"
 #include "../core/op_error.h"
+#include "../core/warning.h"
 #include "lookahead.h"
 
 namespace reel::detail {
@@ -311,7 +311,7 @@ void TapeList::look_at_hidden() noexcept {
 }
 
 void TapeList::warn_of_growth() noexcept {
-  try {
+  warn([&] {
     std::map<std::pair<std::string_view, int>, std::size_t> by_line;
     std::set<const Storage*> counted;
     for (const Entry* entry = last_; entry; entry = entry->previous)
@@ -324,15 +324,13 @@ void TapeList::warn_of_growth() noexcept {
     for (const auto& [line, bytes] : by_line) most.push_back({bytes, line});
     std::sort(most.rbegin(), most.rend());
     std::string text = fmt::format(
-        "reel: warning: the tape holds {} entries and {:.1f} MB without a backward; the lines that save most:\n",
-        entry_count_, static_cast<double>(bytes()) / 1e6);
+        "the tape holds {} entries and {:.1f} MB without a backward; the lines that save most:", entry_count_,
+        static_cast<double>(bytes()) / 1e6);
     for (std::size_t i = 0; i < std::min<std::size_t>(most.size(), 5); ++i)
-      text += fmt::format("  {}: {:.1f} MB\n", to_string(Location{most[i].second.first.data(), most[i].second.second}),
+      text += fmt::format("\n  {}: {:.1f} MB", to_string(Location{most[i].second.first.data(), most[i].second.second}),
                           static_cast<double>(most[i].first) / 1e6);
-    std::fputs(text.c_str(), stderr);
-  } catch (...) {
-    // A warning that cannot be built is not worth an exception.
-  }
+    return text;
+  });
   warn_bytes = 0;
 }
 

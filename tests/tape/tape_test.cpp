@@ -1,37 +1,20 @@
 #include <reel/reel.h>
-#include <unistd.h>
 
 #include <array>
 #include <cmath>
-#include <cstdio>
 #include <functional>
 #include <string_view>
 
 #include "catch.h"
+#include "printed_to_stderr.h"
 
 using namespace reel;
 using reel_test::error_of;
+using reel_test::printed_to_stderr;
 
 namespace {
 
 Tensor scalar(double value) { return full({}, value, {.dtype = f64}); }
-
-// What f writes to the standard error stream.
-std::string printed_to_stderr(const std::function<void()>& f) {
-  std::FILE* file = std::tmpfile();
-  REQUIRE(file);
-  int kept = dup(STDERR_FILENO);
-  dup2(fileno(file), STDERR_FILENO);
-  f();
-  std::fflush(stderr);
-  dup2(kept, STDERR_FILENO);
-  close(kept);
-  std::rewind(file);
-  std::string text(4096, '\0');
-  text.resize(std::fread(text.data(), 1, text.size(), file));
-  std::fclose(file);
-  return text;
-}
 
 }  // namespace
 

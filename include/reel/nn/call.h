@@ -1,10 +1,14 @@
 #pragma once
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <span>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include <reel/location.h>
@@ -18,19 +22,44 @@ class Module;
 /// Sees the inputs, results or gradients of a module's call, and may replace them.
 using TensorsHook = std::function<void(std::span<Tensor> tensors)>;
 
-/// What is to see the calls of a module.
-struct ModuleHooks : std::enable_shared_from_this<ModuleHooks> {
+/// The hooks of a module. Threads may run them, and add and remove some, at once.
+class ModuleHooks : public std::enable_shared_from_this<ModuleHooks> {
+ public:
   enum When : std::uint8_t { before_forward, after_forward, before_backward, after_backward };
+
+  /// `module`: the type's name, for messages.
+  explicit ModuleHooks(std::string module) : module_(std::move(module)) {}
+
+  /// Returns the hook's number.
+  std::uint64_t add(TensorsHook f, When when, Location where);
+  void remove(std::uint64_t number) noexcept;
+  bool empty() const;
+  bool sees(When when) const;
+  /// Runs those of one kind; one that is removed meanwhile runs no more, and one that is added not yet.
+  void run(When when, std::span<Tensor> tensors) const;
+
+  /// The module is being called.
+  void note_call() { called_.store(true, std::memory_order_relaxed); }
+  /// Throws: Error if the module was never called, although a part of it is.
+  void check_called(const Module& part, Location where) const;
+
+ private:
+  // Called where it is, so that it keeps its state from one call to the next.
   struct Hook {
     TensorsHook f;
     When when;
     std::uint64_t number;
+    Location where;
+    std::atomic<bool> removed = false;
   };
-  std::vector<Hook> hooks;
-  std::uint64_t added = 0;
+  void warn_of_silence(const Hook& hook) const noexcept;
 
-  bool sees(When when) const;
-  void run(When when, std::span<Tensor> tensors) const;
+  mutable std::mutex mutex_;
+  std::vector<std::shared_ptr<Hook>> hooks_;
+  std::uint64_t added_ = 0;
+  std::atomic<bool> called_ = false;
+  mutable std::atomic<bool> reported_ = false;  // that the hooks do not run
+  std::string module_;
 };
 
 /// While it lives, a hook of a module is called.
@@ -56,6 +85,7 @@ inline std::vector<Tensor*> tensors_of(RecurrentOutput& result) { return {&resul
 /// A running call of a module.
 class ModuleCall {
  public:
+  /// Throws: Error if a module around this one has hooks and was never called itself, so that they would not run.
   ModuleCall(const Module& module, Location where);
   ModuleCall(const Module& module, const char* op, const Arg& x);
   ~ModuleCall();
@@ -80,12 +110,13 @@ class ModuleCall {
   }
 
  private:
-  static void enter(ModuleHooks& hooks, std::span<Tensor> inputs);
-  static void leave(ModuleHooks& hooks, const std::vector<Tensor*>& results);
+  void enter(ModuleHooks& hooks, std::span<Tensor> inputs);
+  void leave(ModuleHooks& hooks, const std::vector<Tensor*>& results);
 
   const Module& module_;
   CallerScope caller_;
   double before_;
+  std::size_t untracked_inputs_ = 0;  // how many there are, if no tape tracks any
 };
 
 }  // namespace reel::nn

@@ -19,6 +19,8 @@ struct CRFTags {
   Tensor scores;  ///< (B), of the parameters' dtype
 };
 
+inline std::vector<Tensor*> tensors_of(CRFTags& result) { return {&result.tags.elements, &result.scores}; }
+
 /// A conditional random field over a chain of tags: an output layer that weighs whole sequences. With emissions e (T, K)
 /// of one sequence and tags y:
 ///
@@ -31,6 +33,7 @@ struct CRFTags {
 ///     Tensor loss = -mean(crf(emissions, tags));       // emissions: Packed, elements (N, K); tags: (N)
 ///     Packed best = crf.decode(emissions).tags;
 ///
+/// Hooks see the emissions' elements and the tags; these are undefined in `log_partition` and `decode`.
 /// Source: Lafferty et al., Conditional random fields (ICML 2001); start and end scores as in pytorch-crf.
 struct CRF : Module {
   Parameter transitions;  ///< (K, K): from row to column

@@ -63,8 +63,13 @@ struct LSTMCell : Module {
   /// x W_x + b: the inputs' part of a, of one step (B, I) → (B, 4H), or of all at once (T, B, I) → (T, B, 4H), which is
   /// one large product in place of T small ones. Throws: ShapeError unless x ends in an axis of size I.
   Tensor project(const Arg& x) const;
-  /// The next state from the inputs' part of a, (B, 4H). Throws: ShapeError unless sizes fit.
+  /// The next state from the inputs' part of a, (B, 4H), which the cell's hooks see in place of x.
+  /// Throws: ShapeError unless sizes fit.
   LSTMState step(const Arg& projected, const LSTMState& state) const;
+
+ private:
+  // step, not as a call of its own.
+  LSTMState advance(const Tensor& projected, const LSTMState& state) const;
 };
 
 }  // namespace reel::nn

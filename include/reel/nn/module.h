@@ -122,15 +122,27 @@ class Module : public ModulePart {
   void to(Device device, Location where = Location::here());
 
   /// Calls f before each call of this module with its inputs, which it may replace; one that is not given is undefined.
-  /// Hooks live as long as what is returned, and those of one kind run in the order in which they came. They belong to
-  /// modules that run through `call`, as reel's own do; a fused layer does not call the cells within it.
-  [[nodiscard]] ModuleHook before_forward(TensorsHook f);
-  /// After each call, with its results, which it may replace.
-  [[nodiscard]] ModuleHook after_forward(TensorsHook f);
-  /// In a backward, with the gradients of the results of a call that a tape recorded.
-  [[nodiscard]] ModuleHook before_backward(TensorsHook f);
-  /// With the gradients that flow from such a call to its inputs; undefined where nobody asks for one.
-  [[nodiscard]] ModuleHook after_backward(TensorsHook f);
+  /// The function is called where it is kept, so that its state lasts from call to call, until what is returned is
+  /// destroyed; hooks of one kind run in the order in which they came, and a clone of the module has none. A hook may
+  /// remove itself and others, which then run no more, and add some, which run from the next call on. Threads that call
+  /// the module at once run its hooks at once; the first hook is added while none calls it.
+  ///
+  /// The module's operator() has to run through `call`, as those of all layers do; a recurrent layer whose cells have
+  /// hooks calls them step by step. Throws: Error for an empty function, and for a module that only holds others, such
+  /// as ModuleList. The call of a part throws Error if a module around it has hooks and was never called itself, because
+  /// its operator() does not run through `call`.
+  [[nodiscard]] ModuleHook before_forward(TensorsHook f, Location where = Location::here());
+  /// Calls f after each call of this module with its results, which it may replace. Throws: as before_forward.
+  [[nodiscard]] ModuleHook after_forward(TensorsHook f, Location where = Location::here());
+  /// Calls f in a backward, with the gradients of the results of a call that a tape recorded; it may replace them.
+  /// Throws: as before_forward.
+  [[nodiscard]] ModuleHook before_backward(TensorsHook f, Location where = Location::here());
+  /// Calls f in a backward, with the gradients that flow from such a call to its inputs, which it may replace; undefined
+  /// where nobody asks for one. Where nobody asks for any, it comes after the hooks on the results' gradients.
+  /// Throws: as before_forward.
+  [[nodiscard]] ModuleHook after_backward(TensorsHook f, Location where = Location::here());
+  /// Whether there are any of the four kinds.
+  bool has_hooks() const;
 
   /// Floating-point operations of products, convolutions and recurrent layers, a multiplication and an addition each, in
   /// the last call of this module; of one that does not run through `call`, in the last ones of its parts.
@@ -158,6 +170,9 @@ class Module : public ModulePart {
     }(std::make_index_sequence<count>());
   }
 
+  /// Whether the module is called itself. One that only holds others, such as ModuleList, says false, and refuses hooks.
+  virtual bool is_called() const { return true; }
+
   /// reel::to, which the two above would hide within a module.
   static Tensor to(const Arg& x, DType dtype);
 
@@ -177,7 +192,9 @@ class Module : public ModulePart {
   void collect_modules(const std::string& name, std::vector<std::pair<std::string, const Module*>>& found) const;
   template <class Convert>
   void convert_members(Convert converted);
-  ModuleHook add_hook(TensorsHook f, ModuleHooks::When when);
+  ModuleHook add_hook(TensorsHook f, ModuleHooks::When when, Location where);
+  // Throws: Error if a module around this one has hooks and was never called.
+  void check_hooks_around(Location where) const;
 
   std::vector<ModuleEntry> entries_;
   std::shared_ptr<ModuleHooks> hooks_;

@@ -46,6 +46,8 @@ class ModuleList : public Module {
   auto end() const { return layers_.end(); }
 
  private:
+  bool is_called() const override { return false; }
+
   std::vector<Layer> layers_;
 };
 
@@ -85,6 +87,7 @@ class ModuleDict : public Module {
     if (i == size()) reel::detail::refuse_key(key, keys_, where);
     return i;
   }
+  bool is_called() const override { return false; }
 
   std::vector<Layer> layers_;
   std::vector<std::string> keys_;
