@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <mutex>
+#include <string>
 
 #include <reel/shape.h>
 #include <reel/tensor.h>
@@ -57,11 +58,26 @@ struct alignas(64) Storage {
 };
 static_assert(sizeof(Storage) == 64);
 
-/// What a parameter has beside its values: at most one of the two.
-struct Leaf {
+/// What a parameter has been given by backwards: at most one of the two.
+struct LeafGradient {
   Tensor gradient;
   RowGradient row_gradient;
-  Location replaced_at = {};  // where its module took another tensor in its place; it is a parameter no more
+};
+
+/// Tells whether a parameter is trained.
+struct LeafTraining {
+  std::uint32_t optimisers = 0;  ///< that hold it
+  /// Of a parameter that none holds, when a backward first reached it: the number and the version of one that an optimiser
+  /// holds, which it reached, too, and its own version.
+  std::uint32_t witness = 0, witness_version = 0, own_version = 0;
+  bool reported = false;
+};
+
+/// What a parameter has beside its values. All but its name is guarded by `gradient_mutex`.
+struct Leaf : LeafGradient {
+  Location replaced_at = {};  ///< where its module took another tensor in its place; it is a parameter no more
+  LeafTraining training = {};
+  std::string name = {};  ///< in the module that it was made for; empty if there is none
 };
 
 /// Guards the gradients of all parameters. One lock for all, so that threads which share several cannot wait for each

@@ -135,7 +135,7 @@ Tensor Tensor::requires_grad(bool wanted, Location where) const {
 Tensor Tensor::grad() const {
   Leaf* leaf = body().leaf;
   if (!leaf) return {};
-  Leaf found;
+  LeafGradient found;
   {
     std::lock_guard lock(gradient_mutex());
     found = *leaf;

@@ -14,9 +14,10 @@ using namespace detail;
 
 namespace {
 
-// One that was frozen stays so.
-void become_parameter(const Tensor& values, Location where) {
+// One that was frozen stays so, and one that has a name, as a tied one does, keeps it.
+void become_parameter(const Tensor& values, std::string_view name, Location where) {
   if (!values.body().leaf) values.requires_grad(true, where);
+  if (std::string& own = values.body().leaf->name; own.empty()) own = name;
 }
 
 }  // namespace
@@ -24,7 +25,7 @@ void become_parameter(const Tensor& values, Location where) {
 Member::Member(Module& module, std::string_view name, const Tensor& values, bool is_parameter, Location where)
     : Tensor(values) {
   if (!is_parameter && !values.defined()) fail<Error>("Module", where, "the buffer '{}' is an undefined tensor", name);
-  if (is_parameter && values.defined()) become_parameter(values, where);
+  if (is_parameter && values.defined()) become_parameter(values, name, where);
   module.register_part(name, {{}, is_parameter ? PartKind::parameter : PartKind::buffer, this}, where);
   around_ = &module;
 }
@@ -51,11 +52,15 @@ void Member::assign(const Tensor& values) {
   if (is(values) && around_) return;
   if (!around_ && values.defined()) take_back();
   bool is_parameter = false;
+  std::string_view name;
   if (around_)
     for (const ModuleEntry& entry : around_->entries_)
-      if (entry.part == this) is_parameter = entry.kind == PartKind::parameter;
+      if (entry.part == this) {
+        is_parameter = entry.kind == PartKind::parameter;
+        name = entry.name;
+      }
   if (is_parameter && values.defined()) {
-    become_parameter(values, values.made_at());
+    become_parameter(values, name, values.made_at());
     values.body().leaf->replaced_at = {};
   }
   Tensor before = *this;
@@ -99,7 +104,10 @@ Tensor Cloning::copy_of(const Tensor& tensor) {
     NoRecord pause;
     found->second = copy(tensor);
     // One that is frozen can be trained later.
-    if (tensor.body().leaf) found->second.requires_grad(true).requires_grad(tensor.is_parameter());
+    if (const Leaf* leaf = tensor.body().leaf) {
+      found->second.requires_grad(true).requires_grad(tensor.is_parameter());
+      found->second.body().leaf->name = leaf->name;
+    }
   }
   return found->second;
 }

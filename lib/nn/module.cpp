@@ -218,6 +218,7 @@ void Module::convert_members(Convert converted) {
       if (values.is(member)) return;
       if (kind == PartKind::parameter) {
         values.requires_grad(true);
+        values.body().leaf->name = member.body().leaf->name;
         if (Tensor gradient = member.grad(); gradient.defined()) values.set_grad(converted(gradient));
         values.requires_grad(member.is_parameter());
       }

@@ -1,6 +1,7 @@
 #include <reel/optim/optimiser.h>
 
 #include <cmath>
+#include <mutex>
 #include <unordered_set>
 #include <utility>
 
@@ -31,10 +32,19 @@ void Optimiser::add_parameters(std::vector<Tensor> parameters, std::size_t group
     if (!seen.insert(&parameter.body()).second)
       fail<Error>(name_, where, "parameter {}, {}, is listed twice and would be changed twice", i, describe(parameter));
   }
+  memories_.reserve(memories_.size() + parameters.size());
+  parameters_.reserve(parameters_.size() + parameters.size());
+  std::lock_guard lock(gradient_mutex());
   for (Tensor& parameter : parameters) {
+    ++parameter.body().leaf->training.optimisers;
     memories_.push_back({group});
     parameters_.push_back(std::move(parameter));
   }
+}
+
+Optimiser::~Optimiser() {
+  std::lock_guard lock(gradient_mutex());
+  for (const Tensor& parameter : parameters_) --parameter.body().leaf->training.optimisers;
 }
 
 void Optimiser::check_group(std::size_t group, Location where) const {

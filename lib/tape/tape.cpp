@@ -13,6 +13,7 @@
 #include "hooks.h"
 #include "owned.h"
 #include "row_gradient.h"
+#include "untrained.h"
 #include "walk.h"
 
 namespace reel {
@@ -66,14 +67,14 @@ Tensor seed_for(const char* op, const Tensor& target, const Tensor& seed, Locati
 
 struct Commit {
   Tensor parameter;
-  Leaf found, before, after;
+  LeafGradient found, before, after;
 };
 
-bool is_empty(const Leaf& leaf) { return !leaf.gradient.defined() && !leaf.row_gradient.defined(); }
+bool is_empty(const LeafGradient& held) { return !held.gradient.defined() && !held.row_gradient.defined(); }
 
 // What a parameter holds after a backward has found more.
-Leaf accumulated(const Commit& commit) {
-  const Leaf &found = commit.found, &before = commit.before;
+LeafGradient accumulated(const Commit& commit) {
+  const LeafGradient &found = commit.found, &before = commit.before;
   const RowGradient &old_rows = before.row_gradient, &new_rows = found.row_gradient;
   if (is_empty(before)) return found;
   if (old_rows.defined() && new_rows.defined()) return {{}, combined(old_rows, new_rows, commit.parameter.size(0))};
@@ -82,13 +83,9 @@ Leaf accumulated(const Commit& commit) {
   return {add(before.gradient, found.gradient), {}};
 }
 
-// Where the parameter was replaced stays known.
-void swap_gradients(Leaf& a, Leaf& b) {
-  std::swap(a.gradient, b.gradient);
-  std::swap(a.row_gradient, b.row_gradient);
-}
+void swap_gradients(LeafGradient& a, LeafGradient& b) { std::swap(a, b); }
 
-bool is_same(const Leaf& a, const Leaf& b) {
+bool is_same(const LeafGradient& a, const LeafGradient& b) {
   return a.gradient.is(b.gradient) && a.row_gradient.values.is(b.row_gradient.values);
 }
 
@@ -127,6 +124,30 @@ void commit(std::vector<Commit>& commits) {
     if (!unchanged) continue;
     for (Commit& commit : commits) swap_gradients(*commit.parameter.body().leaf, commit.after);
     return;
+  }
+}
+
+// Whether optimisers hold some of the parameters, but not all; those that were reported no longer matter.
+bool are_partly_held(std::span<const Commit> commits) {
+  std::lock_guard lock(gradient_mutex());
+  bool any_held = false, all_known = true;
+  for (const Commit& commit : commits) {
+    const LeafTraining& training = commit.parameter.body().leaf->training;
+    any_held |= training.optimisers > 0;
+    all_known &= training.optimisers > 0 || training.reported;
+  }
+  return any_held && !all_known;
+}
+
+// The gradients are stored by now, so nothing may be thrown.
+void report_untrained(std::span<const Commit> commits) noexcept {
+  try {
+    if (!are_partly_held(commits)) return;
+    std::vector<Tensor> parameters;
+    for (const Commit& commit : commits) parameters.push_back(commit.parameter);
+    detail::report_untrained(parameters);
+  } catch (...) {
+    // A warning that cannot be built is not worth an exception.
   }
 }
 
@@ -291,13 +312,14 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
     walk.run(std::move(seed), consumes);
     commits.reserve(leaves.size());
     for (const TapeList::LeafSlot& leaf : leaves)
-      if (Leaf found = walk.leaf_gradient(leaf.slot, leaf.tensor);
+      if (LeafGradient found = walk.leaf_gradient(leaf.slot, leaf.tensor);
           (found.gradient.defined() || found.row_gradient.defined()) && leaf.tensor.is_parameter())
         commits.push_back({leaf.tensor, std::move(found), {}, {}});
     walk.let_go_of_leaves();
   }
   FlagScope pause(context, Context::recording, false);
   commit(commits);
+  report_untrained(std::span<const Commit>(commits));
 }
 
 Hooks* Tape::prepare(Walk& walk) {

@@ -219,7 +219,7 @@ Tensor Walk::take_gradient(std::uint32_t slot) {
   return rounded(slot, std::move(sum(slot)));
 }
 
-Leaf Walk::leaf_gradient(std::uint32_t slot, const Tensor& parameter) {
+LeafGradient Walk::leaf_gradient(std::uint32_t slot, const Tensor& parameter) {
   if (row_parts_.empty()) return {gradient(slot), {}};
   if (slot >= lowest_ && slot <= target_ && !sum(slot).defined())
     if (RowGradient rows = take_rows(slot); rows.defined())

@@ -43,7 +43,7 @@ class Walk {
   /// The gradient of a source after `run`; undefined if nothing flowed to it.
   Tensor gradient(std::uint32_t slot);
   /// The same of a parameter: by rows, if it has only come by rows.
-  Leaf leaf_gradient(std::uint32_t slot, const Tensor& parameter);
+  LeafGradient leaf_gradient(std::uint32_t slot, const Tensor& parameter);
   /// A complete gradient, in the slot's dtype, which is not there until `replace` puts it back.
   Tensor take_gradient(std::uint32_t slot);
   /// Puts one that fits in its place.

@@ -32,11 +32,15 @@ namespace reel::optim {
 /// Parameters come in groups, each with options of its own: those of the constructor are group 0. A parameter that is
 /// frozen (requires_grad(false)) is left alone while it is, and one whose module has taken another tensor in its place
 /// since, as `to(dtype)` does, is an error.
+///
+/// A parameter that no optimiser holds, such as one of a layer that is not registered with its module, stays as it is:
+/// where a backward gives gradients to it and to those of an optimiser, and does so again after a step that left it
+/// alone, a warning on stderr names it, once.
 class Optimiser {
  public:
   Optimiser(const Optimiser&) = delete;
   Optimiser& operator=(const Optimiser&) = delete;
-  virtual ~Optimiser() = default;
+  virtual ~Optimiser();
 
   /// Overwrites every parameter that has a gradient; the others stay as they are. Of one with a gradient by rows, only
   /// those rows are changed, and what the optimiser keeps for them: the time does not depend on how many others there
