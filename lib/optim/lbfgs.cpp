@@ -241,8 +241,9 @@ double LBFGS::minimise(const std::function<double()>& loss, Location where) {
 }
 
 void LBFGS::add_state(std::vector<nn::NamedTensor>& state) const {
+  state.push_back({"optimiser", text_tensor(name())});
   state.push_back({"iterations", tensor({iterations_})});
-  state.push_back({"learning_rate", tensor({options_.learning_rate})});
+  add_rates(state);
   if (iterations_ == 0) return;
   state.push_back({"length", tensor({length_})});
   state.push_back({"scale", tensor({scale_})});
@@ -260,9 +261,9 @@ void LBFGS::add_state(std::vector<nn::NamedTensor>& state) const {
 
 void LBFGS::take_state(std::span<const nn::NamedTensor> state, Location where) {
   StateReader reader(name(), state, where);
+  check_kind(reader, where);
   auto iterations = reader.number<std::int64_t>("iterations");
-  auto rate = reader.number<double>("learning_rate");
-  check_not_negative(name(), "learning rate", rate, where);
+  Rate rate = read_rates(reader, where)[0];
   if (iterations < 0) fail<Error>(name(), where, "the state's 'iterations' is {}", iterations);
   double length = 0, scale = 1;
   Tensor direction, gradient;
@@ -286,7 +287,7 @@ void LBFGS::take_state(std::span<const nn::NamedTensor> state, Location where) {
   }
   reader.finish();
   iterations_ = iterations;
-  options_.learning_rate = rate;
+  put_rate_parts(0, rate);
   length_ = length;
   scale_ = scale;
   direction_ = direction;

@@ -99,7 +99,7 @@ void LossScaler::update(Location where) {
   finite_updates_ = finite ? finite_updates_ + 1 : 0;
   if (!finite) {
     scale_ = std::max(scale_ * options_.backoff, least_scale);
-  } else if (finite_updates_ == options_.growth_interval) {
+  } else if (finite_updates_ >= options_.growth_interval) {  // a state may be from one with a longer interval
     if (scale_ * options_.growth <= largest_scale) scale_ *= options_.growth;
     finite_updates_ = 0;
   }

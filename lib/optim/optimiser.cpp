@@ -34,6 +34,7 @@ void Optimiser::add_parameters(std::vector<Tensor> parameters, std::size_t group
   }
   memories_.reserve(memories_.size() + parameters.size());
   parameters_.reserve(parameters_.size() + parameters.size());
+  if (group >= rates_.size()) rates_.resize(group + 1);
   std::lock_guard lock(gradient_mutex());
   for (Tensor& parameter : parameters) {
     ++parameter.body().leaf->training.optimisers;
@@ -65,6 +66,18 @@ void Optimiser::set_learning_rate(std::size_t group, double rate, Location where
   check_group(group, where);
   check_not_negative(name_, "learning rate", rate, where);
   put_rate(group, rate);
+}
+
+// Whoever else has set a rate meant all of it.
+Optimiser::Rate Optimiser::rate_parts(std::size_t group) const {
+  double rate = rate_of(group);
+  bool is_whole = rates_[group].scheduled * rates_[group].factor == rate;
+  return is_whole ? rates_[group] : Rate{rate, 1};
+}
+
+void Optimiser::put_rate_parts(std::size_t group, const Rate& rate) {
+  rates_[group] = rate;
+  put_rate(group, rate.scheduled * rate.factor);
 }
 
 bool Optimiser::has_momentum() const { return group_count() > 0 && !std::isnan(momentum_of(0)); }

@@ -1,6 +1,7 @@
 #include <reel/optim/plateau.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include <reel/ops/create.h>
 
@@ -37,7 +38,7 @@ bool Plateau::is_better(double metric) const {
   return sign * metric > sign * best_ * (1 + sign * options_.threshold);
 }
 
-bool Plateau::step(double metric, Location where) {
+bool Plateau::step(double metric) {
   if (is_better(metric)) {
     best_ = metric;
     bad_steps_ = 0;
@@ -51,15 +52,16 @@ bool Plateau::step(double metric, Location where) {
   if (bad_steps_ <= options_.patience) return false;
   cooldown_left_ = options_.cooldown;
   bad_steps_ = 0;
-  return reduce(where);
+  return reduce();
 }
 
-bool Plateau::reduce(Location where) {
+bool Plateau::reduce() {
   bool any = false;
   for (std::size_t group = 0; group < optimiser_.group_count(); ++group) {
     double before = optimiser_.learning_rate(group), after = std::max(before * options_.factor, options_.least);
     if (before - after <= options_.epsilon) continue;
-    optimiser_.set_learning_rate(group, after, where);
+    double scheduled = optimiser_.rate_parts(group).scheduled;
+    optimiser_.put_rate_parts(group, {scheduled, after / scheduled});
     any = true;
   }
   return any;
@@ -74,6 +76,10 @@ void Plateau::load_state(std::span<const nn::NamedTensor> state, Location where)
   auto best = reader.number<double>("best");
   auto bad_steps = reader.number<std::int64_t>("bad_steps"), cooldown = reader.number<std::int64_t>("cooldown");
   reader.finish();
+  if (std::isnan(best)) fail<Error>(name, where, "the state's 'best' is NaN");
+  if (bad_steps < 0 || cooldown < 0)
+    fail<Error>(name, where, "the state's 'bad_steps' {} and 'cooldown' {} are not both 0 or more", bad_steps,
+                cooldown);
   best_ = best;
   bad_steps_ = bad_steps;
   cooldown_left_ = cooldown;

@@ -45,7 +45,7 @@ void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location wh
   std::vector<double> rates;
   std::vector<std::optional<double>> momenta;
   for (std::size_t group = 0; group < groups; ++group) {
-    if (group == bases.size()) bases.push_back(optimiser_.learning_rate(group));
+    if (group == bases.size()) bases.push_back(optimiser_.rate_parts(group).scheduled);
     const Schedule& schedule = schedules_[schedules_.size() == 1 ? 0 : group];
     rates.push_back(schedule.rate(bases[group], steps));
     check_not_negative(name, "learning rate", rates.back(), where);
@@ -53,7 +53,7 @@ void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location wh
     if (momenta.back()) check_fraction(name, "momentum", *momenta.back(), where);
   }
   for (std::size_t group = 0; group < groups; ++group) {
-    optimiser_.set_learning_rate(group, rates[group], where);
+    optimiser_.put_rate_parts(group, {rates[group], optimiser_.rate_parts(group).factor});
     if (momenta[group]) optimiser_.set_momentum(group, *momenta[group], where);
   }
   steps_ = steps;

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -36,20 +37,50 @@ Tensor Optimiser::no_velocity(std::size_t number) const {
   return zeros({0}, {.dtype = parameter.dtype(), .device = parameter.device()});
 }
 
+std::vector<std::int64_t> Optimiser::groups() const {
+  std::vector<std::int64_t> groups;
+  for (const Memory& memory : memories_) groups.push_back(static_cast<std::int64_t>(memory.group));
+  return groups;
+}
+
+void Optimiser::add_rates(std::vector<nn::NamedTensor>& state) const {
+  std::vector<double> rates, factors;
+  for (std::size_t group = 0; group < group_count(); ++group) {
+    Rate rate = rate_parts(group);
+    rates.push_back(rate.scheduled);
+    factors.push_back(rate.factor);
+  }
+  state.push_back({"learning_rate", tensor(rates)});
+  if (std::ranges::any_of(factors, [](double factor) { return factor != 1; }))
+    state.push_back({"rate_factor", tensor(factors)});
+}
+
+std::vector<Optimiser::Rate> Optimiser::read_rates(StateReader& reader, Location where) const {
+  auto rates = reader.list<double>("learning_rate", group_count());
+  std::vector<double> factors(group_count(), 1);
+  if (reader.has("rate_factor")) factors = reader.list<double>("rate_factor", group_count());
+  std::vector<Rate> parts;
+  for (std::size_t group = 0; group < group_count(); ++group) {
+    check_not_negative(name_, "learning rate", rates[group], where);
+    check_not_negative(name_, "factor of a learning rate", factors[group], where);
+    parts.push_back({rates[group], factors[group]});
+  }
+  return parts;
+}
+
 void Optimiser::add_state(std::vector<nn::NamedTensor>& state) const {
   std::vector<std::int64_t> steps;
-  std::vector<double> products, rates, momenta;
+  std::vector<double> products, momenta;
   for (const Memory& memory : memories_) {
     steps.push_back(memory.progress.steps);
     products.push_back(memory.progress.product);
   }
-  for (std::size_t group = 0; group < group_count(); ++group) {
-    rates.push_back(rate_of(group));
-    momenta.push_back(momentum_of(group));
-  }
+  for (std::size_t group = 0; group < group_count(); ++group) momenta.push_back(momentum_of(group));
+  state.push_back({"optimiser", text_tensor(name_)});
   state.push_back({"steps", tensor(steps)});
+  if (group_count() > 1) state.push_back({"groups", tensor(groups())});
   if (keeps_product()) state.push_back({"momentum_product", tensor(products)});
-  state.push_back({"learning_rate", tensor(rates)});
+  add_rates(state);
   if (has_momentum()) state.push_back({"momentum", tensor(momenta)});
   for (std::size_t i = 0; i < memories_.size(); ++i) {
     const Memory& memory = memories_[i];
@@ -75,14 +106,33 @@ void Optimiser::load_state(const std::vector<nn::NamedTensor>& state, Location w
   load_state(std::span<const nn::NamedTensor>(state), where);
 }
 
+void Optimiser::check_kind(StateReader& reader, Location where) const {
+  if (std::string kind = reader.text("optimiser"); kind != name_)
+    fail<Error>(name_, where, "the state is one of {}, which it cannot go on from; load it into {}", kind, kind);
+}
+
+void Optimiser::check_groups(StateReader& reader, Location where) const {
+  auto differs = [&](const char* name, std::size_t count) {
+    return reader.has(name) && reader.rows(name) != static_cast<std::int64_t>(count);
+  };
+  if (differs("steps", memories_.size()))
+    fail<ShapeError>(name_, where, "the state is of {} parameters, not of {}", reader.rows("steps"), memories_.size());
+  if (differs("learning_rate", group_count()))
+    fail<ShapeError>(name_, where, "the state is of {} groups of parameters, not of {}", reader.rows("learning_rate"),
+                     group_count());
+  if (group_count() > 1 && reader.list<std::int64_t>("groups", memories_.size()) != groups())
+    fail<Error>(name_, where, "the state's parameters are divided into groups in another way");
+}
+
 void Optimiser::take_state(std::span<const nn::NamedTensor> state, Location where) {
   StateReader reader(name_, state, where);
+  check_kind(reader, where);
+  check_groups(reader, where);
   auto steps = reader.list<std::int64_t>("steps", memories_.size());
   std::vector<double> products(memories_.size(), 1), momenta;
   if (keeps_product()) products = reader.list<double>("momentum_product", memories_.size());
-  auto rates = reader.list<double>("learning_rate", group_count());
+  std::vector<Rate> rates = read_rates(reader, where);
   if (has_momentum()) momenta = reader.list<double>("momentum", group_count());
-  for (double rate : rates) check_not_negative(name_, "learning rate", rate, where);
   for (double momentum : momenta) check_fraction(name_, "momentum", momentum, where);
   std::vector<Memory> memories;
   for (std::size_t i = 0; i < memories_.size(); ++i) {
@@ -105,7 +155,7 @@ void Optimiser::take_state(std::span<const nn::NamedTensor> state, Location wher
   reader.finish();
   memories_ = std::move(memories);
   for (std::size_t group = 0; group < group_count(); ++group) {
-    put_rate(group, rates[group]);
+    put_rate_parts(group, rates[group]);
     if (has_momentum()) put_momentum(group, momenta[group]);
   }
 }

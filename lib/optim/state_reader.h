@@ -2,15 +2,20 @@
 
 #include <algorithm>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include <reel/nn/module.h>
+#include <reel/ops/create.h>
 
 #include "../core/op_error.h"
 #include "../core/printable.h"
 
 namespace reel::detail {
+
+/// Letters and digits, for a state.
+inline Tensor text_tensor(std::string_view text) { return tensor(std::vector<std::uint8_t>(text.begin(), text.end())); }
 
 /// Reads a state of which every tensor has to be asked for.
 class StateReader {
@@ -58,6 +63,18 @@ class StateReader {
   template <Element T>
   T number(std::string_view name) {
     return list<T>(name, 1)[0];
+  }
+  /// A text, as `text_tensor` has made it. Throws: Error if there is none; DTypeError unless it is one; Error for what is
+  /// neither a letter nor a digit.
+  std::string text(std::string_view name) {
+    auto letters = find(name, {rows(name)}, DType::u8).template to_vector<std::uint8_t>();
+    std::string text(letters.begin(), letters.end());
+    auto is_plain = [](unsigned char c) {
+      return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+    };
+    if (text.empty() || !std::all_of(text.begin(), text.end(), is_plain))
+      fail<Error>(reader_, where_, "the state's '{}' is no plain text", name);
+    return text;
   }
   /// Throws: Error if something was not asked for.
   void finish() const {

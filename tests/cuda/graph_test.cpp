@@ -58,8 +58,8 @@ struct Training {
     CHECK(graph.is_recorded() == replays);
     parameters = values_of(net.named_parameters());
     for (const nn::NamedTensor& named : optimiser.state())
-      if (named.tensor.dtype() == f32) parameters.push_back(named.tensor.template to_vector<float>());
-    parameters.push_back(to(optimiser.state()[0].tensor, f32).template to_vector<float>());
+      if (named.tensor.dtype() == f32 || named.name == "steps")
+        parameters.push_back(to(named.tensor, f32).template to_vector<float>());
     for (const nn::NamedTensor& named : average.state())
       if (named.tensor.dtype() == f32) parameters.push_back(named.tensor.template to_vector<float>());
     calls = default_generator().calls();

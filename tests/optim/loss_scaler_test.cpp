@@ -131,14 +131,16 @@ TEST_CASE("a loss of halves is scaled in f32") {
   CHECK(scaler.scale(ones({}, {.dtype = f64})).dtype() == f64);
 }
 
-TEST_CASE("a loss scaler goes on where another one was") {
-  optim::LossScaler scaler({.scale = 8, .growth_interval = 3});
-  scaler.restore(32, 2);
-  Problem problem;
-  problem.differentiate(scaler);
-  scaler.step(problem.sgd);
-  scaler.update();
-  CHECK(scaler.current_scale() == 64);
+TEST_CASE("a loss scaler goes on where another one was, also one with a longer interval") {
+  for (std::int64_t progress : {2, 7}) {
+    optim::LossScaler scaler({.scale = 8, .growth_interval = 3});
+    scaler.restore(32, progress);
+    Problem problem;
+    problem.differentiate(scaler);
+    scaler.step(problem.sgd);
+    scaler.update();
+    CHECK(scaler.current_scale() == 64);
+  }
 }
 
 TEST_CASE("a loss scaler's steps and updates take turns, and its options are in range") {

@@ -2,8 +2,11 @@
 #include <reel/ops.h>
 #include <reel/optim.h>
 
+#include <reel/tape.h>
+
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <stdexcept>
 
 #include "catch.h"
@@ -188,6 +191,106 @@ TEST_CASE("a plateau of a metric that is to grow, by absolute steps, goes on fro
   other.load_state(plateau.state());
   CHECK(other.step(2));
   CHECK(sgd.learning_rate() == 0.25);
+}
+
+TEST_CASE("a scheduler goes on from what a plateau has reduced, until a rate is set by hand") {
+  optim::SGD sgd(weights(), {.learning_rate = 8});
+  optim::Scheduler scheduler(sgd, optim::exponential({.factor = 0.5}));
+  optim::Plateau plateau(sgd, {.factor = 0.25, .patience = 0});
+  plateau.step(1);
+  CHECK(plateau.step(1));
+  CHECK(sgd.learning_rate() == 2);
+  scheduler.step();
+  CHECK(sgd.learning_rate() == 1);
+  CHECK(plateau.step(1));
+  scheduler.step();
+  CHECK(sgd.learning_rate() == 8 * 0.25 / 16);
+  sgd.set_learning_rate(3);
+  scheduler.step();
+  CHECK(sgd.learning_rate() == 1);
+  optim::Scheduler later(sgd, optim::exponential({.factor = 0.5}));
+  CHECK(sgd.learning_rate() == 1);
+}
+
+namespace {
+
+// A run with a scheduler and a plateau on one optimiser of two groups; its metric improves now and then only.
+struct Run {
+  Tensor a = tensor({1.0, 2.0}).requires_grad(), b = tensor({3.0}).requires_grad();
+  optim::Adam adam{{a}, {.learning_rate = 0.3}};
+  std::optional<optim::Scheduler> scheduler;
+  std::optional<optim::Plateau> plateau;
+
+  Run() {
+    adam.add_group({b}, {.learning_rate = 0.07});
+    scheduler.emplace(adam, optim::chain({optim::warm_up({.steps = 3, .start = 0}), optim::cosine({.steps = 40})}));
+    plateau.emplace(adam, optim::PlateauOptions{.factor = 0.3, .patience = 1, .cooldown = 1, .least = 1e-3});
+  }
+
+  void step(int t) {
+    adam.zero_grad();
+    Tape tape;
+    tape.backward(sum(square(a * b)) + sum(b));
+    adam.step();
+    if (t % 3 == 1) plateau->step(t == 7 ? 0.5 : 1.0);
+    scheduler->step();
+    if (t % 3 == 2) plateau->step(1.0);
+  }
+  std::vector<double> values() const {
+    std::vector<double> all = a.to_vector<double>();
+    all.insert(all.end(), {b.item(), adam.learning_rate(0), adam.learning_rate(1)});
+    return all;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("states of an optimiser, a scheduler and a plateau resume to the bit in whatever order they are loaded") {
+  constexpr int steps = 24;
+  const std::vector<int> orders[] = {{0, 1, 2}, {0, 2, 1}, {1, 0, 2}, {1, 2, 0}, {2, 0, 1}, {2, 1, 0}};
+  Run whole;
+  std::vector<std::vector<double>> expected;
+  for (int t = 0; t < steps; ++t) {
+    whole.step(t);
+    expected.push_back(whole.values());
+  }
+  CHECK(expected.back().back() < 0.01 * 0.07);  // reduced several times
+  for (int stop = 1; stop < steps; ++stop)
+    for (const std::vector<int>& order : orders) {
+      Run before, after;
+      for (int t = 0; t < stop; ++t) before.step(t);
+      {
+        NoRecord pause;
+        copy_(after.a, before.a);
+        copy_(after.b, before.b);
+      }
+      for (int which : order) {
+        if (which == 0) after.adam.load_state(before.adam.state());
+        if (which == 1) after.scheduler->load_state(before.scheduler->state());
+        if (which == 2) after.plateau->load_state(before.plateau->state());
+      }
+      CAPTURE(stop, order);
+      CHECK(after.values() == expected[static_cast<std::size_t>(stop - 1)]);
+      for (int t = stop; t < steps; ++t) {
+        after.step(t);
+        CHECK(after.values() == expected[static_cast<std::size_t>(t)]);
+      }
+    }
+}
+
+TEST_CASE("a plateau refuses a state that is none of its own, and changes nothing") {
+  optim::SGD sgd(weights(), {.learning_rate = 1});
+  optim::Plateau plateau(sgd);
+  plateau.step(5);
+  auto text = [&](std::size_t i, const Tensor& value) {
+    std::vector<nn::NamedTensor> state = plateau.state();
+    state[i].tensor = value;
+    return error_of<Error>([&] { plateau.load_state(state); });
+  };
+  CHECK_THAT(text(0, tensor({std::nan("")})), contains("Plateau: the state's 'best' is NaN"));
+  CHECK_THAT(text(1, tensor<std::int64_t>({-1})), contains("'bad_steps' -1 and 'cooldown' 0 are not both 0 or more"));
+  CHECK_THAT(text(2, tensor<std::int64_t>({-2})), contains("'bad_steps' 0 and 'cooldown' -2 are not both 0 or more"));
+  CHECK(plateau.best() == 5);
 }
 
 TEST_CASE("schedules refuse what they cannot do in one sentence") {

@@ -110,9 +110,10 @@ TEST_CASE("a state names what it holds") {
   train(adam, 0, 1);
   std::vector<std::string> names;
   for (const nn::NamedTensor& named : adam.state()) names.push_back(named.name);
-  CHECK(names ==
-        std::vector<std::string>{"steps", "learning_rate", "momentum", "0.mean", "0.square", "1.mean", "1.square"});
-  CHECK(adam.state()[0].tensor.to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 1, 0, 0});
+  CHECK(names == std::vector<std::string>{"optimiser", "steps", "groups", "learning_rate", "momentum", "0.mean",
+                                          "0.square", "1.mean", "1.square"});
+  CHECK(adam.state()[1].tensor.to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 1, 0, 0});
+  CHECK(adam.state()[2].tensor.to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 0, 0, 1});
 }
 
 TEST_CASE("a state that does not fit is refused with what is wrong, and changes nothing") {
@@ -135,11 +136,74 @@ TEST_CASE("a state that does not fit is refused with what is wrong, and changes 
   CHECK_THAT(text(more), contains("the state's '2.mean' is not known here"));
   more.back().name = "\x1b[2J";
   CHECK_THAT(text(more), contains("the state's '\\u{1b}[2J' is not known here"));
-  optim::Lion lion(w);
-  CHECK_THAT(error_of<Error>([&] { lion.load_state(good); }), contains("Lion: the state's '0.square' is not known"));
+  CHECK_THAT(text(with(good, "optimiser", tensor(std::vector<std::uint8_t>{7, 27}))), contains("is no plain text"));
+  CHECK_THAT(text(without(good, "optimiser")), contains("the state lacks 'optimiser'"));
   CHECK(adam.learning_rate() == 0.5);
   State still = adam.state();
   for (std::size_t i = 0; i < good.size(); ++i) CHECK(values({good[i].tensor}) == values({still[i].tensor}));
+}
+
+TEST_CASE("an optimiser refuses the state of every other kind, also one with its own names, and changes nothing") {
+  for (const auto& [name, make] : optimisers)
+    for (const auto& [other_name, make_other] : optimisers) {
+      std::vector<Tensor> w = parameters();
+      auto one = make(w), other = make_other(w);
+      train(*one, 0, 1);
+      train(*other, 0, 2);
+      State before = one->state(), state = other->state();
+      std::string kind, other_kind;
+      for (std::uint8_t letter : before[0].tensor.to_vector<std::uint8_t>()) kind += static_cast<char>(letter);
+      for (std::uint8_t letter : state[0].tensor.to_vector<std::uint8_t>()) other_kind += static_cast<char>(letter);
+      if (kind == other_kind) continue;
+      CAPTURE(name, other_name);
+      CHECK_THAT(error_of<Error>([&] { one->load_state(state); }),
+                 contains(kind + ": the state is one of " + other_kind + ", which it cannot go on from"));
+      State after = one->state();
+      REQUIRE(after.size() == before.size());
+      for (std::size_t i = 0; i < before.size(); ++i) {
+        CHECK(after[i].name == before[i].name);
+        CHECK(values({after[i].tensor}) == values({before[i].tensor}));
+      }
+    }
+}
+
+TEST_CASE("a state of another number of parameters or groups, or of other groups, is refused with what differs") {
+  auto in_groups = [](const std::vector<std::size_t>& sizes) {
+    std::unique_ptr<optim::Adam> adam;
+    for (std::size_t size : sizes) {
+      std::vector<Tensor> parameters;
+      for (std::size_t i = 0; i < size; ++i) parameters.push_back(ones({2}).requires_grad());
+      if (adam)
+        adam->add_group(parameters, {.learning_rate = 7});
+      else
+        adam = std::make_unique<optim::Adam>(parameters);
+    }
+    for (const Tensor& parameter : adam->parameters()) parameter.set_grad(ones({2}));
+    adam->step();
+    return adam;
+  };
+  auto adam = in_groups({1, 2});
+  State before = adam->state();
+  auto text = [&](const std::vector<std::size_t>& sizes) {
+    return error_of<Error>([&] { adam->load_state(in_groups(sizes)->state()); });
+  };
+  CHECK_THAT(text({1, 1}), contains("Adam: the state is of 2 parameters, not of 3"));
+  CHECK_THAT(text({3}), contains("Adam: the state is of 1 groups of parameters, not of 2"));
+  CHECK_THAT(text({1, 1, 1}), contains("Adam: the state is of 3 groups of parameters, not of 2"));
+  CHECK_THAT(text({2, 1}), contains("Adam: the state's parameters are divided into groups in another way"));
+  CHECK(text({1, 2}).empty());
+  State after = adam->state();
+  for (std::size_t i = 0; i < before.size(); ++i) CHECK(values({after[i].tensor}) == values({before[i].tensor}));
+}
+
+TEST_CASE("Adam with amsgrad refuses a state without, and one without goes on from a state with") {
+  std::vector<Tensor> w = parameters();
+  optim::Adam plain(w), largest(w, {.amsgrad = true});
+  train(plain, 0, 2);
+  train(largest, 0, 2);
+  CHECK_THAT(error_of<Error>([&] { largest.load_state(plain.state()); }),
+             contains("Adam: the state lacks '0.largest_square'"));
+  CHECK_NOTHROW(plain.load_state(largest.state()));
 }
 
 TEST_CASE("an option that is set later saves what it needs") {

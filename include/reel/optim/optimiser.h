@@ -16,7 +16,8 @@ struct NamedTensor;
 }
 namespace reel::detail {
 struct Descent;
-}
+class StateReader;
+}  // namespace reel::detail
 
 namespace reel::optim {
 
@@ -69,13 +70,16 @@ class Optimiser {
   /// Throws: Error unless it has one, and the momentum lies in [0, 1).
   void set_momentum(std::size_t group, double momentum, Location where = Location::here());
 
-  /// All that a step depends on beside parameters, gradients and the other options: "steps" (parameters), i64;
-  /// "learning_rate" and "momentum" (groups), f64; for each parameter that has made a step, "7.mean" and the like, by the
+  /// All that a step depends on beside parameters, gradients and the other options: "optimiser", its name in u8; "steps"
+  /// (parameters), i64; "learning_rate" and "momentum" (groups), f64; "rate_factor" (groups), f64, if a Plateau has reduced
+  /// a rate, which is "learning_rate" times that; "groups" (parameters), i64, if there are several; for each parameter that has made a step, "7.mean" and the like, by the
   /// parameter's number in `parameters()`; of a velocity that begins with the next step, no elements. Copies: later steps leave them as they are.
   std::vector<nn::NamedTensor> state(Location where = Location::here()) const;
   /// Continues, to the bit, from what `state()` of an optimiser of the same kind gave for parameters of the same shapes
-  /// in the same order. Throws: Error for a name that is missing, or that it does not know; ShapeError, DTypeError; and
-  /// changes nothing then.
+  /// in the same order and in the same groups. A state of another kind is refused, also where the names are the same, as
+  /// of Adam and AdamW; of one kind, options need not be equal: SGD takes its momentum from the state, Adam with `amsgrad`
+  /// lacks something in a state without. Throws: Error for another kind, for other groups, and for a name that is missing,
+  /// or that it does not know; ShapeError, DTypeError; and changes nothing then.
   void load_state(std::span<const nn::NamedTensor> state, Location where = Location::here());
   void load_state(const std::vector<nn::NamedTensor>& state, Location where = Location::here());
 
@@ -117,6 +121,19 @@ class Optimiser {
   virtual double momentum_of(std::size_t group) const = 0;
   virtual void put_momentum(std::size_t group, double momentum) = 0;
 
+  /// A group's learning rate, in two parts: what it is without the reductions of a Plateau, and the factor that they are.
+  /// A Scheduler sets the one and a Plateau the other, so that neither undoes what the other has done.
+  struct Rate {
+    double scheduled = 0, factor = 1;
+  };
+  Rate rate_parts(std::size_t group) const;
+  void put_rate_parts(std::size_t group, const Rate& rate);
+  void add_rates(std::vector<nn::NamedTensor>& state) const;
+  /// Throws: Error for a rate or a factor out of range.
+  std::vector<Rate> read_rates(detail::StateReader& reader, Location where) const;
+  /// Throws: Error for a state of another kind of optimiser.
+  void check_kind(detail::StateReader& reader, Location where) const;
+
   // What makes each optimiser what it is.
 
   virtual KeptNames kept_names(std::size_t) const { return {}; }
@@ -135,6 +152,8 @@ class Optimiser {
   virtual void take_state(std::span<const nn::NamedTensor> state, Location where);
 
  private:
+  friend class Plateau;
+  friend class Scheduler;
   class Step;
   class RecordedStep;
   // Beside the parameter of the same number.
@@ -144,12 +163,17 @@ class Optimiser {
     std::array<Tensor, 3> kept = {};
   };
 
+  /// Throws: ShapeError, Error for a state of other groups.
+  void check_groups(detail::StateReader& reader, Location where) const;
+  /// Of each parameter.
+  std::vector<std::int64_t> groups() const;
   Tensor new_kept(std::size_t number) const;
   Tensor no_velocity(std::size_t number) const;
 
   const char* name_;
   std::vector<Tensor> parameters_;
   std::vector<Memory> memories_;
+  std::vector<Rate> rates_;               // of each group, as a Scheduler, a Plateau or a state put it last
   std::shared_ptr<const char> presence_;  // what a graph that repeats a step knows this by
 };
 

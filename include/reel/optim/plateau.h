@@ -19,26 +19,28 @@ struct PlateauOptions {
   double epsilon = 1e-8;      ///< smaller reductions are not made
 };
 
-/// Reduces the learning rate of all groups when a metric stops to improve: rate = max(factor · rate, least). The optimiser
-/// has to outlive it. Throws: Error for options out of range. Source: PyTorch's ReduceLROnPlateau.
+/// Reduces the learning rate of all groups when a metric stops to improve: rate = max(factor · rate, least). A Scheduler of
+/// the optimiser goes on from there: from then on, its rates are multiplied by what was reduced, until
+/// `set_learning_rate`. The optimiser has to outlive it. Throws: Error for options out of range. Source: PyTorch's ReduceLROnPlateau.
 class Plateau {
  public:
   explicit Plateau(Optimiser& optimiser, PlateauOptions options = {}, Location where = Location::here());
 
   /// Takes the metric of another step or epoch; NaN is no better. True if it has reduced a rate.
-  bool step(double metric, Location where = Location::here());
+  bool step(double metric);
   /// The best metric so far; an infinity before the first.
   double best() const { return best_; }
 
-  /// "best", "bad_steps", "cooldown"; rates are in the optimiser's.
+  /// "best", "bad_steps", "cooldown"; rates, and what they were reduced by, are in the optimiser's state.
   std::vector<nn::NamedTensor> state() const;
+  /// Goes on there; states of the optimiser, of a Scheduler and of this may be loaded in any order.
   /// Throws: as Optimiser::load_state.
   void load_state(std::span<const nn::NamedTensor> state, Location where = Location::here());
   void load_state(const std::vector<nn::NamedTensor>& state, Location where = Location::here());
 
  private:
   bool is_better(double metric) const;
-  bool reduce(Location where);
+  bool reduce();
 
   Optimiser& optimiser_;
   PlateauOptions options_;

@@ -18,7 +18,7 @@ namespace reel::optim {
 ///       scheduler.step();
 ///     }
 ///
-/// The optimiser has to outlive it.
+/// What a Plateau of the same optimiser has reduced stays reduced. The optimiser has to outlive it.
 class Scheduler {
  public:
   /// One schedule for all groups, or one for each; a group's own rate is what it has now. Sets the rates of step 0; of a
@@ -35,7 +35,8 @@ class Scheduler {
 
   /// "step", and "base" of each group.
   std::vector<nn::NamedTensor> state() const;
-  /// Goes on there, and sets its rates. Throws: as Optimiser::load_state.
+  /// Goes on there, and sets its rates, times what a Plateau has reduced; states of the optimiser, of a Plateau and of this
+  /// may be loaded in any order. Throws: as Optimiser::load_state.
   void load_state(std::span<const nn::NamedTensor> state, Location where = Location::here());
   void load_state(const std::vector<nn::NamedTensor>& state, Location where = Location::here());
 
