@@ -13,6 +13,10 @@ sys.exit(any(written.get(name) != value.lower().replace(" ", ",") for name, valu
 PYTHON
 }
 
+# Meson compiles through ccache where that is installed; it keeps what used precompiled headers only if it is told that they
+# hide no macro from it.
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
+
 # configure_build DIRECTORY -DNAME=VALUE…
 configure_build() {
   local name=$1 log command
