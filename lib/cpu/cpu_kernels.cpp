@@ -1,22 +1,25 @@
 #include "cpu_kernels.h"
 
-#include "processor.h"
-
 namespace reel::detail {
 namespace {
 
-void fill_for([[maybe_unused]] InstructionSet set, KernelTable& table) {
-#if defined(__x86_64__)
-  if (set == InstructionSet::avx512) return fill_kernels_avx512(table);
-  if (set == InstructionSet::avx2) return fill_kernels_avx2(table);
-#endif
-  fill_kernels_baseline(table);
+using Fill = void (*)(KernelTable& table);
+
+// Null if this build leaves the set out.
+Fill fill_of(InstructionSet set) {
+  switch (set) {
+    case InstructionSet::avx512: return fill_kernels_avx512;
+    case InstructionSet::avx2: return fill_kernels_avx2;
+    default: return fill_kernels_baseline;
+  }
 }
 
 }  // namespace
 
+bool has_kernels(InstructionSet set) { return fill_of(set) != nullptr; }
+
 void fill_cpu_kernels(KernelTable& table) {
-  fill_for(instruction_set(), table);
+  fill_of(instruction_set())(table);
   fill_create(table);
   fill_embedding(table);
   fill_index(table);

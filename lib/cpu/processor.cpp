@@ -1,6 +1,7 @@
 #include "processor.h"
 
 #include <cstdlib>
+#include <iterator>
 #include <string>
 #include <string_view>
 
@@ -8,6 +9,7 @@
 
 #include <reel/error.h>
 
+#include "cpu_kernels.h"
 #include "onednn.h"
 
 namespace reel::detail {
@@ -16,28 +18,37 @@ namespace {
 constexpr const char* variable = "REEL_INSTRUCTION_SET";
 constexpr InstructionSet all_sets[] = {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512};
 
-// The set's value of the variable.
-const char* setting_of(InstructionSet set) {
-  switch (set) {
-    case InstructionSet::avx512: return "avx512";
-    case InstructionSet::avx2: return "avx2";
-    default: return "baseline";
-  }
+// "baseline, avx2"
+template <class Filter>
+std::string settings_that(Filter filter) {
+  std::string listed;
+  for (InstructionSet set : all_sets)
+    if (filter(set)) listed += (listed.empty() ? "" : ", ") + std::string(setting_of(set));
+  return listed;
+}
+std::string settings_up_to(InstructionSet largest) {
+  return settings_that([&](InstructionSet set) { return set <= largest; });
 }
 
-// "baseline, avx2"
-std::string settings_up_to(InstructionSet largest) {
-  std::string listed;
-  for (InstructionSet set : all_sets) {
-    if (set > largest) break;
-    listed += (listed.empty() ? "" : ", ") + std::string(setting_of(set));
-  }
-  return listed;
+InstructionSet largest_with_kernels(InstructionSet of_processor) {
+  for (auto set = std::rbegin(all_sets); set != std::rend(all_sets); ++set)
+    if (*set <= of_processor && has_kernels(*set)) return *set;
+  throw DeviceError(fmt::format("the CPU's kernels of this build are for {}, and this processor has {}; configure the "
+                                "build with -Dkernels=all",
+                                settings_that(has_kernels), settings_up_to(of_processor)),
+                    {});
 }
 
 InstructionSet choose_for_process() {
   const char* setting = std::getenv(variable);
-  InstructionSet set = choose_instruction_set(setting, processor_instruction_set());
+  InstructionSet of_processor = processor_instruction_set(), largest = largest_with_kernels(of_processor);
+  InstructionSet set = setting && *setting ? choose_instruction_set(setting, of_processor) : largest;
+  if (!has_kernels(set))
+    throw DeviceError(
+        fmt::format("{} is '{}', for which this build has no kernels; it has them for {}, and for all sets "
+                    "if it is configured with -Dkernels=all",
+                    variable, setting, settings_that(has_kernels)),
+        {});
   // Without a wish oneDNN keeps what it knows beyond the kernels' sets, such as AMX.
   if (setting && *setting && !onednn::limit_to(set))
     throw DeviceError(
@@ -56,19 +67,6 @@ const char* name_of(InstructionSet set) {
     case InstructionSet::avx2: return "AVX2";
     default: return "baseline";
   }
-}
-
-InstructionSet processor_instruction_set() {
-#if defined(__x86_64__)
-  __builtin_cpu_init();
-  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2");
-  bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
-                __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&
-                __builtin_cpu_supports("avx512cd");
-  if (avx512) return InstructionSet::avx512;
-  if (avx2) return InstructionSet::avx2;
-#endif
-  return InstructionSet::baseline;
 }
 
 InstructionSet choose_instruction_set(const char* setting, InstructionSet largest) {
