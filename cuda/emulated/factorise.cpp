@@ -1,12 +1,12 @@
 #include "../factorise.h"
 
+#include <cstdint>
+#include <type_traits>
 #include <utility>
 
 #include <Eigen/Cholesky>
-#include <Eigen/Eigenvalues>
 #include <Eigen/LU>
 #include <Eigen/QR>
-#include <Eigen/SVD>
 
 #include "device_access.h"
 #include "stream.h"
@@ -126,16 +126,45 @@ void unfold_q(T* a, const T* scales, std::int64_t rows, std::int64_t n, std::int
   });
 }
 
+// Singular and eigenvectors are the CPU kernels': these are what takes longest to compile, and the tests hold them against
+// references of their own.
+
+namespace {
+
+// One matrix or vector, without gaps.
+struct Dense {
+  std::int64_t dims[2], strides[2];
+  double* data;
+  int rank;
+
+  Dense(double* vector, std::int64_t size) : dims{size, 0}, strides{1, 0}, data(vector), rank(1) {}
+  Dense(double* matrix, std::int64_t rows, std::int64_t columns)
+      : dims{rows, columns}, strides{columns, 1}, data(matrix), rank(2) {}
+  View view() const {
+    std::int64_t count = rank == 1 ? dims[0] : dims[0] * dims[1];
+    return {.data = data,
+            .dims = dims,
+            .strides = strides,
+            .numel = count,
+            .rank = rank,
+            .dtype = DType::f64,
+            .contiguous = true};
+  }
+};
+
+const LinearAlgebraKernels& cpu_kernels() { return *kernels(cpu).linear_algebra; }
+
+}  // namespace
+
 void factor_svd(double* a, double* u, double* s, double* vt, std::int64_t rows, std::int64_t n, std::int64_t count,
                 int* faults) {
   give_to_stream(current_stream(), [=] {
     DeviceAccess access;
     for (std::int64_t i = 0; i < count; ++i) {
-      Eigen::BDCSVD<Matrix<double>> factors(matrix(a, i, rows, n), Eigen::ComputeThinU | Eigen::ComputeThinV);
-      matrix(u, i, rows, n) = factors.matrixU();
-      Eigen::Map<Vector<double>>(s + i * n, n) = factors.singularValues();
-      matrix(vt, i, n, n) = factors.matrixV().transpose();
-      faults[i] = factors.info() != Eigen::Success;
+      // The CPU's matrices lie row by row: what it sees is aᵀ = v s uᵀ.
+      Dense transposed(a + i * rows * n, n, rows), right(vt + i * n * n, n, n), values(s + i * n, n),
+          left(u + i * rows * n, n, rows);
+      faults[i] = cpu_kernels().svd(right.view(), values.view(), left.view(), transposed.view()) != -1;
     }
   });
 }
@@ -144,10 +173,12 @@ void factor_eigh(double* a, double* values, std::int64_t n, std::int64_t count, 
   give_to_stream(current_stream(), [=] {
     DeviceAccess access;
     for (std::int64_t i = 0; i < count; ++i) {
-      Eigen::SelfAdjointEigenSolver<Matrix<double>> factors(matrix(a, i, n, n));
-      Eigen::Map<Vector<double>>(values + i * n, n) = factors.eigenvalues();
-      matrix(a, i, n, n) = factors.eigenvectors();
-      faults[i] = factors.info() != Eigen::Success;
+      auto vectors = matrix(a, i, n, n);
+      // Row by row the lower triangle would be the upper one.
+      Matrix<double> lower = vectors.transpose();
+      Dense symmetric(lower.data(), n, n), columns(a + i * n * n, n, n), rising(values + i * n, n);
+      faults[i] = cpu_kernels().eigh(rising.view(), columns.view(), symmetric.view()) != -1;
+      vectors.transposeInPlace();
     }
   });
 }
