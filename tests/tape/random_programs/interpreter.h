@@ -1,0 +1,245 @@
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "program.h"
+#include "scalars.h"
+
+namespace reel_test::programs {
+
+/// What an instruction does, or must do.
+enum class Outcome : std::uint8_t {
+  done,
+  tape_error,
+  shape_error,
+  user_error,      ///< a hook threw
+  may_tape_error,  ///< done, or a TapeError: which values a derivative of higher order needs is the library's choice
+};
+
+/// Elements that tensors share.
+struct Memory {
+  std::vector<double> cells;
+  int version = 0;
+  int tracked_version = 0;  ///< since when what older handles show is not what the tape knows
+  int tracked_by = 0;       ///< during which filling of the tape; 0: never
+};
+
+/// What a handle stands for: a view of a memory, and what the tape knows of it.
+struct ModelTensor {
+  int memory;
+  Sizes shape, strides;
+  std::int64_t offset = 0;
+  int filling = 0;  ///< of the tape that gave the slot; 0: none
+  int slot = 0;
+  int version = 0;  ///< of the memory that the slot, or its absence, holds for
+  bool parameter = false;
+  bool has_leaf = false;
+  int grad = -1;
+  int used_in = 0;  ///< during which filling an op that was recorded, or not, used it untracked; and when last
+  int used_at = 0;
+};
+
+/// What one hook saw.
+struct HookCall {
+  int hook;
+  std::vector<double> gradient;
+};
+
+/// A second implementation of what programs mean: of memory and views, of what tapes record, and of derivatives, which
+/// it takes from the scalar expression of each element.
+class Interpreter {
+ public:
+  explicit Interpreter(std::uint64_t seed) : random_seed_(seed) {}
+
+  /// False if the instruction makes no sense here: its operands are not there, or its shapes do not fit.
+  bool can_run(const Instruction& instruction) const;
+  Outcome run(const Instruction& instruction);
+
+  // What there is.
+  const std::map<int, int>& variables() const { return variables_; }  ///< which tensor each one stands for
+  const ModelTensor& tensor(int variable) const { return tensors_[static_cast<std::size_t>(variables_.at(variable))]; }
+  const Memory& memory(const ModelTensor& tensor) const { return memories_[static_cast<std::size_t>(tensor.memory)]; }
+  std::vector<double> values(const ModelTensor& tensor) const;
+  bool is_tracked(const ModelTensor& tensor) const { return live_slot(tensor) != 0; }
+  /// Of a tracked tensor: whether it is a parameter or watched.
+  bool is_leaf(const ModelTensor& tensor) const {
+    return slots_[static_cast<std::size_t>(live_slot(tensor))].producer < 0;
+  }
+  bool is_recording() const { return !scopes_.empty() && scopes_.back().is_tape; }
+  struct Scope {
+    int number;
+    bool is_tape = false, persistent = false;
+    int first_slot = 0, filling = 0, opened_at = 0;
+  };
+  const std::vector<Scope>& scopes() const { return scopes_; }
+  int open_tapes() const;
+  std::size_t traces_of(int tape) const { return traced_.contains(tape) ? traced_.at(tape).size() : 0; }
+  bool repeats(const ModelTensor& tensor) const;
+  const std::vector<HookCall>& hook_calls() const { return hook_calls_; }
+  /// The largest magnitude that has been computed.
+  double scale() const { return scale_; }
+
+ private:
+  struct Operand {
+    int tensor, slot;
+    std::vector<Scalar> values;
+  };
+  // A value that a gradient needs: of a memory at a version, or, with memory −1, of what cannot change.
+  struct Need {
+    int memory, version;
+    int captured = -1;  // a tensor that was not tracked when a checkpoint's function used it
+  };
+  struct Input {
+    int slot;
+    std::vector<Need> needs;
+  };
+  struct Entry {
+    std::vector<Input> inputs;
+    int output;
+    std::vector<std::pair<int, int>> nodes;  // ranges, the latest first
+    bool derived;  // by a differentiation: what is needed to differentiate it again is not known exactly
+    bool checkpoint;
+    Op op = Op::copy;  // of those that can be hooked
+  };
+  struct Slot {
+    std::vector<int> nodes;
+    Sizes shape = {};
+    int producer = -1;  // an entry; −1: a leaf
+    int leaf = -1;
+    int filling_before = 0;
+  };
+  struct Adjoint {
+    bool defined = false;
+    std::vector<Scalar> values;
+    int slot = 0;
+  };
+  struct Hook {
+    int tape, slot, filling, parameter, number;
+    HookKind kind;
+  };
+  struct OpHook {
+    int tape, number;
+    Op op;
+    HookKind kind;
+  };
+  struct Trace {
+    int slot, tape;  // tape −1: all
+  };
+  struct Refusal {
+    Outcome outcome;
+  };
+  // One reverse pass.
+  struct Differentiation {
+    int tape = 0, target = 0;
+    bool recorded = false;
+    std::vector<int> wanted;           // slots whose gradients are kept
+    std::vector<char> reached, leads;  // by slot: the target depends on it; it depends on what is wanted
+    std::vector<Adjoint> sums;         // by slot
+    std::vector<Need> seed;            // what is given as the seed, which gradients are computed from
+    bool wants(int slot) const { return leads[static_cast<std::size_t>(slot)]; }
+  };
+
+  // Memory and views.
+  int make(const Sizes& shape, std::vector<double> values);
+  int view(int tensor, const Sizes& shape, const Sizes& strides, std::int64_t offset);
+  std::vector<std::int64_t> places(const ModelTensor& tensor) const;
+  ModelTensor& at(int tensor) { return tensors_[static_cast<std::size_t>(tensor)]; }
+  const ModelTensor& at(int tensor) const { return tensors_[static_cast<std::size_t>(tensor)]; }
+  Memory& memory_of(int tensor) { return memories_[static_cast<std::size_t>(at(tensor).memory)]; }
+  int id(int variable) const { return variables_.at(variable); }
+
+  // What is recorded.
+  void check_operand(const ModelTensor& tensor) const;
+  Operand operand(int tensor);
+  int live_slot(const ModelTensor& tensor) const { return tensor.filling == filling_ ? tensor.slot : 0; }
+  int track(int tensor);
+  int tracked_slot(int tensor) const;
+  void check_hidden(const ModelTensor& tensor) const;
+  void settle(int tensor, int slot);
+  int new_slot(std::vector<int> nodes);
+  int record(int begin, const std::vector<Scalar>& values, std::vector<Input> inputs, bool checkpoint = false);
+  int record_derived(int begin, const std::vector<Scalar>& values, std::vector<Input> inputs, const Entry* of);
+  static void add_input(std::vector<Input>& inputs, int slot, std::vector<Need> needs = {});
+  Need need(const Operand& operand) const;
+  int finish(int begin, const Sizes& shape, const std::vector<Scalar>& values, std::vector<Input> inputs);
+
+  // Ops.
+  int compute(const Instruction& instruction);
+  int unary(Op op, int x);
+  int binary(Op op, int x, int y);
+  int binary(Op op, const Operand& x, const Operand& y, bool x_is_kept, bool y_is_kept);
+  int with_number(Op op, int x, double number);
+  int matmul(int x, int y);
+  int sum(int x, int axis, bool keep);
+  int joined(Op op, int x, int y);
+  int rows(int x, const Sizes& indices);
+  int custom(CustomKind kind, int x);
+  int checkpoint(CheckpointKind kind, int x, int captured);
+  std::vector<Scalar> dropped(const std::vector<Scalar>& x);
+  struct Layout {
+    Sizes shape, strides;
+    std::int64_t offset = 0;
+  };
+  static Layout layout_of(const Instruction& instruction, Layout x);
+  /// `logical`: the layout that the view would have of x in row-major order.
+  int recorded_view(int x, const Layout& layout, const Layout& logical);
+  int view_op(const Instruction& instruction);
+  void overwrite(const Instruction& instruction);
+  void overwrite_whole(Op op, int x, int y, double number);
+  void overwrite_part(const Instruction& instruction, int x, int y);
+  void write_cells(int tensor, const std::vector<Scalar>& values);
+  void check_destination(int owner, bool recorded);
+  void end_overwrite(int x, bool noted);
+
+  // Tapes.
+  void run_scope(const Instruction& instruction);
+  void clear_tape();
+  const Scope& tape(int number) const;
+  bool is_enclosed(int tape) const;
+  void check_unused(const ModelTensor& tensor, int since) const;
+  void gradient(const Instruction& instruction);
+  void backward(const Instruction& instruction);
+  int target_of(const Instruction& instruction, const std::vector<int>& sources);
+  Adjoint seed_of(const Instruction& instruction, bool recorded);
+  bool is_recorded(int tape) const { return is_enclosed(tape) && is_recording(); }
+  Differentiation begin(const Instruction& instruction, int target, std::vector<int> wanted);
+  /// Throws: Refusal, after which a tape that is consumed by it is empty.
+  void pass_back(Differentiation& run, Adjoint seed);
+  void visit(Differentiation& run, Entry entry);
+  void check_needs(const Entry& entry, const Input& input);
+  void add_to(Differentiation& run, int slot, Adjoint more);
+  void complete(Differentiation& run, int slot);
+  void trace(Differentiation& run, int slot);
+  void call_hook(const Adjoint& seen, int number, HookKind kind);
+  Adjoint scaled(Adjoint adjoint);
+  int slot_of(const Hook& hook) const;
+  void take_nodes(Adjoint& adjoint) const;
+  void consume(int tape);
+  void commit(int parameter, const Adjoint& found);
+  void run_leaf(const Instruction& instruction);
+
+  std::uint64_t random_seed_;
+  std::uint64_t random_calls_ = 0;
+  Scalars scalars_;
+  std::vector<Memory> memories_;
+  std::vector<ModelTensor> tensors_;
+  std::map<int, int> variables_;
+  std::vector<Scope> scopes_;
+  int filling_ = 1;
+  std::vector<Slot> slots_{Slot{}};
+  std::vector<Entry> entries_;
+  std::vector<int> leaves_;  // slots
+  std::vector<Hook> hooks_;
+  std::vector<OpHook> op_hooks_;
+  std::vector<Trace> traces_;
+  std::map<int, std::vector<int>> traced_;  // by tape: tensors; −1: nothing flowed there
+  int clock_ = 0;
+  std::vector<HookCall> hook_calls_;
+  bool uncertain_ = false;
+  double scale_ = 1;
+};
+
+}  // namespace reel_test::programs

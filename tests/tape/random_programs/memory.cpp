@@ -1,0 +1,54 @@
+#include <algorithm>
+#include <cmath>
+
+#include "interpreter.h"
+#include "sizes.h"
+
+// Memories and the views of them.
+
+namespace reel_test::programs {
+
+int Interpreter::make(const Sizes& shape, std::vector<double> values) {
+  for (double value : values) scale_ = std::max(scale_, std::abs(value));
+  memories_.push_back({std::move(values)});
+  tensors_.push_back({.memory = static_cast<int>(memories_.size()) - 1, .shape = shape, .strides = row_major(shape)});
+  return static_cast<int>(tensors_.size()) - 1;
+}
+
+int Interpreter::view(int tensor, const Sizes& shape, const Sizes& strides, std::int64_t offset) {
+  tensors_.push_back({.memory = at(tensor).memory,
+                      .shape = shape,
+                      .strides = strides,
+                      .offset = at(tensor).offset + offset,
+                      .version = memory_of(tensor).version});
+  return static_cast<int>(tensors_.size()) - 1;
+}
+
+std::vector<std::int64_t> Interpreter::places(const ModelTensor& tensor) const {
+  std::vector<std::int64_t> places;
+  std::int64_t count = count_of(tensor.shape);
+  places.reserve(static_cast<std::size_t>(count));
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::int64_t place = tensor.offset, rest = i;
+    for (std::size_t axis = tensor.shape.size(); axis-- > 0;) {
+      place += rest % tensor.shape[axis] * tensor.strides[axis];
+      rest /= tensor.shape[axis];
+    }
+    places.push_back(place);
+  }
+  return places;
+}
+
+std::vector<double> Interpreter::values(const ModelTensor& tensor) const {
+  std::vector<double> values;
+  for (std::int64_t place : places(tensor)) values.push_back(memory(tensor).cells[static_cast<std::size_t>(place)]);
+  return values;
+}
+
+bool Interpreter::repeats(const ModelTensor& tensor) const {
+  for (std::size_t axis = 0; axis < tensor.shape.size(); ++axis)
+    if (tensor.strides[axis] == 0 && tensor.shape[axis] > 1) return true;
+  return false;
+}
+
+}  // namespace reel_test::programs

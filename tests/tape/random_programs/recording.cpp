@@ -1,0 +1,185 @@
+#include <algorithm>
+
+#include "interpreter.h"
+#include "sizes.h"
+
+// What a tape knows of tensors, and what it records.
+
+namespace reel_test::programs {
+
+// Tracked values came to the memory through another handle after this one was made: it has nothing to show for them.
+void Interpreter::check_hidden(const ModelTensor& tensor) const {
+  const Memory& memory = this->memory(tensor);
+  if (memory.tracked_by != 0 && tensor.version < memory.tracked_version) throw Refusal{Outcome::tape_error};
+}
+
+// A parameter may be overwritten under NoRecord; what else was is no longer what was recorded.
+void Interpreter::check_operand(const ModelTensor& x) const {
+  if (!is_recording()) return;
+  if (x.parameter) {
+    if (memory(x).tracked_by == filling_) check_hidden(x);
+  } else if (live_slot(x)) {
+    if (x.version != memory(x).version) throw Refusal{Outcome::tape_error};
+  } else {
+    if (x.filling != 0) throw Refusal{Outcome::tape_error};
+    check_hidden(x);
+  }
+}
+
+Interpreter::Operand Interpreter::operand(int tensor) {
+  Operand operand{tensor, 0, {}};
+  ModelTensor& x = at(tensor);
+  check_operand(x);
+  if (is_recording()) {
+    operand.slot = x.parameter ? track(tensor) : live_slot(x);
+    if (!operand.slot) {
+      x.used_in = filling_;
+      x.used_at = clock_;
+    }
+  }
+  std::vector<double> numbers = values(x);
+  const std::vector<int>& nodes = slots_[static_cast<std::size_t>(operand.slot)].nodes;
+  operand.values.reserve(numbers.size());
+  for (std::size_t i = 0; i < numbers.size(); ++i) operand.values.push_back({numbers[i], operand.slot ? nodes[i] : -1});
+  return operand;
+}
+
+int Interpreter::new_slot(std::vector<int> nodes) {
+  slots_.push_back({.nodes = std::move(nodes)});
+  return static_cast<int>(slots_.size()) - 1;
+}
+
+int Interpreter::track(int tensor) {
+  ModelTensor& x = at(tensor);
+  if (int slot = live_slot(x)) return slot;
+  if (memory(x).tracked_by == filling_) check_hidden(x);
+  std::vector<int> nodes;
+  for (double value : values(x)) nodes.push_back(scalars_.variable(value).node);
+  int slot = new_slot(std::move(nodes));
+  for (int node : slots_.back().nodes) scalars_.assign(node, slot);
+  slots_[static_cast<std::size_t>(slot)].leaf = tensor;
+  slots_[static_cast<std::size_t>(slot)].filling_before = x.filling;
+  leaves_.push_back(slot);
+  settle(tensor, slot);
+  return slot;
+}
+
+void Interpreter::settle(int tensor, int slot) {
+  ModelTensor& x = at(tensor);
+  x.slot = slot;
+  x.used_in = 0;
+  x.filling = slot ? filling_ : 0;
+  x.version = memory(x).version;
+  if (slot) slots_[static_cast<std::size_t>(slot)].shape = x.shape;
+}
+
+void Interpreter::add_input(std::vector<Input>& inputs, int slot, std::vector<Need> needs) {
+  if (!slot) return;
+  for (Input& input : inputs)
+    if (input.slot == slot) {
+      input.needs.insert(input.needs.end(), needs.begin(), needs.end());
+      return;
+    }
+  inputs.push_back({slot, std::move(needs)});
+}
+
+Interpreter::Need Interpreter::need(const Operand& operand) const {
+  const ModelTensor& x = at(operand.tensor);
+  return {x.memory, memory(x).version};
+}
+
+// Each element of a slot has a node of its own, also where two elements are equal or one is a constant.
+int Interpreter::record(int begin, const std::vector<Scalar>& values, std::vector<Input> inputs, bool checkpoint) {
+  if (inputs.empty()) return 0;
+  std::vector<int> nodes;
+  nodes.reserve(values.size());
+  int last = -1;  // fresh nodes rise where none is given twice
+  for (Scalar value : values) {
+    // What a checkpoint computes within is computed again for its gradient.
+    if (value.node > last && value.node >= begin && !checkpoint)
+      last = value.node;
+    else
+      value = value.node < 0 ? scalars_.variable(value.value) : scalars_.apply(Rule::copy, value);
+    nodes.push_back(value.node);
+  }
+  int slot = new_slot(std::move(nodes));
+  for (int node : slots_.back().nodes) scalars_.assign(node, slot);
+  slots_.back().producer = static_cast<int>(entries_.size());
+  entries_.push_back({std::move(inputs), slot, {{begin, scalars_.count()}}, false, checkpoint});
+  return slot;
+}
+
+// What a differentiation computes. `of`: the entry whose gradient it is, whose nodes it refers to.
+int Interpreter::record_derived(int begin, const std::vector<Scalar>& values, std::vector<Input> inputs,
+                                const Entry* of) {
+  int slot = record(begin, values, std::move(inputs), of && of->checkpoint);
+  if (!slot) return 0;
+  entries_.back().derived = true;
+  if (of) entries_.back().nodes.insert(entries_.back().nodes.end(), of->nodes.begin(), of->nodes.end());
+  return slot;
+}
+
+int Interpreter::finish(int begin, const Sizes& shape, const std::vector<Scalar>& values, std::vector<Input> inputs) {
+  std::vector<double> numbers;
+  numbers.reserve(values.size());
+  for (const Scalar& value : values) numbers.push_back(value.value);
+  int result = make(shape, std::move(numbers));
+  if (int slot = record(begin, values, std::move(inputs))) settle(result, slot);
+  return result;
+}
+
+void Interpreter::clear_tape() {
+  for (int slot : leaves_) {
+    const Slot& leaf = slots_[static_cast<std::size_t>(slot)];
+    if (at(leaf.leaf).filling == filling_) at(leaf.leaf).filling = leaf.filling_before;
+  }
+  leaves_.clear();
+  traces_.clear();
+  entries_.clear();
+  slots_.resize(1);
+  ++filling_;
+}
+
+const Interpreter::Scope& Interpreter::tape(int number) const {
+  return *std::find_if(scopes_.begin(), scopes_.end(), [&](const Scope& scope) { return scope.number == number; });
+}
+
+int Interpreter::open_tapes() const {
+  return static_cast<int>(std::count_if(scopes_.begin(), scopes_.end(), [](const Scope& s) { return s.is_tape; }));
+}
+
+bool Interpreter::is_enclosed(int tape) const {
+  return std::find_if(scopes_.begin(), scopes_.end(), [](const Scope& s) { return s.is_tape; })->number != tape;
+}
+
+// Whoever tracks a tensor that was used would lose that use's share of the gradient.
+void Interpreter::check_unused(const ModelTensor& tensor, int since) const {
+  if (!scopes_are_free) return;
+  if (tensor.filling == 0 && tensor.used_in == filling_ && tensor.used_at >= since) throw Refusal{Outcome::tape_error};
+}
+
+void Interpreter::run_scope(const Instruction& instruction) {
+  switch (instruction.op) {
+    case Op::open_tape:
+      if (open_tapes() > 0 && !is_recording()) throw Refusal{Outcome::tape_error};
+      scopes_.push_back({.number = instruction.result,
+                         .is_tape = true,
+                         .persistent = instruction.numbers[0] != 0,
+                         .first_slot = static_cast<int>(slots_.size()),
+                         .filling = filling_,
+                         .opened_at = ++clock_});
+      break;
+    case Op::pause: scopes_.push_back({.number = instruction.result}); break;
+    default: {
+      bool was_tape = tape(instruction.scope).is_tape;
+      std::erase_if(scopes_, [&](const Scope& scope) { return scope.number == instruction.scope; });
+      if (!was_tape) break;
+      std::erase_if(hooks_, [&](const Hook& hook) { return hook.tape == instruction.scope; });
+      std::erase_if(op_hooks_, [&](const OpHook& hook) { return hook.tape == instruction.scope; });
+      std::erase_if(traces_, [&](const Trace& trace) { return trace.tape == instruction.scope; });
+      if (open_tapes() == 0) clear_tape();
+    }
+  }
+}
+
+}  // namespace reel_test::programs
