@@ -107,12 +107,12 @@ void Hooks::complete(Walk& walk, std::uint32_t slot) {
   Tensor gradient = walk.take_gradient(slot);
   if (!gradient.defined()) return;
   for (const Waiting& waiting : all) {
+    gradient = owned(std::move(gradient));
     if (waiting.trace) {
       traced[waiting.number].gradient = plain(gradient, traced[waiting.number].where);
       continue;
     }
     const TensorHook& hook = tensor_hooks_[waiting.number];
-    gradient = owned(std::move(gradient));
     Unchanged unchanged(gradient);
     OwnCode own(context());
     Tensor returned = hook.call(gradient);

@@ -198,6 +198,21 @@ TEST_CASE("every way to ask for derivatives gives tensors that have their elemen
   }
 }
 
+TEST_CASE("a traced gradient keeps its values when the seed or what a hook returned is overwritten") {
+  Tensor x = tensor({1., 2.}), seed = tensor({3., 4.}), given = tensor({5., 6.});
+  Tape tape({.persistent = true});
+  tape.watch(x);
+  Tensor y = x * 2;
+  tape.trace(y);
+  tape.gradient(y, x, {.seed = seed});
+  seed *= 10;
+  CHECK(values(tape.traced()[0].gradient) == Doubles{3, 4});
+  tape.hook(y, [&](const Tensor&) { return given; });
+  tape.gradient(y, x, {.seed = seed});
+  given *= 10;
+  CHECK(values(tape.traced()[0].gradient) == Doubles{5, 6});
+}
+
 TEST_CASE("traced gradients share nothing with each other, with those of sources, or with what is asked later") {
   bool nested = GENERATE(false, true);
   CAPTURE(nested);
