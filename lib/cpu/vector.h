@@ -79,20 +79,31 @@ Vector<T> abs(Vector<T> x) {
   return hn::Abs(x.raw);
 }
 
+/// A whole number that x was rounded to, with x's sign also where it is 0: Highway's scalar target loses it there.
+template <class T>
+Vector<T> rounded_from(Vector<T> x, Vector<T> whole) {
+#if HWY_TARGET == HWY_SCALAR
+  return hn::CopySign(whole.raw, x.raw);
+#else
+  static_cast<void>(x);
+  return whole;
+#endif
+}
+
 template <class T>
 Vector<T> floor(Vector<T> x) {
-  return hn::Floor(x.raw);
+  return rounded_from<T>(x, hn::Floor(x.raw));
 }
 
 template <class T>
 Vector<T> ceil(Vector<T> x) {
-  return hn::Ceil(x.raw);
+  return rounded_from<T>(x, hn::Ceil(x.raw));
 }
 
 /// Halves to even.
 template <class T>
 Vector<T> nearbyint(Vector<T> x) {
-  return hn::Round(x.raw);
+  return rounded_from<T>(x, hn::Round(x.raw));
 }
 
 template <class T>
@@ -190,12 +201,18 @@ V joined(Vector<double> lower, Vector<double> upper) {
   return Combine(typename V::Tag(), hn::DemoteTo(HalfTag(), upper.raw), hn::DemoteTo(HalfTag(), lower.raw));
 }
 
+// Of one element. Highway's scalar target would make the largest float of an infinity.
+template <class V>
+V narrowed(Vector<double> x) {
+  return V::repeat(static_cast<float>(hn::GetLane(x.raw)));
+}
+
 template <class V, class F>
 V in_double(V x, F f) {
   if constexpr (has_halves<V>)
     return joined<V>(f(lower_half(x)), f(upper_half(x)));
   else
-    return hn::DemoteTo(HalfTag(), f(lower_half(x)).raw);
+    return narrowed<V>(f(lower_half(x)));
 }
 
 template <class V, class F>
@@ -203,7 +220,7 @@ V in_double(V a, V b, F f) {
   if constexpr (has_halves<V>)
     return joined<V>(f(lower_half(a), lower_half(b)), f(upper_half(a), upper_half(b)));
   else
-    return hn::DemoteTo(HalfTag(), f(lower_half(a), lower_half(b)).raw);
+    return narrowed<V>(f(lower_half(a), lower_half(b)));
 }
 
 }  // namespace REEL_TARGET
