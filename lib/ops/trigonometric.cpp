@@ -1,4 +1,5 @@
 #include <reel/ops/elementwise.h>
+#include <reel/tape.h>
 
 #include "elementwise.h"
 #include "registry.h"
@@ -88,7 +89,25 @@ constexpr OpInfo atan_op{
 
 Tensor atan(const Arg& x) { return floating_unary(atan_op, x); }
 
-// y = the angle of (b, a);  da = d b / (a² + b²),  db = −d a / (a² + b²)
+// y = the angle of (b, a);  da = d b / (a² + b²),  db = −d a / (a² + b²), both 0 at (0, 0)
+
+namespace {
+
+// b / (a² + b²) = (1 / scale) v / (u² + v²) with u = a / scale, v = b / scale, whose squares neither overflow nor vanish.
+struct AngleSlope {
+  AngleSlope(const Tensor& a, const Tensor& b) {
+    Tensor largest = stop_gradient(maximum(abs(a), abs(b)));
+    Tensor at_origin = largest == 0;
+    scale = where(logical_or(at_origin, isinf(largest)), 1.0, largest);
+    u = a / scale;
+    v = b / scale;
+    // A 0 there in place of ∞, so that derivatives of it are 0, too.
+    inverse = where(at_origin, 0.0, 1.0 / where(at_origin, 1.0, square(u) + square(v)));
+  }
+  Tensor scale, u, v, inverse;
+};
+
+}  // namespace
 
 constexpr OpInfo atan2_op{
     .name = "atan2",
@@ -97,10 +116,10 @@ constexpr OpInfo atan2_op{
     .forward = binary_forward<Binary::atan2>,
     .gradient =
         [](Gradient& g) {
-          const Tensor &a = g.saved_input(0), &b = g.saved_input(1);
-          Tensor share = g.output() / (square(a) + square(b));
-          if (g.wants(0)) g.give(0, share * b);
-          if (g.wants(1)) g.give(1, -(share * a));
+          AngleSlope at(g.saved_input(0), g.saved_input(1));
+          Tensor share = g.output() / at.scale;
+          if (g.wants(0)) g.give(0, share * (at.v * at.inverse));
+          if (g.wants(1)) g.give(1, -(share * (at.u * at.inverse)));
         },
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
 };

@@ -507,4 +507,50 @@ TEST_CASE("every elementwise op names a bad operand") {
   });
 }
 
+TEST_CASE("the derivatives of atan2 are 0 at the origin, and right where squares overflow or vanish") {
+  for (DType dtype : {f32, f64, bf16, f16}) {
+    INFO(name_of(dtype));
+    Tensor a = to(doubles({0, -0.0, 0, 3}), dtype), b = to(doubles({0}), dtype),
+           seed = to(doubles({1, 1, 1, 1}), dtype);
+    Tape outer;
+    outer.watch(a);
+    outer.watch(b);
+    Tensor first_a, first_b;
+    {
+      Tape tape;
+      std::vector<Tensor> found = tape.gradient(atan2(a, b), {a, b}, {.seed = seed});
+      first_a = found[0];
+      first_b = found[1];
+    }
+    CHECK(to(first_a, f64).to_vector<double>() == std::vector<double>{0, 0, 0, 0});
+    CHECK(std::abs(to(first_b, f64).item() + 1.0 / 3) < 0.002);
+    std::vector<Tensor> second = outer.gradient(sum(first_a) + first_b, {a, b});
+    std::vector<double> by_a = to(second[0], f64).to_vector<double>();
+    CHECK(by_a[0] == 0);
+    CHECK(by_a[1] == 0);
+    // ∂(−a / (a² + b²)) / ∂a = (a² − b²) / (a² + b²)²
+    CHECK(std::abs(by_a[3] - 1.0 / 9) < 0.002);
+    CHECK(std::abs(to(second[1], f64).item() - 1.0 / 9) < 0.002);
+  }
+  struct Extreme {
+    DType dtype;
+    double size, tolerance;
+  };
+  for (const Extreme& extreme : {Extreme{f32, 1e-30, 1e-6},
+                                 {f32, 1e30, 1e-6},
+                                 {f64, 1e-300, 1e-15},
+                                 {f64, 1e300, 1e-15},
+                                 {f16, 1024, 1e-3},
+                                 {bf16, 0x1p-100, 1e-2}}) {
+    INFO(name_of(extreme.dtype) << " " << extreme.size);
+    Tensor a = to(doubles({extreme.size}), extreme.dtype), b = to(doubles({extreme.size}), extreme.dtype);
+    Tape tape;
+    tape.watch(a);
+    tape.watch(b);
+    std::vector<Tensor> found = tape.gradient(atan2(a, b), {a, b});
+    CHECK(std::abs(to(found[0], f64).item() * extreme.size - 0.5) < extreme.tolerance);
+    CHECK(std::abs(to(found[1], f64).item() * extreme.size + 0.5) < extreme.tolerance);
+  }
+}
+
 }  // namespace reel_test
