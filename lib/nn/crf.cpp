@@ -8,6 +8,7 @@
 
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
+#include "../ops/packing.h"
 
 namespace reel::nn {
 
@@ -138,7 +139,11 @@ Tensor forward(const CRF& crf, const Tensor& emissions, const std::vector<std::i
   DeviceGuard here(emissions.device());
   ByLength order(lengths);
   auto sequence_count = static_cast<std::int64_t>(lengths.size());
-  if (order.counts.empty()) return zeros({sequence_count}, {.dtype = emissions.dtype()});
+  if (order.counts.empty()) {
+    std::vector<Tensor> used = crf.parameters();
+    used.push_back(emissions);
+    return zeros({sequence_count}, {.dtype = emissions.dtype()}) + empty_sum(used, emissions.dtype());
+  }
   Tensor by_step = take(emissions, tensor(order.elements), 0);  // those that reach step 0, then those that reach 1 …
   std::vector<Tensor> ended;                                    // α at the last steps, of the shortest sequences first
   std::int64_t reached = order.counts[0], next = reached;

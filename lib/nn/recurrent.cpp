@@ -75,24 +75,28 @@ struct StateWidths {
 };
 
 // run(net, reverse, rows, state) → NetOutput
-template <class Run>
-LSTMOutput run_sequences(const char* name, const RecurrentForm& form, bool training, std::size_t nets,
+template <class Nets, class Run>
+LSTMOutput run_sequences(const char* name, const RecurrentForm& form, bool training, const Nets& nets,
                          StateWidths widths, const Sequences& sequences, LSTMState states, Run run) {
   const Tensor& elements = sequences.elements;
   check_floating(name, sequences.input, {});
   TensorOptions options{.dtype = elements.dtype(), .device = elements.device()};
   auto complete = [&](const char* what, Tensor& state, std::int64_t width) {
-    Shape shape{static_cast<std::int64_t>(nets), sequences.batch, width};
+    Shape shape{static_cast<std::int64_t>(nets.size()), sequences.batch, width};
     state = state.defined() ? suited(Precision::full, state, {}) : zeros(shape, options);
     check_fits_input(name, what, state, shape, sequences.input, {});
   };
   complete("h", states.h, widths.h);
   if (widths.c > 0) complete("c", states.c, widths.c);
   const Packing& packing = sequences.packing;
-  if (packing.rows == 0)
-    return {zeros({elements.size(0), (form.bidirectional ? 2 : 1) * widths.h}, options), copy(states.h),
-            widths.c > 0 ? copy(states.c) : Tensor()};
-  return run_layers(packing, elements, std::move(states), nets, form.bidirectional, run, [&](Tensor rows) {
+  if (packing.rows == 0) {
+    std::vector<Tensor> used = nets.parameters();
+    used.push_back(elements);
+    Tensor nothing = empty_sum(used, elements.dtype());
+    return {zeros({elements.size(0), (form.bidirectional ? 2 : 1) * widths.h}, options) + nothing, states.h + nothing,
+            widths.c > 0 ? states.c + nothing : Tensor()};
+  }
+  return run_layers(packing, elements, std::move(states), nets.size(), form.bidirectional, run, [&](Tensor rows) {
     return training && form.dropout > 0 ? dropped(rows, packing.counts, form) : rows;
   });
 }
@@ -139,7 +143,7 @@ NetOutput run_hooked(const Cell& cell, const Sequences& sequences, bool reverse,
 LSTMOutput run_lstm(const ModuleList<LSTMCell>& nets, const RecurrentForm& form, bool training,
                     const Sequences& sequences, const LSTMState& state) {
   StateWidths widths{nets[0].output_size(), nets[0].hidden_size()};
-  return run_sequences(lstm_name, form, training, nets.size(), widths, sequences, state,
+  return run_sequences(lstm_name, form, training, nets, widths, sequences, state,
                        [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
                          const LSTMCell& cell = nets[net];
                          if (cell.has_hooks()) return run_hooked(cell, sequences, reverse, rows, before);
@@ -161,7 +165,7 @@ template <class Cell>
 RecurrentOutput run_plain(const char* name, const ModuleList<Cell>& nets, const RecurrentForm& form, bool training,
                           const Sequences& sequences, const Tensor& h) {
   LSTMOutput result =
-      run_sequences(name, form, training, nets.size(), {nets[0].hidden_size(), 0}, sequences, {h, {}},
+      run_sequences(name, form, training, nets, {nets[0].hidden_size(), 0}, sequences, {h, {}},
                     [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
                       if (nets[net].has_hooks()) return run_hooked(nets[net], sequences, reverse, rows, before);
                       return run_fused(name, kind_of(nets[net]), nets[net], sequences, reverse, rows, before);

@@ -5,6 +5,7 @@
 
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
+#include <reel/ops/reduce.h>
 
 #include "../core/op_error.h"
 #include "if_needed.h"
@@ -65,6 +66,13 @@ std::vector<std::int64_t> checked_lengths(const char* op, const Tensor& lengths,
       fail<IndexError>(op, where, "the length {} is not in [0, {}], the steps of x {}", length, x.size(0),
                        to_string(x.shape()));
   return values;
+}
+
+Tensor empty_sum(std::span<const Tensor> tensors, DType dtype) {
+  std::vector<Tensor> parts;
+  for (const Tensor& tensor : tensors)
+    if (tensor.defined()) parts.push_back(to_if_needed(slice(reshape(tensor, {tensor.numel()}), 0, 0, 0), dtype));
+  return sum(concat(parts));
 }
 
 Packing rectangle(std::int64_t steps, std::int64_t batch) {

@@ -36,6 +36,10 @@ Packing pack_by_step(std::span<const std::int64_t> lengths, std::int64_t rows);
 /// The same of the rows of sequences that lie one behind the other.
 Packing pack_by_sequence(std::span<const std::int64_t> lengths);
 
+/// The sum over no elements of any of the tensors: 0, whose gradient by each of them is zeros. With it, what a layer gives
+/// for sequences without steps depends on the layer's weights, as with steps. Undefined ones are left out.
+Tensor empty_sum(std::span<const Tensor> tensors, DType dtype);
+
 /// What a net gives for packed rows, and its state behind the last step of each sequence.
 struct NetOutput {
   Tensor y;

@@ -281,9 +281,13 @@ LSTMOutput run_layers(RecurrentCell cell, const Arg& given, LSTMState state, std
   Shape output_shape{x.size(0), x.size(1), directions * size};
   DeviceGuard here(x.device());
   Packing packing = packing_of(op, x, lengths, where);
-  if (packing.rows == 0)
-    return {zeros(output_shape, {.dtype = dtype, .device = x.device()}), copy(state.h),
-            lstm ? copy(state.c) : Tensor{}};
+  if (packing.rows == 0) {
+    std::vector<Tensor> used{x};
+    for (const RecurrentWeights& net : weights) used.insert(used.end(), {net.W_x, net.W_h, net.bias});
+    Tensor nothing = empty_sum(used, dtype);
+    return {zeros(output_shape, {.dtype = dtype, .device = x.device()}) + nothing, state.h + nothing,
+            lstm ? state.c + nothing : Tensor{}};
+  }
 
   auto run = [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
     return run_packed_net(cell, reverse, rows, before, packing.counts, weights[net], where);

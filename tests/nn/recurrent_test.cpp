@@ -435,3 +435,42 @@ TEST_CASE("LSTM layers name the input as it was given, whatever its steps run th
                contains("LSTM: W_h") && contains("input's dtype f64"));
   }
 }
+
+TEST_CASE("a minibatch whose sequences all have length 0 gives parameters a gradient of zeros") {
+  auto check = [](const nn::Module& layer, auto loss_of) {
+    Tape tape;
+    tape.backward(loss_of());
+    for (const nn::NamedTensor& parameter : layer.named_parameters()) {
+      INFO(parameter.name);
+      REQUIRE(parameter.tensor.grad().defined());
+      CHECK(count_nonzero(parameter.tensor.grad()).item<std::int64_t>() == 0);
+    }
+  };
+  Tensor padded = draw({4, 2, 3}), none = tensor({0, 0}), no_steps = draw({0, 2, 3});
+  nn::Packed packed{draw({0, 3}), {0, 0}};
+  for (nn::LSTMOptions options : {nn::LSTMOptions{.dtype = f64},
+                                  {.layers = 2, .bidirectional = true, .dtype = f64},
+                                  {.projection = 2, .dtype = f64}}) {
+    nn::LSTM layer(3, 5, options);
+    check(layer, [&] { return sum(layer(padded, {}, none).output); });
+    check(layer, [&] { return sum(layer(packed).output.elements); });
+    check(layer, [&] { return sum(layer(packed).h_n); });
+    check(layer, [&] { return sum(layer(no_steps).c_n); });
+  }
+  nn::GRU gru(3, 5, {.dtype = f64});
+  check(gru, [&] { return sum(gru(padded, {}, none).h_n); });
+  nn::RNN rnn(3, 5, {.dtype = f64});
+  check(rnn, [&] { return sum(rnn(packed).output.elements); });
+  nn::CRF crf(3, {.dtype = f64});
+  check(crf, [&] { return sum(crf(packed, tensor(std::vector<std::int64_t>{}))); });
+  Tensor x = draw({0, 2, 3}), W_x = draw({3, 20}), W_h = draw({5, 20}), h = draw({1, 2, 5});
+  Tape tape;
+  for (const Tensor& source : {x, W_x, W_h, h}) tape.watch(source);
+  std::vector<RecurrentWeights> weights{{W_x, W_h}};
+  LSTMOutput output = lstm(x, {h, {}}, weights);
+  std::vector<Tensor> gradients = tape.gradient(sum(output.output) + sum(output.h_n), {x, W_x, W_h, h});
+  CHECK(gradients[0].shape() == x.shape());
+  CHECK(count_nonzero(gradients[1]).item<std::int64_t>() == 0);
+  CHECK(count_nonzero(gradients[2]).item<std::int64_t>() == 0);
+  CHECK(sum(gradients[3]).item() == 10);
+}
