@@ -68,7 +68,7 @@ class Tape {
   /// `grad()` as it was.
   void backward(const Arg& target, const GradientOptions& options = {});
 
-  /// Gradients of `target` with respect to each source, in the sources' shapes and dtypes.
+  /// Gradients of `target` with respect to each source, in its shape and dtype: dense, and each with elements of its own.
   /// Throws: TapeError if the target was not recorded here, a source is not tracked, or there is no way from a source
   /// to the target; DTypeError for a source that is not floating.
   std::vector<Tensor> gradient(const Arg& target, std::span<const Tensor> sources, const GradientOptions& options = {});
@@ -142,7 +142,7 @@ class Tape {
   /// Source: Pascanu, Mikolov & Bengio 2013, On the difficulty of training recurrent neural networks, section 2.
   void trace(const Arg& h);
   /// What the last differentiation, or the last row of a Jacobian, found for the calls of `trace` and `truncate`, in
-  /// their order.
+  /// their order: copies.
   std::vector<Traced> traced() const;
 
   /// Entries on the list now, of this tape and those around it.

@@ -108,7 +108,7 @@ class Tensor {
   Tensor grad() const;
   /// The same by rows, where it has only come by rows; else undefined. See EmbeddingOptions::row_gradient.
   RowGradient row_grad() const;
-  /// Replaces what `grad()` returns; `{}` forgets it. Throws: ShapeError, DTypeError unless it fits.
+  /// Replaces what `grad()` returns by a copy; `{}` forgets it. Throws: ShapeError, DTypeError unless it fits.
   void set_grad(const Tensor& gradient, Location where = Location::here()) const;
 
   /// Where the tensor was made.

@@ -5,7 +5,7 @@
 
 namespace reel::nn {
 
-/// `dropout` in training; afterwards x itself. Source: PyTorch's Dropout.
+/// `dropout` in training; afterwards a copy of x. Source: PyTorch's Dropout.
 struct Dropout : Module {
   /// Throws: Error for a probability outside [0, 1].
   explicit Dropout(double probability = 0.5, Generator* generator = nullptr, Location where = Location::here());
@@ -21,7 +21,8 @@ struct Dropout : Module {
   DropoutOptions options_;
 };
 
-/// `alpha_dropout` in training, which keeps mean and variance behind `selu`. Source: PyTorch's AlphaDropout.
+/// `alpha_dropout` in training, which keeps mean and variance behind `selu`; afterwards a copy of x.
+/// Source: PyTorch's AlphaDropout.
 struct AlphaDropout : Module {
   /// Throws: Error for a probability outside [0, 1].
   explicit AlphaDropout(double probability = 0.5, Generator* generator = nullptr, Location where = Location::here());
@@ -37,7 +38,7 @@ struct AlphaDropout : Module {
   DropoutOptions options_;
 };
 
-/// `variational_dropout` in training: one mask for all steps of a sequence, which lie along an axis.
+/// `variational_dropout` in training: one mask for all steps, along an axis, of a sequence; afterwards a copy of x.
 struct VariationalDropout : Module {
   /// Throws: Error for a probability outside [0, 1].
   explicit VariationalDropout(VariationalDropoutOptions options = {}, Location where = Location::here());

@@ -24,7 +24,7 @@ concept SequentialPart =
 ///
 ///     nn::Sequential net(nn::Linear(784, 128), relu, nn::Linear(128, 10));
 ///
-/// Source: PyTorch's Sequential.
+/// Without parts, or with parts that change nothing: a copy of x. Source: PyTorch's Sequential.
 class Sequential : public Module {
  public:
   Sequential() = default;

@@ -18,7 +18,7 @@ namespace reel {
 ///
 /// The operands meet in a common dtype, which is the result's. They are contracted two by two, first the pair whose product
 /// is smallest, each pair that shares a summed index by one matrix product on reshaped operands; bf16 and f16 are rounded
-/// after each. Where nothing is multiplied or summed, the result is a view. Source: NumPy.
+/// after each. Where nothing is multiplied or summed, the result is a view, as of `i->i`. Source: NumPy.
 /// Throws: ShapeError for a malformed equation, or shapes that do not fit it; DeviceError.
 Tensor einsum(std::string_view equation, std::span<const Tensor> operands, Location where = Location::here());
 inline Tensor einsum(std::string_view equation, std::initializer_list<Tensor> operands,

@@ -113,9 +113,9 @@ Tensor digamma(const Arg& x);
 /// to the right of them. Throws: Error for another order. Source: PyTorch.
 Tensor polygamma(int order, const Arg& x);
 
-/// The values in another dtype; floating to integer cuts towards zero. The gradient flows between floating dtypes.
+/// A copy in a dtype, x's own too; floating to integer cuts towards zero. The gradient flows between floating dtypes.
 Tensor to(const Arg& x, DType dtype);
-/// The values on another device; x itself where it is there already. The gradient flows back to x's device. A copy from a
+/// A copy on a device, also where x is there already. The gradient flows back to x's device. A copy from a
 /// GPU to the CPU waits for all that this thread has queued there. Throws: DeviceError where there is no such device.
 Tensor to(const Arg& x, Device device);
 

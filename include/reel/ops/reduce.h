@@ -84,7 +84,7 @@ Tensor count_nonzero(const Arg& x, Axis axis, ReduceOptions options = {}) {
   return count_nonzero(x, Shape{detail::index_number(axis)}, options);
 }
 
-/// Sums away the axes along which a tensor of `shape` would have been broadcast to x's shape.
+/// Sums away the axes along which a tensor of `shape` would have been broadcast to x's; a copy where there are none.
 /// Throws: ShapeError if `shape` does not broadcast to x's.
 Tensor sum_to(const Arg& x, const Shape& shape);
 

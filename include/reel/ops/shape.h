@@ -108,7 +108,7 @@ Tensor triu(const Arg& x, std::int64_t diagonal = 0);
 /// is no such one. Throws: ShapeError for other ranks. Source: NumPy's diag.
 Tensor diag(const Arg& x, std::int64_t diagonal = 0);
 
-/// The same elements in row-major order: x itself if it is contiguous, else a copy.
+/// The same elements in row-major order: a view if x is contiguous, else a copy.
 Tensor contiguous(const Arg& x);
 /// A contiguous copy.
 Tensor copy(const Arg& x);
