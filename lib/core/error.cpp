@@ -1,21 +1,85 @@
 #include <reel/error.h>
 
+#include <algorithm>
+#include <charconv>
+#include <cstddef>
+#include <cstring>
+
+#include "memory_error.h"
 #include "op_error.h"
 
 namespace reel {
 namespace {
 
+// An error that brings its own sentence has none here, and takes no memory for it.
 std::string with_place(const std::string& sentence, Location where) {
-  return where.file ? sentence + "; at " + to_string(where) : sentence;
+  return where.file && !sentence.empty() ? sentence + "; at " + to_string(where) : sentence;
+}
+
+// The file as it is shown, without leading "../".
+const char* shown_file(Location where) {
+  const char* file = where.file;
+  while (file[0] == '.' && file[1] == '.' && file[2] == '/') file += 3;
+  return file;
+}
+
+// A MemoryError whose sentence is part of it, because where memory is short a string might not find any.
+class SelfContainedMemoryError final : public MemoryError {
+ public:
+  explicit SelfContainedMemoryError(Location where) : MemoryError(std::string(), where) {}
+  const char* what() const noexcept override { return text_; }
+
+  SelfContainedMemoryError& operator<<(std::string_view more) {
+    std::size_t count = std::min(more.size(), sizeof text_ - 1 - length_);
+    std::memcpy(text_ + length_, more.data(), count);
+    text_[length_ += count] = '\0';
+    return *this;
+  }
+  SelfContainedMemoryError& operator<<(std::int64_t number) {
+    char digits[24];
+    return *this << std::string_view(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+  }
+  // (2, 3), as to_string has it.
+  SelfContainedMemoryError& operator<<(const Shape& shape) {
+    *this << "(";
+    for (int i = 0; i < shape.rank(); ++i) *this << (i > 0 ? ", " : "") << shape[i];
+    return *this << (shape.rank() == 1 ? ",)" : ")");
+  }
+  SelfContainedMemoryError& operator<<(Location where) {
+    return where.file ? *this << "; at " << std::string_view(shown_file(where)) << ":" << std::int64_t{where.line}
+                      : *this;
+  }
+
+ private:
+  char text_[768] = "";
+  std::size_t length_ = 0;
+};
+
+// The place to report. A thread for which there was no memory at all has no context.
+Location resolved(Location where) {
+  const detail::Context* context = detail::current_context;
+  return context ? context->resolve(where) : where;
 }
 
 }  // namespace
 
+void detail::fail_for_memory(const char* op, Location where) {
+  where = resolved(where);
+  throw SelfContainedMemoryError(where) << std::string_view(op) << ": there is no memory for its work" << where;
+}
+
+void detail::fail_for_memory(const char* op, Location where, const Shape& shape, DType dtype) {
+  where = resolved(where);
+  double megabytes = static_cast<double>(shape.numel()) * static_cast<double>(size_of(dtype)) / 1e6;
+  auto tenths = static_cast<std::int64_t>(megabytes * 10 + 0.5);
+  SelfContainedMemoryError error(where);
+  error << std::string_view(op) << ": there is no memory for ";
+  if (tenths > 0) error << "the " << tenths / 10 << "." << tenths % 10 << " MB of ";
+  throw error << "a tensor " << shape << " " << name_of(dtype) << where;
+}
+
 std::string to_string(Location where) {
-  if (!where.file) return "unknown place";
-  const char* file = where.file;
-  while (file[0] == '.' && file[1] == '.' && file[2] == '/') file += 3;
-  return fmt::format("{}:{}", file, where.line);
+  return where.file ? fmt::format("{}:{}", shown_file(where), where.line) : "unknown place";
 }
 
 Error::Error(const std::string& sentence, Location where)

@@ -1,9 +1,12 @@
 #include "invoke.h"
 
+#include <new>
+
 #include "../tape/tape_list.h"
 #include "autocast.h"
 #include "context.h"
 #include "device_module.h"
+#include "memory_error.h"
 
 namespace reel::detail {
 namespace {
@@ -53,7 +56,7 @@ bool Call::same_kind(const Call& other) const {
 
 void run_and_record(Call& call) { run_and_record(context(), call); }
 
-void invoke(Call& call) {
+void invoke(Call& call) try {
   Context& context = detail::context();
   if (context.has(Context::looked_at)) [[unlikely]]
     return run_looked_at(context, call);
@@ -64,6 +67,8 @@ void invoke(Call& call) {
   // yet what it uses.
   if (context.has(Context::on_device)) [[unlikely]]
     device_module().prepare(call);
+} catch (const std::bad_alloc&) {
+  fail_for_memory(call.op.name, call.where);
 }
 
 }  // namespace reel::detail

@@ -7,6 +7,7 @@
 #include "device_module.h"
 #include "invoke.h"
 #include "joint_body.h"
+#include "memory_error.h"
 #include "op_error.h"
 
 namespace reel::detail {
@@ -57,19 +58,18 @@ inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
 
 [[gnu::noinline]] Tensor allocate_apart(Context& context, const OutputSpec& spec, std::int64_t count, const char* op,
                                         const Location& where) {
-  Body* body = make_body(context, spec.rank, spec.dtype, spec.device, where);
-  Tensor owner = Tensor::adopt(body);
-  set_sizes(body, spec, count);
-  std::size_t bytes = static_cast<std::size_t>(count) * size_of(spec.dtype);
   try {
+    Body* body = make_body(context, spec.rank, spec.dtype, spec.device, where);
+    Tensor owner = Tensor::adopt(body);
+    set_sizes(body, spec, count);
+    std::size_t bytes = static_cast<std::size_t>(count) * size_of(spec.dtype);
     void* block = context.heap->allocate(sizeof(Storage) + bytes, Heap::Use::storage);
     body->storage = place_storage(block, bytes, 0, spec.device);
+    body->data = body->storage->data;
+    return owner;
   } catch (const std::bad_alloc&) {
-    fail<MemoryError>(op, where, "there is no memory for the {:.1f} MB of a tensor {} {}",
-                      static_cast<double>(bytes) / 1e6, to_string(shape_of(spec)), name_of(spec.dtype));
+    fail_for_memory(op, where, shape_of(spec), spec.dtype);
   }
-  body->data = body->storage->data;
-  return owner;
 }
 
 // The body and the storage in one block, which names the device's.
@@ -102,8 +102,7 @@ Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Locati
   try {
     block = context.heap->allocate_joint(size);
   } catch (const std::bad_alloc&) {
-    fail<MemoryError>(op, where, "there is no memory for a tensor {} {}", to_string(shape_of(spec)),
-                      name_of(spec.dtype));
+    fail_for_memory(op, where, shape_of(spec), spec.dtype);
   }
   Body* body = place_joint(block, context, spec.rank, spec.dtype, front, bytes, spec.device, where);
   set_sizes(body, spec, count);

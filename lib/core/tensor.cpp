@@ -3,6 +3,7 @@
 #include <reel/ops.h>
 
 #include <memory>
+#include <new>
 
 #include "../ops/if_needed.h"
 #include "../ops/registry.h"
@@ -10,6 +11,7 @@
 #include "../tape/tape_list.h"
 #include "convert.h"
 #include "dispatch.h"
+#include "memory_error.h"
 #include "op_error.h"
 #include "storage.h"
 
@@ -94,13 +96,15 @@ T Tensor::item(Location where) const {
 }
 
 template <Element T>
-std::vector<T> Tensor::to_vector(Location where) const {
+std::vector<T> Tensor::to_vector(Location where) const try {
   NoRecord pause;
   Tensor here = to_if_needed(Arg(*this, where), cpu);
   static_cast<void>(here.readable(dtype_of<T>(), where));
   Tensor packed = contiguous_if_needed(Arg(here, where));
   const T* first = static_cast<const T*>(packed.body().data);
   return std::vector<T>(first, first + packed.numel());
+} catch (const std::bad_alloc&) {
+  fail_for_memory("to_vector", where);
 }
 
 #define REEL_INSTANTIATE(T)                   \
@@ -117,7 +121,7 @@ REEL_INSTANTIATE(unsigned char)
 REEL_INSTANTIATE(bool)
 #undef REEL_INSTANTIATE
 
-Tensor Tensor::requires_grad(bool wanted, Location where) const {
+Tensor Tensor::requires_grad(bool wanted, Location where) const try {
   Body& b = body(where);
   check_floating("requires_grad", *this, where);
   const TapeList& tapes = *detail::context().tapes;
@@ -130,6 +134,8 @@ Tensor Tensor::requires_grad(bool wanted, Location where) const {
   if (wanted) b.storage->become_parameter();
   b.requires_grad = wanted;
   return *this;
+} catch (const std::bad_alloc&) {
+  fail_for_memory("requires_grad", where);
 }
 
 Tensor Tensor::grad() const {

@@ -1,6 +1,7 @@
 #include <reel/nn/masked.h>
 
 #include <limits>
+#include <new>
 
 #include <reel/ops/comparison.h>
 #include <reel/ops/create.h>
@@ -11,6 +12,7 @@
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
 #include "../ops/packing.h"
@@ -78,12 +80,14 @@ Tensor lengths_of(const Packed& x) {
 
 }  // namespace
 
-Tensor masked_mean(const Packed& x, Location where) {
+Tensor masked_mean(const Packed& x, Location where) try {
   check_packed("masked_mean", x, where);
   check_floating("masked_mean", x.elements, where);
   CallerScope caller(where);
   Tensor sums = segment_sum(widened(x.elements), x.sequence_of_elements(), x.size());
   return to_if_needed(sums / to(maximum(lengths_of(x), 1), sums.dtype()), x.elements.dtype());
+} catch (const std::bad_alloc&) {
+  fail_for_memory("masked_mean", where);
 }
 
 Tensor masked_mean(const Arg& x, const Tensor& mask, int axis) {
@@ -96,7 +100,7 @@ Tensor masked_mean(const Arg& x, const Tensor& mask, int axis) {
   return to_if_needed(sums / to(counts, sums.dtype()), values.dtype());
 }
 
-Tensor masked_max(const Packed& x, Location where) {
+Tensor masked_max(const Packed& x, Location where) try {
   check_packed("masked_max", x, where);
   check_floating("masked_max", x.elements, where);
   CallerScope caller(where);
@@ -110,6 +114,8 @@ Tensor masked_max(const Packed& x, Location where) {
   shape[0] = x.size();
   Tensor largest = reshape(gather(rows, 0, places), shape);
   return reel::where(lengths_of(x) > 0, largest, 0.0);
+} catch (const std::bad_alloc&) {
+  fail_for_memory("masked_max", where);
 }
 
 Tensor masked_max(const Arg& x, const Tensor& mask, int axis) {

@@ -1,6 +1,8 @@
 #include "packed.h"
+#include "../core/memory_error.h"
 
 #include <algorithm>
+#include <new>
 
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
@@ -41,19 +43,23 @@ void check_packed(const char* name, const Packed& packed, Location where) {
 
 std::int64_t Packed::longest() const { return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end()); }
 
-Packed Packed::with(const Tensor& others, Location where) const {
+Packed Packed::with(const Tensor& others, Location where) const try {
   Packed changed{others, lengths};
   check_packed(name_of_type, changed, where);
   return changed;
+} catch (const std::bad_alloc&) {
+  fail_for_memory(name_of_type, where);
 }
 
-std::vector<Tensor> Packed::sequences(Location where) const {
+std::vector<Tensor> Packed::sequences(Location where) const try {
   check_packed(name_of_type, *this, where);
   if (lengths.empty()) return {};
   return split(Arg(elements, where), lengths);
+} catch (const std::bad_alloc&) {
+  fail_for_memory(name_of_type, where);
 }
 
-Tensor Packed::padded(PaddedOptions options, Location where) const {
+Tensor Packed::padded(PaddedOptions options, Location where) const try {
   check_packed(name_of_type, *this, where);
   DeviceGuard here(elements.device());
   CallerScope caller(where);
@@ -66,6 +72,8 @@ Tensor Packed::padded(PaddedOptions options, Location where) const {
   rows[0] = longest() * size();
   Tensor background = full(rows, options.value, {.dtype = elements.dtype(), .device = elements.device()});
   return with_first_axes(index_put(background, {tensor(places)}, elements), {longest(), size()});
+} catch (const std::bad_alloc&) {
+  fail_for_memory(name_of_type, where);
 }
 
 Tensor Packed::mask(Location where) const {
@@ -75,7 +83,7 @@ Tensor Packed::mask(Location where) const {
   return unsqueeze(arange(longest()), 1) < tensor(lengths);
 }
 
-Tensor Packed::sequence_of_elements(Location where) const {
+Tensor Packed::sequence_of_elements(Location where) const try {
   check_packed(name_of_type, *this, where);
   DeviceGuard here(elements.device());
   std::vector<std::int64_t> numbers;
@@ -83,9 +91,11 @@ Tensor Packed::sequence_of_elements(Location where) const {
   for (std::size_t sequence = 0; sequence < lengths.size(); ++sequence)
     numbers.insert(numbers.end(), static_cast<std::size_t>(lengths[sequence]), static_cast<std::int64_t>(sequence));
   return tensor(numbers, where);
+} catch (const std::bad_alloc&) {
+  fail_for_memory(name_of_type, where);
 }
 
-Packed pack(std::span<const Tensor> sequences, Location where) {
+Packed pack(std::span<const Tensor> sequences, Location where) try {
   if (sequences.empty()) fail<ShapeError>("pack", where, "takes at least one sequence");
   Packed packed;
   for (const Tensor& sequence : sequences) {
@@ -96,9 +106,11 @@ Packed pack(std::span<const Tensor> sequences, Location where) {
   }
   packed.elements = concat(sequences, 0, where);
   return packed;
+} catch (const std::bad_alloc&) {
+  fail_for_memory("pack", where);
 }
 
-Packed pack(const Arg& padded, const Tensor& lengths) {
+Packed pack(const Arg& padded, const Tensor& lengths) try {
   const Tensor& x = tensor_of("pack", padded);
   Location where = padded.location();
   CallerScope caller(where);
@@ -112,6 +124,8 @@ Packed pack(const Arg& padded, const Tensor& lengths) {
   DeviceGuard here(x.device());
   packed.elements = index_select(flatten(x, 0, 1), 0, tensor(places));
   return packed;
+} catch (const std::bad_alloc&) {
+  fail_for_memory("pack", padded.location());
 }
 
 }  // namespace reel::nn

@@ -2,7 +2,10 @@
 
 #include <reel/ops.h>
 
+#include <new>
+
 #include "../core/autocast.h"
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../ops/packing.h"
 #include "../ops/recurrent.h"
@@ -189,21 +192,25 @@ LSTM::LSTM(std::int64_t input_size, std::int64_t hidden_size, LSTMOptions option
   add_nets(nets, input_size, hidden_size, width, options.layers, options.bidirectional, cell, where);
 }
 
-LSTMOutput LSTM::operator()(const Arg& x, const LSTMState& state, const Tensor& lengths) const {
+LSTMOutput LSTM::operator()(const Arg& x, const LSTMState& state, const Tensor& lengths) const try {
   return call(lstm_name, {tensor_of(lstm_name, x), state.h, state.c}, x.location(),
               [&](const Tensor& x, const Tensor& h, const Tensor& c) {
                 Sequences sequences = sequences_of(lstm_name, x, lengths, nets[0].input_size());
                 return padded_as(run_lstm(nets, form_, is_training(), sequences, {h, c}), x);
               });
+} catch (const std::bad_alloc&) {
+  fail_for_memory(lstm_name, x.location());
 }
 
-PackedLSTMOutput LSTM::operator()(const Packed& x, const LSTMState& state, Location where) const {
+PackedLSTMOutput LSTM::operator()(const Packed& x, const LSTMState& state, Location where) const try {
   check_packed(lstm_name, x, where);
   LSTMOutput result = call(
       lstm_name, {x.elements, state.h, state.c}, where, [&](const Tensor& elements, const Tensor& h, const Tensor& c) {
         return run_lstm(nets, form_, is_training(), sequences_of(lstm_name, elements, x, nets[0].input_size()), {h, c});
       });
   return {x.with(result.output), std::move(result.h_n), std::move(result.c_n)};
+} catch (const std::bad_alloc&) {
+  fail_for_memory(lstm_name, where);
 }
 
 GRU::GRU(std::int64_t input_size, std::int64_t hidden_size, GRUOptions options, Location where)
@@ -227,36 +234,44 @@ RNN::RNN(std::int64_t input_size, std::int64_t hidden_size, RNNOptions options, 
   add_nets(nets, input_size, hidden_size, hidden_size, options.layers, options.bidirectional, cell, where);
 }
 
-RecurrentOutput GRU::operator()(const Arg& x, const Tensor& h, const Tensor& lengths) const {
+RecurrentOutput GRU::operator()(const Arg& x, const Tensor& h, const Tensor& lengths) const try {
   return call("GRU", {tensor_of("GRU", x), h}, x.location(), [&](const Tensor& x, const Tensor& h) {
     Sequences sequences = sequences_of("GRU", x, lengths, nets[0].input_size());
     return padded_as(run_plain("GRU", nets, form_, is_training(), sequences, h), x);
   });
+} catch (const std::bad_alloc&) {
+  fail_for_memory("GRU", x.location());
 }
 
-PackedRecurrentOutput GRU::operator()(const Packed& x, const Tensor& h, Location where) const {
+PackedRecurrentOutput GRU::operator()(const Packed& x, const Tensor& h, Location where) const try {
   check_packed("GRU", x, where);
   RecurrentOutput result = call("GRU", {x.elements, h}, where, [&](const Tensor& elements, const Tensor& h) {
     Sequences sequences = sequences_of("GRU", elements, x, nets[0].input_size());
     return run_plain("GRU", nets, form_, is_training(), sequences, h);
   });
   return {x.with(result.output), std::move(result.h_n)};
+} catch (const std::bad_alloc&) {
+  fail_for_memory("GRU", where);
 }
 
-RecurrentOutput RNN::operator()(const Arg& x, const Tensor& h, const Tensor& lengths) const {
+RecurrentOutput RNN::operator()(const Arg& x, const Tensor& h, const Tensor& lengths) const try {
   return call("RNN", {tensor_of("RNN", x), h}, x.location(), [&](const Tensor& x, const Tensor& h) {
     Sequences sequences = sequences_of("RNN", x, lengths, nets[0].input_size());
     return padded_as(run_plain("RNN", nets, form_, is_training(), sequences, h), x);
   });
+} catch (const std::bad_alloc&) {
+  fail_for_memory("RNN", x.location());
 }
 
-PackedRecurrentOutput RNN::operator()(const Packed& x, const Tensor& h, Location where) const {
+PackedRecurrentOutput RNN::operator()(const Packed& x, const Tensor& h, Location where) const try {
   check_packed("RNN", x, where);
   RecurrentOutput result = call("RNN", {x.elements, h}, where, [&](const Tensor& elements, const Tensor& h) {
     Sequences sequences = sequences_of("RNN", elements, x, nets[0].input_size());
     return run_plain("RNN", nets, form_, is_training(), sequences, h);
   });
   return {x.with(result.output), std::move(result.h_n)};
+} catch (const std::bad_alloc&) {
+  fail_for_memory("RNN", where);
 }
 
 }  // namespace reel::nn

@@ -2,6 +2,9 @@
 
 #include <reel/ops.h>
 
+#include <new>
+
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "affine.h"
 #include "recurrent_weights.h"
@@ -65,7 +68,7 @@ const Tensor& input_of(const char* name, const Arg& x) {
 
 // f(x, children) as a call of the cell. Only where there are hooks are the states put in a row for them.
 template <class F>
-LSTMState call_node(const Module& cell, const char* name, const Arg& x, std::span<const LSTMState> children, F f) {
+LSTMState call_node(const Module& cell, const char* name, const Arg& x, std::span<const LSTMState> children, F f) try {
   const Tensor& input = input_of(name, x);
   ModuleCall running(cell, x.location());
   ModuleHooks* hooks = running.hooks();
@@ -77,6 +80,8 @@ LSTMState call_node(const Module& cell, const char* name, const Arg& x, std::spa
     for (std::size_t i = 1; i < inputs.size(); i += 2) seen.push_back({inputs[i], inputs[i + 1]});
     return f(inputs[0], std::span<const LSTMState>(seen));
   });
+} catch (const std::bad_alloc&) {
+  fail_for_memory(name, x.location());
 }
 
 }  // namespace

@@ -2,8 +2,11 @@
 
 #include <reel/ops/elementwise.h>
 
+#include <new>
+
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
 #include "few.h"
@@ -83,7 +86,7 @@ constexpr OpInfo concat_op{
     .keeps_input_shapes = true,
 };
 
-Tensor concat(std::span<const Tensor> tensors, int axis, Location where) {
+Tensor concat(std::span<const Tensor> tensors, int axis, Location where) try {
   Joined joined("concat", tensors, where);
   axis = check_axis("concat", axis, tensors[0], where);
   Shape shape = tensors[0].shape();
@@ -97,6 +100,8 @@ Tensor concat(std::span<const Tensor> tensors, int axis, Location where) {
       fail<ShapeError>("concat", where, "the sizes along axis {} are too large together: {}", axis, shapes_of(tensors));
   }
   return joined.run(concat_op, shape, axis, where);
+} catch (const std::bad_alloc&) {
+  fail_for_memory("concat", where);
 }
 
 // stack: y at i along a new axis is x_i;  dx_i = d at i
@@ -114,7 +119,7 @@ constexpr OpInfo stack_op{
         },
 };
 
-Tensor stack(std::span<const Tensor> tensors, int axis, Location where) {
+Tensor stack(std::span<const Tensor> tensors, int axis, Location where) try {
   Joined joined("stack", tensors, where);
   const Tensor& first = tensors[0];
   for (const Tensor& part : tensors)
@@ -129,6 +134,8 @@ Tensor stack(std::span<const Tensor> tensors, int axis, Location where) {
   for (int i = 0; i <= rank; ++i)
     shape.push_back(i == axis ? static_cast<std::int64_t>(tensors.size()) : first.body().dims[i < axis ? i : i - 1]);
   return joined.run(stack_op, shape, axis, where);
+} catch (const std::bad_alloc&) {
+  fail_for_memory("stack", where);
 }
 
 std::span<const RegisteredOp> detail::concat_ops() {

@@ -9,12 +9,14 @@
 #include <reel/tape.h>
 
 #include <algorithm>
+#include <new>
 #include <numeric>
 #include <vector>
 
 #include "../core/autocast.h"
 #include "../core/invoke.h"
 #include "../core/kernels/loss.h"
+#include "../core/memory_error.h"
 #include "../tape/gradient.h"
 #include "if_needed.h"
 #include "loss_operands.h"
@@ -214,7 +216,7 @@ Tensor padded(const char* op, const Tensor& targets, const Tensor& lengths, Loca
 }  // namespace
 
 Tensor ctc_loss(const Arg& given, const Arg& targets, const Arg& input_lengths, const Arg& target_lengths,
-                CtcOptions options) {
+                CtcOptions options) try {
   const char* name = ctc_loss_op.name;
   const Suited log_probabilities(Precision::full, given);
   const Tensor &x = tensor_of(name, log_probabilities), &t = tensor_of(name, targets);
@@ -248,6 +250,8 @@ Tensor ctc_loss(const Arg& given, const Arg& targets, const Arg& input_lengths, 
   if (options.zero_infinity) losses = reel::where(isinf(losses), 0.0, losses);
   if (options.reduction == LossReduction::mean) losses = losses / to(maximum(lengths, 1), losses.dtype());
   return reduced(losses, options.reduction, x.dtype());
+} catch (const std::bad_alloc&) {
+  fail_for_memory(ctc_loss_op.name, given.location());
 }
 
 std::span<const RegisteredOp> detail::ctc_ops() {

@@ -8,9 +8,11 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
+#include <new>
 #include <string>
 #include <vector>
 
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "if_needed.h"
 
@@ -386,7 +388,7 @@ class Contractor {
 
 }  // namespace
 
-Tensor einsum(std::string_view equation, std::span<const Tensor> operands, Location where) {
+Tensor einsum(std::string_view equation, std::span<const Tensor> operands, Location where) try {
   if (operands.empty()) fail<ShapeError>("einsum", where, "there are no operands for \"{}\"", equation);
   DType dtype = tensor_of("einsum", Arg(operands[0], where)).dtype();
   for (const Tensor& operand : operands) {
@@ -400,6 +402,8 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands, Locat
   Tensor result = Contractor(std::move(contraction)).run();
   if (!result.defined()) reader.fail_equation("needs a tensor of more than 8 axes on the way");
   return result.is(operands[0]) ? reshape(result, result.shape()) : result;
+} catch (const std::bad_alloc&) {
+  fail_for_memory("einsum", where);
 }
 
 }  // namespace reel

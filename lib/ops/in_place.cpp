@@ -104,6 +104,7 @@ class Overwriting {
     bool tracked = list().prepare_overwrite(Call{op, {read, count}, {}, {}, {}, where_}, owner());
     tracked_ = tracked && is_floating(x_.dtype());
     noted_ = tracked_ || list().is_live(x_.body());
+    if (tracked_) list().make_room(op_, where_);
   }
   bool tracked() const { return tracked_; }
 

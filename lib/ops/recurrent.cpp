@@ -1,7 +1,9 @@
 #include "recurrent.h"
+#include "../core/memory_error.h"
 
 #include <algorithm>
 #include <array>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -259,7 +261,7 @@ std::int64_t check_nets(const char* op, RecurrentCell cell, const Tensor& x, con
 }
 
 LSTMOutput run_layers(RecurrentCell cell, const Arg& given, LSTMState state, std::span<const RecurrentWeights> weights,
-                      const Tensor& lengths, bool bidirectional) {
+                      const Tensor& lengths, bool bidirectional) try {
   const char* op = op_of(cell).name;
   Location where = given.location();
   CallerScope caller(where);
@@ -296,6 +298,8 @@ LSTMOutput run_layers(RecurrentCell cell, const Arg& given, LSTMState state, std
                                          run, [](Tensor rows) { return rows; });
   result.output = reshape(result.output, output_shape);
   return result;
+} catch (const std::bad_alloc&) {
+  fail_for_memory(op_of(cell).name, given.location());
 }
 
 }  // namespace

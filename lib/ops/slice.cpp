@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <limits>
+#include <new>
 
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../tape/gradient.h"
 #include "few.h"
@@ -161,7 +163,7 @@ std::vector<Tensor> split_evenly(const Tensor& x, std::int64_t count, std::int64
 
 }  // namespace
 
-std::vector<Tensor> split(const Arg& x, const std::vector<std::int64_t>& sizes, int axis) {
+std::vector<Tensor> split(const Arg& x, const std::vector<std::int64_t>& sizes, int axis) try {
   const Tensor& tensor = tensor_of("split", x);
   Location where = x.location();
   axis = check_axis("split", axis, tensor, where);
@@ -178,9 +180,11 @@ std::vector<Tensor> split(const Arg& x, const std::vector<std::int64_t>& sizes, 
   numbers[0] = axis;
   std::copy(sizes.begin(), sizes.end(), numbers.begin() + 1);
   return split_by(tensor, numbers, where);
+} catch (const std::bad_alloc&) {
+  fail_for_memory("split", x.location());
 }
 
-std::vector<Tensor> split(const Arg& x, std::int64_t size, int axis) {
+std::vector<Tensor> split(const Arg& x, std::int64_t size, int axis) try {
   const Tensor& tensor = tensor_of("split", x);
   if (size <= 0)
     fail<ShapeError>("split", x.location(), "parts of size {} cannot be made of {}", size, describe(tensor));
@@ -188,9 +192,11 @@ std::vector<Tensor> split(const Arg& x, std::int64_t size, int axis) {
   std::int64_t whole = tensor.body().dims[axis];
   std::int64_t count = whole == 0 ? 1 : (whole - 1) / size + 1;  // of nothing there is one part
   return split_evenly(tensor, count, count == 1 ? whole : size, axis, x.location());
+} catch (const std::bad_alloc&) {
+  fail_for_memory("split", x.location());
 }
 
-std::vector<Tensor> chunk(const Arg& x, std::int64_t count, int axis) {
+std::vector<Tensor> chunk(const Arg& x, std::int64_t count, int axis) try {
   const Tensor& tensor = tensor_of("chunk", x);
   if (count <= 0) fail<ShapeError>("chunk", x.location(), "{} parts cannot be made of {}", count, describe(tensor));
   axis = check_axis("chunk", axis, tensor, x.location());
@@ -201,6 +207,8 @@ std::vector<Tensor> chunk(const Arg& x, std::int64_t count, int axis) {
   if (whole == 0) return split_evenly(tensor, count, 0, axis, x.location());
   std::int64_t size = (whole - 1) / count + 1;
   return split_evenly(tensor, (whole - 1) / size + 1, size, axis, x.location());
+} catch (const std::bad_alloc&) {
+  fail_for_memory("chunk", x.location());
 }
 
 // flip: y_i = x_(n − 1 − i) along each axis of a set;  dx = d, flipped back

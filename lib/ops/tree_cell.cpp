@@ -1,3 +1,4 @@
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "../core/autocast.h"
 #include "../core/invoke.h"
 #include "../core/kernel_table.h"
+#include "../core/memory_error.h"
 #include "../tape/gradient.h"
 #include "if_needed.h"
 #include "recurrent.h"
@@ -149,7 +151,7 @@ LSTMState composed(const Tensor& a, std::span<const Tensor> c, std::int64_t size
 
 }  // namespace
 
-LSTMState tree_lstm_cell(const Arg& given_a, std::span<const Tensor> c) {
+LSTMState tree_lstm_cell(const Arg& given_a, std::span<const Tensor> c) try {
   const char* name = tree_lstm_cell_op.name;
   Location where = given_a.location();
   CallerScope caller(where);
@@ -171,6 +173,8 @@ LSTMState tree_lstm_cell(const Arg& given_a, std::span<const Tensor> c) {
   LSTMState state = c.size() <= most_children ? fused(arguments, c, size, where) : composed(arguments, c, size);
   if (size_of(arguments.dtype()) != 2) return state;
   return {to_if_needed(state.h, arguments.dtype()), to_if_needed(state.c, arguments.dtype())};
+} catch (const std::bad_alloc&) {
+  fail_for_memory(tree_lstm_cell_op.name, given_a.location());
 }
 
 std::span<const RegisteredOp> detail::tree_cell_ops() {

@@ -2,9 +2,11 @@
 
 #include <cmath>
 #include <mutex>
+#include <new>
 #include <unordered_set>
 #include <utility>
 
+#include "../core/memory_error.h"
 #include "../core/storage.h"
 #include "descent.h"
 #include "option_checks.h"
@@ -13,7 +15,7 @@ namespace reel::optim {
 
 using namespace detail;
 
-void Optimiser::add_parameters(std::vector<Tensor> parameters, std::size_t group, Location where) {
+void Optimiser::add_parameters(std::vector<Tensor> parameters, std::size_t group, Location where) try {
   if (parameters.empty() && parameters_.empty()) fail<Error>(name_, where, "there is no parameter to train");
   std::unordered_set<const Body*> seen;
   for (const Tensor& parameter : parameters_) seen.insert(&parameter.body());
@@ -41,6 +43,8 @@ void Optimiser::add_parameters(std::vector<Tensor> parameters, std::size_t group
     memories_.push_back({group});
     parameters_.push_back(std::move(parameter));
   }
+} catch (const std::bad_alloc&) {
+  fail_for_memory(name_, where);
 }
 
 Optimiser::~Optimiser() {

@@ -1,10 +1,12 @@
 #include <reel/optim/scheduler.h>
 
+#include <new>
 #include <optional>
 #include <utility>
 
 #include <reel/ops/create.h>
 
+#include "../core/memory_error.h"
 #include "option_checks.h"
 #include "state_reader.h"
 
@@ -35,9 +37,11 @@ Scheduler::Scheduler(Optimiser& optimiser, std::vector<Schedule> schedules, Loca
   go_to(0, {}, where);
 }
 
-void Scheduler::step(Location where) { go_to(steps_ + 1, bases_, where); }
+void Scheduler::step(Location where) try { go_to(steps_ + 1, bases_, where); } catch (const std::bad_alloc&) {
+  fail_for_memory(name, where);
+}
 
-void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location where) {
+void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location where) try {
   std::size_t groups = optimiser_.group_count();
   if (schedules_.size() != 1 && schedules_.size() != groups)
     fail<Error>(name, where, "the optimiser has {} groups now, of which {} have a schedule", groups, schedules_.size());
@@ -58,6 +62,8 @@ void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location wh
   }
   steps_ = steps;
   bases_ = std::move(bases);
+} catch (const std::bad_alloc&) {
+  fail_for_memory(name, where);
 }
 
 std::vector<nn::NamedTensor> Scheduler::state() const { return {{"step", tensor({steps_})}, {"base", tensor(bases_)}}; }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 #include <utility>
 
 #include <reel/ops/create.h>
@@ -10,6 +11,7 @@
 #include <reel/optim/optimiser.h>
 #include <reel/tape.h>
 
+#include "../core/memory_error.h"
 #include "option_checks.h"
 #include "state_reader.h"
 
@@ -17,12 +19,14 @@ namespace reel::optim {
 
 using namespace detail;
 
-std::vector<nn::NamedTensor> Optimiser::state(Location where) const {
+std::vector<nn::NamedTensor> Optimiser::state(Location where) const try {
   NoRecord pause;
   CallerScope caller(where);
   std::vector<nn::NamedTensor> state;
   add_state(state);
   return state;
+} catch (const std::bad_alloc&) {
+  fail_for_memory(name_, where);
 }
 
 Tensor Optimiser::new_kept(std::size_t number) const {
@@ -96,10 +100,12 @@ void Optimiser::add_state(std::vector<nn::NamedTensor>& state) const {
   }
 }
 
-void Optimiser::load_state(std::span<const nn::NamedTensor> state, Location where) {
+void Optimiser::load_state(std::span<const nn::NamedTensor> state, Location where) try {
   NoRecord pause;
   CallerScope caller(where);
   take_state(state, where);
+} catch (const std::bad_alloc&) {
+  fail_for_memory(name_, where);
 }
 
 void Optimiser::load_state(const std::vector<nn::NamedTensor>& state, Location where) {

@@ -25,6 +25,10 @@ class Arena {
 
   /// Whether so many bytes, a multiple of 8, can be had without a call to the system; and these.
   bool has(std::size_t bytes) const { return static_cast<std::size_t>(end_ - next_) >= bytes; }
+  /// Makes sure of them. Throws: std::bad_alloc.
+  void reserve(std::size_t bytes) {
+    if (!has(bytes)) advance(bytes);
+  }
   void* take(std::size_t bytes) {
     std::byte* block = next_;
     next_ += bytes;
@@ -62,16 +66,18 @@ class Arena {
   static constexpr std::size_t most_bytes = std::size_t{1} << 22;
 
   void advance(std::size_t bytes) {
-    if (!chunks_.empty()) {
-      used_before_ += static_cast<std::size_t>(next_ - start_);
-      ++current_;
-    }
-    if (current_ == chunks_.size() || chunks_[current_].bytes < bytes) {
+    // Whatever throws leaves the arena as it was.
+    std::size_t next = chunks_.empty() ? 0 : current_ + 1;
+    if (next == chunks_.size() || chunks_[next].bytes < bytes) {
       std::size_t grown = chunks_.empty() ? first_bytes : std::min(most_bytes, chunks_.back().bytes * 2);
       std::size_t size = std::max(grown, bytes);
-      chunks_.insert(chunks_.begin() + static_cast<std::ptrdiff_t>(current_),
+      chunks_.insert(chunks_.begin() + static_cast<std::ptrdiff_t>(next),
                      Chunk{std::make_unique_for_overwrite<std::byte[]>(size), size});
       capacity_ += size;
+    }
+    if (next > current_) {
+      used_before_ += static_cast<std::size_t>(next_ - start_);
+      current_ = next;
     }
     start_ = next_ = chunks_[current_].start.get();
     end_ = next_ + chunks_[current_].bytes;

@@ -14,6 +14,7 @@
 #include "../core/autocast.h"
 #include "../core/device_module.h"
 #include "../core/invoke.h"
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
 #include "apart.h"
@@ -374,7 +375,7 @@ void give_gradients(Gradient& g) { g.recording() ? give_recorded(g) : give_recom
 
 }  // namespace
 
-void run_checkpoint(const Segment& segment, std::span<const Arg> inputs, std::span<Tensor> outputs) {
+void run_checkpoint(const Segment& segment, std::span<const Arg> inputs, std::span<Tensor> outputs) try {
   Location where = inputs[0].location();
   std::vector<const Tensor*> tensors;
   for (const Arg& input : inputs)
@@ -390,6 +391,8 @@ void run_checkpoint(const Segment& segment, std::span<const Arg> inputs, std::sp
   if (list.only_notes && list.depth == 1) return run_within_noted(list, segment, tensors, outputs, where);
   std::vector<Tensor> results = run_segment(segment, tensors, {}, outputs.size(), where);
   std::move(results.begin(), results.end(), outputs.begin());
+} catch (const std::bad_alloc&) {
+  fail_for_memory(checkpoint_name, inputs[0].location());
 }
 
 }  // namespace reel::detail

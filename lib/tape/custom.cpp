@@ -12,6 +12,7 @@
 #include <reel/tape.h>
 
 #include "../core/invoke.h"
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
 #include "apart.h"
@@ -227,7 +228,7 @@ bool is_custom_op(std::string_view name) {
 
 std::string_view name_of(const CustomOp& op) { return op.name; }
 
-void run_custom(const CustomOp& op, void* functions, std::span<const Arg> inputs, std::span<Tensor> outputs) {
+void run_custom(const CustomOp& op, void* functions, std::span<const Arg> inputs, std::span<Tensor> outputs) try {
   const char* name = op.called.name;
   Location where = inputs[0].location();
   std::vector<const Tensor*> tensors;
@@ -240,6 +241,8 @@ void run_custom(const CustomOp& op, void* functions, std::span<const Arg> inputs
   }
   CustomCall call{{op.called, tensors, {}, {}, outputs, where}, op, functions, {}};
   invoke(call);
+} catch (const std::bad_alloc&) {
+  fail_for_memory(op.called.name, inputs[0].location());
 }
 
 CustomGradient::CustomGradient(Gradient& gradient) : gradient_(gradient) {}

@@ -2,6 +2,9 @@
 
 #include <reel/ops.h>
 
+#include <new>
+
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "differentiation.h"
 
@@ -123,21 +126,25 @@ Tensor handed_out(const Tensor& value, Location where) {
 
 }  // namespace
 
-std::vector<Tensor> detail::jacobian(const TensorFunction& f, Inputs inputs, Location where) {
+std::vector<Tensor> detail::jacobian(const TensorFunction& f, Inputs inputs, Location where) try {
   Application applied("jacobian", f, inputs, where);
   Tape tape({}, where);
   Tensor y = applied.value(tape);
   return applied.jacobians(tape, y);
+} catch (const std::bad_alloc&) {
+  fail_for_memory("jacobian", where);
 }
 
-Tensor detail::batch_jacobian(const TensorFunction& f, const Tensor& x, Location where) {
+Tensor detail::batch_jacobian(const TensorFunction& f, const Tensor& x, Location where) try {
   Application applied("batch_jacobian", f, std::span(&x, 1), where);
   Tape tape({}, where);
   Tensor y = applied.value(tape);
   return std::move(applied.jacobians(tape, y, true).front());
+} catch (const std::bad_alloc&) {
+  fail_for_memory("batch_jacobian", where);
 }
 
-std::vector<std::vector<Tensor>> detail::hessian(const TensorFunction& f, Inputs inputs, Location where) {
+std::vector<std::vector<Tensor>> detail::hessian(const TensorFunction& f, Inputs inputs, Location where) try {
   Application applied("hessian", f, inputs, where);
   Tape second({.persistent = true}, where);
   std::vector<Tensor> gradients;
@@ -149,9 +156,11 @@ std::vector<std::vector<Tensor>> detail::hessian(const TensorFunction& f, Inputs
   std::vector<std::vector<Tensor>> blocks;
   for (const Tensor& gradient : gradients) blocks.push_back(applied.jacobians(second, gradient));
   return blocks;
+} catch (const std::bad_alloc&) {
+  fail_for_memory("hessian", where);
 }
 
-Products detail::hvp(const TensorFunction& f, Inputs inputs, Inputs directions, Location where) {
+Products detail::hvp(const TensorFunction& f, Inputs inputs, Inputs directions, Location where) try {
   const char* op = "hvp";
   Application applied(op, f, inputs, where);
   check_fit(op, "direction", directions, inputs, where);
@@ -168,9 +177,11 @@ Products detail::hvp(const TensorFunction& f, Inputs inputs, Inputs directions, 
   }
   result.value = handed_out(result.value, where);
   return result;
+} catch (const std::bad_alloc&) {
+  fail_for_memory("hvp", where);
 }
 
-Products detail::vjp(const TensorFunction& f, Inputs inputs, const Tensor& seed, Location where) {
+Products detail::vjp(const TensorFunction& f, Inputs inputs, const Tensor& seed, Location where) try {
   const char* op = "vjp";
   Application applied(op, f, inputs, where);
   if (!seed.defined()) fail<Error>(op, where, "the seed is an undefined tensor: it was never given a value");
@@ -182,9 +193,11 @@ Products detail::vjp(const TensorFunction& f, Inputs inputs, const Tensor& seed,
   }
   result.value = handed_out(result.value, where);
   return result;
+} catch (const std::bad_alloc&) {
+  fail_for_memory("vjp", where);
 }
 
-ValueAndProduct<Tensor> detail::jvp(const TensorFunction& f, Inputs inputs, Inputs tangents, Location where) {
+ValueAndProduct<Tensor> detail::jvp(const TensorFunction& f, Inputs inputs, Inputs tangents, Location where) try {
   const char* op = "jvp";
   Application applied(op, f, inputs, where);
   check_fit(op, "tangent", tangents, inputs, where);
@@ -206,6 +219,8 @@ ValueAndProduct<Tensor> detail::jvp(const TensorFunction& f, Inputs inputs, Inpu
   }
   result.value = handed_out(result.value, where);
   return result;
+} catch (const std::bad_alloc&) {
+  fail_for_memory("jvp", where);
 }
 
 }  // namespace reel

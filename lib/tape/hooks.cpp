@@ -5,6 +5,7 @@
 
 #include <reel/tape.h>
 
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../ops/registry.h"
@@ -170,29 +171,35 @@ void check_recorded(const char* caller, std::string_view name, Location where) {
 
 }  // namespace detail
 
-void Tape::add_hook(const Arg& x, GradientHook f) {
+void Tape::add_hook(const Arg& x, GradientHook f) try {
   TapeList& list = usable("hook", x.location());
   const Tensor& tensor = tensor_of("hook", x);
   check_floating("hook", tensor, x.location());
   if (!f) fail<Error>("hook", x.location(), "the function for the gradient of {} is empty", describe(tensor));
   std::uint32_t slot = tensor.is_parameter() ? 0 : list.tracked_slot("hook", tensor, x.location());
   hooks().add(tensor, slot, list.epoch(), std::move(f), context().resolve(x.location()));
+} catch (const std::bad_alloc&) {
+  fail_for_memory("hook", x.location());
 }
 
-void Tape::hook_op(std::string_view op, OpHook f, Location where) {
+void Tape::hook_op(std::string_view op, OpHook f, Location where) try {
   usable("hook_op", where);
   if (!f) fail<Error>("hook_op", where, "the function for the gradients of {} is empty", op);
   check_recorded("hook_op", op, where);
   hooks().add(op, std::move(f), context().resolve(where));
+} catch (const std::bad_alloc&) {
+  fail_for_memory("hook_op", where);
 }
 
-void Tape::trace(const Arg& h) {
+void Tape::trace(const Arg& h) try {
   TapeList& list = usable("trace", h.location());
   const Tensor& tensor = tensor_of("trace", h);
   check_floating("trace", tensor, h.location());
   std::uint32_t slot = tensor.is_parameter() ? list.track("trace", tensor, h.location())
                                              : list.tracked_slot("trace", tensor, h.location());
   list.trace({slot, context().resolve(h.location()), false, depth_});
+} catch (const std::bad_alloc&) {
+  fail_for_memory("trace", h.location());
 }
 
 std::vector<Traced> Tape::traced() const {
@@ -212,7 +219,7 @@ Hooks& Tape::hooks() {
   return *hooks_;
 }
 
-Tensor truncate(const Arg& h) {
+Tensor truncate(const Arg& h) try {
   check_floating("truncate", tensor_of("truncate", h), h.location());
   Context& context = detail::context();
   Tensor cut = stop_gradient(h);
@@ -222,6 +229,8 @@ Tensor truncate(const Arg& h) {
     list.trace({list.track("truncate", cut, where), where, true, TapeList::Trace::any_depth});
   }
   return cut;
+} catch (const std::bad_alloc&) {
+  fail_for_memory("truncate", h.location());
 }
 
 }  // namespace reel

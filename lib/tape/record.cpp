@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../core/invoke_shortly.h"
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "tape_list.h"
 
@@ -151,7 +152,7 @@ void TapeList::record(Context& context, Call& call) {
 }
 
 [[gnu::noinline]] void TapeList::record_at_length(Context& context, const OpInfo& op, Body& output,
-                                                  const Location& where, std::initializer_list<Body*> inputs) {
+                                                  const Location& where, std::initializer_list<Body*> inputs) try {
   auto held = [](Body* body) {
     body->references.retain();
     return Tensor::adopt(body);
@@ -163,6 +164,8 @@ void TapeList::record(Context& context, Call& call) {
     listed[i] = &operands[i];
   }
   record(context, {op, {listed, inputs.size()}, {}, {&result, 1}, where});
+} catch (const std::bad_alloc&) {
+  fail_for_memory(op.name, where);
 }
 
 // All that is unusual, and all that takes memory, goes the long way, so that this calls nothing.

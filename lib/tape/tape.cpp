@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <mutex>
+#include <new>
 
 #include <reel/ops.h>
 
 #include "../core/device_module.h"
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../ops/registry.h"
@@ -186,14 +188,19 @@ TapeList& Tape::usable(const char* function, Location where) const {
   return list_;
 }
 
-void Tape::watch(const Arg& x) {
+void Tape::watch(const Arg& x) try {
   const Tensor& tensor = tensor_of("watch", x);
   check_floating("watch", tensor, x.location());
   usable("watch", x.location()).track("watch", tensor, x.location());
+} catch (const std::bad_alloc&) {
+  fail_for_memory("watch", x.location());
 }
 
-std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> sources, const GradientOptions& options) {
+std::vector<Tensor> Tape::gradient(const Arg& target, std::span<const Tensor> sources,
+                                   const GradientOptions& options) try {
   return Differentiation(gradient_name, *this, target, sources, options.unconnected).gradients(options.seed);
+} catch (const std::bad_alloc&) {
+  fail_for_memory(gradient_name, target.location());
 }
 
 Differentiation::Differentiation(const char* op, Tape& tape, const Arg& target, std::span<const Tensor> sources,
@@ -278,7 +285,7 @@ std::vector<Tensor> Differentiation::gradients(const Tensor& given_seed) {
   return found;
 }
 
-void Tape::backward(const Arg& target, const GradientOptions& options) {
+void Tape::backward(const Arg& target, const GradientOptions& options) try {
   Context& context = detail::context();
   Location where = target.location();
   TapeList& list = usable(backward_name, where);
@@ -320,6 +327,8 @@ void Tape::backward(const Arg& target, const GradientOptions& options) {
   FlagScope pause(context, Context::recording, false);
   commit(commits);
   report_untrained(std::span<const Commit>(commits));
+} catch (const std::bad_alloc&) {
+  fail_for_memory(backward_name, target.location());
 }
 
 Hooks* Tape::prepare(Walk& walk) {

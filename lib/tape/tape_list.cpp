@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "../core/invoke_shortly.h"
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../core/warning.h"
 #include "lookahead.h"
@@ -71,7 +72,12 @@ std::uint32_t TapeList::track(const char* op, const Tensor& leaf, Location where
     settle(body, slot);
   } else {
     leaves_.push_back({leaf, slot, 0});
-    foreign_leaves_.emplace(&body, ForeignLeaf{slot, body.storage->version.load(std::memory_order_relaxed)});
+    try {
+      foreign_leaves_.emplace(&body, ForeignLeaf{slot, body.storage->version.load(std::memory_order_relaxed)});
+    } catch (...) {
+      leaves_.pop_back();
+      throw;
+    }
     any_hidden_ = true;
   }
   return slot;
@@ -90,22 +96,34 @@ std::uint32_t TapeList::adopt(const char* op, const Tensor& tensor, Location whe
     if (list->is_overwritten(body)) list->check_overwritten(op, tensor, body.slot_version, where);
   std::uint32_t version = body.storage->version.load(std::memory_order_relaxed);
   auto [found, is_new] = foreign_leaves_.try_emplace(&body, ForeignLeaf{0, version});
-  if (is_new) adopted_.push_back(tensor);
+  try {
+    if (is_new) adopted_.push_back(tensor);
+  } catch (...) {
+    foreign_leaves_.erase(found);
+    throw;
+  }
   any_hidden_ = true;
   if (only_notes && depth <= 1) return 0;
   std::uint32_t& slot = found->second.slot;
   if (!slot) {
-    slot = slot_count();
+    std::uint32_t made = slot_count();
     slots_.push_back({form_of(body), nullptr});
-    leaves_.push_back({tensor, slot, 0});
+    leaves_.push_back({tensor, made, 0});
+    slot = made;
   }
   return slot;
 }
 
 void TapeList::adopt_constant(const char* op, const Tensor& tensor, Location where) {
-  bool noted = std::exchange(only_notes, true);
-  adopt(op, tensor, where);
-  only_notes = noted;
+  struct Noting {
+    explicit Noting(bool& flag) : flag(flag), before(std::exchange(flag, true)) {}
+    ~Noting() { flag = before; }
+    bool &flag, before;
+  };
+  {
+    Noting noting(only_notes);
+    adopt(op, tensor, where);
+  }
   foreign_leaves_.find(&tensor.body())->second.constant = true;
 }
 
@@ -176,6 +194,15 @@ void TapeList::check_forgotten_values(const char* op, const Tensor& tensor, Loca
                   "values were written, last at {}, so no gradient can flow back through it; use stop_gradient to "
                   "carry its values on, or overwrite it as a whole",
                   describe(tensor), to_string(tensor.made_at()), to_string(storage.last_overwrite()));
+}
+
+void TapeList::make_room(const char* op, Location where) try {
+  // More than an entry of such an op takes, with the forms of what is new to the list.
+  constexpr std::size_t most_entry_bytes = 4096, most_slots = 8;
+  arena_.reserve(most_entry_bytes);
+  if (slots_.capacity() - slots_.size() < most_slots) slots_.reserve(2 * slots_.capacity() + most_slots);
+} catch (const std::bad_alloc&) {
+  fail_for_memory(op, where);
 }
 
 void TapeList::note_tracked_values(const Body& x) {

@@ -45,6 +45,9 @@ class TapeList {
   /// Before a call overwrites x: whether what x then holds is tracked, because one of the call's inputs is.
   /// Throws: TapeError as `record`; for a parameter, a watched tensor, and what another thread's tape computed.
   bool prepare_overwrite(const Call& call, const Tensor& x);
+  /// Makes sure that an op which overwrites can be recorded without memory, because it cannot be undone once it has run.
+  /// Throws: MemoryError in the name of `op`.
+  void make_room(const char* op, Location where);
   /// Tracked values have just been written to x, or others to what was tracked: from now on tensors that share its
   /// elements, were there before, and are not settled anew are refused.
   void note_tracked_values(const Body& x);
