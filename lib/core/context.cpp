@@ -3,13 +3,17 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
-#include <vector>
+#include <new>
+#include <utility>
 
 #include "../tape/tape_list.h"
 #include "device_module.h"
 #include "kernel_table.h"
+#include "memory_error.h"
+#include "per_thread.h"
 
 namespace reel {
 namespace detail {
@@ -18,23 +22,41 @@ thread_local constinit Context* current_context = nullptr;
 
 namespace {
 
-// What belongs to a thread. It is never destroyed: tensors may outlive their thread.
-struct ThreadState {
-  ThreadState() {
+// What belongs to a thread. It is never destroyed: tensors may outlive their thread, which hands it on when it ends.
+// Tensors freed after that, by what ends later still, go back to its heap as another thread's would.
+struct ThreadState : ThreadEndCallback {
+  ThreadState() : ThreadEndCallback{leave} {
     context.heap = &heap;
     context.tapes = &tapes;
     context.generator = &generator;
   }
+  static void leave(ThreadEndCallback& self) noexcept;
+
   Heap heap;
   TapeList tapes;
   Generator generator;
   Context context;
+  ThreadState* next = nullptr;  // among those that no thread has
 };
 
-struct Abandoned {
-  std::mutex mutex;
-  std::vector<ThreadState*> states;
-  std::uint64_t threads = 0;
+// The states that ended threads have left. Linked through themselves, because a thread must not fail to end.
+class Abandoned {
+ public:
+  void put(ThreadState* state) noexcept {
+    std::lock_guard lock(mutex_);
+    state->next = std::exchange(first_, state);
+  }
+  // Null: there is none.
+  ThreadState* take() noexcept {
+    std::lock_guard lock(mutex_);
+    return first_ ? std::exchange(first_, first_->next) : nullptr;
+  }
+  std::uint64_t next_thread() noexcept { return threads_.fetch_add(1, std::memory_order_relaxed); }
+
+ private:
+  std::mutex mutex_;
+  ThreadState* first_ = nullptr;
+  std::atomic<std::uint64_t> threads_ = 0;
 };
 
 Abandoned& abandoned() {
@@ -42,20 +64,13 @@ Abandoned& abandoned() {
   return list;
 }
 
-// Hands the state on when the thread ends. Tensors freed after that, by other thread-locals or static destructors, go
-// back to their heap as another thread's would.
-struct ThreadEnd {
-  ThreadState* state = nullptr;
-  ~ThreadEnd() {
-    if (!state) return;
-    state->heap.release_cache();
-    state->tapes.release_memory();
-    current_context = nullptr;
-    std::lock_guard lock(abandoned().mutex);
-    abandoned().states.push_back(state);
-  }
-};
-thread_local ThreadEnd thread_end;
+void ThreadState::leave(ThreadEndCallback& self) noexcept {
+  auto& state = static_cast<ThreadState&>(self);
+  state.heap.release_cache();
+  state.tapes.release_memory();
+  current_context = nullptr;
+  abandoned().put(&state);
+}
 
 // A forked process has its parent's open tapes on its stack. They end there in peace, on the list that they know, while
 // the process itself begins another.
@@ -67,28 +82,29 @@ void leave_tapes_to_parent() {
 
 }  // namespace
 
-Context& create_context() {
+Context& create_context() try {
   static std::once_flag tables_filled;
   std::call_once(tables_filled, [] {
     fill_kernel_tables();
     pthread_atfork(nullptr, nullptr, leave_tapes_to_parent);
   });
   Abandoned& list = abandoned();
-  std::lock_guard lock(list.mutex);
-  ThreadState* state;
-  if (list.states.empty()) {
-    state = std::make_unique<ThreadState>().release();
-  } else {
-    state = list.states.back();
-    list.states.pop_back();
+  ThreadState* state = list.take();
+  if (!state) state = std::make_unique<ThreadState>().release();
+  try {
+    call_at_thread_end(*state);
+  } catch (...) {
+    list.put(state);
+    throw;
   }
   // What threads have made on devices goes to others, too.
   state->context.flags = opened_device_module() ? std::uint32_t{Context::on_device} : 0u;
   state->context.device = cpu;
-  state->generator = Generator(list.threads++);
+  state->generator = Generator(list.next_thread());
   current_context = &state->context;
-  thread_end.state = state;
   return state->context;
+} catch (const std::bad_alloc&) {
+  fail_for_memory("a thread's first use of reel", {});
 }
 
 }  // namespace detail

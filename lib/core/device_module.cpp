@@ -14,10 +14,13 @@
 namespace reel::detail {
 namespace {
 
-struct Opened {
-  std::atomic<DeviceModule*> module = nullptr;
-  std::string absence;
-};
+// Statics that outlive everything, and that looking at needs no memory for.
+constinit std::atomic<DeviceModule*> opened = nullptr;
+
+std::string& absence() {
+  static auto& text = *std::make_unique<std::string>().release();
+  return text;
+}
 
 // Beside this library, or where the environment says.
 std::filesystem::path module_path() {
@@ -53,26 +56,21 @@ DeviceModule* open_module(std::string& absence) {
   return module;
 }
 
-Opened& opened() {
-  static auto& state = *std::make_unique<Opened>().release();
-  return state;
-}
-
 void open_once() {
   static std::once_flag flag;
   std::call_once(flag, [] {
-    DeviceModule* module = open_module(opened().absence);
-    opened().module.store(module, std::memory_order_release);
+    DeviceModule* module = open_module(absence());
+    opened.store(module, std::memory_order_release);
   });
 }
 
 }  // namespace
 
-DeviceModule* opened_device_module() noexcept { return opened().module.load(std::memory_order_acquire); }
+DeviceModule* opened_device_module() noexcept { return opened.load(std::memory_order_acquire); }
 
 const std::string& device_module_absence() {
   open_once();
-  return opened().absence;
+  return absence();
 }
 
 DeviceModule& device_module() {
@@ -80,7 +78,7 @@ DeviceModule& device_module() {
     return *module;
   open_once();
   if (DeviceModule* module = opened_device_module()) return *module;
-  throw DeviceError("there is no CUDA device: " + opened().absence, context().resolve({}));
+  throw DeviceError("there is no CUDA device: " + absence(), context().resolve({}));
 }
 
 DeviceModule& module_of_device(const char* op, Device device, Location where) {

@@ -179,7 +179,7 @@ struct WeightGradient {
     const auto& [deep, high, wide] = plan.axes;
     std::int64_t places = box.results(), size = plan.planes() * plan.plane_size(box.count);
     std::int64_t lines = box.count[0] * box.count[1] * box.count[2];
-    static thread_local Scratch scratch, line_scratch;
+    static thread_local constinit ThreadScratch scratch, line_scratch;
     T* packed_d = scratch.get<T>(padded_d_channels() * places + x_channels() * size);
     T* packed_x = packed_d + padded_d_channels() * places;
     pack_d(packed_d, group, box);
@@ -225,7 +225,7 @@ struct WeightGradient {
     const auto& [deep, high, wide] = plan.axes;
     std::int64_t places = box.results(), size = plan.planes() * plan.plane_size(box.count), taps = plan.taps();
     std::int64_t lines = box.count[0] * box.count[1] * box.count[2];
-    static thread_local Scratch scratch, offset_scratch;
+    static thread_local constinit ThreadScratch scratch, offset_scratch;
     T* dense = scratch.get<T>(places * d_channels() + size);
     T* packed_x = dense + places * d_channels();
     std::int64_t* d_offsets = offset_scratch.get<std::int64_t>(2 * lines + taps);
@@ -315,7 +315,7 @@ struct WeightGradient {
                       static_cast<double>(plan.taps()) +
                   move_cost * static_cast<double>(x_channels() + d_channels());
     double cost = each * static_cast<double>(Boxes(plan)[0].results()) * static_cast<double>(groups);
-    static thread_local Scratch scratch;
+    static thread_local constinit ThreadScratch scratch;
     T* sums = scratch.get<T>(sums_size() * groups * parts);
     // By lines, a job is all groups, which lie one behind the other in memory.
     std::int64_t jobs = by_lines() ? parts : groups * parts, step = by_lines() ? sums_size() * groups : sums_size();

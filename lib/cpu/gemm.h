@@ -12,6 +12,7 @@
 #include <hwy/highway.h>
 
 #include "../core/halves.h"
+#include "../core/per_thread.h"
 #include "../core/target.h"
 #include "vector.h"
 
@@ -38,7 +39,7 @@ struct Matrix {
   Matrix transposed() const { return {data, columns, rows, column_step, row_step}; }
 };
 
-/// Memory that a thread keeps from one product to the next.
+/// Memory that is kept from one use to the next.
 class Scratch {
  public:
   template <class T>
@@ -62,7 +63,20 @@ class Scratch {
   std::size_t bytes_ = 0;
 };
 
-inline thread_local Scratch packed_columns;
+/// Memory that a thread keeps from one product to the next: `static thread_local constinit ThreadScratch scratch;`.
+class ThreadScratch {
+ public:
+  /// Throws: std::bad_alloc.
+  template <class T>
+  T* get(std::int64_t count) {
+    return scratch_.get().template get<T>(count);
+  }
+
+ private:
+  PerThread<Scratch> scratch_;
+};
+
+inline thread_local constinit ThreadScratch packed_columns;
 
 inline float widened(float x) { return x; }
 inline double widened(double x) { return x; }

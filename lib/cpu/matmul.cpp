@@ -159,7 +159,7 @@ void multiply_halves(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, con
   // Blocks of about a megabyte of sums, which stay in the second cache, and of about the same number of rows.
   std::int64_t columns = std::min<std::int64_t>(b.columns, 1024), blocks = (a.rows + 319) / 320;
   std::int64_t rows = (a.rows + blocks - 1) / blocks;
-  static thread_local Scratch scratch;
+  static thread_local constinit ThreadScratch scratch;
   float* sums = scratch.get<float>(rows * columns);
   for (std::int64_t i = 0; i < a.rows; i += rows)
     for (std::int64_t j = 0; j < b.columns; j += columns) {
@@ -273,7 +273,7 @@ struct Product {
 template <class T>
 const T* packed(std::int64_t rows, const Matrix<T>& b, ParameterVersion version) {
   if (!PackedProduct<T>::pays(rows, b)) return nullptr;
-  return packed_parameters.find<T>(
+  return packed_parameters.get().find<T>(
       {version, b.data, b.rows, b.columns, b.row_step, b.column_step, PackedParameters::Form::tiles},
       Gemm<T>::multiplies_in_place(rows, b) ? uses_that_repay : 1, PackedProduct<T>::size(b.rows, b.columns),
       [&](T* to) { PackedProduct<T>::pack(b, to); });
@@ -281,7 +281,7 @@ const T* packed(std::int64_t rows, const Matrix<T>& b, ParameterVersion version)
 
 // All of a parameter in pairs, or null: kept when it is met again.
 const BFloat16* paired(const Matrix<BFloat16>& b, ParameterVersion version) {
-  return packed_parameters.find<BFloat16>(
+  return packed_parameters.get().find<BFloat16>(
       {version, b.data, b.rows, b.columns, b.row_step, b.column_step, PackedParameters::Form::pairs}, 1,
       PairedProduct::size(b.rows, b.columns), [&](BFloat16* to) { PairedProduct::pack(b, to); });
 }
@@ -295,7 +295,7 @@ Matrix<T> aligned(const Matrix<T>& b, ParameterVersion version) {
   std::int64_t size = rows.rows * rows.columns, step = (rows.columns + line - 1) / line * line;
   if (size < least || size > most || (rows.row_step % line == 0 && reinterpret_cast<std::uintptr_t>(b.data) % 64 == 0))
     return b;
-  const T* found = packed_parameters.find<T>(
+  const T* found = packed_parameters.get().find<T>(
       {version, rows.data, rows.rows, rows.columns, rows.row_step, 1, PackedParameters::Form::aligned_rows},
       uses_that_repay, rows.rows * step, [&](T* to) {
         for (std::int64_t row = 0; row < rows.rows; ++row) std::copy_n(rows.at(row, 0), rows.columns, to + row * step);

@@ -1,12 +1,16 @@
 #include "onednn.h"
 
+#include <new>
 #include <string>
 
 #include <reel/error.h>
 
+#include "../core/per_thread.h"
+
 namespace reel::detail::onednn {
 
 void check(dnnl_status_t status, const char* what) {
+  if (status == dnnl_out_of_memory) throw std::bad_alloc();
   if (status != dnnl_success)
     throw InternalError(std::string("oneDNN refused ") + what + " with status " +
                         std::to_string(static_cast<int>(status)));
@@ -22,12 +26,14 @@ dnnl_engine_t engine() {
 }
 
 dnnl_stream_t stream() {
-  static thread_local const Stream stream = [] {
-    dnnl_stream_t made;
-    check(dnnl_stream_create(&made, engine(), dnnl_stream_default_flags), "a stream");
-    return Stream(made);
-  }();
-  return stream.get();
+  static thread_local constinit PerThread<Stream> stream;
+  return stream
+      .get([] {
+        dnnl_stream_t made;
+        check(dnnl_stream_create(&made, engine(), dnnl_stream_default_flags), "a stream");
+        return Stream(made);
+      })
+      .get();
 }
 
 MatrixDescriptor::MatrixDescriptor(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t columns, dnnl_dim_t row_step,

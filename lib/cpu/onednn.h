@@ -11,7 +11,7 @@
 
 namespace reel::detail::onednn {
 
-/// Throws: InternalError unless a call went well.
+/// Throws: std::bad_alloc where a call got no memory; InternalError unless it went well otherwise.
 void check(dnnl_status_t status, const char* what);
 
 template <class T, dnnl_status_t (*destroy)(T)>

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "../core/per_thread.h"
 #include "../core/recent_cache.h"
 #include "onednn.h"
 #include "openmp.h"
@@ -42,14 +43,15 @@ MatrixDescriptor described(dnnl_data_type_t type, bool turned, std::int64_t rows
 }
 
 dnnl_primitive_t primitive_for(bool a_turned, bool b_turned) {
-  static thread_local Primitive primitives[2][2];
-  Primitive& primitive = primitives[a_turned][b_turned];
+  static thread_local constinit PerThread<Primitive> primitives[2][2];
   constexpr std::int64_t later = DNNL_RUNTIME_DIM_VAL;
-  if (!primitive)
-    primitive =
-        matmul(described(dnnl_bf16, a_turned, later, later, later), described(dnnl_bf16, b_turned, later, later, later),
-               described(dnnl_f32, false, later, later, later));
-  return primitive.get();
+  return primitives[a_turned][b_turned]
+      .get([&] {
+        return matmul(described(dnnl_bf16, a_turned, later, later, later),
+                      described(dnnl_bf16, b_turned, later, later, later),
+                      described(dnnl_f32, false, later, later, later));
+      })
+      .get();
 }
 
 Bound bind(const Key& key) {
@@ -69,8 +71,8 @@ Bound bind(const PairsKey& key) {
 
 template <class Key>
 const Bound& bound(const Key& key) {
-  static thread_local RecentCache<Key, Bound> cache(128);
-  return cache.find(key, [&] { return bind(key); });
+  static thread_local constinit PerThread<RecentCache<Key, Bound>> cache;
+  return cache.get([] { return RecentCache<Key, Bound>(128); }).find(key, [&] { return bind(key); });
 }
 
 }  // namespace

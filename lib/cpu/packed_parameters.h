@@ -8,6 +8,7 @@
 
 #include "../core/kernel_table.h"
 #include "../core/parameter_version.h"
+#include "../core/per_thread.h"
 #include "gemm.h"
 
 // Copies of parameters, packed for products: a recurrent net multiplies by one hundreds of times between two steps of the
@@ -40,6 +41,8 @@ class PackedParameters {
   /// the last, and where there is no memory.
   template <class T, class Pack>
   const T* find(const Key& key, int waits, std::int64_t size, Pack pack) {
+    if (places_.empty() && !make_places()) [[unlikely]]
+      return nullptr;
     Place& place = places_[place_of(key)];
     place.last_use = ++uses_;
     if (!(place.key == key)) {
@@ -80,6 +83,15 @@ class PackedParameters {
     return static_cast<std::size_t>(hash >> (64 - bits));
   }
 
+  // False: there is no memory.
+  bool make_places() {
+    try {
+      places_.resize(std::size_t{1} << bits);
+    } catch (const std::bad_alloc&) {
+      return false;
+    }
+    return true;
+  }
   // The memory of an older version serves the newer one.
   bool reserve(Place& place, std::size_t bytes) {
     if (bytes <= place.memory.bytes()) return true;
@@ -105,12 +117,12 @@ class PackedParameters {
                              [&](const Place& a, const Place& b) { return age(a) < age(b); });
   }
 
-  std::vector<Place> places_ = std::vector<Place>(1 << bits);
+  std::vector<Place> places_;  // empty before the first use
   std::uint64_t uses_ = 0;
   std::size_t bytes_ = 0;
 };
 
-inline thread_local PackedParameters packed_parameters;
+inline thread_local constinit PerThread<PackedParameters> packed_parameters;
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

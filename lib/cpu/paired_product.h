@@ -74,7 +74,7 @@ class PairedProduct {
   }
   /// c = a b. Each panel is packed before it is used, and does not leave the caches in between.
   static void multiply(Half* c, std::int64_t c_step, const Matrix<Half>& a, const Matrix<Half>& b) {
-    static thread_local Scratch scratch;
+    static thread_local constinit ThreadScratch scratch;
     multiply_panels(c, c_step, a, b.columns, [&](std::int64_t j, std::int64_t count) {
       Half* packed = scratch.get<Half>(size(b.rows, count));
       pack(b.part(0, b.rows, j, count), packed);
@@ -98,7 +98,7 @@ class PairedProduct {
   template <class Panel>
   static void multiply_panels(Half* c, std::int64_t c_step, const Matrix<Half>& a, std::int64_t columns, Panel panel) {
     std::int64_t depth = whole(a.columns, depth_unit), rest = a.rows % tile;
-    static thread_local Scratch scratch;
+    static thread_local constinit ThreadScratch scratch;
     // Kernels read rows that begin within cache lines at half the speed.
     if (a.column_step == 1 && a.row_step == depth && a.columns == depth &&
         reinterpret_cast<std::uintptr_t>(a.data) % 64 == 0) {
@@ -132,7 +132,7 @@ class PairedProduct {
                             std::int64_t height, std::int64_t depth, const Half* b) {
     std::int64_t wide = whole(columns, tile);
     if (rows == height && c_step == wide) return multiply_pairs(c, a, b, height, wide, depth);
-    static thread_local Scratch scratch;
+    static thread_local constinit ThreadScratch scratch;
     Half* sums = scratch.get<Half>(height * wide);
     multiply_pairs(sums, a, b, height, wide, depth);
     for (std::int64_t row = 0; row < rows; ++row) std::copy_n(sums + row * wide, columns, c + row * c_step);
@@ -187,7 +187,7 @@ class PairedProduct {
   }
 
   // Rows without gaps, and whole heights of them.
-  static const Half* packed_rows(const Matrix<Half>& a, std::int64_t depth, Scratch& scratch) {
+  static const Half* packed_rows(const Matrix<Half>& a, std::int64_t depth, ThreadScratch& scratch) {
     Half* to = scratch.get<Half>(whole(a.rows, tile) * depth);
     if (a.column_step == 1 || a.row_step != 1) {
       for (std::int64_t i = 0; i < a.rows; ++i)

@@ -9,6 +9,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <thread>
 
 #include <reel/threads.h>
@@ -215,18 +216,24 @@ class Pool {
   alignas(64) std::atomic<int> working_ = 0;
 };
 
-Pool* made_pool() { return std::make_unique<Pool>().release(); }
-
-// A forked process has none of its parent's threads, and makes its own.
-Pool& pool() {
-  static std::atomic<Pool*> current = made_pool();
-  [[maybe_unused]] static const int handled = pthread_atfork(nullptr, nullptr, [] { current = made_pool(); });
-  return *current;
+// A forked process has none of its parent's threads, and makes its own. Null where there is no memory: a loop then goes
+// without, because it may be in the middle of what cannot be undone.
+Pool* pool() noexcept {
+  static constinit std::atomic<Pool*> current = nullptr;
+  [[maybe_unused]] static const int handled = pthread_atfork(nullptr, nullptr, [] { current = nullptr; });
+  if (Pool* found = current.load(std::memory_order_acquire)) return found;
+  std::unique_ptr<Pool> made(new (std::nothrow) Pool);
+  Pool* there = nullptr;
+  return current.compare_exchange_strong(there, made.get()) ? made.release() : there;
 }
 
 }  // namespace
 
-bool can_share_short_loops() { return threads() > 1 && pool().is_awake(); }
+bool can_share_short_loops() {
+  if (threads() <= 1) return false;
+  Pool* helpers = pool();
+  return helpers && helpers->is_awake();
+}
 
 int threads() { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
 
@@ -237,15 +244,16 @@ void run(std::int64_t count, std::int64_t grain, void (*body)(void* state, std::
   if (wanted <= 1) return body(state, 0, count);
   constexpr std::int64_t steps = 4;  // of a part
   const std::int64_t step = std::max<std::int64_t>((count + grain - 1) / grain / (wanted * steps), 1) * grain;
-  Pool& helpers = pool();
+  Pool* helpers = pool();
+  if (!helpers) return body(state, 0, count);
   // A long loop has soon made up for a small loss, and goes on with help.
   std::int64_t done = 0;
-  while (done < count && helpers.rests()) {
+  while (done < count && helpers->rests()) {
     Clock::time_point start = Clock::now();
     std::int64_t end = std::min(done + step, count);
     body(state, done, end);
     done = end;
-    helpers.made_up(Clock::now() - start);
+    helpers->made_up(Clock::now() - start);
   }
   const std::int64_t left = count - done, grains = (left + grain - 1) / grain;
   if (left == 0) return;
@@ -254,9 +262,9 @@ void run(std::int64_t count, std::int64_t grain, void (*body)(void* state, std::
     region.parts[i].next.store(done + grains * i / wanted * grain, std::memory_order_relaxed);
     region.parts[i].end = std::min(done + grains * (i + 1) / wanted * grain, count);
   }
-  if (!helpers.open(region)) return body(state, done, count);
+  if (!helpers->open(region)) return body(state, done, count);
   std::int64_t own = work(region, 0);
-  helpers.close(own, left);
+  helpers->close(own, left);
   if (region.failure) std::rethrow_exception(region.failure);
 }
 
