@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <cmath>
 #include <mutex>
+#include <new>
+#include <utility>
 
 #include <reel/ops.h>
 #include <reel/tape.h>
 
+#include "../core/memory_error.h"
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
 #include "option_checks.h"
@@ -127,21 +130,39 @@ bool changed_in_place(const Tensor& parameter, F f, Location where) {
   return true;
 }
 
-// Gives every element of a gradient, a float or a double, the value of f there.
-template <class F>
-void change(const Tensor& parameter, F f, Location where) {
-  if (changed_in_place(parameter, f, where)) return;
-  Tensor changed = copy(stop_gradient(held_gradient(parameter)));
-  change_each(changed, f, where);
-  std::lock_guard lock(gradient_mutex());
-  std::swap(held_gradient(*parameter.body().leaf), changed);
+// A copy of a gradient that somebody else holds, to take its place; undefined where it can be changed in place.
+Tensor copy_if_shared(const Tensor& parameter) {
+  {
+    std::lock_guard lock(gradient_mutex());
+    Leaf* leaf = parameter.body().leaf;
+    if (!leaf || !held_gradient(*leaf).defined() || held_by_nobody_else(held_gradient(*leaf))) return {};
+  }
+  return copy(stop_gradient(held_gradient(parameter)));
 }
 
-void scale(const Tensor& parameter, double factor, Location where) {
-  change(parameter,
-         Change{[factor]<class T>(T value) { return value * static_cast<T>(factor); },
-                [factor, where](Tensor& x) { mul_(Destination(x, where), factor); }},
-         where);
+// Gives every element of a gradient, a float or a double, the value of f there.
+template <class F>
+void change(const Tensor& parameter, Tensor substitute, F f, Location where) {
+  if (changed_in_place(parameter, f, where)) return;
+  // Another thread has come to hold it meanwhile.
+  if (!substitute.defined()) substitute = copy(stop_gradient(held_gradient(parameter)));
+  change_each(substitute, f, where);
+  std::lock_guard lock(gradient_mutex());
+  std::swap(held_gradient(*parameter.body().leaf), substitute);
+}
+
+// The same for those of all parameters, with f(i) for parameter i: on the CPU for all of them, or, without memory, for none.
+template <class F>
+void change_all(std::span<const Tensor> parameters, F f, Location where) {
+  std::vector<Tensor> substitutes;
+  substitutes.reserve(parameters.size());
+  for (const Tensor& parameter : parameters) substitutes.push_back(copy_if_shared(parameter));
+  for (std::size_t i = 0; i < parameters.size(); ++i) change(parameters[i], std::move(substitutes[i]), f(i), where);
+}
+
+auto scaling(double factor, Location where) {
+  return Change{[factor]<class T>(T value) { return value * static_cast<T>(factor); },
+                [factor, where](Tensor& x) { mul_(Destination(x, where), factor); }};
 }
 
 // What scales a norm down to the largest one; 1 for one that is small enough, or not finite.
@@ -152,7 +173,7 @@ double factor_for(double norm, double max_norm) {
 
 }  // namespace
 
-double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Location where) {
+double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Location where) try {
   check_not_negative("clip_grad_norm", "largest norm", max_norm, where);
   NoRecord pause;
   CallerScope caller(where);
@@ -161,25 +182,28 @@ double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Locat
   for (const Tensor& parameter : parameters) sum.add(parameter, where);
   double norm = std::sqrt(sum.total()), factor = factor_for(norm, max_norm);
   if (factor == 1) return norm;
-  for (const Tensor& parameter : parameters) scale(parameter, factor, where);
+  change_all(
+      parameters, [&](std::size_t) { return scaling(factor, where); }, where);
   return norm;
+} catch (const std::bad_alloc&) {
+  fail_for_memory("clip_grad_norm", where);
 }
 
-std::vector<double> clip_grad_norm_each(std::span<const Tensor> parameters, double max_norm, Location where) {
+std::vector<double> clip_grad_norm_each(std::span<const Tensor> parameters, double max_norm, Location where) try {
   check_not_negative("clip_grad_norm_each", "largest norm", max_norm, where);
   NoRecord pause;
   CallerScope caller(where);
   check_tensors("clip_grad_norm_each", parameters, where);
   std::vector<double> norms;
-  for (const Tensor& parameter : parameters) {
-    norms.push_back(std::sqrt(sum_of_squares(parameter, where)));
-    double factor = factor_for(norms.back(), max_norm);
-    if (factor != 1) scale(parameter, factor, where);
-  }
+  for (const Tensor& parameter : parameters) norms.push_back(std::sqrt(sum_of_squares(parameter, where)));
+  change_all(
+      parameters, [&](std::size_t i) { return scaling(factor_for(norms[i], max_norm), where); }, where);
   return norms;
+} catch (const std::bad_alloc&) {
+  fail_for_memory("clip_grad_norm_each", where);
 }
 
-void clip_grad_value(std::span<const Tensor> parameters, double limit, Location where) {
+void clip_grad_value(std::span<const Tensor> parameters, double limit, Location where) try {
   check_not_negative("clip_grad_value", "limit", limit, where);
   NoRecord pause;
   CallerScope caller(where);
@@ -189,15 +213,25 @@ void clip_grad_value(std::span<const Tensor> parameters, double limit, Location 
     return value > most ? most : value < -most ? -most : value;
   };
   auto cut_on_device = [limit, where](Tensor& x) { clamp_(Destination(x, where), -limit, limit); };
-  for (const Tensor& parameter : parameters) change(parameter, Change{cut, cut_on_device}, where);
+  change_all(
+      parameters,
+      [&](std::size_t) {
+        return Change{cut, cut_on_device};
+      },
+      where);
+} catch (const std::bad_alloc&) {
+  fail_for_memory("clip_grad_value", where);
 }
 
-void scale_grad(std::span<const Tensor> parameters, double factor, Location where) {
+void scale_grad(std::span<const Tensor> parameters, double factor, Location where) try {
   if (!std::isfinite(factor)) fail<Error>("scale_grad", where, "the factor {} is not finite", factor);
   NoRecord pause;
   CallerScope caller(where);
   check_tensors("scale_grad", parameters, where);
-  for (const Tensor& parameter : parameters) scale(parameter, factor, where);
+  change_all(
+      parameters, [&](std::size_t) { return scaling(factor, where); }, where);
+} catch (const std::bad_alloc&) {
+  fail_for_memory("scale_grad", where);
 }
 
 }  // namespace reel::optim

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <new>
 
 #include <reel/ops.h>
 #include <reel/optim/clip.h>
 #include <reel/tape.h>
 
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 
 namespace reel::optim {
@@ -19,7 +21,16 @@ constexpr const char* name = "LossScaler";
 // Beyond the range of f32, no loss could be scaled; below, no gradient divided.
 constexpr double least_scale = 0x1p-126, largest_scale = 0x1p127;
 
-// Whether all gradients are. Those of a device are looked at there, and the answer is read once.
+// Without memory for it, as a flag that no branch waits for.
+template <class T>
+bool are_finite(const Tensor& x) {
+  bool finite = true;
+  for (T value : std::span(x.data<T>(), static_cast<std::size_t>(x.numel()))) finite &= std::isfinite(value);
+  return finite;
+}
+
+// Whether all gradients are, which are contiguous since they were scaled. On the CPU it takes no memory: a failure would
+// come between the scaling and the note of it, and the next try would scale again. Those of a device are looked at there, and the answer is read once.
 bool are_finite(std::span<const Tensor> parameters) {
   std::vector<Tensor> answers;  // one for each device
   for (const Tensor& parameter : parameters) {
@@ -27,11 +38,11 @@ bool are_finite(std::span<const Tensor> parameters) {
     RowGradient rows = parameter.row_grad();
     Tensor gradient = rows.defined() ? rows.values : parameter.grad();
     if (!gradient.defined()) continue;
-    Tensor answer = all(isfinite(gradient));
     if (gradient.device() == cpu) {
-      if (!answer.item<bool>()) return false;
+      if (!(gradient.dtype() == DType::f32 ? are_finite<float>(gradient) : are_finite<double>(gradient))) return false;
       continue;
     }
+    Tensor answer = all(isfinite(gradient));
     auto found = std::find_if(answers.begin(), answers.end(),
                               [&](const Tensor& other) { return other.device() == answer.device(); });
     if (found == answers.end())
@@ -71,16 +82,19 @@ Tensor LossScaler::scale(const Arg& loss) const {
   return mul(size_of(value.dtype()) == 2 ? to(value, DType::f32) : value, scale_);
 }
 
-void LossScaler::unscale(Optimiser& optimiser, Location where) {
+void LossScaler::unscale(Optimiser& optimiser, Location where) try {
   if (find(optimiser))
     fail<Error>(name, where, "the gradients have been unscaled since the last update; call update() after each step");
   NoRecord pause;
   CallerScope caller(where);
   const std::vector<Tensor>& parameters = optimiser.parameters();
+  seen_.reserve(seen_.size() + 1);
   scale_grad(parameters, 1 / scale_, where);
   // Dividing by a scale below 1 may be what makes one infinite.
   bool finite = are_finite(parameters);
   seen_.push_back({&optimiser, finite, false});
+} catch (const std::bad_alloc&) {
+  fail_for_memory(name, where);
 }
 
 bool LossScaler::step(Optimiser& optimiser, Location where) {

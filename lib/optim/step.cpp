@@ -2,6 +2,7 @@
 #include <array>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <utility>
 
 #include <reel/ops/shape.h>
@@ -9,6 +10,7 @@
 #include <reel/tape.h>
 
 #include "../core/device_module.h"
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
@@ -28,21 +30,18 @@ class Optimiser::Step {
   }
 
   void make() {
-    for (const Part& part : parts_) {
-      storage_of(part).writers.fetch_add(1, std::memory_order_relaxed);
-      storage_of(part).overwritten(context().resolve(where_));
-    }
+    std::vector<std::int64_t> ends = dense_ends();
     if (recording_module()) record();
-    descend_dense();
+    // On the CPU nothing fails from here on: a step is made as a whole, or not at all.
+    for (Part& part : parts_) begin_kept(part);
+    Writing writing(*this);
+    descend_dense(ends);
     for (const Part& part : parts_) {
       if (is_on_device(part))
         descend_on_device(part);
       else if (part.rows.defined())
         descend_rows(part.elements, part.rows, descents_[part.descent]);
       optimiser_.memories_[part.number].progress = part.progress;
-      // What was written meanwhile is an overwrite of its own: somebody may have read in between.
-      storage_of(part).overwritten(context().resolve(where_));
-      storage_of(part).writers.fetch_sub(1, std::memory_order_relaxed);
     }
   }
 
@@ -55,6 +54,31 @@ class Optimiser::Step {
     Progress progress = {};
     Descending elements = {};
     std::size_t descent = 0;
+    std::array<Tensor, 3> begun = {};  // what is kept from this step on
+  };
+
+  // While it lives, the parameters are being written.
+  class Writing {
+   public:
+    explicit Writing(const Step& step) noexcept : step_(step), where_(context().resolve(step.where_)) {
+      for (const Part& part : step.parts_) {
+        step.storage_of(part).writers.fetch_add(1, std::memory_order_relaxed);
+        step.storage_of(part).overwritten(where_);
+      }
+    }
+    ~Writing() {
+      // What was written meanwhile is an overwrite of its own: somebody may have read in between.
+      for (const Part& part : step_.parts_) {
+        step_.storage_of(part).overwritten(where_);
+        step_.storage_of(part).writers.fetch_sub(1, std::memory_order_relaxed);
+      }
+    }
+    Writing(const Writing&) = delete;
+    Writing& operator=(const Writing&) = delete;
+
+   private:
+    const Step& step_;
+    Location where_;
   };
 
   // The gradients are held, so that a backward of another thread makes new ones instead of adding into them.
@@ -103,11 +127,18 @@ class Optimiser::Step {
       if (!names[k].needed(optimiser_.momentum_of(memory.group))) continue;
       if (!memory.kept[k].defined()) {
         refuse_new_memory(part.number);
-        memory.kept[k] = optimiser_.new_kept(part.number);
+        part.begun[k] = optimiser_.new_kept(part.number);
       }
-      prepare_on_device(memory.kept[k].body(), true);
-      part.elements.kept[k] = memory.kept[k].body().data;
+      const Tensor& kept = part.begun[k].defined() ? part.begun[k] : memory.kept[k];
+      prepare_on_device(kept.body(), true);
+      part.elements.kept[k] = kept.body().data;
     }
+  }
+
+  void begin_kept(Part& part) {
+    Memory& memory = optimiser_.memories_[part.number];
+    for (std::size_t k = 0; k < part.begun.size(); ++k)
+      if (part.begun[k].defined()) memory.kept[k] = std::move(part.begun[k]);
   }
 
   // A replay would begin with it each time.
@@ -133,11 +164,17 @@ class Optimiser::Step {
     part.descent = descents_.size() - 1;
   }
 
-  void descend_dense() const {
-    std::vector<std::int64_t> ends;  // of the elements of each part, among those of all
+  // Of the elements of each part, among those of all.
+  std::vector<std::int64_t> dense_ends() const {
+    std::vector<std::int64_t> ends;
     ends.reserve(parts_.size());
     std::int64_t total = 0;
     for (const Part& part : parts_) ends.push_back(total += is_on_cpu_and_dense(part) ? part.elements.count : 0);
+    return ends;
+  }
+
+  void descend_dense(const std::vector<std::int64_t>& ends) const {
+    std::int64_t total = ends.empty() ? 0 : ends.back();
     parallel_for(total, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
       auto i = static_cast<std::size_t>(std::upper_bound(ends.begin(), ends.end(), begin) - ends.begin());
       for (; begin < end; ++i) {
@@ -259,12 +296,18 @@ double Optimiser::minimise(const std::function<double()>& loss, Location where) 
   return value;
 }
 
-void Optimiser::step(Location where) {
+void Optimiser::step(Location where) try {
   NoRecord pause;
   CallerScope caller(where);
   make_step(where);
+} catch (const std::bad_alloc&) {
+  fail_for_memory(name_, where);
 }
 
-double Optimiser::step(const std::function<double()>& loss, Location where) { return minimise(loss, where); }
+double Optimiser::step(const std::function<double()>& loss, Location where) try {
+  return minimise(loss, where);
+} catch (const std::bad_alloc&) {
+  fail_for_memory(name_, where);
+}
 
 }  // namespace reel::optim
