@@ -47,9 +47,7 @@ using Bytes = std::vector<char>;
 void append(Bytes& bytes, const Tensor& x) {
   if (!x.defined()) return;
   Tensor packed = contiguous(x);
-  const auto* first = static_cast<const char*>(packed.dtype() == f32   ? static_cast<const void*>(packed.data<float>())
-                                               : packed.dtype() == f64 ? static_cast<const void*>(packed.data<double>())
-                                                                       : packed.data<std::int64_t>());
+  const auto* first = static_cast<const char*>(packed.body().data);
   bytes.insert(bytes.end(), first, first + packed.numel() * static_cast<std::int64_t>(size_of(packed.dtype())));
   bytes.push_back('|');
 }
