@@ -12,7 +12,7 @@ namespace detail {
 class Casts;
 }
 
-/// What `autocast` returns. Lives on the stack only.
+/// What `autocast` returns. Lives on the stack only; scopes may end in any order.
 class [[nodiscard]] AutocastScope {
  public:
   AutocastScope(DType dtype, Location where);
@@ -24,8 +24,6 @@ class [[nodiscard]] AutocastScope {
 
  private:
   std::unique_ptr<detail::Casts> casts_;
-  detail::Casts* outer_;
-  bool outer_on_;
 };
 
 /// `auto scope = autocast(bf16);`: while the scope lives, ops of this thread run in the precision that suits each.

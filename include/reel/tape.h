@@ -48,6 +48,9 @@ struct JacobianOptions {
 /// tensors, and what was computed from them. Tapes nest; an inner one's own gradients are recorded by the outer ones,
 /// which is how higher orders arise. Lives on the stack only.
 ///
+/// Tapes and `NoRecord` may end in any order, and on any thread: each ends what it began. The tape that is the outermost
+/// from then on goes on as such. A tape ends with the thread, or the function of a checkpoint, in which it was opened.
+///
 /// Unless persistent, the outermost tape forgets what it recorded when it has differentiated, and then records anew.
 class Tape {
  public:
@@ -59,11 +62,12 @@ class Tape {
   static void* operator new(std::size_t) = delete;
   static void* operator new[](std::size_t) = delete;
 
-  /// Tracks a tensor that is not a parameter.
-  /// Throws: DTypeError unless floating; TapeError for what another thread's tape computed.
+  /// Tracks a tensor that is not a parameter, from its first use on.
+  /// Throws: DTypeError unless floating; TapeError for what another thread's tape computed, and if an op that tapes record
+  /// has used the tensor since this one was opened or last forgot what it had recorded.
   void watch(const Arg& x);
 
-  /// Differentiates `target` and adds into `grad()` of every parameter it depends on.
+  /// Differentiates `target` and adds into `grad()` of every parameter it depends on; a parameter depends on itself.
   /// Throws: TapeError if the target was not recorded here, or depends on no parameter. Whatever throws leaves every
   /// `grad()` as it was.
   void backward(const Arg& target, const GradientOptions& options = {});
@@ -159,6 +163,8 @@ class Tape {
  private:
   friend class detail::Differentiation;
   bool consumes_list() const;
+  bool is_enclosed() const;
+  std::uint32_t first_slot() const;
   detail::TapeList& usable(const char* function, Location where) const;
   void add_hook(const Arg& x, GradientHook f);
   detail::Hooks& hooks();
@@ -169,21 +175,18 @@ class Tape {
   detail::TapeList& list_;
   std::unique_ptr<detail::Hooks> hooks_;  // null: none yet
   bool differentiating_ = false;
-  bool recorded_before_;      // whether this thread recorded when the tape opened
-  std::uint32_t first_slot_;  // slots below belong to outer tapes
-  int depth_;                 // 1: outermost
+  std::uint32_t first_slot_;     // slots below belong to outer tapes
+  std::uint32_t first_period_;   // of the log of what has used untracked tensors
+  std::uint64_t opening_epoch_;  // during which these hold
 };
 
-/// While it lives, nothing is recorded on this thread.
+/// While it lives, nothing is recorded on this thread, but by tapes that are opened within.
 class NoRecord {
  public:
   NoRecord();
   ~NoRecord();
   NoRecord(const NoRecord&) = delete;
   NoRecord& operator=(const NoRecord&) = delete;
-
- private:
-  bool recorded_before_;
 };
 
 /// Whether ops on tracked tensors are being recorded on this thread.

@@ -26,6 +26,11 @@ std::uint32_t version_of(const Tensor& tensor) {
   return tensor.body().storage->version.load(std::memory_order_relaxed);
 }
 
+// What tells the functions apart in which casts were made; 0 outside of all.
+std::uint32_t isolated_birth_of(const Context& context) {
+  return context.birth < first_isolated_birth ? 0 : context.birth;
+}
+
 Tensor cast(Context& context, const Tensor& tensor, DType dtype, Location where) {
   return context.casts->cast(context, tensor, dtype, where);
 }
@@ -33,8 +38,8 @@ Tensor cast(Context& context, const Tensor& tensor, DType dtype, Location where)
 }  // namespace
 
 bool Casts::is_valid(const Context& context, const Made& made, DType dtype) const {
-  return made.cast.dtype() == dtype && made.version == version_of(made.parameter) && made.birth == context.birth &&
-         made.epoch == context.tapes->epoch() &&
+  return made.cast.dtype() == dtype && made.version == version_of(made.parameter) &&
+         made.birth == isolated_birth_of(context) && made.epoch == context.tapes->epoch() &&
          (!context.has(Context::recording) || context.tapes->is_live(made.cast.body()));
 }
 
@@ -44,7 +49,8 @@ Tensor Casts::cast(Context& context, const Tensor& tensor, DType dtype, Location
   if (!body.requires_grad || being_written) return to(Arg(tensor, where), dtype);
   auto found = made_.find(&body);
   if (found != made_.end() && is_valid(context, found->second, dtype)) return found->second.cast;
-  Made made{tensor, to(Arg(tensor, where), dtype), version_of(tensor), context.birth, context.tapes->epoch()};
+  Made made{tensor, to(Arg(tensor, where), dtype), version_of(tensor), isolated_birth_of(context),
+            context.tapes->epoch()};
   return made_.insert_or_assign(&body, std::move(made)).first->second.cast;
 }
 
@@ -77,7 +83,8 @@ void invoke_suited(Context& context, Call& call) {
 }
 
 DType suited(Precision precision, DType dtype) {
-  const Context& context = detail::context();
+  Context& context = detail::context();
+  context.tapes->scopes().settle(context);
   return context.has(Context::autocasting) ? suited(context, precision, dtype) : dtype;
 }
 
@@ -101,16 +108,9 @@ AutocastScope::AutocastScope(DType dtype, Location where) {
     detail::fail<DTypeError>("autocast", where, "takes bf16 or f16, or f32 to switch an outer scope off, not {}",
                              name_of(dtype));
   casts_ = std::make_unique<detail::Casts>(dtype);
-  outer_ = context.casts;
-  outer_on_ = context.has(detail::Context::autocasting);
-  context.casts = casts_.get();
-  context.set(detail::Context::autocasting, dtype != DType::f32);
+  context.tapes->scopes().begin(context, {this, detail::Setting::autocast, dtype != DType::f32, casts_.get()});
 }
 
-AutocastScope::~AutocastScope() {
-  detail::Context& context = detail::context();
-  context.casts = outer_;
-  context.set(detail::Context::autocasting, outer_on_);
-}
+AutocastScope::~AutocastScope() { detail::Scopes::end(this); }
 
 }  // namespace reel

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <bit>
 #include <memory>
 #include <mutex>
 #include <new>
@@ -25,17 +26,18 @@ namespace {
 // What belongs to a thread. It is never destroyed: tensors may outlive their thread, which hands it on when it ends.
 // Tensors freed after that, by what ends later still, go back to its heap as another thread's would.
 struct ThreadState : ThreadEndCallback {
-  ThreadState() : ThreadEndCallback{leave} {
+  ThreadState() : ThreadEndCallback{leave}, scopes(context), tapes(scopes) {
     context.heap = &heap;
     context.tapes = &tapes;
     context.generator = &generator;
   }
   static void leave(ThreadEndCallback& self) noexcept;
 
+  Context context;
   Heap heap;
+  Scopes scopes;
   TapeList tapes;
   Generator generator;
-  Context context;
   ThreadState* next = nullptr;  // among those that no thread has
 };
 
@@ -66,6 +68,14 @@ Abandoned& abandoned() {
 
 void ThreadState::leave(ThreadEndCallback& self) noexcept {
   auto& state = static_cast<ThreadState&>(self);
+  // What is still open ends here: it would be another thread's otherwise.
+  state.scopes.end_all();
+  state.context.tapes->end();  // of a forked process: not `tapes`, which its parent goes on with
+  state.context.flags = 0;
+  state.context.birth = 0;
+  state.context.casts = nullptr;
+  state.context.listener = nullptr;
+  state.context.lane = nullptr;
   state.heap.release_cache();
   state.tapes.release_memory();
   current_context = nullptr;
@@ -125,10 +135,17 @@ Generator& default_generator() { return *detail::context().generator; }
 
 void manual_seed(std::uint64_t seed) { default_generator() = Generator(seed); }
 
-Device default_device() { return detail::context().device; }
+Device default_device() {
+  detail::Context& context = detail::context();
+  context.tapes->scopes().settle(context);
+  return context.device;
+}
 
-DeviceGuard::DeviceGuard(Device device) : before_(default_device()) { detail::context().device = device; }
-DeviceGuard::~DeviceGuard() { detail::context().device = before_; }
+DeviceGuard::DeviceGuard(Device device) : before_(default_device()) {
+  detail::Context& context = detail::context();
+  context.tapes->scopes().begin(context, {this, detail::Setting::device, std::bit_cast<std::uint16_t>(device)});
+}
+DeviceGuard::~DeviceGuard() { detail::Scopes::end(this); }
 
 MemoryStatistics memory_statistics() { return detail::context().heap->statistics(); }
 

@@ -36,6 +36,7 @@ inline void run_and_record(Context& context, Call& call) {
 }
 
 [[gnu::noinline]] void run_looked_at(Context& context, Call& call) {
+  context.tapes->scopes().settle(context);
   if (context.has(Context::autocasting) && !is_suited(context, call)) return invoke_suited(context, call);
   Running running(context, call);
   if (context.has(Context::on_device)) device_module().prepare(call);

@@ -69,6 +69,7 @@ void* Tensor::writable(DType dtype, Location where) {
                     "{}, {} at {}, is tracked by an open tape, whose gradients would be those of the old values; write "
                     "to a copy",
                     describe(*this), context.tapes->is_leaf(b) ? "made" : "computed", to_string(made_at()));
+  UseLog::forget(b);
   b.storage->writers.fetch_add(1, std::memory_order_relaxed);
   b.storage->overwritten(context.resolve(where));
   return b.data;
@@ -129,6 +130,8 @@ Tensor Tensor::requires_grad(bool wanted, Location where) const try {
     fail<TapeError>("requires_grad", where,
                     "{} was computed at {} on an open tape and is no parameter; use tape.watch, or stop_gradient first",
                     describe(*this), to_string(made_at()));
+  // What a frozen parameter was used for meanwhile is meant to be constant.
+  if (wanted && !b.leaf) tapes.check_unused("requires_grad", *this, 0, where);
   if (wanted && !b.leaf) b.leaf = std::make_unique<Leaf>().release();
   if (wanted) b.single_block = false;
   if (wanted) b.storage->become_parameter();

@@ -16,7 +16,7 @@ class Listen::Forward : public ListenerScope {
     context().set(detail::Context::intercepted, false);
     struct Resume {
       detail::Context& context;
-      ~Resume() { context.set(detail::Context::intercepted, true); }
+      ~Resume() { context.set(detail::Context::intercepted, context.listener || context.lane); }
     } resume{context()};
     f_({call.op.name, where, call.inputs, call.outputs});
     pass_on(call, where);

@@ -1,20 +1,16 @@
 #pragma once
 
-#include "../core/context.h"
+#include "../tape/tape_list.h"
 
 namespace reel::debug {
 
-/// A listener that hears this thread's ops while it lives, beside those around it.
+/// A listener that hears this thread's ops while it lives, beside those around it. They may end in any order.
 class ListenerScope : public detail::Listener {
  public:
-  explicit ListenerScope(detail::Context& context) : context_(context), outer_(context.listener) {
-    context.listener = this;
-    context.set(detail::Context::intercepted, true);
+  explicit ListenerScope(detail::Context& context) : context_(context) {
+    context.tapes->scopes().begin(context, {this, detail::Setting::listener, 0, static_cast<Listener*>(this)});
   }
-  ~ListenerScope() override {
-    context_.listener = outer_;
-    context_.set(detail::Context::intercepted, outer_ || context_.lane);
-  }
+  ~ListenerScope() override { detail::Scopes::end(this); }
   ListenerScope(const ListenerScope&) = delete;
   ListenerScope& operator=(const ListenerScope&) = delete;
 
@@ -22,12 +18,12 @@ class ListenerScope : public detail::Listener {
   detail::Context& context() const { return context_; }
   /// Hands what was heard on to the listeners around this one.
   void pass_on(const detail::Call& call, Location where) {
-    if (outer_) outer_->finished(call, where);
+    if (void* outer = context_.tapes->scopes().object_around(this))
+      static_cast<Listener*>(outer)->finished(call, where);
   }
 
  private:
   detail::Context& context_;
-  detail::Listener* outer_;
 };
 
 }  // namespace reel::debug

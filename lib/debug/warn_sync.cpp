@@ -3,6 +3,7 @@
 #include "../core/device_module.h"
 #include "../core/invoke.h"
 #include "../core/op_error.h"
+#include "../tape/tape_list.h"
 #include "line_sink.h"
 
 namespace reel::debug {
@@ -11,8 +12,11 @@ using namespace detail;
 
 class SyncScope::Warner : public WaitListener {
  public:
-  explicit Warner(LineSink sink) : sink_(or_stderr(std::move(sink))), outer_(wait_listener) { wait_listener = this; }
-  ~Warner() override { wait_listener = outer_; }
+  explicit Warner(LineSink sink) : sink_(or_stderr(std::move(sink))) {
+    Context& context = detail::context();
+    context.tapes->scopes().begin(context, {this, Setting::wait_listener, 0, static_cast<WaitListener*>(this)});
+  }
+  ~Warner() override { Scopes::end(this); }
   Warner(const Warner&) = delete;
   Warner& operator=(const Warner&) = delete;
 
@@ -22,12 +26,12 @@ class SyncScope::Warner : public WaitListener {
     Location where = context.resolve(call ? call->where : Location{});
     sink_(fmt::format("{} waits for {}: {}{}{}", call ? call->op.name : "the CPU", to_string(device), reason,
                       where.file ? "; at " : "", where.file ? to_string(where) : ""));
-    if (outer_) outer_->waits(device, reason);
+    if (void* outer = context.tapes->scopes().object_around(this))
+      static_cast<WaitListener*>(outer)->waits(device, reason);
   }
 
  private:
   LineSink sink_;
-  WaitListener* outer_;
 };
 
 SyncScope::SyncScope(LineSink sink) : warner_(std::make_unique<Warner>(std::move(sink))) {}

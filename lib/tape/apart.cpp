@@ -14,18 +14,21 @@ Apart::Apart(Context& context, Purpose purpose)
       caller_before_(context.caller),
       flags_before_(context.flags),
       birth_before_(context.birth) {
+  Recording state = purpose == Purpose::compute ? Recording::isolated_paused : Recording::isolated;
+  outer_.scopes().begin(context, {this, Setting::recording, static_cast<std::uint32_t>(state), &list_});
   // These rise, so that what was made by a function within this one counts as made within this one too.
-  context.birth = birth_ = ++context.births;
+  context.birth = birth_ = first_isolated_birth + ++context.births;
   context.tapes = &list_;
   // Ops within report their own lines; those of a gradient, the line of what is differentiated.
   if (purpose != Purpose::compute) context.set(Context::caller_named, false);
-  context.set(Context::recording, purpose != Purpose::compute);
   list_.only_notes = purpose == Purpose::note;
   list_.depth = purpose != Purpose::compute;
   list_.look_at_hidden();
 }
 
 Apart::~Apart() {
+  // Tapes that the function has opened end with it.
+  outer_.scopes().end_tapes(&list_);
   list_.clear();
   list_.depth = 0;
   list_.only_notes = false;
@@ -34,13 +37,13 @@ Apart::~Apart() {
   context_.birth = birth_before_;
   context_.caller = caller_before_;
   context_.set(Context::caller_named, flags_before_ & Context::caller_named);
-  context_.set(Context::recording, flags_before_ & Context::recording);
+  Scopes::end(this);
 }
 
 bool Apart::has_made(const Tensor& tensor) const {
   const Body& body = tensor.body();
-  return list_.has_given_slot(body) || (body.epoch.load(std::memory_order_relaxed) == 0 && body.slot >= birth_ &&
-                                        !(body.slot & TapeList::constant_birth));
+  return list_.has_given_slot(body) ||
+         (is_untracked(body) && body.slot >= birth_ && !(body.slot & TapeList::constant_birth));
 }
 
 Aliases::Aliases(std::span<const Tensor* const> inputs) {
@@ -82,7 +85,7 @@ void settle_unrecorded(const char* op, std::span<const Tensor> inputs, std::span
     check_result(op, result, k, where);
     const Body& body = result.body();
     auto is_it = [&](const Tensor& other) { return result.is(other); };
-    if (body.requires_grad || body.epoch.load(std::memory_order_relaxed) != 0 || std::ranges::any_of(inputs, is_it) ||
+    if (body.requires_grad || !is_untracked(body) || std::ranges::any_of(inputs, is_it) ||
         std::ranges::any_of(results.first(k), is_it))
       result = alias_of(result);
   }

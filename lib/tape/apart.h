@@ -31,7 +31,7 @@ class Apart {
   bool has_made(const Tensor& tensor) const;
   /// Lets go of the tensor's slot, if it has one, and goes on knowing that it was made here.
   void free(Body& body) const {
-    if (body.epoch.load(std::memory_order_relaxed) == 0) return;
+    if (is_untracked(body)) return;
     body.epoch.store(0, std::memory_order_relaxed);
     body.slot = birth_;
   }

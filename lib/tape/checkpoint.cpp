@@ -18,6 +18,7 @@
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
 #include "apart.h"
+#include "differentiation.h"
 #include "gradient.h"
 #include "walk.h"
 
@@ -274,7 +275,7 @@ void walk_back(Gradient& g, Context& context, TapeList& list, std::vector<Tensor
     from.push_back(seeds[k].defined() ? list.slot_of(results[k].body()) : 0);
   std::uint32_t target = *std::max_element(from.begin(), from.end());
   if (target == 0) return;
-  context.set(Context::recording, false);
+  DifferentiatingScope pause(context, false);
   Walk walk(context, list, target);
   auto is_passed = [&](std::size_t i) { return slots[i] != 0 && slots[i] <= target; };
   if (g.hand_totals_to(walk))

@@ -301,7 +301,7 @@ void CustomGradient::give(std::span<const Tensor> gradients) const {
           "its gradient function returned {} for input {}, which is {}; return a gradient of the input's shape",
           describe(gradient), i, input);
     // A tape that the gradient function opened has finished.
-    bool is_dead = !g.recording() && gradient.body().epoch.load(std::memory_order_relaxed) != 0;
+    bool is_dead = !g.recording() && !is_untracked(gradient.body());
     g.give(i, is_dead ? stop_gradient(gradient) : gradient);
   }
 }

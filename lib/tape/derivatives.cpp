@@ -84,7 +84,7 @@ class Application {
     if (!recording) return stop_gradient({input, where_});
     const Body& body = input.body();
     bool is_tracked = list_.slot_of(body) || body.requires_grad || list_.is_tracked_outside(body);
-    if (!is_tracked && body.epoch.load(std::memory_order_relaxed) != 0) list_.refuse(op_, input, where_);
+    if (!is_tracked && !is_untracked(body)) list_.refuse(op_, input, where_);
     return reshape({input, where_}, input.shape());
   }
   Differentiation of(Tape& tape, const Tensor& y) const {

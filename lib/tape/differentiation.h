@@ -14,21 +14,52 @@ namespace reel::detail {
 class JacobianBlocks;
 class Walk;
 
-/// Sets a flag of the context while it lives.
-class FlagScope {
+/// While it lives, a tape differentiates, and nothing is recorded unless it is `enclosed` by others.
+class DifferentiatingScope {
  public:
-  FlagScope(Context& context, Context::Flag flag, bool on)
-      : context_(context), flag_(flag), before_(context.has(flag)) {
-    context.set(flag, on);
+  DifferentiatingScope(Context& context, bool enclosed) : pauses_(!enclosed && context.has(Context::recording)) {
+    constexpr auto state = static_cast<std::uint32_t>(Recording::differentiating);
+    if (pauses_) context.tapes->scopes().begin(context, {this, Setting::recording, state});
   }
-  ~FlagScope() { context_.set(flag_, before_); }
-  FlagScope(const FlagScope&) = delete;
-  FlagScope& operator=(const FlagScope&) = delete;
+  ~DifferentiatingScope() {
+    if (pauses_) Scopes::end(this);
+  }
+  DifferentiatingScope(const DifferentiatingScope&) = delete;
+  DifferentiatingScope& operator=(const DifferentiatingScope&) = delete;
+
+ private:
+  bool pauses_;
+};
+
+/// While it lives, ops run in the dtypes of their operands.
+class AutocastPause {
+ public:
+  explicit AutocastPause(Context& context) : pauses_(context.has(Context::autocasting)) {
+    if (pauses_) context.tapes->scopes().begin(context, {this, Setting::autocast});
+  }
+  ~AutocastPause() {
+    if (pauses_) Scopes::end(this);
+  }
+  AutocastPause(const AutocastPause&) = delete;
+  AutocastPause& operator=(const AutocastPause&) = delete;
+
+ private:
+  bool pauses_;
+};
+
+/// While it lives, ops report their own lines.
+class OwnLines {
+ public:
+  explicit OwnLines(Context& context) : context_(context), named_before_(context.has(Context::caller_named)) {
+    context.set(Context::caller_named, false);
+  }
+  ~OwnLines() { context_.set(Context::caller_named, named_before_); }
+  OwnLines(const OwnLines&) = delete;
+  OwnLines& operator=(const OwnLines&) = delete;
 
  private:
   Context& context_;
-  Context::Flag flag_;
-  bool before_;
+  bool named_before_;
 };
 
 /// While it lives, the context may say otherwise whose gradient runs.

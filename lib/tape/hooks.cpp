@@ -23,12 +23,10 @@ namespace {
 // A hook is the user's own code: its ops report their own lines, and belong to no op's gradient.
 class OwnCode {
  public:
-  explicit OwnCode(Context& context) : lines_(context, Context::caller_named, false), op_(context) {
-    context.differentiating = nullptr;
-  }
+  explicit OwnCode(Context& context) : lines_(context), op_(context) { context.differentiating = nullptr; }
 
  private:
-  FlagScope lines_;
+  OwnLines lines_;
   DifferentiatedOp op_;
 };
 
@@ -70,7 +68,7 @@ class Unchanged {
 // What a hook gives may be on the tape that is being differentiated; it counts as recorded only if an outer one records.
 Tensor plain(Tensor gradient, Location where) {
   const Body& body = gradient.body();
-  bool recorded = body.requires_grad || body.epoch.load(std::memory_order_relaxed) != 0;
+  bool recorded = body.requires_grad || !is_untracked(body);
   return recorded && !is_recording() ? stop_gradient({gradient, where}) : gradient;
 }
 
@@ -82,7 +80,7 @@ void Hooks::add(const Tensor& x, std::uint32_t slot, std::uint64_t epoch, Gradie
   tensor_hooks_.push_back({x.is_parameter() ? x : Tensor{}, slot, epoch, std::move(call), where});
 }
 
-void Hooks::begin(const TapeList& list, int depth) {
+void Hooks::begin(const TapeList& list, const Tape& tape) {
   std::erase_if(tensor_hooks_,
                 [&](const TensorHook& hook) { return !hook.parameter.defined() && hook.epoch != list.epoch(); });
   waiting_.clear();
@@ -93,7 +91,7 @@ void Hooks::begin(const TapeList& list, int depth) {
       waiting_.push_back({slot, false, i});
   }
   for (const TapeList::Trace& trace : list.traces()) {
-    if (!trace.belongs_to(depth)) continue;
+    if (!trace.belongs_to(&tape)) continue;
     waiting_.push_back({trace.slot, true, traced.size()});
     traced.push_back({trace.where, {}, trace.truncated});
   }
@@ -197,7 +195,7 @@ void Tape::trace(const Arg& h) try {
   check_floating("trace", tensor, h.location());
   std::uint32_t slot = tensor.is_parameter() ? list.track("trace", tensor, h.location())
                                              : list.tracked_slot("trace", tensor, h.location());
-  list.trace({slot, context().resolve(h.location()), false, depth_});
+  list.trace({slot, context().resolve(h.location()), false, this});
 } catch (const std::bad_alloc&) {
   fail_for_memory("trace", h.location());
 }
@@ -226,7 +224,7 @@ Tensor truncate(const Arg& h) try {
   if (context.has(Context::recording) && !context.tapes->only_notes) {
     TapeList& list = *context.tapes;
     Location where = context.resolve(h.location());
-    list.trace({list.track("truncate", cut, where), where, true, TapeList::Trace::any_depth});
+    list.trace({list.track("truncate", cut, where), where, true, nullptr});
   }
   return cut;
 } catch (const std::bad_alloc&) {

@@ -22,8 +22,8 @@ class Hooks {
     op_hooks_.push_back({std::string(op), std::move(call), where});
   }
 
-  /// Finds the slots of what is hooked, and of what the tape at this depth traces, for one walk.
-  void begin(const TapeList& list, int depth);
+  /// Finds the slots of what is hooked, and of what the tape traces, for one walk.
+  void begin(const TapeList& list, const Tape& tape);
   /// After `begin`: whether the walk has nothing to hand round.
   bool idle() const { return waiting_.empty() && op_hooks_.empty(); }
   /// These slots, rising.

@@ -116,7 +116,7 @@ std::vector<Tensor> Differentiation::jacobians(bool by_example) {
                         joined(joined(leading, output_shape), input_shape));
   }
 
-  FlagScope record(context_, Context::recording, tape_.depth_ > 1 && context_.has(Context::recording));
+  DifferentiatingScope record(context_, tape_.is_enclosed());
   Differentiating differentiating(tape_.differentiating_);
   if (target_slot_ != 0) walk_for(blocks, examples, outputs);
   std::vector<Tensor> found;

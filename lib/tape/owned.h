@@ -6,6 +6,7 @@
 #include <reel/tape.h>
 
 #include "../core/storage.h"
+#include "origin.h"
 
 namespace reel::detail {
 
@@ -14,7 +15,7 @@ namespace reel::detail {
 /// other owner; else a copy, which tapes that record now can differentiate.
 inline Tensor owned(Tensor gradient) {
   const Body& given = gradient.body();
-  bool is_tracked = given.requires_grad || given.epoch.load(std::memory_order_relaxed) != 0;
+  bool is_tracked = given.requires_grad || !is_untracked(given);
   // It may be a saved value of the tape that is being differentiated, to which no gradient is to flow back from here.
   if (is_tracked && !is_recording()) gradient = stop_gradient(gradient);
   const Body& body = gradient.body();

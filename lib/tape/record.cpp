@@ -24,7 +24,7 @@ constexpr std::uint32_t unusual = ~std::uint32_t{0};
   std::uint64_t epoch = body.epoch.load(std::memory_order_relaxed);
   if (epoch == epoch_)
     return body.slot_version == body.storage->version.load(std::memory_order_relaxed) ? body.slot : unusual;
-  return epoch == 0 && !body.requires_grad && !any_hidden_ ? 0 : unusual;
+  return is_untracked(epoch) && !body.requires_grad && !any_hidden_ ? 0 : unusual;
 }
 
 [[gnu::always_inline]] inline std::uint32_t TapeList::input_slot(const OpInfo& op, Body& body, const Location& where) {
@@ -47,8 +47,8 @@ bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
                     "overwrite a copy, or watch it afterwards",
                     describe(x), to_string(x.made_at()));
   std::uint64_t epoch = body.epoch.load(std::memory_order_relaxed);
-  if (epoch != 0 && (!is_of_this_thread(epoch) || is_tracked_outside(body))) refuse(op, x, call.where);
-  if (outer_ && epoch == 0 && (body.slot & ~constant_birth) < context().birth)
+  if (!is_untracked(epoch) && (!is_of_this_thread(epoch) || is_tracked_outside(body))) refuse(op, x, call.where);
+  if (outer_ && is_untracked(epoch) && (body.slot & ~constant_birth) < context().birth)
     fail<TapeError>(op, call.where,
                     "{}, made at {}, comes from outside the function of a checkpoint or of a custom gradient that runs "
                     "now, so that no gradient would flow back through it; return what is to be written, or write under "
@@ -108,9 +108,33 @@ bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
     warn_of_growth();
 }
 
+// What an op overwrites it does not use: its values are new.
+bool TapeList::is_overwritten_by(const Run& run, std::size_t input) {
+  return run.outputs.size() == 1 && run.outputs[0].is(*run.inputs[input]);
+}
+
+// What comes of tensors that are cut off from tracked ones is cut off, too.
+void TapeList::pass_cut_on(std::span<const Tensor* const> inputs, std::span<Tensor> outputs) {
+  Origin cut = Origin::before_tape;
+  for (const Tensor* input : inputs) cut = std::max(cut, cut_of(input->body()));
+  if (is_cut(cut))
+    for (Tensor& output : outputs) set_cut(output.body(), cut);
+}
+
+void TapeList::note_op_without_gradient(const Run& run) const {
+  bool cuts = std::ranges::any_of(
+      run.inputs, [this](const Tensor* input) { return is_live(input->body()) || input->is_parameter(); });
+  if (!cuts) return pass_cut_on(run.inputs, run.outputs);
+  for (Tensor& output : run.outputs) set_cut(output.body(), Origin::constant_op);
+}
+
 [[gnu::always_inline]] inline void TapeList::record(Context& context, const Run& run) {
   const OpInfo& op = run.op;
-  if (!op.gradient) return;
+  scopes_.settle(context);
+  if (!context.has(Context::recording)) [[unlikely]]
+    return;
+  if (!op.gradient) [[unlikely]]
+    return note_op_without_gradient(run);
   std::size_t inputs = run.inputs.size();
   constexpr std::size_t few = 8;
   std::uint32_t small[few];
@@ -127,8 +151,9 @@ bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
     slots[i] = input_slot(op, run.inputs[i]->body(), run.where);
     any |= slots[i];
     if (slots[i] && i < few) tracked |= static_cast<InputSet>(1 << i);
+    if (!slots[i] && !is_overwritten_by(run, i)) uses_.note(context, run.inputs[i]->body(), op.name, run.where);
   }
-  if (!any) return;
+  if (!any) return pass_cut_on(run.inputs, run.outputs);
 
   std::size_t candidates = std::min<std::size_t>(inputs, std::size(op.saves_input_for)), saved = 0;
   for (std::size_t i = 0; i < candidates; ++i) saved += (op.saves_input_for[i] & tracked) != 0;
@@ -177,7 +202,14 @@ template <class... Input>
   [&]<std::size_t... i>(std::index_sequence<i...>) {
     const std::uint32_t slots[] = {usual_slot(inputs)...};
     std::uint32_t tracked = ((static_cast<std::uint32_t>(slots[i] != 0) << i) | ...);
-    if (!tracked) return;
+    if (tracked != (1u << count) - 1) [[unlikely]] {
+      ((slots[i] ? void() : uses_.note(context, inputs, op.name, where)), ...);
+      if (!tracked) {
+        if (Origin cut = std::max({cut_of(inputs)...}); is_cut(cut)) [[unlikely]]
+          set_cut(output, cut);
+        return;
+      }
+    }
     std::size_t saved = (((op.saves_input_for[i] & tracked) != 0) + ...) + ((op.saves_output_for[0] & tracked) != 0);
     std::size_t bytes = Entry::size_for(count, saved, 0, false);
     if (((slots[i] == unusual) | ...) || !arena_.has(bytes) || slots_.size() == slots_.capacity()) [[unlikely]]
@@ -220,9 +252,14 @@ bool TapeList::record_saving(Context& context, const Call& call, const OpInfo& o
                              std::span<const Tensor> hidden) {
   std::vector<std::uint32_t> slots(call.inputs.size());
   std::uint32_t any = 0;
-  for (std::size_t i = 0; i < slots.size(); ++i)
+  for (std::size_t i = 0; i < slots.size(); ++i) {
     any |= slots[i] = input_slot(call.op, call.inputs[i]->body(), call.where);
-  if (!any) return false;
+    if (!slots[i]) uses_.note(context, call.inputs[i]->body(), call.op.name, call.where);
+  }
+  if (!any) {
+    pass_cut_on(call.inputs, call.outputs);
+    return false;
+  }
   Run run{op, call.inputs, call.attribute_bytes, call.outputs, call.where};
   Entry* entry = append(context, run, slots.data(), values.size(), hidden.size());
   for (const Tensor& value : hidden) slots_.push_back({form_of(value.body()), entry});

@@ -27,23 +27,14 @@ namespace {
 constexpr const char* gradient_name = "gradient";
 constexpr const char* backward_name = "backward";
 
-std::uint32_t target_slot(const char* op, const TapeList& list, const Tensor& target, std::uint32_t first_slot,
+std::uint32_t target_slot(const char* op, TapeList& list, const Tensor& target, std::uint32_t first_slot,
                           Location where) {
   check_floating(op, target, where);
   const Body& body = target.body();
-  std::uint32_t slot = list.slot_of(body);
-  if (!slot) {
-    if (body.epoch.load(std::memory_order_relaxed) != 0)
-      fail<TapeError>(op, where,
-                      "the target {}, computed at {}, belongs to a tape that has finished or has been differentiated "
-                      "already; compute it again, or open the tape with {{.persistent = true}}",
-                      describe(target), to_string(target.made_at()));
-    fail<TapeError>(op, where,
-                    "the target {}, computed at {}, was not recorded: nothing it was computed from was tracked while a "
-                    "tape was open; call requires_grad() or tape.watch on what it depends on before it is computed",
-                    describe(target), to_string(target.made_at()));
-  }
-  if (slot < first_slot)
+  // A parameter that nothing has used yet has no slot, and its gradient by itself is one.
+  std::uint32_t slot = target.is_parameter() ? list.track(op, target, where) : list.slot_of(body);
+  if (!slot) list.refuse_target(op, target, where);
+  if (slot < first_slot && !list.is_leaf(body))
     fail<TapeError>(op, where, "the target {}, computed at {}, is older than this tape; ask an outer tape",
                     describe(target), to_string(target.made_at()));
   if (list.is_overwritten(body))
@@ -158,29 +149,30 @@ void report_untrained(std::span<const Commit> commits) noexcept {
 Tape::Tape(TapeOptions options, Location where) : options_(options), list_(*detail::context().tapes) {
   Context& context = detail::context();
   TapeList& list = list_;
-  recorded_before_ = context.has(Context::recording);
-  if (list.depth > 0 && !recorded_before_)
+  list.scopes().settle(context);
+  if (list.depth > 0 && !context.has(Context::recording))
     throw TapeError(
         "Tape: cannot open inside NoRecord or a hook while an outer tape is open, because that tape would see what "
         "this one records; open it outside",
         context.resolve(where));
-  depth_ = ++list.depth;
   first_slot_ = list.slot_count();
-  if (depth_ == 1) {
+  opening_epoch_ = list.epoch();
+  first_period_ = list.uses().begin_period();
+  list.scopes().begin(context, {this, Setting::recording, static_cast<std::uint32_t>(Recording::tape), &list});
+  list.settle_depth(list.scopes());
+  if (list.depth == 1) {
     list.warn_bytes = options.warn_bytes;
     list.reset_peak();
   }
-  context.set(Context::recording, true);
 }
 
-Tape::~Tape() {
-  detail::context().set(Context::recording, recorded_before_);
-  list_.close();
-}
+Tape::~Tape() { Scopes::end(this); }
 
 TapeList& Tape::usable(const char* function, Location where) const {
-  const TapeList& current = *detail::context().tapes;
-  if (&list_ != &current) current.refuse_tape(function, list_, where);
+  Context& context = detail::context();
+  const TapeList& current = *context.tapes;
+  current.scopes().settle(context);
+  if (&list_ != &current || !current.scopes().is_open(this)) current.refuse_tape(function, list_, where);
   if (differentiating_)
     fail<TapeError>(function, where,
                     "the tape is being differentiated, so what runs meanwhile, such as a hook, cannot use it; do it "
@@ -191,7 +183,9 @@ TapeList& Tape::usable(const char* function, Location where) const {
 void Tape::watch(const Arg& x) try {
   const Tensor& tensor = tensor_of("watch", x);
   check_floating("watch", tensor, x.location());
-  usable("watch", x.location()).track("watch", tensor, x.location());
+  TapeList& list = usable("watch", x.location());
+  list.check_unused("watch", tensor, list.epoch() == opening_epoch_ ? first_period_ : 0, x.location());
+  list.track("watch", tensor, x.location());
 } catch (const std::bad_alloc&) {
   fail_for_memory("watch", x.location());
 }
@@ -232,7 +226,7 @@ Differentiation::Differentiation(const char* op, Tape& tape, const Arg& target, 
     slots_.push_back(slot);
   }
   bool constant = constants == Constants::allowed && is_constant();
-  target_slot_ = constant ? 0 : target_slot(op, list_, target_, is_source() ? 0 : tape.first_slot_, where_);
+  target_slot_ = constant ? 0 : target_slot(op, list_, target_, is_source() ? 0 : tape.first_slot(), where_);
 }
 
 // Then it needs no recorded way, so it may be older than the tape.
@@ -243,8 +237,8 @@ bool Differentiation::is_source() const {
 bool Differentiation::is_constant() const {
   const Body& body = target_.body();
   std::uint32_t slot = list_.slot_of(body);
-  if (slot == 0) return body.requires_grad || body.epoch.load(std::memory_order_relaxed) == 0;
-  return slot < tape_.first_slot_ && !is_source();
+  if (slot == 0) return body.requires_grad || is_untracked(body);
+  return slot < tape_.first_slot() && !is_source();
 }
 
 void Differentiation::check_connected(const Walk& walk) const {
@@ -268,7 +262,7 @@ std::vector<Tensor> Differentiation::gradients(const Tensor& given_seed) {
   CallerScope caller(where_);
   Tensor seed = seed_for(op_, target_, given_seed, where_);
   // While a tape differentiates, only the tapes around it record.
-  FlagScope record(context_, Context::recording, tape_.depth_ > 1 && context_.has(Context::recording));
+  DifferentiatingScope record(context_, tape_.is_enclosed());
   Differentiating differentiating(tape_.differentiating_);
   std::vector<Tensor> found(slots_.size());
   if (target_slot_ != 0) {
@@ -297,7 +291,7 @@ void Tape::backward(const Arg& target, const GradientOptions& options) try {
   Differentiating differentiating(differentiating_);
   std::vector<Commit> commits;
   {
-    FlagScope record(context, Context::recording, depth_ > 1 && context.has(Context::recording));
+    DifferentiatingScope record(context, is_enclosed());
     Walk walk(context, list, slot);
     Hooks* hooks = prepare(walk);
     const std::vector<TapeList::LeafSlot>& leaves = list.leaves();
@@ -324,7 +318,7 @@ void Tape::backward(const Arg& target, const GradientOptions& options) try {
         commits.push_back({leaf.tensor, std::move(found), {}, {}});
     walk.let_go_of_leaves();
   }
-  FlagScope pause(context, Context::recording, false);
+  DifferentiatingScope pause(context, false);
   commit(commits);
   report_untrained(std::span<const Commit>(commits));
 } catch (const std::bad_alloc&) {
@@ -334,13 +328,18 @@ void Tape::backward(const Arg& target, const GradientOptions& options) try {
 Hooks* Tape::prepare(Walk& walk) {
   if (!options_.deferred_products) walk.defer_nothing();
   if (!hooks_ && list_.traces().empty()) return nullptr;
-  hooks().begin(list_, depth_);
+  hooks().begin(list_, *this);
   if (hooks_->idle()) return nullptr;
   walk.attend(*hooks_);
   return hooks_.get();
 }
 
-bool Tape::consumes_list() const { return depth_ == 1 && !options_.persistent && list_.depth == 1; }
+bool Tape::consumes_list() const { return !options_.persistent && list_.depth == 1; }
+
+bool Tape::is_enclosed() const { return list_.scopes().outermost_on(&list_) != this; }
+
+// A list that has been cleared since holds nothing of outer tapes.
+std::uint32_t Tape::first_slot() const { return list_.epoch() == opening_epoch_ ? first_slot_ : 0; }
 
 std::size_t Tape::size() const { return list_.entry_count(); }
 
@@ -354,13 +353,17 @@ std::size_t Tape::capacity() const { return list_.capacity(); }
 
 NoRecord::NoRecord() {
   Context& context = detail::context();
-  recorded_before_ = context.has(Context::recording);
-  context.set(Context::recording, false);
+  constexpr auto paused = static_cast<std::uint32_t>(Recording::paused);
+  context.tapes->scopes().begin(context, {this, Setting::recording, paused});
 }
 
-NoRecord::~NoRecord() { detail::context().set(Context::recording, recorded_before_); }
+NoRecord::~NoRecord() { Scopes::end(this); }
 
-bool is_recording() { return detail::context().has(Context::recording); }
+bool is_recording() {
+  Context& context = detail::context();
+  context.tapes->scopes().settle(context);
+  return context.has(Context::recording);
+}
 
 // y = x, sharing its elements; nothing flows back
 
@@ -372,8 +375,12 @@ constexpr OpInfo stop_gradient_op{
         [](Call& call) {
           const Tensor& x = *call.inputs[0];
           call.outputs[0] = view_of(x, x.shape(), x.strides(), 0, call.where);
+          Body& body = call.outputs[0].body();
           // A custom op that saves this means it as a constant.
-          if (std::uint32_t& birth = call.outputs[0].body().slot; birth != 0) birth |= TapeList::constant_birth;
+          if (body.slot >= first_isolated_birth)
+            body.slot |= TapeList::constant_birth;
+          else if (x.is_parameter() || context().tapes->is_live(x.body()))
+            set_cut(body, Origin::detached);
         },
 };
 

@@ -19,21 +19,34 @@ namespace {
 
 constexpr std::uint64_t list_number(std::uint64_t epoch) { return epoch >> 32; }
 
+std::uint64_t first_epoch() {
+  static std::atomic<std::uint64_t> made = 0;
+  return (made.fetch_add(1, std::memory_order_relaxed) + 1) << 32 | 1;
+}
+
 }  // namespace
 
-TapeList::TapeList(TapeList* outer) : outer_(outer) {
-  static std::atomic<std::uint64_t> made = 0;
-  epoch_ = (made.fetch_add(1, std::memory_order_relaxed) + 1) << 32 | 1;
+TapeList::TapeList(Scopes& scopes)
+    : epoch_(first_epoch()),
+      outer_(nullptr),
+      scopes_(scopes),
+      own_uses_(std::make_unique<UseLog>()),
+      uses_(*own_uses_) {
   slots_.push_back({});
 }
 
-TapeList::TapeList(const TapeList& inherited, int parent) : TapeList() {
+TapeList::TapeList(TapeList& outer)
+    : epoch_(first_epoch()), outer_(&outer), scopes_(outer.scopes_), uses_(outer.uses_) {
+  slots_.push_back({});
+}
+
+TapeList::TapeList(const TapeList& inherited, int parent) : TapeList(inherited.scopes_) {
   inherited_ = &inherited;
   parent_ = parent;
 }
 
 TapeList& TapeList::inner() {
-  if (!inner_) inner_ = std::make_unique<TapeList>(this);
+  if (!inner_) inner_ = std::make_unique<TapeList>(*this);
   return *inner_;
 }
 
@@ -64,14 +77,14 @@ std::uint32_t TapeList::track(const char* op, const Tensor& leaf, Location where
   if (is_tracked_outside(body)) return adopt(op, leaf, where);
   check_tracked_values(op, leaf, body.slot_version, where);
   std::uint64_t before = body.epoch.load(std::memory_order_relaxed);
-  if (!body.requires_grad && before != 0 && !is_of_this_thread(before)) refuse(op, leaf, where);
+  if (!body.requires_grad && !is_untracked(before) && !is_of_this_thread(before)) refuse(op, leaf, where);
   std::uint32_t slot = slot_count();
   slots_.push_back({form_of(body), nullptr});
   if (Heap::owner_of(&body) == context().heap) {
-    leaves_.push_back({leaf, slot, before});
+    leaves_.push_back({leaf, slot, before, body.slot});
     settle(body, slot);
   } else {
-    leaves_.push_back({leaf, slot, 0});
+    leaves_.push_back({leaf, slot, 0, 0});
     try {
       foreign_leaves_.emplace(&body, ForeignLeaf{slot, body.storage->version.load(std::memory_order_relaxed)});
     } catch (...) {
@@ -108,7 +121,7 @@ std::uint32_t TapeList::adopt(const char* op, const Tensor& tensor, Location whe
   if (!slot) {
     std::uint32_t made = slot_count();
     slots_.push_back({form_of(body), nullptr});
-    leaves_.push_back({tensor, made, 0});
+    leaves_.push_back({tensor, made, 0, 0});
     slot = made;
   }
   return slot;
@@ -173,7 +186,7 @@ std::uint32_t TapeList::unusual_slot(const OpInfo& op, Body& body, const Locatio
                     parent_, describe(tensor));
   if (is_tracked_outside(body)) return adopt(op.name, tensor, where);
   if (body.requires_grad) return track(op.name, tensor, where);
-  if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(op.name, tensor, where);
+  if (!is_untracked(body)) refuse(op.name, tensor, where);
   for (const TapeList* list = this; list; list = list->outer_) {
     list->check_tracked_values(op.name, tensor, body.slot_version, where);
     list->check_forgotten_values(op.name, tensor, where);
@@ -213,8 +226,21 @@ void TapeList::note_tracked_values(const Body& x) {
 }
 
 void TapeList::forget(Body& body) const {
-  if (list_number(body.epoch.load(std::memory_order_relaxed)) == list_number(epoch_))
-    body.epoch.store(0, std::memory_order_relaxed);
+  if (list_number(body.epoch.load(std::memory_order_relaxed)) != list_number(epoch_)) return UseLog::forget(body);
+  body.epoch.store(0, std::memory_order_relaxed);
+  body.slot = context().birth;
+}
+
+void TapeList::check_unused(const char* op, const Tensor& tensor, std::uint32_t since, Location where) const {
+  const Body& body = tensor.body();
+  if (slot_of(body) || !uses_.has_used(body, since)) return;
+  UseLog::Use use = uses_.use_of(body);
+  std::string by = use.op ? fmt::format("by {} at {}", use.op, to_string(use.where)) : "by an op";
+  fail<TapeError>(
+      op, where,
+      "{}, made at {}, was used {} while a tape recorded, so that its gradient would lack that use; call {} "
+      "before the first use, or use stop_gradient of it there if it is to be a constant",
+      describe(tensor), to_string(tensor.made_at()), by, op);
 }
 
 std::uint32_t TapeList::tracked_slot(const char* op, const Tensor& tensor, Location where) const {
@@ -223,19 +249,19 @@ std::uint32_t TapeList::tracked_slot(const char* op, const Tensor& tensor, Locat
     if (is_overwritten(body)) check_overwritten(op, tensor, body.slot_version, where);
     return slot;
   }
-  if (body.epoch.load(std::memory_order_relaxed) != 0) refuse(op, tensor, where);
+  if (!is_untracked(body)) refuse(op, tensor, where);
   fail<TapeError>(op, where, "{}, made at {}, is not tracked; call requires_grad() on it, or tape.watch first",
                   describe(tensor), to_string(tensor.made_at()));
 }
 
-int TapeList::parent_that_opened(std::uint64_t list) const {
+int TapeList::parent_that_opened(std::uint64_t epoch) const {
   for (const TapeList* mine = this; mine->inherited_; mine = mine->inherited_)
-    if (list_number(mine->inherited_->epoch_) == list) return mine->parent_;
+    if (list_number(mine->inherited_->epoch_) == list_number(epoch)) return mine->parent_;
   return 0;
 }
 
 void TapeList::refuse_tape(const char* function, const TapeList& other, Location where) const {
-  if (int parent = parent_that_opened(list_number(other.epoch_)))
+  if (int parent = parent_that_opened(other.epoch_))
     fail<TapeError>(function, where, "this tape was opened before fork(), by process {}; open one in this process",
                     parent);
   for (const TapeList* list = outer_; list; list = list->outer_)
@@ -244,6 +270,11 @@ void TapeList::refuse_tape(const char* function, const TapeList& other, Location
           function, where,
           "this tape was opened outside the function of a checkpoint or of a custom gradient that runs now; "
           "use it outside, or open one in the function");
+  if (is_of_this_thread(other.epoch_) && other.outer_)
+    fail<TapeError>(
+        function, where,
+        "this tape was opened inside the function of a checkpoint or of a custom gradient, and has ended with "
+        "it; open one here");
   fail<TapeError>(function, where, "this tape was opened by another thread; open one in this thread");
 }
 
@@ -262,7 +293,7 @@ void TapeList::refuse(const char* op, const Tensor& tensor, Location where) cons
                     "{}, computed at {}, comes from outside the function that overwrites it, and is tracked there; "
                     "overwrite a copy",
                     describe(tensor), to_string(tensor.made_at()));
-  if (int parent = parent_that_opened(list_number(epoch)))
+  if (int parent = parent_that_opened(epoch))
     fail<TapeError>(op, where,
                     "operand {}, computed at {}, belongs to a tape that was opened before fork(), by process {}; use "
                     "stop_gradient to carry its value on, or compute it again on a tape of this process",
@@ -278,9 +309,15 @@ void TapeList::refuse(const char* op, const Tensor& tensor, Location where) cons
                   describe(tensor), to_string(tensor.made_at()));
 }
 
-void TapeList::close() noexcept {
-  if (--depth == 0) return clear();
-  std::erase_if(traces_, [this](const Trace& trace) { return trace.depth > depth; });
+void TapeList::settle_depth(const Scopes& scopes) noexcept {
+  int before = std::exchange(depth, scopes.tapes_on(this));
+  if (depth >= before) return;
+  if (depth == 0) return clear();
+  std::erase_if(traces_, [&](const Trace& trace) { return trace.tape && !scopes.is_open(trace.tape); });
+}
+
+void TapeList::end() noexcept {
+  if (std::exchange(depth, 0) > 0) clear();
 }
 
 // As the arena, they are kept for the next fillings, an eighth less after each that needs less.
@@ -316,8 +353,10 @@ void TapeList::clear() noexcept {
   released_ = nullptr;
   // Leaves were not computed here, so nothing is lost when they are used again. What was computed keeps its dead slot.
   for (const LeafSlot& leaf : leaves_)
-    if (Body& body = leaf.tensor.body(); body.epoch.load(std::memory_order_relaxed) == epoch_)
+    if (Body& body = leaf.tensor.body(); body.epoch.load(std::memory_order_relaxed) == epoch_) {
       body.epoch.store(leaf.epoch_before, std::memory_order_relaxed);
+      body.slot = leaf.slot_before;
+    }
   clear_slots();
   leaves_.clear();
   traces_.clear();
@@ -331,6 +370,7 @@ void TapeList::clear() noexcept {
   saved_bytes_ = 0;
   arena_.rewind();
   ++epoch_;
+  if (own_uses_) own_uses_->restart();
 }
 
 void TapeList::look_at_hidden() noexcept {

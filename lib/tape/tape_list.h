@@ -10,8 +10,11 @@
 
 #include <reel/tape.h>
 
+#include "../core/scopes.h"
 #include "arena.h"
 #include "entry.h"
+#include "origin.h"
+#include "use_log.h"
 
 namespace reel::detail {
 
@@ -21,7 +24,10 @@ class Heap;
 /// A thread's Wengert list: entries in the order of execution, and the numbered slots that stand for tracked tensors.
 class TapeList {
  public:
-  explicit TapeList(TapeList* outer = nullptr);
+  /// A thread's own.
+  explicit TapeList(Scopes& scopes);
+  /// The inner list of another one.
+  explicit TapeList(TapeList& outer);
   /// For a forked process, in place of one that its parent, a process of this number, has tapes open on.
   TapeList(const TapeList& inherited, int parent);
 
@@ -51,7 +57,8 @@ class TapeList {
   /// Tracked values have just been written to x, or others to what was tracked: from now on tensors that share its
   /// elements, were there before, and are not settled anew are refused.
   void note_tracked_values(const Body& x);
-  /// Lets go of the slot of a tensor that this list has computed, if it has one.
+  /// Lets go of the slot of a tensor that this list has computed, if it has one, and of what its old values were used
+  /// for.
   void forget(Body& body) const;
   /// Lets a tensor stand for a slot with the values that it has now.
   void settle(Body& body, std::uint32_t slot) const {
@@ -75,6 +82,8 @@ class TapeList {
   /// The slot of a parameter or of a tensor to watch; made if there is none.
   /// Throws: TapeError for what another thread's tape computed.
   std::uint32_t track(const char* op, const Tensor& leaf, Location where);
+  /// Throws: TapeError if an op has used the untracked tensor since a period began; see UseLog::has_used.
+  void check_unused(const char* op, const Tensor& tensor, std::uint32_t since, Location where) const;
   /// The slot of a tensor that an operand of `op` is to be.
   /// Throws: TapeError if it has none that is live, or was overwritten.
   std::uint32_t tracked_slot(const char* op, const Tensor& tensor, Location where) const;
@@ -85,7 +94,9 @@ class TapeList {
   /// To be called when this list begins to run apart: untracked tensors may be what an outer list has hidden.
   void look_at_hidden() noexcept;
   /// The list that waits while this one is used; null for a thread's own.
-  const TapeList* outer() const { return outer_; }
+  TapeList* outer() const { return outer_; }
+  Scopes& scopes() const { return scopes_; }
+  UseLog& uses() const { return uses_; }
   /// On an inner list: makes a leaf of a tensor that an outer list tracks, or of a parameter, whose slot there stays.
   std::uint32_t adopt(const char* op, const Tensor& tensor, Location where);
   /// The same of a tensor that is to count as a constant.
@@ -96,11 +107,15 @@ class TapeList {
   bool is_tracked_outside(const Body& body) const;
   /// Throws a TapeError that says why a tensor with a slot elsewhere cannot be used here.
   [[noreturn]] void refuse(const char* op, const Tensor& tensor, Location where) const;
-  /// Throws a TapeError that says why a tape over another list cannot be used here.
+  /// Throws a TapeError that says why a tensor without a slot here cannot be differentiated.
+  [[noreturn]] void refuse_target(const char* op, const Tensor& target, Location where) const;
+  /// Throws a TapeError that says why a tape over another list, or one that has ended, cannot be used here.
   [[noreturn]] void refuse_tape(const char* function, const TapeList& other, Location where) const;
 
-  /// Ends the innermost tape.
-  void close() noexcept;
+  /// Sets `depth`, and ends what belongs to tapes that are no longer open; forgets everything if none is.
+  void settle_depth(const Scopes& scopes) noexcept;
+  /// Ends all tapes, with the thread.
+  void end() noexcept;
   /// Forgets everything: entries, slots, and every claim of tensors to them.
   void clear() noexcept;
   /// Gives the memory that is kept for entries back to the system, if there are none.
@@ -128,6 +143,7 @@ class TapeList {
     Tensor tensor;
     std::uint32_t slot;
     std::uint64_t epoch_before;  // of a tape that had computed it
+    std::uint32_t slot_before;
   };
   const std::vector<LeafSlot>& leaves() const { return leaves_; }
   /// A slot whose gradient is kept.
@@ -135,10 +151,9 @@ class TapeList {
     std::uint32_t slot;
     Location where;
     bool truncated;
-    int depth;  // of the tape that asked
+    const void* tape;  // that asked; null: any
 
-    static constexpr int any_depth = 0;
-    bool belongs_to(int tape) const { return depth == any_depth || depth == tape; }
+    bool belongs_to(const void* which) const { return !tape || tape == which; }
   };
   void trace(const Trace& trace) { traces_.push_back(trace); }
   const std::vector<Trace>& traces() const { return traces_; }
@@ -159,7 +174,7 @@ class TapeList {
     std::vector<Tensor> sums, outputs;
   } walk_memory;
 
-  int depth = 0;               // open tapes
+  int depth = 0;               // open tapes, and functions that run isolated on this list
   bool only_notes = false;     // what comes from outside is adopted, but not tracked unless a tape is open inside
   std::size_t warn_bytes = 0;  // of the outermost tape; 0: has warned
 
@@ -174,7 +189,7 @@ class TapeList {
   void check_overwritten(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
   void check_tracked_values(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
   void check_forgotten_values(const char* op, const Tensor& tensor, Location where) const;
-  int parent_that_opened(std::uint64_t list) const;
+  int parent_that_opened(std::uint64_t epoch) const;
   void save(Saved* place, Body& body, int number);
   /// What an op that has run is to leave on the list.
   struct Run {
@@ -185,6 +200,9 @@ class TapeList {
     const Location& where;
   };
   void record(Context& context, const Run& run);
+  static bool is_overwritten_by(const Run& run, std::size_t input);
+  static void pass_cut_on(std::span<const Tensor* const> inputs, std::span<Tensor> outputs);
+  void note_op_without_gradient(const Run& run) const;
   void record_at_length(Context& context, const OpInfo& op, Body& output, const Location& where,
                         std::initializer_list<Body*> inputs);
   Entry* append(Context& context, const Run& run, const std::uint32_t* slots, std::size_t saved, std::size_t hidden);
@@ -199,6 +217,9 @@ class TapeList {
 
   std::uint64_t epoch_;  // list number << 32 | filling
   TapeList* outer_;
+  Scopes& scopes_;
+  std::unique_ptr<UseLog> own_uses_;  // null: the outer list's
+  UseLog& uses_;
   std::unique_ptr<TapeList> inner_;
   Arena arena_;
   Entry* last_ = nullptr;

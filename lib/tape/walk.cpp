@@ -102,7 +102,7 @@ void Walk::run(Tensor seed, bool consume) {
   NamedCaller caller(context_, {});
   DifferentiatedOp differentiated(context_);
   // Each op's gradient runs in the dtypes that its forward ran in.
-  FlagScope as_recorded(context_, Context::autocasting, false);
+  AutocastPause as_recorded(context_);
   bool far = list_.outgrows_caches();
   if (marks_.empty()) {
     Entry* last = list_.slot(target_).producer;

@@ -68,7 +68,7 @@ TEST_CASE("a derivative that is not a number disagrees") {
 
 TEST_CASE("a result that no gradient reaches is an error that says so") {
   auto constant = [](std::span<const Tensor> in) { return stop_gradient(in[0] * 2); };
-  CHECK_THAT(error_of<TapeError>([&] { gradcheck(constant, {sample({2})}); }), contains("was not recorded"));
+  CHECK_THAT(error_of<TapeError>([&] { gradcheck(constant, {sample({2})}); }), contains("only through stop_gradient"));
 }
 
 TEST_CASE("gradients are checked in f64 alone") {

@@ -487,3 +487,20 @@ TEST_CASE("a listener sees in-place ops, and one that throws leaves no stale slo
   }
   CHECK_THROWS_AS(x * 2, TapeError);
 }
+
+TEST_CASE("what reads a sharer's elements without a gradient sees the new values, and what has one is refused") {
+  Tensor x = tensor({1.f, 2.f}), w = ones({2}).requires_grad();
+  Tape tape;
+  Tensor h = x * w, other = reshape(h, {2});
+  mul_(h, 10);
+  CHECK((other > 5).to_vector<bool>() == std::vector<bool>{true, true});
+  CHECK(argmax(other).item<std::int64_t>() == 1);
+  CHECK_THAT(to_string(other), contains("20"));
+  CHECK(other.to_vector<float>() == std::vector<float>{10, 20});
+  {
+    NoRecord pause;
+    CHECK(sum(other).item() == 30);
+  }
+  CHECK_THROWS_AS(other * 2, TapeError);
+  CHECK(sum(reshape(h, {2}) * 2).item() == 60);
+}

@@ -36,13 +36,75 @@ MisuseGroup gradient_misuse() {
              tape.backward(square(w), {.seed = ones({2})});
            }},
           {"tape.backward(sum(x));  // x is neither a parameter nor watched",
-           "TapeError: backward: the target () f32, computed at …, was not recorded: nothing it was computed from was "
-           "tracked while a tape was open; call requires_grad() or tape.watch on what it depends on before it is "
-           "computed",
+           "TapeError: backward: the target () f32, computed at …, was computed from nothing that is tracked; call "
+           "requires_grad() on a tensor that it depends on, or tape.watch, before it is computed",
            [] {
              Tensor x = ones({3});
              Tape tape;
              tape.backward(sum(x));
+           }},
+          {"Tensor loss = sum(w); Tape tape; tape.backward(loss);",
+           "TapeError: backward: the target () f32, computed at …, was there before the tape was opened, so how it was "
+           "computed is not on the tape; compute it while the tape is open",
+           [] {
+             Tensor w = ones({3}).requires_grad(), loss = sum(w);
+             Tape tape;
+             tape.backward(loss);
+           }},
+          {"Tape tape; { NoRecord pause; loss = sum(w); } tape.backward(loss);",
+           "TapeError: backward: the target () f32, computed at …, was computed under NoRecord, so how is not on the "
+           "tape; compute it outside of NoRecord",
+           [] {
+             Tensor w = ones({3}).requires_grad(), loss;
+             Tape tape;
+             {
+               NoRecord pause;
+               loss = sum(w);
+             }
+             tape.backward(loss);
+           }},
+          {"w.requires_grad(false); Tape tape; tape.backward(sum(w * 2));",
+           "TapeError: backward: the target () f32, computed at …, depends on no parameter but frozen ones; call "
+           "requires_grad() on one of them before it is used",
+           [] {
+             Tensor w = ones({3}).requires_grad();
+             w.requires_grad(false);
+             Tape tape;
+             tape.backward(sum(w * 2));
+           }},
+          {"w.requires_grad(false); Tape tape; tape.backward(w);",
+           "TapeError: backward: the target () f32, computed at …, is a frozen parameter; call requires_grad() on it "
+           "before it is used",
+           [] {
+             Tensor w = ones({}).requires_grad();
+             w.requires_grad(false);
+             Tape tape;
+             tape.backward(w);
+           }},
+          {"tape.backward(to(argmax(w), f32) * 2);",
+           "TapeError: backward: the target () f32, computed at …, depends on what is tracked only through an op that "
+           "has no gradient, such as argmax or a comparison; compute it with ops that have one",
+           [] {
+             Tensor w = ones({3}).requires_grad();
+             Tape tape;
+             tape.backward(to(argmax(w), f32) * 2);
+           }},
+          {"tape.backward(sum(stop_gradient(w)));",
+           "TapeError: backward: the target () f32, computed at …, depends on what is tracked only through "
+           "stop_gradient; leave that out where the gradient is to flow",
+           [] {
+             Tensor w = ones({3}).requires_grad();
+             Tape tape;
+             tape.backward(sum(stop_gradient(w)));
+           }},
+          {"tape.gradient(tape.gradient(y, w), w);  // no outer tape",
+           "TapeError: gradient: the target () f32, computed at …, was computed by a tape that differentiated, which "
+           "no "
+           "other tape recorded; open an outer tape around that one, and ask it",
+           [] {
+             Tensor w = ones({}).requires_grad();
+             Tape tape;
+             tape.gradient(tape.gradient(w * w * w, w), w);
            }},
           {"Tensor y = w * 2; Tape inner; inner.gradient(y, w);",
            "TapeError: gradient: the target () f32, computed at …, is older than this tape; ask an outer tape",

@@ -33,6 +33,26 @@ MisuseGroup tensor_misuse() {
              Tape tape;
              h* w;
            }},
+          {"Tensor h = x * 2; tape.watch(x);",
+           "TapeError: watch: (3,) f32, made at …, was used by mul at … while a tape recorded, so that its gradient "
+           "would lack that use; call watch before the first use, or use stop_gradient of it there if it is to be a "
+           "constant",
+           [] {
+             Tensor x = ones({3});
+             Tape tape;
+             Tensor h = x * 2;
+             tape.watch(x);
+           }},
+          {"Tape tape; Tensor h = x * 2; x.requires_grad();",
+           "TapeError: requires_grad: (3,) f32, made at …, was used by mul at … while a tape recorded, so that its "
+           "gradient would lack that use; call requires_grad before the first use, or use stop_gradient of it there if "
+           "it is to be a constant",
+           [] {
+             Tensor x = ones({3});
+             Tape tape;
+             Tensor h = x * 2;
+             x.requires_grad();
+           }},
           {"tape.watch(indices);  // i32",
            "DTypeError: watch: takes a floating tensor, not (2,) i32; convert it with to(x, f32)",
            [] {

@@ -51,6 +51,28 @@ MisuseGroup thread_misuse() {
                other.watch(h);
              });
            }},
+          {"tape.backward(h);  // another thread computed h, without a tape",
+           "TapeError: backward: the target () f32, computed at …, was computed by another thread, whose ops a tape of "
+           "this one does not see; compute it here, or open the tape there",
+           [] {
+             Tensor w = ones({}).requires_grad(), h;
+             Tape tape;
+             on_thread([&] { h = w * 2; });
+             tape.backward(h);
+           }},
+          {"tape.backward(h);  // h was computed on a tape of another thread",
+           "TapeError: backward: the target () f32, computed at …, belongs to the tape of another thread; "
+           "differentiate "
+           "it there",
+           [] {
+             Tensor w = ones({}).requires_grad();
+             Tape tape;
+             Tensor h = w * 2;
+             on_thread([&] {
+               Tape other;
+               other.backward(h);
+             });
+           }},
           {"tape.backward(loss);  // the tape was opened by another thread",
            "TapeError: backward: this tape was opened by another thread; open one in this thread",
            [] {

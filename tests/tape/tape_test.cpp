@@ -392,3 +392,25 @@ TEST_CASE("integers cannot be watched, made parameters, or asked for gradients")
   tape.watch(x);
   CHECK_THROWS_AS(tape.gradient(x * 2.0, n), DTypeError);
 }
+
+TEST_CASE("the gradient of a parameter by itself is one") {
+  Tensor w = full({}, 3.0).requires_grad(), v = full({2}, 3.0).requires_grad();
+  {
+    Tape tape;
+    tape.backward(w);
+    CHECK(w.grad().item() == 1);
+    tape.backward(w * w);
+    CHECK(w.grad().item() == 7);
+    CHECK(tape.gradient(w, w).item() == 1);
+    tape.backward(v, {.seed = tensor({2.f, 5.f})});
+    CHECK(v.grad().to_vector<float>() == std::vector<float>{2, 5});
+  }
+  Tape outer;
+  Tensor y = w * w;
+  {
+    Tape inner;
+    inner.backward(w);
+  }
+  CHECK(w.grad().item() == 8);
+  CHECK(outer.gradient(y, w).item() == 6);
+}

@@ -13,7 +13,9 @@
 // and are converted, but not of a higher kind: an integer x takes no floating results.
 //
 // On a tape, what was recorded with the old values stays as it was, x stands for the new ones, and gradients flow to
-// both operands. Other tensors that share x's elements are an error when they are used, unless views are made of x anew.
+// both operands. Other tensors that share x's elements see the new values. Ops that have a gradient refuse them while the
+// tape records, unless views are made of x anew; ops without one (y > 5, argmax), printing, and what runs under NoRecord
+// read them as they are.
 // A part x(…) of a tensor may be given in place of x: then the whole tensor stands for its new values.
 //
 // All throw Error for an undefined x; ShapeError for an operand that does not broadcast to x, or if x repeats elements;
