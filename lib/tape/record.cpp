@@ -55,7 +55,11 @@ bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
                     "NoRecord what needs no gradient",
                     describe(x), to_string(x.made_at()));
   bool tracked = false;
-  for (const Tensor* input : call.inputs) tracked |= input_slot(call.op, input->body(), call.where) != 0;
+  for (const Tensor* input : call.inputs) {
+    bool has_slot = input_slot(call.op, input->body(), call.where) != 0;
+    if (!has_slot && !input->is(x)) uses_.note(context(), input->body(), op, call.where);
+    tracked |= has_slot;
+  }
   if (tracked && Heap::owner_of(&body) != context().heap)
     fail<TapeError>(op, call.where,
                     "{}, made at {} by another thread, cannot hold values that this thread's tape tracks; overwrite a "

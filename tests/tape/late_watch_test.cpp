@@ -62,6 +62,16 @@ TEST_CASE("the use by an op that is recorded for another operand counts") {
   check_refused(error_of<TapeError>([&] { tape.watch(part); }), "watch: ", "concat", line);
 }
 
+TEST_CASE("an op in place uses its operands, but not what it overwrites") {
+  Tensor x = full({}, 3.0), sum = ones({});
+  Tape tape;
+  int line = __LINE__ + 1;
+  add_(sum, x);
+  check_refused(error_of<TapeError>([&] { tape.watch(x); }), "watch: ", "add_", line);
+  tape.watch(sum);
+  CHECK(tape.gradient(sum * sum, sum).item() == 8);
+}
+
 TEST_CASE("uses that are no part of a gradient do not count") {
   Tensor x = full({}, 3.0);
   Tensor before = x * 2;

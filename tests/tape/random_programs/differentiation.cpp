@@ -10,10 +10,10 @@ namespace reel_test::programs {
 // The slot to differentiate. `sources`: a target that is among them may be older than the tape.
 int Interpreter::target_of(const Instruction& instruction, const std::vector<int>& sources) {
   ModelTensor& target = at(id(instruction.operands[0]));
-  int slot = target.parameter && scopes_are_free ? track(id(instruction.operands[0])) : live_slot(target);
+  int slot = target.parameter ? track(id(instruction.operands[0])) : live_slot(target);
   if (!slot) throw Refusal{Outcome::tape_error};
   const Scope& scope = tape(instruction.scope);
-  bool is_older = scope.filling == filling_ && slot < scope.first_slot && !(scopes_are_free && is_leaf(target));
+  bool is_older = scope.filling == filling_ && slot < scope.first_slot && !is_leaf(target);
   bool is_source = std::find(sources.begin(), sources.end(), slot) != sources.end();
   if (is_older && !is_source) throw Refusal{Outcome::tape_error};
   if (!target.parameter && target.version != memory(target).version) throw Refusal{Outcome::tape_error};

@@ -255,12 +255,12 @@ class Generator {
 
   Instruction end_of_scope(Op op) {
     Instruction in{.op = op, .scope = no_scope};
-    bool any = scopes_are_free && chance(20);
+    bool any = chance(20);
     for (const Interpreter::Scope& scope : model_.scopes())
       if (scope.is_tape == (op == Op::end_tape) && (!any || chance(50))) in.scope = scope.number;
     // Mostly the innermost.
     bool is_innermost = !model_.scopes().empty() && model_.scopes().back().number == in.scope;
-    if (!is_innermost && (!scopes_are_free || !chance(15))) in.scope = no_scope;
+    if (!is_innermost && !chance(15)) in.scope = no_scope;
     return in;
   }
 

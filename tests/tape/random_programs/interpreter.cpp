@@ -143,18 +143,10 @@ bool Interpreter::can_run(const Instruction& instruction) const {
     case Op::expand: return broadcasts_to(x, n) && n != x;
     case Op::einsum_same: return rank == 1;
     case Op::write: return n[0] < count_of(x);
-    case Op::parameter:
-    case Op::watch: {
-      // Late tracking is refused by what a tape notes of uses; programs do without until that is modelled in full.
-      const ModelTensor& late = tensor(instruction.operands[0]);
-      return scopes_are_free || live_slot(late) || late.used_in != filling_;
-    }
     case Op::hook:
     case Op::trace: return !is_gradient(instruction.operands[0]);
     case Op::gradient:
     case Op::backward: {
-      const ModelTensor& target = tensor(instruction.operands[0]);
-      if (!scopes_are_free && (live_slot(target) ? is_leaf(target) : target.parameter)) return false;
       for (int i = 1; i <= results_of(instruction) && instruction.op == Op::gradient; ++i)
         if (is_gradient(instruction.operands[static_cast<std::size_t>(i)])) return false;
       // Whether the pass uses a seed, and so tracks it, is the library's choice.

@@ -106,9 +106,6 @@ using Program = std::vector<Instruction>;
 /// The elements of a constant of this many elements: those given, or others that its number stands for.
 std::vector<double> elements_of(const Instruction& constant);
 
-/// Whether tapes may end in any order, refuse to track what was used before, and differentiate parameters by themselves.
-inline constexpr bool scopes_are_free = false;
-
 /// How many variables an instruction defines.
 int results_of(const Instruction& instruction);
 

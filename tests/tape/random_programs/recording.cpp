@@ -154,7 +154,6 @@ bool Interpreter::is_enclosed(int tape) const {
 
 // Whoever tracks a tensor that was used would lose that use's share of the gradient.
 void Interpreter::check_unused(const ModelTensor& tensor, int since) const {
-  if (!scopes_are_free) return;
   if (tensor.filling == 0 && tensor.used_in == filling_ && tensor.used_at >= since) throw Refusal{Outcome::tape_error};
 }
 
