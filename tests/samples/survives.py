@@ -32,8 +32,14 @@ def run(*arguments, stdout=subprocess.PIPE):
     return done
 
 
+def heed_signals():
+    # A shell that starts jobs in the background lets them ignore SIGINT, and programs leave it at that.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def start(words):
-    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_signals)
 
 
 def check_refused(done, status, words):

@@ -3,6 +3,8 @@
 #include <map>
 #include <string>
 
+#include <reel/reel.h>
+
 #include "catch.h"
 #include "comparison.h"
 #include "generator.h"
@@ -32,6 +34,8 @@ std::string report(const Program& program, std::uint64_t seed, const std::string
 }  // namespace
 
 TEST_CASE("random programs do what an independent interpreter of memory, tapes and derivatives says") {
+  // Each program looks at all live tensors, which takes as long as there is memory kept from other tests.
+  reel::release_memory_cache();
   std::uint64_t only = number_from("REEL_RANDOM_PROGRAM", 0);
   std::uint64_t first = only ? only : 1, count = only ? 1 : number_from("REEL_RANDOM_PROGRAMS", 10'000);
   int failures = 0;
