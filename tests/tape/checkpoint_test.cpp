@@ -299,7 +299,7 @@ TEST_CASE("a tape inside a checkpoint differentiates by a captured tensor that n
 
 TEST_CASE("derivatives inside a checkpoint may be taken at a captured tensor") {
   Tape tape;
-  Tensor x = tensor<float>({0.5f, 0.75f, 1.5f, 2.5f});  // whose products are exact, on every instruction set
+  Tensor x = tensor<double>({0.5, 0.75, 1.5, 2.5});  // whose products are exact, on every instruction set
   tape.watch(x);
   Tensor h = x * x;
   auto f = [&h](const Tensor& x) { return vjp([](const Tensor& h) { return h * h; }, h, x).product; };
