@@ -7,6 +7,7 @@
 
 #include "../core/storage.h"
 #include "origin.h"
+#include "use_log.h"
 
 namespace reel::detail {
 
@@ -18,9 +19,11 @@ inline Tensor owned(Tensor gradient) {
   bool is_tracked = given.requires_grad || !is_untracked(given);
   // It may be a saved value of the tape that is being differentiated, to which no gradient is to flow back from here.
   if (is_tracked && !is_recording()) gradient = stop_gradient(gradient);
-  const Body& body = gradient.body();
-  if (body.contiguous && body.references.unique() && body.storage->references.unique()) return gradient;
-  return copy(gradient);
+  Body& body = gradient.body();
+  if (!body.contiguous || !body.references.unique() || !body.storage->references.unique()) return copy(gradient);
+  // What the backward pass has used it for is no use of the caller's, who may still watch it.
+  UseLog::forget(body);
+  return gradient;
 }
 
 }  // namespace reel::detail

@@ -167,6 +167,20 @@ TEST_CASE("a parameter that was frozen for a while is one again, without the use
   CHECK(w.grad().item() == 6);
 }
 
+TEST_CASE("a gradient may be watched although the backward pass has used it") {
+  Tensor w = ones({1}).requires_grad(), x = full({1}, 2.0);
+  Tape outer;
+  Tensor of_result;
+  {
+    Tape inner;
+    Tensor result = w * x;
+    auto gradients = inner.gradient(result, {result, w});
+    of_result = gradients[0];
+  }
+  outer.watch(of_result);
+  CHECK(outer.gradient(sum(of_result * of_result), of_result).item() == 2);
+}
+
 TEST_CASE("watching twice is as good as once") {
   Tensor x = full({}, 3.0);
   Tape tape;

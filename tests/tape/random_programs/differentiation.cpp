@@ -32,7 +32,13 @@ Interpreter::Adjoint Interpreter::seed_of(const Instruction& instruction, bool r
   for (double value : values(at(seed))) adjoint.values.push_back({value});
   if (!recorded) return adjoint;
   try {
+    const int used_in = at(seed).used_in, used_at = at(seed).used_at;
     Operand operand = this->operand(seed);
+    if (!operand.slot) {
+      at(seed).used_in = used_in;
+      at(seed).used_at = used_at;
+      at(seed).seed_in = filling_;
+    }
     return {true, operand.values, operand.slot};
   } catch (const Refusal&) {
     // Whether an op uses the seed, and so refuses it, is the library's choice.

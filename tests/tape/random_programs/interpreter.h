@@ -40,6 +40,7 @@ struct ModelTensor {
   int grad = -1;
   int used_in = 0;  ///< during which filling an op that was recorded, or not, used it untracked; and when last
   int used_at = 0;
+  int seed_in = 0;  ///< during which filling it was a seed, which a backward pass may have used
 };
 
 /// What one hook saw.
@@ -199,7 +200,7 @@ class Interpreter {
   void clear_tape();
   const Scope& tape(int number) const;
   bool is_enclosed(int tape) const;
-  void check_unused(const ModelTensor& tensor, int since) const;
+  void check_unused(const ModelTensor& tensor, int since);
   void gradient(const Instruction& instruction);
   void backward(const Instruction& instruction);
   int target_of(const Instruction& instruction, const std::vector<int>& sources);

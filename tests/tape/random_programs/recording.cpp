@@ -67,7 +67,7 @@ int Interpreter::track(int tensor) {
 void Interpreter::settle(int tensor, int slot) {
   ModelTensor& x = at(tensor);
   x.slot = slot;
-  x.used_in = 0;
+  x.used_in = x.seed_in = 0;
   x.filling = slot ? filling_ : 0;
   x.version = memory(x).version;
   if (slot) slots_[static_cast<std::size_t>(slot)].shape = x.shape;
@@ -153,8 +153,10 @@ bool Interpreter::is_enclosed(int tape) const {
 }
 
 // Whoever tracks a tensor that was used would lose that use's share of the gradient.
-void Interpreter::check_unused(const ModelTensor& tensor, int since) const {
-  if (tensor.filling == 0 && tensor.used_in == filling_ && tensor.used_at >= since) throw Refusal{Outcome::tape_error};
+void Interpreter::check_unused(const ModelTensor& tensor, int since) {
+  if (tensor.filling != 0) return;
+  if (tensor.used_in == filling_ && tensor.used_at >= since) throw Refusal{Outcome::tape_error};
+  uncertain_ |= tensor.seed_in == filling_;
 }
 
 void Interpreter::run_scope(const Instruction& instruction) {

@@ -135,7 +135,7 @@ void Interpreter::overwrite(const Instruction& instruction) {
       const ModelTensor& to = at(x);
       if (!is_row_major(to.shape, to.strides)) throw Refusal{Outcome::shape_error};
       if (!to.parameter && live_slot(to)) throw Refusal{Outcome::tape_error};
-      at(x).used_in = 0;
+      at(x).used_in = at(x).seed_in = 0;
       memory_of(x).cells[static_cast<std::size_t>(to.offset + instruction.numbers[0])] = number;
       ++memory_of(x).version;
       break;
