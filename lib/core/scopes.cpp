@@ -40,6 +40,12 @@ Scopes::Scopes(const Context& main) : main_(&main) {
   registry().all.push_back(this);
 }
 
+// Only where the thread's state could not be made as a whole.
+Scopes::~Scopes() {
+  std::lock_guard lock(registry().mutex);
+  std::erase(registry().all, this);
+}
+
 void Scopes::begin(Context& context, OpenScope scope) {
   settle(context);
   scope.context = &context;

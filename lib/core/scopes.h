@@ -37,6 +37,7 @@ class Scopes {
  public:
   /// `main`: the thread's own context.
   explicit Scopes(const Context& main);
+  ~Scopes();
   Scopes(const Scopes&) = delete;
   Scopes& operator=(const Scopes&) = delete;
 

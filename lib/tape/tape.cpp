@@ -146,7 +146,7 @@ void report_untrained(std::span<const Commit> commits) noexcept {
 
 }  // namespace
 
-Tape::Tape(TapeOptions options, Location where) : options_(options), list_(*detail::context().tapes) {
+Tape::Tape(TapeOptions options, Location where) try : options_(options), list_(*detail::context().tapes) {
   Context& context = detail::context();
   TapeList& list = list_;
   list.scopes().settle(context);
@@ -164,6 +164,8 @@ Tape::Tape(TapeOptions options, Location where) : options_(options), list_(*deta
     list.warn_bytes = options.warn_bytes;
     list.reset_peak();
   }
+} catch (const std::bad_alloc&) {
+  fail_for_memory("Tape", where);
 }
 
 Tape::~Tape() { Scopes::end(this); }
