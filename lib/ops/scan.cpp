@@ -50,7 +50,9 @@ Tensor detail::before(const Tensor& x, int axis, bool backwards, double edge) {
   if (size == 0) return x;
   shape[axis] = 1;
   Tensor first = full(shape, edge, {.dtype = x.dtype(), .device = x.device()});
-  return backwards ? concat({slice(x, axis, 1), first}, axis) : concat({first, slice(x, axis, 0, size - 1)}, axis);
+  // Two statements: where one of these throws, g++ 12 destroys the lists of a conditional expression after their scope.
+  if (backwards) return concat({slice(x, axis, 1), first}, axis);
+  return concat({first, slice(x, axis, 0, size - 1)}, axis);
 }
 
 // y_i = x_i + y_(i − 1);  dx_i = d_i + dx_(i + 1)
