@@ -33,8 +33,8 @@ using namespace reel_test;
 namespace {
 
 struct Threads {
-  int library;  // that share a loop
-  int user;     // of the program, with a tape each, on shared parameters
+  int per_loop;  // that share a loop of the library
+  int user;      // of the program, with a tape each, on shared parameters
 };
 
 bool fails_every_one() {
@@ -114,10 +114,10 @@ struct Expected {
 class Trial {
  public:
   Trial(const FaultyModelKind& kind, Threads threads) : threads_(threads) {
-    set_thread_count(threads.library);
+    set_thread_count(threads.per_loop);
     set_memory_cache_limit(0);  // so that every tensor is an allocation
     manual_seed(1);
-    model_ = kind.make(threads.library > 1);
+    model_ = kind.make(threads.per_loop > 1);
   }
 
   Expected without_faults() {
@@ -198,7 +198,7 @@ class Trial {
         while (!may_start) std::this_thread::yield();
         if (runs(
                 [&] {
-                  set_thread_count(threads_.library);
+                  set_thread_count(threads_.per_loop);
                   set_memory_cache_limit(0);
                   backward(*model_, part);
                 },
@@ -292,7 +292,7 @@ void fail_each(const FaultyModelKind& kind, Threads threads, Fault fault, long s
     Result result = run_trial(kind, threads, index, fault, expected);
     tried += result.failed;
     if (result.fault.empty()) continue;
-    UNSCOPED_INFO(fmt::format("{}, {} and {} threads, allocation {} of {}, {}: {}", kind.name, threads.library,
+    UNSCOPED_INFO(fmt::format("{}, {} and {} threads, allocation {} of {}, {}: {}", kind.name, threads.per_loop,
                               threads.user, index, last, fault == Fault::once ? "once" : "from then on", result.fault));
     if (++wrong == 20) break;
   }
@@ -300,7 +300,7 @@ void fail_each(const FaultyModelKind& kind, Threads threads, Fault fault, long s
   CHECK(tried > 0);
   if (stride == 1)
     std::cout << fmt::format("{}, {} threads share loops, {} train, {}: {} allocations failed\n", kind.name,
-                             threads.library, threads.user, fault == Fault::once ? "once" : "from then on", tried);
+                             threads.per_loop, threads.user, fault == Fault::once ? "once" : "from then on", tried);
 }
 
 void fail_each(Threads threads) {
@@ -311,15 +311,15 @@ void fail_each(Threads threads) {
 }  // namespace
 
 TEST_CASE("a training step whose allocations fail in turn is an error with op and line, and changes nothing") {
-  fail_each({.library = 1, .user = 1});
+  fail_each({.per_loop = 1, .user = 1});
 }
 
 TEST_CASE("a training step that shares loops with a second thread loses nothing when an allocation fails") {
-  fail_each({.library = 2, .user = 1});
+  fail_each({.per_loop = 2, .user = 1});
 }
 
 TEST_CASE("when one of two threads that train one model gets no memory, the other's gradients are whole") {
-  fail_each({.library = 1, .user = 2});
+  fail_each({.per_loop = 1, .user = 2});
 }
 
 namespace {
@@ -342,7 +342,7 @@ int run_in_new_process(const std::function<int()>& f) {
 bool begin_with_fault(const FaultyModelKind& kind, long index, Fault fault) {
   fail_allocation(index, fault);
   try {
-    Trial(kind, {.library = 2, .user = 1}).whole_step();
+    Trial(kind, {.per_loop = 2, .user = 1}).whole_step();
   } catch (const MemoryError&) {
   } catch (const std::bad_alloc&) {  // layers are made of strings and vectors
   }
@@ -361,7 +361,7 @@ TEST_CASE("a process whose first allocations fail does what it does without when
     REQUIRE(pipe(ends) == 0);
     int code = run_in_new_process([&] {
       bool reached = begin_with_fault(kind, index, fault);
-      Trial again(kind, {.library = 2, .user = 1});
+      Trial again(kind, {.per_loop = 2, .user = 1});
       again.whole_step();
       Bytes values = again.values();
       std::size_t seen = std::hash<std::string_view>()({values.data(), values.size()});

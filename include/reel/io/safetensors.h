@@ -55,7 +55,7 @@ inline void save(const std::string& path, const std::vector<NamedTensor>& tensor
   save(path, std::span<const NamedTensor>(tensors), metadata, where);
 }
 
-/// Throws what `save` of the same would throw, as far as that is known before the elements are written, and changes no
+/// Throws what `save` of these tensors would throw, as far as that is known before the elements are written, and changes no
 /// file: for the begin of a program that saves after hours.
 void check_save(const std::string& path, std::span<const NamedTensor> tensors = {}, const Metadata& metadata = {},
                 Location where = Location::here());

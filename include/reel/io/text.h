@@ -28,7 +28,7 @@ std::vector<std::string> read_lines(const std::string& path, const TextOptions& 
                                     Location where = Location::here());
 
 /// The text as a terminal or a log may show it: of what is not UTF-8, and of characters that control the terminal, the
-/// direction of writing or the end of a line, or that nobody sees, the codes: `\u{9b}`, `\u{202e}`, `\xff`.
+/// direction of writing or the end of a line, or that are invisible, the codes: `\u{9b}`, `\u{202e}`, `\xff`.
 std::string printable(std::string_view text);
 
 }  // namespace reel::io

@@ -138,7 +138,7 @@ class Module : public ModulePart {
   /// Throws: as before_forward.
   [[nodiscard]] ModuleHook before_backward(TensorsHook f, Location where = Location::here());
   /// Calls f in a backward, with the gradients that flow from such a call to its inputs, which it may replace; undefined
-  /// where nobody asks for one. Where nobody asks for any, it comes after the hooks on the results' gradients.
+  /// for an input that needs none. If no input needs one, it is called after the hooks on the results' gradients.
   /// Throws: as before_forward.
   [[nodiscard]] ModuleHook after_backward(TensorsHook f, Location where = Location::here());
   /// Whether there are any of the four kinds.
