@@ -27,7 +27,7 @@ inline CLI::Validator at_least(double bound) {
 }
 
 /// Sends what was printed on its way. Throws: std::runtime_error if stdout takes it no longer, as a full disk or a pipe
-/// that nobody reads.
+/// without a reader.
 inline void flush_output() {
   errno = 0;
   if (std::fflush(stdout) == 0 && !std::ferror(stdout)) return;
@@ -86,7 +86,7 @@ void train_and_save(reel::train::BestWeights& best, const std::string& path, Tra
 /// if a signal ended the training.
 template <class F>
 int run(CLI::App& app, int argc, char** argv, F body) {
-  // A pipe that nobody reads is then an error of what is written into it.
+  // Writing to a pipe without a reader is then an error.
   std::signal(SIGPIPE, SIG_IGN);
   std::string device = "cpu";
   app.add_option("--device", device, "cpu, cuda:0, …, or cuda:auto for the GPU with most free memory");

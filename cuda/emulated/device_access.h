@@ -5,8 +5,8 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-/// While one lives, the memory of the emulated device can be reached; else to touch it is a segmentation fault, as it is
-/// with a real one's.
+/// While one lives, the memory of the emulated device is accessible; otherwise an access is a segmentation fault, as
+/// with a real device.
 class DeviceAccess {
  public:
   DeviceAccess();

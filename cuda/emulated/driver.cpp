@@ -1,4 +1,4 @@
-#include "../driver.h"
+#include "../runtime/driver.h"
 
 #include <sys/mman.h>
 
@@ -24,7 +24,7 @@
 #define ASAN_UNPOISON_MEMORY_REGION(begin, bytes) static_cast<void>(begin)
 #endif
 
-// A device made of the CPU's memory: one large range of addresses, open only while a DeviceAccess lives.
+// A device in the CPU's memory: one large range of addresses, accessible only while a DeviceAccess lives.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -40,14 +40,14 @@ class Arena {
     begin_ =
         static_cast<char*>(mmap(nullptr, arena_bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
     if (begin_ == MAP_FAILED) throw std::runtime_error("there are no addresses for an emulated device");
-    // It is opened and closed at every launch, page by page: with large ones a hundred times as fast.
+    // Access is switched at every launch, page by page: with large pages that is a hundred times faster.
     begin_ += (page_bytes - reinterpret_cast<std::uintptr_t>(begin_) % page_bytes) % page_bytes;
     madvise(begin_, arena_bytes - page_bytes, MADV_HUGEPAGE);
     free_[0] = arena_bytes - page_bytes;
   }
 
-  // First fit. Behind each block at least a byte is left over, and the address sanitizer told of what is no block: it then
-  // sees kernels that run over the end.
+  // First fit. At least a byte remains free behind each block, and free memory is poisoned for the address sanitizer,
+  // which then detects kernels that run over the end.
   void* allocate(std::size_t bytes) {
     std::lock_guard lock(mutex_);
     std::size_t size = (bytes + alignment) / alignment * alignment;
@@ -90,7 +90,7 @@ class Arena {
   }
   bool holds(const void* memory) const { return memory >= begin_ && memory < begin_ + arena_bytes; }
 
-  // By however many threads at a time. Only as much as has been in use is opened and closed.
+  // Any number of threads may have it open. Only the part that has been in use is opened and closed.
   void open() {
     std::lock_guard lock(mutex_);
     if (open_++ == 0) protect(PROT_READ | PROT_WRITE);
@@ -134,7 +134,7 @@ bool late() {
   return wanted;
 }
 
-// Guards streams and events, and what runs on them where it runs late.
+// Guards streams and events, and delayed work.
 std::recursive_mutex& stream_mutex() {
   static auto& made = *std::make_unique<std::recursive_mutex>().release();
   return made;
@@ -162,7 +162,7 @@ struct CUstream_st {
 };
 struct CUevent_st {
   CUstream_st* stream = nullptr;
-  std::uint64_t place = 0;  // it has come when the stream has done so much
+  std::uint64_t place = 0;  // the event has occurred when the stream has done this much work
 };
 struct CUgraphExec_st {
   std::vector<std::function<void()>> recorded;

@@ -1,4 +1,4 @@
-#include "../factorise.h"
+#include "../libraries/factorise.h"
 
 #include <cstdint>
 #include <type_traits>
@@ -38,7 +38,7 @@ void factor_lu(T* a, std::int64_t n, std::int64_t count, int* pivots) {
     for (std::int64_t i = 0; i < count; ++i) {
       Eigen::PartialPivLU<Matrix<T>> factors{Matrix<T>(matrix(a, i, n, n))};
       matrix(a, i, n, n) = factors.matrixLU();
-      // From where each row went to which rows changed places.
+      // Converts a permutation of rows to a sequence of row exchanges.
       Vector<int> order = factors.permutationP().indices();
       Vector<int> rows = Vector<int>::LinSpaced(n, 0, static_cast<int>(n) - 1);
       for (std::int64_t row = 0; row < n; ++row) {
@@ -73,7 +73,7 @@ void solve_triangle(const T* a, T* right, std::int64_t n, std::int64_t columns, 
     DeviceAccess access;
     bool transposed = triangle.transposed != 0, upper = (triangle.upper != 0) != transposed;
     for (std::int64_t i = 0; i < count; ++i) {
-      // By rows, a matrix is its transpose by columns.
+      // A row-major matrix is the transpose of a column-major one.
       Matrix<T> factor = matrix(a, i, n, n), x = matrix(right, i, columns, n).transpose();
       if (!transposed) factor.transposeInPlace();
       auto solve = [&](const auto& view) { view.solveInPlace(x); };
@@ -126,12 +126,12 @@ void unfold_q(T* a, const T* scales, std::int64_t rows, std::int64_t n, std::int
   });
 }
 
-// Singular and eigenvectors are the CPU kernels': these are what takes longest to compile, and the tests hold them against
-// references of their own.
+// Singular vectors and eigenvectors are computed by the CPU's kernels: decompositions take longest to compile, and the
+// tests compare them with references of their own.
 
 namespace {
 
-// One matrix or vector, without gaps.
+// One contiguous matrix or vector.
 struct Dense {
   std::int64_t dims[2], strides[2];
   double* data;
@@ -161,7 +161,7 @@ void factor_svd(double* a, double* u, double* s, double* vt, std::int64_t rows, 
   give_to_stream(current_stream(), [=] {
     DeviceAccess access;
     for (std::int64_t i = 0; i < count; ++i) {
-      // The CPU's matrices lie row by row: what it sees is aᵀ = v s uᵀ.
+      // The CPU's matrices are row-major: it decomposes aᵀ = v s uᵀ.
       Dense transposed(a + i * rows * n, n, rows), right(vt + i * n * n, n, n), values(s + i * n, n),
           left(u + i * rows * n, n, rows);
       faults[i] = cpu_kernels().svd(right.view(), values.view(), left.view(), transposed.view()) != -1;
@@ -174,7 +174,7 @@ void factor_eigh(double* a, double* values, std::int64_t n, std::int64_t count, 
     DeviceAccess access;
     for (std::int64_t i = 0; i < count; ++i) {
       auto vectors = matrix(a, i, n, n);
-      // Row by row the lower triangle would be the upper one.
+      // In row-major order the lower triangle would be the upper one.
       Matrix<double> lower = vectors.transpose();
       Dense symmetric(lower.data(), n, n), columns(a + i * n * n, n, n), rising(values + i * n, n);
       faults[i] = cpu_kernels().eigh(rising.view(), columns.view(), symmetric.view()) != -1;

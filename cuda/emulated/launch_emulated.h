@@ -6,13 +6,13 @@
 #include <type_traits>
 #include <vector>
 
-#include "../device.h"
-#include "../grid.h"
+#include "../device/device.h"
+#include "../device/grid.h"
 #include "device_access.h"
 #include "stream.h"
 
-// See launch.h. Threads of a phase run one after the other, from the first or from the last: a program that needs an order
-// among them gives something else than its twin.
+// See launch.h. The threads of a phase run one after the other, from the first or from the last: a program that depends
+// on an order among them differs from its CPU twin.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {

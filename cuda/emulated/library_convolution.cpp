@@ -1,4 +1,4 @@
-#include "../library_convolution.h"
+#include "../libraries/library_convolution.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {

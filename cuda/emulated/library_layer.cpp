@@ -1,14 +1,14 @@
-#include "../library_layer.h"
+#include "../libraries/library_layer.h"
 
 #include <algorithm>
 #include <vector>
 
-#include "../../lib/ops/formulas/recurrent.h"
+#include "../../lib/kernels/formulas/recurrent.h"
 #include "device_access.h"
 #include "stream.h"
 
-// Stands in for cuDNN: weights by rows of gates, two biases, and a reserve that the backward pass writes to. It takes
-// layers of an even size, so that tests reach the kernels that go step by step with the others.
+// Emulates cuDNN: weights by rows of gates, two biases, and a reserve that the backward pass overwrites. It supports
+// layers of even size only, so that tests reach the step-by-step kernels with the others.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -19,7 +19,7 @@ class EmulatedLayer final : public LibraryLayer {
  public:
   explicit EmulatedLayer(const LibraryLayerForm& form) : form_(form), size_(form.size), width_(form.width) {
     for (std::int64_t count : form.counts) rows_ += count;
-    input_weights = 8;  // weights need not stand at the beginning
+    input_weights = 8;  // weights need not be at the beginning
     state_weights = input_weights + gates * size_ * width_;
     input_bias = state_weights + gates * size_ * size_ + 4;
     state_bias = input_bias + gates * size_;

@@ -1,4 +1,4 @@
-#include "../library_product.h"
+#include "../libraries/library_product.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {

@@ -1,4 +1,4 @@
-#include "../library_sparse.h"
+#include "../libraries/library_sparse.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {

@@ -1,4 +1,4 @@
-#include "../sort_pairs.h"
+#include "../libraries/sort_pairs.h"
 
 #include <algorithm>
 #include <numeric>

@@ -54,18 +54,19 @@ struct SegmentForm<F, std::index_sequence<i...>> {
 
 }  // namespace detail
 
-/// y = f(x…), of which the tape keeps the inputs only: a backward computes f again when it comes to it.
+/// y = f(x…), of which the tape keeps the inputs only: a backward pass computes f again when it reaches it.
 ///
 ///     for (const Block& block : model.blocks) h = checkpoint([&block](const Tensor& h) { return block(h); }, h);
 ///
 /// f takes a `const Tensor&` for each input and returns a Tensor or a std::array<Tensor, K>. It may capture parameters
 /// and other tracked tensors: their gradients are found too. What it captures by reference has to live until the
-/// gradient has been had, so that local tensors and variables of a loop are to be captured by value. Random numbers of
-/// the thread's generator are the same when f is run again; everything else that f does is done twice, and leaves
-/// nothing on the tape but the results. A tape that f opens sees back to what f is given and captures, and no further.
-/// Checkpoints nest, and a gradient of higher order keeps no more than the first. With nothing recording, this is f(x…).
-/// Throws: TapeError if f overwrites an input or another tensor from outside; in a backward, if f gives other results
-/// than the first time, or uses other tracked tensors.
+/// gradient has been computed, so local tensors and variables of a loop are to be captured by value. When f runs again,
+/// the thread's generator gives the random numbers of the first run; everything else that f does is done twice, and
+/// leaves nothing on the tape but the results. A tape that f opens sees back to what f is given and captures, and no
+/// further. Checkpoints nest, and a gradient of higher order keeps no more than the first. With nothing recording, this
+/// is f(x…).
+/// Throws: TapeError if f overwrites an input or another tensor from outside; in a backward pass, if f gives other
+/// results than the first time, or uses other tracked tensors.
 /// Source: Chen et al., Training deep nets with sublinear memory cost (2016).
 template <class F, class... More>
 auto checkpoint(const F& f, const Arg& x, const More&... more) {

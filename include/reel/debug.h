@@ -1,5 +1,8 @@
 #pragma once
 
+/// \namespace reel::debug
+/// Gradient checks, anomaly detection, tensor statistics, live tensors, and listeners to ops.
+
 #include <reel/debug/anomaly.h>
 #include <reel/debug/gradcheck.h>
 #include <reel/debug/listen.h>

@@ -11,29 +11,30 @@
 
 #include <reel/tensor.h>
 
-// Derivatives of a function f, any C++ that computes a tensor from tensors, at given inputs. Inputs are one tensor, for
-// f(x); several in braces, for f(x, w); or a span or vector, for f of a span. The result has a part for each:
-//
-//   Tensor j = jacobian([&](const Tensor& x) { return tanh(matmul(x, w)); }, x);
-//   auto [jx, jw] = jacobian([](const Tensor& x, const Tensor& w) { return tanh(matmul(x, w)); }, {x, w});
-//
-// Derivatives are by the inputs alone: whatever else f uses, parameters too, is a constant to them, and an input that
-// f's result does not depend on has derivatives of 0. Tapes that are open around the call record the results, which
-// depend on the inputs and on what f captures, so these functions nest to derivatives of any order.
-//
-// All throw Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
-// an input, for an input of a finished tape while an outer one records, and under NoRecord while an outer one is open.
+/// \file
+/// Derivatives of a function f, any C++ that computes a tensor from tensors, at given inputs. Inputs are one tensor,
+/// for f(x); several in braces, for f(x, w); or a span or vector, for f of a span. The result has a part for each:
+///
+///     Tensor j = jacobian([&](const Tensor& x) { return tanh(matmul(x, w)); }, x);
+///     auto [jx, jw] = jacobian([](const Tensor& x, const Tensor& w) { return tanh(matmul(x, w)); }, {x, w});
+///
+/// Derivatives are with respect to the inputs alone: all else that f uses, parameters too, is a constant to them, and
+/// an input that f's result does not depend on has derivatives of 0. Tapes that are open around the call record the
+/// results, which depend on the inputs and on what f captures, so these functions nest to derivatives of any order.
+///
+/// All throw Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input, for an input of a finished tape while an outer one records, and under NoRecord while an outer one is open.
 
 namespace reel {
 
-/// A function of several tensors.
+/// A function of several tensors that returns one.
 using TensorFunction = std::function<Tensor(std::span<const Tensor>)>;
 
-/// What a function gives, and a product with its derivatives; of several inputs, one product for each.
+/// The value of a function, and a product with its derivatives; for several inputs, one product for each.
 template <class Product>
 struct ValueAndProduct {
-  Tensor value;
-  Product product;
+  Tensor value;     ///< y = f(x…)
+  Product product;  ///< the product, or an array or vector of one for each input
 };
 
 namespace detail {
@@ -56,11 +57,11 @@ inline constexpr bool takes<F, Operand, std::index_sequence<i...>> =
 struct OnlyArg {
   operator Arg() const;
 };
-/// Takes operands with their places, as a module does, so that it can be told its caller's.
+/// Takes operands with their locations, as a module does, so that its caller's can be passed on.
 template <class F, std::size_t count>
 concept TakesPlaces = requires { &F::operator(); } && takes<F, OnlyArg, std::make_index_sequence<count>>;
 
-/// A function of so many tensors, called at `where`, as one of a span.
+/// A function of `count` tensors, called at `where`, as one of a span.
 template <std::size_t count, class F>
 TensorFunction of_span(F& f, Location where) {
   return [&f, where](Inputs x) {
@@ -89,47 +90,64 @@ inline ValueAndProduct<Tensor> only(Products found) {
 
 }  // namespace detail
 
-/// Takes so many tensors, one by one, and gives one.
+/// A function that takes `count` tensors, one by one, and returns one.
 template <class F, std::size_t count>
 concept FunctionOf = detail::takes<F, Tensor, std::make_index_sequence<count>>;
-/// Takes a span of tensors, and gives one.
+/// A function that takes a span of tensors, and returns one.
 template <class F>
 concept FunctionOfSpan = std::is_invocable_r_v<Tensor, F&, std::span<const Tensor>>;
-/// A vector, an array, a span.
+/// A list of tensors: a vector, an array or a span.
 template <class T>
 concept TensorList = std::convertible_to<const T&, std::span<const Tensor>>;
 
-/// J[o…, i…] = ∂f(x)[o…] / ∂x[i…] for each input: y = f(x) (o…), x (i…) → (o…, i…). One reverse pass for each element of
-/// y. Throws: ShapeError if y and an input have more than 8 axes together.
+/// Returns the Jacobian J[o…, i…] = ∂f(x)[o…] / ∂x[i…] with respect to the input x: y = f(x) (o…), x (i…) → (o…, i…).
+/// One reverse pass for each element of y.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError if y and an input have more than 8 axes together.
 template <FunctionOf<1> F>
 Tensor jacobian(F&& f, const Tensor& x, Location where = Location::here()) {
   return std::move(detail::jacobian(detail::of_span<1>(f, where), {&x, 1}, where).front());
 }
+/// Returns the Jacobian J[o…, i…] = ∂f(x)[o…] / ∂x[i…] with respect to each of several inputs, `{x, w}`: y = f(x) (o…),
+/// x (i…) → (o…, i…). One reverse pass for each element of y.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError if y and an input have more than 8 axes together.
 template <class F, std::size_t count>
   requires(count > 1 && FunctionOf<F, count>)
 std::array<Tensor, count> jacobian(F&& f, const Tensor (&inputs)[count], Location where = Location::here()) {
   return detail::as_array<count>(detail::jacobian(detail::of_span<count>(f, where), inputs, where));
 }
+/// Returns the Jacobian J[o…, i…] = ∂f(x)[o…] / ∂x[i…] with respect to each tensor of a list, for an f of a span: y =
+/// f(x) (o…), x (i…) → (o…, i…). One reverse pass for each element of y.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError if y and an input have more than 8 axes together.
 template <TensorList Inputs, FunctionOfSpan F>
 std::vector<Tensor> jacobian(F&& f, const Inputs& inputs, Location where = Location::here()) {
   return detail::jacobian(std::ref(f), inputs, where);
 }
 
-/// The Jacobian of each example: x (N, i…), y = f(x) (N, o…) → (N, o…, i…). One reverse pass for each element of one
-/// example, which is right only if f does not mix examples: y[n] must depend on x[n] alone.
-/// Throws: ShapeError unless y has N examples too; as jacobian.
+/// Returns the Jacobian of each example: x (N, i…), y = f(x) (N, o…) → (N, o…, i…). One reverse pass for each element
+/// of one example, which is right only if f does not mix examples: y[n] must depend on x[n] alone.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError unless y has N examples too, or for more than 8 axes together.
 template <FunctionOf<1> F>
 Tensor batch_jacobian(F&& f, const Tensor& x, Location where = Location::here()) {
   return detail::batch_jacobian(detail::of_span<1>(f, where), x, where);
 }
 
-/// H[a…, b…] = ∂²f / ∂x_j[a…] ∂x_k[b…] of an f that gives a single element: block (j, k) for inputs j and k. One reverse
+/// Returns the Hessian H[a…, b…] = ∂²f / ∂x[a…] ∂x[b…] of an f of one input; f returns a single element. One reverse
 /// pass through f and its gradient for each element of the inputs.
-/// Throws: ShapeError for an f that gives more; as jacobian.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError for an f that returns more than one element, and if two inputs have more than 8 axes together.
 template <FunctionOf<1> F>
 Tensor hessian(F&& f, const Tensor& x, Location where = Location::here()) {
   return std::move(detail::hessian(detail::of_span<1>(f, where), {&x, 1}, where).front().front());
 }
+/// Returns the Hessian H_jk[a…, b…] = ∂²f / ∂x_j[a…] ∂x_k[b…] of an f of several inputs, `{x, w}`: block [j][k] for
+/// inputs j and k; f returns a single element. One reverse pass through f and its gradient for each element of the
+/// inputs.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError for an f that returns more than one element, and if two inputs have more than 8 axes together.
 template <class F, std::size_t count>
   requires(count > 1 && FunctionOf<F, count>)
 std::array<std::array<Tensor, count>, count> hessian(F&& f, const Tensor (&inputs)[count],
@@ -139,61 +157,96 @@ std::array<std::array<Tensor, count>, count> hessian(F&& f, const Tensor (&input
   for (std::size_t j = 0; j < count; ++j) found[j] = detail::as_array<count>(std::move(blocks[j]));
   return found;
 }
+/// Returns the Hessian H_jk[a…, b…] = ∂²f / ∂x_j[a…] ∂x_k[b…] of an f of a span: block [j][k] for inputs j and k; f
+/// returns a single element. One reverse pass through f and its gradient for each element of the inputs.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError for an f that returns more than one element, and if two inputs have more than 8 axes together.
 template <TensorList Inputs, FunctionOfSpan F>
 std::vector<std::vector<Tensor>> hessian(F&& f, const Inputs& inputs, Location where = Location::here()) {
   return detail::hessian(std::ref(f), inputs, where);
 }
 
-/// The Hessian's product H v with a direction v, of the inputs' shapes. The Hessian is never formed: it takes two
-/// reverse passes, and memory in proportion to what f's gradient takes.
-/// Throws: ShapeError for an f that gives more than one element, and for a direction that does not fit its input.
+/// Returns f's value and the Hessian's product H v with a direction v, of the shape of the input x. The Hessian is
+/// never formed: two reverse passes, and memory in proportion to that of f's gradient.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError for an f that returns more than one element, and for a direction that does not fit its input.
 template <FunctionOf<1> F>
 ValueAndProduct<Tensor> hvp(F&& f, const Tensor& x, const Tensor& direction, Location where = Location::here()) {
   return detail::only(detail::hvp(detail::of_span<1>(f, where), {&x, 1}, {&direction, 1}, where));
 }
+/// Returns f's value and the Hessian's product H v with a direction v, of the shape of each of several inputs, `{x,
+/// w}`. The Hessian is never formed: two reverse passes, and memory in proportion to that of f's gradient.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError for an f that returns more than one element, and for a direction that does not fit its input.
 template <class F, std::size_t count>
   requires(count > 1 && FunctionOf<F, count>)
 ValueAndProduct<std::array<Tensor, count>> hvp(F&& f, const Tensor (&inputs)[count], const Tensor (&directions)[count],
                                                Location where = Location::here()) {
   return detail::as_array<count>(detail::hvp(detail::of_span<count>(f, where), inputs, directions, where));
 }
+/// Returns f's value and the Hessian's product H v with a direction v, of the shape of each tensor of a list, for an f
+/// of a span. The Hessian is never formed: two reverse passes, and memory in proportion to that of f's gradient.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError for an f that returns more than one element, and for a direction that does not fit its input.
 template <TensorList Inputs, FunctionOfSpan F>
 ValueAndProduct<std::vector<Tensor>> hvp(F&& f, const Inputs& inputs, std::span<const Tensor> directions,
                                          Location where = Location::here()) {
   return detail::hvp(std::ref(f), inputs, directions, where);
 }
 
-/// The product of a seed, of y's shape, with the Jacobian: Σ_o seed[o…] J[o…, i…] for each input. One reverse pass. It can
-/// be differentiated by the seed too. Throws: ShapeError for a seed that does not fit y.
+/// Returns f's value y and the product of a seed, of y's shape, with the Jacobian: Σ_o seed[o…] J[o…, i…] for the input
+/// x. One reverse pass. It can be differentiated with respect to the seed too.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError for a seed that does not fit y.
 template <FunctionOf<1> F>
 ValueAndProduct<Tensor> vjp(F&& f, const Tensor& x, const Tensor& seed, Location where = Location::here()) {
   return detail::only(detail::vjp(detail::of_span<1>(f, where), {&x, 1}, seed, where));
 }
+/// Returns f's value y and the product of a seed, of y's shape, with the Jacobian: Σ_o seed[o…] J[o…, i…] for each of
+/// several inputs, `{x, w}`. One reverse pass. It can be differentiated with respect to the seed too.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError for a seed that does not fit y.
 template <class F, std::size_t count>
   requires(count > 1 && FunctionOf<F, count>)
 ValueAndProduct<std::array<Tensor, count>> vjp(F&& f, const Tensor (&inputs)[count], const Tensor& seed,
                                                Location where = Location::here()) {
   return detail::as_array<count>(detail::vjp(detail::of_span<count>(f, where), inputs, seed, where));
 }
+/// Returns f's value y and the product of a seed, of y's shape, with the Jacobian: Σ_o seed[o…] J[o…, i…] for each
+/// tensor of a list, for an f of a span. One reverse pass. It can be differentiated with respect to the seed too.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError for a seed that does not fit y.
 template <TensorList Inputs, FunctionOfSpan F>
 ValueAndProduct<std::vector<Tensor>> vjp(F&& f, const Inputs& inputs, const Tensor& seed,
                                          Location where = Location::here()) {
   return detail::vjp(std::ref(f), inputs, seed, where);
 }
 
-/// The Jacobian's product with a tangent v, of the inputs' shapes: Σ_i J[o…, i…] v[i…], summed over the inputs, of y's
-/// shape. Two reverse passes: the product of a seed with J is linear in the seed, and differentiated by it.
-/// Throws: ShapeError for a tangent that does not fit its input.
+/// Returns f's value y and the Jacobian's product with a tangent v, of the shape of the input x: Σ_i J[o…, i…] v[i…],
+/// summed over the inputs, of y's shape. Two reverse passes: the product of a seed with J is linear in the seed, and is
+/// differentiated with respect to it.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError for a tangent that does not fit its input.
 template <FunctionOf<1> F>
 ValueAndProduct<Tensor> jvp(F&& f, const Tensor& x, const Tensor& tangent, Location where = Location::here()) {
   return detail::jvp(detail::of_span<1>(f, where), {&x, 1}, {&tangent, 1}, where);
 }
+/// Returns f's value y and the Jacobian's product with a tangent v, of the shape of each of several inputs, `{x, w}`:
+/// Σ_i J[o…, i…] v[i…], summed over the inputs, of y's shape. Two reverse passes: the product of a seed with J is
+/// linear in the seed, and is differentiated with respect to it.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError for a tangent that does not fit its input.
 template <class F, std::size_t count>
   requires(count > 1 && FunctionOf<F, count>)
 ValueAndProduct<Tensor> jvp(F&& f, const Tensor (&inputs)[count], const Tensor (&tangents)[count],
                             Location where = Location::here()) {
   return detail::jvp(detail::of_span<count>(f, where), inputs, tangents, where);
 }
+/// Returns f's value y and the Jacobian's product with a tangent v, of the shape of each tensor of a list, for an f of
+/// a span: Σ_i J[o…, i…] v[i…], summed over the inputs, of y's shape. Two reverse passes: the product of a seed with J
+/// is linear in the seed, and is differentiated with respect to it.
+/// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
+/// an input; ShapeError for a tangent that does not fit its input.
 template <TensorList Inputs, FunctionOfSpan F>
 ValueAndProduct<Tensor> jvp(F&& f, const Inputs& inputs, std::span<const Tensor> tangents,
                             Location where = Location::here()) {

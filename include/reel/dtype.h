@@ -6,45 +6,53 @@
 
 namespace reel {
 
-/// Element types. Arithmetic on `bf16` and `f16` accumulates in f32 and rounds once per op.
+/// The type of the elements of a tensor. Arithmetic on `bf16` and `f16` accumulates in f32 and rounds once per op.
 enum class DType : std::uint8_t { f32, f64, bf16, f16, i32, i64, u8, boolean };
 using enum DType;
 
+/// The number of dtypes.
 inline constexpr int dtype_count = 8;
 
 /// bfloat16: 1 sign, 8 exponent, 7 fraction bits. Conversion from float rounds to nearest even.
 struct BFloat16 {
-  std::uint16_t bits = 0;
+  std::uint16_t bits = 0;  ///< the sixteen bits, sign first
+  /// Zero.
   BFloat16() = default;
+  /// Rounds to the nearest value, ties to even.
   BFloat16(float value);
+  /// The value as float, which is exact.
   operator float() const;
 };
 
 /// IEEE 754 binary16. Conversion from float rounds to nearest even.
 struct Float16 {
-  std::uint16_t bits = 0;
+  std::uint16_t bits = 0;  ///< the sixteen bits, sign first
+  /// Zero.
   Float16() = default;
+  /// Rounds to the nearest value, ties to even; beyond ±65504 to ±∞.
   Float16(float value);
+  /// The value as float, which is exact.
   operator float() const;
 };
 
-/// Bytes per element.
+/// Bytes per element of a dtype.
 constexpr std::size_t size_of(DType dtype) {
   // One hexadecimal digit each, the last for f32.
   return 0x11842284u >> (4 * static_cast<unsigned>(dtype)) & 15;
 }
 
-/// "f32", "bool", …
+/// The name of a dtype: "f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool".
 constexpr const char* name_of(DType dtype) {
   constexpr const char* names[] = {"f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"};
   return names[static_cast<int>(dtype)];
 }
 
-/// f32, f64, bf16 or f16.
+/// True for f32, f64, bf16 and f16.
 constexpr bool is_floating(DType dtype) { return dtype <= DType::f16; }
 
-/// The dtype two operands meet in, by PyTorch's lattice: bool < integers < floating; u8 with i32 gives i32;
+/// The dtype in which two operands of the given dtypes are combined: bool < integers < floating; u8 with i32 gives i32;
 /// f16 with bf16 gives f32.
+/// Source: PyTorch's promote_types.
 DType promote(DType a, DType b);
 
 /// The dtype whose elements have the C++ type T.

@@ -7,49 +7,50 @@
 
 namespace reel {
 
-/// A mistake in how the library is used. `what()` is one sentence: the op, every shape or dtype involved, and the
-/// caller's `file:line`.
+/// An error in the use of the library: the base class of reel's exceptions. `what()` is one sentence: the op, every
+/// shape or dtype involved, and the caller's `file:line`.
 class Error : public std::runtime_error {
  public:
+  /// An error of one sentence, to which the caller's location is appended.
   Error(const std::string& sentence, Location where);
-  /// The caller's place; empty if there is none.
+  /// The caller's location; empty if there is none.
   Location where() const { return where_; }
 
  protected:
-  /// With more lines after the sentence.
+  /// An error of one sentence, to which the caller's location is appended, followed by more lines.
   Error(const std::string& sentence, Location where, const std::string& lines);
 
  private:
   Location where_;
 };
 
-/// Shapes, sizes or axes do not fit.
+/// An error: shapes, sizes or axes do not fit.
 class ShapeError : public Error {
   using Error::Error;
 };
-/// An element type that the op does not take.
+/// An error: an op does not take an element type.
 class DTypeError : public Error {
   using Error::Error;
 };
-/// An index out of range.
+/// An error: an index is out of range.
 class IndexError : public Error {
   using Error::Error;
 };
-/// Tensors on different devices, or an op that a device lacks.
+/// An error: tensors are on different devices, a device does not exist, or it lacks an op.
 class DeviceError : public Error {
   using Error::Error;
 };
-/// A gradient that cannot be had, or would be wrong.
+/// An error: a gradient cannot be computed, or would be wrong.
 class TapeError : public Error {
   using Error::Error;
 };
 
-/// Not enough memory.
+/// An error: there is not enough memory.
 class MemoryError : public Error {
   using Error::Error;
 };
 
-/// A broken promise inside the library itself: please report it.
+/// An error in the library itself, not in its use: please report it.
 class InternalError : public std::logic_error {
   using std::logic_error::logic_error;
 };

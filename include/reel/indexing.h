@@ -8,14 +8,16 @@
 
 #include <reel/tensor.h>
 
-// x(2, slice(1, -1), newaxis, ellipsis): what `Tensor::operator()` takes and returns.
+/// \file
+/// The indices that `Tensor::operator()` takes, and the view that it returns: x(2, slice(1, -1), newaxis, ellipsis).
 
 namespace reel {
 
-/// Elements start, start + step, … before `stop` of an axis; an end that is left out is that of the axis.
+/// A range of an axis: the elements start, start + step, … before `stop`. Made by `slice`.
 struct Slice {
-  std::optional<std::int64_t> start = {}, stop = {};
-  std::int64_t step = 1;
+  std::optional<std::int64_t> start = {},  ///< default: the first element, or the last for a negative step
+      stop = {};                           ///< default: the end of the axis, or its beginning for a negative step
+  std::int64_t step = 1;                   ///< not 0; negative: backwards
 };
 
 namespace detail {
@@ -36,41 +38,51 @@ constexpr std::optional<std::int64_t> slice_end(IndexInteger auto number) { retu
 
 }  // namespace detail
 
-/// `slice(1, -1)`, `slice(0, 9, 2)`, `slice(1)` from 1 on, `slice()` all, `slice(std::nullopt, std::nullopt, -1)`
-/// backwards: as Python's start:stop:step. Negative ends count from the end; ends beyond the axis are cut.
+/// A range of an axis: `slice(1, -1)`, `slice(0, 9, 2)`, `slice(1)` from 1 on, `slice()` all, `slice(std::nullopt,
+/// std::nullopt, -1)` backwards. Negative ends count from the end; ends beyond the axis are cut.
+/// Source: Python's start:stop:step.
 template <detail::SliceEnd Start = std::nullopt_t, detail::SliceEnd Stop = std::nullopt_t,
           detail::IndexInteger Step = int>
 constexpr Slice slice(Start start = std::nullopt, Stop stop = std::nullopt, Step step = 1) {
   return {detail::slice_end(start), detail::slice_end(stop), detail::index_number(step)};
 }
 
-/// A new axis of size 1.
+/// The type of `newaxis`, an index that adds an axis of size 1.
 inline constexpr struct NewAxis {
+  /// Not made but by `newaxis`.
   explicit NewAxis() = default;
-} newaxis{};
+} newaxis{};  ///< the index that adds an axis of size 1
 
-/// As many whole axes as the other indices leave over.
+/// The type of `ellipsis`, an index that stands for the remaining axes, which are kept whole.
 inline constexpr struct Ellipsis {
+  /// Not made but by `ellipsis`.
   explicit Ellipsis() = default;
-} ellipsis{};
+} ellipsis{};  ///< the index that stands for the remaining axes, which are kept whole
 
 /// One of the indices between the parentheses of `x(…)`: an integer, which drops its axis, a slice, `newaxis` or
 /// `ellipsis`.
 class Index {
  public:
+  /// What the index is; `missing` for an argument of `x(…)` that is not given.
   enum class Kind : std::uint8_t { missing, integer, slice, newaxis, ellipsis };
 
+  /// An index that is not given.
   constexpr Index() = default;
+  /// An integer, which selects one element of its axis and drops the axis; negative ones count from the end.
   template <detail::IndexInteger T>
   constexpr Index(T number) : kind_(Kind::integer), slice_{.start = detail::index_number(number)} {}
+  /// A range of the axis.
   constexpr Index(const Slice& range) : kind_(Kind::slice), slice_(range) {}
+  /// A new axis of size 1.
   constexpr Index(NewAxis) : kind_(Kind::newaxis) {}
+  /// The remaining axes, whole.
   constexpr Index(Ellipsis) : kind_(Kind::ellipsis) {}
 
+  /// What the index is.
   Kind kind() const { return kind_; }
-  /// Of an integer.
+  /// The integer; 0 for an index without one.
   std::int64_t number() const { return slice_.start.value_or(0); }
-  /// Of a slice.
+  /// The range; meaningless unless the index is a slice.
   const Slice& slice() const { return slice_; }
 
  private:
@@ -105,23 +117,31 @@ void assign(const Indexed& part, const Arg& y);
 
 }  // namespace detail
 
-/// What `x(…)` gives: a view, which also keeps the tensor that it shows a part of.
+/// The view that `x(…)` returns, which also keeps the tensor x, so that it can be assigned to.
 class Indexed : public Tensor {
  public:
+  /// A view of a part of `base`; for the library's own use.
   Indexed(Tensor view, Tensor base, const detail::AxisParts& parts)
       : Tensor(std::move(view)), base_(std::move(base)), parts_(parts) {}
+  /// Another handle of the view.
   Indexed(const Indexed&) = default;
+  /// Takes over the handle.
   Indexed(Indexed&&) = default;
 
-  /// `x(1, slice(2)) = y` writes y, a tensor or a number that broadcasts, into x, through which gradients then flow to
-  /// y: see copy_. Assigning to a named part could as well mean to name another one: copy_(part, y) writes, another
-  /// name names.
+  /// Writes y, a tensor or a number that broadcasts, into x: `x(1, slice(2)) = y`. Gradients then flow through x to y;
+  /// see copy_. A named part cannot be assigned to, since that could also mean to rebind the name: write with
+  /// copy_(part, y).
+  /// Throws: ShapeError unless y broadcasts to the part; DTypeError for a plain integer that x cannot hold; DeviceError
+  /// for operands on different devices; TapeError for a parameter, while a tape records.
   void operator=(const Arg& y) && { detail::assign(*this, y); }
+  /// Deleted: write into a named part with copy_(part, y).
   Indexed& operator=(const Arg& y) & = delete;
+  /// Deleted: write into a named part with copy_(part, y).
   Indexed& operator=(const Indexed& other) & = delete;
 
+  /// The tensor of which this is a part.
   const Tensor& base() const { return base_; }
-  /// What the part is of the base; for the library's own use.
+  /// The part of each axis of the base; for the library's own use.
   const detail::AxisParts& parts() const { return parts_; }
 
  private:

@@ -1,5 +1,8 @@
 #pragma once
 
+/// \namespace reel::io
+/// Files of tensors and weights (safetensors), and text files.
+
 #include <reel/io/safetensors.h>
 #include <reel/io/text.h>
 #include <reel/io/weights.h>

@@ -4,26 +4,30 @@
 
 namespace reel {
 
-/// A place in the caller's source. Default arguments fill it, so that a function taking one knows who called it.
+/// A line of the caller's source. Default arguments fill it, so that a function that takes one knows where it was
+/// called.
 struct Location {
-  const char* file = nullptr;
-  int line = 0;
+  const char* file = nullptr;  ///< null: unknown
+  int line = 0;                ///< from 1
 
-  /// The place where this function is called.
+  /// The location where this function is called.
   static constexpr Location here(const char* file = __builtin_FILE(), int line = __builtin_LINE()) {
     return {file, line};
   }
+  /// True if file and line are equal; files are compared by their pointers.
   friend bool operator==(const Location&, const Location&) = default;
 };
 
-/// `file:line`, without leading `../`; `unknown place` if empty.
+/// The location as `file:line`, without leading `../`; `unknown place` if it is empty.
 std::string to_string(Location where);
 
-/// While it lives, every op of this thread reports `where` as its caller, unless an outer scope already names one:
-/// a function composed of several ops opens one with the place of its own caller.
+/// While it lives, every op of this thread reports `where` as its caller, unless an outer scope already names one: a
+/// function composed of several ops opens one with its own caller's location.
 class CallerScope {
  public:
+  /// Opens the scope for the ops of this thread; it has no effect within another one.
   explicit CallerScope(Location where);
+  /// Ends the scope.
   ~CallerScope();
   CallerScope(const CallerScope&) = delete;
   CallerScope& operator=(const CallerScope&) = delete;

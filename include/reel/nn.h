@@ -1,5 +1,8 @@
 #pragma once
 
+/// \namespace reel::nn
+/// Modules: layers with parameters, containers of them, and loops that train them.
+
 #include <reel/nn/activation.h>
 #include <reel/nn/attention.h>
 #include <reel/nn/batch_norm.h>
@@ -9,7 +12,6 @@
 #include <reel/nn/crf.h>
 #include <reel/nn/dropout.h>
 #include <reel/nn/embedding.h>
-#include <reel/nn/fit.h>
 #include <reel/nn/group_norm.h>
 #include <reel/nn/gru.h>
 #include <reel/nn/initialise.h>
@@ -22,7 +24,6 @@
 #include <reel/nn/module_list.h>
 #include <reel/nn/packed.h>
 #include <reel/nn/pool.h>
-#include <reel/nn/progress.h>
 #include <reel/nn/recurrent.h>
 #include <reel/nn/rms_norm.h>
 #include <reel/nn/rnn.h>

@@ -1,5 +1,8 @@
 #pragma once
 
+/// \namespace reel::optim
+/// Optimisers, learning-rate schedules, moving averages of weights, and functions that clip or scale gradients.
+
 #include <reel/optim/adadelta.h>
 #include <reel/optim/adagrad.h>
 #include <reel/optim/adam.h>

@@ -9,12 +9,15 @@ namespace reel {
 /// Source: Salmon et al., Parallel random numbers: as easy as 1, 2, 3 (SC 2011).
 class Generator {
  public:
+  /// A stream with the given seed, at its beginning.
   explicit Generator(std::uint64_t seed = 0) : seed_(seed) {}
+  /// The seed.
   std::uint64_t seed() const { return seed_; }
-  /// The number the next random call takes.
+  /// The number that the next random call takes.
   std::uint64_t calls() const { return calls_; }
-  /// Continues from a known point of the stream.
+  /// Continues the stream from a known call number.
   void set_calls(std::uint64_t calls) { calls_ = calls; }
+  /// Takes a call number: returns it, and counts on.
   std::uint64_t next_call() { return calls_++; }
 
  private:
@@ -23,10 +26,10 @@ class Generator {
 };
 
 /// This thread's generator, which every random op uses unless it is given another. It starts with seed 0 on the first
-/// thread, and with a seed of its own on each further one.
+/// thread, and with a different seed on each further one.
 Generator& default_generator();
 
-/// Restarts this thread's generator.
+/// Restarts this thread's generator with the given seed.
 void manual_seed(std::uint64_t seed);
 
 }  // namespace reel

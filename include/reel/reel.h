@@ -1,5 +1,8 @@
 #pragma once
 
+/// \namespace reel
+/// Eager autograd for C++20: tensors, gradient tapes, devices, errors, and all ops.
+
 #include <reel/autocast.h>
 #include <reel/checkpoint.h>
 #include <reel/cuda.h>
@@ -22,3 +25,5 @@
 #include <reel/tape.h>
 #include <reel/tensor.h>
 #include <reel/threads.h>
+#include <reel/train/fit.h>
+#include <reel/train/progress.h>

@@ -4,22 +4,22 @@
 
 namespace reel {
 
-/// How many threads a large op of the calling thread may use, itself included; at first as many as OpenMP takes:
-/// `OMP_NUM_THREADS`, else the processors that the process may run on. Results are the same for every number.
+/// The number of threads that a large op of the calling thread may use, itself included; at first that of OpenMP:
+/// `OMP_NUM_THREADS`, else the processors that the process may run on. Results are equal to the bit for every number.
 int thread_count();
 
-/// Sets `thread_count()` of the calling thread, and OpenMP's with it. Throws: Error unless it is at least 1.
+/// Sets `thread_count()` of the calling thread, and OpenMP's with it: at least 1. Throws: Error if it is less than 1.
 void set_thread_count(int count, Location where = Location::here());
 
-/// Whether the calling thread's ops take denormal numbers for zero: those closer to it than 2⁻¹²⁶ (f32, bf16) or 2⁻¹⁰²²
-/// (f64), on which a processor may spend a hundred times as long. What would be denormal, in the end or on the way to it,
-/// is then ±0, and denormal operands count as ±0; nothing else changes by a bit. All threads that work for an op do as
-/// its caller. Default off: gradual underflow, as IEEE 754 has it. The setting is the calling thread's, and that of the
-/// threads that it starts from then on. f16 keeps its denormals, as does what only moves elements; the processor's own
-/// products of bf16 never do. On processors other than x86-64 it has no effect.
+/// Sets whether the calling thread's ops treat denormal numbers as zero: those closer to it than 2⁻¹²⁶ (f32, bf16) or
+/// 2⁻¹⁰²² (f64), on which a processor may spend a hundred times as long. A denormal result, final or intermediate, is
+/// then ±0, and a denormal operand is treated as ±0; nothing else changes by a bit. All threads that work for an op do
+/// as its caller. Default off: gradual underflow, as IEEE 754 has it. The setting is the calling thread's, and that of
+/// the threads that it starts from then on. f16 keeps its denormals, as do ops that only move elements; the processor's
+/// own products of bf16 never keep them. On processors other than x86-64 it has no effect.
 void set_flush_denormals(bool flush);
 
-/// The calling thread's setting; false at first.
+/// True if the calling thread's ops treat denormal numbers as zero; false at first. See set_flush_denormals.
 bool flushes_denormals();
 
 }  // namespace reel

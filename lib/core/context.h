@@ -15,57 +15,57 @@ class Casts;
 struct OpInfo;
 class TapeList;
 
-/// Sees every op that passes the door, after it has run.
+/// Is notified of every op that passes the dispatcher, after it has run.
 class Listener {
  public:
   virtual ~Listener() = default;
   virtual void finished(const Call& call, Location where) = 0;
 };
 
-/// May keep an op from running now and run it later, together with equal ones: its fibre then waits inside `run`.
-class Lane {
+/// May delay an op and run it later, together with equal ones: its fibre then waits inside `run`.
+class Interceptor {
  public:
-  virtual ~Lane() = default;
-  /// Fills `call.outputs`.
+  virtual ~Interceptor() = default;
+  /// Runs the call, at once or later: fills `call.outputs` before it returns.
   virtual void run(Call& call) = 0;
 };
 
-/// Everything scoped. A thread has one; a fibre may bring its own, sharing the thread's heap and tape list, and a
-/// switch of fibres swaps `current_context`.
+/// The scoped state of a thread. A thread has one context; a fibre may have its own, which shares the thread's heap and
+/// tape list, and a switch of fibres swaps `current_context`.
 struct Context {
   enum Flag : std::uint32_t {
-    recording = 1,     // ops on tracked tensors go onto the tape
-    intercepted = 2,   // a listener or a lane wants to see ops
-    caller_named = 4,  // `caller` stands for the place of every op
-    autocasting = 8,   // ops run in the dtypes that suit them
-    on_device = 16,    // this thread uses a device that is no CPU
-    looked_at = intercepted | autocasting | on_device,
+    recording = 1,     // ops on tracked tensors are recorded on the tape
+    intercepted = 2,   // a listener or an interceptor observes ops
+    caller_named = 4,  // `caller` replaces the call site of every op
+    autocasting = 8,   // ops run in the dtypes that autocast chooses
+    on_device = 16,    // this thread uses a device other than the CPU
+    slow_path = intercepted | autocasting | on_device,
   };
   std::uint32_t flags = 0;
-  std::uint32_t birth = 0;   // what tensors that are made now show in place of a slot; 0 unless a function runs apart
-  std::uint32_t births = 0;  // how often one has
-  Device device;             // where tensors are made that are given none
+  std::uint32_t scope_id = 0;  // the scope id that new tensors store in place of a slot; 0 outside isolated functions
+  std::uint32_t isolated_scopes = 0;  // the number of isolated functions run so far
+  Device device;                      // the default device of new tensors
   Heap* heap = nullptr;
   TapeList* tapes = nullptr;
   Generator* generator = nullptr;
   Listener* listener = nullptr;
-  Lane* lane = nullptr;
+  Interceptor* interceptor = nullptr;
   Casts* casts = nullptr;         // of the innermost autocast scope
-  const Call* running = nullptr;  // the op that runs, where it is looked at
+  const Call* running = nullptr;  // the op that runs, set on the slow path
   Location caller;
-  const OpInfo* differentiating = nullptr;  // in a backward: whose gradient runs
+  const OpInfo* differentiating = nullptr;  // in a backward: the op whose gradient runs
   double multiplications = 0;               // of all products and convolutions that this thread has run
 
-  /// Of several flags: whether any is set.
+  /// Returns true if any of the given flags is set.
   bool has(Flag flag) const { return flags & flag; }
   void set(Flag flag, bool on) { flags = on ? flags | flag : flags & ~flag; }
-  /// The place to report for an op called at `where`.
+  /// The call site to report for an op called at `where`.
   Location resolve(Location where) const { return has(caller_named) ? caller : where; }
 };
 
 extern thread_local constinit Context* current_context __attribute__((tls_model("initial-exec")));
 
-/// Makes this thread's context, or takes over that of a thread which has ended.
+/// Makes this thread's context, or adopts that of a thread which has ended.
 Context& create_context();
 
 /// This thread's context.
@@ -75,7 +75,7 @@ inline Context& context() {
   return create_context();
 }
 
-/// Names the caller for the ops within, in place of an outer name.
+/// Names the caller for the ops within; overrides an outer name.
 class NamedCaller {
  public:
   NamedCaller(Context& context, Location where)

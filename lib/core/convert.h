@@ -17,8 +17,8 @@ inline namespace REEL_TARGET {
 template <class T>
 inline constexpr bool is_half_v = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
 
-/// x as a float whose last place is odd where x is none, so that a further rounding still sees on which side
-/// of a tie x lies: two roundings then give what one would.
+/// x rounded to a float whose last bit is odd if x is not representable, so that a second rounding still sees on which
+/// side of a tie x lies: two roundings then give the result of one.
 REEL_HOST_DEVICE inline float rounded_to_odd(double x) {
   auto single = static_cast<float>(x);
   auto found = static_cast<double>(single);
@@ -34,8 +34,8 @@ REEL_HOST_DEVICE inline float rounded_to_odd(std::int64_t x) {
   return static_cast<float>(rest) * last_place;
 }
 
-/// A number in another element type. Floating to integer cuts towards zero and to the range, and NaN gives 0;
-/// to bool asks for anything but 0; all else rounds once.
+/// Converts a number to another element type. Floating to integer truncates towards zero and clamps to the range, and
+/// NaN gives 0; conversion to bool gives x != 0; all others round once.
 template <class To, class From>
 REEL_HOST_DEVICE To convert(From value) {
   if constexpr (std::is_same_v<To, From>) {

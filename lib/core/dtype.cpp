@@ -19,7 +19,7 @@ DType promote(DType a, DType b) {
 BFloat16::BFloat16(float value) {
   auto word = std::bit_cast<std::uint32_t>(value);
   if ((word & 0x7fffffff) > 0x7f800000)
-    bits = static_cast<std::uint16_t>((word >> 16) | 0x40);  // keeps a NaN a NaN
+    bits = static_cast<std::uint16_t>((word >> 16) | 0x40);  // a NaN stays a NaN
   else
     bits = static_cast<std::uint16_t>((word + 0x7fff + ((word >> 16) & 1)) >> 16);
 }
@@ -50,7 +50,7 @@ Float16::operator float() const {
   float magnitude;
   if (rest >= 0x7c00)
     magnitude = std::bit_cast<float>((rest << 13) | 0x7f800000);
-  else if (rest < 0x400)  // subnormal; as a float's pattern, it would be flushed where a thread flushes denormals
+  else if (rest < 0x400)  // subnormal; built from its bits, it would be flushed on a thread that flushes denormals
     magnitude = static_cast<float>(rest) * 0x1p-24f;
   else
     magnitude = std::bit_cast<float>((rest << 13) + 0x38000000);

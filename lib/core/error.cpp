@@ -11,19 +11,19 @@
 namespace reel {
 namespace {
 
-// An error that brings its own sentence has none here, and takes no memory for it.
+// An error that contains its own sentence passes an empty one, for which no memory is allocated.
 std::string with_place(const std::string& sentence, Location where) {
   return where.file && !sentence.empty() ? sentence + "; at " + to_string(where) : sentence;
 }
 
-// The file as it is shown, without leading "../".
+// The file name for messages, without leading "../".
 const char* shown_file(Location where) {
   const char* file = where.file;
   while (file[0] == '.' && file[1] == '.' && file[2] == '/') file += 3;
   return file;
 }
 
-// A MemoryError whose sentence is part of it, because where memory is short a string might not find any.
+// A MemoryError that contains its text, because allocating a string might fail when memory is exhausted.
 class SelfContainedMemoryError final : public MemoryError {
  public:
   explicit SelfContainedMemoryError(Location where) : MemoryError(std::string(), where) {}
@@ -39,7 +39,7 @@ class SelfContainedMemoryError final : public MemoryError {
     char digits[24];
     return *this << std::string_view(digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
   }
-  // (2, 3), as to_string has it.
+  // Formats a shape as to_string does: (2, 3).
   SelfContainedMemoryError& operator<<(const Shape& shape) {
     *this << "(";
     for (int i = 0; i < shape.rank(); ++i) *this << (i > 0 ? ", " : "") << shape[i];
@@ -55,7 +55,7 @@ class SelfContainedMemoryError final : public MemoryError {
   std::size_t length_ = 0;
 };
 
-// The place to report. A thread for which there was no memory at all has no context.
+// The call site to report. A thread for which no memory could be allocated has no context.
 Location resolved(Location where) {
   const detail::Context* context = detail::current_context;
   return context ? context->resolve(where) : where;

@@ -7,7 +7,7 @@
 
 #include "target.h"
 
-// The halves' conversions in a form that compilers turn into vector instructions.
+// Conversions of halves in a form that compilers vectorise.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -18,7 +18,7 @@ REEL_HOST_DEVICE inline float widened(BFloat16 half) {
 
 REEL_HOST_DEVICE inline float widened(Float16 half) {
   auto rest = static_cast<std::uint32_t>(half.bits & 0x7fff);
-  // As a float's pattern, a subnormal would be flushed where a thread flushes denormals.
+  // A subnormal built as a float's bit pattern would be flushed on a thread that flushes denormals, so it is computed.
   auto subnormal = std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<std::int32_t>(rest)) * 0x1p-24f);
   std::uint32_t magnitude = rest < 0x400 ? subnormal : (rest << 13) + 0x38000000;
   magnitude = rest >= 0x7c00 ? (rest << 13) | 0x7f800000 : magnitude;
@@ -43,7 +43,7 @@ REEL_HOST_DEVICE inline Float16 narrowed<Float16>(float value) {
   auto word = std::bit_cast<std::uint32_t>(value);
   std::uint32_t magnitude = word & 0x7fffffff;
   std::uint32_t normal = (magnitude - 0x38000000 + 0xfff + ((magnitude >> 13) & 1)) >> 13;
-  // Subnormals in binary16: the float adder rounds.
+  // Results that are subnormal in binary16 are rounded by the float adder.
   std::uint32_t tiny = std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude) + 0.5f) - 0x3f000000;
   std::uint32_t half = magnitude < 0x38800000 ? tiny : normal;
   half = magnitude >= 0x47800000 ? 0x7c00 : half;

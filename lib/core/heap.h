@@ -12,8 +12,9 @@
 namespace reel::detail {
 
 /// A thread's cache of freed blocks, by size class. Blocks freed by another thread come back through `remote_`. The
-/// elements of a small tensor lie behind its body, in the same block. Heaps are never destroyed, because static tensors outlive thread-locals; one whose thread has ended, and has given
-/// its cache back to the system, serves the next thread that starts.
+/// elements of a small tensor follow its body in the same block. Heaps are never destroyed, because static tensors
+/// outlive thread-locals; a heap whose thread has ended, and that has returned its cache to the system, is adopted by
+/// the next thread that starts.
 class Heap {
  public:
   enum class Use : std::uint8_t { body, storage };
@@ -26,13 +27,13 @@ class Heap {
     apart_ += use == Use::body;
     return block;
   }
-  /// The same for a body with the elements behind it, of at most `most_joint` bytes.
+  /// Uninitialised memory for a body followed by its elements, of at most `most_joint` bytes. Throws: std::bad_alloc.
   void* allocate_joint(std::size_t bytes) {
     if (void* block = take_joint(bytes)) [[likely]]
       return block;
     return allocate_slowly(static_cast<std::uint32_t>((bytes + 63) / 64 - 1));
   }
-  /// Null where there is none for reuse.
+  /// A cached block for a body followed by its elements; null if there is none.
   void* take_joint(std::size_t bytes) noexcept {
     std::size_t steps = (bytes + 63) / 64;
     FreeBlock* block = free_[steps - 1];
@@ -41,7 +42,7 @@ class Heap {
     return taken(block, static_cast<std::uint32_t>(steps - 1), steps * 64);
   }
   static constexpr std::size_t most_joint = 1024;
-  /// Frees a block of any heap; called on `mine`, the calling thread's heap, or null where it has none.
+  /// Frees a block of any heap. `mine`: the calling thread's heap; null if it has none.
   static void free(void* block, Heap* mine) noexcept {
     Header* header = header_of(block);
     if (header->owner == mine) [[likely]]
@@ -49,9 +50,9 @@ class Heap {
     else
       header->owner->put_remote(block, header);
   }
-  /// Frees a block of this heap, on its own thread.
+  /// Frees a block of this heap, on the heap's own thread.
   void free_own(void* block) noexcept { put(block, header_of(block)); }
-  /// Frees a body without elements of any heap, as `free`.
+  /// Frees a body without elements behind it, of any heap. `mine`: the calling thread's heap; null if it has none.
   static void free_apart(void* block, Heap* mine) noexcept {
     Heap* owner = owner_of(block);
     if (owner == mine) [[likely]]
@@ -60,7 +61,8 @@ class Heap {
       owner->freed_apart_.fetch_add(1, std::memory_order_relaxed);
     free(block, mine);
   }
-  /// Notes that a body has gone before the elements that lie behind it, or that these have gone, too.
+  /// Counts a body destroyed before the elements that follow it in its block (`change` 1), or that these are freed too
+  /// (−1).
   static void note_widow(const void* block, int change) noexcept {
     owner_of(block)->widows_.fetch_add(change, std::memory_order_relaxed);
   }
@@ -70,15 +72,15 @@ class Heap {
   MemoryStatistics statistics();
   void set_cache_limit(std::size_t bytes);
   void release_cache() noexcept { trim(0); }
-  /// Notes that a step has used so many bytes. After steps that have used the cache many times over, what none of them
-  /// has touched goes back to the system.
+  /// Notes that a step has used this many bytes. After steps that have used the cache many times over, blocks that none
+  /// of them has used are returned to the system.
   void note_use(std::size_t bytes) noexcept {
     used_bytes_ += bytes;
     if (used_bytes_ / 64 > cached_bytes_ + large) [[unlikely]]
       give_back_unused();
   }
 
-  /// Held while a thread frees a body of another one's heap, from before its storage goes.
+  /// Held while a thread frees a body of another thread's heap, from before its storage is released.
   class Visit {
    public:
     explicit Visit(Heap& heap) noexcept;
@@ -89,7 +91,7 @@ class Heap {
    private:
     Heap& heap_;
   };
-  /// All bodies in use, for the heap's own thread. While it lives, visitors wait.
+  /// Lists all bodies in use, on the heap's own thread. While it lives, visitors wait.
   class Inspection {
    public:
     explicit Inspection(Heap& heap);
@@ -104,19 +106,19 @@ class Heap {
   };
 
  private:
-  // Directly in front of each block.
+  // Precedes each block.
   struct Header {
     Heap* owner;
-    std::uint32_t steps;  // of 64 bytes, the block's size
+    std::uint32_t steps;  // the block's size in units of 64 bytes
     std::uint16_t list;
-    std::uint16_t front;  // bytes from the start of the system's block to ours
+    std::uint16_t front;  // bytes from the start of the system's block to the heap's block
     std::size_t bytes() const { return steps * std::size_t{64}; }
   };
   static_assert(sizeof(Header) == 16);
   struct FreeBlock {
     FreeBlock* next;
   };
-  // Null, or a pointer that leak checkers do not see: to be listed is no reason to live.
+  // Null, or a pointer that leak checkers do not recognise: the list of bodies must not keep a leaked one reachable.
   struct BodyLink;
   class HiddenPointer {
    public:
@@ -126,14 +128,15 @@ class Heap {
    private:
     std::uintptr_t bits_ = ~std::uintptr_t{0};
   };
-  // In front of the header of each body's block: all of them, in use or cached.
+  // Precedes the header of each body's block: a list of all bodies, in use or cached.
   struct BodyLink {
     HiddenPointer previous, next;
   };
   static_assert(sizeof(BodyLink) == 16);
 
-// Sanitizers find use after free only if freed memory goes back to their allocator.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+// Sanitizers find use after free only if freed memory goes back to their allocator. The build defines REEL_SANITIZED
+// for files that it compiles without sanitizers: all files must agree.
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(REEL_SANITIZED)
   static constexpr bool caching = false;
 #elif defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
@@ -185,7 +188,7 @@ class Heap {
   // The first block of a list that is not empty.
   void* taken(FreeBlock* block, std::uint32_t list, std::size_t bytes) noexcept {
     free_[list] = block->next;
-    // Where millions of tensors live, the next one is as far away as this one was.
+    // With millions of live tensors the list's next block is likely not in the caches.
     __builtin_prefetch(block->next, 1);
     cached_bytes_ -= bytes;
     return block;
@@ -200,22 +203,23 @@ class Heap {
   FreeBlock* free_[2 * class_count] = {};
   std::size_t cached_bytes_ = 0;
   std::size_t cache_limit_ = std::size_t{1} << 30;
-  std::size_t system_bytes_ = 0;  // taken from the system: in use or cached
+  std::size_t system_bytes_ = 0;  // allocated from the system: in use or cached
   std::size_t peak_bytes_ = 0;
-  std::int64_t blocks_[2] = {};  // bodies, with elements or without, and other storages: in use or cached
-  std::int64_t apart_ = 0;  // bodies given out without elements behind them, less what this thread has freed of them
-  std::atomic<std::int64_t> freed_apart_ = 0, widows_ = 0;  // what others have; bodies gone before their elements
+  std::int64_t blocks_[2] = {};  // [0]: bodies, with elements or without; [1]: other storages; in use or cached
+  std::int64_t apart_ = 0;       // bodies allocated without elements behind them, less those that this thread has freed
+  // bodies that other threads have freed; bodies destroyed before their elements
+  std::atomic<std::int64_t> freed_apart_ = 0, widows_ = 0;
   HiddenPointer bodies_;
-  // Freed by other threads: small blocks wait here for the owner; large ones go back to the system at once, and are
-  // only counted, because an owner that is idle would keep them for ever.
+  // Freed by other threads: small blocks wait here for the owner; large ones are returned to the system at once and
+  // only counted, because an idle owner would keep them for ever.
   static constexpr std::size_t large = std::size_t{1} << 16;
   std::atomic<FreeBlock*> remote_ = nullptr;
   std::atomic<std::size_t> remote_bytes_ = 0;
   std::atomic<std::int64_t> remote_storages_ = 0;
   static constexpr std::uint32_t inspected = std::uint32_t{1} << 31;
-  std::atomic<std::uint32_t> visitors_ = 0;  // other threads in a Visit, and whether an Inspection keeps them out
+  std::atomic<std::uint32_t> visitors_ = 0;  // other threads in a Visit, plus a flag while an Inspection excludes them
   FreeBlock* unused_[2 * class_count] = {};  // cached since before the last call of give_back_unused
-  std::size_t used_bytes_ = 0;               // since then
+  std::size_t used_bytes_ = 0;               // since the last call of give_back_unused
 };
 
 }  // namespace reel::detail

@@ -9,8 +9,8 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-/// Walks the index space of `operands[0]` with every other operand broadcast to it: axes that all operands step
-/// through without gaps are merged, axes of size one dropped. Axis 0 here is the innermost.
+/// Iterates over the index space of `operands[0]` with every other operand broadcast to it: axes that are contiguous in
+/// all operands are merged, axes of size one dropped. Axis 0 is the innermost.
 template <int operand_count>
 struct Iteration {
   int rank = 0;
@@ -62,7 +62,7 @@ struct Iteration {
     }
   }
 
-  /// The same for elements [begin, end) in row-major order, of rows that may be cut: calls `row(offsets, count)`.
+  /// Iterates over elements [begin, end) in row-major order, with rows cut at both ends: calls `row(offsets, count)`.
   template <class Row>
   void for_each_part(std::int64_t begin, std::int64_t end, Row row) const {
     if (begin >= end) return;

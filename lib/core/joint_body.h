@@ -6,7 +6,7 @@
 #include "context.h"
 #include "storage.h"
 
-// How bodies and storages are put into blocks of a heap. Inline, because nearly every op makes one of each.
+// Placement of bodies and storages in blocks of a heap. Inline, because nearly every op makes one of each.
 
 namespace reel::detail {
 
@@ -24,7 +24,7 @@ inline Storage* place_storage(void* place, std::size_t bytes, std::size_t front,
   return storage;
 }
 
-/// Sizes, strides and elements are missing.
+/// Constructs a body in a block; its sizes, strides and elements are not set.
 [[gnu::always_inline]] inline Body* place_body(void* block, Context& context, int rank, DType dtype, Device device,
                                                const Location& where) {
   const Location& place = context.has(Context::caller_named) ? context.caller : where;
@@ -39,17 +39,17 @@ inline Storage* place_storage(void* place, std::size_t bytes, std::size_t front,
   body->single_block = false;
   body->file = place.file;
   body->line = place.line;
-  body->slot = context.birth;
+  body->slot = context.scope_id;
   body->slot_version = 0;
   body->storage = nullptr;
   body->leaf = nullptr;
   return body;
 }
 
-/// How much a body of so many bytes and its elements take in one block.
+/// The bytes of one block for a body of `front` bytes and `bytes` of elements.
 constexpr std::size_t joint_size(std::size_t front, std::size_t bytes) { return front + sizeof(Storage) + bytes; }
 
-/// With its elements behind it; sizes and strides are missing.
+/// Constructs a body followed by its storage and elements in a block; sizes and strides are not set.
 [[gnu::always_inline]] inline Body* place_joint(void* block, Context& context, int rank, DType dtype, std::size_t front,
                                                 std::size_t bytes, Device device, const Location& where) {
   Body* body = place_body(block, context, rank, dtype, device, where);
@@ -59,10 +59,10 @@ constexpr std::size_t joint_size(std::size_t front, std::size_t bytes) { return 
   return body;
 }
 
-/// Throws: as `allocate`.
+/// `allocate_like` without a cached block. Throws: as `allocate`.
 Body* allocate_like_slowly(Context& context, const Body& like, DType dtype, const OpInfo& op, const Location& where);
 
-/// The body of an uninitialised contiguous tensor of another one's shape, which is contiguous, too, to be adopted.
+/// The body of an uninitialised contiguous tensor with the shape of `like`, which is contiguous; the caller adopts it.
 /// Throws: as `allocate`.
 [[gnu::always_inline]] inline Body* allocate_like(Context& context, const Body& like, DType dtype, const OpInfo& op,
                                                   const Location& where) {
@@ -74,7 +74,7 @@ Body* allocate_like_slowly(Context& context, const Body& like, DType dtype, cons
     return allocate_like_slowly(context, like, dtype, op, where);
   Body* body = place_joint(block, context, like.rank, dtype, small_body, bytes, cpu, where);
   body->numel = like.numel;
-  // There is room for two axes, whether they are there or not.
+  // Copies sizes and strides of two axes at once: every body has room for them.
   std::memcpy(body->extents(), like.dims, 4 * sizeof(std::int64_t));
   return body;
 }

@@ -6,15 +6,15 @@
 #include <reel/location.h>
 #include <reel/shape.h>
 
-// Where the library's own allocations fail, std::bad_alloc is caught at the boundary that knows the op and its caller: the
-// dispatcher, the tape, the optimisers, and composites that allocate between ops.
+// When the library's own allocations fail, std::bad_alloc is caught at the boundary that knows the op and its caller:
+// the dispatcher, the tape, the optimisers, and composite functions that allocate between ops.
 
 namespace reel::detail {
 
-/// Throws a MemoryError in the name of `op`, which takes no memory itself.
+/// Throws a MemoryError in the name of `op`; allocates no memory itself.
 [[noreturn]] void fail_for_memory(const char* op, Location where);
 
-/// Throws a MemoryError for the elements of a tensor, which takes no memory itself.
+/// Throws a MemoryError for the elements of a tensor; allocates no memory itself.
 [[noreturn]] void fail_for_memory(const char* op, Location where, const Shape& shape, DType dtype);
 
 }  // namespace reel::detail

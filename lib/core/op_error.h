@@ -8,10 +8,10 @@
 
 namespace reel::detail {
 
-/// "(2, 3) f32".
+/// The shape and dtype of a tensor: "(2, 3) f32".
 std::string describe(const Tensor& tensor);
 
-/// Throws `E` with the op's name, the sentence, and the place to report.
+/// Throws `E` with the op's name, the sentence, and the call site.
 template <class E, class... T>
 [[noreturn, gnu::noinline, gnu::cold]] void fail(const char* op, Location where, fmt::format_string<T...> sentence,
                                                  T&&... values) {
@@ -21,16 +21,16 @@ template <class E, class... T>
 /// The tensor of an operand. Throws: Error if it is undefined; DTypeError if it is a plain number.
 const Tensor& tensor_of(const char* op, const Arg& arg);
 
-/// Both on one device. Throws: DeviceError.
+/// Throws: DeviceError unless both tensors are on one device.
 void check_same_device(const char* op, const Tensor& a, const Tensor& b, Location where);
 
-/// Throws: DTypeError unless floating.
+/// Throws: DTypeError unless x is floating.
 void check_floating(const char* op, const Tensor& x, Location where);
 
-/// An axis in [0, rank); negative ones count from the end. Throws: ShapeError.
+/// Returns an axis in [0, rank); negative ones count from the end. Throws: ShapeError.
 int check_axis(const char* op, std::int64_t axis, const Tensor& x, Location where);
 
-/// Several axes as a set of bits. Throws: ShapeError if one does not exist or is named twice.
+/// Returns several axes as a set of bits. Throws: ShapeError if one does not exist or is named twice.
 unsigned check_axes(const char* op, const Shape& axes, const Tensor& x, Location where);
 
 }  // namespace reel::detail

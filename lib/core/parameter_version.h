@@ -4,14 +4,15 @@
 
 namespace reel::detail {
 
-/// Which values of which parameter a matrix has: products may keep what they made of them. Number 0: of none.
+/// Identifies the values of a parameter, so that products can cache what they derive from them. `number` is the
+/// parameter's id; 0: of no parameter.
 struct ParameterVersion {
   std::uint32_t number, version;
 };
 
 inline ParameterVersion version_of(const Body& body) {
   const Storage& storage = *body.storage;
-  // What is being written has no version yet.
+  // Elements that are being written have no version yet.
   if (storage.writers.load(std::memory_order_relaxed) != 0) return {};
   return {storage.number.load(std::memory_order_relaxed), storage.version.load(std::memory_order_relaxed)};
 }

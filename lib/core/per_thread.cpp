@@ -29,7 +29,7 @@ pthread_key_t thread_end_key() {
 }  // namespace
 
 void call_at_thread_end(ThreadEndCallback& callback) {
-  // Whatever the value is, as long as there is one.
+  // Any non-null value makes the key's destructor run.
   if (pthread_setspecific(thread_end_key(), &last_registered) != 0) throw std::bad_alloc();
   callback.next = last_registered;
   last_registered = &callback;

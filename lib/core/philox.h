@@ -31,13 +31,13 @@ REEL_HOST_DEVICE inline PhiloxWords philox(std::uint64_t key, std::uint64_t high
   return {{c0, c1, c2, c3}};
 }
 
-/// [0, 1) with `bits` bits: as many as the fraction of the result holds, so that none of them rounds up to 1.
+/// A number in [0, 1) with `bits` bits: as many as the result's fraction holds, so that none rounds up to 1.
 template <int bits = 24>
 REEL_HOST_DEVICE float unit_float(std::uint32_t word) {
   constexpr float last_place = 1.0f / (1 << bits);
   return static_cast<float>(word >> (32 - bits)) * last_place;
 }
-/// [0, 1) with 53 bits.
+/// A number in [0, 1) with 53 bits.
 REEL_HOST_DEVICE inline double unit_double(std::uint32_t high, std::uint32_t low) {
   std::uint64_t bits = (static_cast<std::uint64_t>(high) << 32 | low) >> 11;
   return static_cast<double>(bits) * 0x1p-53;

@@ -5,10 +5,8 @@
 #include <ostream>
 #include <vector>
 
-#include <reel/ops/elementwise.h>
-#include <reel/tape.h>
-
 #include "op_error.h"
+#include "print.h"
 
 namespace reel {
 
@@ -19,7 +17,7 @@ namespace {
 constexpr std::int64_t most_shown = 1000, edge = 3, line_width = 75;
 constexpr int precision = 8;
 
-// |x| = 0.d₁d₂… × 10^point with the fewest digits that, among the numbers of its type, stand for x alone.
+// |x| = 0.d₁d₂… × 10^point with the fewest digits that identify x among the numbers of its type.
 struct Decimal {
   std::string digits;
   int point;
@@ -38,8 +36,8 @@ Decimal shortest_of(T x) {
   return decimal_of(text, std::to_chars(text, std::end(text), std::abs(x), std::chars_format::scientific).ptr);
 }
 
-// The standard library knows no halves: five digits are enough for any. Below a power of two numbers lie closer, so
-// that of two decimals equally far away only the upper one may stand for x.
+// The standard library does not format halves: five digits are enough for any. Below a power of two the spacing is
+// smaller, so that of two equally distant decimals only the upper one may identify x.
 template <class Half>
 Decimal shortest_of_half(float x) {
   double size = std::abs(static_cast<double>(x));
@@ -62,7 +60,7 @@ Decimal shortest(double x, DType dtype) {
   }
 }
 
-// One number, in the parts that are aligned: "-12" . "5" e "+03".
+// A number in the parts that are aligned: "-12" . "5" e "+03".
 struct Parts {
   std::string integer, fraction, exponent;
 };
@@ -114,7 +112,7 @@ double rounded(double x, DType dtype) {
   }
 }
 
-// From here on a number takes an exponent; `f64_limit` depends on whether it stands alone.
+// The limit from which a number is printed with an exponent; `f64_limit` depends on whether it is a lone number.
 double positional_limit(DType dtype, double f64_limit) {
   switch (dtype) {
     case DType::f64: return f64_limit;
@@ -162,7 +160,7 @@ std::vector<std::string> aligned_floats(const std::vector<double>& numbers, DTyp
     if (!std::isfinite(numbers[i])) {
       words.push_back(padded(not_finite(numbers[i]), left + right + 1));
     } else if (exponents) {
-      // Where others need more digits, this one shows as many of its own.
+      // If other numbers need more digits, this one shows the same number of its own.
       if (p.fraction.size() < fraction) p = parts_of(fmt::format("{:.{}e}", numbers[i], fraction));
       words.push_back(fmt::format("{}.{:0<{}}e{}{:0>{}}", padded(p.integer, left), p.fraction, fraction, p.exponent[0],
                                   p.exponent.substr(1), exponent - 1));
@@ -173,7 +171,7 @@ std::vector<std::string> aligned_floats(const std::vector<double>& numbers, DTyp
   return words;
 }
 
-// A tensor of rank 0 prints as a NumPy scalar: all its digits, and at least one behind the point.
+// A tensor of rank 0 prints as a NumPy scalar: all its digits, and at least one after the point.
 std::string lone_float(double x, DType dtype) {
   if (!std::isfinite(x)) return not_finite(x);
   double size = std::abs(x);
@@ -186,10 +184,10 @@ std::string lone_float(double x, DType dtype) {
   return parts.integer + (parts.fraction.empty() ? "" : "." + parts.fraction) + "e" + parts.exponent;
 }
 
-// Walks the elements that are shown, and lays out their words.
-class Layout {
+// Visits the elements that are shown, and lays out their words.
+class PrintLayout {
  public:
-  explicit Layout(const Tensor& tensor)
+  explicit PrintLayout(const Tensor& tensor)
       : shape_(tensor.shape()), strides_(tensor.strides()), shortened_(tensor.numel() > most_shown) {}
 
   std::vector<std::int64_t> shown_offsets() const {
@@ -234,7 +232,7 @@ class Layout {
 
   std::string row(int axis) {
     std::string indent(static_cast<std::size_t>(axis + 1), ' ');
-    // Each bracket that closes behind the row takes a place.
+    // Each bracket that closes after the row takes a column.
     auto width = static_cast<std::size_t>(line_width - axis - 1);
     std::string text, line = indent;
     auto put = [&](const std::string& word) {
@@ -311,14 +309,10 @@ std::vector<std::string> words_of(const Tensor& tensor, const std::vector<std::i
 
 }  // namespace
 
-std::string to_string(const Tensor& tensor) {
+std::string detail::print(const Tensor& tensor) {
   if (!tensor.defined()) return "undefined";
   if (tensor.numel() == 0) return "[]";
-  if (tensor.device() != cpu) {
-    NoRecord pause;
-    return to_string(to(tensor, cpu));
-  }
-  Layout layout(tensor);
+  PrintLayout layout(tensor);
   std::vector<std::string> words = words_of(tensor, layout.shown_offsets());
   return tensor.rank() == 0 ? words[0] : layout.text(words);
 }

@@ -14,7 +14,7 @@ bool is_unseen(char32_t code) {
   struct Range {
     char32_t first, last;
   };
-  // Controls; format characters that show nothing; separators of lines and paragraphs. Source: The Unicode Character
+  // Control characters; invisible format characters; line and paragraph separators. Source: The Unicode Character
   // Database 15.0, categories Cc, Zl and Zp, and the property Default_Ignorable_Code_Point.
   static constexpr Range ranges[] = {{0x0, 0x1f},        {0x7f, 0x9f},       {0xad, 0xad},      {0x34f, 0x34f},
                                      {0x61c, 0x61c},     {0x115f, 0x1160},   {0x17b4, 0x17b5},  {0x180b, 0x180f},

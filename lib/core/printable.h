@@ -5,10 +5,10 @@
 
 namespace reel::detail {
 
-/// The text as a terminal or a log may show it: `io::printable`.
+/// The text made safe for a terminal or a log: `io::printable`.
 std::string printable(std::string_view text);
 
-/// A name that is not the program's own, for a sentence: printable, and cut where it is long.
+/// A name that comes from outside the program, for a message: printable, and truncated if it is long.
 std::string shortened(std::string_view name);
 
 /// `shortened` in quotes.

@@ -9,15 +9,15 @@
 
 namespace reel::detail {
 
-/// What was made for the keys that were asked for last. Each thread has its own: what libraries make must not run twice at
-/// a time. A key holds all that the value depends on, and is compared by its bytes.
+/// A least-recently-used cache. Each thread has its own, because objects made by libraries must not be used by two
+/// threads at a time. A key holds everything on which the value depends, and is compared by its bytes.
 template <class Key, class Value>
   requires(std::is_trivially_copyable_v<Key> && std::has_unique_object_representations_v<Key>)
 class RecentCache {
  public:
   explicit RecentCache(std::size_t capacity) : capacity_(capacity) {}
 
-  /// The value for a key, from make() if there is none. The one that nobody asked for longest is dropped for it.
+  /// The value for a key; if there is none, it is made by make() and the least recently used one is dropped.
   template <class Make>
   Value& find(const Key& key, Make make) {
     if (auto found = places_.find(key); found != places_.end()) {
@@ -59,7 +59,7 @@ class RecentCache {
     bool operator()(const Key& a, const Key& b) const { return std::memcmp(&a, &b, sizeof(Key)) == 0; }
   };
 
-  std::list<std::pair<Key, Value>> entries_;  // the last used first
+  std::list<std::pair<Key, Value>> entries_;  // most recently used first
   std::unordered_map<Key, typename std::list<std::pair<Key, Value>>::iterator, Hash, Equal> places_;
   std::size_t capacity_;
 };

@@ -5,9 +5,9 @@
 #include <optional>
 
 #include "device_module.h"
-#include "invoke.h"
 #include "joint_body.h"
 #include "memory_error.h"
+#include "op.h"
 #include "op_error.h"
 
 namespace reel::detail {
@@ -30,7 +30,7 @@ bool is_row_major(const Shape& shape, const Shape& strides) {
 
 Shape shape_of(const OutputSpec& spec) { return Shape({spec.dims, static_cast<std::size_t>(spec.rank)}); }
 
-// How many elements there are. Throws: ShapeError where that is out of reach.
+// The number of elements. Throws: ShapeError if it is out of range.
 std::int64_t count_of(const OutputSpec& spec, const char* op, Location where) {
   std::int64_t count = 1;
   bool overflow = false;
@@ -72,7 +72,7 @@ inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
   }
 }
 
-// The body and the storage in one block, which names the device's.
+// The body and the storage are in one block, which stores the pointer to the device's block.
 [[gnu::noinline]] Tensor allocate_on_device(Context& context, const OutputSpec& spec, const char* op,
                                             const Location& where) {
   std::int64_t count = spec.like ? spec.like->numel : count_of(spec, op, where);
@@ -165,8 +165,8 @@ void free_elements(Storage* storage, Heap* mine) noexcept {
   Heap::free(storage->block(), mine);
 }
 
-// Whether views keep the elements behind a body, which is gone. Nothing may be written to it afterwards: the last of
-// them frees both.
+// Returns true if views keep the elements behind a destroyed body alive. The body must not be written to afterwards:
+// the last view frees both.
 bool leaves_elements(Body* body) noexcept {
   Storage* storage = body->storage;
   if (storage->references.unique()) return false;
@@ -190,7 +190,7 @@ bool leaves_elements(Body* body) noexcept {
 
 [[gnu::noinline]] void destroy_slowly(Body* body, Heap* mine) noexcept {
   if (Heap::owner_of(body) == mine && !body->leaf) return free_body(body, mine);
-  // Its gradient is freed last: of another thread's, after the visit, because it may be a visit to a third.
+  // The gradient is freed last: after the visit to another thread's heap, because freeing it may visit a third.
   std::unique_ptr<Leaf> leaf(body->leaf);
   std::optional<Heap::Visit> visit;
   if (Heap* owner = Heap::owner_of(body); owner != mine) visit.emplace(*owner);
@@ -202,7 +202,7 @@ bool leaves_elements(Body* body) noexcept {
 void destroy(Body* body) noexcept {
   Context* context = current_context;
   Heap* heap = context ? context->heap : nullptr;
-  // As nearly always: made by this thread, and no view is left.
+  // The common case: made by this thread, and without views.
   if (Heap::owner_of(body) == heap && body->single_block && body->storage->references.unique()) [[likely]]
     return heap->free_own(body);
   destroy_slowly(body, heap);

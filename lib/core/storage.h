@@ -14,39 +14,39 @@ struct Context;
 struct DeviceBlock;
 struct OpInfo;
 
-/// Elements on a device, shared by a tensor and its views. On the CPU they lie behind it in the same block, and if they
-/// are few, the body of the tensor for which they were made lies before it. Of elements elsewhere the device's block is
-/// named there.
+/// Elements on a device, shared by a tensor and its views. On the CPU the elements follow this object in the same
+/// block, and if they are few, the body of the tensor for which they were made precedes it. For elements on other
+/// devices the device's block is stored behind this object.
 struct alignas(64) Storage {
   ReferenceCount references;
-  /// Counts overwrites.
+  /// The number of overwrites.
   std::atomic<std::uint32_t> version{0};
   void* data = nullptr;
-  std::uint64_t extent = 0;  ///< both of the next two
+  std::uint64_t extent = 0;  ///< `bytes()` and `front()` in one number
   const char* overwrite_file = nullptr;
-  /// The last filling of a tape list that counted this storage among what it saves.
+  /// The last epoch of a tape list that counted this storage among its saved values.
   std::atomic<std::uint64_t> counted_by{0};
-  /// The last filling of a tape list that put tracked values here through one of several tensors, and the version from
-  /// which on they were here.
+  /// The last epoch of a tape list in which tracked values were written here through one of several tensors, and the
+  /// version that first held them.
   std::atomic<std::uint64_t> tracked_by{0};
   std::atomic<std::uint32_t> tracked_version{0};
   std::int32_t overwrite_line = 0;
-  /// What products know a parameter's elements by, together with `version`: no storage has had the number before. 0: they
-  /// are no parameter's.
+  /// The id by which products, together with `version`, know a parameter's elements: no storage has had it before. 0:
+  /// not a parameter's elements.
   std::atomic<std::uint32_t> number{0};
-  /// Open guards.
+  /// The number of open guards.
   std::atomic<std::uint16_t> writers{0};
   Device device;
 
-  /// Of all elements.
+  /// The size of all elements in bytes.
   std::size_t bytes() const { return extent & ((std::uint64_t{1} << 48) - 1); }
-  /// How many bytes the block begins before this.
+  /// The bytes between the start of the block and this object.
   std::size_t front() const { return extent >> 48; }
   static constexpr std::uint64_t extent_of(std::size_t bytes, std::size_t front) { return front << 48 | bytes; }
-  /// Of elements that are not on the CPU.
+  /// The device's block of elements that are not on the CPU.
   DeviceBlock*& device_block() { return *reinterpret_cast<DeviceBlock**>(this + 1); }
   void* block() { return reinterpret_cast<char*>(this) - front(); }
-  /// Gives it a number.
+  /// Assigns an id to a parameter's elements.
   void become_parameter();
   Location last_overwrite() const { return {overwrite_file, overwrite_line}; }
   /// Notes an overwrite by the caller at `where`.
@@ -58,33 +58,33 @@ struct alignas(64) Storage {
 };
 static_assert(sizeof(Storage) == 64);
 
-/// What a parameter has been given by backwards: at most one of the two.
+/// A parameter's gradient from backwards: at most one of the two members is set.
 struct LeafGradient {
   Tensor gradient;
   RowGradient row_gradient;
 };
 
-/// Tells whether a parameter is trained.
+/// State for detecting parameters that no optimiser trains.
 struct LeafTraining {
-  std::uint32_t optimisers = 0;  ///< that hold it
-  /// Of a parameter that none holds, when a backward first reached it: the number and the version of one that an optimiser
-  /// holds, which it reached, too, and its own version.
+  std::uint32_t optimisers = 0;  ///< the number of optimisers that hold it
+  /// For a parameter that no optimiser holds, when a backward first reached it: the id and version of one that an
+  /// optimiser holds and that the same backward reached, and its own version.
   std::uint32_t witness = 0, witness_version = 0, own_version = 0;
   bool reported = false;
 };
 
-/// What a parameter has beside its values. All but its name is guarded by `gradient_mutex`.
+/// The state of a parameter besides its values. All but its name is guarded by `gradient_mutex`.
 struct Leaf : LeafGradient {
-  Location replaced_at = {};  ///< where its module took another tensor in its place; it is a parameter no more
+  Location replaced_at = {};  ///< where its module replaced it by another tensor; it is no parameter any more
   LeafTraining training = {};
-  std::string name = {};  ///< in the module that it was made for; empty if there is none
+  std::string name = {};  ///< its name in the module that it was made for; empty if there is none
 };
 
-/// Guards the gradients of all parameters. One lock for all, so that threads which share several cannot wait for each
-/// other.
+/// Guards the gradients of all parameters. It is one lock, so that threads which share several parameters cannot
+/// deadlock.
 std::mutex& gradient_mutex();
 
-/// Size, dtype and device of an output that is to be allocated.
+/// Shape, dtype and device of an output to be allocated.
 struct OutputSpec {
   const std::int64_t* dims;
   int rank;
@@ -98,7 +98,7 @@ struct OutputSpec {
       : dims(like.dims), rank(like.rank), dtype(dtype), device(like.device), like(like.contiguous ? &like : nullptr) {}
 };
 
-/// An uninitialised contiguous tensor.
+/// Allocates an uninitialised contiguous tensor.
 /// Throws: ShapeError, MemoryError or DeviceError, in the name of `op`.
 Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where);
 

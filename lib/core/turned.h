@@ -4,7 +4,7 @@
 
 namespace reel::detail {
 
-/// A matrix seen by its columns. The view holds as long as this object.
+/// A transposed view of a matrix, valid as long as this object.
 class Turned {
  public:
   explicit Turned(const View& matrix)

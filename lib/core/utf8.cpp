@@ -9,7 +9,7 @@ Character first_character(std::string_view text) {
   unsigned char first = byte(0);
   Character invalid{first, 1, false};
   if (first < 0x80) return {first, 1, true};
-  // Nothing begins with a byte that follows in others, or would begin a code that is too short or too large.
+  // A continuation byte, or one that would begin an overlong or too large code, begins no character.
   if (first < 0xc2 || first > 0xf4) return invalid;
   std::size_t bytes = first < 0xe0 ? 2 : first < 0xf0 ? 3 : 4;
   if (text.size() < bytes) return invalid;

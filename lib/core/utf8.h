@@ -7,7 +7,7 @@ namespace reel::detail {
 
 /// A character of UTF-8, or a byte that begins none.
 struct Character {
-  char32_t code;      ///< not valid: the byte
+  char32_t code;      ///< if not valid, the byte
   std::size_t bytes;  ///< 1 if not valid
   bool is_valid;
 };
@@ -15,10 +15,10 @@ struct Character {
 /// The first character of a text that is not empty. Source: The Unicode Standard 15.0, table 3-7.
 Character first_character(std::string_view text);
 
-/// The place of the first byte that is not UTF-8; npos if there is none.
+/// The offset of the first byte that is not UTF-8; npos if there is none.
 std::size_t find_not_utf8(std::string_view text);
 
-/// The longest beginning of at most so many bytes that does not end within a character.
+/// The longest prefix of at most `most_bytes` bytes that does not end within a character.
 std::string_view whole_characters(std::string_view text, std::size_t most_bytes);
 
 }  // namespace reel::detail

@@ -7,8 +7,8 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-/// What turns a vector that is known but for its sign: the first of its elements that is at least half as large as the
-/// largest becomes positive. So decompositions give the same whoever works them out.
+/// The factor ±1 that fixes the sign of a vector which is determined up to sign: the first element that is at least
+/// half as large as the largest becomes positive. So decompositions give equal results on all backends.
 template <class T>
 REEL_HOST_DEVICE T sign_of_vector(const T* x, std::int64_t length, std::int64_t step) {
   auto size = [&](std::int64_t i) { return x[i * step] < 0 ? -x[i * step] : x[i * step]; };

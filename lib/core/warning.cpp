@@ -10,7 +10,7 @@ void print_warning(std::string_view text) noexcept {
   try {
     std::fputs(fmt::format("reel: warning: {}\n", text).c_str(), stderr);
   } catch (...) {
-    // Out of memory: there is no way to say anything.
+    // Out of memory: nothing can be printed.
   }
 }
 

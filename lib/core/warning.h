@@ -4,10 +4,10 @@
 
 namespace reel::detail {
 
-/// Writes "reel: warning: …" and a line's end to stderr.
+/// Writes "reel: warning: …" and a newline to stderr.
 void print_warning(std::string_view text) noexcept;
 
-/// Warns of what text() returns. A warning that cannot be built is not worth an exception, so that none comes out.
+/// Prints the warning that text() returns. Exceptions while it is built are swallowed: a warning is not worth one.
 template <class Text>
 void warn(Text text) noexcept {
   try {

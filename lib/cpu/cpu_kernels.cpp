@@ -5,7 +5,7 @@ namespace {
 
 using Fill = void (*)(KernelTable& table);
 
-// Null if this build leaves the set out.
+// Returns null if this build leaves the set out.
 Fill fill_of(InstructionSet set) {
   switch (set) {
     case InstructionSet::avx512: return fill_kernels_avx512;

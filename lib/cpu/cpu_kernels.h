@@ -1,11 +1,12 @@
 #pragma once
 
-#include "../core/kernel_table.h"
+#include "../kernels/kernel_table.h"
 #include "processor.h"
 
 namespace reel::detail {
 
-/// Fills every slot of the CPU's table with the kernels of `instruction_set()`. Throws: DeviceError as that does.
+/// Fills every slot of the CPU's table with the kernels of `instruction_set()`. Throws: DeviceError as
+/// `instruction_set`.
 void fill_cpu_kernels(KernelTable& table);
 
 /// True if this build contains kernels for the set.

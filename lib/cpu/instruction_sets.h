@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-// Also compiled by the build files, to learn what the machine runs: it needs nothing else of the library.
+// Also compiled by the build files, to find the build machine's set: it uses nothing else of the library.
 
 namespace reel::detail {
 
@@ -18,7 +18,7 @@ constexpr const char* setting_of(InstructionSet set) {
   }
 }
 
-/// The largest set that the processor has.
+/// The largest set that the processor supports.
 inline InstructionSet processor_instruction_set() {
 #if defined(__x86_64__)
   __builtin_cpu_init();

@@ -1,5 +1,5 @@
-// Run when a build is configured with -Dkernels=runnable or native: prints the instruction sets with kernels that the machine
-// runs, smallest first.
+// Run when a build is configured with -Dkernels=runnable or native: prints the instruction sets with kernels that the
+// machine supports, smallest first.
 
 #include <cstdio>
 #include <initializer_list>

@@ -10,7 +10,7 @@
 #include <reel/error.h>
 
 #include "cpu_kernels.h"
-#include "onednn.h"
+#include "onednn/onednn.h"
 
 namespace reel::detail {
 namespace {
@@ -18,7 +18,7 @@ namespace {
 constexpr const char* variable = "REEL_INSTRUCTION_SET";
 constexpr InstructionSet all_sets[] = {InstructionSet::baseline, InstructionSet::avx2, InstructionSet::avx512};
 
-// "baseline, avx2"
+// The names of the sets that pass the filter: "baseline, avx2".
 template <class Filter>
 std::string settings_that(Filter filter) {
   std::string listed;
@@ -49,7 +49,7 @@ InstructionSet choose_for_process() {
                     "if it is configured with -Dkernels=all",
                     variable, setting, settings_that(has_kernels)),
         {});
-  // Without a wish oneDNN keeps what it knows beyond the kernels' sets, such as AMX.
+  // Without a setting oneDNN may use instructions beyond the kernels' sets, such as AMX.
   if (setting && *setting && !onednn::limit_to(set))
     throw DeviceError(
         fmt::format("{} is '{}', which oneDNN cannot be limited to any more: this program used oneDNN before "

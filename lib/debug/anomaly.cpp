@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
-#include "../core/invoke.h"
-#include "../core/kernel_table.h"
 #include "../core/op_error.h"
+#include "../dispatch/invoke.h"
+#include "../kernels/kernel_table.h"
 #include "element_index.h"
 #include "listener_scope.h"
 
@@ -18,7 +18,7 @@ bool shares_elements(const Tensor& a, const Tensor& b) {
   return a.defined() && b.defined() && a.body().storage == b.body().storage;
 }
 
-// A view shows what was there before; what is written in place stands for its own tensor.
+// Returns true if the output is a view of existing elements. The output of an op in place is its input, and not a view.
 bool is_view(const Call& call, const Tensor& output) {
   if (!call.specs.empty()) return false;
   bool shares = false;
@@ -50,7 +50,7 @@ class AnomalyScope::Detector : public ListenerScope {
 
   void finished(const Call& call, Location where) override {
     pass_on(call, where);
-    // What has no inputs is created with the user's own values.
+    // An op without inputs creates the user's own values.
     if (call.inputs.empty()) return;
     if (call.op.writes_part) return look_at_parts(call, where);
     for (std::size_t i = 0; i < call.outputs.size(); ++i)
@@ -64,7 +64,7 @@ class AnomalyScope::Detector : public ListenerScope {
   }
   bool is_wrong(const TensorStatistics& statistics) const { return first_place(statistics, options_.infinities) >= 0; }
 
-  // The other elements of the output may never have been given a value.
+  // For ops that write a part: checks the written values only, as the other elements may be uninitialised.
   void look_at_parts(const Call& call, Location where) const {
     for (std::size_t i = 1; i < call.inputs.size(); ++i)
       if (is_wrong(*call.inputs[i])) report(call, 0, where);

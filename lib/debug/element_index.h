@@ -9,7 +9,7 @@
 
 namespace reel::debug {
 
-/// The index of an element counted in row-major order: "[1, 2]".
+/// The index of an element given its row-major offset: "[1, 2]".
 inline std::string index_of(std::int64_t element, const Shape& shape) {
   std::string text;
   for (int i = shape.rank(); i-- > 0;) {

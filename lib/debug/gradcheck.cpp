@@ -28,7 +28,7 @@ std::vector<Tensor> own_copies(const char* op, std::span<const Tensor> inputs, L
   return copies;
 }
 
-// x[place] = value, wherever x lies.
+// x[place] = value, on any device.
 void put(Tensor& x, std::int64_t place, double value) {
   if (x.device() == cpu) {
     x.write<double>()[place] = value;
@@ -42,7 +42,7 @@ void put(Tensor& x, std::int64_t place, double value) {
 
 std::vector<double> values_of(const Tensor& x) { return x.to_vector<double>(); }
 
-// For each input, the rows of the Jacobian that a tape gives: one row of the input's size for each output element.
+// For each input, the rows of the Jacobian as computed by a tape: one row of the input's size for each output element.
 std::vector<std::vector<double>> tape_jacobians(const char* op, const Differentiable& f,
                                                 const std::vector<Tensor>& inputs, Tensor& output, Location where) {
   std::vector<std::vector<double>> rows(inputs.size());
@@ -71,7 +71,7 @@ struct Worst {
 
 GradcheckReport check(const char* op, const Differentiable& f, std::span<const Tensor> inputs,
                       const GradcheckOptions& options, Location where) {
-  // Those that a tape watches cannot be moved while an outer one is open.
+  // Tensors that a tape watches cannot be overwritten while an outer tape is open.
   std::vector<Tensor> watched = own_copies(op, inputs, where), points = own_copies(op, inputs, where);
   Tensor output;
   std::vector<std::vector<double>> jacobians = tape_jacobians(op, f, watched, output, where);

@@ -6,7 +6,7 @@
 
 namespace reel::debug {
 
-/// A sink, or stderr in its place.
+/// The sink, or stderr if it is empty.
 inline LineSink or_stderr(LineSink sink) {
   if (sink) return sink;
   return [](const std::string& line) { std::cerr << line + '\n'; };

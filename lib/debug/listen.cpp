@@ -2,7 +2,7 @@
 
 #include <memory>
 
-#include "../core/invoke.h"
+#include "../dispatch/invoke.h"
 #include "listener_scope.h"
 
 namespace reel::debug {
@@ -12,11 +12,11 @@ class Listen::Forward : public ListenerScope {
   explicit Forward(std::function<void(const OpEvent&)> f) : ListenerScope(detail::context()), f_(std::move(f)) {}
 
   void finished(const detail::Call& call, Location where) override {
-    // What a listener does is not listened to.
+    // Ops that a listener runs are not observed.
     context().set(detail::Context::intercepted, false);
     struct Resume {
       detail::Context& context;
-      ~Resume() { context.set(detail::Context::intercepted, context.listener || context.lane); }
+      ~Resume() { context.set(detail::Context::intercepted, context.listener || context.interceptor); }
     } resume{context()};
     f_({call.op.name, where, call.inputs, call.outputs});
     pass_on(call, where);

@@ -1,10 +1,11 @@
 #pragma once
 
-#include "../tape/tape_list.h"
+#include "../record/tape_list.h"
 
 namespace reel::debug {
 
-/// A listener that hears this thread's ops while it lives, beside those around it. They may end in any order.
+/// Registers a listener for this thread's ops while it lives, besides those of enclosing scopes. Scopes may end in any
+/// order.
 class ListenerScope : public detail::Listener {
  public:
   explicit ListenerScope(detail::Context& context) : context_(context) {
@@ -16,7 +17,7 @@ class ListenerScope : public detail::Listener {
 
  protected:
   detail::Context& context() const { return context_; }
-  /// Hands what was heard on to the listeners around this one.
+  /// Notifies the listener of the enclosing scope.
   void pass_on(const detail::Call& call, Location where) {
     if (void* outer = context_.tapes->scopes().object_around(this))
       static_cast<Listener*>(outer)->finished(call, where);

@@ -11,9 +11,9 @@
 #include <fmt/format.h>
 
 #include "../core/context.h"
+#include "../core/largest_tensors.h"
 #include "../core/storage.h"
-#include "../tape/tape_list.h"
-#include "largest_tensors.h"
+#include "../record/tape_list.h"
 
 namespace reel::debug {
 
@@ -27,8 +27,8 @@ Line line_of(const Body& body) { return {body.file ? body.file : "", body.line};
 
 std::size_t bytes_shown(const Body& body) { return static_cast<std::size_t>(body.numel) * size_of(body.dtype); }
 
-// Tensors that share elements stand together, and first the one whose line has made them, as far as can be known: it
-// shows all of them, and its line comes first.
+// Groups tensors that share elements, beginning with the one that most likely created them: it is listed with the size
+// of all of them, at its call site.
 bool stands_before(const Body* a, const Body* b) {
   if (a->storage != b->storage) return std::less<>()(a->storage, b->storage);
   auto rank = [](const Body& body) { return std::tuple(bytes_shown(body) < body.storage->bytes(), line_of(body)); };
@@ -54,7 +54,7 @@ void take_in(LiveTensors& line, const Body& body) {
   line.largest_dtype = body.dtype;
 }
 
-// A tensor for which a device has just had no memory left is none.
+// A tensor for which device memory has just run out has no elements.
 bool has_elements(const Body& body) { return body.storage && (body.device == cpu || body.storage->device_block()); }
 
 template <class Wanted>

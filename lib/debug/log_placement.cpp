@@ -1,7 +1,7 @@
 #include <reel/debug/log_placement.h>
 
-#include "../core/invoke.h"
 #include "../core/op_error.h"
+#include "../dispatch/invoke.h"
 #include "line_sink.h"
 #include "listener_scope.h"
 
@@ -11,7 +11,7 @@ using namespace detail;
 
 namespace {
 
-// "(2, 3) f32, (3, 4) f32", and the device of the last of them.
+// Appends a tensor to a list such as "(2, 3) f32, (3, 4) f32", and sets `device` to its device.
 std::string listed(const Tensor& tensor, std::string text, Device& device) {
   if (!tensor.defined()) return text;
   device = tensor.device();

@@ -6,7 +6,7 @@
 #include <reel/ops/elementwise.h>
 #include <reel/tape.h>
 
-#include "../core/dispatch.h"
+#include "../core/dtype_dispatch.h"
 #include "../core/iteration.h"
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
@@ -19,7 +19,7 @@ namespace {
 
 using Magnitudes = decltype(TensorStatistics::magnitudes);
 
-// Where the ranges of magnitudes end, but for the last.
+// The upper ends of all ranges of magnitudes but the last.
 constexpr std::array<double, std::tuple_size_v<Magnitudes> - 1> range_ends = {
     1e-30, 1e-27, 1e-24, 1e-21, 1e-18, 1e-15, 1e-12, 1e-9, 1e-6, 1e-3, 1e0,
     1e3,   1e6,   1e9,   1e12,  1e15,  1e18,  1e21,  1e24, 1e27, 1e30};
@@ -30,7 +30,7 @@ void take_in(TensorStatistics& statistics, std::int64_t place, double number) {
   } else if (std::isinf(number)) {
     if (statistics.infinities++ == 0) statistics.first_infinity = place;
   } else {
-    // The order of the operands lets a number win over NaN.
+    // The order of the operands makes a number win over NaN.
     statistics.min = statistics.min < number ? statistics.min : number;
     statistics.max = statistics.max > number ? statistics.max : number;
     if (number == 0)

@@ -1,9 +1,9 @@
 #include <reel/debug/warn_sync.h>
 
 #include "../core/device_module.h"
-#include "../core/invoke.h"
 #include "../core/op_error.h"
-#include "../tape/tape_list.h"
+#include "../dispatch/invoke.h"
+#include "../record/tape_list.h"
 #include "line_sink.h"
 
 namespace reel::debug {

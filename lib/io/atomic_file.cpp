@@ -28,13 +28,13 @@ using detail::whole_characters;
 namespace {
 
 constexpr std::size_t most_at_once = std::size_t{1} << 30;
-constexpr int most_links = 40;  // as Linux has it
+constexpr int most_links = 40;  // Linux's limit
 
 struct SplitPath {
   std::string folder, name;
 };
 
-// A path that ends in a slash is that of a folder, whose own name in it is ".".
+// A path that ends in a slash names a folder, whose own name in it is ".".
 SplitPath split(const std::string& path) {
   std::size_t slash = path.rfind('/');
   if (slash == path.npos) return {".", path};
@@ -48,7 +48,8 @@ std::string text_of_link(const Descriptor& link) {
   return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
-// What the names of the temporary files of a file begin with. The whole name could be too long with more behind it.
+// The prefix of the temporary files' names of a file. It is shortened, because the name could be too long with a
+// suffix.
 std::string temporary_prefix(const std::string& name) {
   constexpr std::size_t most_bytes = 200;
   return std::string(whole_characters(name, most_bytes)) + ".reel-";
@@ -56,7 +57,7 @@ std::string temporary_prefix(const std::string& name) {
 
 constexpr std::string_view temporary_suffix = ".part";
 
-// The prefix, a process, a dash, a count, the suffix.
+// Returns true for the prefix, a process id, a dash, a count, and the suffix.
 bool is_temporary(std::string_view name, std::string_view prefix) {
   if (!name.starts_with(prefix) || !name.ends_with(temporary_suffix)) return false;
   if (name.size() < prefix.size() + temporary_suffix.size()) return false;
@@ -69,16 +70,17 @@ bool is_temporary(std::string_view name, std::string_view prefix) {
   return dash != name.npos && is_number(name.substr(0, dash)) && is_number(name.substr(dash + 1));
 }
 
-// A temporary file that no process holds a lock on, open with that lock; closed if it is another's, or none.
+// Opens and locks a temporary file that no process has locked; returns a closed descriptor if it is locked by another,
+// or gone.
 Descriptor locked_left(int folder, const char* name) {
   constexpr int flags = O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
-  // File systems on a network lock only what could be written.
+  // Network file systems lock only files that are open for writing.
   Descriptor left(openat(folder, name, O_RDWR | flags));
   if (!left.is_open()) left = Descriptor(openat(folder, name, O_RDONLY | flags));
   struct stat opened, named;
   if (!left.is_open() || fstat(left.number(), &opened) != 0 || !S_ISREG(opened.st_mode)) return {};
   if (flock(left.number(), LOCK_EX | LOCK_NB) != 0) return {};
-  // Before the lock was had, its process may have given it its last name, and another may have the old one.
+  // Before this process got the lock, the file may have been renamed, and its name may refer to another file.
   bool same = fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_dev == opened.st_dev &&
               named.st_ino == opened.st_ino;
   return same ? std::move(left) : Descriptor();
@@ -102,7 +104,7 @@ void AtomicFile::fail_with(int code) const {
   fail<FileError>(function_, where_, "cannot write '{}': {}", printable(path_), words_of(code));
 }
 
-// Links are followed here and not by the system, which would not say where they lead.
+// Links are resolved here and not by the system, which does not report their target.
 void AtomicFile::find_place() {
   if (path_.empty()) fail_with(ENOENT);
   std::string rest = path_;
@@ -126,19 +128,19 @@ void AtomicFile::find_place() {
   fail_with(ELOOP);
 }
 
-// Relative to the folder that the link is in, for a link.
+// For a link, the path is relative to the link's folder.
 void AtomicFile::open_folder(const std::string& path) {
   int from = folder_.is_open() ? folder_.number() : AT_FDCWD;
   Descriptor next(openat(from, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   folder_is_readable_ = next.is_open();
-  // A folder may be writable and not readable.
+  // A folder may be writable but not readable.
   if (!next.is_open() && errno == EACCES)
     next = Descriptor(openat(from, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   if (!next.is_open()) fail_with(errno);
   folder_ = std::move(next);
 }
 
-// Where all may write, another user could lead this process to any file of its own, or be given what it writes.
+// In a world-writable folder another user could redirect this process to a file, or own the file that it writes.
 void AtomicFile::check_owner(const struct stat& found) const {
   struct stat folder;
   if (fstat(folder_.number(), &folder) != 0) fail_with(errno);
@@ -155,7 +157,8 @@ void AtomicFile::create_temporary() {
   do {
     std::string name =
         fmt::format("{}{}-{}{}", prefix, getpid(), count.fetch_add(1, std::memory_order_relaxed), temporary_suffix);
-    // Whoever could not read the old file cannot read the new one before it has the old one's permissions.
+    // A user who could not read the old file must not be able to read the new one before it gets the old one's
+    // permissions.
     mode_t mode = replaced_ ? 0600 : 0666;
     file_ =
         Descriptor(openat(folder_.number(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
@@ -166,10 +169,10 @@ void AtomicFile::create_temporary() {
   } while (!file_.is_open() || !lock_temporary());
 }
 
-// False if another process has removed the file as one that was left, before it was locked.
+// Returns false if another process has removed the file as abandoned before it was locked.
 bool AtomicFile::lock_temporary() {
   bool locked = flock(file_.number(), LOCK_EX | LOCK_NB) == 0;
-  // Without locks, as on some network file systems, nobody can remove it.
+  // Without locks, as on some network file systems, no process removes it.
   if (!locked && errno != EWOULDBLOCK) return true;
   struct stat found;
   if (locked && fstat(file_.number(), &found) == 0 && found.st_nlink > 0) return true;
@@ -205,21 +208,21 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
 void AtomicFile::adopt_permissions() {
   if (!replaced_) return;
   mode_t mode = replaced_->st_mode & 0777;
-  // Only root gives files away; a group that this process is in may be had without.
+  // Only root can change the owner; a process may set a group that it is in.
   bool has_group = fchown(file_.number(), replaced_->st_uid, replaced_->st_gid) == 0 ||
                    fchown(file_.number(), static_cast<uid_t>(-1), replaced_->st_gid) == 0;
   if (!has_group) mode &= ~static_cast<mode_t>(S_IRWXG) | (mode & S_IRWXO) << 3;
-  // Where it is not ours to say, nobody else reads it.
+  // If the mode cannot be set either, it stays as restrictive as it was created.
   static_cast<void>(fchmod(file_.number(), mode));
 }
 
 void AtomicFile::commit() {
   adopt_permissions();
   if (fsync(file_.number()) != 0) fail_with(errno);
-  // The lock is held until then, so that nobody takes it for one that was left.
+  // The lock is held until the file is renamed, so that no process treats it as abandoned.
   if (renameat(folder_.number(), temporary_.c_str(), folder_.number(), name_.c_str()) != 0) fail_with(errno);
   temporary_.clear();
-  // The new name is on the disk when the folder is. Some file systems do that by themselves, and refuse.
+  // The new name is on the disk when the folder is synchronised. Some file systems do that by themselves, and refuse.
   if (folder_is_readable_ && fsync(folder_.number()) != 0 && errno != EINVAL && errno != ENOTSUP) fail_with(errno);
 }
 

@@ -13,23 +13,23 @@
 
 namespace reel::io {
 
-/// A file that comes into being all at once: what is written goes into a temporary file in the same folder, which takes
-/// the name when everything is on the disk. One that is not committed leaves nothing, and what a killed process has left
-/// is removed by the next one that writes a file of the same name.
+/// A file that appears all at once: data goes into a temporary file in the same folder, which is renamed when
+/// everything is on the disk. A file that is not committed leaves nothing, and the temporary file of a killed process
+/// is removed by the next process that writes a file of that name.
 ///
-/// A link goes on to be one, and the file that it leads to is replaced. The new file has the old one's permissions, but
+/// A symbolic link is kept, and the file that it points to is replaced. The new file has the old one's permissions, but
 /// not its set-user-ID, set-group-ID and sticky bits; its owner, if root writes it; and its group, if this process may
-/// give it that: else its group gets no more than all others.
+/// set that: else the group's permissions are those of all other users.
 class AtomicFile {
  public:
-  /// Throws: FileError where it cannot be made; for a link or a file of another user in a sticky folder that all may
-  /// write to, such as /tmp, as Linux refuses them by fs.protected_symlinks and fs.protected_regular.
+  /// Throws: FileError if it cannot be created; for a link or a file of another user in a sticky world-writable folder
+  /// such as /tmp, as Linux refuses them by fs.protected_symlinks and fs.protected_regular.
   AtomicFile(const char* function, const std::string& path, Location where);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
 
-  /// Throws: FileError, when the disk is full, say.
+  /// Writes bytes at the end. Throws: FileError, for instance if the disk is full.
   void write(std::span<const std::byte> bytes);
   void commit();
 
@@ -46,11 +46,11 @@ class AtomicFile {
   const char* function_;
   const std::string& path_;
   Location where_;
-  Descriptor folder_;  // so that nobody puts another folder in its place
+  Descriptor folder_;  // held open, so that the folder cannot be replaced meanwhile
   bool folder_is_readable_ = false;
   std::string name_, temporary_;
   std::optional<struct stat> replaced_;
-  Descriptor file_;  // holds the lock that tells others that this process lives
+  Descriptor file_;  // holds the lock that shows other processes that this one is alive
 };
 
 }  // namespace reel::io

@@ -20,7 +20,7 @@ using detail::fail;
 
 namespace {
 
-// The most that one call of the system moves on Linux is a little less than 2 GB.
+// One read on Linux transfers at most a little less than 2 GB.
 constexpr std::size_t most_at_once = std::size_t{1} << 30;
 
 }  // namespace
@@ -46,7 +46,7 @@ void check_path(const char* function, const char* failed, const std::string& pat
 Reader::Reader(const char* function, const std::string& path, Location where)
     : function_(function), path_(path), where_(where) {
   check_path(function, "cannot open", path, where);
-  // A pipe would wait here for somebody who writes.
+  // Non-blocking, because opening a pipe would wait for a writer.
   file_ = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat found;
   if (!file_.is_open() || fstat(file_.number(), &found) != 0)

@@ -9,7 +9,7 @@
 
 namespace reel::io {
 
-/// An open file, closed when it goes.
+/// An open file descriptor, closed by the destructor.
 class Descriptor {
  public:
   Descriptor() = default;
@@ -25,10 +25,10 @@ class Descriptor {
   int number_ = -1;
 };
 
-/// What the system says about a value of errno.
+/// The system's message for a value of errno.
 std::string words_of(int code);
 
-/// Throws: FileError for a path with a NUL, which the system would take for its end. `failed`: "cannot open".
+/// Throws: FileError for a path with a NUL, at which the system would end it. `failed`: "cannot open".
 void check_path(const char* function, const char* failed, const std::string& path, Location where);
 
 /// A file to read.
@@ -38,7 +38,8 @@ class Reader {
   Reader(const char* function, const std::string& path, Location where);
   /// Its size when it was opened, in bytes.
   std::uint64_t size() const { return size_; }
-  /// Fills the bytes from a place on. Throws: FileError where it cannot, or the file has become shorter.
+  /// Fills `bytes` from the file, starting at offset `from`. Throws: FileError on failure, or if the file has become
+  /// shorter.
   void read(std::uint64_t from, std::span<std::byte> bytes) const;
 
  private:

@@ -25,7 +25,7 @@ struct FormatName {
 constexpr std::array format_names{FormatName{"F32", f32}, FormatName{"F64", f64},     FormatName{"BF16", bf16},
                                   FormatName{"F16", f16}, FormatName{"I32", i32},     FormatName{"I64", i64},
                                   FormatName{"U8", u8},   FormatName{"BOOL", boolean}};
-// What the format has beside them.
+// Dtypes of the format that tensors do not have.
 constexpr std::array foreign_names{"I8",      "I16",     "U16",     "U32",     "U64", "F8_E4M3",
                                    "F8_E5M2", "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4",  "C64"};
 
@@ -42,8 +42,8 @@ DType known_dtype(std::string_view name, std::string_view tensor) {
   refuse("has a tensor {} of the dtype {}, which the format does not know", shown(tensor), shown(name));
 }
 
-// Takes the header apart while it is parsed. Nothing is kept that the format has no place for, so that a header's depth
-// and kind cost nothing.
+// Receives the header's parts while it is parsed. Keeps only what the format allows, so that the depth and kind of a
+// malicious header cost nothing.
 class Listener : public nlohmann::json_sax<nlohmann::json> {
  public:
   Header header;
@@ -215,13 +215,13 @@ class Listener : public nlohmann::json_sax<nlohmann::json> {
   std::size_t offset_count_ = 0;
 };
 
-// How many bytes the elements have. The sizes are not negative.
+// The size of a tensor's elements in bytes. The sizes are not negative.
 std::uint64_t bytes_of(const Described& tensor) {
   std::uint64_t bytes = size_of(tensor.dtype);
   bool empty = false, overflow = false;
   for (std::int64_t size : tensor.shape) {
     empty |= size == 0;
-    // Sizes that overflow are refused beside a 0, too: others could not multiply them.
+    // Sizes that overflow are refused even if another size is 0: other readers could not multiply them.
     overflow |= __builtin_mul_overflow(bytes, std::max<std::int64_t>(size, 1), &bytes);
   }
   if (overflow)
@@ -269,7 +269,7 @@ std::optional<DType> dtype_of(std::string_view format_name) {
 
 Header parsed(std::string_view text, std::uint64_t elements) {
   if (text.empty() || text.front() != '{') refuse("has a header that does not begin with {{");
-  // The parser would take it for the end.
+  // The parser would treat a NUL as the end.
   if (std::size_t zero = text.find('\0'); zero != text.npos)
     refuse("has a header that is no valid JSON in UTF-8 at byte {}", zero + 1);
   Listener listener;

@@ -12,14 +12,14 @@
 
 namespace reel::io {
 
-/// How a safetensors file begins: the count of the header's bytes.
+/// The size in bytes of the integer at the beginning of a safetensors file, which holds the header's size.
 constexpr std::uint64_t count_bytes = 8;
-/// The most bytes that a header may have.
+/// The largest allowed size of a header in bytes.
 constexpr std::uint64_t most_header_bytes = 100'000'000;
-/// What stands in place of a tensor's name before the words about the file.
+/// The key of the file's metadata, in place of a tensor's name.
 constexpr const char* metadata_name = "__metadata__";
 
-/// A tensor, as the header describes it. Bytes are counted from the end of the header.
+/// A tensor's description in the header. Offsets are counted in bytes from the end of the header.
 struct Described {
   std::string name;
   DType dtype;
@@ -32,17 +32,17 @@ struct Header {
   Metadata metadata;
 };
 
-/// The format's name of a dtype.
+/// The format's name for a dtype.
 std::string_view format_name(DType dtype);
-/// The dtype of that name, if tensors have it.
+/// The dtype of that name, if tensors can have it.
 std::optional<DType> dtype_of(std::string_view format_name);
 
-/// Reads a header behind which there are so many bytes, and checks every rule of the format.
-/// Throws: std::runtime_error with half a sentence about the file: "has a tensor …".
+/// Parses a header that is followed by `elements` bytes, and checks every rule of the format.
+/// Throws: std::runtime_error with a predicate about the file: "has a tensor …".
 Header parsed(std::string_view text, std::uint64_t elements);
 
-/// The header's text, filled up with spaces so that what follows is aligned to eight bytes.
-/// Throws: std::runtime_error for what is not UTF-8.
+/// The header's text, padded with spaces so that the data after it is aligned to eight bytes.
+/// Throws: std::runtime_error for text that is not UTF-8.
 std::string text_of(const Header& header);
 
 }  // namespace reel::io

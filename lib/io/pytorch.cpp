@@ -28,7 +28,7 @@ class Converter {
   Converter(const Module& module, std::vector<NamedTensor> tensors, bool converts)
       : modules_(module.named_modules()), tensors_(std::move(tensors)), converts_(converts) {}
 
-  // Parts follow the modules around them, so that names from the outside in are PyTorch's or ours already.
+  // Modules come before their parts, so that the outer parts of names are already converted.
   std::vector<NamedTensor> run() {
     for (const auto& [name, module] : modules_) {
       std::string prefix = name.empty() ? "" : name + ".";
@@ -37,7 +37,7 @@ class Converter {
         rename(prefix + "weight", prefix + "table");
       if (is_batch_norm(module)) {
         rename(prefix + "running_var", prefix + "running_variance");
-        // PyTorch counts batches, which only a momentum that falls needs.
+        // PyTorch counts batches; reel does not use the count.
         drop(prefix + "num_batches_tracked");
       }
       if (auto* cell = dynamic_cast<const LSTMCell*>(module)) convert_cell(*cell, prefix, prefix, "");
@@ -57,7 +57,7 @@ class Converter {
                               {"norm2.", "memory_norm."},
                               {"norm3.", "feed_forward_norm."}});
       if (dynamic_cast<const FeedForward*>(module) && prefix.ends_with("feed_forward.")) {
-        // PyTorch has the two beside the attention.
+        // PyTorch has these two layers beside the attention.
         std::string around = prefix.substr(0, prefix.size() - std::string("feed_forward.").size());
         rename_parts("", {{around + "linear1.", prefix + "expand."}, {around + "linear2.", prefix + "contract."}});
       }
@@ -96,13 +96,13 @@ class Converter {
     named->tensor = transpose(named->tensor);
   }
 
-  // Takes PyTorch's two biases away, if they are there and of one shape.
+  // Joins PyTorch's two biases into one, if both exist and have one shape.
   template <class F>
   void join_biases(const std::string& from, const std::string& suffix, const std::string& to, F joined) {
     std::string second_name = from + "bias_hh" + suffix;
     NamedTensor *first = find(from + "bias_ih" + suffix), *second = find(second_name);
     if (!first || !second || first->tensor.rank() != 1 || first->tensor.shape() != second->tensor.shape()) return;
-    // Of halves in f32: the sum may lie outside their range.
+    // Halves are summed in f32: the sum may be outside their range.
     auto widened = [](const Tensor& x) { return size_of(x.dtype()) == 2 ? reel::to(x, DType::f32) : x; };
     Tensor bias = joined(widened(first->tensor), widened(second->tensor));
     DType dtype = first->tensor.dtype();
@@ -119,7 +119,7 @@ class Converter {
     turn(from + "weight_hr" + suffix, to + "W_r");
     join_biases(from, suffix, to + "bias", [](const Tensor& a, const Tensor& b) {
       if constexpr (std::is_same_v<Cell, GRUCell>) {
-        // The new state's biases stay apart.
+        // The two biases of the new state are kept separate.
         std::int64_t size = a.size(0) / 3, others = 2 * size;
         return concat({slice(a, 0, 0, others) + slice(b, 0, 0, others), slice(a, 0, others), slice(b, 0, others)}, 0);
       } else {
@@ -144,7 +144,7 @@ class Converter {
     return {};
   }
 
-  // PyTorch keeps three matrices in one where they are of one width.
+  // PyTorch stores the three matrices in one if they have one width.
   void convert_attention(const MultiHeadAttention& attention, const std::string& prefix) {
     static constexpr const char* parts[] = {"query.", "key.", "value."};
     static constexpr const char* letters[] = {"q", "k", "v"};
@@ -158,7 +158,7 @@ class Converter {
       for (std::int64_t i = 0; i < 3; ++i)
         tensors_.push_back({prefix + parts[i] + kind, slice(all, 0, i * size, (i + 1) * size)});
     }
-    // The linear layers within turn them.
+    // The inner linear layers transpose them.
     for (int i = 0; i < 3; ++i)
       rename(fmt::format("{}{}_proj_weight", prefix, letters[i]), prefix + parts[i] + "weight");
     rename(prefix + "out_proj.weight", prefix + "output.weight");

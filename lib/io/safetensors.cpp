@@ -45,7 +45,8 @@ std::size_t bytes_of(const Tensor& tensor) {
   return static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype());
 }
 
-// The largest elements first, so that each tensor is aligned to its own, as readers that map files want it.
+// The order of the tensors: those with the largest elements first, so that each tensor is aligned to its element size,
+// for readers that map files.
 std::vector<std::size_t> order_of(std::span<const NamedTensor> tensors) {
   std::vector<std::size_t> order(tensors.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
@@ -68,7 +69,7 @@ Header header_of(std::span<const NamedTensor> tensors, std::span<const std::size
   return header;
 }
 
-// What comes first in a file, and the order of the elements behind it.
+// The beginning of a file, and the order of the tensors behind it.
 struct Plan {
   std::vector<std::size_t> order;
   std::string header;
@@ -93,7 +94,7 @@ std::span<const std::byte> elements_of(const Tensor& packed) {
   return {static_cast<const std::byte*>(packed.body().data), bytes_of(packed)};
 }
 
-// Other bytes than 0 and 1 are no bools to C++.
+// C++ bools other than 0 and 1 are undefined.
 void make_bools(std::span<std::byte> bytes) {
   for (std::byte& byte : bytes) byte = std::byte{byte != std::byte{0}};
 }

@@ -20,7 +20,7 @@ using detail::find_not_utf8;
 
 namespace {
 
-// The bytes of a text, a piece at a time.
+// Reads the bytes of a text in pieces.
 class Source {
  public:
   Source(const char* function, const std::string& path, const TextOptions& options, Location where)
@@ -30,7 +30,7 @@ class Source {
     if (!file_.is_open()) refuse("cannot open '{}': {}", printable(path), words_of(errno));
   }
 
-  // Empty at the end. Valid until the next call.
+  // The next piece; empty at the end. Valid until the next call.
   std::string_view next() {
     ssize_t count;
     do count = ::read(file_.number(), piece_->data(), piece_->size());

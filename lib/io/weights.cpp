@@ -23,10 +23,10 @@ using namespace detail;
 namespace {
 
 constexpr const char* name_ = "io::load_into";
-// The rest of a longer list is counted.
+// A longer list ends with the number of omitted lines.
 constexpr std::size_t most_lines = 40;
-// What says in a file's metadata which program laid out its tensors. Source: safetensors, where Python's writers of
-// models have "pt", "tf", "flax" or "mlx".
+// The metadata key that names the program whose layout the tensors have. Source: safetensors, where Python's writers
+// use "pt", "tf", "flax" or "mlx".
 constexpr const char* format_key = "format";
 constexpr const char* own_format = "reel";
 
@@ -36,7 +36,7 @@ std::vector<NamedTensor> contents_of(const nn::Module& module) {
   return all;
 }
 
-// Under the module's names.
+// The tensors under the module's names.
 std::vector<NamedTensor> renamed(std::span<const NamedTensor> given, const LoadOptions& options, Location where) {
   std::vector<NamedTensor> found;
   std::unordered_map<std::string, std::string> origin;
@@ -78,9 +78,9 @@ bool repeats_elements(const Tensor& x) {
   return false;
 }
 
-// Why the given values cannot become those of the tensor; empty if they can.
+// Why values cannot be loaded into a tensor; empty if they can.
 std::string difference(const Tensor& own, const Tensor& given, bool convert) {
-  // One value would stand for several.
+  // One element would have to hold several values.
   if (repeats_elements(own)) return fmt::format("{} repeats elements in the module: make it contiguous", describe(own));
   std::string hint;
   bool fits = own.shape() == given.shape();
@@ -93,7 +93,7 @@ std::string difference(const Tensor& own, const Tensor& given, bool convert) {
   return fmt::format("{} in the module, {} given{}", describe(own), describe(given), hint);
 }
 
-// The first lines of a list, and how many more there are.
+// The first lines of a list, and the number of omitted ones.
 std::string first_lines(std::span<const std::string> lines) {
   std::string text;
   for (const std::string& line : lines.first(std::min(lines.size(), most_lines))) text += line;
@@ -135,7 +135,7 @@ class Comparison {
   }
 
   bool fits() const { return lines_.empty(); }
-  /// The differences, a line each.
+  /// The differences, one line each.
   std::string lines() const { return first_lines(lines_); }
   std::size_t count() const { return lines_.size(); }
 
@@ -156,7 +156,7 @@ const Tensor* find(std::span<const NamedTensor> tensors, std::string_view name) 
   return found == tensors.end() ? nullptr : &found->tensor;
 }
 
-// The module's weights for which PyTorch's layout, transposed, would fit too; none if one of them does not.
+// The module's weights that PyTorch's layout, transposed, would fit, too; none if one of them does not.
 std::vector<NamedTensor> fitting_transposed(const nn::Module& module, const std::vector<NamedTensor>& found,
                                             const LoadOptions& options, Location where) {
   std::vector<NamedTensor> own = contents_of(module), fitting;
@@ -169,10 +169,10 @@ std::vector<NamedTensor> fitting_transposed(const nn::Module& module, const std:
   return fitting;
 }
 
-// Where the tensors are from, for sentences, and what says how they are laid out.
+// The source of the tensors, for messages and for detecting their layout.
 struct Source {
   std::string name;
-  const Metadata* metadata;  // null: they are not from a file
+  const Metadata* metadata;  // null: not from a file
 };
 
 bool is_marked(const Source& source) {
@@ -190,7 +190,7 @@ void check_not_marked(const Source& source, Location where) {
         context().resolve(where), "");
 }
 
-// Of tensors that fit as they are.
+// Checks that the layout of tensors that fit without conversion is known.
 void check_layout_is_known(const nn::Module& module, const std::vector<NamedTensor>& found, const Source& source,
                            const LoadOptions& options, Location where) {
   if (is_marked(source) || !source.metadata || options.from_pytorch) return;
@@ -209,7 +209,7 @@ void check_layout_is_known(const nn::Module& module, const std::vector<NamedTens
 PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, const Source& source,
                        const LoadOptions& options, Location where) {
   CallerScope caller(where);
-  // A parameter is overwritten, not computed; a tape that has used it notices.
+  // Loading overwrites a parameter and is not recorded; a tape that has used it detects the overwrite.
   NoRecord pause;
   std::vector<NamedTensor> found = renamed(given, options, where);
   if (options.from_pytorch.value_or(false)) {
@@ -226,7 +226,7 @@ PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, c
                     source.metadata ? "does" : "do", comparison.count(), comparison.count() == 1 ? "" : "s"),
         context().resolve(where), comparison.lines());
   check_layout_is_known(module, found, source, options, where);
-  // What may fail comes before the first change.
+  // Checks that may fail come before the first change.
   std::unordered_set<const Storage*> overwritten;
   for (const Comparison::Match& match : comparison.matches) overwritten.insert(match.own.body().storage);
   for (Comparison::Match& match : comparison.matches) {

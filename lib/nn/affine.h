@@ -6,7 +6,7 @@
 
 namespace reel::nn {
 
-/// x W + b of x (…, I), as one op where x has rows. No b: without.
+/// x W + b of x (…, I), as one op if x has rows; x W if b is undefined.
 inline Tensor affine(const Tensor& x, const Tensor& W, const Tensor& b) {
   if (!b.defined()) return matmul(x, W);
   if (x.rank() == 2) return addmm(b, x, W);

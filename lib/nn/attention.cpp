@@ -21,7 +21,7 @@ void check_positive(const char* name, Location where, Sizes... sizes) {
     fail<ShapeError>(name, where, "sizes must be positive, not {}", to_string(Shape{sizes...}));
 }
 
-// Of scores (B, …, S): true where a key takes part, with axes for all between.
+// A mask for scores (B, …, S): true for keys that are no padding, with axes of size 1 in between.
 Tensor real_keys(const char* name, const Tensor& padding, std::int64_t batch, std::int64_t keys, int axes_between) {
   if (padding.dtype() != DType::boolean || padding.shape() != Shape{batch, keys})
     fail<ShapeError>(name, {}, "the key padding mask {} is not ({}, {}) bool", describe(padding), batch, keys);
@@ -47,7 +47,7 @@ LinearOptions xavier(const MultiHeadAttentionOptions& options) {
           .generator = options.generator};
 }
 
-// The size. Throws unless it goes with the options.
+// Returns the size. Throws unless it matches the options.
 std::int64_t checked_size(std::int64_t size, std::int64_t heads, const MultiHeadAttentionOptions& options,
                           Location where) {
   if (size <= 0 || heads <= 0 || size % heads != 0)
@@ -65,8 +65,8 @@ Tensor by_head(const Tensor& x, std::int64_t heads) {
   return transpose(reshape(x, {x.size(0), x.size(1), heads, x.size(2) / heads}), 1, 2);
 }
 
-// What broadcasts to scores (B, heads, L, S), bool with true where a key takes part, or added to them; undefined where all
-// take part.
+// A mask that broadcasts to scores (B, heads, L, S): bool, with true for keys that are attended to, or added to the
+// scores; undefined if no key is masked.
 Tensor joint_mask(const AttentionMasks& masks, const Shape& scores, DType dtype) {
   Tensor real, given = masks.attention_mask;
   if (masks.key_padding_mask.defined()) real = real_keys(heads_name, masks.key_padding_mask, scores[0], scores[3], 2);
@@ -84,7 +84,8 @@ Tensor joint_mask(const AttentionMasks& masks, const Shape& scores, DType dtype)
   return real.defined() ? where(real, given, lowest) : given;
 }
 
-// (B, length, width) of (length, width) too. Throws unless x is one of them, as the queries are.
+// x as (B, length, width); a single example (length, width) gets an axis. Throws unless x has a batch axis exactly if
+// the queries have.
 Tensor in_batch(const Tensor& x, bool single) {
   if (!x.defined()) fail<Error>(heads_name, {}, "keys or values are an undefined tensor");
   if (x.rank() != (single ? 2 : 3))
@@ -93,7 +94,7 @@ Tensor in_batch(const Tensor& x, bool single) {
   return single ? unsqueeze(x, 0) : x;
 }
 
-// Queries and keys by head, and which go together.
+// Queries and keys by head, and the mask of their scores.
 struct Scored {
   Tensor q, k;
   AttentionOptions options;
@@ -183,7 +184,7 @@ Attended attend(const char* name, Tensor queries, const Tensor& keys, const Tens
   return {squeeze(context, 1), squeeze(weights, 1)};
 }
 
-// v · tanh(q + k) of each query with each key.
+// v · tanh(q + k) for each pair of a query and a key.
 Tensor additive_scores(const Tensor& queries, const Tensor& keys, const Tensor& v) {
   return squeeze(matmul(tanh(unsqueeze(queries, 2) + unsqueeze(keys, 1)), v), -1);
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* bilinear_name = "Bilinear";
 
-// Of the weight and the bias alike, unless another is given.
+// The initialiser of both the weight and the bias, unless one is given.
 Initialiser first_values(const Initialiser& given, const Shape& weight, Location where) {
   if (std::ranges::any_of(weight, [](std::int64_t size) { return size <= 0; }))
     fail<ShapeError>(bilinear_name, where, "sizes must be positive, not in_1 {}, in_2 {}, out {}", weight[1], weight[2],
@@ -45,7 +45,7 @@ Bilinear::Bilinear(std::int64_t in_1, std::int64_t in_2, std::int64_t out, Bilin
                            draw(options), where)
                : Parameter(*this, "bias", where)) {}
 
-// (N, in_1) times (in_1, out · in_2), then each (out, in_2) times a b: products of matrices all, and W is read once.
+// (N, in_1) times (in_1, out · in_2), then each (out, in_2) times a b: all are matrix products, and W is read once.
 Tensor Bilinear::operator()(const Arg& a, const Tensor& b) const {
   const Tensor inputs[] = {tensor_of(bilinear_name, a), b};
   tensor_of(bilinear_name, Arg(b, a.location()));

@@ -9,7 +9,7 @@
 
 #include "../core/op_error.h"
 #include "../core/warning.h"
-#include "../tape/tape_list.h"
+#include "../record/tape_list.h"
 
 namespace reel::nn {
 
@@ -17,13 +17,13 @@ using namespace detail;
 
 namespace {
 
-// The tensors of a call where a tape records them, with what sees their gradients; the tape's list owns it.
+// The tensors of a call at which an observing op is recorded, with the hooks that it calls; owned by the tape list.
 struct Boundary {
   std::shared_ptr<const ModuleHooks> hooks;
   ModuleHooks::When when;
-  std::vector<std::size_t> numbers;  // of those whose gradients are asked for
+  std::vector<std::size_t> numbers;  // the indices of the tensors whose gradients are observed
   std::size_t count;
-  std::size_t untracked_inputs;  // of results: the inputs that get no gradient, if none does
+  std::size_t untracked_inputs;  // of results: the number of inputs if none of them gets a gradient, else 0
 };
 
 void pass_forward(CustomForward& run) {
@@ -43,7 +43,7 @@ void pass_backward(const CustomGradient& run) {
   run.give(passed);
 }
 
-// Which of the tensors get gradients.
+// The indices of the tensors that get gradients.
 std::vector<std::size_t> tracked(const Context& context, std::span<Tensor* const> tensors) {
   std::vector<std::size_t> numbers;
   if (!context.has(Context::recording)) return numbers;
@@ -55,7 +55,8 @@ std::vector<std::size_t> tracked(const Context& context, std::span<Tensor* const
   return numbers;
 }
 
-// Puts an op around tensors that does nothing but show their gradients. False if there are none to show.
+// Records an identity op around tensors that reports their gradients to the hooks. Returns false if none gets a
+// gradient.
 bool observe(ModuleHooks& hooks, ModuleHooks::When when, std::span<Tensor* const> tensors,
              std::size_t untracked_inputs = 0) {
   Context& context = detail::context();
@@ -82,7 +83,8 @@ std::uint64_t ModuleHooks::add(TensorsHook f, When when, Location where) {
 }
 
 void ModuleHooks::remove(std::uint64_t number) noexcept {
-  std::shared_ptr<Hook> gone;  // what it captured goes after the lock, as that may remove others
+  // Its captures are destroyed after the lock is released, because that may remove other hooks.
+  std::shared_ptr<Hook> gone;
   {
     std::lock_guard lock(mutex_);
     auto found = std::ranges::find_if(hooks_, [&](const auto& hook) { return hook->number == number; });
@@ -207,7 +209,7 @@ void ModuleCall::leave(ModuleHooks& hooks, const std::vector<Tensor*>& results) 
     hooks.run(ModuleHooks::after_forward, seen);
     for (std::size_t i = 0; i < results.size(); ++i) *results[i] = std::move(seen[i]);
   }
-  // The gradients of the results are the only sign of a backward where no input gets one.
+  // If no input gets a gradient, only the gradients of the results show that a backward runs.
   if (hooks.sees(ModuleHooks::before_backward) || untracked_inputs_ > 0)
     observe(hooks, ModuleHooks::before_backward, results, untracked_inputs_);
 }

@@ -6,21 +6,21 @@
 
 namespace reel::nn {
 
-/// What a clone has copied so far.
+/// The state of a clone in progress: what has been copied so far.
 struct Cloning {
   std::unordered_map<const Module*, Module*> modules;
   std::unordered_map<const detail::Body*, Tensor> tensors;
   Cloning* outer = nullptr;
 
-  /// That of this thread which is under way; null if none is.
+  /// This thread's clone in progress; null if there is none.
   static Cloning*& current();
   Module* copy_of(const Module* module) const {
     auto found = modules.find(module);
     return found == modules.end() ? nullptr : found->second;
   }
-  /// Gives a copy the place that the original has, if the module around that has been copied.
+  /// Places a copy where the original is, if the module that contains the original has been copied.
   void take_place(ModulePart& copy, const ModulePart& original);
-  /// What was copied has moved on, or is gone.
+  /// Updates the map when a copy is moved; `forget` removes a copy that is destroyed.
   void moved(const Module& from, Module& to) noexcept {
     for (auto& [original, copy] : modules)
       if (copy == &from) copy = &to;
@@ -28,7 +28,7 @@ struct Cloning {
   void forget(const Module& gone) noexcept {
     std::erase_if(modules, [&](const auto& copied) { return copied.second == &gone; });
   }
-  /// One copy for all members that share a tensor.
+  /// A copy of a tensor; members that share the tensor share the copy.
   Tensor copy_of(const Tensor& tensor);
 };
 

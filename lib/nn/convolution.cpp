@@ -19,7 +19,7 @@ constexpr const char* transposed_name = axes == 1   ? "ConvTransposed1d"
                                         : axes == 2 ? "ConvTransposed2d"
                                                     : "ConvTransposed3d";
 
-// (first, second / groups, k…)
+// The shape of a weight: (first, second / groups, k…).
 Shape weight_shape(const char* name, int axes, std::int64_t first, std::int64_t second, std::int64_t groups,
                    const AxisNumbers& window, Location where) {
   const Shape& given = window.given();
@@ -37,7 +37,8 @@ Shape weight_shape(const char* name, int axes, std::int64_t first, std::int64_t 
   return shape;
 }
 
-// Of the weight and the bias alike, unless another is given. Source: PyTorch's, which draw by He's rule with gain √(1/3).
+// The initialiser of both the weight and the bias, unless one is given. Source: PyTorch, which uses He's rule with gain
+// √(1/3).
 Initialiser first_values(const Initialiser& given, const Shape& weight) {
   if (given) return given;
   double fan = 1;

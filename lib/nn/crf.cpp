@@ -8,7 +8,7 @@
 
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
-#include "../ops/packing.h"
+#include "../ops/recurrent/packing.h"
 
 namespace reel::nn {
 
@@ -34,11 +34,11 @@ void check_emissions(const Packed& emissions, std::int64_t tags, Location where)
     fail<ShapeError>(crf_name, where, "the lengths add up to {}, but there are emissions {}", together, describe(e));
 }
 
-// Sequences by falling length, so that those that reach a step are the first ones.
+// Sequences in descending order of their lengths, so that those that reach a step are the first ones.
 struct ByLength {
-  std::vector<std::int64_t> places;    // of each sequence among them
-  std::vector<std::int64_t> counts;    // how many reach each step
-  std::vector<std::int64_t> elements;  // their numbers, those of the first step first
+  std::vector<std::int64_t> places;    // of each sequence in that order
+  std::vector<std::int64_t> counts;    // the number of sequences that reach each step
+  std::vector<std::int64_t> elements;  // indices of the elements, step by step
 
   explicit ByLength(const std::vector<std::int64_t>& lengths) : places(lengths.size()) {
     std::vector<std::int64_t> order(lengths.size()), first(lengths.size() + 1);
@@ -71,8 +71,8 @@ std::vector<std::int64_t> checked_tags(const Tensor& tags, std::int64_t count, s
   return values;
 }
 
-// Where in (transitions, start, end), one behind the other, what stands beside the emissions in the score is, and the
-// sequence that it counts for.
+// For each term of the scores besides the emissions: its index in the concatenation (transitions, start, end), and the
+// sequence to which it belongs.
 struct ScoreTerms {
   std::vector<std::int64_t> places, sequences;
 
@@ -90,7 +90,7 @@ struct ScoreTerms {
   }
 };
 
-// Viterbi's algorithm on one sequence of emissions (length, K): puts the tags there and returns their score.
+// Viterbi's algorithm on one sequence of emissions (length, K): writes the tags and returns their score.
 class Viterbi {
  public:
   Viterbi(const CRF& crf)
@@ -134,7 +134,7 @@ Initialiser first_values(const CRFOptions& options, std::int64_t tags, Location 
 
 RandomOptions draw(const CRFOptions& options) { return {.dtype = options.dtype, .generator = options.generator}; }
 
-// log Z of each sequence of checked emissions.
+// log Z of each sequence, computed by the forward algorithm. Emissions are already checked.
 Tensor forward(const CRF& crf, const Tensor& emissions, const std::vector<std::int64_t>& lengths) {
   DeviceGuard here(emissions.device());
   ByLength order(lengths);
@@ -144,7 +144,7 @@ Tensor forward(const CRF& crf, const Tensor& emissions, const std::vector<std::i
     used.push_back(emissions);
     return zeros({sequence_count}, {.dtype = emissions.dtype()}) + empty_sum(used, emissions.dtype());
   }
-  Tensor by_step = take(emissions, tensor(order.elements), 0);  // those that reach step 0, then those that reach 1 …
+  Tensor by_step = take(emissions, tensor(order.elements), 0);  // elements of step 0, then of step 1 …
   std::vector<Tensor> ended;                                    // α at the last steps, of the shortest sequences first
   std::int64_t reached = order.counts[0], next = reached;
   Tensor alpha = crf.start + slice(by_step, 0, 0, reached);

@@ -32,7 +32,7 @@ Parameter table_of(Module& module, const Shape& shape, const Options& options, L
           where};
 }
 
-// Whether a symbol is the padding; negative ones count from the end.
+// True where an index is the padding index; negative indices count from the end.
 Tensor is_padding(const Tensor& indices, std::int64_t padding, std::int64_t count) {
   return logical_or(indices == padding, indices == padding - count);
 }

@@ -46,19 +46,20 @@ Tensor draw_normal(double deviation, const Shape& shape, const RandomOptions& op
   return randn(shape, options) * deviation;
 }
 
-// Uniform of this deviation.
+// Draws from a uniform distribution with this standard deviation.
 Tensor draw_uniform(double deviation, const Shape& shape, const RandomOptions& options) {
   double bound = std::sqrt(3.0) * deviation;
   return draw_uniform(-bound, bound, shape, options);
 }
 
-// Φ(x) − Φ(0), twice.
+// 2 (Φ(x) − Φ(0)).
 double twice_normal_probability(double x) { return std::erf(x / std::numbers::sqrt2); }
 
-// Where Φ comes too close to 0 or 1 for its inverse.
+// The distance from which Φ is too close to 0 or 1 to be inverted.
 constexpr double tail = 4;
 
-// Normal in [low, high], 0 < low: drawn with the density x exp(−x²/2), and accepted with the probability low / x.
+// Draws from a normal distribution truncated to [low, high], 0 < low: proposals with density x exp(−x²/2), accepted
+// with probability low / x.
 // Source: Marsaglia, Generating a variable from the tail of the normal distribution (1964).
 Tensor draw_tail(double low, double high, const Shape& shape, const RandomOptions& options) {
   double missing = std::expm1((low - high) * (low + high) / 2);
@@ -73,14 +74,14 @@ Tensor draw_tail(double low, double high, const Shape& shape, const RandomOption
   return drawn;
 }
 
-// (rows, columns), rows ≥ columns, with orthonormal columns. Those of a QR decomposition are distributed evenly once their
-// signs are such that the diagonal of r is positive.
+// A random (rows, columns) matrix, rows ≥ columns, with orthonormal columns: q of a QR decomposition is uniformly
+// distributed if its signs are chosen such that the diagonal of r is positive.
 Tensor draw_orthonormal(std::int64_t rows, std::int64_t columns, const RandomOptions& options) {
   QR parts = qr(randn({rows, columns}, options));
   return parts.q * where(diag(parts.r) < 0, -1.0, 1.0);
 }
 
-// The elements (c, c mod inputs, middle of the window) of a weight (out, inputs, k…) that stand for the same channel.
+// The elements (c, c mod inputs, middle of the window) of a weight (out, inputs, k…), which map a channel to itself.
 Tensor same_channel(const Shape& shape, std::int64_t groups) {
   std::int64_t inputs = shape[1], outputs_of_group = shape[0] / groups;
   Tensor output = arange(shape[0]) % outputs_of_group;
@@ -109,7 +110,7 @@ Initialiser normal(double mean, double deviation) {
 
 Initialiser truncated_normal(double mean, double deviation, double low, double high, Location where) {
   if (!(low < high)) fail<Error>("truncated_normal", where, "low {} is not below high {}", low, high);
-  // The inverse of the distribution function, in f64: in f32 its ends would be coarse.
+  // By the inverse of the distribution function, in f64: in f32 the tails would be coarse.
   return [=](const Shape& shape, const RandomOptions& options) {
     RandomOptions wide = options;
     wide.dtype = DType::f64;
@@ -163,7 +164,7 @@ Initialiser orthogonal(double gain) {
   return [=](const Shape& shape, const RandomOptions& options) {
     fans_of("orthogonal", shape);
     if (shape.numel() == 0) return zeros(shape, {.dtype = options.dtype, .device = options.device});
-    // Decompositions are of f32 and f64.
+    // Decompositions support f32 and f64 only.
     RandomOptions wide = options;
     if (options.dtype != DType::f64) wide.dtype = DType::f32;
     std::int64_t rows = shape[0], columns = shape.numel() / rows;

@@ -13,7 +13,7 @@ namespace {
 
 constexpr const char* linear_name = "Linear";
 
-// Of the weight and the bias alike, unless another is given.
+// The initialiser of both the weight and the bias, unless one is given.
 Initialiser first_values(const Initialiser& given, std::int64_t in, std::int64_t out, Location where) {
   if (in <= 0 || out <= 0) fail<ShapeError>(linear_name, where, "sizes must be positive, not in {}, out {}", in, out);
   if (given) return given;

@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* cell_name = "LSTMCell";
 
-// The width of h. Throws unless sizes make sense.
+// Returns the width of h. Throws unless the sizes are valid.
 std::int64_t checked_output_size(std::int64_t input_size, std::int64_t hidden_size, std::int64_t projection,
                                  Location where) {
   check_cell_sizes(cell_name, input_size, hidden_size, where);

@@ -15,8 +15,8 @@
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
-#include "../ops/packing.h"
-#include "../ops/recurrent.h"
+#include "../ops/recurrent/packing.h"
+#include "../ops/recurrent/recurrent.h"
 #include "packed.h"
 
 namespace reel::nn {
@@ -27,14 +27,14 @@ namespace {
 
 constexpr double lowest = -std::numeric_limits<double>::infinity();
 
-// With axes of size 1 behind its own, to broadcast to x.
+// The mask with axes of size 1 appended, so that it broadcasts to x.
 Tensor with_axes_of(const Tensor& mask, const Tensor& x) {
   Shape shape = mask.shape();
   while (shape.rank() < x.rank()) shape.push_back(1);
   return reshape(mask, shape);
 }
 
-// The mask, broadcasting to x. Throws unless it is one.
+// Returns the mask with axes such that it broadcasts to x. Throws unless it is a valid mask.
 Tensor checked_mask(const char* name, const Tensor& x, const Tensor& mask, int axis, Location where) {
   check_floating(name, x, where);
   if (!mask.defined()) fail<Error>(name, where, "the mask is an undefined tensor");
@@ -47,8 +47,8 @@ Tensor checked_mask(const char* name, const Tensor& x, const Tensor& mask, int a
   return with_axes_of(mask, x);
 }
 
-// Where each sequence has its largest elements (N, D): (B, D), 0 for one without any. Step by step, so that time and memory
-// go with the elements and not with the longest sequence.
+// The indices (B, D) of the largest elements of each sequence in elements (N, D); 0 for an empty sequence. Computed
+// step by step, so that time and memory depend on the number of elements and not on the longest sequence.
 Tensor places_of_largest(const Tensor& elements, std::span<const std::int64_t> lengths) {
   DeviceGuard here(elements.device());
   Packing packing = pack_by_sequence(lengths);

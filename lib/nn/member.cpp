@@ -14,7 +14,7 @@ using namespace detail;
 
 namespace {
 
-// One that was frozen stays so, and one that has a name, as a tied one does, keeps it.
+// A frozen tensor stays frozen, and a tensor that has a name already, as a tied one does, keeps it.
 void become_parameter(const Tensor& values, std::string_view name, Location where) {
   if (!values.body().leaf) values.requires_grad(true, where);
   if (std::string& own = values.body().leaf->name; own.empty()) own = name;
@@ -103,7 +103,7 @@ Tensor Cloning::copy_of(const Tensor& tensor) {
   if (is_new) {
     NoRecord pause;
     found->second = copy(tensor);
-    // One that is frozen can be trained later.
+    // A frozen parameter is copied as one, so that it can be trained later.
     if (const Leaf* leaf = tensor.body().leaf) {
       found->second.requires_grad(true).requires_grad(tensor.is_parameter());
       found->second.body().leaf->name = leaf->name;

@@ -8,7 +8,7 @@
 
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
-#include "../ops/recurrent.h"
+#include "../ops/recurrent/recurrent.h"
 
 namespace reel::nn {
 
@@ -18,15 +18,15 @@ namespace {
 
 constexpr const char* gate_name = "NoisyTopKGate";
 
-// Of the k first of `order` along the last axis: true.
+// A mask that is true for the first k elements of `order` along the last axis.
 Tensor first_mask(const Tensor& order, std::int64_t k, const Shape& shape) {
   DeviceGuard here(order.device());
   Tensor chosen = slice(order, -1, 0, k);
   return to(scatter(zeros(shape), -1, chosen, ones(chosen.shape())), DType::boolean);
 }
 
-// Of Σ_n x, the variance over the square of the mean: 0 where all are alike. In f32 for halves, which hold neither the sums
-// nor their squares.
+// The variance of Σ_n x divided by the square of its mean: 0 if all sums are equal. In f32 for halves, whose range
+// holds neither the sums nor their squares.
 Tensor squared_variation_of_sums(const Tensor& x) {
   Tensor sums = sum(widened(x), 0), center = mean(sums);
   return to_if_needed(mean(square(sums - center)) / (square(center) + 1e-10), x.dtype());
@@ -64,13 +64,14 @@ RandomOptions draw(const NoisyTopKGateOptions& options) {
   return {.dtype = options.dtype, .generator = options.generator};
 }
 
-// P: 1 or 0 for each example and expert without noise.
+// The probability P that an expert is chosen for an example; without noise 1 or 0.
 Tensor chances(const Tensor& clean, const Tensor& noisy, const Tensor& deviation, std::int64_t k) {
   if (k == clean.size(1)) return ones_like(clean);
   ValuesAndIndices best = topk(noisy, k + 1);
   Tensor chosen = first_mask(best.indices, k, clean.shape());
   if (!deviation.defined()) return to_if_needed(chosen, clean.dtype());
-  // For one that is chosen the k-th of the others is the one behind the last that is; for the others it is the last.
+  // For a chosen expert, the k-th largest of the others is the first that is not chosen; for an expert that is not, it
+  // is the last chosen one.
   Tensor threshold = where(chosen, slice(best.values, 1, k, k + 1), slice(best.values, 1, k - 1, k));
   return normal_distribution((clean - threshold) / deviation);
 }

@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* module_name = "Module";
 
-// Keeps the first of several names of one tensor.
+// Keeps only the first name of each tensor.
 void drop_repeated(std::vector<NamedTensor>& tensors) {
   std::unordered_set<const Body*> seen;
   std::erase_if(tensors, [&](const NamedTensor& named) { return !seen.insert(&named.tensor.body()).second; });
@@ -48,8 +48,8 @@ void Module::join(Module& parent, std::string_view name, Location where) {
   train(parent.training_);
 }
 
-// The move that the compiler writes for a model is right: this base moves first and takes over the parts where they are;
-// then each part moves as a member, and takes the place of the one it came from.
+// The implicit move constructor of a model works: this base is moved first and takes over the entries of the parts;
+// then each part is moved as a member, and replaces the one that it came from.
 Module::Module(Module&& other) noexcept {
   take_contents(other);
   take_place(other, true);
@@ -59,14 +59,14 @@ Module& Module::operator=(Module&& other) noexcept {
   if (this == &other) return *this;
   release_parts();
   take_contents(other);
-  // A part of a model that is assigned as a whole lost its place just above, when what is around it was assigned.
+  // When a whole model is assigned, the assignment of the enclosing module has just removed this part's entry.
   take_place(other, false);
-  // What was moved from and is given something new, as by std::exchange, is what the module around it goes on with.
+  // If a moved-from part is assigned to, as by std::exchange, the module around it uses the new contents.
   if (!has_place() && !entries_.empty()) take_back();
   return *this;
 }
 
-// The parts fill their places in when they are copied, which is after this base.
+// The parts register themselves when they are copied, which is after this base.
 Module::Module(const Module& other) : ModulePart(other), entries_(other.entries_), training_(other.training_) {
   Cloning* cloning = Cloning::current();
   if (!cloning)
@@ -114,7 +114,7 @@ void Module::register_part(std::string_view name, ModuleEntry entry, Location wh
   entries_.push_back(std::move(entry));
 }
 
-// Calls f(name, member) for what is defined.
+// Calls f(name, member) for defined members.
 template <class F>
 void Module::visit_members(PartKind kind, const std::string& prefix, F f) const {
   for (const ModuleEntry& entry : entries_) {
@@ -166,7 +166,7 @@ std::string Module::type_name() const {
   std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status),
                                                    &std::free);
   std::string name = status == 0 ? text.get() : typeid(*this).name();
-  // Namespaces in front of the type and of each of its arguments.
+  // Removes the namespaces of the type and of each of its arguments.
   std::string plain;
   for (std::size_t i = 0; i < name.size(); ++i) {
     if (name[i] == '(') {  // (anonymous namespace), or the function around a local struct
@@ -206,7 +206,7 @@ int Module::freeze(std::string_view pattern, bool frozen, Location where) const 
   return count;
 }
 
-// Makes new tensors of those of this module, and puts them in place of the old ones in all of the model.
+// Converts the tensors of this module, and replaces the old ones in the whole model.
 template <class Convert>
 void Module::convert_members(Convert converted) {
   NoRecord pause;
@@ -226,7 +226,7 @@ void Module::convert_members(Convert converted) {
     });
   const Module* root = this;
   while (root->around_) root = root->around_;
-  std::vector<Tensor> old;  // none is freed before all are replaced
+  std::vector<Tensor> old;  // keeps all old tensors alive until all are replaced
   for (PartKind kind : {PartKind::parameter, PartKind::buffer})
     root->visit_members(kind, {}, [&](const std::string&, Member& member) {
       auto found = made.find(&member.body());

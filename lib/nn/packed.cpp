@@ -10,7 +10,7 @@
 #include <reel/ops/shape.h>
 
 #include "../core/op_error.h"
-#include "../ops/packing.h"
+#include "../ops/recurrent/packing.h"
 
 namespace reel::nn {
 
@@ -20,7 +20,7 @@ namespace {
 
 constexpr const char* name_of_type = "Packed";
 
-// (N, …) → (sizes, …).
+// Reshapes (N, …) to (sizes, …).
 Tensor with_first_axes(const Tensor& x, const Shape& sizes) {
   Shape shape = sizes;
   for (int axis = 1; axis < x.rank(); ++axis) shape.push_back(x.size(axis));

@@ -4,7 +4,7 @@
 
 namespace reel::nn {
 
-/// Throws: Error for undefined elements; ShapeError unless the lengths are those of the elements.
+/// Throws: Error for undefined elements; ShapeError unless the lengths match the elements.
 void check_packed(const char* name, const Packed& packed, Location where);
 
 }  // namespace reel::nn

@@ -11,7 +11,7 @@ namespace reel::nn {
 
 ModulePart::~ModulePart() {
   if (around_) {
-    // In a clone the place stays, so that it is noticed.
+    // While the module is cloned, the entry is kept, so that the missing part is detected.
     bool copying = Cloning::current() != nullptr;
     for (ModuleEntry& entry : around_->entries_)
       if (entry.part == this) {

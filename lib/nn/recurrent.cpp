@@ -4,11 +4,11 @@
 
 #include <new>
 
-#include "../core/autocast.h"
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
-#include "../ops/packing.h"
-#include "../ops/recurrent.h"
+#include "../dispatch/autocast.h"
+#include "../ops/recurrent/packing.h"
+#include "../ops/recurrent/recurrent.h"
 #include "packed.h"
 
 namespace reel::nn {
@@ -25,7 +25,7 @@ RecurrentForm form_of(const char* name, const Options& options, Location where) 
   return {options.bidirectional, options.variational, options.dropout};
 }
 
-// Adds the cells of all layers, whose outputs are `width` wide.
+// Adds the cells of all layers, whose outputs have width `width`.
 template <class Cell, class Options>
 void add_nets(ModuleList<Cell>& nets, std::int64_t input_size, std::int64_t hidden_size, std::int64_t width,
               std::int64_t layers, bool bidirectional, const Options& options, Location where) {
@@ -34,9 +34,9 @@ void add_nets(ModuleList<Cell>& nets, std::int64_t input_size, std::int64_t hidd
     nets.push_back(Cell(net < directions ? input_size : directions * width, hidden_size, options, where), where);
 }
 
-// Sequences as they lie before they are packed.
+// Sequences in their order before packing.
 struct Sequences {
-  Tensor input;     // as the caller has it
+  Tensor input;     // as passed by the caller
   Tensor elements;  // (rows, I)
   Packing packing;
   std::int64_t batch;
@@ -46,7 +46,7 @@ Sequences sequences_of(const char* name, const Tensor& x, const Tensor& lengths,
   if (x.rank() != 3 || x.size(2) != input_size)
     fail<ShapeError>(name, {}, "the input {} is not (T, B, {})", describe(x), input_size);
   std::int64_t steps = x.size(0), batch = x.size(1);
-  Tensor input = suited(Precision::full, x, {}), elements = reshape(input, {steps * batch, input_size});
+  Tensor input = autocast_operand(Precision::full, x, {}), elements = reshape(input, {steps * batch, input_size});
   if (!lengths.defined()) return {input, elements, rectangle(steps, batch), batch};
   DeviceGuard here(x.device());
   return {input, elements, pack_by_step(checked_lengths(name, lengths, x, {}), steps * batch), batch};
@@ -56,12 +56,12 @@ Sequences sequences_of(const char* name, const Tensor& elements, const Packed& x
   if (elements.rank() != 2 || elements.size(1) != input_size)
     fail<ShapeError>(name, {}, "the elements {} are not (N, {})", describe(elements), input_size);
   check_packed(name, {elements, x.lengths}, {});
-  Tensor input = suited(Precision::full, elements, {});
+  Tensor input = autocast_operand(Precision::full, elements, {});
   DeviceGuard here(elements.device());
   return {input, input, pack_by_sequence(x.lengths), x.size()};
 }
 
-// Between layers, while training. Row r of each step belongs to the same sequence.
+// Applies dropout between layers during training. Row r of each step belongs to one sequence.
 Tensor dropped(const Tensor& rows, const Tensor& counts, const RecurrentForm& form) {
   if (!form.variational) return dropout(rows, {.probability = form.dropout});
   DeviceGuard here(rows.device());
@@ -72,7 +72,7 @@ Tensor dropped(const Tensor& rows, const Tensor& counts, const RecurrentForm& fo
   return rows * index_select(dropout(masks, {.probability = form.dropout}), 0, tensor(sequences));
 }
 
-// What a layer's nets carry: widths of h and c, 0 where there is none.
+// The widths of a layer's states h and c, 0 if there is none.
 struct StateWidths {
   std::int64_t h, c;
 };
@@ -86,7 +86,7 @@ LSTMOutput run_sequences(const char* name, const RecurrentForm& form, bool train
   TensorOptions options{.dtype = elements.dtype(), .device = elements.device()};
   auto complete = [&](const char* what, Tensor& state, std::int64_t width) {
     Shape shape{static_cast<std::int64_t>(nets.size()), sequences.batch, width};
-    state = state.defined() ? suited(Precision::full, state, {}) : zeros(shape, options);
+    state = state.defined() ? autocast_operand(Precision::full, state, {}) : zeros(shape, options);
     check_fits_input(name, what, state, shape, sequences.input, {});
   };
   complete("h", states.h, widths.h);
@@ -104,16 +104,16 @@ LSTMOutput run_sequences(const char* name, const RecurrentForm& form, bool train
   });
 }
 
-// All steps at once.
+// Runs all steps as one op.
 template <class Cell>
 NetOutput run_fused(const char* name, RecurrentCell kind, const Cell& cell, const Sequences& sequences, bool reverse,
                     const Tensor& rows, const LSTMState& before) {
-  RecurrentWeights weights = suited(cell.weights(), {});
+  RecurrentWeights weights = autocast_operand(cell.weights(), {});
   check_weights(name, kind, weights, rows.size(1), sequences.input, {});
   return run_packed_net(kind, reverse, rows, before, sequences.packing.counts, weights, {});
 }
 
-// As the padded x was.
+// Pads the output if x was padded.
 template <class Output>
 Output padded_as(Output output, const Tensor& x) {
   output.output = reshape(output.output, {x.size(0), x.size(1), output.output.size(1)});
@@ -122,14 +122,14 @@ Output padded_as(Output output, const Tensor& x) {
 
 constexpr const char* lstm_name = "LSTM";
 
-// Throws unless the weights of a cell that is taken step by step go with the input, as one that is fused does.
+// For a cell that is run step by step: throws unless its weights match the input, as a fused one does.
 void check_steps(const LSTMCell& cell, const Tensor& input) {
-  RecurrentWeights weights = suited(cell.weights(), {});
+  RecurrentWeights weights = autocast_operand(cell.weights(), {});
   check_fits_input(lstm_name, "W_h", weights.W_h, weights.W_h.shape(), input, {});
   check_fits_input(lstm_name, "W_x", weights.W_x, weights.W_x.shape(), input, {});
 }
 
-// One call of a cell for each step, which its hooks see.
+// Calls the cell for one step, so that its hooks run.
 LSTMState call_cell(const LSTMCell& cell, const Tensor& x, const LSTMState& state) { return cell(x, state); }
 template <class Cell>
 LSTMState call_cell(const Cell& cell, const Tensor& x, const LSTMState& state) {
@@ -163,7 +163,7 @@ RecurrentCell kind_of(const RNNCell& cell) {
   return cell.activation == RNNActivation::relu ? RecurrentCell::rnn_relu : RecurrentCell::rnn_tanh;
 }
 
-// GRU and RNN.
+// Runs GRU and RNN layers.
 template <class Cell>
 RecurrentOutput run_plain(const char* name, const ModuleList<Cell>& nets, const RecurrentForm& form, bool training,
                           const Sequences& sequences, const Tensor& h) {

@@ -2,17 +2,16 @@
 
 #include <reel/nn/initialise.h>
 
-#include "../core/autocast.h"
+#include "../dispatch/autocast.h"
 
 namespace reel::nn {
 
-/// Fills a weight (rows, gates · H), or a bias (gates · H), one gate's block after the other as `given` fills it; without
-/// that, uniform on ±1/√H. `raised` is added to the block of gate
-/// `raised_gate`.
+/// An initialiser for a weight (rows, gates · H) or a bias (gates · H): fills one gate's block after another with
+/// `given`; without it, uniformly on ±1/√H. `raised` is added to the block of gate `raised_gate`.
 Initialiser by_gate(const Initialiser& given, int gates, std::int64_t hidden_size, double raised = 0,
                     std::size_t raised_gate = 1);
 
-/// The options' dtype and generator.
+/// Random options with the dtype and generator of a layer's options.
 template <class Options>
 RandomOptions draw_of(const Options& options) {
   return {.dtype = options.dtype, .generator = options.generator};
@@ -21,14 +20,15 @@ RandomOptions draw_of(const Options& options) {
 /// Throws: ShapeError unless both are positive.
 void check_cell_sizes(const char* name, std::int64_t input_size, std::int64_t hidden_size, Location where);
 
-/// Whether it is defined and of that shape.
+/// Returns true if x is defined and has that shape.
 bool has_shape(const Tensor& x, const Shape& shape);
-/// Also of an undefined tensor.
+/// The shape of x as text, also for an undefined tensor.
 std::string shape_of(const Tensor& x);
-/// Whether x is of the weight's dtype, or is cast to it within an autocast scope.
+/// Returns true if x has the weight's dtype, or is cast to it within an autocast scope.
 inline bool goes_with(const Tensor& weight, const Tensor& x) {
   if (!detail::is_autocasting()) return x.dtype() == weight.dtype();
-  return detail::suited(detail::Precision::full, x.dtype()) == detail::suited(detail::Precision::full, weight.dtype());
+  return detail::autocast_dtype(detail::Precision::full, x.dtype()) ==
+         detail::autocast_dtype(detail::Precision::full, weight.dtype());
 }
 
 }  // namespace reel::nn

@@ -76,15 +76,15 @@ SPINN::SPINN(std::int64_t hidden_size, SPINNOptions options, Location where)
 
 namespace {
 
-// A sentence that is being read. States are (1, H).
+// The state of reading a sentence. LSTM states are (1, H).
 struct Reader {
   std::vector<LSTMState> stack;
-  std::span<const LSTMState> words;  // those to come
+  std::span<const LSTMState> words;  // those not read yet
   std::span<const Transition> transitions;
   LSTMState tracked;
   std::vector<Tensor> known;  // h of the tracker at each step
 
-  // The h of a state of the stack, from the top.
+  // The h of a state of the stack, counted from the top; `nothing` if the stack is too small.
   Tensor seen(std::size_t below, const Tensor& nothing) const {
     return below < stack.size() ? stack[stack.size() - 1 - below].h : nothing;
   }
@@ -114,7 +114,7 @@ void check_transitions(std::span<const Transition> transitions, std::int64_t wor
                 sentence, words);
 }
 
-// The states of all words, a row each.
+// The states of all words, one row each.
 std::vector<LSTMState> states_of_words(const Tensor& elements) {
   std::int64_t size = elements.size(1) / 2;
   std::vector<LSTMState> states;
@@ -151,7 +151,7 @@ std::vector<LSTMState> split_rows(const LSTMState& states) {
   return rows;
 }
 
-// A step of the trackers of all these sentences; they read zeros where there is nothing.
+// Runs one step of the trackers of all these sentences together; missing operands are zeros.
 void track(const SPINNTracker& tracker, const std::vector<Reader*>& readers, const Tensor& nothing) {
   std::vector<Tensor> words, tops, seconds;
   std::vector<LSTMState> before;
@@ -182,7 +182,7 @@ void reduce_all(const SPINNReduce& reduce, const std::vector<Reader*>& readers) 
   for (std::size_t i = 0; i < readers.size(); ++i) readers[i]->stack.push_back(std::move(joined[i]));
 }
 
-// All transitions of all sentences, side by side.
+// Runs all transitions of all sentences, batched.
 void read(const SPINN& model, std::vector<Reader>& readers, const Tensor& nothing) {
   for (std::size_t step = 0;; ++step) {
     std::vector<Reader*> active, reducing;

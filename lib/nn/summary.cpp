@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t column_count = 4;
 using Row = std::array<std::string, column_count>;
 
-// 1,234,567
+// The number with separators: "1,234,567".
 std::string grouped(std::int64_t number) {
   std::string digits = std::to_string(number);
   std::string text;
@@ -24,7 +24,7 @@ std::string grouped(std::int64_t number) {
   return text;
 }
 
-// 1.23 M
+// The number with a unit: "1.23 M".
 std::string shortened(double count) {
   static constexpr const char* units[] = {"", " k", " M", " G", " T", " P"};
   std::size_t unit = 0;
@@ -35,7 +35,7 @@ std::string shortened(double count) {
   return unit == 0 ? fmt::format("{:.0f}", count) : fmt::format("{:.3g}{}", count, units[unit]);
 }
 
-// The tensors that stand directly in a module: their names have no further dot.
+// The tensors that a module owns directly: their names contain no dot.
 std::vector<NamedTensor> own_parameters(const Module& module) {
   std::vector<NamedTensor> own = module.named_parameters();
   std::erase_if(own, [](const NamedTensor& named) { return named.name.find('.') != std::string::npos; });

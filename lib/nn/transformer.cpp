@@ -26,7 +26,7 @@ Tensor dropped(const Tensor& x, double probability, const Module& module) {
   return module.is_training() && probability > 0 ? dropout(x, {.probability = probability}) : x;
 }
 
-// x and what a part of a layer makes of it.
+// The residual sum of x and the result of a part of a layer.
 template <class Part>
 Tensor add_part(const Tensor& x, const LayerNorm& norm, bool norm_first, double probability, Part part) {
   if (norm_first) return x + dropped(part(norm(x)), probability, norm);

@@ -18,7 +18,7 @@ namespace {
 constexpr const char* sum_name = "ChildSumTreeLSTM";
 constexpr const char* nary_name = "NaryTreeLSTM";
 
-// Throws unless x and the children's states are of the weights' dtype.
+// Throws unless x and the children's states have the weights' dtype.
 void check_dtypes(const char* name, const Tensor& weight, const Tensor& x, std::span<const LSTMState> children) {
   if (x.defined() && !goes_with(weight, x))
     fail<DTypeError>(name, {}, "the input {} is not of the weights' dtype {}; convert it with to(x, {})", describe(x),
@@ -29,7 +29,7 @@ void check_dtypes(const char* name, const Tensor& weight, const Tensor& x, std::
                        describe(children[k].c), k, name_of(weight.dtype()));
 }
 
-// Throws unless x and the children's states fit together.
+// Throws unless x and the children's states have matching shapes.
 template <class Cell>
 void check_node(const char* name, const Cell& cell, const Tensor& x, std::span<const LSTMState> children) {
   if (!x.defined() && children.empty()) fail<Error>(name, {}, "a node has neither an input nor children");
@@ -45,12 +45,12 @@ void check_node(const char* name, const Cell& cell, const Tensor& x, std::span<c
   check_dtypes(name, cell.W_x, x, children);
 }
 
-// p: i, o, u, f, (B, 4H), or (4H) without inputs.
+// The gates' arguments from the input: i, o, u, f, (B, 4H), or (4H) without inputs.
 Tensor from_input(const Tensor& x, const Tensor& W_x, const Tensor& bias) {
   return x.defined() ? affine(x, W_x, bias) : bias;
 }
 
-// The first three gates of p, and the last.
+// The first three gates of p, and the last one.
 Tensor state_gates(const Tensor& p) { return slice(p, -1, 0, p.size(-1) / 4 * 3); }
 Tensor forget_gate(const Tensor& p) { return slice(p, -1, p.size(-1) / 4 * 3); }
 
@@ -60,13 +60,13 @@ std::vector<Tensor> memories_of(std::span<const LSTMState> children) {
   return memories;
 }
 
-// Which may be undefined.
+// The input of a node, which may be undefined.
 const Tensor& input_of(const char* name, const Arg& x) {
   if (!x.is_tensor()) fail<DTypeError>(name, x.location(), "the input is a tensor, not a number");
   return *x.tensor();
 }
 
-// f(x, children) as a call of the cell. Only where there are hooks are the states put in a row for them.
+// Runs f(x, children) as a call of the cell. The states are collected for hooks only if there are any.
 template <class F>
 LSTMState call_node(const Module& cell, const char* name, const Arg& x, std::span<const LSTMState> children, F f) try {
   const Tensor& input = input_of(name, x);

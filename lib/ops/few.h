@@ -6,7 +6,7 @@
 
 namespace reel::detail {
 
-/// A list of fixed length that allocates only beyond nine.
+/// A list of fixed length that allocates memory only for more than nine elements.
 template <class T>
 class Few {
  public:

@@ -6,8 +6,9 @@
 
 #include "../core/op_error.h"
 
-// For operands that the library only reads: the operand itself where it is already as needed, which spares a copy and an
-// entry on the tape. What a public function returns must never be its operand, so it calls the public twin.
+// Conversions of operands that the library only reads: they return the operand itself if it has the wanted form
+// already, which saves a copy and an entry on the tape. A public function must never return its operand, so it calls
+// the public twin.
 
 namespace reel::detail {
 

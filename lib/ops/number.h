@@ -6,7 +6,7 @@
 
 namespace reel::detail {
 
-/// What a number is in an integer dtype.
+/// The value of a number converted to an integer dtype.
 inline std::int64_t integer_of(const Arg& value, DType dtype) {
   if (value.kind() != Arg::Kind::floating) return value.integer();
   switch (dtype) {

@@ -3,7 +3,7 @@
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 
-#include "../core/device_constant.h"
+#include "../dispatch/device_constant.h"
 #include "number.h"
 
 namespace reel::detail {
@@ -19,7 +19,8 @@ DType natural_dtype(Arg::Kind kind) {
   }
 }
 
-// What an operand of lesser standing does to the dtype of the other.
+// The dtype of the other operand, adjusted for a number or a tensor of rank 0: promoted only if that is of a higher
+// kind.
 DType adjusted(DType strong, DType weak) { return kind_of(weak) > kind_of(strong) ? promote(strong, weak) : strong; }
 
 bool holds(DType dtype, std::int64_t integer) {

@@ -4,21 +4,21 @@
 
 namespace reel::detail {
 
-/// The dtype in which two operands meet: PyTorch's lattice, in which plain numbers, and tensors of rank 0 among others
-/// of a higher rank, only count if they are of a higher kind (bool < integer < floating).
+/// The common dtype of two operands by PyTorch's lattice: plain numbers, and tensors of rank 0 beside others of a
+/// higher rank, determine it only if they are of a higher kind (bool < integer < floating).
 /// Throws: Error for an undefined tensor.
 DType common_dtype(const char* op, const Arg& a, const Arg& b);
 
-/// Whether results of one dtype may be written into a tensor of another: not into one of a lower kind.
+/// Returns true if results of one dtype may be written into a tensor of another: not into one of a lower kind.
 bool is_castable(DType from, DType to);
 
 /// Throws: DTypeError for an integer that the dtype cannot hold.
 void check_fits(const char* op, const Arg& number, DType dtype);
 
-/// An operand as a tensor of a given dtype: the caller's own where it fits, else made for the call.
+/// An operand as a tensor of a given dtype: the caller's own if it has the dtype, else one made for the call.
 class Operand {
  public:
-  /// `beside`: the other operand, on whose device a plain number is put.
+  /// `beside`: the other operand; a plain number is put on its device.
   /// Throws: DTypeError for an integer that the dtype cannot hold.
   Operand(const char* op, const Arg& arg, DType dtype, const Arg& beside);
   const Tensor& operator*() const { return *tensor_; }

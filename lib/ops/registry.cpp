@@ -59,8 +59,8 @@ std::span<const OpFamily> registered_ops() {
       {"loss", ctc_ops()},
       {"tape", deferred_product_ops()},
       {"tape", row_gradient_ops()},
-      {"tape", tape_ops()},
-      {"tape", walk_ops()},
+      {"tape", stop_gradient_ops()},
+      {"tape", backward_pass_ops()},
   };
   return families;
 }

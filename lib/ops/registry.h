@@ -2,22 +2,22 @@
 
 #include <span>
 
-#include "../core/invoke.h"
+#include "../dispatch/invoke.h"
 
 namespace reel::detail {
 
 /// A public op, or one that only gradients use.
 struct RegisteredOp {
   const char* name;
-  /// Null: composed of other ops.
+  /// Null: the op is composed of other ops.
   const OpInfo* info = nullptr;
-  /// Reached through gradients only.
+  /// The op is used by gradients only.
   bool internal = false;
-  /// Only where there is a device that is no CPU: tests/cuda has its tests.
+  /// The op needs a device other than the CPU; tests/cuda has its tests.
   bool between_devices = false;
 };
 
-// One list a source file of this folder, at its end; registry.cpp joins them.
+// Each source file of this folder defines one list at its end; registry.cpp joins them.
 std::span<const RegisteredOp> access_ops();
 std::span<const RegisteredOp> activation_ops();
 std::span<const RegisteredOp> arithmetic_ops();
@@ -71,13 +71,13 @@ std::span<const RegisteredOp> tree_cell_ops();
 std::span<const RegisteredOp> trigonometric_ops();
 std::span<const RegisteredOp> unary_ops();
 std::span<const RegisteredOp> unfold_ops();
-// Those of lib/tape.
+// Lists from lib/autograd and lib/ops/shape.
 std::span<const RegisteredOp> deferred_product_ops();
 std::span<const RegisteredOp> row_gradient_ops();
-std::span<const RegisteredOp> tape_ops();
-std::span<const RegisteredOp> walk_ops();
+std::span<const RegisteredOp> stop_gradient_ops();
+std::span<const RegisteredOp> backward_pass_ops();
 
-/// One family's list with its name.
+/// The list of one family with its name.
 struct OpFamily {
   const char* name;
   std::span<const RegisteredOp> ops;

@@ -1,7 +1,7 @@
 #include <reel/optim/adadelta.h>
 
-#include "descent.h"
 #include "option_checks.h"
+#include "update_step.h"
 
 namespace reel::optim {
 
@@ -19,7 +19,7 @@ void Adadelta::check(const AdadeltaOptions& options, Location where) const {
   check_not_negative(name(), "weight decay", options.weight_decay, where);
 }
 
-Descent Adadelta::descent(std::size_t group, Progress&, Device device) const {
+UpdateStep Adadelta::update_step(std::size_t group, Progress&, Device device) const {
   const AdadeltaOptions& chosen = options(group);
   return {optimiser_kernels(device).adadelta, AdadeltaNumbers{.decay = chosen.weight_decay,
                                                               .kept = chosen.rho,

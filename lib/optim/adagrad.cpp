@@ -1,7 +1,7 @@
 #include <reel/optim/adagrad.h>
 
-#include "descent.h"
 #include "option_checks.h"
+#include "update_step.h"
 
 namespace reel::optim {
 
@@ -19,7 +19,7 @@ void Adagrad::check(const AdagradOptions& options, Location where) const {
   check_not_negative(name(), "epsilon", options.epsilon, where);
 }
 
-Descent Adagrad::descent(std::size_t group, Progress& progress, Device device) const {
+UpdateStep Adagrad::update_step(std::size_t group, Progress& progress, Device device) const {
   const AdagradOptions& chosen = options(group);
   double slower = 1 + static_cast<double>(progress.steps - 1) * chosen.rate_decay;
   return {

@@ -16,7 +16,7 @@ Optimiser::KeptNames Adam::kept_names(std::size_t group) const {
   return {"mean", "square", {"largest_square", options(group).amsgrad}};
 }
 
-Descent Adam::descent(std::size_t group, Progress& progress, Device device) const {
+UpdateStep Adam::update_step(std::size_t group, Progress& progress, Device device) const {
   return {adam_kernel(device, options(group).amsgrad), adam_numbers(options(group), progress.steps)};
 }
 

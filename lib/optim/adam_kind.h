@@ -2,10 +2,10 @@
 
 #include <cmath>
 
-#include "descent.h"
 #include "option_checks.h"
+#include "update_step.h"
 
-// What Adam, AdamW, NAdam and RAdam share: m, v, and the loop over them.
+// Common parts of Adam, AdamW, NAdam and RAdam: the state m and v, and the loop over it.
 
 namespace reel::detail {
 
@@ -19,10 +19,10 @@ void check_adam_kind(const char* optimiser, const Options& options, Location whe
   check_not_negative(optimiser, "weight decay", options.weight_decay, where);
 }
 
-/// 1 − βᵗ, which makes up for a mean that started at 0.
+/// 1 − βᵗ, by which an exponential mean that started at 0 is divided.
 inline double correction(double beta, std::int64_t steps) { return 1 - std::pow(beta, static_cast<double>(steps)); }
 
-/// Those of Adam at step t.
+/// The numbers of Adam at step t.
 template <class Options>
 AdamNumbers adam_numbers(const Options& options, std::int64_t steps) {
   return {.decay = options.weight_decay,
@@ -37,7 +37,7 @@ AdamNumbers adam_numbers(const Options& options, std::int64_t steps) {
           .epsilon = options.epsilon};
 }
 
-/// The loop for Adam and AdamW.
+/// The update loop of Adam and AdamW.
 inline OptimiserKernel adam_kernel(Device device, bool amsgrad) {
   const OptimiserKernels& kernels = optimiser_kernels(device);
   return amsgrad ? kernels.adam_largest : kernels.adam;

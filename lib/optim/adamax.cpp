@@ -12,7 +12,7 @@ Adamax::Adamax(std::vector<Tensor> parameters, AdamaxOptions options, Location w
 
 void Adamax::check(const AdamaxOptions& options, Location where) const { check_adam_kind(name(), options, where); }
 
-Descent Adamax::descent(std::size_t group, Progress& progress, Device device) const {
+UpdateStep Adamax::update_step(std::size_t group, Progress& progress, Device device) const {
   const AdamaxOptions& chosen = options(group);
   return {optimiser_kernels(device).adamax,
           AdamaxNumbers{.decay = chosen.weight_decay,

@@ -16,7 +16,7 @@ Optimiser::KeptNames AdamW::kept_names(std::size_t group) const {
   return {"mean", "square", {"largest_square", options(group).amsgrad}};
 }
 
-Descent AdamW::descent(std::size_t group, Progress& progress, Device device) const {
+UpdateStep AdamW::update_step(std::size_t group, Progress& progress, Device device) const {
   const AdamWOptions& chosen = options(group);
   AdamNumbers numbers = adam_numbers(chosen, progress.steps);
   numbers.decay = 0;

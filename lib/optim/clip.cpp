@@ -20,7 +20,7 @@ using namespace detail;
 
 namespace {
 
-// Several sums side by side, so that the compiler can use vectors without changing the order of any.
+// Several independent sums, so that the compiler can vectorise without changing the order of any.
 template <class T>
 double sum_of_squares(const Tensor& x) {
   constexpr std::int64_t lanes = 16;
@@ -44,7 +44,7 @@ bool held_by_nobody_else(const Tensor& x) {
 
 Tensor& held_gradient(Leaf& leaf) { return leaf.row_gradient.defined() ? leaf.row_gradient.values : leaf.gradient; }
 
-// What a parameter has of a gradient: all of it, or the values of its rows.
+// A parameter's gradient: dense, or the values of its row gradient.
 Tensor held_gradient(const Tensor& parameter) {
   RowGradient rows = parameter.row_grad();
   return rows.defined() ? rows.values : parameter.grad();
@@ -59,7 +59,7 @@ void check_tensors(const char* function, std::span<const Tensor> parameters, Loc
       fail<DTypeError>(function, where, "takes gradients of f32 or f64, not {}", describe(gradient));
 }
 
-// Of gradients, as those of a device find it: what lies on one is added up there, and read once.
+// The sum of squares of gradients: gradients on a device are summed there, and the result is read once.
 class SumOfSquares {
  public:
   void add(const Tensor& parameter, Location where) {
@@ -101,7 +101,7 @@ void change_each(Tensor& x, F f, Location where) {
   for (T& value : values) value = f(value);
 }
 
-// What is done to each element on the CPU, and to a tensor on a device.
+// A change of gradients: a function of each element on the CPU, and one of a tensor on a device.
 template <class F, class G>
 struct Change {
   F of_element;
@@ -118,7 +118,7 @@ void change_each(Tensor& x, const Change<F, G>& change, Location where) {
     change_each<double>(x, change.of_element, where);
 }
 
-// False: somebody else holds the gradient.
+// Returns false if the gradient has other owners.
 template <class F>
 bool changed_in_place(const Tensor& parameter, F f, Location where) {
   std::lock_guard lock(gradient_mutex());
@@ -130,7 +130,7 @@ bool changed_in_place(const Tensor& parameter, F f, Location where) {
   return true;
 }
 
-// A copy of a gradient that somebody else holds, to take its place; undefined where it can be changed in place.
+// A copy to replace a gradient that has other owners; undefined if it can be changed in place.
 Tensor copy_if_shared(const Tensor& parameter) {
   {
     std::lock_guard lock(gradient_mutex());
@@ -140,18 +140,18 @@ Tensor copy_if_shared(const Tensor& parameter) {
   return copy(stop_gradient(held_gradient(parameter)));
 }
 
-// Gives every element of a gradient, a float or a double, the value of f there.
+// Applies f to every element of a gradient, as float or double.
 template <class F>
 void change(const Tensor& parameter, Tensor substitute, F f, Location where) {
   if (changed_in_place(parameter, f, where)) return;
-  // Another thread has come to hold it meanwhile.
+  // Another thread has become an owner meanwhile.
   if (!substitute.defined()) substitute = copy(stop_gradient(held_gradient(parameter)));
   change_each(substitute, f, where);
   std::lock_guard lock(gradient_mutex());
   std::swap(held_gradient(*parameter.body().leaf), substitute);
 }
 
-// The same for those of all parameters, with f(i) for parameter i: on the CPU for all of them, or, without memory, for none.
+// Applies f(i) to the gradient of each parameter i: on the CPU to all of them or, if memory is exhausted, to none.
 template <class F>
 void change_all(std::span<const Tensor> parameters, F f, Location where) {
   std::vector<Tensor> substitutes;
@@ -165,7 +165,7 @@ auto scaling(double factor, Location where) {
                 [factor, where](Tensor& x) { mul_(Destination(x, where), factor); }};
 }
 
-// What scales a norm down to the largest one; 1 for one that is small enough, or not finite.
+// The factor that scales a norm down to the largest allowed one; 1 if it is small enough, or not finite.
 double factor_for(double norm, double max_norm) {
   double factor = max_norm / (norm + 1e-6);
   return std::isfinite(norm) && factor < 1 ? factor : 1;

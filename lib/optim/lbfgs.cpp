@@ -8,9 +8,9 @@
 #include <reel/tape.h>
 
 #include "../core/device_module.h"
-#include "../core/kernel_table.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
+#include "../kernels/kernel_table.h"
 #include "../ops/if_needed.h"
 #include "line_search.h"
 #include "option_checks.h"
@@ -25,7 +25,7 @@ namespace {
 double dot(const Tensor& a, const Tensor& b) { return sum(a * b).item(); }
 double largest(const Tensor& x) { return max(abs(x)).item(); }
 
-// It counts as an overwrite.
+// Writes values to a parameter, as an overwrite.
 void put(const Tensor& parameter, const Tensor& values, Location where) {
   Storage& storage = *parameter.body().storage;
   prepare_on_device(parameter.body(), true);
@@ -47,7 +47,7 @@ LBFGS::LBFGS(std::vector<Tensor> parameters, LBFGSOptions options, Location wher
   if (options.history_size < 1)
     fail<Error>(name(), where, "a history of at least one change is needed, not {}", options.history_size);
   if (options.max_evaluations == 0) {
-    // Five quarters, which may be more than there are numbers.
+    // Five quarters of the iterations, which may overflow.
     constexpr std::int64_t most = std::numeric_limits<std::int64_t>::max();
     std::int64_t quarter = options.max_iterations / 4;
     options_.max_evaluations = options.max_iterations > most - quarter ? most : options.max_iterations + quarter;
@@ -65,7 +65,7 @@ void LBFGS::make_step(Location where) {
   fail<Error>(name(), where, "it needs the loss at several places: call step with a function that computes it");
 }
 
-// All values, or all gradients, one behind the other.
+// The values of all parameters, or all gradients, concatenated.
 Tensor LBFGS::flat(bool gradients) const {
   std::vector<Tensor> parts;
   for (const Tensor& parameter : parameters()) {
@@ -109,7 +109,7 @@ class LBFGS::Iterations {
                     describe(parameter), to_string(place));
   }
 
-  // The loss and its gradient where the parameters are. Only this runs the caller's code.
+  // Computes the loss and its gradient at the present parameters. Only this function runs the caller's code.
   void evaluate() {
     optimiser_.zero_grad();
     value_ = loss_();
@@ -138,7 +138,7 @@ class LBFGS::Iterations {
     }
   }
 
-  // False where the end is reached.
+  // Returns false if the search has ended.
   bool iterate(bool last) {
     Tensor start;
     double length, slope;
@@ -195,7 +195,7 @@ class LBFGS::Iterations {
     return found.point.length;
   }
 
-  // d = −H g by the recursion of two loops.
+  // Computes d = −H g by the two-loop recursion.
   void choose_direction() {
     if (optimiser_.iterations_++ == 0) {
       optimiser_.direction_ = -gradient_;
@@ -220,7 +220,7 @@ class LBFGS::Iterations {
   void learn_curvature() {
     Tensor y = gradient_ - optimiser_.gradient_, s = optimiser_.direction_ * optimiser_.length_;
     double product = dot(y, s);
-    if (!(product > 1e-10)) return;  // no curvature to speak of
+    if (!(product > 1e-10)) return;  // almost no curvature
     auto& changes = optimiser_.changes_;
     if (static_cast<std::int64_t>(changes.size()) == options_.history_size) changes.pop_front();
     changes.push_back({s, y, 1 / product});

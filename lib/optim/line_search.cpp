@@ -13,7 +13,7 @@ constexpr double decrease = 1e-4, curvature = 0.9;  // c₁ and c₂
 constexpr std::int64_t most_iterations = 25;
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-// Where the cubic through two points with their slopes is least, between the bounds; half-way where it has no minimum, or
+// The minimum, between the bounds, of the cubic through two points with their slopes; the middle if it has none, or if
 // one of the values is infinite.
 double cubic_minimum(const LinePoint& a, const LinePoint& b, double low, double high) {
   const LinePoint &p = a.length <= b.length ? a : b, &q = a.length <= b.length ? b : a;
@@ -40,7 +40,7 @@ class Search {
   LinePoint at(double length) {
     ++evaluations_;
     LinePoint point = evaluate_(length);
-    // Where the function is not finite, it is too far, on whichever side.
+    // A value that is not finite is treated as infinite: the point is too far.
     if (!std::isfinite(point.value) || !std::isfinite(point.slope)) point.value = infinity;
     return point;
   }
@@ -50,14 +50,14 @@ class Search {
   bool is_flat_enough(const LinePoint& point) const { return std::abs(point.slope) <= -curvature * start_.slope; }
   double width() const { return std::abs(high_.length - low_.length); }
 
-  // The better of the two becomes `low_`.
+  // Stores the better of the two in `low_`.
   void hold(const LinePoint& a, const LinePoint& b) {
     bool first = !(b.value < a.value);
     low_ = first ? a : b;
     high_ = first ? b : a;
   }
 
-  // Goes on until a minimum lies between two points; true if one of them is good enough.
+  // Increases the length until a minimum is between two points; returns true if one of them satisfies the conditions.
   bool bracket(double length) {
     LinePoint before = start_, now = at(length);
     for (; iterations_ < most_iterations; ++iterations_) {
@@ -81,7 +81,7 @@ class Search {
     return false;
   }
 
-  // Replaces one of the two points by one between them; true if that is good enough.
+  // Replaces one of the two points by one between them; returns true if that satisfies the conditions.
   bool narrow() {
     LinePoint now = at(between());
     ++iterations_;
@@ -96,7 +96,8 @@ class Search {
     return done;
   }
 
-  // Keeps away from the ends: what comes too close to one twice, or lies outside, is put a tenth of the width away.
+  // A length between the two. One that is close to an end for the second time, or outside, is moved a tenth of the
+  // width away.
   double between() {
     auto [left, right] = std::minmax(low_.length, high_.length);
     double length = cubic_minimum(low_, high_, left, right), margin = 0.1 * (right - left);

@@ -6,10 +6,10 @@
 
 namespace reel::detail {
 
-/// What a function is, so far along a direction.
+/// The value and slope of a function at a distance along a direction.
 struct LinePoint {
   double length, value;
-  double slope;  ///< the gradient by the direction
+  double slope;  ///< the directional derivative
   Tensor gradient;
 };
 
@@ -18,10 +18,11 @@ struct LineSearch {
   std::int64_t evaluations;
 };
 
-/// Looks from `start`, length 0 and falling, for a point that meets the strong Wolfe conditions, beginning with a length;
-/// or the best that 25 evaluations find. A pair of points closer than `tolerance`, in units of length, is not divided.
+/// Searches from `start`, length 0 with a negative slope, for a point that satisfies the strong Wolfe conditions,
+/// beginning with `first_length`; returns the best point after 25 evaluations. An interval shorter than `tolerance`, in
+/// units of length, is not divided.
 /// Source: Nocedal and Wright, Numerical optimization (2006), algorithms 3.5 and 3.6; interpolation and safeguards as
-/// Schmidt's minFunc (2005).
+/// in Schmidt's minFunc (2005).
 LineSearch search_line(const std::function<LinePoint(double length)>& evaluate, const LinePoint& start,
                        double first_length, double tolerance);
 

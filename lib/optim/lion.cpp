@@ -1,7 +1,7 @@
 #include <reel/optim/lion.h>
 
-#include "descent.h"
 #include "option_checks.h"
+#include "update_step.h"
 
 namespace reel::optim {
 
@@ -18,7 +18,7 @@ void Lion::check(const LionOptions& options, Location where) const {
   check_not_negative(name(), "weight decay", options.weight_decay, where);
 }
 
-Descent Lion::descent(std::size_t group, Progress&, Device device) const {
+UpdateStep Lion::update_step(std::size_t group, Progress&, Device device) const {
   const LionOptions& chosen = options(group);
   return {optimiser_kernels(device).lion, LionNumbers{.shrink = 1 - chosen.learning_rate * chosen.weight_decay,
                                                       .step_kept = chosen.beta1,

@@ -18,10 +18,10 @@ using namespace detail;
 namespace {
 
 constexpr const char* name = "LossScaler";
-// Beyond the range of f32, no loss could be scaled; below, no gradient divided.
+// The range of f32, in which losses can be scaled and gradients divided.
 constexpr double least_scale = 0x1p-126, largest_scale = 0x1p127;
 
-// Without memory for it, as a flag that no branch waits for.
+// Allocates no memory; a flag instead of a branch, so that the loop is vectorised.
 template <class T>
 bool are_finite(const Tensor& x) {
   bool finite = true;
@@ -29,12 +29,13 @@ bool are_finite(const Tensor& x) {
   return finite;
 }
 
-// Whether all gradients are, which are contiguous since they were scaled. On the CPU it takes no memory: a failure would
-// come between the scaling and the note of it, and the next try would scale again. Those of a device are looked at there, and the answer is read once.
+// Returns true if all gradients, which are contiguous after scaling, are finite. On the CPU it allocates no memory: a
+// failure would come between the scaling and its record, and the next call would scale again. Gradients on a device are
+// checked there, and the answer is read once.
 bool are_finite(std::span<const Tensor> parameters) {
   std::vector<Tensor> answers;  // one for each device
   for (const Tensor& parameter : parameters) {
-    // Of a gradient by rows, the other rows are zeros.
+    // The other rows of a row gradient are zeros.
     RowGradient rows = parameter.row_grad();
     Tensor gradient = rows.defined() ? rows.values : parameter.grad();
     if (!gradient.defined()) continue;
@@ -90,7 +91,7 @@ void LossScaler::unscale(Optimiser& optimiser, Location where) try {
   const std::vector<Tensor>& parameters = optimiser.parameters();
   seen_.reserve(seen_.size() + 1);
   scale_grad(parameters, 1 / scale_, where);
-  // Dividing by a scale below 1 may be what makes one infinite.
+  // Checked after the division, which may overflow if the scale is below 1.
   bool finite = are_finite(parameters);
   seen_.push_back({&optimiser, finite, false});
 } catch (const std::bad_alloc&) {
@@ -113,7 +114,7 @@ void LossScaler::update(Location where) {
   finite_updates_ = finite ? finite_updates_ + 1 : 0;
   if (!finite) {
     scale_ = std::max(scale_ * options_.backoff, least_scale);
-  } else if (finite_updates_ >= options_.growth_interval) {  // a state may be from one with a longer interval
+  } else if (finite_updates_ >= options_.growth_interval) {  // more after loading a state with a longer interval
     if (scale_ * options_.growth <= largest_scale) scale_ *= options_.growth;
     finite_updates_ = 0;
   }

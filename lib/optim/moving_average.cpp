@@ -12,12 +12,12 @@
 #include <reel/tape.h>
 
 #include "../core/device_module.h"
-#include "../core/kernel_table.h"
 #include "../core/storage.h"
-#include "../cpu/parallel.h"
-#include "../tape/tape_list.h"
-#include "descent.h"
+#include "../core/threads/parallel.h"
+#include "../kernels/kernel_table.h"
+#include "../record/tape_list.h"
 #include "state_reader.h"
+#include "update_step.h"
 
 namespace reel::optim {
 
@@ -42,7 +42,7 @@ void add_to(Tensor& average, const Tensor& tensor, const AverageNumbers& numbers
   });
 }
 
-// By way of a third one.
+// Swaps by way of a third tensor.
 void swap_on_device(const Tensor& tensor, const Tensor& average, const Tensor& spare) {
   for (const Tensor* x : {&tensor, &average, &spare}) prepare_on_device(x->body(), true);
   View between = tensor.body();
@@ -53,7 +53,7 @@ void swap_on_device(const Tensor& tensor, const Tensor& average, const Tensor& s
   copy(average.body(), between);
 }
 
-// Cannot throw: at the end of a scope there is nobody to tell, and a device that refuses has told before.
+// Does not throw: at the end of a scope an error could not be reported, and a failing device has reported one before.
 void swap_elements(Tensor& tensor, Tensor& average, std::span<const Tensor> spares, Location where) noexcept {
   Storage& storage = *tensor.body().storage;
   storage.writers.fetch_add(1, std::memory_order_relaxed);
@@ -71,7 +71,7 @@ void swap_elements(Tensor& tensor, Tensor& average, std::span<const Tensor> spar
       }
     }
   }
-  // What was written meanwhile is an overwrite of its own: somebody may have read in between.
+  // Elements written meanwhile are treated as another overwrite: an op may have read them in between.
   storage.overwritten(where);
   storage.writers.fetch_sub(1, std::memory_order_relaxed);
 }
@@ -121,7 +121,7 @@ AverageNumbers MovingAverage::numbers_of(std::int64_t steps) const {
   return {kept, 1 - kept};
 }
 
-// What a graph repeats counts as an update before each replay, with the numbers of then.
+// Updates that a graph repeats are counted before each replay, with the numbers of that time.
 void MovingAverage::update_at_replays() {
   if (!presence_) presence_ = std::make_shared<const char>('\0');
   auto numbers = std::make_shared<AverageNumbers>(numbers_of(steps_));
@@ -153,7 +153,7 @@ void MovingAverage::check_untracked(Location where) const {
 }
 
 void MovingAverage::swap(Location where) noexcept {
-  // Back in the other order, for tensors that share elements.
+  // Swapped back in reverse order, because tensors may share elements.
   for (std::size_t k = 0; k < tensors_.size(); ++k) {
     std::size_t i = in_place_ ? tensors_.size() - 1 - k : k;
     swap_elements(tensors_[i], averages_[i], spares_, where);
@@ -162,7 +162,7 @@ void MovingAverage::swap(Location where) noexcept {
   if (!in_place_) spares_.clear();
 }
 
-// Of each device, room for the largest tensor there.
+// For each device, a buffer for the largest tensor on it.
 void MovingAverage::make_spares(Location where) {
   for (const Tensor& tensor : tensors_) {
     if (tensor.device() == cpu) continue;

@@ -23,7 +23,7 @@ void NAdam::check(const NAdamOptions& options, Location where) const {
   check_not_negative(name(), "momentum decay", options.momentum_decay, where);
 }
 
-Descent NAdam::descent(std::size_t group, Progress& progress, Device device) const {
+UpdateStep NAdam::update_step(std::size_t group, Progress& progress, Device device) const {
   const NAdamOptions& chosen = options(group);
   AdamNumbers numbers = adam_numbers(chosen, progress.steps);
   double now = momentum_at(chosen, progress.steps), next = momentum_at(chosen, progress.steps + 1);

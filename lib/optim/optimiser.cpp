@@ -8,8 +8,8 @@
 
 #include "../core/memory_error.h"
 #include "../core/storage.h"
-#include "descent.h"
 #include "option_checks.h"
+#include "update_step.h"
 
 namespace reel::optim {
 
@@ -22,7 +22,7 @@ void Optimiser::add_parameters(std::vector<Tensor> parameters, std::size_t group
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Tensor& parameter = parameters[i];
     if (!parameter.defined()) fail<Error>(name_, where, "parameter {} is an undefined tensor", i);
-    // One that is frozen is still a leaf.
+    // A frozen parameter is still a leaf.
     if (!parameter.body().leaf)
       fail<Error>(name_, where, "tensor {}, {}, is no parameter; call requires_grad() on it", i, describe(parameter));
     if (parameter.dtype() != DType::f32 && parameter.dtype() != DType::f64)
@@ -72,7 +72,7 @@ void Optimiser::set_learning_rate(std::size_t group, double rate, Location where
   put_rate(group, rate);
 }
 
-// Whoever else has set a rate meant all of it.
+// A rate that was set by other code is used as a whole.
 Optimiser::Rate Optimiser::rate_parts(std::size_t group) const {
   double rate = rate_of(group);
   bool is_whole = rates_[group].scheduled * rates_[group].factor == rate;
@@ -99,7 +99,7 @@ void Optimiser::set_momentum(std::size_t group, double momentum, Location where)
   put_momentum(group, momentum);
 }
 
-Descent Optimiser::descent(std::size_t, Progress&, Device) const {
+UpdateStep Optimiser::update_step(std::size_t, Progress&, Device) const {
   throw InternalError(std::string(name_) + " says nothing of its steps");
 }
 

@@ -34,7 +34,7 @@ Plateau::Plateau(Optimiser& optimiser, PlateauOptions options, Location where)
 bool Plateau::is_better(double metric) const {
   double sign = options_.larger_is_better ? 1 : -1;
   if (!options_.relative) return sign * metric > sign * best_ + options_.threshold;
-  // Of an infinity a share is none.
+  // A relative threshold of an infinite value would be NaN.
   return sign * metric > sign * best_ * (1 + sign * options_.threshold);
 }
 

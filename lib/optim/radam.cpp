@@ -12,7 +12,7 @@ RAdam::RAdam(std::vector<Tensor> parameters, RAdamOptions options, Location wher
 
 void RAdam::check(const RAdamOptions& options, Location where) const { check_adam_kind(name(), options, where); }
 
-Descent RAdam::descent(std::size_t group, Progress& progress, Device device) const {
+UpdateStep RAdam::update_step(std::size_t group, Progress& progress, Device device) const {
   const RAdamOptions& chosen = options(group);
   AdamNumbers numbers = adam_numbers(chosen, progress.steps);
   auto steps = static_cast<double>(progress.steps);
@@ -22,7 +22,7 @@ Descent RAdam::descent(std::size_t group, Progress& progress, Device device) con
     numbers.carried *= std::sqrt((length - 4) * (length - 2) * most / ((most - 4) * (most - 2) * length) * corrected);
     numbers.root_factor = 1;
   } else {
-    // Divides by 1.
+    // Makes the divisor 1.
     numbers.root_factor = 0;
     numbers.epsilon = 1;
   }

@@ -1,7 +1,7 @@
 #include <reel/optim/rmsprop.h>
 
-#include "descent.h"
 #include "option_checks.h"
+#include "update_step.h"
 
 namespace reel::optim {
 
@@ -23,7 +23,7 @@ Optimiser::KeptNames RMSprop::kept_names(std::size_t group) const {
   return {"square", {"mean", options(group).centred}, {"velocity", Kept::Need::with_momentum}};
 }
 
-Descent RMSprop::descent(std::size_t group, Progress& progress, Device device) const {
+UpdateStep RMSprop::update_step(std::size_t group, Progress& progress, Device device) const {
   const RMSpropOptions& chosen = options(group);
   progress.moves |= chosen.momentum > 0;
   return {optimiser_kernels(device).rmsprop[chosen.centred][chosen.momentum > 0],

@@ -26,7 +26,7 @@ void check_given(const char* schedule, const std::vector<Schedule>& schedules, L
     if (!one.rate) fail<Error>(schedule, where, "a schedule without a function for the rate is among them");
 }
 
-// From a to b along half a cosine.
+// A half cosine from a to b.
 double half_cosine(double a, double b, double share) {
   return b + (a - b) * (1 + std::cos(std::numbers::pi * share)) / 2;
 }
@@ -89,7 +89,7 @@ Schedule warm_up(WarmUpOptions options, Location where) {
 
 namespace {
 
-// Where a one-cycle schedule turns, and what it goes through: low, high, low and, with three phases, the end.
+// The turning points of a one-cycle schedule, and its values: low, high, low and, with three phases, the end.
 class OneCycle {
  public:
   explicit OneCycle(const OneCycleOptions& options) : linear_(options.linear), three_(options.three_phases) {
@@ -143,7 +143,7 @@ Schedule one_cycle(OneCycleOptions options, Location where) {
 
 namespace {
 
-// How far above the lowest, in parts of the way to the highest.
+// The height above the lowest value, as a fraction of the range.
 double cyclic_height(const CyclicOptions& options, std::int64_t step) {
   auto up = static_cast<double>(options.up), down = static_cast<double>(options.down), t = static_cast<double>(step);
   double cycle = std::floor(t / (up + down)), within = t - cycle * (up + down);
@@ -182,7 +182,7 @@ Schedule cyclic(CyclicOptions options, Location where) {
 
 namespace {
 
-// The part that a step belongs to, and its number there.
+// The part to which a step belongs, and the step's index in it.
 template <class Parts>
 auto part_at(const Parts& parts, std::int64_t step) {
   std::size_t i = 0;

@@ -45,7 +45,7 @@ void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location wh
   std::size_t groups = optimiser_.group_count();
   if (schedules_.size() != 1 && schedules_.size() != groups)
     fail<Error>(name, where, "the optimiser has {} groups now, of which {} have a schedule", groups, schedules_.size());
-  // What may fail comes before the first change.
+  // Checks that may fail come before the first change.
   std::vector<double> rates;
   std::vector<std::optional<double>> momenta;
   for (std::size_t group = 0; group < groups; ++group) {

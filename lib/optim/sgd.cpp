@@ -1,7 +1,7 @@
 #include <reel/optim/sgd.h>
 
-#include "descent.h"
 #include "option_checks.h"
+#include "update_step.h"
 
 namespace reel::optim {
 
@@ -23,7 +23,7 @@ void SGD::check(const SGDOptions& options, Location where) const {
 
 Optimiser::KeptNames SGD::kept_names(std::size_t) const { return {Kept("velocity", Kept::Need::with_momentum)}; }
 
-Descent SGD::descent(std::size_t group, Progress& progress, Device device) const {
+UpdateStep SGD::update_step(std::size_t group, Progress& progress, Device device) const {
   const SGDOptions& chosen = options(group);
   const OptimiserKernels& kernels = optimiser_kernels(device);
   bool first = !progress.moves;

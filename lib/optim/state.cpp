@@ -35,7 +35,7 @@ Tensor Optimiser::new_kept(std::size_t number) const {
               {.dtype = parameter.dtype(), .device = parameter.device()});
 }
 
-// What a state has in place of a velocity that begins with the next step.
+// The entry of a state for a velocity that starts with the next step.
 Tensor Optimiser::no_velocity(std::size_t number) const {
   const Tensor& parameter = parameters_[number];
   return zeros({0}, {.dtype = parameter.dtype(), .device = parameter.device()});
@@ -93,7 +93,7 @@ void Optimiser::add_state(std::vector<nn::NamedTensor>& state) const {
       bool is_velocity = names[k].need == Kept::Need::with_momentum;
       bool is_kept = memory.kept[k].defined() && (!is_velocity || memory.progress.moves);
       if (!is_kept && !names[k].needed(momentum_of(memory.group))) continue;
-      // What an option needs that was set since the last step starts with the next one.
+      // State that is needed because of an option set since the last step starts with the next one.
       Tensor kept = is_kept ? copy(memory.kept[k]) : is_velocity ? no_velocity(i) : new_kept(i);
       state.push_back({fmt::format("{}.{}", i, names[k].name), std::move(kept)});
     }

@@ -14,26 +14,26 @@
 
 namespace reel::detail {
 
-/// Letters and digits, for a state.
+/// Letters and digits as a tensor for an optimiser's state.
 inline Tensor text_tensor(std::string_view text) { return tensor(std::vector<std::uint8_t>(text.begin(), text.end())); }
 
-/// Reads a state of which every tensor has to be asked for.
+/// Reads a state; `finish` checks that every tensor was read.
 class StateReader {
  public:
-  /// `reader`: who asks, for the sentences of errors.
+  /// `reader`: the object that reads, for error messages.
   StateReader(const char* reader, std::span<const nn::NamedTensor> state, Location where)
       : reader_(reader), state_(state), used_(state.size()), where_(where) {}
 
   bool has(std::string_view name) const {
     return std::any_of(state_.begin(), state_.end(), [&](const nn::NamedTensor& named) { return named.name == name; });
   }
-  /// Whether it is there, a vector without elements.
+  /// Returns true if the tensor exists and is a vector without elements.
   bool is_empty(std::string_view name) const {
     return std::any_of(state_.begin(), state_.end(), [&](const nn::NamedTensor& named) {
       return named.name == name && named.tensor.defined() && named.tensor.shape() == Shape{0};
     });
   }
-  /// Throws: Error if there is none; ShapeError, DTypeError unless it has these.
+  /// Throws: Error if there is none; ShapeError, DTypeError unless it has this shape and dtype.
   const Tensor& find(std::string_view name, const Shape& shape, DType dtype) {
     for (std::size_t i = 0; i < state_.size(); ++i) {
       if (state_[i].name != name) continue;
@@ -50,7 +50,7 @@ class StateReader {
     }
     fail<Error>(reader_, where_, "the state lacks '{}'", name);
   }
-  /// The first size of one that is there, or 0.
+  /// The size of the tensor's first axis, or 0 if it does not exist.
   std::int64_t rows(std::string_view name) const {
     for (const nn::NamedTensor& named : state_)
       if (named.name == name && named.tensor.defined() && named.tensor.rank() > 0) return named.tensor.size(0);
@@ -64,8 +64,8 @@ class StateReader {
   T number(std::string_view name) {
     return list<T>(name, 1)[0];
   }
-  /// A text, as `text_tensor` has made it. Throws: Error if there is none; DTypeError unless it is one; Error for what is
-  /// neither a letter nor a digit.
+  /// A text made by `text_tensor`. Throws: Error if there is none; DTypeError unless it is a text; Error for characters
+  /// other than letters and digits.
   std::string text(std::string_view name) {
     auto letters = find(name, {rows(name)}, DType::u8).template to_vector<std::uint8_t>();
     std::string text(letters.begin(), letters.end());
@@ -76,7 +76,7 @@ class StateReader {
       fail<Error>(reader_, where_, "the state's '{}' is no plain text", name);
     return text;
   }
-  /// Throws: Error if something was not asked for.
+  /// Throws: Error if a tensor was not read.
   void finish() const {
     for (std::size_t i = 0; i < used_.size(); ++i)
       if (!used_[i]) fail<Error>(reader_, where_, "the state's {} is not known here", shown(state_[i].name));

@@ -20,8 +20,8 @@ namespace reel::optim {
 
 using namespace detail;
 
-/// One step of an optimiser: finds what is to be done, and whether it can be, then does it in one pass over the elements
-/// of all parameters, as if they were one: many small ones cost hardly more than a large one.
+/// One step of an optimiser: collects and checks the work, then does it in one pass over the elements of all
+/// parameters, as if they were one: many small parameters cost hardly more than a large one.
 class Optimiser::Step {
  public:
   Step(Optimiser& optimiser, Location where) : optimiser_(optimiser), where_(where) {
@@ -32,7 +32,7 @@ class Optimiser::Step {
   void make() {
     std::vector<std::int64_t> ends = dense_ends();
     if (recording_module()) record();
-    // On the CPU nothing fails from here on: a step is made as a whole, or not at all.
+    // On the CPU nothing fails after this: a step is made as a whole, or not at all.
     for (Part& part : parts_) begin_kept(part);
     Writing writing(*this);
     descend_dense(ends);
@@ -40,24 +40,24 @@ class Optimiser::Step {
       if (is_on_device(part))
         descend_on_device(part);
       else if (part.rows.defined())
-        descend_rows(part.elements, part.rows, descents_[part.descent]);
+        update_rows(part.elements, part.rows, update_steps_[part.update_step]);
       optimiser_.memories_[part.number].progress = part.progress;
     }
   }
 
  private:
-  // A parameter that has a gradient: one of the two.
+  // A parameter with its gradient, dense or by rows.
   struct Part {
     std::size_t number;
     Tensor gradient;
     RowGradient rows;
     Progress progress = {};
-    Descending elements = {};
-    std::size_t descent = 0;
-    std::array<Tensor, 3> begun = {};  // what is kept from this step on
+    ParameterSlice elements = {};
+    std::size_t update_step = 0;
+    std::array<Tensor, 3> begun = {};  // state that begins with this step
   };
 
-  // While it lives, the parameters are being written.
+  // While it lives, the parameters are marked as being written.
   class Writing {
    public:
     explicit Writing(const Step& step) noexcept : step_(step), where_(context().resolve(step.where_)) {
@@ -67,7 +67,7 @@ class Optimiser::Step {
       }
     }
     ~Writing() {
-      // What was written meanwhile is an overwrite of its own: somebody may have read in between.
+      // Elements written meanwhile are treated as another overwrite: an op may have read them in between.
       for (const Part& part : step_.parts_) {
         step_.storage_of(part).overwritten(where_);
         step_.storage_of(part).writers.fetch_sub(1, std::memory_order_relaxed);
@@ -81,7 +81,7 @@ class Optimiser::Step {
     Location where_;
   };
 
-  // The gradients are held, so that a backward of another thread makes new ones instead of adding into them.
+  // The gradients are held, so that a backward of another thread makes new ones instead of adding to them in place.
   void find_gradients() {
     parts_.reserve(optimiser_.parameters_.size());
     std::lock_guard lock(gradient_mutex());
@@ -118,7 +118,7 @@ class Optimiser::Step {
       part.gradient = contiguous_if_needed(part.gradient);
     }
     Memory& memory = optimiser_.memories_[part.number];
-    choose_descent(part, memory);
+    choose_update_step(part, memory);
     prepare_on_device(body, true);
     if (part.gradient.defined()) prepare_on_device(part.gradient.body(), false);
     part.elements = {body.dtype, body.numel, body.data, part.rows.defined() ? nullptr : part.gradient.body().data, {}};
@@ -141,7 +141,7 @@ class Optimiser::Step {
       if (part.begun[k].defined()) memory.kept[k] = std::move(part.begun[k]);
   }
 
-  // A replay would begin with it each time.
+  // State allocated while recording would be initialised again by each replay.
   void refuse_new_memory(std::size_t number) const {
     if (recording_module())
       fail<Error>(optimiser_.name_, where_,
@@ -150,21 +150,21 @@ class Optimiser::Step {
                   number);
   }
 
-  // Parameters of one group that have made as many steps share the numbers.
-  void choose_descent(Part& part, const Memory& memory) {
+  // Parameters of one group with equally many steps share the numbers.
+  void choose_update_step(Part& part, const Memory& memory) {
     Device device = optimiser_.parameters_[part.number].device();
-    if (descents_.empty() || memory.group != group_ || memory.progress != before_ || device != device_) {
+    if (update_steps_.empty() || memory.group != group_ || memory.progress != before_ || device != device_) {
       group_ = memory.group;
       device_ = device;
       before_ = after_ = memory.progress;
       ++after_.steps;
-      descents_.push_back(optimiser_.descent(group_, after_, device));
+      update_steps_.push_back(optimiser_.update_step(group_, after_, device));
     }
     part.progress = after_;
-    part.descent = descents_.size() - 1;
+    part.update_step = update_steps_.size() - 1;
   }
 
-  // Of the elements of each part, among those of all.
+  // For each part, the end of its elements among those of all.
   std::vector<std::int64_t> dense_ends() const {
     std::vector<std::int64_t> ends;
     ends.reserve(parts_.size());
@@ -187,28 +187,29 @@ class Optimiser::Step {
   }
 
   void descend(const Part& part, std::int64_t start, std::int64_t count) const {
-    Descending elements = part.elements;
+    ParameterSlice elements = part.elements;
     auto offset = start * static_cast<std::int64_t>(size_of(elements.dtype));
     elements.count = count;
     elements.values = static_cast<char*>(elements.values) + offset;
     elements.gradient = static_cast<const char*>(elements.gradient) + offset;
     for (void*& kept : elements.kept)
       if (kept) kept = static_cast<char*>(kept) + offset;
-    const Descent& descent = descents_[part.descent];
-    descent.kernel(elements, descent.numbers);
+    const UpdateStep& update_step = update_steps_[part.update_step];
+    update_step.kernel(elements, update_step.numbers);
   }
 
   bool is_on_device(const Part& part) const { return optimiser_.parameters_[part.number].device() != cpu; }
   bool is_on_cpu_and_dense(const Part& part) const { return !part.rows.defined() && !is_on_device(part); }
 
   void descend_on_device(const Part& part) const {
-    const Descent& descent = descents_[part.descent];
-    static_cast<void>(kernels(optimiser_.parameters_[part.number].device()));  // where it runs
-    if (!part.rows.defined()) return descent.kernel(part.elements, descent.numbers);
-    std::array<Tensor, Descending::most_kept> kept;
+    const UpdateStep& update_step = update_steps_[part.update_step];
+    // Makes the device the one on which kernels run.
+    static_cast<void>(kernels(optimiser_.parameters_[part.number].device()));
+    if (!part.rows.defined()) return update_step.kernel(part.elements, update_step.numbers);
+    std::array<Tensor, ParameterSlice::most_kept> kept;
     for (std::size_t k = 0; k < kept.size(); ++k)
       if (part.elements.kept[k]) kept[k] = optimiser_.memories_[part.number].kept[k];
-    descend_rows_on_device(optimiser_.parameters_[part.number], kept, part.rows, descent, part.elements.recorded);
+    update_rows_on_device(optimiser_.parameters_[part.number], kept, part.rows, update_step, part.elements.recorded);
   }
 
   void record();
@@ -218,23 +219,23 @@ class Optimiser::Step {
   Optimiser& optimiser_;
   Location where_;
   std::vector<Part> parts_;
-  std::vector<Descent> descents_;
-  // What the last of them is for, and where it leads.
+  std::vector<UpdateStep> update_steps_;
+  // The group and device of the last update step, and the step itself.
   std::size_t group_ = 0;
   Device device_;
   Progress before_, after_;
 };
 
-/// A step that a graph repeats: before each replay it counts as made, with the numbers of then.
+/// A step that a graph repeats: each replay is counted before it runs, with the numbers of that time.
 class Optimiser::RecordedStep {
  public:
   struct Part {
-    std::size_t number, descent;
+    std::size_t number, update_step;
   };
   struct Numbers {
     std::size_t group;
     Device device;
-    Descent descent;
+    UpdateStep update_step;
   };
 
   RecordedStep(Optimiser& optimiser, Location where) : optimiser_(optimiser), where_(where) {
@@ -248,13 +249,13 @@ class Optimiser::RecordedStep {
     for (const Part& part : parts) {
       Memory& memory = optimiser_.memories_[part.number];
       ++memory.progress.steps;
-      Numbers& known = numbers[part.descent];
-      Descent descent = optimiser_.descent(known.group, memory.progress, known.device);
-      if (descent.kernel != known.descent.kernel)
+      Numbers& known = numbers[part.update_step];
+      UpdateStep update_step = optimiser_.update_step(known.group, memory.progress, known.device);
+      if (update_step.kernel != known.update_step.kernel)
         fail<Error>(optimiser_.name_, where_,
                     "options that decide which step it makes have changed since the graph was "
                     "recorded; record it again");
-      known.descent = descent;
+      known.update_step = update_step;
     }
   }
 
@@ -274,16 +275,16 @@ void Optimiser::Step::record() {
       fail<Error>(optimiser_.name_, where_,
                   "parameter {} lies on the CPU, where a graph that is recorded on a device does not reach it",
                   part.number);
-    recorded->parts.push_back({part.number, part.descent});
-    if (part.descent == recorded->numbers.size())
+    recorded->parts.push_back({part.number, part.update_step});
+    if (part.update_step == recorded->numbers.size())
       recorded->numbers.push_back({optimiser_.memories_[part.number].group,
-                                   optimiser_.parameters_[part.number].device(), descents_[part.descent]});
+                                   optimiser_.parameters_[part.number].device(), update_steps_[part.update_step]});
   }
   DeviceModule& module = *recording_module();
   std::vector<const void*> places;
   for (const auto& numbers : recorded->numbers)
-    places.push_back(module.recorded_numbers(numbers.descent.numbers, sizeof numbers.descent.numbers));
-  for (Part& part : parts_) part.elements.recorded = places[part.descent];
+    places.push_back(module.recorded_numbers(numbers.update_step.numbers, sizeof numbers.update_step.numbers));
+  for (Part& part : parts_) part.elements.recorded = places[part.update_step];
   module.before_launch([recorded] { recorded->renew(); });
 }
 

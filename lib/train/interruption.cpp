@@ -10,7 +10,7 @@ namespace reel::train {
 
 namespace {
 
-// A handler can reach nothing else than what is global.
+// Global, because a signal handler has no other access.
 std::atomic<bool> lives = false;
 std::atomic<int> arrived = 0;
 std::atomic<bool> reported = false;
@@ -21,10 +21,11 @@ struct Handled {
   const char* name;
   int flags;
 };
-// A program that is ended from a terminal is often asked twice; others that end programs send several signals in turn.
+// Only SIGINT restores the default action: a user may interrupt twice, while programs that end others send several
+// signals one after the other.
 constexpr std::array handled{Handled{SIGINT, "SIGINT", SA_RESTART | static_cast<int>(SA_RESETHAND)},
                              Handled{SIGTERM, "SIGTERM", SA_RESTART}, Handled{SIGHUP, "SIGHUP", SA_RESTART}};
-// What was done with them before.
+// The former actions of the signals.
 std::array<struct sigaction, handled.size()> before;
 
 void note(int signal) {

@@ -7,21 +7,21 @@
 
 #include "catch.h"
 #include "core/context.h"
-#include "core/invoke.h"
+#include "dispatch/invoke.h"
 
 using namespace reel;
 namespace fibres = boost::context;
 
 namespace {
 
-// Runs functions on fibres. A fibre that calls an op waits at the door; when all wait, calls of one op that
+// Runs functions on fibres. A fibre that calls an op waits at the dispatcher; when all wait, calls of one op that
 // share the second operand run as one product, and every fibre gets its rows of it.
-class Scheduler : public detail::Lane {
+class Scheduler : public detail::Interceptor {
  public:
   void spawn(std::function<void()> f) {
     Task& task = *tasks_.emplace_back(std::make_unique<Task>());
     task.context = detail::context();
-    task.context.lane = this;
+    task.context.interceptor = this;
     task.context.set(detail::Context::intercepted, true);
     task.fibre = fibres::fiber([&task, f](fibres::fiber&& main) {
       task.main = std::move(main);

@@ -1,4 +1,4 @@
-#include "cpu/parallel.h"
+#include "core/threads/parallel.h"
 
 #include <sys/wait.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 #include <cstdlib>
 
 #include "catch.h"
-#include "cpu/onednn.h"
+#include "cpu/onednn/onednn.h"
 
 namespace reel_test {
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "cpu/parallel.h"
+#include "core/threads/parallel.h"
 
 using namespace reel;
 using reel_test::contains;

@@ -6,9 +6,9 @@
 #include <thread>
 #include <vector>
 
-#include "../../cuda/memory_pool.h"
-#include "../../cuda/queue.h"
-#include "../../cuda/runtime.h"
+#include "../../cuda/runtime/memory_pool.h"
+#include "../../cuda/runtime/queue.h"
+#include "../../cuda/runtime/runtime.h"
 #include "catch.h"
 
 // The allocator over a driver that is made here: streams do nothing until they are told to, so that what is reused too
@@ -53,7 +53,7 @@ void driver_free(void* memory) noexcept {
 DriverMemory driver_memory() { return {device_left, std::size_t{1} << 34}; }
 void* driver_allocate_pinned(std::size_t bytes) { return ::operator new(bytes); }
 void driver_free_pinned(void* memory) noexcept { ::operator delete(memory); }
-// Nobody ends streams: they stay where leak checkers find them.
+// Streams are never destroyed: they stay where leak checkers find them.
 Stream driver_make_stream() {
   static auto& streams = *std::make_unique<std::deque<CUstream_st>>().release();
   return &streams.emplace_back();

@@ -3,9 +3,9 @@
 #include <vector>
 
 #include "catch.h"
-#include "core/kernels/optimise.h"
 #include "cuda/close.h"
 #include "cuda/gpu.h"
+#include "kernels/optimise.h"
 
 // What the op table's shapes are too small for: rows that are read 16 bytes at a time, tiles, many parts.
 
@@ -229,7 +229,7 @@ void check_step(detail::OptimiserKernel on_cpu, detail::OptimiserKernel on_devic
       }
       auto elements = [&](const std::vector<Tensor>& x) {
         auto at = [&](std::size_t i) { return x[i].body().data; };
-        return detail::Descending{dtype, count, at(0), at(1), {at(2), at(3), at(4)}};
+        return detail::ParameterSlice{dtype, count, at(0), at(1), {at(2), at(3), at(4)}};
       };
       on_cpu(elements(here), &numbers);
       on_device(elements(there), &numbers);

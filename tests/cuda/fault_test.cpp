@@ -49,7 +49,7 @@ TEST_CASE("each thread is told of its own faults") {
   });
   other.join();
   CHECK_THROWS_AS(cuda::synchronize(gpu), IndexError);
-  // What an ended thread has not looked at is nobody else's.
+  // A fault that an ended thread has not checked is not reported to another thread.
   std::thread third([] { CHECK(ones({2}, {.device = gpu}).to_vector<float>() == std::vector<float>(2, 1)); });
   third.join();
 }

@@ -1,10 +1,10 @@
-#include "../../cuda/grid.h"
+#include "../../cuda/device/grid.h"
 
 #include <cstdint>
 #include <random>
 #include <vector>
 
-#include "../../cuda/offsets.h"
+#include "../../cuda/device/offsets.h"
 #include "catch.h"
 
 // The arithmetic by which kernels find their work, which needs no device.

@@ -10,7 +10,7 @@
 
 #include "catch.h"
 #include "cuda/gpu.h"
-#include "ops/row_checks.h"
+#include "ops/table/row_checks.h"
 
 // Every row of the op table on a device, beside the CPU. REEL_ROWS=matmul,conv keeps the rows whose names contain one of
 // the words.

@@ -2,8 +2,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "../../cuda/images.h"
-#include "../../cuda/lines.h"
+#include "../../cuda/device/images.h"
+#include "../../cuda/device/lines.h"
 #include "catch.h"
 
 // How operands are told to the libraries, which needs no device.

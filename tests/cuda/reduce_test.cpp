@@ -1,5 +1,5 @@
-#include "core/kernel_table.h"
 #include "cuda/close.h"
+#include "kernels/kernel_table.h"
 
 // Reductions that are cut into parts and columns of all widths, which the op table's shapes are too small for.
 

@@ -1,6 +1,6 @@
-#include "core/kernel_table.h"
-#include "core/kernels/sampling.h"
 #include "cuda/close.h"
+#include "kernels/kernel_table.h"
+#include "kernels/sampling.h"
 
 // Rows of all lengths: those that a block sorts, those that take several rounds, and those that are left to the library.
 

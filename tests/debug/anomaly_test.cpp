@@ -7,7 +7,7 @@
 
 #include "catch.h"
 #include "core/context.h"
-#include "core/invoke.h"
+#include "dispatch/invoke.h"
 
 using namespace reel;
 using debug::detect_anomaly;
@@ -357,7 +357,7 @@ TEST_CASE("an anomaly is found through other scopes, whichever is inside") {
 namespace {
 
 // Runs every op where it is.
-class PlainLane : public detail::Lane {
+class PlainInterceptor : public detail::Interceptor {
  public:
   void run(detail::Call& call) override {
     detail::run_and_record(call);
@@ -368,18 +368,18 @@ class PlainLane : public detail::Lane {
 
 }  // namespace
 
-TEST_CASE("an op that a lane has run is looked at when the lane returns") {
-  PlainLane lane;
+TEST_CASE("an op that an interceptor has run is looked at when the interceptor returns") {
+  PlainInterceptor interceptor;
   detail::Context& context = detail::context();
   Tensor zero = zeros({2});
   {
     auto scope = detect_anomaly();
-    context.lane = &lane;
+    context.interceptor = &interceptor;
     CHECK_THROWS_AS(log(zero), AnomalyError);
     CHECK_NOTHROW(exp(zero));
-    context.lane = nullptr;
+    context.interceptor = nullptr;
   }
-  CHECK(lane.ops == 2);
+  CHECK(interceptor.ops == 2);
   CHECK_FALSE(context.has(detail::Context::intercepted));
 }
 

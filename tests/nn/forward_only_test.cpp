@@ -2,7 +2,7 @@
 
 #include "catch.h"
 #include "core/context.h"
-#include "tape/tape_list.h"
+#include "record/tape_list.h"
 
 using namespace reel;
 

@@ -53,7 +53,7 @@ Tensor all_of(const Result& result) {
   return result.c.defined() ? concat({both, flatten(result.c)}) : both;
 }
 
-// The same from each sequence alone, one behind the other.
+// Runs each sequence by itself and concatenates the results.
 template <class Layer>
 Result run_each(const Layer& layer, const nn::Packed& x, const LSTMState& state) {
   std::vector<Tensor> outputs, h, c;

@@ -4,7 +4,7 @@
 
 #include "catch.h"
 #include "ops/bad_input.h"
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 namespace reel_test {
 

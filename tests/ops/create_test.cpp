@@ -6,7 +6,7 @@
 #include <map>
 
 #include "ops/bad_input.h"
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 namespace reel_test {
 

@@ -5,7 +5,7 @@
 #include <limits>
 
 #include "catch.h"
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 namespace reel_test {
 

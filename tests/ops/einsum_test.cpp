@@ -1,7 +1,7 @@
 #include <cmath>
 #include <string>
 
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 #include "catch.h"
 #include "ops/bad_input.h"

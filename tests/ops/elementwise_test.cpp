@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "ops/bad_input.h"
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 // What the table cannot say of elementwise ops: special values, the ends of ranges, derivatives at kinks, dtypes.
 

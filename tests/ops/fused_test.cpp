@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "catch.h"
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 // Gradients for which there is a kernel of its own, against compositions of plain ops.
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "catch.h"
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 // Functions at arguments at which they change nothing: the result is nevertheless a tensor of its own. Whether it shares
 // x's elements depends on the function alone, never on whether there was something to do.

@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <cmath>
 
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 #include "catch.h"
-#include "core/kernel_table.h"
 #include "core/parameter_version.h"
 #include "core/recent_cache.h"
+#include "kernels/kernel_table.h"
 #include "ops/bad_input.h"
 
 // What the table of ops cannot say of products.

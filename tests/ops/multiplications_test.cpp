@@ -1,4 +1,4 @@
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 #include "catch.h"
 #include "core/context.h"

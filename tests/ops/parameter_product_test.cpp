@@ -1,9 +1,9 @@
 #include <thread>
 
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 #include "catch.h"
-#include "cpu/packed_parameters.h"
+#include "cpu/simd/products/packed_parameters.h"
 
 // Products by parameters, of which packed copies are kept while they stay the same.
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ops/running_error.h"
+#include "ops/table/running_error.h"
 
 // The formulas of recurrent cells and nets, for numbers of any kind N: those that bound their errors, and those that bound
 // their derivatives' too.

@@ -6,7 +6,7 @@
 
 #include "catch.h"
 #include "ops/bad_input.h"
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 // Recurrent cells and layers against compositions of plain ops, and what they do at the ends of the numbers.
 

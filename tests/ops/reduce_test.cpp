@@ -3,9 +3,9 @@
 #include <cmath>
 #include <limits>
 
-#include "cpu/parallel.h"
+#include "core/threads/parallel.h"
 #include "ops/bad_input.h"
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 namespace reel_test {
 

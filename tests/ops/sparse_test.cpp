@@ -5,7 +5,7 @@
 
 #include "catch.h"
 #include "ops/bad_input.h"
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 namespace reel_test {
 

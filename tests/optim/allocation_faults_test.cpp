@@ -21,7 +21,7 @@
 #include "failing_allocator.h"
 #include "faulty_models.h"
 
-// Takes memory away from training steps: every allocation of a step fails in turn, alone or with all that follow, as
+// Takes memory away from training steps: each allocation of a step fails once, alone or with all that follow, as
 // SQLite's tests have it. The program's `malloc` is its own, so it holds no other tests.
 //
 // Here a test fails only some allocations, evenly spread. REEL_ALLOCATION_FAULTS=all in the environment has it fail every

@@ -61,6 +61,27 @@ struct SoftmaxCase {
   }
 };
 
+// y = x / √(mean(x²) + ε) · w over rows of a width. Where a row has one element, its gradient is a difference that cancels.
+struct RmsNormCase {
+  std::int64_t width;
+  double epsilon;
+  bool weighted;
+
+  template <class N>
+  std::vector<N> operator()(const Elements<N>& x, N zero) const {
+    double share = 1 / static_cast<double>(width);
+    std::vector<N> results;
+    for (std::int64_t k = 0; k < std::ssize(x[0]) / width; ++k) {
+      std::vector<N> row = row_of(x[0], k, width);
+      N variance = dot(row, row) * constant(zero, {share, share / 2});
+      N inverse = rsqrt_of(variance + constant(zero, {epsilon, epsilon / 2}));
+      for (std::size_t i = 0; i < row.size(); ++i)
+        results.push_back(weighted ? row[i] * inverse * x[1][i] : row[i] * inverse);
+    }
+    return results;
+  }
+};
+
 // Of heads (H, Q, D), (H, K, D), (H, K, W), with numbers (Q, K) added to the scores.
 struct AttentionCase {
   std::int64_t heads, queries, keys, depth, width;
@@ -94,6 +115,13 @@ Arrays softmax_errors(const Arrays& x, const Attributes& attributes, const Array
   return gradient_errors_of(softmax, x, seed);
 }
 
+Arrays rms_norm_errors(const Arrays& x, const Attributes& attributes, const Array& seed) {
+  const reel::Shape& shape = x[0].shape;
+  std::int64_t width = 1;
+  for (auto i = shape.rank() - static_cast<int>(attributes.integer("axes")); i < shape.rank(); ++i) width *= shape[i];
+  return gradient_errors_of(RmsNormCase{width, attributes.number("epsilon"), x.size() > 1}, x, seed);
+}
+
 Arrays attention_errors(const Arrays& x, const Attributes& attributes, const Array& seed) {
   std::int64_t depth = x[0].shape[2];
   double scale = attributes.number("scale");
@@ -123,6 +151,7 @@ std::map<std::string, GradientErrors> gradient_errors() {
       {"gru", [](X x, Given given, Seed seed) { return net_errors(Kind::gru, x, given, seed); }},
       {"rnn", [](X x, Given given, Seed seed) { return net_errors(rnn_kind(given), x, given, seed); }},
       {"softmax", softmax_errors},
+      {"rms_norm", rms_norm_errors},
       {"scaled_dot_product_attention", attention_errors},
   };
 }

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 namespace reel_test {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ops/table.h"
+#include "ops/table/table.h"
 
 // What libtorch calls the ops of the table.
 

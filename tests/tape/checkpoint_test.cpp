@@ -62,7 +62,7 @@ std::size_t peak_of(const std::function<void()>& f) {
   return most - before;
 }
 
-// With what stands in front of them, these just fit one of the sizes in which memory is handed out.
+// With their blocks' headers in front of them, these just fit one of the sizes in which memory is handed out.
 constexpr std::int64_t elements = (1 << 14) - 64;
 constexpr std::size_t bytes = 1 << 16;
 

@@ -159,7 +159,7 @@ TEST_CASE("what waits is bounded, and what was full is added to") {
     later.gradients = {tape.gradient(target, w)};
   }
   CHECK(later.ops["accumulate_transposed_product"] > 0);
-  // The gradient of w is 32 MB itself; what waits is worked out from 4 MB on, in a panel of up to
+  // The gradient of w is 32 MB itself; deferred products are computed from 4 MB on, in a panel of up to
   // twice the size, while the one before is still there as its rows move: 12 at most. The gradients of two states and a transposed product's operand are 1 MB each.
   CHECK(most - before < std::size_t{50} << 20);
   auto loss = [&] {

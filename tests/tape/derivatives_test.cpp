@@ -99,7 +99,8 @@ TEST_CASE("hvp, vjp and jvp are the products with the hessian and the jacobian")
   CHECK(agree(product[1], reshape(hw, {2, 4})));
 }
 
-TEST_CASE("batch_jacobian gives the diagonal blocks of the jacobian, in one walk for each output of an example") {
+TEST_CASE(
+    "batch_jacobian gives the diagonal blocks of the jacobian, in one backward pass for each output of an example") {
   Tensor x = normal({5, 3}), w = normal({3, 2, 2});
   auto f = [&](const Tensor& x) { return tanh(reshape(matmul(x, reshape(w, {3, 4})), {5, 2, 2})); };
   Tensor whole = jacobian(f, x), blocks = batch_jacobian(f, x);

@@ -185,7 +185,7 @@ TEST_CASE("a part that is assigned to changes the slot of the whole") {
   CHECK(values(x) == Doubles{0, 0, 0});
   CHECK(values(tape.gradient(sum(x * a), a)) == Doubles{0, 0, 0});
   CHECK(values(tape.gradient(sum(x), b)) == Doubles{0, 0});
-  // Broadcasting, another dtype, and a buffer that nobody had tracked.
+  // Broadcasting, another dtype, and a buffer that was not tracked.
   Tensor table = zeros({2, 3});
   table(slice(), slice(std::nullopt, std::nullopt, -1)) = a;
   CHECK(table.to_vector<float>() == std::vector<float>{3, 2, 1, 3, 2, 1});
@@ -354,7 +354,7 @@ TEST_CASE("a parameter is overwritten under NoRecord only") {
   }
   zero_(w);
   CHECK(values(w) == Doubles{0, 0});
-  // The values of a parameter that a recorded write has reached through a view are nobody's any more.
+  // The values of a parameter that a recorded write has reached through a view belong to no leaf any more.
   Tape tape;
   Tensor view = slice(w, 0, 0, 2);
   add_(view, x);

@@ -1,5 +1,6 @@
 #include <reel/reel.h>
 
+#include <array>
 #include <optional>
 #include <string>
 #include <thread>
@@ -165,6 +166,73 @@ TEST_CASE("a parameter that was frozen for a while is one again, without the use
   w.set_grad({});
   tape.backward(constant * w);
   CHECK(w.grad().item() == 6);
+}
+
+TEST_CASE("a backward pass that an outer tape records uses what the gradients depend on") {
+  Tensor w = ones({}).requires_grad(), x = full({}, 3.0);
+  Tape outer;
+  int line = __LINE__ + 1;
+  Tensor h = w * x;
+  Tape inner;
+  // It is x, so that its derivative by x is 1.
+  Tensor by_w = inner.gradient(h, {h, w})[1];
+  check_refused(error_of<TapeError>([&] { inner.watch(x); }), "watch: ", "mul", line);
+}
+
+TEST_CASE("an inner tape's watch does not hide a use from the tape around it") {
+  Tensor x = full({}, 3.0), w = full({}, 2.0).requires_grad();
+  Tape outer({.persistent = true});
+  int line = __LINE__ + 1;
+  Tensor h = x * w;
+  {
+    Tape inner;
+    inner.watch(x);
+    CHECK(inner.gradient(x * x, x).item() == 6);
+  }
+  Tensor target = h * x;
+  CHECK(outer.gradient(target, w).item() == 9);
+  check_refused(error_of<TapeError>([&] { outer.gradient(target, x); }), "gradient: ", "mul", line);
+  check_refused(error_of<TapeError>([&] { outer.hook(x, [](const Tensor&) {}); }), "hook: ", "mul", line);
+  check_refused(error_of<TapeError>([&] { outer.trace(x); }), "trace: ", "mul", line);
+  check_refused(error_of<TapeError>([&] { outer.watch(x); }), "watch: ", "mul", line);
+  check_refused(error_of<TapeError>([&] { x.requires_grad(); }), "requires_grad: ", "mul", line);
+}
+
+TEST_CASE("a parameter that a checkpoint has captured may be watched and asked for") {
+  Tensor x = full({}, 3.0), w = full({}, 2.0).requires_grad();
+  Tape tape({.persistent = true});
+  tape.watch(x);
+  Tensor product = checkpoint([&](const Tensor& v) { return v * w; }, x);
+  tape.watch(w);
+  CHECK(tape.gradient(product, w).item() == 3);
+  w.requires_grad(false);
+  tape.watch(w);
+  CHECK(tape.gradient(product, w).item() == 3);
+}
+
+TEST_CASE("an op that is refused has not used its operands") {
+  Tensor w = ones({2, 2}).requires_grad();
+  Tape tape;
+  Tensor dead = w * 1;
+  tape.backward(sum(dead));
+  auto check_refused_op = [&](auto op) {
+    Tensor x = full({2, 2}, 3.0);
+    CHECK_THROWS_AS(op(x), TapeError);
+    CHECK_NOTHROW(tape.watch(x));
+  };
+  check_refused_op([&](const Tensor& x) { return x * dead; });
+  check_refused_op([&](const Tensor& x) { return matmul(x, dead); });
+  check_refused_op([&](const Tensor& x) { return concat({x, dead}); });
+  check_refused_op([&](Tensor& x) { x *= dead; });
+  check_refused_op(
+      [&](const Tensor& x) { return checkpoint([](const Tensor& a, const Tensor& b) { return a * b; }, x, dead); });
+  check_refused_op([&](const Tensor& x) {
+    return custom_gradient([](const Tensor& a, const Tensor& b) { return a + b; },
+                           [](const Tensor& dy) {
+                             return std::array{dy, dy};
+                           },
+                           x, dead);
+  });
 }
 
 TEST_CASE("a gradient may be watched although the backward pass has used it") {

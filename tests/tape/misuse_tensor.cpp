@@ -43,6 +43,20 @@ MisuseGroup tensor_misuse() {
              Tensor h = x * 2;
              tape.watch(x);
            }},
+          {"Tensor h = x * w; { Tape inner; inner.watch(x); } tape.gradient(h * x, x);",
+           "TapeError: gradient: (3,) f32, made at …, was used by mul at … while a tape recorded, so that its gradient "
+           "would lack that use; call watch before the first use, or use stop_gradient of it there if it is to be a "
+           "constant",
+           [] {
+             Tensor x = ones({3}), w = ones({3}).requires_grad();
+             Tape tape;
+             Tensor h = x * w;
+             {
+               Tape inner;
+               inner.watch(x);
+             }
+             tape.gradient(h * x, x);
+           }},
           {"Tape tape; Tensor h = x * 2; x.requires_grad();",
            "TapeError: requires_grad: (3,) f32, made at …, was used by mul at … while a tape recorded, so that its "
            "gradient would lack that use; call requires_grad before the first use, or use stop_gradient of it there if "

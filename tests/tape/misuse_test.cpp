@@ -119,7 +119,7 @@ TEST_CASE("backward that would reach no parameter says so and keeps the tape") {
   CHECK(tape.gradient(y, x).item() == 6);
 }
 
-TEST_CASE("an error found before the walk leaves the tape usable") {
+TEST_CASE("an error found before the backward pass leaves the tape usable") {
   Tensor x = full({}, 3.0), other = ones({});
   Tape tape;
   tape.watch(x);

@@ -67,7 +67,7 @@ TEST_CASE("traced gradients show by their norms where a recurrent net's gradient
   }
 }
 
-TEST_CASE("what is traced is found where a source alone would not lead the walk") {
+TEST_CASE("what is traced is found where a source alone would not lead the backward pass") {
   Tensor w = ones({2}).requires_grad(), x = ones({2});
   Tape tape({.persistent = true});
   tape.watch(x);

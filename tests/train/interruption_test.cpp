@@ -30,7 +30,7 @@ int told() {
 int end_of(const std::function<int()>& f) {
   pid_t child = fork();
   if (child == 0) {
-    // Whoever runs the tests may have had them ignored.
+    // The process that runs the tests may ignore them.
     for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
     _exit(f());
   }

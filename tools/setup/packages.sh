@@ -13,6 +13,7 @@ benchmark_packages=(libbenchmark-dev valgrind=valgrind)
 peer_benchmark_packages=(libtorch-dev libopenblas0-openmp)
 # One version, since each lays out "requires" and lambdas differently; both distributions have this one.
 format_packages=(clang-format-16=clang-format-16)
+docs_packages=(doxygen=doxygen)
 
 # Whether ensure_packages changed anything: a build directory configured before must then look again.
 packages_were_installed=no

@@ -13,34 +13,38 @@ namespace reel {
 
 namespace debug {
 
-/// An op that gave NaN or Inf, in numbers.
+/// A description of an op that gave NaN or infinity.
 struct Anomaly {
-  std::string op;
-  /// In a backward, the op whose gradient it happened in; else empty.
+  std::string op;  ///< the name of the op
+  /// In a backward pass, the op whose gradient was being computed; else empty.
   std::string gradient_of;
-  /// Which of the op's outputs, and what that holds.
+  /// The index of the op's output.
   int output_number = 0;
+  /// Statistics of that output.
   TensorStatistics output;
-  /// The op's floating inputs.
+  /// A floating input of the op.
   struct Input {
-    int number;
-    Location made_at;
-    /// The op was in place here: these are the values after it.
+    int number;        ///< its index among the inputs
+    Location made_at;  ///< the line that made it
+    /// True if the op overwrote it in place: the statistics are those of the values afterwards.
     bool overwritten;
-    TensorStatistics statistics;
+    TensorStatistics statistics;  ///< statistics of its values
   };
-  std::vector<Input> inputs;
+  std::vector<Input> inputs;  ///< the op's floating inputs
 };
 
 }  // namespace debug
 
-/// The first NaN or Inf under `debug::detect_anomaly`. `what()` is a sentence with the op, its caller's line, the shape
-/// and dtype of its output, the counts and the first place of NaN and Inf, followed by one line for each floating input.
+/// An error: the first NaN or infinity under `debug::detect_anomaly`. `what()` is a sentence with the op, its caller's
+/// line, the shape and dtype of its output, the counts and the first position of NaN and infinity, followed by one line
+/// for each floating input.
 class AnomalyError : public Error {
  public:
+  /// An error of one sentence with the caller's location, followed by more lines.
   AnomalyError(const std::string& sentence, Location where, const std::string& lines, debug::Anomaly anomaly)
       : Error(sentence, where, lines), anomaly_(std::make_shared<const debug::Anomaly>(std::move(anomaly))) {}
 
+  /// The op, its output and inputs.
   const debug::Anomaly& anomaly() const { return *anomaly_; }
 
  private:
@@ -49,16 +53,19 @@ class AnomalyError : public Error {
 
 namespace debug {
 
+/// Options of `detect_anomaly`.
 struct AnomalyOptions {
-  /// Infinities count too. Without it only NaN does: for nets that mask with −∞, as attention and
-  /// log_softmax with a mask do, and ctc_loss where .zero_infinity sets in.
+  /// Whether infinities are anomalies too; else only NaN is: for nets that mask with −∞, as attention and log_softmax
+  /// with a mask do, and ctc_loss with .zero_infinity. Default true.
   bool infinities = true;
 };
 
-/// What `detect_anomaly` returns. Lives on the stack only.
+/// The scope that `detect_anomaly` opens. Lives on the stack only.
 class [[nodiscard]] AnomalyScope {
  public:
+  /// Opens the scope: see `detect_anomaly`.
   explicit AnomalyScope(AnomalyOptions options);
+  /// Closes the scope.
   ~AnomalyScope();
   AnomalyScope(const AnomalyScope&) = delete;
   AnomalyScope& operator=(const AnomalyScope&) = delete;
@@ -70,10 +77,10 @@ class [[nodiscard]] AnomalyScope {
   std::unique_ptr<Detector> detector_;
 };
 
-/// `auto scope = debug::detect_anomaly();`: while the scope lives, the first op of this thread, forward or backward, that
-/// gives NaN or Inf throws an AnomalyError. Each floating output is read once more for it. What tensors are created with
-/// is not looked at, nor are views: the first op that computes from a NaN is named, and its inputs' statistics show it.
-/// Scopes nest; each looks for what it was told to.
+/// `auto scope = debug::detect_anomaly();`: while the scope lives, the first op of this thread, forward or backward,
+/// that gives NaN or infinity throws an AnomalyError. Each floating output is read once more for it. Tensors that are
+/// created, and views, are not checked: the first op that computes from a NaN is named, and its inputs' statistics show
+/// it. Scopes nest; each checks by its own options.
 inline AnomalyScope detect_anomaly(AnomalyOptions options = {}) { return AnomalyScope(options); }
 
 }  // namespace debug

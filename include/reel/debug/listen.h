@@ -8,19 +8,21 @@
 
 namespace reel::debug {
 
-/// One op that has run.
+/// One call of an op.
 struct OpEvent {
-  const char* op;
-  Location where;  ///< the caller's line; in a backward, the line of the op that is being differentiated
-  std::span<const Tensor* const> inputs;
-  std::span<const Tensor> outputs;
+  const char* op;                         ///< the name of the op
+  Location where;                         ///< the caller's line; in a backward pass, that of the differentiated op
+  std::span<const Tensor* const> inputs;  ///< its inputs
+  std::span<const Tensor> outputs;        ///< its results
 };
 
-/// While it lives, `f` is called after every op of this thread, forward and backward. Ops that `f` calls
-/// are not reported.
+/// A listener to ops: while it lives, `f` is called after every op of this thread, forward and backward. Ops that `f`
+/// calls are not reported.
 class Listen {
  public:
+  /// Starts calling `f`.
   explicit Listen(std::function<void(const OpEvent&)> f);
+  /// Stops calling `f`.
   ~Listen();
   Listen(const Listen&) = delete;
   Listen& operator=(const Listen&) = delete;

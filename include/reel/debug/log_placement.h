@@ -9,13 +9,15 @@
 
 namespace reel::debug {
 
-/// Takes lines of a log.
+/// A function that takes the lines of a log.
 using LineSink = std::function<void(const std::string&)>;
 
-/// What `log_placement` returns. Lives on the stack only.
+/// The scope that `log_placement` opens. Lives on the stack only.
 class [[nodiscard]] PlacementScope {
  public:
+  /// Opens the scope: see `log_placement`.
   explicit PlacementScope(LineSink sink);
+  /// Closes the scope.
   ~PlacementScope();
   PlacementScope(const PlacementScope&) = delete;
   PlacementScope& operator=(const PlacementScope&) = delete;
@@ -28,8 +30,8 @@ class [[nodiscard]] PlacementScope {
 };
 
 /// `auto scope = debug::log_placement();`: while the scope lives, each op of this thread, forward and backward, is
-/// written out as it runs, with its device: `cuda:0  matmul (2, 3) f32, (3, 4) f32 → (2, 4) f32; at model.cpp:17`.
-/// By default to stderr.
+/// logged as it runs, with its device: `cuda:0  matmul (2, 3) f32, (3, 4) f32 → (2, 4) f32; at model.cpp:17`. Without a
+/// sink, to stderr.
 inline PlacementScope log_placement(LineSink sink = {}) { return PlacementScope(std::move(sink)); }
 
 }  // namespace reel::debug

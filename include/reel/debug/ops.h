@@ -5,16 +5,16 @@
 
 namespace reel::debug {
 
-/// What the library says of one of its ops.
+/// A description of one of the library's ops.
 struct OpDescription {
-  std::string_view name;
-  std::string_view family;
-  /// How equal calls of several examples may be run as one: "elementwise", "stack", "gather", "loop"; "composed" for an op
+  std::string_view name;    ///< the name of the op
+  std::string_view family;  ///< the family of ops that it belongs to
+  /// How equal calls of several examples may be batched: "elementwise", "stack", "gather", "loop"; "composed" for an op
   /// that is made of others.
   std::string_view batching;
-  /// Has a gradient of its own; of a composed op its parts decide.
+  /// True if it has a gradient of its own; the gradient of a composed op is that of its parts.
   bool differentiable;
-  /// Not part of the public interface: reached through gradients only.
+  /// True if it is not part of the public interface, but runs within gradients only.
   bool internal;
 };
 

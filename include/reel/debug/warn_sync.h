@@ -7,10 +7,12 @@
 
 namespace reel::debug {
 
-/// What `warn_sync` returns. Lives on the stack only.
+/// The scope that `warn_sync` opens. Lives on the stack only.
 class [[nodiscard]] SyncScope {
  public:
+  /// Opens the scope: see `warn_sync`.
   explicit SyncScope(LineSink sink);
+  /// Closes the scope.
   ~SyncScope();
   SyncScope(const SyncScope&) = delete;
   SyncScope& operator=(const SyncScope&) = delete;
@@ -22,9 +24,9 @@ class [[nodiscard]] SyncScope {
   std::unique_ptr<Warner> warner_;
 };
 
-/// `auto scope = debug::warn_sync();`: while the scope lives, each time that this thread waits for a GPU is written out,
-/// with the reason, the op and the caller's line: `to waits for cuda:0: the values of a tensor; at model.cpp:17`.
-/// By default to stderr. Scopes nest; each hears of all.
+/// `auto scope = debug::warn_sync();`: while the scope lives, each wait of this thread for a GPU is logged, with the
+/// reason, the op and the caller's line: `to waits for cuda:0: the values of a tensor; at model.cpp:17`. Without a
+/// sink, to stderr. Scopes nest; each is notified of every wait.
 inline SyncScope warn_sync(LineSink sink = {}) { return SyncScope(std::move(sink)); }
 
 }  // namespace reel::debug

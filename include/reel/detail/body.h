@@ -23,7 +23,7 @@ class ReferenceCount {
   }
   /// True if this was the last owner.
   bool release() noexcept {
-    // A count of one cannot be raised by anybody but its owner, so the read-modify-write is not needed.
+    // Only its owner can raise a count of one, so the read-modify-write is not needed.
     std::uint32_t count = count_.load(std::memory_order_acquire);
     if (count == 1) return true;
     if (__libc_single_threaded) {
@@ -55,7 +55,7 @@ struct Body : View {
   std::int64_t* extents() { return reinterpret_cast<std::int64_t*>(this + 1); }
 };
 
-/// Frees a body that nobody owns any more.
+/// Frees a body without owners.
 void destroy(Body* body) noexcept;
 
 }  // namespace reel::detail

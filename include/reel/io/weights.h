@@ -12,61 +12,68 @@
 
 namespace reel::io {
 
-/// Weights that do not fit a module. `what()` lists, a line each, what is missing, what is unexpected, and whose shape or
-/// dtype differs.
+/// An error: weights do not fit a module. `what()` lists, a line each, the missing and unexpected tensors, and those
+/// whose shape or dtype differs.
 class MisfitError : public Error {
  public:
+  /// An error of one sentence with the caller's location, followed by a line for each tensor that does not fit.
   MisfitError(const std::string& sentence, Location where, const std::string& lines) : Error(sentence, where, lines) {}
 };
 
-/// Writes a module's parameters and buffers under their dotted names: `save(path, tensors)`. The file is marked: its
-/// metadata have the word {"format", "reel"}, by which `load_into` knows that nothing has to be transposed. Python reads it
-/// with `safetensors.safe_open(file, "pt").metadata()`.
-/// Throws: as `save` of tensors; Error where the metadata give "format" another meaning.
+/// Saves the parameters and buffers of a module under their dotted names to a file in the safetensors format. The file
+/// is marked: its metadata have {"format", "reel"}, by which `load_into` knows that no weight has to be transposed.
+/// Python reads the metadata with `safetensors.safe_open(file, "pt").metadata()`. A reader of the file, even after a
+/// power cut, finds the old one or the new one whole.
+/// Throws: FileError, with the system's message, if the file cannot be written; Error where the metadata give "format"
+/// another meaning, and for metadata or names that are not UTF-8.
 void save(const std::string& path, const nn::Module& module, const Metadata& metadata = {},
           Location where = Location::here());
 
-/// Throws what `save` of the module would throw, as far as that is known before the elements are written, and changes no
-/// file: for the begin of a program that saves after hours.
+/// Throws what `save` of the module would throw, as far as that is known before the elements are written, and changes
+/// no file: for the start of a program that saves after hours.
+/// Throws: FileError if the file cannot be written; Error for metadata that `save` refuses.
 void check_save(const std::string& path, const nn::Module& module, const Metadata& metadata = {},
                 Location where = Location::here());
 
+/// Options of `load_into`.
 struct LoadOptions {
-  /// The file must have every parameter and buffer of the module, and nothing else.
+  /// Whether the file must have every parameter and buffer of the module, and nothing else. Default true.
   bool strict = true;
-  /// Values of another dtype are converted; else they do not fit.
+  /// Whether values of another dtype are converted; else they do not fit. Default false.
   bool convert = false;
-  /// True: the names and shapes are those of PyTorch's layers of the same kind and place, see below. False: they are those
-  /// of reel's layers. Not given: they are reel's, unless a file that is not marked would fit both ways, which throws.
+  /// True: the names and shapes are those of PyTorch's layers of the corresponding kind and place, see `load_into`.
+  /// False: they are those of reel's layers. Not given (default): they are reel's, unless a file that is not marked
+  /// would fit both ways, which throws.
   std::optional<bool> from_pytorch = {};
-  /// What the module calls a tensor that the file has under this name; "": it is left out. Null: the same.
+  /// Maps the name of a tensor in the file to its name in the module; "" leaves it out. Null (default): names are
+  /// equal.
   std::function<std::string(const std::string& name)> rename = {};
-  /// What becomes of a tensor, given its name in the module, before it is compared. Null: nothing.
+  /// Transforms a tensor, given its name in the module, before it is compared. Null (default): no transformation.
   std::function<Tensor(const std::string& name, const Tensor& tensor)> transform = {};
 };
 
-/// What a load that is not strict has passed over.
+/// The tensors that a load that is not strict has passed over.
 struct PassedOver {
   std::vector<std::string> missing;     ///< in the module only
   std::vector<std::string> unexpected;  ///< in the file only, under the module's names
 };
 
-/// Copies the values in a file into a module's parameters and buffers of the same names: in place, so that optimisers
+/// Copies the values in a file into a module's parameters and buffers of equal names: in place, so that optimisers
 /// and tied modules see them, and a tape that needs the old ones throws. Where anything does not fit, nothing changes.
 ///
-/// PyTorch keeps some weights otherwise, that of a Linear as (out, in) where reel has (in, out), and nothing is turned
-/// unless you say so. Files that `save` has written of a module are marked as reel's, and `from_pytorch` is an error with
-/// them. Others are not: those of PyTorch, of a list of tensors, or of reel before it marked files. They are read as
-/// reel's where their shapes show that they are; where weights of Linear fit both ways, since all of them are square, say
-/// `.from_pytorch = true` or `.from_pytorch = false`. With `from_pytorch`, what it saves of Linear, Embedding, EmbeddingBag, BatchNorm, the recurrent
-/// cells and layers, MultiheadAttention and the layers of Transformers is renamed, turned and put together for the layer
-/// of the same place in the module:
+/// PyTorch lays out some weights differently, that of a Linear as (out, in) where reel has (in, out), and nothing is
+/// transposed unless you say so. Files that `save` has written of a module are marked as reel's, and `from_pytorch` is
+/// an error with them. Others are not: those of PyTorch, of a list of tensors, or of reel before it marked files. They
+/// are read as reel's where their shapes show that they are; where weights of Linear fit both ways, since all of them
+/// are square, say `.from_pytorch = true` or `.from_pytorch = false`. With `from_pytorch`, what it saves of Linear,
+/// Embedding, EmbeddingBag, BatchNorm, the recurrent cells and layers, MultiheadAttention and the layers of
+/// Transformers is renamed, transposed and joined for the layer of the corresponding place in the module:
 ///
 ///     # Python: safetensors.torch.save_file(model.state_dict(), "model.safetensors")
 ///     io::load_into(model, "model.safetensors", {.from_pytorch = true});
 ///
-/// What has another name in Python is renamed before that, and what is still to be done, for parameters of your own, say,
-/// after it:
+/// What has another name in Python is renamed before that, and what is still to be done, for parameters of your own,
+/// say, after it:
 ///
 ///     io::load_into(model, "model.safetensors",
 ///                   {.from_pytorch = true,
@@ -75,18 +82,30 @@ struct PassedOver {
 ///                      return name == "mix" ? transpose(x) : x;
 ///                    }});
 ///
-/// Throws: MisfitError, also for a marked file with `from_pytorch` and for one that is not marked and fits both ways; as
-/// `load`; Error where `rename` gives a name twice, or a tensor is there under PyTorch's name and
-/// the module's own.
+/// Throws: FileError if the file cannot be loaded; MisfitError for tensors that do not fit, for a marked file with
+/// `from_pytorch`, and for one that is not marked and fits both ways; MemoryError if there is not enough memory; Error
+/// where `rename` gives a name twice, or a tensor is there under PyTorch's name and the module's own.
 PassedOver load_into(nn::Module& module, const std::string& path, const LoadOptions& options = {},
                      Location where = Location::here());
-/// Copies the values in what `load` has read into a module, as `load_into` with the file's path does.
+/// Copies the contents of a file, read by `load`, into a module's parameters and buffers of the corresponding names, in
+/// place; where anything does not fit, nothing changes. Weights of PyTorch's layers are transposed with `from_pytorch`.
+/// Throws: MisfitError for tensors that do not fit, for a marked file with `from_pytorch`, and for one that is not
+/// marked and fits both ways; Error where `rename` gives a name twice, or a tensor is there under PyTorch's name and
+/// the module's own.
 PassedOver load_into(nn::Module& module, const Contents& contents, const LoadOptions& options = {},
                      Location where = Location::here());
-/// Copies the values of tensors that are not from a file into a module, as `load_into` with a file's path does. They are
-/// laid out as reel's unless `from_pytorch` is true: there is no mark that could tell.
+/// Copies named tensors into a module's parameters and buffers of the corresponding names, in place; where anything
+/// does not fit, nothing changes. They are laid out as reel's unless `from_pytorch` is true: there is no mark that
+/// could tell.
+/// Throws: MisfitError for tensors that do not fit; Error where `rename` gives a name twice, or a tensor is there under
+/// PyTorch's name and the module's own.
 PassedOver load_into(nn::Module& module, std::span<const NamedTensor> tensors, const LoadOptions& options = {},
                      Location where = Location::here());
+/// Copies named tensors into a module's parameters and buffers of the corresponding names, in place; where anything
+/// does not fit, nothing changes. They are laid out as reel's unless `from_pytorch` is true: there is no mark that
+/// could tell.
+/// Throws: MisfitError for tensors that do not fit; Error where `rename` gives a name twice, or a tensor is there under
+/// PyTorch's name and the module's own.
 inline PassedOver load_into(nn::Module& module, const std::vector<NamedTensor>& tensors,
                             const LoadOptions& options = {}, Location where = Location::here()) {
   return load_into(module, std::span<const NamedTensor>(tensors), options, where);

@@ -19,28 +19,32 @@ namespace reel::nn {
 
 class Module;
 
-/// Sees the inputs, results or gradients of a module's call, and may replace them.
+/// A hook on the calls of a module: sees the inputs, results or gradients of a call, and may replace them.
 using TensorsHook = std::function<void(std::span<Tensor> tensors)>;
 
-/// The hooks of a module. Threads may run them, and add and remove some, at once.
+/// The hooks of a module. Threads may run, add and remove hooks concurrently.
 class ModuleHooks : public std::enable_shared_from_this<ModuleHooks> {
  public:
+  /// When a hook is called.
   enum When : std::uint8_t { before_forward, after_forward, before_backward, after_backward };
 
-  /// `module`: the type's name, for messages.
+  /// No hooks yet; `module` is the name of its type, for messages.
   explicit ModuleHooks(std::string module) : module_(std::move(module)) {}
 
-  /// Returns the hook's number.
+  /// Adds a hook; returns its id.
   std::uint64_t add(TensorsHook f, When when, Location where);
+  /// Removes the hook with the given id.
   void remove(std::uint64_t number) noexcept;
+  /// True if there is no hook.
   bool empty() const;
+  /// True if there is a hook of the given kind.
   bool sees(When when) const;
-  /// Runs those of one kind; one that is removed meanwhile runs no more, and one that is added not yet.
+  /// Runs the hooks of one kind; one that is removed meanwhile runs no more, and one that is added not yet.
   void run(When when, std::span<Tensor> tensors) const;
 
-  /// The module is being called.
+  /// Records that the module was called.
   void note_call() { called_.store(true, std::memory_order_relaxed); }
-  /// Throws: Error if the module was never called, although a part of it is.
+  /// Checks that the module was called before its part is. Throws: Error if it never was.
   void check_called(const Module& part, Location where) const;
 
  private:
@@ -62,13 +66,18 @@ class ModuleHooks : public std::enable_shared_from_this<ModuleHooks> {
   std::string module_;
 };
 
-/// While it lives, a hook of a module is called.
+/// A handle of a hook of a module: while it lives, the hook is called.
 class [[nodiscard]] ModuleHook {
  public:
+  /// A handle of the hook with the given id.
   ModuleHook(std::weak_ptr<ModuleHooks> hooks, std::uint64_t number) : hooks_(std::move(hooks)), number_(number) {}
+  /// Takes over the hook.
   ModuleHook(ModuleHook&& other) noexcept = default;
+  /// Removes its own hook and takes over the other.
   ModuleHook& operator=(ModuleHook&& other) noexcept;
+  /// Removes the hook.
   ~ModuleHook() { remove(); }
+  /// Removes the hook.
   void remove() noexcept;
 
  private:
@@ -76,31 +85,46 @@ class [[nodiscard]] ModuleHook {
   std::uint64_t number_;
 };
 
-/// The tensors of a result, for hooks. A layer that returns a struct of its own overloads it beside that struct.
+/// The tensors of a result, for hooks. A layer that returns a struct of its own overloads this function beside that
+/// struct.
 inline std::vector<Tensor*> tensors_of(Tensor& result) { return {&result}; }
+/// The tensors of a result, for hooks. A layer that returns a struct of its own overloads this function beside that
+/// struct.
 inline std::vector<Tensor*> tensors_of(LSTMState& result) { return {&result.h, &result.c}; }
+/// The tensors of a result, for hooks. A layer that returns a struct of its own overloads this function beside that
+/// struct.
 inline std::vector<Tensor*> tensors_of(LSTMOutput& result) { return {&result.output, &result.h_n, &result.c_n}; }
+/// The tensors of a result, for hooks. A layer that returns a struct of its own overloads this function beside that
+/// struct.
 inline std::vector<Tensor*> tensors_of(RecurrentOutput& result) { return {&result.output, &result.h_n}; }
 
-/// A running call of a module.
+/// A running call of a module: what `Module::call` opens.
 class ModuleCall {
  public:
+  /// A call from the given location.
   /// Throws: Error if a module around this one has hooks and was never called itself, so that they would not run.
   ModuleCall(const Module& module, Location where);
+  /// A call with input x, from its location.
+  /// Throws: Error if x is undefined, and if a module around this one has hooks and was never called itself, so that
+  /// they would not run; DTypeError if x is a number, in the name of `op`.
   ModuleCall(const Module& module, const char* op, const Arg& x);
+  /// Ends the call and stores its operations.
   ~ModuleCall();
+  /// Not copyable.
   ModuleCall(const ModuleCall&) = delete;
+  /// Not assignable.
   ModuleCall& operator=(const ModuleCall&) = delete;
 
+  /// Runs f(inputs…), with the hooks if there are any, and returns its result.
   template <class F, class... Inputs>
   auto run(ModuleHooks* hooks, F& f, const Inputs&... inputs) {
     if (!hooks) return f(inputs...);
     std::array<Tensor, sizeof...(Inputs)> seen{inputs...};
     return run_seen(*hooks, seen, [&] { return std::apply(f, seen); });
   }
-  /// What is to see the call; null: nothing.
+  /// The hooks that observe the call; null: none.
   ModuleHooks* hooks() const;
-  /// f() with any number of inputs, which it reads where they stand: hooks may replace them there.
+  /// Runs f() with hooks that may replace `inputs` in place, where f reads them, and returns its result.
   template <class F>
   auto run_seen(ModuleHooks& hooks, std::span<Tensor> inputs, F f) {
     enter(hooks, inputs);

@@ -8,8 +8,8 @@
 
 namespace reel::nn {
 
-/// What a recurrent layer carries from one minibatch to the next, for each of many long sequences by its number. The
-/// sequences of a minibatch may be any, in any order.
+/// The states that a recurrent layer carries from one minibatch to the next, for each of many long sequences by its id.
+/// The sequences of a minibatch may be any, in any order.
 ///
 ///     CarriedStates carried;
 ///     for (const Batch& batch : batches) {                      // each a stretch of the sequences batch.ids
@@ -19,24 +19,27 @@ namespace reel::nn {
 ///     }
 class CarriedStates {
  public:
-  /// h, and c where it was kept, (nets, B, H): what was kept last for these sequences, zeros for others. Undefined, which
-  /// layers take for zeros, if nothing is kept for any.
+  /// The states that were kept last for the sequences with these ids, zeros for others: h, and c where it was kept,
+  /// (nets, B, H). Undefined, which layers treat as zeros, if nothing is kept for any.
   LSTMState of(std::span<const std::int64_t> ids, Location where = Location::here()) const;
-  /// The same of a layer without c.
+  /// The states h (nets, B, H) that were kept last for the sequences with these ids, for a layer without c; zeros for
+  /// others. Undefined, which layers treat as zeros, if nothing is kept for any.
   Tensor h_of(std::span<const std::int64_t> ids, Location where = Location::here()) const { return of(ids, where).h; }
 
-  /// Keeps the values of states (nets, B, H), cut off from the steps that led to them.
-  /// Throws: Error for a number that comes twice, or undefined h; ShapeError unless there is a state for each.
+  /// Keeps the values of states (nets, B, H) for the sequences with these ids, detached from the tape.
+  /// Throws: Error for an id that occurs twice, or undefined h; ShapeError unless there is a state for each.
   void keep(std::span<const std::int64_t> ids, const LSTMState& states, Location where = Location::here());
+  /// Keeps the values of states (nets, B, H) for the sequences with these ids, detached from the tape.
+  /// Throws: Error for an id that occurs twice, or undefined h; ShapeError unless there is a state for each.
   void keep(std::span<const std::int64_t> ids, const Tensor& h, Location where = Location::here()) {
     keep(ids, LSTMState{h, {}}, where);
   }
 
-  /// The sequence starts anew from zeros.
+  /// Restarts one sequence from zeros.
   void reset(std::int64_t id) { states_.erase(id); }
-  /// All do.
+  /// Restarts all sequences from zeros.
   void reset() { states_.clear(); }
-  /// How many sequences there is something kept for.
+  /// The number of sequences with a state.
   std::int64_t size() const { return static_cast<std::int64_t>(states_.size()); }
 
  private:

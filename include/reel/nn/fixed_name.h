@@ -5,10 +5,11 @@
 
 namespace reel::nn {
 
-/// A name as an argument of a template: what errors call a layer that is a function and no more.
+/// A name as a template argument: what errors call a layer that is a single function.
 template <std::size_t size>
 struct FixedName {
-  char text[size] = {};
+  char text[size] = {};  ///< the characters, with the final zero
+  /// A name from a string literal.
   consteval FixedName(const char (&given)[size]) { std::copy_n(given, size, text); }
 };
 

@@ -5,38 +5,49 @@
 
 namespace reel::nn {
 
+/// Options of GRUCell.
 struct GRUCellOptions {
-  /// Of W_x, of W_h and of the bias, each gate's block by itself; null: uniform on ±1/√H.
-  Initialiser input_initialiser = {}, recurrent_initialiser = {}, bias_initialiser = {};
-  DType dtype = DType::f32;
-  /// Null: this thread's generator.
+  Initialiser input_initialiser = {},  ///< of W_x, each gate's block by itself; null (default): uniform on ±1/√H
+      recurrent_initialiser = {},      ///< of W_h, each gate's block by itself; null (default): uniform on ±1/√H
+      bias_initialiser = {};  ///< of the bias, each gate's block by itself; null (default): uniform on ±1/√H
+  DType dtype = DType::f32;   ///< the parameters' dtype, floating; default f32
+  /// The generator of the initial values; null (default): this thread's `default_generator()`.
   Generator* generator = nullptr;
 };
 
-/// One step of a gated recurrent unit: the parameters of `gru_cell`, whose equations stand in ops/recurrent.h.
-/// x: (B, I), h: (B, H). Everything starts uniform on ±1/√H.
+/// One step of a gated recurrent unit: `gru_cell`, whose equations are in ops/recurrent.h, with parameters. x: (B, I),
+/// h: (B, H). All parameters are initialised uniformly on ±1/√H.
 /// Source: the initial values are those of PyTorch's GRUCell, which has two biases for each gate.
 struct GRUCell : Module {
   Parameter W_x;   ///< (I, 3H)
   Parameter W_h;   ///< (H, 3H)
   Parameter bias;  ///< (4H)
 
-  /// Throws: ShapeError unless both sizes are positive.
+  /// A layer by itself, not part of a module.
+  /// Throws: ShapeError unless all sizes are positive.
   GRUCell(std::int64_t input_size, std::int64_t hidden_size, GRUCellOptions options = {},
           Location where = Location::here());
+  /// A layer that is registered in `parent` under `name`.
+  /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless all sizes are
+  /// positive.
   GRUCell(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size,
           GRUCellOptions options = {}, Location where = Location::here())
       : GRUCell(input_size, hidden_size, options, where) {
     join(parent, name, where);
   }
 
+  /// The width I of the input.
   std::int64_t input_size() const { return W_x.size(0); }
+  /// The width H of the state.
   std::int64_t hidden_size() const { return W_h.size(0); }
+  /// The parameters, for `gru` and `gru_cell`.
   RecurrentWeights weights() const { return {W_x, W_h, bias}; }
-  /// Zeros, in the cell's dtype.
+  /// A state h (batch, H) of zeros, in the cell's dtype.
   Tensor initial_state(std::int64_t batch, Location where = Location::here()) const;
 
-  /// The next h. Throws: ShapeError unless x is (B, I) and h (B, H).
+  /// The next h (B, H).
+  /// Throws: ShapeError unless x is (B, I) and h (B, H); DTypeError unless they have the dtype of the weights; Error
+  /// for an undefined one.
   Tensor operator()(const Arg& x, const Tensor& h) const;
 };
 

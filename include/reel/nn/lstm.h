@@ -5,66 +5,81 @@
 
 namespace reel::nn {
 
+/// The state of an LSTM, carried from step to step.
 using reel::LSTMState;
 
+/// Options of LSTMCell.
 struct LSTMCellOptions {
-  /// Added to the forget gate's bias when it starts; 1 makes a new cell remember.
+  /// Added to the initial bias of the forget gate; 1 makes a new cell remember. Default 0.
   /// Source: Jozefowicz et al., An empirical exploration of recurrent network architectures (ICML 2015).
   double forget_bias = 0;
-  /// Above 0, h is that wide: h' = (o tanh(c')) W_r. Source: Sak et al., Long short-term memory recurrent neural network
-  /// architectures for large scale acoustic modeling (2014).
+  /// The width P of h, in [0, H): h' = (o tanh(c')) W_r. 0 (default): no projection, P is H.
+  /// Source: Sak et al., Long short-term memory recurrent neural network architectures for large scale acoustic
+  /// modeling (2014).
   std::int64_t projection = 0;
-  /// a = norm(x W_x) + norm(h W_h) + b and h' = o tanh(norm(c')), each norm with a scale of its own, the last with a shift.
+  /// Whether to normalise: a = norm(x W_x) + norm(h W_h) + b and h' = o tanh(norm(c')), each norm with a scale of its
+  /// own, the last with a shift. Default false.
   /// Source: Ba et al., Layer normalization (2016), supplement.
   bool layer_norm = false;
-  /// Of W_x, of W_h and of the bias, each gate's block by itself; null: uniform on ±1/√H.
-  Initialiser input_initialiser = {}, recurrent_initialiser = {}, bias_initialiser = {};
-  DType dtype = DType::f32;
-  /// Null: this thread's generator.
+  Initialiser input_initialiser = {},  ///< of W_x, each gate's block by itself; null (default): uniform on ±1/√H
+      recurrent_initialiser = {},      ///< of W_h, each gate's block by itself; null (default): uniform on ±1/√H
+      bias_initialiser = {};  ///< of the bias, each gate's block by itself; null (default): uniform on ±1/√H
+  DType dtype = DType::f32;   ///< the parameters' dtype, floating; default f32
+  /// The generator of the initial values; null (default): this thread's `default_generator()`.
   Generator* generator = nullptr;
 };
 
-/// One step of a long short-term memory: the parameters of `lstm_cell`, whose equations stand in ops/recurrent.h.
-/// x: (B, I), h: (B, P) and c: (B, H); P is H but for a projection. Everything starts uniform on ±1/√H, scales at 1, the
-/// shift at 0.
+/// One step of a long short-term memory: `lstm_cell`, whose equations are in ops/recurrent.h, with parameters. x: (B,
+/// I), h: (B, P) and c: (B, H); P is H unless there is a projection. Parameters are initialised uniformly on ±1/√H,
+/// scales with 1, the shift with 0.
 /// Source: the initial values are those of PyTorch's LSTMCell, which has two biases where this has their sum.
 struct LSTMCell : Module {
   Parameter W_x;      ///< (I, 4H)
   Parameter W_h;      ///< (P, 4H)
   Parameter bias;     ///< (4H)
   Parameter W_r;      ///< (H, P); undefined without a projection
-  Parameter scale_x;  ///< (4H); undefined, as all below, without layer norms
-  Parameter scale_h;  ///< (4H)
-  Parameter scale_c;  ///< (H)
-  Parameter shift_c;  ///< (H)
+  Parameter scale_x;  ///< (4H); undefined without layer norms
+  Parameter scale_h;  ///< (4H); undefined without layer norms
+  Parameter scale_c;  ///< (H); undefined without layer norms
+  Parameter shift_c;  ///< (H); undefined without layer norms
 
-  /// Throws: ShapeError unless both sizes are positive, and the projection lies in [0, hidden_size).
+  /// A layer by itself, not part of a module.
+  /// Throws: ShapeError unless both sizes are positive and the projection is in [0, hidden_size).
   LSTMCell(std::int64_t input_size, std::int64_t hidden_size, LSTMCellOptions options = {},
            Location where = Location::here());
+  /// A layer that is registered in `parent` under `name`.
+  /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless both sizes are
+  /// positive and the projection is in [0, hidden_size).
   LSTMCell(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size,
            LSTMCellOptions options = {}, Location where = Location::here())
       : LSTMCell(input_size, hidden_size, options, where) {
     join(parent, name, where);
   }
 
+  /// The width I of the input.
   std::int64_t input_size() const { return W_x.size(0); }
+  /// The width H of the state.
   std::int64_t hidden_size() const { return W_h.size(1) / 4; }
-  /// Of h.
+  /// The width P of h.
   std::int64_t output_size() const { return W_h.size(0); }
-  /// Whether it is what `lstm` and `lstm_cell` do.
+  /// True if the cell has neither projection nor layer normalisation, so that `weights()` can be passed to `lstm`.
   bool is_plain() const { return !W_r.defined() && !scale_x.defined(); }
-  /// For `lstm`, which runs all steps of a sequence at once, if the cell is plain.
+  /// The parameters of a plain cell, for `lstm`, which runs all steps of a sequence at once.
   RecurrentWeights weights() const { return {W_x, W_h, bias}; }
-  /// Zeros, in the cell's dtype.
+  /// A state of zeros, h (batch, P) and c (batch, H), in the cell's dtype.
   LSTMState initial_state(std::int64_t batch, Location where = Location::here()) const;
 
-  /// The next state: `step(project(x), state)`. Throws: ShapeError unless x is (B, I), h (B, P) and c (B, H).
+  /// The next state: `step(project(x), state)`.
+  /// Throws: ShapeError unless x is (B, I), h (B, P) and c (B, H); DTypeError unless they have the dtype of the
+  /// weights; Error for an undefined one.
   LSTMState operator()(const Arg& x, const LSTMState& state) const;
-  /// x W_x + b: the inputs' part of a, of one step (B, I) → (B, 4H), or of all at once (T, B, I) → (T, B, 4H), which is
-  /// one large product in place of T small ones. Throws: ShapeError unless x ends in an axis of size I.
+  /// x W_x + b: the inputs' part of a, for one step (B, I) → (B, 4H), or for all at once (T, B, I) → (T, B, 4H), which
+  /// is one large product instead of T small ones.
+  /// Throws: ShapeError unless x is (B, I) or (T, B, I).
   Tensor project(const Arg& x) const;
   /// The next state from the inputs' part of a, (B, 4H), which the cell's hooks see in place of x.
-  /// Throws: ShapeError unless sizes fit.
+  /// Throws: ShapeError unless it is (B, 4H), h (B, P) and c (B, H); DTypeError unless they have the dtype of the
+  /// weights; Error for an undefined one.
   LSTMState step(const Arg& projected, const LSTMState& state) const;
 
  private:

@@ -17,21 +17,25 @@
 
 namespace reel::nn {
 
+/// A tensor of a module and its name.
 struct NamedTensor {
   std::string name;  ///< "cell.W_h": the names of the modules around it and its own
-  Tensor tensor;
+  Tensor tensor;     ///< the tensor
 };
 
+/// What a part of a module is.
 enum class PartKind : std::uint8_t { parameter, buffer, module };
 
-/// A place in a module.
+/// An entry of a module: a name, and the part that has it.
 struct ModuleEntry {
-  std::string name;
-  PartKind kind;
+  std::string name;                  ///< its name in the module
+  PartKind kind;                     ///< what the part is
   ModulePart* part;                  ///< null in a clone until it is copied
-  ModulePart* moved_from = nullptr;  ///< what had the place before, and may take it back
+  ModulePart* moved_from = nullptr;  ///< the part that had the entry before, and may take it back
 
+  /// The part as a sub-module; null for a parameter or a buffer.
   Module* module() const;
+  /// The part as a parameter or a buffer; null for a sub-module.
   Member* tensor() const;
 };
 
@@ -46,27 +50,32 @@ struct ModuleEntry {
 ///       Tensor operator()(const Arg& x) const { return scale * output(relu(hidden(x))); }
 ///     };
 ///
-/// Modules can be moved; copies are made by `nn::clone(model)`, and anything else that copies one throws. Parts keep their
-/// place in the module around them wherever they are: as members, moved along with it, or in a `std::vector`, which may
-/// grow. A moved-from module has no parts and no module around it, until it is assigned to; assigning to a sub-module
-/// replaces what it holds and keeps its name, also where it was moved from: `auto old = std::exchange(model.head, …)`. So does
-/// `swap(a, b)`, found by its arguments; `std::swap(a, b)` of two parts exchanges their names, too. A sub-module that is
-/// destroyed leaves the module around it, and one that outlives it goes on by itself. A module that holds what cannot be
-/// copied, such as a vector of unique pointers, deletes its copy constructor.
+/// Modules can be moved; copies are made by `nn::clone(model)`, and anything else that copies one throws. Parts keep
+/// their place in the module around them wherever they are: as members, moved along with it, or in a `std::vector`,
+/// which may grow. A moved-from module has no parts and no module around it, until it is assigned to; assigning to a
+/// sub-module replaces what it holds and keeps its name, also where it was moved from: `auto old =
+/// std::exchange(model.head, …)`. So does `swap(a, b)`, found by its arguments; `std::swap(a, b)` of two parts
+/// exchanges their names, too. A sub-module that is destroyed leaves the module around it, and one that outlives it
+/// remains a module by itself. A module that contains what cannot be copied, such as a vector of unique pointers,
+/// deletes its copy constructor.
 class Module : public ModulePart {
  public:
   /// A module by itself: the outermost, or a layer used alone.
   Module() = default;
-  /// A module that is part of `parent`, under a name. Throws: Error unless the name is new there, not empty and without
-  /// a dot.
+  /// A module that is part of `parent`, under a name.
+  /// Throws: Error unless the name is new in `parent`, not empty and without a dot.
   Module(Module& parent, std::string_view name, Location where = Location::here());
-  /// For `clone`. Throws: Error if anything else copies a module.
+  /// Copies a module, within `nn::clone` only. Throws: Error outside `nn::clone`.
   Module(const Module& other);
+  /// Not assignable from an lvalue: use `nn::clone`.
   Module& operator=(const Module&) = delete;
+  /// Takes over the parts of `other` and its place in the module around it.
   Module(Module&& other) noexcept;
+  /// Takes over the parts of `other`, and keeps its own name and place.
   Module& operator=(Module&& other) noexcept;
+  /// Leaves the module around it, and releases its parts.
   virtual ~Module();
-  /// Two modules of one type exchange what they hold and keep their names.
+  /// Exchanges what two modules of one type contain; both keep their names.
   template <std::derived_from<Module> M>
   friend void swap(M& a, M& b) noexcept {
     M kept(std::move(a));
@@ -75,81 +84,96 @@ class Module : public ModulePart {
     ModulePart::swap_places(a, b);
   }
 
-  /// Makes this part of `parent`. The constructors of a layer end with it, so that one that fails leaves nothing behind.
-  /// Throws: as the constructor; Error if it is part of a module already.
+  /// Registers this module in `parent` under `name`. The constructors of a layer end with it, so that one that fails
+  /// leaves nothing behind.
+  /// Throws: Error unless the name is new in `parent`, not empty and without a dot, and if this is part of a module
+  /// already.
   void join(Module& parent, std::string_view name, Location where = Location::here());
 
-  /// All parameters, also those of sub-modules and frozen ones, in the order of declaration. A tensor under two names
-  /// comes once, under the first.
+  /// All parameters with their names, also those of sub-modules and frozen ones, in the order of declaration. A tensor
+  /// under two names is listed once, under the first.
   std::vector<NamedTensor> named_parameters() const;
-  /// The same without names, for an optimiser.
+  /// All parameters, for an optimiser: also those of sub-modules and frozen ones, in the order of declaration, each
+  /// tensor once.
   std::vector<Tensor> parameters() const;
-  /// How many numbers the parameters hold.
+  /// The number of elements of all parameters.
   std::int64_t parameter_count() const;
-  /// All buffers, also those of sub-modules, in the order of declaration.
+  /// All buffers with their names, also those of sub-modules, in the order of declaration.
   std::vector<NamedTensor> named_buffers() const;
-  /// This module, under an empty name, and all within it, each before its own parts.
+  /// This module, under an empty name, and all sub-modules with their names, each before its own parts.
   std::vector<std::pair<std::string, const Module*>> named_modules() const;
-  /// Calls f with each of them.
+  /// Calls f with this module and all its sub-modules, each before its own parts.
   template <class F>
   void for_each_module(F f) {
     f(*this);
     for (const ModuleEntry& entry : entries_)
       if (Module* module = entry.module()) module->for_each_module(f);
   }
-  /// "Linear": the type's name, without namespaces.
+  /// The name of the type, without namespaces: "Linear".
   std::string type_name() const;
 
-  /// Whether layers that differ between training and use, such as dropout, are to train; default true. Holds for this
-  /// module and its sub-modules.
+  /// Sets whether this module and its sub-modules are in training mode, in which layers such as dropout differ; default
+  /// true at construction.
   void train(bool training = true);
+  /// Takes this module and its sub-modules out of training mode.
   void eval() { train(false); }
+  /// True in training mode.
   bool is_training() const { return training_; }
-  /// Forgets the gradient of every parameter.
+  /// Clears the gradient of every parameter.
   void zero_grad() const;
-  /// Stops, or takes up again, the training of the parameters whose names fit a pattern, in which `*` stands for any
-  /// characters and `?` for one: "encoder.*". Optimisers leave frozen ones as they are. Returns how many fit.
-  /// Throws: Error if none does.
+  /// Freezes, or with `frozen` false unfreezes, the parameters whose names match a pattern, in which `*` stands for any
+  /// characters and `?` for one: "encoder.*". Optimisers do not update frozen ones. Returns the number of matches.
+  /// Throws: Error if no name matches.
   int freeze(std::string_view pattern, bool frozen = true, Location where = Location::here()) const;
+  /// Unfreezes the parameters whose names match a pattern, in which `*` stands for any characters and `?` for one:
+  /// "encoder.*". Optimisers do not update frozen ones. Returns the number of matches.
+  /// Throws: Error if no name matches.
   int unfreeze(std::string_view pattern, Location where = Location::here()) const {
     return freeze(pattern, false, where);
   }
-  /// Converts the floating parameters, their gradients, and the floating buffers. Parameters become new tensors: an
-  /// optimiser that holds the old ones throws at its next step, so it is made afterwards. Throws: DTypeError unless
-  /// floating.
+  /// Converts the floating parameters, their gradients, and the floating buffers to a dtype. Parameters become new
+  /// tensors: an optimiser that holds the old ones throws at its next step, so create it afterwards.
+  /// Throws: DTypeError unless the dtype is floating.
   void to(DType dtype, Location where = Location::here());
-  /// Takes all parameters, their gradients, and buffers to a device, likewise. Throws: DeviceError if there is none.
+  /// Moves all parameters, their gradients, and buffers to a device. Parameters become new tensors: an optimiser that
+  /// holds the old ones throws at its next step, so create it afterwards.
+  /// Throws: DeviceError if there is no such device.
   void to(Device device, Location where = Location::here());
 
-  /// Calls f before each call of this module with its inputs, which it may replace; one that is not given is undefined.
-  /// The function is called where it is kept, so that its state lasts from call to call, until what is returned is
-  /// destroyed; hooks of one kind run in the order in which they came, and a clone of the module has none. A hook may
-  /// remove itself and others, which then run no more, and add some, which run from the next call on. Threads that call
-  /// the module at once run its hooks at once; the first hook is added while none calls it.
+  /// Calls f before each call of this module with its inputs, which it may replace; an input that is not given is
+  /// undefined. f is kept and called in place, so that its state lasts from call to call, until the returned object is
+  /// destroyed; hooks of one kind run in the order in which they were added, and a clone of the module has none. A hook
+  /// may remove itself and others, which then run no more, and add some, which run from the next call on. Threads that
+  /// call the module concurrently run its hooks concurrently; the first hook must be added while no thread calls it.
   ///
   /// The module's operator() has to run through `call`, as those of all layers do; a recurrent layer whose cells have
-  /// hooks calls them step by step. Throws: Error for an empty function, and for a module that only holds others, such
-  /// as ModuleList. The call of a part throws Error if a module around it has hooks and was never called itself, because
-  /// its operator() does not run through `call`.
+  /// hooks calls them step by step.
+  /// Throws: Error for an empty function, and for a module that only contains others, such as ModuleList. The call of a
+  /// part throws Error if a module around it has hooks and was never called itself, because its operator() does not run
+  /// through `call`.
   [[nodiscard]] ModuleHook before_forward(TensorsHook f, Location where = Location::here());
-  /// Calls f after each call of this module with its results, which it may replace. Throws: as before_forward.
+  /// Calls f after each call of this module with its results, which it may replace. f is kept and called in place,
+  /// until the returned object is destroyed; see before_forward.
+  /// Throws: Error for an empty function, and for a module that only contains others, such as ModuleList.
   [[nodiscard]] ModuleHook after_forward(TensorsHook f, Location where = Location::here());
-  /// Calls f in a backward, with the gradients of the results of a call that a tape recorded; it may replace them.
-  /// Throws: as before_forward.
+  /// Calls f in a backward pass, with the gradients of the results of a call that a tape recorded; it may replace them.
+  /// f is kept and called in place, until the returned object is destroyed; see before_forward.
+  /// Throws: Error for an empty function, and for a module that only contains others, such as ModuleList.
   [[nodiscard]] ModuleHook before_backward(TensorsHook f, Location where = Location::here());
-  /// Calls f in a backward, with the gradients that flow from such a call to its inputs, which it may replace; undefined
-  /// for an input that needs none. If no input needs one, it is called after the hooks on the results' gradients.
-  /// Throws: as before_forward.
+  /// Calls f in a backward pass, with the gradients of the inputs of a call that a tape recorded, which it may replace;
+  /// undefined for an input that needs none. If no input needs one, f is called after the hooks on the gradients of the
+  /// results. f is kept and called in place, until the returned object is destroyed; see before_forward.
+  /// Throws: Error for an empty function, and for a module that only contains others, such as ModuleList.
   [[nodiscard]] ModuleHook after_backward(TensorsHook f, Location where = Location::here());
-  /// Whether there are any of the four kinds.
+  /// True if the module has a hook of any kind.
   bool has_hooks() const;
 
-  /// Floating-point operations of products, convolutions and recurrent layers, a multiplication and an addition each, in
-  /// the last call of this module; of one that does not run through `call`, in the last ones of its parts.
+  /// The floating-point operations of products, convolutions and recurrent layers, a multiplication and an addition
+  /// each, in the last call of this module; for one that does not run through `call`, in the last calls of its parts.
   double last_flops() const;
 
  protected:
-  /// f(x), as a call of this module: errors name the caller's line, hooks see it, its operations are counted.
+  /// Runs f(x) as a call of this module: errors name the caller's line, hooks observe it, its operations are counted.
   /// Throws: Error if x is undefined, DTypeError if it is a number, in the name of `op`.
   ///
   ///     Tensor operator()(const Arg& x) const {
@@ -160,8 +184,10 @@ class Module : public ModulePart {
     ModuleCall running(*this, op, x);
     return running.run(hooks_.get(), f, *x.tensor());
   }
-  /// The same with several inputs, of which any may be undefined: call("Attention", {q, k, v}, where, [&](const Tensor& q,
-  /// const Tensor& k, const Tensor& v) { … }).
+  /// Runs f(inputs…) as a call of this module with several inputs, of which any may be undefined: errors name the
+  /// caller's line, hooks observe it, its operations are counted.
+  ///
+  ///     return call("Attention", {q, k, v}, where, [&](const Tensor& q, const Tensor& k, const Tensor& v) { … });
   template <std::size_t count, class F>
   auto call(const char*, const Tensor (&inputs)[count], Location where, F f) const {
     ModuleCall running(*this, where);
@@ -170,10 +196,11 @@ class Module : public ModulePart {
     }(std::make_index_sequence<count>());
   }
 
-  /// Whether the module is called itself. One that only holds others, such as ModuleList, says false, and refuses hooks.
+  /// True if the module is called itself. A module that only contains others, such as ModuleList, returns false, and
+  /// refuses hooks.
   virtual bool is_called() const { return true; }
 
-  /// reel::to, which the two above would hide within a module.
+  /// A copy of x in the given dtype: reel::to, which the member functions of that name would hide.
   static Tensor to(const Arg& x, DType dtype);
 
  private:
@@ -205,16 +232,20 @@ class Module : public ModulePart {
 inline Module* ModuleEntry::module() const { return kind == PartKind::module ? static_cast<Module*>(part) : nullptr; }
 inline Member* ModuleEntry::tensor() const { return kind == PartKind::module ? nullptr : static_cast<Member*>(part); }
 
-/// While it lives, a module may be copied.
+/// While it lives, a module may be copied; used by `clone`.
 struct CloneScope {
+  /// Allows copies of modules on this thread.
   CloneScope();
+  /// Forbids copies again.
   ~CloneScope();
-  /// Throws: Error if a part of a module was not copied.
+  /// Checks that all parts were copied. Throws: Error if a part of a module was not copied.
   void finish(Location where) const;
 };
 
-/// A copy with parameters and buffers of its own; what shares a tensor in the model shares one in the copy. Gradients and
-/// hooks are not copied. Members of the model that are neither parameters, buffers nor modules are copied as C++ does.
+/// A copy of a model with parameters and buffers of its own; parts that share a tensor in the model share one in the
+/// copy. Gradients and hooks are not copied. Members that are neither parameters, buffers nor modules are copied as C++
+/// copies them.
+/// Throws: Error if a part of the model was not copied with it.
 template <class Model>
   requires std::derived_from<Model, Module>
 Model clone(const Model& model, Location where = Location::here()) {

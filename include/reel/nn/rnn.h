@@ -5,40 +5,51 @@
 
 namespace reel::nn {
 
+/// Options of RNNCell.
 struct RNNCellOptions {
-  RNNActivation activation = RNNActivation::tanh;
-  /// Of W_x, of W_h and of the bias; null: uniform on ±1/√H.
-  Initialiser input_initialiser = {}, recurrent_initialiser = {}, bias_initialiser = {};
-  DType dtype = DType::f32;
-  /// Null: this thread's generator.
+  RNNActivation activation = RNNActivation::tanh;  ///< default tanh
+  Initialiser input_initialiser = {},              ///< of W_x; null (default): uniform on ±1/√H
+      recurrent_initialiser = {},                  ///< of W_h; null (default): uniform on ±1/√H
+      bias_initialiser = {};                       ///< of the bias; null (default): uniform on ±1/√H
+  DType dtype = DType::f32;                        ///< the parameters' dtype, floating; default f32
+  /// The generator of the initial values; null (default): this thread's `default_generator()`.
   Generator* generator = nullptr;
 };
 
-/// One step of a plain recurrent net: the parameters of `rnn_cell`, h' = act(x W_x + h W_h + b).
-/// x: (B, I), h: (B, H). Everything starts uniform on ±1/√H.
+/// One step of a plain recurrent net: `rnn_cell`, h' = act(x W_x + h W_h + b), with parameters.
+/// x: (B, I), h: (B, H). All parameters are initialised uniformly on ±1/√H.
 /// Source: the initial values are those of PyTorch's RNNCell, which has two biases where this has their sum.
 struct RNNCell : Module {
-  Parameter W_x;   ///< (I, H)
-  Parameter W_h;   ///< (H, H)
-  Parameter bias;  ///< (H)
-  RNNActivation activation;
+  Parameter W_x;             ///< (I, H)
+  Parameter W_h;             ///< (H, H)
+  Parameter bias;            ///< (H)
+  RNNActivation activation;  ///< tanh or relu
 
-  /// Throws: ShapeError unless both sizes are positive.
+  /// A layer by itself, not part of a module.
+  /// Throws: ShapeError unless all sizes are positive.
   RNNCell(std::int64_t input_size, std::int64_t hidden_size, RNNCellOptions options = {},
           Location where = Location::here());
+  /// A layer that is registered in `parent` under `name`.
+  /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless all sizes are
+  /// positive.
   RNNCell(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size,
           RNNCellOptions options = {}, Location where = Location::here())
       : RNNCell(input_size, hidden_size, options, where) {
     join(parent, name, where);
   }
 
+  /// The width I of the input.
   std::int64_t input_size() const { return W_x.size(0); }
+  /// The width H of the state.
   std::int64_t hidden_size() const { return W_h.size(0); }
+  /// The parameters, for `rnn` and `rnn_cell`.
   RecurrentWeights weights() const { return {W_x, W_h, bias}; }
-  /// Zeros, in the cell's dtype.
+  /// A state h (batch, H) of zeros, in the cell's dtype.
   Tensor initial_state(std::int64_t batch, Location where = Location::here()) const;
 
-  /// The next h. Throws: ShapeError unless x is (B, I) and h (B, H).
+  /// The next h (B, H).
+  /// Throws: ShapeError unless x is (B, I) and h (B, H); DTypeError unless they have the dtype of the weights; Error
+  /// for an undefined one.
   Tensor operator()(const Arg& x, const Tensor& h) const;
 };
 

@@ -12,36 +12,46 @@
 
 namespace reel::nn {
 
-/// What can stand in a Sequential: a layer, which is moved into it, a function or a lambda, that makes a tensor of a
-/// tensor.
+/// A type that can be a part of a Sequential: a layer, which is moved into it, a function or a lambda, that maps a
+/// tensor to a tensor.
 template <class T>
 concept SequentialPart =
     std::move_constructible<std::decay_t<T>> &&
     !(std::is_lvalue_reference_v<T> &&
       std::derived_from<std::decay_t<T>, Module>)&&std::is_invocable_r_v<Tensor, const std::decay_t<T>&, const Tensor&>;
 
-/// Layers and functions one after the other; layers are named "0", "1" … by their place:
+/// Layers and functions one after the other; layers are named "0", "1" … by their index:
 ///
 ///     nn::Sequential net(nn::Linear(784, 128), relu, nn::Linear(128, 10));
 ///
-/// Without parts, or with parts that change nothing: a copy of x. Source: PyTorch's Sequential.
+/// Without parts, or with parts that return x, the result is a copy of x.
+/// Source: PyTorch's Sequential.
 class Sequential : public Module {
  public:
+  /// A Sequential without parts, by itself.
   Sequential() = default;
+  /// A Sequential of the given parts, by itself. Throws: Error for a layer that is part of a module already.
   template <SequentialPart... Parts>
     requires(sizeof...(Parts) > 0)
   explicit Sequential(Parts&&... parts) {
     (add(std::forward<Parts>(parts)), ...);
   }
+  /// A Sequential of the given parts that is registered in `parent` under `name`.
+  /// Throws: Error unless the name is new in `parent`, not empty and without a dot, and for a layer that is part of a
+  /// module already.
   template <SequentialPart... Parts>
   Sequential(Module& parent, Name name, Parts&&... parts) : Module(parent, name.text, name.where) {
     (add(std::forward<Parts>(parts), name.where), ...);
   }
+  /// Copies the parts, within `nn::clone` only.
+  /// Throws: Error outside `nn::clone`, and for a function that cannot be copied.
   Sequential(const Sequential& other);
+  /// Takes over the parts of the other.
   Sequential(Sequential&&) noexcept = default;
+  /// Takes over the parts of the other.
   Sequential& operator=(Sequential&&) noexcept = default;
 
-  /// Puts a part at the end.
+  /// Adds a part at the end. Throws: Error for a layer that is part of a module already.
   template <SequentialPart T>
   void add(T&& part, Location where = Location::here()) {
     if constexpr (std::derived_from<std::decay_t<T>, Module>) reel::detail::check_free(part, where);
@@ -49,8 +59,11 @@ class Sequential : public Module {
     if constexpr (std::derived_from<std::decay_t<T>, Module>) holder->part.join(*this, std::to_string(size()), where);
     parts_.push_back(std::move(holder));
   }
+  /// The number of parts.
   std::size_t size() const { return parts_.size(); }
 
+  /// The result of the last part for that of the one before, and so on from x.
+  /// Throws: Error if x is undefined; what the parts throw.
   Tensor operator()(const Arg& x) const;
 
  private:

@@ -5,31 +5,40 @@
 
 namespace reel::nn {
 
+/// The function between the two linear layers of a feed-forward net.
 enum class TransformerActivation : std::uint8_t { relu, gelu };
 
+/// Options of TransformerEncoderLayer and TransformerDecoderLayer.
 struct TransformerOptions {
-  /// Width between the two linear layers.
+  /// The width between the two linear layers. Default 2048.
   std::int64_t feed_forward = 2048;
-  /// Of attention weights, between the two linear layers, and of what each part adds, while training.
+  /// The probability, in [0, 1], of dropout of attention weights, between the two linear layers, and of the result of
+  /// each part, while training. Default 0.1.
   double dropout = 0.1;
-  TransformerActivation activation = TransformerActivation::relu;
-  /// x + part(norm(x)) in place of norm(x + part(x)).
+  TransformerActivation activation = TransformerActivation::relu;  ///< default relu
+  /// Whether a part is x + part(norm(x)) instead of norm(x + part(x)). Default false.
   /// Source: Xiong et al., On layer normalization in the transformer architecture (ICML 2020).
   bool norm_first = false;
-  /// Of the layer norms.
+  /// ε of the layer norms; at least 0. Default 10⁻⁵.
   double epsilon = 1e-5;
-  DType dtype = DType::f32;
-  /// Null: this thread's generator.
+  DType dtype = DType::f32;  ///< the parameters' dtype, floating; default f32
+  /// The generator of the initial values; null (default): this thread's `default_generator()`.
   Generator* generator = nullptr;
 };
 
-/// contract(act(expand(x))), where `expand` goes to a larger width and `contract` back.
+/// A feed-forward net contract(act(expand(x))), where `expand` maps to a larger width and `contract` back.
 struct FeedForward : Module {
-  Linear expand, contract;
+  Linear expand,  ///< (…, size) → (…, feed_forward)
+      contract;   ///< (…, feed_forward) → (…, size)
 
+  /// A layer that is registered in `parent` under `name`.
+  /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless all sizes are
+  /// positive.
   FeedForward(Module& parent, std::string_view name, std::int64_t size, const TransformerOptions& options,
               Location where);
 
+  /// The net of x (…, size), with dropout while training.
+  /// Throws: ShapeError unless x ends in an axis of that size; Error if x is undefined.
   Tensor operator()(const Arg& x) const;
 
  private:
@@ -37,25 +46,31 @@ struct FeedForward : Module {
   double dropout_;
 };
 
-/// A layer of a Transformer's encoder: attention of a sequence to itself and a feed-forward net, each added to its input,
-/// with layer norms: x (B, L, size) → (B, L, size), or both without B.
+/// A layer of a Transformer's encoder: attention of a sequence to itself and a feed-forward net, each added to its
+/// input, with layer norms: x (B, L, size) → (B, L, size), or both without B.
 /// Source: Vaswani et al., Attention is all you need (2017); PyTorch's TransformerEncoderLayer with batch_first.
 struct TransformerEncoderLayer : Module {
-  MultiHeadAttention attention;
-  LayerNorm attention_norm;
-  FeedForward feed_forward;
-  LayerNorm feed_forward_norm;
+  MultiHeadAttention attention;  ///< of the sequence to itself
+  LayerNorm attention_norm;      ///< of the part of `attention`
+  FeedForward feed_forward;      ///< the feed-forward net
+  LayerNorm feed_forward_norm;   ///< of the part of `feed_forward`
 
-  /// Throws: as MultiHeadAttention; ShapeError unless all sizes are positive.
+  /// A layer by itself, not part of a module.
+  /// Throws: ShapeError unless all sizes are positive and the heads divide the size; Error unless the dropout is in [0,
+  /// 1].
   TransformerEncoderLayer(std::int64_t size, std::int64_t heads, TransformerOptions options = {},
                           Location where = Location::here());
+  /// A layer that is registered in `parent` under `name`.
+  /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless all sizes are
+  /// positive and the heads divide the size; Error unless the dropout is in [0, 1].
   TransformerEncoderLayer(Module& parent, std::string_view name, std::int64_t size, std::int64_t heads,
                           TransformerOptions options = {}, Location where = Location::here())
       : TransformerEncoderLayer(size, heads, options, where) {
     join(parent, name, where);
   }
 
-  /// Throws: ShapeError, DTypeError for what does not fit.
+  /// The layer of x (B, L, size) → (B, L, size), or both without B.
+  /// Throws: ShapeError or DTypeError for inputs or masks that do not fit; Error for an undefined one.
   Tensor operator()(const Arg& x, const AttentionMasks& masks = {}) const;
 
  private:
@@ -64,27 +79,34 @@ struct TransformerEncoderLayer : Module {
 };
 
 /// A layer of a Transformer's decoder: attention of a sequence to itself, attention to the encoder's output, and a
-/// feed-forward net, likewise: x (B, L, size) and memory (B, S, size) → (B, L, size), or all without B.
-/// Source: as TransformerEncoderLayer; PyTorch's TransformerDecoderLayer with batch_first.
+/// feed-forward net, each added to its input, with layer norms: x (B, L, size) and memory (B, S, size) → (B, L, size),
+/// or all without B.
+/// Source: Vaswani et al., Attention is all you need (2017); PyTorch's TransformerDecoderLayer with batch_first.
 struct TransformerDecoderLayer : Module {
-  MultiHeadAttention attention;
-  LayerNorm attention_norm;
-  MultiHeadAttention memory_attention;
-  LayerNorm memory_norm;
-  FeedForward feed_forward;
-  LayerNorm feed_forward_norm;
+  MultiHeadAttention attention;         ///< of the sequence to itself
+  LayerNorm attention_norm;             ///< of the part of `attention`
+  MultiHeadAttention memory_attention;  ///< to the encoder's output
+  LayerNorm memory_norm;                ///< of the part of `memory_attention`
+  FeedForward feed_forward;             ///< the feed-forward net
+  LayerNorm feed_forward_norm;          ///< of the part of `feed_forward`
 
-  /// Throws: as TransformerEncoderLayer.
+  /// A layer by itself, not part of a module.
+  /// Throws: ShapeError unless all sizes are positive and the heads divide the size; Error unless the dropout is in [0,
+  /// 1].
   TransformerDecoderLayer(std::int64_t size, std::int64_t heads, TransformerOptions options = {},
                           Location where = Location::here());
+  /// A layer that is registered in `parent` under `name`.
+  /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless all sizes are
+  /// positive and the heads divide the size; Error unless the dropout is in [0, 1].
   TransformerDecoderLayer(Module& parent, std::string_view name, std::int64_t size, std::int64_t heads,
                           TransformerOptions options = {}, Location where = Location::here())
       : TransformerDecoderLayer(size, heads, options, where) {
     join(parent, name, where);
   }
 
-  /// `masks` are of the sequence itself, causal for one that is made step by step; `memory_masks` of the memory.
-  /// Throws: ShapeError, DTypeError for what does not fit.
+  /// The layer of x (B, L, size) and the memory (B, S, size) → (B, L, size), or all without B. `masks` are those of the
+  /// sequence itself, causal for one that is generated step by step; `memory_masks` those of the memory.
+  /// Throws: ShapeError or DTypeError for inputs or masks that do not fit; Error for an undefined one.
   Tensor operator()(const Arg& x, const Tensor& memory, const AttentionMasks& masks = {},
                     const AttentionMasks& memory_masks = {}) const;
 

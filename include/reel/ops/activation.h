@@ -4,64 +4,83 @@
 
 #include <reel/tensor.h>
 
-// Elementwise functions between the layers of networks, with PyTorch's names, defaults and gradients at kinks. Infinite
-// elements give the limits. All throw DTypeError unless x is floating.
+/// \file
+/// Elementwise activation functions, with PyTorch's names, defaults and gradients at kinks. Infinite elements give the
+/// limits.
 
 namespace reel {
 
+/// Options of `leaky_relu`.
 struct LeakyReluOptions {
-  double slope = 0.01;
+  double slope = 0.01;  ///< the factor of negative elements, any number; default 0.01
 };
 
-/// x where x > 0, else slope x. The gradient at 0 is the slope.
+/// x where x > 0, else slope · x, elementwise. The gradient at 0 is the slope.
+/// Throws: DTypeError unless x is floating.
 /// Source: Maas et al., Rectifier nonlinearities improve neural network acoustic models (ICML 2013).
 Tensor leaky_relu(const Arg& x, LeakyReluOptions options = {});
 
+/// How `gelu` computes Φ: exactly, or by a tanh.
 enum class GeluApproximation : std::uint8_t { none, tanh };
 
+/// Options of `gelu`.
 struct GeluOptions {
-  GeluApproximation approximate = GeluApproximation::none;
+  GeluApproximation approximate = GeluApproximation::none;  ///< default: exact
 };
 
-/// x Φ(x), Φ(x) = (1 + erf(x / √2)) / 2; or with tanh x (1 + tanh √(2/π) (x + 0.044715 x³)) / 2.
+/// x Φ(x), elementwise, with Φ(x) = (1 + erf(x / √2)) / 2; or with the tanh approximation x (1 + tanh √(2/π) (x +
+/// 0.044715 x³)) / 2.
+/// Throws: DTypeError unless x is floating.
 /// Source: Hendrycks and Gimpel, Gaussian error linear units (2016).
 Tensor gelu(const Arg& x, GeluOptions options = {});
 
-/// x sigmoid(x).
+/// x sigmoid(x), elementwise.
+/// Throws: DTypeError unless x is floating.
 /// Source: Elfwing et al., Sigmoid-weighted linear units (2017).
 Tensor silu(const Arg& x);
 
+/// Options of `elu`.
 struct EluOptions {
-  double alpha = 1;
+  double alpha = 1;  ///< α, any number; default 1
 };
 
-/// x where x > 0, else α (e^x − 1). The gradient at 0 is α.
+/// x where x > 0, else α (e^x − 1), elementwise. The gradient at 0 is α.
+/// Throws: DTypeError unless x is floating.
 /// Source: Clevert et al., Fast and accurate deep network learning by exponential linear units (ICLR 2016).
 Tensor elu(const Arg& x, EluOptions options = {});
 
-/// λ elu(x) with λ = 1.0507009873554805 and α = 1.6732632423543772: its results tend to mean 0 and variance 1. The
-/// gradient at 0 is λ α.
+/// λ elu(x), elementwise, with λ = 1.0507009873554805 and α = 1.6732632423543772: its results tend to mean 0 and
+/// variance 1. The gradient at 0 is λ α.
+/// Throws: DTypeError unless x is floating.
 /// Source: Klambauer et al., Self-normalizing neural networks (NeurIPS 2017).
 Tensor selu(const Arg& x);
 
+/// Options of `softplus`.
 struct SoftplusOptions {
-  /// Above 0.
+  /// β, above 0. Default 1.
   double beta = 1;
-  /// Where β x is larger, the result is x itself.
+  /// Where β x is larger, the result is x itself. Default 20.
   double threshold = 20;
 };
 
-/// log(1 + e^(β x)) / β. Throws: Error unless β is above 0.
+/// log(1 + e^(β x)) / β, elementwise.
+/// Throws: Error unless β is above 0; DTypeError unless x is floating.
+/// Source: PyTorch's softplus.
 Tensor softplus(const Arg& x, SoftplusOptions options = {});
 
+/// Options of `hardtanh`.
 struct HardtanhOptions {
-  double low = -1, high = 1;
+  double low = -1,  ///< at most `high`; default −1
+      high = 1;     ///< default 1
 };
 
-/// min(max(x, low), high). The gradient is 0 at both ends, where that of `clamp` is 1. Throws: Error if low > high.
+/// min(max(x, low), high), elementwise. The gradient is 0 at both ends, where that of `clamp` is 1.
+/// Throws: Error if low > high; DTypeError unless x is floating.
+/// Source: PyTorch's hardtanh.
 Tensor hardtanh(const Arg& x, HardtanhOptions options = {});
 
-/// a sigmoid(b) of the halves a, b of x along an axis. Throws: ShapeError for an odd size or an axis that does not exist.
+/// a sigmoid(b) of the halves a, b of x along an axis (default the last), which becomes half as long.
+/// Throws: ShapeError for an odd size or an axis that does not exist; DTypeError unless x is floating.
 /// Source: Dauphin et al., Language modeling with gated convolutional networks (ICML 2017).
 Tensor glu(const Arg& x, int axis = -1);
 

@@ -7,14 +7,17 @@
 
 namespace reel {
 
+/// Options of `scaled_dot_product_attention`.
 struct AttentionOptions {
-  /// Broadcasts to (…, L, S): bool, true where a key takes part; or, in the queries' dtype, added to the scores.
+  /// A mask that broadcasts to (…, L, S): bool, true where a key takes part; or, in the queries' dtype, added to the
+  /// scores. Undefined (default): all keys take part.
   Tensor mask = {};
-  /// Key j takes part for queries i ≥ j only.
+  /// Whether key j takes part only for queries i ≥ j. Default false.
   bool causal = false;
-  /// Of the scores; by default 1 / √E.
+  /// The factor of the scores q kᵀ; default 1 / √E.
   std::optional<double> scale = {};
-  /// Probability, in [0, 1], with which a weight becomes 0; the others grow by as much.
+  /// The probability, in [0, 1], with which an attention weight becomes 0; the others are divided by 1 − dropout.
+  /// Default 0.
   double dropout = 0;
   /// Of the dropout. Null: this thread's generator.
   Generator* generator = nullptr;

@@ -2,39 +2,87 @@
 
 #include <reel/tensor.h>
 
-// Ops that give bools or take them. Operands broadcast and meet in a common dtype as those of elementwise.h.
-
 namespace reel {
 
-// Comparisons have no gradient; with NaN all are false but `not_equal`.
+/// Whether a = b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
+/// gradient.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor equal(const Arg& a, const Arg& b);
+/// Whether a ≠ b, elementwise, as bool; true with NaN. Operands broadcast and are compared in a common dtype; no
+/// gradient.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor not_equal(const Arg& a, const Arg& b);
+/// Whether a < b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
+/// gradient.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor less(const Arg& a, const Arg& b);
+/// Whether a ≤ b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
+/// gradient.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor less_equal(const Arg& a, const Arg& b);
+/// Whether a > b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
+/// gradient.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor greater(const Arg& a, const Arg& b);
+/// Whether a ≥ b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
+/// gradient.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor greater_equal(const Arg& a, const Arg& b);
 
-// Of any dtype: what is not 0 counts as true, NaN too. No gradient.
+/// Whether both operands are true, elementwise, as bool: any number other than 0 is true, NaN too. Operands of any
+/// dtype broadcast; no gradient.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor logical_and(const Arg& a, const Arg& b);
+/// Whether at least one operand is true, elementwise, as bool: any number other than 0 is true, NaN too. Operands of
+/// any dtype broadcast; no gradient.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor logical_or(const Arg& a, const Arg& b);
+/// Whether exactly one operand is true, elementwise, as bool: any number other than 0 is true, NaN too. Operands of any
+/// dtype broadcast; no gradient.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor logical_xor(const Arg& a, const Arg& b);
+/// Whether x is 0, elementwise, as bool: the negation of a bool; NaN is not 0. Any dtype; no gradient.
 Tensor logical_not(const Arg& x);
 
-// Of any dtype; integers and bools are all finite. No gradient.
+/// Whether x is NaN, elementwise, as bool; false for integers and bools. No gradient.
 Tensor isnan(const Arg& x);
+/// Whether x is ∞ or −∞, elementwise, as bool; false for integers and bools. No gradient.
 Tensor isinf(const Arg& x);
+/// Whether x is neither infinite nor NaN, elementwise, as bool; true for integers and bools. No gradient.
 Tensor isfinite(const Arg& x);
 
-/// a where `condition`, a bool tensor, is true, b elsewhere. All three broadcast.
-/// Throws: DTypeError unless the condition is bool; ShapeError.
+/// a where `condition`, a bool tensor, is true, b elsewhere. All three broadcast; a and b are combined in a common
+/// dtype.
+/// Throws: DTypeError unless the condition is bool; ShapeError unless the shapes broadcast; DeviceError for operands on
+/// different devices.
 Tensor where(const Arg& condition, const Arg& a, const Arg& b);
 
+/// Whether a = b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
+/// gradient. Short for equal(a, b).
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 inline Tensor operator==(const Arg& a, const Arg& b) { return equal(a, b); }
+/// Whether a ≠ b, elementwise, as bool; true with NaN. Operands broadcast and are compared in a common dtype; no
+/// gradient. Short for not_equal(a, b).
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 inline Tensor operator!=(const Arg& a, const Arg& b) { return not_equal(a, b); }
+/// Whether a < b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
+/// gradient. Short for less(a, b).
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 inline Tensor operator<(const Arg& a, const Arg& b) { return less(a, b); }
+/// Whether a ≤ b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
+/// gradient. Short for less_equal(a, b).
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 inline Tensor operator<=(const Arg& a, const Arg& b) { return less_equal(a, b); }
+/// Whether a > b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
+/// gradient. Short for greater(a, b).
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 inline Tensor operator>(const Arg& a, const Arg& b) { return greater(a, b); }
+/// Whether a ≥ b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
+/// gradient. Short for greater_equal(a, b).
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 inline Tensor operator>=(const Arg& a, const Arg& b) { return greater_equal(a, b); }
+/// Whether x is 0, elementwise, as bool: the negation of a bool; NaN is not 0. Any dtype; no gradient. Short for
+/// logical_not(x).
 inline Tensor operator!(const Arg& x) { return logical_not(x); }
 
 }  // namespace reel

@@ -11,61 +11,76 @@
 
 namespace reel {
 
+/// Options of functions that create a tensor.
 struct TensorOptions {
-  DType dtype = DType::f32;
-  Device device = default_device();
+  DType dtype = DType::f32;          ///< default f32
+  Device device = default_device();  ///< default: default_device()
 };
 
 /// A tensor of zeros.
+/// Throws: ShapeError for a negative size.
 Tensor zeros(const Shape& shape, TensorOptions options = {}, Location where = Location::here());
 /// A tensor of ones.
+/// Throws: ShapeError for a negative size.
 Tensor ones(const Shape& shape, TensorOptions options = {}, Location where = Location::here());
 /// A tensor with every element `value`, a plain number.
+/// Throws: ShapeError for a negative size; DTypeError if `value` is a tensor, or the dtype cannot hold it.
 Tensor full(const Shape& shape, const Arg& value, TensorOptions options = {});
+/// Options of `arange`.
 struct RangeOptions {
-  /// By default i64, or f32 if a number that is given is floating.
+  /// The dtype; by default i64, or f32 if a given number is floating.
   std::optional<DType> dtype;
-  Device device = default_device();
+  Device device = default_device();  ///< default: default_device()
 };
 
-/// start, start + step, … before `stop`: ⌈(stop − start) / step⌉ numbers, none if that is negative. Floating ones are
-/// worked out in f64 as start + i step, and rounded once; integers wrap around.
-/// Throws: ShapeError for a step of 0, numbers that are not finite, or more than fit any memory; DTypeError for bool, or
-/// floating numbers in an integer dtype. Source: NumPy's arange.
+/// The numbers start, start + step, … before `stop`: ⌈(stop − start) / step⌉ of them, none if that is negative.
+/// Floating ones are computed in f64 as start + i step, and rounded once; integers wrap around.
+/// Throws: ShapeError for a step of 0, numbers that are not finite, or more than fit any memory; DTypeError for
+/// tensors, for bool, or for floating numbers in an integer dtype.
+/// Source: NumPy's arange.
 Tensor arange(const Arg& start, const Arg& stop, const Arg& step = 1, RangeOptions options = {});
-/// 0, 1, … before `stop`. Throws: ShapeError for a negative integer.
+/// The numbers 0, 1, … before `stop`: ⌈stop⌉ of them.
+/// Throws: ShapeError for a negative integer, a number that is not finite, or more numbers than fit any memory;
+/// DTypeError for a tensor, for bool, or for a floating number in an integer dtype.
+/// Source: NumPy's arange.
 Tensor arange(const Arg& stop, RangeOptions options = {});
-/// `count` numbers, evenly apart, from start to stop; both ends are hit exactly. Of one number there is `start`.
-/// Throws: ShapeError for a negative count or ends that are not finite; DTypeError unless floating.
+/// `count` evenly spaced numbers from start to stop; both ends are hit exactly. A single number is `start`.
+/// Throws: ShapeError for a negative count or ends that are not finite; DTypeError unless the dtype is floating.
+/// Source: NumPy's linspace.
 Tensor linspace(double start, double stop, std::int64_t count, TensorOptions options = {},
                 Location where = Location::here());
 
+/// Options of `eye` and `tri`.
 struct DiagonalOptions {
-  /// −1: as many as rows.
+  /// The number of columns; −1 (default): that of the rows.
   std::int64_t columns = -1;
-  /// 0 is the main diagonal, 1 the one above it, −1 the one below.
+  /// Which diagonal: 0 (default) is the main one, 1 the one above it, −1 the one below.
   std::int64_t diagonal = 0;
-  DType dtype = DType::f32;
-  Device device = default_device();
+  DType dtype = DType::f32;          ///< default f32
+  Device device = default_device();  ///< default: default_device()
 };
 
-/// A matrix with ones on a diagonal, zeros elsewhere. Throws: ShapeError for a negative size.
+/// A matrix (rows, columns) with ones on a diagonal, zeros elsewhere.
+/// Throws: ShapeError for a negative size.
+/// Source: NumPy's eye.
 Tensor eye(std::int64_t rows, DiagonalOptions options = {}, Location where = Location::here());
-/// A matrix with ones on and below a diagonal, zeros above. Throws: ShapeError for a negative size. Source: NumPy's tri.
+/// A matrix (rows, columns) with ones on and below a diagonal, zeros above.
+/// Throws: ShapeError for a negative size.
+/// Source: NumPy's tri.
 Tensor tri(std::int64_t rows, DiagonalOptions options = {}, Location where = Location::here());
 
-/// y[…, c] = 1 where indices[…] = c, else 0; indices (…) of i32 or i64 → (…, classes).
-/// Throws: IndexError for an index outside [0, classes); ShapeError for a negative number of classes.
+/// y[…, c] = 1 where indices[…] = c, else 0; indices (…) of i32 or i64 → (…, classes), of `dtype`, by default i64.
+/// Throws: IndexError for an index outside [0, classes); ShapeError for a negative number of classes, or indices of 8
+/// axes; DTypeError for other indices.
 /// Source: PyTorch's one_hot.
 Tensor one_hot(const Arg& indices, std::int64_t classes, DType dtype = DType::i64);
 
-// In the shape, dtype and device of another tensor.
-
-/// Zeros.
+/// Zeros in the shape and dtype, and on the device, of x.
 Tensor zeros_like(const Arg& x);
-/// Ones.
+/// Ones in the shape and dtype, and on the device, of x.
 Tensor ones_like(const Arg& x);
-/// Every element `value`, a plain number.
+/// A tensor in the shape and dtype, and on the device, of x with every element `value`, a plain number.
+/// Throws: DTypeError if `value` is a tensor, or the dtype cannot hold it.
 Tensor full_like(const Arg& x, const Arg& value);
 
 namespace detail {
@@ -86,17 +101,21 @@ std::int64_t append_rows(std::vector<T>& values, std::initializer_list<std::init
 }
 }  // namespace detail
 
-/// A copy of `values`, in row-major order, in the given shape. The dtype is that of T.
-/// Throws: ShapeError unless the counts agree.
+/// A tensor on the default device with a copy of `values`, in row-major order, in the given shape. The dtype is that of
+/// T.
+/// Throws: ShapeError unless there are as many values as elements.
 template <Element T>
 Tensor tensor(std::span<const T> values, const Shape& shape, Location where = Location::here()) {
   return detail::copy_in(values.data(), values.size(), dtype_of<T>(), shape, where);
 }
-/// A copy of `values`: a vector, or in the given shape.
+/// A vector on the default device with a copy of `values`. The dtype is that of T.
 template <Element T>
 Tensor tensor(std::span<const T> values, Location where = Location::here()) {
   return tensor(values, {static_cast<std::int64_t>(values.size())}, where);
 }
+/// A tensor on the default device with a copy of `values`, in row-major order, in the given shape. The dtype is that of
+/// T.
+/// Throws: ShapeError unless there are as many values as elements.
 template <Element T>
 Tensor tensor(const std::vector<T>& values, const Shape& shape, Location where = Location::here()) {
   if constexpr (std::is_same_v<T, bool>) {
@@ -108,24 +127,27 @@ Tensor tensor(const std::vector<T>& values, const Shape& shape, Location where =
     return detail::copy_in(values, shape, where);
   }
 }
+/// A vector on the default device with a copy of `values`. The dtype is that of T.
 template <Element T>
 Tensor tensor(const std::vector<T>& values, Location where = Location::here()) {
   return tensor(values, {static_cast<std::int64_t>(values.size())}, where);
 }
-/// `tensor({1.f, 2.f})`: a vector.
+/// A vector on the default device: `tensor({1.f, 2.f})`. The dtype is that of T.
 template <Element T>
 Tensor tensor(std::initializer_list<T> values, Location where = Location::here()) {
   return tensor(std::span<const T>(values.begin(), values.size()), where);
 }
-/// `tensor({{1.f, 2.f}, {3.f, 4.f}})`: a matrix, by rows. Throws: ShapeError unless the rows are equally long.
+/// A matrix on the default device, by rows: `tensor({{1.f, 2.f}, {3.f, 4.f}})`. The dtype is that of T.
+/// Throws: ShapeError unless the rows are equally long.
 template <Element T>
 Tensor tensor(std::initializer_list<std::initializer_list<T>> rows, Location where = Location::here()) {
   std::vector<T> values;
   std::int64_t columns = detail::append_rows(values, rows, where);
   return tensor(values, {static_cast<std::int64_t>(rows.size()), columns}, where);
 }
-/// `tensor({{{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}})`: matrices, one behind the other. Throws: ShapeError unless they are of
-/// one shape.
+/// A tensor of rank 3 on the default device, by matrices: `tensor({{{1, 2}, {3, 4}}, {{5, 6}, {7, 8}}})`. The dtype is
+/// that of T.
+/// Throws: ShapeError unless the matrices have one shape.
 template <Element T>
 Tensor tensor(std::initializer_list<std::initializer_list<std::initializer_list<T>>> matrices,
               Location where = Location::here()) {

@@ -5,125 +5,168 @@
 #include <reel/ops/comparison.h>
 #include <reel/tensor.h>
 
-// Operands broadcast as NumPy's do, and meet in a common dtype as PyTorch's do; plain numbers are weak.
-// All throw ShapeError where shapes do not broadcast, and DTypeError where a dtype makes no sense.
-// Source: NumPy's semantics; at kinks PyTorch's derivatives.
+/// \file
+/// Elementwise functions. Operands broadcast as NumPy's do, and are combined in a common dtype as PyTorch's are (see
+/// `promote`); plain numbers are weak scalars. Functions of one operand that are not said to keep integers give f32 for
+/// integers and bools. Derivatives at kinks are PyTorch's.
 
 namespace reel {
 
-/// a + b. For bool: or.
+/// The sum a + b, elementwise; for bool: or.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor add(const Arg& a, const Arg& b);
-/// a − b. Throws: DTypeError for two bools.
+/// The difference a − b, elementwise.
+/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
+/// devices.
 Tensor sub(const Arg& a, const Arg& b);
-/// a · b. For bool: and.
+/// The product a · b, elementwise; for bool: and.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor mul(const Arg& a, const Arg& b);
-/// a / b; integers give f32.
+/// The quotient a / b, elementwise; integers give f32.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor div(const Arg& a, const Arg& b);
-/// a / b rounded down, as if the quotient were exact. Floating: ±∞ or NaN where b is 0; integers: 0 there, and the least
-/// integer by −1 wraps around. No gradient flows: it is 0. Throws: DTypeError for two bools.
+/// The quotient a / b rounded down, as if it were exact, elementwise. Floating: ±∞ or NaN where b is 0; integers: 0
+/// there, and the least integer by −1 wraps around. The gradient is 0.
+/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
+/// devices.
 Tensor floor_divide(const Arg& a, const Arg& b);
-/// a − b ⌊a / b⌋, the remainder with b's sign. Where b is 0: NaN, for integers 0. Derivatives: 1 by a, −⌊a / b⌋ by b.
-/// Throws: DTypeError for two bools.
+/// The remainder a − b ⌊a / b⌋ with b's sign, elementwise. Where b is 0: NaN, for integers 0. Derivatives: 1 with
+/// respect to a, −⌊a / b⌋ with respect to b.
+/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
+/// devices.
 Tensor mod(const Arg& a, const Arg& b);
-/// a to the power of b; integers stay integers, and a negative integer power of an integer is 0 unless the base is ±1.
+/// a to the power of b, elementwise; integers stay integers, and a negative integer power of an integer is 0 unless the
+/// base is ±1.
+/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
+/// devices.
 Tensor pow(const Arg& a, const Arg& b);
-/// The larger of a and b, NaN if either is. Where they are equal each gets half the gradient.
+/// The larger of a and b, elementwise; NaN if either is. Where they are equal each gets half the gradient.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor maximum(const Arg& a, const Arg& b);
-/// The smaller of a and b, NaN if either is. Where they are equal each gets half the gradient.
+/// The smaller of a and b, elementwise; NaN if either is. Where they are equal each gets half the gradient.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor minimum(const Arg& a, const Arg& b);
-/// The angle of the point (b, a) in (−π, π]; integers give f32. Signed zeros and infinities as in C.
+/// The angle of the point (b, a) in (−π, π], in radians, elementwise; integers give f32. Signed zeros and infinities as
+/// in C.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor atan2(const Arg& a, const Arg& b);
-/// log(e^a + e^b) without overflow, also at ±∞; integers give f32.
+/// log(e^a + e^b) without overflow, also at ±∞, elementwise; integers give f32.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor logaddexp(const Arg& a, const Arg& b);
-/// min(max(x, low), high): numbers or tensors, all broadcast; NaN if one is. −∞ as a lower and ∞ as an upper number are
-/// no bounds, whatever the dtype: clamp(x, 0) has no upper end, clamp(x, -INFINITY, 1) no lower one. Where low > high the result
-/// is high. The gradient flows to x where low ≤ x ≤ high, to low where x < low ≤ high, to high elsewhere, and nowhere
-/// for NaN. Throws: DTypeError for bool.
+/// min(max(x, low), high), elementwise: numbers or tensors, all broadcast; NaN if one is. −∞ as a lower and ∞ as an
+/// upper number are no bounds, whatever the dtype: clamp(x, 0) has no upper end, clamp(x, -INFINITY, 1) no lower one.
+/// Where low > high the result is high. The gradient flows to x where low ≤ x ≤ high, to low where x < low ≤ high, to
+/// high elsewhere, and nowhere for NaN.
+/// Throws: DTypeError for bool; ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor clamp(const Arg& x, const Arg& low, const Arg& high = std::numeric_limits<double>::infinity());
-/// a + weight (b − a), exactly a and b at weights 0 and 1; integers give f32. The weight is a number or a tensor.
-/// Source: PyTorch.
+/// Linear interpolation a + weight (b − a), elementwise, exactly a and b at weights 0 and 1; integers give f32. The
+/// weight is a number or a tensor.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
+/// Source: PyTorch's lerp.
 Tensor lerp(const Arg& a, const Arg& b, const Arg& weight);
 
-// These keep integers. They throw DTypeError for bool.
-
-/// −x.
+/// −x, elementwise. Integers stay integers. Throws: DTypeError for bool.
 Tensor neg(const Arg& x);
-/// |x|; of the least integer itself, which wraps around. Its derivative at 0 is 0.
+/// |x|, elementwise; that of the least integer wraps around to itself. The derivative at 0 is 0. Integers stay
+/// integers.
+/// Throws: DTypeError for bool.
 Tensor abs(const Arg& x);
-/// −1, 0 or 1; NaN for NaN. Its derivative is 0.
+/// The sign of x: −1, 0 or 1, elementwise; NaN for NaN. The derivative is 0. Integers stay integers.
+/// Throws: DTypeError for bool.
 Tensor sign(const Arg& x);
-/// x².
+/// x², elementwise. Integers stay integers. Throws: DTypeError for bool.
 Tensor square(const Arg& x);
-/// max(x, 0); its derivative at 0 is 0.
+/// max(x, 0), elementwise; the derivative at 0 is 0. Integers stay integers. Throws: DTypeError for bool.
 Tensor relu(const Arg& x);
-/// The next whole number downwards. Its derivative is 0, as that of `ceil` and `round`.
+/// ⌊x⌋, elementwise: the next whole number downwards. The derivative is 0. Integers stay integers.
+/// Throws: DTypeError for bool.
 Tensor floor(const Arg& x);
-/// The next whole number upwards.
+/// ⌈x⌉, elementwise: the next whole number upwards. The derivative is 0. Integers stay integers.
+/// Throws: DTypeError for bool.
 Tensor ceil(const Arg& x);
-/// The nearest whole number; halves to the even one.
+/// The nearest whole number, elementwise; halves to the even one. The derivative is 0. Integers stay integers.
+/// Throws: DTypeError for bool.
 Tensor round(const Arg& x);
 
-// Integers and bools give f32 from here on.
-
-/// 1 / x.
+/// 1 / x, elementwise. Integers and bools give f32.
 Tensor reciprocal(const Arg& x);
-/// √x; NaN below 0.
+/// √x, elementwise; NaN below 0. Integers and bools give f32.
 Tensor sqrt(const Arg& x);
-/// 1 / √x; NaN below 0.
+/// 1 / √x, elementwise; NaN below 0. Integers and bools give f32.
 Tensor rsqrt(const Arg& x);
-/// e^x.
+/// e^x, elementwise. Integers and bools give f32.
 Tensor exp(const Arg& x);
-/// e^x − 1, exact for small x.
+/// e^x − 1, elementwise, exact for small x. Integers and bools give f32.
 Tensor expm1(const Arg& x);
-/// Natural logarithm; −∞ at 0, NaN below.
+/// The natural logarithm, elementwise; −∞ at 0, NaN below. Integers and bools give f32.
 Tensor log(const Arg& x);
-/// log(1 + x), exact for small x; −∞ at −1, NaN below.
+/// log(1 + x), elementwise, exact for small x; −∞ at −1, NaN below. Integers and bools give f32.
 Tensor log1p(const Arg& x);
-/// Logarithm to base 2, exact for powers of two.
+/// The logarithm to base 2, elementwise, exact for powers of two; −∞ at 0, NaN below. Integers and bools give f32.
 Tensor log2(const Arg& x);
-/// Sine of an angle in radians, right for any finite x.
+/// The sine of an angle in radians, elementwise, accurate for any finite x. Integers and bools give f32.
 Tensor sin(const Arg& x);
-/// Cosine of an angle in radians, right for any finite x.
+/// The cosine of an angle in radians, elementwise, accurate for any finite x. Integers and bools give f32.
 Tensor cos(const Arg& x);
-/// Tangent of an angle in radians, right for any finite x.
+/// The tangent of an angle in radians, elementwise, accurate for any finite x. Integers and bools give f32.
 Tensor tan(const Arg& x);
-/// Arc sine in [−π/2, π/2]; NaN outside [−1, 1].
+/// The arc sine in [−π/2, π/2], in radians, elementwise; NaN outside [−1, 1]. Integers and bools give f32.
 Tensor asin(const Arg& x);
-/// Arc cosine in [0, π]; NaN outside [−1, 1].
+/// The arc cosine in [0, π], in radians, elementwise; NaN outside [−1, 1]. Integers and bools give f32.
 Tensor acos(const Arg& x);
-/// Arc tangent in [−π/2, π/2].
+/// The arc tangent in [−π/2, π/2], in radians, elementwise. Integers and bools give f32.
 Tensor atan(const Arg& x);
-/// Hyperbolic sine.
+/// The hyperbolic sine, elementwise. Integers and bools give f32.
 Tensor sinh(const Arg& x);
-/// Hyperbolic cosine.
+/// The hyperbolic cosine, elementwise. Integers and bools give f32.
 Tensor cosh(const Arg& x);
-/// Hyperbolic tangent.
+/// The hyperbolic tangent, elementwise. Integers and bools give f32.
 Tensor tanh(const Arg& x);
-/// 1 / (1 + e^−x).
+/// The logistic sigmoid 1 / (1 + e^−x), elementwise. Integers and bools give f32.
 Tensor sigmoid(const Arg& x);
-/// The error function, 2/√π ∫₀ˣ e^−t² dt.
+/// The error function 2/√π ∫₀ˣ e^−t² dt, elementwise. Integers and bools give f32.
 Tensor erf(const Arg& x);
-/// The inverse of `erf`; ±∞ at ±1, NaN beyond.
+/// The inverse of `erf`, elementwise; ±∞ at ±1, NaN beyond. Integers and bools give f32.
 Tensor erfinv(const Arg& x);
-/// log |Γ(x)|; ∞ at 0 and the negative whole numbers.
+/// log |Γ(x)|, elementwise; ∞ at 0 and the negative whole numbers. Integers and bools give f32.
 Tensor lgamma(const Arg& x);
-/// ψ(x), the derivative of `lgamma`; ∓∞ at ±0, NaN at the negative whole numbers. Source: PyTorch.
+/// ψ(x), the derivative of `lgamma`, elementwise; ∓∞ at ±0, NaN at the negative whole numbers. Integers and bools give
+/// f32.
+/// Source: PyTorch's digamma.
 Tensor digamma(const Arg& x);
-/// The derivative of `digamma` of an order in [0, 170], which at order 0 is `digamma` itself; ±∞ at its poles, by the sign
-/// to the right of them. Throws: Error for another order. Source: PyTorch.
+/// The polygamma function: the derivative of `digamma` of an order in [0, 170], which at order 0 is `digamma` itself,
+/// elementwise; ±∞ at its poles, with the sign to the right of them. Integers and bools give f32.
+/// Throws: Error for another order.
+/// Source: PyTorch's polygamma.
 Tensor polygamma(int order, const Arg& x);
 
-/// A copy in a dtype, x's own too; floating to integer cuts towards zero. The gradient flows between floating dtypes.
+/// A copy of x in the given dtype, also where x has it already; floating to integer cuts towards zero. The gradient
+/// flows between floating dtypes.
 Tensor to(const Arg& x, DType dtype);
-/// A copy on a device, also where x is there already. The gradient flows back to x's device. A copy from a
-/// GPU to the CPU waits for all that this thread has queued there. Throws: DeviceError where there is no such device.
+/// A copy of x on a device, also where x is there already. The gradient flows back to x's device. A copy from a GPU to
+/// the CPU waits for all that this thread has queued there.
+/// Throws: DeviceError if there is no such device.
 Tensor to(const Arg& x, Device device);
 
+/// The sum a + b, elementwise; for bool: or. Short for add(a, b).
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 inline Tensor operator+(const Arg& a, const Arg& b) { return add(a, b); }
+/// The difference a − b, elementwise. Short for sub(a, b).
+/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
+/// devices.
 inline Tensor operator-(const Arg& a, const Arg& b) { return sub(a, b); }
+/// The product a · b, elementwise; for bool: and. Short for mul(a, b).
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 inline Tensor operator*(const Arg& a, const Arg& b) { return mul(a, b); }
+/// The quotient a / b, elementwise; integers give f32. Short for div(a, b).
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 inline Tensor operator/(const Arg& a, const Arg& b) { return div(a, b); }
+/// The remainder a − b ⌊a / b⌋ with b's sign, elementwise. Where b is 0: NaN, for integers 0. Derivatives: 1 with
+/// respect to a, −⌊a / b⌋ with respect to b. Short for mod(a, b).
+/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
+/// devices.
 inline Tensor operator%(const Arg& a, const Arg& b) { return mod(a, b); }
+/// −x, elementwise. Integers stay integers. Short for neg(x). Throws: DTypeError for bool.
 inline Tensor operator-(const Arg& x) { return neg(x); }
 
 }  // namespace reel

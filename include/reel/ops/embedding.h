@@ -6,21 +6,25 @@
 
 namespace reel {
 
-/// How the rows of a bag are brought together.
+/// How the rows of a bag are reduced to one: their sum, mean or largest elements.
 enum class BagMode : std::uint8_t { sum, mean, max };
 
+/// Options of `embedding_bag`.
 struct EmbeddingBagOptions {
+  /// How the rows of a bag are reduced. Default BagMode::mean.
   BagMode mode = BagMode::mean;
-  /// Where each bag starts among a vector of indices: (B) of i32 or i64, 0 first, ascending.
+  /// Where each bag starts in a vector of indices: (B) of i32 or i64, 0 first, ascending. Undefined (default) for
+  /// indices (B, L).
   Tensor offsets = {};
-  /// A factor for each row, in the shape of the indices; for sums only.
+  /// A factor for each row, in the shape of the indices; for BagMode::sum only. Undefined (default): 1.
   Tensor per_sample_weights = {};
 };
 
-/// The sum, mean or largest elements of rows of a table (V, D), bag by bag, without forming the rows for all bags: indices
-/// (B, L), or a vector and offsets → (B, D). An empty bag gives zeros. Of equal largest elements the first has the gradient.
-/// Throws: IndexError for an index or an offset out of range; ShapeError, DTypeError where operands do not fit; Error for
-/// weights of a mean or a maximum.
+/// The sum, mean or largest elements of rows of a table (V, D), bag by bag, without forming the rows for all bags:
+/// indices (B, L), or a vector and offsets → (B, D). An empty bag gives zeros. Of equal largest elements the first has
+/// the gradient.
+/// Throws: IndexError for an index or an offset out of range; ShapeError, DTypeError where operands do not fit; Error
+/// for per-sample weights with a mode other than BagMode::sum.
 /// Source: PyTorch's embedding_bag.
 Tensor embedding_bag(const Arg& table, const Arg& indices, const EmbeddingBagOptions& options = {});
 

@@ -5,79 +5,113 @@
 
 #include <reel/tensor.h>
 
-// Indices are i32 or i64; negative ones count from the end. One out of range is an IndexError, thrown before anything
-// is read or written. Masks are bool. A `source` or `value` is a tensor of x's dtype or a number that it can hold.
-// All throw ShapeError for shapes that do not fit and axes that do not exist, DTypeError for other dtypes.
+/// \file
+/// Indexing by tensors. Indices are i32 or i64; negative ones count from the end. An index out of range is an
+/// IndexError, thrown before anything is read or written. Masks are bool. A `source` or `value` is a tensor of x's
+/// dtype or a number that it can hold.
 
 namespace reel {
 
-/// y[…, j, …] = x[…, index[…, j, …], …] along `axis`. `index` has x's rank, and off that axis sizes up to x's.
-/// The gradient of an element that is read several times is summed.
+/// y[…, j, …] = x[…, index[…, j, …], …] along `axis`. `index` has x's rank, and off that axis sizes up to x's. The
+/// gradient of an element that is read several times is summed.
+/// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64; ShapeError for an index
+/// of another rank or larger sizes, and for an axis that does not exist; DeviceError.
 /// Source: PyTorch's gather.
 Tensor gather(const Arg& x, int axis, const Arg& index);
 
-/// `x` with x[…, index[…, j, …], …] = source[…, j, …] along `axis`. `index` as for gather; the source has its shape, or
-/// is a number. Of several elements for one place the last in row-major order is taken, and it alone has a gradient.
+/// A copy of x with x[…, index[…, j, …], …] = source[…, j, …] along `axis`. `index` has x's rank, and off that axis
+/// sizes up to x's; the source has its shape, or is a number. Of several elements for one position the last in
+/// row-major order is taken, and it alone has a gradient.
+/// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64, and for a source that is
+/// not of x's dtype; ShapeError for shapes that do not fit, and for an axis that does not exist; DeviceError.
 /// Source: PyTorch's scatter.
 Tensor scatter(const Arg& x, int axis, const Arg& index, const Arg& source);
 
-/// `x` with `updates` added at `index` along `axis`: the transpose of gather.
+/// A copy of x with updates[…, j, …] added to x[…, index[…, j, …], …] along `axis`: the transpose of gather. `index`
+/// has x's rank, and off that axis sizes up to x's; the updates have its shape.
+/// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64, and for updates that are
+/// not of x's dtype; ShapeError for shapes that do not fit, and for an axis that does not exist; DeviceError.
 /// Source: PyTorch's scatter_add.
 Tensor scatter_add(const Arg& x, int axis, const Arg& index, const Arg& updates);
 
+/// Options of `embedding`.
 struct EmbeddingOptions {
-  /// `Tape::backward` puts the gradient of a table that is a parameter into its row_grad(): only the rows that were read,
-  /// which optimisers then change without touching others. Uses that add up keep to rows; together with a gradient that
-  /// is dense, and for `Tape::gradient`, the whole is dense.
+  /// Whether `Tape::backward` puts the gradient of a table that is a parameter into its row_grad(): only the rows that
+  /// were read, which optimisers then update without touching others. Several such gradients accumulate by rows;
+  /// accumulated with a dense gradient, and for `Tape::gradient`, the gradient is dense. Default false.
   bool row_gradient = false;
 };
 
 /// Rows of a table: table (V, D), indices (…) → (…, D).
+/// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64; ShapeError unless the
+/// table is a matrix; DeviceError.
+/// Source: PyTorch's embedding.
 Tensor embedding(const Arg& table, const Arg& indices, EmbeddingOptions options = {});
 
 /// Elements of x, flattened, in the shape of the indices.
+/// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64; DeviceError.
 /// Source: NumPy's take.
 Tensor take(const Arg& x, const Arg& indices);
-/// y[…, j, …] = x[…, indices[j], …]: the axes of the indices, of which there may be any number, stand in the place of
-/// `axis`. Throws: ShapeError if the result would have more than 8 axes.
+/// y[…, j, …] = x[…, indices[j], …]: the axes of the indices, of which there may be any number, replace `axis`.
+/// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64; ShapeError if the result
+/// would have more than 8 axes, and for an axis that does not exist; DeviceError.
+/// Source: NumPy's take.
 Tensor take(const Arg& x, const Arg& indices, int axis);
-/// The same with a vector of indices.
+/// y[…, j, …] = x[…, index[j], …] along `axis`: index (J).
+/// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64; ShapeError unless the
+/// index is a vector, and for an axis that does not exist; DeviceError.
 /// Source: PyTorch's index_select.
 Tensor index_select(const Arg& x, int axis, const Arg& index);
 
-/// `x` with source[…, j, …] added to x[…, index[j], …] along `axis`. index (J); the source has x's shape but for J.
+/// A copy of x with source[…, j, …] added to x[…, index[j], …] along `axis`. index (J); the source has x's shape except
+/// for J along the axis.
+/// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64, and for a source that is
+/// not of x's dtype; ShapeError for shapes that do not fit, and for an axis that does not exist; DeviceError.
 /// Source: PyTorch's index_add.
 Tensor index_add(const Arg& x, int axis, const Arg& index, const Arg& source);
 
+/// Options of `index_put` and `index_put_`.
 struct IndexPutOptions {
-  /// Adds to what is there.
+  /// Adds to the elements instead of replacing them. Default false.
   bool accumulate = false;
 };
 
-/// `x` with x[i[j], k[j], …] = values[j], for one tensor of indices per leading axis; the indices broadcast together to
-/// the shape of j, and the values to that shape and the axes left over. Of several values for one place the last in
-/// row-major order is taken, and it alone has a gradient.
+/// A copy of x with x[i[j], k[j], …] = values[j], for one tensor of indices per leading axis; the indices broadcast
+/// together to the shape of j, and the values to that shape and the remaining axes. Of several values for one position
+/// the last in row-major order is taken, and it alone has a gradient.
+/// Throws: IndexError for an index out of range, and for no indices or more than axes; DTypeError for indices other
+/// than i32 or i64, and for values of another dtype than x; ShapeError for shapes that do not fit; DeviceError.
 /// Source: PyTorch's index_put.
 Tensor index_put(const Arg& x, std::span<const Tensor> indices, const Arg& values, IndexPutOptions options = {});
+/// A copy of x with x[i[j], k[j], …] = values[j], for one tensor of indices per leading axis; the indices broadcast
+/// together to the shape of j, and the values to that shape and the remaining axes. Of several values for one position
+/// the last in row-major order is taken, and it alone has a gradient.
+/// Throws: IndexError for an index out of range, and for no indices or more than axes; DTypeError for indices other
+/// than i32 or i64, and for values of another dtype than x; ShapeError for shapes that do not fit; DeviceError.
+/// Source: PyTorch's index_put.
 inline Tensor index_put(const Arg& x, std::initializer_list<Tensor> indices, const Arg& values,
                         IndexPutOptions options = {}) {
   return index_put(x, std::span(indices.begin(), indices.size()), values, options);
 }
 
 /// y_s = Σ x_n over all n with segment_ids[n] = s, for s below `segments`: x (N, …), segment_ids (N) → (segments, …).
-/// Throws: ShapeError unless the sizes agree.
+/// Throws: IndexError for an id outside [0, segments); DTypeError for ids other than i32 or i64; ShapeError unless
+/// there is an id for each row of x, and for a negative number of segments; DeviceError.
 /// Source: JAX's segment_sum.
 Tensor segment_sum(const Arg& x, const Arg& segment_ids, std::int64_t segments);
 
-/// `x` with `value`, a number or a tensor of rank 0, where the mask is true; the mask broadcasts to x's shape.
+/// A copy of x with `value`, a number or a tensor of rank 0, where the mask is true; the mask broadcasts to x's shape.
+/// Throws: DTypeError unless the mask is bool and x can hold the value; ShapeError unless the mask broadcasts to x, and
+/// for a value with axes; DeviceError.
 /// Source: PyTorch's masked_fill.
 Tensor masked_fill(const Arg& x, const Arg& mask, const Arg& value);
 
-/// The elements of x where the mask is true, in row-major order, as a vector; the two broadcast together.
+/// The elements of x where the mask is true, in row-major order, as a vector; x and mask broadcast together.
+/// Throws: DTypeError unless the mask is bool; ShapeError unless the shapes broadcast; DeviceError.
 /// Source: PyTorch's masked_select.
 Tensor masked_select(const Arg& x, const Arg& mask);
 
-/// The indices of the n elements that are not 0, in row-major order: (n, rank of x), i64.
+/// The indices of the n elements that are not 0, in row-major order: (n, rank of x), i64. No gradient.
 /// Source: PyTorch's nonzero.
 Tensor nonzero(const Arg& x);
 

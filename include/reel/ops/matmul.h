@@ -2,35 +2,46 @@
 
 #include <reel/tensor.h>
 
-// Operands meet in a common dtype. f32 and f64 are multiplied as such, bf16 and f16 with f32 sums and one rounding,
-// integers with wrap-around; for bool, sums are or and products and. All take tensors, not numbers, and throw DeviceError
-// for operands on different devices.
+/// \file
+/// Matrix products. Operands are combined in a common dtype. f32 and f64 are multiplied as such, bf16 and f16 with f32
+/// sums and one rounding, integers with wrap-around; for bool, sums are or and products and. All take tensors, not
+/// numbers.
 
 namespace reel {
 
-/// Matrix product, as NumPy's `@`: (…, M, K) and (…, K, N) → (…, M, N). Leading axes broadcast; a vector on the left is a
-/// row, on the right a column, and its axis is dropped from the result. Transposed operands are read in place.
-/// Throws: ShapeError where inner sizes differ or leading axes do not broadcast, or for a tensor of rank 0.
+/// Matrix product, as NumPy's `@`: (…, M, K) and (…, K, N) → (…, M, N). Leading axes broadcast; a vector on the left is
+/// a row, on the right a column, and its axis is dropped from the result. Transposed operands are read in place.
+/// Throws: ShapeError where inner sizes differ or leading axes do not broadcast, or for a tensor of rank 0; DeviceError
+/// for operands on different devices.
+/// Source: NumPy's matmul.
 Tensor matmul(const Arg& a, const Arg& b);
 
-/// A product per example: (B, M, K) and (B, K, N) → (B, M, N), without broadcasting. Source: PyTorch.
-/// Throws: ShapeError unless both have rank 3, one B and one K.
+/// A matrix product per example: (B, M, K) and (B, K, N) → (B, M, N), without broadcasting.
+/// Throws: ShapeError unless both have rank 3, one B and one K; DeviceError for operands on different devices.
+/// Source: PyTorch's bmm.
 Tensor bmm(const Arg& a, const Arg& b);
 
+/// Options of `addmm`.
 struct AddmmOptions {
-  double beta = 1;
-  double alpha = 1;
+  double beta = 1;   ///< the factor of c; default 1
+  double alpha = 1;  ///< the factor of the product; default 1
 };
 
-/// beta · c + alpha · a b, for a: (M, K), b: (K, N) and c that broadcasts to (M, N). With beta = 0, c is left out: its NaNs
-/// do not count, and no gradient flows to it. bf16 and f16 are rounded after each of the steps. Source: PyTorch.
-/// Throws: ShapeError unless they fit; DTypeError for a fraction among integers, or for any factor but 1 among bools.
+/// beta · c + alpha · a b, for a: (M, K), b: (K, N) and c that broadcasts to (M, N). With beta = 0, c is left out: its
+/// NaNs have no effect, and no gradient flows to it. bf16 and f16 are rounded after each of the steps.
+/// Throws: ShapeError unless they fit; DTypeError for a fraction among integers, or for any factor but 1 among bools;
+/// DeviceError for operands on different devices.
+/// Source: PyTorch's addmm.
 Tensor addmm(const Arg& c, const Arg& a, const Arg& b, AddmmOptions options = {});
 
-/// y_ij = a_i b_j: (M, N) for the M elements of a and the N of b, in row-major order. Source: NumPy.
+/// Outer product y_ij = a_i b_j: (M, N) for the M elements of a and the N of b, in row-major order.
+/// Throws: DeviceError for operands on different devices.
+/// Source: NumPy's outer.
 Tensor outer(const Arg& a, const Arg& b);
 
-/// Σ_i a_i b_i of two vectors: rank 0. Source: PyTorch. Throws: ShapeError unless both have rank 1 and one size.
+/// Dot product Σ_i a_i b_i of two vectors: rank 0.
+/// Throws: ShapeError unless both have rank 1 and one size; DeviceError for operands on different devices.
+/// Source: PyTorch's dot.
 Tensor dot(const Arg& a, const Arg& b);
 
 }  // namespace reel

@@ -4,29 +4,53 @@
 
 namespace reel {
 
+/// Options of `norm`.
 struct NormOptions {
-  ReduceOptions::ByName by_name{};
-  /// Any number, ±∞ included.
+  ReduceOptions::ByName by_name{};  ///< not to be set: keeps a braced list of axes from being read as options
+  /// The order of the norm: any number, ±∞ included. Default 2.
   double p = 2;
+  /// Whether reduced axes stay, with size 1. Default false.
   bool keepdims = false;
 };
 
-/// (Σ |x|^p)^(1/p), over all elements or the given axes, neither overflowing nor vanishing on the way. p = 0 counts what
-/// is not 0; p = ∞ gives the largest magnitude, p = −∞ the smallest. The gradient is 0 for elements that are 0, and for
-/// p = ±∞ shared out evenly among equal magnitudes.
-/// Throws: DTypeError unless floating; ShapeError for bad axes, and for nothing where p is negative or infinite; Error if
-/// p is NaN. Source: NumPy's linalg.norm of a vector.
+/// The vector norm (Σ |x|^p)^(1/p) over all elements, computed without overflow or underflow. p = 0 counts the elements
+/// that are not 0; p = ∞ gives the largest magnitude, p = −∞ the smallest. The gradient is 0 for elements that are 0,
+/// and for p = ±∞ shared evenly among equal magnitudes.
+/// Throws: ShapeError for no elements where p is negative or infinite; DTypeError unless floating; Error if p is NaN.
+/// Source: NumPy's linalg.norm of a vector.
 Tensor norm(const Arg& x, NormOptions options = {});
+/// The vector norm (Σ |x|^p)^(1/p) over the given axes, of which negative ones count from the end, computed without
+/// overflow or underflow. p = 0 counts the elements that are not 0; p = ∞ gives the largest magnitude, p = −∞ the
+/// smallest. The gradient is 0 for elements that are 0, and for p = ±∞ shared evenly among equal magnitudes.
+/// Throws: ShapeError if an axis does not exist or is named twice; ShapeError for no elements where p is negative or
+/// infinite; DTypeError unless floating; Error if p is NaN.
+/// Source: NumPy's linalg.norm of a vector.
 Tensor norm(const Arg& x, const Shape& axes, NormOptions options = {});
+/// The vector norm (Σ |x|^p)^(1/p) along one axis, which counts from the end if negative, computed without overflow or
+/// underflow. p = 0 counts the elements that are not 0; p = ∞ gives the largest magnitude, p = −∞ the smallest. The
+/// gradient is 0 for elements that are 0, and for p = ±∞ shared evenly among equal magnitudes.
+/// Throws: ShapeError if the axis does not exist; ShapeError for no elements where p is negative or infinite;
+/// DTypeError unless floating; Error if p is NaN.
+/// Source: NumPy's linalg.norm of a vector.
 template <detail::IndexInteger Axis>
 Tensor norm(const Arg& x, Axis axis, NormOptions options = {}) {
   return norm(x, Shape{detail::index_number(axis)}, options);
 }
 
-/// log Σ e^x, over all elements or the given axes; −∞ of nothing. Where all elements are −∞ the gradient is 0, and
-/// elements that are +∞ share it evenly. Throws: DTypeError unless floating; ShapeError for bad axes.
+/// log Σ e^x over all elements, without overflow; −∞ of no elements. Where all elements are −∞ the gradient is 0, and
+/// elements that are +∞ share it evenly.
+/// Throws: DTypeError unless floating.
+/// Source: SciPy's logsumexp.
 Tensor logsumexp(const Arg& x, ReduceOptions options = {});
+/// log Σ e^x over the given axes, of which negative ones count from the end, without overflow; −∞ of no elements. Where
+/// all elements are −∞ the gradient is 0, and elements that are +∞ share it evenly.
+/// Throws: ShapeError if an axis does not exist or is named twice; DTypeError unless floating.
+/// Source: SciPy's logsumexp.
 Tensor logsumexp(const Arg& x, const Shape& axes, ReduceOptions options = {});
+/// log Σ e^x along one axis, which counts from the end if negative, without overflow; −∞ of no elements. Where all
+/// elements are −∞ the gradient is 0, and elements that are +∞ share it evenly.
+/// Throws: ShapeError if the axis does not exist; DTypeError unless floating.
+/// Source: SciPy's logsumexp.
 template <detail::IndexInteger Axis>
 Tensor logsumexp(const Arg& x, Axis axis, ReduceOptions options = {}) {
   return logsumexp(x, Shape{detail::index_number(axis)}, options);

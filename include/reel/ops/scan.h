@@ -4,12 +4,22 @@
 
 namespace reel {
 
-/// y_i = x_0 + … + x_i along an axis, or over all elements in row-major order. Integers and bools give i64; f32 is
-/// summed in f64. Throws: ShapeError if the axis does not exist.
+/// The cumulative sum y_i = x_0 + … + x_i over all elements in row-major order. Integers and bools give i64; f32 is
+/// summed in f64.
+/// Source: NumPy's cumsum.
 Tensor cumsum(const Arg& x);
+/// The cumulative sum y_i = x_0 + … + x_i along an axis. Integers and bools give i64; f32 is summed in f64.
+/// Throws: ShapeError if the axis does not exist.
+/// Source: NumPy's cumsum.
 Tensor cumsum(const Arg& x, int axis);
-/// y_i = x_0 · … · x_i, likewise. The gradient is exact with any number of zeros among the factors.
+/// The cumulative product y_i = x_0 · … · x_i over all elements in row-major order. Integers and bools give i64. The
+/// gradient is exact with any number of zeros among the factors.
+/// Source: NumPy's cumprod.
 Tensor cumprod(const Arg& x);
+/// The cumulative product y_i = x_0 · … · x_i along an axis. Integers and bools give i64. The gradient is exact with
+/// any number of zeros among the factors.
+/// Throws: ShapeError if the axis does not exist.
+/// Source: NumPy's cumprod.
 Tensor cumprod(const Arg& x, int axis);
 
 }  // namespace reel

@@ -2,48 +2,60 @@
 
 #include <reel/tensor.h>
 
-// NaN counts as larger than every number, and -0 as equal to 0. Bools are ordered too: false < true.
+/// \file
+/// Sorting and searching. NaN is treated as larger than every number, and −0 as equal to 0. Bools are ordered too:
+/// false < true.
 
 namespace reel {
 
-/// Elements of a tensor and their places along an axis (i64).
+/// Elements of a tensor and their indices along an axis.
 struct ValuesAndIndices {
-  Tensor values, indices;
+  Tensor values,  ///< the elements
+      indices;    ///< their indices, i64
 };
 
+/// Options of `sort` and `argsort`.
 struct SortOptions {
-  /// The largest first.
+  /// Whether the largest element comes first. Default false.
   bool descending = false;
 };
 
-/// The elements in ascending order along an axis, each with the place that it had: values = gather(x, axis, indices).
-/// Equal elements keep their order, in both directions (NumPy's stable sort); NaN comes last, or first if descending.
-/// The gradient of a value goes to its place in x. Throws: ShapeError if there is no such axis.
-/// Source: PyTorch's sort.
+/// Sorts the elements along an axis, in ascending order by default, and gives the index that each had: values =
+/// gather(x, axis, indices). Equal elements keep their order, in both directions; NaN is treated as larger than every
+/// number. The gradient of a value goes to its position in x.
+/// Throws: ShapeError if the axis does not exist.
+/// Source: PyTorch's sort with stable=True.
 ValuesAndIndices sort(const Arg& x, int axis = -1, SortOptions options = {});
 
-/// The indices of `sort` alone.
+/// The indices that sort x along an axis, in ascending order by default, as i64. Equal elements keep their order, in
+/// both directions; NaN is treated as larger than every number. No gradient.
+/// Throws: ShapeError if the axis does not exist.
 /// Source: NumPy's argsort with kind="stable".
 Tensor argsort(const Arg& x, int axis = -1, SortOptions options = {});
 
+/// Options of `topk`.
 struct TopKOptions {
-  /// Else the smallest.
+  /// Whether the largest elements are found; else the smallest. Default true.
   bool largest = true;
 };
 
-/// The k largest elements along an axis, the largest first: what `sort` in that direction starts with.
-/// Throws: ShapeError if there is no such axis, or fewer than k elements along it.
+/// The k largest elements along an axis, the largest first, or the k smallest, the smallest first, and their indices.
+/// Of equal elements the first come first; NaN is treated as larger than every number. The gradient of a value goes to
+/// its position in x.
+/// Throws: ShapeError if the axis does not exist, or has fewer than k elements.
 /// Source: PyTorch's topk.
 ValuesAndIndices topk(const Arg& x, std::int64_t k, int axis = -1, TopKOptions options = {});
 
+/// Options of `searchsorted`.
 struct SearchSortedOptions {
-  /// Behind elements that are equal, not before them.
+  /// Whether the index is behind equal elements, not before them. Default false.
   bool right = false;
 };
 
-/// Where each value would have to be put in so that a sorted vector stays sorted: in front of the first element that is
-/// not smaller. sorted (N) and values of any shape, or sorted (…, N) and values (…, M) with one row for each; i64 in the
-/// shape of the values. Throws: ShapeError unless they fit.
+/// The index at which each value would have to be inserted so that a sorted vector stays sorted: that of the first
+/// element that is not smaller, with `right` of the first that is larger. sorted (N) and values of any shape, or sorted
+/// (…, N) and values (…, M) with one row for each; i64 in the shape of the values.
+/// Throws: ShapeError unless they fit; DeviceError.
 /// Source: NumPy's searchsorted; PyTorch's for several rows.
 Tensor searchsorted(const Arg& sorted, const Arg& values, SearchSortedOptions options = {});
 

@@ -6,30 +6,34 @@
 
 namespace reel::optim {
 
+/// Options of LBFGS.
 struct LBFGSOptions {
-  /// The first length that is tried along a direction; without line search, every length.
+  /// The first step length that is tried along a direction; without line search, every step length; at least 0. Default
+  /// 1.
   double learning_rate = 1;
-  /// Directions followed in a step.
+  /// The directions followed in a step; at least 1. Default 20.
   std::int64_t max_iterations = 20;
-  /// After so many evaluations of the loss a step ends with the direction at hand; 0: 5/4 of `max_iterations`.
+  /// The evaluations of the loss after which a step ends with its present direction; 0 (default): 5/4 of
+  /// `max_iterations`.
   std::int64_t max_evaluations = 0;
-  /// A step ends where no element of the gradient is larger.
+  /// A step ends where no element of the gradient is larger. Default 1e-7.
   double tolerance_gradient = 1e-7;
-  /// … or where neither the loss nor any parameter changes by more.
+  /// A step ends where neither the loss nor any parameter changes by more. Default 1e-9.
   double tolerance_change = 1e-9;
-  /// How many changes the curvature is taken from.
+  /// The number of recent changes from which the curvature is estimated; at least 1. Default 100.
   std::int64_t history_size = 100;
-  /// Follows a direction until the strong Wolfe conditions hold; false: always by the learning rate.
+  /// Whether a direction is followed until the strong Wolfe conditions hold; else always by the learning rate. Default
+  /// true.
   bool line_search = true;
 };
 
-/// A quasi-Newton method that minimises a function of its parameters without noise; with g the gradient, s the changes of
-/// w and y those of g of the last `history_size` iterations:
+/// A quasi-Newton method that minimises a function of its parameters without noise; with g the gradient, s the changes
+/// of w and y those of g of the last `history_size` iterations:
 ///
-///     d = −H g                       H: the inverse Hessian as the pairs (s, y) make it out of γ I, γ = s·y / y·y
+///     d = −H g                       H: the inverse Hessian estimated from the pairs (s, y) and γ I, γ = s·y / y·y
 ///     w = w + t d                    where f(w + t d) ≤ f(w) + c₁ t g·d  and  |g(w + t d)·d| ≤ c₂ |g·d|
 ///
-/// with c₁ = 10⁻⁴ and c₂ = 0.9. It needs the loss several times a step, at several places, always of the same data:
+/// with c₁ = 10⁻⁴ and c₂ = 0.9. It needs the loss several times a step, at several places, always on identical data:
 ///
 ///     lbfgs.step([&] {
 ///       Tensor loss = mean(square(model(x) - y));
@@ -37,17 +41,21 @@ struct LBFGSOptions {
 ///       return loss.item();
 ///     });
 ///
-/// If the loss throws, parameters are those from before the direction at hand. Lengths where the loss is not finite are too
-/// large. Parameters without a gradient count as having
-/// 0; a gradient by rows is made dense. Throws: Error for options out of range; `step` for a
-/// loss or gradient that is not finite where the parameters are, and without a loss.
+/// If the loss throws, parameters are those from before the present direction. Step lengths where the loss is not
+/// finite are too large. Parameters without a gradient are treated as having 0; a gradient by rows is made dense.
+/// Throws: Error for options out of range; `step` for a loss or gradient that is not finite where the parameters are,
+/// and without a loss.
 /// Source: Nocedal and Wright, Numerical optimization (2006), algorithms 7.5, 3.5 and 3.6, in the variant of Schmidt's
 /// minFunc (2005), as PyTorch's LBFGS computes it.
 class LBFGS : public Optimiser {
  public:
+  /// Optimises `parameters`, which are group 0.
+  /// Throws: Error for options out of range, for no parameter, an undefined tensor, and one that is not a parameter or
+  /// occurs twice; DTypeError unless f32 or f64; ShapeError unless contiguous.
   explicit LBFGS(std::vector<Tensor> parameters, LBFGSOptions options = {}, Location where = Location::here());
-  /// One: all parameters together.
+  /// The number of groups: 1, all parameters together.
   std::size_t group_count() const override { return 1; }
+  /// The options.
   const LBFGSOptions& options() const { return options_; }
 
  private:
@@ -70,7 +78,7 @@ class LBFGS : public Optimiser {
   Tensor flat(bool gradients) const;
 
   LBFGSOptions options_;
-  // All parameters one behind the other, in the wider of their dtypes.
+  // All parameters concatenated, in the wider of their dtypes.
   std::int64_t size_ = 0;
   DType dtype_ = DType::f32;
   // Where the last iteration left off; undefined before the first.

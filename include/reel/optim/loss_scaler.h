@@ -8,17 +8,19 @@
 
 namespace reel::optim {
 
+/// Options of LossScaler.
 struct LossScalerOptions {
-  /// The first scale, in [2⁻¹²⁶, 2¹²⁷], where it stays.
+  /// The initial scale, in [2⁻¹²⁶, 2¹²⁷], which later scales never leave. Default 65536.
   double scale = 65536;
-  /// What the scale is multiplied by after `growth_interval` steps in a row whose gradients were finite; above 1.
+  /// The factor of the scale after `growth_interval` steps in a row with finite gradients; above 1. Default 2.
   double growth = 2;
-  /// What it is multiplied by after a step whose gradients were not; in (0, 1).
+  /// The factor of the scale after a step with gradients that are not finite; in (0, 1). Default 0.5.
   double backoff = 0.5;
+  /// Steps in a row with finite gradients after which the scale grows; at least 1. Default 2000.
   std::int64_t growth_interval = 2000;
 };
 
-/// Keeps gradients of f16 within its range, in which what is less than 6 · 10⁻⁸ vanishes: the loss is multiplied by a
+/// Keeps gradients of f16 within its range, in which numbers below 6 · 10⁻⁸ vanish: the loss is multiplied by a
 /// scale before it is differentiated, and the parameters' gradients are divided by it before the step. A scale that is
 /// too large makes them infinite; such a step is left out, and the scale lowered.
 ///
@@ -38,24 +40,27 @@ struct LossScalerOptions {
 /// Source: Micikevicius et al., Mixed precision training (ICLR 2018), section 3.2, as PyTorch's GradScaler has it.
 class LossScaler {
  public:
-  /// Throws: Error for options out of range.
+  /// Starts with the given scale. Throws: Error for options out of range.
   explicit LossScaler(LossScalerOptions options = {}, Location where = Location::here());
 
-  /// loss · scale, in f32 if the loss is of halves. Throws: DTypeError unless floating.
+  /// loss · scale, in f32 if the loss is bf16 or f16. Throws: DTypeError unless floating.
   Tensor scale(const Arg& loss) const;
-  /// Divides the gradients of the optimiser's parameters by the scale, and notes whether all are finite.
-  /// Throws: Error if that is done already since the last `update`.
+  /// Divides the gradients of the optimiser's parameters by the scale, and records whether all are finite.
+  /// Throws: Error if that was done already since the last `update`.
   void unscale(Optimiser& optimiser, Location where = Location::here());
-  /// Makes a step, if all gradients are finite, and returns whether it has; unscales them first, unless that is done.
-  /// Throws: Error for a second step since the last `update`; as the optimiser's step.
+  /// Makes a step of the optimiser if all gradients are finite, and returns whether it has; unscales them first, unless
+  /// that was done.
+  /// Throws: Error for a second step since the last `update`, and for a parameter that its module has replaced.
   bool step(Optimiser& optimiser, Location where = Location::here());
-  /// Adapts the scale, after the steps of all optimisers. Throws: Error if there was none since the last time.
+  /// Adapts the scale, after the steps of all optimisers. Throws: Error if there was no step since the last update.
   void update(Location where = Location::here());
 
+  /// The present scale.
   double current_scale() const { return scale_; }
-  /// How many updates in a row found finite gradients since the scale last changed.
+  /// The number of updates in a row with finite gradients since the scale last changed.
   std::int64_t growth_progress() const { return finite_updates_; }
-  /// Goes on from what the two above gave. Throws: Error for a scale out of range, or progress below 0.
+  /// Restores what `current_scale()` and `growth_progress()` gave.
+  /// Throws: Error for a scale out of range, or progress below 0.
   void restore(double scale, std::int64_t growth_progress, Location where = Location::here());
 
  private:

@@ -16,14 +16,16 @@ struct AverageNumbers;
 
 namespace reel::optim {
 
+/// Options of MovingAverage.
 struct MovingAverageOptions {
-  /// δ: how much of the average an update keeps, in [0, 1].
+  /// δ: the share of the average that an update keeps, in [0, 1]. Default 0.999.
   double decay = 0.999;
-  /// Keeps (1 + t) / (10 + t) at most in update t from 1, so that the first ones do not stick to the starting values.
+  /// Whether update t, from 1, keeps a share of at most (1 + t) / (10 + t), so that the initial values fade sooner.
+  /// Default false.
   bool warms_up = false;
 };
 
-/// The exponential moving average of weights, which starts with what they are:
+/// The exponential moving average of weights, which starts with their present values:
 ///
 ///     a = δ a + (1 − δ) w
 ///
@@ -38,21 +40,25 @@ struct MovingAverageOptions {
 /// ExponentialMovingAverage.
 class MovingAverage {
  public:
-  /// Of parameters, frozen ones too, or other tensors such as a module's buffers.
-  /// Throws: Error for a decay out of range, undefined tensors, and one that is listed twice; DTypeError unless all are f32
-  /// or f64; ShapeError unless contiguous.
+  /// Averages parameters, frozen ones too, or other tensors such as the buffers of a module.
+  /// Throws: Error for a decay out of range, undefined tensors, and one that is listed twice; DTypeError unless all are
+  /// f32 or f64; ShapeError unless contiguous.
   explicit MovingAverage(std::vector<Tensor> tensors, MovingAverageOptions options = {},
                          Location where = Location::here());
 
+  /// Updates the averages with the present values.
   /// Throws: Error while a scope has the averages in place, and for a parameter that its module has replaced.
   void update(Location where = Location::here());
+  /// The number of updates.
   std::int64_t steps() const { return steps_; }
-  /// Of tensor `number`; a copy. Throws: IndexError.
+  /// A copy of the average of a tensor, by its index. Throws: IndexError for an index out of range.
   Tensor average(std::size_t number, Location where = Location::here()) const;
 
-  /// While it lives, the tensors hold the averages. It counts as an overwrite of them, at its start and at its end.
+  /// While it lives, the tensors hold the averages. Its start and its end overwrite the tensors, as in-place functions
+  /// do.
   class Scope {
    public:
+    /// Gives the tensors their own values back.
     ~Scope();
     Scope(const Scope&) = delete;
     Scope& operator=(const Scope&) = delete;
@@ -63,14 +69,21 @@ class MovingAverage {
     MovingAverage& average_;
     Location where_;
   };
-  /// The moving average has to outlive the scope. Throws: Error for a second one at a time; TapeError for a tensor that is
-  /// no parameter and that an open tape tracks; and changes nothing then.
+  /// Exchanges the values of the tensors with the averages until the scope ends; this object must outlive it. After an
+  /// exception nothing has changed.
+  /// Throws: Error for a second scope at a time; TapeError for a tensor that is no parameter and that an open tape
+  /// tracks.
   [[nodiscard]] Scope in_place(Location where = Location::here());
 
-  /// "steps", and "7.average" and the like by the tensor's number: copies.
+  /// Copies of all that it keeps: "steps", and "7.average" and the like by the index of the tensor.
   std::vector<nn::NamedTensor> state(Location where = Location::here()) const;
-  /// Throws: as Optimiser::load_state; Error while a scope lives.
+  /// Restores what `state()` gave. After an exception nothing has changed.
+  /// Throws: Error while a scope lives, for a name that is missing or unknown, or a value out of range; ShapeError or
+  /// DTypeError for a tensor that does not fit.
   void load_state(std::span<const nn::NamedTensor> state, Location where = Location::here());
+  /// Restores what `state()` gave. After an exception nothing has changed.
+  /// Throws: Error while a scope lives, for a name that is missing or unknown, or a value out of range; ShapeError or
+  /// DTypeError for a tensor that does not fit.
   void load_state(const std::vector<nn::NamedTensor>& state, Location where = Location::here());
 
  private:

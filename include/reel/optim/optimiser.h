@@ -15,140 +15,179 @@ namespace reel::nn {
 struct NamedTensor;
 }
 namespace reel::detail {
-struct Descent;
+struct UpdateStep;
 class StateReader;
 }  // namespace reel::detail
 
 namespace reel::optim {
 
-/// Changes parameters so that the loss whose gradients they hold becomes less.
+/// Base class of the optimisers: updates parameters from their accumulated gradients.
 ///
 ///     tape.backward(loss);
 ///     optimiser.step();
 ///     optimiser.zero_grad();
 ///
-/// Gradients of several backwards add up until `zero_grad`: that is gradient accumulation; of n losses take the mean by
-/// dividing each by n, or all at the end with `scale_grad(parameters, 1.0 / n)`.
+/// Gradients of several backward passes accumulate until `zero_grad`; for the mean of n losses divide each by n, or all
+/// at the end with `scale_grad(parameters, 1.0 / n)`.
 ///
 /// Parameters come in groups, each with options of its own: those of the constructor are group 0. A parameter that is
-/// frozen (requires_grad(false)) is left alone while it is, and one whose module has taken another tensor in its place
+/// frozen (requires_grad(false)) is not updated while it is, and one whose module has replaced it by another tensor
 /// since, as `to(dtype)` does, is an error.
 ///
 /// A parameter that no optimiser holds, such as one of a layer that is not registered with its module, stays as it is:
-/// where a backward gives gradients to it and to those of an optimiser, and does so again after a step that left it
-/// alone, a warning on stderr names it, once.
+/// where a backward pass gives gradients to it and to those of an optimiser, and does so again after a step that did
+/// not update it, a warning on stderr names it, once.
 class Optimiser {
  public:
+  /// Not copyable.
   Optimiser(const Optimiser&) = delete;
+  /// Not assignable.
   Optimiser& operator=(const Optimiser&) = delete;
+  /// Releases the parameters.
   virtual ~Optimiser();
 
-  /// Overwrites every parameter that has a gradient; the others stay as they are. Of one with a gradient by rows, only
-  /// those rows are changed, and what the optimiser keeps for them: the time does not depend on how many others there
-  /// are. An open tape that still needs the old values throws in its backward. What throws here changes nothing.
-  /// Throws: Error for a parameter that its module has replaced, and for a gradient by rows unless this is SGD, Adagrad or
-  /// Adam.
+  /// Updates every parameter that has a gradient; the others stay as they are. For one with a gradient by rows, only
+  /// those rows are updated, and the state that the optimiser keeps for them: the time does not depend on the number of
+  /// other rows. An open tape that still needs the old values throws in its backward pass. After an exception nothing
+  /// has changed.
+  /// Throws: Error for a parameter that its module has replaced, and for a gradient by rows unless this is SGD, Adagrad
+  /// or Adam.
   void step(Location where = Location::here());
-  /// Forgets the gradients, calls `loss`, which computes a loss, differentiates it and returns its value, and makes a step;
-  /// LBFGS calls it several times. Returns the first value.
+  /// Clears the gradients, calls `loss`, which computes a loss, differentiates it and returns its value, and makes a
+  /// step; LBFGS calls it several times. Returns the first value.
+  /// Throws: Error for a parameter that its module has replaced, and for a gradient by rows unless this is SGD,
+  /// Adagrad, Adam or LBFGS; what `loss` throws.
   double step(const std::function<double()>& loss, Location where = Location::here());
-  /// Forgets the gradient of every parameter.
+  /// Clears the gradient of every parameter: `grad()` is undefined afterwards.
   void zero_grad() const;
 
-  /// Those of all groups, one group after another.
+  /// The parameters of all groups, one group after another.
   const std::vector<Tensor>& parameters() const { return parameters_; }
+  /// The number of groups.
   virtual std::size_t group_count() const = 0;
 
-  /// Throws: IndexError for a group that there is not.
+  /// The learning rate of a group. Throws: IndexError for a group that does not exist.
   double learning_rate(std::size_t group = 0, Location where = Location::here()) const;
-  /// Of all groups; takes effect with the next step. Throws: Error unless it is 0 or more.
+  /// Sets the learning rate of all groups, at least 0; takes effect with the next step.
+  /// Throws: Error unless it is 0 or more.
   void set_learning_rate(double rate, Location where = Location::here());
+  /// Sets the learning rate of one group, at least 0; takes effect with the next step.
+  /// Throws: Error unless it is 0 or more; IndexError for a group that does not exist.
   void set_learning_rate(std::size_t group, double rate, Location where = Location::here());
-  /// The momentum of SGD and RMSprop, β₁ of the kinds of Adam and of Lion; the others have none.
+  /// True for an optimiser with a momentum: that of SGD and RMSprop, β₁ of Adam and its variants and of Lion.
   bool has_momentum() const;
+  /// The momentum of a group, or its β₁.
+  /// Throws: Error if the optimiser has none; IndexError for a group that does not exist.
   double momentum(std::size_t group = 0, Location where = Location::here()) const;
-  /// Throws: Error unless it has one, and the momentum lies in [0, 1).
+  /// Sets the momentum of a group, or its β₁, in [0, 1); takes effect with the next step.
+  /// Throws: Error if the optimiser has none, or unless it is in [0, 1); IndexError for a group that does not exist.
   void set_momentum(std::size_t group, double momentum, Location where = Location::here());
 
-  /// All that a step depends on beside parameters, gradients and the other options: "optimiser", its name in u8; "steps"
-  /// (parameters), i64; "learning_rate" and "momentum" (groups), f64; "rate_factor" (groups), f64, if a Plateau has reduced
-  /// a rate, which is "learning_rate" times that; "groups" (parameters), i64, if there are several; for each parameter that has made a step, "7.mean" and the like, by the
-  /// parameter's number in `parameters()`; of a velocity that begins with the next step, no elements. Copies: later steps leave them as they are.
+  /// Copies of all that a step depends on beside parameters, gradients and the other options: "optimiser", its name in
+  /// u8; "steps" (parameters), i64; "learning_rate" and "momentum" (groups), f64; "rate_factor" (groups), f64, if a
+  /// Plateau has reduced a rate, which is "learning_rate" times that; "groups" (parameters), i64, if there are several;
+  /// for each parameter that has made a step, "7.mean" and the like, by the index of the parameter in `parameters()`;
+  /// for a velocity that begins with the next step, no elements.
   std::vector<nn::NamedTensor> state(Location where = Location::here()) const;
-  /// Continues, to the bit, from what `state()` of an optimiser of the same kind gave for parameters of the same shapes
-  /// in the same order and in the same groups. A state of another kind is refused, also where the names are the same, as
-  /// of Adam and AdamW; of one kind, options need not be equal: SGD takes its momentum from the state, Adam with `amsgrad`
-  /// lacks something in a state without. Throws: Error for another kind, for other groups, and for a name that is missing,
-  /// or that it does not know; ShapeError, DTypeError; and changes nothing then.
+  /// Restores, to the bit, what `state()` of an optimiser of this kind gave for parameters of equal shapes, order and
+  /// groups. A state of another kind is refused, also where the names agree, as those of Adam and AdamW do; options
+  /// need not be equal: SGD takes its momentum from the state, Adam with `amsgrad` lacks a tensor in a state without.
+  /// After an exception nothing has changed.
+  /// Throws: Error for another kind, for other groups, and for a name that is missing or unknown; ShapeError or
+  /// DTypeError for a tensor that does not fit.
   void load_state(std::span<const nn::NamedTensor> state, Location where = Location::here());
+  /// Restores, to the bit, what `state()` of an optimiser of this kind gave for parameters of equal shapes, order and
+  /// groups. A state of another kind is refused, also where the names agree, as those of Adam and AdamW do; options
+  /// need not be equal: SGD takes its momentum from the state, Adam with `amsgrad` lacks a tensor in a state without.
+  /// After an exception nothing has changed.
+  /// Throws: Error for another kind, for other groups, and for a name that is missing or unknown; ShapeError or
+  /// DTypeError for a tensor that does not fit.
   void load_state(const std::vector<nn::NamedTensor>& state, Location where = Location::here());
 
  protected:
-  /// How far a parameter has come.
+  /// A parameter's progress.
   struct Progress {
-    std::int64_t steps = 0;
-    double product = 1;  ///< of NAdam's momenta
-    bool moves = false;  ///< it has made a step with a momentum, which began a velocity
+    std::int64_t steps = 0;  ///< the steps that it has made
+    double product = 1;      ///< the product of NAdam's momenta
+    bool moves = false;      ///< true if it has made a step with a momentum, which began a velocity
+    /// True if all members are equal.
     friend bool operator==(const Progress&, const Progress&) = default;
   };
-  /// What is kept for a parameter.
+  /// A tensor of state that an optimiser keeps for each parameter.
   struct Kept {
-    /// What a step needs; what no step needs now stays as it is.
+    /// When a step needs the tensor; a tensor that no step needs stays as it is.
     enum class Need { always, never, with_momentum };
 
-    const char* name;  ///< null: nothing
-    Need need;
+    const char* name;  ///< its name in `state()`; null: none
+    Need need;         ///< when a step needs it
+    /// A tensor of the given name.
     Kept(const char* name = nullptr, Need need = Need::always) : name(name), need(need) {}
+    /// A tensor of the given name that steps always need, or never.
     Kept(const char* name, bool needed) : Kept(name, needed ? Need::always : Need::never) {}
+    /// True if a step with the given momentum needs it.
     bool needed(double momentum) const {
       return name && (need == Need::always || (need == Need::with_momentum && momentum > 0));
     }
   };
+  /// The tensors of state of each parameter, three at most.
   using KeptNames = std::array<Kept, 3>;
 
+  /// An optimiser of the given name, which must outlive it, without parameters.
   explicit Optimiser(const char* name) : name_(name) {}
+  /// The name of the optimiser, for errors and `state()`.
   const char* name() const { return name_; }
 
-  /// Throws: Error unless every tensor is a contiguous parameter of f32 or f64 that no group has yet, or if there is none
-  /// for the first group.
+  /// Adds parameters to a group.
+  /// Throws: Error for an undefined tensor, one that is not a parameter or that some group has already, and if there is
+  /// none for the first group; DTypeError unless f32 or f64; ShapeError unless contiguous.
   void add_parameters(std::vector<Tensor> parameters, std::size_t group, Location where);
-  /// Throws: IndexError.
+  /// Checks the index of a group. Throws: IndexError for a group that does not exist.
   void check_group(std::size_t group, Location where) const;
 
+  /// The learning rate of a group.
   virtual double rate_of(std::size_t group) const = 0;
+  /// Sets the learning rate of a group.
   virtual void put_rate(std::size_t group, double rate) = 0;
-  /// NaN: it has none.
+  /// The momentum of a group; NaN if the optimiser has none.
   virtual double momentum_of(std::size_t group) const = 0;
+  /// Sets the momentum of a group.
   virtual void put_momentum(std::size_t group, double momentum) = 0;
 
-  /// A group's learning rate, in two parts: what it is without the reductions of a Plateau, and the factor that they are.
-  /// A Scheduler sets the one and a Plateau the other, so that neither undoes what the other has done.
+  /// A group's learning rate, in two factors, so that a Scheduler and a Plateau do not undo each other's changes.
   struct Rate {
-    double scheduled = 0, factor = 1;
+    double scheduled = 0,  ///< the rate without the reductions of a Plateau, which a Scheduler sets
+        factor = 1;        ///< the reductions, which a Plateau sets
   };
+  /// A group's learning rate in two factors; a rate that was set otherwise is scheduled, with factor 1.
   Rate rate_parts(std::size_t group) const;
+  /// Sets a group's learning rate by its two factors.
   void put_rate_parts(std::size_t group, const Rate& rate);
+  /// Adds "learning_rate" and, if a rate was reduced, "rate_factor" to a state.
   void add_rates(std::vector<nn::NamedTensor>& state) const;
-  /// Throws: Error for a rate or a factor out of range.
+  /// Reads the learning rates of all groups from a state. Throws: Error for a rate or a factor out of range.
   std::vector<Rate> read_rates(detail::StateReader& reader, Location where) const;
-  /// Throws: Error for a state of another kind of optimiser.
+  /// Checks that a state is that of this kind of optimiser. Throws: Error if it is not.
   void check_kind(detail::StateReader& reader, Location where) const;
 
-  // What makes each optimiser what it is.
-
+  /// The tensors of state that a parameter of a group has; by default none.
   virtual KeptNames kept_names(std::size_t) const { return {}; }
-  /// What is kept starts with this.
+  /// The initial value of every element of these tensors; by default 0.
   virtual double kept_start(std::size_t) const { return 0; }
-  /// The numbers of a step on a device; `progress` counts it already.
-  virtual detail::Descent descent(std::size_t group, Progress& progress, Device device) const;
+  /// The coefficients of an update step of a parameter on a device; `progress` includes this step.
+  virtual detail::UpdateStep update_step(std::size_t group, Progress& progress, Device device) const;
+  /// True if the optimiser accepts gradients by rows; by default false.
   virtual bool takes_rows() const { return false; }
+  /// True if `Progress::product` belongs to the state; by default false.
   virtual bool keeps_product() const { return false; }
 
-  // What LBFGS has in their place.
-
+  /// Makes a step; an optimiser whose update is not elementwise overrides it.
   virtual void make_step(Location where);
+  /// Makes a step with a function that computes the loss and its gradients; returns the first value.
   virtual double minimise(const std::function<double()>& loss, Location where);
+  /// Adds the tensors of `state()` to a list.
   virtual void add_state(std::vector<nn::NamedTensor>& state) const;
+  /// Restores the optimiser from a state.
+  /// Throws: Error, ShapeError or DTypeError for one that does not fit, and changes nothing then.
   virtual void take_state(std::span<const nn::NamedTensor> state, Location where);
 
  private:
@@ -156,7 +195,7 @@ class Optimiser {
   friend class Scheduler;
   class Step;
   class RecordedStep;
-  // Beside the parameter of the same number.
+  // The state of the parameter with that index.
   struct Memory {
     std::size_t group;
     Progress progress = {};
@@ -177,23 +216,27 @@ class Optimiser {
   std::shared_ptr<const char> presence_;  // what a graph that repeats a step knows this by
 };
 
-/// An optimiser whose groups have options of this type, which have a learning rate and perhaps a momentum.
+/// An optimiser whose groups have options of one type, which has a learning rate and perhaps a momentum.
 template <class Options>
 class OptimiserWith : public Optimiser {
  public:
-  /// Adds parameters with options of their own. Throws: Error, DTypeError, ShapeError as the constructor.
+  /// Adds a group of parameters with options of its own.
+  /// Throws: Error for options out of range, for an undefined tensor, and for one that is not a parameter or that a
+  /// group has already; DTypeError unless f32 or f64; ShapeError unless contiguous.
   void add_group(std::vector<Tensor> parameters, const Options& options = {}, Location where = Location::here()) {
     check(options, where);
     add_parameters(std::move(parameters), options_.size(), where);
     options_.push_back(options);
   }
+  /// The number of groups.
   std::size_t group_count() const override { return options_.size(); }
-  /// Throws: IndexError for a group that there is not.
+  /// The options of a group. Throws: IndexError for a group that does not exist.
   const Options& options(std::size_t group = 0, Location where = Location::here()) const {
     check_group(group, where);
     return options_[group];
   }
-  /// Takes effect with the next step. Throws: IndexError; Error for options out of range.
+  /// Replaces the options of a group; takes effect with the next step.
+  /// Throws: IndexError for a group that does not exist; Error for options out of range.
   void set_options(std::size_t group, const Options& options, Location where = Location::here()) {
     check_group(group, where);
     check(options, where);
@@ -202,7 +245,7 @@ class OptimiserWith : public Optimiser {
 
  protected:
   using Optimiser::Optimiser;
-  /// Throws: Error for options out of range.
+  /// Checks options. Throws: Error for options out of range.
   virtual void check(const Options& options, Location where) const = 0;
 
  private:

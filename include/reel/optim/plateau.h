@@ -8,34 +8,44 @@
 
 namespace reel::optim {
 
+/// Options of Plateau.
 struct PlateauOptions {
-  double factor = 0.1;         ///< in (0, 1)
-  std::int64_t patience = 10;  ///< so many steps in a row may be no better
-  double threshold = 1e-4;     ///< how much better counts
-  bool relative = true;        ///< … as a share of the best so far; else by itself
-  bool larger_is_better = false;
-  std::int64_t cooldown = 0;  ///< steps after a reduction that do not count
-  double least = 0;           ///< learning rate
-  double epsilon = 1e-8;      ///< smaller reductions are not made
+  double factor = 0.1;            ///< the factor of a reduction, in (0, 1); default 0.1
+  std::int64_t patience = 10;     ///< steps in a row without improvement that are tolerated; at least 0, default 10
+  double threshold = 1e-4;        ///< the least change that is an improvement; default 1e-4
+  bool relative = true;           ///< whether `threshold` is a share of the best metric so far; default true
+  bool larger_is_better = false;  ///< default false: the metric is to become smaller
+  std::int64_t cooldown = 0;      ///< steps after a reduction that are not counted; at least 0, default 0
+  double least = 0;               ///< the least learning rate; default 0
+  double epsilon = 1e-8;          ///< reductions by less than this are not made; default 1e-8
 };
 
-/// Reduces the learning rate of all groups when a metric stops to improve: rate = max(factor · rate, least). A Scheduler of
-/// the optimiser goes on from there: from then on, its rates are multiplied by what was reduced, until
-/// `set_learning_rate`. The optimiser has to outlive it. Throws: Error for options out of range. Source: PyTorch's ReduceLROnPlateau.
+/// Reduces the learning rate of all groups when a metric stops improving: rate = max(factor · rate, least). The rates
+/// of a Scheduler of that optimiser are multiplied by the reductions, until `set_learning_rate`. The optimiser must
+/// outlive it.
+/// Source: PyTorch's ReduceLROnPlateau.
 class Plateau {
  public:
+  /// Reduces the rates of `optimiser`. Throws: Error for options out of range.
   explicit Plateau(Optimiser& optimiser, PlateauOptions options = {}, Location where = Location::here());
 
-  /// Takes the metric of another step or epoch; NaN is no better. True if it has reduced a rate.
+  /// Takes the metric of another step or epoch; NaN is no improvement. Returns true if it has reduced a rate.
   bool step(double metric);
-  /// The best metric so far; an infinity before the first.
+  /// The best metric so far; before the first, the infinity that any metric improves.
   double best() const { return best_; }
 
-  /// "best", "bad_steps", "cooldown"; rates, and what they were reduced by, are in the optimiser's state.
+  /// Copies of all that it keeps: "best", "bad_steps", "cooldown"; the rates, and their reductions, are in the
+  /// optimiser's state.
   std::vector<nn::NamedTensor> state() const;
-  /// Goes on there; states of the optimiser, of a Scheduler and of this may be loaded in any order.
-  /// Throws: as Optimiser::load_state.
+  /// Restores what `state()` gave; states of the optimiser, of a Scheduler and of this may be loaded in any order.
+  /// After an exception nothing has changed.
+  /// Throws: Error for a name that is missing or unknown, or a value out of range; ShapeError or DTypeError for a
+  /// tensor that does not fit.
   void load_state(std::span<const nn::NamedTensor> state, Location where = Location::here());
+  /// Restores what `state()` gave; states of the optimiser, of a Scheduler and of this may be loaded in any order.
+  /// After an exception nothing has changed.
+  /// Throws: Error for a name that is missing or unknown, or a value out of range; ShapeError or DTypeError for a
+  /// tensor that does not fit.
   void load_state(const std::vector<nn::NamedTensor>& state, Location where = Location::here());
 
  private:

@@ -8,15 +8,16 @@
 
 namespace reel::train {
 
-/// A training run has a loss, a score or a weight that is NaN or infinite.
+/// An error: a loss, a score or a weight of a training run is NaN or infinite.
 class DivergedError : public Error {
   using Error::Error;
 };
 
-/// Throws: DivergedError unless the loss is finite. Before the optimiser's step, it keeps the weights finite, too.
+/// Checks that a loss is finite; called before the optimiser's step, it keeps the weights finite, too.
+/// Throws: DivergedError if the loss is NaN or infinite.
 void check_loss(double loss, Location where = Location::here());
 
-/// Keeps those of a module's weights, its parameters and buffers, that have reached the highest score.
+/// Keeps a copy of a module's weights, its parameters and buffers, from when they reached the highest score.
 ///
 ///     train::BestWeights best(model);
 ///     if (loaded) best.offer(accuracy(model, dev));  // what was loaded is to be beaten
@@ -27,17 +28,17 @@ void check_loss(double loss, Location where = Location::here());
 ///     best.restore();
 class BestWeights {
  public:
-  /// The module must outlive this, and keep its tensors.
+  /// Keeps the best weights of `module`, which must outlive this object and keep its tensors.
   explicit BestWeights(nn::Module& module) : module_(module) {}
 
-  /// Keeps a copy of the module's weights if `score` is higher than each one before. Returns whether it is.
-  /// Throws: DivergedError if the score is NaN, or a weight is NaN or infinite; and keeps what was kept.
+  /// Keeps a copy of the module's weights if `score` is higher than all before. Returns true if it is.
+  /// Throws: DivergedError if the score is NaN, or a weight is NaN or infinite; the kept copy then stays.
   bool offer(double score, Location where = Location::here());
-  /// Whether nothing was offered yet.
+  /// True if no score was offered yet.
   bool empty() const { return !offered_; }
-  /// The highest score; −∞ if nothing was offered.
+  /// The highest score; −∞ if none was offered.
   double score() const { return score_; }
-  /// Gives the module the weights of the highest score, in place; without any, leaves it as it is.
+  /// Copies the weights of the highest score back into the module, in place; if none was offered, leaves it as it is.
   void restore(Location where = Location::here()) const;
 
  private:

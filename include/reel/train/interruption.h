@@ -4,20 +4,23 @@
 
 namespace reel::train {
 
-/// A signal has asked the program to end.
+/// An exception: a signal has asked the program to end.
 class Interrupted : public std::runtime_error {
  public:
+  /// An exception for the given signal, such as SIGINT.
   explicit Interrupted(int signal);
+  /// The number of the signal.
   int signal() const { return signal_; }
-  /// What shells say of a program that the signal has ended: 130 for SIGINT, 143 for SIGTERM.
+  /// The exit status that shells report for a program ended by the signal: 128 plus its number, 130 for SIGINT, 143 for
+  /// SIGTERM.
   int exit_status() const { return 128 + signal_; }
 
  private:
   int signal_;
 };
 
-/// While it lives, SIGINT, SIGTERM and SIGHUP do not end the program at once, so that a training loop can save its weights
-/// first:
+/// While it lives, SIGINT, SIGTERM and SIGHUP do not end the program at once, so that a training loop can save its
+/// weights first:
 ///
 ///     train::Interruption interruption;
 ///     try {
@@ -30,19 +33,21 @@ class Interrupted : public std::runtime_error {
 ///       return interrupted.exit_status();
 ///     }
 ///
-/// A second SIGINT ends the program at once. Signals that are ignored, as those of `nohup` are, stay ignored. What was done
-/// with the signals before is done again afterwards; a signal that no `check_interruption` has told of then arrives.
+/// A second SIGINT ends the program at once. Signals that are ignored, as those of `nohup` are, stay ignored. The end
+/// of the object restores the earlier handlers; a signal that no `check_interruption` has reported is then delivered.
 class Interruption {
  public:
-  /// Throws: std::logic_error if another lives.
+  /// Starts to intercept the signals. Throws: std::logic_error if another Interruption lives.
   Interruption();
+  /// Restores the earlier handlers.
   ~Interruption();
   Interruption(const Interruption&) = delete;
   Interruption& operator=(const Interruption&) = delete;
 };
 
-/// Throws: Interrupted if a signal has come since the living `Interruption` began. Costs a load; may be called by any
-/// thread, and does nothing where there is no `Interruption`.
+/// Checks whether a signal has arrived since the living `Interruption` began. Costs one load; may be called by any
+/// thread, and does nothing without an `Interruption`.
+/// Throws: Interrupted if one has.
 void check_interruption();
 
 }  // namespace reel::train

@@ -28,17 +28,11 @@ Interpreter::Adjoint Interpreter::seed_of(const Instruction& instruction, bool r
   }
   int seed = id(instruction.operands.back());
   if (at(seed).shape != target.shape) throw Refusal{Outcome::shape_error};
-  Adjoint adjoint{true, {}, 0};
-  for (double value : values(at(seed))) adjoint.values.push_back({value});
+  Adjoint adjoint{true, values(at(seed)), 0};
   if (!recorded) return adjoint;
   try {
-    const int used_in = at(seed).used_in, used_at = at(seed).used_at;
-    Operand operand = this->operand(seed);
-    if (!operand.slot) {
-      at(seed).used_in = used_in;
-      at(seed).used_at = used_at;
-      at(seed).seed_in = filling_;
-    }
+    Operand operand = accept(seed);
+    note_possible_use(seed);
     return {true, operand.values, operand.slot};
   } catch (const Refusal&) {
     // Whether an op uses the seed, and so refuses it, is the library's choice.
@@ -56,7 +50,7 @@ Interpreter::Differentiation Interpreter::begin(const Instruction& instruction, 
   int tape = run.tape = instruction.scope;
   if (instruction.numbers[0]) {
     int seed = id(instruction.operands.back());
-    run.seed.push_back({at(seed).memory, memory_of(seed).version});
+    run.seed.push_back({at(seed).memory, memory_of(seed).version, seed, live_slot(at(seed))});
   }
   run.target = target;
   run.recorded = is_recorded(tape);
@@ -116,9 +110,9 @@ void Interpreter::check_needs(const Entry& entry, const Input& input) {
   for (const Need& need : input.needs) {
     if (need.memory < 0) continue;
     bool is_old = memories_[static_cast<std::size_t>(need.memory)].version != need.version;
-    if (need.captured >= 0) {
+    if (need.captured) {
       // The function runs again, and may or may not give the same result.
-      const ModelTensor& captured = at(need.captured);
+      const ModelTensor& captured = at(need.tensor);
       uncertain_ |= is_old || captured.filling != 0 || captured.parameter;
     } else if (is_old && entry.derived) {
       uncertain_ = true;
@@ -135,6 +129,13 @@ void Interpreter::visit(Differentiation& run, Entry entry) {
     if (!run.wants(input.slot)) continue;
     any = true;
     check_needs(entry, input);
+    if (!run.recorded) continue;
+    for (const Need& need : input.needs) {
+      if (need.tensor < 0) continue;
+      // Whether this derivative uses the tensor itself, which is tracked by now, or a view of it, is the library's choice.
+      if ((entry.derived || need.captured) && is_tracked_since(need)) throw Refusal{Outcome::unknown};
+      note_possible_use(need.tensor);
+    }
   }
   if (!any) return;
   int begin = scalars_.count();
@@ -183,7 +184,10 @@ void Interpreter::take_nodes(Adjoint& adjoint) const {
 
 void Interpreter::call_hook(const Adjoint& seen, int number, HookKind kind) {
   HookCall call{number, {}};
-  for (const Scalar& value : seen.values) call.gradient.push_back(value.value);
+  for (const Scalar& value : seen.values) {
+    call.gradient.push_back(value.value);
+    call.errors.push_back(value.error);
+  }
   hook_calls_.push_back(std::move(call));
   if (kind == HookKind::fail) throw Refusal{Outcome::user_error};
 }
@@ -232,9 +236,7 @@ void Interpreter::trace(Differentiation& run, int slot) {
     if (trace.tape != -1 && trace.tape != run.tape) continue;
     if (trace.slot == slot) {
       const Adjoint& sum = run.sums[static_cast<std::size_t>(slot)];
-      std::vector<double> numbers;
-      for (const Scalar& value : sum.values) numbers.push_back(value.value);
-      int kept = make(slots_[static_cast<std::size_t>(slot)].shape, std::move(numbers));
+      int kept = make(slots_[static_cast<std::size_t>(slot)].shape, sum.values);
       if (sum.slot) settle(kept, sum.slot);
       traced_[run.tape][number] = kept;
     }
@@ -252,6 +254,7 @@ void Interpreter::gradient(const Instruction& instruction) {
     int slot = live_slot(at(source));
     if (!slot && at(source).parameter) slot = track(source);
     if (!slot && !zeros) throw Refusal{Outcome::tape_error};
+    if (slot && !at(source).parameter) check_unused(instruction.scope, at(source));
     slots.push_back(slot);
   }
   int target = target_of(instruction, slots);
@@ -295,13 +298,12 @@ void Interpreter::backward(const Instruction& instruction) {
 }
 
 void Interpreter::commit(int parameter, const Adjoint& found) {
-  std::vector<double> sum;
-  for (const Scalar& value : found.values) sum.push_back(value.value);
+  int grad = make(at(parameter).shape, found.values);
   if (int before = at(parameter).grad; before >= 0) {
-    std::vector<double> old = values(at(before));
-    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += old[i];
+    std::vector<Scalar> sum = values(at(grad)), old = values(at(before));
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] = scalars_.apply(Rule::add, sum[i], old[i]);
+    grad = make(at(parameter).shape, std::move(sum));
   }
-  int grad = make(at(parameter).shape, std::move(sum));
   at(parameter).grad = grad;
 }
 

@@ -195,8 +195,13 @@ class Generator {
     if (!is_wide_) before = model_;
     Outcome outcome = model_.run(in);
     bool is_mistake = outcome == Outcome::tape_error || outcome == Outcome::shape_error;
-    if (before && ((is_mistake && !chance(15)) || model_.scale() > 1e4)) {
+    bool is_unknown = outcome == Outcome::unknown;
+    if (before && ((is_mistake && !chance(15)) || is_unknown || model_.scale() > 1e4)) {
       model_ = std::move(*before);
+      return;
+    }
+    if (is_unknown) {
+      is_over_ = true;
       return;
     }
     program_.push_back(in);
@@ -206,8 +211,8 @@ class Generator {
   // Near a pole, or far out, rounding is magnified.
   bool is_too_steep(const Instruction& in) const {
     auto all = [&](int variable, auto condition) {
-      std::vector<double> values = model_.values(model_.tensor(variable));
-      return std::ranges::all_of(values, condition);
+      std::vector<Scalar> values = model_.values(model_.tensor(variable));
+      return std::ranges::all_of(values, condition, &Scalar::value);
     };
     if (in.op == Op::div || in.op == Op::div_in_place)
       return !all(in.operands[1], [](double x) { return std::abs(x) > 0.3; });

@@ -12,7 +12,12 @@ Outcome Interpreter::run(const Instruction& instruction) {
   try {
     const std::vector<int>& x = instruction.operands;
     switch (instruction.op) {
-      case Op::constant: variables_[instruction.result] = make(instruction.numbers, elements_of(instruction)); break;
+      case Op::constant: {
+        std::vector<Scalar> elements;
+        for (double element : elements_of(instruction)) elements.push_back({element});
+        variables_[instruction.result] = make(instruction.numbers, std::move(elements));
+        break;
+      }
       case Op::alias: variables_[instruction.result] = id(x[0]); break;
       case Op::drop: variables_.erase(x[0]); break;
       case Op::open_tape:
@@ -45,7 +50,7 @@ Outcome Interpreter::run(const Instruction& instruction) {
           variables_[instruction.result] = compute(instruction);
     }
   } catch (const Refusal& refusal) {
-    return refusal.outcome;
+    return uncertain_ && refusal.outcome != Outcome::tape_error ? Outcome::unknown : refusal.outcome;
   }
   return uncertain_ ? Outcome::may_tape_error : Outcome::done;
 }
@@ -61,18 +66,23 @@ void Interpreter::run_leaf(const Instruction& instruction) {
       break;
     }
     case Op::watch: {
-      const Scope& scope = tape(instruction.scope);
-      check_unused(at(x), scope.filling == filling_ ? scope.opened_at : 0);
+      check_unused(instruction.scope, at(x));
       track(x);
       break;
     }
     case Op::hook: {
       int slot = at(x).parameter ? 0 : tracked_slot(x);
+      if (slot) check_unused(instruction.scope, at(x));
       hooks_.push_back({instruction.scope, slot, filling_, at(x).parameter ? x : -1, instruction.result,
                         static_cast<HookKind>(instruction.numbers[0])});
       break;
     }
-    case Op::trace: traces_.push_back({at(x).parameter ? track(x) : tracked_slot(x), instruction.scope}); break;
+    case Op::trace: {
+      int slot = at(x).parameter ? track(x) : tracked_slot(x);
+      if (!at(x).parameter) check_unused(instruction.scope, at(x));
+      traces_.push_back({slot, instruction.scope});
+      break;
+    }
     case Op::grad: variables_[instruction.result] = at(x).grad; break;
     case Op::set_grad: {
       int gradient = id(instruction.operands[1]);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "program.h"
@@ -17,11 +18,12 @@ enum class Outcome : std::uint8_t {
   shape_error,
   user_error,      ///< a hook threw
   may_tape_error,  ///< done, or a TapeError: which values a derivative of higher order needs is the library's choice
+  unknown,         ///< more than that is the library's choice; what there is then is not known either
 };
 
 /// Elements that tensors share.
 struct Memory {
-  std::vector<double> cells;
+  std::vector<Scalar> cells;  ///< constants
   int version = 0;
   int tracked_version = 0;  ///< since when what older handles show is not what the tape knows
   int tracked_by = 0;       ///< during which filling of the tape; 0: never
@@ -38,15 +40,22 @@ struct ModelTensor {
   bool parameter = false;
   bool has_leaf = false;
   int grad = -1;
-  int used_in = 0;  ///< during which filling an op that was recorded, or not, used it untracked; and when last
-  int used_at = 0;
-  int seed_in = 0;  ///< during which filling it was a seed, which a backward pass may have used
+  /// During which filling of the tape it was used untracked while a tape recorded, and when last.
+  struct Use {
+    int filling = 0, time = 0;
+  };
+  Use use = {};           ///< by an op
+  Use possible_use = {};  ///< by a backward pass, which may use its seed and what was saved for it
+  /// Nodes of its elements that expressions refer to, although it is not tracked: during a filling, of a version.
+  std::vector<int> nodes = {};
+  int nodes_filling = 0, nodes_version = 0;
 };
 
 /// What one hook saw.
 struct HookCall {
   int hook;
   std::vector<double> gradient;
+  std::vector<double> errors = {};  ///< of the gradient's elements; not known of those that reel computes
 };
 
 /// A second implementation of what programs mean: of memory and views, of what tapes record, and of derivatives, which
@@ -63,7 +72,7 @@ class Interpreter {
   const std::map<int, int>& variables() const { return variables_; }  ///< which tensor each one stands for
   const ModelTensor& tensor(int variable) const { return tensors_[static_cast<std::size_t>(variables_.at(variable))]; }
   const Memory& memory(const ModelTensor& tensor) const { return memories_[static_cast<std::size_t>(tensor.memory)]; }
-  std::vector<double> values(const ModelTensor& tensor) const;
+  std::vector<Scalar> values(const ModelTensor& tensor) const;
   bool is_tracked(const ModelTensor& tensor) const { return live_slot(tensor) != 0; }
   /// Of a tracked tensor: whether it is a parameter or watched.
   bool is_leaf(const ModelTensor& tensor) const {
@@ -80,7 +89,7 @@ class Interpreter {
   std::size_t traces_of(int tape) const { return traced_.contains(tape) ? traced_.at(tape).size() : 0; }
   bool repeats(const ModelTensor& tensor) const;
   const std::vector<HookCall>& hook_calls() const { return hook_calls_; }
-  /// The largest magnitude that has been computed.
+  /// The largest magnitude that a tensor's element has had.
   double scale() const { return scale_; }
 
  private:
@@ -91,7 +100,9 @@ class Interpreter {
   // A value that a gradient needs: of a memory at a version, or, with memory −1, of what cannot change.
   struct Need {
     int memory, version;
-    int captured = -1;  // a tensor that was not tracked when a checkpoint's function used it
+    int tensor = -1;        // that is saved; −1: one of the op's own
+    int slot = 0;           // that it had then
+    bool captured = false;  // it was not tracked when a checkpoint's function used it
   };
   struct Input {
     int slot;
@@ -111,6 +122,7 @@ class Interpreter {
     int producer = -1;  // an entry; −1: a leaf
     int leaf = -1;
     int filling_before = 0;
+    ModelTensor::Use use_before = {}, possible_use_before = {};
   };
   struct Adjoint {
     bool defined = false;
@@ -144,7 +156,7 @@ class Interpreter {
   };
 
   // Memory and views.
-  int make(const Sizes& shape, std::vector<double> values);
+  int make(const Sizes& shape, std::vector<Scalar> values);
   int view(int tensor, const Sizes& shape, const Sizes& strides, std::int64_t offset);
   std::vector<std::int64_t> places(const ModelTensor& tensor) const;
   ModelTensor& at(int tensor) { return tensors_[static_cast<std::size_t>(tensor)]; }
@@ -154,9 +166,15 @@ class Interpreter {
 
   // What is recorded.
   void check_operand(const ModelTensor& tensor) const;
+  Operand accept(int tensor);
+  void note_use(int tensor);
+  void note_possible_use(int tensor);
   Operand operand(int tensor);
+  std::pair<Operand, Operand> operands(int x, int y);
   int live_slot(const ModelTensor& tensor) const { return tensor.filling == filling_ ? tensor.slot : 0; }
   int track(int tensor);
+  std::vector<int> nodes_of(int tensor);
+  void accumulate_nodes(Operand& operand);
   int tracked_slot(int tensor) const;
   void check_hidden(const ModelTensor& tensor) const;
   void settle(int tensor, int slot);
@@ -171,7 +189,7 @@ class Interpreter {
   int compute(const Instruction& instruction);
   int unary(Op op, int x);
   int binary(Op op, int x, int y);
-  int binary(Op op, const Operand& x, const Operand& y, bool x_is_kept, bool y_is_kept);
+  int binary(Op op, Operand x, Operand y, bool x_is_kept, bool y_is_kept);
   int with_number(Op op, int x, double number);
   int matmul(int x, int y);
   int sum(int x, int axis, bool keep);
@@ -201,6 +219,8 @@ class Interpreter {
   const Scope& tape(int number) const;
   bool is_enclosed(int tape) const;
   void check_unused(const ModelTensor& tensor, int since);
+  void check_unused(int tape, const ModelTensor& tensor);
+  bool is_used(const ModelTensor::Use& use, int since) const { return use.filling == filling_ && use.time >= since; }
   void gradient(const Instruction& instruction);
   void backward(const Instruction& instruction);
   int target_of(const Instruction& instruction, const std::vector<int>& sources);
@@ -216,6 +236,7 @@ class Interpreter {
   void trace(Differentiation& run, int slot);
   void call_hook(const Adjoint& seen, int number, HookKind kind);
   Adjoint scaled(Adjoint adjoint);
+  bool is_tracked_since(const Need& need) const { return !need.slot && live_slot(at(need.tensor)); }
   int slot_of(const Hook& hook) const;
   void take_nodes(Adjoint& adjoint) const;
   void consume(int tape);

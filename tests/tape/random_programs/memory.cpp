@@ -8,8 +8,11 @@
 
 namespace reel_test::programs {
 
-int Interpreter::make(const Sizes& shape, std::vector<double> values) {
-  for (double value : values) scale_ = std::max(scale_, std::abs(value));
+int Interpreter::make(const Sizes& shape, std::vector<Scalar> values) {
+  for (Scalar& value : values) {
+    value.node = -1;
+    scale_ = std::max(scale_, std::abs(value.value));
+  }
   memories_.push_back({std::move(values)});
   tensors_.push_back({.memory = static_cast<int>(memories_.size()) - 1, .shape = shape, .strides = row_major(shape)});
   return static_cast<int>(tensors_.size()) - 1;
@@ -39,8 +42,8 @@ std::vector<std::int64_t> Interpreter::places(const ModelTensor& tensor) const {
   return places;
 }
 
-std::vector<double> Interpreter::values(const ModelTensor& tensor) const {
-  std::vector<double> values;
+std::vector<Scalar> Interpreter::values(const ModelTensor& tensor) const {
+  std::vector<Scalar> values;
   for (std::int64_t place : places(tensor)) values.push_back(memory(tensor).cells[static_cast<std::size_t>(place)]);
   return values;
 }

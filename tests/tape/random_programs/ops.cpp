@@ -68,13 +68,15 @@ int Interpreter::unary(Op op, int x) {
 }
 
 int Interpreter::binary(Op op, int x, int y) {
-  Operand a = operand(x), b = operand(y);
-  return binary(op, a, b, false, false);
+  auto [a, b] = operands(x, y);
+  return binary(op, std::move(a), std::move(b), false, false);
 }
 
 // `kept`: a copy of the operand is saved in place of the operand.
-int Interpreter::binary(Op op, const Operand& a, const Operand& b, bool a_is_kept, bool b_is_kept) {
+int Interpreter::binary(Op op, Operand a, Operand b, bool a_is_kept, bool b_is_kept) {
   Rule rule = rule_of(op);
+  if (b.slot && !a_is_kept) accumulate_nodes(a);
+  if (a.slot && !b_is_kept) accumulate_nodes(b);
   Sizes shape = *broadcast(at(a.tensor).shape, at(b.tensor).shape);
   std::vector<std::size_t> from_a = broadcast_places(at(a.tensor).shape, shape),
                            from_b = broadcast_places(at(b.tensor).shape, shape);
@@ -83,8 +85,8 @@ int Interpreter::binary(Op op, const Operand& a, const Operand& b, bool a_is_kep
   for (std::size_t i = 0; i < from_a.size(); ++i)
     y.push_back(scalars_.apply(rule, a.values[from_a[i]], b.values[from_b[i]]));
   Need needs_a = need(a), needs_b = need(b);
-  if (a_is_kept) needs_a.memory = -1;
-  if (b_is_kept) needs_b.memory = -1;
+  if (a_is_kept) needs_a = {-1, 0};
+  if (b_is_kept) needs_b = {-1, 0};
   std::vector<Need> for_a, for_b;
   if (rule == Rule::mul) {
     for_a = {needs_b};
@@ -113,7 +115,9 @@ int Interpreter::with_number(Op op, int x, double number) {
 }
 
 int Interpreter::matmul(int x, int y) {
-  Operand a = operand(x), b = operand(y);
+  auto [a, b] = operands(x, y);
+  if (b.slot) accumulate_nodes(a);
+  if (a.slot) accumulate_nodes(b);
   auto rows = static_cast<std::size_t>(at(x).shape[0]), inner = static_cast<std::size_t>(at(x).shape[1]),
        columns = static_cast<std::size_t>(at(y).shape[1]);
   int begin = scalars_.count();
@@ -157,7 +161,7 @@ int Interpreter::sum(int x, int axis, bool keep) {
 }
 
 int Interpreter::joined(Op op, int x, int y) {
-  Operand a = operand(x), b = operand(y);
+  auto [a, b] = operands(x, y);
   Sizes shape = at(x).shape;
   if (op == Op::concat)
     shape[0] += at(y).shape[0];
@@ -215,7 +219,9 @@ int Interpreter::checkpoint(CheckpointKind kind, int x, int captured) {
   try {
     check_operand(at(x));
   } catch (const Refusal&) {
-    if (kind == CheckpointKind::dropout) ++random_calls_;  // its function has run
+    // Its function has run.
+    if (kind == CheckpointKind::dropout) ++random_calls_;
+    if (uses_captured) note_use(captured);
     throw;
   }
   Operand a = operand(x), w = uses_captured ? operand(captured) : Operand{captured, 0, {}};
@@ -245,7 +251,7 @@ int Interpreter::checkpoint(CheckpointKind kind, int x, int captured) {
   std::vector<Need> needs{need(a)};
   if (uses_captured) {
     needs.push_back(need(w));
-    if (w.slot == 0) needs.back().captured = captured;
+    if (w.slot == 0) needs.back().captured = true;
   }
   std::vector<Input> inputs;
   add_input(inputs, a.slot, needs);
@@ -257,9 +263,7 @@ int Interpreter::checkpoint(CheckpointKind kind, int x, int captured) {
   if (is_view) {
     result = view(x, at(x).shape, at(x).strides, 0);
   } else {
-    std::vector<double> numbers;
-    for (const Scalar& value : y) numbers.push_back(value.value);
-    result = make(at(x).shape, std::move(numbers));
+    result = make(at(x).shape, y);
   }
   if (slot) settle(result, slot);
   return result;

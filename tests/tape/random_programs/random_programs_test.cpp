@@ -1,7 +1,9 @@
 #include <cstdlib>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <string>
+#include <unordered_set>
 
 #include <reel/reel.h>
 
@@ -12,8 +14,8 @@
 #include "shrinker.h"
 
 // Random programs of views, in-place functions, nested tapes, checkpoints, hooks, custom gradients and mistakes, against
-// an interpreter that shares no code with the library. REEL_RANDOM_PROGRAMS=n runs n programs in place of 10,000;
-// REEL_RANDOM_PROGRAM=seed runs one, and prints it.
+// an interpreter that shares no code with the library. REEL_RANDOM_PROGRAMS=n runs n programs in place of 10,000, and
+// says how many there were; REEL_RANDOM_PROGRAM=seed runs one, and prints it.
 
 namespace {
 
@@ -39,14 +41,21 @@ TEST_CASE("random programs do what an independent interpreter of memory, tapes a
   std::uint64_t only = number_from("REEL_RANDOM_PROGRAM", 0);
   std::uint64_t first = only ? only : 1, count = only ? 1 : number_from("REEL_RANDOM_PROGRAMS", 10'000);
   int failures = 0;
+  std::uint64_t done = 0;
+  std::unordered_set<std::size_t> different;
   for (std::uint64_t seed = first; seed < first + count && failures < 3; ++seed) {
     Program program = random_program(seed);
+    ++done;
+    different.insert(std::hash<std::string>()(to_string(program)));
     if (only) std::cout << to_string(program);
     std::string found = difference(program, seed);
     if (found.empty()) continue;
     ++failures;
     FAIL_CHECK(report(program, seed, found));
   }
+  if (std::getenv("REEL_RANDOM_PROGRAMS"))
+    std::cout << done << " random programs ran, " << different.size() << " of them different; " << failures
+              << " failed\n";
   CHECK(failures == 0);
 }
 

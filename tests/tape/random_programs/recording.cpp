@@ -26,22 +26,43 @@ void Interpreter::check_operand(const ModelTensor& x) const {
   }
 }
 
-Interpreter::Operand Interpreter::operand(int tensor) {
+// An operand, of which no use is noted.
+Interpreter::Operand Interpreter::accept(int tensor) {
   Operand operand{tensor, 0, {}};
   ModelTensor& x = at(tensor);
   check_operand(x);
-  if (is_recording()) {
-    operand.slot = x.parameter ? track(tensor) : live_slot(x);
-    if (!operand.slot) {
-      x.used_in = filling_;
-      x.used_at = clock_;
-    }
-  }
-  std::vector<double> numbers = values(x);
+  if (is_recording()) operand.slot = x.parameter ? track(tensor) : live_slot(x);
+  operand.values = values(x);
+  if (!operand.slot) return operand;
   const std::vector<int>& nodes = slots_[static_cast<std::size_t>(operand.slot)].nodes;
-  operand.values.reserve(numbers.size());
-  for (std::size_t i = 0; i < numbers.size(); ++i) operand.values.push_back({numbers[i], operand.slot ? nodes[i] : -1});
+  for (std::size_t i = 0; i < nodes.size(); ++i) operand.values[i].node = nodes[i];
   return operand;
+}
+
+void Interpreter::note_use(int tensor) {
+  ModelTensor& x = at(tensor);
+  if (is_recording() && !x.parameter && x.filling == 0) x.use = {filling_, clock_};
+}
+
+void Interpreter::note_possible_use(int tensor) {
+  ModelTensor& x = at(tensor);
+  if (is_recording() && !x.parameter && x.filling == 0) x.possible_use = {filling_, clock_};
+}
+
+Interpreter::Operand Interpreter::operand(int tensor) {
+  Operand operand = accept(tensor);
+  note_use(tensor);
+  return operand;
+}
+
+// An op that is refused for one operand has not used the other.
+std::pair<Interpreter::Operand, Interpreter::Operand> Interpreter::operands(int x, int y) {
+  std::pair<Operand, Operand> both;
+  both.first = accept(x);
+  both.second = accept(y);
+  note_use(x);
+  note_use(y);
+  return both;
 }
 
 int Interpreter::new_slot(std::vector<int> nodes) {
@@ -53,21 +74,38 @@ int Interpreter::track(int tensor) {
   ModelTensor& x = at(tensor);
   if (int slot = live_slot(x)) return slot;
   if (memory(x).tracked_by == filling_) check_hidden(x);
-  std::vector<int> nodes;
-  for (double value : values(x)) nodes.push_back(scalars_.variable(value).node);
-  int slot = new_slot(std::move(nodes));
+  int slot = new_slot(nodes_of(tensor));
   for (int node : slots_.back().nodes) scalars_.assign(node, slot);
   slots_[static_cast<std::size_t>(slot)].leaf = tensor;
   slots_[static_cast<std::size_t>(slot)].filling_before = x.filling;
+  slots_[static_cast<std::size_t>(slot)].use_before = x.use;
+  slots_[static_cast<std::size_t>(slot)].possible_use_before = x.possible_use;
   leaves_.push_back(slot);
   settle(tensor, slot);
   return slot;
 }
 
+std::vector<int> Interpreter::nodes_of(int tensor) {
+  ModelTensor& x = at(tensor);
+  if (x.nodes_filling == filling_ && x.nodes_version == memory(x).version) return x.nodes;
+  x.nodes.clear();
+  for (Scalar value : values(x)) x.nodes.push_back(scalars_.variable(value).node);
+  x.nodes_filling = filling_;
+  x.nodes_version = memory(x).version;
+  return x.nodes;
+}
+
+// If a tape watches the tensor later, derivatives that use it from then on depend on it.
+void Interpreter::accumulate_nodes(Operand& operand) {
+  if (operand.slot) return;
+  std::vector<int> nodes = nodes_of(operand.tensor);
+  for (std::size_t i = 0; i < nodes.size(); ++i) operand.values[i].node = nodes[i];
+}
+
 void Interpreter::settle(int tensor, int slot) {
   ModelTensor& x = at(tensor);
   x.slot = slot;
-  x.used_in = x.seed_in = 0;
+  x.use = x.possible_use = {};
   x.filling = slot ? filling_ : 0;
   x.version = memory(x).version;
   if (slot) slots_[static_cast<std::size_t>(slot)].shape = x.shape;
@@ -85,7 +123,7 @@ void Interpreter::add_input(std::vector<Input>& inputs, int slot, std::vector<Ne
 
 Interpreter::Need Interpreter::need(const Operand& operand) const {
   const ModelTensor& x = at(operand.tensor);
-  return {x.memory, memory(x).version};
+  return {x.memory, memory(x).version, operand.tensor, operand.slot};
 }
 
 // Each element of a slot has a node of its own, also where two elements are equal or one is a constant.
@@ -99,7 +137,7 @@ int Interpreter::record(int begin, const std::vector<Scalar>& values, std::vecto
     if (value.node > last && value.node >= begin && !checkpoint)
       last = value.node;
     else
-      value = value.node < 0 ? scalars_.variable(value.value) : scalars_.apply(Rule::copy, value);
+      value = value.node < 0 ? scalars_.variable(value) : scalars_.apply(Rule::copy, value);
     nodes.push_back(value.node);
   }
   int slot = new_slot(std::move(nodes));
@@ -120,10 +158,7 @@ int Interpreter::record_derived(int begin, const std::vector<Scalar>& values, st
 }
 
 int Interpreter::finish(int begin, const Sizes& shape, const std::vector<Scalar>& values, std::vector<Input> inputs) {
-  std::vector<double> numbers;
-  numbers.reserve(values.size());
-  for (const Scalar& value : values) numbers.push_back(value.value);
-  int result = make(shape, std::move(numbers));
+  int result = make(shape, values);
   if (int slot = record(begin, values, std::move(inputs))) settle(result, slot);
   return result;
 }
@@ -152,11 +187,21 @@ bool Interpreter::is_enclosed(int tape) const {
   return std::find_if(scopes_.begin(), scopes_.end(), [](const Scope& s) { return s.is_tape; })->number != tape;
 }
 
-// Whoever tracks a tensor that was used would lose that use's share of the gradient.
+// Tracking a tensor that was used before would lose that use's share of the gradient.
 void Interpreter::check_unused(const ModelTensor& tensor, int since) {
-  if (tensor.filling != 0) return;
-  if (tensor.used_in == filling_ && tensor.used_at >= since) throw Refusal{Outcome::tape_error};
-  uncertain_ |= tensor.seed_in == filling_;
+  ModelTensor::Use use = tensor.use, possible_use = tensor.possible_use;
+  if (int number = live_slot(tensor)) {
+    const Slot& slot = slots_[static_cast<std::size_t>(number)];
+    use = slot.use_before;
+    possible_use = slot.possible_use_before;
+  }
+  if (is_used(use, since)) throw Refusal{Outcome::tape_error};
+  uncertain_ |= is_used(possible_use, since);
+}
+
+void Interpreter::check_unused(int tape, const ModelTensor& tensor) {
+  const Scope& scope = this->tape(tape);
+  check_unused(tensor, scope.filling == filling_ ? scope.opened_at : 0);
 }
 
 void Interpreter::run_scope(const Instruction& instruction) {

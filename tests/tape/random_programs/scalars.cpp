@@ -28,18 +28,49 @@ double value_of(Rule rule, double a, double b) {
   return 0;
 }
 
+// A bound on the error of y = f(a, b), however it is computed, to first order in u = 2⁻⁵³:
+//
+//   error(y) = |∂f/∂a| error(a) + |∂f/∂b| error(b) + 64 u |y|,
+//
+// where the last term is what f itself may be off by. 64 is more than any function's error in units of u, and than the
+// number of terms of a sum whose order is free, but for the sums of whole tensors, which reel forms in pairs. A sum of
+// n terms is off by at most (n − 1) u Σ|xᵢ| in any order. What each addition is charged with is therefore u (|a| + |b|)
+// and not u |y|: along a chain of additions these are at least u Σ|xᵢ|, also where the terms cancel. A sine, cosine or
+// tanh is off by u times its largest value where its argument is reduced, or where it is computed from exponentials.
+double error_of(Rule rule, Scalar a, Scalar b, double y) {
+  constexpr double rounding = 64 * 0x1p-53;
+  switch (rule) {
+    case Rule::variable:
+    case Rule::copy:
+    case Rule::neg: return a.error;
+    case Rule::add:
+    case Rule::sub: return a.error + b.error + rounding * (std::abs(a.value) + std::abs(b.value));
+    case Rule::mul:
+      return std::abs(a.value) * b.error + std::abs(b.value) * a.error + a.error * b.error + rounding * std::abs(y);
+    case Rule::div: return (a.error + std::abs(y) * b.error) / std::abs(b.value) + rounding * std::abs(y);
+    case Rule::square:
+    case Rule::custom_constant: return (2 * std::abs(a.value) + a.error) * a.error + rounding * y;
+    case Rule::sin:
+    case Rule::cos:
+    case Rule::tanh:
+    case Rule::custom_input: return a.error + rounding;
+    case Rule::exp: return y * (a.error + rounding);
+  }
+  return 0;
+}
+
 }  // namespace
 
-Scalar Scalars::variable(double value) {
-  nodes_.push_back({Rule::variable, {}, {}, value});
-  return {value, count() - 1};
+Scalar Scalars::variable(Scalar value) {
+  nodes_.push_back({Rule::variable, {}, {}, value.value, value.error});
+  return {value.value, count() - 1, value.error};
 }
 
 Scalar Scalars::apply(Rule rule, Scalar a, Scalar b) {
-  double value = value_of(rule, a.value, b.value);
-  if (constants_only || (a.node < 0 && b.node < 0)) return {value, -1};
-  nodes_.push_back({rule, a, b, value});
-  return {value, count() - 1};
+  double value = value_of(rule, a.value, b.value), error = error_of(rule, a, b, value);
+  if (constants_only || (a.node < 0 && b.node < 0)) return {value, -1, error};
+  nodes_.push_back({rule, a, b, value, error});
+  return {value, count() - 1, error};
 }
 
 Scalars::Adjoint& Scalars::touch(int node) {
@@ -67,7 +98,7 @@ void Scalars::pull_back(int begin, int end) {
 
 void Scalars::pass_on(int number, Scalar d) {
   const Node node = nodes_[static_cast<std::size_t>(number)];
-  const Scalar a = node.a, b = node.b, self{node.value, number};
+  const Scalar a = node.a, b = node.b, self{node.value, number, node.error};
   switch (node.rule) {
     case Rule::variable: break;
     case Rule::copy: give(a, d); break;

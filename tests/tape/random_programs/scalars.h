@@ -5,10 +5,11 @@
 
 namespace reel_test::programs {
 
-/// A number, and the node of the expression that computes it; -1 for a constant.
+/// A number, the node of the expression that computes it, −1 for a constant, and how far off it may be.
 struct Scalar {
   double value = 0;
   int node = -1;
+  double error = 0;  ///< the most by which any order of computation may differ from the exact value
 };
 
 /// How a node follows from its operands. A custom rule's derivative is not that of its value.
@@ -25,14 +26,14 @@ enum class Rule : std::uint8_t {
   cos,
   exp,
   tanh,
-  custom_constant,  ///< a²; its derivative counts as 3
-  custom_input,     ///< sin a; its derivative counts as a / 2
+  custom_constant,  ///< a²; its derivative is treated as 3
+  custom_input,     ///< sin a; its derivative is treated as a / 2
 };
 
 /// A graph of scalar expressions. A derivative is an expression too, so that it can be differentiated again.
 class Scalars {
  public:
-  Scalar variable(double value);
+  Scalar variable(Scalar value);
   /// A constant if all operands are.
   Scalar apply(Rule rule, Scalar a, Scalar b = {});
   int count() const { return static_cast<int>(nodes_.size()); }
@@ -58,7 +59,7 @@ class Scalars {
   struct Node {
     Rule rule;
     Scalar a, b;
-    double value;
+    double value, error;
     int slot = 0;
     int visit = 0;
   };

@@ -113,9 +113,9 @@ void Interpreter::write_cells(int tensor, const std::vector<Scalar>& values) {
   std::vector<std::int64_t> to = places(at(tensor));
   Memory& memory = memory_of(tensor);
   for (std::size_t i = 0; i < to.size(); ++i) {
-    double value = values[values.size() == 1 ? 0 : i].value;
-    memory.cells[static_cast<std::size_t>(to[i])] = value;
-    scale_ = std::max(scale_, std::abs(value));
+    const Scalar& value = values[values.size() == 1 ? 0 : i];
+    memory.cells[static_cast<std::size_t>(to[i])] = {value.value, -1, value.error};
+    scale_ = std::max(scale_, std::abs(value.value));
   }
   ++memory.version;
 }
@@ -135,8 +135,8 @@ void Interpreter::overwrite(const Instruction& instruction) {
       const ModelTensor& to = at(x);
       if (!is_row_major(to.shape, to.strides)) throw Refusal{Outcome::shape_error};
       if (!to.parameter && live_slot(to)) throw Refusal{Outcome::tape_error};
-      at(x).used_in = at(x).seed_in = 0;
-      memory_of(x).cells[static_cast<std::size_t>(to.offset + instruction.numbers[0])] = number;
+      at(x).use = at(x).possible_use = {};
+      memory_of(x).cells[static_cast<std::size_t>(to.offset + instruction.numbers[0])] = {number};
       ++memory_of(x).version;
       break;
     }
@@ -154,13 +154,13 @@ void Interpreter::overwrite_whole(Op op, int x, int y, double number) {
   bool recorded = is_recording(), reads = reads_destination(op);
   check_destination(x, recorded);
   Operand a{x, 0, {}}, b{y, 0, {}};
-  if (reads) a = operand(x);
+  if (reads) a = accept(x);
   if (y >= 0) b = operand(y);
   bool was_live = live_slot(at(x)) != 0, tracked = a.slot || b.slot;
   bool shared = y >= 0 && at(y).memory == at(x).memory;
   int value;
   if (y < 0)
-    value = reads ? with_number(op, x, number) : make({}, {number});
+    value = reads ? with_number(op, x, number) : make({}, {{number}});
   else if (reads)
     value = binary(op, a, b, true, shared);
   else

@@ -64,9 +64,10 @@ class TreeTraining {
 Work tree_lstm(int minibatch, TreeForm form = TreeForm::cell);
 
 inline constexpr std::int64_t batch_size = 64;
-/// A training step of 784-1024-1024-10 with ReLU, cross-entropy and plain descent.
+/// A training step of 784-1024-1024-10 with ReLU, cross-entropy and plain gradient descent.
 Work mlp();
-/// A training step of two convolutions 1 → 32 → 64 of 3 × 3 with ReLU, max pooling by 2, 9216-128-10, likewise.
+/// A training step of two convolutions 1 → 32 → 64 of 3 × 3 with ReLU, max pooling by 2, 9216-128-10, cross-entropy and
+/// plain gradient descent.
 Work cnn();
 
 inline constexpr std::int64_t matrix_size = 2048;
@@ -83,7 +84,7 @@ struct Workload {
   std::string name;
   int operations;       ///< by which time and instructions are divided
   double nanoseconds;   ///< per operation, not to be exceeded on a machine like that of the issue; 0: none
-  double instructions;  ///< likewise
+  double instructions;  ///< per operation, not to be exceeded; 0: none
   std::function<Work()> make;
 };
 std::vector<Workload> workloads();

@@ -36,7 +36,7 @@ void print(const Finding& one, const std::string& name) {
 // Of each way, by number of threads and way.
 using WayTimes = std::vector<std::vector<Measured>>;
 
-// In each round all ways of both sides run in turn with each number of threads, in the other order every other round.
+// In each round all ways of both sides run alternately with each number of threads, in reverse order every other round.
 WayTimes measure(const std::vector<Work>& ways, const std::vector<int>& thread_counts) {
   WayTimes times(thread_counts.size(), std::vector<Measured>(ways.size()));
   std::vector<std::vector<Repeats>> repeats(thread_counts.size());

@@ -1,4 +1,4 @@
-// Times ops and models beside libtorch's, in turn in one process: medians, for one thread and for two.
+// Times ops and models beside libtorch's, alternately in one process: medians, for one thread and for two.
 
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
@@ -50,8 +50,8 @@ struct Sides {
   Measured ours, theirs;
 };
 
-// In each round both sides run in turn with each number of threads, for about 20 ms each, so that whatever else happens on
-// the machine meets all of them.
+// In each round both sides run alternately with each number of threads, for about 20 ms each, so that other
+// load on the machine affects all of them.
 std::vector<Sides> measure(const PeerCase& one, const std::vector<int>& thread_counts) {
   std::vector<Sides> measured(thread_counts.size());
   std::vector<Repeats> times(thread_counts.size());
@@ -154,7 +154,7 @@ struct Run {
   }
 };
 
-// libtorch's warnings, that sparse tensors are new to it and the like, would stand in the middle of the table.
+// libtorch's warnings, that sparse tensors are new to it and the like, would be in the middle of the table.
 class Silence : public c10::WarningHandler {
  public:
   void process(const c10::SourceLocation&, const std::string&, const bool) override {}

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "cpu/onednn_product.h"
+#include "cpu/onednn/onednn_product.h"
 #include "models.h"
 #include "report.h"
 

@@ -3,7 +3,7 @@
 #include <reel/reel.h>
 
 #include "cases.h"
-#include "cpu/onednn_product.h"
+#include "cpu/onednn/onednn_product.h"
 #include "operands.h"
 
 // The array ops at the sizes at which memory, or the multipliers, set the pace.

@@ -20,7 +20,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Goals: the right-hand column over libtorch's; DyNet's likewise.
+// Goals: the right-hand column over libtorch's, and over DyNet's.
 struct ProcessCase {
   std::string name, task;
   double time_goal, memory_goal, time_dynet, memory_dynet;

@@ -98,7 +98,7 @@ PeerEntry value_gradient_case() {
           }};
 }
 
-// A look-up, a loss, their backward and a step of plain descent. libtorch's side does what its SGD does with a sparse gradient.
+// A look-up, a loss, their backward and a step of plain gradient descent. libtorch's side does what its SGD does with a sparse gradient.
 PeerEntry embedding_case(std::int64_t count, std::int64_t size) {
   std::string name = "embedding of 4096 in (" + std::to_string(count) + ", " + std::to_string(size) + "), SGD";
   return {

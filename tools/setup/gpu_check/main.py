@@ -101,7 +101,7 @@ class Check:
     def configure(self):
         command = ["meson", "setup", self.build, ROOT, "-Dbuildtype=release", "-Dcuda=enabled", "-Dtests=enabled",
                    "-Dsamples=enabled", "-Dtools=auto", "-Dpeer=disabled",
-                   f"-Dgpu_architectures={'90' if self.arguments.without_device else 'auto'}"]
+                   f"-Dgpu_architectures={'90' if self.arguments.without_device else 'auto'}", "-Dgpu_optimization=3"]
         if (self.prefix / "usr").is_dir():
             command.append(f"-Dvendor_prefix={self.prefix}")
         if (self.build / "meson-private/coredata.dat").is_file():

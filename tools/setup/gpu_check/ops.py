@@ -10,7 +10,7 @@ import run_tests
 
 
 def op_names(root):
-    with open(root / "tests/ops/expected_ops.txt") as file:
+    with open(root / "tests/ops/table/expected_ops.txt") as file:
         return [line.strip() for line in file if line.strip() and not line.startswith("#")]
 
 

@@ -55,7 +55,7 @@ def watch(runner, tool, cases, folder, limit):
         total.status, total.note = "skipped", "compute-sanitizer does not support the device on this machine"
         return total
     for outcome in outcomes:
-        # A test that fails by itself is told of where it runs without the tool.
+        # A test that fails by itself is reported where it runs without the tool.
         if outcome.status == "FAILED" and CLEAN.search(outcome.output):
             outcome.status = "ok"
     notes = [f"{sum(outcome.status == 'ok' for outcome in outcomes)} of {len(cases)} test cases are clean"]

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+
+#include "element.h"
+#include "grid.h"
+
+// Sums by the threads of a group. A few terms at a time are added in W, and their sums in f64.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+template <int count>
+struct Sums {
+  double of[count];
+  REEL_HOST_DEVICE friend Sums operator+(Sums a, const Sums& b) {
+    for (int k = 0; k < count; ++k) a.of[k] += b.of[k];
+    return a;
+  }
+};
+
+/// Σ over [begin, end) of the terms that `term(i, sums)` adds to each of `count` sums.
+template <class W, int count, class Group, class Term>
+REEL_DEVICE Sums<count> sums_of(Group& group, std::int64_t begin, std::int64_t end, const Term& term) {
+  constexpr int at_once = 16;
+  auto partial = group.template per_thread<Sums<count>>();
+  group.each([&](int thread) {
+    Sums<count> total{};
+    for (std::int64_t i = begin + thread; i < end;) {
+      W few[count] = {};
+      for (int k = 0; k < at_once && i < end; ++k, i += group.size()) term(i, few);
+      for (int k = 0; k < count; ++k) total.of[k] += static_cast<double>(few[k]);
+    }
+    partial[thread] = total;
+  });
+  return group.reduce(partial, [](const Sums<count>& a, const Sums<count>& b) { return a + b; });
+}
+
+/// A number as the sum of two of W, so that the difference x − mean of large numbers keeps its precision.
+template <class W>
+struct Split {
+  W high, low;
+  REEL_HOST_DEVICE explicit Split(double number)
+      : high(static_cast<W>(number)), low(static_cast<W>(number - static_cast<double>(high))) {}
+  REEL_HOST_DEVICE W before(W x) const { return (x - high) - low; }
+};
+
+/// Count, mean and Σ (x − mean)² of some elements.
+struct Moments {
+  double count, mean, squares;
+  REEL_HOST_DEVICE double variance() const { return squares / count; }
+  /// Source: Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979).
+  REEL_HOST_DEVICE static Moments joined(const Moments& a, const Moments& b) {
+    if (a.count == 0) return b;
+    if (b.count == 0) return a;
+    double total = a.count + b.count, apart = b.mean - a.mean;
+    return {total, a.mean + apart * (b.count / total),
+            a.squares + b.squares + apart * apart * (a.count * b.count / total)};
+  }
+};
+
+/// The moments of given(begin), …, given(end − 1), computed about a number close to their mean, so that large elements
+/// with small differences keep their precision.
+template <class W, class Group, class Given>
+REEL_DEVICE Moments moments_of(Group& group, std::int64_t begin, std::int64_t end, const Given& given) {
+  auto count = static_cast<double>(end - begin);
+  if (begin == end) return {0, 0, 0};
+  double sum = sums_of<W, 1>(group, begin, end, [&](std::int64_t i, W(&sums)[1]) { sums[0] += given(i); }).of[0];
+  W centre = static_cast<W>(sum / count);
+  Sums<2> about = sums_of<W, 2>(group, begin, end, [&](std::int64_t i, W(&sums)[2]) {
+    W away = given(i) - centre;
+    sums[0] += away;
+    sums[1] += away * away;
+  });
+  return {count, static_cast<double>(centre) + about.of[0] / count, about.of[1] - about.of[0] * about.of[0] / count};
+}
+
+/// The moments of given(begin), …, given(end − 1) about zero: the mean is 0.
+template <class W, class Group, class Given>
+REEL_DEVICE Moments moments_about_zero(Group& group, std::int64_t begin, std::int64_t end, const Given& given) {
+  Sums<1> squares = sums_of<W, 1>(group, begin, end, [&](std::int64_t i, W(&sums)[1]) {
+    W x = given(i);
+    sums[0] += x * x;
+  });
+  return {static_cast<double>(end - begin), 0, squares.of[0]};
+}
+
+REEL_HOST_DEVICE inline double inverse_deviation(double variance, double epsilon) {
+  return 1 / std::sqrt(variance + epsilon);
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,90 @@
+#include "../../../lib/kernels/formulas/activation.h"
+
+#include "../../device/formula_loop.h"
+#include "../../runtime/cuda_kernels.h"
+#include "activation.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace {
+
+// Formulas and their gradients with one or two parameters, of the type in which x is computed.
+template <class F, class V>
+struct WithOne {
+  V first;
+  REEL_DEVICE V operator()(V x) const { return F()(x, first); }
+  REEL_DEVICE V operator()(V d, V x) const { return F()(d, x, first); }
+};
+template <class F, class V>
+struct WithTwo {
+  V first, second;
+  REEL_DEVICE V operator()(V x) const { return F()(x, first, second); }
+  REEL_DEVICE V operator()(V d, V x) const { return F()(d, x, first, second); }
+};
+
+template <class F>
+void plain(const View& out, const View& x, double, double) {
+  run_floating(F(), out, x);
+}
+template <class F>
+void plain_gradient(const View& out, const View& d, const View& x, double, double) {
+  run_floating(F(), out, d, x);
+}
+
+template <class F, class... Inputs>
+void run_with_one(double first, const View& out, const Inputs&... inputs) {
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
+    run_alike<T>(WithOne<F, Wide<T>>{static_cast<Wide<T>>(first)}, out, inputs...);
+  });
+}
+template <class F, class... Inputs>
+void run_with_two(double first, double second, const View& out, const Inputs&... inputs) {
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
+    run_alike<T>(WithTwo<F, Wide<T>>{static_cast<Wide<T>>(first), static_cast<Wide<T>>(second)}, out, inputs...);
+  });
+}
+
+template <class F>
+void with_one(const View& out, const View& x, double first, double) {
+  run_with_one<F>(first, out, x);
+}
+template <class F>
+void one_gradient(const View& out, const View& d, const View& x, double first, double) {
+  run_with_one<F>(first, out, d, x);
+}
+template <class F>
+void with_two(const View& out, const View& x, double first, double second) {
+  run_with_two<F>(first, second, out, x);
+}
+template <class F>
+void two_gradient(const View& out, const View& d, const View& x, double first, double second) {
+  run_with_two<F>(first, second, out, d, x);
+}
+
+constexpr ActivationKernels elementwise_kernels() {
+  namespace f = formulas;
+  ActivationKernels table{};
+  auto set = [&](Activation activation, auto forward, auto gradient) {
+    table.forward[static_cast<int>(activation)] = forward;
+    table.gradient[static_cast<int>(activation)] = gradient;
+  };
+  set(Activation::leaky_relu, with_one<f::LeakyRelu>, one_gradient<f::LeakyReluGradient>);
+  set(Activation::gelu, plain<f::Gelu>, plain_gradient<f::GeluGradient>);
+  set(Activation::tanh_gelu, plain<f::TanhGelu>, plain_gradient<f::TanhGeluGradient>);
+  set(Activation::silu, plain<f::Silu>, plain_gradient<f::SiluGradient>);
+  set(Activation::elu, with_two<f::Elu>, two_gradient<f::EluGradient>);
+  set(Activation::softplus, with_two<f::Softplus>, two_gradient<f::SoftplusGradient>);
+  set(Activation::hardtanh, with_two<f::Clamp>, two_gradient<f::HardtanhGradient>);
+  return table;
+}
+
+}  // namespace
+
+void fill_activation(KernelTable& table) {
+  static ActivationKernels kernels = elementwise_kernels();
+  fill_masked_softmax(kernels);
+  table.activation = &kernels;
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "../../../lib/core/target.h"
+#include "../../../lib/kernels/activation.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// Fills the slots of the activation table that are defined in softmax.cu.
+void fill_masked_softmax(ActivationKernels& table);
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,262 @@
+#include "ctc.h"
+
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "../../../lib/core/dtype_dispatch.h"
+#include "../../device/element.h"
+#include "../../device/launch.h"
+
+// Source: Graves et al., Connectionist temporal classification (2006). In logarithms and f64: sums over thousands of
+// steps lose f32's digits. A group processes an example, a thread some of its states: blank, label 0, blank, label 1,
+// …, blank.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace {
+
+constexpr double impossible = -std::numeric_limits<double>::infinity();
+
+REEL_DEVICE double log_of_sum(double a, double b, double c) {
+  double most = b < c ? c : b;
+  most = a < most ? most : a;  // NaN if a is
+  if (most == impossible) return impossible;
+  return most + std::log(std::exp(a - most) + std::exp(b - most) + std::exp(c - most));
+}
+
+template <class T>
+struct Problem {
+  const T* logs;  // (steps, examples, classes)
+  const std::int64_t *targets, *input_lengths, *target_lengths;
+  std::int64_t steps, examples, classes, longest, blank;
+
+  Problem(const View& logs, const CtcTargets& given)
+      : logs(logs.as<T>()),
+        targets(given.targets.as<std::int64_t>()),
+        input_lengths(given.input_lengths.as<std::int64_t>()),
+        target_lengths(given.target_lengths.as<std::int64_t>()),
+        steps(logs.dims[0]),
+        examples(logs.dims[1]),
+        classes(logs.dims[2]),
+        longest(given.targets.dims[1]),
+        blank(given.blank) {}
+
+  std::int64_t most_states() const { return 2 * longest + 1; }
+  /// A thread for each state, up to the limit of a block.
+  int threads() const {
+    std::int64_t wanted = (most_states() + warp_size - 1) / warp_size * warp_size;
+    return static_cast<int>(wanted < most_threads ? wanted : most_threads);
+  }
+  REEL_DEVICE bool is_label(std::int64_t label) const { return label >= 0 && label < classes && label != blank; }
+};
+
+// One example of a problem.
+template <class T>
+class Alignment {
+ public:
+  REEL_DEVICE Alignment(const Problem<T>& problem, std::int64_t n)
+      : problem_(problem),
+        labels_(problem.targets + n * problem.longest),
+        first_(problem.logs + n * problem.classes),
+        steps_(problem.input_lengths[n]),
+        labels_count_(problem.target_lengths[n]) {}
+
+  REEL_DEVICE std::int64_t steps() const { return steps_; }
+  REEL_DEVICE std::int64_t states() const { return 2 * labels_count_ + 1; }
+  REEL_DEVICE std::int64_t label(std::int64_t place) const { return labels_[place]; }
+  REEL_DEVICE std::int64_t symbol(std::int64_t s) const { return s % 2 == 0 ? problem_.blank : labels_[s / 2]; }
+  REEL_DEVICE double log_of(std::int64_t t, std::int64_t s) const {
+    return loaded(first_[t * problem_.examples * problem_.classes + symbol(s)]);
+  }
+  /// Returns true if state s may follow s − 2.
+  REEL_DEVICE bool skips(std::int64_t s) const { return s >= 2 && s % 2 == 1 && symbol(s) != symbol(s - 2); }
+  /// Returns true if an example's lengths or labels are invalid; called by a group, and `report` gets each of them.
+  template <class Group, class Report>
+  REEL_DEVICE bool has_faults(Group& group, const Report& report) const {
+    bool has_steps = steps_ >= 0 && steps_ <= problem_.steps;
+    bool has_length = labels_count_ >= 0 && labels_count_ <= problem_.longest;
+    std::int64_t count = has_length ? labels_count_ : 0;
+    auto faults = group.template per_thread<int>();
+    group.each([&](int thread) {
+      int found = 0;
+      if (thread == 0 && !has_steps) report(Fault::ctc_input_length, steps_);
+      if (thread == 0 && has_steps && !has_length) report(Fault::ctc_target_length, labels_count_);
+      for (std::int64_t s = thread; s < count; s += group.size()) {
+        if (problem_.is_label(labels_[s])) continue;
+        found = 1;
+        if (has_steps) report(Fault::ctc_label, labels_[s]);
+      }
+      faults[thread] = found;
+    });
+    return !has_steps || !has_length || group.reduce(faults, [](int a, int b) { return a > b ? a : b; }) > 0;
+  }
+
+ private:
+  const Problem<T>& problem_;
+  const std::int64_t* labels_;
+  const T* first_;
+  std::int64_t steps_, labels_count_;
+};
+
+template <class T>
+struct Forward {
+  Problem<T> problem;
+  double* alphas;
+  Wide<T>* losses;
+  FaultNote faults;
+
+  template <class Group>
+  REEL_DEVICE void operator()(Group& group) const {
+    std::int64_t n = group.index(), row = 2 * problem.longest + 1;
+    Alignment<T> path(problem, n);
+    bool is_bad = path.has_faults(group, [&](Fault kind, std::int64_t value) { faults.report(kind, value, n); });
+    std::int64_t steps = is_bad ? 0 : path.steps(), states = is_bad ? 1 : path.states();
+    double* own = alphas + n * problem.steps * row;
+    for (std::int64_t t = 0; t < steps; ++t) {
+      double* now = own + t * row;
+      const double* last = now - row;
+      group.each([&](int thread) {
+        for (std::int64_t s = thread; s < states; s += group.size()) {
+          if (t == 0)
+            now[s] = s < 2 ? path.log_of(0, s) : impossible;
+          else
+            now[s] = path.log_of(t, s) +
+                     log_of_sum(last[s], s >= 1 ? last[s - 1] : impossible, path.skips(s) ? last[s - 2] : impossible);
+        }
+      });
+    }
+    group.each([&](int thread) {
+      if (thread != 0) return;
+      const double* end = own + (steps - 1) * row;
+      double log = states == 1 ? 0 : impossible;
+      if (steps > 0) log = log_of_sum(end[states - 1], states > 1 ? end[states - 2] : impossible, impossible);
+      losses[n] = static_cast<Wide<T>>(-log);
+    });
+  }
+};
+
+// The buffers of the gradient of an example.
+struct Kept {
+  double *betas, *others;  // of the present step and of the next to be computed
+  double* passing;         // the probability that an alignment passes through a state
+  // for each label, the position of its next occurrence, −1 for none; −2 − position if it occurred before
+  std::int32_t* following;
+};
+
+template <class T>
+struct Backward {
+  Problem<T> problem;
+  T* out;
+  const Wide<T>* gradient;
+  const double* alphas;
+  double* states;           // (examples, 3, most states)
+  std::int32_t* following;  // (examples, longest)
+
+  template <class Group>
+  REEL_DEVICE void operator()(Group& group) const {
+    std::int64_t n = group.index(), row = 2 * problem.longest + 1;
+    Alignment<T> path(problem, n);
+    if (path.has_faults(group, [](Fault, std::int64_t) {}) || path.steps() == 0) return;
+    const double* own = alphas + n * problem.steps * row;
+    const double* end = own + (path.steps() - 1) * row;
+    std::int64_t count = path.states();
+    double total = log_of_sum(end[count - 1], count > 1 ? end[count - 2] : impossible, impossible);
+    if (total == impossible) return;
+    double* first = states + 3 * n * row;
+    Kept kept{first, first + row, first + 2 * row, following + n * problem.longest};
+    link(group, path, kept.following);
+    group.each([&](int thread) {
+      for (std::int64_t s = thread; s < count; s += group.size()) kept.betas[s] = s >= count - 2 ? 0 : impossible;
+    });
+    for (std::int64_t t = path.steps(); t-- > 0;) {
+      give_step(group, path, t, own + t * row, total, kept);
+      double* betas = kept.betas;
+      kept.betas = kept.others;
+      kept.others = betas;
+    }
+  }
+
+ private:
+  // Links the positions of equal labels.
+  template <class Group>
+  REEL_DEVICE void link(Group& group, const Alignment<T>& path, std::int32_t* following) const {
+    std::int64_t count = path.states() / 2;
+    group.each([&](int thread) {
+      for (std::int64_t place = thread; place < count; place += group.size()) {
+        std::int64_t label = path.label(place), next = place + 1, before = place;
+        while (next < count && path.label(next) != label) ++next;
+        while (before > 0 && path.label(before - 1) != label) --before;
+        auto found = static_cast<std::int32_t>(next < count ? next : -1);
+        following[place] = before == 0 ? found : -3 - found;
+      }
+    });
+  }
+
+  template <class Group>
+  REEL_DEVICE void give_step(Group& group, const Alignment<T>& path, std::int64_t t, const double* alpha, double total,
+                             const Kept& kept) const {
+    std::int64_t n = group.index(), count = path.states();
+    auto blanks = group.template per_thread<double>();
+    group.each([&](int thread) {
+      double sum = 0;
+      for (std::int64_t s = thread; s < count; s += group.size()) {
+        double passing = std::exp(alpha[s] + kept.betas[s] - total);
+        kept.passing[s] = passing;
+        if (s % 2 == 0) sum += passing;
+      }
+      blanks[thread] = sum;
+    });
+    double blank = group.reduce(blanks, [](double a, double b) { return a + b; });
+    T* to = out + (t * problem.examples + n) * problem.classes;
+    double d = gradient[n];
+    auto give = [&](std::int64_t symbol, double sum) { to[symbol] = stored<T>(static_cast<Wide<T>>(-d * sum)); };
+    group.each([&](int thread) {
+      if (thread == 0) give(problem.blank, blank);
+      for (std::int64_t s = thread; s < count; s += group.size()) {
+        if (s % 2 == 1 && kept.following[s / 2] >= -1) {
+          double sum = 0;
+          for (std::int64_t place = s / 2; place >= 0;) {
+            sum += kept.passing[2 * place + 1];
+            std::int32_t next = kept.following[place];
+            place = next >= -1 ? next : -3 - next;
+          }
+          give(path.symbol(s), sum);
+        }
+        // The probability of what follows a state, without the state's own symbol.
+        auto onwards = [&](std::int64_t next) { return kept.betas[next] + path.log_of(t, next); };
+        kept.others[s] = log_of_sum(onwards(s), s + 1 < count ? onwards(s + 1) : impossible,
+                                    s + 2 < count && path.skips(s + 2) ? onwards(s + 2) : impossible);
+      }
+    });
+  }
+};
+
+}  // namespace
+
+bool ctc_loss(const View& losses, const View& alphas, const View& logs, const CtcTargets& given, CtcFault&) {
+  with_floating(logs.dtype, [&]<class T>(std::type_identity<T>) {
+    Problem<T> problem(logs, given);
+    for_each_group(problem.examples, problem.threads(), 0,
+                   Forward<T>{problem, alphas.as<double>(), losses.as<Wide<T>>(), note_faults()});
+  });
+  return true;
+}
+
+void ctc_loss_gradient(const View& out, const View& gradient, const View& logs, const View& alphas,
+                       const CtcTargets& given) {
+  if (out.numel == 0) return;
+  with_floating(logs.dtype, [&]<class T>(std::type_identity<T>) {
+    Problem<T> problem(logs, given);
+    fill_with_zeros(out.data, static_cast<std::size_t>(out.numel) * sizeof(T));
+    Scratch states(static_cast<std::size_t>(problem.examples * 3 * problem.most_states()) * sizeof(double));
+    Scratch following(static_cast<std::size_t>(problem.examples * problem.longest + 1) * sizeof(std::int32_t));
+    for_each_group(problem.examples, problem.threads(), 0,
+                   Backward<T>{problem, out.as<T>(), gradient.as<Wide<T>>(), alphas.as<double>(), states.as<double>(),
+                               following.as<std::int32_t>()});
+  });
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

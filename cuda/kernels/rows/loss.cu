@@ -1,0 +1,146 @@
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include "../../../lib/core/dtype_dispatch.h"
+#include "../../../lib/kernels/loss.h"
+#include "../../device/launch.h"
+#include "../../runtime/cuda_kernels.h"
+#include "ctc.h"
+#include "exponents.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace {
+
+// Class indices of i32 or i64, and which of them are ignored.
+struct Targets {
+  const void* first;
+  bool is_long;
+  std::int64_t classes, ignored;
+
+  Targets(const View& targets, std::int64_t classes, std::int64_t ignored)
+      : first(targets.data), is_long(targets.dtype == DType::i64), classes(classes), ignored(ignored) {}
+  REEL_DEVICE std::int64_t at(std::int64_t n) const {
+    return is_long ? static_cast<const std::int64_t*>(first)[n] : static_cast<const std::int32_t*>(first)[n];
+  }
+  REEL_DEVICE bool is_class(std::int64_t target) const { return target >= 0 && target < classes; }
+  REEL_DEVICE bool counts(std::int64_t target) const { return target != ignored && is_class(target); }
+  REEL_DEVICE void report_unless_fitting(std::int64_t target, const FaultNote& faults) const {
+    if (target != ignored && !is_class(target)) faults.report(Fault::target, target, classes);
+  }
+};
+
+template <class T>
+struct CrossEntropy {
+  Targets targets;
+  const T* logits;
+  Wide<T>*losses, *exponents;
+  FaultNote faults;
+
+  template <class Group>
+  REEL_DEVICE void operator()(Group& group) const {
+    using W = Wide<T>;
+    std::int64_t n = group.index(), target = targets.at(n);
+    const T* row = logits + n * targets.classes;
+    Exponents<W> all{};
+    bool counts = targets.counts(target);
+    if (counts) all = exponents_of_row<W>(group, targets.classes, [&](std::int64_t i) { return loaded(row[i]); });
+    group.each([&](int thread) {
+      if (thread != 0) return;
+      targets.report_unless_fitting(target, faults);
+      exponents[2 * n] = all.largest;
+      exponents[2 * n + 1] = all.sum;
+      losses[n] = counts ? std::log(all.sum) - (loaded(row[target]) - all.largest) : W(0);
+    });
+  }
+};
+
+bool cross_entropy(const View& losses, const View& exponents, const View& logits, const View& targets,
+                   std::int64_t ignored, std::int64_t&) {
+  with_floating(logits.dtype, [&]<class T>(std::type_identity<T>) {
+    for_each_group(losses.numel, threads_for_row(logits.dims[1]), 0,
+                   CrossEntropy<T>{{targets, logits.dims[1], ignored},
+                                   logits.as<T>(),
+                                   losses.as<Wide<T>>(),
+                                   exponents.as<Wide<T>>(),
+                                   note_faults()});
+  });
+  return true;
+}
+
+template <class T>
+struct CrossEntropyGradient {
+  Targets targets;
+  T* out;
+  const T* logits;
+  const Wide<T>*d, *exponents;
+  std::int64_t d_step;
+
+  template <class Group>
+  REEL_DEVICE void operator()(Group& group) const {
+    using W = Wide<T>;
+    std::int64_t n = group.index(), target = targets.at(n);
+    const T* row = logits + n * targets.classes;
+    T* to = out + n * targets.classes;
+    W largest = exponents[2 * n], sum = exponents[2 * n + 1], gradient = d[n * d_step], scale = gradient / sum;
+    bool counts = targets.counts(target);
+    group.each([&](int thread) {
+      for (std::int64_t i = thread; i < targets.classes; i += group.size()) {
+        W power = counts ? std::exp(loaded(row[i]) - largest) : W(0);
+        // p − 1 is computed as a difference, without rounding p first.
+        to[i] = stored<T>(!counts ? W(0) : i == target ? gradient * (power / sum - W(1)) : power * scale);
+      }
+    });
+  }
+};
+
+void cross_entropy_gradient(const View& out, const View& d, const View& logits, const View& targets,
+                            const View& exponents, std::int64_t ignored) {
+  if (out.numel == 0) return;
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
+    for_each_group(logits.dims[0], threads_for_row(logits.dims[1]), 0,
+                   CrossEntropyGradient<T>{{targets, logits.dims[1], ignored},
+                                           out.as<T>(),
+                                           logits.as<T>(),
+                                           d.as<Wide<T>>(),
+                                           exponents.as<Wide<T>>(),
+                                           d.rank == 0 ? 0 : d.strides[0]});
+  });
+}
+
+template <class T>
+struct NllLoss {
+  Targets targets;
+  const T* x;
+  Wide<T>* losses;
+  FaultNote faults;
+
+  REEL_DEVICE void operator()(std::int64_t n) const {
+    std::int64_t target = targets.at(n);
+    targets.report_unless_fitting(target, faults);
+    losses[n] = targets.counts(target) ? -loaded(x[n * targets.classes + target]) : Wide<T>(0);
+  }
+};
+
+bool nll_loss(const View& losses, const View& x, const View& targets, std::int64_t ignored, std::int64_t&) {
+  with_floating(x.dtype, [&]<class T>(std::type_identity<T>) {
+    for_each(losses.numel, NllLoss<T>{{targets, x.dims[1], ignored}, x.as<T>(), losses.as<Wide<T>>(), note_faults()});
+  });
+  return true;
+}
+
+constexpr LossKernels loss_kernels{
+    .cross_entropy = cross_entropy,
+    .cross_entropy_gradient = cross_entropy_gradient,
+    .nll_loss = nll_loss,
+    .ctc_loss = ctc_loss,
+    .ctc_loss_gradient = ctc_loss_gradient,
+};
+
+}  // namespace
+
+void fill_loss(KernelTable& table) { table.loss = &loss_kernels; }
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,270 @@
+#include <cublasLt.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <optional>
+
+#include <reel/error.h>
+
+#include "../../lib/core/context.h"
+#include "../../lib/core/iteration.h"
+#include "../../lib/core/recent_cache.h"
+#include "../../lib/core/tensor_float.h"
+#include "../device/lines.h"
+#include "../runtime/driver.h"
+#include "../runtime/of_queue.h"
+#include "library_product.h"
+
+// cuBLASLt's matrices are column-major. A row-major matrix is the transpose of the one that the library sees, so it
+// computes the transposed product, outᵀ = bᵀ aᵀ: its first operand is b, its rows are our columns.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace {
+
+// Checks this library's status.
+void check(cublasStatus_t status, const char* call) {
+  if (status == CUBLAS_STATUS_SUCCESS) return;
+  throw DeviceError(std::string("cuBLASLt: ") + call + " gave \"" + cublasLtGetStatusString(status) + '"',
+                    context().resolve({}));
+}
+
+// NVIDIA's recommendation for Hopper; an algorithm's need is known before it runs.
+constexpr std::size_t most_workspace = std::size_t{32} << 20;
+// A broadcast batch without a constant stride is divided into series. If there are more than these, the kernel for any
+// strides runs.
+constexpr std::int64_t most_series = 512;
+
+class Handle {
+ public:
+  Handle() { check(cublasLtCreate(&handle_), "cublasLtCreate"); }
+  ~Handle() { cublasLtDestroy(handle_); }
+  Handle(const Handle&) = delete;
+  Handle& operator=(const Handle&) = delete;
+  operator cublasLtHandle_t() const { return handle_; }
+
+ private:
+  cublasLtHandle_t handle_;
+};
+
+// Everything that determines the algorithm. Operands are in the library's order: b, a, out.
+struct Key {
+  std::int64_t rows, columns, depth;  // of the library's result
+  std::int64_t steps[3];              // leading dimensions
+  std::int64_t count, batch_steps[3];
+  std::int64_t alignments[4];  // the last one is that of the bias, 0 if there is none
+  std::int64_t dtype, transposed[2];
+  std::int64_t adds, tf32;
+};
+
+cudaDataType_t type_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64: return CUDA_R_64F;
+    case DType::bf16: return CUDA_R_16BF;
+    case DType::f16: return CUDA_R_16F;
+    default: return CUDA_R_32F;
+  }
+}
+
+class MatrixLayout {
+ public:
+  MatrixLayout(const Key& key, int operand, std::int64_t rows, std::int64_t columns) {
+    check(cublasLtMatrixLayoutCreate(&layout_, type_of(static_cast<DType>(key.dtype)), static_cast<std::uint64_t>(rows),
+                                     static_cast<std::uint64_t>(columns), key.steps[operand]),
+          "cublasLtMatrixLayoutCreate");
+    if (key.count == 1) return;
+    auto count = static_cast<std::int32_t>(key.count);
+    set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, count);
+    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, key.batch_steps[operand]);
+  }
+  ~MatrixLayout() { cublasLtMatrixLayoutDestroy(layout_); }
+  MatrixLayout(const MatrixLayout&) = delete;
+  MatrixLayout& operator=(const MatrixLayout&) = delete;
+  operator cublasLtMatrixLayout_t() const { return layout_; }
+
+ private:
+  template <class T>
+  void set(cublasLtMatrixLayoutAttribute_t attribute, T value) {
+    check(cublasLtMatrixLayoutSetAttribute(layout_, attribute, &value, sizeof(T)), "cublasLtMatrixLayoutSetAttribute");
+  }
+
+  cublasLtMatrixLayout_t layout_;
+};
+
+class Operation {
+ public:
+  explicit Operation(const Key& key) {
+    bool wide = static_cast<DType>(key.dtype) == DType::f64;
+    cublasComputeType_t compute = wide            ? CUBLAS_COMPUTE_64F
+                                  : key.tf32 != 0 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                  : CUBLAS_COMPUTE_32F;
+    check(cublasLtMatmulDescCreate(&operation_, compute, wide ? CUDA_R_64F : CUDA_R_32F), "cublasLtMatmulDescCreate");
+    set(CUBLASLT_MATMUL_DESC_TRANSA, std::int32_t{key.transposed[0] != 0 ? CUBLAS_OP_T : CUBLAS_OP_N});
+    set(CUBLASLT_MATMUL_DESC_TRANSB, std::int32_t{key.transposed[1] != 0 ? CUBLAS_OP_T : CUBLAS_OP_N});
+    // The library adds a bias to each row; its rows are our columns.
+    if (key.alignments[3] != 0) set(CUBLASLT_MATMUL_DESC_EPILOGUE, std::uint32_t{CUBLASLT_EPILOGUE_BIAS});
+  }
+  ~Operation() { cublasLtMatmulDescDestroy(operation_); }
+  Operation(const Operation&) = delete;
+  Operation& operator=(const Operation&) = delete;
+  operator cublasLtMatmulDesc_t() const { return operation_; }
+
+  void set_bias(const void* bias) const { set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias); }
+
+ private:
+  template <class T>
+  void set(cublasLtMatmulDescAttributes_t attribute, T value) const {
+    check(cublasLtMatmulDescSetAttribute(operation_, attribute, &value, sizeof(T)), "cublasLtMatmulDescSetAttribute");
+  }
+
+  cublasLtMatmulDesc_t operation_;
+};
+
+class Preference {
+ public:
+  explicit Preference(const Key& key) {
+    check(cublasLtMatmulPreferenceCreate(&preference_), "cublasLtMatmulPreferenceCreate");
+    set(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{most_workspace});
+    // Sums are rounded to halves only when they are complete.
+    set(CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, std::uint32_t{CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE});
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, static_cast<std::uint32_t>(key.alignments[0]));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, static_cast<std::uint32_t>(key.alignments[1]));
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, static_cast<std::uint32_t>(key.alignments[2]));
+    // The library has no preference for a bias's alignment; it is treated as that of the result.
+    std::int64_t written = key.alignments[3] != 0 ? std::min(key.alignments[2], key.alignments[3]) : key.alignments[2];
+    set(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, static_cast<std::uint32_t>(written));
+  }
+  ~Preference() { cublasLtMatmulPreferenceDestroy(preference_); }
+  Preference(const Preference&) = delete;
+  Preference& operator=(const Preference&) = delete;
+  operator cublasLtMatmulPreference_t() const { return preference_; }
+
+ private:
+  template <class T>
+  void set(cublasLtMatmulPreferenceAttributes_t attribute, T value) {
+    check(cublasLtMatmulPreferenceSetAttribute(preference_, attribute, &value, sizeof(T)),
+          "cublasLtMatmulPreferenceSetAttribute");
+  }
+
+  cublasLtMatmulPreference_t preference_;
+};
+
+// The algorithm for a kind of product; empty if the library has none.
+struct Plan {
+  Operation operation;
+  MatrixLayout first, second, result;
+  std::optional<cublasLtMatmulAlgo_t> algorithm;
+  std::size_t workspace = 0;
+
+  Plan(cublasLtHandle_t handle, const Key& key, const void* bias)
+      : operation(key),
+        first(key, 0, key.transposed[0] != 0 ? key.depth : key.rows, key.transposed[0] != 0 ? key.rows : key.depth),
+        second(key, 1, key.transposed[1] != 0 ? key.columns : key.depth,
+               key.transposed[1] != 0 ? key.depth : key.columns),
+        result(key, 2, key.rows, key.columns) {
+    // Set before the heuristic is queried, because its alignment matters.
+    if (bias) operation.set_bias(bias);
+    Preference preference(key);
+    cublasLtMatmulHeuristicResult_t found{};
+    int count = 0;
+    cublasStatus_t status =
+        cublasLtMatmulAlgoGetHeuristic(handle, operation, first, second, result, result, preference, 1, &found, &count);
+    // Not supported by the library, or by none of its algorithms on this device.
+    if (status != CUBLAS_STATUS_SUCCESS || count == 0 || found.state != CUBLAS_STATUS_SUCCESS) {
+      driver_forget_error();
+      return;
+    }
+    algorithm = found.algo;
+    workspace = found.workspaceSize;
+  }
+};
+
+struct Library {
+  Handle handle;
+  RecentCache<Key, std::unique_ptr<Plan>> plans{512};
+};
+
+// The largest power of two, up to 256, that divides an address and all those at multiples of some strides.
+std::int64_t alignment_of(const View& x, const std::int64_t (&steps)[8], int count) {
+  auto all = reinterpret_cast<std::uintptr_t>(x.data) | 256;
+  for (int i = 0; i < count; ++i) all |= static_cast<std::uintptr_t>(steps[i]) * size_of(x.dtype);
+  return std::int64_t{1} << std::countr_zero(all);
+}
+
+View batch_of(const View& view) {
+  View batch = view;
+  batch.rank -= 2;
+  return batch;
+}
+
+template <class Scale>
+cublasStatus_t run(const Library& library, const Plan& plan, const Key& key, const void* first, const void* second,
+                   void* result, void* workspace) {
+  Scale alpha = 1, beta = key.adds != 0 ? 1 : 0;
+  return cublasLtMatmul(library.handle, plan.operation, &alpha, first, plan.first, second, plan.second, &beta, result,
+                        plan.result, result, plan.result, &*plan.algorithm, workspace, plan.workspace,
+                        current_stream());
+}
+
+bool run_product(const View& out, const View& a, const View& b, bool adds, const void* bias) {
+  std::int64_t rows = out.dims[out.rank - 2], columns = out.dims[out.rank - 1], depth = a.dims[a.rank - 1];
+  constexpr std::int64_t most = std::numeric_limits<std::int32_t>::max();
+  if (rows > most || columns > most || depth > most) return false;
+  View batches[] = {batch_of(out), batch_of(a), batch_of(b)};
+  Iteration<3> batch({&batches[0], &batches[1], &batches[2]});
+  std::int64_t series = 1;
+  for (int axis = 1; axis < batch.rank; ++axis) series *= batch.dims[axis];
+  if (series > most_series || batch.dims[0] > most) return false;
+  Lines of_a = lines_of(a), of_b = lines_of(b);
+  if (of_a.step > most || of_b.step > most) return false;
+  bool one = batch.dims[0] == 1;
+  Key key{.rows = columns,
+          .columns = rows,
+          .depth = depth,
+          .steps = {of_b.step, of_a.step, columns},
+          .count = batch.dims[0],
+          .batch_steps = {one ? 0 : batch.strides[2][0], one ? 0 : batch.strides[1][0], one ? 0 : batch.strides[0][0]},
+          .alignments = {alignment_of(b, batch.strides[2], batch.rank), alignment_of(a, batch.strides[1], batch.rank),
+                         alignment_of(out, batch.strides[0], batch.rank),
+                         bias ? std::int64_t{1} << std::countr_zero(reinterpret_cast<std::uintptr_t>(bias) | 256) : 0},
+          .dtype = static_cast<std::int64_t>(out.dtype),
+          .transposed = {of_b.by_columns, of_a.by_columns},
+          .adds = adds,
+          .tf32 = out.dtype == DType::f32 && may_use_tf32()};
+  auto& library = of_current_queue<Library>();
+  const Plan& plan = *library.plans.find(key, [&] { return std::make_unique<Plan>(library.handle, key, bias); });
+  if (!plan.algorithm) return false;
+  if (bias) plan.operation.set_bias(bias);
+  std::optional<Scratch> workspace;
+  if (plan.workspace > 0) workspace.emplace(plan.workspace);
+  void* memory = workspace ? workspace->as<void>() : nullptr;
+  auto size = static_cast<std::int64_t>(size_of(out.dtype));
+  bool first = true, refused = false;
+  batch.for_each_row([&](const std::int64_t(&offsets)[3]) {
+    if (refused) return;
+    char* to = out.as<char>() + offsets[0] * size;
+    const char *left = a.as<char>() + offsets[1] * size, *right = b.as<char>() + offsets[2] * size;
+    cublasStatus_t status = out.dtype == DType::f64 ? run<double>(library, plan, key, right, left, to, memory)
+                                                    : run<float>(library, plan, key, right, left, to, memory);
+    refused = first && status == CUBLAS_STATUS_NOT_SUPPORTED;
+    if (!refused) check(status, "cublasLtMatmul");
+    first = false;
+  });
+  if (refused) driver_forget_error();
+  return !refused;
+}
+
+}  // namespace
+
+bool multiply_by_library(const View& out, const View& a, const View& b, bool adds) {
+  return run_product(out, a, b, adds, nullptr);
+}
+
+bool multiply_by_library(const View& out, const View& a, const View& b, const void* bias) {
+  return run_product(out, a, b, false, bias);
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,42 @@
+#pragma once
+
+#include <cudnn.h>
+
+#include <string>
+#include <utility>
+
+#include <reel/error.h>
+
+#include "../../lib/core/context.h"
+#include "../device/device.h"
+
+// Common parts of the code that uses cuDNN.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// Checks cuDNN's status. Throws: DeviceError.
+inline void check_cudnn(cudnnStatus_t status, const char* call) {
+  if (status == CUDNN_STATUS_SUCCESS) return;
+  throw DeviceError(std::string("cuDNN: ") + call + " gave \"" + cudnnGetErrorString(status) + '"',
+                    context().resolve({}));
+}
+
+class CudnnHandle {
+ public:
+  CudnnHandle() { check_cudnn(cudnnCreate(&handle_), "cudnnCreate"); }
+  ~CudnnHandle() { cudnnDestroy(handle_); }
+  CudnnHandle(const CudnnHandle&) = delete;
+  CudnnHandle& operator=(const CudnnHandle&) = delete;
+
+  cudnnHandle_t on_stream() const {
+    check_cudnn(cudnnSetStream(handle_, current_stream()), "cudnnSetStream");
+    return handle_;
+  }
+
+ private:
+  cudnnHandle_t handle_;
+};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

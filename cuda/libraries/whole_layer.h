@@ -1,0 +1,15 @@
+#pragma once
+
+#include "../../lib/core/target.h"
+#include "../../lib/kernels/recurrent.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+// The slots of RecurrentKernels, by a library of the device's vendor.
+std::int64_t whole_layer_bytes(const WholeLayer& form);
+void run_whole_layer(const WholeLayerForward& layer);
+void run_whole_layer_gradient(const WholeLayerBackward& layer);
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

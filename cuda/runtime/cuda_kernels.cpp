@@ -1,0 +1,45 @@
+#include "cuda_kernels.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+void fill_device_kernels(KernelTable& table) {
+  fill_activation(table);
+  fill_anomaly(table);
+  fill_argmax(table);
+  fill_arithmetic(table);
+  fill_attention(table);
+  fill_comparison(table);
+  fill_concat(table);
+  fill_convolve(table);
+  fill_copy(table);
+  fill_create(table);
+  fill_embedding(table);
+  fill_exponential(table);
+  fill_index(table);
+  fill_linear_algebra(table);
+  fill_loss(table);
+  fill_segment_sum(table);
+  fill_matmul(table);
+  fill_median(table);
+  fill_nonzero(table);
+  fill_normalise(table);
+  fill_polygamma(table);
+  fill_pool(table);
+  fill_random(table);
+  fill_randperm(table);
+  fill_recurrent(table);
+  fill_reduce(table);
+  fill_resample(table);
+  fill_sample(table);
+  fill_scan(table);
+  fill_softmax(table);
+  fill_sort(table);
+  fill_sparse(table);
+  fill_special(table);
+  fill_trigonometric(table);
+  fill_unary(table);
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,19 @@
+#pragma once
+
+namespace reel {
+
+/// While it lives, nothing is recorded on this thread, except by tapes that are opened within.
+class NoRecord {
+ public:
+  /// Pauses recording on this thread.
+  NoRecord();
+  /// Resumes recording.
+  ~NoRecord();
+  NoRecord(const NoRecord&) = delete;
+  NoRecord& operator=(const NoRecord&) = delete;
+};
+
+/// True if ops on tracked tensors are being recorded on this thread.
+bool is_recording();
+
+}  // namespace reel

@@ -1,0 +1,188 @@
+#pragma once
+
+#include <concepts>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <optional>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <reel/nn/module.h>
+#include <reel/optim/optimiser.h>
+#include <reel/random.h>
+#include <reel/tensor.h>
+
+namespace reel::nn {
+
+/// A mini-batch: inputs x (N, …) and targets y (N, …).
+struct Batch {
+  Tensor x,  ///< (N, …): inputs
+      y;     ///< (N, …): targets
+};
+
+/// A source of mini-batches: tensors in memory, a range of `Batch`, or a function.
+class Data {
+ public:
+  /// Called with each batch of one epoch.
+  using Use = std::function<void(const Batch&)>;
+
+  /// No data.
+  Data() = default;
+  /// Examples in memory, x and y (N, …): `fit` divides them into mini-batches, in a new order each epoch if it
+  /// shuffles.
+  /// Throws: ShapeError unless x and y have one N; Error for an undefined tensor.
+  Data(const Tensor& x, const Tensor& y, Location where = Location::here());
+  /// Any range of `Batch`, iterated once per epoch. An lvalue range is held by reference and must outlive this object;
+  /// an rvalue is moved in.
+  template <class Range>
+    requires requires(Range& range) {
+      { *range.begin() } -> std::convertible_to<const Batch&>;
+      range.end();
+    } && (!std::same_as<std::remove_cvref_t<Range>, Data>)
+  Data(Range&& range) {
+    if constexpr (std::is_lvalue_reference_v<Range>)
+      iterate_ = [&range](const Use& use) { pass(range, use); };
+    else
+      iterate_ = [kept = std::make_shared<Range>(std::move(range))](const Use& use) { pass(*kept, use); };
+  }
+  /// A function that returns the next batch, and nothing at the end of each epoch.
+  template <class Next>
+    requires std::is_invocable_r_v<std::optional<Batch>, Next&>
+  Data(Next next) {
+    iterate_ = [kept = std::make_shared<Next>(std::move(next))](const Use& use) {
+      while (std::optional<Batch> batch = (*kept)()) use(*batch);
+    };
+  }
+
+  /// True unless there is no data.
+  bool defined() const { return x_.defined() || iterate_; }
+  /// The number of examples; −1 if it is not known in advance.
+  std::int64_t size() const { return x_.defined() ? x_.size(0) : -1; }
+  /// Calls `use` with each batch of one epoch. Examples in memory are divided into batches of `batch_size`, the last
+  /// one smaller; in order without a generator, else shuffled by it.
+  void for_each(std::int64_t batch_size, Generator* generator, const Use& use) const;
+
+ private:
+  template <class Range>
+  static void pass(Range& range, const Use& use) {
+    for (const Batch& batch : range) use(batch);
+  }
+
+  Tensor x_, y_;
+  std::function<void(const Use&)> iterate_;
+};
+
+/// A loss function: maps (prediction, target) to a scalar tensor to be minimised. Any callable, or one of reel's losses
+/// such as `cross_entropy`.
+class FitLoss {
+ public:
+  /// A callable of prediction and target.
+  template <class F>
+    requires std::is_invocable_r_v<Tensor, const F&, const Tensor&, const Tensor&>
+  FitLoss(F f) : f_(std::move(f)) {}
+  /// One of reel's losses, with its default options.
+  template <class Options>
+  FitLoss(Tensor (*f)(const Arg&, const Arg&, Options))
+      : f_([f](const Tensor& prediction, const Tensor& y) {
+          return f(prediction, y, std::remove_cvref_t<Options>{});
+        }) {}
+
+  /// The loss of a prediction and its target.
+  Tensor operator()(const Tensor& prediction, const Tensor& y) const { return f_(prediction, y); }
+
+ private:
+  std::function<Tensor(const Tensor&, const Tensor&)> f_;
+};
+
+/// A number that measures predictions; over several batches its mean, weighted by their numbers of examples.
+struct Metric {
+  std::string name;  ///< as it is printed
+  /// Maps (prediction, target) to the number.
+  std::function<double(const Tensor& prediction, const Tensor& y)> measure;
+};
+
+/// The share of correct predictions: of logits (N, C, …) with class indices (N, …) of i32 or i64; or, for one logit
+/// each, in the shape of floating y, which are 0 or 1.
+/// Throws: ShapeError unless the shapes fit.
+double accuracy(const Tensor& prediction, const Tensor& y);
+
+/// The results of an epoch.
+struct EpochReport {
+  int epoch = 0;    ///< from 1
+  double loss = 0;  ///< the mean loss over the training examples
+  /// The mean loss over the validation examples; NaN without validation.
+  double validation_loss = std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> metrics = {};             ///< the metrics while training, in the order of the options
+  std::vector<double> validation_metrics = {};  ///< the metrics on the validation data; empty without validation
+  double seconds = 0;                           ///< its duration
+};
+
+/// The results of `fit`.
+struct FitReport {
+  std::vector<EpochReport> epochs = {};  ///< of each epoch
+  int best = 0;                          ///< the epoch, from 1, with the least loss, of validation if there is any
+};
+
+/// Options of `fit`.
+struct FitOptions {
+  int epochs = 10;  ///< the number of epochs; at least 0, default 10
+  /// The number of examples of a mini-batch, for examples in memory; at least 1. Default 32.
+  std::int64_t batch_size = 32;
+  bool shuffle = true;  ///< whether examples in memory are shuffled each epoch; default true
+  /// The generator that shuffles; null (default): this thread's `default_generator()`.
+  Generator* generator = nullptr;
+  /// Validation data, evaluated after each epoch with the model out of training mode. Default: none.
+  Data validation = {};
+  std::vector<Metric> metrics = {};  ///< metrics besides the loss; default none
+  /// Stops after this many epochs in a row without a smaller loss, of validation if there is any, and restores the
+  /// weights of the best one. 0 (default): runs to the end and keeps the last weights.
+  int patience = 0;
+  /// By how much a loss must be smaller to be an improvement; at least 0. Default 0.
+  double least_improvement = 0;
+  /// The largest norm of all gradients, above 0; see optim::clip_grad_norm. Default ∞: no clipping.
+  double clip_norm = std::numeric_limits<double>::infinity();
+  /// bf16 or f16: the precision of products, as in `autocast`; f16 with an optim::LossScaler. Default f32.
+  DType autocast = DType::f32;
+  /// Called after each step of the optimiser: for a schedule, `[&] { scheduler.step(); }`. Default: none.
+  std::function<void()> after_step = {};
+  /// Called after each epoch; false ends the training. Default: none.
+  std::function<bool(const EpochReport&)> after_epoch = {};
+  /// Whether a progress bar, and a line for each epoch, are printed to stdout. Default true.
+  bool prints = true;
+};
+
+/// Trains a model whose prediction is forward(x): in each epoch, for each batch, makes a step of the optimiser on the
+/// gradients of the loss.
+///
+///     nn::fit(net, [&](const Tensor& x) { return net(x); }, cross_entropy, adam, {x, y}, {.epochs = 20});
+///
+/// Training mode is set as needed, and restored for each part afterwards: parts that are out of training mode within a
+/// model in training mode, such as a frozen BatchNorm, stay so; a model that is itself out of training mode is trained
+/// as a whole. Losses are means over examples. A validation loss that is NaN is treated as +∞.
+/// Throws: Error for a loss that is not finite, with a LossScaler for that of an epoch, for options out of range and
+/// for no examples; what the model and its loss throw.
+FitReport fit(Module& model, const std::function<Tensor(const Tensor&)>& forward, const FitLoss& loss,
+              optim::Optimiser& optimiser, const Data& training, const FitOptions& options = {},
+              Location where = Location::here());
+/// Trains a model whose prediction is model(x): in each epoch, for each batch, makes a step of the optimiser on the
+/// gradients of the loss.
+///
+///     nn::fit(net, cross_entropy, adam, {x, y}, {.epochs = 20, .metrics = {{"accuracy", nn::accuracy}}});
+///
+/// Training mode is set as needed, and restored for each part afterwards: parts that are out of training mode within a
+/// model in training mode, such as a frozen BatchNorm, stay so; a model that is itself out of training mode is trained
+/// as a whole. Losses are means over examples. A validation loss that is NaN is treated as +∞.
+/// Throws: Error for a loss that is not finite, with a LossScaler for that of an epoch, for options out of range and
+/// for no examples; what the model and its loss throw.
+template <class Model>
+  requires std::derived_from<Model, Module> && std::is_invocable_r_v<Tensor, Model&, const Tensor&>
+FitReport fit(Model& model, const FitLoss& loss, optim::Optimiser& optimiser, const Data& training,
+              const FitOptions& options = {}, Location where = Location::here()) {
+  return fit(
+      model, [&model](const Tensor& x) -> Tensor { return model(x); }, loss, optimiser, training, options, where);
+}
+
+}  // namespace reel::nn

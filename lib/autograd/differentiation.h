@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include <reel/tape.h>
+
+#include "../core/context.h"
+#include "../record/tape_list.h"
+
+namespace reel::detail {
+
+class JacobianBlocks;
+class BackwardPass;
+
+/// While it lives, a tape differentiates, and nothing is recorded unless the tape is `enclosed` by other tapes.
+class DifferentiatingScope {
+ public:
+  DifferentiatingScope(Context& context, bool enclosed) : pauses_(!enclosed && context.has(Context::recording)) {
+    constexpr auto state = static_cast<std::uint32_t>(Recording::differentiating);
+    if (pauses_) context.tapes->scopes().begin(context, {this, Setting::recording, state});
+  }
+  ~DifferentiatingScope() {
+    if (pauses_) Scopes::end(this);
+  }
+  DifferentiatingScope(const DifferentiatingScope&) = delete;
+  DifferentiatingScope& operator=(const DifferentiatingScope&) = delete;
+
+ private:
+  bool pauses_;
+};
+
+/// While it lives, autocast is off: ops run in the dtypes of their operands.
+class AutocastPause {
+ public:
+  explicit AutocastPause(Context& context) : pauses_(context.has(Context::autocasting)) {
+    if (pauses_) context.tapes->scopes().begin(context, {this, Setting::autocast});
+  }
+  ~AutocastPause() {
+    if (pauses_) Scopes::end(this);
+  }
+  AutocastPause(const AutocastPause&) = delete;
+  AutocastPause& operator=(const AutocastPause&) = delete;
+
+ private:
+  bool pauses_;
+};
+
+/// While it lives, ops report their own call sites.
+class OwnLines {
+ public:
+  explicit OwnLines(Context& context) : context_(context), named_before_(context.has(Context::caller_named)) {
+    context.set(Context::caller_named, false);
+  }
+  ~OwnLines() { context_.set(Context::caller_named, named_before_); }
+  OwnLines(const OwnLines&) = delete;
+  OwnLines& operator=(const OwnLines&) = delete;
+
+ private:
+  Context& context_;
+  bool named_before_;
+};
+
+/// Restores at its end the op whose gradient the context names as running.
+class DifferentiatedOp {
+ public:
+  explicit DifferentiatedOp(Context& context) : context_(context), before_(context.differentiating) {}
+  ~DifferentiatedOp() { context_.differentiating = before_; }
+  DifferentiatedOp(const DifferentiatedOp&) = delete;
+  DifferentiatedOp& operator=(const DifferentiatedOp&) = delete;
+
+ private:
+  Context& context_;
+  const OpInfo* before_;
+};
+
+/// Clears the list when a differentiation that consumes it ends, by return or exception.
+class Consumption {
+ public:
+  Consumption(TapeList& list, bool consumes) : list_(list), consumes_(consumes) {}
+  ~Consumption() {
+    if (consumes_) list_.clear();
+  }
+  Consumption(const Consumption&) = delete;
+  Consumption& operator=(const Consumption&) = delete;
+
+ private:
+  TapeList& list_;
+  bool consumes_;
+};
+
+/// While it lives, the tape's flag refuses calls from the hooks that its differentiation runs.
+class Differentiating {
+ public:
+  explicit Differentiating(bool& flag) : flag_(flag) { flag_ = true; }
+  ~Differentiating() { flag_ = false; }
+  Differentiating(const Differentiating&) = delete;
+  Differentiating& operator=(const Differentiating&) = delete;
+
+ private:
+  bool& flag_;
+};
+
+/// Whether a target that no tape, or only an outer one, recorded may be differentiated: it is a constant to all
+/// sources.
+enum class Constants : std::uint8_t { refused, allowed };
+
+/// One differentiation of a target by sources on a tape, in the name of `op`.
+class Differentiation {
+ public:
+  /// Throws: as `Tape::gradient`, except for errors about the connection between sources and target.
+  Differentiation(const char* op, Tape& tape, const Arg& target, std::span<const Tensor> sources,
+                  Unconnected unconnected, Constants constants = Constants::refused);
+
+  /// Gradients of the sum of the target times a seed. Throws: as `Tape::gradient`.
+  std::vector<Tensor> gradients(const Tensor& seed);
+  /// The Jacobians as `Tape::jacobian` or, if `by_example`, as `Tape::batch_jacobian`, where the first axis of the
+  /// target and the sources counts examples.
+  std::vector<Tensor> jacobians(bool by_example);
+
+ private:
+  bool is_source() const;
+  bool is_constant() const;
+  /// Restricts a backward pass to the sources and to the slots that hooks observe. Throws: TapeError if one is not
+  /// connected.
+  void prepare(BackwardPass& pass) const;
+  void check_connected(const BackwardPass& pass) const;
+  void check_batches() const;
+  void walk_for(std::vector<JacobianBlocks>& blocks, std::int64_t examples, std::int64_t outputs) const;
+
+  const char* op_;
+  Tape& tape_;
+  Context& context_;
+  Location where_;
+  TapeList& list_;
+  const Tensor& target_;
+  std::span<const Tensor> sources_;
+  Unconnected unconnected_;
+  std::vector<std::uint32_t> slots_;  // of the sources; 0: not tracked
+  std::uint32_t target_slot_;         // 0: a constant
+};
+
+}  // namespace reel::detail

@@ -1,0 +1,117 @@
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <span>
+#include <type_traits>
+
+#include <reel/tensor.h>
+
+#include "storage.h"
+
+namespace reel::detail {
+
+class Gradient;
+struct Call;
+
+/// How equal calls of different examples may be batched into one.
+enum class Batching : std::uint8_t {
+  elementwise,  ///< any calls with the same op, dtypes and attributes: concatenated
+  stack,        ///< calls of the same shapes: along a new or the leading axis
+  gather,       ///< calls that share a table: their indices concatenated
+  loop,         ///< not batched: run one after the other
+};
+
+/// In which dtype an op runs within an `autocast` scope. f64 and integers stay as they are.
+enum class Precision : std::uint8_t {
+  promoted,  ///< the dtype of its operands
+  low,       ///< the scope's dtype: products
+  full,      ///< f32 in place of halves: sums of many terms, and functions that grow or vary fast
+};
+
+/// A set of input indices below 8.
+using InputSet = std::uint8_t;
+constexpr InputSet inputs(std::initializer_list<int> numbers) {
+  InputSet set = 0;
+  for (int number : numbers) set |= static_cast<InputSet>(1 << number);
+  return set;
+}
+
+/// The fixed properties of an op; one static constant for each op.
+struct OpInfo {
+  const char* name;
+  /// The number of inputs; -1: any.
+  int arity;
+  Batching batching;
+  /// Computes `call.outputs`. They are allocated, unless `call.specs` is empty: then it makes them, as views of the
+  /// inputs.
+  void (*forward)(Call& call);
+  /// Computes the gradients of the inputs that need one. Null: the op is not differentiable and never recorded.
+  void (*gradient)(Gradient& gradient) = nullptr;
+  /// Bit k of entry i: the gradient of input k needs the value of input i. An input is saved only if one of these is
+  /// tracked.
+  InputSet saves_input_for[8] = {};
+  /// Bit k of entry i: the gradient of input k needs the value of output i.
+  InputSet saves_output_for[4] = {};
+  /// The gradient reads the shapes of untracked inputs too.
+  bool keeps_input_shapes = false;
+  /// Bits of the outputs that only the gradient reads. They may hold infinities, and parts may be unwritten.
+  std::uint8_t hidden_outputs = 0;
+  /// The op is in place and writes only a part of the output.
+  bool writes_part = false;
+  Precision precision = Precision::promoted;
+};
+
+/// A floating attribute, compared and hashed by its bits.
+class FloatBits {
+ public:
+  FloatBits(double value = 0) { std::memcpy(&bits_, &value, sizeof bits_); }
+  operator double() const {
+    double value;
+    std::memcpy(&value, &bits_, sizeof value);
+    return value;
+  }
+
+ private:
+  std::uint64_t bits_;
+};
+
+/// Attributes are copied, compared and hashed byte by byte.
+template <class T>
+concept Attributes = std::is_trivially_copyable_v<T> && std::has_unique_object_representations_v<T>;
+
+/// Attributes of an op along one axis.
+struct AxisAttributes {
+  std::int64_t axis;
+};
+
+/// One call of an op.
+struct Call {
+  const OpInfo& op;
+  std::span<const Tensor* const> inputs;
+  std::span<const std::byte> attribute_bytes;
+  std::span<const OutputSpec> specs;
+  std::span<Tensor> outputs;
+  Location where;
+
+  template <Attributes T>
+  const T& attributes() const {
+    return *reinterpret_cast<const T*>(attribute_bytes.data());
+  }
+  const Body& input(int i) const { return inputs[i]->body(); }
+  const Body& output(int i = 0) const { return outputs[i].body(); }
+  /// Returns true if both calls have the same op and attributes.
+  bool same_kind(const Call& other) const {
+    return &op == &other.op && attribute_bytes.size() == other.attribute_bytes.size() &&
+           (attribute_bytes.empty() ||
+            std::memcmp(attribute_bytes.data(), other.attribute_bytes.data(), attribute_bytes.size()) == 0);
+  }
+};
+
+template <Attributes T>
+std::span<const std::byte> bytes_of(const T& attributes) {
+  return std::as_bytes(std::span(&attributes, 1));
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "../../kernels/loss.h"
+
+namespace reel::detail {
+
+/// See LossKernels.
+bool ctc_loss(const View& losses, const View& alphas, const View& logs, const CtcTargets& given, CtcFault& fault);
+void ctc_loss_gradient(const View& out, const View& gradient, const View& logs, const View& alphas,
+                       const CtcTargets& given);
+
+}  // namespace reel::detail

@@ -1,0 +1,249 @@
+#include <algorithm>
+#include <atomic>
+
+#include "../../core/dtype_dispatch.h"
+#include "../../core/iteration.h"
+#include "../../core/threads/parallel.h"
+#include "../cpu_kernels.h"
+#include "rows.h"
+
+namespace reel::detail {
+namespace {
+
+// Calls f(indices) with the C++ type of the indices.
+template <class F>
+void with_indices(const View& indices, F f) {
+  if (indices.dtype == DType::i64)
+    f(indices.as<const std::int64_t>());
+  else
+    f(indices.as<const std::int32_t>());
+}
+
+template <class I>
+bool all_within(const I* indices, std::int64_t count, std::int64_t step, std::int64_t size) {
+  bool outside = false;
+  auto low = static_cast<std::uint64_t>(size);
+  for (std::int64_t i = 0; i < count; ++i) {
+    auto index = static_cast<std::int64_t>(indices[i * step]);
+    outside |= static_cast<std::uint64_t>(index) + low >= 2 * low;
+  }
+  return !outside;
+}
+
+bool indices_within(const View& indices, std::int64_t size, std::int64_t& bad) {
+  // Repeated indices, along axes of stride 0, are checked once.
+  std::int64_t dims[8];
+  View once = indices;
+  once.dims = dims;
+  for (int axis = 0; axis < indices.rank; ++axis)
+    dims[axis] = indices.strides[axis] == 0 ? std::min<std::int64_t>(1, indices.dims[axis]) : indices.dims[axis];
+  Iteration<1> iteration({&once});
+  std::int64_t step = iteration.strides[0][0];
+  std::atomic<bool> within{true};
+  with_indices(indices, [&](const auto* first) {
+    iteration.for_each_row([&](const std::int64_t* offset) {
+      parallel_for(iteration.dims[0], 4 * parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+        if (!all_within(first + offset[0] + begin * step, end - begin, step, size)) within = false;
+      });
+    });
+    if (within) return;
+    bool found = false;
+    iteration.for_each_row([&](const std::int64_t* offset) {
+      for (std::int64_t i = 0; !found && i < iteration.dims[0]; ++i) {
+        bad = first[offset[0] + i * step];
+        found = bad < -size || bad >= size;
+      }
+    });
+  });
+  return within;
+}
+
+// Indices from `begin` to before `end` of one axis.
+struct Part {
+  int axis;
+  std::int64_t begin, end;
+};
+
+// Calls f(offset in a, offset in b) for every element of a part of `index`: `a` has the layout of the index; in `b` the
+// coordinate along the axis is the index itself.
+template <class I, class F>
+void for_each_indexed(const View& index, const I* indices, const View& a, const View& b, int axis, Part part, F f) {
+  std::int64_t dims[8], at[8] = {}, steps[8], count = 1;
+  for (int k = 0; k < index.rank; ++k) {
+    dims[k] = k == part.axis ? part.end - part.begin : index.dims[k];
+    steps[k] = k == axis ? 0 : b.strides[k];
+    if (k < index.rank - 1) count *= dims[k];
+  }
+  std::int64_t from = part.begin * index.strides[part.axis], here = part.begin * a.strides[part.axis],
+               there = part.begin * steps[part.axis], size = b.dims[axis], stride = b.strides[axis];
+  int last = index.rank - 1;
+  // Rows of b are scattered over memory, so they are prefetched some index rows ahead.
+  constexpr std::int64_t ahead = 8;
+  std::int64_t element = static_cast<std::int64_t>(size_of(b.dtype));
+  auto place = [&](std::int64_t at_index) {
+    std::int64_t j = indices[at_index];
+    return there + (j + (j < 0 ? size : 0)) * stride;
+  };
+  for (; count > 0; --count) {
+    if (last > 0 && at[last - 1] + ahead < dims[last - 1])
+      __builtin_prefetch(b.as<const char>() +
+                         (place(from + ahead * index.strides[last - 1]) + ahead * steps[last - 1]) * element);
+    for (std::int64_t i = 0; i < dims[last]; ++i)
+      f(here + i * a.strides[last], place(from + i * index.strides[last]) + i * steps[last]);
+    for (int k = last; k-- > 0;) {
+      from += index.strides[k];
+      here += a.strides[k];
+      there += steps[k];
+      if (++at[k] < dims[k]) break;
+      from -= index.strides[k] * dims[k];
+      here -= a.strides[k] * dims[k];
+      there -= steps[k] * dims[k];
+      at[k] = 0;
+    }
+  }
+}
+
+// The longest axis other than `but`.
+int longest_axis(const View& x, int but) {
+  int longest = but == 0 ? x.rank - 1 : 0;
+  for (int k = 0; k < x.rank; ++k)
+    if (k != but && x.dims[k] > x.dims[longest]) longest = k;
+  return longest;
+}
+
+// As for_each_indexed, for all of `index`; threads divide the axis `split`, and write adjacent parts of `written`.
+template <class F>
+void for_all_indexed(const View& index, const View& a, const View& b, int axis, int split, const View& written, F f) {
+  if (index.numel == 0) return;
+  // Threads that write to the same cache lines are slower than one thread.
+  std::int64_t size = index.dims[split], apart = 64 / std::max<std::int64_t>(1, written.strides[split]),
+               grain = std::max({std::int64_t{1}, apart, parallel_grain * size / index.numel});
+  with_indices(index, [&](const auto* indices) {
+    parallel_for(size, grain, [&](std::int64_t begin, std::int64_t end) {
+      for_each_indexed(index, indices, a, b, axis, {split, begin, end}, f);
+    });
+  });
+}
+
+// If the index is constant off its axis, sets `list` to it and returns true: then whole rows are moved.
+bool picks_rows(const View& index, int axis, View& list) {
+  for (int k = 0; k < index.rank; ++k)
+    if (k != axis && index.dims[k] != 1 && index.strides[k] != 0) return false;
+  list = index;
+  list.dims += axis;
+  list.strides += axis;
+  list.rank = 1;
+  list.numel = list.dims[0];
+  return true;
+}
+
+bool gather(const View& out, const View& x, const View& index, int axis, std::int64_t& bad) {
+  if (!indices_within(index, x.dims[axis], bad)) return false;
+  View list;
+  if (picks_rows(index, axis, list)) {
+    read_rows(out, x, list, axis);
+    return true;
+  }
+  with_bits(out.dtype, [&]<class T>(std::type_identity<T>) {
+    for_all_indexed(
+        index, out, x, axis, longest_axis(index, -1), out,
+        [to = out.as<T>(), from = x.as<const T>()](std::int64_t here, std::int64_t there) { to[here] = from[there]; });
+  });
+  return true;
+}
+
+void scatter(const View& out, const View& source, const View& index, int axis) {
+  View list;
+  if (picks_rows(index, axis, list)) return write_rows(out, source, list, axis);
+  with_bits(out.dtype, [&]<class T>(std::type_identity<T>) {
+    for_all_indexed(index, source, out, axis, longest_axis(index, axis), out,
+                    [to = out.as<T>(), from = source.as<const T>()](std::int64_t here, std::int64_t there) {
+                      to[there] = from[here];
+                    });
+  });
+}
+
+void scatter_add(const View& out, const View& updates, const View& index, int axis) {
+  View list;
+  bool rows = picks_rows(index, axis, list);
+  with_wide_sums(out, [&](const View& sums) {
+    if (rows) return add_rows(sums, updates, list, axis);
+    with_type(updates.dtype, [&]<class T>(std::type_identity<T>) {
+      using Sum = std::conditional_t<is_half_v<T>, float, T>;
+      for_all_indexed(index, updates, sums, axis, longest_axis(index, axis), sums,
+                      [to = sums.as<Sum>(), from = updates.as<const T>()](std::int64_t here, std::int64_t there) {
+                        to[there] = plus(to[there], static_cast<Sum>(from[here]));
+                      });
+    });
+  });
+}
+
+bool take(const View& out, const View& x, const View& indices, int axis, std::int64_t& bad) {
+  if (!indices_within(indices, x.dims[axis], bad)) return false;
+  read_rows(out, x, indices, axis);
+  return true;
+}
+
+void index_add(const View& out, const View& source, const View& indices, int axis) {
+  with_wide_sums(out, [&](const View& sums) { add_rows(sums, source, indices, axis); });
+}
+
+std::int64_t nonzero_count(const View& x) {
+  std::atomic<std::int64_t> total{0};
+  with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
+    Iteration<1> iteration({&x});
+    iteration.for_each_row([&](const std::int64_t* offset) {
+      const T* first = x.as<const T>() + offset[0];
+      std::int64_t step = iteration.strides[0][0];
+      parallel_for(iteration.dims[0], parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+        std::int64_t count = 0;
+        for (std::int64_t i = begin; i < end; ++i) count += first[i * step] != T(0);
+        total += count;
+      });
+    });
+  });
+  return total;
+}
+
+void nonzero(const View& out, const View& x) {
+  if (out.numel == 0) return;
+  with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
+    auto* place = out.as<std::int64_t>();
+    std::int64_t left = out.dims[0], at[8] = {};
+    const T* row = x.as<const T>();
+    int last = x.rank - 1;
+    std::int64_t size = x.dims[last], step = x.strides[last];
+    while (left > 0) {
+      // Written before the element is known to be nonzero: if it is not, the next one overwrites the entry.
+      for (std::int64_t i = 0; left > 0 && i < size; ++i) {
+        std::copy_n(at, last, place);
+        place[last] = i;
+        bool counts = row[i * step] != T(0);
+        place += counts ? x.rank : 0;
+        left -= counts;
+      }
+      for (int k = last; k-- > 0;) {
+        row += x.strides[k];
+        if (++at[k] < x.dims[k]) break;
+        row -= x.strides[k] * x.dims[k];
+        at[k] = 0;
+      }
+    }
+  });
+}
+
+}  // namespace
+
+void fill_index(KernelTable& table) {
+  table.indices_within = indices_within;
+  table.gather = gather;
+  table.scatter = scatter;
+  table.scatter_add = scatter_add;
+  table.take = take;
+  table.index_add = index_add;
+  table.index_copy = write_rows;
+  table.nonzero_count = nonzero_count;
+  table.nonzero = nonzero;
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,212 @@
+#include "rows.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "../../core/dtype_dispatch.h"
+#include "../../core/iteration.h"
+#include "../../core/threads/parallel.h"
+
+namespace reel::detail {
+namespace {
+
+// A view of `count` adjacent axes, from `first` on.
+View axes_of(const View& x, int first, int count) {
+  View part = x;
+  part.dims += first;
+  part.strides += first;
+  part.rank = count;
+  part.numel = 1;
+  for (int axis = 0; axis < count; ++axis) part.numel *= part.dims[axis];
+  return part;
+}
+
+Iteration<2> together(const View& a, const View& b) { return Iteration<2>({&a, &b}); }
+
+// The offsets in operand k of `count` elements from `first` on, in row-major order.
+void offsets_from(const Iteration<2>& walk, int k, std::int64_t first, std::int64_t count, std::int64_t* offsets) {
+  std::int64_t index[8], offset = 0;
+  for (int axis = 0; axis < walk.rank; ++axis) {
+    index[axis] = first % walk.dims[axis];
+    first /= walk.dims[axis];
+    offset += index[axis] * walk.strides[k][axis];
+  }
+  std::int64_t step = walk.strides[k][0];
+  while (true) {
+    std::int64_t run = std::min(count, walk.dims[0] - index[0]);
+    for (std::int64_t i = 0; i < run; ++i) offsets[i] = offset + i * step;
+    offsets += run;
+    count -= run;
+    if (count == 0) return;
+    offset -= index[0] * step;
+    index[0] = 0;
+    for (int axis = 1; axis < walk.rank; ++axis) {
+      offset += walk.strides[k][axis];
+      if (++index[axis] < walk.dims[axis]) break;
+      offset -= walk.strides[k][axis] * walk.dims[axis];
+      index[axis] = 0;
+    }
+  }
+}
+
+// A range of rows of the indexed tensor.
+struct Share {
+  std::int64_t begin, end;
+};
+
+// Pairs of a listed and an indexed row, in the order of the list, once for each index of the axes in front.
+class RowPairs {
+ public:
+  RowPairs(const View& listed, const View& indexed, const View& indices, int axis)
+      : indices_(indices),
+        size_(indexed.dims[axis]),
+        step_(indexed.strides[axis]),
+        outer_count_(axes_of(listed, 0, axis).numel),
+        outer_(together(axes_of(listed, 0, axis), axes_of(indexed, 0, axis))),
+        list_(together(axes_of(listed, axis, indices.rank), indices)),
+        row_(together(axes_of(listed, axis + indices.rank, listed.rank - axis - indices.rank),
+                      axes_of(indexed, axis + 1, indexed.rank - axis - 1))),
+        row_size_(axes_of(listed, axis + indices.rank, listed.rank - axis - indices.rank).numel) {}
+
+  /// Calls f(offset of the listed tensor, of the indexed one, of each listed row from there, of each indexed row,
+  /// count) until all pairs are covered.
+  template <class F>
+  void in_parallel(F f) const {
+    parallel_for(outer_count_ * indices_.numel, grain(row_size_), [&](std::int64_t begin, std::int64_t end) {
+      name(begin, end, {0, size_}, f);
+    });
+  }
+
+  /// As in_parallel, but no two threads get the same indexed row, and the pairs of each row are in order.
+  template <class F>
+  void in_parallel_by_row(F f) const {
+    std::int64_t count = indices_.numel, threads = parallel::threads(), work = outer_count_ * count * row_size_;
+    if (outer_count_ >= 2 * threads || work < 2 * parallel_grain)
+      return parallel_for(outer_count_, grain(count * row_size_), [&](std::int64_t begin, std::int64_t end) {
+        name(begin * count, end * count, {0, size_}, f);
+      });
+    parallel_for(size_, (size_ + threads - 1) / threads, [&](std::int64_t begin, std::int64_t end) {
+      name(0, outer_count_ * count, {begin, end}, f);
+    });
+  }
+
+  /// The iteration over the elements of a row.
+  const Iteration<2>& row() const { return row_; }
+
+ private:
+  static constexpr std::int64_t block = 512;
+  struct Block {
+    std::int64_t first = -1, count, listed[block], indexed[block];
+  };
+
+  static std::int64_t grain(std::int64_t work) {
+    return std::max<std::int64_t>(1, parallel_grain / std::max<std::int64_t>(1, work));
+  }
+
+  template <class F>
+  void name(std::int64_t begin, std::int64_t end, Share share, F f) const {
+    std::int64_t length = indices_.numel;
+    Block rows;
+    while (begin < end) {
+      std::int64_t outer = begin / length, place = begin % length;
+      // The offsets of a short list are computed once for all.
+      std::int64_t first = length <= block ? 0 : place;
+      if (rows.first != first) look_up(first, std::min(block, length - first), share, rows);
+      std::int64_t listed, indexed;
+      offsets_from(outer_, 0, outer, 1, &listed);
+      offsets_from(outer_, 1, outer, 1, &indexed);
+      std::int64_t count = std::min(end - begin, std::min(block, length - place)), skipped = place - first;
+      bool whole = share.end - share.begin == size_;
+      f(listed, indexed, rows.listed + skipped, rows.indexed + skipped, whole ? count : rows.count);
+      begin += count;
+    }
+  }
+
+  void look_up(std::int64_t first, std::int64_t count, Share share, Block& rows) const {
+    rows.first = first;
+    offsets_from(list_, 0, first, count, rows.listed);
+    offsets_from(list_, 1, first, count, rows.indexed);
+    if (indices_.dtype == DType::i64)
+      look_up(indices_.as<const std::int64_t>(), count, share, rows);
+    else
+      look_up(indices_.as<const std::int32_t>(), count, share, rows);
+  }
+
+  template <class I>
+  void look_up(const I* indices, std::int64_t count, Share share, Block& rows) const {
+    bool whole = share.end - share.begin == size_;
+    rows.count = 0;
+    // Without a branch: which thread owns a row is unpredictable.
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int64_t index = indices[rows.indexed[i]], place = index + (index < 0 ? size_ : 0);
+      rows.listed[rows.count] = rows.listed[i];
+      rows.indexed[rows.count] = place * step_;
+      rows.count += whole || (place >= share.begin && place < share.end);
+    }
+  }
+
+  View indices_;
+  std::int64_t size_, step_, outer_count_;
+  Iteration<2> outer_, list_, row_;
+  std::int64_t row_size_;
+};
+
+// Calls move(element of the listed tensor, of the indexed one) for a block of row pairs.
+template <class L, class X, class Move>
+void move_rows(const Iteration<2>& row, L* listed, X* indexed, const std::int64_t* from, const std::int64_t* to,
+               std::int64_t count, Move move) {
+  constexpr std::int64_t ahead = 16;
+  std::int64_t size = row.dims[0], listed_step = row.strides[0][0], indexed_step = row.strides[1][0];
+  if (row.rank == 1 && size == 1) {
+    for (std::int64_t i = 0; i < count; ++i) move(listed[from[i]], indexed[to[i]]);
+  } else if (row.rank == 1 && listed_step == 1 && indexed_step == 1) {
+    for (std::int64_t i = 0; i < count; ++i) {
+      if (i + ahead < count) __builtin_prefetch(indexed + to[i + ahead]);
+      L* a = listed + from[i];
+      X* b = indexed + to[i];
+      for (std::int64_t k = 0; k < size; ++k) move(a[k], b[k]);
+    }
+  } else {
+    for (std::int64_t i = 0; i < count; ++i)
+      row.for_each_row([&](const std::int64_t* offset) {
+        L* a = listed + from[i] + offset[0];
+        X* b = indexed + to[i] + offset[1];
+        for (std::int64_t k = 0; k < size; ++k) move(a[k * listed_step], b[k * indexed_step]);
+      });
+  }
+}
+
+template <class L, class X, class Move>
+auto mover(const RowPairs& pairs, const View& listed, const View& indexed, Move move) {
+  return
+      [&pairs, a = listed.as<L>(), b = indexed.as<X>(), move](
+          std::int64_t listed_start, std::int64_t indexed_start, const std::int64_t* from, const std::int64_t* to,
+          std::int64_t count) { move_rows(pairs.row(), a + listed_start, b + indexed_start, from, to, count, move); };
+}
+
+}  // namespace
+
+void read_rows(const View& listed, const View& x, const View& indices, int axis) {
+  RowPairs pairs(listed, x, indices, axis);
+  with_bits(x.dtype, [&]<class T>(std::type_identity<T>) {
+    pairs.in_parallel(mover<T, const T>(pairs, listed, x, [](T& to, const T& from) { to = from; }));
+  });
+}
+
+void write_rows(const View& out, const View& listed, const View& indices, int axis) {
+  RowPairs pairs(listed, out, indices, axis);
+  with_bits(out.dtype, [&]<class T>(std::type_identity<T>) {
+    pairs.in_parallel_by_row(mover<const T, T>(pairs, listed, out, [](const T& from, T& to) { to = from; }));
+  });
+}
+
+void add_rows(const View& out, const View& listed, const View& indices, int axis) {
+  RowPairs pairs(listed, out, indices, axis);
+  with_type(listed.dtype, [&]<class T>(std::type_identity<T>) {
+    using Sum = std::conditional_t<is_half_v<T>, float, T>;
+    pairs.in_parallel_by_row(mover<const T, Sum>(
+        pairs, listed, out, [](const T& from, Sum& sum) { sum = plus(sum, static_cast<Sum>(from)); }));
+  });
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,293 @@
+#include <algorithm>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "../../core/convert.h"
+#include "../../core/dtype_dispatch.h"
+#include "../../core/threads/parallel.h"
+#include "../cpu_kernels.h"
+
+namespace reel::detail {
+namespace {
+
+// An unsigned integer with the order of x; NaN is the largest, and the two zeros are equal.
+template <class T>
+auto key_of(T x) {
+  if constexpr (is_half_v<T>) {
+    return key_of(static_cast<float>(x));
+  } else if constexpr (std::is_floating_point_v<T>) {
+    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    constexpr Bits sign = Bits(1) << (8 * sizeof(T) - 1);
+    auto bits = std::bit_cast<Bits>(x + T(0));  // the sum of -0 and 0 is 0
+    Bits key = bits ^ (bits & sign ? ~Bits(0) : sign);
+    return x == x ? key : ~Bits(0);
+  } else if constexpr (sizeof(T) == 8) {
+    return static_cast<std::uint64_t>(x) ^ std::uint64_t(1) << 63;
+  } else {
+    return static_cast<std::uint32_t>(static_cast<std::int32_t>(x)) ^ std::uint32_t(1) << 31;
+  }
+}
+
+// An element's key and index, ordered by both: no two are equal, so every sorting algorithm is stable.
+struct Narrow {
+  static constexpr int key_bits = 32;
+  std::uint64_t bits;
+  Narrow() = default;
+  Narrow(std::uint32_t key, std::int64_t place)
+      : bits(static_cast<std::uint64_t>(key) << 32 | static_cast<std::uint64_t>(place)) {}
+  std::uint64_t key() const { return bits >> 32; }
+  std::int64_t place() const { return static_cast<std::uint32_t>(bits); }
+  friend bool operator<(Narrow a, Narrow b) { return a.bits < b.bits; }
+};
+
+struct Wide {
+  static constexpr int key_bits = 64;
+  std::uint64_t bits;
+  std::int64_t position;
+  Wide() = default;
+  Wide(std::uint64_t key, std::int64_t place) : bits(key), position(place) {}
+  std::uint64_t key() const { return bits; }
+  std::int64_t place() const { return position; }
+  friend bool operator<(Wide a, Wide b) { return a.bits < b.bits || (a.bits == b.bits && a.position < b.position); }
+};
+
+template <class T>
+using Key = decltype(key_of(T()));
+
+// Calls f with the type of the entries of a row of x.
+template <class T, class F>
+void with_entry(std::int64_t size, F f) {
+  if constexpr (sizeof(Key<T>) == 4)
+    if (size <= std::int64_t{1} << 32) return f(std::type_identity<Narrow>());
+  f(std::type_identity<Wide>());
+}
+
+// The rows of several tensors along an axis; their sizes on all other axes are equal.
+class Rows {
+ public:
+  Rows(const View& x, int axis) : count(1) {
+    for (int k = 0; k < x.rank; ++k) {
+      if (k == axis) continue;
+      axes_[rank_] = k;
+      dims_[rank_++] = x.dims[k];
+      count *= x.dims[k];
+    }
+  }
+  /// Offset in x of the first element of row i.
+  std::int64_t offset(const View& x, std::int64_t i) const {
+    std::int64_t offset = 0;
+    for (int k = rank_; k-- > 0;) {
+      offset += i % dims_[k] * x.strides[axes_[k]];
+      i /= dims_[k];
+    }
+    return offset;
+  }
+
+  std::int64_t count;
+
+ private:
+  int rank_ = 0, axes_[8];
+  std::int64_t dims_[8];
+};
+
+// The number of rows of a size that is worth a thread.
+std::int64_t grain(std::int64_t size) {
+  return std::max<std::int64_t>(1, parallel_grain / std::max<std::int64_t>(1, size));
+}
+
+constexpr int digit_bits = 11;
+constexpr int digits = 1 << digit_bits;
+
+// One pass of a radix sort: writes `from` to `to`, stably ordered by a digit of the keys. Returns false without writing
+// if all keys have the same digit.
+template <class E>
+bool order_by_digit(const E* from, E* to, std::int64_t size, int shift, std::int64_t parts, std::int64_t* starts) {
+  auto digit_of = [&](E entry) { return static_cast<std::size_t>(entry.key() >> shift) & (digits - 1); };
+  auto end_of = [&](std::int64_t part) { return size * part / parts; };
+  std::fill_n(starts, digits * parts, 0);
+  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t part = begin; part < end; ++part)
+      for (std::int64_t i = end_of(part); i < end_of(part + 1); ++i) ++starts[part * digits + digit_of(from[i])];
+  });
+  std::int64_t start = 0;
+  for (int digit = 0; digit < digits; ++digit) {
+    std::int64_t before = start;
+    for (std::int64_t part = 0; part < parts; ++part) start += std::exchange(starts[part * digits + digit], start);
+    if (start - before == size) return false;
+  }
+  parallel_for(parts, 1, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t part = begin; part < end; ++part)
+      for (std::int64_t i = end_of(part); i < end_of(part + 1); ++i)
+        to[starts[part * digits + digit_of(from[i])]++] = from[i];
+  });
+  return true;
+}
+
+// Sorts `entries` with the buffer `others` of equal size; returns the one that holds the result.
+template <class E>
+E* sorted(E* entries, E* others, std::int64_t size) {
+  constexpr std::int64_t few = 200;
+  if (size <= few) {
+    std::sort(entries, entries + size);
+    return entries;
+  }
+  std::int64_t parts = std::clamp<std::int64_t>(size / parallel_grain, 1, parallel::threads()), own[digits];
+  std::vector<std::int64_t> shared(static_cast<std::size_t>(parts > 1 ? digits * parts : 0));
+  std::int64_t* starts = parts > 1 ? shared.data() : own;
+  for (int shift = 0; shift < E::key_bits; shift += digit_bits)
+    if (order_by_digit(entries, others, size, shift, parts, starts)) std::swap(entries, others);
+  return entries;
+}
+
+// Reads the keys of a row.
+template <class T>
+struct Row {
+  const T* first;
+  std::int64_t size, step;
+  Key<T> flip;  // all ones for descending order
+
+  Key<T> key(std::int64_t place) const { return key_of(first[place * step]) ^ flip; }
+  template <class E>
+  void load(E* entries) const {
+    parallel_for(size, parallel_grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t place = begin; place < end; ++place) entries[place] = E(key(place), place);
+    });
+  }
+};
+
+// Writes as many entries to each row of the outputs as it has, in order: those that `choose(row, space)` returns, where
+// `space` has room for `entries` entries.
+template <class T, class E, class Choose>
+void choose_rows(const View& values, const View& indices, const View& x, int axis, bool descending,
+                 std::int64_t entries, Choose choose) {
+  Rows rows(x, axis);
+  std::int64_t wanted = values.dims[axis], value_step = values.strides[axis], index_step = indices.strides[axis];
+  Row<T> row{nullptr, x.dims[axis], x.strides[axis], static_cast<Key<T>>(descending ? ~Key<T>(0) : 0)};
+  parallel_for(rows.count, grain(row.size), [=](std::int64_t begin, std::int64_t end) {
+    auto space = std::make_unique_for_overwrite<E[]>(static_cast<std::size_t>(entries));
+    for (std::int64_t i = begin; i < end; ++i) {
+      Row<T> from = row;
+      from.first = x.as<const T>() + rows.offset(x, i);
+      const E* chosen = choose(from, space.get());
+      T* value = values.as<T>() + rows.offset(values, i);
+      auto* index = indices.as<std::int64_t>() + rows.offset(indices, i);
+      parallel_for(wanted, parallel_grain, [&](std::int64_t first, std::int64_t last) {
+        for (std::int64_t k = first; k < last; ++k) {
+          std::int64_t place = chosen[k].place();
+          value[k * value_step] = from.first[place * from.step];
+          index[k * index_step] = place;
+        }
+      });
+    }
+  });
+}
+
+void sort(const View& values, const View& indices, const View& x, int axis, bool descending) {
+  std::int64_t size = x.dims[axis];
+  with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
+    with_entry<T>(size, [&]<class E>(std::type_identity<E>) {
+      choose_rows<T, E>(values, indices, x, axis, descending, 2 * size, [size](const Row<T>& row, E* space) {
+        row.load(space);
+        return sorted(space, space + size, size);
+      });
+    });
+  });
+}
+
+// Finds the first `count` entries of a row, for a small count: a sorted list into which a better entry is inserted from
+// the end.
+template <class T, class E>
+void first_few(const Row<T>& row, E* few, std::int64_t count) {
+  auto enter = [&](E entry, std::int64_t free) {
+    for (; free > 0 && entry < few[free - 1]; --free) few[free] = few[free - 1];
+    few[free] = entry;
+  };
+  for (std::int64_t place = 0; place < count; ++place) enter(E(row.key(place), place), place);
+  // Blocks without a better key, which most are, are skipped at once.
+  constexpr std::int64_t block = 64;
+  Key<T> keys[block];
+  for (std::int64_t start = count; start < row.size; start += block) {
+    std::int64_t length = std::min(block, row.size - start);
+    auto worst = static_cast<Key<T>>(few[count - 1].key());
+    Key<T> best = worst;
+    for (std::int64_t i = 0; i < length; ++i) {
+      keys[i] = row.key(start + i);
+      best = std::min(best, keys[i]);
+    }
+    if (best == worst) continue;
+    for (std::int64_t i = 0; i < length; ++i)
+      if (keys[i] < worst) {
+        enter(E(keys[i], start + i), count - 1);
+        worst = static_cast<Key<T>>(few[count - 1].key());
+      }
+  }
+}
+
+void topk(const View& values, const View& indices, const View& x, int axis, bool largest) {
+  std::int64_t size = x.dims[axis], count = values.dims[axis];
+  if (count == 0) return;
+  constexpr std::int64_t few = 64;
+  with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
+    with_entry<T>(size, [&]<class E>(std::type_identity<E>) {
+      if (count <= few)
+        return choose_rows<T, E>(values, indices, x, axis, largest, count, [=](const Row<T>& row, E* space) {
+          first_few(row, space, count);
+          return space;
+        });
+      choose_rows<T, E>(values, indices, x, axis, largest, size, [=](const Row<T>& row, E* space) {
+        row.load(space);
+        std::nth_element(space, space + count - 1, space + size);
+        std::sort(space, space + count);  // by index too: partitioning has changed the order of equal keys
+        return space;
+      });
+    });
+  });
+}
+
+// The number of elements of the sorted [first, first + size) that are smaller than `key`, or at most equal with
+// `right`.
+template <class T>
+std::int64_t elements_before(const T* first, std::int64_t size, std::int64_t step, Key<T> key, bool right) {
+  std::int64_t begin = 0;
+  while (size > 0) {
+    std::int64_t half = size / 2;
+    Key<T> middle = key_of(first[(begin + half) * step]);
+    bool before = right ? middle <= key : middle < key;
+    begin += before ? half + 1 : 0;
+    size = before ? size - half - 1 : half;
+  }
+  return begin;
+}
+
+void searchsorted(const View& out, const View& sorted, const View& values, bool right) {
+  int axis = sorted.rank - 1;
+  std::int64_t size = sorted.dims[axis], length = values.rank == 0 ? 1 : values.dims[values.rank - 1];
+  Rows value_rows(values, values.rank - 1), sorted_rows(sorted, axis);
+  auto* count = out.as<std::int64_t>();
+  with_type(values.dtype, [&]<class T>(std::type_identity<T>) {
+    parallel_for(values.numel, parallel_grain / 16, [&](std::int64_t begin, std::int64_t end) {
+      while (begin < end) {
+        std::int64_t i = begin / length, first = begin % length, left = std::min(end - begin, length - first);
+        std::int64_t step = values.rank == 0 ? 0 : values.strides[values.rank - 1];
+        const T* value = values.as<const T>() + value_rows.offset(values, i) + first * step;
+        const T* row = sorted.as<const T>() + (sorted.rank == 1 ? 0 : sorted_rows.offset(sorted, i));
+        for (std::int64_t k = 0; k < left; ++k)
+          count[begin + k] = elements_before(row, size, sorted.strides[axis], key_of(value[k * step]), right);
+        begin += left;
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void fill_sort(KernelTable& table) {
+  table.sort = sort;
+  table.topk = topk;
+  table.searchsorted = searchsorted;
+}
+
+}  // namespace reel::detail

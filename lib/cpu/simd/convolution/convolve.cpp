@@ -1,0 +1,14 @@
+#include "convolve.h"
+
+#include "../instruction_set.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+void fill_convolve(KernelTable& table) {
+  static constexpr ConvolutionKernels kernels{convolve_forward, convolve_by_data, convolve_by_weights};
+  table.convolution = &kernels;
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,367 @@
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "../../../core/dtype_dispatch.h"
+#include "../../../core/threads/parallel.h"
+#include "../../../kernels/pooling.h"
+#include "../instruction_set.h"
+#include "../vector/wide.h"
+#include "pool_squares.h"
+
+// Contiguous rows of elements are combined first: in (N, C, d…) rows along the last axis, whose columns are then
+// combined one by one; in (N, d…, C) the channels of one position.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace {
+
+// A batch as planes, each of size[0] · size[1] · size[2] positions with `channels` numbers each: one, unless channels
+// are last.
+struct Planes {
+  const Pooling& p;
+  std::int64_t channels, places, results, count;
+  Planes(const View& x, const Pooling& pooling)
+      : p(pooling),
+        channels(pooling.channels_last ? x.dims[x.rank - 1] : 1),
+        places(product(pooling.size)),
+        results(product(pooling.results)),
+        count(channels == 0 ? 0 : x.numel / (places * channels)) {}
+  // The number of rows of results along the last axis.
+  std::int64_t rows() const { return count * p.results[0] * p.results[1]; }
+  std::int64_t taps() const {
+    std::int64_t taps = 1;
+    for (int axis = 0; axis < 3; ++axis)
+      taps *= p.adaptive ? p.size[axis] / p.results[axis] + 1 : std::min(p.window[axis], p.size[axis]);
+    return taps;
+  }
+  std::int64_t grain(std::int64_t each) const {
+    return std::max<std::int64_t>(parallel_grain / std::max<std::int64_t>(each, 1), 1);
+  }
+  // Calls f(plane, o0, o1) for rows of results.
+  template <class F>
+  void for_each_row(std::int64_t begin, std::int64_t end, F f) const {
+    for (std::int64_t row = begin; row < end; ++row)
+      f(row / (p.results[0] * p.results[1]), row / p.results[1] % p.results[0], row % p.results[1]);
+  }
+  // Calls f(offset) for the starts of the rows of elements that are combined in a row of results.
+  template <class F>
+  void for_each_source(std::int64_t o0, std::int64_t o1, F f) const {
+    Pooling::Span outer = p.span(0, o0), inner = p.span(1, o1);
+    for (std::int64_t i = 0; i < outer.count; ++i)
+      for (std::int64_t j = 0; j < inner.count; ++j)
+        f(((outer.begin + i * p.step(0)) * p.size[1] + inner.begin + j * p.step(1)) * p.size[2]);
+  }
+
+ private:
+  static std::int64_t product(const std::int64_t (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
+};
+
+std::vector<Pooling::Span> spans_of(const Pooling& p) {
+  std::vector<Pooling::Span> spans(static_cast<std::size_t>(p.results[2]));
+  for (std::size_t o = 0; o < spans.size(); ++o) spans[o] = p.span(2, static_cast<std::int64_t>(o));
+  return spans;
+}
+
+// The divisors of averages along the last axis.
+template <class W>
+std::vector<W> divisors_of(const Pooling& p) {
+  std::vector<W> divisors(static_cast<std::size_t>(p.results[2]));
+  for (std::size_t o = 0; o < divisors.size(); ++o)
+    divisors[o] = static_cast<W>(p.divisor(2, static_cast<std::int64_t>(o)));
+  return divisors;
+}
+
+// The largest numbers so far at `n` adjacent positions, and their indices.
+template <class W>
+struct Largest {
+  // An integer as wide as the numbers, so that vectors of both have equally many lanes.
+  using Place = std::conditional_t<std::is_same_v<W, double>, std::int64_t, std::int32_t>;
+  std::vector<W> numbers;
+  std::vector<Place> places;
+  explicit Largest(std::int64_t n) : numbers(static_cast<std::size_t>(n)), places(static_cast<std::size_t>(n)) {}
+
+  // `step` is 1 if each number has a position of its own, else 0.
+  template <class T>
+  void start(const T* from, std::int64_t n, std::int64_t place, Place step) {
+    W* __restrict most = numbers.data();
+    Place* __restrict at = places.data();
+    for (std::int64_t j = 0; j < n; ++j) most[j] = wide(from[j]);
+    auto first = static_cast<Place>(place);
+    for (Place j = 0; j < static_cast<Place>(n); ++j) at[j] = static_cast<Place>(first + step * j);
+  }
+  template <class T>
+  void take(const T* __restrict from, std::int64_t n, std::int64_t place, Place step) {
+    W* __restrict most = numbers.data();
+    Place* __restrict at = places.data();
+    auto first = static_cast<Place>(place);
+    for (Place j = 0; j < static_cast<Place>(n); ++j) {
+      W number = wide(from[j]);
+      bool better = (number > most[j]) | (number != number);
+      most[j] = better ? number : most[j];
+      at[j] = better ? static_cast<Place>(first + step * j) : at[j];
+    }
+  }
+  template <class T>
+  void take(bool first, const T* from, std::int64_t n, std::int64_t place, Place step) {
+    return first ? start(from, n, place, step) : take(from, n, place, step);
+  }
+};
+
+// Writes one row of results from the columns.
+template <class T>
+void put_largest(T* values, std::int64_t* indices, const Largest<Wide<T>>& columns,
+                 const std::vector<Pooling::Span>& spans, std::int64_t step) {
+  const Wide<T>* numbers = columns.numbers.data();
+  const auto* places = columns.places.data();
+  for (std::size_t o = 0; o < spans.size(); ++o) {
+    std::int64_t w = spans[o].begin;
+    Wide<T> most = numbers[w];
+    auto at = places[w];
+    for (std::int64_t k = 1; k < spans[o].count; ++k) {
+      w += step;
+      Wide<T> number = numbers[w];
+      // Of equal columns the one with its maximum in an earlier row wins.
+      bool better = (number > most) | (number != number) | ((number == most) & (places[w] < at));
+      most = better ? number : most;
+      at = better ? places[w] : at;
+    }
+    values[o] = narrow<T>(most);
+    indices[o] = at;
+  }
+}
+
+template <class T>
+void max_pool(const View& values, const View& indices, const View& x, const Pooling& p) {
+  Planes planes(x, p);
+  std::int64_t width = p.size[2], channels = planes.channels;
+  std::int64_t each =
+      p.channels_last ? p.results[2] * channels * planes.taps() : width * p.window[1] + 3 * p.results[2];
+  if constexpr (std::is_same_v<T, Wide<T>>)
+    if (Squares<T>::fit(p))
+      return parallel_for(planes.rows(), planes.grain(width), [&](std::int64_t begin, std::int64_t end) {
+        Squares<T>::max(values.as<T>(), indices.as<std::int64_t>(), x.as<T>(), p, begin, end);
+      });
+  parallel_for(planes.rows(), planes.grain(each), [&](std::int64_t begin, std::int64_t end) {
+    Largest<Wide<T>> largest(p.channels_last ? channels : width);
+    std::vector<Pooling::Span> spans = spans_of(p);
+    std::int64_t row = begin;
+    planes.for_each_row(begin, end, [&](std::int64_t plane, std::int64_t o0, std::int64_t o1) {
+      const T* from = x.as<T>() + plane * planes.places * channels;
+      T* to = values.as<T>() + row * p.results[2] * channels;
+      std::int64_t* at = indices.as<std::int64_t>() + row++ * p.results[2] * channels;
+      bool first = true;
+      if (!p.channels_last) {
+        planes.for_each_source(o0, o1, [&](std::int64_t place) {
+          largest.take(std::exchange(first, false), from + place, width, place, 1);
+        });
+        return put_largest(to, at, largest, spans, p.step(2));
+      }
+      for (const Pooling::Span& span : spans) {
+        first = true;
+        planes.for_each_source(o0, o1, [&](std::int64_t place) {
+          for (std::int64_t k = 0; k < span.count; ++k) {
+            std::int64_t here = place + span.begin + k * p.step(2);
+            largest.take(std::exchange(first, false), from + here * channels, channels, here, 0);
+          }
+        });
+        for (std::int64_t c = 0; c < channels; ++c) to[c] = narrow<T>(largest.numbers[static_cast<std::size_t>(c)]);
+        for (std::int64_t c = 0; c < channels; ++c) at[c] = largest.places[static_cast<std::size_t>(c)];
+        to += channels;
+        at += channels;
+      }
+    });
+  });
+}
+
+// A plane of sums in f32 or f64.
+template <class T>
+class Sums {
+ public:
+  explicit Sums(std::int64_t n) : n_(n), wide_(std::is_same_v<T, Wide<T>> ? 0 : static_cast<std::size_t>(n)) {}
+  Wide<T>* start(T* plane) {
+    plane_ = plane;
+    if constexpr (std::is_same_v<T, Wide<T>>) {
+      std::fill_n(plane, n_, T(0));
+      return plane;
+    } else {
+      std::fill(wide_.begin(), wide_.end(), Wide<T>(0));
+      return wide_.data();
+    }
+  }
+  void finish() {
+    if constexpr (!std::is_same_v<T, Wide<T>>)
+      for (std::int64_t i = 0; i < n_; ++i) plane_[i] = narrow<T>(wide_[static_cast<std::size_t>(i)]);
+  }
+
+ private:
+  std::int64_t n_;
+  std::vector<Wide<T>> wide_;
+  T* plane_ = nullptr;
+};
+
+template <class T>
+void scatter(const View& dx, const View& d, const View& indices, const Pooling& p) {
+  Planes planes(dx, p);
+  std::int64_t channels = planes.channels, whole = planes.places * channels;
+  parallel_for(planes.count, planes.grain(whole), [&](std::int64_t begin, std::int64_t end) {
+    Sums<T> sums(whole);
+    for (std::int64_t plane = begin; plane < end; ++plane) {
+      Wide<T>* to = sums.start(dx.as<T>() + plane * whole);
+      const T* from = d.as<T>() + plane * planes.results * channels;
+      const std::int64_t* at = indices.as<std::int64_t>() + plane * planes.results * channels;
+      if (channels == 1)
+        for (std::int64_t o = 0; o < planes.results; ++o) to[at[o]] += wide(from[o]);
+      else
+        for (std::int64_t o = 0; o < planes.results; ++o, from += channels, at += channels)
+          for (std::int64_t c = 0; c < channels; ++c) to[at[c] * channels + c] += wide(from[c]);
+      sums.finish();
+    }
+  });
+}
+
+template <class T>
+void gather(const View& y, const View& x, const View& indices, const Pooling& p) {
+  Planes planes(x, p);
+  std::int64_t channels = planes.channels, whole = planes.results * channels;
+  parallel_for(planes.count, planes.grain(whole), [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t plane = begin; plane < end; ++plane) {
+      const T* from = x.as<T>() + plane * planes.places * channels;
+      const std::int64_t* at = indices.as<std::int64_t>() + plane * whole;
+      T* to = y.as<T>() + plane * whole;
+      for (std::int64_t o = 0; o < planes.results; ++o)
+        for (std::int64_t c = 0; c < channels; ++c) to[o * channels + c] = from[at[o * channels + c] * channels + c];
+    }
+  });
+}
+
+template <class W, class T>
+void add_row(W* __restrict sums, const T* __restrict row, std::int64_t n) {
+  for (std::int64_t j = 0; j < n; ++j) sums[j] += wide(row[j]);
+}
+
+// Adds the columns of one row of sums.
+template <class W>
+void add_columns(W* __restrict sums, const W* __restrict columns, const std::vector<Pooling::Span>& spans,
+                 std::int64_t step) {
+  for (std::size_t o = 0; o < spans.size(); ++o) {
+    const W* column = columns + spans[o].begin;
+    W sum = *column;
+    for (std::int64_t k = 1; k < spans[o].count; ++k) sum += *(column += step);
+    sums[o] = sum;
+  }
+}
+
+template <class T>
+void average_pool(const View& y, const View& x, const Pooling& p) {
+  using W = Wide<T>;
+  Planes planes(x, p);
+  std::int64_t width = p.size[2], results = p.results[2], channels = planes.channels, step = p.step(2);
+  std::int64_t each = p.channels_last ? results * channels * planes.taps() : width * p.window[1] + 3 * results;
+  parallel_for(planes.rows(), planes.grain(each), [&](std::int64_t begin, std::int64_t end) {
+    std::vector<W> sums(static_cast<std::size_t>(p.channels_last ? channels : width));
+    std::vector<W> joined(static_cast<std::size_t>(results)), divisors = divisors_of<W>(p);
+    std::vector<Pooling::Span> spans = spans_of(p);
+    std::int64_t row = begin;
+    planes.for_each_row(begin, end, [&](std::int64_t plane, std::int64_t o0, std::int64_t o1) {
+      const T* from = x.as<T>() + plane * planes.places * channels;
+      T* to = y.as<T>() + row++ * results * channels;
+      auto across = static_cast<W>(p.divisor(0, o0) * p.divisor(1, o1));
+      if (!p.channels_last) {
+        std::fill(sums.begin(), sums.end(), W(0));
+        planes.for_each_source(o0, o1, [&](std::int64_t place) { add_row(sums.data(), from + place, width); });
+        add_columns(joined.data(), sums.data(), spans, step);
+        for (std::size_t o = 0; o < joined.size(); ++o) to[o] = narrow<T>(joined[o] / (across * divisors[o]));
+        return;
+      }
+      for (std::size_t o = 0; o < spans.size(); ++o, to += channels) {
+        W divisor = across * divisors[o];
+        std::fill(sums.begin(), sums.end(), W(0));
+        planes.for_each_source(o0, o1, [&](std::int64_t place) {
+          for (std::int64_t k = 0; k < spans[o].count; ++k)
+            add_row(sums.data(), from + (place + spans[o].begin + k * step) * channels, channels);
+        });
+        for (std::int64_t c = 0; c < channels; ++c) to[c] = narrow<T>(sums[static_cast<std::size_t>(c)] / divisor);
+      }
+    });
+  });
+}
+
+template <class W>
+void spread_columns(W* __restrict columns, const W* __restrict shares, const std::vector<Pooling::Span>& spans,
+                    std::int64_t step) {
+  for (std::size_t o = 0; o < spans.size(); ++o) {
+    W* column = columns + spans[o].begin;
+    for (std::int64_t k = 0; k < spans[o].count; ++k) column[k * step] += shares[o];
+  }
+}
+
+template <class T>
+void average_gradient(const View& dx, const View& d, const Pooling& p) {
+  using W = Wide<T>;
+  Planes planes(dx, p);
+  std::int64_t width = p.size[2], results = p.results[2], channels = planes.channels, step = p.step(2);
+  std::int64_t whole = planes.places * channels;
+  parallel_for(planes.count, planes.grain(whole), [&](std::int64_t begin, std::int64_t end) {
+    Sums<T> sums(whole);
+    std::vector<W> columns(static_cast<std::size_t>(p.channels_last ? 0 : width));
+    std::vector<W> shares(static_cast<std::size_t>(p.channels_last ? channels : results)), divisors = divisors_of<W>(p);
+    std::vector<Pooling::Span> spans = spans_of(p);
+    std::int64_t plane_rows = p.results[0] * p.results[1];
+    for (std::int64_t plane = begin; plane < end; ++plane) {
+      W* to = sums.start(dx.as<T>() + plane * whole);
+      const T* from = d.as<T>() + plane * planes.results * channels;
+      planes.for_each_row(0, plane_rows, [&](std::int64_t, std::int64_t o0, std::int64_t o1) {
+        auto across = static_cast<W>(p.divisor(0, o0) * p.divisor(1, o1));
+        if (!p.channels_last) {
+          for (std::size_t o = 0; o < shares.size(); ++o) shares[o] = wide(from[o]) / (across * divisors[o]);
+          std::fill(columns.begin(), columns.end(), W(0));
+          spread_columns(columns.data(), shares.data(), spans, step);
+          planes.for_each_source(o0, o1, [&](std::int64_t place) { add_row(to + place, columns.data(), width); });
+          from += results;
+          return;
+        }
+        for (std::size_t o = 0; o < spans.size(); ++o, from += channels) {
+          W divisor = across * divisors[o];
+          for (std::size_t c = 0; c < shares.size(); ++c) shares[c] = wide(from[c]) / divisor;
+          planes.for_each_source(o0, o1, [&](std::int64_t place) {
+            for (std::int64_t k = 0; k < spans[o].count; ++k)
+              add_row(to + (place + spans[o].begin + k * step) * channels, shares.data(), channels);
+          });
+        }
+      });
+      sums.finish();
+    }
+  });
+}
+
+}  // namespace
+
+void fill_pooling(KernelTable& table) {
+  static constexpr PoolingKernels kernels{
+      .max =
+          [](const View& values, const View& indices, const View& x, const Pooling& p) {
+            with_floating(x.dtype, [&]<class T>(std::type_identity<T>) { max_pool<T>(values, indices, x, p); });
+          },
+      .scatter =
+          [](const View& dx, const View& d, const View& indices, const Pooling& p) {
+            with_floating(d.dtype, [&]<class T>(std::type_identity<T>) { scatter<T>(dx, d, indices, p); });
+          },
+      .gather =
+          [](const View& y, const View& x, const View& indices, const Pooling& p) {
+            with_floating(x.dtype, [&]<class T>(std::type_identity<T>) { gather<T>(y, x, indices, p); });
+          },
+      .average =
+          [](const View& y, const View& x, const Pooling& p) {
+            with_floating(x.dtype, [&]<class T>(std::type_identity<T>) { average_pool<T>(y, x, p); });
+          },
+      .average_gradient =
+          [](const View& dx, const View& d, const Pooling& p) {
+            with_floating(d.dtype, [&]<class T>(std::type_identity<T>) { average_gradient<T>(dx, d, p); });
+          }};
+  table.pooling = &kernels;
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

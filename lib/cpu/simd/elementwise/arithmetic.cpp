@@ -1,0 +1,206 @@
+#include "../../../kernels/formulas/binary.h"
+
+#include "../../../core/threads/parallel.h"
+#include "../../../kernels/formulas/integer.h"
+#include "../../../kernels/formulas/unary.h"
+#include "../vector/formula_loop.h"
+#include "../vector/vector_division.h"
+#include "../vector/vector_exponential.h"
+#include "elementwise.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace {
+
+template <class F, class T>
+HWY_NOINLINE void run_rest(T* y, const T* a, const T* b, std::int64_t count) {
+  const void* inputs[] = {a, b};
+  vector_loop_2<F, T>(y, inputs, count);
+}
+
+// An unrolled loop, for formulas that take less time than a general loop's overhead.
+template <class F, class T>
+void run_unrolled(T* y, const T* a, const T* b, std::int64_t count) {
+  using V = Vector<T>;
+  constexpr std::int64_t lanes = V::lanes;
+  const std::int64_t whole = count & -4 * lanes;
+  std::int64_t i = 0;
+  for (; i < whole; i += 4 * lanes) {
+    V first = F()(V::load(a + i), V::load(b + i));
+    V second = F()(V::load(a + i + lanes), V::load(b + i + lanes));
+    V third = F()(V::load(a + i + 2 * lanes), V::load(b + i + 2 * lanes));
+    V fourth = F()(V::load(a + i + 3 * lanes), V::load(b + i + 3 * lanes));
+    first.store(y + i);
+    second.store(y + i + lanes);
+    third.store(y + i + 2 * lanes);
+    fourth.store(y + i + 3 * lanes);
+  }
+  if (i < count) run_rest<F, T>(y + i, a + i, b + i, count - i);
+}
+
+template <class F, class T>
+void unrolled_loop(void* out, const void* const* inputs, std::int64_t count) {
+  run_unrolled<F>(static_cast<T*>(out), static_cast<const T*>(inputs[0]), static_cast<const T*>(inputs[1]), count);
+}
+
+// Returns true if the operands need no broadcasting, conversion or strides.
+HWY_INLINE bool is_plain(const View& out, const View& a, const View& b) {
+  return out.dtype == DType::f32 && out.contiguous && a.contiguous && b.contiguous && a.numel == out.numel &&
+         b.numel == out.numel && out.numel < cheap;
+}
+
+template <class F>
+HWY_NOINLINE void cheap_binary_loop(const View& out, const View& a, const View& b) {
+  run_loop(out, {&a, &b}, out.dtype == DType::f64 ? unrolled_loop<F, double> : unrolled_loop<F, float>);
+}
+
+template <class F>
+HWY_INLINE void cheap_binary(const View& out, const View& a, const View& b) {
+  if (is_plain(out, a, b)) [[likely]]
+    run_unrolled<F>(out.as<float>(), a.as<float>(), b.as<float>(), out.numel);
+  else
+    cheap_binary_loop<F>(out, a, b);
+}
+
+template <class F, class IntegerF>
+HWY_NOINLINE void any_binary_loop(const View& out, const View& a, const View& b) {
+  switch (out.dtype) {
+    case DType::i32: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int32_t, std::int32_t>);
+    case DType::i64: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int64_t, std::int64_t>);
+    case DType::u8: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::uint8_t, std::uint8_t>);
+    case DType::boolean: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, bool, bool>);
+    default: return cheap_binary_loop<F>(out, a, b);
+  }
+}
+
+template <class F, class IntegerF>
+void any_binary(const View& out, const View& a, const View& b) {
+  if (is_plain(out, a, b)) [[likely]]
+    run_unrolled<F>(out.as<float>(), a.as<float>(), b.as<float>(), out.numel);
+  else
+    any_binary_loop<F, IntegerF>(out, a, b);
+}
+
+// Bools are handled before this.
+template <class F, class IntegerF, std::int64_t parallel_from>
+void dear_binary(const View& out, const View& a, const View& b) {
+  BlockLoopOptions options{.parallel_from = parallel_from};
+  switch (out.dtype) {
+    case DType::i32: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int32_t, std::int32_t>, options);
+    case DType::i64: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int64_t, std::int64_t>, options);
+    case DType::u8: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::uint8_t, std::uint8_t>, options);
+    default: return floating_binary<F, parallel_from>(out, a, b);
+  }
+}
+
+double only_element(const View& x) {
+  double number = 0;
+  with_floating(x.dtype, [&]<class T>(std::type_identity<T>) { number = static_cast<double>(*x.as<T>()); });
+  return number;
+}
+
+// If a single number is the exponent, frequent ones are computed without logarithms.
+void pow_kernel(const View& out, const View& a, const View& b) {
+  if (b.numel == 1 && is_floating(b.dtype)) {
+    double power = only_element(b);
+    if (power == 2) return floating_unary<formulas::Square, cheap>(out, a);
+    if (power == 3) return floating_unary<formulas::Cube, cheap>(out, a);
+    if (power == 0.5) return floating_unary<formulas::RootPower, cheap>(out, a);
+    if (power == -1) return floating_unary<formulas::Reciprocal, cheap>(out, a);
+  }
+  dear_binary<formulas::Pow, formulas::IntegerPow, slow>(out, a, b);
+}
+
+template <class F>
+void any_ternary(const View& out, const View& a, const View& b, const View& c) {
+  switch (out.dtype) {
+    case DType::i32: return run_loop(out, {&a, &b, &c}, scalar_loop_3<F, std::int32_t, std::int32_t>);
+    case DType::i64: return run_loop(out, {&a, &b, &c}, scalar_loop_3<F, std::int64_t, std::int64_t>);
+    case DType::u8: return run_loop(out, {&a, &b, &c}, scalar_loop_3<F, std::uint8_t, std::uint8_t>);
+    case DType::f64: return run_loop(out, {&a, &b, &c}, vector_loop_3<F, double>);
+    default: return run_loop(out, {&a, &b, &c}, vector_loop_3<F, float>);
+  }
+}
+
+void lerp_kernel(const View& out, const View& a, const View& b, const View& weight) {
+  run_loop(out, {&a, &b, &weight},
+           out.dtype == DType::f64 ? vector_loop_3<formulas::Lerp, double> : vector_loop_3<formulas::Lerp, float>);
+}
+
+template <class T>
+HWY_NOINLINE void multiply_add_rest(T* sum, const T* a, const T* b, std::int64_t count) {
+  using V = Vector<T>;
+  for (; count >= V::lanes; count -= V::lanes, sum += V::lanes, a += V::lanes, b += V::lanes)
+    multiply_add(V::load(a), V::load(b), V::load(sum)).store(sum);
+  if (count > 0) multiply_add(V::load(a, count), V::load(b, count), V::load(sum, count)).store(sum, count);
+}
+
+template <class T>
+void multiply_add_typed(T* sum, const T* a, const T* b, std::int64_t count) {
+  using V = Vector<T>;
+  constexpr std::int64_t lanes = V::lanes;
+  const std::int64_t whole = count & -4 * lanes;
+  std::int64_t i = 0;
+  auto at = [&](std::int64_t k) { return multiply_add(V::load(a + k), V::load(b + k), V::load(sum + k)); };
+  for (; i < whole; i += 4 * lanes) {
+    V first = at(i), second = at(i + lanes), third = at(i + 2 * lanes), fourth = at(i + 3 * lanes);
+    first.store(sum + i);
+    second.store(sum + i + lanes);
+    third.store(sum + i + 2 * lanes);
+    fourth.store(sum + i + 3 * lanes);
+  }
+  if (i < count) multiply_add_rest(sum + i, a + i, b + i, count - i);
+}
+
+template <class T>
+void parallel_multiply_add(const View& sum, const View& a, const View& b) {
+  auto part = [&](std::int64_t begin, std::int64_t end) {
+    multiply_add_typed(sum.as<T>() + begin, a.as<T>() + begin, b.as<T>() + begin, end - begin);
+  };
+  if (sum.numel < cheap) return part(0, sum.numel);
+  parallel_for(sum.numel, parallel_grain, part);
+}
+
+void multiply_add_kernel(const View& sum, const View& a, const View& b) {
+  if (sum.dtype == DType::f32)
+    parallel_multiply_add<float>(sum, a, b);
+  else
+    parallel_multiply_add<double>(sum, a, b);
+}
+
+}  // namespace
+
+void fill_arithmetic(KernelTable& table) {
+  namespace f = formulas;
+  auto slot = [&](Binary op) -> KernelTable::BinaryKernel& { return table.binary[static_cast<int>(op)]; };
+  auto plain = [&]<class F>(Binary op, F) { table.plain_binary[static_cast<int>(op)] = run_unrolled<F, float>; };
+  plain(Binary::add, f::Add());
+  plain(Binary::sub, f::Sub());
+  plain(Binary::mul, f::Mul());
+  plain(Binary::div, f::Div());
+  plain(Binary::maximum, f::Maximum());
+  plain(Binary::minimum, f::Minimum());
+  plain(Binary::tanh_gradient, f::TanhGradient());
+  plain(Binary::sigmoid_gradient, f::SigmoidGradient());
+  plain(Binary::relu_gradient, f::ReluGradient());
+  slot(Binary::add) = any_binary<f::Add, f::Wrapping<f::Add>>;
+  slot(Binary::sub) = any_binary<f::Sub, f::Wrapping<f::Sub>>;
+  slot(Binary::mul) = any_binary<f::Mul, f::Wrapping<f::Mul>>;
+  slot(Binary::div) = cheap_binary<f::Div>;
+  slot(Binary::maximum) = any_binary<f::Maximum, f::Maximum>;
+  slot(Binary::minimum) = any_binary<f::Minimum, f::Minimum>;
+  slot(Binary::floor_divide) = dear_binary<f::FloorDivide, f::IntegerQuotient, dear>;
+  slot(Binary::mod) = dear_binary<f::Mod, f::IntegerMod, dear>;
+  slot(Binary::pow) = pow_kernel;
+  slot(Binary::logaddexp) = floating_binary<f::Logaddexp, dear>;
+  slot(Binary::tanh_gradient) = cheap_binary<f::TanhGradient>;
+  slot(Binary::sigmoid_gradient) = cheap_binary<f::SigmoidGradient>;
+  slot(Binary::relu_gradient) = cheap_binary<f::ReluGradient>;
+  table.clamp = any_ternary<f::Clamp>;
+  table.lerp = lerp_kernel;
+  table.multiply_add = multiply_add_kernel;
+  table.plain_multiply_add = multiply_add_typed<float>;
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

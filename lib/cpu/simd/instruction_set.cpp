@@ -1,0 +1,32 @@
+#include "instruction_set.h"
+
+#include "../cpu_kernels.h"
+#include "elementwise/optimise.h"
+
+#define REEL_JOIN(a, b) a##b
+#define REEL_NAME(target) REEL_JOIN(fill_kernels_, target)
+
+namespace reel::detail {
+
+void REEL_NAME(REEL_TARGET)(KernelTable& table) {
+  REEL_TARGET::fill_activation(table);
+  REEL_TARGET::fill_anomaly(table);
+  REEL_TARGET::fill_argmax(table);
+  REEL_TARGET::fill_convolve(table);
+  REEL_TARGET::fill_attention(table);
+  REEL_TARGET::fill_copy(table);
+  REEL_TARGET::fill_elementwise(table);
+  REEL_TARGET::fill_loss(table);
+  REEL_TARGET::fill_segment_sum(table);
+  REEL_TARGET::fill_matmul(table);
+  REEL_TARGET::fill_normalise(table);
+  REEL_TARGET::fill_optimise(cpu_optimiser_kernels);
+  REEL_TARGET::fill_pooling(table);
+  REEL_TARGET::fill_random(table);
+  REEL_TARGET::fill_recurrent(table);
+  REEL_TARGET::fill_reduce(table);
+  REEL_TARGET::fill_softmax(table);
+  REEL_TARGET::fill_sparse(table);
+}
+
+}  // namespace reel::detail

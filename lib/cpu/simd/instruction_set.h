@@ -1,0 +1,30 @@
+#pragma once
+
+#include "../../kernels/kernel_table.h"
+
+// The files that include this one are compiled once per instruction set. Their definitions are in a namespace per set,
+// so that no processor runs code that was compiled for another.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+void fill_anomaly(KernelTable& table);
+void fill_attention(KernelTable& table);
+void fill_copy(KernelTable& table);
+void fill_elementwise(KernelTable& table);
+void fill_matmul(KernelTable& table);
+void fill_reduce(KernelTable& table);
+void fill_activation(KernelTable& table);
+void fill_argmax(KernelTable& table);
+void fill_loss(KernelTable& table);
+void fill_segment_sum(KernelTable& table);
+void fill_normalise(KernelTable& table);
+void fill_softmax(KernelTable& table);
+void fill_pooling(KernelTable& table);
+void fill_random(KernelTable& table);
+void fill_convolve(KernelTable& table);
+void fill_recurrent(KernelTable& table);
+void fill_sparse(KernelTable& table);
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

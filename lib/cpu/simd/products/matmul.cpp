@@ -1,0 +1,393 @@
+#include <algorithm>
+#include <cstdint>
+#include <type_traits>
+
+#include "../../../core/dtype_dispatch.h"
+#include "../../../core/iteration.h"
+#include "../../../core/threads/parallel.h"
+#include "../../onednn/onednn_product.h"
+#include "../instruction_set.h"
+#include "bf16_vnni_product.h"
+#include "gemm.h"
+#include "packed_parameters.h"
+#include "packed_product.h"
+#include "skinny_product.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace {
+
+// Products that cost less than this many f32 multiplications in blocks stay on the calling thread: waking another takes
+// longer than it saves, and far longer if another process uses its processor. µs with one thread / with two, with
+// OMP_WAIT_POLICY=passive:
+//
+//                        multiplications   two idle processors      the second processor busy,
+//                                          (Zen 5, oneDNN's sgemm)  fastest of 300 (Xeon with AMX, the code below)
+//     128×128×128                  2.1 M         16 /  52
+//     32×256×512                   4.2 M                                  45 /  52
+//     32×256×1024                  8.4 M         75 / 121                 94 / 100
+//     256×256×256                 16.8 M        130 / 118                197 / 215
+//     2048×256×64                 33.6 M        294 / 200                474 / 486
+//     512×512×512                  134 M       1085 / 601               1508 / 954
+constexpr double parallel_cost = 1 << 24;
+// The smallest cost that is worth a thread.
+constexpr double part_cost = parallel_cost / 4;
+
+// Below this many multiplications oneDNN's call costs more than the product does here.
+constexpr double few_bf16_multiplications = 1 << 15;
+// Returns true if packing b pays (see bf16_vnni_product.h): for few rows only on a processor with tiles, and never if
+// few columns require transposing a. Long sums exceed the caches, and oneDNN divides them: (512, k) × (k, 512) takes
+// 2590 µs paired and 3060 by its kernel for all sizes for k = 4096, 7200 and 6440 for 8192.
+bool pays_pairing(const Matrix<BFloat16>& a, const Matrix<BFloat16>& b) {
+  return a.columns <= 4096 && a.rows >= (has_bf16_tiles() ? 4 : 64) && (a.column_step == 1 || b.columns >= 64);
+}
+
+// Skinny products read b in place, by SkinnyProduct; for more rows gemm.h's blocks pack it. Medians in µs, one thread,
+// f32, by rows and sizes of b (Xeon with AVX-512, L2 of 2 MB, oneDNN 2.6.3, OpenBLAS 0.3.21); in the right half b is
+// the transpose of a row-major matrix:
+//
+//                    rows    skinny  blocks  oneDNN  OpenBLAS       skinny  blocks  oneDNN  OpenBLAS, b transposed
+//     (16, 16)          1      0.01    0.02    0.12      0.02         0.02    0.06    0.12      0.12
+//                       4      0.03    0.04    0.33      0.04         0.05    0.07    0.18      0.13
+//                       8              0.05    0.33      0.06         0.10    0.09    0.24      0.15
+//     (150, 5)          1      0.09    0.37    0.46      0.16         0.19    0.32    0.53      0.29
+//     (128, 128)        1      0.47    0.44    0.57      0.43         0.48    3.66    0.76      0.59
+//                       2      0.76    1.05    1.01      0.59         0.85    4.25    0.80      0.79
+//                       4      0.93    0.96    1.24      0.87         1.13    3.98    1.50      1.23
+//                       8              1.65    1.89      1.73         2.25    4.79    2.84      2.35
+//                      16              3.27    3.40      3.37         8.09    6.13    5.21      8.93
+//     (300, 450)        1      6.80    8.58    6.49      7.48         6.13   28.31    6.97      6.64
+//                       4      9.81   13.66    9.61      9.81        11.09   33.18   15.85     11.22
+//     (512, 512)        1      7.89    8.27   10.29      8.62         7.33   62.40    9.57      7.35
+//                       4     14.65   15.53   14.79     68.31        15.20   72.92   19.94    103.09
+//                       8             25.86   24.49     68.25        30.35   85.04   37.93    126.75
+//     (512, 2048)       1       141     149     143       427          138     418     147       406
+//                       4       144     177     150       506          164     442     278       415
+//                       8               225     184       615          281     491     420       486
+//
+// libxsmm 1.17, its kernels generated and looked up beforehand, is faster only where the call overhead dominates: (16,
+// 16) with 4 and 8 rows 0.02 and 0.03, (128, 128) 0.92 and 1.82, (512, 512) 17.1 and 32.7.
+constexpr std::int64_t rows_of_dots = 8;
+
+// From this size on all threads may share one call of oneDNN's. The bits were equal for 1, 2, 3, 4 and 8 threads.
+constexpr std::int64_t large = 1024;
+
+// The number of f32 multiplications for which oneDNN's own threads pay: its sgemm is faster than the code in gemm.h,
+// but waits for each of its threads, even for one that has lost its processor. (Its parts cannot be divided among our
+// threads, since it selects another kernel for the sizes of a part, so that bits would depend on the number of
+// threads.) Medians on a Xeon with AMX:
+//
+//               ms of oneDNN / gemm.h, one thread and two     oneDNN's time on two threads over that on one,
+//                                                             several other processes on the two processors
+//     1024³         13.7 /  14.2          7.4 /  7.3              1.5 to 1.9
+//     1536³         44.9 /  50.1         22.6 / 23.9              1.17
+//     2048³          102 /   112         49.8 / 54.1              0.89 to 0.98
+constexpr double openmp_multiplications = 6e9;
+
+// The number of products for which a parameter is used in place before it is copied, if a copy gains a little each
+// time. For one row, in place and aligned, the product and its transpose, and the copy, µs: (300, 450) 7.9 4.2, 6.7
+// 4.1, 12.6; (300, 750) 12.6 7.2, 11.0 6.7, 24.4; (1000, 1000), which exceeds the second-level cache, 139 138, 133 134,
+// 277.
+constexpr int uses_that_repay = 4;
+
+enum class Way : std::uint8_t { blocks, lines, dots, pairs, onednn, onednn_large, plain };
+
+template <class T>
+PackedMatrix<T> as_packed(const Matrix<T>& m) {
+  return {m.data, m.rows, m.columns, m.row_step, m.column_step};
+}
+
+template <class T>
+bool is_large(const Matrix<T>& a, const Matrix<T>& b) {
+  return a.rows >= large && b.columns >= large && a.columns >= large / 2;
+}
+
+template <class T>
+double multiplications_of(const Matrix<T>& a, const Matrix<T>& b) {
+  return static_cast<double>(a.rows * b.columns) * static_cast<double>(a.columns);
+}
+
+// The algorithm is chosen from the whole product, so that it does not depend on the division among threads.
+template <class T>
+Way way_of(const Matrix<T>& a, const Matrix<T>& b) {
+  if constexpr (std::is_integral_v<T>) {
+    return Way::plain;
+  } else if constexpr (std::is_same_v<T, BFloat16>) {
+    if (multiplications_of(a, b) < few_bf16_multiplications || !can_multiply_bf16()) return Way::blocks;
+    if (pays_pairing(a, b)) return Way::pairs;
+    return as_packed(a).is_readable() && as_packed(b).is_readable() ? Way::onednn : Way::blocks;
+  } else if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (std::is_same_v<T, float>)
+      if (multiplications_of(a, b) >= openmp_multiplications && is_large(a, b) && as_packed(a).is_readable() &&
+          as_packed(b).is_readable())
+        return Way::onednn_large;
+    if (b.column_step == 1) return a.rows <= FewRows<T>::most_rows ? Way::lines : Way::blocks;
+    // A short column does not fill a vector.
+    return b.row_step == 1 && a.rows <= (a.columns >= 32 ? rows_of_dots : 2) ? Way::dots : Way::blocks;
+  } else {
+    return Way::blocks;
+  }
+}
+
+// Integers wrap around, so they are added as unsigned; bools are or-ed.
+template <class T>
+void multiply_integers(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
+  for (std::int64_t i = 0; i < a.rows; ++i) {
+    T* row = c + i * c_step;
+    std::fill_n(row, b.columns, T(0));
+    for (std::int64_t k = 0; k < a.columns; ++k) {
+      const T factor = *a.at(i, k), *from = b.at(k, 0);
+      for (std::int64_t j = 0; j < b.columns; ++j)
+        if constexpr (std::is_same_v<T, bool>)
+          row[j] |= factor & from[j * b.column_step];
+        else
+          row[j] =
+              static_cast<T>(static_cast<std::uint64_t>(row[j]) +
+                             static_cast<std::uint64_t>(factor) * static_cast<std::uint64_t>(from[j * b.column_step]));
+    }
+  }
+}
+
+template <class T>
+void sum_products(Way way, float* sums, const Matrix<T>& a, const Matrix<T>& b) {
+  if constexpr (std::is_same_v<T, BFloat16>)
+    if (way == Way::onednn) return multiply(sums, b.columns, as_packed(a), as_packed(b));
+  Gemm<float>::multiply(sums, b.columns, a, b);
+}
+
+// Halves are multiplied with f32 sums, which are rounded once.
+template <class T>
+void multiply_halves(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
+  // Blocks of about a megabyte of sums, which stay in the second-level cache, with about equally many rows.
+  std::int64_t columns = std::min<std::int64_t>(b.columns, 1024), blocks = (a.rows + 319) / 320;
+  std::int64_t rows = (a.rows + blocks - 1) / blocks;
+  static thread_local constinit ThreadScratch scratch;
+  float* sums = scratch.get<float>(rows * columns);
+  for (std::int64_t i = 0; i < a.rows; i += rows)
+    for (std::int64_t j = 0; j < b.columns; j += columns) {
+      Matrix<T> left = a.part(i, std::min(rows, a.rows - i), 0, a.columns);
+      Matrix<T> right = b.part(0, b.rows, j, std::min(columns, b.columns - j));
+      sum_products(way, sums, left, right);
+      for (std::int64_t row = 0; row < left.rows; ++row) {
+        T* to = c + (i + row) * c_step + j;
+        const float* from = sums + row * right.columns;
+        for (std::int64_t column = 0; column < right.columns; ++column) to[column] = narrowed<T>(from[column]);
+      }
+    }
+}
+
+// c = a b or, for f32 and f64, c += a b.
+template <class T>
+void multiply_part(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
+  if constexpr (std::is_integral_v<T>) {
+    multiply_integers(c, c_step, a, b);
+  } else if constexpr (std::is_floating_point_v<T>) {
+    if constexpr (std::is_same_v<T, float>)
+      if (way == Way::onednn_large) return multiply_large(c, c_step, as_packed(a), as_packed(b), adds);
+    if (way == Way::lines) return FewRows<T>::multiply(c, c_step, a, b, adds);
+    if (way == Way::dots) return FewRows<T>::multiply_by_dots(c, c_step, a, b, adds);
+    Gemm<T>::multiply(c, c_step, a, b, adds);
+  } else {
+    if constexpr (std::is_same_v<T, BFloat16>)
+      if (way == Way::pairs) return PairedProduct::multiply(c, c_step, a, b);
+    multiply_halves(way, c, c_step, a, b);
+  }
+}
+
+// The offset of the n-th matrix of a batch; the batch axes are those of `out`.
+std::int64_t offset_of(const View& view, const View& out, std::int64_t n) {
+  std::int64_t offset = 0;
+  for (int axis = out.rank - 3, own = view.rank - 3; axis >= 0; --axis, --own) {
+    std::int64_t index = n % out.dims[axis];
+    n /= out.dims[axis];
+    if (own >= 0 && view.dims[own] != 1) offset += index * view.strides[own];
+  }
+  return offset;
+}
+
+template <class T>
+Matrix<T> matrix_of(const View& view) {
+  int last = view.rank - 1;
+  return {view.as<T>(), view.dims[last - 1], view.dims[last], view.strides[last - 1], view.strides[last]};
+}
+
+// The cost of a product in f32 multiplications in blocks.
+template <class T>
+double cost_of(Way way, double rows, double multiplications) {
+  switch (way) {
+    case Way::pairs:
+    case Way::onednn:
+    case Way::onednn_large: return multiplications / 8;
+    case Way::plain: return multiplications * 16;
+    // Products of few rows are memory-bound.
+    default: return multiplications * (rows <= 4 ? 8 : 1) * (sizeof(T) == 8 ? 2 : 1);
+  }
+}
+
+// The division of a product among threads: `pieces` of each matrix of the batch, groups of rows or of columns. They
+// begin at multiples of a unit, so that each element's bits are those of the whole product.
+struct Pieces {
+  std::int64_t count, length, unit;
+
+  Pieces(std::int64_t length, std::int64_t unit, double cost)
+      : count(static_cast<std::int64_t>(
+            std::clamp(std::min(static_cast<double>(length / unit), cost / part_cost), 1.0, 64.0))),
+        length(length),
+        unit(unit) {}
+  std::int64_t begin(std::int64_t piece) const {
+    return piece == count ? length : length / unit * piece / count * unit;
+  }
+};
+
+// A product with its algorithm and packed operand, from which any rows or columns can be computed.
+template <class T>
+struct Product {
+  Way way;
+  bool adds;
+  std::int64_t columns;
+  const T* packed = nullptr;  // all of b, if it was packed
+
+  /// c = or += rows `from` to `from + count` of a, times b.
+  void of_rows(T* c, const Matrix<T>& a, const Matrix<T>& b, std::int64_t from, std::int64_t count) const {
+    Matrix<T> part = a.part(from, count, 0, a.columns);
+    if (packed)
+      multiply_packed(c + from * columns, part, 0, columns);
+    else
+      multiply_part(way, c + from * columns, columns, part, b, adds);
+  }
+  void of_columns(T* c, const Matrix<T>& a, const Matrix<T>& b, std::int64_t from, std::int64_t count) const {
+    if (packed)
+      multiply_packed(c + from, a, from, from + count);
+    else
+      multiply_part(way, c + from, columns, a, b.part(0, b.rows, from, count), adds);
+  }
+
+ private:
+  void multiply_packed(T* c, const Matrix<T>& a, std::int64_t begin, std::int64_t end) const {
+    if constexpr (std::is_floating_point_v<T>)
+      PackedProduct<T>::multiply(c, columns, a, packed, columns, begin, end, adds);
+    else if constexpr (std::is_same_v<T, BFloat16>)
+      PairedProduct::multiply(c, columns, a, packed, begin, end);
+  }
+};
+
+// A whole parameter packed in tiles, or null. A packing that this product needs anyway is kept if the parameter is used
+// again.
+template <class T>
+const T* packed(std::int64_t rows, const Matrix<T>& b, ParameterVersion version) {
+  if (!PackedProduct<T>::pays(rows, b)) return nullptr;
+  return packed_parameters.get().find<T>(
+      {version, b.data, b.rows, b.columns, b.row_step, b.column_step, PackedParameters::Form::tiles},
+      Gemm<T>::multiplies_in_place(rows, b) ? uses_that_repay : 1, PackedProduct<T>::size(b.rows, b.columns),
+      [&](T* to) { PackedProduct<T>::pack(b, to); });
+}
+
+// A whole parameter packed in pairs, or null; kept if the parameter is used again.
+const BFloat16* paired(const Matrix<BFloat16>& b, ParameterVersion version) {
+  return packed_parameters.get().find<BFloat16>(
+      {version, b.data, b.rows, b.columns, b.row_step, b.column_step, PackedParameters::Form::pairs}, 1,
+      PairedProduct::size(b.rows, b.columns), [&](BFloat16* to) { PairedProduct::pack(b, to); });
+}
+
+// A copy of a parameter whose rows are aligned to cache lines.
+template <class T>
+Matrix<T> aligned(const Matrix<T>& b, ParameterVersion version) {
+  constexpr std::int64_t line = 64 / sizeof(T), least = (1 << 14) / sizeof(T), most = (1 << 20) / sizeof(T);
+  bool turned = b.column_step != 1;
+  Matrix<T> rows = turned ? b.transposed() : b;
+  std::int64_t size = rows.rows * rows.columns, step = (rows.columns + line - 1) / line * line;
+  if (size < least || size > most || (rows.row_step % line == 0 && reinterpret_cast<std::uintptr_t>(b.data) % 64 == 0))
+    return b;
+  const T* found = packed_parameters.get().find<T>(
+      {version, rows.data, rows.rows, rows.columns, rows.row_step, 1, PackedParameters::Form::aligned_rows},
+      uses_that_repay, rows.rows * step, [&](T* to) {
+        for (std::int64_t row = 0; row < rows.rows; ++row) std::copy_n(rows.at(row, 0), rows.columns, to + row * step);
+      });
+  if (!found) return b;
+  Matrix<T> copy{found, rows.rows, rows.columns, step, 1};
+  return turned ? copy.transposed() : copy;
+}
+
+template <class T>
+void matmul_typed(const View& out, const View& a, const View& b, bool adds, ParameterVersion version_of_b) {
+  if (out.numel == 0) return;
+  Matrix<T> left = matrix_of<T>(a), right = matrix_of<T>(b);
+  if (left.columns == 0) {
+    if (!adds) std::fill_n(out.as<T>(), out.numel, T{});
+    return;
+  }
+  // A column is a row of the transposed product.
+  bool turned = right.columns == 1 && left.rows != 1;
+  if (turned) {
+    Matrix<T> row = right.transposed();
+    right = left.transposed();
+    left = row;
+  }
+  std::int64_t rows = left.rows, columns = right.columns, area = rows * columns;
+  Way way = way_of(left, right);
+  double cost =
+      cost_of<T>(way, static_cast<double>(rows), static_cast<double>(area) * static_cast<double>(left.columns));
+  Product<T> product{way, adds, columns};
+  if constexpr (std::is_floating_point_v<T>)
+    if (version_of_b.number != 0 && out.rank == 2 && !turned) {
+      if (way == Way::blocks) product.packed = packed(rows, right, version_of_b);
+      if (way == Way::lines || way == Way::dots) right = aligned(right, version_of_b);
+    }
+  if constexpr (std::is_same_v<T, BFloat16>)
+    if (way == Way::pairs && version_of_b.number != 0 && out.rank == 2 && !turned)
+      product.packed = paired(right, version_of_b);
+  if (out.rank == 2) {
+    if (cost < parallel_cost || way == Way::onednn_large) return product.of_rows(out.as<T>(), left, right, 0, rows);
+  }
+  const View &left_view = turned ? b : a, &right_view = turned ? a : b;
+  std::int64_t matrices = out.numel / area;
+  std::int64_t together_rows = 64, together_columns = 64;
+  if (way == Way::pairs) {
+    together_rows = PairedProduct::rows_together;
+    together_columns = PairedProduct::panel_columns(left.columns);
+  }
+  bool by_rows = rows * together_columns > columns * together_rows;
+  Pieces pieces(by_rows ? rows : columns, by_rows ? together_rows : together_columns, cost);
+  std::int64_t jobs = matrices * pieces.count;
+  auto work = [&](std::int64_t begin, std::int64_t end) {
+    while (begin < end) {
+      std::int64_t n = begin / pieces.count, first = begin % pieces.count;
+      std::int64_t last = std::min(pieces.count, first + (end - begin));
+      begin += last - first;
+      std::int64_t from = pieces.begin(first), count = pieces.begin(last) - from;
+      Matrix<T> x = left, y = right;
+      x.data += offset_of(left_view, out, n);
+      y.data += offset_of(right_view, out, n);
+      T* c = out.as<T>() + n * area;
+      by_rows ? product.of_rows(c, x, y, from, count) : product.of_columns(c, x, y, from, count);
+    }
+  };
+  if (way == Way::onednn_large || cost * static_cast<double>(matrices) < parallel_cost)
+    work(0, jobs);
+  else
+    parallel_for(jobs,
+                 std::max(static_cast<std::int64_t>(part_cost * static_cast<double>(pieces.count) / cost),
+                          (jobs + parallel::threads() - 1) / parallel::threads()),
+                 work);
+}
+
+void matmul(const View& out, const View& a, const View& b, ParameterVersion version_of_b) {
+  with_type(out.dtype, [&]<class T>(std::type_identity<T>) { matmul_typed<T>(out, a, b, false, version_of_b); });
+}
+
+void matmul_add(const View& sum, const View& a, const View& b, ParameterVersion version_of_b) {
+  if (sum.dtype == DType::f32)
+    matmul_typed<float>(sum, a, b, true, version_of_b);
+  else
+    matmul_typed<double>(sum, a, b, true, version_of_b);
+}
+
+}  // namespace
+
+void fill_matmul(KernelTable& table) {
+  table.matmul = matmul;
+  table.matmul_add = matmul_add;
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,126 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "gemm.h"
+
+// Products with a matrix that was packed before, for matrices that are used in many products. It is compiled once per
+// instruction set.
+//
+// The matrix is read once, sequentially, while the rows pass over each of its tiles. The bits are those of
+// Gemm::multiply. GFLOP/s of a packed matrix, of one in place (or packed in blocks, from 57 rows on), of its transpose,
+// and of oneDNN, f32, one thread, Xeon with AVX-512:
+//
+//                     5 rows               8                  32                  64
+//     (128, 128)      141 133  39 120      159 153  56 141    154 160 110 168     156 160 131 174
+//     (300, 450)      139 100  36 126      161 125  53 156    161 143 110 160     155 126 127 156
+//     (512, 512)      128 140  33 146      152 159  49 167    166 165 105 174     170 137 131 172
+//     (512, 2048)      73  62  27  63      112  73  39  90    148  99  91 134     150 113 114 148
+//
+// Without prefetching the next tile the last line is 40, 50, 76, 95.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+template <class T>
+class PackedProduct {
+  using Product = Gemm<T>;
+
+ public:
+  /// Returns true if it pays to pack b for later products with this many rows. Products of many rows amortise packing
+  /// themselves, and whole vectors that fit the second-level cache are as fast in place.
+  static bool pays(std::int64_t rows, const Matrix<T>& b) {
+    return rows <= 256 && (b.column_step != 1 || b.columns % Product::lanes != 0 ||
+                           !Product::multiplies_in_place(rows, b) || outgrows_cache(b.rows, b.columns));
+  }
+  /// The number of elements of a packed matrix.
+  static std::int64_t size(std::int64_t rows, std::int64_t columns) { return rows * whole_width(columns); }
+  /// Packs b in blocks of rows; in each, the tiles' columns are contiguous.
+  static void pack(const Matrix<T>& b, T* to) {
+    for (std::int64_t k = 0; k < b.rows; k += Product::depth_block)
+      Product::pack_columns(b.part(k, std::min(Product::depth_block, b.rows - k), 0, b.columns),
+                            to + k * whole_width(b.columns), false);
+  }
+
+  /// c = or += a times columns [begin, end) of a packed matrix of `columns` columns; `begin` is a multiple of 64.
+  static void multiply(T* c, std::int64_t c_step, const Matrix<T>& a, const T* packed, std::int64_t columns,
+                       std::int64_t begin, std::int64_t end, bool adds) {
+    // The smallest number of panels of rows, of about equal height.
+    std::int64_t panels = (a.rows + Product::tile_rows - 1) / Product::tile_rows;
+    bool fetches = outgrows_cache(a.columns, columns);
+    T* rows = packed_columns.get<T>(a.rows * Product::depth_block);
+    for (std::int64_t k = 0; k < a.columns; k += Product::depth_block) {
+      std::int64_t depth = std::min(Product::depth_block, a.columns - k);
+      Matrix<T> left = a.part(0, a.rows, k, depth);
+      auto first = [&](std::int64_t panel) { return a.rows * panel / panels; };
+      for (std::int64_t panel = 0; panel < panels; ++panel)
+        heights[at(first(panel + 1) - first(panel))].pack(left, first(panel), rows + first(panel) * depth);
+      const T* block = packed + k * whole_width(columns);
+      for (std::int64_t j = begin; j < end; j += Product::tile_columns) {
+        std::int64_t wide = Product::width(columns - j, false), there = std::min(wide, end - j);
+        for (std::int64_t panel = 0; panel < panels; ++panel) {
+          std::int64_t row = first(panel);
+          const Height& height = heights[at(first(panel + 1) - row)];
+          bool whole = there == Product::tile_columns;
+          (panel == 0 && fetches && whole ? height.first_tile : height.tile[wide == Product::tile_columns])(
+              there, depth, rows + row * depth, block + j * depth, c + row * c_step + j - begin, c_step, adds || k > 0);
+        }
+      }
+    }
+  }
+
+ private:
+  static bool outgrows_cache(std::int64_t rows, std::int64_t columns) {
+    return rows * columns > (std::int64_t{1} << 20) / static_cast<int>(sizeof(T));
+  }
+  // The packed width of a matrix; the last tile may be one vector wide.
+  static std::int64_t whole_width(std::int64_t columns) {
+    std::int64_t last = columns % Product::tile_columns;
+    return columns - last + (last == 0 ? 0 : Product::width(last, false));
+  }
+  static std::size_t at(std::int64_t height) { return static_cast<std::size_t>(height - 1); }
+
+  using Tile = void (*)(std::int64_t columns, std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_step,
+                        bool adds);
+  struct Height {
+    void (*pack)(const Matrix<T>& a, std::int64_t row, T* to);
+    Tile first_tile, tile[2];
+  };
+  // Prefetches the next tile, from several pages at a time: one page after the other is read at half the speed.
+  struct Fetch {
+    static constexpr std::int64_t page = 4096, bytes = 2 * Product::lanes * sizeof(T),
+                                  pages = std::max<std::int64_t>(Product::depth_block * bytes / page, 1);
+    const char* next;
+    // Forced inline: g++ 12 treats a function that only prefetches as having no effect.
+    HWY_INLINE void operator()(std::int64_t k) const {
+      const char* from = next + k % pages * page + k / pages * bytes;
+      for (std::int64_t i = 0; i < bytes; i += 64) __builtin_prefetch(from + i, 0, 2);
+    }
+  };
+  template <int rows>
+  static void first_tile(std::int64_t, std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_step,
+                         bool adds) {
+    constexpr std::int64_t wide = Product::tile_columns;
+    Product::template tile_beside<rows, 2>(depth, a, rows, b, wide, c, c_step, adds,
+                                           Fetch{reinterpret_cast<const char*>(b + depth * wide)});
+  }
+  template <int rows, int vectors>
+  static void tile(std::int64_t columns, std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_step,
+                   bool adds) {
+    Product::template part_of_tile<rows, vectors>(columns, depth, a, rows, b, vectors * Product::lanes, c, c_step,
+                                                  adds);
+  }
+  template <int... rows>
+  static constexpr std::array<Height, Product::tile_rows> make_heights(std::integer_sequence<int, rows...>) {
+    return {Height{
+        Product::template pack_rows<rows + 1, T>, first_tile<rows + 1>, {tile<rows + 1, 1>, tile<rows + 1, 2>}}...};
+  }
+  static constexpr std::array<Height, Product::tile_rows> heights =
+      make_heights(std::make_integer_sequence<int, Product::tile_rows>());
+};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

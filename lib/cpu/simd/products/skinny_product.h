@@ -1,0 +1,219 @@
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <utility>
+
+#include "../vector/vector.h"
+#include "gemm.h"
+
+// Products of few rows, which read b once in place: row by row, or column by column if columns are contiguous. It is
+// compiled once per instruction set. An element's bits depend neither on its position nor on which rows and columns are
+// computed together.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+template <class T>
+class FewRows {
+  using V = Vector<T>;
+  using Raw = typename V::Raw;
+  using Product = Gemm<T>;
+  static constexpr int lanes = static_cast<int>(V::lanes);
+  static constexpr int registers = lanes * sizeof(T) == 64 ? 32 : 16;
+  template <int count, class F>
+  static HWY_INLINE void unrolled(F f) {
+    Product::template unrolled<count>(f);
+  }
+
+ public:
+  /// The largest number of rows for `multiply`.
+  static constexpr int most_rows = 4;
+
+  /// c = or += a b, for at most `most_rows` rows and contiguous rows of b; `c_step` is the leading dimension of c.
+  static void multiply(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
+    // So narrow a product has too few sums to keep the processor busy, and is never divided among threads.
+    bool split = a.rows == 1 && b.columns <= 2 * lanes;
+    for (std::int64_t k = 0; k < a.columns; k += Product::depth_block) {
+      std::int64_t depth = std::min(Product::depth_block, a.columns - k);
+      Matrix<T> left = a.part(0, a.rows, k, depth), right = b.part(k, depth, 0, b.columns);
+      if (split)
+        (b.columns <= lanes ? strip<1, 1, 4> : strip<1, 2, 4>)(left, right, c, c_step, adds || k > 0);
+      else
+        by_strips[a.rows - 1](left, right, c, c_step, adds || k > 0);
+    }
+  }
+
+  /// c = or += a b, for any number of rows and contiguous columns of b; `c_step` is the leading dimension of c.
+  static void multiply_by_dots(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
+    // The packed rows stay in the second-level cache, and a thread keeps no more memory than that.
+    constexpr std::int64_t longest = 1 << 14;
+    std::int64_t groups = (a.rows + rows_together - 1) / rows_together;
+    for (std::int64_t group = 0; group < groups; ++group) {
+      std::int64_t row = a.rows * group / groups, rows = a.rows * (group + 1) / groups - row;
+      for (std::int64_t begin = 0; begin < a.columns; begin += longest) {
+        Matrix<T> left = a.part(row, rows, begin, std::min(longest, a.columns - begin));
+        if (left.column_step != 1) left = packed(left);
+        by_dots[rows - 1](left, b.part(begin, left.columns, 0, b.columns), c + row * c_step, c_step, adds || begin > 0);
+      }
+    }
+  }
+
+ private:
+  using Kernel = void (*)(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_step, bool adds);
+  template <int count, template <int> class Which>
+  static constexpr auto table() {
+    return []<int... rows>(std::integer_sequence<int, rows...>) {
+      return std::array<Kernel, count>{Which<rows + 1>::run...};
+    }(std::make_integer_sequence<int, count>());
+  }
+
+  /// A strip of vectors of columns, of which the last may be partial.
+  template <int rows, int vectors, int chains>
+  static void strip(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_step, bool adds) {
+    const std::int64_t last = b.columns - (vectors - 1) * lanes;
+    Raw sums[chains][rows][vectors];
+    unrolled<chains>([&](auto chain) {
+      unrolled<rows>([&](auto r) { unrolled<vectors>([&](auto v) { sums[chain][r][v] = V(0).raw; }); });
+    });
+    const T *from_a = a.data, *from_b = b.data;
+    auto step = [&](auto chain) {
+      Raw factors[rows];
+      unrolled<rows>([&](auto r) { factors[r] = V::repeat(from_a[r * a.row_step]).raw; });
+      unrolled<vectors>([&](auto v) {
+        V x = v < vectors - 1 ? V::load(from_b + v * lanes) : V::load(from_b + v * lanes, last);
+        unrolled<rows>([&](auto r) { sums[chain][r][v] = hn::MulAdd(factors[r], x.raw, sums[chain][r][v]); });
+      });
+      from_a += a.column_step;
+      from_b += b.row_step;
+    };
+    std::int64_t k = 0;
+    for (; k + chains <= b.rows; k += chains) unrolled<chains>(step);
+    for (; k < b.rows; ++k) step(std::integral_constant<int, 0>());
+    unrolled<rows>([&](auto r) {
+      unrolled<vectors>([&](auto v) {
+        V sum = sums[0][r][v];
+        if constexpr (chains == 4) sum = (sum + V(sums[1][r][v])) + (V(sums[2][r][v]) + V(sums[3][r][v]));
+        T* to = c + r * c_step + v * lanes;
+        if (v < vectors - 1)
+          (adds ? V::load(to) + sum : sum).store(to);
+        else
+          (adds ? V::load(to, last) + sum : sum).store(to, last);
+      });
+    });
+  }
+
+  /// Strips of as many vectors as registers allow, then strips of the remainder.
+  template <int rows>
+  struct Strips {
+    static constexpr int most = std::min(8, (registers - 1 - rows) / rows);
+    static void run(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_step, bool adds) {
+      for (std::int64_t j = 0; j < b.columns; j += most * lanes) {
+        std::int64_t columns = std::min<std::int64_t>(b.columns - j, most * lanes);
+        kernels[(columns - 1) / lanes](a, b.part(0, b.rows, j, columns), c + j, c_step, adds);
+      }
+    }
+
+   private:
+    template <int vectors>
+    struct OfVectors {
+      static constexpr auto run = strip<rows, vectors, 1>;
+    };
+    static constexpr auto kernels = table<most, OfVectors>();
+  };
+  static constexpr auto by_strips = table<most_rows, Strips>();
+
+  static constexpr int rows_together = registers == 32 ? 4 : 2;
+
+  static Matrix<T> packed(const Matrix<T>& a) {
+    T* to = packed_columns.get<T>(a.rows * a.columns);
+    for (std::int64_t r = 0; r < a.rows; ++r)
+      for (std::int64_t k = 0; k < a.columns; ++k) to[r * a.columns + k] = *a.at(r, k);
+    return {to, a.rows, a.columns, a.columns, 1};
+  }
+
+  /// Several columns together, so that there are enough independent sums, and all are reduced at once.
+  template <int rows>
+  struct Dots {
+    static void run(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_step, bool adds) {
+      constexpr int together = rows == 1 ? 8 : 4;
+      std::int64_t j = 0;
+      for (; j + together <= b.columns; j += together)
+        dots<rows, together>(a, b.at(0, j), b.column_step, c + j, c_step, adds);
+      for (; j < b.columns; ++j) dots<rows, 1>(a, b.at(0, j), b.column_step, c + j, c_step, adds);
+    }
+  };
+  static constexpr auto by_dots = table<rows_together, Dots>();
+
+  template <int rows, int columns>
+  static HWY_INLINE void dots(const Matrix<T>& a, const T* b, std::int64_t b_step, T* c, std::int64_t c_step,
+                              bool adds) {
+    Raw sums[rows][columns];
+    unrolled<rows>([&](auto r) { unrolled<columns>([&](auto j) { sums[r][j] = V(0).raw; }); });
+    auto add_up = [&](auto load) {
+      Raw factors[columns];
+      unrolled<columns>([&](auto j) { factors[j] = load(b + j * b_step).raw; });
+      unrolled<rows>([&](auto r) {
+        Raw x = load(a.data + r * a.row_step).raw;
+        unrolled<columns>([&](auto j) { sums[r][j] = hn::MulAdd(x, factors[j], sums[r][j]); });
+      });
+    };
+    std::int64_t k = 0;
+    for (; k + lanes <= a.columns; k += lanes) add_up([k](const T* from) { return V::load(from + k); });
+    if (k < a.columns) add_up([k, left = a.columns - k](const T* from) { return V::load(from + k, left); });
+    unrolled<rows>([&](auto r) { add_sums<columns>(sums[r], c + r * c_step, adds); });
+  }
+
+  /// c_j = or += the sum of the lanes of v_j, in an order that does not depend on the number of columns.
+  template <int columns>
+  static HWY_INLINE void add_sums(const Raw* v, T* c, bool adds) {
+    constexpr int side = Product::square_lanes;
+    if constexpr (columns == 1) {
+      Raw some[side];
+      unrolled<side>([&](auto j) { some[j] = j == 0 ? v[0] : V(0).raw; });
+      T sum = hn::GetLane(sum_of_blocks(typename V::Tag(), added_up(some)));
+      *c = adds ? *c + sum : sum;
+    } else {
+      unrolled<columns / side>([&](auto group) {
+        const hn::CappedTag<T, side> tag;
+        auto sum = sum_of_blocks(typename V::Tag(), added_up(v + group * side));
+        T* to = c + group * side;
+        hn::StoreU(adds ? hn::Add(hn::LoadU(tag, to), sum) : sum, tag, to);
+      });
+    }
+  }
+
+#if HWY_TARGET == HWY_SCALAR
+  static Raw added_up(const Raw* v) { return *v; }
+  static Raw sum_of_blocks(typename V::Tag, Raw v) { return v; }
+#else
+  /// In lane j of each block of 16 bytes: the sum of that block of v_j.
+  static HWY_INLINE Raw added_up(const Raw* v) {
+    const typename V::Tag tag;
+    Raw first = hn::Add(hn::InterleaveLower(tag, v[0], v[1]), hn::InterleaveUpper(tag, v[0], v[1]));
+    if constexpr (Product::square_lanes == 2) {
+      return first;
+    } else {
+      Raw second = hn::Add(hn::InterleaveLower(tag, v[2], v[3]), hn::InterleaveUpper(tag, v[2], v[3]));
+      const hn::Repartition<double, typename V::Tag> pairs;
+      auto a = hn::BitCast(pairs, first), b = hn::BitCast(pairs, second);
+      return hn::Add(hn::BitCast(tag, hn::InterleaveLower(pairs, a, b)),
+                     hn::BitCast(tag, hn::InterleaveUpper(pairs, a, b)));
+    }
+  }
+  /// The sum of a vector's blocks of 16 bytes.
+  template <class Tag, class Blocks>
+  static HWY_INLINE auto sum_of_blocks(Tag, Blocks v) {
+    if constexpr (hn::MaxLanes(Tag()) == Product::square_lanes) {
+      return v;
+    } else {
+      const hn::Half<Tag> half;
+      return sum_of_blocks(half, hn::Add(hn::LowerHalf(half, v), hn::UpperHalf(half, v)));
+    }
+  }
+#endif
+};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

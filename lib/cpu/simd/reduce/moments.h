@@ -1,0 +1,177 @@
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+
+#include "../vector/streaming.h"
+#include "../vector/vector.h"
+#include "../vector/wide.h"
+
+// Sums over contiguous elements, a piece at a time, so that several passes over a piece find it in the cache. This
+// header is compiled once per instruction set.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// The number of elements of a piece.
+inline constexpr std::int64_t piece = 1024;
+
+/// Calls f(start, count) for pieces that make up [0, n).
+template <class F>
+void for_each_piece(std::int64_t n, F f) {
+  for (std::int64_t start = 0; start < n; start += piece) f(start, std::min(piece, n - start));
+}
+
+/// Up to a piece of elements, converted into `buffer` unless they can be read in place.
+template <class T>
+const Wide<T>* read_piece(const T* from, std::int64_t count, Wide<T>* buffer) {
+  if constexpr (std::is_same_v<T, Wide<T>>)
+    return from;
+  else {
+    for (std::int64_t i = 0; i < count; ++i) buffer[i] = widened(from[i]);
+    return buffer;
+  }
+}
+
+/// Writes results: in place, through a buffer if they are converted, or with streaming stores.
+template <class T>
+class Results {
+ public:
+  explicit Results(std::int64_t count) : streams_(count * static_cast<std::int64_t>(sizeof(T)) >= streaming_bytes) {}
+  /// `write` stores up to a piece of results at the address that it gets.
+  template <class Write>
+  void put(T* to, std::int64_t count, Write write) {
+    if constexpr (std::is_same_v<T, Wide<T>>) {
+      if (!streams_) return write(to);
+      write(buffer_);
+      copy_streaming(to, buffer_, count * static_cast<std::int64_t>(sizeof(T)));
+    } else {
+      write(buffer_);
+      for (std::int64_t i = 0; i < count; ++i) to[i] = narrowed<T>(buffer_[i]);
+    }
+  }
+  ~Results() {
+    if (streams_) end_streaming();
+  }
+  Results(const Results&) = delete;
+  Results& operator=(const Results&) = delete;
+
+ private:
+  bool streams_;
+  Wide<T> buffer_[piece];
+};
+
+/// Calls f(i, load, store) for each vector of up to a piece; the last one may be partial.
+template <class W, class F>
+void for_each_vector(std::int64_t count, F f) {
+  using V = Vector<W>;
+  std::int64_t i = 0;
+  for (; i + V::lanes <= count; i += V::lanes)
+    f(
+        i, [](const W* from) { return V::load(from); }, [](V v, W* to) { v.store(to); });
+  if (std::int64_t rest = count - i)
+    f(
+        i, [=](const W* from) { return V::load(from, rest); }, [=](V v, W* to) { v.store(to, rest); });
+}
+
+template <class W>
+double sum_of_lanes(Vector<W> v) {
+  W lanes[Vector<W>::lanes];
+  v.store(lanes);
+  for (std::int64_t width = Vector<W>::lanes / 2; width > 0; width /= 2)
+    for (std::int64_t j = 0; j < width; ++j) lanes[j] += lanes[j + width];
+  return static_cast<double>(lanes[0]);
+}
+
+/// A vector of partial sums.
+template <class W>
+struct Sum {
+  Vector<W> lanes = Vector<W>(0);
+  void add(Vector<W> v) { lanes = lanes + v; }
+  void add_product(Vector<W> a, Vector<W> b) { lanes = multiply_add(a, b, lanes); }
+};
+
+/// Adds terms over up to a piece: `terms(sums, i, load)` adds those at i to each of `sum_count` sums, and `load`
+/// returns zeros behind the end. Four independent sums hide the latency of additions.
+template <class W, int sum_count, class Terms>
+void add_piece(double (&totals)[sum_count], std::int64_t count, Terms terms) {
+  using V = Vector<W>;
+  Sum<W> sums[4][sum_count];
+  std::int64_t i = 0;
+  auto whole = [](const W* from) { return V::load(from); };
+  for (; i + 4 * V::lanes <= count; i += 4 * V::lanes)
+    for (int k = 0; k < 4; ++k) terms(sums[k], i + k * V::lanes, whole);
+  for (; i + V::lanes <= count; i += V::lanes) terms(sums[0], i, whole);
+  if (std::int64_t rest = count - i) terms(sums[1], i, [=](const W* from) { return V::load(from, rest); });
+  for (int s = 0; s < sum_count; ++s)
+    totals[s] += sum_of_lanes((sums[0][s].lanes + sums[1][s].lanes) + (sums[2][s].lanes + sums[3][s].lanes));
+}
+
+/// Count, mean and Σ (x − mean)² of the elements so far. Those of a piece are computed about a number close to its
+/// mean, so that large elements with small differences keep their precision.
+class Moments {
+ public:
+  template <class W>
+  void add(const W* x, std::int64_t count) {
+    using V = Vector<W>;
+    double first[1] = {};
+    add_piece<W>(first, count, [&](Sum<W>(&sum)[1], std::int64_t i, auto load) { sum[0].add(load(x + i)); });
+    auto n = static_cast<double>(count);
+    W centre = static_cast<W>(first[0] / n);
+    V shift = V::repeat(centre);
+    double about[2] = {};
+    std::int64_t whole = count / V::lanes * V::lanes;
+    add_piece<W>(about, whole, [&](Sum<W>(&sums)[2], std::int64_t i, auto load) {
+      V away = load(x + i) - shift;
+      sums[0].add(away);
+      sums[1].add_product(away, away);
+    });
+    for (std::int64_t i = whole; i < count; ++i) {
+      double away = static_cast<double>(x[i]) - static_cast<double>(centre);
+      about[0] += away;
+      about[1] += away * away;
+    }
+    join(n, static_cast<double>(centre) + about[0] / n, about[1] - about[0] * about[0] / n);
+  }
+  /// Adds elements with moments about zero: mean() is 0.
+  template <class W>
+  void add_about_zero(const W* x, std::int64_t count) {
+    double squares[1] = {};
+    add_piece<W>(squares, count, [&](Sum<W>(&sum)[1], std::int64_t i, auto load) {
+      Vector<W> here = load(x + i);
+      sum[0].add_product(here, here);
+    });
+    count_ += static_cast<double>(count);
+    squares_ += squares[0];
+  }
+  double mean() const { return mean_; }
+  double variance() const { return squares_ / count_; }
+
+ private:
+  // Source: Chan, Golub and LeVeque, Updating formulae and a pairwise algorithm for computing sample variances (1979).
+  void join(double count, double mean, double squares) {
+    double total = count_ + count, apart = count_ == 0 ? 0 : mean - mean_;
+    if (count_ == 0) mean_ = mean;
+    mean_ += apart * (count / total);
+    squares_ += squares + apart * apart * (count_ * count / total);
+    count_ = total;
+  }
+
+  double count_ = 0, mean_ = 0, squares_ = 0;
+};
+
+inline double inverse_deviation(double variance, double epsilon) { return 1 / std::sqrt(variance + epsilon); }
+
+/// A number as the sum of two of W, so that the difference x − mean of large numbers keeps its precision.
+template <class W>
+struct Split {
+  Vector<W> high, low;
+  explicit Split(double number)
+      : high(Vector<W>::repeat(static_cast<W>(number))),
+        low(Vector<W>::repeat(static_cast<W>(number - static_cast<double>(static_cast<W>(number))))) {}
+  Vector<W> before(Vector<W> x) const { return (x - high) - low; }
+};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

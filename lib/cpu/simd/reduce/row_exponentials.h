@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+
+#include "../vector/vector_exponential.h"
+
+// Parts of sums of exponentials over rows. This header is compiled once per instruction set.
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// Loads a vector; a last, partial vector is padded with −∞.
+template <class T>
+Vector<T> load_or_lowest(const T* from, std::int64_t count) {
+  T lanes[Vector<T>::lanes];
+  for (std::int64_t i = 0; i < Vector<T>::lanes; ++i) lanes[i] = i < count ? from[i] : -infinity<T>;
+  return Vector<T>::load(lanes);
+}
+
+/// The largest element; −∞ if there is none, NaN if one is.
+template <class T>
+T largest_of(const T* x, std::int64_t count) {
+  using V = Vector<T>;
+  constexpr std::int64_t lanes = V::lanes;
+  V most[4] = {V::repeat(-infinity<T>), V::repeat(-infinity<T>), V::repeat(-infinity<T>), V::repeat(-infinity<T>)};
+  std::int64_t i = 0;
+  for (; i + 4 * lanes <= count; i += 4 * lanes)
+    for (int k = 0; k < 4; ++k) most[k] = maximum(most[k], V::load(x + i + k * lanes));
+  for (; i < count; i += lanes) most[0] = maximum(most[0], load_or_lowest(x + i, count - i));
+  T each[lanes];
+  maximum(maximum(most[0], most[1]), maximum(most[2], most[3])).store(each);
+  T largest = each[0];
+  for (std::int64_t j = 1; j < lanes; ++j) largest = each[j] > largest || each[j] != each[j] ? each[j] : largest;
+  return largest;
+}
+
+/// e^x for x ≤ 0.
+template <class T>
+Vector<T> exp_of_nonpositive(Vector<T> x) {
+  return hn::Exp(typename Vector<T>::Tag(), x.raw);
+}
+
+/// e^x for x ≤ 0 or NaN.
+template <class T>
+Vector<T> exp_below(Vector<T> x) {
+  return select(x == x, exp_of_nonpositive(x), x);
+}
+
+template <class T>
+T sum_of_lanes(Vector<T> v) {
+  T each[Vector<T>::lanes];
+  v.store(each);
+  for (std::int64_t width = Vector<T>::lanes / 2; width > 0; width /= 2)
+    for (std::int64_t j = 0; j < width; ++j) each[j] += each[j + width];
+  return each[0];
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <type_traits>
+
+#include "../../../core/halves.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// The type in which elements of type T are computed.
+template <class T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+template <class T>
+Wide<T> wide(T element) {
+  if constexpr (std::is_same_v<T, Wide<T>>)
+    return element;
+  else
+    return widened(element);
+}
+
+/// Converts a result back to T, rounded once.
+template <class T>
+T narrow(Wide<T> number) {
+  if constexpr (std::is_same_v<T, Wide<T>>)
+    return number;
+  else
+    return narrowed<T>(number);
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

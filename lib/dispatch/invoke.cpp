@@ -1,0 +1,69 @@
+#include "invoke.h"
+
+#include <new>
+
+#include "../core/context.h"
+#include "../core/device_module.h"
+#include "../core/memory_error.h"
+#include "../record/tape_list.h"
+#include "autocast.h"
+
+namespace reel::detail {
+namespace {
+
+// Names the running op, for errors that a device finds later.
+class Running {
+ public:
+  Running(Context& context, const Call& call) : context_(context), before_(context.running) { context.running = &call; }
+  ~Running() { context_.running = before_; }
+  Running(const Running&) = delete;
+  Running& operator=(const Running&) = delete;
+
+ private:
+  Context& context_;
+  const Call* before_;
+};
+
+inline void run(Context& context, Call& call) {
+  for (std::size_t i = 0; i < call.specs.size(); ++i)
+    call.outputs[i] = allocate(context, call.specs[i], call.op.name, call.where);
+  call.op.forward(call);
+}
+
+inline void run_and_record(Context& context, Call& call) {
+  run(context, call);
+  if (context.has(Context::recording)) context.tapes->record(context, call);
+}
+
+[[gnu::noinline]] void run_slow_path(Context& context, Call& call) {
+  context.tapes->scopes().settle(context);
+  if (context.has(Context::autocasting) && !has_autocast_dtypes(context, call)) return invoke_autocast(context, call);
+  Running running(context, call);
+  if (context.has(Context::on_device)) device_module().prepare(call);
+  if (context.interceptor)
+    context.interceptor->run(call);
+  else
+    run_and_record(context, call);
+  if (context.listener) context.listener->finished(call, context.resolve(call.where));
+}
+
+}  // namespace
+
+void run_and_record(Call& call) { run_and_record(context(), call); }
+
+void invoke(Call& call) try {
+  Context& context = detail::context();
+  if (context.has(Context::slow_path)) [[unlikely]]
+    return run_slow_path(context, call);
+  run(context, call);
+  if ((context.flags & (Context::recording | Context::on_device)) == 0) return;
+  if (context.has(Context::recording)) context.tapes->record(context, call);
+  // If this was the thread's first op on a device, it began before the module was prepared: its new queue has waited
+  // for those of other threads, but they do not know yet which operands it uses.
+  if (context.has(Context::on_device)) [[unlikely]]
+    device_module().prepare(call);
+} catch (const std::bad_alloc&) {
+  fail_for_memory(call.op.name, call.where);
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,139 @@
+#pragma once
+
+#include "binary.h"
+#include "unary.h"
+
+// Activation functions, each with the product of its derivative and the gradient d of its result. Where a factor of an
+// infinite x is 0, so is the product.
+
+namespace reel::formulas {
+inline namespace REEL_TARGET {
+
+struct LeakyRelu {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x, V slope) const {
+    return select(x > V(0), x, x * slope);
+  }
+};
+struct LeakyReluGradient {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V d, V x, V slope) const {
+    return select(x > V(0), d, d * slope);
+  }
+};
+
+// The cumulative distribution function of the normal distribution at x, and its derivative.
+struct NormalDistribution {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::erf;
+    return V(0.5) + V(0.5) * erf(x * V(0.7071067811865476));
+  }
+};
+struct NormalDensity {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::exp;
+    return V(0.3989422804014327) * exp(V(-0.5) * x * x);
+  }
+};
+// Both are constant to full precision beyond ±40.
+struct WithinForty {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    return Clamp()(x, V(-40), V(40));
+  }
+};
+
+struct Gelu {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    return select(x < V(-40), V(0), x * NormalDistribution()(x));
+  }
+};
+struct GeluGradient {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V d, V x) const {
+    V near = WithinForty()(x);
+    return d * (NormalDistribution()(near) + near * NormalDensity()(near));
+  }
+};
+
+// tanh √(2/π) (x + 0.044715 x³)
+struct GeluTanh {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::tanh;
+    return tanh(V(0.7978845608028654) * x * (V(1) + V(0.044715) * x * x));
+  }
+};
+struct TanhGelu {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    return select(x < V(-40), V(0), V(0.5) * x * (V(1) + GeluTanh()(x)));
+  }
+};
+struct TanhGeluGradient {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V d, V x) const {
+    V near = WithinForty()(x), t = GeluTanh()(near);
+    V slope = V(0.7978845608028654) * (V(1) + V(0.134145) * near * near);
+    return d * (V(0.5) * (V(1) + t) + V(0.5) * near * (V(1) - t * t) * slope);
+  }
+};
+
+struct Silu {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    V s = Sigmoid()(x);
+    return select(s == V(0), V(0), x * s);
+  }
+};
+struct SiluGradient {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V d, V x) const {
+    V near = Clamp()(x, V(-1000), V(1000)), s = Sigmoid()(near);
+    return d * (s * (V(1) + near * (V(1) - s)));
+  }
+};
+
+struct Elu {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x, V alpha, V scale) const {
+    using std::expm1;
+    return scale * select(x > V(0), x, alpha * expm1(Minimum()(x, V(0))));
+  }
+};
+struct EluGradient {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V d, V x, V alpha, V scale) const {
+    using std::exp;
+    return d * scale * select(x > V(0), V(1), alpha * exp(Minimum()(x, V(0))));
+  }
+};
+
+struct Softplus {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x, V beta, V threshold) const {
+    using std::abs, std::exp, std::log1p;
+    V z = beta * x;
+    return select(z > threshold, x, (Maximum()(z, V(0)) + log1p(exp(-abs(z)))) / beta);
+  }
+};
+struct SoftplusGradient {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V d, V x, V beta, V threshold) const {
+    V z = beta * x;
+    return select(z > threshold, d, d * Sigmoid()(z));
+  }
+};
+
+struct HardtanhGradient {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V d, V x, V low, V high) const {
+    return select(x <= low, V(0), select(x >= high, V(0), d));
+  }
+};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::formulas

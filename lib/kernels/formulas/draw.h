@@ -1,0 +1,81 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <type_traits>
+
+#include <reel/dtype.h>
+
+#include "../../core/philox.h"
+
+// How the four random words of an element become its value: see KernelTable.
+
+namespace reel::formulas {
+inline namespace REEL_TARGET {
+
+/// A uniform number in [0, 1) with as many bits as T's fraction holds.
+template <class T>
+struct UniformDraw {
+  REEL_HOST_DEVICE auto operator()(detail::PhiloxWords w) const {
+    if constexpr (std::is_same_v<T, double>)
+      return detail::unit_double(w.word[0], w.word[1]);
+    else if constexpr (std::is_same_v<T, BFloat16>)
+      return detail::unit_float<8>(w.word[0]);
+    else if constexpr (std::is_same_v<T, Float16>)
+      return detail::unit_float<11>(w.word[0]);
+    else
+      return detail::unit_float(w.word[0]);
+  }
+};
+
+/// V: f32 or f64. 1 − u is in (0, 1], where the logarithm is finite.
+template <class V>
+struct NormalDraw {
+  REEL_HOST_DEVICE V operator()(detail::PhiloxWords w) const {
+    constexpr double turn = 6.283185307179586;
+    double u, angle;
+    if constexpr (std::is_same_v<V, double>) {
+      u = detail::unit_double(w.word[0], w.word[1]);
+      angle = detail::unit_double(w.word[2], w.word[3]);
+    } else {
+      u = static_cast<double>(detail::unit_float(w.word[0]));
+      angle = static_cast<double>(detail::unit_float(w.word[1]));
+    }
+    return static_cast<V>(std::sqrt(-2 * std::log(1 - u)) * std::cos(turn * angle));
+  }
+};
+
+/// V: f32 or f64. u lies within (0, 1), where both logarithms are finite.
+template <class V>
+struct GumbelDraw {
+  REEL_HOST_DEVICE V operator()(detail::PhiloxWords w) const {
+    double u;
+    if constexpr (std::is_same_v<V, double>)
+      u = (static_cast<double>((static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1]) >> 12) + 0.5) * 0x1p-52;
+    else
+      u = (static_cast<double>(w.word[0]) + 0.5) * 0x1p-32;
+    return static_cast<V>(-std::log(-std::log(u)));
+  }
+};
+
+/// One of `count` integers from `low` on: the high words of a 128-bit number times `count`.
+struct IntegerDraw {
+  std::int64_t low;
+  std::uint64_t count;
+  REEL_HOST_DEVICE std::uint64_t operator()(detail::PhiloxWords w) const {
+    __extension__ typedef unsigned __int128 TwoWords;
+    std::uint64_t upper = static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1];
+    std::uint64_t lower = static_cast<std::uint64_t>(w.word[2]) << 32 | w.word[3];
+    TwoWords product = TwoWords{upper} * count + (TwoWords{lower} * count >> 64);
+    return static_cast<std::uint64_t>(low) + static_cast<std::uint64_t>(product >> 64);
+  }
+};
+
+/// An event of this probability occurs if the first word is less than the result. Compared as integers, so that every
+/// device draws equal values.
+REEL_HOST_DEVICE inline std::uint64_t threshold_of(double probability) {
+  return static_cast<std::uint64_t>(std::ceil(probability * 0x1p32));
+}
+
+}  // namespace REEL_TARGET
+}  // namespace reel::formulas

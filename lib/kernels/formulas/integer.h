@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstdint>
+#include <type_traits>
+
+#include "../../core/target.h"
+
+// Formulas of integers. Overflow wraps around, as in NumPy and PyTorch, so signed integers are computed as unsigned
+// ones.
+
+namespace reel::formulas {
+inline namespace REEL_TARGET {
+
+struct WrappingNeg {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T x) const {
+    return static_cast<T>(-static_cast<std::make_unsigned_t<T>>(x));
+  }
+};
+struct WrappingAbs {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T x) const {
+    return x < T(0) ? WrappingNeg()(x) : x;
+  }
+};
+struct WrappingSquare {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T x) const {
+    auto wide = static_cast<std::uint64_t>(x);
+    return static_cast<T>(wide * wide);
+  }
+};
+struct IntegerSign {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T x) const {
+    return static_cast<T>((x > T(0)) - (x < T(0)));
+  }
+};
+struct Itself {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T x) const {
+    return x;
+  }
+};
+
+template <class F>
+struct Wrapping {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T a, T b) const {
+    if constexpr (std::is_same_v<T, bool>)
+      return static_cast<bool>(F()(static_cast<int>(a), static_cast<int>(b)));
+    else
+      return static_cast<T>(F()(static_cast<std::make_unsigned_t<T>>(a), static_cast<std::make_unsigned_t<T>>(b)));
+  }
+};
+struct IntegerPow {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T base, T exponent) const {
+    if constexpr (std::is_signed_v<T>)
+      if (exponent < 0) return base == 1 ? 1 : base == -1 ? (exponent % 2 == 0 ? 1 : -1) : 0;
+    std::uint64_t result = 1;
+    auto power = static_cast<std::uint64_t>(base);
+    for (auto rest = static_cast<std::uint64_t>(exponent); rest != 0; rest >>= 1) {
+      if (rest & 1) result *= power;
+      power *= power;
+    }
+    return static_cast<T>(result);
+  }
+};
+// 0 if b is 0; the least integer divided by −1 wraps around, where the processor would raise a signal.
+struct IntegerQuotient {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T a, T b) const {
+    if (b == T(0)) return 0;
+    if constexpr (std::is_signed_v<T>) {
+      if (b == T(-1)) return static_cast<T>(-static_cast<std::make_unsigned_t<T>>(a));
+      return static_cast<T>(a / b - (a % b != 0 && (a < 0) != (b < 0)));
+    } else {
+      return static_cast<T>(a / b);
+    }
+  }
+};
+struct IntegerMod {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T a, T b) const {
+    if (b == T(0)) return 0;
+    if constexpr (std::is_signed_v<T>) {
+      if (b == T(-1)) return 0;
+      T rest = static_cast<T>(a % b);
+      return rest != 0 && (rest < 0) != (b < 0) ? static_cast<T>(rest + b) : rest;
+    } else {
+      return static_cast<T>(a % b);
+    }
+  }
+};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::formulas

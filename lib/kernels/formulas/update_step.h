@@ -1,0 +1,160 @@
+#pragma once
+
+#include <cmath>
+
+#include "../../core/target.h"
+#include "../optimise.h"
+
+// The update steps of the optimisers, for one parameter w with the gradient d and its optimiser state: see
+// OptimiserKernels.
+
+namespace reel::formulas {
+inline namespace REEL_TARGET {
+
+struct Sgd {
+  detail::SGDNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d) const {
+    w -= T(n.rate) * (d + T(n.decay) * w);
+  }
+};
+
+struct SgdMomentum {
+  detail::SGDNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d, T& v) const {
+    T g = d + T(n.decay) * w;
+    v = T(n.momentum) * v + T(n.fresh) * g;
+    w -= T(n.rate) * (T(n.own) * g + T(n.carried) * v);
+  }
+};
+
+struct Adam {
+  detail::AdamNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d, T& m, T& v) const {
+    T g = d + T(n.decay) * w;
+    m = T(n.mean_kept) * m + T(n.mean_fresh) * g;
+    v = T(n.square_kept) * v + T(n.square_fresh) * g * g;
+    w = T(n.shrink) * w - (T(n.own) * g + T(n.carried) * m) / (std::sqrt(v) * T(n.root_factor) + T(n.epsilon));
+  }
+};
+
+struct AdamLargest {
+  detail::AdamNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d, T& m, T& v, T& largest) const {
+    T g = d + T(n.decay) * w;
+    m = T(n.mean_kept) * m + T(n.mean_fresh) * g;
+    v = T(n.square_kept) * v + T(n.square_fresh) * g * g;
+    largest = largest >= v ? largest : v;
+    w = T(n.shrink) * w - (T(n.own) * g + T(n.carried) * m) / (std::sqrt(largest) * T(n.root_factor) + T(n.epsilon));
+  }
+};
+
+struct Adagrad {
+  detail::AdagradNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d, T& s) const {
+    T g = d + T(n.decay) * w;
+    s += g * g;
+    w -= T(n.rate) * g / (std::sqrt(s) + T(n.epsilon));
+  }
+};
+
+struct Adadelta {
+  detail::AdadeltaNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d, T& s, T& a) const {
+    T g = d + T(n.decay) * w;
+    s = T(n.kept) * s + T(n.fresh) * g * g;
+    T step = std::sqrt((a + T(n.epsilon)) / (s + T(n.epsilon))) * g;
+    a = T(n.kept) * a + T(n.fresh) * step * step;
+    w -= T(n.rate) * step;
+  }
+};
+
+struct Rmsprop {
+  detail::RMSpropNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d, T& s) const {
+    T g = d + T(n.decay) * w;
+    s = T(n.kept) * s + T(n.fresh) * g * g;
+    w -= T(n.rate) * g / (std::sqrt(s) + T(n.epsilon));
+  }
+};
+
+struct RmspropMomentum {
+  detail::RMSpropNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d, T& s, T& v) const {
+    T g = d + T(n.decay) * w;
+    s = T(n.kept) * s + T(n.fresh) * g * g;
+    v = T(n.momentum) * v + g / (std::sqrt(s) + T(n.epsilon));
+    w -= T(n.rate) * v;
+  }
+};
+
+// s − m², at least 0, because rounding can make it negative; keeps NaN.
+template <class T>
+REEL_HOST_DEVICE T variance(T s, T m) {
+  T difference = s - m * m;
+  return difference < T(0) ? T(0) : difference;
+}
+
+struct RmspropCentred {
+  detail::RMSpropNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d, T& s, T& m) const {
+    T g = d + T(n.decay) * w;
+    s = T(n.kept) * s + T(n.fresh) * g * g;
+    m = T(n.kept) * m + T(n.fresh) * g;
+    w -= T(n.rate) * g / (std::sqrt(variance(s, m)) + T(n.epsilon));
+  }
+};
+
+struct RmspropCentredMomentum {
+  detail::RMSpropNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d, T& s, T& m, T& v) const {
+    T g = d + T(n.decay) * w;
+    s = T(n.kept) * s + T(n.fresh) * g * g;
+    m = T(n.kept) * m + T(n.fresh) * g;
+    v = T(n.momentum) * v + g / (std::sqrt(variance(s, m)) + T(n.epsilon));
+    w -= T(n.rate) * v;
+  }
+};
+
+struct Adamax {
+  detail::AdamaxNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d, T& m, T& u) const {
+    T g = d + T(n.decay) * w;
+    m = T(n.mean_kept) * m + T(n.mean_fresh) * g;
+    T before = T(n.largest_kept) * u, now = std::abs(g) + T(n.epsilon);
+    u = before >= now ? before : now;
+    w -= T(n.rate) * m / u;
+  }
+};
+
+struct Lion {
+  detail::LionNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d, T& m) const {
+    T c = T(n.step_kept) * m + T(n.step_fresh) * d;
+    T sign = c > T(0) ? T(1) : (c < T(0) ? T(-1) : c);  // NaN for NaN
+    w = T(n.shrink) * w - T(n.rate) * sign;
+    m = T(n.mean_kept) * m + T(n.mean_fresh) * d;
+  }
+};
+
+struct Average {
+  detail::AverageNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d) const {
+    w = T(n.kept) * w + T(n.fresh) * d;
+  }
+};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::formulas

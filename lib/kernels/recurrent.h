@@ -1,0 +1,102 @@
+#pragma once
+
+#include "kernel_table.h"
+
+namespace reel::detail {
+
+/// The equations are in reel/ops/recurrent.h.
+enum class RecurrentCell : std::uint8_t { lstm, gru, rnn_tanh, rnn_relu, count };
+
+/// The number of blocks of H columns of a cell's gate arguments, its bias, and the values saved for its gradient.
+struct CellForm {
+  int gates, bias, work;
+};
+constexpr CellForm form_of(RecurrentCell cell) {
+  switch (cell) {
+    case RecurrentCell::lstm: return {4, 4, 4};
+    case RecurrentCell::gru: return {3, 4, 4};
+    default: return {1, 1, 0};
+  }
+}
+
+// All views are contiguous, of one dtype, f32 or f64, except counts; operands that a cell lacks are empty. H: hidden
+// size; G: gates.
+
+/// One step of N rows. work: (N, 4 H), i f g o of lstm, r z n m of gru.
+struct CellForward {
+  View h, work, c;          // (N, H) but for work; c of lstm
+  View p, q, before, bias;  // (N, G H), (N, G H); before (N, H) is c of lstm, h of gru; a missing bias is treated as 0
+};
+struct CellBackward {
+  View dp, dq, d_before;             // dq is for gru; for other cells it equals dp
+  View dh, dc, work, before, after;  // after is the new c of lstm, the new h of rnn
+};
+
+/// A layer over packed time steps: step t has counts[t] rows, no more than the step before, and they follow the rows of
+/// earlier steps. Row r of every step belongs to one example.
+struct LayerForward {
+  View y, h, work, c_all, c;    // (N, H), (B, H) after the last step of each, (N, 4 H), (N, H), (B, H)
+  View p, W_h, bias, h_0, c_0;  // p (N, G H) may be work
+  View counts;                  // i64 (T)
+  bool reverse;
+};
+struct LayerBackward {
+  View dp, dq, dh_0, dc_0, h_before;  // h_before (N, H): h before each row's step
+  View dy, dh, dc, y, work, c_all, W_h, h_0, c_0, counts;
+  bool reverse;
+};
+
+/// A layer that a device computes as a whole, x W_x included. I: width of x.
+struct WholeLayer {
+  RecurrentCell cell;
+  bool reverse;
+  bool differentiable;
+  DType dtype;
+  std::int64_t width, size, batch;  // I, H, B
+  View counts;
+};
+struct WholeLayerForward {
+  WholeLayer form;
+  View y, h, c, kept;                // kept: u8, for the gradient
+  View x, W_x, W_h, bias, h_0, c_0;  // x (N, I); W_x and W_h may be strided
+};
+/// The gradients of the weights are either all given or all empty.
+struct WholeLayerBackward {
+  WholeLayer form;
+  View dx, dW_x, dW_h, dbias, dh_0, dc_0;
+  View dy, dh, dc, x, y, h_0, c_0, kept;
+};
+
+/// The largest number of children that the kernels of a tree's node support.
+constexpr int most_children = 6;
+
+/// A node of N rows with `children` children. work: (N, (3 + children) H), i o u and f of each child.
+struct TreeCellForward {
+  View h, work, c;  // (N, H) but for work
+  View a;           // shape as work
+  View before[most_children];
+  int children;
+};
+struct TreeCellBackward {
+  View da, d_before[most_children];
+  View dh, dc, work, after, before[most_children];  // after is the new c
+  int children;
+};
+
+struct RecurrentKernels {
+  template <class Views>
+  using ByCell = void (*[static_cast<int>(RecurrentCell::count)])(const Views& views);
+  ByCell<CellForward> cell;
+  ByCell<CellBackward> cell_gradient;
+  ByCell<LayerForward> layer;
+  ByCell<LayerBackward> layer_gradient;
+  /// The size in bytes of `kept`, −1 if the layer is to be computed step by step. Null if the device computes no layer
+  /// as a whole.
+  std::int64_t (*whole_layer_bytes)(const WholeLayer& form);
+  void (*whole_layer)(const WholeLayerForward& layer);
+  void (*whole_layer_gradient)(const WholeLayerBackward& layer);
+  void (*tree_cell)(const TreeCellForward& node);
+  void (*tree_cell_gradient)(const TreeCellBackward& node);
+};
+
+}  // namespace reel::detail

@@ -1,0 +1,116 @@
+#include <reel/no_record.h>
+#include <reel/tensor.h>
+
+#include <new>
+
+#include "../core/convert.h"
+#include "../core/dtype_dispatch.h"
+#include "../core/memory_error.h"
+#include "../core/op_error.h"
+#include "../core/print.h"
+#include "../core/storage.h"
+#include "../record/tape_list.h"
+#include "if_needed.h"
+#include "registry.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+void check_on_cpu(const char* op, const Tensor& x, Location where) {
+  if (x.device() != cpu)
+    fail<DeviceError>(op, where, "{} lies on {}, where the CPU cannot reach its elements; copy it with to(x, cpu)",
+                      describe(x), to_string(x.device()));
+}
+
+}  // namespace
+
+const void* Tensor::readable(DType dtype, Location where) const {
+  const Body& b = body(where);
+  if (b.dtype != dtype)
+    fail<DTypeError>("data", where, "elements of {} cannot be read as {}", describe(*this), name_of(dtype));
+  check_on_cpu("data", *this, where);
+  return b.data;
+}
+
+void* Tensor::writable(DType dtype, Location where) {
+  Body& b = body(where);
+  if (b.dtype != dtype)
+    fail<DTypeError>("write", where, "elements of {} cannot be written as {}", describe(*this), name_of(dtype));
+  check_on_cpu("write", *this, where);
+  if (!b.contiguous)
+    fail<ShapeError>("write", where, "{} has gaps or another order (strides {}); write to a contiguous copy",
+                     describe(*this), to_string(strides()));
+  Context& context = detail::context();
+  if (!b.requires_grad && context.tapes->is_live(b))
+    fail<TapeError>("write", where,
+                    "{}, {} at {}, is tracked by an open tape, whose gradients would be those of the old values; write "
+                    "to a copy",
+                    describe(*this), context.tapes->is_leaf(b) ? "made" : "computed", to_string(made_at()));
+  UseLog::forget(b);
+  b.storage->writers.fetch_add(1, std::memory_order_relaxed);
+  b.storage->overwritten(context.resolve(where));
+  return b.data;
+}
+
+// Elements written since the guard was made are treated as another overwrite: an op may have read them in between.
+void detail::end_write(const Tensor& tensor, Location where) noexcept {
+  Storage& storage = *tensor.body().storage;
+  storage.overwritten(where);
+  storage.writers.fetch_sub(1, std::memory_order_relaxed);
+}
+
+template <Element T>
+T Tensor::item(Location where) const {
+  if (body(where).numel != 1)
+    fail<ShapeError>("item", where, "needs exactly one element, not {}; reduce it first, or use to_vector",
+                     describe(*this));
+  if (device() != cpu) {
+    NoRecord pause;
+    return to(Arg(*this, where), cpu).template item<T>(where);
+  }
+  const void* data = body().data;
+  return with_type(dtype(),
+                   [&]<class From>(std::type_identity<From>) { return convert<T>(*static_cast<const From*>(data)); });
+}
+
+template <Element T>
+std::vector<T> Tensor::to_vector(Location where) const try {
+  NoRecord pause;
+  Tensor here = to_if_needed(Arg(*this, where), cpu);
+  static_cast<void>(here.readable(dtype_of<T>(), where));
+  Tensor packed = contiguous_if_needed(Arg(here, where));
+  const T* first = static_cast<const T*>(packed.body().data);
+  return std::vector<T>(first, first + packed.numel());
+} catch (const std::bad_alloc&) {
+  fail_for_memory("to_vector", where);
+}
+
+#define REEL_INSTANTIATE(T)                   \
+  template T Tensor::item<T>(Location) const; \
+  template std::vector<T> Tensor::to_vector<T>(Location) const;
+REEL_INSTANTIATE(float)
+REEL_INSTANTIATE(double)
+REEL_INSTANTIATE(BFloat16)
+REEL_INSTANTIATE(Float16)
+REEL_INSTANTIATE(int)
+REEL_INSTANTIATE(long)
+REEL_INSTANTIATE(long long)
+REEL_INSTANTIATE(unsigned char)
+REEL_INSTANTIATE(bool)
+#undef REEL_INSTANTIATE
+
+std::string to_string(const Tensor& tensor) {
+  if (!tensor.defined() || tensor.device() == cpu) return print(tensor);
+  NoRecord pause;
+  return print(to_if_needed(tensor, cpu));
+}
+
+std::span<const RegisteredOp> detail::access_ops() {
+  static constexpr RegisteredOp ops[] = {{.name = "item"}, {.name = "data"}, {.name = "write"}};
+  return ops;
+}
+
+}  // namespace reel

@@ -1,0 +1,251 @@
+#include <reel/ops/activation.h>
+
+#include <reel/ops/comparison.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/shape.h>
+
+#include "../../core/context.h"
+#include "../../core/op_error.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/activation.h"
+#include "../../record/gradient.h"
+#include "../registry.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+struct ActivationAttributes {
+  FloatBits first, second;
+};
+
+template <Activation activation>
+void forward(Call& call) {
+  const auto& [first, second] = call.attributes<ActivationAttributes>();
+  kernels(call.output().device)
+      .activation->forward[static_cast<int>(activation)](call.output(), call.input(0), first, second);
+}
+
+// Fused gradients have no gradient of their own: they run only when nothing records.
+template <Activation activation>
+constexpr OpInfo fused_gradient(const char* name) {
+  return {.name = name, .arity = 2, .batching = Batching::elementwise, .forward = [](Call& call) {
+            const auto& [first, second] = call.attributes<ActivationAttributes>();
+            kernels(call.output().device)
+                .activation->gradient[static_cast<int>(activation)](call.output(), call.input(0), call.input(1), first,
+                                                                    second);
+          }};
+}
+
+/// `composed` computes the gradient with differentiable ops.
+template <const OpInfo& fused, Tensor (*composed)(const Tensor& d, const Tensor& x, double first, double second)>
+void accumulate_gradient(Gradient& g) {
+  const Tensor &d = g.output(), &x = g.saved_input(0);
+  if (!g.recording())
+    return g.accumulate(0, invoke(fused, {&d, &x}, {x.body(), x.dtype()}, g.where(), g.attribute_bytes()));
+  const auto& [first, second] = g.attributes<ActivationAttributes>();
+  g.accumulate(0, composed(d, x, first, second));
+}
+
+Tensor run(const OpInfo& op, const Arg& x, double first = 0, double second = 0) {
+  const Tensor& tensor = tensor_of(op.name, x);
+  check_floating(op.name, tensor, x.location());
+  return invoke(op, {&tensor}, {tensor.body(), tensor.dtype()}, x.location(),
+                bytes_of(ActivationAttributes{first, second}));
+}
+
+}  // namespace
+
+// y = x where x > 0, else s x;  dx = d where x > 0, else s d
+
+constexpr OpInfo leaky_relu_gradient_op = fused_gradient<Activation::leaky_relu>("leaky_relu_gradient");
+
+constexpr OpInfo leaky_relu_op{
+    .name = "leaky_relu",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = forward<Activation::leaky_relu>,
+    .gradient = accumulate_gradient<leaky_relu_gradient_op, [](const Tensor& d, const Tensor& x, double slope,
+                                                               double) { return where(x > 0.0, d, d * slope); }>,
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor leaky_relu(const Arg& x, LeakyReluOptions options) { return run(leaky_relu_op, x, options.slope); }
+
+// y = x Φ(x);  dx = d (Φ(x) + x φ(x)), constant beyond ±40
+
+constexpr OpInfo gelu_gradient_op = fused_gradient<Activation::gelu>("gelu_gradient");
+
+constexpr OpInfo gelu_op{
+    .name = "gelu",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = forward<Activation::gelu>,
+    .gradient = accumulate_gradient<gelu_gradient_op,
+                                    [](const Tensor& d, const Tensor& x, double, double) {
+                                      Tensor near = clamp(x, -40.0, 40.0);
+                                      Tensor distribution = erf(near * 0.7071067811865476) * 0.5 + 0.5;
+                                      return d *
+                                             (distribution + near * (exp(square(near) * -0.5) * 0.3989422804014327));
+                                    }>,
+    .saves_input_for = {inputs({0})},
+};
+
+// y = x (1 + t) / 2, t = tanh √(2/π) (x + 0.044715 x³);
+// dx = d ((1 + t) / 2 + x (1 − t²) √(2/π) (1 + 0.134145 x²) / 2), constant beyond ±40
+
+constexpr OpInfo tanh_gelu_gradient_op = fused_gradient<Activation::tanh_gelu>("tanh_gelu_gradient");
+
+constexpr OpInfo tanh_gelu_op{
+    .name = "gelu",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = forward<Activation::tanh_gelu>,
+    .gradient = accumulate_gradient<tanh_gelu_gradient_op,
+                                    [](const Tensor& d, const Tensor& x, double, double) {
+                                      Tensor near = clamp(x, -40.0, 40.0), squared = square(near);
+                                      Tensor t = tanh(near * (squared * 0.044715 + 1.0) * 0.7978845608028654);
+                                      Tensor slope = (squared * 0.134145 + 1.0) * 0.7978845608028654;
+                                      return d * ((t + 1.0) * 0.5 + near * 0.5 * (1.0 - square(t)) * slope);
+                                    }>,
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor gelu(const Arg& x, GeluOptions options) {
+  return run(options.approximate == GeluApproximation::tanh ? tanh_gelu_op : gelu_op, x);
+}
+
+// y = x σ(x);  dx = d σ(x) (1 + x (1 − σ(x))), constant beyond ±1000
+
+constexpr OpInfo silu_gradient_op = fused_gradient<Activation::silu>("silu_gradient");
+
+constexpr OpInfo silu_op{
+    .name = "silu",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = forward<Activation::silu>,
+    .gradient = accumulate_gradient<silu_gradient_op,
+                                    [](const Tensor& d, const Tensor& x, double, double) {
+                                      Tensor near = clamp(x, -1000.0, 1000.0), s = sigmoid(near);
+                                      return d * (s * (near * (1.0 - s) + 1.0));
+                                    }>,
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor silu(const Arg& x) { return run(silu_op, x); }
+
+// y = λ x where x > 0, else λ α (e^x − 1);  dx = λ d where x > 0, else λ α e^x d
+
+constexpr OpInfo elu_gradient_op = fused_gradient<Activation::elu>("elu_gradient");
+
+namespace {
+
+Tensor composed_elu_gradient(const Tensor& d, const Tensor& x, double alpha, double scale) {
+  Tensor below = exp(minimum(x, 0.0)) * alpha;
+  return d * scale * where(x > 0.0, 1.0, below);
+}
+
+constexpr OpInfo elu_like(const char* name) {
+  return {
+      .name = name,
+      .arity = 1,
+      .batching = Batching::elementwise,
+      .forward = forward<Activation::elu>,
+      .gradient = accumulate_gradient<elu_gradient_op, composed_elu_gradient>,
+      .saves_input_for = {inputs({0})},
+  };
+}
+
+}  // namespace
+
+constexpr OpInfo elu_op = elu_like("elu");
+
+Tensor elu(const Arg& x, EluOptions options) { return run(elu_op, x, options.alpha, 1); }
+
+constexpr OpInfo selu_op = elu_like("selu");
+
+Tensor selu(const Arg& x) { return run(selu_op, x, 1.6732632423543772, 1.0507009873554805); }
+
+// y = x where β x > t, else log(1 + e^(β x)) / β;  dx = d where β x > t, else d σ(β x)
+
+constexpr OpInfo softplus_gradient_op = fused_gradient<Activation::softplus>("softplus_gradient");
+
+constexpr OpInfo softplus_op{
+    .name = "softplus",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = forward<Activation::softplus>,
+    .gradient = accumulate_gradient<softplus_gradient_op,
+                                    [](const Tensor& d, const Tensor& x, double beta, double threshold) {
+                                      Tensor z = x * beta;
+                                      return where(z > threshold, d, d * sigmoid(z));
+                                    }>,
+    .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor softplus(const Arg& x, SoftplusOptions options) {
+  if (!(options.beta > 0)) fail<Error>("softplus", x.location(), "beta is {}, not above 0", options.beta);
+  return run(softplus_op, x, options.beta, options.threshold);
+}
+
+// y = min(max(x, low), high);  dx = 0 where x <= low or x >= high, else d
+
+constexpr OpInfo hardtanh_gradient_op = fused_gradient<Activation::hardtanh>("hardtanh_gradient");
+
+constexpr OpInfo hardtanh_op{
+    .name = "hardtanh",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = forward<Activation::hardtanh>,
+    .gradient = accumulate_gradient<hardtanh_gradient_op,
+                                    [](const Tensor& d, const Tensor& x, double low, double high) {
+                                      return where(logical_or(x <= low, x >= high), 0.0, d);
+                                    }>,
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor hardtanh(const Arg& x, HardtanhOptions options) {
+  if (!(options.low <= options.high))
+    fail<Error>("hardtanh", x.location(), "there are no numbers from {} to {}", options.low, options.high);
+  return run(hardtanh_op, x, options.low, options.high);
+}
+
+// glu: y = a σ(b)
+
+Tensor glu(const Arg& x, int axis) {
+  const Tensor& tensor = tensor_of("glu", x);
+  Location where = x.location();
+  check_floating("glu", tensor, where);
+  axis = check_axis("glu", axis, tensor, where);
+  std::int64_t size = tensor.size(axis);
+  if (size % 2 != 0) fail<ShapeError>("glu", where, "axis {} of {} has no two halves", axis, describe(tensor));
+  CallerScope caller(where);
+  return slice(tensor, axis, 0, size / 2) * sigmoid(slice(tensor, axis, size / 2));
+}
+
+std::span<const RegisteredOp> detail::activation_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "leaky_relu", .info = &leaky_relu_op},
+      {.name = "leaky_relu_gradient", .info = &leaky_relu_gradient_op, .internal = true},
+      {.name = "gelu", .info = &gelu_op},
+      {.name = "gelu_gradient", .info = &gelu_gradient_op, .internal = true},
+      {.name = "tanh_gelu", .info = &tanh_gelu_op, .internal = true},
+      {.name = "tanh_gelu_gradient", .info = &tanh_gelu_gradient_op, .internal = true},
+      {.name = "silu", .info = &silu_op},
+      {.name = "silu_gradient", .info = &silu_gradient_op, .internal = true},
+      {.name = "elu", .info = &elu_op},
+      {.name = "selu", .info = &selu_op},
+      {.name = "elu_gradient", .info = &elu_gradient_op, .internal = true},
+      {.name = "softplus", .info = &softplus_op},
+      {.name = "softplus_gradient", .info = &softplus_gradient_op, .internal = true},
+      {.name = "hardtanh", .info = &hardtanh_op},
+      {.name = "hardtanh_gradient", .info = &hardtanh_gradient_op, .internal = true},
+      {.name = "glu"},
+  };
+  return ops;
+}
+
+}  // namespace reel

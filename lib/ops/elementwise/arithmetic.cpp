@@ -1,0 +1,182 @@
+#include <reel/ops/elementwise.h>
+
+#include "../registry.h"
+#include "elementwise.h"
+
+namespace reel {
+
+using namespace detail;
+
+// y = a + b;  da = d,  db = d
+
+constexpr OpInfo add_op{
+    .name = "add",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward = binary_forward<Binary::add>,
+    .gradient =
+        [](Gradient& g) {
+          g.pass_on(1, false);
+          g.pass_on(0, true);
+        },
+};
+
+Tensor add(const Arg& a, const Arg& b) { return binary<Binary::add>(add_op, a, b, Types::arithmetic); }
+
+// y = a − b;  da = d,  db = −d
+
+constexpr OpInfo sub_op{
+    .name = "sub",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward = binary_forward<Binary::sub>,
+    .gradient =
+        [](Gradient& g) {
+          g.accumulate(0, g.output());
+          if (g.wants(1)) g.accumulate(1, -g.output());
+        },
+};
+
+Tensor sub(const Arg& a, const Arg& b) { return binary<Binary::sub>(sub_op, a, b, Types::no_bool); }
+
+// y = a b;  da = d b,  db = d a
+
+constexpr OpInfo mul_op{
+    .name = "mul",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward = binary_forward<Binary::mul>,
+    .gradient = [](Gradient& g) { g.accumulate_factors(); },
+    .saves_input_for = {inputs({1}), inputs({0})},
+};
+
+Tensor mul(const Arg& a, const Arg& b) { return binary<Binary::mul>(mul_op, a, b, Types::arithmetic); }
+
+// y = a / b;  da = d / b,  db = −d y / b
+
+constexpr OpInfo div_op{
+    .name = "div",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward = binary_forward<Binary::div>,
+    .gradient =
+        [](Gradient& g) {
+          Tensor quotient = g.output() / g.saved_input(1);
+          if (g.wants(1)) g.accumulate(1, -(quotient * g.saved_output()));
+          g.accumulate(0, std::move(quotient));
+        },
+    .saves_input_for = {0, inputs({0, 1})},
+    .saves_output_for = {inputs({1})},
+};
+
+Tensor div(const Arg& a, const Arg& b) { return binary<Binary::div>(div_op, a, b, Types::floating); }
+
+// y = ⌊a / b⌋;  da = 0,  db = 0
+
+constexpr OpInfo floor_divide_op{
+    .name = "floor_divide",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward = binary_forward<Binary::floor_divide>,
+    .gradient =
+        [](Gradient& g) {
+          accumulate_zeros(g, 0);
+          accumulate_zeros(g, 1);
+        },
+};
+
+Tensor floor_divide(const Arg& a, const Arg& b) { return binary(floor_divide_op, a, b, Types::no_bool); }
+
+// y = a − b ⌊a / b⌋;  da = d,  db = −d ⌊a / b⌋
+
+constexpr OpInfo mod_op{
+    .name = "mod",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward = binary_forward<Binary::mod>,
+    .gradient =
+        [](Gradient& g) {
+          g.accumulate(0, g.output());
+          if (g.wants(1)) g.accumulate(1, -(g.output() * floor_divide(g.saved_input(0), g.saved_input(1))));
+        },
+    .saves_input_for = {inputs({1}), inputs({1})},
+};
+
+Tensor mod(const Arg& a, const Arg& b) { return binary(mod_op, a, b, Types::no_bool); }
+
+// y = a^b;  da = d b a^(b − 1), 0 where a = b = 0;  db = d y log a, 0 where a = 0 and b ≥ 0
+
+namespace {
+
+// d/da a^b. Masked elements are kept finite, because 0 · ∞ would become NaN, here or in a further derivative.
+Tensor base_derivative(const Tensor& a, const Tensor& b, bool differentiable) {
+  Tensor zero = b == 0.0;
+  Tensor power = where(zero, 1.0, b);
+  if (!differentiable) return where(zero, 0.0, b * pow(a, power - 1.0));
+  // At b = 0 the derivative is b / a, which is 0 but has a derivative by b.
+  Tensor divisor = where(mul(zero, a != 0.0), a, 1.0);
+  return where(zero, where(zero, b, 0.0) / divisor, power * pow(where(zero, 1.0, a), power - 1.0));
+}
+
+}  // namespace
+
+constexpr OpInfo pow_op{
+    .name = "pow",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward = binary_forward<Binary::pow>,
+    .gradient =
+        [](Gradient& g) {
+          const Tensor& d = g.output();
+          const Tensor& b = g.saved_input(1);
+          if (g.wants(0)) g.accumulate(0, d * base_derivative(g.saved_input(0), b, g.recording()));
+          if (g.wants(1)) {
+            const Tensor& a = g.saved_input(0);
+            // The logarithm's own derivative must not be computed at 0 either.
+            Tensor vanishes = mul(a == 0.0, b >= 0.0);
+            g.accumulate(1, where(vanishes, 0.0, d * g.saved_output() * log(where(vanishes, 1.0, a))));
+          }
+        },
+    .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
+    .saves_output_for = {inputs({1})},
+    .precision = Precision::full,
+};
+
+Tensor pow(const Arg& a, const Arg& b) { return binary(pow_op, a, b, Types::no_bool); }
+
+// y = log(e^a + e^b);  da = d e^a / (e^a + e^b),  db = d e^b / (e^a + e^b)
+
+constexpr OpInfo logaddexp_op{
+    .name = "logaddexp",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward = binary_forward<Binary::logaddexp>,
+    .gradient =
+        [](Gradient& g) {
+          const Tensor &a = g.saved_input(0), &b = g.saved_input(1);
+          // Equal infinities share the gradient equally.
+          Tensor apart = where(logical_and(isinf(a), a == b), 0.0, a - b);
+          if (g.wants(0)) g.accumulate(0, g.output() * sigmoid(apart));
+          if (g.wants(1)) g.accumulate(1, g.output() * sigmoid(-apart));
+        },
+    .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
+    .precision = Precision::full,
+};
+
+Tensor logaddexp(const Arg& a, const Arg& b) { return binary(logaddexp_op, a, b, Types::floating); }
+
+std::span<const RegisteredOp> detail::arithmetic_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "add", .info = &add_op},
+      {.name = "sub", .info = &sub_op},
+      {.name = "mul", .info = &mul_op},
+      {.name = "div", .info = &div_op},
+      {.name = "floor_divide", .info = &floor_divide_op},
+      {.name = "mod", .info = &mod_op},
+      {.name = "pow", .info = &pow_op},
+      {.name = "logaddexp", .info = &logaddexp_op},
+  };
+  return ops;
+}
+
+}  // namespace reel

@@ -1,0 +1,86 @@
+#pragma once
+
+#include "../../dispatch/invoke_shortly.h"
+#include "../../kernels/kernel_table.h"
+#include "../../record/gradient.h"
+#include "../operand.h"
+
+// How elementwise ops check their operands and call their kernels.
+
+namespace reel::detail {
+
+template <Unary op>
+void unary_forward(Call& call) {
+  kernels(call.output().device).unary[static_cast<int>(op)](call.output(), call.input(0));
+}
+
+template <Binary op>
+void binary_forward(Call& call) {
+  kernels(call.output().device).binary[static_cast<int>(op)](call.output(), call.input(0), call.input(1));
+}
+
+/// The dtypes that a binary op accepts and returns.
+enum class Types { arithmetic, no_bool, floating, comparison };
+
+/// Checks and runs a binary op on any operands. Throws: ShapeError; DTypeError; DeviceError.
+Tensor binary_general(const OpInfo& op, const Arg& a, const Arg& b, Types types);
+
+inline bool same_form(const Body& a, const Body& b) {
+  if (a.dtype != b.dtype || a.rank != b.rank || a.device != b.device) return false;
+  for (int i = 0; i < a.rank; ++i)
+    if (a.dims[i] != b.dims[i]) return false;
+  return true;
+}
+
+/// Runs a binary op; operands that are floating, contiguous and of one shape and dtype take an inlined path. Throws: as
+/// `binary_general`.
+template <Binary kind>
+inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
+  if (a.is_tensor() && b.is_tensor() && a.tensor()->defined() && b.tensor()->defined()) [[likely]] {
+    const Body &x = a.tensor()->body(), &y = b.tensor()->body();
+    if (same_form(x, y) && x.contiguous && y.contiguous && is_floating(x.dtype)) [[likely]]
+      return invoke_shortly(
+          op, a.location(),
+          [](const KernelTable& table, const View& out, const View& x, const View& y) {
+            run_alike(table, kind, out, x, y);
+          },
+          *a.tensor(), *b.tensor());
+  }
+  return binary_general(op, a, b, types);
+}
+
+/// Runs a binary op; floating operands of one shape and dtype take a shorter path. Throws: as `binary_general`.
+inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
+  if (a.is_tensor() && b.is_tensor() && a.tensor()->defined() && b.tensor()->defined()) [[likely]] {
+    const Body& x = a.tensor()->body();
+    if (same_form(x, b.tensor()->body()) && is_floating(x.dtype)) [[likely]]
+      return invoke(op, {a.tensor(), b.tensor()}, {x, types == Types::comparison ? DType::boolean : x.dtype},
+                    a.location());
+  }
+  return binary_general(op, a, b, types);
+}
+
+/// Runs a unary op whose result has x's dtype.
+Tensor unary(const OpInfo& op, const Arg& x);
+/// Runs a unary op whose results are not integers: integers and bools are converted to f32.
+Tensor floating_unary(const OpInfo& op, const Arg& x);
+/// Runs a unary op whose results are not integers; contiguous x take an inlined path.
+template <Unary kind>
+inline Tensor floating_unary(const OpInfo& op, const Arg& x) {
+  if (x.is_tensor() && x.tensor()->defined()) [[likely]] {
+    const Body& body = x.tensor()->body();
+    if (is_floating(body.dtype) && body.contiguous) [[likely]]
+      return invoke_shortly(
+          op, x.location(),
+          [](const KernelTable& table, const View& out, const View& x) { table.unary[static_cast<int>(kind)](out, x); },
+          *x.tensor());
+  }
+  return floating_unary(op, x);
+}
+/// Runs a unary op on numbers. Throws: DTypeError for bool.
+Tensor number_unary(const OpInfo& op, const Arg& x);
+
+/// Adds zeros to the gradient of input i, which can be differentiated.
+void accumulate_zeros(Gradient& g, std::size_t i);
+
+}  // namespace reel::detail

@@ -1,0 +1,122 @@
+#include <reel/ops/elementwise.h>
+
+#include <numbers>
+
+#include "../registry.h"
+#include "elementwise.h"
+
+namespace reel {
+
+using namespace detail;
+
+// y = erf x;  dx = d 2/√π e^(−x²)
+
+constexpr OpInfo erf_op{
+    .name = "erf",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::erf>,
+    .gradient =
+        [](Gradient& g) {
+          g.accumulate(0, g.output() * exp(-square(g.saved_input(0))) * (2 * std::numbers::inv_sqrtpi));
+        },
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor erf(const Arg& x) { return floating_unary(erf_op, x); }
+
+// y = erf⁻¹ x;  dx = d √π/2 e^(y²)
+
+constexpr OpInfo erfinv_op{
+    .name = "erfinv",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::erfinv>,
+    .gradient =
+        [](Gradient& g) {
+          g.accumulate(0, g.output() * exp(square(g.saved_output())) * (0.5 / std::numbers::inv_sqrtpi));
+        },
+    .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor erfinv(const Arg& x) { return floating_unary(erfinv_op, x); }
+
+// y = log |Γ(x)|;  dx = d ψ(x)
+
+constexpr OpInfo lgamma_op{
+    .name = "lgamma",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::lgamma>,
+    .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), digamma(g.saved_input(0))); },
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor lgamma(const Arg& x) { return floating_unary(lgamma_op, x); }
+
+// y = ψ(x);  dx = d ψ′(x)
+
+constexpr OpInfo digamma_op{
+    .name = "digamma",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::digamma>,
+    .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), polygamma(1, g.saved_input(0))); },
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor digamma(const Arg& x) { return floating_unary(digamma_op, x); }
+
+// y = ψ⁽ⁿ⁾(x);  dx = d ψ⁽ⁿ⁺¹⁾(x)
+
+namespace {
+
+struct PolygammaAttributes {
+  std::int64_t order;
+};
+
+// n! overflows for larger orders.
+constexpr int largest_order = 170;
+
+}  // namespace
+
+constexpr OpInfo polygamma_op{
+    .name = "polygamma",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward =
+        [](Call& call) {
+          kernels(call.output().device)
+              .polygamma(call.output(), call.input(0), call.attributes<PolygammaAttributes>().order);
+        },
+    .gradient =
+        [](Gradient& g) {
+          int next = static_cast<int>(g.attributes<PolygammaAttributes>().order) + 1;
+          g.accumulate_product(0, g.output(), polygamma(next, g.saved_input(0)));
+        },
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor polygamma(int order, const Arg& x) {
+  const Tensor& tensor = tensor_of("polygamma", x);
+  if (order < 0 || order > largest_order)
+    fail<Error>("polygamma", x.location(), "the order {} lies outside [0, {}]", order, largest_order);
+  if (order == 0) return floating_unary(digamma_op, x);
+  if (!is_floating(tensor.dtype())) return polygamma(order, Arg(to(x, DType::f32), x.location()));
+  return invoke(polygamma_op, {&tensor}, {tensor.body(), tensor.dtype()}, x.location(),
+                bytes_of(PolygammaAttributes{order}));
+}
+
+std::span<const RegisteredOp> detail::special_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "erf", .info = &erf_op},
+      {.name = "erfinv", .info = &erfinv_op},
+      {.name = "lgamma", .info = &lgamma_op},
+      {.name = "digamma", .info = &digamma_op},
+      {.name = "polygamma", .info = &polygamma_op},
+  };
+  return ops;
+}
+
+}  // namespace reel

@@ -1,0 +1,204 @@
+#include <reel/ops/elementwise.h>
+
+#include <reel/ops/create.h>
+
+#include "../registry.h"
+#include "elementwise.h"
+
+namespace reel {
+
+using namespace detail;
+
+// z = 0;  dd = 0. The gradient of piecewise constant functions.
+
+constexpr OpInfo zero_gradient_op{
+    .name = "zero_gradient",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = [](Call& call) { kernels(call.output().device).fill(call.output(), 0, 0); },
+    .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
+};
+
+void detail::accumulate_zeros(Gradient& g, std::size_t i) {
+  if (g.wants(i)) g.accumulate(i, unary(zero_gradient_op, Arg(g.output(), g.where())));
+}
+
+// y = −x;  dx = −d
+
+constexpr OpInfo neg_op{
+    .name = "neg",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::neg>,
+    .gradient = [](Gradient& g) { g.accumulate(0, -g.output()); },
+};
+
+Tensor neg(const Arg& x) { return number_unary(neg_op, x); }
+
+// y = |x|;  dx = d sign x
+
+constexpr OpInfo abs_op{
+    .name = "abs",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::abs>,
+    .gradient = [](Gradient& g) { g.accumulate(0, g.output() * sign(g.saved_input(0))); },
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor abs(const Arg& x) { return number_unary(abs_op, x); }
+
+// y = sign x;  dx = 0
+
+constexpr OpInfo sign_op{
+    .name = "sign",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::sign>,
+    .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
+};
+
+Tensor sign(const Arg& x) { return number_unary(sign_op, x); }
+
+// y = x²;  dx = 2 d x
+
+constexpr OpInfo square_op{
+    .name = "square",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::square>,
+    .gradient = [](Gradient& g) { g.accumulate(0, g.output() * g.saved_input(0) * 2.0); },
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor square(const Arg& x) { return number_unary(square_op, x); }
+
+// z = 0 where y = 0, else d;  dd = 0 where y = 0, else e
+
+constexpr OpInfo relu_gradient_op{
+    .name = "relu_gradient",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward = binary_forward<Binary::relu_gradient>,
+    .gradient =
+        [](Gradient& g) {
+          if (g.wants(0)) g.accumulate(0, where(g.saved_input(1) == 0.0, 0.0, g.output()));
+          if (g.wants(1)) g.accumulate(1, zeros_like(g.output()));
+        },
+    .saves_input_for = {0, inputs({0})},
+};
+
+// y = max(x, 0);  dx = 0 where y = 0, else d
+
+constexpr OpInfo relu_op{
+    .name = "relu",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::relu>,
+    .gradient = [](Gradient& g) { g.accumulate_fused(0, relu_gradient_op, Binary::relu_gradient, g.saved_output()); },
+    .saves_output_for = {inputs({0})},
+};
+
+Tensor relu(const Arg& x) { return number_unary(relu_op, x); }
+
+// y = ⌊x⌋;  dx = 0
+
+constexpr OpInfo floor_op{
+    .name = "floor",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::floor>,
+    .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
+};
+
+Tensor floor(const Arg& x) { return number_unary(floor_op, x); }
+
+// y = ⌈x⌉;  dx = 0
+
+constexpr OpInfo ceil_op{
+    .name = "ceil",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::ceil>,
+    .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
+};
+
+Tensor ceil(const Arg& x) { return number_unary(ceil_op, x); }
+
+// y = the integer nearest to x;  dx = 0
+
+constexpr OpInfo round_op{
+    .name = "round",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::round>,
+    .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
+};
+
+Tensor round(const Arg& x) { return number_unary(round_op, x); }
+
+// y = 1 / x;  dx = −d y²
+
+constexpr OpInfo reciprocal_op{
+    .name = "reciprocal",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::reciprocal>,
+    .gradient = [](Gradient& g) { g.accumulate(0, -(g.output() * square(g.saved_output()))); },
+    .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor reciprocal(const Arg& x) { return floating_unary<Unary::reciprocal>(reciprocal_op, x); }
+
+// y = √x;  dx = d / (2 y)
+
+constexpr OpInfo sqrt_op{
+    .name = "sqrt",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::sqrt>,
+    .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_output() * 2.0)); },
+    .saves_output_for = {inputs({0})},
+};
+
+Tensor sqrt(const Arg& x) { return floating_unary<Unary::sqrt>(sqrt_op, x); }
+
+// y = 1 / √x;  dx = −d y³ / 2
+
+constexpr OpInfo rsqrt_op{
+    .name = "rsqrt",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<Unary::rsqrt>,
+    .gradient =
+        [](Gradient& g) {
+          const Tensor& y = g.saved_output();
+          g.accumulate(0, g.output() * (square(y) * y) * -0.5);
+        },
+    .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor rsqrt(const Arg& x) { return floating_unary(rsqrt_op, x); }
+
+std::span<const RegisteredOp> detail::unary_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "zero_gradient", .info = &zero_gradient_op, .internal = true},
+      {.name = "neg", .info = &neg_op},
+      {.name = "abs", .info = &abs_op},
+      {.name = "sign", .info = &sign_op},
+      {.name = "square", .info = &square_op},
+      {.name = "relu", .info = &relu_op},
+      {.name = "relu_gradient", .info = &relu_gradient_op, .internal = true},
+      {.name = "floor", .info = &floor_op},
+      {.name = "ceil", .info = &ceil_op},
+      {.name = "round", .info = &round_op},
+      {.name = "reciprocal", .info = &reciprocal_op},
+      {.name = "sqrt", .info = &sqrt_op},
+      {.name = "rsqrt", .info = &rsqrt_op},
+  };
+  return ops;
+}
+
+}  // namespace reel

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <span>
+
+#include <reel/ops/index.h>
+
+#include "../../core/op_error.h"
+#include "../../dispatch/invoke.h"
+
+namespace reel::detail {
+
+/// Throws: DTypeError unless i32 or i64.
+void check_index_dtype(const char* op, const Tensor& index, Location where);
+
+/// Returns true if each index is in [−size, size); if not, `bad` gets one that is not. Checked before `op` runs. On a
+/// device, where the answer would have to be waited for, the kernel reports a bad index in the name of `op` later.
+bool are_within(const char* op, const Tensor& indices, std::int64_t size, std::int64_t& bad, Location where);
+
+/// Throws: IndexError for an index that a kernel found out of range for an axis of input 0.
+[[noreturn]] void fail_range(const Call& call, std::int64_t bad, int axis);
+
+/// Converts a value that is to be written to x: a tensor of x's dtype and device, or a number as a tensor of rank 0.
+/// Throws: Error for an undefined tensor; DTypeError unless x's dtype can hold it.
+Tensor value_for(const char* op, const Tensor& x, const Arg& value, Location where);
+
+/// The public functions of these names, with errors in the name of `op`: their in-place forms call them, too.
+Tensor masked_fill(const char* op, const Arg& x, const Arg& mask, const Arg& value);
+Tensor index_put(const char* op, const Arg& x, std::span<const Tensor> indices, const Arg& values,
+                 IndexPutOptions options);
+
+}  // namespace reel::detail

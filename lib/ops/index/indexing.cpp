@@ -1,0 +1,266 @@
+#include <reel/indexing.h>
+
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/shape.h>
+
+#include <span>
+
+#include "../../core/op_error.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+#include "../../record/gradient.h"
+#include "../../record/tape_list.h"
+#include "../if_needed.h"
+#include "../registry.h"
+#include "assign_part.h"
+#include "range.h"
+
+namespace reel {
+
+using namespace detail;
+
+constexpr Index detail::no_index;
+
+namespace {
+
+// The attributes of these ops are an array of parts.
+std::span<const std::byte> bytes_in(const AxisParts& parts) {
+  return std::as_bytes(std::span(parts.parts, static_cast<std::size_t>(parts.count)));
+}
+
+std::span<const AxisPart> parts_in(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const AxisPart*>(bytes.data()), bytes.size() / sizeof(AxisPart)};
+}
+
+Tensor part_of(const Tensor& x, std::span<const AxisPart> parts, Location where) {
+  const Body& body = x.body();
+  Shape shape, strides;
+  std::int64_t offset = 0;
+  int axis = 0;
+  for (const AxisPart& part : parts) {
+    if (part.kind == AxisPart::added) {
+      shape.push_back(1);
+      strides.push_back(1);
+      continue;
+    }
+    offset += part.start * body.strides[axis];
+    if (part.kind == AxisPart::range) {
+      shape.push_back(part.count);
+      strides.push_back(body.strides[axis] * part.step);
+    }
+    ++axis;
+  }
+  for (; axis < body.rank; ++axis) {
+    shape.push_back(body.dims[axis]);
+    strides.push_back(body.strides[axis]);
+  }
+  return view_of(x, shape, strides, shape.numel() == 0 ? 0 : offset, where);
+}
+
+}  // namespace
+
+// index: y = a part of x;  dx = zeros with d at the part
+// index_gradient: z = zeros in x's shape with d at the part;  dd = that part of e
+
+namespace {
+
+Tensor index_parts(const Tensor& x, std::span<const std::byte> parts, Location where);
+
+}  // namespace
+
+constexpr OpInfo index_gradient_op{
+    .name = "index_gradient",
+    .arity = 1,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          const KernelTable& table = kernels(call.output().device);
+          table.fill(call.output(), 0, 0);
+          Tensor part = part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where);
+          table.copy(part.body(), call.input(0));
+        },
+    .gradient = [](Gradient& g) { g.accumulate(0, index_parts(g.output(), g.attribute_bytes(), g.where())); },
+};
+
+// sum += d at the part
+
+constexpr OpInfo accumulate_index_op{
+    .name = "accumulate_index",
+    .arity = 2,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          Tensor part = part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where);
+          kernels(part.device()).binary[static_cast<int>(Binary::add)](part.body(), part.body(), call.input(1));
+        },
+};
+
+constexpr OpInfo index_op{
+    .name = "index",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) { call.outputs[0] = part_of(*call.inputs[0], parts_in(call.attribute_bytes), call.where); },
+    .gradient =
+        [](Gradient& g) {
+          if (!g.wants(0) || g.add_to_part(0, accumulate_index_op)) return;
+          const Tensor& d = g.output();
+          g.accumulate(0, invoke(index_gradient_op, {&d}, {g.input_shape(0), d.dtype(), d.device()}, g.where(),
+                                 g.attribute_bytes()));
+        },
+};
+
+namespace {
+
+Tensor index_parts(const Tensor& x, std::span<const std::byte> parts, Location where) {
+  return invoke_view(index_op, x, where, parts);
+}
+
+AxisPart range_part(const Slice& slice, std::int64_t size) {
+  constexpr auto least = std::numeric_limits<std::int64_t>::min(), most = std::numeric_limits<std::int64_t>::max();
+  Range range = range_of(slice.start.value_or(slice.step > 0 ? 0 : most),
+                         slice.stop.value_or(slice.step > 0 ? most : least), slice.step, size);
+  return {AxisPart::range, range.start, range.count, range.step};
+}
+
+AxisParts parts_of(const Tensor& x, std::span<const Index* const> indices, Location where) {
+  const char* name = index_op.name;
+  int taken = 0, ellipses = 0, added = 0, picked = 0;
+  for (const Index* index : indices) {
+    ellipses += index->kind() == Index::Kind::ellipsis;
+    added += index->kind() == Index::Kind::newaxis;
+    picked += index->kind() == Index::Kind::integer;
+    taken += index->kind() == Index::Kind::integer || index->kind() == Index::Kind::slice;
+  }
+  if (ellipses > 1) fail<ShapeError>(name, where, "there can be one ellipsis, not {}, for {}", ellipses, describe(x));
+  if (taken > x.rank()) fail<IndexError>(name, where, "{} indices are too many for {}", taken, describe(x));
+  if (x.rank() - picked + added > max_rank)
+    fail<ShapeError>(name, where, "{} new axes are too many for {}: there can be 8 in all", added, describe(x));
+
+  AxisParts parts;
+  auto add = [&](AxisPart part) { parts.parts[parts.count++] = part; };
+  int axis = 0;
+  for (const Index* index : indices) {
+    switch (index->kind()) {
+      case Index::Kind::missing: break;
+      case Index::Kind::newaxis: add({AxisPart::added, 0, 1, 1}); break;
+      case Index::Kind::ellipsis:
+        for (int left = x.rank() - taken; left > 0; --left) add({AxisPart::range, 0, x.body().dims[axis++], 1});
+        break;
+      case Index::Kind::slice:
+        if (index->slice().step == 0) fail<ShapeError>(name, where, "a step of 0 goes nowhere, for {}", describe(x));
+        add(range_part(index->slice(), x.body().dims[axis++]));
+        break;
+      case Index::Kind::integer: {
+        std::int64_t number = index->number(), size = x.body().dims[axis];
+        if (number < -size || number >= size)
+          fail<IndexError>(name, where, "index {} is out of range for axis {} of {}", number, axis, describe(x));
+        add({AxisPart::picked, number < 0 ? number + size : number, 1, 1});
+        ++axis;
+      }
+    }
+  }
+  return parts;
+}
+
+}  // namespace
+
+Indexed Tensor::operator()(const Index& first, const Index& second, const Index& third, const Index& fourth,
+                           const Index& fifth, const Index& sixth, const Index& seventh, const Index& eighth,
+                           const Index& ninth, const Index& tenth, Location where) const {
+  const Tensor& x = tensor_of(index_op.name, Arg(*this, where));
+  const Index* indices[] = {&first, &second, &third, &fourth, &fifth, &sixth, &seventh, &eighth, &ninth, &tenth};
+  AxisParts parts = parts_of(x, indices, where);
+  return {index_parts(x, bytes_in(parts), where), x, parts};
+}
+
+// index_assign_: writes y to a part of x in place;  dx = d with zeros at the part,  dy = d's part
+// index_clear: z = x with zeros at the part;  dx = d with zeros at the part
+
+namespace {
+
+Tensor clear_parts(const Tensor& x, std::span<const std::byte> parts, Location where);
+void index_assign_gradient(Gradient& g);
+
+}  // namespace
+
+constexpr OpInfo index_clear_op{
+    .name = "index_clear",
+    .arity = 1,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          const KernelTable& table = kernels(call.output().device);
+          table.copy(call.output(), call.input(0));
+          table.fill(part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where).body(), 0, 0);
+        },
+    .gradient = [](Gradient& g) { g.accumulate(0, clear_parts(g.output(), g.attribute_bytes(), g.where())); },
+};
+
+constexpr OpInfo index_assign_in_place_op{
+    .name = "index_assign_",
+    .arity = 2,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          Tensor part = part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where);
+          kernels(part.device()).copy(part.body(), call.input(1));
+        },
+    .gradient = index_assign_gradient,
+    .writes_part = true,
+};
+
+namespace {
+
+Tensor clear_parts(const Tensor& x, std::span<const std::byte> parts, Location where) {
+  return invoke(index_clear_op, {&x}, {x.body(), x.dtype()}, where, parts);
+}
+
+void assign_parts(Tensor x, const Tensor& y, std::span<const std::byte> parts, Location where) {
+  const Tensor* inputs[] = {&x, &y};
+  Call call{index_assign_in_place_op, inputs, parts, {}, {&x, 1}, where};
+  invoke(call);
+}
+
+// When many rows are written to a buffer one after the other, each would copy the whole gradient if it were not changed
+// in place.
+void index_assign_gradient(Gradient& g) {
+  std::span<const std::byte> parts = g.attribute_bytes();
+  bool in_place = g.wants(0) && !g.recording();
+  if (g.wants(1)) {
+    Tensor part = index_parts(g.output(), parts, g.where());
+    g.accumulate(1, to_if_needed(in_place ? copy(part) : part, g.input_dtype(1)));
+  }
+  if (!g.wants(0)) return;
+  if (!in_place) return g.accumulate(0, clear_parts(g.output(), parts, g.where()));
+  Tensor rest = g.take_output();
+  assign_parts(rest, zeros({}, {.dtype = rest.dtype(), .device = rest.device()}), parts, g.where());
+  g.accumulate(0, std::move(rest));
+}
+
+}  // namespace
+
+void detail::assign_part(const Indexed& part, const Tensor& value, Location where) {
+  assign_parts(part.base(), value, bytes_in(part.parts()), where);
+}
+
+void detail::show_part(Context& context, const Indexed& part, Location where) {
+  Tensor view = part;
+  const Tensor* inputs[] = {&part.base()};
+  Call call{index_op, inputs, bytes_in(part.parts()), {}, {&view, 1}, where};
+  context.tapes->record(context, call);
+}
+
+std::span<const RegisteredOp> detail::indexing_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "index", .info = &index_op},
+      {.name = "index_gradient", .info = &index_gradient_op, .internal = true},
+      {.name = "accumulate_index", .info = &accumulate_index_op, .internal = true},
+      {.name = "index_clear", .info = &index_clear_op, .internal = true},
+      {.name = "index_assign_", .info = &index_assign_in_place_op, .internal = true},
+  };
+  return ops;
+}
+
+}  // namespace reel

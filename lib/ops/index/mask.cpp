@@ -1,0 +1,86 @@
+#include <reel/ops/elementwise.h>
+#include <reel/ops/index.h>
+#include <reel/ops/shape.h>
+
+#include "../../core/op_error.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+#include "../if_needed.h"
+#include "../registry.h"
+#include "index_checks.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+void check_mask(const char* op, const Tensor& x, const Tensor& mask, Location where) {
+  if (mask.dtype() != DType::boolean)
+    fail<DTypeError>(op, where, "the mask is bool, not {}; compare it with 0", describe(mask));
+  check_same_device(op, x, mask, where);
+}
+
+}  // namespace
+
+// nonzero: the indices of elements that are not 0; no gradient
+
+constexpr OpInfo nonzero_op{
+    .name = "nonzero",
+    .arity = 1,
+    .batching = Batching::loop,
+    .forward = [](Call& call) { kernels(call.output().device).nonzero(call.output(), call.input(0)); },
+};
+
+Tensor nonzero(const Arg& x) {
+  const Tensor& tensor = tensor_of("nonzero", x);
+  std::int64_t count = kernels(tensor.device()).nonzero_count(tensor.body());
+  return invoke(nonzero_op, {&tensor}, {{count, tensor.rank()}, DType::i64, tensor.device()}, x.location());
+}
+
+// masked_fill = value where the mask is true, else x
+
+Tensor masked_fill(const Arg& x, const Arg& mask, const Arg& value) {
+  return detail::masked_fill("masked_fill", x, mask, value);
+}
+
+Tensor detail::masked_fill(const char* name, const Arg& x, const Arg& mask, const Arg& value) {
+  const Tensor &to = tensor_of(name, x), &at = tensor_of(name, mask);
+  Location where = x.location();
+  CallerScope caller(where);
+  check_mask(name, to, at, where);
+  Shape shape;
+  if (!broadcast(to.shape(), at.shape(), shape) || shape != to.shape())
+    fail<ShapeError>(name, where, "the mask {} does not broadcast to x {}", to_string(at.shape()),
+                     to_string(to.shape()));
+  Tensor number = value_for(name, to, value, where);
+  if (number.rank() != 0) fail<ShapeError>(name, where, "the value {} is not a single number", describe(number));
+  return reel::where(at, number, to);
+}
+
+// masked_select = the elements of x, flattened, for which the mask is true
+
+Tensor masked_select(const Arg& x, const Arg& mask) {
+  const char* name = "masked_select";
+  const Tensor &from = tensor_of(name, x), &at = tensor_of(name, mask);
+  Location where = x.location();
+  CallerScope caller(where);
+  check_mask(name, from, at, where);
+  Shape shape;
+  if (!broadcast(from.shape(), at.shape(), shape))
+    fail<ShapeError>(name, where, "shapes do not broadcast: x {}, mask {}", to_string(from.shape()),
+                     to_string(at.shape()));
+  Tensor places = nonzero(reshape(expand_if_needed(at, shape), {-1}));
+  return take(reshape(expand_if_needed(from, shape), {-1}), reshape(places, {-1}), 0);
+}
+
+std::span<const RegisteredOp> detail::mask_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "nonzero", .info = &nonzero_op},
+      {.name = "masked_fill"},
+      {.name = "masked_select"},
+  };
+  return ops;
+}
+
+}  // namespace reel

@@ -1,0 +1,206 @@
+#include <reel/ops/elementwise.h>
+
+#include <cmath>
+#include <limits>
+
+#include "../elementwise/elementwise.h"
+#include "../registry.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+bool broadcast_all(const Tensor& a, const Tensor& b, const Tensor& c, Shape& shape) {
+  Shape of_two;
+  return broadcast(a.shape(), b.shape(), of_two) && broadcast(of_two, c.shape(), shape);
+}
+
+}  // namespace
+
+// y = a where c, else b;  da = d where c, else 0;  db = 0 where c, else d
+
+constexpr OpInfo where_op{
+    .name = "where",
+    .arity = 3,
+    .batching = Batching::elementwise,
+    .forward =
+        [](Call& call) {
+          kernels(call.output().device).where(call.output(), call.input(0), call.input(1), call.input(2));
+        },
+    .gradient =
+        [](Gradient& g) {
+          if (g.wants(1)) g.accumulate(1, where(g.saved_input(0), g.output(), 0.0));
+          if (g.wants(2)) g.accumulate(2, where(g.saved_input(0), 0.0, g.output()));
+        },
+    .saves_input_for = {inputs({1, 2})},
+};
+
+Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
+  const char* name = where_op.name;
+  Location place = condition.location();
+  const Tensor& chosen = tensor_of(name, condition);
+  if (chosen.dtype() != DType::boolean)
+    fail<DTypeError>(name, place, "the condition is {}, not bool; compare it with something", describe(chosen));
+  DType dtype = common_dtype(name, a, b);
+  Operand x(name, a, dtype, condition), y(name, b, dtype, condition);
+  check_same_device(name, *x, *y, place);
+  check_same_device(name, chosen, *x, place);
+  Shape shape;
+  if (!broadcast_all(chosen, *x, *y, shape))
+    fail<ShapeError>(name, place, "shapes do not broadcast: condition {}, a {}, b {}", to_string(chosen.shape()),
+                     to_string(x->shape()), to_string(y->shape()));
+  return invoke(where_op, {&chosen, &*x, &*y}, {shape, dtype, chosen.device()}, place);
+}
+
+// y = the larger of a and b;  da = d where a > b, d / 2 where a = b, else 0;  db = d where b > a, d / 2 where a = b,
+// else 0
+
+constexpr OpInfo maximum_op{
+    .name = "maximum",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward = binary_forward<Binary::maximum>,
+    .gradient =
+        [](Gradient& g) {
+          const Tensor &a = g.saved_input(0), &b = g.saved_input(1);
+          // If an operand is NaN, both get the gradient.
+          Tensor shared = where(a == b, g.output() * 0.5, g.output());
+          if (g.wants(0)) g.accumulate(0, where(a < b, 0.0, shared));
+          if (g.wants(1)) g.accumulate(1, where(b < a, 0.0, shared));
+        },
+    .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
+};
+
+Tensor maximum(const Arg& a, const Arg& b) { return binary<Binary::maximum>(maximum_op, a, b, Types::arithmetic); }
+
+// y = the smaller of a and b;  da = d where a < b, d / 2 where a = b, else 0;  db = d where b < a, d / 2 where a = b,
+// else 0
+
+constexpr OpInfo minimum_op{
+    .name = "minimum",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward = binary_forward<Binary::minimum>,
+    .gradient =
+        [](Gradient& g) {
+          const Tensor &a = g.saved_input(0), &b = g.saved_input(1);
+          // If an operand is NaN, both get the gradient.
+          Tensor shared = where(a == b, g.output() * 0.5, g.output());
+          if (g.wants(0)) g.accumulate(0, where(a > b, 0.0, shared));
+          if (g.wants(1)) g.accumulate(1, where(b > a, 0.0, shared));
+        },
+    .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
+};
+
+Tensor minimum(const Arg& a, const Arg& b) { return binary<Binary::minimum>(minimum_op, a, b, Types::arithmetic); }
+
+// y = min(max(x, low), high);  dx = d where low ≤ x ≤ high,  dlow = d where x < low ≤ high,
+// dhigh = d where x > high or low > high; 0 elsewhere
+
+constexpr OpInfo clamp_op{
+    .name = "clamp",
+    .arity = 3,
+    .batching = Batching::elementwise,
+    .forward =
+        [](Call& call) {
+          kernels(call.output().device).clamp(call.output(), call.input(0), call.input(1), call.input(2));
+        },
+    .gradient =
+        [](Gradient& g) {
+          const Tensor &d = g.output(), &x = g.saved_input(0), &low = g.saved_input(1), &high = g.saved_input(2);
+          if (g.wants(0)) g.accumulate(0, where(logical_and(x >= low, x <= high), d, 0.0));
+          if (g.wants(1)) g.accumulate(1, where(logical_and(x < low, low <= high), d, 0.0));
+          if (g.wants(2)) g.accumulate(2, where(logical_or(x > high, low > high), d, 0.0));
+        },
+    .saves_input_for = {inputs({0, 1, 2}), inputs({0, 1, 2}), inputs({0, 1, 2})},
+};
+
+namespace {
+
+bool is_unbounded(const Arg& bound) { return bound.kind() == Arg::Kind::floating && std::isinf(bound.number()); }
+
+// A bound that has no effect, as a number of the dtype.
+Arg end_of(DType dtype, const Arg& bound) {
+  Location where = bound.location();
+  if (is_floating(dtype)) return Arg(bound.number(), where.file, where.line);
+  bool low = bound.number() < 0;
+  using Long = std::numeric_limits<std::int64_t>;
+  using Int = std::numeric_limits<std::int32_t>;
+  switch (dtype) {
+    case DType::i64: return Arg(low ? Long::min() : Long::max(), where.file, where.line);
+    case DType::i32: return Arg(low ? Int::min() : Int::max(), where.file, where.line);
+    default: return Arg(low ? 0 : 255, where.file, where.line);
+  }
+}
+
+}  // namespace
+
+Tensor clamp(const Arg& x, const Arg& low, const Arg& high) {
+  const char* name = clamp_op.name;
+  Location where = x.location();
+  const Tensor& tensor = tensor_of(name, x);
+  DType dtype = tensor.dtype();
+  if (!is_unbounded(low)) dtype = promote(dtype, common_dtype(name, x, low));
+  if (!is_unbounded(high)) dtype = promote(dtype, common_dtype(name, x, high));
+  if (dtype == DType::boolean)
+    fail<DTypeError>(name, where, "takes numbers, not {}; convert it with to(x, i32)", describe(tensor));
+  Operand from(name, x, dtype, x), least(name, is_unbounded(low) ? end_of(dtype, low) : low, dtype, x),
+      most(name, is_unbounded(high) ? end_of(dtype, high) : high, dtype, x);
+  check_same_device(name, *from, *least, where);
+  check_same_device(name, *from, *most, where);
+  Shape shape;
+  if (!broadcast_all(*from, *least, *most, shape))
+    fail<ShapeError>(name, where, "shapes do not broadcast: x {}, low {}, high {}", to_string(from->shape()),
+                     to_string(least->shape()), to_string(most->shape()));
+  return invoke(clamp_op, {&*from, &*least, &*most}, {shape, dtype, from->device()}, where);
+}
+
+// y = a + w (b − a);  da = d (1 − w),  db = d w,  dw = d (b − a)
+
+constexpr OpInfo lerp_op{
+    .name = "lerp",
+    .arity = 3,
+    .batching = Batching::elementwise,
+    .forward =
+        [](Call& call) {
+          kernels(call.output().device).lerp(call.output(), call.input(0), call.input(1), call.input(2));
+        },
+    .gradient =
+        [](Gradient& g) {
+          const Tensor& d = g.output();
+          if (g.wants(0)) g.accumulate(0, d * (1.0 - g.saved_input(2)));
+          if (g.wants(1)) g.accumulate(1, d * g.saved_input(2));
+          if (g.wants(2)) g.accumulate(2, d * (g.saved_input(1) - g.saved_input(0)));
+        },
+    .saves_input_for = {inputs({2}), inputs({2}), inputs({0, 1})},
+};
+
+Tensor lerp(const Arg& a, const Arg& b, const Arg& weight) {
+  const char* name = lerp_op.name;
+  Location where = a.location();
+  DType dtype = common_dtype(name, a, b);
+  if (weight.is_tensor()) dtype = promote(dtype, common_dtype(name, a, weight));
+  if (!is_floating(dtype)) dtype = DType::f32;
+  const Arg& beside = a.is_tensor() ? a : b;
+  Operand from(name, a, dtype, b), to(name, b, dtype, a), by(name, weight, dtype, beside);
+  check_same_device(name, *from, *to, where);
+  check_same_device(name, *from, *by, where);
+  Shape shape;
+  if (!broadcast_all(*from, *to, *by, shape))
+    fail<ShapeError>(name, where, "shapes do not broadcast: a {}, b {}, weight {}", to_string(from->shape()),
+                     to_string(to->shape()), to_string(by->shape()));
+  return invoke(lerp_op, {&*from, &*to, &*by}, {shape, dtype, from->device()}, where);
+}
+
+std::span<const RegisteredOp> detail::selection_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "where", .info = &where_op},     {.name = "maximum", .info = &maximum_op},
+      {.name = "minimum", .info = &minimum_op}, {.name = "clamp", .info = &clamp_op},
+      {.name = "lerp", .info = &lerp_op},
+  };
+  return ops;
+}
+
+}  // namespace reel

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "../../core/op_error.h"
+#include "../../dispatch/invoke.h"
+
+namespace reel::detail {
+
+/// The tensor of an operand that holds matrices. Throws: DTypeError unless f32 or f64; ShapeError below rank 2.
+const Tensor& matrices_of(const char* op, const Arg& a);
+/// The tensor of an operand that holds square matrices. Throws: DTypeError unless f32 or f64; ShapeError unless square.
+const Tensor& square_matrices_of(const char* op, const Arg& a);
+
+/// Throws an Error about one matrix of input 0, whose index is counted along the batch; does nothing for −1.
+void check_matrix(const Call& call, std::int64_t number, const char* fault);
+
+/// The shape of the leading axes followed by `sizes`.
+Shape with_batch(const Tensor& a, std::initializer_list<std::int64_t> sizes);
+
+}  // namespace reel::detail

@@ -1,0 +1,280 @@
+#include <reel/ops/loss.h>
+
+#include <reel/no_record.h>
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/index.h>
+#include <reel/ops/reduce.h>
+#include <reel/ops/shape.h>
+#include <reel/ops/softmax.h>
+
+#include "../../dispatch/autocast.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/loss.h"
+#include "../../record/gradient.h"
+#include "../if_needed.h"
+#include "../registry.h"
+#include "loss_operands.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+struct IgnoreAttributes {
+  std::int64_t ignored;
+};
+
+constexpr int losses_output = 0, exponents_output = 1;
+
+// Targets as class indices, and a mask of the ignored ones, whose class is set to 0.
+struct KnownClasses {
+  Tensor classes, ignored;
+};
+
+KnownClasses known_classes(const Tensor& targets, std::int64_t ignore_index) {
+  Tensor classes = to_if_needed(targets, DType::i64), ignored = classes == ignore_index;
+  return {where(ignored, 0, classes), ignored};
+}
+
+}  // namespace
+
+// Fused; runs when nothing records.
+
+constexpr OpInfo cross_entropy_gradient_op{
+    .name = "cross_entropy_gradient",
+    .arity = 4,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          kernels(call.output().device)
+              .loss->cross_entropy_gradient(call.output(), call.input(0), call.input(1), call.input(2), call.input(3),
+                                            call.attributes<IgnoreAttributes>().ignored);
+        },
+};
+
+// loss_n = −log softmax(x_n)[t_n], 0 where t_n is ignored;  dx_n = d_n (softmax(x_n) − one-hot(t_n)), 0 where ignored
+
+constexpr OpInfo cross_entropy_op{
+    .name = "cross_entropy",
+    .arity = 2,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          std::int64_t bad;
+          if (!kernels(call.output().device)
+                   .loss->cross_entropy(call.output(losses_output), call.output(exponents_output), call.input(0),
+                                        call.input(1), call.attributes<IgnoreAttributes>().ignored, bad))
+            fail<IndexError>(call.op.name, call.where, "target {} is not a class of the logits {}", bad,
+                             describe(*call.inputs[0]));
+        },
+    .gradient =
+        [](Gradient& g) {
+          const Tensor &d = g.output(), &x = g.saved_input(0), &targets = g.saved_input(1);
+          if (!g.recording())
+            return g.accumulate(0,
+                                invoke(cross_entropy_gradient_op, {&d, &x, &targets, &g.saved_output(exponents_output)},
+                                       {x.body(), x.dtype()}, g.where(), g.attribute_bytes()));
+          auto [classes, ignored] = known_classes(targets, g.attributes<IgnoreAttributes>().ignored);
+          Tensor scale = where(unsqueeze(ignored, 1), 0.0, reshape(d, {targets.numel(), 1}));
+          // An ignored row may hold NaN or infinities, which would make gradients NaN.
+          Tensor probabilities = softmax(where(unsqueeze(ignored, 1), 0.0, in_full(x)));
+          g.accumulate(0,
+                       to_if_needed(scatter_add(probabilities * scale, 1, unsqueeze(classes, 1), -scale), x.dtype()));
+        },
+    .saves_input_for = {inputs({0}), inputs({0})},
+    .saves_output_for = {0, inputs({0})},
+};
+
+// nll_loss_n = −x_n,t_n, 0 where t_n is ignored;  dx_n = −d_n one-hot(t_n), 0 where ignored
+
+constexpr OpInfo nll_loss_op{
+    .name = "nll_loss",
+    .arity = 2,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          std::int64_t bad;
+          if (!kernels(call.output().device)
+                   .loss->nll_loss(call.output(), call.input(0), call.input(1),
+                                   call.attributes<IgnoreAttributes>().ignored, bad))
+            fail<IndexError>(call.op.name, call.where, "target {} is not a class of the input {}", bad,
+                             describe(*call.inputs[0]));
+        },
+    .gradient =
+        [](Gradient& g) {
+          const Tensor& d = g.output();
+          auto [classes, ignored] = known_classes(g.saved_input(1), g.attributes<IgnoreAttributes>().ignored);
+          Tensor nothing = zeros(g.input_shape(0), {.dtype = d.dtype(), .device = d.device()});
+          Tensor chosen = unsqueeze(where(ignored, 0.0, -d), 1);
+          g.accumulate(0, to_if_needed(scatter_add(nothing, 1, unsqueeze(classes, 1), chosen), g.input_dtype(0)));
+        },
+    .saves_input_for = {0, inputs({0})},
+};
+
+namespace {
+
+// The examples of a classification, as rows of logits and a vector of classes.
+struct Examples {
+  Tensor rows;
+  Tensor targets;  // class indices, or rows of probabilities
+  Shape shape;     // of the examples
+};
+
+// Moves an axis of classes to the end, and merges the other ones.
+Tensor rows_of(const Tensor& x, int axis, std::int64_t examples) {
+  if (x.rank() == 2) return contiguous_if_needed(x);
+  Shape order;
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != axis) order.push_back(i);
+  order.push_back(axis);
+  return contiguous_if_needed(reshape(permute(x, order), {examples, x.body().dims[axis]}));
+}
+
+// `what`: the name of x in errors. `takes_soft`: floating targets in x's shape are allowed, too.
+Examples examples_of(const char* name, const char* what, const Tensor& x, const Tensor& t, bool takes_soft,
+                     Location where) {
+  check_floating(name, x, where);
+  bool soft = takes_soft && is_floating(t.dtype()) && t.shape() == x.shape();
+  if (!soft && t.dtype() != DType::i32 && t.dtype() != DType::i64)
+    fail<DTypeError>(name, where, "targets are class numbers of i32 or i64, not {}; convert them with to(targets, i64)",
+                     describe(t));
+  check_same_device(name, x, t, where);
+  int axis = x.rank() >= 2 ? 1 : 0;
+  Shape shape;
+  for (int i = 0; i < x.rank(); ++i)
+    if (i != axis) shape.push_back(x.body().dims[i]);
+  if (x.rank() == 0 || (!soft && t.shape() != shape))
+    fail<ShapeError>(name, where, "{} {} want targets {}, not {}", what, to_string(x.shape()), to_string(shape),
+                     to_string(t.shape()));
+  std::int64_t examples = shape.numel();
+  Tensor targets = soft ? rows_of(t, axis, examples) : contiguous_if_needed(reshape(t, {examples}));
+  return {rows_of(x, axis, examples), std::move(targets), shape};
+}
+
+// The weights of the classes, with halves converted to f32; undefined if not given.
+Tensor class_weights(const char* name, const Tensor& given, const Tensor& rows, Location where) {
+  if (!given.defined()) return {};
+  const Tensor weight = autocast_operand(Precision::full, given, where);
+  check_like(name, rows, weight, "weight", where);
+  std::int64_t classes = rows.body().dims[1];
+  if (given.shape() != Shape{classes})
+    fail<ShapeError>(name, where, "the weight {} is not one number for each of {} classes", to_string(given.shape()),
+                     classes);
+  return in_full(weight);
+}
+
+// The loss of each example, in a shape with as many elements as there are examples.
+Tensor class_losses(const Tensor& rows, const Tensor& targets, std::int64_t ignored, const Shape& shape,
+                    Location where) {
+  const Tensor* both[] = {&rows, &targets};
+  Tensor outputs[2];
+  DType wide = rows.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  Shape two_each{targets.numel(), 2};
+  const OutputSpec specs[] = {{shape, wide, rows.device()}, {two_each, wide, rows.device()}};
+  IgnoreAttributes attributes{ignored};
+  Call call{cross_entropy_op, both, bytes_of(attributes), specs, outputs, where};
+  invoke(call);
+  return std::move(outputs[losses_output]);
+}
+
+// The weight of each example's target, with halves converted to f32; 0 if it is ignored. Undefined if not needed.
+Tensor target_weights(const Tensor& weight, const Tensor& targets, std::int64_t ignore_index, LossReduction reduction,
+                      DType dtype) {
+  if (!weight.defined()) {
+    if (reduction != LossReduction::mean) return {};
+    NoRecord pause;
+    return to(to_if_needed(targets, DType::i64) != ignore_index, dtype);
+  }
+  auto [classes, ignored] = known_classes(targets, ignore_index);
+  return where(ignored, 0.0, take(weight, classes, 0));
+}
+
+// Reduces losses. Only the weighted mean uses the weights.
+Tensor brought_together(const Tensor& losses, const Tensor& weights, LossReduction reduction, const Shape& shape,
+                        DType dtype) {
+  if (reduction == LossReduction::none)
+    return to_if_needed(losses.shape() == shape ? losses : reshape(losses, shape), dtype);
+  Tensor total = sum_to_if_needed(losses, {});
+  return to_if_needed(reduction == LossReduction::sum ? total : total / sum(weights), dtype);
+}
+
+Tensor negative_sum(const Tensor& terms) { return -sum(terms, 1); }
+
+// The losses with label smoothing, which spreads a part of each target over all classes.
+Tensor smoothed_losses(const Examples& given, const Tensor& weight, const CrossEntropyOptions& options) {
+  auto [classes, ignored] = known_classes(given.targets, options.ignore_index);
+  // An ignored row may hold NaN or infinities, which would make gradients NaN.
+  Tensor logs = log_softmax(where(unsqueeze(ignored, 1), 0.0, in_full(given.rows)));
+  if (weight.defined()) logs = logs * weight;
+  double spread = options.label_smoothing / static_cast<double>(given.rows.body().dims[1]);
+  Tensor chosen = squeeze(gather(logs, 1, unsqueeze(classes, 1)), 1);
+  return where(ignored, 0.0, negative_sum(logs) * spread - chosen * (1 - options.label_smoothing));
+}
+
+// The losses for targets that are probabilities.
+Tensor soft_losses(const Examples& given, const Tensor& weight, double smoothing) {
+  Tensor share = in_full(given.targets), logs = log_softmax(in_full(given.rows));
+  if (smoothing != 0) share = share * (1 - smoothing) + smoothing / static_cast<double>(given.rows.body().dims[1]);
+  if (weight.defined()) share = share * weight;
+  return negative_sum(share * logs);
+}
+
+}  // namespace
+
+Tensor nll_loss(const Arg& given_input, const Arg& targets, const NllOptions& options) {
+  const char* name = nll_loss_op.name;
+  const AutocastArg input(Precision::full, given_input);
+  const Tensor &x = tensor_of(name, input), &t = tensor_of(name, targets);
+  Location where = given_input.location();
+  CallerScope caller(where);
+  Examples given = examples_of(name, "numbers", x, t, false, where);
+  Tensor weight = class_weights(name, options.weight, given.rows, where);
+  DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
+  Tensor losses = invoke(nll_loss_op, {&given.rows, &given.targets}, {given.targets.body(), wide}, where,
+                         bytes_of(IgnoreAttributes{options.ignore_index}));
+  Tensor weights = target_weights(weight, given.targets, options.ignore_index, options.reduction, wide);
+  if (weight.defined()) losses = losses * weights;
+  return brought_together(losses, weights, options.reduction, given.shape, x.dtype());
+}
+
+Tensor cross_entropy(const Arg& given_logits, const Arg& given_targets, const CrossEntropyOptions& options) {
+  const char* name = cross_entropy_op.name;
+  const AutocastArg logits(Precision::full, given_logits), targets(Precision::full, given_targets);
+  const Tensor &x = tensor_of(name, logits), &t = tensor_of(name, targets);
+  Location where = given_logits.location();
+  CallerScope caller(where);
+  Examples given = examples_of(name, "logits", x, t, true, where);
+  Tensor weight = class_weights(name, options.weight, given.rows, where);
+  double smoothing = options.label_smoothing;
+  if (!(smoothing >= 0 && smoothing <= 1))
+    fail<Error>(name, where, "label_smoothing must lie in [0, 1], not be {}", smoothing);
+  if (is_floating(given.targets.dtype())) {
+    Tensor losses = soft_losses(given, weight, smoothing);
+    return brought_together(losses, ones_like(losses), options.reduction, given.shape, x.dtype());
+  }
+  // The fused op also checks the targets' range, whatever follows.
+  bool alone =
+      given.targets.numel() == 1 && options.reduction == LossReduction::sum && smoothing == 0 && !weight.defined();
+  Tensor losses =
+      class_losses(given.rows, given.targets, options.ignore_index, alone ? Shape{} : given.targets.shape(), where);
+  if (alone) return to_if_needed(losses, x.dtype());
+  Tensor weights = target_weights(weight, given.targets, options.ignore_index, options.reduction, losses.dtype());
+  if (smoothing != 0)
+    losses = smoothed_losses(given, weight, options);
+  else if (weight.defined())
+    losses = losses * weights;
+  return brought_together(losses, weights, options.reduction, given.shape, x.dtype());
+}
+
+std::span<const RegisteredOp> detail::loss_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "cross_entropy", .info = &cross_entropy_op},
+      {.name = "nll_loss", .info = &nll_loss_op},
+      {.name = "cross_entropy_gradient", .info = &cross_entropy_gradient_op, .internal = true},
+  };
+  return ops;
+}
+
+}  // namespace reel

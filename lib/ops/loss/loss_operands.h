@@ -1,0 +1,29 @@
+#pragma once
+
+#include <reel/ops/loss.h>
+
+#include "../../core/op_error.h"
+
+namespace reel::detail {
+
+/// x, with halves converted to f32, so that a loss is rounded once.
+Tensor in_full(const Tensor& x);
+
+/// Applies the reduction to losses of single elements and converts the result to a dtype.
+Tensor reduced(const Tensor& losses, LossReduction reduction, DType dtype);
+
+/// Throws: DTypeError unless `other` is floating and of x's dtype; DeviceError unless it is on x's device.
+void check_like(const char* op, const Tensor& x, const Tensor& other, const char* role, Location where);
+
+/// An input and its target, of one shape and one floating dtype; names the caller while it lives.
+struct Compared {
+  Compared(const char* op, const Arg& input, const Arg& target);
+
+  Location where;
+  CallerScope caller;
+  DType dtype;
+  /// With halves converted to f32.
+  Tensor input, target;
+};
+
+}  // namespace reel::detail

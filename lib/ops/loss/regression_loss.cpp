@@ -1,0 +1,79 @@
+#include <reel/ops/elementwise.h>
+#include <reel/ops/index.h>
+
+#include <numbers>
+
+#include "../registry.h"
+#include "loss_operands.h"
+
+namespace reel {
+
+using namespace detail;
+
+// mse_loss = (x − t)²
+
+Tensor mse_loss(const Arg& input, const Arg& target, LossOptions options) {
+  Compared given("mse_loss", input, target);
+  return reduced(square(given.input - given.target), options.reduction, given.dtype);
+}
+
+// l1_loss = |x − t|
+
+Tensor l1_loss(const Arg& input, const Arg& target, LossOptions options) {
+  Compared given("l1_loss", input, target);
+  return reduced(abs(given.input - given.target), options.reduction, given.dtype);
+}
+
+// huber_loss = c (e − c / 2), c = e clamped to ±δ, e = x − t
+
+namespace {
+
+Tensor cut_squares(const Tensor& difference, double delta) {
+  Tensor cut = clamp(difference, -delta, delta);
+  return cut * (difference - cut * 0.5);
+}
+
+}  // namespace
+
+Tensor huber_loss(const Arg& input, const Arg& target, HuberOptions options) {
+  const char* name = "huber_loss";
+  Compared given(name, input, target);
+  if (!(options.delta > 0)) fail<Error>(name, given.where, "delta must be positive, not {}", options.delta);
+  return reduced(cut_squares(given.input - given.target, options.delta), options.reduction, given.dtype);
+}
+
+// smooth_l1_loss = huber_loss(δ = β) / β
+
+Tensor smooth_l1_loss(const Arg& input, const Arg& target, SmoothL1Options options) {
+  const char* name = "smooth_l1_loss";
+  Compared given(name, input, target);
+  if (!(options.beta >= 0)) fail<Error>(name, given.where, "beta cannot be {}: it is at least 0", options.beta);
+  Tensor difference = given.input - given.target;
+  Tensor losses = options.beta == 0 ? abs(difference) : cut_squares(difference, options.beta) / options.beta;
+  return reduced(losses, options.reduction, given.dtype);
+}
+
+// poisson_nll_loss = e^x − t x, or x − t log(x + ε)
+
+Tensor poisson_nll_loss(const Arg& input, const Arg& target, PoissonOptions options) {
+  Compared given("poisson_nll_loss", input, target);
+  const Tensor &x = given.input, &t = given.target;
+  Tensor losses = options.log_input ? exp(x) - t * x : x - t * log(x + options.epsilon);
+  if (options.full) {
+    // The derivative of the branch that is not selected must be finite, too.
+    Tensor large = t > 1, safe = where(large, t, 1.0);
+    Tensor stirling = safe * log(safe) - safe + log(safe * (2 * std::numbers::pi)) * 0.5;
+    losses = losses + where(large, stirling, 0.0);
+  }
+  return reduced(losses, options.reduction, given.dtype);
+}
+
+std::span<const RegisteredOp> detail::regression_loss_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "mse_loss"},       {.name = "l1_loss"},          {.name = "huber_loss"},
+      {.name = "smooth_l1_loss"}, {.name = "poisson_nll_loss"},
+  };
+  return ops;
+}
+
+}  // namespace reel

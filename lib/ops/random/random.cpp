@@ -1,0 +1,209 @@
+#include <reel/ops/random.h>
+
+#include <reel/ops/elementwise.h>
+#include <reel/ops/shape.h>
+#include <reel/ops/stop_gradient.h>
+
+#include <algorithm>
+
+#include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+#include "../../record/gradient.h"
+#include "../if_needed.h"
+#include "../operand.h"
+#include "../registry.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+struct DrawAttributes {
+  std::uint64_t seed, call;
+  FloatBits probability;
+  RandomCall random_call() const { return {seed, call}; }
+};
+
+DrawAttributes draw_from(Generator* generator, double probability = 0) {
+  Generator& source = generator ? *generator : default_generator();
+  return {source.seed(), source.next_call(), probability};
+}
+
+template <void (*KernelTable::*kernel)(const View& out, RandomCall call)>
+void draw_forward(Call& call) {
+  (kernels(call.output().device).*kernel)(call.output(), call.attributes<DrawAttributes>().random_call());
+}
+
+constexpr OpInfo rand_op{
+    .name = "rand", .arity = 0, .batching = Batching::loop, .forward = draw_forward<&KernelTable::uniform>};
+
+constexpr OpInfo randn_op{
+    .name = "randn", .arity = 0, .batching = Batching::loop, .forward = draw_forward<&KernelTable::normal>};
+
+constexpr OpInfo gumbel_op{
+    .name = "gumbel", .arity = 0, .batching = Batching::loop, .forward = draw_forward<&KernelTable::gumbel>};
+
+void check_shape(const char* op, const Shape& shape, Location where) {
+  for (std::int64_t size : shape)
+    if (size < 0) fail<ShapeError>(op, where, "the shape {} has a negative size", to_string(shape));
+}
+
+Tensor drawn(const OpInfo& op, const Shape& shape, const RandomOptions& options, Location where) {
+  check_shape(op.name, shape, where);
+  if (!is_floating(options.dtype))
+    fail<DTypeError>(op.name, where, "draws floating numbers, not {}", name_of(options.dtype));
+  return invoke(op, {}, {shape, options.dtype, options.device}, where, bytes_of(draw_from(options.generator)));
+}
+
+Tensor drawn_like(const char* name, const OpInfo& op, const Arg& x, DrawOptions options) {
+  const Tensor& tensor = tensor_of(name, x);
+  check_floating(name, tensor, x.location());
+  return invoke(op, {}, {tensor.body(), tensor.dtype()}, x.location(), bytes_of(draw_from(options.generator)));
+}
+
+}  // namespace
+
+Tensor rand(const Shape& shape, RandomOptions options, Location where) { return drawn(rand_op, shape, options, where); }
+
+Tensor randn(const Shape& shape, RandomOptions options, Location where) {
+  return drawn(randn_op, shape, options, where);
+}
+
+Tensor gumbel(const Shape& shape, RandomOptions options, Location where) {
+  return drawn(gumbel_op, shape, options, where);
+}
+
+Tensor rand_like(const Arg& x, DrawOptions options) { return drawn_like("rand_like", rand_op, x, options); }
+
+Tensor randn_like(const Arg& x, DrawOptions options) { return drawn_like("randn_like", randn_op, x, options); }
+
+// bernoulli: y = 1 where u < p, else 0
+
+namespace {
+
+constexpr OpInfo bernoulli_op{
+    .name = "bernoulli",
+    .arity = 1,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          double bad;
+          if (!kernels(call.output().device)
+                   .bernoulli(call.output(), call.input(0), call.attributes<DrawAttributes>().random_call(), bad))
+            fail<Error>("bernoulli", call.where, "the probability {} lies outside [0, 1]", bad);
+        },
+};
+
+Tensor flags(const Tensor& p, const OutputSpec& spec, DType dtype, Generator* generator, Location where) {
+  Tensor drawn = invoke(bernoulli_op, {&p}, spec, where, bytes_of(draw_from(generator)));
+  return dtype == DType::boolean ? drawn : to(Arg(drawn, where), dtype);
+}
+
+}  // namespace
+
+Tensor bernoulli(double p, const Shape& shape, RandomOptions options, Location where) {
+  check_shape("bernoulli", shape, where);
+  Tensor probability = full({}, Arg(p, where.file, where.line), {.dtype = DType::f64, .device = options.device});
+  return flags(probability, {shape, DType::boolean, options.device}, options.dtype, options.generator, where);
+}
+
+Tensor bernoulli(const Arg& p, DrawOptions options) {
+  Location where = p.location();
+  if (!p.is_tensor())
+    fail<DTypeError>("bernoulli", where, "a plain probability wants a shape: bernoulli({}, shape)", p.number());
+  const Tensor& tensor = tensor_of("bernoulli", p);
+  check_floating("bernoulli", tensor, where);
+  Tensor packed = contiguous_if_needed(stop_gradient(p));
+  return flags(packed, {packed.body(), DType::boolean}, tensor.dtype(), options.generator, where);
+}
+
+// randint: y = low + ⌊w (high − low) / 2^128⌋
+
+namespace {
+
+struct RandintAttributes {
+  std::uint64_t seed, call;
+  std::int64_t low;
+  std::uint64_t count;
+};
+
+constexpr OpInfo randint_op{
+    .name = "randint",
+    .arity = 0,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          const auto& draw = call.attributes<RandintAttributes>();
+          kernels(call.output().device).randint(call.output(), draw.low, draw.count, {draw.seed, draw.call});
+        },
+};
+
+constexpr OpInfo randperm_op{
+    .name = "randperm", .arity = 0, .batching = Batching::loop, .forward = draw_forward<&KernelTable::randperm>};
+
+// Throws: DTypeError unless the dtype can hold all of low … last.
+void check_integers(const char* op, std::int64_t low, std::int64_t last, DType dtype, Location where) {
+  if (is_floating(dtype) || dtype == DType::boolean)
+    fail<DTypeError>(op, where, "draws integers, not {}", name_of(dtype));
+  for (std::int64_t number : {low, last}) check_fits(op, Arg(number, where.file, where.line), dtype);
+}
+
+}  // namespace
+
+Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, IntegerOptions options, Location where) {
+  check_shape("randint", shape, where);
+  if (low >= high) fail<Error>("randint", where, "there is no integer in [{}, {})", low, high);
+  check_integers("randint", low, high - 1, options.dtype, where);
+  DrawAttributes draw = draw_from(options.generator);
+  RandintAttributes attributes{draw.seed, draw.call, low,
+                               static_cast<std::uint64_t>(high) - static_cast<std::uint64_t>(low)};
+  return invoke(randint_op, {}, {shape, options.dtype, options.device}, where, bytes_of(attributes));
+}
+
+Tensor randperm(std::int64_t count, IntegerOptions options, Location where) {
+  if (count < 0) fail<ShapeError>("randperm", where, "there are no {} numbers", count);
+  check_integers("randperm", 0, std::max<std::int64_t>(count - 1, 0), options.dtype, where);
+  return invoke(randperm_op, {}, {{count}, options.dtype, options.device}, where,
+                bytes_of(draw_from(options.generator)));
+}
+
+// y = m x / (1 − p), m random;  dx = m d / (1 − p), with the same random numbers
+
+constexpr OpInfo dropout_op{
+    .name = "dropout",
+    .arity = 1,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          const auto& draw = call.attributes<DrawAttributes>();
+          kernels(call.output().device).dropout(call.output(), call.input(0), draw.probability, draw.random_call());
+        },
+    .gradient =
+        [](Gradient& g) {
+          const Tensor& d = g.output();
+          g.accumulate(0, invoke(*g.op(), {&d}, {d.body(), d.dtype()}, g.where(), g.attribute_bytes()));
+        },
+};
+
+Tensor dropout(const Arg& x, DropoutOptions options) {
+  const Tensor& tensor = tensor_of("dropout", x);
+  check_floating("dropout", tensor, x.location());
+  if (!(options.probability >= 0 && options.probability <= 1))
+    fail<Error>("dropout", x.location(), "the probability {} lies outside [0, 1]", options.probability);
+  return invoke(dropout_op, {&tensor}, {tensor.body(), tensor.dtype()}, x.location(),
+                bytes_of(draw_from(options.generator, options.probability)));
+}
+
+std::span<const RegisteredOp> detail::random_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "rand", .info = &rand_op},       {.name = "randn", .info = &randn_op},
+      {.name = "gumbel", .info = &gumbel_op},   {.name = "bernoulli", .info = &bernoulli_op},
+      {.name = "randint", .info = &randint_op}, {.name = "randperm", .info = &randperm_op},
+      {.name = "rand_like", .info = &rand_op},  {.name = "randn_like", .info = &randn_op},
+      {.name = "dropout", .info = &dropout_op},
+  };
+  return ops;
+}
+
+}  // namespace reel

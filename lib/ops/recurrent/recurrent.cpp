@@ -1,0 +1,336 @@
+#include "recurrent.h"
+#include "../../core/memory_error.h"
+
+#include <algorithm>
+#include <array>
+#include <new>
+#include <utility>
+#include <vector>
+
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/index.h>
+#include <reel/ops/matmul.h>
+#include <reel/ops/reduce.h>
+#include <reel/ops/shape.h>
+
+#include "../../core/context.h"
+#include "../../core/parameter_version.h"
+#include "../../dispatch/autocast.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+#include "../../record/gradient.h"
+#include "../composed_gradient.h"
+#include "../if_needed.h"
+#include "../linear_algebra/multiplications.h"
+#include "../registry.h"
+
+namespace reel {
+
+using namespace detail;
+
+// A net over packed steps: first step 0 of all examples that have one, then step 1 …, the examples in descending order
+// of their lengths.
+//   x (N, I), W_x, W_h, b, h_0 (B, H), counts (T) of examples at each step [, c_0] → y (N, H), h_n [, work [, c, c_n]]
+//   dx = da W_xᵀ   dW_x = xᵀ da   dW_h = h_beforeᵀ da   db = Σ da, with da of all steps together
+
+namespace {
+
+enum Output : std::uint8_t { out_y, out_h, out_work, out_c_all, out_c };
+
+View output_of(const Call& call, std::size_t i) {
+  if (i < call.outputs.size()) return call.output(static_cast<int>(i));
+  return {};
+}
+
+View input_of(const Call& call, std::size_t i) {
+  if (i < call.inputs.size()) return call.input(static_cast<int>(i));
+  return {};
+}
+
+// The output that stores x W_x: the cell reads it before it overwrites it.
+Tensor room_for_arguments(const Call& call, RecurrentCell cell) {
+  if (cell == RecurrentCell::lstm) return call.outputs[out_work];
+  if (cell != RecurrentCell::gru) return call.outputs[out_y];
+  const Body& x = call.input(in_x);
+  return allocate(context(), {{x.dims[0], call.input(in_W_x).dims[1]}, x.dtype, x.device}, call.op.name, call.where);
+}
+
+void run_net(Call& call) {
+  auto attributes = call.attributes<NetAttributes>();
+  RecurrentCell cell = attributes.cell();
+  const KernelTable& table = kernels(call.output().device);
+  Tensor p = room_for_arguments(call, cell);
+  count_products(call.input(in_W_x), call.input(in_x).dims[0]);
+  count_products(call.input(in_W_h), call.input(in_x).dims[0]);
+  table.matmul(p.body(), call.input(in_x), call.input(in_W_x), {});
+  table.recurrent->layer[attributes.cell_number]({.y = call.output(out_y),
+                                                  .h = call.output(out_h),
+                                                  .work = output_of(call, out_work),
+                                                  .c_all = output_of(call, out_c_all),
+                                                  .c = output_of(call, out_c),
+                                                  .p = p.body(),
+                                                  .W_h = call.input(in_W_h),
+                                                  .bias = call.input(in_bias),
+                                                  .h_0 = call.input(in_h),
+                                                  .c_0 = input_of(call, in_c),
+                                                  .counts = call.input(in_counts),
+                                                  .reverse = attributes.reverse != 0});
+}
+
+// dy, dh_n, y, W_h, h_0, counts [, work [, dc_n, c, c_0]] → da (or dp of gru), dh_0, h_before [, dq of gru or dc_0]
+void run_net_gradient(Call& call) {
+  auto attributes = call.attributes<NetAttributes>();
+  bool lstm = attributes.cell() == RecurrentCell::lstm;
+  count_products(call.input(3), call.input(0).dims[0]);
+  kernels(call.output().device)
+      .recurrent->layer_gradient[attributes.cell_number]({.dp = call.output(0),
+                                                          .dq = lstm ? View{} : output_of(call, 3),
+                                                          .dh_0 = call.output(1),
+                                                          .dc_0 = lstm ? output_of(call, 3) : View{},
+                                                          .h_before = call.output(2),
+                                                          .dy = call.input(0),
+                                                          .dh = call.input(1),
+                                                          .dc = input_of(call, 7),
+                                                          .y = call.input(2),
+                                                          .work = input_of(call, 6),
+                                                          .c_all = input_of(call, 8),
+                                                          .W_h = call.input(3),
+                                                          .h_0 = call.input(4),
+                                                          .c_0 = input_of(call, 9),
+                                                          .counts = call.input(5),
+                                                          .reverse = attributes.reverse != 0});
+}
+
+constexpr OpInfo net_gradient(const char* name, int arity) {
+  return {.name = name, .arity = arity, .batching = Batching::loop, .forward = run_net_gradient};
+}
+
+constexpr OpInfo lstm_gradient_op = net_gradient("lstm_gradient", 10);
+constexpr OpInfo gru_gradient_op = net_gradient("gru_gradient", 7);
+constexpr OpInfo rnn_gradient_op = net_gradient("rnn_gradient", 6);
+
+const OpInfo& gradient_op_of(RecurrentCell cell) {
+  switch (cell) {
+    case RecurrentCell::lstm: return lstm_gradient_op;
+    case RecurrentCell::gru: return gru_gradient_op;
+    default: return rnn_gradient_op;
+  }
+}
+
+void accumulate_fused(Gradient& g) {
+  RecurrentCell cell = g.attributes<NetAttributes>().cell();
+  bool lstm = cell == RecurrentCell::lstm, gru = cell == RecurrentCell::gru;
+  const Tensor &y = g.saved_output(out_y), &W_h = g.saved_input(in_W_h), &h_0 = g.saved_input(in_h);
+  Tensor dy = contiguous_if_needed(g.output(out_y)), dh = contiguous_if_needed(g.output(out_h)), dc;
+  std::vector<const Tensor*> inputs{&dy, &dh, &y, &W_h, &h_0, &g.saved_input(in_counts)};
+  if (lstm || gru) inputs.push_back(&g.saved_output(out_work));
+  if (lstm) {
+    dc = contiguous_if_needed(g.output(out_c));
+    inputs.insert(inputs.end(), {&dc, &g.saved_output(out_c_all), &g.saved_input(in_c)});
+  }
+  Shape arguments{y.size(0), W_h.size(1)};
+  std::vector<OutputSpec> specs{{arguments, y.dtype(), y.device()}, {h_0.body(), y.dtype()}, {y.body(), y.dtype()}};
+  if (gru) specs.emplace_back(arguments, y.dtype(), y.device());
+  if (lstm) specs.emplace_back(h_0.body(), y.dtype());
+  Tensor outputs[4];
+  Call call{gradient_op_of(cell), inputs, g.attribute_bytes(), specs, std::span(outputs, specs.size()), g.where()};
+  invoke(call);
+
+  const Tensor &dp = outputs[0], &dq = gru ? outputs[3] : dp;
+  if (g.wants(in_x)) g.accumulate(in_x, matmul(dp, transpose(g.saved_input(in_W_x))));
+  if (g.wants(in_W_x)) g.accumulate(in_W_x, matmul(transpose(g.saved_input(in_x)), dp));
+  if (g.wants(in_W_h)) g.accumulate(in_W_h, matmul(transpose(outputs[2]), dq));
+  if (g.wants(in_bias)) g.accumulate(in_bias, gru ? gru_bias_gradient(dp, dq) : sum(dp, {0}));
+  g.accumulate(in_h, outputs[1]);
+  if (lstm) g.accumulate(in_c, outputs[3]);
+}
+
+void accumulate_net_gradients(Gradient& g) {
+  if (!g.recording()) return accumulate_fused(g);
+  accumulate_composed(g, [&](std::span<const Tensor> in) -> std::vector<Tensor> {
+    NetOutput net = composed_net(in, g.attributes<NetAttributes>(), g.where());
+    return {std::move(net.y), std::move(net.state.h), {}, {}, std::move(net.state.c)};
+  });
+}
+
+constexpr InputSet every_input = 0x7f;
+
+constexpr OpInfo net_op(const char* name, int arity) {
+  OpInfo op{.name = name,
+            .arity = arity,
+            .batching = Batching::loop,
+            .forward = run_net,
+            .gradient = accumulate_net_gradients,
+            .saves_output_for = {every_input}};
+  for (int i = 0; i < arity; ++i) op.saves_input_for[i] = every_input;
+  return op;
+}
+
+}  // namespace
+
+constexpr OpInfo lstm_op = [] {
+  OpInfo op = net_op("lstm", 7);
+  op.saves_output_for[out_work] = op.saves_output_for[out_c_all] = every_input;
+  return op;
+}();
+
+constexpr OpInfo gru_op = [] {
+  OpInfo op = net_op("gru", 6);
+  op.saves_output_for[out_work] = every_input;
+  return op;
+}();
+
+constexpr OpInfo rnn_op = net_op("rnn", 6);
+
+namespace {
+
+const OpInfo& op_of(RecurrentCell cell) {
+  switch (cell) {
+    case RecurrentCell::lstm: return lstm_op;
+    case RecurrentCell::gru: return gru_op;
+    default: return rnn_op;
+  }
+}
+
+}  // namespace
+
+NetOutput detail::composed_net(std::span<const Tensor> in, NetAttributes attributes, Location where) {
+  RecurrentCell cell = attributes.cell();
+  bool lstm = cell == RecurrentCell::lstm;
+  auto step = [&](const Tensor& p, const LSTMState& before) {
+    return run_cell(cell, p, matmul(before.h, in[in_W_h]), lstm ? before.c : before.h, in[in_bias], where);
+  };
+  return run_steps(matmul(in[in_x], in[in_W_x]), {in[in_h], lstm ? in[in_c] : Tensor{}}, in[in_counts],
+                   attributes.reverse != 0, step);
+}
+
+NetOutput detail::run_packed_net(RecurrentCell cell, bool reverse, const Tensor& x, const LSTMState& before,
+                                 const Tensor& counts, const RecurrentWeights& weights, Location where) {
+  Tensor input = contiguous_if_needed(widened(x)), h = contiguous_if_needed(widened(before.h)),
+         bias = bias_of(cell, weights);
+  Tensor W_x = widened(weights.W_x), W_h = contiguous_if_needed(widened(weights.W_h)), c;
+  NetAttributes attributes{static_cast<std::int64_t>(cell), reverse};
+  if (cell == RecurrentCell::lstm) c = contiguous_if_needed(widened(before.c));
+  if (auto whole = run_whole_net({input, W_x, W_h, bias, h, counts, c}, attributes, where)) return std::move(*whole);
+  std::vector<const Tensor*> inputs{&input, &W_x, &W_h, &bias, &h, &counts};
+  OutputSpec state_spec(h.body(), input.dtype());
+  Shape rows{input.size(0), h.size(1)}, work{rows[0], 4 * rows[1]};
+  std::vector<OutputSpec> specs{{rows, input.dtype(), input.device()}, state_spec};
+  if (form_of(cell).work > 0) specs.emplace_back(work, input.dtype(), input.device());
+  if (cell == RecurrentCell::lstm) {
+    inputs.push_back(&c);
+    specs.insert(specs.end(), {specs[0], state_spec});
+  }
+  Tensor outputs[5];
+  Call call{op_of(cell), inputs, bytes_of(attributes), specs, std::span(outputs, specs.size()), where};
+  invoke(call);
+  return {std::move(outputs[out_y]), {std::move(outputs[out_h]), std::move(outputs[out_c])}};
+}
+
+namespace {
+
+Packing packing_of(const char* op, const Tensor& x, const Tensor& given, Location where) {
+  std::int64_t steps = x.size(0), batch = x.size(1), all;
+  if (__builtin_mul_overflow(steps, batch, &all)) fail<ShapeError>(op, where, "x {} has too many steps", describe(x));
+  if (!given.defined()) return rectangle(steps, batch);
+  return pack_by_step(checked_lengths(op, given, x, where), all);
+}
+
+// Returns the hidden size. Throws unless weights and states match x.
+std::int64_t check_nets(const char* op, RecurrentCell cell, const Tensor& x, const LSTMState& state,
+                        std::span<const RecurrentWeights> weights, std::int64_t directions, Location where) {
+  check_floating(op, x, where);
+  if (x.rank() != 3) fail<ShapeError>(op, where, "the input {} is not (T, B, I)", describe(x));
+  if (weights.empty() || std::ssize(weights) % directions != 0)
+    fail<ShapeError>(op, where, "{} weights do not make layers of {}", weights.size(), directions);
+  std::int64_t size = 0;
+  for (std::size_t net = 0; net < weights.size(); ++net) {
+    bool first_layer = static_cast<std::int64_t>(net) < directions;
+    std::int64_t own = check_weights(op, cell, weights[net], first_layer ? x.size(2) : directions * size, x, where);
+    if (net > 0 && own != size)
+      fail<ShapeError>(op, where, "W_h {} of net {} and {} of net 0 have different hidden sizes",
+                       to_string(weights[net].W_h.shape()), net, to_string(weights[0].W_h.shape()));
+    size = own;
+  }
+  Shape states{std::ssize(weights), x.size(1), size};
+  if (state.h.defined()) check_fits_input(op, "h", state.h, states, x, where);
+  if (state.c.defined()) check_fits_input(op, "c", state.c, states, x, where);
+  return size;
+}
+
+LSTMOutput run_layers(RecurrentCell cell, const Arg& given, LSTMState state, std::span<const RecurrentWeights> weights,
+                      const Tensor& lengths, bool bidirectional) try {
+  const char* op = op_of(cell).name;
+  Location where = given.location();
+  CallerScope caller(where);
+  const AutocastArg input(Precision::full, given);
+  const Tensor& x = tensor_of(op, input);
+  std::vector<RecurrentWeights> cast_weights;
+  if (is_autocasting()) {
+    for (const RecurrentWeights& net : weights) cast_weights.push_back(autocast_operand(net, where));
+    weights = cast_weights;
+    for (Tensor* part : {&state.h, &state.c}) *part = autocast_operand(Precision::full, *part, where);
+  }
+  std::int64_t directions = bidirectional ? 2 : 1;
+  std::int64_t size = check_nets(op, cell, x, state, weights, directions, where);
+  bool lstm = cell == RecurrentCell::lstm;
+  DType dtype = x.dtype();
+  for (Tensor* part : {&state.h, &state.c})
+    if (!part->defined() && (part == &state.h || lstm))
+      *part = zeros({std::ssize(weights), x.size(1), size}, {.dtype = dtype, .device = x.device()});
+  Shape output_shape{x.size(0), x.size(1), directions * size};
+  DeviceGuard here(x.device());
+  Packing packing = packing_of(op, x, lengths, where);
+  if (packing.rows == 0) {
+    std::vector<Tensor> used{x};
+    for (const RecurrentWeights& net : weights) used.insert(used.end(), {net.W_x, net.W_h, net.bias});
+    Tensor nothing = empty_sum(used, dtype);
+    return {zeros(output_shape, {.dtype = dtype, .device = x.device()}) + nothing, state.h + nothing,
+            lstm ? state.c + nothing : Tensor{}};
+  }
+
+  auto run = [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
+    return run_packed_net(cell, reverse, rows, before, packing.counts, weights[net], where);
+  };
+  LSTMOutput result = detail::run_layers(packing, flatten(x, 0, 1), std::move(state), weights.size(), bidirectional,
+                                         run, [](Tensor rows) { return rows; });
+  result.output = reshape(result.output, output_shape);
+  return result;
+} catch (const std::bad_alloc&) {
+  fail_for_memory(op_of(cell).name, given.location());
+}
+
+}  // namespace
+
+LSTMOutput lstm(const Arg& x, const LSTMState& state, std::span<const RecurrentWeights> weights,
+                const RecurrentOptions& options) {
+  return run_layers(RecurrentCell::lstm, x, state, weights, options.lengths, options.bidirectional);
+}
+
+RecurrentOutput gru(const Arg& x, const Tensor& h, std::span<const RecurrentWeights> weights,
+                    const RecurrentOptions& options) {
+  LSTMOutput output = run_layers(RecurrentCell::gru, x, {h, {}}, weights, options.lengths, options.bidirectional);
+  return {std::move(output.output), std::move(output.h_n)};
+}
+
+RecurrentOutput rnn(const Arg& x, const Tensor& h, std::span<const RecurrentWeights> weights,
+                    const RNNOptions& options) {
+  RecurrentCell cell = options.activation == RNNActivation::relu ? RecurrentCell::rnn_relu : RecurrentCell::rnn_tanh;
+  LSTMOutput output = run_layers(cell, x, {h, {}}, weights, options.lengths, options.bidirectional);
+  return {std::move(output.output), std::move(output.h_n)};
+}
+
+std::span<const RegisteredOp> detail::recurrent_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "lstm", .info = &lstm_op},
+      {.name = "gru", .info = &gru_op},
+      {.name = "rnn", .info = &rnn_op},
+      {.name = "lstm_gradient", .info = &lstm_gradient_op, .internal = true},
+      {.name = "gru_gradient", .info = &gru_gradient_op, .internal = true},
+      {.name = "rnn_gradient", .info = &rnn_gradient_op, .internal = true},
+  };
+  return ops;
+}
+
+}  // namespace reel

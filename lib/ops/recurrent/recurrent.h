@@ -1,0 +1,60 @@
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include <reel/ops/recurrent.h>
+
+#include "../../core/op_error.h"
+#include "../../kernels/recurrent.h"
+#include "packing.h"
+
+namespace reel::detail {
+
+/// Throws: Error for an undefined tensor; DTypeError, DeviceError unless its dtype and device match x; ShapeError
+/// unless it has the shape, which is described as that of `what`.
+void check_fits_input(const char* op, const char* what, const Tensor& tensor, const Shape& shape, const Tensor& x,
+                      Location where);
+
+/// Returns the hidden size. Throws: as check_fits_input, unless the weights match inputs of `width` elements.
+std::int64_t check_weights(const char* op, RecurrentCell cell, const RecurrentWeights& weights, std::int64_t width,
+                           const Tensor& x, Location where);
+
+/// The gradient of gru's bias from those of p and q.
+Tensor gru_bias_gradient(const Tensor& dp, const Tensor& dq);
+
+/// x, with halves converted to f32.
+Tensor widened(const Tensor& x);
+
+/// The weights, with halves converted to f32 within an autocast scope, where recurrent ops hold their state in f32;
+/// elsewhere unchanged.
+RecurrentWeights autocast_operand(const RecurrentWeights& weights, Location where);
+/// The bias, or zeros if there is none.
+Tensor bias_of(RecurrentCell cell, const RecurrentWeights& weights);
+
+/// One step from p, q and b, in f32 or f64. Returns the next state: h, and c for lstm. `before` is c of lstm, h of gru.
+LSTMState run_cell(RecurrentCell cell, const Tensor& p, const Tensor& q, const Tensor& before, const Tensor& bias,
+                   Location where);
+
+struct NetAttributes {
+  std::int64_t cell_number, reverse;
+  RecurrentCell cell() const { return static_cast<RecurrentCell>(cell_number); }
+};
+
+/// The inputs of the op of a net over packed rows; c for lstm only.
+enum NetInput : std::uint8_t { in_x, in_W_x, in_W_h, in_bias, in_h, in_counts, in_c };
+
+/// Runs the net step by step with differentiable ops.
+NetOutput composed_net(std::span<const Tensor> in, NetAttributes attributes, Location where);
+
+/// Runs the net as a whole on a device that supports it; empty otherwise. c may be undefined.
+std::optional<NetOutput> run_whole_net(const std::array<Tensor, 7>& in, NetAttributes attributes, Location where);
+
+/// Runs a net over packed rows in f32 or f64; `counts` holds the number of sequences that have each step, and states
+/// are in the order of the sequences' lengths.
+NetOutput run_packed_net(RecurrentCell cell, bool reverse, const Tensor& rows, const LSTMState& before,
+                         const Tensor& counts, const RecurrentWeights& weights, Location where);
+
+}  // namespace reel::detail

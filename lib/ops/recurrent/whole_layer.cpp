@@ -1,0 +1,201 @@
+#include <utility>
+#include <vector>
+
+#include <reel/ops/shape.h>
+
+#include "../../core/context.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+#include "../../record/gradient.h"
+#include "../composed_gradient.h"
+#include "../if_needed.h"
+#include "../linear_algebra/multiplications.h"
+#include "recurrent.h"
+
+namespace reel {
+
+using namespace detail;
+
+// The ops of recurrent.cpp for layers that a device computes as a whole; `kept` is opaque data for the gradient:
+//   x (N, I), W_x, W_h, b, h_0 (B, H), counts (T) [, c_0] → y (N, H), h_n, kept [, c_n]
+
+namespace {
+
+enum Output : std::uint8_t { out_y, out_h, out_kept, out_c };
+
+WholeLayer whole_form(const Tensor& x, const Tensor& h, const Tensor& counts, NetAttributes attributes,
+                      bool differentiable) {
+  return {.cell = attributes.cell(),
+          .reverse = attributes.reverse != 0,
+          .differentiable = differentiable,
+          .dtype = x.dtype(),
+          .width = x.size(1),
+          .size = h.size(1),
+          .batch = h.size(0),
+          .counts = counts.body()};
+}
+
+struct WholeAttributes {
+  NetAttributes net;
+  std::int64_t differentiable;
+};
+
+void run_whole(Call& call) {
+  const auto& attributes = call.attributes<WholeAttributes>();
+  bool lstm = attributes.net.cell() == RecurrentCell::lstm;
+  auto in = [&](int i) -> const Tensor& { return *call.inputs[static_cast<std::size_t>(i)]; };
+  count_products(in(in_W_x).body(), in(in_x).size(0));
+  count_products(in(in_W_h).body(), in(in_x).size(0));
+  kernels(call.output().device)
+      .recurrent->whole_layer(
+          {.form = whole_form(in(in_x), in(in_h), in(in_counts), attributes.net, attributes.differentiable != 0),
+           .y = call.output(out_y),
+           .h = call.output(out_h),
+           .c = lstm ? View(call.output(out_c)) : View{},
+           .kept = call.output(out_kept),
+           .x = call.input(in_x),
+           .W_x = call.input(in_W_x),
+           .W_h = call.input(in_W_h),
+           .bias = call.input(in_bias),
+           .h_0 = call.input(in_h),
+           .c_0 = lstm ? View(call.input(in_c)) : View{}});
+}
+
+// dy, dh_n, x, y, W_x, W_h, h_0, counts, kept [, dc_n, c_0] → dx, dW_x, dW_h, db, dh_0 [, dc_0]
+void run_whole_gradient(Call& call) {
+  const auto& attributes = call.attributes<WholeAttributes>();
+  bool lstm = attributes.net.cell() == RecurrentCell::lstm;
+  auto in = [&](int i) -> const Tensor& { return *call.inputs[static_cast<std::size_t>(i)]; };
+  std::int64_t products = call.output(1).numel > 0 ? 2 : 1;
+  count_products(in(4).body(), products * in(2).size(0));
+  count_products(in(5).body(), products * in(2).size(0));
+  kernels(call.output().device)
+      .recurrent->whole_layer_gradient({.form = whole_form(in(2), in(6), in(7), attributes.net, true),
+                                        .dx = call.output(0),
+                                        .dW_x = call.output(1),
+                                        .dW_h = call.output(2),
+                                        .dbias = call.output(3),
+                                        .dh_0 = call.output(4),
+                                        .dc_0 = lstm ? View(call.output(5)) : View{},
+                                        .dy = call.input(0),
+                                        .dh = call.input(1),
+                                        .dc = lstm ? View(call.input(9)) : View{},
+                                        .x = call.input(2),
+                                        .y = call.input(3),
+                                        .h_0 = call.input(6),
+                                        .c_0 = lstm ? View(call.input(10)) : View{},
+                                        .kept = call.input(8)});
+}
+
+constexpr OpInfo whole_gradient(const char* name, int arity) {
+  return {.name = name, .arity = arity, .batching = Batching::loop, .forward = run_whole_gradient};
+}
+
+constexpr OpInfo whole_lstm_gradient_op = whole_gradient("lstm_gradient", 11);
+constexpr OpInfo whole_gru_gradient_op = whole_gradient("gru_gradient", 9);
+constexpr OpInfo whole_rnn_gradient_op = whole_gradient("rnn_gradient", 9);
+
+const OpInfo& gradient_op_of(RecurrentCell cell) {
+  switch (cell) {
+    case RecurrentCell::lstm: return whole_lstm_gradient_op;
+    case RecurrentCell::gru: return whole_gru_gradient_op;
+    default: return whole_rnn_gradient_op;
+  }
+}
+
+void accumulate_fused(Gradient& g) {
+  bool lstm = g.attributes<WholeAttributes>().net.cell() == RecurrentCell::lstm;
+  const Tensor &x = g.saved_input(in_x), &W_x = g.saved_input(in_W_x), &W_h = g.saved_input(in_W_h);
+  const Tensor &bias = g.saved_input(in_bias), &h_0 = g.saved_input(in_h);
+  Tensor dy = contiguous_if_needed(g.output(out_y)), dh = contiguous_if_needed(g.output(out_h)), dc;
+  std::vector<const Tensor*> inputs{
+      &dy, &dh, &x, &g.saved_output(out_y), &W_x, &W_h, &h_0, &g.saved_input(in_counts), &g.saved_output(out_kept)};
+  if (lstm) {
+    dc = contiguous_if_needed(g.output(out_c));
+    inputs.insert(inputs.end(), {&dc, &g.saved_input(in_c)});
+  }
+  bool wants_weights = g.wants(in_W_x) || g.wants(in_W_h) || g.wants(in_bias);
+  // An OutputSpec does not own its sizes.
+  auto sizes_of = [&](const Tensor& like) { return wants_weights ? like.shape() : Shape{0}; };
+  const Shape sizes[] = {sizes_of(W_x), sizes_of(W_h), sizes_of(bias)};
+  std::vector<OutputSpec> specs{{x.body(), x.dtype()}};
+  for (const Shape& size : sizes) specs.emplace_back(size, x.dtype(), x.device());
+  specs.emplace_back(h_0.body(), x.dtype());
+  if (lstm) specs.emplace_back(h_0.body(), x.dtype());
+  Tensor outputs[6];
+  Call call{gradient_op_of(g.attributes<WholeAttributes>().net.cell()),
+            inputs,
+            g.attribute_bytes(),
+            specs,
+            std::span(outputs, specs.size()),
+            g.where()};
+  invoke(call);
+  auto give = [&](NetInput input, Tensor& gradient) {
+    if (g.wants(input)) g.accumulate(input, std::move(gradient));
+  };
+  give(in_x, outputs[0]);
+  give(in_W_x, outputs[1]);
+  give(in_W_h, outputs[2]);
+  give(in_bias, outputs[3]);
+  give(in_h, outputs[4]);
+  if (lstm) give(in_c, outputs[5]);
+}
+
+void accumulate_whole_gradients(Gradient& g) {
+  if (!g.recording()) return accumulate_fused(g);
+  accumulate_composed(g, [&](std::span<const Tensor> in) -> std::vector<Tensor> {
+    NetOutput net = composed_net(in, g.attributes<WholeAttributes>().net, g.where());
+    return {std::move(net.y), std::move(net.state.h), {}, std::move(net.state.c)};
+  });
+}
+
+constexpr OpInfo whole_op(const char* name, int arity) {
+  constexpr InputSet every_input = 0x7f;
+  OpInfo op{.name = name,
+            .arity = arity,
+            .batching = Batching::loop,
+            .forward = run_whole,
+            .gradient = accumulate_whole_gradients,
+            .hidden_outputs = 1 << out_kept};
+  op.saves_output_for[out_y] = op.saves_output_for[out_kept] = every_input;
+  for (int i = 0; i < arity; ++i) op.saves_input_for[i] = every_input;
+  return op;
+}
+
+constexpr OpInfo whole_lstm_op = whole_op("lstm", 7);
+constexpr OpInfo whole_gru_op = whole_op("gru", 6);
+constexpr OpInfo whole_rnn_op = whole_op("rnn", 6);
+
+const OpInfo& op_of(RecurrentCell cell) {
+  switch (cell) {
+    case RecurrentCell::lstm: return whole_lstm_op;
+    case RecurrentCell::gru: return whole_gru_op;
+    default: return whole_rnn_op;
+  }
+}
+
+}  // namespace
+
+std::optional<NetOutput> detail::run_whole_net(const std::array<Tensor, 7>& in, NetAttributes net, Location where) {
+  const Tensor &x = in[in_x], &h = in[in_h];
+  const RecurrentKernels& recurrent = *kernels(x.device()).recurrent;
+  if (!recurrent.whole_layer_bytes) return {};
+  WholeAttributes attributes{net, context().has(Context::recording)};
+  std::int64_t bytes =
+      recurrent.whole_layer_bytes(whole_form(x, h, in[in_counts], net, attributes.differentiable != 0));
+  if (bytes < 0) return {};
+  bool lstm = net.cell() == RecurrentCell::lstm;
+  std::size_t arity = lstm ? 7 : 6;
+  std::vector<const Tensor*> inputs;
+  for (std::size_t i = 0; i < arity; ++i) inputs.push_back(&in[i]);
+  Shape rows{x.size(0), h.size(1)}, kept{bytes};
+  OutputSpec state(h.body(), x.dtype());
+  std::vector<OutputSpec> specs{{rows, x.dtype(), x.device()}, state, {kept, DType::u8, x.device()}};
+  if (lstm) specs.push_back(state);
+  Tensor outputs[4];
+  Call call{op_of(net.cell()), inputs, bytes_of(attributes), specs, std::span(outputs, specs.size()), where};
+  invoke(call);
+  return NetOutput{std::move(outputs[out_y]), {std::move(outputs[out_h]), std::move(outputs[out_c])}};
+}
+
+}  // namespace reel

@@ -1,0 +1,133 @@
+#include <reel/ops/norm.h>
+
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/shape.h>
+
+#include <cmath>
+#include <limits>
+
+#include "../../core/op_error.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+#include "../../record/gradient.h"
+#include "../if_needed.h"
+#include "../registry.h"
+#include "reduction.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+struct NormAttributes {
+  FloatBits p;
+};
+
+// dy/dx · d for the norm y of x.
+Tensor norm_gradient(const Tensor& x, const Tensor& y, const Tensor& d, double p) {
+  if (p == 0) return d * zeros_like(x);
+  Tensor signs = sign(x);
+  if (p == 1) return d * signs;
+  Tensor zero = y == 0.0, divisor = where(zero, 1.0, y);
+  // x is divided first: d / y overflows if y is tiny.
+  if (p == 2) return x / divisor * where(zero, 0.0, d);
+  if (std::isinf(p)) {
+    Tensor reached = to(x * signs == y, x.dtype());
+    return signs * reached * (d / sum_to_if_needed(reached, y.shape()));
+  }
+  // Powers of 0 are avoided, as they or their derivatives may be infinite.
+  Tensor ratio = where(signs == 0.0, 1.0, x * signs / divisor);
+  return where(zero, 0.0, d) * signs * pow(ratio, p - 1);
+}
+
+}  // namespace
+
+// y = (Σ |x|^p)^(1/p);  dx = d sign(x) (|x| / y)^(p − 1), 0 where y = 0
+
+constexpr OpInfo norm_op{
+    .name = "norm",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          kernels(call.output().device).norm(call.output(), call.input(0), call.attributes<NormAttributes>().p);
+        },
+    .gradient =
+        [](Gradient& g) {
+          Tensor x = widened(g.saved_input(0)), y = widened(g.saved_output()), d = widened(g.output());
+          g.accumulate(0, to_if_needed(norm_gradient(x, y, d, g.attributes<NormAttributes>().p), g.input_dtype(0)));
+        },
+    .saves_input_for = {inputs({0})},
+    .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+namespace {
+
+Tensor norm_over(const Arg& x, const Shape* axes, NormOptions options) {
+  const char* name = norm_op.name;
+  const Tensor& tensor = tensor_of(name, x);
+  Location where = x.location();
+  check_floating(name, tensor, where);
+  AxisSet set = axis_set(name, tensor, axes, where);
+  if (std::isnan(options.p)) fail<Error>(name, where, "p is NaN, for {}", describe(tensor));
+  if (options.p < 0 || std::isinf(options.p))
+    check_not_of_nothing(name, "largest or smallest magnitude", tensor, set, where);
+  return reduce_to_kept(norm_op, tensor, set, tensor.dtype(), options.keepdims, where,
+                        bytes_of(NormAttributes{options.p}));
+}
+
+}  // namespace
+
+Tensor norm(const Arg& x, NormOptions options) { return norm_over(x, nullptr, options); }
+Tensor norm(const Arg& x, const Shape& axes, NormOptions options) { return norm_over(x, &axes, options); }
+
+// y = log Σ e^x;  dx = d e^(x − y), 0 where y = −∞; elements that are ∞ share d
+
+constexpr OpInfo logsumexp_op{
+    .name = "logsumexp",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward = reduce_forward<Reduction::logsumexp>,
+    .gradient =
+        [](Gradient& g) {
+          constexpr double infinity = std::numeric_limits<double>::infinity();
+          Tensor x = widened(g.saved_input(0)), y = widened(g.saved_output());
+          Tensor finite = where(y == -infinity, 0.0, y);
+          Tensor weights = exp(where(x == infinity, 0.0, x - finite));
+          // The weights' sum differs from 1 by the rounding error of y, which is large if y is, so they are normalised.
+          Tensor total = sum_to_if_needed(weights, y.shape());
+          Tensor share = widened(g.output()) / where(total == 0.0, 1.0, total);
+          g.accumulate(0, to_if_needed(share * weights, g.input_dtype(0)));
+        },
+    .saves_input_for = {inputs({0})},
+    .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+namespace {
+
+Tensor logsumexp_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  const char* name = logsumexp_op.name;
+  const Tensor& tensor = tensor_of(name, x);
+  check_floating(name, tensor, x.location());
+  AxisSet set = axis_set(name, tensor, axes, x.location());
+  return reduce_to_kept(logsumexp_op, tensor, set, tensor.dtype(), options.keepdims, x.location());
+}
+
+}  // namespace
+
+Tensor logsumexp(const Arg& x, ReduceOptions options) { return logsumexp_over(x, nullptr, options); }
+Tensor logsumexp(const Arg& x, const Shape& axes, ReduceOptions options) { return logsumexp_over(x, &axes, options); }
+
+std::span<const RegisteredOp> detail::norm_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "norm", .info = &norm_op},
+      {.name = "logsumexp", .info = &logsumexp_op},
+  };
+  return ops;
+}
+
+}  // namespace reel

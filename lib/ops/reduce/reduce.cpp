@@ -1,0 +1,255 @@
+#include <reel/ops/reduce.h>
+
+#include <reel/ops/elementwise.h>
+#include <reel/ops/shape.h>
+
+#include "../../core/context.h"
+#include "../../core/op_error.h"
+#include "../../dispatch/autocast.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+#include "../../record/gradient.h"
+#include "../if_needed.h"
+#include "../registry.h"
+#include "reduction.h"
+#include "scan.h"
+
+namespace reel {
+
+using namespace detail;
+
+// y = Σ x over the axes on which y has size 1;  dx = d, repeated along them
+
+constexpr OpInfo sum_op{
+    .name = "sum",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward = reduce_forward<Reduction::sum>,
+    .gradient = [](Gradient& g) { g.accumulate(0, expand_if_needed(g.output(), g.input_shape(0))); },
+    .precision = Precision::full,
+};
+
+namespace {
+
+DType sum_dtype(const Tensor& x) { return is_floating(x.dtype()) ? x.dtype() : DType::i64; }
+
+Tensor sum_over(const Tensor& x, AxisSet axes, bool keepdims, Location where) {
+  return reduce_to_kept(sum_op, x, axes, sum_dtype(x), keepdims, where);
+}
+
+Tensor sum_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  const Tensor& tensor = tensor_of("sum", x);
+  return sum_over(tensor, axis_set("sum", tensor, axes, x.location()), options.keepdims, x.location());
+}
+
+}  // namespace
+
+Tensor sum(const Arg& x, ReduceOptions options) { return sum_over(x, nullptr, options); }
+Tensor sum(const Arg& x, const Shape& axes, ReduceOptions options) { return sum_over(x, &axes, options); }
+
+Tensor sum_to(const Arg& x, const Shape& shape) {
+  const Tensor& tensor = tensor_of("sum_to", x);
+  Location where = x.location();
+  int extra = tensor.rank() - shape.rank();
+  AxisSet axes = 0;
+  bool fits = extra >= 0;
+  for (int i = 0; fits && i < tensor.rank(); ++i) {
+    std::int64_t size = tensor.body().dims[i];
+    if (i < extra || (shape[i - extra] == 1 && size != 1))
+      axes |= 1u << i;
+    else
+      fits = shape[i - extra] == size;
+  }
+  if (!fits) fail<ShapeError>("sum_to", where, "{} does not broadcast to {}", to_string(shape), describe(tensor));
+  if (axes == 0) return copy(x);
+  return reshape(Arg(sum_over(tensor, axes, true, where), where), shape);
+}
+
+// mean = Σ x / n
+
+namespace {
+
+Tensor mean_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
+  const Tensor& x = tensor_of("mean", arg);
+  Location where = arg.location();
+  check_floating("mean", x, where);
+  AxisSet set = axis_set("mean", x, axes, where);
+  CallerScope caller(where);
+  // The sum of many halves may overflow although their mean does not.
+  Tensor total = sum_over(widened(x), set, options.keepdims, where);
+  return to_if_needed(total / count_along(x, set), autocast_dtype(Precision::full, x.dtype()));
+}
+
+}  // namespace
+
+Tensor mean(const Arg& x, ReduceOptions options) { return mean_over(x, nullptr, options); }
+Tensor mean(const Arg& x, const Shape& axes, ReduceOptions options) { return mean_over(x, &axes, options); }
+
+// y = Π x;  dx_i = d Π_(j ≠ i) x_j: the product of all elements before i and all after i, without a quotient
+
+constexpr OpInfo prod_op{
+    .name = "prod",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward = reduce_forward<Reduction::prod>,
+    .gradient =
+        [](Gradient& g) {
+          const Tensor& x = g.saved_input(0);
+          AxisSet axes = axes_between(x.shape(), g.output().shape());
+          if (axes == 0 || x.numel() == 0) return g.accumulate(0, expand_if_needed(g.output(), x.shape()));
+          // In f64 as the product: neither part may overflow or underflow if the whole does not.
+          Tensor row = join_axes(to_if_needed(x, DType::f64), axes), others;
+          int last = row.rank() - 1;
+          for (bool backwards : {false, true}) {
+            Tensor rest = before(running_product(row, last, backwards, g.where()), last, backwards, 1);
+            others = backwards ? others * rest : rest;
+          }
+          g.accumulate(
+              0, to_if_needed(to_if_needed(g.output(), DType::f64) * split_axes(others, x.shape(), axes), x.dtype()));
+        },
+    .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+namespace {
+
+Tensor prod_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  const Tensor& tensor = tensor_of("prod", x);
+  AxisSet set = axis_set("prod", tensor, axes, x.location());
+  return reduce_to_kept(prod_op, tensor, set, sum_dtype(tensor), options.keepdims, x.location());
+}
+
+}  // namespace
+
+Tensor prod(const Arg& x, ReduceOptions options) { return prod_over(x, nullptr, options); }
+Tensor prod(const Arg& x, const Shape& axes, ReduceOptions options) { return prod_over(x, &axes, options); }
+
+// y = max x or min x;  dx = d / (count of elements equal to y) where x = y, else 0
+
+namespace {
+
+void extreme_gradient(Gradient& g) {
+  const Tensor& x = g.saved_input(0);
+  // f16 cannot hold large counts.
+  Tensor d = widened(g.output()), reached = to(x == g.saved_output(), d.dtype());
+  g.accumulate(0, to_if_needed(reached * (d / sum_to_if_needed(reached, d.shape())), x.dtype()));
+}
+
+template <Reduction op>
+constexpr OpInfo extreme_op(const char* name) {
+  return {.name = name,
+          .arity = 1,
+          .batching = Batching::stack,
+          .forward = reduce_forward<op>,
+          .gradient = extreme_gradient,
+          .saves_input_for = {inputs({0})},
+          .saves_output_for = {inputs({0})}};
+}
+
+constexpr OpInfo max_op = extreme_op<Reduction::max>("max");
+constexpr OpInfo min_op = extreme_op<Reduction::min>("min");
+
+// `what`: the sought element, for errors. The result is the element, or its index as i64.
+enum class Result : std::uint8_t { element, place };
+
+Tensor extreme_over(const OpInfo& op, const char* what, Result result, const Arg& x, const Shape* axes,
+                    ReduceOptions options) {
+  const Tensor& tensor = tensor_of(op.name, x);
+  AxisSet set = axis_set(op.name, tensor, axes, x.location());
+  check_not_of_nothing(op.name, what, tensor, set, x.location());
+  DType dtype = result == Result::place ? DType::i64 : tensor.dtype();
+  return reduce_to_kept(op, tensor, set, dtype, options.keepdims, x.location());
+}
+
+constexpr const char *largest = "largest element", *smallest = "smallest element";
+
+Tensor max_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  return extreme_over(max_op, largest, Result::element, x, axes, options);
+}
+Tensor min_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  return extreme_over(min_op, smallest, Result::element, x, axes, options);
+}
+
+}  // namespace
+
+Tensor max(const Arg& x, ReduceOptions options) { return max_over(x, nullptr, options); }
+Tensor max(const Arg& x, const Shape& axes, ReduceOptions options) { return max_over(x, &axes, options); }
+Tensor min(const Arg& x, ReduceOptions options) { return min_over(x, nullptr, options); }
+Tensor min(const Arg& x, const Shape& axes, ReduceOptions options) { return min_over(x, &axes, options); }
+
+// Indices and truth values have no gradient.
+
+namespace {
+
+template <Reduction op>
+constexpr OpInfo constant_op(const char* name) {
+  return {.name = name, .arity = 1, .batching = Batching::stack, .forward = reduce_forward<op>};
+}
+
+constexpr OpInfo argmax_op = constant_op<Reduction::argmax>("argmax");
+constexpr OpInfo argmin_op = constant_op<Reduction::argmin>("argmin");
+constexpr OpInfo any_op = constant_op<Reduction::max>("any");
+constexpr OpInfo all_op = constant_op<Reduction::min>("all");
+
+Tensor argmax_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  return extreme_over(argmax_op, largest, Result::place, x, axes, options);
+}
+Tensor argmin_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  return extreme_over(argmin_op, smallest, Result::place, x, axes, options);
+}
+
+// Bools that are true for elements that are not 0.
+Tensor truth_of(const char* op, const Arg& x) {
+  const Tensor& tensor = tensor_of(op, x);
+  return tensor.dtype() == DType::boolean ? tensor : not_equal(x, 0);
+}
+
+Tensor truth_over(const OpInfo& op, const Arg& x, const Shape* axes, ReduceOptions options) {
+  AxisSet set = axis_set(op.name, tensor_of(op.name, x), axes, x.location());
+  return reduce_to_kept(op, truth_of(op.name, x), set, DType::boolean, options.keepdims, x.location());
+}
+
+Tensor count_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+  AxisSet set = axis_set("count_nonzero", tensor_of("count_nonzero", x), axes, x.location());
+  return sum_over(truth_of("count_nonzero", x), set, options.keepdims, x.location());
+}
+
+}  // namespace
+
+Tensor argmax(const Arg& x, ReduceOptions options) { return argmax_over(x, nullptr, options); }
+Tensor argmax(const Arg& x, int axis, ReduceOptions options) {
+  Shape axes{axis};
+  return argmax_over(x, &axes, options);
+}
+Tensor argmin(const Arg& x, ReduceOptions options) { return argmin_over(x, nullptr, options); }
+Tensor argmin(const Arg& x, int axis, ReduceOptions options) {
+  Shape axes{axis};
+  return argmin_over(x, &axes, options);
+}
+
+Tensor any(const Arg& x, ReduceOptions options) { return truth_over(any_op, x, nullptr, options); }
+Tensor any(const Arg& x, const Shape& axes, ReduceOptions options) { return truth_over(any_op, x, &axes, options); }
+Tensor all(const Arg& x, ReduceOptions options) { return truth_over(all_op, x, nullptr, options); }
+Tensor all(const Arg& x, const Shape& axes, ReduceOptions options) { return truth_over(all_op, x, &axes, options); }
+
+Tensor count_nonzero(const Arg& x, ReduceOptions options) { return count_over(x, nullptr, options); }
+Tensor count_nonzero(const Arg& x, const Shape& axes, ReduceOptions options) { return count_over(x, &axes, options); }
+
+std::span<const RegisteredOp> detail::reduce_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "sum", .info = &sum_op},
+      {.name = "mean"},
+      {.name = "prod", .info = &prod_op},
+      {.name = "max", .info = &max_op},
+      {.name = "min", .info = &min_op},
+      {.name = "argmax", .info = &argmax_op},
+      {.name = "argmin", .info = &argmin_op},
+      {.name = "any", .info = &any_op},
+      {.name = "all", .info = &all_op},
+      {.name = "count_nonzero"},
+      {.name = "sum_to"},
+  };
+  return ops;
+}
+
+}  // namespace reel

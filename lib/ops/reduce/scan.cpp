@@ -1,0 +1,156 @@
+#include "scan.h"
+
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/scan.h>
+#include <reel/ops/shape.h>
+
+#include "../../core/op_error.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+#include "../../record/gradient.h"
+#include "../registry.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+struct ScanAttributes {
+  std::int64_t axis;
+  std::int64_t backwards;
+
+  int on_axis() const { return static_cast<int>(axis); }
+  ScanAttributes reversed() const { return {axis, !backwards}; }
+};
+
+DType scan_dtype(const Tensor& x) { return is_floating(x.dtype()) ? x.dtype() : DType::i64; }
+
+Tensor scan(const OpInfo& op, const Tensor& x, ScanAttributes attributes, Location where) {
+  return invoke(op, {&x}, {x.body(), scan_dtype(x)}, where, bytes_of(attributes));
+}
+
+Tensor scan_along(const OpInfo& op, const Arg& x, int axis) {
+  const Tensor& tensor = tensor_of(op.name, x);
+  return scan(op, tensor, {check_axis(op.name, axis, tensor, x.location()), false}, x.location());
+}
+
+Tensor scan_all(const OpInfo& op, const Arg& x) {
+  tensor_of(op.name, x);
+  Tensor flat = reshape(x, {-1});
+  return scan(op, flat, {0, false}, x.location());
+}
+
+}  // namespace
+
+Tensor detail::before(const Tensor& x, int axis, bool backwards, double edge) {
+  Shape shape = x.shape();
+  std::int64_t size = shape[axis];
+  if (size == 0) return x;
+  shape[axis] = 1;
+  Tensor first = full(shape, edge, {.dtype = x.dtype(), .device = x.device()});
+  // Two statements: if one of these throws, g++ 12 destroys the lists of a conditional expression after their scope.
+  if (backwards) return concat({slice(x, axis, 1), first}, axis);
+  return concat({first, slice(x, axis, 0, size - 1)}, axis);
+}
+
+// y_i = x_i + y_(i − 1);  dx_i = d_i + dx_(i + 1)
+
+constexpr OpInfo cumsum_op{
+    .name = "cumsum",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          const auto& at = call.attributes<ScanAttributes>();
+          kernels(call.output().device).cumsum(call.output(), call.input(0), at.on_axis(), at.backwards);
+        },
+    .gradient =
+        [](Gradient& g) {
+          Tensor back = invoke(*g.op(), {&g.output()}, {g.output().body(), g.output().dtype()}, g.where(),
+                               bytes_of(g.attributes<ScanAttributes>().reversed()));
+          g.accumulate(0, std::move(back));
+        },
+    .precision = Precision::full,
+};
+
+Tensor cumsum(const Arg& x) { return scan_all(cumsum_op, x); }
+Tensor cumsum(const Arg& x, int axis) { return scan_along(cumsum_op, x, axis); }
+
+// y_i = b_i + a_i y_(i − 1);  db_i = d_i + a_(i + 1) db_(i + 1),  da_i = db_i y_(i − 1)
+
+namespace {
+
+void recurrence_forward(Call& call) {
+  const auto& at = call.attributes<ScanAttributes>();
+  kernels(call.output().device).recurrence(call.output(), call.input(0), call.input(1), at.on_axis(), at.backwards);
+}
+
+void recurrence_gradient(Gradient& g);
+
+constexpr OpInfo recurrence_op{
+    .name = "recurrence",
+    .arity = 2,
+    .batching = Batching::stack,
+    .forward = recurrence_forward,
+    .gradient = recurrence_gradient,
+    .saves_input_for = {inputs({0, 1})},
+    .saves_output_for = {inputs({0})},
+};
+
+// The gradient of each term of a recurrence, accumulated from all later ones.
+Tensor back_through(const Tensor& factors, const Tensor& d, ScanAttributes forwards, Location where) {
+  ScanAttributes back = forwards.reversed();
+  Tensor next = before(factors, back.on_axis(), back.backwards, 0);
+  return invoke(recurrence_op, {&next, &d}, {d.body(), d.dtype()}, where, bytes_of(back));
+}
+
+void recurrence_gradient(Gradient& g) {
+  const auto& at = g.attributes<ScanAttributes>();
+  Tensor terms = back_through(g.saved_input(0), g.output(), at, g.where());
+  if (g.wants(0)) g.accumulate(0, terms * before(g.saved_output(), at.on_axis(), at.backwards, 0));
+  g.accumulate(1, std::move(terms));
+}
+
+}  // namespace
+
+// y_i = x_i y_(i − 1);  dx_i = (d_i + x_(i + 1) (d_(i + 1) + x_(i + 2) (…))) y_(i − 1), without a quotient
+
+constexpr OpInfo cumprod_op{
+    .name = "cumprod",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          const auto& at = call.attributes<ScanAttributes>();
+          kernels(call.output().device).cumprod(call.output(), call.input(0), at.on_axis(), at.backwards);
+        },
+    .gradient =
+        [](Gradient& g) {
+          const auto& at = g.attributes<ScanAttributes>();
+          Tensor terms = back_through(g.saved_input(0), g.output(), at, g.where());
+          g.accumulate(0, terms * before(g.saved_output(), at.on_axis(), at.backwards, 1));
+        },
+    .saves_input_for = {inputs({0})},
+    .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor cumprod(const Arg& x) { return scan_all(cumprod_op, x); }
+Tensor cumprod(const Arg& x, int axis) { return scan_along(cumprod_op, x, axis); }
+
+Tensor detail::running_product(const Tensor& x, int axis, bool backwards, Location where) {
+  return scan(cumprod_op, x, {axis, backwards}, where);
+}
+
+std::span<const RegisteredOp> detail::scan_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "cumsum", .info = &cumsum_op},
+      {.name = "cumprod", .info = &cumprod_op},
+      {.name = "recurrence", .info = &recurrence_op, .internal = true},
+  };
+  return ops;
+}
+
+}  // namespace reel

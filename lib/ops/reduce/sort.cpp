@@ -1,0 +1,153 @@
+#include <reel/ops/sort.h>
+
+#include <reel/no_record.h>
+#include <reel/ops/create.h>
+#include <reel/ops/index.h>
+
+#include "../../core/op_error.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+#include "../../record/gradient.h"
+#include "../operand.h"
+#include "../registry.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+struct OrderAttributes {
+  std::int64_t axis, descending;
+};
+
+// For both sort and topk: the indices are output 0, because only the first outputs can be saved.
+constexpr int indices_output = 0, values_output = 1;
+
+void accumulate_at_indices(Gradient& g) {
+  const Tensor& d = g.output(values_output);
+  Tensor nothing = zeros(g.input_shape(0), {.dtype = d.dtype(), .device = d.device()});
+  // No two indices of a row are equal, so scatter_add has the result of scatter.
+  g.accumulate(0, scatter_add(nothing, static_cast<int>(g.attributes<OrderAttributes>().axis),
+                              g.saved_output(indices_output), d));
+}
+
+ValuesAndIndices run(const OpInfo& op, const Tensor& x, const Shape& shape, OrderAttributes attributes,
+                     Location where) {
+  const Tensor* input = &x;
+  Tensor outputs[2];
+  const OutputSpec specs[] = {{shape, DType::i64, x.device()}, {shape, x.dtype(), x.device()}};
+  Call call{op, {&input, 1}, bytes_of(attributes), specs, outputs, where};
+  invoke(call);
+  return {std::move(outputs[values_output]), std::move(outputs[indices_output])};
+}
+
+}  // namespace
+
+// sort: y = x in order along an axis;  dx = zeros with d at the indices
+
+constexpr OpInfo sort_op{
+    .name = "sort",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          auto [axis, descending] = call.attributes<OrderAttributes>();
+          kernels(call.output().device)
+              .sort(call.output(values_output), call.output(indices_output), call.input(0), static_cast<int>(axis),
+                    descending != 0);
+        },
+    .gradient = accumulate_at_indices,
+    .saves_output_for = {inputs({0})},
+};
+
+ValuesAndIndices sort(const Arg& x, int axis, SortOptions options) {
+  const Tensor& tensor = tensor_of("sort", x);
+  axis = check_axis("sort", axis, tensor, x.location());
+  return run(sort_op, tensor, tensor.shape(), {axis, options.descending}, x.location());
+}
+
+Tensor argsort(const Arg& x, int axis, SortOptions options) {
+  const Tensor& tensor = tensor_of("argsort", x);
+  axis = check_axis("argsort", axis, tensor, x.location());
+  NoRecord pause;  // no gradient flows through indices
+  return run(sort_op, tensor, tensor.shape(), {axis, options.descending}, x.location()).indices;
+}
+
+// topk: y = the k largest of x in order;  dx = zeros with d at the indices
+
+constexpr OpInfo topk_op{
+    .name = "topk",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          auto [axis, descending] = call.attributes<OrderAttributes>();
+          kernels(call.output().device)
+              .topk(call.output(values_output), call.output(indices_output), call.input(0), static_cast<int>(axis),
+                    descending != 0);
+        },
+    .gradient = accumulate_at_indices,
+    .saves_output_for = {inputs({0})},
+};
+
+ValuesAndIndices topk(const Arg& x, std::int64_t k, int axis, TopKOptions options) {
+  const Tensor& tensor = tensor_of("topk", x);
+  axis = check_axis("topk", axis, tensor, x.location());
+  Shape shape = tensor.shape();
+  if (k < 0 || k > shape[axis])
+    fail<ShapeError>("topk", x.location(), "there are not {} elements along axis {} of {}", k, axis, describe(tensor));
+  shape[axis] = k;
+  return run(topk_op, tensor, shape, {axis, options.largest}, x.location());
+}
+
+// searchsorted: y = the number of elements of `sorted` that are smaller; no gradient
+
+namespace {
+
+struct SearchAttributes {
+  std::int64_t right;
+};
+
+}  // namespace
+
+constexpr OpInfo searchsorted_op{
+    .name = "searchsorted",
+    .arity = 2,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          kernels(call.output().device)
+              .searchsorted(call.output(), call.input(0), call.input(1),
+                            call.attributes<SearchAttributes>().right != 0);
+        },
+};
+
+Tensor searchsorted(const Arg& sorted, const Arg& values, SearchSortedOptions options) {
+  const char* name = searchsorted_op.name;
+  const Tensor& row = tensor_of(name, sorted);
+  Location where = sorted.location();
+  DType dtype = common_dtype(name, sorted, values);
+  Operand rows(name, sorted, dtype, values), wanted(name, values, dtype, sorted);
+  check_same_device(name, *rows, *wanted, where);
+  bool fits = rows->rank() == 1 || (rows->rank() > 1 && rows->rank() == wanted->rank());
+  for (int i = 0; fits && i + 1 < rows->rank(); ++i) fits = rows->body().dims[i] == wanted->body().dims[i];
+  if (!fits)
+    fail<ShapeError>(name, where,
+                     "{} is neither one sorted row for all values, nor has it one for each row of the values {}",
+                     describe(row), to_string(wanted->shape()));
+  return invoke(searchsorted_op, {&*rows, &*wanted}, {wanted->shape(), DType::i64, wanted->device()}, where,
+                bytes_of(SearchAttributes{options.right}));
+}
+
+std::span<const RegisteredOp> detail::sort_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "sort", .info = &sort_op},
+      {.name = "argsort"},
+      {.name = "topk", .info = &topk_op},
+      {.name = "searchsorted", .info = &searchsorted_op},
+  };
+  return ops;
+}
+
+}  // namespace reel

@@ -1,0 +1,160 @@
+#include <reel/ops/statistics.h>
+
+#include <reel/ops/elementwise.h>
+#include <reel/ops/index.h>
+#include <reel/ops/shape.h>
+
+#include <algorithm>
+
+#include "../../core/context.h"
+#include "../../core/op_error.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+#include "../../record/gradient.h"
+#include "../if_needed.h"
+#include "../registry.h"
+#include "reduction.h"
+
+namespace reel {
+
+using namespace detail;
+
+namespace {
+
+struct VarianceAttributes {
+  FloatBits divisor;
+};
+
+template <bool root>
+void variance_forward(Call& call) {
+  double divisor = call.attributes<VarianceAttributes>().divisor;
+  kernels(call.output().device).variance(call.output(), call.input(0), divisor, root);
+}
+
+// x − mean(x). The mean of the difference, the rounding error of a large mean, is subtracted too.
+Tensor centred(Tensor x, const Shape& shape) {
+  double count = static_cast<double>(x.numel()) / static_cast<double>(std::max<std::int64_t>(shape.numel(), 1));
+  for (int pass = 0; pass < 2; ++pass) x = x - sum_to_if_needed(x, shape) / count;
+  return x;
+}
+
+}  // namespace
+
+// y = Σ (x − mean x)² / c;  dx = 2 d (x − mean x) / c
+
+constexpr OpInfo var_op{
+    .name = "var",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward = variance_forward<false>,
+    .gradient =
+        [](Gradient& g) {
+          Tensor x = widened(g.saved_input(0)), d = widened(g.output());
+          double divisor = g.attributes<VarianceAttributes>().divisor;
+          g.accumulate(0, to_if_needed(d * (2 / divisor) * centred(x, d.shape()), g.input_dtype(0)));
+        },
+    .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+// y = √(Σ (x − mean x)² / c);  dx = d (x − mean x) / (c y), 0 where y = 0
+
+constexpr OpInfo std_op{
+    .name = "std",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward = variance_forward<true>,
+    .gradient =
+        [](Gradient& g) {
+          Tensor x = widened(g.saved_input(0)), y = widened(g.saved_output()), d = widened(g.output());
+          double divisor = g.attributes<VarianceAttributes>().divisor;
+          Tensor constant = y == 0.0;
+          // The deviation is divided first: d / y overflows if y is tiny.
+          Tensor share = centred(x, d.shape()) / where(constant, 1.0, y);
+          g.accumulate(0, to_if_needed(share * (where(constant, 0.0, d) / divisor), g.input_dtype(0)));
+        },
+    .saves_input_for = {inputs({0})},
+    .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+namespace {
+
+Tensor variance_over(const OpInfo& op, const Arg& x, const Shape* axes, VarianceOptions options) {
+  const Tensor& tensor = tensor_of(op.name, x);
+  check_floating(op.name, tensor, x.location());
+  AxisSet set = axis_set(op.name, tensor, axes, x.location());
+  VarianceAttributes attributes{std::max(count_along(tensor, set) - options.correction, 0.0)};
+  return reduce_to_kept(op, tensor, set, tensor.dtype(), options.keepdims, x.location(), bytes_of(attributes));
+}
+
+}  // namespace
+
+Tensor var(const Arg& x, VarianceOptions options) { return variance_over(var_op, x, nullptr, options); }
+Tensor var(const Arg& x, const Shape& axes, VarianceOptions options) {
+  return variance_over(var_op, x, &axes, options);
+}
+Tensor std(const Arg& x, VarianceOptions options) { return variance_over(std_op, x, nullptr, options); }
+Tensor std(const Arg& x, const Shape& axes, VarianceOptions options) {
+  return variance_over(std_op, x, &axes, options);
+}
+
+// The indices of the middle elements of rows: no gradient. median reads the elements by gather, which has one.
+
+constexpr OpInfo median_places_op{
+    .name = "median_places",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward = [](Call& call) { kernels(call.output().device).median_places(call.output(), call.input(0)); },
+};
+
+namespace {
+
+// The medians of the rows of (…, N): (…).
+Tensor median_of_rows(const Tensor& x, Location where) {
+  Shape shape = x.shape();
+  shape[-1] = shape[-1] % 2 == 0 ? 2 : 1;
+  Tensor places = invoke(median_places_op, {&x}, {shape, DType::i64, x.device()}, where);
+  Tensor middle = gather(x, -1, places);
+  if (!is_floating(middle.dtype())) middle = to(middle, DType::f32);
+  if (shape[-1] == 1) return select(middle, -1, 0);
+  // Halved first: the sum of the two may overflow.
+  middle = middle * 0.5;
+  return select(middle, -1, 0) + select(middle, -1, 1);
+}
+
+Tensor median_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
+  const Tensor& x = tensor_of("median", arg);
+  Location where = arg.location();
+  AxisSet set = axis_set("median", x, axes, where);
+  check_not_of_nothing("median", "middle element", x, set, where);
+  CallerScope caller(where);
+  Shape shape = kept_shape(x, set);
+  AxisSet reduced = axes_between(x.shape(), shape);
+  DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::f32;
+  Tensor y;
+  if (reduced == 0)
+    y = to(x, dtype);
+  else if (shape.numel() == 0)
+    y = sum_to_if_needed(to_if_needed(x, dtype), shape);
+  else
+    y = reshape(median_of_rows(join_axes(x, reduced), where), shape);
+  return without_axes(std::move(y), set, options.keepdims, where);
+}
+
+}  // namespace
+
+Tensor median(const Arg& x, ReduceOptions options) { return median_over(x, nullptr, options); }
+Tensor median(const Arg& x, const Shape& axes, ReduceOptions options) { return median_over(x, &axes, options); }
+
+std::span<const RegisteredOp> detail::statistics_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "var", .info = &var_op},
+      {.name = "std", .info = &std_op},
+      {.name = "median"},
+      {.name = "median_places", .info = &median_places_op, .internal = true},
+  };
+  return ops;
+}
+
+}  // namespace reel

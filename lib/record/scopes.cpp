@@ -1,0 +1,175 @@
+#include "scopes.h"
+
+#include <algorithm>
+#include <bit>
+#include <iterator>
+#include <memory>
+
+#include "../core/device_module.h"
+#include "origin.h"
+#include "tape_list.h"
+
+namespace reel::detail {
+namespace {
+
+// The scopes of all threads, including ended ones, which are adopted by later threads.
+struct Registry {
+  std::mutex mutex;
+  std::vector<Scopes*> all;
+};
+
+Registry& registry() {
+  static auto& made = *std::make_unique<Registry>().release();
+  return made;
+}
+
+bool records(Recording state) { return state == Recording::tape || state == Recording::isolated; }
+
+Recording state_of(const OpenScope& scope) { return static_cast<Recording>(scope.value); }
+
+bool uses_list(const OpenScope& scope, const void* list) {
+  return scope.setting == Setting::recording && scope.object == list && records(state_of(scope));
+}
+
+}  // namespace
+
+Scopes::Scopes(const Context& main) : main_(&main) {
+  // Reserved, so that beginning a scope rarely allocates memory.
+  open_.reserve(64);
+  std::lock_guard lock(registry().mutex);
+  registry().all.push_back(this);
+}
+
+// Called only if the thread's state could not be constructed completely.
+Scopes::~Scopes() {
+  std::lock_guard lock(registry().mutex);
+  std::erase(registry().all, this);
+}
+
+void Scopes::begin(Context& context, OpenScope scope) {
+  settle(context);
+  scope.context = &context;
+  {
+    std::lock_guard lock(mutex_);
+    open_.push_back(scope);
+  }
+  apply(context, scope.setting);
+}
+
+bool Scopes::remove(const void* scope, OpenScope& removed) noexcept {
+  std::lock_guard lock(mutex_);
+  auto found = std::find_if(open_.rbegin(), open_.rend(), [=](const OpenScope& open) { return open.scope == scope; });
+  if (found == open_.rend()) return false;
+  removed = *found;
+  open_.erase(std::next(found).base());
+  return true;
+}
+
+void Scopes::end(const void* scope) noexcept {
+  OpenScope removed{};
+  Context* context = current_context;
+  Scopes* own = context ? &context->tapes->scopes() : nullptr;
+  if (own) {
+    own->settle(*context);
+    if (own->remove(scope, removed)) {
+      if (removed.setting == Setting::recording && removed.object)
+        static_cast<TapeList*>(removed.object)->settle_depth(*own);
+      return own->apply(*removed.context, removed.setting);
+    }
+  }
+  // Destructors of scopes call this, so no other scope has the address.
+  std::lock_guard lock(registry().mutex);
+  for (Scopes* other : registry().all) {
+    if (other == own || !other->remove(scope, removed)) continue;
+    other->ended_elsewhere_.store(true, std::memory_order_release);
+    return;
+  }
+}
+
+void Scopes::end_tapes(const void* list) noexcept {
+  std::lock_guard lock(mutex_);
+  std::erase_if(open_,
+                [=](const OpenScope& scope) { return uses_list(scope, list) && state_of(scope) == Recording::tape; });
+}
+
+void Scopes::end_all() noexcept {
+  std::lock_guard lock(mutex_);
+  open_.clear();
+  ended_elsewhere_.store(false, std::memory_order_relaxed);
+}
+
+bool Scopes::is_open(const void* scope) const noexcept {
+  std::lock_guard lock(mutex_);
+  return std::ranges::any_of(open_, [=](const OpenScope& open) { return open.scope == scope; });
+}
+
+int Scopes::tapes_on(const void* list) const noexcept {
+  std::lock_guard lock(mutex_);
+  return static_cast<int>(std::ranges::count_if(open_, [=](const OpenScope& open) { return uses_list(open, list); }));
+}
+
+const void* Scopes::outermost_on(const void* list) const noexcept {
+  std::lock_guard lock(mutex_);
+  auto found = std::ranges::find_if(open_, [=](const OpenScope& open) { return uses_list(open, list); });
+  return found == open_.end() ? nullptr : found->scope;
+}
+
+void* Scopes::object_around(const void* scope) const noexcept {
+  std::lock_guard lock(mutex_);
+  auto inner = std::ranges::find_if(open_, [=](const OpenScope& open) { return open.scope == scope; });
+  void* object = nullptr;
+  for (auto outer = open_.begin(); outer != inner && inner != open_.end(); ++outer)
+    if (outer->setting == inner->setting) object = outer->object;
+  return object;
+}
+
+// The innermost scope with a setting. A fibre has the scopes that it has opened, and those of the thread's own context.
+const OpenScope* Scopes::innermost(const Context& context, Setting setting) const noexcept {
+  for (auto open = open_.rbegin(); open != open_.rend(); ++open)
+    if (open->setting == setting && (open->context == &context || open->context == main_)) return &*open;
+  return nullptr;
+}
+
+void Scopes::apply(Context& context, Setting setting) noexcept {
+  std::lock_guard lock(mutex_);
+  const OpenScope* scope = innermost(context, setting);
+  switch (setting) {
+    case Setting::recording: return apply_recording(context, scope);
+    case Setting::device:
+      context.device = scope ? std::bit_cast<Device>(static_cast<std::uint16_t>(scope->value)) : cpu;
+      return;
+    case Setting::autocast:
+      context.casts = scope ? static_cast<Casts*>(scope->object) : nullptr;
+      return context.set(Context::autocasting, scope && scope->value);
+    case Setting::listener:
+      context.listener = scope ? static_cast<Listener*>(scope->object) : nullptr;
+      return context.set(Context::intercepted, context.listener || context.interceptor);
+    case Setting::wait_listener: wait_listener = scope ? static_cast<WaitListener*>(scope->object) : nullptr; return;
+  }
+}
+
+void Scopes::apply_recording(Context& context, const OpenScope* scope) noexcept {
+  context.set(Context::recording, scope && records(state_of(*scope)));
+  // Within an isolated function, tensors store the id of that function instead.
+  if (context.scope_id >= first_isolated_scope) return;
+  bool has_tape = std::ranges::any_of(
+      open_, [](const OpenScope& open) { return open.setting == Setting::recording && records(state_of(open)); });
+  Origin origin = Origin::before_tape;
+  if (scope && records(state_of(*scope)))
+    origin = Origin::recorded;
+  else if (scope && state_of(*scope) == Recording::differentiating)
+    origin = Origin::gradient;
+  else if (has_tape)
+    origin = Origin::paused;
+  context.scope_id = static_cast<std::uint32_t>(origin);
+}
+
+void Scopes::settle_ended(Context& context) noexcept {
+  ended_elsewhere_.store(false, std::memory_order_relaxed);
+  for (TapeList* list = context.tapes; list; list = list->outer()) list->settle_depth(*this);
+  for (Setting setting :
+       {Setting::recording, Setting::device, Setting::autocast, Setting::listener, Setting::wait_listener})
+    apply(context, setting);
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,299 @@
+#include <reel/train/fit.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+
+#include <fmt/format.h>
+
+#include <reel/autocast.h>
+#include <reel/ops.h>
+#include <reel/optim/clip.h>
+#include <reel/optim/loss_scaler.h>
+#include <reel/tape.h>
+#include <reel/train/progress.h>
+
+#include "../core/op_error.h"
+#include "../ops/if_needed.h"
+
+namespace reel::nn {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char* fit_name = "nn::fit";
+
+std::int64_t examples_in(const Batch& batch) { return batch.x.defined() && batch.x.rank() > 0 ? batch.x.size(0) : 1; }
+
+void check(const Data& training, const FitOptions& options, Location where) {
+  if (!training.defined()) fail<Error>(fit_name, where, "there is nothing to train on");
+  if (options.epochs < 0) fail<Error>(fit_name, where, "{} epochs are not 0 or more", options.epochs);
+  if (options.batch_size < 1) fail<Error>(fit_name, where, "the batch size {} is not 1 or more", options.batch_size);
+  if (options.patience < 0) fail<Error>(fit_name, where, "the patience {} is not 0 or more", options.patience);
+  if (!(options.least_improvement >= 0))
+    fail<Error>(fit_name, where, "the least improvement {} is not 0 or more", options.least_improvement);
+  if (!(options.clip_norm > 0)) fail<Error>(fit_name, where, "the largest norm {} is not above 0", options.clip_norm);
+}
+
+// While it lives, a module trains or evaluates; afterwards each of its parts has its former mode. In a training module,
+// parts that are set to evaluate stay so, because that was done on purpose.
+class Mode {
+ public:
+  Mode(Module& module, bool training) {
+    module.for_each_module([&](Module& part) { before_.emplace_back(&part, part.is_training()); });
+    if (!training || !module.is_training()) module.train(training);
+  }
+  // Modules come before their own parts.
+  ~Mode() {
+    for (auto [part, training] : before_) part->train(training);
+  }
+  Mode(const Mode&) = delete;
+  Mode& operator=(const Mode&) = delete;
+
+ private:
+  std::vector<std::pair<Module*, bool>> before_;
+};
+
+// A copy of a module's weights, to be restored.
+class Weights {
+ public:
+  void keep(const Module& module) {
+    NoRecord pause;
+    kept_.clear();
+    for (const auto& list : {module.named_parameters(), module.named_buffers()})
+      for (const NamedTensor& named : list) kept_.push_back({named.tensor, copy(named.tensor)});
+  }
+  void give_back(Location where) const {
+    NoRecord pause;
+    for (const Kept& kept : kept_) copy_(Destination(kept.own, where), kept.values);
+  }
+
+ private:
+  struct Kept {
+    Tensor own, values;
+  };
+  std::vector<Kept> kept_;
+};
+
+// Running means over examples.
+class Means {
+ public:
+  explicit Means(const std::vector<Metric>& metrics) : metrics_(metrics), sums_(metrics.size()) {}
+
+  void add(const Batch& batch, const Tensor& prediction, double loss) {
+    NoRecord pause;
+    auto examples = static_cast<double>(examples_in(batch));
+    count_ += examples;
+    loss_ += examples * loss;
+    for (std::size_t i = 0; i < metrics_.size(); ++i) sums_[i] += examples * metrics_[i].measure(prediction, batch.y);
+  }
+  bool empty() const { return count_ == 0; }
+  double loss() const { return loss_ / count_; }
+  std::vector<double> metrics() const {
+    std::vector<double> means = sums_;
+    for (double& mean : means) mean /= count_;
+    return means;
+  }
+
+ private:
+  const std::vector<Metric>& metrics_;
+  std::vector<double> sums_;
+  double count_ = 0, loss_ = 0;
+};
+
+class Fitting {
+ public:
+  Fitting(Module& model, const std::function<Tensor(const Tensor&)>& forward, const FitLoss& loss,
+          optim::Optimiser& optimiser, const FitOptions& options, Location where)
+      : model_(model), forward_(forward), loss_(loss), optimiser_(optimiser), options_(options), where_(where) {
+    if (options.autocast == DType::f16) scaler_.emplace();
+  }
+
+  FitReport run(const Data& training) {
+    FitReport report;
+    Weights best;
+    double least = std::numeric_limits<double>::infinity();
+    for (int epoch = 1; epoch <= options_.epochs; ++epoch) {
+      report.epochs.push_back(run_epoch(training, epoch));
+      const EpochReport& now = report.epochs.back();
+      double loss = options_.validation.defined() ? now.validation_loss : now.loss;
+      if (std::isnan(loss)) loss = std::numeric_limits<double>::infinity();
+      if (report.best == 0 || loss < least - options_.least_improvement) {
+        report.best = epoch;
+        least = loss;
+        if (options_.patience > 0) best.keep(model_);
+      }
+      if (options_.after_epoch && !options_.after_epoch(now)) break;
+      if (options_.patience > 0 && epoch - report.best >= options_.patience) break;
+    }
+    if (options_.patience > 0 && report.best != std::ssize(report.epochs)) {
+      best.give_back(where_);
+      if (options_.prints) fmt::print("the weights are those of epoch {}\n", report.best);
+    }
+    return report;
+  }
+
+ private:
+  EpochReport run_epoch(const Data& training, int epoch) {
+    EpochReport report{.epoch = epoch};
+    std::string label =
+        fmt::format("epoch {:{}}/{}", epoch, fmt::formatted_size("{}", options_.epochs), options_.epochs);
+    Progress progress(label, training.size(), "examples");
+    Means means(options_.metrics);
+    {
+      Mode mode(model_, true);
+      Generator* generator = options_.generator ? options_.generator : &default_generator();
+      training.for_each(options_.batch_size, options_.shuffle ? generator : nullptr, [&](const Batch& batch) {
+        Tensor prediction;
+        double loss = make_step(batch, prediction, epoch);
+        means.add(batch, prediction, loss);
+        if (options_.prints) progress.advance(examples_in(batch), loss);
+      });
+    }
+    if (means.empty()) fail<Error>(fit_name, where_, "epoch {} has no examples to train on", epoch);
+    report.loss = means.loss();
+    check_finite(report.loss, epoch);
+    report.metrics = means.metrics();
+    if (options_.validation.defined()) validate(report);
+    report.seconds = progress.seconds();
+    progress.clear();
+    if (options_.prints) print(label, report);
+    return report;
+  }
+
+  void check_finite(double loss, int epoch) const {
+    if (!std::isfinite(loss))
+      fail<Error>(fit_name, where_, "the loss is {} in epoch {}; a lower learning rate or .clip_norm may help", loss,
+                  epoch);
+  }
+
+  // Computes the loss and its gradients; stores the prediction if it is the first for this batch.
+  double differentiate(const Batch& batch, Tensor& prediction, int epoch) {
+    Tape tape;
+    Tensor guess, loss;
+    {
+      AutocastScope scope = autocast(options_.autocast, where_);
+      guess = forward_(batch.x);
+      loss = loss_(guess, batch.y);
+    }
+    double value = loss.item(where_);
+    // With a scaler, steps with infinities are skipped, and the epoch's mean shows lasting ones.
+    if (!scaler_) check_finite(value, epoch);
+    tape.backward(Arg(scaler_ ? scaler_->scale(Arg(loss, where_)) : loss, where_));
+    if (!prediction.defined()) prediction = std::move(guess);
+    return value;
+  }
+
+  void clip() {
+    if (std::isfinite(options_.clip_norm)) optim::clip_grad_norm(optimiser_.parameters(), options_.clip_norm, where_);
+  }
+
+  double make_step(const Batch& batch, Tensor& prediction, int epoch) {
+    double loss;
+    if (scaler_) {
+      optimiser_.zero_grad();
+      loss = differentiate(batch, prediction, epoch);
+      scaler_->unscale(optimiser_, where_);
+      clip();
+      scaler_->step(optimiser_, where_);
+      scaler_->update(where_);
+    } else {
+      auto found = [&] {
+        double value = differentiate(batch, prediction, epoch);
+        clip();
+        return value;
+      };
+      loss = optimiser_.step(found, where_);
+    }
+    if (options_.after_step) options_.after_step();
+    return loss;
+  }
+
+  void validate(EpochReport& report) {
+    Mode mode(model_, false);
+    NoRecord pause;
+    Means means(options_.metrics);
+    options_.validation.for_each(options_.batch_size, nullptr, [&](const Batch& batch) {
+      AutocastScope scope = autocast(options_.autocast, where_);
+      Tensor prediction = forward_(batch.x);
+      means.add(batch, prediction, loss_(prediction, batch.y).item(where_));
+    });
+    if (means.empty()) fail<Error>(fit_name, where_, "there are no examples to validate on");
+    report.validation_loss = means.loss();
+    report.validation_metrics = means.metrics();
+  }
+
+  void print(const std::string& label, const EpochReport& report) const {
+    std::string text = fmt::format("{}  loss {:.4f}", label, report.loss);
+    auto add_metrics = [&](const std::vector<double>& values) {
+      for (std::size_t i = 0; i < values.size(); ++i)
+        text += fmt::format("  {} {:.4f}", options_.metrics[i].name, values[i]);
+    };
+    add_metrics(report.metrics);
+    if (options_.validation.defined()) text += fmt::format("  validation: loss {:.4f}", report.validation_loss);
+    add_metrics(report.validation_metrics);
+    fmt::print("{}  {:.1f} s\n", text, report.seconds);
+    std::fflush(stdout);
+  }
+
+  Module& model_;
+  const std::function<Tensor(const Tensor&)>& forward_;
+  const FitLoss& loss_;
+  optim::Optimiser& optimiser_;
+  const FitOptions& options_;
+  Location where_;
+  std::optional<optim::LossScaler> scaler_;
+};
+
+}  // namespace
+
+Data::Data(const Tensor& x, const Tensor& y, Location where) : x_(x), y_(y) {
+  for (const Tensor* part : {&x, &y}) {
+    if (!part->defined()) fail<Error>("nn::Data", where, "{} is an undefined tensor", part == &x ? "x" : "y");
+    if (part->rank() == 0)
+      fail<ShapeError>("nn::Data", where, "{} is a single number, and has no axis of examples", part == &x ? "x" : "y");
+  }
+  if (x.size(0) != y.size(0))
+    fail<ShapeError>("nn::Data", where, "x {} and y {} have not as many examples", describe(x), describe(y));
+}
+
+void Data::for_each(std::int64_t batch_size, Generator* generator, const Use& use) const {
+  if (iterate_) return iterate_(use);
+  if (!x_.defined()) return;
+  std::int64_t count = x_.size(0);
+  Tensor order = generator ? randperm(count, {.device = x_.device(), .generator = generator}) : Tensor();
+  for (std::int64_t start = 0; start < count; start += batch_size) {
+    std::int64_t stop = std::min(start + batch_size, count);
+    auto part = [&](const Tensor& whole) {
+      return order.defined() ? index_select(whole, 0, slice(order, 0, start, stop)) : slice(whole, 0, start, stop);
+    };
+    use({part(x_), part(y_)});
+  }
+}
+
+double accuracy(const Tensor& prediction, const Tensor& y) {
+  if (!prediction.defined() || !y.defined()) throw Error("nn::accuracy: takes no undefined tensors", {});
+  NoRecord pause;
+  bool by_class = !is_floating(y.dtype());
+  Shape expected = prediction.shape();
+  if (by_class && prediction.rank() > 0) {
+    expected = {};
+    for (int axis = 0; axis < prediction.rank(); ++axis)
+      if (axis != (prediction.rank() > 1 ? 1 : 0)) expected.push_back(prediction.size(axis));
+  }
+  if (y.shape() != expected)
+    fail<ShapeError>("nn::accuracy", {}, "the prediction {} wants y {}, not {}", describe(prediction),
+                     to_string(expected), describe(y));
+  Tensor right = by_class ? argmax(prediction, prediction.rank() > 1 ? 1 : 0) == y : (prediction > 0) == (y > 0.5);
+  return mean(to_if_needed(right, DType::f64)).item();
+}
+
+FitReport fit(Module& model, const std::function<Tensor(const Tensor&)>& forward, const FitLoss& loss,
+              optim::Optimiser& optimiser, const Data& training, const FitOptions& options, Location where) {
+  check(training, options, where);
+  CallerScope caller(where);
+  return Fitting(model, forward, loss, optimiser, options, where).run(training);
+}
+
+}  // namespace reel::nn
