@@ -14,8 +14,9 @@ PYTHON
 }
 
 # Meson compiles through ccache where that is installed; it keeps what used precompiled headers only if it is told that they
-# hide no macro from it.
-export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros}
+# hide no macro from it. In its depend mode, which a user may have set, it does not see that a header inside a precompiled one
+# has changed, and returns objects of the old header.
+export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros} CCACHE_NODEPEND=1
 
 # configure_build DIRECTORY -DNAME=VALUE…
 configure_build() {
