@@ -9,6 +9,6 @@ namespace reel::io {
 /// Converts tensors under PyTorch's names to those of a module: for each layer of the module whose parameters have
 /// another form, the parameters of PyTorch's layer of the same kind and name are renamed, transposed and joined. All
 /// others stay as they are. With `converts`, sums of halves may have dtype f32.
-std::vector<nn::NamedTensor> as_in(const nn::Module& module, std::vector<nn::NamedTensor> tensors, bool converts);
+std::vector<NamedTensor> as_in(const nn::Module& module, std::vector<NamedTensor> tensors, bool converts);
 
 }  // namespace reel::io

@@ -240,7 +240,7 @@ double LBFGS::minimise(const std::function<double()>& loss, Location where) {
   return Iterations(*this, loss, where).run();
 }
 
-void LBFGS::add_state(std::vector<nn::NamedTensor>& state) const {
+void LBFGS::add_state(std::vector<NamedTensor>& state) const {
   state.push_back({"optimiser", text_tensor(name())});
   state.push_back({"iterations", tensor({iterations_})});
   add_rates(state);
@@ -259,7 +259,7 @@ void LBFGS::add_state(std::vector<nn::NamedTensor>& state) const {
   state.push_back({"gradient_changes", stack(gradients)});
 }
 
-void LBFGS::take_state(std::span<const nn::NamedTensor> state, Location where) {
+void LBFGS::take_state(std::span<const NamedTensor> state, Location where) {
   StateReader reader(name(), state, where);
   check_kind(reader, where);
   auto iterations = reader.number<std::int64_t>("iterations");

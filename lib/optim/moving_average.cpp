@@ -190,13 +190,13 @@ MovingAverage::Scope::~Scope() { average_.swap(where_); }
 
 MovingAverage::Scope MovingAverage::in_place(Location where) { return {*this, where}; }
 
-std::vector<nn::NamedTensor> MovingAverage::state(Location where) const {
-  std::vector<nn::NamedTensor> state{{"steps", tensor({steps_})}};
+std::vector<NamedTensor> MovingAverage::state(Location where) const {
+  std::vector<NamedTensor> state{{"steps", tensor({steps_})}};
   for (std::size_t i = 0; i < tensors_.size(); ++i) state.push_back({fmt::format("{}.average", i), average(i, where)});
   return state;
 }
 
-void MovingAverage::load_state(std::span<const nn::NamedTensor> state, Location where) {
+void MovingAverage::load_state(std::span<const NamedTensor> state, Location where) {
   NoRecord pause;
   check_own("it cannot load a state", where);
   StateReader reader(name, state, where);
@@ -211,8 +211,8 @@ void MovingAverage::load_state(std::span<const nn::NamedTensor> state, Location 
   averages_ = std::move(averages);
 }
 
-void MovingAverage::load_state(const std::vector<nn::NamedTensor>& state, Location where) {
-  load_state(std::span<const nn::NamedTensor>(state), where);
+void MovingAverage::load_state(const std::vector<NamedTensor>& state, Location where) {
+  load_state(std::span<const NamedTensor>(state), where);
 }
 
 }  // namespace reel::optim

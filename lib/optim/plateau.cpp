@@ -67,11 +67,11 @@ bool Plateau::reduce() {
   return any;
 }
 
-std::vector<nn::NamedTensor> Plateau::state() const {
+std::vector<NamedTensor> Plateau::state() const {
   return {{"best", tensor({best_})}, {"bad_steps", tensor({bad_steps_})}, {"cooldown", tensor({cooldown_left_})}};
 }
 
-void Plateau::load_state(std::span<const nn::NamedTensor> state, Location where) {
+void Plateau::load_state(std::span<const NamedTensor> state, Location where) {
   StateReader reader(name, state, where);
   auto best = reader.number<double>("best");
   auto bad_steps = reader.number<std::int64_t>("bad_steps"), cooldown = reader.number<std::int64_t>("cooldown");
@@ -85,8 +85,8 @@ void Plateau::load_state(std::span<const nn::NamedTensor> state, Location where)
   cooldown_left_ = cooldown;
 }
 
-void Plateau::load_state(const std::vector<nn::NamedTensor>& state, Location where) {
-  load_state(std::span<const nn::NamedTensor>(state), where);
+void Plateau::load_state(const std::vector<NamedTensor>& state, Location where) {
+  load_state(std::span<const NamedTensor>(state), where);
 }
 
 }  // namespace reel::optim

@@ -66,9 +66,9 @@ void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location wh
   fail_for_memory(name, where);
 }
 
-std::vector<nn::NamedTensor> Scheduler::state() const { return {{"step", tensor({steps_})}, {"base", tensor(bases_)}}; }
+std::vector<NamedTensor> Scheduler::state() const { return {{"step", tensor({steps_})}, {"base", tensor(bases_)}}; }
 
-void Scheduler::load_state(std::span<const nn::NamedTensor> state, Location where) {
+void Scheduler::load_state(std::span<const NamedTensor> state, Location where) {
   StateReader reader(name, state, where);
   auto steps = reader.number<std::int64_t>("step");
   auto bases = reader.list<double>("base", optimiser_.group_count());
@@ -78,8 +78,8 @@ void Scheduler::load_state(std::span<const nn::NamedTensor> state, Location wher
   go_to(steps, std::move(bases), where);
 }
 
-void Scheduler::load_state(const std::vector<nn::NamedTensor>& state, Location where) {
-  load_state(std::span<const nn::NamedTensor>(state), where);
+void Scheduler::load_state(const std::vector<NamedTensor>& state, Location where) {
+  load_state(std::span<const NamedTensor>(state), where);
 }
 
 }  // namespace reel::optim

@@ -19,10 +19,10 @@ namespace reel::optim {
 
 using namespace detail;
 
-std::vector<nn::NamedTensor> Optimiser::state(Location where) const try {
+std::vector<NamedTensor> Optimiser::state(Location where) const try {
   NoRecord pause;
   CallerScope caller(where);
-  std::vector<nn::NamedTensor> state;
+  std::vector<NamedTensor> state;
   add_state(state);
   return state;
 } catch (const std::bad_alloc&) {
@@ -47,7 +47,7 @@ std::vector<std::int64_t> Optimiser::groups() const {
   return groups;
 }
 
-void Optimiser::add_rates(std::vector<nn::NamedTensor>& state) const {
+void Optimiser::add_rates(std::vector<NamedTensor>& state) const {
   std::vector<double> rates, factors;
   for (std::size_t group = 0; group < group_count(); ++group) {
     Rate rate = rate_parts(group);
@@ -72,7 +72,7 @@ std::vector<Optimiser::Rate> Optimiser::read_rates(StateReader& reader, Location
   return parts;
 }
 
-void Optimiser::add_state(std::vector<nn::NamedTensor>& state) const {
+void Optimiser::add_state(std::vector<NamedTensor>& state) const {
   std::vector<std::int64_t> steps;
   std::vector<double> products, momenta;
   for (const Memory& memory : memories_) {
@@ -100,7 +100,7 @@ void Optimiser::add_state(std::vector<nn::NamedTensor>& state) const {
   }
 }
 
-void Optimiser::load_state(std::span<const nn::NamedTensor> state, Location where) try {
+void Optimiser::load_state(std::span<const NamedTensor> state, Location where) try {
   NoRecord pause;
   CallerScope caller(where);
   take_state(state, where);
@@ -108,8 +108,8 @@ void Optimiser::load_state(std::span<const nn::NamedTensor> state, Location wher
   fail_for_memory(name_, where);
 }
 
-void Optimiser::load_state(const std::vector<nn::NamedTensor>& state, Location where) {
-  load_state(std::span<const nn::NamedTensor>(state), where);
+void Optimiser::load_state(const std::vector<NamedTensor>& state, Location where) {
+  load_state(std::span<const NamedTensor>(state), where);
 }
 
 void Optimiser::check_kind(StateReader& reader, Location where) const {
@@ -130,7 +130,7 @@ void Optimiser::check_groups(StateReader& reader, Location where) const {
     fail<Error>(name_, where, "the state's parameters are divided into groups in another way");
 }
 
-void Optimiser::take_state(std::span<const nn::NamedTensor> state, Location where) {
+void Optimiser::take_state(std::span<const NamedTensor> state, Location where) {
   StateReader reader(name_, state, where);
   check_kind(reader, where);
   check_groups(reader, where);

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include <reel/nn/module.h>
+#include <reel/named_tensor.h>
 #include <reel/ops/create.h>
 
 #include "../core/op_error.h"
@@ -21,15 +21,15 @@ inline Tensor text_tensor(std::string_view text) { return tensor(std::vector<std
 class StateReader {
  public:
   /// `reader`: the object that reads, for error messages.
-  StateReader(const char* reader, std::span<const nn::NamedTensor> state, Location where)
+  StateReader(const char* reader, std::span<const NamedTensor> state, Location where)
       : reader_(reader), state_(state), used_(state.size()), where_(where) {}
 
   bool has(std::string_view name) const {
-    return std::any_of(state_.begin(), state_.end(), [&](const nn::NamedTensor& named) { return named.name == name; });
+    return std::any_of(state_.begin(), state_.end(), [&](const NamedTensor& named) { return named.name == name; });
   }
   /// Returns true if the tensor exists and is a vector without elements.
   bool is_empty(std::string_view name) const {
-    return std::any_of(state_.begin(), state_.end(), [&](const nn::NamedTensor& named) {
+    return std::any_of(state_.begin(), state_.end(), [&](const NamedTensor& named) {
       return named.name == name && named.tensor.defined() && named.tensor.shape() == Shape{0};
     });
   }
@@ -52,7 +52,7 @@ class StateReader {
   }
   /// The size of the tensor's first axis, or 0 if it does not exist.
   std::int64_t rows(std::string_view name) const {
-    for (const nn::NamedTensor& named : state_)
+    for (const NamedTensor& named : state_)
       if (named.name == name && named.tensor.defined() && named.tensor.rank() > 0) return named.tensor.size(0);
     return 0;
   }
@@ -84,7 +84,7 @@ class StateReader {
 
  private:
   const char* reader_;
-  std::span<const nn::NamedTensor> state_;
+  std::span<const NamedTensor> state_;
   std::vector<bool> used_;
   Location where_;
 };

@@ -19,13 +19,13 @@ namespace {
 
 constexpr const char* offer_name = "train::BestWeights";
 
-std::vector<nn::NamedTensor> weights_of(const nn::Module& module) {
-  std::vector<nn::NamedTensor> all = module.named_parameters();
-  for (nn::NamedTensor& buffer : module.named_buffers()) all.push_back(std::move(buffer));
+std::vector<NamedTensor> weights_of(const nn::Module& module) {
+  std::vector<NamedTensor> all = module.named_parameters();
+  for (NamedTensor& buffer : module.named_buffers()) all.push_back(std::move(buffer));
   return all;
 }
 
-void check_weight(const nn::NamedTensor& named, Location where) {
+void check_weight(const NamedTensor& named, Location where) {
   if (!is_floating(named.tensor.dtype()) || all(isfinite(named.tensor)).item<bool>()) return;
   fail<DivergedError>(offer_name, where,
                       "the weights '{}' are no longer finite; a lower learning rate or clipping may help", named.name);
@@ -42,11 +42,11 @@ bool BestWeights::offer(double score, Location where) {
   CallerScope caller(where);
   NoRecord pause;
   if (std::isnan(score)) fail<DivergedError>(offer_name, where, "the score is {}", score);
-  std::vector<nn::NamedTensor> weights = weights_of(module_);
-  for (const nn::NamedTensor& named : weights) check_weight(named, where);
+  std::vector<NamedTensor> weights = weights_of(module_);
+  for (const NamedTensor& named : weights) check_weight(named, where);
   if (!empty() && score <= score_) return false;
   std::vector<Kept> copies;
-  for (const nn::NamedTensor& named : weights) copies.push_back({named.tensor, copy(named.tensor)});
+  for (const NamedTensor& named : weights) copies.push_back({named.tensor, copy(named.tensor)});
   kept_ = std::move(copies);
   score_ = score;
   offered_ = true;

@@ -21,9 +21,9 @@ Tensor batch(int number, std::int64_t columns) {
   return randn({4, columns}, {.device = gpu, .generator = &generator});
 }
 
-std::vector<std::vector<float>> values_of(const std::vector<nn::NamedTensor>& tensors) {
+std::vector<std::vector<float>> values_of(const std::vector<NamedTensor>& tensors) {
   std::vector<std::vector<float>> values;
-  for (const nn::NamedTensor& named : tensors) values.push_back(named.tensor.to_vector<float>());
+  for (const NamedTensor& named : tensors) values.push_back(named.tensor.to_vector<float>());
   return values;
 }
 
@@ -57,10 +57,10 @@ struct Training {
     }
     CHECK(graph.is_recorded() == replays);
     parameters = values_of(net.named_parameters());
-    for (const nn::NamedTensor& named : optimiser.state())
+    for (const NamedTensor& named : optimiser.state())
       if (named.tensor.dtype() == f32 || named.name == "steps")
         parameters.push_back(to(named.tensor, f32).template to_vector<float>());
-    for (const nn::NamedTensor& named : average.state())
+    for (const NamedTensor& named : average.state())
       if (named.tensor.dtype() == f32) parameters.push_back(named.tensor.template to_vector<float>());
     calls = default_generator().calls();
   }

@@ -151,7 +151,7 @@ TEST_CASE("optimisers, clipping and averages do on a device what they do on the 
     for (const Tensor& parameter : parameters) add(parameter);
     optim::Adam other(parameters);
     other.load_state(adam.state());
-    for (const nn::NamedTensor& named : other.state())
+    for (const NamedTensor& named : other.state())
       if (named.tensor.dtype() == f32) add(named.tensor);
     return seen;
   };

@@ -26,7 +26,7 @@ struct Tied : nn::Module {
 
 std::vector<std::string> names_of(const nn::Module& module) {
   std::vector<std::string> names;
-  for (const nn::NamedTensor& named : module.named_parameters()) names.push_back(named.name);
+  for (const NamedTensor& named : module.named_parameters()) names.push_back(named.name);
   return names;
 }
 

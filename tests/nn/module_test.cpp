@@ -38,7 +38,7 @@ struct Stack : nn::Module {
 
 std::vector<std::string> names_of(const nn::Module& module) {
   std::vector<std::string> names;
-  for (const nn::NamedTensor& named : module.named_parameters()) names.push_back(named.name);
+  for (const NamedTensor& named : module.named_parameters()) names.push_back(named.name);
   return names;
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("parameters have dotted names in the order of declaration") {
 
 TEST_CASE("buffers are listed apart from parameters and are none") {
   Model model;
-  std::vector<nn::NamedTensor> buffers = model.named_buffers();
+  std::vector<NamedTensor> buffers = model.named_buffers();
   REQUIRE(buffers.size() == 1);
   CHECK(buffers[0].name == "encoder.steps");
   CHECK(buffers[0].tensor.is(model.encoder.steps));
@@ -137,7 +137,7 @@ TEST_CASE("models in a growing vector keep their parameters") {
 TEST_CASE("sub-modules in a vector are found while it grows, shrinks and moves") {
   Stack stack(5);
   auto check = [](const Stack& whole, std::size_t depth) {
-    std::vector<nn::NamedTensor> named = whole.named_parameters();
+    std::vector<NamedTensor> named = whole.named_parameters();
     REQUIRE(named.size() == 2 * depth);
     for (std::size_t i = 0; i < depth; ++i) {
       CHECK(named[2 * i].name == "layer" + std::to_string(i) + ".weight");
@@ -392,7 +392,7 @@ TEST_CASE("parts that are swapped keep their names, whatever they hold") {
   swap(pair.c, pair.d);
   CHECK(names_of(pair) == std::vector<std::string>{"a.weight", "a.bias", "b.weight", "b.bias", "c", "d"});
   CHECK(pair.b.weight.is(weight_a));
-  for (const nn::NamedTensor& named : pair.named_parameters()) {
+  for (const NamedTensor& named : pair.named_parameters()) {
     if (named.name == "b.weight") CHECK(named.tensor.is(weight_a));
     if (named.name == "d") CHECK(named.tensor.is(c));
   }

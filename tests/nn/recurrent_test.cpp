@@ -440,7 +440,7 @@ TEST_CASE("a minibatch whose sequences all have length 0 gives parameters a grad
   auto check = [](const nn::Module& layer, auto loss_of) {
     Tape tape;
     tape.backward(loss_of());
-    for (const nn::NamedTensor& parameter : layer.named_parameters()) {
+    for (const NamedTensor& parameter : layer.named_parameters()) {
       INFO(parameter.name);
       REQUIRE(parameter.tensor.grad().defined());
       CHECK(count_nonzero(parameter.tensor.grad()).item<std::int64_t>() == 0);

@@ -69,7 +69,7 @@ Bytes values_of(const FaultyModel& model) {
   NoRecord pause;
   Bytes bytes;
   for (const Tensor& parameter : model.parameters) append(bytes, parameter);
-  for (const nn::NamedTensor& kept : model.optimiser->state()) append(bytes, kept.tensor);
+  for (const NamedTensor& kept : model.optimiser->state()) append(bytes, kept.tensor);
   return bytes;
 }
 

@@ -125,9 +125,9 @@ TEST_CASE("a moving average goes on from its state") {
   one.update();
   other.update();
   CHECK(one.average(0).to_vector<float>() == other.average(0).to_vector<float>());
-  CHECK_THAT(error_of<Error>([&] { other.load_state(std::vector<nn::NamedTensor>{}); }),
+  CHECK_THAT(error_of<Error>([&] { other.load_state(std::vector<NamedTensor>{}); }),
              contains("MovingAverage: the state lacks 'steps'"));
-  std::vector<nn::NamedTensor> negative = one.state();
+  std::vector<NamedTensor> negative = one.state();
   negative[0].tensor = tensor<std::int64_t>({-11});
   CHECK_THAT(error_of<Error>([&] { other.load_state(negative); }), contains("the state's 'steps' is -11"));
 }

@@ -162,7 +162,7 @@ TEST_CASE("a scheduler goes on from its state, whatever the rates are by then") 
     first.step();
     second.step();
   }
-  CHECK_THAT(error_of<Error>([&] { second.load_state(std::vector<nn::NamedTensor>{}); }),
+  CHECK_THAT(error_of<Error>([&] { second.load_state(std::vector<NamedTensor>{}); }),
              contains("Scheduler: the state lacks 'step'"));
 }
 
@@ -283,7 +283,7 @@ TEST_CASE("a plateau refuses a state that is none of its own, and changes nothin
   optim::Plateau plateau(sgd);
   plateau.step(5);
   auto text = [&](std::size_t i, const Tensor& value) {
-    std::vector<nn::NamedTensor> state = plateau.state();
+    std::vector<NamedTensor> state = plateau.state();
     state[i].tensor = value;
     return error_of<Error>([&] { plateau.load_state(state); });
   };
@@ -351,7 +351,7 @@ TEST_CASE("a scheduler that throws changes nothing") {
   CHECK(state_is(1, 0.5));
   CHECK_THAT(error_of<Error>([&] { scheduler.step(); }), contains("the learning rate -1"));
   CHECK(state_is(1, 0.5));
-  std::vector<nn::NamedTensor> state = scheduler.state();
+  std::vector<NamedTensor> state = scheduler.state();
   state[0].tensor = tensor<std::int64_t>({2});
   state[1].tensor = tensor({7.0, 8.0});
   CHECK_THAT(error_of<Error>([&] { scheduler.load_state(state); }), contains("the learning rate -1"));

@@ -17,7 +17,7 @@ using reel_test::error_of;
 
 namespace {
 
-using State = std::vector<nn::NamedTensor>;
+using State = std::vector<NamedTensor>;
 using Make = std::function<std::unique_ptr<optim::Optimiser>(const std::vector<Tensor>&)>;
 
 template <class Optimiser, class Options>
@@ -66,13 +66,13 @@ std::vector<double> values(const std::vector<Tensor>& tensors) {
 }
 
 State with(State state, const std::string& name, const Tensor& value) {
-  for (nn::NamedTensor& named : state)
+  for (NamedTensor& named : state)
     if (named.name == name) named.tensor = value;
   return state;
 }
 
 State without(State state, const std::string& name) {
-  std::erase_if(state, [&](const nn::NamedTensor& named) { return named.name == name; });
+  std::erase_if(state, [&](const NamedTensor& named) { return named.name == name; });
   return state;
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("a state names what it holds") {
   adam.add_group({ones({1}).requires_grad()});
   train(adam, 0, 1);
   std::vector<std::string> names;
-  for (const nn::NamedTensor& named : adam.state()) names.push_back(named.name);
+  for (const NamedTensor& named : adam.state()) names.push_back(named.name);
   CHECK(names == std::vector<std::string>{"optimiser", "steps", "groups", "learning_rate", "momentum", "0.mean",
                                           "0.square", "1.mean", "1.square"});
   CHECK(adam.state()[1].tensor.to_vector<std::int64_t>() == std::vector<std::int64_t>{1, 1, 0, 0});

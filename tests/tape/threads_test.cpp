@@ -95,7 +95,7 @@ TEST_CASE("a parameter under several names is trained once, by every thread that
     Part second{*this, "second", again};
   };
   Tied model;
-  std::vector<nn::NamedTensor> named = model.named_parameters();
+  std::vector<NamedTensor> named = model.named_parameters();
   REQUIRE(named.size() == 1);
   CHECK(named[0].name == "table");
   optim::SGD optimiser(model.parameters(), {.learning_rate = 0.5});

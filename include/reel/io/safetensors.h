@@ -7,7 +7,7 @@
 #include <vector>
 
 #include <reel/error.h>
-#include <reel/nn/module.h>
+#include <reel/named_tensor.h>
 
 /// \file
 /// Named tensors in a file of the safetensors format: eight bytes with the length of the header, little-endian; the
@@ -20,7 +20,7 @@
 namespace reel::io {
 
 /// A tensor and its name.
-using nn::NamedTensor;
+using reel::NamedTensor;
 
 /// An error: a file cannot be read or written, or has not the expected format.
 class FileError : public Error {

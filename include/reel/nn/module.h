@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <reel/named_tensor.h>
 #include <reel/nn/call.h>
 #include <reel/nn/initialise.h>
 #include <reel/nn/member.h>
@@ -17,11 +18,7 @@
 
 namespace reel::nn {
 
-/// A tensor of a module and its name.
-struct NamedTensor {
-  std::string name;  ///< "cell.W_h": the names of the modules around it and its own
-  Tensor tensor;     ///< the tensor
-};
+using reel::NamedTensor;
 
 /// What a part of a module is.
 enum class PartKind : std::uint8_t { parameter, buffer, module };

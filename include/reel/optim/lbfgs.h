@@ -72,8 +72,8 @@ class LBFGS : public Optimiser {
   void put_momentum(std::size_t, double) override {}
   void make_step(Location where) override;
   double minimise(const std::function<double()>& loss, Location where) override;
-  void add_state(std::vector<nn::NamedTensor>& state) const override;
-  void take_state(std::span<const nn::NamedTensor> state, Location where) override;
+  void add_state(std::vector<NamedTensor>& state) const override;
+  void take_state(std::span<const NamedTensor> state, Location where) override;
 
   Tensor flat(bool gradients) const;
 

@@ -5,11 +5,9 @@
 #include <span>
 #include <vector>
 
+#include <reel/named_tensor.h>
 #include <reel/tensor.h>
 
-namespace reel::nn {
-struct NamedTensor;
-}
 namespace reel::detail {
 struct AverageNumbers;
 }
@@ -76,15 +74,15 @@ class MovingAverage {
   [[nodiscard]] Scope in_place(Location where = Location::here());
 
   /// Copies of all that it keeps: "steps", and "7.average" and the like by the index of the tensor.
-  std::vector<nn::NamedTensor> state(Location where = Location::here()) const;
+  std::vector<NamedTensor> state(Location where = Location::here()) const;
   /// Restores what `state()` gave. After an exception nothing has changed.
   /// Throws: Error while a scope lives, for a name that is missing or unknown, or a value out of range; ShapeError or
   /// DTypeError for a tensor that does not fit.
-  void load_state(std::span<const nn::NamedTensor> state, Location where = Location::here());
+  void load_state(std::span<const NamedTensor> state, Location where = Location::here());
   /// Restores what `state()` gave. After an exception nothing has changed.
   /// Throws: Error while a scope lives, for a name that is missing or unknown, or a value out of range; ShapeError or
   /// DTypeError for a tensor that does not fit.
-  void load_state(const std::vector<nn::NamedTensor>& state, Location where = Location::here());
+  void load_state(const std::vector<NamedTensor>& state, Location where = Location::here());
 
  private:
   void check_own(const char* what, Location where) const;

@@ -9,11 +9,9 @@
 #include <utility>
 #include <vector>
 
+#include <reel/named_tensor.h>
 #include <reel/tensor.h>
 
-namespace reel::nn {
-struct NamedTensor;
-}
 namespace reel::detail {
 struct UpdateStep;
 class StateReader;
@@ -88,21 +86,21 @@ class Optimiser {
   /// Plateau has reduced a rate, which is "learning_rate" times that; "groups" (parameters), i64, if there are several;
   /// for each parameter that has made a step, "7.mean" and the like, by the index of the parameter in `parameters()`;
   /// for a velocity that begins with the next step, no elements.
-  std::vector<nn::NamedTensor> state(Location where = Location::here()) const;
+  std::vector<NamedTensor> state(Location where = Location::here()) const;
   /// Restores, to the bit, what `state()` of an optimiser of this kind gave for parameters of equal shapes, order and
   /// groups. A state of another kind is refused, also where the names agree, as those of Adam and AdamW do; options
   /// need not be equal: SGD takes its momentum from the state, Adam with `amsgrad` lacks a tensor in a state without.
   /// After an exception nothing has changed.
   /// Throws: Error for another kind, for other groups, and for a name that is missing or unknown; ShapeError or
   /// DTypeError for a tensor that does not fit.
-  void load_state(std::span<const nn::NamedTensor> state, Location where = Location::here());
+  void load_state(std::span<const NamedTensor> state, Location where = Location::here());
   /// Restores, to the bit, what `state()` of an optimiser of this kind gave for parameters of equal shapes, order and
   /// groups. A state of another kind is refused, also where the names agree, as those of Adam and AdamW do; options
   /// need not be equal: SGD takes its momentum from the state, Adam with `amsgrad` lacks a tensor in a state without.
   /// After an exception nothing has changed.
   /// Throws: Error for another kind, for other groups, and for a name that is missing or unknown; ShapeError or
   /// DTypeError for a tensor that does not fit.
-  void load_state(const std::vector<nn::NamedTensor>& state, Location where = Location::here());
+  void load_state(const std::vector<NamedTensor>& state, Location where = Location::here());
 
  protected:
   /// A parameter's progress.
@@ -163,7 +161,7 @@ class Optimiser {
   /// Sets a group's learning rate by its two factors.
   void put_rate_parts(std::size_t group, const Rate& rate);
   /// Adds "learning_rate" and, if a rate was reduced, "rate_factor" to a state.
-  void add_rates(std::vector<nn::NamedTensor>& state) const;
+  void add_rates(std::vector<NamedTensor>& state) const;
   /// Reads the learning rates of all groups from a state. Throws: Error for a rate or a factor out of range.
   std::vector<Rate> read_rates(detail::StateReader& reader, Location where) const;
   /// Checks that a state is that of this kind of optimiser. Throws: Error if it is not.
@@ -185,10 +183,10 @@ class Optimiser {
   /// Makes a step with a function that computes the loss and its gradients; returns the first value.
   virtual double minimise(const std::function<double()>& loss, Location where);
   /// Adds the tensors of `state()` to a list.
-  virtual void add_state(std::vector<nn::NamedTensor>& state) const;
+  virtual void add_state(std::vector<NamedTensor>& state) const;
   /// Restores the optimiser from a state.
   /// Throws: Error, ShapeError or DTypeError for one that does not fit, and changes nothing then.
-  virtual void take_state(std::span<const nn::NamedTensor> state, Location where);
+  virtual void take_state(std::span<const NamedTensor> state, Location where);
 
  private:
   friend class Plateau;

@@ -36,17 +36,17 @@ class Plateau {
 
   /// Copies of all that it keeps: "best", "bad_steps", "cooldown"; the rates, and their reductions, are in the
   /// optimiser's state.
-  std::vector<nn::NamedTensor> state() const;
+  std::vector<NamedTensor> state() const;
   /// Restores what `state()` gave; states of the optimiser, of a Scheduler and of this may be loaded in any order.
   /// After an exception nothing has changed.
   /// Throws: Error for a name that is missing or unknown, or a value out of range; ShapeError or DTypeError for a
   /// tensor that does not fit.
-  void load_state(std::span<const nn::NamedTensor> state, Location where = Location::here());
+  void load_state(std::span<const NamedTensor> state, Location where = Location::here());
   /// Restores what `state()` gave; states of the optimiser, of a Scheduler and of this may be loaded in any order.
   /// After an exception nothing has changed.
   /// Throws: Error for a name that is missing or unknown, or a value out of range; ShapeError or DTypeError for a
   /// tensor that does not fit.
-  void load_state(const std::vector<nn::NamedTensor>& state, Location where = Location::here());
+  void load_state(const std::vector<NamedTensor>& state, Location where = Location::here());
 
  private:
   bool is_better(double metric) const;

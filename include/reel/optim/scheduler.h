@@ -39,17 +39,17 @@ class Scheduler {
   std::int64_t steps() const { return steps_; }
 
   /// Copies of all that the scheduler keeps: "step", and "base" of each group.
-  std::vector<nn::NamedTensor> state() const;
+  std::vector<NamedTensor> state() const;
   /// Restores what `state()` gave, and sets the rates, times the reductions of a Plateau; states of the optimiser, of a
   /// Plateau and of this may be loaded in any order. After an exception nothing has changed.
   /// Throws: Error for a name that is missing or unknown, or a value out of range; ShapeError or DTypeError for a
   /// tensor that does not fit.
-  void load_state(std::span<const nn::NamedTensor> state, Location where = Location::here());
+  void load_state(std::span<const NamedTensor> state, Location where = Location::here());
   /// Restores what `state()` gave, and sets the rates, times the reductions of a Plateau; states of the optimiser, of a
   /// Plateau and of this may be loaded in any order. After an exception nothing has changed.
   /// Throws: Error for a name that is missing or unknown, or a value out of range; ShapeError or DTypeError for a
   /// tensor that does not fit.
-  void load_state(const std::vector<nn::NamedTensor>& state, Location where = Location::here());
+  void load_state(const std::vector<NamedTensor>& state, Location where = Location::here());
 
  private:
   // Computes and sets the rates of a step, which becomes the present one.
