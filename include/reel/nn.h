@@ -23,7 +23,7 @@
 #include <reel/nn/module.h>
 #include <reel/nn/module_list.h>
 #include <reel/nn/packed.h>
-#include <reel/nn/pool.h>
+#include <reel/nn/pooling.h>
 #include <reel/nn/recurrent.h>
 #include <reel/nn/rms_norm.h>
 #include <reel/nn/rnn.h>

@@ -25,9 +25,10 @@ void fill_cpu_kernels(KernelTable& table) {
   fill_index(table);
   fill_linear_algebra(table);
   fill_median(table);
+  fill_nonzero(table);
   fill_polygamma(table);
   fill_resample(table);
-  fill_sample(table);
+  fill_sampling(table);
   fill_scan(table);
   fill_sort(table);
 }

@@ -17,9 +17,10 @@ void fill_embedding(KernelTable& table);
 void fill_index(KernelTable& table);
 void fill_linear_algebra(KernelTable& table);
 void fill_median(KernelTable& table);
+void fill_nonzero(KernelTable& table);
 void fill_polygamma(KernelTable& table);
 void fill_resample(KernelTable& table);
-void fill_sample(KernelTable& table);
+void fill_sampling(KernelTable& table);
 void fill_scan(KernelTable& table);
 void fill_sort(KernelTable& table);
 

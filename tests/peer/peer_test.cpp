@@ -43,10 +43,11 @@ const Peers& peers() {
     add_activation_peers(made);
     add_resample_peers(made);
     add_normalise_peers(made);
-    add_pool_peers(made);
-    add_convolve_peers(made);
+    add_pooling_peers(made);
+    add_convolution_peers(made);
     add_recurrent_peers(made);
-    add_attend_peers(made);
+    add_attention_peers(made);
+    add_embedding_peers(made);
     add_loss_peers(made);
     add_ctc_peers(made);
     add_linear_algebra_peers(made);

@@ -37,7 +37,6 @@ void add_index_peers(Peers& peers) {
   // Its own take knows no axis.
   peers["take"] =
       peers["index_select"] = [](Tensors x, Given given) { return x[0].index_select(given.integer("axis"), x[1]); };
-  peers["embedding"] = [](Tensors x, Given) { return at::embedding(x[0], x[1]); };
   peers["index_add"] = [](Tensors x, Given given) { return x[0].index_add(given.integer("axis"), x[1], x[2]); };
   peers["segment_sum"] = [](Tensors x, Given given) {
     std::vector<std::int64_t> shape = x[0].sizes().vec();

@@ -5,7 +5,7 @@
 #include "../../device/launch.h"
 #include "../../device/split.h"
 #include "../../runtime/cuda_kernels.h"
-#include "resample.h"
+#include "unfold.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -74,13 +74,6 @@ void fold(const View& out, const View& patches, const PatchGrid& g) {
 void fill_unfold(ResampleKernels& table) {
   table.unfold = unfold;
   table.fold = fold;
-}
-
-void fill_resample(KernelTable& table) {
-  static constinit ResampleKernels kernels{};
-  fill_interpolate(kernels);
-  fill_unfold(kernels);
-  table.resample = &kernels;
 }
 
 }  // namespace REEL_TARGET

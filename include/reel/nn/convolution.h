@@ -1,7 +1,7 @@
 #pragma once
 
 #include <reel/nn/module.h>
-#include <reel/ops/convolve.h>
+#include <reel/ops/convolution.h>
 
 namespace reel::nn {
 

@@ -6,6 +6,20 @@
 
 namespace reel {
 
+/// Options of `embedding`.
+struct EmbeddingOptions {
+  /// Whether `Tape::backward` puts the gradient of a table that is a parameter into its row_grad(): only the rows that
+  /// were read, which optimisers then update without touching others. Several such gradients accumulate by rows;
+  /// accumulated with a dense gradient, and for `Tape::gradient`, the gradient is dense. Default false.
+  bool row_gradient = false;
+};
+
+/// Rows of a table: table (V, D), indices (…) → (…, D).
+/// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64; ShapeError unless the
+/// table is a matrix; DeviceError.
+/// Source: PyTorch's embedding.
+Tensor embedding(const Arg& table, const Arg& indices, EmbeddingOptions options = {});
+
 /// How the rows of a bag are reduced to one: their sum, mean or largest elements.
 enum class BagMode : std::uint8_t { sum, mean, max };
 

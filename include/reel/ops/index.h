@@ -34,20 +34,6 @@ Tensor scatter(const Arg& x, int axis, const Arg& index, const Arg& source);
 /// Source: PyTorch's scatter_add.
 Tensor scatter_add(const Arg& x, int axis, const Arg& index, const Arg& updates);
 
-/// Options of `embedding`.
-struct EmbeddingOptions {
-  /// Whether `Tape::backward` puts the gradient of a table that is a parameter into its row_grad(): only the rows that
-  /// were read, which optimisers then update without touching others. Several such gradients accumulate by rows;
-  /// accumulated with a dense gradient, and for `Tape::gradient`, the gradient is dense. Default false.
-  bool row_gradient = false;
-};
-
-/// Rows of a table: table (V, D), indices (…) → (…, D).
-/// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64; ShapeError unless the
-/// table is a matrix; DeviceError.
-/// Source: PyTorch's embedding.
-Tensor embedding(const Arg& table, const Arg& indices, EmbeddingOptions options = {});
-
 /// Elements of x, flattened, in the shape of the indices.
 /// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64; DeviceError.
 /// Source: NumPy's take.

@@ -156,4 +156,23 @@ Tensor count_nonzero(const Arg& x, Axis axis, ReduceOptions options = {}) {
 /// Throws: ShapeError if `shape` does not broadcast to x's.
 Tensor sum_to(const Arg& x, const Shape& shape);
 
+/// log Σ e^x over all elements, without overflow; −∞ of no elements. Where all elements are −∞ the gradient is 0, and
+/// elements that are +∞ share it evenly.
+/// Throws: DTypeError unless floating.
+/// Source: SciPy's logsumexp.
+Tensor logsumexp(const Arg& x, ReduceOptions options = {});
+/// log Σ e^x over the given axes, of which negative ones count from the end, without overflow; −∞ of no elements. Where
+/// all elements are −∞ the gradient is 0, and elements that are +∞ share it evenly.
+/// Throws: ShapeError if an axis does not exist or is named twice; DTypeError unless floating.
+/// Source: SciPy's logsumexp.
+Tensor logsumexp(const Arg& x, const Shape& axes, ReduceOptions options = {});
+/// log Σ e^x along one axis, which counts from the end if negative, without overflow; −∞ of no elements. Where all
+/// elements are −∞ the gradient is 0, and elements that are +∞ share it evenly.
+/// Throws: ShapeError if the axis does not exist; DTypeError unless floating.
+/// Source: SciPy's logsumexp.
+template <detail::IndexInteger Axis>
+Tensor logsumexp(const Arg& x, Axis axis, ReduceOptions options = {}) {
+  return logsumexp(x, Shape{detail::index_number(axis)}, options);
+}
+
 }  // namespace reel

@@ -4,7 +4,7 @@
 #include "../../core/dtype_dispatch.h"
 #include "../../core/threads/parallel.h"
 #include "../cpu_kernels.h"
-#include "resample.h"
+#include "unfold.h"
 
 namespace reel::detail {
 namespace {

@@ -12,12 +12,12 @@ void REEL_NAME(REEL_TARGET)(KernelTable& table) {
   REEL_TARGET::fill_activation(table);
   REEL_TARGET::fill_anomaly(table);
   REEL_TARGET::fill_argmax(table);
-  REEL_TARGET::fill_convolve(table);
+  REEL_TARGET::fill_convolution(table);
   REEL_TARGET::fill_attention(table);
   REEL_TARGET::fill_copy(table);
   REEL_TARGET::fill_elementwise(table);
   REEL_TARGET::fill_loss(table);
-  REEL_TARGET::fill_segment_sum(table);
+  REEL_TARGET::fill_statistics(table);
   REEL_TARGET::fill_matmul(table);
   REEL_TARGET::fill_normalise(table);
   REEL_TARGET::fill_optimise(cpu_optimiser_kernels);

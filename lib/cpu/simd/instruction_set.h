@@ -17,12 +17,12 @@ void fill_reduce(KernelTable& table);
 void fill_activation(KernelTable& table);
 void fill_argmax(KernelTable& table);
 void fill_loss(KernelTable& table);
-void fill_segment_sum(KernelTable& table);
+void fill_statistics(KernelTable& table);
 void fill_normalise(KernelTable& table);
 void fill_softmax(KernelTable& table);
 void fill_pooling(KernelTable& table);
 void fill_random(KernelTable& table);
-void fill_convolve(KernelTable& table);
+void fill_convolution(KernelTable& table);
 void fill_recurrent(KernelTable& table);
 void fill_sparse(KernelTable& table);
 

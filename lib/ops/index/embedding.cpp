@@ -15,10 +15,32 @@
 #include "../if_needed.h"
 #include "../registry.h"
 #include "index_checks.h"
+#include "take.h"
 
 namespace reel {
 
 using namespace detail;
+
+// embedding: y = x[indices];  dx = zeros with d added there, or the rows of d
+
+namespace {
+
+void accumulate_rows(Gradient& g) {
+  if (!g.takes_rows(0)) return take_gradient(g);
+  const Tensor &d = g.output(), &indices = g.saved_input(1);
+  g.accumulate_rows(0, reshape(indices, {indices.numel()}), reshape(d, {indices.numel(), d.size(-1)}));
+}
+
+}  // namespace
+
+constexpr OpInfo embedding_op = taking("embedding"), embedding_by_rows_op = taking("embedding", accumulate_rows);
+
+Tensor embedding(const Arg& table, const Arg& indices, EmbeddingOptions options) {
+  const Tensor &from = tensor_of("embedding", table), &at = tensor_of("embedding", indices);
+  if (from.rank() != 2)
+    fail<ShapeError>("embedding", table.location(), "the table {} is not a matrix of rows", describe(from));
+  return take_rows(options.row_gradient ? embedding_by_rows_op : embedding_op, from, at, 0, table.location());
+}
 
 namespace {
 
@@ -138,7 +160,11 @@ Tensor embedding_bag(const Arg& table, const Arg& indices, const EmbeddingBagOpt
 }
 
 std::span<const RegisteredOp> detail::embedding_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "embedding_bag", .info = &embedding_bag_op}};
+  static constexpr RegisteredOp ops[] = {
+      {.name = "embedding", .info = &embedding_op},
+      {.name = "embedding_by_rows", .info = &embedding_by_rows_op, .internal = true},
+      {.name = "embedding_bag", .info = &embedding_bag_op},
+  };
   return ops;
 }
 

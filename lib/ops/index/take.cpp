@@ -10,6 +10,7 @@
 #include "../if_needed.h"
 #include "../registry.h"
 #include "index_checks.h"
+#include "take.h"
 
 // Ops that move whole rows at a list of indices.
 
@@ -41,38 +42,20 @@ constexpr OpInfo take_gradient_op{
 
 // take: y[…, j, …] = x[…, indices[j], …];  dx = zeros with d added there
 
-namespace {
+void detail::take_forward(Call& call) {
+  std::int64_t bad;
+  int axis = axis_of(call);
+  if (!kernels(call.output().device).take(call.output(), call.input(0), call.input(1), axis, bad))
+    fail_range(call, bad, axis);
+}
 
-void accumulate_dense(Gradient& g) {
+void detail::take_gradient(Gradient& g) {
   const Tensor& d = g.output();
   g.accumulate(0, invoke(take_gradient_op, {&d, &g.saved_input(1)}, {g.input_shape(0), d.dtype(), d.device()},
                          g.where(), g.attribute_bytes()));
 }
 
-void accumulate_rows(Gradient& g) {
-  if (!g.takes_rows(0)) return accumulate_dense(g);
-  const Tensor &d = g.output(), &indices = g.saved_input(1);
-  g.accumulate_rows(0, reshape(indices, {indices.numel()}), reshape(d, {indices.numel(), d.size(-1)}));
-}
-
-constexpr OpInfo taking(const char* name, void (*gradient)(Gradient& g) = accumulate_dense) {
-  return {
-      .name = name,
-      .arity = 2,
-      .batching = Batching::gather,
-      .forward =
-          [](Call& call) {
-            std::int64_t bad;
-            int axis = axis_of(call);
-            if (!kernels(call.output().device).take(call.output(), call.input(0), call.input(1), axis, bad))
-              fail_range(call, bad, axis);
-          },
-      .gradient = gradient,
-      .saves_input_for = {0, inputs({0})},
-  };
-}
-
-Tensor take_rows(const OpInfo& op, const Tensor& x, const Tensor& indices, int axis, Location where) {
+Tensor detail::take_rows(const OpInfo& op, const Tensor& x, const Tensor& indices, int axis, Location where) {
   check_index_dtype(op.name, indices, where);
   check_same_device(op.name, x, indices, where);
   const Body &from = x.body(), &at = indices.body();
@@ -86,14 +69,15 @@ Tensor take_rows(const OpInfo& op, const Tensor& x, const Tensor& indices, int a
   return invoke(op, {&x, &indices}, {shape, x.dtype(), x.device()}, where, bytes_of(AxisAttributes{axis}));
 }
 
+namespace {
+
 void check_vector(const char* op, const Tensor& index, Location where) {
   if (index.rank() != 1) fail<ShapeError>(op, where, "the index {} is not a vector", describe(index));
 }
 
 }  // namespace
 
-constexpr OpInfo take_op = taking("take"), index_select_op = taking("index_select"), embedding_op = taking("embedding"),
-                 embedding_by_rows_op = taking("embedding", accumulate_rows);
+constexpr OpInfo take_op = taking("take"), index_select_op = taking("index_select");
 
 Tensor take(const Arg& x, const Arg& indices, int axis) {
   const Tensor &from = tensor_of("take", x), &at = tensor_of("take", indices);
@@ -110,13 +94,6 @@ Tensor index_select(const Arg& x, int axis, const Arg& index) {
   axis = check_axis("index_select", axis, from, x.location());
   check_vector("index_select", at, x.location());
   return take_rows(index_select_op, from, at, axis, x.location());
-}
-
-Tensor embedding(const Arg& table, const Arg& indices, EmbeddingOptions options) {
-  const Tensor &from = tensor_of("embedding", table), &at = tensor_of("embedding", indices);
-  if (from.rank() != 2)
-    fail<ShapeError>("embedding", table.location(), "the table {} is not a matrix of rows", describe(from));
-  return take_rows(options.row_gradient ? embedding_by_rows_op : embedding_op, from, at, 0, table.location());
 }
 
 // index_add: y = x with s added at the index along an axis;  dx = d,  ds = d taken there
@@ -317,8 +294,6 @@ std::span<const RegisteredOp> detail::take_ops() {
       {.name = "take", .info = &take_op},
       {.name = "take_gradient", .info = &take_gradient_op, .internal = true},
       {.name = "index_select", .info = &index_select_op},
-      {.name = "embedding", .info = &embedding_op},
-      {.name = "embedding_by_rows", .info = &embedding_by_rows_op, .internal = true},
       {.name = "index_add", .info = &index_add_op},
       {.name = "segment_sum", .info = &segment_sum_op},
       {.name = "index_put", .info = &index_put_op},

@@ -5,7 +5,6 @@
 #include <reel/ops/shape.h>
 
 #include <cmath>
-#include <limits>
 
 #include "../../core/op_error.h"
 #include "../../dispatch/invoke.h"
@@ -84,48 +83,9 @@ Tensor norm_over(const Arg& x, const Shape* axes, NormOptions options) {
 Tensor norm(const Arg& x, NormOptions options) { return norm_over(x, nullptr, options); }
 Tensor norm(const Arg& x, const Shape& axes, NormOptions options) { return norm_over(x, &axes, options); }
 
-// y = log Σ e^x;  dx = d e^(x − y), 0 where y = −∞; elements that are ∞ share d
-
-constexpr OpInfo logsumexp_op{
-    .name = "logsumexp",
-    .arity = 1,
-    .batching = Batching::stack,
-    .forward = reduce_forward<Reduction::logsumexp>,
-    .gradient =
-        [](Gradient& g) {
-          constexpr double infinity = std::numeric_limits<double>::infinity();
-          Tensor x = widened(g.saved_input(0)), y = widened(g.saved_output());
-          Tensor finite = where(y == -infinity, 0.0, y);
-          Tensor weights = exp(where(x == infinity, 0.0, x - finite));
-          // The weights' sum differs from 1 by the rounding error of y, which is large if y is, so they are normalised.
-          Tensor total = sum_to_if_needed(weights, y.shape());
-          Tensor share = widened(g.output()) / where(total == 0.0, 1.0, total);
-          g.accumulate(0, to_if_needed(share * weights, g.input_dtype(0)));
-        },
-    .saves_input_for = {inputs({0})},
-    .saves_output_for = {inputs({0})},
-    .precision = Precision::full,
-};
-
-namespace {
-
-Tensor logsumexp_over(const Arg& x, const Shape* axes, ReduceOptions options) {
-  const char* name = logsumexp_op.name;
-  const Tensor& tensor = tensor_of(name, x);
-  check_floating(name, tensor, x.location());
-  AxisSet set = axis_set(name, tensor, axes, x.location());
-  return reduce_to_kept(logsumexp_op, tensor, set, tensor.dtype(), options.keepdims, x.location());
-}
-
-}  // namespace
-
-Tensor logsumexp(const Arg& x, ReduceOptions options) { return logsumexp_over(x, nullptr, options); }
-Tensor logsumexp(const Arg& x, const Shape& axes, ReduceOptions options) { return logsumexp_over(x, &axes, options); }
-
 std::span<const RegisteredOp> detail::norm_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "norm", .info = &norm_op},
-      {.name = "logsumexp", .info = &logsumexp_op},
   };
   return ops;
 }

@@ -227,10 +227,6 @@ Row index_select_row(const Listed& c) {
   return taking_row("index_select", c, [c](auto x) { return index_select(x[0], c.axis, x[1]); });
 }
 
-Row embedding_row(const Listed& c) {
-  return taking_row("embedding", c, [](auto x) { return embedding(x[0], x[1]); });
-}
-
 Row index_add_row(const Listed& c) {
   return {.name = "index_add" + names({c.x, c.list}, c.axis),
           .run = [c](auto x) { return index_add(x[0], c.axis, x[1], x[2]); },
@@ -271,9 +267,6 @@ void add_takes(std::vector<Row>& rows) {
   rows.push_back(flat_take_row({2, 3}, {2, 2}, {5, 0, -1, -6}));
   rows.push_back(flat_take_row({}, {3}, {0, -1, 0}));
   rows.push_back(flat_take_row({2, 1, 2}, {}, {1}));
-  for (const Listed& c : {Listed{{5, 3}, 0, {3}, {0, 4, -1}}, Listed{{5, 3}, 0, {2, 2}, {1, 1, 1, 0}},
-                          Listed{{5, 3}, 0, {}, {2}}, Listed{{5, 3}, 0, {1, 3, 1}, {4, 3, -5}}})
-    rows.push_back(embedding_row(c));
   // More indices than are looked up at once, and enough rows for several threads.
   Random random(11);
   Listed many{{1000, 24}, 0, {3000}, drawn_indices(random, {3000}, 1000)};
@@ -568,10 +561,6 @@ void add_random_index_rows(std::vector<Row>& rows, Random& random) {
     listed.axis = 0;
     listed.indices = drawn_indices(random, listed.list, listed.x[0]);
     rows.push_back(segment_sum_row(listed));
-    listed = drawn_listed(random, 2);
-    listed.axis = 0;
-    listed.indices = drawn_indices(random, listed.list, listed.x[0]);
-    rows.push_back(embedding_row(listed));
 
     Shape x = random_shape(random, 3, 12);
     ++x[0];

@@ -110,6 +110,12 @@ struct Row {
   Attributes attributes = {};
 };
 
+/// An option that the row cannot do without. Throws: Error if it is undefined.
+inline const reel::Tensor& needed(const reel::Tensor& x) {
+  static_cast<void>(x.body());
+  return x;
+}
+
 /// All rows: fixed shapes, chosen to be awkward.
 const std::vector<Row>& table();
 /// Rows of random shapes and attributes, for the comparison with the peer: several of each op that has one.
@@ -135,15 +141,16 @@ void add_network_rows(std::vector<Row>& rows);
 void add_activation_rows(std::vector<Row>& rows);
 void add_resample_rows(std::vector<Row>& rows);
 void add_normalise_rows(std::vector<Row>& rows);
-void add_pool_rows(std::vector<Row>& rows);
-void add_convolve_rows(std::vector<Row>& rows);
+void add_pooling_rows(std::vector<Row>& rows);
+void add_convolution_rows(std::vector<Row>& rows);
 void add_recurrent_rows(std::vector<Row>& rows);
-void add_attend_rows(std::vector<Row>& rows);
+void add_attention_rows(std::vector<Row>& rows);
+void add_embedding_rows(std::vector<Row>& rows);
 void add_loss_rows(std::vector<Row>& rows);
 void add_ctc_rows(std::vector<Row>& rows);
 void add_linear_algebra_rows(std::vector<Row>& rows);
 void add_sparse_rows(std::vector<Row>& rows);
-void add_sample_rows(std::vector<Row>& rows);
+void add_sampling_rows(std::vector<Row>& rows);
 
 void add_random_create_rows(std::vector<Row>& rows, Random& random);
 void add_random_elementwise_rows(std::vector<Row>& rows, Random& random);
@@ -159,10 +166,11 @@ void add_random_network_rows(std::vector<Row>& rows, Random& random);
 void add_random_activation_rows(std::vector<Row>& rows, Random& random);
 void add_random_resample_rows(std::vector<Row>& rows, Random& random);
 void add_random_normalise_rows(std::vector<Row>& rows, Random& random);
-void add_random_pool_rows(std::vector<Row>& rows, Random& random);
-void add_random_convolve_rows(std::vector<Row>& rows, Random& random);
+void add_random_pooling_rows(std::vector<Row>& rows, Random& random);
+void add_random_convolution_rows(std::vector<Row>& rows, Random& random);
 void add_random_recurrent_rows(std::vector<Row>& rows, Random& random);
-void add_random_attend_rows(std::vector<Row>& rows, Random& random);
+void add_random_attention_rows(std::vector<Row>& rows, Random& random);
+void add_random_embedding_rows(std::vector<Row>& rows, Random& random);
 void add_random_loss_rows(std::vector<Row>& rows, Random& random);
 void add_random_ctc_rows(std::vector<Row>& rows, Random& random);
 void add_random_linear_algebra_rows(std::vector<Row>& rows, Random& random);

@@ -2,7 +2,7 @@
 
 #include <reel/nn/fixed_name.h>
 #include <reel/nn/module.h>
-#include <reel/ops/pool.h>
+#include <reel/ops/pooling.h>
 
 namespace reel::nn {
 

@@ -1,11 +1,11 @@
-#include "convolve.h"
+#include "convolution.h"
 
 #include "../instruction_set.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-void fill_convolve(KernelTable& table) {
+void fill_convolution(KernelTable& table) {
   static constexpr ConvolutionKernels kernels{convolve_forward, convolve_by_data, convolve_by_weights};
   table.convolution = &kernels;
 }

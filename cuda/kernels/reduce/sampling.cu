@@ -184,7 +184,7 @@ constexpr SamplingKernels sampling_kernels{.multinomial = multinomial};
 
 }  // namespace
 
-void fill_sample(KernelTable& table) { table.sampling = &sampling_kernels; }
+void fill_sampling(KernelTable& table) { table.sampling = &sampling_kernels; }
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -8,7 +8,7 @@
 #include "../../../kernels/pooling.h"
 #include "../instruction_set.h"
 #include "../vector/wide.h"
-#include "pool_squares.h"
+#include "pooling_squares.h"
 
 // Contiguous rows of elements are combined first: in (N, C, d…) rows along the last axis, whose columns are then
 // combined one by one; in (N, d…, C) the channels of one position.

@@ -95,6 +95,6 @@ constexpr SamplingKernels sampling_kernels{.multinomial = multinomial};
 
 }  // namespace
 
-void fill_sample(KernelTable& table) { table.sampling = &sampling_kernels; }
+void fill_sampling(KernelTable& table) { table.sampling = &sampling_kernels; }
 
 }  // namespace reel::detail

@@ -2,11 +2,9 @@
 
 #include "../../kernels/resample.h"
 
-// The functions that fill the resampling table, one for each file.
-
 namespace reel::detail {
 
-void fill_interpolate(ResampleKernels& table);
+/// Fills the slots of `unfold` and `fold`.
 void fill_unfold(ResampleKernels& table);
 
 }  // namespace reel::detail

@@ -12,7 +12,7 @@ using Given = const Attributes&;
 
 }  // namespace
 
-void add_attend_peers(Peers& peers) {
+void add_attention_peers(Peers& peers) {
   peers["scaled_dot_product_attention"] = [](Tensors x, Given given) {
     double scale = given.number("scale");
     if (scale == 0) scale = 1 / std::sqrt(static_cast<double>(x[0].size(-1)));
@@ -23,12 +23,6 @@ void add_attend_peers(Peers& peers) {
       scores = scores.masked_fill(seen.logical_not(), -std::numeric_limits<double>::infinity());
     }
     return at::matmul(at::softmax(scores, -1), x[2]);
-  };
-  peers["embedding_bag"] = [](Tensors x, Given given) {
-    at::Tensor list = x[1].reshape(-1), starts = at::arange(x[1].size(0)) * x[1].size(1);
-    c10::optional<at::Tensor> weights;
-    if (given.flag("weighted")) weights = x[2].reshape(-1);
-    return std::get<0>(at::embedding_bag(x[0], list, starts, false, given.integer("mode"), false, weights));
   };
 }
 

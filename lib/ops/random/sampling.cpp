@@ -89,7 +89,7 @@ Tensor multinomial(const Arg& probabilities, std::int64_t count, MultinomialOpti
   return p.rank() == 1 ? reshape(drawn, {count}) : drawn;
 }
 
-std::span<const RegisteredOp> detail::sample_ops() {
+std::span<const RegisteredOp> detail::sampling_ops() {
   static constexpr RegisteredOp ops[] = {{.name = "gumbel_softmax"}, {.name = "multinomial", .info = &multinomial_op}};
   return ops;
 }

@@ -5,7 +5,7 @@
 
 #include "../../device/launch.h"
 #include "../../device/split.h"
-#include "resample.h"
+#include "unfold.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -169,9 +169,12 @@ void resample_transposed(const View& out, const View& d, const AxisTaps& axis) {
 
 }  // namespace
 
-void fill_interpolate(ResampleKernels& table) {
-  table.resample = resample;
-  table.resample_transposed = resample_transposed;
+void fill_resample(KernelTable& table) {
+  static constinit ResampleKernels kernels{};
+  kernels.resample = resample;
+  kernels.resample_transposed = resample_transposed;
+  fill_unfold(kernels);
+  table.resample = &kernels;
 }
 
 }  // namespace REEL_TARGET

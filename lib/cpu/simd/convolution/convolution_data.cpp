@@ -9,9 +9,9 @@
 #include "../../../core/threads/parallel.h"
 #include "../products/gemm.h"
 #include "../vector/streaming.h"
-#include "convolve.h"
-#include "convolve_lines.h"
-#include "convolve_plan.h"
+#include "convolution.h"
+#include "convolution_lines.h"
+#include "convolution_plan.h"
 
 // Forward and the gradient by data share this code: the latter correlates d with a part of the window for each
 // remainder of a position divided by the stride. A box of the source is packed by planes, and each tap adds a product

@@ -250,7 +250,7 @@ void average_gradient(const View& dx, const View& d, const Pooling& pooling) {
 
 }  // namespace
 
-void fill_pool(KernelTable& table) {
+void fill_pooling(KernelTable& table) {
   static constexpr PoolingKernels kernels{
       .max = max, .scatter = scatter, .gather = gather, .average = average, .average_gradient = average_gradient};
   table.pooling = &kernels;

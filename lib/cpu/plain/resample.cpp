@@ -8,7 +8,7 @@
 #include "../../core/dtype_dispatch.h"
 #include "../../core/threads/parallel.h"
 #include "../cpu_kernels.h"
-#include "resample.h"
+#include "unfold.h"
 
 namespace reel::detail {
 namespace {
@@ -146,14 +146,10 @@ void resample_transposed(const View& out, const View& d, const AxisTaps& axis) {
 
 }  // namespace
 
-void fill_interpolate(ResampleKernels& table) {
-  table.resample = resample;
-  table.resample_transposed = resample_transposed;
-}
-
 void fill_resample(KernelTable& table) {
   static constinit ResampleKernels kernels{};
-  fill_interpolate(kernels);
+  kernels.resample = resample;
+  kernels.resample_transposed = resample_transposed;
   fill_unfold(kernels);
   table.resample = &kernels;
 }

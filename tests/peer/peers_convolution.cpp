@@ -31,7 +31,7 @@ at::Tensor convolved(Tensors x, Given given, bool transposed) {
 
 }  // namespace
 
-void add_convolve_peers(Peers& peers) {
+void add_convolution_peers(Peers& peers) {
   for (const char* axes : {"1d", "2d", "3d"}) {
     peers[std::string("conv") + axes] = [](Tensors x, Given given) { return convolved(x, given, false); };
     peers[std::string("conv_transposed") + axes] = [](Tensors x, Given given) { return convolved(x, given, true); };

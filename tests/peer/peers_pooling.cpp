@@ -47,7 +47,7 @@ Peer unpooled(std::int64_t spatial, F f) {
 
 }  // namespace
 
-void add_pool_peers(Peers& peers) {
+void add_pooling_peers(Peers& peers) {
   for (const char* name : {"max_pool1d", "max_pool1d_with_indices"})
     peers[name] = largest<at::max_pool1d_with_indices>(1);
   for (const char* name : {"max_pool2d", "max_pool2d_with_indices"})

@@ -1,4 +1,4 @@
-#include <reel/ops/interpolate.h>
+#include <reel/ops/resample.h>
 
 #include <cmath>
 
@@ -117,7 +117,7 @@ Tensor interpolate(const Arg& x, const InterpolateOptions& options) {
   return to_if_needed(y, tensor.dtype());
 }
 
-std::span<const RegisteredOp> detail::interpolate_ops() {
+std::span<const RegisteredOp> detail::resample_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "interpolate", .info = &interpolate_op},
       {.name = "interpolate_transposed", .info = &interpolate_transposed_op, .internal = true},

@@ -1,4 +1,4 @@
-#include <reel/ops/pool.h>
+#include <reel/ops/pooling.h>
 
 #include <reel/ops/create.h>
 #include <reel/ops/index.h>
@@ -422,7 +422,7 @@ Tensor max_unpool3d(const Arg& x, const Arg& indices, const AxisNumbers& sizes, 
   return max_unpool("max_unpool3d", 3, x, indices, sizes, options);
 }
 
-std::span<const RegisteredOp> detail::pool_ops() {
+std::span<const RegisteredOp> detail::pooling_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "max_pool1d", .info = &max_pool_ops[0]},
       {.name = "max_pool2d", .info = &max_pool_ops[1]},

@@ -7,10 +7,10 @@
 #include "../../../core/dtype_dispatch.h"
 #include "../../../core/threads/parallel.h"
 #include "../products/gemm.h"
-#include "convolve.h"
-#include "convolve_dots.h"
-#include "convolve_lines.h"
-#include "convolve_plan.h"
+#include "convolution.h"
+#include "convolution_dots.h"
+#include "convolution_lines.h"
+#include "convolution_plan.h"
 
 // The gradient by the weights: for each tap a product of matrices over all positions. In each box of positions, d is
 // packed with 32 channels interleaved, x with up to 14, so that all that the taps need of both stays in the first-level

@@ -300,7 +300,7 @@ void backward_weights(const View& out, const View& given_x, const View& given_d,
 
 }  // namespace
 
-void fill_convolve(KernelTable& table) {
+void fill_convolution(KernelTable& table) {
   static constexpr ConvolutionKernels kernels{
       .forward = forward, .backward_data = backward_data, .backward_weights = backward_weights};
   table.convolution = &kernels;

@@ -1,4 +1,4 @@
-#include <reel/ops/convolve.h>
+#include <reel/ops/convolution.h>
 
 #include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
@@ -358,7 +358,7 @@ Tensor conv_transposed3d(const Arg& x, const Arg& w, const Arg& bias, const Tran
   return conv_transposed(3, x, w, &bias, options);
 }
 
-std::span<const RegisteredOp> detail::convolve_ops() {
+std::span<const RegisteredOp> detail::convolution_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "conv1d", .info = &conv_ops[0]},
       {.name = "conv2d", .info = &conv_ops[1]},

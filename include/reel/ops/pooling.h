@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reel/ops/convolve.h>
+#include <reel/ops/convolution.h>
 #include <reel/ops/layout.h>
 #include <reel/ops/sort.h>
 #include <reel/tensor.h>

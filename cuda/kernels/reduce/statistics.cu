@@ -177,7 +177,7 @@ void logsumexp(const View& out, const View& x) {
 
 }  // namespace
 
-void fill_segment_sum(KernelTable& table) {
+void fill_statistics(KernelTable& table) {
   table.variance = variance;
   table.norm = norm;
   table.reduce[static_cast<int>(Reduction::logsumexp)] = logsumexp;

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <reel/ops/index.h>
+
+#include "../../core/op.h"
+#include "../../record/gradient.h"
+
+// What the ops that take rows have in common.
+
+namespace reel::detail {
+
+void take_forward(Call& call);
+/// The gradient of x with every element in memory.
+void take_gradient(Gradient& g);
+
+/// An op y[…, j, …] = x[…, indices[j], …], whose attributes are AxisAttributes.
+constexpr OpInfo taking(const char* name, void (*gradient)(Gradient& g) = take_gradient) {
+  return {
+      .name = name,
+      .arity = 2,
+      .batching = Batching::gather,
+      .forward = take_forward,
+      .gradient = gradient,
+      .saves_input_for = {0, inputs({0})},
+  };
+}
+
+/// Throws: DTypeError for indices other than i32 or i64; ShapeError for more than 8 axes; IndexError; DeviceError.
+Tensor take_rows(const OpInfo& op, const Tensor& x, const Tensor& indices, int axis, Location where);
+
+}  // namespace reel::detail
