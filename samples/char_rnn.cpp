@@ -196,19 +196,18 @@ void train_model(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Learns to continue a text, character by character, with an LSTM.", "char_rnn");
-  app.option_defaults()->always_capture_default();
-  app.add_option("--text", options.text, "text to learn, in UTF-8; without it, sentences of a small grammar");
-  app.add_option("--hidden", options.hidden, "size of the LSTM's state")->check(samples::at_least(1));
-  app.add_option("--embedding", options.embedding, "size of a character's vector")->check(samples::at_least(1));
-  app.add_option("--batch", options.batch, "parallel streams")->check(samples::at_least(1));
-  app.add_option("--steps", options.steps, "characters that gradients flow back")->check(samples::at_least(1));
-  app.add_option("--epochs", options.epochs, "passes over the text")->check(samples::at_least(1));
-  app.add_option("--learning-rate", options.learning_rate, "Adam's")->check(samples::at_least(0));
-  app.add_option("--clip", options.clip, "largest norm of the gradient")->check(samples::at_least(0));
-  app.add_option("--seed", options.seed, "of all random numbers")->check(samples::at_least(0));
-  app.add_option("--sample", options.sample, "characters to make up at the end")->check(samples::at_least(0));
-  app.add_option("--temperature", options.temperature, "of the sampled text; lower is more cautious")
-      ->check(samples::at_least(0.01));
-  return samples::run(app, argc, argv, [&] { train_model(options); });
+  samples::CommandLine line("Learns to continue a text, character by character, with an LSTM.", "char_rnn");
+  line.add_option("--text", options.text, "text to learn, in UTF-8; without it, sentences of a small grammar");
+  line.add_option("--hidden", options.hidden, "size of the LSTM's state", samples::at_least(1));
+  line.add_option("--embedding", options.embedding, "size of a character's vector", samples::at_least(1));
+  line.add_option("--batch", options.batch, "parallel streams", samples::at_least(1));
+  line.add_option("--steps", options.steps, "characters that gradients flow back", samples::at_least(1));
+  line.add_option("--epochs", options.epochs, "passes over the text", samples::at_least(1));
+  line.add_option("--learning-rate", options.learning_rate, "Adam's", samples::at_least(0));
+  line.add_option("--clip", options.clip, "largest norm of the gradient", samples::at_least(0));
+  line.add_option("--seed", options.seed, "of all random numbers", samples::at_least(0));
+  line.add_option("--sample", options.sample, "characters to make up at the end", samples::at_least(0));
+  line.add_option("--temperature", options.temperature, "of the sampled text; lower is more cautious",
+                  samples::at_least(0.01));
+  return line.run(argc, argv, [&] { train_model(options); });
 }

@@ -220,17 +220,16 @@ void run(const Options& options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Learns to evaluate boolean expressions with a network whose shape is the expression's tree.",
-               "tree_logic");
-  app.option_defaults()->always_capture_default();
-  app.add_option("--epochs", options.epochs, "passes over the training trees")->check(samples::at_least(1));
-  app.add_option("--trees", options.trees, "training trees")->check(samples::at_least(1));
-  app.add_option("--test-trees", options.test_trees, "test trees")->check(samples::at_least(1));
-  app.add_option("--train-depth", options.train_depth, "depth of the deepest training tree")->check(CLI::Range(1, 12));
-  app.add_option("--test-depth", options.test_depth, "depth of the deepest test tree")->check(CLI::Range(2, 16));
-  app.add_option("--batch", options.batch, "trees per step")->check(samples::at_least(1));
-  app.add_option("--hidden", options.hidden, "size of a node's vector")->check(samples::at_least(1));
-  app.add_option("--learning-rate", options.learning_rate, "Adam's")->check(samples::at_least(0));
-  app.add_option("--seed", options.seed, "of all random numbers")->check(samples::at_least(0));
-  return samples::run(app, argc, argv, [&] { run(options); });
+  samples::CommandLine line(
+      "Learns to evaluate boolean expressions with a network whose shape is the expression's tree.", "tree_logic");
+  line.add_option("--epochs", options.epochs, "passes over the training trees", samples::at_least(1));
+  line.add_option("--trees", options.trees, "training trees", samples::at_least(1));
+  line.add_option("--test-trees", options.test_trees, "test trees", samples::at_least(1));
+  line.add_option("--train-depth", options.train_depth, "depth of the deepest training tree", samples::between(1, 12));
+  line.add_option("--test-depth", options.test_depth, "depth of the deepest test tree", samples::between(2, 16));
+  line.add_option("--batch", options.batch, "trees per step", samples::at_least(1));
+  line.add_option("--hidden", options.hidden, "size of a node's vector", samples::at_least(1));
+  line.add_option("--learning-rate", options.learning_rate, "Adam's", samples::at_least(0));
+  line.add_option("--seed", options.seed, "of all random numbers", samples::at_least(0));
+  return line.run(argc, argv, [&] { run(options); });
 }

@@ -417,26 +417,25 @@ void run(Options options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Learns the sentiment of every phrase of a sentence with an LSTM over the sentence's parse tree.",
-               "tree_lstm");
-  app.option_defaults()->always_capture_default();
-  app.add_option("--train", options.train, "trees to learn from; without it, phrases of a small grammar");
-  app.add_option("--dev", options.dev, "trees that choose the best epoch; without it, a tenth of those to learn from");
-  app.add_option("--test", options.test, "trees to evaluate the result on");
-  app.add_option("--cell", options.cell, "binary: a matrix for each child; child_sum: one for their sum")
-      ->check(CLI::IsMember({"binary", "child_sum"}));
-  app.add_option("--hidden", options.hidden, "size of a node's vector")->check(samples::at_least(1));
-  app.add_option("--embedding", options.embedding, "size of a word's vector")->check(samples::at_least(1));
-  app.add_option("--batch", options.batch, "trees per step")->check(samples::at_least(1));
-  app.add_option("--epochs", options.epochs, "passes over the trees; 0 trains nothing")->check(samples::at_least(0));
-  app.add_option("--learning-rate", options.learning_rate, "Adagrad's")->check(samples::at_least(0));
-  app.add_option("--embedding-rate", options.embedding_rate, "Adagrad's for the words")->check(samples::at_least(0));
-  app.add_option("--weight-decay", options.weight_decay, "of all but the words")->check(samples::at_least(0));
-  app.add_option("--dropout", options.dropout, "of words' vectors and of nodes' where they are read out")
-      ->check(CLI::Range(0.0, 0.9));
-  app.add_option("--seed", options.seed, "of all random numbers")->check(samples::at_least(0));
-  app.add_option("--save", options.save, samples::save_help);
-  app.add_option("--load", options.load,
-                 "file of weights to start with, which an epoch has to beat to be saved; its cell and sizes hold");
-  return samples::run(app, argc, argv, [&] { run(options); });
+  samples::CommandLine line(
+      "Learns the sentiment of every phrase of a sentence with an LSTM over the sentence's parse tree.", "tree_lstm");
+  line.add_option("--train", options.train, "trees to learn from; without it, phrases of a small grammar");
+  line.add_option("--dev", options.dev, "trees that choose the best epoch; without it, a tenth of those to learn from");
+  line.add_option("--test", options.test, "trees to evaluate the result on");
+  line.add_option("--cell", options.cell, "binary: a matrix for each child; child_sum: one for their sum",
+                  samples::one_of({"binary", "child_sum"}));
+  line.add_option("--hidden", options.hidden, "size of a node's vector", samples::at_least(1));
+  line.add_option("--embedding", options.embedding, "size of a word's vector", samples::at_least(1));
+  line.add_option("--batch", options.batch, "trees per step", samples::at_least(1));
+  line.add_option("--epochs", options.epochs, "passes over the trees; 0 trains nothing", samples::at_least(0));
+  line.add_option("--learning-rate", options.learning_rate, "Adagrad's", samples::at_least(0));
+  line.add_option("--embedding-rate", options.embedding_rate, "Adagrad's for the words", samples::at_least(0));
+  line.add_option("--weight-decay", options.weight_decay, "of all but the words", samples::at_least(0));
+  line.add_option("--dropout", options.dropout, "of words' vectors and of nodes' where they are read out",
+                  samples::between(0.0, 0.9));
+  line.add_option("--seed", options.seed, "of all random numbers", samples::at_least(0));
+  line.add_option("--save", options.save, samples::save_help);
+  line.add_option("--load", options.load,
+                  "file of weights to start with, which an epoch has to beat to be saved; its cell and sizes hold");
+  return line.run(argc, argv, [&] { run(options); });
 }

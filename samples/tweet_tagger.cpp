@@ -362,26 +362,26 @@ void run(Options options) {
 
 int main(int argc, char** argv) {
   Options options;
-  CLI::App app("Tags the words of tweets with their parts of speech, from nothing but their characters.",
-               "tweet_tagger");
-  app.option_defaults()->always_capture_default();
-  app.add_option("--train", options.train, "tweets to learn from; without it, a small made-up language");
-  app.add_option("--dev", options.dev, "tweets that choose the best epoch; without it, a tenth of those to learn from");
-  app.add_option("--test", options.test, "tweets to evaluate the result on");
-  app.add_option("--characters", options.characters, "size of a character's vector")->check(samples::at_least(1));
-  app.add_option("--hidden", options.hidden, "size of an LSTM's state")->check(samples::at_least(1));
-  app.add_option("--character-layers", options.character_layers, "LSTM layers over characters")
-      ->check(CLI::Range(0, 8));
-  app.add_option("--word-layers", options.word_layers, "LSTM layers over words")->check(CLI::Range(0, 8));
-  app.add_option("--batch", options.batch, "tweets per step")->check(samples::at_least(1));
-  app.add_option("--epochs", options.epochs, "passes over the tweets; 0 trains nothing")->check(samples::at_least(0));
-  app.add_option("--learning-rate", options.learning_rate, "Adam's")->check(samples::at_least(0));
-  app.add_option("--dropout", options.dropout, "of words' vectors and of what the tags are read from")
-      ->check(CLI::Range(0.0, 0.9));
-  app.add_option("--seed", options.seed, "of all random numbers")->check(samples::at_least(0));
-  app.add_option("--save", options.save, samples::save_help);
-  app.add_option("--load", options.load,
-                 "file of weights to start with, which an epoch has to beat to be saved; its sizes hold");
-  app.add_flag("--compare-padded", options.compare_padded, "also compute the loss with padding and masks");
-  return samples::run(app, argc, argv, [&] { run(options); });
+  samples::CommandLine line("Tags the words of tweets with their parts of speech, from nothing but their characters.",
+                            "tweet_tagger");
+  line.add_option("--train", options.train, "tweets to learn from; without it, a small made-up language");
+  line.add_option("--dev", options.dev,
+                  "tweets that choose the best epoch; without it, a tenth of those to learn from");
+  line.add_option("--test", options.test, "tweets to evaluate the result on");
+  line.add_option("--characters", options.characters, "size of a character's vector", samples::at_least(1));
+  line.add_option("--hidden", options.hidden, "size of an LSTM's state", samples::at_least(1));
+  line.add_option("--character-layers", options.character_layers, "LSTM layers over characters",
+                  samples::between(0, 8));
+  line.add_option("--word-layers", options.word_layers, "LSTM layers over words", samples::between(0, 8));
+  line.add_option("--batch", options.batch, "tweets per step", samples::at_least(1));
+  line.add_option("--epochs", options.epochs, "passes over the tweets; 0 trains nothing", samples::at_least(0));
+  line.add_option("--learning-rate", options.learning_rate, "Adam's", samples::at_least(0));
+  line.add_option("--dropout", options.dropout, "of words' vectors and of what the tags are read from",
+                  samples::between(0.0, 0.9));
+  line.add_option("--seed", options.seed, "of all random numbers", samples::at_least(0));
+  line.add_option("--save", options.save, samples::save_help);
+  line.add_option("--load", options.load,
+                  "file of weights to start with, which an epoch has to beat to be saved; its sizes hold");
+  line.add_flag("--compare-padded", options.compare_padded, "also compute the loss with padding and masks");
+  return line.run(argc, argv, [&] { run(options); });
 }
