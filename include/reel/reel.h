@@ -28,3 +28,4 @@
 #include <reel/threads.h>
 #include <reel/train/fit.h>
 #include <reel/train/progress.h>
+#include <reel/version.h>

@@ -7,11 +7,25 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include <reel/version.h>
+
 #include "devices.h"
+
+namespace {
+
+std::string version_line() {
+  std::string text = fmt::format("reel {}", reel::version.string);
+  if (!(reel::library_version() == reel::version))
+    text += fmt::format(", with the library of {}", reel::library_version().string);
+  return text;
+}
+
+}  // namespace
 
 int main(int count, char** arguments) {
   CLI::App app("Looks after what reel computes on.", "reel");
   app.require_subcommand(0, 1);
+  app.set_version_flag("--version", version_line(), "Prints the version.");
   CLI::App* devices = app.add_subcommand("devices", "Lists the CPU and the GPUs, or says why there is none of these.");
   try {
     app.parse(count, arguments);
@@ -20,8 +34,8 @@ int main(int count, char** arguments) {
     else
       fmt::print("{}", app.help());
     return 0;
-  } catch (const CLI::CallForHelp& help) {
-    return app.exit(help);
+  } catch (const CLI::Success& asked) {  // for help or the version
+    return app.exit(asked);
   } catch (const CLI::ExtrasError&) {
     std::string unknown = count > 1 ? arguments[1] : "";
     if (unknown == "devices")
