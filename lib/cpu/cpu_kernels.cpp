@@ -3,14 +3,11 @@
 namespace reel::detail {
 namespace {
 
-using Fill = void (*)(KernelTable& table);
-
-// Returns null if this build leaves the set out.
-Fill fill_of(InstructionSet set) {
+FillKernels fill_of(InstructionSet set) {
   switch (set) {
-    case InstructionSet::avx512: return fill_kernels_avx512;
-    case InstructionSet::avx2: return fill_kernels_avx2;
-    default: return fill_kernels_baseline;
+    case InstructionSet::avx512: return kernels_of<InstructionSet::avx512>();
+    case InstructionSet::avx2: return kernels_of<InstructionSet::avx2>();
+    default: return kernels_of<InstructionSet::baseline>();
   }
 }
 

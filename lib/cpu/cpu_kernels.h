@@ -24,9 +24,16 @@ void fill_sampling(KernelTable& table);
 void fill_scan(KernelTable& table);
 void fill_sort(KernelTable& table);
 
-// Compiled once per instruction set. Weak, since a build may leave sets out (-Dkernels): these functions are then null.
-[[gnu::weak]] void fill_kernels_baseline(KernelTable& table);
-[[gnu::weak]] void fill_kernels_avx2(KernelTable& table);
-[[gnu::weak]] void fill_kernels_avx512(KernelTable& table);
+/// Fills a table with the kernels that are compiled once per instruction set.
+using FillKernels = void (*)(KernelTable& table);
+/// The function for a set; null if this build leaves the set out (-Dkernels).
+template <InstructionSet set>
+FillKernels kernels_of();
+template <>
+FillKernels kernels_of<InstructionSet::baseline>();
+template <>
+FillKernels kernels_of<InstructionSet::avx2>();
+template <>
+FillKernels kernels_of<InstructionSet::avx512>();
 
 }  // namespace reel::detail

@@ -3,12 +3,10 @@
 #include "../cpu_kernels.h"
 #include "elementwise/optimise.h"
 
-#define REEL_JOIN(a, b) a##b
-#define REEL_NAME(target) REEL_JOIN(fill_kernels_, target)
-
 namespace reel::detail {
+namespace {
 
-void REEL_NAME(REEL_TARGET)(KernelTable& table) {
+void fill(KernelTable& table) {
   REEL_TARGET::fill_activation(table);
   REEL_TARGET::fill_anomaly(table);
   REEL_TARGET::fill_argmax(table);
@@ -27,6 +25,13 @@ void REEL_NAME(REEL_TARGET)(KernelTable& table) {
   REEL_TARGET::fill_reduce(table);
   REEL_TARGET::fill_softmax(table);
   REEL_TARGET::fill_sparse(table);
+}
+
+}  // namespace
+
+template <>
+FillKernels kernels_of<InstructionSet::REEL_TARGET>() {
+  return fill;
 }
 
 }  // namespace reel::detail
