@@ -10,6 +10,7 @@
 
 #include "../core/op_error.h"
 #include "header_fingerprint.h"
+#include "linkage.h"
 
 namespace reel::detail {
 namespace {
@@ -38,6 +39,11 @@ std::filesystem::path module_path() {
 
 // The module is never closed: CUDA's libraries must not be unloaded, and static tensors outlive everything.
 DeviceModule* open_module(std::string& absence) {
+  // The module would bring libreel.so with it: a second library, with tapes and tensors of its own.
+  if (linked_statically) {
+    absence = "the CUDA backend works with libreel.so only, and this program is linked with libreel.a";
+    return nullptr;
+  }
   std::filesystem::path path = module_path();
   std::error_code ignored;
   if (path.has_parent_path() && !std::filesystem::exists(path, ignored)) {
