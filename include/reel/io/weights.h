@@ -67,9 +67,9 @@ struct PassedOver {
 /// are read as reel's where their shapes show that they are; where weights of Linear fit both ways, since all of them
 /// are square, say `.from_pytorch = true` or `.from_pytorch = false`. With `from_pytorch`, what it saves of Linear,
 /// Embedding, EmbeddingBag, BatchNorm, the recurrent cells and layers, MultiheadAttention and the layers of
-/// Transformers is renamed, transposed and joined for the layer of the corresponding place in the module:
+/// Transformers is renamed, transposed and joined for the layer of the corresponding place in the module. For a file that
+/// Python has written by `safetensors.torch.save_file(model.state_dict(), "model.safetensors")`:
 ///
-///     # Python: safetensors.torch.save_file(model.state_dict(), "model.safetensors")
 ///     io::load_into(model, "model.safetensors", {.from_pytorch = true});
 ///
 /// What has another name in Python is renamed before that, and what is still to be done, for parameters of your own,

@@ -99,7 +99,7 @@ inline std::vector<Tensor*> tensors_of(MixtureOutput& result) { return {&result.
 ///
 ///     nn::MixtureOfExperts<nn::Linear> mixture{*this, "mixture", 64, 8, {.k = 2}, 64, 128};   // eight Linear(64, 128)
 ///     auto [y, balance] = mixture(x);
-///     Tensor loss = … + balance;
+///     Tensor loss = cross_entropy(y, targets) + balance;
 ///
 /// The time is that of k experts, whatever their number. `Expert` is constructed from the last arguments, and maps a
 /// tensor (n, in) to (n, out).

@@ -184,7 +184,9 @@ class Module : public ModulePart {
   /// Runs f(inputs…) as a call of this module with several inputs, of which any may be undefined: errors name the
   /// caller's line, hooks observe it, its operations are counted.
   ///
-  ///     return call("Attention", {q, k, v}, where, [&](const Tensor& q, const Tensor& k, const Tensor& v) { … });
+  ///     Tensor operator()(const Tensor& x, const Tensor& y, Location where = Location::here()) const {
+  ///       return call("Similarity", {x, y}, where, [&](const Tensor& x, const Tensor& y) { return sum(x * y, {1}); });
+  ///     }
   template <std::size_t count, class F>
   auto call(const char*, const Tensor (&inputs)[count], Location where, F f) const {
     ModuleCall running(*this, where);

@@ -27,8 +27,13 @@ struct MovingAverageOptions {
 ///
 ///     a = δ a + (1 − δ) w
 ///
+/// It is updated after each step, and can be in the model for a while:
+///
 ///     optim::MovingAverage average(model.parameters());
-///     for (…) { …; adam.step(); average.update(); }
+///     for (const nn::Batch& batch : batches) {
+///       train_step(batch);
+///       average.update();
+///     }
 ///     {
 ///       auto scope = average.in_place();   // the model has the averages
 ///       evaluate(model);

@@ -12,9 +12,8 @@ namespace reel::optim {
 ///
 ///     optim::Scheduler scheduler(adam, optim::sequence({{optim::warm_up({.steps = 100}), 100},
 ///                                                       {optim::cosine({.steps = 900})}}));
-///     for (…) {
-///       …
-///       adam.step();
+///     for (const nn::Batch& batch : batches) {
+///       train_step(batch);  // which ends with adam.step()
 ///       scheduler.step();
 ///     }
 ///

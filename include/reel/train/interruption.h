@@ -26,7 +26,7 @@ class Interrupted : public std::runtime_error {
 ///     try {
 ///       for (const nn::Batch& batch : batches) {
 ///         train::check_interruption();
-///         …
+///         train_step(batch);
 ///       }
 ///     } catch (const train::Interrupted& interrupted) {
 ///       io::save(path, model);

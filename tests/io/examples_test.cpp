@@ -1,0 +1,54 @@
+#include <reel/reel.h>
+
+#include <filesystem>
+#include <string>
+
+#include "catch.h"
+#include "io/folder.h"
+
+// The examples in the headers of files, with what they need around them.
+
+using namespace reel;
+
+namespace {
+
+// While it lives, the process is in a folder of its own, for a program that names files without one.
+class InFolder {
+ public:
+  InFolder() : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(std::filesystem::path(folder_.file()).parent_path());
+  }
+  ~InFolder() { std::filesystem::current_path(before_); }
+  InFolder(const InFolder&) = delete;
+  InFolder& operator=(const InFolder&) = delete;
+
+ private:
+  reel_test::Folder folder_;
+  std::filesystem::path before_;
+};
+
+}  // namespace
+
+TEST_CASE("the example of a file of PyTorch transposes the weight of a Linear") {
+  InFolder folder;
+  struct Model : nn::Module {
+    nn::Linear output{*this, "output", 2, 3};
+  } model;
+  Tensor weight = reshape(arange(6.0f), {3, 2});
+  io::save("model.safetensors", {{"output.weight", weight}, {"output.bias", ones({3})}});
+#include "examples/io_weights_1.h"
+  CHECK(model.output.weight.to_vector<float>() == transpose(weight).to_vector<float>());
+}
+
+TEST_CASE("the example of a file with other names renames and transforms what it says") {
+  InFolder folder;
+  struct Model : nn::Module {
+    nn::Linear output{*this, "output", 2, 3};
+    nn::Parameter mix{*this, "mix", {4, 2}, nn::constant(0)};
+  } model;
+  Tensor mix = reshape(arange(8.0f), {2, 4});
+  io::save("model.safetensors", {{"output.weight", ones({3, 2})}, {"fc.bias", full({3}, 5.0f)}, {"mix", mix}});
+#include "examples/io_weights_2.h"
+  CHECK(model.output.bias.to_vector<float>() == std::vector<float>{5, 5, 5});
+  CHECK(model.mix.to_vector<float>() == transpose(mix).to_vector<float>());
+}

@@ -1,0 +1,131 @@
+#include <reel/reel.h>
+#include <reel/train.h>
+
+#include <optional>
+#include <vector>
+
+#include "catch.h"
+
+// The examples in the headers of modules, with what they need around them.
+
+using namespace reel;
+
+namespace {
+
+#include "examples/nn_module_1.h"
+
+struct Called : nn::Module {
+  nn::Linear hidden{*this, "hidden", 4, 5}, output{*this, "output", 5, 3};
+
+#include "examples/nn_module_2.h"
+};
+
+struct Similarity : nn::Module {
+#include "examples/nn_module_3.h"
+};
+
+}  // namespace
+
+TEST_CASE("the example of a module has named parameters, and its output is scaled") {
+  Classifier classifier;
+  CHECK(classifier.named_parameters().front().name == "hidden.weight");
+  CHECK(classifier(zeros({2, 784})).shape() == Shape{2, 10});
+}
+
+TEST_CASE("the examples of call compute what they wrap") {
+  Called called;
+  Tensor x = randn({2, 4}), y = randn({2, 4});
+  CHECK(called(x).to_vector<float>() == called.output(relu(called.hidden(x))).to_vector<float>());
+  CHECK(Similarity()(x, y).to_vector<float>() == sum(x * y, {1}).to_vector<float>());
+}
+
+TEST_CASE("the example of a module list names its layers by their index") {
+  struct Model : nn::Module {
+    explicit Model(int depth, int size) {
+#include "examples/nn_module_list_1.h"
+      CHECK(hidden.size() == 3);
+      CHECK(named_parameters()[2].name == "hidden.1.weight");
+    }
+  };
+  Model(3, 4);
+}
+
+TEST_CASE("the example of a mixture of experts adds the balance to the loss") {
+  struct Model : nn::Module {
+    Model(const Tensor& x, const Tensor& targets) {
+#include "examples/nn_mixture_of_experts_1.h"
+      CHECK(y.shape() == Shape{5, 128});
+      CHECK(loss.item() == Approx(cross_entropy(y, targets).item() + balance.item()));
+    }
+  };
+  Model(randn({5, 64}), zeros({5}, {.dtype = i64}));
+}
+
+TEST_CASE("the example of a sequence's layers chains them") {
+#include "examples/nn_sequential_1.h"
+  CHECK(net(zeros({2, 784})).shape() == Shape{2, 10});
+}
+
+TEST_CASE("the example of a recurrent layer has the shapes that it names") {
+  struct Model : nn::Module {
+    explicit Model(const nn::Packed& words) {
+#include "examples/nn_recurrent_1.h"
+      CHECK(output.elements.shape() == Shape{7, 256});
+      CHECK(h_n.shape() == Shape{4, 2, 128});
+      CHECK(c_n.shape() == Shape{4, 2, 128});
+    }
+  };
+  Model(nn::pack({randn({5, 64}), randn({2, 64})}));
+}
+
+TEST_CASE("the example of packed sequences has the shapes that it names") {
+  using namespace reel::nn;
+  constexpr std::int64_t D = 3, H = 4;
+  nn::LSTM lstm(D, H);
+  Tensor first = randn({5, D}), second = randn({2, D});
+#include "examples/nn_packed_1.h"
+  CHECK(states.elements.shape() == Shape{7, H});
+  CHECK(sentences.shape() == Shape{2, H});
+}
+
+TEST_CASE("the example of carried states resets what is finished") {
+  using namespace reel::nn;
+  struct Batch {
+    Tensor x;
+    std::vector<std::int64_t> ids, finished;
+  };
+  nn::LSTM lstm(3, 4);
+  std::vector<Batch> batches{{randn({2, 2, 3}), {7, 8}, {}}, {randn({2, 1, 3}), {7}, {7}}};
+#include "examples/nn_carried_states_1.h"
+  LSTMState kept = carried.of(std::vector<std::int64_t>{7, 8});
+  CHECK(sum(abs(kept.h(0, 0))).item() == 0);
+  CHECK(sum(abs(kept.h(0, 1))).item() > 0);
+}
+
+TEST_CASE("the example of a CRF has a loss and the best tags") {
+  using namespace reel::nn;
+  CRF crf(3);
+  Packed emissions = pack({randn({4, 3}), randn({2, 3})});
+  Tensor tags = tensor(std::vector<std::int64_t>{0, 1, 2, 0, 1, 1});
+#include "examples/nn_crf_1.h"
+  CHECK(loss.item() > 0);
+  CHECK(best.elements.shape() == Shape{6});
+}
+
+TEST_CASE("the example of a tree of LSTM cells reads a tree") {
+  struct Node {
+    Tensor word;
+    std::vector<Node> children = {};
+    const Node &left = children.empty() ? *this : children[0], &right = children.empty() ? *this : children[1];
+    bool is_leaf() const { return children.empty(); }
+  };
+  struct Reader {
+    nn::Embedding embedding{5, 3};
+    nn::NaryTreeLSTM cell{3, 4, 2};
+
+#include "examples/nn_tree_lstm_1.h"
+  };
+  auto word = [](std::int64_t index) { return Node{.word = tensor({index})}; };
+  Reader reader;
+  CHECK(reader.read(Node{.word = {}, .children = {word(1), word(2)}}).h.shape() == Shape{1, 4});
+}

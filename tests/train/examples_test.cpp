@@ -1,0 +1,58 @@
+#include <reel/reel.h>
+#include <reel/train.h>
+
+#include <csignal>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "io/folder.h"
+
+// The examples in the headers of training loops, with what they need around them.
+
+using namespace reel;
+
+TEST_CASE("the example of the best weights restores those of the best epoch") {
+  nn::Linear model(1, 1);
+  bool loaded = true;
+  int dev = 0, epoch_of_weights = 0;
+  auto train_epoch = [&](nn::Linear& model) {
+    NoRecord pause;
+    fill_(model.bias, ++epoch_of_weights);
+  };
+  auto accuracy = [](const nn::Linear& model, int) { return -std::abs(model.bias.item() - 4); };
+#include "examples/train_best_weights_1.h"
+  CHECK(epoch_of_weights == 10);
+  CHECK(model.bias.item() == 4);
+}
+
+TEST_CASE("the examples of fit train a classifier") {
+  manual_seed(1);
+  Tensor x = randn({64, 2}), y = to(x(ellipsis, 0) > 0, i64);
+  nn::Linear net(2, 2);
+  optim::Adam adam(net.parameters(), {.learning_rate = 0.1});
+#include "examples/train_fit_1.h"
+  CHECK(nn::accuracy(net(x), y) > 0.8);
+  std::vector<float> before = net.weight.to_vector<float>();
+#include "examples/train_fit_2.h"
+  CHECK(net.weight.to_vector<float>() != before);
+}
+
+TEST_CASE("the example of an interruption saves the weights and exits with the signal's status") {
+  reel_test::Folder folder;
+  nn::Linear model(1, 1);
+  std::string path = folder.file();
+  std::vector<nn::Batch> batches(3);
+  int steps = 0;
+  auto train_step = [&](const nn::Batch&) {
+    ++steps;
+    std::raise(SIGTERM);
+  };
+  auto train = [&] {
+#include "examples/train_interruption_1.h"
+    return 0;
+  };
+  CHECK(train() == 128 + SIGTERM);
+  CHECK(steps == 1);
+  CHECK(io::load(path).tensors.size() == 2);
+}
