@@ -9,6 +9,7 @@
 #include <reel/optim/adamax.h>
 #include <reel/optim/adamw.h>
 #include <reel/optim/clip.h>
+#include <reel/optim/custom.h>
 #include <reel/optim/lbfgs.h>
 #include <reel/optim/lion.h>
 #include <reel/optim/loss_scaler.h>

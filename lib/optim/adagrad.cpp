@@ -1,5 +1,7 @@
 #include <reel/optim/adagrad.h>
 
+#include <reel/ops/create.h>
+
 #include "option_checks.h"
 #include "update_step.h"
 
@@ -17,6 +19,11 @@ void Adagrad::check(const AdagradOptions& options, Location where) const {
   check_not_negative(name(), "weight decay", options.weight_decay, where);
   check_not_negative(name(), "initial sum", options.initial_sum, where);
   check_not_negative(name(), "epsilon", options.epsilon, where);
+}
+
+Tensor Adagrad::new_kept(const Tensor& parameter, std::size_t group, std::size_t) const {
+  return full(parameter.shape(), options(group).initial_sum,
+              {.dtype = parameter.dtype(), .device = parameter.device()});
 }
 
 UpdateStep Adagrad::update_step(std::size_t group, Progress& progress, Device device) const {

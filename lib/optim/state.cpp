@@ -29,10 +29,8 @@ std::vector<NamedTensor> Optimiser::state(Location where) const try {
   fail_for_memory(name_, where);
 }
 
-Tensor Optimiser::new_kept(std::size_t number) const {
-  const Tensor& parameter = parameters_[number];
-  return full(parameter.shape(), kept_start(memories_[number].group),
-              {.dtype = parameter.dtype(), .device = parameter.device()});
+Tensor Optimiser::new_kept(const Tensor& parameter, std::size_t, std::size_t) const {
+  return full(parameter.shape(), 0, {.dtype = parameter.dtype(), .device = parameter.device()});
 }
 
 // The entry of a state for a velocity that starts with the next step.
@@ -94,7 +92,9 @@ void Optimiser::add_state(std::vector<NamedTensor>& state) const {
       bool is_kept = memory.kept[k].defined() && (!is_velocity || memory.progress.moves);
       if (!is_kept && !names[k].needed(momentum_of(memory.group))) continue;
       // State that is needed because of an option set since the last step starts with the next one.
-      Tensor kept = is_kept ? copy(memory.kept[k]) : is_velocity ? no_velocity(i) : new_kept(i);
+      Tensor kept = is_kept       ? copy(memory.kept[k])
+                    : is_velocity ? no_velocity(i)
+                                  : new_kept(parameters_[i], memory.group, k);
       state.push_back({fmt::format("{}.{}", i, names[k].name), std::move(kept)});
     }
   }
@@ -151,7 +151,8 @@ void Optimiser::take_state(std::span<const NamedTensor> state, Location where) {
       if (!reader.has(kept) && !names[k].needed(has_momentum() ? momenta[memory.group] : 0)) continue;
       bool is_velocity = names[k].need == Kept::Need::with_momentum;
       bool begins = is_velocity && reader.is_empty(kept);
-      const Tensor& found = reader.find(kept, begins ? Shape{0} : parameters_[i].shape(), parameters_[i].dtype());
+      Tensor like = begins ? no_velocity(i) : new_kept(parameters_[i], memory.group, k);
+      const Tensor& found = reader.find(kept, like.shape(), like.dtype());
       if (begins) continue;
       memory.kept[k] = to(found, parameters_[i].device());
       memory.progress.moves |= is_velocity;

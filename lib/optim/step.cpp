@@ -14,6 +14,7 @@
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
+#include "parameters.h"
 #include "row_loop.h"
 
 namespace reel::optim {
@@ -31,10 +32,13 @@ class Optimiser::Step {
 
   void make() {
     std::vector<std::int64_t> ends = dense_ends();
+    std::vector<Storage*> storages;
+    storages.reserve(parts_.size());
+    for (const Part& part : parts_) storages.push_back(optimiser_.parameters_[part.number].body().storage);
     if (recording_module()) record();
     // On the CPU nothing fails after this: a step is made as a whole, or not at all.
     for (Part& part : parts_) begin_kept(part);
-    Writing writing(*this);
+    Writing writing(storages, where_);
     descend_dense(ends);
     for (const Part& part : parts_) {
       if (is_on_device(part))
@@ -54,66 +58,22 @@ class Optimiser::Step {
     Progress progress = {};
     ParameterSlice elements = {};
     std::size_t update_step = 0;
-    std::array<Tensor, 3> begun = {};  // state that begins with this step
+    std::array<Tensor, ParameterSlice::most_kept> begun = {};  // state that begins with this step
   };
 
-  // While it lives, the parameters are marked as being written.
-  class Writing {
-   public:
-    explicit Writing(const Step& step) noexcept : step_(step), where_(context().resolve(step.where_)) {
-      for (const Part& part : step.parts_) {
-        step.storage_of(part).writers.fetch_add(1, std::memory_order_relaxed);
-        step.storage_of(part).overwritten(where_);
-      }
-    }
-    ~Writing() {
-      // Elements written meanwhile are treated as another overwrite: an op may have read them in between.
-      for (const Part& part : step_.parts_) {
-        step_.storage_of(part).overwritten(where_);
-        step_.storage_of(part).writers.fetch_sub(1, std::memory_order_relaxed);
-      }
-    }
-    Writing(const Writing&) = delete;
-    Writing& operator=(const Writing&) = delete;
-
-   private:
-    const Step& step_;
-    Location where_;
-  };
-
-  // The gradients are held, so that a backward of another thread makes new ones instead of adding to them in place.
   void find_gradients() {
     parts_.reserve(optimiser_.parameters_.size());
-    std::lock_guard lock(gradient_mutex());
-    for (std::size_t i = 0; i < optimiser_.parameters_.size(); ++i) {
-      const Body& body = optimiser_.parameters_[i].body();
-      const Leaf& leaf = *body.leaf;
-      if (leaf.replaced_at.file) refuse_replaced(i, leaf);
-      if (!body.requires_grad) continue;
-      if (leaf.row_gradient.defined())
-        parts_.push_back({i, {}, leaf.row_gradient});
-      else if (leaf.gradient.defined())
-        parts_.push_back({i, leaf.gradient, {}});
-    }
-  }
-
-  [[noreturn]] void refuse_replaced(std::size_t number, const Leaf& leaf) const {
-    fail<Error>(optimiser_.name_, where_,
-                "parameter {}, {}, is its module's no more: another tensor took its place at {}; make the optimiser "
-                "after that",
-                number, describe(optimiser_.parameters_[number]), to_string(leaf.replaced_at));
+    for_each_gradient(optimiser_.name_, optimiser_.parameters_, where_,
+                      [&](std::size_t number, const LeafGradient& found) {
+                        parts_.push_back({number, found.gradient, found.row_gradient});
+                      });
   }
 
   void prepare(Part& part) {
     const Tensor& parameter = optimiser_.parameters_[part.number];
     const Body& body = parameter.body();
     if (part.rows.defined()) {
-      if (!optimiser_.takes_rows())
-        fail<Error>(
-            optimiser_.name_, where_,
-            "parameter {}, {}, has a gradient by rows, for which only SGD, Adagrad and Adam can leave the other "
-            "rows alone; use one of them, or look rows up without row_gradient",
-            part.number, describe(parameter));
+      if (!optimiser_.takes_rows()) refuse_rows(optimiser_.name_, part.number, parameter, where_);
     } else {
       part.gradient = contiguous_if_needed(part.gradient);
     }
@@ -123,11 +83,11 @@ class Optimiser::Step {
     if (part.gradient.defined()) prepare_on_device(part.gradient.body(), false);
     part.elements = {body.dtype, body.numel, body.data, part.rows.defined() ? nullptr : part.gradient.body().data, {}};
     KeptNames names = optimiser_.kept_names(memory.group);
-    for (std::size_t k = 0; k < names.size(); ++k) {
+    for (std::size_t k = 0; k < part.begun.size(); ++k) {
       if (!names[k].needed(optimiser_.momentum_of(memory.group))) continue;
       if (!memory.kept[k].defined()) {
         refuse_new_memory(part.number);
-        part.begun[k] = optimiser_.new_kept(part.number);
+        part.begun[k] = optimiser_.new_kept(parameter, memory.group, k);
       }
       const Tensor& kept = part.begun[k].defined() ? part.begun[k] : memory.kept[k];
       prepare_on_device(kept.body(), true);
@@ -214,8 +174,6 @@ class Optimiser::Step {
 
   void record();
 
-  Storage& storage_of(const Part& part) const { return *optimiser_.parameters_[part.number].body().storage; }
-
   Optimiser& optimiser_;
   Location where_;
   std::vector<Part> parts_;
@@ -288,7 +246,10 @@ void Optimiser::Step::record() {
   module.before_launch([recorded] { recorded->renew(); });
 }
 
-void Optimiser::make_step(Location where) { Step(*this, where).make(); }
+void Optimiser::make_step(Location where) {
+  CallerScope caller(where);
+  Step(*this, where).make();
+}
 
 double Optimiser::minimise(const std::function<double()>& loss, Location where) {
   zero_grad();
@@ -299,7 +260,6 @@ double Optimiser::minimise(const std::function<double()>& loss, Location where) 
 
 void Optimiser::step(Location where) try {
   NoRecord pause;
-  CallerScope caller(where);
   make_step(where);
 } catch (const std::bad_alloc&) {
   fail_for_memory(name_, where);

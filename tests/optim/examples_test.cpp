@@ -5,7 +5,8 @@
 
 #include "catch.h"
 
-// The examples in the headers of the optimisers, with what they need around them.
+// The examples in the headers of the optimisers, with what they need around them. That of CustomOptimiser is in
+// custom_test.cpp.
 
 using namespace reel;
 

@@ -24,6 +24,26 @@ class Perceptron : public FaultyModel {
   Tensor x_[2], targets_[2];
 };
 
+struct OwnOptions {
+  double learning_rate = 0.1, momentum = 0.9;
+};
+
+struct OwnMomentum : optim::CustomOptimiser<OwnOptions> {
+  explicit OwnMomentum(std::vector<Tensor> parameters) : CustomOptimiser("OwnMomentum", {"velocity", "largest"}) {
+    add_group(std::move(parameters));
+  }
+  void update(Tensor& w, Tensor g, std::span<Tensor> state, const OwnOptions& o, std::int64_t step) const override {
+    state[0] = o.momentum * state[0] + g;
+    state[1] = maximum(state[1], abs(g));
+    w -= o.learning_rate / static_cast<double>(step) * state[0] / (state[1] + 1);
+  }
+};
+
+class OwnPerceptron : public Perceptron {
+ public:
+  explicit OwnPerceptron(bool wide) : Perceptron(wide) { optimiser = std::make_unique<OwnMomentum>(parameters); }
+};
+
 class RaggedLSTM : public FaultyModel {
  public:
   explicit RaggedLSTM(bool wide)
@@ -131,6 +151,7 @@ std::unique_ptr<FaultyModel> made(bool wide) {
 std::span<const FaultyModelKind> faulty_models() {
   static constexpr FaultyModelKind kinds[] = {
       {"MLP with Adam", made<Perceptron>},
+      {"MLP with an optimiser of ops", made<OwnPerceptron>},
       {"ragged LSTM with momentum and clipping", made<RaggedLSTM>},
       {"tree-LSTM with Adagrad by rows", made<TreeLSTM>},
       {"checkpoint, gradient penalty and overwrites with AdamW", made<Penalty>},

@@ -27,7 +27,7 @@ struct FaultyModelKind {
   std::unique_ptr<FaultyModel> (*make)(bool wide);
 };
 
-/// A multi-layer perceptron with Adam; an LSTM over ragged sequences with momentum and clipping; a tree-LSTM with Adagrad
+/// A multi-layer perceptron with Adam, and one with an optimiser of ops; an LSTM over ragged sequences with momentum and clipping; a tree-LSTM with Adagrad
 /// and a table whose gradient comes by rows; and what else a tape does: a checkpoint, a gradient's gradient, an overwrite.
 std::span<const FaultyModelKind> faulty_models();
 

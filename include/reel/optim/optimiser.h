@@ -3,6 +3,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <initializer_list>
 #include <limits>
 #include <memory>
 #include <span>
@@ -19,7 +20,8 @@ class StateReader;
 
 namespace reel::optim {
 
-/// Base class of the optimisers: updates parameters from their accumulated gradients.
+/// Base class of the optimisers: updates parameters from their accumulated gradients. An optimiser of your own derives
+/// from CustomOptimiser.
 ///
 ///     tape.backward(loss);
 ///     optimiser.step();
@@ -127,8 +129,10 @@ class Optimiser {
       return name && (need == Need::always || (need == Need::with_momentum && momentum > 0));
     }
   };
-  /// The tensors of state of each parameter, three at most.
-  using KeptNames = std::array<Kept, 3>;
+  /// The largest number of tensors of state of a parameter.
+  static constexpr std::size_t most_kept = 8;
+  /// The tensors of state of each parameter; the rest of the array has no names.
+  using KeptNames = std::array<Kept, most_kept>;
 
   /// An optimiser of the given name, which must outlive it, without parameters.
   explicit Optimiser(const char* name) : name_(name) {}
@@ -139,6 +143,9 @@ class Optimiser {
   /// Throws: Error for an undefined tensor, one that is not a parameter or that some group has already, and if there is
   /// none for the first group; DTypeError unless f32 or f64; ShapeError unless contiguous.
   void add_parameters(std::vector<Tensor> parameters, std::size_t group, Location where);
+  /// Checks the learning rate and the momentum, unless it is NaN, of options.
+  /// Throws: Error unless the rate is 0 or more and the momentum in [0, 1).
+  void check_rate_and_momentum(double rate, double momentum, Location where) const;
   /// Checks the index of a group. Throws: IndexError for a group that does not exist.
   void check_group(std::size_t group, Location where) const;
 
@@ -167,10 +174,15 @@ class Optimiser {
   /// Checks that a state is that of this kind of optimiser. Throws: Error if it is not.
   void check_kind(detail::StateReader& reader, Location where) const;
 
+  /// Tensors of state that steps always need.
+  /// Throws: Error for an empty name or one with other characters than letters, digits and '_', for two equal names, for
+  /// more than `most_kept`, and for an optimiser's name with other characters than letters and digits.
+  static KeptNames named_state(const char* optimiser, std::initializer_list<const char*> names, Location where);
   /// The tensors of state that a parameter of a group has; by default none.
   virtual KeptNames kept_names(std::size_t) const { return {}; }
-  /// The initial value of every element of these tensors; by default 0.
-  virtual double kept_start(std::size_t) const { return 0; }
+  /// The initial value of such a tensor, by its index, for a parameter of a group; by default zeros of the parameter's
+  /// shape.
+  virtual Tensor new_kept(const Tensor& parameter, std::size_t group, std::size_t number) const;
   /// The coefficients of an update step of a parameter on a device; `progress` includes this step.
   virtual detail::UpdateStep update_step(std::size_t group, Progress& progress, Device device) const;
   /// True if the optimiser accepts gradients by rows; by default false.
@@ -180,6 +192,14 @@ class Optimiser {
 
   /// Makes a step; an optimiser whose update is not elementwise overrides it.
   virtual void make_step(Location where);
+  /// Updates copies of a parameter of the given group and of its state; the last argument is the number of the step.
+  using UpdateFunction = std::function<void(std::size_t group, Tensor& parameter, Tensor gradient,
+                                            std::span<Tensor> state, std::int64_t step)>;
+  /// Makes a step: calls `update` for every parameter that has a gradient, and takes over all results when all calls
+  /// have returned.
+  /// Throws: Error for a gradient by rows, an undefined result, and while a graph is recorded; ShapeError, DTypeError or
+  /// DeviceError for a result that differs from the tensor it replaces in shape, dtype or device; what `update` throws.
+  void make_step_of_ops(const UpdateFunction& update, Location where);
   /// Makes a step with a function that computes the loss and its gradients; returns the first value.
   virtual double minimise(const std::function<double()>& loss, Location where);
   /// Adds the tensors of `state()` to a list.
@@ -193,18 +213,18 @@ class Optimiser {
   friend class Scheduler;
   class Step;
   class RecordedStep;
+  class StepOfOps;
   // The state of the parameter with that index.
   struct Memory {
     std::size_t group;
     Progress progress = {};
-    std::array<Tensor, 3> kept = {};
+    std::array<Tensor, most_kept> kept = {};
   };
 
   /// Throws: ShapeError, Error for a state of other groups.
   void check_groups(detail::StateReader& reader, Location where) const;
   /// Of each parameter.
   std::vector<std::int64_t> groups() const;
-  Tensor new_kept(std::size_t number) const;
   Tensor no_velocity(std::size_t number) const;
 
   const char* name_;
@@ -245,9 +265,14 @@ class OptimiserWith : public Optimiser {
   using Optimiser::Optimiser;
   /// Checks options. Throws: Error for options out of range.
   virtual void check(const Options& options, Location where) const = 0;
+  /// The momentum of options, or their β₁; NaN if they have none.
+  static double momentum_in(Options options) {
+    const double* momentum = find_momentum(options);
+    return momentum ? *momentum : std::numeric_limits<double>::quiet_NaN();
+  }
 
  private:
-  static double* momentum_in(Options& options) {
+  static double* find_momentum(Options& options) {
     if constexpr (requires { options.momentum; })
       return &options.momentum;
     else if constexpr (requires { options.beta1; })
@@ -257,12 +282,8 @@ class OptimiserWith : public Optimiser {
   }
   double rate_of(std::size_t group) const override { return options_[group].learning_rate; }
   void put_rate(std::size_t group, double rate) override { options_[group].learning_rate = rate; }
-  double momentum_of(std::size_t group) const override {
-    Options options = options_[group];
-    const double* momentum = momentum_in(options);
-    return momentum ? *momentum : std::numeric_limits<double>::quiet_NaN();
-  }
-  void put_momentum(std::size_t group, double momentum) override { *momentum_in(options_[group]) = momentum; }
+  double momentum_of(std::size_t group) const override { return momentum_in(options_[group]); }
+  void put_momentum(std::size_t group, double momentum) override { *find_momentum(options_[group]) = momentum; }
 
   std::vector<Options> options_;
 };
