@@ -1,6 +1,6 @@
 #pragma once
 
-// The one place that knows which Catch2 this is: 2.13 or 3.x.
+// Includes Catch2 2.13 or 3.x; no other file depends on the version.
 
 #ifdef REEL_CATCH2_V2
 #include <catch2/catch.hpp>
@@ -26,7 +26,7 @@ namespace reel_test {
 /// Marks the running test as skipped, for `tools/test` to count; the test then returns.
 inline void skip(const std::string& reason) { std::cout << "REEL-SKIP: " << reason << std::endl; }
 
-/// The text of the exception that f throws; empty if it throws none.
+/// The message of the exception that f throws; empty if f throws nothing.
 template <class E, class F>
 std::string error_of(F f) {
   try {

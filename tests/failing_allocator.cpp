@@ -20,7 +20,7 @@ std::atomic<Fault> kind = Fault::once;
 std::atomic<bool> failed = false;
 thread_local constinit int uncounted __attribute__((tls_model("initial-exec"))) = 0;
 
-// The code of a part of the process.
+// The address range of a loaded object's code.
 struct Range {
   std::uintptr_t begin = 0, end = 0;
   bool contains(const void* address) const {
@@ -29,8 +29,8 @@ struct Range {
   }
 };
 
-// GNU OpenMP ends the process where it gets no memory, and the tests themselves do not expect to get none: what these two
-// ask for does not fail.
+// GNU OpenMP ends the process if it gets no memory, and the tests themselves do not handle that: allocations of these two
+// do not fail.
 constinit Range openmp, program;
 
 int find_ranges(dl_phdr_info* part, std::size_t, void*) {
@@ -60,7 +60,7 @@ bool fails(const void* caller) {
   return now;
 }
 
-// What dlsym itself asks for while it looks for the system's functions. Never freed.
+// The memory that dlsym itself allocates while it looks up the system's functions. Never freed.
 alignas(64) constinit std::byte early[1 << 14];
 constinit std::atomic<std::size_t> early_bytes = 0;
 
@@ -70,7 +70,7 @@ void* allocate_early(std::size_t bytes) {
 }
 bool is_early(const void* block) { return block >= early && block < early + sizeof early; }
 
-// The system's function of a name, or that of a sanitizer, found at its first use.
+// The system's or a sanitizer's function of a name, looked up at its first use.
 template <class F>
 class System {
  public:
@@ -154,7 +154,7 @@ void* malloc(std::size_t bytes) { return allocate(bytes, REEL_CALLER); }
 void* calloc(std::size_t count, std::size_t size) {
   if (fails(REEL_CALLER)) return nullptr;
   auto* f = system_calloc.get();
-  return f ? f(count, size) : allocate_early(count * size);  // which begins as zeros
+  return f ? f(count, size) : allocate_early(count * size);  // its memory is zero
 }
 
 void* realloc(void* block, std::size_t bytes) {
@@ -176,7 +176,7 @@ int posix_memalign(void** block, std::size_t alignment, std::size_t bytes) {
 
 }  // extern "C"
 
-// A sanitizer has its own, which do not call malloc.
+// A sanitizer has its own operators, which do not call malloc.
 
 void* operator new(std::size_t bytes) { return checked(allocate(bytes, REEL_CALLER)); }
 void* operator new[](std::size_t bytes) { return checked(allocate(bytes, REEL_CALLER)); }

@@ -9,7 +9,7 @@
 
 namespace reel_test {
 
-/// What f writes to the standard error stream.
+/// Returns what f writes to the standard error stream.
 template <class F>
 std::string printed_to_stderr(F f) {
   std::FILE* file = std::tmpfile();

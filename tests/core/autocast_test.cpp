@@ -21,7 +21,7 @@ Tensor drawn(const Shape& shape, std::uint64_t seed) {
 
 double largest_difference(const Tensor& a, const Tensor& b) { return max(abs(to(a, f64) - to(b, f64))).item(); }
 
-/// How often each op runs in f.
+/// Counts how often each op runs in f.
 std::map<std::string, int> ops_of(const std::function<void()>& f) {
   std::map<std::string, int> counts;
   debug::Listen listen([&](const debug::OpEvent& event) { ++counts[event.op]; });
@@ -181,7 +181,7 @@ TEST_CASE("the gradients of parameters used within an autocast scope are f32 and
   for (std::size_t i = 0; i < exact.size(); ++i) {
     CHECK(found[i].dtype() == f32);
     CHECK(largest_difference(found[i], exact[i]) > 0);
-    // A product of bf16 is off by 2⁻⁸ of its factors' sizes; three follow each other.
+    // A bf16 product has a relative error of 2⁻⁸; three follow each other.
     CHECK(largest_difference(found[i], exact[i]) < 0.02);
   }
 }
@@ -318,7 +318,7 @@ TEST_CASE("a custom gradient within an autocast scope may have a dtype that the 
     CHECK(largest_difference(of_x, exact_x) < 0.05 * max(abs(exact_x)).item());
     CHECK(largest_difference(of_w, exact_w) < 0.05 * max(abs(exact_w)).item());
   }
-  // Elsewhere it is a mistake.
+  // Outside of a scope it is an error.
   Tape tape;
   Tensor y = custom_gradient([](const Tensor& x) { return to(x, bf16); }, [](const Tensor& dy) { return dy; }, x);
   CHECK_THROWS_AS(tape.gradient(sum(to(y, f32)), x), DTypeError);

@@ -12,7 +12,7 @@ using namespace reel::detail;
 
 namespace {
 
-// The definition, in a type that holds f64 and i64 exactly.
+// The definition of a conversion, in a type that holds f64 and i64 exactly.
 float odd_of(long double x) {
   auto nearest = static_cast<float>(x);
   if (static_cast<long double>(nearest) == x || !std::isfinite(nearest)) return nearest;

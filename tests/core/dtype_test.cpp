@@ -47,14 +47,14 @@ TEST_CASE("dtypes have names and sizes") {
 
 namespace {
 
-// What is particular to a half: its fraction bits, its smallest normal exponent, and its largest value.
+// The parameters of a 16-bit format: fraction bits, smallest normal exponent, largest value.
 struct Form {
   int fraction_bits, least_exponent;
   double largest;
 };
 constexpr Form bf16_form{7, -126, 0x1.fep127}, f16_form{10, -14, 65504};
 
-// The value that the bits mean, from the definition of the format.
+// Decodes bits by the definition of the format.
 double meaning(std::uint16_t bits, const Form& form) {
   int exponent_bits = 15 - form.fraction_bits;
   int fraction = bits & ((1 << form.fraction_bits) - 1);

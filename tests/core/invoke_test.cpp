@@ -159,7 +159,7 @@ TEST_CASE("a listener sees every op of a training step with its line, inputs and
   CHECK(names.back() == "matmul");
   CHECK(seen.back().line == product_line);
   CHECK(seen.back().outputs == std::vector<Shape>{{3, 2}});
-  // Nothing is seen once the listener has gone.
+  // A destroyed listener is not notified.
   std::size_t count = seen.size();
   Tensor quiet = x + x;
   CHECK(seen.size() == count);

@@ -9,14 +9,14 @@ using namespace reel;
 
 namespace {
 
-// Sanitizer builds give every block back at once.
+// Sanitizer builds return every block to the system at once.
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 constexpr bool caches = false;
 #else
 constexpr bool caches = true;
 #endif
 
-// Freed after main, when thread-locals are gone.
+// Freed after main, when thread-locals are destroyed.
 Tensor outlives_main = full({100}, 3);
 
 struct Live {
@@ -57,7 +57,7 @@ TEST_CASE("a view keeps the elements of a tensor that is gone, whatever its size
     }
     CHECK(live().tensors == before.tensors + 1);
     CHECK(live().storages == before.storages + 1);
-    // What is made meanwhile must not be put in its place.
+    // Tensors that are made meanwhile must not reuse its memory.
     Tensor others[] = {full({size}, 7), full({size}, 8)};
     CHECK(view.to_vector<float>() == std::vector<float>{1, 2});
     for (Tensor& other : others) other.reset();
@@ -124,7 +124,7 @@ TEST_CASE("a freed block of up to twice the size serves a tensor for which there
     {
       Tensor x = zeros({size});
       CHECK(held() == before);
-      Tensor y = zeros({size});  // and now there is no other
+      Tensor y = zeros({size});  // now the only tensor
       CHECK(held() > before);
     }
     release_memory_cache();
@@ -153,7 +153,7 @@ TEST_CASE("what many steps of a tape have not touched goes back to the system") 
   CHECK(memory_statistics().cached_bytes >= before + 4'000'000);
   for (int i = 0; i < 1000; ++i) step();
   CHECK(memory_statistics().cached_bytes < before + 1'000'000);
-  // What the steps use has stayed.
+  // The blocks that the steps use are still cached.
   std::size_t peak = memory_statistics().peak_bytes;
   for (int i = 0; i < 500; ++i) step();
   CHECK(memory_statistics().cached_bytes > before / 2);

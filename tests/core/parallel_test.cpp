@@ -27,7 +27,7 @@ class Threads {
   int before_;
 };
 
-// Whether each step of a loop is taken once, in pieces that begin at multiples of the grain.
+// Returns true if each iteration of a loop runs once, in pieces that begin at multiples of the grain.
 bool takes_each_step_once(std::int64_t count, std::int64_t grain) {
   std::vector<std::atomic<int>> taken(static_cast<std::size_t>(count));
   std::atomic<bool> aligned = true;

@@ -14,7 +14,7 @@ TEST_CASE("tensors print as NumPy's arrays do") {
     Tensor tensor;
     std::string text;
   };
-  // The texts are those of NumPy 2.4.
+  // Source of the texts: NumPy 2.4.
   const Row rows[] = {
       {tensor({{1.f, 2.f}, {3.f, 4.f}}), R"([[1. 2.]
  [3. 4.]])"},

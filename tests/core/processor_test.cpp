@@ -31,7 +31,7 @@ TEST_CASE("an instruction set that there is not, or that the processor lacks, is
 }
 
 TEST_CASE("kernels and oneDNN keep to the instruction set that REEL_INSTRUCTION_SET names") {
-  sum(ones({2, 2}));  // which chooses the kernels
+  sum(ones({2, 2}));  // the first op chooses the kernels
   const char* named = std::getenv("REEL_INSTRUCTION_SET");
   CHECK(detail::instruction_set() == choose_instruction_set(named, detail::processor_instruction_set()));
   if (named && *named) CHECK(detail::onednn::has_no_more_than(detail::instruction_set()));

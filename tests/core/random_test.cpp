@@ -78,7 +78,7 @@ TEST_CASE("uniform numbers are uniform on [0, 1) in every floating dtype") {
     std::vector<double> u = values_of(rand({count}, {.dtype = dtype}));
     CHECK(*std::min_element(u.begin(), u.end()) >= 0);
     CHECK(*std::max_element(u.begin(), u.end()) < 1);
-    // Five standard errors; what the halves lose by rounding (2^-9 at most) comes on top.
+    // Five standard errors plus the rounding of halves, at most 2^-9.
     double rounding = dtype == bf16 ? 0x1p-9 : dtype == f16 ? 0x1p-12 : 0;
     double error = 5 / std::sqrt(12.0 * count);
     CHECK(std::abs(average(u, [](double x) { return x; }) - 0.5) < error + rounding);

@@ -21,7 +21,7 @@ using reel_test::error_of;
 
 namespace {
 
-// Settings as they were, at the end of a test.
+// Restores the settings at the end of a test.
 class Settings {
  public:
   Settings() = default;
@@ -37,8 +37,8 @@ class Settings {
   bool flushes_ = flushes_denormals();
 };
 
-// How often a piece of loops on two threads was worked on in another mode than asked for. There are loops until another
-// thread than the caller has taken part, which it cannot where there is but one processor.
+// Counts the pieces of loops on two threads that ran in another mode than requested. Repeats loops until a second
+// thread has taken part, which is impossible on a single processor.
 int pieces_unlike(bool flush) {
   using Clock = std::chrono::steady_clock;
   std::atomic<bool> helped = false;
@@ -117,10 +117,10 @@ TEST_CASE("the threads of large matrix products flush denormals as the one that 
   for (DType dtype : {f32, bf16}) {
     CAPTURE(name_of(dtype));
     const std::int64_t length = dtype == f32 ? 6 * side : side;  // from here on oneDNN has its own threads
-    // Denormal only in the end: they are slow.
+    // Denormal only at the end: denormals are slow.
     Tensor a = zeros({side, length}, {.dtype = dtype}), b = full({length, side}, 0x1p-70, {.dtype = dtype});
     a(slice(), length - 1) = 0x1p-70;
-    // The processor's own products of bf16 flush in any case.
+    // The processor's bf16 products flush denormals in either mode.
     if (dtype == f32) CHECK(zeros_in(matmul(a, b)) == 0);
     set_flush_denormals(true);
     CHECK(zeros_in(to(matmul(a, b), f32)) == side * side);
@@ -145,7 +145,7 @@ TEST_CASE("threads that a product on one thread had not called flush denormals w
 
 TEST_CASE("deep products of bf16 have the same bits each time, and for every number of threads") {
   Settings settings;
-  // The smaller instruction sets take ten times as long; they run again beside the processor's own.
+  // The smaller instruction sets take ten times the time, and these tests run again with each of them.
   const int repetitions = std::getenv("REEL_INSTRUCTION_SET") ? 2 : 8;
   for (std::int64_t rows : {256, 384, 1024}) {
     CAPTURE(rows);

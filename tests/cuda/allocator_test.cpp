@@ -11,8 +11,8 @@
 #include "../../cuda/runtime/runtime.h"
 #include "catch.h"
 
-// The allocator over a driver that is made here: streams do nothing until they are told to, so that what is reused too
-// early is seen.
+// The allocator over a fake driver whose streams run nothing until the test says so, which shows memory that is reused
+// too early.
 
 struct CUstream_st {
   std::uint64_t given = 0, done = 0;
@@ -53,7 +53,7 @@ void driver_free(void* memory) noexcept {
 DriverMemory driver_memory() { return {device_left, std::size_t{1} << 34}; }
 void* driver_allocate_pinned(std::size_t bytes) { return ::operator new(bytes); }
 void driver_free_pinned(void* memory) noexcept { ::operator delete(memory); }
-// Streams are never destroyed: they stay where leak checkers find them.
+// Streams are never destroyed, but stay reachable for leak checkers.
 Stream driver_make_stream() {
   static auto& streams = *std::make_unique<std::deque<CUstream_st>>().release();
   return &streams.emplace_back();
@@ -81,7 +81,7 @@ namespace {
 
 constexpr std::size_t megabyte = std::size_t{1} << 20;
 
-// Each test has queues of its own, which stay for ever, where leak checkers find them.
+// Each test has its own queues, which are never destroyed but stay reachable for leak checkers.
 Queue& new_queue() {
   static auto& queues = *std::make_unique<std::vector<Queue*>>().release();
   queues.push_back(std::make_unique<Queue>(static_cast<int>(queues.size() + 1) % 200).release());
@@ -90,7 +90,7 @@ Queue& new_queue() {
 
 void* place_of(Block* block) { return block->data; }
 
-// What is in use does not overlap.
+// Checks that no two blocks in use overlap.
 class Used {
  public:
   void add(const Block& block) {

@@ -1,6 +1,6 @@
 #include "cuda/close.h"
 
-// Channels that are cut into more parts than a warp has threads, which the op table's shapes are too small for.
+// Channels that are divided into more parts than a warp has threads; the op table's shapes are too small for that.
 
 namespace reel_test {
 
@@ -8,7 +8,7 @@ using namespace reel;
 
 namespace {
 
-// y, the running statistics, and what comes to x, weight and bias.
+// Returns y, the running statistics, and the gradients of x, weight and bias.
 std::vector<Tensor> normalised(const Tensor& x, const Tensor& seed, Device device) {
   Tensor mean = to(zeros({3}, {.dtype = x.dtype()}), device), variance = to(ones({3}, {.dtype = x.dtype()}), device);
   std::vector<Tensor> sources = {to(x, device), to(to(tensor({0.5, 1.0, 2.0}), x.dtype()), device),

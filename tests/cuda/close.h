@@ -10,8 +10,8 @@
 
 namespace reel_test {
 
-/// How far the values on a device are from those on the CPU, in units of the largest finite one there, or of 1. NaN and
-/// infinities are to be the same.
+/// The largest difference between values on a device and on the CPU, divided by the largest finite CPU value or 1. NaN and
+/// infinities must be equal.
 inline double apart(const reel::Tensor& found, const reel::Tensor& expected) {
   using namespace reel;
   std::vector<double> have = to(to(found, cpu), f64).to_vector<double>(), want = to(expected, f64).to_vector<double>();
@@ -27,7 +27,7 @@ inline double apart(const reel::Tensor& found, const reel::Tensor& expected) {
   return worst;
 }
 
-/// How far they may be.
+/// The largest accepted difference.
 inline double allowed(reel::DType dtype) {
   using namespace reel;
   return dtype == f64 ? 1e-10 : dtype == f32 ? 1e-4 : dtype == bf16 ? 0x1p-7 : dtype == f16 ? 0x1p-10 : 0;

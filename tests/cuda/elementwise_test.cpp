@@ -7,7 +7,7 @@
 #include "cuda/gpu.h"
 #include "kernels/optimise.h"
 
-// What the op table's shapes are too small for: rows that are read 16 bytes at a time, tiles, many parts.
+// Cases too large for the op table: rows that are read 16 bytes at a time, tiles, many parts.
 
 namespace reel_test {
 
@@ -25,7 +25,7 @@ Tensor drawn(const Shape& shape, DType dtype, std::uint64_t seed) {
 
 using Op = std::function<Tensor(const std::vector<Tensor>& x)>;
 
-// The op on both devices.
+// Runs the op on both devices.
 void check(const Op& op, const std::vector<Tensor>& x) {
   std::vector<Tensor> there;
   for (const Tensor& tensor : x) there.push_back(to(tensor, gpu));
@@ -216,7 +216,7 @@ TEST_CASE("a probability that is none, and an index without a class, are named w
 
 namespace {
 
-// One step on both devices.
+// Makes one step on both devices.
 template <class Numbers>
 void check_step(detail::OptimiserKernel on_cpu, detail::OptimiserKernel on_device, const Numbers& numbers) {
   for (DType dtype : {f32, f64})

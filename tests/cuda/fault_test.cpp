@@ -27,7 +27,7 @@ TEST_CASE("a bad index is thrown at the next op, in the name and with the line o
   cuda::Graph none([](std::span<const Tensor> x) { return x[0]; }, {});
   std::string text = error_of<IndexError>([&] { cuda::synchronize(gpu); });
   CHECK_THAT(text, contains("gather: ") && contains("5") && contains("3") && contains(place()));
-  // It is thrown once.
+  // The error is thrown once.
   cuda::synchronize(gpu);
   CHECK((x + 1).to_vector<float>() == std::vector<float>(3, 1));
 }
@@ -49,7 +49,7 @@ TEST_CASE("each thread is told of its own faults") {
   });
   other.join();
   CHECK_THROWS_AS(cuda::synchronize(gpu), IndexError);
-  // A fault that an ended thread has not checked is not reported to another thread.
+  // A fault of an ended thread is not reported to another thread.
   std::thread third([] { CHECK(ones({2}, {.device = gpu}).to_vector<float>() == std::vector<float>(2, 1)); });
   third.join();
 }

@@ -7,13 +7,13 @@
 #include "catch.h"
 #include "core/device_module.h"
 
-// The tests of this folder run on whatever device REEL_CUDA_MODULE brings: one that is emulated, or a GPU.
+// The tests in this folder run on the device of REEL_CUDA_MODULE: the emulated one or a GPU.
 
 namespace reel_test {
 
 inline constexpr reel::Device gpu{reel::Device::Type::cuda, 0};
 
-/// Says that the test is skipped where there is no device. A module that cannot be opened is no reason.
+/// Skips the test if there is no device. A module that cannot be opened is an error.
 inline bool lacks_device() {
   std::string absence = reel::detail::device_module_absence();
   if (!absence.empty() && std::getenv("REEL_CUDA_MODULE")) FAIL(absence);

@@ -27,7 +27,7 @@ std::vector<std::vector<float>> values_of(const std::vector<NamedTensor>& tensor
   return values;
 }
 
-// What a training with such an optimiser comes to, and what each step gave.
+// Trains with such an optimiser; returns the final parameters and the loss of each step.
 template <class Optimiser, class Options>
 struct Training {
   std::vector<float> losses;
@@ -134,7 +134,7 @@ TEST_CASE("states are carried in place, and what replays overwrite counts as ove
   Tensor product = y * state;
   {
     NoRecord pause;
-    // A graph cannot be replayed while a tape is open, so nothing that it saves can be overwritten by one.
+    // A graph cannot be replayed while a tape is open, so it cannot overwrite saved values.
   }
   CHECK_THROWS_WITH(graph({ones({2}, {.device = gpu})}), contains("a tape is open"));
 }
@@ -157,7 +157,7 @@ TEST_CASE("what waits, or copies from the CPU, cannot be recorded, and the op is
     cuda::Graph graph(function, {x});
     graph({x});
     std::string text = error_of<DeviceError>([&] { graph({x}); });
-    // All goes on as before.
+    // Later ops work.
     CHECK((x + 1).to_vector<float>() == std::vector<float>(3, 2));
     return text;
   };

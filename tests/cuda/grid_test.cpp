@@ -7,7 +7,7 @@
 #include "../../cuda/device/offsets.h"
 #include "catch.h"
 
-// The arithmetic by which kernels find their work, which needs no device.
+// The index arithmetic of kernels, which needs no device.
 
 namespace reel_test {
 
@@ -35,7 +35,7 @@ TEST_CASE("a flat grid counts beyond 32 bits") {
   std::int64_t count = (std::int64_t{1} << 33) + 5;
   Grid grid = flat_grid(count, 132);
   std::int64_t last = -1;
-  // The last thread, whose steps are the longest.
+  // The last thread, which has the largest stride.
   run_flat({grid.blocks - 1, grid.threads - 1, grid.blocks, grid.threads}, count, [&](std::int64_t i) { last = i; });
   std::int64_t step = std::int64_t{grid.blocks} * grid.threads;
   CHECK(last == step - 1 + (count - step) / step * step);
@@ -66,7 +66,7 @@ TEST_CASE("a Divisor divides as the processor does") {
     Divisor by(divisor);
     for (std::uint32_t n : numbers) {
       if (by.quotient(n) != n / divisor) FAIL(n << " / " << divisor << " gives " << by.quotient(n));
-      // Around multiples, where a last place decides.
+      // Around multiples, where an error of 1 changes the quotient.
       std::uint64_t multiple = std::uint64_t{n} / divisor * divisor;
       for (std::uint64_t near : {multiple, multiple + divisor - 1})
         if (near < 0x80000000u && by.quotient(static_cast<std::uint32_t>(near)) != near / divisor)

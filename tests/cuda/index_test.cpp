@@ -8,7 +8,7 @@
 #include "catch.h"
 #include "cuda/gpu.h"
 
-// Lists of indices that are too long for the op table's rows: they are sorted, and sums of many terms are formed in
+// Lists of indices too long for the op table: they are sorted, and sums of many terms are formed in
 // several levels.
 
 namespace reel_test {
@@ -20,7 +20,7 @@ namespace {
 using Numbers = std::vector<double>;
 using Indices = std::vector<std::int64_t>;
 
-// How often the indices of a list come: each about as often as the others; one of them nearly always; all once.
+// The distribution of a list's indices: uniform; one index nearly always; each index once.
 enum class Kind : std::uint8_t { even, one_often, all_once };
 constexpr Kind kinds[] = {Kind::even, Kind::one_often, Kind::all_once};
 

@@ -12,7 +12,7 @@
 #include "cuda/gpu.h"
 #include "ops/table/row_checks.h"
 
-// Every row of the op table on a device, beside the CPU. REEL_ROWS=matmul,conv keeps the rows whose names contain one of
+// Compares every row of the op table on a device with the CPU. REEL_ROWS=matmul,conv keeps the rows whose names contain one of
 // the words.
 
 namespace reel_test {
@@ -47,7 +47,7 @@ std::vector<Tensor> on(Device device, const std::vector<Tensor>& tensors) {
   return moved;
 }
 
-// How far apart the two may be, in units of the largest element, or of 1.
+// The largest accepted difference, divided by the largest element or 1.
 double bound(DType dtype) {
   switch (dtype) {
     case DType::f32: return 1e-4;
@@ -75,14 +75,14 @@ std::string difference(const Tensor& found, const Tensor& expected) {
   return {};
 }
 
-// What a row gives on the device. Rows without inputs make their tensors there.
+// The result of a row on the device. Rows without inputs make their tensors there.
 Tensor run_on_device(const Row& row, const std::vector<Tensor>& inputs) {
   std::optional<DeviceGuard> guard;
   if (row.inputs.empty()) guard.emplace(gpu);
   return row.run(inputs);
 }
 
-// The row with its own tensors on the device: offsets, targets and the like, which some rows make as they run.
+// The row with its captured tensors on the device, such as offsets and targets.
 Row with_own_tensors(const Row& row) {
   Row guarded = row;
   guarded.run = [run = row.run](std::span<const Tensor> x) {
@@ -244,14 +244,14 @@ TEST_CASE("every op answers or refuses on a device, whatever it is given") {
     } catch (const InternalError& error) {
       return error.what();
     } catch (const Error&) {
-      // What a kernel has found wrong after the op has thrown for another reason.
+      // A fault that a kernel has found although the op threw for another reason.
       return what_is_thrown([] {
         try {
           detail::device_module().synchronise(0);
         } catch (const Error&) {
         }
       });
-    } catch (const std::out_of_range&) {  // of the row itself, for an output that there is not
+    } catch (const std::out_of_range&) {  // the row reads an output that does not exist
     } catch (const std::exception& error) {
       return error.what();
     }

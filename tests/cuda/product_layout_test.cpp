@@ -6,7 +6,7 @@
 #include "../../cuda/device/lines.h"
 #include "catch.h"
 
-// How operands are told to the libraries, which needs no device.
+// The layout of operands that is passed to the libraries, which needs no device.
 
 namespace reel_test {
 

@@ -6,7 +6,7 @@
 #include "catch.h"
 #include "cuda/gpu.h"
 
-// Products, attention and linear algebra, as far as the op table's rows are too small or too regular for them.
+// Products, attention and linear algebra in sizes and layouts that the op table does not have.
 
 namespace reel_test {
 

@@ -57,7 +57,7 @@ Tensor loss_of(const std::vector<Tensor>& outputs) {
   return loss;
 }
 
-// What the net gives, and the gradients of its loss by all that it is given.
+// The net's results, and the gradients of its loss by all inputs.
 std::vector<Tensor> all_of(const Net& net, const std::vector<Tensor>& in, const Tensor& lengths) {
   Tape tape;
   for (const Tensor& input : in) tape.watch(input);
@@ -90,7 +90,7 @@ TEST_CASE("layers give on a device what they give on the CPU, and so do their gr
   Tensor with_none = tensor({std::int64_t{3}, std::int64_t{0}, std::int64_t{5}, std::int64_t{4}});
   for (DType dtype : {f32, f64})
     for (Kind kind : {Kind::lstm, Kind::gru, Kind::tanh, Kind::relu})
-      for (std::int64_t size : {7, 8})  // devices take layers as a whole, some of them by size
+      for (std::int64_t size : {7, 8})  // a library runs whole layers of some sizes only
         for (bool bidirectional : {false, true})
           for (const Tensor& lengths : {Tensor(), ragged, with_none}) {
             CAPTURE(name_of(dtype), static_cast<int>(kind), size, bidirectional, lengths.defined());

@@ -1,7 +1,7 @@
 #include "cuda/close.h"
 #include "kernels/kernel_table.h"
 
-// Reductions that are cut into parts and columns of all widths, which the op table's shapes are too small for.
+// Reductions that are divided into parts, and columns of all widths; the op table's shapes are too small for these.
 
 namespace reel_test {
 
@@ -12,8 +12,8 @@ namespace {
 
 struct Case {
   Shape shape;
-  std::vector<int> axes;   // that go
-  std::vector<int> order;  // of the axes in memory; empty: as they stand
+  std::vector<int> axes;   // reduced axes
+  std::vector<int> order;  // of the axes in memory; empty: row-major
 };
 
 const std::vector<Case> cases = {
@@ -145,7 +145,7 @@ TEST_CASE("reductions on a device treat NaN, infinities, ties and huge numbers a
             table.norm(out, in, p);
           });
         }
-        if (std::abs(row[0]) == 1e308) continue;  // its square is out of reach
+        if (std::abs(row[0]) == 1e308) continue;  // its square overflows
         compare(x, c, dtype, [](const detail::KernelTable& table, const detail::View& out, const detail::View& in) {
           table.variance(out, in, 2, true);
         });

@@ -12,7 +12,7 @@ using namespace reel;
 
 namespace {
 
-// It goes when the program has ended, after everything else.
+// Destroyed when the program ends, after everything else.
 Tensor outlives_all;
 
 }  // namespace

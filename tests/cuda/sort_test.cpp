@@ -2,7 +2,7 @@
 #include "kernels/kernel_table.h"
 #include "kernels/sampling.h"
 
-// Rows of all lengths: those that a block sorts, those that take several rounds, and those that are left to the library.
+// Rows of all lengths: sorted by one block, in several rounds, or by the library.
 
 namespace reel_test {
 
@@ -31,7 +31,7 @@ const std::vector<Case> cases = {{{1}, 0},       {{5}, 0},       {{33, 3}, 0},  
 
 Tensor on(Device device, const Shape& shape, DType dtype) { return to(zeros(shape, {.dtype = dtype}), device); }
 
-// What `run` makes of (values, indices, x) on both.
+// Compares run(values, indices, x) on both devices.
 template <class Run>
 void compare_sorts(const Tensor& x, const Shape& shape, Run run) {
   Tensor values[2], indices[2], inputs[2];
@@ -77,7 +77,7 @@ TEST_CASE("the middle of rows on a device is that of the CPU") {
   for (std::int64_t length : {1, 2, 5, 100, 2048, 2049, 5000})
     for (DType dtype : {f32, f64, f16, i64, u8})
       for (bool many_ties : {false, true}) {
-        // Of the rows of so many, only some hold NaN.
+        // With this many rows, only some hold NaN.
         Tensor x = drawn({7, length}, dtype, many_ties);
         if (is_floating(dtype) && length > 10)
           x = where(logical_and(reshape(arange(7) < 4, {7, 1}), isnan(x)), zeros_like(x), x);

@@ -19,7 +19,7 @@ namespace {
 constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
 
-// What the exception of f carries; nothing if it throws none.
+// The anomaly in the exception that f throws; empty if f throws nothing.
 template <class F>
 std::optional<debug::Anomaly> anomaly_of(F f) {
   try {
@@ -137,7 +137,7 @@ TEST_CASE("in a backward the op is named whose gradient went wrong, with the lin
              contains(": in the gradient of sqrt, gave 1 Inf among the 3 elements of its result (3,) f32, the first "
                       "at [1]") &&
                  contains("; at tests/debug/" + place(line) + "\n  input 0"));
-  // Nothing has been committed.
+  // No gradient has been committed.
   CHECK_FALSE(w.grad().defined());
   CHECK(untouched.grad().to_vector<float>() == std::vector<float>{5, 5});
 }
@@ -173,7 +173,7 @@ TEST_CASE("what follows an anomaly works as before it") {
   CHECK(context.flags == flags_before);
   CHECK(context.listener == nullptr);
   {
-    // And so does one that forgets what it recorded when its backward fails.
+    // So does a tape that is cleared when its backward fails.
     Tape tape;
     auto scope = detect_anomaly();
     Tensor bad = sum(sqrt(w));
@@ -277,7 +277,7 @@ TEST_CASE("ops in place are looked at, and so is a part that is assigned") {
   CHECK_THAT(error_of<AnomalyError>([&] { add_(x, y); }), contains("overwritten by the op: (3,) f32"));
   CHECK_THROWS_AS(copy_(x, full({3}, not_a_number)), AnomalyError);
 
-  // Only what is written counts.
+  // Only the written elements are checked.
   Tensor rows = full({2, 3}, not_a_number);
   CHECK_NOTHROW(rows(0) = ones({3}));
   CHECK_THROWS_AS(rows(1) = full({3}, infinity), AnomalyError);
@@ -322,7 +322,7 @@ TEST_CASE(
   debug::Anomaly found = *anomaly_of([&] { cell(x, {zeros({1, 2}), state}); });
   CHECK(found.output.nans == 2);
   CHECK_THAT(error_of<AnomalyError>([&] { cell(x, {zeros({1, 2}), state}); }), contains("of its output "));
-  // Its alphas are logarithms, of zeros too.
+  // Its alphas are logarithms, also of zeros.
   Tensor logs = log_softmax(randn({5, 1, 4}), 2).requires_grad();
   Tape tape;
   Tensor loss = ctc_loss(logs, tensor({{1, 2}}), tensor({5}), tensor({2}));
@@ -348,7 +348,7 @@ TEST_CASE("an anomaly is found through other scopes, whichever is inside") {
     CHECK_NOTHROW(exp(zero));
   }
   CHECK(heard == std::vector<std::string>{"log", "exp"});
-  // What a listener computes is its own affair.
+  // The ops that a listener runs are not checked.
   auto scope = detect_anomaly();
   debug::Listen listen([&](const debug::OpEvent&) { Tensor mine = log(zero); });
   CHECK_NOTHROW(exp(zero));
@@ -356,7 +356,7 @@ TEST_CASE("an anomaly is found through other scopes, whichever is inside") {
 
 namespace {
 
-// Runs every op where it is.
+// An interceptor that runs every op at once.
 class PlainInterceptor : public detail::Interceptor {
  public:
   void run(detail::Call& call) override {

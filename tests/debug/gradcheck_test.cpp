@@ -13,7 +13,7 @@ namespace {
 
 Tensor sample(const Shape& shape) { return reshape(arange(shape.numel(), {.dtype = f64}), shape) * 0.3 + 0.2; }
 
-// Right but for one element, whose gradient comes out three times too small: the derivative of u³ with u² held.
+// Correct except for one element, whose gradient is three times too small: the derivative of u³ with u² constant.
 Tensor wrong_at_one_two(std::span<const Tensor> x) {
   Tensor chosen = zeros({2, 3}, {.dtype = f64});
   chosen.write<double>()[5] = 1;

@@ -11,7 +11,7 @@ using debug::OpEvent;
 
 namespace {
 
-// "mul:12", in the order of running.
+// The ops that ran, in order, as "mul:12".
 struct Heard {
   std::vector<std::string> ops;
   std::vector<int> lines;

@@ -15,7 +15,7 @@ using reel_test::contains;
 
 namespace {
 
-// What a line of this file has made; nothing if no tensor of it lives.
+// The live tensors that a line of this file has made; empty if there are none.
 std::optional<LiveTensors> made_by(int line) {
   for (const LiveTensors& found : live_tensors())
     if (found.made_at.line == line && std::string_view(found.made_at.file).ends_with("live_tensors_test.cpp"))
@@ -78,7 +78,7 @@ TEST_CASE("views count as tensors, and the elements they share once, where they 
   CHECK(made_by(line)->count == 1);
   CHECK(made_by(line + 1)->count == 2);
   CHECK(made_by(line + 1)->bytes == 0);
-  // What is left shows the elements alone.
+  // The remaining view keeps only the elements alive.
   base.reset();
   turned.reset();
   CHECK_FALSE(made_by(line));
@@ -97,14 +97,14 @@ TEST_CASE("parameters, their gradients and what an open tape keeps are listed, a
       Tensor y = tanh(w);
       loss = sum(y);
     }
-    // The tape saves the result of tanh; the parameter would be there anyway.
+    // The tape saves the result of tanh; the parameter is alive in any case.
     LiveTensors saved = *made_by(line + 6);
     CHECK(saved.count == 1);
     CHECK(saved.bytes == 2000);
     CHECK(saved.saved_bytes == 2000);
     CHECK(made_by(line)->saved_bytes == 0);
     tape.backward(loss);
-    // Now the gradient is what that line has made.
+    // Now that line's live tensor is the gradient.
     CHECK(made_by(line + 6)->count == 1);
     CHECK(made_by(line + 6)->saved_bytes == 0);
   }
@@ -158,7 +158,7 @@ TEST_CASE("each thread lists what it has made, and a new one what an ended one h
   }).join();
   CHECK_FALSE(made_by(line));
   std::thread([&] {
-    // The heap that the ended thread gave up serves this one.
+    // This thread uses the heap of the ended thread.
     CHECK(made_by(line)->bytes == 28);
     Tensor own = ones({2});
     left.reset();

@@ -29,7 +29,7 @@ std::string refusal(const std::string& path, const Tensor& tensor = ones({2})) {
   return error_of<io::FileError>([&] { io::save(path, {{"a", tensor}}); });
 }
 
-// Whether f returns true in a process of its own.
+// Returns true if f returns true in a forked process.
 bool in_a_process(const std::function<bool()>& f) {
   pid_t child = fork();
   if (child == 0) _exit(f() ? 0 : 1);
@@ -38,7 +38,7 @@ bool in_a_process(const std::function<bool()>& f) {
   return WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
-// Whether a signal ends a process of its own that calls f.
+// Returns true if a signal ends a forked process that calls f.
 bool is_killed(const std::function<void()>& f) {
   pid_t child = fork();
   if (child == 0) {
@@ -56,7 +56,7 @@ struct stat status_of(const std::string& path) {
   return found;
 }
 
-// Gives a file or a link to a user that is neither root nor who runs the tests, if this process may.
+// Changes the owner of a file or a link to a user other than root and the one who runs the tests, if this process may.
 constexpr uid_t foreign_user = 54321;
 bool give_away(const std::string& path) { return lchown(path.c_str(), foreign_user, foreign_user) == 0; }
 
@@ -94,7 +94,7 @@ TEST_CASE("a disk that becomes full leaves the old file and nothing else") {
   io::save(folder.file(), {{"a", ones({2})}});
   std::string before = bytes_of(folder.file());
   bool refused = in_a_process([&] {
-    // No file can be larger: as with a full disk, writing fails half-way.
+    // Limits the file size: as with a full disk, writing fails half-way.
     signal(SIGXFSZ, SIG_IGN);
     rlimit most{100'000, 100'000};
     setrlimit(RLIMIT_FSIZE, &most);
@@ -157,10 +157,10 @@ TEST_CASE("a link that another user has put into a folder that all may write to 
   std::filesystem::remove(own);
   CHECK_THAT(refusal(link), contains("a link of another user"));
   CHECK_FALSE(std::filesystem::exists(own));
-  // Also where it is not the first of several.
+  // Also if it is not the first of several.
   std::filesystem::create_symlink("shared/link", folder.file("first"));
   CHECK_THAT(refusal(folder.file("first")), contains("a link of another user"));
-  // In a folder that only its owner writes to, whose link it is does not matter.
+  // In a folder that only its owner can write to, the owner of a link does not matter.
   REQUIRE(chmod(folder.file("shared").c_str(), 0755) == 0);
   io::save(link, {{"c", ones({2})}});
   CHECK(io::load(own).find("c"));
@@ -202,7 +202,7 @@ TEST_CASE("whether a file could be saved is said before, and changes nothing") {
   std::string before = bytes_of(folder.file());
   CHECK(said(folder.file()).empty());
   CHECK(bytes_of(folder.file()) == before);
-  if (geteuid() == 0) return;  // who may write everywhere
+  if (geteuid() == 0) return;  // root may write everywhere
   REQUIRE(chmod(folder.file("").c_str(), 0500) == 0);
   CHECK_THAT(said(folder.file()), contains("Permission denied"));
   REQUIRE(chmod(folder.file("").c_str(), 0700) == 0);
@@ -232,7 +232,7 @@ TEST_CASE("what a process left that was killed while it saved is removed by the 
   }));
   CHECK(folder.names().size() == 2);
   CHECK(bytes_of(folder.file()) == before);
-  // Removed whether or not another process has the number of the killed one by now.
+  // Removed even if another process has the id of the killed one by now.
   io::save(folder.file("other"), {{"a", ones({2})}});
   CHECK(folder.names().size() == 3);
   save();

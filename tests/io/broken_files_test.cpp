@@ -16,7 +16,7 @@ using reel_test::safetensors;
 
 namespace {
 
-// What reading a file of these bytes says; empty if it is read.
+// The error of reading a file of these bytes; empty if it can be read.
 std::string refusal(const std::string& bytes) {
   Folder folder;
   put_bytes(folder.file(), bytes);
@@ -164,7 +164,7 @@ TEST_CASE("what is no ordinary file is not read") {
   CHECK_THAT(error_of<io::FileError>([&] { io::load("/dev/zero"); }), contains("no ordinary file"));
 }
 
-// A file is either refused, or says the same when it is written and read again.
+// A file is either refused, or unchanged when it is written and read again.
 TEST_CASE("files that are cut off or changed at random are refused or read, and nothing else") {
   Folder folder;
   io::save(folder.file("whole"),

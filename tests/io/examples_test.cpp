@@ -6,13 +6,13 @@
 #include "catch.h"
 #include "io/folder.h"
 
-// The examples in the headers of files, with what they need around them.
+// The examples in the headers of files, with the declarations that they use.
 
 using namespace reel;
 
 namespace {
 
-// While it lives, the process is in a folder of its own, for a program that names files without one.
+// Changes the working directory to a temporary folder during its lifetime, for examples with relative paths.
 class InFolder {
  public:
   InFolder() : before_(std::filesystem::current_path()) {

@@ -13,7 +13,7 @@
 
 namespace reel_test {
 
-/// A folder for the files of one test, gone when it ends.
+/// A folder for the files of one test, removed by the destructor.
 class Folder {
  public:
   Folder() : path_(std::filesystem::temp_directory_path() / "reel_io_XXXXXX") {

@@ -20,7 +20,7 @@ using reel_test::put_bytes;
 
 namespace {
 
-// Reads that the next ones of this thread succeed in before one fails with EIO; less than 0: all of them.
+// The number of reads of this thread that succeed before one fails with EIO; negative: all succeed.
 thread_local int good_reads = -1;
 
 struct FailingReads {
@@ -38,7 +38,7 @@ std::string refusal(const std::string& path, const io::TextOptions& options = {}
 
 }  // namespace
 
-// In place of the system's, for this program and the libraries that it has loaded.
+// Replaces the system's function for this program and the libraries that it has loaded.
 extern "C" ssize_t read(int file, void* bytes, size_t size) {
   if (good_reads == 0) {
     errno = EIO;

@@ -23,7 +23,7 @@ struct Net : nn::Module {
   Tensor operator()(const Tensor& x) const { return output(tanh(hidden(x))); }
 };
 
-// Whose weights fit transposed, too.
+// A net whose weights fit transposed, too.
 struct Square : nn::Module {
   nn::Linear first{*this, "first", 2, 2};
   nn::Linear second{*this, "second", 2, 2};
@@ -282,7 +282,7 @@ TEST_CASE("a file without a mark is loaded as reel's where shapes show that it i
   io::save(folder.file(), saved.named_parameters());
   io::load_into(loaded, folder.file());
   CHECK(loaded.square.weight.to_vector<float>() == saved.square.weight.to_vector<float>());
-  // In PyTorch's layout the other one tells.
+  // In PyTorch's layout the other weight decides.
   std::vector<io::NamedTensor> theirs = saved.named_parameters();
   for (io::NamedTensor& named : theirs)
     if (named.tensor.rank() == 2) named.tensor = transpose(named.tensor);
@@ -291,7 +291,7 @@ TEST_CASE("a file without a mark is loaded as reel's where shapes show that it i
              contains("in 1 place,") && contains("differs     wide.weight") && contains(".from_pytorch = true"));
   io::load_into(loaded, folder.file(), {.from_pytorch = true});
   CHECK(loaded.square.weight.to_vector<float>() == saved.square.weight.to_vector<float>());
-  // Of one element, and without matrices, both layouts are one.
+  // With one element or without matrices both layouts are equal.
   nn::Linear single(1, 1);
   io::save(folder.file(), {{"weight", full({1, 1}, 5)}, {"bias", full({1}, 6)}});
   io::load_into(single, folder.file());

@@ -33,7 +33,7 @@ void check_gradients(F f, const std::vector<Tensor>& inputs) {
   CHECK(second);
 }
 
-// One head after the other, one example after the other, from the equations.
+// The equations, for one head and one example at a time.
 Tensor by_hand(const nn::MultiHeadAttention& layer, const Tensor& q, const Tensor& k, const Tensor& v,
                const Tensor& added) {
   std::vector<Tensor> examples;

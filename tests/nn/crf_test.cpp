@@ -48,7 +48,7 @@ double score(const nn::CRF& crf, const Tensor& emissions, const Tags& tags) {
   return total;
 }
 
-// Calls f with every tagging of a length.
+// Calls f with every sequence of tags of a length.
 void for_each_tagging(std::int64_t length, const std::function<void(const Tags&)>& f) {
   Tags tags(static_cast<std::size_t>(length));
   auto count = static_cast<std::int64_t>(std::pow(tag_count, length));
@@ -170,7 +170,7 @@ TEST_CASE("sequences without any element have a likelihood of 1 and no tags") {
 TEST_CASE("a CRF learns that two tags never follow each other") {
   manual_seed(4);
   nn::CRF crf(2);
-  // Tags alternate; the emissions say nothing.
+  // Tags alternate; the emissions are uninformative.
   Tags tags{0, 1, 0, 1, 0, 1, 0, 1};
   nn::Packed emissions{zeros({8, 2}), {5, 3}};
   for (int step = 0; step < 200; ++step) {

@@ -6,7 +6,7 @@
 
 #include "catch.h"
 
-// The examples in the headers of modules, with what they need around them.
+// The examples in the headers of modules, with the declarations that they use.
 
 using namespace reel;
 

@@ -28,7 +28,7 @@ nn::FitOptions quietly(int epochs) {
   return options;
 }
 
-// Counts how often it trains and evaluates.
+// Counts its calls in training and in evaluation.
 struct Watched : nn::Module {
   nn::Linear line{*this, "line", 2, 1};
   nn::Buffer calls{*this, "calls", zeros({}, {.dtype = i64})};

@@ -28,7 +28,7 @@ std::size_t bytes_of_tensors() { return memory_statistics().live_bytes; }
 TEST_CASE("outside a tape a model's forward keeps no bookkeeping") {
   Tagger model;
   Tensor words = reshape(arange(14) % 20, {7, 2});
-  model(words);  // what products keep of parameters is there now
+  model(words);  // packs the parameters of products
   const detail::TapeList& list = *detail::context().tapes;
   std::uint64_t epoch = list.epoch();
   std::size_t before = bytes_of_tensors(), capacity = list.capacity();
@@ -38,7 +38,7 @@ TEST_CASE("outside a tape a model's forward keeps no bookkeeping") {
     CHECK(list.entry_count() == 0);
     CHECK_FALSE(list.is_live(scores.body()));
     CHECK(scores.body().epoch.load() == 0);
-    // The result is all that is left.
+    // Only the result is alive.
     CHECK(bytes_of_tensors() - before <= 1024);
   }
   CHECK(bytes_of_tensors() == before);

@@ -1,5 +1,5 @@
-// Hooks of all kinds on every module of the library, and on every module within it: each fires when the module runs, by
-// whichever of its functions, or is refused with the reason.
+// Hooks of all kinds on every module of the library and on every module within it: each runs when the module runs, by
+// any of its functions, or is refused with the reason.
 
 #include <reel/nn.h>
 #include <reel/ops.h>
@@ -25,7 +25,7 @@ struct Watched {
   std::vector<nn::ModuleHook> hooks;
 };
 
-// Hooks on the module and on all within it. Those that are refused are checked for why, and are not in the list.
+// Adds hooks to the module and to all within it. Checks the reason of those that are refused, and omits them.
 std::list<Watched> watch_all(nn::Module& module) {
   std::list<Watched> all;
   module.for_each_module([&](nn::Module& part) {
@@ -190,7 +190,7 @@ TEST_CASE("hooks of the cells within recurrent layers fire at each step") {
 
 namespace {
 
-// What a layer gives for ragged sequences, with a hook on each of its cells that counts, and without.
+// The results of a layer for ragged sequences, with a counting hook on each of its cells and without.
 template <class Layer, class Outputs>
 void check_hooked_layer(const char* name, const Layer& layer, int calls, Outputs outputs) {
   CAPTURE(name);

@@ -60,7 +60,7 @@ TEST_CASE("hooks see the gradients of a module's results and inputs, and may rep
     gradients[0] = gradients[0] + 1;
   });
   Tape tape;
-  // What flows past the module is not what flows through it.
+  // Gradients that bypass the module are not passed to its hooks.
   auto [dx, dw] = tape.gradient(sum(layer(x) * 7 + x), x, layer.weight);
   CHECK(seen == std::vector<double>{7, 70});
   CHECK(dx.item() == 72);
@@ -154,7 +154,7 @@ TEST_CASE("a hook may remove itself and others, and add hooks, while it runs") {
     itself.reset();
     later.reset();
     hooks.push_back(layer.before_forward([&](std::span<Tensor>) { ran.push_back("added"); }));
-    ran.push_back(name);  // what it captured is there until it returns
+    ran.push_back(name);  // its captures live until it returns
   });
   later = layer.before_forward([&](std::span<Tensor>) { ran.push_back("removed"); });
   layer(ones({1, 1}));
@@ -250,7 +250,7 @@ TEST_CASE("hooks on gradients of inputs fire where no input asks for one, with u
   CHECK(defined == std::vector<bool>{false});
   auto results = layer.before_backward([&](std::span<Tensor>) { of_results = defined.size() + 10; });
   step();
-  CHECK(of_results == 11);  // before those of the inputs
+  CHECK(of_results == 11);  // runs before the inputs' hook
   CHECK(defined.size() == 2);
 }
 

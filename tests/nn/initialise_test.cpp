@@ -90,7 +90,7 @@ TEST_CASE("gains are those of the nonlinearities") {
   CHECK(nn::gain(nn::Nonlinearity::leaky_relu, 0) == Approx(std::sqrt(2.0)));
   CHECK(nn::gain(nn::Nonlinearity::leaky_relu, 1) == Approx(1));
   CHECK(nn::gain(nn::Nonlinearity::selu) == 0.75);
-  // What follows a linear layer and relu keeps its second moment.
+  // A linear layer and relu preserve the second moment.
   manual_seed(2);
   Tensor x = randn({200, 500});
   Tensor weight = nn::he_normal(nn::gain(nn::Nonlinearity::relu))({500, 500}, {});
@@ -192,7 +192,7 @@ TEST_CASE("sparse leaves as many inputs of each output as asked") {
   check_normal(masked_select(weight, weight != 0), 0, 2);
   CHECK(count_nonzero(nn::sparse(1)({5, 4}, {})).item() == 0);
   CHECK(count_nonzero(nn::sparse(0)({5, 4}, {})).item() == 20);
-  // Not the same inputs for all.
+  // Different inputs for each.
   CHECK(min(count_nonzero(weight, 1)).item() > 20);
 }
 

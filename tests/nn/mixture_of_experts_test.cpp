@@ -200,7 +200,7 @@ TEST_CASE("the balance of many examples in f16 is weighed in f32") {
     nn::NoisyTopKGate gate(2, 4, {.k = 1, .noisy = noisy, .initialiser = nn::normal(), .dtype = f16});
     nn::NoisyTopKGate wide = nn::clone(gate);
     wide.to(f64);
-    // 10⁵ of them are more than f16 counts up to.
+    // 10⁵ is above the largest f16.
     Tensor x = randn({100000, 2}, {.dtype = f16});
     manual_seed(4);
     Tensor loss = gate(x).balance_loss;

@@ -45,7 +45,7 @@ std::vector<std::string> names_of(const nn::Module& module) {
 const std::vector<std::string> model_names = {"encoder.first.weight", "encoder.first.bias", "encoder.scale",
                                               "encoder.second.weight", "table.table"};
 
-// Every name leads to the tensor of the member that it names.
+// Checks that every name gives the tensor of the member that it names.
 void check_model(const Model& model) {
   REQUIRE(names_of(model) == model_names);
   std::vector<Tensor> parameters = model.parameters();

@@ -233,7 +233,7 @@ TEST_CASE("dropout stands between layers, and only while training") {
   nn::GRU layer(3, 4, {.layers = 2, .dropout = 1});
   nn::Packed x{randn({6, 3}), {2, 4}};
   Tensor dropped = layer(x).output.elements;
-  // The upper net sees zeros: the same first step for both sequences.
+  // The upper net's inputs are zeros, so the first step is equal for both sequences.
   Tensor expected = reel::gru(zeros({1, 1, 4}), {}, layer.nets[1].weights()).output;
   check_close(slice(dropped, 0, 0, 1), squeeze(expected, 0), 1e-6);
   check_close(slice(dropped, 0, 2, 3), squeeze(expected, 0), 1e-6);
@@ -244,14 +244,14 @@ TEST_CASE("dropout stands between layers, and only while training") {
   check_close(used, plain(x).output.elements, 1e-6);
   CHECK(max(abs(used - dropped)).item() > 1e-3);
 
-  // A layer alone has none.
+  // A single layer has no dropout.
   nn::LSTM single(3, 4, {.dropout = 1});
   CHECK(max(abs(single(x).output.elements)).item() > 0);
 }
 
 TEST_CASE("variational dropout takes one mask for all steps of a sequence") {
   manual_seed(9);
-  // The lower net gives 1s and the upper one hands its input on.
+  // The lower net outputs 1s and the upper one is the identity.
   nn::RNN layer(1, 50, {.layers = 2, .dropout = 0.5, .variational = true, .activation = RNNActivation::relu});
   layer.nets[0].W_x = zeros({1, 50});
   layer.nets[0].W_h = zeros({50, 50});
@@ -287,7 +287,7 @@ TEST_CASE("states of long sequences are carried from minibatch to minibatch by t
   }
   CHECK(carried.size() == 3);
   check_close(select(carried.of(all).h, 1, 1), stop_gradient(select(first.h_n, 1, 1)));
-  // Sequence 20 rests, the others come in another order. What is kept is cut off from the tape that has finished.
+  // Sequence 20 is absent, the others change their order. The kept states are detached from the finished tape.
   Tensor order = tensor<std::int64_t>({2, 0});
   {
     Tape tape;
@@ -356,7 +356,7 @@ TEST_CASE("hooks see what goes into a recurrent layer and what comes out") {
   });
   layer(nn::Packed{ones({3, 2}), {1, 2}});
   CHECK(seen == std::vector<Shape>{{3, 2}, {3, 3}, {1, 2, 3}, {1, 2, 3}});
-  // Of three steps, and of none for padding.
+  // Three steps are computed, and none for padding.
   CHECK(layer.last_flops() == 2 * 3 * (2 * 12 + 3 * 12));
   seen.clear();
   layer(ones({4, 1, 2}));

@@ -21,11 +21,11 @@
 #include "failing_allocator.h"
 #include "faulty_models.h"
 
-// Takes memory away from training steps: each allocation of a step fails once, alone or with all that follow, as
-// SQLite's tests have it. The program's `malloc` is its own, so it holds no other tests.
+// Training steps with failing allocations: each allocation of a step fails once, alone or with all that follow, as
+// in SQLite's tests. The program replaces `malloc`, so it contains no other tests.
 //
-// Here a test fails only some allocations, evenly spread. REEL_ALLOCATION_FAULTS=all in the environment has it fail every
-// one, which takes minutes, and prints how many there were.
+// By default only some allocations fail, evenly spread. REEL_ALLOCATION_FAULTS=all in the environment fails every
+// one, which takes minutes, and prints their number.
 
 using namespace reel;
 using namespace reel_test;
@@ -33,8 +33,8 @@ using namespace reel_test;
 namespace {
 
 struct Threads {
-  int per_loop;  // that share a loop of the library
-  int user;      // of the program, with a tape each, on shared parameters
+  int per_loop;  // threads that share a loop of the library
+  int user;      // threads of the program, each with a tape, that share the parameters
 };
 
 bool fails_every_one() {
@@ -64,7 +64,7 @@ Bytes gradients_of(const FaultyModel& model) {
   return bytes;
 }
 
-// Parameters, and what the optimiser keeps for them.
+// The bytes of the parameters and of the optimiser's state.
 Bytes values_of(const FaultyModel& model) {
   NoRecord pause;
   Bytes bytes;
@@ -73,7 +73,7 @@ Bytes values_of(const FaultyModel& model) {
   return bytes;
 }
 
-// f() in a thread that has used the library for nothing yet.
+// Calls f() in a thread that has not used the library yet.
 void run_in_new_thread(const std::function<void()>& f) { std::thread(f).join(); }
 
 bool names_line(const MemoryError& error) {
@@ -81,7 +81,7 @@ bool names_line(const MemoryError& error) {
          std::strstr(error.what(), "; at ");
 }
 
-// Whether f ran. What is wrong with its exception goes to `fault`: an escape has no other text than its type's.
+// Returns true if f succeeded. Sets `fault` if its exception is wrong: std::bad_alloc may escape only without a message.
 template <class F>
 bool runs(F f, const char* phase, std::string& fault) {
   try {
@@ -102,7 +102,7 @@ void backward(const FaultyModel& model, int part) {
   tape.backward(model.loss(part));
 }
 
-// What a run without faults gives.
+// The results of a run without faults.
 struct Expected {
   Bytes start, first, second;  // values before, after the first step, after the second
   Bytes gradients[4];          // of none, part 0, part 1, both
@@ -110,7 +110,7 @@ struct Expected {
   long allocations = 0;        // of the first step
 };
 
-// One model's first step, taken phase by phase with an allocation failing, and looked at.
+// Runs one model's first step phase by phase with a failing allocation, and checks the model after each phase.
 class Trial {
  public:
   Trial(const FaultyModelKind& kind, Threads threads) : threads_(threads) {
@@ -148,7 +148,7 @@ class Trial {
   const Bytes& clipped() const { return clipped_; }
   Bytes values() const { return values_of(*model_); }
 
-  // What is wrong after number `index` has failed; empty: nothing. With LONG_MAX − 1 none fails.
+  // Describes the fault after the allocation `index` has failed; empty if none. With LONG_MAX − 1 no allocation fails.
   std::string fault(long index, Fault fault, const Expected& expected, long& counted) {
     int ran = run_backwards(index, fault);
     check(gradients_of, expected.gradients[ran], "a backward that failed has left something in the gradients");
@@ -174,13 +174,13 @@ class Trial {
   }
 
  private:
-  // Whether what `look` sees of the model is as expected; only the first fault is kept.
+  // Checks what `look` returns for the model against the expected value; only the first fault is kept.
   void check(Bytes (*look)(const FaultyModel&), const Bytes& expected, const char* otherwise) {
     Uncounted own;
     if (fault_.empty() && look(*model_) != expected) fault_ = otherwise;
   }
 
-  // Which parts' backwards ran, bit by bit. The counting goes on.
+  // The parts whose backward ran, as bits. Allocations are counted meanwhile.
   int run_backwards(long index, Fault kind) {
     model_->optimiser->zero_grad();
     if (threads_.user == 1) {
@@ -219,7 +219,7 @@ class Trial {
     return ran;
   }
 
-  // The whole step, anew, is as if nothing had been.
+  // The whole step, repeated, gives the results of a run without faults.
   std::string finish(const Expected& expected) {
     check(values_of, expected.start, "a backward or a clipping has changed values");
     whole_step();
@@ -239,7 +239,7 @@ class Trial {
   std::string fault_;
 };
 
-// f() between two looks at what the thread's tensors take.
+// Calls f() and compares the bytes of the thread's tensors before and after.
 template <class F>
 std::string leak_after(F f) {
   set_memory_cache_limit(0);
@@ -324,8 +324,8 @@ TEST_CASE("when one of two threads that train one model gets no memory, the othe
 
 namespace {
 
-// f() in a process of its own, which has no second to lose; its exit code, or 1000 and the signal that ended it. f writes
-// to standard error what was wrong.
+// Calls f() in a forked process with a time limit. Returns its exit code, or 1000 plus the signal that ended it. f writes
+// faults to standard error.
 int run_in_new_process(const std::function<int()>& f) {
   std::fflush(nullptr);
   pid_t child = fork();
@@ -338,13 +338,13 @@ int run_in_new_process(const std::function<int()>& f) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-// A model made and trained while an allocation fails. Whether one did.
+// Makes and trains a model while an allocation fails. Returns true if one failed.
 bool begin_with_fault(const FaultyModelKind& kind, long index, Fault fault) {
   fail_allocation(index, fault);
   try {
     Trial(kind, {.per_loop = 2, .user = 1}).whole_step();
   } catch (const MemoryError&) {
-  } catch (const std::bad_alloc&) {  // layers are made of strings and vectors
+  } catch (const std::bad_alloc&) {  // layers allocate strings and vectors
   }
   stop_failing();
   return has_failed();
@@ -352,8 +352,8 @@ bool begin_with_fault(const FaultyModelKind& kind, long index, Fault fault) {
 
 }  // namespace
 
-// What a process makes once, such as tables and helper threads, is made in a test of its own: tools/test starts each in a
-// process that has done nothing yet.
+// A test of its own for what a process makes once, such as tables and helper threads: tools/test starts each test in a
+// new process.
 TEST_CASE("a process whose first allocations fail does what it does without when there is memory again") {
   const FaultyModelKind& kind = faulty_models()[0];
   auto values_after = [&](long index, Fault fault, bool& failed) {

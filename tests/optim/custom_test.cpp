@@ -22,14 +22,14 @@ using reel_test::error_of;
 
 namespace {
 
-// The optimiser that the header has as its example.
+// The example of the header.
 #include "examples/optim_custom_1.h"
 
 struct RateOptions {
   double learning_rate = 0.1;
 };
 
-// Calls a function, for what an update may do wrong.
+// Its update calls a given function, for tests of invalid updates.
 struct Scripted : optim::CustomOptimiser<RateOptions> {
   using Function = std::function<void(Tensor& w, const Tensor& g, std::span<Tensor> state, std::int64_t step)>;
   Scripted(std::vector<Tensor> parameters, Function function, std::initializer_list<const char*> state = {"mean"})
@@ -44,7 +44,7 @@ struct Scripted : optim::CustomOptimiser<RateOptions> {
   Function function_;
 };
 
-// Adafactor's second moment for matrices: a mean of rows and one of columns, which are not of the parameter's shape.
+// Adafactor's second moment for matrices: the means over rows and over columns, whose shapes differ from the parameter's.
 struct Factored : optim::CustomOptimiser<RateOptions> {
   explicit Factored(std::vector<Tensor> parameters) : CustomOptimiser("Factored", {"rows", "columns", "start"}) {
     add_group(std::move(parameters));

@@ -5,14 +5,14 @@
 
 #include "catch.h"
 
-// The examples in the headers of the optimisers, with what they need around them. That of CustomOptimiser is in
+// The examples in the headers of the optimisers, with the declarations that they use. That of CustomOptimiser is in
 // custom_test.cpp.
 
 using namespace reel;
 
 namespace {
 
-// Three points on a line, and a layer that can go through them.
+// Three points on a line, and a layer that can fit them.
 struct Line {
   nn::Linear model{1, 1};
   Tensor x = reshape(arange(3.0f), {3, 1}), y = 2 * x - 1;

@@ -58,7 +58,7 @@ class RaggedLSTM : public FaultyModel {
     return mean(square(output_(nn::masked_mean(lstm_(x_[part]).output)) - target_));
   }
   void clip() const override {
-    // A gradient that is held elsewhere is replaced, which takes memory.
+    // A gradient with other handles is replaced, which allocates memory.
     Tensor held = parameters[1].grad();
     optim::clip_grad_norm(parameters, 1e-3);
   }
@@ -103,7 +103,7 @@ class TreeLSTM : public FaultyModel {
   Tree trees_[2] = {{0, {{1}, {2, {{3}}}}}, {0, {{1, {{4}}}, {0, {{5}, {1}}}}}};
 };
 
-// Beside a loss the square of its gradient by the input, through a function that is run twice; the loss is scaled.
+// A scaled loss plus the square of its gradient by the input, with a checkpoint.
 class Penalty : public FaultyModel {
  public:
   explicit Penalty(bool wide)

@@ -8,13 +8,13 @@
 
 namespace reel_test {
 
-/// A model with its data and its optimiser, for tests that take memory away from its training step.
+/// A model with its data and its optimiser, for tests in which allocations of a training step fail.
 class FaultyModel {
  public:
   virtual ~FaultyModel() = default;
   /// The loss of part 0 or 1 of the data.
   virtual reel::Tensor loss(int part) const = 0;
-  /// Between a backward and the optimiser's step.
+  /// Called between a backward and the optimiser's step.
   virtual void clip() const {}
 
   std::vector<reel::Tensor> parameters;

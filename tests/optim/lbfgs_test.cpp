@@ -93,7 +93,7 @@ TEST_CASE("a gradient by rows is made dense") {
 TEST_CASE("where the loss is not finite a length is too large, and a start there is an error") {
   Tensor w = tensor({0.5}).requires_grad();
   optim::LBFGS lbfgs({w}, {.max_iterations = 30});
-  // −log: not a number beyond 1, from where the first length leads there.
+  // −log(1 − x) is NaN beyond 1, which the first length exceeds.
   minimise(
       lbfgs, [&] { return sum(20 * square(w - 0.98) - 1e-3 * log(1 - w)); }, 2);
   CHECK(w.item() < 1);

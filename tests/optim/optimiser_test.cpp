@@ -22,7 +22,7 @@ TEST_CASE("Adam's first step is the learning rate in the direction of the gradie
 }
 
 TEST_CASE("every element of a large parameter makes the same step") {
-  // More than threads take at a time, and no multiple of anything.
+  // More than a thread's share, and no multiple of a vector.
   constexpr std::int64_t count = 200003;
   auto stepped = [&](auto make) {
     Tensor w = ones({count}).requires_grad();

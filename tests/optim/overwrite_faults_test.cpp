@@ -9,7 +9,7 @@
 #include "catch.h"
 #include "failing_allocator.h"
 
-// Memory that runs out while tracked values are overwritten: what they then are must have the gradients of what they are.
+// Allocations that fail while tracked values are overwritten: gradients must correspond to the values afterwards.
 
 using namespace reel;
 using namespace reel_test;
@@ -52,7 +52,7 @@ Numbers numbers_of(const Tensor& x) { return x.to_vector<float>(); }
 
 Tensor matrix() { return reshape(arange(6.0), {2, 3}); }
 
-// What x is after an overwrite, and the gradients of Σ x² w by the two that it comes from.
+// x after an overwrite, and the gradients of Σ x² w by the two tensors from which x is computed.
 struct Outcome {
   Numbers values;
   std::vector<Numbers> gradients;
@@ -62,14 +62,14 @@ struct Outcome {
 Outcome outcome_of(Tape& tape, const Tensor& x, const std::vector<Tensor>& sources) {
   Outcome outcome{numbers_of(x), {}};
   Tensor weights = matrix() + 1;
-  // What is overwritten by constants is not tracked any more.
+  // A tensor overwritten by constants is not tracked any more.
   Tensor target = sum(square(x) * weights) + sum(sources[0] * 0);
   for (const Tensor& gradient : tape.gradient(target, sources, {.unconnected = Unconnected::zeros}))
     outcome.gradients.push_back(numbers_of(gradient));
   return outcome;
 }
 
-// What is overwritten with what, on a tape that has recorded so many ops before.
+// The target and the value of an overwrite, on a tape that has recorded `before` ops.
 struct Recorded {
   explicit Recorded(int ops = 0) {
     tape.watch(a);
@@ -84,7 +84,7 @@ struct Recorded {
   Tape tape;
 };
 
-// How many ops a tape records before it needs more memory than it takes at first.
+// The number of ops that a tape records before it allocates more memory.
 int ops_before_growth() {
   Recorded recorded;
   std::size_t first = recorded.tape.capacity();
@@ -94,7 +94,7 @@ int ops_before_growth() {
   }
 }
 
-// How it goes when number `index` fails. `failed`: whether it was reached.
+// The outcome when the allocation `index` fails. `failed`: true if it was reached.
 std::string fault_of(const Overwrite& overwrite, int ops, long index, Fault kind, const Outcome& before,
                      const Outcome& after, bool& failed) {
   Recorded recorded(ops);

@@ -6,7 +6,7 @@
 
 #include "catch.h"
 
-// Every optimiser against its equations, written down once more for one element in f64.
+// Every optimiser against its equations for one element in f64.
 
 using namespace reel;
 
@@ -15,13 +15,13 @@ namespace {
 const std::vector<double> start = {1.0, -2.0, 0.5};
 constexpr int steps = 20;
 
-// The gradient that step number t is given; the last one is 0 at times.
+// The gradient in step t; that of the last element is sometimes 0.
 std::vector<double> gradient_at(int t) { return {std::sin(1.0 * t), 0.3 - 0.1 * t, t % 3 ? 100.0 / (t * t) : 0}; }
 
-// One element: what it becomes with a gradient in step t.
+// Updates one element with a gradient in step t.
 struct Weight {
   double w;
-  double a = 0, b = 0, c = 0;  // what is kept
+  double a = 0, b = 0, c = 0;  // state variables
 };
 using Advance = std::function<void(Weight& x, double gradient, int t)>;
 

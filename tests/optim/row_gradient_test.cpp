@@ -77,7 +77,7 @@ TEST_CASE("a gradient by rows that meets a dense one becomes dense") {
     Tensor twin = new_table(dtype);
     auto dense_loss = [](const Tensor& t) { return sum(square(t)); };
     differentiate([&] { return loss_of(twin, false) + dense_loss(twin); });
-    // Halves are rounded where a backward ends.
+    // Halves are rounded at the end of a backward.
     double margin = dtype == f64 ? 1e-13 : 0.2;
     auto check = [&](const Tensor& table) {
       CHECK_FALSE(table.row_grad().defined());
@@ -174,7 +174,7 @@ TEST_CASE("optimisers change the rows as a dense gradient would, and no other bi
         whole->zero_grad();
         CHECK_FALSE(table.row_grad().defined());
       }
-      // The rows of one step are those of every other here, so that lazy momentum is the usual one.
+      // Every step has the rows of the first, so that lazy momentum equals the dense one.
       for (std::int64_t row = 0; row < count; ++row) {
         bool touched = row == 3 || row == 7 || row == 20 || row == 49;
         CHECK(values_of(select(table, 0, row)) == values_of(select(touched ? twin : before, 0, row)));

@@ -214,7 +214,7 @@ TEST_CASE("a scheduler goes on from what a plateau has reduced, until a rate is 
 
 namespace {
 
-// A run with a scheduler and a plateau on one optimiser of two groups; its metric improves now and then only.
+// A run with a scheduler and a plateau on one optimiser of two groups; its metric improves only sometimes.
 struct Run {
   Tensor a = tensor({1.0, 2.0}).requires_grad(), b = tensor({3.0}).requires_grad();
   optim::Adam adam{{a}, {.learning_rate = 0.3}};

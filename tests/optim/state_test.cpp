@@ -94,7 +94,7 @@ TEST_CASE("training goes on to the bit from a state in a file, at any step") {
       train(*before, stop, 8);
       auto after = make(second);
       after->set_learning_rate(0.7);
-      // The state is a copy, and so is what the file holds.
+      // The state and the file hold copies.
       after->load_state(stop == 1 ? state : io::load(folder.file()).tensors);
       CHECK(after->learning_rate() == one->learning_rate());
       train(*after, stop, 8);

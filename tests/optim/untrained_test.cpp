@@ -18,7 +18,7 @@ using reel_test::printed_to_stderr;
 
 namespace {
 
-// What is printed while a loss is differentiated and a step is made so many times.
+// Returns the text printed while a loss is differentiated and a step is made, repeatedly.
 std::string trained(const std::function<Tensor()>& loss, const std::function<void()>& step, int steps = 4) {
   return printed_to_stderr([&] {
     for (int i = 0; i < steps; ++i) {

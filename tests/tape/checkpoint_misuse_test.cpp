@@ -27,7 +27,7 @@ TEST_CASE("a function that does not give the same again is refused, with its lin
   CHECK_THAT(text, contains("checkpoint: its function, run again for the gradient, gave another result 0, (4,) f64"));
   CHECK_THAT(text, contains(place(line)));
   CHECK_FALSE(x.grad().defined());
-  // A buffer that is filled anew is noticed too.
+  // A buffer that was overwritten is detected, too.
   Tensor buffer = values();
   Tensor z = checkpoint([&](const Tensor& x) { return x * buffer; }, x);
   buffer.write<double>()[0] = 9;

@@ -17,7 +17,7 @@ std::string place(int line) { return std::string("checkpoint_test.cpp:") + std::
 
 Tensor values() { return tensor({0.3, -0.7, 1.6, 2.4}); }
 
-// Some of everything: a product, dropout, a shared parameter that is used twice.
+// A block with a product, dropout, and a shared parameter that is used twice.
 struct Block : nn::Module {
   nn::Parameter W, b;
   explicit Block(std::int64_t size)
@@ -54,7 +54,7 @@ Tensor checkpointed(const Block& block, const Tensor& x) {
   return checkpoint([&block](const Tensor& x) { return block(x); }, x);
 }
 
-// The most bytes that tensors of this thread held while f ran, beyond those before.
+// The maximum of bytes that tensors of this thread hold while f runs, minus those before.
 std::size_t peak_of(const std::function<void()>& f) {
   std::size_t before = memory_statistics().live_bytes, most = before;
   debug::Listen listen([&](const debug::OpEvent&) { most = std::max(most, memory_statistics().live_bytes); });
@@ -62,7 +62,7 @@ std::size_t peak_of(const std::function<void()>& f) {
   return most - before;
 }
 
-// With their blocks' headers in front of them, these just fit one of the sizes in which memory is handed out.
+// Together with their blocks' headers these exactly fit a size class of the allocator.
 constexpr std::int64_t elements = (1 << 14) - 64;
 constexpr std::size_t bytes = 1 << 16;
 
@@ -299,7 +299,7 @@ TEST_CASE("a tape inside a checkpoint differentiates by a captured tensor that n
 
 TEST_CASE("derivatives inside a checkpoint may be taken at a captured tensor") {
   Tape tape;
-  Tensor x = tensor<double>({0.5, 0.75, 1.5, 2.5});  // whose products are exact, on every instruction set
+  Tensor x = tensor<double>({0.5, 0.75, 1.5, 2.5});  // the products are exact on every instruction set
   tape.watch(x);
   Tensor h = x * x;
   auto f = [&h](const Tensor& x) { return vjp([](const Tensor& h) { return h * h; }, h, x).product; };

@@ -54,7 +54,7 @@ TEST_CASE("a forward that uses a tracked tensor which is not its input is refuse
   times(stop_gradient(h));
   times(free);
   custom_gradient([&](const Tensor& x) { return x * stop_gradient(w); }, [](const Tensor& dy) { return dy; }, x);
-  // The tape goes on.
+  // The tape continues to record.
   CHECK(tape.gradient(sum(h * x), x).to_vector<double>() == h.to_vector<double>());
 }
 
@@ -137,7 +137,7 @@ TEST_CASE("a second derivative through a value that the forward computed and sav
     Tape inner;
     line = __LINE__ + 1;
     Tensor y = apply(SavesTheWay{}, x);
-    first = inner.gradient(sum(y), x);  // fine in first order
+    first = inner.gradient(sum(y), x);  // allowed in first order
   }
   CHECK(first.to_vector<double>()[0] == Approx(2 * std::exp(0.6)));
   std::string text = error_of<TapeError>([&] { outer.gradient(sum(first), x); });

@@ -48,7 +48,7 @@ struct Spike {
   }
 };
 
-// a b² with everything that can be saved
+// a b², saving inputs, outputs and other tensors
 struct Weighted {
   double factor = 1;
   struct Saved {
@@ -87,7 +87,7 @@ struct SineCosine {
   }
 };
 
-// a b where only what is wanted is computed
+// a b, computing only the gradients that are needed
 struct Product {
   struct Saved {
     Tensor a, b;

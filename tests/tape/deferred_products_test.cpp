@@ -16,7 +16,7 @@ namespace {
 
 using Loss = std::function<Tensor()>;
 
-// Gradients of a loss by the sources, with products deferred or formed one by one, and how often each op ran for them.
+// Gradients of a loss by the sources, with deferred or immediate products, and the number of calls of each op.
 struct Found {
   std::vector<Tensor> gradients;
   std::map<std::string, int> ops;
@@ -102,7 +102,7 @@ TEST_CASE("one product is formed for a weight, however often it was used") {
   Found found = differentiate(loss, {w}, true);
   CHECK(found.ops["append_rows"] >= 50);
   CHECK(found.ops["append_rows"] < 60);
-  // One by w, and fifty by the states.
+  // One product for w, and fifty for the states.
   CHECK(found.ops["matmul"] <= 51);
   CHECK(found.ops["accumulate_transposed_product"] == 0);
 }
@@ -241,7 +241,7 @@ TEST_CASE("random trees of products give the same gradients deferred and at once
 
 TEST_CASE("rows that wait are no anomaly, and a product of them that is one is named by its op and line") {
   Tensor w = (normal({100, 100}, f32) * 0.1).requires_grad(), x = normal({2, 100}, f32);
-  // What was there before, in the memory that products wait in.
+  // Stale values in the memory of deferred products.
   for (int i = 0; i < 50; ++i) Tensor junk = full({1 + i, 100}, std::nan(""));
   auto scope = debug::detect_anomaly();
   Tape tape;

@@ -6,7 +6,7 @@
 
 #include "catch.h"
 
-// The examples in the headers of tapes, derivatives and devices, with what they need around them.
+// The examples in the headers of tapes, derivatives and devices, with the declarations that they use.
 
 using namespace reel;
 

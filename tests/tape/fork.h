@@ -8,7 +8,7 @@
 
 namespace reel_test {
 
-/// What f returns in a forked process.
+/// Calls f in a forked process and returns its result.
 inline std::string in_child(const std::function<std::string()>& f) {
   int ends[2];
   if (pipe(ends) != 0) return "no pipe";

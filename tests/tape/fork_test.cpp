@@ -21,7 +21,7 @@ TEST_CASE("a forked process cannot use its parent's tape or record on it, and is
   CHECK_THAT(in_child([&] { return error_of<TapeError>([&] { tape.gradient(y, w); }); }), contains(by));
   CHECK_THAT(in_child([&] { return error_of<TapeError>([&] { tape.watch(ones({})); }); }), contains(by));
   CHECK_THAT(in_child([&] { return error_of<TapeError>([&] { tape.trace(y); }); }), contains(by));
-  // Nothing of this has touched the parent's.
+  // The child has not changed the parent's tensors.
   tape.backward(y);
   CHECK(w.grad().item() == 6);
 }

@@ -32,7 +32,7 @@ TEST_CASE("a hook sees the whole gradient of a computed tensor, and may replace 
   tape.hook(h, [](const Tensor&) { return Tensor{}; });
   CHECK(values(tape.gradient(y, x)) == Doubles{66, 102});
   CHECK(seen == std::vector<Doubles>{{11, 17}, {11, 17}, {22, 34}});
-  // A hooked source has the replaced gradient, and passes it on.
+  // A hooked source has the replaced gradient, which is propagated.
   auto [gx, gh] = tape.gradient(y, x, h);
   CHECK(values(gx) == Doubles{66, 102});
   CHECK(values(gh) == Doubles{22, 34});
@@ -64,7 +64,7 @@ TEST_CASE("a parameter's hook runs once, on the total, before anything is added 
   CHECK(seen == std::vector<Doubles>{{5, 7}});
   CHECK(values(w.grad()) == Doubles{1, 1});
   CHECK(values(b.grad()) == Doubles{2});
-  // It outlives the step, which the list forgets.
+  // The hook outlives the step, whose entries are cleared.
   tape.backward(sum(w * 0.25));
   CHECK(seen.size() == 2);
   CHECK(values(w.grad()) == Doubles{1.25, 1.25});
@@ -298,7 +298,7 @@ TEST_CASE("a hook on an op sees what each input is given, also where two are one
   });
   CHECK(values(tape.gradient(y, x)) == Doubles{9, 13});
   CHECK(seen == std::vector<std::vector<Doubles>>{{{5, 7}, {}}, {{2, 3}, {2, 3}}});
-  // Undefined lets nothing flow; hooks on one op see each other's results.
+  // An undefined gradient stops propagation; hooks on one op see each other's results.
   tape.hook_op("mul", [](const OpGradients& gradients) { gradients.inputs[0].reset(); });
   tape.hook_op("mul", [](const OpGradients& gradients) { CHECK_FALSE(gradients.inputs[0].defined()); });
   CHECK(values(tape.gradient(y, x)) == Doubles{2, 3});

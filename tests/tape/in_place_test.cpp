@@ -7,7 +7,7 @@
 #include "catch.h"
 #include "core/storage.h"
 
-// What the tape makes of a tensor that is overwritten.
+// Recording and differentiating overwrites.
 
 using namespace reel;
 using reel_test::contains;
@@ -323,11 +323,11 @@ TEST_CASE("an untracked tensor whose elements received tracked values is no sile
   CHECK_THROWS_AS(add_(out, 1), TapeError);
   CHECK_THROWS_AS(tape.watch(out), TapeError);
   CHECK_THROWS_AS(out(1) = h, TapeError);
-  // As a plain value it can be read, and cut off from the tape.
+  // Its value can be read, and detached from the tape.
   CHECK(values(out) == Doubles{1, 2, 3, 0, 0, 0});
   CHECK((out > 1).to_vector<bool>()[1]);
   CHECK(values(tape.gradient(sum(stop_gradient(row) * h), h)) == Doubles{1, 2, 3});
-  // Written to as a whole it is a constant.
+  // Overwritten as a whole it is a constant.
   zero_(out);
   CHECK(values(tape.gradient(sum((out + 1) * h), h)) == Doubles{2, 2, 2});
 }

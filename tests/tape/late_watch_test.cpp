@@ -17,7 +17,7 @@ namespace {
 
 std::string place(int line) { return "late_watch_test.cpp:" + std::to_string(line); }
 
-// What watching x late says. `line`: of the use.
+// Checks the error of watching x after its use at `line`.
 void check_refused(const std::string& text, const char* function, const char* op, int line) {
   CHECK_THAT(text, contains(function));
   CHECK_THAT(text, contains(std::string("was used by ") + op));
@@ -32,9 +32,9 @@ TEST_CASE("watching a tensor after an op has used it is refused, and the use's o
   int line = __LINE__ + 1;
   Tensor h = x * 2;
   check_refused(error_of<TapeError>([&] { tape.watch(x); }), "watch: ", "mul", line);
-  // Nothing has come of it.
+  // The failed watch has changed nothing.
   CHECK_THROWS_AS(tape.gradient(x * w, x), TapeError);
-  // Another handle's gradient is that of its own uses.
+  // Another handle has the gradient of its own uses.
   Tensor own = stop_gradient(x);
   tape.watch(own);
   CHECK(tape.gradient(h * own, own).item() == 6);

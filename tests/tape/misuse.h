@@ -8,7 +8,7 @@
 
 namespace reel_test {
 
-/// One way to use the library wrongly.
+/// One misuse of the library.
 struct Misuse {
   const char* code;           ///< what the user does
   const char* expected;       ///< what is thrown, as "TapeError: sentence" without the place; … stands for anything
@@ -30,7 +30,7 @@ MisuseGroup overwrite_misuse();
 MisuseGroup tensor_misuse();
 MisuseGroup thread_misuse();
 
-/// f runs on a thread of its own, and what it throws is thrown here.
+/// Calls f on a new thread, and rethrows its exception.
 inline void on_thread(const std::function<void()>& f) { std::async(std::launch::async, f).get(); }
 
 }  // namespace reel_test

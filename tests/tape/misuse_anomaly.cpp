@@ -2,7 +2,7 @@
 
 #include "misuse.h"
 
-// What detect_anomaly finds.
+// Errors of detect_anomaly.
 
 namespace reel_test {
 

@@ -1,6 +1,6 @@
 #include "misuse.h"
 
-// Overwriting what a tape needs.
+// Overwriting values that a tape needs.
 
 namespace reel_test {
 

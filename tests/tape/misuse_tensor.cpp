@@ -1,6 +1,6 @@
 #include "misuse.h"
 
-// What a tape can and cannot follow.
+// Tensors that a tape cannot track.
 
 namespace reel_test {
 

@@ -18,7 +18,7 @@ namespace {
 
 std::string place(int line) { return std::string("misuse_test.cpp:") + std::to_string(line); }
 
-// Whether `new Tape` compiles.
+// True if `new Tape` compiles.
 template <class T>
 concept HeapAllocatable = requires { new T(); };
 
@@ -94,7 +94,7 @@ TEST_CASE("a tracked tensor that was overwritten through another handle cannot b
   CHECK_THAT(error_of<TapeError>([&] { part* x; }), contains("was overwritten at"));
   w.write<float>()[0] = 7;
   CHECK_THAT(error_of<TapeError>([&] { row* x; }), contains("was overwritten at"));
-  // The parameter itself is overwritten by training all the time.
+  // Training overwrites the parameter itself.
   CHECK(sum(w * 1).item() == 8);
 }
 
@@ -211,7 +211,7 @@ const char* kind_of(const Error& error) {
   return "Error";
 }
 
-// "TapeError: sentence", without the place at the end where it is in one of these files.
+// "TapeError: sentence", without a trailing location in one of these files.
 std::string told(const Misuse& row) {
   if (!row.act) return row.expected;
   try {
@@ -225,7 +225,7 @@ std::string told(const Misuse& row) {
   return "nothing is thrown";
 }
 
-// Whether `…` in the pattern can stand for what is else in the text.
+// Returns true if the text matches the pattern, in which `…` matches anything.
 bool matches(std::string_view text, std::string_view pattern) {
   constexpr std::string_view anything = "…";
   std::size_t open = pattern.find(anything);
@@ -237,7 +237,7 @@ bool matches(std::string_view text, std::string_view pattern) {
   return false;
 }
 
-// In lines of 110 columns, each behind an indent.
+// Wraps text into indented lines of 110 columns.
 std::string wrapped_line(std::string_view text, std::string_view indent) {
   constexpr std::size_t columns = 110;
   std::string lines;

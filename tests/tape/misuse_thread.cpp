@@ -10,7 +10,7 @@ using namespace reel;
 
 namespace {
 
-// What f throws in a forked process is thrown here.
+// Calls f in a forked process, and rethrows its exception here.
 void in_forked(const std::function<void()>& f) {
   Location where;
   std::string text = in_child([&] { return error_of<TapeError>(f); });

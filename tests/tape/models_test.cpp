@@ -27,7 +27,7 @@ double difference_by(const Objective& objective, const Parameters& at, std::size
   return (4 * central(step / 2) - central(step)) / 3;
 }
 
-// The largest error of gradients beside differences, over all elements, beside max(1, |difference|).
+// The largest error of gradients against differences, over all elements, relative to max(1, |difference|).
 double worst_error(const Objective& objective, const Parameters& at, const std::vector<Tensor>& gradients,
                    double step) {
   double worst = 0;
@@ -130,7 +130,7 @@ TEST_CASE("a MAML step: the gradient through inner steps of convolution, layer n
   Tape tape;
   for (const Tensor& weight : weights) tape.watch(weight);
   std::vector<Tensor> gradients = tape.gradient(meta_loss(weights, task), weights);
-  // Constants to the difference: it opens tapes of its own.
+  // Constants for the difference, which opens its own tapes.
   Objective loss = [&](const Parameters& at) { return meta_loss(at, task).item(); };
   CHECK(worst_error(loss, weights, gradients, usual_step) < usual_tolerance);
 }
@@ -161,7 +161,7 @@ Pendulum change(const Pendulum& now, const Tensor& mass_1, const Tensor& mass_2)
           (both * (turn_1 * s - pull_2 + pull_1 * c) + mass_2 * turn_2 * s * c) / inertia};
 }
 
-// A mixture of where it is and how fast after 1,000 steps, from angles, speeds and masses.
+// A combination of the position and speed after 1,000 steps, as a function of angles, speeds and masses.
 Tensor swung(const Parameters& start) {
   constexpr double seconds = 0.005;  // a step
   Pendulum now{start[0], start[1], start[2], start[3]};

@@ -11,7 +11,7 @@
 #include "catch.h"
 #include "core/storage.h"
 
-// Every gradient that is handed out is dense and has its elements to itself.
+// Every returned gradient is dense and shares its elements with no other tensor.
 
 using namespace reel;
 
@@ -33,7 +33,7 @@ bool is_own(const Tensor& gradient) {
 
 bool are_own(const Tensors& gradients) { return std::ranges::all_of(gradients, is_own); }
 
-// What a program that clips or scales gradients does.
+// Overwrites gradients, as clipping or scaling does.
 template <class Gradients>
 void halve(Gradients& gradients) {
   for (Tensor& gradient : gradients) gradient *= 0.5;
@@ -246,7 +246,7 @@ TEST_CASE("set_grad keeps a copy") {
   CHECK(is_own(given));
   given *= 0.5;
   CHECK(values(w.grad()) == Doubles{2, 4});
-  mul_(w.grad(), 0.25);  // which is the parameter's own, shared by all that ask for it
+  mul_(w.grad(), 0.25);  // the parameter's gradient itself, shared by all its handles
   CHECK(values(w.grad()) == Doubles{0.5, 1});
   CHECK(values(given) == Doubles{1, 2});
   w.set_grad(wide);

@@ -62,7 +62,7 @@ TEST_CASE("a million entries build, differentiate and are freed on a small stack
       tape.backward(h);
     }
     gradient = w.grad().item();
-    // And once without a backward.
+    // Also without a backward.
     Tape tape;
     Tensor h = w;
     for (int i = 0; i < 100'000; ++i) h = h * w;
@@ -72,10 +72,10 @@ TEST_CASE("a million entries build, differentiate and are freed on a small stack
 }
 
 TEST_CASE("resident memory is flat from step 500 to step 10,000 of training a ragged recurrent net") {
-  // Sanitizers are slow, and there is nothing to compare there.
+  // Sanitizers are slow, and have no comparable times.
   constexpr int steps = sanitized ? 200 : 10'000, early_step = 500;
   constexpr std::int64_t features = 4, hidden = 16, longest = 12;
-  // What other tests have left would hide a growth.
+  // Memory cached by other tests would hide growth.
   release_memory_cache();
   malloc_trim(0);
   manual_seed(5);
@@ -89,7 +89,7 @@ TEST_CASE("resident memory is flat from step 500 to step 10,000 of training a ra
   std::size_t early = 0;
   double loss_value = 0;
   for (int step = 1; step <= steps; ++step) {
-    // Each example has its own length, and is run by itself.
+    // Each example has its own length, and is computed separately.
     Tensor total = zeros({});
     for (int example = 0; example < 2; ++example) {
       std::int64_t length = std::uniform_int_distribution<std::int64_t>(1, longest)(lengths);
@@ -170,7 +170,7 @@ TEST_CASE("the memory of one long recording is given back over the following sho
   std::size_t small = record(1000);
   std::size_t large = record(200'000);
   CHECK(large > 50 * small);
-  // The next one still has all of it.
+  // The next tape still has the whole buffer.
   CHECK(record(1000) == large);
   std::size_t before = large;
   for (int i = 0; i < 60; ++i) {
@@ -179,7 +179,7 @@ TEST_CASE("the memory of one long recording is given back over the following sho
     before = now;
   }
   CHECK(before < small + (std::size_t{1} << 20));
-  // Or at once, but not from under a recording.
+  // Memory can be released at once, but not during a recording.
   CHECK(record(200'000) >= large);
   {
     Tape tape;

@@ -6,8 +6,8 @@
 
 #include "catch.h"
 
-// Scopes end in any order, also on another thread than they began on: what each of them began is over then, and what
-// the others say goes on.
+// Scopes end in any order, also on another thread than they began on: the effect of an ended scope is over, and that
+// of the others remains.
 
 using namespace reel;
 using reel_test::contains;
@@ -15,7 +15,7 @@ using reel_test::error_of;
 
 namespace {
 
-// Nothing of an earlier scope is left on this thread.
+// Checks that no earlier scope has an effect on this thread.
 void check_clean() {
   CHECK_FALSE(is_recording());
   Tensor w = full({}, 3.0).requires_grad();
@@ -42,7 +42,7 @@ TEST_CASE("an outer tape that ends before an inner one leaves the inner one its 
     outer.reset();
     CHECK(is_recording());
     CHECK(inner->gradient(y, w).item() == 6);
-    // It is the outermost now: it forgets what it has differentiated, and records anew.
+    // It is the outermost now: a backward clears its entries.
     CHECK(inner->size() == 0);
     CHECK(inner->gradient(w * 2, w).item() == 2);
     Tensor z = w * w * w;
@@ -124,7 +124,7 @@ TEST_CASE("a tape that another thread ends is over for the thread that began it"
     CHECK_FALSE(is_recording());
   }
   check_clean();
-  // While it goes on computing.
+  // Meanwhile the thread continues to compute.
   std::optional<Tape> tape(std::in_place);
   std::thread([&] { tape.reset(); }).join();
   for (int i = 0; i < 100000; ++i) static_cast<void>(w * w);
@@ -141,7 +141,7 @@ TEST_CASE("a tape ends with the thread that began it, and may be destroyed after
     y = w * w;
     pause.emplace();
   }).join();
-  // It takes over what that thread has left.
+  // It adopts that thread's context.
   std::thread([&] {
     check_clean();
     CHECK_THAT(error_of<TapeError>([&] { tape->gradient(w * w, w); }), contains("opened by another thread"));
@@ -218,7 +218,7 @@ TEST_CASE("listeners end in any order, and those that are left go on hearing") {
   std::optional<debug::AnomalyScope> detects(std::in_place, debug::AnomalyOptions{});
   first.emplace([&](const debug::OpEvent&) { ++first_heard; });
   detects.reset();
-  static_cast<void>(log(zeros({2})));  // −∞ is no anomaly any more
+  static_cast<void>(log(zeros({2})));  // anomaly detection has ended
   int heard = first_heard;
   CHECK(heard > 1);
   std::thread([&] { first.reset(); }).join();

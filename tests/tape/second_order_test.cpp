@@ -12,17 +12,17 @@ Tensor normal(const Shape& shape) { return randn(shape, {.dtype = f64}); }
 
 double difference(const Tensor& a, const Tensor& b) { return max(abs(a - b)).item(); }
 
-// e^sin x, its derivative by x three times taken by hand.
+// e^sin x and its first three derivatives, derived by hand.
 Tensor composite(const Tensor& x) { return exp(sin(x)); }
 Tensor third_of_composite(const Tensor& x) {
   Tensor s = sin(x), c = cos(x);
   return (c * c * c - 3.0 * s * c - c) * exp(s);
 }
 
-// The most bytes that are live at the end of an op while f runs, beyond those before.
+// The maximum of live bytes at the end of an op while f runs, minus those before.
 template <class F>
 std::size_t peak_of(F f) {
-  release_memory_cache();  // to count what is live, each block that waits for reuse is looked at
+  release_memory_cache();  // counting live bytes visits each cached block
   std::size_t before = memory_statistics().live_bytes, peak = before;
   debug::Listen listen([&](const debug::OpEvent&) { peak = std::max(peak, memory_statistics().live_bytes); });
   f();

@@ -350,7 +350,7 @@ TEST_CASE("an exception in backward leaves every grad as it was") {
   CHECK_THROWS_AS(tape.backward(y), TapeError);
   CHECK(a.grad().item() == 1);
   CHECK(b.grad().item() == 1);
-  // The tape goes on.
+  // The tape continues to record.
   tape.backward(a * 2.0);
   CHECK(a.grad().item() == 3);
 }

@@ -119,7 +119,7 @@ TEST_CASE("tensors made by a thread outlive it") {
   std::jthread([&] { made = full({100}, 3.0) * 2.0; }).join();
   CHECK(sum(made).item() == 600);
   made.reset();
-  // The next thread takes the ended one's memory over.
+  // The next thread adopts the ended one's heap.
   std::jthread([&] { made = full({100}, 1.0); }).join();
   CHECK(sum(made).item() == 100);
 }

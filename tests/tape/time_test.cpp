@@ -61,7 +61,7 @@ TEST_CASE("traced gradients show by their norms where a recurrent net's gradient
       CHECK(traced[t].where.line == line);
       CHECK_FALSE(traced[t].truncated);
     }
-    // The step is over: its traces stay readable until the next differentiation.
+    // The tape has ended; its traces stay readable until the next differentiation.
     tape.backward(sum(w));
     CHECK(tape.traced().empty());
   }
@@ -141,7 +141,7 @@ TEST_CASE("truncated gradient and cut components make up the whole gradient") {
   REQUIRE(traced.size() == cuts.size());
   REQUIRE(cuts.size() == 2);
   for (const Traced& cut : traced) CHECK(cut.truncated);
-  // What goes through a cut arrives, among the rest, at the one before it.
+  // The gradient through a truncation is part of that at the previous one.
   std::vector<Tensor> arriving;
   for (const Traced& cut : traced) arriving.push_back(cut.gradient);
   for (std::size_t i = cuts.size(); i-- > 0;) {

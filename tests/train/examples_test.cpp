@@ -8,7 +8,7 @@
 #include "catch.h"
 #include "io/folder.h"
 
-// The examples in the headers of training loops, with what they need around them.
+// The examples in the headers of training loops, with the declarations that they use.
 
 using namespace reel;
 

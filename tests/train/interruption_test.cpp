@@ -16,7 +16,7 @@ using reel_test::error_of;
 
 namespace {
 
-// The signal that a check tells of; 0 if none has come.
+// The signal that a check reports; 0 if none has arrived.
 int told() {
   try {
     train::check_interruption();
@@ -26,11 +26,11 @@ int told() {
   }
 }
 
-// How a process of its own ends that calls f: its exit status, or less than 0 for the signal that ended it.
+// Calls f in a forked process. Returns its exit status, or the negated signal that ended it.
 int end_of(const std::function<int()>& f) {
   pid_t child = fork();
   if (child == 0) {
-    // The process that runs the tests may ignore them.
+    // The process that runs the tests may ignore these signals.
     for (int number : {SIGINT, SIGTERM, SIGHUP}) signal(number, SIG_DFL);
     _exit(f());
   }
