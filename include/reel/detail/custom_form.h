@@ -251,9 +251,10 @@ struct StructForm<Op, std::index_sequence<i...>> {
     SavedForm<Saved>::take(saved, run, run.state + op_bytes);
   }
 
-  /// Calls f, which takes the saved values where there are any, and may ask what is wanted.
-  template <class F, class... Values>
-  static void call_gradient(const CustomGradient& run, F f, const Values&... values) {
+  /// Calls f, which takes the saved values where there are any, and may ask what is wanted. `Run` is a CustomGradient,
+  /// and a template argument since Wanted is incomplete here.
+  template <class Run, class F, class... Values>
+  static void call_gradient(const Run& run, F f, const Values&... values) {
     if constexpr (std::is_invocable_v<F, const Values&..., Wanted>)
       give(run, f(values..., run.wanted()));
     else
