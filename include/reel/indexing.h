@@ -133,7 +133,9 @@ class Indexed : public Tensor {
   /// copy_(part, y).
   /// Throws: ShapeError unless y broadcasts to the part; DTypeError for a plain integer that x cannot hold; DeviceError
   /// for operands on different devices; TapeError for a parameter, while a tape records.
-  void operator=(const Arg& y) && { detail::assign(*this, y); }
+  void operator=(const Arg& y) && {  // NOLINT(readability-make-member-function-const): writes into the elements
+    detail::assign(*this, y);
+  }
   /// Deleted: write into a named part with copy_(part, y).
   Indexed& operator=(const Arg& y) & = delete;
   /// Deleted: write into a named part with copy_(part, y).

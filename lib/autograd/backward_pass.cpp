@@ -245,7 +245,8 @@ RowGradient BackwardPass::take_rows(std::uint32_t slot) {
 
 Tensor BackwardPass::rounded(std::uint32_t slot, Tensor total) {
   DType dtype = list_.slot(slot).form->dtype;
-  return !total.defined() || total.dtype() == dtype ? total : to(total, dtype);
+  if (!total.defined() || total.dtype() == dtype) return total;
+  return to(total, dtype);
 }
 
 Tensor BackwardPass::take_sum(std::uint32_t slot) {

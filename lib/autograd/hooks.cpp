@@ -70,7 +70,8 @@ class Unchanged {
 Tensor plain(Tensor gradient, Location where) {
   const Body& body = gradient.body();
   bool recorded = body.requires_grad || !is_untracked(body);
-  return recorded && !is_recording() ? stop_gradient({gradient, where}) : gradient;
+  if (recorded && !is_recording()) return stop_gradient({gradient, where});
+  return gradient;
 }
 
 }  // namespace

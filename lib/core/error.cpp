@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstddef>
 #include <cstring>
 
@@ -71,7 +72,7 @@ void detail::fail_for_memory(const char* op, Location where) {
 void detail::fail_for_memory(const char* op, Location where, const Shape& shape, DType dtype) {
   where = resolved(where);
   double megabytes = static_cast<double>(shape.numel()) * static_cast<double>(size_of(dtype)) / 1e6;
-  auto tenths = static_cast<std::int64_t>(megabytes * 10 + 0.5);
+  std::int64_t tenths = std::llround(megabytes * 10);
   SelfContainedMemoryError error(where);
   error << std::string_view(op) << ": there is no memory for ";
   if (tenths > 0) error << "the " << tenths / 10 << "." << tenths % 10 << " MB of ";

@@ -30,7 +30,7 @@ pthread_key_t thread_end_key() {
 
 void call_at_thread_end(ThreadEndCallback& callback) {
   // Any non-null value makes the key's destructor run.
-  if (pthread_setspecific(thread_end_key(), &last_registered) != 0) throw std::bad_alloc();
+  if (pthread_setspecific(thread_end_key(), static_cast<const void*>(&last_registered)) != 0) throw std::bad_alloc();
   callback.next = last_registered;
   last_registered = &callback;
 }

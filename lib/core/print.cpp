@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdlib>
 #include <ostream>
+#include <string>
 #include <vector>
 
 #include "op_error.h"
@@ -25,7 +26,7 @@ struct Decimal {
 
 Decimal decimal_of(const char* scientific, const char* end) {
   const char* e = std::find(scientific, end, 'e');
-  Decimal decimal{{}, std::atoi(std::string(e + 1, end).c_str()) + 1};
+  Decimal decimal{{}, std::stoi(std::string(e + 1, end)) + 1};
   std::copy_if(scientific, e, std::back_inserter(decimal.digits), [](char c) { return c >= '0' && c <= '9'; });
   return decimal;
 }
@@ -289,7 +290,8 @@ std::vector<std::string> integer_words(const Tensor& tensor, const std::vector<s
 std::vector<std::string> bool_words(const Tensor& tensor, const std::vector<std::int64_t>& offsets) {
   const bool* first = tensor.data<bool>();
   std::vector<std::string> words;
-  for (std::int64_t offset : offsets) words.push_back(!first[offset] ? "False" : tensor.rank() == 0 ? "True" : " True");
+  for (std::int64_t offset : offsets)
+    words.emplace_back(!first[offset] ? "False" : tensor.rank() == 0 ? "True" : " True");
   return words;
 }
 

@@ -9,6 +9,8 @@
 #include <mutex>
 
 #include "../core/op_error.h"
+#include "../kernels/kernel_table.h"
+#include "../kernels/optimise.h"
 #include "header_fingerprint.h"
 #include "linkage.h"
 

@@ -22,7 +22,7 @@ using namespace detail;
 
 namespace {
 
-constexpr const char* name_ = "io::load_into";
+constexpr const char* op_name = "io::load_into";
 // A longer list ends with the number of omitted lines.
 constexpr std::size_t most_lines = 40;
 // The metadata key that names the program whose layout the tensors have. Source: safetensors, where Python's writers
@@ -43,9 +43,9 @@ std::vector<NamedTensor> renamed(std::span<const NamedTensor> given, const LoadO
   for (const NamedTensor& named : given) {
     std::string name = options.rename ? options.rename(named.name) : named.name;
     if (name.empty() && !named.name.empty()) continue;
-    if (!named.tensor.defined()) fail<Error>(name_, where, "{} is an undefined tensor", shown(named.name));
+    if (!named.tensor.defined()) fail<Error>(op_name, where, "{} is an undefined tensor", shown(named.name));
     if (auto [first, is_new] = origin.emplace(name, named.name); !is_new)
-      fail<Error>(name_, where, "{} and {} are both to be the module's {}", shown(first->second), shown(named.name),
+      fail<Error>(op_name, where, "{} and {} are both to be the module's {}", shown(first->second), shown(named.name),
                   shown(name));
     found.push_back({std::move(name), named.tensor});
   }
@@ -56,14 +56,15 @@ void check_names_differ(std::span<const NamedTensor> found, Location where) {
   std::unordered_set<std::string_view> names;
   for (const NamedTensor& named : found)
     if (!names.insert(named.name).second)
-      fail<Error>(name_, where, "two of the given tensors are the module's {}, under its own name and under PyTorch's",
+      fail<Error>(op_name, where,
+                  "two of the given tensors are the module's {}, under its own name and under PyTorch's",
                   shown(named.name));
 }
 
 Tensor transformed(const NamedTensor& named, const LoadOptions& options, Location where) {
   if (!options.transform) return named.tensor;
   Tensor made = options.transform(named.name, named.tensor);
-  if (!made.defined()) fail<Error>(name_, where, "the transform made an undefined tensor of {}", shown(named.name));
+  if (!made.defined()) fail<Error>(op_name, where, "the transform made an undefined tensor of {}", shown(named.name));
   return made;
 }
 
@@ -186,7 +187,7 @@ void check_not_marked(const Source& source, Location where) {
     throw MisfitError(
         fmt::format("{}: {} was saved by reel, and .from_pytorch = true would transpose its weights: leave it out; "
                     "nothing was changed",
-                    name_, source.name),
+                    op_name, source.name),
         context().resolve(where), "");
 }
 
@@ -202,7 +203,7 @@ void check_layout_is_known(const nn::Module& module, const std::vector<NamedTens
       fmt::format("{}: {} does not say whether its weights are (in, out), as reel's are, or (out, in), as "
                   "PyTorch's are, and fits the module either way: say .from_pytorch = true for PyTorch's "
                   "or .from_pytorch = false for reel's; nothing was changed",
-                  name_, source.name),
+                  op_name, source.name),
       context().resolve(where), first_lines(lines));
 }
 
@@ -222,7 +223,7 @@ PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, c
   Comparison comparison(contents_of(module), ready, options);
   if (!comparison.fits())
     throw MisfitError(
-        fmt::format("{}: {} {} not fit the module in {} place{}, and nothing was changed", name_, source.name,
+        fmt::format("{}: {} {} not fit the module in {} place{}, and nothing was changed", op_name, source.name,
                     source.metadata ? "does" : "do", comparison.count(), comparison.count() == 1 ? "" : "s"),
         context().resolve(where), comparison.lines());
   check_layout_is_known(module, found, source, options, where);

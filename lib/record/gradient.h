@@ -83,8 +83,8 @@ class Gradient {
   void accumulate_factors();
   /// Adds leftᵀ right, of (…, n, p) and (…, n, q), to the gradient of input i: for weights, which are used many times.
   void accumulate_transposed_product(std::size_t i, const Tensor& left, const Tensor& right);
-  /// Returns true if a transposed product of n rows would be deferred and computed together with later ones.
-  bool defers(std::size_t i, std::int64_t n) const;
+  /// Returns true if a transposed product of `rows` rows would be deferred and computed together with later ones.
+  bool defers(std::size_t i, std::int64_t rows) const;
   /// Returns true if the gradient of input i, a table, may be given by rows: it is a leaf, and no tape records.
   bool takes_rows(std::size_t i) const;
   /// Adds values (n, …) to the rows at `indices` (n), which are in [−size, size), of the gradient of input i.

@@ -6,7 +6,10 @@
 #include <map>
 #include <memory>
 #include <set>
+#include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
@@ -387,7 +390,7 @@ void TapeList::look_at_hidden() noexcept {
 
 void TapeList::warn_of_growth() noexcept {
   warn([&] {
-    std::map<std::pair<std::string_view, int>, std::size_t> by_line;
+    std::map<std::pair<std::string, int>, std::size_t> by_line;
     std::set<const Storage*> counted;
     for (const Entry* entry = last_; entry; entry = entry->previous)
       for (std::uint32_t i = 0; i < entry->saved_count; ++i) {
@@ -395,14 +398,15 @@ void TapeList::warn_of_growth() noexcept {
         if (body.requires_grad || !counted.insert(body.storage).second) continue;
         by_line[{entry->file ? entry->file : "", entry->line}] += body.storage->bytes();
       }
-    std::vector<std::pair<std::size_t, std::pair<std::string_view, int>>> most;
-    for (const auto& [line, bytes] : by_line) most.push_back({bytes, line});
+    std::vector<std::pair<std::size_t, std::pair<std::string, int>>> most;
+    most.reserve(by_line.size());
+    for (const auto& [line, bytes] : by_line) most.emplace_back(bytes, line);
     std::sort(most.rbegin(), most.rend());
     std::string text = fmt::format(
         "the tape holds {} entries and {:.1f} MB without a backward; the lines that save most:", entry_count_,
         static_cast<double>(bytes()) / 1e6);
     for (std::size_t i = 0; i < std::min<std::size_t>(most.size(), 5); ++i)
-      text += fmt::format("\n  {}: {:.1f} MB", to_string(Location{most[i].second.first.data(), most[i].second.second}),
+      text += fmt::format("\n  {}: {:.1f} MB", to_string(Location{most[i].second.first.c_str(), most[i].second.second}),
                           static_cast<double>(most[i].first) / 1e6);
     return text;
   });

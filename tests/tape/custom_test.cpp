@@ -7,7 +7,6 @@
 
 using namespace reel;
 using reel_test::contains;
-using reel_test::error_of;
 using reel_test::third_derivative;
 
 namespace {

@@ -74,7 +74,7 @@ class Parameter : public Member {
   /// Makes another tensor the module's parameter. An optimiser that holds the one before throws at its next step,
   /// unless that is still a parameter of the model elsewhere.
   /// Throws: DTypeError unless floating.
-  Parameter& operator=(Parameter&& other) {
+  Parameter& operator=(Parameter&& other) {  // NOLINT(performance-noexcept-move-constructor): may throw, as documented
     assign(std::move(other));
     return *this;
   }
@@ -103,7 +103,7 @@ class Buffer : public Member {
   /// Makes another tensor the module's buffer.
   Buffer& operator=(const Buffer& other) { return *this = static_cast<const Tensor&>(other); }
   /// Makes another tensor the module's buffer.
-  Buffer& operator=(Buffer&& other) {
+  Buffer& operator=(Buffer&& other) {  // NOLINT(performance-noexcept-move-constructor): may throw, as documented
     assign(std::move(other));
     return *this;
   }

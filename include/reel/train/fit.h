@@ -46,7 +46,7 @@ class Data {
     if constexpr (std::is_lvalue_reference_v<Range>)
       iterate_ = [&range](const Use& use) { pass(range, use); };
     else
-      iterate_ = [kept = std::make_shared<Range>(std::move(range))](const Use& use) { pass(*kept, use); };
+      iterate_ = [kept = std::make_shared<Range>(std::forward<Range>(range))](const Use& use) { pass(*kept, use); };
   }
   /// A function that returns the next batch, and nothing at the end of each epoch.
   template <class Next>

@@ -102,7 +102,7 @@ class Reader {
   }
 
   // The labels of a term; an ellipsis expands to `ellipsis_rank` labels.
-  Labels expanded(std::string_view term, int ellipsis_rank) const {
+  static Labels expanded(std::string_view term, int ellipsis_rank) {
     Labels labels;
     for (std::size_t i = 0; i < term.size(); ++i) {
       if (term[i] == '.')
@@ -162,7 +162,7 @@ class Reader {
     }
   }
 
-  std::string name_of_label(Label label) const {
+  static std::string name_of_label(Label label) {
     return label >= first_ellipsis ? "an axis of \"...\"" : fmt::format("index {}", letter_of(label));
   }
 

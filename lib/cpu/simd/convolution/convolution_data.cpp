@@ -355,7 +355,7 @@ struct Correlation {
     for (int axis = 0; axis < 3; ++axis)
       if (boxes.parts[axis + 1] > 1) plan.axes[axis].shared_zeros = 0;
 
-    static thread_local constinit ThreadScratch weight_scratch, offset_scratch;
+    static thread_local constinit ThreadScratch weight_scratch;
     T* packed = weight_scratch.get<T>(result.channels * source_channels() * plan.taps());
     pack_weights(packed, cost < parallel_cost);
     std::int64_t jobs = boxes.count() * groups;
