@@ -13,6 +13,10 @@ benchmark_packages=(libbenchmark-dev valgrind=valgrind)
 peer_benchmark_packages=(libtorch-dev libopenblas0-openmp)
 # One version, since each lays out "requires" and lambdas differently; both distributions have this one.
 format_packages=(clang-format-16=clang-format-16)
+# One version here, too, since each finds other faults: the one that reads C++20 best and takes least time.
+lint_packages=(clang-tidy-19=clang-tidy-19)
+# Those of Debian 12, whose warnings tools/lint --warnings looks for.
+warning_compilers=(clang-14 clang-16 clang-19)
 docs_packages=(doxygen=doxygen)
 
 # Whether ensure_packages changed anything: a build directory configured before must then look again.
