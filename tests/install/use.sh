@@ -54,9 +54,10 @@ foreach(version 0.0 99)
   message(STATUS "${version}: ${reel_FOUND} ${reel_CONSIDERED_VERSIONS}")
 endforeach()
 PROJECT
+    # A folder may be found under two names.
     cmake -S "$folder/other" -B "$folder/other" >"$folder/log" || { cat "$folder/log"; exit 1; }
     for other in 0.0 99; do
-      grep -qxe "-- $other: 0 $version" "$folder/log" || { grep -e "^-- $other:" "$folder/log"; exit 1; }
+      grep -qe "^-- $other: 0 $version" "$folder/log" || { grep -e "^-- $other:" "$folder/log"; exit 1; }
     done
     cmake -S "$source" -B "$folder/build" >"$folder/log" || { cat "$folder/log"; exit 1; }
     cmake --build "$folder/build" >"$folder/log" || { cat "$folder/log"; exit 1; }
