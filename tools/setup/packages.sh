@@ -18,6 +18,7 @@ lint_packages=(clang-tidy-19=clang-tidy-19)
 # Those of Debian 12, whose warnings tools/lint --warnings looks for.
 warning_compilers=(clang-14 clang-16 clang-19)
 docs_packages=(doxygen=doxygen)
+package_packages=(dpkg-dev binutils)
 
 # Whether ensure_packages changed anything: a build directory configured before must then look again.
 packages_were_installed=no
