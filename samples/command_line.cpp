@@ -85,7 +85,7 @@ void CommandLine::add_flag(const char* name, bool& value, const char* help) {
 }
 
 int CommandLine::run(int argc, char** argv, const std::function<void()>& body) {
-  // Writing to a pipe without a reader is then an error.
+  // Writing to a pipe without a reader then fails instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
   CLI::App& app = parser_->app;
   std::string device = "cpu";
@@ -138,9 +138,9 @@ void train_and_save(reel::train::BestWeights& best, const std::string& path, con
   try {
     train();
     reel::train::check_interruption();
-    if (best.empty()) best.offer(0);  // there was no epoch
+    if (best.empty()) best.offer(0);  // no epoch has run
   } catch (const reel::train::Interrupted& interrupted) {
-    // A first epoch that has not ended is better than nothing.
+    // The weights of an unfinished first epoch are saved, too.
     if (best.empty()) best.offer(0);
     end_early(interrupted.what(), interrupted.exit_status());
   } catch (const std::bad_alloc&) {

@@ -10,31 +10,31 @@
 
 namespace samples {
 
-/// What an option accepts beside values of its type.
+/// A restriction of the values that an option accepts.
 struct Accepted {
   enum class Kind { all, at_least, integers, numbers, words } kind = Kind::all;
   double low = 0, high = 0;
   std::vector<std::string> words = {};
 };
-/// Numbers of `bound` or more.
+/// Accepts numbers of `bound` or more.
 Accepted at_least(double bound);
-/// Integers from `low` to `high`.
+/// Accepts integers from `low` to `high`.
 Accepted between(int low, int high);
-/// Numbers from `low` to `high`.
+/// Accepts numbers from `low` to `high`.
 Accepted between(double low, double high);
-/// One of several words.
+/// Accepts one of several words.
 Accepted one_of(std::vector<std::string> words);
 
 /// The command line of a sample: its options, `--help`, and `--device`.
 class CommandLine {
  public:
-  /// `description`: what `--help` says of the program first.
+  /// `description`: the first text of `--help`.
   CommandLine(const std::string& description, const std::string& name);
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  /// Adds an option, whose default is the present `value`; `help`: what `--help` says of it.
+  /// Adds an option, whose default is the present `value`; `help`: its text in `--help`.
   void add_option(const char* name, std::string& value, const char* help, const Accepted& accepted = {});
   void add_option(const char* name, int& value, const char* help, const Accepted& accepted = {});
   void add_option(const char* name, std::int64_t& value, const char* help, const Accepted& accepted = {});
@@ -44,7 +44,7 @@ class CommandLine {
   void add_flag(const char* name, bool& value, const char* help);
 
   /// Reads the command line into the options and runs `body`, which makes its tensors on the device that the caller
-  /// names. Whatever goes wrong becomes one sentence on stderr.
+  /// names. Any error becomes one sentence on stderr.
   /// Returns the program's exit status: 0, 1 if the run failed, 2 if the command line is wrong, 128 and the signal's
   /// number if a signal ended the training.
   int run(int argc, char** argv, const std::function<void()>& body);
@@ -54,19 +54,19 @@ class CommandLine {
   std::unique_ptr<Parser> parser_;
 };
 
-/// Sends what was printed on its way. Throws: std::runtime_error if stdout takes it no longer, as a full disk or a pipe
+/// Flushes stdout. Throws: std::runtime_error if writing fails, for example to a full disk or a pipe
 /// without a reader.
 void flush_output();
 
-/// What `--help` says of `--save` where `train_and_save` saves.
+/// The text of `--help` for `--save` in samples that use `train_and_save`.
 constexpr const char* save_help =
     "file for the weights of the epoch that does best on the dev set, or of --load if none does better; a run that "
     "SIGINT, SIGTERM or an error ends saves its best epoch so far, signals also an unfinished first one; what is NaN "
     "or infinite is never saved";
 
-/// Calls `train`, gives the module the best weights, and calls `save`; also where `train` ends early, by a signal or by an
-/// exception, unless there is nothing worth saving. `path`: the file that `save` writes; "": it is not called.
-/// Throws: std::runtime_error, which `run` prints, if the training ended early; what `save` throws.
+/// Calls `train`, restores the best weights, and calls `save`; also if `train` ends early, by a signal or by an
+/// exception, unless nothing was learnt. `path`: the file that `save` writes; "": `save` is not called.
+/// Throws: std::runtime_error, which `run` prints, if the training ended early; the exceptions of `save`.
 void train_and_save(reel::train::BestWeights& best, const std::string& path, const std::function<void()>& train,
                     const std::function<void()>& save);
 

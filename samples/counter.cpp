@@ -8,7 +8,7 @@
 
 using namespace reel;
 
-// A loop over the steps of a sequence is a loop: each sequence may have another length.
+// The steps of a sequence are a C++ loop: each sequence may have another length.
 struct Counter : nn::Module {
   nn::LSTMCell cell{*this, "cell", 1, 16};
   nn::Linear output{*this, "output", 16, 1};

@@ -1,7 +1,7 @@
 // Learns to evaluate boolean expressions with a network whose shape is the expression's tree.
 //
 // The model is a native recursive function: a leaf is a learnt vector, an operator a small layer on the vectors of its
-// operands, and the vector at the root is read out as true or false. Only the root's value is ever taught. It trains on
+// operands, and the vector at the root is classified as true or false. Only the root has a label. It trains on
 // shallow trees and is tested on deeper ones than any it has seen; each tree has a shape of its own, so that no two
 // tapes are alike.
 //
@@ -82,7 +82,7 @@ class Forest {
                 std::move(right));
   }
 
-  /// As many trees of each depth from `shallowest` to `deepest`.
+  /// Trees in equal numbers of each depth from `shallowest` to `deepest`.
   std::vector<Tree> grow_many(int count, int shallowest, int deepest) {
     std::vector<Tree> trees;
     for (int i = 0; i < count; ++i) trees.push_back(grow(shallowest + i % (deepest - shallowest + 1)));

@@ -1,8 +1,8 @@
 // Learns the sentiment of every phrase of a sentence with an LSTM that runs over the sentence's parse tree.
 //
 // The model is a native recursive function: a leaf's memory comes from its word, that of an inner node from its children,
-// and each node's vector is read out as one of five sentiments, from very negative to very positive. Each node is taught.
-// Words are looked up in a table of which a step changes only the rows that it has seen.
+// and each node's vector is classified as one of five sentiments, from very negative to very positive. Each node has a label.
+// Words are looked up in a table; a step updates only the rows of its words.
 //
 // Papers: Tai et al., Improved semantic representations from tree-structured long short-term memory networks (ACL 2015);
 //         Socher et al., Recursive deep models for semantic compositionality over a sentiment treebank (EMNLP 2013).
@@ -49,7 +49,7 @@ struct Options {
 
 constexpr std::int64_t sentiments = 5, neutral = 2;
 
-/// A sentence: its nodes, children before the node above them.
+/// A sentence: its nodes, children before their parent.
 struct Tree {
   struct Node {
     std::int64_t label;
@@ -133,7 +133,7 @@ std::vector<Tree> read_trees(const std::string& path) {
   return trees;
 }
 
-/// Phrases whose sentiment follows from their words: "very" strengthens, "not" turns round, two phrases meet in the middle.
+/// Phrases whose sentiment follows from their words: "very" strengthens, "not" inverts, two phrases average.
 class Grammar {
  public:
   explicit Grammar(std::uint64_t seed) : random_(seed) {}
@@ -177,12 +177,12 @@ class Grammar {
   std::mt19937_64 random_;
 };
 
-/// Numbers of words; 0 stands for all that were not in the training set.
+/// The ids of words; 0: any word that is not in the training set.
 struct Vocabulary {
   std::map<std::string, std::int64_t> numbers;
 
   void add(const std::string& word) { numbers.try_emplace(word, size()); }
-  /// In the order of their numbers, from 1 on.
+  /// The words in the order of their ids, from 1 on.
   std::vector<std::string> words() const {
     std::vector<std::string> words(numbers.size());
     for (const auto& [word, number] : numbers) words[static_cast<std::size_t>(number) - 1] = word;
@@ -217,7 +217,7 @@ struct SentimentModel : nn::Module {
     return binary ? (*binary)(x, children) : (*child_sum)(x, children);
   }
 
-  /// The state of a node, given those of the leaves; shows the vectors of it and of all below it.
+  /// Returns the state of a node, given those of the leaves; stores the vectors of the node and its descendants.
   LSTMState encode(const Tree& tree, int number, const std::vector<LSTMState>& leaves,
                    std::vector<Tensor>& shown) const {
     const Tree::Node& node = tree.nodes[static_cast<std::size_t>(number)];
@@ -231,9 +231,9 @@ struct SentimentModel : nn::Module {
     shown.push_back(state.h);
     return state;
   }
-  /// Logits (nodes, 5), in the order of the nodes, from the numbers of the words.
+  /// Logits (nodes, 5), in the order of the nodes, from the ids of the words.
   Tensor operator()(const Tree& tree, const Tensor& numbers) const {
-    LSTMState all = cell(drop(words(numbers)));  // (words, H): leaves do not wait for each other
+    LSTMState all = cell(drop(words(numbers)));  // (words, H): all leaves at once
     std::vector<Tensor> h = split(all.h, 1), c = split(all.c, 1), shown;
     std::vector<LSTMState> leaves;
     for (std::size_t i = 0; i < h.size(); ++i) leaves.push_back({h[i], c[i]});
@@ -256,7 +256,7 @@ Tensor labels_of(const Tree& tree) {
   return tensor(labels);
 }
 
-/// How many sentences, and how many phrases, are judged right.
+/// The numbers of sentences and of phrases that are classified correctly.
 struct Score {
   std::int64_t roots = 0, right_roots = 0, sided = 0, right_sides = 0, nodes = 0, right_nodes = 0;
 
@@ -279,7 +279,7 @@ struct Score {
 
  private:
   static std::int64_t best(const float* logits) { return std::max_element(logits, logits + sentiments) - logits; }
-  // Of two neighbouring labels together.
+  // The sum over two neighbouring labels.
   static double odds(const float* logits, int first) { return std::exp(logits[first]) + std::exp(logits[first + 1]); }
 };
 
@@ -291,7 +291,7 @@ Score evaluate(SentimentModel& model, const std::vector<Tree>& trees, const Voca
   return score;
 }
 
-/// Returns what there is to say of it.
+/// Returns a summary of the accuracy.
 std::string train_epoch(SentimentModel& model, optim::Optimiser& optimiser, std::vector<const Tree*>& trees,
                         const Vocabulary& vocabulary, const Options& options, int epoch, std::mt19937_64& random) {
   nn::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), std::ssize(trees), "trees");
@@ -320,7 +320,7 @@ std::string train_epoch(SentimentModel& model, optim::Optimiser& optimiser, std:
                      progress.seconds());
 }
 
-/// Offers the weights after each epoch, and before the first those that were loaded.
+/// Offers the weights after each epoch, and the loaded ones before the first.
 void train_model(SentimentModel& model, train::BestWeights& best, const std::vector<Tree>& trees,
                  const std::vector<Tree>& dev, const Vocabulary& vocabulary, const Options& options) {
   std::vector<Tensor> others = model.parameters();
@@ -352,7 +352,7 @@ io::Metadata words_about(const Vocabulary& vocabulary, const Options& o) {
           {"words", words}};
 }
 
-/// Takes the cell, sizes and words from a file with `words_about` them.
+/// Reads the cell, sizes and words from a file's `words_about`.
 Vocabulary loaded_vocabulary(const io::Contents& file, Options& o) {
   for (const char* key : {"cell", "sizes", "words"})
     if (!file.metadata.contains(key))
@@ -401,7 +401,7 @@ void run(Options options) {
       for (const std::string& word : tree.words) vocabulary.add(word);
   }
   SentimentModel model(vocabulary.size(), options);
-  // The sample's words show that the file is not PyTorch's, also in files of before reel marked its own.
+  // The sample's metadata shows that the file is not PyTorch's, even in files older than reel's format mark.
   if (!options.load.empty()) io::load_into(model, file, {.from_pytorch = false});
   io::Metadata about = words_about(vocabulary, options);
   if (!options.save.empty()) io::check_save(options.save, model, about);

@@ -5,7 +5,7 @@
 // ends it. Tweets have any number of words and words any number of characters: both are Packed, so that nothing is
 // computed for padding. Characters are the bytes of UTF-8, so that none is unknown.
 //
-// Model: the Dracula tagger, github.com/Sentimentron/Dracula, which pads what is ragged here.
+// Model: the Dracula tagger, github.com/Sentimentron/Dracula, which pads the sequences that are packed here.
 // Data: CMU's Twitter part-of-speech data 0.3, oct27 (Gimpel et al., ACL 2011), a line a word: the word, a tabulator, its
 //       tag, and an empty line behind each tweet; without --train, sentences of a small made-up language.
 // Command: tools/run tweet_tagger --train oct27.train --dev oct27.dev
@@ -100,7 +100,7 @@ std::vector<Tweet> made_up_tweets(std::uint64_t seed, int count) {
   return tweets;
 }
 
-/// The tags that occur, and their numbers.
+/// The tags that occur, and their ids.
 struct Tags {
   std::vector<std::string> names;
 
@@ -111,14 +111,14 @@ struct Tags {
     names.erase(std::unique(names.begin(), names.end()), names.end());
   }
   std::int64_t size() const { return std::ssize(names); }
-  /// −1, which is no tag, for one that does not occur.
+  /// The id of a tag; −1 if it does not occur.
   std::int64_t operator[](const std::string& name) const {
     auto found = std::ranges::lower_bound(names, name);
     return found != names.end() && *found == name ? found - names.begin() : -1;
   }
 };
 
-/// Some tweets as numbers.
+/// A batch of tweets as ids.
 struct Batch {
   nn::Packed characters;                  ///< elements (characters), a sequence for each word
   std::vector<std::int64_t> tweet_sizes;  ///< the words of each tweet
@@ -172,8 +172,8 @@ struct Tagger : nn::Module {
   }
 };
 
-/// The same logits as they are computed where sequences must be of one length: every word has as many characters and
-/// every tweet as many words as the longest of the batch, and masks keep what is computed for the padding from the rest.
+/// Computes these logits with padding, for comparison: every word is padded to the characters of the longest word and
+/// every tweet to the words of the longest tweet of the batch; masks exclude the padding.
 class PaddedTagger {
  public:
   explicit PaddedTagger(const Tagger& model) : model_(model) {}
@@ -191,7 +191,7 @@ class PaddedTagger {
   }
 
  private:
-  // Where the mask is false a step leaves the state as it was.
+  // A step does not change the state where the mask is false.
   static Tensor run(const nn::LSTM& lstm, Tensor x, const Tensor& mask) {
     bool both = lstm.nets.size() > 1 && lstm.nets[0].input_size() == lstm.nets[1].input_size();
     std::size_t directions = both ? 2 : 1;
@@ -219,7 +219,7 @@ class PaddedTagger {
   const Tagger& model_;
 };
 
-/// Percent of the words that are tagged right.
+/// The percentage of words with the correct tag.
 double accuracy(Tagger& model, std::span<const Tweet> tweets, const Tags& tags) {
   model.eval();
   constexpr std::size_t at_once = 64;
@@ -233,7 +233,7 @@ double accuracy(Tagger& model, std::span<const Tweet> tweets, const Tags& tags) 
   return 100 * right / words;
 }
 
-/// Returns what there is to say of it.
+/// Returns a summary of the accuracy.
 std::string train_epoch(Tagger& model, optim::Adam& adam, std::vector<Tweet>& tweets, const Tags& tags,
                         const Options& options, int epoch, std::mt19937_64& random) {
   nn::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), std::ssize(tweets), "tweets");
@@ -258,7 +258,7 @@ std::string train_epoch(Tagger& model, optim::Adam& adam, std::vector<Tweet>& tw
                      progress.seconds());
 }
 
-/// Throws: std::runtime_error for a tag that the model was not made for.
+/// Throws: std::runtime_error for a tag that the model does not have.
 void check_tags(const std::vector<Tweet>& tweets, const Tags& tags) {
   for (const Tweet& tweet : tweets)
     for (const std::string& tag : tweet.tags)
@@ -267,7 +267,7 @@ void check_tags(const std::vector<Tweet>& tweets, const Tags& tags) {
             fmt::format("the model that was loaded does not know the tag '{}'.", io::printable(tag)));
 }
 
-/// Offers the weights after each epoch, and before the first those that were loaded.
+/// Offers the weights after each epoch, and the loaded ones before the first.
 void train_model(Tagger& model, train::BestWeights& best, std::vector<Tweet>& tweets, const std::vector<Tweet>& dev,
                  const Tags& tags, const Options& options) {
   optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
@@ -285,7 +285,7 @@ void train_model(Tagger& model, train::BestWeights& best, std::vector<Tweet>& tw
     offer(train_epoch(model, adam, tweets, tags, options, epoch, random));
 }
 
-/// The loss of a batch, and that of its padded form.
+/// The loss of a batch, packed and padded.
 void compare_padded(Tagger& model, std::span<const Tweet> tweets, const Tags& tags) {
   model.eval();
   Batch batch(tweets.first(std::min<std::size_t>(tweets.size(), 32)), tags);
@@ -302,7 +302,7 @@ io::Metadata words_about(const Tags& tags, const Options& o) {
           {"sizes", fmt::format("{} {} {} {}", o.characters, o.hidden, o.character_layers, o.word_layers)}};
 }
 
-/// Takes sizes and tags from a file with `words_about` them.
+/// Reads sizes and tags from a file's `words_about`.
 Tags loaded_tags(const io::Contents& file, Options& o) {
   auto found = file.metadata.find("tags"), sizes = file.metadata.find("sizes");
   if (found == file.metadata.end() || sizes == file.metadata.end())
@@ -344,7 +344,7 @@ void run(Options options) {
   Tags tags = options.load.empty() ? Tags(tweets) : loaded_tags(file, options);
   check_tags(tweets, tags);
   Tagger model(tags.size(), options);
-  // The sample's words show that the file is not PyTorch's, also in files of before reel marked its own.
+  // The sample's metadata shows that the file is not PyTorch's, even in files older than reel's format mark.
   if (!options.load.empty()) io::load_into(model, file, {.from_pytorch = false});
   io::Metadata about = words_about(tags, options);
   if (!options.save.empty()) io::check_save(options.save, model, about);

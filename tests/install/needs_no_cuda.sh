@@ -1,5 +1,5 @@
 #!/bin/bash
-# needs_no_cuda.sh LIBRARY: whether it can be loaded, and linked with, where nothing of CUDA is installed.
+# needs_no_cuda.sh LIBRARY: fails unless it can be loaded and linked with where no CUDA library is installed.
 set -euo pipefail
 parts='cuda|cublas|cudnn|curand|cusolver|cusparse|cufft|nvrtc|nvToolsExt|nccl'
 libraries=$(readelf -d "$1" | grep NEEDED | grep -E "lib($parts)" || true)

@@ -97,7 +97,7 @@ double apart(const Tensor& a, const Tensor& b) {
   return worst;
 }
 
-// What a function's gradient is, fused and recorded.
+// A function's gradient, fused and recorded.
 std::vector<double> gradients(const Run& f, const Tensor& x, bool recorded) {
   auto gradient = [&] {
     Tape tape;
@@ -162,7 +162,7 @@ TEST_CASE("activations of infinite, huge and tiny numbers and NaN") {
     CHECK(values_of(hardtanh(x))[0] == -1);
     CHECK(std::isnan(values_of(hardtanh(x))[6]));
   }
-  // Beyond the range of e^x.
+  // Outside of the range of e^x.
   CHECK(values_of(softplus(tensor({500.0}), {.threshold = 1000}))[0] == 500);
 }
 

@@ -13,7 +13,7 @@ using namespace reel;
 
 namespace {
 
-// From plain public ops.
+// Attention composed of plain public ops.
 Tensor plain_attention(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& mask) {
   Tensor scores = matmul(q, transpose(k)) / std::sqrt(static_cast<double>(q.size(-1))) + mask;
   Tensor e = exp(scores - stop_gradient(max(scores, -1, {.keepdims = true})));

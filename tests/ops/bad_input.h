@@ -9,11 +9,11 @@
 
 #include "catch.h"
 
-// Calls that must fail, as a table: the sentence names the op, what is wrong, and the line of the call.
+// A table of calls that must fail: the error names the op, the fault, and the line of the call.
 
 namespace reel_test {
 
-// A call that must fail, and how its sentence starts.
+// A call that must fail, and the start of its message.
 struct Bad {
   Bad(std::string sentence, std::function<void()> call, const char* path = __builtin_FILE(),
       int line = __builtin_LINE())

@@ -37,7 +37,7 @@ Tensor channels_last(const Tensor& x) {
   return contiguous(permute(x, order));
 }
 
-// The results, and the gradients of x and w for a gradient that is no constant.
+// The results, and the gradients of x and w for an output gradient that is not constant.
 std::vector<Tensor> with_gradients(const std::function<Tensor(const Tensor&, const Tensor&)>& f, const Tensor& x,
                                    const Tensor& w) {
   Tape tape;

@@ -12,7 +12,7 @@ using namespace reel;
 
 namespace {
 
-// Steps (T, N, C), of which all count.
+// Inputs (T, N, C) without padding.
 struct Example {
   Tensor logs, targets, input_lengths, target_lengths;
 };

@@ -13,8 +13,8 @@ using namespace reel;
 
 namespace {
 
-// What a number of one dtype is in another, from the contract: floating to integer cuts towards zero and to
-// the range, integers wrap around, bool asks for anything but 0.
+// The conversion of a number between dtypes by the contract: floating to integer truncates towards zero and clamps to
+// the range, integers wrap around, bool is true for all but 0.
 double converted(double x, DType from, DType dtype) {
   auto wrapped = [&](double range) { return x - range * std::floor(x / range); };
   auto cut = [&](double low, double high) { return std::isnan(x) ? 0 : std::min(std::max(std::trunc(x), low), high); };

@@ -6,7 +6,7 @@
 #include "catch.h"
 #include "ops/bad_input.h"
 
-// What the table of ops cannot say of einsum.
+// Behaviour of einsum that the op table cannot express.
 
 namespace reel_test {
 

@@ -6,7 +6,7 @@
 #include "ops/bad_input.h"
 #include "ops/table/table.h"
 
-// What the table cannot say of elementwise ops: special values, the ends of ranges, derivatives at kinks, dtypes.
+// Behaviour that the op table cannot express: special values, the ends of ranges, derivatives at kinks, dtypes.
 
 namespace reel_test {
 
@@ -71,7 +71,7 @@ double denormal(DType dtype) { return dtype == f32 ? 0x1p-140 : 0x1p-1060; }
 TEST_CASE("new functions of special values give what the C library gives") {
   for (DType dtype : {f32, f64})
     for (const SpecialFunction& function : functions) {
-      // Ones in front put each value into a full register and into a rest.
+      // Leading ones put each value into a full register and into the remainder.
       std::vector<double> x(15, 1.0);
       for (double special : {nan,
                              infinity,
@@ -125,7 +125,7 @@ TEST_CASE("erfinv and digamma at their ends and poles") {
     CHECK(psi[6] == Approx(-0.5772156649015329).epsilon(8 * last_place(dtype)));
     CHECK(psi[7] == Approx(0.03648997397857652).epsilon(100 * last_place(dtype)));
   }
-  // The inverse of the inverse, out to where 1 − y has its last digits.
+  // The inverse of the inverse, up to where 1 − y is one unit in the last place.
   for (double x : {1e-300, 1e-8, 0.3, 1.0, 2.0, 3.0, 4.2, 5.0}) {
     double y = std::erf(x), found = erfinv(doubles({y})).item();
     CAPTURE(x, found);

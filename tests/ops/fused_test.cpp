@@ -6,7 +6,7 @@
 #include "catch.h"
 #include "ops/table/table.h"
 
-// Gradients for which there is a kernel of its own, against compositions of plain ops.
+// Gradients that have their own kernel, against compositions of plain ops.
 
 namespace reel_test {
 

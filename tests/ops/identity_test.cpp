@@ -8,8 +8,8 @@
 #include "catch.h"
 #include "ops/table/table.h"
 
-// Functions at arguments at which they change nothing: the result is nevertheless a tensor of its own. Whether it shares
-// x's elements depends on the function alone, never on whether there was something to do.
+// Functions at arguments at which they change nothing: the result is nevertheless a new tensor. Whether it shares
+// x's elements depends on the function alone, never on the arguments.
 
 namespace reel_test {
 

@@ -39,7 +39,7 @@ std::vector<Tensor> first_order(const Function& f, const std::vector<Tensor>& x)
   return tape.gradient(f(x), x);
 }
 
-// First order, recorded or not, and second order of the two.
+// First-order gradients, recorded or not, and second-order gradients.
 std::vector<std::vector<double>> all_orders(const Function& f, const std::vector<Tensor>& x) {
   std::vector<std::vector<double>> all;
   for (const Tensor& gradient : first_order(f, x)) all.push_back(array_of(gradient).values);
@@ -62,7 +62,7 @@ double apart(const std::vector<std::vector<double>>& a, const std::vector<std::v
   return worst;
 }
 
-// What cross_entropy is, from class numbers: −Σ_c w_c q_c log softmax(x)_c.
+// The definition of cross_entropy for class indices: −Σ_c w_c q_c log softmax(x)_c.
 Tensor plain_cross_entropy(const Tensor& x, const Tensor& targets, const Tensor& weight, double smoothing) {
   Tensor kept = targets != -100;
   Tensor share =

@@ -9,7 +9,7 @@
 #include "kernels/kernel_table.h"
 #include "ops/bad_input.h"
 
-// What the table of ops cannot say of products.
+// Behaviour of products that the op table cannot express.
 
 // OpenMP's own header comes with some compilers only.
 extern "C" {
@@ -23,7 +23,7 @@ using namespace reel;
 
 namespace {
 
-// As many threads as asked for, while it lives.
+// Sets the number of threads during its lifetime.
 class Threads {
  public:
   explicit Threads(int count) : before_(omp_get_max_threads()) { omp_set_num_threads(count); }
@@ -40,7 +40,7 @@ Tensor drawn(const Shape& shape, DType dtype, std::uint64_t seed) {
   return to(randn(shape, {.generator = &generator}), dtype);
 }
 
-// The worst error of a product, in units of what the table of ops allows.
+// The largest error of a product, divided by the op table's bound.
 double worst_error(const Tensor& y, const Array& a, const Array& b) {
   auto rows = static_cast<std::size_t>(a.shape[0]), depth = static_cast<std::size_t>(a.shape[1]),
        columns = static_cast<std::size_t>(b.shape[1]);

@@ -104,7 +104,7 @@ Orders both_orders(const Function& f, const Tensors& x) {
   Tape tape;
   for (const Tensor& one : x) tape.watch(one);
   Tensors first = first_order(f, x);
-  Tensor total = 0 * sum(x[0]);  // it depends on x even where a gradient does not
+  Tensor total = 0 * sum(x[0]);  // depends on x even if a gradient does not
   for (const Tensor& one : first) total = total + sum(square(one));
   return {first, tape.gradient(total, x, {.unconnected = Unconnected::zeros})};
 }
@@ -163,7 +163,7 @@ TEST_CASE("large and close numbers keep what tells them apart") {
   Tensor close = to(randn({8, 3, 1500}) + 1e4, f32);
   auto same = [&](const Function& f) {
     Tensor wide = to(close, f64);
-    // Of numbers of about 1, but for those few far off.
+    // Relative to numbers of about 1, except for the few large ones.
     return apart(to(f({&close, 1}), f64), f({&wide, 1}));
   };
   CHECK(same([](auto x) { return layer_norm(x[0], {1500}); }) < 2e-6);

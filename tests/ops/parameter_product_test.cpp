@@ -5,7 +5,7 @@
 #include "catch.h"
 #include "cpu/simd/products/packed_parameters.h"
 
-// Products by parameters, of which packed copies are kept while they stay the same.
+// Products with parameters, whose packed copies are cached until the parameters change.
 
 namespace reel_test {
 
@@ -18,7 +18,7 @@ Tensor drawn(const Shape& shape, DType dtype, std::uint64_t seed) {
   return to(randn(shape, {.generator = &generator}), dtype);
 }
 
-// As often as it takes to pack w and use it, and against a copy, which is no parameter.
+// Multiplies until the packed copy of w is used, and compares with a copy of w, which is no parameter.
 void check_product(const Tensor& x, const Tensor& w) {
   Tensor expected = matmul(x, w.strides()[1] == 1 ? copy(w) : transpose(copy(transpose(w))));
   for (int time = 0; time < 6; ++time) CHECK(same_bits(matmul(x, w), expected));
@@ -54,7 +54,7 @@ TEST_CASE("a product of bf16 has the same bits whether its parameter was packed 
         Tensor x = drawn({rows, shape[0]}, bf16, 7), y = drawn({rows, shape[1]}, bf16, 8);
         check_product(x, w);
         check_product(y, transpose(w));
-        // Rows that lie otherwise.
+        // Rows in another layout.
         for (const Tensor& other : {transpose(copy(transpose(x))), slice(concat({x, x}, 1), 1, shape[0])})
           CHECK(same_bits(matmul(other, w), matmul(x, w)));
       }

@@ -15,11 +15,11 @@ namespace {
 
 constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
 
-// x with its channels last, and back.
+// Moves the channels of x to the end, and back.
 Tensor turned(const Tensor& x) { return permute(x, {0, 2, 3, 1}); }
 Tensor turned_back(const Tensor& x) { return permute(x, {0, 3, 1, 2}); }
 
-// x with `number` around its last two axes, as TensorFlow's `same` puts it.
+// Pads the last two axes of x with `number`, as TensorFlow's `same`.
 Tensor padded_same(const Tensor& x, std::int64_t window, std::int64_t stride, double number) {
   std::int64_t rows = x.size(2), columns = x.size(3);
   auto lacking = [=](std::int64_t size) {
@@ -57,7 +57,7 @@ TEST_CASE("pooling has TensorFlow's sizes for same and valid, and its numbers, i
         CHECK(m.shape() == same);
         Tensor around = padded_same(x, window, stride, -HUGE_VAL);
         CHECK(equal_arrays(m, max_pool2d(around, window, {.stride = stride})));
-        // The zeros are not among what is divided by.
+        // The divisor excludes the zeros of the padding.
         Tensor sums = avg_pool2d(padded_same(x, window, stride, 0), window, {.stride = stride});
         Tensor shares = avg_pool2d(padded_same(ones_like(x), window, stride, 0), window, {.stride = stride});
         CHECK(debug::gradcheck([&](auto given) { return avg_pool2d(given[0], window, average); }, {slice(x, 1, 0, 1)})
@@ -87,7 +87,7 @@ TEST_CASE("in ceil_mode the last window starts within x or the padding before it
   CHECK(results(4, 2, {.stride = 3, .ceil_mode = true}) == 2);
   CHECK(results(6, 2, {.stride = 4, .padding = 1, .ceil_mode = true}) == 2);
   CHECK(results(3, 2, {.padding = 1, .ceil_mode = true}) == 2);
-  // Windows that are cut off divide by what lies within x and its padding.
+  // Windows that are cut off divide by their elements in x and its padding.
   Tensor y = avg_pool1d(ones({1, 1, 5}), 2, {.ceil_mode = true});
   CHECK(y.to_vector<float>() == std::vector<float>{1, 1, 1});
   Tensor padded = avg_pool1d(ones({1, 1, 3}), 2, {.padding = 1}),
@@ -122,7 +122,7 @@ TEST_CASE("windows of 2 x 2 side by side have the first of equal numbers, or a N
     for (std::int64_t width = 2; width < 70; ++width) {
       std::int64_t height = 2 + width % 4;
       CAPTURE(width, height);
-      // Few numbers, so that many are equal; one in sixteen is none.
+      // Few distinct values, so that many are equal; one in sixteen is NaN.
       Tensor drawn = to(randint(0, 16, {2, 3, height, width}), dtype);
       Tensor x = where(drawn == 15, full(drawn.shape(), NAN, {.dtype = dtype}), drawn);
       auto [values, indices] = max_pool2d_with_indices(x, 2);
@@ -181,7 +181,7 @@ TEST_CASE("unpooling puts what windows that overlap have in common there once") 
   CHECK(y.to_vector<double>() == std::vector<double>{0, 0, 5, 0, 0});
   CHECK(tape.gradient(sum(y), values).to_vector<double>() == std::vector<double>{0, 0, 1});
   CHECK(max_unpool1d(values, to(indices - 5, i32), 5).to_vector<double>() == y.to_vector<double>());
-  // Windows that do not overlap come back as they were, where each was largest.
+  // Without overlap, unpooling restores the largest element of each window.
   manual_seed(7);
   for (Layout layout : {Layout::nchw, Layout::nhwc}) {
     Tensor given = randn({2, 4, 4, 6}), other = layout == Layout::nhwc ? turned(given) : given;

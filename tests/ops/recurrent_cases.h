@@ -5,8 +5,8 @@
 
 #include "ops/table/running_error.h"
 
-// The formulas of recurrent cells and nets, for numbers of any kind N: those that bound their errors, and those that bound
-// their derivatives' too.
+// The formulas of recurrent cells and nets for a number type N: one that bounds errors, or one that also bounds
+// the derivatives' errors.
 
 namespace reel_test {
 
@@ -38,7 +38,7 @@ enum class Kind : std::uint8_t { lstm, gru, tanh, relu };
 
 template <class N>
 struct Weights {
-  const std::vector<N>*W_x, *W_h, *bias;  // null: zeros: zeros
+  const std::vector<N>*W_x, *W_h, *bias;  // null: zeros
 };
 
 /// One step of a cell of `gates` blocks of columns. `zero` is the number 0.

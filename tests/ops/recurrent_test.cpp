@@ -8,7 +8,7 @@
 #include "ops/bad_input.h"
 #include "ops/table/table.h"
 
-// Recurrent cells and layers against compositions of plain ops, and what they do at the ends of the numbers.
+// Recurrent cells and layers against compositions of plain ops, and at extreme values.
 
 namespace reel_test {
 
@@ -143,7 +143,7 @@ TEST_CASE("a gradient that flows to only one output of lstm_cell is the whole gr
       Tensor c = sigmoid(a[1]) * in[2] + sigmoid(a[0]) * tanh(a[2]);
       return memory ? c : sigmoid(a[3]) * tanh(c);
     };
-    // The other output's gate counts for nothing.
+    // The gate of the other output has no gradient.
     check_equal(fused, plain, x);
   }
 }
@@ -221,7 +221,7 @@ Tensor padded_gru(const Tensor& x, Tensor h, const RecurrentWeights& w, const Te
 Tensor flat(const LSTMOutput& y) { return concat({flatten(y.output), flatten(y.h_n), flatten(y.c_n)}); }
 Tensor flat(const RecurrentOutput& y) { return concat({flatten(y.output), flatten(y.h_n)}); }
 
-// Each example's own steps backwards, as often as there are examples.
+// The steps of each example in reverse order.
 Tensor turned_round(const Tensor& x, const std::vector<std::int64_t>& lengths) {
   std::vector<Tensor> examples;
   for (std::size_t b = 0; b < lengths.size(); ++b) {
@@ -327,7 +327,7 @@ TEST_CASE("layers feed each other, whatever is behind the steps of an example") 
   RecurrentOutput above = rnn(below.output, {}, second, {.lengths = lengths, .activation = RNNActivation::relu});
   CHECK(apart({both.output}, {above.output}) < 1e-14);
   CHECK(apart({both.h_n}, {concat({below.h_n, above.h_n})}) < 1e-14);
-  // What is padding reaches nothing.
+  // Padding has no effect.
   Tensor poisoned = where(unsqueeze(unsqueeze(arange(3), 1) >= lengths, 2), double(NAN), x);
   CHECK(
       same_bits(rnn(poisoned, {}, first, {.lengths = lengths}).output, rnn(x, {}, first, {.lengths = lengths}).output));
@@ -335,7 +335,7 @@ TEST_CASE("layers feed each other, whatever is behind the steps of an example") 
 
 TEST_CASE("an input of a layer that is computed from another has its own gradient alone") {
   manual_seed(seed);
-  // h is made of x, and the weights of h: through the outer tape alone.
+  // h depends on x, and the weights on h, on the outer tape only.
   auto chain = [](auto run) {
     return [=](std::span<const Tensor> in) {
       Tensor h = unsqueeze(tanh(matmul(select(in[0], 0, 0), in[1])), 0);

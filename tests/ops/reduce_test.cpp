@@ -387,7 +387,7 @@ TEST_CASE("large reductions agree with those of their parts") {
   constexpr std::uint64_t seed = 5;
   CAPTURE(seed);
   manual_seed(seed);
-  // Cut into pieces, folded, gathered from strides.
+  // Divided into pieces, folded, and with strides.
   Tensor x = randn({400, 1000, 4}, {.dtype = f64});
   std::vector<Tensor> halves = split(x, 200, 0);
   for (const Shape& axes : {Shape{0, 1}, Shape{0, 1, 2}, Shape{0, 2}, Shape{0}}) {

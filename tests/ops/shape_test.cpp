@@ -18,7 +18,7 @@ constexpr std::int64_t least = std::numeric_limits<std::int64_t>::min(),
 
 std::vector<double> values_of(const Tensor& x) { return array_of(x).values; }
 
-// Numbers that no neighbour shares, and that bf16 and u8 hold: 0 … 250 again and again.
+// Numbers that differ from their neighbours and are exact in bf16 and u8: 0 … 250, repeated.
 Tensor remainder_of(const Shape& shape) {
   std::vector<float> values;
   for (std::int64_t i = 0; i < shape.numel(); ++i) values.push_back(static_cast<float>(i % 251));
@@ -69,7 +69,7 @@ TEST_CASE("a view never copies") {
   CHECK(shares(diag(view(x, {6, 4}), 1)));
   for (const Tensor& part : chunk(x, 3, 1)) CHECK(shares(part));
   CHECK(!shares(flatten(transpose(x))));
-  // What is no view shares nothing, even where nothing moves.
+  // A result that is no view shares no elements, even if no element moves.
   for (const Tensor& y : {roll(x, 0, 0), roll(x, 24, 1), tile(x, {1, 1}), repeat(x, 1, 0), pad(x, {{0, 0}}),
                           pad(x, {{0, 0}}, {.mode = PadMode::edge}), tril(x, 100), triu(x, -100)}) {
     CHECK(!shares(y));

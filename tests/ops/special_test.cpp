@@ -42,7 +42,7 @@ TEST_CASE("functions of special values give what the C library gives") {
       {"relu", relu, [](double x) { return x < 0 ? 0.0 : x; }},
   };
   const std::vector<double> specials{nan, infinity, -infinity, 0.0, -0.0, 1, -1, 1000, -1000};
-  // Ones in front and behind put each value into a full register and into a rest.
+  // Leading and trailing ones put each value into a full register and into the remainder.
   for (const Function& function : functions)
     for (DType dtype : {f32, f64, bf16, f16})
       for (int ones_in_front : {0, 15}) {
@@ -258,7 +258,7 @@ TEST_CASE("softmax of extreme rows") {
   CHECK(l[3] == -infinity);
   CHECK(l[4] == Approx(-std::log(2)));
   CHECK(std::isnan(values_of(softmax(doubles({nan, 1})))[1]));
-  // A masked element takes no part in the gradient either.
+  // A masked element has no gradient either.
   for (decltype(&softmax) op : {softmax, log_softmax}) {
     Tensor row = doubles({-infinity, 1, 2});
     Tape tape;

@@ -10,7 +10,7 @@ namespace reel_test {
 
 namespace {
 
-// The computations of the table's rows, from what the rows say of them.
+// The computations of the table's rows, from the rows' attributes.
 
 Arrays cell_errors(Kind kind, const Arrays& x, const Array& seed) {
   std::size_t weights = kind == Kind::lstm ? 3 : 2;

@@ -12,7 +12,7 @@ namespace reel_test {
 /// result: by an analysis of each rounding on the way.
 using GradientErrors = std::function<Arrays(const Arrays& x, const Attributes& attributes, const Array& seed)>;
 
-/// Those of the ops whose gradients pass many roundings, or cancel: by the op's name.
+/// The bounds for ops whose gradients have many roundings or cancel, by the op's name.
 std::map<std::string, GradientErrors> gradient_errors();
 
 }  // namespace reel_test

@@ -13,7 +13,7 @@
 
 #include "catch.h"
 
-// Compares a layer with libtorch's of the same weights.
+// Compares a layer with libtorch's layer with equal weights.
 
 namespace reel_test {
 
@@ -30,13 +30,13 @@ inline at::Tensor theirs_of(const reel::Tensor& x) {
   return at::tensor(doubles_of(x), at::kDouble).reshape(std::vector<std::int64_t>(shape.begin(), shape.end()));
 }
 
-/// A parameter of ours, and the part of theirs that stands for it: `count` rows from `start`.
+/// A parameter of reel's, and the corresponding part of libtorch's: `count` rows from `start`.
 struct Twin {
   reel::nn::Parameter& ours;
   at::Tensor theirs;
   std::int64_t start, count;
   bool transposed;
-  /// Of ours, the first and how many of its elements, where only a part of it has its twin there; count 0: all.
+  /// The first and the number of reel's elements that libtorch has; count 0: all.
   std::int64_t our_start = 0, our_count = 0;
 
   reel::Tensor part_of(const reel::Tensor& x) const {
@@ -52,7 +52,7 @@ struct Twin {
 inline Twin turned(reel::nn::Parameter& ours, const at::Tensor& theirs, std::int64_t start = 0) {
   return {ours, theirs, start, ours.size(1), true};
 }
-/// The same elements.
+/// A twin with equal elements.
 inline Twin same(reel::nn::Parameter& ours, const at::Tensor& theirs, std::int64_t start = 0) {
   return {ours, theirs, start, ours.size(0), false};
 }
@@ -136,7 +136,7 @@ inline void compare_layers(reel::nn::Module& ours, torch::nn::Module& theirs, co
   Compared found_wide = run_ours(our_layer, twins, wide, seeds);
   Compared exact = run_theirs(their_layer, twins, wide, seeds, at::kDouble);
   REQUIRE(found.size() == exact.size());
-  // That of all together: what cancels, such as the gradient of a key's bias, has terms as large as the rest.
+  // The scale of all gradients: one that cancels, such as that of a key's bias, has terms as large as the others.
   double scale = 0;
   for (const std::vector<double>& values : exact)
     scale = std::max(scale, largest_difference(values, std::vector<double>(values.size())));

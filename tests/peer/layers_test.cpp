@@ -195,7 +195,7 @@ TEST_CASE("Transformer encoder layers equal libtorch's, and their gradients") {
       add_linear(twins, ours.feed_forward.contract, theirs->linear2);
       add_norm(twins, ours.feed_forward_norm, theirs->norm2);
       Tensor padding = padding_of(6);
-      // libtorch 1.13 has norms first only in Python: here it is put together from the same parts.
+      // libtorch 1.13 has norm_first only in Python: here it is composed of libtorch's layers.
       auto in_front = [&](const at::Tensor& x) {
         at::Tensor normal = theirs->norm1(x);
         at::Tensor seen = x + std::get<0>(theirs->self_attn(normal, normal, normal, bools_of(padding)));

@@ -16,7 +16,7 @@ using namespace reel;
 
 namespace {
 
-// Layers with a weight of the same form on both sides, and a bias.
+// Layers whose weights have equal layouts in both libraries, and a bias.
 template <class Ours, class Theirs>
 void add_same(std::vector<Twin>& twins, Ours& ours, Theirs& theirs) {
   twins.push_back(same(ours.weight, theirs->weight));
@@ -95,7 +95,7 @@ void compare_nets(bool training) {
   add_same(twins, ours.instance, theirs.instance);
   twins.push_back(turned(ours.output.weight, theirs.output->weight));
   twins.push_back(same(ours.output.bias, theirs.output->bias));
-  // What the second batch finds, the first has left; both see the same two.
+  // The second batch starts from the running statistics of the first.
   compare_layers(
       ours, theirs, twins, {randn({4, 3, 16, 15}) * 2 + 1, randn({4, 3, 16, 15})},
       [&](const std::vector<Tensor>& in) {
@@ -111,7 +111,7 @@ void compare_nets(bool training) {
       });
 }
 
-// A convolution, a batch norm and a transposed convolution along so many axes.
+// A convolution, a batch norm and a transposed convolution over `axes` spatial axes.
 template <std::size_t axes, class Conv, class Norm, class Up, class TheirConv, class TheirNorm, class TheirUp>
 void compare_axes(const Shape& x) {
   manual_seed(2);

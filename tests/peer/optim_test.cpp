@@ -15,7 +15,7 @@
 
 #include "catch.h"
 
-// Ten steps of each optimiser that libtorch has, with the same gradients, in two groups of parameters.
+// Ten steps of each optimiser that libtorch has, with equal gradients, in two groups of parameters.
 
 namespace {
 
@@ -35,7 +35,7 @@ std::vector<double> doubles(const at::Tensor& x) {
   return {wide.data_ptr<double>(), wide.data_ptr<double>() + wide.numel()};
 }
 
-// The same values on both sides.
+// Parameters with equal values in both libraries.
 struct Parameters {
   std::vector<Tensor> ours;
   std::vector<at::Tensor> theirs;

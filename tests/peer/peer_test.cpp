@@ -23,7 +23,7 @@ using namespace reel;
 
 namespace {
 
-// The same shapes each time, unless REEL_SEED asks for others.
+// Equal shapes in every run, unless REEL_SEED sets another seed.
 std::uint64_t chosen_seed() {
   if (const char* given = std::getenv("REEL_SEED")) return std::strtoull(given, nullptr, 10);
   return 1;
@@ -83,7 +83,7 @@ std::vector<double> doubles_of(const at::Tensor& x) {
   return {first, first + wide.numel()};
 }
 
-// What came out: the elements of the result, then those of the gradient of each input that takes the row's dtype.
+// The outcome: the elements of the result, then those of the gradient of each input of the row's dtype.
 struct Results {
   std::vector<std::int64_t> shape;
   at::ScalarType type;
@@ -217,7 +217,7 @@ void compare(const Row& row, DType dtype, std::uint64_t seed) {
   }
 }
 
-// Whether libtorch has the op for these inputs: many take no integers there.
+// Returns true if libtorch has the op for these inputs: many of its ops take no integers.
 bool has_twin(const Row& row, DType dtype, std::uint64_t seed) {
   if (is_floating(dtype)) return true;
   try {

@@ -9,7 +9,7 @@
 
 #include "ops/table/table.h"
 
-// What libtorch calls the ops of the table.
+// libtorch's counterparts of the table's ops.
 
 namespace reel_test {
 
@@ -17,9 +17,9 @@ using Peer = std::function<at::Tensor(const std::vector<at::Tensor>& x, const At
 /// By the op's name.
 using Peers = std::map<std::string, Peer>;
 
-/// Whether an op takes eigenvalues or singular values apart.
+/// Returns true if an op's gradient divides by differences of eigenvalues or singular values.
 bool is_decomposition(const std::string& op);
-/// How much rounding grows in the gradient of such an op at x (…, M, N): ‖A‖ over the smallest distance of two eigenvalues,
+/// The amplification of rounding in the gradient of such an op at x (…, M, N): ‖A‖ over the smallest distance of two eigenvalues,
 /// or of two singular values or one of them from 0. At least 1.
 double amplification(const std::string& op, const at::Tensor& x);
 

@@ -1,5 +1,5 @@
 #!/bin/bash
-# same.sh COMMAND…: two runs print the same, but for times in seconds.
+# same.sh COMMAND…: fails unless two runs have equal output except for times in seconds.
 set -uo pipefail
 without_times() { sed -E 's/ +[0-9.]+ s( |$)/ /'; }
 first=$("$@" | without_times) && second=$("$@" | without_times) || exit 1

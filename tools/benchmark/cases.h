@@ -17,13 +17,13 @@ struct Case {
   double instructions = 0;       ///< per operation that it must not exceed; 0: no goal
 };
 
-/// The cases of `op_overhead`: what one elementwise op on 64 f32 costs beyond its arithmetic.
+/// The cases of `op_overhead`: the cost of one elementwise op on 64 f32 beyond its arithmetic.
 std::vector<Case> op_overhead();
 
-/// The cases of `tape`: what an entry costs as tapes grow, and what products owed to weights save.
+/// The cases of `tape`: the cost of an entry as tapes grow, and the gain of deferred products.
 std::vector<Case> tape();
 
-/// The cases of `optim`: a step of Adam, by an element.
+/// The cases of `optim`: a step of Adam, per element.
 std::vector<Case> optim();
 
 /// The cases of `models`: whole workloads.

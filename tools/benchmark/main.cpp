@@ -1,5 +1,5 @@
 // Runs the benchmarks: a table of medians, and with --json FILE Google Benchmark's report. With --count CASE TIMES it
-// only runs one case so many times, for a tool that counts instructions.
+// only runs one case TIMES times, for a tool that counts instructions.
 
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>

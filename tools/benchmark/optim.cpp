@@ -36,8 +36,8 @@ std::function<double()> adam(std::int64_t count) {
 
 }  // namespace
 
-// What one thread's share of the memory gives differs from machine to machine; that many small tensors cost little more
-// does not. The goal beside libtorch is --peer's.
+// The memory bandwidth of one thread differs between machines; that many small tensors cost little more
+// does not. --peer has the goal against libtorch.
 std::vector<Case> optim() {
   return {{"optim", "adam_100_tensors", element_count, 0, adam(100)},
           {"optim", "adam_10000_tensors", element_count, 2.5, adam(10'000), "adam_100_tensors"}};

@@ -18,7 +18,7 @@ double nanoseconds(Clock::time_point from, Clock::time_point to) {
   return std::chrono::duration<double, std::nano>(to - from).count();
 }
 
-// What reading the clock twice takes, which matters where ten entries are timed.
+// The time of reading the clock twice, which matters when ten entries are timed.
 double clock_cost() {
   static const double cost = [] {
     std::vector<double> costs;
@@ -52,7 +52,7 @@ double since(Clock::time_point start) { return nanoseconds(start, Clock::now()) 
   tape.backward(y, {.seed = seed});
 }
 
-// What one record, backward and free of a chain take, all operands with gradients.
+// Times one record, backward and free of a chain whose operands all have gradients.
 struct Phases {
   double record = 0, backward = 0, free = 0;
 };
@@ -80,8 +80,8 @@ Phases pass(const Tensor& x, const Tensor& a, const Tensor& b, const Tensor& see
 
 constexpr int operations = 1'000'000;
 
-// A million entries on so many tapes, one after the other. The additions save nothing; each multiplication saves a tensor
-// that nothing else keeps, some 400 bytes, so that a million of them are bound by the memory.
+// A million entries on a number of successive tapes. The additions save nothing; each multiplication saves a tensor
+// without other handles, some 400 bytes, so that a million of them are bound by memory.
 template <bool saves, int entries, double Phases::*phase>
 double chain() {
   constexpr std::int64_t size = 64;

@@ -21,7 +21,7 @@ using Row = std::array<std::string, 6>;
 
 std::string in_gigabytes(std::size_t bytes) { return fmt::format("{:.1f} GB", static_cast<double>(bytes) / 1e9); }
 
-// What the system calls the processor.
+// The processor's model name.
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
   for (std::string line; std::getline(file, line);)

@@ -1,4 +1,4 @@
 #pragma once
 
-/// Prints what there is to compute on: a table of the CPU and the GPUs, and why there is none of these.
+/// Prints a table of the CPU and the GPUs, or why there is no GPU.
 void print_devices();

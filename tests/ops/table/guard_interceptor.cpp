@@ -33,10 +33,10 @@ Bytes bytes_of(const Storage& storage) {
   return {first, first + storage.bytes()};
 }
 
-// Odd operands make some ops ask for results that no test needs to see.
+// Odd operands make some ops request results of an enormous size.
 constexpr std::int64_t most_elements = 1 << 22;
 
-// What allocate() makes, with guards before and behind it in its storage.
+// Allocates a tensor with guards before and after it in its storage.
 Tensor guarded(detail::Context& context, const detail::OutputSpec& spec, const Call& call) {
   Shape asked({spec.dims, static_cast<std::size_t>(spec.rank)});
   bool negative = std::any_of(asked.begin(), asked.end(), [](std::int64_t size) { return size < 0; });
@@ -60,7 +60,7 @@ bool guards_are_whole(const Storage& storage) {
   return whole(bytes.begin(), bytes.begin() + guard_bytes) && whole(bytes.end() - guard_bytes, bytes.end());
 }
 
-// Takes over the bytes that an op in place was to write.
+// Excludes the bytes that an op in place writes from the comparison.
 void allow(Bytes& before, const Bytes& after, const Tensor& output) {
   const Body& body = output.body();
   std::ptrdiff_t start = static_cast<const std::byte*>(body.data) - static_cast<const std::byte*>(body.storage->data);

@@ -7,12 +7,12 @@
 
 namespace reel_test {
 
-/// Runs each op with its outputs amid bytes without an owner, and compares these and the storages of its inputs
+/// Runs each op with guard bytes around its outputs, and compares these and the storages of its inputs
 /// afterwards with what they were before.
 class GuardInterceptor : public reel::detail::Interceptor {
  public:
   void run(reel::detail::Call& call) override;
-  /// What was found since the last call; empty if nothing.
+  /// The faults found since the last call; empty if there are none.
   std::string take_faults();
   /// All ops that have run.
   const std::set<const reel::detail::OpInfo*>& ops() const { return ops_; }

@@ -13,8 +13,8 @@
 #include "ops/table/guard_interceptor.h"
 #include "ops/table/row_checks.h"
 
-// What no op may do, whatever it is given: write beside its outputs, change an input, depend on the number of threads,
-// end with anything but a result or an Error.
+// Faults of any op at any arguments: writing beside its outputs, changing an input, depending on the number of threads,
+// ending with anything but a result or an Error.
 
 namespace reel_test {
 
@@ -26,7 +26,7 @@ extern "C" void omp_set_num_threads(int count);
 
 namespace {
 
-// The result, then the gradients where there are some.
+// The result, then the gradients if there are any.
 std::vector<Tensor> results(const Row& row, const std::vector<Tensor>& inputs) {
   std::vector<Tensor> all{row.run(inputs)};
   if (!row.differentiable || !is_floating(all[0].dtype())) return all;
@@ -87,7 +87,7 @@ std::vector<Tensor> odd_versions(const Tensor& x) {
   return all;
 }
 
-// Runs a row forward and backward. Empty if it gives a result, or an Error that is the caller's and names the caller's
+// Runs a row forward and backward. Returns an empty text if it has a result, or an Error that blames and locates the
 // line.
 std::string surprise(const Row& row, const std::vector<Tensor>& inputs) {
   try {
@@ -103,14 +103,14 @@ std::string surprise(const Row& row, const std::vector<Tensor>& inputs) {
   } catch (const Error& error) {
     std::string_view text = error.what();
     if (text.find("at lib/") != text.npos) return std::string(text);
-  } catch (const std::out_of_range&) {  // of the row itself, for an output that there is not
+  } catch (const std::out_of_range&) {  // the row reads an output that does not exist
   } catch (const std::exception& error) {
     return error.what();
   }
   return {};
 }
 
-// An op that does to its operand and its result what none may do.
+// An op that writes beside its result and into its operand.
 constexpr detail::OpInfo vandal{
     .name = "vandal",
     .arity = 1,
@@ -187,7 +187,7 @@ TEST_CASE("no op and no gradient passes through NaN or infinity on its way to fi
     CAPTURE(row.name);
     std::vector<Tensor> inputs = draw_inputs(row, row.dtypes[0], table_seed), found = results(row, inputs);
     if (!std::all_of(found.begin(), found.end(), is_finite)) continue;
-    // These mask with infinities.
+    // These ops mask with infinities.
     bool masks = row.name.find("mask") != row.name.npos || row.name.find("zero_infinity") != row.name.npos;
     auto scope = debug::detect_anomaly({.infinities = !masks});
     CHECK_NOTHROW(results(row, inputs));

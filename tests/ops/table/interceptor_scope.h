@@ -5,7 +5,7 @@
 
 namespace reel_test {
 
-/// While it lives, this thread's ops go through an interceptor.
+/// Sets this thread's interceptor during its lifetime.
 class InterceptorScope {
  public:
   explicit InterceptorScope(reel::detail::Interceptor& interceptor)

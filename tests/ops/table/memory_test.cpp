@@ -13,7 +13,7 @@
 #include "failing_allocator.h"
 #include "ops/table/row_checks.h"
 
-// Every op, forward and backward, with an allocation failing: all of them where REEL_ALLOCATION_FAULTS=all is in the
+// Every op, forward and backward, with a failing allocation: all allocations if REEL_ALLOCATION_FAULTS=all is in the
 // environment, else some.
 
 namespace reel_test {
@@ -22,7 +22,7 @@ using namespace reel;
 
 namespace {
 
-// The result, then the gradients where there are some.
+// The result, then the gradients if there are any.
 std::vector<Tensor> results(const Row& row, const std::vector<Tensor>& inputs) {
   manual_seed(1);
   std::vector<Tensor> all{row.run(inputs)};
@@ -39,7 +39,7 @@ bool are_same(const std::vector<Tensor>& a, const std::vector<Tensor>& b) {
   return true;
 }
 
-// Eigen frees twice what its singular value decomposition holds when it gets no memory on the way.
+// Eigen's singular value decomposition frees memory twice if an allocation fails.
 bool is_survivable(const Row& row) { return row.name.find("svd") == row.name.npos; }
 
 bool fails_every_one() {
@@ -47,7 +47,7 @@ bool fails_every_one() {
   return wanted && std::string(wanted) == "all";
 }
 
-// Empty if the row gives what it usually gives, or a MemoryError with an op and a line, and what it usually gives afterwards.
+// Returns an empty text if the row has its usual result, or a MemoryError with an op and a line and the usual result afterwards.
 std::string fault_of(const Row& row, const std::vector<Tensor>& inputs, const std::vector<Tensor>& usual, long index,
                      Fault kind) {
   std::string fault;

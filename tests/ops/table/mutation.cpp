@@ -15,10 +15,10 @@
 #include "record/gradient.h"
 #include "record/tape_list.h"
 
-// Asks whether the op table would notice a wrong gradient. In each mutant one input of one op passes back its gradient
-// with the wrong sign, or none: a mirror stands between the operand and the op, the same forward, false on the way back.
+// Tests that the op table detects wrong gradients. In each mutant one input of one op passes back its gradient
+// with the wrong sign, or none: an identity op with a wrong gradient is inserted between the operand and the op.
 // Every mutant must fail a check of a row. What runs when an outer tape records the gradient is another formula for some
-// ops, so the two are mutated apart.
+// ops, so the two are mutated separately.
 
 namespace reel_test {
 
@@ -35,7 +35,7 @@ struct Place {
   auto operator<=>(const Place&) const = default;
 };
 
-// A gradient on its way back from there.
+// A gradient that is passed back from such an input.
 struct Flow {
   Place place;
   bool recorded;  // by an outer tape
@@ -46,11 +46,11 @@ enum class Change : std::uint8_t { none, flip, drop };
 
 const char* name_of(Change change) { return change == Change::flip ? "sign flipped" : "dropped"; }
 
-// What mirrors do, and what they have seen.
+// The settings of inserted identity ops (mirrors), and the gradients that they have seen.
 struct Experiment {
   Flow mutated{};
   Change change = Change::none;
-  std::set<Flow> flows;  // of gradients that were not all zeros: nothing can tell a mutant of those
+  std::set<Flow> flows;  // of gradients that are not all zeros: a mutant of zeros cannot be detected
   std::set<Place> seen, tracked, passed;
 };
 Experiment experiment;
@@ -115,7 +115,7 @@ class Mirrors : public detail::Interceptor {
   }
 };
 
-// One question to one row.
+// One check of one row.
 struct Check {
   const Row* row;
   std::string (*fault)(const Row& row);
@@ -149,7 +149,7 @@ std::string fault_of(const Check& check) {
   }
 }
 
-// Which checks see a gradient flow back from where.
+// The checks in which a gradient flows back, by input.
 using Reached = std::map<Flow, std::vector<Check>>;
 
 Reached find_flows(const std::vector<Check>& checks, std::vector<std::string>& failures) {
@@ -170,7 +170,7 @@ bool is_killed(const Flow& flow, Change change, const std::vector<Check>& checks
   return std::any_of(checks.begin(), checks.end(), [](const Check& check) { return !fault_of(check).empty(); });
 }
 
-// Differentiable ops and inputs that no row puts to the test.
+// Differentiable ops and inputs that no row tests.
 std::vector<std::string> unreached() {
   std::vector<std::string> lines;
   std::set<const OpInfo*> with_flow, named;

@@ -16,7 +16,7 @@
 
 #include "ops/table/row_checks.h"
 
-// Lists what each op of the registry can do, as its rows of the op table show when they run, and says what is missing:
+// Lists the abilities of each op of the registry, as its rows of the op table show when they run, and what is missing:
 // expected ops, rows, tests of bad input.
 
 namespace reel_test {
@@ -49,7 +49,7 @@ void add_matches(Names& names, const std::string& text, const std::regex& expres
     names.insert((*found)[1]);
 }
 
-// The ops with which the sentences of Bad rows start; where a file puts sentences together, all words in quotes. The
+// The ops with which the messages of Bad rows start; if a file concatenates messages, all words in quotes. The
 // sources are read, so that it does not matter which tests run.
 Names names_with_bad_input(const std::filesystem::path& directory) {
   static const std::regex sentence(R"(\bBad\(\s*"(\w+))"), computed(R"(\bBad\(\s*[^"\s])"), word(R"#("(\w+)")#");
@@ -63,7 +63,7 @@ Names names_with_bad_input(const std::filesystem::path& directory) {
   return names;
 }
 
-// What the rows of an op have shown of one ability.
+// The results of an op's rows for one ability.
 enum class Shown : std::uint8_t { nothing, yes, no };
 
 const char* text_of(Shown shown) {
@@ -86,7 +86,7 @@ Coverages rows_by_op() {
   return coverages;
 }
 
-// Runs a check and notes its outcome.
+// Runs a check and records its outcome.
 template <class Check>
 void note(Shown& shown, const Row& row, std::string_view what, Lines& faults, Check check) {
   std::string fault;
@@ -128,7 +128,7 @@ bool has_empty_input(const Row& row) {
   return std::any_of(row.inputs.begin(), row.inputs.end(), [](const Input& input) { return input.shape.numel() == 0; });
 }
 
-// Whether a row gives elements when the first axis of its inputs has size 0.
+// Returns true if a row runs when the first axis of its inputs has size 0.
 bool answers_for_nothing(const Row& row) {
   std::vector<Tensor> inputs = draw_inputs(row, row.dtypes[0], table_seed);
   for (Tensor& input : inputs)
@@ -171,7 +171,7 @@ void print_table(const std::vector<debug::OpDescription>& ops, const Coverages& 
   fmt::print("\nReached through other ops only: {}\n\n", internal);
 }
 
-// What there should be and is not, without running anything.
+// Lists missing ops, rows and tests without running rows.
 Lines missing(const std::vector<debug::OpDescription>& ops, const Coverages& coverages,
               const std::filesystem::path& directory) {
   Names expected = expected_names(directory / "table/expected_ops.txt"), bad = names_with_bad_input(directory),

@@ -3,7 +3,7 @@
 
 #include "ops/table/table.h"
 
-// Rows of the ops that place the elements of one tensor anew.
+// Rows of the ops that rearrange the elements of one tensor.
 
 namespace reel_test {
 

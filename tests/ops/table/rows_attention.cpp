@@ -120,7 +120,7 @@ void add_attention_rows(std::vector<Row>& rows) {
     }
   // More queries than keys, and fewer, causal.
   for (std::int64_t queries : {2, 6}) add_attention(rows, {{queries, 2}, {4, 2}, {4, 2}, Mask::none, {}, true});
-  // Nothing of each kind.
+  // Empty axes of each kind.
   add_attention(rows, {{0, 2}, {3, 2}, {3, 2}});
   add_attention(rows, {{3, 2}, {0, 2}, {0, 2}});
   add_attention(rows, {{3, 0}, {2, 0}, {2, 2}, Mask::none, {}, false, 1});

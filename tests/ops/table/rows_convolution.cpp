@@ -69,7 +69,7 @@ struct Window {
   }
 };
 
-// Where in x the element of a window is that belongs to a place of y; −1 if it is outside.
+// The index in x of a window's element for an output position; −1 if it is outside.
 std::int64_t seen(const Window& c, int axis, std::int64_t place, std::int64_t k) {
   std::int64_t at = 0, stride = c.stride_of(axis), in = c.x[2 + axis];
   if (!c.transposed) {
@@ -152,7 +152,7 @@ Tensor run(const Window& c, std::span<const Tensor> x) {
   }
 }
 
-// For the peer: what stands before and after each axis, or what is cut.
+// For the peer: the padding before and after each axis, or the cropping.
 Attributes attributes_of(const Window& c) {
   Attributes::Numbers stride, dilation, before, after, more;
   for (int axis = 0; axis < c.axes(); ++axis) {

@@ -11,7 +11,7 @@ using namespace reel;
 
 namespace {
 
-// Ops without operands get one of one element, whose dtype is the one to make.
+// Ops without operands get a one-element operand that determines the dtype.
 using Make = std::function<Tensor(const Tensor& like)>;
 
 Row& add_made(std::vector<Row>& rows, const std::string& name, Make make_like, const Array& expected,

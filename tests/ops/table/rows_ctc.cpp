@@ -11,7 +11,7 @@ using namespace reel;
 
 namespace {
 
-// A batch: how many of T steps and of the labels of each example count.
+// A batch: the numbers of valid steps and labels of each example.
 struct Batch {
   std::int64_t steps, classes;
   std::vector<std::int64_t> input_lengths, target_lengths, labels;  // the labels of all examples in a row
@@ -33,7 +33,7 @@ struct Batch {
     std::vector<std::int64_t> rows;
     for (std::size_t n = 0; n < target_lengths.size(); ++n) {
       std::vector<std::int64_t> row = target(n);
-      row.resize(static_cast<std::size_t>(longest()), -7);  // is not looked at
+      row.resize(static_cast<std::size_t>(longest()), -7);  // is ignored
       rows.insert(rows.end(), row.begin(), row.end());
     }
     return {{examples(), longest()}, Fill::indices, rows};

@@ -36,7 +36,7 @@ struct Plain {
   }
 };
 
-// Every product of every index, added up where it belongs.
+// The sum over all products of all indices.
 Array by_loops(const Plain& plain, const Arrays& inputs) {
   std::map<char, std::int64_t> sizes = plain.sizes(inputs);
   std::string summed;

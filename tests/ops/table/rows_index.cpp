@@ -10,7 +10,7 @@ using namespace reel;
 
 namespace {
 
-// What index i of a row of `index` asks for, along an axis of some size.
+// The position along an axis that element i of `index` selects.
 std::int64_t place_of(const Array& index, const Index& i, std::int64_t size) {
   auto place = static_cast<std::int64_t>(at(index, i));
   return place < 0 ? place + size : place;
@@ -77,7 +77,7 @@ Row scatter_row(const Picked& c) {
           .attributes = c.attributes()};
 }
 
-// x with numbers added at places: `numbers` of them, each below 2.
+// x with numbers added at positions: `numbers` of them, each below 2.
 Array with_added(const Array& x, const std::vector<std::pair<Index, double>>& numbers) {
   std::map<Index, double> sums, sizes;
   for (const auto& [place, number] : numbers) {
@@ -283,7 +283,7 @@ struct Put {
   bool accumulate;
 };
 
-// Where values go: the index in x, of each index of the values once they are broadcast.
+// The index in x of each index of the broadcast values.
 std::vector<std::pair<Index, double>> placed(const Put& c, const Arrays& x) {
   Arrays lists(x.begin() + 1, x.begin() + 1 + static_cast<std::ptrdiff_t>(c.indices.size()));
   Shape list = broadcast_all(lists), whole = list;
@@ -536,7 +536,7 @@ Row drawn_part_row(Random& random) {
   return row;
 }
 
-// libtorch leaves open which of several values for one place is put there.
+// libtorch does not specify which of several values for one position is written.
 void spread_out(Picked& c) {
   c.index[c.axis] = std::min(c.index[c.axis], c.x[c.axis]);
   c.indices.clear();

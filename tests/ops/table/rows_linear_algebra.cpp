@@ -352,7 +352,7 @@ Array solutions(const System& s, const Array& given, const std::vector<Matrix>& 
             at_b[static_cast<std::size_t>(batch) + 1] = column;
             b(row, column) = at(whole, at_b);
           }
-        // The number of the matrix: an array of numbers, broadcast as the matrices are.
+        // The index of the matrix: an array of indices, broadcast like the matrices.
         Array numbers = make(with_batch(given.shape, {1, 1}), [n = 0.0](const Index&) mutable { return n++; });
         double determinant;
         Matrix x = eliminated(matrices[static_cast<std::size_t>(at(numbers, i))], b, determinant);

@@ -16,7 +16,7 @@ constexpr LossReduction reductions[] = {LossReduction::none, LossReduction::sum,
 
 std::string reduction_name(LossReduction reduction) { return fmt::format(" {}", static_cast<int>(reduction)); }
 
-// An option that the row cannot do without. Throws: Error if it is undefined.
+// Returns a required option. Throws: Error if it is undefined.
 const Tensor& needed(const Tensor& x) {
   static_cast<void>(x.body());
   return x;
@@ -34,13 +34,13 @@ Array brought_together(Array losses, LossReduction reduction, double count) {
   return {{}, {sum / divisor}, {scale / divisor}};
 }
 
-// A loss of single elements: what it is, and what its error is relative to.
+// A loss of single elements: its value, and the scale of its error.
 struct Pointwise {
   std::string name;
   std::function<Tensor(const Tensor& x, const Tensor& t, LossReduction)> run;
   std::function<double(double x, double t)> loss, scale;
   Fill input = Fill::any, target = Fill::any;
-  // What the peer asks for.
+  // The peer's options.
   double width = 0;
   bool logarithms = false, full = false;
 };
@@ -209,7 +209,7 @@ void add_batch_mean(std::vector<Row>& rows, const Shape& shape) {
                   .attributes = {{"reduction", {3}}, {"logarithms", {0}}}});
 }
 
-// ±1, by turns.
+// Alternately 1 and −1.
 std::vector<std::int64_t> signs(std::int64_t count) {
   std::vector<std::int64_t> values;
   for (std::int64_t i = 0; i < count; ++i) values.push_back(i % 3 == 1 ? -1 : 1);
@@ -310,7 +310,7 @@ void add_triplet(std::vector<Row>& rows, const Shape& shape, LossReduction reduc
                                  {"swap", {double(given.swap)}}}});
 }
 
-// A classification: class numbers, or where there are none probabilities in the logits' shape.
+// A classification: class indices or, if there are none, probabilities in the logits' shape.
 struct Classes {
   Shape logits, targets;
   std::vector<std::int64_t> values = {};
@@ -366,7 +366,7 @@ Array class_losses(const Arrays& x, const ClassLoss& loss) {
 
 void add_class_loss(std::vector<Row>& rows, const ClassLoss& loss) {
   const Classes& c = loss.classes;
-  // The mean of nothing is NaN, whose derivatives by the weights are not to be had from differences.
+  // An empty mean is NaN, so its derivatives cannot be checked by differences.
   if (loss.weighted && c.logits.numel() == 0 && loss.reduction == LossReduction::mean) return;
   std::int64_t classes = c.logits[c.logits.rank() == 1 ? 0 : 1];
   std::string name = loss.of_logits ? "cross_entropy" : "nll_loss";

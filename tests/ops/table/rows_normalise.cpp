@@ -8,7 +8,7 @@ using namespace reel;
 
 namespace {
 
-// Says to which set of elements one belongs, all of which are normalised together.
+// Returns the index of the set of elements with which an element is normalised.
 using SetOf = std::function<std::size_t(const Index&)>;
 
 struct Statistics {

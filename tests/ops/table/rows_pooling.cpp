@@ -20,7 +20,7 @@ struct Case {
   bool adaptive = false;  // the window is the number of results
 };
 
-// The places of x along an axis that belong to each result.
+// The positions of x along an axis of each result's window.
 using Windows = std::vector<std::vector<std::int64_t>>;
 
 Windows windows_of(const Case& c, std::int64_t size, std::vector<double>& padded_counts) {

@@ -14,7 +14,7 @@ namespace {
 const char* name_of(Kind kind) { return kind == Kind::lstm ? "lstm" : kind == Kind::gru ? "gru" : "rnn"; }
 std::int64_t biases_of(Kind kind) { return kind == Kind::lstm || kind == Kind::gru ? 4 : 1; }
 
-// What is left out is undefined to the op, but not to a row that gives it.
+// A missing operand is undefined.
 const Tensor& given(const Tensor& x) {
   static_cast<void>(x.body());
   return x;

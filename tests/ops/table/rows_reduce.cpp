@@ -31,7 +31,7 @@ Shape reduced_shape(const Shape& shape, const std::vector<bool>& reduced, bool k
   return result;
 }
 
-// Collects the elements that each result is made of, and makes it.
+// Collects the elements of each result, and reduces them.
 Array reduce(const Array& x, const Axes& axes, bool keepdims,
              const std::function<double(const std::vector<double>&)>& f,
              const std::function<double(const std::vector<double>&)>& scale) {
@@ -116,7 +116,7 @@ Shape axes_of(const Axes& axes) {
   return shape;
 }
 
-// What a reduction works on: which axes, all if there are none, and whether they stay.
+// The axes of a reduction, all if there are none, and whether they are kept.
 struct Over {
   Shape shape;
   Axes axes;

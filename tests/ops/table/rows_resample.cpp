@@ -22,7 +22,7 @@ double keys(double distance) {
   return x < 2 ? -0.75 * (x * x * x - 5 * x * x + 8 * x - 4) : 0;
 }
 
-// How much old element i counts for new element o of an axis; i may lie up to two beyond the ends.
+// The weight of old element i for new element o of an axis; i may be up to two beyond the ends.
 double weight_of(const InterpolateOptions& options, std::int64_t old_size, std::int64_t new_size, std::int64_t i,
                  std::int64_t o) {
   double from = static_cast<double>(old_size), to = static_cast<double>(new_size), place = static_cast<double>(o);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t seed = 77;
 
-// Whether `dropout` drops element i of a first call.
+// Returns true if `dropout` drops element i in a generator's first call.
 bool is_dropped(double probability, std::uint64_t i) {
   return detail::philox(seed, 0, i).word[0] < std::ceil(probability * 0x1p32);
 }
@@ -103,7 +103,7 @@ void add_gumbel_softmax(std::vector<Row>& rows, const Shape& shape, int axis, do
        .reorders = true});
 }
 
-// What is drawn is told from probabilities that are exact in every dtype.
+// Draws with probabilities that are exact in every dtype.
 void add_multinomial(std::vector<Row>& rows, const Shape& shape, std::int64_t count, bool replacement) {
   Shape result = shape;
   result[shape.rank() - 1] = count;

@@ -18,7 +18,7 @@ Array with_shape(Array x, const Shape& shape) {
   return x;
 }
 
-// The elements of x at certain places along an axis.
+// The elements of x at given positions along an axis.
 Array taken(const Array& x, int axis, const std::vector<std::int64_t>& places) {
   Shape shape = x.shape;
   shape[axis] = static_cast<std::int64_t>(places.size());
@@ -241,7 +241,7 @@ void add_slices(std::vector<Row>& rows) {
     for (int axis : {0, 1, -1}) add_select(rows, {3, 3}, axis, index);
 }
 
-// All parts that are not empty, put together in reverse, so that no part takes the place of another.
+// All parts that are not empty, concatenated in reverse, so that no part keeps its position.
 Tensor reversed(std::vector<Tensor> parts, int axis) {
   std::reverse(parts.begin(), parts.end());
   return concat(parts, axis);
@@ -273,7 +273,7 @@ void add_chunk(std::vector<Row>& rows, const Shape& shape, std::int64_t count, i
       rows, "chunk", shape, sizes, axis,
       [=](auto x) {
         std::vector<Tensor> parts = chunk(x, count, axis);
-        // What the chunks are is seen from their number too.
+        // The number of chunks is checked, too.
         return parts.size() == sizes.size() ? parts : std::vector<Tensor>{};
       },
       attributes);

@@ -10,8 +10,8 @@ using namespace reel;
 
 namespace {
 
-// The places along an axis, at an index whose entry for the axis is left open, in the order of the elements; equal ones
-// as they stand.
+// The positions along an axis, sorted by their elements at an index whose entry for the axis is varied; equal elements
+// stay in order.
 std::vector<std::int64_t> order_at(const Array& x, Index i, std::size_t axis, bool descending) {
   std::vector<std::int64_t> places(static_cast<std::size_t>(x.shape[static_cast<int>(axis)]));
   std::iota(places.begin(), places.end(), 0);
@@ -162,7 +162,7 @@ void add_random_sort_rows(std::vector<Row>& rows, Random& random) {
     std::int64_t count = random_size(random, 0, x[axis]);
     rows.push_back(values_row({x, axis, !descending, count}));
     rows.push_back(indices_row({x, axis, !descending, count}));
-    // libtorch leaves open in which order equal elements come, and integers are often equal.
+    // libtorch does not specify the order of equal elements, and integers are often equal.
     rows.back().dtypes = floating_dtypes;
     Shape values = random_shape(random, 2);
     rows.push_back(searchsorted_row(random_shape(random, 1), values, descending));

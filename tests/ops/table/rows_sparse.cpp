@@ -9,7 +9,7 @@ using namespace reel;
 
 namespace {
 
-// What is stored in a matrix of this shape.
+// The entries of a matrix of this shape.
 struct Pattern {
   Shape shape;
   std::vector<std::int64_t> offsets, columns;
@@ -37,7 +37,7 @@ Pattern random_pattern(Random& random, const Shape& shape, std::int64_t every) {
 
 std::size_t place(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-// Row by row, with what meets at one place added up.
+// The entries by rows; duplicates are added.
 Array dense_of(const Shape& shape, const std::vector<double>& rows, const std::vector<double>& columns,
                const Array& values) {
   Array dense = make(shape, [](const Index&) { return 0.0; });
@@ -82,7 +82,7 @@ void add_product(std::vector<Row>& rows, const Pattern& p, const Shape& dense, b
                             }
                         return y;
                       },
-                  // Half a unit for each product and each sum, of as many terms as there can be.
+                  // Half a unit for each product and each sum of the largest number of terms.
                   .ulps = 1 + static_cast<double>(most),
                   .attributes = p.attributes(transposed)});
 }
@@ -119,7 +119,7 @@ void add_coordinates(std::vector<Row>& rows, const Coordinates& c) {
                   .attributes = {{"shape", {c.shape.begin(), c.shape.end()}}}});
 }
 
-// Elements that are not positive are left out.
+// Only positive elements are stored.
 void add_from_dense(std::vector<Row>& rows, const Shape& shape) {
   rows.push_back(
       {.name = "csr_from_dense " + to_string(shape),

@@ -8,13 +8,13 @@
 
 #include "ops/table/table.h"
 
-// Running error analysis: a computation in f64 that bounds, at each step, how far rounding may take the same computation in
+// Running error analysis: a computation in f64 that bounds, at each step, the rounding errors of this computation in
 // a smaller dtype, whatever the order in which it adds, and to first order in the dtype's last place.
 // Source: Higham, Accuracy and Stability of Numerical Algorithms, section 3.3.
 
 namespace reel_test {
 
-/// A value, and how far rounding may have taken it from the exact one, in units in the last place of 1.
+/// A value, and a bound of its rounding error, in units in the last place of 1.
 struct Number {
   double value = 0, error = 0;
 };
@@ -45,10 +45,10 @@ inline Number rsqrt_of(Number a) {
   double y = 1 / std::sqrt(a.value);
   return {y, a.error * y * y * y / 2 + y};
 }
-/// A number that a computation with numbers such as `like` takes from elsewhere.
+/// A constant in a computation with numbers such as `like`.
 inline Number constant(Number /*like*/, Number number) { return number; }
 
-// These functions are off by less than three units.
+// The errors of these functions are less than three units.
 inline Number exp_of(Number a) {
   double y = std::exp(a.value);
   return {y, (a.error + 3) * y};
@@ -64,7 +64,7 @@ inline Number tanh_of(Number a) {
   return {y, a.error * (1 - y * y) + 3 * std::abs(y)};
 }
 
-/// a · factor, where nothing is rounded if the factor is 0, 1 or −1 whatever rounding does.
+/// a · factor, which is exact if the factor is always 0, 1 or −1.
 inline Number scaled(Number a, Number factor) {
   bool exact = factor.error == 0 && (factor.value == 0 || std::abs(factor.value) == 1);
   return exact ? Number{a.value * factor.value, a.error * std::abs(factor.value)} : a * factor;
@@ -103,7 +103,7 @@ inline Number dot(const Numbers& x, const Numbers& w) {
   return sum.total();
 }
 
-/// The steps of a computation with their derivatives: what a backward pass makes of the gradient of its results, with bounds
+/// The steps of a computation with their derivatives, for a backward pass from the gradient of its results, with bounds
 /// of its errors.
 class DerivativeList {
  public:
@@ -229,7 +229,7 @@ std::vector<N> softmax_of(const std::vector<N>& x) {
 template <class N>
 using Elements = std::vector<std::vector<N>>;
 
-/// What `run` makes of a row's inputs: a function of Elements<N> and of N's 0 that gives a vector of N.
+/// The function of a row's inputs: maps Elements<N> and N's 0 to a vector of N.
 template <class Run>
 Array expected_of(const Run& run, const Arrays& x, const reel::Shape& shape) {
   Elements<Number> elements;

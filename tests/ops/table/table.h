@@ -35,7 +35,7 @@ void for_each_index(const reel::Shape& shape, const std::function<void(const Ind
 double at(const Array& array, const Index& index);
 /// An array made element by element.
 Array make(const reel::Shape& shape, const std::function<double(const Index&)>& f);
-/// The shape in which all meet.
+/// The common broadcast shape.
 reel::Shape broadcast_all(const Arrays& inputs);
 
 /// How the elements of an input are drawn; the tensor's dtype then rounds them. All are in [-2, 2] or [0, 2].
@@ -46,7 +46,7 @@ enum class Fill : std::uint8_t {
   unit,      // within (−0.9, 0.9)
   spread,    // all different, 0.05 apart
   flags,     // bools
-  indices,   // as given; needs saying only where there are none
+  indices,   // as given; only required if there are none
 };
 
 /// An input of a row. Indices are given as they are.
@@ -68,7 +68,7 @@ inline const std::vector<reel::DType> all_numbers{reel::f32, reel::f64, reel::bf
 inline const std::vector<reel::DType> all_dtypes{reel::f32, reel::f64, reel::bf16, reel::f16,
                                                  reel::i32, reel::i64, reel::u8,   reel::boolean};
 
-/// What an op is given beside tensors, by name; the peer reads it to call its own twin alike. A flag is 0 or 1, a list of
+/// The attributes of an op's call by name, from which the peer calls its counterpart. A flag is 0 or 1, a list of
 /// axes several numbers.
 class Attributes {
  public:
@@ -110,13 +110,13 @@ struct Row {
   Attributes attributes = {};
 };
 
-/// An option that the row cannot do without. Throws: Error if it is undefined.
+/// Returns a required option of a row. Throws: Error if it is undefined.
 inline const reel::Tensor& needed(const reel::Tensor& x) {
   static_cast<void>(x.body());
   return x;
 }
 
-/// All rows: fixed shapes, chosen to be awkward.
+/// All rows, with fixed shapes for edge cases.
 const std::vector<Row>& table();
 /// Rows of random shapes and attributes, for the comparison with the peer: several of each op that has one.
 std::vector<Row> random_table(std::uint64_t seed);
@@ -185,8 +185,8 @@ Array array_of(const reel::Tensor& tensor);
 bool same_bits(const reel::Tensor& a, const reel::Tensor& b);
 /// The difference of two neighbouring numbers at 1.
 double last_place(reel::DType dtype);
-/// An empty text if every element of y lies within the row's bound of the expected one; else what is wrong with the
-/// worst.
+/// Returns an empty text if every element of y is within the row's bound of the expected one, else describes the
+/// largest error.
 std::string mismatch(const Row& row, const reel::Tensor& y, const Array& expected);
 
 }  // namespace reel_test

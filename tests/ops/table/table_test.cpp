@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::uint64_t seed = table_seed;
 
-// The same values, laid out in another way.
+// A tensor of equal values in another layout.
 struct Layout {
   std::string name;
   Tensor (*apply)(const Tensor& x);
@@ -27,7 +27,7 @@ Shape reversed_axes(const Tensor& x) {
   return axes;
 }
 
-// What must not be read.
+// The filling of memory that must not be read.
 Tensor poison(const Tensor& x) { return full(x.shape(), NAN, {.dtype = x.dtype()}); }
 
 Tensor backwards(const Tensor& x) { return slice(x, 0, -1, std::numeric_limits<std::int64_t>::min(), -1); }

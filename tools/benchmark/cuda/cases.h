@@ -8,18 +8,18 @@
 
 namespace reel_bench {
 
-/// One thing that is measured, here and by pytorch.py under the same name.
+/// One benchmark, which pytorch.py has under this name, too.
 struct CudaCase {
-  /// What gpu-check sets goals for: matmul, conv, lstm, chain; others have none.
+  /// The family for which gpu-check has a goal: matmul, conv, lstm, chain; others have none.
   std::string family;
   std::string name;
-  /// How many ops of a user one run is: the time is told for each.
+  /// The number of ops in a run; the printed time is per op.
   int operations;
-  /// Multiplications and additions of a run; 0 where they tell nothing.
+  /// Multiplications and additions of a run; 0: not reported.
   double work;
-  /// Makes the operands, and returns what is timed: it leaves its work on the device's stream.
+  /// Makes the operands and returns the function to time, which queues its work on the device's stream.
   std::function<std::function<void()>()> prepare;
-  /// Whether f32 products may round their operands to TF32.
+  /// True if f32 products may round their operands to TF32.
   bool tf32 = false;
 };
 

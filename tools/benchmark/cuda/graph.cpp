@@ -10,7 +10,7 @@ namespace {
 
 using Step = std::function<Tensor(const Tensor& x)>;
 
-// The step as one graph; on the CPU, which has none, as it is.
+// The step as one graph; on the CPU, which has no graphs, without.
 std::function<void()> replay(const Step& step, const Tensor& x) {
   if (x.device() == cpu) return [=] { step(x); };
   auto graph =

@@ -1,4 +1,4 @@
-// Times ops on a GPU; pytorch.py times the same there with PyTorch, and tools/gpu-check puts the two side by side.
+// Times ops on a GPU; pytorch.py times PyTorch's ops, and tools/gpu-check compares the two.
 
 #include <reel/reel.h>
 
@@ -34,7 +34,7 @@ std::vector<CudaCase> chosen_cases(const Settings& settings) {
   return chosen;
 }
 
-// A case that fails does not keep the others from being measured.
+// A case that fails does not stop the others.
 nlohmann::json measure(const CudaCase& one, Device device, bool runs_once) {
   nlohmann::json entry{{"family", one.family}, {"name", one.name}, {"work", one.work}};
   TF32 scope(one.tf32);

@@ -4,10 +4,10 @@
 
 namespace reel_bench {
 
-/// Waits for all that there is left for a device to do.
+/// Waits until all work queued on a device is done.
 void synchronise(reel::Device device);
 
-/// While it lives, products of f32 may round their operands to TF32.
+/// Allows f32 products to round their operands to TF32 during its lifetime.
 class TF32 {
  public:
   explicit TF32(bool allowed);

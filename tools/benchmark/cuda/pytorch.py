@@ -265,7 +265,7 @@ def time_of(run, synchronise):
 
 def measure(case, device, runs_once):
     entry = {"family": case.family, "name": case.name, "work": case.work}
-    # Set outside of what is timed: setting it takes longer than some ops.
+    # Set outside of the timed part: setting it takes longer than some ops.
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = case.tf32
     try:
         with torch.set_grad_enabled(case.records):

@@ -6,11 +6,11 @@
 
 namespace reel_bench {
 
-/// splitmix64's output function of `x` plus its increment: the numbers that all workloads draw from.
+/// splitmix64's output function of `x` plus its increment, from which all workloads draw their values.
 /// Source: Steele, Lea and Flood, Fast splittable pseudorandom number generators (OOPSLA 2014).
 std::uint64_t mix(std::uint64_t x);
 
-/// The generator itself.
+/// The splitmix64 generator.
 class Splitmix {
  public:
   explicit Splitmix(std::uint64_t seed) : state_(seed) {}
@@ -20,7 +20,7 @@ class Splitmix {
   std::uint64_t state_;
 };
 
-/// `count` numbers on [−scale, scale), the same for each caller: scale (2 u − 1), u = (mix(1000003 seed + i) >> 40) / 2²⁴.
+/// `count` numbers on [−scale, scale), equal for all callers: scale (2 u − 1), u = (mix(1000003 seed + i) >> 40) / 2²⁴.
 std::vector<float> drawn(std::uint64_t seed, float scale, std::size_t count);
 
 /// `count` numbers in [0, below).

@@ -9,7 +9,7 @@ using namespace reel;
 
 namespace {
 
-// A parameter whose values others can draw, too.
+// A parameter whose values other libraries can draw, too.
 Tensor made(std::uint64_t seed, std::int64_t fan_in, const Shape& shape) {
   return drawn_tensor(seed, 1 / std::sqrt(static_cast<float>(fan_in)), shape).requires_grad();
 }

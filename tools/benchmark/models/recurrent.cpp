@@ -8,7 +8,7 @@ using namespace reel;
 
 namespace {
 
-// Σ h_T after steps over x (T, B, I), each of which `step` makes from its number and the state before.
+// Σ h_T after steps over x (T, B, I); `step` computes a state from the step's index and the previous state.
 template <class Step>
 Tensor last_sum(int steps, std::int64_t batch, std::int64_t size, Step step) {
   LSTMState state{zeros({batch, size}), zeros({batch, size})};

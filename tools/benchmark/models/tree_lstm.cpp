@@ -15,7 +15,7 @@ std::vector<Tensor> made_parameters() {
   return made;
 }
 
-// One pass over a tree, node by node, each with ops on rows of its own.
+// Evaluates trees node by node, each with its own ops.
 class Walk {
  public:
   Walk(const std::vector<Tensor>& parameters, TreeForm form)

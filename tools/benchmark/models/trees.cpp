@@ -8,7 +8,7 @@ namespace reel_bench {
 
 namespace {
 
-// Appends a tree of so many leaves and returns the place of its root.
+// Appends a tree with the given number of leaves and returns the index of its root.
 int build(Tree& tree, Splitmix& random, std::uint64_t leaves) {
   TreeNode node;
   if (leaves == 1) {

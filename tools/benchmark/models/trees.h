@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-// What the Tree-LSTM workload is made of: hidden 150, embedding 300 at the leaves, vocabulary 10000, 5 classes with
+// The Tree-LSTM workload: hidden 150, embedding 300 at the leaves, vocabulary 10000, 5 classes with
 // cross-entropy at every node, summed; plain gradient descent after each minibatch.
 //
 //     leaf    [i, o, u] = e W_leaf + b_leaf                  c = σ(i) tanh(u)
@@ -16,9 +16,9 @@
 
 namespace reel_bench {
 
-/// A node of a binary tree. Nodes stand behind their children, so the last one is the root.
+/// A node of a binary tree. Children precede their parent, so the last node is the root.
 struct TreeNode {
-  int left = -1, right = -1;  ///< places of the children; −1 at a leaf
+  int left = -1, right = -1;  ///< indices of the children; −1 at a leaf
   std::int64_t word = 0;      ///< at a leaf
   std::int64_t label = 0;     ///< word mod 5, or the sum of the children's labels mod 5
   int height = 0;             ///< 0 at a leaf
@@ -27,7 +27,7 @@ using Tree = std::vector<TreeNode>;
 
 /// The workload's 256 trees of 5 to 40 leaves.
 std::vector<Tree> random_trees();
-/// Every tenth of them, as one run of a benchmark.
+/// Every tenth tree, for one run of a benchmark.
 std::vector<Tree> sampled_trees();
 
 namespace tree_net {
@@ -51,7 +51,7 @@ inline constexpr std::array<Parameter, 7> parameters{{
     {0, classes, 27, 0.08f},
 }};
 
-/// The sums of the minibatches' losses in the first two epochs, as two independent libraries found them.
+/// The sums of the minibatches' losses in the first two epochs, computed with two independent libraries.
 struct ExpectedLosses {
   int minibatch;
   std::array<double, 2> epochs;

@@ -12,19 +12,19 @@
 
 namespace reel_bench {
 
-/// Does a workload once and returns a number that it found, so that others' versions of it can be checked.
+/// Runs a workload once and returns one of its results, so that other versions of it can be checked.
 using Work = std::function<double()>;
 
 /// The values of drawn(seed, scale, …).
 reel::Tensor drawn_tensor(std::uint64_t seed, float scale, const reel::Shape& shape);
 
-// One function a workload makes it ready. All sizes that others must agree with stand here.
+// Each function prepares a workload. All sizes that other versions must share are here.
 
 inline constexpr int chain_length = 1000;
 inline constexpr std::int64_t chain_size = 64;
 /// 500 times x a, then + b, on vectors; nothing is recorded.
 Work op_chain();
-/// The same with gradients of all three: record, backward, free.
+/// 500 times x a, then + b, with gradients of all three: record, backward, free.
 Work op_chain_backward();
 
 inline constexpr int product_count = 200;
@@ -32,19 +32,19 @@ inline constexpr std::int64_t product_size = 128;
 /// 200 times tanh(h W), h (1, 128), both with gradients, forward and backward.
 Work product_tanh();
 
-/// How an LSTM's step is written.
+/// The implementation of an LSTM's step.
 enum class LSTMForm : std::uint8_t {
   cell,       ///< nn::LSTMCell on each step's input
-  projected,  ///< the same, the inputs' products of all steps at once
+  projected,  ///< nn::LSTMCell, the inputs' products of all steps at once
   composed,   ///< [x, h] W + b, four chunks, sigmoid and tanh
 };
 inline constexpr int lstm_steps = 50;
-/// lstm_steps steps of inputs and states as wide as each other in a loop, forward and backward of Σ h_T.
+/// lstm_steps steps in a loop, with inputs and states of equal size, forward and backward of Σ h_T.
 Work lstm_by_hand(LSTMForm form, std::int64_t batch, std::int64_t size);
-/// The same through the layer `lstm`, backward of all outputs.
+/// lstm_steps steps of the layer `lstm`, forward and backward of all outputs.
 Work lstm_layer(int steps, std::int64_t batch, std::int64_t size);
 
-/// How a node of a Tree-LSTM is written.
+/// The implementation of a Tree-LSTM's node.
 enum class TreeForm : std::uint8_t {
   cell,      ///< tree_lstm_cell
   composed,  ///< chunks, sigmoid and tanh
@@ -75,8 +75,8 @@ inline constexpr std::int64_t matrix_size = 2048;
 Work square_product(reel::DType dtype);
 
 /// A recurrent net h = tanh(h W), T = 50, (32, 512), W a tenth less than a permutation, forward and backward: from small
-/// first values and gradients on, everything that it computes is smaller than 1.2e-38. `flushed`: under the setting that
-/// takes such numbers for zero.
+/// initial values and gradients everything that it computes is smaller than 1.2e-38. `flushed`: with the setting that
+/// treats such numbers as zero.
 Work vanishing(bool small, bool flushed);
 
 /// A workload for the runner of benchmarks.

@@ -3,7 +3,7 @@
 #include "cases.h"
 #include "operands.h"
 
-// Softmax over the rows of a batch of logits, and activations at the pace of memory.
+// Softmax over the rows of a batch of logits, and activations bound by memory.
 
 namespace reel_bench {
 
@@ -18,7 +18,7 @@ using Softmax = Tensor (*)(const reel::Arg&, int, const reel::SoftmaxOptions&);
 using TorchSoftmax = at::Tensor (*)(const at::Tensor&);
 using TorchGradient = at::Tensor (*)(const at::Tensor& d, const at::Tensor& y);
 
-// The first backward is in front of what is timed: a tape that is kept gives the same gradient again.
+// The first backward is not timed: a persistent tape computes the gradient again.
 struct Recorded {
   reel::Tape tape{{.persistent = true}};
   Tensor x, y;

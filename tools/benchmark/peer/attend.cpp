@@ -11,7 +11,7 @@ namespace {
 
 using reel::Tensor;
 
-// The loss of many classes, as a language model has it.
+// The loss of many classes, as in a language model.
 constexpr std::int64_t examples = 4096, classes = 10000;
 constexpr double logits_bytes = 4.0 * examples * classes;
 
@@ -56,7 +56,7 @@ struct Attended {
        v = numbers({batch, heads, length, width}, -1, 1);
 };
 
-// What libtorch's own composition does, without the copies that its leading axes cost there.
+// libtorch's composition of attention, without the copies that its leading axes cost there.
 at::Tensor torch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
   at::Tensor scores = at::bmm(q.view({-1, length, width}) * (1 / std::sqrt(double{width})),
                               k.view({-1, length, width}).transpose(1, 2));

@@ -6,16 +6,16 @@
 
 namespace reel_bench {
 
-/// One thing that both libraries do. Inputs are made when the case is, so that only the op is timed.
+/// One operation that both libraries have. Its inputs are made in advance, so that only the op is timed.
 struct PeerCase {
   std::string group, name;
-  /// Bytes read and written at least, or multiplications and additions: what bounds the time.
+  /// The quantity that bounds the time: bytes read and written at least, or multiplications and additions.
   double work;
   const char* unit;  ///< "GB/s" or "GFLOP/s"
   std::function<void()> ours, theirs;
 };
 
-/// Makes a case when it is its turn, so that only one case's inputs are in memory.
+/// Makes a case just before it runs, so that only one case's inputs are in memory.
 struct PeerEntry {
   std::string group, name;
   std::function<PeerCase()> make;
@@ -23,7 +23,7 @@ struct PeerEntry {
 
 /// Elementwise, reductions, indexing, copies, sorting, products.
 std::vector<PeerEntry> op_cases();
-/// Those of a network's layers, forward and backward.
+/// The layers of networks, forward and backward.
 std::vector<PeerEntry> net_cases();
 /// Steps of optimisers.
 std::vector<PeerEntry> optim_cases();
@@ -36,9 +36,9 @@ std::vector<PeerEntry> recurrent_cases();
 std::vector<PeerEntry> attend_cases();
 std::vector<PeerEntry> sparse_cases();
 
-/// Prints what products of 500 different row counts cost beside products of one.
+/// Prints the cost of products with 500 different row counts relative to products with two.
 void ragged_products();
-/// Prints what an LSTM over sequences of 200 different lengths costs beside one over as many steps of equal ones.
+/// Prints the cost of an LSTM over sequences of 200 different lengths relative to equal lengths with as many steps in all.
 void ragged_lstm();
 
 }  // namespace reel_bench

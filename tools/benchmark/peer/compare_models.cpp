@@ -33,7 +33,7 @@ void print(const Finding& one, const std::string& name) {
   std::fflush(stdout);
 }
 
-// Of each way, by number of threads and way.
+// The times of each way, by thread count and way.
 using WayTimes = std::vector<std::vector<Measured>>;
 
 // In each round all ways of both sides run alternately with each number of threads, in reverse order every other round.
@@ -93,7 +93,7 @@ void compare(const ModelCase& one, const std::vector<int>& thread_counts, Compar
     }
 }
 
-// Ours beside ours: numbers that are smaller than the smallest normal one must not cost more than others where they are
+// Compares reel with itself: denormal numbers must not cost more than normal ones where they are
 // flushed.
 void compare_vanishing(const std::vector<int>& thread_counts, Compared& outcome, std::vector<Finding>& findings) {
   WayTimes times = measure({vanishing(false, true), vanishing(true, true), vanishing(true, false)}, thread_counts);
@@ -115,7 +115,7 @@ void compare_vanishing(const std::vector<int>& thread_counts, Compared& outcome,
     }
 }
 
-// Returns how many are wrong.
+// Returns the number of wrong results.
 int check_losses() {
   int wrong = 0;
   std::vector<Tree> trees = random_trees();

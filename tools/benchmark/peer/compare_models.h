@@ -13,7 +13,7 @@ struct Compared {
   int wrong;   ///< results that are not what they should be
 };
 
-/// Compares the models whose names contain `filter`, prints what it finds as it goes, and appends it.
+/// Compares the models whose names contain `filter`, prints each result, and appends it.
 Compared compare_models(std::string_view filter, const std::vector<int>& thread_counts, std::vector<Finding>& findings);
 
 }  // namespace reel_bench

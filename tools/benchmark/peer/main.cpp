@@ -1,4 +1,4 @@
-// Times ops and models beside libtorch's, alternately in one process: medians, for one thread and for two.
+// Times ops and models of reel and libtorch alternately in one process: medians, for one thread and for two.
 
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
@@ -39,8 +39,8 @@ using reel_bench::rounds;
 using reel_bench::time_of;
 using reel_bench::use_threads;
 
-// What is asked of a group of cases: at most so much of libtorch's time and, where it is looked at, so many milliseconds
-// more for the first call in a process than for later ones.
+// The goals of a group of cases: the largest ratio to libtorch's time and, where it is measured, the milliseconds by which
+// the first call in a process may exceed later ones.
 struct Goal {
   double ratio, first;
 };
@@ -72,7 +72,7 @@ std::vector<Sides> measure(const PeerCase& one, const std::vector<int>& thread_c
   return measured;
 }
 
-// What the first call in a process costs beyond a later one. Nothing of the library may have run before.
+// The time by which the first call in a process exceeds a later one. The library must not have run before.
 void print_first(const PeerCase& one) {
   use_threads(1);
   auto timed = [&] {
@@ -86,7 +86,7 @@ void print_first(const PeerCase& one) {
   fmt::print("{}\n", first - median(later));
 }
 
-// Asks a process of its own.
+// Measures it in a new process.
 double first_use(const PeerEntry& entry) {
   std::string command = fmt::format("/proc/{}/exe --first '{}/{}'", getpid(), entry.group, entry.name);
   std::unique_ptr<FILE, int (*)(FILE*)> answer(popen(command.c_str(), "r"), pclose);
@@ -95,8 +95,8 @@ double first_use(const PeerEntry& entry) {
   return milliseconds;
 }
 
-// Returns how many goals were missed. That more threads are slower counts from 3 % on: as much lies between two runs of
-// the same code.
+// Returns the number of missed goals. More threads may be up to 3 % slower: the difference between two runs of
+// one program.
 int run(const PeerEntry& entry, const Goal& goal, const std::vector<int>& thread_counts,
         std::vector<Finding>& findings) {
   int missed = 0;
@@ -131,7 +131,7 @@ int run(const PeerEntry& entry, const Goal& goal, const std::vector<int>& thread
   return missed;
 }
 
-// What a run looks at, and what it has found.
+// The selection of a run, and its results.
 struct Run {
   std::string_view filter;
   std::vector<int> thread_counts{1};
@@ -154,7 +154,7 @@ struct Run {
   }
 };
 
-// libtorch's warnings, that sparse tensors are new to it and the like, would be in the middle of the table.
+// Suppresses libtorch's warnings, which would be in the middle of the table.
 class Silence : public c10::WarningHandler {
  public:
   void process(const c10::SourceLocation&, const std::string&, const bool) override {}

@@ -4,9 +4,9 @@
 #include "models.h"
 #include "report.h"
 
-// The rows of the table that reel is held to, measured elsewhere on one thread: ns, ms or operations a second of libtorch
-// and of DyNet, and what reel must reach. Here a goal is a ratio to libtorch's time in the same run, and DyNet's column,
-// which cannot be run again here, is carried as its ratio to libtorch's.
+// The table of goals, measured on another machine on one thread: ns, ms or operations per second of libtorch
+// and of DyNet, and the goal of reel. Here a goal is a ratio to libtorch's time in this run, and DyNet's column,
+// which is not measured here, is given as its ratio to libtorch's.
 
 namespace reel_bench {
 
@@ -35,7 +35,7 @@ ModelCase by_hand(const Lstm& one) {
           [=] { return std::vector<Work>{torch_lstm_by_hand(one.batch, one.size)}; }};
 }
 
-// Trees a second of libtorch a node at a time and by level, and of DyNet.
+// Trees per second of libtorch, node by node and by level, and of DyNet.
 ModelCase trees(int minibatch, double libtorch, double by_level, double goal, double dynet) {
   std::string name = fmt::format("tree_lstm, minibatch {}", minibatch);
   return {name,

@@ -10,7 +10,7 @@
 
 namespace reel_bench {
 
-/// How a time is told: per operation, or operations in a second.
+/// The unit of a time: per operation, or operations per second.
 struct Unit {
   const char* name;
   double operations;    ///< in one run
@@ -19,7 +19,7 @@ struct Unit {
   double of(double time) const { return milliseconds > 0 ? time / operations / milliseconds : operations / time * 1e3; }
 };
 
-/// A comparison of one of our ways to do a workload with one of libtorch's.
+/// A comparison of one of reel's versions of a workload with one of libtorch's.
 struct Row {
   std::string variant;       ///< empty: the workload itself
   std::size_t ours, theirs;  ///< which ways
@@ -27,7 +27,7 @@ struct Row {
   double dynet;              ///< DyNet's time over libtorch's, as it was measured elsewhere; 0: not measured
 };
 
-/// A workload, and the ways to do it on either side. The first of either side must find the same number.
+/// A workload and its versions in both libraries. The results of the first versions must agree.
 struct ModelCase {
   std::string name;
   Unit unit;
@@ -54,7 +54,7 @@ Work torch_cnn();
 class TorchTreeTraining {
  public:
   TorchTreeTraining();
-  /// One pass over the trees, a node at a time or, by level, all nodes of a minibatch that are as high at once; the sum of
+  /// One epoch over the trees, node by node or, by level, all nodes of a minibatch of one height at once. Returns the sum of
   /// the losses.
   double epoch(const std::vector<Tree>& trees, int minibatch, bool by_level);
 

@@ -15,13 +15,13 @@ at::Tensor made(std::uint64_t seed, std::int64_t fan_in, const std::vector<std::
   return torch_drawn(seed, 1 / std::sqrt(static_cast<float>(fan_in)), sizes);
 }
 
-// Weight and bias of a layer, the weight as torch::nn::Linear has it.
+// Weight and bias of a layer, the weight in torch::nn::Linear's layout.
 void add_linear(Parameters& parameters, std::uint64_t seed, std::int64_t in, std::int64_t out) {
   parameters.push_back(made(seed, in, {in, out}).t().contiguous());
   parameters.push_back(made(seed + 1, in, {out}));
 }
 
-// What torch::optim::SGD does, with gradients that are set to none.
+// The update of torch::optim::SGD; resets the gradients to none.
 void descend(const Parameters& parameters, double learning_rate) {
   at::NoGradGuard pause;
   for (at::Tensor parameter : parameters) {

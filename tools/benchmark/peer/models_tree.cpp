@@ -43,7 +43,7 @@ struct Net {
   }
 };
 
-// The nodes of a minibatch, of one height after the other, and where their children then stand.
+// The nodes of a minibatch, ordered by height, and the positions of their children.
 struct Levels {
   struct Level {
     std::vector<std::int64_t> left, right;

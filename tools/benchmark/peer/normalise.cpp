@@ -16,7 +16,7 @@ using reel::Tensor;
 
 constexpr double bytes = 4;
 
-// Where only the forward is timed.
+// Times only the forward.
 void add_layer_norm(std::vector<PeerEntry>& entries) {
   constexpr std::int64_t rows = 4096, width = 1024;
   entries.push_back({"normalise", "layer_norm (4096, 1024)", [] {
@@ -30,11 +30,11 @@ void add_layer_norm(std::vector<PeerEntry>& entries) {
                      }});
 }
 
-// A layer of x, a weight and a bias.
+// A function of x, a weight and a bias.
 struct Layer {
   std::string name;
   reel::Shape x, parameter;
-  double passes;  // over x and what is like it
+  double passes;  // over x and tensors of its size
   std::function<Tensor(const Tensor& x, const Tensor& w, const Tensor& b)> ours;
   std::function<at::Tensor(const at::Tensor& x, const at::Tensor& w, const at::Tensor& b)> theirs;
 };

@@ -7,7 +7,7 @@
 
 namespace reel_bench {
 
-/// A case's operand: the same numbers on both sides.
+/// A case's operand, with equal values in both libraries.
 struct Pair {
   reel::Tensor ours;
   at::Tensor theirs;
@@ -16,10 +16,10 @@ struct Pair {
 Pair both(reel::Tensor ours);
 /// Uniform on [low, high).
 Pair numbers(const reel::Shape& shape, double low = 0.1, double high = 0.9);
-/// Of i64, in [0, below).
+/// Integers (i64) in [0, below).
 Pair indices(std::int64_t count, std::int64_t below);
 
-/// While it lives libtorch records for its backward, as it must where a tape of ours is open. Operands that it saves must
+/// Enables libtorch's recording during its lifetime, like an open tape of reel. Operands that libtorch saves must
 /// be made under one, too.
 struct TorchRecords {
   c10::InferenceMode off{false};

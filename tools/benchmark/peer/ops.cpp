@@ -6,7 +6,7 @@
 #include "cpu/onednn/onednn_product.h"
 #include "operands.h"
 
-// The array ops at the sizes at which memory, or the multipliers, set the pace.
+// The array ops at sizes where memory or arithmetic bounds the time.
 
 namespace reel_bench {
 

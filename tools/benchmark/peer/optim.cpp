@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::int64_t element_count = 10'000'000;
 
-// As many parameters of one size, with gradients that stay.
+// Parameters of one size, with fixed gradients.
 struct Parameters {
   std::vector<reel::Tensor> ours;
   std::vector<at::Tensor> theirs;

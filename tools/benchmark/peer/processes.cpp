@@ -25,7 +25,7 @@ struct ProcessCase {
   std::string name, task;
   double time_goal, memory_goal, time_dynet, memory_dynet;
   int rounds;
-  std::string before;  // a task that leaves a file for it
+  std::string before;  // a task that writes its input file
 };
 
 const std::vector<ProcessCase>& cases() {
@@ -87,7 +87,7 @@ std::vector<Finding> compare_processes(std::string_view name) {
   std::vector<Finding> findings;
   for (const ProcessCase& one : cases()) {
     if (one.name != name) continue;
-    use_threads(1);  // which sets the processor of those that are started
+    use_threads(1);  // child processes inherit the processor
     Finding time{"models", one.name + ", time", 0, "ms", {}, {}, {}, one.time_goal},
         memory{"models", one.name + ", peak memory", 0, "MB", {}, {}, {}, one.memory_goal};
     time.elsewhere = one.time_dynet;

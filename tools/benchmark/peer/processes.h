@@ -8,10 +8,10 @@
 
 namespace reel_bench {
 
-/// The names of what is measured in processes of their own: starting up, and memory of training steps.
+/// The names of the measurements in separate processes: start-up time, and memory of training steps.
 std::vector<std::string> process_cases();
 
-/// Starts ours and libtorch's program for one of them, alternately, on one processor. Wall milliseconds from start
+/// Starts reel's and libtorch's program for a measurement alternately on one processor. Returns the milliseconds from start
 /// to end, and the most memory, in MB.
 std::vector<Finding> compare_processes(std::string_view name);
 

@@ -9,7 +9,7 @@
 
 #include "cases.h"
 
-// Ragged batches: each product has another row count. Caches that hold one kernel a shape would be of no use.
+// Ragged batches: each product has another row count, so that a cache with one kernel per shape is useless.
 
 namespace reel_bench {
 
@@ -28,7 +28,7 @@ double median(std::vector<double> times) {
   return times[times.size() / 2];
 }
 
-// 500 products with 1 … 500 rows, in random order, and as many of 250 and 251 rows: the same multiplications.
+// 500 products with 1 … 500 rows in random order, and 500 with 250 or 251 rows: equal numbers of multiplications.
 void compare(reel::DType dtype) {
   constexpr int count = 500, size = 256;
   reel::Tensor weight = reel::to(reel::rand({size, size}), dtype);
@@ -41,7 +41,7 @@ void compare(reel::DType dtype) {
     fixed.push_back(reel::to(reel::rand({count / 2 + i % 2, size}), dtype));
   }
   std::vector<double> distinct_times, fixed_times;
-  products({fixed[0], fixed[1]}, weight);     // what a process pays once
+  products({fixed[0], fixed[1]}, weight);     // one-time costs of a process
   double first = products(distinct, weight);  // every row count for the first time
   products(fixed, weight);
   for (int round = 0; round < 11; ++round) {

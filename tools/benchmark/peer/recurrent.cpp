@@ -26,7 +26,7 @@ constexpr std::int64_t steps = 50, batch = 32, size = 512;
 struct Net {
   Pair x;
   RecurrentWeights ours;
-  std::vector<at::Tensor> theirs;  // transposed, as they have them, and two biases
+  std::vector<at::Tensor> theirs;  // transposed, in libtorch's layout, and two biases
 
   Net(std::int64_t gates, std::int64_t biases) : x(numbers({steps, batch, size}, -1, 1)) {
     double bound = 1 / std::sqrt(static_cast<double>(size));

@@ -7,7 +7,7 @@
 
 namespace reel_bench {
 
-/// What was found about one case with one number of threads.
+/// The result of one case with one thread count.
 struct Finding {
   std::string group, name;
   int threads;                 ///< 0: in processes of their own
@@ -20,10 +20,10 @@ struct Finding {
   bool met() const { return goal == 0 || median(ratios) <= goal; }
 };
 
-/// The name that the processor has for itself.
+/// The processor's model name.
 std::string processor_name();
 
-/// Writes what was found, all of it or, if that fails, nothing. Returns whether it could.
+/// Writes all results or, if that fails, none. Returns true on success.
 bool write_report(const std::string& path, const std::vector<Finding>& findings);
 
 }  // namespace reel_bench

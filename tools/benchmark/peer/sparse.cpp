@@ -17,7 +17,7 @@ constexpr std::int64_t row_count = 10'000, column_count = 100'000, entries_a_row
 constexpr std::int64_t entry_count = row_count * entries_a_row;
 constexpr double work = 2.0 * entry_count * width;
 
-// The same number of entries in each row, one in each of as many pieces of it.
+// Equally many entries in each row, one in each of equal intervals.
 struct Sparse {
   reel::CSRMatrix ours;
   at::Tensor theirs, their_rows, their_columns, their_values;

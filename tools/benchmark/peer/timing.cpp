@@ -71,8 +71,8 @@ void use_threads(int count) {
   at::set_num_threads(count);
 }
 
-// What does not count lasts 20 ms: OpenMP starts threads anew when their number has changed, and a processor that has slept,
-// above all a virtual one, takes milliseconds to wake up. To runs of 100 ms that makes no difference.
+// The warm-up lasts 20 ms: OpenMP restarts threads when their number has changed, and an idle processor,
+// above all a virtual one, takes milliseconds to wake up. For runs of 100 ms this is negligible.
 Duration time_of(const std::function<void()>& run, const Repeats& repeats) {
   for (Stopwatch warming; repeats.warms && warming.elapsed().wall < 20;) run();
   Stopwatch watch;

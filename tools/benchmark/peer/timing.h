@@ -5,16 +5,16 @@
 
 namespace reel_bench {
 
-/// How many times each side runs with each number of threads; odd.
+/// The number of runs of each library with each thread count; odd.
 inline constexpr int rounds = 15;
 
-/// One side's times with one number of threads, a round each.
+/// One library's times with one thread count, one per round.
 using Times = std::vector<double>;
 
-/// From now on both libraries use so many threads: one stays on one processor, several have all that the process was given.
+/// Sets the thread count of both libraries: one thread is bound to one processor, several use all those of the process.
 void use_threads(int count);
 
-/// While it lives another process keeps one of this one's processors busy.
+/// Keeps one of this process's processors busy by another process, during its lifetime.
 class BusyProcess {
  public:
   BusyProcess();
@@ -26,12 +26,12 @@ class BusyProcess {
   int child_;
 };
 
-/// Milliseconds of the clock on the wall, and of this thread on a processor.
+/// Milliseconds of wall time and of this thread's processor time.
 struct Duration {
   double wall, thread;
 };
 
-/// Measures from when it is made.
+/// Measures from its construction on.
 class Stopwatch {
  public:
   Stopwatch() : start_(now()) {}
@@ -42,31 +42,31 @@ class Stopwatch {
   Duration start_;
 };
 
-/// How often something runs in a round, and whether others that do not count come first.
+/// The number of runs in a round, and whether untimed runs come first.
 struct Repeats {
   int times;
   bool warms;
 };
 
-/// One run, averaged over all.
+/// The time of one run, averaged over all.
 Duration time_of(const std::function<void()>& run, const Repeats& repeats);
 
-/// What takes about 20 ms.
+/// The repetitions that take about 20 ms.
 Repeats repeats_of(const std::function<void()>& run);
 
-/// What a number of threads took, a round each.
+/// The times with one thread count, one per round.
 struct Measured {
   Times wall;
-  /// That of the thread where there is only one, so that others on the machine do not count; else that of the wall.
+  /// Processor time for a single thread, so that other processes do not matter; else wall time.
   Times fair;
 
   void add(const Duration& one, int threads);
 };
 
-/// Whether more threads take more than so many times what one takes.
+/// Returns true if more threads take more than `most` times the time of one.
 bool slower_than_one(const Measured& more, const Measured& one, double most);
 
-/// The value below which so many quarters of the values lie; 2: the median.
+/// The quartile of the values; 2: the median.
 double quartile(std::vector<double> values, std::size_t quarters);
 inline double median(const std::vector<double>& values) { return quartile(values, 2); }
 

@@ -7,12 +7,12 @@
 #include <fstream>
 #include <string>
 
-// What programs that are measured from outside have in common: they do one thing and print the most memory that they had.
+// Shared by the programs that are measured from outside: they run one task and print their peak memory.
 
 namespace reel_bench {
 
-/// The most bytes of memory that this program has had, as Linux counts them; of a process that another one started,
-/// getrusage() would tell what that one had.
+/// The peak resident memory of this program in bytes, as Linux counts it; in a child process
+/// getrusage() would return the parent's peak.
 inline double peak_megabytes() {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);)
@@ -20,7 +20,7 @@ inline double peak_megabytes() {
   return 0;
 }
 
-/// A file beside this program, from one run to the next.
+/// A file beside this program that persists between runs.
 inline std::string file_beside(const char* name) {
   return (std::filesystem::read_symlink("/proc/self/exe").parent_path() / name).string();
 }

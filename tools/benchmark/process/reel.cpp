@@ -1,4 +1,4 @@
-// A process of ours whose start and memory are measured from outside.
+// A process with reel whose start and memory are measured from outside.
 
 #include <reel/reel.h>
 
@@ -18,7 +18,7 @@ void first_step() {
   tape.backward(sum(tanh(matmul(x, w))));
 }
 
-// Two training steps of an LSTM: what is kept for the second is memory, too. `last` gives the state behind the last step.
+// Two training steps of an LSTM, so that memory cached for the second counts. `last` returns the last state.
 template <class Last>
 void train_lstm(Last last) {
   constexpr std::int64_t steps = 200, batch = 32, size = 512;
@@ -45,7 +45,7 @@ void lstm_layer_step() {
   train_lstm([](nn::LSTMCell& cell, const Tensor& x) { return lstm(x, {}, cell.weights()).h_n; });
 }
 
-// An LSTM of 50 steps that tells one of ten classes.
+// An LSTM of 50 steps that classifies into ten classes.
 struct Classifier : nn::Module {
   nn::LSTMCell cell{*this, "cell", 128, 256};
   nn::Linear output{*this, "output", 256, 10};

@@ -4,9 +4,9 @@ import json
 import statistics
 from dataclasses import dataclass
 
-# The most that reel may take of PyTorch's time, by the family of the case.
+# The largest allowed ratio of reel's time to PyTorch's, by the family of the case.
 GOALS = {"matmul": 1.0, "conv": 1.0, "lstm": 1.0, "chain": 0.5}
-# What is lost in the noise of two runs is not held against a goal of equal speed.
+# The noise between two runs is not held against a goal of equal speed.
 NOISE = 0.03
 
 

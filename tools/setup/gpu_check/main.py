@@ -49,7 +49,7 @@ class Check:
         # Meson and Ninja often come with Python's packages.
         scripts = os.path.dirname(shutil.which(arguments.python) or sys.executable)
         path = os.pathsep.join([os.environ.get("PATH", ""), os.path.dirname(sys.executable), scripts])
-        # What changes numbers, or how they are split, must not come from the caller's shell.
+        # Variables that change numbers or the division of work must not come from the caller's shell.
         environment = {name: value for name, value in os.environ.items()
                        if name not in ("OPENBLAS_CORETYPE", "OMP_NUM_THREADS")}
         self.environment = {**environment, "PATH": path, "OMP_WAIT_POLICY": "passive"}
@@ -70,7 +70,7 @@ class Check:
         self.note(outcome)
         return outcome
 
-    # The libraries, from packages and from Python's.
+    # The libraries, from distribution and Python packages.
     def unpack(self):
         bundle = self.arguments.bundle or ROOT / "vendor"
         packages = sorted(bundle.glob("*.deb")) if bundle.is_dir() else []
@@ -212,7 +212,7 @@ class Check:
         with concurrent.futures.ThreadPoolExecutor() as pool:
             rest = None if self.arguments.quick else pool.submit(self.compile_rest)
             cases = []
-            # What did not build keeps the rest from nothing.
+            # Targets that failed to build do not stop the others.
             if any(self.build.glob("cuda/libreel_cuda.so")):
                 self.on_gpu()
                 if not self.arguments.without_device:

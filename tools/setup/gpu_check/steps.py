@@ -78,9 +78,9 @@ class Runner:
 
     @contextlib.contextmanager
     def paused(self):
-        """What runs stands still meanwhile, and leaves the processors to what is measured."""
+        """Stops the running processes meanwhile, so that measurements have the processors for themselves."""
         sessions = [process.pid for process in self.running]
-        # What one has started before it stood still is found in the second round.
+        # The second round finds processes that were started before their parent was stopped.
         for session in sessions * 2:
             send(session, signal.SIGSTOP)
         try:

@@ -12,9 +12,9 @@ from . import machine, steps
 AT_A_TIME = max(1, min(6, (os.cpu_count() or 2) // 2))
 
 TOOLS = {
-    # Calls that NVIDIA's libraries make to try what the device can do are refused in peace.
+    # NVIDIA's libraries make failing calls to probe the device; these are no errors.
     "memcheck": ["--leak-check", "no", "--report-api-errors", "no"],
-    # Of our own kernels; those of NVIDIA's libraries are not ours to mend.
+    # Only reel's kernels are checked, not those of NVIDIA's libraries.
     "racecheck": ["--kernel-name", "kns=reel"],
 }
 
