@@ -14,68 +14,74 @@ struct RegisteredOp {
   /// The op is used by gradients only.
   bool internal = false;
   /// The op needs a device other than the CPU; tests/cuda has its tests.
-  bool between_devices = false;
+  bool needs_device = false;
 };
 
-// Each source file of this folder defines one list at its end; registry.cpp joins them.
-std::span<const RegisteredOp> access_ops();
-std::span<const RegisteredOp> activation_ops();
-std::span<const RegisteredOp> arithmetic_ops();
-std::span<const RegisteredOp> attention_ops();
-std::span<const RegisteredOp> batch_norm_ops();
-std::span<const RegisteredOp> binary_loss_ops();
-std::span<const RegisteredOp> cast_ops();
-std::span<const RegisteredOp> comparison_ops();
-std::span<const RegisteredOp> concat_ops();
-std::span<const RegisteredOp> convolution_ops();
-std::span<const RegisteredOp> create_ops();
-std::span<const RegisteredOp> ctc_ops();
-std::span<const RegisteredOp> decompose_ops();
-std::span<const RegisteredOp> diagonal_ops();
-std::span<const RegisteredOp> dropout_ops();
-std::span<const RegisteredOp> embedding_ops();
-std::span<const RegisteredOp> exponential_ops();
-std::span<const RegisteredOp> group_norm_ops();
-std::span<const RegisteredOp> in_place_ops();
-std::span<const RegisteredOp> index_ops();
-std::span<const RegisteredOp> indexing_ops();
-std::span<const RegisteredOp> resample_ops();
-std::span<const RegisteredOp> layer_norm_ops();
-std::span<const RegisteredOp> loss_ops();
-std::span<const RegisteredOp> margin_loss_ops();
-std::span<const RegisteredOp> mask_ops();
-std::span<const RegisteredOp> matmul_ops();
-std::span<const RegisteredOp> norm_ops();
-std::span<const RegisteredOp> pad_ops();
-std::span<const RegisteredOp> pooling_ops();
-std::span<const RegisteredOp> random_ops();
-std::span<const RegisteredOp> recurrent_cell_ops();
-std::span<const RegisteredOp> recurrent_ops();
-std::span<const RegisteredOp> reduce_ops();
-std::span<const RegisteredOp> regression_loss_ops();
-std::span<const RegisteredOp> repeat_ops();
-std::span<const RegisteredOp> sampling_ops();
-std::span<const RegisteredOp> scan_ops();
-std::span<const RegisteredOp> selection_ops();
-std::span<const RegisteredOp> shape_ops();
-std::span<const RegisteredOp> slice_ops();
-std::span<const RegisteredOp> softmax_ops();
-std::span<const RegisteredOp> solve_ops();
-std::span<const RegisteredOp> sort_ops();
-std::span<const RegisteredOp> sparse_ops();
-std::span<const RegisteredOp> sparsemax_ops();
-std::span<const RegisteredOp> special_ops();
-std::span<const RegisteredOp> statistics_ops();
-std::span<const RegisteredOp> take_ops();
-std::span<const RegisteredOp> tree_cell_ops();
-std::span<const RegisteredOp> trigonometric_ops();
-std::span<const RegisteredOp> unary_ops();
-std::span<const RegisteredOp> unfold_ops();
-// Lists from lib/autograd and lib/ops/shape.
-std::span<const RegisteredOp> deferred_product_ops();
-std::span<const RegisteredOp> row_gradient_ops();
-std::span<const RegisteredOp> stop_gradient_ops();
-std::span<const RegisteredOp> backward_pass_ops();
+/// The family and the list of each source file of lib/ops and lib/autograd that has ops; each defines its list at its end.
+#define REEL_OP_LISTS(LIST)              \
+  LIST(create, create_ops)               \
+  LIST(random, random_ops)               \
+  LIST(random, dropout_ops)              \
+  LIST(random, sampling_ops)             \
+  LIST(unary, unary_ops)                 \
+  LIST(exponential, exponential_ops)     \
+  LIST(trigonometric, trigonometric_ops) \
+  LIST(special, special_ops)             \
+  LIST(arithmetic, arithmetic_ops)       \
+  LIST(comparison, comparison_ops)       \
+  LIST(selection, selection_ops)         \
+  LIST(cast, cast_ops)                   \
+  LIST(reduce, reduce_ops)               \
+  LIST(reduce, statistics_ops)           \
+  LIST(reduce, scan_ops)                 \
+  LIST(reduce, norm_ops)                 \
+  LIST(shape, shape_ops)                 \
+  LIST(shape, slice_ops)                 \
+  LIST(shape, concat_ops)                \
+  LIST(shape, pad_ops)                   \
+  LIST(shape, diagonal_ops)              \
+  LIST(shape, repeat_ops)                \
+  LIST(index, index_ops)                 \
+  LIST(index, indexing_ops)              \
+  LIST(index, sort_ops)                  \
+  LIST(index, mask_ops)                  \
+  LIST(index, take_ops)                  \
+  LIST(in_place, in_place_ops)           \
+  LIST(access, access_ops)               \
+  LIST(matmul, matmul_ops)               \
+  LIST(matmul, einsum_ops)               \
+  LIST(linear_algebra, solve_ops)        \
+  LIST(linear_algebra, decompose_ops)    \
+  LIST(sparse, sparse_ops)               \
+  LIST(activation, activation_ops)       \
+  LIST(activation, sparsemax_ops)        \
+  LIST(softmax, softmax_ops)             \
+  LIST(normalise, layer_norm_ops)        \
+  LIST(normalise, batch_norm_ops)        \
+  LIST(normalise, group_norm_ops)        \
+  LIST(convolution, convolution_ops)     \
+  LIST(pooling, pooling_ops)             \
+  LIST(resample, resample_ops)           \
+  LIST(resample, unfold_ops)             \
+  LIST(recurrent, recurrent_cell_ops)    \
+  LIST(recurrent, tree_cell_ops)         \
+  LIST(recurrent, recurrent_ops)         \
+  LIST(recurrent, whole_layer_ops)       \
+  LIST(attention, attention_ops)         \
+  LIST(embedding, embedding_ops)         \
+  LIST(loss, loss_ops)                   \
+  LIST(loss, regression_loss_ops)        \
+  LIST(loss, binary_loss_ops)            \
+  LIST(loss, margin_loss_ops)            \
+  LIST(loss, ctc_ops)                    \
+  LIST(tape, deferred_product_ops)       \
+  LIST(tape, row_gradient_ops)           \
+  LIST(tape, stop_gradient_ops)          \
+  LIST(tape, backward_pass_ops)
+
+#define REEL_DECLARE(family, list) std::span<const RegisteredOp> list();
+REEL_OP_LISTS(REEL_DECLARE)
+#undef REEL_DECLARE
 
 /// The list of one family with its name.
 struct OpFamily {

@@ -83,8 +83,8 @@ Tensor to(const Arg& x, Device device) {
 std::span<const RegisteredOp> detail::cast_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "to", .info = &cast_op},
-      {.name = "to", .info = &cast_to_integer_op, .internal = true},
-      {.name = "to", .info = &transfer_op, .internal = true, .between_devices = true},
+      {.name = "to_integer", .info = &cast_to_integer_op, .internal = true},
+      {.name = "to_device", .info = &transfer_op, .internal = true, .needs_device = true},
   };
   return ops;
 }

@@ -265,7 +265,6 @@ std::span<const RegisteredOp> detail::matmul_ops() {
       {.name = "addmm", .info = &addmm_op},
       {.name = "outer"},
       {.name = "dot"},
-      {.name = "einsum"},
   };
   return ops;
 }

@@ -10,6 +10,7 @@
 #include "../composed_gradient.h"
 #include "../if_needed.h"
 #include "../linear_algebra/multiplications.h"
+#include "../registry.h"
 #include "recurrent.h"
 
 namespace reel {
@@ -196,6 +197,18 @@ std::optional<NetOutput> detail::run_whole_net(const std::array<Tensor, 7>& in, 
   Call call{op_of(net.cell()), inputs, bytes_of(attributes), specs, std::span(outputs, specs.size()), where};
   invoke(call);
   return NetOutput{std::move(outputs[out_y]), {std::move(outputs[out_h]), std::move(outputs[out_c])}};
+}
+
+std::span<const RegisteredOp> detail::whole_layer_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "whole_lstm", .info = &whole_lstm_op, .internal = true, .needs_device = true},
+      {.name = "whole_gru", .info = &whole_gru_op, .internal = true, .needs_device = true},
+      {.name = "whole_rnn", .info = &whole_rnn_op, .internal = true, .needs_device = true},
+      {.name = "whole_lstm_gradient", .info = &whole_lstm_gradient_op, .internal = true, .needs_device = true},
+      {.name = "whole_gru_gradient", .info = &whole_gru_gradient_op, .internal = true, .needs_device = true},
+      {.name = "whole_rnn_gradient", .info = &whole_rnn_gradient_op, .internal = true, .needs_device = true},
+  };
+  return ops;
 }
 
 }  // namespace reel

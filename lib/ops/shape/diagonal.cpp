@@ -131,7 +131,7 @@ Tensor diag(const Arg& x, std::int64_t diagonal) {
 std::span<const RegisteredOp> detail::diagonal_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "diag", .info = &diagonal_op},
-      {.name = "diag", .info = &diagonal_matrix_op, .internal = true},
+      {.name = "diagonal_matrix", .info = &diagonal_matrix_op, .internal = true},
       {.name = "tril", .info = &band_op},
       {.name = "triu", .info = &band_op},
   };

@@ -177,7 +177,7 @@ std::vector<std::string> unreached() {
   for (const Place& place : experiment.passed) with_flow.insert(place.op);
   for (const detail::OpFamily& family : detail::registered_ops())
     for (const detail::RegisteredOp& op : family.ops)
-      if (op.info && op.info->gradient && !op.between_devices && !with_flow.contains(op.info) &&
+      if (op.info && op.info->gradient && !op.needs_device && !with_flow.contains(op.info) &&
           named.insert(op.info).second)
         lines.push_back(fmt::format("{}: no check of a row asks for its gradient", op.name));
   for (const Place& place : experiment.seen)

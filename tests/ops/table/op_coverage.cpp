@@ -175,12 +175,13 @@ void print_table(const std::vector<debug::OpDescription>& ops, const Coverages& 
 Lines missing(const std::vector<debug::OpDescription>& ops, const Coverages& coverages,
               const std::filesystem::path& directory) {
   Names expected = expected_names(directory / "table/expected_ops.txt"), bad = names_with_bad_input(directory),
-        registered;
+        registered, all;
   Lines lines;
   for (const debug::OpDescription& op : ops) {
-    if (op.internal) continue;
     std::string name(op.name);
-    if (!registered.insert(name).second) lines.push_back(name + ": stands in the registry twice");
+    if (!all.insert(name).second) lines.push_back(name + ": stands in the registry twice");
+    if (op.internal) continue;
+    registered.insert(name);
     if (!expected.contains(name)) lines.push_back(name + ": is not in tests/ops/table/expected_ops.txt");
     auto found = coverages.find(name);
     if (found == coverages.end())
