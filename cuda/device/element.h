@@ -12,13 +12,6 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 
 template <class T>
-inline constexpr bool is_half_element_v = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
-
-/// f32 for halves, else T.
-template <class T>
-using Wide = std::conditional_t<is_half_element_v<T>, float, T>;
-
-template <class T>
 REEL_HOST_DEVICE Wide<T> loaded(T element) {
 #if defined(__CUDA_ARCH__)
   if constexpr (std::is_same_v<T, Float16>) {  // one instruction
@@ -27,7 +20,7 @@ REEL_HOST_DEVICE Wide<T> loaded(T element) {
     return value;
   }
 #endif
-  if constexpr (is_half_element_v<T>)
+  if constexpr (is_half_v<T>)
     return widened(element);
   else
     return element;
@@ -36,7 +29,7 @@ REEL_HOST_DEVICE Wide<T> loaded(T element) {
 /// The value rounded to the nearest T, ties to even.
 template <class T>
 REEL_HOST_DEVICE T stored(Wide<T> value) {
-  if constexpr (!is_half_element_v<T>) {
+  if constexpr (!is_half_v<T>) {
     return value;
   } else {
 #if defined(__CUDA_ARCH__)

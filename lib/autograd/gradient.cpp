@@ -1,12 +1,227 @@
 #include "../record/gradient.h"
 
+#include <fmt/format.h>
+
 #include <reel/ops.h>
 
 #include "../core/op_error.h"
+#include "../core/parameter_version.h"
+#include "../core/turned.h"
+#include "../dispatch/invoke_shortly.h"
+#include "../kernels/kernel_table.h"
+#include "../ops/if_needed.h"
+#include "../ops/linear_algebra/multiplications.h"
+#include "../ops/registry.h"
 #include "backward_pass.h"
 #include "owned.h"
 
+// What the gradient functions of ops see, and the backward pass's sums, to which they contribute. Both are in one file,
+// because each op of a backward uses both.
+
 namespace reel::detail {
+
+// In place, so that the sums pass the dispatcher like every other op. Only the backward pass runs these, when nothing
+// records.
+
+constexpr OpInfo accumulate_op{
+    .name = "accumulate",
+    .arity = 2,
+    .batching = Batching::elementwise,
+    .forward =
+        [](Call& call) {
+          const Body& total = call.output();
+          kernels(total.device).binary[static_cast<int>(Binary::add)](total, total, call.input(1));
+        },
+};
+
+constexpr OpInfo accumulate_product_op{
+    .name = "accumulate_product",
+    .arity = 3,
+    .batching = Batching::elementwise,
+    .forward =
+        [](Call& call) { kernels(call.output().device).multiply_add(call.output(), call.input(1), call.input(2)); },
+};
+
+// total += leftᵀ right
+
+constexpr OpInfo accumulate_transposed_product_op{
+    .name = "accumulate_transposed_product",
+    .arity = 3,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          const Body& left = call.input(1);
+          count_products(call.output(), left.dims[0]);
+          kernels(call.output().device).matmul_add(call.output(), Turned(left).view(), call.input(2), {});
+        },
+};
+
+namespace {
+
+[[gnu::always_inline]] inline void add_in_place(Context& context, Tensor& total, const Tensor& gradient) {
+  const Body& more = gradient.body();
+  invoke_in_place(context, accumulate_op, total, {&total, &gradient}, [&](const View& sum) {
+    const KernelTable& table = kernels(more.device);
+    if (more.contiguous) [[likely]]
+      run_alike(table, Binary::add, sum, sum, more);
+    else
+      table.binary[static_cast<int>(Binary::add)](sum, sum, more);
+  });
+}
+
+}  // namespace
+
+[[gnu::noinline]] void BackwardPass::add_up_slowly(std::uint32_t slot, Tensor gradient) {
+  Tensor& total = sum(slot);
+  // Halves are summed in f32, and rounded once when the sum is complete.
+  if (size_of(list_.slot(slot).form->dtype) == 2) {
+    gradient = to_if_needed(gradient, DType::f32);
+    total = to_if_needed(total, DType::f32);
+  }
+  if (!can_change(total) && can_change(gradient)) std::swap(total, gradient);
+  if (can_change(total))
+    add_in_place(context_, total, gradient);
+  else
+    total = reel::add(total, gradient);
+}
+
+// `gradient`: a Tensor that is not needed any more, or a reference to one that is.
+template <class Given>
+[[gnu::always_inline]] inline void BackwardPass::add_up(std::uint32_t slot, Given&& gradient) {
+  Tensor& total = sum(slot);
+  if (!total.defined())
+    total = std::forward<Given>(gradient);
+  else if (size_of(total.body().dtype) >= 4 && size_of(gradient.body().dtype) >= 4 && can_change(total)) [[likely]]
+    add_in_place(context_, total, gradient);
+  else
+    add_up_slowly(slot, std::forward<Given>(gradient));
+}
+
+inline bool BackwardPass::are_plain(std::uint32_t slot, const Body& a, const Body& b) const {
+  const SlotForm& form = *list_.slot(slot).form;
+  return (form.dtype == DType::f32 || form.dtype == DType::f64) && a.contiguous && b.contiguous && form.matches(a) &&
+         form.matches(b);
+}
+
+[[gnu::always_inline]] inline bool BackwardPass::add_plain_product(std::uint32_t slot, const Tensor& a,
+                                                                   const Tensor& b) {
+  Tensor& total = sum(slot);
+  if (!total.defined() || !can_change(total)) return false;
+  const Body &x = a.body(), &y = b.body();
+  invoke_in_place(context_, accumulate_product_op, total, {&total, &a, &b}, [&](const View& z) {
+    const KernelTable& table = kernels(x.device);
+    if (z.dtype == DType::f32 && z.numel < KernelTable::few) [[likely]]
+      table.plain_multiply_add(z.as<float>(), x.as<float>(), y.as<float>(), z.numel);
+    else
+      table.multiply_add(z, x, y);
+  });
+  return true;
+}
+
+inline bool BackwardPass::add_product(std::uint32_t slot, const Tensor& a, const Tensor& b) {
+  return are_plain(slot, a.body(), b.body()) && add_plain_product(slot, a, b);
+}
+
+// A listener must see the operands as they were, so nothing is overwritten while one is open.
+[[gnu::always_inline]] inline bool BackwardPass::can_work_out_in_place(const Tensor& gradient) const {
+  return can_change(gradient) && !context_.has(Context::intercepted);
+}
+
+[[gnu::always_inline]] inline void BackwardPass::work_out_in_place(Binary kernel, Tensor& gradient, const Tensor& b) {
+  const Body &z = gradient.body(), &y = b.body();
+  run_alike(kernels(y.device), kernel, z, z, y);
+}
+
+[[gnu::always_inline]] inline void BackwardPass::add_last_product(std::uint32_t slot, Tensor& gradient,
+                                                                  const Tensor& b) {
+  if (add_plain_product(slot, gradient, b)) return;
+  if (!can_work_out_in_place(gradient)) return add_up(slot, gradient * b);
+  work_out_in_place(Binary::mul, gradient, b);
+  add_up(slot, std::move(gradient));
+}
+
+bool BackwardPass::add_to_part(std::uint32_t slot, const OpInfo& op, std::span<const std::byte> attributes,
+                               const Tensor& gradient) {
+  Tensor& total = sum(slot);
+  if (!total.defined() || !can_change(total) || total.dtype() != gradient.dtype() || size_of(total.dtype()) == 2)
+    return false;
+  const Tensor* inputs[] = {&total, &gradient};
+  Call call{op, inputs, attributes, {}, {&total, 1}, {}};
+  invoke(call);
+  return true;
+}
+
+// For a computed tensor it is unknown whether more products will follow, until one has.
+bool BackwardPass::defers(std::uint32_t slot, std::int64_t rows) const {
+  return may_defer_ && DeferredProducts::pays(rows, list_.slot(slot).form->numel()) &&
+         !context_.has(Context::recording) &&
+         (!list_.slot(slot).producer || sum(slot).defined() || deferred_.holds(slot));
+}
+
+void BackwardPass::add_transposed_product(const Entry& entry, std::uint32_t slot, const Tensor& left,
+                                          const Tensor& right) {
+  bool matrices = left.rank() == 2 && right.rank() == 2;
+  if (matrices && defers(slot, left.size(0))) {
+    completes_ |= list_.slot(slot).producer != nullptr;
+    if (deferred_.append(slot, entry, left, right)) settle_products(slot);
+  } else if (matrices) {
+    add_product_now(slot, left, right);
+  } else {
+    add(entry, slot, matmul(transpose(left), right));
+  }
+}
+
+void BackwardPass::add_product_now(std::uint32_t slot, const Tensor& left, const Tensor& right) {
+  Tensor& total = sum(slot);
+  // Halves are summed in f32.
+  bool whole = left.dtype() == DType::f32 || left.dtype() == DType::f64;
+  if (!whole || !total.defined() || !can_change(total)) return add_to_sum(slot, matmul(transpose(left), right));
+  const Tensor* inputs[] = {&total, &left, &right};
+  Call call{accumulate_transposed_product_op, inputs, {}, {}, {&total, 1}, {}};
+  invoke(call);
+}
+
+void BackwardPass::settle_products(std::uint32_t slot) {
+  DeferredProducts::Panel panel = deferred_.take(slot);
+  // Reported at the entry that added to it last.
+  context_.caller = panel.asked_by->where();
+  context_.differentiating = panel.asked_by->op;
+  add_product_now(slot, slice(panel.left, 0, 0, panel.count), slice(panel.right, 0, 0, panel.count));
+}
+
+void BackwardPass::add_to_sum(std::uint32_t slot, Tensor gradient) { add_up(slot, std::move(gradient)); }
+
+namespace {
+
+// Returns true if the gradient's extra axes all have size 1, as for the gradient of a bias from a single row.
+bool adds_nothing(const Body& body, const SlotForm& form) {
+  int extra = body.rank - form.rank;
+  for (int i = 0; i < body.rank; ++i)
+    if (body.dims[i] != (i < extra ? 1 : form.dims[i - extra])) return false;
+  return extra >= 0;
+}
+
+}  // namespace
+
+Tensor BackwardPass::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {
+  const SlotForm& form = *list_.slot(slot).form;
+  const Body& body = gradient.body();
+  if (form.matches(body)) return gradient;
+  auto refuse = [&](std::string_view is) {
+    throw InternalError(
+        fmt::format("the gradient of {} is {}, but its input is {}", entry.op->name, describe(gradient), is));
+  };
+  if (form.dtype != body.dtype || form.device != body.device) refuse(name_of(form.dtype));
+  gradient = adds_nothing(body, form) ? reshape(gradient, form.shape()) : sum_to_if_needed(gradient, form.shape());
+  if (!form.matches(gradient.body())) refuse(to_string(form.shape()));
+  return gradient;
+}
+
+void BackwardPass::add(const Entry& entry, std::uint32_t slot, Tensor gradient) {
+  if (!list_.slot(slot).form->matches(gradient.body())) [[unlikely]]
+    gradient = fitted(entry, slot, std::move(gradient));
+  add_up(slot, std::move(gradient));
+}
 
 const Tensor& Gradient::output(std::size_t i) {
   if (!outputs_[i].defined()) {
@@ -99,5 +314,95 @@ const SlotForm& Gradient::output_form(std::size_t i) const {
 }
 
 const SlotForm& Gradient::input_form(std::size_t i) const { return *pass_.list().slot(entry_.input_slots()[i]).form; }
+
+bool Gradient::wants(std::size_t i) const { return pass_.wants(entry_.input_slots()[i]); }
+
+void Gradient::accumulate(std::size_t i, Tensor gradient) {
+  if (!wants(i)) return;
+  std::uint32_t slot = entry_.input_slots()[i];
+  if (collected_.empty()) [[likely]]
+    return pass_.add(entry_, slot, std::move(gradient));
+  gradient = pass_.fitted(entry_, slot, std::move(gradient));
+  collected_[i] = collected_[i].defined() ? reel::add(collected_[i], gradient) : std::move(gradient);
+}
+
+void Gradient::accumulate_product(std::size_t i, const Tensor& a, const Tensor& b) {
+  if (!wants(i)) return;
+  if (!collected_.empty() || !pass_.add_product(entry_.input_slots()[i], a, b)) accumulate(i, a * b);
+}
+
+bool Gradient::add_to_part(std::size_t i, const OpInfo& op) {
+  return collected_.empty() && pass_.add_to_part(entry_.input_slots()[i], op, attribute_bytes(), output());
+}
+
+void Gradient::pass_on(std::size_t i, bool last) {
+  std::uint32_t slot = entry_.input_slots()[i];
+  if (!pass_.wants(slot)) return;
+  const TapeList& list = pass_.list();
+  Tensor& gradient = outputs_[0];
+  if (!collected_.empty() || list.slot(slot).form != list.slot(entry_.first_output).form) [[unlikely]]
+    accumulate(i, gradient);
+  else if (last)
+    pass_.add_up(slot, std::move(gradient));
+  else
+    pass_.add_up(slot, std::as_const(gradient));
+}
+
+void Gradient::accumulate_fused(std::size_t i, const OpInfo& op, Binary kernel, const Tensor& b) {
+  std::uint32_t slot = entry_.input_slots()[i];
+  if (!pass_.wants(slot)) return;
+  Tensor& gradient = outputs_[0];
+  if (pass_.can_work_out_in_place(gradient) && pass_.are_plain(slot, gradient.body(), b.body())) [[likely]]
+    pass_.work_out_in_place(kernel, gradient, b);
+  else
+    gradient = invoke(op, {&gradient, &b}, {gradient.body(), gradient.dtype()}, where());
+  accumulate(i, std::move(gradient));
+}
+
+void Gradient::accumulate_factors() {
+  const TapeList& list = pass_.list();
+  std::uint32_t a = entry_.input_slots()[0], b = entry_.input_slots()[1];
+  const SlotForm* form = list.slot(entry_.first_output).form;
+  Tensor& gradient = outputs_[0];
+  if (collected_.empty() && list.slot(a).form == form && list.slot(b).form == form && size_of(form->dtype) >= 4 &&
+      pass_.wants(a) && pass_.wants(b)) [[likely]] {
+    const Tensor &x = saved_input(0), &y = saved_input(1);
+    if (x.is_contiguous() && y.is_contiguous() && gradient.is_contiguous()) [[likely]] {
+      if (!pass_.add_plain_product(b, gradient, x)) pass_.add_up(b, gradient * x);
+      return pass_.add_last_product(a, gradient, y);
+    }
+  }
+  if (wants(0)) accumulate_product(0, gradient, saved_input(1));
+  if (wants(1)) accumulate_product(1, gradient, saved_input(0));
+}
+
+bool Gradient::defers(std::size_t i, std::int64_t rows) const {
+  return collected_.empty() && pass_.defers(entry_.input_slots()[i], rows);
+}
+
+void Gradient::accumulate_transposed_product(std::size_t i, const Tensor& left, const Tensor& right) {
+  if (!wants(i)) return;
+  if (collected_.empty())
+    pass_.add_transposed_product(entry_, entry_.input_slots()[i], left, right);
+  else
+    accumulate(i, matmul(transpose(left), right));
+}
+
+bool Gradient::takes_rows(std::size_t i) const {
+  return collected_.empty() && pass_.takes_rows(entry_.input_slots()[i]);
+}
+
+void Gradient::accumulate_rows(std::size_t i, const Tensor& indices, Tensor values) {
+  if (wants(i)) pass_.add_rows(entry_.input_slots()[i], indices, std::move(values));
+}
+
+std::span<const RegisteredOp> backward_pass_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "accumulate", .info = &accumulate_op, .internal = true},
+      {.name = "accumulate_product", .info = &accumulate_product_op, .internal = true},
+      {.name = "accumulate_transposed_product", .info = &accumulate_transposed_product_op, .internal = true},
+  };
+  return ops;
+}
 
 }  // namespace reel::detail

@@ -14,9 +14,6 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-template <class T>
-inline constexpr bool is_half_v = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
-
 /// x rounded to a float whose last bit is odd if x is not representable, so that a second rounding still sees on which
 /// side of a tie x lies: two roundings then give the result of one.
 REEL_HOST_DEVICE inline float rounded_to_odd(double x) {

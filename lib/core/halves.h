@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include <reel/dtype.h>
 
@@ -11,6 +12,13 @@
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
+
+template <class T>
+inline constexpr bool is_half_v = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
+
+/// The type in which elements of type T are computed: f32 for halves, else T.
+template <class T>
+using Wide = std::conditional_t<is_half_v<T>, float, T>;
 
 REEL_HOST_DEVICE inline float widened(BFloat16 half) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(half.bits) << 16);

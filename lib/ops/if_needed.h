@@ -18,6 +18,9 @@ inline Tensor to_if_needed(const Arg& x, DType dtype) {
   return tensor.dtype() == dtype ? tensor : to(x, dtype);
 }
 
+/// x, with halves converted to f32: for results that several ops compute, so that they are rounded once.
+inline Tensor widened(const Tensor& x) { return size_of(x.dtype()) == 2 ? to(x, DType::f32) : x; }
+
 /// x on this device. Throws: as `to`.
 inline Tensor to_if_needed(const Arg& x, Device device) {
   const Tensor& tensor = tensor_of("to", x);

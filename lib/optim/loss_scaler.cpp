@@ -10,6 +10,7 @@
 
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 
 namespace reel::optim {
 
@@ -80,7 +81,7 @@ Tensor LossScaler::scale(const Arg& loss) const {
   const Tensor& value = tensor_of(name, loss);
   check_floating(name, value, loss.location());
   CallerScope caller(loss.location());
-  return mul(size_of(value.dtype()) == 2 ? to(value, DType::f32) : value, scale_);
+  return mul(widened(value), scale_);
 }
 
 void LossScaler::unscale(Optimiser& optimiser, Location where) try {

@@ -1,8 +1,6 @@
-#include <reel/interpolation.h>
-
 #include <cmath>
-#include <type_traits>
 
+#include "../../../lib/kernels/formulas/resample.h"
 #include "../../device/launch.h"
 #include "../../device/split.h"
 #include "unfold.h"
@@ -11,83 +9,29 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
 
-// Calls f(input element, weight) for the taps of output element `o` of an axis.
-struct Taps {
-  std::int64_t old_size, new_size;
-  double step;
-  Interpolation mode;
-  bool align_corners;
+using formulas::Taps;
 
-  explicit Taps(const AxisTaps& axis)
-      : old_size(axis.old_size),
-        new_size(axis.new_size),
-        step(axis.step),
-        mode(static_cast<Interpolation>(axis.mode)),
-        align_corners(axis.align_corners != 0) {}
+// A range of output elements that includes all those to which an input element contributes.
+struct Reach {
+  std::int64_t begin, end;
 
-  template <class F>
-  REEL_DEVICE void for_each(std::int64_t o, const F& f) const {
-    auto place = static_cast<double>(o);
-    double coordinate = align_corners ? place * step : (place + 0.5) * step - 0.5;
-    switch (mode) {
-      case Interpolation::nearest:
-        // In f32, as on the CPU, so that both choose one element.
-        return f(clamped(static_cast<std::int64_t>(floorf(static_cast<float>(o) * static_cast<float>(step)))), 1.0);
-      case Interpolation::linear: return linear(coordinate > 0 ? coordinate : 0, f);
-      case Interpolation::cubic: return cubic(coordinate, f);
-      case Interpolation::area: return area(o, f);
+  REEL_DEVICE Reach(const Taps& taps, std::int64_t i) : begin(0), end(taps.new_size) {
+    if (taps.mode == Interpolation::area) {
+      begin = i * taps.new_size / taps.old_size;
+      end = ((i + 1) * taps.new_size + taps.old_size - 1) / taps.old_size;
+      return;
     }
-  }
-
-  // A range of output elements that includes all those to which an input element contributes.
-  struct Reach {
-    std::int64_t begin, end;
-  };
-  REEL_DEVICE Reach reach(std::int64_t i) const {
-    if (mode == Interpolation::area) return {i * new_size / old_size, ((i + 1) * new_size + old_size - 1) / old_size};
     // Taps are within 2 input elements of the coordinate, which may have been rounded to f32; those beyond the ends are
     // clamped to the first or last element.
     auto place = static_cast<double>(i);
     double margin = 3 + place * 4e-7;
-    Reach whole{0, new_size};
-    if (i > 0 && step > 0) whole.begin = clamped_new(floor((place - margin) / step) - 1);
-    if (i < old_size - 1 && step > 0) whole.end = clamped_new(ceil((place + margin) / step) + 2);
-    return whole;
+    if (i > 0 && taps.step > 0) begin = clamped(floor((place - margin) / taps.step) - 1, taps.new_size);
+    if (i < taps.old_size - 1 && taps.step > 0) end = clamped(ceil((place + margin) / taps.step) + 2, taps.new_size);
   }
 
  private:
-  REEL_DEVICE std::int64_t clamped(std::int64_t index) const {
-    return index < 0 ? 0 : index < old_size ? index : old_size - 1;
-  }
-  REEL_DEVICE std::int64_t clamped_new(double place) const {
-    return place < 0 ? 0 : place < static_cast<double>(new_size) ? static_cast<std::int64_t>(place) : new_size;
-  }
-
-  template <class F>
-  REEL_DEVICE void linear(double coordinate, const F& f) const {
-    double below = fmin(floor(coordinate), static_cast<double>(old_size - 1)), weight = fmin(coordinate - below, 1.0);
-    auto index = static_cast<std::int64_t>(below);
-    f(index, 1 - weight);
-    if (weight > 0) f(clamped(index + 1), weight);
-  }
-
-  template <class F>
-  REEL_DEVICE void cubic(double coordinate, const F& f) const {
-    constexpr double a = -0.75;
-    auto near = [](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
-    auto far = [](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
-    double below = floor(coordinate), t = coordinate - below;
-    auto index = static_cast<std::int64_t>(below);
-    f(clamped(index - 1), far(t + 1));
-    f(clamped(index), near(t));
-    f(clamped(index + 1), near(1 - t));
-    f(clamped(index + 2), far(2 - t));
-  }
-
-  template <class F>
-  REEL_DEVICE void area(std::int64_t o, const F& f) const {
-    std::int64_t begin = o * old_size / new_size, end = ((o + 1) * old_size + new_size - 1) / new_size;
-    for (std::int64_t i = begin; i < end; ++i) f(clamped(i), 1 / static_cast<double>(end - begin));
+  REEL_DEVICE static std::int64_t clamped(double place, std::int64_t size) {
+    return place < 0 ? 0 : place < static_cast<double>(size) ? static_cast<std::int64_t>(place) : size;
   }
 };
 
@@ -139,7 +83,7 @@ struct ResampleTransposed {
   REEL_DEVICE void operator()(std::int64_t i) const {
     auto spot = lines.spot(i);
     const T* from = d + spot.outer * taps.new_size * lines.count + spot.inner;
-    auto reach = taps.reach(spot.at);
+    Reach reach(taps, spot.at);
     T sum = 0;
     for (std::int64_t o = reach.begin; o < reach.end; ++o)
       taps.for_each(o, [&](std::int64_t index, double weight) {

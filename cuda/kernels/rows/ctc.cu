@@ -2,10 +2,10 @@
 
 #include <cmath>
 #include <cstdint>
-#include <limits>
 #include <type_traits>
 
 #include "../../../lib/core/dtype_dispatch.h"
+#include "../../../lib/kernels/formulas/ctc.h"
 #include "../../device/element.h"
 #include "../../device/launch.h"
 
@@ -17,14 +17,7 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
 
-constexpr double impossible = -std::numeric_limits<double>::infinity();
-
-REEL_DEVICE double log_of_sum(double a, double b, double c) {
-  double most = b < c ? c : b;
-  most = a < most ? most : a;  // NaN if a is
-  if (most == impossible) return impossible;
-  return most + std::log(std::exp(a - most) + std::exp(b - most) + std::exp(c - most));
-}
+using namespace formulas;
 
 template <class T>
 struct Problem {

@@ -2,12 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <type_traits>
 #include <vector>
 
 #include "../../core/dtype_dispatch.h"
 #include "../../core/threads/parallel.h"
+#include "../../kernels/formulas/ctc.h"
 
 // Source: Graves et al., Connectionist temporal classification (2006). In logarithms and f64: sums over thousands of
 // steps lose f32's digits.
@@ -15,13 +15,7 @@
 namespace reel::detail {
 namespace {
 
-constexpr double impossible = -std::numeric_limits<double>::infinity();
-
-double log_of_sum(double a, double b, double c) {
-  double most = std::max(a, std::max(b, c));
-  if (most == impossible) return impossible;
-  return most + std::log(std::exp(a - most) + std::exp(b - most) + std::exp(c - most));
-}
+using namespace formulas;
 
 // One example: its states are blank, label 0, blank, label 1, …, blank.
 template <class T>

@@ -169,7 +169,7 @@ void scatter_add(const View& out, const View& updates, const View& index, int ax
   with_wide_sums(out, [&](const View& sums) {
     if (rows) return add_rows(sums, updates, list, axis);
     with_type(updates.dtype, [&]<class T>(std::type_identity<T>) {
-      using Sum = std::conditional_t<is_half_v<T>, float, T>;
+      using Sum = Wide<T>;
       for_all_indexed(index, updates, sums, axis, longest_axis(index, axis), sums,
                       [to = sums.as<Sum>(), from = updates.as<const T>()](std::int64_t here, std::int64_t there) {
                         to[there] = plus(to[there], static_cast<Sum>(from[here]));

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "../../core/dtype_dispatch.h"
+#include "../../core/halves.h"
 #include "../../core/iteration.h"
 #include "../../core/threads/parallel.h"
 #include "../cpu_kernels.h"
@@ -41,8 +42,7 @@ void median_places(const View& out, const View& x) {
   std::int64_t count = x.dims[x.rank - 1], rows = x.numel / count;
   int wanted = count % 2 == 0 ? 2 : 1;
   with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
-    using Wide = std::conditional_t<std::is_integral_v<T>, std::int64_t,
-                                    std::conditional_t<std::is_same_v<T, double>, double, float>>;
+    using Wide = std::conditional_t<std::is_integral_v<T>, std::int64_t, detail::Wide<T>>;
     parallel_for(rows, (parallel_grain + count - 1) / count, [&](std::int64_t begin, std::int64_t end) {
       constexpr std::int64_t few = 64;
       Entry<Wide> short_row[few];

@@ -1,26 +1,28 @@
-#include <reel/interpolation.h>
-
 #include <algorithm>
-#include <cmath>
 #include <utility>
 #include <vector>
 
 #include "../../core/dtype_dispatch.h"
 #include "../../core/threads/parallel.h"
+#include "../../kernels/formulas/resample.h"
 #include "../cpu_kernels.h"
 #include "unfold.h"
 
 namespace reel::detail {
 namespace {
 
-// The input elements of each output element: those of `o` are [first[o], first[o + 1]) of the lists.
+// The taps of all output elements of an axis: those of `o` are [first[o], first[o + 1]) of the lists.
 template <class T>
-class Taps {
+class TapLists {
  public:
-  explicit Taps(const AxisTaps& axis) : last_(axis.old_size - 1) {
+  explicit TapLists(const AxisTaps& axis) {
+    formulas::Taps taps(axis);
     first_.push_back(0);
     for (std::int64_t o = 0; o < axis.new_size; ++o) {
-      add(axis, o);
+      taps.for_each(o, [&](std::int64_t index, double weight) {
+        index_.push_back(index);
+        weight_.push_back(static_cast<T>(weight));
+      });
       first_.push_back(index_.size());
     }
   }
@@ -32,51 +34,6 @@ class Taps {
   }
 
  private:
-  void add(const AxisTaps& axis, std::int64_t o) {
-    double step = axis.step, place = static_cast<double>(o);
-    double coordinate = axis.align_corners ? place * step : (place + 0.5) * step - 0.5;
-    switch (static_cast<Interpolation>(axis.mode)) {
-      case Interpolation::nearest:
-        // In f32, so that all implementations choose the same element.
-        return tap(static_cast<std::int64_t>(std::floor(static_cast<float>(o) * static_cast<float>(step))), 1);
-      case Interpolation::linear: return linear(std::max(coordinate, 0.0));
-      case Interpolation::cubic: return cubic(coordinate);
-      case Interpolation::area: return area(axis, o);
-    }
-  }
-
-  void linear(double coordinate) {
-    double below = std::min(std::floor(coordinate), static_cast<double>(last_)),
-           weight = std::min(coordinate - below, 1.0);
-    auto index = static_cast<std::int64_t>(below);
-    tap(index, 1 - weight);
-    if (weight > 0) tap(index + 1, weight);
-  }
-
-  void cubic(double coordinate) {
-    constexpr double a = -0.75;
-    auto near = [](double x) { return ((a + 2) * x - (a + 3)) * x * x + 1; };
-    auto far = [](double x) { return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a; };
-    double below = std::floor(coordinate), t = coordinate - below;
-    auto index = static_cast<std::int64_t>(below);
-    tap(index - 1, far(t + 1));
-    tap(index, near(t));
-    tap(index + 1, near(1 - t));
-    tap(index + 2, far(2 - t));
-  }
-
-  void area(const AxisTaps& axis, std::int64_t o) {
-    std::int64_t begin = o * axis.old_size / axis.new_size;
-    std::int64_t end = ((o + 1) * axis.old_size + axis.new_size - 1) / axis.new_size;
-    for (std::int64_t i = begin; i < end; ++i) tap(i, 1 / static_cast<double>(end - begin));
-  }
-
-  void tap(std::int64_t index, double weight) {
-    index_.push_back(std::clamp<std::int64_t>(index, 0, last_));
-    weight_.push_back(static_cast<T>(weight));
-  }
-
-  std::int64_t last_;
   std::vector<std::size_t> first_;
   std::vector<std::int64_t> index_;
   std::vector<T> weight_;
@@ -98,7 +55,7 @@ void resample(const View& out, const View& x, const AxisTaps& axis) {
   if (out.numel == 0) return;
   std::int64_t inner = inner_size(out, axis.axis), grain = std::max<std::int64_t>(parallel_grain / inner, 1);
   with_wide(out.dtype, [&]<class T>(std::type_identity<T>) {
-    Taps<T> taps(axis);
+    TapLists<T> taps(axis);
     parallel_for(out.numel / inner, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t row = begin; row < end; ++row) {
         const T* from = x.as<T>() + row / axis.new_size * axis.old_size * inner;
@@ -127,7 +84,7 @@ void resample_transposed(const View& out, const View& d, const AxisTaps& axis) {
   std::int64_t inner = inner_size(out, axis.axis), old_plane = axis.old_size * inner, new_plane = axis.new_size * inner;
   std::int64_t grain = std::max<std::int64_t>(parallel_grain / (old_plane + new_plane), 1);
   with_wide(out.dtype, [&]<class T>(std::type_identity<T>) {
-    Taps<T> taps(axis);
+    TapLists<T> taps(axis);
     parallel_for(out.numel / old_plane, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t plane = begin; plane < end; ++plane) {
         T* to = out.as<T>() + plane * old_plane;

@@ -203,7 +203,7 @@ void write_rows(const View& out, const View& listed, const View& indices, int ax
 void add_rows(const View& out, const View& listed, const View& indices, int axis) {
   RowPairs pairs(listed, out, indices, axis);
   with_type(listed.dtype, [&]<class T>(std::type_identity<T>) {
-    using Sum = std::conditional_t<is_half_v<T>, float, T>;
+    using Sum = Wide<T>;
     pairs.in_parallel_by_row(mover<const T, Sum>(
         pairs, listed, out, [](const T& from, Sum& sum) { sum = plus(sum, static_cast<Sum>(from)); }));
   });

@@ -2,6 +2,7 @@
 #include <vector>
 
 #include "../../core/dtype_dispatch.h"
+#include "../../core/halves.h"
 #include "../../core/threads/parallel.h"
 #include "../cpu_kernels.h"
 #include "unfold.h"
@@ -66,18 +67,17 @@ void fold(const View& out, const View& patches, const PatchGrid& g) {
   std::int64_t plane = g.height * g.width, elements = patch_elements(g);
   if (out.numel == 0) return;
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
     std::int64_t grain = parallel_grain / (elements + plane);
     parallel_for(out.numel / plane, grain > 0 ? grain : 1, [&](std::int64_t begin, std::int64_t end) {
-      std::vector<Wide> sums(static_cast<std::size_t>(plane));
+      std::vector<Wide<T>> sums(static_cast<std::size_t>(plane));
       for (std::int64_t p = begin; p < end; ++p) {
-        std::fill(sums.begin(), sums.end(), Wide(0));
+        std::fill(sums.begin(), sums.end(), Wide<T>(0));
         for_each_patch_row(g, [&](std::int64_t y, std::int64_t place, Inside columns, std::int64_t left) {
           if (y < 0) return;
           const T* from = patches.as<T>() + p * elements + place;
-          Wide* row = sums.data() + y * g.width;
+          Wide<T>* row = sums.data() + y * g.width;
           for (std::int64_t c = columns.begin; c < columns.end; ++c)
-            row[left + c * g.column_stride] += static_cast<Wide>(from[c]);
+            row[left + c * g.column_stride] += static_cast<Wide<T>>(from[c]);
         });
         T* to = out.as<T>() + p * plane;
         for (std::int64_t i = 0; i < plane; ++i) to[i] = static_cast<T>(sums[static_cast<std::size_t>(i)]);

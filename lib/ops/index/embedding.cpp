@@ -57,7 +57,7 @@ Tensor bags_of(const Tensor& starts, std::int64_t count) {
 
 // The gradient of each row of a bag, in f32 for halves.
 Tensor row_gradients(const Tensor& d, const Tensor& starts, const BagAttributes& attributes) {
-  Tensor wide = size_of(d.dtype()) == 2 ? to(d, DType::f32) : d;
+  Tensor wide = widened(d);
   if (attributes.mode == BagSum::sum) return wide;
   Tensor counts = slice(starts, 0, 1) - slice(starts, 0, 0, -1);
   return wide / unsqueeze(to(maximum(counts, 1), wide.dtype()), 1);

@@ -26,7 +26,7 @@ Tensor factor(const char* op, const Tensor& x, const Tensor& weight, const char*
   if (!broadcast(x.shape(), given.shape(), shape) || shape != x.shape())
     fail<ShapeError>(op, where, "the {} {} does not broadcast to the input {}", role, to_string(given.shape()),
                      to_string(x.shape()));
-  return in_full(given);
+  return widened(given);
 }
 
 // log x, clamped to at least −100, so that neither values nor derivatives are infinite.

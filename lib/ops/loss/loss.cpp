@@ -79,7 +79,7 @@ constexpr OpInfo cross_entropy_op{
           auto [classes, ignored] = known_classes(targets, g.attributes<IgnoreAttributes>().ignored);
           Tensor scale = where(unsqueeze(ignored, 1), 0.0, reshape(d, {targets.numel(), 1}));
           // An ignored row may hold NaN or infinities, which would make gradients NaN.
-          Tensor probabilities = softmax(where(unsqueeze(ignored, 1), 0.0, in_full(x)));
+          Tensor probabilities = softmax(where(unsqueeze(ignored, 1), 0.0, widened(x)));
           g.accumulate(0,
                        to_if_needed(scatter_add(probabilities * scale, 1, unsqueeze(classes, 1), -scale), x.dtype()));
         },
@@ -162,7 +162,7 @@ Tensor class_weights(const char* name, const Tensor& given, const Tensor& rows, 
   if (given.shape() != Shape{classes})
     fail<ShapeError>(name, where, "the weight {} is not one number for each of {} classes", to_string(given.shape()),
                      classes);
-  return in_full(weight);
+  return widened(weight);
 }
 
 // The loss of each example, in a shape with as many elements as there are examples.
@@ -206,7 +206,7 @@ Tensor negative_sum(const Tensor& terms) { return -sum(terms, 1); }
 Tensor smoothed_losses(const Examples& given, const Tensor& weight, const CrossEntropyOptions& options) {
   auto [classes, ignored] = known_classes(given.targets, options.ignore_index);
   // An ignored row may hold NaN or infinities, which would make gradients NaN.
-  Tensor logs = log_softmax(where(unsqueeze(ignored, 1), 0.0, in_full(given.rows)));
+  Tensor logs = log_softmax(where(unsqueeze(ignored, 1), 0.0, widened(given.rows)));
   if (weight.defined()) logs = logs * weight;
   double spread = options.label_smoothing / static_cast<double>(given.rows.body().dims[1]);
   Tensor chosen = squeeze(gather(logs, 1, unsqueeze(classes, 1)), 1);
@@ -215,7 +215,7 @@ Tensor smoothed_losses(const Examples& given, const Tensor& weight, const CrossE
 
 // The losses for targets that are probabilities.
 Tensor soft_losses(const Examples& given, const Tensor& weight, double smoothing) {
-  Tensor share = in_full(given.targets), logs = log_softmax(in_full(given.rows));
+  Tensor share = widened(given.targets), logs = log_softmax(widened(given.rows));
   if (smoothing != 0) share = share * (1 - smoothing) + smoothing / static_cast<double>(given.rows.body().dims[1]);
   if (weight.defined()) share = share * weight;
   return negative_sum(share * logs);

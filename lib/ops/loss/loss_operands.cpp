@@ -9,8 +9,6 @@ namespace reel {
 
 using namespace detail;
 
-Tensor detail::in_full(const Tensor& x) { return size_of(x.dtype()) == 2 ? to(x, DType::f32) : x; }
-
 Tensor detail::reduced(const Tensor& losses, LossReduction reduction, DType dtype) {
   switch (reduction) {
     case LossReduction::none: return to_if_needed(losses, dtype);
@@ -38,8 +36,8 @@ Compared::Compared(const char* op, const Arg& given_input, const Arg& given_targ
     fail<ShapeError>(op, where, "the input {} and the target {} have different shapes", to_string(x.shape()),
                      to_string(t.shape()));
   dtype = x.dtype();
-  input = in_full(x);
-  target = in_full(t);
+  input = widened(x);
+  target = widened(t);
 }
 
 }  // namespace reel

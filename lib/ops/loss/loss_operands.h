@@ -6,9 +6,6 @@
 
 namespace reel::detail {
 
-/// x, with halves converted to f32, so that a loss is rounded once.
-Tensor in_full(const Tensor& x);
-
 /// Applies the reduction to losses of single elements and converts the result to a dtype.
 Tensor reduced(const Tensor& losses, LossReduction reduction, DType dtype);
 

@@ -5,6 +5,7 @@
 #include <reel/ops/shape.h>
 
 #include "../../dispatch/autocast.h"
+#include "../if_needed.h"
 #include "../registry.h"
 #include "loss_operands.h"
 
@@ -62,7 +63,7 @@ Tensor triplet_margin_loss(const Arg& anchor, const Arg& positive, const Arg& ne
     fail<ShapeError>(name, given.where, "the negative {} and the anchor {} have different shapes",
                      to_string(far_given.shape()), to_string(from.shape()));
   if (from.rank() == 0) fail<ShapeError>(name, given.where, "takes vectors (…, D), not {}", describe(from));
-  Tensor far = in_full(far_given);
+  Tensor far = widened(far_given);
   auto distance = [&](const Tensor& a, const Tensor& b) { return norm(a - b + options.epsilon, -1, {.p = options.p}); };
   Tensor apart = distance(from, far);
   if (options.swap) apart = minimum(apart, distance(near, far));

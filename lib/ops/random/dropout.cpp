@@ -25,9 +25,6 @@ Tensor dropped(const char* op, double probability, const Shape& shape, const Ten
                    where);
 }
 
-// Halves are computed in f32 and rounded once, as are the numbers by which they are multiplied.
-Tensor widened(const Tensor& x) { return to_if_needed(x, x.dtype() == DType::f64 ? DType::f64 : DType::f32); }
-
 }  // namespace
 
 // variational_dropout: y = m x / (1 − p), with one m for all steps

@@ -25,9 +25,6 @@ std::int64_t check_weights(const char* op, RecurrentCell cell, const RecurrentWe
 /// The gradient of gru's bias from those of p and q.
 Tensor gru_bias_gradient(const Tensor& dp, const Tensor& dq);
 
-/// x, with halves converted to f32.
-Tensor widened(const Tensor& x);
-
 /// The weights, with halves converted to f32 within an autocast scope, where recurrent ops hold their state in f32;
 /// elsewhere unchanged.
 RecurrentWeights autocast_operand(const RecurrentWeights& weights, Location where);

@@ -308,8 +308,6 @@ RecurrentWeights detail::autocast_operand(const RecurrentWeights& weights, Locat
   return {full(weights.W_x), full(weights.W_h), full(weights.bias)};
 }
 
-Tensor detail::widened(const Tensor& x) { return size_of(x.dtype()) == 2 ? to(x, DType::f32) : x; }
-
 Tensor detail::bias_of(RecurrentCell cell, const RecurrentWeights& weights) {
   const Tensor& W_h = weights.W_h;
   if (!weights.bias.defined())

@@ -43,7 +43,4 @@ Tensor join_axes(const Tensor& x, AxisSet axes);
 /// The inverse of `join_axes`: splits the last axis into `axes` of a tensor of the given shape.
 Tensor split_axes(const Tensor& joined, const Shape& shape, AxisSet axes);
 
-/// x, converted to f32 if it is a half: for results that are computed by several ops.
-inline Tensor widened(const Tensor& x) { return size_of(x.dtype()) == 2 ? to(x, DType::f32) : x; }
-
 }  // namespace reel::detail

@@ -433,7 +433,7 @@ PlannedAxis remainder_axis(const Convolution& c, int axis, std::int64_t results,
 }
 
 template <class S>
-using Sum = std::conditional_t<std::is_same_v<S, double>, double, float>;
+using Sum = Wide<S>;
 
 template <class S>
 Correlation<S, Sum<S>> correlation_of(const View& out, const View& source, const View& w, const View* bias,

@@ -341,7 +341,7 @@ struct WeightGradient {
 
 template <class S>
 void backward_weights(const View& out, const View& x, const View& d, const Convolution& c) {
-  using T = std::conditional_t<std::is_same_v<S, double>, double, float>;
+  using T = Wide<S>;
   bool last = c.channels_last != 0;
   WeightGradient<S, T> gradient{
       images_of<const S>(x, last), images_of<const S>(d, last), out.as<S>(), c.groups, {x.dims[0], {}}};

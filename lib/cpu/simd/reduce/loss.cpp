@@ -16,15 +16,12 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
 
-template <class T>
-using WideOf = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
 // The part of a row that is processed at a time; it stays in the first-level cache.
 constexpr std::int64_t block = 2048;
 
 template <class T>
-const WideOf<T>* widened_block(const T* from, std::int64_t count, WideOf<T>* buffer) {
-  if constexpr (std::is_same_v<T, WideOf<T>>) {
+const Wide<T>* widened_block(const T* from, std::int64_t count, Wide<T>* buffer) {
+  if constexpr (std::is_same_v<T, Wide<T>>) {
     return from;
   } else {
     for (std::int64_t i = 0; i < count; ++i) buffer[i] = widened(from[i]);
@@ -52,8 +49,8 @@ struct Exponents {
 
 // In one pass: the sum so far is rescaled if a block has a larger element.
 template <class T>
-Exponents<WideOf<T>> exponents_of(const T* row, std::int64_t count) {
-  using Wide = WideOf<T>;
+Exponents<Wide<T>> exponents_of(const T* row, std::int64_t count) {
+  using Wide = detail::Wide<T>;
   Wide buffer[block];
   Exponents<Wide> all{-infinity<Wide>, 0};
   for (std::int64_t start = 0; start < count; start += block) {
@@ -90,7 +87,7 @@ struct CrossEntropy {
   template <class T>
   static void run(const View& losses, const View& exponents, const View& logits, const View& targets,
                   std::int64_t ignored) {
-    using Wide = WideOf<T>;
+    using Wide = detail::Wide<T>;
     std::int64_t classes = logits.dims[1];
     parallel_for(losses.numel, rows_at_least(classes), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t n = begin; n < end; ++n) {
@@ -123,8 +120,8 @@ bool cross_entropy(const View& losses, const View& exponents, const View& logits
 struct CrossEntropyGradient {
   // (e^(x − largest) / sum) · d
   template <class T>
-  static void write(T* to, const T* row, std::int64_t count, Exponents<WideOf<T>> exponents, WideOf<T> d, bool large) {
-    using Wide = WideOf<T>;
+  static void write(T* to, const T* row, std::int64_t count, Exponents<Wide<T>> exponents, Wide<T> d, bool large) {
+    using Wide = detail::Wide<T>;
     using V = Vector<Wide>;
     alignas(64) Wide buffer[block + V::lanes], results[block + V::lanes];
     [[maybe_unused]] alignas(64) T rounded[block];
@@ -152,7 +149,7 @@ struct CrossEntropyGradient {
   template <class T>
   static void run(const View& out, const View& d, const View& logits, const View& targets, const View& exponents,
                   std::int64_t ignored) {
-    using Wide = WideOf<T>;
+    using Wide = detail::Wide<T>;
     std::int64_t classes = logits.dims[1];
     bool large = out.numel * static_cast<std::int64_t>(sizeof(T)) >= streaming_bytes;
     parallel_for(logits.dims[0], rows_at_least(classes), [&](std::int64_t begin, std::int64_t end) {
@@ -189,8 +186,7 @@ bool nll_loss(const View& losses, const View& x, const View& targets, std::int64
   with_floating(x.dtype, [&]<class T>(std::type_identity<T>) {
     for (std::int64_t n = 0; n < losses.numel; ++n) {
       std::int64_t target = target_at(targets, n);
-      losses.as<WideOf<T>>()[n] =
-          target == ignored ? WideOf<T>(0) : -static_cast<WideOf<T>>(x.as<T>()[n * classes + target]);
+      losses.as<Wide<T>>()[n] = target == ignored ? Wide<T>(0) : -static_cast<Wide<T>>(x.as<T>()[n * classes + target]);
     }
   });
   return true;

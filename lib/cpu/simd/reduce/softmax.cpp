@@ -21,7 +21,7 @@ namespace {
 // A row of any floating type, computed in f32 or f64.
 template <class T>
 struct Row {
-  using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+  using Wide = detail::Wide<T>;
   const T* from;
   std::int64_t step;
 };

@@ -5,6 +5,7 @@
 #include <type_traits>
 
 #include "../../../core/dtype_dispatch.h"
+#include "../../../core/halves.h"
 #include "block_loop.h"
 #include "vector.h"
 
@@ -102,16 +103,14 @@ void floating_binary(const View& out, const View& a, const View& b) {
 template <class F>
 void predicate(const View& out, const View& x) {
   with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
-    using Wide = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
-    run_loop(out, {&x}, scalar_loop_1<F, bool, Wide>, {.parallel_from = cheap});
+    run_loop(out, {&x}, scalar_loop_1<F, bool, Wide<T>>, {.parallel_from = cheap});
   });
 }
 
 template <class F>
 void comparison(const View& out, const View& a, const View& b) {
   with_type(a.dtype, [&]<class T>(std::type_identity<T>) {
-    using Wide = std::conditional_t<std::is_arithmetic_v<T>, T, float>;
-    run_loop(out, {&a, &b}, scalar_loop_2<F, bool, Wide>, {.parallel_from = cheap});
+    run_loop(out, {&a, &b}, scalar_loop_2<F, bool, Wide<T>>, {.parallel_from = cheap});
   });
 }
 

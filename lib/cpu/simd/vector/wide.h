@@ -7,10 +7,6 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-/// The type in which elements of type T are computed.
-template <class T>
-using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
 template <class T>
 Wide<T> wide(T element) {
   if constexpr (std::is_same_v<T, Wide<T>>)
