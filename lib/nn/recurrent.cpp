@@ -3,12 +3,12 @@
 #include <reel/ops.h>
 
 #include <new>
+#include <type_traits>
 
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../dispatch/autocast.h"
-#include "../ops/recurrent/packing.h"
-#include "../ops/recurrent/recurrent.h"
+#include "../ops/recurrent/layers.h"
 #include "packed.h"
 
 namespace reel::nn {
@@ -34,22 +34,10 @@ void add_nets(ModuleList<Cell>& nets, std::int64_t input_size, std::int64_t hidd
     nets.push_back(Cell(net < directions ? input_size : directions * width, hidden_size, options, where), where);
 }
 
-// Sequences in their order before packing.
-struct Sequences {
-  Tensor input;     // as passed by the caller
-  Tensor elements;  // (rows, I)
-  Packing packing;
-  std::int64_t batch;
-};
-
 Sequences sequences_of(const char* name, const Tensor& x, const Tensor& lengths, std::int64_t input_size) {
   if (x.rank() != 3 || x.size(2) != input_size)
     fail<ShapeError>(name, {}, "the input {} is not (T, B, {})", describe(x), input_size);
-  std::int64_t steps = x.size(0), batch = x.size(1);
-  Tensor input = autocast_operand(Precision::full, x, {}), elements = reshape(input, {steps * batch, input_size});
-  if (!lengths.defined()) return {input, elements, rectangle(steps, batch), batch};
-  DeviceGuard here(x.device());
-  return {input, elements, pack_by_step(checked_lengths(name, lengths, x, {}), steps * batch), batch};
+  return padded_sequences(name, x, lengths, {});
 }
 
 Sequences sequences_of(const char* name, const Tensor& elements, const Packed& x, std::int64_t input_size) {
@@ -72,61 +60,30 @@ Tensor dropped(const Tensor& rows, const Tensor& counts, const RecurrentForm& fo
   return rows * index_select(dropout(masks, {.probability = form.dropout}), 0, tensor(sequences));
 }
 
-// The widths of a layer's states h and c, 0 if there is none.
-struct StateWidths {
-  std::int64_t h, c;
-};
-
-// run(net, reverse, rows, state) → NetOutput
-template <class Nets, class Run>
-LSTMOutput run_sequences(const char* name, const RecurrentForm& form, bool training, const Nets& nets,
-                         StateWidths widths, const Sequences& sequences, LSTMState states, Run run) {
-  const Tensor& elements = sequences.elements;
-  check_floating(name, sequences.input, {});
-  TensorOptions options{.dtype = elements.dtype(), .device = elements.device()};
-  auto complete = [&](const char* what, Tensor& state, std::int64_t width) {
-    Shape shape{static_cast<std::int64_t>(nets.size()), sequences.batch, width};
-    state = state.defined() ? autocast_operand(Precision::full, state, {}) : zeros(shape, options);
-    check_fits_input(name, what, state, shape, sequences.input, {});
-  };
-  complete("h", states.h, widths.h);
-  if (widths.c > 0) complete("c", states.c, widths.c);
-  const Packing& packing = sequences.packing;
-  if (packing.rows == 0) {
-    std::vector<Tensor> used = nets.parameters();
-    used.push_back(elements);
-    Tensor nothing = empty_sum(used, elements.dtype());
-    return {zeros({elements.size(0), (form.bidirectional ? 2 : 1) * widths.h}, options) + nothing, states.h + nothing,
-            widths.c > 0 ? states.c + nothing : Tensor()};
-  }
-  return run_layers(packing, elements, std::move(states), nets.size(), form.bidirectional, run, [&](Tensor rows) {
-    return training && form.dropout > 0 ? dropped(rows, packing.counts, form) : rows;
-  });
-}
-
-// Runs all steps as one op.
-template <class Cell>
-NetOutput run_fused(const char* name, RecurrentCell kind, const Cell& cell, const Sequences& sequences, bool reverse,
-                    const Tensor& rows, const LSTMState& before) {
-  RecurrentWeights weights = autocast_operand(cell.weights(), {});
-  check_weights(name, kind, weights, rows.size(1), sequences.input, {});
-  return run_packed_net(kind, reverse, rows, before, sequences.packing.counts, weights, {});
-}
-
-// Pads the output if x was padded.
-template <class Output>
-Output padded_as(Output output, const Tensor& x) {
-  output.output = reshape(output.output, {x.size(0), x.size(1), output.output.size(1)});
-  return output;
-}
-
 constexpr const char* lstm_name = "LSTM";
 
-// For a cell that is run step by step: throws unless its weights match the input, as a fused one does.
-void check_steps(const LSTMCell& cell, const Tensor& input) {
-  RecurrentWeights weights = autocast_operand(cell.weights(), {});
-  check_fits_input(lstm_name, "W_h", weights.W_h, weights.W_h.shape(), input, {});
-  check_fits_input(lstm_name, "W_x", weights.W_x, weights.W_x.shape(), input, {});
+RecurrentCell kind_of(const LSTMCell&) { return RecurrentCell::lstm; }
+RecurrentCell kind_of(const GRUCell&) { return RecurrentCell::gru; }
+RecurrentCell kind_of(const RNNCell& cell) {
+  return cell.activation == RNNActivation::relu ? RecurrentCell::rnn_relu : RecurrentCell::rnn_tanh;
+}
+
+// The width of h; that of c, 0 if there is none.
+std::int64_t h_width_of(const LSTMCell& cell) { return cell.output_size(); }
+std::int64_t c_width_of(const LSTMCell& cell) { return cell.hidden_size(); }
+template <class Cell>
+std::int64_t h_width_of(const Cell& cell) {
+  return cell.hidden_size();
+}
+template <class Cell>
+std::int64_t c_width_of(const Cell&) {
+  return 0;
+}
+
+bool is_plain(const LSTMCell& cell) { return cell.is_plain(); }
+template <class Cell>
+bool is_plain(const Cell&) {
+  return true;
 }
 
 // Calls the cell for one step, so that its hooks run.
@@ -136,45 +93,48 @@ LSTMState call_cell(const Cell& cell, const Tensor& x, const LSTMState& state) {
   return {cell(x, state.h), {}};
 }
 
+// Runs a cell with hooks, or one that is not plain, step by step; another one as one op.
 template <class Cell>
-NetOutput run_hooked(const Cell& cell, const Sequences& sequences, bool reverse, const Tensor& rows,
-                     const LSTMState& before) {
-  auto step = [&](const Tensor& x, const LSTMState& state) { return call_cell(cell, x, state); };
-  return run_steps(rows, before, sequences.packing.counts, reverse, step);
+NetOutput run_cell_over(const char* name, const Cell& cell, const Sequences& sequences, bool reverse,
+                        const Tensor& rows, const LSTMState& before) {
+  const Tensor& counts = sequences.packing.counts;
+  if (cell.has_hooks()) {
+    auto step = [&](const Tensor& x, const LSTMState& state) { return call_cell(cell, x, state); };
+    return run_steps(rows, before, counts, reverse, step);
+  }
+  RecurrentWeights weights = autocast_operand(cell.weights(), {});
+  if constexpr (std::is_same_v<Cell, LSTMCell>)
+    if (!cell.is_plain()) {
+      check_fits_input(name, "W_h", weights.W_h, weights.W_h.shape(), sequences.input, {});
+      check_fits_input(name, "W_x", weights.W_x, weights.W_x.shape(), sequences.input, {});
+      auto step = [&](const Tensor& p, const LSTMState& state) { return cell.step(p, state); };
+      return run_steps(cell.project(rows), before, counts, reverse, step);
+    }
+  check_weights(name, kind_of(cell), weights, rows.size(1), sequences.input, {});
+  return run_packed_net(kind_of(cell), reverse, rows, before, counts, weights, {});
 }
 
-LSTMOutput run_lstm(const ModuleList<LSTMCell>& nets, const RecurrentForm& form, bool training,
-                    const Sequences& sequences, const LSTMState& state) {
-  StateWidths widths{nets[0].output_size(), nets[0].hidden_size()};
-  return run_sequences(lstm_name, form, training, nets, widths, sequences, state,
-                       [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
-                         const LSTMCell& cell = nets[net];
-                         if (cell.has_hooks()) return run_hooked(cell, sequences, reverse, rows, before);
-                         if (cell.is_plain())
-                           return run_fused(lstm_name, RecurrentCell::lstm, cell, sequences, reverse, rows, before);
-                         check_steps(cell, sequences.input);
-                         auto step = [&](const Tensor& p, const LSTMState& state) { return cell.step(p, state); };
-                         return run_steps(cell.project(rows), before, sequences.packing.counts, reverse, step);
-                       });
-}
-
-RecurrentCell kind_of(const GRUCell&) { return RecurrentCell::gru; }
-RecurrentCell kind_of(const RNNCell& cell) {
-  return cell.activation == RNNActivation::relu ? RecurrentCell::rnn_relu : RecurrentCell::rnn_tanh;
-}
-
-// Runs GRU and RNN layers.
+// Runs the layers as `lstm`, `gru` or `rnn` does, unless a cell has to be run step by step.
 template <class Cell>
-RecurrentOutput run_plain(const char* name, const ModuleList<Cell>& nets, const RecurrentForm& form, bool training,
-                          const Sequences& sequences, const Tensor& h) {
-  LSTMOutput result =
-      run_sequences(name, form, training, nets, {nets[0].hidden_size(), 0}, sequences, {h, {}},
-                    [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
-                      if (nets[net].has_hooks()) return run_hooked(nets[net], sequences, reverse, rows, before);
-                      return run_fused(name, kind_of(nets[net]), nets[net], sequences, reverse, rows, before);
-                    });
-  return {std::move(result.output), std::move(result.h_n)};
+LSTMOutput run_module(const char* name, const ModuleList<Cell>& nets, const RecurrentForm& form, bool training,
+                      const Sequences& sequences, const LSTMState& state) {
+  auto between = [&](Tensor rows) {
+    return training && form.dropout > 0 ? dropped(rows, sequences.packing.counts, form) : rows;
+  };
+  std::vector<RecurrentWeights> weights;
+  for (std::size_t net = 0; net < nets.size() && is_plain(nets[net]) && !nets[net].has_hooks(); ++net)
+    weights.push_back(nets[net].weights());
+  if (weights.size() == nets.size())
+    return run_nets(name, kind_of(nets[0]), sequences, state, weights, form.bidirectional, between, {});
+  RecurrentLayers layers{name, nets.size(), form.bidirectional, h_width_of(nets[0]), c_width_of(nets[0]), {}};
+  auto run = [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
+    return run_cell_over(name, nets[net], sequences, reverse, rows, before);
+  };
+  return run_sequences(
+      layers, sequences, state, [&] { return nets.parameters(); }, run, between);
 }
+
+RecurrentOutput without_memory(LSTMOutput output) { return {std::move(output.output), std::move(output.h_n)}; }
 
 }  // namespace
 
@@ -196,7 +156,7 @@ LSTMOutput LSTM::operator()(const Arg& x, const LSTMState& state, const Tensor& 
   return call(lstm_name, {tensor_of(lstm_name, x), state.h, state.c}, x.location(),
               [&](const Tensor& x, const Tensor& h, const Tensor& c) {
                 Sequences sequences = sequences_of(lstm_name, x, lengths, nets[0].input_size());
-                return padded_as(run_lstm(nets, form_, is_training(), sequences, {h, c}), x);
+                return padded_as(run_module(lstm_name, nets, form_, is_training(), sequences, {h, c}), x);
               });
 } catch (const std::bad_alloc&) {
   fail_for_memory(lstm_name, x.location());
@@ -204,10 +164,11 @@ LSTMOutput LSTM::operator()(const Arg& x, const LSTMState& state, const Tensor& 
 
 PackedLSTMOutput LSTM::operator()(const Packed& x, const LSTMState& state, Location where) const try {
   check_packed(lstm_name, x, where);
-  LSTMOutput result = call(
-      lstm_name, {x.elements, state.h, state.c}, where, [&](const Tensor& elements, const Tensor& h, const Tensor& c) {
-        return run_lstm(nets, form_, is_training(), sequences_of(lstm_name, elements, x, nets[0].input_size()), {h, c});
-      });
+  LSTMOutput result = call(lstm_name, {x.elements, state.h, state.c}, where,
+                           [&](const Tensor& elements, const Tensor& h, const Tensor& c) {
+                             Sequences sequences = sequences_of(lstm_name, elements, x, nets[0].input_size());
+                             return run_module(lstm_name, nets, form_, is_training(), sequences, {h, c});
+                           });
   return {x.with(result.output), std::move(result.h_n), std::move(result.c_n)};
 } catch (const std::bad_alloc&) {
   fail_for_memory(lstm_name, where);
@@ -237,7 +198,7 @@ RNN::RNN(std::int64_t input_size, std::int64_t hidden_size, RNNOptions options, 
 RecurrentOutput GRU::operator()(const Arg& x, const Tensor& h, const Tensor& lengths) const try {
   return call("GRU", {tensor_of("GRU", x), h}, x.location(), [&](const Tensor& x, const Tensor& h) {
     Sequences sequences = sequences_of("GRU", x, lengths, nets[0].input_size());
-    return padded_as(run_plain("GRU", nets, form_, is_training(), sequences, h), x);
+    return padded_as(without_memory(run_module("GRU", nets, form_, is_training(), sequences, {h, {}})), x);
   });
 } catch (const std::bad_alloc&) {
   fail_for_memory("GRU", x.location());
@@ -247,7 +208,7 @@ PackedRecurrentOutput GRU::operator()(const Packed& x, const Tensor& h, Location
   check_packed("GRU", x, where);
   RecurrentOutput result = call("GRU", {x.elements, h}, where, [&](const Tensor& elements, const Tensor& h) {
     Sequences sequences = sequences_of("GRU", elements, x, nets[0].input_size());
-    return run_plain("GRU", nets, form_, is_training(), sequences, h);
+    return without_memory(run_module("GRU", nets, form_, is_training(), sequences, {h, {}}));
   });
   return {x.with(result.output), std::move(result.h_n)};
 } catch (const std::bad_alloc&) {
@@ -257,7 +218,7 @@ PackedRecurrentOutput GRU::operator()(const Packed& x, const Tensor& h, Location
 RecurrentOutput RNN::operator()(const Arg& x, const Tensor& h, const Tensor& lengths) const try {
   return call("RNN", {tensor_of("RNN", x), h}, x.location(), [&](const Tensor& x, const Tensor& h) {
     Sequences sequences = sequences_of("RNN", x, lengths, nets[0].input_size());
-    return padded_as(run_plain("RNN", nets, form_, is_training(), sequences, h), x);
+    return padded_as(without_memory(run_module("RNN", nets, form_, is_training(), sequences, {h, {}})), x);
   });
 } catch (const std::bad_alloc&) {
   fail_for_memory("RNN", x.location());
@@ -267,7 +228,7 @@ PackedRecurrentOutput RNN::operator()(const Packed& x, const Tensor& h, Location
   check_packed("RNN", x, where);
   RecurrentOutput result = call("RNN", {x.elements, h}, where, [&](const Tensor& elements, const Tensor& h) {
     Sequences sequences = sequences_of("RNN", elements, x, nets[0].input_size());
-    return run_plain("RNN", nets, form_, is_training(), sequences, h);
+    return without_memory(run_module("RNN", nets, form_, is_training(), sequences, {h, {}}));
   });
   return {x.with(result.output), std::move(result.h_n)};
 } catch (const std::bad_alloc&) {

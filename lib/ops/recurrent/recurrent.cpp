@@ -1,5 +1,5 @@
-#include "recurrent.h"
 #include "../../core/memory_error.h"
+#include "layers.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,6 @@
 
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
-#include <reel/ops/index.h>
 #include <reel/ops/matmul.h>
 #include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
@@ -228,75 +227,71 @@ NetOutput detail::run_packed_net(RecurrentCell cell, bool reverse, const Tensor&
   return {std::move(outputs[out_y]), {std::move(outputs[out_h]), std::move(outputs[out_c])}};
 }
 
-namespace {
-
-Packing packing_of(const char* op, const Tensor& x, const Tensor& given, Location where) {
-  std::int64_t steps = x.size(0), batch = x.size(1), all;
-  if (__builtin_mul_overflow(steps, batch, &all)) fail<ShapeError>(op, where, "x {} has too many steps", describe(x));
-  if (!given.defined()) return rectangle(steps, batch);
-  return pack_by_step(checked_lengths(op, given, x, where), all);
+Sequences detail::padded_sequences(const char* op, const Tensor& x, const Tensor& lengths, Location where) {
+  std::int64_t steps = x.size(0), batch = x.size(1), rows;
+  if (__builtin_mul_overflow(steps, batch, &rows)) fail<ShapeError>(op, where, "x {} has too many steps", describe(x));
+  Tensor input = autocast_operand(Precision::full, x, where), elements = flatten(input, 0, 1);
+  if (!lengths.defined()) return {input, elements, rectangle(steps, batch), batch};
+  DeviceGuard here(x.device());
+  return {input, elements, pack_by_step(checked_lengths(op, lengths, x, where), rows), batch};
 }
 
-// Returns the hidden size. Throws unless weights and states match x.
-std::int64_t check_nets(const char* op, RecurrentCell cell, const Tensor& x, const LSTMState& state,
-                        std::span<const RecurrentWeights> weights, std::int64_t directions, Location where) {
+LSTMState detail::completed_states(const RecurrentLayers& layers, const Sequences& sequences, LSTMState states) {
+  const Tensor& x = sequences.input;
+  check_floating(layers.op, x, layers.where);
+  auto complete = [&](const char* what, Tensor& state, std::int64_t width) {
+    Shape shape{static_cast<std::int64_t>(layers.nets), sequences.batch, width};
+    if (!state.defined()) return static_cast<void>(state = zeros(shape, {.dtype = x.dtype(), .device = x.device()}));
+    state = autocast_operand(Precision::full, state, layers.where);
+    check_fits_input(layers.op, what, state, shape, x, layers.where);
+  };
+  complete("h", states.h, layers.h_width);
+  if (layers.c_width > 0) complete("c", states.c, layers.c_width);
+  return states;
+}
+
+LSTMOutput detail::output_without_steps(const RecurrentLayers& layers, const Sequences& sequences,
+                                        const LSTMState& states, std::vector<Tensor> parameters) {
+  const Tensor& elements = sequences.elements;
+  parameters.push_back(elements);
+  Tensor nothing = empty_sum(parameters, elements.dtype());
+  std::int64_t width = (layers.bidirectional ? 2 : 1) * layers.h_width;
+  return {zeros({elements.size(0), width}, {.dtype = elements.dtype(), .device = elements.device()}) + nothing,
+          states.h + nothing, layers.c_width > 0 ? states.c + nothing : Tensor{}};
+}
+
+std::int64_t detail::check_nets(const char* op, RecurrentCell cell, const Sequences& sequences,
+                                std::span<const RecurrentWeights> weights, bool bidirectional, Location where) {
+  const Tensor& x = sequences.input;
   check_floating(op, x, where);
-  if (x.rank() != 3) fail<ShapeError>(op, where, "the input {} is not (T, B, I)", describe(x));
+  std::int64_t directions = bidirectional ? 2 : 1, size = 0;
   if (weights.empty() || std::ssize(weights) % directions != 0)
     fail<ShapeError>(op, where, "{} weights do not make layers of {}", weights.size(), directions);
-  std::int64_t size = 0;
   for (std::size_t net = 0; net < weights.size(); ++net) {
     bool first_layer = static_cast<std::int64_t>(net) < directions;
-    std::int64_t own = check_weights(op, cell, weights[net], first_layer ? x.size(2) : directions * size, x, where);
+    std::int64_t width = first_layer ? x.size(-1) : directions * size;
+    std::int64_t own = check_weights(op, cell, weights[net], width, x, where);
     if (net > 0 && own != size)
       fail<ShapeError>(op, where, "W_h {} of net {} and {} of net 0 have different hidden sizes",
                        to_string(weights[net].W_h.shape()), net, to_string(weights[0].W_h.shape()));
     size = own;
   }
-  Shape states{std::ssize(weights), x.size(1), size};
-  if (state.h.defined()) check_fits_input(op, "h", state.h, states, x, where);
-  if (state.c.defined()) check_fits_input(op, "c", state.c, states, x, where);
   return size;
 }
 
-LSTMOutput run_layers(RecurrentCell cell, const Arg& given, LSTMState state, std::span<const RecurrentWeights> weights,
-                      const Tensor& lengths, bool bidirectional) try {
+namespace {
+
+LSTMOutput run_op(RecurrentCell cell, const Arg& given, const LSTMState& state,
+                  std::span<const RecurrentWeights> weights, const Tensor& lengths, bool bidirectional) try {
   const char* op = op_of(cell).name;
   Location where = given.location();
   CallerScope caller(where);
-  const AutocastArg input(Precision::full, given);
-  const Tensor& x = tensor_of(op, input);
-  std::vector<RecurrentWeights> cast_weights;
-  if (is_autocasting()) {
-    for (const RecurrentWeights& net : weights) cast_weights.push_back(autocast_operand(net, where));
-    weights = cast_weights;
-    for (Tensor* part : {&state.h, &state.c}) *part = autocast_operand(Precision::full, *part, where);
-  }
-  std::int64_t directions = bidirectional ? 2 : 1;
-  std::int64_t size = check_nets(op, cell, x, state, weights, directions, where);
-  bool lstm = cell == RecurrentCell::lstm;
-  DType dtype = x.dtype();
-  for (Tensor* part : {&state.h, &state.c})
-    if (!part->defined() && (part == &state.h || lstm))
-      *part = zeros({std::ssize(weights), x.size(1), size}, {.dtype = dtype, .device = x.device()});
-  Shape output_shape{x.size(0), x.size(1), directions * size};
-  DeviceGuard here(x.device());
-  Packing packing = packing_of(op, x, lengths, where);
-  if (packing.rows == 0) {
-    std::vector<Tensor> used{x};
-    for (const RecurrentWeights& net : weights) used.insert(used.end(), {net.W_x, net.W_h, net.bias});
-    Tensor nothing = empty_sum(used, dtype);
-    return {zeros(output_shape, {.dtype = dtype, .device = x.device()}) + nothing, state.h + nothing,
-            lstm ? state.c + nothing : Tensor{}};
-  }
-
-  auto run = [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
-    return run_packed_net(cell, reverse, rows, before, packing.counts, weights[net], where);
-  };
-  LSTMOutput result = detail::run_layers(packing, flatten(x, 0, 1), std::move(state), weights.size(), bidirectional,
-                                         run, [](Tensor rows) { return rows; });
-  result.output = reshape(result.output, output_shape);
-  return result;
+  const Tensor& x = tensor_of(op, given);
+  check_floating(op, x, where);
+  if (x.rank() != 3) fail<ShapeError>(op, where, "the input {} is not (T, B, I)", describe(x));
+  Sequences sequences = padded_sequences(op, x, lengths, where);
+  auto between = [](Tensor rows) { return rows; };
+  return padded_as(run_nets(op, cell, sequences, state, weights, bidirectional, between, where), x);
 } catch (const std::bad_alloc&) {
   fail_for_memory(op_of(cell).name, given.location());
 }
@@ -305,19 +300,19 @@ LSTMOutput run_layers(RecurrentCell cell, const Arg& given, LSTMState state, std
 
 LSTMOutput lstm(const Arg& x, const LSTMState& state, std::span<const RecurrentWeights> weights,
                 const RecurrentOptions& options) {
-  return run_layers(RecurrentCell::lstm, x, state, weights, options.lengths, options.bidirectional);
+  return run_op(RecurrentCell::lstm, x, state, weights, options.lengths, options.bidirectional);
 }
 
 RecurrentOutput gru(const Arg& x, const Tensor& h, std::span<const RecurrentWeights> weights,
                     const RecurrentOptions& options) {
-  LSTMOutput output = run_layers(RecurrentCell::gru, x, {h, {}}, weights, options.lengths, options.bidirectional);
+  LSTMOutput output = run_op(RecurrentCell::gru, x, {h, {}}, weights, options.lengths, options.bidirectional);
   return {std::move(output.output), std::move(output.h_n)};
 }
 
 RecurrentOutput rnn(const Arg& x, const Tensor& h, std::span<const RecurrentWeights> weights,
                     const RNNOptions& options) {
   RecurrentCell cell = options.activation == RNNActivation::relu ? RecurrentCell::rnn_relu : RecurrentCell::rnn_tanh;
-  LSTMOutput output = run_layers(cell, x, {h, {}}, weights, options.lengths, options.bidirectional);
+  LSTMOutput output = run_op(cell, x, {h, {}}, weights, options.lengths, options.bidirectional);
   return {std::move(output.output), std::move(output.h_n)};
 }
 
