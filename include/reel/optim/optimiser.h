@@ -51,7 +51,7 @@ class Optimiser {
   /// other rows. An open tape that still needs the old values throws in its backward pass. After an exception nothing
   /// has changed.
   /// Throws: Error for a parameter that its module has replaced, and for a gradient by rows unless this is SGD, Adagrad
-  /// or Adam.
+  /// or Adam; what `update` of a CustomOptimiser throws.
   void step(Location where = Location::here());
   /// Clears the gradients, calls `loss`, which computes a loss, differentiates it and returns its value, and makes a
   /// step; LBFGS calls it several times. Returns the first value.
