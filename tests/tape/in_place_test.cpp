@@ -21,7 +21,7 @@ std::string place(int line) { return std::string("in_place_test.cpp:") + std::to
 
 Tensor vector(std::initializer_list<double> values) { return tensor(values); }
 Doubles values(const Tensor& x) { return x.to_vector<double>(); }
-std::uint32_t version(const Tensor& x) { return x.body().storage->version; }
+std::uint32_t version_of(const Tensor& x) { return x.body().storage->version; }
 
 template <class X, class Y>
 concept Assignable = requires(X x, Y y) { std::forward<X>(x) = y; };
@@ -31,12 +31,12 @@ concept Assignable = requires(X x, Y y) { std::forward<X>(x) = y; };
 TEST_CASE("overwriting what nobody tracks is a plain overwrite, noted with its line") {
   Tensor x = vector({1, 2, 3}), y = vector({4, 5, 6});
   MemoryStatistics before = memory_statistics();
-  std::uint32_t version_before = version(x);
+  std::uint32_t version_before = version_of(x);
   Tensor returned = add_(x, y);
   int line = __LINE__ - 1;
   CHECK(returned.is(x));
   CHECK(values(x) == Doubles{5, 7, 9});
-  CHECK(version(x) == version_before + 1);
+  CHECK(version_of(x) == version_before + 1);
   CHECK(x.body().storage->last_overwrite().line == line);
   CHECK(memory_statistics().live_tensors == before.live_tensors);
   Tensor w = ones({3}, {.dtype = f64}).requires_grad();
@@ -453,12 +453,12 @@ TEST_CASE("an in-place op that fails leaves values, versions and the tape as the
       },
       [&] { div_(x, Tensor{}); },
   };
-  std::uint32_t before = version(x);
+  std::uint32_t before = version_of(x);
   for (const auto& call : bad) {
     std::size_t entries = tape.size();
     CHECK_THROWS_AS(call(), Error);
     CHECK(values(x) == Doubles{1, 2});
-    CHECK(version(x) == before);
+    CHECK(version_of(x) == before);
     CHECK(tape.size() <= entries + 1);  // x(1) itself is an entry
   }
   CHECK(values(tape.gradient(sum(x * x), a)) == Doubles{2, 4});
