@@ -23,7 +23,6 @@
 
 using namespace reel;
 using reel_test::golden_folder;
-using reel_test::present_version;
 
 namespace {
 
@@ -463,7 +462,7 @@ TEST_CASE("the files that this version writes hold what is written down") {
   bool keeps = std::getenv("REEL_WRITE_GOLDEN") != nullptr;
   for (const auto& [name, kind] : kinds()) {
     CAPTURE(name);
-    std::string file = fmt::format("{}-{}.safetensors", name, present_version);
+    std::string file = fmt::format("{}-{}.safetensors", name, version.string);
     std::filesystem::path kept = std::filesystem::path(golden_folder) / file;
     std::string path = keeps && !std::filesystem::exists(kept) ? kept.string() : own.file(file);
     kind.write(path);
