@@ -64,7 +64,9 @@ struct Factored : optim::CustomOptimiser<RateOptions> {
 
 std::vector<double> numbers(const Tensor& x) { return to(x, f64).to_vector<double>(); }
 
-Tensor parameter(std::vector<double> values, DType dtype = f64) { return to(tensor(values), dtype).requires_grad(); }
+Tensor parameter(const std::vector<double>& values, DType dtype = f64) {
+  return to(tensor(values), dtype).requires_grad();
+}
 
 void give_gradient(const Tensor& w, int step) {
   w.set_grad(to(sin(arange(1.0, 1.0 + static_cast<double>(w.numel())) * step), w.dtype()));

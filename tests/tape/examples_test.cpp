@@ -31,7 +31,7 @@ TEST_CASE("autocast's example gives the parameters gradients in f32") {
 
 TEST_CASE("checkpoint's example computes what its blocks do") {
   Blocks model;
-  for (int i = 0; i < 3; ++i) model.blocks.push_back(nn::Linear(4, 4));
+  for (int i = 0; i < 3; ++i) model.blocks.emplace_back(4, 4);
   Tensor x = randn({2, 4}), h = x;
 #include "examples/checkpoint_1.h"
   for (const Block& block : model.blocks) x = block(x);
