@@ -11,7 +11,6 @@
 using namespace reel;
 using debug::live_tensors;
 using debug::LiveTensors;
-using reel_test::contains;
 
 namespace {
 

@@ -12,8 +12,6 @@
 #include "catch.h"
 
 using namespace reel;
-using reel_test::contains;
-using reel_test::error_of;
 
 namespace {
 

@@ -2,6 +2,7 @@
 #include <bit>
 #include <cstdint>
 #include <memory>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -13,13 +14,16 @@
 namespace reel::detail {
 namespace {
 
+template <class T>
+using Key = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
+
 // An unsigned integer with the order of x; NaN is the largest, and the two zeros are equal.
 template <class T>
-auto key_of(T x) {
+Key<T> key_of(T x) {
   if constexpr (is_half_v<T>) {
     return key_of(static_cast<float>(x));
   } else if constexpr (std::is_floating_point_v<T>) {
-    using Bits = std::conditional_t<sizeof(T) == 4, std::uint32_t, std::uint64_t>;
+    using Bits = Key<T>;
     constexpr Bits sign = Bits(1) << (8 * sizeof(T) - 1);
     auto bits = std::bit_cast<Bits>(x + T(0));  // the sum of -0 and 0 is 0
     Bits key = bits ^ (bits & sign ? ~Bits(0) : sign);
@@ -53,9 +57,6 @@ struct Wide {
   std::int64_t place() const { return position; }
   friend bool operator<(Wide a, Wide b) { return a.bits < b.bits || (a.bits == b.bits && a.position < b.position); }
 };
-
-template <class T>
-using Key = decltype(key_of(T()));
 
 // Calls f with the type of the entries of a row of x.
 template <class T, class F>

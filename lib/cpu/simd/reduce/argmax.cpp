@@ -52,8 +52,9 @@ struct ArgExtreme {
   }
 
   void join_column(std::int64_t j, A value, std::int64_t place) {
-    bool equal = !beats(value, best_[j]) & !beats(best_[j], value);
-    if (!beats(value, best_[j]) && !(equal && place < places_[j])) return;
+    bool is_better = beats(value, best_[j]), is_worse = beats(best_[j], value);
+    bool equal = !is_better & !is_worse;
+    if (!is_better && !(equal && place < places_[j])) return;
     best_[j] = value;
     places_[j] = place;
   }
