@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "../../lib/core/dtype_dispatch.h"
+#include "../../lib/kernels/kernel_table.h"
 #include "element.h"
 #include "launch.h"
 #include "offsets.h"
@@ -229,15 +230,6 @@ void run_floating(const F& formula, const View& out, const Inputs&... inputs) {
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) { run_alike<T>(formula, out, inputs...); });
 }
 
-template <class F>
-void floating_unary(const View& out, const View& x) {
-  run_floating(F(), out, x);
-}
-template <class F>
-void floating_binary(const View& out, const View& a, const View& b) {
-  run_floating(F(), out, a, b);
-}
-
 /// Runs a formula for floating dtypes, and another one for integers.
 template <class F, class IntegerF, class... Inputs>
 void run_number(const View& out, const Inputs&... inputs) {
@@ -247,6 +239,47 @@ void run_number(const View& out, const Inputs&... inputs) {
     case DType::u8: return run_alike<std::uint8_t>(IntegerF(), out, inputs...);
     default: return run_floating(F(), out, inputs...);
   }
+}
+
+/// The formula that a device computes; another one where a formula is inexact in f32.
+template <class F>
+struct DeviceFormula {
+  using type = F;
+};
+
+/// out = F(inputs…) of bools.
+template <class F, class T>
+void compare(const View& out, const View& x) {
+  run_formula<bool, T>(F(), out, {&x});
+}
+template <class F, class T>
+void compare(const View& out, const View& a, const View& b) {
+  run_formula<bool, T, T>(F(), out, {&a, &b});
+}
+
+/// The kernel of a row of the list of elementwise kernels, for one or two inputs.
+template <class Row, class... Inputs>
+void row_kernel(const View& out, const Inputs&... inputs) {
+  using F = typename DeviceFormula<typename Row::Formula>::type;
+  using IntegerF = typename Row::IntegerFormula;
+  const View& first = [](const View& x, const auto&...) -> const View& { return x; }(inputs...);
+  if constexpr (Row::operands == Operands::compared) {
+    with_type(first.dtype, [&]<class T>(std::type_identity<T>) { compare<F, T>(out, inputs...); });
+  } else if constexpr (Row::operands == Operands::floating_compared) {
+    // For integers the op computes the result without a kernel.
+    with_floating(first.dtype, [&]<class T>(std::type_identity<T>) { compare<F, T>(out, inputs...); });
+  } else if constexpr (Row::operands == Operands::floating) {
+    run_floating(F(), out, inputs...);
+  } else {
+    if constexpr (Row::operands == Operands::numbers_and_bools)
+      if (out.dtype == DType::boolean) return run_alike<bool>(IntegerF(), out, inputs...);
+    run_number<F, IntegerF>(out, inputs...);
+  }
+}
+
+template <class... Rows>
+void fill_unary_kernels(KernelTable& table, KernelList<Rows...>) {
+  ((table.unary[unary_place<typename Rows::Formula>] = row_kernel<Rows>), ...);
 }
 
 }  // namespace REEL_TARGET

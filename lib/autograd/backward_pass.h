@@ -13,7 +13,6 @@
 
 namespace reel::detail {
 
-enum class Binary : std::uint8_t;
 class Hooks;
 
 /// One reverse pass over a tape list, from a target to its sources.
@@ -85,7 +84,7 @@ class BackwardPass {
   void add_last_product(std::uint32_t slot, Tensor& gradient, const Tensor& b);
   /// Overwrites a gradient with a kernel's result for it and b; the first function returns true if that is allowed.
   bool can_work_out_in_place(const Tensor& gradient) const;
-  void work_out_in_place(Binary kernel, Tensor& gradient, const Tensor& b);
+  void work_out_in_place(int kernel, Tensor& gradient, const Tensor& b);
   /// Returns true if both are contiguous and have the slot's shape and dtype, which is not a half.
   bool are_plain(std::uint32_t slot, const Body& a, const Body& b) const;
   /// Adds a gradient of the slot's shape and dtype to the slot's sum.

@@ -30,7 +30,7 @@ constexpr OpInfo accumulate_op{
     .forward =
         [](Call& call) {
           const Body& total = call.output();
-          kernels(total.device).binary[static_cast<int>(Binary::add)](total, total, call.input(1));
+          kernels(total.device).binary[binary_place<formulas::Add>](total, total, call.input(1));
         },
 };
 
@@ -63,9 +63,9 @@ namespace {
   invoke_in_place(context, accumulate_op, total, {&total, &gradient}, [&](const View& sum) {
     const KernelTable& table = kernels(more.device);
     if (more.contiguous) [[likely]]
-      run_alike(table, Binary::add, sum, sum, more);
+      run_alike(table, binary_place<formulas::Add>, sum, sum, more);
     else
-      table.binary[static_cast<int>(Binary::add)](sum, sum, more);
+      table.binary[binary_place<formulas::Add>](sum, sum, more);
   });
 }
 
@@ -127,7 +127,7 @@ inline bool BackwardPass::add_product(std::uint32_t slot, const Tensor& a, const
   return can_change(gradient) && !context_.has(Context::intercepted);
 }
 
-[[gnu::always_inline]] inline void BackwardPass::work_out_in_place(Binary kernel, Tensor& gradient, const Tensor& b) {
+[[gnu::always_inline]] inline void BackwardPass::work_out_in_place(int kernel, Tensor& gradient, const Tensor& b) {
   const Body &z = gradient.body(), &y = b.body();
   run_alike(kernels(y.device), kernel, z, z, y);
 }
@@ -136,7 +136,7 @@ inline bool BackwardPass::add_product(std::uint32_t slot, const Tensor& a, const
                                                                   const Tensor& b) {
   if (add_plain_product(slot, gradient, b)) return;
   if (!can_work_out_in_place(gradient)) return add_up(slot, gradient * b);
-  work_out_in_place(Binary::mul, gradient, b);
+  work_out_in_place(binary_place<formulas::Mul>, gradient, b);
   add_up(slot, std::move(gradient));
 }
 
@@ -348,7 +348,7 @@ void Gradient::pass_on(std::size_t i, bool last) {
     pass_.add_up(slot, std::as_const(gradient));
 }
 
-void Gradient::accumulate_fused(std::size_t i, const OpInfo& op, Binary kernel, const Tensor& b) {
+void Gradient::accumulate_fused(std::size_t i, const OpInfo& op, int kernel, const Tensor& b) {
   std::uint32_t slot = entry_.input_slots()[i];
   if (!pass_.wants(slot)) return;
   Tensor& gradient = outputs_[0];

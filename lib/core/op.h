@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cassert>
 #include <cstdint>
 #include <cstring>
 #include <initializer_list>
@@ -97,6 +98,7 @@ struct Call {
 
   template <Attributes T>
   const T& attributes() const {
+    assert(attribute_bytes.size() == sizeof(T));
     return *reinterpret_cast<const T*>(attribute_bytes.data());
   }
   const Body& input(int i) const { return inputs[i]->body(); }

@@ -7,74 +7,10 @@
 
 #include <reel/detail/view.h>
 
+#include "elementwise.h"
+
 namespace reel::detail {
 
-enum class Unary : std::uint8_t {
-  neg,
-  abs,
-  sign,
-  square,
-  reciprocal,
-  sqrt,
-  rsqrt,
-  floor,
-  ceil,
-  round,
-  relu,
-  sigmoid,
-  exp,
-  expm1,
-  log,
-  log1p,
-  log2,
-  sin,
-  cos,
-  tan,
-  asin,
-  acos,
-  atan,
-  sinh,
-  cosh,
-  tanh,
-  erf,
-  erfinv,
-  lgamma,
-  digamma,
-  // The following return bools.
-  logical_not,
-  isnan,
-  isinf,
-  isfinite,
-  count
-};
-enum class Binary : std::uint8_t {
-  add,
-  sub,
-  mul,
-  div,
-  floor_divide,
-  mod,
-  pow,
-  maximum,
-  minimum,
-  atan2,
-  logaddexp,
-  // The following return bools.
-  logical_and,
-  logical_or,
-  logical_xor,
-  equal,
-  not_equal,
-  less,
-  less_equal,
-  greater,
-  greater_equal,
-  // The following take the gradient and the result.
-  tanh_gradient,
-  sigmoid_gradient,
-  relu_gradient,
-  count
-};
 enum class Reduction : std::uint8_t { sum, prod, max, min, argmax, argmin, logsumexp, count };
 
 /// The random stream that a random kernel draws from: see Generator.
@@ -119,11 +55,13 @@ struct KernelTable {
   bool (*one_hot)(const View& out, const View& indices, std::int64_t& bad);
   /// x where low <= column − row <= high in the last two axes, else 0.
   void (*band)(const View& out, const View& x, std::int64_t low, std::int64_t high);
-  UnaryKernel unary[static_cast<int>(Unary::count)];
-  /// Broadcasts. `out` may be `a`.
-  BinaryKernel binary[static_cast<int>(Binary::count)];
-  /// For fewer than `few` contiguous f32, for ops that take less time than a View's set-up; else null.
-  void (*plain_binary[static_cast<int>(Binary::count)])(float* out, const float* a, const float* b, std::int64_t count);
+  /// By `unary_place`.
+  UnaryKernel unary[unary_count];
+  /// By `binary_place`. Broadcasts. `out` may be `a`.
+  BinaryKernel binary[binary_count];
+  /// Kernels of cheap formulas for fewer than `few` contiguous f32, which take less time than a View's set-up; else
+  /// null.
+  void (*plain_binary[binary_count])(float* out, const float* a, const float* b, std::int64_t count);
   static constexpr std::int64_t few = 1 << 16;
   /// sum += a b, all contiguous, of one shape, and f32 or f64.
   void (*multiply_add)(const View& sum, const View& a, const View& b);
@@ -225,14 +163,13 @@ inline const KernelTable& kernels(Device device) {
   return cpu_kernel_table;
 }
 
-/// Runs `binary` for an op that has a plain kernel, on contiguous operands of one shape and dtype.
-[[gnu::always_inline]] inline void run_alike(const KernelTable& table, Binary op, const View& out, const View& a,
+/// Runs the binary kernel at a place that has a plain one, on contiguous operands of one shape and dtype.
+[[gnu::always_inline]] inline void run_alike(const KernelTable& table, int place, const View& out, const View& a,
                                              const View& b) {
-  auto kind = static_cast<int>(op);
   if (out.dtype == DType::f32 && out.numel < KernelTable::few) [[likely]]
-    table.plain_binary[kind](out.as<float>(), a.as<float>(), b.as<float>(), out.numel);
+    table.plain_binary[place](out.as<float>(), a.as<float>(), b.as<float>(), out.numel);
   else
-    table.binary[kind](out, a, b);
+    table.binary[place](out, a, b);
 }
 
 /// Called once, before any kernel runs.

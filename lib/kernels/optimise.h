@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 
 #include <reel/device.h>
 #include <reel/dtype.h>
+
+#include "formulas/update_step.h"
 
 namespace reel::detail {
 
@@ -22,63 +25,28 @@ struct ParameterSlice {
   const void* recorded = nullptr;
 };
 
-// The numbers of one step. Everywhere g = gradient + decay · w.
+/// Makes an update step with the numbers of its formula.
+template <class Numbers>
+using OptimiserKernel = void (*)(const ParameterSlice& elements, const Numbers& numbers);
 
-/// v = momentum · v + fresh · g;  w = w − rate (own · g + carried · v)
-struct SGDNumbers {
-  double decay, momentum, fresh, own, carried, rate;
-};
-/// m = mean_kept · m + mean_fresh · g;  v = square_kept · v + square_fresh · g²;
-/// w = shrink · w − (own · g + carried · m) / (√v · root_factor + epsilon)
-struct AdamNumbers {
-  double decay, shrink, mean_kept, mean_fresh, square_kept, square_fresh, own, carried, root_factor, epsilon;
-};
-/// s = s + g²;  w = w − rate · g / (√s + epsilon)
-struct AdagradNumbers {
-  double decay, rate, epsilon;
-};
-/// s = kept · s + fresh · g²;  δ = √((a + epsilon) / (s + epsilon)) · g;  a = kept · a + fresh · δ²;  w = w − rate · δ
-struct AdadeltaNumbers {
-  double decay, kept, fresh, rate, epsilon;
-};
-/// s = kept · s + fresh · g²;  m = kept · m + fresh · g;  h = g / (√(s − m²) + epsilon);
-/// v = momentum · v + h;  w = w − rate · v
-struct RMSpropNumbers {
-  double decay, kept, fresh, momentum, rate, epsilon;
-};
-/// m = mean_kept · m + mean_fresh · g;  u = max(largest_kept · u, |g| + epsilon);  w = w − rate · m / u
-struct AdamaxNumbers {
-  double decay, mean_kept, mean_fresh, largest_kept, rate, epsilon;
-};
-/// c = step_kept · m + step_fresh · g;  w = shrink · w − rate · sign(c);  m = mean_kept · m + mean_fresh · g, where
-/// g is the gradient alone
-struct LionNumbers {
-  double shrink, step_kept, step_fresh, mean_kept, mean_fresh, rate;
-};
-/// w = kept · w + fresh · gradient
-struct AverageNumbers {
-  double kept, fresh;
-};
+template <class... Rows>
+std::tuple<OptimiserKernel<typename Rows::Numbers>...> kernels_of(UpdateList<Rows...>);
 
-/// Makes one update step with the numbers of its optimiser.
-using OptimiserKernel = void (*)(const ParameterSlice& elements, const void* numbers);
-
-/// The fused update loops of one device. Each reads and writes every element once; `kept` holds the state variables in
-/// the order of the equations above, or as noted.
+/// The fused update loops of one device, in the order of the list of update steps. Each reads and writes every element
+/// once.
 struct OptimiserKernels {
-  OptimiserKernel sgd;           ///< no state
-  OptimiserKernel sgd_momentum;  ///< v
-  OptimiserKernel adam;          ///< m, v
-  OptimiserKernel adam_largest;  ///< m, v, and the largest v so far, which is used under the root
-  OptimiserKernel adagrad;       ///< s
-  OptimiserKernel adadelta;      ///< s, a
-  /// s, m, v; indexed by whether it is centred and whether it has momentum: without centring m is 0, without momentum v
-  /// is h.
-  OptimiserKernel rmsprop[2][2];
-  OptimiserKernel adamax;   ///< m, u
-  OptimiserKernel lion;     ///< m
-  OptimiserKernel average;  ///< no state
+  decltype(kernels_of(UpdateSteps())) kernels;
 };
+
+/// The kernel of a formula.
+template <class F>
+auto& kernel_of(OptimiserKernels& table) {
+  return std::get<update_place<F>>(table.kernels);
+}
+template <class F>
+const auto& kernel_of(const OptimiserKernels& table) {
+  return std::get<update_place<F>>(table.kernels);
+}
 
 extern constinit OptimiserKernels cpu_optimiser_kernels;
 

@@ -17,7 +17,7 @@ Optimiser::KeptNames Adam::kept_names(std::size_t group) const {
 }
 
 UpdateStep Adam::update_step(std::size_t group, Progress& progress, Device device) const {
-  return {adam_kernel(device, options(group).amsgrad), adam_numbers(options(group), progress.steps)};
+  return adam_step(device, options(group).amsgrad, adam_numbers(options(group), progress.steps));
 }
 
 }  // namespace reel::optim

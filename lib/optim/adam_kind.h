@@ -37,10 +37,10 @@ AdamNumbers adam_numbers(const Options& options, std::int64_t steps) {
           .epsilon = options.epsilon};
 }
 
-/// The update loop of Adam and AdamW.
-inline OptimiserKernel adam_kernel(Device device, bool amsgrad) {
-  const OptimiserKernels& kernels = optimiser_kernels(device);
-  return amsgrad ? kernels.adam_largest : kernels.adam;
+/// The update step of Adam and AdamW.
+inline UpdateStep adam_step(Device device, bool amsgrad, const AdamNumbers& numbers) {
+  if (amsgrad) return {device, formulas::AdamLargest{numbers}};
+  return {device, formulas::Adam{numbers}};
 }
 
 }  // namespace reel::detail

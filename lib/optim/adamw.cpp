@@ -21,7 +21,7 @@ UpdateStep AdamW::update_step(std::size_t group, Progress& progress, Device devi
   AdamNumbers numbers = adam_numbers(chosen, progress.steps);
   numbers.decay = 0;
   numbers.shrink = 1 - chosen.learning_rate * chosen.weight_decay;
-  return {adam_kernel(device, chosen.amsgrad), numbers};
+  return adam_step(device, chosen.amsgrad, numbers);
 }
 
 }  // namespace reel::optim

@@ -29,16 +29,16 @@ constexpr const char* name = "MovingAverage";
 
 // a = δ a + (1 − δ) w.
 void add_to(Tensor& average, const Tensor& tensor, const AverageNumbers& numbers, const void* recorded) {
-  OptimiserKernel kernel = optimiser_kernels(tensor.device()).average;
+  auto kernel = kernel_of<formulas::Average>(optimiser_kernels(tensor.device()));
   if (tensor.device() != cpu) {
     prepare_on_device(average.body(), true);
     prepare_on_device(tensor.body(), false);
-    return kernel({tensor.dtype(), tensor.numel(), average.body().data, tensor.body().data, {}, recorded}, &numbers);
+    return kernel({tensor.dtype(), tensor.numel(), average.body().data, tensor.body().data, {}, recorded}, numbers);
   }
   auto size = static_cast<std::int64_t>(size_of(tensor.dtype()));
   char *a = static_cast<char*>(average.body().data), *w = static_cast<char*>(tensor.body().data);
   parallel_for(tensor.numel(), parallel_grain, [&](std::int64_t begin, std::int64_t end) {
-    kernel({tensor.dtype(), end - begin, a + begin * size, w + begin * size, {}}, &numbers);
+    kernel({tensor.dtype(), end - begin, a + begin * size, w + begin * size, {}}, numbers);
   });
 }
 

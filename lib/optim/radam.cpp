@@ -26,7 +26,7 @@ UpdateStep RAdam::update_step(std::size_t group, Progress& progress, Device devi
     numbers.root_factor = 0;
     numbers.epsilon = 1;
   }
-  return {optimiser_kernels(device).adam, numbers};
+  return {device, formulas::Adam{numbers}};
 }
 
 }  // namespace reel::optim

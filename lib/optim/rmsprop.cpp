@@ -26,13 +26,17 @@ Optimiser::KeptNames RMSprop::kept_names(std::size_t group) const {
 UpdateStep RMSprop::update_step(std::size_t group, Progress& progress, Device device) const {
   const RMSpropOptions& chosen = options(group);
   progress.moves |= chosen.momentum > 0;
-  return {optimiser_kernels(device).rmsprop[chosen.centred][chosen.momentum > 0],
-          RMSpropNumbers{.decay = chosen.weight_decay,
+  RMSpropNumbers numbers{.decay = chosen.weight_decay,
                          .kept = chosen.alpha,
                          .fresh = 1 - chosen.alpha,
                          .momentum = chosen.momentum,
                          .rate = chosen.learning_rate,
-                         .epsilon = chosen.epsilon}};
+                         .epsilon = chosen.epsilon};
+  bool moves = chosen.momentum > 0;
+  if (chosen.centred && moves) return {device, formulas::RmspropCentredMomentum{numbers}};
+  if (chosen.centred) return {device, formulas::RmspropCentred{numbers}};
+  if (moves) return {device, formulas::RmspropMomentum{numbers}};
+  return {device, formulas::Rmsprop{numbers}};
 }
 
 }  // namespace reel::optim

@@ -34,7 +34,7 @@ inline void update_rows(const ParameterSlice& table, const RowGradient& gradient
   auto step = [&](std::int64_t i) {
     ParameterSlice row{table.dtype, size, at(table.values, rows[i]), values + i * bytes, {}};
     for (int k = 0; k < ParameterSlice::most_kept; ++k) row.kept[k] = at(table.kept[k], rows[i]);
-    update_step.kernel(row, update_step.numbers);
+    update_step(row);
   };
   parallel_for(row_count, std::max<std::int64_t>(1, parallel_grain / std::max<std::int64_t>(1, size)),
                [&](std::int64_t begin, std::int64_t end) {
@@ -65,7 +65,7 @@ inline void update_rows_on_device(const Tensor& parameter, std::span<const Tenso
     taken[k] = rows_of(kept[k]);
     rows.kept[k] = taken[k].body().data;
   }
-  update_step.kernel(rows, update_step.numbers);
+  update_step(rows);
   auto put = [&](const Tensor& table, const Tensor& changed) {
     kernels(table.device()).index_copy(table.body(), changed.body(), gradient.rows.body(), 0);
   };

@@ -25,17 +25,17 @@ Optimiser::KeptNames SGD::kept_names(std::size_t) const { return {Kept("velocity
 
 UpdateStep SGD::update_step(std::size_t group, Progress& progress, Device device) const {
   const SGDOptions& chosen = options(group);
-  const OptimiserKernels& kernels = optimiser_kernels(device);
   bool first = !progress.moves;
   progress.moves |= chosen.momentum > 0;
-  return {chosen.momentum > 0 ? kernels.sgd_momentum : kernels.sgd,
-          SGDNumbers{.decay = chosen.weight_decay,
+  SGDNumbers numbers{.decay = chosen.weight_decay,
                      .momentum = chosen.momentum,
                      .fresh = first ? 1 : 1 - chosen.dampening,
                      // With Nesterov's step w − rate (g + μ v), else w − rate v.
                      .own = chosen.nesterov ? 1.0 : 0.0,
                      .carried = chosen.nesterov ? chosen.momentum : 1,
-                     .rate = chosen.learning_rate}};
+                     .rate = chosen.learning_rate};
+  if (chosen.momentum > 0) return {device, formulas::SgdMomentum{numbers}};
+  return {device, formulas::Sgd{numbers}};
 }
 
 }  // namespace reel::optim

@@ -154,8 +154,7 @@ class Optimiser::Step {
     elements.gradient = static_cast<const char*>(elements.gradient) + offset;
     for (void*& kept : elements.kept)
       if (kept) kept = static_cast<char*>(kept) + offset;
-    const UpdateStep& update_step = update_steps_[part.update_step];
-    update_step.kernel(elements, update_step.numbers);
+    update_steps_[part.update_step](elements);
   }
 
   bool is_on_device(const Part& part) const { return optimiser_.parameters_[part.number].device() != cpu; }
@@ -165,7 +164,7 @@ class Optimiser::Step {
     const UpdateStep& update_step = update_steps_[part.update_step];
     // Makes the device the one on which kernels run.
     static_cast<void>(kernels(optimiser_.parameters_[part.number].device()));
-    if (!part.rows.defined()) return update_step.kernel(part.elements, update_step.numbers);
+    if (!part.rows.defined()) return update_step(part.elements);
     std::array<Tensor, ParameterSlice::most_kept> kept;
     for (std::size_t k = 0; k < kept.size(); ++k)
       if (part.elements.kept[k]) kept[k] = optimiser_.memories_[part.number].kept[k];
@@ -209,7 +208,7 @@ class Optimiser::RecordedStep {
       ++memory.progress.steps;
       Numbers& known = numbers[part.update_step];
       UpdateStep update_step = optimiser_.update_step(known.group, memory.progress, known.device);
-      if (update_step.kernel != known.update_step.kernel)
+      if (!update_step.has_kernel_of(known.update_step))
         fail<Error>(optimiser_.name_, where_,
                     "options that decide which step it makes have changed since the graph was "
                     "recorded; record it again");
@@ -240,8 +239,10 @@ void Optimiser::Step::record() {
   }
   DeviceModule& module = *recording_module();
   std::vector<const void*> places;
-  for (const auto& numbers : recorded->numbers)
-    places.push_back(module.recorded_numbers(numbers.update_step.numbers, sizeof numbers.update_step.numbers));
+  for (const auto& known : recorded->numbers) {
+    std::span<const std::byte> numbers = known.update_step.numbers();
+    places.push_back(module.recorded_numbers(numbers.data(), numbers.size()));
+  }
   for (Part& part : parts_) part.elements.recorded = places[part.update_step];
   module.before_launch([recorded] { recorded->renew(); });
 }

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <cstring>
+#include <span>
 #include <type_traits>
 
 #include "../kernels/optimise.h"
@@ -9,15 +10,35 @@
 namespace reel::detail {
 
 /// A fused update loop with its numbers for one step.
-struct UpdateStep {
-  OptimiserKernel kernel;
-  alignas(double) std::byte numbers[10 * sizeof(double)];
+class UpdateStep {
+ public:
+  /// The step of a formula, on a device.
+  template <class F>
+  UpdateStep(Device device, const F& formula) : UpdateStep(kernel_of<F>(optimiser_kernels(device)), formula.n) {}
 
+  void operator()(const ParameterSlice& elements) const { run_(*this, elements); }
+  bool has_kernel_of(const UpdateStep& other) const { return kernel_ == other.kernel_; }
+  /// What a graph that repeats the step copies to its device.
+  std::span<const std::byte> numbers() const { return numbers_; }
+
+ private:
   template <class Numbers>
-  UpdateStep(OptimiserKernel kernel, const Numbers& given) : kernel(kernel) {
-    static_assert(sizeof(Numbers) <= sizeof numbers && std::is_trivially_copyable_v<Numbers>);
-    std::memcpy(numbers, &given, sizeof given);
+  UpdateStep(OptimiserKernel<Numbers> kernel, const Numbers& numbers)
+      : kernel_(reinterpret_cast<void (*)()>(kernel)), run_(run<Numbers>) {
+    static_assert(sizeof numbers <= sizeof numbers_ && std::is_trivially_copyable_v<Numbers>);
+    std::memcpy(numbers_, &numbers, sizeof numbers);
   }
+  // The one place where the kernel is of another type than its own.
+  template <class Numbers>
+  static void run(const UpdateStep& step, const ParameterSlice& elements) {
+    Numbers numbers;
+    std::memcpy(&numbers, step.numbers_, sizeof numbers);
+    reinterpret_cast<OptimiserKernel<Numbers>>(step.kernel_)(elements, numbers);
+  }
+
+  void (*kernel_)();
+  void (*run_)(const UpdateStep&, const ParameterSlice&);
+  alignas(double) std::byte numbers_[10 * sizeof(double)];
 };
 
 }  // namespace reel::detail

@@ -8,7 +8,6 @@
 
 namespace reel::detail {
 
-enum class Binary : std::uint8_t;
 class BackwardPass;
 
 /// The argument of an op's gradient function: the recorded call, the gradients of its outputs, and the functions that
@@ -50,6 +49,7 @@ class Gradient {
   DType input_dtype(std::size_t i) const;
   template <Attributes T>
   const T& attributes() const {
+    assert(entry_.attribute_bytes == sizeof(T));
     return *reinterpret_cast<const T*>(entry_.attributes());
   }
   std::span<const std::byte> attribute_bytes() const { return {entry_.attributes(), entry_.attribute_bytes}; }
@@ -74,10 +74,10 @@ class Gradient {
   /// For an op with one output: adds the output's gradient to that of input i. `last`: moves it, so that it is gone
   /// afterwards.
   void pass_on(std::size_t i, bool last);
-  /// For an op with one output: applies an elementwise op, by its kernel, to the output's gradient and b, both of the
-  /// input's shape, and adds the result to the gradient of input i. The output's gradient is consumed, because the
-  /// result may overwrite it.
-  void accumulate_fused(std::size_t i, const OpInfo& op, Binary kernel, const Tensor& b);
+  /// For an op with one output: applies an elementwise op, whose kernel is at that `binary_place`, to the output's
+  /// gradient and b, both of the input's shape, and adds the result to the gradient of input i. The output's gradient is
+  /// consumed, because the result may overwrite it.
+  void accumulate_fused(std::size_t i, const OpInfo& op, int kernel, const Tensor& b);
   /// For y = a b: adds the output's gradient times b to the gradient of a, and times a to that of b, without
   /// temporaries where no other handle sees the sums. Consumes the output's gradient.
   void accumulate_factors();

@@ -216,9 +216,11 @@ TEST_CASE("a probability that is none, and an index without a class, are named w
 
 namespace {
 
-// Makes one step on both devices.
-template <class Numbers>
-void check_step(detail::OptimiserKernel on_cpu, detail::OptimiserKernel on_device, const Numbers& numbers) {
+// Makes one step of an optimiser on both devices.
+template <class F>
+void check_step(const F& formula) {
+  auto on_cpu = detail::kernel_of<F>(detail::optimiser_kernels(cpu));
+  auto on_device = detail::kernel_of<F>(detail::optimiser_kernels(gpu));
   for (DType dtype : {f32, f64})
     for (std::int64_t count : {1, 7, 64, 1001}) {
       CAPTURE(name_of(dtype), count);
@@ -231,8 +233,8 @@ void check_step(detail::OptimiserKernel on_cpu, detail::OptimiserKernel on_devic
         auto at = [&](std::size_t i) { return x[i].body().data; };
         return detail::ParameterSlice{dtype, count, at(0), at(1), {at(2), at(3), at(4)}};
       };
-      on_cpu(elements(here), &numbers);
-      on_device(elements(there), &numbers);
+      on_cpu(elements(here), formula.n);
+      on_device(elements(there), formula.n);
       for (std::size_t i = 0; i < 5; ++i) CHECK(apart(there[i], here[i]) <= allowed(dtype));
     }
 }
@@ -242,20 +244,21 @@ void check_step(detail::OptimiserKernel on_cpu, detail::OptimiserKernel on_devic
 TEST_CASE("every optimiser's step is that of the CPU") {
   if (lacks_device()) return;
   using namespace detail;
-  const OptimiserKernels &a = optimiser_kernels(cpu), &b = optimiser_kernels(gpu);
-  check_step(a.sgd, b.sgd, SGDNumbers{0.01, 0.9, 0.8, 0.3, 0.7, 0.1});
-  check_step(a.sgd_momentum, b.sgd_momentum, SGDNumbers{0.01, 0.9, 0.8, 0.3, 0.7, 0.1});
+  check_step(formulas::Sgd{{0.01, 0.9, 0.8, 0.3, 0.7, 0.1}});
+  check_step(formulas::SgdMomentum{{0.01, 0.9, 0.8, 0.3, 0.7, 0.1}});
   AdamNumbers adam{0.01, 0.99, 0.9, 0.1, 0.95, 0.05, 0.2, 0.3, 1.5, 1e-3};
-  check_step(a.adam, b.adam, adam);
-  check_step(a.adam_largest, b.adam_largest, adam);
-  check_step(a.adagrad, b.adagrad, AdagradNumbers{0.01, 0.1, 1e-3});
-  check_step(a.adadelta, b.adadelta, AdadeltaNumbers{0.01, 0.9, 0.1, 0.5, 1e-3});
-  for (int centred : {0, 1})
-    for (int moves : {0, 1})
-      check_step(a.rmsprop[centred][moves], b.rmsprop[centred][moves], RMSpropNumbers{0.01, 0.9, 0.1, 0.8, 0.1, 0.1});
-  check_step(a.adamax, b.adamax, AdamaxNumbers{0.01, 0.9, 0.1, 0.95, 0.1, 1e-3});
-  check_step(a.lion, b.lion, LionNumbers{0.99, 0.9, 0.1, 0.8, 0.2, 0.1});
-  check_step(a.average, b.average, AverageNumbers{0.9, 0.1});
+  check_step(formulas::Adam{adam});
+  check_step(formulas::AdamLargest{adam});
+  check_step(formulas::Adagrad{{0.01, 0.1, 1e-3}});
+  check_step(formulas::Adadelta{{0.01, 0.9, 0.1, 0.5, 1e-3}});
+  RMSpropNumbers rmsprop{0.01, 0.9, 0.1, 0.8, 0.1, 0.1};
+  check_step(formulas::Rmsprop{rmsprop});
+  check_step(formulas::RmspropMomentum{rmsprop});
+  check_step(formulas::RmspropCentred{rmsprop});
+  check_step(formulas::RmspropCentredMomentum{rmsprop});
+  check_step(formulas::Adamax{{0.01, 0.9, 0.1, 0.95, 0.1, 1e-3}});
+  check_step(formulas::Lion{{0.99, 0.9, 0.1, 0.8, 0.2, 0.1}});
+  check_step(formulas::Average{{0.9, 0.1}});
 }
 
 }  // namespace reel_test

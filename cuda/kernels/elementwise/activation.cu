@@ -61,27 +61,30 @@ void two_gradient(const View& out, const View& d, const View& x, double first, d
   run_with_two<F>(first, second, out, d, x);
 }
 
-constexpr ActivationKernels elementwise_kernels() {
-  namespace f = formulas;
-  ActivationKernels table{};
-  auto set = [&](Activation activation, auto forward, auto gradient) {
-    table.forward[static_cast<int>(activation)] = forward;
-    table.gradient[static_cast<int>(activation)] = gradient;
-  };
-  set(Activation::leaky_relu, with_one<f::LeakyRelu>, one_gradient<f::LeakyReluGradient>);
-  set(Activation::gelu, plain<f::Gelu>, plain_gradient<f::GeluGradient>);
-  set(Activation::tanh_gelu, plain<f::TanhGelu>, plain_gradient<f::TanhGeluGradient>);
-  set(Activation::silu, plain<f::Silu>, plain_gradient<f::SiluGradient>);
-  set(Activation::elu, with_two<f::Elu>, two_gradient<f::EluGradient>);
-  set(Activation::softplus, with_two<f::Softplus>, two_gradient<f::SoftplusGradient>);
-  set(Activation::hardtanh, with_two<f::Clamp>, two_gradient<f::HardtanhGradient>);
-  return table;
+template <class Row>
+void add_kernels(ActivationKernels& table) {
+  using F = typename Row::Formula;
+  using G = typename Row::Gradient;
+  auto& forward = table.forward[activation_place<F>];
+  auto& gradient = table.gradient[activation_place<F>];
+  if constexpr (Row::parameters == 0)
+    forward = plain<F>, gradient = plain_gradient<G>;
+  else if constexpr (Row::parameters == 1)
+    forward = with_one<F>, gradient = one_gradient<G>;
+  else
+    forward = with_two<F>, gradient = two_gradient<G>;
+}
+
+template <class... Rows>
+void add_all_kernels(ActivationKernels& table, KernelList<Rows...>) {
+  (add_kernels<Rows>(table), ...);
 }
 
 }  // namespace
 
 void fill_activation(KernelTable& table) {
-  static ActivationKernels kernels = elementwise_kernels();
+  static ActivationKernels kernels{};
+  add_all_kernels(kernels, kernel_lists::Activations());
   fill_masked_softmax(kernels);
   table.activation = &kernels;
 }

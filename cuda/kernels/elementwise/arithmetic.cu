@@ -1,26 +1,9 @@
-#include "../../../lib/kernels/formulas/binary.h"
-
-#include "../../../lib/kernels/formulas/integer.h"
-#include "../../../lib/kernels/formulas/unary.h"
 #include "../../device/formula_loop.h"
 #include "../../runtime/cuda_kernels.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
-
-// Bools wrap as integers do.
-template <class F, class IntegerF>
-void any_binary(const View& out, const View& a, const View& b) {
-  if (out.dtype == DType::boolean) return run_alike<bool>(IntegerF(), out, a, b);
-  run_number<F, IntegerF>(out, a, b);
-}
-
-// Bools are handled before this.
-template <class F, class IntegerF>
-void number_binary(const View& out, const View& a, const View& b) {
-  run_number<F, IntegerF>(out, a, b);
-}
 
 // Frequent exponents are computed without logarithms. If a single number is the exponent, no warp diverges.
 struct Pow {
@@ -34,9 +17,8 @@ struct Pow {
   }
 };
 
-template <class F>
 void clamp_kernel(const View& out, const View& x, const View& low, const View& high) {
-  run_number<F, F>(out, x, low, high);
+  run_number<formulas::Clamp, formulas::Clamp>(out, x, low, high);
 }
 
 void lerp_kernel(const View& out, const View& a, const View& b, const View& weight) {
@@ -81,35 +63,26 @@ void plain_multiply_add(float* sum, const float* a, const float* b, std::int64_t
   multiply_add_kernel(*Plain(sum, count), *Plain(a, count), *Plain(b, count));
 }
 
+template <class... Rows>
+void fill_binary_kernels(KernelTable& table, KernelList<Rows...>) {
+  auto fill = [&]<class Row>(Row) {
+    using F = typename Row::Formula;
+    table.binary[binary_place<F>] = row_kernel<Row>;
+    if constexpr (Row::cost == Cost::cheap) table.plain_binary[binary_place<F>] = plain_binary<F>;
+  };
+  (fill(Rows()), ...);
+}
+
 }  // namespace
 
+template <>
+struct DeviceFormula<formulas::Pow> {
+  using type = Pow;
+};
+
 void fill_arithmetic(KernelTable& table) {
-  namespace f = formulas;
-  auto slot = [&](Binary op) -> KernelTable::BinaryKernel& { return table.binary[static_cast<int>(op)]; };
-  auto plain = [&]<class F>(Binary op, F) { table.plain_binary[static_cast<int>(op)] = plain_binary<F>; };
-  plain(Binary::add, f::Add());
-  plain(Binary::sub, f::Sub());
-  plain(Binary::mul, f::Mul());
-  plain(Binary::div, f::Div());
-  plain(Binary::maximum, f::Maximum());
-  plain(Binary::minimum, f::Minimum());
-  plain(Binary::tanh_gradient, f::TanhGradient());
-  plain(Binary::sigmoid_gradient, f::SigmoidGradient());
-  plain(Binary::relu_gradient, f::ReluGradient());
-  slot(Binary::add) = any_binary<f::Add, f::Wrapping<f::Add>>;
-  slot(Binary::sub) = number_binary<f::Sub, f::Wrapping<f::Sub>>;
-  slot(Binary::mul) = any_binary<f::Mul, f::Wrapping<f::Mul>>;
-  slot(Binary::div) = floating_binary<f::Div>;
-  slot(Binary::maximum) = any_binary<f::Maximum, f::Maximum>;
-  slot(Binary::minimum) = any_binary<f::Minimum, f::Minimum>;
-  slot(Binary::floor_divide) = number_binary<f::FloorDivide, f::IntegerQuotient>;
-  slot(Binary::mod) = number_binary<f::Mod, f::IntegerMod>;
-  slot(Binary::pow) = number_binary<Pow, f::IntegerPow>;
-  slot(Binary::logaddexp) = floating_binary<f::Logaddexp>;
-  slot(Binary::tanh_gradient) = floating_binary<f::TanhGradient>;
-  slot(Binary::sigmoid_gradient) = floating_binary<f::SigmoidGradient>;
-  slot(Binary::relu_gradient) = floating_binary<f::ReluGradient>;
-  table.clamp = clamp_kernel<f::Clamp>;
+  fill_binary_kernels(table, kernel_lists::BinaryArithmetic());
+  table.clamp = clamp_kernel;
   table.lerp = lerp_kernel;
   table.multiply_add = multiply_add_kernel;
   table.plain_multiply_add = plain_multiply_add;

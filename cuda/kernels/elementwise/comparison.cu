@@ -1,5 +1,3 @@
-#include "../../../lib/kernels/formulas/comparison.h"
-
 #include "../../device/formula_loop.h"
 #include "../../runtime/cuda_kernels.h"
 
@@ -8,24 +6,24 @@ inline namespace REEL_TARGET {
 namespace {
 
 template <class F>
-void comparison(const View& out, const View& a, const View& b) {
-  with_type(a.dtype, [&]<class T>(std::type_identity<T>) { run_formula<bool, T, T>(F(), out, {&a, &b}); });
-}
-
+struct BinaryComparison {
+  template <class Row>
+  static constexpr KernelTable::BinaryKernel kernel = row_kernel<Row>;
+};
+// No instances of their own: the operands are exchanged instead.
 template <class F>
-void reversed_comparison(const View& out, const View& a, const View& b) {
-  comparison<F>(out, b, a);
-}
+struct BinaryComparison<formulas::Reversed<F>> {
+  template <class Row>
+  static void kernel(const View& out, const View& a, const View& b) {
+    row_kernel<ElementwiseRow<F, Row::operands, Row::cost>>(out, b, a);
+  }
+};
 
-template <class F>
-void predicate(const View& out, const View& x) {
-  with_type(x.dtype, [&]<class T>(std::type_identity<T>) { run_formula<bool, T>(F(), out, {&x}); });
-}
-
-// For integers the op computes the result without a kernel.
-template <class F>
-void floating_predicate(const View& out, const View& x) {
-  with_floating(x.dtype, [&]<class T>(std::type_identity<T>) { run_formula<bool, T>(F(), out, {&x}); });
+template <class... Rows>
+void fill_binary_comparisons(KernelTable& table, KernelList<Rows...>) {
+  ((table.binary[binary_place<typename Rows::Formula>] =
+        BinaryComparison<typename Rows::Formula>::template kernel<Rows>),
+   ...);
 }
 
 struct Choice {
@@ -45,22 +43,8 @@ void where_kernel(const View& out, const View& condition, const View& a, const V
 }  // namespace
 
 void fill_comparison(KernelTable& table) {
-  namespace f = formulas;
-  auto binary = [&](Binary op) -> KernelTable::BinaryKernel& { return table.binary[static_cast<int>(op)]; };
-  binary(Binary::equal) = comparison<f::Equal>;
-  binary(Binary::not_equal) = comparison<f::NotEqual>;
-  binary(Binary::less) = comparison<f::Less>;
-  binary(Binary::less_equal) = comparison<f::LessEqual>;
-  binary(Binary::greater) = reversed_comparison<f::Less>;
-  binary(Binary::greater_equal) = reversed_comparison<f::LessEqual>;
-  binary(Binary::logical_and) = comparison<f::LogicalAnd>;
-  binary(Binary::logical_or) = comparison<f::LogicalOr>;
-  binary(Binary::logical_xor) = comparison<f::LogicalXor>;
-  auto unary = [&](Unary op) -> KernelTable::UnaryKernel& { return table.unary[static_cast<int>(op)]; };
-  unary(Unary::logical_not) = predicate<f::LogicalNot>;
-  unary(Unary::isnan) = floating_predicate<f::IsNan>;
-  unary(Unary::isinf) = floating_predicate<f::IsInfinite>;
-  unary(Unary::isfinite) = floating_predicate<f::IsFinite>;
+  fill_unary_kernels(table, kernel_lists::UnaryComparison());
+  fill_binary_comparisons(table, kernel_lists::BinaryComparison());
   table.where = where_kernel;
 }
 

@@ -1,14 +1,11 @@
 #include "../../../lib/kernels/optimise.h"
 
-#include "../../../lib/kernels/formulas/update_step.h"
 #include "../../device/formula_loop.h"
 #include "../../runtime/cuda_kernels.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
-
-using namespace formulas;
 
 // Calls f(w, gradient, kept…) for each element, `lanes` of them at a time.
 template <class F, class T, int kept_count>
@@ -68,29 +65,25 @@ void run_step(const F& f, const ParameterSlice& x) {
 
 // An update step that uses the listed state variables.
 template <class F, int... kept>
-void step(const ParameterSlice& x, const void* numbers) {
-  F f{*static_cast<const decltype(F::n)*>(numbers)};
+void step(const ParameterSlice& x, const decltype(F::n)& numbers) {
   if (x.dtype == DType::f32)
-    run_step<float, F, kept...>(f, x);
+    run_step<float, F, kept...>(F{numbers}, x);
   else
-    run_step<double, F, kept...>(f, x);
+    run_step<double, F, kept...>(F{numbers}, x);
+}
+
+template <class F, int... kept>
+void fill(OptimiserKernels& table, UpdateRow<F, kept...>) {
+  kernel_of<F>(table) = step<F, kept...>;
+}
+template <class... Rows>
+void fill_all(OptimiserKernels& table, UpdateList<Rows...>) {
+  (fill(table, Rows()), ...);
 }
 
 }  // namespace
 
-void fill_device_optimisers(OptimiserKernels& kernels) {
-  kernels = {.sgd = step<Sgd>,
-             .sgd_momentum = step<SgdMomentum, 0>,
-             .adam = step<Adam, 0, 1>,
-             .adam_largest = step<AdamLargest, 0, 1, 2>,
-             .adagrad = step<Adagrad, 0>,
-             .adadelta = step<Adadelta, 0, 1>,
-             .rmsprop = {{step<Rmsprop, 0>, step<RmspropMomentum, 0, 2>},
-                         {step<RmspropCentred, 0, 1>, step<RmspropCentredMomentum, 0, 1, 2>}},
-             .adamax = step<Adamax, 0, 1>,
-             .lion = step<Lion, 0>,
-             .average = step<Average>};
-}
+void fill_device_optimisers(OptimiserKernels& kernels) { fill_all(kernels, UpdateSteps()); }
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

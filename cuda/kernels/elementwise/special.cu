@@ -1,5 +1,3 @@
-#include "../../../lib/kernels/formulas/special.h"
-
 #include "../../device/formula_loop.h"
 #include "../../runtime/cuda_kernels.h"
 
@@ -7,7 +5,6 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
 
-// Too many digits are lost for f32 throughout.
 template <class F>
 struct InDouble {
   template <class V>
@@ -18,14 +15,17 @@ struct InDouble {
 
 }  // namespace
 
-void fill_special(KernelTable& table) {
-  namespace f = formulas;
-  auto slot = [&](Unary op) -> KernelTable::UnaryKernel& { return table.unary[static_cast<int>(op)]; };
-  slot(Unary::erf) = floating_unary<f::Erf>;
-  slot(Unary::erfinv) = floating_unary<f::Erfinv>;
-  slot(Unary::lgamma) = floating_unary<InDouble<f::Lgamma>>;
-  slot(Unary::digamma) = floating_unary<InDouble<f::Digamma>>;
-}
+// Too many digits are lost for f32 throughout.
+template <>
+struct DeviceFormula<formulas::Lgamma> {
+  using type = InDouble<formulas::Lgamma>;
+};
+template <>
+struct DeviceFormula<formulas::Digamma> {
+  using type = InDouble<formulas::Digamma>;
+};
+
+void fill_special(KernelTable& table) { fill_unary_kernels(table, kernel_lists::Special()); }
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

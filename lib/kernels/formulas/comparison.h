@@ -29,6 +29,15 @@ struct LessEqual {
     return a <= b;
   }
 };
+template <class F>
+struct Reversed {
+  template <class T>
+  REEL_HOST_DEVICE bool operator()(T a, T b) const {
+    return F()(b, a);
+  }
+};
+using Greater = Reversed<Less>;
+using GreaterEqual = Reversed<LessEqual>;
 struct LogicalAnd {
   template <class T>
   REEL_HOST_DEVICE bool operator()(T a, T b) const {

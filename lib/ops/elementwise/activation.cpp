@@ -21,21 +21,19 @@ struct ActivationAttributes {
   FloatBits first, second;
 };
 
-template <Activation activation>
+template <class F>
 void forward(Call& call) {
   const auto& [first, second] = call.attributes<ActivationAttributes>();
-  kernels(call.output().device)
-      .activation->forward[static_cast<int>(activation)](call.output(), call.input(0), first, second);
+  kernels(call.output().device).activation->forward[activation_place<F>](call.output(), call.input(0), first, second);
 }
 
 // Fused gradients have no gradient of their own: they run only when nothing records.
-template <Activation activation>
+template <class F>
 constexpr OpInfo fused_gradient(const char* name) {
   return {.name = name, .arity = 2, .batching = Batching::elementwise, .forward = [](Call& call) {
             const auto& [first, second] = call.attributes<ActivationAttributes>();
             kernels(call.output().device)
-                .activation->gradient[static_cast<int>(activation)](call.output(), call.input(0), call.input(1), first,
-                                                                    second);
+                .activation->gradient[activation_place<F>](call.output(), call.input(0), call.input(1), first, second);
           }};
 }
 
@@ -60,13 +58,13 @@ Tensor run(const OpInfo& op, const Arg& x, double first = 0, double second = 0) 
 
 // y = x where x > 0, else s x;  dx = d where x > 0, else s d
 
-constexpr OpInfo leaky_relu_gradient_op = fused_gradient<Activation::leaky_relu>("leaky_relu_gradient");
+constexpr OpInfo leaky_relu_gradient_op = fused_gradient<formulas::LeakyRelu>("leaky_relu_gradient");
 
 constexpr OpInfo leaky_relu_op{
     .name = "leaky_relu",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = forward<Activation::leaky_relu>,
+    .forward = forward<formulas::LeakyRelu>,
     .gradient = accumulate_gradient<leaky_relu_gradient_op, [](const Tensor& d, const Tensor& x, double slope,
                                                                double) { return where(x > 0.0, d, d * slope); }>,
     .saves_input_for = {inputs({0})},
@@ -76,13 +74,13 @@ Tensor leaky_relu(const Arg& x, LeakyReluOptions options) { return run(leaky_rel
 
 // y = x Φ(x);  dx = d (Φ(x) + x φ(x)), constant beyond ±40
 
-constexpr OpInfo gelu_gradient_op = fused_gradient<Activation::gelu>("gelu_gradient");
+constexpr OpInfo gelu_gradient_op = fused_gradient<formulas::Gelu>("gelu_gradient");
 
 constexpr OpInfo gelu_op{
     .name = "gelu",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = forward<Activation::gelu>,
+    .forward = forward<formulas::Gelu>,
     .gradient = accumulate_gradient<gelu_gradient_op,
                                     [](const Tensor& d, const Tensor& x, double, double) {
                                       Tensor near = clamp(x, -40.0, 40.0);
@@ -96,13 +94,13 @@ constexpr OpInfo gelu_op{
 // y = x (1 + t) / 2, t = tanh √(2/π) (x + 0.044715 x³);
 // dx = d ((1 + t) / 2 + x (1 − t²) √(2/π) (1 + 0.134145 x²) / 2), constant beyond ±40
 
-constexpr OpInfo tanh_gelu_gradient_op = fused_gradient<Activation::tanh_gelu>("tanh_gelu_gradient");
+constexpr OpInfo tanh_gelu_gradient_op = fused_gradient<formulas::TanhGelu>("tanh_gelu_gradient");
 
 constexpr OpInfo tanh_gelu_op{
     .name = "gelu",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = forward<Activation::tanh_gelu>,
+    .forward = forward<formulas::TanhGelu>,
     .gradient = accumulate_gradient<tanh_gelu_gradient_op,
                                     [](const Tensor& d, const Tensor& x, double, double) {
                                       Tensor near = clamp(x, -40.0, 40.0), squared = square(near);
@@ -119,13 +117,13 @@ Tensor gelu(const Arg& x, GeluOptions options) {
 
 // y = x σ(x);  dx = d σ(x) (1 + x (1 − σ(x))), constant beyond ±1000
 
-constexpr OpInfo silu_gradient_op = fused_gradient<Activation::silu>("silu_gradient");
+constexpr OpInfo silu_gradient_op = fused_gradient<formulas::Silu>("silu_gradient");
 
 constexpr OpInfo silu_op{
     .name = "silu",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = forward<Activation::silu>,
+    .forward = forward<formulas::Silu>,
     .gradient = accumulate_gradient<silu_gradient_op,
                                     [](const Tensor& d, const Tensor& x, double, double) {
                                       Tensor near = clamp(x, -1000.0, 1000.0), s = sigmoid(near);
@@ -138,7 +136,7 @@ Tensor silu(const Arg& x) { return run(silu_op, x); }
 
 // y = λ x where x > 0, else λ α (e^x − 1);  dx = λ d where x > 0, else λ α e^x d
 
-constexpr OpInfo elu_gradient_op = fused_gradient<Activation::elu>("elu_gradient");
+constexpr OpInfo elu_gradient_op = fused_gradient<formulas::Elu>("elu_gradient");
 
 namespace {
 
@@ -152,7 +150,7 @@ constexpr OpInfo elu_like(const char* name) {
       .name = name,
       .arity = 1,
       .batching = Batching::elementwise,
-      .forward = forward<Activation::elu>,
+      .forward = forward<formulas::Elu>,
       .gradient = accumulate_gradient<elu_gradient_op, composed_elu_gradient>,
       .saves_input_for = {inputs({0})},
   };
@@ -170,13 +168,13 @@ Tensor selu(const Arg& x) { return run(selu_op, x, 1.6732632423543772, 1.0507009
 
 // y = x where β x > t, else log(1 + e^(β x)) / β;  dx = d where β x > t, else d σ(β x)
 
-constexpr OpInfo softplus_gradient_op = fused_gradient<Activation::softplus>("softplus_gradient");
+constexpr OpInfo softplus_gradient_op = fused_gradient<formulas::Softplus>("softplus_gradient");
 
 constexpr OpInfo softplus_op{
     .name = "softplus",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = forward<Activation::softplus>,
+    .forward = forward<formulas::Softplus>,
     .gradient = accumulate_gradient<softplus_gradient_op,
                                     [](const Tensor& d, const Tensor& x, double beta, double threshold) {
                                       Tensor z = x * beta;
@@ -193,13 +191,13 @@ Tensor softplus(const Arg& x, SoftplusOptions options) {
 
 // y = min(max(x, low), high);  dx = 0 where x <= low or x >= high, else d
 
-constexpr OpInfo hardtanh_gradient_op = fused_gradient<Activation::hardtanh>("hardtanh_gradient");
+constexpr OpInfo hardtanh_gradient_op = fused_gradient<formulas::Clamp>("hardtanh_gradient");
 
 constexpr OpInfo hardtanh_op{
     .name = "hardtanh",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = forward<Activation::hardtanh>,
+    .forward = forward<formulas::Clamp>,
     .gradient = accumulate_gradient<hardtanh_gradient_op,
                                     [](const Tensor& d, const Tensor& x, double low, double high) {
                                       return where(logical_or(x <= low, x >= high), 0.0, d);

@@ -13,7 +13,7 @@ constexpr OpInfo add_op{
     .name = "add",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::add>,
+    .forward = binary_forward<formulas::Add>,
     .gradient =
         [](Gradient& g) {
           g.pass_on(1, false);
@@ -21,7 +21,7 @@ constexpr OpInfo add_op{
         },
 };
 
-Tensor add(const Arg& a, const Arg& b) { return binary<Binary::add>(add_op, a, b, Types::arithmetic); }
+Tensor add(const Arg& a, const Arg& b) { return binary<formulas::Add>(add_op, a, b, Types::arithmetic); }
 
 // y = a − b;  da = d,  db = −d
 
@@ -29,7 +29,7 @@ constexpr OpInfo sub_op{
     .name = "sub",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::sub>,
+    .forward = binary_forward<formulas::Sub>,
     .gradient =
         [](Gradient& g) {
           g.accumulate(0, g.output());
@@ -37,7 +37,7 @@ constexpr OpInfo sub_op{
         },
 };
 
-Tensor sub(const Arg& a, const Arg& b) { return binary<Binary::sub>(sub_op, a, b, Types::no_bool); }
+Tensor sub(const Arg& a, const Arg& b) { return binary<formulas::Sub>(sub_op, a, b, Types::no_bool); }
 
 // y = a b;  da = d b,  db = d a
 
@@ -45,12 +45,12 @@ constexpr OpInfo mul_op{
     .name = "mul",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::mul>,
+    .forward = binary_forward<formulas::Mul>,
     .gradient = [](Gradient& g) { g.accumulate_factors(); },
     .saves_input_for = {inputs({1}), inputs({0})},
 };
 
-Tensor mul(const Arg& a, const Arg& b) { return binary<Binary::mul>(mul_op, a, b, Types::arithmetic); }
+Tensor mul(const Arg& a, const Arg& b) { return binary<formulas::Mul>(mul_op, a, b, Types::arithmetic); }
 
 // y = a / b;  da = d / b,  db = −d y / b
 
@@ -58,7 +58,7 @@ constexpr OpInfo div_op{
     .name = "div",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::div>,
+    .forward = binary_forward<formulas::Div>,
     .gradient =
         [](Gradient& g) {
           Tensor quotient = g.output() / g.saved_input(1);
@@ -69,7 +69,7 @@ constexpr OpInfo div_op{
     .saves_output_for = {inputs({1})},
 };
 
-Tensor div(const Arg& a, const Arg& b) { return binary<Binary::div>(div_op, a, b, Types::floating); }
+Tensor div(const Arg& a, const Arg& b) { return binary<formulas::Div>(div_op, a, b, Types::floating); }
 
 // y = ⌊a / b⌋;  da = 0,  db = 0
 
@@ -77,7 +77,7 @@ constexpr OpInfo floor_divide_op{
     .name = "floor_divide",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::floor_divide>,
+    .forward = binary_forward<formulas::FloorDivide>,
     .gradient =
         [](Gradient& g) {
           accumulate_zeros(g, 0);
@@ -93,7 +93,7 @@ constexpr OpInfo mod_op{
     .name = "mod",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::mod>,
+    .forward = binary_forward<formulas::Mod>,
     .gradient =
         [](Gradient& g) {
           g.accumulate(0, g.output());
@@ -124,7 +124,7 @@ constexpr OpInfo pow_op{
     .name = "pow",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::pow>,
+    .forward = binary_forward<formulas::Pow>,
     .gradient =
         [](Gradient& g) {
           const Tensor& d = g.output();
@@ -150,7 +150,7 @@ constexpr OpInfo logaddexp_op{
     .name = "logaddexp",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::logaddexp>,
+    .forward = binary_forward<formulas::Logaddexp>,
     .gradient =
         [](Gradient& g) {
           const Tensor &a = g.saved_input(0), &b = g.saved_input(1);

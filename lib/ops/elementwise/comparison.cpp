@@ -13,30 +13,30 @@ using namespace detail;
 
 namespace {
 
-template <Binary op>
+template <class F>
 constexpr OpInfo comparison_op(const char* name) {
-  return {.name = name, .arity = 2, .batching = Batching::elementwise, .forward = binary_forward<op>};
+  return {.name = name, .arity = 2, .batching = Batching::elementwise, .forward = binary_forward<F>};
 }
 
-constexpr OpInfo equal_op = comparison_op<Binary::equal>("equal");
-constexpr OpInfo not_equal_op = comparison_op<Binary::not_equal>("not_equal");
-constexpr OpInfo less_op = comparison_op<Binary::less>("less");
-constexpr OpInfo less_equal_op = comparison_op<Binary::less_equal>("less_equal");
-constexpr OpInfo greater_op = comparison_op<Binary::greater>("greater");
-constexpr OpInfo greater_equal_op = comparison_op<Binary::greater_equal>("greater_equal");
-constexpr OpInfo logical_and_op = comparison_op<Binary::logical_and>("logical_and");
-constexpr OpInfo logical_or_op = comparison_op<Binary::logical_or>("logical_or");
-constexpr OpInfo logical_xor_op = comparison_op<Binary::logical_xor>("logical_xor");
+constexpr OpInfo equal_op = comparison_op<formulas::Equal>("equal");
+constexpr OpInfo not_equal_op = comparison_op<formulas::NotEqual>("not_equal");
+constexpr OpInfo less_op = comparison_op<formulas::Less>("less");
+constexpr OpInfo less_equal_op = comparison_op<formulas::LessEqual>("less_equal");
+constexpr OpInfo greater_op = comparison_op<formulas::Greater>("greater");
+constexpr OpInfo greater_equal_op = comparison_op<formulas::GreaterEqual>("greater_equal");
+constexpr OpInfo logical_and_op = comparison_op<formulas::LogicalAnd>("logical_and");
+constexpr OpInfo logical_or_op = comparison_op<formulas::LogicalOr>("logical_or");
+constexpr OpInfo logical_xor_op = comparison_op<formulas::LogicalXor>("logical_xor");
 
-template <Unary op>
+template <class F>
 constexpr OpInfo predicate_op(const char* name) {
-  return {.name = name, .arity = 1, .batching = Batching::elementwise, .forward = unary_forward<op>};
+  return {.name = name, .arity = 1, .batching = Batching::elementwise, .forward = unary_forward<F>};
 }
 
-constexpr OpInfo logical_not_op = predicate_op<Unary::logical_not>("logical_not");
-constexpr OpInfo isnan_op = predicate_op<Unary::isnan>("isnan");
-constexpr OpInfo isinf_op = predicate_op<Unary::isinf>("isinf");
-constexpr OpInfo isfinite_op = predicate_op<Unary::isfinite>("isfinite");
+constexpr OpInfo logical_not_op = predicate_op<formulas::LogicalNot>("logical_not");
+constexpr OpInfo isnan_op = predicate_op<formulas::IsNan>("isnan");
+constexpr OpInfo isinf_op = predicate_op<formulas::IsInfinite>("isinf");
+constexpr OpInfo isfinite_op = predicate_op<formulas::IsFinite>("isfinite");
 
 Tensor predicate(const OpInfo& op, const Arg& x) {
   const Tensor& tensor = tensor_of(op.name, x);

@@ -9,14 +9,14 @@
 
 namespace reel::detail {
 
-template <Unary op>
+template <class F>
 void unary_forward(Call& call) {
-  kernels(call.output().device).unary[static_cast<int>(op)](call.output(), call.input(0));
+  kernels(call.output().device).unary[unary_place<F>](call.output(), call.input(0));
 }
 
-template <Binary op>
+template <class F>
 void binary_forward(Call& call) {
-  kernels(call.output().device).binary[static_cast<int>(op)](call.output(), call.input(0), call.input(1));
+  kernels(call.output().device).binary[binary_place<F>](call.output(), call.input(0), call.input(1));
 }
 
 /// The dtypes that a binary op accepts and returns.
@@ -34,7 +34,7 @@ inline bool same_form(const Body& a, const Body& b) {
 
 /// Runs a binary op; operands that are floating, contiguous and of one shape and dtype take an inlined path. Throws: as
 /// `binary_general`.
-template <Binary kind>
+template <class F>
 inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
   if (a.is_tensor() && b.is_tensor() && a.tensor()->defined() && b.tensor()->defined()) [[likely]] {
     const Body &x = a.tensor()->body(), &y = b.tensor()->body();
@@ -42,7 +42,7 @@ inline Tensor binary(const OpInfo& op, const Arg& a, const Arg& b, Types types) 
       return invoke_shortly(
           op, a.location(),
           [](const KernelTable& table, const View& out, const View& x, const View& y) {
-            run_alike(table, kind, out, x, y);
+            run_alike(table, binary_place<F>, out, x, y);
           },
           *a.tensor(), *b.tensor());
   }
@@ -65,14 +65,14 @@ Tensor unary(const OpInfo& op, const Arg& x);
 /// Runs a unary op whose results are not integers: integers and bools are converted to f32.
 Tensor floating_unary(const OpInfo& op, const Arg& x);
 /// Runs a unary op whose results are not integers; contiguous x take an inlined path.
-template <Unary kind>
+template <class F>
 inline Tensor floating_unary(const OpInfo& op, const Arg& x) {
   if (x.is_tensor() && x.tensor()->defined()) [[likely]] {
     const Body& body = x.tensor()->body();
     if (is_floating(body.dtype) && body.contiguous) [[likely]]
       return invoke_shortly(
           op, x.location(),
-          [](const KernelTable& table, const View& out, const View& x) { table.unary[static_cast<int>(kind)](out, x); },
+          [](const KernelTable& table, const View& out, const View& x) { table.unary[unary_place<F>](out, x); },
           *x.tensor());
   }
   return floating_unary(op, x);

@@ -15,13 +15,13 @@ constexpr OpInfo exp_op{
     .name = "exp",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::exp>,
+    .forward = unary_forward<formulas::Exp>,
     .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), g.saved_output()); },
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
 };
 
-Tensor exp(const Arg& x) { return floating_unary<Unary::exp>(exp_op, x); }
+Tensor exp(const Arg& x) { return floating_unary<formulas::Exp>(exp_op, x); }
 
 // y = e^x − 1;  dx = d (y + 1)
 
@@ -29,7 +29,7 @@ constexpr OpInfo expm1_op{
     .name = "expm1",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::expm1>,
+    .forward = unary_forward<formulas::Expm1>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() * (g.saved_output() + 1.0)); },
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
@@ -43,13 +43,13 @@ constexpr OpInfo log_op{
     .name = "log",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::log>,
+    .forward = unary_forward<formulas::Log>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() / g.saved_input(0)); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
 };
 
-Tensor log(const Arg& x) { return floating_unary<Unary::log>(log_op, x); }
+Tensor log(const Arg& x) { return floating_unary<formulas::Log>(log_op, x); }
 
 // y = log(1 + x);  dx = d / (1 + x)
 
@@ -57,7 +57,7 @@ constexpr OpInfo log1p_op{
     .name = "log1p",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::log1p>,
+    .forward = unary_forward<formulas::Log1p>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_input(0) + 1.0)); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
@@ -71,7 +71,7 @@ constexpr OpInfo log2_op{
     .name = "log2",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::log2>,
+    .forward = unary_forward<formulas::Log2>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_input(0) * std::numbers::ln2)); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
@@ -85,7 +85,7 @@ constexpr OpInfo sinh_op{
     .name = "sinh",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::sinh>,
+    .forward = unary_forward<formulas::Sinh>,
     .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), cosh(g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
@@ -99,7 +99,7 @@ constexpr OpInfo cosh_op{
     .name = "cosh",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::cosh>,
+    .forward = unary_forward<formulas::Cosh>,
     .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), sinh(g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
@@ -113,7 +113,7 @@ constexpr OpInfo tanh_gradient_op{
     .name = "tanh_gradient",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::tanh_gradient>,
+    .forward = binary_forward<formulas::TanhGradient>,
     .gradient =
         [](Gradient& g) {
           const Tensor& e = g.output();
@@ -130,12 +130,15 @@ constexpr OpInfo tanh_op{
     .name = "tanh",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::tanh>,
-    .gradient = [](Gradient& g) { g.accumulate_fused(0, tanh_gradient_op, Binary::tanh_gradient, g.saved_output()); },
+    .forward = unary_forward<formulas::Tanh>,
+    .gradient =
+        [](Gradient& g) {
+          g.accumulate_fused(0, tanh_gradient_op, binary_place<formulas::TanhGradient>, g.saved_output());
+        },
     .saves_output_for = {inputs({0})},
 };
 
-Tensor tanh(const Arg& x) { return floating_unary<Unary::tanh>(tanh_op, x); }
+Tensor tanh(const Arg& x) { return floating_unary<formulas::Tanh>(tanh_op, x); }
 
 // z = d y (1 − y);  dd = e y (1 − y),  dy = e d (1 − 2 y)
 
@@ -143,7 +146,7 @@ constexpr OpInfo sigmoid_gradient_op{
     .name = "sigmoid_gradient",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::sigmoid_gradient>,
+    .forward = binary_forward<formulas::SigmoidGradient>,
     .gradient =
         [](Gradient& g) {
           const Tensor& e = g.output();
@@ -160,13 +163,15 @@ constexpr OpInfo sigmoid_op{
     .name = "sigmoid",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::sigmoid>,
+    .forward = unary_forward<formulas::Sigmoid>,
     .gradient =
-        [](Gradient& g) { g.accumulate_fused(0, sigmoid_gradient_op, Binary::sigmoid_gradient, g.saved_output()); },
+        [](Gradient& g) {
+          g.accumulate_fused(0, sigmoid_gradient_op, binary_place<formulas::SigmoidGradient>, g.saved_output());
+        },
     .saves_output_for = {inputs({0})},
 };
 
-Tensor sigmoid(const Arg& x) { return floating_unary<Unary::sigmoid>(sigmoid_op, x); }
+Tensor sigmoid(const Arg& x) { return floating_unary<formulas::Sigmoid>(sigmoid_op, x); }
 
 std::span<const RegisteredOp> detail::exponential_ops() {
   static constexpr RegisteredOp ops[] = {

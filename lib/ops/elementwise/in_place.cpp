@@ -213,22 +213,22 @@ struct InPlaceBinary {
   bool saves_x = false;
 };
 
-template <Binary op>
+template <class F>
 void binary_forward(Call& call) {
-  kernels(call.output().device).binary[static_cast<int>(op)](call.output(), call.input(0), call.input(1));
+  kernels(call.output().device).binary[binary_place<F>](call.output(), call.input(0), call.input(1));
 }
 
 // The op that runs on x itself if nothing is tracked. Otherwise the op that is not in place computes the result, and x
 // gets its slot.
-template <Binary op>
+template <class F>
 constexpr OpInfo binary_info(const char* name) {
-  return {.name = name, .arity = 2, .batching = Batching::loop, .forward = binary_forward<op>};
+  return {.name = name, .arity = 2, .batching = Batching::loop, .forward = binary_forward<F>};
 }
 
-constexpr InPlaceBinary add_in_place{.info = binary_info<Binary::add>("add_"), .apply = add};
-constexpr InPlaceBinary sub_in_place{.info = binary_info<Binary::sub>("sub_"), .apply = sub, .takes_bool = false};
-constexpr InPlaceBinary mul_in_place{.info = binary_info<Binary::mul>("mul_"), .apply = mul, .saves_x = true};
-constexpr InPlaceBinary div_in_place{.info = binary_info<Binary::div>("div_"), .apply = div, .divides = true};
+constexpr InPlaceBinary add_in_place{.info = binary_info<formulas::Add>("add_"), .apply = add};
+constexpr InPlaceBinary sub_in_place{.info = binary_info<formulas::Sub>("sub_"), .apply = sub, .takes_bool = false};
+constexpr InPlaceBinary mul_in_place{.info = binary_info<formulas::Mul>("mul_"), .apply = mul, .saves_x = true};
+constexpr InPlaceBinary div_in_place{.info = binary_info<formulas::Div>("div_"), .apply = div, .divides = true};
 
 // The dtype of f(x, y). Throws: as the in-place functions, for invalid x and y.
 DType check_binary(const InPlaceBinary& op, const Overwriting& run, const Arg& y) {

@@ -15,7 +15,7 @@ constexpr OpInfo erf_op{
     .name = "erf",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::erf>,
+    .forward = unary_forward<formulas::Erf>,
     .gradient =
         [](Gradient& g) {
           g.accumulate(0, g.output() * exp(-square(g.saved_input(0))) * (2 * std::numbers::inv_sqrtpi));
@@ -31,7 +31,7 @@ constexpr OpInfo erfinv_op{
     .name = "erfinv",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::erfinv>,
+    .forward = unary_forward<formulas::Erfinv>,
     .gradient =
         [](Gradient& g) {
           g.accumulate(0, g.output() * exp(square(g.saved_output())) * (0.5 / std::numbers::inv_sqrtpi));
@@ -48,7 +48,7 @@ constexpr OpInfo lgamma_op{
     .name = "lgamma",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::lgamma>,
+    .forward = unary_forward<formulas::Lgamma>,
     .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), digamma(g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
 };
@@ -61,7 +61,7 @@ constexpr OpInfo digamma_op{
     .name = "digamma",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::digamma>,
+    .forward = unary_forward<formulas::Digamma>,
     .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), polygamma(1, g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
 };

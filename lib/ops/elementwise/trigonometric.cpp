@@ -14,7 +14,7 @@ constexpr OpInfo sin_op{
     .name = "sin",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::sin>,
+    .forward = unary_forward<formulas::Sin>,
     .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), cos(g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
 };
@@ -27,7 +27,7 @@ constexpr OpInfo cos_op{
     .name = "cos",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::cos>,
+    .forward = unary_forward<formulas::Cos>,
     .gradient = [](Gradient& g) { g.accumulate(0, -(g.output() * sin(g.saved_input(0)))); },
     .saves_input_for = {inputs({0})},
 };
@@ -40,7 +40,7 @@ constexpr OpInfo tan_op{
     .name = "tan",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::tan>,
+    .forward = unary_forward<formulas::Tan>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() * (square(g.saved_output()) + 1.0)); },
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
@@ -54,7 +54,7 @@ constexpr OpInfo asin_op{
     .name = "asin",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::asin>,
+    .forward = unary_forward<formulas::Asin>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() * rsqrt(1.0 - square(g.saved_input(0)))); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
@@ -68,7 +68,7 @@ constexpr OpInfo acos_op{
     .name = "acos",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::acos>,
+    .forward = unary_forward<formulas::Acos>,
     .gradient = [](Gradient& g) { g.accumulate(0, -(g.output() * rsqrt(1.0 - square(g.saved_input(0))))); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
@@ -82,7 +82,7 @@ constexpr OpInfo atan_op{
     .name = "atan",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::atan>,
+    .forward = unary_forward<formulas::Atan>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (square(g.saved_input(0)) + 1.0)); },
     .saves_input_for = {inputs({0})},
 };
@@ -114,7 +114,7 @@ constexpr OpInfo atan2_op{
     .name = "atan2",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::atan2>,
+    .forward = binary_forward<formulas::Atan2>,
     .gradient =
         [](Gradient& g) {
           AngleSlope at(g.saved_input(0), g.saved_input(1));

@@ -29,7 +29,7 @@ constexpr OpInfo neg_op{
     .name = "neg",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::neg>,
+    .forward = unary_forward<formulas::Neg>,
     .gradient = [](Gradient& g) { g.accumulate(0, -g.output()); },
 };
 
@@ -41,7 +41,7 @@ constexpr OpInfo abs_op{
     .name = "abs",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::abs>,
+    .forward = unary_forward<formulas::Abs>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() * sign(g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
 };
@@ -54,7 +54,7 @@ constexpr OpInfo sign_op{
     .name = "sign",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::sign>,
+    .forward = unary_forward<formulas::Sign>,
     .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
 };
 
@@ -66,7 +66,7 @@ constexpr OpInfo square_op{
     .name = "square",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::square>,
+    .forward = unary_forward<formulas::Square>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() * g.saved_input(0) * 2.0); },
     .saves_input_for = {inputs({0})},
 };
@@ -79,7 +79,7 @@ constexpr OpInfo relu_gradient_op{
     .name = "relu_gradient",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::relu_gradient>,
+    .forward = binary_forward<formulas::ReluGradient>,
     .gradient =
         [](Gradient& g) {
           if (g.wants(0)) g.accumulate(0, where(g.saved_input(1) == 0.0, 0.0, g.output()));
@@ -94,8 +94,11 @@ constexpr OpInfo relu_op{
     .name = "relu",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::relu>,
-    .gradient = [](Gradient& g) { g.accumulate_fused(0, relu_gradient_op, Binary::relu_gradient, g.saved_output()); },
+    .forward = unary_forward<formulas::Relu>,
+    .gradient =
+        [](Gradient& g) {
+          g.accumulate_fused(0, relu_gradient_op, binary_place<formulas::ReluGradient>, g.saved_output());
+        },
     .saves_output_for = {inputs({0})},
 };
 
@@ -107,7 +110,7 @@ constexpr OpInfo floor_op{
     .name = "floor",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::floor>,
+    .forward = unary_forward<formulas::Floor>,
     .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
 };
 
@@ -119,7 +122,7 @@ constexpr OpInfo ceil_op{
     .name = "ceil",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::ceil>,
+    .forward = unary_forward<formulas::Ceil>,
     .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
 };
 
@@ -131,7 +134,7 @@ constexpr OpInfo round_op{
     .name = "round",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::round>,
+    .forward = unary_forward<formulas::Round>,
     .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
 };
 
@@ -143,13 +146,13 @@ constexpr OpInfo reciprocal_op{
     .name = "reciprocal",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::reciprocal>,
+    .forward = unary_forward<formulas::Reciprocal>,
     .gradient = [](Gradient& g) { g.accumulate(0, -(g.output() * square(g.saved_output()))); },
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
 };
 
-Tensor reciprocal(const Arg& x) { return floating_unary<Unary::reciprocal>(reciprocal_op, x); }
+Tensor reciprocal(const Arg& x) { return floating_unary<formulas::Reciprocal>(reciprocal_op, x); }
 
 // y = √x;  dx = d / (2 y)
 
@@ -157,12 +160,12 @@ constexpr OpInfo sqrt_op{
     .name = "sqrt",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::sqrt>,
+    .forward = unary_forward<formulas::Sqrt>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_output() * 2.0)); },
     .saves_output_for = {inputs({0})},
 };
 
-Tensor sqrt(const Arg& x) { return floating_unary<Unary::sqrt>(sqrt_op, x); }
+Tensor sqrt(const Arg& x) { return floating_unary<formulas::Sqrt>(sqrt_op, x); }
 
 // y = 1 / √x;  dx = −d y³ / 2
 
@@ -170,7 +173,7 @@ constexpr OpInfo rsqrt_op{
     .name = "rsqrt",
     .arity = 1,
     .batching = Batching::elementwise,
-    .forward = unary_forward<Unary::rsqrt>,
+    .forward = unary_forward<formulas::Rsqrt>,
     .gradient =
         [](Gradient& g) {
           const Tensor& y = g.saved_output();

@@ -92,7 +92,7 @@ constexpr OpInfo accumulate_index_op{
     .forward =
         [](Call& call) {
           Tensor part = part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where);
-          kernels(part.device()).binary[static_cast<int>(Binary::add)](part.body(), part.body(), call.input(1));
+          kernels(part.device()).binary[binary_place<formulas::Add>](part.body(), part.body(), call.input(1));
         },
 };
 

@@ -61,7 +61,7 @@ constexpr OpInfo maximum_op{
     .name = "maximum",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::maximum>,
+    .forward = binary_forward<formulas::Maximum>,
     .gradient =
         [](Gradient& g) {
           const Tensor &a = g.saved_input(0), &b = g.saved_input(1);
@@ -73,7 +73,7 @@ constexpr OpInfo maximum_op{
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
 };
 
-Tensor maximum(const Arg& a, const Arg& b) { return binary<Binary::maximum>(maximum_op, a, b, Types::arithmetic); }
+Tensor maximum(const Arg& a, const Arg& b) { return binary<formulas::Maximum>(maximum_op, a, b, Types::arithmetic); }
 
 // y = the smaller of a and b;  da = d where a < b, d / 2 where a = b, else 0;  db = d where b < a, d / 2 where a = b,
 // else 0
@@ -82,7 +82,7 @@ constexpr OpInfo minimum_op{
     .name = "minimum",
     .arity = 2,
     .batching = Batching::elementwise,
-    .forward = binary_forward<Binary::minimum>,
+    .forward = binary_forward<formulas::Minimum>,
     .gradient =
         [](Gradient& g) {
           const Tensor &a = g.saved_input(0), &b = g.saved_input(1);
@@ -94,7 +94,7 @@ constexpr OpInfo minimum_op{
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
 };
 
-Tensor minimum(const Arg& a, const Arg& b) { return binary<Binary::minimum>(minimum_op, a, b, Types::arithmetic); }
+Tensor minimum(const Arg& a, const Arg& b) { return binary<formulas::Minimum>(minimum_op, a, b, Types::arithmetic); }
 
 // y = min(max(x, low), high);  dx = d where low ≤ x ≤ high,  dlow = d where x < low ≤ high,
 // dhigh = d where x > high or low > high; 0 elsewhere

@@ -181,7 +181,7 @@ constexpr OpInfo addmm_op{
           if (table.linear_algebra->addmm)
             return table.linear_algebra->addmm(y, repeated, call.input(1), call.input(2));
           table.matmul(y, call.input(1), call.input(2), version_of(call.input(2)));
-          table.binary[static_cast<int>(Binary::add)](y, y, repeated);
+          table.binary[binary_place<formulas::Add>](y, y, repeated);
         },
     .gradient =
         [](Gradient& g) {

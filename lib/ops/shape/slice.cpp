@@ -66,7 +66,7 @@ constexpr OpInfo accumulate_slice_op{
     .forward =
         [](Call& call) {
           Tensor part = slice_view(call.outputs[0], call.attributes<SliceAttributes>(), call.where);
-          kernels(part.device()).binary[static_cast<int>(Binary::add)](part.body(), part.body(), call.input(1));
+          kernels(part.device()).binary[binary_place<formulas::Add>](part.body(), part.body(), call.input(1));
         },
 };
 

@@ -1,6 +1,9 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <set>
+#include <string>
+#include <string_view>
 
 #include "catch.h"
 #include "ops/table/row_checks.h"
@@ -123,6 +126,32 @@ TEST_CASE("no op returns its operand, nor anything that is tracked under NoRecor
     static_cast<void>(reshape(y, y.shape()));
     CHECK(tape.size() == 0);
   }
+}
+
+TEST_CASE("every elementwise op names an undefined operand and shapes that do not broadcast") {
+  std::set<std::string_view> elementwise;
+  for (const debug::OpDescription& op : debug::ops())
+    if (op.batching == "elementwise" && !op.internal) elementwise.insert(op.name);
+  std::set<std::string> seen;
+  for (const Row& row : table()) {
+    if (!elementwise.contains(row.op) || !seen.insert(row.op).second) continue;
+    std::vector<Tensor> inputs = draw_inputs(row, row.dtypes[0], seed);
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      CAPTURE(row.name, i);
+      std::vector<Tensor> bad = inputs;
+      bad[i] = Tensor();
+      std::string text = error_of<Error>([&] { row.run(bad); });
+      CHECK(text.starts_with(row.op + ": "));
+      CHECK_THAT(text, contains("undefined"));
+    }
+    if (inputs.size() < 2) continue;
+    CAPTURE(row.name);
+    std::vector<Tensor> bad;
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      bad.push_back(zeros({static_cast<std::int64_t>(i) + 2}, {.dtype = inputs[i].dtype()}));
+    CHECK_THAT(error_of<ShapeError>([&] { row.run(bad); }), contains(row.op + ": "));
+  }
+  CHECK(seen.size() == elementwise.size());
 }
 
 TEST_CASE("every gradient agrees with differences") {

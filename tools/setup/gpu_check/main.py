@@ -129,7 +129,7 @@ class Check:
 
     def compile_for_gpu(self):
         """The part of the build that the steps on the GPU need, so that they come first."""
-        wanted = ("reel_cuda", "reel_cuda_bench", "reel")
+        wanted = ("reel_cuda", "reel_cuda_bench", "reel", "op_coverage")
         files = [name for target in self.introspect("targets") if target["name"] in wanted for name in target["filename"]]
         self.note(self.compile("build what wants the GPU", [*files, *self.files_of(self.tests_of("cuda"))], "build.txt"))
 

@@ -5,13 +5,14 @@ that comes after it in the same process.
 import collections
 import concurrent.futures
 import os
+import subprocess
 
 import run_tests
 
 
-def op_names(root):
-    with open(root / "tests/ops/table/expected_ops.txt") as file:
-        return [line.strip() for line in file if line.strip() and not line.startswith("#")]
+def op_names(build):
+    output = subprocess.run([build / "tests/ops/op_coverage", "--names"], check=True, capture_output=True, text=True)
+    return output.stdout.split()
 
 
 def failures(results):
@@ -33,7 +34,7 @@ def one_by_one(root, build, seconds, log):
 
     lines, count = [], 0
     with concurrent.futures.ThreadPoolExecutor(max(1, min(12, os.cpu_count() or 2))) as pool, open(log, "a") as file:
-        for op, results in pool.map(run, op_names(root)):
+        for op, results in pool.map(run, op_names(build)):
             count += 1
             found = failures(results)
             for result in results:

@@ -45,63 +45,67 @@ class Number {
   View view_;
 };
 
-template <class F, std::int64_t parallel_from>
+template <class F, Cost cost>
 void plain(const View& out, const View& x, double, double) {
-  floating_unary<F, parallel_from>(out, x);
+  floating_unary<F, cost>(out, x);
 }
-template <class F, std::int64_t parallel_from>
+template <class F, Cost cost>
 void plain_gradient(const View& out, const View& d, const View& x, double, double) {
-  floating_binary<F, parallel_from>(out, d, x);
+  floating_binary<F, cost>(out, d, x);
 }
 
-template <class F, std::int64_t parallel_from>
+template <class F, Cost cost>
 void with_one(const View& out, const View& x, double first, double) {
   Number a(first, x.dtype);
   run_loop(out, {&x, a.view()}, x.dtype == DType::f64 ? vector_loop_2<F, double> : vector_loop_2<F, float>,
-           {.parallel_from = parallel_from});
+           {.parallel_from = parallel_from(cost)});
 }
-template <class F, std::int64_t parallel_from>
+template <class F, Cost cost>
 void one_gradient(const View& out, const View& d, const View& x, double first, double) {
   Number a(first, x.dtype);
   run_loop(out, {&d, &x, a.view()}, x.dtype == DType::f64 ? vector_loop_3<F, double> : vector_loop_3<F, float>,
-           {.parallel_from = parallel_from});
+           {.parallel_from = parallel_from(cost)});
 }
 
-template <class F, std::int64_t parallel_from>
+template <class F, Cost cost>
 void with_two(const View& out, const View& x, double first, double second) {
   Number a(first, x.dtype), b(second, x.dtype);
   run_loop(out, {&x, a.view(), b.view()}, x.dtype == DType::f64 ? vector_loop_3<F, double> : vector_loop_3<F, float>,
-           {.parallel_from = parallel_from});
+           {.parallel_from = parallel_from(cost)});
 }
-template <class F, std::int64_t parallel_from>
+template <class F, Cost cost>
 void two_gradient(const View& out, const View& d, const View& x, double first, double second) {
   Number a(first, x.dtype), b(second, x.dtype);
   run_loop(out, {&d, &x, a.view(), b.view()},
            x.dtype == DType::f64 ? vector_loop_4<F, double> : vector_loop_4<F, float>,
-           {.parallel_from = parallel_from});
+           {.parallel_from = parallel_from(cost)});
 }
 
-constexpr ActivationKernels elementwise_kernels() {
-  namespace f = formulas;
-  ActivationKernels table{};
-  auto set = [&](Activation activation, auto forward, auto gradient) {
-    table.forward[static_cast<int>(activation)] = forward;
-    table.gradient[static_cast<int>(activation)] = gradient;
-  };
-  set(Activation::leaky_relu, with_one<f::LeakyRelu, cheap>, one_gradient<f::LeakyReluGradient, cheap>);
-  set(Activation::gelu, plain<f::Gelu, dear>, plain_gradient<f::GeluGradient, dear>);
-  set(Activation::tanh_gelu, plain<f::TanhGelu, dear>, plain_gradient<f::TanhGeluGradient, dear>);
-  set(Activation::silu, plain<f::Silu, dear>, plain_gradient<f::SiluGradient, dear>);
-  set(Activation::elu, with_two<f::Elu, dear>, two_gradient<f::EluGradient, dear>);
-  set(Activation::softplus, with_two<f::Softplus, dear>, two_gradient<f::SoftplusGradient, dear>);
-  set(Activation::hardtanh, with_two<f::Clamp, cheap>, two_gradient<f::HardtanhGradient, cheap>);
-  return table;
+template <class Row>
+void add_kernels(ActivationKernels& table) {
+  using F = typename Row::Formula;
+  using G = typename Row::Gradient;
+  constexpr Cost cost = Row::cost;
+  auto& forward = table.forward[activation_place<F>];
+  auto& gradient = table.gradient[activation_place<F>];
+  if constexpr (Row::parameters == 0)
+    forward = plain<F, cost>, gradient = plain_gradient<G, cost>;
+  else if constexpr (Row::parameters == 1)
+    forward = with_one<F, cost>, gradient = one_gradient<G, cost>;
+  else
+    forward = with_two<F, cost>, gradient = two_gradient<G, cost>;
+}
+
+template <class... Rows>
+void add_all_kernels(ActivationKernels& table, KernelList<Rows...>) {
+  (add_kernels<Rows>(table), ...);
 }
 
 }  // namespace
 
 void fill_activation(KernelTable& table) {
-  static constinit ActivationKernels kernels = elementwise_kernels();
+  static constinit ActivationKernels kernels{};
+  add_all_kernels(kernels, kernel_lists::Activations());
   fill_masked_softmax(kernels);
   table.activation = &kernels;
 }

@@ -1,11 +1,8 @@
-#include "../../../kernels/formulas/binary.h"
-
 #include "../../../core/threads/parallel.h"
-#include "../../../kernels/formulas/integer.h"
-#include "../../../kernels/formulas/unary.h"
 #include "../vector/formula_loop.h"
 #include "../vector/vector_division.h"
 #include "../vector/vector_exponential.h"
+#include "../vector/vector_trigonometric.h"
 #include "elementwise.h"
 
 namespace reel::detail {
@@ -46,51 +43,34 @@ void unrolled_loop(void* out, const void* const* inputs, std::int64_t count) {
 // Returns true if the operands need no broadcasting, conversion or strides.
 HWY_INLINE bool is_plain(const View& out, const View& a, const View& b) {
   return out.dtype == DType::f32 && out.contiguous && a.contiguous && b.contiguous && a.numel == out.numel &&
-         b.numel == out.numel && out.numel < cheap;
+         b.numel == out.numel && out.numel < parallel_from(Cost::cheap);
 }
 
-template <class F>
-HWY_NOINLINE void cheap_binary_loop(const View& out, const View& a, const View& b) {
-  run_loop(out, {&a, &b}, out.dtype == DType::f64 ? unrolled_loop<F, double> : unrolled_loop<F, float>);
-}
-
-template <class F>
-HWY_INLINE void cheap_binary(const View& out, const View& a, const View& b) {
-  if (is_plain(out, a, b)) [[likely]]
-    run_unrolled<F>(out.as<float>(), a.as<float>(), b.as<float>(), out.numel);
+template <class Row>
+HWY_NOINLINE void binary_loop(const View& out, const View& a, const View& b) {
+  using F = typename Row::Formula;
+  using IntegerF = typename Row::IntegerFormula;
+  BlockLoopOptions options{.parallel_from = parallel_from(Row::cost)};
+  if constexpr (Row::operands != Operands::floating) switch (out.dtype) {
+      case DType::i32: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int32_t, std::int32_t>, options);
+      case DType::i64: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int64_t, std::int64_t>, options);
+      case DType::u8: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::uint8_t, std::uint8_t>, options);
+      default: break;
+    }
+  if constexpr (Row::operands == Operands::numbers_and_bools)
+    if (out.dtype == DType::boolean) return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, bool, bool>, options);
+  if constexpr (Row::cost == Cost::cheap)
+    run_loop(out, {&a, &b}, out.dtype == DType::f64 ? unrolled_loop<F, double> : unrolled_loop<F, float>, options);
   else
-    cheap_binary_loop<F>(out, a, b);
+    floating_binary<F, Row::cost>(out, a, b);
 }
 
-template <class F, class IntegerF>
-HWY_NOINLINE void any_binary_loop(const View& out, const View& a, const View& b) {
-  switch (out.dtype) {
-    case DType::i32: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int32_t, std::int32_t>);
-    case DType::i64: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int64_t, std::int64_t>);
-    case DType::u8: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::uint8_t, std::uint8_t>);
-    case DType::boolean: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, bool, bool>);
-    default: return cheap_binary_loop<F>(out, a, b);
-  }
-}
-
-template <class F, class IntegerF>
-void any_binary(const View& out, const View& a, const View& b) {
+template <class Row>
+void cheap_binary(const View& out, const View& a, const View& b) {
   if (is_plain(out, a, b)) [[likely]]
-    run_unrolled<F>(out.as<float>(), a.as<float>(), b.as<float>(), out.numel);
+    run_unrolled<typename Row::Formula>(out.as<float>(), a.as<float>(), b.as<float>(), out.numel);
   else
-    any_binary_loop<F, IntegerF>(out, a, b);
-}
-
-// Bools are handled before this.
-template <class F, class IntegerF, std::int64_t parallel_from>
-void dear_binary(const View& out, const View& a, const View& b) {
-  BlockLoopOptions options{.parallel_from = parallel_from};
-  switch (out.dtype) {
-    case DType::i32: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int32_t, std::int32_t>, options);
-    case DType::i64: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int64_t, std::int64_t>, options);
-    case DType::u8: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::uint8_t, std::uint8_t>, options);
-    default: return floating_binary<F, parallel_from>(out, a, b);
-  }
+    binary_loop<Row>(out, a, b);
 }
 
 double only_element(const View& x) {
@@ -100,15 +80,33 @@ double only_element(const View& x) {
 }
 
 // If a single number is the exponent, frequent ones are computed without logarithms.
+template <class Row>
 void pow_kernel(const View& out, const View& a, const View& b) {
   if (b.numel == 1 && is_floating(b.dtype)) {
     double power = only_element(b);
-    if (power == 2) return floating_unary<formulas::Square, cheap>(out, a);
-    if (power == 3) return floating_unary<formulas::Cube, cheap>(out, a);
-    if (power == 0.5) return floating_unary<formulas::RootPower, cheap>(out, a);
-    if (power == -1) return floating_unary<formulas::Reciprocal, cheap>(out, a);
+    if (power == 2) return floating_unary<formulas::Square, Cost::cheap>(out, a);
+    if (power == 3) return floating_unary<formulas::Cube, Cost::cheap>(out, a);
+    if (power == 0.5) return floating_unary<formulas::RootPower, Cost::cheap>(out, a);
+    if (power == -1) return floating_unary<formulas::Reciprocal, Cost::cheap>(out, a);
   }
-  dear_binary<formulas::Pow, formulas::IntegerPow, slow>(out, a, b);
+  binary_loop<Row>(out, a, b);
+}
+
+template <class... Rows>
+void fill_binary_kernels(KernelTable& table, KernelList<Rows...>) {
+  auto fill = [&]<class Row>(Row) {
+    using F = typename Row::Formula;
+    KernelTable::BinaryKernel& kernel = table.binary[binary_place<F>];
+    if constexpr (Row::cost == Cost::cheap) {
+      kernel = cheap_binary<Row>;
+      table.plain_binary[binary_place<F>] = run_unrolled<F, float>;
+    } else if constexpr (std::is_same_v<F, formulas::Pow>) {
+      kernel = pow_kernel<Row>;
+    } else {
+      kernel = binary_loop<Row>;
+    }
+  };
+  (fill(Rows()), ...);
 }
 
 template <class F>
@@ -157,7 +155,7 @@ void parallel_multiply_add(const View& sum, const View& a, const View& b) {
   auto part = [&](std::int64_t begin, std::int64_t end) {
     multiply_add_typed(sum.as<T>() + begin, a.as<T>() + begin, b.as<T>() + begin, end - begin);
   };
-  if (sum.numel < cheap) return part(0, sum.numel);
+  if (sum.numel < parallel_from(Cost::cheap)) return part(0, sum.numel);
   parallel_for(sum.numel, parallel_grain, part);
 }
 
@@ -171,32 +169,8 @@ void multiply_add_kernel(const View& sum, const View& a, const View& b) {
 }  // namespace
 
 void fill_arithmetic(KernelTable& table) {
-  namespace f = formulas;
-  auto slot = [&](Binary op) -> KernelTable::BinaryKernel& { return table.binary[static_cast<int>(op)]; };
-  auto plain = [&]<class F>(Binary op, F) { table.plain_binary[static_cast<int>(op)] = run_unrolled<F, float>; };
-  plain(Binary::add, f::Add());
-  plain(Binary::sub, f::Sub());
-  plain(Binary::mul, f::Mul());
-  plain(Binary::div, f::Div());
-  plain(Binary::maximum, f::Maximum());
-  plain(Binary::minimum, f::Minimum());
-  plain(Binary::tanh_gradient, f::TanhGradient());
-  plain(Binary::sigmoid_gradient, f::SigmoidGradient());
-  plain(Binary::relu_gradient, f::ReluGradient());
-  slot(Binary::add) = any_binary<f::Add, f::Wrapping<f::Add>>;
-  slot(Binary::sub) = any_binary<f::Sub, f::Wrapping<f::Sub>>;
-  slot(Binary::mul) = any_binary<f::Mul, f::Wrapping<f::Mul>>;
-  slot(Binary::div) = cheap_binary<f::Div>;
-  slot(Binary::maximum) = any_binary<f::Maximum, f::Maximum>;
-  slot(Binary::minimum) = any_binary<f::Minimum, f::Minimum>;
-  slot(Binary::floor_divide) = dear_binary<f::FloorDivide, f::IntegerQuotient, dear>;
-  slot(Binary::mod) = dear_binary<f::Mod, f::IntegerMod, dear>;
-  slot(Binary::pow) = pow_kernel;
-  slot(Binary::logaddexp) = floating_binary<f::Logaddexp, dear>;
-  slot(Binary::tanh_gradient) = cheap_binary<f::TanhGradient>;
-  slot(Binary::sigmoid_gradient) = cheap_binary<f::SigmoidGradient>;
-  slot(Binary::relu_gradient) = cheap_binary<f::ReluGradient>;
-  table.clamp = any_ternary<f::Clamp>;
+  fill_binary_kernels(table, kernel_lists::BinaryArithmetic());
+  table.clamp = any_ternary<formulas::Clamp>;
   table.lerp = lerp_kernel;
   table.multiply_add = multiply_add_kernel;
   table.plain_multiply_add = multiply_add_typed<float>;

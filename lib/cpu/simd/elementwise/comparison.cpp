@@ -1,5 +1,3 @@
-#include "../../../kernels/formulas/comparison.h"
-
 #include "../vector/formula_loop.h"
 #include "elementwise.h"
 
@@ -8,14 +6,18 @@ inline namespace REEL_TARGET {
 namespace {
 
 template <class F>
-void reversed_comparison(const View& out, const View& a, const View& b) {
-  comparison<F>(out, b, a);
-}
-
-// For integers the op computes the result without a kernel.
+struct BinaryComparison {
+  static constexpr KernelTable::BinaryKernel kernel = comparison<F>;
+};
+// No instances of their own: the operands are exchanged instead.
 template <class F>
-void floating_predicate(const View& out, const View& x) {
-  run_loop(out, {&x}, x.dtype == DType::f64 ? scalar_loop_1<F, bool, double> : scalar_loop_1<F, bool, float>);
+struct BinaryComparison<formulas::Reversed<F>> {
+  static void kernel(const View& out, const View& a, const View& b) { comparison<F>(out, b, a); }
+};
+
+template <class... Rows>
+void fill_binary_comparisons(KernelTable& table, KernelList<Rows...>) {
+  ((table.binary[binary_place<typename Rows::Formula>] = BinaryComparison<typename Rows::Formula>::kernel), ...);
 }
 
 template <class T>
@@ -39,22 +41,8 @@ void where_kernel(const View& out, const View& condition, const View& a, const V
 }  // namespace
 
 void fill_comparison(KernelTable& table) {
-  namespace f = formulas;
-  auto binary = [&](Binary op) -> KernelTable::BinaryKernel& { return table.binary[static_cast<int>(op)]; };
-  binary(Binary::equal) = comparison<f::Equal>;
-  binary(Binary::not_equal) = comparison<f::NotEqual>;
-  binary(Binary::less) = comparison<f::Less>;
-  binary(Binary::less_equal) = comparison<f::LessEqual>;
-  binary(Binary::greater) = reversed_comparison<f::Less>;
-  binary(Binary::greater_equal) = reversed_comparison<f::LessEqual>;
-  binary(Binary::logical_and) = comparison<f::LogicalAnd>;
-  binary(Binary::logical_or) = comparison<f::LogicalOr>;
-  binary(Binary::logical_xor) = comparison<f::LogicalXor>;
-  auto unary = [&](Unary op) -> KernelTable::UnaryKernel& { return table.unary[static_cast<int>(op)]; };
-  unary(Unary::logical_not) = predicate<f::LogicalNot>;
-  unary(Unary::isnan) = floating_predicate<f::IsNan>;
-  unary(Unary::isinf) = floating_predicate<f::IsInfinite>;
-  unary(Unary::isfinite) = floating_predicate<f::IsFinite>;
+  fill_unary_kernels(table, kernel_lists::UnaryComparison());
+  fill_binary_comparisons(table, kernel_lists::BinaryComparison());
   table.where = where_kernel;
 }
 

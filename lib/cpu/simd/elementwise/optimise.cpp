@@ -1,6 +1,5 @@
 #include "../../../kernels/optimise.h"
 
-#include "../../../kernels/formulas/update_step.h"
 #include "../instruction_set.h"
 #include "optimise.h"
 
@@ -11,8 +10,6 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
-
-using namespace formulas;
 
 // Calls f(w, gradient, kept…) for each element; there is one overload for each number of state variables.
 template <class T, class F>
@@ -35,10 +32,10 @@ void loop(std::int64_t count, F f, T* __restrict w, const T* __restrict d, T* __
 
 // An update step that uses the listed state variables.
 template <class F, int... kept>
-void step(const ParameterSlice& x, const void* numbers) {
-  F f{*static_cast<const decltype(F::n)*>(numbers)};
+void step(const ParameterSlice& x, const decltype(F::n)& numbers) {
   auto run = [&]<class T>(T*) {
-    loop(x.count, f, static_cast<T*>(x.values), static_cast<const T*>(x.gradient), static_cast<T*>(x.kept[kept])...);
+    loop(x.count, F{numbers}, static_cast<T*>(x.values), static_cast<const T*>(x.gradient),
+         static_cast<T*>(x.kept[kept])...);
   };
   if (x.dtype == DType::f32)
     run(static_cast<float*>(nullptr));
@@ -46,21 +43,18 @@ void step(const ParameterSlice& x, const void* numbers) {
     run(static_cast<double*>(nullptr));
 }
 
+template <class F, int... kept>
+void fill(OptimiserKernels& table, UpdateRow<F, kept...>) {
+  kernel_of<F>(table) = step<F, kept...>;
+}
+template <class... Rows>
+void fill_all(OptimiserKernels& table, UpdateList<Rows...>) {
+  (fill(table, Rows()), ...);
+}
+
 }  // namespace
 
-void fill_optimise(OptimiserKernels& kernels) {
-  kernels = {.sgd = step<Sgd>,
-             .sgd_momentum = step<SgdMomentum, 0>,
-             .adam = step<Adam, 0, 1>,
-             .adam_largest = step<AdamLargest, 0, 1, 2>,
-             .adagrad = step<Adagrad, 0>,
-             .adadelta = step<Adadelta, 0, 1>,
-             .rmsprop = {{step<Rmsprop, 0>, step<RmspropMomentum, 0, 2>},
-                         {step<RmspropCentred, 0, 1>, step<RmspropCentredMomentum, 0, 1, 2>}},
-             .adamax = step<Adamax, 0, 1>,
-             .lion = step<Lion, 0>,
-             .average = step<Average>};
-}
+void fill_optimise(OptimiserKernels& kernels) { fill_all(kernels, UpdateSteps()); }
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -1,5 +1,3 @@
-#include "../../../kernels/formulas/special.h"
-
 #include "../vector/formula_loop.h"
 #include "../vector/vector_special.h"
 #include "elementwise.h"
@@ -8,7 +6,6 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
 
-// Too many digits are lost for f32 throughout.
 struct WideDigamma {
   Vector<float> operator()(Vector<float> x) const { return in_double(x, formulas::Digamma()); }
   Vector<double> operator()(Vector<double> x) const { return formulas::Digamma()(x); }
@@ -16,14 +13,13 @@ struct WideDigamma {
 
 }  // namespace
 
-void fill_special(KernelTable& table) {
-  namespace f = formulas;
-  auto slot = [&](Unary op) -> KernelTable::UnaryKernel& { return table.unary[static_cast<int>(op)]; };
-  slot(Unary::erf) = floating_unary<f::Erf, dear>;
-  slot(Unary::erfinv) = floating_unary<f::Erfinv, slow>;
-  slot(Unary::lgamma) = floating_unary<f::Lgamma, slow>;
-  slot(Unary::digamma) = floating_unary<WideDigamma, slow>;
-}
+// Too many digits are lost for f32 throughout.
+template <>
+struct VectorFormula<formulas::Digamma> {
+  using type = WideDigamma;
+};
+
+void fill_special(KernelTable& table) { fill_unary_kernels(table, kernel_lists::Special()); }
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -6,6 +6,7 @@
 
 #include "../../../core/dtype_dispatch.h"
 #include "../../../core/halves.h"
+#include "../../../kernels/kernel_table.h"
 #include "block_loop.h"
 #include "vector.h"
 
@@ -78,40 +79,86 @@ void scalar_loop_3(void* out, const void* const* inputs, std::int64_t count) {
   for (std::int64_t i = 0; i < count; ++i) y[i] = static_cast<R>(F()(a[i], b[i], c[i]));
 }
 
-// The number of elements from which a second thread, which takes some 5 µs to wake, pays: for formulas that take less
-// than 0.4 ns, some 1 ns, and more than 2 ns an element.
-inline constexpr std::int64_t cheap = 1 << 16, dear = 1 << 15, slow = 1 << 13;
+/// The number of elements from which a second thread, which takes some 5 µs to wake, pays.
+constexpr std::int64_t parallel_from(Cost cost) {
+  switch (cost) {
+    case Cost::cheap: return 1 << 16;
+    case Cost::dear: return 1 << 15;
+    default: return 1 << 13;
+  }
+}
 
-template <class F, std::int64_t parallel_from>
+/// The formula of vectors; another one where a formula is inexact in f32.
+template <class F>
+struct VectorFormula {
+  using type = F;
+};
+
+template <class F, Cost cost>
 void floating_unary(const View& out, const View& x) {
   BlockLoop loop = x.dtype == DType::f64 ? vector_loop_1<F, double> : vector_loop_1<F, float>;
   bool half = x.dtype == DType::bf16 || x.dtype == DType::f16;
-  if (out.contiguous && x.contiguous && x.numel == out.numel && !half && out.numel < parallel_from) [[likely]] {
+  if (out.contiguous && x.contiguous && x.numel == out.numel && !half && out.numel < parallel_from(cost)) [[likely]] {
     const void* input = x.data;
     return loop(out.data, &input, out.numel);
   }
-  run_loop(out, {&x}, loop, {.parallel_from = parallel_from});
+  run_loop(out, {&x}, loop, {.parallel_from = parallel_from(cost)});
 }
 
-template <class F, std::int64_t parallel_from>
+template <class F, Cost cost>
 void floating_binary(const View& out, const View& a, const View& b) {
   run_loop(out, {&a, &b}, a.dtype == DType::f64 ? vector_loop_2<F, double> : vector_loop_2<F, float>,
-           {.parallel_from = parallel_from});
+           {.parallel_from = parallel_from(cost)});
+}
+
+template <class Row>
+void number_unary(const View& out, const View& x) {
+  using F = typename Row::IntegerFormula;
+  switch (out.dtype) {
+    case DType::i32: return run_loop(out, {&x}, scalar_loop_1<F, std::int32_t, std::int32_t>);
+    case DType::i64: return run_loop(out, {&x}, scalar_loop_1<F, std::int64_t, std::int64_t>);
+    case DType::u8: return run_loop(out, {&x}, scalar_loop_1<F, std::uint8_t, std::uint8_t>);
+    default: return floating_unary<typename Row::Formula, Row::cost>(out, x);
+  }
 }
 
 /// A formula of integers and bools, and of f32 to which halves are widened, that returns bools.
 template <class F>
 void predicate(const View& out, const View& x) {
   with_type(x.dtype, [&]<class T>(std::type_identity<T>) {
-    run_loop(out, {&x}, scalar_loop_1<F, bool, Wide<T>>, {.parallel_from = cheap});
+    run_loop(out, {&x}, scalar_loop_1<F, bool, Wide<T>>, {.parallel_from = parallel_from(Cost::cheap)});
   });
 }
 
 template <class F>
 void comparison(const View& out, const View& a, const View& b) {
   with_type(a.dtype, [&]<class T>(std::type_identity<T>) {
-    run_loop(out, {&a, &b}, scalar_loop_2<F, bool, Wide<T>>, {.parallel_from = cheap});
+    run_loop(out, {&a, &b}, scalar_loop_2<F, bool, Wide<T>>, {.parallel_from = parallel_from(Cost::cheap)});
   });
+}
+
+// For integers the op computes the result without a kernel.
+template <class F>
+void floating_predicate(const View& out, const View& x) {
+  run_loop(out, {&x}, x.dtype == DType::f64 ? scalar_loop_1<F, bool, double> : scalar_loop_1<F, bool, float>);
+}
+
+template <class Row>
+constexpr KernelTable::UnaryKernel unary_kernel() {
+  using F = typename VectorFormula<typename Row::Formula>::type;
+  if constexpr (Row::operands == Operands::compared)
+    return predicate<F>;
+  else if constexpr (Row::operands == Operands::floating_compared)
+    return floating_predicate<F>;
+  else if constexpr (Row::operands == Operands::numbers)
+    return number_unary<Row>;
+  else
+    return floating_unary<F, Row::cost>;
+}
+
+template <class... Rows>
+void fill_unary_kernels(KernelTable& table, KernelList<Rows...>) {
+  ((table.unary[unary_place<typename Rows::Formula>] = unary_kernel<Rows>()), ...);
 }
 
 }  // namespace REEL_TARGET
