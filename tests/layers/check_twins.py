@@ -26,6 +26,11 @@ ONLY_CUDA = {
     "indexed_sums": "in rows on the CPU, where the order of a sum is that of a loop",
     "randperm": "in random on the CPU; sorts by the sort kernel",
 }
+# Headers of lib/kernels that are no family of kernels.
+NO_FAMILIES = {
+    "elementwise": "the list from which each device makes its elementwise kernels",
+    "kernel_table": "holds the tables of the families",
+}
 # Headers of lib/kernels that are no family of ops.
 NO_OPS = {
     "kernel_table": "holds the tables of the families",
@@ -61,7 +66,7 @@ def check_families(root, cpu, cuda, errors):
     for name in sorted(families):
         if (root / f"tests/ops/table/rows_{name}.cpp").exists() == (name in NO_OPS):
             errors.append(f"lib/kernels/{name}.h: a family of ops has the rows tests/ops/table/rows_{name}.cpp")
-        if name != "kernel_table" and not (has_twin(name, cpu) and has_twin(name, cuda)):
+        if name not in NO_FAMILIES and not (has_twin(name, cpu) and has_twin(name, cuda)):
             errors.append(f"lib/kernels/{name}.h: no kernels of this name in lib/cpu and cuda/kernels")
     headers = {path.stem for path in (root / "include/reel/ops").glob("*.h")}
     errors += [f"include/reel/ops/{name}.h: lib/ops has no file or folder of this name"
