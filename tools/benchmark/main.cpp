@@ -78,7 +78,7 @@ int main(int argument_count, char** arguments) {
   std::vector<Case> cases = all_cases();
   if (argument_count == 2 && std::string_view(arguments[1]) == "--list") return list(cases);
   if (argument_count == 4 && std::string_view(arguments[1]) == "--count")
-    return count(cases, arguments[2], std::atoi(arguments[3]));
+    return count(cases, arguments[2], std::stoi(arguments[3]));
 
   for (const Case& one : cases)
     benchmark::RegisterBenchmark((one.group + "/" + one.name).c_str(),

@@ -17,6 +17,7 @@ import tempfile
 FOLDERS = ("include", "lib", "cuda", "samples", "tests", "tools")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(reel/[^>]+)>)', re.MULTILINE)
 COUNT = re.compile(r"^\d+ (warning|error)s?( and \d+ errors?)? generated\.$")
+HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 FINDING = re.compile(r"^(\S[^:\n]*):(\d+):(\d+): (warning|error|fatal error): (.*)$")
 
 
@@ -98,11 +99,20 @@ def find_base(root, asked):
     return git(root, "rev-parse", "--verify", "--quiet", "HEAD~1^{commit}")
 
 
-def changed_files(root, base):
-    names = (git(root, "diff", "--name-only", "--diff-filter=d", base) or "").splitlines()
-    names += (git(root, "ls-files", "--others", "--exclude-standard") or "").splitlines()
-    return {os.path.join(root, name) for name in names
-            if name.startswith(tuple(folder + "/" for folder in FOLDERS)) and name.endswith((".h", ".cpp", ".cu"))}
+def changed_lines(root, base):
+    """The numbers of the lines that differ from a revision, by file; None for all lines of a new file."""
+    lines, path = {}, None
+    for line in (git(root, "diff", "--unified=0", "--no-color", "--no-ext-diff", "--diff-filter=d", base) or "").splitlines():
+        if line.startswith("+++ "):
+            path = os.path.join(root, line[len("+++ b/"):])
+            lines[path] = set()
+        elif match := HUNK.match(line):
+            first, count = int(match[1]), int(match[2] or 1)
+            lines[path].update(range(first, first + count))
+    for name in (git(root, "ls-files", "--others", "--exclude-standard") or "").splitlines():
+        lines[os.path.join(root, name)] = None
+    return {path: numbers for path, numbers in lines.items() if path.endswith((".h", ".cpp", ".cu")) and
+            path.startswith(tuple(f"{root}/{folder}/" for folder in FOLDERS))}
 
 
 def choose_units(units, includes, files):
@@ -129,7 +139,7 @@ class Report:
 
     def __init__(self, root, files):
         self.root = root
-        self.files = files  # None for all
+        self.files = files  # the lines that matter, or None for all, by file; None for all files
         self.found = set()
         self.broken = 0
 
@@ -142,7 +152,7 @@ class Report:
                 explained = True
                 path = os.path.normpath(os.path.join(unit.directory, match[1]))
                 finding = (path, *match.groups()[1:])
-                wanted = finding not in self.found and self.is_asked_for(path)
+                wanted = finding not in self.found and self.is_asked_for(path, int(match[2]), match[4])
                 if wanted:
                     self.found.add(finding)
                     line = path + line[len(match[1]):]
@@ -153,8 +163,11 @@ class Report:
             lines += [f"{os.path.relpath(unit.path, self.root)} could not be checked:", *output.splitlines()[-20:]]
         return lines
 
-    def is_asked_for(self, path):
-        return path in self.files if self.files is not None else path.startswith(self.root + "/")
+    def is_asked_for(self, path, line, kind):
+        # What a compiler refuses may be wrong through a change elsewhere.
+        if self.files is None or kind != "warning":
+            return path.startswith(self.root + "/")
+        return path in self.files and (self.files[path] is None or line in self.files[path])
 
 
 def check(unit, command):
@@ -210,13 +223,13 @@ def main():
     units, headers = read_database(os.path.join(root, arguments.directory))
     files, what = None, "all files"
     if arguments.files:
-        files, what = {os.path.abspath(file) for file in arguments.files}, "these files"
+        files, what = {os.path.abspath(file): None for file in arguments.files}, "these files"
     elif not arguments.all:
         base = find_base(root, arguments.base)
         if base is None:
             print("tools/lint: there is no earlier revision to compare with, so no file counts as changed")
             return
-        files, what = changed_files(root, base), f"files changed since {base[:10]}"
+        files, what = changed_lines(root, base), f"lines changed since {base[:10]}"
     unreached = ()
     if files is not None:
         units, unreached = choose_units(units, Includes(root), files)

@@ -51,7 +51,7 @@ Program shrunk(Program program, const std::function<bool(const Program&)>& fails
     for (std::size_t length = program.size() / 2; length > 0; length /= 2)
       for (std::size_t i = program.size(); i-- > 0;) try_it(without(program, i, std::min(i + length, program.size())));
     for (std::size_t i = program.size(); i-- > 0;)
-      if (i < program.size() && program[i].operands.size() > 0 && program[i].result >= 0 && results_of(program[i]) == 1)
+      if (i < program.size() && !program[i].operands.empty() && program[i].result >= 0 && results_of(program[i]) == 1)
         try_it(bypassed(program, i));
   }
   // Fewer sources, no seeds, simpler elements.
