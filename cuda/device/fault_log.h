@@ -27,10 +27,10 @@ FaultSource running_op();
 /// The faults that kernels of one queue have found, with the op of each kernel.
 class FaultLog {
  public:
-  /// A note for a kernel of the running op. The op of a kernel in a graph is remembered permanently, others until 4096
+  /// A fault reporter for a kernel of the running op. The op of a kernel in a graph is remembered permanently, others until 4096
   /// more ops have run.
-  FaultNote note(bool in_graph);
-  FaultNote note(const FaultSource& source, bool in_graph);
+  FaultReporter reporter(bool in_graph);
+  FaultReporter reporter(const FaultSource& source, bool in_graph);
   /// Throws an error for the fault that was found, if any; further faults of earlier ops are forgotten.
   void check() {
     if (record_ && record_->state != 0) [[unlikely]]

@@ -49,16 +49,16 @@ struct ImagePlace {
 /// example.
 struct Images {
   std::int64_t examples, channels, dims[3];
-  std::int64_t example_step, channel_step, steps[3];
+  std::int64_t example_stride, channel_stride, strides[3];
 
   Images(const View& view, bool channels_last)
-      : examples(view.dims[0]), dims{1, 1, 1}, example_step(view.strides[0]), steps{} {
+      : examples(view.dims[0]), dims{1, 1, 1}, example_stride(view.strides[0]), strides{} {
     int spatial = view.rank - 2, channel = channels_last ? view.rank - 1 : 1, first = channels_last ? 1 : 2;
     channels = view.dims[channel];
-    channel_step = view.strides[channel];
+    channel_stride = view.strides[channel];
     for (int i = 0; i < spatial; ++i) {
       dims[3 - spatial + i] = view.dims[first + i];
-      steps[3 - spatial + i] = view.strides[first + i];
+      strides[3 - spatial + i] = view.strides[first + i];
     }
   }
 
@@ -72,7 +72,7 @@ struct Images {
   }
   /// The offset of the first element of a channel.
   REEL_HOST_DEVICE std::int64_t offset(std::int64_t example, std::int64_t channel) const {
-    return example * example_step + channel * channel_step;
+    return example * example_stride + channel * channel_stride;
   }
 
  private:

@@ -66,7 +66,7 @@ class EmulatedLayer final : public LibraryLayer {
                                                              .c = kept.c + row * size_,
                                                              .units = size_,
                                                              .size = size_,
-                                                             .q_step = size_},
+                                                             .q_stride = size_},
                                         formulas::Unit<T>{j});
         }
         copy(h, y + row * size_, 1);

@@ -12,7 +12,7 @@
 #include "../../lib/core/iteration.h"
 #include "../../lib/core/recent_cache.h"
 #include "../../lib/core/tensor_float.h"
-#include "../device/lines.h"
+#include "../device/matrix_layout.h"
 #include "../runtime/driver.h"
 #include "../runtime/of_queue.h"
 #include "library_product.h"
@@ -28,7 +28,7 @@ namespace {
 void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw DeviceError(std::string("cuBLASLt: ") + call + " gave \"" + cublasLtGetStatusString(status) + '"',
-                    context().resolve({}));
+                    context().call_site({}));
 }
 
 // NVIDIA's recommendation for Hopper; an algorithm's need is known before it runs.
@@ -52,8 +52,8 @@ class Handle {
 // Everything that determines the algorithm. Operands are in the library's order: b, a, out.
 struct Key {
   std::int64_t rows, columns, depth;  // of the library's result
-  std::int64_t steps[3];              // leading dimensions
-  std::int64_t count, batch_steps[3];
+  std::int64_t leading_dimensions[3];
+  std::int64_t count, batch_strides[3];
   std::int64_t alignments[4];  // the last one is that of the bias, 0 if there is none
   std::int64_t dtype, transposed[2];
   std::int64_t adds, tf32;
@@ -68,20 +68,20 @@ cudaDataType_t type_of(DType dtype) {
   }
 }
 
-class MatrixLayout {
+class LibraryMatrixLayout {
  public:
-  MatrixLayout(const Key& key, int operand, std::int64_t rows, std::int64_t columns) {
+  LibraryMatrixLayout(const Key& key, int operand, std::int64_t rows, std::int64_t columns) {
     check(cublasLtMatrixLayoutCreate(&layout_, type_of(static_cast<DType>(key.dtype)), static_cast<std::uint64_t>(rows),
-                                     static_cast<std::uint64_t>(columns), key.steps[operand]),
+                                     static_cast<std::uint64_t>(columns), key.leading_dimensions[operand]),
           "cublasLtMatrixLayoutCreate");
     if (key.count == 1) return;
     auto count = static_cast<std::int32_t>(key.count);
     set(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT, count);
-    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, key.batch_steps[operand]);
+    set(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET, key.batch_strides[operand]);
   }
-  ~MatrixLayout() { cublasLtMatrixLayoutDestroy(layout_); }
-  MatrixLayout(const MatrixLayout&) = delete;
-  MatrixLayout& operator=(const MatrixLayout&) = delete;
+  ~LibraryMatrixLayout() { cublasLtMatrixLayoutDestroy(layout_); }
+  LibraryMatrixLayout(const LibraryMatrixLayout&) = delete;
+  LibraryMatrixLayout& operator=(const LibraryMatrixLayout&) = delete;
   operator cublasLtMatrixLayout_t() const { return layout_; }
 
  private:
@@ -154,7 +154,7 @@ class Preference {
 // The algorithm for a kind of product; empty if the library has none.
 struct Plan {
   Operation operation;
-  MatrixLayout first, second, result;
+  LibraryMatrixLayout first, second, result;
   std::optional<cublasLtMatmulAlgo_t> algorithm;
   std::size_t workspace = 0;
 
@@ -187,9 +187,9 @@ struct Library {
 };
 
 // The largest power of two, up to 256, that divides an address and all those at multiples of some strides.
-std::int64_t alignment_of(const View& x, const std::int64_t (&steps)[8], int count) {
+std::int64_t alignment_of(const View& x, const std::int64_t (&strides)[8], int count) {
   auto all = reinterpret_cast<std::uintptr_t>(x.data) | 256;
-  for (int i = 0; i < count; ++i) all |= static_cast<std::uintptr_t>(steps[i]) * size_of(x.dtype);
+  for (int i = 0; i < count; ++i) all |= static_cast<std::uintptr_t>(strides[i]) * size_of(x.dtype);
   return std::int64_t{1} << std::countr_zero(all);
 }
 
@@ -217,22 +217,23 @@ bool run_product(const View& out, const View& a, const View& b, bool adds, const
   std::int64_t series = 1;
   for (int axis = 1; axis < batch.rank; ++axis) series *= batch.dims[axis];
   if (series > most_series || batch.dims[0] > most) return false;
-  Lines of_a = lines_of(a), of_b = lines_of(b);
-  if (of_a.step > most || of_b.step > most) return false;
+  MatrixLayout of_a = matrix_layout_of(a), of_b = matrix_layout_of(b);
+  if (of_a.leading_dimension > most || of_b.leading_dimension > most) return false;
   bool one = batch.dims[0] == 1;
-  Key key{.rows = columns,
-          .columns = rows,
-          .depth = depth,
-          .steps = {of_b.step, of_a.step, columns},
-          .count = batch.dims[0],
-          .batch_steps = {one ? 0 : batch.strides[2][0], one ? 0 : batch.strides[1][0], one ? 0 : batch.strides[0][0]},
-          .alignments = {alignment_of(b, batch.strides[2], batch.rank), alignment_of(a, batch.strides[1], batch.rank),
-                         alignment_of(out, batch.strides[0], batch.rank),
-                         bias ? std::int64_t{1} << std::countr_zero(reinterpret_cast<std::uintptr_t>(bias) | 256) : 0},
-          .dtype = static_cast<std::int64_t>(out.dtype),
-          .transposed = {of_b.by_columns, of_a.by_columns},
-          .adds = adds,
-          .tf32 = out.dtype == DType::f32 && may_use_tf32()};
+  Key key{
+      .rows = columns,
+      .columns = rows,
+      .depth = depth,
+      .leading_dimensions = {of_b.leading_dimension, of_a.leading_dimension, columns},
+      .count = batch.dims[0],
+      .batch_strides = {one ? 0 : batch.strides[2][0], one ? 0 : batch.strides[1][0], one ? 0 : batch.strides[0][0]},
+      .alignments = {alignment_of(b, batch.strides[2], batch.rank), alignment_of(a, batch.strides[1], batch.rank),
+                     alignment_of(out, batch.strides[0], batch.rank),
+                     bias ? std::int64_t{1} << std::countr_zero(reinterpret_cast<std::uintptr_t>(bias) | 256) : 0},
+      .dtype = static_cast<std::int64_t>(out.dtype),
+      .transposed = {of_b.by_columns, of_a.by_columns},
+      .adds = adds,
+      .tf32 = out.dtype == DType::f32 && may_use_tf32()};
   auto& library = of_current_queue<Library>();
   const Plan& plan = *library.plans.find(key, [&] { return std::make_unique<Plan>(library.handle, key, bias); });
   if (!plan.algorithm) return false;

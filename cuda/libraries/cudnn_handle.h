@@ -19,7 +19,7 @@ inline namespace REEL_TARGET {
 inline void check_cudnn(cudnnStatus_t status, const char* call) {
   if (status == CUDNN_STATUS_SUCCESS) return;
   throw DeviceError(std::string("cuDNN: ") + call + " gave \"" + cudnnGetErrorString(status) + '"',
-                    context().resolve({}));
+                    context().call_site({}));
 }
 
 class CudnnHandle {

@@ -18,12 +18,12 @@ namespace {
 void check(cusolverStatus_t status, const char* call) {
   if (status == CUSOLVER_STATUS_SUCCESS) return;
   throw DeviceError(std::string("cuSOLVER: ") + call + " gave status " + std::to_string(static_cast<int>(status)),
-                    context().resolve({}));
+                    context().call_site({}));
 }
 void check(cublasStatus_t status, const char* call) {
   if (status == CUBLAS_STATUS_SUCCESS) return;
   throw DeviceError(std::string("cuBLAS: ") + call + " gave \"" + cublasGetStatusString(status) + '"',
-                    context().resolve({}));
+                    context().call_site({}));
 }
 
 class Solver {
@@ -196,20 +196,20 @@ void solve_triangle(const T* a, T* right, std::int64_t n, std::int64_t columns, 
                     TriangleAttributes triangle) {
   cublasHandle_t handle = of_current_queue<Library>().blas.on_stream();
   cublasFillMode_t part = triangle.upper != 0 ? CUBLAS_FILL_MODE_LOWER : CUBLAS_FILL_MODE_UPPER;
-  cublasOperation_t turned = triangle.transposed != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
+  cublasOperation_t operation = triangle.transposed != 0 ? CUBLAS_OP_T : CUBLAS_OP_N;
   cublasDiagType_t diagonal = triangle.unit_diagonal != 0 ? CUBLAS_DIAG_UNIT : CUBLAS_DIAG_NON_UNIT;
   int size = as_int(n), sides = as_int(columns);
   T one = 1;
   if (runs_as_batch(n, count)) {
     Addresses<const T> matrices(a, n * n, count);
     Addresses<T> solutions(right, n * columns, count);
-    return check(Calls<T>::triangle_batch(handle, CUBLAS_SIDE_RIGHT, part, turned, diagonal, sides, size, &one,
+    return check(Calls<T>::triangle_batch(handle, CUBLAS_SIDE_RIGHT, part, operation, diagonal, sides, size, &one,
                                           matrices.get(), size, solutions.get(), sides, as_int(count)),
                  "cublas<t>trsmBatched");
   }
   for (std::int64_t i = 0; i < count; ++i)
-    check(Calls<T>::triangle(handle, CUBLAS_SIDE_RIGHT, part, turned, diagonal, sides, size, &one, a + i * n * n, size,
-                             right + i * n * columns, sides),
+    check(Calls<T>::triangle(handle, CUBLAS_SIDE_RIGHT, part, operation, diagonal, sides, size, &one, a + i * n * n,
+                             size, right + i * n * columns, sides),
           "cublas<t>trsm");
 }
 

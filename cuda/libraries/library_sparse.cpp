@@ -19,7 +19,7 @@ namespace {
 void check(cusparseStatus_t status, const char* call) {
   if (status == CUSPARSE_STATUS_SUCCESS) return;
   throw DeviceError(std::string("cuSPARSE: ") + call + " gave \"" + cusparseGetErrorString(status) + '"',
-                    context().resolve({}));
+                    context().call_site({}));
 }
 
 class Handle {

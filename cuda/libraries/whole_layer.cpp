@@ -78,9 +78,9 @@ std::size_t rounded_up(std::size_t bytes) { return (bytes + 255) / 256 * 256; }
 // A matrix in device memory.
 class Matrix {
  public:
-  Matrix(void* data, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t row_step,
-         std::int64_t column_step)
-      : dims_{rows, columns}, strides_{row_step, column_step}, data_(data), dtype_(dtype) {}
+  Matrix(void* data, DType dtype, std::int64_t rows, std::int64_t columns, std::int64_t row_stride,
+         std::int64_t column_stride)
+      : dims_{rows, columns}, strides_{row_stride, column_stride}, data_(data), dtype_(dtype) {}
   View view() const {
     return {data_, dims_, strides_, dims_[0] * dims_[1], 2, dtype_, strides_[0] == dims_[1] && strides_[1] == 1};
   }
@@ -100,16 +100,16 @@ class Rows {
       : given_(given),
         steps_(form.counts.numel),
         width_(given.numel / steps_),
-        turned_(form.reverse ? std::make_unique<Scratch>(static_cast<std::size_t>(given.numel) * size_of(given.dtype))
-                             : nullptr) {}
+        reversed_(form.reverse ? std::make_unique<Scratch>(static_cast<std::size_t>(given.numel) * size_of(given.dtype))
+                               : nullptr) {}
 
-  void* data() const { return turned_ ? turned_->as<void>() : given_.data; }
+  void* data() const { return reversed_ ? reversed_->as<void>() : given_.data; }
   const void* read() const {
-    if (turned_) copy(rows(1), rows(-1));
+    if (reversed_) copy(rows(1), rows(-1));
     return data();
   }
   void write() const {
-    if (turned_) copy(rows(-1), rows(1));
+    if (reversed_) copy(rows(-1), rows(1));
   }
 
  private:
@@ -122,7 +122,7 @@ class Rows {
 
   const View& given_;
   std::int64_t steps_, width_;
-  std::unique_ptr<Scratch> turned_;
+  std::unique_ptr<Scratch> reversed_;
 };
 
 // The offsets of the weights, whose transposes the library takes.
@@ -133,13 +133,13 @@ class Weights {
 
   void pack(const View& W_x, const View& W_h, const View& bias) const {
     fill_with_zeros(data_, layer_.weight_bytes);
-    copy(matrix(layer_.input_weights, form_.width), turned(W_x));
-    copy(matrix(layer_.state_weights, form_.size), turned(W_h));
+    copy(matrix(layer_.input_weights, form_.width), transposed(W_x));
+    copy(matrix(layer_.state_weights, form_.size), transposed(W_h));
     copy_biases([this](void* of_library, void* own, std::int64_t count) { move(of_library, own, count); }, bias);
   }
   void unpack(const View& W_x, const View& W_h, const View& bias) const {
-    copy(turned(W_x), matrix(layer_.input_weights, form_.width));
-    copy(turned(W_h), matrix(layer_.state_weights, form_.size));
+    copy(transposed(W_x), matrix(layer_.input_weights, form_.width));
+    copy(transposed(W_h), matrix(layer_.state_weights, form_.size));
     copy_biases([this](void* of_library, void* own, std::int64_t count) { move(own, of_library, count); }, bias);
   }
 
@@ -161,7 +161,7 @@ class Weights {
   Matrix matrix(std::int64_t place, std::int64_t columns) const {
     return {at(data_, place), form_.dtype, gates_ * form_.size, columns, columns, 1};
   }
-  Matrix turned(const View& given) const {
+  Matrix transposed(const View& given) const {
     return {given.data, form_.dtype, given.dims[1], given.dims[0], given.strides[1], given.strides[0]};
   }
 

@@ -66,7 +66,7 @@ void Capture::launch(std::uint64_t seed, std::uint64_t added_calls) {
     std::array<std::uint64_t, 2> told{seed, added_calls};
     queue_.staging.copy_in(draws_->data, told.data(), sizeof told, queue_.stream);
   }
-  Location where = context().resolve({});
+  Location where = context().call_site({});
   for (const Kept& kept : kept_) {
     prepare_operand(kept.tensor.body(), kept.written);
     if (kept.written && replayed) kept.tensor.body().storage->overwritten(where);

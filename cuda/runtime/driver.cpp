@@ -14,7 +14,7 @@ namespace {
 void check(cudaError_t status, const char* call) {
   if (status == cudaSuccess) return;
   throw DeviceError(std::string("CUDA: ") + call + " gave \"" + cudaGetErrorString(status) + '"',
-                    context().resolve({}));
+                    context().call_site({}));
 }
 
 }  // namespace

@@ -30,8 +30,8 @@ namespace {
 FaultSource running_op() {
   const Context& context = detail::context();
   const Call* call = context.running;
-  if (!call) return {"an op", context.resolve({}), {}, DType::f32};
-  FaultSource source{call->op.name, context.resolve(call->where), {}, DType::f32};
+  if (!call) return {"an op", context.call_site({}), {}, DType::f32};
+  FaultSource source{call->op.name, context.call_site(call->where), {}, DType::f32};
   if (call->inputs.empty() || !call->inputs[0]->defined()) return source;
   const Body& first = call->input(0);
   source.shape = Shape(std::span(first.dims, static_cast<std::size_t>(first.rank)));
@@ -91,9 +91,9 @@ void throw_fault(const FaultRecord& found, const FaultSource& source) {
   throw InternalError("a kernel reported no fault");
 }
 
-FaultNote FaultLog::note(bool in_graph) { return note(running_op(), in_graph); }
+FaultReporter FaultLog::reporter(bool in_graph) { return reporter(running_op(), in_graph); }
 
-FaultNote FaultLog::note(const FaultSource& source, bool in_graph) {
+FaultReporter FaultLog::reporter(const FaultSource& source, bool in_graph) {
   if (!record_) {
     auto* made = static_cast<FaultRecord*>(driver_allocate_pinned(sizeof(FaultRecord)));
     *made = {};

@@ -5,7 +5,7 @@
 #include "../../lib/core/target.h"
 
 // Errors in the values that kernels process. A kernel cannot throw, and waiting for it would cost more than the kernel:
-// it notes the first fault and continues with a harmless value, and the thread that has queued it throws when it next
+// it records the first fault and continues with a harmless value, and the thread that has queued it throws when it next
 // waits for the device or queues other work, in the name of the op.
 
 namespace reel::detail {
@@ -46,9 +46,9 @@ struct FaultRecord {
 };
 
 /// Passed to a kernel that may find faults.
-class FaultNote {
+class FaultReporter {
  public:
-  FaultNote(FaultRecord* record, std::uint64_t ticket) : record_(record), ticket_(ticket) {}
+  FaultReporter(FaultRecord* record, std::uint64_t ticket) : record_(record), ticket_(ticket) {}
   REEL_DEVICE void report(Fault kind, std::int64_t first, std::int64_t second, double number = 0) const {
 #if defined(__CUDA_ARCH__)
     // The record is in the CPU's memory: of many faults only the first few attempt to write.
@@ -75,8 +75,8 @@ class FaultNote {
   std::uint64_t ticket_;
 };
 
-/// A note for a kernel of the running op on the current device.
-FaultNote note_faults();
+/// A fault reporter for a kernel of the running op on the current device.
+FaultReporter fault_reporter();
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

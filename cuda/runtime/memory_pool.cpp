@@ -63,9 +63,10 @@ MemoryPool::~MemoryPool() {
   if (large_.empty() && carved_.empty() && awaited_.empty()) return;
   if (queue_.capture) return;  // waiting would break the recording: the memory stays allocated
   try {
-    note_wait({Device::Type::cuda, static_cast<std::uint8_t>(queue_.device)}, "a graph's memory, which is given back");
+    notify_wait({Device::Type::cuda, static_cast<std::uint8_t>(queue_.device)},
+                "a graph's memory, which is given back");
     queue_.finish();
-    settle();
+    wait_for_users();
   } catch (...) {
     // The driver has shut down.
   }
@@ -83,7 +84,7 @@ Block* MemoryPool::take(std::size_t bytes, bool spoils) {
   static const std::size_t gap = driver_gap();
   bytes += gap;
   std::lock_guard lock(mutex_);
-  if (!awaited_.empty()) put_settled(false);
+  if (!awaited_.empty()) put_awaited(false);
   Block* block = keeps_nothing()       ? take_alone(bytes)
                  : bytes <= most_small ? take_small(bytes)
                                        : take_large(rounded(bytes, granule));
@@ -256,7 +257,7 @@ void MemoryPool::put_large(Block* block) noexcept {
   large_.insert(block);
 }
 
-void MemoryPool::put_settled(bool waits) noexcept {
+void MemoryPool::put_awaited(bool waits) noexcept {
   std::erase_if(awaited_, [&](Awaited& awaited) {
     try {
       for (Event event : awaited.events) {
@@ -274,9 +275,9 @@ void MemoryPool::put_settled(bool waits) noexcept {
   });
 }
 
-void MemoryPool::settle() {
+void MemoryPool::wait_for_users() {
   std::lock_guard lock(mutex_);
-  put_settled(true);
+  put_awaited(true);
 }
 
 void MemoryPool::drop_empty_slabs() noexcept {
@@ -300,7 +301,7 @@ void MemoryPool::drop_empty_slabs() noexcept {
 
 void MemoryPool::release(bool keeps_reservation) noexcept {
   std::lock_guard lock(mutex_);
-  put_settled(false);
+  put_awaited(false);
   drop_empty_slabs();
   for (auto place = large_.begin(); place != large_.end();) {
     Block* block = *place++;
@@ -313,7 +314,7 @@ void MemoryPool::release(bool keeps_reservation) noexcept {
   }
 }
 
-std::vector<Queue*> MemoryPool::note_use(Block& block, Queue& user, bool writes) {
+std::vector<Queue*> MemoryPool::record_use(Block& block, Queue& user, bool writes) {
   std::lock_guard lock(mutex_);
   std::vector<Queue*> awaited;
   auto wait_for = [&](Queue* other) {

@@ -68,11 +68,11 @@ class MemoryPool {
   /// Allocates memory from the driver in advance. Returns false if there is no room.
   bool reserve(std::size_t bytes);
   /// Waits for the queues that still use freed blocks.
-  void settle();
+  void wait_for_users();
   /// Returns unused memory to the driver, except for the reservation. The queue must have finished using it.
   void release(bool keeps_reservation = true) noexcept;
-  /// Notes that a queue reads or writes a block. Returns the queues for which it has to wait first.
-  std::vector<Queue*> note_use(Block& block, Queue& user, bool writes);
+  /// Records that a queue reads or writes a block. Returns the queues for which it has to wait first.
+  std::vector<Queue*> record_use(Block& block, Queue& user, bool writes);
 
   static constexpr std::size_t most_small = std::size_t{1} << 17, slab_bytes = std::size_t{1} << 21;
 
@@ -102,7 +102,7 @@ class MemoryPool {
   void put(Block* block) noexcept;
   void put_alone(Block* block) noexcept;
   void put_large(Block* block) noexcept;
-  void put_settled(bool waits) noexcept;
+  void put_awaited(bool waits) noexcept;
   void drop_empty_slabs() noexcept;
   void await_users(Block* block);
 

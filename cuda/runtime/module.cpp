@@ -60,9 +60,9 @@ class CudaModule final : public DeviceModule {
       if (other != &queue && !other->capture) driver_wait(other->stream);
   }
 
-  std::uint32_t note_values(const Body& x) override { return note_values_of(x); }
-  void check_values(std::uint32_t noted, const Body& x, const char* op, Location where, int number) override {
-    check_values_of(noted, x, op, where, number);
+  std::uint32_t record_fingerprint(const Body& x) override { return record_fingerprint_of(x); }
+  void check_values(std::uint32_t recorded, const Body& x, const char* op, Location where, int result) override {
+    check_values_of(recorded, x, op, where, result);
   }
 
   DeviceDescription describe(int device) const override { return driver_properties(device); }

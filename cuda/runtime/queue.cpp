@@ -79,9 +79,9 @@ Queue* new_queue(int device) {
   if (entered && entered->capture)
     throw DeviceError("a graph of cuda:" + std::to_string(entered->device) +
                           " is being recorded, where cuda:" + std::to_string(device) + " cannot take part",
-                      context().resolve({}));
+                      context().call_site({}));
   static const int count = count_of_devices();
-  if (device >= count) throw DeviceError("there is no cuda:" + std::to_string(device), context().resolve({}));
+  if (device >= count) throw DeviceError("there is no cuda:" + std::to_string(device), context().call_site({}));
   if (!queues_of_thread) {
     queues_of_thread = std::make_unique<QueuesOfThread>().release();
     queues_of_thread->queues.resize(static_cast<std::size_t>(count));

@@ -39,8 +39,8 @@ struct Queue {
   mutable std::mutex capture_mutex;         ///< held while recording begins, because an event in between would break it
   FaultLog faults;
   Staging staging;
-  Block* noted_values = nullptr;        ///< a ring of fingerprints
-  std::uint32_t noted_value_count = 0;  ///< in total
+  Block* fingerprint_ring = nullptr;    ///< a ring of fingerprints
+  std::uint32_t fingerprint_count = 0;  ///< in total
 };
 
 /// While it lives, the calls of the driver act on a device.

@@ -15,7 +15,7 @@ inline namespace REEL_TARGET {
 namespace {
 
 void wait_for_others(Queue& queue, Block& block, bool writes) {
-  for (Queue* other : block.pool->note_use(block, queue, writes)) {
+  for (Queue* other : block.pool->record_use(block, queue, writes)) {
     if (!queue.capture)
       queue.wait_for(*other);
     else if (!other->capture)
@@ -79,7 +79,7 @@ DeviceBlock* allocate_block(int device, std::size_t bytes, const char* op, Locat
   MemoryPool& pool = *queue.pool;
   if (Block* block = pool.take(bytes)) [[likely]]
     return block;
-  pool.settle();
+  pool.wait_for_users();
   if (Block* block = pool.take(bytes)) return block;
   release_caches(device);
   if (Block* block = pool.take(bytes)) return block;
@@ -114,18 +114,18 @@ void release_caches(int device) noexcept {
   }
 }
 
-void note_wait_for(const Queue& queue, const char* reason) {
+void notify_wait_for(const Queue& queue, const char* reason) {
   if (queue.capture) {
     const Call* call = context().running;
     fail<DeviceError>(call ? call->op.name : "cuda::Graph", call ? call->where : Location{},
                       "the CPU waits for {} here, which a graph cannot; leave it out of the step that is recorded",
                       reason);
   }
-  note_wait({Device::Type::cuda, static_cast<std::uint8_t>(queue.device)}, reason);
+  notify_wait({Device::Type::cuda, static_cast<std::uint8_t>(queue.device)}, reason);
 }
 
 void wait_for_queue(Queue& queue, const char* reason) {
-  note_wait_for(queue, reason);
+  notify_wait_for(queue, reason);
   driver_wait(queue.stream);
   queue.faults.check();
 }
@@ -134,8 +134,8 @@ namespace {
 
 constexpr std::uint32_t remembered_values = 1 << 16;
 
-std::uint64_t* place_of_noted(const Queue& queue, std::uint32_t number) {
-  return static_cast<std::uint64_t*>(queue.noted_values->data) + number % remembered_values;
+std::uint64_t* fingerprint_at(const Queue& queue, std::uint32_t number) {
+  return static_cast<std::uint64_t*>(queue.fingerprint_ring->data) + number % remembered_values;
 }
 
 Fingerprinted fingerprinted(const Body& x) {
@@ -145,29 +145,30 @@ Fingerprinted fingerprinted(const Body& x) {
 
 }  // namespace
 
-std::uint32_t note_values_of(const Body& x) {
+std::uint32_t record_fingerprint_of(const Body& x) {
   Queue& queue = enter_device_of_thread(x.device.index);
   // Not from the memory of a graph that is being recorded, because it is kept permanently.
-  if (!queue.noted_values) queue.noted_values = queue.memory.take(remembered_values * sizeof(std::uint64_t), false);
-  if (!queue.noted_values) refuse_memory(queue.device, remembered_values * sizeof(std::uint64_t), "checkpoint", {});
-  write_fingerprint(place_of_noted(queue, queue.noted_value_count), fingerprinted(x));
-  return queue.noted_value_count++;
+  if (!queue.fingerprint_ring)
+    queue.fingerprint_ring = queue.memory.take(remembered_values * sizeof(std::uint64_t), false);
+  if (!queue.fingerprint_ring) refuse_memory(queue.device, remembered_values * sizeof(std::uint64_t), "checkpoint", {});
+  write_fingerprint(fingerprint_at(queue, queue.fingerprint_count), fingerprinted(x));
+  return queue.fingerprint_count++;
 }
 
-void check_values_of(std::uint32_t noted, const Body& x, const char* op, Location where, int number) {
+void check_values_of(std::uint32_t recorded, const Body& x, const char* op, Location where, int result) {
   Queue& queue = enter_device_of_thread(x.device.index);
-  if (queue.noted_value_count - noted > remembered_values) return;  // overwritten by later fingerprints
-  FaultNote note = queue.faults.note({op, where, {}, x.dtype}, queue.capture != nullptr);
-  compare_fingerprint(place_of_noted(queue, noted), fingerprinted(x), number, note);
+  if (queue.fingerprint_count - recorded > remembered_values) return;  // overwritten by later fingerprints
+  FaultReporter reporter = queue.faults.reporter({op, where, {}, x.dtype}, queue.capture != nullptr);
+  compare_fingerprint(fingerprint_at(queue, recorded), fingerprinted(x), result, reporter);
 }
 
 int current_device() { return current_queue().device; }
 Stream current_stream() { return current_queue().stream; }
 int multiprocessors() { return current_queue().multiprocessors; }
 
-FaultNote note_faults() {
+FaultReporter fault_reporter() {
   Queue& queue = current_queue();
-  return queue.faults.note(queue.capture != nullptr);
+  return queue.faults.reporter(queue.capture != nullptr);
 }
 
 Scratch::Scratch(std::size_t bytes) {
@@ -194,7 +195,7 @@ void fill_with_zeros(void* to, std::size_t bytes) { driver_fill_with_zeros(to, b
 
 void copy_to_host(void* to, const void* from, std::size_t bytes, const char* reason) {
   Queue& queue = current_queue();
-  note_wait_for(queue, reason);
+  notify_wait_for(queue, reason);
   queue.staging.copy_out(to, from, bytes, queue.stream);
   queue.faults.check();
 }

@@ -27,12 +27,12 @@ void free_block(DeviceBlock* block) noexcept;
 void reserve_block(int device, std::size_t bytes, Location where);
 
 /// See DeviceModule.
-std::uint32_t note_values_of(const Body& x);
-void check_values_of(std::uint32_t noted, const Body& x, const char* op, Location where, int number);
+std::uint32_t record_fingerprint_of(const Body& x);
+void check_values_of(std::uint32_t recorded, const Body& x, const char* op, Location where, int result);
 
 /// Called before the CPU waits for a queue. Throws: Error while a graph is recorded, naming the running op.
-void note_wait_for(const Queue& queue, const char* reason);
-/// Waits for all queued work. Throws: as note_wait_for; the errors that kernels have found.
+void notify_wait_for(const Queue& queue, const char* reason);
+/// Waits for all queued work. Throws: as notify_wait_for; the errors that kernels have found.
 void wait_for_queue(Queue& queue, const char* reason);
 
 /// Returns the memory that the threads of a device keep for reuse.

@@ -31,7 +31,7 @@ BackwardPass::~BackwardPass() {
   if (sums_.capacity() <= most_kept) list_.pass_memory = {std::move(sums_), std::move(outputs_)};
 }
 
-void BackwardPass::let_go_of_leaves() {
+void BackwardPass::release_leaves() {
   if (!passed_all_) return;
   for (const TapeList::LeafSlot& leaf : list_.leaves()) take_sum(leaf.slot);
   empty_ = true;
@@ -89,7 +89,7 @@ bool BackwardPass::leads_from_source(const Entry& entry) const {
 }
 
 void BackwardPass::complete(std::uint32_t slot) {
-  if (deferred_.holds(slot)) settle_products(slot);
+  if (deferred_.holds(slot)) compute_deferred_products(slot);
   if (hooks_) hooks_->complete(*this, slot);
 }
 
@@ -112,7 +112,7 @@ void BackwardPass::run(Tensor seed, bool consume) {
       if (far) ahead.advance();
       pass(*entry, caller, consume);
     }
-    if (consume) list_.note_released(last);
+    if (consume) list_.mark_released(last);
     passed_all_ = true;
   } else {
     for (std::size_t i = 0; i < path_.size(); ++i) {
@@ -121,7 +121,7 @@ void BackwardPass::run(Tensor seed, bool consume) {
     }
   }
   if (!hands_products_on_)
-    while (!deferred_.empty()) settle_products(deferred_.next());
+    while (!deferred_.empty()) compute_deferred_products(deferred_.next());
   if (!hooks_) return;
   // By index: a hook may open a tape, which adds leaves.
   for (std::size_t i = 0, count = list_.leaves().size(); i < count; ++i)
@@ -194,7 +194,7 @@ void BackwardPass::visit_hooked(Entry& entry) {
       add(entry, slot, std::move(inputs[i]));
 }
 
-void BackwardPass::settle_rows(std::uint32_t slot) {
+void BackwardPass::add_rows_to_sum(std::uint32_t slot) {
   if (row_parts_.empty()) [[likely]]
     return;
   RowGradient rows = take_rows(slot);
@@ -210,13 +210,13 @@ void BackwardPass::settle_rows(std::uint32_t slot) {
 
 Tensor BackwardPass::gradient(std::uint32_t slot) {
   if (slot < lowest_ || slot > target_) return {};
-  settle_rows(slot);
+  add_rows_to_sum(slot);
   return rounded(slot, sum(slot));
 }
 
 Tensor BackwardPass::take_gradient(std::uint32_t slot) {
   if (slot < lowest_ || slot > target_) return {};
-  settle_rows(slot);
+  add_rows_to_sum(slot);
   return rounded(slot, std::move(sum(slot)));
 }
 

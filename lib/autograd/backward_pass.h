@@ -51,7 +51,7 @@ class BackwardPass {
   void replace(std::uint32_t slot, Tensor gradient) { sum(slot) = std::move(gradient); }
   /// Releases the leaves' gradients. After a pass over the whole list there are no others, so that nothing else is
   /// searched.
-  void let_go_of_leaves();
+  void release_leaves();
   /// Releases all gradients.
   void forget() {
     sums_.clear();
@@ -83,8 +83,8 @@ class BackwardPass {
   /// Adds `gradient` b to the slot's sum, where `gradient` is not needed any more: the product may overwrite it.
   void add_last_product(std::uint32_t slot, Tensor& gradient, const Tensor& b);
   /// Overwrites a gradient with a kernel's result for it and b; the first function returns true if that is allowed.
-  bool can_work_out_in_place(const Tensor& gradient) const;
-  void work_out_in_place(int kernel, Tensor& gradient, const Tensor& b);
+  bool can_overwrite(const Tensor& gradient) const;
+  void compute_in_place(int kernel, Tensor& gradient, const Tensor& b);
   /// Returns true if both are contiguous and have the slot's shape and dtype, which is not a half.
   bool are_plain(std::uint32_t slot, const Body& a, const Body& b) const;
   /// Adds a gradient of the slot's shape and dtype to the slot's sum.
@@ -112,7 +112,7 @@ class BackwardPass {
   /// Moves out the concatenated row gradients of a slot; undefined if there are none.
   RowGradient take_rows(std::uint32_t slot);
   /// Adds the slot's row gradients to its sum.
-  void settle_rows(std::uint32_t slot);
+  void add_rows_to_sum(std::uint32_t slot);
   /// Returns true if no other handle sees a gradient that the backward pass holds, so that it may be changed in place.
   [[gnu::always_inline]] bool can_change(const Tensor& gradient) const {
     const Body& body = gradient.body();
@@ -153,7 +153,7 @@ class BackwardPass {
   /// Visits an entry whose op has hooks.
   void visit_hooked(Entry& entry);
   /// Computes the deferred products of a slot.
-  void settle_products(std::uint32_t slot);
+  void compute_deferred_products(std::uint32_t slot);
   void add_product_now(std::uint32_t slot, const Tensor& left, const Tensor& right);
 
   Context& context_;

@@ -87,7 +87,7 @@ std::uint64_t fingerprint(const Tensor& result) {
   Tensor packed = contiguous_if_needed(result);
   const Body& body = packed.body();
   if (body.device == cpu) return fingerprint_on_cpu(body);
-  return form_fingerprint(body) >> form_shift << form_shift | device_module().note_values(body);
+  return form_fingerprint(body) >> form_shift << form_shift | device_module().record_fingerprint(body);
 }
 
 // Returns true if result k is unchanged; a device reports a change of elements later.
@@ -165,7 +165,7 @@ void check_inputs(const Aliases& aliases, std::span<const Tensor* const> inputs,
                   describe(input), to_string(input.made_at()));
 }
 
-void run_noted(Context& context, CheckpointCall& call, Location where) {
+void run_collecting_uses(Context& context, CheckpointCall& call, Location where) {
   Record record{.run = call.segment.run,
                 .generator = *context.generator,
                 .where = where,
@@ -173,12 +173,12 @@ void run_noted(Context& context, CheckpointCall& call, Location where) {
                 .inputs = static_cast<std::uint32_t>(call.inputs.size()),
                 .outputs = static_cast<std::uint32_t>(call.outputs.size()),
                 .function_bytes = call.segment.function.size()};
-  IsolatedTapeScope scope(context, IsolatedTapeScope::Purpose::note);
+  IsolatedTapeScope scope(context, IsolatedTapeScope::Purpose::collect_uses);
   Aliases inputs(call.inputs);
   for (const Tensor& tensor : call.known) scope.list().adopt(checkpoint_name, tensor, where);
   call.segment.run(call.segment.function, inputs.tensors(), call.known, call.outputs);
   check_inputs(inputs, call.inputs, where);
-  settle_results(checkpoint_name, scope, inputs, call.outputs, where);
+  make_outputs(checkpoint_name, scope, inputs, call.outputs, where);
   call.captured = scope.list().adopted();
   append(call.record, std::span<const Record>(&record, 1));
   for (const Tensor& output : call.outputs) {
@@ -188,10 +188,10 @@ void run_noted(Context& context, CheckpointCall& call, Location where) {
   append(call.record, call.segment.function);
 }
 
-// When a checkpoint around this one only notes which tensors are used, nothing is recorded. The inputs are noted as
+// When a checkpoint around this one only collects the tensors that are used, nothing is recorded. The inputs are collected as
 // used, as they are when this checkpoint is recorded.
-void run_within_noted(TapeList& list, const Segment& segment, std::span<const Tensor* const> inputs,
-                      std::span<Tensor> outputs, Location where) {
+void run_within_collecting(TapeList& list, const Segment& segment, std::span<const Tensor* const> inputs,
+                           std::span<Tensor> outputs, Location where) {
   for (const Tensor* input : inputs)
     if (list.is_tracked_outside(input->body())) list.adopt(checkpoint_name, *input, where);
   Aliases aliases(inputs);
@@ -209,8 +209,8 @@ constexpr OpInfo called_op{
         [](Call& door_call) {
           auto& call = static_cast<CheckpointCall&>(door_call);
           Context& context = detail::context();
-          Location where = context.resolve(call.where);
-          run_noted(context, call, where);
+          Location where = context.call_site(call.where);
+          run_collecting_uses(context, call, where);
           call.all_inputs.assign(call.inputs.begin(), call.inputs.end());
           for (const Tensor& tensor : call.captured) call.all_inputs.push_back(&tensor);
           std::vector<TapeList::ToSave> saved;
@@ -271,8 +271,8 @@ void check_captured(const TapeList& list, const Recorded& recorded, Location whe
 
 // Propagates gradients from the results to the inputs with these slots. The sums of the outer backward pass are passed
 // through the inner one, so that terms are added in the order in which they would be without a checkpoint.
-void walk_back(Gradient& g, Context& context, TapeList& list, std::vector<Tensor> results, std::vector<Tensor> seeds,
-               std::span<const std::uint32_t> slots) {
+void backward_from_results(Gradient& g, Context& context, TapeList& list, std::vector<Tensor> results,
+                           std::vector<Tensor> seeds, std::span<const std::uint32_t> slots) {
   std::vector<std::uint32_t> from;
   for (std::size_t k = 0; k < results.size(); ++k)
     from.push_back(seeds[k].defined() ? list.slot_of(results[k].body()) : 0);
@@ -302,7 +302,7 @@ void accumulate_recomputed(Gradient& g) {
   std::vector<std::uint32_t> slots = leaf_slots(g, scope.list(), recorded);
   std::vector<Tensor> results = run_again(recorded.record, recorded.inputs, recorded.captured);
   check_captured(scope.list(), recorded, g.where());
-  walk_back(g, context, scope.list(), std::move(results), std::move(seeds), slots);
+  backward_from_results(g, context, scope.list(), std::move(results), std::move(seeds), slots);
 }
 
 // The gradients of a recorded function as a function of its inputs and of the gradients of its results, which can be a
@@ -390,10 +390,10 @@ void run_checkpoint(const Segment& segment, std::span<const Arg> inputs, std::sp
     std::vector<Tensor> plain;
     for (const Tensor* tensor : tensors) plain.push_back(*tensor);
     segment.run(segment.function, plain, {}, outputs);
-    return settle_unrecorded(checkpoint_name, plain, outputs, where);
+    return replace_aliased_results(checkpoint_name, plain, outputs, where);
   }
   TapeList& list = *context.tapes;
-  if (list.only_notes && list.depth == 1) return run_within_noted(list, segment, tensors, outputs, where);
+  if (list.only_collects_uses && list.depth == 1) return run_within_collecting(list, segment, tensors, outputs, where);
   std::vector<Tensor> results = run_segment(segment, tensors, {}, outputs.size(), where);
   std::move(results.begin(), results.end(), outputs.begin());
 } catch (const std::bad_alloc&) {

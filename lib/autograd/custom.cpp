@@ -50,7 +50,7 @@ struct CustomCall : Call {
 class Run {
  public:
   Run(Context& context, CustomCall& call)
-      : context_(context), call_(call), name_(call.op.name), where_(context.resolve(call.where)) {
+      : context_(context), call_(call), name_(call.op.name), where_(context.call_site(call.where)) {
     header_.op = &call.custom;
     header_.outputs = static_cast<std::uint32_t>(call.outputs.size());
     header_.autocast = context.has(Context::autocasting);
@@ -68,12 +68,12 @@ class Run {
 
   void compute_and_record() {
     {
-      IsolatedTapeScope scope(context_, IsolatedTapeScope::Purpose::note);
+      IsolatedTapeScope scope(context_, IsolatedTapeScope::Purpose::collect_uses);
       Aliases inputs(call_.inputs);
       compute(inputs.tensors());
       check_use(scope, inputs);
       std::vector<Tensor> returned(call_.outputs.begin(), call_.outputs.end());
-      settle_results(name_, scope, inputs, call_.outputs, where_);
+      make_outputs(name_, scope, inputs, call_.outputs, where_);
       sort_saved(scope, inputs, returned);
     }
     check_results();
@@ -118,7 +118,7 @@ class Run {
         continue;
       }
       int output = forward_.saves_outputs && k < returned.size() ? static_cast<int>(k) : -1;
-      int input = output < 0 ? inputs.number_of(value) : -1;
+      int input = output < 0 ? inputs.index_of(value) : -1;
       for (std::size_t j = 0; j < returned.size() && output < 0 && input < 0; ++j)
         if (returned[j].is(value)) output = static_cast<int>(j);
       if (input >= 0) {
@@ -158,7 +158,7 @@ void run_forward(Call& door_call) {
   std::vector<Tensor> inputs;
   for (const Tensor* input : call.inputs) inputs.push_back(*input);
   run.compute(inputs);
-  settle_unrecorded(call.op.name, inputs, call.outputs, context.resolve(call.where));
+  replace_aliased_results(call.op.name, inputs, call.outputs, context.call_site(call.where));
   run.check_results();
 }
 

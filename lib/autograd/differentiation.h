@@ -127,7 +127,7 @@ class Differentiation {
   void prepare(BackwardPass& pass) const;
   void check_connected(const BackwardPass& pass) const;
   void check_batches() const;
-  void walk_for(std::vector<JacobianBlocks>& blocks, std::int64_t examples, std::int64_t outputs) const;
+  void fill_blocks(std::vector<JacobianBlocks>& blocks, std::int64_t examples, std::int64_t outputs) const;
 
   const char* op_;
   Tape& tape_;

@@ -6,7 +6,7 @@
 
 #include "../core/op_error.h"
 #include "../core/parameter_version.h"
-#include "../core/turned.h"
+#include "../core/transposed_matrix.h"
 #include "../dispatch/invoke_shortly.h"
 #include "../kernels/kernel_table.h"
 #include "../ops/if_needed.h"
@@ -52,7 +52,7 @@ constexpr OpInfo accumulate_transposed_product_op{
         [](Call& call) {
           const Body& left = call.input(1);
           count_products(call.output(), left.dims[0]);
-          kernels(call.output().device).matmul_add(call.output(), Turned(left).view(), call.input(2), {});
+          kernels(call.output().device).matmul_add(call.output(), TransposedMatrix(left).view(), call.input(2), {});
         },
 };
 
@@ -123,11 +123,11 @@ inline bool BackwardPass::add_product(std::uint32_t slot, const Tensor& a, const
 }
 
 // A listener must see the operands as they were, so nothing is overwritten while one is open.
-[[gnu::always_inline]] inline bool BackwardPass::can_work_out_in_place(const Tensor& gradient) const {
+[[gnu::always_inline]] inline bool BackwardPass::can_overwrite(const Tensor& gradient) const {
   return can_change(gradient) && !context_.has(Context::intercepted);
 }
 
-[[gnu::always_inline]] inline void BackwardPass::work_out_in_place(int kernel, Tensor& gradient, const Tensor& b) {
+[[gnu::always_inline]] inline void BackwardPass::compute_in_place(int kernel, Tensor& gradient, const Tensor& b) {
   const Body &z = gradient.body(), &y = b.body();
   run_alike(kernels(y.device), kernel, z, z, y);
 }
@@ -135,8 +135,8 @@ inline bool BackwardPass::add_product(std::uint32_t slot, const Tensor& a, const
 [[gnu::always_inline]] inline void BackwardPass::add_last_product(std::uint32_t slot, Tensor& gradient,
                                                                   const Tensor& b) {
   if (add_plain_product(slot, gradient, b)) return;
-  if (!can_work_out_in_place(gradient)) return add_up(slot, gradient * b);
-  work_out_in_place(binary_place<formulas::Mul>, gradient, b);
+  if (!can_overwrite(gradient)) return add_up(slot, gradient * b);
+  compute_in_place(binary_place<formulas::Mul>, gradient, b);
   add_up(slot, std::move(gradient));
 }
 
@@ -163,7 +163,7 @@ void BackwardPass::add_transposed_product(const Entry& entry, std::uint32_t slot
   bool matrices = left.rank() == 2 && right.rank() == 2;
   if (matrices && defers(slot, left.size(0))) {
     completes_ |= list_.slot(slot).producer != nullptr;
-    if (deferred_.append(slot, entry, left, right)) settle_products(slot);
+    if (deferred_.append(slot, entry, left, right)) compute_deferred_products(slot);
   } else if (matrices) {
     add_product_now(slot, left, right);
   } else {
@@ -181,7 +181,7 @@ void BackwardPass::add_product_now(std::uint32_t slot, const Tensor& left, const
   invoke(call);
 }
 
-void BackwardPass::settle_products(std::uint32_t slot) {
+void BackwardPass::compute_deferred_products(std::uint32_t slot) {
   DeferredProducts::Panel panel = deferred_.take(slot);
   // Reported at the entry that added to it last.
   context_.caller = panel.asked_by->where();
@@ -254,7 +254,7 @@ void Gradient::hand_total(std::size_t i, BackwardPass& inner, std::uint32_t slot
 void Gradient::take_total_back(std::size_t i, BackwardPass& inner, std::uint32_t slot) {
   std::uint32_t mine = entry_.input_slots()[i];
   if (!takes_rows(i))
-    inner.settle_rows(slot);
+    inner.add_rows_to_sum(slot);
   else if (RowGradient rows = inner.take_rows(slot); rows.defined())
     pass_.add_rows(mine, rows.rows, std::move(rows.values));
   Tensor total = inner.take_sum(slot);
@@ -352,8 +352,8 @@ void Gradient::accumulate_fused(std::size_t i, const OpInfo& op, int kernel, con
   std::uint32_t slot = entry_.input_slots()[i];
   if (!pass_.wants(slot)) return;
   Tensor& gradient = outputs_[0];
-  if (pass_.can_work_out_in_place(gradient) && pass_.are_plain(slot, gradient.body(), b.body())) [[likely]]
-    pass_.work_out_in_place(kernel, gradient, b);
+  if (pass_.can_overwrite(gradient) && pass_.are_plain(slot, gradient.body(), b.body())) [[likely]]
+    pass_.compute_in_place(kernel, gradient, b);
   else
     gradient = invoke(op, {&gradient, &b}, {gradient.body(), gradient.dtype()}, where());
   accumulate(i, std::move(gradient));

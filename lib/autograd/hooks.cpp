@@ -177,7 +177,7 @@ void Tape::add_hook(const Arg& x, GradientHook f) try {
   check_floating("hook", tensor, x.location());
   if (!f) fail<Error>("hook", x.location(), "the function for the gradient of {} is empty", describe(tensor));
   std::uint32_t slot = tensor.is_parameter() ? 0 : tracked_slot("hook", tensor, x.location());
-  hooks().add(tensor, slot, list.epoch(), std::move(f), context().resolve(x.location()));
+  hooks().add(tensor, slot, list.epoch(), std::move(f), context().call_site(x.location()));
 } catch (const std::bad_alloc&) {
   fail_for_memory("hook", x.location());
 }
@@ -186,7 +186,7 @@ void Tape::hook_op(std::string_view op, OpHook f, Location where) try {
   usable("hook_op", where);
   if (!f) fail<Error>("hook_op", where, "the function for the gradients of {} is empty", op);
   check_recorded("hook_op", op, where);
-  hooks().add(op, std::move(f), context().resolve(where));
+  hooks().add(op, std::move(f), context().call_site(where));
 } catch (const std::bad_alloc&) {
   fail_for_memory("hook_op", where);
 }
@@ -197,7 +197,7 @@ void Tape::trace(const Arg& h) try {
   check_floating("trace", tensor, h.location());
   std::uint32_t slot =
       tensor.is_parameter() ? list.track("trace", tensor, h.location()) : tracked_slot("trace", tensor, h.location());
-  list.trace({slot, context().resolve(h.location()), false, this});
+  list.trace({slot, context().call_site(h.location()), false, this});
 } catch (const std::bad_alloc&) {
   fail_for_memory("trace", h.location());
 }
@@ -229,9 +229,9 @@ Tensor truncate(const Arg& h) try {
   check_floating("truncate", tensor_of("truncate", h), h.location());
   Context& context = detail::context();
   Tensor cut = stop_gradient(h);
-  if (context.has(Context::recording) && !context.tapes->only_notes) {
+  if (context.has(Context::recording) && !context.tapes->only_collects_uses) {
     TapeList& list = *context.tapes;
-    Location where = context.resolve(h.location());
+    Location where = context.call_site(h.location());
     list.trace({list.track("truncate", cut, where), where, true, nullptr});
   }
   return cut;

@@ -21,7 +21,7 @@ IsolatedTapeScope::IsolatedTapeScope(Context& context, Purpose purpose)
   context.tapes = &list_;
   // Ops within report their own call sites; those of a gradient report that of the differentiated op.
   if (purpose != Purpose::compute) context.set(Context::caller_named, false);
-  list_.only_notes = purpose == Purpose::note;
+  list_.only_collects_uses = purpose == Purpose::collect_uses;
   list_.depth = purpose != Purpose::compute;
   list_.look_at_hidden();
 }
@@ -31,7 +31,7 @@ IsolatedTapeScope::~IsolatedTapeScope() {
   outer_.scopes().end_tapes(&list_);
   list_.clear();
   list_.depth = 0;
-  list_.only_notes = false;
+  list_.only_collects_uses = false;
   // A process that was forked within the scope has another list.
   if (context_.tapes == &list_) context_.tapes = &outer_;
   context_.scope_id = scope_id_before_;
@@ -55,7 +55,7 @@ Aliases::Aliases(std::span<const Tensor* const> inputs) {
   }
 }
 
-int Aliases::number_of(const Tensor& tensor) const {
+int Aliases::index_of(const Tensor& tensor) const {
   for (std::size_t i = 0; i < tensors_.size(); ++i)
     if (tensors_[i].is(tensor)) return static_cast<int>(i);
   return -1;
@@ -79,7 +79,8 @@ void check_result(const char* op, const Tensor& result, std::size_t k, Location 
     fail<Error>(op, where, "its function returned an undefined tensor as result {}: it was never given a value", k);
 }
 
-void settle_unrecorded(const char* op, std::span<const Tensor> inputs, std::span<Tensor> results, Location where) {
+void replace_aliased_results(const char* op, std::span<const Tensor> inputs, std::span<Tensor> results,
+                             Location where) {
   for (std::size_t k = 0; k < results.size(); ++k) {
     Tensor& result = results[k];
     check_result(op, result, k, where);
@@ -91,21 +92,21 @@ void settle_unrecorded(const char* op, std::span<const Tensor> inputs, std::span
   }
 }
 
-void settle_results(const char* op, const IsolatedTapeScope& scope, const Aliases& inputs, std::span<Tensor> results,
-                    Location where) {
+void make_outputs(const char* op, const IsolatedTapeScope& scope, const Aliases& inputs, std::span<Tensor> results,
+                  Location where) {
   for (std::size_t k = 0; k < results.size(); ++k) {
     Tensor& result = results[k];
     check_result(op, result, k, where);
     bool returned_before = false;
     for (std::size_t earlier = 0; earlier < k; ++earlier) returned_before |= result.is(results[earlier]);
-    bool from_outside = inputs.number_of(result) < 0 && !scope.has_made(result);
+    bool from_outside = inputs.index_of(result) < 0 && !scope.has_made(result);
     if (from_outside && scope.list().is_tracked_outside(result.body()))
       fail<TapeError>(op, where,
                       "its function returned {}, made at {} outside of it, which is tracked and is not among its "
                       "inputs; pass it as an input",
                       describe(result), to_string(result.made_at()));
     // Tensors that have other handles are not changed.
-    if (returned_before || from_outside || inputs.number_of(result) >= 0) result = alias_of(result);
+    if (returned_before || from_outside || inputs.index_of(result) >= 0) result = alias_of(result);
     Body& body = result.body();
     scope.free(body);
     body.file = where.file;

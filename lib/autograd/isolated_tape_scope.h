@@ -15,7 +15,7 @@ class IsolatedTapeScope {
  public:
   enum class Purpose : std::uint8_t {
     /// Nothing is recorded, but tensors that the function uses from outside are adopted by the list.
-    note,
+    collect_uses,
     /// Ops that depend on the list's leaves are recorded.
     record,
     /// Nothing is recorded, except by tapes that the function opens.
@@ -50,7 +50,7 @@ class Aliases {
   explicit Aliases(std::span<const Tensor* const> inputs);
   std::span<const Tensor> tensors() const { return tensors_; }
   /// The index of the input that the tensor is an alias of; -1 if there is none.
-  int number_of(const Tensor& tensor) const;
+  int index_of(const Tensor& tensor) const;
   /// The index of the first input that was overwritten since; -1 if there is none.
   int overwritten() const;
 
@@ -62,12 +62,12 @@ class Aliases {
 /// Makes the results of an isolated function the outputs of one op: tensors without other handles, which no list
 /// tracks, located at the caller's line. Throws: Error for an undefined result; TapeError for one that is tracked
 /// outside and is no input.
-void settle_results(const char* op, const IsolatedTapeScope& scope, const Aliases& inputs, std::span<Tensor> results,
-                    Location where);
+void make_outputs(const char* op, const IsolatedTapeScope& scope, const Aliases& inputs, std::span<Tensor> results,
+                  Location where);
 
 /// Where nothing records: replaces results that are inputs, are tracked, or were returned before by untracked aliases.
 /// Throws: Error for an undefined result.
-void settle_unrecorded(const char* op, std::span<const Tensor> inputs, std::span<Tensor> results, Location where);
+void replace_aliased_results(const char* op, std::span<const Tensor> inputs, std::span<Tensor> results, Location where);
 
 /// Throws: Error if result k of an op's function is undefined.
 void check_result(const char* op, const Tensor& result, std::size_t k, Location where);

@@ -85,7 +85,8 @@ void Differentiation::check_batches() const {
           describe(target_), describe(source));
 }
 
-void Differentiation::walk_for(std::vector<JacobianBlocks>& blocks, std::int64_t examples, std::int64_t outputs) const {
+void Differentiation::fill_blocks(std::vector<JacobianBlocks>& blocks, std::int64_t examples,
+                                  std::int64_t outputs) const {
   BackwardPass pass(context_, list_, target_slot_);
   prepare(pass);
   if (!context_.has(Context::recording))
@@ -118,7 +119,7 @@ std::vector<Tensor> Differentiation::jacobians(bool by_example) {
 
   DifferentiatingScope record(context_, tape_.is_enclosed());
   Differentiating differentiating(tape_.differentiating_);
-  if (target_slot_ != 0) walk_for(blocks, examples, outputs);
+  if (target_slot_ != 0) fill_blocks(blocks, examples, outputs);
   std::vector<Tensor> found;
   for (JacobianBlocks& block : blocks) found.push_back(owned(block.take()));
   return found;

@@ -37,14 +37,14 @@ constexpr OpInfo order_rows_op{
 
 // The different rows, ascending, and the sum of the values of each.
 
-constexpr OpInfo sum_rows_op{
-    .name = "sum_rows",
+constexpr OpInfo segment_sum_rows_op{
+    .name = "segment_sum_rows",
     .arity = 3,
     .batching = Batching::loop,
     .forward =
         [](Call& call) {
-          sparse_kernels(call).sum_rows(call.output(0), call.output(1), call.input(0), call.input(1), call.input(2),
-                                        call.attributes<RowCount>().rows);
+          sparse_kernels(call).segment_sum_rows(call.output(0), call.output(1), call.input(0), call.input(1),
+                                                call.input(2), call.attributes<RowCount>().rows);
         },
 };
 
@@ -60,7 +60,7 @@ RowGradient combined(const Tensor& indices, const Tensor& values, std::int64_t c
   shape[0] = distinct[0];
   OutputSpec sums[] = {{distinct, DType::i64, at.device()}, {shape, given.dtype(), given.device()}};
   const Tensor* inputs[] = {&given, &at, &found[0]};
-  Call sum{sum_rows_op, inputs, bytes_of(rows), sums, result, {}};
+  Call sum{segment_sum_rows_op, inputs, bytes_of(rows), sums, result, {}};
   invoke(sum);
   return {std::move(result[0]), std::move(result[1])};
 }
@@ -81,7 +81,7 @@ Tensor dense(const RowGradient& gradient, const Shape& shape) {
 std::span<const RegisteredOp> row_gradient_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "order_rows", .info = &order_rows_op, .internal = true},
-      {.name = "sum_rows", .info = &sum_rows_op, .internal = true},
+      {.name = "segment_sum_rows", .info = &segment_sum_rows_op, .internal = true},
   };
   return ops;
 }

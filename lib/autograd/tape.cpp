@@ -90,7 +90,7 @@ void refuse_earlier_gradients(std::span<const Commit> commits) {
       throw TapeError(
           "backward: a parameter has a gradient from before the graph that is recorded, which each replay "
           "would start from; call zero_grad() at the start of the step",
-          context().resolve({}));
+          context().call_site({}));
 }
 
 // All sums are computed before the first is stored, so that a failure changes none. They are computed without the lock,
@@ -149,17 +149,17 @@ void report_untrained(std::span<const Commit> commits) noexcept {
 Tape::Tape(TapeOptions options, Location where) try : options_(options), list_(*detail::context().tapes) {
   Context& context = detail::context();
   TapeList& list = list_;
-  list.scopes().settle(context);
+  list.scopes().apply_remote_ends(context);
   if (list.depth > 0 && !context.has(Context::recording))
     throw TapeError(
         "Tape: cannot open inside NoRecord or a hook while an outer tape is open, because that tape would see what "
         "this one records; open it outside",
-        context.resolve(where));
+        context.call_site(where));
   first_slot_ = list.slot_count();
   opening_epoch_ = list.epoch();
   first_period_ = list.uses().begin_period();
   list.scopes().begin(context, {this, Setting::recording, static_cast<std::uint32_t>(Recording::tape), &list});
-  list.settle_depth(list.scopes());
+  list.update_depth(list.scopes());
   if (list.depth == 1) {
     list.warn_bytes = options.warn_bytes;
     list.reset_peak();
@@ -173,7 +173,7 @@ Tape::~Tape() { Scopes::end(this); }
 TapeList& Tape::usable(const char* function, Location where) const {
   Context& context = detail::context();
   const TapeList& current = *context.tapes;
-  current.scopes().settle(context);
+  current.scopes().apply_remote_ends(context);
   if (&list_ != &current || !current.scopes().is_open(this)) current.refuse_tape(function, list_, where);
   if (differentiating_)
     fail<TapeError>(function, where,
@@ -319,7 +319,7 @@ void Tape::backward(const Arg& target, const GradientOptions& options) try {
       if (LeafGradient found = pass.leaf_gradient(leaf.slot, leaf.tensor);
           (found.gradient.defined() || found.row_gradient.defined()) && leaf.tensor.is_parameter())
         commits.push_back({leaf.tensor, std::move(found), {}, {}});
-    pass.let_go_of_leaves();
+    pass.release_leaves();
   }
   DifferentiatingScope pause(context, false);
   commit(commits);
@@ -341,7 +341,7 @@ bool Tape::consumes_list() const { return !options_.persistent && list_.depth ==
 
 bool Tape::is_enclosed() const { return list_.scopes().outermost_on(&list_) != this; }
 
-// An inner tape may have watched the tensor after this one had noted a use of it.
+// An inner tape may have watched the tensor after this one had recorded a use of it.
 void Tape::check_unused(const char* function, const Tensor& x, Location where) const {
   list_.check_unused(function, x, list_.epoch() == opening_epoch_ ? first_period_ : 0, where);
 }

@@ -14,7 +14,7 @@ namespace {
 
 LeafTraining& training_of(const Tensor& parameter) { return parameter.body().leaf->training; }
 bool is_held(const Tensor& parameter) { return training_of(parameter).optimisers > 0; }
-std::uint32_t number_of(const Tensor& parameter) {
+std::uint32_t storage_id(const Tensor& parameter) {
   return parameter.body().storage->number.load(std::memory_order_relaxed);
 }
 std::uint32_t version_of(const Tensor& parameter) {
@@ -27,7 +27,7 @@ bool was_passed_over(const Tensor& parameter, std::span<const Tensor> parameters
   const LeafTraining& training = training_of(parameter);
   if (training.witness == 0 || training.own_version != version_of(parameter)) return false;
   return std::ranges::any_of(parameters, [&](const Tensor& other) {
-    return number_of(other) == training.witness && version_of(other) != training.witness_version;
+    return storage_id(other) == training.witness && version_of(other) != training.witness_version;
   });
 }
 
@@ -52,7 +52,7 @@ void report_untrained(std::span<const Tensor> parameters) {
         training.reported = true;
         found.push_back(parameter);
       } else if (training.witness == 0 || training.own_version != version_of(parameter)) {
-        training.witness = number_of(*witness);
+        training.witness = storage_id(*witness);
         training.witness_version = version_of(*witness);
         training.own_version = version_of(parameter);
       }

@@ -60,7 +60,7 @@ struct Context {
   bool has(Flag flag) const { return flags & flag; }
   void set(Flag flag, bool on) { flags = on ? flags | flag : flags & ~flag; }
   /// The call site to report for an op called at `where`.
-  Location resolve(Location where) const { return has(caller_named) ? caller : where; }
+  Location call_site(Location where) const { return has(caller_named) ? caller : where; }
 };
 
 extern thread_local constinit Context* current_context __attribute__((tls_model("initial-exec")));

@@ -90,10 +90,10 @@ class DeviceModule {
   virtual void synchronise(int device) = 0;
 
   /// Records a fingerprint of every bit of a contiguous tensor, without waiting. Returns the fingerprint's id.
-  virtual std::uint32_t note_values(const Body& x) = 0;
+  virtual std::uint32_t record_fingerprint(const Body& x) = 0;
   /// Compares x with a recorded fingerprint, without waiting: if a bit differs, a TapeError is reported like the errors
-  /// that kernels find, saying that result `number` of the op's function has changed.
-  virtual void check_values(std::uint32_t noted, const Body& x, const char* op, Location where, int number) = 0;
+  /// that kernels find, saying that the given result of the op's function has changed.
+  virtual void check_values(std::uint32_t recorded, const Body& x, const char* op, Location where, int result) = 0;
 
   virtual DeviceDescription describe(int device) const = 0;
   virtual DeviceMemory memory(int device) const = 0;
@@ -132,7 +132,7 @@ class WaitListener {
 /// Null: no listener.
 extern thread_local constinit WaitListener* wait_listener;
 /// Notifies this thread's wait listener.
-void note_wait(Device device, const char* reason);
+void notify_wait(Device device, const char* reason);
 
 /// The module. Throws: DeviceError with the reason if there is none.
 DeviceModule& device_module();

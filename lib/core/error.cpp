@@ -57,20 +57,20 @@ class SelfContainedMemoryError final : public MemoryError {
 };
 
 // The call site to report. A thread for which no memory could be allocated has no context.
-Location resolved(Location where) {
+Location call_site_of(Location where) {
   const detail::Context* context = detail::current_context;
-  return context ? context->resolve(where) : where;
+  return context ? context->call_site(where) : where;
 }
 
 }  // namespace
 
 void detail::fail_for_memory(const char* op, Location where) {
-  where = resolved(where);
+  where = call_site_of(where);
   throw SelfContainedMemoryError(where) << std::string_view(op) << ": there is no memory for its work" << where;
 }
 
 void detail::fail_for_memory(const char* op, Location where, const Shape& shape, DType dtype) {
-  where = resolved(where);
+  where = call_site_of(where);
   double megabytes = static_cast<double>(shape.numel()) * static_cast<double>(size_of(dtype)) / 1e6;
   std::int64_t tenths = std::llround(megabytes * 10);
   SelfContainedMemoryError error(where);

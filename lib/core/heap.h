@@ -63,7 +63,7 @@ class Heap {
   }
   /// Counts a body destroyed before the elements that follow it in its block (`change` 1), or that these are freed too
   /// (−1).
-  static void note_widow(const void* block, int change) noexcept {
+  static void count_widow(const void* block, int change) noexcept {
     owner_of(block)->widows_.fetch_add(change, std::memory_order_relaxed);
   }
   /// The heap a block came from.
@@ -72,9 +72,9 @@ class Heap {
   MemoryStatistics statistics();
   void set_cache_limit(std::size_t bytes);
   void release_cache() noexcept { trim(0); }
-  /// Notes that a step has used this many bytes. After steps that have used the cache many times over, blocks that none
+  /// Records that a step has used this many bytes. After steps that have used the cache many times over, blocks that none
   /// of them has used are returned to the system.
-  void note_use(std::size_t bytes) noexcept {
+  void count_used_bytes(std::size_t bytes) noexcept {
     used_bytes_ += bytes;
     if (used_bytes_ / 64 > cached_bytes_ + large) [[unlikely]]
       give_back_unused();

@@ -27,7 +27,7 @@ inline Storage* place_storage(void* place, std::size_t bytes, std::size_t front,
 /// Constructs a body in a block; its sizes, strides and elements are not set.
 [[gnu::always_inline]] inline Body* place_body(void* block, Context& context, int rank, DType dtype, Device device,
                                                const Location& where) {
-  const Location& place = context.has(Context::caller_named) ? context.caller : where;
+  const Location& call_site = context.has(Context::caller_named) ? context.caller : where;
   auto* body = new (block) Body;
   body->dims = body->extents();
   body->strides = body->extents() + rank;
@@ -37,8 +37,8 @@ inline Storage* place_storage(void* place, std::size_t bytes, std::size_t front,
   body->device = device;
   body->requires_grad = false;
   body->single_block = false;
-  body->file = place.file;
-  body->line = place.line;
+  body->file = call_site.file;
+  body->line = call_site.line;
   body->slot = context.scope_id;
   body->slot_version = 0;
   body->storage = nullptr;

@@ -15,7 +15,7 @@ std::string describe(const Tensor& tensor);
 template <class E, class... T>
 [[noreturn, gnu::noinline, gnu::cold]] void fail(const char* op, Location where, fmt::format_string<T...> sentence,
                                                  T&&... values) {
-  throw E(fmt::format("{}: {}", op, fmt::format(sentence, std::forward<T>(values)...)), context().resolve(where));
+  throw E(fmt::format("{}: {}", op, fmt::format(sentence, std::forward<T>(values)...)), context().call_site(where));
 }
 
 /// The tensor of an operand. Throws: Error if it is undefined; DTypeError if it is a plain number.

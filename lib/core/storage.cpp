@@ -161,7 +161,7 @@ void free_on_device(Storage* storage) noexcept {
 void free_elements(Storage* storage, Heap* mine) noexcept {
   free_on_device(storage);
   if (storage->front() == 0) return Heap::free(storage, mine);
-  Heap::note_widow(storage->block(), -1);
+  Heap::count_widow(storage->block(), -1);
   Heap::free(storage->block(), mine);
 }
 
@@ -171,9 +171,9 @@ bool leaves_elements(Body* body) noexcept {
   Storage* storage = body->storage;
   if (storage->references.unique()) return false;
   body->storage = nullptr;
-  Heap::note_widow(body, 1);
+  Heap::count_widow(body, 1);
   if (!storage->references.release()) return true;
-  Heap::note_widow(body, -1);
+  Heap::count_widow(body, -1);
   return false;
 }
 

@@ -49,7 +49,7 @@ struct alignas(64) Storage {
   /// Assigns an id to a parameter's elements.
   void become_parameter();
   Location last_overwrite() const { return {overwrite_file, overwrite_line}; }
-  /// Notes an overwrite by the caller at `where`.
+  /// Records an overwrite by the caller at `where`.
   void overwritten(Location where) {
     overwrite_file = where.file;
     overwrite_line = where.line;

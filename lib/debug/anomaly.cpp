@@ -75,7 +75,7 @@ class AnomalyScope::Detector : public ListenerScope {
     const OpInfo* differentiated = context().differentiating;
     Anomaly anomaly{.op = call.op.name,
                     .gradient_of = differentiated ? differentiated->name : "",
-                    .output_number = static_cast<int>(number),
+                    .output_index = static_cast<int>(number),
                     .output = statistics(output),
                     .inputs = {}};
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
@@ -94,13 +94,13 @@ class AnomalyScope::Detector : public ListenerScope {
     if (!anomaly.gradient_of.empty()) text += fmt::format(" in the gradient of {},", anomaly.gradient_of);
     text += fmt::format(
         " gave {} among the {} elements of its {} {} {}, the first at {}", counts_text(output), output.shape.numel(),
-        outputs > 1 ? fmt::format("output {},", anomaly.output_number) : std::string("result"), to_string(output.shape),
+        outputs > 1 ? fmt::format("output {},", anomaly.output_index) : std::string("result"), to_string(output.shape),
         name_of(output.dtype), index_of(first_place(output, options_.infinities), output.shape));
     bool overwritten = false;
     for (const Anomaly::Input& input : anomaly.inputs) {
       overwritten |= input.overwritten;
       if (!input.overwritten && is_wrong(input.statistics))
-        return text + fmt::format("; its input {}, made at {}, already held {}", input.number, to_string(input.made_at),
+        return text + fmt::format("; its input {}, made at {}, already held {}", input.index, to_string(input.made_at),
                                   counts_text(input.statistics));
     }
     if (overwritten) return text;
@@ -110,7 +110,7 @@ class AnomalyScope::Detector : public ListenerScope {
   static std::string lines_of(const Anomaly& anomaly) {
     std::string text;
     for (const Anomaly::Input& input : anomaly.inputs)
-      text += fmt::format("\n  input {}, made at {}{}: {}", input.number, to_string(input.made_at),
+      text += fmt::format("\n  input {}, made at {}{}: {}", input.index, to_string(input.made_at),
                           input.overwritten ? ", overwritten by the op" : "", to_string(input.statistics));
     return text;
   }

@@ -23,7 +23,7 @@ class SyncScope::Warner : public WaitListener {
   void waits(Device device, const char* reason) override {
     const Context& context = detail::context();
     const Call* call = context.running;
-    Location where = context.resolve(call ? call->where : Location{});
+    Location where = context.call_site(call ? call->where : Location{});
     sink_(fmt::format("{} waits for {}: {}{}{}", call ? call->op.name : "the CPU", to_string(device), reason,
                       where.file ? "; at " : "", where.file ? to_string(where) : ""));
     if (void* outer = context.tapes->scopes().object_around(this))

@@ -83,7 +83,7 @@ void invoke_autocast(Context& context, Call& call) {
 
 DType autocast_dtype(Precision precision, DType dtype) {
   Context& context = detail::context();
-  context.tapes->scopes().settle(context);
+  context.tapes->scopes().apply_remote_ends(context);
   return context.has(Context::autocasting) ? autocast_dtype(context, precision, dtype) : dtype;
 }
 

@@ -137,7 +137,7 @@ void manual_seed(std::uint64_t seed) { default_generator() = Generator(seed); }
 
 Device default_device() {
   detail::Context& context = detail::context();
-  context.tapes->scopes().settle(context);
+  context.tapes->scopes().apply_remote_ends(context);
   return context.device;
 }
 

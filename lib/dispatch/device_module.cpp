@@ -86,7 +86,7 @@ DeviceModule& device_module() {
     return *module;
   open_once();
   if (DeviceModule* module = opened_device_module()) return *module;
-  throw DeviceError("there is no CUDA device: " + absence(), context().resolve({}));
+  throw DeviceError("there is no CUDA device: " + absence(), context().call_site({}));
 }
 
 DeviceModule& module_of_device(const char* op, Device device, Location where) {
@@ -123,7 +123,7 @@ DeviceModule* recording_module() noexcept {
 
 thread_local constinit WaitListener* wait_listener = nullptr;
 
-void note_wait(Device device, const char* reason) {
+void notify_wait(Device device, const char* reason) {
   if (wait_listener) wait_listener->waits(device, reason);
 }
 

@@ -36,7 +36,7 @@ inline void run_and_record(Context& context, Call& call) {
 }
 
 [[gnu::noinline]] void run_slow_path(Context& context, Call& call) {
-  context.tapes->scopes().settle(context);
+  context.tapes->scopes().apply_remote_ends(context);
   if (context.has(Context::autocasting) && !has_autocast_dtypes(context, call)) return invoke_autocast(context, call);
   Running running(context, call);
   if (context.has(Context::on_device)) device_module().prepare(call);
@@ -44,7 +44,7 @@ inline void run_and_record(Context& context, Call& call) {
     context.interceptor->run(call);
   else
     run_and_record(context, call);
-  if (context.listener) context.listener->finished(call, context.resolve(call.where));
+  if (context.listener) context.listener->finished(call, context.call_site(call.where));
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ template <class Run, class... Operands>
   return output;
 }
 
-/// Runs an op that overwrites its first operand, of which there is no other handle, while nothing records.
+/// Runs an op that overwrites its first operand, which has no other handle, while nothing records.
 template <class Run>
 [[gnu::always_inline]] inline void invoke_in_place(Context& context, const OpInfo& op, Tensor& x,
                                                    std::initializer_list<const Tensor*> others, Run run) {

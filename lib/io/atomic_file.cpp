@@ -44,7 +44,7 @@ SplitPath split(const std::string& path) {
 
 std::string text_of_link(const Descriptor& link) {
   std::array<char, 4096> text;  // PATH_MAX
-  ssize_t size = readlinkat(link.number(), "", text.data(), text.size());
+  ssize_t size = readlinkat(link.get(), "", text.data(), text.size());
   return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
@@ -78,8 +78,8 @@ Descriptor locked_left(int folder, const char* name) {
   Descriptor left(openat(folder, name, O_RDWR | flags));
   if (!left.is_open()) left = Descriptor(openat(folder, name, O_RDONLY | flags));
   struct stat opened, named;
-  if (!left.is_open() || fstat(left.number(), &opened) != 0 || !S_ISREG(opened.st_mode)) return {};
-  if (flock(left.number(), LOCK_EX | LOCK_NB) != 0) return {};
+  if (!left.is_open() || fstat(left.get(), &opened) != 0 || !S_ISREG(opened.st_mode)) return {};
+  if (flock(left.get(), LOCK_EX | LOCK_NB) != 0) return {};
   // Before this process got the lock, the file may have been renamed, and its name may refer to another file.
   bool same = fstatat(folder, name, &named, AT_SYMLINK_NOFOLLOW) == 0 && named.st_dev == opened.st_dev &&
               named.st_ino == opened.st_ino;
@@ -97,7 +97,7 @@ AtomicFile::AtomicFile(const char* function, const std::string& path, Location w
 }
 
 AtomicFile::~AtomicFile() {
-  if (!temporary_.empty()) unlinkat(folder_.number(), temporary_.c_str(), 0);
+  if (!temporary_.empty()) unlinkat(folder_.get(), temporary_.c_str(), 0);
 }
 
 void AtomicFile::fail_with(int code) const {
@@ -112,10 +112,10 @@ void AtomicFile::find_place() {
     SplitPath parts = split(rest);
     open_folder(parts.folder);
     name_ = parts.name;
-    Descriptor entry(openat(folder_.number(), name_.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    Descriptor entry(openat(folder_.get(), name_.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!entry.is_open() && errno == ENOENT) return;
     struct stat found;
-    if (!entry.is_open() || fstat(entry.number(), &found) != 0) fail_with(errno);
+    if (!entry.is_open() || fstat(entry.get(), &found) != 0) fail_with(errno);
     if (!S_ISLNK(found.st_mode) && !S_ISREG(found.st_mode))
       fail<FileError>(function_, where_, "'{}' is there and is no ordinary file", printable(path_));
     check_owner(found);
@@ -130,7 +130,7 @@ void AtomicFile::find_place() {
 
 // For a link, the path is relative to the link's folder.
 void AtomicFile::open_folder(const std::string& path) {
-  int from = folder_.is_open() ? folder_.number() : AT_FDCWD;
+  int from = folder_.is_open() ? folder_.get() : AT_FDCWD;
   Descriptor next(openat(from, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   folder_is_readable_ = next.is_open();
   // A folder may be writable but not readable.
@@ -143,7 +143,7 @@ void AtomicFile::open_folder(const std::string& path) {
 // In a world-writable folder another user could redirect this process to a file, or own the file that it writes.
 void AtomicFile::check_owner(const struct stat& found) const {
   struct stat folder;
-  if (fstat(folder_.number(), &folder) != 0) fail_with(errno);
+  if (fstat(folder_.get(), &folder) != 0) fail_with(errno);
   bool is_shared = (folder.st_mode & S_ISVTX) && (folder.st_mode & S_IWOTH);
   if (!is_shared || found.st_uid == geteuid() || found.st_uid == folder.st_uid) return;
   fail<FileError>(function_, where_,
@@ -160,8 +160,7 @@ void AtomicFile::create_temporary() {
     // A user who could not read the old file must not be able to read the new one before it gets the old one's
     // permissions.
     mode_t mode = replaced_ ? 0600 : 0666;
-    file_ =
-        Descriptor(openat(folder_.number(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    file_ = Descriptor(openat(folder_.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
     if (file_.is_open())
       temporary_ = name;
     else if (errno != EEXIST)
@@ -171,19 +170,19 @@ void AtomicFile::create_temporary() {
 
 // Returns false if another process has removed the file as abandoned before it was locked.
 bool AtomicFile::lock_temporary() {
-  bool locked = flock(file_.number(), LOCK_EX | LOCK_NB) == 0;
+  bool locked = flock(file_.get(), LOCK_EX | LOCK_NB) == 0;
   // Without locks, as on some network file systems, no process removes it.
   if (!locked && errno != EWOULDBLOCK) return true;
   struct stat found;
-  if (locked && fstat(file_.number(), &found) == 0 && found.st_nlink > 0) return true;
-  unlinkat(folder_.number(), temporary_.c_str(), 0);
+  if (locked && fstat(file_.get(), &found) == 0 && found.st_nlink > 0) return true;
+  unlinkat(folder_.get(), temporary_.c_str(), 0);
   temporary_.clear();
   return false;
 }
 
 void AtomicFile::remove_left() const {
   if (!folder_is_readable_) return;
-  int listed = openat(folder_.number(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  int listed = openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (listed < 0) return;
   auto close = [](DIR* folder) { closedir(folder); };
   std::unique_ptr<DIR, decltype(close)> folder(fdopendir(listed));
@@ -191,14 +190,14 @@ void AtomicFile::remove_left() const {
   std::string prefix = temporary_prefix(name_);
   while (const dirent* entry = readdir(folder.get())) {
     if (!is_temporary(entry->d_name, prefix)) continue;
-    if (Descriptor left = locked_left(folder_.number(), entry->d_name); left.is_open())
-      unlinkat(folder_.number(), entry->d_name, 0);
+    if (Descriptor left = locked_left(folder_.get(), entry->d_name); left.is_open())
+      unlinkat(folder_.get(), entry->d_name, 0);
   }
 }
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    ssize_t count = ::write(file_.number(), bytes.data(), std::min(bytes.size(), most_at_once));
+    ssize_t count = ::write(file_.get(), bytes.data(), std::min(bytes.size(), most_at_once));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail_with(errno);
     bytes = bytes.subspan(static_cast<std::size_t>(count));
@@ -209,21 +208,21 @@ void AtomicFile::adopt_permissions() {
   if (!replaced_) return;
   mode_t mode = replaced_->st_mode & 0777;
   // Only root can change the owner; a process may set a group that it is in.
-  bool has_group = fchown(file_.number(), replaced_->st_uid, replaced_->st_gid) == 0 ||
-                   fchown(file_.number(), static_cast<uid_t>(-1), replaced_->st_gid) == 0;
+  bool has_group = fchown(file_.get(), replaced_->st_uid, replaced_->st_gid) == 0 ||
+                   fchown(file_.get(), static_cast<uid_t>(-1), replaced_->st_gid) == 0;
   if (!has_group) mode &= ~static_cast<mode_t>(S_IRWXG) | (mode & S_IRWXO) << 3;
   // If the mode cannot be set either, it stays as restrictive as it was created.
-  static_cast<void>(fchmod(file_.number(), mode));
+  static_cast<void>(fchmod(file_.get(), mode));
 }
 
 void AtomicFile::commit() {
   adopt_permissions();
-  if (fsync(file_.number()) != 0) fail_with(errno);
+  if (fsync(file_.get()) != 0) fail_with(errno);
   // The lock is held until the file is renamed, so that no process treats it as abandoned.
-  if (renameat(folder_.number(), temporary_.c_str(), folder_.number(), name_.c_str()) != 0) fail_with(errno);
+  if (renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()) != 0) fail_with(errno);
   temporary_.clear();
   // The new name is on the disk when the folder is synchronised. Some file systems do that by themselves, and refuse.
-  if (folder_is_readable_ && fsync(folder_.number()) != 0 && errno != EINVAL && errno != ENOTSUP) fail_with(errno);
+  if (folder_is_readable_ && fsync(folder_.get()) != 0 && errno != EINVAL && errno != ENOTSUP) fail_with(errno);
 }
 
 }  // namespace reel::io

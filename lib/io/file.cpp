@@ -25,15 +25,15 @@ constexpr std::size_t most_at_once = std::size_t{1} << 30;
 
 }  // namespace
 
-Descriptor::Descriptor(Descriptor&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+Descriptor::Descriptor(Descriptor&& other) noexcept : descriptor_(std::exchange(other.descriptor_, -1)) {}
 
 Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  std::swap(number_, other.number_);
+  std::swap(descriptor_, other.descriptor_);
   return *this;
 }
 
 Descriptor::~Descriptor() {
-  if (number_ >= 0) ::close(number_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 std::string words_of(int code) { return std::generic_category().message(code); }
@@ -49,7 +49,7 @@ Reader::Reader(const char* function, const std::string& path, Location where)
   // Non-blocking, because opening a pipe would wait for a writer.
   file_ = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat found;
-  if (!file_.is_open() || fstat(file_.number(), &found) != 0)
+  if (!file_.is_open() || fstat(file_.get(), &found) != 0)
     fail<FileError>(function, where, "cannot open '{}': {}", printable(path), words_of(errno));
   if (!S_ISREG(found.st_mode)) fail<FileError>(function, where, "'{}' is no ordinary file", printable(path));
   size_ = static_cast<std::uint64_t>(found.st_size);
@@ -57,7 +57,7 @@ Reader::Reader(const char* function, const std::string& path, Location where)
 
 void Reader::read(std::uint64_t from, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
-    ssize_t count = pread(file_.number(), bytes.data(), std::min(bytes.size(), most_at_once), static_cast<off_t>(from));
+    ssize_t count = pread(file_.get(), bytes.data(), std::min(bytes.size(), most_at_once), static_cast<off_t>(from));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail<FileError>(function_, where_, "cannot read '{}': {}", printable(path_), words_of(errno));
     if (count == 0) fail<FileError>(function_, where_, "'{}' has become shorter while it was read", printable(path_));

@@ -13,16 +13,16 @@ namespace reel::io {
 class Descriptor {
  public:
   Descriptor() = default;
-  explicit Descriptor(int number) : number_(number) {}
+  explicit Descriptor(int descriptor) : descriptor_(descriptor) {}
   Descriptor(Descriptor&& other) noexcept;
   Descriptor& operator=(Descriptor&& other) noexcept;
   ~Descriptor();
 
-  bool is_open() const { return number_ >= 0; }
-  int number() const { return number_; }
+  bool is_open() const { return descriptor_ >= 0; }
+  int get() const { return descriptor_; }
 
  private:
-  int number_ = -1;
+  int descriptor_ = -1;
 };
 
 /// The system's message for a value of errno.

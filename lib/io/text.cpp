@@ -33,7 +33,7 @@ class Source {
   // The next piece; empty at the end. Valid until the next call.
   std::string_view next() {
     ssize_t count;
-    do count = ::read(file_.number(), piece_->data(), piece_->size());
+    do count = ::read(file_.get(), piece_->data(), piece_->size());
     while (count < 0 && errno == EINTR);
     if (count < 0) refuse_rest(errno);
     std::string_view piece(piece_->data(), static_cast<std::size_t>(count));

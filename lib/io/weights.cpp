@@ -188,7 +188,7 @@ void check_not_marked(const Source& source, Location where) {
         fmt::format("{}: {} was saved by reel, and .from_pytorch = true would transpose its weights: leave it out; "
                     "nothing was changed",
                     op_name, source.name),
-        context().resolve(where), "");
+        context().call_site(where), "");
 }
 
 // Checks that the layout of tensors that fit without conversion is known.
@@ -204,7 +204,7 @@ void check_layout_is_known(const nn::Module& module, const std::vector<NamedTens
                   "PyTorch's are, and fits the module either way: say .from_pytorch = true for PyTorch's "
                   "or .from_pytorch = false for reel's; nothing was changed",
                   op_name, source.name),
-      context().resolve(where), first_lines(lines));
+      context().call_site(where), first_lines(lines));
 }
 
 PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, const Source& source,
@@ -225,7 +225,7 @@ PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, c
     throw MisfitError(
         fmt::format("{}: {} {} not fit the module in {} place{}, and nothing was changed", op_name, source.name,
                     source.metadata ? "does" : "do", comparison.count(), comparison.count() == 1 ? "" : "s"),
-        context().resolve(where), comparison.lines());
+        context().call_site(where), comparison.lines());
   check_layout_is_known(module, found, source, options, where);
   // Checks that may fail come before the first change.
   std::unordered_set<const Storage*> overwritten;

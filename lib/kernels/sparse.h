@@ -34,8 +34,8 @@ struct SparseKernels {
   void (*order_rows)(const View& numbers, const View& distinct, const View& indices, std::int64_t row_count);
   /// The different rows, ascending, and the sum of the `values` (n, …) of each, of any floating dtype; halves are
   /// summed in f32.
-  void (*sum_rows)(const View& rows, const View& sums, const View& values, const View& indices, const View& numbers,
-                   std::int64_t row_count);
+  void (*segment_sum_rows)(const View& rows, const View& sums, const View& values, const View& indices,
+                           const View& numbers, std::int64_t row_count);
 };
 
 }  // namespace reel::detail

@@ -82,12 +82,12 @@ std::uint64_t ModuleHooks::add(TensorsHook f, When when, Location where) {
   return added_++;
 }
 
-void ModuleHooks::remove(std::uint64_t number) noexcept {
+void ModuleHooks::remove(std::uint64_t id) noexcept {
   // Its captures are destroyed after the lock is released, because that may remove other hooks.
   std::shared_ptr<Hook> gone;
   {
     std::lock_guard lock(mutex_);
-    auto found = std::ranges::find_if(hooks_, [&](const auto& hook) { return hook->number == number; });
+    auto found = std::ranges::find_if(hooks_, [&](const auto& hook) { return hook->id == id; });
     if (found == hooks_.end()) return;
     gone = std::move(*found);
     hooks_.erase(found);
@@ -140,12 +140,12 @@ ModuleHook& ModuleHook::operator=(ModuleHook&& other) noexcept {
   if (this == &other) return *this;
   remove();
   hooks_ = std::move(other.hooks_);
-  number_ = other.number_;
+  id_ = other.id_;
   return *this;
 }
 
 void ModuleHook::remove() noexcept {
-  if (std::shared_ptr<ModuleHooks> hooks = hooks_.lock()) hooks->remove(number_);
+  if (std::shared_ptr<ModuleHooks> hooks = hooks_.lock()) hooks->remove(id_);
   hooks_.reset();
 }
 
@@ -155,7 +155,7 @@ ModuleHook Module::add_hook(TensorsHook f, ModuleHooks::When when, Location wher
                 type_name());
   if (!f) fail<Error>("Module", where, "the hook of {} is an empty function", type_name());
   if (!hooks_) hooks_ = std::make_shared<ModuleHooks>(type_name());
-  return {hooks_, hooks_->add(std::move(f), when, context().resolve(where))};
+  return {hooks_, hooks_->add(std::move(f), when, context().call_site(where))};
 }
 
 ModuleHook Module::before_forward(TensorsHook f, Location where) {
@@ -180,7 +180,7 @@ void Module::check_hooks_around(Location where) const {
 
 ModuleCall::ModuleCall(const Module& module, Location where)
     : module_(module), caller_(where), before_(context().multiplications) {
-  if (module.hooks_) module.hooks_->note_call();
+  if (module.hooks_) module.hooks_->mark_called();
   module.check_hooks_around(where);
 }
 

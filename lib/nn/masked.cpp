@@ -70,7 +70,7 @@ Tensor places_of_largest(const Tensor& elements, std::span<const std::int64_t> l
   if (packing.places.defined()) places = take(packing.places, places);
   Tensor of_all = zeros({std::ssize(lengths), elements.size(1)}, {.dtype = DType::i64, .device = elements.device()});
   copy_(slice(of_all, 0, 0, counts[0]), places);
-  return packing.standing.defined() ? index_select(of_all, 0, packing.standing) : of_all;
+  return packing.inverse_order.defined() ? index_select(of_all, 0, packing.inverse_order) : of_all;
 }
 
 Tensor lengths_of(const Packed& x) {

@@ -51,7 +51,7 @@ void* Tensor::writable(DType dtype, Location where) {
                     describe(*this), context.tapes->is_leaf(b) ? "made" : "computed", to_string(made_at()));
   UseLog::forget(b);
   b.storage->writers.fetch_add(1, std::memory_order_relaxed);
-  b.storage->overwritten(context.resolve(where));
+  b.storage->overwritten(context.call_site(where));
   return b.data;
 }
 

@@ -161,7 +161,7 @@ class Optimiser::StepOfOps {
 };
 
 void Optimiser::make_step_of_ops(const UpdateFunction& update, Location where) {
-  StepOfOps step(*this, context().resolve(where));
+  StepOfOps step(*this, context().call_site(where));
   step.update(update);
   step.commit();
 }

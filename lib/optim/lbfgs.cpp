@@ -30,7 +30,7 @@ void put(const Tensor& parameter, const Tensor& values, Location where) {
   Storage& storage = *parameter.body().storage;
   prepare_on_device(parameter.body(), true);
   kernels(parameter.device()).copy(parameter.body(), values.body());
-  storage.overwritten(context().resolve(where));
+  storage.overwritten(context().call_site(where));
 }
 
 }  // namespace
@@ -102,11 +102,11 @@ class LBFGS::Iterations {
  private:
   void check_parameters() const {
     for (const Tensor& parameter : optimiser_.parameters())
-      if (Location place = parameter.body().leaf->replaced_at; place.file)
+      if (Location replaced_at = parameter.body().leaf->replaced_at; replaced_at.file)
         fail<Error>(optimiser_.name(), where_,
                     "a parameter {} is its module's no more: another tensor took its place at {}; make the optimiser "
                     "after that",
-                    describe(parameter), to_string(place));
+                    describe(parameter), to_string(replaced_at));
   }
 
   // Computes the loss and its gradient at the present parameters. Only this function runs the caller's code.

@@ -134,11 +134,11 @@ void MovingAverage::update_at_replays() {
   });
 }
 
-Tensor MovingAverage::average(std::size_t number, Location where) const {
+Tensor MovingAverage::average(std::size_t index, Location where) const {
   NoRecord pause;
-  if (number >= tensors_.size())
-    fail<IndexError>(name, where, "there is no tensor {}; it has {}", number, tensors_.size());
-  return copy(Arg(in_place_ ? tensors_[number] : averages_[number], where));
+  if (index >= tensors_.size())
+    fail<IndexError>(name, where, "there is no tensor {}; it has {}", index, tensors_.size());
+  return copy(Arg(in_place_ ? tensors_[index] : averages_[index], where));
 }
 
 void MovingAverage::check_untracked(Location where) const {
@@ -179,7 +179,7 @@ void MovingAverage::make_spares(Location where) {
 }
 
 MovingAverage::Scope::Scope(MovingAverage& average, Location where)
-    : average_(average), where_(context().resolve(where)) {
+    : average_(average), where_(context().call_site(where)) {
   average.check_own("it cannot have a second scope", where);
   average.check_untracked(where);
   average.make_spares(where);

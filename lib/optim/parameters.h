@@ -23,11 +23,11 @@ void for_each_gradient(const char* optimiser, const std::vector<Tensor>& paramet
   std::lock_guard lock(gradient_mutex());
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Body& body = parameters[i].body();
-    if (Location place = body.leaf->replaced_at; place.file)
+    if (Location replaced_at = body.leaf->replaced_at; replaced_at.file)
       fail<Error>(optimiser, where,
                   "parameter {}, {}, is its module's no more: another tensor took its place at {}; make the optimiser "
                   "after that",
-                  i, describe(parameters[i]), to_string(place));
+                  i, describe(parameters[i]), to_string(replaced_at));
     if (body.requires_grad && (body.leaf->gradient.defined() || body.leaf->row_gradient.defined())) f(i, *body.leaf);
   }
 }
@@ -46,7 +46,7 @@ class Writing {
  public:
   /// `storages` must outlive this object.
   Writing(std::span<Storage* const> storages, Location where) noexcept
-      : storages_(storages), where_(context().resolve(where)) {
+      : storages_(storages), where_(context().call_site(where)) {
     for (Storage* storage : storages_) {
       storage->writers.fetch_add(1, std::memory_order_relaxed);
       storage->overwritten(where_);

@@ -34,8 +34,8 @@ Tensor Optimiser::new_kept(const Tensor& parameter, std::size_t, std::size_t) co
 }
 
 // The entry of a state for a velocity that starts with the next step.
-Tensor Optimiser::no_velocity(std::size_t number) const {
-  const Tensor& parameter = parameters_[number];
+Tensor Optimiser::no_velocity(std::size_t index) const {
+  const Tensor& parameter = parameters_[index];
   return zeros({0}, {.dtype = parameter.dtype(), .device = parameter.device()});
 }
 

@@ -34,7 +34,7 @@ class Optimiser::Step {
     std::vector<std::int64_t> ends = dense_ends();
     std::vector<Storage*> storages;
     storages.reserve(parts_.size());
-    for (const Part& part : parts_) storages.push_back(optimiser_.parameters_[part.number].body().storage);
+    for (const Part& part : parts_) storages.push_back(optimiser_.parameters_[part.index].body().storage);
     if (recording_module()) record();
     // On the CPU nothing fails after this: a step is made as a whole, or not at all.
     for (Part& part : parts_) begin_kept(part);
@@ -45,14 +45,14 @@ class Optimiser::Step {
         descend_on_device(part);
       else if (part.rows.defined())
         update_rows(part.elements, part.rows, update_steps_[part.update_step]);
-      optimiser_.memories_[part.number].progress = part.progress;
+      optimiser_.memories_[part.index].progress = part.progress;
     }
   }
 
  private:
   // A parameter with its gradient, dense or by rows.
   struct Part {
-    std::size_t number;
+    std::size_t index;
     Tensor gradient;
     RowGradient rows;
     Progress progress = {};
@@ -64,20 +64,20 @@ class Optimiser::Step {
   void find_gradients() {
     parts_.reserve(optimiser_.parameters_.size());
     for_each_gradient(optimiser_.name_, optimiser_.parameters_, where_,
-                      [&](std::size_t number, const LeafGradient& found) {
-                        parts_.push_back({number, found.gradient, found.row_gradient});
+                      [&](std::size_t index, const LeafGradient& found) {
+                        parts_.push_back({index, found.gradient, found.row_gradient});
                       });
   }
 
   void prepare(Part& part) {
-    const Tensor& parameter = optimiser_.parameters_[part.number];
+    const Tensor& parameter = optimiser_.parameters_[part.index];
     const Body& body = parameter.body();
     if (part.rows.defined()) {
-      if (!optimiser_.takes_rows()) refuse_rows(optimiser_.name_, part.number, parameter, where_);
+      if (!optimiser_.takes_rows()) refuse_rows(optimiser_.name_, part.index, parameter, where_);
     } else {
       part.gradient = contiguous_if_needed(part.gradient);
     }
-    Memory& memory = optimiser_.memories_[part.number];
+    Memory& memory = optimiser_.memories_[part.index];
     choose_update_step(part, memory);
     prepare_on_device(body, true);
     if (part.gradient.defined()) prepare_on_device(part.gradient.body(), false);
@@ -86,7 +86,7 @@ class Optimiser::Step {
     for (std::size_t k = 0; k < part.begun.size(); ++k) {
       if (!names[k].needed(optimiser_.momentum_of(memory.group))) continue;
       if (!memory.kept[k].defined()) {
-        refuse_new_memory(part.number);
+        refuse_new_memory(part.index);
         part.begun[k] = optimiser_.new_kept(parameter, memory.group, k);
       }
       const Tensor& kept = part.begun[k].defined() ? part.begun[k] : memory.kept[k];
@@ -96,23 +96,23 @@ class Optimiser::Step {
   }
 
   void begin_kept(Part& part) {
-    Memory& memory = optimiser_.memories_[part.number];
+    Memory& memory = optimiser_.memories_[part.index];
     for (std::size_t k = 0; k < part.begun.size(); ++k)
       if (part.begun[k].defined()) memory.kept[k] = std::move(part.begun[k]);
   }
 
   // State allocated while recording would be initialised again by each replay.
-  void refuse_new_memory(std::size_t number) const {
+  void refuse_new_memory(std::size_t index) const {
     if (recording_module())
       fail<Error>(optimiser_.name_, where_,
                   "parameter {} makes its first step while a graph is recorded, which would be the first at each "
                   "replay; let it make one before",
-                  number);
+                  index);
   }
 
   // Parameters of one group with equally many steps share the numbers.
   void choose_update_step(Part& part, const Memory& memory) {
-    Device device = optimiser_.parameters_[part.number].device();
+    Device device = optimiser_.parameters_[part.index].device();
     if (update_steps_.empty() || memory.group != group_ || memory.progress != before_ || device != device_) {
       group_ = memory.group;
       device_ = device;
@@ -157,18 +157,18 @@ class Optimiser::Step {
     update_steps_[part.update_step](elements);
   }
 
-  bool is_on_device(const Part& part) const { return optimiser_.parameters_[part.number].device() != cpu; }
+  bool is_on_device(const Part& part) const { return optimiser_.parameters_[part.index].device() != cpu; }
   bool is_on_cpu_and_dense(const Part& part) const { return !part.rows.defined() && !is_on_device(part); }
 
   void descend_on_device(const Part& part) const {
     const UpdateStep& update_step = update_steps_[part.update_step];
     // Makes the device the one on which kernels run.
-    static_cast<void>(kernels(optimiser_.parameters_[part.number].device()));
+    static_cast<void>(kernels(optimiser_.parameters_[part.index].device()));
     if (!part.rows.defined()) return update_step(part.elements);
     std::array<Tensor, ParameterSlice::most_kept> kept;
     for (std::size_t k = 0; k < kept.size(); ++k)
-      if (part.elements.kept[k]) kept[k] = optimiser_.memories_[part.number].kept[k];
-    update_rows_on_device(optimiser_.parameters_[part.number], kept, part.rows, update_step, part.elements.recorded);
+      if (part.elements.kept[k]) kept[k] = optimiser_.memories_[part.index].kept[k];
+    update_rows_on_device(optimiser_.parameters_[part.index], kept, part.rows, update_step, part.elements.recorded);
   }
 
   void record();
@@ -187,7 +187,7 @@ class Optimiser::Step {
 class Optimiser::RecordedStep {
  public:
   struct Part {
-    std::size_t number, update_step;
+    std::size_t index, update_step;
   };
   struct Numbers {
     std::size_t group;
@@ -202,9 +202,9 @@ class Optimiser::RecordedStep {
 
   void renew() {
     if (presence_.expired())
-      throw Error("cuda::Graph: an optimiser whose step is replayed is there no more", context().resolve(where_));
+      throw Error("cuda::Graph: an optimiser whose step is replayed is there no more", context().call_site(where_));
     for (const Part& part : parts) {
-      Memory& memory = optimiser_.memories_[part.number];
+      Memory& memory = optimiser_.memories_[part.index];
       ++memory.progress.steps;
       Numbers& known = numbers[part.update_step];
       UpdateStep update_step = optimiser_.update_step(known.group, memory.progress, known.device);
@@ -226,16 +226,16 @@ class Optimiser::RecordedStep {
 };
 
 void Optimiser::Step::record() {
-  auto recorded = std::make_shared<RecordedStep>(optimiser_, context().resolve(where_));
+  auto recorded = std::make_shared<RecordedStep>(optimiser_, context().call_site(where_));
   for (const Part& part : parts_) {
     if (!is_on_device(part))
       fail<Error>(optimiser_.name_, where_,
                   "parameter {} lies on the CPU, where a graph that is recorded on a device does not reach it",
-                  part.number);
-    recorded->parts.push_back({part.number, part.update_step});
+                  part.index);
+    recorded->parts.push_back({part.index, part.update_step});
     if (part.update_step == recorded->numbers.size())
-      recorded->numbers.push_back({optimiser_.memories_[part.number].group,
-                                   optimiser_.parameters_[part.number].device(), update_steps_[part.update_step]});
+      recorded->numbers.push_back({optimiser_.memories_[part.index].group, optimiser_.parameters_[part.index].device(),
+                                   update_steps_[part.update_step]});
   }
   DeviceModule& module = *recording_module();
   std::vector<const void*> places;

@@ -17,7 +17,7 @@ NoRecord::~NoRecord() { Scopes::end(this); }
 
 bool is_recording() {
   Context& context = detail::context();
-  context.tapes->scopes().settle(context);
+  context.tapes->scopes().apply_remote_ends(context);
   return context.has(Context::recording);
 }
 

@@ -62,7 +62,7 @@ bool TapeList::prepare_overwrite(const Call& call, const Tensor& x) {
                     "copy",
                     describe(x), to_string(x.made_at()));
   for (const Tensor* input : call.inputs)
-    if (!is_live(input->body()) && !input->is(x)) note_use(context(), input->body(), op, call.where);
+    if (!is_live(input->body()) && !input->is(x)) record_use(context(), input->body(), op, call.where);
   return tracked;
 }
 
@@ -123,7 +123,7 @@ void TapeList::pass_cut_on(std::span<const Tensor* const> inputs, std::span<Tens
     for (Tensor& output : outputs) set_cut(output.body(), cut);
 }
 
-void TapeList::note_op_without_gradient(const Run& run) const {
+void TapeList::mark_cut_outputs(const Run& run) const {
   bool cuts = std::ranges::any_of(
       run.inputs, [this](const Tensor* input) { return is_live(input->body()) || input->is_parameter(); });
   if (!cuts) return pass_cut_on(run.inputs, run.outputs);
@@ -132,11 +132,11 @@ void TapeList::note_op_without_gradient(const Run& run) const {
 
 [[gnu::always_inline]] inline void TapeList::record(Context& context, const Run& run) {
   const OpInfo& op = run.op;
-  scopes_.settle(context);
+  scopes_.apply_remote_ends(context);
   if (!context.has(Context::recording)) [[unlikely]]
     return;
   if (!op.gradient) [[unlikely]]
-    return note_op_without_gradient(run);
+    return mark_cut_outputs(run);
   std::size_t inputs = run.inputs.size();
   constexpr std::size_t few = 8;
   std::uint32_t small[few];
@@ -154,9 +154,9 @@ void TapeList::note_op_without_gradient(const Run& run) const {
     any |= slots[i];
     if (slots[i] && i < few) tracked |= static_cast<InputSet>(1 << i);
   }
-  // Noted only here: an op that is refused has used nothing.
+  // Recorded only here: an op that is refused has used nothing.
   for (std::size_t i = 0; i < inputs; ++i)
-    if (!slots[i] && !is_overwritten_by(run, i)) note_use(context, run.inputs[i]->body(), op.name, run.where);
+    if (!slots[i] && !is_overwritten_by(run, i)) record_use(context, run.inputs[i]->body(), op.name, run.where);
   if (!any) return pass_cut_on(run.inputs, run.outputs);
 
   std::size_t candidates = std::min<std::size_t>(inputs, std::size(op.saves_input_for)), saved = 0;
@@ -172,7 +172,7 @@ void TapeList::note_op_without_gradient(const Run& run) const {
   for (std::size_t i = 0; i < results; ++i)
     if (op.saves_output_for[i] & tracked) save(place++, run.outputs[i].body(), -1 - static_cast<int>(i));
   std::uint32_t slot = entry->first_output;
-  for (Tensor& output : run.outputs) settle_floating(output.body(), slot++);
+  for (Tensor& output : run.outputs) assign_floating_slot(output.body(), slot++);
   link(entry);
 }
 
@@ -210,7 +210,7 @@ template <class... Input>
       return record_at_length(context, op, output, where, {&inputs...});
     std::uint32_t tracked = ((static_cast<std::uint32_t>(slots[i] != 0) << i) | ...);
     if (tracked != (1u << count) - 1) [[unlikely]] {
-      ((slots[i] ? void() : uses_.note(context, inputs, op.name, where)), ...);
+      ((slots[i] ? void() : uses_.record_use(context, inputs, op.name, where)), ...);
       if (!tracked) {
         if (Origin cut = std::max({cut_of(inputs)...}); is_cut(cut)) [[unlikely]]
           set_cut(output, cut);
@@ -224,12 +224,12 @@ template <class... Input>
 
     const SlotForm* form = slots_[slots[0] ? slots[0] : slots[count - 1]].form;
     auto* entry = static_cast<Entry*>(arena_.take(bytes));
-    const Location& place = context.has(Context::caller_named) ? context.caller : where;
+    const Location& call_site = context.has(Context::caller_named) ? context.caller : where;
     std::uint32_t slot = slot_count();
     *entry = {.op = &op,
               .previous = last_,
-              .file = place.file,
-              .line = place.line,
+              .file = call_site.file,
+              .line = call_site.line,
               .first_output = slot,
               .input_count = count,
               .output_count = 1,
@@ -242,7 +242,7 @@ template <class... Input>
     auto* next = reinterpret_cast<Saved*>(entry->input_slots() + (count + 1) / 2 * 2);
     ((op.saves_input_for[i] & tracked ? save(next++, inputs, static_cast<int>(i)) : void()), ...);
     if (op.saves_output_for[0] & tracked) save(next, output, -1);
-    settle(output, slot);
+    assign_slot(output, slot);
     link(entry);
   }(std::index_sequence_for<Input...>());
 }
@@ -262,7 +262,7 @@ bool TapeList::record_saving(Context& context, const Call& call, const OpInfo& o
   for (std::size_t i = 0; i < slots.size(); ++i)
     any |= slots[i] = input_slot(call.op, call.inputs[i]->body(), call.where);
   for (std::size_t i = 0; i < slots.size(); ++i)
-    if (!slots[i]) note_use(context, call.inputs[i]->body(), call.op.name, call.where);
+    if (!slots[i]) record_use(context, call.inputs[i]->body(), call.op.name, call.where);
   if (!any) {
     pass_cut_on(call.inputs, call.outputs);
     return false;
@@ -274,8 +274,8 @@ bool TapeList::record_saving(Context& context, const Call& call, const OpInfo& o
   Saved* place = entry->saved();
   for (const ToSave& value : values) save(place++, value.tensor.body(), value.number);
   std::uint32_t slot = entry->first_output;
-  for (Tensor& output : call.outputs) settle_floating(output.body(), slot++);
-  for (const Tensor& value : hidden) settle_floating(value.body(), slot++);
+  for (Tensor& output : call.outputs) assign_floating_slot(output.body(), slot++);
+  for (const Tensor& value : hidden) assign_floating_slot(value.body(), slot++);
   link(entry);
   return true;
 }

@@ -47,7 +47,7 @@ Scopes::~Scopes() {
 }
 
 void Scopes::begin(Context& context, OpenScope scope) {
-  settle(context);
+  apply_remote_ends(context);
   scope.context = &context;
   {
     std::lock_guard lock(mutex_);
@@ -70,10 +70,10 @@ void Scopes::end(const void* scope) noexcept {
   Context* context = current_context;
   Scopes* own = context ? &context->tapes->scopes() : nullptr;
   if (own) {
-    own->settle(*context);
+    own->apply_remote_ends(*context);
     if (own->remove(scope, removed)) {
       if (removed.setting == Setting::recording && removed.object)
-        static_cast<TapeList*>(removed.object)->settle_depth(*own);
+        static_cast<TapeList*>(removed.object)->update_depth(*own);
       return own->apply(*removed.context, removed.setting);
     }
   }
@@ -164,9 +164,9 @@ void Scopes::apply_recording(Context& context, const OpenScope* scope) noexcept 
   context.scope_id = static_cast<std::uint32_t>(origin);
 }
 
-void Scopes::settle_ended(Context& context) noexcept {
+void Scopes::apply_pending_ends(Context& context) noexcept {
   ended_elsewhere_.store(false, std::memory_order_relaxed);
-  for (TapeList* list = context.tapes; list; list = list->outer()) list->settle_depth(*this);
+  for (TapeList* list = context.tapes; list; list = list->outer()) list->update_depth(*this);
   for (Setting setting :
        {Setting::recording, Setting::device, Setting::autocast, Setting::listener, Setting::wait_listener})
     apply(context, setting);

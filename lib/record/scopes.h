@@ -52,9 +52,9 @@ class Scopes {
   void end_all() noexcept;
 
   /// Applies the scope ends that other threads have made.
-  void settle(Context& context) noexcept {
+  void apply_remote_ends(Context& context) noexcept {
     if (ended_elsewhere_.load(std::memory_order_acquire)) [[unlikely]]
-      settle_ended(context);
+      apply_pending_ends(context);
   }
   bool is_open(const void* scope) const noexcept;
   /// The number of open scopes that keep a tape list in use.
@@ -69,7 +69,7 @@ class Scopes {
   const OpenScope* innermost(const Context& context, Setting setting) const noexcept;
   void apply(Context& context, Setting setting) noexcept;
   void apply_recording(Context& context, const OpenScope* innermost) noexcept;
-  void settle_ended(Context& context) noexcept;
+  void apply_pending_ends(Context& context) noexcept;
 
   const Context* main_;
   mutable std::mutex mutex_;  // other threads end scopes, too

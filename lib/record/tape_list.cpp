@@ -19,7 +19,7 @@
 namespace reel::detail {
 namespace {
 
-constexpr std::uint64_t list_number(std::uint64_t epoch) { return epoch >> 32; }
+constexpr std::uint64_t list_id(std::uint64_t epoch) { return epoch >> 32; }
 
 std::uint64_t first_epoch() {
   static std::atomic<std::uint64_t> made = 0;
@@ -84,7 +84,7 @@ std::uint32_t TapeList::track(const char* op, const Tensor& leaf, Location where
   slots_.push_back({form_of(body), nullptr});
   if (Heap::owner_of(&body) == context().heap) {
     leaves_.push_back({leaf, slot, before, body.slot});
-    settle(body, slot);
+    assign_slot(body, slot);
   } else {
     leaves_.push_back({leaf, slot, 0, 0});
     try {
@@ -118,7 +118,7 @@ std::uint32_t TapeList::adopt(const char* op, const Tensor& tensor, Location whe
     throw;
   }
   any_hidden_ = true;
-  if (only_notes && depth <= 1) return 0;
+  if (only_collects_uses && depth <= 1) return 0;
   std::uint32_t& slot = found->second.slot;
   if (!slot) {
     std::uint32_t made = slot_count();
@@ -130,13 +130,13 @@ std::uint32_t TapeList::adopt(const char* op, const Tensor& tensor, Location whe
 }
 
 void TapeList::adopt_constant(const char* op, const Tensor& tensor, Location where) {
-  struct Noting {
-    explicit Noting(bool& flag) : flag(flag), before(std::exchange(flag, true)) {}
-    ~Noting() { flag = before; }
+  struct CollectingUses {
+    explicit CollectingUses(bool& flag) : flag(flag), before(std::exchange(flag, true)) {}
+    ~CollectingUses() { flag = before; }
     bool &flag, before;
   };
   {
-    Noting noting(only_notes);
+    CollectingUses collecting(only_collects_uses);
     adopt(op, tensor, where);
   }
   foreign_leaves_.find(&tensor.body())->second.constant = true;
@@ -201,7 +201,7 @@ void TapeList::check_forgotten_values(const char* op, const Tensor& tensor, Loca
   const Body& body = tensor.body();
   const Storage& storage = *body.storage;
   std::uint64_t writer = storage.tracked_by.load(std::memory_order_relaxed);
-  if (writer == epoch_ || list_number(writer) != list_number(epoch_)) return;
+  if (writer == epoch_ || list_id(writer) != list_id(epoch_)) return;
   std::uint32_t since = storage.tracked_version.load(std::memory_order_relaxed);
   if (static_cast<std::int32_t>(body.slot_version - since) >= 0) return;
   fail<TapeError>(op, where,
@@ -220,7 +220,7 @@ void TapeList::make_room(const char* op, Location where) try {
   fail_for_memory(op, where);
 }
 
-void TapeList::note_tracked_values(const Body& x) {
+void TapeList::mark_tracked_write(const Body& x) {
   Storage& storage = *x.storage;
   storage.tracked_version.store(storage.version.load(std::memory_order_relaxed), std::memory_order_relaxed);
   storage.tracked_by.store(epoch_, std::memory_order_relaxed);
@@ -228,12 +228,12 @@ void TapeList::note_tracked_values(const Body& x) {
 }
 
 void TapeList::forget(Body& body) const {
-  if (list_number(body.epoch.load(std::memory_order_relaxed)) != list_number(epoch_)) return UseLog::forget(body);
+  if (list_id(body.epoch.load(std::memory_order_relaxed)) != list_id(epoch_)) return UseLog::forget(body);
   body.epoch.store(0, std::memory_order_relaxed);
   body.slot = context().scope_id;
 }
 
-// The mark that notes the uses of a tensor while it was untracked. A leaf's was replaced by its slot, and is kept in
+// The mark that records the uses of a tensor while it was untracked. A leaf's was replaced by its slot, and is kept in
 // the list.
 std::uint64_t TapeList::mark_of(const Body& body) const {
   std::uint64_t epoch = body.epoch.load(std::memory_order_relaxed);
@@ -267,7 +267,7 @@ std::uint32_t TapeList::tracked_slot(const char* op, const Tensor& tensor, Locat
 
 int TapeList::parent_that_opened(std::uint64_t epoch) const {
   for (const TapeList* mine = this; mine->inherited_; mine = mine->inherited_)
-    if (list_number(mine->inherited_->epoch_) == list_number(epoch)) return mine->parent_;
+    if (list_id(mine->inherited_->epoch_) == list_id(epoch)) return mine->parent_;
   return 0;
 }
 
@@ -293,7 +293,7 @@ bool TapeList::is_of_this_thread(std::uint64_t epoch) const {
   const TapeList* list = this;
   while (list->outer_) list = list->outer_;
   for (; list; list = list->inner_.get())
-    if (list_number(list->epoch_) == list_number(epoch)) return true;
+    if (list_id(list->epoch_) == list_id(epoch)) return true;
   return false;
 }
 
@@ -320,7 +320,7 @@ void TapeList::refuse(const char* op, const Tensor& tensor, Location where) cons
                   describe(tensor), to_string(tensor.made_at()));
 }
 
-void TapeList::settle_depth(const Scopes& scopes) noexcept {
+void TapeList::update_depth(const Scopes& scopes) noexcept {
   int before = std::exchange(depth, scopes.tapes_on(this));
   if (depth >= before) return;
   if (depth == 0) return clear();
@@ -355,7 +355,7 @@ void TapeList::release_memory() noexcept {
 
 void TapeList::clear() noexcept {
   peak_bytes_ = peak_bytes();
-  context().heap->note_use(bytes());
+  context().heap->count_used_bytes(bytes());
   for (Prefetcher ahead(outgrows_caches() ? last_ : nullptr); last_ != released_; last_ = last_->previous) {
     ahead.advance();
     release_saved(*last_);

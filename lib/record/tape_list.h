@@ -57,19 +57,19 @@ class TapeList {
   /// Throws: MemoryError in the name of `op`.
   void make_room(const char* op, Location where);
   /// Called after tracked values were written to x, or untracked ones to a tracked tensor: from now on older tensors
-  /// that share its elements are refused, unless they are settled anew.
-  void note_tracked_values(const Body& x);
+  /// that share its elements are refused, unless `mark_current` is called for them.
+  void mark_tracked_write(const Body& x);
   /// Detaches a tensor from the slot that this list computed for it, if any, and forgets how ops have used its old
   /// values.
   void forget(Body& body) const;
   /// Assigns a slot to a tensor with its present values.
-  void settle(Body& body, std::uint32_t slot) const {
+  void assign_slot(Body& body, std::uint32_t slot) const {
     body.slot = slot;
-    settle(body);
+    mark_current(body);
     body.epoch.store(epoch_, std::memory_order_relaxed);
   }
   /// Marks the tensor's slot, or its lack of one, as valid for its present values.
-  static void settle(Body& body) { body.slot_version = body.storage->version.load(std::memory_order_relaxed); }
+  static void mark_current(Body& body) { body.slot_version = body.storage->version.load(std::memory_order_relaxed); }
 
   /// Returns true if the tensor has a slot on this list.
   bool is_live(const Body& body) const { return slot_of(body) != 0; }
@@ -116,7 +116,7 @@ class TapeList {
   [[noreturn]] void refuse_tape(const char* function, const TapeList& other, Location where) const;
 
   /// Sets `depth` and ends what belongs to tapes that are no longer open; clears the list if none is open.
-  void settle_depth(const Scopes& scopes) noexcept;
+  void update_depth(const Scopes& scopes) noexcept;
   /// Ends all tapes; called when the thread ends.
   void end() noexcept;
   /// Clears the list: entries, slots, and the slots' marks in tensors.
@@ -131,8 +131,8 @@ class TapeList {
     // The layout behind the saved values is not read after this.
     entry.saved_count = 0;
   }
-  /// Notes that the saved values of an entry and of all before it are released.
-  void note_released(const Entry* last) { released_ = last; }
+  /// Records that the saved values of an entry and of all before it are released.
+  void mark_released(const Entry* last) { released_ = last; }
 
   struct Slot {
     const SlotForm* form;
@@ -177,9 +177,9 @@ class TapeList {
     std::vector<Tensor> sums, outputs;
   } pass_memory;
 
-  int depth = 0;               // open tapes, and isolated functions on this list
-  bool only_notes = false;     // tensors from outside are adopted, but not tracked unless a tape is open inside
-  std::size_t warn_bytes = 0;  // of the outermost tape; 0: it has already warned
+  int depth = 0;                    // open tapes, and isolated functions on this list
+  bool only_collects_uses = false;  // tensors from outside are adopted, but not tracked unless a tape is open inside
+  std::size_t warn_bytes = 0;       // of the outermost tape; 0: it has already warned
 
  private:
   const SlotForm* form_of(const Body& body) {
@@ -189,9 +189,9 @@ class TapeList {
   std::uint32_t usual_slot(const Body& body) const;
   std::uint32_t input_slot(const OpInfo& op, Body& body, const Location& where);
   std::uint32_t unusual_slot(const OpInfo& op, Body& body, const Location& where);
-  /// Notes that an op has used an untracked tensor. A tensor from outside is skipped: the outer list tracks it or will.
-  void note_use(Context& context, Body& body, const char* op, const Location& where) noexcept {
-    if (foreign_leaves_.empty() || !foreign_leaves_.contains(&body)) uses_.note(context, body, op, where);
+  /// Records that an op has used an untracked tensor. A tensor from outside is skipped: the outer list tracks it or will.
+  void record_use(Context& context, Body& body, const char* op, const Location& where) noexcept {
+    if (foreign_leaves_.empty() || !foreign_leaves_.contains(&body)) uses_.record_use(context, body, op, where);
   }
   std::uint64_t mark_of(const Body& body) const;
   void check_overwritten(const char* op, const Tensor& tensor, std::uint32_t version, Location where) const;
@@ -210,13 +210,13 @@ class TapeList {
   void record(Context& context, const Run& run);
   static bool is_overwritten_by(const Run& run, std::size_t input);
   static void pass_cut_on(std::span<const Tensor* const> inputs, std::span<Tensor> outputs);
-  void note_op_without_gradient(const Run& run) const;
+  void mark_cut_outputs(const Run& run) const;
   void record_at_length(Context& context, const OpInfo& op, Body& output, const Location& where,
                         std::initializer_list<Body*> inputs);
   Entry* append(Context& context, const Run& run, const std::uint32_t* slots, std::size_t saved, std::size_t hidden);
-  void settle_floating(Body& body, std::uint32_t slot) const {
+  void assign_floating_slot(Body& body, std::uint32_t slot) const {
     // Integer outputs, such as indices beside values, get no slot: no gradient flows through them.
-    if (is_floating(body.dtype)) settle(body, slot);
+    if (is_floating(body.dtype)) assign_slot(body, slot);
   }
   void link(Entry* entry);
   bool is_of_this_thread(std::uint64_t epoch) const;
@@ -240,7 +240,7 @@ class TapeList {
     bool constant = false;
   };
   std::unordered_map<const Body*, ForeignLeaf>
-      foreign_leaves_;  // tensors of other threads' and outer lists; slot 0: only noted
+      foreign_leaves_;  // tensors of other threads' and outer lists; slot 0: only collected
   std::vector<Tensor> adopted_;
   std::vector<std::shared_ptr<const void>> kept_;
   const SlotForm* last_form_ = nullptr;

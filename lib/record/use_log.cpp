@@ -25,17 +25,17 @@ void UseLog::restart() noexcept {
   periods_.assign(1, period_ = new_period());
 }
 
-void UseLog::note_first(Context& context, Body& body, std::uint64_t mark, const char* op,
-                        const Location& where) noexcept {
+void UseLog::record_first_use(Context& context, Body& body, std::uint64_t mark, const char* op,
+                              const Location& where) noexcept {
   if (!is_untracked(mark)) return;
   last_ = (last_ + 1) & 0x7fffffff;
-  const Location& place = context.has(Context::caller_named) ? context.caller : where;
-  uses_[last_ % kept] = {op, place.file, place.line, last_};
-  std::uint64_t noted = used | std::uint64_t{last_} << 32 | period_;
+  const Location& call_site = context.has(Context::caller_named) ? context.caller : where;
+  uses_[last_ % kept] = {op, call_site.file, call_site.line, last_};
+  std::uint64_t mark_of_use = used | std::uint64_t{last_} << 32 | period_;
   if (Heap::owner_of(&body) == context.heap)
-    body.epoch.store(noted, std::memory_order_relaxed);
+    body.epoch.store(mark_of_use, std::memory_order_relaxed);
   else  // a tensor whose own thread may be assigning it a slot
-    body.epoch.compare_exchange_strong(mark, noted, std::memory_order_relaxed);
+    body.epoch.compare_exchange_strong(mark, mark_of_use, std::memory_order_relaxed);
 }
 
 bool UseLog::has_used(std::uint64_t mark, std::uint32_t since) const {

@@ -17,7 +17,7 @@ namespace reel::detail {
 ///
 /// An untracked tensor's `Body::epoch` holds a mark: the sign bit; the serial number of the use; the period in which it
 /// took place. A period begins with each tape, and when the outermost one forgets what it has recorded; no two periods
-/// of a process have the same number. Only the first use of a tensor in a period is noted, so that a constant costs one
+/// of a process have the same number. Only the first use of a tensor in a period is recorded, so that a constant costs one
 /// comparison. The ops of the most recent uses are kept.
 class UseLog {
  public:
@@ -31,16 +31,16 @@ class UseLog {
   /// Forgets all uses and begins a new period.
   void restart() noexcept;
 
-  /// Notes that an op has used an untracked tensor.
-  void note(Context& context, Body& body, const char* op, const Location& where) noexcept {
+  /// Records that an op has used an untracked tensor.
+  void record_use(Context& context, Body& body, const char* op, const Location& where) noexcept {
     std::uint64_t mark = body.epoch.load(std::memory_order_relaxed);
     if (static_cast<std::uint32_t>(mark) == period_) [[likely]]
       return;
-    note_first(context, body, mark, op, where);
+    record_first_use(context, body, mark, op, where);
   }
-  /// Returns true if a mark notes a use since a period began; `since` 0: since the outermost tape has recorded.
+  /// Returns true if a mark records a use since a period began; `since` 0: since the outermost tape has recorded.
   bool has_used(std::uint64_t mark, std::uint32_t since) const;
-  /// The use that a mark notes.
+  /// The use that a mark records.
   Use use_of(std::uint64_t mark) const;
   /// Called when a tensor gets other values, or a slot.
   static void forget(Body& body) noexcept {
@@ -56,7 +56,8 @@ class UseLog {
     std::uint32_t serial;
   };
 
-  void note_first(Context& context, Body& body, std::uint64_t mark, const char* op, const Location& where) noexcept;
+  void record_first_use(Context& context, Body& body, std::uint64_t mark, const char* op,
+                        const Location& where) noexcept;
 
   std::uint32_t period_ = 0, last_ = 0;
   std::vector<std::uint32_t> periods_;  // the periods that are not over, ascending

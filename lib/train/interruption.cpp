@@ -28,7 +28,7 @@ constexpr std::array handled{Handled{SIGINT, "SIGINT", SA_RESTART | static_cast<
 // The former actions of the signals.
 std::array<struct sigaction, handled.size()> before;
 
-void note(int signal) {
+void on_signal(int signal) {
   int none = 0;
   arrived.compare_exchange_strong(none, signal);
 }
@@ -48,11 +48,11 @@ Interruption::Interruption() {
   for (std::size_t i = 0; i < handled.size(); ++i) {
     sigaction(handled[i].number, nullptr, &before[i]);
     if (before[i].sa_handler == SIG_IGN) continue;
-    struct sigaction noting {};
-    noting.sa_handler = note;
-    noting.sa_flags = handled[i].flags;
-    sigemptyset(&noting.sa_mask);
-    sigaction(handled[i].number, &noting, nullptr);
+    struct sigaction action {};
+    action.sa_handler = on_signal;
+    action.sa_flags = handled[i].flags;
+    sigemptyset(&action.sa_mask);
+    sigaction(handled[i].number, &action, nullptr);
   }
 }
 

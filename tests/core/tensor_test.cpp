@@ -74,7 +74,7 @@ TEST_CASE("an undefined tensor can be tested, copied and moved, and its accessor
   CHECK(nothing.is(copied));
 }
 
-TEST_CASE("copies of a handle are the same tensor, and assignment lets go of the old one") {
+TEST_CASE("copies of a handle are the same tensor, and assignment releases the old one") {
   Tensor a = zeros({2}), b = a;
   CHECK(a.is(b));
   Tensor c = std::move(a);
@@ -116,8 +116,8 @@ TEST_CASE("elements are read and written only as what they are") {
   CHECK_THROWS_AS(x.to_vector<int>(), DTypeError);
   CHECK_THAT(error_of<DTypeError>([&] { x.write<int>(); }),
              contains("write: elements of (2,) f32 cannot be written as i32"));
-  Tensor turned = transpose(zeros({2, 3}));
-  CHECK_THAT(error_of<ShapeError>([&] { turned.write<float>(); }),
+  Tensor transposed = transpose(zeros({2, 3}));
+  CHECK_THAT(error_of<ShapeError>([&] { transposed.write<float>(); }),
              contains("write: (3, 2) f32 has gaps or another order"));
 }
 
@@ -137,16 +137,16 @@ TEST_CASE("sizes and axes count from both ends") {
 
 TEST_CASE("views share elements, and a write through one is seen by the other") {
   Tensor x = zeros({2, 3});
-  Tensor turned = transpose(x), row = select(x, 0, 1);
+  Tensor transposed = transpose(x), row = select(x, 0, 1);
   row.write<float>()[2] = 5;
   CHECK(x.to_vector<float>()[5] == 5);
-  CHECK(turned.to_vector<float>()[5] == 5);
-  CHECK_FALSE(turned.is_contiguous());
+  CHECK(transposed.to_vector<float>()[5] == 5);
+  CHECK_FALSE(transposed.is_contiguous());
   CHECK(row.is_contiguous());
   CHECK(copy(x).data<float>() != x.data<float>());
 }
 
-TEST_CASE("a write counts up the storage's version and notes its line") {
+TEST_CASE("a write counts up the storage's version and records its line") {
   Tensor x = zeros({2}), part = slice(x, 0, 1);
   const detail::Storage& storage = *x.body().storage;
   std::uint32_t before = storage.version.load();

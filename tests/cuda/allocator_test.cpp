@@ -146,7 +146,7 @@ TEST_CASE("a block that another queue uses waits for that queue before it is giv
   for (std::size_t bytes : {std::size_t{1000}, 3 * megabyte}) {
     Block* shared = owner.memory.take(bytes);
     void* place = place_of(shared);
-    CHECK(owner.memory.note_use(*shared, user, false) == std::vector<Queue*>{&owner});
+    CHECK(owner.memory.record_use(*shared, user, false) == std::vector<Queue*>{&owner});
     user.stream->given += 1;
     owner.memory.give(shared);
     Block* other = owner.memory.take(bytes);
@@ -164,13 +164,13 @@ TEST_CASE("who reads waits for the last writer, and who writes for all readers, 
   Queue& owner = new_queue();
   Queue reader(owner.device), writer(owner.device);
   Block* block = owner.memory.take(10);
-  CHECK(owner.memory.note_use(*block, reader, false) == std::vector<Queue*>{&owner});
-  CHECK(owner.memory.note_use(*block, writer, true) == std::vector<Queue*>{&owner, &reader});
-  CHECK(owner.memory.note_use(*block, owner, false) == std::vector<Queue*>{&writer});
-  CHECK(owner.memory.note_use(*block, owner, true) == std::vector<Queue*>{&writer, &reader});
-  CHECK(owner.memory.note_use(*block, reader, false) == std::vector<Queue*>{&owner});
+  CHECK(owner.memory.record_use(*block, reader, false) == std::vector<Queue*>{&owner});
+  CHECK(owner.memory.record_use(*block, writer, true) == std::vector<Queue*>{&owner, &reader});
+  CHECK(owner.memory.record_use(*block, owner, false) == std::vector<Queue*>{&writer});
+  CHECK(owner.memory.record_use(*block, owner, true) == std::vector<Queue*>{&writer, &reader});
+  CHECK(owner.memory.record_use(*block, reader, false) == std::vector<Queue*>{&owner});
   owner.memory.give(block);
-  owner.memory.settle();
+  owner.memory.wait_for_users();
   owner.memory.release(false);
   CHECK(held.empty());
 }

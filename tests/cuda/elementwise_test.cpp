@@ -61,7 +61,7 @@ TEST_CASE("operands in order give the same whatever their length and wherever th
       }
 }
 
-TEST_CASE("rows are broadcast, skipped and turned as on the CPU, whatever their length") {
+TEST_CASE("rows are broadcast, skipped and transposed as on the CPU, whatever their length") {
   if (lacks_device()) return;
   for (DType dtype : {f32, f64, bf16, u8})
     for (std::int64_t width : {1, 3, 4, 8, 16, 30, 48, 64}) {
@@ -73,8 +73,8 @@ TEST_CASE("rows are broadcast, skipped and turned as on the CPU, whatever their 
       check(sum_of, {x({5, 6, width}, 1), x({}, 2)});
       auto second_half = [&](const std::vector<Tensor>& x) { return slice(x[0], 1, width, 2 * width) + x[1]; };
       check(second_half, {x({7, 2 * width}, 1), x({7, width}, 2)});
-      auto turned = [&](const std::vector<Tensor>& x) { return transpose(x[0]) + x[1]; };
-      check(turned, {x({width, 7}, 1), x({7, width}, 2)});
+      auto transposed = [&](const std::vector<Tensor>& x) { return transpose(x[0]) + x[1]; };
+      check(transposed, {x({width, 7}, 1), x({7, width}, 2)});
       auto chosen = [&](const std::vector<Tensor>& x) { return where(greater(x[0], x[1]), x[0], x[1]); };
       check(chosen, {x({9, width}, 1), x({width}, 2)});
       auto in_place = [&](const std::vector<Tensor>& x) {
@@ -142,9 +142,9 @@ TEST_CASE("many parts are put together, of every size and layout") {
         check([&](const std::vector<Tensor>& x) { return stack(x, axis); }, alike);
         check(
             [&](const std::vector<Tensor>& x) {
-              std::vector<Tensor> turned;
-              for (std::size_t i = 0; i < 9; ++i) turned.push_back(transpose(x[i]));
-              return concat(turned, 0);
+              std::vector<Tensor> transposed;
+              for (std::size_t i = 0; i < 9; ++i) transposed.push_back(transpose(x[i]));
+              return concat(transposed, 0);
             },
             alike);
       }

@@ -86,8 +86,8 @@ TEST_CASE("rows are added and put at long lists of indices on a device") {
         Tensor to = on_device(x, {size, width}, dtype), from = on_device(rows, {count, width}, dtype);
         CHECK(numbers_of(index_add(to, 0, at, from)) == with_rows(x, indices, rows, size, width, true));
         CHECK(numbers_of(index_put(to, {at}, from)) == with_rows(x, indices, rows, size, width, false));
-        Tensor turned = transpose(to), columns = transpose(from);
-        CHECK(numbers_of(transpose(index_add(turned, 1, at, columns))) ==
+        Tensor transposed = transpose(to), columns = transpose(from);
+        CHECK(numbers_of(transpose(index_add(transposed, 1, at, columns))) ==
               with_rows(x, indices, rows, size, width, true));
       }
       Numbers taken;

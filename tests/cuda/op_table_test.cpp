@@ -124,8 +124,8 @@ const Layout layouts[] = {
      }},
     {"backwards",
      [](const Tensor& x) {
-       auto turned = [](const Tensor& x) { return slice(x, 0, -1, std::numeric_limits<std::int64_t>::min(), -1); };
-       return x.rank() == 0 ? x : turned(copy(turned(x)));
+       auto reversed = [](const Tensor& x) { return slice(x, 0, -1, std::numeric_limits<std::int64_t>::min(), -1); };
+       return x.rank() == 0 ? x : reversed(copy(reversed(x)));
      }},
 };
 

@@ -3,7 +3,7 @@
 #include <vector>
 
 #include "../../cuda/device/images.h"
-#include "../../cuda/device/lines.h"
+#include "../../cuda/device/matrix_layout.h"
 #include "catch.h"
 
 // The layout of operands that is passed to the libraries, which needs no device.
@@ -28,25 +28,25 @@ TEST_CASE("each element of a matrix with lines is where they say, and no two are
   int with = 0, without = 0;
   for (std::int64_t rows : {1, 2, 5})
     for (std::int64_t columns : {1, 2, 5})
-      for (std::int64_t row_step : {-5, -1, 0, 1, 2, 3, 5, 7})
-        for (std::int64_t column_step : {-5, -1, 0, 1, 2, 3, 5, 7}) {
-          CAPTURE(rows, columns, row_step, column_step);
-          std::vector<std::int64_t> dims{rows, columns}, strides{row_step, column_step}, places;
+      for (std::int64_t row_stride : {-5, -1, 0, 1, 2, 3, 5, 7})
+        for (std::int64_t column_stride : {-5, -1, 0, 1, 2, 3, 5, 7}) {
+          CAPTURE(rows, columns, row_stride, column_stride);
+          std::vector<std::int64_t> dims{rows, columns}, strides{row_stride, column_stride}, places;
           View view = view_of(dims, strides);
-          if (!has_lines(view)) {
+          if (!has_matrix_layout(view)) {
             ++without;
             continue;
           }
           ++with;
-          Lines lines = lines_of(view);
+          MatrixLayout layout = matrix_layout_of(view);
           bool right = true;
           for (std::int64_t i = 0; i < rows; ++i)
             for (std::int64_t j = 0; j < columns; ++j) {
-              places.push_back(lines.by_columns ? j * lines.step + i : i * lines.step + j);
-              right &= places.back() == i * row_step + j * column_step;
+              places.push_back(layout.by_columns ? j * layout.leading_dimension + i : i * layout.leading_dimension + j);
+              right &= places.back() == i * row_stride + j * column_stride;
             }
           CHECK(right);
-          CHECK(lines.step >= (lines.by_columns ? rows : columns));
+          CHECK(layout.leading_dimension >= (layout.by_columns ? rows : columns));
           std::sort(places.begin(), places.end());
           CHECK(std::adjacent_find(places.begin(), places.end()) == places.end());
         }
@@ -56,8 +56,8 @@ TEST_CASE("each element of a matrix with lines is where they say, and no two are
 
 TEST_CASE("matrices that follow each other backwards have no lines") {
   std::vector<std::int64_t> dims{3, 2, 2}, strides{-4, 2, 1}, one{1, 2, 2};
-  CHECK(!has_lines(view_of(dims, strides)));
-  CHECK(has_lines(view_of(one, strides)));
+  CHECK(!has_matrix_layout(view_of(dims, strides)));
+  CHECK(has_matrix_layout(view_of(one, strides)));
 }
 
 TEST_CASE("zeros behind an image make as many results as there are") {

@@ -30,7 +30,7 @@ std::optional<debug::Anomaly> anomaly_of(F f) {
   return {};
 }
 
-std::string place(int line) { return "anomaly_test.cpp:" + std::to_string(line); }
+std::string location(int line) { return "anomaly_test.cpp:" + std::to_string(line); }
 
 }  // namespace
 
@@ -84,16 +84,16 @@ TEST_CASE("the first op that gives NaN or Inf is named, with its caller and what
   CHECK(text ==
         "log: gave 2 NaN and 1 Inf among the 6 elements of its result (2, 3) f32, the first at [0, 1]; its inputs "
         "held finite numbers only; at tests/debug/" +
-            place(line) + "\n  input 0, made at tests/debug/" + place(made) +
+            location(line) + "\n  input 0, made at tests/debug/" + location(made) +
             ": (2, 3) f32, min -2, max 3, 0 NaN, 0 Inf, |x|: 0: 1, 1e-3…1e0: 1, 1e0…1e3: 4");
   debug::Anomaly found = *anomaly_of([&] { log(x); });
   CHECK(found.op == "log");
   CHECK(found.gradient_of.empty());
-  CHECK(found.output_number == 0);
+  CHECK(found.output_index == 0);
   CHECK(found.output.nans == 2);
   CHECK(found.output.infinities == 1);
   REQUIRE(found.inputs.size() == 1);
-  CHECK(found.inputs[0].number == 0);
+  CHECK(found.inputs[0].index == 0);
   CHECK(found.inputs[0].made_at.line == made);
   CHECK_FALSE(found.inputs[0].overwritten);
   CHECK(found.inputs[0].statistics.min == -2);
@@ -136,7 +136,7 @@ TEST_CASE("in a backward the op is named whose gradient went wrong, with the lin
   CHECK_THAT(text,
              contains(": in the gradient of sqrt, gave 1 Inf among the 3 elements of its result (3,) f32, the first "
                       "at [1]") &&
-                 contains("; at tests/debug/" + place(line) + "\n  input 0"));
+                 contains("; at tests/debug/" + location(line) + "\n  input 0"));
   // No gradient has been committed.
   CHECK_FALSE(w.grad().defined());
   CHECK(untouched.grad().to_vector<float>() == std::vector<float>{5, 5});
@@ -211,7 +211,7 @@ TEST_CASE("gradients of parts that overflow when they are added up are found") {
   }
 }
 
-TEST_CASE("what goes into a gradient that is worked out is shown as it was") {
+TEST_CASE("what goes into a gradient that is computed is shown as it was") {
   Tensor a = full({4}, 0, {.dtype = f32}).requires_grad(), b = full({4}, 0, {.dtype = f32}).requires_grad();
   const Tensor seed = full({4}, std::numeric_limits<double>::infinity(), {.dtype = f32});
   Tape tape;
@@ -230,7 +230,7 @@ TEST_CASE("a leaf or a seed that holds NaN is seen by the first op that computes
   Tensor view = reshape(leaf, {2, 1});
   std::string text = error_of<AnomalyError>([&] { Tensor y = ones({2}) + leaf; });
   CHECK_THAT(text, contains("add: gave 1 NaN") &&
-                       contains("; its input 1, made at tests/debug/" + place(made) + ", already held 1 NaN; at"));
+                       contains("; its input 1, made at tests/debug/" + location(made) + ", already held 1 NaN; at"));
   Tensor w = ones({2}).requires_grad();
   Tape tape;
   Tensor y = square(w);
@@ -258,7 +258,7 @@ TEST_CASE("what tensors are created with is not looked at, nor are views, intege
   Tensor x = full({4, 4}, not_a_number), zero = zeros({4});
   Tensor ones_like_x = ones_like(x);
   Tensor view = x(0);
-  Tensor turned = transpose(reshape(x, {2, 8}), 0, 1), stretched = expand(view, {3, 4});
+  Tensor transposed = transpose(reshape(x, {2, 8}), 0, 1), stretched = expand(view, {3, 4});
   std::vector<Tensor> parts = split(x, 2);
   CHECK(stop_gradient(x).numel() == 16);
   CHECK(isnan(x).dtype() == boolean);
@@ -332,17 +332,17 @@ TEST_CASE(
 TEST_CASE("an anomaly is found through other scopes, whichever is inside") {
   Tensor zero = zeros({2});
   std::vector<std::string> heard;
-  auto note = [&](const debug::OpEvent& event) { heard.emplace_back(event.op); };
+  auto listener = [&](const debug::OpEvent& event) { heard.emplace_back(event.op); };
   {
     auto scope = detect_anomaly();
-    debug::Listen listen(note);
+    debug::Listen listen(listener);
     CHECK_THROWS_AS(log(zero), AnomalyError);
     CHECK_NOTHROW(exp(zero));
   }
   CHECK(heard == std::vector<std::string>{"log", "exp"});
   heard.clear();
   {
-    debug::Listen listen(note);
+    debug::Listen listen(listener);
     auto scope = detect_anomaly();
     CHECK_THROWS_AS(log(zero), AnomalyError);
     CHECK_NOTHROW(exp(zero));

@@ -72,14 +72,14 @@ TEST_CASE("what has been freed and is kept for reuse is not listed") {
 TEST_CASE("views count as tensors, and the elements they share once, where they were made") {
   int line = __LINE__ + 1;
   Tensor base = ones({4, 6});
-  Tensor row = base(1), turned = transpose(base, 0, 1);
+  Tensor row = base(1), transposed = transpose(base, 0, 1);
   CHECK(made_by(line)->bytes == 96);
   CHECK(made_by(line)->count == 1);
   CHECK(made_by(line + 1)->count == 2);
   CHECK(made_by(line + 1)->bytes == 0);
   // The remaining view keeps only the elements alive.
   base.reset();
-  turned.reset();
+  transposed.reset();
   CHECK_FALSE(made_by(line));
   CHECK(made_by(line + 1)->bytes == 96);
   CHECK(made_by(line + 1)->largest_shape == Shape{6});

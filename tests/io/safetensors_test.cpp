@@ -74,11 +74,11 @@ TEST_CASE("a file without tensors or metadata is a file") {
 TEST_CASE("views are saved as they read, and tensors that share elements once for each name") {
   Folder folder;
   Tensor whole = reshape(to(arange(24), f32), {4, 6});
-  Tensor turned = transpose(whole), part = whole(slice(1, 3), slice(0, 6, 2)), repeated = expand(whole(0), {3, 6});
+  Tensor transposed = transpose(whole), part = whole(slice(1, 3), slice(0, 6, 2)), repeated = expand(whole(0), {3, 6});
   io::save(folder.file(),
-           {{"turned", turned}, {"part", part}, {"repeated", repeated}, {"whole", whole}, {"again", whole}});
+           {{"transposed", transposed}, {"part", part}, {"repeated", repeated}, {"whole", whole}, {"again", whole}});
   io::Contents loaded = io::load(folder.file());
-  check_same(loaded.at("turned"), turned);
+  check_same(loaded.at("transposed"), transposed);
   check_same(loaded.at("part"), part);
   check_same(loaded.at("repeated"), repeated);
   check_same(loaded.at("whole"), whole);

@@ -92,10 +92,10 @@ TEST_CASE("an open tape that needs the old values notices that others were loade
 TEST_CASE("a file that does not fit a module is told line by line, and changes nothing") {
   Folder folder;
   Net net;
-  Tensor turned = transpose(net.output.weight);
+  Tensor transposed = transpose(net.output.weight);
   io::save(folder.file(), {{"hidden.weight", ones({2, 4})},
                            {"hidden.bias", ones({3}, {.dtype = f16})},
-                           {"output.weight", turned},
+                           {"output.weight", transposed},
                            {"seen", zeros({}, {.dtype = i64})},
                            {"hidden.scale", ones({3})}});
   std::string said = refusal(net, folder.file());
@@ -147,7 +147,7 @@ TEST_CASE("values of another dtype are converted if that is asked for") {
   CHECK(net.hidden.weight.to_vector<float>() == to(wide.hidden.weight, f32).to_vector<float>());
 }
 
-TEST_CASE("weights that were saved from Python are renamed and turned as the caller says") {
+TEST_CASE("weights that were saved from Python are renamed and transposed as the caller says") {
   Folder folder;
   Net net, other;
   io::save(folder.file(), {{"fc1.weight", transpose(net.hidden.weight)},

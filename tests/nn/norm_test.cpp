@@ -123,10 +123,11 @@ TEST_CASE("GroupNorm, InstanceNorm and RMSNorm are the ops with their weights") 
 TEST_CASE("channels may stand last in norms") {
   manual_seed(4);
   Tensor x = randn({2, 4, 4, 6}), first = contiguous(permute(x, {0, 3, 1, 2}));
-  auto turned = [](const Tensor& y) { return permute(y, {0, 2, 3, 1}); };
-  CHECK(difference(nn::BatchNorm2d(6, {.layout = Layout::nhwc})(x), turned(nn::BatchNorm2d(6)(first))) < 1e-5);
-  CHECK(difference(nn::GroupNorm(2, 6, {.layout = Layout::nhwc})(x), turned(nn::GroupNorm(2, 6)(first))) < 1e-5);
-  CHECK(difference(nn::InstanceNorm2d(6, {.layout = Layout::nhwc})(x), turned(nn::InstanceNorm2d(6)(first))) < 1e-5);
+  auto channels_last = [](const Tensor& y) { return permute(y, {0, 2, 3, 1}); };
+  CHECK(difference(nn::BatchNorm2d(6, {.layout = Layout::nhwc})(x), channels_last(nn::BatchNorm2d(6)(first))) < 1e-5);
+  CHECK(difference(nn::GroupNorm(2, 6, {.layout = Layout::nhwc})(x), channels_last(nn::GroupNorm(2, 6)(first))) < 1e-5);
+  CHECK(difference(nn::InstanceNorm2d(6, {.layout = Layout::nhwc})(x), channels_last(nn::InstanceNorm2d(6)(first))) <
+        1e-5);
 }
 
 TEST_CASE("the gradients of norms agree with differences") {

@@ -276,7 +276,7 @@ TEST_CASE("states of long sequences are carried from minibatch to minibatch by t
   LSTMOutput whole = layer(x);
 
   nn::CarriedStates carried;
-  std::vector<std::int64_t> all{10, 20, 30}, turned{30, 10};
+  std::vector<std::int64_t> all{10, 20, 30}, reversed{30, 10};
   CHECK_FALSE(carried.of(all).h.defined());
   LSTMOutput first, second;
   {
@@ -291,8 +291,8 @@ TEST_CASE("states of long sequences are carried from minibatch to minibatch by t
   Tensor order = tensor<std::int64_t>({2, 0});
   {
     Tape tape;
-    second = layer(index_select(slice(x, 0, 2, 5), 1, order), carried.of(turned));
-    carried.keep(turned, {second.h_n, second.c_n});
+    second = layer(index_select(slice(x, 0, 2, 5), 1, order), carried.of(reversed));
+    carried.keep(reversed, {second.h_n, second.c_n});
     tape.backward(sum(second.output));
   }
   check_close(second.output, index_select(slice(whole.output, 0, 2, 5), 1, order));
@@ -307,7 +307,7 @@ TEST_CASE("states of long sequences are carried from minibatch to minibatch by t
   CHECK_FALSE(carried.h_of(all).defined());
 
   nn::GRU gru(2, 3);
-  carried.keep(turned, gru(ones({1, 2, 2})).h_n);
+  carried.keep(reversed, gru(ones({1, 2, 2})).h_n);
   CHECK(carried.h_of(all).shape() == Shape{1, 3, 3});
   CHECK_FALSE(carried.of(all).c.defined());
 }

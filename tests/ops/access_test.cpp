@@ -7,7 +7,7 @@ namespace reel_test {
 using namespace reel;
 
 TEST_CASE("elements of another dtype, or in another order, are not handed out") {
-  Tensor x = ones({2, 3}), turned = transpose(x);
+  Tensor x = ones({2, 3}), transposed = transpose(x);
   all_fail<DTypeError>({
       Bad("data: elements of (2, 3) f32 cannot be read as f64", [&] { x.data<double>(); }),
       Bad("data: elements of (2, 3) f32 cannot be read as i64", [&] { x.to_vector<std::int64_t>(); }),
@@ -17,7 +17,7 @@ TEST_CASE("elements of another dtype, or in another order, are not handed out") 
       Bad("item: needs exactly one element, not (2, 3) f32", [&] { x.item(); }),
       Bad("item: needs exactly one element, not (0,) f32", [&] { zeros({0}).item(); }),
       Bad("write: (3, 2) f32 has gaps or another order (strides (1, 3)); write to a contiguous copy",
-          [&] { turned.write<float>(); }),
+          [&] { transposed.write<float>(); }),
   });
   Tensor undefined;
   all_fail<Error>({

@@ -94,14 +94,14 @@ TEST_CASE("with the channels last, convolutions and their gradients are those of
   for (int axes : {1, 2, 3})
     for (DType dtype : {f32, f64, bf16, f16}) {
       CAPTURE(axes, reel::name_of(dtype));
-      Shape shape{2, 6}, window{34, 3}, turned{6, 17};
+      Shape shape{2, 6}, window{34, 3}, transposed_window{6, 17};
       for (int axis = 0; axis < axes; ++axis) {
         shape.push_back(7 - axis);
         window.push_back(3 - axis % 2);
-        turned.push_back(2 + axis % 2);
+        transposed_window.push_back(2 + axis % 2);
       }
       auto last = [](const Tensor& x) { return channels_last(x); };
-      Tensor x = to(randn(shape), dtype), w = to(randn(window), dtype), v = to(randn(turned), dtype);
+      Tensor x = to(randn(shape), dtype), w = to(randn(window), dtype), v = to(randn(transposed_window), dtype);
       ConvolutionOptions options{.stride = 2, .padding = 1, .groups = 2};
       TransposedConvolutionOptions back{.stride = 2, .padding = 1, .output_padding = 1};
       for (bool transposed : {false, true}) {
@@ -129,8 +129,8 @@ TEST_CASE("a transposed convolution is the gradient of a convolution, bit by bit
 
 TEST_CASE("strided and expanded operands of a convolution need no copy") {
   Tensor x = randn({4, 9, 3, 10}), w = randn({3, 4, 2, 3});
-  Tensor turned = transpose(x, 1, 2), weights = transpose(w, 0, 1);
-  CHECK(same_bits(conv2d(turned, weights), conv2d(contiguous(turned), contiguous(weights))));
+  Tensor transposed = transpose(x, 1, 2), weights = transpose(w, 0, 1);
+  CHECK(same_bits(conv2d(transposed, weights), conv2d(contiguous(transposed), contiguous(weights))));
   Tensor wide = expand(randn({1, 3, 1, 10}), {4, 3, 9, 10});
   CHECK(same_bits(conv2d(wide, weights), conv2d(contiguous(wide), weights)));
 }

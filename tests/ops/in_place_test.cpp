@@ -41,7 +41,7 @@ TEST_CASE("in-place results are rounded to x's dtype, whatever the operand's") {
 
 TEST_CASE("in-place functions write through views of any layout, and nowhere else") {
   Tensor base = arange(24, {.dtype = f64});
-  Tensor x = transpose(slice(reshape(base, {4, 6}), 1, 4, 0, -2), 0, 1);  // columns 4 and 2, turned
+  Tensor x = transpose(slice(reshape(base, {4, 6}), 1, 4, 0, -2), 0, 1);  // columns 4 and 2, transposed
   for (auto write : {+[](const Tensor& to) { add_(to, 100); }, +[](const Tensor& to) { copy_(to, to + 100); },
                      +[](const Tensor& to) { masked_fill_(to, to > 5, 7); }, +[](const Tensor& to) { zero_(to); },
                      +[](const Tensor& to) { clamp_(to, 10, 15.0); }, +[](const Tensor& to) { fill_(to, 1); },

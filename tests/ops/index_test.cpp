@@ -84,8 +84,8 @@ TEST_CASE("the gradients of many parts are added up in one tensor") {
       for (int t = 0; t < 6; ++t) {
         // Overlapping, and from the end.
         Tensor part = indexed ? x(slice(t, t + 2)) : slice(x, 0, t, t + 2);
-        Tensor turned = indexed ? x(5 - t, slice(most, least, -1)) : flip(select(x, 0, 5 - t), {0});
-        loss = loss + sum(part * w(slice(t, t + 2))) + sum(turned * w(t));
+        Tensor reversed = indexed ? x(5 - t, slice(most, least, -1)) : flip(select(x, 0, 5 - t), {0});
+        loss = loss + sum(part * w(slice(t, t + 2))) + sum(reversed * w(t));
       }
       Tensor g = tape.gradient(loss, x);
       (indexed ? by_index : by_slice) = g;

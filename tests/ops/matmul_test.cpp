@@ -75,14 +75,14 @@ TEST_CASE("products of all sizes and layouts are as exact as their dtype allows"
     for (DType dtype : floating_dtypes) {
       Tensor a = drawn({m, k}, dtype, ++seed), b = drawn({k, n}, dtype, ++seed);
       Array x = array_of(a), y = array_of(b);
-      Tensor a_turned = transpose(copy(transpose(a))), b_turned = transpose(copy(transpose(b)));
+      Tensor a_transposed = transpose(copy(transpose(a))), b_transposed = transpose(copy(transpose(b)));
       Tensor a_strided = slice(concat({a, a}, 1), 1, 0, k);
       Tensor b_strided = select(stack({b, b}, -1), -1, 1);
       CAPTURE(m, k, n, name_of(dtype));
       CHECK(worst_error(matmul(a, b), x, y) <= 1);
-      CHECK(worst_error(matmul(a_turned, b), x, y) <= 1);
-      CHECK(worst_error(matmul(a, b_turned), x, y) <= 1);
-      CHECK(worst_error(matmul(a_turned, b_turned), x, y) <= 1);
+      CHECK(worst_error(matmul(a_transposed, b), x, y) <= 1);
+      CHECK(worst_error(matmul(a, b_transposed), x, y) <= 1);
+      CHECK(worst_error(matmul(a_transposed, b_transposed), x, y) <= 1);
       CHECK(worst_error(matmul(a_strided, b_strided), x, y) <= 1);
     }
 }
@@ -98,11 +98,11 @@ TEST_CASE("products of few rows and odd sizes are exact in all layouts, alone an
     auto seed = static_cast<std::uint64_t>(3 * round);
     Tensor a = drawn({m, k}, dtype, seed), b = drawn({k, n}, dtype, seed + 1), c = drawn({m, n}, dtype, seed + 2);
     Array x = array_of(a), y = array_of(b);
-    Tensor a_turned = transpose(copy(transpose(a))), b_turned = transpose(copy(transpose(b)));
-    Tensor b_apart = slice(concat({b, b}, 1), 1, 0, n), turned_apart = slice(concat({b_turned, b}, 0), 0, 0, k);
+    Tensor a_transposed = transpose(copy(transpose(a))), b_transposed = transpose(copy(transpose(b)));
+    Tensor b_apart = slice(concat({b, b}, 1), 1, 0, n), transposed_apart = slice(concat({b_transposed, b}, 0), 0, 0, k);
     CAPTURE(m, k, n, name_of(dtype));
-    for (const Tensor& left : {a, a_turned, slice(repeat(a, 2, 1), 1, 0, 2 * k, 2)})
-      for (const Tensor& right : {b, b_turned, b_apart, turned_apart, transpose(copy(transpose(b_apart)))}) {
+    for (const Tensor& left : {a, a_transposed, slice(repeat(a, 2, 1), 1, 0, 2 * k, 2)})
+      for (const Tensor& right : {b, b_transposed, b_apart, transposed_apart, transpose(copy(transpose(b_apart)))}) {
         Tensor product = matmul(left, right), sum = copy(c);
         CHECK(worst_error(product, x, y) <= 1);
         detail::kernels(cpu).matmul_add(sum.body(), left.body(), right.body(), {});
@@ -130,14 +130,14 @@ TEST_CASE("a product has the same bits whatever the number of threads") {
   for (const auto& [a_shape, b_shape] : pairs)
     for (DType dtype : floating_dtypes) {
       Tensor a = drawn(a_shape, dtype, ++seed), b = drawn(b_shape, dtype, ++seed);
-      Tensor turned = transpose(copy(transpose(b)));
+      Tensor transposed = transpose(copy(transpose(b)));
       Threads one(1);
-      Tensor expected = matmul(a, b), expected_of_turned = matmul(a, turned);
+      Tensor expected = matmul(a, b), expected_of_transposed = matmul(a, transposed);
       for (int count : {2, 5}) {
         CAPTURE(to_string(a_shape), to_string(b_shape), name_of(dtype), count);
         Threads several(count);
         CHECK(same_bits(matmul(a, b), expected));
-        CHECK(same_bits(matmul(a, turned), expected_of_turned));
+        CHECK(same_bits(matmul(a, transposed), expected_of_transposed));
       }
     }
 }

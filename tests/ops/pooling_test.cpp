@@ -16,8 +16,8 @@ namespace {
 constexpr std::int64_t huge = std::numeric_limits<std::int64_t>::max();
 
 // Moves the channels of x to the end, and back.
-Tensor turned(const Tensor& x) { return permute(x, {0, 2, 3, 1}); }
-Tensor turned_back(const Tensor& x) { return permute(x, {0, 3, 1, 2}); }
+Tensor channels_last(const Tensor& x) { return permute(x, {0, 2, 3, 1}); }
+Tensor channels_first(const Tensor& x) { return permute(x, {0, 3, 1, 2}); }
 
 // Pads the last two axes of x with `number`, as TensorFlow's `same`.
 Tensor padded_same(const Tensor& x, std::int64_t window, std::int64_t stride, double number) {
@@ -71,8 +71,9 @@ TEST_CASE("pooling has TensorFlow's sizes for same and valid, and its numbers, i
           average.layout = most.layout = Layout::nchw;
           Tensor first = avg_pool2d(x, window, average), largest = max_pool2d(x, window, most);
           average.layout = most.layout = Layout::nhwc;
-          CHECK(array_of(max(abs(turned_back(avg_pool2d(turned(x), window, average)) - first))).values[0] < 1e-14);
-          CHECK(equal_arrays(turned_back(max_pool2d(turned(x), window, most)), largest));
+          CHECK(array_of(max(abs(channels_first(avg_pool2d(channels_last(x), window, average)) - first))).values[0] <
+                1e-14);
+          CHECK(equal_arrays(channels_first(max_pool2d(channels_last(x), window, most)), largest));
         }
       }
 }
@@ -99,7 +100,7 @@ TEST_CASE("in ceil_mode the last window starts within x or the padding before it
 TEST_CASE("the largest of a window is NaN if one is, and the first of equal ones") {
   constexpr double not_a_number = std::numeric_limits<double>::quiet_NaN();
   for (Layout layout : {Layout::nchw, Layout::nhwc}) {
-    auto laid_out = [&](const Tensor& x) { return layout == Layout::nhwc ? turned(x) : x; };
+    auto laid_out = [&](const Tensor& x) { return layout == Layout::nhwc ? channels_last(x) : x; };
     Tensor x = reshape(tensor({not_a_number, 1.0, -HUGE_VAL, -HUGE_VAL, 2.0, 0.0, -HUGE_VAL, -HUGE_VAL}), {1, 1, 2, 4});
     Array y = array_of(max_pool2d(laid_out(x), 2, {.layout = layout}));
     CHECK(std::isnan(y.values[0]));
@@ -184,7 +185,7 @@ TEST_CASE("unpooling puts what windows that overlap have in common there once") 
   // Without overlap, unpooling restores the largest element of each window.
   manual_seed(7);
   for (Layout layout : {Layout::nchw, Layout::nhwc}) {
-    Tensor given = randn({2, 4, 4, 6}), other = layout == Layout::nhwc ? turned(given) : given;
+    Tensor given = randn({2, 4, 4, 6}), other = layout == Layout::nhwc ? channels_last(given) : given;
     auto [largest, places] = max_pool2d_with_indices(other, 2, {.layout = layout});
     Tensor back = max_unpool2d(largest, places, {4, 6}, {.layout = layout});
     CHECK(array_of(max(abs(where(back == 0, other, back) - other))).values[0] == 0);

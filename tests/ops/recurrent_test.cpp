@@ -222,7 +222,7 @@ Tensor flat(const LSTMOutput& y) { return concat({flatten(y.output), flatten(y.h
 Tensor flat(const RecurrentOutput& y) { return concat({flatten(y.output), flatten(y.h_n)}); }
 
 // The steps of each example in reverse order.
-Tensor turned_round(const Tensor& x, const std::vector<std::int64_t>& lengths) {
+Tensor reversed(const Tensor& x, const std::vector<std::int64_t>& lengths) {
   std::vector<Tensor> examples;
   for (std::size_t b = 0; b < lengths.size(); ++b) {
     Tensor own = select(x, 1, static_cast<std::int64_t>(b));
@@ -310,9 +310,9 @@ TEST_CASE("the net that runs back starts at each example's last step") {
   RecurrentWeights forth{draw({2, 9}), draw({3, 9}), draw({12})}, back{draw({2, 9}), draw({3, 9}), draw({12})};
   RecurrentOutput both = gru(x, h, std::vector{forth, back}, {.lengths = lengths, .bidirectional = true});
   RecurrentOutput there = gru(x, slice(h, 0, 0, 1), forth, {.lengths = lengths});
-  RecurrentOutput returned = gru(turned_round(x, counts), slice(h, 0, 1, 2), back, {.lengths = to(lengths, i32)});
+  RecurrentOutput returned = gru(reversed(x, counts), slice(h, 0, 1, 2), back, {.lengths = to(lengths, i32)});
   CHECK(apart({slice(both.output, 2, 0, 3)}, {there.output}) == 0);
-  CHECK(apart({slice(both.output, 2, 3, 6)}, {turned_round(returned.output, counts)}) < 1e-14);
+  CHECK(apart({slice(both.output, 2, 3, 6)}, {reversed(returned.output, counts)}) < 1e-14);
   CHECK(apart({both.h_n}, {concat({there.h_n, returned.h_n})}) < 1e-14);
   CHECK(apart({select(select(both.h_n, 0, 0), 0, 3)}, {select(select(h, 0, 0), 0, 3)}) == 0);
 }

@@ -398,8 +398,8 @@ TEST_CASE("large reductions agree with those of their parts") {
   }
   std::int64_t place = argmax(x).item<std::int64_t>();
   CHECK(reshape(x, {-1}).to_vector<double>()[static_cast<std::size_t>(place)] == max(x).item());
-  Tensor turned = transpose(x, 0, 2);
-  CHECK(select(reshape(turned, {-1}), 0, argmin(turned).item<std::int64_t>()).item() == min(x).item());
+  Tensor transposed = transpose(x, 0, 2);
+  CHECK(select(reshape(transposed, {-1}), 0, argmin(transposed).item<std::int64_t>()).item() == min(x).item());
   Tensor repeated = expand(tensor({1.0, 5.0, 5.0}), {200000, 3});
   CHECK(argmax(repeated).item() == 1);
   CHECK(values_of(argmax(repeated, 0)) == Values{0, 0, 0});

@@ -49,7 +49,7 @@ struct Twin {
 };
 
 /// Theirs is ours, (in, out), transposed: all of it, or `count` rows from `start`.
-inline Twin turned(reel::nn::Parameter& ours, const at::Tensor& theirs, std::int64_t start = 0) {
+inline Twin transposed(reel::nn::Parameter& ours, const at::Tensor& theirs, std::int64_t start = 0) {
   return {ours, theirs, start, ours.size(1), true};
 }
 /// A twin with equal elements.

@@ -17,12 +17,12 @@ std::vector<Twin> lstm_twins(nn::LSTM& ours, torch::nn::LSTM& theirs) {
   std::size_t each = parameters.size() / ours.nets.size();
   for (std::size_t net = 0; net < ours.nets.size(); ++net) {
     nn::LSTMCell& cell = ours.nets[net];
-    twins.push_back(turned(cell.W_x, parameters[each * net]));
-    twins.push_back(turned(cell.W_h, parameters[each * net + 1]));
+    twins.push_back(transposed(cell.W_x, parameters[each * net]));
+    twins.push_back(transposed(cell.W_h, parameters[each * net + 1]));
     twins.push_back(same(cell.bias, parameters[each * net + 2]));
     at::NoGradGuard pause;
     parameters[each * net + 3].zero_();
-    if (cell.W_r.defined()) twins.push_back(turned(cell.W_r, parameters[each * net + 4]));
+    if (cell.W_r.defined()) twins.push_back(transposed(cell.W_r, parameters[each * net + 4]));
   }
   return twins;
 }
@@ -63,8 +63,8 @@ TEST_CASE("GRU layers equal libtorch's, and their gradients") {
   auto parameters = theirs->all_weights();
   for (std::size_t net = 0; net < ours.nets.size(); ++net) {
     nn::GRUCell& cell = ours.nets[net];
-    twins.push_back(turned(cell.W_x, parameters[4 * net]));
-    twins.push_back(turned(cell.W_h, parameters[4 * net + 1]));
+    twins.push_back(transposed(cell.W_x, parameters[4 * net]));
+    twins.push_back(transposed(cell.W_h, parameters[4 * net + 1]));
     // b_r, b_z, b_n are in the first of theirs, b_m in the second.
     at::NoGradGuard pause;
     parameters[4 * net + 3].zero_();
@@ -93,8 +93,8 @@ TEST_CASE("RNN layers equal libtorch's, and their gradients") {
     std::vector<Twin> twins;
     auto parameters = theirs->all_weights();
     for (std::size_t net = 0; net < 2; ++net) {
-      twins.push_back(turned(ours.nets[net].W_x, parameters[4 * net]));
-      twins.push_back(turned(ours.nets[net].W_h, parameters[4 * net + 1]));
+      twins.push_back(transposed(ours.nets[net].W_x, parameters[4 * net]));
+      twins.push_back(transposed(ours.nets[net].W_h, parameters[4 * net + 1]));
       twins.push_back(same(ours.nets[net].bias, parameters[4 * net + 2]));
       at::NoGradGuard pause;
       parameters[4 * net + 3].zero_();
@@ -111,7 +111,7 @@ TEST_CASE("RNN layers equal libtorch's, and their gradients") {
 namespace {
 
 void add_linear(std::vector<Twin>& twins, nn::Linear& ours, torch::nn::Linear& theirs) {
-  twins.push_back(turned(ours.weight, theirs->weight));
+  twins.push_back(transposed(ours.weight, theirs->weight));
   twins.push_back(same(ours.bias, theirs->bias));
 }
 
@@ -124,11 +124,11 @@ void add_norm(std::vector<Twin>& twins, nn::LayerNorm& ours, torch::nn::LayerNor
 void add_attention(std::vector<Twin>& twins, nn::MultiHeadAttention& ours, torch::nn::MultiheadAttention& theirs) {
   std::int64_t size = ours.output.weight.size(0), start = 0;
   for (nn::Linear* part : {&ours.query, &ours.key, &ours.value}) {
-    twins.push_back(turned(part->weight, theirs->in_proj_weight, start));
+    twins.push_back(transposed(part->weight, theirs->in_proj_weight, start));
     twins.push_back(same(part->bias, theirs->in_proj_bias, start));
     start += size;
   }
-  twins.push_back(turned(ours.output.weight, theirs->out_proj->weight));
+  twins.push_back(transposed(ours.output.weight, theirs->out_proj->weight));
   twins.push_back(same(ours.output.bias, theirs->out_proj->bias));
 }
 

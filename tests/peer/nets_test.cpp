@@ -93,7 +93,7 @@ void compare_nets(bool training) {
   add_same(twins, ours.group, theirs.group);
   add_same(twins, ours.up, theirs.up);
   add_same(twins, ours.instance, theirs.instance);
-  twins.push_back(turned(ours.output.weight, theirs.output->weight));
+  twins.push_back(transposed(ours.output.weight, theirs.output->weight));
   twins.push_back(same(ours.output.bias, theirs.output->bias));
   // The second batch starts from the running statistics of the first.
   compare_layers(

@@ -8,7 +8,7 @@ using Tensors = const std::vector<at::Tensor>&;
 using Given = const Attributes&;
 
 // PyTorch multiplies from the other side and has two biases.
-at::Tensor turned(const at::Tensor& weights) { return weights.transpose(0, 1); }
+at::Tensor transposed(const at::Tensor& weights) { return weights.transpose(0, 1); }
 
 // Of gru: ours are b_r, b_z, b_n, b_m.
 struct Biases {
@@ -22,7 +22,7 @@ Biases gru_biases(const at::Tensor& bias) {
 
 // x, states, weights of each net, lengths, as the rows have them, in libtorch's terms.
 struct Net {
-  at::Tensor x, lengths, order, standing;
+  at::Tensor x, lengths, order, inverse_order;
   std::vector<at::Tensor> states, weights;
   std::int64_t layers;
   bool bidirectional;
@@ -33,7 +33,7 @@ struct Net {
     if (ragged) {
       // Theirs must be sorted.
       order = at::argsort(given.back(), 0, true);
-      standing = at::argsort(order);
+      inverse_order = at::argsort(order);
       lengths = given.back().index_select(0, order);
       x = x.index_select(1, order);
     }
@@ -43,7 +43,7 @@ struct Net {
     for (std::size_t i = state_count + 1; i < end; i += 3) {
       const at::Tensor& bias = given[i + 2];
       Biases biases = gru ? gru_biases(bias) : Biases{bias, at::zeros_like(bias)};
-      for (const at::Tensor& weight : {turned(given[i]), turned(given[i + 1]), biases.input, biases.state})
+      for (const at::Tensor& weight : {transposed(given[i]), transposed(given[i + 1]), biases.input, biases.state})
         weights.push_back(weight.contiguous());
     }
   }
@@ -56,7 +56,7 @@ struct Net {
       auto [rows, counts] = at::_pack_padded_sequence(x, lengths, false);
       results = packed(rows, counts);
       results[0] = std::get<0>(at::_pad_packed_sequence(results[0], counts, false, 0, x.size(0)));
-      for (at::Tensor& result : results) result = result.index_select(1, standing);
+      for (at::Tensor& result : results) result = result.index_select(1, inverse_order);
     } else {
       results = whole(x);
     }
@@ -82,7 +82,7 @@ at::Tensor run_plain(const Net& net, Whole whole, Packed packed) {
 
 void add_recurrent_peers(Peers& peers) {
   peers["lstm_cell"] = [](Tensors x, Given) {
-    auto [h, c] = at::lstm_cell(x[0], {x[1], x[2]}, turned(x[3]), turned(x[4]), x[5], at::zeros_like(x[5]));
+    auto [h, c] = at::lstm_cell(x[0], {x[1], x[2]}, transposed(x[3]), transposed(x[4]), x[5], at::zeros_like(x[5]));
     return at::cat({h, c}, 1);
   };
   peers["tree_lstm_cell"] = [](Tensors x, Given) {
@@ -93,11 +93,11 @@ void add_recurrent_peers(Peers& peers) {
   };
   peers["gru_cell"] = [](Tensors x, Given) {
     auto [input, state] = gru_biases(x[4]);
-    return at::gru_cell(x[0], x[1], turned(x[2]), turned(x[3]), input, state);
+    return at::gru_cell(x[0], x[1], transposed(x[2]), transposed(x[3]), input, state);
   };
   peers["rnn_cell"] = [](Tensors x, Given given) {
     auto cell = given.flag("relu") ? at::rnn_relu_cell : at::rnn_tanh_cell;
-    return cell(x[0], x[1], turned(x[2]), turned(x[3]), x[4], at::zeros_like(x[4]));
+    return cell(x[0], x[1], transposed(x[2]), transposed(x[3]), x[4], at::zeros_like(x[4]));
   };
   peers["lstm"] = [](Tensors x, Given given) {
     Net net(x, given, 2, false);

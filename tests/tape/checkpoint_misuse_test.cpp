@@ -11,7 +11,7 @@ using reel_test::error_of;
 
 namespace {
 
-std::string place(int line) { return std::string("checkpoint_misuse_test.cpp:") + std::to_string(line); }
+std::string location(int line) { return std::string("checkpoint_misuse_test.cpp:") + std::to_string(line); }
 
 Tensor values() { return tensor({0.3, -0.7, 1.6, 2.4}); }
 
@@ -25,7 +25,7 @@ TEST_CASE("a function that does not give the same again is refused, with its lin
   Tensor y = checkpoint([&](const Tensor& x) { return dropout(x * x, {.generator = &own}); }, x);
   std::string text = error_of<TapeError>([&] { tape.backward(sum(y)); });
   CHECK_THAT(text, contains("checkpoint: its function, run again for the gradient, gave another result 0, (4,) f64"));
-  CHECK_THAT(text, contains(place(line)));
+  CHECK_THAT(text, contains(location(line)));
   CHECK_FALSE(x.grad().defined());
   // A buffer that was overwritten is detected, too.
   Tensor buffer = values();
@@ -78,8 +78,8 @@ TEST_CASE("a captured parameter or an input that is overwritten before the backw
   w.write<double>()[0] = 9;
   std::string text = error_of<TapeError>([&] { tape.backward(sum(y)); });
   CHECK_THAT(text, contains("checkpoint: its gradient needs what its function uses, (4,) f64"));
-  CHECK_THAT(text, contains(place(line)));
-  CHECK_THAT(text, contains(place(write_line)));
+  CHECK_THAT(text, contains(location(line)));
+  CHECK_THAT(text, contains(location(write_line)));
   Tensor z = checkpoint([&](const Tensor& x) { return x * x; }, x);
   x.write<double>()[0] = 9;
   CHECK_THAT(error_of<TapeError>([&] { tape.backward(sum(z)); }), contains("checkpoint: its gradient needs input 0"));

@@ -13,7 +13,7 @@ using reel_test::error_of;
 
 namespace {
 
-std::string place(int line) { return std::string("checkpoint_test.cpp:") + std::to_string(line); }
+std::string location(int line) { return std::string("checkpoint_test.cpp:") + std::to_string(line); }
 
 Tensor values() { return tensor({0.3, -0.7, 1.6, 2.4}); }
 
@@ -244,7 +244,7 @@ TEST_CASE("a checkpoint leaves one entry, and nothing where nothing is recorded"
   Tensor y = checkpoint(f, x);
   CHECK(y.to_vector<double>() == expected);
   CHECK(tape.size() == 1);
-  CHECK_THAT(to_string(y.made_at()), contains(place(line)));
+  CHECK_THAT(to_string(y.made_at()), contains(location(line)));
   Tensor untracked = checkpoint([](const Tensor& x) { return sin(x); }, x);
   CHECK(tape.size() == 1);
   {

@@ -12,7 +12,7 @@ using reel_test::error_of;
 
 namespace {
 
-std::string place(int line) { return std::string("custom_misuse_test.cpp:") + std::to_string(line); }
+std::string location(int line) { return std::string("custom_misuse_test.cpp:") + std::to_string(line); }
 
 Tensor values() { return tensor({0.3, -0.7, 1.6, 2.4}); }
 
@@ -46,7 +46,7 @@ TEST_CASE("a forward that uses a tracked tensor which is not its input is refuse
   tape.watch(x);
   std::string text = error_of<TapeError>([&] { times(w); });
   CHECK_THAT(text, contains("times: its forward uses (4,) f64"));
-  CHECK_THAT(text, contains(place(parameter_line)));
+  CHECK_THAT(text, contains(location(parameter_line)));
   CHECK_THAT(text, contains("pass it as an input, or use stop_gradient of it"));
   Tensor h = w * 2;
   CHECK_THAT(error_of<TapeError>([&] { times(h); }), contains("its forward uses (4,) f64"));
@@ -114,7 +114,7 @@ TEST_CASE("gradients of a wrong number, shape or dtype are refused in the op's n
     int line = __LINE__ + 1;
     Tensor y = custom_gradient("doubled", twice, backward, x);
     std::string text = error_of<Error>([&] { tape.gradient(sum(y), x); });
-    CHECK_THAT(text, contains(place(line)));
+    CHECK_THAT(text, contains(location(line)));
     return text;
   };
   CHECK_THAT(message([](const Tensor& dy) {
@@ -142,7 +142,7 @@ TEST_CASE("a second derivative through a value that the forward computed and sav
   CHECK(first.to_vector<double>()[0] == Approx(2 * std::exp(0.6)));
   std::string text = error_of<TapeError>([&] { outer.gradient(sum(first), x); });
   CHECK_THAT(text, contains("saves_the_way: a gradient of higher order has to flow back through member 1"));
-  CHECK_THAT(text, contains(place(line)));
+  CHECK_THAT(text, contains(location(line)));
   CHECK_THAT(text, contains("compute it from the inputs"));
 }
 
@@ -200,8 +200,8 @@ TEST_CASE("a saved value that is overwritten later is refused with both lines") 
   x.write<double>()[0] = 5;
   std::string text = error_of<TapeError>([&] { tape.backward(sum(y)); });
   CHECK_THAT(text, contains("custom_gradient: its gradient needs input 0"));
-  CHECK_THAT(text, contains(place(op_line)));
-  CHECK_THAT(text, contains(place(write_line)));
+  CHECK_THAT(text, contains(location(op_line)));
+  CHECK_THAT(text, contains(location(write_line)));
 }
 
 TEST_CASE("a forward or a gradient that throws leaves the tape usable and every grad as it was") {

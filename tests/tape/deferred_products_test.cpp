@@ -116,13 +116,13 @@ TEST_CASE("many rows are multiplied at once, into the sum") {
   CHECK(distance(found.gradients[0], differentiate(loss, {w}, false).gradients[0]) == 0);
 }
 
-TEST_CASE("a computed weight gets its products before its own gradient is worked out") {
+TEST_CASE("a computed weight gets its products before its own gradient is computed") {
   Tensor w = normal({100, 100}, f64), x = normal({2, 100}, f64), scale = full({}, 0.7, {.dtype = f64});
   check_same(
       [&] {
-        Tensor normalised = w * scale / sqrt(sum(square(w))), turned = transpose(normalised);
+        Tensor normalised = w * scale / sqrt(sum(square(w))), transposed = transpose(normalised);
         Tensor h = x;
-        for (int t = 0; t < 7; ++t) h = tanh(matmul(matmul(h, normalised), turned));
+        for (int t = 0; t < 7; ++t) h = tanh(matmul(matmul(h, normalised), transposed));
         return sum(h) + sum(normalised);
       },
       {w, scale, x});

@@ -8,7 +8,7 @@ using reel_test::error_of;
 
 namespace {
 
-std::string place(int line) { return std::string("derivatives_misuse_test.cpp:") + std::to_string(line); }
+std::string location(int line) { return std::string("derivatives_misuse_test.cpp:") + std::to_string(line); }
 
 Tensor square_of(const Tensor& x) { return x * x; }
 
@@ -19,7 +19,7 @@ TEST_CASE("derivatives by integers, by undefined tensors and by nothing are refu
   int line = __LINE__ + 1;
   std::string text = error_of<DTypeError>([&] { jacobian(square_of, whole); });
   CHECK_THAT(text, contains("jacobian: takes a floating tensor, not (3,) i32"));
-  CHECK_THAT(text, contains(place(line)));
+  CHECK_THAT(text, contains(location(line)));
   CHECK_THAT(error_of<DTypeError>([&] { hvp(square_of, whole, x); }), contains("hvp: takes a floating tensor"));
   CHECK_THAT(error_of<Error>([&] { vjp(square_of, Tensor{}, x); }), contains("vjp: input 0 is an undefined tensor"));
   CHECK_THAT(error_of<Error>([&] { vjp(square_of, x, Tensor{}); }), contains("vjp: the seed is an undefined tensor"));
@@ -90,7 +90,7 @@ TEST_CASE("a function that overwrites its argument is refused, whether or not an
   int line = __LINE__ + 1;
   std::string text = error_of<TapeError>([&] { jacobian(f, h); });
   CHECK_THAT(text, contains("jacobian: the function has overwritten its argument 0, (3,) f32"));
-  CHECK_THAT(text, contains(place(line)));
+  CHECK_THAT(text, contains(location(line)));
 }
 
 TEST_CASE("a module that is differentiated by its input reports the line that asked") {
@@ -101,7 +101,7 @@ TEST_CASE("a module that is differentiated by its input reports the line that as
   CHECK(jacobian(model, ones({2, 3})).shape() == Shape{2, 1, 2, 3});
   CHECK(batch_jacobian(model, ones({2, 3})).shape() == Shape{2, 1, 3});
   int line = __LINE__ + 1;
-  CHECK_THAT(error_of<ShapeError>([&] { jacobian(model, ones({2})); }), contains(place(line)));
+  CHECK_THAT(error_of<ShapeError>([&] { jacobian(model, ones({2})); }), contains(location(line)));
 }
 
 TEST_CASE("an exception of the function leaves outer tapes as they were") {

@@ -16,7 +16,7 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-std::string place(int line) { return std::string("in_place_sequence_test.cpp:") + std::to_string(line); }
+std::string location(int line) { return std::string("in_place_sequence_test.cpp:") + std::to_string(line); }
 
 Tensor vector(std::initializer_list<double> values) { return tensor(values); }
 Doubles values(const Tensor& x) { return x.to_vector<double>(); }
@@ -41,7 +41,7 @@ TEST_CASE("when the tape has finished, what it wrote can be used through no tens
   });
   CHECK_THAT(text, contains("mul: operand (2,) f64, made at"));
   CHECK_THAT(text, contains("shares its elements with a tensor of a tape that has finished"));
-  for (int line : {made_line, write_line, use_line}) CHECK_THAT(text, contains(place(line)));
+  for (int line : {made_line, write_line, use_line}) CHECK_THAT(text, contains(location(line)));
   CHECK_THROWS_AS(out(0) = 1.0, TapeError);
   CHECK_THROWS_AS(slice(out, 0, 0, 1), TapeError);
   CHECK_THAT(error_of<TapeError>([&] { part* h; }), contains("has finished"));

@@ -17,7 +17,7 @@ namespace {
 
 using Doubles = std::vector<double>;
 
-std::string place(int line) { return std::string("in_place_test.cpp:") + std::to_string(line); }
+std::string location(int line) { return std::string("in_place_test.cpp:") + std::to_string(line); }
 
 Tensor vector(std::initializer_list<double> values) { return tensor(values); }
 Doubles values(const Tensor& x) { return x.to_vector<double>(); }
@@ -28,7 +28,7 @@ concept Assignable = requires(X x, Y y) { std::forward<X>(x) = y; };
 
 }  // namespace
 
-TEST_CASE("overwriting what nobody tracks is a plain overwrite, noted with its line") {
+TEST_CASE("overwriting an untracked tensor is a plain overwrite, recorded with its line") {
   Tensor x = vector({1, 2, 3}), y = vector({4, 5, 6});
   MemoryStatistics before = memory_statistics();
   std::uint32_t version_before = version_of(x);
@@ -226,7 +226,7 @@ TEST_CASE("only an unnamed part can be assigned to") {
   STATIC_REQUIRE_FALSE(Assignable<Indexed&, double>);
 }
 
-TEST_CASE("filling lets go of the old values' gradient") {
+TEST_CASE("filling releases the old values' gradient") {
   Tensor a = vector({1, 2});
   Tape tape({.persistent = true});
   tape.watch(a);
@@ -264,8 +264,8 @@ TEST_CASE("what a gradient needs and an in-place op overwrites is an error that 
   add_(x, 1);
   std::string text = error_of<TapeError>([&] { tape.gradient(sum(x), a); });
   CHECK_THAT(text, contains("exp: its gradient needs its result"));
-  CHECK_THAT(text, contains(place(op_line)));
-  CHECK_THAT(text, contains(place(write_line)));
+  CHECK_THAT(text, contains(location(op_line)));
+  CHECK_THAT(text, contains(location(write_line)));
 }
 
 TEST_CASE("a tracked view that is older than an in-place op is refused, a younger one is not") {
@@ -284,7 +284,7 @@ TEST_CASE("a tracked view that is older than an in-place op is refused, a younge
   });
   CHECK_THAT(text, contains("mul: operand (2,) f64, made at"));
   CHECK_THAT(text, contains("was overwritten at"));
-  for (int line : {made_line, write_line, use_line}) CHECK_THAT(text, contains(place(line)));
+  for (int line : {made_line, write_line, use_line}) CHECK_THAT(text, contains(location(line)));
   CHECK_THAT(error_of<TapeError>([&] { add_(older, 1.0); }), contains("add_: operand (2,) f64"));
   CHECK_THAT(error_of<TapeError>([&] { tape.gradient(sum(x), older); }), contains("does not depend on source 0"));
   CHECK(values(tape.gradient(sum(younger * younger), a)) == Doubles{4, 32, 0});
@@ -317,7 +317,7 @@ TEST_CASE("an untracked tensor whose elements received tracked values is no sile
   });
   CHECK_THAT(text, contains("sum: operand (2, 3) f64, made at"));
   CHECK_THAT(text, contains("shares its elements with a tensor of an open tape, into which values were written"));
-  for (int line : {made_line, write_line, use_line}) CHECK_THAT(text, contains(place(line)));
+  for (int line : {made_line, write_line, use_line}) CHECK_THAT(text, contains(location(line)));
   CHECK_THROWS_AS(other * 2, TapeError);
   CHECK_THROWS_AS(slice(out, 0, 0, 1), TapeError);
   CHECK_THROWS_AS(add_(out, 1), TapeError);

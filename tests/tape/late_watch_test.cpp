@@ -15,13 +15,13 @@ using reel_test::error_of;
 
 namespace {
 
-std::string place(int line) { return "late_watch_test.cpp:" + std::to_string(line); }
+std::string location(int line) { return "late_watch_test.cpp:" + std::to_string(line); }
 
 // Checks the error of watching x after its use at `line`.
 void check_refused(const std::string& text, const char* function, const char* op, int line) {
   CHECK_THAT(text, contains(function));
   CHECK_THAT(text, contains(std::string("was used by ") + op));
-  CHECK_THAT(text, contains(place(line)));
+  CHECK_THAT(text, contains(location(line)));
 }
 
 }  // namespace

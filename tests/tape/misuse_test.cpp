@@ -16,7 +16,7 @@ using namespace reel_test;
 
 namespace {
 
-std::string place(int line) { return std::string("misuse_test.cpp:") + std::to_string(line); }
+std::string location(int line) { return std::string("misuse_test.cpp:") + std::to_string(line); }
 
 // True if `new Tape` compiles.
 template <class T>
@@ -40,8 +40,8 @@ TEST_CASE("overwriting a saved value names the op's line and the overwrite's lin
   std::string text = error_of<TapeError>([&] { tape.backward(sum(y)); });
   CHECK_THAT(text, contains("mul: its gradient needs input"));
   CHECK_THAT(text, contains("overwritten at"));
-  CHECK_THAT(text, contains(place(op_line)));
-  CHECK_THAT(text, contains(place(write_line)));
+  CHECK_THAT(text, contains(location(op_line)));
+  CHECK_THAT(text, contains(location(write_line)));
 }
 
 TEST_CASE("overwriting a value that no gradient needs is allowed") {
@@ -158,7 +158,7 @@ TEST_CASE("using a tensor of a finished tape names the line that made it and say
   std::string text = error_of<TapeError>([&] { h* w; });
   CHECK_THAT(text, contains("belongs to a tape that has finished"));
   CHECK_THAT(text, contains("use stop_gradient"));
-  CHECK_THAT(text, contains(place(line)));
+  CHECK_THAT(text, contains(location(line)));
   Tensor carried = stop_gradient(h) * w;
   tape.backward(carried);
   CHECK(w.grad().item() == 2);

@@ -328,7 +328,7 @@ TEST_CASE("an exception in a forward op leaves the tape usable") {
   CHECK(sum(w.grad()).item() == 12);
 }
 
-TEST_CASE("an exception in backward lets go of all gradients") {
+TEST_CASE("an exception in backward releases all gradients") {
   Tensor w = ones({1000}).requires_grad();
   std::size_t before = memory_statistics().live_bytes;
   {

@@ -295,7 +295,7 @@ def run_all(runner, tests):
         start = time.monotonic()
         return test, runner.run(test), time.monotonic() - start
 
-    def note(outcome):
+    def record(outcome):
         test, found, seconds = outcome
         results.extend(found)
         line, counts = count_of(found)
@@ -310,13 +310,13 @@ def run_all(runner, tests):
         parallel = [pool.submit(run, test) for test in tests if test["is_parallel"]]
         try:
             for future in concurrent.futures.as_completed(parallel):
-                note(future.result())
+                record(future.result())
         except KeyboardInterrupt:
             pool.shutdown(cancel_futures=True)
             sys.exit("interrupted")
     for test in tests:
         if not test["is_parallel"]:
-            note(run(test))
+            record(run(test))
     return sorted(results, key=lambda result: (result.program, result.variant, result.name))
 
 

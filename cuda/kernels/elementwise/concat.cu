@@ -15,8 +15,8 @@ struct Joining {
   static constexpr int most_parts = 200;
 
   Word* out;
-  std::int64_t row_step;  // the leading dimension of the result
-  std::int64_t length;    // of these parts' share of a row
+  std::int64_t row_stride;  // the leading dimension of the result
+  std::int64_t length;      // of these parts' share of a row
   int count;
   const Word* parts[most_parts];
   std::int64_t starts[most_parts + 1];
@@ -35,7 +35,7 @@ struct Joining {
       int middle = (low + high) / 2;
       (starts[middle] <= place ? low : high) = middle;
     }
-    out[row * row_step + place] = parts[low][row * (starts[low + 1] - starts[low]) + place - starts[low]];
+    out[row * row_stride + place] = parts[low][row * (starts[low + 1] - starts[low]) + place - starts[low]];
   }
 };
 
@@ -53,7 +53,7 @@ void join_words(const View& out, std::span<const View* const> parts, std::int64_
   constexpr std::int64_t size = sizeof(Word);
   Joining<Word> joining;
   joining.out = out.as<Word>();
-  joining.row_step = row_bytes(out, rows) / size;
+  joining.row_stride = row_bytes(out, rows) / size;
   while (!parts.empty()) {
     std::size_t count = std::min<std::size_t>(parts.size(), Joining<Word>::most_parts);
     joining.count = 0;

@@ -21,8 +21,8 @@ struct TileCopy {
   T* out;
   const T* x;
   std::int64_t height, width;
-  std::int64_t to_step, from_step;  // strides: from i to i + 1 in `out`, from k to k + 1 in x
-  std::int64_t columns, tiles;      // of tiles in a row of tiles, and in a matrix
+  std::int64_t to_stride, from_stride;  // strides: from i to i + 1 in `out`, from k to k + 1 in x
+  std::int64_t columns, tiles;          // of tiles in a row of tiles, and in a matrix
   Offsets<2> matrices;
 
   template <class Group>
@@ -31,18 +31,18 @@ struct TileCopy {
     std::int64_t at[2], place = group.index() % tiles;
     matrices.find(group.index() / tiles, at);
     std::int64_t row = place / columns * side, column = place % columns * side;
-    T* to = out + at[0] + row * to_step + column;
-    const T* from = x + at[1] + row + column * from_step;
+    T* to = out + at[0] + row * to_stride + column;
+    const T* from = x + at[1] + row + column * from_stride;
     std::int64_t rows = height - row, count = width - column;
     group.each([&](int thread) {
       std::int64_t i = thread % side;
       for (std::int64_t k = thread / side; k < side; k += group.size() / side)
-        if (i < rows && k < count) tile[k * padded + i] = from[i + k * from_step];
+        if (i < rows && k < count) tile[k * padded + i] = from[i + k * from_stride];
     });
     group.each([&](int thread) {
       std::int64_t k = thread % side;
       for (std::int64_t i = thread / side; i < side; i += group.size() / side)
-        if (i < rows && k < count) to[i * to_step + k] = tile[k * padded + i];
+        if (i < rows && k < count) to[i * to_stride + k] = tile[k * padded + i];
     });
   }
 };
@@ -70,8 +70,8 @@ void copy_by_tiles(const View& out, const View& x, Iteration<2> iteration, int a
   tiles.x = x.as<T>();
   tiles.height = iteration.dims[across];
   tiles.width = iteration.dims[along];
-  tiles.to_step = iteration.strides[0][across];
-  tiles.from_step = iteration.strides[1][along];
+  tiles.to_stride = iteration.strides[0][across];
+  tiles.from_stride = iteration.strides[1][along];
   tiles.columns = (tiles.width + side - 1) / side;
   tiles.tiles = (tiles.height + side - 1) / side * tiles.columns;
   std::int64_t matrices = out.numel / (tiles.height * tiles.width);

@@ -76,7 +76,7 @@ struct OneHot {
   const void* indices;
   bool wide;
   Offsets<1> offsets;
-  FaultNote note;
+  FaultReporter reporter;
 
   REEL_DEVICE std::int64_t index(std::int64_t i) const {
     std::int64_t at[1];
@@ -87,7 +87,7 @@ struct OneHot {
     if (i < numel) out[i] = index(i / classes) == i % classes ? one : T(0);
     if (i >= index_count) return;
     std::int64_t found = index(i);
-    if (found < 0 || found >= classes) note.report(Fault::one_hot, found, classes);
+    if (found < 0 || found >= classes) reporter.report(Fault::one_hot, found, classes);
   }
 };
 
@@ -101,7 +101,7 @@ bool one_hot(const View& out, const View& indices, std::int64_t&) {
   with_bits(out.dtype, [&]<class T>(std::type_identity<T>) {
     for_each(std::max(out.numel, indices.numel),
              OneHot<T>{out.as<T>(), static_cast<T>(one), out.numel, out.dims[out.rank - 1], indices.numel, indices.data,
-                       indices.dtype == DType::i64, Offsets<1>(Iteration<1>({&indices})), note_faults()});
+                       indices.dtype == DType::i64, Offsets<1>(Iteration<1>({&indices})), fault_reporter()});
   });
   return true;
 }

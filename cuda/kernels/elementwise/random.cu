@@ -55,7 +55,7 @@ struct Flags {
   DType dtype;
   std::int64_t numel, probabilities;
   DeviceCall call;
-  FaultNote note;
+  FaultReporter reporter;
 
   REEL_DEVICE void operator()(std::int64_t i) const {
     auto probability = static_cast<double>(load_wide<V>(p, dtype, probabilities == 1 ? 0 : i));
@@ -63,7 +63,7 @@ struct Flags {
       if (i < numel) out[i] = call.words(i).word[0] < threshold_of(probability);
     } else {
       if (i < numel) out[i] = false;
-      if (i < probabilities) note.report(Fault::probability, 0, 0, probability);
+      if (i < probabilities) reporter.report(Fault::probability, 0, 0, probability);
     }
   }
 };
@@ -71,7 +71,7 @@ struct Flags {
 bool bernoulli(const View& out, const View& p, RandomCall call, double&) {
   auto run = [&]<class V>(V) {
     for_each(std::max(out.numel, p.numel),
-             Flags<V>{out.as<bool>(), p.data, p.dtype, out.numel, p.numel, DeviceCall(call), note_faults()});
+             Flags<V>{out.as<bool>(), p.data, p.dtype, out.numel, p.numel, DeviceCall(call), fault_reporter()});
   };
   if (p.dtype == DType::f64)
     run(0.0);

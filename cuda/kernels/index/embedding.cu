@@ -16,15 +16,15 @@ namespace {
 struct CheckBags {
   const std::int64_t *indices, *starts;
   std::int64_t index_count, start_count, rows;
-  FaultNote note;
+  FaultReporter reporter;
 
   REEL_DEVICE void operator()(std::int64_t i) const {
     if (i < start_count) {
       std::int64_t start = starts[i], before = i == 0 ? 0 : starts[i - 1];
       if (start < before || start > index_count || (i == 0 && start != 0))
-        note.report(Fault::bag_start, start, index_count);
+        reporter.report(Fault::bag_start, start, index_count);
     }
-    if (i < index_count && (indices[i] < -rows || indices[i] >= rows)) note.report(Fault::index, indices[i], rows);
+    if (i < index_count && (indices[i] < -rows || indices[i] >= rows)) reporter.report(Fault::index, indices[i], rows);
   }
 };
 
@@ -97,7 +97,7 @@ bool bag(const View& out, const View& rows, const View& table, const Bags& bags,
   const auto* starts = bags.starts.as<const std::int64_t>();
   std::int64_t index_count = bags.indices.numel, start_count = bags.starts.numel;
   for_each(index_count > start_count ? index_count : start_count,
-           CheckBags{indices, starts, index_count, start_count, table.dims[0], note_faults()});
+           CheckBags{indices, starts, index_count, start_count, table.dims[0], fault_reporter()});
   Split width(table.dims[1], out.numel);
   with_floating(table.dtype, [&]<class T>(std::type_identity<T>) {
     const T* weights = bags.weights ? bags.weights->as<const T>() : nullptr;

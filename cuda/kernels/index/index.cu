@@ -31,12 +31,12 @@ void with_unit(std::int64_t bytes, F f) {
 struct CheckIndices {
   Offsets<1> offsets;
   IndexList indices;
-  FaultNote note;
+  FaultReporter reporter;
 
   REEL_DEVICE void operator()(std::int64_t i) const {
     std::int64_t at[1];
     offsets.find(i, at);
-    if (indices.place(at[0]) < 0) note.report(Fault::index, indices[at[0]], indices.size());
+    if (indices.place(at[0]) < 0) reporter.report(Fault::index, indices[at[0]], indices.size());
   }
 };
 
@@ -49,7 +49,7 @@ bool indices_within(const View& indices, std::int64_t size, std::int64_t&) {
     dims[axis] = indices.strides[axis] == 0 && indices.dims[axis] > 1 ? 1 : indices.dims[axis];
     count *= dims[axis];
   }
-  for_each(count, CheckIndices{Offsets<1>(Iteration<1>({&once})), IndexList(indices, size), note_faults()});
+  for_each(count, CheckIndices{Offsets<1>(Iteration<1>({&once})), IndexList(indices, size), fault_reporter()});
   return true;
 }
 
@@ -60,14 +60,14 @@ struct Read {
   IndexList indices;
   T* to;
   const T* from;
-  FaultNote note;
+  FaultReporter reporter;
 
   REEL_DEVICE void operator()(std::int64_t i) const {
     auto pair = pairs.pair(i);
     auto column = pairs.column(pair.column);
     auto listed = pairs.listed(pair.place);
     std::int64_t at = listed.index + column.index, place = indices.place(at);
-    if (place < 0) return note.report(Fault::index, indices[at], indices.size());
+    if (place < 0) return reporter.report(Fault::index, indices[at], indices.size());
     to[listed.listed + column.listed] = from[column.indexed + place * pairs.step()];
   }
 };
@@ -77,7 +77,7 @@ void read_pairs(const View& listed, const View& x, const View& indices, IndexAxe
   IndexPairs pairs(axes);
   with_unit(bytes, [&]<class T>(std::type_identity<T>) {
     for_each(pairs.count(),
-             Read<T>{pairs, IndexList(indices, axes.size), listed.as<T>(), x.as<const T>(), note_faults()});
+             Read<T>{pairs, IndexList(indices, axes.size), listed.as<T>(), x.as<const T>(), fault_reporter()});
   });
 }
 

@@ -36,10 +36,10 @@ struct Reach {
 };
 
 // A tensor as (outer, axis, inner).
-struct Lines {
+struct OuterAxisInner {
   Split inner, size;
 
-  Lines(const View& x, std::int64_t axis, std::int64_t axis_size) {
+  OuterAxisInner(const View& x, std::int64_t axis, std::int64_t axis_size) {
     std::int64_t inner_size = 1;
     for (std::int64_t k = axis + 1; k < x.rank; ++k) inner_size *= x.dims[k];
     inner = Split(inner_size, x.numel);
@@ -59,7 +59,7 @@ struct Lines {
 template <class T>
 struct Resample {
   Taps taps;
-  Lines lines;
+  OuterAxisInner lines;
   T* out;
   const T* x;
 
@@ -76,7 +76,7 @@ struct Resample {
 template <class T>
 struct ResampleTransposed {
   Taps taps;
-  Lines lines;
+  OuterAxisInner lines;
   T* out;
   const T* d;
 
@@ -95,7 +95,7 @@ struct ResampleTransposed {
 
 void resample(const View& out, const View& x, const AxisTaps& axis) {
   Taps taps(axis);
-  Lines lines(out, axis.axis, axis.new_size);
+  OuterAxisInner lines(out, axis.axis, axis.new_size);
   if (out.dtype == DType::f64)
     for_each(out.numel, Resample<double>{taps, lines, out.as<double>(), x.as<const double>()});
   else
@@ -104,7 +104,7 @@ void resample(const View& out, const View& x, const AxisTaps& axis) {
 
 void resample_transposed(const View& out, const View& d, const AxisTaps& axis) {
   Taps taps(axis);
-  Lines lines(out, axis.axis, axis.old_size);
+  OuterAxisInner lines(out, axis.axis, axis.old_size);
   if (out.dtype == DType::f64)
     for_each(out.numel, ResampleTransposed<double>{taps, lines, out.as<double>(), d.as<const double>()});
   else

@@ -10,7 +10,7 @@
 #include "../../libraries/sort_pairs.h"
 #include "../../runtime/cuda_kernels.h"
 #include "index_pairs.h"
-#include "row_sums.h"
+#include "segment_sum.h"
 #include "sparse_offsets.h"
 
 namespace reel::detail {
@@ -212,9 +212,9 @@ void transposed_product(const View& out, const View& values, const View& dense, 
     arrange(values.as<const double>());
   else
     arrange(values.as<const float>());
-  View turned = values;
-  turned.data = arranged.as<void>();
-  product(out, turned, dense,
+  View sorted_values = values;
+  sorted_values.data = arranged.as<void>();
+  product(out, sorted_values, dense,
           {offsets.as<const std::int64_t>(), rows.as<const std::int32_t>(), pattern.column_count, pattern.row_count,
            count});
 }
@@ -273,7 +273,7 @@ void fill_sparse(KernelTable& table) {
                                          .transposed_product = transposed_product,
                                          .sampled_product = sampled_product,
                                          .order_rows = order_rows,
-                                         .sum_rows = sum_rows};
+                                         .segment_sum_rows = segment_sum_rows};
   table.sparse = &kernels;
 }
 

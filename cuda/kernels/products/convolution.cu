@@ -24,7 +24,8 @@ template <class F>
 REEL_DEVICE void for_each_tap(const Images& w, const F& f) {
   for (std::int64_t d = 0; d < w.dims[0]; ++d)
     for (std::int64_t h = 0; h < w.dims[1]; ++h)
-      for (std::int64_t v = 0; v < w.dims[2]; ++v) f(Tap{{d, h, v}}, d * w.steps[0] + h * w.steps[1] + v * w.steps[2]);
+      for (std::int64_t v = 0; v < w.dims[2]; ++v)
+        f(Tap{{d, h, v}}, d * w.strides[0] + h * w.strides[1] + v * w.strides[2]);
 }
 
 // Returns true if element o of y depends on one of x through a tap, and finds its offset from the channel's first.
@@ -34,7 +35,7 @@ REEL_DEVICE inline bool find_seen(const Images& x, const Convolution& c, const s
   for (int axis = 0; axis < 3; ++axis) {
     std::int64_t at = o[axis] * c.stride[axis] + tap.at[axis] * c.dilation[axis] - c.padding[axis];
     if (at < 0 || at >= x.dims[axis]) return false;
-    offset += at * x.steps[axis];
+    offset += at * x.strides[axis];
   }
   return true;
 }
@@ -46,7 +47,7 @@ REEL_DEVICE inline bool find_seeing(const Images& y, const Convolution& c, const
   for (int axis = 0; axis < 3; ++axis) {
     std::int64_t reach = p[axis] + c.padding[axis] - tap.at[axis] * c.dilation[axis];
     if (reach < 0 || reach % c.stride[axis] != 0 || reach / c.stride[axis] >= y.dims[axis]) return false;
-    offset += reach / c.stride[axis] * y.steps[axis];
+    offset += reach / c.stride[axis] * y.strides[axis];
   }
   return true;
 }
@@ -63,14 +64,14 @@ struct ConvolveForward {
     std::int64_t filters_per_group = filters.examples / c.groups;
     std::int64_t first = place.channel / filters_per_group * filters.channels;
     const T* image = x + x_images.offset(place.example, first);
-    const T* filter = w + place.channel * filters.example_step;
+    const T* filter = w + place.channel * filters.example_stride;
     Wide<T> sum = bias ? loaded(bias[place.channel]) : Wide<T>(0);
     for_each_tap(filters, [&](const Tap& tap, std::int64_t of_filter) {
       std::int64_t of_image;
       if (!find_seen(x_images, c, place.at, tap, of_image)) return;
       for (std::int64_t k = 0; k < filters.channels; ++k)
-        sum +=
-            loaded(image[of_image + k * x_images.channel_step]) * loaded(filter[of_filter + k * filters.channel_step]);
+        sum += loaded(image[of_image + k * x_images.channel_stride]) *
+               loaded(filter[of_filter + k * filters.channel_stride]);
     });
     out[i] = stored<T>(sum);
   }
@@ -94,8 +95,8 @@ struct ConvolveData {
       std::int64_t of_image;
       if (!find_seeing(y_images, c, place.at, tap, of_image)) return;
       for (std::int64_t k = 0; k < filters_per_group; ++k)
-        sum +=
-            loaded(image[of_image + k * y_images.channel_step]) * loaded(filter[of_filter + k * filters.example_step]);
+        sum += loaded(image[of_image + k * y_images.channel_stride]) *
+               loaded(filter[of_filter + k * filters.example_stride]);
     });
     out[i] = stored<T>(sum);
   }
@@ -124,7 +125,7 @@ struct ConvolveWeights {
         std::int64_t o[3] = {rest / (y_images.dims[1] * y_images.dims[2]), rest / y_images.dims[2] % y_images.dims[1],
                              rest % y_images.dims[2]};
         if (!find_seen(x_images, c, o, tap, of_image)) continue;
-        std::int64_t of_gradient = o[0] * y_images.steps[0] + o[1] * y_images.steps[1] + o[2] * y_images.steps[2];
+        std::int64_t of_gradient = o[0] * y_images.strides[0] + o[1] * y_images.strides[1] + o[2] * y_images.strides[2];
         sum += loaded(x[x_images.offset(example, channel) + of_image]) *
                loaded(d[y_images.offset(example, place.example) + of_gradient]);
       }
@@ -261,9 +262,9 @@ void convolve(LibraryCall call, const View& out, const View& given, const View& 
   const View &x = images.filled(), &w = filters.filled();
   if (x.numel != 0 && w.numel != 0 && run_library(call, out, x, w, bias, c)) return;
   if (last) {
-    ChannelsFirst turned_x(given), turned_out(out);
-    Laid result(turned_out.view, false, false);
-    convolve<Direct>(call, result.view(), turned_x.view, given_w, bias, with_channels_first(c));
+    ChannelsFirst first_x(given), first_out(out);
+    Laid result(first_out.view, false, false);
+    convolve<Direct>(call, result.view(), first_x.view, given_w, bias, with_channels_first(c));
     return result.give();
   }
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
@@ -287,8 +288,8 @@ void backward_weights(const View& out, const View& given_x, const View& given_d,
   const View &x = images.filled(), &d = gradients.filled(), &w = filters.view();
   if (x.numel != 0 && d.numel != 0 && convolve_weights_by_library(w, x, d, c)) return filters.give();
   if (last) {
-    ChannelsFirst turned_x(given_x), turned_d(given_d);
-    return backward_weights(out, turned_x.view, turned_d.view, with_channels_first(c));
+    ChannelsFirst first_x(given_x), first_d(given_d);
+    return backward_weights(out, first_x.view, first_d.view, with_channels_first(c));
   }
   std::int64_t products = d.numel / out.dims[0];
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {

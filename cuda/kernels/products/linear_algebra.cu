@@ -120,7 +120,7 @@ struct Report {
   const int* found;
   std::int64_t count;
   Fault fault;
-  FaultNote note;
+  FaultReporter reporter;
 
   template <class Group>
   REEL_DEVICE void operator()(Group& group) const {
@@ -134,13 +134,13 @@ struct Report {
     std::int64_t first =
         group.reduce(partial, [](std::int64_t left, std::int64_t right) { return left < right ? left : right; });
     group.each([&](int thread) {
-      if (thread == 0 && first < count) note.report(fault, first, 0);
+      if (thread == 0 && first < count) reporter.report(fault, first, 0);
     });
   }
 };
 
 void report(const int* found, std::int64_t count, Fault fault) {
-  for_each_group(1, threads_for_row(count), 0, Report{found, count, fault, note_faults()});
+  for_each_group(1, threads_for_row(count), 0, Report{found, count, fault, fault_reporter()});
 }
 
 // Flags of matrices, initially 0.
@@ -341,10 +341,10 @@ void qr(const View& q, const View& r, const View& a) {
 // One vector for each of the matrices of a batch.
 struct VectorSeries {
   double* first;
-  std::int64_t matrix_step, vector_step, length, step;
+  std::int64_t matrix_stride, vector_stride, length, step;
 
   REEL_DEVICE double* vector(std::int64_t matrix, std::int64_t number) const {
-    return first + matrix * matrix_step + number * vector_step;
+    return first + matrix * matrix_stride + number * vector_stride;
   }
 };
 

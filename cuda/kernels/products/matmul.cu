@@ -4,7 +4,7 @@
 #include "../../../lib/core/parameter_version.h"
 #include "../../device/element.h"
 #include "../../device/launch.h"
-#include "../../device/lines.h"
+#include "../../device/matrix_layout.h"
 #include "../../device/offsets.h"
 #include "../../libraries/library_product.h"
 #include "../../runtime/cuda_kernels.h"
@@ -19,7 +19,7 @@ namespace {
 constexpr int tile = 64, tile_depth = 16, square = 4, threads_across = tile / square;
 constexpr int product_threads = threads_across * threads_across;
 // The padded leading dimension of a tile, so that its rows start in different banks.
-constexpr int tile_step = tile + 4;
+constexpr int tile_stride = tile + 4;
 
 // Integers wrap around, so they are added as unsigned; bools are or-ed.
 template <class T>
@@ -64,15 +64,15 @@ struct TiledProduct {
   std::int64_t tiles_down, tiles_across;
   bool adds;
 
-  static constexpr std::size_t shared_bytes = 2 * sizeof(S) * tile_depth * tile_step;
+  static constexpr std::size_t shared_bytes = 2 * sizeof(S) * tile_depth * tile_stride;
 
   template <class Group>
   REEL_DEVICE void operator()(Group& group) const {
     std::int64_t within = group.index() % (tiles_down * tiles_across), offsets[3];
     batches.find(group.index() / (tiles_down * tiles_across), offsets);
     std::int64_t top = within / tiles_across * tile, left = within % tiles_across * tile;
-    S* a_tile = group.template shared<S>(tile_depth * tile_step);
-    S* b_tile = group.template shared<S>(tile_depth * tile_step);
+    S* a_tile = group.template shared<S>(tile_depth * tile_stride);
+    S* b_tile = group.template shared<S>(tile_depth * tile_stride);
     auto squares = group.template per_thread<Square<S>>();
     group.each([&](int thread) { squares[thread] = {}; });
     for (std::int64_t k = 0; k < depth; k += tile_depth) {
@@ -87,18 +87,18 @@ struct TiledProduct {
   }
 
  private:
-  // Loads rows of a, or columns of b; consecutive terms of the sum are `depth_step` apart.
+  // Loads rows of a, or columns of b; consecutive terms of the sum are `depth_stride` apart.
   REEL_DEVICE void load(S* to, const T* from, int thread, std::int64_t first, std::int64_t length, std::int64_t step,
-                        std::int64_t k, std::int64_t depth_step) const {
-    bool along_depth = depth_step == 1;
+                        std::int64_t k, std::int64_t depth_stride) const {
+    bool along_depth = depth_stride == 1;
 #pragma unroll
     for (int i = 0; i < tile * tile_depth / product_threads; ++i) {
       int place = thread + i * product_threads;
       int deep = along_depth ? place % tile_depth : place / tile,
           along = along_depth ? place / tile_depth : place % tile;
       bool inside = first + along < length && k + deep < depth;
-      to[deep * tile_step + along] =
-          inside ? static_cast<S>(loaded(from[(first + along) * step + (k + deep) * depth_step])) : S(0);
+      to[deep * tile_stride + along] =
+          inside ? static_cast<S>(loaded(from[(first + along) * step + (k + deep) * depth_stride])) : S(0);
     }
   }
 
@@ -107,7 +107,7 @@ struct TiledProduct {
     int down = thread / threads_across * square, across = thread % threads_across * square;
     if (top + down >= rows || left + across >= columns) return;
     for (int k = 0; k < here; ++k) {
-      const S *x = a_tile + k * tile_step + down, *y = b_tile + k * tile_step + across;
+      const S *x = a_tile + k * tile_stride + down, *y = b_tile + k * tile_stride + across;
 #pragma unroll
       for (int i = 0; i < square; ++i)
 #pragma unroll
@@ -176,7 +176,7 @@ void multiply_tiles(const View& out, const View& a, const View& b, bool adds) {
 class Lined {
  public:
   explicit Lined(const View& x) : view_(x) {
-    if (has_lines(x)) return;
+    if (has_matrix_layout(x)) return;
     copy_.emplace(static_cast<std::size_t>(x.numel) * size_of(x.dtype));
     view_.data = copy_->as<void>();
     view_.strides = strides_;

@@ -64,10 +64,10 @@ struct Compare {
   const std::uint64_t* sums;
   std::int64_t parts;
   const std::uint64_t* place;
-  std::int64_t number;
-  FaultNote note;
+  std::int64_t result;
+  FaultReporter reporter;
   REEL_DEVICE void operator()(std::int64_t) const {
-    if (*place != sum_of(sums, parts)) note.report(Fault::changed, number, 0);
+    if (*place != sum_of(sums, parts)) reporter.report(Fault::changed, result, 0);
   }
 };
 
@@ -88,11 +88,12 @@ void write_fingerprint(std::uint64_t* place, const Fingerprinted& x) {
   for_each(1, Write{sums.as<std::uint64_t>(), parts, place});
 }
 
-void compare_fingerprint(const std::uint64_t* place, const Fingerprinted& x, std::int64_t number, FaultNote note) {
+void compare_fingerprint(const std::uint64_t* place, const Fingerprinted& x, std::int64_t result,
+                         FaultReporter reporter) {
   std::int64_t parts = parts_of(x);
   Scratch sums(static_cast<std::size_t>(parts) * sizeof(std::uint64_t));
   sum_parts(x, parts, sums.as<std::uint64_t>());
-  for_each(1, Compare{sums.as<std::uint64_t>(), parts, place, number, note});
+  for_each(1, Compare{sums.as<std::uint64_t>(), parts, place, result, reporter});
 }
 
 }  // namespace REEL_TARGET

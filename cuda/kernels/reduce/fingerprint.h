@@ -16,8 +16,9 @@ struct Fingerprinted {
 
 /// Writes a hash that depends on every bit: tensors with equal hashes are treated as equal.
 void write_fingerprint(std::uint64_t* place, const Fingerprinted& x);
-/// Reports `changed` with `first` = number if the hash differs from the one stored at `place`.
-void compare_fingerprint(const std::uint64_t* place, const Fingerprinted& x, std::int64_t number, FaultNote note);
+/// Reports `changed` with `first` = result if the hash differs from the one stored at `place`.
+void compare_fingerprint(const std::uint64_t* place, const Fingerprinted& x, std::int64_t result,
+                         FaultReporter reporter);
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -232,7 +232,8 @@ struct Reduce {
       std::int64_t result = first + column, begin = part * grid.part_length, end = begin + grid.part_length;
       if (end > grid.length) end = grid.length;
       states[lane * grid.columns + column] =
-          result < grid.results ? walk(op.of(result), source.first(result), begin + lane, end) : op.nothing();
+          result < grid.results ? accumulate_range(op.of(result), source.first(result), begin + lane, end)
+                                : op.nothing();
     });
     for (int half = grid.lanes / 2; half > 0; half /= 2)
       group.each([&](int thread) {
@@ -250,7 +251,7 @@ struct Reduce {
   }
 
  private:
-  REEL_DEVICE State walk(const Op& own, std::int64_t first, std::int64_t i, std::int64_t end) const {
+  REEL_DEVICE State accumulate_range(const Op& own, std::int64_t first, std::int64_t i, std::int64_t end) const {
     State total = own.nothing();
     if (source.is_quick()) {
       if constexpr (Source::at_once == 8) stride<8>(total, own, first, i, end);

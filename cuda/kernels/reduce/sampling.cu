@@ -30,7 +30,7 @@ struct CheckRows {
   Probabilities p;
   std::int64_t wanted, count;
   bool replacement;
-  FaultNote note;
+  FaultReporter reporter;
 
   template <class Group>
   REEL_DEVICE void operator()(Group& group) const {
@@ -53,10 +53,10 @@ struct CheckRows {
     group.each([&](int thread) {
       if (thread != 0) return;
       if (row.bad != none)
-        note.report(Fault::class_probability, group.index(), 0, p.at(first + row.bad));
+        reporter.report(Fault::class_probability, group.index(), 0, p.at(first + row.bad));
       else if (row.positive < wanted)
-        note.report(replacement ? Fault::few_classes : Fault::few_classes_to_draw_once, group.index(), row.positive,
-                    static_cast<double>(count));
+        reporter.report(replacement ? Fault::few_classes : Fault::few_classes_to_draw_once, group.index(), row.positive,
+                        static_cast<double>(count));
     });
   }
 };
@@ -169,7 +169,7 @@ struct DrawnClasses {
 bool multinomial(const View& out, const View& probabilities, bool replacement, RandomCall call, BadRow&) {
   Probabilities p(probabilities);
   std::int64_t count = out.dims[1], wanted = replacement && count > 1 ? 1 : count;
-  for_each_block(p.rows, p.classes <= 1024 ? 64 : 256, 0, CheckRows{p, wanted, count, replacement, note_faults()});
+  for_each_block(p.rows, p.classes <= 1024 ? 64 : 256, 0, CheckRows{p, wanted, count, replacement, fault_reporter()});
   if (wanted > p.classes)  // every row is invalid
     fill_with_zeros(out.data, static_cast<std::size_t>(out.numel) * sizeof(std::int64_t));
   else if (replacement)

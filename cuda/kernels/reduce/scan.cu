@@ -15,7 +15,7 @@ namespace {
 
 // The lines of the output and of the inputs along an axis. Elements are counted in the direction of the scan.
 template <int count>
-struct Lines {
+struct ScanLines {
   Offsets<count> starts;
   void* data[count];
   DType dtypes[count];
@@ -23,8 +23,8 @@ struct Lines {
   /// True if adjacent lines are closer in memory than adjacent elements.
   bool across;
 
-  Lines(const View* const (&views)[count], int axis, bool backwards)
-      : Lines(rows_along(views, axis), views, axis, backwards) {}
+  ScanLines(const View* const (&views)[count], int axis, bool backwards)
+      : ScanLines(rows_along(views, axis), views, axis, backwards) {}
 
   REEL_DEVICE void find(std::int64_t line, std::int64_t (&at)[count]) const { starts.find(line, at); }
   template <class Number>
@@ -37,7 +37,7 @@ struct Lines {
   }
 
  private:
-  Lines(const Iteration<count>& rows, const View* const (&views)[count], int axis, bool backwards)
+  ScanLines(const Iteration<count>& rows, const View* const (&views)[count], int axis, bool backwards)
       : starts(rows), length(views[0]->dims[axis]) {
     lines = views[0]->numel / length;
     for (int k = 0; k < count; ++k) {
@@ -54,7 +54,7 @@ struct Lines {
 // A law of scan.h with access to its elements: the state of one element, and the value written for a state.
 
 template <class Number>
-struct RunningSum : Lines<2> {
+struct RunningSum : ScanLines<2> {
   using State = Number;
   REEL_DEVICE State nothing() const { return 0; }
   REEL_DEVICE State join(State a, State b) const { return a + b; }
@@ -63,7 +63,7 @@ struct RunningSum : Lines<2> {
 };
 
 // A product of integers, which wraps around.
-struct RunningProduct : Lines<2> {
+struct RunningProduct : ScanLines<2> {
   using State = std::uint64_t;
   REEL_DEVICE State nothing() const { return 1; }
   REEL_DEVICE State join(State a, State b) const { return a * b; }
@@ -99,7 +99,7 @@ struct ScaledProduct {
   }
 };
 
-struct RunningScaledProduct : Lines<2> {
+struct RunningScaledProduct : ScanLines<2> {
   using State = ScaledProduct;
   REEL_DEVICE State nothing() const { return {1, 0}; }
   REEL_DEVICE State join(const State& a, const State& b) const { return a.times(b); }
@@ -116,7 +116,7 @@ struct Step {
   double factor, term;
 };
 
-struct Recurrence : Lines<3> {
+struct Recurrence : ScanLines<3> {
   using State = Step;
   REEL_DEVICE State nothing() const { return {1, 0}; }
   REEL_DEVICE State join(const State& a, const State& b) const {
@@ -153,7 +153,7 @@ struct Parts {
 // One thread for each part of each line. `states` (parts, lines): the state before each part, or null for none; or
 // receives the state of each part.
 template <class Law, int operands, bool writes>
-struct WalkParts {
+struct ScanPartsByThread {
   Law law;
   Parts parts;
   typename Law::State* states;
@@ -227,12 +227,12 @@ template <int operands, class Law>
 void run_by_threads(const Law& law) {
   Parts parts(law.length, std::int64_t{32768} / law.lines, 32);
   std::int64_t tasks = law.lines * parts.count;
-  if (parts.count == 1) return for_each(tasks, WalkParts<Law, operands, true>{law, parts, nullptr});
+  if (parts.count == 1) return for_each(tasks, ScanPartsByThread<Law, operands, true>{law, parts, nullptr});
   Scratch scratch(static_cast<std::size_t>(tasks) * sizeof(typename Law::State));
   auto* states = scratch.as<typename Law::State>();
-  for_each(tasks, WalkParts<Law, operands, false>{law, parts, states});
+  for_each(tasks, ScanPartsByThread<Law, operands, false>{law, parts, states});
   join_before(law, states, parts.count, law.lines);
-  for_each(tasks, WalkParts<Law, operands, true>{law, parts, states});
+  for_each(tasks, ScanPartsByThread<Law, operands, true>{law, parts, states});
 }
 
 template <int operands, class Law>
@@ -261,7 +261,7 @@ void run(const Law& law) {
 
 void cumsum(const View& out, const View& x, int axis, bool backwards) {
   if (out.numel == 0) return;
-  Lines<2> lines({&out, &x}, axis, backwards);
+  ScanLines<2> lines({&out, &x}, axis, backwards);
   if (is_floating(x.dtype))
     run<2>(RunningSum<double>{lines});
   else
@@ -270,7 +270,7 @@ void cumsum(const View& out, const View& x, int axis, bool backwards) {
 
 void cumprod(const View& out, const View& x, int axis, bool backwards) {
   if (out.numel == 0) return;
-  Lines<2> lines({&out, &x}, axis, backwards);
+  ScanLines<2> lines({&out, &x}, axis, backwards);
   if (is_floating(x.dtype))
     run<2>(RunningScaledProduct{lines});
   else
@@ -279,7 +279,7 @@ void cumprod(const View& out, const View& x, int axis, bool backwards) {
 
 void recurrence(const View& out, const View& a, const View& b, int axis, bool backwards) {
   if (out.numel == 0) return;
-  run<3>(Recurrence{Lines<3>({&out, &a, &b}, axis, backwards)});
+  run<3>(Recurrence{ScanLines<3>({&out, &a, &b}, axis, backwards)});
 }
 
 }  // namespace

@@ -24,7 +24,7 @@ struct ValuesAndPlaces {
   void* values;
   std::int64_t* indices;
   const void* x;
-  std::int64_t value_step, index_step, step;
+  std::int64_t value_stride, index_stride, step;
   int size;
 
   ValuesAndPlaces(const View& values, const View& indices, const View& x, int axis)
@@ -32,8 +32,8 @@ struct ValuesAndPlaces {
         values(values.data),
         indices(indices.as<std::int64_t>()),
         x(x.data),
-        value_step(values.strides[axis]),
-        index_step(indices.strides[axis]),
+        value_stride(values.strides[axis]),
+        index_stride(indices.strides[axis]),
         step(x.strides[axis]),
         size(static_cast<int>(size_of(x.dtype))) {}
 
@@ -41,8 +41,8 @@ struct ValuesAndPlaces {
   REEL_DEVICE void operator()(std::int64_t row, std::int64_t k, const Sorted& sorted) const {
     std::int64_t at[3], place = sorted.place(k);
     starts.find(row, at);
-    copy_element(size, values, at[0] + k * value_step, x, at[2] + place * step);
-    indices[at[1] + k * index_step] = place;
+    copy_element(size, values, at[0] + k * value_stride, x, at[2] + place * step);
+    indices[at[1] + k * index_stride] = place;
   }
 };
 
@@ -63,13 +63,13 @@ struct Search {
   const void *values, *sorted;
   std::int64_t* out;
   DType dtype;
-  std::int64_t length, value_step, size, step;
+  std::int64_t length, value_stride, size, step;
   bool right;
 
   REEL_DEVICE void operator()(std::int64_t i) const {
     std::int64_t at[2];
     starts.find(i / length, at);
-    std::uint64_t key = key_at(dtype, values, at[0] + i % length * value_step);
+    std::uint64_t key = key_at(dtype, values, at[0] + i % length * value_stride);
     std::int64_t begin = 0;
     for (std::int64_t left = size; left > 0;) {
       std::int64_t half = left / 2;
@@ -85,13 +85,13 @@ struct Search {
 void searchsorted(const View& out, const View& sorted, const View& values, bool right) {
   if (out.numel == 0) return;
   int last = values.rank - 1;
-  std::int64_t length = last < 0 ? 1 : values.dims[last], value_step = last < 0 ? 0 : values.strides[last];
+  std::int64_t length = last < 0 ? 1 : values.dims[last], value_stride = last < 0 ? 0 : values.strides[last];
   View row = sorted;
   row.rank = sorted.rank == 1 ? 0 : sorted.rank - 1;
   View heads = values;
   heads.rank = last < 0 ? 0 : last;
   for_each(out.numel, Search{Offsets<2>(Iteration<2>({&heads, &row})), values.data, sorted.data, out.as<std::int64_t>(),
-                             values.dtype, length, value_step, sorted.dims[sorted.rank - 1],
+                             values.dtype, length, value_stride, sorted.dims[sorted.rank - 1],
                              sorted.strides[sorted.rank - 1], right});
 }
 

@@ -98,7 +98,7 @@ struct Forward {
   Problem<T> problem;
   double* alphas;
   Wide<T>* losses;
-  FaultNote faults;
+  FaultReporter faults;
 
   template <class Group>
   REEL_DEVICE void operator()(Group& group) const {
@@ -232,7 +232,7 @@ bool ctc_loss(const View& losses, const View& alphas, const View& logs, const Ct
   with_floating(logs.dtype, [&]<class T>(std::type_identity<T>) {
     Problem<T> problem(logs, given);
     for_each_group(problem.examples, problem.threads(), 0,
-                   Forward<T>{problem, alphas.as<double>(), losses.as<Wide<T>>(), note_faults()});
+                   Forward<T>{problem, alphas.as<double>(), losses.as<Wide<T>>(), fault_reporter()});
   });
   return true;
 }

@@ -26,7 +26,7 @@ struct Targets {
   }
   REEL_DEVICE bool is_class(std::int64_t target) const { return target >= 0 && target < classes; }
   REEL_DEVICE bool counts(std::int64_t target) const { return target != ignored && is_class(target); }
-  REEL_DEVICE void report_unless_fitting(std::int64_t target, const FaultNote& faults) const {
+  REEL_DEVICE void report_unless_fitting(std::int64_t target, const FaultReporter& faults) const {
     if (target != ignored && !is_class(target)) faults.report(Fault::target, target, classes);
   }
 };
@@ -36,7 +36,7 @@ struct CrossEntropy {
   Targets targets;
   const T* logits;
   Wide<T>*losses, *exponents;
-  FaultNote faults;
+  FaultReporter faults;
 
   template <class Group>
   REEL_DEVICE void operator()(Group& group) const {
@@ -64,7 +64,7 @@ bool cross_entropy(const View& losses, const View& exponents, const View& logits
                                    logits.as<T>(),
                                    losses.as<Wide<T>>(),
                                    exponents.as<Wide<T>>(),
-                                   note_faults()});
+                                   fault_reporter()});
   });
   return true;
 }
@@ -75,7 +75,7 @@ struct CrossEntropyGradient {
   T* out;
   const T* logits;
   const Wide<T>*d, *exponents;
-  std::int64_t d_step;
+  std::int64_t d_stride;
 
   template <class Group>
   REEL_DEVICE void operator()(Group& group) const {
@@ -83,7 +83,7 @@ struct CrossEntropyGradient {
     std::int64_t n = group.index(), target = targets.at(n);
     const T* row = logits + n * targets.classes;
     T* to = out + n * targets.classes;
-    W largest = exponents[2 * n], sum = exponents[2 * n + 1], gradient = d[n * d_step], scale = gradient / sum;
+    W largest = exponents[2 * n], sum = exponents[2 * n + 1], gradient = d[n * d_stride], scale = gradient / sum;
     bool counts = targets.counts(target);
     group.each([&](int thread) {
       for (std::int64_t i = thread; i < targets.classes; i += group.size()) {
@@ -114,7 +114,7 @@ struct NllLoss {
   Targets targets;
   const T* x;
   Wide<T>* losses;
-  FaultNote faults;
+  FaultReporter faults;
 
   REEL_DEVICE void operator()(std::int64_t n) const {
     std::int64_t target = targets.at(n);
@@ -125,7 +125,8 @@ struct NllLoss {
 
 bool nll_loss(const View& losses, const View& x, const View& targets, std::int64_t ignored, std::int64_t&) {
   with_floating(x.dtype, [&]<class T>(std::type_identity<T>) {
-    for_each(losses.numel, NllLoss<T>{{targets, x.dims[1], ignored}, x.as<T>(), losses.as<Wide<T>>(), note_faults()});
+    for_each(losses.numel,
+             NllLoss<T>{{targets, x.dims[1], ignored}, x.as<T>(), losses.as<Wide<T>>(), fault_reporter()});
   });
   return true;
 }

@@ -7,7 +7,7 @@
 #include "../../device/launch.h"
 #include "../../device/moments.h"
 #include "../../runtime/cuda_kernels.h"
-#include "../reduce/column_sums.h"
+#include "../reduce/sum_columns.h"
 #include "normalise_channels.h"
 
 namespace reel::detail {

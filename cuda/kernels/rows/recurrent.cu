@@ -62,7 +62,7 @@ struct CellStep {
                                                        .c = offset_by(c, at),
                                                        .units = size,
                                                        .size = size,
-                                                       .q_step = size},
+                                                       .q_stride = size},
                                   unit);
     if (carried_h) carried_h[i] = h[i];
     if (carried_c) carried_c[i] = c[i];
@@ -218,10 +218,10 @@ class Matrix {
   Matrix(void* data, DType dtype, std::int64_t rows, std::int64_t columns)
       : dims_{rows, columns}, strides_{columns, 1}, data_(data), dtype_(dtype) {}
   Matrix transposed() const {
-    Matrix turned(data_, dtype_, dims_[1], dims_[0]);
-    turned.strides_[0] = strides_[1];
-    turned.strides_[1] = strides_[0];
-    return turned;
+    Matrix swapped(data_, dtype_, dims_[1], dims_[0]);
+    swapped.strides_[0] = strides_[1];
+    swapped.strides_[1] = strides_[0];
+    return swapped;
   }
   View view() const { return {data_, dims_, strides_, dims_[0] * dims_[1], 2, dtype_, strides_[1] == 1}; }
 

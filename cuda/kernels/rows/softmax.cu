@@ -22,7 +22,7 @@ View heads(const View& x) {
   return view;
 }
 std::int64_t last_dim(const View& x) { return x.rank == 0 ? 1 : x.dims[x.rank - 1]; }
-std::int64_t last_step(const View& x) { return x.rank == 0 || x.dims[x.rank - 1] == 1 ? 0 : x.strides[x.rank - 1]; }
+std::int64_t last_stride(const View& x) { return x.rank == 0 || x.dims[x.rank - 1] == 1 ? 0 : x.strides[x.rank - 1]; }
 
 // The offsets of the rows of several views, and the strides of their elements.
 template <int operand_count>
@@ -37,7 +37,8 @@ auto rows_of(const View& out, const Views&... inputs) {
   const View views[] = {heads(out), heads(inputs)...};
   const View* pointers[count];
   for (int k = 0; k < count; ++k) pointers[k] = &views[k];
-  return Rows<count>{Offsets<count>(Iteration<count>(pointers)), last_dim(out), {last_step(out), last_step(inputs)...}};
+  return Rows<count>{
+      Offsets<count>(Iteration<count>(pointers)), last_dim(out), {last_stride(out), last_stride(inputs)...}};
 }
 
 // One row of each view.

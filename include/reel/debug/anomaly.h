@@ -19,12 +19,12 @@ struct Anomaly {
   /// In a backward pass, the op whose gradient was being computed; else empty.
   std::string gradient_of;
   /// The index of the op's output.
-  int output_number = 0;
+  int output_index = 0;
   /// Statistics of that output.
   TensorStatistics output;
   /// A floating input of the op.
   struct Input {
-    int number;        ///< its index among the inputs
+    int index;         ///< its index among the inputs
     Location made_at;  ///< the line that made it
     /// True if the op overwrote it in place: the statistics are those of the values afterwards.
     bool overwritten;

@@ -34,7 +34,7 @@ class ModuleHooks : public std::enable_shared_from_this<ModuleHooks> {
   /// Adds a hook; returns its id.
   std::uint64_t add(TensorsHook f, When when, Location where);
   /// Removes the hook with the given id.
-  void remove(std::uint64_t number) noexcept;
+  void remove(std::uint64_t id) noexcept;
   /// True if there is no hook.
   bool empty() const;
   /// True if there is a hook of the given kind.
@@ -43,7 +43,7 @@ class ModuleHooks : public std::enable_shared_from_this<ModuleHooks> {
   void run(When when, std::span<Tensor> tensors) const;
 
   /// Records that the module was called.
-  void note_call() { called_.store(true, std::memory_order_relaxed); }
+  void mark_called() { called_.store(true, std::memory_order_relaxed); }
   /// Checks that the module was called before its part is. Throws: Error if it never was.
   void check_called(const Module& part, Location where) const;
 
@@ -52,7 +52,7 @@ class ModuleHooks : public std::enable_shared_from_this<ModuleHooks> {
   struct Hook {
     TensorsHook f;
     When when;
-    std::uint64_t number;
+    std::uint64_t id;
     Location where;
     std::atomic<bool> removed = false;
   };
@@ -70,7 +70,7 @@ class ModuleHooks : public std::enable_shared_from_this<ModuleHooks> {
 class [[nodiscard]] ModuleHook {
  public:
   /// A handle of the hook with the given id.
-  ModuleHook(std::weak_ptr<ModuleHooks> hooks, std::uint64_t number) : hooks_(std::move(hooks)), number_(number) {}
+  ModuleHook(std::weak_ptr<ModuleHooks> hooks, std::uint64_t id) : hooks_(std::move(hooks)), id_(id) {}
   /// Takes over the hook.
   ModuleHook(ModuleHook&& other) noexcept = default;
   /// Removes its own hook and takes over the other.
@@ -82,7 +82,7 @@ class [[nodiscard]] ModuleHook {
 
  private:
   std::weak_ptr<ModuleHooks> hooks_;
-  std::uint64_t number_;
+  std::uint64_t id_;
 };
 
 /// The tensors of a result, for hooks. A layer that returns a struct of its own overloads this function beside that

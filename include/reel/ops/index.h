@@ -38,7 +38,7 @@ Tensor scatter_add(const Arg& x, int axis, const Arg& index, const Arg& updates)
 /// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64; DeviceError.
 /// Source: NumPy's take.
 Tensor take(const Arg& x, const Arg& indices);
-/// y[…, j, …] = x[…, indices[j], …]: the axes of the indices, of which there may be any number, replace `axis`.
+/// y[…, j, …] = x[…, indices[j], …]: the axes of the indices, any number of them, replace `axis`.
 /// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64; ShapeError if the result
 /// would have more than 8 axes, and for an axis that does not exist; DeviceError.
 /// Source: NumPy's take.

@@ -39,7 +39,7 @@ class Adagrad : public OptimiserWith<AdagradOptions> {
  private:
   void check(const AdagradOptions& options, Location where) const override;
   KeptNames kept_names(std::size_t) const override { return {"sum"}; }
-  Tensor new_kept(const Tensor& parameter, std::size_t group, std::size_t number) const override;
+  Tensor new_kept(const Tensor& parameter, std::size_t group, std::size_t index) const override;
   detail::UpdateStep update_step(std::size_t group, Progress& progress, Device device) const override;
   bool takes_rows() const override { return true; }
 };

@@ -55,7 +55,7 @@ class MovingAverage {
   /// The number of updates.
   std::int64_t steps() const { return steps_; }
   /// A copy of the average of a tensor, by its index. Throws: IndexError for an index out of range.
-  Tensor average(std::size_t number, Location where = Location::here()) const;
+  Tensor average(std::size_t index, Location where = Location::here()) const;
 
   /// While it lives, the tensors hold the averages. Its start and its end overwrite the tensors, as in-place functions
   /// do.

@@ -182,7 +182,7 @@ class Optimiser {
   virtual KeptNames kept_names(std::size_t) const { return {}; }
   /// The initial value of such a tensor, by its index, for a parameter of a group; by default zeros of the parameter's
   /// shape.
-  virtual Tensor new_kept(const Tensor& parameter, std::size_t group, std::size_t number) const;
+  virtual Tensor new_kept(const Tensor& parameter, std::size_t group, std::size_t index) const;
   /// The coefficients of an update step of a parameter on a device; `progress` includes this step.
   virtual detail::UpdateStep update_step(std::size_t group, Progress& progress, Device device) const;
   /// True if the optimiser accepts gradients by rows; by default false.
@@ -225,7 +225,7 @@ class Optimiser {
   void check_groups(detail::StateReader& reader, Location where) const;
   /// Of each parameter.
   std::vector<std::int64_t> groups() const;
-  Tensor no_velocity(std::size_t number) const;
+  Tensor no_velocity(std::size_t index) const;
 
   const char* name_;
   std::vector<Tensor> parameters_;

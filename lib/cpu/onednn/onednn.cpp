@@ -36,15 +36,15 @@ dnnl_stream_t stream() {
       .get();
 }
 
-MatrixDescriptor::MatrixDescriptor(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t columns, dnnl_dim_t row_step,
-                                   dnnl_dim_t column_step) {
-  dnnl_dims_t sizes = {rows, columns}, steps = {row_step, column_step};
+MatrixDescriptor::MatrixDescriptor(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t columns, dnnl_dim_t row_stride,
+                                   dnnl_dim_t column_stride) {
+  dnnl_dims_t sizes = {rows, columns}, strides = {row_stride, column_stride};
 #if DNNL_VERSION_MAJOR >= 3
   dnnl_memory_desc_t made;
-  check(dnnl_memory_desc_create_with_strides(&made, 2, sizes, type, steps), "a matrix");
+  check(dnnl_memory_desc_create_with_strides(&made, 2, sizes, type, strides), "a matrix");
   descriptor_.reset(made);
 #else
-  check(dnnl_memory_desc_init_by_strides(&descriptor_, 2, sizes, type, steps), "a matrix");
+  check(dnnl_memory_desc_init_by_strides(&descriptor_, 2, sizes, type, strides), "a matrix");
 #endif
 }
 
@@ -83,9 +83,10 @@ Primitive matmul(const MatrixDescriptor& a, const MatrixDescriptor& b, const Mat
   return Primitive(made);
 }
 
-void sgemm(bool a_turned, bool b_turned, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, const float* a, dnnl_dim_t a_step,
-           const float* b, dnnl_dim_t b_step, float* c, dnnl_dim_t c_step, float beta) {
-  check(dnnl_sgemm(a_turned ? 'T' : 'N', b_turned ? 'T' : 'N', m, n, k, 1, a, a_step, b, b_step, beta, c, c_step),
+void sgemm(bool a_transposed, bool b_transposed, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, const float* a,
+           dnnl_dim_t a_stride, const float* b, dnnl_dim_t b_stride, float* c, dnnl_dim_t c_stride, float beta) {
+  check(dnnl_sgemm(a_transposed ? 'T' : 'N', b_transposed ? 'T' : 'N', m, n, k, 1, a, a_stride, b, b_stride, beta, c,
+                   c_stride),
         "a matrix product");
 }
 

@@ -35,8 +35,8 @@ dnnl_stream_t stream();
 /// A matrix's sizes and the strides of its rows and columns; DNNL_RUNTIME_DIM_VAL marks those not known yet.
 class MatrixDescriptor {
  public:
-  MatrixDescriptor(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t columns, dnnl_dim_t row_step,
-                   dnnl_dim_t column_step);
+  MatrixDescriptor(dnnl_data_type_t type, dnnl_dim_t rows, dnnl_dim_t columns, dnnl_dim_t row_stride,
+                   dnnl_dim_t column_stride);
   /// A bf16 matrix in strips of 64 columns; in each, the elements of two rows are interleaved. Rows are a multiple of
   /// 32.
   static MatrixDescriptor pairs(dnnl_dim_t rows, dnnl_dim_t columns);
@@ -58,9 +58,9 @@ class MatrixDescriptor {
 /// Creates the primitive c = a b.
 Primitive matmul(const MatrixDescriptor& a, const MatrixDescriptor& b, const MatrixDescriptor& c);
 
-/// C (m × n) = A (m × k) · B (k × n) + beta C on all threads, row-major; a `turned` operand is stored transposed.
-void sgemm(bool a_turned, bool b_turned, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, const float* a, dnnl_dim_t a_step,
-           const float* b, dnnl_dim_t b_step, float* c, dnnl_dim_t c_step, float beta);
+/// C (m × n) = A (m × k) · B (k × n) + beta C on all threads, row-major; a `transposed` operand is stored transposed.
+void sgemm(bool a_transposed, bool b_transposed, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, const float* a,
+           dnnl_dim_t a_stride, const float* b, dnnl_dim_t b_stride, float* c, dnnl_dim_t c_stride, float beta);
 
 /// Keeps oneDNN from using instructions beyond the set. Returns false if it is too late: a primitive already uses more.
 bool limit_to(InstructionSet set);

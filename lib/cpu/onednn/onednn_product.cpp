@@ -14,8 +14,8 @@ namespace {
 using namespace onednn;
 
 struct Key {
-  std::int64_t m, n, k, a_step, b_step, c_step;
-  std::int64_t a_turned, b_turned;
+  std::int64_t m, n, k, a_stride, b_stride, c_stride;
+  std::int64_t a_transposed, b_transposed;
 };
 struct PairsKey {
   std::int64_t m, n, k;
@@ -37,28 +37,28 @@ struct Bound {
   }
 };
 
-MatrixDescriptor described(dnnl_data_type_t type, bool turned, std::int64_t rows, std::int64_t columns,
+MatrixDescriptor described(dnnl_data_type_t type, bool transposed, std::int64_t rows, std::int64_t columns,
                            std::int64_t step) {
-  return turned ? MatrixDescriptor(type, rows, columns, 1, step) : MatrixDescriptor(type, rows, columns, step, 1);
+  return transposed ? MatrixDescriptor(type, rows, columns, 1, step) : MatrixDescriptor(type, rows, columns, step, 1);
 }
 
-dnnl_primitive_t primitive_for(bool a_turned, bool b_turned) {
+dnnl_primitive_t primitive_for(bool a_transposed, bool b_transposed) {
   static thread_local constinit PerThread<Primitive> primitives[2][2];
   constexpr std::int64_t later = DNNL_RUNTIME_DIM_VAL;
-  return primitives[a_turned][b_turned]
+  return primitives[a_transposed][b_transposed]
       .get([&] {
-        return matmul(described(dnnl_bf16, a_turned, later, later, later),
-                      described(dnnl_bf16, b_turned, later, later, later),
+        return matmul(described(dnnl_bf16, a_transposed, later, later, later),
+                      described(dnnl_bf16, b_transposed, later, later, later),
                       described(dnnl_f32, false, later, later, later));
       })
       .get();
 }
 
 Bound bind(const Key& key) {
-  MatrixDescriptor a = described(dnnl_bf16, key.a_turned, key.m, key.k, key.a_step),
-                   b = described(dnnl_bf16, key.b_turned, key.k, key.n, key.b_step),
-                   c = described(dnnl_f32, false, key.m, key.n, key.c_step);
-  return {a.memory(), b.memory(), c.memory(), nullptr, primitive_for(key.a_turned, key.b_turned)};
+  MatrixDescriptor a = described(dnnl_bf16, key.a_transposed, key.m, key.k, key.a_stride),
+                   b = described(dnnl_bf16, key.b_transposed, key.k, key.n, key.b_stride),
+                   c = described(dnnl_f32, false, key.m, key.n, key.c_stride);
+  return {a.memory(), b.memory(), c.memory(), nullptr, primitive_for(key.a_transposed, key.b_transposed)};
 }
 
 Bound bind(const PairsKey& key) {
@@ -77,21 +77,22 @@ const Bound& bound(const Key& key) {
 
 }  // namespace
 
-void multiply_large(float* c, std::int64_t c_step, const PackedMatrix<float>& a, const PackedMatrix<float>& b,
+void multiply_large(float* c, std::int64_t c_stride, const PackedMatrix<float>& a, const PackedMatrix<float>& b,
                     bool adds) {
   OneThread alone(openmp_threads_are_lost());
   share_floating_point_mode();
-  sgemm(!a.row_major(), !b.row_major(), a.rows, b.columns, a.columns, a.data, a.step(), b.data, b.step(), c, c_step,
+  sgemm(!a.row_major(), !b.row_major(), a.rows, b.columns, a.columns, a.data, a.step(), b.data, b.step(), c, c_stride,
         adds ? 1.f : 0.f);
 }
 
 bool can_multiply_bf16() { return has_bf16(); }
 bool has_bf16_tiles() { return onednn::has_bf16_tiles(); }
 
-void multiply(float* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b) {
-  bool a_turned = !a.row_major(), b_turned = !b.row_major();
+void multiply(float* c, std::int64_t c_stride, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b) {
+  bool a_transposed = !a.row_major(), b_transposed = !b.row_major();
   OneThread alone;
-  bound(Key{a.rows, b.columns, a.columns, a.step(), b.step(), std::max(c_step, b.columns), a_turned, b_turned})
+  bound(
+      Key{a.rows, b.columns, a.columns, a.step(), b.step(), std::max(c_stride, b.columns), a_transposed, b_transposed})
       .run(c, a.data, b.data);
 }
 

@@ -11,13 +11,13 @@ namespace reel::detail {
 template <class T>
 struct PackedMatrix {
   const T* data;
-  std::int64_t rows, columns, row_step, column_step;
+  std::int64_t rows, columns, row_stride, column_stride;
 
-  bool row_major() const { return (column_step == 1 || columns == 1) && (row_step >= columns || rows == 1); }
-  bool column_major() const { return (row_step == 1 || rows == 1) && (column_step >= rows || columns == 1); }
+  bool row_major() const { return (column_stride == 1 || columns == 1) && (row_stride >= columns || rows == 1); }
+  bool column_major() const { return (row_stride == 1 || rows == 1) && (column_stride >= rows || columns == 1); }
   bool is_readable() const { return row_major() || column_major(); }
   /// The leading dimension. A single row's stride is arbitrary, but oneDNN requires a valid one.
-  std::int64_t step() const { return row_major() ? std::max(row_step, columns) : std::max(column_step, rows); }
+  std::int64_t step() const { return row_major() ? std::max(row_stride, columns) : std::max(column_stride, rows); }
 };
 
 /// Returns true if the processor has bf16 instructions.
@@ -25,16 +25,16 @@ bool can_multiply_bf16();
 /// Returns true if the processor has instructions that multiply tiles of bf16 (AMX).
 bool has_bf16_tiles();
 
-// `c_step` is the leading dimension of c. Rows and columns may be computed in any groups of at least 64: each element's
+// `c_stride` is the leading dimension of c. Rows and columns may be computed in any groups of at least 64: each element's
 // bits are equal.
 
 /// c = or += a b in f32 on all of OpenMP's threads, for which it waits. There must be many rows and columns (see
 /// matmul.cpp): with few, oneDNN would divide the sums, and the bits would depend on the number of threads.
-void multiply_large(float* c, std::int64_t c_step, const PackedMatrix<float>& a, const PackedMatrix<float>& b,
+void multiply_large(float* c, std::int64_t c_stride, const PackedMatrix<float>& a, const PackedMatrix<float>& b,
                     bool adds);
 
 /// c = a b, on the calling thread.
-void multiply(float* c, std::int64_t c_step, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b);
+void multiply(float* c, std::int64_t c_stride, const PackedMatrix<BFloat16>& a, const PackedMatrix<BFloat16>& b);
 /// c = a b with f32 sums, on the calling thread, by a kernel that is generated for these sizes at their first use. Rows
 /// are contiguous: with gaps, oneDNN 2.6 uses a loop that is hundreds of times slower. `pairs`: b in strips of 64
 /// columns; in each, the elements of two rows are interleaved. `depth` is a multiple of 32.

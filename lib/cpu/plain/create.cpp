@@ -71,7 +71,7 @@ bool one_hot(const View& out, const View& indices, std::int64_t& bad) {
 template <class T>
 void band_typed(const View& out, const View& x, std::int64_t low, std::int64_t high) {
   std::int64_t rows = out.dims[out.rank - 2], columns = out.dims[out.rank - 1];
-  std::int64_t row_step = x.strides[x.rank - 2], step = x.strides[x.rank - 1];
+  std::int64_t row_stride = x.strides[x.rank - 2], step = x.strides[x.rank - 1];
   View matrices = out, from = x;  // without the last two axes
   matrices.rank = from.rank = out.rank - 2;
   Iteration<2> iteration({&matrices, &from});
@@ -86,7 +86,7 @@ void band_typed(const View& out, const View& x, std::int64_t low, std::int64_t h
                        std::int64_t first = std::clamp(std::clamp(low, -rows, columns) + i, std::int64_t{0}, columns);
                        std::int64_t last = std::clamp(std::clamp(high, -rows, columns) + i + 1, first, columns);
                        T* row = to + i * columns;
-                       const T* kept = matrix + i * row_step;
+                       const T* kept = matrix + i * row_stride;
                        std::fill(row, row + first, T{});
                        for (std::int64_t j = first; j < last; ++j) row[j] = kept[j * step];
                        std::fill(row + last, row + columns, T{});

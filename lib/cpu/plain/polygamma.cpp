@@ -14,14 +14,14 @@ void polygamma_typed(const View& out, const View& x, int order) {
   iteration.for_each_row([&](const std::int64_t* offset) {
     T* to = out.as<T>() + offset[0];
     const T* from = x.as<T>() + offset[1];
-    std::int64_t to_step = iteration.strides[0][0], from_step = iteration.strides[1][0];
+    std::int64_t to_stride = iteration.strides[0][0], from_stride = iteration.strides[1][0];
     parallel_for(iteration.dims[0], 1 << 10, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = begin; i < end; ++i) {
-        double value = formulas::polygamma(order, static_cast<double>(from[i * from_step]));
+        double value = formulas::polygamma(order, static_cast<double>(from[i * from_stride]));
         if constexpr (std::is_same_v<T, double>)
-          to[i * to_step] = value;
+          to[i * to_stride] = value;
         else
-          to[i * to_step] = T(static_cast<float>(value));
+          to[i * to_stride] = T(static_cast<float>(value));
       }
     });
   });

@@ -24,26 +24,26 @@ View axes_of(const View& x, int first, int count) {
 Iteration<2> together(const View& a, const View& b) { return Iteration<2>({&a, &b}); }
 
 // The offsets in operand k of `count` elements from `first` on, in row-major order.
-void offsets_from(const Iteration<2>& walk, int k, std::int64_t first, std::int64_t count, std::int64_t* offsets) {
+void offsets_from(const Iteration<2>& iteration, int k, std::int64_t first, std::int64_t count, std::int64_t* offsets) {
   std::int64_t index[8], offset = 0;
-  for (int axis = 0; axis < walk.rank; ++axis) {
-    index[axis] = first % walk.dims[axis];
-    first /= walk.dims[axis];
-    offset += index[axis] * walk.strides[k][axis];
+  for (int axis = 0; axis < iteration.rank; ++axis) {
+    index[axis] = first % iteration.dims[axis];
+    first /= iteration.dims[axis];
+    offset += index[axis] * iteration.strides[k][axis];
   }
-  std::int64_t step = walk.strides[k][0];
+  std::int64_t step = iteration.strides[k][0];
   while (true) {
-    std::int64_t run = std::min(count, walk.dims[0] - index[0]);
+    std::int64_t run = std::min(count, iteration.dims[0] - index[0]);
     for (std::int64_t i = 0; i < run; ++i) offsets[i] = offset + i * step;
     offsets += run;
     count -= run;
     if (count == 0) return;
     offset -= index[0] * step;
     index[0] = 0;
-    for (int axis = 1; axis < walk.rank; ++axis) {
-      offset += walk.strides[k][axis];
-      if (++index[axis] < walk.dims[axis]) break;
-      offset -= walk.strides[k][axis] * walk.dims[axis];
+    for (int axis = 1; axis < iteration.rank; ++axis) {
+      offset += iteration.strides[k][axis];
+      if (++index[axis] < iteration.dims[axis]) break;
+      offset -= iteration.strides[k][axis] * iteration.dims[axis];
       index[axis] = 0;
     }
   }
@@ -156,10 +156,10 @@ template <class L, class X, class Move>
 void move_rows(const Iteration<2>& row, L* listed, X* indexed, const std::int64_t* from, const std::int64_t* to,
                std::int64_t count, Move move) {
   constexpr std::int64_t ahead = 16;
-  std::int64_t size = row.dims[0], listed_step = row.strides[0][0], indexed_step = row.strides[1][0];
+  std::int64_t size = row.dims[0], listed_stride = row.strides[0][0], indexed_stride = row.strides[1][0];
   if (row.rank == 1 && size == 1) {
     for (std::int64_t i = 0; i < count; ++i) move(listed[from[i]], indexed[to[i]]);
-  } else if (row.rank == 1 && listed_step == 1 && indexed_step == 1) {
+  } else if (row.rank == 1 && listed_stride == 1 && indexed_stride == 1) {
     for (std::int64_t i = 0; i < count; ++i) {
       if (i + ahead < count) __builtin_prefetch(indexed + to[i + ahead]);
       L* a = listed + from[i];
@@ -171,7 +171,7 @@ void move_rows(const Iteration<2>& row, L* listed, X* indexed, const std::int64_
       row.for_each_row([&](const std::int64_t* offset) {
         L* a = listed + from[i] + offset[0];
         X* b = indexed + to[i] + offset[1];
-        for (std::int64_t k = 0; k < size; ++k) move(a[k * listed_step], b[k * indexed_step]);
+        for (std::int64_t k = 0; k < size; ++k) move(a[k * listed_stride], b[k * indexed_stride]);
       });
   }
 }

@@ -28,8 +28,8 @@ std::int64_t line_start(const View& view, int axis, std::int64_t line) {
 }
 
 // Calls lines(first, count) for groups of adjacent lines.
-template <class Lines>
-void for_each_group(const View& out, int axis, Lines lines) {
+template <class ForLines>
+void for_each_group(const View& out, int axis, ForLines lines) {
   std::int64_t length = out.dims[axis];
   if (out.numel == 0) return;
   int across = axis_across(out, axis);
@@ -61,16 +61,16 @@ T* first_of(const View& view, int axis, bool backwards, std::int64_t line) {
 // state = step(state, x) along each line, starting from `initial`.
 template <class State, class R, class T, class Step>
 void scan(const View& out, const View& x, int axis, bool backwards, State initial, Step step) {
-  Steps to_steps(out, axis, backwards), from_steps(x, axis, backwards);
+  Steps to_strides(out, axis, backwards), from_strides(x, axis, backwards);
   for_each_group(out, axis, [&](std::int64_t line, std::int64_t count) {
     R* to = first_of<R>(out, axis, backwards, line);
     const T* from = first_of<const T>(x, axis, backwards, line);
     State state[most_lines];
     std::fill_n(state, count, initial);
-    for (std::int64_t i = 0; i < out.dims[axis]; ++i, to += to_steps.along, from += from_steps.along)
+    for (std::int64_t i = 0; i < out.dims[axis]; ++i, to += to_strides.along, from += from_strides.along)
       for (std::int64_t j = 0; j < count; ++j) {
-        state[j] = step(state[j], static_cast<State>(from[j * from_steps.across]));
-        to[j * to_steps.across] = convert<R>(state[j]);
+        state[j] = step(state[j], static_cast<State>(from[j * from_strides.across]));
+        to[j * to_strides.across] = convert<R>(state[j]);
       }
   });
 }
@@ -96,7 +96,7 @@ void cumprod(const View& out, const View& x, int axis, bool backwards) {
 
 void recurrence(const View& out, const View& a, const View& b, int axis, bool backwards) {
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    Steps to_steps(out, axis, backwards), a_steps(a, axis, backwards), b_steps(b, axis, backwards);
+    Steps to_strides(out, axis, backwards), a_strides(a, axis, backwards), b_strides(b, axis, backwards);
     for_each_group(out, axis, [&](std::int64_t line, std::int64_t count) {
       T* to = first_of<T>(out, axis, backwards, line);
       const T *factor = first_of<const T>(a, axis, backwards, line),
@@ -104,15 +104,15 @@ void recurrence(const View& out, const View& a, const View& b, int axis, bool ba
       double state[most_lines];
       for (std::int64_t i = 0; i < out.dims[axis]; ++i) {
         for (std::int64_t j = 0; j < count; ++j) {
-          double next = static_cast<double>(term[j * b_steps.across]);
+          double next = static_cast<double>(term[j * b_strides.across]);
           // The term before the first element is skipped, because 0 times a NaN factor would be NaN.
-          if (i > 0) next += static_cast<double>(factor[j * a_steps.across]) * state[j];
+          if (i > 0) next += static_cast<double>(factor[j * a_strides.across]) * state[j];
           state[j] = next;
-          to[j * to_steps.across] = convert<T>(next);
+          to[j * to_strides.across] = convert<T>(next);
         }
-        to += to_steps.along;
-        factor += a_steps.along;
-        term += b_steps.along;
+        to += to_strides.along;
+        factor += a_strides.along;
+        term += b_strides.along;
       }
     });
   });

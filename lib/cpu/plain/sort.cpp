@@ -165,7 +165,7 @@ template <class T, class E, class Choose>
 void choose_rows(const View& values, const View& indices, const View& x, int axis, bool descending,
                  std::int64_t entries, Choose choose) {
   Rows rows(x, axis);
-  std::int64_t wanted = values.dims[axis], value_step = values.strides[axis], index_step = indices.strides[axis];
+  std::int64_t wanted = values.dims[axis], value_stride = values.strides[axis], index_stride = indices.strides[axis];
   Row<T> row{nullptr, x.dims[axis], x.strides[axis], static_cast<Key<T>>(descending ? ~Key<T>(0) : 0)};
   parallel_for(rows.count, grain(row.size), [=](std::int64_t begin, std::int64_t end) {
     auto space = std::make_unique_for_overwrite<E[]>(static_cast<std::size_t>(entries));
@@ -178,8 +178,8 @@ void choose_rows(const View& values, const View& indices, const View& x, int axi
       parallel_for(wanted, parallel_grain, [&](std::int64_t first, std::int64_t last) {
         for (std::int64_t k = first; k < last; ++k) {
           std::int64_t place = chosen[k].place();
-          value[k * value_step] = from.first[place * from.step];
-          index[k * index_step] = place;
+          value[k * value_stride] = from.first[place * from.step];
+          index[k * index_stride] = place;
         }
       });
     }

@@ -14,12 +14,12 @@ inline namespace REEL_TARGET {
 
 using detail::RecurrentCell;
 
-/// Pointers into one row. Blocks of gates are `size` elements apart, those of q `q_step`.
+/// Pointers into one row. Blocks of gates are `size` elements apart, those of q `q_stride`.
 template <class T>
 struct CellRow {
   const T *p, *q, *bias, *before;  // bias may be null
   T *h, *work, *c;
-  std::int64_t units, size, q_step;
+  std::int64_t units, size, q_stride;
 };
 
 template <class T>
@@ -45,7 +45,7 @@ template <class T, class At>
 REEL_HOST_DEVICE typename At::V gate_argument(const CellRow<T>& row, At at, int gate) {
   typename At::V given = at.load(row.p + gate * row.size);
   if (row.bias) given = given + at.load(row.bias + gate * row.size);
-  return given + at.load(row.q + gate * row.q_step);
+  return given + at.load(row.q + gate * row.q_stride);
 }
 
 template <class T, class At>
@@ -105,7 +105,7 @@ struct Cell<RecurrentCell::gru> {
     using V = typename At::V;
     using std::tanh;
     V r = sigmoid(gate_argument(row, at, 0)), z = sigmoid(gate_argument(row, at, 1));
-    V given = at.load(row.p + 2 * row.size), m = at.load(row.q + 2 * row.q_step), before = at.load(row.before);
+    V given = at.load(row.p + 2 * row.size), m = at.load(row.q + 2 * row.q_stride), before = at.load(row.before);
     if (row.bias) {
       given = given + at.load(row.bias + 2 * row.size);
       m = m + at.load(row.bias + 3 * row.size);

@@ -78,7 +78,7 @@ constexpr OpInfo convolution_op = forward_op("convolution");
 
 // y = backward_data(x, w) + b;  dx = d ∗ w,  dw = backward_weights(d, x),  db = Σ d
 
-constexpr OpInfo by_data_op(const char* name) {
+constexpr OpInfo backward_data_op(const char* name) {
   return {.name = name,
           .arity = -1,
           .batching = Batching::stack,
@@ -102,12 +102,12 @@ constexpr OpInfo by_data_op(const char* name) {
           .keeps_input_shapes = true};
 }
 
-constexpr OpInfo convolution_by_data_op = by_data_op("convolution_by_data");
+constexpr OpInfo convolution_backward_data_op = backward_data_op("convolution_backward_data");
 
 // w = backward_weights(x, d);  dx = backward_data(d, dw),  dd = x ∗ dw
 
-constexpr OpInfo convolution_by_weights_op{
-    .name = "convolution_by_weights",
+constexpr OpInfo convolution_backward_weights_op{
+    .name = "convolution_backward_weights",
     .arity = 2,
     .batching = Batching::stack,
     .forward =
@@ -142,16 +142,16 @@ Tensor convolve(const Tensor& x, const Tensor& w, const Tensor* bias, const Shap
 
 Tensor backward_data(const Tensor& d, const Tensor& w, const Tensor* bias, const Shape& x, const Convolution& c,
                      Location where) {
-  return invoke_with_bias(convolution_by_data_op, d, w, bias, x, c, where);
+  return invoke_with_bias(convolution_backward_data_op, d, w, bias, x, c, where);
 }
 
 Tensor backward_weights(const Tensor& x, const Tensor& d, const Shape& w, const Convolution& c, Location where) {
-  return invoke(convolution_by_weights_op, {&x, &d}, {w, x.dtype(), x.device()}, where, bytes_of(c));
+  return invoke(convolution_backward_weights_op, {&x, &d}, {w, x.dtype(), x.device()}, where, bytes_of(c));
 }
 
 constexpr OpInfo conv_ops[] = {forward_op("conv1d"), forward_op("conv2d"), forward_op("conv3d")};
-constexpr OpInfo conv_transposed_ops[] = {by_data_op("conv_transposed1d"), by_data_op("conv_transposed2d"),
-                                          by_data_op("conv_transposed3d")};
+constexpr OpInfo conv_transposed_ops[] = {backward_data_op("conv_transposed1d"), backward_data_op("conv_transposed2d"),
+                                          backward_data_op("conv_transposed3d")};
 
 // The operands of one call, with the checks that do not depend on the direction of the map.
 struct Operands {
@@ -367,8 +367,8 @@ std::span<const RegisteredOp> detail::convolution_ops() {
       {.name = "conv_transposed2d", .info = &conv_transposed_ops[1]},
       {.name = "conv_transposed3d", .info = &conv_transposed_ops[2]},
       {.name = "convolution", .info = &convolution_op, .internal = true},
-      {.name = "convolution_by_data", .info = &convolution_by_data_op, .internal = true},
-      {.name = "convolution_by_weights", .info = &convolution_by_weights_op, .internal = true},
+      {.name = "convolution_backward_data", .info = &convolution_backward_data_op, .internal = true},
+      {.name = "convolution_backward_weights", .info = &convolution_backward_weights_op, .internal = true},
   };
   return ops;
 }

@@ -103,7 +103,7 @@ class Overwriting {
     OpInfo op{.name = op_, .arity = -1, .batching = Batching::loop, .forward = nullptr};
     bool tracked = list().prepare_overwrite(Call{op, {read, count}, {}, {}, {}, where_}, owner());
     tracked_ = tracked && is_floating(x_.dtype());
-    noted_ = tracked_ || list().is_live(x_.body());
+    marks_tracked_write_ = tracked_ || list().is_live(x_.body());
     if (tracked_) list().make_room(op_, where_);
   }
   bool tracked() const { return tracked_; }
@@ -112,7 +112,7 @@ class Overwriting {
   Tensor kept(const Tensor& operand) const {
     NoRecord pause;
     Tensor kept = copy(Arg(operand, where_));
-    if (std::uint32_t slot = list().slot_of(operand.body())) list().settle(kept.body(), slot);
+    if (std::uint32_t slot = list().slot_of(operand.body())) list().assign_slot(kept.body(), slot);
     return kept;
   }
   /// The operand; if it shares elements with x, a copy.
@@ -122,10 +122,10 @@ class Overwriting {
 
   /// Runs an op that writes to an untracked x.
   void run(const OpInfo& op, std::initializer_list<const Tensor*> inputs) {
-    bool settles = context_.has(Context::recording) || (replaces_all_ && !list().is_live(x_.body()));
-    if (settles) list().forget(x_.body());
+    bool untracks = context_.has(Context::recording) || (replaces_all_ && !list().is_live(x_.body()));
+    if (untracks) list().forget(x_.body());
     write(op, inputs);
-    if (settles) TapeList::settle(x_.body());
+    if (untracks) TapeList::mark_current(x_.body());
   }
 
   /// Writes a value, which broadcasts and shares no elements with x, to x.
@@ -138,11 +138,11 @@ class Overwriting {
     if (fresh) {
       NoRecord pause;
       write(copy_in_place_op, {&value});
-      if (slot) list().settle(x_.body(), slot);
+      if (slot) list().assign_slot(x_.body(), slot);
     } else {
       write(copy_in_place_op, {&value});
     }
-    TapeList::settle(x_.body());
+    TapeList::mark_current(x_.body());
   }
 
   /// Writes the result of any op to x.
@@ -155,21 +155,21 @@ class Overwriting {
   }
 
  private:
-  // Notes the overwrite however the op ends: elements have changed even if a listener throws.
-  class Note {
+  // Records the overwrite however the op ends: elements have changed even if a listener throws.
+  class WriteGuard {
    public:
-    explicit Note(const Overwriting& run) : run_(run) {
+    explicit WriteGuard(const Overwriting& run) : run_(run) {
       // While the op runs, x has no version that products of a listener's ops could cache.
       run.x_.body().storage->writers.fetch_add(1, std::memory_order_relaxed);
     }
-    ~Note() {
+    ~WriteGuard() {
       const Body& body = run_.x_.body();
-      body.storage->overwritten(run_.context_.resolve(run_.where_));
+      body.storage->overwritten(run_.context_.call_site(run_.where_));
       body.storage->writers.fetch_sub(1, std::memory_order_relaxed);
-      if (run_.noted_) run_.list().note_tracked_values(body);
+      if (run_.marks_tracked_write_) run_.list().mark_tracked_write(body);
     }
-    Note(const Note&) = delete;
-    Note& operator=(const Note&) = delete;
+    WriteGuard(const WriteGuard&) = delete;
+    WriteGuard& operator=(const WriteGuard&) = delete;
 
    private:
     const Overwriting& run_;
@@ -181,16 +181,16 @@ class Overwriting {
   void write(const OpInfo& op, std::initializer_list<const Tensor*> inputs) {
     Tensor output = x_;
     Call call{op, {inputs.begin(), inputs.size()}, {}, {}, {&output, 1}, where_};
-    Note note(*this);
+    WriteGuard guard(*this);
     invoke(call);
   }
 
   void put_part(const Tensor& value) {
     {
-      Note note(*this);
+      WriteGuard guard(*this);
       assign_part(*to_.part(), value, where_);
     }
-    TapeList::settle(owner().body());
+    TapeList::mark_current(owner().body());
   }
 
   Context& context_ = context();
@@ -199,7 +199,7 @@ class Overwriting {
   const Tensor& x_;
   Location where_;
   bool tracked_ = false;
-  bool noted_ = false;  // x will be tracked, or was
+  bool marks_tracked_write_ = false;  // x will be tracked, or was
   bool replaces_all_ = false;
 };
 

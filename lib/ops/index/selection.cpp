@@ -39,19 +39,19 @@ constexpr OpInfo where_op{
 
 Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
   const char* name = where_op.name;
-  Location place = condition.location();
+  Location call_site = condition.location();
   const Tensor& chosen = tensor_of(name, condition);
   if (chosen.dtype() != DType::boolean)
-    fail<DTypeError>(name, place, "the condition is {}, not bool; compare it with something", describe(chosen));
+    fail<DTypeError>(name, call_site, "the condition is {}, not bool; compare it with something", describe(chosen));
   DType dtype = common_dtype(name, a, b);
   Operand x(name, a, dtype, condition), y(name, b, dtype, condition);
-  check_same_device(name, *x, *y, place);
-  check_same_device(name, chosen, *x, place);
+  check_same_device(name, *x, *y, call_site);
+  check_same_device(name, chosen, *x, call_site);
   Shape shape;
   if (!broadcast_all(chosen, *x, *y, shape))
-    fail<ShapeError>(name, place, "shapes do not broadcast: condition {}, a {}, b {}", to_string(chosen.shape()),
+    fail<ShapeError>(name, call_site, "shapes do not broadcast: condition {}, a {}, b {}", to_string(chosen.shape()),
                      to_string(x->shape()), to_string(y->shape()));
-  return invoke(where_op, {&chosen, &*x, &*y}, {shape, dtype, chosen.device()}, place);
+  return invoke(where_op, {&chosen, &*x, &*y}, {shape, dtype, chosen.device()}, call_site);
 }
 
 // y = the larger of a and b;  da = d where a > b, d / 2 where a = b, else 0;  db = d where b > a, d / 2 where a = b,

@@ -89,8 +89,8 @@ constexpr OpInfo qr_op{
           const Tensor &q = g.saved_output(0), &r = g.saved_output(1), &dq = g.output(0), &dr = g.output(1);
           Tensor p = matmul(dr, transpose(r)) - matmul(transpose(q), dq);
           Tensor both = triu(p) + transpose(triu(p, 1));
-          Tensor turned = triangular_solve(r, transpose(dq + matmul(q, both)), {.upper = true});
-          g.accumulate(0, transpose(turned));
+          Tensor first_term = triangular_solve(r, transpose(dq + matmul(q, both)), {.upper = true});
+          g.accumulate(0, transpose(first_term));
         },
     .saves_output_for = {inputs({0}), inputs({0})},
 };

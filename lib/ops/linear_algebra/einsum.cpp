@@ -73,7 +73,7 @@ class Reader {
     if (terms.size() != operands_.size()) fail_equation("has {} terms for {} operands", terms.size(), operands_.size());
     for (std::size_t i = 0; i < terms.size(); ++i) {
       made.factors.push_back({operands_[i], labels_of_operand(terms[i], static_cast<int>(i))});
-      note_sizes(made, static_cast<int>(i));
+      record_sizes(made, static_cast<int>(i));
     }
     made.output =
         arrow == std::string::npos ? implicit_output(made) : explicit_output(std::string_view(text_).substr(arrow + 2));
@@ -145,7 +145,7 @@ class Reader {
     return expanded(term, rank - letters);
   }
 
-  void note_sizes(Contraction& made, int number) const {
+  void record_sizes(Contraction& made, int number) const {
     const Factor& factor = made.factors.back();
     std::int64_t own[label_count] = {};
     LabelSet seen = 0;

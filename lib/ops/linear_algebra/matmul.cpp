@@ -6,7 +6,7 @@
 #include <cmath>
 
 #include "../../core/parameter_version.h"
-#include "../../core/turned.h"
+#include "../../core/transposed_matrix.h"
 #include "../../dispatch/autocast.h"
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
@@ -32,7 +32,7 @@ constexpr OpInfo matmul_transposed_op{
         [](Call& call) {
           const Body& b = call.input(1);
           count_products(call.output(), b.dims[1]);
-          kernels(call.output().device).matmul(call.output(), call.input(0), Turned(b).view(), version_of(b));
+          kernels(call.output().device).matmul(call.output(), call.input(0), TransposedMatrix(b).view(), version_of(b));
         },
 };
 

@@ -169,8 +169,8 @@ constexpr OpInfo inv_op{
         [](Call& call) { check_matrix(call, linear_algebra(call).invert(call.output(), call.input(0)), singular); },
     .gradient =
         [](Gradient& g) {
-          Tensor turned = transpose(g.saved_output());
-          g.accumulate(0, -matmul(turned, matmul(g.output(), turned)));
+          Tensor y_transposed = transpose(g.saved_output());
+          g.accumulate(0, -matmul(y_transposed, matmul(g.output(), y_transposed)));
         },
     .saves_output_for = {inputs({0})},
 };

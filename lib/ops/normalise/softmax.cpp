@@ -31,8 +31,8 @@ Tensor along_last(const OpInfo& op, const Tensor& x, int axis, const Tensor* mas
   if (x.rank() == 0) return run(x, mask ? *mask : x);
   axis = check_axis(op.name, axis, x, where);
   if (axis == x.rank() - 1) return run(x, mask ? *mask : x);
-  Tensor turned = transpose(Arg(x, where), axis, -1);
-  Tensor result = run(turned, mask ? transpose(Arg(*mask, where), axis, -1) : turned);
+  Tensor axis_last = transpose(Arg(x, where), axis, -1);
+  Tensor result = run(axis_last, mask ? transpose(Arg(*mask, where), axis, -1) : axis_last);
   return transpose(Arg(result, where), axis, -1);
 }
 

@@ -32,12 +32,12 @@ Tensor dropped(const char* op, double probability, const Shape& shape, const Ten
 Tensor variational_dropout(const Arg& x, VariationalDropoutOptions options) {
   constexpr const char* op = "variational_dropout";
   const Tensor& tensor = tensor_of(op, x);
-  Location place = x.location();
-  check_floating(op, tensor, place);
+  Location call_site = x.location();
+  check_floating(op, tensor, call_site);
   Shape shape = tensor.shape();
-  shape[check_axis(op, options.axis, tensor, place)] = 1;
-  CallerScope caller(place);
-  Tensor mask = dropped(op, options.probability, shape, tensor, options.generator, place);
+  shape[check_axis(op, options.axis, tensor, call_site)] = 1;
+  CallerScope caller(call_site);
+  Tensor mask = dropped(op, options.probability, shape, tensor, options.generator, call_site);
   double scale = options.probability < 1 ? 1 / (1 - options.probability) : 0;
   return to_if_needed(where(mask, 0.0, widened(tensor) * scale), tensor.dtype());
 }
@@ -47,10 +47,10 @@ Tensor variational_dropout(const Arg& x, VariationalDropoutOptions options) {
 Tensor alpha_dropout(const Arg& x, DropoutOptions options) {
   constexpr double limit = -1.7580993408473766;
   const Tensor& tensor = tensor_of("alpha_dropout", x);
-  Location place = x.location();
-  check_floating("alpha_dropout", tensor, place);
-  CallerScope caller(place);
-  Tensor mask = dropped("alpha_dropout", options.probability, tensor.shape(), tensor, options.generator, place);
+  Location call_site = x.location();
+  check_floating("alpha_dropout", tensor, call_site);
+  CallerScope caller(call_site);
+  Tensor mask = dropped("alpha_dropout", options.probability, tensor.shape(), tensor, options.generator, call_site);
   double p = options.probability, q = 1 - p;
   double scale = p < 1 ? 1 / std::sqrt(q + limit * limit * q * p) : 0, shift = -scale * p * limit;
   return to_if_needed(where(mask, scale * limit + shift, widened(tensor) * scale + shift), tensor.dtype());

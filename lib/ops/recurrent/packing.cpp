@@ -26,13 +26,13 @@ Packing pack(std::span<const std::int64_t> lengths, std::int64_t rows_before, Pl
   Packing packing;
   packing.rows = std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
   if (packing.rows == 0) return packing;
-  std::vector<std::int64_t> order(lengths.size()), standing(lengths.size()), counts, places;
+  std::vector<std::int64_t> order(lengths.size()), inverse_order(lengths.size()), counts, places;
   std::iota(order.begin(), order.end(), 0);
   auto length_of = [&](std::int64_t sequence) { return lengths[static_cast<std::size_t>(sequence)]; };
   std::stable_sort(order.begin(), order.end(),
                    [&](std::int64_t a, std::int64_t b) { return length_of(a) > length_of(b); });
   for (std::size_t i = 0; i < order.size(); ++i)
-    standing[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
+    inverse_order[static_cast<std::size_t>(order[i])] = static_cast<std::int64_t>(i);
   places.reserve(static_cast<std::size_t>(packing.rows));
   std::int64_t steps = length_of(order[0]);
   for (std::int64_t step = 0, count = std::ssize(order); step < steps; ++step) {
@@ -47,7 +47,7 @@ Packing pack(std::span<const std::int64_t> lengths, std::int64_t rows_before, Pl
   if (packing.rows != rows_before || !is_rising_from_zero(places)) packing.places = tensor(places);
   if (!is_rising_from_zero(order)) {
     packing.order = tensor(order);
-    packing.standing = tensor(standing);
+    packing.inverse_order = tensor(inverse_order);
   }
   return packing;
 }

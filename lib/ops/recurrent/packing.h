@@ -18,10 +18,10 @@ namespace reel::detail {
 /// How the steps of sequences are packed: first step 0 of all sequences that have one, then step 1 …, with the
 /// sequences in descending order of their lengths.
 struct Packing {
-  Tensor counts;    ///< (steps of the longest), on the CPU: the number of sequences that have each step
-  Tensor places;    ///< (rows): the index of each packed row before packing; undefined if all rows keep their index
-  Tensor order;     ///< (B): the sequences in the order of their lengths; undefined if they are in that order already
-  Tensor standing;  ///< (B): the inverse permutation of `order`; undefined if `order` is
+  Tensor counts;  ///< (steps of the longest), on the CPU: the number of sequences that have each step
+  Tensor places;  ///< (rows): the index of each packed row before packing; undefined if all rows keep their index
+  Tensor order;   ///< (B): the sequences in the order of their lengths; undefined if they are in that order already
+  Tensor inverse_order;   ///< (B): the inverse permutation of `order`; undefined if `order` is
   std::int64_t rows = 0;  ///< steps of all sequences together
 };
 
@@ -100,7 +100,7 @@ LSTMOutput run_layers(const Packing& packing, const Tensor& elements, LSTMState 
   }
   DType dtype = elements.dtype();
   auto finished = [&](const std::vector<Tensor>& states) {
-    return to_if_needed(reordered(stack(states), packing.standing), dtype);
+    return to_if_needed(reordered(stack(states), packing.inverse_order), dtype);
   };
   rows = to_if_needed(rows, dtype);
   if (packing.places.defined())

@@ -63,18 +63,18 @@ void run_net(Call& call) {
   count_products(call.input(in_W_x), call.input(in_x).dims[0]);
   count_products(call.input(in_W_h), call.input(in_x).dims[0]);
   table.matmul(p.body(), call.input(in_x), call.input(in_W_x), {});
-  table.recurrent->layer[attributes.cell_number]({.y = call.output(out_y),
-                                                  .h = call.output(out_h),
-                                                  .work = output_of(call, out_work),
-                                                  .c_all = output_of(call, out_c_all),
-                                                  .c = output_of(call, out_c),
-                                                  .p = p.body(),
-                                                  .W_h = call.input(in_W_h),
-                                                  .bias = call.input(in_bias),
-                                                  .h_0 = call.input(in_h),
-                                                  .c_0 = input_of(call, in_c),
-                                                  .counts = call.input(in_counts),
-                                                  .reverse = attributes.reverse != 0});
+  table.recurrent->layer[attributes.cell_index]({.y = call.output(out_y),
+                                                 .h = call.output(out_h),
+                                                 .work = output_of(call, out_work),
+                                                 .c_all = output_of(call, out_c_all),
+                                                 .c = output_of(call, out_c),
+                                                 .p = p.body(),
+                                                 .W_h = call.input(in_W_h),
+                                                 .bias = call.input(in_bias),
+                                                 .h_0 = call.input(in_h),
+                                                 .c_0 = input_of(call, in_c),
+                                                 .counts = call.input(in_counts),
+                                                 .reverse = attributes.reverse != 0});
 }
 
 // dy, dh_n, y, W_h, h_0, counts [, work [, dc_n, c, c_0]] → da (or dp of gru), dh_0, h_before [, dq of gru or dc_0]
@@ -83,22 +83,22 @@ void run_net_gradient(Call& call) {
   bool lstm = attributes.cell() == RecurrentCell::lstm;
   count_products(call.input(3), call.input(0).dims[0]);
   kernels(call.output().device)
-      .recurrent->layer_gradient[attributes.cell_number]({.dp = call.output(0),
-                                                          .dq = lstm ? View{} : output_of(call, 3),
-                                                          .dh_0 = call.output(1),
-                                                          .dc_0 = lstm ? output_of(call, 3) : View{},
-                                                          .h_before = call.output(2),
-                                                          .dy = call.input(0),
-                                                          .dh = call.input(1),
-                                                          .dc = input_of(call, 7),
-                                                          .y = call.input(2),
-                                                          .work = input_of(call, 6),
-                                                          .c_all = input_of(call, 8),
-                                                          .W_h = call.input(3),
-                                                          .h_0 = call.input(4),
-                                                          .c_0 = input_of(call, 9),
-                                                          .counts = call.input(5),
-                                                          .reverse = attributes.reverse != 0});
+      .recurrent->layer_gradient[attributes.cell_index]({.dp = call.output(0),
+                                                         .dq = lstm ? View{} : output_of(call, 3),
+                                                         .dh_0 = call.output(1),
+                                                         .dc_0 = lstm ? output_of(call, 3) : View{},
+                                                         .h_before = call.output(2),
+                                                         .dy = call.input(0),
+                                                         .dh = call.input(1),
+                                                         .dc = input_of(call, 7),
+                                                         .y = call.input(2),
+                                                         .work = input_of(call, 6),
+                                                         .c_all = input_of(call, 8),
+                                                         .W_h = call.input(3),
+                                                         .h_0 = call.input(4),
+                                                         .c_0 = input_of(call, 9),
+                                                         .counts = call.input(5),
+                                                         .reverse = attributes.reverse != 0});
 }
 
 constexpr OpInfo net_gradient(const char* name, int arity) {

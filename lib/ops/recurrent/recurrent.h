@@ -36,8 +36,8 @@ LSTMState run_cell(RecurrentCell cell, const Tensor& p, const Tensor& q, const T
                    Location where);
 
 struct NetAttributes {
-  std::int64_t cell_number, reverse;
-  RecurrentCell cell() const { return static_cast<RecurrentCell>(cell_number); }
+  std::int64_t cell_index, reverse;
+  RecurrentCell cell() const { return static_cast<RecurrentCell>(cell_index); }
 };
 
 /// The inputs of the op of a net over packed rows; c for lstm only.

@@ -79,7 +79,7 @@ Coverages rows_by_op() {
 
 // Runs a check and records its outcome.
 template <class Check>
-void note(Shown& shown, const Row& row, std::string_view what, Lines& faults, Check check) {
+void run_check(Shown& shown, const Row& row, std::string_view what, Lines& faults, Check check) {
   std::string fault;
   try {
     fault = check();
@@ -94,15 +94,16 @@ void run_rows(Coverage& coverage, Lines& faults) {
   for (const Row* row : coverage.rows) {
     for (DType dtype : row->dtypes) {
       Shown shown{};
-      note(shown, *row, name_of(dtype), faults, [&] { return forward_fault(*row, dtype); });
+      run_check(shown, *row, name_of(dtype), faults, [&] { return forward_fault(*row, dtype); });
       auto merge = [&](Shown& column) { column = std::max(column, shown); };
       merge(coverage.forward);
       if (dtype == f64) merge(coverage.wide);
       if (dtype == bf16) merge(coverage.half);
     }
-    if (checks_gradient(*row)) note(coverage.gradient, *row, "gradient", faults, [&] { return gradient_fault(*row); });
+    if (checks_gradient(*row))
+      run_check(coverage.gradient, *row, "gradient", faults, [&] { return gradient_fault(*row); });
     if (checks_second_order(*row))
-      note(coverage.second_order, *row, "second order", faults, [&] { return second_order_fault(*row); });
+      run_check(coverage.second_order, *row, "second order", faults, [&] { return second_order_fault(*row); });
   }
   bool differentiable = std::any_of(coverage.rows.begin(), coverage.rows.end(),
                                     [](const Row* row) { return row->differentiable && !row->inputs.empty(); });

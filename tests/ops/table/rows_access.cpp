@@ -35,7 +35,7 @@ Tensor by_item(const Tensor& x) {
 }
 
 // Every element at its strides.
-Tensor by_data(const Tensor& x) {
+Tensor by_pointer(const Tensor& x) {
   return with_element_type(x.dtype(), [&]<class T>(T) {
     Tensor y = zeros(x.shape(), {.dtype = x.dtype()});
     Shape strides = x.strides();
@@ -77,7 +77,7 @@ void add_access_rows(std::vector<Row>& rows) {
   };
   const Access accesses[] = {
       {"item", by_item, {{}, {1}, {1, 1, 1}}},
-      {"data", by_data, {{}, {5}, {3, 4}, {2, 0}, {2, 1, 3, 2}}},
+      {"data", by_pointer, {{}, {5}, {3, 4}, {2, 0}, {2, 1, 3, 2}}},
       {"write", by_write, {{}, {5}, {3, 4}, {2, 0}, {600}}},
       {"tensor", by_tensor, {{}, {5}, {3, 4}, {2, 0}, {2, 1, 3, 2}}},
   };

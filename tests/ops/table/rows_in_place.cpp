@@ -46,8 +46,8 @@ void add_binary(std::vector<Row>& rows, const Binary& binary, const Shape& x, co
                   .dtypes = binary.dtypes});
 }
 
-// The sum of the input and of its turned self, in place, through strides that are not row-major.
-void add_turned(std::vector<Row>& rows, const Binary& binary) {
+// The sum of the input and of its transpose, in place, through strides that are not row-major.
+void add_transposed(std::vector<Row>& rows, const Binary& binary) {
   rows.push_back(
       {.name = binary.name + " with its own transpose",
        .run =
@@ -187,7 +187,7 @@ void add_in_place_rows(std::vector<Row>& rows) {
                             {{3, 4}, {3, 1}}, {{0, 3}, {1, 3}}, {{2, 4, 3}, {4, 1}}, {{300}, {300}}};
   for (const Binary& binary : binaries()) {
     for (const auto& [x, y] : pairs) add_binary(rows, binary, x, y);
-    add_turned(rows, binary);
+    add_transposed(rows, binary);
   }
   for (const Shape& shape : {Shape{}, Shape{1}, Shape{7}, Shape{3, 4}, Shape{0, 2}, Shape{40}}) add_fills(rows, shape);
   add_index_put(rows, 4, 3, {2, 0});

@@ -91,20 +91,22 @@ void add_products(std::vector<Row>& rows) {
       {{130, 1}, {1, 5}},
   };
   for (const auto& [a, b] : pairs) add_product(rows, a, b);
-  // Transposed operands are read in place, with one or both turned.
-  for (int turned = 1; turned < 4; ++turned) {
+  // Transposed operands are read in place, with one or both transposed.
+  for (int transposed = 1; transposed < 4; ++transposed) {
     auto turn = [](const Array& x) {
       return make({x.shape[1], x.shape[0]}, [&](const Index& i) { return at(x, {i[1], i[0]}); });
     };
     for (std::int64_t n : {3, 20})
       rows.push_back(
-          {.name = "matmul of transposed operands " + std::to_string(turned) + " " + std::to_string(n),
+          {.name = "matmul of transposed operands " + std::to_string(transposed) + " " + std::to_string(n),
            .run =
-               [=](auto x) { return matmul(turned & 1 ? transpose(x[0]) : x[0], turned & 2 ? transpose(x[1]) : x[1]); },
-           .inputs = {{turned & 1 ? Shape{n, 2} : Shape{2, n}}, {turned & 2 ? Shape{4, n} : Shape{n, 4}}},
+               [=](auto x) {
+                 return matmul(transposed & 1 ? transpose(x[0]) : x[0], transposed & 2 ? transpose(x[1]) : x[1]);
+               },
+           .inputs = {{transposed & 1 ? Shape{n, 2} : Shape{2, n}}, {transposed & 2 ? Shape{4, n} : Shape{n, 4}}},
            .reference =
                [=](const Arrays& x) {
-                 return product({turned & 1 ? turn(x[0]) : x[0], turned & 2 ? turn(x[1]) : x[1]});
+                 return product({transposed & 1 ? turn(x[0]) : x[0], transposed & 2 ? turn(x[1]) : x[1]});
                },
            .ulps = static_cast<double>(n) + 1,
            .dtypes = all_numbers,

@@ -32,7 +32,7 @@ Interpreter::Adjoint Interpreter::seed_of(const Instruction& instruction, bool r
   if (!recorded) return adjoint;
   try {
     Operand operand = accept(seed);
-    note_possible_use(seed);
+    record_possible_use(seed);
     return {true, operand.values, operand.slot};
   } catch (const Refusal&) {
     // Whether an op uses the seed, and so refuses it, is the library's choice.
@@ -134,7 +134,7 @@ void Interpreter::visit(Differentiation& run, Entry entry) {
       if (need.tensor < 0) continue;
       // Whether this derivative uses the tensor itself, which is tracked by now, or a view of it, is the library's choice.
       if ((entry.derived || need.captured) && is_tracked_since(need)) throw Refusal{Outcome::unknown};
-      note_possible_use(need.tensor);
+      record_possible_use(need.tensor);
     }
   }
   if (!any) return;
@@ -237,7 +237,7 @@ void Interpreter::trace(Differentiation& run, int slot) {
     if (trace.slot == slot) {
       const Adjoint& sum = run.sums[static_cast<std::size_t>(slot)];
       int kept = make(slots_[static_cast<std::size_t>(slot)].shape, sum.values);
-      if (sum.slot) settle(kept, sum.slot);
+      if (sum.slot) assign_slot(kept, sum.slot);
       traced_[run.tape][number] = kept;
     }
     ++number;

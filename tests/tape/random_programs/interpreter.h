@@ -167,8 +167,8 @@ class Interpreter {
   // What is recorded.
   void check_operand(const ModelTensor& tensor) const;
   Operand accept(int tensor);
-  void note_use(int tensor);
-  void note_possible_use(int tensor);
+  void record_use(int tensor);
+  void record_possible_use(int tensor);
   Operand operand(int tensor);
   std::pair<Operand, Operand> operands(int x, int y);
   int live_slot(const ModelTensor& tensor) const { return tensor.filling == filling_ ? tensor.slot : 0; }
@@ -177,7 +177,7 @@ class Interpreter {
   void accumulate_nodes(Operand& operand);
   int tracked_slot(int tensor) const;
   void check_hidden(const ModelTensor& tensor) const;
-  void settle(int tensor, int slot);
+  void assign_slot(int tensor, int slot);
   int new_slot(std::vector<int> nodes);
   int record(int begin, const std::vector<Scalar>& values, std::vector<Input> inputs, bool checkpoint = false);
   int record_derived(int begin, const std::vector<Scalar>& values, std::vector<Input> inputs, const Entry* of);
@@ -211,7 +211,7 @@ class Interpreter {
   void overwrite_part(const Instruction& instruction, int x, int y);
   void write_cells(int tensor, const std::vector<Scalar>& values);
   void check_destination(int owner, bool recorded);
-  void end_overwrite(int x, bool noted);
+  void end_overwrite(int x, bool recorded);
 
   // Tapes.
   void run_scope(const Instruction& instruction);

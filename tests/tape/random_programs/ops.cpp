@@ -221,7 +221,7 @@ int Interpreter::checkpoint(CheckpointKind kind, int x, int captured) {
   } catch (const Refusal&) {
     // Its function has run.
     if (kind == CheckpointKind::dropout) ++random_calls_;
-    if (uses_captured) note_use(captured);
+    if (uses_captured) record_use(captured);
     throw;
   }
   Operand a = operand(x), w = uses_captured ? operand(captured) : Operand{captured, 0, {}};
@@ -265,7 +265,7 @@ int Interpreter::checkpoint(CheckpointKind kind, int x, int captured) {
   } else {
     result = make(at(x).shape, y);
   }
-  if (slot) settle(result, slot);
+  if (slot) assign_slot(result, slot);
   return result;
 }
 

@@ -26,7 +26,7 @@ void Interpreter::check_operand(const ModelTensor& x) const {
   }
 }
 
-// An operand, of which no use is noted.
+// An operand, whose use is not recorded.
 Interpreter::Operand Interpreter::accept(int tensor) {
   Operand operand{tensor, 0, {}};
   ModelTensor& x = at(tensor);
@@ -39,19 +39,19 @@ Interpreter::Operand Interpreter::accept(int tensor) {
   return operand;
 }
 
-void Interpreter::note_use(int tensor) {
+void Interpreter::record_use(int tensor) {
   ModelTensor& x = at(tensor);
   if (is_recording() && !x.parameter && x.filling == 0) x.use = {filling_, clock_};
 }
 
-void Interpreter::note_possible_use(int tensor) {
+void Interpreter::record_possible_use(int tensor) {
   ModelTensor& x = at(tensor);
   if (is_recording() && !x.parameter && x.filling == 0) x.possible_use = {filling_, clock_};
 }
 
 Interpreter::Operand Interpreter::operand(int tensor) {
   Operand operand = accept(tensor);
-  note_use(tensor);
+  record_use(tensor);
   return operand;
 }
 
@@ -60,8 +60,8 @@ std::pair<Interpreter::Operand, Interpreter::Operand> Interpreter::operands(int 
   std::pair<Operand, Operand> both;
   both.first = accept(x);
   both.second = accept(y);
-  note_use(x);
-  note_use(y);
+  record_use(x);
+  record_use(y);
   return both;
 }
 
@@ -81,7 +81,7 @@ int Interpreter::track(int tensor) {
   slots_[static_cast<std::size_t>(slot)].use_before = x.use;
   slots_[static_cast<std::size_t>(slot)].possible_use_before = x.possible_use;
   leaves_.push_back(slot);
-  settle(tensor, slot);
+  assign_slot(tensor, slot);
   return slot;
 }
 
@@ -102,7 +102,7 @@ void Interpreter::accumulate_nodes(Operand& operand) {
   for (std::size_t i = 0; i < nodes.size(); ++i) operand.values[i].node = nodes[i];
 }
 
-void Interpreter::settle(int tensor, int slot) {
+void Interpreter::assign_slot(int tensor, int slot) {
   ModelTensor& x = at(tensor);
   x.slot = slot;
   x.use = x.possible_use = {};
@@ -159,7 +159,7 @@ int Interpreter::record_derived(int begin, const std::vector<Scalar>& values, st
 
 int Interpreter::finish(int begin, const Sizes& shape, const std::vector<Scalar>& values, std::vector<Input> inputs) {
   int result = make(shape, values);
-  if (int slot = record(begin, values, std::move(inputs))) settle(result, slot);
+  if (int slot = record(begin, values, std::move(inputs))) assign_slot(result, slot);
   return result;
 }
 

@@ -30,7 +30,7 @@ std::vector<std::size_t> broadcast_places(const Sizes& small, const Sizes& large
 }
 
 std::optional<Sizes> reshaped(const Sizes& shape, const Sizes& strides, const Sizes& wanted) {
-  // The view's address of an element must be linear in each wanted index: found by walking both from the last axis.
+  // The view's address of an element must be linear in each wanted index: found by comparing both from the last axis.
   Sizes found(wanted.size());
   std::size_t from = shape.size();
   std::int64_t left = 1, step = 1;  // of the run of axes that is being used up, and the stride within it

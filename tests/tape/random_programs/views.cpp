@@ -31,7 +31,7 @@ int Interpreter::recorded_view(int x, const Layout& layout, const Layout& logica
   for (std::int64_t place : places(dense)) y.push_back(a.values[static_cast<std::size_t>(place)]);
   std::vector<Input> inputs;
   add_input(inputs, a.slot);
-  if (int slot = record(scalars_.count(), y, std::move(inputs))) settle(result, slot);
+  if (int slot = record(scalars_.count(), y, std::move(inputs))) assign_slot(result, slot);
   return result;
 }
 
@@ -120,9 +120,9 @@ void Interpreter::write_cells(int tensor, const std::vector<Scalar>& values) {
   ++memory.version;
 }
 
-void Interpreter::end_overwrite(int x, bool noted) {
+void Interpreter::end_overwrite(int x, bool recorded) {
   Memory& memory = memory_of(x);
-  if (!noted) return;
+  if (!recorded) return;
   memory.tracked_version = memory.version;
   memory.tracked_by = filling_;
 }
@@ -176,11 +176,11 @@ void Interpreter::overwrite_whole(Op op, int x, int y, double number) {
   }
   write_cells(x, result.values);
   if (!recorded) {
-    if (!reads && !was_live) settle(x, 0);
+    if (!reads && !was_live) assign_slot(x, 0);
     return;
   }
   end_overwrite(x, tracked || was_live);
-  settle(x, tracked ? result.slot : 0);
+  assign_slot(x, tracked ? result.slot : 0);
 }
 
 void Interpreter::overwrite_part(const Instruction& instruction, int x, int y) {
@@ -209,13 +209,13 @@ void Interpreter::overwrite_part(const Instruction& instruction, int x, int y) {
   write_cells(part, values);
   if (!recorded) return;
   end_overwrite(x, tracked || was_live);
-  if (!tracked) return settle(part, 0);
+  if (!tracked) return assign_slot(part, 0);
   for (std::size_t i = 0; i < values.size(); ++i)
     whole.values[static_cast<std::size_t>(logical.offset) + i] = values[i];
   std::vector<Input> inputs;
   add_input(inputs, whole.slot);
   add_input(inputs, b.slot);
-  settle(x, record(scalars_.count(), whole.values, std::move(inputs)));
+  assign_slot(x, record(scalars_.count(), whole.values, std::move(inputs)));
 }
 
 }  // namespace reel_test::programs

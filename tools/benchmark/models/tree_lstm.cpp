@@ -16,9 +16,9 @@ std::vector<Tensor> made_parameters() {
 }
 
 // Evaluates trees node by node, each with its own ops.
-class Walk {
+class TreeEvaluation {
  public:
-  Walk(const std::vector<Tensor>& parameters, TreeForm form)
+  TreeEvaluation(const std::vector<Tensor>& parameters, TreeForm form)
       : composed_(form == TreeForm::composed),
         table_(parameters[0]),
         W_leaf_(parameters[1]),
@@ -28,10 +28,10 @@ class Walk {
         W_out_(parameters[5]),
         b_out_(parameters[6]) {}
 
-  LSTMState walk(const Tree& tree, const TreeNode& node) {
+  LSTMState visit(const Tree& tree, const TreeNode& node) {
     LSTMState state = node.left < 0 ? leaf(node)
-                                    : inner(walk(tree, tree[static_cast<std::size_t>(node.left)]),
-                                            walk(tree, tree[static_cast<std::size_t>(node.right)]));
+                                    : inner(visit(tree, tree[static_cast<std::size_t>(node.left)]),
+                                            visit(tree, tree[static_cast<std::size_t>(node.right)]));
     Tensor loss =
         cross_entropy(addmm(b_out_, state.h, W_out_), tensor({node.label}), {.reduction = LossReduction::sum});
     total_ = total_.defined() ? total_ + loss : loss;
@@ -71,10 +71,10 @@ double TreeTraining::epoch(const std::vector<Tree>& trees, int minibatch, TreeFo
   for (std::size_t start = 0; start < trees.size(); start += static_cast<std::size_t>(minibatch)) {
     std::size_t end = std::min(start + static_cast<std::size_t>(minibatch), trees.size());
     Tape tape;
-    Walk walk(parameters_, form);
-    for (std::size_t i = start; i < end; ++i) walk.walk(trees[i], trees[i].back());
-    sum_of_losses += walk.total().item();
-    tape.backward(walk.total());
+    TreeEvaluation evaluation(parameters_, form);
+    for (std::size_t i = start; i < end; ++i) evaluation.visit(trees[i], trees[i].back());
+    sum_of_losses += evaluation.total().item();
+    tape.backward(evaluation.total());
     sgd_.step();
     sgd_.zero_grad();
   }

@@ -39,10 +39,10 @@ PeerCase forward(const Window& c, const std::string& name) {
   return {"convolve", name, work, "GFLOP/s", [=] { ours(c, x.ours, w.ours); }, [=] { theirs(c, x.theirs, w.theirs); }};
 }
 
-PeerCase backward(const Window& c, const std::string& name, bool by_data) {
+PeerCase backward(const Window& c, const std::string& name, bool backward_data) {
   Pair x = numbers(c.x), w = numbers(c.w);
   auto tape = std::make_shared<reel::Tape>(reel::TapeOptions{.persistent = true});
-  Tensor source = by_data ? x.ours : w.ours;
+  Tensor source = backward_data ? x.ours : w.ours;
   tape->watch(source);
   Tensor y = ours(c, x.ours, w.ours);
   Pair d = numbers(y.shape());
@@ -54,7 +54,7 @@ PeerCase backward(const Window& c, const std::string& name, bool by_data) {
           [=] {
             at::convolution_backward(d.theirs, x.theirs, w.theirs, c10::nullopt, {c.stride, c.stride},
                                      {c.padding, c.padding}, {1, 1}, c.transposed, {0, 0}, c.groups,
-                                     {by_data, !by_data, false});
+                                     {backward_data, !backward_data, false});
           }};
 }
 
@@ -74,9 +74,9 @@ std::vector<PeerEntry> convolve_cases() {
   std::vector<PeerEntry> entries;
   for (const Window& c : windows) {
     entries.push_back({"convolve", c.name, [=] { return forward(c, c.name); }});
-    for (bool by_data : {true, false}) {
-      std::string name = c.name + (by_data ? " by data" : " by weights");
-      entries.push_back({"convolve", name, [=] { return backward(c, name, by_data); }});
+    for (bool backward_data : {true, false}) {
+      std::string name = c.name + (backward_data ? " by data" : " by weights");
+      entries.push_back({"convolve", name, [=] { return backward(c, name, backward_data); }});
     }
   }
   return entries;

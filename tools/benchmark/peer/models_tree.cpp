@@ -33,10 +33,10 @@ struct Net {
     return at::cross_entropy_loss(at::addmm(b_out, h, W_out), labels, {}, at::Reduction::Sum);
   }
 
-  State walk(const Tree& tree, const TreeNode& node, at::Tensor& total) const {
+  State visit(const Tree& tree, const TreeNode& node, at::Tensor& total) const {
     State state = node.left < 0 ? leaf(of(node.word))
-                                : inner(walk(tree, tree[static_cast<std::size_t>(node.left)], total),
-                                        walk(tree, tree[static_cast<std::size_t>(node.right)], total));
+                                : inner(visit(tree, tree[static_cast<std::size_t>(node.left)], total),
+                                        visit(tree, tree[static_cast<std::size_t>(node.right)], total));
     at::Tensor one = loss(state.h, of(node.label));
     total = total.defined() ? total + one : one;
     return state;
@@ -109,7 +109,7 @@ double TorchTreeTraining::epoch(const std::vector<Tree>& trees, int minibatch, b
     if (by_level)
       total = minibatch_by_level(net, trees, start, end);
     else
-      for (std::size_t i = start; i < end; ++i) net.walk(trees[i], trees[i].back(), total);
+      for (std::size_t i = start; i < end; ++i) net.visit(trees[i], trees[i].back(), total);
     sum_of_losses += total.item<double>();
     total.backward();
     at::NoGradGuard pause;

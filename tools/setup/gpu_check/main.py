@@ -57,7 +57,7 @@ class Check:
         # A machine without a GPU may be a small one.
         self.runner = steps.Runner(arguments.seconds, self.environment, has_limits=not arguments.without_device)
 
-    def note(self, outcome):
+    def show(self, outcome):
         self.outcomes.append(outcome)
         note = f": {outcome.note}" if outcome.note else ""
         print(f"{outcome.status:8} {outcome.seconds:6.1f} s  {outcome.step}{note}", flush=True)
@@ -67,7 +67,7 @@ class Check:
 
     def run(self, step, command, log, limit, environment=None):
         outcome = self.runner.run(step, command, self.out / log, limit, environment)
-        self.note(outcome)
+        self.show(outcome)
         return outcome
 
     # The libraries, from distribution and Python packages.
@@ -75,7 +75,7 @@ class Check:
         bundle = self.arguments.bundle or ROOT / "vendor"
         packages = sorted(bundle.glob("*.deb")) if bundle.is_dir() else []
         if not packages and self.arguments.bundle:
-            self.note(steps.Outcome("unpack", "FAILED", note=f"there are no packages in {bundle}"))
+            self.show(steps.Outcome("unpack", "FAILED", note=f"there are no packages in {bundle}"))
             return False
         shutil.rmtree(self.prefix, ignore_errors=True)
         self.prefix.mkdir(parents=True)
@@ -84,17 +84,17 @@ class Check:
             unpack = 'printf "%s\\0" "$@" | xargs -0 -P "$(nproc)" -I{} dpkg -x {} "$0"'
             outcome = self.runner.run(f"unpack {len(packages)} packages", ["sh", "-c", unpack, self.prefix, *packages],
                                       self.out / "build.txt", 60)
-            well = self.note(outcome)
+            well = self.show(outcome)
         return self.find_toolkit() and well
 
     def find_toolkit(self):
         root = machine.toolkit_root()
         if not root:
-            return self.note(steps.Outcome("toolkit", "FAILED", note="no nvcc is on PATH or in /usr/local/cuda/bin"))
+            return self.show(steps.Outcome("toolkit", "FAILED", note="no nvcc is on PATH or in /usr/local/cuda/bin"))
         lines, missing = machine.borrow_libraries(self.prefix, self.arguments.python)
         for line in lines:
             print(f"{'':18}{line}")
-        return not missing or self.note(steps.Outcome("toolkit", "FAILED", note=(
+        return not missing or self.show(steps.Outcome("toolkit", "FAILED", note=(
             f"{', '.join(missing)}: neither the toolkit in {root}, nor the system, nor a package of "
             f"{self.arguments.python} has the library and its header")))
 
@@ -131,7 +131,7 @@ class Check:
         """The part of the build that the steps on the GPU need, so that they come first."""
         wanted = ("reel_cuda", "reel_cuda_bench", "reel", "op_coverage")
         files = [name for target in self.introspect("targets") if target["name"] in wanted for name in target["filename"]]
-        self.note(self.compile("build what wants the GPU", [*files, *self.files_of(self.tests_of("cuda"))], "build.txt"))
+        self.show(self.compile("build what wants the GPU", [*files, *self.files_of(self.tests_of("cuda"))], "build.txt"))
 
     def compile_rest(self):
         """All else but the emulated device."""
@@ -155,14 +155,14 @@ class Check:
         if skipped and selection == GPU_TESTS and not self.arguments.without_device:
             outcome.status = "FAILED"
             outcome.note += "; a GPU is there, and tests were skipped"
-        self.note(outcome)
+        self.show(outcome)
         return outcome.is_well
 
     def ops_one_by_one(self, limit):
         """Where the op table fails: for which ops."""
         begun = time.monotonic()
         lines, count = ops.one_by_one(ROOT, self.build, min(limit, max(1, self.runner.left() - 5)), self.out / "tests.txt")
-        self.note(steps.Outcome("ops on the GPU, one by one", "FAILED" if lines else "ok", time.monotonic() - begun,
+        self.show(steps.Outcome("ops on the GPU, one by one", "FAILED" if lines else "ok", time.monotonic() - begun,
                                 f"{len(lines)} of {count} fail"))
         if lines:
             self.sections.append(["Ops that fail on the GPU:", *lines])
@@ -180,7 +180,7 @@ class Check:
         outcome = self.runner.run("benchmarks of PyTorch", [*program, "--json", theirs, *trial], self.out / log, 100)
         if outcome.status == "skipped":
             outcome.note = outcome.output.strip().splitlines()[-1]
-        self.note(outcome)
+        self.show(outcome)
         if self.arguments.without_device:
             return
         rows = compare.rows_of(ours, theirs)
@@ -188,7 +188,7 @@ class Check:
         if rows:
             self.sections.append(compare.table_of(rows) + [""] + summary)
         if summary:
-            self.note(steps.Outcome("goals beside PyTorch", "ok" if well else "FAILED",
+            self.show(steps.Outcome("goals beside PyTorch", "ok" if well else "FAILED",
                                     note="" if well else "missed; the table says where"))
 
     def on_gpu(self):
@@ -221,11 +221,11 @@ class Check:
                     cases = sorted(tests.split(tests.tests()), key=lambda test: "op_table" not in test["name"])
             watched = [pool.submit(watch.watch, self.runner, tool, cases, self.out, 200) for tool in watch.TOOLS]
             if rest:
-                self.note(rest.result())
+                self.show(rest.result())
                 self.append_log("build-rest.txt", "build.txt")
                 self.tests("tests on the CPU", ["--without-suite", "cuda", "--without-suite", "emulated"], 300)
             for one in watched:
-                self.note(one.result())
+                self.show(one.result())
 
     def append_log(self, part, whole):
         with open(self.out / whole, "ab") as log:
@@ -261,7 +261,7 @@ def main(description):
     check = Check(arguments)
 
     def stop(*_):
-        check.note(steps.Outcome("gpu-check", "cut off", note="it was stopped"))
+        check.show(steps.Outcome("gpu-check", "cut off", note="it was stopped"))
         check.runner.end_all()
         sys.exit(1)
     for one in (signal.SIGTERM, signal.SIGINT):

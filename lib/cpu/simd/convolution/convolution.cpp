@@ -6,7 +6,7 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 
 void fill_convolution(KernelTable& table) {
-  static constexpr ConvolutionKernels kernels{convolve_forward, convolve_by_data, convolve_by_weights};
+  static constexpr ConvolutionKernels kernels{convolve_forward, convolve_backward_data, convolve_backward_weights};
   table.convolution = &kernels;
 }
 

@@ -7,8 +7,9 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 
 void convolve_forward(const View& out, const View& x, const View& w, const View* bias, const Convolution& convolution);
-void convolve_by_data(const View& out, const View& d, const View& w, const View* bias, const Convolution& convolution);
-void convolve_by_weights(const View& out, const View& x, const View& d, const Convolution& convolution);
+void convolve_backward_data(const View& out, const View& d, const View& w, const View* bias,
+                            const Convolution& convolution);
+void convolve_backward_weights(const View& out, const View& x, const View& d, const Convolution& convolution);
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

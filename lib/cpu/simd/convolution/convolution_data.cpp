@@ -44,8 +44,8 @@ struct Tiles {
   static constexpr std::int64_t lanes = G::lanes;
   static constexpr int most_rows = G::tile_rows;
   // Few rows need more vectors to keep the processor busy.
-  static constexpr int few_rows = 2;
-  static constexpr int vectors_of(int rows) { return rows <= few_rows ? 4 : 2; }
+  static constexpr int skinny_rows = 2;
+  static constexpr int vectors_of(int rows) { return rows <= skinny_rows ? 4 : 2; }
   static constexpr std::int64_t widest = 4 * lanes;
 
   struct Depth {
@@ -55,7 +55,7 @@ struct Tiles {
 
   /// c = Σ of a b over taps and channels, for `rows` channels of the result and `vectors` vectors of positions.
   template <int rows, int vectors>
-  static void tile(const Depth& depth, const T* a, const T* b, T* c, std::int64_t c_step) {
+  static void tile(const Depth& depth, const T* a, const T* b, T* c, std::int64_t c_stride) {
     const typename G::Tag tag;
     typename G::Lanes sums[rows][vectors];
     G::template unrolled<rows>(
@@ -74,20 +74,20 @@ struct Tiles {
       }
     }
     G::template unrolled<rows>([&](auto r) {
-      G::template unrolled<vectors>([&](auto v) { hn::StoreU(sums[r][v], tag, c + r * c_step + v * lanes); });
+      G::template unrolled<vectors>([&](auto v) { hn::StoreU(sums[r][v], tag, c + r * c_stride + v * lanes); });
     });
   }
 
   template <int rows>
-  static void place(std::int64_t left, const Depth& depth, const T* a, const T* b, T* c, std::int64_t c_step) {
+  static void place(std::int64_t left, const Depth& depth, const T* a, const T* b, T* c, std::int64_t c_stride) {
     constexpr int vectors = vectors_of(rows);
     if (left > lanes)
-      tile<rows, vectors>(depth, a, b, c, c_step);
+      tile<rows, vectors>(depth, a, b, c, c_stride);
     else
-      tile<rows, 1>(depth, a, b, c, c_step);
+      tile<rows, 1>(depth, a, b, c, c_stride);
   }
 
-  using Kernel = void (*)(std::int64_t left, const Depth& depth, const T* a, const T* b, T* c, std::int64_t c_step);
+  using Kernel = void (*)(std::int64_t left, const Depth& depth, const T* a, const T* b, T* c, std::int64_t c_stride);
   template <int... rows>
   static constexpr std::array<Kernel, most_rows> make_kernels(std::integer_sequence<int, rows...>) {
     return {place<rows + 1>...};
@@ -99,7 +99,7 @@ struct Tiles {
 template <class S>
 struct Weights {
   const S* data;
-  std::int64_t group_step, result_step, source_step, steps[3];
+  std::int64_t group_stride, result_stride, source_stride, strides[3];
 };
 
 template <class S, class T>
@@ -108,7 +108,7 @@ struct Correlation {
   Images<S> result;
   Weights<S> weights;
   const S* bias;
-  std::int64_t bias_step, groups;
+  std::int64_t bias_stride, groups;
   Plan plan;
 
   std::int64_t source_channels() const { return source.channels / groups; }
@@ -133,18 +133,18 @@ struct Correlation {
   void pack_panel(T* to, std::int64_t group, std::int64_t panel) const {
     const auto& [deep, high, wide] = plan.axes;
     std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin, sources = source_channels();
-    const S* first = weights.data + group * weights.group_step + begin * weights.result_step +
-                     deep.tap * weights.steps[0] + high.tap * weights.steps[1] + wide.tap * weights.steps[2];
-    std::int64_t deep_step = deep.tap_step * weights.steps[0], high_step = high.tap_step * weights.steps[1];
-    std::int64_t wide_step = wide.tap_step * weights.steps[2];
+    const S* first = weights.data + group * weights.group_stride + begin * weights.result_stride +
+                     deep.tap * weights.strides[0] + high.tap * weights.strides[1] + wide.tap * weights.strides[2];
+    std::int64_t deep_stride = deep.tap_stride * weights.strides[0], high_stride = high.tap_stride * weights.strides[1];
+    std::int64_t wide_stride = wide.tap_stride * weights.strides[2];
     for (std::int64_t k = 0; k < sources; ++k)
       for (std::int64_t r = 0; r < rows; ++r) {
-        const S* window = first + k * weights.source_step + r * weights.result_step;
+        const S* window = first + k * weights.source_stride + r * weights.result_stride;
         T* place = to + k * rows + r;
         for (std::int64_t td = 0; td < deep.taps; ++td)
           for (std::int64_t th = 0; th < high.taps; ++th)
             for (std::int64_t tw = 0; tw < wide.taps; ++tw, place += sources * rows)
-              *place = widened(window[td * deep_step + th * high_step + tw * wide_step]);
+              *place = widened(window[td * deep_stride + th * high_stride + tw * wide_stride]);
       }
   }
 
@@ -166,11 +166,11 @@ struct Correlation {
 
   [[gnu::noinline]] void pack_source(T* to, std::int64_t to_pitch, std::int64_t first_channel, const Box& box) const {
     // Adjacent channels are read together.
-    std::int64_t together = source.channel_step == 1 ? 16 : 1, channels = source_channels();
+    std::int64_t together = source.channel_stride == 1 ? 16 : 1, channels = source_channels();
     for (std::int64_t begin = 0; begin < channels; begin += together) {
       std::int64_t count = std::min(together, channels - begin);
-      const S* image = source.data + (first_channel + begin) * source.channel_step;
-      for_each_line(plan, box, source.steps, source.example_step,
+      const S* image = source.data + (first_channel + begin) * source.channel_stride;
+      for_each_line(plan, box, source.strides, source.example_stride,
                     [&](std::int64_t place, std::int64_t offset, std::int64_t step, std::int64_t before,
                         std::int64_t inside, std::int64_t after) {
                       T* line = to + begin * to_pitch + place;
@@ -187,11 +187,11 @@ struct Correlation {
     }
   }
 
-  [[gnu::noinline]] void store(const T* sums, std::int64_t sums_step, std::int64_t first_channel,
+  [[gnu::noinline]] void store(const T* sums, std::int64_t sums_stride, std::int64_t first_channel,
                                const Box& box) const {
     const auto& [deep, high, wide] = plan.axes;
-    std::int64_t together = result.channel_step == 1 ? 16 : 1, channels = result_channels();
-    std::int64_t step = result.steps[2] * wide.step, line = wide.length(box.count[3]), length = box.count[3];
+    std::int64_t together = result.channel_stride == 1 ? 16 : 1, channels = result_channels();
+    std::int64_t step = result.strides[2] * wide.step, line = wide.length(box.count[3]), length = box.count[3];
     // Lines that are contiguous in both the box and the result are stored at once.
     bool joined = line == length && length == result.dims[2] && high.step == 1 && step == 1 && together == 1;
     std::int64_t lines = joined ? box.count[2] : 1;
@@ -204,13 +204,13 @@ struct Correlation {
       for (std::int64_t n = 0; n < box.count[0]; ++n)
         for (std::int64_t i = 0; i < box.count[1]; ++i)
           for (std::int64_t j = 0; j < box.count[2]; j += lines) {
-            const T* from =
-                sums + begin * sums_step + ((n * deep.length(box.count[1]) + i) * high.length(box.count[2]) + j) * line;
-            S* to = result.data + (box.begin[0] + n) * result.example_step +
-                    (first_channel + begin) * result.channel_step +
-                    (deep.first + (box.begin[1] + i) * deep.step) * result.steps[0] +
-                    (high.first + (box.begin[2] + j) * high.step) * result.steps[1] +
-                    (wide.first + box.begin[3] * wide.step) * result.steps[2];
+            const T* from = sums + begin * sums_stride +
+                            ((n * deep.length(box.count[1]) + i) * high.length(box.count[2]) + j) * line;
+            S* to = result.data + (box.begin[0] + n) * result.example_stride +
+                    (first_channel + begin) * result.channel_stride +
+                    (deep.first + (box.begin[1] + i) * deep.step) * result.strides[0] +
+                    (high.first + (box.begin[2] + j) * high.step) * result.strides[1] +
+                    (wide.first + box.begin[3] * wide.step) * result.strides[2];
             if (count == 1) {
               T shift = bias_of(first_channel + begin);
               if (dense)
@@ -223,17 +223,17 @@ struct Correlation {
             }
             for (std::int64_t k = 0; k < length; ++k)
               for (std::int64_t c = 0; c < count; ++c)
-                to[k * step + c] = rounded<S>(from[c * sums_step + k] + bias_of(first_channel + begin + c));
+                to[k * step + c] = rounded<S>(from[c * sums_stride + k] + bias_of(first_channel + begin + c));
           }
     }
   }
 
-  T bias_of(std::int64_t channel) const { return bias ? T(widened(bias[channel * bias_step])) : T(0); }
+  T bias_of(std::int64_t channel) const { return bias ? T(widened(bias[channel * bias_stride])) : T(0); }
 
   // Single channels per group, with contiguous lines, need no packing.
   bool by_lines() const {
     return has_masks && std::is_same_v<S, T> && source_channels() == 1 && result_channels() == 1 &&
-           source.steps[2] == 1 && result.steps[2] == 1 && plan.axes[2].stride == 1 && plan.axes[2].step == 1;
+           source.strides[2] == 1 && result.strides[2] == 1 && plan.axes[2].stride == 1 && plan.axes[2].step == 1;
   }
 
   // Lists the lines of the source on which a line of the result depends, and their weights.
@@ -243,10 +243,10 @@ struct Correlation {
     std::int64_t count = 0;
     for (std::int64_t td = 0; td < deep.taps; ++td)
       for (std::int64_t th = 0; th < high.taps; ++th, packed_weights += wide.taps) {
-        std::int64_t d = i * deep.stride + deep.offset + td * deep.offset_step;
-        std::int64_t h = j * high.stride + high.offset + th * high.offset_step;
+        std::int64_t d = i * deep.stride + deep.offset + td * deep.offset_stride;
+        std::int64_t h = j * high.stride + high.offset + th * high.offset_stride;
         if (d >= 0 && d < deep.source && h >= 0 && h < high.source)
-          lines[count++] = {image + d * source.steps[0] + h * source.steps[1], packed_weights};
+          lines[count++] = {image + d * source.strides[0] + h * source.strides[1], packed_weights};
       }
     return count;
   }
@@ -263,14 +263,14 @@ struct Correlation {
     T* dense = joined ? dense_scratch.get<T>(box.count[2] * length) : nullptr;
     for (std::int64_t n = box.begin[0]; n < box.begin[0] + box.count[0]; ++n)
       for (std::int64_t i = box.begin[1]; i < box.begin[1] + box.count[1]; ++i) {
-        const T* image = source.data + n * source.example_step + channel * source.channel_step;
-        T* first = result.data + n * result.example_step + channel * result.channel_step +
-                   (deep.first + i * deep.step) * result.steps[0] +
-                   (high.first + box.begin[2] * high.step) * result.steps[1] + wide.first + box.begin[3];
+        const T* image = source.data + n * source.example_stride + channel * source.channel_stride;
+        T* first = result.data + n * result.example_stride + channel * result.channel_stride +
+                   (deep.first + i * deep.step) * result.strides[0] +
+                   (high.first + box.begin[2] * high.step) * result.strides[1] + wide.first + box.begin[3];
         for (std::int64_t j = 0; j < box.count[2]; ++j) {
           std::int64_t count = list_lines(image, weights, i, box.begin[2] + j, lines);
-          T* to = joined ? dense + j * length : first + j * high.step * result.steps[1];
-          std::int64_t begin = box.begin[3] + wide.offset, step = wide.offset_step, size = wide.source, k = 0;
+          T* to = joined ? dense + j * length : first + j * high.step * result.strides[1];
+          std::int64_t begin = box.begin[3] + wide.offset, step = wide.offset_stride, size = wide.source, k = 0;
           constexpr std::int64_t lanes = Tiles<T>::lanes;
           for (; length - k > 2 * lanes; k += std::min(length - k, 4 * lanes))
             if (begin + k + lanes >= 0 && begin + k + (taps - 1) * step + 3 * lanes <= size)
@@ -310,11 +310,11 @@ struct Correlation {
   }
 
   void work(const T* packed_weights, const std::int64_t* offsets, std::int64_t group, const Box& box) const {
-    std::int64_t step = pitch(box.count), run = plan.run(box.count), sums_step = sums_pitch(run);
+    std::int64_t step = pitch(box.count), run = plan.run(box.count), sums_stride = sums_pitch(run);
     std::int64_t sources = source_channels(), results = result_channels();
     std::int64_t packed_size = sources * step + Tiles<T>::widest;
     static thread_local constinit ThreadScratch scratch;
-    T* packed = scratch.get<T>(packed_size + results * sums_step);
+    T* packed = scratch.get<T>(packed_size + results * sums_stride);
     T* sums = packed + packed_size;
     pack_source(packed, step, group * sources, box);
     bool by_rows = skips(box);
@@ -323,19 +323,19 @@ struct Correlation {
       std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin;
       std::int64_t wide = Tiles<T>::vectors_of(static_cast<int>(rows)) * Tiles<T>::lanes;
       const T* a = packed_weights + (group * results + begin) * plan.taps() * sources;
-      T* to = sums + begin * sums_step;
+      T* to = sums + begin * sums_stride;
       auto work_run = [&](std::int64_t first, std::int64_t length, std::int64_t tap, std::int64_t taps) {
         typename Tiles<T>::Depth depth{offsets + tap, taps, sources, step};
         for (std::int64_t place = 0; place < length; place += wide)
           Tiles<T>::kernels[rows - 1](length - place, depth, a + tap * sources * rows, packed + first + place,
-                                      to + first + place, sums_step);
+                                      to + first + place, sums_stride);
       };
       if (by_rows)
         for_each_run(box, work_run);
       else
         work_run(0, run, 0, plan.taps());
     }
-    store(sums, sums_step, group * results, box);
+    store(sums, sums_stride, group * results, box);
   }
 
   void run() {
@@ -393,8 +393,8 @@ struct Correlation {
         for (std::int64_t i = 0; i < result.dims[0]; ++i)
           for (std::int64_t j = 0; j < result.dims[1]; ++j)
             for (std::int64_t k = 0; k < result.dims[2]; ++k)
-              result.data[n * result.example_step + c * result.channel_step + i * result.steps[0] +
-                          j * result.steps[1] + k * result.steps[2]] = value;
+              result.data[n * result.example_stride + c * result.channel_stride + i * result.strides[0] +
+                          j * result.strides[1] + k * result.strides[2]] = value;
       }
   }
 };
@@ -407,7 +407,7 @@ Weights<S> weights_of(const View& w, std::int64_t groups, bool backward_data) {
                      w.strides[backward_data ? 0 : 1],
                      {0, 0, 0}};
   int spatial = w.rank - 2;
-  for (int i = 0; i < spatial; ++i) weights.steps[3 - spatial + i] = w.strides[2 + i];
+  for (int i = 0; i < spatial; ++i) weights.strides[3 - spatial + i] = w.strides[2 + i];
   return weights;
 }
 
@@ -426,9 +426,9 @@ PlannedAxis remainder_axis(const Convolution& c, int axis, std::int64_t results,
   planned.stride = 1;
   planned.taps = (window - least - 1) / apart + 1;
   planned.tap = least + (planned.taps - 1) * apart;
-  planned.tap_step = -apart;
+  planned.tap_stride = -apart;
   planned.offset = (first + padding - planned.tap * dilation) / stride;
-  planned.offset_step = dilation / common;
+  planned.offset_stride = dilation / common;
   return planned;
 }
 
@@ -489,7 +489,7 @@ void convolve_forward(const View& out, const View& x, const View& w, const View*
   with_floating(out.dtype, [&]<class S>(std::type_identity<S>) { forward<S>(out, x, w, bias, c); });
 }
 
-void convolve_by_data(const View& out, const View& d, const View& w, const View* bias, const Convolution& c) {
+void convolve_backward_data(const View& out, const View& d, const View& w, const View* bias, const Convolution& c) {
   if (out.numel == 0) return;
   with_floating(out.dtype, [&]<class S>(std::type_identity<S>) { backward_data<S>(out, d, w, bias, c); });
 }

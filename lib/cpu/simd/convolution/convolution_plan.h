@@ -18,7 +18,7 @@ template <class S>
 struct Images {
   S* data;
   std::int64_t examples, channels, dims[3];
-  std::int64_t example_step, channel_step, steps[3];
+  std::int64_t example_stride, channel_stride, strides[3];
 };
 
 template <class S>
@@ -28,18 +28,18 @@ Images<S> images_of(const View& view, bool channels_last) {
                    view.strides[0], view.strides[channel], {0, 0, 0}};
   for (int i = 0; i < spatial; ++i) {
     images.dims[3 - spatial + i] = view.dims[first + i];
-    images.steps[3 - spatial + i] = view.strides[first + i];
+    images.strides[3 - spatial + i] = view.strides[first + i];
   }
   return images;
 }
 
-/// Along one axis, result r is the sum over taps t of source[r · stride + offset + t · offset_step] times the window's
-/// element tap + t · tap_step. Its index is first + r · step.
+/// Along one axis, result r is the sum over taps t of source[r · stride + offset + t · offset_stride] times the window's
+/// element tap + t · tap_stride. Its index is first + r · step.
 struct PlannedAxis {
   std::int64_t count, first, step;
   std::int64_t source, stride;
-  std::int64_t taps, tap, tap_step;
-  std::int64_t offset, offset_step;
+  std::int64_t taps, tap, tap_stride;
+  std::int64_t offset, offset_stride;
 
   // The packed form: `planes` parts of the source, from which each tap reads as many elements as there are results,
   // shifted by up to `longest_shift`. With `columns`, there is a part for each tap; else taps whose offsets differ by a
@@ -50,17 +50,17 @@ struct PlannedAxis {
   std::int64_t shared_zeros;
 
   std::int64_t plane_of(std::int64_t t) const { return columns ? t : t % planes; }
-  std::int64_t shift_of(std::int64_t t) const { return columns ? 0 : t * offset_step / stride; }
+  std::int64_t shift_of(std::int64_t t) const { return columns ? 0 : t * offset_stride / stride; }
   /// The source index at which a part starts, for result 0.
   std::int64_t start_of(std::int64_t plane) const {
-    return offset + (columns ? plane * offset_step : plane * offset_step % stride);
+    return offset + (columns ? plane * offset_stride : plane * offset_stride % stride);
   }
   std::int64_t length(std::int64_t results) const { return results + longest_shift - shared_zeros; }
 
   void share() {
     columns = false;
-    planes = std::min(taps, stride / std::gcd(stride, offset_step));
-    longest_shift = (taps - 1) * offset_step / stride;
+    planes = std::min(taps, stride / std::gcd(stride, offset_stride));
+    longest_shift = (taps - 1) * offset_stride / stride;
     shared_zeros = 0;
   }
   void share_zeros() {
@@ -80,8 +80,8 @@ struct PlannedAxis {
   };
   Taps taps_inside(std::int64_t r) const {
     std::int64_t at = r * stride + offset;
-    return {at >= 0 ? 0 : std::min(taps, (-at - 1) / offset_step + 1),
-            at >= source ? 0 : std::min(taps, (source - at - 1) / offset_step + 1)};
+    return {at >= 0 ? 0 : std::min(taps, (-at - 1) / offset_stride + 1),
+            at >= source ? 0 : std::min(taps, (source - at - 1) / offset_stride + 1)};
   }
 };
 
@@ -94,9 +94,9 @@ inline PlannedAxis forward_axis(const Convolution& c, int axis, std::int64_t res
   planned.source = source;
   planned.stride = c.stride[axis];
   planned.taps = window;
-  planned.tap_step = 1;
+  planned.tap_stride = 1;
   planned.offset = -c.padding[axis];
-  planned.offset_step = c.dilation[axis];
+  planned.offset_stride = c.dilation[axis];
   return planned;
 }
 
@@ -219,7 +219,7 @@ struct Inside {
 /// `before` zeros, then `inside` elements of the source, from `from` on with stride `step`, then `after` zeros.
 /// Consecutive lines of zeros are merged.
 template <class Line>
-void for_each_line(const Plan& plan, const Box& box, const std::int64_t (&steps)[3], std::int64_t example_step,
+void for_each_line(const Plan& plan, const Box& box, const std::int64_t (&strides)[3], std::int64_t example_stride,
                    Line line) {
   const auto& [deep, high, wide] = plan.axes;
   std::int64_t depth = deep.length(box.count[1]), height = high.length(box.count[2]), width = wide.length(box.count[3]);
@@ -239,12 +239,13 @@ void for_each_line(const Plan& plan, const Box& box, const std::int64_t (&steps)
         }
         if (rows.before > 0) line(to, 0, 0, rows.before * width, 0, 0);
         to += rows.before * width;
-        std::int64_t from = (box.begin[0] + n) * example_step + d * steps[0] +
-                            (h0 + rows.before * high.stride) * steps[1] + (w0 + places.before * wide.stride) * steps[2];
+        std::int64_t from = (box.begin[0] + n) * example_stride + d * strides[0] +
+                            (h0 + rows.before * high.stride) * strides[1] +
+                            (w0 + places.before * wide.stride) * strides[2];
         // Contiguous rows without zeros are merged, too.
-        std::int64_t step = wide.stride * steps[2], row_step = high.stride * steps[1];
-        std::int64_t joined = places.count == width && row_step == width * step ? rows.count : 1;
-        for (std::int64_t j = 0; j < rows.count; j += joined, to += joined * width, from += row_step)
+        std::int64_t step = wide.stride * strides[2], row_stride = high.stride * strides[1];
+        std::int64_t joined = places.count == width && row_stride == width * step ? rows.count : 1;
+        for (std::int64_t j = 0; j < rows.count; j += joined, to += joined * width, from += row_stride)
           line(to, from, step, places.before, joined * places.count, width - places.before - places.count);
         std::int64_t below = height - rows.before - rows.count;
         if (below > 0) line(to, 0, 0, below * width, 0, 0);

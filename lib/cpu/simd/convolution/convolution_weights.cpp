@@ -42,7 +42,7 @@ struct WeightTiles {
   static constexpr int most_rows = G::tile_rows;
   static constexpr int unit = most_rows >= 12 ? 4 : 2;
 
-  struct Lines {
+  struct LineOffsets {
     const std::int64_t* offsets;
     std::int64_t count, length;
   };
@@ -50,7 +50,7 @@ struct WeightTiles {
   /// c += Σ of a b over the positions of all lines, for `rows` channels of x and `vectors` vectors of channels of d.
   /// The lines of d are contiguous.
   template <int rows, int vectors>
-  static void tile(const Lines& lines, const T* a, const T* b, T* c, std::int64_t c_step) {
+  static void tile(const LineOffsets& lines, const T* a, const T* b, T* c, std::int64_t c_stride) {
     const typename G::Tag tag;
     typename G::Lanes sums[rows][vectors];
     G::template unrolled<rows>(
@@ -70,13 +70,13 @@ struct WeightTiles {
     }
     G::template unrolled<rows>([&](auto r) {
       G::template unrolled<vectors>([&](auto v) {
-        T* to = c + r * c_step + v * lanes;
+        T* to = c + r * c_stride + v * lanes;
         hn::StoreU(hn::Add(hn::LoadU(tag, to), sums[r][v]), tag, to);
       });
     });
   }
 
-  using Kernel = void (*)(const Lines& lines, const T* a, const T* b, T* c, std::int64_t c_step);
+  using Kernel = void (*)(const LineOffsets& lines, const T* a, const T* b, T* c, std::int64_t c_stride);
   template <int vectors, int... rows>
   static constexpr std::array<Kernel, most_rows> make_kernels(std::integer_sequence<int, rows...>) {
     return {tile<rows + 1, vectors>...};
@@ -118,22 +118,22 @@ struct WeightGradient {
   std::int64_t sums_size() const { return plan.taps() * x_channels() * padded_d_channels(); }
 
   [[gnu::noinline]] void pack_d(T* to, std::int64_t group, const Box& box) const {
-    const S* first = d.data + group * d_channels() * d.channel_step;
+    const S* first = d.data + group * d_channels() * d.channel_stride;
     std::int64_t places = box.results(), whole = d_channels() / wide_block * wide_block;
     std::int64_t last_block = padded_d_channels() - whole;
     // Contiguous lines are packed at once.
-    bool joined = box.count[3] == d.dims[2] && d.steps[1] == d.dims[2] * d.steps[2];
+    bool joined = box.count[3] == d.dims[2] && d.strides[1] == d.dims[2] * d.strides[2];
     std::int64_t joined_lines = joined ? box.count[2] : 1, place = 0;
     for (std::int64_t n = 0; n < box.count[0]; ++n)
       for (std::int64_t i = 0; i < box.count[1]; ++i)
         for (std::int64_t j = 0; j < box.count[2]; j += joined_lines) {
-          const S* line = first + (box.begin[0] + n) * d.example_step + (box.begin[1] + i) * d.steps[0] +
-                          (box.begin[2] + j) * d.steps[1] + box.begin[3] * d.steps[2];
+          const S* line = first + (box.begin[0] + n) * d.example_stride + (box.begin[1] + i) * d.strides[0] +
+                          (box.begin[2] + j) * d.strides[1] + box.begin[3] * d.strides[2];
           std::int64_t count = box.count[3] * joined_lines;
           for (std::int64_t c = 0; c < d_channels(); c += wide_block) {
             std::int64_t there = std::min(wide_block, d_channels() - c);
             std::int64_t block = c < whole ? wide_block : last_block;
-            Gemm<T>::pack_columns(Matrix<S>{line + c * d.channel_step, count, there, d.steps[2], d.channel_step},
+            Gemm<T>::pack_columns(Matrix<S>{line + c * d.channel_stride, count, there, d.strides[2], d.channel_stride},
                                   to + c * places + place * block, false);
           }
           place += count;
@@ -150,11 +150,11 @@ struct WeightGradient {
         whole_rows = rows / side * side;
         for (std::int64_t i = 0; i < whole; i += side)
           for (std::int64_t r = 0; r < whole_rows; r += side)
-            Gemm<T>::transpose_square(from + r * x.channel_step + i, x.channel_step, to + i * rows + r, rows);
+            Gemm<T>::transpose_square(from + r * x.channel_stride + i, x.channel_stride, to + i * rows + r, rows);
       }
     for (std::int64_t i = 0; i < count; ++i)
       for (std::int64_t r = i < whole ? whole_rows : 0; r < rows; ++r)
-        to[i * rows + r] = widened(from[i * step + r * x.channel_step]);
+        to[i * rows + r] = widened(from[i * step + r * x.channel_stride]);
   }
 
   [[gnu::noinline]] void pack_x(T* to, std::int64_t group, const Box& box) const {
@@ -162,8 +162,8 @@ struct WeightGradient {
     for (std::int64_t panel = 0; panel < panels(); ++panel) {
       std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin;
       T* panel_to = to + begin * size;
-      const S* image = x.data + (group * x_channels() + begin) * x.channel_step;
-      for_each_line(plan, box, x.steps, x.example_step,
+      const S* image = x.data + (group * x_channels() + begin) * x.channel_stride;
+      for_each_line(plan, box, x.strides, x.example_stride,
                     [&](std::int64_t place, std::int64_t offset, std::int64_t step, std::int64_t before,
                         std::int64_t inside, std::int64_t after) {
                       T* line = panel_to + place * rows;
@@ -187,7 +187,7 @@ struct WeightGradient {
     pack_x(packed_x, group, box);
     std::int64_t* offsets = line_scratch.get<std::int64_t>(lines);
     list_lines(box, deep.length(box.count[1]), high.length(box.count[2]), wide.length(box.count[3]), offsets);
-    typename Tiles::Lines all{offsets, lines, box.count[3]};
+    typename Tiles::LineOffsets all{offsets, lines, box.count[3]};
     std::int64_t step = padded_d_channels();
     for (std::int64_t c = 0; c < step; c += wide_block)
       for (std::int64_t panel = 0; panel < panels(); ++panel) {
@@ -217,8 +217,8 @@ struct WeightGradient {
     for (std::int64_t n = 0; n < box.count[0]; ++n)
       for (std::int64_t i = 0; i < box.count[1]; ++i)
         for (std::int64_t j = 0; j < box.count[2]; ++j)
-          *offsets++ = (box.begin[0] + n) * d.example_step + (box.begin[1] + i) * d.steps[0] +
-                       (box.begin[2] + j) * d.steps[1] + box.begin[3];
+          *offsets++ = (box.begin[0] + n) * d.example_stride + (box.begin[1] + i) * d.strides[0] +
+                       (box.begin[2] + j) * d.strides[1] + box.begin[3];
   }
 
   // Layout of the sums: [channel of d][channel of x][tap].
@@ -231,7 +231,7 @@ struct WeightGradient {
     T* packed_x = dense + places * d_channels();
     std::int64_t* d_offsets = offset_scratch.get<std::int64_t>(2 * lines + taps);
     std::int64_t *x_offsets = d_offsets + lines, *shifts = x_offsets + lines;
-    bool in_place = std::is_same_v<S, T> && d.steps[2] == 1;
+    bool in_place = std::is_same_v<S, T> && d.strides[2] == 1;
     if (in_place)
       list_lines_in_place(box, d_offsets);
     else
@@ -246,7 +246,7 @@ struct WeightGradient {
         for (std::int64_t c = 0; c < d_channels(); ++c) {
           LinePairs<T> pairs{dense + c * places, packed_x, d_offsets, x_offsets, lines, box.count[3]};
           if constexpr (std::is_same_v<S, T>)
-            if (in_place) pairs.d = d.data + (group * d_channels() + c) * d.channel_step;
+            if (in_place) pairs.d = d.data + (group * d_channels() + c) * d.channel_stride;
           Dots<T>::add_all(pairs, shifts, taps, sums + ((group * d_channels() + c) * x_channels() + r) * taps);
         }
       }
@@ -258,25 +258,26 @@ struct WeightGradient {
       for (std::int64_t i = 0; i < box.count[1]; ++i)
         for (std::int64_t j = 0; j < box.count[2]; ++j, to += box.count[3])
           copy_line(to,
-                    d.data + channel * d.channel_step + (box.begin[0] + n) * d.example_step +
-                        (box.begin[1] + i) * d.steps[0] + (box.begin[2] + j) * d.steps[1] + box.begin[3] * d.steps[2],
-                    d.steps[2], box.count[3]);
+                    d.data + channel * d.channel_stride + (box.begin[0] + n) * d.example_stride +
+                        (box.begin[1] + i) * d.strides[0] + (box.begin[2] + j) * d.strides[1] +
+                        box.begin[3] * d.strides[2],
+                    d.strides[2], box.count[3]);
   }
 
   void pack_x_plane(T* to, std::int64_t channel, const Box& box) const {
-    const S* image = x.data + channel * x.channel_step;
+    const S* image = x.data + channel * x.channel_stride;
     for_each_line(
-        plan, box, x.steps, x.example_step,
+        plan, box, x.strides, x.example_stride,
         [&](std::int64_t place, std::int64_t offset, std::int64_t step, std::int64_t before, std::int64_t inside,
             std::int64_t after) { padded_line(to + place, image + offset, step, before, inside, after); });
   }
 
-  void store(const T* sums, std::int64_t parts, std::int64_t part_step, std::int64_t group) const {
+  void store(const T* sums, std::int64_t parts, std::int64_t part_stride, std::int64_t group) const {
     std::int64_t taps = plan.taps(), window = x_channels() * taps, step = padded_d_channels();
     S* to = out + group * d_channels() * window;
     auto total = [&](const T* from) {
       T sum = *from;
-      for (std::int64_t part = 1; part < parts; ++part) sum += from[part * part_step];
+      for (std::int64_t part = 1; part < parts; ++part) sum += from[part * part_stride];
       return rounded<S>(sum);
     };
     if (by_lines()) {
@@ -353,7 +354,7 @@ void backward_weights(const View& out, const View& x, const View& d, const Convo
 
 }  // namespace
 
-void convolve_by_weights(const View& out, const View& x, const View& d, const Convolution& c) {
+void convolve_backward_weights(const View& out, const View& x, const View& d, const Convolution& c) {
   if (out.numel == 0) return;
   with_floating(out.dtype, [&]<class S>(std::type_identity<S>) {
     if (x.numel == 0 || d.numel == 0) return static_cast<void>(std::fill_n(out.as<S>(), out.numel, S{}));

@@ -36,29 +36,30 @@ To converted(From value) {
 }
 
 template <class To, class From>
-void convert_row(To* to, std::int64_t to_step, const From* from, std::int64_t from_step, std::int64_t count) {
-  if (to_step == 1 && from_step == 1)
+void convert_row(To* to, std::int64_t to_stride, const From* from, std::int64_t from_stride, std::int64_t count) {
+  if (to_stride == 1 && from_stride == 1)
     for (std::int64_t i = 0; i < count; ++i) to[i] = converted<To>(from[i]);
   else
-    for (std::int64_t i = 0; i < count; ++i) to[i * to_step] = converted<To>(from[i * from_step]);
+    for (std::int64_t i = 0; i < count; ++i) to[i * to_stride] = converted<To>(from[i * from_stride]);
 }
 
 template <class T>
-void move_row(T* to, std::int64_t to_step, const T* from, std::int64_t from_step, std::int64_t count, bool streams) {
+void move_row(T* to, std::int64_t to_stride, const T* from, std::int64_t from_stride, std::int64_t count,
+              bool streams) {
   if (count < 16) {  // a call would cost more
-    for (std::int64_t i = 0; i < count; ++i) to[i * to_step] = from[i * from_step];
-  } else if (to_step == 1 && from_step == 1) {
+    for (std::int64_t i = 0; i < count; ++i) to[i * to_stride] = from[i * from_stride];
+  } else if (to_stride == 1 && from_stride == 1) {
     std::int64_t bytes = count * static_cast<std::int64_t>(sizeof(T));
     if (streams)
       copy_streaming(to, from, bytes);
     else
       std::memcpy(to, from, static_cast<std::size_t>(bytes));
-  } else if (to_step == 1 && from_step == 0) {
+  } else if (to_stride == 1 && from_stride == 0) {
     std::fill_n(to, count, *from);
-  } else if (to_step == 1 && from_step == -1) {
+  } else if (to_stride == 1 && from_stride == -1) {
     for (std::int64_t i = 0; i < count; ++i) to[i] = from[-i];
   } else {
-    for (std::int64_t i = 0; i < count; ++i) to[i * to_step] = from[i * from_step];
+    for (std::int64_t i = 0; i < count; ++i) to[i * to_stride] = from[i * from_stride];
   }
 }
 
@@ -101,11 +102,11 @@ void move_all(const View& out, const View& x) {
       if (across > 0) return copy_transposed(out.as<T>(), x.as<T>(), iteration, across, streams);
     }
   }
-  std::int64_t to_step = iteration.strides[0][0], from_step = iteration.strides[1][0];
-  bool plain = to_step == 1 && from_step == 1 && iteration.dims[0] >= 64;
+  std::int64_t to_stride = iteration.strides[0][0], from_stride = iteration.strides[1][0];
+  bool plain = to_stride == 1 && from_stride == 1 && iteration.dims[0] >= 64;
   for_each_row(iteration, out.numel, plain ? move_grain<T> : parallel_grain,
                [&](const std::int64_t* offsets, std::int64_t count) {
-                 move_row(out.as<T>() + offsets[0], to_step, x.as<T>() + offsets[1], from_step, count, streams);
+                 move_row(out.as<T>() + offsets[0], to_stride, x.as<T>() + offsets[1], from_stride, count, streams);
                });
 }
 
@@ -154,9 +155,9 @@ void concat(const View& out, std::span<const View* const> parts, int axis) {
 template <class To, class From>
 void convert_all(const View& out, const View& x) {
   Iteration<2> iteration({&out, &x});
-  std::int64_t to_step = iteration.strides[0][0], from_step = iteration.strides[1][0];
+  std::int64_t to_stride = iteration.strides[0][0], from_stride = iteration.strides[1][0];
   for_each_row(iteration, out.numel, parallel_grain, [&](const std::int64_t* offsets, std::int64_t count) {
-    convert_row(out.as<To>() + offsets[0], to_step, x.as<From>() + offsets[1], from_step, count);
+    convert_row(out.as<To>() + offsets[0], to_stride, x.as<From>() + offsets[1], from_stride, count);
   });
 }
 

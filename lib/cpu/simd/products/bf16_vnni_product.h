@@ -58,7 +58,7 @@ class PairedProduct {
       std::int64_t count = std::min(strips_together, end - i);
       if (b.columns < (i + count) * strip) count = 1;
       Matrix<Half> part = b.part(0, b.rows, i * strip, std::min(count * strip, b.columns - i * strip));
-      if (part.column_step == 1)
+      if (part.column_stride == 1)
         pack_rows(part, to + i * step, step);
       else
         for (std::int64_t j = 0; j < count; ++j)
@@ -68,16 +68,16 @@ class PairedProduct {
   }
 
   /// c = a times columns [begin, end) of a packed matrix; `begin` is the first of a panel.
-  static void multiply(Half* c, std::int64_t c_step, const Matrix<Half>& a, const Half* packed, std::int64_t begin,
+  static void multiply(Half* c, std::int64_t c_stride, const Matrix<Half>& a, const Half* packed, std::int64_t begin,
                        std::int64_t end) {
     std::int64_t depth = whole(a.columns, depth_unit);
-    multiply_panels(c, c_step, a, end - begin,
+    multiply_panels(c, c_stride, a, end - begin,
                     [&](std::int64_t j, std::int64_t) { return packed + (begin + j) * depth; });
   }
   /// c = a b. Each panel is packed right before it is used, so that it stays in the caches.
-  static void multiply(Half* c, std::int64_t c_step, const Matrix<Half>& a, const Matrix<Half>& b) {
+  static void multiply(Half* c, std::int64_t c_stride, const Matrix<Half>& a, const Matrix<Half>& b) {
     static thread_local constinit ThreadScratch scratch;
-    multiply_panels(c, c_step, a, b.columns, [&](std::int64_t j, std::int64_t count) {
+    multiply_panels(c, c_stride, a, b.columns, [&](std::int64_t j, std::int64_t count) {
       Half* packed = scratch.get<Half>(size(b.rows, count));
       pack(b.part(0, b.rows, j, count), packed);
       return packed;
@@ -98,25 +98,27 @@ class PairedProduct {
   static std::int64_t whole(std::int64_t count, std::int64_t unit) { return (count + unit - 1) / unit * unit; }
 
   template <class Panel>
-  static void multiply_panels(Half* c, std::int64_t c_step, const Matrix<Half>& a, std::int64_t columns, Panel panel) {
+  static void multiply_panels(Half* c, std::int64_t c_stride, const Matrix<Half>& a, std::int64_t columns,
+                              Panel panel) {
     std::int64_t depth = whole(a.columns, depth_unit), rest = a.rows % tile;
     static thread_local constinit ThreadScratch scratch;
     // Kernels read rows that are not aligned to cache lines at half the speed.
-    if (a.column_step == 1 && a.row_step == depth && a.columns == depth &&
+    if (a.column_stride == 1 && a.row_stride == depth && a.columns == depth &&
         reinterpret_cast<std::uintptr_t>(a.data) % 64 == 0) {
       const Half* last = rest == 0 ? nullptr : packed_rows(a.part(a.rows - rest, rest, 0, depth), depth, scratch);
-      return multiply_rows(c, c_step, {a.data, a.rows, last}, depth, columns, panel);
+      return multiply_rows(c, c_stride, {a.data, a.rows, last}, depth, columns, panel);
     }
     std::int64_t block = std::max((1 << 21) / depth / rows_together, std::int64_t{1}) * rows_together;
     for (std::int64_t row = 0; row < a.rows; row += block) {
       std::int64_t count = std::min(block, a.rows - row);
       const Half* rows = packed_rows(a.part(row, count, 0, a.columns), depth, scratch);
-      multiply_rows(c + row * c_step, c_step, {rows, count, rows + count / tile * tile * depth}, depth, columns, panel);
+      multiply_rows(c + row * c_stride, c_stride, {rows, count, rows + count / tile * tile * depth}, depth, columns,
+                    panel);
     }
   }
 
   template <class Panel>
-  static void multiply_rows(Half* c, std::int64_t c_step, const Rows& a, std::int64_t depth, std::int64_t columns,
+  static void multiply_rows(Half* c, std::int64_t c_stride, const Rows& a, std::int64_t depth, std::int64_t columns,
                             Panel panel) {
     std::int64_t together = panel_columns(depth);
     for (std::int64_t j = 0; j < columns; j += together) {
@@ -124,20 +126,20 @@ class PairedProduct {
       const Half* b = panel(j, there);
       for (std::int64_t height : heights)
         for (; a.count - row >= height; row += height)
-          multiply_tile(c + row * c_step + j, c_step, height, there, a.data + row * depth, height, depth, b);
-      if (row < a.count) multiply_tile(c + row * c_step + j, c_step, a.count - row, there, a.rest, tile, depth, b);
+          multiply_tile(c + row * c_stride + j, c_stride, height, there, a.data + row * depth, height, depth, b);
+      if (row < a.count) multiply_tile(c + row * c_stride + j, c_stride, a.count - row, there, a.rest, tile, depth, b);
     }
   }
 
   // Computes `rows` and `columns` of a product of `height` rows and columns in whole tiles.
-  static void multiply_tile(Half* c, std::int64_t c_step, std::int64_t rows, std::int64_t columns, const Half* a,
+  static void multiply_tile(Half* c, std::int64_t c_stride, std::int64_t rows, std::int64_t columns, const Half* a,
                             std::int64_t height, std::int64_t depth, const Half* b) {
     std::int64_t wide = whole(columns, tile);
-    if (rows == height && c_step == wide) return multiply_pairs(c, a, b, height, wide, depth);
+    if (rows == height && c_stride == wide) return multiply_pairs(c, a, b, height, wide, depth);
     static thread_local constinit ThreadScratch scratch;
     Half* sums = scratch.get<Half>(height * wide);
     multiply_pairs(sums, a, b, height, wide, depth);
-    for (std::int64_t row = 0; row < rows; ++row) std::copy_n(sums + row * wide, columns, c + row * c_step);
+    for (std::int64_t row = 0; row < rows; ++row) std::copy_n(sums + row * wide, columns, c + row * c_stride);
   }
 
   static void pack_rows(const Matrix<Half>& b, Half* to, std::int64_t step) {
@@ -166,7 +168,7 @@ class PairedProduct {
   static void pack_pair(const Matrix<Half>& b, std::int64_t k, Half* to) {
     Half pair[2][strip] = {};
     for (std::int64_t odd = 0; odd < std::min<std::int64_t>(b.rows - k, 2); ++odd)
-      if (b.column_step == 1)
+      if (b.column_stride == 1)
         std::copy_n(b.at(k + odd, 0), b.columns, pair[odd]);
       else
         for (std::int64_t i = 0; i < b.columns; ++i) pair[odd][i] = *b.at(k + odd, i);
@@ -178,22 +180,22 @@ class PairedProduct {
     // One cache line at a time: columns that are 1 KB apart evict each other from the first-level cache.
     using Word = Block<std::uint32_t>;
     constexpr std::int64_t line = 64 / sizeof(std::uint32_t);
-    bool whole_words = b.row_step == 1 && b.column_step % 2 == 0 && b.columns == strip;
+    bool whole_words = b.row_stride == 1 && b.column_stride % 2 == 0 && b.columns == strip;
     std::int64_t done = whole_words ? pairs / line * line : 0;
     for (std::int64_t first = 0; first < done; first += line)
       for (std::int64_t i = 0; i < strip; i += Word::lanes)
         for (std::int64_t pair = first; pair < first + line; pair += Word::lanes)
           Word::transpose(reinterpret_cast<std::uint32_t*>(to) + pair * strip + i, strip,
-                          reinterpret_cast<const std::uint32_t*>(b.at(2 * pair, i)), b.column_step / 2);
+                          reinterpret_cast<const std::uint32_t*>(b.at(2 * pair, i)), b.column_stride / 2);
     for (std::int64_t k = 2 * done; k < depth; k += 2) pack_pair(b, k, to + k * strip);
   }
 
   // Rows without gaps, padded to whole heights.
   static const Half* packed_rows(const Matrix<Half>& a, std::int64_t depth, ThreadScratch& scratch) {
     Half* to = scratch.get<Half>(whole(a.rows, tile) * depth);
-    if (a.column_step == 1 || a.row_step != 1) {
+    if (a.column_stride == 1 || a.row_stride != 1) {
       for (std::int64_t i = 0; i < a.rows; ++i)
-        if (a.column_step == 1)
+        if (a.column_stride == 1)
           std::copy_n(a.at(i, 0), a.columns, to + i * depth);
         else
           for (std::int64_t k = 0; k < a.columns; ++k) to[i * depth + k] = *a.at(i, k);
@@ -211,7 +213,7 @@ class PairedProduct {
     for (std::int64_t i = 0; i < a.rows; i += side)
       for (std::int64_t k = 0; k < a.columns; k += side) {
         std::int64_t rows = std::min(side, a.rows - i), count = std::min(side, a.columns - k);
-        transpose_panel(buffer, side, reinterpret_cast<const std::uint16_t*>(a.at(i, k)), a.column_step, rows, count,
+        transpose_panel(buffer, side, reinterpret_cast<const std::uint16_t*>(a.at(i, k)), a.column_stride, rows, count,
                         0);
         for (std::int64_t row = 0; row < rows; ++row)
           std::memcpy(static_cast<void*>(to + (i + row) * depth + k), buffer + row * side,

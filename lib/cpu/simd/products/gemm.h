@@ -30,13 +30,13 @@ namespace hn = hwy::HWY_NAMESPACE;
 template <class S>
 struct Matrix {
   const S* data;
-  std::int64_t rows, columns, row_step, column_step;
+  std::int64_t rows, columns, row_stride, column_stride;
 
-  const S* at(std::int64_t row, std::int64_t column) const { return data + row * row_step + column * column_step; }
+  const S* at(std::int64_t row, std::int64_t column) const { return data + row * row_stride + column * column_stride; }
   Matrix part(std::int64_t row, std::int64_t row_count, std::int64_t column, std::int64_t column_count) const {
-    return {at(row, column), row_count, column_count, row_step, column_step};
+    return {at(row, column), row_count, column_count, row_stride, column_stride};
   }
-  Matrix transposed() const { return {data, columns, rows, column_step, row_step}; }
+  Matrix transposed() const { return {data, columns, rows, column_stride, row_stride}; }
 };
 
 /// Memory that is kept from one use to the next.
@@ -106,15 +106,15 @@ struct Gemm {
   /// c = or += a b for `rows` rows and `vectors` vectors of columns. `a` is packed: the elements of all rows are
   /// interleaved.
   template <int rows, int vectors>
-  static void tile(std::int64_t depth, const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, T* c,
-                   std::int64_t c_step, bool adds) {
-    tile_beside<rows, vectors>(depth, a, a_step, b, b_step, c, c_step, adds, [](std::int64_t) {});
+  static void tile(std::int64_t depth, const T* a, std::int64_t a_stride, const T* b, std::int64_t b_stride, T* c,
+                   std::int64_t c_stride, bool adds) {
+    tile_beside<rows, vectors>(depth, a, a_stride, b, b_stride, c, c_stride, adds, [](std::int64_t) {});
   }
 
   /// c = or += a b for `rows` rows and `vectors` vectors of columns, with `a` packed; calls beside(k) at each index.
   template <int rows, int vectors, class Beside>
-  static HWY_INLINE void tile_beside(std::int64_t depth, const T* a, std::int64_t a_step, const T* b,
-                                     std::int64_t b_step, T* c, std::int64_t c_step, bool adds, Beside beside) {
+  static HWY_INLINE void tile_beside(std::int64_t depth, const T* a, std::int64_t a_stride, const T* b,
+                                     std::int64_t b_stride, T* c, std::int64_t c_stride, bool adds, Beside beside) {
     const Tag tag;
     Lanes sums[rows][vectors];
     unrolled<rows>([&](auto r) { unrolled<vectors>([&](auto v) { sums[r][v] = hn::Zero(tag); }); });
@@ -126,12 +126,12 @@ struct Gemm {
         Lanes from_a = hn::Set(tag, a[r]);
         unrolled<vectors>([&](auto v) { sums[r][v] = hn::MulAdd(from_a, from_b[v], sums[r][v]); });
       });
-      a += a_step;
-      b += b_step;
+      a += a_stride;
+      b += b_stride;
     }
     unrolled<rows>([&](auto r) {
       unrolled<vectors>([&](auto v) {
-        T* to = c + r * c_step + v * lanes;
+        T* to = c + r * c_stride + v * lanes;
         hn::StoreU(adds ? hn::Add(hn::LoadU(tag, to), sums[r][v]) : sums[r][v], tag, to);
       });
     });
@@ -139,15 +139,15 @@ struct Gemm {
 
   /// A tile of which only `columns` columns exist.
   template <int rows, int vectors>
-  static void part_of_tile(std::int64_t columns, std::int64_t depth, const T* a, std::int64_t a_step, const T* b,
-                           std::int64_t b_step, T* c, std::int64_t c_step, bool adds) {
-    if (columns == vectors * lanes) return tile<rows, vectors>(depth, a, a_step, b, b_step, c, c_step, adds);
+  static void part_of_tile(std::int64_t columns, std::int64_t depth, const T* a, std::int64_t a_stride, const T* b,
+                           std::int64_t b_stride, T* c, std::int64_t c_stride, bool adds) {
+    if (columns == vectors * lanes) return tile<rows, vectors>(depth, a, a_stride, b, b_stride, c, c_stride, adds);
     T whole[rows * vectors * lanes];
-    tile<rows, vectors>(depth, a, a_step, b, b_step, whole, vectors * lanes, false);
+    tile<rows, vectors>(depth, a, a_stride, b, b_stride, whole, vectors * lanes, false);
     auto each = [&](auto f) {
       for (int r = 0; r < rows; ++r)
         for (std::int64_t j = 0; j < columns; j += lanes)
-          f(whole + r * vectors * lanes + j, c + r * c_step + j, std::min(lanes, columns - j));
+          f(whole + r * vectors * lanes + j, c + r * c_stride + j, std::min(lanes, columns - j));
     };
     // If rows are close together all are read before any is written: a load would wait for the store before it.
     if (adds) each([](T* sum, const T* to, std::int64_t there) { (V::load(to, there) + V::load(sum)).store(sum); });
@@ -168,14 +168,15 @@ struct Gemm {
   }
 
   template <int rows>
-  static void row_of_tiles(const T* a, std::int64_t a_step, const Columns& b, T* c, std::int64_t c_step, bool adds) {
+  static void row_of_tiles(const T* a, std::int64_t a_stride, const Columns& b, T* c, std::int64_t c_stride,
+                           bool adds) {
     const T* packed = b.packed;
     std::int64_t j = 0;
     if constexpr (rows == 1) {
       // One row has too few sums to keep the processor busy, so four vectors are computed together.
       if (b.in_place)
         for (; b.count - j >= 4 * lanes; j += 4 * lanes)
-          tile<1, 4>(b.depth, a, a_step, b.in_place + j, b.in_place_step, c + j, c_step, adds);
+          tile<1, 4>(b.depth, a, a_stride, b.in_place + j, b.in_place_step, c + j, c_stride, adds);
     }
     while (j < b.count) {
       std::int64_t left = b.count - j, wide = width(left, b.in_place), there = std::min(left, wide), step = wide;
@@ -187,9 +188,9 @@ struct Gemm {
         packed += b.depth * wide;
       }
       if (wide == tile_columns)
-        part_of_tile<rows, 2>(there, b.depth, a, a_step, from, step, c + j, c_step, adds);
+        part_of_tile<rows, 2>(there, b.depth, a, a_stride, from, step, c + j, c_stride, adds);
       else
-        part_of_tile<rows, 1>(there, b.depth, a, a_step, from, step, c + j, c_step, adds);
+        part_of_tile<rows, 1>(there, b.depth, a, a_stride, from, step, c + j, c_stride, adds);
       j += there;
     }
   }
@@ -199,13 +200,13 @@ struct Gemm {
   static void pack_columns(const Matrix<S>& b, T* to, bool only_rest) {
     std::int64_t j = 0;
     if constexpr (std::is_same_v<S, T>)
-      if (!only_rest && b.column_step == 1) j = pack_rows_of_tiles(b, to);
+      if (!only_rest && b.column_stride == 1) j = pack_rows_of_tiles(b, to);
     to += j * b.rows;
     while (j < b.columns) {
       std::int64_t left = b.columns - j, wide = width(left, only_rest), there = std::min(left, wide);
       if (!only_rest || left < wide) {
-        if (b.column_step == 1 || b.row_step != 1)
-          for (std::int64_t k = 0; k < b.rows; ++k) pack_row(b.at(k, j), b.column_step, there, to + k * wide, wide);
+        if (b.column_stride == 1 || b.row_stride != 1)
+          for (std::int64_t k = 0; k < b.rows; ++k) pack_row(b.at(k, j), b.column_stride, there, to + k * wide, wide);
         else
           pack_transposed(b, j, there, wide, to);
         to += b.rows * wide;
@@ -246,16 +247,16 @@ struct Gemm {
   static void pack_transposed(const Matrix<S>& b, std::int64_t j, std::int64_t there, std::int64_t wide, T* to) {
     constexpr std::int64_t side = square_lanes;
     // Columns that are this far apart evict each other from the first-level cache before their lines are used up.
-    std::int64_t together = b.column_step % static_cast<std::int64_t>(2048 / sizeof(T)) == 0 ? 64 / sizeof(T) : side;
+    std::int64_t together = b.column_stride % static_cast<std::int64_t>(2048 / sizeof(T)) == 0 ? 64 / sizeof(T) : side;
     std::int64_t whole_rows = std::is_same_v<S, T> ? b.rows / side * side : 0, whole_columns = there / side * side;
     if constexpr (std::is_same_v<S, T>) {
       for (std::int64_t k = 0; together == side && k < whole_rows; k += side)
         for (std::int64_t i = 0; i < whole_columns; i += side)
-          transpose_square(b.at(k, j + i), b.column_step, to + k * wide + i, wide);
+          transpose_square(b.at(k, j + i), b.column_stride, to + k * wide + i, wide);
       for (std::int64_t first = 0; together != side && first < whole_rows; first += together)
         for (std::int64_t i = 0; i < whole_columns; i += side)
           for (std::int64_t k = first; k < std::min(first + together, whole_rows); k += side)
-            transpose_square(b.at(k, j + i), b.column_step, to + k * wide + i, wide);
+            transpose_square(b.at(k, j + i), b.column_stride, to + k * wide + i, wide);
     }
     for (std::int64_t i = whole_rows == b.rows ? whole_columns : 0; i < there; ++i) {
       const S* from = b.at(0, j + i);
@@ -270,20 +271,20 @@ struct Gemm {
   static void transpose_square(const T* from, std::int64_t, T* to, std::int64_t) { *to = *from; }
 #else
   static constexpr int square_lanes = 16 / sizeof(T);
-  static HWY_INLINE void transpose_square(const T* from, std::int64_t from_step, T* to, std::int64_t to_step) {
+  static HWY_INLINE void transpose_square(const T* from, std::int64_t from_stride, T* to, std::int64_t to_stride) {
     const hn::FixedTag<T, square_lanes> tag;
-    auto a = hn::LoadU(tag, from), b = hn::LoadU(tag, from + from_step);
+    auto a = hn::LoadU(tag, from), b = hn::LoadU(tag, from + from_stride);
     auto low = hn::InterleaveLower(tag, a, b), high = hn::InterleaveUpper(tag, a, b);
     if constexpr (square_lanes == 2) {
       hn::StoreU(low, tag, to);
-      hn::StoreU(high, tag, to + to_step);
+      hn::StoreU(high, tag, to + to_stride);
     } else {
-      auto c = hn::LoadU(tag, from + 2 * from_step), d = hn::LoadU(tag, from + 3 * from_step);
+      auto c = hn::LoadU(tag, from + 2 * from_stride), d = hn::LoadU(tag, from + 3 * from_stride);
       auto next_low = hn::InterleaveLower(tag, c, d), next_high = hn::InterleaveUpper(tag, c, d);
       hn::StoreU(hn::ConcatLowerLower(tag, next_low, low), tag, to);
-      hn::StoreU(hn::ConcatUpperUpper(tag, next_low, low), tag, to + to_step);
-      hn::StoreU(hn::ConcatLowerLower(tag, next_high, high), tag, to + 2 * to_step);
-      hn::StoreU(hn::ConcatUpperUpper(tag, next_high, high), tag, to + 3 * to_step);
+      hn::StoreU(hn::ConcatUpperUpper(tag, next_low, low), tag, to + to_stride);
+      hn::StoreU(hn::ConcatLowerLower(tag, next_high, high), tag, to + 2 * to_stride);
+      hn::StoreU(hn::ConcatUpperUpper(tag, next_high, high), tag, to + 3 * to_stride);
     }
   }
 #endif
@@ -292,39 +293,39 @@ struct Gemm {
   template <int rows, class S>
   static HWY_INLINE void pack_rows(const Matrix<S>& a, std::int64_t row, T* packed) {
     if constexpr (std::is_same_v<S, T>) {
-      if (a.column_step == 1) return pack_transposed(a.transposed(), row, rows, rows, packed);
-      if (a.row_step == 1) {
+      if (a.column_stride == 1) return pack_transposed(a.transposed(), row, rows, rows, packed);
+      if (a.row_stride == 1) {
         for (std::int64_t k = 0; k < a.columns; ++k) std::copy_n(a.at(row, k), rows, packed + k * rows);
         return;
       }
     }
     for (std::int64_t k = 0; k < a.columns; ++k) {
       const S* from = a.at(row, k);
-      unrolled<rows>([&](auto r) { packed[k * rows + r] = widened(from[r * a.row_step]); });
+      unrolled<rows>([&](auto r) { packed[k * rows + r] = widened(from[r * a.row_stride]); });
     }
   }
 
   template <int rows, class S>
-  static void panel(const Matrix<S>& a, std::int64_t row, const Columns& b, T* c, std::int64_t c_step, bool adds) {
+  static void panel(const Matrix<S>& a, std::int64_t row, const Columns& b, T* c, std::int64_t c_stride, bool adds) {
     if constexpr (rows == 1 && std::is_same_v<S, T>) {
-      row_of_tiles<1>(a.at(row, 0), a.column_step, b, c, c_step, adds);
+      row_of_tiles<1>(a.at(row, 0), a.column_stride, b, c, c_stride, adds);
     } else {
       alignas(64) T packed[rows * depth_block];
       pack_rows<rows>(a, row, packed);
-      row_of_tiles<rows>(packed, rows, b, c, c_step, adds);
+      row_of_tiles<rows>(packed, rows, b, c, c_stride, adds);
     }
   }
 
   /// Returns true if packing b does not pay: for few rows, or if b fits the first-level caches.
   template <class S>
   static bool multiplies_in_place(std::int64_t rows, const Matrix<S>& b) {
-    return std::is_same_v<S, T> && b.column_step == 1 &&
+    return std::is_same_v<S, T> && b.column_stride == 1 &&
            (rows <= 4 * tile_rows || b.rows * b.columns <= (1 << 17) / static_cast<int>(sizeof(T)));
   }
 
-  /// c = or += a b; `c_step` is the leading dimension of c.
+  /// c = or += a b; `c_stride` is the leading dimension of c.
   template <class S>
-  static void multiply(T* c, std::int64_t c_step, const Matrix<S>& a, const Matrix<S>& b, bool adds = false) {
+  static void multiply(T* c, std::int64_t c_stride, const Matrix<S>& a, const Matrix<S>& b, bool adds = false) {
     bool in_place = multiplies_in_place(a.rows, b);
     for (std::int64_t k = 0; k < a.columns; k += depth_block)
       for (std::int64_t j = 0; j < b.columns; j += column_block) {
@@ -336,7 +337,7 @@ struct Gemm {
               depth * (in_place ? lanes : (columns + tile_columns - 1) / tile_columns * tile_columns));
           pack_columns(block, packed, in_place);
         }
-        Columns where{nullptr, block.row_step, packed, columns, depth};
+        Columns where{nullptr, block.row_stride, packed, columns, depth};
         if constexpr (std::is_same_v<S, T>)
           if (in_place) where.in_place = block.data;
         Matrix<S> left = a.part(0, a.rows, k, depth);
@@ -344,13 +345,13 @@ struct Gemm {
         std::int64_t panels = (a.rows + tile_rows - 1) / tile_rows;
         for (std::int64_t panel = 0; panel < panels; ++panel) {
           std::int64_t begin = a.rows * panel / panels, end = a.rows * (panel + 1) / panels;
-          panel_kernels<S>[end - begin - 1](left, begin, where, c + begin * c_step + j, c_step, adds || k > 0);
+          panel_kernels<S>[end - begin - 1](left, begin, where, c + begin * c_stride + j, c_stride, adds || k > 0);
         }
       }
   }
 
   template <class S>
-  using PanelKernel = void (*)(const Matrix<S>& a, std::int64_t row, const Columns& b, T* c, std::int64_t c_step,
+  using PanelKernel = void (*)(const Matrix<S>& a, std::int64_t row, const Columns& b, T* c, std::int64_t c_stride,
                                bool adds);
   template <class S, int... rows>
   static constexpr std::array<PanelKernel<S>, tile_rows> make_panel_kernels(std::integer_sequence<int, rows...>) {

@@ -39,7 +39,7 @@ constexpr double few_bf16_multiplications = 1 << 15;
 // few columns require transposing a. Long sums exceed the caches, and oneDNN divides them: (512, k) × (k, 512) takes
 // 2590 µs paired and 3060 by its kernel for all sizes for k = 4096, 7200 and 6440 for 8192.
 bool pays_pairing(const Matrix<BFloat16>& a, const Matrix<BFloat16>& b) {
-  return a.columns <= 4096 && a.rows >= (has_bf16_tiles() ? 4 : 64) && (a.column_step == 1 || b.columns >= 64);
+  return a.columns <= 4096 && a.rows >= (has_bf16_tiles() ? 4 : 64) && (a.column_stride == 1 || b.columns >= 64);
 }
 
 // Skinny products read b in place, by SkinnyProduct; for more rows gemm.h's blocks pack it. Medians in µs, one thread,
@@ -94,7 +94,7 @@ enum class Way : std::uint8_t { blocks, lines, dots, pairs, onednn, onednn_large
 
 template <class T>
 PackedMatrix<T> as_packed(const Matrix<T>& m) {
-  return {m.data, m.rows, m.columns, m.row_step, m.column_step};
+  return {m.data, m.rows, m.columns, m.row_stride, m.column_stride};
 }
 
 template <class T>
@@ -121,9 +121,9 @@ Way way_of(const Matrix<T>& a, const Matrix<T>& b) {
       if (multiplications_of(a, b) >= openmp_multiplications && is_large(a, b) && as_packed(a).is_readable() &&
           as_packed(b).is_readable())
         return Way::onednn_large;
-    if (b.column_step == 1) return a.rows <= FewRows<T>::most_rows ? Way::lines : Way::blocks;
+    if (b.column_stride == 1) return a.rows <= SkinnyProduct<T>::most_rows ? Way::lines : Way::blocks;
     // A short column does not fill a vector.
-    return b.row_step == 1 && a.rows <= (a.columns >= 32 ? rows_of_dots : 2) ? Way::dots : Way::blocks;
+    return b.row_stride == 1 && a.rows <= (a.columns >= 32 ? rows_of_dots : 2) ? Way::dots : Way::blocks;
   } else {
     return Way::blocks;
   }
@@ -131,19 +131,19 @@ Way way_of(const Matrix<T>& a, const Matrix<T>& b) {
 
 // Integers wrap around, so they are added as unsigned; bools are or-ed.
 template <class T>
-void multiply_integers(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
+void multiply_integers(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b) {
   for (std::int64_t i = 0; i < a.rows; ++i) {
-    T* row = c + i * c_step;
+    T* row = c + i * c_stride;
     std::fill_n(row, b.columns, T(0));
     for (std::int64_t k = 0; k < a.columns; ++k) {
       const T factor = *a.at(i, k), *from = b.at(k, 0);
       for (std::int64_t j = 0; j < b.columns; ++j)
         if constexpr (std::is_same_v<T, bool>)
-          row[j] |= factor & from[j * b.column_step];
+          row[j] |= factor & from[j * b.column_stride];
         else
-          row[j] =
-              static_cast<T>(static_cast<std::uint64_t>(row[j]) +
-                             static_cast<std::uint64_t>(factor) * static_cast<std::uint64_t>(from[j * b.column_step]));
+          row[j] = static_cast<T>(static_cast<std::uint64_t>(row[j]) +
+                                  static_cast<std::uint64_t>(factor) *
+                                      static_cast<std::uint64_t>(from[j * b.column_stride]));
     }
   }
 }
@@ -157,7 +157,7 @@ void sum_products(Way way, float* sums, const Matrix<T>& a, const Matrix<T>& b) 
 
 // Halves are multiplied with f32 sums, which are rounded once.
 template <class T>
-void multiply_halves(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b) {
+void multiply_halves(Way way, T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b) {
   // Blocks of about a megabyte of sums, which stay in the second-level cache, with about equally many rows.
   std::int64_t columns = std::min<std::int64_t>(b.columns, 1024), blocks = (a.rows + 319) / 320;
   std::int64_t rows = (a.rows + blocks - 1) / blocks;
@@ -169,7 +169,7 @@ void multiply_halves(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, con
       Matrix<T> right = b.part(0, b.rows, j, std::min(columns, b.columns - j));
       sum_products(way, sums, left, right);
       for (std::int64_t row = 0; row < left.rows; ++row) {
-        T* to = c + (i + row) * c_step + j;
+        T* to = c + (i + row) * c_stride + j;
         const float* from = sums + row * right.columns;
         for (std::int64_t column = 0; column < right.columns; ++column) to[column] = narrowed<T>(from[column]);
       }
@@ -178,19 +178,19 @@ void multiply_halves(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, con
 
 // c = a b or, for f32 and f64, c += a b.
 template <class T>
-void multiply_part(Way way, T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
+void multiply_part(Way way, T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
   if constexpr (std::is_integral_v<T>) {
-    multiply_integers(c, c_step, a, b);
+    multiply_integers(c, c_stride, a, b);
   } else if constexpr (std::is_floating_point_v<T>) {
     if constexpr (std::is_same_v<T, float>)
-      if (way == Way::onednn_large) return multiply_large(c, c_step, as_packed(a), as_packed(b), adds);
-    if (way == Way::lines) return FewRows<T>::multiply(c, c_step, a, b, adds);
-    if (way == Way::dots) return FewRows<T>::multiply_by_dots(c, c_step, a, b, adds);
-    Gemm<T>::multiply(c, c_step, a, b, adds);
+      if (way == Way::onednn_large) return multiply_large(c, c_stride, as_packed(a), as_packed(b), adds);
+    if (way == Way::lines) return SkinnyProduct<T>::multiply(c, c_stride, a, b, adds);
+    if (way == Way::dots) return SkinnyProduct<T>::multiply_by_dots(c, c_stride, a, b, adds);
+    Gemm<T>::multiply(c, c_stride, a, b, adds);
   } else {
     if constexpr (std::is_same_v<T, BFloat16>)
-      if (way == Way::pairs) return PairedProduct::multiply(c, c_step, a, b);
-    multiply_halves(way, c, c_step, a, b);
+      if (way == Way::pairs) return PairedProduct::multiply(c, c_stride, a, b);
+    multiply_halves(way, c, c_stride, a, b);
   }
 }
 
@@ -277,7 +277,7 @@ template <class T>
 const T* packed(std::int64_t rows, const Matrix<T>& b, ParameterVersion version) {
   if (!PackedProduct<T>::pays(rows, b)) return nullptr;
   return packed_parameters.get().find<T>(
-      {version, b.data, b.rows, b.columns, b.row_step, b.column_step, PackedParameters::Form::tiles},
+      {version, b.data, b.rows, b.columns, b.row_stride, b.column_stride, PackedParameters::Form::tiles},
       Gemm<T>::multiplies_in_place(rows, b) ? uses_that_repay : 1, PackedProduct<T>::size(b.rows, b.columns),
       [&](T* to) { PackedProduct<T>::pack(b, to); });
 }
@@ -285,7 +285,7 @@ const T* packed(std::int64_t rows, const Matrix<T>& b, ParameterVersion version)
 // A whole parameter packed in pairs, or null; kept if the parameter is used again.
 const BFloat16* paired(const Matrix<BFloat16>& b, ParameterVersion version) {
   return packed_parameters.get().find<BFloat16>(
-      {version, b.data, b.rows, b.columns, b.row_step, b.column_step, PackedParameters::Form::pairs}, 1,
+      {version, b.data, b.rows, b.columns, b.row_stride, b.column_stride, PackedParameters::Form::pairs}, 1,
       PairedProduct::size(b.rows, b.columns), [&](BFloat16* to) { PairedProduct::pack(b, to); });
 }
 
@@ -293,19 +293,20 @@ const BFloat16* paired(const Matrix<BFloat16>& b, ParameterVersion version) {
 template <class T>
 Matrix<T> aligned(const Matrix<T>& b, ParameterVersion version) {
   constexpr std::int64_t line = 64 / sizeof(T), least = (1 << 14) / sizeof(T), most = (1 << 20) / sizeof(T);
-  bool turned = b.column_step != 1;
-  Matrix<T> rows = turned ? b.transposed() : b;
+  bool swaps = b.column_stride != 1;
+  Matrix<T> rows = swaps ? b.transposed() : b;
   std::int64_t size = rows.rows * rows.columns, step = (rows.columns + line - 1) / line * line;
-  if (size < least || size > most || (rows.row_step % line == 0 && reinterpret_cast<std::uintptr_t>(b.data) % 64 == 0))
+  if (size < least || size > most ||
+      (rows.row_stride % line == 0 && reinterpret_cast<std::uintptr_t>(b.data) % 64 == 0))
     return b;
   const T* found = packed_parameters.get().find<T>(
-      {version, rows.data, rows.rows, rows.columns, rows.row_step, 1, PackedParameters::Form::aligned_rows},
+      {version, rows.data, rows.rows, rows.columns, rows.row_stride, 1, PackedParameters::Form::aligned_rows},
       uses_that_repay, rows.rows * step, [&](T* to) {
         for (std::int64_t row = 0; row < rows.rows; ++row) std::copy_n(rows.at(row, 0), rows.columns, to + row * step);
       });
   if (!found) return b;
   Matrix<T> copy{found, rows.rows, rows.columns, step, 1};
-  return turned ? copy.transposed() : copy;
+  return swaps ? copy.transposed() : copy;
 }
 
 template <class T>
@@ -317,8 +318,8 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
     return;
   }
   // A column is a row of the transposed product.
-  bool turned = right.columns == 1 && left.rows != 1;
-  if (turned) {
+  bool swaps = right.columns == 1 && left.rows != 1;
+  if (swaps) {
     Matrix<T> row = right.transposed();
     right = left.transposed();
     left = row;
@@ -329,17 +330,17 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
       cost_of<T>(way, static_cast<double>(rows), static_cast<double>(area) * static_cast<double>(left.columns));
   Product<T> product{way, adds, columns};
   if constexpr (std::is_floating_point_v<T>)
-    if (version_of_b.number != 0 && out.rank == 2 && !turned) {
+    if (version_of_b.number != 0 && out.rank == 2 && !swaps) {
       if (way == Way::blocks) product.packed = packed(rows, right, version_of_b);
       if (way == Way::lines || way == Way::dots) right = aligned(right, version_of_b);
     }
   if constexpr (std::is_same_v<T, BFloat16>)
-    if (way == Way::pairs && version_of_b.number != 0 && out.rank == 2 && !turned)
+    if (way == Way::pairs && version_of_b.number != 0 && out.rank == 2 && !swaps)
       product.packed = paired(right, version_of_b);
   if (out.rank == 2) {
     if (cost < parallel_cost || way == Way::onednn_large) return product.of_rows(out.as<T>(), left, right, 0, rows);
   }
-  const View &left_view = turned ? b : a, &right_view = turned ? a : b;
+  const View &left_view = swaps ? b : a, &right_view = swaps ? a : b;
   std::int64_t matrices = out.numel / area;
   std::int64_t together_rows = 64, together_columns = 64;
   if (way == Way::pairs) {

@@ -28,12 +28,12 @@ class PackedParameters {
   struct Key {
     ParameterVersion version;
     const void* data;
-    std::int64_t rows, columns, row_step, column_step;
+    std::int64_t rows, columns, row_stride, column_stride;
     Form form;
     bool operator==(const Key& other) const {
       return form == other.form && version.number == other.version.number && version.version == other.version.version &&
-             data == other.data && rows == other.rows && columns == other.columns && row_step == other.row_step &&
-             column_step == other.column_step;
+             data == other.data && rows == other.rows && columns == other.columns && row_stride == other.row_stride &&
+             column_stride == other.column_stride;
     }
   };
 
@@ -79,7 +79,7 @@ class PackedParameters {
     std::uint64_t hash =
         key.version.number * 0x9e3779b97f4a7c15 +
         (reinterpret_cast<std::uintptr_t>(key.data) >> 2) * 0xbf58476d1ce4e5b9 +
-        (static_cast<std::uint64_t>(key.column_step) + static_cast<std::uint64_t>(key.form)) * 0x94d049bb133111eb;
+        (static_cast<std::uint64_t>(key.column_stride) + static_cast<std::uint64_t>(key.form)) * 0x94d049bb133111eb;
     return static_cast<std::size_t>(hash >> (64 - bits));
   }
 

@@ -33,7 +33,7 @@ class PackedProduct {
   /// Returns true if it pays to pack b for later products with this many rows. Products of many rows amortise packing
   /// themselves, and whole vectors that fit the second-level cache are as fast in place.
   static bool pays(std::int64_t rows, const Matrix<T>& b) {
-    return rows <= 256 && (b.column_step != 1 || b.columns % Product::lanes != 0 ||
+    return rows <= 256 && (b.column_stride != 1 || b.columns % Product::lanes != 0 ||
                            !Product::multiplies_in_place(rows, b) || outgrows_cache(b.rows, b.columns));
   }
   /// The number of elements of a packed matrix.
@@ -46,7 +46,7 @@ class PackedProduct {
   }
 
   /// c = or += a times columns [begin, end) of a packed matrix of `columns` columns; `begin` is a multiple of 64.
-  static void multiply(T* c, std::int64_t c_step, const Matrix<T>& a, const T* packed, std::int64_t columns,
+  static void multiply(T* c, std::int64_t c_stride, const Matrix<T>& a, const T* packed, std::int64_t columns,
                        std::int64_t begin, std::int64_t end, bool adds) {
     // The smallest number of panels of rows, of about equal height.
     std::int64_t panels = (a.rows + Product::tile_rows - 1) / Product::tile_rows;
@@ -66,7 +66,8 @@ class PackedProduct {
           const Height& height = heights[at(first(panel + 1) - row)];
           bool whole = there == Product::tile_columns;
           (panel == 0 && fetches && whole ? height.first_tile : height.tile[wide == Product::tile_columns])(
-              there, depth, rows + row * depth, block + j * depth, c + row * c_step + j - begin, c_step, adds || k > 0);
+              there, depth, rows + row * depth, block + j * depth, c + row * c_stride + j - begin, c_stride,
+              adds || k > 0);
         }
       }
     }
@@ -83,7 +84,7 @@ class PackedProduct {
   }
   static std::size_t at(std::int64_t height) { return static_cast<std::size_t>(height - 1); }
 
-  using Tile = void (*)(std::int64_t columns, std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_step,
+  using Tile = void (*)(std::int64_t columns, std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_stride,
                         bool adds);
   struct Height {
     void (*pack)(const Matrix<T>& a, std::int64_t row, T* to);
@@ -101,16 +102,16 @@ class PackedProduct {
     }
   };
   template <int rows>
-  static void first_tile(std::int64_t, std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_step,
+  static void first_tile(std::int64_t, std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_stride,
                          bool adds) {
     constexpr std::int64_t wide = Product::tile_columns;
-    Product::template tile_beside<rows, 2>(depth, a, rows, b, wide, c, c_step, adds,
+    Product::template tile_beside<rows, 2>(depth, a, rows, b, wide, c, c_stride, adds,
                                            Fetch{reinterpret_cast<const char*>(b + depth * wide)});
   }
   template <int rows, int vectors>
-  static void tile(std::int64_t columns, std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_step,
+  static void tile(std::int64_t columns, std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_stride,
                    bool adds) {
-    Product::template part_of_tile<rows, vectors>(columns, depth, a, rows, b, vectors * Product::lanes, c, c_step,
+    Product::template part_of_tile<rows, vectors>(columns, depth, a, rows, b, vectors * Product::lanes, c, c_stride,
                                                   adds);
   }
   template <int... rows>

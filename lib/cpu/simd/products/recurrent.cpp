@@ -45,7 +45,7 @@ void run_cell(const CellForward& step) {
                           .c = elements<T>(step.c, at),
                           .units = size,
                           .size = size,
-                          .q_step = size});
+                          .q_stride = size});
   });
 }
 
@@ -219,7 +219,7 @@ void run_layer(const LayerForward& layer) {
                               .c = elements<T>(layer.c_all, at + begin),
                               .units = units,
                               .size = size,
-                              .q_step = count * width});
+                              .q_stride = count * width});
         std::copy_n(h, units, elements<T>(layer.h, state));
         if (layer.c.data) std::copy_n(elements<T>(layer.c_all, at + begin), units, elements<T>(layer.c, state));
         next.put(row, begin, h, units);

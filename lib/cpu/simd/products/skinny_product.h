@@ -16,7 +16,7 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 
 template <class T>
-class FewRows {
+class SkinnyProduct {
   using V = Vector<T>;
   using Raw = typename V::Raw;
   using Product = Gemm<T>;
@@ -31,22 +31,22 @@ class FewRows {
   /// The largest number of rows for `multiply`.
   static constexpr int most_rows = 4;
 
-  /// c = or += a b, for at most `most_rows` rows and contiguous rows of b; `c_step` is the leading dimension of c.
-  static void multiply(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
+  /// c = or += a b, for at most `most_rows` rows and contiguous rows of b; `c_stride` is the leading dimension of c.
+  static void multiply(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
     // So narrow a product has too few sums to keep the processor busy, and is never divided among threads.
     bool split = a.rows == 1 && b.columns <= 2 * lanes;
     for (std::int64_t k = 0; k < a.columns; k += Product::depth_block) {
       std::int64_t depth = std::min(Product::depth_block, a.columns - k);
       Matrix<T> left = a.part(0, a.rows, k, depth), right = b.part(k, depth, 0, b.columns);
       if (split)
-        (b.columns <= lanes ? strip<1, 1, 4> : strip<1, 2, 4>)(left, right, c, c_step, adds || k > 0);
+        (b.columns <= lanes ? strip<1, 1, 4> : strip<1, 2, 4>)(left, right, c, c_stride, adds || k > 0);
       else
-        by_strips[a.rows - 1](left, right, c, c_step, adds || k > 0);
+        by_strips[a.rows - 1](left, right, c, c_stride, adds || k > 0);
     }
   }
 
-  /// c = or += a b, for any number of rows and contiguous columns of b; `c_step` is the leading dimension of c.
-  static void multiply_by_dots(T* c, std::int64_t c_step, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
+  /// c = or += a b, for any number of rows and contiguous columns of b; `c_stride` is the leading dimension of c.
+  static void multiply_by_dots(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
     // The packed rows stay in the second-level cache, and a thread keeps no more memory than that.
     constexpr std::int64_t longest = 1 << 14;
     std::int64_t groups = (a.rows + rows_together - 1) / rows_together;
@@ -54,14 +54,15 @@ class FewRows {
       std::int64_t row = a.rows * group / groups, rows = a.rows * (group + 1) / groups - row;
       for (std::int64_t begin = 0; begin < a.columns; begin += longest) {
         Matrix<T> left = a.part(row, rows, begin, std::min(longest, a.columns - begin));
-        if (left.column_step != 1) left = packed(left);
-        by_dots[rows - 1](left, b.part(begin, left.columns, 0, b.columns), c + row * c_step, c_step, adds || begin > 0);
+        if (left.column_stride != 1) left = packed(left);
+        by_dots[rows - 1](left, b.part(begin, left.columns, 0, b.columns), c + row * c_stride, c_stride,
+                          adds || begin > 0);
       }
     }
   }
 
  private:
-  using Kernel = void (*)(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_step, bool adds);
+  using Kernel = void (*)(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_stride, bool adds);
   template <int count, template <int> class Which>
   static constexpr auto table() {
     return []<int... rows>(std::integer_sequence<int, rows...>) {
@@ -71,7 +72,7 @@ class FewRows {
 
   /// A strip of vectors of columns, of which the last may be partial.
   template <int rows, int vectors, int chains>
-  static void strip(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_step, bool adds) {
+  static void strip(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_stride, bool adds) {
     const std::int64_t last = b.columns - (vectors - 1) * lanes;
     Raw sums[chains][rows][vectors];
     unrolled<chains>([&](auto chain) {
@@ -80,13 +81,13 @@ class FewRows {
     const T *from_a = a.data, *from_b = b.data;
     auto step = [&](auto chain) {
       Raw factors[rows];
-      unrolled<rows>([&](auto r) { factors[r] = V::repeat(from_a[r * a.row_step]).raw; });
+      unrolled<rows>([&](auto r) { factors[r] = V::repeat(from_a[r * a.row_stride]).raw; });
       unrolled<vectors>([&](auto v) {
         V x = v < vectors - 1 ? V::load(from_b + v * lanes) : V::load(from_b + v * lanes, last);
         unrolled<rows>([&](auto r) { sums[chain][r][v] = hn::MulAdd(factors[r], x.raw, sums[chain][r][v]); });
       });
-      from_a += a.column_step;
-      from_b += b.row_step;
+      from_a += a.column_stride;
+      from_b += b.row_stride;
     };
     std::int64_t k = 0;
     for (; k + chains <= b.rows; k += chains) unrolled<chains>(step);
@@ -95,7 +96,7 @@ class FewRows {
       unrolled<vectors>([&](auto v) {
         V sum = sums[0][r][v];
         if constexpr (chains == 4) sum = (sum + V(sums[1][r][v])) + (V(sums[2][r][v]) + V(sums[3][r][v]));
-        T* to = c + r * c_step + v * lanes;
+        T* to = c + r * c_stride + v * lanes;
         if (v < vectors - 1)
           (adds ? V::load(to) + sum : sum).store(to);
         else
@@ -108,10 +109,10 @@ class FewRows {
   template <int rows>
   struct Strips {
     static constexpr int most = std::min(8, (registers - 1 - rows) / rows);
-    static void run(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_step, bool adds) {
+    static void run(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_stride, bool adds) {
       for (std::int64_t j = 0; j < b.columns; j += most * lanes) {
         std::int64_t columns = std::min<std::int64_t>(b.columns - j, most * lanes);
-        kernels[(columns - 1) / lanes](a, b.part(0, b.rows, j, columns), c + j, c_step, adds);
+        kernels[(columns - 1) / lanes](a, b.part(0, b.rows, j, columns), c + j, c_stride, adds);
       }
     }
 
@@ -136,33 +137,33 @@ class FewRows {
   /// Several columns together, so that there are enough independent sums, and all are reduced at once.
   template <int rows>
   struct Dots {
-    static void run(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_step, bool adds) {
+    static void run(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_stride, bool adds) {
       constexpr int together = rows == 1 ? 8 : 4;
       std::int64_t j = 0;
       for (; j + together <= b.columns; j += together)
-        dots<rows, together>(a, b.at(0, j), b.column_step, c + j, c_step, adds);
-      for (; j < b.columns; ++j) dots<rows, 1>(a, b.at(0, j), b.column_step, c + j, c_step, adds);
+        dots<rows, together>(a, b.at(0, j), b.column_stride, c + j, c_stride, adds);
+      for (; j < b.columns; ++j) dots<rows, 1>(a, b.at(0, j), b.column_stride, c + j, c_stride, adds);
     }
   };
   static constexpr auto by_dots = table<rows_together, Dots>();
 
   template <int rows, int columns>
-  static HWY_INLINE void dots(const Matrix<T>& a, const T* b, std::int64_t b_step, T* c, std::int64_t c_step,
+  static HWY_INLINE void dots(const Matrix<T>& a, const T* b, std::int64_t b_stride, T* c, std::int64_t c_stride,
                               bool adds) {
     Raw sums[rows][columns];
     unrolled<rows>([&](auto r) { unrolled<columns>([&](auto j) { sums[r][j] = V(0).raw; }); });
     auto add_up = [&](auto load) {
       Raw factors[columns];
-      unrolled<columns>([&](auto j) { factors[j] = load(b + j * b_step).raw; });
+      unrolled<columns>([&](auto j) { factors[j] = load(b + j * b_stride).raw; });
       unrolled<rows>([&](auto r) {
-        Raw x = load(a.data + r * a.row_step).raw;
+        Raw x = load(a.data + r * a.row_stride).raw;
         unrolled<columns>([&](auto j) { sums[r][j] = hn::MulAdd(x, factors[j], sums[r][j]); });
       });
     };
     std::int64_t k = 0;
     for (; k + lanes <= a.columns; k += lanes) add_up([k](const T* from) { return V::load(from + k); });
     if (k < a.columns) add_up([k, left = a.columns - k](const T* from) { return V::load(from + k, left); });
-    unrolled<rows>([&](auto r) { add_sums<columns>(sums[r], c + r * c_step, adds); });
+    unrolled<rows>([&](auto r) { add_sums<columns>(sums[r], c + r * c_stride, adds); });
   }
 
   /// c_j = or += the sum of the lanes of v_j, in an order that does not depend on the number of columns.

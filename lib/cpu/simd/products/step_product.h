@@ -91,8 +91,8 @@ class PackedWeights {
     return begin * blocks_ * depth_ + block * depth_ * width(begin);
   }
 
-  using Tile = void (*)(std::int64_t depth, const T* a, std::int64_t a_step, const T* b, std::int64_t b_step, T* c,
-                        std::int64_t c_step, bool adds);
+  using Tile = void (*)(std::int64_t depth, const T* a, std::int64_t a_stride, const T* b, std::int64_t b_stride, T* c,
+                        std::int64_t c_stride, bool adds);
   template <int vectors, int... rows>
   static constexpr std::array<Tile, Product::tile_rows> make_tiles(std::integer_sequence<int, rows...>) {
     return {Product::template tile<rows + 1, vectors>...};

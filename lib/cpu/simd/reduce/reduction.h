@@ -118,7 +118,7 @@ inline void fill_results(const View& out, double number) {
             [&]<class T>(std::type_identity<T>) { std::fill_n(out.as<T>(), out.numel, convert<T>(number)); });
 }
 
-/// Maps the elements of x, of which there is at least one, to the results of `out`, which has size 1 on each reduced
+/// Maps the elements of x, at least one, to the results of `out`, which has size 1 on each reduced
 /// axis.
 class ReductionPlan {
  public:

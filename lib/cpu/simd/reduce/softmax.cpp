@@ -189,7 +189,7 @@ struct Masked {
   template <class T>
   static void run(const View& out, const View& x, const View& mask) {
     using Wide = typename Row<T>::Wide;
-    std::int64_t n = last_dim(out), mask_step = last_step(mask);
+    std::int64_t n = last_dim(out), mask_stride = last_step(mask);
     for_each_row<T>(out, {&x, &mask}, [&] {
       return [&, given = Scratch<Wide>(n)](Wide* y, const std::int64_t* at) mutable {
         Row<T> row{x.as<T>() + at[0], last_step(x)};
@@ -197,7 +197,7 @@ struct Masked {
         const bool* takes_part = mask.as<bool>() + at[1];
         Wide* seen = given.data();
         for (std::int64_t i = 0; i < n; ++i)
-          seen[i] = takes_part[i * mask_step] ? from[i] : -std::numeric_limits<Wide>::infinity();
+          seen[i] = takes_part[i * mask_stride] ? from[i] : -std::numeric_limits<Wide>::infinity();
         Op::run_row(y, seen, n, static_cast<Wide>(Op::nothing));
       };
     });

@@ -7,7 +7,7 @@
 #include "../../../kernels/sparse.h"
 #include "../instruction_set.h"
 #include "../vector/vector.h"
-#include "row_sums.h"
+#include "segment_sum.h"
 
 // The rows of the dense operand to which a sparse row refers are scattered over memory. So the columns of the sparse
 // matrix are processed in blocks whose dense rows fit the second-level cache, and all sparse rows use one block before
@@ -301,7 +301,7 @@ constexpr SparseKernels sparse_kernels{
     .transposed_product = transposed_product,
     .sampled_product = sampled_product,
     .order_rows = order_rows,
-    .sum_rows = sum_rows,
+    .segment_sum_rows = segment_sum_rows,
 };
 
 }  // namespace

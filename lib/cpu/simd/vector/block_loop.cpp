@@ -36,20 +36,20 @@ void load_plain(void* buffer, const void* from, std::int64_t step, std::int64_t 
 
 // Loads several rows of `width` elements at once.
 template <class T>
-void load_plain_rows(void* buffer, const void* from, std::int64_t step, std::int64_t width, std::int64_t row_step,
+void load_plain_rows(void* buffer, const void* from, std::int64_t step, std::int64_t width, std::int64_t row_stride,
                      std::int64_t rows) {
   auto* to = static_cast<T*>(buffer);
   auto* x = static_cast<const T*>(from);
-  for (std::int64_t row = 0; row < rows; ++row, x += row_step)
+  for (std::int64_t row = 0; row < rows; ++row, x += row_stride)
     for (std::int64_t i = 0; i < width; ++i) *to++ = x[i * step];
 }
 
 template <class Half>
-void load_widened_rows(void* buffer, const void* from, std::int64_t step, std::int64_t width, std::int64_t row_step,
+void load_widened_rows(void* buffer, const void* from, std::int64_t step, std::int64_t width, std::int64_t row_stride,
                        std::int64_t rows) {
   auto* to = static_cast<float*>(buffer);
   auto* x = static_cast<const Half*>(from);
-  for (std::int64_t row = 0; row < rows; ++row, x += row_step)
+  for (std::int64_t row = 0; row < rows; ++row, x += row_stride)
     for (std::int64_t i = 0; i < width; ++i) *to++ = widened(x[i * step]);
 }
 
@@ -86,7 +86,7 @@ struct Operand {
   std::int64_t size, size_in_buffer;
   bool converts, flat;
   void (*load)(void* buffer, const void* from, std::int64_t step, std::int64_t count);
-  void (*load_rows)(void* buffer, const void* from, std::int64_t step, std::int64_t width, std::int64_t row_step,
+  void (*load_rows)(void* buffer, const void* from, std::int64_t step, std::int64_t width, std::int64_t row_stride,
                     std::int64_t rows);
   void (*store)(void* to, const void* buffer, std::int64_t step, std::int64_t count);
 

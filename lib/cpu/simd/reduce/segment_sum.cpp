@@ -7,7 +7,7 @@
 #include "../../../core/halves.h"
 #include "../../../core/threads/parallel.h"
 #include "../instruction_set.h"
-#include "row_sums.h"
+#include "segment_sum.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -83,8 +83,8 @@ void sum_of_rows(Half* to, const Half* values, const std::int64_t* numbers, std:
 
 }  // namespace
 
-void sum_rows(const View& rows, const View& sums, const View& values, const View& indices, const View& numbers,
-              std::int64_t row_count) {
+void segment_sum_rows(const View& rows, const View& sums, const View& values, const View& indices, const View& numbers,
+                      std::int64_t row_count) {
   const auto* number = numbers.as<const std::int64_t>();
   auto* row = rows.as<std::int64_t>();
   std::int64_t count = numbers.numel, distinct = rows.numel;

@@ -1,4 +1,4 @@
-#include "row_sums.h"
+#include "segment_sum.h"
 
 #include <bit>
 
@@ -137,8 +137,8 @@ void order_rows(const View& numbers, const View& distinct, const View& indices, 
   count_rows(sorted.keys, count, before.as<std::int64_t>(), distinct.as<std::int64_t>());
 }
 
-void sum_rows(const View& rows, const View& sums, const View& values, const View& indices, const View& numbers,
-              std::int64_t row_count) {
+void segment_sum_rows(const View& rows, const View& sums, const View& values, const View& indices, const View& numbers,
+                      std::int64_t row_count) {
   std::int64_t count = numbers.numel;
   if (count == 0) return;
   auto places = static_cast<std::size_t>(count);

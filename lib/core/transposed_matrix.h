@@ -5,16 +5,16 @@
 namespace reel::detail {
 
 /// A transposed view of a matrix, valid as long as this object.
-class Turned {
+class TransposedMatrix {
  public:
-  explicit Turned(const View& matrix)
+  explicit TransposedMatrix(const View& matrix)
       : dims_{matrix.dims[1], matrix.dims[0]}, strides_{matrix.strides[1], matrix.strides[0]}, view_(matrix) {
     view_.dims = dims_;
     view_.strides = strides_;
     view_.contiguous = false;
   }
-  Turned(const Turned&) = delete;
-  Turned& operator=(const Turned&) = delete;
+  TransposedMatrix(const TransposedMatrix&) = delete;
+  TransposedMatrix& operator=(const TransposedMatrix&) = delete;
   const View& view() const { return view_; }
 
  private:

@@ -15,7 +15,7 @@ constexpr int columns_of_group = 32, rows_at_once = 8;
 
 /// term(r, c, values) gives row r, column c of all `count` matrices. `result(k, c, sum)` receives the sums of matrix k.
 template <class W, int count, class Term, class Result>
-struct ColumnSums {
+struct SumColumns {
   Term term;
   Result result;
   std::int64_t rows, columns, rows_of_block;
@@ -52,7 +52,7 @@ struct ColumnSums {
 };
 
 /// Stores the sums of each block separately.
-struct KeptColumnSums {
+struct BlockSums {
   double* kept;  // (blocks, count, columns)
   std::int64_t count, columns;
   REEL_DEVICE void operator()(std::int64_t block, int k, std::int64_t column, double sum) const {
@@ -64,8 +64,8 @@ struct KeptColumnSums {
   }
 };
 
-struct ColumnSumsOfBlocks {
-  KeptColumnSums blocks;
+struct SumsOfBlocks {
+  BlockSums blocks;
   template <int sums>
   REEL_DEVICE void operator()(std::int64_t block, std::int64_t column, double (&values)[sums]) const {
     blocks.read(block, column, values);
@@ -73,12 +73,12 @@ struct ColumnSumsOfBlocks {
 };
 
 template <class W, int count, class Term, class Result>
-void launch_column_sums(const Term& term, const Result& result, std::int64_t rows, std::int64_t columns,
+void launch_sum_columns(const Term& term, const Result& result, std::int64_t rows, std::int64_t columns,
                         std::int64_t blocks, std::int64_t rows_of_block) {
   std::int64_t tiles = (columns + columns_of_group - 1) / columns_of_group;
   for_each_group(tiles * blocks, columns_of_group * rows_at_once,
                  count * rows_at_once * columns_of_group * sizeof(double),
-                 ColumnSums<W, count, Term, Result>{term, result, rows, columns, rows_of_block});
+                 SumColumns<W, count, Term, Result>{term, result, rows, columns, rows_of_block});
 }
 
 /// Calls result(0, k, column, sum) for each matrix and column.
@@ -88,11 +88,11 @@ void sum_columns(const Term& term, const Result& result, std::int64_t rows, std:
   std::int64_t rows_of_block = (rows + most_blocks - 1) / most_blocks;
   rows_of_block = rows_of_block < few ? few : rows_of_block;
   std::int64_t blocks = (rows + rows_of_block - 1) / rows_of_block;
-  if (blocks <= 1) return launch_column_sums<W, count>(term, result, rows, columns, 1, rows_of_block);
+  if (blocks <= 1) return launch_sum_columns<W, count>(term, result, rows, columns, 1, rows_of_block);
   Scratch scratch(static_cast<std::size_t>(blocks * count * columns) * sizeof(double));
-  KeptColumnSums kept{scratch.as<double>(), count, columns};
-  launch_column_sums<W, count>(term, kept, rows, columns, blocks, rows_of_block);
-  launch_column_sums<double, count>(ColumnSumsOfBlocks{kept}, result, blocks, columns, 1, blocks);
+  BlockSums kept{scratch.as<double>(), count, columns};
+  launch_sum_columns<W, count>(term, kept, rows, columns, blocks, rows_of_block);
+  launch_sum_columns<double, count>(SumsOfBlocks{kept}, result, blocks, columns, 1, blocks);
 }
 
 }  // namespace REEL_TARGET
