@@ -1,3 +1,4 @@
+#include <utility>
 #include <vector>
 
 #include "catch.h"
@@ -63,6 +64,20 @@ struct Training {
     for (const NamedTensor& named : average.state())
       if (named.tensor.dtype() == f32) parameters.push_back(named.tensor.template to_vector<float>());
     calls = default_generator().calls();
+  }
+};
+
+struct OwnOptions {
+  double learning_rate = 0.25;
+};
+
+struct OwnMomentum : optim::CustomOptimiser<OwnOptions> {
+  explicit OwnMomentum(std::vector<Tensor> parameters) : CustomOptimiser("OwnMomentum", {"velocity"}) {
+    add_group(std::move(parameters));
+  }
+  void update(Tensor& w, Tensor g, std::span<Tensor> state, const OwnOptions& o, std::int64_t) const override {
+    state[0] = 0.5 * state[0] + g;
+    w -= o.learning_rate * state[0];
   }
 };
 
@@ -221,6 +236,31 @@ TEST_CASE("an optimiser whose replayed step is gone, or has become another one, 
   CHECK_THROWS_WITH(graph({x}), contains("record it again"));
   sgd.reset();
   CHECK_THROWS_WITH(graph({x}), contains("is there no more"));
+}
+
+TEST_CASE("an optimiser of one's own makes the CPU's steps on a device, and none while a graph is recorded") {
+  if (lacks_device()) return;
+  auto train = [](Device device) {
+    Tensor w = to(tensor({1.0f, -2.0f, 3.0f}), device).requires_grad();
+    OwnMomentum momentum({w});
+    for (int step = 0; step < 4; ++step) {
+      w.set_grad(stop_gradient(w) * 0.5);
+      momentum.step();
+    }
+    return std::pair{w.to_vector<float>(), momentum.state().back().tensor.to_vector<float>()};
+  };
+  CHECK(train(gpu) == train(cpu));
+  Tensor w = ones({3}, {.device = gpu}).requires_grad(), x = ones({3}, {.device = gpu});
+  w.set_grad(ones({3}, {.device = gpu}));
+  OwnMomentum momentum({w});
+  cuda::Graph graph(
+      [&](std::span<const Tensor> x) {
+        momentum.step();
+        return x[0] + w;
+      },
+      {x});
+  graph({x});
+  CHECK_THROWS_WITH(graph({x}), contains("OwnMomentum: its step is made by ops"));
 }
 
 TEST_CASE("the memory of a graph goes back when it and its results are gone") {
