@@ -28,7 +28,7 @@ ONLY_CUDA = {
 }
 # Headers of lib/kernels that are no family of kernels.
 NO_FAMILIES = {
-    "elementwise": "the list from which each device makes its elementwise kernels",
+    "elementwise": "the lists from which each device makes its elementwise kernels",
     "kernel_table": "holds the tables of the families",
 }
 # Headers of lib/kernels that are no family of ops.

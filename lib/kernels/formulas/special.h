@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "vocabulary.h"
+#include "row.h"
 
 namespace reel::formulas {
 inline namespace REEL_TARGET {
@@ -108,3 +108,19 @@ struct Digamma {
 
 }  // namespace REEL_TARGET
 }  // namespace reel::formulas
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace kernel_lists {
+
+// clang-format off
+using Special = KernelList<
+    Row<Erf, floating, dear>,
+    Row<Erfinv, floating, slow>,
+    Row<Lgamma, floating, slow>,
+    Row<Digamma, floating, slow>>;
+// clang-format on
+
+}  // namespace kernel_lists
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

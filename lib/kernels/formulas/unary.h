@@ -1,6 +1,7 @@
 #pragma once
 
-#include "vocabulary.h"
+#include "integer.h"
+#include "row.h"
 
 namespace reel::formulas {
 inline namespace REEL_TARGET {
@@ -201,3 +202,45 @@ struct Tanh {
 
 }  // namespace REEL_TARGET
 }  // namespace reel::formulas
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+namespace kernel_lists {
+
+// clang-format off
+using UnaryArithmetic = KernelList<
+    Row<Neg, numbers, cheap, WrappingNeg>,
+    Row<Abs, numbers, cheap, WrappingAbs>,
+    Row<Sign, numbers, cheap, IntegerSign>,
+    Row<Square, numbers, cheap, WrappingSquare>,
+    Row<Relu, numbers, cheap>,
+    Row<Floor, numbers, cheap, Itself>,
+    Row<Ceil, numbers, cheap, Itself>,
+    Row<Round, numbers, cheap, Itself>,
+    Row<Reciprocal, floating, cheap>,
+    Row<Sqrt, floating, cheap>,
+    Row<Rsqrt, floating, cheap>>;
+
+using Exponential = KernelList<
+    Row<Exp, floating, dear>,
+    Row<Expm1, floating, dear>,
+    Row<Log, floating, dear>,
+    Row<Log1p, floating, dear>,
+    Row<Log2, floating, dear>,
+    Row<Sinh, floating, dear>,
+    Row<Cosh, floating, dear>,
+    Row<Tanh, floating, dear>,
+    Row<Sigmoid, floating, dear>>;
+
+using Trigonometric = KernelList<
+    Row<Sin, floating, dear>,
+    Row<Cos, floating, dear>,
+    Row<Tan, floating, dear>,
+    Row<Asin, floating, dear>,
+    Row<Acos, floating, dear>,
+    Row<Atan, floating, dear>>;
+// clang-format on
+
+}  // namespace kernel_lists
+}  // namespace REEL_TARGET
+}  // namespace reel::detail
