@@ -47,6 +47,7 @@ void add_elementwise_peers(Peers& peers) {
   peers["floor"] = unary(at::floor);
   peers["ceil"] = unary(at::ceil);
   peers["round"] = unary(at::round);
+  peers["trunc"] = unary(at::trunc);
   peers["reciprocal"] = unary(at::reciprocal);
   peers["rsqrt"] = unary(at::rsqrt);
   peers["expm1"] = unary(at::expm1);

@@ -87,6 +87,10 @@ Tensor ceil(const Arg& x);
 /// The nearest whole number, elementwise; halves to the even one. The derivative is 0. Integers stay integers.
 /// Throws: DTypeError for bool.
 Tensor round(const Arg& x);
+/// x without its fraction, the nearest whole number towards 0, elementwise. The derivative is 0. Integers stay integers.
+/// Throws: DTypeError for bool.
+/// Source: NumPy's trunc.
+Tensor trunc(const Arg& x);
 
 /// 1 / x, elementwise. Integers and bools give f32.
 Tensor reciprocal(const Arg& x);

@@ -100,6 +100,12 @@ struct Round {
     return nearbyint(x);
   }
 };
+struct Trunc {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    return select(x < V(0), Ceil()(x), Floor()(x));
+  }
+};
 
 struct Exp {
   template <class V>
@@ -217,6 +223,7 @@ using UnaryArithmetic = KernelList<
     Row<Floor, numbers, cheap, Itself>,
     Row<Ceil, numbers, cheap, Itself>,
     Row<Round, numbers, cheap, Itself>,
+    Row<Trunc, numbers, cheap, Itself>,
     Row<Reciprocal, floating, cheap>,
     Row<Sqrt, floating, cheap>,
     Row<Rsqrt, floating, cheap>>;

@@ -140,6 +140,18 @@ constexpr OpInfo round_op{
 
 Tensor round(const Arg& x) { return number_unary(round_op, x); }
 
+// y = ⌊x⌋ where x ≥ 0, else ⌈x⌉;  dx = 0
+
+constexpr OpInfo trunc_op{
+    .name = "trunc",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<formulas::Trunc>,
+    .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
+};
+
+Tensor trunc(const Arg& x) { return number_unary(trunc_op, x); }
+
 // y = 1 / x;  dx = −d y²
 
 constexpr OpInfo reciprocal_op{
@@ -197,6 +209,7 @@ std::span<const RegisteredOp> detail::unary_ops() {
       {.name = "floor", .info = &floor_op},
       {.name = "ceil", .info = &ceil_op},
       {.name = "round", .info = &round_op},
+      {.name = "trunc", .info = &trunc_op},
       {.name = "reciprocal", .info = &reciprocal_op},
       {.name = "sqrt", .info = &sqrt_op},
       {.name = "rsqrt", .info = &rsqrt_op},

@@ -244,6 +244,7 @@ const Unary unaries[] = {
     {"floor", floor, [](double x) { return std::floor(x); }, Fill::any, 0, all_numbers},
     {"ceil", ceil, [](double x) { return std::ceil(x); }, Fill::any, 0, all_numbers},
     {"round", round, [](double x) { return std::nearbyint(x); }, Fill::any, 0, all_numbers},
+    {"trunc", trunc, [](double x) { return std::trunc(x); }, Fill::any, 0, all_numbers},
     {"reciprocal", reciprocal, [](double x) { return 1 / x; }, Fill::nonzero, 0.5, all_numbers},
     {"sqrt", sqrt, [](double x) { return std::sqrt(x); }, Fill::positive, 0.5, all_numbers},
     {"rsqrt", rsqrt, [](double x) { return 1 / std::sqrt(x); }, Fill::positive, 1.5, all_numbers},
