@@ -82,6 +82,8 @@ struct KernelTable {
   /// Cumulative sums and products along `axis`, from its start or, if `backwards`, from its end.
   void (*cumsum)(const View& out, const View& x, int axis, bool backwards);
   void (*cumprod)(const View& out, const View& x, int axis, bool backwards);
+  /// y_i = log(e^x_0 + … + e^x_i) along `axis`.
+  void (*logcumsumexp)(const View& out, const View& x, int axis);
   /// y_i = b_i + a_i y_(i − 1), or y_(i + 1) if `backwards`; all of one floating dtype.
   void (*recurrence)(const View& out, const View& a, const View& b, int axis, bool backwards);
   /// The indices of the middle elements of each row of (…, N): (…, 2), or (…, 1) for odd N.

@@ -226,6 +226,20 @@ TEST_CASE("an f32 product neither overflows nor vanishes on the way") {
   for (std::size_t i = 0; i < 4; ++i) CHECK(d[i] == Approx(i < 2 ? 1e-30 : 1e30));
 }
 
+TEST_CASE("logcumsumexp neither overflows nor makes NaN of infinities, and neither does its gradient") {
+  Values y = values_of(logcumsumexp(doubles({-infinity, -infinity, 1000, 1000, -1000}), 0));
+  CHECK(y[0] == -infinity);
+  CHECK(y[1] == -infinity);
+  CHECK(y[2] == 1000);
+  CHECK(y[3] == Approx(1000 + std::log(2)));
+  CHECK(y[4] == Approx(1000 + std::log(2)));
+  // The elements weigh 0, 0, 1 + ½ + ½, ½ + ½ and 0 in the sum of the finite results.
+  Values d = gradient_of(doubles({-infinity, -infinity, 1000, 1000, -1000}),
+                         [](const Tensor& a) { return sum(slice(logcumsumexp(a, 0), 0, 2)); });
+  const double expected[] = {0, 0, 2, 1, 0};
+  for (std::size_t i = 0; i < 5; ++i) CHECK(d[i] == Approx(expected[i]));
+}
+
 TEST_CASE("a running sum of f32 is rounded once") {
   Values y = values_of(cumsum(full({100000}, 0.1f)));
   CHECK(std::abs(y.back() - 1e5 * static_cast<double>(0.1f)) <= 0.51 * last_place(f32) * 16384);
@@ -426,6 +440,7 @@ TEST_CASE("bad input to reductions and scans is named with the op") {
       Bad("median" + undefined, [&] { median(u); }),
       Bad("cumsum" + undefined, [&] { cumsum(u); }),
       Bad("cumprod" + undefined, [&] { cumprod(u, 0); }),
+      Bad("logcumsumexp" + undefined, [&] { logcumsumexp(u, 0); }),
       Bad("norm: p is NaN, for (2, 3) f32", [&] { norm(m, {.p = nan}); }),
   });
   const std::string missing = ": axis 2 does not exist in (2, 3) f32";
@@ -445,6 +460,7 @@ TEST_CASE("bad input to reductions and scans is named with the op") {
       Bad("median" + missing, [&] { median(m, {2}); }),
       Bad("cumsum" + missing, [&] { cumsum(m, 2); }),
       Bad("cumprod" + missing, [&] { cumprod(m, 2); }),
+      Bad("logcumsumexp" + missing, [&] { logcumsumexp(m, 2); }),
       Bad("cumsum: axis 0 does not exist in () f32", [&] { cumsum(zeros({}), 0); }),
       Bad("prod: axis 1 is named twice in (1, 1)",
           [&] {

@@ -67,6 +67,7 @@ void add_reduce_peers(Peers& peers) {
   };
   peers["sum_to"] = [](Tensors x, Given given) { return x[0].sum_to_size(given.integers("shape")); };
   peers["cumsum"] = [](Tensors x, Given given) { return x[0].cumsum(given.integer("axis")); };
+  peers["logcumsumexp"] = [](Tensors x, Given given) { return x[0].logcumsumexp(given.integer("axis")); };
   peers["cumprod"] = [](Tensors x, Given given) { return x[0].cumprod(given.integer("axis")); };
 }
 

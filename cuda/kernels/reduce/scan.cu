@@ -62,6 +62,14 @@ struct RunningSum : ScanLines<2> {
   REEL_DEVICE void write(const std::int64_t (&at)[2], std::int64_t i, State sum) const { put(at, i, sum); }
 };
 
+struct RunningLogSum : ScanLines<2> {
+  using State = double;
+  REEL_DEVICE State nothing() const { return -HUGE_VAL; }
+  REEL_DEVICE State join(State a, State b) const { return formulas::Logaddexp()(a, b); }
+  REEL_DEVICE State read(const std::int64_t (&at)[2], std::int64_t i) const { return number<State>(1, at, i); }
+  REEL_DEVICE void write(const std::int64_t (&at)[2], std::int64_t i, State sum) const { put(at, i, sum); }
+};
+
 // A product of integers, which wraps around.
 struct RunningProduct : ScanLines<2> {
   using State = std::uint64_t;
@@ -277,6 +285,11 @@ void cumprod(const View& out, const View& x, int axis, bool backwards) {
     run<2>(RunningProduct{lines});
 }
 
+void logcumsumexp(const View& out, const View& x, int axis) {
+  if (out.numel == 0) return;
+  run<2>(RunningLogSum{ScanLines<2>({&out, &x}, axis, false)});
+}
+
 void recurrence(const View& out, const View& a, const View& b, int axis, bool backwards) {
   if (out.numel == 0) return;
   run<3>(Recurrence{ScanLines<3>({&out, &a, &b}, axis, backwards)});
@@ -287,6 +300,7 @@ void recurrence(const View& out, const View& a, const View& b, int axis, bool ba
 void fill_scan(KernelTable& table) {
   table.cumsum = cumsum;
   table.cumprod = cumprod;
+  table.logcumsumexp = logcumsumexp;
   table.recurrence = recurrence;
 }
 

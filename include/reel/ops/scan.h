@@ -21,5 +21,10 @@ Tensor cumprod(const Arg& x);
 /// Throws: ShapeError if the axis does not exist.
 /// Source: NumPy's cumprod.
 Tensor cumprod(const Arg& x, int axis);
+/// The cumulative log-sum-exp y_i = log(e^x_0 + … + e^x_i) along an axis, without overflow. Integers and bools give f32;
+/// f32 is accumulated in f64.
+/// Throws: ShapeError if the axis does not exist.
+/// Source: PyTorch's logcumsumexp.
+Tensor logcumsumexp(const Arg& x, int axis);
 
 }  // namespace reel

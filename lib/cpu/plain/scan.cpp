@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "../../core/convert.h"
 #include "../../core/dtype_dispatch.h"
@@ -94,6 +95,12 @@ void cumprod(const View& out, const View& x, int axis, bool backwards) {
   scan_any(out, x, axis, backwards, 1, [](auto product, auto factor) { return product * factor; });
 }
 
+void logcumsumexp(const View& out, const View& x, int axis) {
+  with_floating(x.dtype, [&]<class T>(std::type_identity<T>) {
+    scan<double, T, T>(out, x, axis, false, -std::numeric_limits<double>::infinity(), formulas::Logaddexp());
+  });
+}
+
 void recurrence(const View& out, const View& a, const View& b, int axis, bool backwards) {
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
     Steps to_strides(out, axis, backwards), a_strides(a, axis, backwards), b_strides(b, axis, backwards);
@@ -123,6 +130,7 @@ void recurrence(const View& out, const View& a, const View& b, int axis, bool ba
 void fill_scan(KernelTable& table) {
   table.cumsum = cumsum;
   table.cumprod = cumprod;
+  table.logcumsumexp = logcumsumexp;
   table.recurrence = recurrence;
 }
 

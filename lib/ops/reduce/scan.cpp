@@ -1,5 +1,8 @@
 #include "scan.h"
 
+#include <limits>
+
+#include <reel/ops/comparison.h>
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/scan.h>
@@ -99,11 +102,14 @@ constexpr OpInfo recurrence_op{
     .saves_output_for = {inputs({0})},
 };
 
-// The gradient of each term of a recurrence, accumulated from all later ones.
+// The gradient of each term of a recurrence, accumulated from all later ones; `next` has the factor of the term behind.
+Tensor accumulate_back(const Tensor& next, const Tensor& d, ScanAttributes forwards, Location where) {
+  return invoke(recurrence_op, {&next, &d}, {d.body(), d.dtype()}, where, bytes_of(forwards.reversed()));
+}
+
 Tensor back_through(const Tensor& factors, const Tensor& d, ScanAttributes forwards, Location where) {
   ScanAttributes back = forwards.reversed();
-  Tensor next = before(factors, back.on_axis(), back.backwards, 0);
-  return invoke(recurrence_op, {&next, &d}, {d.body(), d.dtype()}, where, bytes_of(back));
+  return accumulate_back(before(factors, back.on_axis(), back.backwards, 0), d, forwards, where);
 }
 
 void recurrence_gradient(Gradient& g) {
@@ -140,6 +146,50 @@ constexpr OpInfo cumprod_op{
 Tensor cumprod(const Arg& x) { return scan_all(cumprod_op, x); }
 Tensor cumprod(const Arg& x, int axis) { return scan_along(cumprod_op, x, axis); }
 
+// y_i = log Σ e^x_j over j ≤ i;  dx_i = e^(x_i − y_i) r_i,  r_i = d_i + e^(y_i − y_(i + 1)) r_(i + 1)
+
+namespace {
+
+// e^(y_i − y_(i + 1)), and 0 at the end. `finite` is y, but 0 where that is −∞: ∞ − ∞ would be NaN.
+Tensor later_weights(const Tensor& y, const Tensor& finite, int axis) {
+  std::int64_t size = y.size(axis);
+  if (size == 0) return y;
+  Shape one = y.shape();
+  one[axis] = 1;
+  Tensor last = zeros(one, {.dtype = y.dtype(), .device = y.device()});
+  return concat({exp(slice(y, axis, 0, size - 1) - slice(finite, axis, 1)), last}, axis);
+}
+
+}  // namespace
+
+constexpr OpInfo logcumsumexp_op{
+    .name = "logcumsumexp",
+    .arity = 1,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          const auto& at = call.attributes<ScanAttributes>();
+          kernels(call.output().device).logcumsumexp(call.output(), call.input(0), at.on_axis());
+        },
+    .gradient =
+        [](Gradient& g) {
+          const auto& at = g.attributes<ScanAttributes>();
+          const Tensor& y = g.saved_output();
+          Tensor finite = where(y == -std::numeric_limits<double>::infinity(), 0.0, y);
+          Tensor terms = accumulate_back(later_weights(y, finite, at.on_axis()), g.output(), at, g.where());
+          g.accumulate(0, terms * exp(g.saved_input(0) - finite));
+        },
+    .saves_input_for = {inputs({0})},
+    .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor logcumsumexp(const Arg& x, int axis) {
+  const Tensor& tensor = tensor_of(logcumsumexp_op.name, x);
+  if (!is_floating(tensor.dtype())) return logcumsumexp(Arg(to(x, DType::f32), x.location()), axis);
+  return scan_along(logcumsumexp_op, x, axis);
+}
+
 Tensor detail::running_product(const Tensor& x, int axis, bool backwards, Location where) {
   return scan(cumprod_op, x, {axis, backwards}, where);
 }
@@ -148,6 +198,7 @@ std::span<const RegisteredOp> detail::scan_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "cumsum", .info = &cumsum_op},
       {.name = "cumprod", .info = &cumprod_op},
+      {.name = "logcumsumexp", .info = &logcumsumexp_op},
       {.name = "recurrence", .info = &recurrence_op, .internal = true},
   };
   return ops;

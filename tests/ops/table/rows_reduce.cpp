@@ -307,6 +307,27 @@ Array scanned(const Array& x, int axis, double initial, const std::function<doub
   });
 }
 
+double sum_of_logarithms(double a, double b) { return std::max(a, b) + std::log1p(std::exp(-std::abs(a - b))); }
+
+void add_logcumsumexp(std::vector<Row>& rows, const Shape& shape, int axis) {
+  rows.push_back({.name = "logcumsumexp" + to_string(shape) + " along " + std::to_string(axis),
+                  .run = [=](std::span<const Tensor> x) { return logcumsumexp(x[0], axis); },
+                  .inputs = {{shape}},
+                  .reference =
+                      [=](const Arrays& x) {
+                        Array y = scanned(x[0], axis, -HUGE_VAL, [](double a, double b) {
+                          return a == -HUGE_VAL ? b : sum_of_logarithms(a, b);
+                        });
+                        // The first terms are rounded by themselves, and none is larger than 2.
+                        y.scales = make(shape, [&](const Index& i) { return std::abs(at(y, i)) + 2; }).values;
+                        return y;
+                      },
+                  // A logarithm, an exponential and two sums a term.
+                  .ulps = 3.0 * static_cast<double>(std::max<std::int64_t>(shape.numel(), 1)),
+                  .dtypes = {f32, f64, bf16, f16, i32},
+                  .attributes = {{"axis", {static_cast<double>(axis)}}}});
+}
+
 constexpr int flattened = -100;
 
 void add_scans(std::vector<Row>& rows, const Shape& shape, int axis) {
@@ -374,6 +395,9 @@ void add_reduce_rows(std::vector<Row>& rows) {
   }
   for (int axis : {0, 1, 2, -1, flattened}) add_scans(rows, {2, 3, 4}, axis);
   for (int axis : {0, 1}) add_scans(rows, {3, 0}, axis);
+  for (int axis : {0, 1, -1}) add_logcumsumexp(rows, {2, 3, 4}, axis);
+  add_logcumsumexp(rows, {3, 0}, 0);
+  add_logcumsumexp(rows, {70, 3}, 0);
   add_scans(rows, {}, flattened);
   add_scans(rows, {1, 1}, 0);
   add_scans(rows, {4, 70}, 0);
@@ -391,6 +415,7 @@ void add_random_reduce_rows(std::vector<Row>& rows, Random& random) {
     add_spreads(rows, {{2, random_size(random, 2), 3}, axes}, 1);
   }
   for (int axis : {0, 1, -1}) add_scans(rows, random_shape(random, 3, 20), axis);
+  for (int axis : {0, 1, -1}) add_logcumsumexp(rows, random_shape(random, 3, 20), axis);
 }
 
 }  // namespace reel_test
