@@ -14,6 +14,7 @@
 #include <reel/nn/embedding.h>
 #include <reel/nn/group_norm.h>
 #include <reel/nn/gru.h>
+#include <reel/nn/highway.h>
 #include <reel/nn/initialise.h>
 #include <reel/nn/layer_norm.h>
 #include <reel/nn/linear.h>

@@ -83,3 +83,30 @@ TEST_CASE("Embedding names the caller's line for an index that is no symbol") {
   CHECK_THAT(error_of<DTypeError>([&] { table(ones({1})); }), contains("indices are i32 or i64"));
   CHECK_THAT(error_of<ShapeError>([] { nn::Embedding(3, -1); }), contains("not count 3, size -1"));
 }
+
+TEST_CASE("Highway mixes its input with the transformed one by a gate, and begins near the input") {
+  manual_seed(3);
+  nn::Highway layer(3, {.activation = tanh, .dtype = f64});
+  Tensor x = randn({2, 4, 3}, {.dtype = f64});
+  Tensor g = sigmoid(matmul(x, layer.gate.weight) + layer.gate.bias);
+  Tensor expected = g * tanh(matmul(x, layer.transform.weight) + layer.transform.bias) + (1.0 - g) * x;
+  Tensor y = layer(x);
+  CHECK(y.shape() == x.shape());
+  std::vector<double> is = y.to_vector<double>(), wanted = expected.to_vector<double>();
+  for (std::size_t i = 0; i < is.size(); ++i) CHECK(is[i] == Approx(wanted[i]));
+  CHECK(layer.gate.bias.to_vector<double>() == std::vector<double>(3, -2.0));
+  CHECK(layer.parameters().size() == 4);
+
+  auto f = [](std::span<const Tensor> a) {
+    Tensor gate = sigmoid(matmul(a[0], a[1]));
+    return lerp(a[0], tanh(matmul(a[0], a[2])), gate);
+  };
+  CHECK(debug::gradcheck(f, {x, layer.gate.weight, layer.transform.weight}).agrees);
+  CHECK_THAT(error_of<ShapeError>([] { nn::Highway(0); }), contains("Linear: sizes must be positive, not in 0, out 0"));
+  CHECK_THAT(error_of<Error>([] { nn::Highway(2, {.activation = nullptr}); }),
+             contains("Highway: the activation is null"));
+  CHECK_THAT(error_of<ShapeError>([&] {
+               layer(zeros({2, 4}, {.dtype = f64}));
+             }),
+             contains("Linear: x (2, 4) does not end in an axis of size 3"));
+}
