@@ -19,6 +19,7 @@
 #include <reel/optim/plateau.h>
 #include <reel/optim/radam.h>
 #include <reel/optim/rmsprop.h>
+#include <reel/optim/rprop.h>
 #include <reel/optim/schedule.h>
 #include <reel/optim/scheduler.h>
 #include <reel/optim/sgd.h>

@@ -203,3 +203,26 @@ TEST_CASE("a momentum that is switched on later starts as the first gradient, wh
   CHECK(step() == 1);
   CHECK(step() == 1);  // 0.5 · 1 + (1 − 0.5) · 1
 }
+
+TEST_CASE("Rprop follows its recurrence, to its bounds") {
+  using Options = optim::RpropOptions;
+  for (const Options& o : {Options{}, Options{.learning_rate = 0.1, .shrink = 0.3, .grow = 1.5},
+                           Options{.learning_rate = 0.1, .least = 0.4, .most = 1.6}})
+    check<optim::Rprop>(o, [&](Weight& x, double g, int t) {
+      double& before = x.a;
+      double& s = x.b;
+      if (t == 1) s = 1;
+      if (g * before > 0) s = std::min(s * o.grow, o.most);
+      if (g * before < 0) {
+        s = std::max(s * o.shrink, o.least);
+        g = 0;
+      }
+      x.w -= o.learning_rate * s * ((g > 0) - (g < 0));
+      before = g;
+    });
+  Tensor w = ones({2}).requires_grad();
+  CHECK_THAT(reel_test::error_of<Error>([&] { optim::Rprop({w}, {.shrink = 1}); }),
+             reel_test::contains("Rprop: the factor shrink 1 lies outside (0, 1)"));
+  CHECK_THAT(reel_test::error_of<Error>([&] { optim::Rprop({w}, {.least = 2, .most = 1}); }),
+             reel_test::contains("Rprop: the bounds 2 and 1 of the steps are not positive and in order"));
+}

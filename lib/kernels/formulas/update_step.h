@@ -43,6 +43,11 @@ struct AdamaxNumbers {
 struct LionNumbers {
   double shrink, step_kept, step_fresh, mean_kept, mean_fresh, rate;
 };
+/// s = 1 at the first step, else min(grow · s, most), max(shrink · s, least) or s where gradient · b is above, below or at
+/// 0;  b = gradient, but 0 where the product is below 0;  w = w − rate · s · sign(b)
+struct RpropNumbers {
+  double rate, shrink, grow, least, most, first;
+};
 /// w = kept · w + fresh · gradient
 struct AverageNumbers {
   double kept, fresh;
@@ -190,6 +195,20 @@ struct Lion {
   }
 };
 
+struct Rprop {
+  detail::RpropNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T d, T& before, T& s) const {
+    T agreement = d * before, grown = T(n.grow) * s, shrunk = T(n.shrink) * s;
+    T step = agreement > T(0) ? (grown < T(n.most) ? grown : T(n.most))
+                              : (agreement < T(0) ? (shrunk > T(n.least) ? shrunk : T(n.least)) : s);
+    s = n.first != 0 ? T(1) : step;
+    before = agreement < T(0) ? T(0) : d;
+    T sign = before > T(0) ? T(1) : (before < T(0) ? T(-1) : before);  // NaN for NaN
+    w -= T(n.rate) * s * sign;
+  }
+};
+
 struct Average {
   detail::AverageNumbers n;
   template <class T>
@@ -227,6 +246,7 @@ using UpdateSteps = UpdateList<
     UpdateRow<formulas::RmspropCentredMomentum, 0, 1, 2>,
     UpdateRow<formulas::Adamax, 0, 1>,
     UpdateRow<formulas::Lion, 0>,
+    UpdateRow<formulas::Rprop, 0, 1>,
     UpdateRow<formulas::Average>>;
 // clang-format on
 
