@@ -14,7 +14,7 @@
 #include <reel/tensor.h>
 
 namespace reel::detail {
-struct UpdateStep;
+class UpdateStep;
 class StateReader;
 }  // namespace reel::detail
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../../../core/dtype_dispatch.h"
+#include "../../../core/halves.h"
 #include "../../../core/iteration.h"
 #include "../../../core/philox.h"
 #include "../../../core/threads/parallel.h"
@@ -29,9 +30,6 @@ void fill_typed(const View& out, RandomCall call, Draw draw) {
 void uniform(const View& out, RandomCall call) {
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) { fill_typed<T>(out, call, UniformDraw<T>()); });
 }
-
-template <class T>
-using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
 
 void normal(const View& out, RandomCall call) {
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) { fill_typed<T>(out, call, NormalDraw<Wide<T>>()); });
