@@ -161,7 +161,7 @@ std::vector<std::string> aligned_floats(const std::vector<double>& numbers, DTyp
     if (!std::isfinite(numbers[i])) {
       words.push_back(padded(not_finite(numbers[i]), left + right + 1));
     } else if (exponents) {
-      // If other numbers need more digits, this one shows the same number of its own.
+      // Shows as many digits as the number that needs most.
       if (p.fraction.size() < fraction) p = parts_of(fmt::format("{:.{}e}", numbers[i], fraction));
       words.push_back(fmt::format("{}.{:0<{}}e{}{:0>{}}", padded(p.integer, left), p.fraction, fraction, p.exponent[0],
                                   p.exponent.substr(1), exponent - 1));

@@ -46,6 +46,7 @@ const SpecialFunction functions[] = {
     {"floor", floor, [](double x) { return std::floor(x); }},
     {"ceil", ceil, [](double x) { return std::ceil(x); }},
     {"round", round, [](double x) { return std::nearbyint(x); }},
+    {"trunc", trunc, [](double x) { return std::trunc(x); }},
     {"expm1", expm1, [](double x) { return std::expm1(x); }},
     {"log1p", log1p, [](double x) { return std::log1p(x); }},
     {"log2", log2, [](double x) { return std::log2(x); }},
@@ -61,7 +62,7 @@ const SpecialFunction functions[] = {
     {"lgamma", lgamma, [](double x) { return std::lgamma(x); }},
 };
 
-const UnaryOp roundings[] = {floor, ceil, round};
+const UnaryOp roundings[] = {floor, ceil, round, trunc};
 
 // One of the least numbers above 0 of a dtype.
 double denormal(DType dtype) { return dtype == f32 ? 0x1p-140 : 0x1p-1060; }
@@ -325,7 +326,8 @@ TEST_CASE("derivatives of new functions at their kinks are the documented ones")
   };
   using V = std::vector<double>;
   CHECK(first_four(by_x(abs(x))) == V{-1, 0, 1, 1});
-  for (UnaryOp op : {UnaryOp(sign), roundings[0], roundings[1], roundings[2]}) CHECK(by_x(op(x)) == V{0, 0, 0, 0, 0});
+  CHECK(by_x(sign(x)) == V{0, 0, 0, 0, 0});
+  for (UnaryOp op : roundings) CHECK(by_x(op(x)) == V{0, 0, 0, 0, 0});
   CHECK(by_x(clamp(x, 0, 1)) == V{0, 1, 1, 0, 0});
   CHECK(by_x(clamp(x, 1, 0)) == V{0, 0, 0, 0, 0});
   CHECK(by_y(clamp(x, y)) == V{0, 1, 0, 0, 0});
@@ -418,37 +420,14 @@ TEST_CASE("every elementwise op names a bad operand") {
     std::string name;
     UnaryOp op;
   };
-  const Named unaries[] = {{"abs", abs},
-                           {"sign", sign},
-                           {"floor", floor},
-                           {"ceil", ceil},
-                           {"round", round},
-                           {"square", square},
-                           {"reciprocal", reciprocal},
-                           {"rsqrt", rsqrt},
-                           {"sqrt", sqrt},
-                           {"expm1", expm1},
-                           {"log", log},
-                           {"log1p", log1p},
-                           {"log2", log2},
-                           {"sin", sin},
-                           {"cos", cos},
-                           {"tan", tan},
-                           {"asin", asin},
-                           {"acos", acos},
-                           {"atan", atan},
-                           {"sinh", sinh},
-                           {"cosh", cosh},
-                           {"tanh", tanh},
-                           {"sigmoid", sigmoid},
-                           {"erf", erf},
-                           {"erfinv", erfinv},
-                           {"lgamma", lgamma},
-                           {"digamma", digamma},
-                           {"isnan", isnan},
-                           {"isinf", isinf},
-                           {"isfinite", isfinite},
-                           {"logical_not", logical_not}};
+  const Named unaries[] = {{"abs", abs},     {"sign", sign},     {"floor", floor},       {"ceil", ceil},
+                           {"round", round}, {"trunc", trunc},   {"square", square},     {"reciprocal", reciprocal},
+                           {"rsqrt", rsqrt}, {"sqrt", sqrt},     {"expm1", expm1},       {"log", log},
+                           {"log1p", log1p}, {"log2", log2},     {"sin", sin},           {"cos", cos},
+                           {"tan", tan},     {"asin", asin},     {"acos", acos},         {"atan", atan},
+                           {"sinh", sinh},   {"cosh", cosh},     {"tanh", tanh},         {"sigmoid", sigmoid},
+                           {"erf", erf},     {"erfinv", erfinv}, {"lgamma", lgamma},     {"digamma", digamma},
+                           {"isnan", isnan}, {"isinf", isinf},   {"isfinite", isfinite}, {"logical_not", logical_not}};
   for (const Named& named : unaries) {
     all_fail<Error>({Bad(named.name + rest, [&] { named.op(undefined); })});
     all_fail<DTypeError>({Bad(named.name + ": takes a tensor here, not the number 2", [&] { named.op(2); })});

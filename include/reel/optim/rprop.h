@@ -28,8 +28,8 @@ struct RpropOptions {
 ///
 /// A gradient by rows is an error.
 /// Throws: Error for options out of range.
-/// Source: Igel and Hüsken, Improving the Rprop learning algorithm (NC 2000), algorithm Rprop⁻ as in PyTorch, whose
-/// bounds 10⁻⁶ and 50 are those of rate · s.
+/// Source: Igel and Hüsken, Improving the Rprop learning algorithm (NC 2000), algorithm iRprop⁻, which is PyTorch's
+/// Rprop; its bounds 10⁻⁶ and 50 are those of rate · s.
 class Rprop : public OptimiserWith<RpropOptions> {
  public:
   /// Optimises `parameters`, which are group 0.

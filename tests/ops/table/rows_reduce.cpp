@@ -396,7 +396,8 @@ void add_reduce_rows(std::vector<Row>& rows) {
   for (int axis : {0, 1, 2, -1, flattened}) add_scans(rows, {2, 3, 4}, axis);
   for (int axis : {0, 1}) add_scans(rows, {3, 0}, axis);
   for (int axis : {0, 1, -1}) add_logcumsumexp(rows, {2, 3, 4}, axis);
-  add_logcumsumexp(rows, {3, 0}, 0);
+  for (int axis : {0, 1}) add_logcumsumexp(rows, {3, 0}, axis);
+  add_logcumsumexp(rows, {1, 1}, 0);
   add_logcumsumexp(rows, {70, 3}, 0);
   add_scans(rows, {}, flattened);
   add_scans(rows, {1, 1}, 0);
