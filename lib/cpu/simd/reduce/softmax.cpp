@@ -42,6 +42,27 @@ void for_each_vector(const T* x, std::int64_t n, T fill, F f) {
   if (i < n) f(load_padded(x + i, n - i, fill), i);
 }
 
+// A sum of vectors. The rounding errors of a sum grow with its partial sums, so sixteen vectors are added first, then sixteen
+// such sums, and those at last.
+template <class T>
+class CascadedSum {
+ public:
+  void add(Vector<T> v) {
+    few_ = few_ + v;
+    if (++count_ % 16 != 0) return;
+    more_ = more_ + few_;
+    few_ = Vector<T>::repeat(0);
+    if (count_ % 256 != 0) return;
+    all_ = all_ + more_;
+    more_ = Vector<T>::repeat(0);
+  }
+  T total() const { return sum_of_lanes(all_ + (more_ + few_)); }
+
+ private:
+  Vector<T> few_ = Vector<T>::repeat(0), more_ = few_, all_ = few_;
+  std::int64_t count_ = 0;
+};
+
 // A buffer for a row between the passes over it: on the stack unless the row is long.
 template <class Wide>
 class Scratch {
@@ -138,13 +159,14 @@ struct Softmax {
     using V = Vector<Wide>;
     Wide largest = largest_of(x, n);
     if (!has_normaliser(y, n, largest, nothing)) return;
-    V shift = V::repeat(largest), sum = V::repeat(0);
+    V shift = V::repeat(largest);
+    CascadedSum<Wide> sum;
     for_each_vector(x, n, -std::numeric_limits<Wide>::infinity(), [&](V v, std::int64_t i) {
       V e = exp_of_nonpositive(v - shift);
-      sum = sum + e;
+      sum.add(e);
       n - i < V::lanes ? e.store(y + i, n - i) : e.store(y + i);
     });
-    V scale = V::repeat(1 / sum_of_lanes(sum));
+    V scale = V::repeat(1 / sum.total());
     std::int64_t i = 0;
     for (; i + V::lanes <= n; i += V::lanes) (V::load(y + i) * scale).store(y + i);
     if (i < n) (V::load(y + i, n - i) * scale).store(y + i, n - i);
@@ -158,10 +180,11 @@ struct LogSoftmax {
     using V = Vector<Wide>;
     Wide largest = largest_of(x, n);
     if (!has_normaliser(y, n, largest, nothing)) return;
-    V shift = V::repeat(largest), sum = V::repeat(0);
+    V shift = V::repeat(largest);
+    CascadedSum<Wide> sum;
     for_each_vector(x, n, -std::numeric_limits<Wide>::infinity(),
-                    [&](V v, std::int64_t) { sum = sum + exp_of_nonpositive(v - shift); });
-    V rest = V::repeat(static_cast<Wide>(std::log(sum_of_lanes(sum))));
+                    [&](V v, std::int64_t) { sum.add(exp_of_nonpositive(v - shift)); });
+    V rest = V::repeat(static_cast<Wide>(std::log(sum.total())));
     std::int64_t i = 0;
     for (; i + V::lanes <= n; i += V::lanes) (V::load(x + i) - shift - rest).store(y + i);
     if (i < n) (V::load(x + i, n - i) - shift - rest).store(y + i, n - i);
