@@ -30,9 +30,11 @@ class Sequential : public Module {
  public:
   /// A Sequential without parts, by itself.
   Sequential() = default;
+  // A Sequential alone is copied or moved. Asking first whether it can be a part would ask for this constructor again.
   /// A Sequential of the given parts, by itself. Throws: Error for a layer that is part of a module already.
-  template <SequentialPart... Parts>
-    requires(sizeof...(Parts) > 0)
+  template <class... Parts>
+    requires(sizeof...(Parts) > 1 || !(std::same_as<std::remove_cvref_t<Parts>, Sequential> && ...)) &&
+            (SequentialPart<Parts> && ...)
   explicit Sequential(Parts&&... parts) {
     (add(std::forward<Parts>(parts)), ...);
   }
