@@ -75,8 +75,10 @@ def read_database(directory):
     with open(os.path.join(directory, "compile_commands.json")) as file:
         units = [Unit(entry) for entry in json.load(file)]
     generated = [os.path.relpath(unit.path, directory) for unit in units if unit.path.startswith(directory + "/")]
-    result = subprocess.run(["ninja", "-C", directory, "lib/header_fingerprint.h", *generated], capture_output=True, text=True)
-    if result.returncode != 0:
+    rules = subprocess.run(["ninja", "-C", directory, "-t", "targets", "all"], capture_output=True, text=True)
+    generated += re.findall(r"^(\S+\.h): CUSTOM_COMMAND", rules.stdout, re.MULTILINE)
+    result = subprocess.run(["ninja", "-C", directory, *generated], capture_output=True, text=True)
+    if rules.returncode != 0 or result.returncode != 0:
         sys.exit(result.stdout + f"tools/lint: Ninja could not generate the sources in {directory}.")
     return [unit for unit in units if not unit.is_header], [unit for unit in units if unit.is_header]
 
