@@ -13,7 +13,7 @@ struct Counter : nn::Module {
   nn::LSTMCell cell{*this, "cell", 1, 16};
   nn::Linear output{*this, "output", 16, 1};
 
-  Tensor operator()(const Arg& bits) {
+  Tensor operator()(const Arg& bits) const {
     auto state = cell.initial_state(1);
     for (int t = 0; t < bits.tensor()->size(0); ++t) state = cell(slice(bits, 0, t, t + 1), state);
     return output(state.h);

@@ -21,7 +21,7 @@ std::function<void()> replay(const Step& step, const Tensor& x) {
 struct Perceptron : nn::Module {
   nn::Linear first{*this, "first", 784, 1024}, second{*this, "second", 1024, 1024}, third{*this, "third", 1024, 10};
 
-  Tensor operator()(const Arg& x) { return third(relu(second(relu(first(x))))); }
+  Tensor operator()(const Arg& x) const { return third(relu(second(relu(first(x))))); }
 };
 
 // A step of training 784-1024-1024-10 on 64 examples, with Adam.
