@@ -45,7 +45,7 @@ struct SegmentForm<F, std::index_sequence<i...>> {
     if constexpr (is_plain)
       f = reinterpret_cast<const F*>(function.data());
     else
-      std::memcpy(&f, function.data(), sizeof f);
+      std::memcpy(static_cast<void*>(&f), function.data(), sizeof(const F*));
     Result result = (*f)(inputs[i]...);
     std::span<const Tensor> given = listed(result);
     for (std::size_t k = 0; k < given.size(); ++k) outputs[k] = given[k];

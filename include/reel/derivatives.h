@@ -64,7 +64,7 @@ concept TakesPlaces = requires { &F::operator(); } && takes<F, OnlyArg, std::mak
 /// A function of `count` tensors, called at `where`, as one of a span.
 template <std::size_t count, class F>
 TensorFunction of_span(F& f, Location where) {
-  return [&f, where](Inputs x) {
+  return [=, &f](Inputs x) {
     return [&]<std::size_t... i>(std::index_sequence<i...>) -> Tensor {
       if constexpr (TakesPlaces<F, count>)
         return f(Arg(x[i], where)...);

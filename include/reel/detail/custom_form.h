@@ -134,7 +134,7 @@ struct FunctionForm<Forward, Backward, std::index_sequence<i...>> {
   static void forward(CustomForward& run) {
     Functions& functions = *static_cast<Functions*>(run.op);
     put_results(run, functions.forward(run.inputs[i]...));
-    std::memcpy(run.state, &functions.backward, sizeof(Backward));
+    std::memcpy(run.state, static_cast<const void*>(&functions.backward), sizeof(Backward));
     if constexpr (takes_none) return;
     run.saves_outputs = !takes_inputs;
     if constexpr (!takes_inputs) run.saved.assign(run.outputs.begin(), run.outputs.end());

@@ -142,12 +142,12 @@ struct Gemm {
   static void part_of_tile(std::int64_t columns, std::int64_t depth, const T* a, std::int64_t a_stride, const T* b,
                            std::int64_t b_stride, T* c, std::int64_t c_stride, bool adds) {
     if (columns == vectors * lanes) return tile<rows, vectors>(depth, a, a_stride, b, b_stride, c, c_stride, adds);
-    T whole[rows * vectors * lanes];
+    T whole[rows * (vectors * lanes)];
     tile<rows, vectors>(depth, a, a_stride, b, b_stride, whole, vectors * lanes, false);
     auto each = [&](auto f) {
       for (int r = 0; r < rows; ++r)
         for (std::int64_t j = 0; j < columns; j += lanes)
-          f(whole + r * vectors * lanes + j, c + r * c_stride + j, std::min(lanes, columns - j));
+          f(whole + r * (vectors * lanes) + j, c + r * c_stride + j, std::min(lanes, columns - j));
     };
     // If rows are close together all are read before any is written: a load would wait for the store before it.
     if (adds) each([](T* sum, const T* to, std::int64_t there) { (V::load(to, there) + V::load(sum)).store(sum); });
@@ -320,7 +320,7 @@ struct Gemm {
   template <class S>
   static bool multiplies_in_place(std::int64_t rows, const Matrix<S>& b) {
     return std::is_same_v<S, T> && b.column_stride == 1 &&
-           (rows <= 4 * tile_rows || b.rows * b.columns <= (1 << 17) / static_cast<int>(sizeof(T)));
+           (rows <= std::int64_t{4} * tile_rows || b.rows * b.columns <= (1 << 17) / static_cast<int>(sizeof(T)));
   }
 
   /// c = or += a b; `c_stride` is the leading dimension of c.
