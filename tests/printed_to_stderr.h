@@ -20,7 +20,7 @@ std::string printed_to_stderr(F f) {
   std::fflush(stderr);
   dup2(kept, STDERR_FILENO);
   close(kept);
-  std::rewind(file);
+  REQUIRE(std::fseek(file, 0, SEEK_SET) == 0);
   std::string text(4096, '\0');
   text.resize(std::fread(text.data(), 1, text.size(), file));
   std::fclose(file);

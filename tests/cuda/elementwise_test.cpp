@@ -129,7 +129,7 @@ TEST_CASE("many parts are put together, of every size and layout") {
   if (lacks_device()) return;
   for (DType dtype : {f32, f64, bf16, u8})
     for (int axis : {0, 1, 2})
-      for (int step : {1, 4, 16}) {
+      for (std::int64_t step : {1, 4, 16}) {
         CAPTURE(name_of(dtype), axis, step);
         std::vector<Tensor> parts, alike;
         for (int i = 0; i < 450; ++i) {

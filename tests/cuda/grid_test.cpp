@@ -50,7 +50,7 @@ TEST_CASE("groups have a whole number of warps, and as many as a block may") {
       Grid grid = group_grid(groups, threads);
       CHECK(grid.threads <= static_cast<unsigned>(most_threads));
       CHECK(grid.blocks >= 1);
-      std::int64_t at_once = grid.blocks * (threads == warp_size ? warps_per_block : 1);
+      std::int64_t at_once = std::int64_t{grid.blocks} * (threads == warp_size ? warps_per_block : 1);
       CHECK((at_once >= groups || grid.blocks == 1u << 20));
     }
   }

@@ -153,10 +153,10 @@ TEST_CASE("a hook may remove itself and others, and add hooks, while it runs") {
   itself = layer.before_forward([&, name = std::string("itself")](std::span<Tensor>) {
     itself.reset();
     later.reset();
-    hooks.push_back(layer.before_forward([&](std::span<Tensor>) { ran.push_back("added"); }));
+    hooks.push_back(layer.before_forward([&](std::span<Tensor>) { ran.emplace_back("added"); }));
     ran.push_back(name);  // its captures live until it returns
   });
-  later = layer.before_forward([&](std::span<Tensor>) { ran.push_back("removed"); });
+  later = layer.before_forward([&](std::span<Tensor>) { ran.emplace_back("removed"); });
   layer(ones({1, 1}));
   CHECK(ran == std::vector<std::string>{"itself"});
   layer(ones({1, 1}));

@@ -96,7 +96,7 @@ TEST_CASE("the gradients of many parts are added up in one tensor") {
     Tensor total = w(t) * (t == 0 ? 1.0 : 2.0) + flip(w(5 - t), {0});
     auto place = expected.write<double>();
     std::vector<double> values = total.to_vector<double>();
-    std::copy(values.begin(), values.end(), place.begin() + t * 6);
+    std::copy(values.begin(), values.end(), place.begin() + std::ptrdiff_t{6} * t);
   }
   CHECK(max(abs(by_index - expected)).item() < 1e-14);
   CHECK(max(abs(by_slice - expected)).item() < 1e-14);

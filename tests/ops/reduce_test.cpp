@@ -77,8 +77,9 @@ TEST_CASE("largest and smallest elements and their places see the first NaN") {
       CHECK(argmax(y).item() == static_cast<double>(place));
       CHECK(argmin(y).item() == static_cast<double>(place));
       CHECK(argmin(square_of).item() == static_cast<double>(place));
-      CHECK(values_of(argmax(square_of, 0))[static_cast<std::size_t>(place % 10)] == static_cast<double>(place / 10));
-      CHECK(values_of(argmin(square_of, 1))[static_cast<std::size_t>(place / 10)] == static_cast<double>(place % 10));
+      std::int64_t row = place / 10, column = place % 10;
+      CHECK(values_of(argmax(square_of, 0))[static_cast<std::size_t>(column)] == static_cast<double>(row));
+      CHECK(values_of(argmin(square_of, 1))[static_cast<std::size_t>(row)] == static_cast<double>(column));
     }
 }
 

@@ -96,7 +96,7 @@ TEST_CASE("a function that overwrites its argument is refused, whether or not an
 TEST_CASE("a module that is differentiated by its input reports the line that asked") {
   struct Model : nn::Module {
     nn::Linear layer{*this, "layer", 3, 1};
-    Tensor operator()(const Arg& x) { return layer(x); }
+    Tensor operator()(const Arg& x) const { return layer(x); }
   } model;
   CHECK(jacobian(model, ones({2, 3})).shape() == Shape{2, 1, 2, 3});
   CHECK(batch_jacobian(model, ones({2, 3})).shape() == Shape{2, 1, 3});

@@ -292,7 +292,7 @@ TEST_CASE("a hook on an op sees what each input is given, also where two are one
   Tensor square = x * x, product = x * other, y = sum(square + product);
   std::vector<std::vector<Doubles>> seen;
   tape.hook_op("mul", [&](const OpGradients& gradients) {
-    seen.push_back({});
+    seen.emplace_back();
     for (const Tensor& gradient : gradients.inputs)
       seen.back().push_back(gradient.defined() ? values(gradient) : Doubles{});
   });

@@ -471,7 +471,7 @@ TEST_CASE("a listener sees in-place ops, and one that throws leaves no stale slo
   Tensor x = copy(a), plain = vector({1, 1});
   std::vector<std::string> names;
   {
-    debug::Listen listen([&](const debug::OpEvent& event) { names.push_back(event.op); });
+    debug::Listen listen([&](const debug::OpEvent& event) { names.emplace_back(event.op); });
     add_(plain, 1);
     zero_(plain);
     mul_(x, 2);

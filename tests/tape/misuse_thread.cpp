@@ -12,7 +12,6 @@ namespace {
 
 // Calls f in a forked process, and rethrows its exception here.
 void in_forked(const std::function<void()>& f) {
-  Location where;
   std::string text = in_child([&] { return error_of<TapeError>(f); });
   std::size_t place = text.rfind("; at ");
   static std::string file;

@@ -20,7 +20,7 @@ struct Net : nn::Module {
   nn::Parameter weight{*this, "weight", {2}, nn::constant(0)};
   nn::Buffer seen{*this, "seen", zeros({}, {.dtype = i64})};
 
-  void set(double value) {
+  void set(double value) const {
     NoRecord pause;
     fill_(weight, value);
     fill_(seen, std::isfinite(value) ? value : 0);

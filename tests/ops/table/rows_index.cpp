@@ -99,7 +99,7 @@ Row scatter_add_row(const Picked& c) {
           .reference =
               [c](const Arrays& x) {
                 std::vector<std::pair<Index, double>> added;
-                for_each_index(c.index, [&](const Index& i) { added.push_back({c.place(x[1], i), at(x[2], i)}); });
+                for_each_index(c.index, [&](const Index& i) { added.emplace_back(c.place(x[1], i), at(x[2], i)); });
                 return with_added(x[0], added);
               },
           .ulps = ulps_of_sums,
@@ -148,18 +148,18 @@ void add_gathers(std::vector<Row>& rows) {
                       },
                   .ulps = 0,
                   .dtypes = all_dtypes});
-  rows.push_back(
-      {.name = "scatter_add whole rows",
-       .run = [=](auto in) { return scatter_add(in[0], 0, repeated(in[1]), in[2]); },
-       .inputs = {{x}, indices_of({7}, places), {index}},
-       .reference =
-           [=](const Arrays& in) {
-             std::vector<std::pair<Index, double>> added;
-             for_each_index(index, [&](const Index& i) { added.push_back({place(in[1], i), at(in[2], i)}); });
-             return with_added(in[0], added);
-           },
-       .ulps = ulps_of_sums,
-       .dtypes = all_numbers});
+  rows.push_back({.name = "scatter_add whole rows",
+                  .run = [=](auto in) { return scatter_add(in[0], 0, repeated(in[1]), in[2]); },
+                  .inputs = {{x}, indices_of({7}, places), {index}},
+                  .reference =
+                      [=](const Arrays& in) {
+                        std::vector<std::pair<Index, double>> added;
+                        for_each_index(index,
+                                       [&](const Index& i) { added.emplace_back(place(in[1], i), at(in[2], i)); });
+                        return with_added(in[0], added);
+                      },
+                  .ulps = ulps_of_sums,
+                  .dtypes = all_numbers});
 }
 
 // An axis of x and a list of indices in its place.
@@ -191,7 +191,7 @@ struct Listed {
   }
   Array added(const Array& to, const Array& at_list, const Array& source) const {
     std::vector<std::pair<Index, double>> numbers;
-    for_each_index(result(), [&](const Index& i) { numbers.push_back({place(at_list, i), at(source, i)}); });
+    for_each_index(result(), [&](const Index& i) { numbers.emplace_back(place(at_list, i), at(source, i)); });
     return with_added(to, numbers);
   }
 };
@@ -298,7 +298,7 @@ std::vector<std::pair<Index, double>> placed(const Put& c, const Arrays& x) {
       place.push_back(place_of(lists[k], in_list, c.x[static_cast<int>(k)]));
     }
     place.insert(place.end(), front, i.end());
-    found.push_back({place, at(x.back(), i)});
+    found.emplace_back(place, at(x.back(), i));
   });
   return found;
 }

@@ -16,12 +16,6 @@ constexpr LossReduction reductions[] = {LossReduction::none, LossReduction::sum,
 
 std::string reduction_name(LossReduction reduction) { return fmt::format(" {}", static_cast<int>(reduction)); }
 
-// Returns a required option. Throws: Error if it is undefined.
-const Tensor& needed(const Tensor& x) {
-  static_cast<void>(x.body());
-  return x;
-}
-
 // Losses with their scales brought together; the mean divides by `count`.
 Array brought_together(Array losses, LossReduction reduction, double count) {
   if (reduction == LossReduction::none) return losses;

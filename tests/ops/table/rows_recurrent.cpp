@@ -14,12 +14,6 @@ namespace {
 const char* name_of(Kind kind) { return kind == Kind::lstm ? "lstm" : kind == Kind::gru ? "gru" : "rnn"; }
 std::int64_t biases_of(Kind kind) { return kind == Kind::lstm || kind == Kind::gru ? 4 : 1; }
 
-// A missing operand is undefined.
-const Tensor& given(const Tensor& x) {
-  static_cast<void>(x.body());
-  return x;
-}
-
 // x, h, c of lstm, W_x, W_h, and the bias.
 std::vector<Input> inputs_of(const CellCase& c) {
   std::int64_t columns = gates_of(c.kind) * c.size;
@@ -33,7 +27,7 @@ std::vector<Input> inputs_of(const CellCase& c) {
 
 Tensor run(const CellCase& c, std::span<const Tensor> x) {
   std::size_t first = c.kind == Kind::lstm ? 3 : 2;
-  RecurrentWeights weights{x[first], x[first + 1], c.bias ? given(x[first + 2]) : Tensor{}};
+  RecurrentWeights weights{x[first], x[first + 1], c.bias ? needed(x[first + 2]) : Tensor{}};
   switch (c.kind) {
     case Kind::lstm: {
       LSTMState state = lstm_cell(x[0], {x[1], x[2]}, weights);
@@ -133,11 +127,11 @@ Tensor run(const NetCase& c, std::span<const Tensor> x) {
   std::vector<RecurrentWeights> weights;
   std::size_t next = c.first_weight();
   for (std::int64_t net = 0; net < c.nets(); ++net, next += c.weights_each())
-    weights.push_back({x[next], x[next + 1], c.bias ? given(x[next + 2]) : Tensor{}});
-  Tensor counts = c.lengths.empty() ? Tensor{} : given(x[next]), h = c.state ? given(x[1]) : Tensor{};
+    weights.push_back({x[next], x[next + 1], c.bias ? needed(x[next + 2]) : Tensor{}});
+  Tensor counts = c.lengths.empty() ? Tensor{} : needed(x[next]), h = c.state ? needed(x[1]) : Tensor{};
   auto joined = [](const Tensor& output, const Tensor& h_n) { return concat({flatten(output), flatten(h_n)}); };
   if (c.kind == Kind::lstm) {
-    LSTMOutput y = lstm(x[0], {h, c.state ? given(x[2]) : Tensor{}}, weights,
+    LSTMOutput y = lstm(x[0], {h, c.state ? needed(x[2]) : Tensor{}}, weights,
                         {.lengths = counts, .bidirectional = c.bidirectional});
     return concat({joined(y.output, y.h_n), flatten(y.c_n)});
   }

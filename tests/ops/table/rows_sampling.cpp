@@ -126,7 +126,7 @@ void add_multinomial(std::vector<Row>& rows, const Shape& shape, std::int64_t co
                for (std::size_t c = 0; c < classes; ++c) {
                  auto w = detail::philox(seed, 0, row * classes + c);
                  auto bits = (static_cast<std::uint64_t>(w.word[0]) << 32 | w.word[1]) >> 12;
-                 keys.push_back({-std::log((static_cast<double>(bits) + 0.5) * 0x1p-52) / p[c], c});
+                 keys.emplace_back(-std::log((static_cast<double>(bits) + 0.5) * 0x1p-52) / p[c], c);
                }
                std::sort(keys.begin(), keys.end());
                for (std::size_t i = 0; i < static_cast<std::size_t>(count); ++i) {

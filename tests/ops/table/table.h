@@ -111,7 +111,7 @@ struct Row {
 };
 
 /// Returns a required option of a row. Throws: Error if it is undefined.
-inline const reel::Tensor& needed(const reel::Tensor& x) {
+inline reel::Tensor needed(const reel::Tensor& x) {
   static_cast<void>(x.body());
   return x;
 }

@@ -116,8 +116,10 @@ class Generator {
     for (const Weighted& weighted : weights) total += weighted.weight;
     auto left = static_cast<int>(below(static_cast<std::size_t>(total)));
     if (is_wide_ && chance(30)) return chance(50) ? Op::matmul : chance(50) ? Op::tanh : Op::add;
-    for (const Weighted& weighted : weights)
-      if ((left -= weighted.weight) < 0) return weighted.op;
+    for (const Weighted& weighted : weights) {
+      left -= weighted.weight;
+      if (left < 0) return weighted.op;
+    }
     return Op::sum;
   }
 
@@ -381,7 +383,7 @@ class Generator {
 
   Sizes other_shape(std::int64_t count) {
     std::vector<Sizes> shapes{{count}, {1, count}, {count, 1}};
-    if (count == 1) shapes.push_back({});
+    if (count == 1) shapes.emplace_back();
     for (std::int64_t rows = 2; rows < count; ++rows)
       if (count % rows == 0) shapes.push_back({rows, count / rows});
     return shapes[below(shapes.size())];

@@ -146,7 +146,7 @@ bool Interpreter::can_run(const Instruction& instruction) const {
     case Op::reshape: return count_of(n) == count_of(x);
     case Op::transpose: return rank >= 2;
     case Op::select:
-    case Op::fill_part: return rank > 0 && n[0] < x[0];
+    case Op::fill_part:
     case Op::add_to_part:
     case Op::mul_part:
     case Op::copy_to_part: return rank > 0 && n[0] < x[0];

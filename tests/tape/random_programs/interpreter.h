@@ -165,7 +165,7 @@ class Interpreter {
   int id(int variable) const { return variables_.at(variable); }
 
   // What is recorded.
-  void check_operand(const ModelTensor& tensor) const;
+  void check_operand(const ModelTensor& x) const;
   Operand accept(int tensor);
   void record_use(int tensor);
   void record_possible_use(int tensor);
@@ -189,7 +189,7 @@ class Interpreter {
   int compute(const Instruction& instruction);
   int unary(Op op, int x);
   int binary(Op op, int x, int y);
-  int binary(Op op, Operand x, Operand y, bool x_is_kept, bool y_is_kept);
+  int binary(Op op, Operand a, Operand b, bool a_is_kept, bool b_is_kept);
   int with_number(Op op, int x, double number);
   int matmul(int x, int y);
   int sum(int x, int axis, bool keep);
