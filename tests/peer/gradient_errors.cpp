@@ -28,6 +28,19 @@ Arrays net_errors(Kind kind, const Arrays& x, const Attributes& attributes, cons
 
 Kind rnn_kind(const Attributes& attributes) { return attributes.flag("relu") ? Kind::relu : Kind::tanh; }
 
+// The places of each row along an axis.
+std::vector<std::vector<std::size_t>> rows_along(int axis, const reel::Shape& shape) {
+  std::vector<std::vector<std::size_t>> rows;
+  std::int64_t length = shape[axis], inner = 1;
+  for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+  for (std::int64_t start = 0; start < shape.numel(); ++start) {
+    if (start / inner % length != 0) continue;
+    rows.emplace_back();
+    for (std::int64_t j = 0; j < length; ++j) rows.back().push_back(static_cast<std::size_t>(start + j * inner));
+  }
+  return rows;
+}
+
 // Along one axis, of the elements that a mask shows.
 struct SoftmaxCase {
   reel::Shape shape;
@@ -37,14 +50,8 @@ struct SoftmaxCase {
   template <class N>
   std::vector<N> operator()(const Elements<N>& x, N zero) const {
     std::vector<N> results(x[0].size(), zero);
-    std::int64_t length = shape[axis], inner = 1;
-    for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
-    for (std::int64_t start = 0; start < std::ssize(results); ++start) {
-      if (start / inner % length != 0) continue;
-      std::vector<std::size_t> places;
-      for (std::int64_t j = 0; j < length; ++j)
-        if (auto place = static_cast<std::size_t>(start + j * inner); !masked || shows(x[1], place))
-          places.push_back(place);
+    for (std::vector<std::size_t> places : rows_along(axis, shape)) {
+      if (masked) std::erase_if(places, [&](std::size_t place) { return !shows(x[1], place); });
       std::vector<N> row;
       for (std::size_t place : places) row.push_back(x[0][place]);
       row = softmax_of(row);
@@ -108,6 +115,45 @@ struct AttentionCase {
   }
 };
 
+// −Σ t log softmax(x) along the classes, where t are probabilities. Its gradient Σ t softmax(x) − t may cancel.
+struct SoftCrossEntropyCase {
+  reel::Shape shape;
+  double smoothing;
+  Attributes::Numbers weights;
+  reel::LossReduction reduction;
+
+  template <class N>
+  std::vector<N> operator()(const Elements<N>& x, N zero) const {
+    int axis = shape.rank() == 1 ? 0 : 1;
+    double own = 1 - smoothing, spread = smoothing / static_cast<double>(shape[axis]);
+    std::vector<N> losses;
+    for (const std::vector<std::size_t>& places : rows_along(axis, shape)) {
+      std::vector<N> logits, shares;
+      for (std::size_t place : places) {
+        N share = x[1][place];
+        if (smoothing != 0) share = share * constant(zero, {own, own / 2}) + constant(zero, {spread, spread / 2});
+        if (!weights.empty()) share = share * constant(zero, {weights[shares.size()]});
+        shares.push_back(share);
+        logits.push_back(x[0][place]);
+      }
+      losses.push_back(dot(shares, log_softmax_of(logits)));
+    }
+    bool mean = reduction == reel::LossReduction::mean;
+    double share = mean ? 1 / static_cast<double>(losses.size()) : 1;
+    if (reduction != reel::LossReduction::none) losses = {sum_of(losses)};
+    for (N& loss : losses) loss = loss * constant(zero, {-share, mean ? share / 2 : 0});
+    return losses;
+  }
+};
+
+// None where the targets are classes.
+Arrays cross_entropy_errors(const Arrays& x, const Attributes& attributes, const Array& seed) {
+  if (!(x[1].shape == x[0].shape)) return {};
+  SoftCrossEntropyCase loss{x[0].shape, attributes.number("smoothing"), attributes.numbers("weights"),
+                            static_cast<reel::LossReduction>(attributes.integer("reduction"))};
+  return gradient_errors_of(loss, x, seed);
+}
+
 Arrays softmax_errors(const Arrays& x, const Attributes& attributes, const Array& seed) {
   auto axis = static_cast<int>(attributes.integer("axis"));
   const reel::Shape& shape = x[0].shape;
@@ -151,6 +197,7 @@ std::map<std::string, GradientErrors> gradient_errors() {
       {"gru", [](X x, Given given, Seed seed) { return net_errors(Kind::gru, x, given, seed); }},
       {"rnn", [](X x, Given given, Seed seed) { return net_errors(rnn_kind(given), x, given, seed); }},
       {"softmax", softmax_errors},
+      {"cross_entropy", cross_entropy_errors},
       {"rms_norm", rms_norm_errors},
       {"scaled_dot_product_attention", attention_errors},
   };

@@ -145,7 +145,7 @@ double worst_error(const std::vector<double>& found, const std::vector<double>& 
   return worst;
 }
 
-// What errors of a gradient are relative to: its largest element, since Σ|terms| of each is not at hand; or what that
+// What errors of a gradient are relative to: its largest element, since Σ|terms| of each is rarely at hand; or what that
 // is with magnitudes throughout.
 std::vector<double> gradient_scales(const std::vector<std::vector<double>>& sizes) {
   double largest = 1e-30;
@@ -153,6 +153,25 @@ std::vector<double> gradient_scales(const std::vector<std::vector<double>>& size
     for (double element : size)
       if (std::isfinite(element)) largest = std::max(largest, std::abs(element));
   return std::vector<double>(sizes[0].size(), largest);
+}
+
+// Raises the scales of a gradient to Σ |terms| of its elements, where that is known. Each term of a weight's has at most five
+// roundings of half a unit: two of x − mean, those of the inverse deviation and of two products. The sum rounds partial sums,
+// which are mostly much smaller than Σ |terms|.
+void include_terms(std::vector<double>& scales, const Row& row, const std::vector<Tensor>& inputs, const Tensor& seed,
+                   std::size_t input, const std::vector<double>& exact) {
+  std::vector<at::Tensor> x;
+  for (const Tensor& given : inputs) x.push_back(from_reel(to(given, f64)));
+  at::Tensor d = from_reel(seed).to(at::kDouble), terms;
+  if (input == 0 && is_decomposition(row.op)) terms = decomposition_terms(row.op, x[0], row.attributes, d);
+  if (input == 1) terms = weight_terms(row.op, x, row.attributes, d);
+  if (!terms.defined()) return;
+  std::vector<double> sums = doubles_of(terms);
+  REQUIRE(sums.size() == scales.size());
+  for (std::size_t i = 0; i < scales.size(); ++i) {
+    CHECK(sums[i] >= std::abs(exact[i]) * (1 - 1e-9));
+    scales[i] = std::max(scales[i], sums[i]);
+  }
 }
 
 void check_error(const std::vector<double>& found, const std::vector<double>& peer, const std::vector<double>& exact,
@@ -178,9 +197,9 @@ void check_bounds(const Row& row, const std::vector<std::vector<double>>& found,
   CHECK(k + 1 == found.size());
 }
 
-// What the gradient of a decomposition may be off by, in units of the largest element. The algorithm is backward stable: it
-// is right for a matrix that is some max(M, N) ulp away. The gradient divides differences of what that moves by the
-// distances of eigenvalues or singular values, and for some results the large terms cancel.
+// What the gradient of a decomposition may be off by, relative to Σ |terms|. The algorithm is backward stable: it is right for
+// a matrix that is some max(M, N) ulp away. The gradient divides differences of what that moves by the distances of
+// eigenvalues or singular values.
 double conditioned_error(const Row& row, const Tensor& matrix) {
   double size = static_cast<double>(std::max(matrix.size(-1), matrix.size(-2)));
   return size * 0x1p-23 * amplification(row.op, from_reel(to(matrix, f64)));
@@ -207,11 +226,13 @@ void compare(const Row& row, DType dtype, std::uint64_t seed) {
   auto exact = in_double(Magnitudes::none);
   static const std::map<std::string, GradientErrors> derived = gradient_errors();
   if (auto errors = derived.find(row.op); errors != derived.end())
-    return check_bounds(row, found.values, exact, errors->second(wide, row.attributes, array_of(d)));
+    if (Arrays bounds = errors->second(wide, row.attributes, array_of(d)); !bounds.empty())
+      return check_bounds(row, found.values, exact, bounds);
   auto of_seed = in_double(Magnitudes::seed), of_all = in_double(Magnitudes::all);
   for (std::size_t k = 1; k < found.values.size(); ++k) {
     INFO("gradient of input " << k - 1);
     std::vector<double> scales = gradient_scales({exact[k], of_seed[k], of_all[k]});
+    include_terms(scales, row, inputs, d, k - 1, exact[k]);
     double conditioned = is_decomposition(row.op) ? conditioned_error(row, inputs[0]) : 0;
     check_error(found.values[k], peer.values[k], exact[k], scales, conditioned);
   }

@@ -23,6 +23,14 @@ bool is_decomposition(const std::string& op);
 /// or of two singular values or one of them from 0. At least 1.
 double amplification(const std::string& op, const at::Tensor& x);
 
+/// Σ |terms| of each element of the gradient of `shifted(x)`'s eigenvectors' or singular vectors' squares, in f64; undefined if the
+/// row has another result.
+at::Tensor decomposition_terms(const std::string& op, const at::Tensor& x, const Attributes& attributes,
+                               const at::Tensor& seed);
+/// Σ |d x̂| for each element of the weight of a normalisation y = x̂ w + b, in f64; undefined if the op is none or has no weight.
+at::Tensor weight_terms(const std::string& op, const std::vector<at::Tensor>& x, const Attributes& attributes,
+                        const at::Tensor& seed);
+
 // By family.
 void add_create_peers(Peers& peers);
 void add_elementwise_peers(Peers& peers);

@@ -46,6 +46,31 @@ at::Tensor svd(Tensors x, Given given) {
   }
 }
 
+// 1 / |w_k − w_j|, and 0 on the diagonal.
+at::Tensor inverse_distances(const at::Tensor& w) {
+  at::Tensor distances = (w.unsqueeze(-2) - w.unsqueeze(-1)).abs();
+  return at::where(distances == 0, 0.0, distances.reciprocal());
+}
+
+// a = u s vᵀ, y = u²: with g = 2 u d, da = u (skew(uᵀ g) / e s) vᵀ, e_jk = s_k² − s_j², and, for more rows than columns,
+// (g − u uᵀ g) / s vᵀ. The last difference cancels where a singular vector is nearly an axis.
+at::Tensor left_vector_terms(const at::Tensor& a, const at::Tensor& d) {
+  auto [u, s, vh] = at::linalg_svd(a, /*full_matrices=*/false);
+  at::Tensor left = u.abs(), right = vh.abs(), row = s.unsqueeze(-2), g = 2 * left * d.abs();
+  at::Tensor inner = at::matmul(left.mT(), g);
+  at::Tensor terms = at::matmul(left, (inner + inner.mT()) * inverse_distances(s.square()) * row);
+  if (a.size(-2) > a.size(-1)) terms = terms + (g + at::matmul(left, inner)) / row;
+  return at::matmul(terms, right);
+}
+
+// a = v w vᵀ, y = v²: with g = 2 v d, da = ½ (t + tᵀ), t = v (vᵀ g / e) vᵀ, e_jk = w_k − w_j.
+at::Tensor eigenvector_terms(const at::Tensor& a, const at::Tensor& d) {
+  auto [w, v] = at::linalg_eigh(a);
+  at::Tensor sizes = v.abs(), inner = at::matmul(sizes.mT(), 2 * sizes * d.abs()) * inverse_distances(w);
+  at::Tensor terms = at::matmul(at::matmul(sizes, inner), sizes.mT());
+  return (terms + terms.mT()) / 2;
+}
+
 }  // namespace
 
 bool is_decomposition(const std::string& op) { return op == "eigh" || op == "svd"; }
@@ -58,6 +83,15 @@ double amplification(const std::string& op, const at::Tensor& x) {
   if (distances.numel() == 0) return 1;
   at::Tensor norms = std::get<0>(values.abs().max(-1, true));
   return std::max(1.0, (norms / distances).max().item<double>());
+}
+
+at::Tensor decomposition_terms(const std::string& op, const at::Tensor& x, const Attributes& attributes,
+                               const at::Tensor& seed) {
+  // x is in its symmetric matrix twice.
+  if (op == "eigh" && attributes.integer("part") == 1) return 2 * eigenvector_terms(symmetric(x), seed);
+  if (op == "svd" && attributes.integer("part") == 2) return left_vector_terms(shifted(x), seed);
+  if (op == "svd" && attributes.integer("part") == 3) return left_vector_terms(shifted(x).mT(), seed.mT()).mT();
+  return {};
 }
 
 void add_linear_algebra_peers(Peers& peers) {

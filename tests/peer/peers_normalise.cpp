@@ -1,3 +1,5 @@
+#include <torch/csrc/autograd/autograd.h>
+
 #include "peer/peers.h"
 
 namespace reel_test {
@@ -19,6 +21,20 @@ std::vector<std::int64_t> last_sizes(Tensors x, Given given) {
 }
 
 }  // namespace
+
+at::Tensor weight_terms(const std::string& op, const std::vector<at::Tensor>& x, const Attributes& attributes,
+                        const at::Tensor& seed) {
+  static const Peers normalisations = [] {
+    Peers made;
+    add_normalise_peers(made);
+    return made;
+  }();
+  auto peer = normalisations.find(op);
+  if (peer == normalisations.end() || x.size() < 2) return {};
+  at::Tensor weight = at::zeros_like(x[1]).requires_grad_(true), bias = at::zeros_like(x[1]);
+  at::Tensor normalised = peer->second({x[0]}, attributes), y = peer->second({x[0], weight, bias}, attributes);
+  return torch::autograd::grad({y}, {weight}, {seed.abs() * normalised.sign()})[0];
+}
 
 void add_normalise_peers(Peers& peers) {
   peers["layer_norm"] = [](Tensors x, Given given) {

@@ -34,6 +34,7 @@ inline Number operator*(Number a, Number b) {
 inline Number one_minus(Number a) { return {1 - a.value, a.error + std::abs(1 - a.value) / 2}; }
 inline Number relu_of(Number a) { return {std::max(a.value, 0.0), a.error}; }
 
+inline Number negative(Number a) { return {-a.value, a.error}; }
 /// a + by, of which nothing has rounded `by`.
 inline Number shifted(Number a, double by) { return {a.value + by, a.error + std::abs(a.value + by) / 2}; }
 inline Number inverse_of(Number a) {
@@ -52,6 +53,11 @@ inline Number constant(Number /*like*/, Number number) { return number; }
 inline Number exp_of(Number a) {
   double y = std::exp(a.value);
   return {y, (a.error + 3) * y};
+}
+
+inline Number log_of(Number a) {
+  double y = std::log(a.value);
+  return {y, a.error / a.value + 3 * std::abs(y)};
 }
 
 inline Number sigmoid_of(Number a) {
@@ -223,6 +229,38 @@ std::vector<N> softmax_of(const std::vector<N>& x) {
   N inverse = inverse_of(sum_of(terms));
   for (N& term : terms) term = term * inverse;
   return terms;
+}
+
+/// x_i − log Σ_k e^x_k, with the largest element subtracted first.
+inline Numbers log_softmax_of(const Numbers& x) {
+  Numbers differences, terms;
+  if (x.empty()) return terms;
+  double most = value_of(x.front());
+  for (Number element : x) most = std::max(most, element.value);
+  for (Number element : x) {
+    differences.push_back(shifted(element, -most));
+    terms.push_back(exp_of(differences.back()));
+  }
+  Number logarithm = log_of(sum_of(terms));
+  for (Number& difference : differences) difference = difference + negative(logarithm);
+  return differences;
+}
+
+/// Its derivatives by x_k are 1, where k is i, and −e^y_k.
+inline std::vector<Tracked> log_softmax_of(const std::vector<Tracked>& x) {
+  Numbers values;
+  for (Tracked element : x) values.push_back(element.value());
+  Numbers logarithms = log_softmax_of(values);
+  std::vector<DerivativeList::Source> sources;
+  for (std::size_t k = 0; k < x.size(); ++k) sources.push_back({x[k].step, negative(exp_of(logarithms[k]))});
+  std::vector<Tracked> results;
+  for (std::size_t i = 0; i < x.size(); ++i) {
+    sources.push_back({x[i].step, {1}});
+    DerivativeList* list = x[i].list;
+    results.push_back({list, list->add(logarithms[i], sources.begin(), sources.end())});
+    sources.pop_back();
+  }
+  return results;
 }
 
 /// The inputs of a row, element by element.
