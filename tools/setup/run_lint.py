@@ -191,6 +191,16 @@ def precompile(compiler, headers, folder, report):
     return files
 
 
+def configuration(root, directory, unit):
+    """The option that gives a generated source the configuration of the folder that it is generated for."""
+    if not unit.path.startswith(directory + "/"):
+        return []
+    folder = os.path.dirname(os.path.join(root, os.path.relpath(unit.path, directory)))
+    while folder != root and not os.path.exists(os.path.join(folder, ".clang-tidy")):
+        folder = os.path.dirname(folder)
+    return ["--config-file=" + os.path.join(folder, ".clang-tidy")]
+
+
 def check_all(root, units, command_of, report):
     terminal = sys.stderr.isatty()
     clear = "\r\033[K" if terminal else ""
@@ -250,7 +260,9 @@ def main():
                 return [arguments.compiler, "-fsyntax-only", *unit.arguments, *header, unit.path]
             check_all(root, units, command_of, report)
     else:
-        check_all(root, units, lambda unit: [arguments.tidy, "--quiet", unit.path, "--", *unit.arguments], report)
+        directory = os.path.join(root, arguments.directory)
+        check_all(root, units, lambda unit: [arguments.tidy, "--quiet", *configuration(root, directory, unit), unit.path, "--",
+                                             *unit.arguments], report)
     for path in sorted(unreached):
         print(f"{os.path.relpath(path, root)} is compiled by no configured target, and was not checked")
     if left_out:
