@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <tuple>
 #include <type_traits>
 #include <utility>
 
@@ -262,7 +263,7 @@ template <class Row, class... Inputs>
 void row_kernel(const View& out, const Inputs&... inputs) {
   using F = typename DeviceFormula<typename Row::Formula>::type;
   using IntegerF = typename Row::IntegerFormula;
-  const View& first = [](const View& x, const auto&...) -> const View& { return x; }(inputs...);
+  const View& first = std::get<0>(std::tie(inputs...));
   if constexpr (Row::operands == Operands::compared) {
     with_type(first.dtype, [&]<class T>(std::type_identity<T>) { compare<F, T>(out, inputs...); });
   } else if constexpr (Row::operands == Operands::floating_compared) {

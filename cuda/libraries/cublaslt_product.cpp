@@ -200,12 +200,11 @@ View batch_of(const View& view) {
 }
 
 template <class Scale>
-cublasStatus_t run(const Library& library, const Plan& plan, const Key& key, const void* first, const void* second,
-                   void* result, void* workspace) {
+cublasStatus_t run(const Library& library, const Plan& plan, const cublasLtMatmulAlgo_t& algorithm, const Key& key,
+                   const void* first, const void* second, void* result, void* workspace) {
   Scale alpha = 1, beta = key.adds != 0 ? 1 : 0;
   return cublasLtMatmul(library.handle, plan.operation, &alpha, first, plan.first, second, plan.second, &beta, result,
-                        plan.result, result, plan.result, &*plan.algorithm, workspace, plan.workspace,
-                        current_stream());
+                        plan.result, result, plan.result, &algorithm, workspace, plan.workspace, current_stream());
 }
 
 bool run_product(const View& out, const View& a, const View& b, bool adds, const void* bias) {
@@ -237,6 +236,7 @@ bool run_product(const View& out, const View& a, const View& b, bool adds, const
   auto& library = of_current_queue<Library>();
   const Plan& plan = *library.plans.find(key, [&] { return std::make_unique<Plan>(library.handle, key, bias); });
   if (!plan.algorithm) return false;
+  const cublasLtMatmulAlgo_t& algorithm = *plan.algorithm;
   if (bias) plan.operation.set_bias(bias);
   std::optional<Scratch> workspace;
   if (plan.workspace > 0) workspace.emplace(plan.workspace);
@@ -247,8 +247,9 @@ bool run_product(const View& out, const View& a, const View& b, bool adds, const
     if (refused) return;
     char* to = out.as<char>() + offsets[0] * size;
     const char *left = a.as<char>() + offsets[1] * size, *right = b.as<char>() + offsets[2] * size;
-    cublasStatus_t status = out.dtype == DType::f64 ? run<double>(library, plan, key, right, left, to, memory)
-                                                    : run<float>(library, plan, key, right, left, to, memory);
+    cublasStatus_t status = out.dtype == DType::f64
+                                ? run<double>(library, plan, algorithm, key, right, left, to, memory)
+                                : run<float>(library, plan, algorithm, key, right, left, to, memory);
     refused = first && status == CUBLAS_STATUS_NOT_SUPPORTED;
     if (!refused) check(status, "cublasLtMatmul");
     first = false;

@@ -150,7 +150,8 @@ class Builder {
     operations_.push_back(std::move(operation));
   }
 
-  void set_factors(GraphDescriptor& operation, cudnnBackendAttributeName_t alpha, cudnnBackendAttributeName_t beta) {
+  void set_factors(GraphDescriptor& operation, cudnnBackendAttributeName_t alpha,
+                   cudnnBackendAttributeName_t beta) const {
     if (static_cast<DType>(key_.dtype) == DType::f64) {
       operation.set(alpha, CUDNN_TYPE_DOUBLE, 1.0);
       operation.set(beta, CUDNN_TYPE_DOUBLE, 0.0);

@@ -22,7 +22,7 @@ void prepare_operands(const Call& call);
 void prepare_operand(const Body& x, bool writes);
 
 DeviceBlock* allocate_block(int device, std::size_t bytes, const char* op, Location where);
-void free_block(DeviceBlock* block) noexcept;
+void free_block(DeviceBlock* freed) noexcept;
 /// Reserves memory for the current thread. Throws: MemoryError.
 void reserve_block(int device, std::size_t bytes, Location where);
 

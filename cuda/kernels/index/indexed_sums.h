@@ -9,7 +9,7 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 
 /// out += listed at the indices; see index_pairs.h.
-void add_pairs(const View& out, const View& listed, const View& indices, IndexAxes axes);
+void add_pairs(const View& out, const View& listed, const View& index, IndexAxes axes);
 
 /// out[keys[p]] += listed[numbers[p]] for `count` rows of both, with ascending keys; keys beyond out's rows are
 /// skipped.

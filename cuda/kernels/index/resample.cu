@@ -3,6 +3,7 @@
 #include "../../../lib/kernels/formulas/resample.h"
 #include "../../device/launch.h"
 #include "../../device/split.h"
+#include "../../runtime/cuda_kernels.h"
 #include "unfold.h"
 
 namespace reel::detail {

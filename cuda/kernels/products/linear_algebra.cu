@@ -161,9 +161,9 @@ class Flags {
 template <class F>
 void with_element(DType dtype, F f) {
   if (dtype == DType::f64)
-    f(double());
+    f(0.0);
   else
-    f(float());
+    f(0.0f);
 }
 
 // The factors of square matrices.
