@@ -214,7 +214,8 @@ struct SentimentModel : nn::Module {
 
   Tensor drop(const Tensor& x) const { return is_training() ? dropout(x, {.probability = dropped}) : x; }
   LSTMState cell(const Tensor& x, std::initializer_list<LSTMState> children = {}) const {
-    return binary ? (*binary)(x, children) : (*child_sum)(x, children);
+    if (binary) return (*binary)(x, children);
+    return (*child_sum)(x, children);  // NOLINT(bugprone-unchecked-optional-access): one of the two is there
   }
 
   /// Returns the state of a node, given those of the leaves; stores the vectors of the node and its descendants.

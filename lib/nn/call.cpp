@@ -29,12 +29,12 @@ struct Boundary {
 void pass_forward(CustomForward& run) {
   std::ranges::copy(run.inputs, run.outputs.begin());
   auto* boundary = static_cast<Boundary*>(run.op);
-  std::memcpy(run.state, &boundary, sizeof boundary);
+  std::memcpy(run.state, static_cast<const void*>(&boundary), sizeof(Boundary*));
 }
 
 void pass_backward(const CustomGradient& run) {
   const Boundary* boundary = nullptr;
-  std::memcpy(&boundary, run.state(), sizeof boundary);
+  std::memcpy(static_cast<void*>(&boundary), run.state(), sizeof(Boundary*));
   std::vector<Tensor> all(boundary->count), passed, none(boundary->untracked_inputs);
   for (std::size_t k = 0; k < boundary->numbers.size(); ++k) all[boundary->numbers[k]] = run.output(k);
   boundary->hooks->run(boundary->when, all);
@@ -202,7 +202,7 @@ void ModuleCall::enter(ModuleHooks& hooks, std::span<Tensor> inputs) {
   if (!observe(hooks, ModuleHooks::after_backward, tensors)) untracked_inputs_ = inputs.size();
 }
 
-void ModuleCall::leave(ModuleHooks& hooks, const std::vector<Tensor*>& results) {
+void ModuleCall::leave(ModuleHooks& hooks, const std::vector<Tensor*>& results) const {
   if (hooks.sees(ModuleHooks::after_forward)) {
     std::vector<Tensor> seen;
     for (Tensor* result : results) seen.push_back(*result);

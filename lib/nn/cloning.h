@@ -19,7 +19,7 @@ struct Cloning {
     return found == modules.end() ? nullptr : found->second;
   }
   /// Places a copy where the original is, if the module that contains the original has been copied.
-  void take_place(ModulePart& copy, const ModulePart& original);
+  void take_place(ModulePart& copy, const ModulePart& original) const;
   /// Updates the map when a copy is moved; `forget` removes a copy that is destroyed.
   void moved(const Module& from, Module& to) noexcept {
     for (auto& [original, copy] : modules)

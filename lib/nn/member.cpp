@@ -39,6 +39,7 @@ Member::Member(const Member& other) : Tensor(other), ModulePart(other) {
 
 Member::Member(Member&& other) noexcept : Tensor(std::move(static_cast<Tensor&>(other))) { take_place(other, true); }
 
+// NOLINTNEXTLINE(cppcoreguidelines-rvalue-reference-param-not-moved): its parts are moved one after the other
 void Member::assign(Member&& other) {
   if (this == &other) return;
   if (around_ || (before_ && !other.around_ && other.defined())) return assign(static_cast<const Tensor&>(other));
@@ -89,7 +90,7 @@ Cloning*& Cloning::current() {
   return current;
 }
 
-void Cloning::take_place(ModulePart& copy, const ModulePart& original) {
+void Cloning::take_place(ModulePart& copy, const ModulePart& original) const {
   Module* around = copy_of(original.around_);
   if (!around) return;
   copy.around_ = around;

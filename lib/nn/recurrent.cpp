@@ -118,7 +118,7 @@ NetOutput run_cell_over(const char* name, const Cell& cell, const Sequences& seq
 template <class Cell>
 LSTMOutput run_module(const char* name, const ModuleList<Cell>& nets, const RecurrentForm& form, bool training,
                       const Sequences& sequences, const LSTMState& state) {
-  auto between = [&](Tensor rows) {
+  auto between = [&](const Tensor& rows) {
     return training && form.dropout > 0 ? dropped(rows, sequences.packing.counts, form) : rows;
   };
   std::vector<RecurrentWeights> weights;

@@ -35,6 +35,7 @@ const void* Tensor::readable(DType dtype, Location where) const {
   return b.data;
 }
 
+// NOLINTNEXTLINE(readability-make-member-function-const): gives access to elements that will be written
 void* Tensor::writable(DType dtype, Location where) {
   Body& b = body(where);
   if (b.dtype != dtype)

@@ -37,7 +37,8 @@ Schedule step_decay(StepDecayOptions options, Location where) {
   check_positive("step_decay", "number of steps", options.every, where);
   check_not_negative("step_decay", "factor", options.factor, where);
   return {[options](double base, std::int64_t step) {
-    return base * std::pow(options.factor, static_cast<double>(step / options.every));
+    std::int64_t decays = step / options.every;
+    return base * std::pow(options.factor, static_cast<double>(decays));
   }};
 }
 
@@ -215,15 +216,17 @@ Schedule sequence(std::vector<SchedulePart> parts, Location where) {
 
 Schedule chain(std::vector<Schedule> schedules, Location where) {
   check_given("chain", schedules, where);
-  Schedule joined([schedules](double base, std::int64_t step) {
+  decltype(Schedule::momentum) momentum;
+  for (const Schedule& one : schedules) {
+    if (!one.momentum) continue;
+    if (momentum) fail<Error>("chain", where, "more than one schedule sets the momentum");
+    momentum = one.momentum;
+  }
+  Schedule joined([schedules = std::move(schedules)](double base, std::int64_t step) {
     for (const Schedule& one : schedules) base = one.rate(base, step);
     return base;
   });
-  for (const Schedule& one : schedules) {
-    if (!one.momentum) continue;
-    if (joined.momentum) fail<Error>("chain", where, "more than one schedule sets the momentum");
-    joined.momentum = one.momentum;
-  }
+  joined.momentum = std::move(momentum);
   return joined;
 }
 

@@ -53,12 +53,14 @@ void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location wh
     const Schedule& schedule = schedules_[schedules_.size() == 1 ? 0 : group];
     rates.push_back(schedule.rate(bases[group], steps));
     check_not_negative(name, "learning rate", rates.back(), where);
-    momenta.push_back(schedule.momentum ? std::optional(schedule.momentum(steps)) : std::nullopt);
-    if (momenta.back()) check_fraction(name, "momentum", *momenta.back(), where);
+    std::optional<double> momentum;
+    if (schedule.momentum) momentum = schedule.momentum(steps);
+    if (momentum) check_fraction(name, "momentum", *momentum, where);
+    momenta.push_back(momentum);
   }
   for (std::size_t group = 0; group < groups; ++group) {
     optimiser_.put_rate_parts(group, {rates[group], optimiser_.rate_parts(group).factor});
-    if (momenta[group]) optimiser_.set_momentum(group, *momenta[group], where);
+    if (const std::optional<double>& momentum = momenta[group]) optimiser_.set_momentum(group, *momentum, where);
   }
   steps_ = steps;
   bases_ = std::move(bases);

@@ -68,7 +68,7 @@ class Scopes {
   bool remove(const void* scope, OpenScope& removed) noexcept;
   const OpenScope* innermost(const Context& context, Setting setting) const noexcept;
   void apply(Context& context, Setting setting) noexcept;
-  void apply_recording(Context& context, const OpenScope* innermost) noexcept;
+  void apply_recording(Context& context, const OpenScope* scope) noexcept;
   void apply_pending_ends(Context& context) noexcept;
 
   const Context* main_;

@@ -265,7 +265,7 @@ TEST_CASE("every thread draws from a stream of its own") {
 TEST_CASE("a tensor at file scope and one of a thread-local live as long as they must") {
   CHECK(outlives_main.to_vector<float>()[99] == 3);
   std::thread([] {
-    thread_local Tensor late;
+    static thread_local Tensor late;
     late = zeros({10});
   }).join();
 }

@@ -135,7 +135,7 @@ class ModuleCall {
 
  private:
   void enter(ModuleHooks& hooks, std::span<Tensor> inputs);
-  void leave(ModuleHooks& hooks, const std::vector<Tensor*>& results);
+  void leave(ModuleHooks& hooks, const std::vector<Tensor*>& results) const;
 
   const Module& module_;
   CallerScope caller_;

@@ -108,8 +108,6 @@ constexpr OpInfo max_pool_op(const char* name) {
 
 void average_gradient(Gradient& g);
 
-}  // namespace
-
 // y_o = Σ x_k / count_o over window o;  dx_k = Σ d_o / count_o over the windows of k
 
 constexpr OpInfo pool_average_op(const char* name) {
@@ -124,6 +122,8 @@ constexpr OpInfo pool_average_op(const char* name) {
       .gradient = average_gradient,
   };
 }
+
+}  // namespace
 
 constexpr OpInfo avg_pool_ops[] = {pool_average_op("avg_pool1d"), pool_average_op("avg_pool2d"),
                                    pool_average_op("avg_pool3d")};
@@ -190,9 +190,11 @@ struct Pool {
       pooling.size[axis] = pooling.results[axis] = pooling.window[axis] = 1;
       pooling.stride[axis] = pooling.dilation[axis] = 1;
     }
-    for (int i = 0; i < spatial; ++i)
-      if ((size(i) = this->x.size((layout == Layout::nhwc ? 1 : 2) + i)) == 0)
+    for (int i = 0; i < spatial; ++i) {
+      size(i) = this->x.size((layout == Layout::nhwc ? 1 : 2) + i);
+      if (size(i) == 0)
         fail<ShapeError>(name, where, "x {} has no elements along spatial axis {}", describe(this->x), i);
+    }
   }
 
   std::int64_t& size(int i) { return pooling.size[3 - spatial + i]; }

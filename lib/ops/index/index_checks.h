@@ -23,9 +23,9 @@ bool are_within(const char* op, const Tensor& indices, std::int64_t size, std::i
 /// Throws: Error for an undefined tensor; DTypeError unless x's dtype can hold it.
 Tensor value_for(const char* op, const Tensor& x, const Arg& value, Location where);
 
-/// The public functions of these names, with errors in the name of `op`: their in-place forms call them, too.
-Tensor masked_fill(const char* op, const Arg& x, const Arg& mask, const Arg& value);
-Tensor index_put(const char* op, const Arg& x, std::span<const Tensor> indices, const Arg& values,
+/// The public functions of these names, with errors that tell of `name`: their in-place forms call them, too.
+Tensor masked_fill(const char* name, const Arg& x, const Arg& mask, const Arg& value);
+Tensor index_put(const char* name, const Arg& x, std::span<const Tensor> indices, const Arg& values,
                  IndexPutOptions options);
 
 }  // namespace reel::detail

@@ -215,13 +215,13 @@ Tensor padded(const char* op, const Tensor& targets, const Tensor& lengths, Loca
 
 }  // namespace
 
-Tensor ctc_loss(const Arg& given, const Arg& targets, const Arg& input_lengths, const Arg& target_lengths,
+Tensor ctc_loss(const Arg& log_probabilities, const Arg& targets, const Arg& input_lengths, const Arg& target_lengths,
                 CtcOptions options) try {
   const char* name = ctc_loss_op.name;
-  const AutocastArg log_probabilities(Precision::full, given);
-  const Tensor &x = tensor_of(name, log_probabilities), &t = tensor_of(name, targets);
+  const AutocastArg full(Precision::full, log_probabilities);
+  const Tensor &x = tensor_of(name, full), &t = tensor_of(name, targets);
   const Tensor &inputs = tensor_of(name, input_lengths), &outputs = tensor_of(name, target_lengths);
-  Location where = given.location();
+  Location where = log_probabilities.location();
   CallerScope caller(where);
   check_floating(name, x, where);
   if (x.rank() != 3) fail<ShapeError>(name, where, "the log-probabilities are (T, N, C), not {}", describe(x));
@@ -251,7 +251,7 @@ Tensor ctc_loss(const Arg& given, const Arg& targets, const Arg& input_lengths, 
   if (options.reduction == LossReduction::mean) losses = losses / to(maximum(lengths, 1), losses.dtype());
   return reduced(losses, options.reduction, x.dtype());
 } catch (const std::bad_alloc&) {
-  fail_for_memory(ctc_loss_op.name, given.location());
+  fail_for_memory(ctc_loss_op.name, log_probabilities.location());
 }
 
 std::span<const RegisteredOp> detail::ctc_ops() {

@@ -47,11 +47,11 @@ enum NetInput : std::uint8_t { in_x, in_W_x, in_W_h, in_bias, in_h, in_counts, i
 NetOutput composed_net(std::span<const Tensor> in, NetAttributes attributes, Location where);
 
 /// Runs the net as a whole on a device that supports it; empty otherwise. c may be undefined.
-std::optional<NetOutput> run_whole_net(const std::array<Tensor, 7>& in, NetAttributes attributes, Location where);
+std::optional<NetOutput> run_whole_net(const std::array<Tensor, 7>& in, NetAttributes net, Location where);
 
 /// Runs a net over packed rows in f32 or f64; `counts` holds the number of sequences that have each step, and states
 /// are in the order of the sequences' lengths.
-NetOutput run_packed_net(RecurrentCell cell, bool reverse, const Tensor& rows, const LSTMState& before,
+NetOutput run_packed_net(RecurrentCell cell, bool reverse, const Tensor& x, const LSTMState& before,
                          const Tensor& counts, const RecurrentWeights& weights, Location where);
 
 }  // namespace reel::detail

@@ -72,8 +72,8 @@ constexpr OpInfo pad_op{
           Tensor rest = call.outputs[0];
           for (int i = 0; i < x.rank; ++i) {
             std::int64_t begin = pad.before[i], end = begin + x.dims[i];
-            for (Tensor border : {slice_view(rest, {i, 0, begin, 1}, call.where),
-                                  slice_view(rest, {i, end, rest.body().dims[i] - end, 1}, call.where)})
+            for (const Tensor& border : {slice_view(rest, {i, 0, begin, 1}, call.where),
+                                         slice_view(rest, {i, end, rest.body().dims[i] - end, 1}, call.where)})
               if (border.numel() != 0) table.fill(border.body(), pad.value, convert<std::int64_t>(double(pad.value)));
             rest = slice_view(rest, {i, begin, x.dims[i], 1}, call.where);
           }
