@@ -173,7 +173,7 @@ void run_formula(const F& formula, const View& out, const View* const (&inputs)[
   packed.flat = out.contiguous;
   bool fits = has_elements<R>(out), aligned[input_count + 1] = {is_aligned<R>(out, lanes)};
   [&]<std::size_t... k>(std::index_sequence<k...>) {
-    fits &= (has_elements<T>(*inputs[k]) & ...);
+    fits = fits && (has_elements<T>(*inputs[k]) && ...);
     ((aligned[k + 1] = is_aligned<T>(*inputs[k], lanes)), ...);
   }(std::index_sequence_for<T...>());
   bool all_aligned = aligned[0];

@@ -107,6 +107,8 @@ struct Change {
   F of_element;
   G of_tensor;
 };
+template <class F, class G>
+Change(F, G) -> Change<F, G>;  // clang 14 deduces no aggregates
 
 template <class F, class G>
 void change_each(Tensor& x, const Change<F, G>& change, Location where) {

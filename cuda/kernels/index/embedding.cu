@@ -58,7 +58,8 @@ struct SumBags {
   bool mean;
 
   REEL_DEVICE void operator()(std::int64_t i) const {
-    auto [bag, column] = width(i);
+    Split::Parts parts = width(i);
+    std::int64_t bag = parts.whole, column = parts.rest;  // clang 14 captures no structured bindings
     Wide<T> sum = 0;
     given.for_each_row(bag, [&](std::int64_t j, std::int64_t row) {
       Wide<T> number = loaded(given.table[row * given.width + column]);
@@ -78,7 +79,8 @@ struct LargestOfBags {
   std::int64_t* rows;
 
   REEL_DEVICE void operator()(std::int64_t i) const {
-    auto [bag, column] = width(i);
+    Split::Parts parts = width(i);
+    std::int64_t bag = parts.whole, column = parts.rest;
     Wide<T> most = 0;
     std::int64_t from = -1;
     given.for_each_row(bag, [&](std::int64_t, std::int64_t row) {
