@@ -230,8 +230,8 @@ struct Pieces {
   std::int64_t count, length, unit;
 
   Pieces(std::int64_t length, std::int64_t unit, double cost)
-      : count(static_cast<std::int64_t>(
-            std::clamp(std::min(static_cast<double>(length / unit), cost / part_cost), 1.0, 64.0))),
+      : count(std::clamp<std::int64_t>(length / unit, 1,
+                                       static_cast<std::int64_t>(std::clamp(cost / part_cost, 1.0, 64.0)))),
         length(length),
         unit(unit) {}
   std::int64_t begin(std::int64_t piece) const {

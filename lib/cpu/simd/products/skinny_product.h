@@ -109,9 +109,10 @@ class SkinnyProduct {
   template <int rows>
   struct Strips {
     static constexpr int most = std::min(8, (registers - 1 - rows) / rows);
+    static constexpr std::int64_t widest = std::int64_t{most} * lanes;
     static void run(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_stride, bool adds) {
-      for (std::int64_t j = 0; j < b.columns; j += most * lanes) {
-        std::int64_t columns = std::min<std::int64_t>(b.columns - j, most * lanes);
+      for (std::int64_t j = 0; j < b.columns; j += widest) {
+        std::int64_t columns = std::min(b.columns - j, widest);
         kernels[(columns - 1) / lanes](a, b.part(0, b.rows, j, columns), c + j, c_stride, adds);
       }
     }

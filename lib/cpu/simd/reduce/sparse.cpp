@@ -53,7 +53,7 @@ Range rows_of_work(const RowPattern& pattern, Range work) {
 template <class F>
 void for_rows_in_parallel(const RowPattern& pattern, std::int64_t cost, F f) {
   // Few parts, since each part passes over all blocks.
-  std::int64_t work = pattern.entry_count + pattern.row_count, share = work / (2 * parallel::threads());
+  std::int64_t work = pattern.entry_count + pattern.row_count, share = work / (std::int64_t{2} * parallel::threads());
   parallel_for(work, std::max(parallel_grain / (cost + 1), share) + 1, [&](std::int64_t begin, std::int64_t end) {
     f(rows_of_work(pattern, {begin, end}));
   });
@@ -166,7 +166,7 @@ void spread_entries(const Operands<T>& o, std::int64_t row, Range entries) {
 template <class S, class T>
 void multiply_transposed_strip(const Operands<T>& o) {
   const RowPattern& pattern = o.pattern;
-  std::int64_t each = (pattern.column_count + 4 * parallel::threads() - 1) / (4 * parallel::threads());
+  std::int64_t parts = std::int64_t{4} * parallel::threads(), each = (pattern.column_count + parts - 1) / parts;
   std::int64_t block = std::clamp<std::int64_t>(each, 64, block_of(S::width * static_cast<std::int64_t>(sizeof(T))));
   std::int64_t count = (pattern.column_count + block - 1) / block;
   std::int64_t work = (pattern.entry_count * S::width / Vector<T>::lanes + pattern.row_count) / count + block;
