@@ -433,9 +433,10 @@ std::map<std::string, Kind> kinds() {
       {"lbfgs", {write_lbfgs, check_lbfgs}},       {"scheduler", {write_scheduler, check_scheduler}},
       {"plateau", {write_plateau, check_plateau}}, {"moving_average", {write_average, check_average}}};
   for (const auto& [name, optimiser] : optimisers())
-    all[name] = {
-        [make = optimiser.make](const std::string& path) { write_optimiser(make, path); },
-        [optimiser](const io::Contents& contents) { check_optimiser(optimiser.make, optimiser.state, contents); }};
+    all[name] = {[make = optimiser.make](const std::string& path) { write_optimiser(make, path); },
+                 [optimiser = optimiser](const io::Contents& contents) {
+                   check_optimiser(optimiser.make, optimiser.state, contents);
+                 }};
   return all;
 }
 

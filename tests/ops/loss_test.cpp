@@ -193,7 +193,9 @@ TEST_CASE("losses refuse what does not fit") {
       {"hinge_loss", [](auto& a, auto& b) { hinge_loss(a, b); }},
       {"hinge_embedding_loss", [](auto& a, auto& b) { hinge_embedding_loss(a, b); }},
   };
-  for (const auto& [name, run] : pairwise) {
+  for (const auto& loss : pairwise) {
+    const auto& name = loss.first;
+    const auto& run = loss.second;  // clang 14 captures no structured bindings
     all_fail<Error>({Bad(name + ": an operand is an undefined tensor", [&] { run(u, m); }),
                      Bad(name + ": an operand is an undefined tensor", [&] { run(m, u); })});
     all_fail<ShapeError>({

@@ -33,7 +33,9 @@ TEST_CASE("the example of a step moves the parameters and clears their gradients
 }
 
 TEST_CASE("LBFGS's example finds the line through three points") {
-  auto [model, x, y, batches] = Line();
+  Line line;
+  nn::Linear& model = line.model;
+  const Tensor &x = line.x, &y = line.y;
   optim::LBFGS lbfgs(model.parameters());
   Tape tape;
 #include "examples/optim_lbfgs_1.h"
@@ -52,7 +54,9 @@ TEST_CASE("the example of a loss scaler makes a step in f16") {
 }
 
 TEST_CASE("the example of a moving average puts it into the model and takes it out again") {
-  auto [model, x, y, batches] = Line();
+  Line line;
+  nn::Linear& model = line.model;
+  const std::vector<nn::Batch>& batches = line.batches;
   optim::SGD sgd(model.parameters(), {.learning_rate = 0.1});
   std::vector<double> evaluated;
   auto train_step = [&](const nn::Batch& batch) {
