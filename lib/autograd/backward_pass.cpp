@@ -8,6 +8,7 @@
 #include "../kernels/kernel_table.h"
 #include "../ops/if_needed.h"
 #include "../ops/registry.h"
+#include "../ops/shape/batch.h"
 #include "../record/gradient.h"
 #include "../record/prefetcher.h"
 #include "differentiation.h"
@@ -38,8 +39,11 @@ void BackwardPass::release_leaves() {
 }
 
 void BackwardPass::restrict_to(std::span<const std::uint32_t> sources) {
-  for (std::uint32_t slot : sources)
-    if (slot != 0 && slot <= target_) sources_.push_back(slot);
+  for (std::uint32_t slot : sources) {
+    if (slot == 0 || slot > target_) continue;
+    sources_.push_back(slot);
+    if (Rows rows = rows_of_part(slot); rows.slot != 0) sources_.push_back(rows.slot);
+  }
   lowest_ = sources_.empty() ? target_ : *std::min_element(sources_.begin(), sources_.end());
   marks_.assign(target_ - lowest_ + 1, 0);
   for (std::uint32_t slot : sources_) mark(slot) = source;
@@ -58,12 +62,23 @@ void BackwardPass::restrict_to(std::span<const std::uint32_t> sources) {
   });
 }
 
+// Returns true if the entry divides a tensor of which the target is computed without the parts.
+bool BackwardPass::reaches_parts(const Entry* entry) const {
+  if (!entry || entry->op != &unbatch_op) return false;
+  std::uint32_t whole = entry->input_slots()[0];
+  return whole >= lowest_ && (mark(whole) & reached);
+}
+
 void BackwardPass::collect_reached() {
   mark(target_) |= reached;
   for (std::uint32_t slot = target_ + 1; slot-- > lowest_;) {
-    if (!(mark(slot) & reached)) continue;
+    bool asked_part = mark(slot) == source && reaches_parts(list_.slot(slot).producer);
+    if (!(mark(slot) & reached) && !asked_part) continue;
     Entry* producer = list_.slot(slot).producer;
     if (!producer) continue;
+    if (reaches_parts(producer))
+      for (std::uint32_t part = begin_of(*producer); part < end_of(*producer); ++part)
+        if (mark(part) & source) mark(part) |= reached;
     path_.push_back(producer);
     for (std::uint32_t input : producer->inputs())
       if (input >= lowest_) mark(input) |= reached;
@@ -171,6 +186,7 @@ void BackwardPass::visit(Entry& entry) {
 }
 
 bool BackwardPass::complete_outputs(Entry& entry, NamedCaller& caller) {
+  if (hooks_ && entry.op == &unbatch_op) split_among_parts(entry);
   for (std::uint32_t slot = begin_of(entry); slot < end_of(entry); ++slot) complete(slot);
   if (!hooks_ || !hooks_->sees(*entry.op)) return false;
   if (has_gradient(entry)) {
@@ -210,6 +226,11 @@ void BackwardPass::add_rows_to_sum(std::uint32_t slot) {
 
 Tensor BackwardPass::gradient(std::uint32_t slot) {
   if (slot < lowest_ || slot > target_) return {};
+  if (Rows rows = rows_of_part(slot); rows.slot != 0 && rows.slot >= lowest_) {
+    Tensor whole = gradient(rows.slot);
+    if (!whole.defined()) return {};
+    return reshape(slice(whole, 0, rows.start, rows.start + rows.count), list_.slot(slot).form->shape());
+  }
   add_rows_to_sum(slot);
   return rounded(slot, sum(slot));
 }

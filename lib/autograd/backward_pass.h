@@ -72,6 +72,18 @@ class BackwardPass {
   void add(const Entry& entry, std::uint32_t slot, Tensor gradient);
   /// Returns the gradient in the slot's shape: axes along which the input was broadcast are summed.
   Tensor fitted(const Entry& entry, std::uint32_t slot, Tensor gradient);
+  /// Rows of the gradient of a slot.
+  struct Rows {
+    std::uint32_t slot = 0;  // 0: none
+    std::int64_t start = 0, count = 0;
+  };
+  /// For a slot whose tensor is a part of another one, divided by `unbatch`: its rows of that one's gradient. Later ops may
+  /// have read the rows without the part, so that the part's gradient is complete only with theirs.
+  Rows rows_of_part(std::uint32_t slot) const;
+  /// The rows to which a gradient of a part can be added in place; none if they cannot be changed.
+  Rows rows_behind(std::uint32_t slot) const;
+  /// Adds a contiguous gradient of the rows' dtype, no half, to the rows.
+  void add_to_rows(const Rows& rows, const View& gradient);
   /// Adds a b to the slot's sum in place; returns false if that is not possible.
   bool add_product(std::uint32_t slot, const Tensor& a, const Tensor& b);
   /// Adds a gradient to a part of the slot's sum, by an in-place op on the two; returns false if there is no sum or it
@@ -128,6 +140,7 @@ class BackwardPass {
   enum Mark : std::uint8_t { leads = 1, source = 2, reached = 4 };
   /// Puts all entries from which the target is computed onto the path, the last first.
   void collect_reached();
+  bool reaches_parts(const Entry* entry) const;
   bool leads_from_source(const Entry& entry) const;
   /// The slots of an entry's outputs, from `lowest_` on.
   std::uint32_t begin_of(const Entry& entry) const { return std::max(entry.first_output, lowest_); }
@@ -143,6 +156,8 @@ class BackwardPass {
   /// Called once for each slot when its gradient is complete: all entries that use its tensor have been visited.
   void complete(std::uint32_t slot);
   void pass(Entry& entry, NamedCaller& caller, bool consume);
+  /// Moves the gradient of a divided tensor to its parts.
+  void split_among_parts(const Entry& entry);
   /// Completes all outputs of an entry. If its op has hooks, also visits the entry and returns true.
   bool complete_outputs(Entry& entry, NamedCaller& caller);
   /// Moves the gradients of an entry's outputs to where its gradient function reads them.

@@ -41,6 +41,7 @@ struct Context {
     on_device = 16,    // this thread uses a device other than the CPU
     slow_path = intercepted | autocasting | on_device,
   };
+  const Context* parent = nullptr;  // of a fibre's context: that of what started the fibre
   std::uint32_t flags = 0;
   std::uint32_t scope_id = 0;  // the scope id that new tensors store in place of a slot; 0 outside isolated functions
   std::uint32_t isolated_scopes = 0;  // the number of isolated functions run so far

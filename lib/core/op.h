@@ -24,6 +24,31 @@ enum class Batching : std::uint8_t {
   loop,         ///< not batched: run one after the other
 };
 
+/// How calls of one op are joined, so that they run as one.
+struct Joining {
+  enum class By : std::uint8_t {
+    none,     ///< not at all: each runs alone
+    rows,     ///< along axis 0 of the operands, whose indices the op treats one by one; their number may differ
+    stacked,  ///< along a new axis 0; the calls agree in the shapes of all operands
+  };
+  By by = By::none;
+  /// Inputs that all the calls have in common, and that are not joined.
+  std::uint8_t shared = 0;
+  /// By rows: inputs without axis 0, as bits, each of which goes with the only row of its call. They are stacked, unless
+  /// all calls have them in common.
+  std::uint8_t single = 0;
+  /// By rows: where calls differ in a shared input, they are stacked.
+  bool or_stacked = false;
+  /// Stacked: the operands broadcast. Those that all calls have in common are not joined, and the others get axes of
+  /// size 1 behind the new one, up to the rank of the result.
+  bool broadcasts = false;
+  /// Outputs that the calling function drops, as bits.
+  std::uint8_t dropped_outputs = 0;
+  /// Stacked: writes the attributes of `count` calls joined, of the same size, in place of those of one call. Null: they
+  /// are the same.
+  void (*attributes)(std::span<std::byte> attributes, std::int64_t count) = nullptr;
+};
+
 /// In which dtype an op runs within an `autocast` scope. f64 and integers stay as they are.
 enum class Precision : std::uint8_t {
   promoted,  ///< the dtype of its operands
@@ -62,6 +87,8 @@ struct OpInfo {
   /// The op is in place and writes only a part of the output.
   bool writes_part = false;
   Precision precision = Precision::promoted;
+  /// How this call can be joined with others of its kind. Null: by rows or stacked if the op is elementwise, else not.
+  Joining (*joining)(const Call& call) = nullptr;
 };
 
 /// A floating attribute, compared and hashed by its bits.

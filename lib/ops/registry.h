@@ -41,6 +41,7 @@ struct RegisteredOp {
   LIST(shape, pad_ops)                   \
   LIST(shape, diagonal_ops)              \
   LIST(shape, repeat_ops)                \
+  LIST(shape, batch_ops)                 \
   LIST(index, index_ops)                 \
   LIST(index, indexing_ops)              \
   LIST(index, sort_ops)                  \

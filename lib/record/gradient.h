@@ -9,6 +9,7 @@
 namespace reel::detail {
 
 class BackwardPass;
+class RowDivision;
 
 /// The argument of an op's gradient function: the recorded call, the gradients of its outputs, and the functions that
 /// accumulate the gradients of its inputs. A gradient function is written with public ops, so that it can be
@@ -69,6 +70,11 @@ class Gradient {
   /// For an op whose output is a part of input i: adds the output's gradient to that part of input i's sum, with the
   /// in-place op `op` and this entry's attributes. Returns false if there is no sum yet, or it cannot be changed.
   bool add_to_part(std::size_t i, const OpInfo& op);
+  /// For an op whose output is its inputs concatenated along axis 0: adds to the gradient of each its rows of
+  /// the output's gradient.
+  void accumulate_parts(const RowDivision& parts);
+  /// For an op whose outputs are rows of its input: adds the outputs' gradients to the rows of the input's.
+  void accumulate_whole(const RowDivision& parts);
   /// Adds a b to the gradient of input i, without a temporary if no other handle sees the sum.
   void accumulate_product(std::size_t i, const Tensor& a, const Tensor& b);
   /// For an op with one output: adds the output's gradient to that of input i. `last`: moves it, so that it is gone

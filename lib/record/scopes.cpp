@@ -123,10 +123,16 @@ void* Scopes::object_around(const void* scope) const noexcept {
   return object;
 }
 
-// The innermost scope with a setting. A fibre has the scopes that it has opened, and those of the thread's own context.
+// The innermost scope with a setting. A fibre has the scopes that it has opened, and those around the call that started
+// it.
 const OpenScope* Scopes::innermost(const Context& context, Setting setting) const noexcept {
+  auto encloses = [&](const Context* opened_on) {
+    for (const Context* at = &context; at; at = at->parent)
+      if (opened_on == at) return true;
+    return opened_on == main_;
+  };
   for (auto open = open_.rbegin(); open != open_.rend(); ++open)
-    if (open->setting == setting && (open->context == &context || open->context == main_)) return &*open;
+    if (open->setting == setting && encloses(open->context)) return &*open;
   return nullptr;
 }
 

@@ -49,6 +49,12 @@ void detail::take_forward(Call& call) {
     fail_range(call, bad, axis);
 }
 
+Joining detail::joining_of_take(const Call& call) {
+  if (axis_of(call) != 0 || call.specs[0].rank == max_rank) return {};
+  auto by = call.input(1).rank > 0 ? Joining::By::rows : Joining::By::stacked;
+  return {.by = by, .shared = inputs({0})};
+}
+
 void detail::take_gradient(Gradient& g) {
   const Tensor& d = g.output();
   g.accumulate(0, invoke(take_gradient_op, {&d, &g.saved_input(1)}, {g.input_shape(0), d.dtype(), d.device()},

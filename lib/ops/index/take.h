@@ -10,6 +10,8 @@
 namespace reel::detail {
 
 void take_forward(Call& call);
+/// Indices into rows of one table are joined.
+Joining joining_of_take(const Call& call);
 /// The gradient of x with every element in memory.
 void take_gradient(Gradient& g);
 
@@ -22,6 +24,7 @@ constexpr OpInfo taking(const char* name, void (*gradient)(Gradient& g) = take_g
       .forward = take_forward,
       .gradient = gradient,
       .saves_input_for = {0, inputs({0})},
+      .joining = joining_of_take,
   };
 }
 

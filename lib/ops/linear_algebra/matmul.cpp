@@ -56,6 +56,18 @@ void accumulate_matrix_factors(Gradient& g, int a) {
 
 }  // namespace
 
+namespace {
+
+// Rows of several calls times one matrix are one product; other matrices are stacked.
+Joining joining_of_product(const Call& call) {
+  int rank = call.input(0).rank;
+  if (rank != call.input(1).rank || rank == max_rank) return {};
+  if (rank > 2) return {.by = Joining::By::stacked, .broadcasts = true};
+  return {.by = Joining::By::rows, .shared = inputs({1}), .or_stacked = true, .broadcasts = true};
+}
+
+}  // namespace
+
 // y = a b;  da = d bᵀ,  db = aᵀ d;  the backward pass sums broadcast leading axes
 
 constexpr OpInfo matmul_op{
@@ -71,6 +83,7 @@ constexpr OpInfo matmul_op{
     .gradient = [](Gradient& g) { accumulate_matrix_factors(g, 0); },
     .saves_input_for = {inputs({1}), inputs({0})},
     .precision = Precision::low,
+    .joining = joining_of_product,
 };
 
 namespace {
@@ -189,6 +202,12 @@ constexpr OpInfo addmm_op{
           accumulate_matrix_factors(g, 1);
         },
     .saves_input_for = {0, inputs({2}), inputs({1})},
+    .joining = [](const Call& call) -> Joining {
+      const Body &c = call.input(0), &a = call.input(1);
+      if (c.rank == 2 && c.dims[0] == a.dims[0]) return {.by = Joining::By::rows, .shared = inputs({2})};
+      if (c.rank == 1 && a.dims[0] == 1) return {.by = Joining::By::rows, .shared = inputs({2}), .single = inputs({0})};
+      return {.by = Joining::By::rows, .shared = inputs({0, 2})};
+    },
 };
 
 namespace {

@@ -13,6 +13,7 @@
 #include "../../kernels/loss.h"
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../joining.h"
 #include "../registry.h"
 #include "loss_operands.h"
 
@@ -85,6 +86,9 @@ constexpr OpInfo cross_entropy_op{
         },
     .saves_input_for = {inputs({0}), inputs({0})},
     .saves_output_for = {0, inputs({0})},
+    .joining = [](const Call&) -> Joining {
+      return {.by = Joining::By::rows, .dropped_outputs = 1 << exponents_output};
+    },
 };
 
 // nll_loss_n = −x_n,t_n, 0 where t_n is ignored;  dx_n = −d_n one-hot(t_n), 0 where ignored
@@ -111,6 +115,7 @@ constexpr OpInfo nll_loss_op{
           g.accumulate(0, to_if_needed(scatter_add(nothing, 1, unsqueeze(classes, 1), chosen), g.input_dtype(0)));
         },
     .saves_input_for = {0, inputs({0})},
+    .joining = by_rows,
 };
 
 namespace {

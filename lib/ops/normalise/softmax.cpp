@@ -10,6 +10,7 @@
 #include "../../kernels/activation.h"
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../joining.h"
 #include "../registry.h"
 
 namespace reel {
@@ -95,6 +96,7 @@ constexpr OpInfo softmax_op{
         },
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_leading_axes,
 };
 
 Tensor softmax(const Arg& x, int axis, const SoftmaxOptions& options) {
@@ -119,6 +121,7 @@ constexpr OpInfo log_softmax_op{
     .saves_input_for = {0, inputs({0})},
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_leading_axes,
 };
 
 Tensor log_softmax(const Arg& x, int axis, const SoftmaxOptions& options) {

@@ -127,6 +127,10 @@ constexpr OpInfo lstm_cell_op{
         },
     .saves_input_for = {0, 0, inputs({0, 1, 2, 3})},
     .saves_output_for = {0, inputs({0, 1, 2, 3}), inputs({0, 1, 2, 3})},
+    .joining = [](const Call& call) -> Joining {
+      InputSet bias = call.inputs.size() > 3 ? inputs({3}) : InputSet{};
+      return {.by = Joining::By::rows, .shared = bias, .dropped_outputs = 1 << 1};
+    },
 };
 
 // gru_cell: p, q, h, b → h', r z n m.

@@ -119,6 +119,7 @@ constexpr OpInfo tree_lstm_cell_op = [] {
   static_assert(every_input == (1 << (1 + most_children)) - 1);
   for (int k = 1; k <= most_children; ++k) op.saves_input_for[k] = every_input;
   op.saves_output_for[1] = op.saves_output_for[2] = every_input;
+  op.joining = [](const Call&) -> Joining { return {.by = Joining::By::rows, .dropped_outputs = 1 << 1}; };
   return op;
 }();
 

@@ -12,6 +12,7 @@
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../joining.h"
 #include "../registry.h"
 #include "reduction.h"
 #include "scan.h"
@@ -29,6 +30,7 @@ constexpr OpInfo sum_op{
     .forward = reduce_forward<Reduction::sum>,
     .gradient = [](Gradient& g) { g.accumulate(0, expand_if_needed(g.output(), g.input_shape(0))); },
     .precision = Precision::full,
+    .joining = by_kept_axes,
 };
 
 namespace {
@@ -185,7 +187,8 @@ namespace {
 
 template <Reduction op>
 constexpr OpInfo constant_op(const char* name) {
-  return {.name = name, .arity = 1, .batching = Batching::stack, .forward = reduce_forward<op>};
+  return {
+      .name = name, .arity = 1, .batching = Batching::stack, .forward = reduce_forward<op>, .joining = by_kept_axes};
 }
 
 constexpr OpInfo argmax_op = constant_op<Reduction::argmax>("argmax");

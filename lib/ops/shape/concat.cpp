@@ -10,6 +10,7 @@
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
 #include "../few.h"
+#include "../joining.h"
 #include "../registry.h"
 
 namespace reel {
@@ -84,6 +85,7 @@ constexpr OpInfo concat_op{
           }
         },
     .keeps_input_shapes = true,
+    .joining = by_other_axes,
 };
 
 Tensor concat(std::span<const Tensor> tensors, int axis, Location where) try {
@@ -117,6 +119,7 @@ constexpr OpInfo stack_op{
           for (std::size_t i = 0; i < g.input_count(); ++i)
             if (g.wants(i)) g.accumulate(i, select(g.output(), axis, static_cast<std::int64_t>(i)));
         },
+    .joining = [](const Call& call) { return call.input(0).rank + 1 == max_rank ? Joining{} : by_other_axes(call); },
 };
 
 Tensor stack(std::span<const Tensor> tensors, int axis, Location where) try {

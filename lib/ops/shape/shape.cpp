@@ -1,5 +1,7 @@
 #include <reel/ops/shape.h>
 
+#include <algorithm>
+
 #include "../../core/op_error.h"
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
@@ -55,6 +57,8 @@ constexpr OpInfo copy_op{
     .batching = Batching::elementwise,
     .forward = [](Call& call) { kernels(call.output().device).copy(call.output(), call.input(0)); },
     .gradient = [](Gradient& g) { g.accumulate(0, g.output()); },
+    // Never joined: a copy is often made to be overwritten, so it must not share its elements with those of other calls.
+    .joining = [](const Call&) { return Joining{}; },
 };
 
 Tensor copy(const Arg& x) {
@@ -81,6 +85,15 @@ constexpr OpInfo reshape_op{
           call.outputs[0] = view_of(*call.inputs[0], shape, strides, 0, call.where);
         },
     .gradient = [](Gradient& g) { g.accumulate(0, reshape(g.output(), g.input_shape(0))); },
+    .joining = [](const Call& call) -> Joining {
+      if (std::max(call.input(0).rank, call.attributes<ShapeAttributes>().shape.rank()) == max_rank) return {};
+      return {.by = Joining::By::stacked, .attributes = [](std::span<std::byte> attributes, std::int64_t count) {
+                auto& shape = reinterpret_cast<ShapeAttributes*>(attributes.data())->shape;
+                Shape stacked{count};
+                for (std::int64_t size : shape) stacked.push_back(size);
+                shape = stacked;
+              }};
+    },
 };
 
 namespace {
@@ -172,6 +185,15 @@ constexpr OpInfo permute_op{
           for (int i = 0; i < axes.rank(); ++i) back[static_cast<int>(axes[i])] = i;
           g.accumulate(0, permute(g.output(), back));
         },
+    .joining = [](const Call& call) -> Joining {
+      if (call.input(0).rank == max_rank) return {};
+      return {.by = Joining::By::stacked, .attributes = [](std::span<std::byte> attributes, std::int64_t) {
+                auto& axes = reinterpret_cast<ShapeAttributes*>(attributes.data())->shape;
+                Shape stacked{0};
+                for (std::int64_t axis : axes) stacked.push_back(axis + 1);
+                axes = stacked;
+              }};
+    },
 };
 
 Tensor permute(const Arg& x, const Shape& axes) {

@@ -12,6 +12,7 @@
 #include "../few.h"
 #include "../index/places.h"
 #include "../index/range.h"
+#include "../joining.h"
 #include "../registry.h"
 
 namespace reel {
@@ -86,6 +87,7 @@ constexpr OpInfo slice_op{
           g.accumulate(
               0, invoke(unslice_op, {&d}, {attributes.shape, d.dtype(), d.device()}, g.where(), bytes_of(attributes)));
         },
+    .joining = by_other_axes,
 };
 
 Tensor slice(const Arg& x, int axis, std::int64_t start, std::int64_t stop, std::int64_t step) {
@@ -139,6 +141,7 @@ constexpr OpInfo split_op{
           for (std::size_t i = 0; i < g.output_count(); ++i) parts.push_back(g.output(i));
           g.accumulate(0, concat(parts, static_cast<int>(split_numbers(g.attribute_bytes())[0])));
         },
+    .joining = by_other_axes,
 };
 
 namespace {

@@ -1,0 +1,121 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <reel/location.h>
+
+namespace reel {
+
+/// How a line's ops ran within `batch_map`.
+struct BatchedLine {
+  std::string op;                ///< the name of the op
+  Location where;                ///< the line that called it
+  std::int64_t calls = 0;        ///< how often it was called
+  std::int64_t groups = 0;       ///< the number of times that several of the calls ran as one
+  std::int64_t grouped = 0;      ///< the number of calls that ran in groups
+  std::int64_t alone_by_op = 0;  ///< calls that ran alone because the op, with these operands, cannot be joined
+  std::int64_t alone_large = 0;  ///< calls that ran alone because they are large enough to be fast on their own
+  std::int64_t alone_scope = 0;  ///< calls that ran alone within an inner tape or an isolated function
+  std::int64_t alone_waited =
+      0;  ///< calls that ran alone because no other example had one of this shape, dtype and kind
+};
+
+/// What `batch_map` has done with the ops of its examples, by line of the caller.
+struct BatchReport {
+  std::vector<BatchedLine> lines;  ///< in the order of their first call
+
+  /// A table: op, line, number of calls, mean size of a group, and why calls ran alone.
+  std::string to_string() const;
+};
+
+/// Options of `batch_map`.
+struct BatchOptions {
+  /// The most examples that are under way at a time, at least 1.
+  std::int64_t in_flight = 256;
+  /// Run the examples one after the other on the caller's stack, as a debugger likes it. Results differ by rounding only.
+  bool immediate = false;
+  /// Also run every op that was joined with others alone, and throw if its result or its gradient differs by more than
+  /// rounding. Many times slower.
+  bool verify = false;
+  /// Receives what ran in groups, and what did not. Null: nothing is counted.
+  BatchReport* report = nullptr;
+  /// Bytes of each example's stack, at least 64 KiB; only what is used takes memory.
+  std::size_t stack_bytes = std::size_t{1} << 20;
+};
+
+namespace detail {
+
+/// A reference to a function of an index.
+struct IndexedFunction {
+  void* function;
+  void (*call)(void* function, std::size_t index);
+};
+void run_batch(std::size_t count, IndexedFunction function, const BatchOptions& options, Location where);
+void run_both(IndexedFunction functions);
+
+template <class F>
+IndexedFunction indexed(F& function) {
+  return {&function, [](void* to, std::size_t index) { (*static_cast<F*>(to))(index); }};
+}
+
+}  // namespace detail
+
+/// Calls a function with every example, and runs equal ops of different examples as one: code written for one example
+/// runs at nearly the speed of code for a batch. Each example has a stack of its own, on which it waits at an op until
+/// the op has run; so its control flow may depend on the values it computes. Returns the results in the order of the
+/// examples.
+///
+/// Random numbers are drawn from a stream of each example, the same for any `in_flight`. An exception of an example
+/// names it, if it is one of reel's, and ends the others. A tensor that an example overwrites in place must not be a
+/// result of an op that was joined: overwrite a copy.
+/// Throws: what the function throws; Error for options out of range.
+template <std::ranges::random_access_range Examples, class Function>
+auto batch_map(Examples&& examples, Function&& function, const BatchOptions& options = {},
+               Location where = Location::here()) {
+  using Result = std::invoke_result_t<Function&, std::ranges::range_reference_t<Examples>>;
+  auto count = static_cast<std::size_t>(std::ranges::size(examples));
+  auto example = [&](std::size_t i) -> decltype(auto) {
+    return std::ranges::begin(examples)[static_cast<std::ranges::range_difference_t<Examples>>(i)];
+  };
+  if constexpr (std::is_void_v<Result>) {
+    auto run = [&](std::size_t i) { function(example(i)); };
+    detail::run_batch(count, detail::indexed(run), options, where);
+  } else {
+    std::vector<std::optional<Result>> made(count);
+    auto run = [&](std::size_t i) { made[i].emplace(function(example(i))); };
+    detail::run_batch(count, detail::indexed(run), options, where);
+    std::vector<Result> results;
+    results.reserve(count);
+    for (std::optional<Result>& one : made) results.push_back(std::move(*one));
+    return results;
+  }
+}
+
+/// Calls two functions within an example of `batch_map`, and runs equal ops of the two as one, too: for siblings in a
+/// tree. Elsewhere calls one after the other. The second draws its random numbers from a stream of its own. Returns both
+/// results.
+/// Throws: what the functions throw.
+template <class First, class Second>
+auto both(First&& first, Second&& second) {
+  using A = std::invoke_result_t<First&>;
+  using B = std::invoke_result_t<Second&>;
+  std::optional<A> a;
+  std::optional<B> b;
+  auto run = [&](std::size_t i) {
+    if (i == 0)
+      a.emplace(first());
+    else
+      b.emplace(second());
+  };
+  detail::run_both(detail::indexed(run));
+  return std::pair<A, B>(std::move(*a), std::move(*b));
+}
+
+}  // namespace reel

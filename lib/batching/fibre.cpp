@@ -1,0 +1,157 @@
+#include "fibre.h"
+
+#include <cxxabi.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cstddef>
+#include <cstring>
+#include <new>
+
+#if defined(__SANITIZE_ADDRESS__)
+#define REEL_ADDRESS_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define REEL_ADDRESS_SANITIZER 1
+#endif
+#endif
+#if defined(__SANITIZE_THREAD__)
+#define REEL_THREAD_SANITIZER 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define REEL_THREAD_SANITIZER 1
+#endif
+#endif
+#ifdef REEL_ADDRESS_SANITIZER
+#include <sanitizer/common_interface_defs.h>
+#endif
+#ifdef REEL_THREAD_SANITIZER
+#include <sanitizer/tsan_interface.h>
+#endif
+
+namespace reel::detail {
+namespace {
+
+// Sanitizers must be told which stack a thread runs on. Without them these functions do nothing.
+
+void begin_switch([[maybe_unused]] void** shadow, [[maybe_unused]] const void* bottom,
+                  [[maybe_unused]] std::size_t size) {
+#ifdef REEL_ADDRESS_SANITIZER
+  __sanitizer_start_switch_fiber(shadow, bottom, size);
+#endif
+}
+
+void end_switch([[maybe_unused]] void* shadow, [[maybe_unused]] const void** bottom_before,
+                [[maybe_unused]] std::size_t* size_before) {
+#ifdef REEL_ADDRESS_SANITIZER
+  __sanitizer_finish_switch_fiber(shadow, bottom_before, size_before);
+#endif
+}
+
+std::size_t page_size() {
+  static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
+  return size;
+}
+
+// Stacks that begin at the same distance from a large power of two would compete for the same few lines of the caches.
+std::size_t offset_of(std::size_t stack) { return stack % 61 * 832 & ~std::size_t{63}; }
+
+}  // namespace
+
+StackPool::~StackPool() {
+  for (const boost::context::stack_context& stack : free_) {
+    std::size_t whole = bytes_ + page_size();
+    auto top = reinterpret_cast<std::uintptr_t>(stack.sp);
+    // The offset is smaller than a stack, and mappings begin at pages.
+    auto begin = (top - stack.size) & ~(page_size() - 1);
+    munmap(reinterpret_cast<void*>(begin - page_size()), whole);
+  }
+}
+
+boost::context::stack_context StackPool::take() {
+  if (!free_.empty()) {
+    boost::context::stack_context stack = free_.back();
+    free_.pop_back();
+    return stack;
+  }
+  free_.reserve(made_ + 1);  // so that `put` needs no memory
+  std::size_t whole = bytes_ + page_size();
+  void* block =
+      mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+  if (block == MAP_FAILED) throw std::bad_alloc();
+  if (mprotect(block, page_size(), PROT_NONE) != 0) {
+    munmap(block, whole);
+    throw std::bad_alloc();
+  }
+  std::size_t offset = offset_of(made_++);
+  boost::context::stack_context stack;
+  stack.sp = static_cast<char*>(block) + whole - offset;
+  stack.size = bytes_ - offset;
+  return stack;
+}
+
+void StackPool::put(const boost::context::stack_context& stack) noexcept { free_.push_back(stack); }
+
+void Fibre::swap_exceptions(Exceptions& other) noexcept {
+  // The layout is fixed by the C++ ABI: the handled exceptions, then the number of those in flight.
+  constexpr std::size_t size = offsetof(Exceptions, uncaught) + sizeof(Exceptions::uncaught);
+  auto* here = static_cast<void*>(abi::__cxa_get_globals());
+  Exceptions now;
+  std::memcpy(static_cast<void*>(&now), here, size);
+  std::memcpy(here, static_cast<const void*>(&other), size);
+  other = now;
+}
+
+// Runs on the caller's stack; afterwards the fibre is suspended or has ended.
+void Fibre::enter() {
+#ifdef REEL_THREAD_SANITIZER
+  void* before = __tsan_get_current_fiber();
+  if (!own_shadow_) own_shadow_ = __tsan_create_fiber(0);
+  __tsan_switch_to_fiber(own_shadow_, 0);
+#endif
+  swap_exceptions(exceptions_);
+  begin_switch(&outer_shadow_, bottom_, size_);
+  inner_ = std::move(inner_).resume();
+  end_switch(outer_shadow_, nullptr, nullptr);
+  swap_exceptions(exceptions_);
+#ifdef REEL_THREAD_SANITIZER
+  __tsan_switch_to_fiber(before, 0);
+  if (!inner_) __tsan_destroy_fiber(std::exchange(own_shadow_, nullptr));
+#endif
+}
+
+void Fibre::start(StackPool& pool, void (*run)(void* argument), void* argument) {
+  struct Pooled {
+    StackPool* pool;
+    boost::context::stack_context stack;
+    boost::context::stack_context allocate() const { return stack; }
+    void deallocate(boost::context::stack_context& freed) const noexcept { pool->put(freed); }
+  };
+  Pooled allocator{&pool, pool.take()};
+  size_ = allocator.stack.size;
+  bottom_ = static_cast<char*>(allocator.stack.sp) - size_;
+  exceptions_ = {};
+  inner_ = boost::context::fiber(std::allocator_arg, allocator, [this, run, argument](boost::context::fiber&& outer) {
+    end_switch(nullptr, &outer_bottom_, &outer_size_);
+    outer_ = std::move(outer);
+    run(argument);
+    // No shadow is kept: the stack is freed.
+    begin_switch(nullptr, outer_bottom_, outer_size_);
+    return std::move(outer_);
+  });
+  enter();
+}
+
+void Fibre::resume() { enter(); }
+
+void Fibre::suspend() {
+#ifdef REEL_THREAD_SANITIZER
+  outer_ = std::move(outer_).resume();
+#else
+  begin_switch(&own_shadow_, outer_bottom_, outer_size_);
+  outer_ = std::move(outer_).resume();
+  end_switch(own_shadow_, &outer_bottom_, &outer_size_);
+#endif
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,353 @@
+#include "group.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+
+#include <reel/ops/shape.h>
+
+#include "../core/storage.h"
+#include "../dispatch/invoke.h"
+#include "../ops/shape/batch.h"
+#include "../record/origin.h"
+#include "../record/row_division.h"
+#include "../record/tape_list.h"
+
+namespace reel::detail {
+namespace {
+
+bool same_sizes(const Body& x, const OutputSpec& spec) {
+  return x.rank == spec.rank && std::equal(x.dims, x.dims + x.rank, spec.dims);
+}
+
+// Elementwise calls whose operands all have the result's shape are joined by rows; others broadcast, and are stacked.
+Joining joining_of_elementwise(const Call& call) {
+  using By = Joining::By;
+  if (call.specs.empty() || call.inputs.empty()) return {};
+  const OutputSpec& result = call.specs[0];
+  bool all_alike = result.rank > 0;
+  for (const Tensor* input : call.inputs) all_alike &= same_sizes(input->body(), result);
+  if (all_alike) return {.by = By::rows};
+  if (result.rank == max_rank) return {};
+  return {.by = By::stacked, .broadcasts = true};
+}
+
+bool is_view(const Call& call) { return call.specs.empty(); }
+
+// The rows of a call that is joined by rows. A result of rank 0 is that of a single one.
+std::int64_t rows_of(const Call& call) {
+  if (is_view(call)) return call.input(0).dims[0];
+  return call.specs[0].rank == 0 ? 1 : call.specs[0].dims[0];
+}
+
+bool same_form(const Body& a, const Body& b, bool without_rows) {
+  if (a.rank != b.rank) return false;
+  for (int i = without_rows; i < a.rank; ++i)
+    if (a.dims[i] != b.dims[i]) return false;
+  return true;
+}
+
+// An untracked number, of which several with one value are as good as one.
+bool is_constant(const TapeList& tapes, const Body& x) {
+  return x.rank == 0 && x.device == cpu && !x.requires_grad && !tapes.is_live(x);
+}
+
+std::uint32_t overwrites_of(const Body& x) { return x.storage->version.load(std::memory_order_relaxed); }
+
+// A run of tensors that are adjacent rows of one tensor, in order: all untracked, or all divided by one `unbatch`.
+class AdjacentRows {
+ public:
+  AdjacentRows(const TapeList& tapes, const Body& first, std::int64_t rows, bool stacked)
+      : tapes_(tapes),
+        first_(first),
+        stacked_(stacked),
+        slot_(tapes.slot_of(first)),
+        end_(rows),
+        stride_(!stacked && rows > 1 ? first.strides[0] : 0),
+        possible_(first.numel != 0 && overwrites_of(first) == 0 && (slot_ != 0 || is_plain(first)) && find_producer()) {
+  }
+
+  // Adds the next tensor, of the first one's form; returns false if it is not adjacent.
+  bool add(const Body& next, std::int64_t rows) {
+    if (!possible_ || next.storage != first_.storage || overwrites_of(next) != 0) return false;
+    for (int i = stacked_ ? 0 : 1; i < next.rank; ++i)
+      if (next.strides[i] != first_.strides[i]) return false;
+    std::int64_t distance = static_cast<char*>(next.data) - static_cast<char*>(first_.data),
+                 size = static_cast<std::int64_t>(size_of(first_.dtype));
+    if (stride_ == 0) {
+      if (distance <= 0 || distance % (size * end_) != 0) return false;
+      stride_ = distance / (size * end_);
+    }
+    if (distance != end_ * stride_ * size || (!stacked_ && rows > 1 && next.strides[0] != stride_)) return false;
+    if (slot_ == 0 ? !is_plain(next) : tapes_.slot_of(next) != slot_ + count_) return false;
+    if (slot_ != 0 && part_ + count_ >= producer_->output_count) return false;
+    ++count_;
+    end_ += rows;
+    return true;
+  }
+
+  // The tensor of which they are the rows, in a shape: a view, tracked as the rows are; undefined if there is no such view.
+  Tensor whole(const Tensor& first, const Shape& shape) const {
+    if (slot_ == 0) return untracked(first, shape);
+    std::uint32_t slot = producer_->input_slots()[0];
+    const SlotForm& form = *tapes_.slot(slot).form;
+    RowDivision parts({producer_->attributes(), producer_->attribute_bytes});
+    Shape all = form.shape(), strides = all;
+    int behind = parts.stacked() ? 0 : 1;
+    for (int i = 1; i < all.rank(); ++i) strides[i] = first_.strides[i - 1 + behind];
+    // What is one row here may be several in the tensor's own shape.
+    std::int64_t own_rows = parts.rows(part_), rows_here = stacked_ ? 1 : rows_of_first();
+    if (stride_ * rows_here % own_rows != 0) return {};
+    strides[0] = stride_ * rows_here / own_rows;
+    if (own_rows > 1 && strides[0] != first_.strides[0]) return {};
+    Tensor made = view_of(first, all, strides, -parts.start(part_) * strides[0], {});
+    tapes_.assign_slot(made.body(), slot);
+    std::int64_t start = parts.start(part_), stop = parts.start(part_ + count_);
+    if (start != 0 || stop != all[0]) made = slice(made, 0, start, stop);
+    if (made.shape() == shape) return made;
+    return made.is_contiguous() ? reshape(made, shape) : Tensor();
+  }
+
+ private:
+  bool is_plain(const Body& x) const {
+    return !x.requires_grad && is_untracked(x) && x.slot < first_isolated_scope && tapes_.slot_of(x) == 0;
+  }
+  bool find_producer() {
+    if (slot_ == 0) return true;
+    producer_ = tapes_.slot(slot_).producer;
+    if (!producer_ || producer_->op != &unbatch_op || tapes_.is_overwritten(first_)) return false;
+    part_ = slot_ - producer_->first_output;
+    return true;
+  }
+  std::int64_t rows_of_first() const { return first_.dims[0]; }
+  Tensor untracked(const Tensor& first, const Shape& shape) const {
+    Shape strides = shape;
+    int own = first_.rank - (stacked_ ? 0 : 1), added = shape.rank() - 1 - own;
+    for (int i = 1; i < shape.rank(); ++i) strides[i] = i <= added ? 0 : first_.strides[first_.rank - shape.rank() + i];
+    // An axis of size 1 has the stride that a row-major tensor would have.
+    for (int i = added; i >= 1; --i) strides[i] = i + 1 < shape.rank() ? strides[i + 1] * shape[i + 1] : 1;
+    strides[0] = stride_;
+    Tensor made = view_of(first, shape, strides, 0, {});
+    made.body().slot = first_.slot;
+    return made;
+  }
+
+  const TapeList& tapes_;
+  const Body& first_;
+  bool stacked_;
+  std::uint32_t slot_;
+  std::int64_t end_;
+  std::int64_t stride_;
+  Entry* producer_ = nullptr;
+  std::size_t part_ = 0;
+  std::uint32_t count_ = 1;
+  bool possible_;
+};
+
+std::int64_t rows_in(const Body& x, const Joining& joining) {
+  return joining.by == Joining::By::stacked ? 1 : x.dims[0];
+}
+
+// Moves the calls for which `with` holds behind the first one; returns their number, with the first.
+template <class With>
+std::size_t partition(std::span<Waiting> waiting, With with) {
+  return static_cast<std::size_t>(std::stable_partition(waiting.begin() + 1, waiting.end(),
+                                                        [&](const Waiting& other) { return with(*other.call); }) -
+                                  waiting.begin());
+}
+
+}  // namespace
+
+Joining joining_of(const Call& call) {
+  // What overwrites runs at once, and so does what draws random numbers or makes a tensor from nothing.
+  if (call.inputs.empty() || call.outputs[0].defined() || call.op.writes_part) return {};
+  if (call.op.joining) return call.op.joining(call);
+  return call.op.batching == Batching::elementwise ? joining_of_elementwise(call) : Joining{};
+}
+
+GroupKey::GroupKey(const Call& call, const Joining& joining, const Context& context, bool recorded) {
+  add(reinterpret_cast<std::uintptr_t>(&call.op));
+  add(static_cast<std::uint64_t>(joining.by) | joining.shared << 8 | joining.single << 16 | joining.broadcasts << 24 |
+      recorded << 25 | (context.flags & Context::recording) << 26 | call.inputs.size() << 32);
+  add(static_cast<std::uint64_t>(context.scope_id) << 32 | call.attribute_bytes.size());
+  for (std::size_t at = 0; at < call.attribute_bytes.size(); at += 8) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, call.attribute_bytes.data() + at, std::min<std::size_t>(8, call.attribute_bytes.size() - at));
+    add(word);
+  }
+  for (std::size_t i = 0; i < call.inputs.size(); ++i) {
+    const Body& x = call.input(static_cast<int>(i));
+    add(static_cast<std::uint64_t>(x.dtype) | static_cast<std::uint64_t>(x.rank) << 8 |
+        static_cast<std::uint64_t>(static_cast<std::uint16_t>(std::bit_cast<std::uint16_t>(x.device))) << 16);
+    bool by_rows = joining.by == Joining::By::rows && (i >= 8 || !((joining.shared | joining.single) >> i & 1));
+    for (int axis = by_rows; axis < x.rank; ++axis) add(static_cast<std::uint64_t>(x.dims[axis]));
+  }
+  for (const OutputSpec& spec : call.specs) {
+    add(static_cast<std::uint64_t>(spec.dtype) | static_cast<std::uint64_t>(spec.rank) << 8);
+    for (int axis = joining.by == Joining::By::rows; axis < spec.rank; ++axis)
+      add(static_cast<std::uint64_t>(spec.dims[axis]));
+  }
+}
+
+std::size_t Group::choose(std::span<Waiting> waiting, const Joining& joining) {
+  if (waiting.size() < 2) return waiting.size();
+  const Call& first = *waiting[0].call;
+  if (is_view(first)) {
+    const TapeList& tapes = *waiting[0].context->tapes;
+    // Views of one tensor are one view.
+    std::size_t alike = partition(waiting, [&](const Call& other) { return other.inputs[0]->is(*first.inputs[0]); });
+    if (alike > 1) return alike;
+    AdjacentRows run(tapes, first.input(0), rows_in(first.input(0), joining), joining.by == Joining::By::stacked);
+    std::size_t count = 1;
+    while (count < waiting.size()) {
+      const Body& next = waiting[count].call->input(0);
+      if (!run.add(next, rows_in(next, joining))) break;
+      ++count;
+    }
+    return count;
+  }
+  if (joining.shared == 0) return waiting.size();
+  std::size_t alike = partition(waiting, [&](const Call& other) {
+    for (std::size_t i = 0; i < first.inputs.size() && i < 8; ++i)
+      if (joining.shared >> i & 1 && !other.inputs[i]->is(*first.inputs[i])) return false;
+    return true;
+  });
+  if (alike > 1 || !joining.or_stacked) return alike;
+  return partition(waiting, [&](const Call& other) {
+    for (std::size_t i = 0; i < first.inputs.size(); ++i)
+      if (!same_form(other.input(static_cast<int>(i)), first.input(static_cast<int>(i)), false)) return false;
+    return true;
+  });
+}
+
+Group::Group(Context& context, std::span<const Waiting> calls, const Joining& joining)
+    : context_(context), calls_(calls), joining_(joining), first_(*calls[0].call) {
+  if (joining.shared != 0 && joining.or_stacked)
+    for (std::size_t i = 0; i < first_.inputs.size(); ++i)
+      if (joining.shared >> i & 1 && !input(1, i).is(input(0, i))) {
+        joining_.by = Joining::By::stacked;
+        joining_.shared = 0;
+      }
+  starts_.reserve(calls.size() + 1);
+  starts_.push_back(0);
+  for (const Waiting& one : calls) starts_.push_back(starts_.back() + (stacked() ? 1 : rows_of(*one.call)));
+  division_ = RowDivision::attributes(starts_, stacked());
+}
+
+// Returns true if the input is passed on as it is: one tensor, or equal numbers.
+bool Group::is_common(std::size_t i) const {
+  if (joining_.shared >> i & 1) return true;
+  if (!is_single(i) && (!stacked() || !joining_.broadcasts)) return false;
+  const Body& x = input(0, i).body();
+  bool constant = is_constant(*context_.tapes, x);
+  for (std::size_t k = 1; k < calls_.size(); ++k) {
+    if (input(k, i).is(input(0, i))) continue;
+    const Body& y = input(k, i).body();
+    if (!constant || !is_constant(*context_.tapes, y) || std::memcmp(x.data, y.data, size_of(x.dtype)) != 0)
+      return false;
+  }
+  return true;
+}
+
+// The shape of all parts joined. `rank`: of the result, to which stacked operands are padded; −1: they are not.
+Shape Group::joined_shape(const Tensor& part, bool by_rows, int rank) const {
+  const Body& x = part.body();
+  if (by_rows) {
+    Shape shape = part.shape();
+    shape[0] = starts_.back();
+    return shape;
+  }
+  Shape shape{static_cast<std::int64_t>(calls_.size())};
+  for (int i = x.rank; i < rank; ++i) shape.push_back(1);
+  for (int i = 0; i < x.rank; ++i) shape.push_back(x.dims[i]);
+  return shape;
+}
+
+Tensor Group::joined_input(std::size_t i) {
+  bool by_rows = !stacked() && !is_single(i);
+  Shape shape = joined_shape(input(0, i), by_rows, stacked() && joining_.broadcasts ? first_.specs[0].rank : -1);
+  AdjacentRows rows(*context_.tapes, input(0, i).body(), starts_[1], !by_rows);
+  for (std::size_t k = 1; k < calls_.size(); ++k)
+    if (!rows.add(input(k, i).body(), starts_[k + 1] - starts_[k])) return gathered_input(i, shape);
+  Tensor whole = rows.whole(input(0, i), shape);
+  return whole.defined() ? whole : gathered_input(i, shape);
+}
+
+Tensor Group::gathered_input(std::size_t i, const Shape& shape) {
+  // A view of copies would not be a view of the operands.
+  if (is_view(first_)) throw InternalError("batching: views of tensors that are not adjacent cannot be joined");
+  std::vector<const Tensor*> parts(calls_.size());
+  for (std::size_t k = 0; k < parts.size(); ++k) parts[k] = &input(k, i);
+  OutputSpec spec(shape, parts[0]->dtype(), parts[0]->device());
+  Tensor whole;
+  Call call{batch_op, parts, std::as_bytes(std::span(division_)), {&spec, 1}, {&whole, 1}, first_.where};
+  invoke(call);
+  return whole;
+}
+
+void Group::fill_outputs(std::span<Tensor> joined) {
+  std::vector<std::vector<Tensor>> all(joined.size());
+  // A listener sees every output.
+  bool observed = std::ranges::any_of(calls_, [](const Waiting& one) { return one.context->listener != nullptr; });
+  for (std::size_t j = 0; j < joined.size(); ++j) {
+    if (!observed && joining_.dropped_outputs >> j & 1) continue;
+    all[j].resize(calls_.size());
+    const Tensor* whole = &joined[j];
+    std::vector<std::int64_t> division = division_;
+    division[0] = stacked() || (!is_view(first_) && first_.specs[j].rank == 0);
+    Call call{unbatch_op, {&whole, 1}, std::as_bytes(std::span(division)), {}, all[j], first_.where};
+    invoke(call);
+  }
+  for (std::size_t k = 0; k < calls_.size(); ++k) {
+    Location where = calls_[k].context->call_site(calls_[k].call->where);
+    for (std::size_t j = 0; j < joined.size(); ++j) {
+      if (all[j].empty()) continue;
+      Body& body = all[j][k].body();
+      body.file = where.file;
+      body.line = where.line;
+      calls_[k].call->outputs[j] = std::move(all[j][k]);
+    }
+  }
+}
+
+void Group::run() {
+  // Views of one tensor.
+  if (is_view(first_) && input(1, 0).is(input(0, 0))) {
+    std::vector<Tensor> outputs(first_.outputs.size());
+    Call call{first_.op, first_.inputs, first_.attribute_bytes, {}, outputs, first_.where};
+    invoke(call);
+    for (const Waiting& one : calls_) std::ranges::copy(outputs, one.call->outputs.begin());
+    return;
+  }
+  std::vector<Tensor> joined(first_.inputs.size());
+  std::vector<const Tensor*> inputs(first_.inputs.begin(), first_.inputs.end());
+  // One operand at least has an element for each call.
+  std::size_t joins = inputs.size();
+  for (std::size_t i = 0; i < inputs.size(); ++i)
+    if (!is_common(i)) joins = i;
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    bool must = joins == inputs.size() && !(joining_.shared >> i & 1);
+    if (!must && is_common(i)) continue;
+    joined[i] = joined_input(i);
+    inputs[i] = &joined[i];
+    joins = i;
+  }
+  std::vector<std::byte> attributes(first_.attribute_bytes.begin(), first_.attribute_bytes.end());
+  if (stacked() && joining_.attributes) joining_.attributes(attributes, static_cast<std::int64_t>(calls_.size()));
+  std::vector<Shape> shapes;
+  std::vector<OutputSpec> specs;
+  shapes.reserve(first_.specs.size());
+  for (const OutputSpec& spec : first_.specs) {
+    std::span sizes(spec.dims, static_cast<std::size_t>(spec.rank));
+    Shape& shape = shapes.emplace_back();
+    shape.push_back(starts_.back());
+    for (std::size_t k = stacked() ? 0 : 1; k < sizes.size(); ++k) shape.push_back(sizes[k]);
+    specs.emplace_back(shape, spec.dtype, spec.device);
+  }
+  std::vector<Tensor> outputs(first_.outputs.size());
+  Call call{first_.op, inputs, attributes, specs, outputs, first_.where};
+  invoke(call);
+  fill_outputs(outputs);
+}
+
+}  // namespace reel::detail

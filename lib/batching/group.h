@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "../core/context.h"
+#include "../core/op.h"
+
+namespace reel::detail {
+
+/// How a call can be joined with others of its kind.
+Joining joining_of(const Call& call);
+
+struct Task;
+
+/// A call that waits for others of its kind, with the context and the task in which it was made.
+struct Waiting {
+  Call* call;
+  Context* context;
+  Task* task;
+};
+
+/// Runs several calls with equal keys as one.
+class Group {
+ public:
+  /// Chooses calls to run together, and moves them to the front; the first one is among them. Returns their number; 1: the
+  /// first one must run alone.
+  static std::size_t choose(std::span<Waiting> waiting, const Joining& joining);
+
+  /// `calls`: as chosen. `context`: in which the op runs, and is recorded.
+  Group(Context& context, std::span<const Waiting> calls, const Joining& joining);
+  /// Runs the op and fills the outputs of all calls. Throws: what the op throws; the outputs are not filled then.
+  void run();
+
+ private:
+  const Tensor& input(std::size_t call, std::size_t i) const { return *calls_[call].call->inputs[i]; }
+  bool stacked() const { return joining_.by == Joining::By::stacked; }
+  bool is_single(std::size_t i) const { return i < 8 && !stacked() && joining_.single >> i & 1; }
+  bool is_common(std::size_t i) const;
+  Shape joined_shape(const Tensor& part, bool by_rows, int rank) const;
+  Tensor joined_input(std::size_t i);
+  Tensor gathered_input(std::size_t i, const Shape& shape);
+  void fill_outputs(std::span<Tensor> joined);
+
+  Context& context_;
+  std::span<const Waiting> calls_;
+  Joining joining_;
+  Call& first_;
+  std::vector<std::int64_t> starts_;    // of each call's rows, and the end
+  std::vector<std::int64_t> division_;  // attributes of `batch` and `unbatch`
+};
+
+/// What calls must have in common to be joined: op, attributes, dtypes, shapes without the joined axis, and whether they
+/// are recorded.
+class GroupKey {
+ public:
+  /// `recorded`: a tape tracks an input of the call.
+  GroupKey(const Call& call, const Joining& joining, const Context& context, bool recorded);
+  /// Returns false if the call has more operands than a key holds.
+  bool valid() const { return valid_; }
+  std::uint64_t hash() const { return hash_; }
+  std::span<const std::uint64_t> words() const { return {words_, count_}; }
+
+ private:
+  void add(std::uint64_t word) {
+    if (count_ == most) {
+      valid_ = false;
+      return;
+    }
+    words_[count_++] = word;
+    hash_ = (hash_ ^ word) * 0x9E3779B97F4A7C15u;
+    hash_ ^= hash_ >> 29;
+  }
+
+  static constexpr std::size_t most = 64;
+  std::uint64_t words_[most];
+  std::size_t count_ = 0;
+  std::uint64_t hash_ = 0;
+  bool valid_ = true;
+};
+
+}  // namespace reel::detail

@@ -1,0 +1,53 @@
+#include "report.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+namespace reel {
+
+void detail::ReportBuilder::count_alone(const Call& call, Location where, Alone why) {
+  BatchedLine& counts = line(call, where);
+  ++counts.calls;
+  switch (why) {
+    case Alone::op: ++counts.alone_by_op; return;
+    case Alone::large: ++counts.alone_large; return;
+    case Alone::scope: ++counts.alone_scope; return;
+    case Alone::waited: ++counts.alone_waited; return;
+  }
+}
+
+void detail::ReportBuilder::count_group(const Call& call, Location where, std::size_t size) {
+  BatchedLine& counts = line(call, where);
+  counts.calls += static_cast<std::int64_t>(size);
+  counts.grouped += static_cast<std::int64_t>(size);
+  ++counts.groups;
+}
+
+BatchedLine& detail::ReportBuilder::line(const Call& call, Location where) {
+  auto [found, is_new] = index_.try_emplace({&call.op, where.file, where.line}, report_.lines.size());
+  if (is_new) report_.lines.push_back({.op = call.op.name, .where = where});
+  return report_.lines[found->second];
+}
+
+std::string BatchReport::to_string() const {
+  std::size_t width = 4;
+  for (const BatchedLine& line : lines) width = std::max(width, reel::to_string(line.where).size());
+  std::string text = fmt::format("{:<{}}  {:<22} {:>9} {:>9}  {}\n", "line", width, "op", "calls", "in group", "alone");
+  for (const BatchedLine& line : lines) {
+    std::string alone;
+    auto add = [&](std::int64_t count, const char* why) {
+      if (count > 0) alone += fmt::format("{}{} {}", alone.empty() ? "" : ", ", count, why);
+    };
+    add(line.alone_waited, "without an equal one");
+    add(line.alone_by_op, "not joined");
+    add(line.alone_large, "large");
+    add(line.alone_scope, "in an inner scope");
+    double mean = line.groups > 0 ? static_cast<double>(line.grouped) / static_cast<double>(line.groups) : 1;
+    text += fmt::format("{:<{}}  {:<22} {:>9} {:>9.1f}  {}\n", reel::to_string(line.where), width, line.op, line.calls,
+                        mean, alone);
+  }
+  return text;
+}
+
+}  // namespace reel

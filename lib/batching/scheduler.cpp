@@ -1,0 +1,375 @@
+#include "scheduler.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "../core/op_error.h"
+#include "../core/per_thread.h"
+#include "../dispatch/invoke.h"
+#include "../ops/few.h"
+#include "../record/origin.h"
+#include "../record/tape_list.h"
+#include "verify.h"
+
+namespace reel::detail {
+namespace {
+
+// Thrown in a task that is to end because another one has failed. No std::exception, so that few catch clauses meet it.
+struct Cancelled {};
+
+// Where a group would save little: an op on more elements than this runs at once.
+constexpr std::int64_t large = 1 << 15;
+// With more tasks under way, siblings run one after the other: the stacks of so many would no longer fit into the caches.
+constexpr std::size_t most_tasks = 256;
+// A task whose stack has less left must not go deeper: kernels and the error itself need some.
+constexpr std::size_t reserve = 48 << 10;
+
+// Stacks of finished tasks are kept for the thread's next batches, of one size at a time.
+StackPool& stacks_of_thread(std::size_t bytes) {
+  static thread_local constinit PerThread<std::unique_ptr<StackPool>> pool;
+  std::unique_ptr<StackPool>& kept = pool.get();
+  if (!kept || kept->bytes() != bytes) kept = std::make_unique<StackPool>(bytes);
+  return *kept;
+}
+
+bool is_large(const Call& call) {
+  std::int64_t elements = 0;
+  for (const OutputSpec& spec : call.specs) {
+    std::int64_t count = 1;
+    for (int i = 0; i < spec.rank; ++i) count *= spec.dims[i];
+    elements += count;
+  }
+  return elements > large;
+}
+
+bool has_elements(const Call& call) {
+  return std::ranges::all_of(call.inputs, [](const Tensor* input) { return input->numel() != 0; });
+}
+
+// Views are joined where their operands are rows of one tensor, which several tensors share then, or one parameter. Other
+// ops on a parameter run at once: autocast keeps their results for all examples.
+bool runs_at_once(const Call& call) {
+  const Body& x = call.input(0);
+  if (call.specs.empty()) return !x.requires_grad && x.storage->references.unique();
+  return call.inputs.size() == 1 && x.requires_grad;
+}
+
+bool is_tracked(const TapeList& tapes, const Call& call) {
+  return std::ranges::any_of(call.inputs, [&](const Tensor* input) {
+    const Body& body = input->body();
+    return body.requires_grad || tapes.is_live(body);
+  });
+}
+
+}  // namespace
+
+Generator stream_of(const Generator& from, std::uint64_t call, std::uint64_t index) {
+  auto mixed = [](std::uint64_t x) {
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return x ^ x >> 31;
+  };
+  return Generator(mixed(mixed(mixed(from.seed() + 0x9E3779B97F4A7C15u) + call) + index));
+}
+
+Scheduler::Scheduler(Context& outer, const BatchOptions& options)
+    : outer_(&outer),
+      groups_(outer),
+      options_(options),
+      tapes_(outer.tapes),
+      depth_(outer.tapes->depth),
+      stacks_(stacks_of_thread(options.stack_bytes)) {
+  // Ops of groups have passed autocast and reached listeners one by one.
+  groups_.listener = nullptr;
+  groups_.interceptor = nullptr;
+  groups_.casts = nullptr;
+  groups_.parent = &outer;
+  groups_.flags &= Context::on_device;
+  groups_.flags |= Context::caller_named;
+  if (options.report) report_.emplace(*options.report);
+}
+
+Scheduler::~Scheduler() = default;
+
+Scheduler* Scheduler::of(const Context& context) {
+  auto* scheduler = dynamic_cast<Scheduler*>(context.interceptor);
+  return scheduler && scheduler->may_suspend(context) ? scheduler : nullptr;
+}
+
+// Within an inner tape or an isolated function, and in a backward pass, no other task may run: they use the thread's list.
+bool Scheduler::may_suspend(const Context& context) const {
+  return context.tapes == tapes_ && tapes_->depth == depth_ && !context.differentiating;
+}
+
+void Scheduler::check_stack(const Task& task, const Call& call) const {
+  if (task.fibre.stack_left() < reserve)
+    fail<Error>(call.op.name, call.where,
+                "the example's recursion fills its stack of {} KB; give batch_map a larger stack_bytes",
+                options_.stack_bytes >> 10);
+}
+
+// Sets the error of a call whose result or gradient is not that of the op alone.
+void Scheduler::verify(std::span<const Waiting> calls, const Joining& joining) {
+  std::size_t differing = 0;
+  std::string text = verify_group(groups_, calls, joining, differing);
+  if (text.empty()) return;
+  const Waiting& one = calls[differing];
+  one.task->error = std::make_exception_ptr(
+      Error(fmt::format("{}: run for {} examples at once {} than alone", one.call->op.name, calls.size(), text),
+            one.context->call_site(one.call->where)));
+}
+
+void Scheduler::run(Call& call) {
+  Task& task = *current_;
+  if (task.cancelled && std::uncaught_exceptions() == 0) throw Cancelled();
+  check_stack(task, call);
+  auto run_alone = [&](Alone why) {
+    if (report_) report_->count_alone(call, task.context.call_site(call.where), why);
+    run_and_record(call);
+  };
+  if (!may_suspend(task.context)) return run_alone(Alone::scope);
+  Joining joining = joining_of(call);
+  if (joining.by == Joining::By::none || !has_elements(call) || runs_at_once(call)) return run_alone(Alone::op);
+  if (is_large(call)) return run_alone(Alone::large);
+  if (live_ + unstarted_ == 1) return run_alone(Alone::waited);
+  GroupKey key(call, joining, task.context, is_tracked(*task.context.tapes, call));
+  if (!key.valid()) return run_alone(Alone::op);
+
+  // The caller's handles may be assigned while the call waits, by what the example shares with others.
+  Few<Tensor> held(call.inputs.size());
+  Few<const Tensor*> inputs(call.inputs.size());
+  for (std::size_t i = 0; i < held.size(); ++i) inputs[i] = &(held[i] = *call.inputs[i]);
+  struct Inputs {
+    explicit Inputs(Call& call) : call(call), before(call.inputs) {}
+    ~Inputs() { call.inputs = before; }
+    Call& call;
+    std::span<const Tensor* const> before;
+  } restored(call);
+  call.inputs = inputs;
+
+  Bucket& bucket = bucket_for(key, joining);
+  if (bucket.waiting.empty()) occupied_.push_back(&bucket);
+  bucket.waiting.push_back({&call, &task.context, &task});
+  task.fibre.suspend();
+  if (task.cancelled && std::uncaught_exceptions() == 0) throw Cancelled();
+  if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
+  if (std::exchange(task.runs_alone, false) || task.cancelled) run_alone(Alone::waited);
+}
+
+Scheduler::Bucket& Scheduler::bucket_for(const GroupKey& key, const Joining& joining) {
+  Bucket*& recent = recent_[key.hash() % recent_.size()];
+  if (recent && std::ranges::equal(recent->key, key.words())) return *recent;
+  std::vector<std::unique_ptr<Bucket>>& alike = buckets_[key.hash()];
+  for (const std::unique_ptr<Bucket>& bucket : alike)
+    if (std::ranges::equal(bucket->key, key.words())) return *(recent = bucket.get());
+  alike.push_back(std::make_unique<Bucket>(
+      Bucket{.key = {key.words().begin(), key.words().end()}, .joining = joining, .waiting = {}}));
+  return *(recent = alike.back().get());
+}
+
+void Scheduler::run_largest() {
+  std::size_t largest = 0;
+  // Views cost next to nothing. They run first, so that their examples wait with others at an op that gains from it.
+  auto rank = [](const Bucket& bucket) {
+    return std::pair(bucket.waiting[0].call->specs.empty(), bucket.waiting.size());
+  };
+  for (std::size_t i = 1; i < occupied_.size(); ++i)
+    if (rank(*occupied_[i]) > rank(*occupied_[largest])) largest = i;
+  Bucket& bucket = *occupied_[largest];
+  std::size_t count = Group::choose(bucket.waiting, bucket.joining);
+  std::span<const Waiting> chosen(bucket.waiting.data(), count);
+  bool ran = false;
+  if (count > 1) {
+    const Context& first = *chosen[0].context;
+    groups_.set(Context::recording, first.has(Context::recording));
+    groups_.scope_id = first.scope_id;
+    groups_.caller = first.call_site(chosen[0].call->where);
+    Context* before = std::exchange(current_context, &groups_);
+    try {
+      Group(groups_, chosen, bucket.joining).run();
+      ran = true;
+      if (options_.verify) verify(chosen, bucket.joining);
+    } catch (...) {
+      // Each call runs by itself then: the one at fault throws in its own task, with its own line and operands.
+    }
+    current_context = before;
+  }
+  if (ran && report_) report_->count_group(*chosen[0].call, groups_.caller, count);
+  for (const Waiting& one : chosen) {
+    one.task->runs_alone = !ran;
+    ready_.push_back(one.task);
+  }
+  bucket.waiting.erase(bucket.waiting.begin(), bucket.waiting.begin() + static_cast<std::ptrdiff_t>(count));
+  if (bucket.waiting.empty()) occupied_.erase(occupied_.begin() + static_cast<std::ptrdiff_t>(largest));
+}
+
+void Scheduler::switch_to(Task& task, bool starts) {
+  Task* before = std::exchange(current_, &task);
+  Context* context_before = current_context;
+  // Counters of the thread.
+  task.context.isolated_scopes = groups_.isolated_scopes;
+  task.context.multiplications = groups_.multiplications;
+  current_context = &task.context;
+  if (starts)
+    task.fibre.start(stacks_, run_task, &task);
+  else
+    task.fibre.resume();
+  groups_.isolated_scopes = task.context.isolated_scopes;
+  groups_.multiplications = task.context.multiplications;
+  current_context = context_before;
+  current_ = before;
+  if (task.fibre.ended()) end(task);
+}
+
+void Scheduler::run_task(void* argument) noexcept {
+  auto& task = *static_cast<Task*>(argument);
+  try {
+    task.function.call(task.function.function, task.index);
+  } catch (const Cancelled&) {
+  } catch (...) {
+    if (Family& family = *task.family; !family.error) {
+      family.error = std::current_exception();
+      family.failed = task.index;
+    }
+  }
+}
+
+void Scheduler::end(Task& task) {
+  --live_;
+  Family& family = *task.family;
+  --family.active;
+  if (family.awaited) {
+    family.awaited = false;
+    if (family.parent) ready_.push_back(family.parent);
+  }
+  free_.push_back(&task);
+  if (family.error && family.active > 0) cancel(family);
+}
+
+void Scheduler::start(Family& family, const Context& parent, Generator generator, IndexedFunction function,
+                      std::size_t index) {
+  if (free_.empty()) {
+    free_.reserve(tasks_.size() + 1);
+    tasks_.push_back(std::make_unique<Task>());
+    free_.push_back(tasks_.back().get());
+  }
+  Task& task = *free_.back();
+  free_.pop_back();
+  task.context = parent;
+  task.context.parent = &parent;
+  task.context.set(Context::intercepted, true);
+  task.context.interceptor = this;
+  task.context.generator = &task.generator;
+  task.context.running = nullptr;
+  task.generator = generator;
+  task.family = &family;
+  task.function = function;
+  task.index = index;
+  task.error = nullptr;
+  task.cancelled = task.runs_alone = false;
+  ++live_;
+  ++family.active;
+  try {
+    switch_to(task, true);
+  } catch (...) {
+    --live_;
+    --family.active;
+    free_.push_back(&task);
+    throw;
+  }
+}
+
+void Scheduler::advance() {
+  if (ready_.empty()) return run_largest();
+  Task& task = *ready_.front();
+  ready_.pop_front();
+  switch_to(task, false);
+}
+
+void Scheduler::await(Family& family, std::size_t limit) {
+  while (family.active >= limit) {
+    if (!family.parent) {
+      advance();
+      continue;
+    }
+    family.awaited = true;
+    family.parent->fibre.suspend();
+  }
+}
+
+// Tasks that wait for an op are resumed to end; what they have started ends with them.
+void Scheduler::cancel(const Family& family) noexcept {
+  bool more = true;
+  while (std::exchange(more, false))
+    for (const std::unique_ptr<Task>& task : tasks_) {
+      if (task->fibre.ended() || task->cancelled) continue;
+      const Task* parent = task->family->parent;
+      if (task->family == &family || (parent && parent->cancelled)) task->cancelled = more = true;
+    }
+  for (Bucket* bucket : occupied_)
+    std::erase_if(bucket->waiting, [&](const Waiting& one) {
+      if (one.task->cancelled) ready_.push_back(one.task);
+      return one.task->cancelled;
+    });
+  std::erase_if(occupied_, [](const Bucket* bucket) { return bucket->waiting.empty(); });
+}
+
+void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t limit, std::size_t& failed) {
+  Context& context = current_ ? current_->context : *outer_;
+  std::uint64_t call = context.generator->next_call();
+  Family family;
+  family.parent = current_;
+  unstarted_ += count;
+  std::size_t started = 0;
+  for (; started < count && !family.error && !(current_ && current_->cancelled); ++started) {
+    --unstarted_;
+    std::size_t i = started;
+    start(family, context, stream_of(*context.generator, call, i), function, i);
+    await(family, limit);
+  }
+  unstarted_ -= count - started;
+  await(family, 1);
+  if (!current_) {
+    outer_->multiplications = groups_.multiplications;
+    outer_->isolated_scopes = groups_.isolated_scopes;
+  }
+  // The tasks have ended without results.
+  if (current_ && current_->cancelled) throw Cancelled();
+  if (!family.error) return;
+  failed = family.failed;
+  std::rethrow_exception(family.error);
+}
+
+void Scheduler::run_both(IndexedFunction functions) {
+  Task& task = *current_;
+  Generator second = stream_of(task.generator, task.generator.next_call(), 1);
+  if (live_ >= most_tasks) {
+    functions.call(functions.function, 0);
+    struct Exchanged {
+      Exchanged(Generator& generator, Generator& other) : generator(generator), other(other) {
+        std::swap(generator, other);
+      }
+      ~Exchanged() { std::swap(generator, other); }
+      Generator &generator, &other;
+    } exchanged(task.generator, second);
+    return functions.call(functions.function, 1);
+  }
+  Family family;
+  family.parent = &task;
+  start(family, task.context, second, functions, 1);
+  try {
+    functions.call(functions.function, 0);
+  } catch (...) {
+    cancel(family);
+    await(family, 1);
+    throw;
+  }
+  await(family, 1);
+  if (task.cancelled) throw Cancelled();
+  if (family.error) std::rethrow_exception(family.error);
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,105 @@
+#pragma once
+
+#include <array>
+#include <deque>
+#include <exception>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include <reel/batching.h>
+#include <reel/random.h>
+
+#include "../core/context.h"
+#include "fibre.h"
+#include "group.h"
+#include "report.h"
+
+namespace reel::detail {
+
+class Scheduler;
+
+/// The stream of random numbers of one example or sibling: that of `from`, if it has taken this call number, with an index.
+Generator stream_of(const Generator& from, std::uint64_t call, std::uint64_t index);
+
+/// Tasks that are started together, and that their starter awaits.
+struct Family {
+  Task* parent = nullptr;  // null: the thread itself
+  std::size_t active = 0;
+  bool awaited = false;  // the parent is suspended until a task ends
+  std::exception_ptr error;
+  std::size_t failed = 0;  // the index of the task whose error it is
+};
+
+/// A function on a fibre, with the context and the random numbers that are its own.
+struct Task {
+  Context context;
+  Generator generator;
+  Fibre fibre;
+  Family* family = nullptr;
+  IndexedFunction function{};
+  std::size_t index = 0;
+  std::exception_ptr error;  // of verification, for the call that it waits for
+  bool cancelled = false;
+  bool runs_alone = false;  // the call that it waits for is to be run by itself
+};
+
+/// Runs the tasks of one thread: each until it waits for an op, then the op for all that wait for an equal one.
+class Scheduler final : public Interceptor {
+ public:
+  Scheduler(Context& outer, const BatchOptions& options);
+  ~Scheduler() override;
+  Scheduler(const Scheduler&) = delete;
+  Scheduler& operator=(const Scheduler&) = delete;
+
+  /// Calls a function for each index, at most `limit` at a time, from the thread or from a task. Throws: the first error
+  /// of one of them, when all have ended; `failed` is its index.
+  void run_all(std::size_t count, IndexedFunction function, std::size_t limit, std::size_t& failed);
+  /// Within a task: calls function(0) on it, and function(1) on a task of its own.
+  void run_both(IndexedFunction functions);
+  /// Called by the dispatcher on a task's fibre: suspends it until the call has run.
+  void run(Call& call) override;
+  /// The scheduler of the task that runs on this thread; null if there is none, or it must not be suspended here.
+  static Scheduler* of(const Context& context);
+
+ private:
+  struct Bucket {
+    std::vector<std::uint64_t> key;
+    Joining joining;
+    std::vector<Waiting> waiting;
+  };
+  bool may_suspend(const Context& context) const;
+  void start(Family& family, const Context& parent, Generator generator, IndexedFunction function, std::size_t index);
+  void switch_to(Task& task, bool starts);
+  static void run_task(void* task) noexcept;
+  void end(Task& task);
+  /// Waits until fewer than `limit` tasks of a family are active.
+  void await(Family& family, std::size_t limit);
+  void cancel(const Family& family) noexcept;
+  /// Continues a task, or runs a group.
+  void advance();
+  void run_largest();
+  Bucket& bucket_for(const GroupKey& key, const Joining& joining);
+  void verify(std::span<const Waiting> calls, const Joining& joining);
+  void check_stack(const Task& task, const Call& call) const;
+
+  Context* outer_;
+  Context groups_;  // in which the ops of groups run
+  const BatchOptions& options_;
+  const TapeList* tapes_;
+  int depth_;
+  StackPool& stacks_;
+  Task* current_ = nullptr;
+  std::size_t live_ = 0;
+  std::size_t unstarted_ = 0;                 // examples that are still to be started
+  std::vector<std::unique_ptr<Task>> tasks_;  // all that were made
+  std::vector<Task*> free_;
+  std::deque<Task*> ready_;
+  std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Bucket>>> buckets_;
+  std::array<Bucket*, 64> recent_ = {};  // by hash
+  std::vector<Bucket*> occupied_;
+  std::optional<ReportBuilder> report_;
+};
+
+}  // namespace reel::detail

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+
+#include "../core/op.h"
+
+// How calls of ops that several files share can be joined with others; see Joining.
+
+namespace reel::detail {
+
+/// For an op that treats the rows of all its operands one by one.
+inline Joining by_rows(const Call& call) {
+  for (const Tensor* input : call.inputs)
+    if (input->rank() == 0) return {};
+  return {.by = Joining::By::rows};
+}
+
+/// For an op that treats leading axes one by one: by rows if there are any, else stacked.
+inline Joining by_leading_axes(const Call& call) {
+  if (call.input(0).rank == 0) return {};
+  return {.by = call.input(0).rank > 1 ? Joining::By::rows : Joining::By::stacked};
+}
+
+/// For a reduction, whose result has size 1 on the reduced axes: by rows if axis 0 is not reduced.
+inline Joining by_kept_axes(const Call& call) {
+  const Body& x = call.input(0);
+  const OutputSpec& y = call.specs[0];
+  if (x.rank != y.rank || x.rank == max_rank) return {};
+  bool rows = x.rank > 0 && x.dims[0] == y.dims[0];
+  return {.by = rows ? Joining::By::rows : Joining::By::stacked};
+}
+
+/// For an op along one axis, which AxisAttributes or attributes that begin with an axis name.
+inline Joining by_other_axes(const Call& call) {
+  std::int64_t axis = *reinterpret_cast<const std::int64_t*>(call.attribute_bytes.data());
+  if (axis > 0) return by_rows(call);
+  if (call.input(0).rank == max_rank) return {};
+  return {.by = Joining::By::stacked, .attributes = [](std::span<std::byte> attributes, std::int64_t) {
+            ++*reinterpret_cast<std::int64_t*>(attributes.data());
+          }};
+}
+
+}  // namespace reel::detail

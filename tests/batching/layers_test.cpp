@@ -1,0 +1,217 @@
+#include <reel/batching.h>
+#include <reel/reel.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "catch.h"
+#include "checks.h"
+
+// Modules and their hooks within examples.
+
+using namespace reel;
+using reel_test::check_as_immediate;
+using reel_test::check_close;
+using reel_test::draw;
+
+namespace {
+
+struct Tagger : nn::Module {
+  nn::Embedding words{*this, "words", 12, 5, {.dtype = f64}};
+  nn::LSTMCell cell{*this, "cell", 5, 6, {.dtype = f64}};
+  nn::LayerNorm norm{*this, "norm", {6}, {.dtype = f64}};
+  nn::Dropout drop{*this, "drop", 0.4};
+  nn::Linear out{*this, "out", 6, 3, {.dtype = f64}};
+
+  Tensor loss(const std::vector<std::int64_t>& sentence) const {
+    LSTMState state = cell.initial_state(1);
+    std::vector<Tensor> losses;
+    for (std::int64_t word : sentence) {
+      state = cell(words(tensor({word})), state);
+      Tensor logits = out(drop(norm(state.h)));
+      losses.push_back(cross_entropy(logits, tensor({word % 3})));
+      // A word whose tag was wrong is read again.
+      if (argmax(logits).item<std::int64_t>() != word % 3) state = cell(words(tensor({word})), state);
+    }
+    return mean(stack(losses));
+  }
+};
+
+std::vector<std::vector<std::int64_t>> sentences() {
+  return {{1, 5, 2, 9}, {3}, {11, 0, 4, 4, 7, 2, 8}, {6, 6}, {1, 2, 3, 4, 5}, {10}, {9, 8, 7}};
+}
+
+std::vector<Tensor> rows(std::size_t count) {
+  std::vector<Tensor> made(count);
+  for (Tensor& one : made) one = draw({1, 4});
+  return made;
+}
+
+// Sorted by their first element, as hooks may see the examples in any order.
+std::vector<Tensor> sorted(std::vector<Tensor> tensors) {
+  std::ranges::sort(tensors, {}, [](const Tensor& x) { return x(0, 0).item(); });
+  return tensors;
+}
+
+}  // namespace
+
+TEST_CASE("a model of modules has the losses and gradients of single sentences, in training and in evaluation") {
+  manual_seed(1);
+  Tagger model;
+  std::vector<std::vector<std::int64_t>> data = sentences();
+  for (bool training : {true, false}) {
+    CAPTURE(training);
+    model.train(training);
+    check_as_immediate([&](const BatchOptions& options) {
+      Tape tape;
+      Tensor losses = stack(batch_map(
+          data, [&](const std::vector<std::int64_t>& one) { return model.loss(one); }, options));
+      std::vector<Tensor> results = tape.gradient(sum(losses), model.parameters());
+      results.push_back(losses);
+      return results;
+    });
+  }
+}
+
+TEST_CASE("two steps of an optimiser give the parameters of single sentences") {
+  manual_seed(2);
+  std::vector<std::vector<std::int64_t>> data = sentences();
+  check_as_immediate(
+      [&](const BatchOptions& options) {
+        manual_seed(3);
+        Tagger model;
+        optim::Adam adam(model.parameters(), {.learning_rate = 0.05});
+        for (int step = 0; step < 2; ++step) {
+          Tape tape;
+          Tensor losses = stack(batch_map(
+              data, [&](const std::vector<std::int64_t>& one) { return model.loss(one); }, options));
+          tape.backward(mean(losses));
+          adam.step();
+          adam.zero_grad();
+        }
+        std::vector<Tensor> results;
+        for (const Tensor& one : model.parameters()) results.push_back(copy(one));
+        return results;
+      },
+      1e-9);
+}
+
+TEST_CASE("recurrent layers, convolutions, attention and batch norms run within examples") {
+  manual_seed(4);
+  nn::LSTM lstm(4, 3, {.dtype = f64});
+  nn::GRUCell gru(3, 5, {.dtype = f64});
+  nn::Conv1d convolution(5, 2, 2, {.dtype = f64});
+  std::vector<std::int64_t> lengths{3, 5, 3, 2, 5, 3};
+  std::vector<Tensor> inputs;
+  for (std::int64_t length : lengths) inputs.push_back(draw({length, 1, 4}));
+  std::vector<Tensor> parameters;
+  for (const nn::Module* module :
+       {static_cast<nn::Module*>(&lstm), static_cast<nn::Module*>(&gru), static_cast<nn::Module*>(&convolution)})
+    for (const Tensor& one : module->parameters()) parameters.push_back(one);
+  check_as_immediate([&](const BatchOptions& options) {
+    Tape tape;
+    std::vector<Tensor> made = batch_map(
+        inputs,
+        [&](const Tensor& x) {
+          Tensor y = lstm(x).output, h = zeros({1, 5}, {.dtype = f64});
+          std::vector<Tensor> states;
+          for (std::int64_t t = 0; t < y.size(0); ++t) states.push_back(h = gru(y(t), h));
+          Tensor all = permute(stack(states), {1, 2, 0});
+          return sum(square(convolution(all)), {2});
+        },
+        options);
+    Tensor all = concat(made, 0);
+    std::vector<Tensor> results = tape.gradient(sum(all), parameters);
+    results.push_back(all);
+    return results;
+  });
+}
+
+TEST_CASE("forward hooks of a module see and replace each example's own tensors") {
+  manual_seed(5);
+  nn::Linear layer(4, 3, {.dtype = f64});
+  std::vector<Tensor> inputs = rows(6);
+  std::vector<Tensor> seen, results;
+  auto before = layer.before_forward([&](std::span<Tensor> tensors) {
+    seen.push_back(tensors[0]);
+    if (tensors[0](0, 0).item() > 0) tensors[0] = tensors[0] * 2;
+  });
+  auto after = layer.after_forward([&](std::span<Tensor> tensors) {
+    results.push_back(tensors[0]);
+    tensors[0] = sin(tensors[0]);
+  });
+  check_as_immediate([&](const BatchOptions& options) {
+    seen.clear();
+    results.clear();
+    Tape tape;
+    std::vector<Tensor> made = batch_map(
+        inputs, [&](const Tensor& x) { return layer(x * 1.5); }, options);
+    CHECK(seen.size() == 6);
+    std::vector<Tensor> found = sorted(seen);
+    for (const Tensor& one : sorted(results)) found.push_back(one);
+    Tensor all = concat(made, 0);
+    found.push_back(all);
+    for (const Tensor& one : tape.gradient(sum(square(all)), layer.parameters())) found.push_back(one);
+    for (Tensor& one : found) one = stop_gradient(one);
+    return found;
+  });
+}
+
+TEST_CASE("backward hooks of a module see and replace each example's own gradients") {
+  manual_seed(6);
+  nn::Linear layer(4, 3, {.dtype = f64}), first(4, 4, {.dtype = f64});
+  std::vector<Tensor> inputs = rows(6);
+  std::vector<Tensor> of_results, of_inputs;
+  auto before = layer.before_backward([&](std::span<Tensor> tensors) {
+    of_results.push_back(copy(tensors[0]));
+    tensors[0] = tensors[0] * tensors[0];
+  });
+  auto after = layer.after_backward([&](std::span<Tensor> tensors) {
+    of_inputs.push_back(copy(tensors[0]));
+    tensors[0] = tensors[0] * 3;
+  });
+  check_as_immediate([&](const BatchOptions& options) {
+    of_results.clear();
+    of_inputs.clear();
+    Tape tape;
+    std::vector<Tensor> made = batch_map(
+        inputs, [&](const Tensor& x) { return layer(tanh(first(x))); }, options);
+    std::vector<Tensor> sources = layer.parameters();
+    for (const Tensor& one : first.parameters()) sources.push_back(one);
+    std::vector<Tensor> found = tape.gradient(sum(square(concat(made, 0))), sources);
+    CHECK(of_results.size() == 6);
+    CHECK(of_inputs.size() == 6);
+    for (const Tensor& one : sorted(of_results)) {
+      CHECK(one.shape() == Shape{1, 3});
+      found.push_back(one);
+    }
+    for (const Tensor& one : sorted(of_inputs)) found.push_back(one);
+    return found;
+  });
+}
+
+TEST_CASE("a listener is told of every op of every example, with its own tensors") {
+  manual_seed(7);
+  Tensor w = draw({4, 4}).requires_grad();
+  std::vector<Tensor> inputs = rows(6);
+  for (bool immediate : {true, false}) {
+    CAPTURE(immediate);
+    int products = 0, others = 0;
+    bool right_shapes = true;
+    {
+      debug::Listen listen([&](const debug::OpEvent& event) {
+        if (std::string_view(event.op) == "matmul") {
+          ++products;
+          right_shapes &= event.inputs.size() == 2 && event.inputs[0]->shape() == Shape{1, 4} &&
+                          event.outputs[0].shape() == Shape{1, 4};
+        } else {
+          ++others;
+        }
+      });
+      batch_map(inputs, [&](const Tensor& x) { return tanh(matmul(x, w)); }, {.immediate = immediate});
+    }
+    CHECK(products == 6);
+    CHECK(others == 6);
+    CHECK(right_shapes);
+  }
+}

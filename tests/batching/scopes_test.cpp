@@ -1,0 +1,374 @@
+#include <reel/batching.h>
+#include <reel/reel.h>
+
+#include <optional>
+#include <vector>
+
+#include "catch.h"
+#include "checks.h"
+#include "net.h"
+
+// Tapes, checkpoints, custom gradients, casts and other scopes around and within examples.
+
+using namespace reel;
+using reel_test::check_as_immediate;
+using reel_test::check_close;
+using reel_test::gradients_and;
+using reel_test::Net;
+using reel_test::numbers;
+using reel_test::rows;
+
+namespace {
+
+// y = x³, with another gradient.
+struct Cubed {
+  static constexpr const char* name = "cubed";
+  struct Saved {
+    Tensor x;
+  };
+  Tensor forward(Saved& saved, const Tensor& x) const {
+    saved.x = x;
+    return x * x * x;
+  }
+  Tensor gradient(const Saved& saved, const Tensor& dy) const { return 5 * dy * saved.x; }
+};
+
+}  // namespace
+
+TEST_CASE("an example may differentiate on an inner tape and be differentiated: a penalty on its gradient") {
+  manual_seed(1);
+  Net net;
+  std::vector<Tensor> inputs = rows(6);
+  check_as_immediate([&](const BatchOptions& options) {
+    Tape outer;
+    std::vector<Tensor> made = batch_map(
+        inputs,
+        [&](const Tensor& given) {
+          Tensor x = given * 1, g;
+          {
+            Tape inner;
+            inner.watch(x);
+            g = inner.gradient(net(sin(x)), x);
+          }
+          Tensor length = sqrt(sum(square(g), {1}));
+          return square(length - 1) + net(x)(0);
+        },
+        options);
+    return gradients_and(outer, made, net.parameters());
+  });
+}
+
+TEST_CASE("gradients of a batch of examples can be differentiated") {
+  manual_seed(2);
+  Net net;
+  std::vector<Tensor> inputs = rows(6);
+  check_as_immediate([&](const BatchOptions& options) {
+    Tape outer;
+    std::vector<Tensor> first;
+    {
+      Tape inner;
+      std::vector<Tensor> made = batch_map(
+          inputs, [&](const Tensor& x) { return net(net.hidden(x)(0, newaxis, slice(0, 5)) * x); }, options);
+      first = inner.gradient(sum(square(concat(made, 0))), net.parameters());
+    }
+    std::vector<Tensor> results =
+        outer.gradient(sum(square(first[0])) + sum(first[1] * first[1] * first[1]), net.parameters());
+    results.insert(results.end(), first.begin(), first.end());
+    return results;
+  });
+}
+
+TEST_CASE("each example may have a tape of its own where none is around") {
+  manual_seed(3);
+  Net net;
+  std::vector<Tensor> inputs = rows(6);
+  check_as_immediate([&](const BatchOptions& options) {
+    auto made = batch_map(
+        inputs,
+        [&](const Tensor& given) {
+          Tensor x = tanh(given);
+          Tape tape;
+          Tensor y = square(net(x));
+          return tape.gradient(y, net.parameters());
+        },
+        options);
+    std::vector<Tensor> results;
+    for (const std::vector<Tensor>& one : made) results.insert(results.end(), one.begin(), one.end());
+    return results;
+  });
+}
+
+TEST_CASE("derivatives of functions are computed within examples, and can be differentiated") {
+  manual_seed(4);
+  Net net;
+  std::vector<Tensor> inputs = rows(5);
+  check_as_immediate([&](const BatchOptions& options) {
+    Tape tape;
+    std::vector<Tensor> made = batch_map(
+        inputs,
+        [&](const Tensor& x) {
+          Tensor scaled = x * 0.5;
+          Tensor j = jacobian([&](const Tensor& z) { return net.hidden(z); }, scaled);
+          Tensor product = hvp([&](const Tensor& z) { return sum(net(z)); }, scaled, ones_like(scaled)).product;
+          return reshape(sum(square(j)) + sum(product), {1, 1});
+        },
+        options);
+    return gradients_and(tape, made, net.parameters());
+  });
+}
+
+TEST_CASE("checkpoints within examples have the values and gradients of the function") {
+  manual_seed(5);
+  Net net;
+  std::vector<Tensor> inputs = rows(6);
+  check_as_immediate([&](const BatchOptions& options) {
+    Tape tape;
+    std::vector<Tensor> made = batch_map(
+        inputs,
+        [&](const Tensor& x) {
+          Tensor h = sin(x);
+          h = checkpoint([&net](const Tensor& z) { return net.hidden(z) * 2; }, h);
+          h = checkpoint([&net](const Tensor& z) { return matmul(z, net.V) + sum(z, {1}, {.keepdims = true}); }, h);
+          return h * h;
+        },
+        options);
+    return gradients_and(tape, made, net.parameters());
+  });
+  // And those without a checkpoint.
+  auto run = [&](bool kept) {
+    Tape tape;
+    std::vector<Tensor> made = batch_map(inputs, [&](const Tensor& x) {
+      auto f = [&net](const Tensor& z) { return net.hidden(z) * 2; };
+      return kept ? f(sin(x)) : checkpoint(f, sin(x));
+    });
+    return gradients_and(tape, made, {net.W, net.b});
+  };
+  check_close(run(false), run(true));
+}
+
+TEST_CASE("custom gradients within examples are used") {
+  manual_seed(6);
+  Net net;
+  std::vector<Tensor> inputs = rows(6);
+  auto run = [&](const BatchOptions& options) {
+    Tape tape;
+    std::vector<Tensor> made = batch_map(
+        inputs,
+        [&](const Tensor& x) {
+          Tensor h = net.hidden(x);
+          h = custom_gradient([](const Tensor& z) { return tanh(2 * z); }, [](const Tensor& dy) { return -3 * dy; }, h);
+          return matmul(apply(Cubed{}, h), net.V);
+        },
+        options);
+    return gradients_and(tape, made, net.parameters());
+  };
+  check_as_immediate(run);
+  // By hand: the outer derivative of (tanh(2 h)³ V)² by h is −15 times that of tanh(2 h).
+  Tape tape;
+  std::vector<Tensor> terms;
+  for (const Tensor& x : inputs) {
+    Tensor h = net.hidden(x), t = stop_gradient(tanh(2 * h)), y = stop_gradient(matmul(t * t * t, net.V));
+    terms.push_back(sum(2 * y * matmul(-15.0 * t * h, stop_gradient(net.V))));
+  }
+  Tensor expected = tape.gradient(sum(stack(terms)), net.W);
+  check_close({run({})[0]}, {expected});
+}
+
+TEST_CASE("an example under NoRecord is a constant, and the others are recorded") {
+  manual_seed(7);
+  Net net;
+  std::vector<Tensor> inputs = rows(6);
+  auto run = [&](const BatchOptions& options) {
+    Tape tape;
+    std::vector<Tensor> made = batch_map(
+        numbers(6),
+        [&](int i) {
+          const Tensor& x = inputs[static_cast<std::size_t>(i)];
+          Tensor h = net.hidden(x);
+          if (i % 3 == 1) {
+            NoRecord paused;
+            CHECK_FALSE(is_recording());
+            return matmul(tanh(h), net.V);
+          }
+          CHECK(is_recording());
+          Tensor y = tanh(h);
+          if (i % 3 == 2) y = stop_gradient(y);
+          CHECK(is_recording());
+          return matmul(y, net.V);
+        },
+        options);
+    return gradients_and(tape, made, net.parameters());
+  };
+  check_as_immediate(run);
+  std::vector<Tensor> found = run({});
+  // Those that flow: all of examples 0 and 3, and V's of 2 and 5.
+  Tape tape;
+  Tensor total = zeros({}, {.dtype = f64});
+  for (int i : {0, 3})
+    total = total + sum(square(matmul(tanh(net.hidden(inputs[static_cast<std::size_t>(i)])), net.V)));
+  for (int i : {2, 5})
+    total = total + sum(square(matmul(stop_gradient(tanh(net.hidden(inputs[static_cast<std::size_t>(i)]))), net.V)));
+  std::vector<Tensor> expected = tape.gradient(total, net.parameters());
+  expected.push_back(found.back());
+  check_close(found, expected);
+}
+
+TEST_CASE("an example may differentiate on a tape of its own while another waits under NoRecord") {
+  manual_seed(23);
+  Net net;
+  std::vector<Tensor> inputs = rows(6);
+  for (bool around : {false, true}) {
+    CAPTURE(around);
+    auto run = [&](const BatchOptions& options) {
+      std::optional<NoRecord> paused;
+      if (!around) paused.emplace();
+      auto f = [&](int i) {
+        const Tensor& x = inputs[static_cast<std::size_t>(i)];
+        if (i % 2 == 0) {
+          NoRecord own;
+          Tensor h = x;
+          for (int step = 0; step < 4; ++step) h = sin(h);
+          CHECK_FALSE(is_recording());
+          return net(h);
+        }
+        Tensor h = x * 1;
+        if (i > 2) h = tanh(h);
+        Tensor g;
+        {
+          Tape inner;
+          inner.watch(h);
+          g = inner.gradient(net(h), h);
+        }
+        return net(sin(g));
+      };
+      std::vector<Tensor> made = batch_map(numbers(6), f, options);
+      return std::vector<Tensor>{concat(made, 0)};
+    };
+    check_as_immediate([&](const BatchOptions& options) {
+      if (!around) return run(options);
+      Tape outer;
+      Tensor all = run(options)[0];
+      std::vector<Tensor> results = outer.gradient(sum(square(all)), net.parameters());
+      results.push_back(all);
+      return results;
+    });
+  }
+}
+
+TEST_CASE("autocast around a batch, and within some of its examples, gives the dtypes of single examples") {
+  manual_seed(8);
+  Tensor W = (randn({5, 6}) * 0.5).requires_grad(), V = (randn({6, 3}) * 0.5).requires_grad();
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < 6; ++i) inputs.push_back(randn({1, 5}));
+  auto f = [&](const Tensor& x) { return matmul(tanh(matmul(x, W)), V); };
+  // Halves have eight bits, and are rounded at several places.
+  constexpr double bound = 0.03;
+  check_as_immediate(
+      [&](const BatchOptions& options) {
+        Tape tape;
+        std::vector<Tensor> made;
+        {
+          auto scope = autocast(bf16);
+          made = batch_map(inputs, f, options);
+        }
+        for (const Tensor& one : made) CHECK(one.dtype() == bf16);
+        std::vector<Tensor> results = gradients_and(tape, made, {W, V});
+        CHECK(results[0].dtype() == f32);
+        return results;
+      },
+      bound);
+  check_as_immediate(
+      [&](const BatchOptions& options) {
+        Tape tape;
+        std::vector<Tensor> made = batch_map(
+            numbers(6),
+            [&](int i) {
+              const Tensor& x = inputs[static_cast<std::size_t>(i)];
+              Tensor before = f(x);
+              CHECK(before.dtype() == f32);
+              Tensor y;
+              if (i % 2 == 0) {
+                auto scope = autocast(bf16);
+                y = f(x);
+                y = y + f(x);
+                CHECK(y.dtype() == bf16);
+              } else {
+                y = f(x) + f(x);
+                CHECK(y.dtype() == f32);
+              }
+              CHECK(f(x).dtype() == f32);
+              return to(y, f32) + before;
+            },
+            options);
+        return gradients_and(tape, made, {W, V});
+      },
+      bound);
+}
+
+TEST_CASE("anomaly detection around a batch names the op, the line and the values of the example") {
+  manual_seed(9);
+  Net net;
+  auto scope = debug::detect_anomaly();
+  for (bool immediate : {true, false}) {
+    CAPTURE(immediate);
+    int line = 0;
+    try {
+      batch_map(numbers(5),
+                [&](int i) {
+                  Tensor x = full({1, 5}, i == 3 ? -2.0 : 2.0, {.dtype = f64});
+                  x = x * ones({5}, {.dtype = f64});
+                  line = __LINE__ + 1;
+                  Tensor y = log(x);
+                  return net(y);
+                },
+                {.immediate = immediate});
+      FAIL();
+    } catch (const AnomalyError& error) {
+      CHECK(error.anomaly().op == "log");
+      CHECK(error.where().line == line);
+      CHECK(error.anomaly().output.shape == Shape{1, 5});
+      CHECK(error.anomaly().output.nans == 5);
+      REQUIRE(error.anomaly().inputs.size() == 1);
+      CHECK(error.anomaly().inputs[0].statistics.max == -2);
+    }
+    // In the backward pass.
+    Tape tape;
+    Tensor w = full({1, 5}, 1.0, {.dtype = f64}).requires_grad();
+    std::vector<Tensor> made = batch_map(numbers(5),
+                                         [&](int i) {
+                                           Tensor x = w * (i == 3 ? 0.0 : 2.0);
+                                           line = __LINE__ + 1;
+                                           return sqrt(x);
+                                         },
+                                         {.immediate = immediate});
+    Tensor total = sum(stack(made));
+    try {
+      tape.gradient(total, w);
+      FAIL();
+    } catch (const AnomalyError& error) {
+      CHECK(error.anomaly().gradient_of == "sqrt");
+      CHECK(error.where().line == line);
+    }
+  }
+}
+
+TEST_CASE("anomaly detection within one example does not look at the others") {
+  manual_seed(24);
+  for (int watched : {1, 2}) {
+    CAPTURE(watched);
+    auto run = [&] {
+      return batch_map(numbers(4), [&](int i) {
+        Tensor x = full({1, 5}, i == 2 ? -1.0 : 1.0, {.dtype = f64}) * ones({5}, {.dtype = f64});
+        if (i == watched) {
+          auto scope = debug::detect_anomaly();
+          return log(x) * 2;
+        }
+        return log(x) * 2;
+      });
+    };
+    if (watched == 1)
+      CHECK(run().size() == 4);
+    else
+      CHECK_THROWS_AS(run(), AnomalyError);
+  }
+}
