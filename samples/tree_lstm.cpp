@@ -2,6 +2,7 @@
 //
 // The model is a native recursive function: a leaf's memory comes from its word, that of an inner node from its children,
 // and each node's vector is classified as one of five sentiments, from very negative to very positive. Each node has a label.
+// The recursion is written for one tree; batch_map runs the nodes of a minibatch's trees together.
 // Words are looked up in a table; a step updates only the rows of its words.
 //
 // Papers: Tai et al., Improved semantic representations from tree-structured long short-term memory networks (ACL 2015);
@@ -19,6 +20,7 @@
 #include <map>
 #include <optional>
 #include <random>
+#include <span>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -27,6 +29,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <reel/batching.h>
 #include <reel/reel.h>
 
 #include "command_line.h"
@@ -44,6 +47,7 @@ struct Options {
   double embedding_rate = 0.1;
   double weight_decay = 1e-4;
   double dropout = 0.5;
+  std::string batching = "on";
   std::uint64_t seed = 1;
 };
 
@@ -284,10 +288,13 @@ struct Score {
   static double odds(const float* logits, int first) { return std::exp(logits[first]) + std::exp(logits[first + 1]); }
 };
 
-Score evaluate(SentimentModel& model, const std::vector<Tree>& trees, const Vocabulary& vocabulary) {
+Score evaluate(SentimentModel& model, const std::vector<Tree>& trees, const Vocabulary& vocabulary,
+               const Options& options) {
   model.eval();
   Score score;
-  for (const Tree& tree : trees) score.count(tree, model(tree, numbers_of(tree, vocabulary)).to_vector<float>());
+  batch_map(trees,
+            [&](const Tree& tree) { score.count(tree, model(tree, numbers_of(tree, vocabulary)).to_vector<float>()); },
+            {.immediate = options.batching == "off"});
   model.train();
   return score;
 }
@@ -302,11 +309,12 @@ std::string train_epoch(SentimentModel& model, optim::Optimiser& optimiser, std:
     train::check_interruption();
     std::size_t stop = std::min(start + batch, trees.size());
     Tape tape;
-    std::vector<Tensor> logits, labels;
-    for (std::size_t i = start; i < stop; ++i) {
-      logits.push_back(model(*trees[i], numbers_of(*trees[i], vocabulary)));
-      labels.push_back(labels_of(*trees[i]));
-    }
+    std::span<const Tree* const> some(trees.data() + start, stop - start);
+    std::vector<Tensor> logits =
+        batch_map(some, [&](const Tree* tree) { return model(*tree, numbers_of(*tree, vocabulary)); },
+                  {.immediate = options.batching == "off"});
+    std::vector<Tensor> labels;
+    for (const Tree* tree : some) labels.push_back(labels_of(*tree));
     Tensor loss = cross_entropy(concat(logits), concat(labels), {.reduction = LossReduction::sum}) /
                   static_cast<double>(stop - start);
     double value = loss.item();
@@ -334,7 +342,7 @@ void train_model(SentimentModel& model, train::BestWeights& best, const std::vec
   std::fflush(stdout);
   std::mt19937_64 random(options.seed);
   auto offer = [&](const std::string& after) {
-    Score reached = evaluate(model, dev, vocabulary);
+    Score reached = evaluate(model, dev, vocabulary, options);
     best.offer(reached.fine() + reached.binary());
     fmt::print("{}  dev {:.2f} % of five, {:.2f} % of two\n", after, reached.fine(), reached.binary());
     samples::flush_output();
@@ -367,11 +375,11 @@ Vocabulary loaded_vocabulary(const io::Contents& file, Options& o) {
   return vocabulary;
 }
 
-void print_table(SentimentModel& model, const Vocabulary& vocabulary,
+void print_table(SentimentModel& model, const Vocabulary& vocabulary, const Options& options,
                  const std::vector<std::pair<std::string, std::vector<Tree>>>& sets) {
   fmt::print("\n{:<8}{:>8}{:>16}{:>15}{:>15}\n", "", "trees", "root, of five", "root, of two", "all phrases");
   for (const auto& [name, trees] : sets) {
-    Score score = evaluate(model, trees, vocabulary);
+    Score score = evaluate(model, trees, vocabulary, options);
     fmt::print("{:<8}{:>8}{:>14.2f} %{:>13.2f} %{:>13.2f} %\n", name, score.roots, score.fine(), score.binary(),
                score.phrases());
   }
@@ -413,7 +421,7 @@ void run(Options options) {
   std::vector<std::pair<std::string, std::vector<Tree>>> sets;
   if (!dev.empty()) sets.emplace_back("dev", std::move(dev));
   if (!test.empty()) sets.emplace_back("test", std::move(test));
-  if (!sets.empty()) print_table(model, vocabulary, sets);
+  if (!sets.empty()) print_table(model, vocabulary, options, sets);
 }
 
 int main(int argc, char** argv) {
@@ -434,6 +442,8 @@ int main(int argc, char** argv) {
   line.add_option("--weight-decay", options.weight_decay, "of all but the words", samples::at_least(0));
   line.add_option("--dropout", options.dropout, "of words' vectors and of nodes' where they are read out",
                   samples::between(0.0, 0.9));
+  line.add_option("--batching", options.batching, "on: nodes of several trees at once; off: one tree after the other",
+                  samples::one_of({"on", "off"}));
   line.add_option("--seed", options.seed, "of all random numbers", samples::at_least(0));
   line.add_option("--save", options.save, samples::save_help);
   line.add_option("--load", options.load,
