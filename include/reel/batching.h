@@ -37,8 +37,9 @@ struct BatchReport {
 
 /// Options of `batch_map`.
 struct BatchOptions {
-  /// The most examples that are under way at a time, at least 1.
-  std::int64_t in_flight = 256;
+  /// The most examples that are under way at a time, at least 1. More of them make larger groups, but need more of the
+  /// caches for their stacks.
+  std::int64_t in_flight = 64;
   /// Run the examples one after the other on the caller's stack, as a debugger likes it. Results differ by rounding only.
   bool immediate = false;
   /// Also run every op that was joined with others alone, and throw if its result or its gradient differs by more than

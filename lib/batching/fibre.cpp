@@ -32,7 +32,7 @@
 namespace reel::detail {
 namespace {
 
-// Sanitizers must be told which stack a thread runs on. Without them these functions do nothing.
+// Sanitizers must be told before a thread goes on on another stack. Without them these functions do nothing.
 
 void begin_switch([[maybe_unused]] void** shadow, [[maybe_unused]] const void* bottom,
                   [[maybe_unused]] std::size_t size) {
@@ -45,6 +45,35 @@ void end_switch([[maybe_unused]] void* shadow, [[maybe_unused]] const void** bot
                 [[maybe_unused]] std::size_t* size_before) {
 #ifdef REEL_ADDRESS_SANITIZER
   __sanitizer_finish_switch_fiber(shadow, bottom_before, size_before);
+#endif
+}
+
+// What the thread sanitizer knows of the stack that runs.
+void* current_history() {
+#ifdef REEL_THREAD_SANITIZER
+  return __tsan_get_current_fiber();
+#else
+  return nullptr;
+#endif
+}
+
+void switch_history([[maybe_unused]] void* history) {
+#ifdef REEL_THREAD_SANITIZER
+  __tsan_switch_to_fiber(history, 0);
+#endif
+}
+
+void* new_history() {
+#ifdef REEL_THREAD_SANITIZER
+  return __tsan_create_fiber(0);
+#else
+  return nullptr;
+#endif
+}
+
+void end_history([[maybe_unused]] void* history) {
+#ifdef REEL_THREAD_SANITIZER
+  __tsan_destroy_fiber(history);
 #endif
 }
 
@@ -104,20 +133,14 @@ void Fibre::swap_exceptions(Exceptions& other) noexcept {
 
 // Runs on the caller's stack; afterwards the fibre is suspended or has ended.
 void Fibre::enter() {
-#ifdef REEL_THREAD_SANITIZER
-  void* before = __tsan_get_current_fiber();
-  if (!own_shadow_) own_shadow_ = __tsan_create_fiber(0);
-  __tsan_switch_to_fiber(own_shadow_, 0);
-#endif
   swap_exceptions(exceptions_);
   begin_switch(&outer_shadow_, bottom_, size_);
+  outer_history_ = current_history();
+  switch_history(own_history_);
   inner_ = std::move(inner_).resume();
   end_switch(outer_shadow_, nullptr, nullptr);
   swap_exceptions(exceptions_);
-#ifdef REEL_THREAD_SANITIZER
-  __tsan_switch_to_fiber(before, 0);
-  if (!inner_) __tsan_destroy_fiber(std::exchange(own_shadow_, nullptr));
-#endif
+  if (!inner_) end_history(own_history_);
 }
 
 void Fibre::start(StackPool& pool, void (*run)(void* argument), void* argument) {
@@ -131,12 +154,14 @@ void Fibre::start(StackPool& pool, void (*run)(void* argument), void* argument) 
   size_ = allocator.stack.size;
   bottom_ = static_cast<char*>(allocator.stack.sp) - size_;
   exceptions_ = {};
+  own_history_ = new_history();
   inner_ = boost::context::fiber(std::allocator_arg, allocator, [this, run, argument](boost::context::fiber&& outer) {
     end_switch(nullptr, &outer_bottom_, &outer_size_);
     outer_ = std::move(outer);
     run(argument);
     // No shadow is kept: the stack is freed.
     begin_switch(nullptr, outer_bottom_, outer_size_);
+    switch_history(outer_history_);
     return std::move(outer_);
   });
   enter();
@@ -145,13 +170,10 @@ void Fibre::start(StackPool& pool, void (*run)(void* argument), void* argument) 
 void Fibre::resume() { enter(); }
 
 void Fibre::suspend() {
-#ifdef REEL_THREAD_SANITIZER
-  outer_ = std::move(outer_).resume();
-#else
   begin_switch(&own_shadow_, outer_bottom_, outer_size_);
+  switch_history(outer_history_);
   outer_ = std::move(outer_).resume();
   end_switch(own_shadow_, &outer_bottom_, &outer_size_);
-#endif
 }
 
 }  // namespace reel::detail

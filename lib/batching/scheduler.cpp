@@ -22,7 +22,7 @@ struct Cancelled {};
 
 // Where a group would save little: an op on more elements than this runs at once.
 constexpr std::int64_t large = 1 << 15;
-// With more tasks under way, siblings run one after the other: the stacks of so many would no longer fit into the caches.
+// With more tasks under way, siblings run one after the other: the more stacks would not fit into the caches.
 constexpr std::size_t most_tasks = 256;
 // A task whose stack has less left must not go deeper: kernels and the error itself need some.
 constexpr std::size_t reserve = 48 << 10;
@@ -114,7 +114,12 @@ void Scheduler::check_stack(const Task& task, const Call& call) const {
 // Sets the error of a call whose result or gradient is not that of the op alone.
 void Scheduler::verify(std::span<const Waiting> calls, const Joining& joining) {
   std::size_t differing = 0;
-  std::string text = verify_group(groups_, calls, joining, differing);
+  std::string text;
+  try {
+    text = verify_group(groups_, calls, joining, differing);
+  } catch (...) {
+    calls[0].task->error = std::current_exception();
+  }
   if (text.empty()) return;
   const Waiting& one = calls[differing];
   one.task->error = std::make_exception_ptr(
@@ -151,8 +156,12 @@ void Scheduler::run(Call& call) {
   call.inputs = inputs;
 
   Bucket& bucket = bucket_for(key, joining);
-  if (bucket.waiting.empty()) occupied_.push_back(&bucket);
+  if (bucket.waiting.empty())
+    occupied_.push_back(&bucket);
+  else
+    singles_ -= bucket.is_single();
   bucket.waiting.push_back({&call, &task.context, &task});
+  singles_ += bucket.is_single();
   task.fibre.suspend();
   if (task.cancelled && std::uncaught_exceptions() == 0) throw Cancelled();
   if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
@@ -170,15 +179,26 @@ Scheduler::Bucket& Scheduler::bucket_for(const GroupKey& key, const Joining& joi
   return *(recent = alike.back().get());
 }
 
-void Scheduler::run_largest() {
-  std::size_t largest = 0;
+bool Scheduler::Bucket::is_single() const { return waiting.size() == 1 && !waiting[0].call->specs.empty(); }
+
+// The index of the bucket to run next.
+std::size_t Scheduler::largest() const {
+  // Examples that share no op would search through all buckets for each of their ops.
+  if (singles_ == occupied_.size()) return 0;
   // Views cost next to nothing. They run first, so that their examples wait with others at an op that gains from it.
   auto rank = [](const Bucket& bucket) {
     return std::pair(bucket.waiting[0].call->specs.empty(), bucket.waiting.size());
   };
+  std::size_t best = 0;
   for (std::size_t i = 1; i < occupied_.size(); ++i)
-    if (rank(*occupied_[i]) > rank(*occupied_[largest])) largest = i;
+    if (rank(*occupied_[i]) > rank(*occupied_[best])) best = i;
+  return best;
+}
+
+void Scheduler::run_largest() {
+  std::size_t largest = this->largest();
   Bucket& bucket = *occupied_[largest];
+  singles_ -= bucket.is_single();
   std::size_t count = Group::choose(bucket.waiting, bucket.joining);
   std::span<const Waiting> chosen(bucket.waiting.data(), count);
   bool ran = false;
@@ -191,10 +211,10 @@ void Scheduler::run_largest() {
     try {
       Group(groups_, chosen, bucket.joining).run();
       ran = true;
-      if (options_.verify) verify(chosen, bucket.joining);
     } catch (...) {
       // Each call runs by itself then: the one at fault throws in its own task, with its own line and operands.
     }
+    if (ran && options_.verify) verify(chosen, bucket.joining);
     current_context = before;
   }
   if (ran && report_) report_->count_group(*chosen[0].call, groups_.caller, count);
@@ -203,7 +223,10 @@ void Scheduler::run_largest() {
     ready_.push_back(one.task);
   }
   bucket.waiting.erase(bucket.waiting.begin(), bucket.waiting.begin() + static_cast<std::ptrdiff_t>(count));
-  if (bucket.waiting.empty()) occupied_.erase(occupied_.begin() + static_cast<std::ptrdiff_t>(largest));
+  if (bucket.waiting.empty())
+    occupied_.erase(occupied_.begin() + static_cast<std::ptrdiff_t>(largest));
+  else
+    singles_ += bucket.is_single();
 }
 
 void Scheduler::switch_to(Task& task, bool starts) {
@@ -315,6 +338,8 @@ void Scheduler::cancel(const Family& family) noexcept {
       return one.task->cancelled;
     });
   std::erase_if(occupied_, [](const Bucket* bucket) { return bucket->waiting.empty(); });
+  singles_ = static_cast<std::size_t>(
+      std::ranges::count_if(occupied_, [](const Bucket* bucket) { return bucket->is_single(); }));
 }
 
 void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t limit, std::size_t& failed) {

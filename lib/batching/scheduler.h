@@ -68,6 +68,8 @@ class Scheduler final : public Interceptor {
     std::vector<std::uint64_t> key;
     Joining joining;
     std::vector<Waiting> waiting;
+    /// Returns true if one call waits, and is no view.
+    bool is_single() const;
   };
   bool may_suspend(const Context& context) const;
   void start(Family& family, const Context& parent, Generator generator, IndexedFunction function, std::size_t index);
@@ -79,6 +81,7 @@ class Scheduler final : public Interceptor {
   void cancel(const Family& family) noexcept;
   /// Continues a task, or runs a group.
   void advance();
+  std::size_t largest() const;
   void run_largest();
   Bucket& bucket_for(const GroupKey& key, const Joining& joining);
   void verify(std::span<const Waiting> calls, const Joining& joining);
@@ -99,6 +102,7 @@ class Scheduler final : public Interceptor {
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Bucket>>> buckets_;
   std::array<Bucket*, 64> recent_ = {};  // by hash
   std::vector<Bucket*> occupied_;
+  std::size_t singles_ = 0;  // of the occupied buckets
   std::optional<ReportBuilder> report_;
 };
 

@@ -14,6 +14,7 @@
 
 #include "../dispatch/invoke.h"
 #include "../ops/if_needed.h"
+#include "../record/tape_list.h"
 
 namespace reel::detail {
 namespace {
@@ -105,26 +106,27 @@ std::string verify_group(Context& context, std::span<const Waiting> calls, const
   // A view is no computation.
   if (calls[0].call->specs.empty()) return {};
   Copies joined(calls), single(calls);
-  bool differentiates = calls[0].call->op.gradient && !joined.sources().empty();
-  std::vector<Tensor> found, expected;
-  {
+  // Under NoRecord no tape may be opened, and there are no gradients.
+  bool records = context.has(Context::recording) || context.tapes->depth == 0;
+  bool differentiates = records && calls[0].call->op.gradient && !joined.sources().empty();
+  auto gradients_of = [&](const Copies& copies, auto run) {
+    if (!differentiates) {
+      run();
+      return std::vector<Tensor>();
+    }
     Tape tape;
-    if (differentiates)
-      for (const Tensor& source : joined.sources()) tape.watch(source);
-    Group(context, joined.waiting(), joining).run();
-    if (differentiates) found = gradients(tape, joined);
-  }
-  {
-    Tape tape;
-    if (differentiates)
-      for (const Tensor& source : single.sources()) tape.watch(source);
-    for (Call& call : single.calls()) invoke(call);
-    if (joining.dropped_outputs)
-      for (Call& call : single.calls())
-        for (std::size_t j = 0; j < call.outputs.size(); ++j)
-          if (joining.dropped_outputs >> j & 1) call.outputs[j].reset();
-    if (differentiates) expected = gradients(tape, single);
-  }
+    for (const Tensor& source : copies.sources()) tape.watch(source);
+    run();
+    return gradients(tape, copies);
+  };
+  std::vector<Tensor> found = gradients_of(joined, [&] { Group(context, joined.waiting(), joining).run(); });
+  std::vector<Tensor> expected = gradients_of(single, [&] {
+    for (Call& call : single.calls()) {
+      invoke(call);
+      for (std::size_t j = 0; j < call.outputs.size(); ++j)
+        if (joining.dropped_outputs >> j & 1) call.outputs[j].reset();
+    }
+  });
   for (std::size_t k = 0; k < calls.size(); ++k)
     for (std::size_t j = 0; j < calls[k].call->outputs.size(); ++j)
       if (differs(joined.calls()[k].outputs[j], single.calls()[k].outputs[j]) ||

@@ -1,0 +1,76 @@
+#include <string>
+#include <vector>
+
+#include "batching/checks.h"
+#include "core/op.h"
+#include "dispatch/invoke.h"
+
+// BatchOptions::verify: groups that do not compute what their calls do alone.
+
+namespace reel_test {
+
+using namespace reel;
+
+namespace {
+
+using detail::Call;
+using detail::Gradient;
+using detail::Joining;
+using detail::OpInfo;
+
+void add_rows_before(Call& call) {
+  Tensor x = contiguous(*call.inputs[0]);
+  const double* from = x.data<double>();
+  auto* to = static_cast<double*>(call.output().data);
+  double sum = 0;
+  for (std::int64_t i = 0; i < x.numel(); ++i) to[i] = sum += from[i];
+}
+
+// Row i depends on the rows before it, so calls must not be joined by rows.
+constexpr OpInfo mixing_op{
+    .name = "mixing",
+    .arity = 1,
+    .batching = detail::Batching::loop,
+    .forward = add_rows_before,
+    .joining = [](const Call&) -> Joining { return {.by = Joining::By::rows}; },
+};
+
+Tensor mixing(const Tensor& x, Location where = Location::here()) {
+  return detail::invoke(mixing_op, {&x}, {x.shape(), x.dtype(), x.device()}, where);
+}
+
+}  // namespace
+
+TEST_CASE("verification names the op and the line of a group that mixes examples up") {
+  manual_seed(3);
+  std::vector<Tensor> inputs{draw({2, 3}), draw({2, 3}), draw({1, 3})};
+  int line = 0;
+  auto run = [&](const BatchOptions& options) {
+    return batch_map(
+        inputs,
+        [&](const Tensor& x) {
+          line = __LINE__ + 1;
+          return mixing(x);
+        },
+        options);
+  };
+  std::vector<Tensor> right = run({.immediate = true, .verify = true});
+  CHECK(max(abs(run({})[1] - right[1])).item() > 0.1);
+  std::string text = error_of<Error>([&] { run({.verify = true}); });
+  CHECK_THAT(text, contains("mixing: run for 3 examples at once gives another result than alone"));
+  CHECK_THAT(text, contains(line_of("../../tests/batching/verify_test.cpp", line)));
+}
+
+TEST_CASE("verification accepts groups that compute what their calls do alone, with gradients") {
+  manual_seed(4);
+  Tensor W = draw({3, 3}).requires_grad();
+  std::vector<Tensor> inputs{draw({2, 3}), draw({1, 3}), draw({2, 3})};
+  BatchReport report;
+  Tape tape;
+  std::vector<Tensor> made = batch_map(inputs, [&](const Tensor& x) { return sum(softmax(tanh(matmul(x, W)) * x)); },
+                                       {.verify = true, .report = &report});
+  CHECK(tape.gradient(sum(stack(made)), W).shape() == W.shape());
+  CHECK(report.lines.front().grouped == 3);
+}
+
+}  // namespace reel_test
