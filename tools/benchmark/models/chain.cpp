@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "drawn.h"
-#include "workloads.h"
+#include "examples.h"
 
 namespace reel_bench {
 
@@ -51,6 +51,23 @@ Work op_chain_backward() {
     }
     float found = a.grad().data<float>()[0];
     for (const Tensor& one : {x, a, b}) one.set_grad({});
+    return found;
+  };
+}
+
+Work unshared(const BatchOptions& options) {
+  std::vector<double> slopes;
+  for (int i = 0; i < unshared_examples; ++i) slopes.push_back(0.98 + 1e-4 * i);
+  Tensor x = drawn_tensor(1, 1, {chain_size}).requires_grad();
+  return [=] {
+    Tape tape;
+    auto bent = [&](double slope) {
+      Tensor y = x;
+      for (int i = 0; i < unshared_ops; ++i) y = leaky_relu(y, {.slope = slope});
+      return y;
+    };
+    double found = 0;
+    for (const Tensor& one : batch_map(slopes, bent, options)) found += one.data<float>()[0];
     return found;
   };
 }

@@ -1,7 +1,7 @@
 #include <cmath>
 
 #include "drawn.h"
-#include "workloads.h"
+#include "examples.h"
 
 namespace reel_bench {
 
@@ -66,7 +66,29 @@ Work training(const Shape& input) {
   };
 }
 
+// Each example is a batch of its own.
+template <class Net>
+Work training_of_examples(const Shape& input, const BatchOptions& options) {
+  auto net = std::make_shared<Net>();
+  auto sgd = std::make_shared<optim::SGD>(net->parameters(), optim::SGDOptions{.learning_rate = 1e-4});
+  std::vector<std::pair<Tensor, Tensor>> examples;
+  for (std::uint64_t i = 0; i < large_examples; ++i)
+    examples.emplace_back(drawn_tensor(11 + 2 * i, 1, input), tensor(drawn_classes(12 + 2 * i, 10, batch_size)));
+  return [=] {
+    Tape tape;
+    auto loss = [&](const auto& one) { return cross_entropy((*net)(one.first), one.second); };
+    Tensor total = sum(stack(batch_map(examples, loss, options)));
+    tape.backward(total);
+    sgd->step();
+    sgd->zero_grad();
+    return total.item();
+  };
+}
+
 }  // namespace
+
+Work mlp_examples(const BatchOptions& options) { return training_of_examples<MLP>({batch_size, 784}, options); }
+Work cnn_examples(const BatchOptions& options) { return training_of_examples<CNN>({batch_size, 1, 28, 28}, options); }
 
 Work mlp() { return training<MLP>({batch_size, 784}); }
 Work cnn() { return training<CNN>({batch_size, 1, 28, 28}); }

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "workloads.h"
+#include "examples.h"
 
 namespace reel_bench {
 
@@ -59,6 +59,25 @@ Work lstm_by_hand(LSTMForm form, std::int64_t batch, std::int64_t size) {
     tape.backward(loss);
     for (const Tensor& parameter : parameters) parameter.set_grad({});
     return found;
+  };
+}
+
+Work lstm_examples(const BatchOptions& options) {
+  constexpr std::int64_t batch = 32, size = 512;
+  manual_seed(examples_seed);
+  auto cell = std::make_shared<nn::LSTMCell>(size, size);
+  std::vector<Tensor> examples;
+  for (std::uint64_t i = 0; i < large_examples; ++i)
+    examples.push_back(drawn_tensor(1 + i, 1, {lstm_steps, batch, size}));
+  return [=] {
+    Tape tape;
+    auto loss = [&](const Tensor& x) {
+      return last_sum(lstm_steps, batch, size, [&](int t, const LSTMState& state) { return (*cell)(x(t), state); });
+    };
+    Tensor total = sum(stack(batch_map(examples, loss, options)));
+    tape.backward(total);
+    for (const Tensor& parameter : cell->parameters()) parameter.set_grad({});
+    return total.item();
   };
 }
 

@@ -63,8 +63,8 @@ class TreeEvaluation {
 
 }  // namespace
 
-TreeTraining::TreeTraining()
-    : parameters_(made_parameters()), sgd_(parameters_, {.learning_rate = tree_net::learning_rate}) {}
+TreeTraining::TreeTraining(double learning_rate)
+    : parameters_(made_parameters()), sgd_(parameters_, {.learning_rate = learning_rate}) {}
 
 double TreeTraining::epoch(const std::vector<Tree>& trees, int minibatch, TreeForm form) {
   double sum_of_losses = 0;

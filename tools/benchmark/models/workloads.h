@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include <reel/batching.h>
 #include <reel/reel.h>
 
 #include "trees.h"
@@ -49,12 +50,32 @@ enum class TreeForm : std::uint8_t {
   cell,      ///< tree_lstm_cell
   composed,  ///< chunks, sigmoid and tanh
 };
+/// How the trees of a minibatch are batched.
+enum class TreeBatching : std::uint8_t {
+  examples,  ///< batch_map over recursive code
+  siblings,  ///< the same, with both() for the two children
+  by_level,  ///< by hand: all nodes of one height at once
+};
+/// Which inner nodes have an extra cell, on their own state and that of the right child, for their parent to read.
+struct ExtraCells {
+  enum class Source : std::uint8_t {
+    predicted,  ///< where the index of the largest element of h is even; the decisions are recorded
+    recorded,   ///< where it was so; no value is read
+  };
+  explicit ExtraCells(const std::vector<Tree>& trees);
+
+  Source source = Source::predicted;
+  std::vector<std::vector<std::uint8_t>> of_tree;  ///< decisions by tree and node
+};
 /// A Tree-LSTM and its training.
 class TreeTraining {
  public:
-  TreeTraining();
+  explicit TreeTraining(double learning_rate = tree_net::learning_rate);
   /// One pass over the trees; the sum of the losses.
   double epoch(const std::vector<Tree>& trees, int minibatch, TreeForm form = TreeForm::cell);
+  /// One pass over the trees, batched; the sum of the losses. `extra`: null for none.
+  double epoch_in_batches(const std::vector<Tree>& trees, int minibatch, TreeBatching form,
+                          const reel::BatchOptions& options = {}, ExtraCells* extra = nullptr);
 
  private:
   std::vector<reel::Tensor> parameters_;

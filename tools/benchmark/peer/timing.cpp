@@ -1,7 +1,5 @@
 #include "timing.h"
 
-#include <ATen/Parallel.h>
-
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -10,11 +8,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-
-// Both libraries run on GNU OpenMP.
-extern "C" {
-void omp_set_num_threads(int count);
-}
 
 namespace reel_bench {
 
@@ -67,8 +60,7 @@ void use_threads(int count) {
       if (CPU_ISSET(processor, &all)) CPU_SET(processor, &chosen);
   }
   sched_setaffinity(0, sizeof chosen, &chosen);
-  omp_set_num_threads(count);
-  at::set_num_threads(count);
+  set_library_threads(count);
 }
 
 // The warm-up lasts 20 ms: OpenMP restarts threads when their number has changed, and an idle processor,

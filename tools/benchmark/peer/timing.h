@@ -11,7 +11,10 @@ inline constexpr int rounds = 15;
 /// One library's times with one thread count, one per round.
 using Times = std::vector<double>;
 
-/// Sets the thread count of both libraries: one thread is bound to one processor, several use all those of the process.
+/// Sets the thread count of the libraries that a program compares. Each program defines it.
+void set_library_threads(int count);
+
+/// Sets the thread count of the libraries: one thread is bound to one processor, several use all those of the process.
 void use_threads(int count);
 
 /// Keeps one of this process's processors busy by another process, during its lifetime.
