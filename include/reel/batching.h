@@ -74,7 +74,7 @@ IndexedFunction indexed(F& function) {
 /// examples.
 ///
 /// Random numbers are drawn from a stream of each example, the same for any `in_flight`. An exception of an example
-/// names it, if it is one of reel's, and ends the others. A tensor that an example overwrites in place must not be a
+/// names it, if it is one of reel's, and ends the others, whose destructors must not call ops then. A tensor that an example overwrites in place must not be a
 /// result of an op that was joined: overwrite a copy.
 /// Throws: what the function throws; Error for options out of range.
 template <std::ranges::random_access_range Examples, class Function>

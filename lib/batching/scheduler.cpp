@@ -20,9 +20,9 @@ namespace {
 // Thrown in a task that is to end because another one has failed. No std::exception, so that few catch clauses meet it.
 struct Cancelled {};
 
-// Where a group would save little: an op on more elements than this runs at once.
+// Where a group would save little: an op with an operand or a result of more elements runs at once.
 constexpr std::int64_t large = 1 << 15;
-// With more tasks under way, siblings run one after the other: the more stacks would not fit into the caches.
+// With more tasks under way, siblings run one after the other: their stacks would not fit into the caches.
 constexpr std::size_t most_tasks = 256;
 // A task whose stack has less left must not go deeper: kernels and the error itself need some.
 constexpr std::size_t reserve = 48 << 10;
@@ -35,14 +35,22 @@ StackPool& stacks_of_thread(std::size_t bytes) {
   return *kept;
 }
 
-bool is_large(const Call& call) {
+bool is_large(const Call& call, const Joining& joining) {
   std::int64_t elements = 0;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    if (i >= 8 || !(joining.shared >> i & 1)) elements = std::max(elements, call.inputs[i]->numel());
   for (const OutputSpec& spec : call.specs) {
     std::int64_t count = 1;
     for (int i = 0; i < spec.rank; ++i) count *= spec.dims[i];
-    elements += count;
+    elements = std::max(elements, count);
   }
   return elements > large;
+}
+
+// Reserves memory for one more element.
+template <class T>
+void make_room(std::vector<T>& list) {
+  if (list.size() == list.capacity()) list.reserve(std::max<std::size_t>(8, 2 * list.size()));
 }
 
 bool has_elements(const Call& call) {
@@ -138,7 +146,7 @@ void Scheduler::run(Call& call) {
   if (!may_suspend(task.context)) return run_alone(Alone::scope);
   Joining joining = joining_of(call);
   if (joining.by == Joining::By::none || !has_elements(call) || runs_at_once(call)) return run_alone(Alone::op);
-  if (is_large(call)) return run_alone(Alone::large);
+  if (is_large(call, joining)) return run_alone(Alone::large);
   if (live_ + unstarted_ == 1) return run_alone(Alone::waited);
   GroupKey key(call, joining, task.context, is_tracked(*task.context.tapes, call));
   if (!key.valid()) return run_alone(Alone::op);
@@ -156,6 +164,9 @@ void Scheduler::run(Call& call) {
   call.inputs = inputs;
 
   Bucket& bucket = bucket_for(key, joining);
+  make_room(occupied_);
+  make_room(bucket.waiting);
+  // Nothing throws after this.
   if (bucket.waiting.empty())
     occupied_.push_back(&bucket);
   else
@@ -220,7 +231,7 @@ void Scheduler::run_largest() {
   if (ran && report_) report_->count_group(*chosen[0].call, groups_.caller, count);
   for (const Waiting& one : chosen) {
     one.task->runs_alone = !ran;
-    ready_.push_back(one.task);
+    make_ready(*one.task);
   }
   bucket.waiting.erase(bucket.waiting.begin(), bucket.waiting.begin() + static_cast<std::ptrdiff_t>(count));
   if (bucket.waiting.empty())
@@ -230,20 +241,30 @@ void Scheduler::run_largest() {
 }
 
 void Scheduler::switch_to(Task& task, bool starts) {
-  Task* before = std::exchange(current_, &task);
-  Context* context_before = current_context;
+  struct Switch {
+    Switch(Task*& current, Task& task) : current(current), before(std::exchange(current, &task)) {
+      current_context = &task.context;
+    }
+    ~Switch() {
+      current_context = context_before;
+      current = before;
+    }
+    Task*& current;
+    Task* before;
+    Context* context_before = current_context;
+  };
   // Counters of the thread.
   task.context.isolated_scopes = groups_.isolated_scopes;
   task.context.multiplications = groups_.multiplications;
-  current_context = &task.context;
-  if (starts)
-    task.fibre.start(stacks_, run_task, &task);
-  else
-    task.fibre.resume();
+  {
+    Switch switched(current_, task);
+    if (starts)
+      task.fibre.start(stacks_, run_task, &task);
+    else
+      task.fibre.resume();
+  }
   groups_.isolated_scopes = task.context.isolated_scopes;
   groups_.multiplications = task.context.multiplications;
-  current_context = context_before;
-  current_ = before;
   if (task.fibre.ended()) end(task);
 }
 
@@ -266,7 +287,7 @@ void Scheduler::end(Task& task) {
   --family.active;
   if (family.awaited) {
     family.awaited = false;
-    if (family.parent) ready_.push_back(family.parent);
+    if (family.parent) make_ready(*family.parent);
   }
   free_.push_back(&task);
   if (family.error && family.active > 0) cancel(family);
@@ -305,10 +326,15 @@ void Scheduler::start(Family& family, const Context& parent, Generator generator
   }
 }
 
+void Scheduler::make_ready(Task& task) noexcept {
+  task.next_ready = nullptr;
+  (first_ready_ ? last_ready_->next_ready : first_ready_) = &task;
+  last_ready_ = &task;
+}
+
 void Scheduler::advance() {
-  if (ready_.empty()) return run_largest();
-  Task& task = *ready_.front();
-  ready_.pop_front();
+  if (!first_ready_) return run_largest();
+  Task& task = *std::exchange(first_ready_, first_ready_->next_ready);
   switch_to(task, false);
 }
 
@@ -334,7 +360,7 @@ void Scheduler::cancel(const Family& family) noexcept {
     }
   for (Bucket* bucket : occupied_)
     std::erase_if(bucket->waiting, [&](const Waiting& one) {
-      if (one.task->cancelled) ready_.push_back(one.task);
+      if (one.task->cancelled) make_ready(*one.task);
       return one.task->cancelled;
     });
   std::erase_if(occupied_, [](const Bucket* bucket) { return bucket->waiting.empty(); });
@@ -349,11 +375,20 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
   family.parent = current_;
   unstarted_ += count;
   std::size_t started = 0;
-  for (; started < count && !family.error && !(current_ && current_->cancelled); ++started) {
-    --unstarted_;
-    std::size_t i = started;
-    start(family, context, stream_of(*context.generator, call, i), function, i);
-    await(family, limit);
+  try {
+    while (started < count && !family.error && !(current_ && current_->cancelled)) {
+      std::size_t i = started++;
+      --unstarted_;
+      start(family, context, stream_of(*context.generator, call, i), function, i);
+      await(family, limit);
+    }
+  } catch (...) {
+    // There is no memory for another example.
+    if (!family.error) {
+      family.error = std::current_exception();
+      family.failed = started - 1;
+    }
+    cancel(family);
   }
   unstarted_ -= count - started;
   await(family, 1);

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -41,6 +40,7 @@ struct Task {
   IndexedFunction function{};
   std::size_t index = 0;
   std::exception_ptr error;  // of verification, for the call that it waits for
+  Task* next_ready = nullptr;
   bool cancelled = false;
   bool runs_alone = false;  // the call that it waits for is to be run by itself
 };
@@ -79,6 +79,7 @@ class Scheduler final : public Interceptor {
   /// Waits until fewer than `limit` tasks of a family are active.
   void await(Family& family, std::size_t limit);
   void cancel(const Family& family) noexcept;
+  void make_ready(Task& task) noexcept;
   /// Continues a task, or runs a group.
   void advance();
   std::size_t largest() const;
@@ -98,7 +99,7 @@ class Scheduler final : public Interceptor {
   std::size_t unstarted_ = 0;                 // examples that are still to be started
   std::vector<std::unique_ptr<Task>> tasks_;  // all that were made
   std::vector<Task*> free_;
-  std::deque<Task*> ready_;
+  Task *first_ready_ = nullptr, *last_ready_ = nullptr;  // those that can continue, in a list
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Bucket>>> buckets_;
   std::array<Bucket*, 64> recent_ = {};  // by hash
   std::vector<Bucket*> occupied_;
