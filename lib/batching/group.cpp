@@ -270,7 +270,10 @@ Tensor Group::joined_input(std::size_t i) {
   for (std::size_t k = 1; k < calls_.size(); ++k)
     if (!rows.add(input(k, i).body(), starts_[k + 1] - starts_[k])) return gathered_input(i, shape);
   Tensor whole = rows.whole(input(0, i), shape);
-  return whole.defined() ? whole : gathered_input(i, shape);
+  // The function that called a fused op has seen to it that its operands are contiguous.
+  bool any_layout = is_view(first_) || first_.op.batching == Batching::elementwise;
+  bool fits = whole.defined() && (any_layout || whole.is_contiguous());
+  return fits ? whole : gathered_input(i, shape);
 }
 
 Tensor Group::gathered_input(std::size_t i, const Shape& shape) {

@@ -10,6 +10,7 @@
 // Trees of recursive calls.
 
 using namespace reel;
+using reel_test::draw;
 
 namespace {
 
@@ -86,4 +87,32 @@ TEST_CASE("a tree of recursive calls has the values and gradients of single exam
       CAPTURE(siblings, in_flight);
       reel_test::check_close(run({.in_flight = in_flight}, siblings), expected);
     }
+}
+
+TEST_CASE("a fused op reads rows that lie apart in one tensor as it does those of single examples") {
+  manual_seed(5);
+  Tensor W = draw({4, 12}).requires_grad(), U = draw({6, 20}).requires_grad(), bias = draw({20}).requires_grad();
+  std::vector<Tensor> words{draw({3, 4}), draw({3, 4}), draw({3, 4}), draw({3, 4})};
+  reel_test::check_as_immediate([&](const BatchOptions& options) {
+    auto run = [&] {
+      return batch_map(
+          words,
+          [&](const Tensor& x) {
+            // All leaves at once: an example's leaves are rows of the leaves of all examples.
+            Tensor a = matmul(x, W);
+            LSTMState leaves = tree_lstm_cell(a);
+            std::vector<Tensor> h = split(leaves.h, 1), c = split(leaves.c, 1);
+            Tensor b = addmm(bias, concat({slice(h[0], 1, 0, 3), slice(h[1], 1, 0, 3)}, 1), U);
+            return sum(tree_lstm_cell(b, {c[0], c[1]}).h);
+          },
+          options);
+    };
+    std::vector<Tensor> results = run();  // without a tape
+    Tape tape;
+    std::vector<Tensor> recorded = run();
+    for (const Tensor& gradient : tape.gradient(sum(stack(recorded)), std::vector<Tensor>{W, U, bias}))
+      results.push_back(gradient);
+    results.insert(results.end(), recorded.begin(), recorded.end());
+    return results;
+  });
 }

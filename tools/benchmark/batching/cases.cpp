@@ -148,9 +148,9 @@ std::vector<Comparison> branch_comparisons() {
       }
     auto predicted = std::make_shared<ExtraCells>(*recorded);
     recorded->source = ExtraCells::Source::recorded;
-    auto epochs = [&](std::shared_ptr<ExtraCells> cells) -> Work {
+    auto epochs = [&](const std::shared_ptr<ExtraCells>& cells) -> Work {
       auto training = std::make_shared<TreeTraining>(0);
-      return [=] { return training->epoch_in_batches(trees, 25, form, {}, cells.get()); };
+      return [=, cells = cells] { return training->epoch_in_batches(trees, 25, form, {}, cells.get()); };
     };
     auto count = static_cast<double>(trees.size());
     all.push_back({fmt::format("Tree-LSTM{}, minibatch 25, an extra cell by an argmax just computed",
