@@ -19,9 +19,10 @@ constexpr std::int64_t width = 4;
 
 struct Parameters {
   Tensor W = (draw({width, width}) * 0.7).requires_grad(), wide = (draw({2 * width, width}) * 0.5).requires_grad(),
-         bias = draw({width}).requires_grad(), table = draw({7, width}).requires_grad();
+         bias = draw({width}).requires_grad(), table = draw({7, width}).requires_grad(),
+         gates = draw({width, 4 * width}).requires_grad();
 
-  std::vector<Tensor> all() const { return {W, wide, bias, table}; }
+  std::vector<Tensor> all() const { return {W, wide, bias, table, gates}; }
 };
 
 /// Thrown by a program at a chosen op.
@@ -49,7 +50,7 @@ class Run {
  private:
   void step(std::uint64_t choice) {
     if (step_++ == stops_at_) throw Stop("stopped");
-    std::uint64_t kind = choice % 14;
+    std::uint64_t kind = choice % 18;
     const Tensor m = matrix(choice >> 8), n = matrix(choice >> 16), v = vector(choice >> 24);
     switch (kind) {
       case 0: return add(tanh(matmul(m, p_.W)));
@@ -68,6 +69,17 @@ class Run {
       case 10: return add(tanh(matmul(matmul(m, transpose(n)), n)));
       case 11: return branch(choice, m, v);
       case 12: return loop(m);
+      case 13: return add(tree_lstm_cell(matmul(m, p_.gates), {n_like(n, m)}).h);
+      case 14: {
+        // Rows of the result: those of several examples may be equally far apart.
+        std::vector<Tensor> lines = split(tree_lstm_cell(slice(matmul(m, p_.gates), 1, 0, 3 * width)).c, 1);
+        return add(lines[choice >> 16 & 1 ? 0 : lines.size() - 1] + 0 * m);
+      }
+      case 15: return add(layer_norm(m, {width}, p_.bias, p_.bias));
+      case 16: {
+        Tensor classes = argmax(stop_gradient(m), 1);
+        return vectors_.push_back(v * cross_entropy(m, classes, {.reduction = LossReduction::sum}) * 0.1);
+      }
       default: return add(where(m > 0, m, 0.1 * n));
     }
   }
@@ -75,6 +87,10 @@ class Run {
     if (sum(v).item() > 0) return add(tanh(matmul(m, p_.W) - v));
     if (choice >> 32 & 1) return add(exp(-square(m)));
     vectors_.push_back(v * 0.5);
+  }
+  // n with the rows of m: its first one, repeated.
+  static Tensor n_like(const Tensor& n, const Tensor& m) {
+    return n.size(0) == m.size(0) ? n : slice(n, 0, 0, 1) + 0 * m;
   }
   // A different number of times for each example.
   void loop(const Tensor& m) {
