@@ -159,8 +159,8 @@ std::size_t partition(std::span<Waiting> waiting, With with) {
 }  // namespace
 
 Joining joining_of(const Call& call) {
-  // What overwrites runs at once, and so does what draws random numbers or makes a tensor from nothing.
-  if (call.inputs.empty() || call.outputs[0].defined() || call.op.writes_part) return {};
+  // What overwrites runs at once, and so does what makes a tensor from nothing, or makes none.
+  if (call.inputs.empty() || call.outputs.empty() || call.outputs[0].defined() || call.op.writes_part) return {};
   if (call.op.joining) return call.op.joining(call);
   return call.op.batching == Batching::elementwise ? joining_of_elementwise(call) : Joining{};
 }
