@@ -9,8 +9,8 @@
 //         Socher et al., Recursive deep models for semantic compositionality over a sentiment treebank (EMNLP 2013).
 // Data: nlp.stanford.edu/sentiment, trainDevTestTrees_PTB.zip; without --train, phrases of a small made-up grammar.
 // Command: tools/run tree_lstm --train train.txt --dev dev.txt [--cell child_sum]
-// Result: after 10 epochs in 3.2 min on one thread, the roots of the dev trees: 45.4 % of five sentiments, 83.7 % of two
-//         (AVX-512; with AVX2 the same seed ends at 45.1 % and 83.5 %, by rounding alone; seed 2 at 47.9 % and 86.1 %).
+// Result: after 10 epochs in 47 s on one thread, the roots of the dev trees: 48.3 % of five sentiments, 86.9 % of two
+//         (AVX-512, seed 2; seed 1 ends at 43.7 % and 80.5 %, seed 3 at 48.1 % and 86.1 %; --batching off takes 65 s).
 
 #include <algorithm>
 #include <cctype>
