@@ -15,16 +15,15 @@ namespace reel {
 
 /// How a line's ops ran within `batch_map`.
 struct BatchedLine {
-  std::string op;                ///< the name of the op
-  Location where;                ///< the line that called it
-  std::int64_t calls = 0;        ///< how often it was called
-  std::int64_t groups = 0;       ///< the number of times that several of the calls ran as one
-  std::int64_t grouped = 0;      ///< the number of calls that ran in groups
-  std::int64_t alone_by_op = 0;  ///< calls that ran alone because the op, with these operands, cannot be joined
-  std::int64_t alone_large = 0;  ///< calls that ran alone because they are large enough to be fast on their own
-  std::int64_t alone_scope = 0;  ///< calls that ran alone within an inner tape or an isolated function
-  std::int64_t alone_waited =
-      0;  ///< calls that ran alone because no other example had one of this shape, dtype and kind
+  std::string op;                 ///< the name of the op
+  Location where;                 ///< the line that called it
+  std::int64_t calls = 0;         ///< how often it was called
+  std::int64_t groups = 0;        ///< the number of times that several of the calls ran as one
+  std::int64_t grouped = 0;       ///< the number of calls that ran in groups
+  std::int64_t alone_by_op = 0;   ///< calls that ran alone because the op, with these operands, cannot be joined
+  std::int64_t alone_large = 0;   ///< calls that ran alone because they are large enough to be fast on their own
+  std::int64_t alone_scope = 0;   ///< calls that ran alone within an inner tape or an isolated function
+  std::int64_t alone_waited = 0;  ///< calls that ran alone because no other example had an equal one
 };
 
 /// What `batch_map` has done with the ops of its examples, by line of the caller.
@@ -73,9 +72,9 @@ IndexedFunction indexed(F& function) {
 /// the op has run; so its control flow may depend on the values it computes. Returns the results in the order of the
 /// examples.
 ///
-/// Random numbers are drawn from a stream of each example, the same for any `in_flight`. An exception of an example
-/// names it, if it is one of reel's, and ends the others, whose destructors must not call ops then. A tensor that an example overwrites in place must not be a
-/// result of an op that was joined: overwrite a copy.
+/// Each example draws its random numbers from a stream of its own, which does not depend on `in_flight`. An exception of
+/// an example ends the others, whose destructors must not call ops then; if it is one of reel's, it names the example. The
+/// result of an op that ran for several examples cannot be overwritten in place while a tape records it: overwrite a copy.
 /// Throws: what the function throws; Error for options out of range.
 template <std::ranges::random_access_range Examples, class Function>
 auto batch_map(Examples&& examples, Function&& function, const BatchOptions& options = {},

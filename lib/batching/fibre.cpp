@@ -82,7 +82,7 @@ std::size_t page_size() {
   return size;
 }
 
-// Stacks that begin at the same distance from a large power of two would compete for the same few lines of the caches.
+// The tops of stacks at equal offsets within a page map to one set of the caches, and evict each other.
 std::size_t offset_of(std::size_t stack) { return stack % 61 * 832 & ~std::size_t{63}; }
 
 }  // namespace

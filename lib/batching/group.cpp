@@ -224,7 +224,7 @@ Group::Group(Context& context, std::span<const Waiting> calls, const Joining& jo
     : context_(context), calls_(calls), joining_(joining), first_(*calls[0].call) {
   if (joining.shared != 0 && joining.or_stacked)
     for (std::size_t i = 0; i < first_.inputs.size(); ++i)
-      if (joining.shared >> i & 1 && !input(1, i).is(input(0, i))) {
+      if (is_shared(i) && !input(1, i).is(input(0, i))) {
         joining_.by = Joining::By::stacked;
         joining_.shared = 0;
       }
@@ -236,7 +236,7 @@ Group::Group(Context& context, std::span<const Waiting> calls, const Joining& jo
 
 // Returns true if the input is passed on as it is: one tensor, or equal numbers.
 bool Group::is_common(std::size_t i) const {
-  if (joining_.shared >> i & 1) return true;
+  if (is_shared(i)) return true;
   if (!is_single(i) && (!stacked() || !joining_.broadcasts)) return false;
   const Body& x = input(0, i).body();
   bool constant = is_constant(*context_.tapes, x);
@@ -324,16 +324,19 @@ void Group::run() {
   }
   std::vector<Tensor> joined(first_.inputs.size());
   std::vector<const Tensor*> inputs(first_.inputs.begin(), first_.inputs.end());
+  std::vector<bool> common(inputs.size());
+  for (std::size_t i = 0; i < inputs.size(); ++i) common[i] = is_common(i);
   // One operand at least has an element for each call.
-  std::size_t joins = inputs.size();
-  for (std::size_t i = 0; i < inputs.size(); ++i)
-    if (!is_common(i)) joins = i;
+  if (std::ranges::find(common, false) == common.end())
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      if (!is_shared(i)) {
+        common[i] = false;
+        break;
+      }
   for (std::size_t i = 0; i < inputs.size(); ++i) {
-    bool must = joins == inputs.size() && !(joining_.shared >> i & 1);
-    if (!must && is_common(i)) continue;
+    if (common[i]) continue;
     joined[i] = joined_input(i);
     inputs[i] = &joined[i];
-    joins = i;
   }
   std::vector<std::byte> attributes(first_.attribute_bytes.begin(), first_.attribute_bytes.end());
   if (stacked() && joining_.attributes) joining_.attributes(attributes, static_cast<std::int64_t>(calls_.size()));

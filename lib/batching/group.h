@@ -36,6 +36,7 @@ class Group {
  private:
   const Tensor& input(std::size_t call, std::size_t i) const { return *calls_[call].call->inputs[i]; }
   bool stacked() const { return joining_.by == Joining::By::stacked; }
+  bool is_shared(std::size_t i) const { return i < 8 && joining_.shared >> i & 1; }
   bool is_single(std::size_t i) const { return i < 8 && !stacked() && joining_.single >> i & 1; }
   bool is_common(std::size_t i) const;
   Shape joined_shape(const Tensor& part, bool by_rows, int rank) const;

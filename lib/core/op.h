@@ -44,8 +44,8 @@ struct Joining {
   bool broadcasts = false;
   /// Outputs that the calling function drops, as bits.
   std::uint8_t dropped_outputs = 0;
-  /// Stacked: writes the attributes of `count` calls joined, of the same size, in place of those of one call. Null: they
-  /// are the same.
+  /// Stacked: changes the attributes of one call, in place, into those of `count` joined calls. Null: nothing in them
+  /// depends on the axes.
   void (*attributes)(std::span<std::byte> attributes, std::int64_t count) = nullptr;
 };
 

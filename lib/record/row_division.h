@@ -25,7 +25,7 @@ class RowDivision {
   }
 
   bool stacked() const { return words_[0] != 0; }
-  /// Returns true if all parts have the same number of rows.
+  /// Returns true if the division is even: each part has as many rows as any other.
   bool even() const { return words_[1] != 0; }
   std::int64_t start(std::size_t part) const {
     return even() ? static_cast<std::int64_t>(part) * words_[1] : words_[2 + part];

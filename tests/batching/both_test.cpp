@@ -14,19 +14,11 @@
 using namespace reel;
 using reel_test::check_as_immediate;
 using reel_test::check_close;
+using reel_test::Counted;
 using reel_test::draw;
 using reel_test::error_of;
 
 namespace {
-
-// Counts what is alive on the stacks of examples.
-struct Counted {
-  int& alive;
-  explicit Counted(int& count) : alive(count) { ++alive; }
-  ~Counted() { --alive; }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-};
 
 struct Failed {
   int side;

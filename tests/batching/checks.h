@@ -14,6 +14,22 @@ namespace reel_test {
 /// Random numbers of f64, whose rounding is far below that of mistakes.
 inline reel::Tensor draw(const reel::Shape& shape) { return reel::randn(shape, {.dtype = reel::f64}); }
 
+/// Counts the objects that are alive on the stacks of examples.
+struct Counted {
+  int& alive;
+  explicit Counted(int& count) : alive(count) { ++alive; }
+  ~Counted() { --alive; }
+  Counted(const Counted&) = delete;
+  Counted& operator=(const Counted&) = delete;
+};
+
+/// 0, 1, … count − 1.
+inline std::vector<int> numbers(int count) {
+  std::vector<int> made;
+  for (int i = 0; i < count; ++i) made.push_back(i);
+  return made;
+}
+
 /// Checks that tensors are equal up to rounding: |found − expected| ≤ bound (1 + |expected|).
 inline void check_close(const std::vector<reel::Tensor>& found, const std::vector<reel::Tensor>& expected,
                         double bound = 1e-12) {

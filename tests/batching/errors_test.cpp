@@ -14,25 +14,13 @@
 using namespace reel;
 using reel_test::check_close;
 using reel_test::contains;
+using reel_test::Counted;
 using reel_test::draw;
 using reel_test::error_of;
 using reel_test::line_of;
+using reel_test::numbers;
 
 namespace {
-
-struct Counted {
-  int& alive;
-  explicit Counted(int& count) : alive(count) { ++alive; }
-  ~Counted() { --alive; }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-};
-
-std::vector<int> numbers(int count) {
-  std::vector<int> made;
-  for (int i = 0; i < count; ++i) made.push_back(i);
-  return made;
-}
 
 const std::vector<BatchOptions>& modes() {
   static const std::vector<BatchOptions> all{{.immediate = true}, {.in_flight = 1}, {.in_flight = 3}, {}};

@@ -21,12 +21,6 @@ inline std::vector<reel::Tensor> rows(std::size_t count) {
   return made;
 }
 
-inline std::vector<int> numbers(int count) {
-  std::vector<int> made;
-  for (int i = 0; i < count; ++i) made.push_back(i);
-  return made;
-}
-
 // The gradients of the sum of squares of the results, and the results.
 inline std::vector<reel::Tensor> gradients_and(reel::Tape& tape, const std::vector<reel::Tensor>& made,
                                                const std::vector<reel::Tensor>& sources) {

@@ -13,14 +13,9 @@
 using namespace reel;
 using reel_test::check_as_immediate;
 using reel_test::draw;
+using reel_test::numbers;
 
 namespace {
-
-std::vector<int> numbers(int count) {
-  std::vector<int> made;
-  for (int i = 0; i < count; ++i) made.push_back(i);
-  return made;
-}
 
 std::vector<double> values(const std::vector<Tensor>& tensors) {
   std::vector<double> all;

@@ -17,25 +17,13 @@ using namespace reel;
 using reel_test::check_as_immediate;
 using reel_test::check_close;
 using reel_test::contains;
+using reel_test::Counted;
 using reel_test::draw;
 using reel_test::error_of;
 using reel_test::line_of;
+using reel_test::numbers;
 
 namespace {
-
-struct Counted {
-  int& alive;
-  explicit Counted(int& count) : alive(count) { ++alive; }
-  ~Counted() { --alive; }
-  Counted(const Counted&) = delete;
-  Counted& operator=(const Counted&) = delete;
-};
-
-std::vector<int> numbers(int count) {
-  std::vector<int> made;
-  for (int i = 0; i < count; ++i) made.push_back(i);
-  return made;
-}
 
 Tensor row(int i) { return full({1, 4}, 0.1 * i - 0.3, {.dtype = f64}); }
 
