@@ -11,7 +11,6 @@
 // Random numbers of examples.
 
 using namespace reel;
-using reel_test::check_as_immediate;
 using reel_test::draw;
 using reel_test::numbers;
 

@@ -375,8 +375,10 @@ TEST_CASE("many examples need no more memory the second time, nor more than thos
     return total;
   };
   double expected = 0;
-  for (int i = 0; i < 7; ++i)
-    expected += sum(tanh(matmul(x * (1.0 + i), w))).item() * static_cast<double>(20'000 / 7 + (i < 20'000 % 7));
+  for (int i = 0; i < 7; ++i) {
+    int count = 20'000 / 7 + (i < 20'000 % 7);
+    expected += sum(tanh(matmul(x * (1.0 + i), w))).item() * count;
+  }
   double first = run(20'000);
   CHECK(std::abs(first - expected) < 1e-6);
   CHECK(most == 64);
