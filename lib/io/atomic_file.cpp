@@ -27,7 +27,7 @@ using detail::whole_characters;
 
 namespace {
 
-constexpr std::size_t most_at_once = std::size_t{1} << 30;
+constexpr std::size_t most_written_at_once = std::size_t{1} << 30;
 constexpr int most_links = 40;  // Linux's limit
 
 struct SplitPath {
@@ -197,7 +197,7 @@ void AtomicFile::remove_left() const {
 
 void AtomicFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
-    ssize_t count = ::write(file_.get(), bytes.data(), std::min(bytes.size(), most_at_once));
+    ssize_t count = ::write(file_.get(), bytes.data(), std::min(bytes.size(), most_written_at_once));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail_with(errno);
     bytes = bytes.subspan(static_cast<std::size_t>(count));

@@ -21,7 +21,7 @@ using detail::fail;
 namespace {
 
 // One read on Linux transfers at most a little less than 2 GB.
-constexpr std::size_t most_at_once = std::size_t{1} << 30;
+constexpr std::size_t most_read_at_once = std::size_t{1} << 30;
 
 }  // namespace
 
@@ -57,7 +57,8 @@ Reader::Reader(const char* function, const std::string& path, Location where)
 
 void Reader::read(std::uint64_t from, std::span<std::byte> bytes) const {
   while (!bytes.empty()) {
-    ssize_t count = pread(file_.get(), bytes.data(), std::min(bytes.size(), most_at_once), static_cast<off_t>(from));
+    ssize_t count =
+        pread(file_.get(), bytes.data(), std::min(bytes.size(), most_read_at_once), static_cast<off_t>(from));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) fail<FileError>(function_, where_, "cannot read '{}': {}", printable(path_), words_of(errno));
     if (count == 0) fail<FileError>(function_, where_, "'{}' has become shorter while it was read", printable(path_));

@@ -21,9 +21,9 @@ using detail::find_not_utf8;
 namespace {
 
 // Reads the bytes of a text in pieces.
-class Source {
+class TextSource {
  public:
-  Source(const char* function, const std::string& path, const TextOptions& options, Location where)
+  TextSource(const char* function, const std::string& path, const TextOptions& options, Location where)
       : function_(function), path_(path), most_bytes_(options.most_bytes), where_(where) {
     check_path(function, "cannot open", path, where);
     file_ = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
@@ -68,7 +68,7 @@ class Source {
 }  // namespace
 
 std::string read_text(const std::string& path, const TextOptions& options, Location where) {
-  Source source("io::read_text", path, options, where);
+  TextSource source("io::read_text", path, options, where);
   std::string text;
   for (std::string_view piece = source.next(); !piece.empty(); piece = source.next()) text += piece;
   if (std::size_t place = find_not_utf8(text); place != text.npos)
@@ -77,7 +77,7 @@ std::string read_text(const std::string& path, const TextOptions& options, Locat
 }
 
 std::vector<std::string> read_lines(const std::string& path, const TextOptions& options, Location where) {
-  Source source("io::read_lines", path, options, where);
+  TextSource source("io::read_lines", path, options, where);
   std::vector<std::string> lines;
   std::string line;
   auto extend = [&](std::string_view part) {

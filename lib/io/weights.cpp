@@ -171,18 +171,18 @@ std::vector<NamedTensor> fitting_transposed(const nn::Module& module, const std:
 }
 
 // The source of the tensors, for messages and for detecting their layout.
-struct Source {
+struct WeightsSource {
   std::string name;
   const Metadata* metadata;  // null: not from a file
 };
 
-bool is_marked(const Source& source) {
+bool is_marked(const WeightsSource& source) {
   if (!source.metadata) return false;
   auto found = source.metadata->find(format_key);
   return found != source.metadata->end() && found->second == own_format;
 }
 
-void check_not_marked(const Source& source, Location where) {
+void check_not_marked(const WeightsSource& source, Location where) {
   if (is_marked(source))
     throw MisfitError(
         fmt::format("{}: {} was saved by reel, and .from_pytorch = true would transpose its weights: leave it out; "
@@ -192,7 +192,7 @@ void check_not_marked(const Source& source, Location where) {
 }
 
 // Checks that the layout of tensors that fit without conversion is known.
-void check_layout_is_known(const nn::Module& module, const std::vector<NamedTensor>& found, const Source& source,
+void check_layout_is_known(const nn::Module& module, const std::vector<NamedTensor>& found, const WeightsSource& source,
                            const LoadOptions& options, Location where) {
   if (is_marked(source) || !source.metadata || options.from_pytorch) return;
   std::vector<std::string> lines;
@@ -207,7 +207,7 @@ void check_layout_is_known(const nn::Module& module, const std::vector<NamedTens
       context().call_site(where), first_lines(lines));
 }
 
-PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, const Source& source,
+PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, const WeightsSource& source,
                        const LoadOptions& options, Location where) {
   CallerScope caller(where);
   // Loading overwrites a parameter and is not recorded; a tape that has used it detects the overwrite.

@@ -13,7 +13,7 @@ using namespace detail;
 
 namespace {
 
-constexpr double lowest = -std::numeric_limits<double>::infinity();
+constexpr double of_excluded = -std::numeric_limits<double>::infinity();
 
 template <class... Sizes>
 void check_positive(const char* name, Location where, Sizes... sizes) {
@@ -81,7 +81,7 @@ Tensor joint_mask(const AttentionMasks& masks, const Shape& scores, DType dtype)
     return real.defined() ? mul(given, real) : given;
   }
   given = to_if_needed(given, dtype);
-  return real.defined() ? where(real, given, lowest) : given;
+  return real.defined() ? where(real, given, of_excluded) : given;
 }
 
 // x as (B, length, width); a single example (length, width) gets an axis. Throws unless x has a batch axis exactly if

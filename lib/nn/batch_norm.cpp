@@ -10,9 +10,9 @@ using namespace detail;
 namespace {
 
 template <int axes>
-constexpr const char* norm_name = axes == 1   ? "BatchNorm1d"
-                                  : axes == 2 ? "BatchNorm2d"
-                                              : "BatchNorm3d";
+constexpr const char* batch_norm_name = axes == 1   ? "BatchNorm1d"
+                                        : axes == 2 ? "BatchNorm2d"
+                                                    : "BatchNorm3d";
 
 }  // namespace
 
@@ -21,7 +21,7 @@ BatchNorm<axes>::BatchNorm(std::int64_t channels, BatchNormOptions options, Loca
     : channels_(channels),
       tracks_(options.track_running_statistics),
       options_{.momentum = options.momentum, .epsilon = options.epsilon, .layout = options.layout} {
-  if (channels <= 0) fail<ShapeError>(norm_name<axes>, where, "there must be a channel, not {}", channels);
+  if (channels <= 0) fail<ShapeError>(batch_norm_name<axes>, where, "there must be a channel, not {}", channels);
   if (options.affine) {
     weight = Parameter(*this, "weight", {channels}, constant(1), {.dtype = options.dtype}, where);
     bias = Parameter(*this, "bias", {channels}, constant(0), {.dtype = options.dtype}, where);
@@ -34,10 +34,10 @@ BatchNorm<axes>::BatchNorm(std::int64_t channels, BatchNormOptions options, Loca
 
 template <int axes>
 Tensor BatchNorm<axes>::operator()(const Arg& x) const {
-  return call(norm_name<axes>, x, [&](const Tensor& x) {
+  return call(batch_norm_name<axes>, x, [&](const Tensor& x) {
     bool fits = x.rank() == axes + 2 || (axes == 1 && x.rank() == 2);
     if (!fits || x.size(options_.layout == Layout::nchw ? 1 : -1) != channels_)
-      fail<ShapeError>(norm_name<axes>, {}, "x {} is no batch of {} channels with {}{} other axes",
+      fail<ShapeError>(batch_norm_name<axes>, {}, "x {} is no batch of {} channels with {}{} other axes",
                        to_string(x.shape()), channels_, axes == 1 ? "0 or " : "", axes);
     reel::BatchNormOptions options = options_;
     options.training = is_training() || !tracks_;

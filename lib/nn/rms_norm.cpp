@@ -9,17 +9,17 @@ using namespace detail;
 
 namespace {
 
-constexpr const char* norm_name = "RMSNorm";
+constexpr const char* rms_norm_name = "RMSNorm";
 
 }  // namespace
 
 RMSNorm::RMSNorm(const Shape& normalised, RMSNormOptions options, Location where)
-    : normalised_(checked_sizes(norm_name, normalised, where)), epsilon_(options.epsilon) {
+    : normalised_(checked_sizes(rms_norm_name, normalised, where)), epsilon_(options.epsilon) {
   if (options.affine) weight = Parameter(*this, "weight", normalised, constant(1), {.dtype = options.dtype}, where);
 }
 
 Tensor RMSNorm::operator()(const Arg& x) const {
-  return call(norm_name, x, [&](const Tensor& x) {
+  return call(rms_norm_name, x, [&](const Tensor& x) {
     if (!weight.defined()) return rms_norm(x, normalised_, {.epsilon = epsilon_});
     return rms_norm(x, normalised_, weight, {.epsilon = epsilon_});
   });

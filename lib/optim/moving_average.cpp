@@ -25,7 +25,7 @@ using namespace detail;
 
 namespace {
 
-constexpr const char* name = "MovingAverage";
+constexpr const char* moving_average_name = "MovingAverage";
 
 // a = δ a + (1 − δ) w.
 void add_to(Tensor& average, const Tensor& tensor, const AverageNumbers& numbers, const void* recorded) {
@@ -82,27 +82,27 @@ MovingAverage::MovingAverage(std::vector<Tensor> tensors, MovingAverageOptions o
     : options_(options), tensors_(std::move(tensors)) {
   NoRecord pause;
   if (!(options.decay >= 0 && options.decay <= 1))
-    fail<Error>(name, where, "the decay {} lies outside [0, 1]", options.decay);
+    fail<Error>(moving_average_name, where, "the decay {} lies outside [0, 1]", options.decay);
   std::unordered_set<const Body*> seen;
   for (std::size_t i = 0; i < tensors_.size(); ++i) {
     const Tensor& tensor = tensors_[i];
-    if (!tensor.defined()) fail<Error>(name, where, "tensor {} is undefined", i);
+    if (!tensor.defined()) fail<Error>(moving_average_name, where, "tensor {} is undefined", i);
     if (tensor.dtype() != DType::f32 && tensor.dtype() != DType::f64)
-      fail<DTypeError>(name, where, "tensor {}, {}, is neither f32 nor f64", i, describe(tensor));
+      fail<DTypeError>(moving_average_name, where, "tensor {}, {}, is neither f32 nor f64", i, describe(tensor));
     if (!tensor.is_contiguous())
-      fail<ShapeError>(name, where, "tensor {}, {}, is not contiguous; make it so with contiguous(x)", i,
+      fail<ShapeError>(moving_average_name, where, "tensor {}, {}, is not contiguous; make it so with contiguous(x)", i,
                        describe(tensor));
     if (!seen.insert(&tensor.body()).second)
-      fail<Error>(name, where, "tensor {}, {}, is listed twice", i, describe(tensor));
+      fail<Error>(moving_average_name, where, "tensor {}, {}, is listed twice", i, describe(tensor));
     averages_.push_back(copy(Arg(tensor, where)));
   }
 }
 
 void MovingAverage::check_own(const char* what, Location where) const {
-  if (in_place_) fail<Error>(name, where, "{} while the averages are in place of the tensors", what);
+  if (in_place_) fail<Error>(moving_average_name, where, "{} while the averages are in place of the tensors", what);
   for (std::size_t i = 0; i < tensors_.size(); ++i)
     if (const Leaf* leaf = tensors_[i].body().leaf; leaf && leaf->replaced_at.file)
-      fail<Error>(name, where,
+      fail<Error>(moving_average_name, where,
                   "tensor {}, {}, is its module's no more: another one took its place at {}; make the moving average "
                   "after that",
                   i, describe(tensors_[i]), to_string(leaf->replaced_at));
@@ -129,7 +129,8 @@ void MovingAverage::update_at_replays() {
   const void* recorded = module.recorded_numbers(numbers.get(), sizeof *numbers);
   for (std::size_t i = 0; i < tensors_.size(); ++i) add_to(averages_[i], tensors_[i], *numbers, recorded);
   module.before_launch([this, numbers, presence = std::weak_ptr<const char>(presence_)] {
-    if (presence.expired()) fail<Error>(name, {}, "a moving average whose update is replayed is there no more");
+    if (presence.expired())
+      fail<Error>(moving_average_name, {}, "a moving average whose update is replayed is there no more");
     *numbers = numbers_of(++steps_);
   });
 }
@@ -137,7 +138,7 @@ void MovingAverage::update_at_replays() {
 Tensor MovingAverage::average(std::size_t index, Location where) const {
   NoRecord pause;
   if (index >= tensors_.size())
-    fail<IndexError>(name, where, "there is no tensor {}; it has {}", index, tensors_.size());
+    fail<IndexError>(moving_average_name, where, "there is no tensor {}; it has {}", index, tensors_.size());
   return copy(Arg(in_place_ ? tensors_[index] : averages_[index], where));
 }
 
@@ -146,7 +147,7 @@ void MovingAverage::check_untracked(Location where) const {
   for (std::size_t i = 0; i < tensors_.size(); ++i)
     if (const Body& body = tensors_[i].body(); !body.requires_grad && tapes.is_live(body))
       fail<TapeError>(
-          name, where,
+          moving_average_name, where,
           "tensor {}, {}, made at {}, is tracked by an open tape, whose gradients would be those of the old "
           "values; put the averages in place before, or when it has gone",
           i, describe(tensors_[i]), to_string(tensors_[i].made_at()));
@@ -170,7 +171,7 @@ void MovingAverage::make_spares(Location where) {
     auto found = std::find_if(spares_.begin(), spares_.end(),
                               [&](const Tensor& spare) { return spare.device() == tensor.device(); });
     if (found != spares_.end() && found->numel() >= bytes) continue;
-    Tensor spare = allocate(context(), {Shape{bytes}, DType::u8, tensor.device()}, name, where);
+    Tensor spare = allocate(context(), {Shape{bytes}, DType::u8, tensor.device()}, moving_average_name, where);
     if (found == spares_.end())
       spares_.push_back(std::move(spare));
     else
@@ -199,9 +200,9 @@ std::vector<NamedTensor> MovingAverage::state(Location where) const {
 void MovingAverage::load_state(std::span<const NamedTensor> state, Location where) {
   NoRecord pause;
   check_own("it cannot load a state", where);
-  StateReader reader(name, state, where);
+  StateReader reader(moving_average_name, state, where);
   auto steps = reader.number<std::int64_t>("steps");
-  if (steps < 0) fail<Error>(name, where, "the state's 'steps' is {}", steps);
+  if (steps < 0) fail<Error>(moving_average_name, where, "the state's 'steps' is {}", steps);
   std::vector<Tensor> averages;
   for (std::size_t i = 0; i < tensors_.size(); ++i)
     averages.push_back(

@@ -14,7 +14,7 @@ using namespace detail;
 
 namespace {
 
-constexpr const char* name = "Plateau";
+constexpr const char* plateau_name = "Plateau";
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
 }  // namespace
@@ -22,13 +22,13 @@ constexpr double infinity = std::numeric_limits<double>::infinity();
 Plateau::Plateau(Optimiser& optimiser, PlateauOptions options, Location where)
     : optimiser_(optimiser), options_(options), best_(options.larger_is_better ? -infinity : infinity) {
   if (!(options.factor > 0 && options.factor < 1))
-    fail<Error>(name, where, "the factor {} lies outside (0, 1)", options.factor);
+    fail<Error>(plateau_name, where, "the factor {} lies outside (0, 1)", options.factor);
   if (options.patience < 0 || options.cooldown < 0)
-    fail<Error>(name, where, "the patience {} and the cooldown {} are not both 0 or more", options.patience,
+    fail<Error>(plateau_name, where, "the patience {} and the cooldown {} are not both 0 or more", options.patience,
                 options.cooldown);
-  check_not_negative(name, "threshold", options.threshold, where);
-  check_not_negative(name, "least learning rate", options.least, where);
-  check_not_negative(name, "epsilon", options.epsilon, where);
+  check_not_negative(plateau_name, "threshold", options.threshold, where);
+  check_not_negative(plateau_name, "least learning rate", options.least, where);
+  check_not_negative(plateau_name, "epsilon", options.epsilon, where);
 }
 
 bool Plateau::is_better(double metric) const {
@@ -72,13 +72,13 @@ std::vector<NamedTensor> Plateau::state() const {
 }
 
 void Plateau::load_state(std::span<const NamedTensor> state, Location where) {
-  StateReader reader(name, state, where);
+  StateReader reader(plateau_name, state, where);
   auto best = reader.number<double>("best");
   auto bad_steps = reader.number<std::int64_t>("bad_steps"), cooldown = reader.number<std::int64_t>("cooldown");
   reader.finish();
-  if (std::isnan(best)) fail<Error>(name, where, "the state's 'best' is NaN");
+  if (std::isnan(best)) fail<Error>(plateau_name, where, "the state's 'best' is NaN");
   if (bad_steps < 0 || cooldown < 0)
-    fail<Error>(name, where, "the state's 'bad_steps' {} and 'cooldown' {} are not both 0 or more", bad_steps,
+    fail<Error>(plateau_name, where, "the state's 'bad_steps' {} and 'cooldown' {} are not both 0 or more", bad_steps,
                 cooldown);
   best_ = best;
   bad_steps_ = bad_steps;

@@ -16,7 +16,7 @@ using namespace detail;
 
 namespace {
 
-constexpr const char* name = "Scheduler";
+constexpr const char* scheduler_name = "Scheduler";
 
 }  // namespace
 
@@ -26,25 +26,26 @@ Scheduler::Scheduler(Optimiser& optimiser, Schedule schedule, Location where)
 Scheduler::Scheduler(Optimiser& optimiser, std::vector<Schedule> schedules, Location where)
     : optimiser_(optimiser), schedules_(std::move(schedules)) {
   if (schedules_.size() != 1 && schedules_.size() != optimiser.group_count())
-    fail<Error>(name, where, "it needs one schedule, or one for each of the {} groups, not {}", optimiser.group_count(),
-                schedules_.size());
+    fail<Error>(scheduler_name, where, "it needs one schedule, or one for each of the {} groups, not {}",
+                optimiser.group_count(), schedules_.size());
   for (const Schedule& schedule : schedules_) {
-    if (!schedule.rate) fail<Error>(name, where, "a schedule has no function for the rate");
+    if (!schedule.rate) fail<Error>(scheduler_name, where, "a schedule has no function for the rate");
     if (schedule.momentum && !optimiser.has_momentum())
-      fail<Error>(name, where,
+      fail<Error>(scheduler_name, where,
                   "the schedule sets the momentum, of which the optimiser has none; cycles_momentum = false");
   }
   go_to(0, {}, where);
 }
 
 void Scheduler::step(Location where) try { go_to(steps_ + 1, bases_, where); } catch (const std::bad_alloc&) {
-  fail_for_memory(name, where);
+  fail_for_memory(scheduler_name, where);
 }
 
 void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location where) try {
   std::size_t groups = optimiser_.group_count();
   if (schedules_.size() != 1 && schedules_.size() != groups)
-    fail<Error>(name, where, "the optimiser has {} groups now, of which {} have a schedule", groups, schedules_.size());
+    fail<Error>(scheduler_name, where, "the optimiser has {} groups now, of which {} have a schedule", groups,
+                schedules_.size());
   // Checks that may fail come before the first change.
   std::vector<double> rates;
   std::vector<std::optional<double>> momenta;
@@ -52,10 +53,10 @@ void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location wh
     if (group == bases.size()) bases.push_back(optimiser_.rate_parts(group).scheduled);
     const Schedule& schedule = schedules_[schedules_.size() == 1 ? 0 : group];
     rates.push_back(schedule.rate(bases[group], steps));
-    check_not_negative(name, "learning rate", rates.back(), where);
+    check_not_negative(scheduler_name, "learning rate", rates.back(), where);
     std::optional<double> momentum;
     if (schedule.momentum) momentum = schedule.momentum(steps);
-    if (momentum) check_fraction(name, "momentum", *momentum, where);
+    if (momentum) check_fraction(scheduler_name, "momentum", *momentum, where);
     momenta.push_back(momentum);
   }
   for (std::size_t group = 0; group < groups; ++group) {
@@ -65,18 +66,18 @@ void Scheduler::go_to(std::int64_t steps, std::vector<double> bases, Location wh
   steps_ = steps;
   bases_ = std::move(bases);
 } catch (const std::bad_alloc&) {
-  fail_for_memory(name, where);
+  fail_for_memory(scheduler_name, where);
 }
 
 std::vector<NamedTensor> Scheduler::state() const { return {{"step", tensor({steps_})}, {"base", tensor(bases_)}}; }
 
 void Scheduler::load_state(std::span<const NamedTensor> state, Location where) {
-  StateReader reader(name, state, where);
+  StateReader reader(scheduler_name, state, where);
   auto steps = reader.number<std::int64_t>("step");
   auto bases = reader.list<double>("base", optimiser_.group_count());
   reader.finish();
-  if (steps < 0) fail<Error>(name, where, "the state's 'step' is {}", steps);
-  for (double base : bases) check_not_negative(name, "learning rate", base, where);
+  if (steps < 0) fail<Error>(scheduler_name, where, "the state's 'step' is {}", steps);
+  for (double base : bases) check_not_negative(scheduler_name, "learning rate", base, where);
   go_to(steps, std::move(bases), where);
 }
 

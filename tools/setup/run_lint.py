@@ -6,6 +6,7 @@ A header is checked through a source that includes it. The last line says how ma
 
 import argparse
 import concurrent.futures
+import copy
 import json
 import os
 import re
@@ -71,9 +72,24 @@ class Includes:
         return self.direct[key]
 
 
+def one_by_one(unit, directory):
+    """The unit of each source, where a generated file includes nothing but sources."""
+    if not unit.path.startswith(directory + "/") or not os.path.isfile(unit.path):
+        return [unit]
+    with open(unit.path, encoding="utf-8") as file:
+        text = file.read()
+    sources = [path for path, _ in INCLUDE.findall(text) if path.endswith(".cpp")]
+    if not sources or INCLUDE.sub("", text).strip():
+        return [unit]
+    units = [copy.copy(unit) for _ in sources]
+    for one, path in zip(units, sources):
+        one.path = path
+    return units
+
+
 def read_database(directory):
     with open(os.path.join(directory, "compile_commands.json")) as file:
-        units = [Unit(entry) for entry in json.load(file)]
+        units = [one for entry in json.load(file) for one in one_by_one(Unit(entry), directory)]
     generated = [os.path.relpath(unit.path, directory) for unit in units if unit.path.startswith(directory + "/")]
     rules = subprocess.run(["ninja", "-C", directory, "-t", "targets", "all"], capture_output=True, text=True)
     generated += re.findall(r"^(\S+\.h): CUSTOM_COMMAND", rules.stdout, re.MULTILINE)

@@ -36,34 +36,36 @@ Key<T> key_of(T x) {
 }
 
 // An element's key and index, ordered by both: no two are equal, so every sorting algorithm is stable.
-struct Narrow {
+struct ShortEntry {
   static constexpr int key_bits = 32;
   std::uint64_t bits;
-  Narrow() = default;
-  Narrow(std::uint32_t key, std::int64_t place)
+  ShortEntry() = default;
+  ShortEntry(std::uint32_t key, std::int64_t place)
       : bits(static_cast<std::uint64_t>(key) << 32 | static_cast<std::uint64_t>(place)) {}
   std::uint64_t key() const { return bits >> 32; }
   std::int64_t place() const { return static_cast<std::uint32_t>(bits); }
-  friend bool operator<(Narrow a, Narrow b) { return a.bits < b.bits; }
+  friend bool operator<(ShortEntry a, ShortEntry b) { return a.bits < b.bits; }
 };
 
-struct Wide {
+struct LongEntry {
   static constexpr int key_bits = 64;
   std::uint64_t bits;
   std::int64_t position;
-  Wide() = default;
-  Wide(std::uint64_t key, std::int64_t place) : bits(key), position(place) {}
+  LongEntry() = default;
+  LongEntry(std::uint64_t key, std::int64_t place) : bits(key), position(place) {}
   std::uint64_t key() const { return bits; }
   std::int64_t place() const { return position; }
-  friend bool operator<(Wide a, Wide b) { return a.bits < b.bits || (a.bits == b.bits && a.position < b.position); }
+  friend bool operator<(LongEntry a, LongEntry b) {
+    return a.bits < b.bits || (a.bits == b.bits && a.position < b.position);
+  }
 };
 
 // Calls f with the type of the entries of a row of x.
 template <class T, class F>
 void with_entry(std::int64_t size, F f) {
   if constexpr (sizeof(Key<T>) == 4)
-    if (size <= std::int64_t{1} << 32) return f(std::type_identity<Narrow>());
-  f(std::type_identity<Wide>());
+    if (size <= std::int64_t{1} << 32) return f(std::type_identity<ShortEntry>());
+  f(std::type_identity<LongEntry>());
 }
 
 // The rows of several tensors along an axis; their sizes on all other axes are equal.

@@ -15,6 +15,7 @@
 #include "../operand.h"
 #include "../registry.h"
 #include "../shape/batch.h"
+#include "elementwise.h"
 
 namespace reel {
 
@@ -37,13 +38,6 @@ bool repeats_elements(const Body& x) {
   for (int i = 0; i < x.rank; ++i)
     if (x.strides[i] == 0 && x.dims[i] > 1) return true;
   return false;
-}
-
-bool same_form(const Body& a, const Body& b) {
-  if (a.dtype != b.dtype || a.rank != b.rank || a.device != b.device) return false;
-  for (int i = 0; i < a.rank; ++i)
-    if (a.dims[i] != b.dims[i]) return false;
-  return true;
 }
 
 bool same_elements(const Body& a, const Body& b) {
@@ -225,11 +219,6 @@ struct InPlaceBinary {
   /// The gradient of y needs x.
   bool saves_x = false;
 };
-
-template <class F>
-void binary_forward(Call& call) {
-  kernels(call.output().device).binary[binary_place<F>](call.output(), call.input(0), call.input(1));
-}
 
 // The op that runs on x itself if nothing is tracked. Otherwise the op that is not in place computes the result, and x
 // gets its slot.

@@ -22,8 +22,6 @@ using namespace detail;
 
 namespace {
 
-const LinearAlgebraKernels& linear_algebra(const Call& call) { return *kernels(call.output().device).linear_algebra; }
-
 constexpr const char* not_finite = "holds NaN or infinity";
 
 template <std::size_t count>
@@ -60,7 +58,8 @@ constexpr OpInfo cholesky_op{
     .batching = Batching::stack,
     .forward =
         [](Call& call) {
-          check_matrix(call, linear_algebra(call).cholesky(call.output(), call.input(0)), "is not positive definite");
+          check_matrix(call, linear_algebra_kernels(call).cholesky(call.output(), call.input(0)),
+                       "is not positive definite");
         },
     .gradient =
         [](Gradient& g) {
@@ -83,7 +82,7 @@ constexpr OpInfo qr_op{
     .name = "qr",
     .arity = 1,
     .batching = Batching::stack,
-    .forward = [](Call& call) { linear_algebra(call).qr(call.output(0), call.output(1), call.input(0)); },
+    .forward = [](Call& call) { linear_algebra_kernels(call).qr(call.output(0), call.output(1), call.input(0)); },
     .gradient =
         [](Gradient& g) {
           const Tensor &q = g.saved_output(0), &r = g.saved_output(1), &dq = g.output(0), &dr = g.output(1);
@@ -116,7 +115,8 @@ constexpr OpInfo svd_op{
     .batching = Batching::stack,
     .forward =
         [](Call& call) {
-          check_matrix(call, linear_algebra(call).svd(call.output(0), call.output(1), call.output(2), call.input(0)),
+          check_matrix(call,
+                       linear_algebra_kernels(call).svd(call.output(0), call.output(1), call.output(2), call.input(0)),
                        not_finite);
         },
     .gradient =
@@ -153,7 +153,8 @@ constexpr OpInfo eigh_op{
     .batching = Batching::stack,
     .forward =
         [](Call& call) {
-          check_matrix(call, linear_algebra(call).eigh(call.output(0), call.output(1), call.input(0)), not_finite);
+          check_matrix(call, linear_algebra_kernels(call).eigh(call.output(0), call.output(1), call.input(0)),
+                       not_finite);
         },
     .gradient =
         [](Gradient& g) {

@@ -2,8 +2,15 @@
 
 #include "../../core/op_error.h"
 #include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+#include "../../kernels/linear_algebra.h"
 
 namespace reel::detail {
+
+/// The kernels of the device that a call runs on.
+inline const LinearAlgebraKernels& linear_algebra_kernels(const Call& call) {
+  return *kernels(call.output().device).linear_algebra;
+}
 
 /// The tensor of an operand that holds matrices. Throws: DTypeError unless f32 or f64; ShapeError below rank 2.
 const Tensor& matrices_of(const char* op, const Arg& a);

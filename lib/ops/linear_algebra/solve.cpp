@@ -51,8 +51,6 @@ Shape detail::with_batch(const Tensor& a, std::initializer_list<std::int64_t> si
 
 namespace {
 
-const LinearAlgebraKernels& linear_algebra(const Call& call) { return *kernels(call.output().device).linear_algebra; }
-
 Tensor per_matrix(const Tensor& number) { return unsqueeze(number, {-2, -1}); }
 
 constexpr const char* singular = "is singular";
@@ -102,7 +100,7 @@ constexpr OpInfo solve_op{
     .batching = Batching::stack,
     .forward =
         [](Call& call) {
-          check_matrix(call, linear_algebra(call).solve(call.output(), call.input(0), call.input(1)), singular);
+          check_matrix(call, linear_algebra_kernels(call).solve(call.output(), call.input(0), call.input(1)), singular);
         },
     .gradient =
         [](Gradient& g) {
@@ -130,9 +128,10 @@ constexpr OpInfo triangular_solve_op{
     .forward =
         [](Call& call) {
           auto triangle = call.attributes<TriangleAttributes>();
-          check_matrix(call,
-                       linear_algebra(call).triangular_solve(call.output(), call.input(0), call.input(1), triangle),
-                       "is singular: it has a 0 on its diagonal");
+          check_matrix(
+              call,
+              linear_algebra_kernels(call).triangular_solve(call.output(), call.input(0), call.input(1), triangle),
+              "is singular: it has a 0 on its diagonal");
         },
     .gradient =
         [](Gradient& g) {
@@ -166,7 +165,9 @@ constexpr OpInfo inv_op{
     .arity = 1,
     .batching = Batching::stack,
     .forward =
-        [](Call& call) { check_matrix(call, linear_algebra(call).invert(call.output(), call.input(0)), singular); },
+        [](Call& call) {
+          check_matrix(call, linear_algebra_kernels(call).invert(call.output(), call.input(0)), singular);
+        },
     .gradient =
         [](Gradient& g) {
           Tensor y_transposed = transpose(g.saved_output());
@@ -186,7 +187,7 @@ constexpr OpInfo det_op{
     .name = "det",
     .arity = 1,
     .batching = Batching::stack,
-    .forward = [](Call& call) { linear_algebra(call).determinant(call.output(), call.input(0)); },
+    .forward = [](Call& call) { linear_algebra_kernels(call).determinant(call.output(), call.input(0)); },
     .gradient =
         [](Gradient& g) {
           g.accumulate(0, per_matrix(g.output() * g.saved_output()) * transpose(inv(g.saved_input(0))));
@@ -206,7 +207,8 @@ constexpr OpInfo slogdet_op{
     .name = "slogdet",
     .arity = 1,
     .batching = Batching::stack,
-    .forward = [](Call& call) { linear_algebra(call).log_determinant(call.output(0), call.output(1), call.input(0)); },
+    .forward =
+        [](Call& call) { linear_algebra_kernels(call).log_determinant(call.output(0), call.output(1), call.input(0)); },
     .gradient =
         [](Gradient& g) {
           if (g.has_output(1)) g.accumulate(0, per_matrix(g.output(1)) * transpose(inv(g.saved_input(0))));

@@ -32,7 +32,7 @@ struct BlankAttributes {
   std::int64_t blank;
 };
 
-constexpr int losses_output = 0, alphas_output = 1;
+constexpr int ctc_losses_output = 0, ctc_alphas_output = 1;
 
 CtcTargets targets_of(Call& call, int first) {
   return {call.input(first), call.input(first + 1), call.input(first + 2), call.attributes<BlankAttributes>().blank};
@@ -153,7 +153,7 @@ constexpr OpInfo ctc_loss_op{
         [](Call& call) {
           CtcFault fault;
           if (!kernels(call.output().device)
-                   .loss->ctc_loss(call.output(losses_output), call.output(alphas_output), call.input(0),
+                   .loss->ctc_loss(call.output(ctc_losses_output), call.output(ctc_alphas_output), call.input(0),
                                    targets_of(call, 1), fault))
             fail_targets(call, fault);
         },
@@ -165,7 +165,7 @@ constexpr OpInfo ctc_loss_op{
             Tensor d = contiguous_if_needed(g.output());
             return g.accumulate(
                 0, invoke(ctc_loss_gradient_op,
-                          {&d, &logs, &targets, &input_lengths, &target_lengths, &g.saved_output(alphas_output)},
+                          {&d, &logs, &targets, &input_lengths, &target_lengths, &g.saved_output(ctc_alphas_output)},
                           {logs.body(), logs.dtype()}, g.where(), g.attribute_bytes()));
           }
           if (logs.numel() == 0) return g.accumulate(0, zeros_like(logs));
@@ -174,7 +174,7 @@ constexpr OpInfo ctc_loss_op{
         },
     .saves_input_for = {inputs({0}), inputs({0}), inputs({0}), inputs({0})},
     .saves_output_for = {0, inputs({0})},
-    .hidden_outputs = 1 << alphas_output,
+    .hidden_outputs = 1 << ctc_alphas_output,
 };
 
 namespace {
@@ -246,7 +246,7 @@ Tensor ctc_loss(const Arg& log_probabilities, const Arg& targets, const Arg& inp
   BlankAttributes attributes{options.blank};
   Call call{ctc_loss_op, operands, bytes_of(attributes), specs, results, where};
   invoke(call);
-  Tensor losses = std::move(results[losses_output]);
+  Tensor losses = std::move(results[ctc_losses_output]);
   if (options.zero_infinity) losses = reel::where(isinf(losses), 0.0, losses);
   if (options.reduction == LossReduction::mean) losses = losses / to(maximum(lengths, 1), losses.dtype());
   return reduced(losses, options.reduction, x.dtype());

@@ -8,10 +8,14 @@
 #include <reel/ops/recurrent.h>
 
 #include "../../core/op_error.h"
+#include "../../kernels/kernel_table.h"
 #include "../../kernels/recurrent.h"
 #include "packing.h"
 
 namespace reel::detail {
+
+/// The kernels of the device that a call runs on.
+inline const RecurrentKernels& recurrent_kernels(const Call& call) { return *kernels(call.output().device).recurrent; }
 
 /// Throws: Error for an undefined tensor; DTypeError, DeviceError unless its dtype and device match x; ShapeError
 /// unless it has the shape, which is described as that of `what`.

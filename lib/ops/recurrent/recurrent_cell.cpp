@@ -25,8 +25,6 @@ using namespace detail;
 
 namespace {
 
-const RecurrentKernels& recurrent_kernels(const Call& call) { return *kernels(call.output().device).recurrent; }
-
 constexpr int index_of(RecurrentCell cell) { return static_cast<int>(cell); }
 
 View view_of_input(const Call& call, std::size_t i) {

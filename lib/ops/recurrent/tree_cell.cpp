@@ -25,8 +25,6 @@ using namespace detail;
 
 namespace {
 
-const RecurrentKernels& recurrent_kernels(const Call& call) { return *kernels(call.output().device).recurrent; }
-
 // dh', dc', gates, c', c_1 … c_N → da, dc_1 … dc_N
 constexpr OpInfo tree_lstm_cell_gradient_op{
     .name = "tree_lstm_cell_gradient",

@@ -22,7 +22,7 @@ using namespace detail;
 
 namespace {
 
-enum Output : std::uint8_t { out_y, out_h, out_kept, out_c };
+enum WholeOutput : std::uint8_t { whole_y, whole_h, whole_kept, whole_c };
 
 WholeLayer whole_form(const Tensor& x, const Tensor& h, const Tensor& counts, NetAttributes attributes,
                       bool differentiable) {
@@ -50,10 +50,10 @@ void run_whole(Call& call) {
   kernels(call.output().device)
       .recurrent->whole_layer(
           {.form = whole_form(in(in_x), in(in_h), in(in_counts), attributes.net, attributes.differentiable != 0),
-           .y = call.output(out_y),
-           .h = call.output(out_h),
-           .c = lstm ? View(call.output(out_c)) : View{},
-           .kept = call.output(out_kept),
+           .y = call.output(whole_y),
+           .h = call.output(whole_h),
+           .c = lstm ? View(call.output(whole_c)) : View{},
+           .kept = call.output(whole_kept),
            .x = call.input(in_x),
            .W_x = call.input(in_W_x),
            .W_h = call.input(in_W_h),
@@ -96,7 +96,7 @@ constexpr OpInfo whole_lstm_gradient_op = whole_gradient("lstm_gradient", 11);
 constexpr OpInfo whole_gru_gradient_op = whole_gradient("gru_gradient", 9);
 constexpr OpInfo whole_rnn_gradient_op = whole_gradient("rnn_gradient", 9);
 
-const OpInfo& gradient_op_of(RecurrentCell cell) {
+const OpInfo& whole_gradient_op_of(RecurrentCell cell) {
   switch (cell) {
     case RecurrentCell::lstm: return whole_lstm_gradient_op;
     case RecurrentCell::gru: return whole_gru_gradient_op;
@@ -104,15 +104,15 @@ const OpInfo& gradient_op_of(RecurrentCell cell) {
   }
 }
 
-void accumulate_fused(Gradient& g) {
+void accumulate_whole_fused(Gradient& g) {
   bool lstm = g.attributes<WholeAttributes>().net.cell() == RecurrentCell::lstm;
   const Tensor &x = g.saved_input(in_x), &W_x = g.saved_input(in_W_x), &W_h = g.saved_input(in_W_h);
   const Tensor &bias = g.saved_input(in_bias), &h_0 = g.saved_input(in_h);
-  Tensor dy = contiguous_if_needed(g.output(out_y)), dh = contiguous_if_needed(g.output(out_h)), dc;
+  Tensor dy = contiguous_if_needed(g.output(whole_y)), dh = contiguous_if_needed(g.output(whole_h)), dc;
   std::vector<const Tensor*> inputs{
-      &dy, &dh, &x, &g.saved_output(out_y), &W_x, &W_h, &h_0, &g.saved_input(in_counts), &g.saved_output(out_kept)};
+      &dy, &dh, &x, &g.saved_output(whole_y), &W_x, &W_h, &h_0, &g.saved_input(in_counts), &g.saved_output(whole_kept)};
   if (lstm) {
-    dc = contiguous_if_needed(g.output(out_c));
+    dc = contiguous_if_needed(g.output(whole_c));
     inputs.insert(inputs.end(), {&dc, &g.saved_input(in_c)});
   }
   bool wants_weights = g.wants(in_W_x) || g.wants(in_W_h) || g.wants(in_bias);
@@ -124,7 +124,7 @@ void accumulate_fused(Gradient& g) {
   specs.emplace_back(h_0.body(), x.dtype());
   if (lstm) specs.emplace_back(h_0.body(), x.dtype());
   Tensor outputs[6];
-  Call call{gradient_op_of(g.attributes<WholeAttributes>().net.cell()),
+  Call call{whole_gradient_op_of(g.attributes<WholeAttributes>().net.cell()),
             inputs,
             g.attribute_bytes(),
             specs,
@@ -143,7 +143,7 @@ void accumulate_fused(Gradient& g) {
 }
 
 void accumulate_whole_gradients(Gradient& g) {
-  if (!g.recording()) return accumulate_fused(g);
+  if (!g.recording()) return accumulate_whole_fused(g);
   accumulate_composed(g, [&](std::span<const Tensor> in) -> std::vector<Tensor> {
     NetOutput net = composed_net(in, g.attributes<WholeAttributes>().net, g.where());
     return {std::move(net.y), std::move(net.state.h), {}, std::move(net.state.c)};
@@ -157,8 +157,8 @@ constexpr OpInfo whole_op(const char* name, int arity) {
             .batching = Batching::loop,
             .forward = run_whole,
             .gradient = accumulate_whole_gradients,
-            .hidden_outputs = 1 << out_kept};
-  op.saves_output_for[out_y] = op.saves_output_for[out_kept] = every_input;
+            .hidden_outputs = 1 << whole_kept};
+  op.saves_output_for[whole_y] = op.saves_output_for[whole_kept] = every_input;
   for (int i = 0; i < arity; ++i) op.saves_input_for[i] = every_input;
   return op;
 }
@@ -167,7 +167,7 @@ constexpr OpInfo whole_lstm_op = whole_op("lstm", 7);
 constexpr OpInfo whole_gru_op = whole_op("gru", 6);
 constexpr OpInfo whole_rnn_op = whole_op("rnn", 6);
 
-const OpInfo& op_of(RecurrentCell cell) {
+const OpInfo& whole_op_of(RecurrentCell cell) {
   switch (cell) {
     case RecurrentCell::lstm: return whole_lstm_op;
     case RecurrentCell::gru: return whole_gru_op;
@@ -194,9 +194,9 @@ std::optional<NetOutput> detail::run_whole_net(const std::array<Tensor, 7>& in, 
   std::vector<OutputSpec> specs{{rows, x.dtype(), x.device()}, state, {kept, DType::u8, x.device()}};
   if (lstm) specs.push_back(state);
   Tensor outputs[4];
-  Call call{op_of(net.cell()), inputs, bytes_of(attributes), specs, std::span(outputs, specs.size()), where};
+  Call call{whole_op_of(net.cell()), inputs, bytes_of(attributes), specs, std::span(outputs, specs.size()), where};
   invoke(call);
-  return NetOutput{std::move(outputs[out_y]), {std::move(outputs[out_h]), std::move(outputs[out_c])}};
+  return NetOutput{std::move(outputs[whole_y]), {std::move(outputs[whole_h]), std::move(outputs[whole_c])}};
 }
 
 std::span<const RegisteredOp> detail::whole_layer_ops() {
