@@ -46,7 +46,8 @@ struct BatchOptions {
   bool verify = false;
   /// Receives what ran in groups, and what did not. Null: nothing is counted.
   BatchReport* report = nullptr;
-  /// Bytes of each example's stack, at least 64 KiB; only what is used takes memory.
+  /// Bytes of each example's stack, at least 64 KiB; only what is used takes memory. Recursion that needs more throws at
+  /// the next op; between ops it ends the process, after a sentence on stderr unless the program handles SIGSEGV.
   std::size_t stack_bytes = std::size_t{1} << 20;
 };
 

@@ -7,6 +7,9 @@
 #include <cstddef>
 #include <cstring>
 #include <new>
+#include <utility>
+
+#include "stack_overflow.h"
 
 #if defined(__SANITIZE_ADDRESS__)
 #define REEL_ADDRESS_SANITIZER 1
@@ -82,18 +85,23 @@ std::size_t page_size() {
   return size;
 }
 
+// Below a stack. A function may use some of its frame without having touched all that is above.
+std::size_t guard_size() { return 16 * page_size(); }
+
 // The tops of stacks at equal offsets within a page map to one set of the caches, and evict each other.
 std::size_t offset_of(std::size_t stack) { return stack % 61 * 832 & ~std::size_t{63}; }
 
 }  // namespace
 
+StackPool::StackPool(std::size_t bytes) : bytes_(bytes) { explain_stack_overflow(); }
+
 StackPool::~StackPool() {
   for (const boost::context::stack_context& stack : free_) {
-    std::size_t whole = bytes_ + page_size();
+    std::size_t whole = bytes_ + guard_size();
     auto top = reinterpret_cast<std::uintptr_t>(stack.sp);
     // The offset is smaller than a stack, and mappings begin at pages.
     auto begin = (top - stack.size) & ~(page_size() - 1);
-    munmap(reinterpret_cast<void*>(begin - page_size()), whole);
+    munmap(reinterpret_cast<void*>(begin - guard_size()), whole);
   }
 }
 
@@ -104,11 +112,11 @@ boost::context::stack_context StackPool::take() {
     return stack;
   }
   free_.reserve(made_ + 1);  // so that `put` needs no memory
-  std::size_t whole = bytes_ + page_size();
+  std::size_t whole = bytes_ + guard_size();
   void* block =
       mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (block == MAP_FAILED) throw std::bad_alloc();
-  if (mprotect(block, page_size(), PROT_NONE) != 0) {
+  if (mprotect(block, guard_size(), PROT_NONE) != 0) {
     munmap(block, whole);
     throw std::bad_alloc();
   }
@@ -137,7 +145,9 @@ void Fibre::enter() {
   begin_switch(&outer_shadow_, bottom_, size_);
   outer_history_ = current_history();
   switch_history(own_history_);
+  Guard guard = std::exchange(running_guard, {bottom_ - guard_size(), bottom_});
   inner_ = std::move(inner_).resume();
+  running_guard = guard;
   end_switch(outer_shadow_, nullptr, nullptr);
   swap_exceptions(exceptions_);
   if (!inner_) end_history(own_history_);

@@ -9,10 +9,11 @@
 
 namespace reel::detail {
 
-/// Stacks of one size for fibres, each above a page that cannot be accessed. Freed stacks are kept for the next fibres.
+/// Stacks of one size for fibres, each above pages that cannot be accessed. Freed stacks are kept for the next fibres.
 class StackPool {
  public:
-  explicit StackPool(std::size_t bytes) : bytes_(bytes) {}
+  /// Throws: std::bad_alloc.
+  explicit StackPool(std::size_t bytes);
   ~StackPool();
   StackPool(const StackPool&) = delete;
   StackPool& operator=(const StackPool&) = delete;

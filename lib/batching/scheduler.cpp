@@ -112,10 +112,9 @@ bool Scheduler::may_suspend(const Context& context) const {
   return context.tapes == tapes_ && tapes_->depth == depth_ && !context.differentiating;
 }
 
-void Scheduler::check_stack(const Task& task, const Call& call) const {
+void Scheduler::check_stack(const Task& task, const char* caller, Location where) const {
   if (task.fibre.stack_left() < reserve)
-    fail<Error>(call.op.name, call.where,
-                "the example's recursion fills its stack of {} KB; give batch_map a larger stack_bytes",
+    fail<Error>(caller, where, "the example's recursion fills its stack of {} KB; give batch_map a larger stack_bytes",
                 options_.stack_bytes >> 10);
 }
 
@@ -138,7 +137,7 @@ void Scheduler::verify(std::span<const Waiting> calls, const Joining& joining) {
 void Scheduler::run(Call& call) {
   Task& task = *current_;
   if (task.cancelled && std::uncaught_exceptions() == 0) throw Cancelled();
-  check_stack(task, call);
+  check_stack(task, call.op.name, call.where);
   auto run_alone = [&](Alone why) {
     if (report_) report_->count_alone(call, task.context.call_site(call.where), why);
     run_and_record(call);
@@ -369,6 +368,7 @@ void Scheduler::cancel(const Family& family) noexcept {
 }
 
 void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t limit, std::size_t& failed) {
+  if (current_) check_stack(*current_, "batch_map", {});
   Context& context = current_ ? current_->context : *outer_;
   std::uint64_t call = context.generator->next_call();
   Family family;
@@ -405,6 +405,7 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
 
 void Scheduler::run_both(IndexedFunction functions) {
   Task& task = *current_;
+  check_stack(task, "both", {});
   Generator second = stream_of(task.generator, task.generator.next_call(), 1);
   if (live_ >= most_tasks) {
     functions.call(functions.function, 0);

@@ -86,7 +86,8 @@ class Scheduler final : public Interceptor {
   void run_largest();
   Bucket& bucket_for(const GroupKey& key, const Joining& joining);
   void verify(std::span<const Waiting> calls, const Joining& joining);
-  void check_stack(const Task& task, const Call& call) const;
+  /// Throws: Error if the task's stack is nearly full.
+  void check_stack(const Task& task, const char* caller, Location where) const;
 
   Context* outer_;
   Context groups_;  // in which the ops of groups run
