@@ -212,7 +212,8 @@ std::size_t Group::choose(std::span<Waiting> waiting, const Joining& joining) {
       if (joining.shared >> i & 1 && !other.inputs[i]->is(*first.inputs[i])) return false;
     return true;
   });
-  if (alike > 1 || !joining.or_stacked) return alike;
+  // Calls in one bucket may differ in this, where it depends on the number of their rows.
+  if (alike > 1 || !joining_of(first).or_stacked) return alike;
   return partition(waiting, [&](const Call& other) {
     for (std::size_t i = 0; i < first.inputs.size(); ++i)
       if (!same_form(other.input(static_cast<int>(i)), first.input(static_cast<int>(i)), false)) return false;
@@ -222,7 +223,7 @@ std::size_t Group::choose(std::span<Waiting> waiting, const Joining& joining) {
 
 Group::Group(Context& context, std::span<const Waiting> calls, const Joining& joining)
     : context_(context), calls_(calls), joining_(joining), first_(*calls[0].call) {
-  if (joining.shared != 0 && joining.or_stacked)
+  if (joining.shared != 0)
     for (std::size_t i = 0; i < first_.inputs.size(); ++i)
       if (is_shared(i) && !input(1, i).is(input(0, i))) {
         joining_.by = Joining::By::stacked;

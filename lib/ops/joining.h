@@ -31,14 +31,27 @@ inline Joining by_kept_axes(const Call& call) {
   return {.by = rows ? Joining::By::rows : Joining::By::stacked};
 }
 
-/// For an op along one axis, which AxisAttributes or attributes that begin with an axis name.
-inline Joining by_other_axes(const Call& call) {
-  std::int64_t axis = *reinterpret_cast<const std::int64_t*>(call.attribute_bytes.data());
-  if (axis > 0) return by_rows(call);
+/// For an op that treats matrices, the last two axes, one by one: by rows if there are axes before them, else stacked.
+inline Joining by_matrices(const Call& call) {
+  int rank = call.input(0).rank;
+  for (const Tensor* input : call.inputs)
+    if (input->rank() != rank) return {};
+  return {.by = rank > 2 ? Joining::By::rows : Joining::By::stacked};
+}
+
+/// Stacked, for an op along one axis, which AxisAttributes or attributes that begin with an axis name.
+inline Joining stacked_beside_axis(const Call& call) {
   if (call.input(0).rank == max_rank) return {};
   return {.by = Joining::By::stacked, .attributes = [](std::span<std::byte> attributes, std::int64_t) {
             ++*reinterpret_cast<std::int64_t*>(attributes.data());
           }};
+}
+
+/// For an op along one axis, which AxisAttributes or attributes that begin with an axis name: by rows, or stacked if it
+/// is axis 0.
+inline Joining by_other_axes(const Call& call) {
+  std::int64_t axis = *reinterpret_cast<const std::int64_t*>(call.attribute_bytes.data());
+  return axis > 0 ? by_rows(call) : stacked_beside_axis(call);
 }
 
 }  // namespace reel::detail

@@ -1,12 +1,16 @@
 #include <reel/batching.h>
 
 #include <cmath>
+#include <map>
+#include <set>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "catch.h"
+#include "core/op.h"
+#include "ops/registry.h"
 #include "ops/table/row_checks.h"
 
 // Every row of the op table in several examples at once: equal to examples that run one after the other.
@@ -17,18 +21,25 @@ using namespace reel;
 
 namespace {
 
-constexpr std::size_t examples = 3;
-
-/// Which inputs the examples have in common.
-enum class Common : std::uint8_t { none, all_but_first, last_two };
+/// Which inputs the examples have in common; `computed`: none, and each is the result of an op within the example.
+enum class Common : std::uint8_t { none, all_but_first, last_two, computed };
 
 struct Case {
+  std::vector<const Row*> rows;             // of each example
   std::vector<std::vector<Tensor>> inputs;  // of each example
   std::vector<Tensor> sources;              // through which gradients flow, each once
+  bool computed = false;                    // floating inputs pass an op within the example
 };
 
+bool is_source(const Row& row, const Input& input, DType dtype) {
+  return input.takes_row_dtype() && is_floating(dtype) && checks_gradient(row);
+}
+
+// Three examples of one row.
 Case make_case(const Row& row, DType dtype, Common common) {
+  constexpr std::size_t examples = 3;
   Case made;
+  made.computed = common == Common::computed;
   for (std::size_t k = 0; k < examples; ++k) {
     std::vector<Tensor> inputs = draw_inputs(row, dtype, table_seed + k);
     for (std::size_t i = 0; i < inputs.size(); ++i) {
@@ -36,12 +47,56 @@ Case make_case(const Row& row, DType dtype, Common common) {
           (common == Common::all_but_first && k > 0 && i > 0) || (common == Common::last_two && k == examples - 1);
       if (shared)
         inputs[i] = made.inputs[common == Common::all_but_first ? 0 : k - 1][i];
-      else if (row.inputs[i].takes_row_dtype() && is_floating(dtype))
+      else if (is_source(row, row.inputs[i], dtype))
         made.sources.push_back(inputs[i]);
     }
+    made.rows.push_back(&row);
     made.inputs.push_back(std::move(inputs));
   }
   return made;
+}
+
+// Two examples of each row. With `shares`, inputs but the first are one tensor where they have one shape.
+Case make_mixed_case(const std::vector<const Row*>& rows, DType dtype, bool shares) {
+  Case made;
+  std::map<std::string, Tensor> known;
+  for (std::uint64_t draw : {0, 1})
+    for (const Row* row : rows) {
+      std::vector<Tensor> inputs = draw_inputs(*row, dtype, table_seed + draw);
+      for (std::size_t i = 0; i < inputs.size(); ++i) {
+        const Input& input = row->inputs[i];
+        bool is_new = true;
+        if (shares && i > 0 && input.takes_row_dtype()) {
+          auto form = fmt::format("{} {} {} {}", i, to_string(input.shape), static_cast<int>(input.fill),
+                                  is_source(*row, input, dtype));
+          auto [found, inserted] = known.try_emplace(form, inputs[i]);
+          inputs[i] = found->second;
+          is_new = inserted;
+        }
+        if (is_new && is_source(*row, input, dtype)) made.sources.push_back(inputs[i]);
+      }
+      made.rows.push_back(row);
+      made.inputs.push_back(std::move(inputs));
+    }
+  return made;
+}
+
+std::vector<Tensor> values_of(const Case& given, const BatchOptions& options) {
+  std::vector<std::size_t> examples(given.rows.size());
+  for (std::size_t k = 0; k < examples.size(); ++k) examples[k] = k;
+  manual_seed(7);
+  return batch_map(
+      examples,
+      [&](std::size_t k) {
+        if (!given.computed) return given.rows[k]->run(given.inputs[k]);
+        std::vector<Tensor> inputs = given.inputs[k];
+        for (Tensor& input : inputs)
+          if (is_floating(input.dtype())) input = -input;
+        for (Tensor& input : inputs)
+          if (is_floating(input.dtype())) input = -input;
+        return given.rows[k]->run(inputs);
+      },
+      options);
 }
 
 struct Results {
@@ -54,45 +109,54 @@ Tensor weighted(const Tensor& y) {
   return sum(reshape(y, {y.numel()}) * weights);
 }
 
-Results run(const Row& row, const Case& given, const BatchOptions& options, bool first, bool second) {
+Results run(const Case& given, const BatchOptions& options, bool second) {
   Results results;
-  manual_seed(7);
-  auto values = [&] {
-    return batch_map(
-        given.inputs, [&](const std::vector<Tensor>& inputs) { return row.run(inputs); }, options);
-  };
-  if (!first || given.sources.empty()) {
-    results.values = values();
+  if (given.sources.empty()) {
+    results.values = values_of(given, options);
     return results;
   }
   Tape outer({.persistent = true});
   for (const Tensor& source : given.sources) outer.watch(source);
   auto total_of = [&](const std::vector<Tensor>& all) {
-    Tensor total = zeros({}, {.dtype = all[0].dtype()});
+    Tensor total = zeros({}, {.dtype = given.sources[0].dtype()});
     // Gradients that are constants depend on no source.
-    for (const Tensor& source : given.sources) total = total + 0 * to(sum(source), total.dtype());
+    for (const Tensor& source : given.sources) total = total + 0 * sum(source);
     for (const Tensor& one : all)
       if (one.defined() && is_floating(one.dtype())) total = total + weighted(one);
     return total;
   };
   if (!second) {
-    results.values = values();
-    Tensor total = total_of(results.values);
-    results.gradients = outer.gradient(total, given.sources, {.unconnected = Unconnected::zeros});
+    results.values = values_of(given, options);
+    results.gradients = outer.gradient(total_of(results.values), given.sources, {.unconnected = Unconnected::zeros});
     return results;
   }
   {
     Tape inner;
     for (const Tensor& source : given.sources) inner.watch(source);
-    results.values = values();
+    results.values = values_of(given, options);
     results.gradients = inner.gradient(total_of(results.values), given.sources, {.unconnected = Unconnected::zeros});
   }
   results.second = outer.gradient(total_of(results.gradients), given.sources, {.unconnected = Unconnected::zeros});
   return results;
 }
 
-// Returns an empty text if the tensors agree in form and, but for rounding, in their elements. Units: sums of at most 70
-// products, each rounded to half a unit, may differ by the order of their terms.
+// Returns an empty text if each example's value is within its row's bound, and of the form that it has alone.
+std::string wrong_values(const Case& given, const std::vector<Tensor>& found, const std::vector<Tensor>& expected) {
+  std::string text;
+  for (std::size_t k = 0; k < expected.size(); ++k) {
+    const Row& row = *given.rows[k];
+    std::string fault = mismatch(row, found[k], array_of(expected[k]));
+    // The bound may be relative to more than the result, which the reference knows.
+    if (!fault.empty()) fault = mismatch(row, found[k], row.reference(arrays_of(given.inputs[k])));
+    if (found[k].dtype() != expected[k].dtype()) fault += "another dtype";
+    if (!is_floating(expected[k].dtype()) && !same_bits(found[k], expected[k])) fault += "other elements than alone";
+    if (!fault.empty()) text += fmt::format("value {} of {}: {}; ", k, row.name, fault);
+  }
+  return text;
+}
+
+// Returns an empty text if the gradients agree in form and, but for rounding, in their elements. Units: sums of at most
+// 70 products, each rounded to half a unit, may differ by the order of their terms.
 std::string difference(const char* what, const std::vector<Tensor>& found, const std::vector<Tensor>& expected,
                        double units) {
   std::string text;
@@ -100,44 +164,87 @@ std::string difference(const char* what, const std::vector<Tensor>& found, const
     const Tensor &a = found[i], &b = expected[i];
     if (!(a.shape() == b.shape()) || a.dtype() != b.dtype()) {
       text += fmt::format("{} {} has another form; ", what, i);
-    } else if (!is_floating(a.dtype())) {
-      if (!same_bits(a, b)) text += fmt::format("{} {} differs; ", what, i);
-    } else {
-      Array x = array_of(a), y = array_of(b);
-      for (std::size_t k = 0; k < x.values.size(); ++k)
-        if (std::isnan(x.values[k]) != std::isnan(y.values[k])) text += fmt::format("{} {} is NaN; ", what, i);
-      double apart = distance(a, b) / last_place(a.dtype());
-      if (apart > units) text += fmt::format("{} {} lies {} units apart; ", what, i, apart);
+      continue;
     }
+    Array x = array_of(a), y = array_of(b);
+    for (std::size_t k = 0; k < x.values.size(); ++k)
+      if (std::isnan(x.values[k]) != std::isnan(y.values[k])) text += fmt::format("{} {} is NaN; ", what, i);
+    double apart = distance(a, b) / last_place(a.dtype());
+    if (apart > units) text += fmt::format("{} {} lies {} units apart; ", what, i, apart);
   }
   return text;
 }
 
-// Returns an empty text, or what is wrong with the row in a batch.
-std::string fault(const Row& row, DType dtype, Common common, bool second) {
-  Case given = make_case(row, dtype, common);
-  bool first = checks_gradient(row);
-  second = second && checks_second_order(row);
-  Results batched = run(row, given, {.verify = common == Common::none && dtype == f64}, first, second),
-          expected = run(row, given, {.immediate = true}, first, second);
-  return difference("value", batched.values, expected.values, 40) +
-         difference("gradient", batched.gradients, expected.gradients, 200) +
+// Returns an empty text, or what is wrong with the examples in a batch.
+std::string fault(const Case& given, bool second, const BatchOptions& options = {}) {
+  Results batched = run(given, options, second), expected = run(given, {.immediate = true}, second);
+  bool half = !given.sources.empty() && given.sources[0].dtype() == bf16;
+  return wrong_values(given, batched.values, expected.values) +
+         difference("gradient", batched.gradients, expected.gradients, half ? 4 : 200) +
          difference("second gradient", batched.second, expected.second, 4000);
 }
+
+// The row of zero_ overwrites the result of an op, which batch_map refuses.
+bool runs_in(const Row& row, DType dtype) {
+  return row.op != "zero_" && std::find(row.dtypes.begin(), row.dtypes.end(), dtype) != row.dtypes.end();
+}
+
+bool overwrites(const Row& row) { return row.op.ends_with('_') || row.op == "write"; }
 
 }  // namespace
 
 TEST_CASE("every op gives in a batch of examples what it gives in each, with both orders of gradients") {
   CAPTURE(table_seed);
   for (const Row& row : table())
-    for (DType dtype : row.dtypes) {
-      // The row of zero_ overwrites the result of an op, which batch_map refuses.
-      if ((dtype != f32 && dtype != f64 && dtype != bf16) || row.op == "zero_") continue;
+    for (DType dtype : {f32, f64, bf16}) {
+      if (!runs_in(row, dtype)) continue;
       CAPTURE(row.name, name_of(dtype));
-      CHECK(fault(row, dtype, Common::none, dtype == f64) == "");
-      if (dtype != f32) continue;
-      CHECK(fault(row, dtype, Common::all_but_first, false) == "");
-      CHECK(fault(row, dtype, Common::last_two, false) == "");
+      bool second = dtype == f64 && checks_second_order(row);
+      CHECK(fault(make_case(row, dtype, Common::none), second, {.verify = dtype == f64}) == "");
+      CHECK(fault(make_case(row, dtype, Common::all_but_first), second) == "");
+      if (dtype == f32) CHECK(fault(make_case(row, dtype, Common::last_two), false) == "");
+      if (dtype != bf16 && !overwrites(row)) CHECK(fault(make_case(row, dtype, Common::computed), second) == "");
+    }
+}
+
+TEST_CASE("calls of one op with other shapes and attributes in one batch give what they give alone") {
+  CAPTURE(table_seed);
+  std::map<std::string, std::vector<const Row*>> by_op;
+  for (const Row& row : table()) by_op[row.op].push_back(&row);
+  for (const auto& [op, rows] : by_op)
+    for (DType dtype : {f32, f64, bf16})
+      for (bool shares : {false, true}) {
+        std::vector<const Row*> chosen, twice;
+        for (const Row* row : rows) {
+          if (!runs_in(*row, dtype)) continue;
+          chosen.push_back(row);
+          if (dtype == f64 && checks_second_order(*row)) twice.push_back(row);
+        }
+        CAPTURE(op, name_of(dtype), shares);
+        CHECK(fault(make_mixed_case(chosen, dtype, shares), false, {.in_flight = 512}) == "");
+        CHECK(fault(make_mixed_case(twice, dtype, shares), true, {.in_flight = 512}) == "");
+      }
+}
+
+TEST_CASE("every op that has a rule of joining runs for several examples at once") {
+  std::set<std::string, std::less<>> joined;
+  for (const Row& row : table())
+    for (Common common : {Common::none, Common::all_but_first, Common::last_two, Common::computed}) {
+      if (row.op == "zero_" || (common == Common::computed && overwrites(row))) continue;
+      BatchReport report;
+      values_of(make_case(row, row.dtypes[0], common), {.report = &report});
+      for (const BatchedLine& line : report.lines)
+        if (line.groups > 0) joined.insert(line.op);
+    }
+  // Their results must not share elements; a view that gradients do not pass.
+  const std::set<std::string_view> alone{"copy", "stop_gradient"};
+  for (const detail::OpFamily& family : detail::registered_ops())
+    for (const detail::RegisteredOp& op : family.ops) {
+      if (!op.info || op.internal || op.needs_device || op.info->arity == 0 || alone.contains(op.info->name)) continue;
+      bool in_place = family.name == std::string_view("in_place");
+      bool has_rule = op.info->joining || (op.info->batching == detail::Batching::elementwise && !in_place);
+      CAPTURE(op.name, op.info->name);
+      if (has_rule) CHECK(joined.contains(std::string_view(op.info->name)));
     }
 }
 

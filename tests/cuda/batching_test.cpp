@@ -10,7 +10,8 @@
 #include "cuda/gpu.h"
 #include "ops/table/row_checks.h"
 
-// batch_map on a device: every row of the op table in several examples.
+// batch_map on a device: every row of the op table in several examples, with inputs of their own, and with all but the
+// first in common, as parameters are.
 
 namespace reel_test {
 
@@ -25,13 +26,17 @@ struct Results {
 };
 
 // The values of all examples, and the gradients of a sum of them without symmetry; on the device.
-Results run(const Row& row, bool differentiates, const BatchOptions& options) {
+Results run(const Row& row, bool shares, bool differentiates, const BatchOptions& options) {
   std::vector<std::vector<Tensor>> inputs;
   std::vector<Tensor> sources;
   for (std::size_t k = 0; k < examples; ++k) {
     std::vector<Tensor>& own = inputs.emplace_back();
     std::vector<Tensor> drawn = draw_inputs(row, f32, table_seed + k);
     for (std::size_t i = 0; i < drawn.size(); ++i) {
+      if (shares && k > 0 && i > 0) {
+        own.push_back(inputs[0][i]);
+        continue;
+      }
       own.push_back(to(drawn[i], gpu));
       if (row.inputs[i].takes_row_dtype()) sources.push_back(own.back());
     }
@@ -68,10 +73,11 @@ std::string difference(const char* what, const std::vector<Tensor>& found, const
   return text;
 }
 
-std::string fault(const Row& row) {
+std::string fault(const Row& row, bool shares) {
   try {
     bool differentiates = checks_gradient(row);
-    Results found = run(row, differentiates, {}), expected = run(row, differentiates, {.immediate = true});
+    Results found = run(row, shares, differentiates, {}),
+            expected = run(row, shares, differentiates, {.immediate = true});
     return difference("value", found.values, expected.values) +
            difference("gradient", found.gradients, expected.gradients);
   } catch (const std::exception& error) {
@@ -89,7 +95,8 @@ TEST_CASE("every op gives in a batch of examples on a device what it gives in ea
     if (row.op == "zero_" || row.op == "data" || row.op == "write" || row.op == "item") continue;
     if (std::ranges::find(row.dtypes, f32) == row.dtypes.end()) continue;
     CAPTURE(row.name);
-    CHECK(fault(row) == "");
+    CHECK(fault(row, false) == "");
+    if (row.inputs.size() > 1) CHECK(fault(row, true) == "");
   }
 }
 

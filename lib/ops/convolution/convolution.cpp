@@ -47,6 +47,9 @@ void accumulate_bias(Gradient& g) {
   g.accumulate(2, sum(d, others));
 }
 
+// Images of several calls are one batch, if the filters are the same.
+Joining joining_of_images(const Call&) { return {.by = Joining::By::rows, .shared = inputs({1, 2})}; }
+
 // y = x ∗ w + b;  dx = backward_data(d, w),  dw = backward_weights(x, d),  db = Σ d
 
 constexpr OpInfo forward_op(const char* name) {
@@ -71,7 +74,8 @@ constexpr OpInfo forward_op(const char* name) {
                 accumulate_bias(g);
               },
           .saves_input_for = {inputs({1}), inputs({0})},
-          .keeps_input_shapes = true};
+          .keeps_input_shapes = true,
+          .joining = joining_of_images};
 }
 
 constexpr OpInfo convolution_op = forward_op("convolution");
@@ -99,7 +103,8 @@ constexpr OpInfo backward_data_op(const char* name) {
                 accumulate_bias(g);
               },
           .saves_input_for = {inputs({1}), inputs({0})},
-          .keeps_input_shapes = true};
+          .keeps_input_shapes = true,
+          .joining = joining_of_images};
 }
 
 constexpr OpInfo convolution_backward_data_op = backward_data_op("convolution_backward_data");

@@ -12,6 +12,7 @@
 #include "../../record/gradient.h"
 #include "../if_needed.h"
 #include "../index/index_checks.h"
+#include "../joining.h"
 #include "../registry.h"
 #include "channels.h"
 
@@ -86,11 +87,13 @@ void scatter_gradient(Gradient& g) {
 
 // y_o = max x_k over window o, at k_o;  dx_k = Σ d_o where k_o = k
 
+// `dropped`: outputs that the calling function drops, as bits.
+template <std::uint8_t dropped = 1 << 1>
 constexpr OpInfo max_pool_op(const char* name) {
   return {
       .name = name,
       .arity = 1,
-      .batching = Batching::loop,
+      .batching = Batching::stack,
       .forward =
           [](Call& call) {
             kernels(call.output().device)
@@ -103,6 +106,7 @@ constexpr OpInfo max_pool_op(const char* name) {
                          run_linear(pool_scatter_op, g.output(), &g.saved_output(1), pooling.size, pooling, g.where()));
           },
       .saves_output_for = {0, inputs({0})},
+      .joining = [](const Call&) -> Joining { return {.by = Joining::By::rows, .dropped_outputs = dropped}; },
   };
 }
 
@@ -114,12 +118,13 @@ constexpr OpInfo pool_average_op(const char* name) {
   return {
       .name = name,
       .arity = 1,
-      .batching = Batching::loop,
+      .batching = Batching::stack,
       .forward =
           [](Call& call) {
             kernels(call.output().device).pooling->average(call.output(), call.input(0), call.attributes<Pooling>());
           },
       .gradient = average_gradient,
+      .joining = by_rows,
   };
 }
 
@@ -131,14 +136,14 @@ constexpr OpInfo adaptive_avg_pool_ops[] = {pool_average_op("adaptive_avg_pool1d
                                             pool_average_op("adaptive_avg_pool2d"),
                                             pool_average_op("adaptive_avg_pool3d")};
 constexpr OpInfo max_pool_ops[] = {max_pool_op("max_pool1d"), max_pool_op("max_pool2d"), max_pool_op("max_pool3d")};
-constexpr OpInfo max_pool_with_indices_ops[] = {max_pool_op("max_pool1d_with_indices"),
-                                                max_pool_op("max_pool2d_with_indices"),
-                                                max_pool_op("max_pool3d_with_indices")};
+constexpr OpInfo max_pool_with_indices_ops[] = {max_pool_op<0>("max_pool1d_with_indices"),
+                                                max_pool_op<0>("max_pool2d_with_indices"),
+                                                max_pool_op<0>("max_pool3d_with_indices")};
 constexpr OpInfo adaptive_max_pool_ops[] = {max_pool_op("adaptive_max_pool1d"), max_pool_op("adaptive_max_pool2d"),
                                             max_pool_op("adaptive_max_pool3d")};
-constexpr OpInfo adaptive_max_pool_with_indices_ops[] = {max_pool_op("adaptive_max_pool1d_with_indices"),
-                                                         max_pool_op("adaptive_max_pool2d_with_indices"),
-                                                         max_pool_op("adaptive_max_pool3d_with_indices")};
+constexpr OpInfo adaptive_max_pool_with_indices_ops[] = {max_pool_op<0>("adaptive_max_pool1d_with_indices"),
+                                                         max_pool_op<0>("adaptive_max_pool2d_with_indices"),
+                                                         max_pool_op<0>("adaptive_max_pool3d_with_indices")};
 
 // The transpose of the average, so its gradient is the average.
 

@@ -11,6 +11,7 @@
 #include "../../kernels/resample.h"
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../joining.h"
 #include "../registry.h"
 
 namespace reel {
@@ -44,6 +45,7 @@ constexpr OpInfo interpolate_op{
           const auto& taps = g.attributes<AxisTaps>();
           g.accumulate(0, resample(interpolate_transposed_op, g.output(), taps.old_size, taps, g.where()));
         },
+    .joining = by_rows,
 };
 
 // z = Wᵀ d along an axis;  dd = W e

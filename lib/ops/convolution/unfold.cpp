@@ -10,6 +10,7 @@
 #include "../../kernels/resample.h"
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../joining.h"
 #include "../registry.h"
 
 namespace reel {
@@ -80,6 +81,7 @@ constexpr OpInfo unfold_op{
           kernels(call.output().device).resample->unfold(call.output(), call.input(0), call.attributes<PatchGrid>());
         },
     .gradient = [](Gradient& g) { g.accumulate(0, run_fold(g.output(), g.attributes<PatchGrid>(), g.where())); },
+    .joining = by_rows,
 };
 
 // fold: y = Σ of the patches that cover an element;  dx = unfold(d)
@@ -93,6 +95,7 @@ constexpr OpInfo fold_op{
           kernels(call.output().device).resample->fold(call.output(), call.input(0), call.attributes<PatchGrid>());
         },
     .gradient = [](Gradient& g) { g.accumulate(0, run_unfold(g.output(), g.attributes<PatchGrid>(), g.where())); },
+    .joining = by_rows,
 };
 
 }  // namespace

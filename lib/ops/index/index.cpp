@@ -8,6 +8,7 @@
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
+#include "../joining.h"
 #include "../operand.h"
 #include "../registry.h"
 #include "index_checks.h"
@@ -66,6 +67,12 @@ void check_index_shape(const char* op, const Tensor& x, const Tensor& index, int
                      to_string(index.shape()), to_string(x.shape()), axis);
 }
 
+// For x and an index: by rows where the index has all of x's rows.
+Joining joining_with_index(const Call& call) {
+  bool all_rows = call.input(0).dims[0] == call.input(1).dims[0];
+  return all_rows ? by_other_axes(call) : stacked_beside_axis(call);
+}
+
 }  // namespace
 
 // gather: y[…, j, …] = x[…, index[…, j, …], …];  dx = zeros with d added at the index
@@ -89,6 +96,11 @@ constexpr OpInfo gather_op{
           g.accumulate(0, scatter_add(nothing, axis, g.saved_input(1), d));
         },
     .saves_input_for = {0, inputs({0})},
+    .joining = [](const Call& call) -> Joining {
+      // Joined, x may be copied, which takes longer than to take a few of many elements.
+      if (call.input(0).numel > 1024 + 16 * call.input(1).numel) return {};
+      return joining_with_index(call);
+    },
 };
 
 Tensor gather(const Arg& x, int axis, const Arg& index) {
@@ -128,6 +140,7 @@ constexpr OpInfo scatter_op{
           g.accumulate(2, where(gather(left, axis, index) == numbers, gather(d, axis, index), 0));
         },
     .saves_input_for = {0, inputs({0, 2})},
+    .joining = joining_with_index,
 };
 
 Tensor scatter(const Arg& x, int axis, const Arg& index, const Arg& source) {
@@ -170,6 +183,7 @@ constexpr OpInfo scatter_add_op{
                          gather(g.output(), static_cast<int>(g.attributes<AxisAttributes>().axis), g.saved_input(1)));
         },
     .saves_input_for = {0, inputs({2})},
+    .joining = joining_with_index,
 };
 
 Tensor scatter_add(const Arg& x, int axis, const Arg& index, const Arg& updates) {

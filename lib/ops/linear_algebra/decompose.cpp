@@ -13,6 +13,7 @@
 #include "../../kernels/linear_algebra.h"
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../joining.h"
 #include "../registry.h"
 #include "linear_algebra_checks.h"
 
@@ -69,6 +70,7 @@ constexpr OpInfo cholesky_op{
           g.accumulate(0, symmetric(triangular_solve(y, transpose(left), {.transposed = true})));
         },
     .saves_output_for = {inputs({0})},
+    .joining = by_matrices,
 };
 
 Tensor cholesky(const Arg& a) {
@@ -92,6 +94,7 @@ constexpr OpInfo qr_op{
           g.accumulate(0, transpose(first_term));
         },
     .saves_output_for = {inputs({0}), inputs({0})},
+    .joining = by_matrices,
 };
 
 QR qr(const Arg& a) {
@@ -133,6 +136,7 @@ constexpr OpInfo svd_op{
           g.accumulate(0, da);
         },
     .saves_output_for = {inputs({0}), inputs({0}), inputs({0})},
+    .joining = by_matrices,
 };
 
 SVD svd(const Arg& a) {
@@ -165,6 +169,7 @@ constexpr OpInfo eigh_op{
           g.accumulate(0, symmetric(matmul(matmul(v, inner), transpose(v))));
         },
     .saves_output_for = {inputs({0}), inputs({0})},
+    .joining = by_matrices,
 };
 
 Eigh eigh(const Arg& a) {

@@ -9,6 +9,7 @@
 #include "../../kernels/linear_algebra.h"
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../joining.h"
 #include "../registry.h"
 #include "linear_algebra_checks.h"
 
@@ -110,6 +111,7 @@ constexpr OpInfo solve_op{
         },
     .saves_input_for = {inputs({0, 1})},
     .saves_output_for = {inputs({0})},
+    .joining = by_matrices,
 };
 
 Tensor solve(const Arg& a, const Arg& b) {
@@ -148,6 +150,7 @@ constexpr OpInfo triangular_solve_op{
         },
     .saves_input_for = {inputs({0, 1})},
     .saves_output_for = {inputs({0})},
+    .joining = by_matrices,
 };
 
 Tensor triangular_solve(const Arg& a, const Arg& b, TriangularSolveOptions options) {
@@ -174,6 +177,7 @@ constexpr OpInfo inv_op{
           g.accumulate(0, -matmul(y_transposed, matmul(g.output(), y_transposed)));
         },
     .saves_output_for = {inputs({0})},
+    .joining = by_matrices,
 };
 
 Tensor inv(const Arg& a) {
@@ -194,6 +198,7 @@ constexpr OpInfo det_op{
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
+    .joining = by_matrices,
 };
 
 Tensor det(const Arg& a) {
@@ -214,6 +219,7 @@ constexpr OpInfo slogdet_op{
           if (g.has_output(1)) g.accumulate(0, per_matrix(g.output(1)) * transpose(inv(g.saved_input(0))));
         },
     .saves_input_for = {inputs({0})},
+    .joining = by_matrices,
 };
 
 SignAndLogDet slogdet(const Arg& a) {

@@ -135,6 +135,12 @@ constexpr OpInfo attention_op{
     .saves_input_for = {all_inputs, all_inputs, all_inputs, all_inputs},
     .saves_output_for = {all_inputs, all_inputs},
     .hidden_outputs = 1 << normalisers_output,
+    .joining = [](const Call& call) -> Joining {
+      bool one_mask = call.inputs.size() > 3 && call.input(3).dims[0] != call.input(0).dims[0];
+      return {.by = Joining::By::rows,
+              .shared = one_mask ? inputs({3}) : InputSet{},
+              .dropped_outputs = 1 << normalisers_output};
+    },
 };
 
 namespace {

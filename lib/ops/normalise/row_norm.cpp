@@ -20,6 +20,18 @@ void row_norm_forward(Call& call) {
                        call.attributes<RowForm>());
 }
 
+// The weights are shared, or belong to all rows of one call.
+Joining joining_of_row_norm(const Call& call) {
+  const Body &x = call.input(0), &w = call.input(1);
+  // The statistics are one for each row, in the form of x's axes before the row's.
+  bool rows = x.dims[0] == call.specs[1].dims[0];
+  if (!rows && x.rank == max_rank) return {};
+  return {.by = rows ? Joining::By::rows : Joining::By::stacked,
+          .shared = inputs({1, 2}),
+          .or_stacked = x.rank < max_rank && w.numel == x.numel,
+          .dropped_outputs = 1 << 1 | 1 << 2};
+}
+
 // Fused; runs when nothing records.
 
 const OpInfo row_norm_gradient_op{
@@ -90,7 +102,8 @@ void row_norm_gradient(Gradient& g) {
 Tensor run_row_norm(const OpInfo& op, const Arg& x, std::int64_t rows, const Tensor& w, const Tensor* b, RowForm form) {
   Tensor packed = contiguous_if_needed(x);
   const Tensor* inputs[] = {&packed, &w, b};
-  const Shape statistics{rows};
+  Shape statistics{rows};
+  if (std::int64_t first = packed.body().dims[0]; first > 0 && rows % first == 0) statistics = {first, rows / first};
   const OutputSpec specs[] = {{packed.body(), packed.dtype()},
                               {statistics, DType::f64, packed.device()},
                               {statistics, DType::f64, packed.device()}};

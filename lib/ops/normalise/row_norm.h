@@ -9,6 +9,7 @@ namespace reel::detail {
 
 void row_norm_forward(Call& call);
 void row_norm_gradient(Gradient& g);
+Joining joining_of_row_norm(const Call& call);
 
 /// y = x̂ w + b, x̂ = (x − mean) / √(variance + ε) along rows;
 /// dx = (w d − mean(w d) − x̂ mean(w d x̂)) / √(variance + ε), dw = Σ d x̂, db = Σ d over the rows
@@ -21,7 +22,8 @@ constexpr OpInfo row_norm_op(const char* name, bool has_bias = true) {
           .gradient = row_norm_gradient,
           .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
           .saves_output_for = {0, inputs({0, 1}), inputs({0, 1})},
-          .precision = Precision::full};
+          .precision = Precision::full,
+          .joining = joining_of_row_norm};
 }
 
 extern const OpInfo row_norm_gradient_op;

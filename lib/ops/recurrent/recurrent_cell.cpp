@@ -205,6 +205,9 @@ constexpr OpInfo gru_cell_op{
         },
     .saves_input_for = {0, 0, inputs({0, 1, 2, 3})},
     .saves_output_for = {0, inputs({0, 1, 2, 3})},
+    .joining = [](const Call&) -> Joining {
+      return {.by = Joining::By::rows, .shared = inputs({3}), .dropped_outputs = 1 << 1};
+    },
 };
 
 Tensor detail::gru_bias_gradient(const Tensor& dp, const Tensor& dq) {
@@ -274,6 +277,7 @@ constexpr OpInfo rnn_cell_op{
           if (g.wants(2)) g.accumulate(2, da);
         },
     .saves_output_for = {inputs({0, 1, 2})},
+    .joining = [](const Call&) -> Joining { return {.by = Joining::By::rows, .shared = inputs({2})}; },
 };
 
 // The public functions' common parts: checks, and conversion of halves to f32.

@@ -11,6 +11,7 @@
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../joining.h"
 #include "../registry.h"
 #include "reduction.h"
 
@@ -61,6 +62,7 @@ constexpr OpInfo norm_op{
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_kept_axes,
 };
 
 namespace {

@@ -113,6 +113,7 @@ constexpr OpInfo prod_op{
         },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_kept_axes,
 };
 
 namespace {
@@ -147,7 +148,8 @@ constexpr OpInfo extreme_op(const char* name) {
           .forward = reduce_forward<op>,
           .gradient = extreme_gradient,
           .saves_input_for = {inputs({0})},
-          .saves_output_for = {inputs({0})}};
+          .saves_output_for = {inputs({0})},
+          .joining = by_kept_axes};
 }
 
 constexpr OpInfo max_op = extreme_op<Reduction::max>("max");
@@ -261,6 +263,7 @@ constexpr OpInfo logsumexp_op{
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_kept_axes,
 };
 
 namespace {

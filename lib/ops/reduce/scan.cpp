@@ -12,6 +12,7 @@
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
+#include "../joining.h"
 #include "../registry.h"
 
 namespace reel {
@@ -76,6 +77,7 @@ constexpr OpInfo cumsum_op{
           g.accumulate(0, std::move(back));
         },
     .precision = Precision::full,
+    .joining = by_other_axes,
 };
 
 Tensor cumsum(const Arg& x) { return scan_all(cumsum_op, x); }
@@ -141,6 +143,7 @@ constexpr OpInfo cumprod_op{
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_other_axes,
 };
 
 Tensor cumprod(const Arg& x) { return scan_all(cumprod_op, x); }
@@ -182,6 +185,7 @@ constexpr OpInfo logcumsumexp_op{
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_other_axes,
 };
 
 Tensor logcumsumexp(const Arg& x, int axis) {

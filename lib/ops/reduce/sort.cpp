@@ -8,6 +8,7 @@
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
+#include "../joining.h"
 #include "../operand.h"
 #include "../registry.h"
 
@@ -59,6 +60,7 @@ constexpr OpInfo sort_op{
         },
     .gradient = accumulate_at_indices,
     .saves_output_for = {inputs({0})},
+    .joining = by_other_axes,
 };
 
 ValuesAndIndices sort(const Arg& x, int axis, SortOptions options) {
@@ -89,6 +91,7 @@ constexpr OpInfo topk_op{
         },
     .gradient = accumulate_at_indices,
     .saves_output_for = {inputs({0})},
+    .joining = by_other_axes,
 };
 
 ValuesAndIndices topk(const Arg& x, std::int64_t k, int axis, TopKOptions options) {
@@ -121,6 +124,11 @@ constexpr OpInfo searchsorted_op{
               .searchsorted(call.output(), call.input(0), call.input(1),
                             call.attributes<SearchAttributes>().right != 0);
         },
+    .joining = [](const Call& call) -> Joining {
+      if (call.input(0).rank > 1) return {.by = Joining::By::rows};
+      auto by = call.input(1).rank > 0 ? Joining::By::rows : Joining::By::stacked;
+      return {.by = by, .shared = inputs({0})};
+    },
 };
 
 Tensor searchsorted(const Arg& sorted, const Arg& values, SearchSortedOptions options) {

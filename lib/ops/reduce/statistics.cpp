@@ -12,6 +12,7 @@
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../joining.h"
 #include "../registry.h"
 #include "reduction.h"
 
@@ -55,6 +56,7 @@ constexpr OpInfo var_op{
         },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_kept_axes,
 };
 
 // y = √(Σ (x − mean x)² / c);  dx = d (x − mean x) / (c y), 0 where y = 0
@@ -76,6 +78,7 @@ constexpr OpInfo std_op{
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_kept_axes,
 };
 
 namespace {
@@ -106,6 +109,7 @@ constexpr OpInfo median_places_op{
     .arity = 1,
     .batching = Batching::stack,
     .forward = [](Call& call) { kernels(call.output().device).median_places(call.output(), call.input(0)); },
+    .joining = by_leading_axes,
 };
 
 namespace {

@@ -239,6 +239,10 @@ constexpr OpInfo one_hot_op{
             fail<IndexError>("one_hot", call.where, "index {} is none of the {} classes, for the indices {}", bad,
                              call.output().dims[call.output().rank - 1], describe(*call.inputs[0]));
         },
+    .joining = [](const Call& call) -> Joining {
+      if (call.specs[0].rank == max_rank) return {};
+      return {.by = call.input(0).rank > 0 ? Joining::By::rows : Joining::By::stacked};
+    },
 };
 
 }  // namespace

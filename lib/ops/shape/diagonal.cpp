@@ -8,6 +8,7 @@
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
 #include "../index/places.h"
+#include "../joining.h"
 #include "../registry.h"
 
 namespace reel {
@@ -46,6 +47,7 @@ constexpr OpInfo band_op{
           const Tensor& d = g.output();
           g.accumulate(0, invoke(*g.op(), {&d}, {d.body(), d.dtype()}, g.where(), g.attribute_bytes()));
         },
+    .joining = by_matrices,
 };
 
 Tensor within_band(const char* op, const Arg& x, const BandAttributes& band) {

@@ -84,6 +84,17 @@ constexpr OpInfo pad_op{
           CropAttributes attributes{g.attributes<PadAttributes>().before, g.input_shape(0)};
           g.accumulate(0, invoke_view(crop_op, g.output(), g.where(), bytes_of(attributes)));
         },
+    .joining = [](const Call& call) -> Joining {
+      const Body& x = call.input(0);
+      if (x.rank > 0 && call.specs[0].dims[0] == x.dims[0]) return {.by = Joining::By::rows};
+      if (x.rank == max_rank) return {};
+      return {.by = Joining::By::stacked, .attributes = [](std::span<std::byte> attributes, std::int64_t) {
+                auto& before = reinterpret_cast<PadAttributes*>(attributes.data())->before;
+                Shape stacked{0};
+                for (std::int64_t width : before) stacked.push_back(width);
+                before = stacked;
+              }};
+    },
 };
 
 namespace {

@@ -242,6 +242,14 @@ constexpr OpInfo flip_op{
           call.outputs[0] = view_of(x, x.shape(), strides, offset, call.where);
         },
     .gradient = [](Gradient& g) { g.accumulate(0, invoke_view(*g.op(), g.output(), g.where(), g.attribute_bytes())); },
+    .joining = [](const Call& call) -> Joining {
+      int rank = call.input(0).rank;
+      if (rank > 0 && (call.attributes<FlipAttributes>().axes & 1) == 0) return {.by = Joining::By::rows};
+      if (rank == max_rank) return {};
+      return {.by = Joining::By::stacked, .attributes = [](std::span<std::byte> attributes, std::int64_t) {
+                reinterpret_cast<FlipAttributes*>(attributes.data())->axes <<= 1;
+              }};
+    },
 };
 
 Tensor flip(const Arg& x, const Shape& axes) {

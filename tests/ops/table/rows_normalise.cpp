@@ -225,11 +225,12 @@ void add_last_axes(std::vector<Row>& rows) {
 
 void add_groups(std::vector<Row>& rows) {
   for (Parameters parameters : {Parameters::none, Parameters::both}) {
-    for (const Groups& c : {Groups{{2, 4, 3}, 2}, Groups{{2, 6}, 3}, Groups{{2, 2, 2, 3}, 1, true},
-                            Groups{{0, 4, 2}, 2}, Groups{{3, 2, 0}, 2}, Groups{{20, 8, 9, 13}, 4}})
-      add_by_group(rows, c, parameters);
     for (const Groups& c :
-         {Groups{{2, 3, 4}, 0}, Groups{{2, 2, 3, 2}, 0, true}, Groups{{0, 3, 2}, 0}, Groups{{2, 3, 35}, 0}})
+         {Groups{{2, 4, 3}, 2}, Groups{{2, 6}, 3}, Groups{{2, 2, 2, 3}, 1, true}, Groups{{0, 4, 2}, 2},
+          Groups{{3, 2, 0}, 2}, Groups{{20, 8, 9, 13}, 4}, Groups{{1, 4, 3}, 2}})
+      add_by_group(rows, c, parameters);
+    for (const Groups& c : {Groups{{2, 3, 4}, 0}, Groups{{2, 2, 3, 2}, 0, true}, Groups{{0, 3, 2}, 0},
+                            Groups{{2, 3, 35}, 0}, Groups{{1, 3, 4}, 0}})
       add_by_group(rows, c, parameters);
   }
 }
