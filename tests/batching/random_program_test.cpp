@@ -20,9 +20,11 @@ constexpr std::int64_t width = 4;
 struct Parameters {
   Tensor W = (draw({width, width}) * 0.7).requires_grad(), wide = (draw({2 * width, width}) * 0.5).requires_grad(),
          bias = draw({width}).requires_grad(), table = draw({7, width}).requires_grad(),
-         gates = draw({width, 4 * width}).requires_grad();
+         gates = draw({width, 4 * width}).requires_grad(), filters = draw({2, 1, 3}).requires_grad();
+  RecurrentWeights gru{draw({width, 3 * width}).requires_grad(), draw({width, 3 * width}).requires_grad(),
+                       draw({4 * width}).requires_grad()};
 
-  std::vector<Tensor> all() const { return {W, wide, bias, table, gates}; }
+  std::vector<Tensor> all() const { return {W, wide, bias, table, gates, filters, gru.W_x, gru.W_h, gru.bias}; }
 };
 
 /// Thrown by a program at a chosen op.
@@ -50,7 +52,7 @@ class Run {
  private:
   void step(std::uint64_t choice) {
     if (step_++ == stops_at_) throw Stop("stopped");
-    std::uint64_t kind = choice % 18;
+    std::uint64_t kind = choice % 25;
     const Tensor m = matrix(choice >> 8), n = matrix(choice >> 16), v = vector(choice >> 24);
     switch (kind) {
       case 0: return add(tanh(matmul(m, p_.W)));
@@ -80,6 +82,13 @@ class Run {
         Tensor classes = argmax(stop_gradient(m), 1);
         return vectors_.push_back(v * cross_entropy(m, classes, {.reduction = LossReduction::sum}) * 0.1);
       }
+      case 17: return add(tanh(cumsum(m, static_cast<int>(choice >> 16 & 1))));
+      case 18: return add(sort(m, 1).values);
+      case 19: return add(gather(m, 1, argsort(stop_gradient(n_like(n, m)), 1)));
+      case 20: return add(gru_cell(m, n_like(n, m), p_.gru));
+      case 21: return add(tanh(sum(conv1d(reshape(m, {-1, 1, width}), p_.filters, {.padding = 1}), {1})));
+      case 22: return add(scaled_dot_product_attention(m, n, n));
+      case 23: return vectors_.push_back(tanh(logsumexp(m, {0}) * reel::std(v)));
       default: return add(where(m > 0, m, 0.1 * n));
     }
   }
