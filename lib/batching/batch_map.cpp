@@ -1,5 +1,7 @@
 #include <reel/batching.h>
 
+#include <algorithm>
+#include <string>
 #include <typeinfo>
 
 #include <fmt/format.h>
@@ -7,6 +9,7 @@
 #include <reel/error.h>
 
 #include "../core/context.h"
+#include "../core/extended_error.h"
 #include "../core/op_error.h"
 #include "scheduler.h"
 
@@ -32,9 +35,18 @@ void throw_with_index(const Error& error, const std::string& text) {
 [[noreturn]] void rethrow_with_index(std::size_t index, Location where) {
   try {
     throw;
+  } catch (const MemoryError& error) {
+    char text[80];
+    auto end = fmt::format_to_n(text, sizeof text, ", in example {} of the batch_map at ", index);
+    throw_extended(error, {text, end.size}, where);
+    throw;
   } catch (const Error& error) {
-    throw_with_index<Error, ShapeError, DTypeError, IndexError, DeviceError, TapeError>(
-        error, fmt::format("{}, in example {} of the batch_map at {}", error.what(), index, to_string(where)));
+    std::string text = error.what();
+    // Further lines say more of the error.
+    text.insert(std::min(text.find('\n'), text.size()),
+                fmt::format(", in example {} of the batch_map at {}", index, to_string(where)));
+    throw_with_index<Error, ShapeError, DTypeError, IndexError, DeviceError, TapeError>(error, text);
+    if (auto* throw_other = throw_with_text.load()) throw_other(error, text);
     throw;
   }
 }

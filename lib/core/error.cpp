@@ -5,7 +5,9 @@
 #include <cmath>
 #include <cstddef>
 #include <cstring>
+#include <typeinfo>
 
+#include "extended_error.h"
 #include "memory_error.h"
 #include "op_error.h"
 
@@ -78,6 +80,15 @@ void detail::fail_for_memory(const char* op, Location where, const Shape& shape,
   if (tenths > 0) error << "the " << tenths / 10 << "." << tenths % 10 << " MB of ";
   throw error << "a tensor " << shape << " " << name_of(dtype) << where;
 }
+
+void detail::throw_extended(const MemoryError& error, std::string_view more, Location where) {
+  if (typeid(error) != typeid(SelfContainedMemoryError)) return;
+  auto copy = static_cast<const SelfContainedMemoryError&>(error);
+  throw copy << more << std::string_view(where.file ? shown_file(where) : "unknown place") << ":"
+             << std::int64_t{where.line};
+}
+
+constinit std::atomic<void (*)(const Error& error, const std::string& text)> detail::throw_with_text{};
 
 std::string to_string(Location where) {
   return where.file ? fmt::format("{}:{}", shown_file(where), where.line) : "unknown place";

@@ -1,7 +1,10 @@
 #include <reel/debug/anomaly.h>
 
 #include <algorithm>
+#include <string>
+#include <typeinfo>
 
+#include "../core/extended_error.h"
 #include "../core/op_error.h"
 #include "../dispatch/invoke.h"
 #include "../kernels/kernel_table.h"
@@ -118,7 +121,12 @@ class AnomalyScope::Detector : public ListenerScope {
   AnomalyOptions options_;
 };
 
-AnomalyScope::AnomalyScope(AnomalyOptions options) : detector_(std::make_unique<Detector>(options)) {}
+AnomalyScope::AnomalyScope(AnomalyOptions options) : detector_(std::make_unique<Detector>(options)) {
+  detail::throw_with_text = [](const Error& error, const std::string& text) {
+    if (typeid(error) == typeid(AnomalyError))
+      throw AnomalyError({}, error.where(), text, static_cast<const AnomalyError&>(error).anomaly());
+  };
+}
 
 AnomalyScope::~AnomalyScope() = default;
 

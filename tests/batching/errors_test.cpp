@@ -85,6 +85,47 @@ TEST_CASE("an error of one example keeps its type and line, and names the exampl
   check_error<Error>([&](const BatchOptions& options) { run(options, other); }, line, {"in example 3 of the"});
 }
 
+TEST_CASE("an error for memory names the example and the line") {
+  int line = 0, batch_line = 0;
+  auto run = [&](const BatchOptions& options) {
+    batch_line = __LINE__ + 1;
+    batch_map(
+        numbers(6),
+        [&](int i) {
+          Tensor x = sin(full({1, 4}, 0.1 * i));
+          line = __LINE__ + 1;
+          return i == 3 ? ones({std::int64_t{1} << 43}) : x;
+        },
+        options);
+  };
+  CHECK_THROWS_AS(run({}), MemoryError);
+  check_error<MemoryError>(
+      run, line, {"there is no memory for the ", "in example 3 of the batch_map at " + line_of(__FILE__, batch_line)});
+}
+
+TEST_CASE("an anomaly names the example and keeps its description") {
+  int line = 0;
+  auto run = [&](const BatchOptions& options) {
+    auto scope = debug::detect_anomaly();
+    batch_map(numbers(6),
+              [&](int i) {
+                Tensor x = full({1, 4}, i == 3 ? -1.0 : 1.0 + i);
+                line = __LINE__ + 1;
+                return log(x);
+              },
+              {.in_flight = options.in_flight, .immediate = options.immediate});
+  };
+  try {
+    run({});
+    FAIL("nothing was thrown");
+  } catch (const AnomalyError& error) {
+    CHECK(error.anomaly().op == "log");
+    CHECK_THAT(std::string(error.what()), contains(" of the batch_map at "));
+    CHECK_THAT(std::string(error.what()), contains("\n  input 0, made at "));
+  }
+  check_error<AnomalyError>(run, line, {"log: gave ", "in example 3 of the batch_map at "});
+}
+
 TEST_CASE("an error that only the kernel notices is that of the example at fault, with its own shapes") {
   manual_seed(2);
   Tensor w = draw({4, 4}).requires_grad(), table = draw({10, 4}).requires_grad();
