@@ -74,8 +74,10 @@ IndexedFunction indexed(F& function) {
 /// examples.
 ///
 /// Each example draws its random numbers from a stream of its own, which does not depend on `in_flight`. An exception of
-/// an example ends the others, whose destructors must not call ops then; if it is one of reel's, it names the example. The
+/// an example ends the others by an exception at their ops: one that is called by a destructor, other than while an
+/// exception unwinds the example, ends the process then. If the exception is one of reel's, it names the example. The
 /// result of an op that ran for several examples cannot be overwritten in place while a tape records it: overwrite a copy.
+/// Its gradient by a tensor of another one of them is zeros, not an error.
 /// Throws: what the function throws; Error for options out of range.
 template <std::ranges::random_access_range Examples, class Function>
 auto batch_map(Examples&& examples, Function&& function, const BatchOptions& options = {},
