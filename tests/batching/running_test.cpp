@@ -101,6 +101,36 @@ TEST_CASE("a batch_map within another has the values and gradients of plain loop
   });
 }
 
+TEST_CASE("inner batches keep the number of functions under way small, and are right") {
+  manual_seed(4);
+  Tensor w = draw({4, 4}).requires_grad();
+  int alive = 0, most = 0;
+  check_as_immediate([&](const BatchOptions& options) {
+    BatchOptions inner = options;
+    inner.report = nullptr;
+    Tape tape;
+    std::vector<Tensor> made = batch_map(
+        numbers(40),
+        [&](int i) {
+          std::vector<Tensor> words = batch_map(
+              numbers(40),
+              [&](int k) {
+                Counted counted(alive);
+                most = std::max(most, alive);
+                return chain(row(i + k), w, 1 + k % 3);
+              },
+              inner);
+          return sum(concat(words, 0));
+        },
+        options);
+    return std::vector<Tensor>{tape.gradient(sum(stack(made)), w)};
+  });
+  CHECK(alive == 0);
+  CHECK(most > 40);
+  // Of 1600: 256 tasks, and one of each example that finds so many under way.
+  CHECK(most < 300);
+}
+
 TEST_CASE("examples of several inner batches are joined with each other") {
   manual_seed(3);
   Tensor w = draw({4, 4});
