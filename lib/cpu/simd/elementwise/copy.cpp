@@ -1,5 +1,7 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
+#include <new>
 #include <span>
 #include <utility>
 
@@ -35,12 +37,24 @@ To converted(From value) {
     return convert<To>(value);
 }
 
+using ConvertRow = void (*)(void* to, std::int64_t to_stride, const void* from, std::int64_t from_stride,
+                            std::int64_t count);
+
 template <class To, class From>
-void convert_row(To* to, std::int64_t to_stride, const From* from, std::int64_t from_stride, std::int64_t count) {
+void convert_row(void* to_row, std::int64_t to_stride, const void* from_row, std::int64_t from_stride,
+                 std::int64_t count) {
+  To* to = static_cast<To*>(to_row);
+  const From* from = static_cast<const From*>(from_row);
   if (to_stride == 1 && from_stride == 1)
     for (std::int64_t i = 0; i < count; ++i) to[i] = converted<To>(from[i]);
   else
     for (std::int64_t i = 0; i < count; ++i) to[i * to_stride] = converted<To>(from[i * from_stride]);
+}
+
+ConvertRow row_converter(DType to, DType from) {
+  return with_type(to, [&]<class To>(std::type_identity<To>) {
+    return with_type(from, []<class From>(std::type_identity<From>) -> ConvertRow { return convert_row<To, From>; });
+  });
 }
 
 template <class T>
@@ -152,22 +166,20 @@ void concat(const View& out, std::span<const View* const> parts, int axis) {
   with_bits(out.dtype, [&]<class T>(std::type_identity<T>) { concat_typed<T>(out, parts, axis); });
 }
 
-template <class To, class From>
 void convert_all(const View& out, const View& x) {
   Iteration<2> iteration({&out, &x});
   std::int64_t to_stride = iteration.strides[0][0], from_stride = iteration.strides[1][0];
+  auto to_size = static_cast<std::int64_t>(size_of(out.dtype)), from_size = static_cast<std::int64_t>(size_of(x.dtype));
+  ConvertRow convert = row_converter(out.dtype, x.dtype);
   for_each_row(iteration, out.numel, parallel_grain, [&](const std::int64_t* offsets, std::int64_t count) {
-    convert_row(out.as<To>() + offsets[0], to_stride, x.as<From>() + offsets[1], from_stride, count);
+    convert(out.as<std::byte>() + offsets[0] * to_size, to_stride, x.as<std::byte>() + offsets[1] * from_size,
+            from_stride, count);
   });
 }
 
 void copy(const View& out, const View& x) {
-  if (out.dtype == x.dtype) return with_bits(out.dtype, [&]<class T>(std::type_identity<T>) { move_all<T>(out, x); });
-  with_type(out.dtype, [&]<class To>(std::type_identity<To>) {
-    with_type(x.dtype, [&]<class From>(std::type_identity<From>) {
-      if constexpr (!std::is_same_v<To, From>) convert_all<To, From>(out, x);
-    });
-  });
+  if (out.dtype != x.dtype) return convert_all(out, x);
+  with_bits(out.dtype, [&]<class T>(std::type_identity<T>) { move_all<T>(out, x); });
 }
 
 template <class T>
@@ -183,11 +195,17 @@ void fill_typed(const View& out, T value) {
 }
 
 void fill(const View& out, double number, std::int64_t integer) {
+  std::byte value[8];
   with_type(out.dtype, [&]<class T>(std::type_identity<T>) {
     if constexpr (std::is_integral_v<T>)
-      fill_typed(out, convert<T>(integer));
+      new (value) T(convert<T>(integer));
     else
-      fill_typed(out, convert<T>(number));
+      new (value) T(convert<T>(number));
+  });
+  with_bits(out.dtype, [&]<class T>(std::type_identity<T>) {
+    T bits;
+    std::memcpy(&bits, value, sizeof(T));
+    fill_typed(out, bits);
   });
 }
 
