@@ -58,24 +58,30 @@ struct Tiles {
   static void tile(const Depth& depth, const T* a, const T* b, T* c, std::int64_t c_stride) {
     const typename G::Tag tag;
     typename G::Lanes sums[rows][vectors];
-    G::template unrolled<rows>(
-        [&](auto r) { G::template unrolled<vectors>([&](auto v) { sums[r][v] = hn::Zero(tag); }); });
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) sums[r][v] = hn::Zero(tag);
     for (std::int64_t t = 0; t < depth.taps; ++t) {
       const T* from = b + depth.offsets[t];
       for (std::int64_t k = 0; k < depth.channels; ++k) {
         typename G::Lanes from_b[vectors];
-        G::template unrolled<vectors>([&](auto v) { from_b[v] = hn::LoadU(tag, from + v * lanes); });
-        G::template unrolled<rows>([&](auto r) {
+#pragma GCC unroll 16
+        for (int v = 0; v < vectors; ++v) from_b[v] = hn::LoadU(tag, from + v * lanes);
+#pragma GCC unroll 16
+        for (int r = 0; r < rows; ++r) {
           typename G::Lanes from_a = hn::Set(tag, a[r]);
-          G::template unrolled<vectors>([&](auto v) { sums[r][v] = hn::MulAdd(from_a, from_b[v], sums[r][v]); });
-        });
+#pragma GCC unroll 16
+          for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(from_a, from_b[v], sums[r][v]);
+        }
         a += rows;
         from += depth.pitch;
       }
     }
-    G::template unrolled<rows>([&](auto r) {
-      G::template unrolled<vectors>([&](auto v) { hn::StoreU(sums[r][v], tag, c + r * c_stride + v * lanes); });
-    });
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) hn::StoreU(sums[r][v], tag, c + r * c_stride + v * lanes);
   }
 
   template <int rows>

@@ -37,28 +37,31 @@ struct Dots {
     const typename G::Tag tag;
     Lanes totals[count];
     T rest[count] = {};
-    G::template unrolled<count>([&](auto s) { totals[s] = hn::Zero(tag); });
+#pragma GCC unroll 16
+    for (int s = 0; s < count; ++s) totals[s] = hn::Zero(tag);
     for (std::int64_t line = 0; line < lines.count; ++line) {
       const T *d = lines.d + lines.d_offsets[line], *x = lines.x + lines.x_offsets[line];
       std::int64_t i = 0;
       for (; i + lanes <= lines.length; i += lanes) {
         Lanes from_d = hn::LoadU(tag, d + i);
-        G::template unrolled<count>(
-            [&](auto s) { totals[s] = hn::MulAdd(from_d, hn::LoadU(tag, x + shifts[s] + i), totals[s]); });
+#pragma GCC unroll 16
+        for (int s = 0; s < count; ++s) totals[s] = hn::MulAdd(from_d, hn::LoadU(tag, x + shifts[s] + i), totals[s]);
       }
       if (i == lines.length) continue;
 #if HWY_TARGET <= HWY_AVX3
       // Elements behind a line might be NaN.
       auto there = hn::FirstN(tag, static_cast<std::size_t>(lines.length - i));
       Lanes from_d = hn::MaskedLoad(there, tag, d + i);
-      G::template unrolled<count>(
-          [&](auto s) { totals[s] = hn::MulAdd(from_d, hn::MaskedLoad(there, tag, x + shifts[s] + i), totals[s]); });
+#pragma GCC unroll 16
+      for (int s = 0; s < count; ++s)
+        totals[s] = hn::MulAdd(from_d, hn::MaskedLoad(there, tag, x + shifts[s] + i), totals[s]);
 #else
       for (; i < lines.length; ++i)
         for (int s = 0; s < count; ++s) rest[s] += d[i] * x[shifts[s] + i];
 #endif
     }
-    G::template unrolled<count>([&](auto s) { sums[s] += hn::GetLane(hn::SumOfLanes(tag, totals[s])) + rest[s]; });
+#pragma GCC unroll 16
+    for (int s = 0; s < count; ++s) sums[s] += hn::GetLane(hn::SumOfLanes(tag, totals[s])) + rest[s];
   }
 
   using Kernel = void (*)(const LinePairs<T>& lines, const std::int64_t* shifts, T* sums);

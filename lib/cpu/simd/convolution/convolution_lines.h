@@ -119,15 +119,16 @@ HWY_INLINE void sum_lines(T* to, std::int64_t count, const WeightedLine<T>* line
   using Masks = hn::Mask<typename G::Tag>[vectors];
   auto find = [&](std::int64_t t, Masks& there) {
     std::int64_t at = begin + t * step;
-    G::template unrolled<vectors>(
-        [&](auto v) { there[v] = hn::AndNot(first(-at - v * lanes), first(size - at - v * lanes)); });
+#pragma GCC unroll 4
+    for (int v = 0; v < vectors; ++v) there[v] = hn::AndNot(first(-at - v * lanes), first(size - at - v * lanes));
   };
   // With few taps, the masks are computed once for all lines.
   constexpr std::int64_t few = 8;
   Masks kept[few];
   for (std::int64_t t = 0; t < std::min(taps, few); ++t) find(t, kept[t]);
   typename G::Lanes sums[vectors];
-  G::template unrolled<vectors>([&](auto v) { sums[v] = hn::Zero(tag); });
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) sums[v] = hn::Zero(tag);
   for (std::int64_t line = 0; line < line_count; ++line)
     for (std::int64_t t = 0; t < taps; ++t) {
       Masks found;
@@ -135,21 +136,23 @@ HWY_INLINE void sum_lines(T* to, std::int64_t count, const WeightedLine<T>* line
       const Masks& there = t < few ? kept[t] : found;
       const T* from = lines[line].from + begin + t * step;
       auto weight = hn::Set(tag, lines[line].weights[t]);
-      G::template unrolled<vectors>([&](auto v) {
-        if constexpr (inner_inside && v != 0 && v != vectors - 1)
+#pragma GCC unroll 4
+      for (int v = 0; v < vectors; ++v)
+        if (inner_inside && v != 0 && v != vectors - 1)
           sums[v] = hn::MulAdd(weight, hn::LoadU(tag, from + v * lanes), sums[v]);
         else
           sums[v] = hn::MulAdd(weight, hn::MaskedLoad(there[v], tag, from + v * lanes), sums[v]);
-      });
     }
-  G::template unrolled<vectors>([&](auto v) { sums[v] = hn::Add(sums[v], hn::Set(tag, plus)); });
-  G::template unrolled<vectors>([&](auto v) {
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) sums[v] = hn::Add(sums[v], hn::Set(tag, plus));
+#pragma GCC unroll 4
+  for (int v = 0; v < vectors; ++v) {
     std::int64_t left = count - v * lanes;
     if (left >= lanes)
       hn::StoreU(sums[v], tag, to + v * lanes);
     else if (left > 0)
       hn::BlendedStore(sums[v], first(left), tag, to + v * lanes);
-  });
+  }
 }
 
 /// Stores each element plus a number, rounded to S.

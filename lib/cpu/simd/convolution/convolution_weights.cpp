@@ -53,27 +53,33 @@ struct WeightTiles {
   static void tile(const LineOffsets& lines, const T* a, const T* b, T* c, std::int64_t c_stride) {
     const typename G::Tag tag;
     typename G::Lanes sums[rows][vectors];
-    G::template unrolled<rows>(
-        [&](auto r) { G::template unrolled<vectors>([&](auto v) { sums[r][v] = hn::Zero(tag); }); });
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) sums[r][v] = hn::Zero(tag);
     for (std::int64_t line = 0; line < lines.count; ++line) {
       const T* from = a + lines.offsets[line] * rows;
       for (std::int64_t i = 0; i < lines.length; ++i) {
         typename G::Lanes from_b[vectors];
-        G::template unrolled<vectors>([&](auto v) { from_b[v] = hn::LoadU(tag, b + v * lanes); });
-        G::template unrolled<rows>([&](auto r) {
+#pragma GCC unroll 16
+        for (int v = 0; v < vectors; ++v) from_b[v] = hn::LoadU(tag, b + v * lanes);
+#pragma GCC unroll 16
+        for (int r = 0; r < rows; ++r) {
           typename G::Lanes from_a = hn::Set(tag, from[r]);
-          G::template unrolled<vectors>([&](auto v) { sums[r][v] = hn::MulAdd(from_a, from_b[v], sums[r][v]); });
-        });
+#pragma GCC unroll 16
+          for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(from_a, from_b[v], sums[r][v]);
+        }
         from += rows;
         b += vectors * lanes;
       }
     }
-    G::template unrolled<rows>([&](auto r) {
-      G::template unrolled<vectors>([&](auto v) {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) {
         T* to = c + r * c_stride + v * lanes;
         hn::StoreU(hn::Add(hn::LoadU(tag, to), sums[r][v]), tag, to);
-      });
-    });
+      }
   }
 
   using Kernel = void (*)(const LineOffsets& lines, const T* a, const T* b, T* c, std::int64_t c_stride);

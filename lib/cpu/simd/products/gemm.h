@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <type_traits>
@@ -94,15 +95,6 @@ struct Gemm {
   static constexpr std::int64_t depth_block = 256;
   static constexpr std::int64_t column_block = 4096 / sizeof(T);
 
-  template <int... i, class F>
-  static HWY_INLINE void unrolled(std::integer_sequence<int, i...>, F f) {
-    (f(std::integral_constant<int, i>()), ...);
-  }
-  template <int count, class F>
-  static HWY_INLINE void unrolled(F f) {
-    unrolled(std::make_integer_sequence<int, count>(), f);
-  }
-
   /// c = or += a b for `rows` rows and `vectors` vectors of columns. `a` is packed: the elements of all rows are
   /// interleaved.
   template <int rows, int vectors>
@@ -116,38 +108,57 @@ struct Gemm {
   static HWY_INLINE void tile_beside(std::int64_t depth, const T* a, std::int64_t a_stride, const T* b,
                                      std::int64_t b_stride, T* c, std::int64_t c_stride, bool adds, Beside beside) {
     const Tag tag;
+    // Unrolled, the sums are registers. Loops compile in a third of the time that functions for each index take.
     Lanes sums[rows][vectors];
-    unrolled<rows>([&](auto r) { unrolled<vectors>([&](auto v) { sums[r][v] = hn::Zero(tag); }); });
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) sums[r][v] = hn::Zero(tag);
     for (std::int64_t k = 0; k < depth; ++k) {
       beside(k);
       Lanes from_b[vectors];
-      unrolled<vectors>([&](auto v) { from_b[v] = hn::LoadU(tag, b + v * lanes); });
-      unrolled<rows>([&](auto r) {
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) from_b[v] = hn::LoadU(tag, b + v * lanes);
+#pragma GCC unroll 16
+      for (int r = 0; r < rows; ++r) {
         Lanes from_a = hn::Set(tag, a[r]);
-        unrolled<vectors>([&](auto v) { sums[r][v] = hn::MulAdd(from_a, from_b[v], sums[r][v]); });
-      });
+#pragma GCC unroll 16
+        for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(from_a, from_b[v], sums[r][v]);
+      }
       a += a_stride;
       b += b_stride;
     }
-    unrolled<rows>([&](auto r) {
-      unrolled<vectors>([&](auto v) {
+#pragma GCC unroll 16
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 16
+      for (int v = 0; v < vectors; ++v) {
         T* to = c + r * c_stride + v * lanes;
         hn::StoreU(adds ? hn::Add(hn::LoadU(tag, to), sums[r][v]) : sums[r][v], tag, to);
-      });
-    });
+      }
   }
 
-  /// A tile of which only `columns` columns exist.
-  template <int rows, int vectors>
-  static void part_of_tile(std::int64_t columns, std::int64_t depth, const T* a, std::int64_t a_stride, const T* b,
-                           std::int64_t b_stride, T* c, std::int64_t c_stride, bool adds) {
-    if (columns == vectors * lanes) return tile<rows, vectors>(depth, a, a_stride, b, b_stride, c, c_stride, adds);
-    T whole[rows * (vectors * lanes)];
-    tile<rows, vectors>(depth, a, a_stride, b, b_stride, whole, vectors * lanes, false);
+  using Tile = void (*)(std::int64_t depth, const T* a, std::int64_t a_stride, const T* b, std::int64_t b_stride, T* c,
+                        std::int64_t c_stride, bool adds);
+  using Tiles = std::array<std::array<Tile, tile_rows>, 2>;
+  /// `tile` for `vectors` and `rows` is tiles[vectors - 1][rows - 1]. They are compiled once, in matmul.cpp.
+  static const Tiles tiles;
+
+  template <int... rows>
+  static constexpr Tiles make_tiles(std::integer_sequence<int, rows...>) {
+    return {{{tile<rows + 1, 1>...}, {tile<rows + 1, 2>...}}};
+  }
+
+  /// A tile of `rows` rows and `wide` columns, of which only `columns` exist.
+  static void part_of_tile(Tile compute, std::int64_t rows, std::int64_t wide, std::int64_t columns, std::int64_t depth,
+                           const T* a, std::int64_t a_stride, const T* b, std::int64_t b_stride, T* c,
+                           std::int64_t c_stride, bool adds) {
+    if (columns == wide) return compute(depth, a, a_stride, b, b_stride, c, c_stride, adds);
+    T whole[tile_rows * tile_columns];
+    compute(depth, a, a_stride, b, b_stride, whole, wide, false);
     auto each = [&](auto f) {
-      for (int r = 0; r < rows; ++r)
-        for (std::int64_t j = 0; j < columns; j += lanes)
-          f(whole + r * (vectors * lanes) + j, c + r * c_stride + j, std::min(lanes, columns - j));
+      for (std::int64_t j = 0; j < columns; j += lanes)
+        for (std::int64_t r = 0; r < rows; ++r)
+          f(whole + r * wide + j, c + r * c_stride + j, std::min(lanes, columns - j));
     };
     // If rows are close together all are read before any is written: a load would wait for the store before it.
     if (adds) each([](T* sum, const T* to, std::int64_t there) { (V::load(to, there) + V::load(sum)).store(sum); });
@@ -167,17 +178,15 @@ struct Gemm {
     return left > lanes && !in_place ? tile_columns : lanes;
   }
 
-  template <int rows>
-  static void row_of_tiles(const T* a, std::int64_t a_stride, const Columns& b, T* c, std::int64_t c_stride,
-                           bool adds) {
+  static void row_of_tiles(std::int64_t rows, const T* a, std::int64_t a_stride, const Columns& b, T* c,
+                           std::int64_t c_stride, bool adds) {
     const T* packed = b.packed;
+    Tile narrow = tiles[0][static_cast<std::size_t>(rows - 1)], whole = tiles[1][static_cast<std::size_t>(rows - 1)];
     std::int64_t j = 0;
-    if constexpr (rows == 1) {
-      // One row has too few sums to keep the processor busy, so four vectors are computed together.
-      if (b.in_place)
-        for (; b.count - j >= 4 * lanes; j += 4 * lanes)
-          tile<1, 4>(b.depth, a, a_stride, b.in_place + j, b.in_place_step, c + j, c_stride, adds);
-    }
+    // One row has too few sums to keep the processor busy, so four vectors are computed together.
+    if (rows == 1 && b.in_place)
+      for (; b.count - j >= 4 * lanes; j += 4 * lanes)
+        tile<1, 4>(b.depth, a, a_stride, b.in_place + j, b.in_place_step, c + j, c_stride, adds);
     while (j < b.count) {
       std::int64_t left = b.count - j, wide = width(left, b.in_place), there = std::min(left, wide), step = wide;
       const T* from = packed;
@@ -187,10 +196,8 @@ struct Gemm {
       } else {
         packed += b.depth * wide;
       }
-      if (wide == tile_columns)
-        part_of_tile<rows, 2>(there, b.depth, a, a_stride, from, step, c + j, c_stride, adds);
-      else
-        part_of_tile<rows, 1>(there, b.depth, a, a_stride, from, step, c + j, c_stride, adds);
+      part_of_tile(wide == lanes ? narrow : whole, rows, wide, there, b.depth, a, a_stride, from, step, c + j, c_stride,
+                   adds);
       j += there;
     }
   }
@@ -230,14 +237,15 @@ struct Gemm {
   /// Packs four whole tiles at a time: longer pieces of a large matrix's rows are read faster. Returns the number of
   /// columns packed.
   static std::int64_t pack_rows_of_tiles(const Matrix<T>& b, T* to) {
-    constexpr int tiles = 4;
+    constexpr int together = 4;
     std::int64_t j = 0;
-    for (; j + tiles * tile_columns <= b.columns; j += tiles * tile_columns)
+    for (; j + together * tile_columns <= b.columns; j += together * tile_columns)
       for (std::int64_t k = 0; k < b.rows; ++k) {
         const T* from = b.at(k, j);
         T* place = to + j * b.rows + k * tile_columns;
-        unrolled<tiles>(
-            [&](auto t) { std::copy_n(from + t * tile_columns, tile_columns, place + t * b.rows * tile_columns); });
+#pragma GCC unroll 4
+        for (int t = 0; t < together; ++t)
+          std::copy_n(from + t * tile_columns, tile_columns, place + t * b.rows * tile_columns);
       }
     return j;
   }
@@ -248,15 +256,17 @@ struct Gemm {
     constexpr std::int64_t side = square_lanes;
     // Columns that are this far apart evict each other from the first-level cache before their lines are used up.
     std::int64_t together = b.column_stride % static_cast<std::int64_t>(2048 / sizeof(T)) == 0 ? 64 / sizeof(T) : side;
-    std::int64_t whole_rows = std::is_same_v<S, T> ? b.rows / side * side : 0, whole_columns = there / side * side;
+    std::int64_t whole_rows = std::is_same_v<S, T> ? b.rows / side * side : 0, whole_columns = there < side ? 0 : there;
+    // The last columns of a tile may overlap those before.
+    auto column = [&](std::int64_t i) { return std::min(i, there - side); };
     if constexpr (std::is_same_v<S, T>) {
       for (std::int64_t k = 0; together == side && k < whole_rows; k += side)
         for (std::int64_t i = 0; i < whole_columns; i += side)
-          transpose_square(b.at(k, j + i), b.column_stride, to + k * wide + i, wide);
+          transpose_square(b.at(k, j + column(i)), b.column_stride, to + k * wide + column(i), wide);
       for (std::int64_t first = 0; together != side && first < whole_rows; first += together)
         for (std::int64_t i = 0; i < whole_columns; i += side)
           for (std::int64_t k = first; k < std::min(first + together, whole_rows); k += side)
-            transpose_square(b.at(k, j + i), b.column_stride, to + k * wide + i, wide);
+            transpose_square(b.at(k, j + column(i)), b.column_stride, to + k * wide + column(i), wide);
     }
     for (std::int64_t i = whole_rows == b.rows ? whole_columns : 0; i < there; ++i) {
       const S* from = b.at(0, j + i);
@@ -289,31 +299,62 @@ struct Gemm {
   }
 #endif
 
-  /// packed[k rows + r] = a(row + r, k)
-  template <int rows, class S>
-  static HWY_INLINE void pack_rows(const Matrix<S>& a, std::int64_t row, T* packed) {
+  /// packed[k rows + r] = a(r, k), for at most `tile_rows` rows and `depth_block` columns.
+  template <class S>
+  static void pack_rows(const Matrix<S>& a, T* packed) {
     if constexpr (std::is_same_v<S, T>) {
-      if (a.column_stride == 1) return pack_transposed(a.transposed(), row, rows, rows, packed);
-      if (a.row_stride == 1) {
-        for (std::int64_t k = 0; k < a.columns; ++k) std::copy_n(a.at(row, k), rows, packed + k * rows);
-        return;
+      if (a.column_stride == 1)
+        pack_transposed(a.transposed(), 0, a.rows, a.rows, packed);
+      else
+        interleave<T>[static_cast<std::size_t>(a.rows - 1)](a, packed);
+    } else {
+      // Elements are widened where they are contiguous, by vectors.
+      if (a.column_stride == 1 && a.columns >= lanes) {
+        T wide[tile_rows * depth_block];
+        for (std::int64_t r = 0; r < a.rows; ++r) widen(a.at(r, 0), a.columns, wide + r * a.columns);
+        pack_transposed(Matrix<T>{wide, a.columns, a.rows, 1, a.columns}, 0, a.rows, a.rows, packed);
+      } else {
+        S narrow[tile_rows * depth_block];
+        interleave<S>[static_cast<std::size_t>(a.rows - 1)](a, narrow);
+        widen(narrow, a.rows * a.columns, packed);
       }
-    }
-    for (std::int64_t k = 0; k < a.columns; ++k) {
-      const S* from = a.at(row, k);
-      unrolled<rows>([&](auto r) { packed[k * rows + r] = widened(from[r * a.row_stride]); });
     }
   }
 
-  template <int rows, class S>
-  static void panel(const Matrix<S>& a, std::int64_t row, const Columns& b, T* c, std::int64_t c_stride, bool adds) {
-    if constexpr (rows == 1 && std::is_same_v<S, T>) {
-      row_of_tiles<1>(a.at(row, 0), a.column_stride, b, c, c_stride, adds);
-    } else {
-      alignas(64) T packed[rows * depth_block];
-      pack_rows<rows>(a, row, packed);
-      row_of_tiles<rows>(packed, rows, b, c, c_stride, adds);
-    }
+  template <class S>
+  static void widen(const S* from, std::int64_t count, T* to) {
+    for (std::int64_t i = 0; i < count; ++i) to[i] = widened(from[i]);
+  }
+
+  /// packed[k rows + r] = a(r, k)
+  template <class S, int rows>
+  static void interleave_rows(const Matrix<S>& a, S* __restrict packed) {
+    const S* from = a.data;
+    const std::int64_t count = a.columns, row_stride = a.row_stride, column_stride = a.column_stride;
+    if (row_stride == 1)
+      for (std::int64_t k = 0; k < count; ++k, from += column_stride, packed += rows)
+        std::memcpy(static_cast<void*>(packed), from, rows * sizeof(S));
+    else
+      for (std::int64_t k = 0; k < count; ++k, from += column_stride, packed += rows)
+#pragma GCC unroll 16
+        for (int r = 0; r < rows; ++r) packed[r] = from[r * row_stride];
+  }
+  template <class S>
+  using Interleave = void (*)(const Matrix<S>& a, S* packed);
+  template <class S, int... rows>
+  static constexpr std::array<Interleave<S>, tile_rows> make_interleave(std::integer_sequence<int, rows...>) {
+    return {interleave_rows<S, rows + 1>...};
+  }
+  template <class S>
+  static constexpr auto interleave = make_interleave<S>(std::make_integer_sequence<int, tile_rows>());
+
+  template <class S>
+  static void panel(const Matrix<S>& a, const Columns& b, T* c, std::int64_t c_stride, bool adds) {
+    if constexpr (std::is_same_v<S, T>)
+      if (a.rows == 1) return row_of_tiles(1, a.data, a.column_stride, b, c, c_stride, adds);
+    alignas(64) T packed[tile_rows * depth_block];
+    pack_rows(a, packed);
+    row_of_tiles(a.rows, packed, a.rows, b, c, c_stride, adds);
   }
 
   /// Returns true if packing b does not pay: for few rows, or if b fits the first-level caches.
@@ -345,22 +386,15 @@ struct Gemm {
         std::int64_t panels = (a.rows + tile_rows - 1) / tile_rows;
         for (std::int64_t panel = 0; panel < panels; ++panel) {
           std::int64_t begin = a.rows * panel / panels, end = a.rows * (panel + 1) / panels;
-          panel_kernels<S>[end - begin - 1](left, begin, where, c + begin * c_stride + j, c_stride, adds || k > 0);
+          Gemm::panel(left.part(begin, end - begin, 0, depth), where, c + begin * c_stride + j, c_stride,
+                      adds || k > 0);
         }
       }
   }
-
-  template <class S>
-  using PanelKernel = void (*)(const Matrix<S>& a, std::int64_t row, const Columns& b, T* c, std::int64_t c_stride,
-                               bool adds);
-  template <class S, int... rows>
-  static constexpr std::array<PanelKernel<S>, tile_rows> make_panel_kernels(std::integer_sequence<int, rows...>) {
-    return {panel<rows + 1, S>...};
-  }
-  template <class S>
-  static constexpr std::array<PanelKernel<S>, tile_rows> panel_kernels =
-      make_panel_kernels<S>(std::make_integer_sequence<int, tile_rows>());
 };
+
+extern template const Gemm<float>::Tiles Gemm<float>::tiles;
+extern template const Gemm<double>::Tiles Gemm<double>::tiles;
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

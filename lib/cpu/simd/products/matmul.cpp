@@ -15,6 +15,12 @@
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
+
+template <class T>
+constexpr typename Gemm<T>::Tiles Gemm<T>::tiles = make_tiles(std::make_integer_sequence<int, tile_rows>());
+template const Gemm<float>::Tiles Gemm<float>::tiles;
+template const Gemm<double>::Tiles Gemm<double>::tiles;
+
 namespace {
 
 // Products that cost less than this many f32 multiplications in blocks stay on the calling thread: waking another takes
@@ -155,6 +161,12 @@ void sum_products(Way way, float* sums, const Matrix<T>& a, const Matrix<T>& b) 
   Gemm<float>::multiply(sums, b.columns, a, b);
 }
 
+// Inlined, g++ 12 does not vectorise it.
+template <class T>
+[[gnu::noinline]] void narrow_row(T* to, const float* from, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = narrowed<T>(from[i]);
+}
+
 // Halves are multiplied with f32 sums, which are rounded once.
 template <class T>
 void multiply_halves(Way way, T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b) {
@@ -171,7 +183,7 @@ void multiply_halves(Way way, T* c, std::int64_t c_stride, const Matrix<T>& a, c
       for (std::int64_t row = 0; row < left.rows; ++row) {
         T* to = c + (i + row) * c_stride + j;
         const float* from = sums + row * right.columns;
-        for (std::int64_t column = 0; column < right.columns; ++column) to[column] = narrowed<T>(from[column]);
+        narrow_row(to, from, right.columns);
       }
     }
 }

@@ -57,17 +57,21 @@ class PackedProduct {
       Matrix<T> left = a.part(0, a.rows, k, depth);
       auto first = [&](std::int64_t panel) { return a.rows * panel / panels; };
       for (std::int64_t panel = 0; panel < panels; ++panel)
-        heights[at(first(panel + 1) - first(panel))].pack(left, first(panel), rows + first(panel) * depth);
+        Product::pack_rows(left.part(first(panel), first(panel + 1) - first(panel), 0, depth),
+                           rows + first(panel) * depth);
       const T* block = packed + k * whole_width(columns);
       for (std::int64_t j = begin; j < end; j += Product::tile_columns) {
         std::int64_t wide = Product::width(columns - j, false), there = std::min(wide, end - j);
         for (std::int64_t panel = 0; panel < panels; ++panel) {
-          std::int64_t row = first(panel);
-          const Height& height = heights[at(first(panel + 1) - row)];
-          bool whole = there == Product::tile_columns;
-          (panel == 0 && fetches && whole ? height.first_tile : height.tile[wide == Product::tile_columns])(
-              there, depth, rows + row * depth, block + j * depth, c + row * c_stride + j - begin, c_stride,
-              adds || k > 0);
+          std::int64_t row = first(panel), height = first(panel + 1) - row;
+          const T *from_a = rows + row * depth, *from_b = block + j * depth;
+          T* to = c + row * c_stride + j - begin;
+          if (panel == 0 && fetches && there == Product::tile_columns)
+            first_tiles[static_cast<std::size_t>(height - 1)](depth, from_a, from_b, to, c_stride, adds || k > 0);
+          else
+            Product::part_of_tile(Product::tiles[wide == Product::lanes ? 0 : 1][static_cast<std::size_t>(height - 1)],
+                                  height, wide, there, depth, from_a, height, from_b, wide, to, c_stride,
+                                  adds || k > 0);
         }
       }
     }
@@ -82,14 +86,7 @@ class PackedProduct {
     std::int64_t last = columns % Product::tile_columns;
     return columns - last + (last == 0 ? 0 : Product::width(last, false));
   }
-  static std::size_t at(std::int64_t height) { return static_cast<std::size_t>(height - 1); }
 
-  using Tile = void (*)(std::int64_t columns, std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_stride,
-                        bool adds);
-  struct Height {
-    void (*pack)(const Matrix<T>& a, std::int64_t row, T* to);
-    Tile first_tile, tile[2];
-  };
   // Prefetches the next tile, from several pages at a time: one page after the other is read at half the speed.
   struct Fetch {
     static constexpr std::int64_t page = 4096, bytes = 2 * Product::lanes * sizeof(T),
@@ -102,25 +99,18 @@ class PackedProduct {
     }
   };
   template <int rows>
-  static void first_tile(std::int64_t, std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_stride,
-                         bool adds) {
+  static void first_tile(std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_stride, bool adds) {
     constexpr std::int64_t wide = Product::tile_columns;
     Product::template tile_beside<rows, 2>(depth, a, rows, b, wide, c, c_stride, adds,
                                            Fetch{reinterpret_cast<const char*>(b + depth * wide)});
   }
-  template <int rows, int vectors>
-  static void tile(std::int64_t columns, std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_stride,
-                   bool adds) {
-    Product::template part_of_tile<rows, vectors>(columns, depth, a, rows, b, vectors * Product::lanes, c, c_stride,
-                                                  adds);
-  }
+  using FirstTile = void (*)(std::int64_t depth, const T* a, const T* b, T* c, std::int64_t c_stride, bool adds);
   template <int... rows>
-  static constexpr std::array<Height, Product::tile_rows> make_heights(std::integer_sequence<int, rows...>) {
-    return {Height{
-        Product::template pack_rows<rows + 1, T>, first_tile<rows + 1>, {tile<rows + 1, 1>, tile<rows + 1, 2>}}...};
+  static constexpr std::array<FirstTile, Product::tile_rows> make_first_tiles(std::integer_sequence<int, rows...>) {
+    return {first_tile<rows + 1>...};
   }
-  static constexpr std::array<Height, Product::tile_rows> heights =
-      make_heights(std::make_integer_sequence<int, Product::tile_rows>());
+  static constexpr std::array<FirstTile, Product::tile_rows> first_tiles =
+      make_first_tiles(std::make_integer_sequence<int, Product::tile_rows>());
 };
 
 }  // namespace REEL_TARGET

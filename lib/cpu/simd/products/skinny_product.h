@@ -22,10 +22,6 @@ class SkinnyProduct {
   using Product = Gemm<T>;
   static constexpr int lanes = static_cast<int>(V::lanes);
   static constexpr int registers = lanes * sizeof(T) == 64 ? 32 : 16;
-  template <int count, class F>
-  static HWY_INLINE void unrolled(F f) {
-    Product::template unrolled<count>(f);
-  }
 
  public:
   /// The largest number of rows for `multiply`.
@@ -75,25 +71,35 @@ class SkinnyProduct {
   static void strip(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_stride, bool adds) {
     const std::int64_t last = b.columns - (vectors - 1) * lanes;
     Raw sums[chains][rows][vectors];
-    unrolled<chains>([&](auto chain) {
-      unrolled<rows>([&](auto r) { unrolled<vectors>([&](auto v) { sums[chain][r][v] = V(0).raw; }); });
-    });
+#pragma GCC unroll 4
+    for (int chain = 0; chain < chains; ++chain)
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+        for (int v = 0; v < vectors; ++v) sums[chain][r][v] = V(0).raw;
     const T *from_a = a.data, *from_b = b.data;
-    auto step = [&](auto chain) {
+    auto step = [&](int chain) {
       Raw factors[rows];
-      unrolled<rows>([&](auto r) { factors[r] = V::repeat(from_a[r * a.row_stride]).raw; });
-      unrolled<vectors>([&](auto v) {
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) factors[r] = V::repeat(from_a[r * a.row_stride]).raw;
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) {
         V x = v < vectors - 1 ? V::load(from_b + v * lanes) : V::load(from_b + v * lanes, last);
-        unrolled<rows>([&](auto r) { sums[chain][r][v] = hn::MulAdd(factors[r], x.raw, sums[chain][r][v]); });
-      });
+#pragma GCC unroll 4
+        for (int r = 0; r < rows; ++r) sums[chain][r][v] = hn::MulAdd(factors[r], x.raw, sums[chain][r][v]);
+      }
       from_a += a.column_stride;
       from_b += b.row_stride;
     };
     std::int64_t k = 0;
-    for (; k + chains <= b.rows; k += chains) unrolled<chains>(step);
-    for (; k < b.rows; ++k) step(std::integral_constant<int, 0>());
-    unrolled<rows>([&](auto r) {
-      unrolled<vectors>([&](auto v) {
+    for (; k + chains <= b.rows; k += chains)
+#pragma GCC unroll 4
+      for (int chain = 0; chain < chains; ++chain) step(chain);
+    for (; k < b.rows; ++k) step(0);
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+      for (int v = 0; v < vectors; ++v) {
         V sum = sums[0][r][v];
         if constexpr (chains == 4) sum = (sum + V(sums[1][r][v])) + (V(sums[2][r][v]) + V(sums[3][r][v]));
         T* to = c + r * c_stride + v * lanes;
@@ -101,8 +107,7 @@ class SkinnyProduct {
           (adds ? V::load(to) + sum : sum).store(to);
         else
           (adds ? V::load(to, last) + sum : sum).store(to, last);
-      });
-    });
+      }
   }
 
   /// Strips of as many vectors as registers allow, then strips of the remainder.
@@ -152,19 +157,26 @@ class SkinnyProduct {
   static HWY_INLINE void dots(const Matrix<T>& a, const T* b, std::int64_t b_stride, T* c, std::int64_t c_stride,
                               bool adds) {
     Raw sums[rows][columns];
-    unrolled<rows>([&](auto r) { unrolled<columns>([&](auto j) { sums[r][j] = V(0).raw; }); });
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 8
+      for (int j = 0; j < columns; ++j) sums[r][j] = V(0).raw;
     auto add_up = [&](auto load) {
       Raw factors[columns];
-      unrolled<columns>([&](auto j) { factors[j] = load(b + j * b_stride).raw; });
-      unrolled<rows>([&](auto r) {
+#pragma GCC unroll 8
+      for (int j = 0; j < columns; ++j) factors[j] = load(b + j * b_stride).raw;
+#pragma GCC unroll 4
+      for (int r = 0; r < rows; ++r) {
         Raw x = load(a.data + r * a.row_stride).raw;
-        unrolled<columns>([&](auto j) { sums[r][j] = hn::MulAdd(x, factors[j], sums[r][j]); });
-      });
+#pragma GCC unroll 8
+        for (int j = 0; j < columns; ++j) sums[r][j] = hn::MulAdd(x, factors[j], sums[r][j]);
+      }
     };
     std::int64_t k = 0;
     for (; k + lanes <= a.columns; k += lanes) add_up([k](const T* from) { return V::load(from + k); });
     if (k < a.columns) add_up([k, left = a.columns - k](const T* from) { return V::load(from + k, left); });
-    unrolled<rows>([&](auto r) { add_sums<columns>(sums[r], c + r * c_stride, adds); });
+#pragma GCC unroll 4
+    for (int r = 0; r < rows; ++r) add_sums<columns>(sums[r], c + r * c_stride, adds);
   }
 
   /// c_j = or += the sum of the lanes of v_j, in an order that does not depend on the number of columns.
@@ -173,16 +185,18 @@ class SkinnyProduct {
     constexpr int side = Product::square_lanes;
     if constexpr (columns == 1) {
       Raw some[side];
-      unrolled<side>([&](auto j) { some[j] = j == 0 ? v[0] : V(0).raw; });
+#pragma GCC unroll 4
+      for (int j = 0; j < side; ++j) some[j] = j == 0 ? v[0] : V(0).raw;
       T sum = hn::GetLane(sum_of_blocks(typename V::Tag(), added_up(some)));
       *c = adds ? *c + sum : sum;
     } else {
-      unrolled<columns / side>([&](auto group) {
+#pragma GCC unroll 8
+      for (int group = 0; group < columns / side; ++group) {
         const hn::CappedTag<T, side> tag;
         auto sum = sum_of_blocks(typename V::Tag(), added_up(v + group * side));
         T* to = c + group * side;
         hn::StoreU(adds ? hn::Add(hn::LoadU(tag, to), sum) : sum, tag, to);
-      });
+      }
     }
   }
 

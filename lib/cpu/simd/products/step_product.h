@@ -76,9 +76,9 @@ class PackedWeights {
     const T* tile = elements_ + place(begin, block);
     for (std::int64_t k = 0; k < depth_; k += depth_block)
       for (std::int64_t row = 0; row < count; row += height)
-        tiles[static_cast<std::size_t>(vectors - 1)][static_cast<std::size_t>(std::min(height, count - row) - 1)](
-            std::min(depth_block, depth_ - k), rows.panel(row) + k * height, height, tile + k * width(begin),
-            width(begin), out + row * group, group, k > 0);
+        Product::tiles[static_cast<std::size_t>(vectors - 1)][static_cast<std::size_t>(
+            std::min(height, count - row) - 1)](std::min(depth_block, depth_ - k), rows.panel(row) + k * height, height,
+                                                tile + k * width(begin), width(begin), out + row * group, group, k > 0);
     if (depth_ == 0) std::fill_n(out, count * group, T(0));
   }
 
@@ -90,16 +90,6 @@ class PackedWeights {
   std::int64_t place(std::int64_t begin, std::int64_t block) const {
     return begin * blocks_ * depth_ + block * depth_ * width(begin);
   }
-
-  using Tile = void (*)(std::int64_t depth, const T* a, std::int64_t a_stride, const T* b, std::int64_t b_stride, T* c,
-                        std::int64_t c_stride, bool adds);
-  template <int vectors, int... rows>
-  static constexpr std::array<Tile, Product::tile_rows> make_tiles(std::integer_sequence<int, rows...>) {
-    return {Product::template tile<rows + 1, vectors>...};
-  }
-  static constexpr std::array<Tile, Product::tile_rows> tiles[2] = {
-      make_tiles<1>(std::make_integer_sequence<int, Product::tile_rows>()),
-      make_tiles<2>(std::make_integer_sequence<int, Product::tile_rows>())};
 
   Scratch memory_;
   std::int64_t depth_, columns_, blocks_;
