@@ -192,7 +192,9 @@ Scheduler::Bucket& Scheduler::bucket_for(const GroupKey& key, const Joining& joi
 
 bool Scheduler::Bucket::is_single() const { return waiting.size() == 1 && !waiting[0].call->specs.empty(); }
 
-// The index of the bucket to run next.
+// The index of the bucket to run next. Tried: that of the example which has waited for the fewest calls, unless the largest
+// bucket holds a half, a quarter or all of those that wait. Groups of a parser and of an attention grew from 13 and 6 calls to
+// 23 and 9, and neither they nor a tagger nor trees trained faster.
 std::size_t Scheduler::largest() const {
   // Examples that share no op would search through all buckets for each of their ops.
   if (singles_ == occupied_.size()) return 0;
