@@ -34,7 +34,10 @@ constexpr bool sanitized = true;
 constexpr bool sanitized = false;
 #endif
 
-int sized(int small, int large) { return endures ? large : small; }
+int sized(int small, int large) {
+  if (endures) return large;
+  return sanitized ? small / 10 : small;  // a fibre takes the thread sanitizer a millisecond
+}
 
 // Bytes of memory that this process has in use.
 std::size_t resident_bytes() {
