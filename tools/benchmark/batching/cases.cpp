@@ -44,7 +44,7 @@ Work products() {
   };
 }
 
-// The speed at which examples of so many multiplications and additions would pass if these cost what they do in products.
+// The speed at which examples would pass if their multiplications and additions cost what they do in products.
 Program product_bound(double flop) {
   return {"bound: products of 512 rows", products(), product_count * product_flop / flop, false};
 }
