@@ -78,12 +78,13 @@ def one_by_one(unit, directory):
         return [unit]
     with open(unit.path, encoding="utf-8") as file:
         text = file.read()
-    sources = [path for path, _ in INCLUDE.findall(text) if path.endswith(".cpp")]
+    sources = [name for name, _ in INCLUDE.findall(text) if name.endswith(".cpp")]
     if not sources or INCLUDE.sub("", text).strip():
         return [unit]
     units = [copy.copy(unit) for _ in sources]
-    for one, path in zip(units, sources):
-        one.path = path
+    for one, name in zip(units, sources):
+        paths = [os.path.normpath(os.path.join(folder, name)) for folder in unit.folders]
+        one.path = next(filter(os.path.isfile, paths), unit.path)
     return units
 
 
