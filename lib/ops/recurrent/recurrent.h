@@ -7,6 +7,7 @@
 
 #include <reel/ops/recurrent.h>
 
+#include "../../core/op.h"
 #include "../../core/op_error.h"
 #include "../../kernels/kernel_table.h"
 #include "../../kernels/recurrent.h"
