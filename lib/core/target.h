@@ -6,12 +6,9 @@
 #define REEL_TARGET scalar
 #endif
 
-// Marks functions that also run on devices, and functions that run on devices only; ordinary compilers see plain
-// functions.
-#if defined(__CUDACC__)
-#define REEL_HOST_DEVICE __host__ __device__
-#define REEL_DEVICE __device__
-#else
+// Marks functions that also run on devices, and functions that run on devices only. The build defines both for nvcc, in
+// cuda/device/qualifiers.h; other compilers see plain functions.
+#ifndef REEL_HOST_DEVICE
 #define REEL_HOST_DEVICE
 #define REEL_DEVICE
 #endif

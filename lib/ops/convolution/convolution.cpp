@@ -47,7 +47,7 @@ void accumulate_bias(Gradient& g) {
   g.accumulate(2, sum(d, others));
 }
 
-// Images of several calls are one batch, if the filters are the same.
+// Calls with the same filters and bias are joined along the batch axis.
 Joining joining_of_images(const Call&) { return {.by = Joining::By::rows, .shared = inputs({1, 2})}; }
 
 // y = x ∗ w + b;  dx = backward_data(d, w),  dw = backward_weights(x, d),  db = Σ d
