@@ -1,10 +1,12 @@
 #include "storage.h"
 
+#include <exception>
 #include <memory>
 #include <new>
 #include <optional>
 
 #include "device_module.h"
+#include "foreign_memory.h"
 #include "joint_body.h"
 #include "memory_error.h"
 #include "op.h"
@@ -89,7 +91,42 @@ inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
   return owner;
 }
 
+// What follows a storage of foreign memory. The place of the device's block is null: the module does not know it.
+struct ForeignOwner {
+  DeviceBlock* none;
+  void* owner;
+  void (*release)(void* owner);
+};
+
+ForeignOwner* owner_of_foreign(Storage* storage) { return reinterpret_cast<ForeignOwner*>(storage + 1); }
+
+// Elements of the library's own follow their storage, or, on a device, have a storage that follows its body.
+bool is_foreign(const Storage* storage) { return storage->data != storage + 1 && storage->front() == 0; }
+
 }  // namespace
+
+Tensor adopt_memory(const ForeignMemory& memory, void* first, const Shape& shape, const Shape& strides, DType dtype,
+                    const char* op, Location where) {
+  Context& context = detail::context();
+  try {
+    Body* body = make_body(context, shape.rank(), dtype, memory.device, where);
+    Tensor owner = Tensor::adopt(body);
+    for (int i = 0; i < shape.rank(); ++i) {
+      body->extents()[i] = shape[i];
+      body->extents()[shape.rank() + i] = strides[i];
+    }
+    body->numel = shape.numel();
+    body->contiguous = is_row_major(shape, strides);
+    void* block = context.heap->allocate(sizeof(Storage) + sizeof(ForeignOwner), Heap::Use::storage);
+    body->storage = place_storage(block, memory.bytes, 0, memory.device);
+    body->storage->data = memory.data;
+    body->data = first;
+    new (owner_of_foreign(body->storage)) ForeignOwner{nullptr, memory.owner, memory.release};
+    return owner;
+  } catch (const std::bad_alloc&) {
+    fail_for_memory(op, where);
+  }
+}
 
 Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where) {
   if (spec.device.type != Device::Type::cpu) [[unlikely]]
@@ -158,9 +195,42 @@ void free_on_device(Storage* storage) noexcept {
   opened_device_module()->free(storage->device_block());
 }
 
-void free_elements(Storage* storage, Heap* mine) noexcept {
+// Releases foreign memory at the end of its scope. Not earlier, because what is called may free other tensors, which must
+// not happen during a visit to another thread's heap.
+class ForeignRelease {
+ public:
+  ForeignRelease() = default;
+  ~ForeignRelease() {
+    if (foreign_.release) release();
+  }
+  ForeignRelease(const ForeignRelease&) = delete;
+  ForeignRelease& operator=(const ForeignRelease&) = delete;
+  void set(Storage* storage) noexcept {
+    foreign_ = *owner_of_foreign(storage);
+    device_ = storage->device;
+  }
+
+ private:
+  void release() noexcept {
+    try {
+      // Kernels that are queued may still read the memory.
+      if (device_.type != Device::Type::cpu) opened_device_module()->synchronise(device_.index);
+    } catch (const std::exception&) {
+      // The next op that uses the device reports the error.
+    }
+    foreign_.release(foreign_.owner);
+  }
+
+  ForeignOwner foreign_{};
+  Device device_;
+};
+
+void free_elements(Storage* storage, Heap* mine, ForeignRelease& foreign) noexcept {
   free_on_device(storage);
-  if (storage->front() == 0) return Heap::free(storage, mine);
+  if (storage->front() == 0) {
+    if (is_foreign(storage)) foreign.set(storage);
+    return Heap::free(storage, mine);
+  }
   Heap::count_widow(storage->block(), -1);
   Heap::free(storage->block(), mine);
 }
@@ -177,24 +247,25 @@ bool leaves_elements(Body* body) noexcept {
   return false;
 }
 
-[[gnu::always_inline]] inline void free_body(Body* body, Heap* mine) noexcept {
+[[gnu::always_inline]] inline void free_body(Body* body, Heap* mine, ForeignRelease& foreign) noexcept {
   Storage* storage = body->storage;
   if (storage && storage->block() == body) {
     if (leaves_elements(body)) return;
     free_on_device(storage);
     return Heap::free(body, mine);
   }
-  if (storage && storage->references.release()) free_elements(storage, mine);
+  if (storage && storage->references.release()) free_elements(storage, mine, foreign);
   Heap::free_apart(body, mine);
 }
 
 [[gnu::noinline]] void destroy_slowly(Body* body, Heap* mine) noexcept {
-  if (Heap::owner_of(body) == mine && !body->leaf) return free_body(body, mine);
+  ForeignRelease foreign;
+  if (Heap::owner_of(body) == mine && !body->leaf) return free_body(body, mine, foreign);
   // The gradient is freed last: after the visit to another thread's heap, because freeing it may visit a third.
   std::unique_ptr<Leaf> leaf(body->leaf);
   std::optional<Heap::Visit> visit;
   if (Heap* owner = Heap::owner_of(body); owner != mine) visit.emplace(*owner);
-  free_body(body, mine);
+  free_body(body, mine, foreign);
 }
 
 }  // namespace
