@@ -204,6 +204,17 @@ void AtomicFile::write(std::span<const std::byte> bytes) {
   }
 }
 
+void AtomicFile::write_at(std::uint64_t offset, std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    ssize_t count =
+        pwrite(file_.get(), bytes.data(), std::min(bytes.size(), most_written_at_once), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) fail_with(errno);
+    offset += static_cast<std::uint64_t>(count);
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+  }
+}
+
 void AtomicFile::adopt_permissions() {
   if (!replaced_) return;
   mode_t mode = replaced_->st_mode & 0777;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -31,6 +32,8 @@ class AtomicFile {
 
   /// Writes bytes at the end. Throws: FileError, for instance if the disk is full.
   void write(std::span<const std::byte> bytes);
+  /// Writes bytes at an offset from the beginning, which leaves the end for `write` as it is. Throws: FileError.
+  void write_at(std::uint64_t offset, std::span<const std::byte> bytes);
   void commit();
 
  private:

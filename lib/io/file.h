@@ -38,6 +38,8 @@ class Reader {
   Reader(const char* function, const std::string& path, Location where);
   /// Its size when it was opened, in bytes.
   std::uint64_t size() const { return size_; }
+  /// The open file, for reading at any position; stays this object's.
+  int descriptor() const { return file_.get(); }
   /// Fills `bytes` from the file, starting at offset `from`. Throws: FileError on failure, or if the file has become
   /// shorter.
   void read(std::uint64_t from, std::span<std::byte> bytes) const;

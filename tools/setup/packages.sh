@@ -4,7 +4,8 @@
 
 compiler=${CXX:-g++}
 library_packages=("${compiler%% *}=g++" meson=meson ninja=ninja-build pkg-config=pkg-config python3=python3
-  libfmt-dev libdnnl-dev libeigen3-dev libhwy-dev libboost-context-dev nlohmann-json3-dev)
+  libfmt-dev libdnnl-dev libeigen3-dev libhwy-dev libboost-context-dev nlohmann-json3-dev
+  zlib1g-dev libzip-dev libpng-dev libjpeg-dev)
 sample_packages=(libcli11-dev)
 test_packages=(catch2 cmake=cmake)
 peer_packages=(libtorch-dev)

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include <reel/location.h>
+
+namespace reel::detail {
+
+/// Which shared module has a table of functions, and what it must agree with.
+struct ModuleName {
+  const char* name;       ///< "reel_files" of libreel_files.so
+  const char* purpose;    ///< what programs need it for, in the plural: "compressed files and images"
+  const char* packages;   ///< Debian's packages of the libraries that it is linked with
+  std::uint32_t version;  ///< of the table; each change of the table increases it
+};
+
+/// The text of a failure in a module.
+struct ModuleMessage {
+  char text[240];
+};
+
+/// Receives bytes from a module piece by piece.
+struct ByteSink {
+  void* object;
+  /// Returns false to end the call that delivers the bytes.
+  bool (*append)(void* object, const void* bytes, std::size_t count) noexcept;
+};
+
+/// The type of a module's only symbol, `reel_module_table`: returns the module's table, or null if its version or size
+/// in bytes differs. Tables hold plain functions, which throw nothing and use no symbol of reel, so that modules work
+/// with libreel.so and libreel.a alike.
+using ModuleTable = const void*(std::uint32_t version, std::size_t bytes) noexcept;
+
+/// The table of a module, which is loaded from the folder that the environment variable REEL_MODULES names, from the
+/// folder of the library or program that contains reel, or from where reel was installed; it is never unloaded.
+/// Throws: FileError, in the name of `function`, if there is none, it cannot be loaded, or it belongs to another build.
+const void* load_module(const ModuleName& module, std::size_t bytes, const char* function, Location where);
+
+/// The table of the module `Table::module`, loaded by the first call. Safe to call from several threads; after a
+/// failure the next call tries again. Throws: FileError, in the name of `function`.
+template <class Table>
+const Table& open_module(const char* function, Location where) {
+  static const auto* table = static_cast<const Table*>(load_module(Table::module, sizeof(Table), function, where));
+  return *table;
+}
+
+}  // namespace reel::detail
