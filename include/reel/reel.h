@@ -16,6 +16,7 @@
 #include <reel/indexing.h>
 #include <reel/io.h>
 #include <reel/location.h>
+#include <reel/logging.h>
 #include <reel/named_tensor.h>
 #include <reel/nn.h>
 #include <reel/ops.h>

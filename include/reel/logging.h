@@ -1,0 +1,6 @@
+#pragma once
+
+/// \namespace reel::logging
+/// Logs of runs, for TensorBoard and other programs, and plots of them.
+
+#include <reel/logging/writer.h>

@@ -1,0 +1,144 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <vector>
+
+#include <reel/named_tensor.h>
+#include <reel/tape.h>
+
+namespace reel::logging {
+
+/// Options of a Writer.
+struct WriterOptions {
+  /// Whether TensorBoard's event files are written. Default true.
+  bool events = true;
+  /// Whether scalars are appended to `scalars.csv`, with the columns step, wall_time, run, tag and value. Default
+  /// false.
+  bool csv = false;
+  /// Whether scalars, histograms, texts and hyper-parameters are appended to `log.jsonl`, one JSON object a line. NaN
+  /// and ±∞, which JSON lacks, are the strings "NaN", "Infinity" and "-Infinity". Default false.
+  bool json = false;
+  /// What is logged waits in memory for at most this many seconds before a later call hands it to the system; 0: each
+  /// call does, which takes microseconds. A process that is killed loses what waits. At least 0, default 1.
+  double flush_seconds = 1;
+  /// For a run that continues from a checkpoint: the first step that it makes again. What earlier runs have logged of
+  /// this step and later ones is no longer shown. Default: none, all of it stays.
+  std::optional<std::int64_t> purge_step = {};
+};
+
+/// A number with the name of the curve that it belongs to.
+struct NamedScalar {
+  std::string name;  ///< the name
+  double value;      ///< the number
+};
+
+/// The value of a hyper-parameter: true or false, a number, or a text.
+class HyperParameter {
+ public:
+  /// Which of the three it is.
+  enum class Kind : std::uint8_t { boolean, number, text };
+
+  /// True or false, or a number of any type.
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  HyperParameter(T value)
+      : kind_(std::is_same_v<T, bool> ? Kind::boolean : Kind::number), number_(static_cast<double>(value)) {}
+  /// A text.
+  HyperParameter(std::string text) : kind_(Kind::text), text_(std::move(text)) {}
+  /// A text.
+  HyperParameter(const char* text) : kind_(Kind::text), text_(text) {}
+
+  /// Which of the three it is.
+  Kind kind() const { return kind_; }
+  /// The number; 0 or 1 for false or true; meaningless for a text.
+  double number() const { return number_; }
+  /// The text; empty for the others.
+  const std::string& text() const { return text_; }
+
+ private:
+  Kind kind_;
+  double number_ = 0;
+  std::string text_;
+};
+
+/// A hyper-parameter with its name.
+struct NamedHyperParameter {
+  std::string name;      ///< such as "learning_rate"
+  HyperParameter value;  ///< its value in this run
+};
+
+/// Writes logs of a run to a folder: for TensorBoard, for `logging::plot`, and as CSV or JSON lines for other programs.
+///
+///     logging::Writer log("runs/first", {.csv = true});
+///     for (int step = 0; step < 100; ++step) log.scalar("loss", 1.0 / (1 + step), step);
+///     log.text("notes", "A *first* run.", 100);
+///
+/// Each Writer makes an event file of its own, so that a run that is started again in its folder continues the curves:
+/// give `.purge_step` if it repeats steps. Files are valid at any moment: a process that is killed, even by SIGKILL,
+/// leaves whole records but for the last, which readers skip. There is no other process, no thread and no network.
+///
+/// A tag names a curve: UTF-8 without control characters, not empty; parts before a `/` group curves. Times are those
+/// of the call. All functions may be called by several threads.
+///
+/// A log that cannot be written, because the disk is full, say, is an error of the call that finds it, since a log that
+/// ends without a word is worse. What could not be written waits, and the next call tries again.
+/// Source: the formats are TensorFlow's event.proto, summary.proto and TFRecord.
+class Writer {
+ public:
+  /// Opens the files in a folder, which is created if it does not exist.
+  /// Throws: FileError if the folder cannot be created, or a file in it cannot be written; Error for options out of
+  /// range.
+  explicit Writer(const std::string& directory, const WriterOptions& options = {}, Location where = Location::here());
+  /// Writes what waits and closes the files. Errors are ignored: call `flush` to see them.
+  ~Writer();
+  /// Not copyable.
+  Writer(const Writer&) = delete;
+  /// Not assignable.
+  Writer& operator=(const Writer&) = delete;
+
+  /// Logs a number. Event files hold it as f32, where numbers beyond ±3.4e38 become ±∞; the other files as f64. NaN and
+  /// ±∞ are logged as such.
+  /// Throws: Error for a tag that is not allowed; FileError if the log cannot be written.
+  void scalar(std::string_view tag, double value, std::int64_t step, Location where = Location::here());
+  /// Logs several numbers for one chart: `log.scalars("loss", {{"train", a}, {"validation", b}}, step)`. Each name is
+  /// that of a sub-folder with an event file of its own, which TensorBoard shows as a run; the tag is the same.
+  /// Throws: Error for a tag that is not allowed, and for a name that is no name of a folder; FileError if the log
+  /// cannot be written.
+  void scalars(std::string_view tag, const std::vector<NamedScalar>& values, std::int64_t step,
+               Location where = Location::here());
+  /// Logs the distribution of the elements of a tensor of any dtype, on any device. Elements that are NaN or ±∞ belong
+  /// to no bucket: if there are any, their number is logged as the scalar "TAG/not_finite".
+  /// Throws: Error for a tag that is not allowed, and for an undefined tensor; FileError if the log cannot be written.
+  void histogram(std::string_view tag, const Tensor& values, std::int64_t step, Location where = Location::here());
+  /// Logs a text in Markdown, UTF-8.
+  /// Throws: Error for a tag that is not allowed, and for a text that is not UTF-8; FileError if the log cannot be
+  /// written.
+  void text(std::string_view tag, std::string_view markdown, std::int64_t step, Location where = Location::here());
+  /// Logs the hyper-parameters of a run and the metrics that runs are compared by, for TensorBoard's table of
+  /// hyper-parameters; each metric is logged as a scalar under its name, too.
+  /// Throws: Error for a name that is not allowed as a tag, or a text that is not UTF-8; FileError if the log cannot be
+  /// written.
+  void hyper_parameters(const std::vector<NamedHyperParameter>& parameters,
+                        const std::vector<NamedScalar>& metrics = {}, std::int64_t step = 0,
+                        Location where = Location::here());
+
+  /// Declares that the run continues at a step: what has been logged of this step and later ones, by this Writer or by
+  /// earlier ones in the folder, is no longer shown. The CSV and JSON files are rewritten without it.
+  /// Throws: FileError if a file cannot be read or written.
+  void purge(std::int64_t step, Location where = Location::here());
+  /// Hands what waits to the system. Throws: FileError if it cannot be written.
+  void flush(Location where = Location::here());
+  /// The folder.
+  const std::string& directory() const;
+
+ private:
+  class Files;
+  std::unique_ptr<Files> files_;
+};
+
+}  // namespace reel::logging

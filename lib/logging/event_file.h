@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include <reel/location.h>
+
+#include "appended_file.h"
+
+namespace reel::logging {
+
+/// What the names of event files begin with.
+constexpr const char* event_file_prefix = "events.out.tfevents.";
+
+/// Creates an event file in a folder, which is created if it does not exist, and begins it. TensorBoard reads the files
+/// of a folder in the order of their names, so the name sorts after those of the files that are there.
+/// Throws: FileError.
+AppendedFile create_event_file(const std::string& directory, double wall_time, Location where);
+
+/// Creates a folder and those around it, where they do not exist. Throws: FileError.
+void create_folder(const std::string& directory, Location where);
+
+}  // namespace reel::logging
