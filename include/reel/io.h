@@ -3,6 +3,7 @@
 /// \namespace reel::io
 /// Files of tensors and weights (safetensors), and text files.
 
+#include <reel/io/dlpack.h>
 #include <reel/io/safetensors.h>
 #include <reel/io/text.h>
 #include <reel/io/weights.h>

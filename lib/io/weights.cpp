@@ -14,7 +14,7 @@
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
 #include "header.h"
-#include "pytorch.h"
+#include "pytorch_layout.h"
 
 namespace reel::io {
 

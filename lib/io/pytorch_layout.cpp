@@ -1,4 +1,4 @@
-#include "pytorch.h"
+#include "pytorch_layout.h"
 
 #include <algorithm>
 #include <string>
