@@ -1,0 +1,39 @@
+#include <reel/data/source.h>
+
+#include <cmath>
+
+#include "../core/op_error.h"
+#include "../core/printable.h"
+
+namespace reel::data {
+
+std::string to_string(const Source& source) {
+  if (!source.known()) return "unknown source";
+  std::string file = detail::printable(source.file());
+  return source.line() > 0 ? fmt::format("{}:{}", file, source.line()) : file;
+}
+
+std::string to_string(std::span<const Source> sources, std::size_t most) {
+  std::string text;
+  std::size_t shown = 0, more = 0;
+  for (const Source& source : sources) {
+    if (!source.known()) continue;
+    if (shown == most) {
+      ++more;
+      continue;
+    }
+    if (shown++ > 0) text += ", ";
+    text += to_string(source);
+  }
+  if (more > 0) text += fmt::format(" and {} more", more);
+  return text;
+}
+
+void check_loss(double loss, std::span<const Source> sources, Location where) {
+  if (std::isfinite(loss)) return;
+  std::string items = to_string(sources);
+  detail::fail<Error>("data::check_loss", where, "the loss is {}{}{}; a lower learning rate or clipping may help", loss,
+                      items.empty() ? "" : " for the items from ", items);
+}
+
+}  // namespace reel::data
