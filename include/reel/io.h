@@ -4,6 +4,7 @@
 /// Files of tensors and weights (safetensors), and text files.
 
 #include <reel/io/dlpack.h>
+#include <reel/io/pytorch.h>
 #include <reel/io/safetensors.h>
 #include <reel/io/text.h>
 #include <reel/io/weights.h>

@@ -1,3 +1,4 @@
+#include <reel/io/pytorch.h>
 #include <reel/io/weights.h>
 
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "../ops/if_needed.h"
 #include "header.h"
 #include "pytorch_layout.h"
+#include "torch_save.h"
 
 namespace reel::io {
 
@@ -25,9 +27,6 @@ namespace {
 constexpr const char* op_name = "io::load_into";
 // A longer list ends with the number of omitted lines.
 constexpr std::size_t most_lines = 40;
-// The metadata key that names the program whose layout the tensors have. Source: safetensors, where Python's writers
-// use "pt", "tf", "flax" or "mlx".
-constexpr const char* format_key = "format";
 constexpr const char* own_format = "reel";
 
 std::vector<NamedTensor> contents_of(const nn::Module& module) {
@@ -176,11 +175,13 @@ struct WeightsSource {
   const Metadata* metadata;  // null: not from a file
 };
 
-bool is_marked(const WeightsSource& source) {
+bool has_format(const WeightsSource& source, const char* format) {
   if (!source.metadata) return false;
   auto found = source.metadata->find(format_key);
-  return found != source.metadata->end() && found->second == own_format;
+  return found != source.metadata->end() && found->second == format;
 }
+
+bool is_marked(const WeightsSource& source) { return has_format(source, own_format); }
 
 void check_not_marked(const WeightsSource& source, Location where) {
   if (is_marked(source))
@@ -213,7 +214,8 @@ PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, c
   // Loading overwrites a parameter and is not recorded; a tape that has used it detects the overwrite.
   NoRecord pause;
   std::vector<NamedTensor> found = renamed(given, options, where);
-  if (options.from_pytorch.value_or(false)) {
+  bool is_of_torch_save = has_format(source, torch_save_format);
+  if (options.from_pytorch.value_or(is_of_torch_save)) {
     check_not_marked(source, where);
     found = as_in(module, std::move(found), options.convert);
     check_names_differ(found, where);
@@ -226,7 +228,7 @@ PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, c
         fmt::format("{}: {} {} not fit the module in {} place{}, and nothing was changed", op_name, source.name,
                     source.metadata ? "does" : "do", comparison.count(), comparison.count() == 1 ? "" : "s"),
         context().call_site(where), comparison.lines());
-  check_layout_is_known(module, found, source, options, where);
+  if (!is_of_torch_save) check_layout_is_known(module, found, source, options, where);
   // Checks that may fail come before the first change.
   std::unordered_set<const Storage*> overwritten;
   for (const Comparison::Match& match : comparison.matches) overwritten.insert(match.own.body().storage);
@@ -260,7 +262,7 @@ void check_save(const std::string& path, const nn::Module& module, const Metadat
 }
 
 PassedOver load_into(nn::Module& module, const std::string& path, const LoadOptions& options, Location where) {
-  Contents contents = load(path, where);
+  Contents contents = is_torch_save(path, where) ? load_pytorch(path, where) : load(path, where);
   return load_values(module, contents.tensors, {fmt::format("'{}'", printable(path)), &contents.metadata}, options,
                      where);
 }

@@ -42,8 +42,8 @@ struct LoadOptions {
   /// Whether values of another dtype are converted; else they do not fit. Default false.
   bool convert = false;
   /// True: the names and shapes are those of PyTorch's layers of the corresponding kind and place, see `load_into`.
-  /// False: they are those of reel's layers. Not given (default): they are reel's, unless a file that is not marked
-  /// would fit both ways, which throws.
+  /// False: they are those of reel's layers. Not given (default): those of a file of `torch.save` are PyTorch's; others
+  /// are reel's, unless a file that is not marked would fit both ways, which throws.
   std::optional<bool> from_pytorch = {};
   /// Maps the name of a tensor in the file to its name in the module; "" leaves it out. Null (default): names are
   /// equal.
@@ -60,6 +60,7 @@ struct PassedOver {
 
 /// Copies the values in a file into a module's parameters and buffers of equal names: in place, so that optimisers
 /// and tied modules see them, and a tape that needs the old ones throws. Where anything does not fit, nothing changes.
+/// The file's first bytes tell its format: safetensors, or that of `torch.save` (io/pytorch.h).
 ///
 /// PyTorch lays out some weights differently, that of a Linear as (out, in) where reel has (in, out), and nothing is
 /// transposed unless you say so. Files that `save` has written of a module are marked as reel's, and `from_pytorch` is
