@@ -22,6 +22,11 @@ class Message {
   Message& text(std::uint32_t field, std::string_view bytes);
   /// Appends a message.
   Message& message(std::uint32_t field, const Message& inner) { return text(field, inner.bytes_); }
+  /// Appends the fields of another message.
+  Message& fields(const Message& other) {
+    bytes_ += other.bytes_;
+    return *this;
+  }
 
   const std::string& bytes() const { return bytes_; }
 

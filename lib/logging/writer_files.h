@@ -10,12 +10,13 @@
 
 #include <reel/logging/writer.h>
 
+#include "../io/image_codec.h"
 #include "appended_file.h"
 #include "line_log.h"
 
 namespace reel::logging {
 
-/// The open files of a Writer. Its functions are called with the mutex held, but for `log` and the questions.
+/// The open files of a Writer. Its functions are called with the mutex held, but for `log`, `add_picture` and those that only return a member.
 class Writer::Files {
  public:
   /// What all values of one call have in common.
@@ -50,6 +51,8 @@ class Writer::Files {
   void add_scalar(std::string_view run_name, std::string_view tag, double value, Entry entry);
   /// Adds a line to the log of JSON lines, if there is one; the value is JSON.
   void add_json(std::string_view tag, std::string_view member, std::string_view value, Entry entry);
+  /// Adds a picture to the event file, with the mutex not held.
+  void add_picture(std::string_view tag, const detail::Pixels& pixels, std::int64_t step, Location where);
 
   void purge(std::int64_t step, Location where);
   void flush(double now, Location where);

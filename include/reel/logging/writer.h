@@ -6,10 +6,15 @@
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
+#include <reel/logging/figure.h>
 #include <reel/named_tensor.h>
-#include <reel/tape.h>
+
+namespace reel {
+class Tape;
+}
 
 namespace reel::logging {
 
@@ -126,6 +131,38 @@ class Writer {
   void hyper_parameters(const std::vector<NamedHyperParameter>& parameters,
                         const std::vector<NamedScalar>& metrics = {}, std::int64_t step = 0,
                         Location where = Location::here());
+
+  /// Logs a picture (C, H, W), or several (N, C, H, W) as one picture, a grid: with 1 channel (grey), 2 (grey and
+  /// alpha), 3 (RGB) or 4 (RGB and alpha), of u8 in [0, 255], bool, or floating in [0, 1], beyond which values are cut
+  /// off. It is stored as PNG.
+  /// Throws: Error for a tag that is not allowed, and for an undefined tensor; ShapeError and DTypeError for a tensor
+  /// that is no picture; FileError if the log cannot be written, or libreel_files.so is missing.
+  void image(std::string_view tag, const Tensor& picture, std::int64_t step, Location where = Location::here());
+  /// Logs curves, drawn as a picture of the size that the plot gives:
+  ///
+  ///     logging::Writer log("runs/figures");
+  ///     log.figure("norms", {.title = "Gradient norms", .curves = {{"W", {}, {0.5, 0.25, 0.125}}}, .log_y = true}, 10);
+  ///
+  /// Throws: Error for a tag that is not allowed, sizes out of range, and a curve whose x and y differ in length;
+  /// FileError if the log cannot be written, or libreel_files.so is missing.
+  void figure(std::string_view tag, const LinePlot& plot, std::int64_t step, Location where = Location::here());
+  /// Logs a matrix, drawn as a picture whose colours are its values.
+  /// Throws: Error for a tag that is not allowed, sizes out of range, undefined values and labels that do not fit;
+  /// ShapeError unless the values are a matrix; FileError if the log cannot be written, or libreel_files.so is missing.
+  void figure(std::string_view tag, const HeatMap& map, std::int64_t step, Location where = Location::here());
+  /// Logs vectors for TensorBoard's embedding projector, in place of those that have been logged under this tag.
+  /// matrix: (N, D), of any dtype; labels: one for each row, or none; sprite: pictures (N, C, H, W) of the rows as
+  /// `image` takes them, or undefined. The files are in the sub-folder "projector", listed in projector_config.pbtxt.
+  /// Throws: Error for a tag that is not allowed, and for labels or pictures that do not fit; ShapeError unless the
+  /// values are a matrix; FileError if a file cannot be read or written, or libreel_files.so is missing.
+  void embedding(std::string_view tag, const Tensor& matrix, const std::vector<std::string>& labels = {},
+                 const Tensor& sprite = {}, Location where = Location::here());
+  /// Logs the graph of the entries that this thread's tapes have now: a node for each op, parameter and watched tensor,
+  /// with shapes and the line that called the op. Names of parameters, such as `model.named_parameters()` gives them,
+  /// are their nodes' names. A run has one graph: the last.
+  /// Throws: TapeError for a tape of another thread, and for one without entries, as after its backward pass; FileError
+  /// if the log cannot be written.
+  void graph(const Tape& tape, const std::vector<NamedTensor>& names = {}, Location where = Location::here());
 
   /// Declares that the run continues at a step: what has been logged of this step and later ones, by this Writer or by
   /// earlier ones in the folder, is no longer shown. The CSV and JSON files are rewritten without it.
