@@ -1,9 +1,10 @@
 #pragma once
 
 /// \namespace reel::io
-/// Files of tensors and weights (safetensors), and text files.
+/// Files of tensors and weights (safetensors, NumPy's), images and text files.
 
 #include <reel/io/dlpack.h>
+#include <reel/io/numpy.h>
 #include <reel/io/pytorch.h>
 #include <reel/io/safetensors.h>
 #include <reel/io/text.h>

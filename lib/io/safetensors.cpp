@@ -17,6 +17,7 @@
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
 #include "atomic_file.h"
+#include "elements.h"
 #include "file.h"
 #include "header.h"
 
@@ -41,10 +42,6 @@ void check_tensors(std::span<const NamedTensor> tensors, Location where) {
   }
 }
 
-std::size_t bytes_of(const Tensor& tensor) {
-  return static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype());
-}
-
 // The order of the tensors: those with the largest elements first, so that each tensor is aligned to its element size,
 // for readers that map files.
 std::vector<std::size_t> order_of(std::span<const NamedTensor> tensors) {
@@ -64,7 +61,7 @@ Header header_of(std::span<const NamedTensor> tensors, std::span<const std::size
   std::uint64_t reached = 0;
   for (std::size_t i : order) {
     header.tensors[i].begin = reached;
-    header.tensors[i].end = reached += bytes_of(tensors[i].tensor);
+    header.tensors[i].end = reached += byte_count(tensors[i].tensor);
   }
   return header;
 }
@@ -88,15 +85,6 @@ Plan planned(std::span<const NamedTensor> tensors, const Metadata& metadata, Loc
                 "the names and words of {} tensors make a header of {} bytes, more than the {} that are allowed",
                 tensors.size(), plan.header.size(), most_header_bytes);
   return plan;
-}
-
-std::span<const std::byte> elements_of(const Tensor& packed) {
-  return {static_cast<const std::byte*>(packed.body().data), bytes_of(packed)};
-}
-
-// C++ bools other than 0 and 1 are undefined.
-void make_bools(std::span<std::byte> bytes) {
-  for (std::byte& byte : bytes) byte = std::byte{byte != std::byte{0}};
 }
 
 Header read_header(const Reader& file, const std::string& path, Location where, std::uint64_t& begin) {
@@ -166,7 +154,7 @@ Contents load(const std::string& path, Location where) {
   contents.metadata = std::move(header.metadata);
   for (const Described& described : header.tensors) {
     Tensor tensor = allocate(context(), {described.shape, described.dtype, cpu}, load_name, where);
-    std::span bytes(static_cast<std::byte*>(tensor.body().data), bytes_of(tensor));
+    std::span bytes(static_cast<std::byte*>(tensor.body().data), byte_count(tensor));
     file.read(begin + described.begin, bytes);
     if (described.dtype == boolean) make_bools(bytes);
     contents.tensors.push_back({described.name, std::move(tensor)});

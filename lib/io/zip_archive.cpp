@@ -1,6 +1,7 @@
 #include "zip_archive.h"
 
 #include <algorithm>
+#include <array>
 #include <exception>
 #include <unordered_set>
 
@@ -137,6 +138,12 @@ void write_zip(const char* function, const std::string& path, std::span<const Ne
     entries.push_back(
         {member.name.c_str(), member.head.data(), member.head.size(), member.elements.data(), member.elements.size()});
   io::AtomicFile file(function, path, where);
+  if (entries.empty()) {
+    // libzip removes an archive without members instead of writing its end.
+    constexpr std::array<char, least_archive_bytes> end{'P', 'K', 5, 6};
+    file.write(std::as_bytes(std::span(end)));
+    return file.commit();
+  }
   PositionedFile target{file, {}};
   ModuleMessage message;
   bool done = files.write_zip(entries.data(), entries.size(), compresses, {&target, PositionedFile::write}, message);

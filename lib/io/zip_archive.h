@@ -19,7 +19,7 @@ namespace reel::detail {
 class ZipArchive {
  public:
   struct Member {
-    std::string name;           ///< as it is in the archive: any bytes
+    std::string name;           ///< in UTF-8
     std::uint64_t size;         ///< of the contents in bytes, as the archive says
     std::uint64_t stored_size;  ///< of the bytes that hold them
   };

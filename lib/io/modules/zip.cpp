@@ -62,7 +62,7 @@ bool zip_member(OpenArchive* archive, std::uint64_t index, ZipMember& member, Mo
   zip_stat_init(&found);
   constexpr zip_uint64_t needed =
       ZIP_STAT_NAME | ZIP_STAT_SIZE | ZIP_STAT_COMP_SIZE | ZIP_STAT_COMP_METHOD | ZIP_STAT_ENCRYPTION_METHOD;
-  if (zip_stat_index(archive->zip, index, ZIP_FL_ENC_RAW, &found) != 0 || (found.valid & needed) != needed) {
+  if (zip_stat_index(archive->zip, index, ZIP_FL_ENC_GUESS, &found) != 0 || (found.valid & needed) != needed) {
     write_message(message, "has a member %llu without a description: %s", static_cast<unsigned long long>(index),
                   zip_strerror(archive->zip));
     return false;

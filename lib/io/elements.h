@@ -1,0 +1,30 @@
+#pragma once
+
+#include <cstddef>
+#include <span>
+
+#include <reel/tensor.h>
+
+namespace reel::io {
+
+/// The size of a tensor's elements in bytes.
+inline std::size_t byte_count(const Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype());
+}
+
+/// The elements of a contiguous tensor on the CPU.
+inline std::span<const std::byte> elements_of(const Tensor& packed) {
+  return {static_cast<const std::byte*>(packed.body().data), byte_count(packed)};
+}
+
+/// The elements of a contiguous tensor on the CPU, to be filled.
+inline std::span<std::byte> new_elements_of(const Tensor& packed) {
+  return {static_cast<std::byte*>(packed.body().data), byte_count(packed)};
+}
+
+/// Replaces bytes other than 0 by 1: other values of a C++ bool are undefined.
+inline void make_bools(std::span<std::byte> bytes) {
+  for (std::byte& byte : bytes) byte = std::byte{byte != std::byte{0}};
+}
+
+}  // namespace reel::io
