@@ -1,12 +1,14 @@
 #pragma once
 
 /// \namespace reel::train
-/// What a training loop needs beside the optimiser: the best weights so far, and an orderly end on a signal.
+/// What a training loop needs beside the optimiser: checkpoints from which a run resumes, the best
+/// weights so far, and an orderly end on a signal.
 
 // Not a part of reel.h: in a program that has a function `train` of its own, and `using namespace reel`, the name of
 // the namespace would make the function's ambiguous.
 
 #include <reel/train/best_weights.h>
+#include <reel/train/checkpoint.h>
 #include <reel/train/fit.h>
 #include <reel/train/interruption.h>
 #include <reel/train/progress.h>

@@ -48,26 +48,30 @@ std::string text_of_link(const Descriptor& link) {
   return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
+constexpr std::string_view temporary_mark = ".reel-";
+constexpr std::string_view temporary_suffix = ".part";
+
 // The prefix of the temporary files' names of a file. It is shortened, because the name could be too long with a
 // suffix.
 std::string temporary_prefix(const std::string& name) {
   constexpr std::size_t most_bytes = 200;
-  return std::string(whole_characters(name, most_bytes)) + ".reel-";
+  return std::string(whole_characters(name, most_bytes)) + std::string(temporary_mark);
 }
 
-constexpr std::string_view temporary_suffix = ".part";
-
-// Returns true for the prefix, a process id, a dash, a count, and the suffix.
-bool is_temporary(std::string_view name, std::string_view prefix) {
-  if (!name.starts_with(prefix) || !name.ends_with(temporary_suffix)) return false;
-  if (name.size() < prefix.size() + temporary_suffix.size()) return false;
-  name.remove_prefix(prefix.size());
+// Returns true for a process id, a dash, a count, and the suffix.
+bool is_temporary_end(std::string_view name) {
+  if (!name.ends_with(temporary_suffix)) return false;
   name.remove_suffix(temporary_suffix.size());
   auto is_number = [](std::string_view text) {
     return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
   };
   std::size_t dash = name.find('-');
   return dash != name.npos && is_number(name.substr(0, dash)) && is_number(name.substr(dash + 1));
+}
+
+// Returns true for the prefix and the end of a temporary file's name.
+bool is_temporary(std::string_view name, std::string_view prefix) {
+  return name.starts_with(prefix) && is_temporary_end(name.substr(prefix.size()));
 }
 
 // Opens and locks a temporary file that no process has locked; returns a closed descriptor if it is locked by another,
@@ -86,13 +90,31 @@ Descriptor locked_left(int folder, const char* name) {
   return same ? std::move(left) : Descriptor();
 }
 
+// Removes the entries of a folder that `is_left` names and that no process has locked.
+void remove_left(int folder, const std::function<bool(std::string_view)>& is_left) {
+  int listed = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (listed < 0) return;
+  auto close = [](DIR* open) { closedir(open); };
+  std::unique_ptr<DIR, decltype(close)> entries(fdopendir(listed));
+  if (!entries) return;
+  while (const dirent* entry = readdir(entries.get())) {
+    if (!is_left(entry->d_name)) continue;
+    if (Descriptor left = locked_left(folder, entry->d_name); left.is_open()) unlinkat(folder, entry->d_name, 0);
+  }
+}
+
+// Some file systems synchronise folders by themselves, and refuse.
+bool synchronised(int folder) { return fsync(folder) == 0 || errno == EINVAL || errno == ENOTSUP; }
+
 }  // namespace
 
 AtomicFile::AtomicFile(const char* function, const std::string& path, Location where)
     : function_(function), path_(path), where_(where) {
   check_path(function, "cannot write", path, where);
   find_place();
-  remove_left();
+  std::string prefix = temporary_prefix(name_);
+  if (folder_is_readable_)
+    remove_left(folder_.get(), [&](std::string_view name) { return is_temporary(name, prefix); });
   create_temporary();
 }
 
@@ -180,21 +202,6 @@ bool AtomicFile::lock_temporary() {
   return false;
 }
 
-void AtomicFile::remove_left() const {
-  if (!folder_is_readable_) return;
-  int listed = openat(folder_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-  if (listed < 0) return;
-  auto close = [](DIR* folder) { closedir(folder); };
-  std::unique_ptr<DIR, decltype(close)> folder(fdopendir(listed));
-  if (!folder) return;
-  std::string prefix = temporary_prefix(name_);
-  while (const dirent* entry = readdir(folder.get())) {
-    if (!is_temporary(entry->d_name, prefix)) continue;
-    if (Descriptor left = locked_left(folder_.get(), entry->d_name); left.is_open())
-      unlinkat(folder_.get(), entry->d_name, 0);
-  }
-}
-
 void AtomicFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     ssize_t count = ::write(file_.get(), bytes.data(), std::min(bytes.size(), most_written_at_once));
@@ -232,8 +239,39 @@ void AtomicFile::commit() {
   // The lock is held until the file is renamed, so that no process treats it as abandoned.
   if (renameat(folder_.get(), temporary_.c_str(), folder_.get(), name_.c_str()) != 0) fail_with(errno);
   temporary_.clear();
-  // The new name is on the disk when the folder is synchronised. Some file systems do that by themselves, and refuse.
-  if (folder_is_readable_ && fsync(folder_.get()) != 0 && errno != EINVAL && errno != ENOTSUP) fail_with(errno);
+  // The new name is on the disk when the folder is synchronised.
+  if (folder_is_readable_ && !synchronised(folder_.get())) fail_with(errno);
+}
+
+void remove_abandoned(const std::string& folder, const std::function<bool(std::string_view)>& is_own) {
+  Descriptor open_folder(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!open_folder.is_open()) return;
+  remove_left(open_folder.get(), [&](std::string_view name) {
+    std::size_t mark = name.rfind(temporary_mark);
+    return mark != name.npos && is_temporary_end(name.substr(mark + temporary_mark.size())) &&
+           is_own(name.substr(0, mark));
+  });
+}
+
+void create_folder(const char* function, const std::string& path, Location where) {
+  check_path(function, "cannot create", path, where);
+  std::string made = path;
+  while (made.size() > 1 && made.ends_with('/')) made.pop_back();
+  std::string parent = split(made).folder;
+  int code = mkdir(made.c_str(), 0777) == 0 ? 0 : errno;
+  if (code == ENOENT && !made.empty() && parent != "." && parent != "/") {
+    create_folder(function, parent, where);
+    code = mkdir(made.c_str(), 0777) == 0 ? 0 : errno;
+  }
+  if (code == 0) {
+    Descriptor folder(open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (folder.is_open()) static_cast<void>(synchronised(folder.get()));
+    return;
+  }
+  struct stat found;
+  if (code == EEXIST && stat(made.c_str(), &found) == 0 && S_ISDIR(found.st_mode)) return;
+  fail<FileError>(function, where, "cannot create the folder '{}': {}", printable(path),
+                  code == EEXIST ? "a file has the name" : words_of(code));
 }
 
 }  // namespace reel::io

@@ -2,9 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include <sys/stat.h>
 
@@ -42,7 +44,6 @@ class AtomicFile {
   void check_owner(const struct stat& found) const;
   void create_temporary();
   bool lock_temporary();
-  void remove_left() const;
   void adopt_permissions();
   [[noreturn]] void fail_with(int code) const;
 
@@ -55,5 +56,12 @@ class AtomicFile {
   std::optional<struct stat> replaced_;
   Descriptor file_;  // holds the lock that shows other processes that this one is alive
 };
+
+/// Removes the temporary files of killed processes whose final names `is_own` accepts from a folder; does nothing if
+/// the folder cannot be read.
+void remove_abandoned(const std::string& folder, const std::function<bool(std::string_view)>& is_own);
+
+/// Creates a folder, with those around it, and synchronises each that got an entry. Throws: FileError.
+void create_folder(const char* function, const std::string& path, Location where);
 
 }  // namespace reel::io

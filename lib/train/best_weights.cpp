@@ -4,12 +4,15 @@
 #include <utility>
 
 #include <reel/ops/comparison.h>
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
 #include <reel/ops/in_place.h>
 #include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../optim/state_reader.h"
 
 namespace reel::train {
 
@@ -46,7 +49,7 @@ bool BestWeights::offer(double score, Location where) {
   for (const NamedTensor& named : weights) check_weight(named, where);
   if (!empty() && score <= score_) return false;
   std::vector<Kept> copies;
-  for (const NamedTensor& named : weights) copies.push_back({named.tensor, copy(named.tensor)});
+  for (const NamedTensor& named : weights) copies.push_back({named.name, named.tensor, copy(named.tensor)});
   kept_ = std::move(copies);
   score_ = score;
   offered_ = true;
@@ -57,6 +60,32 @@ void BestWeights::restore(Location where) const {
   CallerScope caller(where);
   NoRecord pause;
   for (const Kept& kept : kept_) copy_(Destination(kept.own, where), kept.values);
+}
+
+std::vector<NamedTensor> BestWeights::state() const {
+  std::vector<NamedTensor> state{{"score", tensor(offered_ ? std::vector<double>{score_} : std::vector<double>())}};
+  for (const Kept& kept : kept_) state.push_back({"weights." + kept.name, kept.values});
+  return state;
+}
+
+void BestWeights::load_state(std::span<const NamedTensor> state, Location where) {
+  CallerScope caller(where);
+  NoRecord pause;
+  detail::StateReader reader(offer_name, state, where);
+  bool offered = reader.rows("score") > 0;
+  auto score = reader.list<double>("score", offered ? 1 : 0);
+  if (offered && std::isnan(score[0])) fail<Error>(offer_name, where, "the state's 'score' is NaN");
+  std::vector<Kept> found;
+  if (offered)
+    for (const NamedTensor& named : weights_of(module_)) {
+      const Tensor& own = named.tensor;
+      const Tensor& values = reader.find("weights." + named.name, own.shape(), own.dtype());
+      found.push_back({named.name, own, values.device() == own.device() ? copy(values) : to(values, own.device())});
+    }
+  reader.finish();
+  kept_ = std::move(found);
+  score_ = offered ? score[0] : -std::numeric_limits<double>::infinity();
+  offered_ = offered;
 }
 
 }  // namespace reel::train

@@ -26,6 +26,24 @@ TEST_CASE("the example of the best weights restores those of the best epoch") {
   CHECK(model.bias.item() == 4);
 }
 
+TEST_CASE("the example of a checkpoint saves a run that a second one resumes") {
+  reel_test::Folder folder;
+  std::filesystem::path before = std::filesystem::current_path();
+  auto run = [&] {
+    nn::Linear model(1, 1);
+    optim::Adam adam(model.parameters());
+    optim::Scheduler schedule(adam, optim::step_decay({.every = 100}));
+    int steps_here = 0;
+    auto train_step = [&] { ++steps_here; };
+#include "examples/train_checkpoint_1.h"
+    return steps_here;
+  };
+  std::filesystem::current_path(folder.file(""));
+  CHECK(run() == 1000);
+  CHECK(run() == 0);
+  std::filesystem::current_path(before);
+}
+
 TEST_CASE("the examples of fit train a classifier") {
   manual_seed(1);
   Tensor x = randn({64, 2}), y = to(x(ellipsis, 0) > 0, i64);

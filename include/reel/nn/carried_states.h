@@ -3,7 +3,9 @@
 #include <cstdint>
 #include <map>
 #include <span>
+#include <vector>
 
+#include <reel/named_tensor.h>
 #include <reel/ops/recurrent.h>
 
 namespace reel::nn {
@@ -41,6 +43,12 @@ class CarriedStates {
   void reset() { states_.clear(); }
   /// The number of sequences with a state.
   std::int64_t size() const { return static_cast<std::int64_t>(states_.size()); }
+
+  /// All that is kept: "7.h" and, where it was kept, "7.c", each (nets, H), by the id of the sequence.
+  std::vector<NamedTensor> state() const;
+  /// Restores what `state()` gave. After an exception nothing has changed.
+  /// Throws: Error for an unknown name, a c without its h, or an undefined tensor; ShapeError unless all are (nets, H).
+  void load_state(std::span<const NamedTensor> state, Location where = Location::here());
 
  private:
   std::map<std::int64_t, LSTMState> states_;  // each (nets, H)

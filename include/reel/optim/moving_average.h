@@ -54,6 +54,8 @@ class MovingAverage {
   void update(Location where = Location::here());
   /// The number of updates.
   std::int64_t steps() const { return steps_; }
+  /// The tensors, in the order of their indices.
+  const std::vector<Tensor>& tensors() const { return tensors_; }
   /// A copy of the average of a tensor, by its index. Throws: IndexError for an index out of range.
   Tensor average(std::size_t index, Location where = Location::here()) const;
 

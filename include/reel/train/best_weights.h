@@ -1,9 +1,12 @@
 #pragma once
 
 #include <limits>
+#include <span>
+#include <string>
 #include <vector>
 
 #include <reel/error.h>
+#include <reel/named_tensor.h>
 #include <reel/nn/module.h>
 
 namespace reel::train {
@@ -41,8 +44,16 @@ class BestWeights {
   /// Copies the weights of the highest score back into the module, in place; if none was offered, leaves it as it is.
   void restore(Location where = Location::here()) const;
 
+  /// The highest score and its weights: "score", no elements if none was offered, and "weights.hidden.bias" and the like
+  /// by the names of the module's parameters and buffers.
+  std::vector<NamedTensor> state() const;
+  /// Restores what `state()` gave for a module of equal parameters and buffers. After an exception nothing has changed.
+  /// Throws: Error for a name that is missing or unknown; ShapeError or DTypeError for a tensor that does not fit.
+  void load_state(std::span<const NamedTensor> state, Location where = Location::here());
+
  private:
   struct Kept {
+    std::string name;
     Tensor own, values;
   };
 
