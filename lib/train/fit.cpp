@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include <reel/autocast.h>
+#include <reel/logging/writer.h>
 #include <reel/ops.h>
 #include <reel/optim/clip.h>
 #include <reel/optim/loss_scaler.h>
@@ -14,6 +15,7 @@
 #include <reel/train/progress.h>
 
 #include "../core/op_error.h"
+#include "../logging/tag.h"
 #include "../ops/if_needed.h"
 
 namespace reel::nn {
@@ -33,6 +35,10 @@ void check(const Data& training, const FitOptions& options, Location where) {
   if (options.patience < 0) fail<Error>(fit_name, where, "the patience {} is not 0 or more", options.patience);
   if (!(options.least_improvement >= 0))
     fail<Error>(fit_name, where, "the least improvement {} is not 0 or more", options.least_improvement);
+  if (options.log_steps < 0) fail<Error>(fit_name, where, "log_steps is {} and must be 0 or more", options.log_steps);
+  if (options.log)
+    for (const Metric& metric : options.metrics)
+      logging::check_tag(fit_name, "the name of a metric", metric.name, where);
   if (!(options.clip_norm > 0)) fail<Error>(fit_name, where, "the largest norm {} is not above 0", options.clip_norm);
 }
 
@@ -102,11 +108,58 @@ class Means {
   double count_ = 0, loss_ = 0;
 };
 
+// Logs what `fit` has computed, if it has a log.
+class FitLog {
+ public:
+  FitLog(const FitOptions& options, const optim::Optimiser& optimiser, Location where)
+      : options_(options), optimiser_(optimiser), where_(where) {}
+
+  void add_step(std::int64_t step, double loss) const {
+    if (!options_.log || options_.log_steps == 0 || step % options_.log_steps != 0) return;
+    options_.log->scalar("step/loss", loss, step, where_);
+    add_rates("step/learning_rate", step);
+  }
+  void add_epoch(std::int64_t step, const EpochReport& report) const {
+    if (!options_.log) return;
+    add("loss", step, report.loss, report.validation_loss);
+    for (std::size_t i = 0; i < report.metrics.size(); ++i)
+      add(options_.metrics[i].name, step, report.metrics[i],
+          options_.validation.defined() ? report.validation_metrics[i] : 0);
+    options_.log->scalar("epoch", report.epoch, step, where_);
+    options_.log->scalar("seconds", report.seconds, step, where_);
+    add_rates("learning_rate", step);
+    options_.log->flush(where_);
+  }
+
+ private:
+  void add(const std::string& tag, std::int64_t step, double training, double validation) const {
+    if (options_.validation.defined())
+      options_.log->scalars(tag, {{"train", training}, {"validation", validation}}, step, where_);
+    else
+      options_.log->scalars(tag, {{"train", training}}, step, where_);
+  }
+  void add_rates(const std::string& tag, std::int64_t step) const {
+    for (std::size_t group = 0; group < optimiser_.group_count(); ++group)
+      options_.log->scalar(group == 0 ? tag : fmt::format("{}/{}", tag, group), optimiser_.learning_rate(group, where_),
+                           step, where_);
+  }
+
+  const FitOptions& options_;
+  const optim::Optimiser& optimiser_;
+  Location where_;
+};
+
 class Fitting {
  public:
   Fitting(Module& model, const std::function<Tensor(const Tensor&)>& forward, const FitLoss& loss,
           optim::Optimiser& optimiser, const FitOptions& options, Location where)
-      : model_(model), forward_(forward), loss_(loss), optimiser_(optimiser), options_(options), where_(where) {
+      : model_(model),
+        forward_(forward),
+        loss_(loss),
+        optimiser_(optimiser),
+        options_(options),
+        where_(where),
+        log_(options, optimiser, where) {
     if (options.autocast == DType::f16) scaler_.emplace();
   }
 
@@ -147,6 +200,7 @@ class Fitting {
       training.for_each(options_.batch_size, options_.shuffle ? generator : nullptr, [&](const Batch& batch) {
         Tensor prediction;
         double loss = make_step(batch, prediction, epoch);
+        log_.add_step(++steps_, loss);
         means.add(batch, prediction, loss);
         if (options_.prints) progress.advance(examples_in(batch), loss);
       });
@@ -157,6 +211,7 @@ class Fitting {
     report.metrics = means.metrics();
     if (options_.validation.defined()) validate(report);
     report.seconds = progress.seconds();
+    log_.add_epoch(steps_, report);
     progress.clear();
     if (options_.prints) print(label, report);
     return report;
@@ -243,6 +298,8 @@ class Fitting {
   optim::Optimiser& optimiser_;
   const FitOptions& options_;
   Location where_;
+  FitLog log_;
+  std::int64_t steps_ = 0;  // of the optimiser
   std::optional<optim::LossScaler> scaler_;
 };
 

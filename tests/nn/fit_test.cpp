@@ -1,8 +1,12 @@
+#include <algorithm>
 #include <cmath>
 
 #include <reel/reel.h>
 
+#include <fmt/format.h>
+
 #include "catch.h"
+#include "io/folder.h"
 
 using namespace reel;
 using reel_test::contains;
@@ -287,6 +291,42 @@ TEST_CASE("fit trains in low precision") {
   nn::FitReport report = nn::fit(net, mse_loss, adam, {data.x, data.y}, options);
   CHECK(report.epochs.back().loss < 0.01);
   CHECK(net.weight.dtype() == f32);
+}
+
+TEST_CASE("fit logs each epoch at its last step, and steps where it is asked to") {
+  Line data;
+  nn::Linear net(2, 1);
+  optim::Adam adam(net.parameters(), {.learning_rate = 0.05});
+  reel_test::Folder folder;
+  nn::FitOptions options = quietly(2);
+  options.batch_size = 20;
+  options.validation = {data.x, data.y};
+  options.metrics = {{"zero", [](const Tensor&, const Tensor&) { return 0.0; }}};
+  options.log_steps = 3;
+  nn::FitReport report;
+  {
+    logging::Writer log(folder.file("run"), {.events = false, .csv = true});
+    options.log = &log;
+    report = nn::fit(net, mse_loss, adam, {data.x, data.y}, options);
+  }
+  std::string csv = reel_test::bytes_of(folder.file("run/scalars.csv"));
+  auto has = [&](int step, const std::string& run, const std::string& tag, const std::string& value) {
+    std::string start = "\n" + std::to_string(step) + ",", end = "," + run + "," + tag + "," + value + "\n";
+    for (std::size_t at = 0; (at = csv.find(start, at)) != csv.npos; ++at)
+      if (csv.substr(csv.find('\n', at + 1) + 1 - end.size(), end.size()) == end) return true;
+    return false;
+  };
+  for (int epoch : {1, 2}) {
+    const nn::EpochReport& now = report.epochs[static_cast<std::size_t>(epoch) - 1];
+    CHECK(has(4 * epoch, "train", "loss", fmt::format("{}", now.loss)));
+    CHECK(has(4 * epoch, "validation", "loss", fmt::format("{}", now.validation_loss)));
+    CHECK(has(4 * epoch, "validation", "zero", "0"));
+    CHECK(has(4 * epoch, "", "epoch", std::to_string(epoch)));
+    CHECK(has(4 * epoch, "", "learning_rate", "0.05"));
+    CHECK(has(3 * epoch, "", "step/learning_rate", "0.05"));
+  }
+  // The header, two steps of two lines, two epochs of seven lines.
+  CHECK(std::count(csv.begin(), csv.end(), '\n') == 19);
 }
 
 TEST_CASE("accuracy is the share of right guesses") {

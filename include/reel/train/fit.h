@@ -1,6 +1,7 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -14,6 +15,10 @@
 #include <reel/optim/optimiser.h>
 #include <reel/random.h>
 #include <reel/tensor.h>
+
+namespace reel::logging {
+class Writer;
+}
 
 namespace reel::nn {
 
@@ -150,6 +155,13 @@ struct FitOptions {
   std::function<void()> after_step = {};
   /// Called after each epoch; false ends the training. Default: none.
   std::function<bool(const EpochReport&)> after_epoch = {};
+  /// Where each epoch's results are logged, at the number of steps of the optimiser so far: "loss" and the metrics by
+  /// their names, for the runs "train" and "validation"; "epoch", "learning_rate" (of further groups "learning_rate/1"
+  /// and so on) and "seconds". It must outlive the call; null (default): nowhere.
+  logging::Writer* log = nullptr;
+  /// Every how many steps the loss of the batch and the learning rate are logged, too, as "step/loss" and
+  /// "step/learning_rate"; at least 0, default 0: never.
+  std::int64_t log_steps = 0;
   /// Whether a progress bar, and a line for each epoch, are printed to stdout. Default true.
   bool prints = true;
 };
@@ -163,7 +175,7 @@ struct FitOptions {
 /// model in training mode, such as a frozen BatchNorm, stay so; a model that is itself out of training mode is trained
 /// as a whole. Losses are means over examples. A validation loss that is NaN is treated as +∞.
 /// Throws: Error for a loss that is not finite, with a LossScaler for that of an epoch, for options out of range and
-/// for no examples; what the model and its loss throw.
+/// for no examples; FileError if the log cannot be written; what the model and its loss throw.
 FitReport fit(Module& model, const std::function<Tensor(const Tensor&)>& forward, const FitLoss& loss,
               optim::Optimiser& optimiser, const Data& training, const FitOptions& options = {},
               Location where = Location::here());
@@ -176,7 +188,7 @@ FitReport fit(Module& model, const std::function<Tensor(const Tensor&)>& forward
 /// model in training mode, such as a frozen BatchNorm, stay so; a model that is itself out of training mode is trained
 /// as a whole. Losses are means over examples. A validation loss that is NaN is treated as +∞.
 /// Throws: Error for a loss that is not finite, with a LossScaler for that of an epoch, for options out of range and
-/// for no examples; what the model and its loss throw.
+/// for no examples; FileError if the log cannot be written; what the model and its loss throw.
 template <class Model>
   requires std::derived_from<Model, Module> && std::is_invocable_r_v<Tensor, Model&, const Tensor&>
 FitReport fit(Model& model, const FitLoss& loss, optim::Optimiser& optimiser, const Data& training,
