@@ -8,6 +8,9 @@ library_packages=("${compiler%% *}=g++" meson=meson ninja=ninja-build pkg-config
   zlib1g-dev libzip-dev libpng-dev libjpeg-dev)
 sample_packages=(libcli11-dev)
 test_packages=(catch2 cmake=cmake)
+# Judges in Python, which have a virtual environment.
+judge_packages=(python3-venv)
+pytorch_judge_packages=(python3-torch)
 peer_packages=(libtorch-dev)
 benchmark_packages=(libbenchmark-dev valgrind=valgrind)
 # A fair libtorch multiplies with OpenBLAS on OpenMP threads.

@@ -1,0 +1,47 @@
+// Converts files of tensors for the judges: loads each by one reader and saves it by another.
+//
+// Usage: convert
+//
+// Reads lines "IN" or "IN<tab>OUT" and prints for each "ok", or "refused: " and the error. The ends of the names say which
+// formats they have.
+
+#include <exception>
+#include <iostream>
+#include <string>
+
+#include <reel/reel.h>
+
+using namespace reel;
+
+namespace {
+
+io::Contents loaded(const std::string& path) {
+  if (path.ends_with(".pt")) return io::load_pytorch(path);
+  return io::load(path);
+}
+
+void save_as(const std::string& path, const io::Contents& contents) {
+  io::save(path, contents.tensors, contents.metadata);
+}
+
+void convert(const std::string& line) {
+  std::size_t tab = line.find('\t');
+  io::Contents contents = loaded(line.substr(0, tab));
+  if (tab != line.npos) save_as(line.substr(tab + 1), contents);
+}
+
+}  // namespace
+
+int main() {
+  for (std::string line; std::getline(std::cin, line);) {
+    try {
+      convert(line);
+      std::cout << "ok\n";
+    } catch (const std::exception& error) {
+      std::string words = error.what();
+      for (char& character : words)
+        if (character == '\n') character = ' ';
+      std::cout << "refused: " << words << '\n';
+    }
+  }
+}
