@@ -15,6 +15,7 @@
 #include <reel/threads.h>
 
 #include "../op_error.h"
+#include "divided_loops.h"
 #include "floating_point_mode.h"
 #include "openmp.h"
 
@@ -220,6 +221,8 @@ class Pool {
   alignas(64) std::atomic<int> working_ = 0;
 };
 
+thread_local constinit std::int64_t divided = 0;
+
 // A forked process has none of its parent's threads, and makes its own. Null if memory is exhausted: a loop then runs
 // without helpers, because it may be part of an operation that cannot be undone.
 Pool* pool() noexcept {
@@ -241,11 +244,14 @@ bool can_share_short_loops() {
 
 int threads() { return omp_in_parallel() ? 1 : omp_get_max_threads(); }
 
+std::int64_t divided_loops() { return divided; }
+
 void run(std::int64_t count, std::int64_t grain, void (*body)(void* state, std::int64_t begin, std::int64_t end),
          void* state) {
   // Rounded, so that no thread gets much less than a grain.
   std::int64_t wanted = std::min<std::int64_t>({threads(), (count + grain / 2) / grain, most_parts});
   if (wanted <= 1) return body(state, 0, count);
+  ++divided;
   constexpr std::int64_t steps = 4;  // of a part
   const std::int64_t step = std::max<std::int64_t>((count + grain - 1) / grain / (wanted * steps), 1) * grain;
   Pool* helpers = pool();
