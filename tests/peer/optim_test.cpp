@@ -68,6 +68,16 @@ struct Parameters {
   }
 };
 
+// The options that libtorch's constructor sets. In PyTorch 2.15 a group takes from the optimiser each option that the group has
+// as the constructor sets it, even where the caller has set it, too; from these it takes what it has.
+template <class TheirOptions>
+TheirOptions constructed() {
+  if constexpr (std::is_default_constructible_v<TheirOptions>)
+    return {};
+  else
+    return TheirOptions(1e-3);
+}
+
 // `Theirs` takes groups; each has options of its own, in `options` and `their_options`.
 template <class Ours, class Theirs, class Options, class TheirOptions>
 void compare(const Options (&options)[2], const TheirOptions (&their_options)[2]) {
@@ -79,7 +89,7 @@ void compare(const Options (&options)[2], const TheirOptions (&their_options)[2]
     std::vector<torch::optim::OptimizerParamGroup> groups;
     groups.emplace_back(first.theirs, std::make_unique<TheirOptions>(their_options[0]));
     groups.emplace_back(second.theirs, std::make_unique<TheirOptions>(their_options[1]));
-    Theirs theirs(groups, their_options[0]);
+    Theirs theirs(groups, constructed<TheirOptions>());
     for (int t = 0; t < step_count; ++t) {
       for (Parameters* one : {&first, &second}) one->draw_gradients();
       ours.step();

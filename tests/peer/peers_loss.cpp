@@ -34,7 +34,7 @@ void add_loss_peers(Peers& peers) {
     return at::poisson_nll_loss(x[0], x[1], given.flag("logarithms"), given.flag("full"), 1e-8, reduction_of(given));
   };
   peers["binary_cross_entropy"] = [](Tensors x, Given given) {
-    return at::binary_cross_entropy(x[0] * 0.25, x[1], {}, reduction_of(given));
+    return at::binary_cross_entropy(x[0] * 0.25, x[1] * 0.5, {}, reduction_of(given));
   };
   peers["binary_cross_entropy_with_logits"] = [](Tensors x, Given given) {
     return at::binary_cross_entropy_with_logits(x[0], x[1], {}, {}, reduction_of(given));

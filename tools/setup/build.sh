@@ -56,3 +56,12 @@ build_targets() {
     exit 1
   fi
 }
+
+# Where PyTorch's wheel is unpacked.
+pytorch_folder=$root/build/pytorch-wheel
+
+# Fetches PyTorch's wheel if it is not there, or exits.
+ensure_pytorch() {
+  ensure_packages "${pytorch_packages[@]}"
+  python3 "$root/tools/setup/fetch_pytorch.py" "$pytorch_folder" || exit 1
+}

@@ -15,6 +15,7 @@ peer_packages=(libtorch-dev)
 benchmark_packages=(libbenchmark-dev valgrind=valgrind)
 # A fair libtorch multiplies with OpenBLAS on OpenMP threads.
 peer_benchmark_packages=(libtorch-dev libopenblas0-openmp)
+pytorch_packages=(pip3=python3-pip)
 # One version, since each lays out "requires" and lambdas differently; both distributions have this one.
 format_packages=(clang-format-16=clang-format-16)
 # One version here, too, since each finds other faults: the one that reads C++20 best and takes least time.

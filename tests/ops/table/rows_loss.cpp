@@ -90,10 +90,12 @@ std::vector<Pointwise> binary_losses() {
   std::vector<Pointwise> all{
       // Probabilities from 0.075 to 0.5, exact in every dtype, and their complements.
       {"binary_cross_entropy",
-       [](auto& x, auto& t, auto r) { return binary_cross_entropy(x * 0.25, t, {.reduction = r}); },
-       [](double x, double t) { return -t * std::log(x / 4) - (1 - t) * std::log1p(-x / 4); },
-       [](double x, double t) { return std::abs(t * std::log(x / 4)) + std::abs((1 - t) * std::log1p(-x / 4)); },
-       Fill::positive, Fill::unit},
+       [](auto& x, auto& t, auto r) { return binary_cross_entropy(x * 0.25, t * 0.5, {.reduction = r}); },
+       [](double x, double t) { return -t / 2 * std::log(x / 4) - (1 - t / 2) * std::log1p(-x / 4); },
+       [](double x, double t) {
+         return std::abs(t / 2 * std::log(x / 4)) + std::abs((1 - t / 2) * std::log1p(-x / 4));
+       },
+       Fill::positive, Fill::positive},
       {"binary_cross_entropy_with_logits",
        [](auto& x, auto& t, auto r) { return binary_cross_entropy_with_logits(x, t, {.reduction = r}); },
        [](double x, double t) { return (1 - t) * x + softplus(-x); },

@@ -1,7 +1,6 @@
 // Times ops and models of reel and libtorch alternately in one process: medians, for one thread and for two.
 
 #include <c10/core/InferenceMode.h>
-#include <c10/util/Exception.h>
 #include <fmt/format.h>
 #include <reel/reel.h>
 
@@ -17,7 +16,10 @@
 
 #include "cases.h"
 #include "compare_models.h"
+#include "cpu/processor.h"
+#include "report.h"
 #include "timing.h"
+#include "version.h"
 
 // Both libraries run on GNU OpenMP.
 extern "C" {
@@ -154,12 +156,6 @@ struct Run {
   }
 };
 
-// Suppresses libtorch's warnings, which would be in the middle of the table.
-class Silence : public c10::WarningHandler {
- public:
-  void process(const c10::SourceLocation&, const std::string&, const bool) override {}
-};
-
 int print_first(std::string_view name) {
   for (const PeerEntry& entry : reel_bench::net_cases())
     if (entry.group + "/" + entry.name == name) {
@@ -201,8 +197,7 @@ std::vector<PeerEntry> net_cases() {
 
 int main(int argument_count, char** arguments) {
   reel::manual_seed(1);
-  Silence silence;
-  c10::Warning::WarningHandlerGuard silenced(&silence);
+  reel_bench::ignore_torch_warnings();
   std::vector<std::string_view> words(arguments + 1, arguments + argument_count);
   std::optional<reel_bench::BusyProcess> busy;
   if (std::erase(words, "--busy") > 0) busy.emplace();
@@ -215,6 +210,8 @@ int main(int argument_count, char** arguments) {
     c10::InferenceMode nothing_records;
     return print_first(words[1]);
   }
+  fmt::print("reel ({}) beside libtorch {} on {}\n\n", name_of(reel::detail::instruction_set()),
+             reel_bench::torch_version(), reel_bench::processor_name());
   Run run{words.empty() ? "" : words[0]};
   if (int most = omp_get_max_threads(); most > 1) run.thread_counts.push_back(most);
   reel_bench::Compared models = reel_bench::compare_models(run.filter, run.thread_counts, run.findings);

@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "version.h"
+
 namespace reel_bench {
 
 namespace {
@@ -53,7 +55,8 @@ std::string processor_name() {
 }
 
 bool write_report(const std::string& path, const std::vector<Finding>& findings) {
-  std::string text = fmt::format("{{\n  \"processor\": {},\n  \"cases\": [\n", quoted(processor_name()));
+  std::string text = fmt::format("{{\n  \"processor\": {},\n  \"libtorch\": {},\n  \"cases\": [\n",
+                                 quoted(processor_name()), quoted(torch_version()));
   for (std::size_t i = 0; i < findings.size(); ++i)
     text += written(findings[i]) + (i + 1 < findings.size() ? ",\n" : "\n");
   text += "  ]\n}\n";
