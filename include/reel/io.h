@@ -4,8 +4,10 @@
 /// Files of tensors and weights (safetensors, NumPy's), images and text files.
 
 #include <reel/io/dlpack.h>
+#include <reel/io/image.h>
 #include <reel/io/numpy.h>
 #include <reel/io/pytorch.h>
 #include <reel/io/safetensors.h>
+#include <reel/io/tensor_file.h>
 #include <reel/io/text.h>
 #include <reel/io/weights.h>

@@ -47,7 +47,7 @@ Reader::Reader(const char* function, const std::string& path, Location where)
     : function_(function), path_(path), where_(where) {
   check_path(function, "cannot open", path, where);
   // Non-blocking, because opening a pipe would wait for a writer.
-  file_ = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  file_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat found;
   if (!file_.is_open() || fstat(file_.get(), &found) != 0)
     fail<FileError>(function, where, "cannot open '{}': {}", printable(path), words_of(errno));

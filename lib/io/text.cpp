@@ -26,7 +26,7 @@ class TextSource {
   TextSource(const char* function, const std::string& path, const TextOptions& options, Location where)
       : function_(function), path_(path), most_bytes_(options.most_bytes), where_(where) {
     check_path(function, "cannot open", path, where);
-    file_ = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+    file_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
     if (!file_.is_open()) refuse("cannot open '{}': {}", printable(path), words_of(errno));
   }
 

@@ -14,7 +14,6 @@
 #include "../core/printable.h"
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
-#include "header.h"
 #include "pytorch_layout.h"
 #include "torch_save.h"
 

@@ -52,3 +52,10 @@ TEST_CASE("the example of a file with other names renames and transforms what it
   CHECK(model.output.bias.to_vector<float>() == std::vector<float>{5, 5, 5});
   CHECK(model.mix.to_vector<float>() == transpose(mix).to_vector<float>());
 }
+
+TEST_CASE("the example of an open file reads one row of a table") {
+  InFolder folder;
+  io::save("model.safetensors", {{"embedding", reshape(arange(20.0f), {10, 2})}});
+#include "examples/io_tensor_file_1.h"
+  CHECK(row.to_vector<float>() == std::vector<float>{14, 15});
+}

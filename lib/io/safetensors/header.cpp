@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <limits>
+#include <span>
 #include <stdexcept>
 #include <unordered_set>
 
@@ -10,7 +12,9 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "../core/printable.h"
+#include "../../core/op_error.h"
+#include "../../core/printable.h"
+#include "../file.h"
 
 namespace reel::io {
 
@@ -277,6 +281,34 @@ Header parsed(std::string_view text, std::uint64_t elements) {
     refuse("has a header that is no valid JSON in UTF-8");
   check_places(listener.header.tensors, elements);
   return std::move(listener.header);
+}
+
+Header read_header(const char* function, const Reader& file, const std::string& path, Location where,
+                   std::uint64_t& begin) {
+  if (file.size() < count_bytes)
+    detail::fail<FileError>(function, where, "'{}' has {} bytes, fewer than the {} that say how long the header is",
+                            detail::printable(path), file.size(), count_bytes);
+  std::array<std::byte, count_bytes> count;
+  file.read(0, count);
+  auto length = std::bit_cast<std::uint64_t>(count);
+  if (length > most_header_bytes)
+    detail::fail<FileError>(
+        function, where,
+        "'{}' says that its header has {} bytes, more than the {} that are allowed: it is no safetensors file",
+        detail::printable(path), length, most_header_bytes);
+  if (length > file.size() - count_bytes)
+    detail::fail<FileError>(
+        function, where,
+        "'{}' says that its header has {} bytes, but only {} follow: it is cut off or no safetensors file",
+        detail::printable(path), length, file.size() - count_bytes);
+  std::string text(length, '\0');
+  file.read(count_bytes, std::as_writable_bytes(std::span(text)));
+  begin = count_bytes + length;
+  try {
+    return parsed(text, file.size() - begin);
+  } catch (const std::runtime_error& flaw) {
+    detail::fail<FileError>(function, where, "'{}' {}", detail::printable(path), flaw.what());
+  }
 }
 
 std::string text_of(const Header& header) {

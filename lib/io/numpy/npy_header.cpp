@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "../core/printable.h"
+#include "../../core/printable.h"
 
 namespace reel::io {
 

@@ -14,16 +14,16 @@
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
-#include "../core/op_error.h"
-#include "../core/printable.h"
-#include "../core/storage.h"
-#include "../core/utf8.h"
-#include "../ops/if_needed.h"
-#include "atomic_file.h"
-#include "elements.h"
-#include "file.h"
+#include "../../core/op_error.h"
+#include "../../core/printable.h"
+#include "../../core/storage.h"
+#include "../../core/utf8.h"
+#include "../../ops/if_needed.h"
+#include "../atomic_file.h"
+#include "../elements.h"
+#include "../file.h"
+#include "../zip_archive.h"
 #include "npy_header.h"
-#include "zip_archive.h"
 
 namespace reel::io {
 

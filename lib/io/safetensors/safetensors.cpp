@@ -4,7 +4,9 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <map>
 #include <stdexcept>
+#include <unordered_map>
 #include <unordered_set>
 
 #include <reel/ops/create.h>
@@ -12,14 +14,15 @@
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
-#include "../core/op_error.h"
-#include "../core/printable.h"
-#include "../core/storage.h"
-#include "../ops/if_needed.h"
-#include "atomic_file.h"
-#include "elements.h"
-#include "file.h"
+#include "../../core/op_error.h"
+#include "../../core/printable.h"
+#include "../../core/storage.h"
+#include "../../ops/if_needed.h"
+#include "../atomic_file.h"
+#include "../elements.h"
+#include "../file.h"
 #include "header.h"
+#include "shard_index.h"
 
 namespace reel::io {
 
@@ -87,30 +90,27 @@ Plan planned(std::span<const NamedTensor> tensors, const Metadata& metadata, Loc
   return plan;
 }
 
-Header read_header(const Reader& file, const std::string& path, Location where, std::uint64_t& begin) {
-  if (file.size() < count_bytes)
-    fail<FileError>(load_name, where, "'{}' has {} bytes, fewer than the {} that say how long the header is",
-                    printable(path), file.size(), count_bytes);
-  std::array<std::byte, count_bytes> count;
-  file.read(0, count);
-  auto length = std::bit_cast<std::uint64_t>(count);
-  if (length > most_header_bytes)
-    fail<FileError>(
-        load_name, where,
-        "'{}' says that its header has {} bytes, more than the {} that are allowed: it is no safetensors file",
-        printable(path), length, most_header_bytes);
-  if (length > file.size() - count_bytes)
-    fail<FileError>(load_name, where,
-                    "'{}' says that its header has {} bytes, but only {} follow: it is cut off or no safetensors file",
-                    printable(path), length, file.size() - count_bytes);
-  std::string text(length, '\0');
-  file.read(count_bytes, std::as_writable_bytes(std::span(text)));
-  begin = count_bytes + length;
-  try {
-    return parsed(text, file.size() - begin);
-  } catch (const std::runtime_error& flaw) {
-    fail<FileError>(load_name, where, "'{}' {}", printable(path), flaw.what());
+// The tensors that an index names, file by file.
+Contents load_shards(const ShardIndex& index, const std::string& path, Location where) {
+  std::map<std::string, std::vector<std::string>> names_of;
+  for (const auto& [name, shard] : index) names_of[shard].push_back(name);
+  Contents all;
+  for (const auto& [shard, names] : names_of) {
+    Contents contents = load(shard_path(path, shard), where);
+    all.metadata.insert(contents.metadata.begin(), contents.metadata.end());
+    std::unordered_map<std::string_view, const Tensor*> found;
+    for (const NamedTensor& named : contents.tensors) found.emplace(named.name, &named.tensor);
+    for (const std::string& name : names) {
+      auto tensor = found.find(name);
+      if (tensor == found.end())
+        fail<FileError>(load_name, where, "'{}' says that {} has the tensor {}, which it lacks", printable(path),
+                        shown(shard), shown(name));
+      all.tensors.push_back({name, *tensor->second});
+    }
   }
+  std::sort(all.tensors.begin(), all.tensors.end(),
+            [](const NamedTensor& a, const NamedTensor& b) { return a.name < b.name; });
+  return all;
 }
 
 }  // namespace
@@ -148,8 +148,9 @@ void check_save(const std::string& path, std::span<const NamedTensor> tensors, c
 Contents load(const std::string& path, Location where) {
   CallerScope caller(where);
   Reader file(load_name, path, where);
+  if (is_shard_index(file)) return load_shards(read_shard_index(load_name, file, path, where), path, where);
   std::uint64_t begin;
-  Header header = read_header(file, path, where, begin);
+  Header header = read_header(load_name, file, path, where, begin);
   Contents contents;
   contents.metadata = std::move(header.metadata);
   for (const Described& described : header.tensors) {

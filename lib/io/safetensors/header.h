@@ -12,6 +12,8 @@
 
 namespace reel::io {
 
+class Reader;
+
 /// The size in bytes of the integer at the beginning of a safetensors file, which holds the header's size.
 constexpr std::uint64_t count_bytes = 8;
 /// The largest allowed size of a header in bytes.
@@ -40,6 +42,10 @@ std::optional<DType> dtype_of(std::string_view format_name);
 /// Parses a header that is followed by `elements` bytes, and checks every rule of the format.
 /// Throws: std::runtime_error with a predicate about the file: "has a tensor …".
 Header parsed(std::string_view text, std::uint64_t elements);
+
+/// Reads the header of a file. `begin`: the offset of the elements. Throws: FileError, in the name of `function`.
+Header read_header(const char* function, const Reader& file, const std::string& path, Location where,
+                   std::uint64_t& begin);
 
 /// The header's text, padded with spaces so that the data after it is aligned to eight bytes.
 /// Throws: std::runtime_error for text that is not UTF-8.
