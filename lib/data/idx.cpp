@@ -86,7 +86,7 @@ std::uint64_t element_count(std::span<const std::int64_t> sizes, std::uint64_t m
 }  // namespace
 
 Tensor read_idx(const std::string& path, const IdxOptions& options, Location where) {
-  std::string file = detail::read_bytes(idx_name, path, options.most_bytes, where);
+  std::string file = detail::read_bytes(idx_name, path, options.most_bytes, where, false);
   std::string_view bytes = file;
   bool is_idx = bytes.size() >= 4 && bytes[0] == 0 && bytes[1] == 0;
   auto stored = is_idx ? static_cast<Stored>(static_cast<unsigned char>(bytes[2])) : Stored{};

@@ -1,6 +1,7 @@
 #include "text_lines.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,10 +18,14 @@ namespace reel::detail {
 
 using io::FileError;
 
-std::string read_bytes(const char* function, const std::string& path, std::uint64_t most_bytes, Location where) {
+std::string read_bytes(const char* function, const std::string& path, std::uint64_t most_bytes, Location where,
+                       bool is_text) {
   io::check_path(function, "cannot open", path, where);
   io::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   if (!file.is_open()) fail<FileError>(function, where, "cannot open '{}': {}", printable(path), io::words_of(errno));
+  // A device may have no end, which no line would show.
+  struct stat found;
+  bool is_device = fstat(file.get(), &found) == 0 && S_ISCHR(found.st_mode);
   std::string bytes;
   constexpr std::size_t piece = 1 << 16;
   while (true) {
@@ -32,6 +37,8 @@ std::string read_bytes(const char* function, const std::string& path, std::uint6
     if (count < 0 && code == EINTR) continue;
     if (count < 0) fail<FileError>(function, where, "cannot read '{}': {}", printable(path), io::words_of(code));
     if (count == 0) break;
+    if (std::size_t zero = bytes.find('\0', before); is_text && is_device && zero != bytes.npos)
+      fail<FileError>(function, where, "'{}' is no text: its byte {} is a NUL", printable(path), zero + 1);
     if (bytes.size() > most_bytes)
       fail<FileError>(function, where, "'{}' is longer than the {} bytes that are read of it", printable(path),
                       most_bytes);
@@ -44,7 +51,7 @@ TextLines::TextLines(const char* function, const std::string& path, const data::
       options_(options),
       where_(where),
       file_(std::make_shared<const std::string>(path)),
-      text_(read_bytes(function, path, options.most_bytes, where)),
+      text_(read_bytes(function, path, options.most_bytes, where, true)),
       rest_(text_) {
   if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
 }

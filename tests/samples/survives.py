@@ -138,8 +138,8 @@ def checked_first():
                                  ("--dev", nowhere, f"cannot open '{nowhere}': No such file or directory"),
                                  ("--save", nowhere, f"cannot write '{nowhere}': No such file or directory"),
                                  ("--save", FOLDER.name, "is no ordinary file"),
-                                 ("--train", latin, f"'{latin}':1: the line is not UTF-8 at byte"),
-                                 ("--test", latin, f"'{latin}':1: the line is not UTF-8 at byte"),
+                                 ("--train", latin, f"{latin}:1: the line is not UTF-8 at byte"),
+                                 ("--test", latin, f"{latin}:1: the line is not UTF-8 at byte"),
                                  ("--train", "/dev/zero", "'/dev/zero' is no text"),
                                  ("--train", "/proc/self/mem", "cannot read '/proc/self/mem': Input/output error"),
                                  ("--train", FOLDER.name, f"cannot read '{FOLDER.name}': Is a directory")]:

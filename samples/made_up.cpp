@@ -1,0 +1,122 @@
+#include "made_up.h"
+
+#include <algorithm>
+#include <random>
+
+#include <fmt/format.h>
+
+namespace samples {
+
+using reel::data::LabelledTree;
+using reel::data::Sentence;
+
+namespace {
+
+class Grammar {
+ public:
+  explicit Grammar(std::uint64_t seed) : random_(seed) {}
+
+  LabelledTree grow() {
+    LabelledTree tree;
+    grow(tree, 4);
+    return tree;
+  }
+
+ private:
+  static constexpr std::int64_t sentiments = 5, neutral = 2;
+
+  std::size_t below(std::size_t bound) { return random_() % bound; }
+  static std::int64_t add(LabelledTree& tree, LabelledTree::Node node) {
+    tree.nodes.push_back(std::move(node));
+    return std::ssize(tree.nodes) - 1;
+  }
+  static std::int64_t leaf(LabelledTree& tree, const std::string& word, std::int64_t value) {
+    tree.words.push_back(word);
+    return add(tree, {.label = {}, .value = value, .word = std::ssize(tree.words) - 1});
+  }
+  static std::int64_t value_of(const LabelledTree& tree, std::int64_t node) {
+    return tree.nodes[static_cast<std::size_t>(node)].value;
+  }
+  std::int64_t grow(LabelledTree& tree, int depth) {
+    static const std::vector<std::string> words[] = {
+        {"awful", "dreadful"}, {"bad", "dull"}, {"film", "plot", "actor"}, {"good", "warm"}, {"superb", "brilliant"}};
+    std::size_t kind = depth == 0 ? 0 : below(4);
+    if (kind == 0) {
+      std::size_t value = below(sentiments);
+      return leaf(tree, words[value][below(words[value].size())], static_cast<std::int64_t>(value));
+    }
+    if (kind == 3) {
+      std::int64_t left = grow(tree, depth - 1), right = grow(tree, depth - 1);
+      return add(tree,
+                 {.label = {}, .value = (value_of(tree, left) + value_of(tree, right)) / 2, .children = {left, right}});
+    }
+    std::int64_t word = leaf(tree, kind == 1 ? "not" : "very", neutral), phrase = grow(tree, depth - 1);
+    std::int64_t from = value_of(tree, phrase);
+    std::int64_t stronger = std::clamp<std::int64_t>(from + (from > neutral) - (from < neutral), 0, sentiments - 1);
+    return add(tree, {.label = {}, .value = kind == 1 ? sentiments - 1 - from : stronger, .children = {word, phrase}});
+  }
+
+  std::mt19937_64 random_;
+};
+
+}  // namespace
+
+std::vector<LabelledTree> made_up_trees(std::uint64_t seed, int count) {
+  Grammar grammar(seed);
+  std::vector<LabelledTree> trees;
+  for (int i = 0; i < count; ++i) trees.push_back(grammar.grow());
+  return trees;
+}
+
+std::vector<Sentence> made_up_tweets(std::uint64_t seed, int count) {
+  std::mt19937_64 random(seed);
+  auto stem = [&] {
+    std::string word;
+    for (std::size_t i = 0; i < 1 + random() % 3; ++i) {
+      word += "bdfklmnprst"[random() % 11];
+      word += "aeiou"[random() % 5];
+    }
+    return word;
+  };
+  std::vector<Sentence> tweets;
+  for (int i = 0; i < count; ++i) {
+    Sentence& tweet = tweets.emplace_back();
+    tweet.columns.resize(2);
+    auto add = [&](const std::string& word, const char* tag) {
+      tweet.columns[0].push_back(word);
+      tweet.columns[1].emplace_back(tag);
+    };
+    for (std::size_t clause = 0; clause < 1 + random() % 4; ++clause) {
+      add(random() % 2 ? "the" : "a", "D");
+      if (random() % 2) add(stem() + "ish", "A");
+      add(stem() + "er", "N");
+      add(stem() + "er", "V");  // a noun behind a determiner, a verb behind a noun
+      if (random() % 3 == 0) add("@" + stem(), "@");
+    }
+    add(random() % 2 ? "." : "!", ",");
+  }
+  return tweets;
+}
+
+std::string made_up_text(std::uint64_t seed) {
+  const char* nouns[] = {"cat", "dog", "fox", "crow", "bear", "child", "river", "stone"};
+  const char* adjectives[] = {"old", "red", "small", "quiet"};
+  const char* verbs[] = {"see", "hear", "follow", "know", "fear"};
+  std::mt19937_64 random(seed);
+  auto pick = [&](const auto& words) { return words[random() % std::size(words)]; };
+  auto noun_phrase = [&](bool plural) {
+    std::string phrase = plural ? "many " : "the ";
+    while (random() % 3 == 0) phrase += fmt::format("{} ", pick(adjectives));
+    return phrase + pick(nouns) + (plural ? "s" : "");
+  };
+  std::string text;
+  while (text.size() < 60'000) {
+    bool plural = random() % 2;
+    text += noun_phrase(plural) + " ";
+    text += pick(verbs) + std::string(plural ? " " : "s ");
+    text += noun_phrase(random() % 2) + ".\n";
+  }
+  return text;
+}
+
+}  // namespace samples
