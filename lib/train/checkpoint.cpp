@@ -279,6 +279,13 @@ void CheckpointForFit::begin(train::Checkpoint& checkpoint, std::shared_ptr<Chec
   train::Checkpoint::State& state = *checkpoint.state_;
   if (!state.fit_state.empty()) fit->load(state.fit_state, where);
   state.fit = std::move(fit);
+  if (state.was_used) return;
+  try {
+    checkpoint.resume({}, where);
+  } catch (...) {
+    state.fit.reset();
+    throw;
+  }
 }
 
 void CheckpointForFit::end(train::Checkpoint& checkpoint, Location where) noexcept {

@@ -86,9 +86,7 @@ struct CheckpointForFit {
       if (part.object()->address() == address) return;
     checkpoint.add(name, object, where);
   }
-  /// True if `resume` or `save` was called.
-  static bool was_used(const train::Checkpoint& checkpoint) { return checkpoint.state_->was_used; }
-  /// Saves the progress of a fit from now on with each snapshot, and restores it, if there is one.
+  /// Resumes unless the program has, restores the progress of a fit, if there is one, and saves it with each snapshot.
   static void begin(train::Checkpoint& checkpoint, std::shared_ptr<CheckpointObject> fit, Location where);
   /// Keeps the last progress, to be saved further on.
   static void end(train::Checkpoint& checkpoint, Location where) noexcept;

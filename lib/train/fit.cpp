@@ -12,11 +12,16 @@
 #include <reel/optim/clip.h>
 #include <reel/optim/loss_scaler.h>
 #include <reel/tape.h>
+#include <reel/train/checkpoint.h>
+#include <reel/train/interruption.h>
 #include <reel/train/progress.h>
 
 #include "../core/op_error.h"
 #include "../logging/tag.h"
 #include "../ops/if_needed.h"
+#include "checkpoint_state.h"
+#include "fit_progress.h"
+#include "interruption_handler.h"
 
 namespace reel::nn {
 
@@ -61,51 +66,66 @@ class Mode {
   std::vector<std::pair<Module*, bool>> before_;
 };
 
-// A copy of a module's weights, to be restored.
-class Weights {
- public:
-  void keep(const Module& module) {
-    NoRecord pause;
-    kept_.clear();
-    for (const auto& list : {module.named_parameters(), module.named_buffers()})
-      for (const NamedTensor& named : list) kept_.push_back({named.tensor, copy(named.tensor)});
-  }
-  void give_back(Location where) const {
-    NoRecord pause;
-    for (const Kept& kept : kept_) copy_(Destination(kept.own, where), kept.values);
-  }
-
- private:
-  struct Kept {
-    Tensor own, values;
-  };
-  std::vector<Kept> kept_;
-};
-
-// Running means over examples.
+// Running means over examples, in sums that a caller keeps: the number of examples, of the loss, of the metrics.
 class Means {
  public:
-  explicit Means(const std::vector<Metric>& metrics) : metrics_(metrics), sums_(metrics.size()) {}
+  Means(const std::vector<Metric>& metrics, std::vector<double>& sums) : metrics_(metrics), sums_(sums) {}
 
   void add(const Batch& batch, const Tensor& prediction, double loss) {
     NoRecord pause;
     auto examples = static_cast<double>(examples_in(batch));
-    count_ += examples;
-    loss_ += examples * loss;
-    for (std::size_t i = 0; i < metrics_.size(); ++i) sums_[i] += examples * metrics_[i].measure(prediction, batch.y);
+    sums_[0] += examples;
+    sums_[1] += examples * loss;
+    for (std::size_t i = 0; i < metrics_.size(); ++i)
+      sums_[2 + i] += examples * metrics_[i].measure(prediction, batch.y);
   }
-  bool empty() const { return count_ == 0; }
-  double loss() const { return loss_ / count_; }
+  bool empty() const { return sums_[0] == 0; }
+  std::int64_t count() const { return static_cast<std::int64_t>(sums_[0]); }
+  double loss() const { return sums_[1] / sums_[0]; }
   std::vector<double> metrics() const {
-    std::vector<double> means = sums_;
-    for (double& mean : means) mean /= count_;
+    std::vector<double> means(sums_.begin() + 2, sums_.end());
+    for (double& mean : means) mean /= sums_[0];
     return means;
   }
 
  private:
   const std::vector<Metric>& metrics_;
-  std::vector<double> sums_;
-  double count_ = 0, loss_ = 0;
+  std::vector<double>& sums_;
+};
+
+// While it lives, a fit's progress is saved with a checkpoint, and signals are intercepted.
+class Keeping {
+ public:
+  Keeping(train::Checkpoint* checkpoint, FitProgress& progress, Location where)
+      : checkpoint_(checkpoint), where_(where) {
+    if (!checkpoint_) return;
+    if (!interruption_lives()) interruption_.emplace();
+    CheckpointForFit::begin(*checkpoint_, std::shared_ptr<CheckpointObject>(std::shared_ptr<void>(), &progress), where);
+    began_ = true;
+  }
+  ~Keeping() {
+    if (began_) CheckpointForFit::end(*checkpoint_, where_);
+  }
+  Keeping(const Keeping&) = delete;
+  Keeping& operator=(const Keeping&) = delete;
+
+  void finish_step() const {
+    if (checkpoint_) checkpoint_->after_step(where_);
+  }
+  void finish_epoch(double loss) const {
+    if (!checkpoint_) return;
+    checkpoint_->save({.score = CheckpointForFit::larger_is_better(*checkpoint_) ? -loss : loss}, where_);
+    CheckpointForFit::end_if_interrupted(*checkpoint_, true, where_);
+  }
+  void finish() const {
+    if (checkpoint_) checkpoint_->wait(where_);
+  }
+
+ private:
+  train::Checkpoint* checkpoint_;
+  Location where_;
+  std::optional<train::Interruption> interruption_;
+  bool began_ = false;
 };
 
 // Logs what `fit` has computed, if it has a log.
@@ -152,57 +172,90 @@ class FitLog {
 class Fitting {
  public:
   Fitting(Module& model, const std::function<Tensor(const Tensor&)>& forward, const FitLoss& loss,
-          optim::Optimiser& optimiser, const FitOptions& options, Location where)
+          optim::Optimiser& optimiser, const Data& training, const FitOptions& options, Location where)
       : model_(model),
         forward_(forward),
         loss_(loss),
         optimiser_(optimiser),
+        training_(training),
         options_(options),
         where_(where),
-        log_(options, optimiser, where) {
-    if (options.autocast == DType::f16) scaler_.emplace();
-  }
+        log_(options, optimiser, where),
+        progress_(model, training, options),
+        scaler_(progress_.scaler) {}
 
-  FitReport run(const Data& training) {
-    FitReport report;
-    Weights best;
-    double least = std::numeric_limits<double>::infinity();
-    for (int epoch = 1; epoch <= options_.epochs; ++epoch) {
-      report.epochs.push_back(run_epoch(training, epoch));
+  FitReport run() {
+    auto* checkpoint = static_cast<train::Checkpoint*>(options_.checkpoint);
+    if (checkpoint) add_parts(*checkpoint);
+    Keeping keeping(checkpoint, progress_, where_);
+    FitReport& report = progress_.report;
+    while (!is_over()) {
+      int epoch = static_cast<int>(progress_.epoch);
+      report.epochs.push_back(run_epoch(epoch, keeping));
       const EpochReport& now = report.epochs.back();
       double loss = options_.validation.defined() ? now.validation_loss : now.loss;
       if (std::isnan(loss)) loss = std::numeric_limits<double>::infinity();
-      if (report.best == 0 || loss < least - options_.least_improvement) {
+      if (report.best == 0 || loss < progress_.least - options_.least_improvement) {
         report.best = epoch;
-        least = loss;
-        if (options_.patience > 0) best.keep(model_);
+        progress_.least = loss;
+        if (options_.patience > 0) progress_.best.keep();
       }
-      if (options_.after_epoch && !options_.after_epoch(now)) break;
-      if (options_.patience > 0 && epoch - report.best >= options_.patience) break;
+      bool ends = options_.after_epoch && !options_.after_epoch(now);
+      progress_.finish_epoch(ends);
+      keeping.finish_epoch(loss);
     }
+    keeping.finish();
     if (options_.patience > 0 && report.best != std::ssize(report.epochs)) {
-      best.give_back(where_);
+      progress_.best.restore(where_);
       if (options_.prints) fmt::print("the weights are those of epoch {}\n", report.best);
     }
     return report;
   }
 
  private:
-  EpochReport run_epoch(const Data& training, int epoch) {
+  void add_parts(train::Checkpoint& checkpoint) {
+    CheckpointForFit::add_if_missing(checkpoint, "model", model_, &model_, where_);
+    CheckpointForFit::add_if_missing(checkpoint, "optimiser", optimiser_, &optimiser_, where_);
+    if (options_.generator)
+      CheckpointForFit::add_if_missing(checkpoint, "order", *options_.generator, options_.generator, where_);
+  }
+
+  bool is_over() const {
+    auto done = static_cast<int>(progress_.epoch - 1);
+    return progress_.ended || done >= options_.epochs ||
+           (options_.patience > 0 && done - progress_.report.best >= options_.patience);
+  }
+
+  // Calls use with the batches of an epoch that are not done yet.
+  void for_each_batch(const Data::Use& use) {
+    Generator* generator = options_.generator ? options_.generator : &default_generator();
+    if (progress_.batches == 0) progress_.order = *generator;
+    // In the middle of an epoch the generator has given its order already.
+    Generator order = progress_.order;
+    if (progress_.batches > 0) generator = &order;
+    training_.for_each(options_.batch_size, options_.shuffle ? generator : nullptr, use,
+                       training_.position().load ? 0 : progress_.batches);
+  }
+
+  EpochReport run_epoch(int epoch, const Keeping& keeping) {
     EpochReport report{.epoch = epoch};
     std::string label =
         fmt::format("epoch {:{}}/{}", epoch, fmt::formatted_size("{}", options_.epochs), options_.epochs);
-    Progress progress(label, training.size(), "examples");
-    Means means(options_.metrics);
+    Progress progress(label, training_.size(), "examples");
+    Means means(options_.metrics, progress_.sums);
+    const double seconds_before = progress_.seconds;
+    if (options_.prints && !means.empty()) progress.advance(means.count(), means.loss());
     {
       Mode mode(model_, true);
-      Generator* generator = options_.generator ? options_.generator : &default_generator();
-      training.for_each(options_.batch_size, options_.shuffle ? generator : nullptr, [&](const Batch& batch) {
+      for_each_batch([&](const Batch& batch) {
         Tensor prediction;
         double loss = make_step(batch, prediction, epoch);
-        log_.add_step(++steps_, loss);
+        log_.add_step(++progress_.steps, loss);
         means.add(batch, prediction, loss);
         if (options_.prints) progress.advance(examples_in(batch), loss);
+        ++progress_.batches;
+        progress_.seconds = seconds_before + progress.seconds();
+        keeping.finish_step();
       });
     }
     if (means.empty()) fail<Error>(fit_name, where_, "epoch {} has no examples to train on", epoch);
@@ -210,8 +263,8 @@ class Fitting {
     check_finite(report.loss, epoch);
     report.metrics = means.metrics();
     if (options_.validation.defined()) validate(report);
-    report.seconds = progress.seconds();
-    log_.add_epoch(steps_, report);
+    report.seconds = seconds_before + progress.seconds();
+    log_.add_epoch(progress_.steps, report);
     progress.clear();
     if (options_.prints) print(label, report);
     return report;
@@ -268,7 +321,8 @@ class Fitting {
   void validate(EpochReport& report) {
     Mode mode(model_, false);
     NoRecord pause;
-    Means means(options_.metrics);
+    std::vector<double> sums(2 + options_.metrics.size());
+    Means means(options_.metrics, sums);
     options_.validation.for_each(options_.batch_size, nullptr, [&](const Batch& batch) {
       AutocastScope scope = autocast(options_.autocast, where_);
       Tensor prediction = forward_(batch.x);
@@ -296,11 +350,12 @@ class Fitting {
   const std::function<Tensor(const Tensor&)>& forward_;
   const FitLoss& loss_;
   optim::Optimiser& optimiser_;
+  const Data& training_;
   const FitOptions& options_;
   Location where_;
   FitLog log_;
-  std::int64_t steps_ = 0;  // of the optimiser
-  std::optional<optim::LossScaler> scaler_;
+  FitProgress progress_;
+  std::optional<optim::LossScaler>& scaler_;
 };
 
 }  // namespace
@@ -315,12 +370,17 @@ Data::Data(const Tensor& x, const Tensor& y, Location where) : x_(x), y_(y) {
     fail<ShapeError>("nn::Data", where, "x {} and y {} have not as many examples", describe(x), describe(y));
 }
 
-void Data::for_each(std::int64_t batch_size, Generator* generator, const Use& use) const {
-  if (iterate_) return iterate_(use);
+void Data::for_each(std::int64_t batch_size, Generator* generator, const Use& use, std::int64_t passed) const {
+  if (iterate_) {
+    std::int64_t index = 0;
+    return iterate_([&](const Batch& batch) {
+      if (index++ >= passed) use(batch);
+    });
+  }
   if (!x_.defined()) return;
   std::int64_t count = x_.size(0);
   Tensor order = generator ? randperm(count, {.device = x_.device(), .generator = generator}) : Tensor();
-  for (std::int64_t start = 0; start < count; start += batch_size) {
+  for (std::int64_t start = passed * batch_size; start < count; start += batch_size) {
     std::int64_t stop = std::min(start + batch_size, count);
     auto part = [&](const Tensor& whole) {
       return order.defined() ? index_select(whole, 0, slice(order, 0, start, stop)) : slice(whole, 0, start, stop);
@@ -350,7 +410,7 @@ FitReport fit(Module& model, const std::function<Tensor(const Tensor&)>& forward
               optim::Optimiser& optimiser, const Data& training, const FitOptions& options, Location where) {
   check(training, options, where);
   CallerScope caller(where);
-  return Fitting(model, forward, loss, optimiser, options, where).run(training);
+  return Fitting(model, forward, loss, optimiser, training, options, where).run();
 }
 
 }  // namespace reel::nn

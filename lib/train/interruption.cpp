@@ -6,6 +6,8 @@
 #include <atomic>
 #include <string>
 
+#include "interruption_handler.h"
+
 namespace reel::train {
 
 namespace {
@@ -19,18 +21,21 @@ static_assert(std::atomic<int>::is_always_lock_free, "only such may be used by a
 struct Handled {
   int number;
   const char* name;
-  int flags;
 };
-// Only SIGINT restores the default action: a user may interrupt twice, while programs that end others send several
-// signals one after the other.
-constexpr std::array handled{Handled{SIGINT, "SIGINT", SA_RESTART | static_cast<int>(SA_RESETHAND)},
-                             Handled{SIGTERM, "SIGTERM", SA_RESTART}, Handled{SIGHUP, "SIGHUP", SA_RESTART}};
+constexpr std::array handled{Handled{SIGINT, "SIGINT"}, Handled{SIGTERM, "SIGTERM"}, Handled{SIGHUP, "SIGHUP"}};
 // The former actions of the signals.
 std::array<struct sigaction, handled.size()> before;
 
 void on_signal(int signal) {
   int none = 0;
-  arrived.compare_exchange_strong(none, signal);
+  if (arrived.compare_exchange_strong(none, signal)) return;
+  // A terminal that closes sends SIGHUP, and so does the shell in it: that is one wish, and not two.
+  if (signal == SIGHUP) return;
+  // Delivered when this handler returns.
+  struct sigaction action {};
+  action.sa_handler = SIG_DFL;
+  sigaction(signal, &action, nullptr);
+  raise(signal);
 }
 
 std::string name_of(int signal) {
@@ -50,7 +55,7 @@ Interruption::Interruption() {
     if (before[i].sa_handler == SIG_IGN) continue;
     struct sigaction action {};
     action.sa_handler = on_signal;
-    action.sa_flags = handled[i].flags;
+    action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
     sigaction(handled[i].number, &action, nullptr);
   }
@@ -72,3 +77,9 @@ void check_interruption() {
 }
 
 }  // namespace reel::train
+
+namespace reel::detail {
+
+bool interruption_lives() { return train::lives; }
+
+}  // namespace reel::detail

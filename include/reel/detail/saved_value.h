@@ -1,6 +1,7 @@
 #pragma once
 
 #include <bit>
+#include <concepts>
 #include <cstdint>
 #include <functional>
 #include <limits>
@@ -22,6 +23,30 @@ struct SavedState {
   std::function<std::vector<NamedTensor>(Location)> state;
   std::function<void(std::span<const NamedTensor>, Location)> load;
 };
+
+/// An object whose state is a list of tensors.
+template <class T>
+concept HasState = requires(T& object, std::span<const NamedTensor> state) {
+  { object.state() } -> std::convertible_to<std::vector<NamedTensor>>;
+  object.load_state(state);
+};
+
+/// Refers to `object`, which must outlive the result.
+template <HasState T>
+SavedState saved_state(T& object) {
+  return {[&object](Location where) -> std::vector<NamedTensor> {
+            if constexpr (requires { object.state(where); })
+              return object.state(where);
+            else
+              return object.state();
+          },
+          [&object](std::span<const NamedTensor> state, Location where) {
+            if constexpr (requires { object.load_state(state, where); })
+              object.load_state(state, where);
+            else
+              object.load_state(state);
+          }};
+}
 
 /// Reads and restores numbers of a program: integers and bools as they are, floating ones as the bits of a double.
 struct SavedNumbers {
@@ -129,3 +154,15 @@ auto saved_value(T& value) {
 }
 
 }  // namespace reel::detail
+
+namespace reel::nn {
+
+/// A checkpoint for `fit`: the base class of train::Checkpoint, since the name of that namespace would be ambiguous in
+/// programs that have a function `train` and use the namespace reel.
+class FitCheckpoint {
+ protected:
+  FitCheckpoint() = default;
+  ~FitCheckpoint() = default;
+};
+
+}  // namespace reel::nn

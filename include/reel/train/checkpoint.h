@@ -35,10 +35,7 @@ namespace reel::train {
 /// `state()` returns copies, or tensors that the object shares, and `load_state(state)` restores them, and changes
 /// nothing if it throws.
 template <class T>
-concept Stateful = requires(T& object, std::span<const NamedTensor> state) {
-  { object.state() } -> std::convertible_to<std::vector<NamedTensor>>;
-  object.load_state(state);
-};
+concept Stateful = detail::HasState<T>;
 
 /// An object that a Checkpoint saves, by reference, under a name: `{"model", model}`.
 class CheckpointPart {
@@ -60,20 +57,7 @@ class CheckpointPart {
   template <Stateful T>
     requires(!std::derived_from<T, optim::Optimiser> && !std::derived_from<T, nn::Module> &&
              !std::same_as<T, optim::MovingAverage>)
-  CheckpointPart(std::string name, T& object)
-      : CheckpointPart(std::move(name), &object,
-                       detail::SavedState{[&object](Location where) -> std::vector<NamedTensor> {
-                                            if constexpr (requires { object.state(where); })
-                                              return object.state(where);
-                                            else
-                                              return object.state();
-                                          },
-                                          [&object](std::span<const NamedTensor> state, Location where) {
-                                            if constexpr (requires { object.load_state(state, where); })
-                                              object.load_state(state, where);
-                                            else
-                                              object.load_state(state);
-                                          }}) {}
+  CheckpointPart(std::string name, T& object) : CheckpointPart(std::move(name), &object, detail::saved_state(object)) {}
   /// A number, a bool, a std::string, or a std::vector of them.
   template <detail::SavedValue T>
   CheckpointPart(std::string name, T& value) : CheckpointPart(std::move(name), &value, detail::saved_value(value)) {}
@@ -158,7 +142,7 @@ struct Resumed {
 /// the best score. Checksums of all tensors are saved with them: a damaged file is never restored.
 ///
 /// A directory belongs to one process at a time. Not for use by several threads at once.
-class Checkpoint {
+class Checkpoint : public nn::FitCheckpoint {
  public:
   /// Opens a directory, which is created if it is missing, to save `parts`.
   /// Throws: io::FileError if it cannot be created or written, or if another Checkpoint has it open; Error for an option

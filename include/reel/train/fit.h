@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <reel/detail/saved_value.h>
 #include <reel/nn/module.h>
 #include <reel/optim/optimiser.h>
 #include <reel/random.h>
@@ -18,7 +19,7 @@
 
 namespace reel::logging {
 class Writer;
-}
+}  // namespace reel::logging
 
 namespace reel::nn {
 
@@ -41,17 +42,22 @@ class Data {
   /// Throws: ShapeError unless x and y have one N; Error for an undefined tensor.
   Data(const Tensor& x, const Tensor& y, Location where = Location::here());
   /// Any range of `Batch`, iterated once per epoch. An lvalue range is held by reference and must outlive this object;
-  /// an rvalue is moved in.
+  /// an rvalue is moved in. The position of one with `state()` and `load_state(state)`, such as a data::Loader, is saved
+  /// with a checkpoint.
   template <class Range>
     requires requires(Range& range) {
       { *range.begin() } -> std::convertible_to<const Batch&>;
       range.end();
     } && (!std::same_as<std::remove_cvref_t<Range>, Data>)
   Data(Range&& range) {
-    if constexpr (std::is_lvalue_reference_v<Range>)
+    if constexpr (std::is_lvalue_reference_v<Range>) {
       iterate_ = [&range](const Use& use) { pass(range, use); };
-    else
-      iterate_ = [kept = std::make_shared<Range>(std::forward<Range>(range))](const Use& use) { pass(*kept, use); };
+      keep_state(range);
+    } else {
+      auto kept = std::make_shared<Range>(std::forward<Range>(range));
+      iterate_ = [kept](const Use& use) { pass(*kept, use); };
+      keep_state(*kept);
+    }
   }
   /// A function that returns the next batch, and nothing at the end of each epoch.
   template <class Next>
@@ -67,8 +73,11 @@ class Data {
   /// The number of examples; −1 if it is not known in advance.
   std::int64_t size() const { return x_.defined() ? x_.size(0) : -1; }
   /// Calls `use` with each batch of one epoch. Examples in memory are divided into batches of `batch_size`, the last
-  /// one smaller; in order without a generator, else shuffled by it.
-  void for_each(std::int64_t batch_size, Generator* generator, const Use& use) const;
+  /// one smaller; in order without a generator, else shuffled by it. The first `passed` batches are left out.
+  void for_each(std::int64_t batch_size, Generator* generator, const Use& use, std::int64_t passed = 0) const;
+  /// Reads and restores the position of a range that keeps one; empty functions for other data. For the library's own
+  /// use.
+  const detail::SavedState& position() const { return position_; }
 
  private:
   template <class Range>
@@ -76,8 +85,14 @@ class Data {
     for (const Batch& batch : range) use(batch);
   }
 
+  template <class Range>
+  void keep_state(Range& range) {
+    if constexpr (detail::HasState<Range>) position_ = detail::saved_state(range);
+  }
+
   Tensor x_, y_;
   std::function<void(const Use&)> iterate_;
+  detail::SavedState position_;
 };
 
 /// A loss function: maps (prediction, target) to a scalar tensor to be minimised. Any callable, or one of reel's losses
@@ -162,6 +177,13 @@ struct FitOptions {
   /// Every how many steps the loss of the batch and the learning rate are logged, too, as "step/loss" and
   /// "step/learning_rate"; at least 0, default 0: never.
   std::int64_t log_steps = 0;
+  /// A train::Checkpoint. Saves the run after each epoch, and after each `every` steps of its options, with what else it holds; model,
+  /// optimiser and `generator` are added to it if they are missing. `fit` first resumes from it, unless the program has:
+  /// at the batch where the run was. Of data in memory, and of a range that keeps its position, that batch is the next;
+  /// another range, or a function, is iterated up to it. The score of a snapshot is the loss, of validation if there is
+  /// any, or its negation where the checkpoint prefers larger scores. A signal ends the run after the step that it
+  /// arrives in: see `train::Interruption`, which `fit` begins if none lives. Default: none.
+  FitCheckpoint* checkpoint = nullptr;
   /// Whether a progress bar, and a line for each epoch, are printed to stdout. Default true.
   bool prints = true;
 };
@@ -175,7 +197,8 @@ struct FitOptions {
 /// model in training mode, such as a frozen BatchNorm, stay so; a model that is itself out of training mode is trained
 /// as a whole. Losses are means over examples. A validation loss that is NaN is treated as +∞.
 /// Throws: Error for a loss that is not finite, with a LossScaler for that of an epoch, for options out of range and
-/// for no examples; FileError if the log cannot be written; what the model and its loss throw.
+/// for no examples; FileError if the log cannot be written; with a checkpoint, train::Interrupted after a signal, once
+/// the run is saved, and what saving and resuming throw; what the model and its loss throw.
 FitReport fit(Module& model, const std::function<Tensor(const Tensor&)>& forward, const FitLoss& loss,
               optim::Optimiser& optimiser, const Data& training, const FitOptions& options = {},
               Location where = Location::here());
@@ -188,7 +211,8 @@ FitReport fit(Module& model, const std::function<Tensor(const Tensor&)>& forward
 /// model in training mode, such as a frozen BatchNorm, stay so; a model that is itself out of training mode is trained
 /// as a whole. Losses are means over examples. A validation loss that is NaN is treated as +∞.
 /// Throws: Error for a loss that is not finite, with a LossScaler for that of an epoch, for options out of range and
-/// for no examples; FileError if the log cannot be written; what the model and its loss throw.
+/// for no examples; FileError if the log cannot be written; with a checkpoint, train::Interrupted after a signal, once
+/// the run is saved, and what saving and resuming throw; what the model and its loss throw.
 template <class Model>
   requires std::derived_from<Model, Module> && std::is_invocable_r_v<Tensor, Model&, const Tensor&>
 FitReport fit(Model& model, const FitLoss& loss, optim::Optimiser& optimiser, const Data& training,

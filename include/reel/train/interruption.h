@@ -33,7 +33,7 @@ class Interrupted : public std::runtime_error {
 ///       return interrupted.exit_status();
 ///     }
 ///
-/// A second SIGINT ends the program at once. Signals that are ignored, as those of `nohup` are, stay ignored. The end
+/// A second signal, SIGINT or SIGTERM, ends the program at once. Signals that are ignored, as those of `nohup` are, stay ignored. The end
 /// of the object restores the earlier handlers; a signal that no `check_interruption` has reported is then delivered.
 class Interruption {
  public:

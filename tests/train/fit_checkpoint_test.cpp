@@ -1,0 +1,191 @@
+#include <signal.h>
+
+#include <functional>
+#include <stdexcept>
+
+#include <reel/data/loader.h>
+#include <reel/io.h>
+#include <reel/nn.h>
+#include <reel/ops.h>
+#include <reel/optim.h>
+#include <reel/train.h>
+
+#include "catch.h"
+#include "io/folder.h"
+
+using namespace reel;
+using reel_test::contains;
+using reel_test::error_of;
+using reel_test::Folder;
+
+namespace {
+
+struct Classifier : nn::Module {
+  nn::Linear hidden{*this, "hidden", 2, 8};
+  nn::BatchNorm1d norm{*this, "norm", 8};
+  nn::Linear output{*this, "output", 8, 2};
+
+  Tensor operator()(const Tensor& x) {
+    Tensor h = tanh(norm(hidden(x)));
+    return output(is_training() ? dropout(h, {.probability = 0.2}) : h);
+  }
+};
+
+// What a call of fit has given.
+struct Result {
+  std::vector<double> weights, losses, validation_losses, accuracies;
+  int best = 0;
+  bool operator==(const Result&) const = default;
+};
+
+struct Crash : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+enum class Kind { memory, loader, range };
+
+// Trains for some epochs of 5 steps. `in_step` is called in each step of this process; a folder is resumed from.
+Result fitted(const std::string& folder, const std::function<void(int)>& in_step, Kind kind, nn::FitOptions options) {
+  manual_seed(1);
+  Generator data(5), order(6);
+  Tensor x = randn({18, 2}, {.generator = &data}), y = to(x(ellipsis, 0) > 0, i64);
+  std::vector<std::int64_t> indices;
+  std::vector<nn::Batch> batches;
+  for (std::int64_t i = 0; i < 18; ++i) indices.push_back(i);
+  for (std::int64_t i = 0; i < 5; ++i) {
+    auto part = slice(4 * i, std::min<std::int64_t>(4 * i + 4, 18));
+    batches.push_back({x(part), y(part)});
+  }
+  auto collate = [&](std::vector<std::int64_t> chosen) {
+    return nn::Batch{index_select(x, 0, tensor(chosen)), index_select(y, 0, tensor(chosen))};
+  };
+  data::Loader loader(indices, collate, {.batch_size = 4, .shuffle = true, .seed = 3});
+  Classifier model;
+  optim::Adam adam(model.parameters(), {.learning_rate = 0.05});
+  optim::Scheduler schedule(adam, optim::step_decay({.every = 7, .factor = 0.7}));
+  std::optional<train::Checkpoint> checkpoint;
+  if (!folder.empty()) {
+    checkpoint.emplace(folder, train::CheckpointOptions{.every = 1});
+    checkpoint->add("schedule", schedule);
+    options.checkpoint = &*checkpoint;
+  }
+  int steps = 0;
+  options.after_step = [&] {
+    schedule.step();
+    in_step(++steps);
+  };
+  options.batch_size = 4;
+  if (kind == Kind::memory) options.generator = &order;
+  options.validation = {x, y};
+  options.metrics = {{"accuracy", nn::accuracy}};
+  options.prints = false;
+  nn::Data training = kind == Kind::memory   ? nn::Data(x, y)
+                      : kind == Kind::loader ? nn::Data(loader)
+                                             : nn::Data(batches);
+  nn::FitReport report = nn::fit(model, cross_entropy, adam, training, options);
+  Result result;
+  result.best = report.best;
+  for (const auto& list : {model.named_parameters(), model.named_buffers(), adam.state(), schedule.state()})
+    for (const NamedTensor& named : list)
+      for (double value : to(named.tensor, f64).to_vector<double>()) result.weights.push_back(value);
+  for (const nn::EpochReport& epoch : report.epochs) {
+    result.losses.push_back(epoch.loss);
+    result.validation_losses.push_back(epoch.validation_loss);
+    result.accuracies.push_back(epoch.metrics[0] + 10 * epoch.validation_metrics[0]);
+  }
+  return result;
+}
+
+Result fitted(Kind kind, const nn::FitOptions& options) {
+  return fitted(
+      {}, [](int) {}, kind, options);
+}
+
+}  // namespace
+
+TEST_CASE("a fit that is cut off in any step, and resumed, ends with the bits of an uninterrupted one") {
+  for (Kind kind : {Kind::memory, Kind::loader, Kind::range})
+    for (const nn::FitOptions& options : {nn::FitOptions{.epochs = 3}, {.epochs = 20, .patience = 2}}) {
+      Result expected = fitted(kind, options);
+      for (int lasts : {1, 4, 5}) {
+        Folder folder;
+        Result result;
+        bool ended = false;
+        int processes = 0;
+        for (; !ended && processes < 200; ++processes) {
+          try {
+            result = fitted(
+                folder.file("run"),
+                [&](int step) {
+                  if (step > lasts) throw Crash("cut off");
+                },
+                kind, options);
+            ended = true;
+          } catch (const Crash&) {
+          }
+        }
+        CHECK(result == expected);
+        CHECK(processes > 2);
+      }
+    }
+}
+
+TEST_CASE("a fit whose training has ended gives its report again, and goes on where more epochs are wanted") {
+  Folder folder;
+  std::string path = folder.file("run");
+  auto none = [](int) {};
+  Result first = fitted(path, none, Kind::memory, {.epochs = 2});
+  CHECK(fitted(path, [](int) { throw Crash("a step"); }, Kind::memory, {.epochs = 2}) == first);
+  CHECK(fitted(path, none, Kind::memory, {.epochs = 4}) == fitted(Kind::memory, {.epochs = 4}));
+}
+
+TEST_CASE("a signal ends a fit after its step, saved, and the earlier handlers are back") {
+  Folder folder;
+  std::string path = folder.file("run");
+  Result expected = fitted(Kind::memory, {.epochs = 3});
+  static int received = 0;
+  auto before = signal(SIGTERM, [](int) { ++received; });
+  int caught = 0;
+  try {
+    fitted(path,
+           [](int step) {
+             if (step == 8) raise(SIGTERM);
+           },
+           Kind::memory, {.epochs = 3});
+  } catch (const train::Interrupted& interrupted) {
+    caught = interrupted.exit_status();
+  }
+  CHECK(caught == 143);
+  CHECK(received == 0);
+  raise(SIGTERM);
+  CHECK(received == 1);
+  signal(SIGTERM, before);
+  CHECK(std::filesystem::exists(path + "/step-000000008.safetensors"));
+  int steps = 0;
+  CHECK(fitted(path, [&](int) { ++steps; }, Kind::memory, {.epochs = 3}) == expected);
+  CHECK(steps == 7);
+}
+
+TEST_CASE("a program may resume by itself before it calls fit, with all that fit trains") {
+  Folder folder;
+  Tensor x = ones({4, 1}), y = ones({4, 1});
+  auto fit_once = [&](bool resumes, int epochs) {
+    manual_seed(2);
+    nn::Linear model(1, 1);
+    optim::SGD sgd(model.parameters(), {.learning_rate = 0.1});
+    train::Checkpoint checkpoint(folder.file("run"), {{"model", model}, {"sgd", sgd}});
+    if (resumes) CHECK(checkpoint.resume());
+    return nn::fit(model, mse_loss, sgd, {x, y}, {.epochs = epochs, .checkpoint = &checkpoint, .prints = false})
+        .epochs.size();
+  };
+  CHECK(fit_once(false, 2) == 2);
+  CHECK(fit_once(true, 5) == 5);
+  nn::Linear model(1, 1), other(1, 1);
+  optim::SGD sgd(model.parameters());
+  train::Checkpoint checkpoint(folder.file("other"), {{"other", other}});
+  checkpoint.resume();
+  CHECK_THAT(error_of<Error>([&] {
+               nn::fit(model, mse_loss, sgd, {x, y}, {.checkpoint = &checkpoint, .prints = false});
+             }),
+             contains("'model' has to be added before the first resume() or save()"));
+}
