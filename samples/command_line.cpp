@@ -106,6 +106,9 @@ int CommandLine::run(int argc, char** argv, const std::function<void()>& body) {
   } catch (const EarlyEnd& end) {
     fmt::print(stderr, "{}: {}\n", app.get_name(), end.what());
     return end.status;
+  } catch (const reel::train::Interrupted& interrupted) {
+    fmt::print(stderr, "{}: {}\n", app.get_name(), interrupted.what());
+    return interrupted.exit_status();
   } catch (const std::bad_alloc&) {
     fmt::print(stderr, "{}: there is not enough memory; choose smaller sizes.\n", app.get_name());
     return 1;

@@ -69,6 +69,10 @@ void Records::after_epoch(int epoch, const Reached& reached, double seconds, dou
   if (checkpoint_) checkpoint_->save({.score = reached.score});
 }
 
+void Records::after_training() {
+  if (checkpoint_) checkpoint_->save();
+}
+
 reel::io::Contents load(const RunOptions& options, const std::string& sample) {
   if (options.load.empty()) return {};
   reel::io::Contents file = reel::io::load(options.load);

@@ -86,6 +86,8 @@ class Records {
   /// To be called after each step: logs its loss, and saves a checkpoint every so often.
   /// Throws: train::Interrupted after a signal.
   void after_step(double loss);
+  /// Saves a checkpoint of the complete training.
+  void after_training();
   /// To be called after each epoch: logs what was reached, and saves a checkpoint.
   void after_epoch(int epoch, const Reached& reached, double seconds, double seconds_waited);
 

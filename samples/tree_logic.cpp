@@ -25,21 +25,17 @@
 #include <reel/batching.h>
 #include <reel/reel.h>
 
-#include "command_line.h"
+#include "training.h"
 
 using namespace reel;
 
-struct Options {
-  int epochs = 6;
+struct Options : samples::RunOptions {
   int trees = 20000;
   int test_trees = 1000;
   int train_depth = 4;
   int test_depth = 12;
-  int batch = 16;
   std::int64_t hidden = 16;
-  double learning_rate = 1e-2;
   std::string batching = "off";
-  std::uint64_t seed = 1;
 
   BatchOptions of_batches() const { return {.immediate = batching == "off"}; }
 };
@@ -137,20 +133,21 @@ struct TreeModel : nn::Module {
   }
 };
 
-void train_model(const TreeModel& model, std::vector<Tree>& trees, Forest& forest, const Options& options) {
+void train_model(TreeModel& model, const std::vector<Tree>& trees, const Options& options) {
   optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
-  nn::Progress progress("training", static_cast<std::int64_t>(trees.size()) * options.epochs, "trees");
-  auto batch = static_cast<std::size_t>(options.batch);
-  for (int epoch = 0; epoch < options.epochs; ++epoch) {
-    for (std::size_t i = trees.size(); i > 1; --i) std::swap(trees[i - 1], trees[forest.below(i)]);
-    for (std::size_t start = 0; start < trees.size(); start += batch) {
-      std::size_t stop = std::min(start + batch, trees.size());
-      std::span<const Tree> some(trees.data() + start, stop - start);
+  auto expressions = data::transformed(trees, [](const Tree& tree) -> const Expression* { return tree.get(); });
+  data::Loader loader(expressions, {.batch_size = options.batch, .shuffle = true, .seed = options.seed});
+  train::Interruption interruption;
+  samples::Records records(options, {{"model", model}, {"adam", adam}, {"loader", loader}});
+  std::int64_t epochs_left = std::max<std::int64_t>(options.epochs - loader.epoch(), 0);
+  nn::Progress progress("training", epochs_left * std::ssize(trees) - loader.position() * options.batch, "trees");
+  while (loader.epoch() < options.epochs)
+    for (const std::vector<const Expression*>& batch : loader) {
       Tape tape;
       std::vector<Tensor> logits = batch_map(
-          some, [&](const Tree& tree) { return model(*tree); }, options.of_batches());
+          batch, [&](const Expression* e) { return model(*e); }, options.of_batches());
       std::vector<std::int64_t> values;
-      for (const Tree& tree : some) values.push_back(tree->value);
+      for (const Expression* e : batch) values.push_back(e->value);
       Tensor loss = cross_entropy(concat(logits), tensor(values));
       double value = loss.item();
       train::check_loss(value);
@@ -158,9 +155,10 @@ void train_model(const TreeModel& model, std::vector<Tree>& trees, Forest& fores
       optim::clip_grad_norm(adam.parameters(), 1);
       adam.step();
       adam.zero_grad();
-      progress.advance(static_cast<std::int64_t>(stop - start), value);
+      progress.advance(std::ssize(batch), value);
+      records.after_step(value);
     }
-  }
+  records.after_training();
   progress.clear();
   fmt::print("training loss {:.4f} after {:.1f} s\n\n", progress.loss(), progress.seconds());
 }
@@ -217,18 +215,24 @@ void run(const Options& options) {
   std::vector<Tree> trees = forest.grow_many(options.trees, 0, options.train_depth);
   std::vector<Tree> deeper = forest.grow_many(options.test_trees, options.train_depth + 1, options.test_depth);
   TreeModel model(options.hidden);
+  if (!options.load.empty()) io::load_into(model, options.load);
+  if (!options.save.empty()) io::check_save(options.save, model);
   fmt::print("{} training trees of depth 0 to {}, {} parameters\n", trees.size(), options.train_depth,
              model.parameter_count());
-  train_model(model, trees, forest, options);
+  train_model(model, trees, options);
+  if (!options.save.empty()) io::save(options.save, model);
   test(model, deeper, options);
   print_examples(model, deeper);
 }
 
 int main(int argc, char** argv) {
   Options options;
+  options.epochs = 6;
+  options.batch = 16;
+  options.learning_rate = 1e-2;
   samples::CommandLine line(
       "Learns to evaluate boolean expressions with a network whose shape is the expression's tree.", "tree_logic");
-  line.add_option("--epochs", options.epochs, "passes over the training trees", samples::at_least(1));
+  line.add_option("--epochs", options.epochs, "passes over the training trees; 0 trains nothing", samples::at_least(0));
   line.add_option("--trees", options.trees, "training trees", samples::at_least(1));
   line.add_option("--test-trees", options.test_trees, "test trees", samples::at_least(1));
   line.add_option("--train-depth", options.train_depth, "depth of the deepest training tree", samples::between(1, 12));
@@ -239,5 +243,8 @@ int main(int argc, char** argv) {
   line.add_option("--batching", options.batching, "on: nodes of several trees at once; off: one tree after the other",
                   samples::one_of({"on", "off"}));
   line.add_option("--seed", options.seed, "of all random numbers", samples::at_least(0));
+  line.add_option("--save", options.save, "file for the weights");
+  line.add_option("--load", options.load, "file of weights to start with, of as many hidden units");
+  samples::add_run_options(line, options);
   return line.run(argc, argv, [&] { run(options); });
 }

@@ -87,9 +87,7 @@ TEST_CASE("tensors of an open file are over its pages, and copied only where the
   std::string header = R"({"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}})";
   std::string aligned = header + std::string((8 - header.size() % 8) % 8, ' '), one("\0\0\x80\x3f", 4);
   put_bytes(folder.file(), safetensors(aligned, one));
-  auto address_in_page = [](const Tensor& x) {
-    return reinterpret_cast<std::uintptr_t>(x.data<float>()) % 4096;
-  };
+  auto address_in_page = [](const Tensor& x) { return reinterpret_cast<std::uintptr_t>(x.data<float>()) % 4096; };
   Tensor mapped = io::open(folder.file())["a"];
   CHECK(address_in_page(mapped) == 8 + aligned.size());
   CHECK(mapped.item() == 1);
