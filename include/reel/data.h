@@ -10,8 +10,10 @@
 #include <reel/data/csv.h>
 #include <reel/data/dataset.h>
 #include <reel/data/idx.h>
+#include <reel/data/image.h>
 #include <reel/data/loader.h>
 #include <reel/data/reading.h>
+#include <reel/data/segments.h>
 #include <reel/data/source.h>
 #include <reel/data/trees.h>
 #include <reel/data/vocabulary.h>

@@ -49,3 +49,21 @@ TEST_CASE("the example of a vocabulary saves it with the weights") {
   CHECK(data::Vocabulary::from_text(file.metadata.at("words")).words() == std::vector<std::string>{"<unk>", "a", "b"});
   std::filesystem::current_path(before);
 }
+
+TEST_CASE("the example of image transforms changes images in a loader") {
+  std::vector<Tensor> images(3, ones({1, 8, 8}));
+#include "examples/data_image_1.h"
+  data::Loader loader(augmented, {.batch_size = 3});
+  for (auto& batch : loader) {
+    CHECK(batch[0].shape() == Shape{1, 8, 8});
+    CHECK(batch[0].to_vector<float>() != batch[1].to_vector<float>());
+  }
+}
+
+TEST_CASE("the example of segments carries states through each sequence") {
+  std::vector<Tensor> sequences{ones({10, 3}), ones({3, 3}), ones({6, 3})};
+  nn::LSTM lstm(3, 5);
+#include "examples/data_segments_1.h"
+  CHECK(carried.size() == 0);
+  CHECK(segments.epoch() == 1);
+}
