@@ -26,6 +26,9 @@ std::vector<Case> tape();
 /// The cases of `optim`: a step of Adam, per element.
 std::vector<Case> optim();
 
+/// The cases of `data`: a short record from a loader, in batches.
+std::vector<Case> data_loading();
+
 /// The cases of `models`: whole workloads.
 std::vector<Case> models();
 
