@@ -4,7 +4,7 @@
 
 #include <reel/tape.h>
 
-#include "figure.h"
+#include "figure/figure.h"
 #include "graph.h"
 #include "picture.h"
 #include "projector.h"

@@ -38,6 +38,13 @@ TEST_CASE("the example of a log writes numbers and a text") {
   CHECK(std::count(csv.begin(), csv.end(), '\n') == 101);
 }
 
+TEST_CASE("the example of a plot writes a page") {
+  InFolder folder;
+  { logging::Writer("runs").scalar("loss", 1, 1); }
+#include "examples/logging_plot_1.h"
+  CHECK(reel_test::bytes_of("curves.html").find("<figcaption>loss</figcaption>") != std::string::npos);
+}
+
 TEST_CASE("the example of a figure writes a picture") {
   InFolder folder;
   {

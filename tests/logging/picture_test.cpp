@@ -8,7 +8,7 @@
 
 #include "catch.h"
 #include "io/folder.h"
-#include "logging/figure.h"
+#include "logging/figure/figure.h"
 #include "logging/graph.h"
 #include "logging/picture.h"
 #include "logging/protobuf.h"

@@ -6,8 +6,9 @@
 
 namespace reel::nn {
 
-/// Prints the progress of a run of known length to stdout: loss, speed and remaining time. On a terminal it is a bar on
-/// one line that is redrawn; elsewhere a plain line every five seconds.
+/// Prints the progress of a run to stdout: loss, speed and remaining time, of a run of unknown length the time so far. On
+/// a terminal it is a bar on one line, redrawn ten times a second at most and as wide as the window is then; in a pipe or
+/// a file, and where the environment has TERM=dumb or no TERM, a plain line every five seconds. It has no colours.
 class Progress {
  public:
   /// Starts a run: `label` is its name, `total` the units to be done, −1 if unknown, and `unit` their name: "trees",
@@ -32,11 +33,7 @@ class Progress {
  private:
   using Clock = std::chrono::steady_clock;
 
-  std::string numbers() const;
-  /// The share of the total that is done, in thousandths; negative if the total is unknown.
-  std::int64_t share() const;
-  void print_line() const;
-  void draw_bar();
+  void draw();
 
   std::string label_;
   std::string unit_;

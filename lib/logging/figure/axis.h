@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -25,15 +26,19 @@ class Axis {
     std::string label;
   };
 
-  /// An axis with room at both ends of the range for `margin` of its length, and about `ticks` ticks.
-  Axis(const Range& range, double margin, int ticks);
+  enum class Ticks : std::uint8_t { anywhere, at_integers };
+
+  /// An axis with room at both ends of the range for `margin` of its length, and about `count` ticks.
+  Axis(const Range& range, double margin, int count, Ticks ticks = Ticks::anywhere);
   /// The position of a number: in [0, 1] within the axis, NaN for one that cannot be shown.
   double position(double value) const;
+  /// The number at a position in [0, 1].
+  double value(double position) const;
   const std::vector<Tick>& ticks() const { return ticks_; }
 
  private:
   double coordinate(double value) const;
-  void add_linear_ticks(double low, double high, int count);
+  void add_linear_ticks(double low, double high, int count, double least_step);
   void add_logarithmic_ticks(int count);
 
   Range range_;

@@ -3,7 +3,7 @@
 #include <reel/location.h>
 #include <reel/logging/figure.h>
 
-#include "../io/image_codec.h"
+#include "../../io/image_codec.h"
 
 namespace reel::logging {
 

@@ -9,9 +9,9 @@
 
 #include <reel/no_record.h>
 
-#include "../core/op_error.h"
-#include "../core/printable.h"
-#include "../ops/if_needed.h"
+#include "../../core/op_error.h"
+#include "../../core/printable.h"
+#include "../../ops/if_needed.h"
 #include "axis.h"
 #include "canvas.h"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "../io/image_codec.h"
+#include "../../io/image_codec.h"
 #include "palette.h"
 
 namespace reel::logging {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "../core/utf8.h"
+#include "../../core/utf8.h"
 #include "stroke_font.h"
 
 namespace reel::logging {

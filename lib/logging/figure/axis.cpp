@@ -19,7 +19,8 @@ bool Axis::Range::shows(double value) const { return std::isfinite(value) && (!l
 
 double Axis::coordinate(double value) const { return range_.logarithmic_ ? std::log10(value) : value; }
 
-Axis::Axis(const Range& range, double margin, int ticks) : range_(range) {
+Axis::Axis(const Range& range, double margin, int count, Ticks ticks) : range_(range) {
+  bool at_integers = ticks == Ticks::at_integers;
   if (range_.empty_ && range_.logarithmic_) range_.low_ = 0.1;
   low_ = coordinate(range_.low_);
   high_ = coordinate(range_.high_);
@@ -29,7 +30,7 @@ Axis::Axis(const Range& range, double margin, int ticks) : range_(range) {
   high_ = std::clamp(high_, -most, most);
   double least = std::max({std::abs(low_), std::abs(high_), 1e-300}) * 1e-9;
   if (high_ - low_ < least) {
-    double half = low_ == 0 || range_.logarithmic_ ? 0.5 : std::abs(low_) / 10;
+    double half = low_ == 0 || range_.logarithmic_ || at_integers ? 0.5 : std::abs(low_) / 10;
     low_ -= half;
     high_ += half;
   }
@@ -37,11 +38,11 @@ Axis::Axis(const Range& range, double margin, int ticks) : range_(range) {
   low_ -= room;
   high_ += room;
   if (range_.logarithmic_ && high_ - low_ >= 1)
-    add_logarithmic_ticks(ticks);
+    add_logarithmic_ticks(count);
   else if (range_.logarithmic_)
-    add_linear_ticks(std::pow(10, low_), std::pow(10, high_), ticks);
+    add_linear_ticks(std::pow(10, low_), std::pow(10, high_), count, 0);
   else
-    add_linear_ticks(low_, high_, ticks);
+    add_linear_ticks(low_, high_, count, at_integers ? 1 : 0);
 }
 
 double Axis::position(double value) const {
@@ -49,20 +50,31 @@ double Axis::position(double value) const {
   return (coordinate(value) - low_) / (high_ - low_);
 }
 
-void Axis::add_linear_ticks(double low, double high, int count) {
+double Axis::value(double position) const {
+  double found = low_ + position * (high_ - low_);
+  return range_.logarithmic_ ? std::pow(10, found) : found;
+}
+
+void Axis::add_linear_ticks(double low, double high, int count, double least_step) {
   double raw = (high - low) / std::max(count, 1);
   double power = std::pow(10, std::floor(std::log10(raw)));
   double step = power * 10;
   for (double factor : {5.0, 2.0, 1.0})
     if (power * factor >= raw) step = power * factor;
+  step = std::max(step, least_step);
   for (double i = std::ceil(low / step); i * step <= high && ticks_.size() < 32; ++i)
     ticks_.push_back({position(i * step), short_number(i == 0 ? 0 : i * step, 6)});
 }
 
 void Axis::add_logarithmic_ticks(int count) {
   double step = std::max(1.0, std::ceil((high_ - low_) / std::max(count, 1)));
-  for (double i = std::ceil(low_ / step) * step; i <= high_ && ticks_.size() < 32; i += step)
-    ticks_.push_back({(i - low_) / (high_ - low_), short_number(std::pow(10, i))});
+  bool is_short = high_ - low_ < 2.5;
+  for (double i = std::floor(low_ / step) * step; i <= high_ && ticks_.size() < 32; i += step)
+    for (double factor : {1.0, 2.0, 5.0}) {
+      double at = (i + std::log10(factor) - low_) / (high_ - low_);
+      if ((factor == 1 || is_short) && at >= 0 && at <= 1)
+        ticks_.push_back({at, short_number(factor * std::pow(10, i))});
+    }
 }
 
 std::string short_number(double value, int digits) {
