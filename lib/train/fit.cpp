@@ -134,6 +134,10 @@ class FitLog {
   FitLog(const FitOptions& options, const optim::Optimiser& optimiser, Location where)
       : options_(options), optimiser_(optimiser), where_(where) {}
 
+  // Called before the first step, with the number of steps that are done: if there are some, the run continues.
+  void begin(std::int64_t steps) const {
+    if (options_.log && steps > 0) options_.log->purge(steps + 1, where_);
+  }
   void add_step(std::int64_t step, double loss) const {
     if (!options_.log || options_.log_steps == 0 || step % options_.log_steps != 0) return;
     options_.log->scalar("step/loss", loss, step, where_);
@@ -188,6 +192,7 @@ class Fitting {
     auto* checkpoint = static_cast<train::Checkpoint*>(options_.checkpoint);
     if (checkpoint) add_parts(*checkpoint);
     Keeping keeping(checkpoint, progress_, where_);
+    log_.begin(progress_.steps);
     FitReport& report = progress_.report;
     while (!is_over()) {
       int epoch = static_cast<int>(progress_.epoch);

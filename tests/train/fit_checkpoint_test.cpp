@@ -2,9 +2,11 @@
 
 #include <functional>
 #include <stdexcept>
+#include <string>
 
 #include <reel/data/loader.h>
 #include <reel/io.h>
+#include <reel/logging/writer.h>
 #include <reel/nn.h>
 #include <reel/ops.h>
 #include <reel/optim.h>
@@ -137,6 +139,30 @@ TEST_CASE("a fit whose training has ended gives its report again, and goes on wh
   Result first = fitted(path, none, Kind::memory, {.epochs = 2});
   CHECK(fitted(path, [](int) { throw Crash("a step"); }, Kind::memory, {.epochs = 2}) == first);
   CHECK(fitted(path, none, Kind::memory, {.epochs = 4}) == fitted(Kind::memory, {.epochs = 4}));
+}
+
+TEST_CASE("the log of a fit that is cut off and resumed has each step once") {
+  Folder folder;
+  nn::FitOptions options{.epochs = 2, .log_steps = 1};
+  for (int process = 0; process < 4; ++process) {
+    logging::Writer log(folder.file("log"), {.csv = true});
+    options.log = &log;
+    try {
+      fitted(
+          folder.file("run"),
+          [](int step) {
+            if (step > 3) throw Crash("cut off");
+          },
+          Kind::memory, options);
+    } catch (const Crash&) {
+      log.scalar("step/loss", 0, 1000);  // of a step that was not saved
+    }
+  }
+  std::string csv = reel_test::bytes_of(folder.file("log/scalars.csv")), steps;
+  for (std::size_t start = 0, end; (end = csv.find('\n', start)) != csv.npos; start = end + 1)
+    if (std::string line = csv.substr(start, end - start); line.find(",step/loss,") != line.npos)
+      steps += line.substr(0, line.find(',')) + " ";
+  CHECK(steps == "1 2 3 4 5 6 7 8 9 10 ");
 }
 
 TEST_CASE("a signal ends a fit after its step, saved, and the earlier handlers are back") {

@@ -86,7 +86,7 @@ TEST_CASE("a bar of progress fits a terminal of any width") {
       if (columns >= 80 && total >= 0) CHECK(nn::terminal_columns(bar) >= columns - 1);
     }
   }
-  CHECK_THAT(progress_bar(state(1000, 500, 10), 73), contains("[#########         ]"));
+  CHECK_THAT(progress_bar(state(1000, 500, 10), 73), contains("[##########          ]"));
 }
 
 TEST_CASE("a bar of progress is not cut within a character, and knows wide ones") {

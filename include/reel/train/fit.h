@@ -172,7 +172,8 @@ struct FitOptions {
   std::function<bool(const EpochReport&)> after_epoch = {};
   /// Where each epoch's results are logged, at the number of steps of the optimiser so far: "loss" and the metrics by
   /// their names, for the runs "train" and "validation"; "epoch", "learning_rate" (of further groups "learning_rate/1"
-  /// and so on) and "seconds". It must outlive the call; null (default): nowhere.
+  /// and so on) and "seconds". A training that resumes from a checkpoint continues the curves. It must outlive the call;
+  /// null (default): nowhere.
   logging::Writer* log = nullptr;
   /// Every how many steps the loss of the batch and the learning rate are logged, too, as "step/loss" and
   /// "step/learning_rate"; at least 0, default 0: never.

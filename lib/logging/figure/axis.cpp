@@ -62,7 +62,8 @@ void Axis::add_linear_ticks(double low, double high, int count, double least_ste
   for (double factor : {5.0, 2.0, 1.0})
     if (power * factor >= raw) step = power * factor;
   step = std::max(step, least_step);
-  for (double i = std::ceil(low / step); i * step <= high && ticks_.size() < 32; ++i)
+  // A tick at an end must not be lost to rounding.
+  for (double i = std::ceil(low / step - 1e-9); i * step <= high + step * 1e-9 && ticks_.size() < 32; ++i)
     ticks_.push_back({position(i * step), short_number(i == 0 ? 0 : i * step, 6)});
 }
 

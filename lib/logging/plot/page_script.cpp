@@ -49,7 +49,7 @@ function axis(low, high, log, margin, integers) {
     const power = 10 ** Math.floor(Math.log10((to - from) / 5));
     const wanted = [1, 2, 5, 10].map(f => f * power).find(s => s >= (to - from) / 5) || 10 * power;
     const step = integers ? Math.max(wanted, 1) : wanted;
-    for (let i = Math.ceil(from / step); i * step <= to && ticks.length < 32; ++i) ticks.push([at(i * step), short(i * step, 6)]);
+    for (let i = Math.ceil(from / step - 1e-9); i * step <= to + step * 1e-9 && ticks.length < 32; ++i) ticks.push([at(i * step), short(i * step, 6)]);
   }
   return {at, ticks};
 }
