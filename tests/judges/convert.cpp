@@ -3,7 +3,7 @@
 // Usage: convert
 //
 // Reads lines "IN" or "IN<tab>OUT" and prints for each "ok", or "refused: " and the error. The ends of the names say which
-// formats they have.
+// formats they have; the tensor of an .npy file is "array", and an archive named small.npz is compressed.
 
 #include <exception>
 #include <iostream>
@@ -17,10 +17,14 @@ namespace {
 
 io::Contents loaded(const std::string& path) {
   if (path.ends_with(".pt")) return io::load_pytorch(path);
+  if (path.ends_with(".npz")) return io::load_npz(path);
+  if (path.ends_with(".npy")) return {{{"array", io::load_npy(path)}}, {}};
   return io::load(path);
 }
 
 void save_as(const std::string& path, const io::Contents& contents) {
+  if (path.ends_with(".npz")) return io::save_npz(path, contents.tensors, {.compress = path.ends_with("small.npz")});
+  if (path.ends_with(".npy")) return io::save_npy(path, contents.at("array"));
   io::save(path, contents.tensors, contents.metadata);
 }
 
