@@ -29,6 +29,9 @@ std::vector<Case> optim();
 /// The cases of `data`: a short record from a loader, in batches.
 std::vector<Case> data_loading();
 
+/// The cases of `files`: summing 1 GiB of a mapped file, per element.
+std::vector<Case> files();
+
 /// The cases of `models`: whole workloads.
 std::vector<Case> models();
 
