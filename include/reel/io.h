@@ -4,6 +4,7 @@
 /// Files of tensors and weights (safetensors, NumPy's), images and text files.
 
 #include <reel/io/dlpack.h>
+#include <reel/io/hdf5.h>
 #include <reel/io/image.h>
 #include <reel/io/numpy.h>
 #include <reel/io/pytorch.h>

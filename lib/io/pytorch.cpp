@@ -11,6 +11,7 @@
 #include "../core/printable.h"
 #include "../core/storage.h"
 #include "byte_order.h"
+#include "file_magic.h"
 #include "pickle.h"
 #include "torch_save.h"
 #include "zip_archive.h"
@@ -148,10 +149,11 @@ Tensor tensor_in(const Tensor& all, const ElementLayout& layout, Location where)
 
 }  // namespace
 
-bool is_torch_save(const std::string& path, Location where) {
+WeightsFormat format_of_file(const std::string& path, Location where) {
   Reader file("io::load_into", path, where);
   FirstBytes first(file);
-  return is_zip(first.text()) || is_old_format(first.text()) || is_tar(first.text());
+  if (is_zip(first.text()) || is_old_format(first.text()) || is_tar(first.text())) return WeightsFormat::torch_save;
+  return first.text().starts_with("\x89HDF\r\n\x1a\n") ? WeightsFormat::hdf5 : WeightsFormat::safetensors;
 }
 
 Contents load_pytorch(const std::string& path, Location where) {

@@ -1,3 +1,4 @@
+#include <reel/io/hdf5.h>
 #include <reel/io/pytorch.h>
 #include <reel/io/weights.h>
 
@@ -14,6 +15,8 @@
 #include "../core/printable.h"
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
+#include "file_magic.h"
+#include "keras_layout.h"
 #include "pytorch_layout.h"
 #include "torch_save.h"
 
@@ -50,13 +53,12 @@ std::vector<NamedTensor> renamed(std::span<const NamedTensor> given, const LoadO
   return found;
 }
 
-void check_names_differ(std::span<const NamedTensor> found, Location where) {
+void check_names_differ(std::span<const NamedTensor> found, const char* library, Location where) {
   std::unordered_set<std::string_view> names;
   for (const NamedTensor& named : found)
     if (!names.insert(named.name).second)
-      fail<Error>(op_name, where,
-                  "two of the given tensors are the module's {}, under its own name and under PyTorch's",
-                  shown(named.name));
+      fail<Error>(op_name, where, "two of the given tensors are the module's {}, under its own name and under {}'s",
+                  shown(named.name), library);
 }
 
 Tensor transformed(const NamedTensor& named, const LoadOptions& options, Location where) {
@@ -182,13 +184,12 @@ bool has_format(const WeightsSource& source, const char* format) {
 
 bool is_marked(const WeightsSource& source) { return has_format(source, own_format); }
 
-void check_not_marked(const WeightsSource& source, Location where) {
+void check_not_marked(const WeightsSource& source, const char* option, Location where) {
   if (is_marked(source))
-    throw MisfitError(
-        fmt::format("{}: {} was saved by reel, and .from_pytorch = true would transpose its weights: leave it out; "
-                    "nothing was changed",
-                    op_name, source.name),
-        context().call_site(where), "");
+    throw MisfitError(fmt::format("{}: {} was saved by reel, and {} = true would transpose its weights: leave it out; "
+                                  "nothing was changed",
+                                  op_name, source.name, option),
+                      context().call_site(where), "");
 }
 
 // Checks that the layout of tensors that fit without conversion is known.
@@ -212,12 +213,20 @@ PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, c
   CallerScope caller(where);
   // Loading overwrites a parameter and is not recorded; a tape that has used it detects the overwrite.
   NoRecord pause;
+  if (options.from_keras && options.from_pytorch.value_or(false))
+    fail<Error>(op_name, where, "takes the weights of Keras or of PyTorch, not of both");
+  std::vector<NamedTensor> of_layers;
+  if (options.from_keras) given = of_layers = named_as_layers(given);
   std::vector<NamedTensor> found = renamed(given, options, where);
   bool is_of_torch_save = has_format(source, torch_save_format);
-  if (options.from_pytorch.value_or(is_of_torch_save)) {
-    check_not_marked(source, where);
+  if (options.from_pytorch.value_or(is_of_torch_save && !options.from_keras)) {
+    check_not_marked(source, ".from_pytorch", where);
     found = as_in(module, std::move(found), options.convert);
-    check_names_differ(found, where);
+    check_names_differ(found, "PyTorch", where);
+  } else if (options.from_keras) {
+    check_not_marked(source, ".from_keras", where);
+    found = from_keras_layers(module, std::move(found));
+    check_names_differ(found, "Keras", where);
   }
   std::vector<NamedTensor> ready = found;
   for (NamedTensor& named : ready) named.tensor = transformed(named, options, where);
@@ -227,7 +236,7 @@ PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, c
         fmt::format("{}: {} {} not fit the module in {} place{}, and nothing was changed", op_name, source.name,
                     source.metadata ? "does" : "do", comparison.count(), comparison.count() == 1 ? "" : "s"),
         context().call_site(where), comparison.lines());
-  if (!is_of_torch_save) check_layout_is_known(module, found, source, options, where);
+  if (!is_of_torch_save && !options.from_keras) check_layout_is_known(module, found, source, options, where);
   // Checks that may fail come before the first change.
   std::unordered_set<const Storage*> overwritten;
   for (const Comparison::Match& match : comparison.matches) overwritten.insert(match.own.body().storage);
@@ -250,6 +259,14 @@ Metadata marked(const Metadata& metadata, Location where) {
   return all;
 }
 
+Contents load_any(const std::string& path, Location where) {
+  switch (format_of_file(path, where)) {
+    case WeightsFormat::torch_save: return load_pytorch(path, where);
+    case WeightsFormat::hdf5: return load_hdf5(path, where);
+    default: return load(path, where);
+  }
+}
+
 }  // namespace
 
 void save(const std::string& path, const nn::Module& module, const Metadata& metadata, Location where) {
@@ -261,7 +278,7 @@ void check_save(const std::string& path, const nn::Module& module, const Metadat
 }
 
 PassedOver load_into(nn::Module& module, const std::string& path, const LoadOptions& options, Location where) {
-  Contents contents = is_torch_save(path, where) ? load_pytorch(path, where) : load(path, where);
+  Contents contents = load_any(path, where);
   return load_values(module, contents.tensors, {fmt::format("'{}'", printable(path)), &contents.metadata}, options,
                      where);
 }

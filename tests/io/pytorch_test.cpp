@@ -18,7 +18,7 @@ using reel_test::Folder;
 
 namespace {
 
-// Files that PyTorch 1.13 has written: see tests/io/by_python/torch_save.py.
+// Files that PyTorch 1.13 has written: see tests/io/by_python/torch_save/write_files.py.
 std::string file_of_torch(const std::string& name) { return reel_test::by_python + "torch_save/" + name; }
 
 std::string text_of(const std::string& text) {

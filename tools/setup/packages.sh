@@ -10,6 +10,7 @@ sample_packages=(libcli11-dev)
 test_packages=(catch2 cmake=cmake)
 # Judges in Python, which have a virtual environment.
 judge_packages=(python3-venv)
+hdf5_packages=(libhdf5-dev)
 pytorch_judge_packages=(python3-torch)
 peer_packages=(libtorch-dev)
 benchmark_packages=(libbenchmark-dev valgrind=valgrind)

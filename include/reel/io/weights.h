@@ -45,6 +45,9 @@ struct LoadOptions {
   /// False: they are those of reel's layers. Not given (default): those of a file of `torch.save` are PyTorch's; others
   /// are reel's, unless a file that is not marked would fit both ways, which throws.
   std::optional<bool> from_pytorch = {};
+  /// Whether the names and shapes are those of Keras's layers of the corresponding kind and place, see `load_into`. Default
+  /// false.
+  bool from_keras = false;
   /// Maps the name of a tensor in the file to its name in the module; "" leaves it out. Null (default): names are
   /// equal.
   std::function<std::string(const std::string& name)> rename = {};
@@ -60,7 +63,7 @@ struct PassedOver {
 
 /// Copies the values in a file into a module's parameters and buffers of equal names: in place, so that optimisers
 /// and tied modules see them, and a tape that needs the old ones throws. Where anything does not fit, nothing changes.
-/// The file's first bytes tell its format: safetensors, or that of `torch.save` (io/pytorch.h).
+/// The file's first bytes tell its format: safetensors, that of `torch.save` (io/pytorch.h), or HDF5 (io/hdf5.h).
 ///
 /// PyTorch lays out some weights differently, that of a Linear as (out, in) where reel has (in, out), and nothing is
 /// transposed unless you say so. Files that `save` has written of a module are marked as reel's, and `from_pytorch` is
@@ -81,6 +84,16 @@ struct PassedOver {
 ///                    .rename = [](const std::string& name) { return name == "fc.bias" ? "output.bias" : name; },
 ///                    .transform = [](const std::string& name, const Tensor& x) {
 ///                      return name == "mix" ? transpose(x) : x;
+///                    }});
+///
+/// With `from_keras`, weights that Keras has saved are named by their layer, "dense.kernel", or from Keras 3 on
+/// "dense.0", and what it saves of Dense, Conv1D to Conv3D, Embedding, BatchNormalization, LayerNormalization,
+/// GroupNormalization, SimpleRNN, LSTM, GRU (with reset_after), Bidirectional and MultiHeadAttention is renamed, its
+/// axes and gates put in reel's order:
+///
+///     io::load_into(model, "model.weights.h5",
+///                   {.from_keras = true, .rename = [](const std::string& name) {
+///                      return name.starts_with("dense.") ? "output" + name.substr(5) : name;
 ///                    }});
 ///
 /// Throws: FileError if the file cannot be loaded; MisfitError for tensors that do not fit, for a marked file with

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the files of the folder torch_save: what PyTorch makes of tensors that the tests know.
+"""Writes the files of this folder: what PyTorch makes of tensors that the tests know.
 
-Usage: torch_save.py, with PyTorch 1.13 (the files in the repository are never written anew)
+Usage: write_files.py, with PyTorch 1.13 (the files in the repository are never written anew)
 """
 
 import collections
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import torch
 
-folder = Path(__file__).parent / "torch_save"
+folder = Path(__file__).parent
 
 
 def save(name, value, **options):

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#include "../module.h"
+
+namespace reel::detail {
+
+/// The types of elements that a dataset can be read as.
+enum class Hdf5Type : std::uint8_t { f32, f64, f16, i32, i64, u8, boolean, other_number };
+
+/// A dataset of numbers.
+struct Hdf5Dataset {
+  const char* path;  ///< from the file's root, without a slash before it; valid during the call
+  std::uint32_t rank;
+  std::uint64_t sizes[8];
+  Hdf5Type type;
+  std::uint64_t stored_bytes;  ///< in the file, if need be compressed
+  bool is_compressed;          ///< by deflate
+  bool is_elsewhere;           ///< in other files, which are not read
+};
+
+/// Receives the datasets of a file one by one.
+struct Hdf5Visitor {
+  void* object;
+  /// Returns false to end the visit.
+  bool (*visit)(void* object, const Hdf5Dataset& dataset) noexcept;
+};
+
+struct OpenHdf5;
+
+/// The functions of libreel_hdf5.so. Those that return bool return false after they have written a message, a predicate
+/// about the file such as "is cut off".
+struct Hdf5Table {
+  static constexpr ModuleName module = {"reel_hdf5", "HDF5 files", "libhdf5-103-1", 1};
+
+  /// Opens a file to read. Null after a message.
+  OpenHdf5* (*open)(const char* path, ModuleMessage& message) noexcept;
+  void (*close)(OpenHdf5* file) noexcept;
+  /// Visits the datasets of numbers in the order of their paths.
+  bool (*visit)(OpenHdf5* file, Hdf5Visitor visitor, ModuleMessage& message) noexcept;
+  /// Reads all elements of a dataset, converted to `type`, in row-major order.
+  bool (*read)(OpenHdf5* file, const char* path, Hdf5Type type, void* elements, ModuleMessage& message) noexcept;
+};
+
+}  // namespace reel::detail

@@ -1,0 +1,160 @@
+#include <filesystem>
+#include <iostream>
+
+#include <reel/reel.h>
+
+#include <io/keras_layout.h>
+
+#include "catch.h"
+#include "folder.h"
+#include "golden_folder.h"
+
+using namespace reel;
+using reel_test::contains;
+using reel_test::error_of;
+using reel_test::Folder;
+
+namespace {
+
+// Files in the layouts of Keras, and what its layers make of inputs: see tests/io/by_python/keras/write_files.py.
+std::string file_of_keras(const std::string& name) { return reel_test::by_python + "keras/" + name; }
+
+// True, after a line that says so, in a build without the HDF5 library.
+bool lacks_hdf5() {
+  std::string said = error_of<io::FileError>([&] { io::load_hdf5(file_of_keras("types.h5")); });
+  if (said.find("libreel_hdf5.so") == said.npos) return false;
+  std::cout << "REEL-SKIP: this build has no HDF5\n";
+  return true;
+}
+
+struct Layers : nn::Module {
+  nn::Linear dense;
+  nn::Embedding embedding{*this, "embedding", 5, 3};
+  nn::Conv2d conv2d{*this, "conv2d", 2, 4, {2, 3}};
+  nn::LSTM lstm{*this, "lstm", 3, 2};
+  nn::GRU gru{*this, "gru", 3, 2};
+  nn::RNN simple_rnn{*this, "simple_rnn", 3, 2};
+  nn::LSTM bidirectional{*this, "bidirectional", 3, 2, {.bidirectional = true}};
+  nn::BatchNorm1d batch_normalization{*this, "batch_normalization", 3, {.epsilon = 1e-3}};
+  nn::LayerNorm layer_normalization{*this, "layer_normalization", {4}, {.epsilon = 1e-3}};
+  nn::MultiHeadAttention multi_head_attention{*this, "multi_head_attention", 6, 2};
+
+  explicit Layers(std::string_view name = "dense") : dense(*this, name, 4, 2) { eval(); }
+
+  std::vector<io::NamedTensor> outputs(const io::Contents& inputs) const {
+    const Tensor &x = inputs.at("x"), &steps = inputs.at("steps");
+    Tensor pictures = permute(inputs.at("pictures"), {0, 3, 1, 2});
+    const Tensor& tokens = inputs.at("tokens");
+    return {{"dense", dense(x)},
+            {"embedding", embedding(tensor<std::int64_t>({4, 0}))},
+            {"conv2d", permute(conv2d(pictures), {0, 2, 3, 1})},
+            {"lstm", lstm(steps).output},
+            {"gru", gru(steps).output},
+            {"simple_rnn", simple_rnn(steps).output},
+            {"bidirectional", bidirectional(steps).output},
+            {"batch_normalization", batch_normalization(inputs.at("rows"))},
+            {"layer_normalization", layer_normalization(x)},
+            {"multi_head_attention", multi_head_attention(tokens, tokens, tokens)}};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("layers that load a file of Keras compute what Keras's layers do") {
+  if (lacks_hdf5()) return;
+  io::Contents expected = io::load_hdf5(file_of_keras("expected.h5"));
+  for (const char* name : {"keras2.model.h5", "keras3.legacy.h5", "keras3.weights.h5"}) {
+    INFO(name);
+    Layers layers;
+    io::PassedOver passed_over = io::load_into(layers, file_of_keras(name), {.from_keras = true});
+    CHECK(passed_over.unexpected.empty());
+    for (const io::NamedTensor& output : layers.outputs(expected)) {
+      INFO(output.name);
+      CHECK(output.tensor.shape() == expected.at(output.name).shape());
+      CHECK(max(abs(output.tensor - expected.at(output.name))).item() < 1e-5);
+    }
+  }
+}
+
+TEST_CASE("weights of Keras are named by layer, whichever version has saved them") {
+  auto name = [](const char* path) {
+    auto found = io::named_as_layers(std::vector<NamedTensor>{{path, zeros({1})}});
+    return found.empty() ? "" : found[0].name;
+  };
+  CHECK(name("dense/dense/kernel:0") == "dense.kernel");
+  CHECK(name("model_weights/dense_1/dense_1/bias:0") == "dense_1.bias");
+  CHECK(name("dense/sequential/dense/kernel") == "dense.kernel");
+  CHECK(name("lstm/lstm/lstm_cell_3/recurrent_kernel:0") == "lstm.recurrent_kernel");
+  CHECK(name("encoder/dense/kernel:0") == "encoder.dense.kernel");
+  CHECK(name("layers/dense/vars/0") == "dense.0");
+  CHECK(name("layers/gru/cell/vars/2") == "gru.2");
+  CHECK(name("layers/functional/layers/dense/vars/1") == "functional.dense.1");
+  CHECK(name("head/vars/0") == "head.0");
+  CHECK(name("optimizer/vars/3") == "");
+  CHECK(name("optimizer_weights/Adam/m/dense/kernel:0") == "");
+  CHECK(name("layers/dropout/seed_generator/vars/0") == "");
+  CHECK(name("kernel") == "kernel");
+  CHECK(name("") == "");
+}
+
+TEST_CASE("a GRU of Keras without reset_after does not fit, nor do weights of two libraries") {
+  nn::GRU gru(3, 2);
+  std::vector<NamedTensor> given{
+      {"gru/kernel", ones({3, 6})}, {"gru/recurrent_kernel", ones({2, 6})}, {"gru/bias", ones({6})}};
+  io::LoadOptions options{.from_keras = true, .rename = [](const std::string& name) { return name.substr(4); }};
+  CHECK_THAT(error_of<io::MisfitError>([&] { io::load_into(gru, given, options); }),
+             contains("differs     nets.0.bias"));
+  options.from_pytorch = true;
+  CHECK_THAT(error_of<Error>([&] { io::load_into(gru, given, options); }),
+             contains("of Keras or of PyTorch, not of both"));
+}
+
+TEST_CASE("datasets of every type of numbers are read, and others passed over") {
+  if (lacks_hdf5()) return;
+  io::Contents contents = io::load_hdf5(file_of_keras("types.h5"));
+  auto check = [&](const std::string& name, DType dtype) {
+    INFO(name);
+    Tensor x = contents.at("numbers/" + name);
+    CHECK(x.dtype() == dtype);
+    CHECK(to(x, f64).to_vector<double>() == std::vector<double>{1, 0, 1});
+    CHECK(x.shape() == Shape{1, 3});
+  };
+  check("float16", f16);
+  check("float32", f32);
+  check("float64", f64);
+  check("bool", boolean);
+  check("uint8", u8);
+  for (const char* name : {"int8", "uint16", "int32"}) check(name, i32);
+  for (const char* name : {"uint32", "int64"}) check(name, i64);
+  CHECK(contents.at("big").to_vector<float>() == std::vector<float>{1, 2, 3});
+  CHECK(contents.at("compressed").numel() == 1000);
+  CHECK(contents.at("scalar").item() == 2.5);
+  CHECK(contents.at("empty").shape() == Shape{0, 3});
+  CHECK(contents.find("words") == nullptr);
+}
+
+TEST_CASE("HDF5 files that are cut off, no such files, or larger than their bytes are refused") {
+  if (lacks_hdf5()) return;
+  auto said = [](const std::string& path) { return error_of<io::FileError>([&] { io::load_hdf5(path); }); };
+  CHECK_THAT(said(file_of_keras("refused.h5")), contains("dataset 'huge' of 1099511627776 elements in 0 bytes"));
+  Folder folder;
+  std::string whole = reel_test::bytes_of(file_of_keras("expected.h5"));
+  for (std::size_t part = 0; part < 10; ++part) {
+    reel_test::put_bytes(folder.file(), whole.substr(0, part * whole.size() / 10));
+    CHECK_THAT(said(folder.file()), contains("is no readable HDF5 file: ") && contains("hdf5_test.cpp:"));
+  }
+  CHECK_THAT(said(folder.file("none")), contains("No such file"));
+}
+
+TEST_CASE("the example of a file of Keras gives a layer its weights under another name") {
+  if (lacks_hdf5()) return;
+  Folder folder;
+  std::filesystem::copy_file(file_of_keras("keras3.weights.h5"), folder.file("model.weights.h5"));
+  std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(std::filesystem::path(folder.file()).parent_path());
+  Layers model("output");
+#include "examples/io_weights_3.h"
+  std::filesystem::current_path(before);
+  io::Contents weights = io::load_hdf5(file_of_keras("keras3.weights.h5"));
+  CHECK(model.dense.weight.to_vector<float>() == weights.at("layers/dense/vars/0").to_vector<float>());
+}
