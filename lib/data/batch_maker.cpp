@@ -4,9 +4,11 @@
 #include <string>
 #include <utility>
 
+#include <reel/autocast.h>
 #include <reel/no_record.h>
 #include <reel/random.h>
 
+#include "../core/context.h"
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "permutation.h"
@@ -77,6 +79,20 @@ std::string subject_of(const LoaderFunctions& functions, const MakingBatch& maki
   return lines.empty() ? text : fmt::format("{} ({})", text, lines);
 }
 
+MadeBatch make_recording_nothing(const LoaderFunctions& functions, std::span<const std::int64_t> indices,
+                                 std::uint64_t seed, std::int64_t epoch, std::int64_t number,
+                                 const std::atomic<bool>& stopped, Location where) {
+  NoRecord pause;
+  MakingBatch making(indices, seed, epoch, number, stopped);
+  try {
+    return {functions.make(making), nullptr};
+  } catch (const LoaderStopped&) {
+    return {};
+  } catch (...) {
+    return {nullptr, load_error(subject_of(functions, making), where)};
+  }
+}
+
 }  // namespace
 
 data::Source source_of(const LoaderFunctions& functions, std::int64_t index) {
@@ -115,15 +131,12 @@ std::exception_ptr load_error(const std::string& subject, Location where) {
 
 MadeBatch make_batch(const LoaderFunctions& functions, std::span<const std::int64_t> indices, std::uint64_t seed,
                      std::int64_t epoch, std::int64_t number, const std::atomic<bool>& stopped, Location where) {
-  NoRecord pause;
-  MakingBatch making(indices, seed, epoch, number, stopped);
-  try {
-    return {functions.make(making), nullptr};
-  } catch (const LoaderStopped&) {
-    return {};
-  } catch (...) {
-    return {nullptr, load_error(subject_of(functions, making), where)};
+  if (context().has(Context::autocasting)) {
+    // Workers have no autocast, and batches do not depend on who makes them.
+    AutocastScope off(DType::f32, where);
+    return make_recording_nothing(functions, indices, seed, epoch, number, stopped, where);
   }
+  return make_recording_nothing(functions, indices, seed, epoch, number, stopped, where);
 }
 
 }  // namespace reel::detail

@@ -51,9 +51,8 @@ void BatchOrder::cut(const std::vector<Measured>& sorted, std::vector<std::size_
   if (!sorted.empty()) ends.push_back(sorted.size());
 }
 
-Window BatchOrder::window(std::int64_t epoch, std::int64_t number,
-                          const std::function<std::int64_t(std::int64_t)>& length, const std::atomic<bool>& stopped,
-                          Location where) const {
+Window BatchOrder::window(std::int64_t epoch, std::int64_t number, const LengthFunction& length,
+                          const std::atomic<bool>& stopped, Location where) const {
   Permutation shuffled(size_, settings_.seed, static_cast<std::uint64_t>(epoch));
   std::int64_t begin = number * window_size(), end = std::min(begin + window_size(), items_used());
   Window window;
@@ -62,12 +61,17 @@ Window BatchOrder::window(std::int64_t epoch, std::int64_t number,
     window.ends.push_back(window.items.size());
     return window;
   }
-  std::vector<Measured> sorted;
-  for (std::int64_t item : window.items) {
+  std::vector<std::int64_t> lengths;
+  std::span<const std::int64_t> items = window.items;
+  constexpr std::size_t at_once = 64;  // between looks at `stopped`
+  for (; !items.empty(); items = items.subspan(std::min(at_once, items.size()))) {
     if (stopped.load(std::memory_order_relaxed)) return {};
-    sorted.push_back({length(item), item});
-    if (sorted.back().length < 0)
-      fail<Error>("data::Loader", where, "the length of item {} is {}", item, sorted.back().length);
+    length(items.first(std::min(at_once, items.size())), lengths);
+  }
+  std::vector<Measured> sorted;
+  for (std::size_t i = 0; i < window.items.size(); ++i) {
+    if (lengths[i] < 0) fail<Error>("data::Loader", where, "the length of item {} is {}", window.items[i], lengths[i]);
+    sorted.push_back({lengths[i], window.items[i]});
   }
   std::ranges::stable_sort(sorted, {}, &Measured::length);
   std::vector<std::size_t> ends;

@@ -2,7 +2,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <functional>
 #include <span>
 #include <vector>
 
@@ -31,8 +30,8 @@ class BatchOrder {
   /// The number of batches of an epoch; −1 if it depends on the lengths.
   std::int64_t batches() const;
   /// Forms a window of an epoch; empty if `stopped` becomes true. Throws: what `length` throws; Error for a negative one.
-  Window window(std::int64_t epoch, std::int64_t number, const std::function<std::int64_t(std::int64_t)>& length,
-                const std::atomic<bool>& stopped, Location where) const;
+  Window window(std::int64_t epoch, std::int64_t number, const LengthFunction& length, const std::atomic<bool>& stopped,
+                Location where) const;
 
  private:
   struct Measured {

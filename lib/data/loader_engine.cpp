@@ -84,7 +84,7 @@ struct LoaderEngine::Implementation {
 
   BatchOrder order() const { return {settings, size}; }
   void check_size() const;
-  std::function<std::int64_t(std::int64_t)> named_length() const;
+  LengthFunction named_length() const;
   bool plan(LoaderTask& task);
   std::shared_ptr<void> receive(LoaderTask task);
   std::shared_ptr<void> next_here();
@@ -125,13 +125,15 @@ void LoaderEngine::Implementation::check_size() const {
 }
 
 // The function that gives lengths, whose errors name the item; null if there is none.
-std::function<std::int64_t(std::int64_t)> LoaderEngine::Implementation::named_length() const {
+LengthFunction LoaderEngine::Implementation::named_length() const {
   if (!functions.length) return {};
-  return [this](std::int64_t index) {
+  return [this](std::span<const std::int64_t> items, std::vector<std::int64_t>& lengths) {
+    std::size_t before = lengths.size();
     try {
-      return functions.length(index);
+      functions.length(items, lengths);
     } catch (...) {
-      std::rethrow_exception(load_error(item_subject(functions, index), where));
+      std::int64_t item = items[lengths.size() - before];
+      std::rethrow_exception(load_error(item_subject(functions, item), where));
     }
   };
 }

@@ -10,6 +10,7 @@
 #include <thread>
 #include <vector>
 
+#include <reel/autocast.h>
 #include <reel/ops.h>
 #include <reel/random.h>
 #include <reel/tape.h>
@@ -248,6 +249,19 @@ TEST_CASE("nothing is recorded while batches are made") {
     for (auto& batch : loader) {
       CHECK(is_recording());
       CHECK_THROWS_AS(tape.backward(sum(batch[0])), Error);
+    }
+  }
+}
+
+TEST_CASE("autocast of the caller does not reach what makes batches, and holds for the loop") {
+  std::vector<int> items = numbers(4);
+  auto products = data::transformed(items, [](int item) { return matmul(full({2, 2}, item), ones({2, 2})); });
+  for (int workers : {0, 2}) {
+    data::Loader loader(products, {.batch_size = 2, .workers = workers});
+    auto scope = autocast(bf16);
+    for (auto& batch : loader) {
+      CHECK(batch[1].dtype() == f32);
+      CHECK(matmul(batch[1], batch[1]).dtype() == bf16);
     }
   }
 }

@@ -36,10 +36,13 @@ class BatchInProgress {
   ~BatchInProgress() = default;
 };
 
+/// Appends the length of each of the items with the given indices.
+using LengthFunction = std::function<void(std::span<const std::int64_t> items, std::vector<std::int64_t>& lengths)>;
+
 /// The dataset and the functions of a Loader, with their types erased.
 struct LoaderFunctions {
   std::function<std::int64_t()> size;                           ///< the number of items
-  std::function<std::int64_t(std::int64_t)> length = {};        ///< of the item at an index; null: not bucketed
+  LengthFunction length = {};                                   ///< null: not bucketed
   std::function<std::shared_ptr<void>(BatchInProgress&)> make;  ///< makes a batch
   std::function<data::Source(std::int64_t)> source;             ///< of the item at an index
 };
