@@ -1,7 +1,7 @@
 // Learns to continue a text, character by character, with an LSTM that a native `for` loop unrolls.
 //
-// The text is cut into parallel streams. Gradients flow back through `--steps` characters; the state is carried on
-// beyond them with stop_gradient. The last tenth of the text is held back to measure the loss. Without --text it learns
+// The text is cut into parallel streams, data::Segments. Gradients flow back through `--steps` characters; the state is
+// carried on beyond them with stop_gradient. The last tenth of the text is held back to measure the loss. Without --text it learns
 // sentences of a small grammar that it makes up itself.
 //
 // Paper: Graves, Generating sequences with recurrent neural networks (2013).
@@ -10,27 +10,26 @@
 
 #include <algorithm>
 #include <random>
+#include <set>
+#include <sstream>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <fmt/format.h>
 #include <reel/reel.h>
 
-#include "command_line.h"
+#include "training.h"
 
 using namespace reel;
 
-struct Options {
+struct Options : samples::RunOptions {
   std::string text;
   std::int64_t hidden = 256;
   std::int64_t embedding = 64;
-  std::int64_t batch = 32;
   std::int64_t steps = 64;
-  int epochs = 3;
-  double learning_rate = 3e-3;
   double clip = 1;
-  std::uint64_t seed = 1;
   int sample = 300;
   double temperature = 0.8;
 };
@@ -58,20 +57,31 @@ struct CharModel : nn::Module {
   }
 };
 
-/// The bytes of a text as numbers, 0 for the smallest byte that occurs.
-struct Text {
-  std::vector<std::int64_t> characters;
-  std::string vocabulary;
+/// The bytes of a text as ids, 0 for the smallest byte that occurs.
+struct Characters {
+  std::vector<int> bytes;  // by id
 
-  explicit Text(const std::string& bytes) {
-    std::vector<std::int64_t> number(256, -1);
-    for (unsigned char byte : bytes) number[byte] = 0;
-    for (int byte = 0; byte < 256; ++byte)
-      if (number[byte] == 0) {
-        number[byte] = static_cast<std::int64_t>(vocabulary.size());
-        vocabulary.push_back(static_cast<char>(byte));
-      }
-    for (unsigned char byte : bytes) characters.push_back(number[byte]);
+  explicit Characters(std::string_view text) {
+    std::set<unsigned char> occurring(text.begin(), text.end());
+    bytes.assign(occurring.begin(), occurring.end());
+  }
+  /// From what `words()` has given.
+  explicit Characters(std::istringstream words) {
+    for (int byte = 0; words >> byte;) bytes.push_back(byte);
+  }
+  std::string words() const { return fmt::format("{}", fmt::join(bytes, " ")); }
+  std::int64_t size() const { return std::ssize(bytes); }
+
+  /// Ids (characters).
+  Tensor ids(std::string_view text) const {
+    std::vector<std::int64_t> ids;
+    for (unsigned char byte : text) {
+      auto found = std::ranges::lower_bound(bytes, byte);
+      if (found == bytes.end() || *found != byte)
+        throw std::runtime_error(fmt::format("the loaded model does not know the byte {} of the text.", byte));
+      ids.push_back(found - bytes.begin());
+    }
+    return tensor(ids);
   }
 };
 
@@ -103,57 +113,61 @@ std::string made_up_text(std::uint64_t seed) {
   return text;
 }
 
-/// Characters first to last as parallel streams: (time, batch), stream b being a run of successive characters.
-Tensor streams(const Text& text, std::size_t first, std::size_t last, std::int64_t batch) {
-  auto length = static_cast<std::int64_t>(last - first) / batch;
-  if (length < 2)
+/// Parts of a text (characters) that are read in parallel, cut into segments.
+data::Segments segments_of(const Tensor& text, const Options& options) {
+  if (text.size(0) / options.batch < 2)
     throw std::runtime_error(
-        fmt::format("the text is too short: {} characters for {} streams; lower --batch or take a "
-                    "longer text.",
-                    last - first, batch));
-  std::vector<std::int64_t> rows(text.characters.begin() + static_cast<std::ptrdiff_t>(first),
-                                 text.characters.begin() + static_cast<std::ptrdiff_t>(first) + batch * length);
-  return contiguous(transpose(tensor(rows, {batch, length})));
-}
-
-/// Calls f with the characters of each chunk and with those that follow them.
-template <class F>
-void for_each_chunk(const Tensor& data, std::int64_t steps, F f) {
-  for (std::int64_t start = 0; start + 1 < data.size(0); start += steps) {
-    std::int64_t stop = std::min(start + steps, data.size(0) - 1);
-    f(slice(data, 0, start, stop), reshape(slice(data, 0, start + 1, stop + 1), {-1}));
-  }
-}
-
-void train_epoch(const CharModel& model, optim::Adam& adam, const Tensor& data, const Options& options, int epoch) {
-  nn::Progress progress(fmt::format("epoch {}/{}", epoch + 1, options.epochs), data.numel(), "characters");
-  nn::LSTMState state = model.cell.initial_state(data.size(1));
-  for_each_chunk(data, options.steps, [&](const Tensor& inputs, const Tensor& targets) {
-    Tape tape;
-    Tensor loss = cross_entropy(model(inputs, state), targets);
-    double value = loss.item();
-    train::check_loss(value);
-    tape.backward(loss);
-    state = stop_gradient(state);
-    optim::clip_grad_norm(adam.parameters(), options.clip);
-    adam.step();
-    adam.zero_grad();
-    progress.advance(inputs.numel(), value);
-  });
-  progress.clear();
-  fmt::print("epoch {}/{}  training loss {:.4f}  {:.1f} s\n", epoch + 1, options.epochs, progress.loss(),
-             progress.seconds());
+        fmt::format("the text is too short: {} characters for {} streams; lower --batch or take a longer text.",
+                    text.size(0), options.batch));
+  return data::Segments(data::parallel_parts(text, options.batch),
+                        {.steps = options.steps, .streams = options.batch, .ahead = 1});
 }
 
 /// The mean loss over a text, in nats per character.
-double validation_loss(const CharModel& model, const Tensor& data, std::int64_t steps) {
-  nn::LSTMState state = model.cell.initial_state(data.size(1));
-  double total = 0, count = 0;
-  for_each_chunk(data, steps, [&](const Tensor& inputs, const Tensor& targets) {
-    total += cross_entropy(model(inputs, state), targets, {.reduction = LossReduction::sum}).item();
-    count += static_cast<double>(targets.numel());
-  });
-  return total / count;
+double validation_loss(const CharModel& model, data::Segments segments, std::int64_t streams) {
+  nn::LSTMState state = model.cell.initial_state(streams);
+  double total = 0;
+  for (const data::SegmentBatch& batch : segments) {
+    Tensor logits = model(batch.x.padded(), state);
+    total += cross_entropy(logits, reshape(batch.y.padded(), {-1}), {.reduction = LossReduction::sum}).item();
+  }
+  return total / static_cast<double>(segments.steps());
+}
+
+/// Trains the model; returns its loss over the rest of the text.
+double train_model(CharModel& model, data::Segments segments, const data::Segments& held_back, const Options& options) {
+  optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
+  nn::LSTMState state = model.cell.initial_state(options.batch);
+  train::Interruption interruption;
+  samples::Records records(options,
+                           {{"model", model}, {"adam", adam}, {"segments", segments}, {"h", state.h}, {"c", state.c}});
+  double reached = validation_loss(model, held_back, options.batch);
+  while (segments.epoch() < options.epochs) {
+    int epoch = static_cast<int>(segments.epoch()) + 1;
+    if (segments.position() == 0) state = model.cell.initial_state(options.batch);
+    nn::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), segments.steps(), "characters");
+    for (const data::SegmentBatch& batch : segments) {
+      Tape tape;
+      Tensor loss = cross_entropy(model(batch.x.padded(), state), reshape(batch.y.padded(), {-1}));
+      double value = loss.item();
+      train::check_loss(value);
+      tape.backward(loss);
+      state = stop_gradient(state);
+      optim::clip_grad_norm(adam.parameters(), options.clip);
+      adam.step();
+      adam.zero_grad();
+      progress.advance(batch.y.elements.numel(), value);
+      records.after_step(value);
+    }
+    progress.clear();
+    reached = validation_loss(model, held_back, options.batch);
+    train::check_loss(reached);
+    fmt::print("epoch {}/{}  training loss {:.4f}  {:.1f} s  validation {:.4f}\n", epoch, options.epochs,
+               progress.loss(), progress.seconds(), reached);
+    samples::flush_output();
+    records.after_epoch(epoch, {-reached, fmt::format("validation loss {:.4f}", reached)}, progress.seconds(), 0);
+  }
+  return reached;
 }
 
 /// Draws from softmax(logits / temperature).
@@ -165,49 +179,67 @@ std::int64_t draw(const Tensor& logits, double temperature) {
   return static_cast<std::int64_t>(chosen);
 }
 
-std::string sampled_text(const CharModel& model, const Text& text, const Options& options) {
+std::string sampled_text(const CharModel& model, const Characters& characters, std::int64_t id,
+                         const Options& options) {
   nn::LSTMState state = model.cell.initial_state(1);
-  std::int64_t character = text.characters.front();
   std::string made;
   for (int i = 0; i < options.sample; ++i) {
-    Tensor logits = model(tensor(std::vector{character}, {1, 1}), state);
-    character = draw(select(logits, 0, 0), options.temperature);
-    made.push_back(text.vocabulary[static_cast<std::size_t>(character)]);
+    Tensor logits = model(tensor(std::vector{id}, {1, 1}), state);
+    id = draw(select(logits, 0, 0), options.temperature);
+    made.push_back(static_cast<char>(characters.bytes[static_cast<std::size_t>(id)]));
   }
   return made;
 }
 
-void train_model(const Options& options) {
+void run(Options options) {
   manual_seed(options.seed);
-  Text text(options.text.empty() ? made_up_text(options.seed) : read_file(options.text));
-  std::size_t size = text.characters.size(), trained = size - size / 10;
-  Tensor training = streams(text, 0, trained, options.batch);
-  Tensor validation = streams(text, trained, size, options.batch);
-  CharModel model(static_cast<std::int64_t>(text.vocabulary.size()), options);
-  fmt::print("{} characters, {} different ones; {} parameters\n", size, text.vocabulary.size(),
+  std::string text = options.text.empty() ? made_up_text(options.seed) : read_file(options.text);
+  io::Contents file = samples::load(options, "char_rnn");
+  Characters characters(text);
+  if (!options.load.empty()) {
+    characters = Characters(std::istringstream(file.metadata["characters"]));
+    std::istringstream(file.metadata["sizes"]) >> options.embedding >> options.hidden;
+  }
+  auto trained = static_cast<std::int64_t>(text.size() - text.size() / 10);
+  Tensor ids = characters.ids(text);
+  data::Segments training = segments_of(slice(ids, 0, 0, trained), options);
+  data::Segments held_back = segments_of(slice(ids, 0, trained, ids.size(0)), options);
+
+  CharModel model(characters.size(), options);
+  if (!options.load.empty()) io::load_into(model, file);
+  io::Metadata about{{"sample", "char_rnn"},
+                     {"characters", characters.words()},
+                     {"sizes", fmt::format("{} {}", options.embedding, options.hidden)}};
+  if (!options.save.empty()) io::check_save(options.save, model, about);
+  fmt::print("{} characters, {} different ones; {} parameters\n", text.size(), characters.size(),
              model.parameter_count());
-  optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
-  for (int epoch = 0; epoch < options.epochs; ++epoch) train_epoch(model, adam, training, options, epoch);
-  if (options.sample > 0) fmt::print("\n{}\n\n", sampled_text(model, text, options));
-  double loss = validation_loss(model, validation, options.steps);
-  train::check_loss(loss);
+  samples::flush_output();
+  double loss = train_model(model, training, held_back, options);
+  if (!options.save.empty()) io::save(options.save, model, about);
+  if (options.sample > 0)
+    fmt::print("\n{}\n\n", sampled_text(model, characters, static_cast<std::int64_t>(ids(0).item()), options));
   fmt::print("validation loss {:.4f} nats/char\n", loss);
 }
 
 int main(int argc, char** argv) {
   Options options;
+  options.epochs = 3;
+  options.learning_rate = 3e-3;
   samples::CommandLine line("Learns to continue a text, character by character, with an LSTM.", "char_rnn");
   line.add_option("--text", options.text, "text to learn, in UTF-8; without it, sentences of a small grammar");
   line.add_option("--hidden", options.hidden, "size of the LSTM's state", samples::at_least(1));
   line.add_option("--embedding", options.embedding, "size of a character's vector", samples::at_least(1));
   line.add_option("--batch", options.batch, "parallel streams", samples::at_least(1));
   line.add_option("--steps", options.steps, "characters that gradients flow back", samples::at_least(1));
-  line.add_option("--epochs", options.epochs, "passes over the text", samples::at_least(1));
+  line.add_option("--epochs", options.epochs, "passes over the text; 0 trains nothing", samples::at_least(0));
   line.add_option("--learning-rate", options.learning_rate, "Adam's", samples::at_least(0));
   line.add_option("--clip", options.clip, "largest norm of the gradient", samples::at_least(0));
   line.add_option("--seed", options.seed, "of all random numbers", samples::at_least(0));
   line.add_option("--sample", options.sample, "characters to make up at the end", samples::at_least(0));
   line.add_option("--temperature", options.temperature, "of the sampled text; lower is more cautious",
                   samples::at_least(0.01));
-  return line.run(argc, argv, [&] { train_model(options); });
+  line.add_option("--save", options.save, "file for the weights");
+  line.add_option("--load", options.load, "file of weights to start with; its sizes and characters hold");
+  samples::add_run_options(line, options);
+  return line.run(argc, argv, [&] { run(options); });
 }
