@@ -207,6 +207,7 @@ std::string Checkpoint::save(const SaveOptions& options, Location where) try {
   state.check_may_save(where);
   state.wait();
   state.was_used = true;
+  state.is_due = false;
   Snapshot snapshot{.score = options.score};
   std::int64_t steps_before = state.steps;
   std::vector<double> best_before = state.best_score;
@@ -247,9 +248,10 @@ void Checkpoint::after_step(Location where) {
   check(where);
   state_->counts_steps = true;
   ++state_->steps;
-  bool is_due = state_->options.every > 0 && state_->steps % state_->options.every == 0;
-  if (is_due) save({}, where);
-  CheckpointForFit::end_if_interrupted(*this, is_due, where);
+  if (state_->options.every > 0 && state_->steps % state_->options.every == 0) state_->is_due = true;
+  bool saves = state_->is_due && !state_->task.is_running();
+  if (saves) save({}, where);
+  CheckpointForFit::end_if_interrupted(*this, saves, where);
 }
 
 std::int64_t Checkpoint::steps() const { return state_->steps; }

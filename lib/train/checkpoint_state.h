@@ -62,6 +62,7 @@ struct Checkpoint::State {
   bool was_used = false;         ///< by `resume` or `save`
   bool has_others_runs = false;  ///< the directory has snapshots from which this program has not resumed
   std::int64_t steps = 0;
+  bool is_due = false;        ///< a save of `after_step` that waits for the one before it
   bool counts_steps = false;  ///< by `after_step`; else saves are counted
   std::vector<double> best_score;
   std::optional<std::int64_t> latest;

@@ -28,6 +28,8 @@ namespace {
 
 // The call of fsync that fails, counted from 1; 0: none.
 std::atomic<int> failing_fsync = 0;
+// While it is true, calls of fsync do not return.
+std::atomic<bool> disk_stands_still = false;
 
 struct Weights : nn::Module {
   nn::Parameter weight{*this, "weight", {20'000}, nn::constant(1)};
@@ -98,6 +100,7 @@ std::string file_error_of(const std::function<void()>& f) { return error_of<io::
 
 // The library calls this function in place of the system's. It does not wait for the disk: no test cuts the power.
 extern "C" int fsync(int descriptor) {
+  while (disk_stands_still) usleep(100);
   if (failing_fsync > 0 && --failing_fsync == 0) {
     errno = EIO;
     return -1;
@@ -209,6 +212,25 @@ TEST_CASE("an error of a save in the background surfaces at the next step, and o
   CHECK_THAT(said_after([&] { checkpoint.save(); }), contains("Input/output error"));
   checkpoint.save();
   checkpoint.wait();
+}
+
+TEST_CASE("a step does not wait for a save in the background that a slow disk holds up") {
+  Folder folder;
+  Weights model;
+  train::Checkpoint checkpoint(folder.file("run"), {{"model", model}}, {.every = 2, .asynchronous = true});
+  disk_stands_still = true;
+  for (int i = 0; i < 5; ++i) checkpoint.after_step();
+  CHECK(checkpoint.latest().empty());
+  disk_stands_still = false;
+  checkpoint.wait();
+  CHECK(checkpoint.latest() == folder.file("run/step-000000002.safetensors"));
+  // The save of step 4 is made up for, and with it that of step 6.
+  checkpoint.after_step();
+  checkpoint.wait();
+  CHECK(checkpoint.latest() == folder.file("run/step-000000006.safetensors"));
+  checkpoint.after_step();
+  checkpoint.wait();
+  CHECK(checkpoint.latest() == folder.file("run/step-000000006.safetensors"));
 }
 
 TEST_CASE("an error that the end of a program leaves no place for is printed") {

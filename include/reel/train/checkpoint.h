@@ -179,7 +179,8 @@ class Checkpoint : public nn::FitCheckpoint {
   /// a directory with the snapshots of another run, from which this program has not resumed, and if `read_only`.
   std::string save(const SaveOptions& options = {}, Location where = Location::here());
 
-  /// Counts a step of the training, and saves after each `every` steps. If a signal has arrived since a living
+  /// Counts a step of the training, and saves after each `every` steps; where an earlier save is still being written in
+  /// the background, after the first later step at which that is done. If a signal has arrived since a living
   /// `Interruption` began, saves, says on stderr where, and throws.
   /// Throws: Interrupted after a signal; what `save` throws, for an earlier save in the background, too.
   void after_step(Location where = Location::here());
