@@ -37,20 +37,18 @@ struct Leading {
 template <class T>
 class Counters {
  public:
-  explicit Counters(std::size_t size)
-      : sets_(size < several_from ? 1 : several), counts_(sets_ * 2 * Leading<T>::magnitudes) {}
+  Counters() : counts_(2 * Leading<T>::magnitudes) {}
 
   void add(const T* x, std::size_t size) {
-    if (sets_ == 1)
-      add_to<1>(x, size);
-    else
-      add_to<several>(x, size);
+    std::int64_t* counts = counts_.data();
+    for (std::size_t i = 0; i < size; ++i) {
+      typename Leading<T>::Bits bits;
+      std::memcpy(&bits, x + i, sizeof bits);
+      ++counts[bits >> Leading<T>::shift];
+    }
   }
   std::int64_t count(bool negative, std::size_t bucket) const {
-    std::int64_t sum = 0;
-    for (std::size_t set = 0; set < sets_; ++set)
-      sum += counts_[(2 * set + (negative ? 1 : 0)) * Leading<T>::magnitudes + bucket];
-    return sum;
+    return counts_[(negative ? Leading<T>::magnitudes : 0) + bucket];
   }
   /// The number of elements that are NaN or infinite.
   std::int64_t not_finite() const {
@@ -61,25 +59,6 @@ class Counters {
   }
 
  private:
-  // Neighbours often belong to one bucket, and an increment would wait for the one before it, so that several sets of
-  // counters are faster; for a small tensor they would take longer to add up.
-  static constexpr std::size_t several = 4, several_from = 1 << 16;
-
-  template <std::size_t sets>
-  void add_to(const T* x, std::size_t size) {
-    std::int64_t* counts = counts_.data();
-    auto increment = [&](std::size_t set, std::size_t i) {
-      typename Leading<T>::Bits bits;
-      std::memcpy(&bits, x + i, sizeof bits);
-      ++counts[set * 2 * Leading<T>::magnitudes + static_cast<std::size_t>(bits >> Leading<T>::shift)];
-    };
-    std::size_t i = 0;
-    for (; i + sets <= size; i += sets)
-      for (std::size_t set = 0; set < sets; ++set) increment(set, i + set);
-    for (; i < size; ++i) increment(0, i);
-  }
-
-  std::size_t sets_;
   std::vector<std::int64_t> counts_;
 };
 
@@ -92,17 +71,22 @@ void add_finite(Histogram& histogram, const T* x, std::size_t size) {
   std::array<T, lanes> least, most;
   least.fill(std::numeric_limits<T>::infinity());
   most.fill(-std::numeric_limits<T>::infinity());
-  auto add = [&](T value, std::size_t lane) {
-    auto number = static_cast<double>(value);
-    sums[lane] += number;
-    squares[lane] += number * number;
-    least[lane] = value < least[lane] ? value : least[lane];
-    most[lane] = value > most[lane] ? value : most[lane];
-  };
-  std::size_t i = 0;
-  for (; i + lanes <= size; i += lanes)
-    for (std::size_t lane = 0; lane < lanes; ++lane) add(x[i + lane], lane);
-  for (; i < size; ++i) add(x[i], 0);
+  std::size_t whole = size - size % lanes;
+  // One loop for each sum is vectorised, which one loop for all is not.
+  for (const T* values = x; values != x + whole; values += lanes) {
+    for (std::size_t lane = 0; lane < lanes; ++lane) sums[lane] += static_cast<double>(values[lane]);
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      squares[lane] += static_cast<double>(values[lane]) * static_cast<double>(values[lane]);
+    for (std::size_t lane = 0; lane < lanes; ++lane)
+      least[lane] = values[lane] < least[lane] ? values[lane] : least[lane];
+    for (std::size_t lane = 0; lane < lanes; ++lane) most[lane] = values[lane] > most[lane] ? values[lane] : most[lane];
+  }
+  for (std::size_t i = whole; i < size; ++i) {
+    sums[0] += static_cast<double>(x[i]);
+    squares[0] += static_cast<double>(x[i]) * static_cast<double>(x[i]);
+    least[0] = std::min(least[0], x[i]);
+    most[0] = std::max(most[0], x[i]);
+  }
   for (std::size_t lane = 0; lane < lanes; ++lane) {
     histogram.sum += sums[lane];
     histogram.sum_of_squares += squares[lane];
@@ -115,12 +99,18 @@ void add_finite(Histogram& histogram, const T* x, std::size_t size) {
 // Adds the elements of a tensor that has some that are not finite.
 template <class T>
 void add_some(Histogram& histogram, const T* x, std::size_t size) {
+  std::array<T, 1024> finite;
+  std::size_t count = 0;
   for (std::size_t i = 0; i < size; ++i) {
     if (std::isfinite(x[i]))
-      add_finite(histogram, x + i, 1);
+      finite[count++] = x[i];
     else
       ++(std::isnan(x[i]) ? histogram.nans : histogram.infinities);
+    if (count < finite.size()) continue;
+    add_finite(histogram, finite.data(), count);
+    count = 0;
   }
+  add_finite(histogram, finite.data(), count);
 }
 
 struct Bucket {
@@ -161,7 +151,7 @@ void add_bucket(Histogram& histogram, double lower, double upper, std::int64_t c
 template <class T>
 Histogram counted(const T* x, std::size_t size) {
   Histogram histogram;
-  Counters<T> counters(size);
+  Counters<T> counters;
   counters.add(x, size);
   if (counters.not_finite() == 0)
     add_finite(histogram, x, size);

@@ -1,12 +1,18 @@
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <cmath>
+#include <csignal>
 #include <filesystem>
 #include <iostream>
 #include <limits>
 #include <map>
 #include <random>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -129,6 +135,32 @@ TEST_CASE("an event file that is cut off anywhere is read up to its last whole r
     put_bytes(path, whole.substr(0, size));
     std::size_t lost = (whole.size() - size + record - 1) / record;
     CHECK(steps_in(path) == (lost == 1 ? "0 1 " : lost == 2 ? "0 " : ""));
+  }
+}
+
+TEST_CASE("the log of a process that is killed has all numbers up to one of the last") {
+  for (double flush_seconds : {0.0, 1.0}) {
+    Folder folder;
+    std::string run = folder.file("run");
+    pid_t child = fork();
+    if (child == 0) {
+      logging::Writer log(run, {.csv = true, .flush_seconds = flush_seconds});
+      for (int step = 0;; ++step) log.scalar("loss", step, step);
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(60));
+    kill(child, SIGKILL);
+    waitpid(child, nullptr, 0);
+    FolderLog log = logging::read_folder(run, {});
+    CHECK(log.left_out.empty());
+    REQUIRE(log.runs.size() == 1);
+    const auto& numbers = log.runs[0].numbers.at("loss");
+    CHECK(numbers.size() > 10);
+    bool all = true;
+    for (std::size_t i = 0; i < numbers.size(); ++i) all &= numbers[i].step == static_cast<std::int64_t>(i);
+    CHECK(all);
+    { logging::Writer again(run, {.csv = true}); }
+    std::map<std::string, RunLog> lines;
+    CHECK_NOTHROW(logging::read_csv(run + "/scalars.csv", lines, {}));
   }
 }
 
