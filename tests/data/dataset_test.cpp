@@ -1,4 +1,5 @@
 #include <reel/data/dataset.h>
+#include <reel/error.h>
 
 #include <algorithm>
 #include <map>

@@ -11,6 +11,7 @@
 #include <reel/data/idx.h>
 #include <reel/data/reading.h>
 #include <reel/data/trees.h>
+#include <reel/ops.h>
 
 #include "catch.h"
 #include "io/compressed.h"

@@ -1,6 +1,7 @@
 #include <reel/data/segments.h>
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <random>
 #include <vector>

@@ -1,4 +1,5 @@
 #include <reel/data/vocabulary.h>
+#include <reel/error.h>
 
 #include <random>
 #include <string>
