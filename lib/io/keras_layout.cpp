@@ -1,6 +1,7 @@
 #include "keras_layout.h"
 
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <map>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include <fmt/ranges.h>
 #include <reel/nn.h>
 #include <reel/ops/elementwise.h>
+#include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 
 namespace reel::io {
