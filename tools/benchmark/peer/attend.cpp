@@ -1,6 +1,8 @@
 #include <torch/csrc/autograd/autograd.h>
+#include <torch/version.h>
 
 #include <cmath>
+#include <tuple>
 
 #include "cases.h"
 #include "operands.h"
@@ -56,12 +58,19 @@ struct Attended {
        v = numbers({batch, heads, length, width}, -1, 1);
 };
 
-// libtorch's composition of attention, without the copies that its leading axes cost there.
-at::Tensor torch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) {
+#if TORCH_VERSION_MAJOR == 1
+// 1.13 has no fused attention for the CPU: its composition, without the copies that its leading axes cost there.
+at::Tensor torch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal) {
+  if (causal) return std::get<0>(at::_scaled_dot_product_attention(q, k, v, {}, 0, false, true));
   at::Tensor scores = at::bmm(q.view({-1, length, width}) * (1 / std::sqrt(double{width})),
                               k.view({-1, length, width}).transpose(1, 2));
   return at::bmm(at::softmax(scores, -1), v.view({-1, length, width})).view({batch, heads, length, width});
 }
+#else
+at::Tensor torch_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v, bool causal) {
+  return at::scaled_dot_product_attention(q, k, v, {}, 0, causal);
+}
+#endif
 
 void add_attention(std::vector<PeerEntry>& entries) {
   for (bool causal : {false, true}) {
@@ -76,12 +85,7 @@ void add_attention(std::vector<PeerEntry>& entries) {
                attention_work,
                "GFLOP/s",
                [=] { reel::scaled_dot_product_attention(x.q.ours, x.k.ours, x.v.ours, {.causal = causal}); },
-               [=] {
-                 if (causal)
-                   at::_scaled_dot_product_attention(x.q.theirs, x.k.theirs, x.v.theirs, {}, 0, false, true);
-                 else
-                   torch_attention(x.q.theirs, x.k.theirs, x.v.theirs);
-               }};
+               [=] { torch_attention(x.q.theirs, x.k.theirs, x.v.theirs, causal); }};
          }});
   }
   const char* both_ways = "attention (8, 8, 256, 64) both ways";
@@ -102,7 +106,7 @@ void add_attention(std::vector<PeerEntry>& entries) {
                                        },
                                        [=] {
                                          TorchRecords records;
-                                         at::Tensor y = torch_attention(x.q.theirs, x.k.theirs, x.v.theirs);
+                                         at::Tensor y = torch_attention(x.q.theirs, x.k.theirs, x.v.theirs, false);
                                          torch::autograd::grad({y}, {x.q.theirs, x.k.theirs, x.v.theirs}, {their_d});
                                        }};
                      }});
