@@ -32,6 +32,9 @@ std::vector<Case> data_loading();
 /// The cases of `files`: summing 1 GiB of a mapped file, per element.
 std::vector<Case> files();
 
+/// The cases of `logging`: a number, and an element of a histogram.
+std::vector<Case> logs();
+
 /// The cases of `models`: whole workloads.
 std::vector<Case> models();
 
