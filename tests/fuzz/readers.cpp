@@ -1,0 +1,106 @@
+#include "readers.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <stdexcept>
+
+#include <reel/data/conll.h>
+#include <reel/data/csv.h>
+#include <reel/data/idx.h>
+#include <reel/data/trees.h>
+#include <reel/reel.h>
+
+#include <logging/plot/event_reader.h>
+
+using namespace reel;
+
+namespace reel_fuzz {
+
+namespace {
+
+// A folder for the file that is read, in memory if the system has one there.
+class MemoryFolder {
+ public:
+  MemoryFolder() {
+    std::string name = std::filesystem::exists("/dev/shm") ? "/dev/shm/reel_fuzz_XXXXXX" : "/tmp/reel_fuzz_XXXXXX";
+    if (!mkdtemp(name.data())) throw std::runtime_error("no folder for the input");
+    path_ = name;
+  }
+  ~MemoryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  MemoryFolder(const MemoryFolder&) = delete;
+  MemoryFolder& operator=(const MemoryFolder&) = delete;
+  std::string file(const char* ending) const { return path_ + "/input" + ending; }
+
+ private:
+  std::string path_;
+};
+
+void put(const std::string& path, std::span<const unsigned char> bytes) {
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+  if (file < 0) throw std::runtime_error("cannot write " + path);
+  ssize_t written = write(file, bytes.data(), bytes.size());
+  close(file);
+  if (written != static_cast<ssize_t>(bytes.size())) throw std::runtime_error("cannot write " + path);
+}
+
+// Reads the elements, too: they may be in a mapped file.
+void use(const io::Contents& contents) {
+  for (const NamedTensor& named : contents.tensors)
+    if (named.tensor.numel() < 10'000) (void)(named.tensor == named.tensor);
+}
+
+constexpr std::array all_readers{
+    FuzzedReader{"safetensors", ".safetensors", [](const std::string& path) { use(io::load(path)); }},
+    FuzzedReader{"index", ".safetensors.index.json", [](const std::string& path) { use(io::load(path)); }},
+    FuzzedReader{"npy", ".npy",
+                 [](const std::string& path) {
+                   use({{{"x", io::load_npy(path, {.widen = true})}}, {}});
+                 }},
+    FuzzedReader{"npz", ".npz",
+                 [](const std::string& path) { use(io::load_npz(path, {.most_decompressed_bytes = 1 << 20})); }},
+    FuzzedReader{"pytorch", ".pt", [](const std::string& path) { use(io::load_pytorch(path)); }},
+    FuzzedReader{"hdf5", ".h5", [](const std::string& path) { use(io::load_hdf5(path)); }},
+    FuzzedReader{"image", ".png",
+                 [](const std::string& path) {
+                   use({{{"x", io::read_image(path)}}, {}});
+                 }},
+    FuzzedReader{"idx", ".idx",
+                 [](const std::string& path) {
+                   use({{{"x", data::read_idx(path)}}, {}});
+                 }},
+    FuzzedReader{"csv", ".csv", [](const std::string& path) { data::read_csv(path); }},
+    FuzzedReader{"conll", ".conll", [](const std::string& path) { data::read_conll(path); }},
+    FuzzedReader{"trees", ".txt", [](const std::string& path) { data::read_trees(path); }},
+    FuzzedReader{"lines", ".txt", [](const std::string& path) { data::read_lines(path); }},
+    FuzzedReader{"event", ".tfevents",
+                 [](const std::string& path) {
+                   logging::read_events(
+                       path, [](const logging::LoggedEvent&) {}, Location::here());
+                 }},
+};
+
+}  // namespace
+
+std::span<const FuzzedReader> readers() { return all_readers; }
+
+void read_bytes(const FuzzedReader& reader, std::span<const unsigned char> bytes) {
+  static const MemoryFolder folder;
+  std::string path = folder.file(reader.ending);
+  put(path, bytes);
+  try {
+    reader.read(path);
+  } catch (const MemoryError&) {
+    throw;
+  } catch (const Error&) {
+    // refused
+  }
+}
+
+}  // namespace reel_fuzz
