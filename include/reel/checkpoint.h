@@ -54,7 +54,8 @@ struct SegmentForm<F, std::index_sequence<i...>> {
 
 }  // namespace detail
 
-/// y = f(x…), of which the tape keeps the inputs only: a backward pass computes f again when it reaches it.
+/// y = f(x…), of which the tape keeps the inputs only: a backward pass computes f again when it reaches it. It saves
+/// memory; files from which a training resumes are those of train::Checkpoint.
 ///
 ///     for (const Block& block : model.blocks) h = checkpoint([&block](const Tensor& h) { return block(h); }, h);
 ///

@@ -105,7 +105,8 @@ struct ResumeOptions {
   /// Whether tensors and parts that do not match are passed over, and listed in the result; else they are an error.
   /// Default false.
   bool partial = false;
-  /// Whether the snapshot of the best score is restored, not the latest. Default false.
+  /// Whether the snapshot of the best score is restored, not the latest; nothing if none was saved with a score. Default
+  /// false.
   bool best = false;
 };
 
@@ -167,7 +168,8 @@ class Checkpoint : public nn::FitCheckpoint {
   }
 
   /// Restores the latest snapshot; false in an empty directory. If it is damaged, the newest one that can be loaded is
-  /// restored instead, with a warning on stderr that names what is broken. After an exception nothing has changed.
+  /// restored instead, with a warning on stderr that names what is broken. The next save removes snapshots of later
+  /// steps than that of its own, unless all are kept. After an exception nothing has changed.
   /// Throws: io::FileError if there are snapshots, but none can be loaded; io::MisfitError, with a line for each, for
   /// parts or tensors that do not match, unless `partial`; what `load_state` of a part throws.
   Resumed resume(const ResumeOptions& options = {}, Location where = Location::here());
