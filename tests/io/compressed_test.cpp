@@ -254,11 +254,16 @@ TEST_CASE("an image that its file cannot hold is refused before memory is taken 
 
 TEST_CASE("without the module the error names the folder and says what to do") {
   Folder folder;
+  const char* set = std::getenv("REEL_MODULES");
+  std::string before = set ? set : "";
   setenv("REEL_MODULES", folder.file("").c_str(), 1);
   std::string absent = error_of<io::FileError>([] { open_module<Absent>("io::test", Location::here()); });
   put_bytes(folder.file("libreel_absent.so"), "no library");
   std::string faulty = error_of<io::FileError>([] { open_module<Absent>("io::test", Location::here()); });
-  unsetenv("REEL_MODULES");
+  if (set)
+    setenv("REEL_MODULES", before.c_str(), 1);
+  else
+    unsetenv("REEL_MODULES");
   CHECK_THAT(absent, contains("io::test: tests need libreel_absent.so, which is not in " + folder.file("")));
   CHECK_THAT(absent, contains("REEL_MODULES") && contains("compressed_test.cpp:"));
   CHECK_THAT(faulty, contains("which cannot be loaded") && contains("it needs Debian's nothing"));
