@@ -15,8 +15,9 @@ import tempfile
 import zipfile
 
 REQUIREMENTS = pathlib.Path(__file__).resolve().with_name("pytorch.txt")
-# No libgomp: with the system's, which reel uses, too, a process has one OpenMP runtime.
-WANTED = re.compile(r"torch/include/.*|torch/lib/lib(torch_cpu|c10)\.so|nvidia/[^/]+/lib/lib(cupti|cudart)\.so\.\d+"
+# No libgomp: with the system's, which reel uses, too, a process has one OpenMP runtime. No headers of libraries that reel links
+# with in other versions.
+WANTED = re.compile(r"torch/include/(?!fmt/|nlohmann/|oneapi/).*|torch/lib/lib(torch_cpu|c10)\.so|nvidia/[^/]+/lib/lib(cupti|cudart)\.so\.\d+"
                     r"|[^/]+\.dist-info/licenses/.*")
 
 
