@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
+#include <iostream>
 #include <string>
 #include <thread>
 
@@ -26,6 +28,9 @@ std::string output_of(const char* terminal, unsigned short columns, unsigned sho
   int ends[2] = {-1, -1}, side = -1;
   winsize size{24, columns, 0, 0};
   if (columns == 0) REQUIRE(pipe(ends) == 0);
+  // The child would write what waits in this process.
+  std::cout.flush();
+  std::fflush(stdout);
   pid_t child = columns == 0 ? fork() : forkpty(&side, nullptr, nullptr, &size);
   if (child == 0) {
     if (columns == 0) dup2(ends[1], STDOUT_FILENO);
