@@ -204,6 +204,7 @@ TEST_CASE("an index that is faulty or leads elsewhere is refused") {
   CHECK_THAT(said(R"({"c":"one.safetensors"})"), contains("'one.safetensors' has the tensor 'c', which it lacks"));
   for (const char* outside : {"../one.safetensors", "/etc/passwd", "sub/../../x", "", "a\\u0000b"})
     CHECK_THAT(said(fmt::format("{{\"a\":\"{}\"}}", outside)), contains("which is not in its folder"));
+  CHECK_THAT(said(R"({"a":"model.safetensors.index.json"})"), contains("it is no safetensors file"));
   CHECK_THAT(said(R"({"a":1})"), contains("a number in place of the file of the tensor 'a'"));
   CHECK_THAT(said(R"({"a":["one.safetensors"]})"), contains("an array in place of the file"));
   CHECK_THAT(said(R"({"a":"one.safetensors","a":"one.safetensors"})"), contains("names the tensor 'a' twice"));

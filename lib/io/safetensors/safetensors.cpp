@@ -90,13 +90,30 @@ Plan planned(std::span<const NamedTensor> tensors, const Metadata& metadata, Loc
   return plan;
 }
 
-// The tensors that an index names, file by file.
+// The tensors of a file that is no index.
+Contents load_single(const Reader& file, const std::string& path, Location where) {
+  std::uint64_t begin;
+  Header header = read_header(load_name, file, path, where, begin);
+  Contents contents;
+  contents.metadata = std::move(header.metadata);
+  for (const Described& described : header.tensors) {
+    Tensor tensor = allocate(context(), {described.shape, described.dtype, cpu}, load_name, where);
+    std::span bytes = new_elements_of(tensor);
+    file.read(begin + described.begin, bytes);
+    if (described.dtype == boolean) make_bools(bytes);
+    contents.tensors.push_back({described.name, std::move(tensor)});
+  }
+  return contents;
+}
+
+// The tensors that an index names, file by file. These files are no indices: one could name itself.
 Contents load_shards(const ShardIndex& index, const std::string& path, Location where) {
   std::map<std::string, std::vector<std::string>> names_of;
   for (const auto& [name, shard] : index) names_of[shard].push_back(name);
   Contents all;
   for (const auto& [shard, names] : names_of) {
-    Contents contents = load(shard_path(path, shard), where);
+    const std::string whole_path = shard_path(path, shard);
+    Contents contents = load_single(Reader(load_name, whole_path, where), whole_path, where);
     all.metadata.insert(contents.metadata.begin(), contents.metadata.end());
     std::unordered_map<std::string_view, const Tensor*> found;
     for (const NamedTensor& named : contents.tensors) found.emplace(named.name, &named.tensor);
@@ -149,18 +166,7 @@ Contents load(const std::string& path, Location where) {
   CallerScope caller(where);
   Reader file(load_name, path, where);
   if (is_shard_index(file)) return load_shards(read_shard_index(load_name, file, path, where), path, where);
-  std::uint64_t begin;
-  Header header = read_header(load_name, file, path, where, begin);
-  Contents contents;
-  contents.metadata = std::move(header.metadata);
-  for (const Described& described : header.tensors) {
-    Tensor tensor = allocate(context(), {described.shape, described.dtype, cpu}, load_name, where);
-    std::span bytes(static_cast<std::byte*>(tensor.body().data), byte_count(tensor));
-    file.read(begin + described.begin, bytes);
-    if (described.dtype == boolean) make_bools(bytes);
-    contents.tensors.push_back({described.name, std::move(tensor)});
-  }
-  return contents;
+  return load_single(file, path, where);
 }
 
 }  // namespace reel::io
