@@ -250,6 +250,11 @@ TEST_CASE("an image that its file cannot hold is refused before memory is taken 
   CHECK_THAT(decode_error(bytes), contains("806 bytes, which cannot hold the 12288 × 12288 pixels"));
   bytes.replace(frame + 5, 4, "\xff\xff\xff\xff", 4);
   CHECK_THAT(decode_error(bytes), contains("more than the 268435456 that are read") || contains("faulty JPEG"));
+  bytes = bytes_of(by_python + "progressive.jpg");
+  frame = bytes.find("\xff\xc2");
+  REQUIRE(frame != bytes.npos);
+  bytes.replace(frame + 5, 4, "\x30\x00\x30\x00", 4);
+  CHECK_THAT(decode_error(bytes), contains("650 bytes, which cannot hold the 12288 × 12288 pixels"));
 }
 
 TEST_CASE("without the module the error names the folder and says what to do") {

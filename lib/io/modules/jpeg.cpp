@@ -58,11 +58,12 @@ class ReadEnd {
   jpeg_decompress_struct& jpeg_;
 };
 
-// In a file of one scan a block of 8 × 8 takes at least two bits: one for the first value, one for the end.
+// In a file of one scan a block of 8 × 8 takes at least two bits: one for the first value, one for the end. In a
+// progressive file the scan of the first values takes at least one; the ends of many blocks may have a code together.
 std::uint64_t least_bytes_of(const jpeg_decompress_struct& jpeg) {
-  if (jpeg.progressive_mode || jpeg.arith_code) return 0;
+  if (jpeg.arith_code) return 0;
   std::uint64_t blocks = std::uint64_t{(jpeg.image_width + 7) / 8} * ((jpeg.image_height + 7) / 8);
-  return blocks * 2 / 8;
+  return blocks * (jpeg.progressive_mode ? 1 : 2) / 8;
 }
 
 bool begin_reading(jpeg_decompress_struct& jpeg, Failure& failure, const void* bytes, std::size_t count,

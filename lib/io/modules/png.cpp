@@ -34,6 +34,13 @@ void write_bytes(png_structp png, png_bytep bytes, std::size_t count) {
 
 void ignore_warning(png_structp, png_const_charp) {}
 
+// The channels of the pixels that `convert_to_bytes` asks for.
+std::uint32_t channels_of(png_structp png, png_infop info) {
+  int type = png_get_color_type(png, info);
+  bool has_alpha = (type & PNG_COLOR_MASK_ALPHA) != 0 || png_get_valid(png, info, PNG_INFO_tRNS) != 0;
+  return ((type & PNG_COLOR_MASK_COLOR) != 0 ? 3u : 1u) + (has_alpha ? 1u : 0u);
+}
+
 // Asks for 8 bits a channel: grey or colours instead of a palette, and alpha instead of a transparent colour.
 void convert_to_bytes(png_structp png) {
   png_set_expand(png);
@@ -77,7 +84,7 @@ bool lacks_memory(ModuleMessage& message) {
   return false;
 }
 
-// Reads the header and asks for conversions.
+// Reads the header. Rows are allocated by `read_rows`, for an image that the file can hold.
 bool begin_reading(png_structp png, png_infop info, Input& input, ImageSize& size) {
   if (setjmp(png_jmpbuf(png))) return false;
   png_set_read_fn(png, &input, read_bytes);
@@ -86,20 +93,19 @@ bool begin_reading(png_structp png, png_infop info, Input& input, ImageSize& siz
   png_set_user_limits(png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   png_read_info(png, info);
   size.least_bytes = least_bytes_of(png, info);
-  convert_to_bytes(png);
-  int passes = png_set_interlace_handling(png);
-  static_cast<void>(passes);
-  png_read_update_info(png, info);
   size.height = png_get_image_height(png, info);
   size.width = png_get_image_width(png, info);
-  size.channels = png_get_channels(png, info);
+  size.channels = channels_of(png, info);
   return true;
 }
 
-bool read_rows(png_structp png, const ImageSize& size, bool is_interlaced, std::uint8_t* values) {
+bool read_rows(png_structp png, png_infop info, const ImageSize& size, std::uint8_t* values) {
   if (setjmp(png_jmpbuf(png))) return false;
-  const int passes = is_interlaced ? PNG_INTERLACE_ADAM7_PASSES : 1;
+  convert_to_bytes(png);
+  const int passes = png_set_interlace_handling(png);
+  png_read_update_info(png, info);
   std::size_t row = std::size_t{size.width} * size.channels;
+  if (png_get_rowbytes(png, info) != row) png_error(png, "its rows have another size than its header says");
   for (int pass = 0; pass < passes; ++pass)
     for (std::size_t y = 0; y < size.height; ++y) png_read_row(png, values + y * row, nullptr);
   png_read_end(png, nullptr);
@@ -141,7 +147,7 @@ bool decode_png(const void* bytes, std::size_t count, const ImageSize& size, std
   ImageSize found{};
   if (!info) return lacks_memory(message);
   if (!begin_reading(png, info, input, found)) return false;
-  return read_rows(png, size, png_get_interlace_type(png, info) != PNG_INTERLACE_NONE, values);
+  return read_rows(png, info, size, values);
 }
 
 bool encode_png(const ImageSize& size, const std::uint8_t* values, ByteSink sink, ModuleMessage& message) noexcept {
