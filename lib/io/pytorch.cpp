@@ -91,7 +91,12 @@ class TorchArchive {
                          name_of(storage.dtype)));
     Tensor all = allocate(context(), {Shape{storage.numel}, storage.dtype, cpu}, pytorch_name, where_);
     std::span elements(static_cast<std::byte*>(all.body().data), static_cast<std::size_t>(storage.numel) * element);
-    ZipArchive::MemberReader(zip_, found->second).read(elements);
+    ZipArchive::MemberReader reader(zip_, found->second);
+    reader.read(elements);
+    // A storage may end in fewer bytes than an element has. The checksum is compared at the end.
+    std::array<std::byte, 8> rest;
+    reader.read(std::span(rest).first(bytes % element));
+    reader.finish();
     if (swaps_) swap_bytes(elements, element);
     if (storage.dtype == boolean) make_truth_values(elements);
     return all;

@@ -175,6 +175,17 @@ TEST_CASE("other formats of PyTorch and other archives are refused with a remedy
   CHECK_THAT(said(folder.file()), contains("has 23 bytes in 'archive/data/0', where 6 elements of f32 should be"));
 }
 
+TEST_CASE("elements that have changed since they were saved are refused") {
+  Folder folder;
+  put_archive(folder.file(), Pickled().pickle(), std::string(25, 'x'));
+  CHECK(io::load_pytorch(folder.file()).at("x").numel() == 6);
+  std::string bytes = reel_test::bytes_of(folder.file());
+  bytes[bytes.find(std::string(25, 'x'))] = 'y';
+  reel_test::put_bytes(folder.file(), bytes);
+  CHECK_THAT(error_of<io::FileError>([&] { io::load_pytorch(folder.file()); }),
+             contains("'archive/data/0': the archive has a member that cannot be read: "));
+}
+
 TEST_CASE("what a pickle names beside tensors is refused by name, and never called") {
   CHECK(refusal(Pickled().pickle()).empty());
   CHECK_THAT(refusal("\x80\2cos\nsystem\n" + text_of("true") + "\x85R."),
