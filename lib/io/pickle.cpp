@@ -24,7 +24,7 @@ class PickleVisit {
       : visits_left_(pickle_bytes + 1), name_bytes_left_(least_name_bytes + name_bytes_factor * pickle_bytes) {}
 
   void visit(const PickleValue& value, const std::string& name, int depth, bool in_dicts) {
-    if (visits_left_-- == 0) throw std::runtime_error("has a pickle whose containers contain each other");
+    count_visit();
     switch (value.kind) {
       case PickleValue::Kind::tensor:
         found.tensors.push_back({unique(name.empty() ? "tensor" : name), value.node});
@@ -32,11 +32,9 @@ class PickleVisit {
       case PickleValue::Kind::dict: visit_dict(*value.node, name, depth, in_dicts); break;
       case PickleValue::Kind::list:
       case PickleValue::Kind::tuple:
-        for (std::size_t i = 0; i < value.node->items.size(); ++i)
-          visit(value.node->items[i], joined(name, fmt::to_string(i), depth), depth + 1, false);
+        for (std::size_t i = 0; i < value.node->items.size(); ++i) visit_item(value.node->items[i], i, name, depth);
         break;
       default:
-        // Lists of numbers, as an optimiser's of the parameters in a group, are not words.
         if (in_dicts && !name.empty()) add_word(name, value);
     }
   }
@@ -44,6 +42,20 @@ class PickleVisit {
   PickledTensors found;
 
  private:
+  void count_visit() {
+    if (visits_left_-- == 0) throw std::runtime_error("has a pickle whose containers contain each other");
+  }
+
+  // Lists of numbers, as an optimiser's of the parameters in a group, are not words: their items need no names, which
+  // would be longer than the numbers.
+  void visit_item(const PickleValue& item, std::size_t index, const std::string& name, int depth) {
+    using enum PickleValue::Kind;
+    if (item.kind == tensor || item.kind == dict || item.kind == list || item.kind == tuple)
+      visit(item, joined(name, fmt::to_string(index), depth), depth + 1, false);
+    else
+      count_visit();
+  }
+
   void visit_dict(const PickleNode& dict, const std::string& name, int depth, bool in_dicts) {
     for (std::size_t i = 0; i < dict.items.size(); i += 2) {
       const PickleValue& key = dict.items[i];

@@ -225,6 +225,20 @@ TEST_CASE("a small pickle takes little memory and time, however its containers c
   CHECK_THAT(refusal(long_names + "N" + std::string(20, 's') + "s."), contains("longer than itself"));
 }
 
+TEST_CASE("long lists of numbers and states of many parameters are read") {
+  std::string numbers = "}" + text_of("labels") + "](";
+  for (int i = 0; i < 100'000; ++i) numbers += "K\1";
+  CHECK(refusal(numbers + "es.").empty());
+  // As an optimiser's state: 0-dimensional tensors, whose names and functions are taken from the memo.
+  const std::string put("r\6\0\0\0", 5);
+  std::string state = "ctorch._utils\n_rebuild_tensor_v2\nq\0010ctorch\nFloatStorage\nq\0020" + text_of("storage") +
+                      "q\0030" + text_of("cpu") + "q\0040ccollections\nOrderedDict\nq\0050(";
+  for (int i = 0; i < 8'000; ++i)
+    state += "h\1((h\3h\2" + text_of(std::to_string(i)) + put + "h\4K\1t" + put + "QK" + std::string(1, '\0') +
+             "))\x89h\5)R" + put + "t" + put + "R" + put;
+  CHECK(refusal(state + "t.").empty());
+}
+
 TEST_CASE("two tensors of one name are refused") {
   std::string both = "}(" + text_of("x") + "Nq\1" + "}" + text_of("y") + Pickled().tensor() + "s" + text_of("x.y") +
                      Pickled().tensor() + "u.";
