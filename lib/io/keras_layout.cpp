@@ -44,7 +44,7 @@ std::string name_of_variable(const std::vector<std::string>& parts) {
 
 // Keras 2: a folder for each layer, in which the weights have the paths that TensorFlow gave them.
 std::string name_of_weight(std::vector<std::string> parts) {
-  if (parts.front() == "model_weights") parts.erase(parts.begin());
+  if (parts.size() > 1 && parts.front() == "model_weights") parts.erase(parts.begin());
   std::string& last = parts.back();
   if (std::size_t colon = last.rfind(':'); colon != last.npos) last.resize(colon);
   // The layer's name again, perhaps behind the model's.

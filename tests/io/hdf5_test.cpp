@@ -94,6 +94,7 @@ TEST_CASE("weights of Keras are named by layer, whichever version has saved them
   CHECK(name("optimizer_weights/Adam/m/dense/kernel:0") == "");
   CHECK(name("layers/dropout/seed_generator/vars/0") == "");
   CHECK(name("kernel") == "kernel");
+  CHECK(name("model_weights") == "model_weights");
   CHECK(name("") == "");
 }
 
