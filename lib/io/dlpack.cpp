@@ -155,9 +155,15 @@ template <class Managed>
 Tensor imported(Managed* managed, Location where) {
   // Elements that came from here keep their storage, which sees overwrites.
   if (managed->deleter == &Exported<Managed>::release) {
-    std::unique_ptr<Managed, DLPackDeleter> owner(managed);
     const Tensor& x = static_cast<Exported<Managed>*>(managed->manager_ctx)->tensor;
-    return view_of(x, x.shape(), x.strides(), 0, where);
+    try {
+      Tensor view = view_of(x, x.shape(), x.strides(), 0, where);
+      // Until nothing can fail any more, `managed` is the caller's.
+      DLPackDeleter()(managed);
+      return view;
+    } catch (const std::bad_alloc&) {
+      fail_for_memory(from_name, where);
+    }
   }
   const DLTensor& given = managed->dl_tensor;
   DType dtype = dtype_in(given.dtype, where);
