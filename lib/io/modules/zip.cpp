@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <unistd.h>
 #include <zip.h>
 
@@ -24,7 +25,7 @@ namespace {
 constexpr std::uint64_t most_expansion = 1032;
 
 OpenArchive* open_zip(int descriptor, ModuleMessage& message) noexcept {
-  int own = dup(descriptor);
+  int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
   std::FILE* file = own < 0 ? nullptr : fdopen(own, "rb");
   if (!file) {
     if (own >= 0) ::close(own);
@@ -169,12 +170,14 @@ zip_int64_t answer(void* object, void* data, zip_uint64_t count, zip_source_cmd_
 
 bool add_entry(zip_t* zip, const ZipEntry& entry, bool compresses) {
   zip_buffer_fragment_t pieces[2];
-  auto piece = [](const void* bytes, std::size_t size) {
-    return zip_buffer_fragment_t{static_cast<zip_uint8_t*>(const_cast<void*>(bytes)), size};
+  zip_uint64_t count = 0;
+  // libzip 1.7.3 reads memory that it has not set if an empty piece precedes another.
+  auto add = [&](const void* bytes, std::size_t size) {
+    if (size > 0) pieces[count++] = {static_cast<zip_uint8_t*>(const_cast<void*>(bytes)), size};
   };
-  pieces[0] = piece(entry.head, entry.head_size);
-  pieces[1] = piece(entry.elements, entry.elements_size);
-  zip_source_t* source = zip_source_buffer_fragment(zip, pieces, entry.elements_size > 0 ? 2 : 1, 0);
+  add(entry.head, entry.head_size);
+  add(entry.elements, entry.elements_size);
+  zip_source_t* source = zip_source_buffer_fragment(zip, pieces, count, 0);
   if (!source) return false;
   zip_int64_t index = zip_file_add(zip, entry.name, source, ZIP_FL_ENC_UTF_8);
   if (index < 0) {
