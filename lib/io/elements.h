@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <span>
 
@@ -25,6 +26,11 @@ inline std::span<std::byte> new_elements_of(const Tensor& packed) {
 /// Replaces bytes other than 0 by 1: other values of a C++ bool are undefined.
 inline void make_bools(std::span<std::byte> bytes) {
   for (std::byte& byte : bytes) byte = std::byte{byte != std::byte{0}};
+}
+
+/// Reverses the bytes of each element of `size` bytes.
+inline void swap_bytes(std::span<std::byte> bytes, std::size_t size) {
+  for (std::size_t i = 0; i + size <= bytes.size(); i += size) std::reverse(&bytes[i], &bytes[i] + size);
 }
 
 }  // namespace reel::io

@@ -9,8 +9,8 @@
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "../core/storage.h"
-#include "byte_order.h"
 #include "element_layout.h"
+#include "elements.h"
 #include "file.h"
 #include "file_magic.h"
 #include "modules/hdf5_table.h"
@@ -118,8 +118,7 @@ class Hdf5File {
     ModuleMessage message;
     if (!table_.read(open_.get(), found.path.c_str(), found.type, elements, message))
       refuse(fmt::format("{} ({})", printable(message.text), shown(found.path)));
-    if (dtype == boolean)
-      make_truth_values({static_cast<std::byte*>(elements), static_cast<std::size_t>(tensor.numel())});
+    if (dtype == boolean) make_bools(new_elements_of(tensor));
     return tensor;
   }
 

@@ -10,7 +10,7 @@
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "../core/storage.h"
-#include "byte_order.h"
+#include "elements.h"
 #include "file_magic.h"
 #include "pickle.h"
 #include "torch_save.h"
@@ -98,7 +98,7 @@ class TorchArchive {
     reader.read(std::span(rest).first(bytes % element));
     reader.finish();
     if (swaps_) swap_bytes(elements, element);
-    if (storage.dtype == boolean) make_truth_values(elements);
+    if (storage.dtype == boolean) make_bools(elements);
     return all;
   }
 

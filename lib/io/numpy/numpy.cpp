@@ -87,10 +87,6 @@ void check_elements_size(const ArraySource& source, const NpyHeader& header, std
                 elements_bytes < header.elements_bytes ? "cut off" : "longer than it should be");
 }
 
-void reverse_bytes(std::span<std::byte> bytes, std::size_t size) {
-  for (std::size_t i = 0; i < bytes.size(); i += size) std::reverse(&bytes[i], &bytes[i] + size);
-}
-
 template <class From, class To>
 void widen(std::span<const std::byte> from, std::span<std::byte> to) {
   for (std::size_t i = 0; i < from.size() / sizeof(From); ++i) {
@@ -111,7 +107,7 @@ void read_elements(const ArraySource& source, const NpyElement& element, std::sp
   std::vector<std::byte> narrow(element.is_widened() ? bytes.size() / size_of(element.dtype) * element.bytes : 0);
   std::span<std::byte> read = element.is_widened() ? std::span(narrow) : bytes;
   source.read(read);
-  if (element.is_big_endian) reverse_bytes(read, element.bytes);
+  if (element.is_big_endian) swap_bytes(read, element.bytes);
   if (element.is_widened()) widen_elements(element, narrow, bytes);
   if (element.dtype == boolean) make_bools(bytes);
 }
