@@ -9,7 +9,6 @@
 // Result: 1.5736 nats/char on 1.1 MB of Shakespeare's plays, after 38 s on two cores.
 
 #include <algorithm>
-#include <random>
 #include <set>
 #include <sstream>
 #include <stdexcept>
@@ -20,6 +19,7 @@
 #include <fmt/format.h>
 #include <reel/reel.h>
 
+#include "made_up.h"
 #include "training.h"
 
 using namespace reel;
@@ -88,28 +88,6 @@ struct Characters {
 std::string read_file(const std::string& path) {
   std::string text = io::read_text(path);
   if (text.empty()) throw std::runtime_error(fmt::format("the text '{}' is empty.", io::printable(path)));
-  return text;
-}
-
-/// Sentences in which verbs agree with their subjects.
-std::string made_up_text(std::uint64_t seed) {
-  const char* nouns[] = {"cat", "dog", "fox", "crow", "bear", "child", "river", "stone"};
-  const char* adjectives[] = {"old", "red", "small", "quiet"};
-  const char* verbs[] = {"see", "hear", "follow", "know", "fear"};
-  std::mt19937_64 random(seed);
-  auto pick = [&](const auto& words) { return words[random() % std::size(words)]; };
-  auto noun_phrase = [&](bool plural) {
-    std::string phrase = plural ? "many " : "the ";
-    while (random() % 3 == 0) phrase += fmt::format("{} ", pick(adjectives));
-    return phrase + pick(nouns) + (plural ? "s" : "");
-  };
-  std::string text;
-  while (text.size() < 60'000) {
-    bool plural = random() % 2;
-    text += noun_phrase(plural) + " ";
-    text += pick(verbs) + std::string(plural ? " " : "s ");
-    text += noun_phrase(random() % 2) + ".\n";
-  }
   return text;
 }
 
@@ -193,7 +171,7 @@ std::string sampled_text(const CharModel& model, const Characters& characters, s
 
 void run(Options options) {
   manual_seed(options.seed);
-  std::string text = options.text.empty() ? made_up_text(options.seed) : read_file(options.text);
+  std::string text = options.text.empty() ? samples::made_up_text(options.seed) : read_file(options.text);
   io::Contents file = samples::load(options, "char_rnn");
   Characters characters(text);
   if (!options.load.empty()) {
