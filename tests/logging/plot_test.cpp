@@ -138,6 +138,20 @@ TEST_CASE("a page shows a damaged file up to the damage, and says so") {
                                                      contains("Not all is shown: logging::plot: the record at byte "));
 }
 
+TEST_CASE("a page shows JSON lines up to one that is no entry of a log, whose tag may be new") {
+  Folder folder;
+  std::filesystem::create_directory(folder.file("run"));
+  put_bytes(folder.file("run/log.jsonl"), R"({"step":1,"wall_time":1,"run":"","tag":"loss","value":1})"
+                                          "\n"
+                                          R"({"step":1,"wall_time":1,"run":"","tag":"other","value":null})"
+                                          "\n");
+  logging::plot(folder.file("run"), folder.file("page.html"));
+  std::string html = bytes_of(folder.file("page.html"));
+  CHECK_THAT(html,
+             contains("<figcaption>loss</figcaption>") && contains("Not all is shown: logging::plot: line 2 of "));
+  CHECK(count_in(html, "<figcaption>other") == 0);
+}
+
 TEST_CASE("a folder without logs, and a page that cannot be written, are errors") {
   Folder folder;
   std::filesystem::create_directory(folder.file("empty"));

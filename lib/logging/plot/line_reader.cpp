@@ -65,7 +65,11 @@ void add_line(const json& line, std::map<std::string, RunLog>& runs) {
   auto step = line.at("step").get<std::int64_t>();
   auto wall_time = line.at("wall_time").get<double>();
   auto tag = line.at("tag").get<std::string>();
-  if (line.contains("value")) run.numbers[tag].push_back({step, wall_time, number_in(line["value"])});
+  if (line.contains("value")) {
+    // Before the tag has a list, which a value that is refused would leave empty.
+    double value = number_in(line["value"]);
+    run.numbers[tag].push_back({step, wall_time, value});
+  }
   if (line.contains("histogram")) run.add_histogram(tag, {step, wall_time, histogram_in(line["histogram"])});
   if (line.contains("text")) run.add_text(tag, {step, wall_time, line["text"].get<std::string>()});
   if (!line.contains("hyper_parameters")) return;
