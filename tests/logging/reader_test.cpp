@@ -121,6 +121,20 @@ TEST_CASE("a session that starts again at a step voids what was logged of it and
   CHECK(log.runs[0].texts.at("note").size() == 4);
 }
 
+TEST_CASE("the histograms that are kept of a long run are spread over all of its steps") {
+  RunLog run;
+  constexpr int steps = 10000;
+  for (int step = 0; step < steps; ++step) run.add_histogram("w", {step, 0.0, logging::Histogram()});
+  const auto& kept = run.histograms.at("w");
+  CHECK(kept.size() > 40);
+  CHECK(kept.size() < 100);
+  CHECK(kept.front().step == 0);
+  CHECK(kept.back().step == steps - 1);
+  bool all_near = true;
+  for (std::size_t i = 1; i < kept.size(); ++i) all_near &= kept[i].step - kept[i - 1].step <= steps / 40;
+  CHECK(all_near);
+}
+
 TEST_CASE("an event file that is cut off anywhere is read up to its last whole record") {
   Folder folder;
   std::string run = folder.file("run");

@@ -1,6 +1,8 @@
 #include "run_log.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstddef>
 #include <filesystem>
 #include <system_error>
 
@@ -149,11 +151,14 @@ void RunLog::add_histogram(std::string_view tag, At<Histogram> histogram) {
   auto& list = list_of(histograms, tag);
   list.push_back(std::move(histogram));
   if (list.size() <= most_histograms) return;
-  // Every second one is kept, and the last.
-  std::size_t kept = 0;
-  for (std::size_t i = 0; i < list.size(); i += 2) std::swap(list[kept++], list[i]);
-  if (list.size() % 2 == 0) std::swap(list[kept++], list.back());
-  list.resize(kept, list.front());
+  // The one between the two nearest neighbours is left out, so that the others stay spread over all steps.
+  auto gap_around = [&](std::size_t i) {
+    return std::abs(static_cast<double>(list[i + 1].step) - static_cast<double>(list[i - 1].step));
+  };
+  std::size_t closest = 1;
+  for (std::size_t i = 2; i + 1 < list.size(); ++i)
+    if (gap_around(i) < gap_around(closest)) closest = i;
+  list.erase(list.begin() + static_cast<std::ptrdiff_t>(closest));
 }
 
 void RunLog::add_picture(std::string_view tag, At<std::string> picture) {
