@@ -12,6 +12,7 @@
 #include "logging/figure/axis.h"
 #include "logging/plot/chart.h"
 #include "logging/plot/html.h"
+#include "logging/summary.h"
 
 using namespace reel;
 using logging::At;
@@ -125,6 +126,18 @@ TEST_CASE("a page has the logs of all runs, and needs nothing else") {
   CHECK(count_in(html, "<figcaption>w <small>") == 2);
   CHECK(count_in(html, "class=\"c1 d0\" d=\"M") == 2);
   CHECK(count_in(html, "nan") == 0);
+}
+
+TEST_CASE("a page shows an event file up to hyper-parameters that are no message, and says so") {
+  Folder folder;
+  std::filesystem::create_directory(folder.file("run"));
+  std::string records;
+  logging::append_record(records, logging::values_event(1, 1, logging::number_value("loss", 1)));
+  logging::append_record(records, logging::values_event(1, 1, logging::plugin_value("h", "hparams", "\x1a\x05")));
+  put_bytes(folder.file("run/events.out.tfevents.1"), records);
+  logging::plot(folder.file("run"), folder.file("page.html"));
+  CHECK_THAT(bytes_of(folder.file("page.html")),
+             contains("<figcaption>loss</figcaption>") && contains("is no event: its bytes end within a field"));
 }
 
 TEST_CASE("a page shows a damaged file up to the damage, and says so") {

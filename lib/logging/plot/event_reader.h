@@ -33,7 +33,7 @@ struct LoggedEvent {
 /// Calls f with each event of an event file, of which at most one record at a time is held in memory. A last record that
 /// is cut off, as in the file of a killed process or of one that still runs, is passed over.
 /// Throws: FileError with the byte's position where a check does not fit or a record is no event, after f has seen the
-/// events before it; FileError if the file cannot be read.
+/// events before it, or where f throws a WireError; FileError if the file cannot be read.
 void read_events(const std::string& path, const std::function<void(const LoggedEvent&)>& f, Location where);
 
 /// Reads an event. Throws: WireError for bytes that are none.
