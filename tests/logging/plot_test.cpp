@@ -90,6 +90,17 @@ TEST_CASE("a curve that is thinned keeps its ends, its extremes and what is not 
   CHECK(logging::thinned(points, 10000).size() == 10000);
 }
 
+TEST_CASE("a page has the least and the largest number beside NaN, and no time that JSON lacks") {
+  Folder folder;
+  std::filesystem::create_directory(folder.file("run"));
+  put_bytes(folder.file("run/scalars.csv"),
+            "step,wall_time,run,tag,value\n1,nan,,a,5\n2,2,,a,nan\n3,3,,a,1\n4,4,,a,2\n");
+  logging::plot(folder.file("run"), folder.file("page.html"));
+  CHECK_THAT(bytes_of(folder.file("page.html")),
+             contains("<td class=\"number\">1</td><td class=\"number\">5</td></tr>") &&
+                 contains("\"times\":[0.0,2.0,3.0,4.0]"));
+}
+
 TEST_CASE("texts in a page are escaped") {
   CHECK(logging::html_text("<b>&\"'\n\x1b") == "&lt;b&gt;&amp;&quot;&#39;\\u{a}\\u{1b}");
   CHECK(logging::html_lines("a\r\n<\n") == "a\n&lt;\n");

@@ -1,6 +1,7 @@
 #include <reel/logging/plot.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -131,13 +132,17 @@ class Page {
         "step</th><th class=\"number\">last</th><th class=\"number\">least</th><th class=\"number\">largest</th></tr>";
     for (const ChartCurve& curve : curves) {
       const auto& all = runs_[curve.run].numbers.find(tag)->second;
-      auto [least, largest] =
-          std::minmax_element(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.value < b.value; });
+      // Of a number and NaN, `fmin` and `fmax` give the number.
+      double least = all.front().value, largest = least;
+      for (const At<double>& point : all) {
+        least = std::fmin(least, point.value);
+        largest = std::fmax(largest, point.value);
+      }
       html += fmt::format(
           "<tr><td>{}</td><td class=\"number\">{}</td><td class=\"number\">{}</td><td class=\"number\">{}"
           "</td><td class=\"number\">{}</td></tr>",
-          html_text(names_[curve.run]), all.back().step, short_number(all.back().value, 6),
-          short_number(least->value, 6), short_number(largest->value, 6));
+          html_text(names_[curve.run]), all.back().step, short_number(all.back().value, 6), short_number(least, 6),
+          short_number(largest, 6));
     }
     return html + "</table></div></details>";
   }
@@ -149,7 +154,8 @@ class Page {
       for (const At<double>& point : curve.points) {
         const char* comma = steps.empty() ? "" : ",";
         steps += fmt::format("{}{}", comma, point.step);
-        times += fmt::format("{}{:.1f}", comma, point.wall_time);
+        // A damaged log may have any time, and JSON has no NaN.
+        times += fmt::format("{}{:.1f}", comma, std::isfinite(point.wall_time) ? point.wall_time : 0.0);
         values += fmt::format("{}{}", comma, json_number(point.value));
       }
       list += fmt::format("{}{{\"run\":{},\"steps\":[{}],\"times\":[{}],\"values\":[{}]}}", list.empty() ? "" : ",",
