@@ -200,7 +200,8 @@ void Writer::hyper_parameters(const std::vector<NamedHyperParameter>& parameters
           plugin_value(session_tag, "hparams", session_of(parameters, entry.now)));
       files_->add_event({}, entry.now, event, where);
     }
-    if (files_->has_json()) files_->add_json("hyper_parameters", "hyper_parameters", json_of(parameters), entry);
+    if (files_->has_json())
+      files_->add_json("hyper_parameters", "hyper_parameters", json_of(parameters), {entry.now, 0, where});
     for (const auto& [name, value] : metrics) files_->add_scalar({}, name, value, entry);
   });
 }

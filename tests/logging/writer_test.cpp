@@ -115,6 +115,16 @@ TEST_CASE("a log that goes on drops the lines of the steps that are repeated, an
   CHECK(event_files(run).size() == 2);
 }
 
+TEST_CASE("hyper-parameters stay in JSON lines when the steps that they were logged at are repeated") {
+  Folder folder;
+  logging::Writer log(folder.file("run"), {.events = false, .json = true});
+  log.hyper_parameters({{"rate", 0.5}}, {{"loss", 1}}, 12);
+  log.purge(10);
+  std::string json = bytes_of(folder.file("run/log.jsonl"));
+  CHECK_THAT(json, contains(R"("hyper_parameters":{"rate":0.5}})"));
+  CHECK(std::count(json.begin(), json.end(), '\n') == 1);
+}
+
 TEST_CASE("what is purged while a log is open leaves its files") {
   Folder folder;
   logging::Writer log(folder.file("run"), {.csv = true});
