@@ -222,7 +222,8 @@ TEST_CASE("lines of logs that are none are refused, with their number") {
   std::string good = R"({"step":1,"wall_time":1.5,"run":"","tag":"a","value":1})";
   CHECK(refusal_of_json(good + "\n" + good + "\n{\"st").empty());
   for (const char* bad : {"{}", "[", "1", R"({"step":1,"wall_time":1,"run":"","tag":"a","value":"x"})",
-                          R"({"step":1.5e300,"wall_time":1,"run":3,"tag":"a","value":1})",
+                          R"({"step":1.5e300,"wall_time":1,"run":"","tag":"a","value":1})",
+                          R"({"step":1,"wall_time":1,"run":3,"tag":"a","value":1})",
                           R"({"step":1,"wall_time":1,"run":"","tag":"a","histogram":{}})"})
     CHECK_THAT(refusal_of_json(good + "\n" + bad + "\n"), contains("line 2 of '") && contains("is no entry of a log"));
   CHECK_FALSE(refusal_of_json(std::string(100000, '[') + "\n").empty());

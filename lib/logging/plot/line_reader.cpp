@@ -49,11 +49,17 @@ double number_in(const json& value) {
   throw std::runtime_error("a number is a text");
 }
 
+// A conversion of a number that std::int64_t lacks is undefined.
+std::int64_t integer_in(const json& value) {
+  if (!value.is_number_integer()) throw std::runtime_error("a step or a count is no integer");
+  return value.get<std::int64_t>();
+}
+
 Histogram histogram_in(const json& value) {
   Histogram histogram;
   histogram.min = number_in(value.at("min"));
   histogram.max = number_in(value.at("max"));
-  histogram.count = value.at("count").get<std::int64_t>();
+  histogram.count = integer_in(value.at("count"));
   for (const json& limit : value.at("limits")) histogram.limits.push_back(number_in(limit));
   for (const json& count : value.at("in_bucket")) histogram.in_bucket.push_back(number_in(count));
   if (histogram.limits.size() != histogram.in_bucket.size()) throw std::runtime_error("a histogram is not whole");
@@ -62,7 +68,7 @@ Histogram histogram_in(const json& value) {
 
 void add_line(const json& line, std::map<std::string, RunLog>& runs) {
   RunLog& run = runs[line.at("run").get<std::string>()];
-  auto step = line.at("step").get<std::int64_t>();
+  std::int64_t step = integer_in(line.at("step"));
   auto wall_time = line.at("wall_time").get<double>();
   auto tag = line.at("tag").get<std::string>();
   if (line.contains("value")) {
