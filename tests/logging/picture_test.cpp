@@ -117,6 +117,14 @@ TEST_CASE("a heat map shows each element, and those that are not finite in grey"
   CHECK_NOTHROW(logging::draw(logging::HeatMap{.values = zeros({0, 3})}, {}));
 }
 
+TEST_CASE("a heat map shows numbers beyond its scale in the colours of its ends") {
+  constexpr double largest = std::numeric_limits<double>::max();
+  Tensor values = reshape(tensor({-largest, largest}), {1, 2});
+  detail::Pixels found = logging::draw(logging::HeatMap{.values = values, .width = 300, .height = 200}, {});
+  CHECK(count_of(found, {48, 18, 84}) > 1000);
+  CHECK(count_of(found, {250, 232, 44}) > 1000);
+}
+
 TEST_CASE("figures that cannot be drawn are refused") {
   CHECK_THAT(error_of<Error>([] { logging::draw(logging::LinePlot{.width = 10}, {}); }), contains("10 × 480 pixels"));
   CHECK_THAT(error_of<Error>([] {
