@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <reel/reel.h>
@@ -161,6 +162,9 @@ TEST_CASE("the graph of a tape without entries, or of another thread's, is refus
   logging::Writer log(folder.file("run"));
   Tape tape;
   CHECK_THAT(error_of<TapeError>([&] { log.graph(tape); }), contains("the tape has no entries"));
+  std::string said;
+  std::thread([&] { said = error_of<TapeError>([&] { log.graph(tape); }); }).join();
+  CHECK_THAT(said, contains("the tape was opened by another thread"));
 }
 
 TEST_CASE("vectors for the projector replace those of their tag and keep the others") {

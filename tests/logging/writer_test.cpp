@@ -15,6 +15,7 @@
 
 #include "catch.h"
 #include "io/folder.h"
+#include "logging/plot/event_reader.h"
 
 using namespace reel;
 using reel_test::bytes_of;
@@ -170,7 +171,14 @@ TEST_CASE("a disk that is full is an error of the call that finds it, and whole 
   std::string said = error_where_disk_is_full(folder.file("run"));
   CHECK_THAT(said, contains("cannot write '") && contains("File too large") && contains("writer_test.cpp:"));
   REQUIRE(event_files(folder.file("run")).size() == 1);
-  CHECK(bytes_of(event_files(folder.file("run")).front()).size() == 2048);
+  std::string file = event_files(folder.file("run")).front();
+  CHECK(bytes_of(file).size() == 2048);
+  std::int64_t steps = 0;
+  auto count = [&](const logging::LoggedEvent& event) {
+    if (!event.values.empty() && event.step == steps) ++steps;
+  };
+  CHECK_NOTHROW(logging::read_events(file, count, {}));
+  CHECK(steps > 40);
 }
 
 TEST_CASE("tags and texts that readers could not show are refused") {
