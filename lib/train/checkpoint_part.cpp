@@ -160,12 +160,22 @@ class SavedGenerator : public CheckpointObject {
   Generator& generator_;
 };
 
+// A state without tensors is saved as one tensor of this name, so that the snapshot has the part.
+constexpr const char* no_state_name = "no_state";
+
 class SavedByItself : public CheckpointObject {
  public:
   SavedByItself(const void* address, SavedState access) : address_(address), access_(std::move(access)) {}
   const void* address() const override { return address_; }
-  std::vector<NamedTensor> state(Location where) const override { return access_.state(where); }
-  void load(std::span<const NamedTensor> state, Location where) override { access_.load(state, where); }
+  std::vector<NamedTensor> state(Location where) const override {
+    std::vector<NamedTensor> state = access_.state(where);
+    if (state.empty()) state.push_back({no_state_name, zeros({0})});
+    return state;
+  }
+  void load(std::span<const NamedTensor> state, Location where) override {
+    bool is_empty = state.size() == 1 && state[0].name == no_state_name;
+    access_.load(is_empty ? std::span<const NamedTensor>() : state, where);
+  }
 
  private:
   const void* address_;

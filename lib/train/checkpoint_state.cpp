@@ -89,7 +89,9 @@ class Restoring {
     const CheckpointEntry& entry = *order_[i];
     auto found = saved.find(entry.name);
     if (found == saved.end()) {
-      if (entry.name != optional_part) matching_.missing.push_back("the part " + shown(entry.name));
+      // A module without tensors is not in a snapshot.
+      if (entry.name != optional_part && !before_[i].empty())
+        matching_.missing.push_back("the part " + shown(entry.name));
       return;
     }
     found_[i] = true;

@@ -215,6 +215,20 @@ TEST_CASE("a number that its variable cannot hold is refused, and nothing has ch
   CHECK(first == 2);
 }
 
+TEST_CASE("an object whose state has no tensors is restored") {
+  Folder folder;
+  nn::CarriedStates carried;
+  {
+    train::Checkpoint checkpoint(folder.file("run"), {{"carried", carried}});
+    checkpoint.save();
+  }
+  std::int64_t id = 3;
+  carried.keep(std::span(&id, 1), ones({1, 1, 2}));
+  train::Checkpoint checkpoint(folder.file("run"), {{"carried", carried}});
+  CHECK(checkpoint.resume().step == 1);
+  CHECK(carried.size() == 0);
+}
+
 TEST_CASE("in an empty directory nothing is resumed") {
   Folder folder;
   One model(1);
