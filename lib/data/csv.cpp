@@ -38,10 +38,11 @@ T parsed(const std::string& cell, const Source& source, const char* kind, Locati
 class RowReader {
  public:
   RowReader(const std::string& path, const CsvOptions& options, Location where)
-      : options_(options), lines_(csv_name, path, options.reading, where), expected_(options.columns) {}
+      : options_(options), lines_(csv_name, path, options.reading, where), where_(where), expected_(options.columns) {}
 
-  // The next row that is not broken; returns false at the end. `line`: where it begins.
-  bool next(std::vector<std::string>& cells, std::int64_t& line) {
+  // The next row that is not broken; returns false at the end. `line`: where it begins. A broken header is never skipped,
+  // because the row behind it would become the header.
+  bool next(std::vector<std::string>& cells, std::int64_t& line, bool is_header = false) {
     for (detail::TextLine first; lines_.next(first);) {
       if (first.text.empty()) continue;
       line = first.number;
@@ -51,6 +52,7 @@ class RowReader {
       if (expected_ == 0 && fault.empty()) expected_ = count;
       if (fault.empty() && count != expected_) fault = fmt::format("{} cells where {} are expected", count, expected_);
       if (fault.empty()) return true;
+      if (is_header) fail<io::FileError>(csv_name, where_, "{}: the header: {}", to_string(source(line)), fault);
       lines_.refuse(line, fault);
     }
     return false;
@@ -100,6 +102,7 @@ class RowReader {
 
   const CsvOptions& options_;
   detail::TextLines lines_;
+  Location where_;
   std::int64_t expected_;
 };
 
@@ -144,7 +147,7 @@ Table read_csv(const std::string& path, const CsvOptions& options, Location wher
   std::vector<std::string> cells;
   std::int64_t line = 0;
   std::vector<std::string> names;
-  if (options.header && reader.next(cells, line)) {
+  if (options.header && reader.next(cells, line, true)) {
     std::set<std::string_view> seen;
     for (const std::string& name : cells)
       if (!seen.insert(name).second)

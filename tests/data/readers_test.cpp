@@ -318,6 +318,15 @@ TEST_CASE("broken IDX files are refused before anything is allocated") {
   CHECK_THAT(refusal(huge), contains("has 1 bytes of elements"));
 }
 
+TEST_CASE("a broken CSV header is refused, even where broken rows are skipped") {
+  File file(
+      "gr\xf6\xdf"
+      "e,name\n1,2\n3,4\n");
+  data::ReadOptions skip{.on_error = data::OnError::skip};
+  CHECK_THAT(error_of<io::FileError>([&] { data::read_csv(file.path, {.reading = skip}); }),
+             contains(":1: the header: the line is not UTF-8"));
+}
+
 TEST_CASE("readers of random bytes throw errors or read items, and nothing else") {
   std::uint64_t seed = 20;
   std::mt19937_64 random(seed);

@@ -100,7 +100,7 @@ struct CsvOptions {
 /// delimiters and line ends are text, and two quotes are one. Elsewhere a quote is text. Empty lines are ignored.
 /// Throws: io::FileError, which names the file, if it cannot be read or is too long, for a header that has a name twice,
 /// and, with the line, for a row with another number of cells, a quote that does not end, and text behind a quoted cell,
-/// unless broken rows are skipped; Error for a delimiter that is a quote or a line end.
+/// unless broken rows are skipped, which a broken header never is; Error for a delimiter that is a quote or a line end.
 /// Source: RFC 4180.
 Table read_csv(const std::string& path, const CsvOptions& options = {}, Location where = Location::here());
 
