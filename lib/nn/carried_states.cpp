@@ -8,7 +8,9 @@
 
 #include <fmt/format.h>
 
+#include <reel/device.h>
 #include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
@@ -92,7 +94,9 @@ void CarriedStates::load_state(std::span<const NamedTensor> state, Location wher
       fail<ShapeError>(carried_name, where, "the state's '{}', {}, is not (nets, H)", named.name,
                        describe(named.tensor));
     LSTMState& one = states[id];
-    (part == 'h' ? one.h : one.c) = copy(named.tensor);
+    // Snapshots have their tensors on the CPU.
+    bool moves = named.tensor.device() == cpu && default_device() != cpu;
+    (part == 'h' ? one.h : one.c) = moves ? to(named.tensor, default_device()) : copy(named.tensor);
   }
   for (const auto& [id, one] : states)
     if (!one.h.defined()) fail<Error>(carried_name, where, "the state has '{}.c', but no '{}.h'", id, id);
