@@ -127,7 +127,8 @@ std::vector<NamedTensor> FitProgress::state(Location where) const {
   std::vector<NamedTensor> state;
   state.push_back(
       {"position", tensor({epoch, batches, std::int64_t{ended}, std::int64_t{report.best}, steps,
-                           std::bit_cast<std::int64_t>(order.seed()), std::bit_cast<std::int64_t>(order.calls())})});
+                           std::bit_cast<std::int64_t>(order.seed()), std::bit_cast<std::int64_t>(order.calls()),
+                           options_.batch_size, training_.size()})});
   state.push_back({"seconds", tensor({seconds})});
   state.push_back({"least_loss", tensor({least})});
   state.push_back({"sums", tensor(sums)});
@@ -147,7 +148,7 @@ void FitProgress::load(std::span<const NamedTensor> given, Location where) {
   std::vector<NamedTensor> weights = taken_by_prefix(own, "best."), training = taken_by_prefix(own, "training."),
                            validation = taken_by_prefix(own, "validation.");
   StateReader reader(progress_name, own, where);
-  auto position = reader.list<std::int64_t>("position", 7);
+  auto position = reader.list<std::int64_t>("position", 9);
   auto elapsed = reader.number<double>("seconds"), loss = reader.number<double>("least_loss");
   auto found_sums = reader.list<double>("sums", sums.size());
   std::int64_t rows = reader.rows("reports"), columns = static_cast<std::int64_t>(3 + 2 * metrics());
@@ -157,6 +158,12 @@ void FitProgress::load(std::span<const NamedTensor> given, Location where) {
   reader.finish();
   if (position[0] != rows + 1 || position[1] < 0 || position[3] < 0 || position[3] > rows)
     fail<Error>(progress_name, where, "the state's 'position' is not one of a training of {} epochs", rows);
+  // Within an epoch the position is a number of batches.
+  if (position[1] > 0 && training_.size() >= 0 &&
+      (position[7] != options_.batch_size || position[8] != training_.size()))
+    fail<Error>(progress_name, where,
+                "the state is within an epoch of {} examples in batches of {}, not of {} in batches of {}", position[8],
+                position[7], training_.size(), options_.batch_size);
   best.take(std::move(weights), where);
   if (training_.position().load) training_.position().load(training, where);
   if (options_.validation.position().load) options_.validation.position().load(validation, where);
