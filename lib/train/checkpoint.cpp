@@ -245,10 +245,10 @@ std::string Checkpoint::save(const SaveOptions& options, Location where) try {
 
 void Checkpoint::after_step(Location where) {
   state_->check_may_save(where);
-  check(where);
   state_->counts_steps = true;
   ++state_->steps;
   if (state_->options.every > 0 && state_->steps % state_->options.every == 0) state_->is_due = true;
+  check(where);  // after the step is counted: it was made, whatever became of an earlier save
   bool saves = state_->is_due && !state_->task.is_running();
   if (saves) save({}, where);
   CheckpointForFit::end_if_interrupted(*this, saves, where);
