@@ -1,5 +1,7 @@
 #include <reel/train/checkpoint.h>
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdio>
@@ -84,6 +86,9 @@ class KeptFit : public CheckpointObject {
 std::optional<Snapshot> newest_whole(const SnapshotFolder& folder, bool best, Location where) {
   std::vector<std::int64_t> steps = folder.steps();
   std::optional<std::int64_t> first = best ? folder.best() : folder.latest();
+  if (best && !first && access((folder.path() + "/best").c_str(), F_OK) == 0)
+    fail<io::FileError>(checkpoint_name, where, "'{}/best' names no snapshot; resume() restores the latest one",
+                        printable(folder.path()));
   if (steps.empty() || (best && !first)) return {};
   std::ranges::reverse(steps);
   if (first) {
