@@ -51,12 +51,13 @@ Tensor shifted(const Tensor& x, std::int64_t down, std::int64_t right, double va
 }
 
 // The source of each pixel of a rotated plane (H, W), and how much of its four neighbours it has.
-void rotate_plane(const float* from, float* to, std::int64_t height, std::int64_t width, double degrees, double value) {
+void rotate_plane(const double* from, double* to, std::int64_t height, std::int64_t width, double degrees,
+                  double value) {
   double angle = degrees * std::numbers::pi / 180, sine = std::sin(angle), cosine = std::cos(angle);
   double middle_row = static_cast<double>(height - 1) / 2, middle_column = static_cast<double>(width - 1) / 2;
   auto at = [&](std::int64_t row, std::int64_t column) {
     bool is_inside = row >= 0 && row < height && column >= 0 && column < width;
-    return is_inside ? static_cast<double>(from[row * width + column]) : value;
+    return is_inside ? from[row * width + column] : value;
   };
   for (std::int64_t row = 0; row < height; ++row) {
     for (std::int64_t column = 0; column < width; ++column) {
@@ -66,22 +67,23 @@ void rotate_plane(const float* from, float* to, std::int64_t height, std::int64_
       double top = std::floor(source_row), left = std::floor(source_column);
       double below = source_row - top, beside = source_column - left;
       auto r = static_cast<std::int64_t>(top), c = static_cast<std::int64_t>(left);
-      to[row * width + column] = static_cast<float>((1 - below) * ((1 - beside) * at(r, c) + beside * at(r, c + 1)) +
-                                                    below * ((1 - beside) * at(r + 1, c) + beside * at(r + 1, c + 1)));
+      to[row * width + column] = (1 - below) * ((1 - beside) * at(r, c) + beside * at(r, c + 1)) +
+                                 below * ((1 - beside) * at(r + 1, c) + beside * at(r + 1, c + 1));
     }
   }
 }
 
 // x (C, H, W) rotated, in the dtype and on the device of x.
 Tensor rotated(const Tensor& x, double degrees, double value) {
-  Tensor from = contiguous(to(to(x, cpu), f32));
-  Tensor result = zeros(from.shape(), {.device = cpu});
+  // f64 has all values of f32 and i32.
+  Tensor from = contiguous(to(to(x, cpu), f64));
+  Tensor result = zeros(from.shape(), {.dtype = f64, .device = cpu});
   std::int64_t plane = x.size(1) * x.size(2);
   {
-    auto pixels = result.write<float>();
+    auto pixels = result.write<double>();
     for (std::int64_t channel = 0; channel < x.size(0); ++channel)
-      rotate_plane(from.data<float>() + channel * plane, pixels.data() + channel * plane, x.size(1), x.size(2), degrees,
-                   value);
+      rotate_plane(from.data<double>() + channel * plane, pixels.data() + channel * plane, x.size(1), x.size(2),
+                   degrees, value);
   }
   return to(to(is_floating(x.dtype()) ? result : round(result), x.dtype()), x.device());
 }
