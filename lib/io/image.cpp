@@ -5,6 +5,7 @@
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
@@ -57,7 +58,7 @@ Pixels with_channels(Pixels pixels, int channels) {
 
 }  // namespace
 
-Tensor read_image(const std::string& path, const ImageOptions& options, Location where) {
+Tensor read_image(const std::string& path, const ImageOptions& options, Location where) try {
   CallerScope caller(where);
   if (options.channels != 0 && options.channels != 1 && options.channels != 3 && options.channels != 4)
     fail<Error>(read_image_name, where, "channels are 1, 3, 4, or 0 for those of the file, not {}", options.channels);
@@ -72,6 +73,8 @@ Tensor read_image(const std::string& path, const ImageOptions& options, Location
     for (std::int64_t i = 0; i < count; ++i)
       values[c * count + i] = pixels.values[static_cast<std::size_t>(i * channels + c)];
   return image;
+} catch (const std::bad_alloc&) {
+  fail_for_memory(read_image_name, where);
 }
 
 void write_image(const std::string& path, const Tensor& image, Location where) {
