@@ -32,7 +32,7 @@ struct WriterOptions {
   /// call does, which takes microseconds. A process that is killed loses what waits. At least 0, default 1.
   double flush_seconds = 1;
   /// For a run that continues from a checkpoint: the first step that it makes again. What earlier runs have logged of
-  /// this step and later ones is no longer shown. Default: none, all of it stays.
+  /// this step and later ones is no longer shown, as `Writer::purge` says. Default: none, all of it stays.
   std::optional<std::int64_t> purge_step = {};
 };
 
@@ -165,7 +165,8 @@ class Writer {
   void graph(const Tape& tape, const std::vector<NamedTensor>& names = {}, Location where = Location::here());
 
   /// Declares that the run continues at a step: what has been logged of this step and later ones, by this Writer or by
-  /// earlier ones in the folder, is no longer shown. The CSV and JSON files are rewritten without it.
+  /// earlier ones in the folder, is no longer shown; what earlier Writers have logged by `scalars` is shown until this
+  /// one logs to the same name. Hyper-parameters stay. The CSV and JSON files are rewritten without it.
   /// Throws: FileError if a file cannot be read or written.
   void purge(std::int64_t step, Location where = Location::here());
   /// Hands what waits to the system. Throws: FileError if it cannot be written.

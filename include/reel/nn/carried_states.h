@@ -46,7 +46,8 @@ class CarriedStates {
 
   /// All that is kept: "7.h" and, where it was kept, "7.c", each (nets, H), by the id of the sequence.
   std::vector<NamedTensor> state() const;
-  /// Restores what `state()` gave. After an exception nothing has changed.
+  /// Restores what `state()` gave; tensors on the CPU are moved to the default device. After an exception nothing has
+  /// changed.
   /// Throws: Error for an unknown name, a c without its h, or an undefined tensor; ShapeError unless all are (nets, H).
   void load_state(std::span<const NamedTensor> state, Location where = Location::here());
 

@@ -178,12 +178,13 @@ struct FitOptions {
   /// Every how many steps the loss of the batch and the learning rate are logged, too, as "step/loss" and
   /// "step/learning_rate"; at least 0, default 0: never.
   std::int64_t log_steps = 0;
-  /// A train::Checkpoint. Saves the run after each epoch, and after each `every` steps of its options, with what else it holds; model,
-  /// optimiser and `generator` are added to it if they are missing. `fit` first resumes from it, unless the program has:
-  /// at the batch where the run was. Of data in memory, and of a range that keeps its position, that batch is the next;
-  /// another range, or a function, is iterated up to it. The score of a snapshot is the loss, of validation if there is
-  /// any, or its negation where the checkpoint prefers larger scores. A signal ends the run after the step that it
-  /// arrives in: see `train::Interruption`, which `fit` begins if none lives. Default: none.
+  /// A train::Checkpoint. Saves the run after each epoch, and after each `every` steps of its options, with what else it
+  /// holds; model, optimiser and `generator` are added to it if they are missing. `fit` first resumes from it, unless the
+  /// program has: at the batch where the run was. A later `fit` with the same checkpoint continues the run, too, and
+  /// returns at once if it has made its epochs. Of data in memory, and of a range that keeps its position, that batch is
+  /// the next; another range, or a function, is iterated up to it. The score of a snapshot is the loss, of validation if
+  /// there is any, or its negation where the checkpoint prefers larger scores. A signal ends the run after the step that
+  /// it arrives in: see `train::Interruption`, which `fit` begins if none lives. Default: none.
   FitCheckpoint* checkpoint = nullptr;
   /// Whether a progress bar, and a line for each epoch, are printed to stdout. Default true.
   bool prints = true;

@@ -33,8 +33,9 @@ class Interrupted : public std::runtime_error {
 ///       return interrupted.exit_status();
 ///     }
 ///
-/// A second signal, SIGINT or SIGTERM, ends the program at once. Signals that are ignored, as those of `nohup` are, stay ignored. The end
-/// of the object restores the earlier handlers; a signal that no `check_interruption` has reported is then delivered.
+/// A second signal, SIGINT or SIGTERM, ends the program at once. Signals that are ignored, as those of `nohup` are, stay
+/// ignored. The end of the object restores the earlier handlers; a signal that no `check_interruption` has reported is
+/// then delivered.
 class Interruption {
  public:
   /// Starts to intercept the signals. Throws: std::logic_error if another Interruption lives.
