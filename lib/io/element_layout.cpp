@@ -6,7 +6,7 @@ namespace reel::io {
 
 namespace {
 
-// More elements than any memory has; `allocate` has the same bound.
+// More elements than any memory has, and the bound of `allocate`.
 constexpr std::int64_t most_elements = std::int64_t{1} << 44;
 
 }  // namespace

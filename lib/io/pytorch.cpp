@@ -39,7 +39,7 @@ struct FirstBytes {
 // Source: PyTorch's torch/serialization.py: a pickle of a number is the first thing in a file of the old format.
 bool is_old_format(std::string_view first) { return first.starts_with("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46"); }
 bool is_tar(std::string_view first) { return first.size() >= 262 && first.substr(257, 5) == "ustar"; }
-// A file of safetensors could begin with the same four bytes, the count of its header's.
+// A file of safetensors could begin with these four bytes, the count of its header's.
 bool is_zip(std::string_view first) { return first.starts_with("PK\3\4") && (first.size() < 9 || first[8] != '{'); }
 
 void check_format(const std::string& path, Location where) {

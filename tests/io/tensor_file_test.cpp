@@ -43,7 +43,7 @@ class Sharded {
   Folder folder;
 };
 
-// The errors of opening and of loading an index, which must be the same but for the function.
+// The error of opening an index, which that of loading it must equal but for the name of the function.
 std::string index_error(const std::string& path) {
   std::string opening = error_of<io::FileError>([&] { io::open(path); });
   std::string loading = error_of<io::FileError>([&] { io::load(path); });

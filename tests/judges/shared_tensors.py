@@ -56,30 +56,30 @@ class Library:
 class SharedTensor:
     """A tensor of reel, until `drop`."""
 
-    def __init__(self, library, handle, versioned=False):
-        self.library, self.handle, self.versioned = library, handle, versioned
+    def __init__(self, reel, handle, versioned=False):
+        self.reel, self.handle, self.versioned = reel, handle, versioned
 
     def changed(self, name):
-        return SharedTensor(self.library, self.library.call(name, self.handle))
+        return SharedTensor(self.reel, self.reel.call(name, self.handle))
 
     def address(self):
-        return self.library.call("address", self.handle)
+        return self.reel.call("address", self.handle)
 
     def values(self, shape):
         count = math.prod(shape)
         numbers = (ctypes.c_double * count)()
-        assert self.library.call("values", self.handle, numbers, count)
+        assert self.reel.call("values", self.handle, numbers, count)
         return list(numbers)
 
     def increase(self):
-        assert self.library.call("increase", self.handle)
+        assert self.reel.call("increase", self.handle)
 
     def drop(self):
-        self.library.call("drop", self.handle)
+        self.reel.call("drop", self.handle)
         self.handle = None
 
     def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-        return _new(self.library.call("export", self.handle, self.versioned), NAMES[self.versioned], None)
+        return _new(self.reel.call("export", self.handle, self.versioned), NAMES[self.versioned], None)
 
     def __dlpack_device__(self):
         return (1, 0)

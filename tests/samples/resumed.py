@@ -39,7 +39,7 @@ def run_killed(folder, seconds):
             number = signal.SIGTERM if kill % 2 else signal.SIGKILL
             process.send_signal(number)
             process.communicate(timeout=60)
-            # It may have come to its end all the same; resumed, it then prints its last line again.
+            # It may have come to its end before the signal; resumed, it then prints its last line again.
             if process.returncode not in (-number, 128 + number, 0):
                 sys.exit(f"killed by {number} it exits with {process.returncode}")
             continue

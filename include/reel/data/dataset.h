@@ -202,7 +202,7 @@ class Transformed {
 /// A dataset whose items are f(item), or f(item, generator), computed each time an item is asked for. Within a Loader
 /// the random numbers of item i in epoch e are those of a generator for (seed, e, i), both the generator that f is
 /// given and the thread's `default_generator()`, so that results do not depend on the number of workers, which call f
-/// at the same time; elsewhere it is the thread's own. An lvalue dataset is referred to and must outlive the view; an
+/// concurrently; outside of a Loader it is the thread's own. An lvalue dataset is referred to and must outlive the view; an
 /// rvalue is moved in.
 ///
 ///     auto noisy = data::transformed(images, [](const Tensor& x, Generator& generator) {

@@ -44,8 +44,8 @@ class TensorFile {
   Shape shape(TensorName name) const;
   /// The dtype of a tensor, for which none of its elements is read. Throws: Error if there is none of that name.
   DType dtype(TensorName name) const;
-  /// A tensor on the CPU, over the bytes of the file; the same one each time. Where these are not aligned to an element,
-  /// which `save` never writes, it is a copy. Throws: Error if there is none of that name; MemoryError.
+  /// A tensor on the CPU, over the bytes of the file. Every call with a name returns a handle of one tensor. Where the
+  /// bytes are not aligned to an element, which `save` never writes, it is a copy. Throws: Error if there is none of that name; MemoryError.
   Tensor operator[](TensorName name) const;
   /// The metadata of the file; of several files those of all, where they differ those of the first by name.
   const Metadata& metadata() const;

@@ -111,7 +111,7 @@ class Writer {
   /// Throws: Error for a tag that is not allowed; FileError if the log cannot be written.
   void scalar(std::string_view tag, double value, std::int64_t step, Location where = Location::here());
   /// Logs several numbers for one chart: `log.scalars("loss", {{"train", a}, {"validation", b}}, step)`. Each name is
-  /// that of a sub-folder with an event file of its own, which TensorBoard shows as a run; the tag is the same.
+  /// that of a sub-folder with an event file of its own, which TensorBoard shows as a run; each has the tag.
   /// Throws: Error for a tag that is not allowed, and for a name that is no name of a folder; FileError if the log
   /// cannot be written.
   void scalars(std::string_view tag, const std::vector<NamedScalar>& values, std::int64_t step,
@@ -166,7 +166,7 @@ class Writer {
 
   /// Declares that the run continues at a step: what has been logged of this step and later ones, by this Writer or by
   /// earlier ones in the folder, is no longer shown; what earlier Writers have logged by `scalars` is shown until this
-  /// one logs to the same name. Hyper-parameters stay. The CSV and JSON files are rewritten without it.
+  /// one logs under its name. Hyper-parameters stay. The CSV and JSON files are rewritten without it.
   /// Throws: FileError if a file cannot be read or written.
   void purge(std::int64_t step, Location where = Location::here());
   /// Hands what waits to the system. Throws: FileError if it cannot be written.

@@ -180,7 +180,7 @@ struct FitOptions {
   std::int64_t log_steps = 0;
   /// A train::Checkpoint. Saves the run after each epoch, and after each `every` steps of its options, with what else it
   /// holds; model, optimiser and `generator` are added to it if they are missing. `fit` first resumes from it, unless the
-  /// program has: at the batch where the run was. A later `fit` with the same checkpoint continues the run, too, and
+  /// program has: at the batch where the run was. A later `fit` with this checkpoint continues the run, too, and
   /// returns at once if it has made its epochs. Of data in memory, and of a range that keeps its position, that batch is
   /// the next; another range, or a function, is iterated up to it. The score of a snapshot is the loss, of validation if
   /// there is any, or its negation where the checkpoint prefers larger scores. A signal ends the run after the step that
