@@ -1,12 +1,19 @@
 #include "training.h"
 
+#include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace samples {
 
 namespace {
 
 constexpr std::int64_t steps_between_checkpoints = 100;
+
+// Of a text in UTF-8.
+std::size_t characters_in(const std::string& text) {
+  return static_cast<std::size_t>(std::ranges::count_if(text, [](char byte) { return (byte & 0xC0) != 0x80; }));
+}
 
 }  // namespace
 
@@ -19,13 +26,11 @@ void add_run_options(CommandLine& line, RunOptions& options) {
   line.add_option("--log", options.log, "folder for TensorBoard's event files and a table of all losses");
 }
 
-void add_training_options(CommandLine& line, RunOptions& options, const std::string& items) {
+void add_common_options(CommandLine& line, RunOptions& options, const std::string& items, const std::string& test) {
   auto add = [&](const char* name, auto& value, const std::string& help, const Accepted& accepted = {}) {
     line.add_option(name, value, help.c_str(), accepted);
   };
-  add("--train", options.train, items + " to learn from, plain or compressed with gzip; without it, made-up ones");
-  add("--dev", options.dev, items + " that choose the best epoch; without it, a tenth of those to learn from");
-  add("--test", options.test, items + " to evaluate the result on");
+  add("--test", options.test, test);
   add("--batch", options.batch, items + " per step", at_least(1));
   add("--epochs", options.epochs, "passes over the " + items + "; 0 trains nothing", at_least(0));
   add("--learning-rate", options.learning_rate, "the optimiser's", at_least(0));
@@ -35,12 +40,37 @@ void add_training_options(CommandLine& line, RunOptions& options, const std::str
   add_run_options(line, options);
 }
 
-Records::Records(const RunOptions& options, std::initializer_list<reel::train::CheckpointPart> parts) {
+void add_training_options(CommandLine& line, RunOptions& options, const std::string& items) {
+  std::string train = items + " to learn from, plain or compressed with gzip; without it, made-up ones";
+  std::string dev = items + " that choose the best epoch; without it, a tenth of those to learn from";
+  line.add_option("--train", options.train, train.c_str());
+  line.add_option("--dev", options.dev, dev.c_str());
+  add_common_options(line, options, items, items + " to evaluate the result on");
+}
+
+void print_results(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths;
+  for (const std::vector<std::string>& row : rows) {
+    widths.resize(std::max(widths.size(), row.size()));
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], characters_in(row[i]));
+  }
+  fmt::print("\n");
+  for (const std::vector<std::string>& row : rows) {
+    std::string line;
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      std::string padding(widths[i] - characters_in(row[i]), ' ');
+      line += i == 0 ? row[i] + padding : "  " + padding + row[i];
+    }
+    fmt::print("{}\n", line);
+  }
+}
+
+Records::Records(const RunOptions& options, std::vector<reel::train::CheckpointPart> parts) {
   if (options.resume && options.checkpoint.empty())
     throw std::runtime_error("--resume needs the --checkpoint to go on from.");
   if (!options.checkpoint.empty()) {
     checkpoint_ = std::make_unique<reel::train::Checkpoint>(
-        options.checkpoint, parts, reel::train::CheckpointOptions{.every = steps_between_checkpoints});
+        options.checkpoint, std::move(parts), reel::train::CheckpointOptions{.every = steps_between_checkpoints});
     if (options.resume) resumed_ = static_cast<bool>(checkpoint_->resume());
     steps_ = checkpoint_->steps();
   }

@@ -3,7 +3,6 @@
 #include <cstdint>
 #include <cstdio>
 #include <functional>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -35,8 +34,17 @@ struct RunOptions {
 
 /// Adds the options `--checkpoint`, `--resume` and `--log`.
 void add_run_options(CommandLine& line, RunOptions& options);
-/// Adds all options of a training run on files of examples; `items`: what examples are called, "trees".
+/// Adds the options that every sample has: `--test`, `--batch`, `--epochs`, `--learning-rate`, `--seed`, `--save`,
+/// `--load`, and those of `add_run_options`. `items`: what examples are called, "trees"; `test`: the text of `--help` for
+/// `--test`, which says what the file holds.
+void add_common_options(CommandLine& line, RunOptions& options, const std::string& items, const std::string& test);
+/// Adds all options of a training run on files of examples: `--train`, `--dev` and those of `add_common_options`.
+/// `items`: what examples are called, "trees".
 void add_training_options(CommandLine& line, RunOptions& options, const std::string& items);
+
+/// Prints the results of a run, a row each, in columns that are as wide as their longest cell: the first row has the
+/// headings, the first column is aligned to the left, the others to the right.
+void print_results(const std::vector<std::vector<std::string>>& rows);
 
 /// The examples of a run.
 template <class Item>
@@ -79,7 +87,7 @@ struct Reached {
 class Records {
  public:
   /// `parts`: what a checkpoint saves.
-  Records(const RunOptions& options, std::initializer_list<reel::train::CheckpointPart> parts);
+  Records(const RunOptions& options, std::vector<reel::train::CheckpointPart> parts);
 
   /// True if the run goes on from a checkpoint.
   bool resumed() const { return resumed_; }
@@ -106,10 +114,13 @@ struct Run {
   std::string unit;          ///< what examples are called, "trees"
   std::string opening;       ///< the first line that is printed
   reel::io::Metadata about;  ///< metadata of the file of weights
+  /// What a checkpoint saves beside model, optimiser, loader and best weights: a second optimiser, a carried state.
+  std::vector<reel::train::CheckpointPart> also = {};
 };
 
 /// Trains a model for the epochs of the options: `step(batch)` makes a step and returns the loss, `evaluate()` returns a
-/// Reached. Keeps the best weights, those of `--load` among them, and writes them to `--save`, also if a signal or an
+/// Reached. `loader`: a data::Loader; of examples that are made up anew in each epoch, one of
+/// `data::transformed(std::views::iota(0, count), make)`. Keeps the best weights, those of `--load` among them, and writes them to `--save`, also if a signal or an
 /// error ends the run early.
 template <class Loader, class Step, class Evaluate>
 void train(const Run& run, Loader& loader, Step step, Evaluate evaluate) {
@@ -120,7 +131,9 @@ void train(const Run& run, Loader& loader, Step step, Evaluate evaluate) {
   auto train_epochs = [&] {
     fmt::print("{}\n", run.opening);
     std::fflush(stdout);  // a failure is found when there are weights to save
-    Records records(options, {{"model", model}, {"optimiser", run.optimiser}, {"loader", loader}, {"best", best}});
+    std::vector<reel::train::CheckpointPart> parts = run.also;
+    parts.insert(parts.end(), {{"model", model}, {"optimiser", run.optimiser}, {"loader", loader}, {"best", best}});
+    Records records(options, std::move(parts));
     auto offer = [&](const Reached& reached, const std::string& after) {
       best.offer(reached.score);
       fmt::print("{}  {}\n", after, reached.text);

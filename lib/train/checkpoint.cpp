@@ -162,10 +162,10 @@ void Checkpoint::State::wait() {
   finish_save();
 }
 
-Checkpoint::Checkpoint(std::string directory, std::initializer_list<CheckpointPart> parts,
-                       const CheckpointOptions& options, Location where)
+Checkpoint::Checkpoint(std::string directory, std::vector<CheckpointPart> parts, const CheckpointOptions& options,
+                       Location where)
     : Checkpoint(std::move(directory), options, where) {
-  for (const CheckpointPart& part : parts) add_part(part, where);
+  for (CheckpointPart& part : parts) add_part(std::move(part), where);
 }
 
 Checkpoint::Checkpoint(std::string directory, const CheckpointOptions& options, Location where) {

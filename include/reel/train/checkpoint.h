@@ -2,7 +2,6 @@
 
 #include <concepts>
 #include <cstdint>
-#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -148,7 +147,7 @@ class Checkpoint : public nn::FitCheckpoint {
   /// Opens a directory, which is created if it is missing, to save `parts`.
   /// Throws: io::FileError if it cannot be created or written, or if another Checkpoint has it open; Error for an option
   /// out of range, and for a part's name that occurs twice, is empty, reserved, or not of letters, digits, '_' and '-'.
-  Checkpoint(std::string directory, std::initializer_list<CheckpointPart> parts, const CheckpointOptions& options = {},
+  Checkpoint(std::string directory, std::vector<CheckpointPart> parts, const CheckpointOptions& options = {},
              Location where = Location::here());
   /// Opens a directory, which is created if it is missing; parts are added later.
   /// Throws: io::FileError if it cannot be created or written, or if another Checkpoint has it open; Error for an option
