@@ -70,7 +70,8 @@ Records::Records(const RunOptions& options, std::vector<reel::train::CheckpointP
     throw std::runtime_error("--resume needs the --checkpoint to go on from.");
   if (!options.checkpoint.empty()) {
     checkpoint_ = std::make_unique<reel::train::Checkpoint>(
-        options.checkpoint, std::move(parts), reel::train::CheckpointOptions{.every = steps_between_checkpoints});
+        options.checkpoint, reel::train::CheckpointOptions{.every = steps_between_checkpoints});
+    for (reel::train::CheckpointPart& part : parts) checkpoint_->add(std::move(part));
     if (options.resume) resumed_ = static_cast<bool>(checkpoint_->resume());
     steps_ = checkpoint_->steps();
   }

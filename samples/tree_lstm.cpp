@@ -161,7 +161,7 @@ void train_model(SentimentModel& model, const samples::Sets<data::LabelledTree>&
     Tensor loss = cross_entropy(concat(logits), tensor(labels), {.reduction = LossReduction::sum}) /
                   static_cast<double>(batch.size());
     double value = loss.item();
-    data::check_loss(value, loader.sources());
+    train::check_loss(value, loader.sources());
     tape.backward(loss);
     adagrad.step();
     adagrad.zero_grad();

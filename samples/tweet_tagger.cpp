@@ -165,7 +165,7 @@ void train_model(Tagger& model, const samples::Sets<data::Sentence>& sets, const
     Tape tape;
     Tensor loss = cross_entropy(logits_of(model, batch, options), batch.tags);
     double value = loss.item();
-    data::check_loss(value, loader.sources());
+    train::check_loss(value, loader.sources());
     tape.backward(loss);
     optim::clip_grad_norm(adam.parameters(), 5);
     adam.step();

@@ -9,6 +9,7 @@
 #include "foreign_memory.h"
 #include "joint_body.h"
 #include "memory_error.h"
+#include "most_elements.h"
 #include "op.h"
 #include "op_error.h"
 
@@ -37,7 +38,7 @@ std::int64_t count_of(const OutputSpec& spec, const char* op, Location where) {
   std::int64_t count = 1;
   bool overflow = false;
   for (int i = spec.rank; i-- > 0;) overflow |= __builtin_mul_overflow(count, spec.dims[i], &count);
-  if (overflow || count > (std::int64_t{1} << 44))
+  if (overflow || count > most_elements)
     fail<ShapeError>(op, where, "a tensor of shape {} is larger than any memory", to_string(shape_of(spec)));
   return count;
 }

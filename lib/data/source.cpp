@@ -1,8 +1,7 @@
 #include <reel/data/source.h>
 
-#include <cmath>
+#include <fmt/format.h>
 
-#include "../core/op_error.h"
 #include "../core/printable.h"
 
 namespace reel::data {
@@ -27,13 +26,6 @@ std::string to_string(std::span<const Source> sources, std::size_t most) {
   }
   if (more > 0) text += fmt::format(" and {} more", more);
   return text;
-}
-
-void check_loss(double loss, std::span<const Source> sources, Location where) {
-  if (std::isfinite(loss)) return;
-  std::string items = to_string(sources);
-  detail::fail<Error>("data::check_loss", where, "the loss is {}{}{}; a lower learning rate or clipping may help", loss,
-                      items.empty() ? "" : " for the items from ", items);
 }
 
 }  // namespace reel::data

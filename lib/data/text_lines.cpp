@@ -1,18 +1,9 @@
 #include "text_lines.h"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <utility>
-
 #include "../core/op_error.h"
-#include "../core/printable.h"
 #include "../core/utf8.h"
+#include "../io/byte_source.h"
 #include "../io/compressed.h"
-#include "../io/file.h"
 
 namespace reel::detail {
 
@@ -20,29 +11,12 @@ using io::FileError;
 
 std::string read_bytes(const char* function, const std::string& path, std::uint64_t most_bytes, Location where,
                        bool is_text) {
-  io::check_path(function, "cannot open", path, where);
-  io::Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
-  if (!file.is_open()) fail<FileError>(function, where, "cannot open '{}': {}", printable(path), io::words_of(errno));
+  io::ByteSource source(function, path, most_bytes, where);
   // A device may have no end, which no line would show.
-  struct stat found;
-  bool is_device = fstat(file.get(), &found) == 0 && S_ISCHR(found.st_mode);
+  bool refuse_nul = is_text && source.is_device();
   std::string bytes;
-  constexpr std::size_t piece = 1 << 16;
-  while (true) {
-    std::size_t before = bytes.size();
-    bytes.resize(before + piece);
-    ssize_t count = read(file.get(), bytes.data() + before, piece);
-    int code = errno;
-    bytes.resize(before + static_cast<std::size_t>(std::max<ssize_t>(count, 0)));
-    if (count < 0 && code == EINTR) continue;
-    if (count < 0) fail<FileError>(function, where, "cannot read '{}': {}", printable(path), io::words_of(code));
-    if (count == 0) break;
-    if (std::size_t zero = bytes.find('\0', before); is_text && is_device && zero != bytes.npos)
-      fail<FileError>(function, where, "'{}' is no text: its byte {} is a NUL", printable(path), zero + 1);
-    if (bytes.size() > most_bytes)
-      fail<FileError>(function, where, "'{}' is longer than the {} bytes that are read of it", printable(path),
-                      most_bytes);
-  }
+  for (std::string_view piece = source.next(refuse_nul); !piece.empty(); piece = source.next(refuse_nul))
+    bytes += piece;
   return is_gzip(bytes) ? gunzip(bytes, most_bytes, path, where) : bytes;
 }
 

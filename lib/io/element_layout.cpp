@@ -2,14 +2,9 @@
 
 #include <algorithm>
 
+#include "../core/most_elements.h"
+
 namespace reel::io {
-
-namespace {
-
-// More elements than any memory has, and the bound of `allocate`.
-constexpr std::int64_t most_elements = std::int64_t{1} << 44;
-
-}  // namespace
 
 std::optional<std::int64_t> element_count(const Shape& shape) {
   std::int64_t count = 1;
@@ -19,7 +14,7 @@ std::optional<std::int64_t> element_count(const Shape& shape) {
     // Sizes that overflow are refused even if another size is 0.
     overflow |= __builtin_mul_overflow(count, std::max<std::int64_t>(size, 1), &count);
   }
-  if (overflow || count > most_elements) return {};
+  if (overflow || count > detail::most_elements) return {};
   return std::find(shape.begin(), shape.end(), 0) == shape.end() ? count : 0;
 }
 

@@ -36,9 +36,13 @@ void check_weight(const NamedTensor& named, Location where) {
 
 }  // namespace
 
-void check_loss(double loss, Location where) {
+void check_loss(double loss, Location where) { check_loss(loss, {}, where); }
+
+void check_loss(double loss, std::span<const data::Source> sources, Location where) {
   if (std::isfinite(loss)) return;
-  fail<DivergedError>("train::check_loss", where, "the loss is {}; a lower learning rate or clipping may help", loss);
+  std::string items = data::to_string(sources);
+  fail<DivergedError>("train::check_loss", where, "the loss is {}{}{}; a lower learning rate or clipping may help",
+                      loss, items.empty() ? "" : " for the items from ", items);
 }
 
 bool BestWeights::offer(double score, Location where) {

@@ -162,10 +162,10 @@ void Checkpoint::State::wait() {
   finish_save();
 }
 
-Checkpoint::Checkpoint(std::string directory, std::vector<CheckpointPart> parts, const CheckpointOptions& options,
-                       Location where)
+Checkpoint::Checkpoint(std::string directory, std::initializer_list<CheckpointPart> parts,
+                       const CheckpointOptions& options, Location where)
     : Checkpoint(std::move(directory), options, where) {
-  for (CheckpointPart& part : parts) add_part(std::move(part), where);
+  for (const CheckpointPart& part : parts) add(part, where);
 }
 
 Checkpoint::Checkpoint(std::string directory, const CheckpointOptions& options, Location where) {
@@ -178,7 +178,7 @@ Checkpoint::Checkpoint(std::string directory, const CheckpointOptions& options, 
 
 Checkpoint::~Checkpoint() = default;
 
-void Checkpoint::add_part(CheckpointPart part, Location where) {
+void Checkpoint::add(CheckpointPart part, Location where) {
   check_part_name(part.name(), where);
   if (state_->was_used)
     fail<Error>(checkpoint_name, where, "'{}' has to be added before the first resume() or save()", part.name());

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <chrono>
-#include <cmath>
 #include <numeric>
 #include <random>
 #include <stdexcept>
@@ -398,9 +397,7 @@ TEST_CASE("a loader names the sources and the indices of the batch that was rece
   for (auto& batch : loader) {
     CHECK(batch == std::vector<int>{0, 1});
     CHECK(loader.indices() == std::vector<std::int64_t>{0, 1});
-    CHECK_THAT(error_of<Error>([&] { data::check_loss(std::nan(""), loader.sources()); }),
-               contains("the loss is nan for the items from a.txt:1, a.txt:2;"));
-    data::check_loss(1.5, loader.sources());
+    CHECK(data::to_string(loader.sources()) == "a.txt:1, a.txt:2");
     break;
   }
 }

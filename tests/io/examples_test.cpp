@@ -1,6 +1,5 @@
 #include <reel/reel.h>
 
-#include <filesystem>
 #include <string>
 
 #include "catch.h"
@@ -10,27 +9,8 @@
 
 using namespace reel;
 
-namespace {
-
-// Changes the working directory to a temporary folder during its lifetime, for examples with relative paths.
-class InFolder {
- public:
-  InFolder() : before_(std::filesystem::current_path()) {
-    std::filesystem::current_path(std::filesystem::path(folder_.file()).parent_path());
-  }
-  ~InFolder() { std::filesystem::current_path(before_); }
-  InFolder(const InFolder&) = delete;
-  InFolder& operator=(const InFolder&) = delete;
-
- private:
-  reel_test::Folder folder_;
-  std::filesystem::path before_;
-};
-
-}  // namespace
-
 TEST_CASE("the example of a file of PyTorch transposes the weight of a Linear") {
-  InFolder folder;
+  reel_test::InFolder folder;
   struct Model : nn::Module {
     nn::Linear output{*this, "output", 2, 3};
   } model;
@@ -41,7 +21,7 @@ TEST_CASE("the example of a file of PyTorch transposes the weight of a Linear") 
 }
 
 TEST_CASE("the example of a file with other names renames and transforms what it says") {
-  InFolder folder;
+  reel_test::InFolder folder;
   struct Model : nn::Module {
     nn::Linear output{*this, "output", 2, 3};
     nn::Parameter mix{*this, "mix", {4, 2}, nn::constant(0)};
@@ -54,7 +34,7 @@ TEST_CASE("the example of a file with other names renames and transforms what it
 }
 
 TEST_CASE("the example of an open file reads one row of a table") {
-  InFolder folder;
+  reel_test::InFolder folder;
   io::save("model.safetensors", {{"embedding", reshape(arange(20.0f), {10, 2})}});
 #include "examples/io_tensor_file_1.h"
   CHECK(row.to_vector<float>() == std::vector<float>{14, 15});

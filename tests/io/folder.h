@@ -36,6 +36,21 @@ class Folder {
   std::filesystem::path path_;
 };
 
+/// Changes the working directory to a temporary folder during its lifetime, for programs with relative paths.
+class InFolder {
+ public:
+  InFolder() : before_(std::filesystem::current_path()) {
+    std::filesystem::current_path(std::filesystem::path(folder_.file()).parent_path());
+  }
+  ~InFolder() { std::filesystem::current_path(before_); }
+  InFolder(const InFolder&) = delete;
+  InFolder& operator=(const InFolder&) = delete;
+
+ private:
+  Folder folder_;
+  std::filesystem::path before_;
+};
+
 inline std::string bytes_of(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};

@@ -113,7 +113,7 @@ TEST_CASE("what is no text, or has no end, is refused") {
   CHECK_THAT(refusal(folder.file()), contains("its byte 4 is a NUL"));
   put_bytes(folder.file(), std::string(100'000, 'x') + "\n");
   CHECK_THAT(refusal(folder.file(), {.most_bytes = 100'000}),
-             contains("is longer than the 100000 bytes that are read of a text"));
+             contains("is longer than the 100000 bytes that are read of it"));
   CHECK(io::read_text(folder.file(), {.most_bytes = 100'001}).size() == 100'001);
   auto refused_line = [&](std::uint64_t most) {
     return error_of<io::FileError>([&] { io::read_lines(folder.file(), {.most_line_bytes = most}); });

@@ -1,5 +1,6 @@
 #include <cmath>
 #include <limits>
+#include <vector>
 
 #include <reel/nn.h>
 #include <reel/ops.h>
@@ -96,4 +97,12 @@ TEST_CASE("a loss that is not finite is refused with the caller's line") {
   for (double loss : {std::nan(""), infinity, -infinity})
     CHECK_THAT(error_of<train::DivergedError>([&] { train::check_loss(loss); }),
                contains("train::check_loss: the loss is ") && contains("best_weights_test.cpp:"));
+}
+
+TEST_CASE("a loss that is not finite is refused with the lines that its batch was read from") {
+  std::vector<data::Source> sources = {data::Source("a.txt", 1), {}, data::Source("a.txt", 2)};
+  train::check_loss(1.5, sources);
+  CHECK_THAT(error_of<train::DivergedError>([&] { train::check_loss(std::nan(""), sources); }),
+             contains("train::check_loss: the loss is nan for the items from a.txt:1, a.txt:2;") &&
+                 contains("best_weights_test.cpp:"));
 }

@@ -1,6 +1,6 @@
 #include <cmath>
 
-#include "../../../lib/core/vector_sign.h"
+#include "../../../lib/kernels/formulas/vector_sign.h"
 #include "../../../lib/kernels/linear_algebra.h"
 #include "../../device/launch.h"
 #include "../../libraries/factorise.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <reel/data/source.h>
+#include <reel/location.h>
 #include <reel/random.h>
 
 namespace reel::data {

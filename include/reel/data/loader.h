@@ -117,7 +117,7 @@ class Loader {
   /// The dataset's indices of the items of the batch that was received last.
   const std::vector<std::int64_t>& indices() const { return engine_->indices(); }
   /// The lines that the items of the batch that was received last were read from; unknown for items that have none. For
-  /// `data::check_loss`.
+  /// `train::check_loss`.
   std::vector<Source> sources() const { return engine_->sources(); }
   /// The seconds that the caller has waited for batches, since the loader was made; without workers those that making
   /// them took.

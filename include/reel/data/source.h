@@ -5,8 +5,6 @@
 #include <span>
 #include <string>
 
-#include <reel/location.h>
-
 namespace reel::data {
 
 /// The line of a file that an item was read from. Readers give one to each item; copies share the file's name.
@@ -38,9 +36,5 @@ std::string to_string(const Source& source);
 
 /// The first few of several sources: "a.txt:3, a.txt:9 and 14 more". Unknown ones are left out; empty if none is known.
 std::string to_string(std::span<const Source> sources, std::size_t most = 8);
-
-/// Checks the loss of a batch: `data::check_loss(loss.item(), loader.sources())`.
-/// Throws: Error, which names the items that the batch was made from, for a loss that is NaN or infinite.
-void check_loss(double loss, std::span<const Source> sources, Location where = Location::here());
 
 }  // namespace reel::data

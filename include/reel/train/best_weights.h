@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include <reel/data/source.h>
 #include <reel/error.h>
 #include <reel/named_tensor.h>
 #include <reel/nn/module.h>
@@ -19,6 +20,10 @@ class DivergedError : public Error {
 /// Checks that a loss is finite; called before the optimiser's step, it keeps the weights finite, too.
 /// Throws: DivergedError if the loss is NaN or infinite.
 void check_loss(double loss, Location where = Location::here());
+/// Checks that the loss of a batch is finite: `train::check_loss(loss.item(), loader.sources())`.
+/// Throws: DivergedError, which names the lines that the items of the batch were read from, if the loss is NaN or
+/// infinite.
+void check_loss(double loss, std::span<const data::Source> sources, Location where = Location::here());
 
 /// Keeps a copy of a module's weights, its parameters and buffers, from when they reached the highest score.
 ///

@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <initializer_list>
 #include <memory>
 #include <optional>
 #include <span>
@@ -147,7 +148,7 @@ class Checkpoint : public nn::FitCheckpoint {
   /// Opens a directory, which is created if it is missing, to save `parts`.
   /// Throws: io::FileError if it cannot be created or written, or if another Checkpoint has it open; Error for an option
   /// out of range, and for a part's name that occurs twice, is empty, reserved, or not of letters, digits, '_' and '-'.
-  Checkpoint(std::string directory, std::vector<CheckpointPart> parts, const CheckpointOptions& options = {},
+  Checkpoint(std::string directory, std::initializer_list<CheckpointPart> parts, const CheckpointOptions& options = {},
              Location where = Location::here());
   /// Opens a directory, which is created if it is missing; parts are added later.
   /// Throws: io::FileError if it cannot be created or written, or if another Checkpoint has it open; Error for an option
@@ -163,8 +164,12 @@ class Checkpoint : public nn::FitCheckpoint {
   /// the first `resume` or `save`.
   template <class T>
   void add(std::string name, T& object, Location where = Location::here()) {
-    add_part(CheckpointPart(std::move(name), object), where);
+    add(CheckpointPart(std::move(name), object), where);
   }
+  /// Adds a part, before the first `resume` or `save`.
+  /// Throws: Error for a name that occurs twice, is empty, reserved, or not of letters, digits, '_' and '-', and after
+  /// the first `resume` or `save`.
+  void add(CheckpointPart part, Location where = Location::here());
 
   /// Restores the latest snapshot; false in an empty directory. If it is damaged, the newest one that can be loaded is
   /// restored instead, with a warning on stderr that names what is broken. The next save removes snapshots of later
@@ -203,7 +208,6 @@ class Checkpoint : public nn::FitCheckpoint {
  private:
   friend struct detail::CheckpointForFit;
   struct State;
-  void add_part(CheckpointPart part, Location where);
 
   std::unique_ptr<State> state_;
 };

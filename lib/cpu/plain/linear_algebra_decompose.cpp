@@ -3,7 +3,7 @@
 #include <Eigen/QR>
 #include <Eigen/SVD>
 
-#include "../../core/vector_sign.h"
+#include "../../kernels/formulas/vector_sign.h"
 #include "linear_algebra.h"
 
 namespace reel::detail {

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "../../core/most_elements.h"
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
 #include "../if_needed.h"
@@ -86,22 +87,19 @@ constexpr OpInfo arange_op{
         },
 };
 
-// More elements than any memory holds.
-constexpr std::int64_t too_many = std::int64_t{1} << 44;
-
-// ⌈(stop − start) / step⌉, at least 0 and at most `too_many`.
+// ⌈(stop − start) / step⌉, at least 0 and at most `most_elements`.
 std::int64_t range_count(std::int64_t start, std::int64_t stop, std::int64_t step) {
   if (step > 0 ? start >= stop : start <= stop) return 0;
   // Computed as unsigned numbers, so that nothing overflows.
   auto low = static_cast<std::uint64_t>(step > 0 ? start : stop),
        high = static_cast<std::uint64_t>(step > 0 ? stop : start);
   std::uint64_t size = step > 0 ? static_cast<std::uint64_t>(step) : 0 - static_cast<std::uint64_t>(step);
-  return static_cast<std::int64_t>(std::min<std::uint64_t>((high - low - 1) / size + 1, too_many));
+  return static_cast<std::int64_t>(std::min<std::uint64_t>((high - low - 1) / size + 1, most_elements));
 }
 
 std::int64_t range_count(double start, double stop, double step) {
   double count = std::ceil((stop - start) / step);
-  return count > 0 ? static_cast<std::int64_t>(std::min(count, static_cast<double>(too_many))) : 0;
+  return count > 0 ? static_cast<std::int64_t>(std::min(count, static_cast<double>(most_elements))) : 0;
 }
 
 std::string range_text(const Arg& start, const Arg& stop, const Arg& step) {
@@ -133,7 +131,7 @@ Tensor range(const Arg& start, const Arg& stop, const Arg& step, const RangeOpti
   if (step.number() == 0) fail<ShapeError>(name, where, "a step of 0 goes nowhere, {}", range_text(start, stop, step));
   std::int64_t count = floating ? range_count(start.number(), stop.number(), step.number())
                                 : range_count(start.integer(), stop.integer(), step.integer());
-  if (count == too_many)
+  if (count == most_elements)
     fail<ShapeError>(name, where, "the numbers {} are more than any memory holds", range_text(start, stop, step));
   ArangeAttributes attributes{start.number(), step.number(), floating ? 0 : start.integer(),
                               floating ? 0 : step.integer()};

@@ -2,7 +2,7 @@
 
 #include <cstdint>
 
-#include "target.h"
+#include "../../core/target.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
