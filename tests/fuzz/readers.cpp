@@ -8,6 +8,8 @@
 #include <filesystem>
 #include <stdexcept>
 
+#include <fmt/format.h>
+
 #include <reel/data/conll.h>
 #include <reel/data/csv.h>
 #include <reel/data/idx.h>
@@ -15,6 +17,8 @@
 #include <reel/reel.h>
 
 #include <logging/plot/event_reader.h>
+
+#include "allocation_watch.h"
 
 using namespace reel;
 
@@ -56,34 +60,50 @@ void use(const io::Contents& contents) {
     if (named.tensor.numel() < 10'000) (void)(named.tensor == named.tensor);
 }
 
+// Buffers of readers and libraries, whatever the file's size.
+constexpr std::size_t most_fixed = 1 << 17;
+// An array and its copy in another layout.
+constexpr std::size_t of_elements = 2;
+// A std::string, or a node of a JSON document or a tree, for each character, in a vector that doubles its size.
+constexpr std::size_t of_text = 256;
+// What HDF5's own library allocates is not ours.
+constexpr std::size_t not_limited = 0;
+// The largest ratio of deflate.
+constexpr std::size_t decompressed = 1032;
+
 constexpr std::array all_readers{
-    FuzzedReader{"safetensors", ".safetensors", [](const std::string& path) { use(io::load(path)); }},
-    FuzzedReader{"index", ".safetensors.index.json", [](const std::string& path) { use(io::load(path)); }},
+    FuzzedReader{"safetensors", ".safetensors", [](const std::string& path) { use(io::load(path)); }, of_text},
+    FuzzedReader{"index", ".safetensors.index.json", [](const std::string& path) { use(io::load(path)); }, of_text},
     FuzzedReader{"npy", ".npy",
                  [](const std::string& path) {
                    use({{{"x", io::load_npy(path, {.widen = true})}}, {}});
-                 }},
+                 },
+                 of_elements},
     FuzzedReader{"npz", ".npz",
-                 [](const std::string& path) { use(io::load_npz(path, {.most_decompressed_bytes = 1 << 20})); }},
-    FuzzedReader{"pytorch", ".pt", [](const std::string& path) { use(io::load_pytorch(path)); }},
-    FuzzedReader{"hdf5", ".h5", [](const std::string& path) { use(io::load_hdf5(path)); }},
+                 [](const std::string& path) { use(io::load_npz(path, {.most_decompressed_bytes = 1 << 20})); },
+                 of_elements* decompressed},
+    FuzzedReader{"pytorch", ".pt", [](const std::string& path) { use(io::load_pytorch(path)); }, of_text},
+    FuzzedReader{"hdf5", ".h5", [](const std::string& path) { use(io::load_hdf5(path)); }, not_limited},
     FuzzedReader{"image", ".png",
                  [](const std::string& path) {
                    use({{{"x", io::read_image(path)}}, {}});
-                 }},
+                 },
+                 of_elements* decompressed},
     FuzzedReader{"idx", ".idx",
                  [](const std::string& path) {
                    use({{{"x", data::read_idx(path)}}, {}});
-                 }},
-    FuzzedReader{"csv", ".csv", [](const std::string& path) { data::read_csv(path); }},
-    FuzzedReader{"conll", ".conll", [](const std::string& path) { data::read_conll(path); }},
-    FuzzedReader{"trees", ".txt", [](const std::string& path) { data::read_trees(path); }},
-    FuzzedReader{"lines", ".txt", [](const std::string& path) { data::read_lines(path); }},
+                 },
+                 of_elements},
+    FuzzedReader{"csv", ".csv", [](const std::string& path) { data::read_csv(path); }, of_text},
+    FuzzedReader{"conll", ".conll", [](const std::string& path) { data::read_conll(path); }, of_text},
+    FuzzedReader{"trees", ".txt", [](const std::string& path) { data::read_trees(path); }, of_text},
+    FuzzedReader{"lines", ".txt", [](const std::string& path) { data::read_lines(path); }, of_text},
     FuzzedReader{"event", ".tfevents",
                  [](const std::string& path) {
                    logging::read_events(
                        path, [](const logging::LoggedEvent&) {}, Location::here());
-                 }},
+                 },
+                 of_elements},
 };
 
 }  // namespace
@@ -94,6 +114,7 @@ void read_bytes(const FuzzedReader& reader, std::span<const unsigned char> bytes
   static const MemoryFolder folder;
   std::string path = folder.file(reader.ending);
   put(path, bytes);
+  AllocationWatch watch;
   try {
     reader.read(path);
   } catch (const MemoryError&) {
@@ -101,6 +122,11 @@ void read_bytes(const FuzzedReader& reader, std::span<const unsigned char> bytes
   } catch (const Error&) {
     // refused
   }
+  bool is_gzip = bytes.size() > 1 && bytes[0] == 0x1f && bytes[1] == 0x8b;
+  std::size_t most = most_fixed + bytes.size() * reader.allocated_per_byte * (is_gzip ? decompressed : 1);
+  if (reader.allocated_per_byte > 0 && watch.largest() > most)
+    throw std::runtime_error(fmt::format("{} bytes are allocated at once for a file of {}, more than {}",
+                                         watch.largest(), bytes.size(), most));
 }
 
 }  // namespace reel_fuzz
