@@ -15,16 +15,16 @@ namespace {
 thread_local bool watches = false;
 thread_local std::size_t largest_block = 0;
 
-void note_allocation(const volatile void*, std::size_t size) {
+void on_allocation(const volatile void*, std::size_t size) {
   if (watches) largest_block = std::max(largest_block, size);
 }
-void note_free(const volatile void*) {}
+void on_free(const volatile void*) {}
 
 }  // namespace
 
 AllocationWatch::AllocationWatch() {
   static const bool installed = __sanitizer_install_malloc_and_free_hooks &&
-                                __sanitizer_install_malloc_and_free_hooks(note_allocation, note_free) > 0;
+                                __sanitizer_install_malloc_and_free_hooks(on_allocation, on_free) > 0;
   watches = installed;
   largest_block = 0;
 }

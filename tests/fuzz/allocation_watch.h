@@ -4,8 +4,8 @@
 
 namespace reel_fuzz {
 
-/// Notes the largest block that this thread asks `malloc` for during its lifetime. Works in programs with the address
-/// sanitizer, whose hooks it uses; in others it notes nothing.
+/// Measures the largest block that this thread asks `malloc` for during its lifetime. Works in programs with the address
+/// sanitizer, whose hooks it uses; in others it measures nothing.
 class AllocationWatch {
  public:
   AllocationWatch();
