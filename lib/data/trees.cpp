@@ -108,11 +108,7 @@ class TreeReader {
 
   std::vector<LabelledTree> read() {
     detail::TextLine line;
-    while (lines_.next(line)) {
-      if (is_lost_ && !line.text.starts_with('(')) continue;
-      is_lost_ = false;
-      options_.several_lines ? read_part(line) : read_whole(line);
-    }
+    while (lines_.next(line)) options_.several_lines ? read_part(line) : read_whole(line);
     if (builder_.is_open()) refuse(first_line_, "the tree that begins here does not end");
     return std::move(trees_);
   }
@@ -133,6 +129,15 @@ class TreeReader {
     keep(line.number);
   }
   void read_part(const detail::TextLine& line) {
+    if (line.text.starts_with('(')) {
+      // A missing bracket would make the rest of the file a part of this tree.
+      if (builder_.is_open())
+        refuse(first_line_, fmt::format("the tree that begins here does not end before line {}, where another begins; "
+                                        "further lines of a tree begin with a blank",
+                                        line.number));
+      is_lost_ = false;
+    }
+    if (is_lost_) return;
     std::string fault = line.fault;
     for (std::size_t at = 0; fault.empty();) {
       if (!builder_.is_open()) first_line_ = line.number;

@@ -199,8 +199,28 @@ TEST_CASE("broken trees are refused with their line and character, or left out")
   };
   check_broken({{"(A a)\n(B\n (C c) d)\n (E e)\n(F f)\n", 3, "no ')' at character 8"},
                 {"(A a)\n(B b)\n(C (D\n d)\n", 3, "does not end"},
-                {"(A a)\n) (B b)\n (B b)\n(C c)", 2, "no '(' at character 1"}},
+                {"(A a)\n) (B b)\n (B b)\n(C c)", 2, "no '(' at character 1"},
+                {"(A a)\n(B\n (C c)\n (D d)\n(E\n (F f))\n", 2, "does not end before line 5, where another begins"},
+                {"(A a)\n(B b\n(C c)\n", 2, "does not end before line 3"},
+                {"(A a) (B (C\n c)\n(D d)\n", 1, "does not end before line 3"},
+                {"(A a)\n(B\n\xff)\n (C c)\n(D d)\n", 3, "not UTF-8"}},
                2, read_lines);
+}
+
+TEST_CASE("a missing bracket costs one tree, not the rest of the file") {
+  std::string text;
+  for (int i = 0; i < 100; ++i)
+    text +=
+        i % 10 == 3 ? "( (S\n    (NP (DT a) (NN b)\n    (VP c)) )\n" : "( (S\n    (NP (DT a) (NN b))\n    (VP c)) )\n";
+  File file(text + "(S\n (X\n(Y \xff)\n(Z z)\n");
+  data::Skipped skipped;
+  auto trees = data::read_trees(
+      file.path, {.several_lines = true, .reading = {.on_error = data::OnError::skip, .skipped = &skipped}});
+  REQUIRE(trees.size() == 91);
+  for (const data::LabelledTree& tree : trees) CHECK(tree.source.line() % 3 == 1);
+  CHECK(trees.back().words == Words{"z"});
+  CHECK(skipped.count == 12);
+  CHECK_THAT(skipped.first[1], contains(":40: the tree that begins here does not end before line 43"));
 }
 
 TEST_CASE("a tree of any depth is read without recursion") {

@@ -39,8 +39,9 @@ struct TreeOptions {
   /// The most nodes from the root to a leaf, so that a recursion over the tree fits a stack. Default 1000.
   std::int64_t deepest = 1000;
   bool lower_case = false;  ///< whether A to Z in words become a to z; default false
-  /// Whether a tree may extend over several lines, as in the Penn Treebank; then a line that begins with a bracket is
-  /// where reading continues behind a broken tree. Default false: each line that is not blank is one tree.
+  /// Whether a tree may extend over several lines, as in the Penn Treebank: its further lines are indented, since a line
+  /// that begins with an opening bracket begins another tree. Reading continues there behind a broken tree. Default
+  /// false: each line that is not blank is one tree.
   bool several_lines = false;
   ReadOptions reading = {};  ///< what happens to broken trees, and limits
 };
