@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <reel/autocast.h>
+#include <reel/cancellation.h>
 #include <reel/no_record.h>
 #include <reel/random.h>
 
@@ -111,6 +112,8 @@ std::string item_subject(const LoaderFunctions& functions, std::int64_t index) {
 std::exception_ptr load_error(const std::string& subject, Location where) {
   try {
     throw;
+  } catch (const Cancellation&) {
+    return std::current_exception();
   } catch (const MemoryError&) {
     return std::current_exception();
   } catch (const std::bad_alloc&) {

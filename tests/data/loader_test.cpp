@@ -1,5 +1,7 @@
 #include <reel/data/loader.h>
 
+#include <signal.h>
+
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -11,9 +13,11 @@
 #include <vector>
 
 #include <reel/autocast.h>
+#include <reel/cancellation.h>
 #include <reel/ops.h>
 #include <reel/random.h>
 #include <reel/tape.h>
+#include <reel/train/interruption.h>
 
 #include "catch.h"
 
@@ -331,6 +335,41 @@ TEST_CASE("what is no std::exception, and a lack of memory, keep their type") {
     data::Loader full(data::transformed(items, [](int item) { return item == 3 ? throw std::bad_alloc() : item; }),
                       {.workers = workers});
     CHECK_THROWS_AS(epoch_of(full), std::bad_alloc);
+  }
+}
+
+TEST_CASE("a signal's exception passes a loader as it is, so that the program ends with the signal's status") {
+  struct Enough : std::exception, Cancellation {};
+  std::vector<int> items = numbers(8);
+  auto refuse = [](int item) {
+    if (item == 3) throw train::Interrupted(SIGTERM);
+    return item;
+  };
+  auto received = [](auto& loader) {
+    try {
+      for (auto& batch : loader) (void)batch;
+    } catch (const train::Interrupted& interrupted) {
+      CHECK(interrupted.exit_status() == 143);
+    }
+    return loader.position();
+  };
+  for (int workers : {0, 2}) {
+    data::Loader of_items(data::transformed(items, refuse), {.batch_size = 2, .workers = workers});
+    CHECK(received(of_items) == 1);
+    auto collate = [&](std::vector<int> batch) {
+      for (int item : batch) refuse(item);
+      return batch.size();
+    };
+    data::Loader of_batches(items, collate, {.batch_size = 2, .workers = workers});
+    CHECK(received(of_batches) == 1);
+    data::Loader of_lengths(items, {.batch_size = 2,
+                                    .workers = workers,
+                                    .length = [&](int item) { return std::int64_t{refuse(item)}; },
+                                    .bucket_batches = 1});
+    CHECK(received(of_lengths) == 1);
+    data::Loader of_own(data::transformed(items, [](int item) { return item == 3 ? throw Enough() : item; }),
+                        {.workers = workers});
+    CHECK_THROWS_AS(epoch_of(of_own), Enough);
   }
 }
 

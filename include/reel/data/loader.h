@@ -52,8 +52,8 @@ struct LoaderOptions {
 ///
 /// Functions of the dataset, `collate` and `length` run in the workers, where ops use one thread, create tensors on the
 /// default device of the caller, and record on no tape. An exception that they throw is thrown where the batch would
-/// have been received, as a LoadError that names the item; MemoryError, std::bad_alloc and what is no std::exception
-/// keep their type. The loader then stays before that batch.
+/// have been received, as a LoadError that names the item; MemoryError, std::bad_alloc, a Cancellation such as
+/// `train::Interrupted`, and what is no std::exception keep their type. The loader then stays before that batch.
 template <class Item, class Batch = std::vector<Item>>
 class Loader {
  public:

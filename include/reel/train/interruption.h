@@ -2,10 +2,12 @@
 
 #include <stdexcept>
 
+#include <reel/cancellation.h>
+
 namespace reel::train {
 
 /// An exception: a signal has asked the program to end.
-class Interrupted : public std::runtime_error {
+class Interrupted : public std::runtime_error, public Cancellation {
  public:
   /// An exception for the given signal, such as SIGINT.
   explicit Interrupted(int signal);

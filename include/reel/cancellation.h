@@ -1,0 +1,18 @@
+#pragma once
+
+namespace reel {
+
+/// Base class of exceptions that ask what runs to end and report no fault of it, such as `train::Interrupted`. What adds
+/// words to errors, as a `data::Loader` does to those of its items, throws them on unchanged. A program's own:
+/// `struct Enough : std::exception, reel::Cancellation {}`.
+class Cancellation {
+ public:
+  virtual ~Cancellation() = default;
+
+ protected:
+  Cancellation() = default;
+  Cancellation(const Cancellation&) = default;
+  Cancellation& operator=(const Cancellation&) = default;
+};
+
+}  // namespace reel
