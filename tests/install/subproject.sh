@@ -1,5 +1,5 @@
 #!/bin/bash
-# subproject.sh ROOT [OPTION…]: configures the project in outside/ with reel as a subproject and fails if that would build
+# subproject.sh ROOT [OPTION…]: configures the project in samples/outside with reel as a subproject and fails if that would build
 # anything but the library. The library is not compiled: tools/package --check does that, too.
 set -euo pipefail
 root=$1
@@ -7,7 +7,7 @@ shift
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 mkdir -p "$folder/source/subprojects"
-cp "$(dirname "$0")"/outside/{meson.build,outside.cpp} "$folder/source/"
+cp "$root"/samples/outside/{meson.build,model.cpp} "$folder/source/"
 ln -sfn "$root" "$folder/source/subprojects/reel"
 meson setup "$@" --force-fallback-for=reel "$folder/build" "$folder/source" >"$folder/log" || { cat "$folder/log"; exit 1; }
 meson introspect --targets --tests "$folder/build" | python3 -c '
@@ -17,6 +17,6 @@ tests, targets = found["tests"], {target["name"]: target["defined_in"] for targe
 more = sorted(name for name, file in targets.items() if any(f"/{part}/" in file for part in ("tests", "samples", "tools")))
 if more or tests:
     sys.exit(f"as a subproject, reel builds {more} and has {len(tests)} tests")
-if not {"outside", "reel"} <= set(targets):
-    sys.exit(f"the targets are {sorted(targets)}, without outside or reel")
+if not {"model", "reel"} <= set(targets):
+    sys.exit(f"the targets are {sorted(targets)}, without model or reel")
 '

@@ -1,11 +1,11 @@
 #!/bin/bash
-# use.sh pkg-config|cmake|meson FOLDER VERSION shared|both: builds the project in outside/, in FOLDER, with the reel that the
-# tool finds, and runs its program: linked with libreel.so and, with `both`, with libreel.a.
+# use.sh pkg-config|cmake|meson SOURCE FOLDER VERSION shared|both: builds the project SOURCE, a copy of samples/outside, in FOLDER with
+# the reel that the tool finds, and runs its program: linked with libreel.so and, with `both`, with libreel.a.
 # CXX and CXXFLAGS in the environment are the compiler and more of its arguments.
 set -euo pipefail
-tool=$1 folder=$2 version=$3 kinds=$4
-source=$(cd "$(dirname "$0")" && pwd)/outside
-mkdir -p "$folder"
+tool=$1 source=$(cd "$2" && pwd) folder=$3 version=$4 kinds=$5
+mkdir -p "$folder/build"
+cd "$folder"
 
 # runs shared|static PROGRAM: whether it is linked like that, and prints what it should.
 runs() {
@@ -14,19 +14,17 @@ runs() {
   [[ $found == "$1" ]] || { echo "$tool: $2 is linked with the $found library, not the $1 one"; exit 1; }
   # A statically linked program finds the modules where they were installed, which a test says that installs elsewhere.
   if [[ $1 == static && -n ${OUTSIDE_MODULES-} ]]; then
-    REEL_MODULES=$OUTSIDE_MODULES "$2" >"$folder/printed"
+    REEL_MODULES=$OUTSIDE_MODULES "$2" >printed
   else
-    "$2" >"$folder/printed"
+    "$2" >printed
   fi
   {
     read -r versions
-    read -r gradient
     read -r absence
-    read -r array
-  } <"$folder/printed"
-  [[ $versions == "$version $version" ]] || { echo "$tool: the versions are '$versions', not $version twice"; exit 1; }
-  [[ $gradient == "[2. 4. 6.]" ]] || { echo "$tool: the gradient is '$gradient' instead of [2. 4. 6.]"; exit 1; }
-  [[ $array == "$gradient" ]] || { echo "$tool: the array in the compressed file is '$array'"; exit 1; }
+    read -r line
+  } <printed
+  [[ $versions == "reel $version, headers of $version" ]] || { echo "$tool: it is '$versions', not $version twice"; exit 1; }
+  [[ $line == "y = 3.00 x -1.00" ]] || { echo "$tool: the line in the compressed file is '$line'"; exit 1; }
   if [[ $1 == static && $absence != *libreel.so*libreel.a* ]]; then
     echo "$tool: the statically linked program says '$absence'"
     exit 1
@@ -36,24 +34,21 @@ runs() {
 
 case $tool in
   pkg-config)
-    read -ra compiler <<<"${CXX:-c++} ${CXXFLAGS-}"
-    read -ra arguments <<<"$(pkg-config --cflags reel)"
-    "${compiler[@]}" "${arguments[@]}" -c "$source/outside.cpp" -o "$folder/outside.o"
-    read -ra arguments <<<"$(pkg-config --libs reel)"
-    "${compiler[@]}" "$folder/outside.o" "${arguments[@]}" -o "$folder/outside"
-    for argument in "${arguments[@]}"; do
+    cp "$source"/{Makefile,model.cpp} build
+    make -C build >log
+    for argument in $(pkg-config --libs reel); do
       if [[ $argument == -L* ]]; then export LD_LIBRARY_PATH=${argument#-L}; fi
     done
-    runs shared "$folder/outside"
+    runs shared build/model
     if [[ $kinds == both ]]; then
-      read -ra arguments <<<"$(pkg-config --libs --static reel)"
-      "${compiler[@]}" "$folder/outside.o" "${arguments[@]/#-lreel/-l:libreel.a}" -o "$folder/outside_static"
-      runs static "$folder/outside_static"
+      rm build/model
+      make -C build LDLIBS="$(pkg-config --libs --static reel | sed s/-lreel/-l:libreel.a/)" >log
+      runs static build/model
     fi
     ;;
   cmake)
-    mkdir -p "$folder/other" "$folder/build"
-    cat >"$folder/other/CMakeLists.txt" <<'PROJECT'
+    mkdir -p other
+    cat >other/CMakeLists.txt <<'PROJECT'
 cmake_minimum_required(VERSION 3.16)
 project(other CXX)
 foreach(version 0.0 99)
@@ -62,18 +57,20 @@ foreach(version 0.0 99)
 endforeach()
 PROJECT
     # A folder may be found under two names.
-    cmake -S "$folder/other" -B "$folder/other" >"$folder/log" || { cat "$folder/log"; exit 1; }
+    cmake -S other -B other >log || { cat log; exit 1; }
     for other in 0.0 99; do
-      grep -qe "^-- $other: 0 $version" "$folder/log" || { grep -e "^-- $other:" "$folder/log"; exit 1; }
+      grep -qe "^-- $other: 0 $version" log || { grep -e "^-- $other:" log; exit 1; }
     done
-    cmake -S "$source" -B "$folder/build" >"$folder/log" || { cat "$folder/log"; exit 1; }
-    cmake --build "$folder/build" >"$folder/log" || { cat "$folder/log"; exit 1; }
-    runs shared "$folder/build/outside"
-    if [[ $kinds == both ]]; then runs static "$folder/build/outside_static"; fi
+    # Linked anew, not compiled.
+    for target in reel::reel $([[ $kinds != both ]] || echo reel::static); do
+      cmake "-Dreel_target=$target" -S "$source" -B build >log || { cat log; exit 1; }
+      cmake --build build >log || { cat log; exit 1; }
+      if [[ $target == reel::static ]]; then runs static build/model; else runs shared build/model; fi
+    done
     ;;
   meson)
-    meson setup "$folder/build" "$source" >"$folder/log" || { cat "$folder/log"; exit 1; }
-    meson compile -C "$folder/build" >"$folder/log" || { cat "$folder/log"; exit 1; }
-    runs shared "$folder/build/outside"
+    meson setup build "$source" >log || { cat log; exit 1; }
+    meson compile -C build >log || { cat log; exit 1; }
+    runs shared build/model
     ;;
 esac

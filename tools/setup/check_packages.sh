@@ -69,9 +69,9 @@ install "${to_run[@]}"
 inside reel devices
 install /packages/libreel-dev.deb g++ pkg-config cmake make meson ninja-build
 mkdir "$system/tests"
-cp -r "$root/tests/install" "$system/tests/"
+cp -r "$root/tests/install" "$root/samples/outside" "$system/tests/"
 for tool in pkg-config cmake meson; do
-  inside /tests/install/use.sh "$tool" "/tests/$tool" "$version" both || fail "a project outside does not work with $tool"
+  inside /tests/install/use.sh "$tool" /tests/outside "/tests/$tool" "$version" both || fail "a project outside does not work with $tool"
 done
 
 # What apt removes is gone: the subproject must be all that is left of reel.
@@ -82,13 +82,13 @@ source "$root/tools/setup/packages.sh"
 install "${library_packages[@]##*=}"
 mkdir -p "$system/tests/source/subprojects/reel"
 tar -C "$root" --exclude=./build --exclude=./.git -c . | tar -C "$system/tests/source/subprojects/reel" -x
-cp "$root"/tests/install/outside/{meson.build,outside.cpp} "$system/tests/source/"
+cp "$root"/samples/outside/{meson.build,model.cpp} "$system/tests/source/"
 echo "Building reel as a subproject …"
 # Not optimised, and without what a debugger reads: that is a third of the time.
 inside meson setup -Doptimization=0 -Ddebug=false -Dreel:kernels=native -Dreel:cuda=disabled /tests/build /tests/source >"$log" 2>&1 ||
   fail "a project with reel as a subproject cannot be configured"
 inside ninja -C /tests/build >"$log" 2>&1 || fail "a project with reel as a subproject cannot be built"
-printed=$(inside /tests/build/outside | sed -n 2p)
-[[ $printed == "[2. 4. 6.]" ]] || { echo "tools/package: the project with the subproject printed '$printed'" >&2; exit 1; }
+printed=$(inside /tests/build/model | sed -n 3p)
+[[ $printed == "y = 3.00 x -1.00" ]] || { echo "tools/package: the project with the subproject printed '$printed'" >&2; exit 1; }
 echo "meson: the program with reel as a subproject runs"
 echo "The packages work in a fresh $release."
