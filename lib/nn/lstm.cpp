@@ -3,6 +3,7 @@
 #include <reel/ops.h>
 
 #include "../core/op_error.h"
+#include "../ops/recurrent/lstm_step.h"
 #include "affine.h"
 #include "recurrent_weights.h"
 
@@ -67,7 +68,19 @@ LSTMState LSTMCell::step(const Arg& projected, const LSTMState& state) const {
               });
 }
 
+bool LSTMCell::fits_step(const Tensor& input, std::int64_t width, const LSTMState& state) const {
+  std::int64_t batch = input.defined() && input.rank() == 2 ? input.size(0) : 0;
+  return !scale_x.defined() && !scale_h.defined() && has_shape(input, {batch, width}) &&
+         has_shape(state.h, {batch, output_size()}) && has_shape(state.c, {batch, hidden_size()}) &&
+         can_run_lstm_step({&input, &state.h, &state.c, &W_x, &W_h, &bias});
+}
+
 LSTMState LSTMCell::advance(const Tensor& p, const LSTMState& state) const {
+  if (fits_step(p, 4 * hidden_size(), state)) {
+    const Tensor* operands[] = {&p, &state.h, &state.c, &W_h};
+    return with_projection(lstm_step(operands, {}));
+  }
+
   std::int64_t size = hidden_size(), width = output_size();
   std::int64_t batch = p.rank() == 2 ? p.size(0) : 0;
   if (!has_shape(p, {batch, 4 * size}) || !has_shape(state.h, {batch, width}) || !has_shape(state.c, {batch, size}))
@@ -81,6 +94,10 @@ LSTMState LSTMCell::advance(const Tensor& p, const LSTMState& state) const {
     Tensor shown = tanh(layer_norm(next.c, scale_c.shape(), scale_c, shift_c));
     next.h = sigmoid(slice(p, 1, 3 * size) + slice(q, 1, 3 * size)) * shown;
   }
+  return with_projection(std::move(next));
+}
+
+LSTMState LSTMCell::with_projection(LSTMState next) const {
   if (W_r.defined()) next.h = matmul(next.h, W_r);
   return next;
 }
@@ -88,7 +105,10 @@ LSTMState LSTMCell::advance(const Tensor& p, const LSTMState& state) const {
 LSTMState LSTMCell::operator()(const Arg& x, const LSTMState& state) const {
   return call(cell_name, {tensor_of(cell_name, x), state.h, state.c}, x.location(),
               [&](const Tensor& x, const Tensor& h, const Tensor& c) {
-                return advance(project(x), {h, c});
+                LSTMState state{h, c};
+                if (!fits_step(x, input_size(), state)) return advance(project(x), state);
+                const Tensor* operands[] = {&x, &h, &c, &W_h, &W_x, &bias};
+                return with_projection(lstm_step(operands, {}));
               });
 }
 

@@ -85,6 +85,9 @@ struct LSTMCell : Module {
  private:
   // step, not as a call of its own.
   LSTMState advance(const Tensor& projected, const LSTMState& state) const;
+  // Whether a step from an input of `width` columns can be one op.
+  bool fits_step(const Tensor& input, std::int64_t width, const LSTMState& state) const;
+  LSTMState with_projection(LSTMState next) const;
 };
 
 }  // namespace reel::nn

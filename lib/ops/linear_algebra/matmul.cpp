@@ -16,6 +16,7 @@
 #include "../operand.h"
 #include "../registry.h"
 #include "multiplications.h"
+#include "transposed_product.h"
 
 namespace reel {
 
@@ -36,11 +37,15 @@ constexpr OpInfo matmul_transposed_op{
         },
 };
 
-Tensor times_transposed(const Gradient& g, const Tensor& a, const Tensor& b) {
+}  // namespace
+
+Tensor detail::times_transposed(const Gradient& g, const Tensor& a, const Tensor& b) {
   if (g.recording() || a.rank() != 2 || b.rank() != 2) return matmul(a, transpose(b));
   const Body &x = a.body(), &y = b.body();
   return invoke(matmul_transposed_op, {&a, &b}, {{x.dims[0], y.dims[0]}, x.dtype, x.device}, g.where());
 }
+
+namespace {
 
 // Accumulates the gradients of the factors a and b, which are the inputs `a` and `a` + 1.
 void accumulate_matrix_factors(Gradient& g, int a) {

@@ -27,6 +27,13 @@ void check_fits_input(const char* op, const char* what, const Tensor& tensor, co
 std::int64_t check_weights(const char* op, RecurrentCell cell, const RecurrentWeights& weights, std::int64_t width,
                            const Tensor& x, Location where);
 
+/// The gradients of lstm_cell's p and q, which are equal, and of c.
+struct LSTMGradients {
+  Tensor da, dc;
+};
+/// The gradients of an op with the outputs of lstm_cell, h', the gates and c', whose input 2 is c.
+LSTMGradients lstm_gradients(Gradient& g);
+
 /// The gradient of gru's bias from those of p and q.
 Tensor gru_bias_gradient(const Tensor& dp, const Tensor& dq);
 

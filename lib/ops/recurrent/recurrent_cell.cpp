@@ -18,6 +18,7 @@
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
 #include "../registry.h"
+#include "lstm_step.h"
 
 namespace reel {
 
@@ -73,10 +74,6 @@ constexpr OpInfo lstm_cell_gradient_op{
         },
 };
 
-struct LSTMGradients {
-  Tensor da, dc;
-};
-
 LSTMGradients fused_lstm_gradients(Gradient& g) {
   Tensor dh = contiguous_if_needed(g.output(0)), dc = contiguous_if_needed(g.output(2));
   const Tensor &gates = g.saved_output(1), &before = g.saved_input(2), &after = g.saved_output(2);
@@ -100,6 +97,11 @@ LSTMGradients composed_lstm_gradients(Gradient& g) {
 
 }  // namespace
 
+LSTMGradients detail::lstm_gradients(Gradient& g) {
+  bool composed = g.recording() || g.has_output(1);
+  return composed ? composed_lstm_gradients(g) : fused_lstm_gradients(g);
+}
+
 constexpr OpInfo lstm_cell_op{
     .name = "lstm_cell",
     .arity = -1,
@@ -116,8 +118,7 @@ constexpr OpInfo lstm_cell_op{
         },
     .gradient =
         [](Gradient& g) {
-          bool composed = g.recording() || g.has_output(1);
-          auto [da, dc] = composed ? composed_lstm_gradients(g) : fused_lstm_gradients(g);
+          auto [da, dc] = lstm_gradients(g);
           g.accumulate(0, da);
           g.accumulate(1, da);
           g.accumulate(2, dc);
@@ -361,7 +362,11 @@ LSTMState step(const char* op, RecurrentCell cell, const Arg& given_x, const Ten
   std::int64_t size = check_weights(op, cell, weights, input.size(1), input, where);
   Shape shape{input.size(0), size};
   check_fits_input(op, "h", h, shape, input, where);
-  if (cell == RecurrentCell::lstm) check_fits_input(op, "c", before, shape, input, where);
+  if (cell == RecurrentCell::lstm) {
+    check_fits_input(op, "c", before, shape, input, where);
+    const Tensor* operands[] = {&input, &h, &before, &weights.W_h, &weights.W_x, &weights.bias};
+    if (can_run_lstm_step({&input})) return lstm_step(std::span(operands, weights.bias.defined() ? 6 : 5), where);
+  }
   LSTMState state = run_cell(cell, widened(matmul(widened(input), widened(weights.W_x))),
                              widened(matmul(widened(h), widened(weights.W_h))),
                              before.defined() ? widened(before) : before, bias_of(cell, weights), where);

@@ -1,0 +1,116 @@
+#include "lstm_step.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "../../core/parameter_version.h"
+#include "../../dispatch/autocast.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+#include "../../record/gradient.h"
+#include "../if_needed.h"
+#include "../linear_algebra/multiplications.h"
+#include "../linear_algebra/transposed_product.h"
+#include "../registry.h"
+#include "recurrent.h"
+
+namespace reel::detail {
+
+// lstm_step: p, h, c, W_h → h', the gates i f g o, c';  or x, h, c, W_h, W_x [, b], where p = x W_x + b
+//   q = h W_h;  h', c' and the gradients da = dp = dq and dc are those of lstm_cell
+//   dh = da W_hᵀ   dW_h = hᵀ da   dx = da W_xᵀ   dW_x = xᵀ da   db = Σ da
+//
+// One op in place of three: a step of one row of 16 units takes 1.1 µs with its backward instead of 1.5, and a call within
+// batch_map waits once (a tagger trains at 1.75 times the speed of one example at a time, instead of 1.5).
+
+namespace {
+
+enum StepInput : std::uint8_t { step_x, step_h, step_c, step_W_h, step_W_x, step_bias };
+constexpr InputSet all_of_step = inputs({step_x, step_h, step_c, step_W_h, step_W_x, step_bias});
+
+void multiply_rows(const Body& y, const Body& rows, const Body& weights) {
+  count_products(y, weights.dims[0]);
+  kernels(y.device).matmul(y, rows, weights, version_of(weights));
+}
+
+}  // namespace
+
+constexpr OpInfo lstm_step_op{
+    .name = "lstm_step",
+    .arity = -1,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          const Body& gates = call.output(1);
+          Tensor projected;
+          if (call.inputs.size() > step_W_x) {
+            projected = allocate(context(), {gates, gates.dtype}, call.op.name, call.where);
+            multiply_rows(projected.body(), call.input(step_x), call.input(step_W_x));
+          }
+          // The cell reads all gates of a unit before it writes them.
+          multiply_rows(gates, call.input(step_h), call.input(step_W_h));
+          View bias = call.inputs.size() > step_bias ? View(call.input(step_bias)) : View{};
+          recurrent_kernels(call).cell[static_cast<int>(RecurrentCell::lstm)](
+              {.h = call.output(0),
+               .work = gates,
+               .c = call.output(2),
+               .p = projected.defined() ? projected.body() : call.input(step_x),
+               .q = gates,
+               .before = call.input(step_c),
+               .bias = bias});
+        },
+    .gradient =
+        [](Gradient& g) {
+          auto [da, dc] = lstm_gradients(g);
+          bool projects = g.input_count() > step_W_x;
+          if (g.wants(step_x)) g.accumulate(step_x, projects ? times_transposed(g, da, g.saved_input(step_W_x)) : da);
+          if (g.wants(step_h)) g.accumulate(step_h, times_transposed(g, da, g.saved_input(step_W_h)));
+          if (g.wants(step_c)) g.accumulate(step_c, dc);
+          if (g.wants(step_W_h)) g.accumulate_transposed_product(step_W_h, g.saved_input(step_h), da);
+          if (projects && g.wants(step_W_x)) g.accumulate_transposed_product(step_W_x, g.saved_input(step_x), da);
+          if (g.input_count() > step_bias && g.wants(step_bias)) g.accumulate(step_bias, da);
+        },
+    .saves_input_for = {inputs({step_W_x}), inputs({step_W_h}), all_of_step, inputs({step_h}), inputs({step_x})},
+    .saves_output_for = {0, all_of_step, all_of_step},
+    .joining = [](const Call& call) -> Joining {
+      InputSet weights = inputs({step_W_h});
+      for (std::size_t i = step_W_x; i < call.inputs.size(); ++i) weights |= inputs({static_cast<int>(i)});
+      return {.by = Joining::By::rows, .shared = weights, .dropped_outputs = 1 << 1};
+    },
+};
+
+bool can_run_lstm_step(std::initializer_list<const Tensor*> tensors) {
+  if (is_autocasting()) return false;
+  const Body& first = (*tensors.begin())->body();
+  if (first.dtype != DType::f32 && first.dtype != DType::f64) return false;
+  for (const Tensor* tensor : tensors)
+    if (tensor->dtype() != first.dtype || tensor->device() != first.device) return false;
+  return true;
+}
+
+LSTMState lstm_step(std::span<const Tensor* const> operands, Location where) {
+  Tensor x = *operands[step_x], c = contiguous_if_needed(*operands[step_c]), bias;
+  std::array<const Tensor*, 6> in{};
+  std::copy(operands.begin(), operands.end(), in.begin());
+  std::size_t count = operands.size();
+  if (count <= step_W_x) x = contiguous_if_needed(x);
+  if (count > step_bias) bias = contiguous_if_needed(*operands[step_bias]);
+  in[step_x] = &x;
+  in[step_c] = &c;
+  if (count > step_bias) in[step_bias] = &bias;
+  const Shape state{c.size(0), c.size(1)}, gates{c.size(0), 4 * c.size(1)};
+  std::array<OutputSpec, 3> specs{OutputSpec(state, c.dtype(), c.device()), OutputSpec(gates, c.dtype(), c.device()),
+                                  OutputSpec(state, c.dtype(), c.device())};
+  std::array<Tensor, 3> outputs;
+  Call call{lstm_step_op, std::span(in).first(count), {}, specs, outputs, where};
+  invoke(call);
+  return {std::move(outputs[0]), std::move(outputs[2])};
+}
+
+std::span<const RegisteredOp> lstm_step_ops() {
+  static constexpr RegisteredOp ops[] = {{.name = "lstm_step", .info = &lstm_step_op, .internal = true}};
+  return ops;
+}
+
+}  // namespace reel::detail
