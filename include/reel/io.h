@@ -1,8 +1,9 @@
 #pragma once
 
 /// \namespace reel::io
-/// Files of tensors and weights (safetensors, NumPy's), images and text files.
+/// Files of tensors and weights (safetensors, NumPy's), images, sounds and text files.
 
+#include <reel/io/audio.h>
 #include <reel/io/dlpack.h>
 #include <reel/io/hdf5.h>
 #include <reel/io/image.h>

@@ -27,6 +27,13 @@ struct ByteSink {
   bool (*append)(void* object, const void* bytes, std::size_t count) noexcept;
 };
 
+/// A file that a module writes, which grows as needed.
+struct PositionedSink {
+  void* object;
+  /// Writes bytes at an offset from the file's beginning. Returns false on failure.
+  bool (*write)(void* object, std::uint64_t offset, const void* bytes, std::size_t count) noexcept;
+};
+
 /// The type of a module's only symbol, `reel_module_table`: returns the module's table, or null if its version or size
 /// in bytes differs. Tables hold plain functions, which throw nothing and use no symbol of reel, so that modules work
 /// with libreel.so and libreel.a alike.

@@ -9,7 +9,7 @@
 
 #include "../core/op_error.h"
 #include "../core/printable.h"
-#include "atomic_file.h"
+#include "positioned_file.h"
 
 namespace reel::detail {
 
@@ -18,23 +18,6 @@ namespace {
 // The bytes of a member in an archive's list, and of an archive's end, at least. Source: PKWARE, "APPNOTE.TXT - .ZIP
 // File Format Specification" 6.3, 4.3.12 and 4.3.16.
 constexpr std::uint64_t least_member_bytes = 46, least_archive_bytes = 22;
-
-// An archive's file while it is written; exceptions wait until the module has returned.
-struct PositionedFile {
-  io::AtomicFile& file;
-  std::exception_ptr failure;
-
-  static bool write(void* object, std::uint64_t offset, const void* bytes, std::size_t count) noexcept {
-    auto& own = *static_cast<PositionedFile*>(object);
-    try {
-      own.file.write_at(offset, {static_cast<const std::byte*>(bytes), count});
-      return true;
-    } catch (...) {
-      own.failure = std::current_exception();
-      return false;
-    }
-  }
-};
 
 }  // namespace
 
@@ -144,9 +127,9 @@ void write_zip(const char* function, const std::string& path, std::span<const Ne
     file.write(std::as_bytes(std::span(end)));
     return file.commit();
   }
-  PositionedFile target{file, {}};
+  PositionedFile target{file};
   ModuleMessage message;
-  bool done = files.write_zip(entries.data(), entries.size(), compresses, {&target, PositionedFile::write}, message);
+  bool done = files.write_zip(entries.data(), entries.size(), compresses, target.sink(), message);
   if (target.failure) std::rethrow_exception(target.failure);
   if (!done) fail<io::FileError>(function, where, "'{}' {}", printable(path), printable(message.text));
   file.commit();

@@ -89,6 +89,11 @@ constexpr std::array all_readers{
                    use({{{"x", io::read_image(path)}}, {}});
                  },
                  of_elements* decompressed},
+    FuzzedReader{"audio", ".wav",
+                 [](const std::string& path) {
+                   use({{{"x", io::read_audio(path, {.most_samples = 1 << 20}).samples}}, {}});
+                 },
+                 of_elements* decompressed},
     FuzzedReader{"idx", ".idx",
                  [](const std::string& path) {
                    use({{{"x", data::read_idx(path)}}, {}});

@@ -11,6 +11,7 @@ test_packages=(catch2 cmake=cmake make=make)
 # Judges in Python, which have a virtual environment.
 judge_packages=(python3-venv)
 hdf5_packages=(libhdf5-dev)
+sound_packages=(libsndfile1-dev)
 fuzz_packages=(clang++-14=clang-14 libclang-rt-14-dev)
 pytorch_judge_packages=(python3-torch)
 peer_packages=(libtorch-dev)

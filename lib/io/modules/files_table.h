@@ -29,13 +29,6 @@ struct ZipEntry {
   std::size_t elements_size;  ///< in bytes
 };
 
-/// A file that a module writes, which grows as needed.
-struct PositionedSink {
-  void* object;
-  /// Writes bytes at an offset from the file's beginning. Returns false on failure.
-  bool (*write)(void* object, std::uint64_t offset, const void* bytes, std::size_t count) noexcept;
-};
-
 /// The sizes of an image of 8 bits a channel.
 struct ImageSize {
   std::uint32_t height, width, channels;  ///< channels: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Writes the files of this folder: what NumPy, Pillow and gzip make of numbers that the tests know.
+"""Writes the files of this folder: what NumPy, Pillow, soundfile and gzip make of numbers that the tests know.
 
-Usage: write_files.py, with numpy 2.4.6 and pillow 13.0.0 (the files in the repository are never written anew)
+Usage: write_files.py, with numpy 2.4.6, pillow 13.0.0 and soundfile 0.14.0 (the files in the repository are never written anew)
 """
 
 import gzip
@@ -10,6 +10,7 @@ import zlib
 from pathlib import Path
 
 import numpy
+import soundfile
 from PIL import Image
 
 folder = Path(__file__).parent
@@ -79,6 +80,13 @@ def write_images():
     Image.fromarray(smooth, "RGB").convert("CMYK").save(folder / "cmyk.jpg")
 
 
+def write_sound():
+    phase = numpy.arange(1000) * 2 * numpy.pi * 440 / 16000
+    samples = numpy.stack([numpy.sin(phase) * 0.5, numpy.cos(phase) * 0.25], 1)
+    soundfile.write(folder / "tone.flac", numpy.round(samples * 32768).astype("i2"), 16000)
+
+
 write_arrays()
 write_images()
+write_sound()
 (folder / "text.gz").write_bytes(gzip.compress(b"one\n", mtime=0) + gzip.compress(b"two\n" * 1000, mtime=0))
