@@ -1,7 +1,6 @@
 #include <reel/io/audio.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <memory>
@@ -51,8 +50,10 @@ class SoundFile {
 
   Audio read(std::int64_t most_samples) {
     auto most = static_cast<std::uint64_t>(most_samples) / size_.channels;
-    bool is_known = size_.frames != unknown_frames;
-    if (is_known && size_.frames > most) refuse_length(most_samples);
+    bool is_known = size_.frames != unknown_frames, is_wav = said_bytes_ != UINT64_MAX;
+    // A WAV file that is too short for what it says is cut off, whatever the limit.
+    if (is_known && size_.frames > most && (!is_wav || size_.frames <= file_.size() / size_.channels))
+      refuse_length(most_samples);
     // Memory grows with what is there, whatever the file says.
     while (read_piece())
       if (frames_ > most) refuse_length(most_samples);
@@ -79,18 +80,51 @@ class SoundFile {
     refuse("has more than {} samples in {} channels; set .most_samples to read it", most_samples, size_.channels);
   }
 
-  // libsndfile reads formats, too, in which it is less reliable.
+  // libsndfile reads other formats, too, in which it is less reliable.
   void check_kind() {
-    std::array<char, 12> head{};
-    std::size_t count = std::min<std::uint64_t>(head.size(), file_.size());
-    file_.read(0, std::as_writable_bytes(std::span(head)).first(count));
-    std::string_view text(head.data(), head.size());
-    bool is_reversed = text.starts_with("RIFX"), is_wav = is_reversed || text.starts_with("RIFF");
-    if (!(is_wav && text.ends_with("WAVE")) && !text.starts_with("fLaC")) refuse("is neither a WAV nor a FLAC file");
+    std::string kind = text(0, 4);
+    bool is_wav = kind == "RIFF" || kind == "RIFX";
+    if (kind != "fLaC" && !(is_wav && text(8, 4) == "WAVE")) refuse("is neither a WAV nor a FLAC file");
     if (!is_wav) return;
-    said_bytes_ = 8;
-    for (unsigned i = 0; i < 4; ++i)
-      said_bytes_ += std::uint64_t{static_cast<unsigned char>(text[4 + i])} << 8 * (is_reversed ? 3 - i : i);
+    is_reversed_ = kind == "RIFX";
+    said_bytes_ = number(4, 4) + 8;
+    check_encoding();
+  }
+
+  // Source: Microsoft and IBM, Multimedia Programming Interface and Data Specifications 1.0 (1991), "WAVE"; of an
+  // extensible format, Microsoft, "Multiple Channel Audio Data and WAVE Files" (2001).
+  void check_encoding() const {
+    constexpr std::uint64_t integers = 1, floats = 3, a_law = 6, mu_law = 7, extensible = 0xfffe;
+    constexpr int most_chunks = 100;
+    std::uint64_t at = 12;
+    for (int i = 0; i < most_chunks && at < file_.size(); ++i) {
+      std::uint64_t contents = at + 8, count = number(at + 4, 4);
+      if (text(at, 4) == "fmt ") {
+        std::uint64_t encoding = number(contents, 2);
+        if (encoding == extensible) encoding = number(contents + 24, 2);
+        if (encoding == integers || encoding == floats || encoding == a_law || encoding == mu_law) return;
+        refuse("has samples of the encoding {}, which is not read: `sox` or `ffmpeg` makes integers of 16 bits of them",
+               encoding);
+      }
+      at = contents + count + count % 2;
+    }
+    refuse("does not say how its samples are encoded: it is cut off or faulty");
+  }
+
+  // Some bytes of the file, or those that it has of them.
+  std::string text(std::uint64_t from, std::size_t count) const {
+    std::uint64_t left = file_.size() - std::min(from, file_.size());
+    std::string bytes(std::min<std::uint64_t>(count, left), '\0');
+    file_.read(from, std::as_writable_bytes(std::span(bytes)));
+    return bytes;
+  }
+  std::uint64_t number(std::uint64_t from, std::size_t count) const {
+    std::string bytes = text(from, count);
+    if (bytes.size() < count) refuse("is cut off in its header");
+    if (!is_reversed_) std::reverse(bytes.begin(), bytes.end());
+    std::uint64_t value = 0;
+    for (char byte : bytes) value = value << 8 | static_cast<unsigned char>(byte);
+    return value;
   }
 
   // Returns false at the end.
@@ -127,6 +161,7 @@ class SoundFile {
   Reader file_;
   const SoundTable* table_ = nullptr;
   SoundSize size_{};
+  bool is_reversed_ = false;               // numbers have their highest byte first
   std::uint64_t said_bytes_ = UINT64_MAX;  // the size that a WAV file says that it has
   std::unique_ptr<OpenSound, Close> open_{nullptr, Close{nullptr}};
   std::vector<Piece> pieces_;
