@@ -78,8 +78,8 @@ def check(holds, what):
 
 with tempfile.TemporaryDirectory() as folder:
     place = Workplace(folder)
-    first = ("`first --hidden 2`", "dev: trees 1101, accuracy 60.00 %", "7")
-    second = ("`second --dev dev.txt --seed 3`", "dev: trees 1101, accuracy 70.00 %", "3")
+    first = ("`first --hidden 2`", "dev: 1101 trees; 60.00 % accuracy", "7")
+    second = ("`second --dev dev.txt --seed 3`", "dev: 1101 trees; 70.00 % accuracy", "3")
     absent = ("`second --dev trees/none.txt`", "not measured", "")
 
     said = place.run("--measure")
@@ -110,7 +110,7 @@ with tempfile.TemporaryDirectory() as folder:
         time.sleep(0.01)
     process.send_signal(signal.SIGTERM)
     check(process.wait(60) == 143, "a SIGTERM does not end it with 143")
-    eighty = (first[0], "dev: trees 1101, accuracy 80.00 %", "7")
+    eighty = (first[0], "dev: 1101 trees; 80.00 % accuracy", "7")
     check(place.rows()[0] == eighty, f"a finished result is lost: {place.rows()}")
     place.runs()
     place.add("second", "echo cannot >&2; exit 3", "tools/run second --hidden 3")
