@@ -112,6 +112,10 @@ class Keeping {
   void finish_step() const {
     if (checkpoint_) checkpoint_->after_step(where_);
   }
+  // Called between two steps when the source of batches has thrown the exception of a signal.
+  void end_if_interrupted() const {
+    if (checkpoint_) CheckpointForFit::end_if_interrupted(*checkpoint_, false, where_);
+  }
   void finish_epoch(double loss) const {
     if (!checkpoint_) return;
     checkpoint_->save({.score = CheckpointForFit::larger_is_better(*checkpoint_) ? -loss : loss}, where_);
@@ -250,9 +254,11 @@ class Fitting {
     Means means(options_.metrics, progress_.sums);
     const double seconds_before = progress_.seconds;
     if (options_.prints && !means.empty()) progress.advance(means.count(), means.loss());
-    {
+    bool is_between_steps = true;
+    try {
       Mode mode(model_, true);
       for_each_batch([&](const Batch& batch) {
+        is_between_steps = false;
         Tensor prediction;
         double loss = make_step(batch, prediction, epoch);
         log_.add_step(++progress_.steps, loss);
@@ -261,7 +267,11 @@ class Fitting {
         ++progress_.batches;
         progress_.seconds = seconds_before + progress.seconds();
         keeping.finish_step();
+        is_between_steps = true;
       });
+    } catch (const train::Interrupted&) {
+      if (is_between_steps) keeping.end_if_interrupted();
+      throw;
     }
     if (means.empty()) fail<Error>(fit_name, where_, "epoch {} has no examples to train on", epoch);
     report.loss = means.loss();

@@ -192,6 +192,37 @@ TEST_CASE("a signal ends a fit after its step, saved, and the earlier handlers a
   CHECK(steps == 7);
 }
 
+TEST_CASE("a fit whose loader notices a signal is saved before the batch, and goes on with its bits") {
+  manual_seed(4);
+  Tensor x = randn({12, 1}), y = x * 2;
+  std::vector<std::int64_t> indices{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11};
+  bool is_signalled = false;
+  auto collate = [&](const std::vector<std::int64_t>& chosen) {
+    if (is_signalled && chosen[0] == 6) raise(SIGTERM);
+    train::check_interruption();
+    return nn::Batch{index_select(x, 0, tensor(chosen)), index_select(y, 0, tensor(chosen))};
+  };
+  auto fitted_weight = [&](const std::string& folder, int workers) {
+    manual_seed(2);
+    data::Loader loader(indices, collate, {.batch_size = 2, .workers = workers});
+    nn::Linear model(1, 1);
+    optim::Adam adam(model.parameters(), {.learning_rate = 0.1});
+    train::Checkpoint checkpoint(folder, train::CheckpointOptions{.every = 100});
+    nn::fit(model, mse_loss, adam, nn::Data(loader), {.epochs = 2, .checkpoint = &checkpoint, .prints = false});
+    return model.weight.item();
+  };
+  for (int workers : {0, 2}) {
+    Folder folder;
+    double expected = fitted_weight(folder.file("whole"), workers);
+    is_signalled = true;
+    CHECK_THROWS_AS(fitted_weight(folder.file("run"), workers), train::Interrupted);
+    is_signalled = false;
+    CHECK(folder.names() == std::set<std::string>{"run", "whole"});
+    if (workers == 0) CHECK(std::filesystem::exists(folder.file("run/step-000000003.safetensors")));
+    CHECK(fitted_weight(folder.file("run"), workers) == expected);
+  }
+}
+
 TEST_CASE("a program may resume by itself before it calls fit, with all that fit trains") {
   Folder folder;
   Tensor x = ones({4, 1}), y = ones({4, 1});
