@@ -73,7 +73,8 @@ constexpr int most_children = 6;
 /// A node of N rows with `children` children. work: (N, (3 + children) H), i o u and f of each child.
 struct TreeCellForward {
   View h, work, c;  // (N, H) but for work
-  View a;           // shape as work
+  View a;           // shape as work, which it may be
+  View p;           // added to a: (4 H) or (N, 4 H), i o u and f of every child; empty for none
   View before[most_children];
   int children;
 };

@@ -6,6 +6,8 @@
 
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
+#include "../ops/recurrent/lstm_step.h"
+#include "../ops/recurrent/tree_step.h"
 #include "affine.h"
 #include "recurrent_weights.h"
 
@@ -58,6 +60,12 @@ std::vector<Tensor> memories_of(std::span<const LSTMState> children) {
   std::vector<Tensor> memories;
   for (const LSTMState& child : children) memories.push_back(child.c);
   return memories;
+}
+
+bool can_run_as_step(const Tensor& p, const Tensor& W, std::span<const LSTMState> children) {
+  for (const LSTMState& child : children)
+    if (!can_run_lstm_step({&p, &W, &child.h, &child.c})) return false;
+  return true;
 }
 
 // The input of a node, which may be undefined.
@@ -133,6 +141,8 @@ LSTMState NaryTreeLSTM::operator()(const Arg& x, std::span<const LSTMState> chil
       fail<ShapeError>(nary_name, {}, "a node has {} children, of {} at most", count, this->children());
     Tensor p = from_input(x, W_x, bias);
     if (children.empty()) return tree_lstm_cell(state_gates(p));
+    if (count == this->children() && children.size() <= most_step_children && can_run_as_step(p, W_h, children))
+      return tree_lstm_step(p, W_h, children, {});
     std::vector<Tensor> arguments{p}, h;
     arguments.insert(arguments.end(), children.size() - 1, forget_gate(p));
     for (const LSTMState& child : children) h.push_back(child.h);

@@ -66,6 +66,7 @@ struct RegisteredOp {
   LIST(resample, unfold_ops)             \
   LIST(recurrent, recurrent_cell_ops)    \
   LIST(recurrent, lstm_step_ops)         \
+  LIST(recurrent, tree_step_ops)         \
   LIST(recurrent, tree_cell_ops)         \
   LIST(recurrent, recurrent_ops)         \
   LIST(recurrent, whole_layer_ops)       \

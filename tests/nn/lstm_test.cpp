@@ -72,6 +72,33 @@ TEST_CASE("LSTMCell computes its equations, step after step") {
   }
 }
 
+TEST_CASE("a step from projected inputs has the gradients of its equations") {
+  manual_seed(4);
+  constexpr std::int64_t size = 3;
+  nn::LSTMCell cell(2, size, {.dtype = f64});
+  Tensor x = randn({4, 2}, {.dtype = f64}), h = randn({4, size}, {.dtype = f64}), c = randn({4, size}, {.dtype = f64});
+  auto gradients = [&](auto step) {
+    std::vector<Tensor> sources = cell.parameters();
+    sources.insert(sources.end(), {x, h, c});
+    Tape tape;
+    for (const Tensor& tensor : {x, h, c}) tape.watch(tensor);
+    nn::LSTMState next = step();
+    return tape.gradient(sum(square(next.h)) + sum(next.c * next.h), sources);
+  };
+  std::vector<Tensor> found = gradients([&] { return cell.step(cell.project(x), {h, c}); });
+  std::vector<Tensor> at_once = gradients([&] { return cell(x, {h, c}); });
+  std::vector<Tensor> expected = gradients([&] {
+    Tensor a = matmul(x, cell.W_x) + matmul(h, cell.W_h) + cell.bias;
+    auto gate = [&](int k) { return slice(a, 1, k * size, (k + 1) * size); };
+    Tensor next = sigmoid(gate(1)) * c + sigmoid(gate(0)) * tanh(gate(2));
+    return nn::LSTMState{sigmoid(gate(3)) * tanh(next), next};
+  });
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    CHECK(max(abs(found[i] - expected[i])).item() < 1e-12);
+    CHECK(max(abs(at_once[i] - expected[i])).item() < 1e-12);
+  }
+}
+
 TEST_CASE("projecting all inputs of an LSTM at once gives the same states as one by one") {
   manual_seed(6);
   nn::LSTMCell cell(3, 4, {.dtype = f64});

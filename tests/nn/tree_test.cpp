@@ -1,4 +1,5 @@
 #include <reel/autocast.h>
+#include <reel/batching.h>
 #include <reel/debug/gradcheck.h>
 #include <reel/nn.h>
 #include <reel/ops.h>
@@ -102,6 +103,49 @@ TEST_CASE("an N-ary Tree-LSTM computes its equations, with matrices for each chi
       check_close(found.h, expected.h);
       check_close(found.c, expected.c);
     }
+}
+
+TEST_CASE("the weights of an N-ary Tree-LSTM have the gradients of its equations, in batch_map, too") {
+  manual_seed(6);
+  constexpr std::int64_t size = 3;
+  nn::NaryTreeLSTM cell(2, size, 2, {.dtype = f64});
+  Tensor x = draw({4, 2});
+  std::vector<LSTMState> children{draw_state(4, size), draw_state(4, size)};
+  auto block = [](const Tensor& all, std::int64_t gate) { return slice(all, -1, gate * size, (gate + 1) * size); };
+  auto plain = [&](const Tensor& x, const std::vector<LSTMState>& children) {
+    Tensor p = x.defined() ? matmul(x, cell.W_x) + cell.bias : cell.bias;
+    Tensor a = matmul(concat({children[0].h, children[1].h}, 1), cell.W_h);
+    return by_hand(block(a, 0) + block(p, 0), block(a, 1) + block(p, 1), block(a, 2) + block(p, 2),
+                   {block(a, 3) + block(p, 3), block(a, 4) + block(p, 3)}, children);
+  };
+  auto gradients = [&](auto node) {
+    std::vector<Tensor> sources = cell.parameters();
+    for (const LSTMState& child : children) sources.insert(sources.end(), {child.h, child.c});
+    Tape tape;
+    for (const LSTMState& child : children) tape.watch(child.h), tape.watch(child.c);
+    return tape.gradient(node(), sources, {.unconnected = Unconnected::zeros});
+  };
+  auto total = [](const LSTMState& state) { return sum(square(state.h)) + sum(state.c * state.h); };
+  auto expect_equal = [](const std::vector<Tensor>& found, const std::vector<Tensor>& expected) {
+    REQUIRE(found.size() == expected.size());
+    for (std::size_t i = 0; i < found.size(); ++i) check_close(found[i], expected[i]);
+  };
+  for (const Tensor& input : {x, Tensor()}) {
+    std::vector<Tensor> expected = gradients([&] { return total(plain(input, children)); });
+    expect_equal(gradients([&] { return total(cell(input.defined() ? Arg(input) : Arg(nn::no_input), children)); }),
+                 expected);
+    std::vector<Tensor> grouped = gradients([&] {
+      std::vector<std::int64_t> rows{0, 1, 2, 3};
+      return sum(concat(batch_map(rows, [&](std::int64_t row) {
+        std::vector<LSTMState> own;
+        for (const LSTMState& child : children)
+          own.push_back({slice(child.h, 0, row, row + 1), slice(child.c, 0, row, row + 1)});
+        Tensor one = input.defined() ? slice(input, 0, row, row + 1) : Tensor();
+        return reshape(total(cell(one.defined() ? Arg(one) : Arg(nn::no_input), own)), {1});
+      })));
+    });
+    expect_equal(grouped, expected);
+  }
 }
 
 TEST_CASE("trees of one child each are chains, whichever cell reads them") {

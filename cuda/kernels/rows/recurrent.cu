@@ -143,11 +143,13 @@ template <class T>
 struct TreeStep {
   Units units;
   formulas::TreeRow<T> first;
+  bool p_rows;  // p has a row for each row
 
   REEL_DEVICE void operator()(std::int64_t i) const {
     std::int64_t row = units.row(i), at = row * units.size, blocks = 3 + first.children;
     formulas::TreeRow<T> here = first;
     here.a += at * blocks;
+    if (p_rows) here.p += at * 4;
     here.work += at * blocks;
     here.h += at;
     here.c += at;
@@ -161,12 +163,14 @@ void run_tree_cell(const TreeCellForward& node) {
   std::int64_t size = node.h.dims[1];
   TreeStep<T> step{{node.h.dims[0], size},
                    {.a = node.a.as<T>(),
+                    .p = node.p.as<T>(),
                     .before = {},
                     .h = node.h.as<T>(),
                     .work = node.work.as<T>(),
                     .c = node.c.as<T>(),
                     .size = size,
-                    .children = node.children}};
+                    .children = node.children},
+                   node.p.rank == 2};
   for (int k = 0; k < node.children; ++k) step.first.before[k] = node.before[k].as<T>();
   for_each(node.h.numel, step);
 }

@@ -165,24 +165,31 @@ struct Cell<RecurrentCell::rnn_relu> {
   }
 };
 
-/// A node of a tree, with the members of CellRow. Blocks of gates are `size` elements apart.
+/// A node of a tree, with the members of CellRow. Blocks of gates are `size` elements apart. The gates' arguments are a, or
+/// a + p with p of four blocks, i o u f, the last for each child; a may be work, since all is read before it is written.
 template <class T>
 struct TreeRow {
-  const T *a, *before[detail::most_children];
+  const T *a, *p, *before[detail::most_children];  // p may be null
   T *h, *work, *c;
   std::int64_t size;
   int children;
 
   template <class At>
+  REEL_HOST_DEVICE typename At::V argument(At at, int gate) const {
+    typename At::V own = at.load(a + gate * size);
+    return p ? own + at.load(p + (gate < 3 ? gate : 3) * size) : own;
+  }
+
+  template <class At>
   REEL_HOST_DEVICE void forward(At at) const {
     using V = typename At::V;
     using std::tanh;
-    V i = sigmoid(at.load(a)), o = sigmoid(at.load(a + size)), u = tanh(at.load(a + 2 * size)), sum = i * u;
+    V i = sigmoid(argument(at, 0)), o = sigmoid(argument(at, 1)), u = tanh(argument(at, 2)), sum = i * u;
     at.store(work, i);
     at.store(work + size, o);
     at.store(work + 2 * size, u);
     for (int k = 0; k < children; ++k) {
-      V f = sigmoid(at.load(a + (3 + k) * size));
+      V f = sigmoid(argument(at, 3 + k));
       at.store(work + (3 + k) * size, f);
       sum = multiply_add(f, at.load(before[k]), sum);
     }

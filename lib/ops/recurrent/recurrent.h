@@ -34,6 +34,14 @@ struct LSTMGradients {
 /// The gradients of an op with the outputs of lstm_cell, h', the gates and c', whose input 2 is c.
 LSTMGradients lstm_gradients(Gradient& g);
 
+/// The gradients of the gates' arguments of a tree's node, and of its children's memories; the remaining ones are
+/// undefined.
+struct NodeGradients {
+  Tensor da, dc[most_children];
+};
+/// The gradients of an op with the outputs of tree_lstm_cell, h', the gates and c'; `memories`: those of the children.
+NodeGradients node_gradients(Gradient& g, std::span<const Tensor* const> memories);
+
 /// The gradient of gru's bias from those of p and q.
 Tensor gru_bias_gradient(const Tensor& dp, const Tensor& dq);
 

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <new>
 #include <utility>
 #include <vector>
@@ -48,28 +49,25 @@ constexpr OpInfo tree_lstm_cell_gradient_op{
         },
 };
 
-// The gradients of a, c_1 … c_N; the remaining ones are undefined.
-struct NodeGradients {
-  Tensor inputs[1 + most_children];
-};
-
-NodeGradients fused_gradients(Gradient& g) {
-  std::size_t children = g.input_count() - 1;
+NodeGradients fused_gradients(Gradient& g, std::span<const Tensor* const> memories) {
+  std::size_t children = memories.size();
   Tensor dh = contiguous_if_needed(g.output(0)), dc = contiguous_if_needed(g.output(2));
   const Tensor &gates = g.saved_output(1), &after = g.saved_output(2);
   const Tensor* inputs[4 + most_children] = {&dh, &dc, &gates, &after};
-  for (std::size_t k = 0; k < children; ++k) inputs[4 + k] = &g.saved_input(static_cast<int>(1 + k));
+  std::copy(memories.begin(), memories.end(), inputs + 4);
   OutputSpec memory(dh.body(), dh.dtype());
   const OutputSpec specs[] = {{gates.body(), gates.dtype()}, memory, memory, memory, memory, memory, memory};
   static_assert(std::size(specs) == 1 + most_children);
-  NodeGradients made;
-  Call call{tree_lstm_cell_gradient_op,     std::span(inputs, 4 + children),      {},
-            std::span(specs, 1 + children), std::span(made.inputs, 1 + children), g.where()};
+  Tensor outputs[1 + most_children];
+  Call call{tree_lstm_cell_gradient_op,     std::span(inputs, 4 + children),  {},
+            std::span(specs, 1 + children), std::span(outputs, 1 + children), g.where()};
   invoke(call);
+  NodeGradients made{std::move(outputs[0]), {}};
+  for (std::size_t k = 0; k < children; ++k) made.dc[k] = std::move(outputs[1 + k]);
   return made;
 }
 
-NodeGradients composed_gradients(Gradient& g) {
+NodeGradients composed_gradients(Gradient& g, std::span<const Tensor* const> memories) {
   const Tensor& dh = g.output(0);
   std::vector<Tensor> gates = split(g.saved_output(1), dh.size(1), 1);
   const Tensor &i = gates[0], &o = gates[1], &u = gates[2];
@@ -77,19 +75,24 @@ NodeGradients composed_gradients(Gradient& g) {
   Tensor e = g.output(2) + dh * o * (1 - square(shown));
   std::vector<Tensor> by_gates{e * u, dh * shown, e * i}, slopes{i * (1 - i), o * (1 - o), 1 - square(u)};
   NodeGradients made;
-  for (std::size_t k = 1; k < g.input_count(); ++k) {
-    const Tensor& f = gates[2 + k];
-    by_gates.push_back(e * g.saved_input(static_cast<int>(k)));
+  for (std::size_t k = 0; k < memories.size(); ++k) {
+    const Tensor& f = gates[3 + k];
+    by_gates.push_back(e * *memories[k]);
     slopes.push_back(f * (1 - f));
-    made.inputs[k] = e * f;
+    made.dc[k] = e * f;
   }
   Tensor by_all = concat(by_gates, 1);
   if (g.has_output(1)) by_all = by_all + g.output(1);
-  made.inputs[0] = by_all * concat(slopes, 1);
+  made.da = by_all * concat(slopes, 1);
   return made;
 }
 
 }  // namespace
+
+NodeGradients detail::node_gradients(Gradient& g, std::span<const Tensor* const> memories) {
+  bool composed = g.recording() || g.has_output(1);
+  return composed ? composed_gradients(g, memories) : fused_gradients(g, memories);
+}
 
 constexpr OpInfo tree_lstm_cell_op = [] {
   OpInfo op{.name = "tree_lstm_cell",
@@ -101,6 +104,7 @@ constexpr OpInfo tree_lstm_cell_op = [] {
                                        .work = call.output(1),
                                        .c = call.output(2),
                                        .a = call.input(0),
+                                       .p = {},
                                        .before = {},
                                        .children = static_cast<int>(call.inputs.size()) - 1};
                   for (int k = 0; k < node.children; ++k) node.before[k] = call.input(1 + k);
@@ -108,10 +112,13 @@ constexpr OpInfo tree_lstm_cell_op = [] {
                 },
             .gradient =
                 [](Gradient& g) {
-                  bool composed = g.recording() || g.has_output(1);
-                  NodeGradients made = composed ? composed_gradients(g) : fused_gradients(g);
-                  for (std::size_t i = 0; i < g.input_count(); ++i)
-                    if (g.wants(i)) g.accumulate(i, std::move(made.inputs[i]));
+                  const Tensor* memories[most_children];
+                  std::size_t children = g.input_count() - 1;
+                  for (std::size_t k = 0; k < children; ++k) memories[k] = &g.saved_input(static_cast<int>(1 + k));
+                  NodeGradients made = node_gradients(g, std::span(memories, children));
+                  if (g.wants(0)) g.accumulate(0, std::move(made.da));
+                  for (std::size_t k = 0; k < children; ++k)
+                    if (g.wants(1 + k)) g.accumulate(1 + k, std::move(made.dc[k]));
                 }};
   constexpr InputSet every_input = 0x7f;
   static_assert(every_input == (1 << (1 + most_children)) - 1);

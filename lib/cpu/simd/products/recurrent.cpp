@@ -75,6 +75,7 @@ void run_tree_cell(const TreeCellForward& node) {
   for_rows(node.h, [&](std::int64_t row) {
     std::int64_t at = row * size;
     TreeRow<T> here{.a = elements<T>(node.a, at * blocks),
+                    .p = elements<T>(node.p, node.p.rank == 2 ? at * 4 : 0),
                     .before = {},
                     .h = elements<T>(node.h, at),
                     .work = elements<T>(node.work, at * blocks),

@@ -1,0 +1,135 @@
+#include "tree_step.h"
+
+#include <array>
+#include <utility>
+
+#include <reel/ops/elementwise.h>
+#include <reel/ops/reduce.h>
+#include <reel/ops/shape.h>
+
+#include "../../core/parameter_version.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+#include "../../record/gradient.h"
+#include "../if_needed.h"
+#include "../linear_algebra/multiplications.h"
+#include "../linear_algebra/transposed_product.h"
+#include "../registry.h"
+#include "recurrent.h"
+
+namespace reel::detail {
+
+// tree_lstm_step: p, W, h_1, c_1 … h_N, c_N → h', the gates i o u f_1 … f_N, c', H = [h_1; …; h_N]
+//   a = H W + [p_i; p_o; p_u; p_f; …; p_f];  h', c' and the gradients da and dc_k are those of tree_lstm_cell
+//   dp = [da_i; da_o; da_u; Σ_k da_f_k]   dW = Hᵀ da   [dh_1; …; dh_N] = da Wᵀ
+//
+// One op in place of five: trees of 16 leaves with 32 units train in 0.70 times the time in batch_map, and in 0.89 times one by
+// one.
+
+namespace {
+
+constexpr std::size_t first_child = 2;
+constexpr InputSet shown_inputs = inputs({2, 4, 6});
+
+int children_of(std::size_t inputs) { return static_cast<int>(inputs - first_child) / 2; }
+
+// Copies the rows of each child's h beside each other.
+void join_children(Call& call, const Body& joined) {
+  std::int64_t size = call.output().dims[1];
+  for (int k = 0; k < children_of(call.inputs.size()); ++k) {
+    const Body& h = call.input(static_cast<int>(first_child) + 2 * k);
+    View block = joined;
+    block.data = static_cast<char*>(joined.data) + static_cast<std::size_t>(k * size) * size_of(joined.dtype);
+    block.dims = call.output().dims;
+    block.numel = call.output().numel;
+    block.contiguous = joined.dims[0] <= 1;
+    kernels(joined.device).copy(block, h);
+  }
+}
+
+Tensor gradient_of_p(const Tensor& da, std::int64_t size, int children, bool is_row) {
+  Tensor d = is_row ? sum(da, {0}) : da;
+  Tensor forget = slice(d, -1, 3 * size, 4 * size);
+  for (int k = 1; k < children; ++k) forget = forget + slice(d, -1, (3 + k) * size, (4 + k) * size);
+  return concat({slice(d, -1, 0, 3 * size), forget}, -1);
+}
+
+}  // namespace
+
+constexpr OpInfo tree_lstm_step_op{
+    .name = "tree_lstm_step",
+    .arity = -1,
+    .batching = Batching::stack,
+    .forward =
+        [](Call& call) {
+          const Body &gates = call.output(1), &joined = call.output(3), &W = call.input(1);
+          join_children(call, joined);
+          count_products(gates, W.dims[0]);
+          kernels(gates.device).matmul(gates, joined, W, version_of(W));
+          TreeCellForward node{.h = call.output(0),
+                               .work = gates,
+                               .c = call.output(2),
+                               .a = gates,
+                               .p = call.input(0),
+                               .before = {},
+                               .children = children_of(call.inputs.size())};
+          for (int k = 0; k < node.children; ++k)
+            node.before[k] = call.input(static_cast<int>(first_child) + 2 * k + 1);
+          recurrent_kernels(call).tree_cell(node);
+        },
+    .gradient =
+        [](Gradient& g) {
+          int children = children_of(g.input_count());
+          const Tensor* memories[most_children];
+          for (int k = 0; k < children; ++k) memories[k] = &g.saved_input(static_cast<int>(first_child) + 2 * k + 1);
+          auto [da, dc] = node_gradients(g, std::span(memories, static_cast<std::size_t>(children)));
+          std::int64_t size = memories[0]->size(1);
+          if (g.wants(0)) g.accumulate(0, gradient_of_p(da, size, children, g.input_form(0).rank == 1));
+          if (g.wants(1)) g.accumulate_transposed_product(1, g.saved_output(3), da);
+          Tensor dh;
+          for (std::size_t k = 0; k < static_cast<std::size_t>(children); ++k) {
+            std::size_t child = first_child + 2 * k;
+            if (g.wants(child)) {
+              if (!dh.defined()) dh = times_transposed(g, da, g.saved_input(1));
+              auto column = static_cast<std::int64_t>(k) * size;
+              g.accumulate(child, slice(dh, 1, column, column + size));
+            }
+            if (g.wants(child + 1)) g.accumulate(child + 1, std::move(dc[k]));
+          }
+        },
+    .saves_input_for = {0, shown_inputs, 0, 0xff, 0, 0xff, 0, 0xff},
+    .saves_output_for = {0, 0xff, 0xff, inputs({1})},
+    .joining = [](const Call& call) -> Joining {
+      InputSet row = call.input(0).rank == 1 ? inputs({0}) : InputSet{};
+      return {.by = Joining::By::rows,
+              .shared = static_cast<InputSet>(inputs({1}) | row),
+              .dropped_outputs = 1 << 1 | 1 << 3};
+    },
+};
+
+LSTMState tree_lstm_step(const Tensor& p, const Tensor& W, std::span<const LSTMState> children, Location where) {
+  Tensor arguments = contiguous_if_needed(p), kept[most_step_children];
+  const Tensor* in[first_child + 2 * most_step_children] = {&arguments, &W};
+  for (std::size_t k = 0; k < children.size(); ++k) {
+    kept[k] = contiguous_if_needed(children[k].c);
+    in[first_child + 2 * k] = &children[k].h;
+    in[first_child + 2 * k + 1] = &kept[k];
+  }
+  const Shape state = children[0].h.shape();
+  Shape gates{state[0], W.size(1)}, joined{state[0], W.size(0)};
+  DType dtype = p.dtype();
+  Device device = p.device();
+  std::array<OutputSpec, 4> specs{OutputSpec(state, dtype, device), OutputSpec(gates, dtype, device),
+                                  OutputSpec(state, dtype, device), OutputSpec(joined, dtype, device)};
+  std::array<Tensor, 4> outputs;
+  Call call{tree_lstm_step_op, std::span(in, first_child + 2 * children.size()), {}, specs, outputs, where};
+  invoke(call);
+  return {std::move(outputs[0]), std::move(outputs[2])};
+}
+
+std::span<const RegisteredOp> tree_step_ops() {
+  static constexpr RegisteredOp ops[] = {{.name = "tree_lstm_step", .info = &tree_lstm_step_op, .internal = true}};
+  return ops;
+}
+
+}  // namespace reel::detail
