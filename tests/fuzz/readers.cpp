@@ -60,8 +60,6 @@ void use(const io::Contents& contents) {
     if (named.tensor.numel() < 10'000) (void)(named.tensor == named.tensor);
 }
 
-// Buffers of readers and libraries, whatever the file's size.
-constexpr std::size_t most_fixed = 1 << 17;
 // An array and its copy in another layout.
 constexpr std::size_t of_elements = 2;
 // A std::string, or a node of a JSON document or a tree, for each character, in a vector that doubles its size.
@@ -70,6 +68,8 @@ constexpr std::size_t of_text = 256;
 constexpr std::size_t not_limited = 0;
 // The largest ratio of deflate.
 constexpr std::size_t decompressed = 1032;
+// libzip makes a list of as many members as an archive's end claims, at most 65,535 of 32 bytes, before it reads them.
+constexpr std::size_t list_of_members = 1 << 21;
 
 constexpr std::array all_readers{
     FuzzedReader{"safetensors", ".safetensors", [](const std::string& path) { use(io::load(path)); }, of_text},
@@ -81,8 +81,9 @@ constexpr std::array all_readers{
                  of_elements},
     FuzzedReader{"npz", ".npz",
                  [](const std::string& path) { use(io::load_npz(path, {.most_decompressed_bytes = 1 << 20})); },
-                 of_elements* decompressed},
-    FuzzedReader{"pytorch", ".pt", [](const std::string& path) { use(io::load_pytorch(path)); }, of_text},
+                 of_elements* decompressed, list_of_members},
+    FuzzedReader{"pytorch", ".pt", [](const std::string& path) { use(io::load_pytorch(path)); }, of_text,
+                 list_of_members},
     FuzzedReader{"hdf5", ".h5", [](const std::string& path) { use(io::load_hdf5(path)); }, not_limited},
     FuzzedReader{"image", ".png",
                  [](const std::string& path) {
@@ -128,7 +129,7 @@ void read_bytes(const FuzzedReader& reader, std::span<const unsigned char> bytes
     // refused
   }
   bool is_gzip = bytes.size() > 1 && bytes[0] == 0x1f && bytes[1] == 0x8b;
-  std::size_t most = most_fixed + bytes.size() * reader.allocated_per_byte * (is_gzip ? decompressed : 1);
+  std::size_t most = reader.allocated_besides + bytes.size() * reader.allocated_per_byte * (is_gzip ? decompressed : 1);
   if (reader.allocated_per_byte > 0 && watch.largest() > most)
     throw std::runtime_error(fmt::format("{} bytes are allocated at once for a file of {}, more than {}",
                                          watch.largest(), bytes.size(), most));

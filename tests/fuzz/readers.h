@@ -13,6 +13,8 @@ struct FuzzedReader {
   void (*read)(const std::string& path);
   /// The most bytes that one allocation may have for each byte of a file; 0: not limited.
   std::size_t allocated_per_byte;
+  /// The most bytes that one allocation may have besides: buffers of readers and libraries, whatever the file's size.
+  std::size_t allocated_besides = 1 << 17;
 };
 
 /// All readers.
