@@ -66,6 +66,8 @@ constexpr std::size_t of_elements = 2;
 constexpr std::size_t of_text = 256;
 // What HDF5's own library allocates is not ours.
 constexpr std::size_t not_limited = 0;
+// libFLAC believes the length of a block of metadata, which has 24 bits, and silence is any number of samples in a few bytes.
+constexpr std::size_t of_flac = std::size_t{1} << 25, most_samples = 1 << 20;
 // The largest ratio of deflate.
 constexpr std::size_t decompressed = 1032;
 // libzip makes a list of as many members as an archive's end claims, at most 65,535 of 32 bytes, before it reads them.
@@ -92,9 +94,9 @@ constexpr std::array all_readers{
                  of_elements* decompressed},
     FuzzedReader{"audio", ".wav",
                  [](const std::string& path) {
-                   use({{{"x", io::read_audio(path, {.most_samples = 1 << 20}).samples}}, {}});
+                   use({{{"x", io::read_audio(path, {.most_samples = most_samples}).samples}}, {}});
                  },
-                 of_elements* decompressed},
+                 of_elements, of_flac},
     FuzzedReader{"idx", ".idx",
                  [](const std::string& path) {
                    use({{{"x", data::read_idx(path)}}, {}});
