@@ -5,7 +5,7 @@
 // sentences of a small grammar that it makes up itself.
 //
 // Paper: Graves, Generating sequences with recurrent neural networks (2013).
-// Command: tools/run char_rnn --text FILE --epochs 3
+// Command: tools/run char_rnn --text shakespeare/input.txt --epochs 3
 // Result: 1.5736 nats/char on 1.1 MB of Shakespeare's plays, after 38 s on two cores.
 
 #include <algorithm>

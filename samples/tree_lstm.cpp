@@ -8,7 +8,7 @@
 // Papers: Tai et al., Improved semantic representations from tree-structured long short-term memory networks (ACL 2015);
 //         Socher et al., Recursive deep models for semantic compositionality over a sentiment treebank (EMNLP 2013).
 // Data: nlp.stanford.edu/sentiment, trainDevTestTrees_PTB.zip; without --train, phrases of a small made-up grammar.
-// Command: tools/run tree_lstm --train train.txt --dev dev.txt [--cell child_sum]
+// Command: tools/run tree_lstm --train sst/train.txt --dev sst/dev.txt [--cell child_sum]
 // Result: after 10 epochs, the best of them on the roots of the dev trees: 47.6 % of five sentiments, 85.1 % of two
 //         (AVX-512, seed 1; seed 2 ends at 46.9 % and 85.1 %, seed 3 at 48.0 % and 86.4 %).
 

@@ -38,7 +38,7 @@ class Workplace:
         self.calls.touch()
         (self.folder / "data/trees/dev.txt").write_text("tree")
         (self.folder / "samples/bounds.toml").write_text(BOUNDS)
-        (self.folder / "samples/README.md").write_text("before\n<!-- measured -->\n<!-- measured -->\nafter\n")
+        (self.folder / "samples/README.md").write_text("before\n<!-- samples -->\n<!-- samples -->\n<!-- measured -->\n<!-- measured -->\nafter\n")
         self.add("first", TABLE.format(accuracy="60.00"), "tools/run first --hidden 2 [--cell other]")
         self.add("second", 'cat "$2"; ' + TABLE.format(accuracy="70.00"),
                  "tools/run second --dev dev.txt\n//          --seed 3\n//          tools/run second --dev trees/none.txt")
@@ -68,6 +68,7 @@ class Workplace:
         """The rows of the table, their cells but the times and the processor."""
         text = (self.folder / "samples/README.md").read_text()
         check(text.startswith("before\n") and text.endswith("after\n"), f"the text beside the table has changed: {text}")
+        check("| [`first`](first.cpp) | Learns. |\n| [`second`](second.cpp) | Learns. |\n" in text, f"the list of samples is wrong: {text}")
         return [tuple(cell.strip() for cell in line.split("|")[1:4]) for line in text.splitlines() if line.startswith("| `")]
 
 
