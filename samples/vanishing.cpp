@@ -49,12 +49,11 @@ struct Net : nn::Module {
   const Tensor& weights() const { return lstm ? lstm->W_h : rnn->W_h; }
 };
 
-/// Sequences (T, B, 2) of numbers in [0, 1) and marks, and sums (B, 1).
+/// Sequences (T, B, 2) of numbers in [0, 1) and marks, one in each half, and sums (B, 1).
 struct Batch {
   Tensor x, sums;
 };
 
-/// One mark lies in each half.
 Batch make_batch(std::int64_t length, std::int64_t count, Generator& generator) {
   RandomOptions random{.generator = &generator};
   Tensor numbers = rand({length, count}, random);
