@@ -1,6 +1,8 @@
 #include "made_up.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <random>
 
 #include <fmt/format.h>
@@ -96,6 +98,43 @@ std::vector<Sentence> made_up_tweets(std::uint64_t seed, int count) {
     add(random() % 2 ? "." : "!", ",");
   }
   return tweets;
+}
+
+DigitImages made_up_digits(std::uint64_t seed, int count) {
+  // The ends of the segments, in a box of width 1 and height 2, and the digits that have each of them.
+  struct Segment {
+    double x0, y0, x1, y1;
+    const char* digits;
+  };
+  constexpr Segment segments[] = {{0, 0, 1, 0, "02356789"}, {0, 0, 0, 1, "045689"}, {1, 0, 1, 1, "01234789"},
+                                  {0, 1, 1, 1, "2345689"},  {0, 1, 0, 2, "0268"},   {1, 1, 1, 2, "013456789"},
+                                  {0, 2, 1, 2, "0235689"}};
+  constexpr int side = 28;
+  std::mt19937_64 random(seed);
+  auto uniform = [&](double low, double high) {
+    return low + (high - low) * static_cast<double>(random() >> 11) * 0x1p-53;
+  };
+  std::vector<std::uint8_t> pixels, labels;
+  for (int i = 0; i < count; ++i) {
+    int digit = static_cast<int>(random() % 10);
+    double size = uniform(6, 9), left = uniform(6, 12), top = uniform(4, 8), slope = uniform(-0.3, 0.3),
+           thick = uniform(1, 2);
+    for (int y = 0; y < side; ++y)
+      for (int x = 0; x < side; ++x) {
+        // The place of the pixel in the digit's box.
+        double v = (y - top) / size, u = (x - left) / size + slope * (v - 1), nearest = 9;
+        for (const Segment& s : segments) {
+          if (!std::strchr(s.digits, '0' + digit)) continue;
+          double across = s.x1 - s.x0, down = s.y1 - s.y0;
+          double along = std::clamp((u - s.x0) * across + (v - s.y0) * down, 0.0, 1.0);
+          nearest = std::min(nearest, std::hypot(u - s.x0 - along * across, v - s.y0 - along * down));
+        }
+        double ink = std::clamp(thick + 0.5 - nearest * size, 0.0, 1.0) * 235 + uniform(0, 20);
+        pixels.push_back(static_cast<std::uint8_t>(ink));
+      }
+    labels.push_back(static_cast<std::uint8_t>(digit));
+  }
+  return {reel::tensor(pixels, {count, side, side}), reel::tensor(labels)};
 }
 
 std::string made_up_text(std::uint64_t seed) {

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <reel/data.h>
+#include <reel/tensor.h>
 
 namespace samples {
 
@@ -14,6 +15,13 @@ std::vector<reel::data::LabelledTree> made_up_trees(std::uint64_t seed, int coun
 
 /// Sentences of made-up words, whose tags show in their endings, and for one ending in the word before.
 std::vector<reel::data::Sentence> made_up_tweets(std::uint64_t seed, int count);
+
+/// Images of digits, u8 (N, 28, 28), and their labels (N).
+struct DigitImages {
+  reel::Tensor images, labels;
+};
+/// Digits drawn with the seven segments of a clock, each of another place, size, slope and thickness, with noise.
+DigitImages made_up_digits(std::uint64_t seed, int count);
 
 /// Sentences in which verbs agree with their subjects.
 std::string made_up_text(std::uint64_t seed);
