@@ -1,4 +1,4 @@
-// Learns to read handwritten digits with convolutions, and then to read other digits with what the convolutions have learnt.
+// Learns to read handwritten digits with convolutions, which can be kept to learn to read other digits.
 //
 // Two convolutions with SAME and VALID padding, batch normalisation and pooling, twice; images are shifted and rotated a little
 // while it trains. With --digits 0-4 or 5-9 it learns half of the digits; --fine-tune FILE keeps the convolutions of a model of
@@ -9,7 +9,7 @@
 // Data: MNIST's 10,000 test images, the first 8,000 to learn from, the last 2,000 as dev set; without --images, digits drawn here.
 // Command: tools/run convnet --images mnist/t10k-images-idx3-ubyte.gz --labels mnist/t10k-labels-idx1-ubyte.gz
 // Result: after 12 epochs 99.15 % of the dev set (seed 1, 66 s of processor time, two cores with AVX-512); a constant guess is
-//         right on 11 %.
+//         right on 11 %. The convolutions of digits 0 to 4, kept for 5 to 9: 99.07 % after 4 epochs of 3 s.
 
 #include <numeric>
 
@@ -148,8 +148,8 @@ void run(Options options) {
   std::int64_t steps = options.epochs * ((std::ssize(training) + options.batch - 1) / options.batch);
   optim::Scheduler scheduler(adam, optim::cosine({.steps = std::max<std::int64_t>(steps, 1)}));
   auto augmented = data::transformed(training, [](const Example& example, Generator& generator) {
-    Tensor turned = data::random_rotation(example.image, generator, {.most = 12});
-    return Example{data::random_shift(turned, generator, {.most = 2}), example.label};
+    Tensor rotated = data::random_rotation(example.image, generator, {.most = 12});
+    return Example{data::random_shift(rotated, generator, {.most = 2}), example.label};
   });
   data::Loader loader(augmented, together, {.batch_size = options.batch, .shuffle = true, .seed = options.seed});
   auto step = [&](const Batch& batch) {
