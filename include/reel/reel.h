@@ -11,6 +11,7 @@
 #include <reel/debug.h>
 #include <reel/derivatives.h>
 #include <reel/device.h>
+#include <reel/distributions.h>
 #include <reel/dtype.h>
 #include <reel/error.h>
 #include <reel/hooks.h>

@@ -1,0 +1,81 @@
+#include <reel/distributions/normal.h>
+
+#include <cmath>
+#include <numbers>
+
+#include <reel/ops.h>
+
+#include "../core/op_error.h"
+#include "distribution.h"
+
+namespace reel::distributions {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char* normal_name = "Normal";
+const double half_log_2pi = std::log(2 * std::numbers::pi) / 2;
+
+// A parameter as a tensor; a number has the dtype and device of the other parameter.
+Tensor parameter(const Arg& given, const Arg& other) {
+  if (given.is_tensor()) {
+    const Tensor& tensor = tensor_of(normal_name, given);
+    check_floating(normal_name, tensor, given.location());
+    return tensor;
+  }
+  if (!other.is_tensor()) return full({}, given.number());
+  const Tensor& like = tensor_of(normal_name, other);
+  check_floating(normal_name, like, other.location());
+  return full({}, given.number(), {.dtype = like.dtype(), .device = like.device()});
+}
+
+}  // namespace
+
+Normal::Normal(const Arg& loc, const Arg& scale) {
+  CallerScope caller(loc.location());
+  if (!scale.is_tensor() && !(scale.number() > 0))
+    fail<Error>(normal_name, loc.location(), "the standard deviation must be above 0, not {}", scale.number());
+  Tensor mean = parameter(loc, scale), deviation = parameter(scale, loc);
+  if (mean.dtype() != deviation.dtype())
+    fail<DTypeError>(normal_name, loc.location(), "loc {} and scale {} must have one dtype", describe(mean),
+                     describe(deviation));
+  Shape shape = broadcast_of(normal_name, mean.shape(), deviation.shape(), loc.location());
+  loc_ = expand(mean, shape);
+  scale_ = expand(deviation, shape);
+}
+
+Tensor Normal::variance(Location where) const {
+  CallerScope caller(where);
+  return square(scale_);
+}
+
+Tensor Normal::sample(const Shape& sample_shape, DrawOptions options, Location where) const {
+  return stop_gradient(rsample(sample_shape, options, where));
+}
+
+Tensor Normal::rsample(const Shape& sample_shape, DrawOptions options, Location where) const {
+  CallerScope caller(where);
+  Tensor noise = randn(shape_of_samples(sample_shape, batch_shape(), where),
+                       {.dtype = loc_.dtype(), .device = loc_.device(), .generator = options.generator});
+  return loc_ + scale_ * noise;
+}
+
+Tensor Normal::log_prob(const Arg& x) const {
+  CallerScope caller(x.location());
+  return -0.5 * square((x - loc_) / scale_) - log(scale_) - half_log_2pi;
+}
+
+Tensor Normal::entropy(Location where) const {
+  CallerScope caller(where);
+  return log(scale_) + (0.5 + half_log_2pi);
+}
+
+Tensor kl_divergence(const Normal& p, const Normal& q, Location where) {
+  CallerScope caller(where);
+  broadcast_of("kl_divergence", p.batch_shape(), q.batch_shape(), where);
+  Tensor ratio = p.stddev() / q.stddev();
+  return 0.5 * (square(ratio) + square((p.mean() - q.mean()) / q.stddev()) - 1) - log(ratio);
+}
+
+}  // namespace reel::distributions
