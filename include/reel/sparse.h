@@ -62,6 +62,13 @@ CSRMatrix csr_from_coordinates(const Arg& rows, const Arg& columns, const Arg& v
 /// Throws: ShapeError for another rank; DTypeError unless floating.
 CSRMatrix csr_from_dense(const Arg& x);
 
+/// Makes a sparse matrix of rows of another one, such as those of a mini-batch: row n is row indices[n] of `matrix`
+/// (rows, columns): indices (N) of i32 or i64, negative ones count from the end, repeated ones are copied → (N, columns).
+/// Gradients flow to the values.
+/// Throws: IndexError for an index out of range; ShapeError unless the indices are a vector; DTypeError for other
+/// dtypes; Error for an undefined matrix; DeviceError.
+CSRMatrix select_rows(const CSRMatrix& matrix, const Arg& indices);
+
 /// Makes a dense tensor (rows, columns) of a sparse matrix, 0 where no element is stored.
 /// Throws: Error for an undefined matrix.
 Tensor to_dense(const CSRMatrix& matrix, Location where = Location::here());
@@ -70,6 +77,10 @@ Tensor to_dense(const CSRMatrix& matrix, Location where = Location::here());
 struct CSRMatmulOptions {
   /// Multiplies by the transposed matrix. Default false.
   bool transposed = false;
+  /// Whether `Tape::backward` puts the gradient of an x that is a parameter into its row_grad(): only the rows that an
+  /// entry of the matrix multiplies, which optimisers then update without touching others. Accumulated with a dense
+  /// gradient, and for `Tape::gradient`, the gradient is dense. Default false.
+  bool row_gradient = false;
 };
 
 /// The product of a sparse matrix and a dense tensor: y = A x, or Aᵀ x: A (M, N) and x (N, K) or (N) → (M, K) or (M),

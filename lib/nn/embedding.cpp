@@ -60,11 +60,15 @@ Tensor Embedding::operator()(const Arg& indices) const {
 }
 
 EmbeddingBag::EmbeddingBag(std::int64_t count, std::int64_t size, EmbeddingBagOptions options, Location where)
-    : table(table_of(*this, checked(bag_name, count, size, where), options, where)), mode_(options.mode) {}
+    : table(table_of(*this, checked(bag_name, count, size, where), options, where)),
+      mode_(options.mode),
+      row_gradient_(options.row_gradient) {}
 
 Tensor EmbeddingBag::operator()(const Arg& indices, const Tensor& offsets, const Tensor& per_sample_weights) const {
   return call(bag_name, indices, [&](const Tensor& indices) {
-    return embedding_bag(table, indices, {.mode = mode_, .offsets = offsets, .per_sample_weights = per_sample_weights});
+    return embedding_bag(
+        table, indices,
+        {.mode = mode_, .offsets = offsets, .per_sample_weights = per_sample_weights, .row_gradient = row_gradient_});
   });
 }
 

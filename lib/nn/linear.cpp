@@ -29,7 +29,8 @@ Linear::Linear(std::int64_t in, std::int64_t out, LinearOptions options, Locatio
     : weight(*this, "weight", {in, out}, first_values(options.initialiser, in, out, where), draw(options), where),
       bias(options.bias ? Parameter(*this, "bias", {out}, first_values(options.bias_initialiser, in, out, where),
                                     draw(options), where)
-                        : Parameter(*this, "bias", where)) {}
+                        : Parameter(*this, "bias", where)),
+      row_gradient_(options.row_gradient) {}
 
 Tensor Linear::operator()(const Arg& x) const {
   return call(linear_name, x, [&](const Tensor& x) {
@@ -38,6 +39,17 @@ Tensor Linear::operator()(const Arg& x) const {
       fail<ShapeError>(linear_name, {}, "x {} does not end in an axis of size {}, as the weight {} needs",
                        to_string(x.shape()), in, to_string(weight.shape()));
     return affine(x, weight, bias);
+  });
+}
+
+Tensor Linear::operator()(const CSRMatrix& x, Location where) const {
+  if (!x.defined()) fail<Error>(linear_name, where, "the sparse matrix is undefined: it was never given a value");
+  if (x.shape()[1] != weight.size(0))
+    fail<ShapeError>(linear_name, where, "the sparse x {} does not have {} columns, as the weight {} needs",
+                     to_string(x.shape()), weight.size(0), to_string(weight.shape()));
+  return call(linear_name, Arg(x.values(), where), [&](const Tensor& values) {
+    Tensor y = matmul(x.with_values(values), weight, {.row_gradient = row_gradient_});
+    return bias.defined() ? y + bias : y;
   });
 }
 

@@ -136,3 +136,50 @@ TEST_CASE("Bilinear names itself, the caller's line and what does not fit") {
             to_string(Location{__FILE__, line}));
   CHECK_THROWS_AS(layer(a, Tensor()), Error);
 }
+
+TEST_CASE("an EmbeddingBag and a Linear of a sparse matrix get gradients by rows, and equal dense layers") {
+  manual_seed(8);
+  Tensor x = tensor<float>({{0, 2, 0, 0, 1}, {0, 0, 0, 0, 0}, {0, 1, 0, 0, 0}});
+  CSRMatrix sparse = csr_from_dense(x);
+  for (bool bias : {true, false})
+    for (bool row_gradient : {false, true}) {
+      CAPTURE(bias, row_gradient);
+      nn::Linear layer(5, 3, {.bias = bias, .row_gradient = row_gradient});
+      nn::EmbeddingBag bag(5, 3, {.mode = BagMode::sum, .row_gradient = row_gradient});
+      bag.table = copy(stop_gradient(layer.weight)).requires_grad();
+      Tensor words = sparse.column_indices(), starts = slice(sparse.row_offsets(), 0, 0, -1);
+      Tensor dense = layer(x), from_bag = bag(words, starts, sparse.values());
+      if (bias) from_bag = from_bag + layer.bias;
+      CHECK(max(abs(layer(sparse) - dense)).item() < 1e-6);
+      CHECK(max(abs(from_bag - dense)).item() < 1e-6);
+      auto gradient_of = [&](auto loss) {
+        layer.zero_grad();
+        Tape tape;
+        tape.backward(sum(square(loss())));
+        return copy(layer.weight.grad());
+      };
+      Tensor by_sparse = gradient_of([&] { return layer(sparse); });
+      CHECK(layer.weight.row_grad().defined() == row_gradient);
+      CHECK(max(abs(by_sparse - gradient_of([&] { return layer(x); }))).item() < 1e-5);
+      Tape tape;
+      tape.backward(sum(square(bag(words, starts, sparse.values()))));
+      CHECK(bag.table.row_grad().defined() == row_gradient);
+    }
+}
+
+TEST_CASE("hooks of a Linear see the values of a sparse matrix") {
+  nn::Linear layer(4, 2);
+  CSRMatrix sparse = csr_from_dense(tensor<float>({{0, 2, 0, 3}}));
+  Tensor twice = layer(sparse.with_values(sparse.values() * 2));
+  auto hook = layer.before_forward([](std::span<Tensor> tensors) { tensors[0] = tensors[0] * 2; });
+  CHECK(layer(sparse).to_vector<float>() == twice.to_vector<float>());
+}
+
+TEST_CASE("a Linear refuses a sparse matrix that does not fit") {
+  nn::Linear layer(4, 2);
+  CHECK_THAT(error_of<ShapeError>([&] {
+               layer(csr_from_dense(zeros({2, 3})));
+             }),
+             contains("Linear: the sparse x (2, 3) does not have 4 columns, as the weight (4, 2) needs"));
+  CHECK_THAT(error_of<Error>([&] { layer(CSRMatrix()); }), contains("Linear: the sparse matrix is undefined"));
+}

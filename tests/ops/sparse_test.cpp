@@ -1,3 +1,4 @@
+#include <reel/debug/gradcheck.h>
 #include <reel/reel.h>
 
 #include <cmath>
@@ -87,6 +88,42 @@ TEST_CASE("gradients of a sparse product equal those of the dense one, to second
     for (std::size_t i = 0; i < found.size(); ++i)
       CHECK(max(abs(found[i] - expected[i])).item() <= 1e-12 * (1 + max(abs(expected[i])).item()));
   }
+}
+
+TEST_CASE("rows of a sparse matrix equal rows of the dense one, with gradients to both orders") {
+  manual_seed(6);
+  Tensor dense = randn({5, 4}, {.dtype = f64});
+  dense = where(dense > 0.2, dense, 0) * unsqueeze(tensor({1.0, 0.0, 1.0, 1.0, 1.0}), 1);  // row 1 is empty
+  CSRMatrix matrix = csr_from_dense(dense);
+  for (DType dtype : {i64, i32})
+    for (const Tensor& given : {integers({4, 1, -5, 4}), integers({1, 1}), integers({})}) {
+      CSRMatrix found = select_rows(matrix, to(given, dtype));
+      Tensor expected = take(dense, given, 0);
+      CHECK(found.shape() == expected.shape());
+      CHECK(to_dense(found).to_vector<double>() == expected.to_vector<double>());
+      // What is checked by csr_matrix.
+      csr_matrix(found.row_offsets(), found.column_indices(), found.values(), found.shape());
+    }
+  auto f = [&](std::span<const Tensor> values) {
+    return square(select_rows(matrix.with_values(values[0]), integers({4, 1, 0, 4})).values()) * 2;
+  };
+  CHECK(debug::gradcheck(f, {matrix.values()}));
+  CHECK(debug::gradgradcheck(f, {matrix.values()}));
+}
+
+TEST_CASE("rows of a sparse matrix that do not fit are refused") {
+  CHECK_THAT(error_of<IndexError>([] {
+               select_rows(small_matrix(), integers({0, 3}));
+             }),
+             contains("select_rows: index 3 is out of range for the rows of (3, 4)"));
+  CHECK_THAT(error_of<ShapeError>([] {
+               select_rows(small_matrix(), zeros({1, 2}, {.dtype = i64}));
+             }),
+             contains("select_rows: the indices (1, 2) i64 are not a vector"));
+  CHECK_THAT(error_of<DTypeError>([] { select_rows(small_matrix(), zeros({2})); }),
+             contains("select_rows: indices are i32 or i64"));
+  CHECK_THAT(error_of<Error>([] { select_rows(CSRMatrix(), integers({0})); }),
+             contains("select_rows: the sparse matrix is undefined"));
 }
 
 TEST_CASE("values that are overwritten after a sparse product are noticed") {

@@ -180,6 +180,69 @@ TEST_CASE("optimisers change the rows as a dense gradient would, and no other bi
     }
 }
 
+TEST_CASE("sparse products, bags and sparse layers give gradients by rows that equal dense ones") {
+  manual_seed(11);
+  Tensor drawn = randn({6, count}, {.dtype = f64});
+  CSRMatrix matrix = csr_from_dense(where(drawn > 1.5, drawn, 0)),
+            flat = csr_from_dense(where(transpose(drawn) > 1.5, transpose(drawn), 0));
+  Tensor weights = arange(6, {.dtype = f64}), bags = places();
+  auto weighted = [](const Tensor& y) {
+    return sum(square(y) * reshape(arange(y.numel(), {.dtype = f64}), y.shape()));
+  };
+  using Loss = std::function<Tensor(const Tensor& table, bool by_rows)>;
+  const std::pair<const char*, Loss> losses[] = {
+      {"a product", [&](auto& t, bool by_rows) { return weighted(matmul(matrix, t, {.row_gradient = by_rows})); }},
+      {"a transposed product",
+       [&](auto& t, bool by_rows) { return weighted(matmul(flat, t, {.transposed = true, .row_gradient = by_rows})); }},
+      {"sums of bags",
+       [&](auto& t, bool by_rows) {
+         return weighted(embedding_bag(
+             t, bags, {.mode = BagMode::sum, .per_sample_weights = reshape(weights, {2, 3}), .row_gradient = by_rows}));
+       }},
+      {"means of bags",
+       [&](auto& t, bool by_rows) {
+         return weighted(embedding_bag(
+             t, reshape(bags, {-1}), {.offsets = tensor(std::vector<std::int64_t>{0, 2, 2}), .row_gradient = by_rows}));
+       }},
+  };
+  const std::pair<const char*, MakeOptimiser> optimisers[] = {
+      {"SGD",
+       [](auto& p) { return std::make_unique<optim::SGD>(std::vector{p}, optim::SGDOptions{.learning_rate = 1e-3}); }},
+      {"Adagrad", [](auto& p) { return std::make_unique<optim::Adagrad>(std::vector{p}, optim::AdagradOptions{}); }},
+      {"Adam", [](auto& p) { return std::make_unique<optim::Adam>(std::vector{p}, optim::AdamOptions{}); }},
+  };
+  for (const auto& [loss_name, loss] : losses)
+    for (const auto& [name, make] : optimisers) {
+      CAPTURE(loss_name, name);
+      Tensor table = new_table(f64), twin = new_table(f64);
+      auto by_rows = make(table), whole = make(twin);
+      for (int step = 0; step < 3; ++step) {
+        differentiate([&] { return loss(table, true); });
+        differentiate([&] { return loss(twin, false); });
+        RowGradient gradient = table.row_grad();
+        REQUIRE(gradient.defined());
+        CHECK(gradient.rows.numel() < count);
+        CHECK_FALSE(twin.row_grad().defined());
+        CHECK(max(abs(table.grad() - twin.grad())).item() <= 1e-9 * max(abs(twin.grad())).item());
+        by_rows->step();
+        whole->step();
+        by_rows->zero_grad();
+        whole->zero_grad();
+        // Rows without a gradient are left alone, which a dense step of each leaves alone, too: their moments are 0.
+        CHECK(max(abs(table - twin)).item() <= 1e-9);
+      }
+      Tape tape;
+      CHECK(max(abs(tape.gradient(loss(table, true), table))).item() > 0);
+    }
+}
+
+TEST_CASE("the largest elements of bags give a dense gradient") {
+  Tensor table = new_table(f64);
+  differentiate([&] { return sum(embedding_bag(table, places(), {.mode = BagMode::max, .row_gradient = true})); });
+  CHECK_FALSE(table.row_grad().defined());
+  CHECK(sum(table.grad()).item() == 2 * size);
+}
+
 TEST_CASE("a gradient by rows is clipped as a dense one") {
   for (bool is_held : {false, true}) {
     Tensor table = new_table(f64), twin = new_table(f64);

@@ -55,6 +55,8 @@ struct EmbeddingBagOptions {
   Generator* generator = nullptr;
   /// The initial values of the table; null (default): normal with mean 0 and standard deviation 1.
   Initialiser initialiser = {};
+  /// Whether the table gets its gradient by rows: see reel::EmbeddingBagOptions. Default false.
+  bool row_gradient = false;
 };
 
 /// The sum, mean or largest elements of learnt vectors of symbols, bag by bag: `embedding_bag` with its own table.
@@ -83,6 +85,7 @@ struct EmbeddingBag : Module {
 
  private:
   BagMode mode_;
+  bool row_gradient_;
 };
 
 }  // namespace reel::nn

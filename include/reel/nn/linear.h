@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reel/nn/module.h>
+#include <reel/sparse.h>
 
 namespace reel::nn {
 
@@ -12,6 +13,8 @@ struct LinearOptions {
   DType dtype = DType::f32;      ///< the parameters' dtype, floating; default f32
   /// The generator of the initial values; null (default): this thread's `default_generator()`.
   Generator* generator = nullptr;
+  /// Whether the weight gets its gradient by rows where x is sparse: see CSRMatmulOptions. Default false.
+  bool row_gradient = false;
 };
 
 /// y = x W + b, over the last axis: x (…, in) → y (…, out). The weight is stored as (in, out), so that a product needs
@@ -36,6 +39,12 @@ struct Linear : Module {
   /// y = x W + b, over the last axis: x (…, in) → (…, out).
   /// Throws: ShapeError unless x ends in an axis of size `in`; Error if x is undefined.
   Tensor operator()(const Arg& x) const;
+  /// y = x W + b for rows of a sparse matrix: x (N, in) → (N, out), dense. Hooks see the values of its entries.
+  /// Throws: ShapeError unless x has `in` columns; Error if x is undefined.
+  Tensor operator()(const CSRMatrix& x, Location where = Location::here()) const;
+
+ private:
+  bool row_gradient_;
 };
 
 }  // namespace reel::nn

@@ -32,6 +32,10 @@ struct EmbeddingBagOptions {
   Tensor offsets = {};
   /// A factor for each row, in the shape of the indices; for BagMode::sum only. Undefined (default): 1.
   Tensor per_sample_weights = {};
+  /// Whether `Tape::backward` puts the gradient of a table that is a parameter into its row_grad(): only the rows that
+  /// were read, which optimisers then update without touching others. Accumulated with a dense gradient, for
+  /// `Tape::gradient` and for BagMode::max, the gradient is dense. Default false.
+  bool row_gradient = false;
 };
 
 /// The sum, mean or largest elements of rows of a table (V, D), bag by bag, without forming the rows for all bags:

@@ -46,6 +46,7 @@ namespace {
 
 struct BagAttributes {
   BagSum mode;
+  std::int64_t row_gradient;  // not 0: by rows
 };
 
 constexpr int sums_output = 0, rows_output = 1;
@@ -105,6 +106,8 @@ constexpr OpInfo embedding_bag_op{
           }
           if (!g.wants(0)) return;
           if (g.input_count() > 3) flowing = flowing * unsqueeze(to_if_needed(g.saved_input(3), flowing.dtype()), 1);
+          if (attributes.row_gradient != 0 && g.takes_rows(0))
+            return g.accumulate_rows(0, indices, to_if_needed(flowing, dtype));
           Tensor nothing = zeros(g.input_shape(0), {.dtype = flowing.dtype(), .device = d.device()});
           g.accumulate(0, to_if_needed(index_add(nothing, 0, indices, flowing), dtype));
         },
@@ -134,7 +137,7 @@ Tensor embedding_bag(const Arg& table, const Arg& indices, const EmbeddingBagOpt
   } else {
     starts = arange(at.size(0) + 1, {.dtype = DType::i64, .device = x.device()}) * at.size(1);
   }
-  BagAttributes attributes{static_cast<BagSum>(options.mode)};
+  BagAttributes attributes{static_cast<BagSum>(options.mode), options.row_gradient ? 1 : 0};
   Tensor weights;
   if (factors.defined()) {
     if (options.mode != BagMode::sum) fail<Error>(name, where, "per_sample_weights are for sums only");

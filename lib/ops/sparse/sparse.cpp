@@ -102,6 +102,42 @@ constexpr OpInfo csr_transposed_matmul_op{
     .saves_input_for = {inputs({1}), inputs({0}), inputs({0, 1}), inputs({0, 1})},
 };
 
+namespace {
+
+// The row of each entry.
+Tensor rows_of_entries(const Tensor& offsets, std::int64_t entry_count) {
+  return searchsorted(offsets, arange(entry_count, {.dtype = DType::i64, .device = offsets.device()}),
+                      {.right = true}) -
+         1;
+}
+
+// The gradient of a product whose x may get its gradient by rows: an entry e of the matrix at (i, j) adds v_e d_i to row
+// j, or v_e d_j to row i of a transposed product.
+template <const OpInfo& whole, bool transposed>
+void product_gradient_by_rows(Gradient& g) {
+  if (!g.wants(1) || !g.takes_rows(1)) return whole.gradient(g);
+  const Tensor &d = g.output(), &values = g.saved_input(0), &offsets = g.saved_input(2), &columns = g.saved_input(3);
+  if (g.wants(0)) {
+    const Tensor& x = g.saved_input(1);
+    g.accumulate(0, transposed ? sample(x, d, offsets, columns, g.where()) : sample(d, x, offsets, columns, g.where()));
+  }
+  Tensor rows = rows_of_entries(offsets, columns.numel()), across = to(columns, DType::i64);
+  Tensor flowing = take(d, transposed ? across : rows, 0) * unsqueeze(values, 1);
+  g.accumulate_rows(1, transposed ? rows : across, flowing);
+}
+
+constexpr OpInfo by_rows(const OpInfo& whole, void (*gradient)(Gradient& g)) {
+  OpInfo op = whole;
+  op.gradient = gradient;
+  return op;
+}
+
+}  // namespace
+
+constexpr OpInfo csr_matmul_by_rows_op = by_rows(csr_matmul_op, product_gradient_by_rows<csr_matmul_op, false>),
+                 csr_transposed_matmul_by_rows_op =
+                     by_rows(csr_transposed_matmul_op, product_gradient_by_rows<csr_transposed_matmul_op, true>);
+
 // csr_sampled_matmul: y_e = Σ_k a_ik b_jk for entry e at (i, j);  da = A(d) b,  db = A(d)ᵀ a
 
 constexpr OpInfo csr_sampled_matmul_op{
@@ -169,8 +205,14 @@ Tensor matmul(const CSRMatrix& a, const Arg& x, CSRMatmulOptions options) {
   DType dtype = promote(a.values().dtype(), dense.dtype()), wide = size_of(dtype) == 2 ? DType::f32 : dtype;
   Tensor values = to_if_needed(a.values(), wide),
          operand = to_if_needed(dense.rank() == 1 ? unsqueeze(dense, 1) : dense, wide);
-  Tensor y = options.transposed ? multiply_transposed(values, operand, shape[1], offsets, columns, where)
-                                : multiply(values, operand, offsets, columns, where);
+  values = contiguous_if_needed(Arg(values, where));
+  operand = contiguous_if_needed(Arg(operand, where));
+  const OpInfo& op = options.transposed
+                         ? options.row_gradient ? csr_transposed_matmul_by_rows_op : csr_transposed_matmul_op
+                     : options.row_gradient ? csr_matmul_by_rows_op
+                                            : csr_matmul_op;
+  Shape result{shape[options.transposed ? 1 : 0], operand.size(1)};
+  Tensor y = invoke(op, {&values, &operand, &offsets, &columns}, {result, operand.dtype(), operand.device()}, where);
   return to_if_needed(dense.rank() == 1 ? squeeze(y, 1) : y, dtype);
 }
 
@@ -294,10 +336,33 @@ Tensor to_dense(const CSRMatrix& matrix, Location where) {
   check_defined("to_dense", matrix, where);
   CallerScope caller(where);
   const Tensor& values = matrix.values();
-  Tensor entries = arange(values.numel(), {.dtype = DType::i64, .device = values.device()});
-  Tensor rows = searchsorted(CSRAccess::offsets(matrix), entries, {.right = true}) - 1;
+  Tensor rows = rows_of_entries(CSRAccess::offsets(matrix), values.numel());
   Tensor nothing = zeros(matrix.shape(), {.dtype = values.dtype(), .device = values.device()});
   return index_put(nothing, {rows, CSRAccess::columns(matrix)}, values, {.accumulate = true});
+}
+
+CSRMatrix select_rows(const CSRMatrix& matrix, const Arg& indices) {
+  const char* name = "select_rows";
+  const Tensor& at = tensor_of(name, indices);
+  Location where = indices.location();
+  check_defined(name, matrix, where);
+  CallerScope caller(where);
+  check_index_dtype(name, at, where);
+  if (at.rank() != 1) fail<ShapeError>(name, where, "the indices {} are not a vector", describe(at));
+  const Tensor& offsets = CSRAccess::offsets(matrix);
+  check_same_device(name, offsets, at, where);
+  std::int64_t row_count = matrix.shape()[0], bad;
+  if (!are_within(name, at, row_count, bad, where))
+    fail<IndexError>(name, where, "index {} is out of range for the rows of {}", bad, to_string(matrix.shape()));
+  Tensor wide = to_if_needed(at, DType::i64), rows = reel::where(wide < 0, wide + row_count, wide);
+  Tensor starts = take(offsets, rows, 0), counts = take(offsets, rows + 1, 0) - starts;
+  Tensor own_offsets = concat({zeros({1}, {.dtype = DType::i64, .device = at.device()}), cumsum(counts, 0)});
+  std::int64_t entry_count = select(own_offsets, 0, -1).item<std::int64_t>();
+  // Entry e of row r comes from entry starts[r] + (e − own_offsets[r]).
+  Tensor entries = arange(entry_count, {.dtype = DType::i64, .device = at.device()}) +
+                   take(starts - slice(own_offsets, 0, 0, at.numel()), rows_of_entries(own_offsets, entry_count), 0);
+  return CSRAccess::make(std::move(own_offsets), take(CSRAccess::columns(matrix), entries, 0),
+                         take(matrix.values(), entries, 0), {at.numel(), matrix.shape()[1]});
 }
 
 Tensor CSRMatrix::row_offsets(Location where) const {
@@ -326,6 +391,8 @@ std::span<const RegisteredOp> detail::sparse_ops() {
       {.name = "to_dense"},
       {.name = "csr_matmul", .info = &csr_matmul_op},
       {.name = "csr_transposed_matmul", .info = &csr_transposed_matmul_op, .internal = true},
+      {.name = "csr_matmul_by_rows", .info = &csr_matmul_by_rows_op, .internal = true},
+      {.name = "csr_transposed_matmul_by_rows", .info = &csr_transposed_matmul_by_rows_op, .internal = true},
       {.name = "csr_sampled_matmul", .info = &csr_sampled_matmul_op, .internal = true},
   };
   return ops;
