@@ -1,8 +1,19 @@
 #include <reel/nn/convolution.h>
 
+#include <algorithm>
 #include <cmath>
+#include <new>
+#include <span>
+#include <vector>
 
+#include <reel/ops/create.h>
+#include <reel/ops/index.h>
+#include <reel/ops/shape.h>
+
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
+#include "affine.h"
+#include "packed.h"
 
 namespace reel::nn {
 
@@ -77,6 +88,72 @@ Tensor Convolution<axes>::operator()(const Arg& x) const {
   return call(convolution_name<axes>, x, [&](const Tensor& x) {
     return bias.defined() ? with_bias[axes - 1](x, weight, bias, options_) : plain[axes - 1](x, weight, options_);
   });
+}
+
+namespace {
+
+// The elements that the windows of a convolution over each sequence see.
+struct SequenceWindows {
+  std::vector<std::int64_t> elements;  // of each window, −1 for a zero
+  std::vector<std::int64_t> lengths;   // the number of windows of each sequence
+};
+
+SequenceWindows windows_of(std::span<const std::int64_t> lengths, std::int64_t window,
+                           const reel::ConvolutionOptions& options, Location where) {
+  std::int64_t stride = options.stride.given()[0], dilation = options.dilation.given()[0],
+               before = options.padding.numbers().given()[0], reach = (window - 1) * dilation + 1, first = 0;
+  if (stride < 1 || dilation < 1 || before < 0)
+    fail<ShapeError>(convolution_name<1>, where, "stride {}, dilation {} and padding {} are not at least 1, 1 and 0",
+                     stride, dilation, before);
+  SequenceWindows windows;
+  for (std::int64_t length : lengths) {
+    std::int64_t padded = length + 2 * before;
+    if (!options.padding.by_number()) {
+      bool same = options.padding.rule() == Padding::same && length > 0;
+      std::int64_t results = (length + stride - 1) / stride;
+      padded = same ? std::max((results - 1) * stride + reach, length) : length;
+      before = same ? (padded - length) / 2 : 0;
+    }
+    std::int64_t count = length == 0 || padded < reach ? 0 : (padded - reach) / stride + 1;
+    for (std::int64_t i = 0; i < count; ++i)
+      for (std::int64_t k = 0; k < window; ++k) {
+        std::int64_t at = i * stride + k * dilation - before;
+        windows.elements.push_back(at < 0 || at >= length ? -1 : first + at);
+      }
+    windows.lengths.push_back(count);
+    first += length;
+  }
+  return windows;
+}
+
+}  // namespace
+
+Packed Conv1d::operator()(const Packed& x, Location where) const try {
+  check_packed(convolution_name<1>, x, where);
+  std::int64_t out = weight.size(0), groups = options().groups, in = weight.size(1) * groups, window = weight.size(2);
+  if (x.elements.rank() != 2 || x.elements.size(1) != in)
+    fail<ShapeError>(convolution_name<1>, where, "the elements {} are not (N, {}), as the weight {} needs",
+                     to_string(x.elements.shape()), in, to_string(weight.shape()));
+  if (x.elements.dtype() != weight.dtype())
+    fail<DTypeError>(convolution_name<1>, where, "the elements {} do not have the dtype {} of the weight",
+                     describe(x.elements), name_of(weight.dtype()));
+  SequenceWindows windows = windows_of(x.lengths, window, options(), where);
+  Tensor y = call(convolution_name<1>, Arg(x.elements, where), [&](const Tensor& elements) {
+    DeviceGuard here(elements.device());
+    std::int64_t count = std::ssize(windows.elements) / window;
+    // The zero row is the last one, which −1 names.
+    Tensor rows = concat({elements, zeros({1, in}, {.dtype = elements.dtype()})});
+    Tensor seen = take(rows, tensor(windows.elements, {count, window}), 0);  // (N', k, in)
+    if (groups > 1) {
+      Tensor filtered = conv1d(permute(seen, {0, 2, 1}), weight, {.groups = groups});
+      return bias.defined() ? reshape(filtered, {count, out}) + bias : reshape(filtered, {count, out});
+    }
+    Tensor columns = reshape(permute(weight, {2, 1, 0}), {window * in, out});
+    return affine(reshape(seen, {count, window * in}), columns, bias);
+  });
+  return {y, std::move(windows.lengths)};
+} catch (const std::bad_alloc&) {
+  fail_for_memory(convolution_name<1>, where);
 }
 
 template <int axes>

@@ -140,3 +140,63 @@ TEST_CASE("pooling layers are the ops of their names, and stand in a Sequential"
   CHECK_THAT(error_of<Error>([] { nn::MaxPool2d(2)(Tensor()); }), contains("MaxPool2d: an operand is an undefined"));
   CHECK_THROWS_AS(nn::AvgPool2d(9)(image), ShapeError);
 }
+
+TEST_CASE("a Conv1d of packed sequences equals one of each sequence alone, with gradients to both orders") {
+  manual_seed(3);
+  const nn::ConvolutionOptions cases[] = {
+      {},
+      {.padding = 2},
+      {.padding = Padding::same},
+      {.padding = Padding::valid},
+      {.stride = 2, .padding = Padding::same},
+      {.stride = 2, .padding = 1, .dilation = 2},
+      {.padding = 1, .groups = 2, .bias = false},
+      {.padding = Padding::same, .groups = 2},
+  };
+  for (nn::ConvolutionOptions options : cases) {
+    options.dtype = f64;
+    nn::Conv1d layer(4, 6, 3, options);
+    std::vector<Tensor> sequences;
+    for (std::int64_t length : {5, 0, 1, 3, 8}) sequences.push_back(randn({length, 4}, {.dtype = f64}));
+    nn::Packed packed = nn::pack(sequences), found = layer(packed);
+    REQUIRE(found.size() == 5);
+    std::vector<Tensor> alone = found.sequences();
+    for (std::size_t i = 0; i < sequences.size(); ++i) {
+      CAPTURE(i, found.lengths[i]);
+      std::int64_t length = sequences[i].size(0), reach = 2 * options.dilation.given()[0] + 1,
+                   zeros = options.padding.by_number() ? 2 * options.padding.numbers().given()[0] : 0;
+      bool is_same = !options.padding.by_number() && options.padding.rule() == Padding::same;
+      if (length == 0 || (!is_same && length + zeros < reach)) {
+        CHECK(found.lengths[i] == 0);
+        continue;
+      }
+      Tensor expected = transpose(select(layer(unsqueeze(transpose(sequences[i]), 0)), 0, 0));
+      REQUIRE(alone[i].shape() == expected.shape());
+      CHECK(max(abs(alone[i] - expected)).item() < 1e-12);
+    }
+    auto f = [&](std::span<const Tensor> x) { return square(layer(nn::Packed{x[0], packed.lengths}).elements); };
+    CHECK(debug::gradcheck(f, {packed.elements}));
+    CHECK(debug::gradgradcheck(f, {packed.elements}));
+    auto of_weight = [&](std::span<const Tensor> x) {
+      layer.weight = x[0];
+      return square(layer(packed).elements);
+    };
+    CHECK(debug::gradcheck(of_weight, {copy(stop_gradient(layer.weight))}));
+  }
+}
+
+TEST_CASE("a Conv1d refuses packed sequences that do not fit") {
+  nn::Conv1d layer(4, 6, 3);
+  CHECK_THAT(error_of<ShapeError>([&] {
+               layer(nn::Packed{zeros({2, 3}), {2}});
+             }),
+             contains("Conv1d: the elements (2, 3) are not (N, 4), as the weight (6, 4, 3) needs"));
+  CHECK_THAT(error_of<ShapeError>([&] { layer(nn::Packed{zeros({2, 4}), {1}}); }), contains("Conv1d: elements (2, 4)"));
+  CHECK_THAT(error_of<DTypeError>([&] {
+               layer(nn::Packed{zeros({2, 4}, {.dtype = f64}), {2}});
+             }),
+             contains("do not have the dtype f32 of the weight"));
+  CHECK_THAT(error_of<Error>([&] { layer(nn::Packed{}); }), contains("Conv1d: the elements are an undefined tensor"));
+  nn::Conv1d odd(4, 6, 3, {.stride = 0});
+  CHECK_THAT(error_of<ShapeError>([&] { odd(nn::Packed{zeros({2, 4}), {2}}); }), contains("stride 0"));
+}

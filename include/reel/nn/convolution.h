@@ -1,6 +1,7 @@
 #pragma once
 
 #include <reel/nn/module.h>
+#include <reel/nn/packed.h>
 #include <reel/ops/convolution.h>
 
 namespace reel::nn {
@@ -50,6 +51,10 @@ struct Convolution : Module {
   /// the weight.
   Tensor operator()(const Arg& x) const;
 
+ protected:
+  /// The options of a call.
+  const reel::ConvolutionOptions& options() const { return options_; }
+
  private:
   reel::ConvolutionOptions options_;
 };
@@ -60,6 +65,16 @@ struct Convolution : Module {
 struct Conv1d : Convolution<1> {
   /// The constructors of the base class.
   using Convolution<1>::Convolution;
+  /// The convolution of x (N, in, L) with the weight, plus the bias.
+  using Convolution<1>::operator();
+  /// The convolution of each sequence by itself with the weight, plus the bias: elements (N, in) → (N', out), whose
+  /// lengths are L' = floor((L + 2 padding − (k − 1) dilation − 1) / stride) + 1, or 0 where a sequence of length L is
+  /// shorter than a window. Zeros are put around each sequence, so that none sees its neighbours; `layout` is not used.
+  /// `masked_max` of the result is the maximum over time of Kim, Convolutional neural networks for sentence
+  /// classification (EMNLP 2014).
+  /// Throws: ShapeError unless the elements are (N, in) and the lengths fit them, and for options out of range; DTypeError
+  /// unless the elements have the dtype of the weight; Error if the elements are undefined.
+  Packed operator()(const Packed& x, Location where = Location::here()) const;
 };
 /// Convolution over two spatial axes with a weight and a bias: (N, in, H, W) → (N, out, H', W'), or with Layout::nhwc
 /// the channels last; see `conv2d`.
