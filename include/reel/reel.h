@@ -30,5 +30,6 @@
 #include <reel/tensor.h>
 #include <reel/threads.h>
 #include <reel/train/fit.h>
+#include <reel/train/metrics.h>
 #include <reel/train/progress.h>
 #include <reel/version.h>

@@ -11,4 +11,5 @@
 #include <reel/train/checkpoint.h>
 #include <reel/train/fit.h>
 #include <reel/train/interruption.h>
+#include <reel/train/metrics.h>
 #include <reel/train/progress.h>
