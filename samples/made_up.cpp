@@ -158,4 +158,32 @@ std::string made_up_text(std::uint64_t seed) {
   return text;
 }
 
+std::vector<Point> made_up_clusters(std::uint64_t seed, std::int64_t count, std::int64_t features,
+                                    std::int64_t classes) {
+  constexpr std::size_t clusters = 16;
+  std::mt19937_64 random(seed);
+  std::normal_distribution<float> normal;
+  auto draw = [&](std::int64_t size, float scale) {
+    std::vector<float> numbers(static_cast<std::size_t>(size));
+    for (float& number : numbers) number = scale * normal(random);
+    return numbers;
+  };
+  std::vector<std::vector<float>> centres, functions;
+  for (std::size_t i = 0; i < clusters; ++i) {
+    centres.push_back(draw(features, 2));
+    functions.push_back(draw(features * classes, 1));
+  }
+  std::vector<Point> points;
+  for (std::int64_t i = 0; i < count; ++i) {
+    std::size_t cluster = random() % clusters;
+    std::vector<float> x = draw(features, 1), values(static_cast<std::size_t>(classes));
+    for (std::size_t f = 0; f < x.size(); ++f) {
+      for (std::size_t c = 0; c < values.size(); ++c) values[c] += x[f] * functions[cluster][f * values.size() + c];
+      x[f] += centres[cluster][f];
+    }
+    points.push_back({std::move(x), std::max_element(values.begin(), values.end()) - values.begin()});
+  }
+  return points;
+}
+
 }  // namespace samples

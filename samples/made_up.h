@@ -26,4 +26,15 @@ DigitImages made_up_digits(std::uint64_t seed, int count);
 /// Sentences in which verbs agree with their subjects.
 std::string made_up_text(std::uint64_t seed);
 
+/// Features, and the class that they belong to.
+struct Point {
+  std::vector<float> x;
+  std::int64_t y = 0;
+};
+
+/// Points around the centres of 16 clusters, each of whose classes, from 0 to `classes` - 1, are those of the largest of
+/// linear functions of its own.
+std::vector<Point> made_up_clusters(std::uint64_t seed, std::int64_t count, std::int64_t features,
+                                    std::int64_t classes);
+
 }  // namespace samples

@@ -1,0 +1,190 @@
+// Learns the sentiment of phrases from the counts of their words, which are sparse: rows of a CSRMatrix.
+//
+// A row of the matrix has an entry for each word of a phrase, among thousands of columns. The first layer is a Linear
+// that multiplies the rows of a minibatch, whose gradient has a row for each word that occurs, and a step updates only
+// these. It can also be an EmbeddingBag, or the Linear of the dense counts; --compare trains all three alike.
+//
+// Data: nlp.stanford.edu/sentiment, trainDevTestTrees_PTB.zip; without --train, phrases of a small made-up grammar.
+// Command: tools/run sparse_bow --train train.txt --dev dev.txt [--compare --epochs 1]
+// Result: not measured
+
+#include <ranges>
+
+#include "phrases.h"
+
+using namespace reel;
+
+struct Sizes {
+  std::string layer = "linear";
+  std::int64_t hidden = 50;
+};
+
+struct BagOfWords : nn::Module {
+  std::string layer;
+  std::optional<nn::Linear> linear;  // one of the two
+  std::optional<nn::EmbeddingBag> bag;
+  nn::Linear output;
+
+  BagOfWords(std::int64_t vocabulary, const Sizes& sizes)
+      : layer(sizes.layer), output(*this, "output", sizes.hidden, samples::sentiments) {
+    nn::Initialiser first = nn::uniform(-0.1, 0.1);
+    if (layer == "bag")
+      bag.emplace(*this, "words", vocabulary, sizes.hidden,
+                  nn::EmbeddingBagOptions{.mode = BagMode::sum, .initialiser = first, .row_gradient = true});
+    else
+      linear.emplace(*this, "words", vocabulary, sizes.hidden,
+                     nn::LinearOptions{.bias = false, .initialiser = first, .row_gradient = true});
+  }
+
+  /// Logits (B, 5) of the counts of words (B, vocabulary).
+  Tensor operator()(const CSRMatrix& counts) const {
+    Tensor h;
+    if (layer == "linear") h = (*linear)(counts);
+    if (layer == "bag") h = (*bag)(counts.column_indices(), slice(counts.row_offsets(), 0, 0, -1), counts.values());
+    if (layer == "dense") h = (*linear)(to_dense(counts));
+    return output(tanh(h));
+  }
+};
+
+/// Phrases as rows of counts.
+struct Counted {
+  CSRMatrix counts;                  // (phrases, vocabulary)
+  std::vector<std::int64_t> labels;  // (phrases)
+
+  Counted(const std::vector<samples::Phrase>& phrases, std::int64_t vocabulary) {
+    std::vector<std::int64_t> starts = {0}, columns;
+    std::vector<float> values;
+    for (const samples::Phrase& phrase : phrases) {
+      std::map<std::int64_t, float> row;
+      for (std::int64_t word : phrase.words) row[word] += 1;
+      for (const auto& [word, count] : row) {
+        columns.push_back(word);
+        values.push_back(count);
+      }
+      starts.push_back(std::ssize(columns));
+      labels.push_back(phrase.label);
+    }
+    counts = csr_matrix(tensor(starts), tensor(columns), tensor(values), {std::ssize(phrases), vocabulary});
+  }
+  Tensor labels_of(const std::vector<std::int64_t>& rows) const {
+    std::vector<std::int64_t> theirs;
+    for (std::int64_t row : rows) theirs.push_back(labels[static_cast<std::size_t>(row)]);
+    return tensor(theirs);
+  }
+  auto rows() const {
+    return data::transformed(std::views::iota(std::int64_t{0}, std::ssize(labels)),
+                             [](std::int64_t row) { return row; });
+  }
+};
+
+nn::ConfusionMatrix evaluate(const BagOfWords& model, const Counted& phrases) {
+  nn::ConfusionMatrix matrix(samples::sentiments);
+  data::Loader batches(phrases.rows(), {.batch_size = 256});
+  for (const std::vector<std::int64_t>& rows : batches)
+    matrix.add(model(select_rows(phrases.counts, tensor(rows))), phrases.labels_of(rows));
+  return matrix;
+}
+
+struct Options : samples::RunOptions, Sizes {
+  bool compare = false;
+};
+
+auto batches_of(const Counted& phrases, const Options& options) {
+  return data::Loader(phrases.rows(), {.batch_size = options.batch, .shuffle = true, .seed = options.seed});
+}
+
+double step(BagOfWords& model, optim::Optimiser& adagrad, const Counted& phrases,
+            const std::vector<std::int64_t>& rows) {
+  Tape tape;
+  Tensor loss = cross_entropy(model(select_rows(phrases.counts, tensor(rows))), phrases.labels_of(rows));
+  double value = loss.item();
+  train::check_loss(value);
+  tape.backward(loss);
+  adagrad.step();
+  adagrad.zero_grad();
+  return value;
+}
+
+/// Trains each of the three layers on one thread of batches, and prints their times and losses.
+void compare(const Counted& training, std::int64_t vocabulary, Options options) {
+  std::vector<std::vector<std::string>> rows = {{"", "seconds an epoch", "training loss", "difference"}};
+  std::optional<double> first;
+  for (const char* layer : {"linear", "bag", "dense"}) {
+    options.layer = layer;
+    manual_seed(options.seed);
+    BagOfWords model(vocabulary, options);
+    optim::Adagrad adagrad(model.parameters(), {.learning_rate = options.learning_rate});
+    auto loader = batches_of(training, options);
+    double total = 0;
+    auto start = std::chrono::steady_clock::now();
+    while (loader.epoch() < options.epochs) {
+      total = 0;
+      for (const std::vector<std::int64_t>& batch : loader)
+        total += step(model, adagrad, training, batch) * static_cast<double>(batch.size());
+    }
+    double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    double loss = total / static_cast<double>(training.labels.size());
+    if (!first) first = loss;
+    rows.push_back({layer, fmt::format("{:.3f}", seconds / options.epochs), fmt::format("{:.6f}", loss),
+                    fmt::format("{:.1e}", std::abs(loss - *first))});
+  }
+  samples::print_results(rows);
+}
+
+void run(Options options) {
+  manual_seed(options.seed);
+  auto sets = samples::read_sentiment_trees(options);
+  io::Contents file = samples::load(options, "sparse_bow");
+  data::WordCounts counts;
+  for (const data::LabelledTree& tree : sets.train) counts.add_all(tree.words);
+  data::Vocabulary vocabulary(counts);
+  if (!options.load.empty()) {
+    vocabulary = data::Vocabulary::from_text(file.metadata["words"]);
+    options.layer = file.metadata["layer"];
+    options.hidden = std::stoll(file.metadata["hidden"]);
+  }
+  auto counted = [&](const std::vector<data::LabelledTree>& trees) {
+    return Counted(samples::phrases_of(trees, vocabulary, true), vocabulary.size());
+  };
+  Counted training = counted(sets.train), dev = counted(sets.dev);
+  if (options.compare) return compare(training, vocabulary.size(), options);
+  BagOfWords model(vocabulary.size(), options);
+  if (!options.load.empty()) io::load_into(model, file);
+  optim::Adagrad adagrad(model.parameters(), {.learning_rate = options.learning_rate});
+  auto loader = batches_of(training, options);
+  io::Metadata about = {{"sample", "sparse_bow"},
+                        {"words", vocabulary.text()},
+                        {"layer", options.layer},
+                        {"hidden", std::to_string(options.hidden)}};
+  std::string opening = fmt::format("{} training phrases, {} words, {} parameters", training.labels.size(),
+                                    vocabulary.size(), model.parameter_count());
+  samples::train(
+      {options, model, adagrad, "phrases", opening, about}, loader,
+      [&](const std::vector<std::int64_t>& rows) { return step(model, adagrad, training, rows); },
+      [&] {
+        double right = 100 * evaluate(model, dev).accuracy();
+        return samples::Reached{right, fmt::format("dev {:.2f} % of five", right)};
+      });
+  std::vector<std::vector<std::string>> rows = {{"", "phrases", "mean F1", "right, of five"}};
+  for (const auto& [name, trees] : {std::pair("test", &sets.test), std::pair("dev", &sets.dev)}) {
+    if (trees->empty()) continue;
+    nn::ConfusionMatrix matrix = evaluate(model, counted(*trees));
+    rows.push_back({name, std::to_string(matrix.total()), fmt::format("{:.2f} %", 100 * matrix.macro().f1),
+                    fmt::format("{:.2f} %", 100 * matrix.accuracy())});
+  }
+  samples::print_results(rows);
+}
+
+int main(int argc, char** argv) {
+  Options options;
+  options.batch = 64;
+  options.epochs = 5;
+  options.learning_rate = 0.1;
+  samples::CommandLine line("Learns the sentiment of phrases from the sparse counts of their words.", "sparse_bow");
+  samples::add_training_options(line, options, "trees");
+  line.add_option("--layer", options.layer, "linear: of a sparse matrix; bag: an EmbeddingBag; dense: of dense counts",
+                  samples::one_of({"linear", "bag", "dense"}));
+  line.add_option("--hidden", options.hidden, "size of the hidden layer", samples::at_least(1));
+  line.add_flag("--compare", options.compare, "trains with each --layer, and prints seconds and losses");
+  return line.run(argc, argv, [&] { run(options); });
+}
