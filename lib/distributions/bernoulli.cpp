@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <reel/ops.h>
+#include <reel/ops/stop_gradient.h>
 
 #include "../core/op_error.h"
 #include "distribution.h"

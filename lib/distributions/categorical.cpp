@@ -1,6 +1,7 @@
 #include <reel/distributions/categorical.h>
 
 #include <reel/ops.h>
+#include <reel/ops/stop_gradient.h>
 
 #include "../core/op_error.h"
 #include "distribution.h"

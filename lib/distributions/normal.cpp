@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include <reel/ops.h>
+#include <reel/ops/stop_gradient.h>
 
 #include "../core/op_error.h"
 #include "distribution.h"
