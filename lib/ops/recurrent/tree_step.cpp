@@ -54,6 +54,12 @@ Tensor gradient_of_p(const Tensor& da, std::int64_t size, int children, bool is_
   return concat({slice(d, -1, 0, 3 * size), forget}, -1);
 }
 
+// Of all h side by side. H, which dW is computed from, has a gradient of its own in second order.
+Tensor gradient_of_children(Gradient& g, const Tensor& da) {
+  Tensor dh = times_transposed(g, da, g.saved_input(1));
+  return g.has_output(3) ? dh + g.output(3) : dh;
+}
+
 }  // namespace
 
 constexpr OpInfo tree_lstm_step_op{
@@ -90,7 +96,7 @@ constexpr OpInfo tree_lstm_step_op{
           for (std::size_t k = 0; k < static_cast<std::size_t>(children); ++k) {
             std::size_t child = first_child + 2 * k;
             if (g.wants(child)) {
-              if (!dh.defined()) dh = times_transposed(g, da, g.saved_input(1));
+              if (!dh.defined()) dh = gradient_of_children(g, da);
               auto column = static_cast<std::int64_t>(k) * size;
               g.accumulate(child, slice(dh, 1, column, column + size));
             }
