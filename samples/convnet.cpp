@@ -118,7 +118,8 @@ double accuracy(ConvNet& net, const std::vector<Example>& examples) {
 void run(Options options) {
   manual_seed(options.seed);
   if (!options.images.empty() && options.labels.empty()) throw std::runtime_error("--images needs --labels, too.");
-  samples::RunOptions of_kept{.load = options.fine_tune};
+  samples::RunOptions of_kept;
+  of_kept.load = options.fine_tune;
   io::Contents file = samples::load(options, "convnet"), kept = samples::load(of_kept, "convnet");
   for (const io::Contents* from : {&file, &kept})
     if (from->metadata.contains("width")) options.width = std::stoll(from->metadata.at("width"));

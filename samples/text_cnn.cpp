@@ -6,7 +6,7 @@
 //
 // Paper: Kim, Convolutional neural networks for sentence classification (EMNLP 2014), CNN-rand.
 // Data: nlp.stanford.edu/sentiment, trainDevTestTrees_PTB.zip; without --train, phrases of a small made-up grammar.
-// Command: tools/run text_cnn --train train.txt --dev dev.txt
+// Command: tools/run text_cnn --train sst/train.txt --dev sst/dev.txt
 // Result: 43.8 % of five sentiments on the dev sentences (seed 1, the second of three epochs; 53 processor seconds,
 //         AVX-512); the majority is 26 %.
 

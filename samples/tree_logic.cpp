@@ -194,7 +194,7 @@ void test(const TreeModel& model, const std::vector<Tree>& trees, const Options&
 }
 
 void print_examples(const TreeModel& model, const std::vector<Tree>& trees) {
-  fmt::print("\nexamples:\n");
+  fmt::print("examples:\n");
   int left = 4;
   for (const Tree& tree : trees) {
     std::string text = to_string(*tree);
@@ -202,6 +202,7 @@ void print_examples(const TreeModel& model, const std::vector<Tree>& trees) {
     fmt::print("  {} = {}, predicted {}\n", text, tree->value, model.predicts(*tree));
     --left;
   }
+  fmt::print("\n");
 }
 
 void run(const Options& options) {
@@ -221,8 +222,8 @@ void run(const Options& options) {
              model.parameter_count());
   train_model(model, trees, options);
   if (!options.save.empty()) io::save(options.save, model);
-  test(model, deeper, options);
   print_examples(model, deeper);
+  test(model, deeper, options);
 }
 
 int main(int argc, char** argv) {
