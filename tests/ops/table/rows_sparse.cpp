@@ -58,33 +58,35 @@ Array dense_of(const Pattern& p, const Array& values) {
   return dense_of(p.shape, rows, {p.columns.begin(), p.columns.end()}, values);
 }
 
-void add_product(std::vector<Row>& rows, const Pattern& p, const Shape& dense, bool transposed) {
+void add_product(std::vector<Row>& rows, const Pattern& p, const Shape& dense, bool transposed, bool by_rows = false) {
   std::int64_t inner = p.shape[transposed ? 0 : 1], most = 0;
   Shape shape = dense;
   shape[0] = p.shape[transposed ? 1 : 0];
   most = std::min(p.entries(), inner);
-  rows.push_back({.name = "csr_matmul " + to_string(p.shape) + (transposed ? "^T " : " ") + to_string(dense),
-                  .run = [=](auto x) { return matmul(p.with(x[0]), x[1], {.transposed = transposed}); },
-                  .inputs = {{{p.entries()}}, {dense}},
-                  .reference =
-                      [=](const Arrays& x) {
-                        Array matrix = dense_of(p, x[0]);
-                        Array y = make(shape, [](const Index&) { return 0.0; });
-                        y.scales.assign(y.values.size(), 0);
-                        std::int64_t width = dense.rank() == 1 ? 1 : dense[1];
-                        for (std::int64_t i = 0; i < shape[0]; ++i)
-                          for (std::int64_t k = 0; k < inner; ++k)
-                            for (std::int64_t j = 0; j < width; ++j) {
-                              std::int64_t at = transposed ? k * p.shape[1] + i : i * p.shape[1] + k;
-                              double term = matrix.values[place(at)] * x[1].values[place(k * width + j)];
-                              y.values[place(i * width + j)] += term;
-                              y.scales[place(i * width + j)] += std::abs(term);
-                            }
-                        return y;
-                      },
-                  // Half a unit for each product and each sum of the largest number of terms.
-                  .ulps = 1 + static_cast<double>(most),
-                  .attributes = p.attributes(transposed)});
+  rows.push_back(
+      {.name = "csr_matmul " + to_string(p.shape) + (transposed ? "^T " : " ") + to_string(dense) +
+               (by_rows ? " by rows" : ""),
+       .run = [=](auto x) { return matmul(p.with(x[0]), x[1], {.transposed = transposed, .row_gradient = by_rows}); },
+       .inputs = {{{p.entries()}}, {dense}},
+       .reference =
+           [=](const Arrays& x) {
+             Array matrix = dense_of(p, x[0]);
+             Array y = make(shape, [](const Index&) { return 0.0; });
+             y.scales.assign(y.values.size(), 0);
+             std::int64_t width = dense.rank() == 1 ? 1 : dense[1];
+             for (std::int64_t i = 0; i < shape[0]; ++i)
+               for (std::int64_t k = 0; k < inner; ++k)
+                 for (std::int64_t j = 0; j < width; ++j) {
+                   std::int64_t at = transposed ? k * p.shape[1] + i : i * p.shape[1] + k;
+                   double term = matrix.values[place(at)] * x[1].values[place(k * width + j)];
+                   y.values[place(i * width + j)] += term;
+                   y.scales[place(i * width + j)] += std::abs(term);
+                 }
+             return y;
+           },
+       // Half a unit for each product and each sum of the largest number of terms.
+       .ulps = 1 + static_cast<double>(most),
+       .attributes = p.attributes(transposed)});
 }
 
 void add_matrix(std::vector<Row>& rows, const Pattern& p) {
@@ -155,6 +157,8 @@ void add_sparse_rows(std::vector<Row>& rows) {
   for (bool transposed : {false, true}) {
     add_product(rows, small, {transposed ? 3 : 4, 5}, transposed);
     add_product(rows, small, {transposed ? 3 : 4}, transposed);
+    add_product(rows, small, {transposed ? 3 : 4, 5}, transposed, true);
+    add_product(rows, {{2, 3}, {0, 0, 0}, {}}, {transposed ? 2 : 3, 2}, transposed, true);
     add_product(rows, small, {transposed ? 3 : 4, 0}, transposed);
     add_product(rows, {{1, 1}, {0, 1}, {0}}, {1, 1}, transposed);
     add_product(rows, {{2, 3}, {0, 0, 0}, {}}, {transposed ? 2 : 3, 2}, transposed);
