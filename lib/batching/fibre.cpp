@@ -26,6 +26,7 @@
 #endif
 #endif
 #ifdef REEL_ADDRESS_SANITIZER
+#include <sanitizer/asan_interface.h>
 #include <sanitizer/common_interface_defs.h>
 #endif
 #ifdef REEL_THREAD_SANITIZER
@@ -48,6 +49,14 @@ void end_switch([[maybe_unused]] void* shadow, [[maybe_unused]] const void** bot
                 [[maybe_unused]] std::size_t* size_before) {
 #ifdef REEL_ADDRESS_SANITIZER
   __sanitizer_finish_switch_fiber(shadow, bottom_before, size_before);
+#endif
+}
+
+// What the address sanitizer knows of frames that an exception left, or of an earlier mapping at these addresses, would
+// be taken for faults of functions that are compiled without all of its checks.
+void forget_frames([[maybe_unused]] const boost::context::stack_context& stack) {
+#ifdef REEL_ADDRESS_SANITIZER
+  __asan_unpoison_memory_region(static_cast<char*>(stack.sp) - stack.size, stack.size);
 #endif
 }
 
@@ -109,6 +118,7 @@ boost::context::stack_context StackPool::take() {
   if (!free_.empty()) {
     boost::context::stack_context stack = free_.back();
     free_.pop_back();
+    forget_frames(stack);
     return stack;
   }
   free_.reserve(made_ + 1);  // so that `put` needs no memory
@@ -124,6 +134,7 @@ boost::context::stack_context StackPool::take() {
   boost::context::stack_context stack;
   stack.sp = static_cast<char*>(block) + whole - offset;
   stack.size = bytes_ - offset;
+  forget_frames(stack);
   return stack;
 }
 
