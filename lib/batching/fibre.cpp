@@ -52,8 +52,8 @@ void end_switch([[maybe_unused]] void* shadow, [[maybe_unused]] const void** bot
 #endif
 }
 
-// What the address sanitizer knows of frames that an exception left, or of an earlier mapping at these addresses, would
-// be taken for faults of functions that are compiled without all of its checks.
+// What the address sanitizer knows of frames that an exception left, or of an earlier mapping at these addresses, looks
+// like faults of functions that are compiled without all of its checks.
 void forget_frames([[maybe_unused]] const boost::context::stack_context& stack) {
 #ifdef REEL_ADDRESS_SANITIZER
   __asan_unpoison_memory_region(static_cast<char*>(stack.sp) - stack.size, stack.size);
