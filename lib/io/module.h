@@ -39,6 +39,12 @@ struct PositionedSink {
 /// with libreel.so and libreel.a alike.
 using ModuleTable = const void*(std::uint32_t version, std::size_t bytes) noexcept;
 
+/// What a module's `reel_module_table` returns to a program that was built for this version and size of its table.
+template <class Table>
+const void* table_if_compatible(const Table& table, std::uint32_t version, std::size_t bytes) noexcept {
+  return version == Table::module.version && bytes == sizeof table ? &table : nullptr;
+}
+
 /// The table of a module, which is loaded from the folder that the environment variable REEL_MODULES names, from the
 /// folder of the library or program that contains reel, or from where reel was installed; it is never unloaded.
 /// Throws: FileError, in the name of `function`, if there is none, it cannot be loaded, or it belongs to another build.

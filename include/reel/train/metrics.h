@@ -49,7 +49,7 @@ class ConfusionMatrix {
   /// The scores of a class; those of class 1 of two are the scores of a binary classifier.
   /// Throws: IndexError for a class outside [0, C).
   ClassScores scores(std::int64_t of, Location where = Location::here()) const;
-  /// The mean of the scores of all classes, each class weighing the same. The F1 is the mean of the classes' F1.
+  /// The unweighted mean over all classes of the precision, of the recall and of the F1.
   /// Source: scikit-learn's f1_score with average="macro" and zero_division=0.
   ClassScores macro() const;
   /// The scores of the true positives, false positives and false negatives of all classes together; where each example

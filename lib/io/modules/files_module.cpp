@@ -24,5 +24,5 @@ extern "C" [[gnu::visibility("default")]] const void* reel_module_table(std::uin
     fill_images(made);
     return made;
   }();
-  return version == FilesTable::module.version && bytes == sizeof table ? &table : nullptr;
+  return table_if_compatible(table, version, bytes);
 }

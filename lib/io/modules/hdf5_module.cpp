@@ -215,5 +215,5 @@ extern "C" [[gnu::visibility("default")]] const void* reel_module_table(std::uin
                                                                         std::size_t bytes) noexcept {
   using namespace reel::detail;
   static constexpr Hdf5Table table{open_file, close_file, visit_datasets, read_dataset};
-  return version == Hdf5Table::module.version && bytes == sizeof table ? &table : nullptr;
+  return table_if_compatible(table, version, bytes);
 }

@@ -193,5 +193,5 @@ extern "C" [[gnu::visibility("default")]] const void* reel_module_table(std::uin
                                                                         std::size_t bytes) noexcept {
   using namespace reel::detail;
   static const SoundTable table{open_sound, close_sound, read_sound, write_wav};
-  return version == SoundTable::module.version && bytes == sizeof table ? &table : nullptr;
+  return table_if_compatible(table, version, bytes);
 }
