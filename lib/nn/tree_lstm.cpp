@@ -6,7 +6,6 @@
 
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
-#include "../ops/recurrent/lstm_step.h"
 #include "../ops/recurrent/tree_step.h"
 #include "affine.h"
 #include "recurrent_weights.h"
@@ -60,12 +59,6 @@ std::vector<Tensor> memories_of(std::span<const LSTMState> children) {
   std::vector<Tensor> memories;
   for (const LSTMState& child : children) memories.push_back(child.c);
   return memories;
-}
-
-bool can_run_as_step(const Tensor& p, const Tensor& W, std::span<const LSTMState> children) {
-  for (const LSTMState& child : children)
-    if (!can_run_lstm_step({&p, &W, &child.h, &child.c})) return false;
-  return true;
 }
 
 // The input of a node, which may be undefined.
@@ -141,14 +134,8 @@ LSTMState NaryTreeLSTM::operator()(const Arg& x, std::span<const LSTMState> chil
       fail<ShapeError>(nary_name, {}, "a node has {} children, of {} at most", count, this->children());
     Tensor p = from_input(x, W_x, bias);
     if (children.empty()) return tree_lstm_cell(state_gates(p));
-    if (count == this->children() && children.size() <= most_step_children && can_run_as_step(p, W_h, children))
-      return tree_lstm_step(p, W_h, children, {});
-    std::vector<Tensor> arguments{p}, h;
-    arguments.insert(arguments.end(), children.size() - 1, forget_gate(p));
-    for (const LSTMState& child : children) h.push_back(child.h);
-    Tensor weights = W_h;
-    if (count < this->children()) weights = slice(slice(weights, 0, 0, count * size), 1, 0, (3 + count) * size);
-    return tree_lstm_cell(addmm(concat(arguments, -1), concat(h, 1), weights), memories_of(children));
+    if (count == this->children()) return tree_lstm_node(p, children, W_h, {});
+    return tree_lstm_node(p, children, slice(slice(W_h, 0, 0, count * size), 1, 0, (3 + count) * size), {});
   });
 }
 

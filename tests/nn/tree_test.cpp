@@ -6,7 +6,6 @@
 #include <reel/tape.h>
 
 #include "catch.h"
-#include "ops/recurrent/tree_step.h"
 
 using namespace reel;
 using reel_test::contains;
@@ -185,22 +184,6 @@ TEST_CASE("gradients of trees agree with differences") {
   };
   check_gradients(read(sum), {draw({2, 2}), draw({2, 2})});
   check_gradients(read(nary), {draw({2, 2}), draw({2, 2})});
-}
-
-TEST_CASE("a node that runs as one op has the gradients that differences give, of all operands and both orders") {
-  manual_seed(7);
-  for (std::int64_t children : {1, 2, 3})
-    for (bool has_rows : {false, true}) {
-      std::vector<Tensor> operands{has_rows ? draw({3, 8}) : draw({8}), draw({2 * children, 2 * (3 + children)})};
-      for (std::int64_t k = 0; k < 2 * children; ++k) operands.push_back(draw({3, 2}));
-      auto node = [](std::span<const Tensor> in) {
-        std::vector<LSTMState> states;
-        for (std::size_t k = 2; k < in.size(); k += 2) states.push_back({in[k], in[k + 1]});
-        LSTMState state = detail::tree_lstm_step(in[0], in[1], states, Location::here());
-        return concat({state.h, state.c}, 1);
-      };
-      check_gradients(node, operands);
-    }
 }
 
 TEST_CASE("tree cells name what does not fit") {

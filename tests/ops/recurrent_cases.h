@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <vector>
 
@@ -80,6 +81,12 @@ Carried<N> step(Kind kind, std::int64_t gates, const std::vector<N>& x, const Ca
 
 inline std::int64_t gates_of(Kind kind) { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
 
+/// The product of a row and a column, which may be empty. `zero` is the number 0.
+template <class N>
+N product_of(const std::vector<N>& row, const std::vector<N>& column, N zero) {
+  return row.empty() ? zero : dot(row, column);
+}
+
 /// A step of a cell: from x, h, c of lstm, W_x, W_h and the bias to h and c of each example.
 struct CellCase {
   Kind kind;
@@ -99,6 +106,31 @@ struct CellCase {
       append(results, after.c);
     }
     return results;
+  }
+};
+
+/// A step of lstm_cell: from p, q and c to h and c of each example.
+struct PartsCase {
+  std::int64_t batch, size;
+
+  template <class N>
+  std::vector<N> operator()(const Elements<N>& x, N) const {
+    std::vector<N> all;
+    for (std::int64_t row = 0; row < batch; ++row) {
+      std::vector<N> p = row_of(x[0], row, 4 * size), q = row_of(x[1], row, 4 * size), h, c;
+      for (std::int64_t k = 0; k < size; ++k) {
+        auto argument = [&](std::int64_t gate) {
+          auto column = static_cast<std::size_t>(gate * size + k);
+          return p[column] + q[column];
+        };
+        const N& before = x[2][static_cast<std::size_t>(row * size + k)];
+        c.push_back(sigmoid_of(argument(1)) * before + sigmoid_of(argument(0)) * tanh_of(argument(2)));
+        h.push_back(sigmoid_of(argument(3)) * tanh_of(c.back()));
+      }
+      append(all, h);
+      append(all, c);
+    }
+    return all;
   }
 };
 
@@ -124,6 +156,31 @@ struct TreeCase {
       append(results, c);
     }
     return results;
+  }
+};
+
+/// A node of a tree: from p, one row for all or one each, W_h and the children's h and c to h and c of each example.
+struct NodeCase {
+  TreeCase tree;
+  bool one_row;
+
+  template <class N>
+  std::vector<N> operator()(const Elements<N>& x, N zero) const {
+    auto [batch, size, children] = tree;
+    std::int64_t width = children * size, columns = (3 + children) * size;
+    Elements<N> parts(static_cast<std::size_t>(1 + children));
+    for (std::int64_t row = 0; row < batch; ++row) {
+      std::vector<N> p = row_of(x[0], one_row ? 0 : row, 4 * size), h;
+      for (std::int64_t k = 0; k < children; ++k) append(h, row_of(x[static_cast<std::size_t>(2 + 2 * k)], row, size));
+      for (std::int64_t column = 0; column < columns; ++column) {
+        std::int64_t gate = std::min<std::int64_t>(column / size, 3);
+        parts[0].push_back(p[static_cast<std::size_t>(gate * size + column % size)] +
+                           product_of(h, part_of(x[1], column, width, columns), zero));
+      }
+    }
+    for (std::int64_t k = 0; k < children; ++k)
+      parts[static_cast<std::size_t>(1 + k)] = x[static_cast<std::size_t>(3 + 2 * k)];
+    return tree(parts, zero);
   }
 };
 

@@ -447,6 +447,34 @@ TEST_CASE("cells name what does not fit") {
       Bad("tree_lstm_cell: a (3,) f32 is not (B, 3 H)", [&] { tree_lstm_cell(ones({3})); }),
       Bad("tree_lstm_cell: c (2, 3) f32 is not (2, 4), which goes with the input (2, 16)",
           [&] { tree_lstm_cell(W_h(slice(0, 2)), {x}); }),
+      Bad("tree_lstm_cell: W_h (4, 16) f32 is not (2 H, 5 H), which goes with 2 children, with an H of at least 1",
+          [&] {
+            tree_lstm_cell(ones({2, 16}), {{h, h}, {h, h}}, W_h);
+          }),
+      Bad("tree_lstm_cell: p (2, 3) f32 is neither (16) nor (B, 16), which go with W_h (4, 16)",
+          [&] {
+            tree_lstm_cell(x, {{h, h}}, W_h);
+          }),
+      Bad("tree_lstm_cell: c (2, 3) f32 is not (2, 4), which goes with the input (2, 16)",
+          [&] {
+            tree_lstm_cell(ones({2, 16}), {{h, x}}, W_h);
+          }),
+      Bad("tree_lstm_cell: a node without children has no W_h; leave it out",
+          [&] {
+            tree_lstm_cell(ones({2, 16}), std::span<const LSTMState>(), W_h);
+          }),
+      Bad("lstm_cell: p (2, 3) f32 is not (B, 4 H)",
+          [&] {
+            lstm_cell(x, {h, h}, W_h);
+          }),
+      Bad("lstm_cell: W_h (4, 12) f32 is not (4, 16), which goes with the input (2, 16)",
+          [&] {
+            lstm_cell(ones({2, 16}), {h, h}, G_h);
+          }),
+      Bad("lstm_cell: h (2, 3) f32 is not (2, 4), which goes with the input (2, 16)",
+          [&] {
+            lstm_cell(ones({2, 16}), {x, h}, W_h);
+          }),
       Bad("lstm_cell: p (2, 3) f32 is not (2, 16), which goes with the input (2, 4)", [&] { lstm_cell(x, x, h); }),
       Bad("lstm_cell: c () f32 is not (B, H)", [&] { lstm_cell(x, x, ones({})); }),
       Bad("gru_cell: W_h (4, 16) f32 is not (H, 3 H)",

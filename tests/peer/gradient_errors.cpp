@@ -189,8 +189,13 @@ std::map<std::string, GradientErrors> gradient_errors() {
       {"gru_cell", [](X x, Given, Seed seed) { return cell_errors(Kind::gru, x, seed); }},
       {"rnn_cell", [](X x, Given given, Seed seed) { return cell_errors(rnn_kind(given), x, seed); }},
       {"tree_lstm_cell",
-       [](X x, Given, Seed seed) {
+       [](X x, Given given, Seed seed) {
          std::int64_t children = std::ssize(x) - 1;
+         if (given.flag("states")) {
+           children = children / 2;
+           NodeCase node{{x[2].shape[0], x[2].shape[1], children}, x[0].shape.rank() == 1};
+           return gradient_errors_of(node, x, seed);
+         }
          return gradient_errors_of(TreeCase{x[0].shape[0], x[0].shape[1] / (3 + children), children}, x, seed);
        }},
       {"lstm", [](X x, Given given, Seed seed) { return net_errors(Kind::lstm, x, given, seed); }},

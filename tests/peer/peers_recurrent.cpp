@@ -85,11 +85,22 @@ void add_recurrent_peers(Peers& peers) {
     auto [h, c] = at::lstm_cell(x[0], {x[1], x[2]}, transposed(x[3]), transposed(x[4]), x[5], at::zeros_like(x[5]));
     return at::cat({h, c}, 1);
   };
-  peers["tree_lstm_cell"] = [](Tensors x, Given) {
-    std::vector<at::Tensor> a = x[0].chunk(static_cast<std::int64_t>(x.size()) + 2, 1);
-    at::Tensor c = at::sigmoid(a[0]) * at::tanh(a[2]);
-    for (std::size_t k = 1; k < x.size(); ++k) c = c + at::sigmoid(a[2 + k]) * x[k];
-    return at::cat({at::sigmoid(a[1]) * at::tanh(c), c}, 1);
+  peers["tree_lstm_cell"] = [](Tensors x, Given given) {
+    bool of_states = given.flag("states");
+    std::size_t children = of_states ? x.size() / 2 - 1 : x.size() - 1;
+    std::vector<at::Tensor> h, c, p;
+    for (std::size_t k = 0; k < children; ++k) c.push_back(x[of_states ? 3 + 2 * k : 1 + k]);
+    at::Tensor arguments = x[0];
+    if (of_states) {
+      for (std::size_t k = 0; k < children; ++k) h.push_back(x[2 + 2 * k]);
+      p = x[0].chunk(4, -1);
+      p.insert(p.end(), children - 1, p[3]);
+      arguments = at::cat(p, -1) + at::matmul(at::cat(h, 1), x[1]);
+    }
+    std::vector<at::Tensor> a = arguments.chunk(static_cast<std::int64_t>(children) + 3, 1);
+    at::Tensor sum = at::sigmoid(a[0]) * at::tanh(a[2]);
+    for (std::size_t k = 0; k < children; ++k) sum = sum + at::sigmoid(a[3 + k]) * c[k];
+    return at::cat({at::sigmoid(a[1]) * at::tanh(sum), sum}, 1);
   };
   peers["gru_cell"] = [](Tensors x, Given) {
     auto [input, state] = gru_biases(x[4]);

@@ -81,6 +81,13 @@ LSTMState lstm_cell(const Arg& x, const LSTMState& state, const RecurrentWeights
 /// undefined one.
 /// Source: Hochreiter and Schmidhuber, Long short-term memory (1997); Gers et al. (2000).
 LSTMState lstm_cell(const Arg& p, const Arg& q, const Arg& c);
+/// One step of a long short-term memory whose inputs are projected already: p (B, 4 H), usually x W_x + b, which for many
+/// steps is one large product; state: h (B, P), c (B, H); W_h (P, 4 H) → the next state (B, H). i, f, g, o = σ(a_i),
+/// σ(a_f), tanh(a_g), σ(a_o) with a = p + h W_h; c' = f c + i g; h' = o tanh(c'). P is H unless h is a projection of h'.
+/// Throws: ShapeError unless the sizes fit; DTypeError unless all tensors have one floating dtype; Error for an
+/// undefined one.
+/// Source: Hochreiter and Schmidhuber, Long short-term memory (1997); Gers et al. (2000).
+LSTMState lstm_cell(const Arg& p, const LSTMState& state, const Arg& W_h);
 
 /// A node of a Tree-LSTM, from the arguments of its gates, a (B, (3 + N) H), and the cell states of its N children,
 /// each c_k (B, H) → the state of the node (B, H); a leaf has no children. i, o, u, f_k = σ(a_i), σ(a_o), tanh(a_u),
@@ -97,6 +104,26 @@ LSTMState tree_lstm_cell(const Arg& a, std::span<const Tensor> c);
 /// Source: Tai et al., Improved semantic representations from tree-structured long short-term memory networks (2015).
 inline LSTMState tree_lstm_cell(const Arg& a, std::initializer_list<Tensor> c = {}) {
   return tree_lstm_cell(a, std::span(c.begin(), c.size()));
+}
+/// A node of an N-ary Tree-LSTM with the product of its children's outputs: p (B, 4 H), or (4 H) for all rows, usually
+/// x W_x + b, with the arguments of i, o, u and, for every child, of f; the states of N ≥ 1 children, each (B, H); W_h
+/// (N H, (3 + N) H) → the state of the node (B, H). a = [p_i, p_o, p_u, p_f, …, p_f] + [h_1, …, h_N] W_h;
+/// i, o, u, f_k = σ(a_i), σ(a_o), tanh(a_u), σ(a_k); c' = i u + Σ f_k c_k; h' = o tanh(c').
+/// Throws: ShapeError unless the sizes fit; DTypeError unless all tensors have one floating dtype; Error for an
+/// undefined one.
+/// Source: Tai et al., Improved semantic representations from tree-structured long short-term memory networks (2015),
+/// equations 9 to 14, whose U^f_kl are the blocks of W_h.
+LSTMState tree_lstm_cell(const Arg& p, std::span<const LSTMState> children, const Arg& W_h);
+/// A node of an N-ary Tree-LSTM with the product of its children's outputs: p (B, 4 H), or (4 H) for all rows, usually
+/// x W_x + b, with the arguments of i, o, u and, for every child, of f; the states of N ≥ 1 children, each (B, H); W_h
+/// (N H, (3 + N) H) → the state of the node (B, H). a = [p_i, p_o, p_u, p_f, …, p_f] + [h_1, …, h_N] W_h;
+/// i, o, u, f_k = σ(a_i), σ(a_o), tanh(a_u), σ(a_k); c' = i u + Σ f_k c_k; h' = o tanh(c').
+/// Throws: ShapeError unless the sizes fit; DTypeError unless all tensors have one floating dtype; Error for an
+/// undefined one.
+/// Source: Tai et al., Improved semantic representations from tree-structured long short-term memory networks (2015),
+/// equations 9 to 14, whose U^f_kl are the blocks of W_h.
+inline LSTMState tree_lstm_cell(const Arg& p, std::initializer_list<LSTMState> children, const Arg& W_h) {
+  return tree_lstm_cell(p, std::span(children.begin(), children.size()), W_h);
 }
 
 /// One step of a gated recurrent unit: x (B, I), h (B, H) → the next h (B, H). r = σ(p_r + q_r + b_r), z = σ(p_z + q_z

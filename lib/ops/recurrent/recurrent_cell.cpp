@@ -403,6 +403,32 @@ LSTMState lstm_cell(const Arg& given_p, const Arg& given_q, const Arg& given_c) 
   return {to_if_needed(state.h, carried.dtype()), to_if_needed(state.c, carried.dtype())};
 }
 
+LSTMState lstm_cell(const Arg& given_p, const LSTMState& state, const Arg& given_W_h) {
+  const char* name = lstm_cell_op.name;
+  Location where = given_p.location();
+  CallerScope caller(where);
+  const AutocastArg p(Precision::full, given_p), W_h(Precision::full, given_W_h);
+  const Tensor &from_input = tensor_of(name, p), &weights = tensor_of(name, W_h);
+  const Tensor h = autocast_operand(Precision::full, state.h, where),
+               c = autocast_operand(Precision::full, state.c, where);
+  check_floating(name, from_input, where);
+  if (from_input.rank() != 2 || from_input.size(1) % 4 != 0)
+    fail<ShapeError>(name, where, "p {} is not (B, 4 H)", describe(from_input));
+  std::int64_t batch = from_input.size(0), gates = from_input.size(1);
+  std::int64_t width = weights.rank() == 2 ? weights.size(0) : 0;
+  check_fits_input(name, "W_h", weights, {width, gates}, from_input, where);
+  check_fits_input(name, "h", h, {batch, width}, from_input, where);
+  check_fits_input(name, "c", c, {batch, gates / 4}, from_input, where);
+  if (can_run_lstm_step({&from_input})) {
+    const Tensor* operands[] = {&from_input, &h, &c, &weights};
+    return lstm_step(operands, where);
+  }
+  LSTMState next = run_cell(RecurrentCell::lstm, widened(from_input), widened(matmul(widened(h), widened(weights))),
+                            widened(c), {}, where);
+  if (size_of(c.dtype()) != 2) return next;
+  return {to_if_needed(next.h, c.dtype()), to_if_needed(next.c, c.dtype())};
+}
+
 Tensor gru_cell(const Arg& x, const Arg& h, const RecurrentWeights& weights) {
   const Tensor& before = tensor_of("gru_cell", h);
   return step("gru_cell", RecurrentCell::gru, x, before, before, weights).h;

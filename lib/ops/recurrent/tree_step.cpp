@@ -1,13 +1,18 @@
 #include "tree_step.h"
 
 #include <array>
+#include <new>
 #include <utility>
+#include <vector>
 
 #include <reel/ops/elementwise.h>
+#include <reel/ops/matmul.h>
 #include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 
+#include "../../core/memory_error.h"
 #include "../../core/parameter_version.h"
+#include "../../dispatch/autocast.h"
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
@@ -15,9 +20,12 @@
 #include "../linear_algebra/multiplications.h"
 #include "../linear_algebra/transposed_product.h"
 #include "../registry.h"
+#include "lstm_step.h"
 #include "recurrent.h"
 
-namespace reel::detail {
+namespace reel {
+
+using namespace detail;
 
 // tree_lstm_step: p, W, h_1, c_1 … h_N, c_N → h', the gates i o u f_1 … f_N, c', H = [h_1; …; h_N]
 //   a = H W + [p_i; p_o; p_u; p_f; …; p_f];  h', c' and the gradients da and dc_k are those of tree_lstm_cell
@@ -28,7 +36,7 @@ namespace reel::detail {
 
 namespace {
 
-constexpr std::size_t first_child = 2;
+constexpr std::size_t first_child = 2, most_step_children = 3;
 constexpr InputSet shown_inputs = inputs({2, 4, 6});
 
 int children_of(std::size_t inputs) { return static_cast<int>(inputs - first_child) / 2; }
@@ -113,7 +121,9 @@ constexpr OpInfo tree_lstm_step_op{
     },
 };
 
-LSTMState tree_lstm_step(const Tensor& p, const Tensor& W, std::span<const LSTMState> children, Location where) {
+namespace {
+
+LSTMState tree_lstm_step(const Tensor& p, std::span<const LSTMState> children, const Tensor& W, Location where) {
   Tensor arguments = contiguous_if_needed(p), kept[most_step_children];
   const Tensor* in[first_child + 2 * most_step_children] = {&arguments, &W};
   for (std::size_t k = 0; k < children.size(); ++k) {
@@ -133,9 +143,73 @@ LSTMState tree_lstm_step(const Tensor& p, const Tensor& W, std::span<const LSTMS
   return {std::move(outputs[0]), std::move(outputs[2])};
 }
 
-std::span<const RegisteredOp> tree_step_ops() {
+bool can_run_tree_step(const Tensor& p, std::span<const LSTMState> children, const Tensor& W) {
+  if (children.size() > most_step_children) return false;
+  for (const LSTMState& child : children)
+    if (!can_run_lstm_step({&p, &W, &child.h, &child.c})) return false;
+  return true;
+}
+
+// Throws unless W_h and p fit the children. Returns the hidden size.
+std::int64_t check_tree_weights(const char* name, const Tensor& p, std::int64_t children, const Tensor& W_h,
+                                Location where) {
+  std::int64_t size = W_h.rank() == 2 ? W_h.size(0) / children : 0;
+  if (size == 0 || W_h.size(0) % children != 0 || W_h.size(1) % (3 + children) != 0 ||
+      W_h.size(1) / (3 + children) != size)
+    fail<ShapeError>(name, where, "W_h {} is not ({}H, {} H), which goes with {} {}, with an H of at least 1",
+                     describe(W_h), children == 1 ? "" : std::to_string(children) + " ", 3 + children, children,
+                     children == 1 ? "child" : "children");
+  if ((p.rank() != 1 && p.rank() != 2) || p.size(-1) != 4 * size)
+    fail<ShapeError>(name, where, "p {} is neither ({}) nor (B, {}), which go with W_h {}", describe(p), 4 * size,
+                     4 * size, to_string(W_h.shape()));
+  return size;
+}
+
+}  // namespace
+
+LSTMState detail::tree_lstm_node(const Tensor& p, std::span<const LSTMState> children, const Tensor& W_h,
+                                 Location where) {
+  if (can_run_tree_step(p, children, W_h)) return tree_lstm_step(p, children, W_h, where);
+  std::int64_t state_gates = p.size(-1) / 4 * 3;
+  std::vector<Tensor> arguments{p}, h, c;
+  arguments.insert(arguments.end(), children.size() - 1, slice(p, -1, state_gates));
+  for (const LSTMState& child : children) {
+    h.push_back(child.h);
+    c.push_back(child.c);
+  }
+  return tree_lstm_cell(addmm(concat(arguments, -1), concat(h, 1), W_h), c);
+}
+
+LSTMState tree_lstm_cell(const Arg& given_p, std::span<const LSTMState> given_children, const Arg& given_W_h) try {
+  const char* name = "tree_lstm_cell";
+  Location where = given_p.location();
+  CallerScope caller(where);
+  const AutocastArg p(Precision::full, given_p), W_h(Precision::full, given_W_h);
+  const Tensor &arguments = tensor_of(name, p), &weights = tensor_of(name, W_h);
+  if (given_children.empty()) fail<ShapeError>(name, where, "a node without children has no W_h; leave it out");
+  std::vector<LSTMState> children(given_children.begin(), given_children.end());
+  for (LSTMState& child : children)
+    child = {autocast_operand(Precision::full, child.h, where), autocast_operand(Precision::full, child.c, where)};
+  check_floating(name, arguments, where);
+  std::int64_t size = check_tree_weights(name, arguments, std::ssize(children), weights, where);
+  check_fits_input(name, "W_h", weights, weights.shape(), arguments, where);
+  const Tensor& rows = arguments.rank() == 2 ? arguments : children[0].h;
+  std::int64_t batch = rows.defined() && rows.rank() == 2 ? rows.size(0) : 0;
+  for (const LSTMState& child : children) {
+    check_fits_input(name, "h", child.h, {batch, size}, arguments, where);
+    check_fits_input(name, "c", child.c, {batch, size}, arguments, where);
+  }
+  if (size_of(arguments.dtype()) != 2) return tree_lstm_node(arguments, children, weights, where);
+  for (LSTMState& child : children) child = {widened(child.h), widened(child.c)};
+  LSTMState state = tree_lstm_node(widened(arguments), children, widened(weights), where);
+  return {to_if_needed(state.h, arguments.dtype()), to_if_needed(state.c, arguments.dtype())};
+} catch (const std::bad_alloc&) {
+  fail_for_memory("tree_lstm_cell", given_p.location());
+}
+
+std::span<const RegisteredOp> detail::tree_step_ops() {
   static constexpr RegisteredOp ops[] = {{.name = "tree_lstm_step", .info = &tree_lstm_step_op, .internal = true}};
   return ops;
 }
 
-}  // namespace reel::detail
+}  // namespace reel

@@ -173,9 +173,6 @@ bool is_killed(const Flow& flow, Change change, const std::vector<Check>& checks
 // Within batch_map no other interceptor runs; tests/batching tests the ops that only it uses, with their gradients.
 bool is_of_batch_map(std::string_view op) { return op == "batch" || op == "unbatch"; }
 
-// What NaryTreeLSTM runs does not check its operands, as rows want it to; tests/nn tests it with its gradients.
-bool is_of_layers(std::string_view op) { return op == "tree_lstm_step"; }
-
 // Differentiable ops and inputs that no row tests.
 std::vector<std::string> unreached() {
   std::vector<std::string> lines;
@@ -183,7 +180,7 @@ std::vector<std::string> unreached() {
   for (const Place& place : experiment.passed) with_flow.insert(place.op);
   for (const detail::OpFamily& family : detail::registered_ops())
     for (const detail::RegisteredOp& op : family.ops)
-      if (op.info && op.info->gradient && !op.needs_device && !is_of_batch_map(op.name) && !is_of_layers(op.name) &&
+      if (op.info && op.info->gradient && !op.needs_device && !is_of_batch_map(op.name) &&
           !with_flow.contains(op.info) && named.insert(op.info).second)
         lines.push_back(fmt::format("{}: no check of a row asks for its gradient", op.name));
   for (const Place& place : experiment.seen)

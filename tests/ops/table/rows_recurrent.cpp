@@ -57,24 +57,6 @@ Row cell_row(const CellCase& c) {
 
 // lstm_cell of the arguments' parts.
 Row parts_row(std::int64_t batch, std::int64_t size) {
-  auto results = [=]<class N>(const Elements<N>& x, N) {
-    std::vector<N> all;
-    for (std::int64_t row = 0; row < batch; ++row) {
-      std::vector<N> p = row_of(x[0], row, 4 * size), q = row_of(x[1], row, 4 * size), h, c;
-      for (std::int64_t k = 0; k < size; ++k) {
-        auto argument = [&](std::int64_t gate) {
-          auto column = static_cast<std::size_t>(gate * size + k);
-          return p[column] + q[column];
-        };
-        const N& before = x[2][static_cast<std::size_t>(row * size + k)];
-        c.push_back(sigmoid_of(argument(1)) * before + sigmoid_of(argument(0)) * tanh_of(argument(2)));
-        h.push_back(sigmoid_of(argument(3)) * tanh_of(c.back()));
-      }
-      append(all, h);
-      append(all, c);
-    }
-    return all;
-  };
   return {.name = "lstm_cell of parts " + std::to_string(batch) + " of " + std::to_string(size),
           .run =
               [](auto x) {
@@ -84,7 +66,7 @@ Row parts_row(std::int64_t batch, std::int64_t size) {
           .inputs = {{{batch, 4 * size}}, {{batch, 4 * size}}, {{batch, size}}},
           .reference =
               [=](const Arrays& x) {
-                return expected_of(results, x, {batch, 2 * size});
+                return expected_of(PartsCase{batch, size}, x, {batch, 2 * size});
               },
           .ulps = 1,
           .reorders = true};
@@ -107,6 +89,55 @@ Row tree_row(std::int64_t batch, std::int64_t size, std::int64_t children) {
               },
           .ulps = 1,
           .reorders = true};
+}
+
+// lstm_cell of projected inputs: p, h, c, W_h, whose h may be narrower or wider than c.
+Row projected_row(std::int64_t batch, std::int64_t width, std::int64_t size) {
+  auto results = [=]<class N>(const Elements<N>& x, N zero) {
+    Elements<N> parts{x[0], {}, x[2]};
+    for (std::int64_t row = 0; row < batch; ++row)
+      for (std::int64_t column = 0; column < 4 * size; ++column)
+        parts[1].push_back(product_of(row_of(x[1], row, width), part_of(x[3], column, width, 4 * size), zero));
+    return PartsCase{batch, size}(parts, zero);
+  };
+  return {.name = "lstm_cell of projected inputs " + std::to_string(batch) + " of " + std::to_string(width) + " to " +
+                  std::to_string(size),
+          .run =
+              [](auto x) {
+                LSTMState state = lstm_cell(x[0], {x[1], x[2]}, x[3]);
+                return concat({state.h, state.c}, 1);
+              },
+          .inputs = {{{batch, 4 * size}}, {{batch, width}}, {{batch, size}}, {{width, 4 * size}}},
+          .reference =
+              [=](const Arrays& x) {
+                return expected_of(results, x, {batch, 2 * size});
+              },
+          .ulps = 1,
+          .reorders = true};
+}
+
+// tree_lstm_cell with the product of the children's outputs: p, W_h, h_1, c_1 … h_N, c_N. p has one row for all or one each.
+Row node_row(std::int64_t batch, std::int64_t size, std::int64_t children, bool one_row = false) {
+  std::vector<Input> inputs{{one_row ? Shape{4 * size} : Shape{batch, 4 * size}},
+                            {{children * size, (3 + children) * size}, Fill::unit}};
+  for (std::int64_t k = 0; k < 2 * children; ++k) inputs.push_back({{batch, size}});
+  return {.name = "tree_lstm_cell of states " + std::to_string(batch) + " of " + std::to_string(size) + " with " +
+                  std::to_string(children) + (one_row ? " children and one row" : " children"),
+          .run =
+              [](auto x) {
+                std::vector<LSTMState> states;
+                for (std::size_t k = 2; k < x.size(); k += 2) states.push_back({x[k], x[k + 1]});
+                LSTMState state = tree_lstm_cell(x[0], states, x[1]);
+                return concat({state.h, state.c}, 1);
+              },
+          .inputs = inputs,
+          .reference =
+              [=](const Arrays& x) {
+                return expected_of(NodeCase{{batch, size, children}, one_row}, x, {batch, 2 * size});
+              },
+          .ulps = 1,
+          .reorders = true,
+          .attributes = {{"states", {1.0}}}};
 }
 
 // x, h and c, each net's W_x, W_h and bias, lengths.
@@ -213,6 +244,14 @@ void add_recurrent_rows(std::vector<Row>& rows) {
   for (std::int64_t children : {0, 1, 2, 6, 8}) rows.push_back(tree_row(2, 2, children));
   rows.push_back(tree_row(0, 2, 2));
   rows.push_back(tree_row(3, 35, 2));
+  rows.push_back(projected_row(2, 2, 2));
+  rows.push_back(projected_row(3, 5, 2));
+  rows.push_back(projected_row(0, 2, 1));
+  rows.push_back(projected_row(4, 3, 19));
+  for (std::int64_t children : {1, 2, 3, 4}) rows.push_back(node_row(2, 2, children));
+  rows.push_back(node_row(2, 1, 2, true));
+  rows.push_back(node_row(0, 2, 2));
+  rows.push_back(node_row(3, 19, 2));
 }
 
 void add_random_recurrent_rows(std::vector<Row>& rows, Random& random) {
@@ -221,6 +260,8 @@ void add_random_recurrent_rows(std::vector<Row>& rows, Random& random) {
       rows.push_back(cell_row({kind, random_size(random, 1, 9), random_size(random), random_size(random)}));
   for (std::int64_t children = 0; children < 4; ++children)
     rows.push_back(tree_row(random_size(random, 1, 9), random_size(random), children));
+  for (std::int64_t children = 1; children < 4; ++children)
+    rows.push_back(node_row(random_size(random, 1, 9), random_size(random), children, children == 2));
   for (int trial = 0; trial < 4; ++trial)
     for (Kind kind : kinds) {
       NetCase c{kind, random_size(random, 1, 5), random_size(random, 1, 6), random_size(random, 1, 9),
