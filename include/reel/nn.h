@@ -12,6 +12,7 @@
 #include <reel/nn/crf.h>
 #include <reel/nn/dropout.h>
 #include <reel/nn/embedding.h>
+#include <reel/nn/functional_call.h>
 #include <reel/nn/group_norm.h>
 #include <reel/nn/gru.h>
 #include <reel/nn/highway.h>

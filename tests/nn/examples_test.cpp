@@ -129,3 +129,25 @@ TEST_CASE("the example of a tree of LSTM cells reads a tree") {
   Reader reader;
   CHECK(reader.read(Node{.word = {}, .children = {word(1), word(2)}}).h.shape() == Shape{1, 4});
 }
+
+TEST_CASE("the examples of functional_call compute a loss after a step of learning") {
+  manual_seed(8);
+  nn::Linear model(2, 1);
+  Tensor x = randn({8, 2}), y = randn({8, 1});
+  constexpr double rate = 0.1;
+  std::vector<Tensor> gradients;
+  double before = 0;
+  {
+    Tape tape;
+    Tensor loss = mse_loss(model(x), y);
+    gradients = tape.gradient(loss, model.parameters());
+    before = loss.item();
+  }
+#include "examples/nn_functional_call_2.h"
+  CHECK(loss.item() < before);
+  double after = loss.item();
+  {
+#include "examples/nn_functional_call_1.h"
+    CHECK(loss.item() == after);
+  }
+}

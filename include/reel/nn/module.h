@@ -206,6 +206,7 @@ class Module : public ModulePart {
   friend class ModulePart;
   friend class Member;
   friend class ModuleCall;
+  friend class ReplacedParameters;
   friend struct Cloning;
   friend struct CloneScope;
 
@@ -215,6 +216,8 @@ class Module : public ModulePart {
   template <class F>
   void visit_members(PartKind kind, const std::string& prefix, F f) const;
   std::vector<NamedTensor> collect_members(PartKind kind) const;
+  // Parameters, then buffers, each under all of its names.
+  std::vector<std::pair<std::string, Member*>> named_members() const;
   void collect_modules(const std::string& name, std::vector<std::pair<std::string, const Module*>>& found) const;
   template <class Convert>
   void convert_members(Convert converted);

@@ -1,0 +1,94 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <span>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include <reel/named_tensor.h>
+#include <reel/nn/module.h>
+
+namespace reel::detail {
+
+class Interceptor;
+
+template <class Input>
+decltype(auto) with_place(const Input& input, Location where) {
+  if constexpr (std::convertible_to<const Input&, const Tensor&>)
+    return Arg(input, where);
+  else
+    return (input);
+}
+
+}  // namespace reel::detail
+
+namespace reel::nn {
+
+/// While it lives, a module computes with other tensors in the place of its parameters and buffers, such as parameters
+/// after a step of learning that is itself differentiated:
+///
+///     nn::ReplacedParameters scope(model, fast);
+///     Tensor loss = mse_loss(model(x), y);   // depends on the tensors of the list `fast`
+///
+/// Results depend on these tensors, and a tape differentiates by them to any order. Those that are not named stay; a
+/// parameter that the module has under several names is replaced under all of them. Until the scope ends, no other
+/// thread may use the module, which must not be moved, converted or assigned to either; scopes nest. In an example of
+/// batch_map, ops run alone until the scope ends, because other examples use the module, too.
+class ReplacedParameters {
+ public:
+  /// Puts the tensors in place; after an exception the module is as it was.
+  /// Throws: Error for a name that the module has not, an undefined tensor, and two tensors for one parameter;
+  /// ShapeError, DTypeError, DeviceError unless a tensor has the shape, dtype and device of what it stands for.
+  ReplacedParameters(const Module& module, std::span<const NamedTensor> tensors, Location where = Location::here());
+  /// Gives the module its own tensors back.
+  ~ReplacedParameters();
+  ReplacedParameters(const ReplacedParameters&) = delete;
+  ReplacedParameters& operator=(const ReplacedParameters&) = delete;
+
+ private:
+  struct Place {
+    Member* member;
+    Tensor own;
+  };
+  std::vector<Place> places_;
+  detail::Interceptor* interceptor_ = nullptr;  // of the example of batch_map
+};
+
+/// Tensors by the names that a module has for its parameters, with the location of the caller.
+struct ParameterList {
+  std::span<const NamedTensor> tensors;  ///< must outlive the call
+  Location where;                        ///< for errors
+
+  /// A list as `named_parameters` returns it.
+  ParameterList(const std::vector<NamedTensor>& list, Location where = Location::here())
+      : tensors(list), where(where) {}
+  /// Part of a list.
+  ParameterList(std::span<const NamedTensor> list, Location where = Location::here()) : tensors(list), where(where) {}
+};
+
+/// Returns module(inputs…), computed with other tensors in the place of the module's parameters and buffers: those
+/// whose names are listed. The result depends on these tensors, and a tape differentiates by them to any order, as
+/// meta-learning needs it:
+///
+///     std::vector<NamedTensor> fast = model.named_parameters();
+///     for (std::size_t i = 0; i < fast.size(); ++i) fast[i].tensor = fast[i].tensor - rate * gradients[i];
+///     Tensor loss = mse_loss(nn::functional_call(model, fast, x), y);
+///
+/// Parameters that are not named stay; one that the module has under several names is replaced under all of them. No
+/// other thread may use the module during the call.
+/// Throws: Error for a name that the module has not, an undefined tensor, and two tensors for one parameter; ShapeError,
+/// DTypeError, DeviceError unless a tensor has the shape, dtype and device of what it stands for; what the module throws.
+/// Source: PyTorch's torch.func.functional_call.
+template <class M, class... Inputs>
+  requires std::derived_from<std::remove_cv_t<M>, Module>
+auto functional_call(M& module, const ParameterList& parameters, const Inputs&... inputs) {
+  ReplacedParameters scope(module, parameters.tensors, parameters.where);
+  if constexpr (std::is_invocable_v<M&, decltype(detail::with_place(inputs, Location()))...>)
+    return module(detail::with_place(inputs, parameters.where)...);
+  else
+    return module(inputs...);
+}
+
+}  // namespace reel::nn
