@@ -6,8 +6,8 @@
 //
 // Paper: Finn, Abbeel and Levine, Model-agnostic meta-learning for fast adaptation of deep networks (2017), section 5.1.
 // Command: tools/run maml
-// Result: after 35 s the squared error of new waves is 0.42 after one step and 0.17 after five, of joint training 2.42 and 1.92, of
-//         a constant guess 4.25 (seed 1; seeds 2 and 3: 0.43 and 0.18, 0.36 and 0.13; one core with AVX-512).
+// Result: after 35 s the squared error of new waves is 0.42 after one step and 0.17 after five, of joint training 2.42 and
+//         1.92, of a constant guess 4.25 (seed 1; seeds 2 and 3: 0.43 and 0.18, 0.36 and 0.13; one core with AVX-512).
 
 #include <cmath>
 #include <numbers>

@@ -21,6 +21,7 @@
 #include <reel/logging.h>
 #include <reel/named_tensor.h>
 #include <reel/nn.h>
+#include <reel/ode.h>
 #include <reel/ops.h>
 #include <reel/optim.h>
 #include <reel/random.h>

@@ -90,3 +90,23 @@ TEST_CASE("the example of a CUDA graph trains, where there is a GPU") {
 #include "examples/cuda_1.h"
   CHECK(step.is_recorded());
 }
+
+TEST_CASE("the examples of differential equations have the gradients of their field, by the steps and by the adjoint") {
+  nn::Linear field(2, 2);
+  std::vector<NamedTensor> weights = field.named_parameters();
+  Tensor y0 = ones({3, 2});
+  std::vector<double> times{0, 0.5, 1};
+  auto gradient_of = [&](auto solve) {
+    Tape tape;
+    return tape.gradient(sum(solve()), field.parameters()[0]);
+  };
+  Tensor by_steps = gradient_of([&] {
+#include "examples/ode_1.h"
+    return y;
+  });
+  Tensor by_adjoint = gradient_of([&] {
+#include "examples/ode_2.h"
+    return y;
+  });
+  CHECK(max(abs(by_steps - by_adjoint)).item() < 1e-3);
+}
