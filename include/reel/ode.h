@@ -51,8 +51,7 @@ struct OdeOptions {
 Tensor rk4_step(const OdeFunction& f, double t, const Arg& y, double h);
 
 /// Solves dy/dt = f(t, y) from y(times[0]) = y0, of any shape, f32 or f64 → the states at all T times, (T, …), of which
-/// the first is y0. A tape records every step, whose sizes count as constants: the gradient is that of the numbers
-/// computed. times: increasing, or decreasing.
+/// the first is y0. A tape records every step, as if its size did not depend on y. times: increasing, or decreasing.
 /// Throws: Error for times that are not in order, tolerances that are not positive, a state that is not finite, and where
 /// most_steps do not suffice; ShapeError, DTypeError unless f returns a tensor of the shape and dtype of y; what f throws.
 /// Source: Hairer, Nørsett and Wanner, Solving ordinary differential equations I (1993), II.4 and II.5; the function's
