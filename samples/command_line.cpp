@@ -80,6 +80,10 @@ void CommandLine::add_option(const char* name, std::uint64_t& value, const char*
 void CommandLine::add_option(const char* name, double& value, const char* help, const Accepted& accepted) {
   limit(*parser_->app.add_option(name, value, help), accepted);
 }
+void CommandLine::add_option(const char* name, std::optional<std::int64_t>& value, const char* help,
+                             const Accepted& accepted) {
+  limit(*parser_->app.add_option(name, value, help), accepted);
+}
 void CommandLine::add_flag(const char* name, bool& value, const char* help) {
   parser_->app.add_flag(name, value, help);
 }

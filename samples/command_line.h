@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,6 +41,9 @@ class CommandLine {
   void add_option(const char* name, std::int64_t& value, const char* help, const Accepted& accepted = {});
   void add_option(const char* name, std::uint64_t& value, const char* help, const Accepted& accepted = {});
   void add_option(const char* name, double& value, const char* help, const Accepted& accepted = {});
+  /// Adds an option that may be absent: `value` is then nothing, for which `help` says what holds.
+  void add_option(const char* name, std::optional<std::int64_t>& value, const char* help,
+                  const Accepted& accepted = {});
   /// Adds an option without a value, which sets `value` to true.
   void add_flag(const char* name, bool& value, const char* help);
 

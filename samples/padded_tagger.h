@@ -12,20 +12,21 @@ namespace samples {
 using reel::Tensor;
 namespace nn = reel::nn;
 
-/// Computes the logits of a tagger of packed sequences with padding, for comparison: every word is padded to the characters of the longest word and
-/// every tweet to the words of the longest tweet of the batch; masks exclude the padding.
+/// Computes the logits of a tagger of packed sequences with padding, for comparison: every word is padded to the
+/// characters of the longest word and every tweet to the words of the longest tweet of the batch; masks exclude the
+/// padding.
 template <class Tagger>
 class PaddedTagger {
  public:
   explicit PaddedTagger(const Tagger& model) : model_(model) {}
 
-  Tensor operator()(const nn::Packed& bytes, const std::vector<std::int64_t>& tweet_sizes) const {
+  Tensor operator()(const nn::Packed& bytes, const Tensor& ids, const std::vector<std::int64_t>& tweet_sizes) const {
     Tensor mask = bytes.mask();                          // (longest word, words)
     Tensor letters = model_.characters(bytes.padded());  // (longest word, words, D)
     for (const nn::LSTM& lstm : model_.over_characters) letters = run(lstm, 1, letters, mask);
     Tensor weights = reel::unsqueeze(to(mask, reel::f32), 2);
     Tensor means = sum(letters * weights, {0}) / sum(weights, {0});  // (words, D)
-    nn::Packed words{means, tweet_sizes};
+    nn::Packed words{reel::concat({means, model_.words(ids)}, 1), tweet_sizes};
     Tensor word_mask = words.mask(), padded = words.padded();  // (longest tweet, tweets), (…, D)
     for (const nn::LSTM& lstm : model_.over_words) padded = run(lstm, 2, padded, word_mask);
     return model_.output(nn::pack(padded, reel::tensor(tweet_sizes)).elements);
@@ -58,15 +59,17 @@ class PaddedTagger {
   const Tagger& model_;
 };
 
-/// Prints the loss of a batch, packed and padded: its words as bytes, the sizes of its tweets, and the tags of its words.
-template <class Tagger>
-void compare_padded(Tagger& model, const reel::nn::Packed& bytes, const std::vector<std::int64_t>& tweet_sizes,
-                    const reel::Tensor& tags) {
+/// Prints the loss of a batch, packed and padded: its words as bytes, `characters`, and as `ids`, the sizes of its
+/// tweets, `tweet_sizes`, and the tags of its words, `tags`.
+template <class Tagger, class Batch>
+void compare_padded(Tagger& model, const Batch& batch) {
   model.eval();
-  double packed = cross_entropy(model(bytes, tweet_sizes), tags).item();
-  double padded = cross_entropy(PaddedTagger(model)(bytes, tweet_sizes), tags).item();
-  fmt::print("loss of {} tweets: packed {:.7f}, padded and masked {:.7f}, difference {:.1e}\n", tweet_sizes.size(),
-             packed, padded, std::abs(packed - padded));
+  auto loss = [&](const auto& tagger) {
+    return cross_entropy(tagger(batch.characters, batch.ids, batch.tweet_sizes), batch.tags).item();
+  };
+  double packed = loss(model), padded = loss(PaddedTagger(model));
+  fmt::print("loss of {} tweets: packed {:.7f}, padded and masked {:.7f}, difference {:.1e}\n",
+             batch.tweet_sizes.size(), packed, padded, std::abs(packed - padded));
   model.train();
 }
 
