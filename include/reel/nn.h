@@ -6,6 +6,7 @@
 #include <reel/nn/activation.h>
 #include <reel/nn/attention.h>
 #include <reel/nn/batch_norm.h>
+#include <reel/nn/beam_search.h>
 #include <reel/nn/bilinear.h>
 #include <reel/nn/carried_states.h>
 #include <reel/nn/convolution.h>

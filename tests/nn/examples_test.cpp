@@ -151,3 +151,18 @@ TEST_CASE("the examples of functional_call compute a loss after a step of learni
     CHECK(loss.item() == after);
   }
 }
+
+TEST_CASE("the example of a beam search finds the likeliest sequence") {
+  using State = int;
+  constexpr std::int64_t begin = 0, end = 1;
+  // Counts up to its source, which ends it.
+  struct {
+    State start(State source) const { return source; }
+    std::pair<Tensor, State> next(State left, std::int64_t) const {
+      return {log_softmax(left > 0 ? tensor({0.0, 0.0, 3.0}) : tensor({0.0, 3.0, 0.0}), 0), left - 1};
+    }
+  } model;
+  State source = 3;
+#include "examples/nn_beam_search_1.h"
+  CHECK(translation == std::vector<std::int64_t>{2, 2, 2});
+}
