@@ -23,24 +23,20 @@ class PaddedTagger {
   Tensor operator()(const nn::Packed& bytes, const Tensor& ids, const std::vector<std::int64_t>& tweet_sizes) const {
     Tensor mask = bytes.mask();                          // (longest word, words)
     Tensor letters = model_.characters(bytes.padded());  // (longest word, words, D)
-    for (const nn::LSTM& lstm : model_.over_characters) letters = run(lstm, 1, letters, mask);
+    for (const nn::LSTM& lstm : model_.over_characters) letters = run(lstm, letters, mask);
     Tensor weights = reel::unsqueeze(to(mask, reel::f32), 2);
     Tensor means = sum(letters * weights, {0}) / sum(weights, {0});  // (words, D)
     nn::Packed words{reel::concat({means, model_.words(ids)}, 1), tweet_sizes};
     Tensor word_mask = words.mask(), padded = words.padded();  // (longest tweet, tweets), (…, D)
-    for (const nn::LSTM& lstm : model_.over_words) padded = run(lstm, 2, padded, word_mask);
+    for (const nn::LSTM& lstm : model_.over_words) padded = run(lstm, padded, word_mask);
     return model_.output(nn::pack(padded, reel::tensor(tweet_sizes)).elements);
   }
 
  private:
   // A step does not change the state where the mask is false.
-  static Tensor run(const nn::LSTM& lstm, std::size_t directions, Tensor x, const Tensor& mask) {
-    for (std::size_t net = 0; net < lstm.nets.size(); net += directions) {
-      std::vector<Tensor> shown;
-      for (std::size_t direction = 0; direction < directions; ++direction)
-        shown.push_back(run_net(lstm.nets[net + direction], x, mask, direction == 1));
-      x = reel::concat(shown, 2);
-    }
+  static Tensor run(const nn::LSTM& lstm, Tensor x, const Tensor& mask) {
+    for (std::size_t net = 0; net < lstm.nets.size(); net += 2)
+      x = reel::concat({run_net(lstm.nets[net], x, mask, false), run_net(lstm.nets[net + 1], x, mask, true)}, 2);
     return x;
   }
   static Tensor run_net(const nn::LSTMCell& cell, const Tensor& x, const Tensor& mask, bool backwards) {

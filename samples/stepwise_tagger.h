@@ -26,7 +26,7 @@ class StepwiseTagger {
       return word_vector(tweet.words[static_cast<std::size_t>(i)], slice(tweet.ids, 0, i, i + 1));
     };
     reel::Tensor states = concat(batch_map(std::views::iota(std::int64_t{0}, tweet.ids.numel()), vector_of, options));
-    for (const reel::nn::LSTM& lstm : model_.over_words) states = run_steps(lstm, 2, states);
+    for (const reel::nn::LSTM& lstm : model_.over_words) states = run_steps(lstm, states);
     return model_.output(model_.drop(states));
   }
 
@@ -38,12 +38,12 @@ class StepwiseTagger {
     std::vector<std::int64_t> bytes;
     for (unsigned char byte : word) bytes.push_back(byte);
     Tensor letters = model_.characters(reel::tensor(bytes));
-    for (const reel::nn::LSTM& lstm : model_.over_characters) letters = run_steps(lstm, 1, letters);
+    for (const reel::nn::LSTM& lstm : model_.over_characters) letters = run_steps(lstm, letters);
     return model_.drop(reel::concat({mean(letters, {0}, {.keepdims = true}), model_.words(id)}, 1));
   }
 
-  // The states (T, directions * H) that layers show over one sequence x (T, I).
-  static Tensor run_steps(const reel::nn::LSTM& lstm, std::size_t directions, Tensor x) {
+  // The states (T, 2 H) that layers of two directions show over one sequence x (T, I).
+  static Tensor run_steps(const reel::nn::LSTM& lstm, Tensor x) {
     auto run_net = [&](const reel::nn::LSTMCell& cell, bool reversed) {
       std::vector<Tensor> steps = split(x, 1);
       if (reversed) std::ranges::reverse(steps);
@@ -55,14 +55,10 @@ class StepwiseTagger {
       if (reversed) std::ranges::reverse(steps);
       return concat(steps);
     };
-    for (std::size_t net = 0; net < lstm.nets.size(); net += directions) {
-      if (directions == 1) {
-        x = run_net(lstm.nets[net], false);
-      } else {
-        auto [forwards, backwards] = reel::both([&] { return run_net(lstm.nets[net], false); },
-                                                [&] { return run_net(lstm.nets[net + 1], true); });
-        x = reel::concat({forwards, backwards}, 1);
-      }
+    for (std::size_t net = 0; net < lstm.nets.size(); net += 2) {
+      auto [forwards, backwards] =
+          reel::both([&] { return run_net(lstm.nets[net], false); }, [&] { return run_net(lstm.nets[net + 1], true); });
+      x = reel::concat({forwards, backwards}, 1);
     }
     return x;
   }
