@@ -1,11 +1,14 @@
 #include "made_up.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cmath>
 #include <cstring>
 #include <random>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <reel/ops/random.h>
 
 namespace samples {
 
@@ -184,6 +187,25 @@ std::vector<Point> made_up_clusters(std::uint64_t seed, std::int64_t count, std:
     points.push_back({std::move(x), std::max_element(values.begin(), values.end()) - values.begin()});
   }
   return points;
+}
+
+Example made_up_date(reel::Generator& generator) {
+  auto below = [&](std::int64_t count) {
+    return reel::randint(0, count, {}, {.generator = &generator}).item<std::int64_t>();
+  };
+  constexpr const char* formats[] = {"{:%d %B %Y}", "{:%B %d, %Y}", "{:%A, %d %B %Y}", "{:%d %b '%y}",
+                                     "{:%m/%d/%Y}", "{:%m/%d/%y}",  "{:%d.%m.%Y}",     "the {:%d. of %B %Y}"};
+  std::chrono::system_clock::time_point day = std::chrono::sys_days(std::chrono::days(below(36525) - 7305));
+  return {fmt::format(fmt::runtime(formats[below(8)]), day), fmt::format("{:%Y-%m-%d}", day)};
+}
+
+Example made_up_reversal(reel::Generator& generator) {
+  auto length = reel::randint(4, 13, {}, {.generator = &generator}).item<std::int64_t>();
+  Example example;
+  for (auto letter : reel::randint('a', 'z' + 1, {length}, {.generator = &generator}).to_vector<std::int64_t>())
+    example.source += static_cast<char>(letter);
+  example.target.assign(example.source.rbegin(), example.source.rend());
+  return example;
 }
 
 }  // namespace samples

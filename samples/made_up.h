@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <reel/data.h>
+#include <reel/random.h>
 #include <reel/tensor.h>
 
 namespace samples {
@@ -25,6 +26,15 @@ DigitImages made_up_digits(std::uint64_t seed, int count);
 
 /// Sentences in which verbs agree with their subjects.
 std::string made_up_text(std::uint64_t seed);
+
+/// A text, and what it is to become.
+struct Example {
+  std::string source, target;
+};
+/// A day from 1950 to 2049, in one of eight formats, and as 2026-11-23.
+Example made_up_date(reel::Generator& generator);
+/// 4 to 12 letters, and their reversal.
+Example made_up_reversal(reel::Generator& generator);
 
 /// Features, and the class that they belong to.
 struct Point {
