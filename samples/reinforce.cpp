@@ -27,11 +27,6 @@ struct Policy : nn::Module {
   }
 };
 
-/// Agents that learn by themselves, from a seed each.
-struct Agents : nn::Module {
-  nn::ModuleList<Policy> policies{*this, "policies"};
-};
-
 /// A pole on a cart, in metres, radians and seconds.
 struct CartPole {
   double x = 0, speed = 0, angle = 0, turn = 0;
@@ -121,12 +116,14 @@ double median_of(std::vector<double> numbers) {
   return (numbers[numbers.size() / 2] + numbers[(numbers.size() - 1) / 2]) / 2;
 }
 
-/// The poles of an episode beside each other, one of every ten steps.
+/// The angle of the pole and the place of the cart through an episode.
 void draw(const std::vector<CartPole>& seen, const std::string& directory) {
-  logging::LinePlot plot{.title = "An episode", .x_label = "seconds", .width = 1600};
-  for (std::size_t t = 0; t < seen.size(); t += 10) {
-    double foot = 0.02 * static_cast<double>(t) + seen[t].x / 5;
-    plot.curves.push_back({"", {foot, foot + std::sin(seen[t].angle) / 2}, {0, std::cos(seen[t].angle)}});
+  logging::LinePlot plot{
+      .title = "An episode", .x_label = "seconds", .curves = {{"pole, degrees"}, {"cart, centimetres"}}};
+  for (std::size_t t = 0; t < seen.size(); ++t) {
+    for (logging::Curve& curve : plot.curves) curve.x.push_back(0.02 * static_cast<double>(t));
+    plot.curves[0].y.push_back(seen[t].angle * 180 / M_PI);
+    plot.curves[1].y.push_back(seen[t].x * 100);
   }
   logging::Writer(directory + "/episode").figure("episode", plot, 0);
   logging::plot(directory, directory + "/curves.html");
@@ -141,10 +138,10 @@ void run(Options options) {
   io::Contents file = samples::load(options, "reinforce");
   if (!options.load.empty()) options.seeds = std::stoi(file.metadata["seeds"]);
   auto test = options.test.empty() ? std::vector<CartPole>() : read_poles(options.test);
-  Agents agents;
+  nn::ModuleList<Policy> agents;  // each learns by itself, from a seed of its own
   for (int i = 0; i < options.seeds; ++i) {
     manual_seed(options.seed + static_cast<std::uint64_t>(i));
-    agents.policies.push_back(Policy());
+    agents.push_back(Policy());
   }
   if (!options.load.empty()) io::load_into(agents, file);
   Generator generator(options.seed);
@@ -155,7 +152,7 @@ void run(Options options) {
   auto step = [&](const auto&) {
     Tape tape;
     Tensor loss;
-    for (const Policy& policy : agents.policies) {
+    for (const Policy& policy : agents) {
       Tensor own = loss_of(act(policy, draw_poles(options.batch, default_generator()), true), options.discount);
       loss = loss.defined() ? loss + own : own;
     }
@@ -167,7 +164,7 @@ void run(Options options) {
   };
   auto lengths_on = [&](const std::vector<CartPole>& poles) {
     std::vector<double> lengths;
-    for (const Policy& policy : agents.policies) lengths.push_back(mean_length(policy, poles));
+    for (const Policy& policy : agents) lengths.push_back(mean_length(policy, poles));
     return lengths;
   };
   std::string opening = fmt::format("{} agents, {} parameters", options.seeds, agents.parameter_count());
@@ -183,7 +180,7 @@ void run(Options options) {
   if (!test.empty()) rows.push_back({"test, median", fmt::format("{:.1f}", median_of(lengths_on(test)))});
   rows.push_back({"median", fmt::format("{:.1f}", median_of(lengths_on(dev)))});
   samples::print_results(rows);
-  if (!options.log.empty()) draw(act(agents.policies[0], dev, false).seen, options.log);
+  if (!options.log.empty()) draw(act(agents[0], dev, false).seen, options.log);
 }
 
 int main(int argc, char** argv) {
