@@ -146,6 +146,27 @@ Tensor MultiHeadAttention::operator()(const Arg& queries, const Tensor& keys, co
       });
 }
 
+Tensor MultiHeadAttention::operator()(const Arg& x, KeyValueCache& cache) const {
+  return call(heads_name, x, [&](const Tensor& x) {
+    if (x.rank() != 3) fail<ShapeError>(heads_name, {}, "takes next steps (B, L, size), not {}", describe(x));
+    KeyValueCache next{by_head(key(x), heads_), by_head(value(x), heads_)};
+    std::int64_t past = cache.length(), steps = x.size(1);
+    if (past > 0) {
+      if (cache.keys.size(0) != x.size(0) || cache.keys.size(1) != heads_ || cache.keys.size(3) != next.keys.size(3))
+        fail<ShapeError>(heads_name, {}, "next steps {} with {} heads do not continue those of a cache {}", describe(x),
+                         heads_, describe(cache.keys));
+      next = {concat({cache.keys, next.keys}, 2), concat({cache.values, next.values}, 2)};
+    }
+    AttentionOptions attention{.causal = past == 0, .dropout = is_training() ? dropout_ : 0};
+    if (past > 0 && steps > 1)  // step i sees what is kept and the steps up to i
+      attention.mask = tril(ones({steps, past + steps}, {.dtype = DType::boolean, .device = x.device()}), past);
+    Tensor found = scaled_dot_product_attention(by_head(query(x), heads_), next.keys, next.values, attention);
+    Tensor joined = output(flatten(transpose(found, 1, 2), 2));
+    cache = std::move(next);
+    return joined;
+  });
+}
+
 Tensor MultiHeadAttention::weights(const Arg& queries, const Tensor& keys, const AttentionMasks& masks) const {
   return call(heads_name, {tensor_of(heads_name, queries), keys, Tensor()}, queries.location(),
               [&](const Tensor& q, const Tensor& k, const Tensor&) {

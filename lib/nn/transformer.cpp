@@ -63,12 +63,20 @@ TransformerEncoderLayer::TransformerEncoderLayer(std::int64_t size, std::int64_t
       norm_first_(options.norm_first),
       dropout_(options.dropout) {}
 
+template <class Attend>
+Tensor TransformerEncoderLayer::apply(const Tensor& x, Attend attend) const {
+  Tensor seen = add_part(x, attention_norm, norm_first_, dropout_, attend);
+  return add_part(seen, feed_forward_norm, norm_first_, dropout_, std::cref(feed_forward));
+}
+
 Tensor TransformerEncoderLayer::operator()(const Arg& x, const AttentionMasks& masks) const {
-  return call("TransformerEncoderLayer", x, [&](const Tensor& x) {
-    Tensor seen =
-        add_part(x, attention_norm, norm_first_, dropout_, [&](const Tensor& x) { return attention(x, masks); });
-    return add_part(seen, feed_forward_norm, norm_first_, dropout_, std::cref(feed_forward));
-  });
+  return call("TransformerEncoderLayer", x,
+              [&](const Tensor& x) { return apply(x, [&](const Tensor& x) { return attention(x, masks); }); });
+}
+
+Tensor TransformerEncoderLayer::operator()(const Arg& x, KeyValueCache& cache) const {
+  return call("TransformerEncoderLayer", x,
+              [&](const Tensor& x) { return apply(x, [&](const Tensor& x) { return attention(x, cache); }); });
 }
 
 TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t size, std::int64_t heads, TransformerOptions options,
@@ -82,16 +90,35 @@ TransformerDecoderLayer::TransformerDecoderLayer(std::int64_t size, std::int64_t
       norm_first_(options.norm_first),
       dropout_(options.dropout) {}
 
+template <class Attend>
+Tensor TransformerDecoderLayer::apply(const Tensor& x, const Tensor& memory, const AttentionMasks& memory_masks,
+                                      Attend attend) const {
+  Tensor seen = add_part(x, attention_norm, norm_first_, dropout_, attend);
+  seen = add_part(seen, memory_norm, norm_first_, dropout_,
+                  [&](const Tensor& x) { return memory_attention(x, memory, memory, memory_masks); });
+  return add_part(seen, feed_forward_norm, norm_first_, dropout_, std::cref(feed_forward));
+}
+
+namespace {
+
+constexpr const char* decoder_name = "TransformerDecoderLayer";
+
+}  // namespace
+
 Tensor TransformerDecoderLayer::operator()(const Arg& x, const Tensor& memory, const AttentionMasks& masks,
                                            const AttentionMasks& memory_masks) const {
-  constexpr const char* name = "TransformerDecoderLayer";
-  return call(name, {tensor_of(name, x), memory}, x.location(), [&](const Tensor& x, const Tensor& memory) {
-    Tensor seen =
-        add_part(x, attention_norm, norm_first_, dropout_, [&](const Tensor& x) { return attention(x, masks); });
-    seen = add_part(seen, memory_norm, norm_first_, dropout_,
-                    [&](const Tensor& x) { return memory_attention(x, memory, memory, memory_masks); });
-    return add_part(seen, feed_forward_norm, norm_first_, dropout_, std::cref(feed_forward));
-  });
+  return call(decoder_name, {tensor_of(decoder_name, x), memory}, x.location(),
+              [&](const Tensor& x, const Tensor& memory) {
+                return apply(x, memory, memory_masks, [&](const Tensor& x) { return attention(x, masks); });
+              });
+}
+
+Tensor TransformerDecoderLayer::operator()(const Arg& x, const Tensor& memory, KeyValueCache& cache,
+                                           const AttentionMasks& memory_masks) const {
+  return call(decoder_name, {tensor_of(decoder_name, x), memory}, x.location(),
+              [&](const Tensor& x, const Tensor& memory) {
+                return apply(x, memory, memory_masks, [&](const Tensor& x) { return attention(x, cache); });
+              });
 }
 
 }  // namespace reel::nn

@@ -204,6 +204,42 @@ TEST_CASE("padded keys get no weight, and padding does not matter") {
   }
 }
 
+TEST_CASE("attention with cached keys and values gives what causal attention over all steps gives") {
+  manual_seed(16);
+  constexpr std::int64_t steps = 7;
+  Tensor x = draw({2, steps, 6}), memory = draw({2, 5, 6});
+  nn::MultiHeadAttention heads(6, 3, {.dtype = f64});
+  nn::TransformerOptions options{.feed_forward = 8, .dropout = 0, .norm_first = true, .dtype = f64};
+  nn::TransformerEncoderLayer encoder(6, 2, options);
+  options.norm_first = false;
+  nn::TransformerDecoderLayer decoder(6, 3, options);
+  nn::AttentionMasks later{.attention_mask = arange(steps) > unsqueeze(arange(steps), 1)};
+  struct Layer {
+    const char* name;
+    std::function<Tensor()> whole;
+    std::function<Tensor(const Tensor&, nn::KeyValueCache&)> next;
+  };
+  for (const Layer& layer :
+       {Layer{"MultiHeadAttention", [&] { return heads(x, later); }, [&](auto& x, auto& c) { return heads(x, c); }},
+        Layer{"TransformerEncoderLayer", [&] { return encoder(x, later); },
+              [&](auto& x, auto& c) { return encoder(x, c); }},
+        Layer{"TransformerDecoderLayer", [&] { return decoder(x, memory, later); },
+              [&](auto& x, auto& c) { return decoder(x, memory, c); }}}) {
+    for (const std::vector<std::int64_t>& lengths :
+         {std::vector<std::int64_t>{7}, {1, 1, 1, 1, 1, 1, 1}, {3, 1, 2, 1}}) {
+      CAPTURE(layer.name, lengths);
+      nn::KeyValueCache cache;
+      std::vector<Tensor> shown;
+      for (std::int64_t length : lengths) {
+        shown.push_back(layer.next(slice(x, 1, cache.length(), cache.length() + length), cache));
+        CHECK(cache.keys.shape() == cache.values.shape());
+      }
+      CHECK(cache.length() == steps);
+      check_close(concat(shown, 1), layer.whole());
+    }
+  }
+}
+
 TEST_CASE("gradients of attention agree with differences") {
   manual_seed(8);
   std::vector<Tensor> inputs{draw({2, 2, 4}), draw({2, 3, 4}), draw({2, 3, 4})};
@@ -216,6 +252,12 @@ TEST_CASE("gradients of attention agree with differences") {
   for (auto f : {std::function([&](std::span<const Tensor> in) { return additive(in[0], in[1], padding).context; }),
                  std::function([&](std::span<const Tensor> in) { return general(in[0], in[1], padding).context; })})
     check_gradients(f, {inputs[0], inputs[1]});
+  auto in_two_parts = [&](std::span<const Tensor> in) {
+    nn::KeyValueCache cache;
+    Tensor first = heads(in[0], cache);
+    return concat({first, heads(in[1], cache)}, 1);
+  };
+  check_gradients(in_two_parts, {inputs[0], inputs[1]});
 }
 
 TEST_CASE("attention names what does not fit") {
@@ -236,6 +278,16 @@ TEST_CASE("attention names what does not fit") {
   CHECK_THAT(error_of<Error>([&] { heads(x, x, Tensor()); }), contains("undefined"));
   CHECK_THAT(error_of<Error>([&] { heads(Tensor()); }), contains("undefined"));
   CHECK_THAT(error_of<ShapeError>([&] { heads(ones({2, 3, 5})); }), contains("does not end in an axis of size 4"));
+  nn::KeyValueCache cache;
+  heads(x, cache);
+  CHECK_THAT(error_of<ShapeError>([&] {
+               heads(ones({3, 1, 4}), cache);
+             }),
+             contains("next steps (3, 1, 4) f32 with 2 heads do not continue those of a cache (2, 2, 3, 2) f32"));
+  CHECK_THAT(error_of<ShapeError>([&] { nn::MultiHeadAttention(4, 1)(x, cache); }), contains("with 1 heads"));
+  CHECK_THAT(error_of<ShapeError>([&] { heads(x(0), cache); }), contains("takes next steps (B, L, size), not (3, 4)"));
+  CHECK_THAT(error_of<Error>([&] { heads(Tensor(), cache); }), contains("undefined"));
+  CHECK(cache.length() == 3);
   CHECK_THAT(error_of<ShapeError>([] { nn::MultiHeadAttention(4, 3); }), contains("3 heads do not share out"));
   CHECK_THAT(error_of<ShapeError>([] { nn::MultiHeadAttention(4, 2, {.key_size = -1}); }),
              contains("MultiHeadAttention: the sizes of keys and values, -1 and 0"));

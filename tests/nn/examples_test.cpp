@@ -50,6 +50,15 @@ TEST_CASE("the example of a module list names its layers by their index") {
   Model(3, 4);
 }
 
+TEST_CASE("the example of a cache of keys and values attends to all steps so far") {
+  nn::MultiHeadAttention attention(4, 2);
+  std::vector<Tensor> steps{randn({2, 1, 4}), randn({2, 1, 4})}, shown;
+#include "examples/nn_attention_1.h"
+  CHECK(cache.length() == 2);
+  Tensor expected = attention(concat(steps, 1), {.causal = true});
+  CHECK(max(abs(concat(shown, 1) - expected)).item() < 1e-5);
+}
+
 TEST_CASE("the example of a mixture of experts adds the balance to the loss") {
   struct Model : nn::Module {
     Model(const Tensor& x, const Tensor& targets) {

@@ -20,6 +20,16 @@ struct AttentionMasks {
   bool causal = false;
 };
 
+/// The keys and values that a MultiHeadAttention has computed for the steps of sequences so far, so that the next steps
+/// need not compute them again. A new one, of no steps, for each layer and batch of sequences.
+struct KeyValueCache {
+  Tensor keys;    ///< (B, heads, S, size / heads); undefined before the first step
+  Tensor values;  ///< (B, heads, S, size / heads); undefined before the first step
+
+  /// The number S of steps that are kept.
+  std::int64_t length() const { return keys.defined() ? keys.size(2) : 0; }
+};
+
 /// Options of MultiHeadAttention.
 struct MultiHeadAttentionOptions {
   bool bias = true;  ///< whether there is a bias; default true
@@ -65,6 +75,16 @@ struct MultiHeadAttention : Module {
   /// The attention of a sequence x (B, L, size) over itself → (B, L, size), or both without B.
   /// Throws: ShapeError or DTypeError for inputs or masks that do not fit; Error for an undefined one.
   Tensor operator()(const Arg& x, const AttentionMasks& masks = {}) const;
+  /// The causal attention of the next steps x (B, L, size) of sequences over themselves and the S steps in `cache`, to
+  /// which their keys and values are appended → (B, L, size). Calls for one step after another give, but for rounding,
+  /// what `operator()(x, {.causal = true})` gives for all of them. After an exception the cache is unchanged.
+  ///
+  ///     nn::KeyValueCache cache;
+  ///     for (const Tensor& x : steps) shown.push_back(attention(x, cache));  // x: (B, 1, size)
+  ///
+  /// Throws: ShapeError unless x is (B, L, size) for the cache's B and heads; DTypeError for inputs that do not fit;
+  /// Error if x is undefined.
+  Tensor operator()(const Arg& x, KeyValueCache& cache) const;
 
   /// The attention weights of each head without dropout, (B, heads, L, S), or without B, for inspection: queries (B, L,
   /// size), keys (B, S, key_size).

@@ -72,8 +72,18 @@ struct TransformerEncoderLayer : Module {
   /// The layer of x (B, L, size) → (B, L, size), or both without B.
   /// Throws: ShapeError or DTypeError for inputs or masks that do not fit; Error for an undefined one.
   Tensor operator()(const Arg& x, const AttentionMasks& masks = {}) const;
+  /// The layer of the next steps x (B, L, size) of sequences, each of which sees itself, the steps before it in x, and
+  /// those in `cache`, to which the keys and values of x are appended → (B, L, size). Calls for one step after another
+  /// give, but for rounding, what a causal mask gives for all of them.
+  /// Throws: ShapeError unless x is (B, L, size) for the cache's B; DTypeError for inputs that do not fit; Error if x is
+  /// undefined.
+  Tensor operator()(const Arg& x, KeyValueCache& cache) const;
 
  private:
+  // The layer, with the attention of the sequence to itself as a function.
+  template <class Attend>
+  Tensor apply(const Tensor& x, Attend attend) const;
+
   bool norm_first_;
   double dropout_;
 };
@@ -109,8 +119,20 @@ struct TransformerDecoderLayer : Module {
   /// Throws: ShapeError or DTypeError for inputs or masks that do not fit; Error for an undefined one.
   Tensor operator()(const Arg& x, const Tensor& memory, const AttentionMasks& masks = {},
                     const AttentionMasks& memory_masks = {}) const;
+  /// The layer of the next steps x (B, L, size) of sequences with the memory (B, S, size): each sees itself, the steps
+  /// before it in x, and those in `cache`, to which the keys and values of x are appended → (B, L, size). Calls for one
+  /// step after another give, but for rounding, what a causal mask gives for all of them. `memory_masks` are those of
+  /// the memory, whose keys and values each call computes.
+  /// Throws: ShapeError unless x is (B, L, size) for the cache's B; ShapeError or DTypeError for inputs or masks that do
+  /// not fit; Error for an undefined one.
+  Tensor operator()(const Arg& x, const Tensor& memory, KeyValueCache& cache,
+                    const AttentionMasks& memory_masks = {}) const;
 
  private:
+  // The layer, with the attention of the sequence to itself as a function.
+  template <class Attend>
+  Tensor apply(const Tensor& x, const Tensor& memory, const AttentionMasks& memory_masks, Attend attend) const;
+
   bool norm_first_;
   double dropout_;
 };
