@@ -139,6 +139,19 @@ TEST_CASE("the example of a tree of LSTM cells reads a tree") {
   CHECK(reader.read(Node{.word = {}, .children = {word(1), word(2)}}).h.shape() == Shape{1, 4});
 }
 
+TEST_CASE("the example of a parser builds the trees that it is given, and predicts others") {
+  using nn::SPINN, nn::SPINNOutput;
+  nn::Packed words{randn({5, 200}), {3, 2}};
+  using enum nn::Transition;
+  std::vector<std::vector<nn::Transition>> transitions = {{shift, shift, reduce, shift, reduce},
+                                                          {shift, shift, reduce}};
+#include "examples/nn_spinn_1.h"
+  CHECK(given.root.h.shape() == Shape{2, 100});
+  CHECK(given.transitions == transitions);
+  CHECK(predicted.nodes.shape() == Shape{8, 100});
+  CHECK(predicted.transitions[1] == transitions[1]);
+}
+
 TEST_CASE("the examples of functional_call compute a loss after a step of learning") {
   manual_seed(8);
   nn::Linear model(2, 1);

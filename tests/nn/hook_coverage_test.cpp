@@ -250,7 +250,7 @@ TEST_CASE("hooks of a parser-interpreter and of its parts fire") {
                                                              {shift, shift, reduce}};
   check_fires("SPINN", spinn, [&] {
     nn::SPINNOutput result = spinn(packed(6), transitions);
-    return sum(result.root.h) + sum(square(result.logits));
+    return sum(result.root.h) + sum(square(result.logits)) + sum(square(result.nodes));
   });
   nn::SPINNReduce reducer(3, {.tracker_size = 2});
   check_fires("SPINNReduce", reducer, [&] { return reducer(state(2, 3), state(2, 3), input({2, 2})).h; });
