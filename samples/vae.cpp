@@ -15,6 +15,7 @@
 #include <cmath>
 #include <ranges>
 
+#include "made_up.h"
 #include "training.h"
 
 using namespace reel;
@@ -49,45 +50,20 @@ struct VAE : nn::Module {
 
 struct Options : samples::RunOptions {
   std::string images;
-  std::int64_t hidden = 400, codes = 20, count = 1000;
+  std::int64_t hidden = 400, codes = 20;
+  int count = 1000;
 };
 
 constexpr std::int64_t side = 28, size = side * side;
 
-/// A digit of seven segments, somewhere in the picture.
-Tensor made_up_digit(Generator& generator) {
-  constexpr std::array<int, 10> segments{0x3F, 0x06, 0x5B, 0x4F, 0x66, 0x6D, 0x7D, 0x07, 0x7F, 0x6F};
-  struct Box {
-    std::int64_t top, left, height, width;
-  };
-  constexpr std::array<Box, 7> boxes{
-      {{0, 0, 2, 10}, {0, 8, 10, 2}, {8, 8, 10, 2}, {16, 0, 2, 10}, {8, 0, 10, 2}, {0, 0, 10, 2}, {8, 0, 2, 10}}};
-  std::vector<std::int64_t> drawn =
-      randint(0, 10, {3}, {.device = Device(), .generator = &generator}).to_vector<std::int64_t>();
-  std::vector<float> picture(static_cast<std::size_t>(size));
-  for (std::size_t i = 0; i < boxes.size(); ++i) {
-    if (((segments[static_cast<std::size_t>(drawn[0])] >> i) & 1) == 0) continue;
-    for (std::int64_t y = 0; y < boxes[i].height; ++y)
-      for (std::int64_t x = 0; x < boxes[i].width; ++x)
-        picture[static_cast<std::size_t>((boxes[i].top + drawn[1] + y) * side + boxes[i].left + 2 + drawn[2] + x)] = 1;
-  }
-  return tensor(picture);
-}
-
 /// The brightness of pictures, (N, 784), in [0, 1].
+Tensor brightness_of(const Tensor& images) { return to(reshape(to(images, f32) / 255, {-1, size}), default_device()); }
 Tensor read_images(const std::string& path) {
   Tensor images = data::read_idx(path);
   if (images.rank() != 3 || images.size(1) != side || images.size(2) != side || images.size(0) < 5)
     throw std::runtime_error(fmt::format("'{}' holds {}, not at least five pictures of 28 × 28 pixels.",
                                          io::printable(path), to_string(images.shape())));
-  return to(reshape(to(images, f32) / 255, {-1, size}), default_device());
-}
-
-Tensor make_up_images(const Options& options) {
-  Generator generator(options.seed);
-  std::vector<Tensor> pictures;
-  for (std::int64_t i = 0; i < options.count; ++i) pictures.push_back(made_up_digit(generator));
-  return stack(pictures);
+  return brightness_of(images);
 }
 
 struct Bound {
@@ -124,7 +100,8 @@ void run(Options options) {
     options.hidden = std::stoll(file.metadata["hidden"]);
     options.codes = std::stoll(file.metadata["codes"]);
   }
-  Tensor test, images = options.images.empty() ? make_up_images(options) : read_images(options.images);
+  auto make_up = [&] { return brightness_of(samples::made_up_digits(options.seed, options.count).images); };
+  Tensor test, images = options.images.empty() ? make_up() : read_images(options.images);
   if (!options.test.empty()) test = read_images(options.test);
   std::int64_t learnt = images.size(0) * 4 / 5;
   Tensor train = slice(images, 0, 0, learnt), dev = slice(images, 0, learnt, images.size(0));
