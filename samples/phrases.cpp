@@ -31,4 +31,25 @@ Sets<data::LabelledTree> read_sentiment_trees(const RunOptions& options) {
   return read_sets<data::LabelledTree>(options, "tree", read, [&] { return made_up_trees(options.seed, 600); });
 }
 
+data::Vocabulary vocabulary_of(const std::vector<data::LabelledTree>& training, const io::Contents& file) {
+  auto words = file.metadata.find("words");
+  if (words != file.metadata.end()) return data::Vocabulary::from_text(words->second);
+  data::WordCounts counts;
+  for (const data::LabelledTree& tree : training) counts.add_all(tree.words);
+  return data::Vocabulary(counts);
+}
+
+void print_sentiment_results(
+    const Sets<data::LabelledTree>& sets, const std::string& items,
+    const std::function<nn::ConfusionMatrix(const std::vector<data::LabelledTree>&)>& evaluate) {
+  std::vector<std::vector<std::string>> rows = {{"", items, "mean F1", "right, of five"}};
+  for (const auto& [name, trees] : {std::pair("test", &sets.test), std::pair("dev", &sets.dev)}) {
+    if (trees->empty()) continue;
+    nn::ConfusionMatrix matrix = evaluate(*trees);
+    rows.push_back({name, std::to_string(matrix.total()), fmt::format("{:.2f} %", 100 * matrix.macro().f1),
+                    fmt::format("{:.2f} %", 100 * matrix.accuracy())});
+  }
+  print_results(rows);
+}
+
 }  // namespace samples

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -27,5 +28,15 @@ std::vector<Phrase> phrases_of(const std::vector<reel::data::LabelledTree>& tree
 
 /// Trees of five sentiments that the options name, in lower case; 600 made-up ones without `--train`.
 Sets<reel::data::LabelledTree> read_sentiment_trees(const RunOptions& options);
+
+/// The words of a file of weights, from its metadata "words"; those of the training trees if the file has none.
+reel::data::Vocabulary vocabulary_of(const std::vector<reel::data::LabelledTree>& training,
+                                     const reel::io::Contents& file);
+
+/// Prints the results on the test trees, if there are any, and in the last line those on the dev trees. `items`: what is
+/// counted, "phrases"; `evaluate`: classifies the phrases of some trees.
+void print_sentiment_results(
+    const Sets<reel::data::LabelledTree>& sets, const std::string& items,
+    const std::function<reel::nn::ConfusionMatrix(const std::vector<reel::data::LabelledTree>&)>& evaluate);
 
 }  // namespace samples
