@@ -4,7 +4,9 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
+#include <numeric>
 #include <random>
+#include <set>
 
 #include <fmt/chrono.h>
 #include <fmt/format.h>
@@ -64,12 +66,73 @@ class Grammar {
   std::mt19937_64 random_;
 };
 
+class Lists {
+ public:
+  explicit Lists(std::uint64_t seed) : random_(seed) {}
+
+  LabelledTree grow(int depth) {
+    LabelledTree tree;
+    list(tree, depth);
+    return tree;
+  }
+
+ private:
+  static constexpr std::size_t most_words = 60;
+
+  std::size_t below(std::size_t bound) { return random_() % bound; }
+  static std::int64_t leaf(LabelledTree& tree, const std::string& word, std::int64_t value) {
+    tree.words.push_back(word);
+    tree.nodes.push_back({.label = {}, .value = value, .word = std::ssize(tree.words) - 1});
+    return std::ssize(tree.nodes) - 1;
+  }
+  static std::int64_t join(LabelledTree& tree, std::int64_t left, std::int64_t right, std::int64_t value) {
+    tree.nodes.push_back({.label = {}, .value = value, .children = {left, right}});
+    return std::ssize(tree.nodes) - 1;
+  }
+  std::int64_t list(LabelledTree& tree, int depth) {
+    static const std::vector<std::string> operators = {"[max", "[min", "[med", "[sm"};
+    std::size_t kind = below(operators.size()), count = 2 + below(4);
+    std::int64_t all = leaf(tree, operators[kind], -1);
+    std::vector<std::int64_t> values;
+    for (std::size_t i = 0; i < count; ++i) {
+      auto digit = static_cast<std::int64_t>(below(10));
+      bool nests = below(4) == 0 && depth > 1 && tree.words.size() < most_words;
+      std::int64_t next = nests ? list(tree, depth - 1) : leaf(tree, std::to_string(digit), digit);
+      values.push_back(tree.nodes[static_cast<std::size_t>(next)].value);
+      all = join(tree, all, next, value_of(kind, values));
+    }
+    std::int64_t value = tree.nodes.back().value, end = leaf(tree, "]", -1);
+    return join(tree, all, end, value);
+  }
+  static std::int64_t value_of(std::size_t kind, std::vector<std::int64_t> values) {
+    std::sort(values.begin(), values.end());
+    std::size_t middle = values.size() / 2;
+    if (kind == 0) return values.back();
+    if (kind == 1) return values.front();
+    if (kind == 2) return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+    return std::accumulate(values.begin(), values.end(), std::int64_t{0}) % 10;
+  }
+
+  std::mt19937_64 random_;
+};
+
 }  // namespace
 
 std::vector<LabelledTree> made_up_trees(std::uint64_t seed, int count) {
   Grammar grammar(seed);
   std::vector<LabelledTree> trees;
   for (int i = 0; i < count; ++i) trees.push_back(grammar.grow());
+  return trees;
+}
+
+std::vector<LabelledTree> made_up_lists(std::uint64_t seed, int count, int depth) {
+  Lists lists(seed);
+  std::set<std::vector<std::string>> seen;
+  std::vector<LabelledTree> trees;
+  while (std::ssize(trees) < count) {
+    LabelledTree tree = lists.grow(depth);
+    if (seen.insert(tree.words).second) trees.push_back(std::move(tree));
+  }
   return trees;
 }
 

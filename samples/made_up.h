@@ -14,6 +14,12 @@ namespace samples {
 /// average.
 std::vector<reel::data::LabelledTree> made_up_trees(std::uint64_t seed, int count);
 
+/// Expressions of lists as trees of two children, `((([max 2) 9) ])`, all different: the largest, the smallest and the
+/// median of a list, rounded down, and its sum modulo 10, of two to five numbers from 0 to 9 or lists, which are nested
+/// `depth` deep at most. A node's value is that of its expression, −1 of one that is not closed.
+/// Source: Nangia and Bowman, ListOps: a diagnostic dataset for latent tree learning (NAACL 2018).
+std::vector<reel::data::LabelledTree> made_up_lists(std::uint64_t seed, int count, int depth);
+
 /// Sentences of made-up words, whose tags show in their endings, and for one ending in the word before.
 std::vector<reel::data::Sentence> made_up_tweets(std::uint64_t seed, int count);
 

@@ -227,8 +227,10 @@ void read(const SPINN& model, const SPINNCell& cell, std::vector<Reader>& reader
     for (Reader& reader : readers)
       if (reader.can_shift() || reader.can_reduce()) active.push_back(&reader);
     if (active.empty()) return;
-    if (model.tracker) track(*model.tracker, active, nothing);
-    if (predicted) predict(*model.tracker, active);
+    if (model.tracker) {
+      track(*model.tracker, active, nothing);
+      if (predicted) predict(*model.tracker, active);
+    }
     for (Reader* reader : active) {
       if (reader->transitions[step] == Transition::reduce)
         reducing.push_back(reader);
