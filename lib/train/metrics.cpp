@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <limits>
 #include <map>
+#include <new>
 #include <numeric>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include <reel/ops/create.h>
 #include <reel/ops/reduce.h>
 
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
 
@@ -22,6 +24,8 @@ using namespace detail;
 namespace {
 
 constexpr const char *confusion_name = "ConfusionMatrix", *perplexity_name = "Perplexity", *bleu_name = "BLEU";
+
+constexpr std::int64_t most_classes = 1 << 20;
 
 double ratio(double part, double whole) { return whole == 0 ? 0 : part / whole; }
 
@@ -42,7 +46,14 @@ std::map<BLEU::Tokens, std::int64_t> ngrams_of(const BLEU::Tokens& tokens, std::
 
 ConfusionMatrix::ConfusionMatrix(std::int64_t classes, Location where) : classes_(classes) {
   if (classes < 1) fail<Error>(confusion_name, where, "there must be at least one class, not {}", classes);
-  counts_.resize(static_cast<std::size_t>(classes * classes));
+  if (classes > most_classes)
+    fail<Error>(confusion_name, where, "{} classes are more than the {} whose pairs can be counted", classes,
+                most_classes);
+  try {
+    counts_.resize(static_cast<std::size_t>(classes * classes));
+  } catch (const std::bad_alloc&) {
+    fail_for_memory(confusion_name, where);
+  }
 }
 
 void ConfusionMatrix::add(const Tensor& prediction, const Tensor& y, Location where) {

@@ -71,6 +71,7 @@ TEST_CASE("a confusion matrix takes logits with further axes") {
 TEST_CASE("a confusion matrix refuses what does not fit, and counts none of it") {
   nn::ConfusionMatrix matrix(2);
   CHECK_THAT(error_of<Error>([] { nn::ConfusionMatrix(0); }), contains("ConfusionMatrix: there must be at least one"));
+  CHECK_THAT(error_of<Error>([] { nn::ConfusionMatrix(std::int64_t{1} << 32); }), contains("more than the 1048576"));
   CHECK_THAT(error_of<Error>([&] { matrix.add({}, classes({1})); }), contains("an undefined tensor"));
   CHECK_THAT(error_of<ShapeError>([&] {
                matrix.add(zeros({2, 3}), classes({0, 1}));

@@ -26,7 +26,7 @@ struct ClassScores {
 /// Counts how often examples of each class are predicted as each class.
 class ConfusionMatrix {
  public:
-  /// No examples yet, of `classes` classes. Throws: Error unless there is at least one class.
+  /// No examples yet, of `classes` classes, in [1, 2²⁰]. Throws: Error for another number; MemoryError.
   explicit ConfusionMatrix(std::int64_t classes, Location where = Location::here());
 
   /// Counts examples: the prediction is logits (N, C, …), or class indices (N, …) of i32 or i64; y has the right classes
