@@ -203,13 +203,15 @@ void run(Options options) {
                {"embedding", std::to_string(options.embedding)},
                {"hidden", std::to_string(options.hidden)}});
 
-  fmt::print("\n{:<8}{:>8}{:>16}{:>15}{:>15}\n", "", "trees", "root, of five", "root, of two", "all phrases");
-  for (const auto& [name, trees] : {std::pair("dev", &sets.dev), std::pair("test", &sets.test)}) {
+  std::vector<std::vector<std::string>> rows{{"", "trees", "root, of five", "root, of two", "all phrases"}};
+  auto per_cent = [](double share) { return fmt::format("{:.2f} %", share); };
+  for (const auto& [name, trees] : {std::pair("test", &sets.test), std::pair("dev", &sets.dev)}) {
     if (trees->empty()) continue;
     Score score = evaluate(model, *trees, vocabulary, options.of_batches());
-    fmt::print("{:<8}{:>8}{:>14.2f} %{:>13.2f} %{:>13.2f} %\n", name, score.roots, score.fine(), score.binary(),
-               score.phrases());
+    rows.push_back({name, std::to_string(score.roots), per_cent(score.fine()), per_cent(score.binary()),
+                    per_cent(score.phrases())});
   }
+  samples::print_results(rows);
 }
 
 int main(int argc, char** argv) {
