@@ -103,7 +103,7 @@ void run(Options options) {
                       [](const std::vector<Tensor>& segments) { return stack(segments, 1); },  // (T + 1, B)
                       {.batch_size = options.batch, .seed = options.seed});
   optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
-  optim::Scheduler scheduler(adam, samples::warm_cosine(options, options.epochs * loader.batches().value()));
+  optim::Scheduler scheduler(adam, samples::warm_cosine(options, options.epochs * loader.batches().value_or(0)));
   States states = model.initial_states(options.batch);
   auto step = [&](const Tensor& batch) {
     model.train();
@@ -131,8 +131,8 @@ void run(Options options) {
                   texts.characters.size(), model.parameter_count());
   samples::Run run{options, model, adam, "segments", opening, about, {{"scheduler", scheduler}}};
   for (std::size_t i = 0; i < states.size(); ++i) {
-    run.also.push_back({fmt::format("h{}", i), states[i].h});
-    run.also.push_back({fmt::format("c{}", i), states[i].c});
+    run.also.emplace_back(fmt::format("h{}", i), states[i].h);
+    run.also.emplace_back(fmt::format("c{}", i), states[i].c);
   }
   samples::train(run, loader, step, [&] {
     double loss = loss_over(model, texts.held_back, options.steps);

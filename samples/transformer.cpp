@@ -116,7 +116,7 @@ void run(Options options) {
                       [](const std::vector<Tensor>& segments) { return stack(segments); },  // (B, T + 1)
                       {.batch_size = options.batch, .seed = options.seed});
   optim::AdamW adam(model.parameters(), {.learning_rate = options.learning_rate, .beta2 = 0.99});
-  optim::Scheduler scheduler(adam, samples::warm_cosine(options, options.epochs * loader.batches().value()));
+  optim::Scheduler scheduler(adam, samples::warm_cosine(options, options.epochs * loader.batches().value_or(0)));
   auto step = [&](const Tensor& batch) {
     model.train();
     Tape tape;
