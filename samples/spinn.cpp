@@ -11,9 +11,11 @@
 //         Nangia and Bowman, ListOps: a diagnostic dataset for latent tree learning (NAACL 2018).
 // Data: generated lists, none of them twice; or trees with labels from 0 to 9, −1 for none: nlp.stanford.edu/sentiment.
 // Command: tools/run spinn
-// Command: tools/run spinn --train sst/train.txt --dev sst/dev.txt --epochs 4 --dropout 0.5
+// Command: tools/run spinn --train sst/train.txt --dev sst/dev.txt --epochs 5 --batch 25 --dropout 0.4 --learning-rate 0.002
+//          --embedding-rate 0.01
 // Result: 94.7 % of 2,000 held-back lists, and the trees of all, predicted; the most frequent value is that of 11.8 %
-//         (seed 1, AVX-512, 76 s of processor time).
+//         (seed 1, AVX-512, 76 s of processor time); 38.2 % of five sentiments of dev sentences whose trees are predicted, 13.9 %
+//         of them rightly, and 38.7 % with the trees given; the most frequent one is that of 26.2 % (seed 1, 38 s).
 
 #include <reel/batching.h>
 
@@ -73,6 +75,7 @@ struct Interpreter : nn::Module {
 
 struct Options : samples::RunOptions, Sizes {
   int expressions = 20'000, depth = 6;
+  double embedding_rate = 1.5e-3;
   std::string batching = "on";
 };
 
@@ -178,7 +181,10 @@ void run(Options options) {
   std::vector<Example> train = examples_of(trees.train, vocabulary), dev = examples_of(trees.dev, vocabulary),
                        test = examples_of(trees.test, vocabulary);
 
-  optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
+  std::vector<Tensor> others = model.parameters();
+  std::erase_if(others, [&](const Tensor& parameter) { return parameter.is(model.words.table); });
+  optim::Adam adam(others, {.learning_rate = options.learning_rate});
+  adam.add_group({model.words.table}, {.learning_rate = options.embedding_rate});
   data::Loader loader(train, {.batch_size = options.batch, .shuffle = true, .seed = options.seed});
   std::int64_t steps = options.epochs * loader.batches().value_or(0);
   optim::Scheduler scheduler(adam, optim::cosine({.steps = std::max<std::int64_t>(steps, 1)}));
@@ -228,6 +234,7 @@ int main(int argc, char** argv) {
   line.add_option("--expressions", options.expressions, "expressions of lists that are made up", samples::at_least(20));
   line.add_option("--depth", options.depth, "how deep lists are nested at most", samples::between(1, 10));
   line.add_option("--embedding", options.embedding, "size of a word's vector", samples::at_least(1));
+  line.add_option("--embedding-rate", options.embedding_rate, "Adam's for the words", samples::at_least(0));
   line.add_option("--hidden", options.hidden, "size of a node's vector", samples::at_least(1));
   line.add_option("--tracker", options.tracker, "size of the tracker's state", samples::at_least(1));
   line.add_option("--products", options.products, "products of a child, with the tracker, and the other",
