@@ -111,7 +111,7 @@ double step(BagOfWords& model, optim::Optimiser& adagrad, const Counted& phrases
 void compare(const Counted& training, std::int64_t vocabulary, Options options) {
   std::vector<std::vector<std::string>> rows = {
       {"", "seconds an epoch", "times linear's", "training loss", "difference"}};
-  std::optional<double> first, first_seconds;
+  double first = 0, first_seconds = 0;
   for (const char* layer : {"linear", "bag", "dense"}) {
     options.layer = layer;
     manual_seed(options.seed);
@@ -127,10 +127,10 @@ void compare(const Counted& training, std::int64_t vocabulary, Options options) 
     }
     double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
     double loss = total / static_cast<double>(training.labels.size());
-    if (!first) first = loss, first_seconds = seconds;
+    if (rows.size() == 1) first = loss, first_seconds = seconds;
     rows.push_back({layer, fmt::format("{:.3f}", seconds / options.epochs),
-                    fmt::format("{:.1f}", seconds / *first_seconds), fmt::format("{:.6f}", loss),
-                    fmt::format("{:.1e}", std::abs(loss - *first))});
+                    fmt::format("{:.1f}", seconds / first_seconds), fmt::format("{:.6f}", loss),
+                    fmt::format("{:.1e}", std::abs(loss - first))});
   }
   samples::print_results(rows);
 }
