@@ -9,29 +9,16 @@
 #include <limits>
 
 #include "catch.h"
+#include "nn/checks.h"
 
 using namespace reel;
+using reel_test::check_close;
+using reel_test::check_gradients;
 using reel_test::contains;
+using reel_test::draw;
 using reel_test::error_of;
 
 namespace {
-
-Tensor draw(const Shape& shape) { return randn(shape, {.dtype = f64}); }
-
-void check_close(const Tensor& a, const Tensor& b, double tolerance = 1e-12) {
-  REQUIRE(a.shape() == b.shape());
-  CHECK(max(abs(a - b)).item() < tolerance);
-}
-
-template <class F>
-void check_gradients(F f, const std::vector<Tensor>& inputs) {
-  auto report = debug::gradcheck(f, inputs);
-  INFO(report.text);
-  CHECK(report);
-  auto second = debug::gradgradcheck(f, inputs);
-  INFO(second.text);
-  CHECK(second);
-}
 
 // The equations, for one head and one example at a time.
 Tensor by_hand(const nn::MultiHeadAttention& layer, const Tensor& q, const Tensor& k, const Tensor& v,

@@ -7,41 +7,16 @@
 #include <reel/tape.h>
 
 #include "catch.h"
+#include "nn/checks.h"
 
 using namespace reel;
+using reel_test::check_close;
+using reel_test::check_gradients;
 using reel_test::contains;
+using reel_test::draw;
+using reel_test::draw_state;
 using reel_test::error_of;
-
-namespace {
-
-Tensor draw(const Shape& shape) { return randn(shape, {.dtype = f64}); }
-
-LSTMState draw_state(std::int64_t batch, std::int64_t size) { return {draw({batch, size}), draw({batch, size})}; }
-
-void check_close(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  CHECK(max(abs(a - b)).item() < 1e-12);
-}
-
-// From the arguments i, o, u and those of the forget gates.
-LSTMState by_hand(const Tensor& i, const Tensor& o, const Tensor& u, const std::vector<Tensor>& f,
-                  const std::vector<LSTMState>& children) {
-  Tensor c = sigmoid(i) * tanh(u);
-  for (std::size_t k = 0; k < f.size(); ++k) c = c + sigmoid(f[k]) * children[k].c;
-  return {sigmoid(o) * tanh(c), c};
-}
-
-template <class F>
-void check_gradients(F f, const std::vector<Tensor>& inputs) {
-  auto report = debug::gradcheck(f, inputs);
-  INFO(report.text);
-  CHECK(report);
-  auto second = debug::gradgradcheck(f, inputs);
-  INFO(second.text);
-  CHECK(second);
-}
-
-}  // namespace
+using reel_test::node_by_hand;
 
 namespace {
 
@@ -58,7 +33,7 @@ TEST_CASE("SPINN's reduce is a binary node that also sees what the tracker knows
   Tensor known = draw({4, 2});
   std::vector<Tensor> a =
       split(matmul(concat({left.h, right.h, known}, 1), reduce.arguments.weight) + reduce.arguments.bias, 3, 1);
-  LSTMState expected = by_hand(a[0], a[1], a[2], {a[3], a[4]}, {left, right}), found = reduce(left, right, known);
+  LSTMState expected = node_by_hand(a[0], a[1], a[2], {a[3], a[4]}, {left, right}), found = reduce(left, right, known);
   check_close(found.h, expected.h);
   check_close(found.c, expected.c);
   CHECK_THAT(error_of<ShapeError>([&] { reduce(left, right); }), contains("takes what a tracker knows (B, 2)"));

@@ -6,41 +6,16 @@
 #include <reel/tape.h>
 
 #include "catch.h"
+#include "nn/checks.h"
 
 using namespace reel;
+using reel_test::check_close;
+using reel_test::check_gradients;
 using reel_test::contains;
+using reel_test::draw;
+using reel_test::draw_state;
 using reel_test::error_of;
-
-namespace {
-
-Tensor draw(const Shape& shape) { return randn(shape, {.dtype = f64}); }
-
-LSTMState draw_state(std::int64_t batch, std::int64_t size) { return {draw({batch, size}), draw({batch, size})}; }
-
-void check_close(const Tensor& a, const Tensor& b) {
-  REQUIRE(a.shape() == b.shape());
-  CHECK(max(abs(a - b)).item() < 1e-12);
-}
-
-// From the arguments i, o, u and those of the forget gates.
-LSTMState by_hand(const Tensor& i, const Tensor& o, const Tensor& u, const std::vector<Tensor>& f,
-                  const std::vector<LSTMState>& children) {
-  Tensor c = sigmoid(i) * tanh(u);
-  for (std::size_t k = 0; k < f.size(); ++k) c = c + sigmoid(f[k]) * children[k].c;
-  return {sigmoid(o) * tanh(c), c};
-}
-
-template <class F>
-void check_gradients(F f, const std::vector<Tensor>& inputs) {
-  auto report = debug::gradcheck(f, inputs);
-  INFO(report.text);
-  CHECK(report);
-  auto second = debug::gradgradcheck(f, inputs);
-  INFO(second.text);
-  CHECK(second);
-}
-
-}  // namespace
+using reel_test::node_by_hand;
 
 TEST_CASE("a Child-Sum Tree-LSTM computes its equations for any number of children, with an input and without") {
   manual_seed(1);
@@ -61,7 +36,7 @@ TEST_CASE("a Child-Sum Tree-LSTM computes its equations for any number of childr
       auto own = [&](int gate) { return argument(gate, matmul(together, block(cell.W_h, gate))); };
       std::vector<Tensor> f;
       for (const LSTMState& child : children) f.push_back(argument(3, matmul(child.h, cell.W_f)));
-      LSTMState expected = by_hand(own(0), own(1), own(2), f, children), found = cell(x, children);
+      LSTMState expected = node_by_hand(own(0), own(1), own(2), f, children), found = cell(x, children);
       check_close(found.h, expected.h);
       check_close(found.c, expected.c);
     }
@@ -98,7 +73,7 @@ TEST_CASE("an N-ary Tree-LSTM computes its equations, with matrices for each chi
       };
       std::vector<Tensor> f;
       for (std::size_t k = 0; k < count; ++k) f.push_back(argument(3, 3 + k));
-      LSTMState expected = by_hand(argument(0, 0), argument(1, 1), argument(2, 2), f, children);
+      LSTMState expected = node_by_hand(argument(0, 0), argument(1, 1), argument(2, 2), f, children);
       LSTMState found = cell(x, children);
       check_close(found.h, expected.h);
       check_close(found.c, expected.c);
@@ -115,8 +90,8 @@ TEST_CASE("the weights of an N-ary Tree-LSTM have the gradients of its equations
   auto plain = [&](const Tensor& x, const std::vector<LSTMState>& children) {
     Tensor p = x.defined() ? matmul(x, cell.W_x) + cell.bias : cell.bias;
     Tensor a = matmul(concat({children[0].h, children[1].h}, 1), cell.W_h);
-    return by_hand(block(a, 0) + block(p, 0), block(a, 1) + block(p, 1), block(a, 2) + block(p, 2),
-                   {block(a, 3) + block(p, 3), block(a, 4) + block(p, 3)}, children);
+    return node_by_hand(block(a, 0) + block(p, 0), block(a, 1) + block(p, 1), block(a, 2) + block(p, 2),
+                        {block(a, 3) + block(p, 3), block(a, 4) + block(p, 3)}, children);
   };
   auto gradients = [&](auto node) {
     std::vector<Tensor> sources = cell.parameters();
