@@ -7,8 +7,8 @@
 // Source: Oppenheim and Schafer, Discrete-time signal processing, chapter 6 (direct forms of filters).
 // Command: tools/run linear_filter
 // Command: tools/run linear_filter --filter fir
-// Result: after 1 s the largest error of a coefficient is 0.01 % (seeds 1 to 3: 0.01, 0.02, 0.01), and of the convolution's 0.35 %
-//         (0.35, 0.86, 0.47, of its smallest one); two cores with AVX-512.
+// Result: after 1 s the largest error of a coefficient is 0.01 % (seeds 1 to 3: 0.01, 0.02, 0.01), and of the convolution's
+//         0.35 % (0.35, 0.86, 0.47, of its smallest one); two cores with AVX-512.
 
 #include <cmath>
 #include <ranges>

@@ -188,7 +188,7 @@ int main(int argc, char** argv) {
   options.learning_rate = 0.02;
   samples::CommandLine line("Finds the length and the friction of a pendulum from films of its swings.", "pendulum");
   samples::add_common_options(line, options, "steps",
-                              "CSV file of a film, with columns time and angle, to evaluate on");
+                              "CSV file of a film, with columns time (s) and angle (radians), from where it is let go");
   line.add_option("--model", options.model, "pendulum: its law, of which two numbers are unknown; ode: a network",
                   samples::one_of({"pendulum", "ode"}));
   line.add_option("--length", options.length, "metres of the pendulum that is filmed", samples::at_least(0.01));

@@ -14,8 +14,8 @@
 // Command: tools/run spinn --train sst/train.txt --dev sst/dev.txt --epochs 5 --batch 25 --dropout 0.4 --learning-rate 0.002
 //          --embedding-rate 0.01
 // Result: 94.7 % of 2,000 held-back lists, and the trees of all, predicted; the most frequent value is that of 11.8 %
-//         (seed 1, AVX-512, 76 s of processor time); 38.2 % of five sentiments of dev sentences whose trees are predicted, 13.9 %
-//         of them rightly, and 38.7 % with the trees given; the most frequent one is that of 26.2 % (seed 1, 38 s).
+//         (seed 1, AVX-512, 76 s of processor time); 38.2 % of five sentiments of dev sentences whose trees are predicted,
+//         13.9 % of them rightly, and 38.7 % with the trees given; the most frequent is that of 26.2 % (seed 1, 38 s).
 
 #include <reel/batching.h>
 

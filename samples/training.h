@@ -120,8 +120,8 @@ struct Run {
 
 /// Trains a model for the epochs of the options: `step(batch)` makes a step and returns the loss, `evaluate()` returns a
 /// Reached. `loader`: a data::Loader; of examples that are made up anew in each epoch, one of
-/// `data::transformed(std::views::iota(0, count), make)`. Keeps the best weights, those of `--load` among them, and writes them to `--save`, also if a signal or an
-/// error ends the run early.
+/// `data::transformed(std::views::iota(0, count), make)`. Keeps the best weights, those of `--load` among them, and writes
+/// them to `--save`, also if a signal or an error ends the run early.
 template <class Loader, class Step, class Evaluate>
 void train(const Run& run, Loader& loader, Step step, Evaluate evaluate) {
   const RunOptions& options = run.options;

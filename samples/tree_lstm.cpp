@@ -10,7 +10,7 @@
 // Data: nlp.stanford.edu/sentiment, trainDevTestTrees_PTB.zip; without --train, phrases of a small made-up grammar.
 // Command: tools/run tree_lstm --train sst/train.txt --dev sst/dev.txt [--cell child_sum]
 // Result: after 10 epochs, the best of them on the roots of the dev trees: 48.1 % of five sentiments, 86.8 % of two
-//         (seed 1, AVX-512, 73 s of processor time; before a node's ops were fused, seeds 1, 2 and 3 ended at 47.6, 46.9 and 48.0 %).
+//         (seed 1, AVX-512, 73 s of processor time; before a node's ops were fused, seeds 1 to 3 had 47.6, 46.9 and 48.0 %).
 
 #include <reel/batching.h>
 
