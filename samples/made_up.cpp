@@ -252,21 +252,31 @@ std::vector<Point> made_up_clusters(std::uint64_t seed, std::int64_t count, std:
   return points;
 }
 
-Example made_up_date(reel::Generator& generator) {
+Example made_up_date(reel::Generator& generator, bool held_back) {
   auto below = [&](std::int64_t count) {
     return reel::randint(0, count, {}, {.generator = &generator}).item<std::int64_t>();
   };
+  std::int64_t number = 0;
+  do number = below(36525);
+  while ((number % 10 == 0) != held_back);
   constexpr const char* formats[] = {"{:%d %B %Y}", "{:%B %d, %Y}", "{:%A, %d %B %Y}", "{:%d %b '%y}",
                                      "{:%m/%d/%Y}", "{:%m/%d/%y}",  "{:%d.%m.%Y}",     "the {:%d. of %B %Y}"};
-  std::chrono::system_clock::time_point day = std::chrono::sys_days(std::chrono::days(below(36525) - 7305));
+  std::chrono::system_clock::time_point day = std::chrono::sys_days(std::chrono::days(number - 7305));
   return {fmt::format(fmt::runtime(formats[below(8)]), day), fmt::format("{:%Y-%m-%d}", day)};
 }
 
-Example made_up_reversal(reel::Generator& generator) {
+Example made_up_reversal(reel::Generator& generator, bool held_back) {
   auto length = reel::randint(4, 13, {}, {.generator = &generator}).item<std::int64_t>();
   Example example;
-  for (auto letter : reel::randint('a', 'z' + 1, {length}, {.generator = &generator}).to_vector<std::int64_t>())
-    example.source += static_cast<char>(letter);
+  int sum = 0;
+  do {
+    example.source.clear();
+    sum = 0;
+    for (auto place : reel::randint(0, 26, {length}, {.generator = &generator}).to_vector<std::int64_t>()) {
+      example.source += static_cast<char>('a' + place);
+      sum += static_cast<int>(place);
+    }
+  } while ((sum % 10 == 0) != held_back);
   example.target.assign(example.source.rbegin(), example.source.rend());
   return example;
 }

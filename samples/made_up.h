@@ -37,10 +37,12 @@ std::string made_up_text(std::uint64_t seed);
 struct Example {
   std::string source, target;
 };
-/// A day from 1950 to 2049, in one of eight formats, and as 2026-11-23.
-Example made_up_date(reel::Generator& generator);
-/// 4 to 12 letters, and their reversal.
-Example made_up_reversal(reel::Generator& generator);
+/// A day from 1950 to 2049, in one of eight formats, and as 2026-11-23. Every tenth day is held back: it is drawn only if
+/// that is asked for.
+Example made_up_date(reel::Generator& generator, bool held_back);
+/// 4 to 12 letters, and their reversal. Every tenth sum of their alphabetical places is held back: it is drawn only if that
+/// is asked for.
+Example made_up_reversal(reel::Generator& generator, bool held_back);
 
 /// Features, and the class that they belong to.
 struct Point {

@@ -8,8 +8,8 @@
 //         Scheduled sampling for sequence prediction with recurrent neural networks (2015).
 // Command: tools/run seq2seq
 // Command: tools/run seq2seq --task reversal
-// Result: 100.0 % of 500 held-back dates without a mistake and 100.0 % of the reversals, after 25 s each (seed 1; one core
-//         with AVX-512).
+// Result: 100.0 % of 500 held-back dates without a mistake, and 100.0 % of 500 reversals, after 26 s each (seed 1; one
+//         core with AVX-512). Days and letters that are held back are in no example to learn from.
 
 #include <algorithm>
 #include <ranges>
@@ -78,7 +78,7 @@ std::vector<Example> read_pairs(const std::string& path) {
   auto is_known = [](char c) { return (c >= ' ' && c <= '~') || c == '\t'; };
   for (const std::string& line : io::read_lines(path)) {
     std::size_t tab = line.find('\t');
-    if (tab == std::string::npos || !std::ranges::all_of(line, is_known))
+    if (std::ranges::count(line, '\t') != 1 || !std::ranges::all_of(line, is_known))
       throw std::runtime_error(fmt::format("'{}' has a line that is no source, tab and target.", io::printable(path)));
     pairs.push_back({line.substr(0, tab), line.substr(tab + 1)});
   }
@@ -152,12 +152,12 @@ void run(Options options) {
   auto draw = options.task == "dates" ? samples::made_up_date : samples::made_up_reversal;
   Generator generator(options.seed);
   std::vector<Example> dev;
-  for (int i = 0; i < 500; ++i) dev.push_back(draw(generator));
+  for (int i = 0; i < 500; ++i) dev.push_back(draw(generator, true));
   optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
   std::int64_t steps = options.epochs * ((options.examples + options.batch - 1) / options.batch);
   optim::Scheduler scheduler(adam, optim::cosine({.steps = std::max<std::int64_t>(steps, 1)}));
   auto examples = data::transformed(std::views::iota(std::int64_t{0}, options.examples),
-                                    [=](std::int64_t, Generator& random) { return draw(random); });
+                                    [=](std::int64_t, Generator& random) { return draw(random, false); });
   data::Loader loader(examples, {.batch_size = options.batch, .seed = options.seed});
   auto step = [&](const std::vector<Example>& batch) {
     Tape tape;
