@@ -9,7 +9,7 @@
 // Data: any text in UTF-8, such as Shakespeare's plays (1.1 MB) of Karpathy's char-rnn.
 // Command: tools/run char_rnn --text shakespeare/input.txt --hidden 512 --epochs 8 --dropout 0.3 --bf16
 // Result: 1.4383 nats/char on the last tenth of Shakespeare's plays, which chose epoch 7 of 8, after 593 s of processor time
-//         (seed 1; two cores with AVX-512; epochs of 60 s while little else ran); 1.5033 after 222 s, the time in which
+//         (seed 1; two cores with AVX-512; 470 s alone on the machine); 1.5033 after 222 s, the time in which
 //         `transformer` reaches 1.6050. Counts of single characters give 3.35, of pairs 2.48.
 
 #include <sstream>
