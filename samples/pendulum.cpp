@@ -193,7 +193,7 @@ int main(int argc, char** argv) {
                   samples::one_of({"pendulum", "ode"}));
   line.add_option("--length", options.length, "metres of the pendulum that is filmed", samples::at_least(0.01));
   line.add_option("--friction", options.friction, "friction of the pendulum that is filmed, in 1/s",
-                  samples::at_least(0));
+                  samples::at_least(0.001));
   line.add_option("--films", options.films, "swings to learn from", samples::at_least(1));
   line.add_option("--seconds", options.seconds, "length of a film", samples::at_least(1));
   return line.run(argc, argv, [&] { run(options); });

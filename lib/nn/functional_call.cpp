@@ -16,7 +16,7 @@ namespace {
 
 constexpr const char* functional_name = "functional_call";
 
-// A member of a module, with its name there and what is to stand for it.
+// A parameter or buffer under one of its names, and the tensor that replaces it.
 struct Candidate {
   std::string name;
   Member* member;
@@ -37,7 +37,7 @@ void check_replacement(const NamedTensor& given, const Tensor& own, Location whe
                       given.name, to_string(tensor.device()), to_string(own.device()));
 }
 
-// Marks every place of the tensor that has the given name; `guess` is the place that it has in the module's own order.
+// Sets the replacement of the named tensor under all of its names; `guess` is its index in the order of the module.
 void replace(std::span<Candidate> all, const NamedTensor& given, std::size_t guess, const Module& module,
              Location where) {
   auto found = all.begin() + static_cast<std::ptrdiff_t>(guess);

@@ -31,7 +31,7 @@ struct BeamSearchOptions {
   /// The largest number of tokens of a sequence, its end included; at least 1. Default 100.
   std::int64_t most_tokens = 100;
   /// α, at least 0: sequences of n tokens, their end included, are ranked by log p / ((5 + n) / 6)^α. Default 0: by their
-  /// probability, of which short ones have more.
+  /// probability, which favours short sequences.
   double length_penalty = 0;
 };
 
@@ -42,7 +42,7 @@ struct Hypothesis {
   double log_probability = 0;             ///< of the tokens, and of the end where it has one
   double score = 0;                       ///< log_probability after the length penalty
   bool has_ended = false;                 ///< false for one that has as many tokens as are allowed
-  State state = {};                       ///< that of the step which gave the last token or the end
+  State state = {};                       ///< the state after the step that predicted the last token or the end
 };
 
 }  // namespace reel::nn

@@ -40,7 +40,7 @@ class ReplacedParameters {
  public:
   /// Puts the tensors in place; after an exception the module is as it was.
   /// Throws: Error for a name that the module has not, an undefined tensor, and two tensors for one parameter;
-  /// ShapeError, DTypeError, DeviceError unless a tensor has the shape, dtype and device of what it stands for.
+  /// ShapeError, DTypeError, DeviceError unless a tensor has the shape, dtype and device of what it replaces.
   ReplacedParameters(const Module& module, std::span<const NamedTensor> tensors, Location where = Location::here());
   /// Gives the module its own tensors back.
   ~ReplacedParameters();
@@ -79,7 +79,7 @@ struct ParameterList {
 /// Parameters that are not named stay; one that the module has under several names is replaced under all of them. No
 /// other thread may use the module during the call.
 /// Throws: Error for a name that the module has not, an undefined tensor, and two tensors for one parameter; ShapeError,
-/// DTypeError, DeviceError unless a tensor has the shape, dtype and device of what it stands for; what the module throws.
+/// DTypeError, DeviceError unless a tensor has the shape, dtype and device of what it replaces; what the module throws.
 /// Source: PyTorch's torch.func.functional_call.
 template <class M, class... Inputs>
   requires std::derived_from<std::remove_cv_t<M>, Module>
