@@ -59,7 +59,7 @@ std::vector<Tensor> stepped(F net, std::span<const Tensor> w, const Tensor& x, c
 
 }  // namespace
 
-TEST_CASE("a module computes with the tensors that stand for its parameters, and has its own again afterwards") {
+TEST_CASE("a module computes with the tensors that replace its parameters, and has its own again afterwards") {
   manual_seed(1);
   Net net;
   Tensor x = draw({4, 2}), before = net(x);
@@ -93,7 +93,7 @@ TEST_CASE("the parameters come back after an exception, and after nested calls")
   CHECK(difference(net(x), before) == 0);
 }
 
-TEST_CASE("a result is differentiated by the tensors that stand for parameters, to second order") {
+TEST_CASE("a result is differentiated by the tensors that replace parameters, to second order") {
   manual_seed(3);
   Net net;
   std::vector<Tensor> inputs = draw_weights();
@@ -199,7 +199,7 @@ TEST_CASE("examples of batch_map each compute with tensors of their own") {
     CHECK(difference(slice(found[i], 0, 0, 4), composed(weights[i], tanh(x))) < 1e-12);
     CHECK(difference(slice(found[i], 0, 4, 8), 2 * before) < 1e-12);
   }
-  // And examples within a call share what stands for the parameters.
+  // Examples within a scope share the replaced parameters.
   std::vector<Tensor> rows{draw({1, 2}), draw({1, 2})};
   std::vector<NamedTensor> list = named(net, weights[0]);
   nn::ReplacedParameters scope(net, list);
