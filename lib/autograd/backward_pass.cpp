@@ -115,6 +115,7 @@ void BackwardPass::run(Tensor seed, bool consume) {
   for (Begun& begun : begun_) add_to_sum(begun.slot, std::move(begun.gradient));
   begun_.clear();
   if (seed.defined()) sum(target_) = std::move(seed);
+  completes_ |= context_.listener != nullptr;
   NamedCaller caller(context_, {});
   DifferentiatedOp differentiated(context_);
   // Each op's gradient runs in the dtypes in which its forward ran.
@@ -180,6 +181,10 @@ inline void BackwardPass::take_gradients(const Entry& entry) {
 
 void BackwardPass::visit(Entry& entry) {
   take_gradients(entry);
+  visit_taken(entry);
+}
+
+void BackwardPass::visit_taken(Entry& entry) {
   Gradient gradient(*this, entry, outputs_, context_.has(Context::recording));
   entry.op->gradient(gradient);
   outputs_.clear();
@@ -188,17 +193,18 @@ void BackwardPass::visit(Entry& entry) {
 bool BackwardPass::complete_outputs(Entry& entry, NamedCaller& caller) {
   if (hooks_ && entry.op == &unbatch_op) split_among_parts(entry);
   for (std::uint32_t slot = begin_of(entry); slot < end_of(entry); ++slot) complete(slot);
-  if (!hooks_ || !hooks_->sees(*entry.op)) return false;
-  if (has_gradient(entry)) {
-    caller.rename(entry.where());
-    visit_hooked(entry);
-  }
+  bool hooked = hooks_ && hooks_->sees(*entry.op);
+  if (!hooked && !context_.listener) return false;
+  if (!has_gradient(entry)) return true;
+  caller.rename(entry.where());
+  context_.differentiating = entry.op;
+  take_gradients(entry);
+  ObservedGradient observed(context_, entry, outputs_);
+  hooked ? visit_hooked(entry) : visit_taken(entry);
   return true;
 }
 
 void BackwardPass::visit_hooked(Entry& entry) {
-  context_.differentiating = entry.op;
-  take_gradients(entry);
   // The op's gradient function may consume the gradients of its outputs.
   std::vector<Tensor> outputs = outputs_, inputs(entry.input_count);
   Gradient gradient(*this, entry, outputs_, context_.has(Context::recording), inputs);

@@ -163,9 +163,11 @@ class BackwardPass {
   /// Moves the gradients of an entry's outputs to where its gradient function reads them.
   void take_gradients(const Entry& entry);
   void visit(Entry& entry);
+  /// Visits an entry whose gradients `take_gradients` has moved.
+  void visit_taken(Entry& entry);
   /// Visits an entry of one output.
   void visit_single(Entry& entry);
-  /// Visits an entry whose op has hooks.
+  /// Visits an entry whose op has hooks, and whose gradients `take_gradients` has moved.
   void visit_hooked(Entry& entry);
   /// Computes the deferred products of a slot.
   void compute_deferred_products(std::uint32_t slot);
@@ -181,7 +183,7 @@ class BackwardPass {
   // With marks: the entries that lead from a source to the target, or produce a source; the last first.
   std::vector<Entry*> path_;
   bool passed_all_ = false, empty_ = false;
-  bool completes_ = false;  // complete gradients are observed by hooks or traces
+  bool completes_ = false;  // complete gradients are observed by hooks, traces or a listener
   Hooks* hooks_ = nullptr;
   std::vector<Tensor> outputs_;  // of the entry being visited
   DeferredProducts deferred_;

@@ -75,6 +75,24 @@ class DifferentiatedOp {
   const OpInfo* before_;
 };
 
+/// Notifies this thread's listener, if there is one, of the gradient function of an entry. `gradients`: of its outputs.
+class ObservedGradient {
+ public:
+  ObservedGradient(Context& context, const Entry& entry, std::span<const Tensor> gradients)
+      : context_(context), entry_(entry) {
+    if (context.listener) context.listener->gradient_starting(entry, gradients);
+  }
+  ~ObservedGradient() {
+    if (context_.listener) context_.listener->gradient_finished(entry_);
+  }
+  ObservedGradient(const ObservedGradient&) = delete;
+  ObservedGradient& operator=(const ObservedGradient&) = delete;
+
+ private:
+  Context& context_;
+  const Entry& entry_;
+};
+
 /// Clears the list when a differentiation that consumes it ends, by return or exception.
 class Consumption {
  public:

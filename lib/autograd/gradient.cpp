@@ -13,6 +13,7 @@
 #include "../ops/linear_algebra/multiplications.h"
 #include "../ops/registry.h"
 #include "backward_pass.h"
+#include "differentiation.h"
 #include "owned.h"
 
 // What the gradient functions of ops see, and the backward pass's sums, to which they contribute. Both are in one file,
@@ -186,6 +187,7 @@ void BackwardPass::compute_deferred_products(std::uint32_t slot) {
   // Reported at the entry that added to it last.
   context_.caller = panel.asked_by->where();
   context_.differentiating = panel.asked_by->op;
+  ObservedGradient observed(context_, *panel.asked_by, {});
   add_product_now(slot, slice(panel.left, 0, 0, panel.count), slice(panel.right, 0, 0, panel.count));
 }
 

@@ -275,6 +275,9 @@ std::vector<Tensor> Differentiation::gradients(const Tensor& given_seed) {
     Consumption consumption(list_, consumes);
     pass.run(std::move(seed), consumes);
     for (std::size_t i = 0; i < slots_.size(); ++i) found[i] = pass.gradient(slots_[i]);
+    if (context_.listener)
+      for (std::size_t i = 0; i < slots_.size(); ++i)
+        if (found[i].defined()) context_.listener->leaf_gradient(sources_[i], found[i]);
     pass.forget();
   }
   for (std::size_t i = 0; i < sources_.size(); ++i)
@@ -322,6 +325,10 @@ void Tape::backward(const Arg& target, const GradientOptions& options) try {
     pass.release_leaves();
   }
   DifferentiatingScope pause(context, false);
+  if (context.listener)
+    for (const Commit& one : commits)
+      context.listener->leaf_gradient(
+          one.parameter, one.found.gradient.defined() ? one.found.gradient : one.found.row_gradient.values);
   commit(commits);
   report_untrained(std::span<const Commit>(commits));
 } catch (const std::bad_alloc&) {

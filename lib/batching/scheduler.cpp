@@ -220,6 +220,8 @@ void Scheduler::run_largest() {
     groups_.set(Context::recording, first.has(Context::recording));
     groups_.scope_id = first.scope_id;
     groups_.caller = first.call_site(chosen[0].call->where);
+    groups_.module_call = first.module_call;
+    groups_.notes = first.notes;
     Context* before = std::exchange(current_context, &groups_);
     try {
       Group(groups_, chosen, bucket.joining).run();

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
 
 #include <reel/device.h>
 #include <reel/location.h>
 #include <reel/random.h>
+#include <reel/tensor.h>
 
 #include "heap.h"
 
@@ -12,14 +16,37 @@ namespace reel::detail {
 
 struct Call;
 class Casts;
+struct Entry;
+struct NoteFrame;
 struct OpInfo;
 class TapeList;
 
-/// Is notified of every op that passes the dispatcher, after it has run.
+/// Is notified of what a thread runs: every op that passes the dispatcher, backward passes, and optimisers' steps.
 class Listener {
  public:
   virtual ~Listener() = default;
+  /// Called before an op runs. Throws: what is to end the op.
+  virtual void starting(const Call& call, Location where) = 0;
+  /// Called after an op has run.
   virtual void finished(const Call& call, Location where) = 0;
+  /// Called if an op throws, while the exception passes.
+  virtual void failed(const Call& call) noexcept = 0;
+  /// Called with an error of an op, before it is thrown: also for calls that are refused before they reach the
+  /// dispatcher.
+  virtual void refused(const char* op, Location where, const std::string& sentence) noexcept = 0;
+  /// In a backward pass, before the gradient function of an entry, with the gradients of its outputs, undefined ones
+  /// among them; empty before a deferred product.
+  virtual void gradient_starting(const Entry& entry, std::span<const Tensor> gradients) = 0;
+  /// After the gradient function of an entry, also when it throws.
+  virtual void gradient_finished(const Entry& entry) noexcept = 0;
+  /// At the end of a backward pass: the gradient of a parameter or watched tensor; of a table whose gradient is by rows,
+  /// only the values of these rows.
+  virtual void leaf_gradient(const Tensor& leaf, const Tensor& gradient) = 0;
+  /// Before and after an optimiser updates its parameters.
+  virtual void updating(std::span<const Tensor> parameters) = 0;
+  virtual void updated(std::span<const Tensor> parameters) = 0;
+  /// Called when the program names a tensor.
+  virtual void named(const Tensor& tensor, std::string_view name) = 0;
 };
 
 /// May delay an op and run it later, together with equal ones: its fibre then waits inside `run`.
@@ -56,6 +83,8 @@ struct Context {
   Location caller;
   const OpInfo* differentiating = nullptr;  // in a backward: the op whose gradient runs
   double multiplications = 0;               // of all products and convolutions that this thread has run
+  const void* module_call = nullptr;        // the innermost running nn::ModuleCall
+  const NoteFrame* notes = nullptr;         // the innermost note of the program
 
   /// Returns true if any of the given flags is set.
   bool has(Flag flag) const { return flags & flag; }

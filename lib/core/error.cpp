@@ -106,6 +106,12 @@ std::string to_string(Device device) {
 
 namespace detail {
 
+std::string refusal(const char* op, Location where, std::string_view sentence) {
+  std::string text = fmt::format("{}: {}", op, sentence);
+  if (Listener* listener = context().listener) listener->refused(op, where, text);
+  return text;
+}
+
 std::string describe(const Tensor& tensor) {
   return fmt::format("{} {}", to_string(tensor.shape()), name_of(tensor.dtype()));
 }

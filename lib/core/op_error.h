@@ -11,11 +11,15 @@ namespace reel::detail {
 /// The shape and dtype of a tensor: "(2, 3) f32".
 std::string describe(const Tensor& tensor);
 
+/// The sentence of an error of an op: "matmul: …". Notifies this thread's listener of it.
+std::string refusal(const char* op, Location where, std::string_view sentence);
+
 /// Throws `E` with the op's name, the sentence, and the call site.
 template <class E, class... T>
 [[noreturn, gnu::noinline, gnu::cold]] void fail(const char* op, Location where, fmt::format_string<T...> sentence,
                                                  T&&... values) {
-  throw E(fmt::format("{}: {}", op, fmt::format(sentence, std::forward<T>(values)...)), context().call_site(where));
+  Location site = context().call_site(where);
+  throw E(refusal(op, site, fmt::format(sentence, std::forward<T>(values)...)), site);
 }
 
 /// The tensor of an operand. Throws: Error if it is undefined; DTypeError if it is a plain number.

@@ -5,7 +5,8 @@
 namespace reel::debug {
 
 /// Registers a listener for this thread's ops while it lives, besides those of enclosing scopes. Scopes may end in any
-/// order.
+/// order. What a derived class overrides, except for `finished`, has to call the function of this class, which notifies
+/// the listener of the enclosing scope.
 class ListenerScope : public detail::Listener {
  public:
   explicit ListenerScope(detail::Context& context) : context_(context) {
@@ -15,15 +16,45 @@ class ListenerScope : public detail::Listener {
   ListenerScope(const ListenerScope&) = delete;
   ListenerScope& operator=(const ListenerScope&) = delete;
 
+  void starting(const detail::Call& call, Location where) override {
+    if (Listener* outer = this->outer()) outer->starting(call, where);
+  }
+  void finished(const detail::Call& call, Location where) override { pass_on(call, where); }
+  void failed(const detail::Call& call) noexcept override {
+    if (Listener* outer = this->outer()) outer->failed(call);
+  }
+  void refused(const char* op, Location where, const std::string& sentence) noexcept override {
+    if (Listener* outer = this->outer()) outer->refused(op, where, sentence);
+  }
+  void gradient_starting(const detail::Entry& entry, std::span<const Tensor> gradients) override {
+    if (Listener* outer = this->outer()) outer->gradient_starting(entry, gradients);
+  }
+  void gradient_finished(const detail::Entry& entry) noexcept override {
+    if (Listener* outer = this->outer()) outer->gradient_finished(entry);
+  }
+  void leaf_gradient(const Tensor& leaf, const Tensor& gradient) override {
+    if (Listener* outer = this->outer()) outer->leaf_gradient(leaf, gradient);
+  }
+  void updating(std::span<const Tensor> parameters) override {
+    if (Listener* outer = this->outer()) outer->updating(parameters);
+  }
+  void updated(std::span<const Tensor> parameters) override {
+    if (Listener* outer = this->outer()) outer->updated(parameters);
+  }
+  void named(const Tensor& tensor, std::string_view name) override {
+    if (Listener* outer = this->outer()) outer->named(tensor, name);
+  }
+
  protected:
   detail::Context& context() const { return context_; }
   /// Notifies the listener of the enclosing scope.
   void pass_on(const detail::Call& call, Location where) {
-    if (void* outer = context_.tapes->scopes().object_around(this))
-      static_cast<Listener*>(outer)->finished(call, where);
+    if (Listener* outer = this->outer()) outer->finished(call, where);
   }
 
  private:
+  Listener* outer() const { return static_cast<Listener*>(context_.tapes->scopes().object_around(this)); }
+
   detail::Context& context_;
 };
 

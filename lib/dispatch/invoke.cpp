@@ -35,16 +35,32 @@ inline void run_and_record(Context& context, Call& call) {
   if (context.has(Context::recording)) context.tapes->record(context, call);
 }
 
+void run_or_intercept(Context& context, Call& call) {
+  if (context.interceptor)
+    context.interceptor->run(call);
+  else
+    run_and_record(context, call);
+}
+
+[[gnu::noinline]] void run_observed(Context& context, Call& call) {
+  Location where = context.call_site(call.where);
+  context.listener->starting(call, where);
+  try {
+    run_or_intercept(context, call);
+  } catch (...) {
+    if (context.listener) context.listener->failed(call);
+    throw;
+  }
+  if (context.listener) context.listener->finished(call, where);
+}
+
 [[gnu::noinline]] void run_slow_path(Context& context, Call& call) {
   context.tapes->scopes().apply_remote_ends(context);
   if (context.has(Context::autocasting) && !has_autocast_dtypes(context, call)) return invoke_autocast(context, call);
   Running running(context, call);
   if (context.has(Context::on_device)) device_module().prepare(call);
-  if (context.interceptor)
-    context.interceptor->run(call);
-  else
-    run_and_record(context, call);
-  if (context.listener) context.listener->finished(call, context.call_site(call.where));
+  if (context.listener) return run_observed(context, call);
+  run_or_intercept(context, call);
 }
 
 }  // namespace

@@ -179,9 +179,13 @@ void Module::check_hooks_around(Location where) const {
 }
 
 ModuleCall::ModuleCall(const Module& module, Location where)
-    : module_(module), caller_(where), before_(context().multiplications) {
+    : module_(module),
+      outer_(static_cast<const ModuleCall*>(context().module_call)),
+      caller_(where),
+      before_(context().multiplications) {
   if (module.hooks_) module.hooks_->mark_called();
   module.check_hooks_around(where);
+  context().module_call = this;
 }
 
 ModuleCall::ModuleCall(const Module& module, const char* op, const Arg& x) : ModuleCall(module, x.location()) {
@@ -189,6 +193,7 @@ ModuleCall::ModuleCall(const Module& module, const char* op, const Arg& x) : Mod
 }
 
 ModuleCall::~ModuleCall() {
+  context().module_call = outer_;
   module_.multiplications_.store(context().multiplications - before_, std::memory_order_relaxed);
 }
 

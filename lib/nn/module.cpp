@@ -168,6 +168,23 @@ std::vector<std::pair<std::string, const Module*>> Module::named_modules() const
   return found;
 }
 
+std::string Module::path() const {
+  std::string names;
+  for (const ModulePart* part = this; const Module* around = part->around_; part = around)
+    for (const ModuleEntry& entry : around->entries_)
+      if (entry.part == part) {
+        names = names.empty() ? entry.name : entry.name + "." + names;
+        break;
+      }
+  return names;
+}
+
+const Module& Module::outermost() const {
+  const Module* found = this;
+  while (found->around_) found = found->around_;
+  return *found;
+}
+
 std::string Module::type_name() const {
   int status = 0;
   std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status),

@@ -237,7 +237,10 @@ class LBFGS::Iterations {
 };
 
 double LBFGS::minimise(const std::function<double()>& loss, Location where) {
-  return Iterations(*this, loss, where).run();
+  if (Listener* listener = context().listener) listener->updating(parameters());
+  double value = Iterations(*this, loss, where).run();
+  if (Listener* listener = context().listener) listener->updated(parameters());
+  return value;
 }
 
 void LBFGS::add_state(std::vector<NamedTensor>& state) const {

@@ -9,6 +9,7 @@
 #include <reel/optim/optimiser.h>
 #include <reel/tape.h>
 
+#include "../core/context.h"
 #include "../core/device_module.h"
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
@@ -261,7 +262,10 @@ double Optimiser::minimise(const std::function<double()>& loss, Location where) 
 
 void Optimiser::step(Location where) try {
   NoRecord pause;
+  Context& context = detail::context();
+  if (context.listener) context.listener->updating(parameters_);
   make_step(where);
+  if (context.listener) context.listener->updated(parameters_);
 } catch (const std::bad_alloc&) {
   fail_for_memory(name_, where);
 }

@@ -122,6 +122,10 @@ class ModuleCall {
     std::array<Tensor, sizeof...(Inputs)> seen{inputs...};
     return run_seen(*hooks, seen, [&] { return std::apply(f, seen); });
   }
+  /// The module that is called.
+  const Module& module() const { return module_; }
+  /// The call that runs around this one on its thread; null: none.
+  const ModuleCall* outer() const { return outer_; }
   /// The hooks that observe the call; null: none.
   ModuleHooks* hooks() const;
   /// Runs f() with hooks that may replace `inputs` in place, where f reads them, and returns its result.
@@ -138,6 +142,7 @@ class ModuleCall {
   void leave(ModuleHooks& hooks, const std::vector<Tensor*>& results) const;
 
   const Module& module_;
+  const ModuleCall* outer_;
   CallerScope caller_;
   double before_;
   std::size_t untracked_inputs_ = 0;  // how many there are, if no tape tracks any

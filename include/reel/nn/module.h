@@ -106,6 +106,10 @@ class Module : public ModulePart {
     for (const ModuleEntry& entry : entries_)
       if (Module* module = entry.module()) module->for_each_module(f);
   }
+  /// The name of this module within the outermost one around it: "encoder.layers.2"; empty for the outermost.
+  std::string path() const;
+  /// The outermost module around this one; this one if it is by itself.
+  const Module& outermost() const;
   /// The name of the type, without namespaces: "Linear".
   std::string type_name() const;
 
