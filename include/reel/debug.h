@@ -9,5 +9,7 @@
 #include <reel/debug/live_tensors.h>
 #include <reel/debug/log_placement.h>
 #include <reel/debug/ops.h>
+#include <reel/debug/recorded_run.h>
+#include <reel/debug/recording.h>
 #include <reel/debug/statistics.h>
 #include <reel/debug/warn_sync.h>

@@ -7,6 +7,7 @@
 
 #include <reel/detail/view.h>
 
+#include "element_summary.h"
 #include "elementwise.h"
 
 namespace reel::detail {
@@ -112,6 +113,9 @@ struct KernelTable {
   void (*nonzero)(const View& out, const View& x);
   /// Returns true if an element of a floating tensor is NaN or, with `infinities_count`, infinite.
   bool (*has_anomaly)(const View& x, bool infinities_count);
+  /// Statistics of the elements and their fingerprint, for recordings. The CPU's table has it only: a recording copies
+  /// what is on another device.
+  ElementSummary (*summarise)(const View& x, bool statistics, bool fingerprint);
   /// Sorts along an axis; NaN is treated as the largest number, and the sort is stable.
   void (*sort)(const View& values, const View& indices, const View& x, int axis, bool descending);
   /// The first elements of a sorted axis, as many as the outputs have.

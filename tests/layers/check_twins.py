@@ -13,6 +13,7 @@ from pathlib import Path
 # Files without a twin, and why.
 ONLY_CPU = {
     "block_loop": "the loop over contiguous blocks that the elementwise kernels share; cuda/device has that of a GPU",
+    "element_summary": "a recording copies what is on a GPU to the CPU",
     "elementwise": "calls what fills the slots of its folder",
     "instruction_set": "calls what fills the slots of one instruction set",
     "onednn": "cuda/libraries has the libraries of a GPU",
@@ -28,11 +29,13 @@ ONLY_CUDA = {
 }
 # Headers of lib/kernels that are no family of kernels.
 NO_FAMILIES = {
+    "element_summary": "what the CPU's kernel of that name returns, for recordings",
     "elementwise": "the lists from which each device makes its elementwise kernels",
     "kernel_table": "holds the tables of the families",
 }
 # Headers of lib/kernels that are no family of ops.
 NO_OPS = {
+    "element_summary": "no op calls it; tests/debug has the tests of recordings",
     "kernel_table": "holds the tables of the families",
     "optimise": "optimisers have no ops; tests/optim has their tests",
 }

@@ -13,6 +13,7 @@ void fill(KernelTable& table) {
   REEL_TARGET::fill_convolution(table);
   REEL_TARGET::fill_attention(table);
   REEL_TARGET::fill_copy(table);
+  REEL_TARGET::fill_element_summary(table);
   REEL_TARGET::fill_elementwise(table);
   REEL_TARGET::fill_loss(table);
   REEL_TARGET::fill_statistics(table);

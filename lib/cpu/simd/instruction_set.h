@@ -11,6 +11,7 @@ inline namespace REEL_TARGET {
 void fill_anomaly(KernelTable& table);
 void fill_attention(KernelTable& table);
 void fill_copy(KernelTable& table);
+void fill_element_summary(KernelTable& table);
 void fill_elementwise(KernelTable& table);
 void fill_matmul(KernelTable& table);
 void fill_reduce(KernelTable& table);

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include <reel/location.h>
+
+namespace reel::debug {
+
+/// Options of `Recording`.
+struct RecordingOptions {
+  /// The largest size of the file, in bytes, at least 1 MB; the oldest ops are overwritten. Default 256 MB.
+  std::size_t max_bytes = std::size_t{256} << 20;
+  /// Whether statistics of all tensors are recorded. Default true.
+  bool statistics = true;
+  /// Whether fingerprints are recorded, by which `reel diff` compares runs. Default true.
+  bool fingerprints = true;
+  /// The largest number of elements of a tensor whose values are recorded, at most 65,536. Default 64.
+  std::int64_t value_elements = 64;
+  /// Whether weight, gradient and update norms of all parameters are recorded at each step of an optimiser, which needs
+  /// a copy of the parameters during the step. Default true.
+  bool updates = true;
+  /// Every n-th step of optimisers is recorded, n at least 1. Default 1: all.
+  std::int64_t every = 1;
+};
+
+/// A scope that records to a file every op of this thread, forward and backward: its line, module, notes, inputs,
+/// outputs, time, statistics and fingerprints. `reel debug`, `reel diff` and `reel report` read the file, whose format
+/// lib/debug/recording/README.md describes. What was recorded before an exception, or before the process died, stays in
+/// the file, which may be read while it grows.
+///
+/// Results do not change while a run is recorded. If the disk becomes full, a warning says so, once, and the oldest ops
+/// are overwritten earlier.
+class Recording {
+ public:
+  /// Creates the file, or replaces it, and begins to record.
+  /// Throws: FileError if it cannot be written; Error for options out of range.
+  explicit Recording(const std::string& file, const RecordingOptions& options = {}, Location where = Location::here());
+  /// Ends the recording and closes its file.
+  ~Recording();
+  /// Not copyable.
+  Recording(const Recording&) = delete;
+  /// Not assignable.
+  Recording& operator=(const Recording&) = delete;
+
+ private:
+  class Writer;
+  std::unique_ptr<Writer> writer_;
+};
+
+}  // namespace reel::debug

@@ -1,0 +1,415 @@
+#include "recorder.h"
+
+#include <cmath>
+#include <exception>
+#include <limits>
+#include <mutex>
+#include <utility>
+
+#include <reel/nn/module.h>
+#include <reel/no_record.h>
+
+#include "../../core/dtype_dispatch.h"
+#include "../../core/iteration.h"
+#include "../../core/storage.h"
+#include "../../kernels/kernel_table.h"
+#include "../../ops/if_needed.h"
+
+namespace reel::debug {
+
+using namespace detail;
+
+namespace {
+
+// Ops that run meanwhile are not observed.
+class Unobserved {
+ public:
+  explicit Unobserved(Context& context) : context_(context) { context.set(Context::intercepted, false); }
+  ~Unobserved() { context_.set(Context::intercepted, context_.listener || context_.interceptor); }
+  Unobserved(const Unobserved&) = delete;
+  Unobserved& operator=(const Unobserved&) = delete;
+
+ private:
+  Context& context_;
+};
+
+constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
+
+// The elements on the CPU: the tensor itself, or a copy of what is on another device.
+Tensor on_cpu(const Tensor& tensor) {
+  if (tensor.device() == cpu) return tensor;
+  Unobserved unobserved(detail::context());
+  NoRecord pause;
+  return to_if_needed(tensor, cpu);
+}
+
+ElementSummary summary_of(const Tensor& tensor, bool statistics, bool fingerprint) {
+  Tensor here = on_cpu(tensor);
+  return kernels(cpu).summarise(here.body(), statistics, fingerprint);
+}
+
+double norm_of(const Tensor& tensor) {
+  return tensor.defined() ? std::sqrt(summary_of(tensor, true, false).squares) : no_number;
+}
+
+RecordedStatistics statistics_of(const ElementSummary& summary, std::int64_t numel) {
+  std::int64_t finite = numel - summary.nans - summary.infinities;
+  bool any = finite > 0;
+  return {.min = any ? summary.min : no_number,
+          .max = any ? summary.max : no_number,
+          .mean = any ? summary.sum / static_cast<double>(finite) : no_number,
+          .norm = std::sqrt(summary.squares),
+          .nans = summary.nans,
+          .infinities = summary.infinities,
+          .zeros = summary.zeros};
+}
+
+// Never 0, which means that there is none.
+std::uint64_t fingerprint_of(const Body& body, std::uint32_t elements) {
+  std::uint64_t form = static_cast<std::uint64_t>(body.dtype) + 1;
+  for (int axis = 0; axis < body.rank; ++axis)
+    form = (form ^ static_cast<std::uint64_t>(body.dims[axis])) * 0x9E3779B97F4A7C15u + 1;
+  return (form >> 32 | std::uint64_t{1} << 31) << 32 | elements;
+}
+
+// The Euclidean norm of a − b, contiguous tensors of one shape and dtype on the CPU.
+double distance(const Tensor& a, const Tensor& b) {
+  double squares = 0;
+  with_floating(a.dtype(), [&]<class T>(std::type_identity<T>) {
+    const T *x = a.body().as<T>(), *y = b.body().as<T>();
+    for (std::int64_t i = 0, count = a.numel(); i < count; ++i) {
+      double difference = static_cast<double>(x[i]) - static_cast<double>(y[i]);
+      squares += difference * difference;
+    }
+  });
+  return std::sqrt(squares);
+}
+
+// In the place of an output or a gradient that is undefined.
+RecordedTensor undefined_tensor() {
+  RecordedTensor tensor;
+  tensor.shape = Shape{0};
+  return tensor;
+}
+
+Tensor gradient_of_leaf(const Body& body) {
+  std::lock_guard lock(gradient_mutex());
+  if (body.leaf->gradient.defined()) return body.leaf->gradient;
+  return body.leaf->row_gradient.values;
+}
+
+}  // namespace
+
+bool Recorder::Known::is(const Body& body) const {
+  return storage == body.storage && line == body.line && file == body.file && numel == body.numel;
+}
+
+Recorder::Recorder(const Options& options) : ListenerScope(detail::context()), options_(options) {}
+
+void Recorder::starting(const Call& call, Location where) {
+  if (records()) {
+    std::vector<TensorId> inputs;
+    if (!spare_.empty()) {
+      inputs = std::move(spare_.back());
+      spare_.pop_back();
+      inputs.clear();
+    }
+    // Before the op runs, which may overwrite them.
+    for (const Tensor* input : call.inputs)
+      if (input->defined()) inputs.push_back(id_of(*input));
+    running_.push_back({&call, now(), std::move(inputs)});
+  }
+  ListenerScope::starting(call, where);
+}
+
+void Recorder::finished(const Call& call, Location where) {
+  record_call(call, where, {});
+  ListenerScope::finished(call, where);
+}
+
+void Recorder::failed(const Call& call) noexcept {
+  try {
+    throw;
+  } catch (const std::exception& error) {
+    try {
+      record_call(call, detail::context().call_site(call.where), error.what());
+    } catch (...) {  // The op's own error is the one to report.
+    }
+  } catch (...) {  // A switch of fibres, or what a hook throws.
+  }
+  ListenerScope::failed(call);
+}
+
+void Recorder::refused(const char* op, Location where, const std::string& sentence) noexcept {
+  // The error of an op that has started is recorded by `failed`.
+  if (records() && !detail::context().running) try {
+      RecordedOp refusal = opened(differentiating_.empty() ? OpKind::forward : OpKind::backward, op, where);
+      refusal.error = sentence;
+      record(refusal);
+    } catch (...) {  // The error itself is the one to report.
+    }
+  ListenerScope::refused(op, where, sentence);
+}
+
+void Recorder::record_call(const Call& call, Location where, std::string_view error) {
+  Running running = take_running(call);
+  if (!running.call) return;  // the recording, or this step of it, began within the op
+  RecordedOp op = opened(differentiating_.empty() ? OpKind::forward : OpKind::backward, call.op.name, where);
+  op.start = running.start;
+  // An op of an example in batch_map waits for those of others.
+  if (!detail::context().interceptor) op.duration = now() - running.start;
+  op.inputs = std::move(running.inputs);
+  op.error = error;
+  if (error.empty()) {
+    for (std::size_t i = 0; i < call.outputs.size(); ++i) {
+      const Tensor& output = call.outputs[i];
+      // Elements that only the gradient reads, and those around a written part, may be uninitialised.
+      bool summarised = !(call.op.hidden_outputs >> i & 1) && !call.op.writes_part;
+      op.outputs.push_back(output.defined() ? described(output, summarised) : undefined_tensor());
+      if (output.defined()) remember(output, {op.id, static_cast<std::uint32_t>(i)});
+    }
+    if (op.kind == OpKind::forward) link(call, op);
+  }
+  record(op);
+  spare_.push_back(std::move(op.inputs));
+}
+
+Recorder::Running Recorder::take_running(const Call& call) {
+  for (std::size_t i = running_.size(); i-- > 0;)
+    if (running_[i].call == &call) {
+      Running found = std::move(running_[i]);
+      running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
+      return found;
+    }
+  return {nullptr, 0, {}};
+}
+
+RecordedOp Recorder::opened(OpKind kind, const char* op, Location where) {
+  RecordedOp record;
+  record.id = next_id_++;
+  record.kind = kind;
+  record.op = op;
+  record.file = interned_file(where.file);
+  record.line = where.line;
+  record.step = step_;
+  record.start = now();
+  if (kind == OpKind::forward || kind == OpKind::source) {
+    record.module = module_path();
+    record.notes = notes();
+  } else if (!differentiating_.empty()) {
+    const RecordedOp& gradient = differentiating_.back().op;
+    record.forward = gradient.forward;
+    record.module = gradient.module;
+    record.notes = gradient.notes;
+  }
+  return record;
+}
+
+RecordedTensor Recorder::described(const Tensor& tensor, bool summarised) {
+  const Body& body = tensor.body();
+  RecordedTensor record;
+  record.shape = tensor.shape();
+  record.dtype = body.dtype;
+  record.device = body.device;
+  if (!summarised) return record;
+  if (options_.statistics || options_.fingerprints) {
+    ElementSummary summary = summary_of(tensor, options_.statistics, options_.fingerprints);
+    record.has_statistics = options_.statistics;
+    if (options_.statistics) record.statistics = statistics_of(summary, body.numel);
+    if (options_.fingerprints) record.fingerprint = fingerprint_of(body, summary.fingerprint);
+  }
+  record.values = values_of(tensor);
+  return record;
+}
+
+Tensor Recorder::values_of(const Tensor& tensor) {
+  return tensor.numel() <= options_.value_elements ? copy_of(tensor) : Tensor();
+}
+
+Tensor Recorder::copy_of(const Tensor& tensor) {
+  Tensor here = on_cpu(tensor);
+  Shape shape = tensor.shape();
+  Tensor copy = allocate(detail::context(), {shape, tensor.dtype(), cpu}, "recording", tensor.made_at());
+  Iteration<1> iteration({&here.body()});
+  with_bits(tensor.dtype(), [&]<class T>(std::type_identity<T>) {
+    T* to = copy.body().as<T>();
+    iteration.for_each_row([&](const std::int64_t* offset) {
+      const T* row = here.body().as<T>() + offset[0];
+      for (std::int64_t i = 0; i < iteration.dims[0]; ++i) *to++ = row[i * iteration.strides[0][0]];
+    });
+  });
+  return copy;
+}
+
+TensorId Recorder::id_of(const Tensor& input) {
+  const Body& body = input.body();
+  auto found = known_.find(&body);
+  bool is_known = found != known_.end() && found->second.is(body);
+  if (is_known && found->second.version == body.storage->version.load(std::memory_order_relaxed))
+    return found->second.id;
+  bool is_parameter = input.is_parameter();
+  RecordedOp source = opened(OpKind::source,
+                             is_parameter ? "parameter"
+                             : is_known   ? "overwritten"
+                                          : "data",
+                             input.made_at());
+  if (is_known) source.inputs.push_back(found->second.id);
+  source.outputs.push_back(described(input, true));
+  source.outputs[0].name = is_parameter                         ? name_of_parameter(input)
+                           : names_.contains(&body) && is_known ? names_[&body]
+                                                                : "";
+  record(source);
+  remember(input, {source.id, 0});
+  return {source.id, 0};
+}
+
+void Recorder::remember(const Tensor& tensor, TensorId id) {
+  // Bodies are used again, so the map has about as many entries as there were tensors at one time.
+  const Body& body = tensor.body();
+  known_.insert_or_assign(&body, Known{id, body.storage, body.storage->version.load(std::memory_order_relaxed),
+                                       body.line, body.file, body.numel});
+}
+
+void Recorder::link(const Call& call, const RecordedOp& op) {
+  const TapeList& own = *context().tapes;
+  if (own.epoch() != epoch_) {
+    forwards_.clear();
+    epoch_ = own.epoch();
+  }
+  const TapeList& tapes = *detail::context().tapes;
+  for (const Tensor& output : call.outputs) {
+    if (!output.defined()) continue;
+    std::uint32_t slot = tapes.slot_of(output.body());
+    const Entry* entry = slot != 0 ? tapes.slot(slot).producer : nullptr;
+    if (!entry) continue;
+    forwards_.insert_or_assign(entry, Forward{entry->op, op.id, op.module, op.notes});
+    return;
+  }
+}
+
+const Recorder::Forward* Recorder::forward_of(const Entry& entry) {
+  auto found = forwards_.find(&entry);
+  return found != forwards_.end() && found->second.op == entry.op ? &found->second : nullptr;
+}
+
+void Recorder::gradient_starting(const Entry& entry, std::span<const Tensor> gradients) {
+  if (records()) {
+    RecordedOp op = opened(OpKind::gradient, entry.op->name, entry.where());
+    if (const Forward* forward = forward_of(entry)) {
+      op.forward = forward->id;
+      op.module = forward->module;
+      op.notes = forward->notes;
+    }
+    for (const Tensor& gradient : gradients) {
+      op.outputs.push_back(gradient.defined() ? described(gradient, true) : undefined_tensor());
+      auto known = gradient.defined() ? known_.find(&gradient.body()) : known_.end();
+      if (known != known_.end() && known->second.is(gradient.body())) op.inputs.push_back(known->second.id);
+      if (gradient.defined()) remember(gradient, {op.id, static_cast<std::uint32_t>(op.outputs.size() - 1)});
+    }
+    differentiating_.push_back({&entry, std::move(op)});
+  }
+  ListenerScope::gradient_starting(entry, gradients);
+}
+
+void Recorder::gradient_finished(const Entry& entry) noexcept {
+  if (!differentiating_.empty() && differentiating_.back().entry == &entry) {
+    RecordedOp op = std::move(differentiating_.back().op);
+    differentiating_.pop_back();
+    op.duration = now() - op.start;
+    try {
+      if (!op.outputs.empty()) record(op);
+    } catch (...) {  // Without memory the run goes on, unrecorded.
+    }
+  }
+  ListenerScope::gradient_finished(entry);
+}
+
+void Recorder::leaf_gradient(const Tensor& leaf, const Tensor& gradient) {
+  if (records() && leaf.defined() && gradient.defined()) {
+    auto known = known_.find(&leaf.body());
+    std::string_view name = name_of_parameter(leaf);
+    RecordedOp op = opened(OpKind::gradient, leaf.is_parameter() ? "parameter" : "data", leaf.made_at());
+    if (known != known_.end() && known->second.is(leaf.body())) op.forward = known->second.id.op;
+    op.outputs.push_back(described(gradient, true));
+    op.outputs[0].name = name;
+    auto computed = known_.find(&gradient.body());
+    if (computed != known_.end() && computed->second.is(gradient.body())) op.inputs.push_back(computed->second.id);
+    remember(gradient, {op.id, 0});
+    record(op);
+  }
+  ListenerScope::leaf_gradient(leaf, gradient);
+}
+
+void Recorder::updating(std::span<const Tensor> parameters) {
+  ListenerScope::updating(parameters);
+  if (!records() || !options_.updates) return;
+  updating_.clear();
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    Tensor gradient = gradient_of_leaf(parameters[i].body());
+    if (!gradient.defined()) continue;
+    updating_.push_back({i, norm_of(parameters[i]), norm_of(gradient), copy_of(parameters[i])});
+  }
+}
+
+void Recorder::updated(std::span<const Tensor> parameters) {
+  for (const Updating& one : updating_) {
+    if (one.index >= parameters.size()) continue;
+    const Tensor& parameter = parameters[one.index];
+    Tensor here = on_cpu(parameter);
+    if (here.numel() != one.before.numel() || here.dtype() != one.before.dtype()) continue;
+    std::string_view name = name_of_parameter(parameter);
+    if (name.empty()) name = intern("parameter " + std::to_string(one.index));
+    record_update({step_, name, one.weight_norm, one.gradient_norm, distance(here, one.before)});
+  }
+  updating_.clear();
+  running_.clear();  // calls of cancelled fibres never finish
+  ++step_;
+  ListenerScope::updated(parameters);
+}
+
+void Recorder::named(const Tensor& tensor, std::string_view name) {
+  if (tensor.defined()) {
+    std::string_view kept = intern(name);
+    names_[&tensor.body()] = kept;
+    if (records()) record_name(id_of(tensor), kept);
+  }
+  ListenerScope::named(tensor, name);
+}
+
+std::string_view Recorder::module_path() {
+  const auto* call = static_cast<const nn::ModuleCall*>(detail::context().module_call);
+  if (!call) return {};
+  const nn::Module& module = call->module();
+  if (call == last_call_ && &module == last_module_) return last_path_;
+  std::string path = module.path();
+  last_call_ = call;
+  last_module_ = &module;
+  last_path_ = intern(path.empty() ? module.type_name() : path);
+  return last_path_;
+}
+
+std::string_view Recorder::name_of_parameter(const Tensor& parameter) {
+  const Body& body = parameter.body();
+  if (auto found = names_.find(&body); found != names_.end()) return found->second;
+  const auto* call = static_cast<const nn::ModuleCall*>(detail::context().module_call);
+  if (!call && body.leaf && !body.leaf->name.empty()) return intern(body.leaf->name);
+  if (!call) return {};
+  for (const NamedTensor& member : call->module().outermost().named_parameters())
+    names_[&member.tensor.body()] = intern(member.name);
+  return names_[&body];
+}
+
+std::string_view Recorder::notes() { return {}; }
+
+std::string_view Recorder::interned_file(const char* file) {
+  if (!file) return {};
+  auto [found, is_new] = files_.try_emplace(file);
+  if (is_new) {
+    std::string_view text = file;
+    while (text.starts_with("../")) text.remove_prefix(3);
+    found->second = intern(text);
+  }
+  return found->second;
+}
+
+}  // namespace reel::debug

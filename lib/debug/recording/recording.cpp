@@ -1,0 +1,164 @@
+#include <reel/debug/recording.h>
+
+#include <fstream>
+#include <iterator>
+#include <unordered_map>
+#include <utility>
+
+#include "../../core/op_error.h"
+#include "../../core/storage.h"
+#include "format.h"
+#include "recorder.h"
+#include "segment_file.h"
+
+namespace reel::debug {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char* recording_name = "debug::Recording";
+
+// The arguments of this process, separated by spaces.
+std::string command_line() {
+  std::ifstream file("/proc/self/cmdline", std::ios::binary);
+  std::string text((std::istreambuf_iterator<char>(file)), {});
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  for (char& c : text)
+    if (c == '\0') c = ' ';
+  return text;
+}
+
+const RecordingOptions& checked(const RecordingOptions& options, Location where) {
+  if (options.max_bytes < std::size_t{1} << 20)
+    fail<Error>(recording_name, where, ".max_bytes is {}, but must be at least 1 MB (1,048,576)", options.max_bytes);
+  if (options.value_elements < 0 || options.value_elements > 65'536)
+    fail<Error>(recording_name, where, ".value_elements is {}, but must be in [0, 65536]", options.value_elements);
+  if (options.every < 1) fail<Error>(recording_name, where, ".every is {}, but must be at least 1", options.every);
+  return options;
+}
+
+}  // namespace
+
+/// The file of a recording, opened before the recorder begins to listen, which is notified of errors.
+struct OpenedRecordingFile {
+  SegmentFile file_;
+};
+
+class Recording::Writer final : OpenedRecordingFile, public Recorder {
+ public:
+  Writer(const std::string& file, const RecordingOptions& options, Location where)
+      : OpenedRecordingFile{{recording_name, file, options.max_bytes, command_line(), where}},
+        Recorder({.statistics = options.statistics,
+                  .fingerprints = options.fingerprints,
+                  .updates = options.updates,
+                  .value_elements = options.value_elements,
+                  .every = options.every}) {}
+
+ private:
+  // Texts are written once in each segment, so a record is encoded again if the next segment begins with it.
+  template <class Encode>
+  void write(RecordType type, Encode encode) {
+    if (!file_.is_owner()) return;
+    encode_record(type, encode);
+    if (!file_.has_room(waiting_.bytes().size())) {
+      file_.begin_segment();
+      texts_.clear();
+      encode_record(type, encode);
+    }
+    // A record beyond all measure, as of an op with ten thousand inputs, is left out.
+    if (waiting_.bytes().size() > file_.most_record_bytes()) {
+      texts_.clear();
+      file_.begin_segment();
+    } else {
+      file_.append(waiting_.bytes());
+    }
+  }
+  // Fills `waiting_` with the texts that the record needs, and the record.
+  template <class Encode>
+  void encode_record(RecordType type, Encode encode) {
+    waiting_.clear();
+    body_.clear();
+    encode();
+    add_record(type, body_.bytes());
+  }
+  void add_record(RecordType type, std::string_view content) {
+    waiting_.byte(static_cast<std::uint8_t>(type));
+    waiting_.varint(content.size());
+    waiting_.append(content);
+  }
+  void text(std::string_view text) {
+    if (text.empty()) return body_.varint(0);
+    auto [found, is_new] = texts_.try_emplace(std::string(text), texts_.size() + 1);
+    if (is_new) add_record(RecordType::text, text);
+    body_.varint(found->second);
+  }
+
+  void record(const RecordedOp& op) override {
+    write(RecordType::op, [&] { encode(op); });
+  }
+  void record_update(const RecordedUpdate& update) override {
+    write(RecordType::update, [&] {
+      body_.varint(static_cast<std::uint64_t>(update.step));
+      text(update.parameter);
+      body_.fixed(update.weight_norm);
+      body_.fixed(update.gradient_norm);
+      body_.fixed(update.update_norm);
+    });
+  }
+  void record_name(TensorId id, std::string_view name) override {
+    write(RecordType::name, [&] {
+      body_.varint(id.op);
+      body_.varint(id.output);
+      text(name);
+    });
+  }
+
+  void encode(const RecordedOp& op) {
+    body_.varint(op.id);
+    body_.varint(static_cast<std::uint64_t>(op.kind));
+    for (std::string_view one : {op.op, op.file, op.module, op.notes, op.error.substr(0, 4000)}) text(one);
+    for (std::int64_t number : {std::int64_t{op.line}, op.step, op.start, op.duration, std::int64_t{op.thread}})
+      body_.varint(static_cast<std::uint64_t>(number));
+    body_.varint(op.forward);
+    body_.varint(op.inputs.size());
+    for (const TensorId& input : op.inputs) {
+      body_.varint(input.op);
+      body_.varint(input.output);
+    }
+    body_.varint(op.outputs.size());
+    for (const RecordedTensor& output : op.outputs) encode(output);
+  }
+  void encode(const RecordedTensor& tensor) {
+    body_.byte(static_cast<std::uint8_t>(tensor.dtype));
+    body_.byte(tensor.device == cpu ? 0 : 1);
+    body_.varint(tensor.device.index);
+    text(tensor.name);
+    body_.varint(static_cast<std::uint64_t>(tensor.shape.rank()));
+    for (std::int64_t size : tensor.shape) body_.varint(static_cast<std::uint64_t>(size));
+    body_.byte(static_cast<std::uint8_t>((tensor.has_statistics ? has_statistics_flag : 0) |
+                                         (tensor.fingerprint != 0 ? has_fingerprint_flag : 0) |
+                                         (tensor.values.defined() ? has_values_flag : 0)));
+    if (tensor.has_statistics) {
+      const RecordedStatistics& statistics = tensor.statistics;
+      for (double number : {statistics.min, statistics.max, statistics.mean, statistics.norm}) body_.fixed(number);
+      for (std::int64_t count : {statistics.nans, statistics.infinities, statistics.zeros})
+        body_.varint(static_cast<std::uint64_t>(count));
+    }
+    if (tensor.fingerprint != 0) body_.fixed(tensor.fingerprint);
+    if (tensor.values.defined()) {
+      body_.varint(tensor.bytes());
+      body_.append({tensor.values.body().as<char>(), tensor.bytes()});
+    }
+  }
+
+  std::unordered_map<std::string, std::uint64_t> texts_;  // of the segment, with their indices
+  RecordBytes body_, waiting_;
+};
+
+Recording::Recording(const std::string& file, const RecordingOptions& options, Location where)
+    : writer_(std::make_unique<Writer>(file, checked(options, where), where)) {}
+
+Recording::~Recording() = default;
+
+}  // namespace reel::debug

@@ -1,0 +1,133 @@
+#include "segment_file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <utility>
+
+#include <reel/io/safetensors.h>
+
+#include "../../core/op_error.h"
+#include "../../core/warning.h"
+#include "format.h"
+
+namespace reel::debug {
+
+using namespace detail;
+
+namespace {
+
+constexpr std::size_t page_bytes = 4096;
+
+std::size_t segment_bytes_for(std::size_t max_bytes) {
+  return std::clamp(max_bytes / 16, std::size_t{1} << 16, std::size_t{1} << 24) / page_bytes * page_bytes;
+}
+
+std::string header_of(std::size_t segment_bytes, std::size_t segments, std::string_view program) {
+  RecordBytes header;
+  header.append(recording_magic);
+  header.fixed(std::uint64_t{segment_bytes});
+  header.fixed(std::uint64_t{segments});
+  header.fixed(std::uint64_t{0});
+  program = program.substr(0, most_program_bytes);
+  header.fixed(static_cast<std::uint32_t>(program.size()));
+  header.append(program);
+  return header.bytes();
+}
+
+constexpr std::size_t complete_offset = recording_magic.size() + 16;
+
+}  // namespace
+
+SegmentFile::SegmentFile(const char* function, std::string path, std::size_t max_bytes, std::string_view program,
+                         Location where)
+    : function_(function),
+      path_(std::move(path)),
+      where_(where),
+      segment_bytes_(segment_bytes_for(max_bytes)),
+      most_segments_(std::max<std::size_t>((max_bytes - recording_header_bytes) / segment_bytes_, 2)),
+      process_(getpid()) {
+  io::check_path(function, "cannot write", path_, where);
+  auto refuse = [&](int error) {
+    fail<io::FileError>(function, where, "cannot write {}: {}", path_, io::words_of(error));
+  };
+  struct stat found = {};
+  if (stat(path_.c_str(), &found) == 0 && !S_ISREG(found.st_mode))
+    fail<io::FileError>(function, where, "cannot write {}: it is no ordinary file", path_);
+  // A file that another process has mapped is left to it: truncating it would end that process.
+  if (unlink(path_.c_str()) != 0 && errno != ENOENT) refuse(errno);
+  file_ = io::Descriptor(open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+  if (!file_.is_open()) refuse(errno);
+  std::string header = header_of(segment_bytes_, most_segments_, program);
+  int error = 0;
+  if (!grow(1, error)) refuse(error);
+  if (pwrite(file_.get(), header.data(), header.size(), 0) != static_cast<ssize_t>(header.size())) refuse(errno);
+  map_segment(0);
+}
+
+SegmentFile::~SegmentFile() {
+  if (!is_owner()) {
+    unmap();
+    return;
+  }
+  std::size_t end = recording_header_bytes + current_ * segment_bytes_ + used_;
+  unmap();
+  // A file that was not cut or marked can be read as well.
+  if (current_ + 1 == segments_ && ftruncate(file_.get(), static_cast<off_t>(end)) != 0) return;
+  const std::uint64_t complete = 1;
+  if (pwrite(file_.get(), &complete, sizeof complete, complete_offset) < 0) return;
+}
+
+bool SegmentFile::is_owner() const { return getpid() == process_; }
+
+bool SegmentFile::grow(std::size_t count, int& error) noexcept {
+  // Space that is not allocated would be a fault of the memory, not an error, on a full disk.
+  error = posix_fallocate(file_.get(), 0, static_cast<off_t>(recording_header_bytes + count * segment_bytes_));
+  if (error == 0) segments_ = count;
+  return error == 0;
+}
+
+void SegmentFile::unmap() noexcept {
+  if (mapped_) munmap(mapped_, segment_bytes_);
+  mapped_ = nullptr;
+}
+
+void SegmentFile::map_segment(std::size_t index) {
+  void* mapped = mmap(nullptr, segment_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(),
+                      static_cast<off_t>(recording_header_bytes + index * segment_bytes_));
+  if (mapped == MAP_FAILED) fail<io::FileError>(function_, where_, "cannot map {}: {}", path_, io::words_of(errno));
+  unmap();
+  mapped_ = static_cast<char*>(mapped);
+  current_ = index;
+  used_ = segment_header_bytes;
+  std::atomic_ref(word(1)).store(0, std::memory_order_release);
+  std::atomic_ref(word(0)).store(++sequence_, std::memory_order_release);
+}
+
+void SegmentFile::begin_segment() {
+  std::size_t next = current_ + 1;
+  if (next >= segments_ && segments_ < most_segments_) {
+    int error = 0;
+    if (!grow(segments_ + 1, error)) {
+      most_segments_ = segments_;
+      warn([&] {
+        return fmt::format("{}: {} cannot grow: {}; from now on its oldest ops are overwritten", function_, path_,
+                           io::words_of(error));
+      });
+    }
+  }
+  map_segment(next < segments_ ? next : 0);
+}
+
+void SegmentFile::append(std::string_view record) {
+  record.copy(mapped_ + used_, record.size());
+  used_ += record.size();
+  std::atomic_ref(word(1)).store(used_ - segment_header_bytes, std::memory_order_release);
+}
+
+}  // namespace reel::debug

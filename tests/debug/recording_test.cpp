@@ -1,0 +1,327 @@
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <limits>
+
+#include <reel/reel.h>
+
+#include "catch.h"
+
+namespace reel {
+namespace {
+
+using debug::OpKind;
+using debug::RecordedOp;
+using debug::RecordedRun;
+using debug::Recording;
+using reel_test::contains;
+
+// A file in a folder of its own, removed at the end.
+class TemporaryFile {
+ public:
+  explicit TemporaryFile(const std::string& name) {
+    std::string pattern = (std::filesystem::temp_directory_path() / "reel_recording_XXXXXX").string();
+    REQUIRE(mkdtemp(pattern.data()) != nullptr);
+    folder_ = pattern;
+    path_ = folder_ / name;
+  }
+  ~TemporaryFile() { std::filesystem::remove_all(folder_); }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+  std::string path() const { return path_.string(); }
+
+ private:
+  std::filesystem::path folder_, path_;
+};
+
+struct Net : nn::Module {
+  nn::Linear hidden{*this, "hidden", 3, 4};
+  nn::Linear output{*this, "output", 4, 2};
+
+  Tensor operator()(const Arg& x) const {
+    return call("Net", x, [&](const Tensor& x) { return output(tanh(hidden(x))); });
+  }
+};
+
+const RecordedOp* find_op(const RecordedRun& run, std::string_view name, OpKind kind = OpKind::forward) {
+  for (const RecordedOp& op : run.ops())
+    if (op.op == name && op.kind == kind) return &op;
+  return nullptr;
+}
+
+std::size_t count_of(const RecordedRun& run, OpKind kind) {
+  return static_cast<std::size_t>(
+      std::count_if(run.ops().begin(), run.ops().end(), [&](const RecordedOp& op) { return op.kind == kind; }));
+}
+
+}  // namespace
+
+TEST_CASE("a recording holds ops with their lines, inputs, outputs, statistics and values") {
+  TemporaryFile file("run.reel");
+  int line = 0;
+  {
+    Recording recording(file.path());
+    Tensor x = tensor({{1.0f, -2.0f}, {0.0f, 4.0f}});
+    Tensor y = square(x) + 1.0f;
+    line = __LINE__ - 1;
+    Tensor z = log(tensor({-1.0f, 0.0f, 1.0f}));
+  }
+  RecordedRun run = RecordedRun::read(file.path());
+  CHECK(run.is_complete());
+  CHECK(run.dropped() == 0);
+  CHECK(run.program().find("debug_test") != std::string::npos);
+  const RecordedOp* squared = find_op(run, "square");
+  REQUIRE(squared != nullptr);
+  CHECK(squared->line == line);
+  CHECK(squared->file.ends_with("tests/debug/recording_test.cpp"));
+  CHECK(squared->location() == std::string(squared->file) + ":" + std::to_string(line));
+  CHECK(squared->error.empty());
+  CHECK(squared->duration > 0);
+  REQUIRE(squared->inputs.size() == 1);
+  const RecordedOp* data = run.find(squared->inputs[0].op);
+  REQUIRE(data != nullptr);
+  CHECK(data->id < squared->id);
+  REQUIRE(squared->outputs.size() == 1);
+  const debug::RecordedTensor& output = squared->outputs[0];
+  CHECK(output.shape == Shape{2, 2});
+  CHECK(output.dtype == f32);
+  CHECK(output.bytes() == 16);
+  CHECK(output.fingerprint != 0);
+  REQUIRE(output.has_statistics);
+  CHECK(output.statistics.min == 0);
+  CHECK(output.statistics.max == 16);
+  CHECK(output.statistics.mean == 21.0 / 4);
+  CHECK(output.statistics.norm == Approx(std::sqrt(1.0 + 16 + 256)));
+  CHECK(output.statistics.zeros == 1);
+  REQUIRE(output.values.defined());
+  CHECK(to_string(output.values) == to_string(tensor({{1.0f, 4.0f}, {0.0f, 16.0f}})));
+  const RecordedOp* added = find_op(run, "add");
+  REQUIRE(added != nullptr);
+  CHECK(added->inputs.front() == debug::TensorId{squared->id, 0});
+  CHECK(run.consumers({squared->id, 0}) == std::vector<std::uint64_t>{added->id});
+  const RecordedOp* logarithm = find_op(run, "log");
+  REQUIRE(logarithm != nullptr);
+  CHECK(logarithm->outputs[0].statistics.nans == 1);
+  CHECK(logarithm->outputs[0].statistics.infinities == 1);
+  CHECK(logarithm->outputs[0].statistics.max == 0);
+}
+
+TEST_CASE("a recording links gradients with forward ops, and names modules and parameters") {
+  TemporaryFile file("run.reel");
+  {
+    manual_seed(3);
+    Net net;
+    optim::SGD sgd(net.parameters(), {.learning_rate = 0.1});
+    Recording recording(file.path());
+    for (int step = 0; step < 2; ++step) {
+      Tape tape;
+      tape.backward(mean(square(net(ones({5, 3})))));
+      sgd.step();
+      sgd.zero_grad();
+    }
+  }
+  RecordedRun run = RecordedRun::read(file.path());
+  const RecordedOp* activation = find_op(run, "tanh");
+  REQUIRE(activation != nullptr);
+  CHECK(activation->module == "Net");
+  CHECK(activation->step == 0);
+  const RecordedOp* gradient = run.gradient_of(activation->id);
+  REQUIRE(gradient != nullptr);
+  CHECK(gradient->kind == OpKind::gradient);
+  CHECK(gradient->op == "tanh");
+  CHECK(gradient->module == "Net");
+  CHECK(gradient->line == activation->line);
+  REQUIRE(gradient->outputs.size() == 1);
+  CHECK(gradient->outputs[0].shape == activation->outputs[0].shape);
+  bool hidden_seen = false;
+  for (const RecordedOp& op : run.ops()) {
+    hidden_seen |= op.kind == OpKind::forward && op.module == "hidden";
+    if (op.kind == OpKind::backward) CHECK(op.forward != 0);
+  }
+  CHECK(hidden_seen);
+  CHECK(count_of(run, OpKind::gradient) >= 10);
+  std::vector<std::string> parameters;
+  for (const RecordedOp& op : run.ops())
+    if (op.kind == OpKind::source && op.op == "parameter" && op.step == 1) parameters.emplace_back(op.outputs[0].name);
+  std::sort(parameters.begin(), parameters.end());
+  CHECK(parameters == std::vector<std::string>{"hidden.bias", "hidden.weight", "output.bias", "output.weight"});
+  REQUIRE(run.updates().size() == 8);
+  for (const debug::RecordedUpdate& update : run.updates()) {
+    INFO(update.parameter);
+    CHECK(update.update_norm == Approx(0.1 * update.gradient_norm).epsilon(1e-4));
+  }
+  CHECK(run.updates()[7].step == 1);
+}
+
+TEST_CASE("a recording does not change results") {
+  auto train = [](bool recorded) {
+    TemporaryFile file("run.reel");
+    manual_seed(5);
+    Net net;
+    optim::Adam adam(net.parameters());
+    std::unique_ptr<Recording> recording;
+    if (recorded) recording = std::make_unique<Recording>(file.path());
+    for (int step = 0; step < 3; ++step) {
+      Tape tape;
+      tape.backward(sum(square(net(randn({6, 3})))));
+      adam.step();
+      adam.zero_grad();
+    }
+    std::string all;
+    for (const Tensor& parameter : net.parameters())
+      all.append(reinterpret_cast<const char*>(parameter.data<float>()),
+                 static_cast<std::size_t>(parameter.numel()) * sizeof(float));
+    return all;
+  };
+  CHECK(train(true) == train(false));
+}
+
+TEST_CASE("a fingerprint changes with each element, and not with the strides") {
+  TemporaryFile file("run.reel");
+  manual_seed(11);
+  Tensor x = randn({7, 9});
+  constexpr int changes = 63;
+  {
+    Recording recording(file.path());
+    (void)(x * 1.0f);
+    (void)contiguous(transpose(contiguous(transpose(x))));
+    for (int i = 0; i < changes; ++i) {
+      Tensor changed = copy(x);
+      changed.write<float>()[i] += 1e-3f;
+      (void)abs(changed);
+    }
+  }
+  RecordedRun run = RecordedRun::read(file.path());
+  std::vector<std::uint64_t> prints;
+  std::uint64_t plain = find_op(run, "mul")->outputs[0].fingerprint;
+  int equal = 0;
+  for (const RecordedOp& op : run.ops()) {
+    if (op.op == "abs") prints.push_back(op.outputs[0].fingerprint);
+    if (op.op != "mul" && op.kind == OpKind::forward) equal += op.outputs[0].fingerprint == plain;
+  }
+  CHECK(equal >= 2);  // the transposed view, and its copy
+  REQUIRE(prints.size() == changes);
+  std::sort(prints.begin(), prints.end());
+  CHECK(std::unique(prints.begin(), prints.end()) == prints.end());
+}
+
+TEST_CASE("an op that throws is the last of a recording, with its message") {
+  TemporaryFile file("run.reel");
+  {
+    Recording recording(file.path());
+    Tensor a = ones({2, 3});
+    CHECK_THROWS_AS(matmul(exp(a), ones({2, 3})), ShapeError);
+  }
+  RecordedRun run = RecordedRun::read(file.path());
+  REQUIRE(!run.ops().empty());
+  const RecordedOp& last = run.ops().back();
+  CHECK(last.op == "matmul");
+  CHECK(last.error.find("matmul: ") == 0);
+  CHECK(last.file.ends_with("recording_test.cpp"));
+  CHECK(last.outputs.empty());
+}
+
+TEST_CASE("the recording of a killed process holds all ops up to its end") {
+  TemporaryFile file("run.reel");
+  pid_t child = fork();
+  if (child == 0) {
+    Recording recording(file.path());
+    Tensor x = ones({4});
+    for (int i = 0; i < 1000; ++i) x = x + 1.0f;
+    (void)std::raise(SIGKILL);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  RecordedRun run = RecordedRun::read(file.path());
+  CHECK(!run.is_complete());
+  REQUIRE(count_of(run, OpKind::forward) >= 1000);
+  CHECK(run.ops().back().outputs[0].statistics.max == 1001);
+}
+
+TEST_CASE("a recording keeps to its bound on bytes and drops the oldest ops") {
+  TemporaryFile file("run.reel");
+  {
+    Recording recording(file.path(), {.max_bytes = 1 << 20});
+    Tensor x = zeros({8});
+    for (int i = 0; i < 20'000; ++i) x = x + 1.0f;
+  }
+  CHECK(std::filesystem::file_size(file.path()) <= 1 << 20);
+  RecordedRun run = RecordedRun::read(file.path());
+  CHECK(run.is_complete());
+  CHECK(run.dropped() > 1000);
+  REQUIRE(run.ops().size() > 1000);
+  CHECK(run.ops().back().outputs[0].statistics.max == 20'000);
+  for (std::size_t i = 1; i < run.ops().size(); ++i) REQUIRE(run.ops()[i].id == run.ops()[i - 1].id + 1);
+}
+
+TEST_CASE("a recording of every third step has the ops of these steps only") {
+  TemporaryFile file("run.reel");
+  {
+    Net net;
+    optim::SGD sgd(net.parameters(), {.learning_rate = 0.1});
+    Recording recording(file.path(), {.every = 3});
+    for (int step = 0; step < 7; ++step) {
+      Tape tape;
+      tape.backward(sum(net(ones({1, 3}))));
+      sgd.step();
+      sgd.zero_grad();
+    }
+  }
+  RecordedRun run = RecordedRun::read(file.path());
+  std::vector<std::int64_t> steps;
+  for (const RecordedOp& op : run.ops())
+    if (steps.empty() || steps.back() != op.step) steps.push_back(op.step);
+  CHECK(steps == std::vector<std::int64_t>{0, 3, 6});
+}
+
+TEST_CASE("a recording refuses files and options that it cannot use") {
+  TemporaryFile file("run.reel");
+  CHECK_THROWS_WITH(Recording("/nowhere/run.reel"),
+                    contains("debug::Recording: cannot write /nowhere/run.reel: No such file or directory"));
+  CHECK_THROWS_WITH(Recording("/dev/null"), contains("cannot write /dev/null: it is no ordinary file"));
+  CHECK_THROWS_WITH(Recording(file.path(), {.max_bytes = 1000}),
+                    contains(".max_bytes is 1000, but must be at least 1 MB"));
+  CHECK_THROWS_WITH(Recording(file.path(), {.value_elements = -1}), contains(".value_elements is -1"));
+  CHECK_THROWS_WITH(Recording(file.path(), {.every = 0}), contains(".every is 0"));
+}
+
+TEST_CASE("a file that is no recording, or a damaged one, is refused with a sentence") {
+  TemporaryFile file("run.reel");
+  CHECK_THROWS_WITH(RecordedRun::read(file.path()), contains("RecordedRun::read: cannot open"));
+  std::ofstream(file.path()) << "hello";
+  CHECK_THROWS_WITH(RecordedRun::read(file.path()), contains("is no recording: it is shorter"));
+  std::ofstream(file.path()) << std::string(8192, 'x');
+  CHECK_THROWS_WITH(RecordedRun::read(file.path()), contains("is no recording: it does not begin as one"));
+  {
+    Recording recording(file.path());
+    (void)exp(ones({3}));
+  }
+  std::string whole;
+  {
+    std::ifstream in(file.path(), std::ios::binary);
+    whole.assign(std::istreambuf_iterator<char>(in), {});
+  }
+  // Damage of any byte gives a run or an error, and nothing else; so does any truncation.
+  int refused = 0;
+  for (std::size_t i = 4096; i < whole.size(); ++i) {
+    for (bool cut : {false, true}) {
+      std::string damaged = cut ? whole.substr(0, i) : whole;
+      if (!cut) damaged[i] = static_cast<char>(damaged[i] ^ 0xff);
+      std::ofstream(file.path(), std::ios::binary) << damaged;
+      try {
+        RecordedRun::read(file.path());
+      } catch (const Error&) {
+        ++refused;
+      }
+    }
+  }
+  CHECK(refused > 10);
+}
+
+}  // namespace reel
