@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include <reel/detail/note_frame.h>
 #include <reel/device.h>
 #include <reel/location.h>
 #include <reel/random.h>
@@ -17,7 +18,6 @@ namespace reel::detail {
 struct Call;
 class Casts;
 struct Entry;
-struct NoteFrame;
 struct OpInfo;
 class TapeList;
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstring>
 #include <typeinfo>
+#include <vector>
 
 #include "extended_error.h"
 #include "memory_error.h"
@@ -106,8 +107,20 @@ std::string to_string(Device device) {
 
 namespace detail {
 
+std::string notes_text(const NoteFrame* innermost) {
+  std::string text;
+  std::vector<const NoteFrame*> frames;
+  for (const NoteFrame* frame = innermost; frame; frame = frame->outer) frames.push_back(frame);
+  for (std::size_t i = frames.size(); i-- > 0;) {
+    text += fmt::format("{}{} = ", text.empty() ? "" : ", ", frames[i]->key);
+    frames[i]->append_value(*frames[i], text);
+  }
+  return text;
+}
+
 std::string refusal(const char* op, Location where, std::string_view sentence) {
   std::string text = fmt::format("{}: {}", op, sentence);
+  if (const NoteFrame* notes = context().notes) text += "; with " + notes_text(notes);
   if (Listener* listener = context().listener) listener->refused(op, where, text);
   return text;
 }

@@ -158,6 +158,26 @@ TEST_CASE("a recording links gradients with forward ops, and names modules and p
   CHECK(run.updates()[7].step == 1);
 }
 
+TEST_CASE("a recording has the names and notes that the program gives") {
+  TemporaryFile file("run.reel");
+  {
+    Recording recording(file.path());
+    auto epoch = debug::note("epoch", 4);
+    for (int t = 0; t < 3; ++t) {
+      auto note = debug::note("t", t);
+      Tensor h = debug::name(tanh(ones({2})), "h");
+    }
+  }
+  RecordedRun run = RecordedRun::read(file.path());
+  std::vector<std::string> notes;
+  for (const RecordedOp& op : run.ops())
+    if (op.op == "tanh") {
+      notes.emplace_back(op.notes);
+      CHECK(op.outputs[0].name == "h");
+    }
+  CHECK(notes == std::vector<std::string>{"epoch = 4, t = 0", "epoch = 4, t = 1", "epoch = 4, t = 2"});
+}
+
 TEST_CASE("a recording does not change results") {
   auto train = [](bool recorded) {
     TemporaryFile file("run.reel");

@@ -399,7 +399,10 @@ std::string_view Recorder::name_of_parameter(const Tensor& parameter) {
   return names_[&body];
 }
 
-std::string_view Recorder::notes() { return {}; }
+std::string_view Recorder::notes() {
+  const NoteFrame* innermost = detail::context().notes;
+  return innermost ? intern(notes_text(innermost)) : std::string_view();
+}
 
 std::string_view Recorder::interned_file(const char* file) {
   if (!file) return {};

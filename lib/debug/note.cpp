@@ -1,0 +1,49 @@
+#include <reel/debug/note.h>
+
+#include <type_traits>
+
+#include <fmt/format.h>
+
+#include "../core/context.h"
+
+namespace reel::debug {
+
+using namespace detail;
+
+namespace {
+
+std::string text_of(const Note::Value& value) {
+  return std::visit(
+      []<class T>(const T& one) -> std::string {
+        if constexpr (std::is_same_v<T, std::string>)
+          return one;
+        else if constexpr (std::is_same_v<T, double>)
+          return fmt::format("{:.6g}", one);
+        else if constexpr (std::is_same_v<T, std::int64_t>)
+          return fmt::format("{}", one);
+        else if constexpr (std::is_same_v<T, data::Source>)
+          return data::to_string(one);
+        else
+          return data::to_string(std::span<const data::Source>(one));
+      },
+      value);
+}
+
+}  // namespace
+
+Note::Note(const char* key, Value value) : value_(std::move(value)) {
+  Context& context = detail::context();
+  outer = context.notes;
+  this->key = key;
+  append_value = [](const NoteFrame& frame, std::string& text) {
+    text += text_of(static_cast<const Note&>(frame).value_);
+  };
+  context.notes = this;
+}
+
+Note::~Note() {
+  // Scopes on the stack end in reverse order, so this is the innermost one of its thread or fibre.
+  detail::context().notes = outer;
+}
+
+}  // namespace reel::debug
