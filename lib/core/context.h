@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include <reel/detail/note_frame.h>
+#include <reel/detail/active_note.h>
 #include <reel/device.h>
 #include <reel/location.h>
 #include <reel/random.h>
@@ -84,7 +84,7 @@ struct Context {
   const OpInfo* differentiating = nullptr;  // in a backward: the op whose gradient runs
   double multiplications = 0;               // of all products and convolutions that this thread has run
   const void* module_call = nullptr;        // the innermost running nn::ModuleCall
-  const NoteFrame* notes = nullptr;         // the innermost note of the program
+  const ActiveNote* notes = nullptr;        // the innermost note of the program
 
   /// Returns true if any of the given flags is set.
   bool has(Flag flag) const { return flags & flag; }

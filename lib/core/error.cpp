@@ -107,10 +107,10 @@ std::string to_string(Device device) {
 
 namespace detail {
 
-std::string notes_text(const NoteFrame* innermost) {
+std::string notes_text(const ActiveNote* innermost) {
   std::string text;
-  std::vector<const NoteFrame*> frames;
-  for (const NoteFrame* frame = innermost; frame; frame = frame->outer) frames.push_back(frame);
+  std::vector<const ActiveNote*> frames;
+  for (const ActiveNote* frame = innermost; frame; frame = frame->outer) frames.push_back(frame);
   for (std::size_t i = frames.size(); i-- > 0;) {
     text += fmt::format("{}{} = ", text.empty() ? "" : ", ", frames[i]->key);
     frames[i]->append_value(*frames[i], text);
@@ -120,7 +120,7 @@ std::string notes_text(const NoteFrame* innermost) {
 
 std::string refusal(const char* op, Location where, std::string_view sentence) {
   std::string text = fmt::format("{}: {}", op, sentence);
-  if (const NoteFrame* notes = context().notes) text += "; with " + notes_text(notes);
+  if (const ActiveNote* notes = context().notes) text += "; with " + notes_text(notes);
   if (Listener* listener = context().listener) listener->refused(op, where, text);
   return text;
 }

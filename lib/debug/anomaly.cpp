@@ -88,7 +88,7 @@ class AnomalyScope::Detector : public ListenerScope {
           {static_cast<int>(i), input.made_at(), shares_elements(input, output), statistics(input)});
     }
     std::string sentence = sentence_of(anomaly, call.outputs.size()), lines = lines_of(anomaly);
-    if (const NoteFrame* notes = detail::context().notes) sentence += "; with " + notes_text(notes);
+    if (const ActiveNote* notes = detail::context().notes) sentence += "; with " + notes_text(notes);
     throw AnomalyError(sentence, where, lines, std::move(anomaly));
   }
 

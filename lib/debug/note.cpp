@@ -35,7 +35,7 @@ Note::Note(const char* key, Value value) : value_(std::move(value)) {
   Context& context = detail::context();
   outer = context.notes;
   this->key = key;
-  append_value = [](const NoteFrame& frame, std::string& text) {
+  append_value = [](const ActiveNote& frame, std::string& text) {
     text += text_of(static_cast<const Note&>(frame).value_);
   };
   context.notes = this;

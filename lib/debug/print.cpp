@@ -48,7 +48,7 @@ Tensor print(const Tensor& x, std::string_view name, const PrintOptions& options
   text += fmt::format("; at {}: {}", to_string(site), to_string(statistics(x, site)));
   std::int64_t shown = options.summarize < 0 ? x.numel() : std::min(options.summarize, x.numel());
   if (shown == x.numel())
-    text += "\n" + to_string(x);
+    text.append("\n").append(to_string(x));
   else if (shown > 0)
     text += fmt::format("\n{} and {} more", to_string(slice(flatten(x), 0, 0, shown)), x.numel() - shown);
   or_stderr(options.sink)(text);

@@ -9,12 +9,12 @@
 #include <vector>
 
 #include <reel/data/source.h>
-#include <reel/detail/note_frame.h>
+#include <reel/detail/active_note.h>
 
 namespace reel::debug {
 
 /// The scope that `note` opens. Lives on the stack only.
-class [[nodiscard]] Note : private detail::NoteFrame {
+class [[nodiscard]] Note : private detail::ActiveNote {
  public:
   /// A value of a note: a number, a text, or where data was read from.
   using Value = std::variant<std::int64_t, double, std::string, data::Source, std::vector<data::Source>>;

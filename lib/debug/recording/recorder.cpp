@@ -400,7 +400,7 @@ std::string_view Recorder::name_of_parameter(const Tensor& parameter) {
 }
 
 std::string_view Recorder::notes() {
-  const NoteFrame* innermost = detail::context().notes;
+  const ActiveNote* innermost = detail::context().notes;
   return innermost ? intern(notes_text(innermost)) : std::string_view();
 }
 

@@ -68,7 +68,7 @@ TEST_CASE("print shows name, line, statistics and elements, and returns the tens
   int line = __LINE__ - 1;
   CHECK(y.is(x));
   REQUIRE(lines.size() == 1);
-  CHECK_THAT(lines[0], contains("h with t = 4; at tests/debug/note_test.cpp:" + std::to_string(line) +
+  CHECK_THAT(lines[0], contains("h with t = 4; at tests/debug/notes_test.cpp:" + std::to_string(line) +
                                 ": (3,) f32, min -2, max 3"));
   CHECK_THAT(lines[0], contains(to_string(x)));
   static_cast<void>(debug::print(x, "h", {.summarize = 2, .sink = keep}));
@@ -98,9 +98,9 @@ TEST_CASE("check passes where the condition is true, and otherwise says where it
   std::string text = error_of<CheckError>([&] { debug::check(h > -1, h); });
   CHECK_THAT(text,
              contains("debug::check: the condition is false for 1 of the 4 elements of (2, 2), the first at [1, 1]; "
-                      "at tests/debug/note_test.cpp:" +
+                      "at tests/debug/notes_test.cpp:" +
                       std::to_string(line)));
-  CHECK_THAT(text, contains("tensor 0, made at tests/debug/note_test.cpp:"));
+  CHECK_THAT(text, contains("tensor 0, made at tests/debug/notes_test.cpp:"));
   CHECK_THAT(text, contains("at [1, 1]: "));
   CHECK_THAT(error_of<CheckError>([] { debug::check(false); }), contains("debug::check: the condition is false; at "));
   CHECK_THAT(error_of<Error>([] { debug::check(Tensor{}); }), contains("debug::check: an operand is an undefined"));
