@@ -24,6 +24,7 @@ void add_run_options(CommandLine& line, RunOptions& options) {
       "SIGTERM ends it");
   line.add_flag("--resume", options.resume, "go on from the latest state in --checkpoint, if there is one");
   line.add_option("--log", options.log, "folder for TensorBoard's event files and a table of all losses");
+  line.add_option("--record", options.record, "file for a recording of every op, for reel debug, diff and report");
 }
 
 void add_common_options(CommandLine& line, RunOptions& options, const std::string& items, const std::string& test) {
@@ -75,6 +76,7 @@ Records::Records(const RunOptions& options, std::vector<reel::train::CheckpointP
     if (options.resume) resumed_ = static_cast<bool>(checkpoint_->resume());
     steps_ = checkpoint_->steps();
   }
+  if (!options.record.empty()) recording_ = std::make_unique<reel::debug::Recording>(options.record);
   if (options.log.empty()) return;
   reel::logging::WriterOptions of_log{.csv = true};
   if (resumed_) of_log.purge_step = steps_ + 1;

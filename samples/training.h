@@ -21,7 +21,7 @@ namespace samples {
 
 /// What the command line says of a training run, whatever the model is.
 struct RunOptions {
-  std::string train, dev, test, save, load, checkpoint, log;
+  std::string train, dev, test, save, load, checkpoint, log, record;
   bool resume = false;
   int epochs = 10;
   std::int64_t batch = 32;
@@ -32,7 +32,7 @@ struct RunOptions {
   bool trains() const { return epochs > 0 || load.empty(); }
 };
 
-/// Adds the options `--checkpoint`, `--resume` and `--log`.
+/// Adds the options `--checkpoint`, `--resume`, `--log` and `--record`.
 void add_run_options(CommandLine& line, RunOptions& options);
 /// Adds the options that every sample has: `--test`, `--batch`, `--epochs`, `--learning-rate`, `--seed`, `--save`,
 /// `--load`, and those of `add_run_options`. `items`: what examples are called, "trees"; `test`: the text of `--help` for
@@ -83,7 +83,7 @@ struct Reached {
   std::string text;  ///< such as "dev 83.10 %"
 };
 
-/// Logs and checkpoints of a run, as its options ask for them.
+/// Logs, checkpoints and the recording of a run, as its options ask for them.
 class Records {
  public:
   /// `parts`: what a checkpoint saves.
@@ -102,6 +102,7 @@ class Records {
  private:
   std::unique_ptr<reel::train::Checkpoint> checkpoint_;
   std::unique_ptr<reel::logging::Writer> log_;
+  std::unique_ptr<reel::debug::Recording> recording_;
   bool resumed_ = false;
   std::int64_t steps_ = 0;
 };
@@ -146,6 +147,7 @@ void train(const Run& run, Loader& loader, Step step, Evaluate evaluate) {
       reel::nn::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), left * options.batch, run.unit);
       double waited = loader.seconds_waited();
       for (auto& batch : loader) {
+        auto note = reel::debug::note("examples", loader.sources());
         double loss = step(batch);
         progress.advance(std::ssize(loader.indices()), loss);
         records.after_step(loss);

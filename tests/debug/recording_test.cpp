@@ -11,6 +11,7 @@
 #include <reel/reel.h>
 
 #include "catch.h"
+#include "temporary_file.h"
 
 namespace reel {
 namespace {
@@ -20,24 +21,7 @@ using debug::RecordedOp;
 using debug::RecordedRun;
 using debug::Recording;
 using reel_test::contains;
-
-// A file in a folder of its own, removed at the end.
-class TemporaryFile {
- public:
-  explicit TemporaryFile(const std::string& name) {
-    std::string pattern = (std::filesystem::temp_directory_path() / "reel_recording_XXXXXX").string();
-    REQUIRE(mkdtemp(pattern.data()) != nullptr);
-    folder_ = pattern;
-    path_ = folder_ / name;
-  }
-  ~TemporaryFile() { std::filesystem::remove_all(folder_); }
-  TemporaryFile(const TemporaryFile&) = delete;
-  TemporaryFile& operator=(const TemporaryFile&) = delete;
-  std::string path() const { return path_.string(); }
-
- private:
-  std::filesystem::path folder_, path_;
-};
+using reel_test::TemporaryFile;
 
 struct Net : nn::Module {
   nn::Linear hidden{*this, "hidden", 3, 4};
