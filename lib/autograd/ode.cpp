@@ -53,7 +53,7 @@ class Solver {
   Solver(const char* op, Slopes slopes, const OdeOptions& options, std::size_t controlled, Location where)
       : op_(op), slopes_(std::move(slopes)), options_(options), controlled_(controlled), where_(where) {}
 
-  // The state at `end`, from that at t.
+  // The state at `end`, from that at t, which is the state returned last unless `restart` has been called since.
   State advance(const State& y, double t, double end) {
     State next = options_.method == OdeMethod::runge_kutta4 ? in_equal_steps(y, t, end) : in_chosen_steps(y, t, end);
     NoRecord pause;
@@ -65,6 +65,9 @@ class Solver {
                     end);
     return next;
   }
+
+  // To be called where the state is changed between two calls of `advance`.
+  void restart() { last_slopes_.clear(); }
 
   State classical_step(const State& y, double t, double h) const {
     State k1 = slopes_(t, y), k2 = slopes_(t + h / 2, plus(y, {{h / 2, k1}}));
@@ -82,7 +85,7 @@ class Solver {
 
   State in_chosen_steps(State y, double t, double end) {
     double direction = end > t ? 1 : -1;
-    State k1 = slopes_(t, y);
+    State k1 = last_slopes_.empty() ? slopes_(t, y) : std::exchange(last_slopes_, {});
     if (size_ == 0) size_ = first_size(y, k1, t, direction);
     for (std::int64_t step = 0; step < options_.most_steps; ++step) {
       bool reaches_end = size_ >= std::abs(end - t) * (1 - 1e-12);
@@ -92,7 +95,7 @@ class Solver {
                     "the step at t = {} has become too small to change t; f is not smooth there, or not "
                     "finite",
                     t);
-      auto [next, k7, error] = dormand_prince_step(y, k1, t, h);
+      auto [next, k7, error] = dormand_prince_step(y, k1, t, reaches_end ? end : t + h);
       // A step that was cut to meet the time says little of the next one's size.
       double proposed = std::abs(h) * factor_of(error);
       if (!(error <= 1)) {
@@ -101,7 +104,10 @@ class Solver {
       }
       size_ = reaches_end ? std::max(size_, proposed) : proposed;
       y = std::move(next);
-      if (reaches_end) return y;
+      if (reaches_end) {
+        last_slopes_ = std::move(k7);
+        return y;
+      }
       k1 = std::move(k7);
       t += h;
     }
@@ -122,21 +128,24 @@ class Solver {
     State next, slopes;
     double error;
   };
-  Step dormand_prince_step(const State& y, const State& k1, double t, double h) const {
+  // The last two stages are at `end` exactly, so that k7 is the first stage of the next step also where f depends on t
+  // by a jump at a given time.
+  Step dormand_prince_step(const State& y, const State& k1, double t, double end) const {
+    double h = end - t;
     auto at = [&](double c, std::initializer_list<Term> terms) { return slopes_(t + c * h, plus(y, terms)); };
     State k2 = at(1. / 5, {{h / 5, k1}});
     State k3 = at(3. / 10, {{h * 3 / 40, k1}, {h * 9 / 40, k2}});
     State k4 = at(4. / 5, {{h * 44 / 45, k1}, {-h * 56 / 15, k2}, {h * 32 / 9, k3}});
     State k5 =
         at(8. / 9, {{h * 19372 / 6561, k1}, {-h * 25360 / 2187, k2}, {h * 64448 / 6561, k3}, {-h * 212 / 729, k4}});
-    State k6 = at(1, {{h * 9017 / 3168, k1},
-                      {-h * 355 / 33, k2},
-                      {h * 46732 / 5247, k3},
-                      {h * 49 / 176, k4},
-                      {-h * 5103 / 18656, k5}});
+    State k6 = slopes_(end, plus(y, {{h * 9017 / 3168, k1},
+                                     {-h * 355 / 33, k2},
+                                     {h * 46732 / 5247, k3},
+                                     {h * 49 / 176, k4},
+                                     {-h * 5103 / 18656, k5}}));
     State next = plus(
         y, {{h * 35 / 384, k1}, {h * 500 / 1113, k3}, {h * 125 / 192, k4}, {-h * 2187 / 6784, k5}, {h * 11 / 84, k6}});
-    State k7 = slopes_(t + h, next), error;
+    State k7 = slopes_(end, next), error;
     NoRecord pause;
     for (std::size_t i = 0; i < controlled_; ++i)
       error.push_back(h * (71. / 57600 * k1[i] - 71. / 16695 * k3[i] + 71. / 1920 * k4[i] - 17253. / 339200 * k5[i] +
@@ -174,7 +183,8 @@ class Solver {
   const OdeOptions& options_;
   std::size_t controlled_;
   Location where_;
-  double size_ = 0;  // of the next step; 0: not known yet
+  double size_ = 0;    // of the next step; 0: not known yet
+  State last_slopes_;  // at the state returned last, from the last stage of its step; empty: not known
 };
 
 void check_problem(const char* op, const Tensor& y0, std::span<const double> times, const OdeOptions& options,
@@ -262,6 +272,7 @@ State solve_backward(const Adjoint& adjoint, const Tensor& dy, const Tensor& sta
     now = solver.advance(now, adjoint.times[i], adjoint.times[i - 1]);
     now[0] = at(states, i - 1);
     now[1] = now[1] + at(dy, i - 1);
+    solver.restart();
   }
   now.erase(now.begin());
   return now;

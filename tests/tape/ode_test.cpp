@@ -1,8 +1,10 @@
 #include <reel/debug/gradcheck.h>
 #include <reel/reel.h>
 
+#include <algorithm>
 #include <cmath>
 #include <numbers>
+#include <utility>
 #include <vector>
 
 #include "catch.h"
@@ -81,6 +83,68 @@ TEST_CASE("the methods are of orders 4 and 5: halving a step divides the error b
   double ratio = calls(1e-10) / double(calls(1e-5));
   CHECK(ratio > 6);
   CHECK(ratio < 14);
+}
+
+TEST_CASE("an adaptive method calls f once at each state, also where given times divide the solution") {
+  struct Call {
+    double t;
+    Tensor y;
+  };
+  auto calls_of = [](std::span<const double> times) {
+    std::vector<Call> calls;
+    odeint(
+        [&](double t, const Tensor& y) {
+          calls.push_back({t, y});
+          return oscillator(t, y);
+        },
+        tensor({1.0, 0.0}), times);
+    return calls;
+  };
+  std::vector<double> increasing{0, 0.1, 0.3, 0.7, 2.1, 9.9}, decreasing{2.1, 0.7, 0.3, 0.1, -8};
+  for (const std::vector<double>& times : {increasing, decreasing}) {
+    std::vector<Call> calls = calls_of(times);
+    for (std::size_t i = 0; i < calls.size(); ++i)
+      for (std::size_t j = 0; j < i; ++j)
+        if (calls[i].t == calls[j].t) CHECK(difference(calls[i].y, calls[j].y) > 0);
+    // The two last stages of a step that ends at a given time are at that time to the bit.
+    for (std::size_t i = 1; i < times.size(); ++i) {
+      CAPTURE(times[i]);
+      CHECK(std::ranges::count(calls, times[i], &Call::t) == 2);
+    }
+  }
+  // Two calls choose the first size; an interval of one step costs the 6 new stages of it.
+  auto count = [](std::span<const double> times) {
+    int calls = 0;
+    odeint([&](double, const Tensor& y) { return ++calls, ones_like(y); }, tensor({1.0}), times);
+    return calls;
+  };
+  std::vector<double> times{0};
+  while (times.size() < 9) times.push_back(static_cast<double>(times.size()));
+  std::size_t all = times.size();
+  int first = count(std::span(times).first(2));
+  CHECK((first - 2) % 6 == 0);
+  CHECK(count(times) == first + 6 * static_cast<int>(all - 2));
+}
+
+TEST_CASE("an adjoint equation evaluates f anew where a saved state replaces that of the steps back") {
+  std::vector<double> times{0, 1, 2, 3};
+  std::vector<Tensor> w{number(2.0), number(0.3)};
+  std::vector<std::pair<double, Tensor>> calls;
+  auto f = [&](double t, const Tensor& y, std::span<const Tensor> in) {
+    calls.emplace_back(t, y);
+    return pendulum(t, y, in);
+  };
+  Tape tape;
+  tape.watch(w[0]);
+  Tensor y = odeint_adjoint(f, tensor({1.0, 0.0}), times, w);
+  Tensor states = stop_gradient(y);
+  std::size_t forward = calls.size();
+  tape.gradient(sum(square(y)), {w[0]});
+  for (std::size_t i = 1; i < times.size(); ++i) {
+    CAPTURE(i);
+    auto is_saved = [&](const auto& call) { return call.first == times[i] && difference(call.second, states(i)) == 0; };
+    CHECK(std::count_if(calls.begin() + static_cast<std::ptrdiff_t>(forward), calls.end(), is_saved) == 1);
+  }
 }
 
 TEST_CASE("a solution is differentiated through its steps, to second order") {
