@@ -11,10 +11,10 @@ namespace reel::debug {
 
 /// Options of `diff`.
 struct DiffOptions {
-  /// The largest difference of two numbers that counts as none, for kept values, minimum, maximum, mean and norm, in
+  /// The largest difference of two numbers that are treated as equal, for kept values, minimum, maximum, mean and norm, in
   /// addition to `relative`. Default 0, and then fingerprints are compared.
   double tolerance = 0;
-  /// The largest difference of two numbers that counts as none, as a fraction of the larger magnitude. Default 0, and
+  /// The largest difference of two numbers that are treated as equal, as a fraction of the larger magnitude. Default 0, and
   /// then fingerprints are compared.
   double relative = 0;
   /// Whether lines may differ, for runs before and after a change of the program. Default false.
