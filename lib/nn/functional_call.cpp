@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "../core/context.h"
@@ -15,13 +16,6 @@ using namespace reel::detail;
 namespace {
 
 constexpr const char* functional_name = "functional_call";
-
-// A parameter or buffer under one of its names, and the tensor that replaces it.
-struct Candidate {
-  std::string name;
-  Member* member;
-  const Tensor* replacement = nullptr;
-};
 
 void check_replacement(const NamedTensor& given, const Tensor& own, Location where) {
   const Tensor& tensor = given.tensor;
@@ -37,33 +31,89 @@ void check_replacement(const NamedTensor& given, const Tensor& own, Location whe
                       given.name, to_string(tensor.device()), to_string(own.device()));
 }
 
-// Sets the replacement of the named tensor under all of its names; `guess` is its index in the order of the module.
-void replace(std::span<Candidate> all, const NamedTensor& given, std::size_t guess, const Module& module,
-             Location where) {
-  auto found = all.begin() + static_cast<std::ptrdiff_t>(guess);
-  if (guess >= all.size() || found->name != given.name)
-    found = std::find_if(all.begin(), all.end(), [&](const Candidate& one) { return one.name == given.name; });
-  if (found == all.end())
-    fail<Error>(functional_name, where,
-                "{} has no parameter or buffer '{}'; named_parameters() and named_buffers() list their names",
-                module.type_name(), given.name);
-  check_replacement(given, *found->member, where);
-  if (found->replacement && !found->replacement->is(given.tensor))
-    fail<Error>(functional_name, where, "two tensors are given for the parameter '{}', one of them under another name",
-                given.name);
-  for (Candidate& one : all)
-    if (one.member->is(*found->member)) one.replacement = &given.tensor;
-}
-
 }  // namespace
 
+// Finds members entry by entry, because a call must not cost the making of all names.
+struct ReplacedParameters::Search {
+  // A tensor of the module, and the index of the one that replaces it.
+  struct Replacement {
+    const Body* body;
+    std::size_t index;
+  };
+
+  const Module& module;
+  std::span<const NamedTensor> tensors;
+  Location where;
+  std::vector<Replacement> found = {};
+  // The module that had the last name, and its own name with a dot: lists mostly go from module to module.
+  const Module* last = &module;
+  std::string_view last_prefix = {};
+
+  static const ModuleEntry* entry_of(const Module& module, std::string_view name) {
+    for (const ModuleEntry& entry : module.entries_)
+      if (entry.name == name) return &entry;
+    return nullptr;
+  }
+
+  const Module* module_of(std::string_view prefix) const {
+    const Module* inner = &module;
+    for (std::size_t begin = 0; inner && begin < prefix.size();) {
+      std::size_t dot = prefix.find('.', begin);
+      const ModuleEntry* entry = entry_of(*inner, prefix.substr(begin, dot - begin));
+      inner = entry ? entry->module() : nullptr;
+      begin = dot + 1;
+    }
+    return inner;
+  }
+
+  const Member& member_of(const std::string& name) {
+    std::string_view prefix = std::string_view(name).substr(0, name.rfind('.') + 1);
+    if (prefix != last_prefix) {
+      last = module_of(prefix);
+      last_prefix = prefix;
+    }
+    const ModuleEntry* entry = last ? entry_of(*last, std::string_view(name).substr(prefix.size())) : nullptr;
+    const Member* member = entry ? entry->tensor() : nullptr;
+    if (!member || !member->defined())
+      fail<Error>(functional_name, where,
+                  "{} has no parameter or buffer '{}'; named_parameters() and named_buffers() list their names",
+                  module.type_name(), name);
+    return *member;
+  }
+
+  void find_all() {
+    found.reserve(tensors.size());
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const Member& member = member_of(tensors[i].name);
+      check_replacement(tensors[i], member, where);
+      found.push_back({&member.body(), i});
+    }
+    std::ranges::sort(found, {}, [](const Replacement& one) { return std::pair(one.body, one.index); });
+    for (std::size_t i = 1; i < found.size(); ++i)
+      if (found[i].body == found[i - 1].body && !tensors[found[i].index].tensor.is(tensors[found[i - 1].index].tensor))
+        fail<Error>(functional_name, where,
+                    "two tensors are given for the parameter '{}', one of them under another name",
+                    tensors[found[i].index].name);
+  }
+
+  // A parameter is replaced under all of its names.
+  void add_places(const Module& from, std::vector<Place>& places) const {
+    for (const ModuleEntry& entry : from.entries_) {
+      if (const Module* inner = entry.module()) {
+        add_places(*inner, places);
+      } else if (Member* member = entry.tensor(); member && member->defined()) {
+        auto one = std::ranges::lower_bound(found, &member->body(), {}, &Replacement::body);
+        if (one != found.end() && one->body == &member->body()) places.push_back({member, tensors[one->index].tensor});
+      }
+    }
+  }
+};
+
 ReplacedParameters::ReplacedParameters(const Module& module, std::span<const NamedTensor> tensors, Location where) {
-  std::vector<Candidate> all;
-  for (auto& [name, member] : module.named_members()) all.push_back({std::move(name), member});
-  for (std::size_t i = 0; i < tensors.size(); ++i) replace(all, tensors[i], i, module, where);
-  places_.reserve(all.size());
-  for (const Candidate& one : all)
-    if (one.replacement) places_.push_back({one.member, *one.replacement});
+  Search search{module, tensors, where};
+  search.find_all();
+  places_.reserve(tensors.size());
+  search.add_places(module, places_);
   for (Place& place : places_) std::swap(static_cast<Tensor&>(*place.member), place.own);
   if (Context& running = context(); running.parent) interceptor_ = std::exchange(running.interceptor, nullptr);
 }

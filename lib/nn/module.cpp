@@ -132,13 +132,6 @@ std::vector<NamedTensor> Module::collect_members(PartKind kind) const {
   return found;
 }
 
-std::vector<std::pair<std::string, Member*>> Module::named_members() const {
-  std::vector<std::pair<std::string, Member*>> found;
-  for (PartKind kind : {PartKind::parameter, PartKind::buffer})
-    visit_members(kind, {}, [&](std::string name, Member& member) { found.emplace_back(std::move(name), &member); });
-  return found;
-}
-
 std::vector<NamedTensor> Module::named_parameters() const { return collect_members(PartKind::parameter); }
 
 std::vector<NamedTensor> Module::named_buffers() const { return collect_members(PartKind::buffer); }

@@ -4,6 +4,7 @@
 #include <reel/ops.h>
 #include <reel/tape.h>
 
+#include <algorithm>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -31,6 +32,8 @@ struct Net : nn::Module {
     });
   }
 };
+
+Tensor number(double value) { return full({}, value, {.dtype = f64}); }
 
 std::vector<NamedTensor> named(const nn::Module& module, std::span<const Tensor> values) {
   std::vector<NamedTensor> list = module.named_parameters();
@@ -183,6 +186,51 @@ TEST_CASE("a tied parameter is replaced under all its names, and buffers are rep
       }),
       contains("functional_call: two tensors are given for the parameter 'second', one of them under another name"));
   CHECK(tied.first.to_vector<double>() == std::vector<double>{1, 1});
+}
+
+TEST_CASE("parts are found by their whole names, at any depth and in any order") {
+  struct Leaf : nn::Module {
+    nn::Parameter weight{*this, "weight", {}, nn::constant(1), {.dtype = f64}};
+    nn::Buffer scale{*this, "scale", ones({}, {.dtype = f64})};
+    nn::Parameter bias{*this, "bias"};  // undefined
+  };
+  struct Tree : nn::Module {
+    nn::ModuleList<Leaf> leaves{*this, "leaves"};
+    Leaf root;
+    Tree() {
+      for (int i = 0; i < 12; ++i) leaves.push_back(Leaf());
+      root.weight = leaves[11].weight;
+      root.join(*this, "weight");
+    }
+    Tensor operator()() const {
+      Tensor sum = root.weight * 1000;
+      for (std::size_t i = 0; i < leaves.size(); ++i) sum = sum + leaves[i].weight * leaves[i].scale;
+      return sum;
+    }
+  } tree;
+  std::vector<NamedTensor> list{{"leaves.11.weight", number(3)},
+                                {"leaves.1.scale", number(5)},
+                                {"leaves.1.weight", number(7)},
+                                {"leaves.0.weight", number(11)}};
+  double expected = 3000 + 9 + 35 + 11 + 3;
+  std::ranges::sort(list, {}, &NamedTensor::name);
+  do {
+    CAPTURE(list[0].name, list[1].name, list[2].name);
+    nn::ReplacedParameters scope(tree, list);
+    CHECK(tree().item() == expected);
+  } while (std::ranges::next_permutation(list, {}, &NamedTensor::name).found);
+  CHECK(tree().item() == 1012);
+  // Under the name of the part that shares the tensor.
+  list = {{"weight.weight", number(3)}};
+  CHECK(nn::functional_call(tree, list).item() == 3000 + 11 + 3);
+  for (const char* name :
+       {"", ".", "weight", "leaves", "leaves.11", "leaves.12.weight", "leaves.1.bias", "leaves.1.", "eaves.1.weight",
+        ".leaves.1.weight", "leaves..1.weight", "leaves.1.weight.", "leaves.1.weight.weight"})
+    CHECK_THAT(error_of<Error>([&] {
+                 nn::functional_call(tree, std::vector<NamedTensor>{{"leaves.0.weight", number(2)}, {name, number(2)}});
+               }),
+               contains("Tree has no parameter or buffer '" + std::string(name) + "';"));
+  CHECK(tree().item() == 1012);
 }
 
 TEST_CASE("examples of batch_map each compute with tensors of their own") {

@@ -52,6 +52,7 @@ class ReplacedParameters {
     Member* member;
     Tensor own;
   };
+  struct Search;  // finds the parts of a module by their names
   std::vector<Place> places_;
   detail::Interceptor* interceptor_ = nullptr;  // of the example of batch_map
 };

@@ -220,8 +220,6 @@ class Module : public ModulePart {
   template <class F>
   void visit_members(PartKind kind, const std::string& prefix, F f) const;
   std::vector<NamedTensor> collect_members(PartKind kind) const;
-  // Parameters, then buffers, each under all of its names.
-  std::vector<std::pair<std::string, Member*>> named_members() const;
   void collect_modules(const std::string& name, std::vector<std::pair<std::string, const Module*>>& found) const;
   template <class Convert>
   void convert_members(Convert converted);
