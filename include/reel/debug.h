@@ -5,6 +5,7 @@
 
 #include <reel/debug/anomaly.h>
 #include <reel/debug/check.h>
+#include <reel/debug/debugger.h>
 #include <reel/debug/diff.h>
 #include <reel/debug/gradcheck.h>
 #include <reel/debug/listen.h>

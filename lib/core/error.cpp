@@ -112,15 +112,17 @@ std::string notes_text(const ActiveNote* innermost) {
   std::vector<const ActiveNote*> frames;
   for (const ActiveNote* frame = innermost; frame; frame = frame->outer) frames.push_back(frame);
   for (std::size_t i = frames.size(); i-- > 0;) {
-    text += fmt::format("{}{} = ", text.empty() ? "" : ", ", frames[i]->key);
-    frames[i]->append_value(*frames[i], text);
+    std::string value;
+    frames[i]->append_value(*frames[i], value);
+    // Such as the lines of examples that were read from no file.
+    if (!value.empty()) text += fmt::format("{}{} = {}", text.empty() ? "" : ", ", frames[i]->key, value);
   }
   return text;
 }
 
 std::string refusal(const char* op, Location where, std::string_view sentence) {
   std::string text = fmt::format("{}: {}", op, sentence);
-  if (const ActiveNote* notes = context().notes) text += "; with " + notes_text(notes);
+  if (std::string notes = notes_text(context().notes); !notes.empty()) text.append("; with ").append(notes);
   if (Listener* listener = context().listener) listener->refused(op, where, text);
   return text;
 }

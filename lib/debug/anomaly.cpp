@@ -88,7 +88,8 @@ class AnomalyScope::Detector : public ListenerScope {
           {static_cast<int>(i), input.made_at(), shares_elements(input, output), statistics(input)});
     }
     std::string sentence = sentence_of(anomaly, call.outputs.size()), lines = lines_of(anomaly);
-    if (const ActiveNote* notes = detail::context().notes) sentence += "; with " + notes_text(notes);
+    if (std::string notes = notes_text(detail::context().notes); !notes.empty())
+      sentence.append("; with ").append(notes);
     throw AnomalyError(sentence, where, lines, std::move(anomaly));
   }
 

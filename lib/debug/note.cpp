@@ -24,7 +24,7 @@ std::string text_of(const Note::Value& value) {
         else if constexpr (std::is_same_v<T, data::Source>)
           return data::to_string(one);
         else
-          return data::to_string(std::span<const data::Source>(one));
+          return data::to_string(std::span<const data::Source>(one), 3);
       },
       value);
 }

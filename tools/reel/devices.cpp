@@ -1,5 +1,3 @@
-#include "devices.h"
-
 #include <unistd.h>
 
 #include <algorithm>
@@ -14,6 +12,7 @@
 #include <reel/threads.h>
 
 #include "cpu/processor.h"
+#include "verb.h"
 
 namespace {
 
@@ -56,8 +55,6 @@ Row cuda_row(int index) {
           fmt::format("{}.{}", found.major, found.minor)};
 }
 
-}  // namespace
-
 void print_devices() {
   std::vector<Row> rows{{"device", "name", "memory", "free", "processors", "capability"}, cpu_row()};
   for (int i = 0; i < reel::cuda::device_count(); ++i) rows.push_back(cuda_row(i));
@@ -70,4 +67,13 @@ void print_devices() {
     fmt::print("{}{}\n", line, row.back());
   }
   if (!reel::cuda::is_available()) fmt::print("\nThere is no CUDA device: {}.\n", reel::cuda::why_not());
+}
+
+}  // namespace
+
+std::function<int()> add_devices(CLI::App&) {
+  return [] {
+    print_devices();
+    return 0;
+  };
 }

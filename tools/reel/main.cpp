@@ -1,18 +1,29 @@
 // The command-line tool: reel VERB.
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <string>
 
 #include <fmt/format.h>
-#include <CLI/CLI.hpp>
 
-#include <reel/logging/plot.h>
 #include <reel/version.h>
 
-#include "devices.h"
+#include "verb.h"
+
+const std::vector<Verb>& verbs() {
+  static const std::vector<Verb> all = {
+      {"debug", "Looks into a recording: lists tensors, shows ops, values, gradients and source lines.", add_debug},
+      {"devices", "Lists the CPU and the GPUs, or says why there is none of these.", add_devices},
+      {"diff", "Names the first op whose values differ between two recordings.", add_diff},
+      {"plot", "Draws the logs of a folder and those within it as one HTML page.", add_plot},
+  };
+  return all;
+}
 
 namespace {
+
+constexpr int done = 0, failed = 1, wrong_usage = 2;
 
 std::string version_line() {
   std::string text = fmt::format("reel {}", reel::version.string);
@@ -21,45 +32,44 @@ std::string version_line() {
   return text;
 }
 
+// "devices takes no arguments" and the like, for arguments that CLI11 does not know.
+std::string usage_error(const std::string& unknown) {
+  std::string names;
+  for (const Verb& verb : verbs()) {
+    if (unknown == verb.name)
+      return fmt::format("{} takes no such arguments; `reel {} --help` lists them", unknown, unknown);
+    names += (names.empty() ? "" : ", ") + std::string(verb.name);
+  }
+  return fmt::format("there is no verb '{}'; there are: {}", unknown, names);
+}
+
 }  // namespace
 
 int main(int count, char** arguments) {
-  CLI::App app("Looks after what reel computes on, and shows what it has logged.", "reel");
+  CLI::App app("Looks into runs, and shows what reel computes on and what it has logged.", "reel");
   app.require_subcommand(0, 1);
   app.set_version_flag("--version", version_line(), "Prints the version.");
-  CLI::App* devices = app.add_subcommand("devices", "Lists the CPU and the GPUs, or says why there is none of these.");
-  CLI::App* plot = app.add_subcommand("plot", "Draws the logs of a folder and those within it as one HTML page.");
-  std::string directory, page = "curves.html", title;
-  plot->add_option("DIR", directory, "the folder")->required();
-  plot->add_option("-o,--output", page, "the page")->capture_default_str();
-  plot->add_option("--title", title, "its title; default: the name of the folder");
+  app.footer("Exit status: 0 done, 1 failed or, of a comparison, different, 2 wrong usage.");
+  std::function<int()> run;
+  for (const Verb& verb : verbs()) {
+    CLI::App* command = app.add_subcommand(verb.name, verb.help);
+    command->final_callback([&run, action = verb.add(*command)] { run = action; });
+  }
   try {
     app.parse(count, arguments);
-    if (devices->parsed()) {
-      print_devices();
-    } else if (plot->parsed()) {
-      reel::logging::plot(directory, page, {.title = title}, {});
-      fmt::print("{}\n", page);
-    } else {
-      fmt::print("{}", app.help());
-    }
-    return 0;
+    if (run) return run();
+    fmt::print("{}", app.help());
+    return done;
   } catch (const CLI::Success& asked) {  // for help or the version
     return app.exit(asked);
   } catch (const CLI::ExtrasError&) {
-    std::string unknown = count > 1 ? arguments[1] : "";
-    if (unknown == "devices")
-      fmt::print(stderr, "reel: devices takes no arguments\n");
-    else if (unknown == "plot")
-      fmt::print(stderr, "reel: plot takes one folder\n");
-    else
-      fmt::print(stderr, "reel: there is no verb '{}'; there are: devices, plot\n", unknown);
-    return 2;
+    fmt::print(stderr, "reel: {}\n", usage_error(count > 1 ? arguments[1] : ""));
+    return wrong_usage;
   } catch (const CLI::ParseError& error) {
     fmt::print(stderr, "reel: {}\n", error.what());
-    return 2;
+    return wrong_usage;
   } catch (const std::exception& error) {
     fmt::print(stderr, "reel: {}\n", error.what());
-    return 1;
+    return failed;
   }
 }

@@ -1,0 +1,207 @@
+#include <string>
+
+#include <reel/reel.h>
+
+#include "catch.h"
+#include "temporary_file.h"
+
+using namespace reel;
+using debug::Debugger;
+using debug::RecordedRun;
+using reel_test::contains;
+using reel_test::error_of;
+using reel_test::TemporaryFile;
+
+namespace {
+
+// A debugger on a recorded run, and what it has printed.
+struct Terminal {
+  RecordedRun run;
+  std::string printed = {};
+  Debugger debugger{run, {.output = [this](std::string_view text) { printed += text; }}};
+
+  explicit Terminal(RecordedRun recorded) : run(std::move(recorded)) {}
+  std::string after(std::string_view command) {
+    printed.clear();
+    debugger.execute(command);
+    return printed;
+  }
+};
+
+struct Cell : nn::Module {
+  using nn::Module::Module;
+  nn::Linear input{*this, "input", 2, 3};
+
+  Tensor operator()(const Tensor& x, Location where = Location::here()) const {
+    return call("Cell", {x}, where, [&](const Tensor& x) { return tanh(input(x)); });
+  }
+};
+
+struct Net : nn::Module {
+  Cell cell{*this, "cell"};
+
+  Tensor operator()(const Tensor& x, Location where = Location::here()) const {
+    return call("Net", {x}, where, [&](const Tensor& x) { return cell(x); });
+  }
+};
+
+// Three time steps of a net whose last one takes the logarithm of a negative number.
+RecordedRun recorded() {
+  TemporaryFile file("run.reel");
+  manual_seed(5);
+  Net net;
+  {
+    debug::Recording recording(file.path());
+    Tape tape;
+    Tensor total = zeros({});
+    for (int t = 0; t < 3; ++t) {
+      auto note = debug::note("t", t);
+      Tensor h = debug::name(net(full({1, 2}, 0.5)), "h");
+      total = total + sum(square(h));
+    }
+    tape.backward(total);
+    auto note = debug::note("t", 300);
+    static_cast<void>(log(tensor({1.0f, -2.0f})));
+    try {
+      static_cast<void>(matmul(ones({2, 3}), ones({2, 3})));
+    } catch (const ShapeError&) {  // it is in the recording
+    }
+  }
+  return RecordedRun::read(file.path());
+}
+
+}  // namespace
+
+TEST_CASE("the debugger finds the first op with NaN, and names its module, line and notes") {
+  Terminal terminal(recorded());
+  CHECK_THAT(terminal.after("run until has_inf_or_nan"),
+             contains("stopped, has_inf_or_nan: %") && contains(" log at tests/debug/debugger_test.cpp:") &&
+                 contains(", step 0, with t = 300") && contains("1 NaN, 0 Inf"));
+  CHECK_THAT(terminal.after("where"), contains(" ops, %1 to %") && contains(" log at "));
+  CHECK_THAT(terminal.after("pt"), contains("nan"));
+  CHECK_THAT(terminal.after("cont until has_nan"), contains("error: the recording ends without has_nan"));
+  CHECK_THAT(terminal.after("cont until error"), contains("matmul") && contains("error: matmul: "));
+  CHECK(terminal.debugger.failures() == 1);
+}
+
+TEST_CASE("lt lists tensors by filter, op, line, module and name, in an order, as many as asked for") {
+  Terminal terminal(recorded());
+  CHECK_THAT(terminal.after("lt"), contains("id ") && contains("tanh 'h'") && contains("(1, 3) f32"));
+  std::string tanhs = terminal.after("lt -o tanh");
+  CHECK(std::count(tanhs.begin(), tanhs.end(), '\n') == 4);  // with the heading
+  CHECK(terminal.after("lt -n ^h$ -m cell").find("tanh 'h'") != std::string::npos);
+  CHECK(terminal.after("lt -n ^h$ -m nowhere") == "No tensor fits.\n");
+  CHECK_THAT(terminal.after("lt -f has_nan"), contains("log"));
+  CHECK_THAT(terminal.after("lt -l debugger_test.cpp:1"), contains("No tensor fits."));
+  CHECK_THAT(terminal.after("lt -s size -c 1"), contains("more; `lt -c COUNT`"));
+  CHECK_THAT(terminal.after("lt -s time -r -a -o tanh"), contains("gradient of tanh"));
+  CHECK_THAT(terminal.after("lt -f nothing"),
+             contains("error: there is no filter 'nothing'; there are: all_zero, error"));
+  CHECK_THAT(terminal.after("lt -n ("), contains("error: '(' is no regular expression"));
+  CHECK_THAT(terminal.after("lt -x"), contains("error: lt has no option '-x'"));
+  CHECK_THAT(terminal.after("lt -f"), contains("error: -f needs a value"));
+  CHECK_THAT(terminal.after("lt -s name"), contains("must be id, time or size"));
+}
+
+TEST_CASE("ni, li and lo show an op with its inputs, consumers and gradient") {
+  Terminal terminal(recorded());
+  CHECK_THAT(terminal.after("ni h"), contains("tanh 'h'") && contains("  input 0: %") &&
+                                         contains("  output 0 'h': (1, 3) f32") && contains("used by") &&
+                                         contains("square") && contains("  gradient: %"));
+  CHECK_THAT(terminal.after("li h"), contains("\n  %") && contains("parameter 'cell.input.weight'"));
+  CHECK_THAT(terminal.after("li h -d 1"), contains("more; -d DEPTH goes deeper"));
+  CHECK_THAT(terminal.after("lo h"), contains("square"));
+  CHECK_THAT(terminal.after("ni"), contains("error: the run is at its beginning"));
+  CHECK_THAT(terminal.after("ni %99999"), contains("error: there is no op %99999; the run has %1 to %"));
+  CHECK_THAT(terminal.after("ni nothing"), contains("error: there is no tensor 'nothing'"));
+}
+
+TEST_CASE("pt prints values, slices, statistics and histograms") {
+  Terminal terminal(recorded());
+  CHECK_THAT(terminal.after("pt h"), contains("(1, 3) f32: min "));
+  CHECK_THAT(terminal.after("pt h[0, 1]"), contains("0."));
+  CHECK_THAT(terminal.after("pt h[:, 1:]"), contains("[["));
+  CHECK(terminal.after("pt h -s").find('[') == std::string::npos);
+  CHECK_THAT(terminal.after("pt h -h"), contains("█"));
+  CHECK_THAT(terminal.after("pt h[3]"), contains("error: index 3 is out of range for axis 0 of size 1"));
+  CHECK_THAT(terminal.after("pt h[0, 0, 0]"), contains("error: there are more indices than axes"));
+  CHECK_THAT(terminal.after("pt h[x]"), contains("error: an index is 'x', which is no integer"));
+  CHECK_THAT(terminal.after("pt h[0"), contains("error: 'h[0' has no closing bracket"));
+  CHECK_THAT(terminal.after("pt %2:7"), contains("there is no 7"));
+  TemporaryFile file("run.reel");
+  {
+    debug::Recording recording(file.path(), {.value_elements = 0});
+    static_cast<void>(exp(ones({2})));
+  }
+  Terminal without(RecordedRun::read(file.path()));
+  CHECK_THAT(without.after("pt %2"), contains("were not kept; record with .value_elements of at least 2"));
+}
+
+TEST_CASE("grad shows the gradients of all executions of a line, and diff compares tensors") {
+  Terminal terminal(recorded());
+  terminal.after("run until tanh");
+  CHECK_THAT(terminal.after("grad"), contains("gradient of tanh") &&
+                                         contains("at the 3 executions of this line in step 0") && contains("t = 2"));
+  CHECK_THAT(terminal.after("grad %1"), contains("error: no gradient of %1"));
+  CHECK_THAT(terminal.after("diff h h"), contains("The values are equal."));
+  CHECK_THAT(terminal.after("diff h %2"), contains("The shapes differ."));
+  CHECK_THAT(terminal.after("diff h"), contains("error: diff takes two tensors"));
+}
+
+TEST_CASE("src shows lines with the tensors that they made") {
+  Terminal terminal(recorded());
+  terminal.after("run until log");
+  std::string shown = terminal.after("src");
+  CHECK_THAT(shown, contains("→") && contains("log: (2,) f32: min 0, max 0"));
+  CHECK_THAT(terminal.after("src debugger_test.cpp"), contains("tanh: (1, 3) f32") && contains("ops of this line"));
+  CHECK_THAT(terminal.after("src nowhere.cpp:3"),
+             contains("error: no op of the run was called in a file 'nowhere.cpp'"));
+}
+
+TEST_CASE("step, back, cont and run move through a recording") {
+  Terminal terminal(recorded());
+  CHECK_THAT(terminal.after("step"), contains("%"));
+  std::string second = terminal.after("step");
+  terminal.after("step 2");
+  CHECK(terminal.after("back 2") == second);
+  CHECK_THAT(terminal.after("cont until id %5"), contains("stopped, op %5: %5"));
+  CHECK_THAT(terminal.after("cont"), contains("the recording ends: "));
+  CHECK_THAT(terminal.after("step"), contains("error: the recording has no such op"));
+  CHECK_THAT(terminal.after("run until op matmul"), contains("matmul"));
+  CHECK_THAT(terminal.after("run until tests/debug/debugger_test.cpp:1"),
+             contains("error: the recording ends without"));
+  CHECK_THAT(terminal.after("run until step 0"), contains("stopped, step 0: %1 "));
+  CHECK_THAT(terminal.after("run until"), contains("error: name a condition"));
+  CHECK_THAT(terminal.after("run quickly"), contains("error: write until CONDITION"));
+  CHECK_THAT(terminal.after("run until fire"), contains("error: there is no filter 'fire'"));
+  CHECK_THAT(terminal.after("step x"), contains("error: the number of ops is 'x', which is no integer"));
+}
+
+TEST_CASE("a filter of the program's own selects tensors and ends a run") {
+  Terminal terminal(recorded());
+  terminal.debugger.add_filter("wide", [](const debug::RecordedOp&, const debug::RecordedTensor& tensor) {
+    return tensor.shape.rank() == 2 && tensor.shape[1] == 3;
+  });
+  CHECK_THAT(terminal.after("filters"), contains("wide\n"));
+  CHECK_THAT(terminal.after("lt -f wide"), contains("(1, 3) f32"));
+  CHECK_THAT(terminal.after("run until wide"), contains("stopped, wide"));
+  CHECK_THAT(error_of<Error>([&] { terminal.debugger.add_filter("", {}); }), contains("Debugger::add_filter"));
+}
+
+TEST_CASE("the debugger lists its commands, completes words, and refuses what it does not know") {
+  Terminal terminal(recorded());
+  CHECK_THAT(terminal.after("help"), contains("lt [-f FILTER]") && contains("quit"));
+  CHECK_THAT(terminal.after("help pt"), contains("print a tensor"));
+  CHECK_THAT(terminal.after("help fly"), contains("error: there is no command 'fly'"));
+  CHECK_THAT(terminal.after("fly"), contains("error: there is no command 'fly'; `help` lists them"));
+  CHECK_THAT(terminal.after("pt \"h"), contains("error: a quotation mark is missing"));
+  CHECK(terminal.after("").empty());
+  CHECK(terminal.after("# a comment").empty());
+  CHECK(terminal.debugger.completions("s") == std::vector<std::string>{"src", "step"});
+  CHECK(terminal.debugger.completions("lt -f has_") ==
+        std::vector<std::string>{"has_inf", "has_inf_or_nan", "has_nan"});
+  CHECK(terminal.debugger.completions("run until lo") == std::vector<std::string>{"log"});
+  CHECK(terminal.debugger.completions("pt cell.input.w") == std::vector<std::string>{"cell.input.weight"});
+  CHECK(terminal.debugger.execute("quit") == Debugger::Next::quit);
+  CHECK_THAT(error_of<Error>([&] { Debugger broken(terminal.run, {}); }), contains("there is no .output"));
+}

@@ -1,0 +1,63 @@
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <reel/debug/debugger.h>
+
+#include "verb.h"
+
+namespace {
+
+// The columns of the terminal; a pipe gets lines of any length.
+int terminal_width() {
+  winsize size = {};
+  if (isatty(STDOUT_FILENO) == 0) return 1000;
+  return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 ? size.ws_col : 120;
+}
+
+}  // namespace
+
+std::function<int()> add_debug(CLI::App& command) {
+  struct Arguments {
+    std::string file;
+    std::vector<std::string> commands, folders;
+  };
+  auto given = std::make_shared<Arguments>();
+  command.add_option("FILE", given->file, "a recording")->required();
+  command.add_option("-c,--command", given->commands, "a command to run instead of those of the input; repeatable")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  command.add_option("--source", given->folders, "a folder in which source files are searched; repeatable")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  return [given] {
+    using reel::debug::Debugger;
+    reel::debug::RecordedRun run = reel::debug::RecordedRun::read(given->file);
+    Debugger debugger(run, {.output =
+                                [](std::string_view text) {
+                                  fmt::print("{}", text);
+                                  std::fflush(stdout);
+                                },
+                            .width = terminal_width(),
+                            .source_folders = given->folders});
+    auto next = Debugger::Next::command;
+    for (const std::string& line : given->commands)
+      if (next == Debugger::Next::command) next = debugger.execute(line);
+    if (!given->commands.empty()) return debugger.failures() == 0 ? 0 : 1;
+    bool on_terminal = isatty(STDIN_FILENO) != 0;
+    if (on_terminal) {
+      debugger.execute("where");
+      fmt::print("`help` lists the commands.\n");
+    }
+    run_commands(debugger);
+    return on_terminal || debugger.failures() == 0 ? 0 : 1;
+  };
+}
