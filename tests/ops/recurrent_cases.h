@@ -134,6 +134,20 @@ struct PartsCase {
   }
 };
 
+/// A step of lstm_cell: from projected inputs p, h of a width of its own, c and W_h to h and c of each example.
+struct ProjectedCase {
+  std::int64_t batch, width, size;
+
+  template <class N>
+  std::vector<N> operator()(const Elements<N>& x, N zero) const {
+    Elements<N> parts{x[0], {}, x[2]};
+    for (std::int64_t row = 0; row < batch; ++row)
+      for (std::int64_t column = 0; column < 4 * size; ++column)
+        parts[1].push_back(product_of(row_of(x[1], row, width), part_of(x[3], column, width, 4 * size), zero));
+    return PartsCase{batch, size}(parts, zero);
+  }
+};
+
 /// A node of a tree: from the gates' arguments and the children's c to h and c of each example.
 struct TreeCase {
   std::int64_t batch, size, children;

@@ -185,7 +185,11 @@ std::map<std::string, GradientErrors> gradient_errors() {
   using Given = const Attributes&;
   using Seed = const Array&;
   return {
-      {"lstm_cell", [](X x, Given, Seed seed) { return cell_errors(Kind::lstm, x, seed); }},
+      {"lstm_cell",
+       [](X x, Given given, Seed seed) {
+         if (!given.flag("projected")) return cell_errors(Kind::lstm, x, seed);
+         return gradient_errors_of(ProjectedCase{x[1].shape[0], x[1].shape[1], x[2].shape[1]}, x, seed);
+       }},
       {"gru_cell", [](X x, Given, Seed seed) { return cell_errors(Kind::gru, x, seed); }},
       {"rnn_cell", [](X x, Given given, Seed seed) { return cell_errors(rnn_kind(given), x, seed); }},
       {"tree_lstm_cell",

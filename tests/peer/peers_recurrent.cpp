@@ -81,7 +81,13 @@ at::Tensor run_plain(const Net& net, Whole whole, Packed packed) {
 }  // namespace
 
 void add_recurrent_peers(Peers& peers) {
-  peers["lstm_cell"] = [](Tensors x, Given) {
+  peers["lstm_cell"] = [](Tensors x, Given given) {
+    if (given.flag("projected")) {
+      // Theirs takes no h that is narrower or wider than c.
+      std::vector<at::Tensor> a = (x[0] + at::matmul(x[1], x[3])).chunk(4, 1);
+      at::Tensor c = at::sigmoid(a[1]) * x[2] + at::sigmoid(a[0]) * at::tanh(a[2]);
+      return at::cat({at::sigmoid(a[3]) * at::tanh(c), c}, 1);
+    }
     auto [h, c] = at::lstm_cell(x[0], {x[1], x[2]}, transposed(x[3]), transposed(x[4]), x[5], at::zeros_like(x[5]));
     return at::cat({h, c}, 1);
   };

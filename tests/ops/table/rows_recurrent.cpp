@@ -93,13 +93,6 @@ Row tree_row(std::int64_t batch, std::int64_t size, std::int64_t children) {
 
 // lstm_cell of projected inputs: p, h, c, W_h, whose h may be narrower or wider than c.
 Row projected_row(std::int64_t batch, std::int64_t width, std::int64_t size) {
-  auto results = [=]<class N>(const Elements<N>& x, N zero) {
-    Elements<N> parts{x[0], {}, x[2]};
-    for (std::int64_t row = 0; row < batch; ++row)
-      for (std::int64_t column = 0; column < 4 * size; ++column)
-        parts[1].push_back(product_of(row_of(x[1], row, width), part_of(x[3], column, width, 4 * size), zero));
-    return PartsCase{batch, size}(parts, zero);
-  };
   return {.name = "lstm_cell of projected inputs " + std::to_string(batch) + " of " + std::to_string(width) + " to " +
                   std::to_string(size),
           .run =
@@ -110,10 +103,11 @@ Row projected_row(std::int64_t batch, std::int64_t width, std::int64_t size) {
           .inputs = {{{batch, 4 * size}}, {{batch, width}}, {{batch, size}}, {{width, 4 * size}}},
           .reference =
               [=](const Arrays& x) {
-                return expected_of(results, x, {batch, 2 * size});
+                return expected_of(ProjectedCase{batch, width, size}, x, {batch, 2 * size});
               },
           .ulps = 1,
-          .reorders = true};
+          .reorders = true,
+          .attributes = {{"projected", {1.0}}}};
 }
 
 // tree_lstm_cell with the product of the children's outputs: p, W_h, h_1, c_1 … h_N, c_N. p has one row for all or one each.
@@ -258,6 +252,8 @@ void add_random_recurrent_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 3; ++trial)
     for (Kind kind : kinds)
       rows.push_back(cell_row({kind, random_size(random, 1, 9), random_size(random), random_size(random)}));
+  for (int trial = 0; trial < 3; ++trial)
+    rows.push_back(projected_row(random_size(random, 1, 9), random_size(random), random_size(random)));
   for (std::int64_t children = 0; children < 4; ++children)
     rows.push_back(tree_row(random_size(random, 1, 9), random_size(random), children));
   for (std::int64_t children = 1; children < 4; ++children)
