@@ -12,12 +12,7 @@ class Listen::Forward : public ListenerScope {
   explicit Forward(std::function<void(const OpEvent&)> f) : ListenerScope(detail::context()), f_(std::move(f)) {}
 
   void finished(const detail::Call& call, Location where) override {
-    // Ops that a listener runs are not observed.
-    context().set(detail::Context::intercepted, false);
-    struct Resume {
-      detail::Context& context;
-      ~Resume() { context.set(detail::Context::intercepted, context.listener || context.interceptor); }
-    } resume{context()};
+    Unobserved unobserved(detail::context());
     f_({call.op.name, where, call.inputs, call.outputs});
     pass_on(call, where);
   }

@@ -4,6 +4,20 @@
 
 namespace reel::debug {
 
+/// While it lives, this thread's ops are not observed: for those that a listener runs.
+class Unobserved {
+ public:
+  explicit Unobserved(detail::Context& context) : context_(context) {
+    context.set(detail::Context::intercepted, false);
+  }
+  ~Unobserved() { context_.set(detail::Context::intercepted, context_.listener || context_.interceptor); }
+  Unobserved(const Unobserved&) = delete;
+  Unobserved& operator=(const Unobserved&) = delete;
+
+ private:
+  detail::Context& context_;
+};
+
 /// Registers a listener for this thread's ops while it lives, besides those of enclosing scopes. Scopes may end in any
 /// order. What a derived class overrides, except for `finished`, has to call the function of this class, which notifies
 /// the listener of the enclosing scope.
@@ -15,6 +29,9 @@ class ListenerScope : public detail::Listener {
   ~ListenerScope() override { detail::Scopes::end(this); }
   ListenerScope(const ListenerScope&) = delete;
   ListenerScope& operator=(const ListenerScope&) = delete;
+
+  /// The listener of the enclosing scope; null if there is none.
+  Listener* outer() const { return static_cast<Listener*>(context_.tapes->scopes().object_around(this)); }
 
   void starting(const detail::Call& call, Location where) override {
     if (Listener* outer = this->outer()) outer->starting(call, where);
@@ -53,8 +70,6 @@ class ListenerScope : public detail::Listener {
   }
 
  private:
-  Listener* outer() const { return static_cast<Listener*>(context_.tapes->scopes().object_around(this)); }
-
   detail::Context& context_;
 };
 

@@ -21,18 +21,6 @@ using namespace detail;
 
 namespace {
 
-// Ops that run meanwhile are not observed.
-class Unobserved {
- public:
-  explicit Unobserved(Context& context) : context_(context) { context.set(Context::intercepted, false); }
-  ~Unobserved() { context_.set(Context::intercepted, context_.listener || context_.interceptor); }
-  Unobserved(const Unobserved&) = delete;
-  Unobserved& operator=(const Unobserved&) = delete;
-
- private:
-  Context& context_;
-};
-
 constexpr double no_number = std::numeric_limits<double>::quiet_NaN();
 
 // The elements on the CPU: the tensor itself, or a copy of what is on another device.

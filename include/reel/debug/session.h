@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <limits>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <reel/debug/debugger.h>
+
+namespace reel::debug {
+
+/// Options of `Session`.
+struct SessionOptions {
+  /// The largest number of ops that are kept; the oldest are dropped. Default 100,000.
+  std::size_t most_ops = 100'000;
+  /// The largest number of elements of a tensor whose values are kept. Default 4,096.
+  std::int64_t value_elements = 4096;
+  /// Whether the session stops at the first op, where conditions and filters can be set. Default true.
+  bool stop_at_start = true;
+  /// Whether the session stops where an op throws. Default true.
+  bool stop_on_error = true;
+  /// Called at each stop; runs commands until one lets the program run on. Default: reads them from standard input.
+  std::function<Debugger::Next(Debugger& debugger)> commands = {};
+  /// Receives what the debugger prints. Default: standard output.
+  std::function<void(std::string_view text)> output = {};
+  /// Folders in which source files are searched, beside the current one.
+  std::vector<std::string> source_folders = {};
+};
+
+/// A debugger on the running program: while it lives, ops of this thread are recorded in memory, and the program stops
+/// at a breakpoint, a watch, an error, or `debug::stop()`, after the op has run, and reads commands, those of `reel
+/// debug`. `cont`, `cont until CONDITION` and `step` let it run on, `quit` without further stops. Lives on the stack
+/// only; breakpoints and watches belong to the innermost session of their thread.
+class Session {
+ public:
+  /// Begins a session on this thread.
+  explicit Session(SessionOptions options = {});
+  /// Ends the session.
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+  static void* operator new(std::size_t) = delete;
+  static void* operator new[](std::size_t) = delete;
+
+  /// The ops so far.
+  const RecordedRun& run() const;
+  /// Adds a filter of the program's own, which `lt -f NAME` and `cont until NAME` know. Throws: Error for an empty name
+  /// or filter.
+  void add_filter(std::string_view name, TensorFilter filter, Location where = Location::here());
+
+  class Live;
+
+ private:
+  std::unique_ptr<Live> live_;
+};
+
+/// What `watch` looks for in every tensor; several may be set at once.
+struct Watch {
+  bool anomalies = false;  ///< NaN or infinity. Default false
+  bool all_zero = false;   ///< a tensor of zeros only, with 2 elements or more. Default false
+  double bound = std::numeric_limits<double>::infinity();  ///< an element of a larger magnitude. Default ∞: none
+  /// A gradient of a larger Euclidean norm. Default ∞: none.
+  double gradient_norm = std::numeric_limits<double>::infinity();
+  /// A Euclidean norm that is larger or smaller by this factor, above 1, than that of the tensor which the line gave at
+  /// its execution of the same index in the step before. Default ∞: none.
+  double scale_change = std::numeric_limits<double>::infinity();
+};
+
+/// Lets this thread's session stop where a tensor is as described; without a session it does nothing. Throws: Error
+/// unless `bound` and `gradient_norm` are at least 0, and `scale_change` is above 1.
+void watch(const Watch& what, Location where = Location::here());
+
+/// Lets this thread's session stop after each call of an op for which `predicate` is true; an empty one always is.
+/// Without a session it does nothing. Throws: Error for an op that does not exist.
+void break_on(std::string_view op, std::function<bool(const RecordedOp& op)> predicate = {},
+              Location where = Location::here());
+
+/// Stops in this thread's session, after the last op; without a session it does nothing.
+void stop(Location where = Location::here());
+
+}  // namespace reel::debug

@@ -1,0 +1,144 @@
+#include <reel/debug/session.h>
+
+#include <string>
+#include <vector>
+
+#include <reel/reel.h>
+
+#include "catch.h"
+
+using namespace reel;
+using debug::Debugger;
+using reel_test::contains;
+using reel_test::error_of;
+
+namespace {
+
+// Commands for a session, one list for each stop, and what it has printed.
+struct Script {
+  std::vector<std::vector<std::string>> stops;
+  std::string printed = {};
+  std::size_t stop_count = 0;
+
+  debug::SessionOptions options(bool stop_at_start = false) {
+    return {.stop_at_start = stop_at_start,
+            .commands =
+                [this](Debugger& debugger) {
+                  std::vector<std::string> commands =
+                      stop_count < stops.size() ? stops[stop_count] : std::vector<std::string>{"cont"};
+                  ++stop_count;
+                  auto next = Debugger::Next::command;
+                  for (const std::string& command : commands)
+                    if (next == Debugger::Next::command) next = debugger.execute(command);
+                  return next;
+                },
+            .output = [this](std::string_view text) { printed += text; }};
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the logarithm of a negative number 300 steps deep in a recurrent net is found live") {
+  Script script{{{"cont until has_inf_or_nan"}, {"pt", "li -d 1", "where", "cont"}}};
+  {
+    debug::Session session(script.options(true));
+    Tensor h = full({2}, 0.5);
+    for (int t = 0; t < 310; ++t) {
+      auto note = debug::note("t", t);
+      h = t == 300 ? log(h - 2.0f) : tanh(h) + 0.1f;
+    }
+  }
+  CHECK_THAT(script.printed, contains("the first op: %"));
+  CHECK_THAT(script.printed, contains(" log at tests/debug/session_test.cpp:") && contains("step 0, with t = 300"));
+  CHECK_THAT(script.printed, contains("[nan") && contains("sub at"));
+  CHECK(script.stop_count == 2);
+}
+
+TEST_CASE("a breakpoint stops after each call of an op for which its predicate is true") {
+  Script script;
+  debug::Session session(script.options());
+  debug::break_on("exp", [](const debug::RecordedOp& op) { return op.outputs[0].shape == Shape{3}; });
+  static_cast<void>(exp(ones({2})));
+  CHECK(script.stop_count == 0);
+  static_cast<void>(exp(ones({3})));
+  CHECK(script.stop_count == 1);
+  CHECK_THAT(script.printed, contains("breakpoint: %") && contains("exp at tests/debug/session_test.cpp:"));
+  CHECK_THAT(error_of<Error>([] { debug::break_on("fly"); }), contains("debug::break_on: there is no op 'fly'"));
+}
+
+TEST_CASE("a watch stops at anomalies, bounds, zeros, large gradients and changes of scale") {
+  auto stops = [](const debug::Watch& watch, auto f) {
+    Script script;
+    debug::Session session(script.options());
+    debug::watch(watch);
+    f();
+    return script.printed;
+  };
+  CHECK_THAT(stops({.anomalies = true}, [] { static_cast<void>(log(zeros({1}))); }),
+             contains("watch: NaN or infinity: %"));
+  CHECK(stops({.anomalies = true}, [] { static_cast<void>(log(ones({1}))); }).empty());
+  CHECK_THAT(stops({.bound = 10}, [] { static_cast<void>(ones({1}) * -11.0f); }),
+             contains("watch: a magnitude above 10: %"));
+  CHECK(stops({.bound = 12}, [] { static_cast<void>(ones({1}) * -11.0f); }).empty());
+  CHECK_THAT(stops({.all_zero = true}, [] { static_cast<void>(relu(full({3}, -1))); }), contains("watch: all zero: %"));
+  auto train = [](float factor) {
+    Tensor w = ones({2}).requires_grad();
+    optim::SGD sgd({w}, {.learning_rate = 1e-9});
+    for (int step = 0; step < 2; ++step) {
+      Tape tape;
+      tape.backward(sum(w * (step == 1 ? factor : 1.0f)));
+      sgd.step();
+      sgd.zero_grad();
+    }
+  };
+  CHECK_THAT(stops({.gradient_norm = 5}, [&] { train(50); }), contains("watch: a gradient's norm above 5: %"));
+  CHECK(stops({.gradient_norm = 5}, [&] { train(1); }).empty());
+  CHECK_THAT(stops({.scale_change = 20}, [&] { train(50); }),
+             contains("watch: the norm is 50 times that of the step before"));
+  CHECK(stops({.scale_change = 20}, [&] { train(2); }).empty());
+  CHECK_THAT(error_of<Error>([] { debug::watch({.scale_change = 1}); }), contains("debug::watch: .bound is"));
+}
+
+TEST_CASE("a session stops where an op throws, and at stop() in the code") {
+  Script script;
+  debug::Session session(script.options());
+  CHECK_THROWS_AS(matmul(ones({2, 3}), ones({2, 3})), ShapeError);
+  CHECK_THAT(script.printed, contains("error: %") && contains("matmul at") && contains("matmul: "));
+  static_cast<void>(exp(ones({1})));
+  debug::stop();
+  CHECK_THAT(script.printed, contains("stop() at tests/debug/session_test.cpp:") && contains("exp at"));
+  CHECK(script.stop_count == 2);
+  CHECK(session.run().ops().back().op == "exp");
+}
+
+TEST_CASE("step stops at the next op, and quit lets the program run on without stops") {
+  Script script{{{"step"}, {"step 2"}, {"quit"}}};
+  debug::Session session(script.options(true));
+  Tensor x = exp(ones({1}));
+  Tensor y = log(x), z = tanh(y), u = relu(z);
+  debug::stop();
+  CHECK(script.stop_count == 3);
+  CHECK(u.defined());
+}
+
+TEST_CASE("without a session, stop, watch and break_on do nothing") {
+  debug::stop();
+  debug::watch({.anomalies = true});
+  debug::break_on("exp");
+  CHECK(exp(zeros({1})).item() == 1);
+}
+
+TEST_CASE("a session keeps a bounded number of ops and knows filters of the program") {
+  Script script{{{"lt -f small"}, {"cont"}}};
+  debug::SessionOptions options = script.options();
+  options.most_ops = 50;
+  debug::Session session(options);
+  session.add_filter("small",
+                     [](const debug::RecordedOp&, const debug::RecordedTensor& x) { return x.shape.numel() == 1; });
+  Tensor x = ones({1});
+  for (int i = 0; i < 200; ++i) x = x + 1.0f;
+  CHECK(session.run().ops().size() <= 50);
+  CHECK(session.run().dropped() > 100);
+  debug::stop();
+  CHECK_THAT(script.printed, contains("add") && contains("(1,) f32"));
+}
