@@ -4,7 +4,8 @@
 // gives large values. The critic's slope is kept near 1 by a penalty on the norm of its gradient, which is a gradient of a
 // gradient: an inner tape computes it while the outer one records. Each network has an optimiser of its own.
 //
-// Papers: Goodfellow et al., Generative adversarial nets (2014); Gulrajani et al., Improved training of Wasserstein GANs (2017).
+// Papers: Goodfellow et al., Generative adversarial nets (2014);
+//         Gulrajani et al., Improved training of Wasserstein GANs (2017).
 // Data: eight normal distributions on a circle; with --data digits, MNIST's images, or without --images digits drawn here.
 // Command: tools/run gan
 // Result: 8 of 8 modes, 90 % of the points near one, after 15 s (seeds 1 to 3: 8; 90.6, 89.2, 90.3 %; one core, AVX-512).
@@ -119,8 +120,7 @@ void draw(const Tensor& made, const Options& options) {
   std::vector<float> counts(side * side), places = (clamp(made / 3 + 0.5, 0, 0.999) * side).to_vector<float>();
   for (std::size_t i = 0; i + 1 < places.size(); i += 2)
     ++counts[static_cast<std::size_t>(places[i + 1]) * side + static_cast<std::size_t>(places[i])];
-  logging::HeatMap map{.title = "where the generator's points are"};
-  map.values = tensor(counts, {side, side});
+  logging::HeatMap map{.title = "where the generator's points are", .values = tensor(counts, {side, side})};
   log.figure("made", map, options.epochs);
 }
 
