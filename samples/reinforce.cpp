@@ -100,8 +100,11 @@ std::vector<CartPole> draw_poles(std::int64_t count, Generator& generator) {
 
 std::vector<CartPole> read_poles(const std::string& path) {
   std::vector<CartPole> poles;
-  for (const data::Row& row : data::read_csv(path))
+  for (const data::Row& row : data::read_csv(path)) {
     poles.push_back({row.number("x"), row.number("speed"), row.number("angle"), row.number("turn")});
+    if (!poles.back().stands())
+      throw std::runtime_error(data::to_string(row.source) + ": the pole leans by over 12°, or the cart is 2.4 m off.");
+  }
   if (poles.empty()) throw std::runtime_error(fmt::format("there is no state in '{}'.", io::printable(path)));
   return poles;
 }
@@ -118,9 +121,8 @@ double median_of(std::vector<double> numbers) {
 
 /// The angle of the pole and the place of the cart through an episode.
 void draw(const std::vector<CartPole>& seen, const std::string& directory) {
-  logging::LinePlot plot{.title = "An episode",
-                         .x_label = "seconds",
-                         .curves = {{"pole, degrees", {}, {}}, {"cart, centimetres", {}, {}}}};
+  logging::LinePlot plot{.title = "An episode", .x_label = "seconds"};
+  plot.curves = {{"pole, degrees", {}, {}}, {"cart, centimetres", {}, {}}};
   for (std::size_t t = 0; t < seen.size(); ++t) {
     for (logging::Curve& curve : plot.curves) curve.x.push_back(0.02 * static_cast<double>(t));
     plot.curves[0].y.push_back(seen[t].angle * 180 / M_PI);
@@ -152,11 +154,9 @@ void run(Options options) {
   data::Loader loader(std::views::iota(0, 10), {.batch_size = 1, .seed = options.seed});
   auto step = [&](const auto&) {
     Tape tape;
-    Tensor loss;
-    for (const Policy& policy : agents) {
-      Tensor own = loss_of(act(policy, draw_poles(options.batch, default_generator()), true), options.discount);
-      loss = loss.defined() ? loss + own : own;
-    }
+    Tensor loss = zeros({});
+    for (const Policy& policy : agents)
+      loss = loss + loss_of(act(policy, draw_poles(options.batch, default_generator()), true), options.discount);
     double value = loss.item();
     train::check_loss(value);
     tape.backward(loss);
