@@ -17,6 +17,7 @@
 #include <reel/debug/print.h>
 #include <reel/debug/recorded_run.h>
 #include <reel/debug/recording.h>
+#include <reel/debug/report.h>
 #include <reel/debug/session.h>
 #include <reel/debug/statistics.h>
 #include <reel/debug/warn_sync.h>

@@ -148,7 +148,7 @@ class Session::Live final : public Recorder {
     NoRecord pause;
     debugger_.stop_at(op, reason);
     Debugger::Next next = options_.commands ? options_.commands(debugger_) : run_commands(debugger_);
-    // At the end of the input nobody can let the program run on later.
+    // At the end of the input there is no way to resume the program later.
     if (next != Debugger::Next::resume) attached_ = false;
     stopped_ = false;
   }

@@ -17,6 +17,7 @@ const std::vector<Verb>& verbs() {
       {"devices", "Lists the CPU and the GPUs, or says why there is none of these.", add_devices},
       {"diff", "Names the first op whose values differ between two recordings.", add_diff},
       {"plot", "Draws the logs of a folder and those within it as one HTML page.", add_plot},
+      {"report", "Writes recordings and logs as one HTML page, which steps through their ops.", add_report},
   };
   return all;
 }

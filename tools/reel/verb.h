@@ -23,3 +23,4 @@ std::function<int()> add_debug(CLI::App& command);
 std::function<int()> add_devices(CLI::App& command);
 std::function<int()> add_diff(CLI::App& command);
 std::function<int()> add_plot(CLI::App& command);
+std::function<int()> add_report(CLI::App& command);

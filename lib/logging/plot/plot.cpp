@@ -59,8 +59,13 @@ class Page {
     for (const RunLog& run : runs_) names_.push_back(run.name.empty() ? "." : run.name);
   }
 
-  std::string html() {
+  PlotParts parts() {
     std::string main = curves() + histograms() + pictures() + texts() + hyper_parameters();
+    return {header(), std::move(main), footer(), data()};
+  }
+
+  std::string html() {
+    PlotParts parts = this->parts();
     return fmt::format(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
         "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; img-src data:; style-src "
@@ -69,7 +74,7 @@ class Page {
         "initial-scale=1\">\n<title>{}</title>\n<style>{}</style>\n"
         "</head>\n<body>\n{}<main>\n{}</main>\n{}<script type=\"application/json\" id=\"data\">{}</script>\n"
         "<script>{}</script>\n</body>\n</html>\n",
-        html_text(title_), page_style, header(), main, footer(), data(), page_script);
+        html_text(title_), page_style, parts.header, parts.main, parts.footer, parts.data, page_script);
   }
 
  private:
@@ -250,6 +255,10 @@ std::string name_of_folder(const std::string& directory) {
 }
 
 }  // namespace
+
+PlotParts plot_parts(const std::string& directory, Location where) {
+  return Page(read_folder(directory, where), name_of_folder(directory)).parts();
+}
 
 void plot(const std::string& directory, const std::string& file, const PlotOptions& options, Location where) {
   io::check_path("logging::plot", "cannot read the folder", directory, where);

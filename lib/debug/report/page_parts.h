@@ -1,0 +1,15 @@
+#pragma once
+
+#include <string_view>
+
+namespace reel::debug {
+
+/// The style sheet of a report, behind that of a page of plots.
+extern const std::string_view report_style;
+/// The scripts of a report: what all parts share, the list of ops with their details, the graph, and the charts.
+extern const std::string_view report_script_run;
+extern const std::string_view report_script_ops;
+extern const std::string_view report_script_graph;
+extern const std::string_view report_script_charts;
+
+}  // namespace reel::debug

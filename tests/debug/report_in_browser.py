@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+"""Opens a report in headless Chromium, uses its controls, and fails if one does not work, an error is in the console, or
+the page takes too long to open.
+
+Usage: report_in_browser.py REEL WRITE_RECORDING OPS [PICTURES]
+
+REEL is the tool, WRITE_RECORDING the program that records a run of at least OPS ops. With the folder PICTURES the parts of
+the page are saved as PNG files. Without Chromium it exits with status 77.
+"""
+
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from html import unescape
+from pathlib import Path
+
+SECONDS_TO_OPEN = 2
+SKIPPED = 77
+
+# Runs before the page's own scripts.
+BEFORE = """<script>
+window.faults = [];
+window.began = performance.now();
+addEventListener('error', event => faults.push(event.message));
+console.error = (...words) => faults.push(words.join(' '));
+</script>"""
+
+# Runs behind them: each check is a name and a function that returns true.
+AFTER = """<script>
+(() => {
+  const opened = performance.now() - began, results = [];
+  const check = (name, f) => {
+    let passed = false;
+    try { passed = f() === true; } catch (error) { faults.push(name + ': ' + error); }
+    results.push((passed ? 'passed ' : 'FAILED ') + name);
+  };
+  const press = (node, key) => node.dispatchEvent(new KeyboardEvent('keydown', {key, bubbles: true}));
+  const write = (id, text) => { const box = element(id); box.value = text; box.dispatchEvent(new Event('input')); };
+  check('the overview names the first NaN with its line', () => /log at .*write_recording\\.cpp:\\d+/.test(element('first-anomaly').textContent));
+  check('the link to the first NaN opens the list of ops there', () => {
+    element('first-anomaly').querySelector('button').click();
+    return !element('ops').hidden && /log at/.test(element('op-detail').textContent) && /NaN/.test(element('op-detail').textContent);
+  });
+  check('the details name the time step of the NaN', () => /t = 300/.test(element('op-detail').textContent));
+  check('the source line is shown with its text', () => element('op-detail').querySelector('.source .at') !== null);
+  check('few rows of the list are elements', () => element('op-rows').children.length > 10 && element('op-rows').children.length < 200);
+  check('a click steps back', () => { const before = current; element('step-back').click(); return current < before; });
+  check('keys step forward and back', () => { const before = current; press(element('op-list'), 'ArrowDown'); const next = current; press(element('op-list'), 'k'); return next > before && current === before; });
+  check('the filter selects ops by a regular expression', () => { write('op-search', '^tanh .*cell'); return chosen.length > 0 && chosen.length < run.count && chosen.every(i => run.opName(i) === 'tanh'); });
+  check('a broken expression is refused without an error', () => { write('op-search', '('); const refused = !element('op-search').checkValidity(); write('op-search', ''); return refused; });
+  for (const panel of ['graph', 'gradients', 'activations', 'profile', 'memory'])
+    check('the part ' + panel + ' opens', () => { element('tab-' + panel).click(); return !element(panel).hidden && element(panel).textContent.length > 40; });
+  check('the graph is folded by module', () => { element('tab-graph').click(); return document.querySelectorAll('#graph g.node.module').length >= 1; });
+  check('a click unfolds a module', () => { const before = document.querySelectorAll('#graph g.node').length; document.querySelector('#graph g.node.module').dispatchEvent(new MouseEvent('click', {bubbles: true})); return document.querySelectorAll('#graph g.node').length > before; });
+  check('the search marks nodes of the graph', () => { element('graph-unfold').click(); write('graph-search', 'tanh'); return document.querySelectorAll('#graph g.node.found').length >= 1; });
+  check('loops are folded into nodes with a count', () => /×\\d/.test(element('graph').textContent));
+  check('the heat map of gradients is painted', () => { element('tab-gradients').click(); const canvas = document.querySelector('canvas.heat'); const pixel = canvas.getContext('2d').getImageData(canvas.width - 2, 2, 1, 1).data; return canvas.width > 100 && pixel[3] === 255; });
+  check('the profile is sorted by op, line and module', () => { element('tab-profile').click(); const by = element('profile-by'); return ['op', 'line', 'module'].every(key => { by.value = key; by.dispatchEvent(new Event('change')); return element('profile-table').querySelectorAll('tbody tr').length >= 1; }); });
+  check('parts are chosen with the keyboard', () => { element('tab-profile').focus(); press(element('tabs'), 'ArrowRight'); return element('tab-memory').getAttribute('aria-selected') === 'true'; });
+  const part = location.hash.slice(1);
+  if (part) element('tab-' + part).click();
+  const report = document.createElement('pre');
+  report.id = 'checks';
+  report.textContent = results.concat(faults.map(fault => 'FAULT ' + fault), 'opened ' + opened.toFixed(0) + ' ms', 'ops ' + run.count).join('\\n');
+  report.hidden = true;
+  document.body.append(report);
+})();
+</script>"""
+
+
+def browser():
+    for name in ("chromium", "chromium-browser", "google-chrome"):
+        if found := shutil.which(name):
+            return found
+    return None
+
+
+def run_browser(program, folder, *arguments):
+    command = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb",
+               f"--user-data-dir={folder / 'profile'}", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def main():
+    tool, write_recording = (Path(argument).absolute() for argument in sys.argv[1:3])
+    ops = sys.argv[3]
+    pictures = Path(sys.argv[4]).absolute() if len(sys.argv) > 4 else None
+    program = browser()
+    if not program:
+        print("Chromium is not installed; `tools/test --browser` installs it.")
+        return SKIPPED
+    with tempfile.TemporaryDirectory(prefix="reel_report_", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        subprocess.run([write_recording, folder / "run.reel", ops], check=True)
+        page = folder / "report.html"
+        source = Path(__file__).resolve().parents[2]
+        subprocess.run([tool, "report", "run.reel", "-o", page, "--source", source], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+        html = page.read_text()
+        tested = folder / "tested.html"
+        tested.write_text(html.replace("<head>", "<head>" + BEFORE, 1).replace("</body>", AFTER + "</body>", 1))
+        dom = run_browser(program, folder, "--dump-dom", tested.as_uri()).stdout
+        found = re.search(r'<pre id="checks"[^>]*>(.*?)</pre>', dom, re.S)
+        if not found:
+            print("The page's checks did not run.")
+            return 1
+        lines = unescape(found.group(1)).split("\n")
+        print("\n".join(lines))
+        faults = [line for line in lines if line.startswith(("FAILED", "FAULT"))]
+        opened = next(int(line.split()[1]) for line in lines if line.startswith("opened"))
+        if opened > 1000 * SECONDS_TO_OPEN:
+            faults.append(f"FAILED the page took {opened} ms to open")
+            print(faults[-1])
+        if pictures:
+            pictures.mkdir(parents=True, exist_ok=True)
+            for part in ("overview", "ops", "graph", "gradients", "profile", "memory"):
+                shown = folder / f"{part}.html"
+                shown.write_text(html.replace("startPanels();</script>", f"startPanels(); openPanel('{part}'); "
+                                 + ("unfolded.add('cell'); showGraph();" if part == "graph" else "") + "</script>", 1))
+                run_browser(program, folder, "--window-size=1400,900", f"--screenshot={pictures / (part + '.png')}", shown.as_uri())
+        return 1 if faults else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,31 @@
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include <reel/debug/report.h>
+
+#include "verb.h"
+
+std::function<int()> add_report(CLI::App& command) {
+  struct Arguments {
+    std::vector<std::string> runs;
+    std::string page = "report.html";
+    reel::debug::ReportOptions options;
+  };
+  auto given = std::make_shared<Arguments>();
+  command.add_option("RUN", given->runs, "recordings, and a folder of logs")->required();
+  command.add_option("-o,--output", given->page, "the page")->capture_default_str();
+  command.add_option("--title", given->options.title, "its title; default: the names of the runs");
+  command
+      .add_option("--source", given->options.source_folders, "a folder in which source files are searched; repeatable")
+      ->expected(1)
+      ->take_all()
+      ->allow_extra_args(false);
+  return [given] {
+    reel::debug::report(given->runs, given->page, given->options, {});
+    fmt::print("{}\n", given->page);
+    return 0;
+  };
+}
