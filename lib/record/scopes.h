@@ -65,6 +65,8 @@ class Scopes {
   void* object_around(const void* scope) const noexcept;
 
  private:
+  friend struct RecordLayout;
+
   bool remove(const void* scope, OpenScope& removed) noexcept;
   const OpenScope* innermost(const Context& context, Setting setting) const noexcept;
   void apply(Context& context, Setting setting) noexcept;

@@ -182,6 +182,8 @@ class TapeList {
   std::size_t warn_bytes = 0;       // of the outermost tape; 0: it has already warned
 
  private:
+  friend struct RecordLayout;
+
   const SlotForm* form_of(const Body& body) {
     return last_form_ && last_form_->matches(body) ? last_form_ : new_form(body);
   }

@@ -213,6 +213,7 @@ class Module : public ModulePart {
   friend class ReplacedParameters;
   friend struct Cloning;
   friend struct CloneScope;
+  friend struct ModuleLayout;
 
   void register_part(std::string_view name, ModuleEntry entry, Location where);
   void take_contents(Module& other) noexcept;

@@ -51,6 +51,7 @@ class ModulePart {
   friend class Module;
   friend class Member;
   friend struct Cloning;
+  friend struct ModuleLayout;
 
   Module* around_ = nullptr;
   Module* before_ = nullptr;  // where another has had its place since it was moved from
