@@ -6,6 +6,12 @@
 
 namespace reel::detail {
 
+namespace {
+
+constexpr std::chrono::milliseconds period(5);
+
+}  // namespace
+
 BackgroundTask::~BackgroundTask() {
   {
     std::lock_guard lock(mutex_);
@@ -15,58 +21,80 @@ BackgroundTask::~BackgroundTask() {
   if (thread_.joinable()) thread_.join();
 }
 
-void BackgroundTask::start(std::function<void()> function) {
-  std::lock_guard lock(mutex_);
-  function_ = std::move(function);
-  if (!thread_.joinable()) {
-    // Signals are for the threads of the program.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    try {
-      thread_ = std::thread([this] { run(); });
-    } catch (...) {
-      pthread_sigmask(SIG_SETMASK, &before, nullptr);
-      throw;
-    }
+void BackgroundTask::start_thread() {
+  // Signals are for the threads of the program.
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (...) {
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    throw;
   }
-  running_ = true;
-  changed_.notify_all();
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-bool BackgroundTask::is_running() const {
-  std::lock_guard lock(mutex_);
-  return running_;
+void BackgroundTask::start(std::function<void()> function) {
+  if (!thread_.joinable()) start_thread();
+  function_ = std::move(function);
+  // In one order with those of await_start: either this thread sees that the other sleeps, or that one sees the function.
+  running_.store(true, std::memory_order_seq_cst);
+  if (sleeps_.load(std::memory_order_seq_cst)) {
+    {
+      std::lock_guard lock(mutex_);
+    }
+    changed_.notify_all();
+  }
 }
 
 void BackgroundTask::wait() {
+  if (!is_running()) return;
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return !running_; });
+  if (!is_running()) return;
+  hurries_ = true;
+  changed_.notify_all();
+  changed_.wait(lock, [&] { return !is_running(); });
 }
 
 std::exception_ptr BackgroundTask::take_error() {
-  std::lock_guard lock(mutex_);
+  if (!error_) return {};
   return std::exchange(error_, nullptr);
 }
 
-void BackgroundTask::run() {
+// False at the end.
+bool BackgroundTask::await_start() {
+  auto since = std::chrono::steady_clock::now();
+  auto is_due = [&] { return hurries_ || ends_; };
   std::unique_lock lock(mutex_);
-  for (;;) {
-    changed_.wait(lock, [&] { return running_ || ends_; });
-    if (!running_) return;
-    std::function<void()> function = std::move(function_);
-    lock.unlock();
-    std::exception_ptr error;
+  while (!is_running()) {
+    if (ends_) return false;
+    if (std::chrono::steady_clock::now() - since < patience_.load()) {
+      changed_.wait_for(lock, period, is_due);
+      continue;
+    }
+    sleeps_.store(true, std::memory_order_seq_cst);
+    changed_.wait(lock, [&] { return ends_ || running_.load(std::memory_order_seq_cst); });
+    sleeps_.store(false, std::memory_order_seq_cst);
+  }
+  return true;
+}
+
+void BackgroundTask::run() {
+  while (await_start()) {
+    std::function<void()> function = std::exchange(function_, nullptr);
     try {
       function();
+      error_ = nullptr;
     } catch (...) {
-      error = std::current_exception();
+      error_ = std::current_exception();
     }
     function = nullptr;
-    lock.lock();
-    error_ = error;
-    running_ = false;
+    {
+      std::lock_guard lock(mutex_);
+      hurries_ = false;
+      running_.store(false, std::memory_order_release);
+    }
     changed_.notify_all();
   }
 }
