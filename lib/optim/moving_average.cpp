@@ -193,7 +193,8 @@ MovingAverage::Scope MovingAverage::in_place(Location where) { return {*this, wh
 
 std::vector<NamedTensor> MovingAverage::state(Location where) const {
   std::vector<NamedTensor> state{{"steps", tensor({steps_})}};
-  for (std::size_t i = 0; i < tensors_.size(); ++i) state.push_back({fmt::format("{}.average", i), average(i, where)});
+  for (std::size_t i = 0; i < tensors_.size(); ++i)
+    state.push_back({std::to_string(i) + ".average", average(i, where)});
   return state;
 }
 

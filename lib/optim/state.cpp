@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <new>
+#include <string>
 #include <utility>
 
 #include <reel/ops/create.h>
@@ -95,7 +96,7 @@ void Optimiser::add_state(std::vector<NamedTensor>& state) const {
       Tensor kept = is_kept       ? copy(memory.kept[k])
                     : is_velocity ? no_velocity(i)
                                   : new_kept(parameters_[i], memory.group, k);
-      state.push_back({fmt::format("{}.{}", i, names[k].name), std::move(kept)});
+      state.push_back({std::to_string(i) + "." + names[k].name, std::move(kept)});
     }
   }
 }

@@ -132,10 +132,15 @@ Checkpoint::State::~State() {
 }
 
 std::vector<CheckpointEntry> Checkpoint::State::entries() {
+  // Each thread has a generator of its own.
+  if (!generator || generator->address() != &default_generator())
+    generator = CheckpointPart(generator_part, default_generator()).object();
+  if (!counts) counts = std::make_shared<SavedCounts>(steps, counts_steps, best_score);
   std::vector<CheckpointEntry> entries;
+  entries.reserve(parts.size() + 3);
   for (const CheckpointPart& part : parts) entries.push_back({part.name(), part.object()});
-  entries.push_back({generator_part, CheckpointPart(generator_part, default_generator()).object()});
-  entries.push_back({counts_part, std::make_shared<SavedCounts>(steps, counts_steps, best_score)});
+  entries.push_back({generator_part, generator});
+  entries.push_back({counts_part, counts});
   entries.push_back({fit_part, fit ? fit : std::make_shared<KeptFit>(fit_state)});
   return entries;
 }

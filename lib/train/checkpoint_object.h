@@ -40,8 +40,8 @@ class CheckpointObject {
   /// Restores a state. Throws: as the object does, and changes nothing then.
   virtual void load(std::span<const NamedTensor> state, Location where) = 0;
 
-  /// Adds the names of the object's tensors. `part`: the object's own name.
-  virtual void add_names(const std::string&, TensorNames&) const {}
+  /// Adds the names of the object's tensors. `part`: the object's own name; `state`: what `state` has returned.
+  virtual void add_names(const std::string&, std::span<const NamedTensor>, TensorNames&) const {}
   /// The state under the names of a file. Throws: Error for a tensor that has no name.
   virtual std::vector<NamedTensor> named(std::vector<NamedTensor> state, const std::string&, const TensorNames&,
                                          Location) const {

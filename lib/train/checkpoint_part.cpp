@@ -60,8 +60,8 @@ class SavedModule : public CheckpointObject {
     for (NamedTensor& buffer : module_.named_buffers()) state.push_back(std::move(buffer));
     return state;
   }
-  void add_names(const std::string& part, TensorNames& names) const override {
-    for (const NamedTensor& named : state({})) names.emplace(&named.tensor.body(), joined_name(part, named.name));
+  void add_names(const std::string& part, std::span<const NamedTensor> state, TensorNames& names) const override {
+    for (const NamedTensor& named : state) names.emplace(&named.tensor.body(), joined_name(part, named.name));
   }
   std::vector<NamedTensor> matched(std::vector<NamedTensor> saved, std::span<const NamedTensor> now,
                                    const std::string& part, Matching& matching, Location) const override {
@@ -96,7 +96,7 @@ class SavedTensor : public CheckpointObject {
     if (!tensor_.defined()) return {{undefined_name, zeros({0})}};
     return {{"", tensor_}};
   }
-  void add_names(const std::string& part, TensorNames& names) const override {
+  void add_names(const std::string& part, std::span<const NamedTensor>, TensorNames& names) const override {
     if (tensor_.defined()) names.emplace(&tensor_.body(), part);
   }
   std::vector<NamedTensor> matched(std::vector<NamedTensor> saved, std::span<const NamedTensor> now,

@@ -47,9 +47,9 @@ class Restoring {
  public:
   Restoring(const std::vector<CheckpointEntry>& entries, bool partial, Location where)
       : order_(in_load_order(entries)), partial_(partial), where_(where) {
-    for (const CheckpointEntry& entry : entries) entry.object->add_names(entry.name, matching_.names);
     for (const CheckpointEntry* entry : order_) {
       before_.push_back(entry->object->state(where));
+      entry->object->add_names(entry->name, before_.back(), matching_.names);
       std::vector<Tensor> no_buffers;
       // Those of weights are only compared.
       if (!has_weights(*entry)) make_own(before_.back(), no_buffers, where);
@@ -163,11 +163,18 @@ std::vector<NamedTensor> collected(const std::vector<CheckpointEntry>& entries, 
   NoRecord pause;
   CallerScope caller(where);
   TensorNames names;
-  for (const CheckpointEntry& entry : entries) entry.object->add_names(entry.name, names);
-  std::vector<NamedTensor> all;
+  std::vector<std::vector<NamedTensor>> states;
+  std::size_t count = 0;
   for (const CheckpointEntry& entry : entries) {
-    std::vector<NamedTensor> state = entry.object->state(where);
-    for (NamedTensor& one : entry.object->named(std::move(state), entry.name, names, where)) {
+    states.push_back(entry.object->state(where));
+    entry.object->add_names(entry.name, states.back(), names);
+    count += states.back().size();
+  }
+  std::vector<NamedTensor> all;
+  all.reserve(count + 2 * entries.size());
+  for (std::size_t i = 0; i < entries.size(); ++i) {
+    const CheckpointEntry& entry = entries[i];
+    for (NamedTensor& one : entry.object->named(std::move(states[i]), entry.name, names, where)) {
       if (!one.tensor.defined())
         fail<Error>(state_name, where, "the state of '{}' has an undefined tensor {}", entry.name, shown(one.name));
       one.name = joined_name(entry.name, one.name);

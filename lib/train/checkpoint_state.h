@@ -67,6 +67,7 @@ struct Checkpoint::State {
   std::vector<double> best_score;
   std::optional<std::int64_t> latest;
   std::vector<Tensor> buffers;
+  std::shared_ptr<detail::CheckpointObject> generator, counts;  ///< made by the first call of `entries`
   std::optional<detail::Snapshot> in_flight;
   std::shared_ptr<detail::CheckpointObject> fit;  ///< the progress of the `nn::fit` that runs
   std::vector<NamedTensor> fit_state;             ///< that of one that has ended, or will begin
