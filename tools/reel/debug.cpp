@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <reel/debug/debugger.h>
 
@@ -27,6 +28,7 @@ std::function<int()> add_debug(CLI::App& command) {
   struct Arguments {
     std::string file;
     std::vector<std::string> commands, folders;
+    bool json = false;
   };
   auto given = std::make_shared<Arguments>();
   command.add_option("FILE", given->file, "a recording")->required();
@@ -38,19 +40,33 @@ std::function<int()> add_debug(CLI::App& command) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
+  command.add_flag("--json", given->json, "prints what each --command has printed as JSON");
   return [given] {
     using reel::debug::Debugger;
+    if (given->json && given->commands.empty()) throw CLI::ValidationError("--json", "needs --command");
     reel::debug::RecordedRun run = reel::debug::RecordedRun::read(given->file);
+    std::string printed;
     Debugger debugger(run, {.output =
-                                [](std::string_view text) {
+                                [&](std::string_view text) {
+                                  if (given->json) {
+                                    printed += text;
+                                    return;
+                                  }
                                   fmt::print("{}", text);
                                   std::fflush(stdout);
                                 },
                             .width = terminal_width(),
                             .source_folders = given->folders});
     auto next = Debugger::Next::command;
-    for (const std::string& line : given->commands)
-      if (next == Debugger::Next::command) next = debugger.execute(line);
+    nlohmann::json results = nlohmann::json::array();
+    for (const std::string& line : given->commands) {
+      if (next != Debugger::Next::command) break;
+      int failures = debugger.failures();
+      printed.clear();
+      next = debugger.execute(line);
+      results.push_back({{"command", line}, {"output", printed}, {"failed", debugger.failures() > failures}});
+    }
+    if (given->json) fmt::print("{}\n", results.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     if (!given->commands.empty()) return debugger.failures() == 0 ? 0 : 1;
     bool on_terminal = isatty(STDIN_FILENO) != 0;
     if (on_terminal) {

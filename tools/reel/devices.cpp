@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <reel/cuda.h>
 #include <reel/threads.h>
@@ -55,9 +57,32 @@ Row cuda_row(int index) {
           fmt::format("{}.{}", found.major, found.minor)};
 }
 
-void print_devices() {
-  std::vector<Row> rows{{"device", "name", "memory", "free", "processors", "capability"}, cpu_row()};
+constexpr std::array<const char*, std::tuple_size_v<Row>> headings = {"device", "name",       "memory",
+                                                                      "free",   "processors", "capability"};
+
+std::vector<Row> device_rows() {
+  std::vector<Row> rows{cpu_row()};
   for (int i = 0; i < reel::cuda::device_count(); ++i) rows.push_back(cuda_row(i));
+  return rows;
+}
+
+void print_json() {
+  nlohmann::json devices = nlohmann::json::array();
+  for (const Row& row : device_rows()) {
+    nlohmann::json device;
+    for (std::size_t i = 0; i < row.size(); ++i) device[headings[i]] = row[i];
+    devices.push_back(device);
+  }
+  nlohmann::json all = {{"devices", devices}};
+  if (!reel::cuda::is_available()) all["why_no_cuda"] = reel::cuda::why_not();
+  fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+void print_devices() {
+  std::vector<Row> rows = device_rows();
+  Row first;
+  std::ranges::copy(headings, first.begin());
+  rows.insert(rows.begin(), first);
   std::array<std::size_t, std::tuple_size_v<Row>> widths = {};
   for (const Row& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
@@ -71,9 +96,11 @@ void print_devices() {
 
 }  // namespace
 
-std::function<int()> add_devices(CLI::App&) {
-  return [] {
-    print_devices();
+std::function<int()> add_devices(CLI::App& command) {
+  auto as_json = std::make_shared<bool>(false);
+  command.add_flag("--json", *as_json, "prints JSON");
+  return [as_json] {
+    *as_json ? print_json() : print_devices();
     return 0;
   };
 }

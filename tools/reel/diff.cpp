@@ -2,15 +2,34 @@
 #include <string>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <reel/debug/diff.h>
 
 #include "verb.h"
 
+namespace {
+
+void print_json(const reel::debug::RunDifference& found) {
+  constexpr const char* kinds[] = {"values", "op", "end"};
+  nlohmann::json json = {{"equal", found.equal()}, {"compared", found.compared}, {"differing", found.differing}};
+  json["first"] = nlohmann::json::array();
+  for (const reel::debug::OpDifference& one : found.first)
+    json["first"].push_back({{"kind", kinds[static_cast<int>(one.kind)]},
+                             {"a", one.a},
+                             {"b", one.b},
+                             {"output", one.output},
+                             {"description", one.description}});
+  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+}
+
+}  // namespace
+
 std::function<int()> add_diff(CLI::App& command) {
   struct Arguments {
     std::string a, b;
     reel::debug::DiffOptions options;
+    bool json = false;
   };
   auto given = std::make_shared<Arguments>();
   command.add_option("A", given->a, "a recording")->required();
@@ -23,11 +42,12 @@ std::function<int()> add_diff(CLI::App& command) {
   command.add_option("--most", given->options.most, "differences to show")
       ->capture_default_str()
       ->check(CLI::PositiveNumber);
+  command.add_flag("--json", given->json, "prints JSON");
   return [given] {
     using reel::debug::RecordedRun;
     reel::debug::RunDifference found =
         reel::debug::diff(RecordedRun::read(given->a), RecordedRun::read(given->b), given->options);
-    fmt::print("{}\n", to_string(found));
+    given->json ? print_json(found) : fmt::print("{}\n", to_string(found));
     return found.equal() ? 0 : 1;
   };
 }

@@ -13,9 +13,13 @@
 
 const std::vector<Verb>& verbs() {
   static const std::vector<Verb> all = {
+      {"completion", "Prints what bash or zsh needs to complete commands of reel.", add_completion},
+      {"convert", "Converts a file of tensors to the safetensors, npz or npy format.", add_convert},
       {"debug", "Looks into a recording: lists tensors, shows ops, values, gradients and source lines.", add_debug},
       {"devices", "Lists the CPU and the GPUs, or says why there is none of these.", add_devices},
       {"diff", "Names the first op whose values differ between two recordings.", add_diff},
+      {"inspect", "Lists the tensors of a file with their forms and statistics, or compares two files.", add_inspect},
+      {"ops", "Lists all ops, by families.", add_ops},
       {"plot", "Draws the logs of a folder and those within it as one HTML page.", add_plot},
       {"report", "Writes recordings and logs as one HTML page, which steps through their ops.", add_report},
   };

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include <reel/debug/report.h>
 
@@ -13,6 +14,7 @@ std::function<int()> add_report(CLI::App& command) {
     std::vector<std::string> runs;
     std::string page = "report.html";
     reel::debug::ReportOptions options;
+    bool json = false;
   };
   auto given = std::make_shared<Arguments>();
   command.add_option("RUN", given->runs, "recordings, and a folder of logs")->required();
@@ -23,9 +25,10 @@ std::function<int()> add_report(CLI::App& command) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
+  command.add_flag("--json", given->json, "prints JSON");
   return [given] {
     reel::debug::report(given->runs, given->page, given->options, {});
-    fmt::print("{}\n", given->page);
+    fmt::print("{}\n", given->json ? nlohmann::json{{"file", given->page}}.dump() : given->page);
     return 0;
   };
 }

@@ -19,8 +19,12 @@ struct Verb {
 const std::vector<Verb>& verbs();
 
 // The functions of the verbs, each in the file of its name.
+std::function<int()> add_completion(CLI::App& command);
+std::function<int()> add_convert(CLI::App& command);
 std::function<int()> add_debug(CLI::App& command);
 std::function<int()> add_devices(CLI::App& command);
 std::function<int()> add_diff(CLI::App& command);
+std::function<int()> add_inspect(CLI::App& command);
+std::function<int()> add_ops(CLI::App& command);
 std::function<int()> add_plot(CLI::App& command);
 std::function<int()> add_report(CLI::App& command);

@@ -1,0 +1,142 @@
+#!/usr/bin/env python3
+"""Uses `reel inspect`, `reel convert`, `reel completion` and the manual page; hostile and huge files among them.
+
+Usage: use_files.py REEL MANUAL
+"""
+
+import json
+import os
+import re
+import resource
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+failures = []
+MOST_KILOBYTES = 50 * 1024
+
+
+def check(name, condition, shown=""):
+    print(f"{'passed' if condition else 'FAILED'} {name}")
+    if not condition:
+        failures.append(name)
+        print(shown)
+
+
+def run(*command):
+    return subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=60, check=False)
+
+
+def safetensors(path, tensors, size=None, header=None):
+    """Writes a file of f32 tensors, {name: numbers}; with `size` the file is sparse and has one tensor of that many bytes."""
+    entries, data = {}, b""
+    for name, numbers in tensors.items():
+        entries[name] = {"dtype": "F32", "shape": [len(numbers)], "data_offsets": [len(data), len(data) + 4 * len(numbers)]}
+        data += struct.pack(f"<{len(numbers)}f", *numbers)
+    if size:
+        entries = {"huge": {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}}
+    text = json.dumps(entries).encode() if header is None else header
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    if size:
+        os.truncate(path, 8 + len(text) + size)
+
+
+def measured(*command):
+    """The result of a command, its seconds, and the kilobytes that it had in memory."""
+    start = time.monotonic()
+    with subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+        output = process.stdout.read()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, output, time.monotonic() - start, usage.ru_maxrss
+
+
+def inspect(tool, folder):
+    plain, other = folder / "plain.safetensors", folder / "other.safetensors"
+    safetensors(plain, {"layer.weight": [1, -2, 0, 4], "bias": [float("nan"), 1]})
+    safetensors(other, {"layer.weight": [1, -2, 0, 4.5], "scale": [1]})
+    found = run(tool, "inspect", plain)
+    check("inspect lists names, forms and statistics", found.returncode == 0 and re.search(r"layer\.weight +\(4,\) f32 +16 B +-2 +4 +0\.75 +0 +0 +1", found.stdout)
+          and re.search(r"bias +\(2,\) f32 +8 B .* 1 +0 +0", found.stdout), found)
+    found = run(tool, "inspect", plain, "--json")
+    check("inspect prints JSON", json.loads(found.stdout)["tensors"][0]["bytes"] in (8, 16), found)
+    found = run(tool, "inspect", plain, other)
+    check("inspect compares two files, with status 1", found.returncode == 1 and "elements differ by at most 0.5" in found.stdout
+          and "only in" in found.stdout, found)
+    check("a file equals itself", run(tool, "inspect", other, other).returncode == 0)
+    for name, content in {"truncated": plain.read_bytes()[:-3], "cut in the header": plain.read_bytes()[:20], "no header": b"\xff" * 64,
+                          "a header of 2⁶³ bytes": struct.pack("<Q", 1 << 63) + b"{}", "empty": b""}.items():
+        hostile = folder / "hostile.safetensors"
+        hostile.write_bytes(content)
+        status, output, seconds, kilobytes = measured(tool, "inspect", hostile)
+        check(f"a file that is {name} is refused in one sentence", status == 1 and output.startswith("reel: ") and output.count("\n") == 1
+              and seconds < 5 and kilobytes < MOST_KILOBYTES, (status, output, seconds, kilobytes))
+    for name, header in {"overlapping": {"a": [0, 8], "b": [4, 12]}, "beyond the end": {"a": [0, 1 << 40]}}.items():
+        entries = {key: {"dtype": "F32", "shape": [(end - start) // 4], "data_offsets": [start, end]} for key, (start, end) in header.items()}
+        safetensors(folder / "hostile.safetensors", {"x": [0, 0, 0]}, header=json.dumps(entries).encode())
+        status, output, _, kilobytes = measured(tool, "inspect", folder / "hostile.safetensors")
+        check(f"tensors that are {name} are refused in one sentence", status == 1 and output.count("\n") == 1 and kilobytes < MOST_KILOBYTES, output)
+    huge = folder / "huge.safetensors"
+    safetensors(huge, {}, size=100 * 10**9)
+    status, output, seconds, kilobytes = measured(tool, "inspect", huge)
+    check("a sparse file of 100 GB is listed at once, in little memory", status == 0 and "100.0 GB" in output and "--statistics" in output
+          and seconds < 5 and kilobytes < MOST_KILOBYTES, (status, output, seconds, kilobytes))
+    print(f"  {seconds:.2f} s, {kilobytes} KB")
+    for name in ("huge.npy", "huge.npz", "huge.pt", "huge.reel"):
+        with open(folder / name, "wb") as file:
+            file.truncate(100 * 10**9)
+            file.seek(0)
+            file.write({"huge.npy": b"\x93NUMPY\x01\x00v\x00{'descr': '<f4', 'fortran_order': False, 'shape': (1,), }".ljust(127) + b"\n",
+                        "huge.reel": b"REELREC1"}.get(name, b"PK\x03\x04"))
+        status, output, seconds, kilobytes = measured(tool, "inspect", folder / name)
+        check(f"a broken {name} of 100 GB is refused at once", status == 1 and output.count("\n") == 1 and seconds < 5
+              and kilobytes < MOST_KILOBYTES, (status, output, seconds, kilobytes))
+    check("a missing file is one sentence", run(tool, "inspect", folder / "none").stderr.count("\n") == 1)
+
+
+def convert(tool, folder):
+    plain = folder / "plain.safetensors"
+    found = run(tool, "convert", plain, folder / "plain.npz")
+    check("safetensors become npz", found.returncode == 0 and "2 tensors" in found.stdout, found)
+    found = run(tool, "inspect", plain, folder / "plain.npz")
+    check("the tensors stay the same but for NaN", "bias" not in found.stdout.replace("bias  elements differ by at most nan", ""), found)
+    check("and back", run(tool, "convert", folder / "plain.npz", folder / "back.safetensors").returncode == 0)
+    found = run(tool, "convert", plain, folder / "plain.npy")
+    check("several tensors are no npy file", found.returncode == 1 and "holds one array" in found.stderr, found)
+    found = run(tool, "convert", plain, folder / "plain.txt")
+    check("an unknown ending is refused", found.returncode == 1 and ".safetensors, .npz and .npy" in found.stderr, found)
+
+
+def documents(tool, manual):
+    help_text = run(tool, "--help").stdout
+    names = re.findall(r"^  ([a-z]+) {2,}[A-Z]", help_text[help_text.index("Subcommands"):], re.M)
+    text = re.sub(r"\\f.", "", Path(manual).read_text()).replace("\\-", "-")
+    scripts = {shell: run(tool, "completion", shell).stdout for shell in ("bash", "zsh")}
+    check("there are verbs", len(names) >= 9, names)
+    for name in names:
+        options = set(re.findall(r"--[a-z-]+", run(tool, name, "--help").stdout)) - {"--help"}
+        missing = [option for option in options if option not in text]
+        check(f"the manual page has {name} and its options", re.search(rf"^\.BR? {name}\b", text, re.M) and not missing, missing)
+        for shell, script in scripts.items():
+            check(f"completion of {name} for {shell}", name in script and all(option in script for option in options))
+    check("bash reads its script", subprocess.run(["bash", "-n"], input=scripts["bash"], text=True, check=False).returncode == 0)
+    completed = run("bash", "-c", scripts["bash"] + "COMP_WORDS=(reel inspect --st); COMP_CWORD=2; _reel; echo \"${COMPREPLY[@]}\"")
+    check("bash completes an option", completed.stdout.strip() == "--statistics", completed)
+
+
+def main():
+    tool, manual = Path(sys.argv[1]).absolute(), sys.argv[2]
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    with tempfile.TemporaryDirectory(prefix="reel_files_") as name:
+        folder = Path(name)
+        inspect(tool, folder)
+        convert(tool, folder)
+        documents(tool, manual)
+    return 1 if failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

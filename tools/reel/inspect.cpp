@@ -1,0 +1,171 @@
+#include <array>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <reel/debug/recorded_run.h>
+#include <reel/debug/statistics.h>
+#include <reel/ops.h>
+#include <reel/tape.h>
+
+#include "core/printable.h"
+#include "table.h"
+#include "tensor_list.h"
+#include "verb.h"
+
+namespace {
+
+struct Arguments {
+  std::string file, other;
+  bool statistics = false, json = false;
+};
+
+std::string form_of(const ListedTensor& tensor) {
+  return fmt::format("{} {}", to_string(tensor.shape), name_of(tensor.dtype));
+}
+
+// JSON has no NaN: null.
+nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(); }
+
+double mean_of(const reel::Tensor& x) { return x.numel() == 0 ? std::nan("") : mean(to(x, reel::DType::f64)).item(); }
+
+nlohmann::json json_of(const ListedTensor& tensor, bool with_statistics) {
+  nlohmann::json json = {{"name", tensor.name}, {"dtype", name_of(tensor.dtype)}, {"bytes", tensor.bytes()}};
+  json["shape"] = std::vector<std::int64_t>(tensor.shape.begin(), tensor.shape.end());
+  if (!with_statistics) return json;
+  reel::Tensor values = tensor.values();
+  reel::debug::TensorStatistics found = reel::debug::statistics(values);
+  json["min"] = number(found.min);
+  json["max"] = number(found.max);
+  json["mean"] = number(mean_of(values));
+  json["nans"] = found.nans;
+  json["infinities"] = found.infinities;
+  json["zeros"] = found.zeros;
+  return json;
+}
+
+std::vector<std::string> row_of(const ListedTensor& tensor, bool with_statistics) {
+  std::vector<std::string> row{reel::detail::printable(tensor.name), form_of(tensor), text_of_bytes(tensor.bytes())};
+  if (!with_statistics) return row;
+  reel::Tensor values = tensor.values();
+  reel::debug::TensorStatistics found = reel::debug::statistics(values);
+  for (double one : {found.min, found.max, mean_of(values)})
+    row.push_back(std::isnan(one) ? "" : fmt::format("{:.6g}", one));
+  for (std::int64_t count : {found.nans, found.infinities, found.zeros}) row.push_back(fmt::format("{}", count));
+  return row;
+}
+
+int show_tensors(const Arguments& given) {
+  TensorList list = list_tensors(given.file, given.statistics);
+  bool with_statistics = given.statistics || list.bytes <= most_unasked_bytes;
+  if (given.json) {
+    nlohmann::json json = {
+        {"file", list.path}, {"format", list.format}, {"bytes", list.bytes}, {"metadata", list.metadata}};
+    json["tensors"] = nlohmann::json::array();
+    for (const ListedTensor& tensor : list.tensors) json["tensors"].push_back(json_of(tensor, with_statistics));
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return 0;
+  }
+  fmt::print("{}: {}, {} tensor{}, {}\n", list.path, list.format, list.tensors.size(),
+             list.tensors.size() == 1 ? "" : "s", text_of_bytes(list.bytes));
+  for (const auto& [key, value] : list.metadata)
+    fmt::print("  {}: {}\n", reel::detail::printable(key), reel::detail::printable(value));
+  std::vector<std::vector<std::string>> rows{{"name", "form", "size"}};
+  if (with_statistics)
+    for (const char* heading : {"min", "max", "mean", "NaN", "Inf", "zeros"}) rows[0].emplace_back(heading);
+  for (const ListedTensor& tensor : list.tensors) rows.push_back(row_of(tensor, with_statistics));
+  if (!list.tensors.empty()) print_table(rows, {2, 3, 4, 5, 6, 7, 8});
+  if (!with_statistics)
+    fmt::print("No statistics, since the elements have {}; --statistics reads them.\n", text_of_bytes(list.bytes));
+  return 0;
+}
+
+int show_difference(const Arguments& given) {
+  TensorList a = list_tensors(given.file, true), b = list_tensors(given.other, true);
+  std::map<std::string, std::pair<const ListedTensor*, const ListedTensor*>> names;
+  for (const ListedTensor& tensor : a.tensors) names[tensor.name].first = &tensor;
+  for (const ListedTensor& tensor : b.tensors) names[tensor.name].second = &tensor;
+  std::vector<std::vector<std::string>> rows{{"name", "difference"}};
+  nlohmann::json json = nlohmann::json::array();
+  for (const auto& [name, pair] : names) {
+    const auto& [x, y] = pair;
+    std::string difference;
+    nlohmann::json one = {{"name", name}};
+    if (!x || !y) {
+      difference = fmt::format("only in {}", x ? given.file : given.other);
+    } else if (x->shape != y->shape || x->dtype != y->dtype) {
+      difference = fmt::format("{} and {}", form_of(*x), form_of(*y));
+    } else if (x->shape.numel() > 0) {
+      double largest = max(abs(to(x->values(), reel::DType::f64) - to(y->values(), reel::DType::f64))).item();
+      if (largest != 0) difference = fmt::format("elements differ by at most {:.6g}", largest);
+      if (largest != 0) one["largest"] = number(largest);
+    }
+    if (difference.empty()) continue;
+    one["difference"] = difference;
+    json.push_back(one);
+    rows.push_back({reel::detail::printable(name), difference});
+  }
+  if (given.json)
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  else if (rows.size() == 1)
+    fmt::print("All {} tensors are equal.\n", names.size());
+  else
+    print_table(rows);
+  return rows.size() == 1 ? 0 : 1;
+}
+
+bool is_recording(const std::string& path) {
+  std::array<char, 8> start = {};
+  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
+  return std::string_view(start.data(), start.size()) == "REELREC1";
+}
+
+int show_recording(const Arguments& given) {
+  reel::debug::RecordedRun run = reel::debug::RecordedRun::read(given.file);
+  std::map<std::string_view, std::int64_t> kinds;
+  std::int64_t anomalies = 0, errors = 0;
+  for (const reel::debug::RecordedOp& op : run.ops()) {
+    ++kinds[name_of(op.kind)];
+    errors += !op.error.empty();
+    for (const reel::debug::RecordedTensor& output : op.outputs)
+      anomalies += output.has_statistics && output.statistics.nans + output.statistics.infinities > 0;
+  }
+  std::int64_t steps = run.ops().empty() ? 0 : run.ops().back().step + 1;
+  if (given.json) {
+    nlohmann::json json = {{"file", given.file},      {"format", "recording"},    {"program", run.program()},
+                           {"ops", run.ops().size()}, {"dropped", run.dropped()}, {"complete", run.is_complete()},
+                           {"steps", steps},          {"anomalies", anomalies},   {"errors", errors}};
+    for (const auto& [kind, count] : kinds) json["kinds"][std::string(kind)] = count;
+    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    return 0;
+  }
+  fmt::print("{}: recording of `{}`{}\n", given.file, reel::detail::printable(run.program()),
+             run.is_complete() ? "" : ", which ended without closing it");
+  fmt::print("  {} ops, {} dropped, {} steps, {} tensors with NaN or infinity, {} errors\n", run.ops().size(),
+             run.dropped(), steps, anomalies, errors);
+  for (const auto& [kind, count] : kinds) fmt::print("  {}: {}\n", kind, count);
+  return 0;
+}
+
+}  // namespace
+
+std::function<int()> add_inspect(CLI::App& command) {
+  auto given = std::make_shared<Arguments>();
+  command
+      .add_option("FILE", given->file,
+                  "safetensors or its index, npy, npz, PyTorch, HDF5, a folder of checkpoints, or a recording")
+      ->required();
+  command.add_option("OTHER", given->other, "a file to compare with");
+  command.add_flag("--statistics", given->statistics, "statistics of tensors of any size");
+  command.add_flag("--json", given->json, "prints JSON");
+  return [given] {
+    reel::NoRecord pause;
+    if (!given->other.empty()) return show_difference(*given);
+    return is_recording(given->file) ? show_recording(*given) : show_tensors(*given);
+  };
+}
