@@ -8,6 +8,7 @@
 #include <reel/debug/debugger.h>
 #include <reel/debug/diff.h>
 #include <reel/debug/gradcheck.h>
+#include <reel/debug/graph.h>
 #include <reel/debug/listen.h>
 #include <reel/debug/live_tensors.h>
 #include <reel/debug/log_placement.h>

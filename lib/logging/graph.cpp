@@ -8,14 +8,15 @@
 #include <reel/device.h>
 
 #include "../core/op_error.h"
-#include "../record/tape_list.h"
+#include "../record/tape_nodes.h"
 #include "protobuf.h"
 
 namespace reel::logging {
 
-using detail::Entry;
 using detail::SlotForm;
 using detail::TapeList;
+using detail::TapeNode;
+using detail::TapeNodes;
 
 namespace {
 
@@ -32,7 +33,7 @@ Message attribute(std::string_view key, const Message& value) {
 
 class GraphOfTape {
  public:
-  GraphOfTape(const TapeList& list, std::span<const NamedTensor> names) : list_(list) {
+  GraphOfTape(const TapeList& list, std::span<const NamedTensor> names) : list_(list), nodes_(list) {
     for (const NamedTensor& named : names) {
       if (!named.tensor.defined()) continue;
       std::string name = named.name;
@@ -43,11 +44,11 @@ class GraphOfTape {
   }
 
   std::string bytes() {
-    for (const TapeList::LeafSlot& leaf : list_.leaves()) add_leaf(leaf);
-    std::vector<const Entry*> entries;
-    for (const Entry* entry = list_.last(); entry; entry = entry->previous) entries.push_back(entry);
-    std::reverse(entries.begin(), entries.end());
-    for (const Entry* entry : entries) add_entry(*entry);
+    for (const TapeNode& node : nodes_.all())
+      if (node.leaf)
+        add_leaf(node);
+      else
+        add_entry(node);
     graph_.message(graph_versions, Message().integer(version_producer, producer_version));
     return graph_.bytes();
   }
@@ -61,32 +62,33 @@ class GraphOfTape {
     return name == wanted || uses_.emplace(name, 1).second ? name : unused_name(wanted);
   }
 
-  void add_leaf(const TapeList::LeafSlot& leaf) {
-    bool is_parameter = leaf.tensor.is_parameter();
-    auto given = given_names_.find(&leaf.tensor.body());
+  void add_leaf(const TapeNode& node) {
+    const Tensor& leaf = node.leaf->tensor;
+    bool is_parameter = leaf.is_parameter();
+    auto given = given_names_.find(&leaf.body());
     std::string name = given != given_names_.end() ? given->second : is_parameter ? "parameter" : "watched";
-    add_node(unused_name(name), is_parameter ? "Parameter" : "Watched", Message(), leaf.tensor.made_at(), leaf.slot, 1);
+    add_node(unused_name(name), is_parameter ? "Parameter" : "Watched", Message(), leaf.made_at(), node);
   }
 
-  void add_entry(const Entry& entry) {
+  void add_entry(const TapeNode& node) {
     Message inputs;
-    // An untracked input has no slot, and is not part of the graph.
-    for (std::uint32_t slot : entry.inputs())
-      if (auto found = outputs_.find(slot); found != outputs_.end()) inputs.text(node_input, found->second);
-    add_node(unused_name(entry.op->name), entry.op->name, inputs, entry.where(), entry.first_output,
-             entry.output_count);
+    for (TapeNode::Source source : nodes_.inputs(node)) {
+      const std::string& name = names_[source.node];
+      inputs.text(node_input, source.output == 0 ? name : fmt::format("{}:{}", name, source.output));
+    }
+    add_node(unused_name(node.entry->op->name), node.entry->op->name, inputs, node.entry->where(), node);
   }
 
   void add_node(const std::string& name, std::string_view op, const Message& inputs, Location where,
-                std::uint32_t first_output, std::uint32_t output_count) {
+                const TapeNode& outputs) {
     Message node, shapes;
     node.text(node_name, name).text(node_op, op).fields(inputs);
-    for (std::uint32_t i = 0; i < output_count; ++i) {
-      outputs_[first_output + i] = i == 0 ? name : fmt::format("{}:{}", name, i);
-      const SlotForm* form = list_.slot(first_output + i).form;
+    for (std::uint32_t i = 0; i < outputs.output_count; ++i) {
+      const SlotForm* form = list_.slot(outputs.first_output + i).form;
       if (form && i == 0) node.text(node_device, to_string(form->device));
       shapes.message(list_shape, form ? shape(*form) : Message());
     }
+    names_.push_back(name);
     node.message(node_attribute, attribute("_output_shapes", Message().message(attribute_list, shapes)));
     node.message(node_attribute, attribute("where", Message().text(attribute_text, to_string(where))));
     graph_.message(graph_node, node);
@@ -99,9 +101,10 @@ class GraphOfTape {
   }
 
   const TapeList& list_;
+  TapeNodes nodes_;
   std::unordered_map<const detail::Body*, std::string> given_names_;
   std::unordered_map<std::string, int> uses_;
-  std::unordered_map<std::uint32_t, std::string> outputs_;  // the names of slots
+  std::vector<std::string> names_;  // of the nodes so far
   Message graph_;
 };
 
@@ -109,12 +112,7 @@ class GraphOfTape {
 
 std::string graph_of(const Tape& tape, std::span<const NamedTensor> names, Location where) {
   constexpr const char* function = "logging::Writer::graph";
-  detail::Context& context = detail::context();
-  const TapeList& list = *context.tapes;
-  list.scopes().apply_remote_ends(context);
-  if (!list.scopes().is_open(&tape) || list.outer())
-    detail::fail<TapeError>(function, where,
-                            "the tape was opened by another thread, or this is within the function of a checkpoint");
+  const TapeList& list = detail::list_of_open_tape(function, &tape, where);
   if (list.entry_count() == 0)
     detail::fail<TapeError>(function, where,
                             "the tape has no entries; log its graph before it differentiates, or open it with "

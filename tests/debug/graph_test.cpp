@@ -1,0 +1,296 @@
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <regex>
+#include <sstream>
+#include <thread>
+
+#include <reel/reel.h>
+
+#include "catch.h"
+#include "io/folder.h"
+#include "temporary_file.h"
+
+namespace reel {
+namespace {
+
+using debug::Graph;
+using debug::GraphEdge;
+using debug::GraphNode;
+using debug::GraphNodeKind;
+using reel_test::contains;
+using reel_test::TemporaryFile;
+
+struct DrawnNet : nn::Module {
+  nn::Linear hidden{*this, "hidden", 3, 4};
+  nn::Linear output{*this, "output", 4, 2};
+
+  Tensor operator()(const Arg& x) const {
+    return call("DrawnNet", x, [&](const Tensor& x) { return output(tanh(hidden(x))); });
+  }
+};
+
+std::uint32_t index_of(const Graph& graph, std::string_view label) {
+  for (std::uint32_t i = 0; i < graph.nodes().size(); ++i)
+    if (graph.nodes()[i].label == label) return i;
+  FAIL("there is no node " << label);
+  return 0;
+}
+
+const GraphNode& node(const Graph& graph, std::string_view label) { return graph.nodes()[index_of(graph, label)]; }
+
+bool leads(const Graph& graph, std::string_view from, std::string_view to) {
+  return std::any_of(graph.edges().begin(), graph.edges().end(), [&](const GraphEdge& edge) {
+    return edge.from == index_of(graph, from) && edge.to == index_of(graph, to);
+  });
+}
+
+// Checks Graphviz's language, as far as a graph uses it: each line is a node, an edge, an attribute or a bracket.
+void check_dot(const std::string& text) {
+  const std::string quoted = R"("([^"\\]|\\.)*")", value = "(" + quoted + "|[a-z0-9]+)";
+  const std::string list = R"( \[[a-z]+=)" + value + "(, [a-z]+=" + value + R"()*\])";
+  const std::regex allowed("digraph reel \\{| *subgraph cluster_[0-9]+ \\{| *\\}| *label=" + quoted + "; *| *node" +
+                           list + "; *| *n[0-9]+" + list + "; *| *n[0-9]+ -> n[0-9]+(" + list + ")?; *");
+  std::istringstream lines(text);
+  int depth = 0;
+  for (std::string line; std::getline(lines, line);) {
+    INFO(line);
+    CHECK(std::regex_match(line, allowed));
+    depth += line.ends_with("{") - line.ends_with("}");
+    CHECK(depth >= 0);
+  }
+  CHECK(depth == 0);
+}
+
+// Checks that elements close in the order in which they opened, and that no other letter of XML stands alone.
+void check_xml(const std::string& text) {
+  std::vector<std::string> open;
+  int elements = 0;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '&') {
+      std::string rest = text.substr(at, 6);
+      CHECK((rest.starts_with("&amp;") || rest.starts_with("&lt;") || rest.starts_with("&gt;") || rest == "&quot;"));
+    }
+    if (text[at] != '<') continue;
+    std::size_t end = text.find('>', at);
+    REQUIRE(end != std::string::npos);
+    std::string tag = text.substr(at + 1, end - at - 1);
+    REQUIRE(std::count(tag.begin(), tag.end(), '"') % 2 == 0);
+    ++elements;
+    if (tag.starts_with("/")) {
+      REQUIRE(!open.empty());
+      REQUIRE(open.back() == tag.substr(1));
+      open.pop_back();
+    } else if (!tag.ends_with("/")) {
+      open.push_back(tag.substr(0, tag.find(' ')));
+    }
+    at = end;
+  }
+  CHECK(open.empty());
+  CHECK(elements > 0);
+}
+
+struct DrawnBox {
+  double x, y, width, height;
+};
+
+std::vector<DrawnBox> boxes_in(const std::string& svg) {
+  std::vector<DrawnBox> boxes;
+  const std::regex box("<rect x=\"([^\"]+)\" y=\"([^\"]+)\" width=\"([^\"]+)\" height=\"([^\"]+)\"");
+  for (std::sregex_iterator at(svg.begin(), svg.end(), box), end; at != end; ++at)
+    boxes.push_back({std::stod((*at)[1]), std::stod((*at)[2]), std::stod((*at)[3]), std::stod((*at)[4])});
+  return boxes;
+}
+
+void check_pictures(const Graph& graph) {
+  check_dot(graph.dot());
+  std::string svg = graph.svg();
+  check_xml(svg);
+  std::vector<DrawnBox> boxes = boxes_in(svg);
+  REQUIRE(boxes.size() == graph.nodes().size());
+  int overlaps = 0;
+  for (std::size_t a = 0; a < boxes.size(); ++a)
+    for (std::size_t b = 0; b < a; ++b)
+      overlaps += boxes[a].x < boxes[b].x + boxes[b].width && boxes[b].x < boxes[a].x + boxes[a].width &&
+                  boxes[a].y < boxes[b].y + boxes[b].height && boxes[b].y < boxes[a].y + boxes[a].height;
+  CHECK(overlaps == 0);
+  for (const GraphEdge& edge : graph.edges())
+    if (edge.from < edge.to) CHECK(boxes[edge.from].y + boxes[edge.from].height < boxes[edge.to].y);
+}
+
+}  // namespace
+
+TEST_CASE("the graph of a tape has its parameters and ops with their lines and shapes") {
+  DrawnNet net;
+  Tape tape;
+  Tensor x = ones({5, 3});
+  tape.watch(x);
+  Tensor loss = sum(square(net(x)));
+  int line = __LINE__ - 1;
+  Graph graph = debug::graph(tape, {.names = net.named_parameters()});
+  check_pictures(graph);
+  CHECK(node(graph, "hidden.weight").kind == GraphNodeKind::parameter);
+  CHECK(node(graph, "hidden.weight").form == "f32 (3, 4)");
+  CHECK(node(graph, "watched").kind == GraphNodeKind::data);
+  const GraphNode& squared = node(graph, "square");
+  CHECK(squared.kind == GraphNodeKind::op);
+  CHECK(squared.line == line);
+  CHECK_THAT(squared.file, contains("graph_test.cpp"));
+  CHECK(squared.form == "f32 (5, 2)");
+  CHECK(leads(graph, "square", "sum"));
+  CHECK_FALSE(leads(graph, "sum", "square"));
+  CHECK_THAT(graph.dot(), contains("label=\"hidden\""));
+  CHECK_THAT(graph.svg(), contains(">square</text>"));
+}
+
+TEST_CASE("the runs of a loop are one node of a graph, with their number, and unfolded one each") {
+  Tensor w = ones({3, 3}).requires_grad();
+  Tape tape;
+  Tensor h = ones({1, 3});
+  for (int t = 0; t < 20; ++t) h = tanh(matmul(h, w));
+  Graph folded = debug::graph(tape);
+  check_pictures(folded);
+  CHECK(folded.nodes().size() == 3);
+  CHECK(node(folded, "tanh").count == 20);
+  CHECK(leads(folded, "tanh", "matmul"));
+  CHECK(leads(folded, "matmul", "tanh"));
+  CHECK_THAT(folded.dot(), contains("tanh ×20"));
+
+  Graph unfolded = debug::graph(tape, {.fold_loops = false});
+  check_pictures(unfolded);
+  CHECK(unfolded.nodes().size() == 41);
+  CHECK(
+      std::all_of(unfolded.edges().begin(), unfolded.edges().end(), [](const GraphEdge& e) { return e.from < e.to; }));
+}
+
+TEST_CASE("in a catch, the graph of what was recorded ends with the op that threw") {
+  Tensor w = ones({3, 4}).requires_grad();
+  Tape tape;
+  Tensor h = tanh(matmul(ones({2, 3}), w));
+  int line = 0;
+  try {
+    line = __LINE__ + 1;
+    matmul(h, ones({5, 6}));
+    FAIL("matmul took matrices that do not fit");
+  } catch (const ShapeError&) {
+    Graph graph = debug::graph(tape);
+    check_pictures(graph);
+    REQUIRE(graph.nodes().back().kind == GraphNodeKind::failed);
+    CHECK(graph.nodes().back().label == "matmul");
+    CHECK(graph.nodes().back().line == line);
+    CHECK_THAT(graph.nodes().back().message, contains("(5, 6)"));
+    CHECK(graph.edges().back().order);
+    CHECK_THAT(graph.dot(), contains("✗ matmul"));
+  }
+  CHECK(debug::graph(tape).nodes().back().kind == GraphNodeKind::op);
+}
+
+TEST_CASE("an op that throws before anything is recorded is a graph by itself") {
+  Tape tape;
+  try {
+    matmul(ones({2, 3}), ones({5, 6}));
+  } catch (const ShapeError&) {
+    Graph graph = debug::graph(tape);
+    check_pictures(graph);
+    CHECK(graph.nodes().size() == 1);
+    CHECK(graph.edges().empty());
+  }
+  try {
+    throw std::runtime_error("a <reader> said \"no\" & left\\");
+  } catch (const std::runtime_error&) {
+    Graph graph = debug::graph(tape);
+    check_pictures(graph);
+    CHECK(graph.nodes()[0].message == "a <reader> said \"no\" & left\\");
+  }
+}
+
+TEST_CASE("the ops of a module are one node of a graph if asked for") {
+  DrawnNet net;
+  Tape tape;
+  Tensor loss = mean(square(net(ones({5, 3}))));
+  Graph graph = debug::graph(tape, {.names = net.named_parameters(), .module_depth = 1});
+  check_pictures(graph);
+  CHECK(node(graph, "hidden").kind == GraphNodeKind::module);
+  CHECK(leads(graph, "hidden", "tanh"));
+  CHECK(leads(graph, "tanh", "output"));
+}
+
+TEST_CASE("the graph of a recording knows the module of each op, and the inputs of an op that threw") {
+  TemporaryFile file("run.reel");
+  {
+    debug::Recording recording(file.path());
+    DrawnNet net;
+    Tape tape;
+    tape.backward(mean(square(net(ones({5, 3})))));
+    CHECK_THROWS_AS(embedding(ones({4, 2}), tensor<std::int64_t>({7})), IndexError);
+  }
+  Graph graph = debug::graph(debug::RecordedRun::read(file.path()), {.names = {}});
+  check_pictures(graph);
+  CHECK(node(graph, "tanh").module == "DrawnNet");
+  auto failed = std::find_if(graph.nodes().begin(), graph.nodes().end(),
+                             [](const GraphNode& n) { return n.kind == GraphNodeKind::failed; });
+  REQUIRE(failed != graph.nodes().end());
+  CHECK_THAT(failed->label, contains("embedding"));
+}
+
+TEST_CASE("a graph of 10,000 entries is drawn in less than two seconds") {
+  Tensor w = ones({2}).requires_grad();
+  Tape tape;
+  Tensor x = w, y = w;
+  for (int i = 0; i < 5000; ++i) {
+    x = x + y;
+    y = y * x;
+  }
+  std::clock_t began = std::clock();
+  for (bool fold : {true, false}) {
+    Graph graph = debug::graph(tape, {.fold_loops = fold});
+    CHECK(graph.nodes().size() == (fold ? 3u : 10001u));
+    CHECK(graph.svg().size() > graph.nodes().size());
+    CHECK(graph.dot().size() > graph.nodes().size());
+  }
+  CHECK(static_cast<double>(std::clock() - began) / CLOCKS_PER_SEC < 2);
+}
+
+TEST_CASE("random graphs are laid out without overlaps and with every use below what it uses") {
+  Generator generator(7);
+  for (int round = 0; round < 20; ++round) {
+    int count = 1 + static_cast<int>(randint(0, 60, {1}, {.generator = &generator}).item<std::int64_t>());
+    std::vector<GraphNode> nodes(static_cast<std::size_t>(count));
+    std::vector<GraphEdge> edges;
+    for (std::uint32_t i = 0; i < nodes.size(); ++i) {
+      nodes[i].label = "op" + std::string(i % 30, 'x');
+      for (std::uint32_t from = 0; from <= i; ++from)
+        if (randint(0, 20, {1}, {.generator = &generator}).item<std::int64_t>() == 0) edges.push_back({from, i});
+    }
+    check_pictures(Graph(nodes, edges));
+  }
+}
+
+TEST_CASE("a graph is saved by the ending of the file, and refused where there is nothing to draw") {
+  Tensor w = ones({3}).requires_grad();
+  Tape tape;
+  CHECK_THROWS_WITH(debug::graph(tape), contains("the tape has no entries"));
+  Tensor y = sum(w * 2.0);
+  Graph graph = debug::graph(tape);
+  TemporaryFile file("graph.svg");
+  graph.save(file.path());
+  std::ifstream written(file.path());
+  CHECK(std::string(std::istreambuf_iterator<char>(written), {}) == graph.svg());
+  CHECK_THROWS_WITH(graph.save("graph.png"), contains("must end in .svg, .dot or .gv"));
+  CHECK_THROWS_AS(graph.save("/nowhere/at/all/graph.dot"), Error);
+  CHECK_THROWS_AS(Graph({}, {{0, 1}}), Error);
+  std::thread([&] { CHECK_THROWS_WITH(debug::graph(tape), contains("another thread")); }).join();
+}
+
+TEST_CASE("the example of a graph draws what was recorded before the error") {
+  reel_test::InFolder folder;
+  Tensor x = ones({5, 3}), w = ones({3, 2}).requires_grad(), y = ones({4, 2});
+  auto run = [&] {
+#include "examples/debug_graph_1.h"
+  };
+  CHECK_THROWS_AS(run(), ShapeError);
+  CHECK(reel_test::bytes_of("graph.svg").find("matmul") != std::string::npos);
+}
+
+}  // namespace reel
