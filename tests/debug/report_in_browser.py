@@ -108,17 +108,28 @@ def main():
         lines = unescape(found.group(1)).split("\n")
         print("\n".join(lines))
         faults = [line for line in lines if line.startswith(("FAILED", "FAULT"))]
+        listed = (source / "samples/README.md").read_text().split("<!-- page -->")[1]
+        for line in re.findall(r"^- (.*)$", listed, re.M):
+            if "passed " + line not in lines:
+                faults.append(f"FAILED samples/README.md says: {line}")
+                print(faults[-1])
         opened = next(int(line.split()[1]) for line in lines if line.startswith("opened"))
         if opened > 1000 * SECONDS_TO_OPEN:
             faults.append(f"FAILED the page took {opened} ms to open")
             print(faults[-1])
         if pictures:
             pictures.mkdir(parents=True, exist_ok=True)
+            # The nets' runs side by side, for the norms of their gradients.
+            subprocess.run([write_recording, folder / "lstm.reel", "20000", "lstm"], check=True)
+            subprocess.run([write_recording, folder / "rnn.reel", "10000", "rnn"], check=True)
+            both = folder / "both.html"
+            subprocess.run([tool, "report", "rnn.reel", "lstm.reel", "-o", both], check=True, cwd=folder, stdout=subprocess.DEVNULL)
             for part in ("overview", "ops", "graph", "gradients", "profile", "memory"):
                 shown = folder / f"{part}.html"
+                html = (both if part == "gradients" else page).read_text()
                 shown.write_text(html.replace("startPanels();</script>", f"startPanels(); openPanel('{part}'); "
                                  + ("unfolded.add('cell'); showGraph();" if part == "graph" else "") + "</script>", 1))
-                run_browser(program, folder, "--window-size=1400,900", f"--screenshot={pictures / (part + '.png')}", shown.as_uri())
+                run_browser(program, folder, "--window-size=1200,760", f"--screenshot={pictures / (part + '.png')}", shown.as_uri())
         return 1 if faults else 0
 
 

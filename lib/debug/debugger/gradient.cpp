@@ -7,6 +7,8 @@ namespace reel::debug {
 
 namespace {
 
+constexpr std::size_t most_rows = 16;
+
 // The executions of an op's line within its step, the op's own among them, in order.
 std::vector<const RecordedOp*> executions_of(const RecordedRun& run, const RecordedOp& op) {
   std::vector<const RecordedOp*> found;
@@ -42,9 +44,11 @@ void show_gradient(Debugger::State& state, const Words& words) {
   for (const RecordedOp* one : executions)
     if (double norm = norm_of_gradient(state.run, *one); norm > largest) largest = norm;
   std::vector<std::vector<std::string>> rows;
+  const std::size_t every = (executions.size() + most_rows - 1) / most_rows;
   // On a scale of ten powers of ten, since gradients vanish by factors.
   for (std::size_t i = 0; i < executions.size(); ++i) {
     const RecordedOp& one = *executions[i];
+    if (i % every != 0 && &one != &op) continue;
     double norm = norm_of_gradient(state.run, one);
     double share = norm > 0 && largest > 0 ? 1 + std::log10(norm / largest) / 10 : 0;
     rows.push_back({fmt::format("  {}{}", &one == &op ? "→ " : "  ", i), fmt::format("%{}", one.id),

@@ -43,11 +43,12 @@ class RecordingReader {
     std::ranges::sort(segments, {}, &Segment::sequence);
     for (const Segment& segment : segments) read_segment(segment.offset);
     std::ranges::stable_sort(ops_, {}, &RecordedOp::id);
-    std::uint64_t last = ops_.empty() ? 0 : ops_.back().id, count = ops_.size();
+    // The oldest are the ones that are overwritten.
+    std::uint64_t dropped = ops_.empty() ? 0 : ops_.front().id - 1;
     for (RecordedOp& op : ops_)
       if (run_.ops().empty() || run_.ops().back().id != op.id) run_.add(std::move(op));
     for (const Name& name : names_) run_.rename(name.id, name.text);
-    run_.describe(program_, is_complete_, last - std::min(count, last));
+    run_.describe(program_, is_complete_, dropped);
     return std::move(run_);
   }
 

@@ -111,8 +111,10 @@ void Recorder::starting(const Call& call, Location where) {
 }
 
 void Recorder::finished(const Call& call, Location where) {
-  record_call(call, where, {});
+  std::int64_t end = now();
+  // A listener around this one may change the results, as tests do.
   ListenerScope::finished(call, where);
+  record_call(call, where, end, {});
 }
 
 void Recorder::failed(const Call& call) noexcept {
@@ -120,7 +122,7 @@ void Recorder::failed(const Call& call) noexcept {
     throw;
   } catch (const std::exception& error) {
     try {
-      record_call(call, detail::context().call_site(call.where), error.what());
+      record_call(call, detail::context().call_site(call.where), now(), error.what());
     } catch (...) {  // The op's own error is the one to report.
     }
   } catch (...) {  // A switch of fibres, or what a hook throws.
@@ -139,13 +141,13 @@ void Recorder::refused(const char* op, Location where, const std::string& senten
   ListenerScope::refused(op, where, sentence);
 }
 
-void Recorder::record_call(const Call& call, Location where, std::string_view error) {
+void Recorder::record_call(const Call& call, Location where, std::int64_t end, std::string_view error) {
   Running running = take_running(call);
   if (!running.call) return;  // the recording, or this step of it, began within the op
   RecordedOp op = opened(differentiating_.empty() ? OpKind::forward : OpKind::backward, call.op.name, where);
   op.start = running.start;
   // An op of an example in batch_map waits for those of others.
-  if (!detail::context().interceptor) op.duration = now() - running.start;
+  if (!detail::context().interceptor) op.duration = end - running.start;
   op.inputs = std::move(running.inputs);
   op.error = error;
   if (error.empty()) {
@@ -269,7 +271,8 @@ void Recorder::link(const Call& call, const RecordedOp& op) {
     if (!output.defined()) continue;
     std::uint32_t slot = tapes.slot_of(output.body());
     const Entry* entry = slot != 0 ? tapes.slot(slot).producer : nullptr;
-    if (!entry) continue;
+    // The result of an example in batch_map is a part of its group's, whose own op has the gradient.
+    if (!entry || entry->op != &call.op) continue;
     forwards_.insert_or_assign(entry, Forward{entry->op, op.id, op.module, op.notes});
     return;
   }
@@ -283,6 +286,7 @@ const Recorder::Forward* Recorder::forward_of(const Entry& entry) {
 void Recorder::gradient_starting(const Entry& entry, std::span<const Tensor> gradients) {
   if (records()) {
     RecordedOp op = opened(OpKind::gradient, entry.op->name, entry.where());
+    if (gradients.empty()) next_id_ = op.id;  // a deferred product, which is not recorded itself
     if (const Forward* forward = forward_of(entry)) {
       op.forward = forward->id;
       op.module = forward->module;

@@ -89,7 +89,7 @@ class Recorder : public ListenerScope {
   };
 
   bool records() const { return step_ % options_.every == 0; }
-  void record_call(const detail::Call& call, Location where, std::string_view error);
+  void record_call(const detail::Call& call, Location where, std::int64_t end, std::string_view error);
   Running take_running(const detail::Call& call);
   RecordedOp opened(OpKind kind, const char* op, Location where);
   RecordedTensor described(const Tensor& tensor, bool summarised);

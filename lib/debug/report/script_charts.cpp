@@ -53,7 +53,10 @@ function gradientLoops(r) {
     let list = loop.steps.get(r.step[i]);
     if (!list) loop.steps.set(r.step[i], list = []);
     const gradient = r.gradientOf.get(r.id[i]), o = gradient === undefined ? undefined : r.out[gradient][0];
-    list.push({i, norm: o && o.length > 3 ? o[6] : null});
+    const notes = r.notes[i];
+    // Of several executions in one time step, which the notes tell apart, the last one counts.
+    if (notes && list.length && list.at(-1).notes === notes) list.pop();
+    list.push({i, notes, norm: o && o.length > 3 ? o[6] : null});
     loop.most = Math.max(loop.most, list.length);
   }
   return [...loops.values()].filter(loop => loop.most >= 3 && [...loop.steps.values()].some(list => list.some(one => one.norm !== null)));
@@ -72,9 +75,10 @@ function heatMap(r, loops, title) {
     const shown = steps.length > 200 ? steps.filter((_, k) => k % Math.ceil(steps.length / 200) === 0) : steps;
     let low = Infinity, high = -Infinity;
     for (const step of shown) for (const {norm} of loop.steps.get(step)) if (norm > 0) { low = Math.min(low, Math.log10(norm)); high = Math.max(high, Math.log10(norm)); }
-    low = Math.max(low, high - 12);
+    // Equally many powers of ten in each map, so that maps can be compared.
+    low = high - 12;
     canvas.width = Math.max(600, loop.most * 6);
-    canvas.height = Math.max(60, shown.length * 14);
+    canvas.height = Math.max(140, shown.length * 14);
     const context = canvas.getContext('2d'), w = canvas.width / loop.most, h = canvas.height / shown.length;
     shown.forEach((step, y) => loop.steps.get(step).forEach(({norm}, x) => {
       context.fillStyle = norm > 0 ? heat(high > low ? (Math.log10(norm) - low) / (high - low) : 1) : norm === 0 ? 'rgb(20 8 28)' : 'rgb(128 128 128 / 0.3)';
@@ -88,7 +92,7 @@ function heatMap(r, loops, title) {
     };
     const first = loop.steps.get(shown[0]).map(one => one.norm).filter(norm => norm !== null);
     note.textContent = `Across: the executions of the line within a step, the first on the left; down: steps ${shown[0]} to ${shown.at(-1)}. `
-      + `From ${number(10 ** low, 2)} (violet; black: 0) to ${number(10 ** high, 2)} (yellow). In step ${shown[0]} the first gradient is ${number(first[0] / first.at(-1), 3)} of the last. A click shows the op.`;
+      + `From ${number(10 ** low, 2)} or less (violet; black: 0) to ${number(10 ** high, 2)} (yellow). In step ${shown[0]} the first gradient is ${number(first[0] / first.at(-1), 3)} of the last. A click shows the op.`;
   };
   chosenLoop.addEventListener('change', paint);
   paint();
