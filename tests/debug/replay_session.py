@@ -2,7 +2,7 @@
 """Replays the terminal session in samples/README.md and fails if it prints something else; numbers, and how wide columns
 are, may differ from processor to processor.
 
-Usage: walk_through.py ROOT REEL SAMPLE [--write]
+Usage: replay_session.py ROOT REEL SAMPLE [--write]
 
 SAMPLE is the program that the session's `tools/run` command names. With --write the session's results are replaced by those
 of this run.
@@ -16,7 +16,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-MARK = "<!-- walk-through -->"
+MARK = "<!-- session -->"
 
 
 def masked(text):
@@ -53,7 +53,7 @@ def main():
     page = root / "samples/README.md"
     before, session, after = page.read_text().split(MARK)
     session = session.strip().removeprefix("```").removesuffix("```").strip("\n")
-    with tempfile.TemporaryDirectory(prefix="reel_walk_") as folder:
+    with tempfile.TemporaryDirectory(prefix="reel_session_") as folder:
         found = replay(root, tool, sample, session, folder)
     if "--write" in sys.argv:
         page.write_text(f"{before}{MARK}\n```\n{found}\n```\n{MARK}{after}")
