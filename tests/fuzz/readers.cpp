@@ -112,6 +112,7 @@ constexpr std::array all_readers{
                        path, [](const logging::LoggedEvent&) {}, Location::here());
                  },
                  of_elements},
+    FuzzedReader{"recording", ".reel", [](const std::string& path) { debug::RecordedRun::read(path); }, of_text},
 };
 
 }  // namespace

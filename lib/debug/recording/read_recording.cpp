@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* read_name = "RecordedRun::read";
 // Of a segment that Recording writes.
-constexpr std::uint64_t most_segment_bytes = std::uint64_t{1} << 24;
+constexpr std::uint64_t least_segment_bytes = std::uint64_t{1} << 16, most_segment_bytes = std::uint64_t{1} << 24;
 
 // Reads one recording into a run.
 class RecordingReader {
@@ -37,8 +37,9 @@ class RecordingReader {
       std::uint64_t sequence, offset;
     };
     std::vector<Segment> segments;
-    for (std::uint64_t offset = recording_header_bytes; offset + segment_header_bytes <= file_.size();
-         offset += segment_bytes_)
+    std::uint64_t offset = recording_header_bytes;
+    for (std::uint64_t i = 0; i < segment_count_ && offset + segment_header_bytes <= file_.size();
+         ++i, offset += segment_bytes_)
       if (std::uint64_t sequence = word(offset); sequence != 0) segments.push_back({sequence, offset});
     std::ranges::sort(segments, {}, &Segment::sequence);
     for (const Segment& segment : segments) read_segment(segment.offset);
@@ -78,10 +79,10 @@ class RecordingReader {
     RecordReader header(text);
     if (header.take(recording_magic.size()) != recording_magic) refuse("is no recording: it does not begin as one");
     segment_bytes_ = header.fixed<std::uint64_t>();
-    header.fixed<std::uint64_t>();
+    segment_count_ = header.fixed<std::uint64_t>();
     is_complete_ = header.fixed<std::uint64_t>() == 1;
     program_ = header.take(header.fixed<std::uint32_t>());
-    if (header.failed() || segment_bytes_ < recording_header_bytes || segment_bytes_ > most_segment_bytes)
+    if (header.failed() || segment_bytes_ < least_segment_bytes || segment_bytes_ > most_segment_bytes)
       refuse("is a damaged recording: its header is not that of one");
   }
 
@@ -205,7 +206,7 @@ class RecordingReader {
   const std::string& path_;
   Location where_;
   io::Reader file_;
-  std::uint64_t segment_bytes_ = 0;
+  std::uint64_t segment_bytes_ = 0, segment_count_ = 0;
   bool is_complete_ = false;
   std::string program_;
   RecordedRun run_;
