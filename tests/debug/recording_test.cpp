@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 
+#include <reel/data.h>
 #include <reel/reel.h>
 
 #include "catch.h"
@@ -160,6 +161,30 @@ TEST_CASE("a recording has the names and notes that the program gives") {
       CHECK(op.outputs[0].name == "h");
     }
   CHECK(notes == std::vector<std::string>{"epoch = 4, t = 0", "epoch = 4, t = 1", "epoch = 4, t = 2"});
+}
+
+TEST_CASE("a broken example is found in a recording with the line of its file") {
+  TemporaryFile file("run.reel"), text("numbers.txt");
+  std::ofstream(text.path()) << "1\n2\n0.5\n-3\n4\n";
+  std::vector<data::Line> lines = data::read_lines(text.path());
+  {
+    Recording recording(file.path());
+    data::Loader loader(lines, {.batch_size = 2});
+    for (const std::vector<data::Line>& batch : loader) {
+      auto note = debug::note("examples", loader.sources());
+      std::vector<Tensor> numbers;
+      for (const data::Line& line : batch) {
+        auto own = debug::note("example", line.source);
+        numbers.push_back(log(tensor({std::stof(line.text)})));
+      }
+    }
+  }
+  RecordedRun run = RecordedRun::read(file.path());
+  std::vector<std::string> found;
+  for (const RecordedOp& op : run.ops())
+    if (op.op == "log" && op.outputs[0].statistics.nans > 0) found.emplace_back(op.notes);
+  REQUIRE(found.size() == 1);
+  CHECK_THAT(found[0], contains("numbers.txt:3, ") && contains("example = ") && contains("numbers.txt:4"));
 }
 
 TEST_CASE("a recording does not change results") {
