@@ -62,14 +62,12 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
     if (!file_.is_owner()) return;
     encode_record(type, encode);
     if (!file_.has_room(waiting_.bytes().size())) {
-      file_.begin_segment();
-      texts_.clear();
+      begin_segment();
       encode_record(type, encode);
     }
     // A record beyond all measure, as of an op with ten thousand inputs, is left out.
     if (waiting_.bytes().size() > file_.most_record_bytes()) {
-      texts_.clear();
-      file_.begin_segment();
+      begin_segment();
     } else {
       file_.append(waiting_.bytes());
     }
@@ -87,11 +85,25 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
     waiting_.varint(content.size());
     waiting_.append(content);
   }
+  // A text that lives as long as the recorder, so that its address identifies it.
   void text(std::string_view text) {
     if (text.empty()) return body_.varint(0);
-    auto [found, is_new] = texts_.try_emplace(std::string(text), texts_.size() + 1);
-    if (is_new) add_record(RecordType::text, text);
+    auto [found, is_new] = texts_.try_emplace(text.data(), text_count_ + 1);
+    if (is_new) add_text(text);
     body_.varint(found->second);
+  }
+  void text_of_its_own(std::string_view text) {
+    if (!text.empty()) add_text(text);
+    body_.varint(text.empty() ? 0 : text_count_);
+  }
+  void add_text(std::string_view text) {
+    ++text_count_;
+    add_record(RecordType::text, text);
+  }
+  void begin_segment() {
+    file_.begin_segment();
+    texts_.clear();
+    text_count_ = 0;
   }
 
   void record(const RecordedOp& op) override {
@@ -117,7 +129,8 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
   void encode(const RecordedOp& op) {
     body_.varint(op.id);
     body_.varint(static_cast<std::uint64_t>(op.kind));
-    for (std::string_view one : {op.op, op.file, op.module, op.notes, op.error.substr(0, 4000)}) text(one);
+    for (std::string_view one : {op.op, op.file, op.module, op.notes}) text(one);
+    text_of_its_own(op.error.substr(0, 4000));
     for (std::int64_t number : {std::int64_t{op.line}, op.step, op.start, op.duration, std::int64_t{op.thread}})
       body_.varint(static_cast<std::uint64_t>(number));
     body_.varint(op.forward);
@@ -152,7 +165,8 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
     }
   }
 
-  std::unordered_map<std::string, std::uint64_t> texts_;  // of the segment, with their indices
+  std::unordered_map<const char*, std::uint64_t> texts_;  // of the segment, by their addresses, with their indices
+  std::uint64_t text_count_ = 0;
   RecordBytes body_, waiting_;
 };
 

@@ -1,6 +1,7 @@
 #include "segment_file.h"
 
 #include <fcntl.h>
+#include <pthread.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,6 +24,15 @@ using namespace detail;
 namespace {
 
 constexpr std::size_t page_bytes = 4096;
+
+// The number of forks between the first process of the program and this one. Asking the system for the process at each
+// record would cost a fifth of the recording.
+constinit std::atomic<std::uint32_t> forks = 0;
+
+std::uint32_t count_forks() {
+  [[maybe_unused]] static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  return forks.load(std::memory_order_relaxed);
+}
 
 std::size_t segment_bytes_for(std::size_t max_bytes) {
   return std::clamp(max_bytes / 16, std::size_t{1} << 16, std::size_t{1} << 24) / page_bytes * page_bytes;
@@ -51,7 +61,7 @@ SegmentFile::SegmentFile(const char* function, std::string path, std::size_t max
       where_(where),
       segment_bytes_(segment_bytes_for(max_bytes)),
       most_segments_(std::max<std::size_t>((max_bytes - recording_header_bytes) / segment_bytes_, 2)),
-      process_(getpid()) {
+      forks_(count_forks()) {
   io::check_path(function, "cannot write", path_, where);
   auto refuse = [&](int error) {
     fail<io::FileError>(function, where, "cannot write {}: {}", path_, io::words_of(error));
@@ -83,7 +93,7 @@ SegmentFile::~SegmentFile() {
   if (pwrite(file_.get(), &complete, sizeof complete, complete_offset) < 0) return;
 }
 
-bool SegmentFile::is_owner() const { return getpid() == process_; }
+bool SegmentFile::is_owner() const { return forks.load(std::memory_order_relaxed) == forks_; }
 
 bool SegmentFile::grow(std::size_t count, int& error) noexcept {
   // Space that is not allocated would be a fault of the memory, not an error, on a full disk.

@@ -51,7 +51,7 @@ class SegmentFile {
   std::uint64_t sequence_ = 0;
   char* mapped_ = nullptr;
   std::size_t used_ = 0;  // bytes of the mapped segment, with its header
-  int process_;
+  std::uint32_t forks_;   // before this process, when the file was created
 };
 
 }  // namespace reel::debug
