@@ -21,6 +21,7 @@ class Differentiation;
 class Hooks;
 class TapeList;
 class BackwardPass;
+struct TapeLayout;
 }  // namespace detail
 
 /// Options of a Tape.
@@ -207,6 +208,7 @@ class Tape {
 
  private:
   friend class detail::Differentiation;
+  friend struct detail::TapeLayout;
   bool consumes_list() const;
   bool is_enclosed() const;
   std::uint32_t first_slot() const;

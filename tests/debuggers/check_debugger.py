@@ -60,8 +60,8 @@ WANTED = {
     "shape": r"\(2, 3\)",
     "no_axes": r"\(\)",
     "number": "3",
-    "*gone": GONE,
-    "*wild": GONE,
+    "*handles.gone": GONE,
+    "*handles.wild": GONE,
     "model.scale": tensor('f32 (2,) on cpu, parameter "scale"', MODEL, ": [1, 1]; min 1, max 1, mean 1").replace(
         at(MODEL), r"tests/debuggers/program\.cpp:[0-9]+"),
 }
@@ -114,6 +114,12 @@ def with_gdb(folder):
     check(live, "a process")
     again = ["up", *gdb_commands()]
     check(run(*start, *sum((["-ex", command] for command in again), []), program, core), "a core file")
+    corrupt = os.path.join(os.path.dirname(source), "corrupt.py")
+    printed = run(*start, *sum((["-ex", command] for command in [*stop, "source " + corrupt]), []), program)
+    done = re.search(r"overwritten ([0-9]+) times, the slowest value in ([0-9.]+) s", printed)
+    if not done or int(done.group(1)) < 300 or float(done.group(2)) > 20 or re.search("Python Exception|Traceback|failed with", printed):
+        print("of overwritten memory gdb prints\n" + printed[-6000:])
+        sys.exit(1)
     # Printers never run anything in the program: they work before it starts, too.
     before = run(*start, "-ex", "print sizeof(reel::Tensor)", program)
     if "= 8" not in before:

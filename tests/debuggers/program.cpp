@@ -1,5 +1,10 @@
 // What the debuggers' printers are shown: compiled at -O2 with debug information, and stopped in `stop`.
 
+#if defined(__GNUC__) && !defined(__clang__)
+// lldb shows no variables of a function that is split into a frequent and a rare part.
+#pragma GCC optimize("no-reorder-blocks-and-partition")
+#endif
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdio>
@@ -62,16 +67,19 @@ int main() {
   alignas(Tensor) std::byte gone_handle[sizeof(Tensor)], wild_handle[sizeof(Tensor)];
   {
     Tensor freed = zeros({4});
-    std::memcpy(gone_handle, &freed, sizeof freed);
+    const auto body = reinterpret_cast<std::uintptr_t>(&freed.body());
+    std::memcpy(gone_handle, &body, sizeof body);
   }
   const std::uintptr_t address = 0x123450;
   std::memcpy(wild_handle, &address, sizeof address);
-  const auto* gone = reinterpret_cast<const Tensor*>(gone_handle);
-  const auto* wild = reinterpret_cast<const Tensor*>(wild_handle);
+  struct {
+    const Tensor* gone;
+    const Tensor* wild;
+  } handles{reinterpret_cast<const Tensor*>(gone_handle), reinterpret_cast<const Tensor*>(wild_handle)};
 
-  const void* seen[] = {&model,  &undefined, &matrix, &transposed, &flipped, &odd,   &whole,   &logical, &half,
-                        &brain,  &scalar,    &empty,  &large,      &weight,  &shape, &no_axes, &named,   &several,
-                        &number, gone,       wild,    &gone,       &wild,    &tape,  &x,       &loss};
+  const void* seen[] = {&model, &undefined, &matrix, &transposed, &flipped, &odd,    &whole, &logical,
+                        &half,  &brain,     &scalar, &empty,      &large,   &weight, &shape, &no_axes,
+                        &named, &several,   &number, &handles,    &tape,    &x,      &loss};
   stop(seen);
   asm volatile("" : : "r"(seen) : "memory");
   std::printf("%g\n", loss.item());

@@ -23,9 +23,9 @@ MOST_ENTRIES = 8  # of a tape that are shown
 class GdbMemory(reel_values.Memory):
     """The memory of the selected program or core file."""
 
-    def read(self, address, count):
+    def read_memory(self, address, count):
         try:
-            return gdb.selected_inferior().read_memory(address, count).tobytes() if count else b""
+            return gdb.selected_inferior().read_memory(address, count).tobytes()
         except (gdb.error, OverflowError, ValueError) as error:
             raise reel_values.Unreadable(str(error)) from None
 
@@ -88,6 +88,7 @@ def address(value):
 class Printer:
     def __init__(self, value):
         self.value = value
+        memory.begin()
 
     def to_string(self):
         try:
@@ -104,7 +105,11 @@ def described_tensor(body):
 
 class TensorPrinter(Printer):
     def describe(self):
-        return described_tensor(pointer_in(self.value, "body_"))
+        try:
+            body = pointer_in(self.value, "body_")
+        except gdb.error:  # clang may leave out what a class holds
+            body = memory.pointer(address(self.value))
+        return described_tensor(body)
 
 
 class ShapePrinter(Printer):
@@ -140,7 +145,7 @@ class DevicePrinter(Printer):
 
 class TapePrinter(Printer):
     def tape(self):
-        return reel_values.TapeValue(memory, address(self.value), int(self.value["list_"].address))
+        return reel_values.TapeValue(memory, address(self.value))
 
     def describe(self):
         return str(self.tape())

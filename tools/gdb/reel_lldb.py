@@ -26,9 +26,7 @@ class LldbMemory(reel_values.Memory):
         super().__init__()
         self.process = process
 
-    def read(self, address, count):
-        if count == 0:
-            return b""
+    def read_memory(self, address, count):
         error = lldb.SBError()
         found = self.process.ReadMemory(address, count, error)
         if not error.Success() or found is None or len(found) != count:
@@ -121,13 +119,7 @@ def operand_member(value, name):
 
 @guarded
 def tape(memory, value):
-    members = value.GetType().GetUnqualifiedType()
-    members = {members.GetFieldAtIndex(i).GetName(): members.GetFieldAtIndex(i) for i in range(members.GetNumberOfFields())}
-    if "list_" not in members:
-        raise reel_values.Unreadable("it is optimised out")
-    where = address(value)
-    # A reference: where it leads is in the tape.
-    found = reel_values.TapeValue(memory, where, memory.pointer(where + members["list_"].GetOffsetInBytes()))
+    found = reel_values.TapeValue(memory, address(value))
     entries = ["\n  [{}] = {}".format(number, text) for number, text in found.entries(MOST_ENTRIES)]
     return str(found) + "".join(entries)
 

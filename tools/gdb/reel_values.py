@@ -1,7 +1,7 @@
 """Reads tensors, tapes and modules from the memory of a stopped program, or of a core file, and describes them in words.
 
 It knows no debugger: reel_gdb.py and reel_lldb.py say how memory is read. The library has the offsets of its classes' members in
-two tables (lib/core/debugger_layout.h), so that it needs no debug information of its own. Nothing is called in the program, and
+tables (debugger_layout.cpp in lib/record, lib/autograd and lib/nn), so that it needs no debug information of its own. Nothing is called in the program, and
 what is read is checked: memory that was freed or overwritten gives a sentence, not an error.
 """
 
@@ -12,6 +12,7 @@ MOST_AXES = 8
 MOST_STATISTICS = 1 << 16  # elements of a tensor of which statistics are computed
 MOST_BYTES = 1 << 22  # read at once
 MOST_PARTS = 10000  # of a module that are listed
+MOST_READS = 200000  # for one value: memory that was overwritten may lead round in circles
 DTYPES = ["f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"]
 FORMATS = {"f32": "f", "f64": "d", "f16": "e", "i32": "i", "i64": "q", "u8": "B", "bool": "B", "bf16": "H"}
 DEVICES = ["cpu", "cuda"]
@@ -26,9 +27,21 @@ class Memory:
 
     def __init__(self):
         self.tables = {}
+        self.reads_left = MOST_READS
+
+    def begin(self):
+        """To be called before each value that is described."""
+        self.reads_left = MOST_READS
 
     def read(self, address, count):
         """`count` bytes. Throws: Unreadable."""
+        self.reads_left -= 1
+        if self.reads_left < 0:
+            raise Unreadable("too long")
+        return self.read_memory(address, count) if count else b""
+
+    def read_memory(self, address, count):
+        """`count` bytes, one or more. Throws: Unreadable."""
         raise NotImplementedError
 
     def address_of(self, symbol):
@@ -89,16 +102,19 @@ class Memory:
 
 def decoded(text):
     try:
-        return text.decode("utf-8")
+        text = text.decode("utf-8")
     except UnicodeDecodeError:
         raise Unreadable("no text") from None
+    if not text.isprintable():
+        raise Unreadable("no text")
+    return text
 
 
 def location(memory, file, line):
     if not file:
         return "an unknown place"
     name = memory.text(file)
-    if not name.isprintable() or not 0 <= line < 1 << 28:
+    if not 0 <= line < 1 << 28:
         raise Unreadable("no location")
     while name.startswith("../"):
         name = name[3:]
@@ -216,7 +232,7 @@ class TensorValue:
         infinities = len(values) - len(finite) - nans
         said = []
         if finite:
-            mean = math.fsum(finite) / len(finite)
+            mean = sum(value / len(finite) for value in finite)
             said.append("min {}, max {}, mean {:.6g}".format(self.written(min(finite)), self.written(max(finite)), mean))
         if nans:
             said.append("{:,} NaN".format(nans))
@@ -265,18 +281,18 @@ def tensor(memory, body, most=16, statistics=True):
 
 
 class TapeValue:
-    """A tape, by its own address and that of its list. Throws: Unreadable."""
+    """A tape, by its address. Throws: Unreadable."""
 
-    def __init__(self, memory, tape, tape_list):
+    def __init__(self, memory, tape):
         self.memory = memory
         self.at = at = memory.layout("tensors")
-        self.list = tape_list
-        scopes = memory.pointer(tape_list + at["TapeList.scopes"])
+        self.list = memory.pointer(tape + memory.layout("tapes")["Tape.list"])
+        scopes = memory.pointer(self.list + at["TapeList.scopes"])
         first, count = memory.std_vector(scopes + at["Scopes.open"], at["OpenScope"], 100000)
         self.open = any(
             memory.pointer(first + i * at["OpenScope"] + at["OpenScope.scope"]) == tape for i in range(count)
         )
-        self.size = memory.pointer(tape_list + at["TapeList.entry_count"]) if self.open else 0
+        self.size = memory.pointer(self.list + at["TapeList.entry_count"]) if self.open else 0
         if self.size > 1 << 40:
             raise Unreadable("no tape")
 
@@ -327,7 +343,7 @@ class ModuleValue:
         if training > 1 or not self.type:
             raise Unreadable("no module")
         self.training = training == 1
-        self.entries = [first + i * at["ModuleEntry"] for i in range(count)]
+        self.entries = range(first, first + count * at["ModuleEntry"], at["ModuleEntry"])
 
     def type_name(self):
         """The name of the dynamic type, without namespaces; empty if this is no object with virtual functions."""
