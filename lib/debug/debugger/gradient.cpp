@@ -42,7 +42,7 @@ void show_gradient(Debugger::State& state, const Words& words) {
   state.print("  norms of the gradients at the {} executions of this line in step {}:\n", executions.size(), op.step);
   double largest = 0;
   for (const RecordedOp* one : executions)
-    if (double norm = norm_of_gradient(state.run, *one); norm > largest) largest = norm;
+    largest = std::fmax(largest, norm_of_gradient(state.run, *one));  // of NaN and a number, the number
   std::vector<std::vector<std::string>> rows;
   const std::size_t every = (executions.size() + most_rows - 1) / most_rows;
   // On a scale of ten powers of ten, since gradients vanish by factors.

@@ -56,7 +56,7 @@ class LineEditor {
   void find(const char* name, F& function) {
     void* found = dlsym(library_, name);
     static_assert(sizeof found == sizeof function);
-    std::memcpy(&function, &found, sizeof found);
+    std::memcpy(static_cast<void*>(&function), static_cast<const void*>(&found), sizeof found);
   }
 
   void* library_;  // never closed: the terminal stays as it has set it

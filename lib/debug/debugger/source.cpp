@@ -12,8 +12,8 @@ namespace {
 std::optional<std::vector<std::string>> lines_of(const Debugger::State& state, const std::string& file) {
   std::vector<std::string> paths{file};
   for (const std::string& folder : state.options.source_folders) {
-    paths.push_back(folder + "/" + file);
-    paths.push_back(folder + "/" + file.substr(file.rfind('/') + 1));
+    paths.push_back(fmt::format("{}/{}", folder, file));
+    paths.push_back(fmt::format("{}/{}", folder, file.substr(file.rfind('/') + 1)));
   }
   for (const std::string& path : paths) {
     std::ifstream source(path);

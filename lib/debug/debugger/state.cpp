@@ -101,8 +101,8 @@ Condition Debugger::State::condition(const Words& words) const {
     return {fmt::format("op %{}", id), [id](const RecordedOp& op) { return op.id >= id; }};
   }
   if (words.size() == 2 && first == "op") {
-    std::string name = words[1];
-    return {"op " + name, [name](const RecordedOp& op) { return op.op == name && op.kind != OpKind::source; }};
+    return {"op " + words[1],
+            [name = words[1]](const RecordedOp& op) { return op.op == name && op.kind != OpKind::source; }};
   }
   if (words.size() > 1) refuse_command("'{}' is more than a condition", fmt::join(words, " "));
   if (filters.contains(first))

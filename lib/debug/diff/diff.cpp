@@ -20,9 +20,8 @@ std::string form_of(const RecordedTensor& tensor) {
 
 // "matmul at model.cpp:31 in encoder.layers.2, step 4, with t = 3"
 std::string sentence_of(const RecordedOp& op) {
-  std::string text = op.kind == OpKind::gradient ? fmt::format("the gradient of the result of {}", op.op)
-                     : op.kind == OpKind::source ? std::string(op.op)
-                                                 : std::string(op.op);
+  std::string text(op.op);
+  if (op.kind == OpKind::gradient) text = "the gradient of the result of " + text;
   if (op.kind == OpKind::backward) text += " within a gradient";
   if (!op.outputs.empty() && !op.outputs[0].name.empty()) text += fmt::format(" '{}'", op.outputs[0].name);
   text += " at " + op.location();

@@ -29,13 +29,12 @@ std::string command_line() {
   return text;
 }
 
-const RecordingOptions& checked(const RecordingOptions& options, Location where) {
+void check_options(const RecordingOptions& options, Location where) {
   if (options.max_bytes < std::size_t{1} << 20)
     fail<Error>(recording_name, where, ".max_bytes is {}, but must be at least 1 MB (1,048,576)", options.max_bytes);
   if (options.value_elements < 0 || options.value_elements > 65'536)
     fail<Error>(recording_name, where, ".value_elements is {}, but must be in [0, 65536]", options.value_elements);
   if (options.every < 1) fail<Error>(recording_name, where, ".every is {}, but must be at least 1", options.every);
-  return options;
 }
 
 }  // namespace
@@ -170,8 +169,10 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
   RecordBytes body_, waiting_;
 };
 
-Recording::Recording(const std::string& file, const RecordingOptions& options, Location where)
-    : writer_(std::make_unique<Writer>(file, checked(options, where), where)) {}
+Recording::Recording(const std::string& file, const RecordingOptions& options, Location where) {
+  check_options(options, where);
+  writer_ = std::make_unique<Writer>(file, options, where);
+}
 
 Recording::~Recording() = default;
 

@@ -153,7 +153,7 @@ class RunJson {
     std::size_t lines = 0;
     for (const auto& [index, file] : files_) {
       std::vector<std::string> paths{file};
-      for (const std::string& folder : folders_) paths.push_back(folder + "/" + file);
+      for (const std::string& folder : folders_) paths.push_back(fmt::format("{}/{}", folder, file));
       for (const std::string& path : paths) {
         std::ifstream source(path);
         if (!source) continue;
