@@ -17,13 +17,13 @@ namespace {
 void write(const TensorList& list, const std::string& path) {
   std::vector<reel::NamedTensor> tensors;
   for (const ListedTensor& tensor : list.tensors) tensors.push_back({tensor.name, tensor.values()});
-  if (path.ends_with(".safetensors")) return reel::io::save(path, tensors, list.metadata);
-  if (path.ends_with(".npz")) return reel::io::save_npz(path, tensors);
+  if (path.ends_with(".safetensors")) return reel::io::save(path, tensors, list.metadata, {});
+  if (path.ends_with(".npz")) return reel::io::save_npz(path, tensors, {}, {});
   if (!path.ends_with(".npy"))
     throw std::runtime_error(fmt::format("{} ends in none of .safetensors, .npz and .npy, which say the format", path));
   if (tensors.size() != 1)
     throw std::runtime_error(fmt::format("an npy file holds one array, but {} has {}", list.path, tensors.size()));
-  reel::io::save_npy(path, tensors[0].tensor);
+  reel::io::save_npy(path, tensors[0].tensor, {});
 }
 
 }  // namespace

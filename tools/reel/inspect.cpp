@@ -1,19 +1,22 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdint>
 #include <fstream>
 #include <map>
 #include <memory>
+#include <stdexcept>
 #include <string>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <reel/debug/recorded_run.h>
-#include <reel/debug/statistics.h>
 #include <reel/ops.h>
 #include <reel/tape.h>
 
 #include "core/printable.h"
+#include "kernels/kernel_table.h"
 #include "table.h"
 #include "tensor_list.h"
 #include "verb.h"
@@ -32,17 +35,32 @@ std::string form_of(const ListedTensor& tensor) {
 // JSON has no NaN: null.
 nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(); }
 
-double mean_of(const reel::Tensor& x) { return x.numel() == 0 ? std::nan("") : mean(to(x, reel::DType::f64)).item(); }
+// The statistics of a tensor's elements; min, max and mean are those of the finite ones.
+struct Statistics {
+  double min = std::nan(""), max = std::nan(""), mean = std::nan("");
+  std::int64_t nans = 0, infinities = 0, zeros = 0;
+};
+
+Statistics statistics_of(const reel::Tensor& values) {
+  // In place: a copy of a mapped file would need its size in memory.
+  reel::detail::ElementSummary found = reel::detail::kernels(reel::cpu).summarise(values.body(), true, false);
+  Statistics statistics{.nans = found.nans, .infinities = found.infinities, .zeros = found.zeros};
+  std::int64_t finite = values.numel() - found.nans - found.infinities;
+  if (finite == 0) return statistics;
+  statistics.min = found.min;
+  statistics.max = found.max;
+  statistics.mean = found.sum / static_cast<double>(finite);
+  return statistics;
+}
 
 nlohmann::json json_of(const ListedTensor& tensor, bool with_statistics) {
   nlohmann::json json = {{"name", tensor.name}, {"dtype", name_of(tensor.dtype)}, {"bytes", tensor.bytes()}};
   json["shape"] = std::vector<std::int64_t>(tensor.shape.begin(), tensor.shape.end());
   if (!with_statistics) return json;
-  reel::Tensor values = tensor.values();
-  reel::debug::TensorStatistics found = reel::debug::statistics(values);
+  Statistics found = statistics_of(tensor.values());
   json["min"] = number(found.min);
   json["max"] = number(found.max);
-  json["mean"] = number(mean_of(values));
+  json["mean"] = number(found.mean);
   json["nans"] = found.nans;
   json["infinities"] = found.infinities;
   json["zeros"] = found.zeros;
@@ -52,12 +70,35 @@ nlohmann::json json_of(const ListedTensor& tensor, bool with_statistics) {
 std::vector<std::string> row_of(const ListedTensor& tensor, bool with_statistics) {
   std::vector<std::string> row{reel::detail::printable(tensor.name), form_of(tensor), text_of_bytes(tensor.bytes())};
   if (!with_statistics) return row;
-  reel::Tensor values = tensor.values();
-  reel::debug::TensorStatistics found = reel::debug::statistics(values);
-  for (double one : {found.min, found.max, mean_of(values)})
+  Statistics found = statistics_of(tensor.values());
+  for (double one : {found.min, found.max, found.mean})
     row.push_back(std::isnan(one) ? "" : fmt::format("{:.6g}", one));
   for (std::int64_t count : {found.nans, found.infinities, found.zeros}) row.push_back(fmt::format("{}", count));
   return row;
+}
+
+// How the elements of two tensors of one shape and dtype differ.
+struct ElementDifference {
+  std::int64_t count = 0;  // of places that are not equal; NaN equals NaN
+  double largest = 0;      // the largest |x − y| where both are finite
+};
+
+ElementDifference difference_of(const reel::Tensor& x, const reel::Tensor& y) {
+  constexpr std::int64_t most_at_once = 1 << 18;
+  ElementDifference difference;
+  reel::Tensor all_x = flatten(x), all_y = flatten(y);
+  for (std::int64_t start = 0; start < x.numel(); start += most_at_once) {
+    reel::Tensor a = slice(all_x, 0, start, start + most_at_once), b = slice(all_y, 0, start, start + most_at_once);
+    reel::Tensor differs = a != b;
+    if (is_floating(a.dtype())) differs = logical_and(differs, logical_not(logical_and(isnan(a), isnan(b))));
+    auto count = static_cast<std::int64_t>(sum(to(differs, reel::DType::f64)).item());
+    if (count == 0) continue;
+    difference.count += count;
+    reel::Tensor distance = abs(to(a, reel::DType::f64) - to(b, reel::DType::f64));
+    difference.largest =
+        std::max(difference.largest, max(where(isfinite(distance), distance, zeros_like(distance))).item());
+  }
+  return difference;
 }
 
 int show_tensors(const Arguments& given) {
@@ -66,6 +107,7 @@ int show_tensors(const Arguments& given) {
   if (given.json) {
     nlohmann::json json = {
         {"file", list.path}, {"format", list.format}, {"bytes", list.bytes}, {"metadata", list.metadata}};
+    json["statistics"] = with_statistics;
     json["tensors"] = nlohmann::json::array();
     for (const ListedTensor& tensor : list.tensors) json["tensors"].push_back(json_of(tensor, with_statistics));
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
@@ -85,7 +127,15 @@ int show_tensors(const Arguments& given) {
   return 0;
 }
 
+bool is_recording(const std::string& path) {
+  std::array<char, 8> start = {};
+  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
+  return std::string_view(start.data(), start.size()) == "REELREC1";
+}
+
 int show_difference(const Arguments& given) {
+  if (is_recording(given.file) || is_recording(given.other))
+    throw std::runtime_error("recordings are compared by `reel diff A B`");
   TensorList a = list_tensors(given.file, true), b = list_tensors(given.other, true);
   std::map<std::string, std::pair<const ListedTensor*, const ListedTensor*>> names;
   for (const ListedTensor& tensor : a.tensors) names[tensor.name].first = &tensor;
@@ -100,10 +150,12 @@ int show_difference(const Arguments& given) {
       difference = fmt::format("only in {}", x ? given.file : given.other);
     } else if (x->shape != y->shape || x->dtype != y->dtype) {
       difference = fmt::format("{} and {}", form_of(*x), form_of(*y));
-    } else if (x->shape.numel() > 0) {
-      double largest = max(abs(to(x->values(), reel::DType::f64) - to(y->values(), reel::DType::f64))).item();
-      if (largest != 0) difference = fmt::format("elements differ by at most {:.6g}", largest);
-      if (largest != 0) one["largest"] = number(largest);
+    } else if (ElementDifference found = difference_of(x->values(), y->values()); found.count > 0) {
+      difference = fmt::format("{} of {} elements differ", found.count, x->shape.numel());
+      // Else they are NaN, infinite, or too close for f64.
+      if (found.largest > 0) difference += fmt::format(", by at most {:.6g}", found.largest);
+      one["count"] = found.count;
+      one["largest"] = found.largest;
     }
     if (difference.empty()) continue;
     one["difference"] = difference;
@@ -113,20 +165,14 @@ int show_difference(const Arguments& given) {
   if (given.json)
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
   else if (rows.size() == 1)
-    fmt::print("All {} tensors are equal.\n", names.size());
+    fmt::print("No differences in {} tensor{}.\n", names.size(), names.size() == 1 ? "" : "s");
   else
     print_table(rows);
   return rows.size() == 1 ? 0 : 1;
 }
 
-bool is_recording(const std::string& path) {
-  std::array<char, 8> start = {};
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  return std::string_view(start.data(), start.size()) == "REELREC1";
-}
-
 int show_recording(const Arguments& given) {
-  reel::debug::RecordedRun run = reel::debug::RecordedRun::read(given.file);
+  reel::debug::RecordedRun run = reel::debug::RecordedRun::read(given.file, {});
   std::map<std::string_view, std::int64_t> kinds;
   std::int64_t anomalies = 0, errors = 0;
   for (const reel::debug::RecordedOp& op : run.ops()) {

@@ -25,25 +25,31 @@ namespace io = reel::io;
 
 constexpr const char* function = "inspect";
 
-// Reads the header of an array; `read(bytes)` gives the next bytes of the file.
+constexpr std::uint64_t longest_header_bytes = 100'000'000;  // of a safetensors file
+
+// Reads the header of the array `name`, a file or a member of one; `read(bytes)` gives its next bytes.
 template <class Read>
-io::NpyHeader npy_header(Read read) {
+io::NpyHeader npy_header(const std::string& name, Read read) {
   std::string signature(io::npy_signature_bytes, '\0');
   read(signature);
   std::string count(io::npy_count_bytes(signature), '\0');
   read(count);
   std::uint64_t size = 0;
   for (std::size_t i = count.size(); i-- > 0;) size = size << 8 | static_cast<unsigned char>(count[i]);
-  if (size > io::most_npy_header_bytes) throw std::runtime_error("has a header that is too long");
+  if (size > io::most_npy_header_bytes) throw std::runtime_error(name + " has a header that is too long");
   std::string text(size, '\0');
   read(text);
-  return io::parsed_npy(text, true);
+  try {
+    return io::parsed_npy(text, true);
+  } catch (const std::exception& error) {
+    throw std::runtime_error(name + " " + error.what());
+  }
 }
 
 TensorList list_npy(const std::string& path) {
   io::Reader file(function, path, {});
   std::uint64_t offset = 0;
-  io::NpyHeader header = npy_header([&](std::string& bytes) {
+  io::NpyHeader header = npy_header(path, [&](std::string& bytes) {
     file.read(offset, std::as_writable_bytes(std::span(bytes)));
     offset += bytes.size();
   });
@@ -52,7 +58,7 @@ TensorList list_npy(const std::string& path) {
                                          file.size() - offset, header.elements_bytes));
   TensorList list{"npy", path, {}, {}, 0};
   list.tensors.push_back(
-      {"array", header.shape, header.element.dtype, [path] { return io::load_npy(path, {.widen = true}); }});
+      {"array", header.shape, header.element.dtype, [path] { return io::load_npy(path, {.widen = true}, {}); }});
   return list;
 }
 
@@ -66,22 +72,39 @@ TensorList list_npz(const std::string& path) {
     if (!name.ends_with(".npy"))
       throw std::runtime_error(fmt::format("{} has the member {}, which is no array", path, name));
     reel::detail::ZipArchive::MemberReader reader(archive, i);
-    io::NpyHeader header =
-        npy_header([&](std::string& bytes) { reader.read(std::as_writable_bytes(std::span(bytes))); });
+    io::NpyHeader header = npy_header(
+        path + "/" + name, [&](std::string& bytes) { reader.read(std::as_writable_bytes(std::span(bytes))); });
     name.resize(name.size() - 4);
     list.tensors.push_back({name, header.shape, header.element.dtype, [path, name, loaded] {
-                              if (loaded->tensors.empty()) *loaded = io::load_npz(path, {.widen = true});
+                              if (loaded->tensors.empty()) *loaded = io::load_npz(path, {.widen = true}, {});
                               return loaded->at(name);
                             }});
   }
   return list;
 }
 
-TensorList list_mapped(const std::string& path) {
-  auto file = std::make_shared<io::TensorFile>(io::open(path));
+// Refuses a safetensors file whose header, or an index whose size, needs much memory to be read.
+void check_header(const std::string& path) {
+  std::array<unsigned char, 8> start = {};
+  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(start.data()), start.size());
+  std::uint64_t size = 0;
+  for (std::size_t i = start.size(); i-- > 0;) size = size << 8 | start[i];
+  if (path.ends_with(".json")) size = std::filesystem::file_size(path);
+  // A longer one is no safetensors file, as `open` says.
+  if (size > most_unasked_header_bytes && size <= longest_header_bytes)
+    throw std::runtime_error(
+        fmt::format("{} has a header of {} bytes, more than the {} that are read unasked; --statistics reads it", path,
+                    size, most_unasked_header_bytes));
+}
+
+TensorList list_mapped(const std::string& path, bool whole) {
+  if (!whole) check_header(path);
+  auto file = std::make_shared<io::TensorFile>(io::open(path, {}));
   TensorList list{"safetensors", path, {}, file->metadata(), 0};
   for (const std::string& name : file->names())
-    list.tensors.push_back({name, file->shape(name), file->dtype(name), [file, name] { return (*file)[name]; }});
+    list.tensors.push_back({name, file->shape({name, {}}), file->dtype({name, {}}), [file, name] {
+                              return (*file)[{name, {}}];
+                            }});
   return list;
 }
 
@@ -113,13 +136,13 @@ TensorList list_file(const std::string& path, bool whole) {
   std::array<char, 8> start = {};
   std::ifstream(path, std::ios::binary).read(start.data(), start.size());
   std::string_view magic(start.data(), start.size());
-  if (path.ends_with(".json")) return list_mapped(path);
+  if (path.ends_with(".json")) return list_mapped(path, whole);
   if (magic.starts_with("\x93NUMPY")) return list_npy(path);
   if (path.ends_with(".npz")) return list_npz(path);
   switch (io::format_of_file(path, {})) {
     case io::WeightsFormat::torch_save: return list_loaded("PyTorch", path, whole, io::load_pytorch);
     case io::WeightsFormat::hdf5: return list_loaded("HDF5", path, whole, io::load_hdf5);
-    default: return list_mapped(path);
+    default: return list_mapped(path, whole);
   }
 }
 
