@@ -72,8 +72,9 @@ TensorList list_npz(const std::string& path) {
     if (!name.ends_with(".npy"))
       throw std::runtime_error(fmt::format("{} has the member {}, which is no array", path, name));
     reel::detail::ZipArchive::MemberReader reader(archive, i);
-    io::NpyHeader header = npy_header(
-        path + "/" + name, [&](std::string& bytes) { reader.read(std::as_writable_bytes(std::span(bytes))); });
+    io::NpyHeader header = npy_header(fmt::format("{}/{}", path, name), [&](std::string& bytes) {
+      reader.read(std::as_writable_bytes(std::span(bytes)));
+    });
     name.resize(name.size() - 4);
     list.tensors.push_back({name, header.shape, header.element.dtype, [path, name, loaded] {
                               if (loaded->tensors.empty()) *loaded = io::load_npz(path, {.widen = true}, {});
