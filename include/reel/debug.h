@@ -16,6 +16,7 @@
 #include <reel/debug/note.h>
 #include <reel/debug/ops.h>
 #include <reel/debug/print.h>
+#include <reel/debug/profile.h>
 #include <reel/debug/recorded_run.h>
 #include <reel/debug/recording.h>
 #include <reel/debug/report.h>

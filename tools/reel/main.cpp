@@ -22,6 +22,7 @@ const std::vector<Verb>& verbs() {
       {"ops", "Lists all ops, by families.", add_ops},
       {"plot", "Draws the logs of a folder and those within it as one HTML page.", add_plot},
       {"report", "Writes recordings and logs as one HTML page, which steps through their ops.", add_report},
+      {"trace", "Writes a recording as a trace for ui.perfetto.dev.", add_trace},
   };
   return all;
 }

@@ -28,3 +28,4 @@ std::function<int()> add_inspect(CLI::App& command);
 std::function<int()> add_ops(CLI::App& command);
 std::function<int()> add_plot(CLI::App& command);
 std::function<int()> add_report(CLI::App& command);
+std::function<int()> add_trace(CLI::App& command);

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <reel/location.h>
+
+namespace reel::debug {
+
+/// What the rows of a profile are.
+enum class ProfileBy : std::uint8_t { op, line, module };
+
+/// One row of a profile: all calls of an op, of a line, or within a module.
+struct ProfileRow {
+  std::string name;           ///< the op, "file:line", or the path of the module
+  std::int64_t calls = 0;     ///< forward calls
+  std::int64_t forward = 0;   ///< nanoseconds of forward calls
+  std::int64_t backward = 0;  ///< nanoseconds of their gradient functions, with the ops that these run
+  std::size_t bytes = 0;      ///< bytes of the results that were allocated
+};
+
+/// A scope that measures every op of this thread while it lives: time and bytes by op, line and module, forward and
+/// backward. Calls that `batch_map` delays are measured as the group that runs them. The time of a GPU's ops is that of
+/// starting them.
+class Profile {
+ public:
+  /// Begins to measure.
+  Profile();
+  /// Ends the scope.
+  ~Profile();
+  /// Not copyable.
+  Profile(const Profile&) = delete;
+  /// Not assignable.
+  Profile& operator=(const Profile&) = delete;
+
+  /// Ends measuring; the results stay.
+  void stop();
+  /// The rows, most time first.
+  std::vector<ProfileRow> rows(ProfileBy by) const;
+  /// Nanoseconds from the beginning until `stop`, or until now.
+  std::int64_t duration() const;
+  /// The most bytes of tensors that this thread had at a time since it began, as memory_statistics() says at the end.
+  std::size_t peak_bytes() const;
+  /// Writes all calls as a trace, a slice each, forward calls linked with their gradients: in Perfetto's format, or, for
+  /// a name that ends in `.json`, in Chrome's. Both open in ui.perfetto.dev.
+  /// Throws: FileError if the file cannot be written.
+  void trace(const std::string& file, Location where = Location::here()) const;
+  /// Writes a flame graph as SVG: modules, lines and ops, as wide as their time.
+  /// Throws: FileError if the file cannot be written.
+  void flame_graph(const std::string& file, Location where = Location::here()) const;
+
+ private:
+  class Collector;
+  std::unique_ptr<Collector> collector_;
+};
+
+/// The rows of a profile as a table, with shares of the measured time, and the time that no op took.
+std::string to_string(const Profile& profile, ProfileBy by = ProfileBy::op);
+
+}  // namespace reel::debug

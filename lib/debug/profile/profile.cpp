@@ -1,0 +1,285 @@
+#include <reel/debug/profile.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <deque>
+#include <map>
+#include <unordered_map>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include <reel/device.h>
+#include <reel/nn/module.h>
+
+#include "../../core/op.h"
+#include "../../core/storage.h"
+#include "../../io/atomic_file.h"
+#include "../listener_scope.h"
+#include "slices.h"
+
+namespace reel::debug {
+
+using namespace detail;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A counter that costs a few nanoseconds to read, unlike the clock.
+std::uint64_t ticks() {
+#if defined(__x86_64__)
+  return __builtin_ia32_rdtsc();
+#else
+  return static_cast<std::uint64_t>(Clock::now().time_since_epoch().count());
+#endif
+}
+
+}  // namespace
+
+/// A measured call, as it is written while the program runs: texts and links are found afterwards.
+struct ProfileEvent {
+  std::uint64_t start, end;  // ticks
+  const char* op;
+  const char* file;
+  std::uint64_t epoch;  // of the tape list, with the slot of the first output: tells which call a gradient belongs to
+  std::uint64_t bytes;
+  std::uint32_t slot;
+  std::int32_t line;
+  std::uint32_t module;
+  OpKind kind;
+};
+
+class Profile::Collector : public ListenerScope {
+ public:
+  Collector() : ListenerScope(detail::context()) { modules_.emplace_back(); }
+
+  void starting(const Call& call, Location where) override {
+    if (is_outermost_) {
+      // Calls that wait for others are not measured; the group's is.
+      if (!detail::context().interceptor) started_.push_back({&call, ticks()});
+      return;
+    }
+    ListenerScope::starting(call, where);
+    if (!detail::context().interceptor) started_.push_back({&call, ticks()});
+  }
+  void finished(const Call& call, Location where) override {
+    std::uint64_t end = ticks();
+    if (!started_.empty() && started_.back().call == &call) {
+      add_call(call, where, started_.back().at, end);
+      started_.pop_back();
+    }
+    if (!is_outermost_) ListenerScope::finished(call, where);
+  }
+  void failed(const Call& call) noexcept override {
+    if (!started_.empty() && started_.back().call == &call) started_.pop_back();
+    ListenerScope::failed(call);
+  }
+  void gradient_starting(const Entry& entry, std::span<const Tensor> gradients) override {
+    ListenerScope::gradient_starting(entry, gradients);
+    differentiating_.push_back({&entry, ticks()});
+  }
+  void gradient_finished(const Entry& entry) noexcept override {
+    std::uint64_t end = ticks();
+    if (!differentiating_.empty() && differentiating_.back().entry == &entry) {
+      ProfileEvent& event = events_.emplace_back();
+      event = {.start = differentiating_.back().at,
+               .end = end,
+               .op = entry.op->name,
+               .file = entry.file,
+               .epoch = detail::context().tapes->epoch(),
+               .bytes = 0,
+               .slot = entry.first_output,
+               .line = entry.line,
+               .module = 0,
+               .kind = OpKind::gradient};
+      differentiating_.pop_back();
+    }
+    ListenerScope::gradient_finished(entry);
+  }
+
+  void stop() {
+    if (end_ticks_ != 0) return;
+    detail::Scopes::end(this);
+    end_ticks_ = ticks();
+    end_ = Clock::now();
+    peak_bytes_ = memory_statistics().peak_bytes;
+  }
+  std::int64_t duration() const { return ((end_ticks_ != 0 ? end_ : Clock::now()) - began_).count(); }
+  std::size_t peak_bytes() const { return end_ticks_ != 0 ? peak_bytes_ : memory_statistics().peak_bytes; }
+
+  // The events with their texts, in nanoseconds, gradients with the modules of their forward calls.
+  std::vector<Slice> slices() const {
+    std::uint64_t end = end_ticks_ != 0 ? end_ticks_ : ticks();
+    double scale = static_cast<double>(duration()) / static_cast<double>(std::max<std::uint64_t>(end - begin_ticks_, 1));
+    auto nanoseconds = [&](std::uint64_t at) { return std::llround(static_cast<double>(at) * scale); };
+    std::vector<Slice> slices;
+    slices.reserve(events_.size());
+    struct Forward {
+      std::uint64_t flow;
+      std::uint32_t module;
+    };
+    std::unordered_map<std::uint64_t, Forward> forwards;
+    std::uint64_t flow = 0;
+    // In the order in which calls end, a forward call comes before its gradient.
+    for (const ProfileEvent& event : events_) {
+      Slice slice{.start = nanoseconds(event.start - begin_ticks_),
+                  .duration = nanoseconds(event.end - event.start),
+                  .op = event.op,
+                  .file = file_of(event.file),
+                  .module = modules_[event.module],
+                  .line = event.line,
+                  .kind = event.kind,
+                  .bytes = event.bytes,
+                  .flow = 0};
+      std::uint64_t key = event.epoch * 0x9E3779B97F4A7C15u ^ event.slot;
+      if (event.kind == OpKind::forward && event.slot != 0) {
+        slice.flow = ++flow;
+        forwards[key] = {flow, event.module};
+      }
+      if (event.kind == OpKind::gradient)
+        if (auto found = forwards.find(key); found != forwards.end()) {
+          slice.flow = found->second.flow;
+          slice.module = modules_[found->second.module];
+        }
+      slices.push_back(slice);
+    }
+    return slices;
+  }
+
+ private:
+  struct Started {
+    const Call* call;
+    std::uint64_t at;
+  };
+  struct Differentiating {
+    const Entry* entry;
+    std::uint64_t at;
+  };
+
+  void add_call(const Call& call, Location where, std::uint64_t start, std::uint64_t end) {
+    std::uint64_t bytes = 0, epoch = 0;
+    std::uint32_t slot = 0;
+    if (!call.outputs.empty() && call.outputs[0].defined()) {
+      const Body& body = call.outputs[0].body();
+      epoch = body.epoch.load(std::memory_order_relaxed);
+      slot = epoch != 0 ? body.slot : 0;
+    }
+    if (!call.specs.empty())
+      for (const Tensor& output : call.outputs)
+        if (output.defined()) bytes += static_cast<std::uint64_t>(output.body().numel) * size_of(output.body().dtype);
+    ProfileEvent& event = events_.emplace_back();
+    event = {.start = start,
+             .end = end,
+             .op = call.op.name,
+             .file = where.file,
+             .epoch = epoch,
+             .bytes = bytes,
+             .slot = slot,
+             .line = where.line,
+             .module = module_index(),
+             .kind = differentiating_.empty() ? OpKind::forward : OpKind::backward};
+  }
+
+  std::uint32_t module_index() {
+    const auto* call = static_cast<const nn::ModuleCall*>(detail::context().module_call);
+    if (!call) return 0;
+    const nn::Module* module = &call->module();
+    if (call == last_call_ && module == last_module_) return last_index_;
+    std::string path = module->path();
+    if (path.empty()) path = module->type_name();
+    auto [found, is_new] = module_indices_.try_emplace(path, static_cast<std::uint32_t>(modules_.size()));
+    if (is_new) modules_.push_back(path);
+    last_call_ = call;
+    last_module_ = module;
+    return last_index_ = found->second;
+  }
+
+  static std::string_view file_of(const char* file) {
+    std::string_view text = file ? file : "";
+    while (text.starts_with("../")) text.remove_prefix(3);
+    return text;
+  }
+
+  Clock::time_point began_ = Clock::now(), end_;
+  std::uint64_t begin_ticks_ = ticks(), end_ticks_ = 0;
+  // Looking for an enclosing listener takes longer than the measurement. One that begins later is nested within.
+  const bool is_outermost_ = outer() == nullptr;
+  std::deque<ProfileEvent> events_;
+  std::vector<Started> started_;
+  std::vector<Differentiating> differentiating_;
+  std::deque<std::string> modules_;  // of index 0: none
+  std::unordered_map<std::string, std::uint32_t> module_indices_;
+  const void* last_call_ = nullptr;
+  const void* last_module_ = nullptr;
+  std::uint32_t last_index_ = 0;
+  std::size_t peak_bytes_ = 0;
+};
+
+Profile::Profile() : collector_(std::make_unique<Collector>()) {}
+Profile::~Profile() = default;
+
+void Profile::stop() { collector_->stop(); }
+std::int64_t Profile::duration() const { return collector_->duration(); }
+std::size_t Profile::peak_bytes() const { return collector_->peak_bytes(); }
+
+std::vector<ProfileRow> Profile::rows(ProfileBy by) const {
+  std::map<std::string, ProfileRow> rows;
+  for (const Slice& slice : collector_->slices()) {
+    // What gradient functions run is in the time of these.
+    if (slice.kind == OpKind::backward) continue;
+    std::string name = by == ProfileBy::op       ? std::string(slice.op)
+                       : by == ProfileBy::module ? std::string(slice.module)
+                       : slice.file.empty()      ? std::string("unknown place")
+                                                 : fmt::format("{}:{}", slice.file, slice.line);
+    ProfileRow& row = rows[name];
+    row.name = std::move(name);
+    if (slice.kind == OpKind::gradient) {
+      row.backward += slice.duration;
+    } else {
+      ++row.calls;
+      row.forward += slice.duration;
+    }
+    row.bytes += slice.bytes;
+  }
+  std::vector<ProfileRow> sorted;
+  for (auto& [name, row] : rows) sorted.push_back(std::move(row));
+  std::ranges::stable_sort(sorted, std::greater(), [](const ProfileRow& row) { return row.forward + row.backward; });
+  return sorted;
+}
+
+void Profile::trace(const std::string& file, Location where) const {
+  write_trace(collector_->slices(), "reel", file, where);
+}
+
+void Profile::flame_graph(const std::string& file, Location where) const {
+  std::string svg = flame_graph_svg(collector_->slices());
+  io::AtomicFile output("Profile::flame_graph", file, where);
+  output.write(std::as_bytes(std::span(svg)));
+  output.commit();
+}
+
+std::string to_string(const Profile& profile, ProfileBy by) {
+  constexpr const char* headings[] = {"op", "line", "module"};
+  std::vector<ProfileRow> rows = profile.rows(by);
+  auto total = static_cast<double>(std::max<std::int64_t>(profile.duration(), 1));
+  std::size_t width = 6;
+  double measured = 0;
+  for (ProfileRow& row : rows) {
+    if (row.name.empty()) row.name = "(none)";
+    width = std::max(width, row.name.size());
+    measured += static_cast<double>(row.forward + row.backward);
+  }
+  std::string text = fmt::format("{:{}}  {:>9}  {:>12}  {:>12}  {:>7}  {:>10}\n", headings[static_cast<std::size_t>(by)],
+                                 width, "calls", "forward ms", "backward ms", "share", "MB");
+  for (const ProfileRow& row : rows)
+    text += fmt::format("{:{}}  {:>9}  {:>12.3f}  {:>12.3f}  {:>5.1f} %  {:>10.2f}\n", row.name, width, row.calls,
+                        static_cast<double>(row.forward) / 1e6, static_cast<double>(row.backward) / 1e6,
+                        100 * static_cast<double>(row.forward + row.backward) / total,
+                        static_cast<double>(row.bytes) / 1e6);
+  return text + fmt::format("{:.3f} ms in all, {:.1f} % of it outside of ops and gradients; at most {:.2f} MB of tensors\n",
+                            total / 1e6, 100 * (1 - measured / total), static_cast<double>(profile.peak_bytes()) / 1e6);
+}
+
+}  // namespace reel::debug

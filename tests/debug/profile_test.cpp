@@ -1,0 +1,163 @@
+#include <reel/debug/profile.h>
+
+#include <chrono>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include <reel/batching.h>
+#include <reel/reel.h>
+
+#include "catch.h"
+#include "temporary_file.h"
+
+using namespace reel;
+using debug::Profile;
+using debug::ProfileBy;
+using debug::ProfileRow;
+using reel_test::contains;
+using reel_test::error_of;
+using reel_test::TemporaryFile;
+
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+ProfileRow row_of(const Profile& profile, const std::string& name, ProfileBy by = ProfileBy::op) {
+  for (const ProfileRow& row : profile.rows(by))
+    if (row.name == name) return row;
+  return {};
+}
+
+struct Net : nn::Module {
+  nn::Linear hidden{*this, "hidden", 3, 4};
+  nn::Linear output{*this, "output", 4, 1};
+
+  Tensor operator()(const Tensor& x) const { return output(tanh(hidden(x))); }
+};
+
+}  // namespace
+
+TEST_CASE("a profile counts calls, time and bytes by op, line and module, forward and backward") {
+  Net net;
+  Tensor x = ones({5, 3});
+  Profile profile;
+  int line = __LINE__ + 3;
+  for (int i = 0; i < 3; ++i) {
+    Tape tape;
+    tape.backward(sum(net(x)));
+  }
+  profile.stop();
+  static_cast<void>(exp(x));  // after the end
+  ProfileRow activation = row_of(profile, "tanh");
+  CHECK(activation.calls == 3);
+  CHECK(activation.forward > 0);
+  CHECK(activation.backward > 0);
+  CHECK(activation.bytes == 3 * 5 * 4 * sizeof(float));
+  CHECK(row_of(profile, "exp").calls == 0);
+  CHECK(row_of(profile, "hidden", ProfileBy::module).calls == 3);
+  CHECK(row_of(profile, "hidden", ProfileBy::module).backward > 0);
+  CHECK(row_of(profile, "output", ProfileBy::module).calls == 3);
+  std::string place = "tests/debug/profile_test.cpp:" + std::to_string(line);
+  CHECK(row_of(profile, place, ProfileBy::line).calls >= 3);
+  std::int64_t measured = 0;
+  for (const ProfileRow& row : profile.rows(ProfileBy::op)) measured += row.forward + row.backward;
+  CHECK(measured <= profile.duration());
+  CHECK(profile.peak_bytes() > 0);
+  std::string table = to_string(profile);
+  CHECK_THAT(table, contains("tanh") && contains("forward ms") && contains(" ms in all, "));
+}
+
+TEST_CASE("the time of a profile is that of the clock") {
+  auto began = std::chrono::steady_clock::now();
+  Profile profile;
+  Tensor x = ones({300, 300});
+  while (std::chrono::steady_clock::now() - began < std::chrono::milliseconds(30)) x = tanh(x);
+  profile.stop();
+  double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - began).count();
+  ProfileRow row = row_of(profile, "tanh");
+  CHECK(static_cast<double>(row.forward) / 1e9 <= seconds);
+  CHECK(static_cast<double>(row.forward) / 1e9 > 0.3 * seconds);
+}
+
+TEST_CASE("profiles nest, and go on after an op that throws") {
+  Profile outer;
+  static_cast<void>(exp(ones({2})));
+  {
+    Profile inner;
+    static_cast<void>(exp(ones({2})));
+    CHECK_THROWS_AS(matmul(ones({2, 3}), ones({2, 3})), ShapeError);
+    static_cast<void>(exp(ones({2})));
+    CHECK(row_of(inner, "exp").calls == 2);
+  }
+  CHECK(row_of(outer, "exp").calls == 3);
+}
+
+TEST_CASE("a profile measures the groups of batch_map") {
+  std::vector<int> examples(8);
+  Profile profile;
+  auto results = batch_map(examples, [](int) { return tanh(ones({1, 4})); });
+  CHECK(results.size() == 8);
+  CHECK(row_of(profile, "tanh").calls == 1);
+}
+
+TEST_CASE("each thread has its own profile") {
+  Profile profile;
+  std::thread other([] {
+    Profile own;
+    static_cast<void>(exp(ones({2})));
+    CHECK(row_of(own, "exp").calls == 1);
+  });
+  other.join();
+  CHECK(row_of(profile, "exp").calls == 0);
+}
+
+TEST_CASE("a trace is Chrome's JSON or Perfetto's protobuf, of at most 100 bytes an op") {
+  TemporaryFile json("trace.json"), perfetto("trace.perfetto-trace");
+  Profile profile;
+  Tensor w = ones({4}).requires_grad();
+  constexpr int steps = 500;
+  for (int i = 0; i < steps; ++i) {
+    Tape tape;
+    tape.backward(sum(tanh(w)));
+  }
+  profile.stop();
+  profile.trace(json.path());
+  profile.trace(perfetto.path());
+  nlohmann::json events = nlohmann::json::parse(text_of(json.path()))["traceEvents"];
+  int begins = 0, ends = 0;
+  for (const nlohmann::json& event : events) {
+    begins += event["ph"] == "s";
+    ends += event["ph"] == "f";
+    if (event["ph"] == "X") CHECK(event["dur"] >= 0);
+  }
+  CHECK(begins >= 2 * steps);
+  CHECK(ends == 2 * steps);  // the gradients of tanh and sum
+  std::int64_t slices = 0;
+  for (const nlohmann::json& event : events) slices += event["ph"] == "X";
+  CHECK(static_cast<std::int64_t>(text_of(perfetto.path()).size()) < 100 * slices);
+  CHECK_THAT(error_of<Error>([&] { profile.trace("/nowhere/trace.json"); }), contains("Profile::trace") && contains("/nowhere"));
+}
+
+TEST_CASE("a flame graph is an SVG with modules, lines and ops") {
+  TemporaryFile file("flames.svg");
+  Net net;
+  Profile profile;
+  for (int i = 0; i < 50; ++i) {
+    Tape tape;
+    tape.backward(sum(net(ones({64, 3}))));
+  }
+  profile.flame_graph(file.path());
+  std::string svg = text_of(file.path());
+  CHECK(svg.starts_with("<svg "));
+  CHECK_THAT(svg, contains("<title>hidden: ") && contains("<title>tanh: ") && contains("<title>backward: ") &&
+                      contains("profile_test.cpp:"));
+  CHECK(svg.ends_with("</svg>\n"));
+}
