@@ -12,6 +12,7 @@
 #include "../ops/few.h"
 #include "../record/origin.h"
 #include "../record/tape_list.h"
+#include "group_listener.h"
 #include "verify.h"
 
 namespace reel::detail {
@@ -222,6 +223,8 @@ void Scheduler::run_largest() {
     groups_.caller = first.call_site(chosen[0].call->where);
     groups_.module_call = first.module_call;
     groups_.notes = first.notes;
+    groups_.listener = dynamic_cast<GroupListener*>(outer_->listener) ? outer_->listener : nullptr;
+    groups_.set(Context::intercepted, groups_.listener != nullptr);
     Context* before = std::exchange(current_context, &groups_);
     try {
       Group(groups_, chosen, bucket.joining).run();

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -132,18 +133,20 @@ TEST_CASE("a trace is Chrome's JSON or Perfetto's protobuf, of at most 100 bytes
   profile.trace(json.path());
   profile.trace(perfetto.path());
   nlohmann::json events = nlohmann::json::parse(text_of(json.path()))["traceEvents"];
-  int begins = 0, ends = 0;
+  std::set<std::int64_t> begun;
+  int ends = 0;
   for (const nlohmann::json& event : events) {
-    begins += event["ph"] == "s";
-    ends += event["ph"] == "f";
     if (event["ph"] == "X") CHECK(event["dur"] >= 0);
+    if (event["ph"] == "s") CHECK(begun.insert(event["id"].get<std::int64_t>()).second);
+    if (event["ph"] == "f") CHECK(begun.contains(event["id"].get<std::int64_t>()));
+    ends += event["ph"] == "f";
   }
-  CHECK(begins >= 2 * steps);
-  CHECK(ends == 2 * steps);  // the gradients of tanh and sum
+  CHECK(ends >= 2 * steps);  // the gradients of tanh and sum
   std::int64_t slices = 0;
   for (const nlohmann::json& event : events) slices += event["ph"] == "X";
   CHECK(static_cast<std::int64_t>(text_of(perfetto.path()).size()) < 100 * slices);
-  CHECK_THAT(error_of<Error>([&] { profile.trace("/nowhere/trace.json"); }), contains("Profile::trace") && contains("/nowhere"));
+  CHECK_THAT(error_of<Error>([&] { profile.trace("/nowhere/trace.json"); }),
+             contains("Profile::trace") && contains("/nowhere"));
 }
 
 TEST_CASE("a flame graph is an SVG with modules, lines and ops") {

@@ -16,7 +16,9 @@ std::function<int()> add_trace(CLI::App& command) {
   };
   auto given = std::make_shared<Arguments>();
   command.add_option("FILE", given->recording, "a recording")->required();
-  command.add_option("-o,--output", given->trace, "the trace: Chrome's JSON if it ends in .json, else Perfetto's format")->capture_default_str();
+  command
+      .add_option("-o,--output", given->trace, "the trace: Chrome's JSON if it ends in .json, else Perfetto's format")
+      ->capture_default_str();
   command.add_flag("--json", given->json, "prints JSON");
   return [given] {
     reel::debug::RecordedRun run = reel::debug::RecordedRun::read(given->recording);

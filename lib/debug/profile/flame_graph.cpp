@@ -25,13 +25,16 @@ struct Frame {
 
 constexpr double width = 1200, row = 20, least = 0.4;
 
-void draw(std::string& svg, const std::string& name, const Frame& frame, double left, int level, double scale, bool backward) {
+void draw(std::string& svg, const std::string& name, const Frame& frame, double left, int level, double scale,
+          bool backward) {
   double size = static_cast<double>(frame.time) * scale;
   if (size < least) return;
   const char* kind = level == 0 ? "all" : backward ? "back" : "forth";
   svg += fmt::format(
-      "<g class=\"{}\"><title>{}: {:.3f} ms</title><rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" height=\"{:.0f}\"/>", kind,
-      logging::html_text(name), static_cast<double>(frame.time) / 1e6, left, level * row, std::max(size - 0.5, 0.3), row - 1);
+      "<g class=\"{}\"><title>{}: {:.3f} ms</title><rect x=\"{:.1f}\" y=\"{:.0f}\" width=\"{:.1f}\" "
+      "height=\"{:.0f}\"/>",
+      kind, logging::html_text(name), static_cast<double>(frame.time) / 1e6, left, level * row,
+      std::max(size - 0.5, 0.3), row - 1);
   auto letters = static_cast<std::size_t>(size / 7);
   if (letters >= 3)
     svg += fmt::format("<text x=\"{:.1f}\" y=\"{:.0f}\">{}</text>", left + 4, level * row + 14,
@@ -74,8 +77,10 @@ std::string flame_graph_svg(const std::vector<Slice>& slices) {
   draw(boxes, "all", all, 0, 0, width / static_cast<double>(std::max<std::int64_t>(all.time, 1)), false);
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0:.0f} {1:.0f}\" width=\"{0:.0f}\" role=\"img\" "
-      "aria-label=\"Flame graph\">\n<style>text {{ font: 12px system-ui, sans-serif; fill: #1d1f21; }} .all rect {{ fill: #c9ccd1; }} "
-      ".forth rect {{ fill: #8fc1e8; }} .back rect {{ fill: #f2b187; }} g:hover rect {{ stroke: #1d1f21; }}</style>\n{2}</svg>\n",
+      "aria-label=\"Flame graph\">\n<style>text {{ font: 12px system-ui, sans-serif; fill: #1d1f21; }} .all rect {{ "
+      "fill: #c9ccd1; }} "
+      ".forth rect {{ fill: #8fc1e8; }} .back rect {{ fill: #f2b187; }} g:hover rect {{ stroke: #1d1f21; "
+      "}}</style>\n{2}</svg>\n",
       width, depth_of(all) * row, boxes);
 }
 

@@ -13,6 +13,7 @@
 #include <reel/device.h>
 #include <reel/nn/module.h>
 
+#include "../../batching/group_listener.h"
 #include "../../core/op.h"
 #include "../../core/storage.h"
 #include "../../io/atomic_file.h"
@@ -51,17 +52,13 @@ struct ProfileEvent {
   OpKind kind;
 };
 
-class Profile::Collector : public ListenerScope {
+class Profile::Collector : public ListenerScope, public GroupListener {
  public:
   Collector() : ListenerScope(detail::context()) { modules_.emplace_back(); }
 
   void starting(const Call& call, Location where) override {
-    if (is_outermost_) {
-      // Calls that wait for others are not measured; the group's is.
-      if (!detail::context().interceptor) started_.push_back({&call, ticks()});
-      return;
-    }
-    ListenerScope::starting(call, where);
+    if (!is_outermost_ && !is_of_group()) ListenerScope::starting(call, where);
+    // Calls that wait for others are not measured; the group's is.
     if (!detail::context().interceptor) started_.push_back({&call, ticks()});
   }
   void finished(const Call& call, Location where) override {
@@ -70,11 +67,11 @@ class Profile::Collector : public ListenerScope {
       add_call(call, where, started_.back().at, end);
       started_.pop_back();
     }
-    if (!is_outermost_) ListenerScope::finished(call, where);
+    if (!is_outermost_ && !is_of_group()) ListenerScope::finished(call, where);
   }
   void failed(const Call& call) noexcept override {
     if (!started_.empty() && started_.back().call == &call) started_.pop_back();
-    ListenerScope::failed(call);
+    if (!is_of_group()) ListenerScope::failed(call);
   }
   void gradient_starting(const Entry& entry, std::span<const Tensor> gradients) override {
     ListenerScope::gradient_starting(entry, gradients);
@@ -112,7 +109,8 @@ class Profile::Collector : public ListenerScope {
   // The events with their texts, in nanoseconds, gradients with the modules of their forward calls.
   std::vector<Slice> slices() const {
     std::uint64_t end = end_ticks_ != 0 ? end_ticks_ : ticks();
-    double scale = static_cast<double>(duration()) / static_cast<double>(std::max<std::uint64_t>(end - begin_ticks_, 1));
+    double scale =
+        static_cast<double>(duration()) / static_cast<double>(std::max<std::uint64_t>(end - begin_ticks_, 1));
     auto nanoseconds = [&](std::uint64_t at) { return std::llround(static_cast<double>(at) * scale); };
     std::vector<Slice> slices;
     slices.reserve(events_.size());
@@ -157,6 +155,12 @@ class Profile::Collector : public ListenerScope {
     const Entry* entry;
     std::uint64_t at;
   };
+
+  // True while the op of a group runs, of which other listeners see the examples' calls.
+  bool is_of_group() const {
+    const Context& here = detail::context();
+    return &here != &context() && !here.interceptor;
+  }
 
   void add_call(const Call& call, Location where, std::uint64_t start, std::uint64_t end) {
     std::uint64_t bytes = 0, epoch = 0;
@@ -271,15 +275,17 @@ std::string to_string(const Profile& profile, ProfileBy by) {
     width = std::max(width, row.name.size());
     measured += static_cast<double>(row.forward + row.backward);
   }
-  std::string text = fmt::format("{:{}}  {:>9}  {:>12}  {:>12}  {:>7}  {:>10}\n", headings[static_cast<std::size_t>(by)],
-                                 width, "calls", "forward ms", "backward ms", "share", "MB");
+  std::string text =
+      fmt::format("{:{}}  {:>9}  {:>12}  {:>12}  {:>7}  {:>10}\n", headings[static_cast<std::size_t>(by)], width,
+                  "calls", "forward ms", "backward ms", "share", "MB");
   for (const ProfileRow& row : rows)
     text += fmt::format("{:{}}  {:>9}  {:>12.3f}  {:>12.3f}  {:>5.1f} %  {:>10.2f}\n", row.name, width, row.calls,
                         static_cast<double>(row.forward) / 1e6, static_cast<double>(row.backward) / 1e6,
                         100 * static_cast<double>(row.forward + row.backward) / total,
                         static_cast<double>(row.bytes) / 1e6);
-  return text + fmt::format("{:.3f} ms in all, {:.1f} % of it outside of ops and gradients; at most {:.2f} MB of tensors\n",
-                            total / 1e6, 100 * (1 - measured / total), static_cast<double>(profile.peak_bytes()) / 1e6);
+  return text +
+         fmt::format("{:.3f} ms in all, {:.1f} % of it outside of ops and gradients; at most {:.2f} MB of tensors\n",
+                     total / 1e6, 100 * (1 - measured / total), static_cast<double>(profile.peak_bytes()) / 1e6);
 }
 
 }  // namespace reel::debug

@@ -19,8 +19,8 @@ using logging::Message;
 // The numbers of the fields of TracePacket, TrackEvent, TrackDescriptor, ThreadDescriptor, InternedData, EventName and
 // SourceLocation.
 constexpr std::uint32_t trace_packet = 1;
-constexpr std::uint32_t packet_timestamp = 8, packet_sequence = 10, packet_event = 11, packet_interned = 12, packet_flags = 13,
-                        packet_track = 60;
+constexpr std::uint32_t packet_timestamp = 8, packet_sequence = 10, packet_event = 11, packet_interned = 12,
+                        packet_flags = 13, packet_track = 60;
 constexpr std::uint32_t event_category_iid = 3, event_type = 9, event_name_iid = 10, event_track = 11,
                         event_location_iid = 34, event_flow_ids = 47;
 constexpr std::uint32_t track_uuid = 1, track_thread = 4;
@@ -81,8 +81,7 @@ class PerfettoTrace {
 
   std::int64_t index_of(std::map<std::string, std::int64_t>& known, std::uint32_t field, const std::string& name) {
     auto [found, is_new] = known.try_emplace(name, static_cast<std::int64_t>(known.size()) + 1);
-    if (is_new)
-      interned_.message(field, Message().integer(entry_iid, found->second).text(entry_name, name));
+    if (is_new) interned_.message(field, Message().integer(entry_iid, found->second).text(entry_name, name));
     return found->second;
   }
   std::int64_t location_of(const Slice& slice) {
@@ -133,15 +132,18 @@ void write_json(io::AtomicFile& file, const std::vector<Slice>& slices) {
   for (const Slice& slice : slices) {
     double at = static_cast<double>(slice.start) / 1e3;
     json += fmt::format(
-        "{}\n{{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{:.3f},\"dur\":{:.3f},\"cat\":\"{}\",\"name\":{},\"args\":{{\"at\":{},"
+        "{}\n{{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{:.3f},\"dur\":{:.3f},\"cat\":\"{}\",\"name\":{},\"args\":{{"
+        "\"at\":{},"
         "\"module\":{},\"bytes\":{}}}}}",
         first ? "" : ",", at, static_cast<double>(slice.duration) / 1e3, name_of(slice.kind),
         logging::script_string(slice.op), logging::script_string(fmt::format("{}:{}", slice.file, slice.line)),
         logging::script_string(slice.module), slice.bytes);
     if (slice.flow != 0)
-      json += fmt::format(",\n{{\"ph\":\"{}\",\"pid\":1,\"tid\":1,\"ts\":{:.3f},\"id\":{},\"cat\":\"gradient\",\"name\":\"gradient\"{}}}",
-                          slice.kind == OpKind::gradient ? "f" : "s", at, slice.flow,
-                          slice.kind == OpKind::gradient ? ",\"bp\":\"e\"" : "");
+      json += fmt::format(
+          ",\n{{\"ph\":\"{}\",\"pid\":1,\"tid\":1,\"ts\":{:.3f},\"id\":{},\"cat\":\"gradient\",\"name\":\"gradient\"{}}"
+          "}",
+          slice.kind == OpKind::gradient ? "f" : "s", at, slice.flow,
+          slice.kind == OpKind::gradient ? ",\"bp\":\"e\"" : "");
     first = false;
     if (json.size() < std::size_t{1} << 20) continue;
     file.write(std::as_bytes(std::span(json)));
@@ -171,11 +173,14 @@ std::vector<Slice> slices_of(const RecordedRun& run) {
     if (op.kind == OpKind::source || (op.kind == OpKind::forward && op.duration == 0)) continue;
     std::size_t bytes = 0;
     for (const RecordedTensor& output : op.outputs) bytes += output.bytes();
-    std::uint64_t flow = op.kind == OpKind::gradient ? op.forward : op.kind == OpKind::forward && run.gradient_of(op.id) ? op.id : 0;
+    std::uint64_t flow = op.kind == OpKind::gradient                            ? op.forward
+                         : op.kind == OpKind::forward && run.gradient_of(op.id) ? op.id
+                                                                                : 0;
     // A gradient of what is not in the recording has nothing to point to.
     if (op.kind == OpKind::gradient && flow != 0) {
       const RecordedOp* forward = run.find(flow);
-      if (!forward || forward->kind != OpKind::forward || forward->duration == 0 || run.gradient_of(flow) != &op) flow = 0;
+      if (!forward || forward->kind != OpKind::forward || forward->duration == 0 || run.gradient_of(flow) != &op)
+        flow = 0;
     }
     slices.push_back({op.start, op.duration, op.op, op.file, op.module, op.line, op.kind, bytes, flow});
   }
