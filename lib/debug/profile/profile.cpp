@@ -1,10 +1,12 @@
 #include <reel/debug/profile.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <deque>
 #include <map>
+#include <new>
 #include <unordered_map>
 #include <utility>
 
@@ -57,21 +59,23 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   Collector() : ListenerScope(detail::context()) { modules_.emplace_back(); }
 
   void starting(const Call& call, Location where) override {
-    if (!is_outermost_ && !is_of_group()) ListenerScope::starting(call, where);
+    const Context& here = detail::context();
+    if (!is_outermost_ && !is_of_group(here)) ListenerScope::starting(call, where);
     // Calls that wait for others are not measured; the group's is.
-    if (!detail::context().interceptor) started_.push_back({&call, ticks()});
+    if (!here.interceptor) started_.push_back({&call, ticks()});
   }
   void finished(const Call& call, Location where) override {
     std::uint64_t end = ticks();
+    const Context& here = detail::context();
     if (!started_.empty() && started_.back().call == &call) {
-      add_call(call, where, started_.back().at, end);
+      add_call(here, call, where, started_.back().at, end);
       started_.pop_back();
     }
-    if (!is_outermost_ && !is_of_group()) ListenerScope::finished(call, where);
+    if (!is_outermost_ && !is_of_group(here)) ListenerScope::finished(call, where);
   }
   void failed(const Call& call) noexcept override {
     if (!started_.empty() && started_.back().call == &call) started_.pop_back();
-    if (!is_of_group()) ListenerScope::failed(call);
+    if (!is_of_group(detail::context())) ListenerScope::failed(call);
   }
   void gradient_starting(const Entry& entry, std::span<const Tensor> gradients) override {
     ListenerScope::gradient_starting(entry, gradients);
@@ -80,17 +84,7 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   void gradient_finished(const Entry& entry) noexcept override {
     std::uint64_t end = ticks();
     if (!differentiating_.empty() && differentiating_.back().entry == &entry) {
-      ProfileEvent& event = events_.emplace_back();
-      event = {.start = differentiating_.back().at,
-               .end = end,
-               .op = entry.op->name,
-               .file = entry.file,
-               .epoch = detail::context().tapes->epoch(),
-               .bytes = 0,
-               .slot = entry.first_output,
-               .line = entry.line,
-               .module = 0,
-               .kind = OpKind::gradient};
+      add_gradient(entry, differentiating_.back().at, end);
       differentiating_.pop_back();
     }
     ListenerScope::gradient_finished(entry);
@@ -106,6 +100,15 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   std::int64_t duration() const { return ((end_ticks_ != 0 ? end_ : Clock::now()) - began_).count(); }
   std::size_t peak_bytes() const { return end_ticks_ != 0 ? peak_bytes_ : memory_statistics().peak_bytes; }
 
+  // All events, in the order in which the calls ended.
+  std::vector<ProfileEvent> events() const {
+    std::vector<ProfileEvent> all;
+    for (const std::unique_ptr<Chunk>& chunk : chunks_)
+      all.insert(all.end(), chunk->begin(),
+                 chunk->begin() + static_cast<std::ptrdiff_t>(chunk == chunks_.back() ? next_ : chunk_events));
+    return all;
+  }
+
   // The events with their texts, in nanoseconds, gradients with the modules of their forward calls.
   std::vector<Slice> slices() const {
     std::uint64_t end = end_ticks_ != 0 ? end_ticks_ : ticks();
@@ -113,7 +116,6 @@ class Profile::Collector : public ListenerScope, public GroupListener {
         static_cast<double>(duration()) / static_cast<double>(std::max<std::uint64_t>(end - begin_ticks_, 1));
     auto nanoseconds = [&](std::uint64_t at) { return std::llround(static_cast<double>(at) * scale); };
     std::vector<Slice> slices;
-    slices.reserve(events_.size());
     struct Forward {
       std::uint64_t flow;
       std::uint32_t module;
@@ -121,7 +123,7 @@ class Profile::Collector : public ListenerScope, public GroupListener {
     std::unordered_map<std::uint64_t, Forward> forwards;
     std::uint64_t flow = 0;
     // In the order in which calls end, a forward call comes before its gradient.
-    for (const ProfileEvent& event : events_) {
+    for (const ProfileEvent& event : events()) {
       Slice slice{.start = nanoseconds(event.start - begin_ticks_),
                   .duration = nanoseconds(event.end - event.start),
                   .op = event.op,
@@ -157,12 +159,9 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   };
 
   // True while the op of a group runs, of which other listeners see the examples' calls.
-  bool is_of_group() const {
-    const Context& here = detail::context();
-    return &here != &context() && !here.interceptor;
-  }
+  bool is_of_group(const Context& here) const { return &here != &context() && !here.interceptor; }
 
-  void add_call(const Call& call, Location where, std::uint64_t start, std::uint64_t end) {
+  void add_call(const Context& here, const Call& call, Location where, std::uint64_t start, std::uint64_t end) {
     std::uint64_t bytes = 0, epoch = 0;
     std::uint32_t slot = 0;
     if (!call.outputs.empty() && call.outputs[0].defined()) {
@@ -173,22 +172,43 @@ class Profile::Collector : public ListenerScope, public GroupListener {
     if (!call.specs.empty())
       for (const Tensor& output : call.outputs)
         if (output.defined()) bytes += static_cast<std::uint64_t>(output.body().numel) * size_of(output.body().dtype);
-    ProfileEvent& event = events_.emplace_back();
-    event = {.start = start,
-             .end = end,
-             .op = call.op.name,
-             .file = where.file,
-             .epoch = epoch,
-             .bytes = bytes,
-             .slot = slot,
-             .line = where.line,
-             .module = module_index(),
-             .kind = differentiating_.empty() ? OpKind::forward : OpKind::backward};
+    place() = {.start = start,
+               .end = end,
+               .op = call.op.name,
+               .file = where.file,
+               .epoch = epoch,
+               .bytes = bytes,
+               .slot = slot,
+               .line = where.line,
+               .module = here.module_call ? module_index(here) : 0,
+               .kind = differentiating_.empty() ? OpKind::forward : OpKind::backward};
   }
 
-  std::uint32_t module_index() {
-    const auto* call = static_cast<const nn::ModuleCall*>(detail::context().module_call);
-    if (!call) return 0;
+  void add_gradient(const Entry& entry, std::uint64_t start, std::uint64_t end) noexcept try {
+    place() = {.start = start,
+               .end = end,
+               .op = entry.op->name,
+               .file = entry.file,
+               .epoch = detail::context().tapes->epoch(),
+               .bytes = 0,
+               .slot = entry.first_output,
+               .line = entry.line,
+               .module = 0,
+               .kind = OpKind::gradient};
+  } catch (const std::bad_alloc&) {  // without memory the run goes on, unmeasured
+  }
+
+  // Where the next event is to be written.
+  ProfileEvent& place() {
+    if (next_ == chunk_events) {
+      chunks_.push_back(std::make_unique_for_overwrite<Chunk>());
+      next_ = 0;
+    }
+    return (*chunks_.back())[next_++];
+  }
+
+  std::uint32_t module_index(const Context& here) {
+    const auto* call = static_cast<const nn::ModuleCall*>(here.module_call);
     const nn::Module* module = &call->module();
     if (call == last_call_ && module == last_module_) return last_index_;
     std::string path = module->path();
@@ -210,7 +230,10 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   std::uint64_t begin_ticks_ = ticks(), end_ticks_ = 0;
   // Looking for an enclosing listener takes longer than the measurement. One that begins later is nested within.
   const bool is_outermost_ = outer() == nullptr;
-  std::deque<ProfileEvent> events_;
+  static constexpr std::size_t chunk_events = 1024;
+  using Chunk = std::array<ProfileEvent, chunk_events>;
+  std::vector<std::unique_ptr<Chunk>> chunks_;
+  std::size_t next_ = chunk_events;  // in the last chunk
   std::vector<Started> started_;
   std::vector<Differentiating> differentiating_;
   std::deque<std::string> modules_;  // of index 0: none
