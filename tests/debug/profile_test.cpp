@@ -14,22 +14,19 @@
 #include <reel/reel.h>
 
 #include "catch.h"
+#include "io/folder.h"
 #include "temporary_file.h"
 
 using namespace reel;
 using debug::Profile;
 using debug::ProfileBy;
 using debug::ProfileRow;
+using reel_test::bytes_of;
 using reel_test::contains;
 using reel_test::error_of;
 using reel_test::TemporaryFile;
 
 namespace {
-
-std::string text_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 ProfileRow row_of(const Profile& profile, const std::string& name, ProfileBy by = ProfileBy::op) {
   for (const ProfileRow& row : profile.rows(by))
@@ -132,7 +129,7 @@ TEST_CASE("a trace is Chrome's JSON or Perfetto's protobuf, of at most 100 bytes
   profile.stop();
   profile.trace(json.path());
   profile.trace(perfetto.path());
-  nlohmann::json events = nlohmann::json::parse(text_of(json.path()))["traceEvents"];
+  nlohmann::json events = nlohmann::json::parse(bytes_of(json.path()))["traceEvents"];
   std::set<std::int64_t> begun;
   int ends = 0;
   for (const nlohmann::json& event : events) {
@@ -144,7 +141,7 @@ TEST_CASE("a trace is Chrome's JSON or Perfetto's protobuf, of at most 100 bytes
   CHECK(ends >= 2 * steps);  // the gradients of tanh and sum
   std::int64_t slices = 0;
   for (const nlohmann::json& event : events) slices += event["ph"] == "X";
-  CHECK(static_cast<std::int64_t>(text_of(perfetto.path()).size()) < 100 * slices);
+  CHECK(static_cast<std::int64_t>(bytes_of(perfetto.path()).size()) < 100 * slices);
   CHECK_THAT(error_of<Error>([&] { profile.trace("/nowhere/trace.json"); }),
              contains("Profile::trace") && contains("/nowhere"));
 }
@@ -158,7 +155,7 @@ TEST_CASE("a flame graph is an SVG with modules, lines and ops") {
     tape.backward(sum(net(ones({64, 3}))));
   }
   profile.flame_graph(file.path());
-  std::string svg = text_of(file.path());
+  std::string svg = bytes_of(file.path());
   CHECK(svg.starts_with("<svg "));
   CHECK_THAT(svg, contains("<title>hidden: ") && contains("<title>tanh: ") && contains("<title>backward: ") &&
                       contains("profile_test.cpp:"));

@@ -11,19 +11,16 @@
 #include <reel/reel.h>
 
 #include "catch.h"
+#include "io/folder.h"
 #include "temporary_file.h"
 
 using namespace reel;
+using reel_test::bytes_of;
 using reel_test::contains;
 using reel_test::error_of;
 using reel_test::TemporaryFile;
 
 namespace {
-
-std::string text_of(const std::string& path) {
-  std::ifstream in(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(in), {}};
-}
 
 // The data of the runs in a page.
 nlohmann::json runs_of(const std::string& page) {
@@ -46,7 +43,7 @@ TEST_CASE("a report has the ops, texts, values, updates and source lines of a re
     sgd.step();
   }
   debug::report(file.path(), page.path(), {.source_folders = {REEL_SOURCE_ROOT}});
-  std::string html = text_of(page.path());
+  std::string html = bytes_of(page.path());
   CHECK(html.starts_with("<!DOCTYPE html>"));
   nlohmann::json run = runs_of(html)[0];
   std::size_t count = run["id"].size();
@@ -81,7 +78,7 @@ TEST_CASE("a report of two recordings names their first difference, and one of a
   { logging::Writer(logs.path()).scalar("loss", 0.5, 1); }
   std::vector<std::string> runs{a.path(), b.path(), logs.path()};
   debug::report(runs, page.path());
-  std::string html = text_of(page.path());
+  std::string html = bytes_of(page.path());
   CHECK(runs_of(html).size() == 2);
   CHECK_THAT(html, contains("The runs differ first at op 1: data at"));
   CHECK_THAT(html, contains("<figcaption>loss</figcaption>"));
