@@ -53,7 +53,7 @@ class Inject : public debug::ListenerScope {
 // Lives until the process ends, without destructors.
 [[gnu::constructor]] void begin() {
   const char* index = std::getenv("REEL_INJECT_OP");
-  if (index) static_cast<void>(std::make_unique<Inject>(std::atoll(index)).release());
+  if (index) static_cast<void>(std::make_unique<Inject>(std::strtoll(index, nullptr, 10)).release());
 }
 
 }  // namespace
