@@ -36,7 +36,7 @@ inline void run_and_record(Context& context, Call& call) {
 }
 
 void run_or_intercept(Context& context, Call& call) {
-  if (context.interceptor)
+  if (context.interceptor && context.has(Context::intercepted))
     context.interceptor->run(call);
   else
     run_and_record(context, call);
@@ -59,7 +59,8 @@ void run_or_intercept(Context& context, Call& call) {
   if (context.has(Context::autocasting) && !has_autocast_dtypes(context, call)) return invoke_autocast(context, call);
   Running running(context, call);
   if (context.has(Context::on_device)) device_module().prepare(call);
-  if (context.listener) return run_observed(context, call);
+  // The flag is off while a listener runs ops of its own.
+  if (context.listener && context.has(Context::intercepted)) return run_observed(context, call);
   run_or_intercept(context, call);
 }
 

@@ -244,6 +244,35 @@ TEST_CASE("each op is logged with its device") {
   CHECK_THAT(lines.back(), contains("cpu  "));
 }
 
+TEST_CASE("a recording has the statistics, values and fingerprints of a device's tensors") {
+  if (lacks_device()) return;
+  std::string folder = (std::filesystem::temp_directory_path() / "reel_recording_XXXXXX").string();
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  auto recorded = [&](Device device) {
+    std::string file = folder + "/run.reel";
+    Tensor w = to(tensor({1.0f, -2.0f, 4.0f}), device).requires_grad();
+    {
+      debug::Recording recording(file);
+      Tape tape;
+      tape.backward(sum(w + w));
+    }
+    return debug::RecordedRun::read(file);
+  };
+  debug::RecordedRun on_gpu = recorded(gpu), on_cpu = recorded(cpu);
+  std::filesystem::remove_all(folder);
+  auto sums = [](const debug::RecordedRun& run) -> const debug::RecordedTensor& {
+    for (const debug::RecordedOp& op : run.ops())
+      if (op.op == "add" && op.kind == debug::OpKind::forward) return op.outputs[0];
+    FAIL("no addition was recorded");
+    return run.ops().front().outputs[0];
+  };
+  CHECK(sums(on_gpu).device == gpu);
+  CHECK(sums(on_gpu).statistics.max == 8);
+  CHECK(to_string(sums(on_gpu).values) == to_string(sums(on_cpu).values));
+  CHECK(sums(on_gpu).fingerprint == sums(on_cpu).fingerprint);
+  CHECK(on_gpu.gradient_of(on_gpu.ops().back().forward) != nullptr);
+}
+
 TEST_CASE("waits are told of, with the reason and the line, and nothing else waits") {
   if (lacks_device()) return;
   std::vector<std::string> lines;
