@@ -31,21 +31,25 @@ class Terminal:
     """A program on a pseudo-terminal."""
 
     def __init__(self, *command):
+        self.rest = ""
         self.process, self.descriptor = pty.fork()
         if self.process == 0:
             os.environ["TERM"] = "xterm"
             os.execv(command[0], [str(word) for word in command])
 
     def until(self, text, seconds=30):
-        """What the program prints up to a text."""
-        printed, end = "", time.monotonic() + seconds
+        """What the program prints up to a text; what comes behind it is kept for the next call."""
+        printed, end = self.rest, time.monotonic() + seconds
         while text not in printed and time.monotonic() < end:
             if select.select([self.descriptor], [], [], 0.2)[0]:
                 try:
                     printed += os.read(self.descriptor, 65536).decode(errors="replace")
                 except OSError:  # the program has ended
                     break
-        return printed
+        place = printed.find(text)
+        found = len(printed) if place < 0 else place + len(text)
+        self.rest = printed[found:]
+        return printed[:found]
 
     def send(self, text):
         os.write(self.descriptor, text.encode())
@@ -77,7 +81,7 @@ def use_terminal(tool, recording):
     check("a command on a terminal", "stopped, has_inf_or_nan: %" in terminal.until("log at"))
     terminal.until("(reel) ")
     terminal.send("lt -f has_inf_or\t")
-    completed = terminal.until("has_inf_or_nan", 5)
+    completed = terminal.until("nan", 5)
     terminal.send(" -c 2\n")
     completed += terminal.until("(reel) ", 5)
     # Without libedit a tabulator is no more than white space.
