@@ -271,6 +271,10 @@ TEST_CASE("a recording has the statistics, values and fingerprints of a device's
   CHECK(to_string(sums(on_gpu).values) == to_string(sums(on_cpu).values));
   CHECK(sums(on_gpu).fingerprint == sums(on_cpu).fingerprint);
   CHECK(on_gpu.gradient_of(on_gpu.ops().back().forward) != nullptr);
+  debug::RunDifference found = debug::diff(on_gpu, on_cpu, {.tolerance = 1e-6});
+  INFO(to_string(found));
+  CHECK(found.equal());
+  CHECK(found.compared >= 4);
 }
 
 TEST_CASE("waits are told of, with the reason and the line, and nothing else waits") {

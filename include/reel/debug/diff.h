@@ -51,7 +51,8 @@ struct RunDifference {
 /// Compares two recorded runs op by op, in the order of execution, from the first op that both have. The first
 /// difference is the op from which they diverge: its inputs are equal, unless it is a source, such as other data or
 /// other weights. Ops that differ in more than their values end the comparison. With a tolerance, numbers are compared
-/// instead of fingerprints: values where both runs kept them, else statistics. Throws: Error for a negative tolerance.
+/// instead of fingerprints: values where both runs kept them, else statistics. Of runs on different devices forward ops,
+/// parameters and complete gradients are compared, with a tolerance. Throws: Error for a negative tolerance.
 RunDifference diff(const RecordedRun& a, const RecordedRun& b, const DiffOptions& options = {},
                    Location where = Location::here());
 

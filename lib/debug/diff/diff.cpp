@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -34,7 +37,12 @@ std::string sentence_of(const RecordedOp& op) {
 class Comparison {
  public:
   Comparison(const RecordedRun& a, const RecordedRun& b, const DiffOptions& options)
-      : a_(a.ops()), b_(b.ops()), options_(options) {}
+      : both_whole_(a.dropped() == 0 && b.dropped() == 0), options_(options) {
+    // On one device gradient functions run other ops than on another, and data is moved there.
+    bool on_one_device = devices_of(a) == devices_of(b);
+    a_ = compared_ops(a, on_one_device);
+    b_ = compared_ops(b, on_one_device);
+  }
 
   RunDifference run() {
     if (a_.empty() || b_.empty()) {
@@ -42,26 +50,51 @@ class Comparison {
       return std::move(found_);
     }
     // A bounded recording begins with a later op.
-    std::uint64_t first = std::max(a_.front().id, b_.front().id);
-    std::size_t i = index_of(a_, first), j = index_of(b_, first);
+    std::uint64_t first = std::max(a_.front()->id, b_.front()->id);
+    std::size_t i = both_whole_ ? 0 : index_of(a_, first), j = both_whole_ ? 0 : index_of(b_, first);
     for (; i < a_.size() && j < b_.size(); ++i, ++j) {
-      std::string other = other_op(a_[i], b_[j]);
+      std::string other = other_op(*a_[i], *b_[j]);
       if (!other.empty()) {
-        add({OpDifference::Kind::op, a_[i].id, b_[j].id, 0, std::move(other)});
+        add({OpDifference::Kind::op, a_[i]->id, b_[j]->id, 0, std::move(other)});
         return std::move(found_);
       }
       ++found_.compared;
-      compare_values(a_[i], b_[j]);
+      compare_values(*a_[i], *b_[j]);
     }
     if (i < a_.size() || j < b_.size()) add_end(i, j);
     return std::move(found_);
   }
 
  private:
-  static std::size_t index_of(const std::deque<RecordedOp>& ops, std::uint64_t id) {
+  using Ops = std::vector<const RecordedOp*>;
+
+  static std::set<std::string> devices_of(const RecordedRun& run) {
+    std::set<std::string> devices;
+    for (const RecordedOp& op : run.ops())
+      if (op.kind == OpKind::gradient)
+        for (const RecordedTensor& output : op.outputs) devices.insert(to_string(output.device));
+    return devices;
+  }
+
+  static bool is_move(const RecordedRun& run, const RecordedOp& op) {
+    if (op.inputs.empty() || op.outputs.empty()) return false;
+    const RecordedTensor* input = run.tensor(op.inputs[0]);
+    return op.op == "to" && input && !(input->device == op.outputs[0].device);
+  }
+
+  static Ops compared_ops(const RecordedRun& run, bool all) {
+    Ops ops;
+    for (const RecordedOp& op : run.ops())
+      if (all || op.kind == OpKind::gradient || (op.kind == OpKind::forward && !is_move(run, op)) ||
+          op.op == "parameter")
+        ops.push_back(&op);
+    return ops;
+  }
+
+  static std::size_t index_of(const Ops& ops, std::uint64_t id) {
     return static_cast<std::size_t>(
         std::lower_bound(ops.begin(), ops.end(), id,
-                         [](const RecordedOp& op, std::uint64_t id) { return op.id < id; }) -
+                         [](const RecordedOp* op, std::uint64_t id) { return op->id < id; }) -
         ops.begin());
   }
 
@@ -71,7 +104,7 @@ class Comparison {
 
   void add_end(std::size_t i, std::size_t j) {
     bool a_goes_on = i < a_.size();
-    const RecordedOp& next = a_goes_on ? a_[i] : b_[j];
+    const RecordedOp& next = a_goes_on ? *a_[i] : *b_[j];
     add({OpDifference::Kind::end, a_goes_on ? next.id : 0, a_goes_on ? 0 : next.id, 0,
          fmt::format("the {} run ends, the {} one goes on with op {}, {}", a_goes_on ? "second" : "first",
                      a_goes_on ? "first" : "second", next.id, sentence_of(next))});
@@ -177,7 +210,8 @@ class Comparison {
                                     largest, at);
   }
 
-  const std::deque<RecordedOp>&a_, &b_;
+  Ops a_, b_;
+  bool both_whole_;
   const DiffOptions& options_;
   RunDifference found_;
 };
