@@ -140,7 +140,12 @@ class VectorSummary {
       sum = hn::Add(sum, hn::Xor(h, hn::ShiftRight<16>(h)));
       place = hn::Add(place, step);
     }
-    return hn::GetLane(hn::SumOfLanes(d, sum));
+    // Not by SumOfLanes, which adds the lanes as signed integers, whose sum overflows.
+    std::uint32_t parts[HWY_LANES(std::uint32_t)];
+    hn::StoreU(sum, d, parts);
+    std::uint32_t total = 0;
+    for (std::uint32_t part : parts) total += part;
+    return total;
   }
 };
 
