@@ -25,6 +25,7 @@ void add_run_options(CommandLine& line, RunOptions& options) {
   line.add_flag("--resume", options.resume, "go on from the latest state in --checkpoint, if there is one");
   line.add_option("--log", options.log, "folder for TensorBoard's event files and a table of all losses");
   line.add_option("--record", options.record, "file for a recording of every op, for reel debug, diff and report");
+  line.add_flag("--serve", options.serve, "stop before the first op, and serve a page from which the run is debugged");
 }
 
 void add_common_options(CommandLine& line, RunOptions& options, const std::string& items, const std::string& test) {
@@ -77,10 +78,13 @@ Records::Records(const RunOptions& options, std::vector<reel::train::CheckpointP
     steps_ = checkpoint_->steps();
   }
   if (!options.record.empty()) recording_ = std::make_unique<reel::debug::Recording>(options.record);
-  if (options.log.empty()) return;
-  reel::logging::WriterOptions of_log{.csv = true};
-  if (resumed_) of_log.purge_step = steps_ + 1;
-  log_ = std::make_unique<reel::logging::Writer>(options.log, of_log);
+  if (!options.log.empty()) {
+    reel::logging::WriterOptions of_log{.csv = true};
+    if (resumed_) of_log.purge_step = steps_ + 1;
+    log_ = std::make_unique<reel::logging::Writer>(options.log, of_log);
+  }
+  if (options.serve)
+    session_.emplace(reel::debug::SessionOptions{.stop_at_end = true, .serve = true, .logs = options.log});
 }
 
 void Records::after_step(double loss) {

@@ -22,7 +22,7 @@ namespace samples {
 /// What the command line says of a training run, whatever the model is.
 struct RunOptions {
   std::string train, dev, test, save, load, checkpoint, log, record;
-  bool resume = false;
+  bool resume = false, serve = false;
   int epochs = 10;
   std::int64_t batch = 32;
   double learning_rate = 1e-3;
@@ -32,7 +32,7 @@ struct RunOptions {
   bool trains() const { return epochs > 0 || load.empty(); }
 };
 
-/// Adds the options `--checkpoint`, `--resume`, `--log` and `--record`.
+/// Adds the options `--checkpoint`, `--resume`, `--log`, `--record` and `--serve`.
 void add_run_options(CommandLine& line, RunOptions& options);
 /// Adds the options that every sample has: `--test`, `--batch`, `--epochs`, `--learning-rate`, `--seed`, `--save`,
 /// `--load`, and those of `add_run_options`. `items`: what examples are called, "trees"; `test`: the text of `--help` for
@@ -83,7 +83,7 @@ struct Reached {
   std::string text;  ///< such as "dev 83.10 %"
 };
 
-/// Logs, checkpoints and the recording of a run, as its options ask for them.
+/// Logs, checkpoints, the recording and the debugger's page of a run, as its options ask for them.
 class Records {
  public:
   /// `parts`: what a checkpoint saves.
@@ -103,6 +103,7 @@ class Records {
   std::unique_ptr<reel::train::Checkpoint> checkpoint_;
   std::unique_ptr<reel::logging::Writer> log_;
   std::unique_ptr<reel::debug::Recording> recording_;
+  std::optional<reel::debug::Session> session_;
   bool resumed_ = false;
   std::int64_t steps_ = 0;
 };

@@ -121,6 +121,34 @@ TEST_CASE("step stops at the next op, and quit lets the program run on without s
   CHECK(u.defined());
 }
 
+TEST_CASE("a session stops at its end if that is asked for, also where an exception ends it") {
+  Script script;
+  debug::SessionOptions options = script.options();
+  options.stop_at_end = true;
+  auto fails = [&] {
+    debug::Session session(options);
+    static_cast<void>(exp(ones({1})));
+    throw std::runtime_error("of the program");
+  };
+  CHECK_THROWS_AS(fails(), std::runtime_error);
+  CHECK_THAT(script.printed, contains("the end of the session: %") && contains("exp at"));
+  CHECK(script.stop_count == 1);
+  options.commands = [](Debugger&) -> Debugger::Next { throw std::runtime_error("of the commands"); };
+  auto ends = [&] {
+    debug::Session session(options);
+    static_cast<void>(exp(ones({1})));
+  };
+  CHECK_NOTHROW(ends());
+}
+
+TEST_CASE("a session that serves a page refuses other commands, and ports that do not exist") {
+  debug::SessionOptions options{.commands = [](Debugger&) { return Debugger::Next::resume; }, .serve = true};
+  CHECK_THAT(error_of<Error>([&] { debug::Session session(options); }),
+             contains("debug::Session: commands come from .serve or from .commands, not from both"));
+  CHECK_THAT(error_of<Error>([] { debug::Session session({.serve = true, .port = 70'000}); }),
+             contains("debug::Session: .port is 70000"));
+}
+
 TEST_CASE("without a session, stop, watch and break_on do nothing") {
   debug::stop();
   debug::watch({.anomalies = true});

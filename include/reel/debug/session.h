@@ -23,23 +23,34 @@ struct SessionOptions {
   bool stop_at_start = true;
   /// Whether the session stops where an op throws. Default true.
   bool stop_on_error = true;
+  /// Whether the session stops at its end, where all of the run can be looked at. Default false.
+  bool stop_at_end = false;
   /// Called at each stop; runs commands until one lets the program run on. Default: reads them from standard input.
   std::function<Debugger::Next(Debugger& debugger)> commands = {};
   /// Receives what the debugger prints. Default: standard output.
   std::function<void(std::string_view text)> output = {};
   /// Folders in which source files are searched, beside the current one.
   std::vector<std::string> source_folders = {};
+  /// Whether commands come from a page that the session serves to this machine's browsers, instead of standard input.
+  /// Requests must have the random token of its address. Default false: nothing listens.
+  bool serve = false;
+  /// The port of the page, at 127.0.0.1; 0: any free one. Default 0.
+  int port = 0;
+  /// A folder of logs whose curves and pictures the page shows, too. Default empty: none.
+  std::string logs = {};
 };
 
 /// A debugger on the running program: while it lives, ops of this thread are recorded in memory, and the program stops
 /// at a breakpoint, a watch, an error, or `debug::stop()`, after the op has run, and reads commands, those of `reel
-/// debug`. `cont`, `cont until CONDITION` and `step` let it run on, `quit` without further stops. Lives on the stack
-/// only; breakpoints and watches belong to the innermost session of their thread.
+/// debug`. `cont`, `cont until CONDITION` and `step` let it run on, `quit` without further stops. With `.serve` a page
+/// takes the place of the terminal, and ops and values come into it while the program runs. Lives on the stack only;
+/// breakpoints and watches belong to the innermost session of their thread.
 class Session {
  public:
-  /// Begins a session on this thread.
-  explicit Session(SessionOptions options = {});
-  /// Ends the session.
+  /// Begins a session on this thread. With `.serve` it prints the page's address.
+  /// Throws: Error for `.serve` with `.commands`, and for a port that is taken; FileError if libreel_serve.so is missing.
+  explicit Session(SessionOptions options = {}, Location where = Location::here());
+  /// Ends the session; with `.stop_at_end` it first waits for commands.
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -48,6 +59,8 @@ class Session {
 
   /// The ops so far.
   const RecordedRun& run() const;
+  /// The address of the page, "http://127.0.0.1:PORT/TOKEN/"; empty without `.serve`.
+  std::string_view address() const;
   /// Adds a filter of the program's own, which `lt -f NAME` and `cont until NAME` know. Throws: Error for an empty name
   /// or filter.
   void add_filter(std::string_view name, TensorFilter filter, Location where = Location::here());

@@ -11,5 +11,7 @@ extern const std::string_view report_script_run;
 extern const std::string_view report_script_ops;
 extern const std::string_view report_script_graph;
 extern const std::string_view report_script_charts;
+/// The script of a page that a running program serves, behind what all parts share.
+extern const std::string_view report_script_live;
 
 }  // namespace reel::debug

@@ -28,7 +28,7 @@ input, select, .bar button { font: inherit; color: var(--ink); background: var(-
 .source .at { background: color-mix(in srgb, var(--c5) 30%, transparent); }
 .source .made { color: var(--c2); }
 a { color: var(--c0); }
-.link { background: none; border: 0; color: var(--c0); cursor: pointer; font: inherit; padding: 0; text-decoration: underline; }
+.link { background: none; border: 0; color: var(--c0); cursor: pointer; font: inherit; padding: 0; text-align: left; text-decoration: underline; }
 .facts td:first-child { color: var(--faint); }
 .share { display: inline-block; height: 10px; background: var(--c0); border-radius: 2px; vertical-align: middle; }
 .share.back { background: var(--c1); }
@@ -43,6 +43,18 @@ a { color: var(--c0); }
 canvas { display: block; width: 100%; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 16px; font-size: 12.5px; margin: 6px 0; }
 .legend i { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 5px; vertical-align: -2px; }
+.bar input[type="number"] { width: 84px; }
+.bar button:disabled { color: var(--faint); cursor: default; }
+.state { font-size: 16px; color: var(--ink); margin: 10px 0; padding: 8px 12px; border-left: 4px solid var(--c2); background: var(--card); }
+.state.stopped { border-color: var(--c1); }
+.state.ended { border-color: var(--faint); }
+.nodes { max-height: 34vh; overflow: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
+.nodes { margin-bottom: 14px; }
+.values { font: 12px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space: pre; overflow: auto; max-height: 220px; margin: 6px 0; }
+.console { height: 34vh; overflow: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 8px 12px; margin: 0;
+  font: 12.5px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space: pre-wrap; }
+.command { width: 100%; margin-top: 6px; font: 13px ui-monospace, "DejaVu Sans Mono", monospace; }
+.graph text.watch { fill: var(--c0); font-size: 15px; cursor: pointer; }
 )CSS";
 
 }  // namespace reel::debug

@@ -12,4 +12,7 @@ namespace reel::debug {
 /// some values, norms of updates, histograms of kept values, and source lines of the files that can be read.
 std::string json_of(const RecordedRun& run, std::string_view name, const std::vector<std::string>& source_folders);
 
+/// The items of a JSON list of histograms of the kept values, by lines: `[line,low,high,[count,…]]`.
+std::string histograms_json(const RecordedRun& run);
+
 }  // namespace reel::debug

@@ -115,6 +115,17 @@ addPanel('gradients', 'Gradients', panel => {
   }
 });
 
+function showHistograms(panel, histograms) {
+  if (!histograms.length) return;
+  const cards = make('div', {class: 'cards'});
+  for (const [title, low, high, counts] of histograms) {
+    const most = Math.max(...counts), svg = draw('svg', {viewBox: '0 0 400 130', role: 'img', 'aria-label': 'Histogram of ' + title});
+    counts.forEach((count, k) => svg.append(draw('rect', {x: 10 + k * 19, y: 110 - 100 * count / most, width: 18, height: 100 * count / most, fill: 'var(--c0)'})));
+    svg.append(draw('text', {x: 10, y: 125}, number(low, 3)), draw('text', {x: 390, y: 125, 'text-anchor': 'end'}, number(high, 3)));
+    cards.append(card(title, svg));
+  }
+  panel.append(make('h2', {}, 'Histograms of the values that were kept'), cards);
+}
 addPanel('activations', 'Activations', panel => {
   const lines = new Map();
   for (let i = 0; i < run.count; ++i) {
@@ -135,17 +146,8 @@ addPanel('activations', 'Activations', panel => {
       const share = line.elements ? line.zeros / line.elements : 0;
       return [linkTo(line.first, line.key), line.module, line.count, (100 * share).toFixed(1) + ' %', make('span', {class: 'share', style: `width: ${Math.round(share * 120)}px`}), line.dead, number(line.min), number(line.max)];
     }), [2, 3, 5, 6, 7]));
-  if (run.histograms.length) {
-    panel.append(make('h2', {}, 'Histograms of the values that were kept'));
-    const cards = make('div', {class: 'cards'});
-    for (const [title, low, high, counts] of run.histograms) {
-      const most = Math.max(...counts), svg = draw('svg', {viewBox: '0 0 400 130', role: 'img', 'aria-label': 'Histogram of ' + title});
-      counts.forEach((count, k) => svg.append(draw('rect', {x: 10 + k * 19, y: 110 - 100 * count / most, width: 18, height: 100 * count / most, fill: 'var(--c0)'})));
-      svg.append(draw('text', {x: 10, y: 125}, number(low, 3)), draw('text', {x: 390, y: 125, 'text-anchor': 'end'}, number(high, 3)));
-      cards.append(card(title, svg));
-    }
-    panel.append(cards);
-  }
+  if (live) live.loadHistograms().then(list => showHistograms(panel, list));
+  else showHistograms(panel, run.histograms);
 });
 
 function profileBy(key) {

@@ -99,6 +99,7 @@ function drawGraph(step, pattern) {
     };
     group.addEventListener('click', open);
     group.addEventListener('keydown', event => { if (event.key === 'Enter') open(); });
+    if (live && !node.module && node.kind === 1) live.addWatchBox(group, node, nodeWidth);
     svg.append(group);
   }
   host.append(svg);

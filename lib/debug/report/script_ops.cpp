@@ -6,14 +6,14 @@ namespace reel::debug {
 const std::string_view report_script_ops = R"JS(
 const rowHeight = 22;
 let chosen = [], current = -1;
-function visibleOps(pattern, shownKinds) {
+function visibleOps(pattern, shownKinds, from = 0) {
   let test = () => true;
   if (pattern) {
     const expression = new RegExp(pattern, 'i');
     test = i => expression.test(run.searchText(i));
   }
   const found = [];
-  for (let i = 0; i < run.count; ++i) if (shownKinds[run.kind[i]] && test(i)) found.push(i);
+  for (let i = from; i < run.count; ++i) if (shownKinds[run.kind[i]] && test(i)) found.push(i);
   return found;
 }
 function renderRows() {
@@ -41,9 +41,20 @@ function filterOps() {
     box.reportValidity();
     return;
   }
+  showCount();
+  element('op-list').scrollTop = 0;
+  renderRows();
+}
+function showCount() {
   element('op-count').textContent = `${chosen.length} of ${run.count} ops`;
   element('op-space').style.height = chosen.length * rowHeight + 'px';
-  element('op-list').scrollTop = 0;
+}
+// Adds ops that a running program has sent to the list, which keeps its place.
+function listNewOps(from) {
+  if (!panels.find(panel => panel.id === 'ops').shown || !element('op-search').validity.valid) return;
+  const shownKinds = kinds.map(kind => element('kind-' + kind).checked);
+  for (const i of visibleOps(element('op-search').value, shownKinds, from)) chosen.push(i);
+  showCount();
   renderRows();
 }
 function selectOp(i) {
@@ -82,6 +93,7 @@ function showOp(panel, i) {
     panel.append(make('h3', {}, `Output ${k}${run.texts[o[1]] ? ` '${run.texts[o[1]]}'` : ''}: ${run.form(o)}, ${bytesText(o[2])}`));
     panel.append(make('div', {class: o[7] + o[8] > 0 ? 'bad' : ''}, statisticsText(o)));
     if (o.length > 11) panel.append(make('pre', {}, o[11]));
+    else if (live) panel.append(live.valuesOf(i, k));
   });
   if (run.inputs[i].length) panel.append(make('h3', {}, 'Inputs'));
   for (let k = 0; k < run.inputs[i].length; k += 2) {
@@ -94,7 +106,8 @@ function showOp(panel, i) {
   const gradient = run.gradientOf.get(run.id[i]);
   if (gradient !== undefined) panel.append(make('h3', {}, 'Gradient'), opLine(gradient), make('div', {}, run.out[gradient].map(statisticsText).join('; ')));
   if (run.forward[i] && run.index.has(run.forward[i])) panel.append(make('h3', {}, 'Of'), opLine(run.index.get(run.forward[i])));
-  showSource(panel, i);
+  if (live && run.sources[run.file[i]] === undefined) live.loadSource(run.file[i]).then(() => { if (current === i) showSource(panel, i); });
+  else showSource(panel, i);
 }
 // The tensors that each line of a file made last, up to an op.
 function madeUpTo(file, i) {

@@ -35,17 +35,36 @@ function bytesText(bytes) {
   return bytes + ' B';
 }
 
+const columns = ['inputs', 'out', 'id', 'kind', 'op', 'file', 'line', 'module', 'notes', 'error', 'step', 'start', 'duration', 'forward'];
 // A run with what is asked of it: ops by index, not by id.
 class Run {
   constructor(data) {
     Object.assign(this, data);
-    this.count = this.id.length;
-    this.index = new Map(this.id.map((id, i) => [id, i]));
-    this.users = null;
+    this.count = 0;
+    this.index = new Map();
     this.gradientOf = new Map();
-    for (let i = 0; i < this.count; ++i)
-      if (this.kind[i] === 3 && this.forward[i] && !this.gradientOf.has(this.forward[i])) this.gradientOf.set(this.forward[i], i);
     this.lowered = [];
+    this.takeNewOps();
+  }
+  // Adds what a running program has sent.
+  append(data) {
+    for (const text of data.texts) this.texts.push(text);
+    for (const column of columns) for (const value of data[column]) this[column].push(value);
+    for (const update of data.updates) this.updates.push(update);
+    this.takeNewOps();
+    for (const [id, k, text] of data.names) {
+      const i = this.index.get(id);
+      if (i !== undefined && this.out[i][k]) this.out[i][k][1] = text;
+      this.lowered[i] = undefined;
+    }
+  }
+  takeNewOps() {
+    for (let i = this.count; i < this.id.length; ++i) {
+      this.index.set(this.id[i], i);
+      if (this.kind[i] === 3 && this.forward[i] && !this.gradientOf.has(this.forward[i])) this.gradientOf.set(this.forward[i], i);
+    }
+    this.count = this.id.length;
+    this.users = null;
   }
   text(column, i) { return this.texts[this[column][i]]; }
   opName(i) {
@@ -79,6 +98,8 @@ class Run {
 }
 const all = runs.map(data => new Run(data));
 let run = all[0];
+// Of a page that a running program serves: what it gives on demand, and the ops that are watched. Otherwise null.
+let live = null;
 
 const panels = [];
 function addPanel(id, title, show) { panels.push({id, title, show, shown: false}); }
@@ -90,6 +111,16 @@ function openPanel(id) {
     element(panel.id).hidden = !open;
     if (open && !panel.shown) { panel.shown = true; panel.show(element(panel.id)); }
   }
+}
+// Draws the parts anew when they are next seen, after the run has changed.
+function refreshPanels(kept = []) {
+  for (const panel of panels)
+    if (panel.shown && !kept.includes(panel.id)) {
+      panel.shown = false;
+      clear(element(panel.id));
+    }
+  const open = panels.find(panel => !element(panel.id).hidden);
+  if (open) openPanel(open.id);
 }
 function startPanels() {
   const nav = element('tabs'), main = element('panels');
@@ -123,13 +154,13 @@ addPanel('overview', 'Overview', panel => {
   if (all.length > 1)
     panel.append(make('label', {class: 'bar'}, 'Run ', make('select', {id: 'run', onchange: event => {
       run = all[event.target.selectedIndex];
-      for (const other of panels) if (other.id !== 'overview') { other.shown = false; clear(element(other.id)); }
+      refreshPanels(['overview']);
     }}, ...all.map(r => make('option', {}, r.name)))));
   for (const r of all) {
     const facts = [['recording', r.name], ['program', r.program], ['ops', r.count + (r.dropped ? `, and ${r.dropped} older ones were dropped` : '')],
       ['steps', r.count ? r.step[0] + ' to ' + r.step[r.count - 1] : 'none'],
       ['time', r.count ? timeText(r.start[r.count - 1] + r.duration[r.count - 1]) : ''],
-      ['end', r.complete ? 'the recording was closed' : 'the program ended without closing the recording']];
+      ['end', r.live ? 'the program runs' : r.complete ? 'the recording was closed' : 'the program ended without closing the recording']];
     panel.append(make('h2', {}, r.name), make('table', {class: 'facts'}, ...facts.map(([key, value]) => make('tr', {}, make('td', {}, key), make('td', {}, value)))));
     const bad = firstBad(r);
     const found = make('p', {id: r === all[0] ? 'first-anomaly' : ''});

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <string_view>
+
+#include "../module.h"
+
+namespace reel::detail {
+
+/// A request of a browser.
+struct ServedRequest {
+  std::string_view method, path, host, body;  ///< "GET", "/TOKEN/data", "127.0.0.1:8080"
+};
+
+/// Answers requests, on threads of the server.
+struct RequestHandler {
+  void* object;
+  /// Appends the answer's body, and sets its MIME type to a text that is never freed. Returns the status, such as 200.
+  int (*handle)(void* object, const ServedRequest& request, ByteSink body, const char*& type) noexcept;
+};
+
+/// A server that listens.
+struct OpenServer;
+
+/// The functions of libreel_serve.so.
+struct ServeTable {
+  static constexpr ModuleName module = {"reel_serve", "sessions that serve a page", "libcpp-httplib0.11", 1};
+
+  /// Listens on 127.0.0.1, at a port or, for 0, at any free one, and sets `port` to it. Null after a message.
+  OpenServer* (*open)(int& port, RequestHandler handler, ModuleMessage& message) noexcept;
+  /// Ends the server, once its requests are answered.
+  void (*close)(OpenServer* server) noexcept;
+};
+
+}  // namespace reel::detail
