@@ -70,6 +70,33 @@ AFTER = """<script>
 </script>"""
 
 
+# Behind those of two recordings.
+AFTER_BOTH = """<script>
+(() => {
+  const results = [];
+  const check = (name, f) => {
+    let passed = false;
+    try { passed = f() === true; } catch (error) { faults.push(name + ': ' + error); }
+    results.push((passed ? 'passed ' : 'FAILED ') + name);
+  };
+  const rows = () => element('compare-lines').querySelectorAll('tbody tr');
+  const write = (id, text, event) => { element(id).value = text; element(id).dispatchEvent(new Event(event)); };
+  check('two runs are compared line by line', () => { element('tab-compare').click(); return rows().length > 10 && element('compare-chart').querySelectorAll('path').length > 5; });
+  check('lines that only one run has come first', () => /none/.test(rows()[0].textContent));
+  check('lines are filtered by a regular expression', () => { write('compare-search', '^tanh at', 'input'); return rows().length > 0 && [...rows()].every(row => row.textContent.startsWith('tanh at')); });
+  check('a broken expression of lines is refused without an error', () => { write('compare-search', '(', 'input'); const refused = !element('compare-search').checkValidity(); write('compare-search', 'addmm', 'input'); return refused; });
+  check('a chosen line is drawn for both runs', () => { rows()[0].querySelector('button').click(); return /addmm/.test(element('compare-chart').textContent) && element('compare-chart').querySelectorAll('.curves path').length === 2; });
+  check('a parameter of both runs is drawn', () => { write('compare-parameter', 'output.weight', 'change'); return element('compare-parameters').querySelectorAll('.curves path').length === 6 && [...element('compare-parameters').querySelectorAll('.curves path')].every(path => path.getAttribute('d').length > 10); });
+  check('a run beside itself has no differences', () => { write('compare-search', '', 'input'); write('compare-right', '0', 'change'); return [...rows()].every(row => ['1', ''].includes(row.children[5].textContent)); });
+  const report = document.createElement('pre');
+  report.id = 'checks';
+  report.textContent = results.concat(faults.map(fault => 'FAULT ' + fault)).join('\\n');
+  report.hidden = true;
+  document.body.append(report);
+})();
+</script>"""
+
+
 def browser():
     for name in ("chromium", "chromium-browser", "google-chrome"):
         if found := shutil.which(name):
@@ -81,6 +108,15 @@ def run_browser(program, folder, *arguments):
     command = [program, "--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars", "--force-color-profile=srgb",
                f"--user-data-dir={folder / 'profile'}", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=120)
+
+
+def check_page(program, folder, page, checks):
+    """The results of checks that run in the page, a line each."""
+    tested = folder / "tested.html"
+    tested.write_text(page.read_text().replace("<head>", "<head>" + BEFORE, 1).replace("</body>", checks + "</body>", 1))
+    dom = run_browser(program, folder, "--dump-dom", tested.as_uri()).stdout
+    found = re.search(r'<pre id="checks"[^>]*>(.*?)</pre>', dom, re.S)
+    return unescape(found.group(1)).split("\n") if found else [f"FAULT the checks of {page.name} did not run"]
 
 
 def main():
@@ -97,15 +133,13 @@ def main():
         page = folder / "report.html"
         source = Path(__file__).resolve().parents[2]
         subprocess.run([tool, "report", "run.reel", "-o", page, "--source", source], check=True, cwd=folder, stdout=subprocess.DEVNULL)
-        html = page.read_text()
-        tested = folder / "tested.html"
-        tested.write_text(html.replace("<head>", "<head>" + BEFORE, 1).replace("</body>", AFTER + "</body>", 1))
-        dom = run_browser(program, folder, "--dump-dom", tested.as_uri()).stdout
-        found = re.search(r'<pre id="checks"[^>]*>(.*?)</pre>', dom, re.S)
-        if not found:
-            print("The page's checks did not run.")
-            return 1
-        lines = unescape(found.group(1)).split("\n")
+        lines = check_page(program, folder, page, AFTER)
+        # The nets' runs side by side, for the norms of their gradients.
+        subprocess.run([write_recording, folder / "lstm.reel", "20000", "lstm"], check=True)
+        subprocess.run([write_recording, folder / "rnn.reel", "10000", "rnn"], check=True)
+        both = folder / "both.html"
+        subprocess.run([tool, "report", "rnn.reel", "lstm.reel", "-o", both], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+        lines += check_page(program, folder, both, AFTER_BOTH)
         print("\n".join(lines))
         faults = [line for line in lines if line.startswith(("FAILED", "FAULT"))]
         listed = (source / "samples/README.md").read_text().split("<!-- page -->")[1]
@@ -113,20 +147,15 @@ def main():
             if "passed " + line not in lines:
                 faults.append(f"FAILED samples/README.md says: {line}")
                 print(faults[-1])
-        opened = next(int(line.split()[1]) for line in lines if line.startswith("opened"))
+        opened = next((int(line.split()[1]) for line in lines if line.startswith("opened")), 0)
         if opened > 1000 * SECONDS_TO_OPEN:
             faults.append(f"FAILED the page took {opened} ms to open")
             print(faults[-1])
         if pictures:
             pictures.mkdir(parents=True, exist_ok=True)
-            # The nets' runs side by side, for the norms of their gradients.
-            subprocess.run([write_recording, folder / "lstm.reel", "20000", "lstm"], check=True)
-            subprocess.run([write_recording, folder / "rnn.reel", "10000", "rnn"], check=True)
-            both = folder / "both.html"
-            subprocess.run([tool, "report", "rnn.reel", "lstm.reel", "-o", both], check=True, cwd=folder, stdout=subprocess.DEVNULL)
-            for part in ("overview", "ops", "graph", "gradients", "profile", "memory"):
+            for part in ("overview", "ops", "graph", "gradients", "profile", "memory", "compare"):
                 shown = folder / f"{part}.html"
-                html = (both if part == "gradients" else page).read_text()
+                html = (both if part in ("gradients", "compare") else page).read_text()
                 shown.write_text(html.replace("startPanels();</script>", f"startPanels(); openPanel('{part}'); "
                                  + ("unfolded.add('cell'); showGraph();" if part == "graph" else "") + "</script>", 1))
                 run_browser(program, folder, "--window-size=1200,760", f"--screenshot={pictures / (part + '.png')}", shown.as_uri())

@@ -21,9 +21,9 @@ std::string recordings_html(const PageContents& contents) {
 std::string scripts_html(const PageContents& contents) {
   if (contents.runs.empty()) return {};
   return fmt::format(
-      "<script type=\"application/json\" id=\"runs\">[{}]</script>\n<script>{}{}{}{}{}startPanels();</script>\n",
+      "<script type=\"application/json\" id=\"runs\">[{}]</script>\n<script>{}{}{}{}{}{}startPanels();</script>\n",
       contents.runs, report_script_run, contents.live ? report_script_live : "", report_script_ops, report_script_graph,
-      report_script_charts);
+      report_script_charts, report_script_compare);
 }
 
 }  // namespace
