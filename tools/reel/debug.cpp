@@ -1,6 +1,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <clocale>
 #include <cstdio>
 #include <memory>
 #include <string>
@@ -73,6 +74,7 @@ std::function<int()> add_debug(CLI::App& command) {
       debugger.execute("where");
       fmt::print("`help` lists the commands.\n");
     }
+    std::setlocale(LC_CTYPE, "");  // the line editor reads the letters of the terminal's encoding
     run_commands(debugger);
     return on_terminal || debugger.failures() == 0 ? 0 : 1;
   };

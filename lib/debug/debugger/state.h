@@ -49,11 +49,13 @@ struct Debugger::State {
   std::uint64_t cursor = 0;  ///< the id of the op at which the run is stopped; 0: before the first
   int failures = 0;
   Next next = Next::command;
+  std::string printed = {};  ///< since it was taken
 
   template <class... T>
   void print(fmt::format_string<T...> text, T&&... values) {
-    options.output(fmt::format(text, std::forward<T>(values)...));
+    print_text(fmt::format(text, std::forward<T>(values)...));
   }
+  void print_text(const std::string& text);
   /// The op with the given id. Throws: CommandError if the run does not have it.
   const RecordedOp& op(std::uint64_t id) const;
   const RecordedTensor& tensor(TensorId id) const;

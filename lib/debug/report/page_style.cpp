@@ -50,6 +50,7 @@ canvas { display: block; width: 100%; background: var(--card); border: 1px solid
 .state.ended { border-color: var(--faint); }
 .nodes { max-height: 34vh; overflow: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
 .nodes { margin-bottom: 14px; }
+#compare-chart figure { max-width: 760px; margin-bottom: 6px; }
 .values { font: 12px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space: pre; overflow: auto; max-height: 220px; margin: 6px 0; }
 .console { height: 34vh; overflow: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px; padding: 8px 12px; margin: 0;
   font: 12.5px/1.5 ui-monospace, "DejaVu Sans Mono", monospace; white-space: pre-wrap; }
