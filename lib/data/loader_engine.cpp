@@ -15,6 +15,7 @@
 #include <reel/threads.h>
 
 #include "../core/op_error.h"
+#include "../core/threads/waiting.h"
 #include "../optim/state_reader.h"
 #include "batch_maker.h"
 #include "batch_order.h"
@@ -193,7 +194,11 @@ std::shared_ptr<void> LoaderEngine::Implementation::next_here() {
 std::shared_ptr<void> LoaderEngine::Implementation::next_of_workers() {
   if (threads.empty()) start();
   std::unique_lock lock(queue_mutex);
-  arrival.wait(lock, [&] { return received < issued ? slot(received).ready : issued_all; });
+  auto has_arrived = [&] { return received < issued ? slot(received).ready : issued_all; };
+  if (!has_arrived()) {
+    Waiting waiting("data::Loader");
+    arrival.wait(lock, has_arrived);
+  }
   if (received == issued) return nullptr;
   LoaderTask task = std::exchange(slot(received), {});
   ++received;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "../core/threads/waiting.h"
 #include "../record/tape_list.h"
 
 namespace reel::debug {
@@ -21,7 +22,7 @@ class Unobserved {
 /// Registers a listener for this thread's ops while it lives, besides those of enclosing scopes. Scopes may end in any
 /// order. What a derived class overrides, except for `finished`, has to call the function of this class, which notifies
 /// the listener of the enclosing scope.
-class ListenerScope : public detail::Listener {
+class ListenerScope : public detail::Listener, public detail::WaitObserver {
  public:
   explicit ListenerScope(detail::Context& context) : context_(context) {
     context.tapes->scopes().begin(context, {this, detail::Setting::listener, 0, static_cast<Listener*>(this)});
@@ -60,6 +61,12 @@ class ListenerScope : public detail::Listener {
   }
   void named(const Tensor& tensor, std::string_view name) override {
     if (Listener* outer = this->outer()) outer->named(tensor, name);
+  }
+  void wait_starting(const char* reason) noexcept override {
+    if (auto* outer = dynamic_cast<WaitObserver*>(this->outer())) outer->wait_starting(reason);
+  }
+  void wait_finished() noexcept override {
+    if (auto* outer = dynamic_cast<WaitObserver*>(this->outer())) outer->wait_finished();
   }
 
  protected:

@@ -4,6 +4,8 @@
 
 #include <utility>
 
+#include "../core/threads/waiting.h"
+
 namespace reel::detail {
 
 namespace {
@@ -54,6 +56,7 @@ void BackgroundTask::wait() {
   if (!is_running()) return;
   hurries_ = true;
   changed_.notify_all();
+  Waiting waiting("the thread that saves");
   changed_.wait(lock, [&] { return !is_running(); });
 }
 

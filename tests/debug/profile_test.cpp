@@ -11,9 +11,13 @@
 #include <nlohmann/json.hpp>
 
 #include <reel/batching.h>
+#include <reel/data.h>
 #include <reel/reel.h>
+#include <reel/threads.h>
+#include <reel/train/checkpoint.h>
 
 #include "catch.h"
+#include "core/threads/parallel.h"
 #include "io/folder.h"
 #include "temporary_file.h"
 
@@ -33,6 +37,17 @@ ProfileRow row_of(const Profile& profile, const std::string& name, ProfileBy by 
     if (row.name == name) return row;
   return {};
 }
+
+// Numbers, each of which takes some milliseconds to read.
+struct SlowNumbers {
+  std::int64_t count;
+  int milliseconds;
+  std::int64_t size() const { return count; }
+  std::int64_t operator[](std::int64_t index) const {
+    std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
+    return index;
+  }
+};
 
 struct Net : nn::Module {
   nn::Linear hidden{*this, "hidden", 3, 4};
@@ -115,6 +130,67 @@ TEST_CASE("each thread has its own profile") {
   });
   other.join();
   CHECK(row_of(profile, "exp").calls == 0);
+}
+
+TEST_CASE("a profile says how long its thread has waited for batches, and a trace shows it") {
+  constexpr int items = 20, milliseconds = 4;
+  auto profiled = [&](int workers, Profile& profile) {
+    data::Loader<std::int64_t> loader(SlowNumbers{items, milliseconds}, {.batch_size = 1, .workers = workers});
+    int count = 0;
+    for (auto& batch : loader) count += static_cast<int>(batch.size());
+    CHECK(count == items);
+    profile.stop();
+  };
+  Profile waits;
+  profiled(1, waits);
+  std::vector<debug::ProfileWait> found = waits.waits();
+  REQUIRE(found.size() == 1);
+  CHECK(found[0].reason == "data::Loader");
+  CHECK((found[0].count >= 1 && found[0].count <= items + 1));  // for each item, and for the end
+  // One worker sleeps for all items, while this thread does nothing else.
+  CHECK(found[0].duration >= items * milliseconds * 1'000'000 / 2);
+  CHECK(found[0].duration <= waits.duration());
+  CHECK_THAT(to_string(waits), contains("of waiting for data::Loader, " + std::to_string(found[0].count) + " times"));
+  CHECK(row_of(waits, "data::Loader").calls == 0);
+  TemporaryFile trace("trace.json");
+  waits.trace(trace.path());
+  nlohmann::json written = nlohmann::json::parse(std::ifstream(trace.path()));
+  std::int64_t slices = 0;
+  for (const nlohmann::json& event : written.at("traceEvents"))
+    slices += event.at("cat") == "wait" && event.at("name") == "waiting for data::Loader";
+  CHECK(slices == found[0].count);
+  // A thread that makes its batches itself works.
+  Profile works;
+  profiled(0, works);
+  CHECK(works.waits().empty());
+}
+
+TEST_CASE("a profile says how long its thread has waited for a save, and for other threads of a loop") {
+  TemporaryFile folder("checkpoint");
+  Tensor x = randn({100'000});
+  train::Checkpoint checkpoint(folder.path(), {{"x", x}}, {.asynchronous = true});
+  Profile outer;
+  {
+    Profile inner;
+    checkpoint.save();
+    checkpoint.wait();
+    inner.stop();
+    REQUIRE(inner.waits().size() == 1);
+    CHECK(inner.waits()[0].reason == "the thread that saves");
+    CHECK(inner.waits()[0].count == 1);
+  }
+  CHECK(outer.waits().size() == 1);
+  if (thread_count() < 2) return reel_test::skip("there is one processor");
+  // Whichever thread takes the last piece, sooner or later it is another one than this.
+  auto waits_for_loops = [&] {
+    for (const debug::ProfileWait& wait : outer.waits())
+      if (wait.reason == "other threads of a loop") return wait.duration;
+    return std::int64_t{0};
+  };
+  for (int i = 0; i < 3000 && waits_for_loops() == 0; ++i)
+    detail::parallel_for(
+        64, 1, [](std::int64_t, std::int64_t) { std::this_thread::sleep_for(std::chrono::microseconds(200)); });
+  CHECK(waits_for_loops() > 0);
 }
 
 TEST_CASE("a trace is Chrome's JSON or Perfetto's protobuf, of at most 100 bytes an op") {

@@ -22,8 +22,15 @@ struct ProfileRow {
   std::size_t bytes = 0;      ///< bytes of the results that were allocated
 };
 
+/// How long the profiled thread has waited.
+struct ProfileWait {
+  std::string reason;         ///< what it has waited for: "data::Loader", "other threads of a loop"
+  std::int64_t count = 0;     ///< how often
+  std::int64_t duration = 0;  ///< nanoseconds
+};
+
 /// A scope that measures every op of this thread while it lives: time and bytes by op, line and module, forward and
-/// backward. Calls that `batch_map` delays are measured as the group that runs them. The time of a GPU's ops is that of
+/// backward, and the waiting for other threads and for a GPU. Calls that `batch_map` delays are measured as the group that runs them. The time of a GPU's ops is that of
 /// starting them.
 class Profile {
  public:
@@ -40,6 +47,9 @@ class Profile {
   void stop();
   /// The rows, most time first.
   std::vector<ProfileRow> rows(ProfileBy by) const;
+  /// The waiting by reasons, most time first: for batches of a `data::Loader`, a save of `train::Checkpoint`, the other
+  /// threads of an op's loop, and a GPU. What is waited for within an op is also in the op's time.
+  std::vector<ProfileWait> waits() const;
   /// Nanoseconds from the beginning until `stop`, or until now.
   std::int64_t duration() const;
   /// The most bytes of tensors that this thread had at a time since it began, as memory_statistics() says at the end.
@@ -57,7 +67,7 @@ class Profile {
   std::unique_ptr<Collector> collector_;
 };
 
-/// The rows of a profile as a table, with shares of the measured time, and the time that no op took.
+/// The rows of a profile as a table, with shares of the measured time, the time that no op took, and waiting.
 std::string to_string(const Profile& profile, ProfileBy by = ProfileBy::op);
 
 }  // namespace reel::debug

@@ -18,6 +18,7 @@
 #include "divided_loops.h"
 #include "floating_point_mode.h"
 #include "openmp.h"
+#include "waiting.h"
 
 // A thread pool of our own beside oneDNN's: an OpenMP region ends when every thread has come and gone, so it waits for
 // one that sleeps or has no processor, 100 µs and more on a virtual machine, while here the caller continues without
@@ -142,8 +143,7 @@ class Pool {
   void close(std::int64_t own, std::int64_t count) {
     Clock::time_point done = Clock::now();
     region_.store(nullptr);
-    if (!spin_until([this] { return working_.load() == 0; }))
-      for (int working = working_.load(); working != 0; working = working_.load()) working_.wait(working);
+    if (working_.load() != 0) await_helpers();
     Clock::time_point end = Clock::now();
     cost_ += end - done;
     double share = static_cast<double>(count - own) / static_cast<double>(std::max<std::int64_t>(own, 1));
@@ -163,6 +163,12 @@ class Pool {
                                    most_owed = std::chrono::milliseconds(200);
   // The time of a context switch to another thread and back.
   static constexpr Clock::duration switches = std::chrono::microseconds(10);
+
+  void await_helpers() {
+    Waiting waiting("other threads of a loop");
+    if (spin_until([this] { return working_.load() == 0; })) return;
+    for (int working = working_.load(); working != 0; working = working_.load()) working_.wait(working);
+  }
 
   void owe(Clock::duration loss) {
     owed_.store(std::min(loss * loops_per_loss, most_owed).count(), std::memory_order_relaxed);

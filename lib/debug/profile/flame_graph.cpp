@@ -61,7 +61,7 @@ int depth_of(const Frame& frame) {
 std::string flame_graph_svg(const std::vector<Slice>& slices) {
   Frame all;
   for (const Slice& slice : slices) {
-    if (slice.kind == OpKind::backward) continue;
+    if (slice.kind == OpKind::backward || slice.waits) continue;
     all.time += slice.duration;
     Frame* at = &all.part(slice.kind == OpKind::gradient ? "backward" : "forward", slice.duration);
     std::string_view module = slice.module;

@@ -52,6 +52,7 @@ struct ProfileEvent {
   std::int32_t line;
   std::uint32_t module;
   OpKind kind;
+  bool waits = false;  // then `op` is the reason
 };
 
 class Profile::Collector : public ListenerScope, public GroupListener {
@@ -88,6 +89,18 @@ class Profile::Collector : public ListenerScope, public GroupListener {
       differentiating_.pop_back();
     }
     ListenerScope::gradient_finished(entry);
+  }
+
+  void wait_starting(const char* reason) noexcept override {
+    ListenerScope::wait_starting(reason);
+    wait_reason_ = reason;
+    wait_start_ = ticks();
+  }
+  void wait_finished() noexcept override {
+    std::uint64_t end = ticks();
+    ListenerScope::wait_finished();
+    // A profile may begin while its thread waits.
+    if (const char* reason = std::exchange(wait_reason_, nullptr)) add_wait(reason, wait_start_, end);
   }
 
   void stop() {
@@ -132,7 +145,8 @@ class Profile::Collector : public ListenerScope, public GroupListener {
                   .line = event.line,
                   .kind = event.kind,
                   .bytes = event.bytes,
-                  .flow = 0};
+                  .flow = 0,
+                  .waits = event.waits};
       std::uint64_t key = event.epoch * 0x9E3779B97F4A7C15u ^ event.slot;
       if (event.kind == OpKind::forward && event.slot != 0) {
         slice.flow = ++flow;
@@ -198,6 +212,21 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   } catch (const std::bad_alloc&) {  // without memory the run goes on, unmeasured
   }
 
+  void add_wait(const char* reason, std::uint64_t start, std::uint64_t end) noexcept try {
+    place() = {.start = start,
+               .end = end,
+               .op = reason,
+               .file = nullptr,
+               .epoch = 0,
+               .bytes = 0,
+               .slot = 0,
+               .line = 0,
+               .module = 0,
+               .kind = OpKind::forward,
+               .waits = true};
+  } catch (const std::bad_alloc&) {  // without memory the run goes on, unmeasured
+  }
+
   // Where the next event is to be written.
   ProfileEvent& place() {
     if (next_ == chunk_events) {
@@ -242,6 +271,8 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   const void* last_module_ = nullptr;
   std::uint32_t last_index_ = 0;
   std::size_t peak_bytes_ = 0;
+  const char* wait_reason_ = nullptr;
+  std::uint64_t wait_start_ = 0;
 };
 
 Profile::Profile() : collector_(std::make_unique<Collector>()) {}
@@ -255,7 +286,7 @@ std::vector<ProfileRow> Profile::rows(ProfileBy by) const {
   std::map<std::string, ProfileRow> rows;
   for (const Slice& slice : collector_->slices()) {
     // What gradient functions run is in the time of these.
-    if (slice.kind == OpKind::backward) continue;
+    if (slice.kind == OpKind::backward || slice.waits) continue;
     std::string name = by == ProfileBy::op       ? std::string(slice.op)
                        : by == ProfileBy::module ? std::string(slice.module)
                        : slice.file.empty()      ? std::string("unknown place")
@@ -273,6 +304,21 @@ std::vector<ProfileRow> Profile::rows(ProfileBy by) const {
   std::vector<ProfileRow> sorted;
   for (auto& [name, row] : rows) sorted.push_back(std::move(row));
   std::ranges::stable_sort(sorted, std::greater(), [](const ProfileRow& row) { return row.forward + row.backward; });
+  return sorted;
+}
+
+std::vector<ProfileWait> Profile::waits() const {
+  std::map<std::string_view, ProfileWait> waits;
+  for (const Slice& slice : collector_->slices()) {
+    if (!slice.waits) continue;
+    ProfileWait& wait = waits[slice.op];
+    wait.reason = slice.op;
+    ++wait.count;
+    wait.duration += slice.duration;
+  }
+  std::vector<ProfileWait> sorted;
+  for (auto& [reason, wait] : waits) sorted.push_back(std::move(wait));
+  std::ranges::stable_sort(sorted, std::greater(), &ProfileWait::duration);
   return sorted;
 }
 
@@ -306,9 +352,12 @@ std::string to_string(const Profile& profile, ProfileBy by) {
                         static_cast<double>(row.forward) / 1e6, static_cast<double>(row.backward) / 1e6,
                         100 * static_cast<double>(row.forward + row.backward) / total,
                         static_cast<double>(row.bytes) / 1e6);
-  return text +
-         fmt::format("{:.3f} ms in all, {:.1f} % of it outside of ops and gradients; at most {:.2f} MB of tensors\n",
-                     total / 1e6, 100 * (1 - measured / total), static_cast<double>(profile.peak_bytes()) / 1e6);
+  text += fmt::format("{:.3f} ms in all, {:.1f} % of it outside of ops and gradients; at most {:.2f} MB of tensors\n",
+                      total / 1e6, 100 * (1 - measured / total), static_cast<double>(profile.peak_bytes()) / 1e6);
+  for (const ProfileWait& wait : profile.waits())
+    text += fmt::format("{:.3f} ms, {:.1f} %, of waiting for {}, {} times\n", static_cast<double>(wait.duration) / 1e6,
+                        100 * static_cast<double>(wait.duration) / total, wait.reason, wait.count);
+  return text;
 }
 
 }  // namespace reel::debug

@@ -19,6 +19,7 @@ struct Slice {
   OpKind kind;
   std::size_t bytes;
   std::uint64_t flow;  // equal for a forward call and its gradient; 0: none
+  bool waits = false;  // no call, but a wait; `op` is what for
 };
 
 /// Writes slices as a trace: Chrome's JSON if the name ends in ".json", else Perfetto's protobuf.

@@ -30,6 +30,13 @@ constexpr std::uint32_t entry_iid = 1, entry_name = 2, location_file = 2, locati
 constexpr std::int64_t slice_begin = 1, slice_end = 2;
 constexpr std::int64_t sequence = 1, uuid = 1, clears_state = 1, needs_state = 2;
 
+std::string name_of_slice(const Slice& slice) {
+  const char* before = slice.waits ? "waiting for " : slice.kind == OpKind::gradient ? "gradient of " : "";
+  return fmt::format("{}{}", before, slice.op);
+}
+
+std::string_view category_of(const Slice& slice) { return slice.waits ? "wait" : name_of(slice.kind); }
+
 // A begin or an end of a slice.
 struct Mark {
   std::int64_t at;
@@ -99,13 +106,11 @@ class PerfettoTrace {
   void begin(const Mark& mark) {
     const Slice& slice = *mark.slice;
     interned_ = Message();
-    std::string name(slice.op);
-    if (slice.kind == OpKind::gradient) name = "gradient of " + name;
     Message event;
     event.integer(event_type, slice_begin)
         .integer(event_track, uuid)
-        .integer(event_name_iid, index_of(names_, interned_names, name))
-        .integer(event_category_iid, index_of(categories_, interned_categories, std::string(name_of(slice.kind))));
+        .integer(event_name_iid, index_of(names_, interned_names, name_of_slice(slice)))
+        .integer(event_category_iid, index_of(categories_, interned_categories, std::string(category_of(slice))));
     if (!slice.file.empty()) event.integer(event_location_iid, location_of(slice));
     // A fixed64, which has the form of a double.
     if (slice.flow != 0) event.f64(event_flow_ids, std::bit_cast<double>(slice.flow));
@@ -135,9 +140,10 @@ void write_json(io::AtomicFile& file, const std::vector<Slice>& slices) {
         "{}\n{{\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":{:.3f},\"dur\":{:.3f},\"cat\":\"{}\",\"name\":{},\"args\":{{"
         "\"at\":{},"
         "\"module\":{},\"bytes\":{}}}}}",
-        first ? "" : ",", at, static_cast<double>(slice.duration) / 1e3, name_of(slice.kind),
-        logging::script_string(slice.op), logging::script_string(fmt::format("{}:{}", slice.file, slice.line)),
-        logging::script_string(slice.module), slice.bytes);
+        first ? "" : ",", at, static_cast<double>(slice.duration) / 1e3, category_of(slice),
+        logging::script_string(slice.waits ? name_of_slice(slice) : std::string(slice.op)),
+        logging::script_string(fmt::format("{}:{}", slice.file, slice.line)), logging::script_string(slice.module),
+        slice.bytes);
     if (slice.flow != 0)
       json += fmt::format(
           ",\n{{\"ph\":\"{}\",\"pid\":1,\"tid\":1,\"ts\":{:.3f},\"id\":{},\"cat\":\"gradient\",\"name\":\"gradient\"{}}"

@@ -1,0 +1,11 @@
+#include "waiting.h"
+
+#include "../context.h"
+
+namespace reel::detail {
+
+Waiting::Waiting(const char* reason) noexcept : observer_(dynamic_cast<WaitObserver*>(context().listener)) {
+  if (observer_) observer_->wait_starting(reason);
+}
+
+}  // namespace reel::detail

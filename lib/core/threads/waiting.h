@@ -1,0 +1,28 @@
+#pragma once
+
+namespace reel::detail {
+
+/// A listener that is notified of how long its thread waits for other threads, or for a device.
+class WaitObserver {
+ public:
+  virtual ~WaitObserver() = default;
+  /// `reason`: what the thread waits for, a text that is never freed.
+  virtual void wait_starting(const char* reason) noexcept = 0;
+  virtual void wait_finished() noexcept = 0;
+};
+
+/// While it lives, this thread waits; to be made only where it does.
+class Waiting {
+ public:
+  explicit Waiting(const char* reason) noexcept;
+  ~Waiting() {
+    if (observer_) observer_->wait_finished();
+  }
+  Waiting(const Waiting&) = delete;
+  Waiting& operator=(const Waiting&) = delete;
+
+ private:
+  WaitObserver* observer_;
+};
+
+}  // namespace reel::detail
