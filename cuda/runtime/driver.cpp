@@ -5,6 +5,7 @@
 #include <reel/error.h>
 
 #include "../../lib/core/context.h"
+#include "../../lib/core/threads/waiting.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -83,7 +84,10 @@ Stream driver_make_stream() {
   return stream;
 }
 
-void driver_wait(Stream stream) { check(cudaStreamSynchronize(stream), "cudaStreamSynchronize"); }
+void driver_wait(Stream stream) {
+  Waiting waiting("a GPU");
+  check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
+}
 
 Event driver_make_event() {
   cudaEvent_t event;
@@ -109,7 +113,10 @@ bool driver_is_done(Event event) {
   return true;
 }
 
-void driver_wait(Event event) { check(cudaEventSynchronize(event), "cudaEventSynchronize"); }
+void driver_wait(Event event) {
+  Waiting waiting("a GPU");
+  check(cudaEventSynchronize(event), "cudaEventSynchronize");
+}
 
 void driver_copy(void* to, const void* from, std::size_t bytes, Stream stream) {
   check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync");

@@ -7,6 +7,7 @@
 #include "cuda_kernels.h"
 #include "header_fingerprint.h"
 #include "of_queue.h"
+#include "ranges.h"
 #include "runtime.h"
 
 // The module that libreel opens.
@@ -64,6 +65,9 @@ class CudaModule final : public DeviceModule {
   void check_values(std::uint32_t recorded, const Body& x, const char* op, Location where, int result) override {
     check_values_of(recorded, x, op, where, result);
   }
+
+  int begin_range(const char* name) noexcept override { return detail::begin_range(name); }
+  void end_range() noexcept override { detail::end_range(); }
 
   DeviceDescription describe(int device) const override { return driver_properties(device); }
   DeviceMemory memory(int device) const override {

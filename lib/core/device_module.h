@@ -95,6 +95,11 @@ class DeviceModule {
   /// that kernels find, saying that the given result of the op's function has changed.
   virtual void check_values(std::uint32_t recorded, const Body& x, const char* op, Location where, int result) = 0;
 
+  /// Begins a range of this thread in the timeline of the vendor's profiler, within the one that began last; `name` is
+  /// copied. Returns the number of ranges around it; below 0 where no profiler runs.
+  virtual int begin_range(const char* name) noexcept = 0;
+  virtual void end_range() noexcept = 0;
+
   virtual DeviceDescription describe(int device) const = 0;
   virtual DeviceMemory memory(int device) const = 0;
   /// Limits the reserved bytes; SIZE_MAX: no limit.

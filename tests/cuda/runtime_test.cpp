@@ -321,4 +321,31 @@ TEST_CASE("tensors go from GPU to GPU") {
   CHECK_THROWS_AS(there + ones({1000}, {.device = gpu}), DeviceError);
 }
 
+TEST_CASE("a profile ends each range that it begins, also for ops that throw, and measures waiting for the device") {
+  if (lacks_device()) return;
+  detail::DeviceModule& module = detail::device_module();
+  auto ranges_around = [&] {
+    int count = module.begin_range("a range of the test");
+    module.end_range();
+    return count;
+  };
+  const int before = ranges_around();
+  Tensor x = ones({2}, {.device = gpu}).requires_grad();
+  std::vector<int> within;
+  {
+    debug::Profile profile({.nvtx = true});
+    debug::Listen listen([&](const debug::OpEvent&) { within.push_back(ranges_around()); });
+    Tape tape;
+    Tensor y = sum(exp(x));
+    CHECK_THROWS_AS(matmul(x, ones({3}, {.device = gpu})), ShapeError);
+    tape.backward(y);
+    CHECK(y.item() > 5);
+    profile.stop();
+    REQUIRE(profile.waits().size() == 1);
+    CHECK(profile.waits()[0].reason == "a GPU");
+  }
+  CHECK(within.size() >= 3);
+  CHECK(ranges_around() == before);
+}
+
 }  // namespace reel_test

@@ -17,6 +17,7 @@
 #include <reel/train/checkpoint.h>
 
 #include "catch.h"
+#include "core/device_module.h"
 #include "core/threads/parallel.h"
 #include "io/folder.h"
 #include "temporary_file.h"
@@ -191,6 +192,17 @@ TEST_CASE("a profile says how long its thread has waited for a save, and for oth
     detail::parallel_for(
         64, 1, [](std::int64_t, std::int64_t) { std::this_thread::sleep_for(std::chrono::microseconds(200)); });
   CHECK(waits_for_loops() > 0);
+}
+
+TEST_CASE("ranges of NVTX are refused where there is no CUDA backend, and else change no result") {
+  if (!detail::device_module_absence().empty()) {
+    CHECK_THAT(error_of<DeviceError>([] { Profile profile({.nvtx = true}); }),
+               contains("debug::Profile: .nvtx needs the CUDA backend: "));
+    return;
+  }
+  Profile profile({.nvtx = true});
+  CHECK(sum(exp(zeros({3}))).item() == 3);
+  CHECK(row_of(profile, "exp").calls == 1);
 }
 
 TEST_CASE("a trace is Chrome's JSON or Perfetto's protobuf, of at most 100 bytes an op") {

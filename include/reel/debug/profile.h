@@ -29,13 +29,20 @@ struct ProfileWait {
   std::int64_t duration = 0;  ///< nanoseconds
 };
 
+/// Options of `Profile`.
+struct ProfileOptions {
+  /// Whether each op and each gradient is a range of NVTX, too, under which NVIDIA's Nsight Systems shows what it
+  /// starts on a GPU: "matmul at model.cpp:31 in encoder". Default false.
+  bool nvtx = false;
+};
+
 /// A scope that measures every op of this thread while it lives: time and bytes by op, line and module, forward and
-/// backward, and the waiting for other threads and for a GPU. Calls that `batch_map` delays are measured as the group that runs them. The time of a GPU's ops is that of
-/// starting them.
+/// backward, and the waiting for other threads and for a GPU. Calls that `batch_map` delays are measured as the group
+/// that runs them. The time of a GPU's ops is that of starting them.
 class Profile {
  public:
-  /// Begins to measure.
-  Profile();
+  /// Begins to measure. Throws: DeviceError for `.nvtx` where the CUDA backend cannot be loaded; a GPU is not needed.
+  explicit Profile(const ProfileOptions& options = {}, Location where = Location::here());
   /// Ends the scope.
   ~Profile();
   /// Not copyable.
@@ -54,8 +61,8 @@ class Profile {
   std::int64_t duration() const;
   /// The most bytes of tensors that this thread had at a time since it began, as memory_statistics() says at the end.
   std::size_t peak_bytes() const;
-  /// Writes all calls as a trace, a slice each, forward calls linked with their gradients: in Perfetto's format, or, for
-  /// a name that ends in `.json`, in Chrome's. Both open in ui.perfetto.dev.
+  /// Writes all calls as a trace, a slice each, forward calls linked with their gradients: in Perfetto's format, or,
+  /// for a name that ends in `.json`, in Chrome's. Both open in ui.perfetto.dev.
   /// Throws: FileError if the file cannot be written.
   void trace(const std::string& file, Location where = Location::here()) const;
   /// Writes a flame graph as SVG: modules, lines and ops, as wide as their time.

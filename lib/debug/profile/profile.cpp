@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <new>
 #include <unordered_map>
@@ -16,7 +17,9 @@
 #include <reel/nn/module.h>
 
 #include "../../batching/group_listener.h"
+#include "../../core/device_module.h"
 #include "../../core/op.h"
+#include "../../core/op_error.h"
 #include "../../core/storage.h"
 #include "../../io/atomic_file.h"
 #include "../listener_scope.h"
@@ -57,13 +60,18 @@ struct ProfileEvent {
 
 class Profile::Collector : public ListenerScope, public GroupListener {
  public:
-  Collector() : ListenerScope(detail::context()) { modules_.emplace_back(); }
+  explicit Collector(DeviceModule* ranges) : ListenerScope(detail::context()), ranges_(ranges) {
+    modules_.emplace_back();
+  }
+  ~Collector() override { end_ranges(); }
 
   void starting(const Call& call, Location where) override {
     const Context& here = detail::context();
     if (!is_outermost_ && !is_of_group(here)) ListenerScope::starting(call, where);
     // Calls that wait for others are not measured; the group's is.
-    if (!here.interceptor) started_.push_back({&call, ticks()});
+    if (here.interceptor) return;
+    if (ranges_) begin_range("", call.op.name, where, here.module_call ? modules_[module_index(here)] : modules_[0]);
+    started_.push_back({&call, ticks()});
   }
   void finished(const Call& call, Location where) override {
     std::uint64_t end = ticks();
@@ -71,15 +79,20 @@ class Profile::Collector : public ListenerScope, public GroupListener {
     if (!started_.empty() && started_.back().call == &call) {
       add_call(here, call, where, started_.back().at, end);
       started_.pop_back();
+      end_range();
     }
     if (!is_outermost_ && !is_of_group(here)) ListenerScope::finished(call, where);
   }
   void failed(const Call& call) noexcept override {
-    if (!started_.empty() && started_.back().call == &call) started_.pop_back();
+    if (!started_.empty() && started_.back().call == &call) {
+      started_.pop_back();
+      end_range();
+    }
     if (!is_of_group(detail::context())) ListenerScope::failed(call);
   }
   void gradient_starting(const Entry& entry, std::span<const Tensor> gradients) override {
     ListenerScope::gradient_starting(entry, gradients);
+    if (ranges_) begin_range("gradient of ", entry.op->name, entry.where(), modules_[0]);
     differentiating_.push_back({&entry, ticks()});
   }
   void gradient_finished(const Entry& entry) noexcept override {
@@ -87,6 +100,7 @@ class Profile::Collector : public ListenerScope, public GroupListener {
     if (!differentiating_.empty() && differentiating_.back().entry == &entry) {
       add_gradient(entry, differentiating_.back().at, end);
       differentiating_.pop_back();
+      end_range();
     }
     ListenerScope::gradient_finished(entry);
   }
@@ -106,6 +120,7 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   void stop() {
     if (end_ticks_ != 0) return;
     detail::Scopes::end(this);
+    end_ranges();
     end_ticks_ = ticks();
     end_ = Clock::now();
     peak_bytes_ = memory_statistics().peak_bytes;
@@ -249,6 +264,23 @@ class Profile::Collector : public ListenerScope, public GroupListener {
     return last_index_ = found->second;
   }
 
+  void begin_range(const char* before, const char* op, Location where, const std::string& module) {
+    range_name_.clear();
+    fmt::format_to(std::back_inserter(range_name_), "{}{} at {}:{}{}{}", before, op, file_of(where.file), where.line,
+                   module.empty() ? "" : " in ", module);
+    ranges_->begin_range(range_name_.c_str());
+    ++open_ranges_;
+  }
+  void end_range() noexcept {
+    if (open_ranges_ == 0) return;
+    ranges_->end_range();
+    --open_ranges_;
+  }
+  // Calls of cancelled fibres never finish.
+  void end_ranges() noexcept {
+    while (open_ranges_ > 0) end_range();
+  }
+
   static std::string_view file_of(const char* file) {
     std::string_view text = file ? file : "";
     while (text.starts_with("../")) text.remove_prefix(3);
@@ -271,11 +303,25 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   const void* last_module_ = nullptr;
   std::uint32_t last_index_ = 0;
   std::size_t peak_bytes_ = 0;
+  DeviceModule* ranges_;  // null: no ranges
+  std::string range_name_;
+  int open_ranges_ = 0;
   const char* wait_reason_ = nullptr;
   std::uint64_t wait_start_ = 0;
 };
 
-Profile::Profile() : collector_(std::make_unique<Collector>()) {}
+namespace {
+
+DeviceModule& module_for_ranges(Location where) {
+  const std::string& absence = device_module_absence();
+  if (!absence.empty()) fail<DeviceError>("debug::Profile", where, ".nvtx needs the CUDA backend: {}", absence);
+  return device_module();
+}
+
+}  // namespace
+
+Profile::Profile(const ProfileOptions& options, Location where)
+    : collector_(std::make_unique<Collector>(options.nvtx ? &module_for_ranges(where) : nullptr)) {}
 Profile::~Profile() = default;
 
 void Profile::stop() { collector_->stop(); }

@@ -1,0 +1,16 @@
+#include "../runtime/ranges.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+namespace {
+
+thread_local constinit int open_ranges = 0;
+
+}  // namespace
+
+int begin_range(const char*) noexcept { return open_ranges++; }
+void end_range() noexcept { --open_ranges; }
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail
