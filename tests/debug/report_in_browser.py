@@ -55,8 +55,30 @@ AFTER = """<script>
   check('the graph is folded by module', () => { element('tab-graph').click(); return document.querySelectorAll('#graph g.node.module').length >= 1; });
   check('a click unfolds a module', () => { const before = document.querySelectorAll('#graph g.node').length; document.querySelector('#graph g.node.module').dispatchEvent(new MouseEvent('click', {bubbles: true})); return document.querySelectorAll('#graph g.node').length > before; });
   check('the search marks nodes of the graph', () => { element('graph-unfold').click(); write('graph-search', 'tanh'); return document.querySelectorAll('#graph g.node.found').length >= 1; });
+  check('a node of the graph shows its source beside it', () => { document.querySelector('#graph g.node.found').dispatchEvent(new MouseEvent('click', {bubbles: true})); return !element('graph').hidden && /tanh at/.test(element('graph-detail').textContent) && element('graph-detail').querySelector('.source .at') !== null; });
   check('loops are folded into nodes with a count', () => /×\\d/.test(element('graph').textContent));
   check('the heat map of gradients is painted', () => { element('tab-gradients').click(); const canvas = document.querySelector('canvas.heat'); const pixel = canvas.getContext('2d').getImageData(canvas.width - 2, 2, 1, 1).data; return canvas.width > 100 && pixel[3] === 255; });
+  const zooms = (svg, curve) => {
+    const whole = curve();
+    press(svg, '+');
+    const part = curve();
+    press(svg, 'ArrowRight');
+    const moved = curve();
+    press(svg, '0');
+    return whole !== part && part !== moved && curve() === whole;
+  };
+  check('a chart is zoomed into with keys', () => { const svg = document.querySelector('#gradients figure > svg'); return zooms(svg, () => svg.querySelector('.curves path').getAttribute('d')); });
+  check('dragging zooms into a chart, and a double click shows all', () => {
+    const svg = document.querySelector('#gradients figure > svg'), box = svg.getBoundingClientRect(), curve = () => svg.querySelector('.curves path').getAttribute('d');
+    const whole = curve(), pointer = (kind, share) => svg.dispatchEvent(new PointerEvent(kind, {clientX: box.left + share * box.width, clientY: box.top + 50, bubbles: true}));
+    pointer('pointerdown', 0.4); pointer('pointermove', 0.6);
+    const selected = svg.querySelector('.selection') !== null;
+    pointer('pointerup', 0.6);
+    const part = curve();
+    svg.dispatchEvent(new MouseEvent('dblclick', {bubbles: true}));
+    return selected && part !== whole && curve() === whole;
+  });
+  check('the curves of logs are zoomed into with keys', () => { const svg = [...document.querySelectorAll('figure > svg')].find(svg => /loss/.test(svg.parentNode.textContent)); return zooms(svg, () => svg.querySelector('.curves').innerHTML); });
   check('the profile is sorted by op, line and module', () => { element('tab-profile').click(); const by = element('profile-by'); return ['op', 'line', 'module'].every(key => { by.value = key; by.dispatchEvent(new Event('change')); return element('profile-table').querySelectorAll('tbody tr').length >= 1; }); });
   check('parts are chosen with the keyboard', () => { element('tab-profile').focus(); press(element('tabs'), 'ArrowRight'); return element('tab-memory').getAttribute('aria-selected') === 'true'; });
   const part = location.hash.slice(1);
@@ -132,7 +154,11 @@ def main():
         subprocess.run([write_recording, folder / "run.reel", ops], check=True)
         page = folder / "report.html"
         source = Path(__file__).resolve().parents[2]
-        subprocess.run([tool, "report", "run.reel", "-o", page, "--source", source], check=True, cwd=folder, stdout=subprocess.DEVNULL)
+        logs = folder / "logs"
+        logs.mkdir()
+        (logs / "scalars.csv").write_text("step,wall_time,run,tag,value\n"
+                                          + "".join(f"{step},{step}.5,,loss,{1 / (step + 1)}\n" for step in range(50)))
+        subprocess.run([tool, "report", "run.reel", logs, "-o", page, "--source", source], check=True, cwd=folder, stdout=subprocess.DEVNULL)
         lines = check_page(program, folder, page, AFTER)
         # The nets' runs side by side, for the norms of their gradients.
         subprocess.run([write_recording, folder / "lstm.reel", "20000", "lstm"], check=True)

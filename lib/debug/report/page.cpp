@@ -21,9 +21,9 @@ std::string recordings_html(const PageContents& contents) {
 std::string scripts_html(const PageContents& contents) {
   if (contents.runs.empty()) return {};
   return fmt::format(
-      "<script type=\"application/json\" id=\"runs\">[{}]</script>\n<script>{}{}{}{}{}{}startPanels();</script>\n",
-      contents.runs, report_script_run, contents.live ? report_script_live : "", report_script_ops, report_script_graph,
-      report_script_charts, report_script_compare);
+      "<script type=\"application/json\" id=\"runs\">[{}]</script>\n<script>{}{}{}{}{}{}{}startPanels();</script>\n",
+      contents.runs, logging::zoom_script, report_script_run, contents.live ? report_script_live : "",
+      report_script_ops, report_script_graph, report_script_charts, report_script_compare);
 }
 
 }  // namespace
@@ -35,7 +35,8 @@ std::string page_of(const PageContents& contents, Location where) {
     logs = fmt::format("{}<main>\n{}</main>\n{}<script type=\"application/json\" id=\"data\">{}</script>\n",
                        parts.header, parts.main, parts.footer, parts.data);
     // In a function of its own, since both scripts have names of their own.
-    script = fmt::format("<script>(() => {{{}}})();</script>\n", logging::page_script);
+    script = fmt::format("<script>(() => {{{}}})();</script>\n",
+                         fmt::format("{}{}", logging::zoom_script, logging::page_script));
   }
   return fmt::format(
       "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"

@@ -13,7 +13,8 @@ section[role="tabpanel"] { min-height: 60vh; }
 .bar input[type="search"] { width: min(420px, 90vw); }
 input, select, .bar button { font: inherit; color: var(--ink); background: var(--card); border: 1px solid var(--line); border-radius: 5px; padding: 4px 8px; }
 .split { display: grid; grid-template-columns: minmax(0, 11fr) minmax(0, 9fr); gap: 14px; }
-@media (max-width: 900px) { .split { grid-template-columns: minmax(0, 1fr); } }
+.split.wide-left { grid-template-columns: minmax(0, 7fr) minmax(0, 4fr); }
+@media (max-width: 900px) { .split, .split.wide-left { grid-template-columns: minmax(0, 1fr); } }
 .list { height: 68vh; overflow: auto; background: var(--card); border: 1px solid var(--line); border-radius: 8px; position: relative; }
 .list .rows { position: absolute; left: 0; right: 0; }
 .row { display: grid; grid-template-columns: 76px minmax(90px, 2fr) minmax(80px, 2fr) minmax(60px, 2fr) minmax(90px, 3fr) 74px; gap: 8px;

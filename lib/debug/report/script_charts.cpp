@@ -5,16 +5,30 @@ namespace reel::debug {
 // Gradients, activations, profile and memory.
 const std::string_view report_script_charts = R"JS(
 const colours = Array.from({length: 7}, (_, i) => `var(--c${i})`);
-// A line chart as SVG: series of [name, [[x, y], …]].
-function lineChart(series, {log = false, label = ''} = {}) {
-  const left = 62, right = 690, top = 12, bottom = 240, usable = y => Number.isFinite(y) && (!log || y > 0);
+// A line chart as SVG, which can be zoomed into: series of [name, [[x, y], …]].
+const chartPlane = {left: 62, right: 690, top: 12, bottom: 240};
+let chartCount = 0;
+function lineChart(series, options = {}) {
+  const svg = draw('svg', {viewBox: '0 0 700 270', role: 'img', 'aria-label': (options.label ?? '') + '; drag, or use + − ← → 0, to zoom'});
+  const id = 'plane-' + ++chartCount, xs = series.flatMap(([, points]) => points.map(([x]) => x));
+  let low = Infinity, high = -Infinity, shown = null;
+  for (const x of xs) { low = Math.min(low, x); high = Math.max(high, x); }
+  drawLines(svg, id, series, options, null);
+  if (low < high) makeZoomable(svg, chartPlane, 700, () => shown ?? [low, high], range => {
+    shown = rangeWithin(range, low, high);
+    drawLines(clear(svg), id, series, options, shown);
+  });
+  return svg;
+}
+function drawLines(svg, id, series, {log = false}, range) {
+  const {left, right, top, bottom} = chartPlane, usable = y => Number.isFinite(y) && (!log || y > 0);
   const to = y => log ? Math.log10(y) : y;
   let x0 = Infinity, x1 = -Infinity, y0 = Infinity, y1 = -Infinity;
-  for (const [, points] of series) for (const [x, y] of points) if (usable(y)) {
+  for (const [, points] of series) for (const [x, y] of points) if (usable(y) && (!range || (x >= range[0] && x <= range[1]))) {
     x0 = Math.min(x0, x); x1 = Math.max(x1, x); y0 = Math.min(y0, to(y)); y1 = Math.max(y1, to(y));
   }
-  const svg = draw('svg', {viewBox: '0 0 700 270', role: 'img', 'aria-label': label});
-  if (!(x0 <= x1)) return svg;
+  if (range) [x0, x1] = range;
+  if (!(x0 <= x1 && y0 <= y1)) return;
   if (x0 === x1) x1 = x0 + 1;
   if (y1 - y0 < 1e-12) { y0 -= 0.5; y1 += 0.5; }
   const px = x => left + (x - x0) / (x1 - x0) * (right - left), py = y => bottom - (to(y) - y0) / (y1 - y0) * (bottom - top);
@@ -25,7 +39,9 @@ function lineChart(series, {log = false, label = ''} = {}) {
     axes.append(draw('text', {x, y: bottom + 17, 'text-anchor': 'middle'}, number(x0 + (x1 - x0) * i / 4, 4)));
   }
   svg.append(axes);
-  const curves = draw('g', {class: 'curves'});
+  const clip = draw('clipPath', {id}), curves = draw('g', {class: 'curves', 'clip-path': `url(#${id})`});
+  clip.append(draw('rect', {x: left, y: top - 4, width: right - left, height: bottom - top + 8}));
+  svg.append(clip);
   series.forEach(([name, points], k) => {
     let path = '';
     for (const [x, y] of points) path += usable(y) ? (path ? 'L' : 'M') + px(x).toFixed(1) + ' ' + py(y).toFixed(1) : '';
@@ -35,7 +51,6 @@ function lineChart(series, {log = false, label = ''} = {}) {
     if (points.length === 1 && usable(points[0][1])) curves.append(draw('circle', {class: `c${k % 7}`, cx: px(points[0][0]), cy: py(points[0][1]), r: 3}));
   });
   svg.append(curves);
-  return svg;
 }
 function legend(names) {
   return make('div', {class: 'legend'}, ...names.map((name, k) => make('span', {}, make('i', {style: `background: ${colours[k % 7]}`}), name)));

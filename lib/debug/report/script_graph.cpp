@@ -93,7 +93,7 @@ function drawGraph(step, pattern) {
     group.append(draw('text', {x: 10, y: 36, class: 'small'}, where.slice(0, 30)));
     group.append(draw('title', {}, `${node.title}: ${node.count} times, ${timeText(node.time) || 'no time'}, ${run.location(node.first)}`));
     const open = () => {
-      if (!node.module) return goTo(node.first);
+      if (!node.module) return showOp(clear(element('graph-detail')), node.first);
       unfolded.add(node.module);
       showGraph();
     };
@@ -128,7 +128,7 @@ addPanel('graph', 'Graph', panel => {
         for (let n = 1; n <= parts.length; ++n) unfolded.add(parts.slice(0, n).join('.'));
       }
       showGraph();
-    }}, 'unfold all'), make('span', {id: 'graph-count'})), make('div', {class: 'graph', id: 'graph-view'}));
+    }}, 'unfold all'), make('span', {id: 'graph-count'})), make('div', {class: 'split wide-left'}, make('div', {class: 'graph', id: 'graph-view'}), make('div', {class: 'detail', id: 'graph-detail', tabindex: '0', 'aria-label': 'The chosen node'}, make('p', {}, 'A click on an op shows it here, with its source; one on a module unfolds it.'))));
   if (run.count) showGraph();
 });
 )JS";

@@ -86,6 +86,7 @@ function statisticsText(o) {
 }
 function opLine(i) { return make('div', {}, linkTo(i, run.sentence(i))); }
 function showOp(panel, i) {
+  panel.dataset.op = i;
   panel.append(make('h3', {}, run.sentence(i)));
   if (run.text('error', i)) panel.append(make('p', {class: 'bad'}, run.text('error', i)));
   panel.append(make('p', {}, `${kinds[run.kind[i]]}${run.duration[i] ? ', ' + timeText(run.duration[i]) : ''}`));
@@ -106,7 +107,7 @@ function showOp(panel, i) {
   const gradient = run.gradientOf.get(run.id[i]);
   if (gradient !== undefined) panel.append(make('h3', {}, 'Gradient'), opLine(gradient), make('div', {}, run.out[gradient].map(statisticsText).join('; ')));
   if (run.forward[i] && run.index.has(run.forward[i])) panel.append(make('h3', {}, 'Of'), opLine(run.index.get(run.forward[i])));
-  if (live && run.sources[run.file[i]] === undefined) live.loadSource(run.file[i]).then(() => { if (current === i) showSource(panel, i); });
+  if (live && run.sources[run.file[i]] === undefined) live.loadSource(run.file[i]).then(() => { if (panel.dataset.op === String(i)) showSource(panel, i); });
   else showSource(panel, i);
 }
 // The tensors that each line of a file made last, up to an op.

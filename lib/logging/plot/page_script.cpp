@@ -81,7 +81,14 @@ function draw(chart) {
       x0 = Math.min(x0, xs[i]); x1 = Math.max(x1, xs[i]);
       if (usable(y)) { y0 = Math.min(y0, y); y1 = Math.max(y1, y); }
     });
-  const x = axis(x0, x1, false, 0.01, !byTime), y = axis(y0, y1, log, 0.05, false);
+  chart.all = [x0, x1];
+  const zoomed = rangeWithin(chart.zoom, x0, x1);
+  if (zoomed) {
+    [x0, x1] = zoomed;
+    y0 = Infinity; y1 = -Infinity;
+    for (const {xs, raw} of shown) raw.forEach((y, i) => { if (usable(y) && xs[i] >= x0 && xs[i] <= x1) { y0 = Math.min(y0, y); y1 = Math.max(y1, y); } });
+  }
+  const x = axis(x0, x1, false, zoomed ? 0 : 0.01, !byTime), y = axis(y0, y1, log, 0.05, false);
   let axes = '';
   for (const [p, label] of y.ticks) {
     const [, py] = spot(0, p);
@@ -109,8 +116,8 @@ function draw(chart) {
       curves += `<text class="mark c${run % 7}" x="${mx}" y="${above ? plane.top + 8 : plane.bottom - 3}">${Number.isNaN(v) ? '×' : above ? '▲' : '▼'}</text>`;
     });
   }
-  svg.querySelector('.curves').innerHTML = curves;
-  chart.shown = {shown, x, byTime};
+  svg.querySelector('.curves').innerHTML = `<clipPath id="of-${chart.id}"><rect x="${plane.left}" y="${plane.top - 4}" width="${plane.right - plane.left}" height="${plane.bottom - plane.top + 8}"/></clipPath><g clip-path="url(#of-${chart.id})">${curves}</g>`;
+  chart.shown = {shown, x, byTime, range: [x0, x1]};
 }
 
 function point(chart, event) {
@@ -148,7 +155,12 @@ for (const chart of data.charts) {
   const svg = byId(chart.id).querySelector('svg');
   draw(chart);
   for (const kind of ['pointermove', 'pointerleave']) svg.addEventListener(kind, event => point(chart, event));
+  makeZoomable(svg, plane, 460, () => chart.shown.range, range => {
+    chart.zoom = rangeWithin(range, ...chart.all);
+    draw(chart);
+  });
 }
+byId('axis').addEventListener('input', () => data.charts.forEach(chart => { chart.zoom = null; }));
 for (const id of ['smooth', 'log', 'axis']) byId(id).addEventListener('input', drawAll);
 document.querySelectorAll('.runs li').forEach((item, run) => {
   const box = document.createElement('input');

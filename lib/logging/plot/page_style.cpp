@@ -45,6 +45,8 @@ circle.c4 { fill: var(--c4); } circle.c5 { fill: var(--c5); } circle.c6 { fill: 
 text.mark { stroke: none; } text.c0 { fill: var(--c0); } text.c1 { fill: var(--c1); } text.c2 { fill: var(--c2); }
 text.c3 { fill: var(--c3); } text.c4 { fill: var(--c4); } text.c5 { fill: var(--c5); } text.c6 { fill: var(--c6); }
 .d1 { stroke-dasharray: 7 4; } .d2 { stroke-dasharray: 2 3; } .d3 { stroke-dasharray: 9 3 2 3; }
+.selection { fill: var(--c0); opacity: 0.2; }
+figure > svg:focus-visible { outline: 2px solid var(--c0); }
 .cursor { stroke: var(--faint); stroke-dasharray: 3 3; }
 .tip { position: absolute; z-index: 2; pointer-events: none; background: var(--card); border: 1px solid var(--line);
   border-radius: 6px; padding: 6px 9px; font-size: 12.5px; box-shadow: 0 3px 12px #0004; white-space: nowrap; }

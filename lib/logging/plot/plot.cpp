@@ -74,7 +74,8 @@ class Page {
         "initial-scale=1\">\n<title>{}</title>\n<style>{}</style>\n"
         "</head>\n<body>\n{}<main>\n{}</main>\n{}<script type=\"application/json\" id=\"data\">{}</script>\n"
         "<script>{}</script>\n</body>\n</html>\n",
-        html_text(title_), page_style, parts.header, parts.main, parts.footer, parts.data, page_script);
+        html_text(title_), page_style, parts.header, parts.main, parts.footer, parts.data,
+        fmt::format("{}{}", zoom_script, page_script));
   }
 
  private:
