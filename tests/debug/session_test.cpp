@@ -3,9 +3,12 @@
 #include <string>
 #include <vector>
 
+#include <nlohmann/json.hpp>
+
 #include <reel/reel.h>
 
 #include "catch.h"
+#include "debug/session/live_page.h"
 
 using namespace reel;
 using debug::Debugger;
@@ -147,6 +150,44 @@ TEST_CASE("a session that serves a page refuses other commands, and ports that d
              contains("debug::Session: commands come from .serve or from .commands, not from both"));
   CHECK_THAT(error_of<Error>([] { debug::Session session({.serve = true, .port = 70'000}); }),
              contains("debug::Session: .port is 70000"));
+}
+
+TEST_CASE("a page that asks late is told what the run still has, each thing once") {
+  debug::RecordedRun run;
+  Debugger debugger(run, {.output = [](std::string_view) {}});
+  const std::string no_logs;
+  debug::LivePage page(run, debugger, {}, no_logs);
+  auto data = [&](const char* has) { return nlohmann::json::parse(page.answer({"data", has}).text); };
+  constexpr std::uint64_t ops = 30'000, kept = 50;
+  for (std::uint64_t id = 1; id <= ops; ++id) {
+    debug::RecordedOp op;
+    op.id = id;
+    op.op = "exp";
+    op.outputs.resize(1);
+    run.add(op);
+    page.added(id);
+    run.rename({id, 0}, "h");
+    page.renamed({id, 0});
+    run.add_update({static_cast<std::int64_t>(id), "w", 1, 2, 3});
+    run.keep_last(kept);
+  }
+  page.dropped_updates(run.keep_last_updates(10));
+  nlohmann::json all = data("0 0 0 0 0 next");
+  CHECK(all.at("id").size() == kept);
+  CHECK(all.at("id").front() == ops - kept + 1);
+  CHECK(all.at("skipped") == ops - kept);
+  CHECK(all.at("nextOp") == ops);
+  CHECK(all.at("names").size() == kept);
+  CHECK(all.at("updates").size() == 10);
+  CHECK(all.at("nextUpdate") == ops);
+  nlohmann::json later = data("29999 0 29999 29999 0 next");
+  CHECK(later.at("id") == std::vector<std::uint64_t>{ops});
+  CHECK(later.at("names").size() == 1);
+  CHECK(later.at("updates").size() == 1);
+  nlohmann::json none = data("30000 4 30000 30000 0 newest");
+  CHECK((none.at("id").empty() && none.at("names").empty() && none.at("updates").empty()));
+  CHECK(data("99999 99 99999 99999 99 next").at("id").empty());  // of another session
+  for (const char* broken : {"", "0 0 0 0", "-1 0 0 0 0 next", "0 0 x 0 0 next"}) CHECK_THROWS_AS(data(broken), Error);
 }
 
 TEST_CASE("without a session, stop, watch and break_on do nothing") {

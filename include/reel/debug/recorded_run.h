@@ -136,6 +136,8 @@ class RecordedRun {
   void rename(TensorId id, std::string_view name);
   /// Drops the oldest ops until at most `count` are left.
   void keep_last(std::size_t count);
+  /// Drops the oldest norms of parameters until at most `count` are left. Returns how many were dropped.
+  std::size_t keep_last_updates(std::size_t count);
   /// Sets what a file says of the whole run.
   void describe(std::string_view program, bool is_complete, std::uint64_t dropped);
 

@@ -109,6 +109,13 @@ void RecordedRun::keep_last(std::size_t count) {
   }
 }
 
+std::size_t RecordedRun::keep_last_updates(std::size_t count) {
+  std::vector<RecordedUpdate>& updates = contents_->updates;
+  std::size_t dropped = updates.size() - std::min(count, updates.size());
+  updates.erase(updates.begin(), updates.begin() + static_cast<std::ptrdiff_t>(dropped));
+  return dropped;
+}
+
 void RecordedRun::describe(std::string_view program, bool is_complete, std::uint64_t dropped) {
   contents_->program = program;
   contents_->is_complete = is_complete;

@@ -11,6 +11,8 @@ namespace reel::debug {
 
 namespace {
 
+constexpr std::size_t most_updates = 200'000;
+
 void print_to_terminal(std::string_view text) {
   fmt::print("{}", text);
   std::fflush(stdout);
@@ -94,6 +96,9 @@ void Session::Live::record_update(const RecordedUpdate& update) {
   RecordedUpdate kept = update;
   kept.parameter = run_.intern(update.parameter);
   run_.add_update(kept);
+  if (run_.updates().size() <= 2 * most_updates) return;
+  std::size_t dropped = run_.keep_last_updates(most_updates);
+  if (page_) page_->dropped_updates(dropped);
 }
 
 void Session::Live::record_name(TensorId id, std::string_view name) {

@@ -55,6 +55,22 @@ LivePage::LivePage(const RecordedRun& run, Debugger& debugger, std::span<const s
                    const std::string& logs)
     : run_(run), debugger_(debugger), source_folders_(source_folders), logs_(logs) {}
 
+void LivePage::added(std::uint64_t id) {
+  arrived_.push_back(id);
+  if (arrived_.size() > 2 * run_.ops().size() + most_newest) forget_dropped();
+}
+
+void LivePage::renamed(TensorId id) {
+  renamed_.push_back(id);
+  if (renamed_.size() > 2 * run_.ops().size() + most_newest) forget_dropped();
+}
+
+// Of ops that the run has dropped.
+void LivePage::forget_dropped() {
+  for (; !arrived_.empty() && !run_.find(arrived_.front()); ++arrived_dropped_) arrived_.pop_front();
+  for (; !renamed_.empty() && !run_.tensor(renamed_.front()); ++renamed_dropped_) renamed_.pop_front();
+}
+
 void LivePage::print(std::string_view text) {
   printed_ += text;
   if (printed_.size() <= most_printed) return;
@@ -110,11 +126,7 @@ std::string LivePage::data(std::string_view body) {
   for (std::size_t* number : {&has.ops, &has.texts, &has.updates, &has.names, &has.printed})
     *number = parse_number<std::size_t>(next_word(body));
   has.newest = body == "newest";
-  // Of ops that the session has dropped, what was kept of the order goes, too.
-  while (!arrived_.empty() && !run_.find(arrived_.front())) {
-    arrived_.pop_front();
-    ++arrived_dropped_;
-  }
+  forget_dropped();
   std::size_t end = arrived_dropped_ + arrived_.size(), first = std::clamp(has.ops, arrived_dropped_, end);
   if (has.newest && end - first > most_newest) first = end - most_newest;
   std::size_t last = std::min(end, first + most_next);
@@ -123,7 +135,8 @@ std::string LivePage::data(std::string_view body) {
     if (const RecordedOp* op = run_.find(arrived_[i - arrived_dropped_])) columns.add(*op);
   for (const auto& [index, file] : columns.files()) files_.insert(index);
   std::span<const RecordedUpdate> updates = run_.updates();
-  std::string norms = updates_json(updates.subspan(std::min(has.updates, updates.size())), texts_);
+  std::size_t old_updates = has.updates - std::min(has.updates, updates_dropped_);
+  std::string norms = updates_json(updates.subspan(std::min(old_updates, updates.size())), texts_);
   std::string names = names_from(has.names);
   std::size_t printed_from = std::clamp(has.printed, printed_dropped_, printed_dropped_ + printed_.size());
   return fmt::format(
@@ -131,14 +144,15 @@ std::string LivePage::data(std::string_view body) {
       "\"nextName\":{},\"nextPrinted\":{},\"printed\":{},\"names\":[{}],\"updates\":[{}],{},\"nextText\":{},"
       "\"texts\":[{}]}}",
       is_stopped_ ? "stopped" : "running", logging::script_string(reason_), stopped_at_, last,
-      first - std::min(has.ops, first), end - last, updates.size(), renamed_.size(), printed_dropped_ + printed_.size(),
+      first - std::min(has.ops, first), end - last, updates_dropped_ + updates.size(),
+      renamed_dropped_ + renamed_.size(), printed_dropped_ + printed_.size(),
       lines_json(std::string_view(printed_).substr(printed_from - printed_dropped_)), names, norms, columns.json(),
       texts_.size(), texts_.json(std::min(has.texts, texts_.size())));
 }
 
 std::string LivePage::names_from(std::size_t first) {
   std::string json;
-  for (std::size_t i = first; i < renamed_.size(); ++i)
+  for (std::size_t i = first - std::min(first, renamed_dropped_); i < renamed_.size(); ++i)
     if (const RecordedTensor* tensor = run_.tensor(renamed_[i]))
       json += fmt::format("{}[{},{},{}]", json.empty() ? "" : ",", renamed_[i].op, renamed_[i].output,
                           texts_.index(tensor->name));

@@ -28,9 +28,11 @@ class LivePage {
   /// Shows what the debugger prints.
   void print(std::string_view text);
   /// An op has come into the run.
-  void added(std::uint64_t id) { arrived_.push_back(id); }
+  void added(std::uint64_t id);
   /// A tensor was named.
-  void renamed(TensorId id) { renamed_.push_back(id); }
+  void renamed(TensorId id);
+  /// The run has dropped its oldest norms of parameters.
+  void dropped_updates(std::size_t count) { updates_dropped_ += count; }
   /// The session has stopped after an op, until a command lets it run on.
   void stopped(std::uint64_t op, const std::string& reason);
   bool is_stopped() const { return is_stopped_; }
@@ -65,6 +67,7 @@ class LivePage {
     bool newest = false;
   };
 
+  void forget_dropped();
   std::string page() const;
   std::string data(std::string_view body);
   std::string names_from(std::size_t first);
@@ -80,8 +83,8 @@ class LivePage {
   PageTexts texts_;
   std::set<std::size_t> files_;
   std::deque<std::uint64_t> arrived_;  // ids, in the order in which ops were added
-  std::size_t arrived_dropped_ = 0;
-  std::vector<TensorId> renamed_;
+  std::deque<TensorId> renamed_;
+  std::size_t arrived_dropped_ = 0, renamed_dropped_ = 0, updates_dropped_ = 0;
   std::string printed_;
   std::size_t printed_dropped_ = 0;
   Watches watches_;
