@@ -13,6 +13,7 @@
 #include <reel/optim/lbfgs.h>
 #include <reel/optim/lion.h>
 #include <reel/optim/loss_scaler.h>
+#include <reel/optim/minimise.h>
 #include <reel/optim/moving_average.h>
 #include <reel/optim/nadam.h>
 #include <reel/optim/optimiser.h>

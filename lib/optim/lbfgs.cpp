@@ -14,6 +14,7 @@
 #include "../ops/if_needed.h"
 #include "line_search.h"
 #include "option_checks.h"
+#include "scalars_of.h"
 #include "state_reader.h"
 
 namespace reel::optim {
@@ -21,9 +22,6 @@ namespace reel::optim {
 using namespace detail;
 
 namespace {
-
-double dot(const Tensor& a, const Tensor& b) { return sum(a * b).item(); }
-double largest(const Tensor& x) { return max(abs(x)).item(); }
 
 // Writes values to a parameter, as an overwrite.
 void put(const Tensor& parameter, const Tensor& values, Location where) {

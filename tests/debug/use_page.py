@@ -23,6 +23,7 @@ from urllib.parse import urlsplit
 
 SKIPPED = 77
 SECONDS = 60
+SECONDS_IN_BROWSER = 360  # most of them on a machine that does much else
 
 faults = []
 
@@ -192,14 +193,16 @@ console.error = (...words) => faults.push(words.join(' '));
 AFTER = """<script>
 (async () => {
   const results = [];
+  const tell = last => fetch(last ? 'checks' : 'checks-so-far', {method: 'POST', body: results.concat(faults.map(fault => 'FAULT ' + fault)).join('\\n')});
   const check = async (name, f) => {
-    const end = performance.now() + 15000;
+    const end = performance.now() + 30000;
     let passed = false;
     while (!passed && performance.now() < end) {
       try { passed = f() === true; } catch (error) { results.push('note ' + error); break; }
       if (!passed) await new Promise(resolve => setTimeout(resolve, 50));
     }
     results.push((passed ? 'passed ' : 'FAILED ') + name);
+    await tell(false);
   };
   const state = text => element('live-state').textContent.includes(text);
   const write = (id, text, event = 'input') => { element(id).value = text; element(id).dispatchEvent(new Event(event)); };
@@ -255,7 +258,7 @@ AFTER = """<script>
   element('live-pause').click();
   await check('pause stops it', () => live.state === 'stopped' && !live.gaps && live.has.ops > 0);
   await check('all ops that the session has kept have come', () => run.id.length > 10000 && run.id.every((id, i) => i === 0 || id !== run.id[i - 1]));
-  await fetch('checks', {method: 'POST', body: results.concat(faults.map(fault => 'FAULT ' + fault)).join('\\n')});
+  await tell(true);
 })();
 </script>"""
 
@@ -301,9 +304,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def do_POST(self):
         body = self.rfile.read(int(self.headers.get("Content-Length", 0))).decode()
         what = urlsplit(self.path).path.split("/")[-1]
-        if what == "checks":
+        if what in ("checks", "checks-so-far"):
             self.server.checks = body
-            self.server.done.set()
+            if what == "checks":
+                self.server.done.set()
             return self.reply(200, "{}", "application/json")
         status, text, reply = self.server.program.request(what, body)
         self.reply(status, text, reply.getheader("Content-Type"))
@@ -321,7 +325,7 @@ def check_in_browser(path, picture):
         with Proxy(program, AFTER) as proxy:
             window = subprocess.Popen([*command, "--remote-debugging-port=0", proxy.address], stdout=subprocess.DEVNULL,
                                       stderr=subprocess.DEVNULL)
-            came = proxy.done.wait(180)
+            came = proxy.done.wait(SECONDS_IN_BROWSER)
             window.kill()
             window.wait()
             proxy.shutdown()
