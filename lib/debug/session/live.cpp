@@ -35,9 +35,8 @@ Session::Live::Live(SessionOptions options, Location where)
       detail::fail<Error>("debug::Session", where, "commands come from .serve or from .commands, not from both");
     page_ = std::make_unique<LivePage>(run_, debugger_, options_.source_folders, options_.logs);
     server_ = std::make_unique<PageServer>(options_.port, where);
-    (options_.output ? options_.output : print_to_terminal)(
-        fmt::format("reel: the session is at {}{}\n", server_->address(),
-                    options_.stop_at_start ? "; the program waits there at its first op" : ""));
+    tell(fmt::format("reel: the session is at {}{}\n", server_->address(),
+                     options_.stop_at_start ? "; the program waits there at its first op" : ""));
   }
   if (options_.stop_at_start) stop_at_ = [](const RecordedOp& op) { return op.kind != OpKind::source; };
   first_stop_ = options_.stop_at_start;
@@ -46,6 +45,7 @@ Session::Live::Live(SessionOptions options, Location where)
 Session::Live::~Live() {
   if (!options_.stop_at_end || !attached_ || run_.ops().empty()) return;
   try {
+    if (server_) tell("reel: the program is at the end of the session, and waits for the page; `continue` ends it\n");
     stop_after(run_.ops().back(), "the end of the session");
   } catch (...) {  // What commands throw, too, cannot leave a destructor.
   }
@@ -66,12 +66,13 @@ void Session::Live::stop(Location where) {
   stop_after(run_.ops().back(), "stop() at " + to_string(where));
 }
 
+void Session::Live::tell(std::string_view text) const {
+  options_.output ? options_.output(text) : print_to_terminal(text);
+}
+
 void Session::Live::print(std::string_view text) {
   if (page_) page_->print(text);
-  if (options_.output)
-    options_.output(text);
-  else if (!page_)
-    print_to_terminal(text);
+  if (!page_ || options_.output) tell(text);
 }
 
 void Session::Live::record(const RecordedOp& op) {

@@ -45,6 +45,9 @@ class Session::Live final : public Recorder {
   void record(const RecordedOp& op) override;
   void record_update(const RecordedUpdate& update) override;
   void record_name(TensorId id, std::string_view name) override;
+  /// To the program's terminal.
+  void tell(std::string_view text) const;
+  /// What the debugger prints.
   void print(std::string_view text);
 
   std::optional<std::string> reason_to_stop(const RecordedOp& op);
