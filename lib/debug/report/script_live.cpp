@@ -30,7 +30,7 @@ class Live {
     const empty = {name: run.name, program: '', live: true, dropped: 0, logs: run.logs, texts: [], updates: [], sources: {}, histograms: []};
     for (const column of columns) empty[column] = [];
     run = all[0] = new Run(empty);
-    for (const node of this.nodes.values()) { node.count = 0; node.norms = []; }
+    for (const node of this.nodes.values()) Object.assign(node, {count: 0, norms: [], last: undefined});
   }
   async poll() {
     clearTimeout(this.timer);
@@ -162,7 +162,7 @@ class Live {
     const box = (what, label) => make('input', {type: 'checkbox', 'aria-label': `${label} ${this.title(node)}`, onchange: event => this.toggle(node, what, event.target.checked)});
     node.boxes = {watched: box('watched', 'watch'), stops: box('stops', 'stop at')};
     node.cells = {count: make('td', {class: 'number'}), text: make('td')};
-    return make('tr', {}, make('td', {}, node.boxes.watched), make('td', {}, node.boxes.stops), make('td', {}, make('button', {class: 'link', onclick: () => goTo(node.last)}, this.title(node))), node.cells.count, node.cells.text);
+    return make('tr', {}, make('td', {}, node.boxes.watched), make('td', {}, node.boxes.stops), make('td', {}, make('button', {class: 'link', onclick: () => { if (node.last !== undefined) goTo(node.last); }}, this.title(node))), node.cells.count, node.cells.text);
   }
   showWatched() {
     const host = element('live-watched');
