@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -81,6 +82,34 @@ TEST_CASE("print with .first_n prints for the first calls from a line only") {
   for (int i = 0; i < 5; ++i)
     static_cast<void>(debug::print(ones({1}), "x", {.first_n = 2, .sink = [&](const std::string&) { ++printed; }}));
   CHECK(printed == 2);
+}
+
+TEST_CASE("print shows values within NoRecord, and those of each example of batch_map with its notes") {
+  std::vector<std::string> lines;
+  debug::PrintOptions keep{.sink = [&](const std::string& line) { lines.push_back(line); }};
+  {
+    Tape tape;
+    NoRecord pause;
+    CHECK(debug::print(tensor({3.0f}), "x", keep).item() == 3);
+    CHECK(tape.size() == 0);
+  }
+  REQUIRE(lines.size() == 1);
+  CHECK_THAT(lines[0], contains("x; at tests/debug/notes_test.cpp:") && contains("[3.]"));
+  lines.clear();
+  std::vector<int> examples{0, 1, 2};
+  std::vector<Tensor> results = batch_map(examples, [&](int i) {
+    auto note = debug::note("example", i);
+    return debug::print(exp(full({1}, static_cast<double>(i))), "y", keep) * 2.0f;
+  });
+  REQUIRE(lines.size() == 3);
+  for (int i = 0; i < 3; ++i) {
+    Tensor y = exp(full({1}, static_cast<double>(i)));
+    std::string mark = "y with example = " + std::to_string(i) + "; at ";
+    auto line = std::find_if(lines.begin(), lines.end(), [&](const std::string& one) { return one.starts_with(mark); });
+    REQUIRE(line != lines.end());
+    CHECK(line->ends_with(to_string(y)));
+    CHECK(results[static_cast<std::size_t>(i)].item() == 2 * y.item());
+  }
 }
 
 TEST_CASE("a gradient flows through print") {
