@@ -5,6 +5,7 @@
 #include <cstring>
 #include <string>
 #include <string_view>
+#include <vector>
 
 // The file of a recording, which README.md beside this file describes.
 
@@ -24,24 +25,41 @@ constexpr std::uint8_t has_statistics_flag = 1, has_fingerprint_flag = 2, has_va
 /// Bytes of a record that grow at the end.
 class RecordBytes {
  public:
-  void clear() { bytes_.clear(); }
-  const std::string& bytes() const { return bytes_; }
+  void clear() { size_ = 0; }
+  std::string_view bytes() const { return {buffer_.data(), size_}; }
 
-  void byte(std::uint8_t value) { bytes_.push_back(static_cast<char>(value)); }
+  void byte(std::uint8_t value) {
+    *room_for(1) = static_cast<char>(value);
+    ++size_;
+  }
   void varint(std::uint64_t value) {
-    for (; value >= 0x80; value >>= 7) bytes_.push_back(static_cast<char>(value | 0x80));
-    bytes_.push_back(static_cast<char>(value));
+    char *begin = room_for(most_varint_bytes), *to = begin;
+    for (; value >= 0x80; value >>= 7) *to++ = static_cast<char>(value | 0x80);
+    *to++ = static_cast<char>(value);
+    size_ += static_cast<std::size_t>(to - begin);
   }
   template <class T>
   void fixed(T value) {
-    char raw[sizeof value];
-    std::memcpy(raw, &value, sizeof value);
-    bytes_.append(raw, sizeof value);
+    std::memcpy(room_for(sizeof value), &value, sizeof value);
+    size_ += sizeof value;
   }
-  void append(std::string_view bytes) { bytes_.append(bytes); }
+  void append(std::string_view bytes) {
+    if (bytes.empty()) return;
+    std::memcpy(room_for(bytes.size()), bytes.data(), bytes.size());
+    size_ += bytes.size();
+  }
 
  private:
-  std::string bytes_;
+  static constexpr std::size_t most_varint_bytes = 10;
+
+  // A std::string that grows byte by byte costs several times as much, and ops of 0.1 µs show it.
+  char* room_for(std::size_t count) {
+    if (buffer_.size() - size_ < count) buffer_.resize(2 * (size_ + count));
+    return buffer_.data() + size_;
+  }
+
+  std::vector<char> buffer_;
+  std::size_t size_ = 0;
 };
 
 /// Reads what RecordBytes wrote. After what is not there `failed` is true, and zeros are read.

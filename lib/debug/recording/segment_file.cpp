@@ -47,7 +47,7 @@ std::string header_of(std::size_t segment_bytes, std::size_t segments, std::stri
   program = program.substr(0, most_program_bytes);
   header.fixed(static_cast<std::uint32_t>(program.size()));
   header.append(program);
-  return header.bytes();
+  return std::string(header.bytes());
 }
 
 constexpr std::size_t complete_offset = recording_magic.size() + 16;
