@@ -84,7 +84,8 @@ Records::Records(const RunOptions& options, std::vector<reel::train::CheckpointP
     log_ = std::make_unique<reel::logging::Writer>(options.log, of_log);
   }
   if (options.serve)
-    session_.emplace(reel::debug::SessionOptions{.stop_at_end = true, .serve = true, .logs = options.log});
+    session_.emplace(reel::debug::SessionOptions{.stop_at_end = true, .serve = true, .logs = options.log},
+                     reel::Location::here());
 }
 
 void Records::after_step(double loss) {
