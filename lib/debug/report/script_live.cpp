@@ -21,6 +21,7 @@ class Live {
     this.reason = '';
     this.at = 0;
     this.history = [];
+    this.last = Promise.resolve();
     this.forget();
   }
   // To be told of everything again.
@@ -114,8 +115,14 @@ class Live {
     box.textContent = (box.textContent + text).slice(-200000);
     box.scrollTop = box.scrollHeight;
   }
+  // Each after the answer to the one before: a watch that is ticked before `continue` is pressed must come first.
+  askInOrder(what, body) {
+    const reply = this.last.then(() => ask(what, body));
+    this.last = reply.catch(() => {});
+    return reply;
+  }
   async send(command) {
-    const reply = await ask('command', command).catch(error => ({state: 'lost', reason: error.message}));
+    const reply = await this.askInOrder('command', command).catch(error => ({state: 'lost', reason: error.message}));
     Object.assign(this, reply);
     this.poll();
   }
@@ -127,7 +134,7 @@ class Live {
       if (box.value && box.checkValidity()) lines.push(kind + ' ' + Number(box.value));
     }
     for (const node of this.nodes.values()) if (node.stops) lines.push('node\t' + node.key);
-    return ask('watch', lines.join('\n')).catch(error => { this.reason = error.message; });
+    return this.askInOrder('watch', lines.join('\n')).catch(error => { this.reason = error.message; });
   }
   toggle(node, what, on) {
     node[what] = on;
