@@ -9,10 +9,12 @@
 #include <reel/nn/beam_search.h>
 #include <reel/nn/bilinear.h>
 #include <reel/nn/carried_states.h>
+#include <reel/nn/cells.h>
 #include <reel/nn/convolution.h>
 #include <reel/nn/crf.h>
 #include <reel/nn/dropout.h>
 #include <reel/nn/embedding.h>
+#include <reel/nn/flatten.h>
 #include <reel/nn/functional_call.h>
 #include <reel/nn/group_norm.h>
 #include <reel/nn/gru.h>
@@ -25,6 +27,7 @@
 #include <reel/nn/mixture_of_experts.h>
 #include <reel/nn/module.h>
 #include <reel/nn/module_list.h>
+#include <reel/nn/outputs_of.h>
 #include <reel/nn/packed.h>
 #include <reel/nn/pooling.h>
 #include <reel/nn/recurrent.h>
@@ -35,3 +38,4 @@
 #include <reel/nn/summary.h>
 #include <reel/nn/transformer.h>
 #include <reel/nn/tree_lstm.h>
+#include <reel/nn/unroll.h>

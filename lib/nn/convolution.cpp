@@ -13,7 +13,7 @@
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "affine.h"
-#include "packed.h"
+#include "recurrent/packed.h"
 
 namespace reel::nn {
 

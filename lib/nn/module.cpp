@@ -1,8 +1,6 @@
 #include <reel/nn/module.h>
 
-#include <cxxabi.h>
 #include <algorithm>
-#include <cstdlib>
 #include <typeinfo>
 #include <unordered_map>
 #include <unordered_set>
@@ -14,6 +12,7 @@
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
 #include "cloning.h"
+#include "type_name.h"
 
 namespace reel::nn {
 
@@ -178,29 +177,7 @@ const Module& Module::outermost() const {
   return *found;
 }
 
-std::string Module::type_name() const {
-  int status = 0;
-  std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status),
-                                                   &std::free);
-  std::string name = status == 0 ? text.get() : typeid(*this).name();
-  // Removes the namespaces of the type and of each of its arguments.
-  std::string plain;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    if (name[i] == '(') {  // (anonymous namespace), or the function around a local struct
-      i = name.find(')', i);
-      if (i == std::string::npos) break;
-      continue;
-    }
-    if (name[i] == ':') {
-      std::size_t start = plain.find_last_of("<, ");
-      plain.resize(start == std::string::npos ? 0 : start + 1);
-      while (i + 1 < name.size() && name[i + 1] == ':') ++i;
-      continue;
-    }
-    plain += name[i];
-  }
-  return plain;
-}
+std::string Module::type_name() const { return plain_type_name(typeid(*this)); }
 
 void Module::train(bool training) {
   for_each_module([&](Module& module) { module.training_ = training; });

@@ -4,21 +4,63 @@
 #include <reel/ops/shape.h>
 
 #include "../core/op_error.h"
+#include "type_name.h"
 
 namespace reel::nn {
 
 using namespace detail;
+
+namespace {
+
+constexpr const char* sequential_name = "Sequential";
+
+}  // namespace
 
 Sequential::Sequential(const Sequential& other) : Module(other) {
   for (const auto& part : other.parts_) parts_.push_back(part->copy());
 }
 
 Tensor Sequential::operator()(const Arg& x) const {
-  return call("Sequential", x, [&](const Tensor& x) {
-    Tensor y = x;
-    for (const auto& part : parts_) y = part->run(y);
-    return y.is(x) ? copy(x) : y;
-  });
+  return call(sequential_name, x, [&](const Tensor& x) { return run(0, size(), x); });
+}
+
+Tensor Sequential::run(std::size_t begin, std::size_t end, const Tensor& x) const {
+  Tensor y = x;
+  for (std::size_t i = begin; i < end; ++i) y = parts_[i]->run(y);
+  return y.is(x) ? copy(x) : y;
+}
+
+Tensor SequentialSlice::operator()(const Arg& x) const {
+  const Tensor& input = tensor_of(sequential_name, x);
+  CallerScope caller(x.location());
+  return whole_.run(begin_, end_, input);
+}
+
+std::size_t Sequential::index_of(std::int64_t i, Location where) const {
+  auto count = static_cast<std::int64_t>(size());
+  if (i < -count || i >= count) fail<IndexError>(sequential_name, where, "there is no part {} of {}", i, count);
+  return static_cast<std::size_t>(i < 0 ? i + count : i);
+}
+
+SequentialSlice Sequential::operator[](PartIndex i) const {
+  std::size_t begin = index_of(i.value, i.where);
+  return {*this, begin, begin + 1};
+}
+
+SequentialSlice Sequential::slice(std::int64_t begin, std::int64_t end, Location where) const {
+  auto count = static_cast<std::int64_t>(size());
+  std::int64_t first = begin < 0 ? begin + count : begin, last = end < 0 ? end + count : end;
+  if (first < 0 || last > count || first > last)
+    fail<IndexError>(sequential_name, where, "parts {} to {} are not a range of its {} parts", begin, end, count);
+  return {*this, static_cast<std::size_t>(first), static_cast<std::size_t>(last)};
+}
+
+void* Sequential::find(std::int64_t i, const std::type_info& type, Location where) const {
+  Part& part = *parts_[index_of(i, where)];
+  if (part.type() != type)
+    fail<Error>(sequential_name, where, "part {} is a {}, not a {}", i, plain_type_name(part.type()),
+                plain_type_name(type));
+  return part.address();
 }
 
 void Sequential::refuse_copy() {

@@ -71,8 +71,11 @@ TEST_CASE("the example of a mixture of experts adds the balance to the loss") {
 }
 
 TEST_CASE("the example of a sequence's layers chains them") {
+  Tensor x = zeros({2, 784});
 #include "examples/nn_sequential_1.h"
-  CHECK(net(zeros({2, 784})).shape() == Shape{2, 10});
+  CHECK(net(x).shape() == Shape{2, 10});
+  CHECK(features.shape() == Shape{2, 128});
+  CHECK(first_weight.shape() == Shape{784, 128});
 }
 
 TEST_CASE("the example of a recurrent layer has the shapes that it names") {

@@ -92,3 +92,41 @@ TEST_CASE("a summary lists modules with shapes, numbers and the operations of th
   CHECK_THAT(text, contains("100,480"));
   CHECK_THAT(text, contains("101,770 numbers in parameters, 101,760 of them trained; 407 kB"));
 }
+
+TEST_CASE("the parts of a Sequential are functions by their indices, and layers by their types") {
+  nn::Sequential net(nn::Linear(2, 3), relu, nn::Linear(3, 1));
+  Tensor x = randn({4, 2});
+  auto same = [](const Tensor& a, const Tensor& b) { return a.to_vector<float>() == b.to_vector<float>(); };
+  CHECK(same(net[0](x), net.at<nn::Linear>(0)(x)));
+  CHECK(same(net[-1](net[1](net[0](x))), net(x)));
+  CHECK(same(net.slice(0, 2)(x), relu(net.at<nn::Linear>(0)(x))));
+  CHECK(same(net.slice(2, -1)(x), x));
+  CHECK(net.slice(1, 3).size() == 2);
+  const nn::Sequential& fixed = net;
+  CHECK(fixed.at<nn::Linear>(-1).weight.is(net.parameters()[2]));
+  net.at<nn::Linear>(0).weight = zeros({2, 3});
+  net.at<nn::Linear>(0).bias = zeros({3});
+  CHECK(same(net[0](x), zeros({4, 3})));
+}
+
+TEST_CASE("a Sequential names the part that it has not, or that is of another type") {
+  nn::Sequential net(nn::Linear(2, 3), relu);
+  CHECK_THAT(error_of<Error>([&] { net[2]; }),
+             contains("Sequential: there is no part 2 of 2") && contains("_test.cpp:"));
+  CHECK_THAT(error_of<Error>([&] { net[-3]; }), contains("there is no part -3 of 2"));
+  CHECK_THAT(error_of<Error>([&] { net.slice(1, 3); }),
+             contains("Sequential: parts 1 to 3 are not a range of its 2 parts"));
+  CHECK_THAT(error_of<Error>([&] { net.slice(1, 0); }), contains("Sequential: parts 1 to 0 are not a range"));
+  CHECK_THAT(error_of<Error>([&] { net.at<nn::Embedding>(0); }),
+             contains("Sequential: part 0 is a Linear, not a Embedding"));
+  CHECK_THAT(error_of<Error>([&] { net[0](Tensor()); }), contains("Sequential: ") && contains("undefined"));
+}
+
+TEST_CASE("Flatten joins all axes but the first, or a range of them") {
+  Tensor x = randn({2, 3, 4, 5});
+  CHECK(nn::Flatten()(x).shape() == Shape{2, 60});
+  CHECK(nn::Flatten({.first = 0, .last = 1})(x).shape() == Shape{6, 4, 5});
+  nn::Sequential net(nn::Flatten(), nn::Linear(60, 3));
+  CHECK(net(x).shape() == Shape{2, 3});
+  CHECK_THAT(error_of<Error>([&] { nn::Flatten({.first = 4})(x); }), contains("flatten: "));
+}

@@ -5,6 +5,7 @@
 #include <reel/nn/module_list.h>
 #include <reel/nn/packed.h>
 #include <reel/nn/rnn.h>
+#include <reel/nn/unroll.h>
 
 /// \file
 /// Layers of recurrent cells over sequences: padded ones (T, B, I), all of T steps or of `lengths` (B) steps, or
@@ -19,18 +20,20 @@ namespace reel::nn {
 
 /// The structure of a recurrent layer.
 struct RecurrentForm {
-  bool bidirectional = false,  ///< whether each layer has a second net in reverse
-      variational = false;     ///< whether dropout has one mask for all steps of a sequence
-  double dropout = 0;          ///< the probability of dropout between layers
+  bool bidirectional = false,                       ///< whether each layer has a second net in reverse
+      variational = false;                          ///< whether dropout has one mask for all steps of a sequence
+  double dropout = 0;                               ///< the probability of dropout between layers
+  MergeDirections merge = MergeDirections::concat;  ///< how the outputs of two directions become one
 };
 
 /// Options of LSTM.
 struct LSTMOptions {
   /// The number of layers; at least 1. Default 1.
   std::int64_t layers = 1;
-  /// Whether each layer has a second net in reverse, whose outputs are concatenated to those of the first. Default
-  /// false.
+  /// Whether each layer has a second net in reverse, whose outputs are merged with those of the first. Default false.
   bool bidirectional = false;
+  /// How the outputs of two directions become one, in each layer. Default: concatenated.
+  MergeDirections merge = MergeDirections::concat;
   /// The probability, in [0, 1], with which an element of the output of a layer, except the last, becomes 0 while
   /// training. Default 0.
   double dropout = 0;
@@ -58,9 +61,10 @@ struct LSTMOptions {
 
 /// The result of LSTM for Packed sequences.
 struct PackedLSTMOutput {
-  Packed output;  ///< elements (N, P), with two directions (N, 2 P): h after each step, of the last layer
-  Tensor h_n;     ///< (nets, B, P): h after each net's last step
-  Tensor c_n;     ///< (nets, B, H): c after each net's last step
+  Packed
+      output;  ///< elements (N, P), with two directions (N, 2 P) unless merged otherwise: h after each step, of the last layer
+  Tensor h_n;  ///< (nets, B, P): h after each net's last step
+  Tensor c_n;  ///< (nets, B, H): c after each net's last step
 };
 
 /// Layers of long short-term memories over sequences: `lstm`, which takes all steps at once, or a loop over the cells
@@ -100,9 +104,10 @@ struct LSTM : Module {
 struct GRUOptions {
   /// The number of layers; at least 1. Default 1.
   std::int64_t layers = 1;
-  /// Whether each layer has a second net in reverse, whose outputs are concatenated to those of the first. Default
-  /// false.
+  /// Whether each layer has a second net in reverse, whose outputs are merged with those of the first. Default false.
   bool bidirectional = false;
+  /// How the outputs of two directions become one, in each layer. Default: concatenated.
+  MergeDirections merge = MergeDirections::concat;
   /// The probability, in [0, 1], with which an element of the output of a layer, except the last, becomes 0 while
   /// training. Default 0.
   double dropout = 0;
@@ -119,8 +124,9 @@ struct GRUOptions {
 
 /// The result of GRU and RNN for Packed sequences.
 struct PackedRecurrentOutput {
-  Packed output;  ///< elements (N, H), with two directions (N, 2 H): h after each step, of the last layer
-  Tensor h_n;     ///< (nets, B, H): h after each net's last step
+  Packed
+      output;  ///< elements (N, H), with two directions (N, 2 H) unless merged otherwise: h after each step, of the last layer
+  Tensor h_n;  ///< (nets, B, H): h after each net's last step
 };
 
 /// Layers of gated recurrent units over sequences: `gru`, which takes all steps at once. Source: PyTorch's GRU.
@@ -157,9 +163,10 @@ struct GRU : Module {
 struct RNNOptions {
   /// The number of layers; at least 1. Default 1.
   std::int64_t layers = 1;
-  /// Whether each layer has a second net in reverse, whose outputs are concatenated to those of the first. Default
-  /// false.
+  /// Whether each layer has a second net in reverse, whose outputs are merged with those of the first. Default false.
   bool bidirectional = false;
+  /// How the outputs of two directions become one, in each layer. Default: concatenated.
+  MergeDirections merge = MergeDirections::concat;
   /// The probability, in [0, 1], with which an element of the output of a layer, except the last, becomes 0 while
   /// training. Default 0.
   double dropout = 0;

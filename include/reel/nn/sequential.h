@@ -1,10 +1,12 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <type_traits>
+#include <typeinfo>
 #include <vector>
 
 #include <reel/nn/module.h>
@@ -20,9 +22,42 @@ concept SequentialPart =
     !(std::is_lvalue_reference_v<T> &&
       std::derived_from<std::decay_t<T>, Module>)&&std::is_invocable_r_v<Tensor, const std::decay_t<T>&, const Tensor&>;
 
+class Sequential;
+
+/// The index of a part, with the location of the caller.
+struct PartIndex {
+  std::int64_t value;  ///< negative ones count from the end
+  Location where;      ///< for errors
+
+  /// An index, with the location of the caller.
+  PartIndex(std::int64_t value, Location where = Location::here()) : value(value), where(where) {}
+};
+
+/// Some successive parts of a Sequential, as a function. It refers to the Sequential, which must outlive it and not be
+/// moved meanwhile.
+class SequentialSlice {
+ public:
+  /// The number of parts.
+  std::size_t size() const { return end_ - begin_; }
+  /// The result of the last of these parts for that of the one before, and so on from x; a copy of x without parts.
+  /// Hooks of the parts run, those of the Sequential do not.
+  /// Throws: Error if x is undefined; what the parts throw.
+  Tensor operator()(const Arg& x) const;
+
+ private:
+  friend class Sequential;
+  SequentialSlice(const Sequential& whole, std::size_t begin, std::size_t end)
+      : whole_(whole), begin_(begin), end_(end) {}
+
+  const Sequential& whole_;
+  std::size_t begin_, end_;
+};
+
 /// Layers and functions one after the other; layers are named "0", "1" … by their index:
 ///
 ///     nn::Sequential net(nn::Linear(784, 128), relu, nn::Linear(128, 10));
+///     Tensor features = net.slice(0, 2)(x);                     // of the first two parts
+///     Tensor first_weight = net.at<nn::Linear>(0).weight;
 ///
 /// Without parts, or with parts that return x, the result is a copy of x.
 /// Source: PyTorch's Sequential.
@@ -63,6 +98,24 @@ class Sequential : public Module {
   }
   /// The number of parts.
   std::size_t size() const { return parts_.size(); }
+  /// Part i as a function; negative ones count from the end. `at` gives it as the layer that it is.
+  /// Throws: IndexError if there is no such part.
+  SequentialSlice operator[](PartIndex i) const;
+  /// The parts from `begin` to before `end` as a function; negative ones count from the end.
+  /// Throws: IndexError unless 0 ≤ begin ≤ end ≤ size().
+  SequentialSlice slice(std::int64_t begin, std::int64_t end, Location where = Location::here()) const;
+  /// Part i, which is a T; a negative i counts from the end.
+  /// Throws: IndexError if there is no such part; Error if it is not a T.
+  template <class T>
+  T& at(std::int64_t i, Location where = Location::here()) {
+    return *static_cast<T*>(find(i, typeid(T), where));
+  }
+  /// Part i, which is a T; a negative i counts from the end.
+  /// Throws: IndexError if there is no such part; Error if it is not a T.
+  template <class T>
+  const T& at(std::int64_t i, Location where = Location::here()) const {
+    return *static_cast<const T*>(find(i, typeid(T), where));
+  }
 
   /// The result of the last part for that of the one before, and so on from x.
   /// Throws: Error if x is undefined; what the parts throw.
@@ -73,6 +126,8 @@ class Sequential : public Module {
     virtual ~Part() = default;
     virtual Tensor run(const Tensor& x) const = 0;
     virtual std::unique_ptr<Part> copy() const = 0;
+    virtual const std::type_info& type() const = 0;
+    virtual void* address() = 0;
   };
   [[noreturn]] static void refuse_copy();
   template <class T>
@@ -85,8 +140,14 @@ class Sequential : public Module {
       else
         refuse_copy();
     }
+    const std::type_info& type() const override { return typeid(T); }
+    void* address() override { return &part; }
     T part;
   };
+  friend class SequentialSlice;
+  std::size_t index_of(std::int64_t i, Location where) const;
+  void* find(std::int64_t i, const std::type_info& type, Location where) const;
+  Tensor run(std::size_t begin, std::size_t end, const Tensor& x) const;
 
   std::vector<std::unique_ptr<Part>> parts_;
 };

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <utility>
 #include <vector>
 
@@ -30,6 +31,8 @@ struct RecurrentLayers {
   bool bidirectional;
   std::int64_t h_width, c_width;  // c_width is 0 if there is no c
   Location where;
+  /// Merges the outputs (rows, H) of both directions; null: concatenates them.
+  std::function<Tensor(const Tensor& forward, const Tensor& reverse)> merge = nullptr;
 };
 
 /// The states with zeros in place of undefined ones. Throws: as check_fits_input, unless they are (nets, B, width).
@@ -45,8 +48,12 @@ LSTMOutput run_sequences(const RecurrentLayers& layers, const Sequences& sequenc
                          Parameters parameters, Run run, Between between) {
   states = completed_states(layers, sequences, std::move(states));
   if (sequences.packing.rows == 0) return output_without_steps(layers, sequences, states, parameters());
+  auto merge = [&](const std::vector<Tensor>& outputs) {
+    if (!layers.bidirectional) return outputs[0];
+    return layers.merge ? layers.merge(outputs[0], outputs[1]) : concat(outputs, 1);
+  };
   return run_layers(sequences.packing, sequences.elements, std::move(states), layers.nets, layers.bidirectional, run,
-                    between);
+                    between, merge);
 }
 
 /// Returns the hidden size of the nets of layers with one or two directions. Throws: ShapeError if their number does not

@@ -73,10 +73,11 @@ NetOutput run_steps(const Tensor& p, LSTMState state, const Tensor& counts, bool
 /// Runs layers of nets on rows of sequences in their unpacked order; with two directions, the net that runs forward
 /// comes before the one that runs in reverse. The output is unpacked too, with zeros where a sequence has no step.
 /// states: (nets, B, H), c undefined if the cell has none; the resulting states have the rows' dtype.
-/// run(net, reverse, rows, state) → NetOutput; between(rows) → the rows that the next layer gets.
-template <class Run, class Between>
+/// run(net, reverse, rows, state) → NetOutput; between(rows) → the rows that the next layer gets; merge(the outputs of
+/// each direction) → those of the layer.
+template <class Run, class Between, class Merge>
 LSTMOutput run_layers(const Packing& packing, const Tensor& elements, LSTMState states, std::size_t nets,
-                      bool bidirectional, Run run, Between between) {
+                      bool bidirectional, Run run, Between between, Merge merge) {
   bool has_memory = states.c.defined();
   Tensor rows = packing.places.defined() ? index_select(elements, 0, packing.places) : elements;
   auto reordered = [](const Tensor& states, const Tensor& order) {
@@ -96,7 +97,7 @@ LSTMOutput run_layers(const Packing& packing, const Tensor& elements, LSTMState 
       h_n.push_back(std::move(output.state.h));
       if (has_memory) c_n.push_back(std::move(output.state.c));
     }
-    rows = bidirectional ? concat(outputs, 1) : outputs[0];
+    rows = merge(outputs);
   }
   DType dtype = elements.dtype();
   auto finished = [&](const std::vector<Tensor>& states) {

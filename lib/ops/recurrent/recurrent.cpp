@@ -255,7 +255,7 @@ LSTMOutput detail::output_without_steps(const RecurrentLayers& layers, const Seq
   const Tensor& elements = sequences.elements;
   parameters.push_back(elements);
   Tensor nothing = empty_sum(parameters, elements.dtype());
-  std::int64_t width = (layers.bidirectional ? 2 : 1) * layers.h_width;
+  std::int64_t width = (layers.bidirectional && !layers.merge ? 2 : 1) * layers.h_width;
   return {zeros({elements.size(0), width}, {.dtype = elements.dtype(), .device = elements.device()}) + nothing,
           states.h + nothing, layers.c_width > 0 ? states.c + nothing : Tensor{}};
 }

@@ -2,7 +2,7 @@
 
 #include <reel/nn/initialise.h>
 
-#include "../dispatch/autocast.h"
+#include "../../dispatch/autocast.h"
 
 namespace reel::nn {
 

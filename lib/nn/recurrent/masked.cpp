@@ -12,11 +12,11 @@
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
-#include "../core/memory_error.h"
-#include "../core/op_error.h"
-#include "../ops/if_needed.h"
-#include "../ops/recurrent/packing.h"
-#include "../ops/recurrent/recurrent.h"
+#include "../../core/memory_error.h"
+#include "../../core/op_error.h"
+#include "../../ops/if_needed.h"
+#include "../../ops/recurrent/packing.h"
+#include "../../ops/recurrent/recurrent.h"
 #include "packed.h"
 
 namespace reel::nn {

@@ -4,10 +4,10 @@
 
 #include <new>
 
-#include "../core/memory_error.h"
-#include "../core/op_error.h"
-#include "../ops/recurrent/tree_step.h"
-#include "affine.h"
+#include "../../core/memory_error.h"
+#include "../../core/op_error.h"
+#include "../../ops/recurrent/tree_step.h"
+#include "../affine.h"
 #include "recurrent_weights.h"
 
 namespace reel::nn {

@@ -6,7 +6,7 @@
 #include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
 
-#include "../core/op_error.h"
+#include "../../core/op_error.h"
 
 namespace reel::nn {
 

@@ -1,5 +1,5 @@
 #include "packed.h"
-#include "../core/memory_error.h"
+#include "../../core/memory_error.h"
 
 #include <algorithm>
 #include <new>
@@ -9,8 +9,8 @@
 #include <reel/ops/index.h>
 #include <reel/ops/shape.h>
 
-#include "../core/op_error.h"
-#include "../ops/recurrent/packing.h"
+#include "../../core/op_error.h"
+#include "../../ops/recurrent/packing.h"
 
 namespace reel::nn {
 

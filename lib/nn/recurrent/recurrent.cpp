@@ -5,10 +5,10 @@
 #include <new>
 #include <type_traits>
 
-#include "../core/memory_error.h"
-#include "../core/op_error.h"
-#include "../dispatch/autocast.h"
-#include "../ops/recurrent/layers.h"
+#include "../../core/memory_error.h"
+#include "../../core/op_error.h"
+#include "../../dispatch/autocast.h"
+#include "../../ops/recurrent/layers.h"
 #include "packed.h"
 
 namespace reel::nn {
@@ -22,16 +22,17 @@ RecurrentForm form_of(const char* name, const Options& options, Location where) 
   if (options.layers < 1) fail<ShapeError>(name, where, "there cannot be {} layers", options.layers);
   if (!(options.dropout >= 0 && options.dropout <= 1))
     fail<Error>(name, where, "the dropout {} does not lie in [0, 1]", options.dropout);
-  return {options.bidirectional, options.variational, options.dropout};
+  return {options.bidirectional, options.variational, options.dropout, options.merge};
 }
 
 // Adds the cells of all layers, whose outputs have width `width`.
 template <class Cell, class Options>
 void add_nets(ModuleList<Cell>& nets, std::int64_t input_size, std::int64_t hidden_size, std::int64_t width,
-              std::int64_t layers, bool bidirectional, const Options& options, Location where) {
-  std::int64_t directions = bidirectional ? 2 : 1;
+              std::int64_t layers, const RecurrentForm& form, const Options& options, Location where) {
+  std::int64_t directions = form.bidirectional ? 2 : 1;
+  std::int64_t parts = form.merge == MergeDirections::concat ? directions : 1;
   for (std::int64_t net = 0; net < layers * directions; ++net)
-    nets.push_back(Cell(net < directions ? input_size : directions * width, hidden_size, options, where), where);
+    nets.push_back(Cell(net < directions ? input_size : parts * width, hidden_size, options, where), where);
 }
 
 Sequences sequences_of(const char* name, const Tensor& x, const Tensor& lengths, std::int64_t input_size) {
@@ -121,12 +122,15 @@ LSTMOutput run_module(const char* name, const ModuleList<Cell>& nets, const Recu
   auto between = [&](const Tensor& rows) {
     return training && form.dropout > 0 ? dropped(rows, sequences.packing.counts, form) : rows;
   };
+  bool concatenates = !form.bidirectional || form.merge == MergeDirections::concat;
   std::vector<RecurrentWeights> weights;
-  for (std::size_t net = 0; net < nets.size() && is_plain(nets[net]) && !nets[net].has_hooks(); ++net)
+  for (std::size_t net = 0; concatenates && net < nets.size() && is_plain(nets[net]) && !nets[net].has_hooks(); ++net)
     weights.push_back(nets[net].weights());
   if (weights.size() == nets.size())
     return run_nets(name, kind_of(nets[0]), sequences, state, weights, form.bidirectional, between, {});
   RecurrentLayers layers{name, nets.size(), form.bidirectional, h_width_of(nets[0]), c_width_of(nets[0]), {}};
+  if (!concatenates)
+    layers.merge = [&](const Tensor& a, const Tensor& b) { return merge_directions(a, b, form.merge); };
   auto run = [&](std::size_t net, bool reverse, const Tensor& rows, const LSTMState& before) {
     return run_cell_over(name, nets[net], sequences, reverse, rows, before);
   };
@@ -149,7 +153,7 @@ LSTM::LSTM(std::int64_t input_size, std::int64_t hidden_size, LSTMOptions option
                        .dtype = options.dtype,
                        .generator = options.generator};
   std::int64_t width = options.projection > 0 ? options.projection : hidden_size;
-  add_nets(nets, input_size, hidden_size, width, options.layers, options.bidirectional, cell, where);
+  add_nets(nets, input_size, hidden_size, width, options.layers, form_, cell, where);
 }
 
 LSTMOutput LSTM::operator()(const Arg& x, const LSTMState& state, const Tensor& lengths) const try {
@@ -181,7 +185,7 @@ GRU::GRU(std::int64_t input_size, std::int64_t hidden_size, GRUOptions options, 
                       .bias_initialiser = options.bias_initialiser,
                       .dtype = options.dtype,
                       .generator = options.generator};
-  add_nets(nets, input_size, hidden_size, hidden_size, options.layers, options.bidirectional, cell, where);
+  add_nets(nets, input_size, hidden_size, hidden_size, options.layers, form_, cell, where);
 }
 
 RNN::RNN(std::int64_t input_size, std::int64_t hidden_size, RNNOptions options, Location where)
@@ -192,7 +196,7 @@ RNN::RNN(std::int64_t input_size, std::int64_t hidden_size, RNNOptions options, 
                       .bias_initialiser = options.bias_initialiser,
                       .dtype = options.dtype,
                       .generator = options.generator};
-  add_nets(nets, input_size, hidden_size, hidden_size, options.layers, options.bidirectional, cell, where);
+  add_nets(nets, input_size, hidden_size, hidden_size, options.layers, form_, cell, where);
 }
 
 RecurrentOutput GRU::operator()(const Arg& x, const Tensor& h, const Tensor& lengths) const try {

@@ -2,7 +2,7 @@
 #include <reel/nn/rnn.h>
 #include <reel/ops/create.h>
 
-#include "../core/op_error.h"
+#include "../../core/op_error.h"
 #include "recurrent_weights.h"
 
 namespace reel::nn {

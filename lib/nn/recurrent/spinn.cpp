@@ -2,7 +2,7 @@
 
 #include <reel/ops.h>
 
-#include "../core/op_error.h"
+#include "../../core/op_error.h"
 #include "packed.h"
 #include "recurrent_weights.h"
 

@@ -14,8 +14,8 @@
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
-#include "../core/op_error.h"
-#include "../core/printable.h"
+#include "../../core/op_error.h"
+#include "../../core/printable.h"
 
 namespace reel::nn {
 

@@ -2,9 +2,9 @@
 
 #include <reel/ops.h>
 
-#include "../core/op_error.h"
-#include "../ops/recurrent/lstm_step.h"
-#include "affine.h"
+#include "../../core/op_error.h"
+#include "../../ops/recurrent/lstm_step.h"
+#include "../affine.h"
 #include "recurrent_weights.h"
 
 namespace reel::nn {
