@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <reel/nn/functional_call.h>
 #include <reel/ops.h>
 #include <reel/tape.h>
 
@@ -69,8 +70,14 @@ struct Worst {
   double from_tape = 0, from_difference = 0;
 };
 
+std::string input_name(const std::vector<std::string>& names, std::size_t input) {
+  if (input < names.size()) return names[input];
+  return names.empty() ? fmt::format("input {}", input) : std::string("the seed");
+}
+
+// `names`: those of the inputs; none if they have no other than their numbers.
 GradcheckReport check(const char* op, const Differentiable& f, std::span<const Tensor> inputs,
-                      const GradcheckOptions& options, Location where) {
+                      const GradcheckOptions& options, Location where, const std::vector<std::string>& names) {
   // Tensors that a tape watches cannot be overwritten while an outer tape is open.
   std::vector<Tensor> watched = own_copies(op, inputs, where), points = own_copies(op, inputs, where);
   Tensor output;
@@ -104,24 +111,17 @@ GradcheckReport check(const char* op, const Differentiable& f, std::span<const T
     }
   }
   if (wrong == 0) return {true, fmt::format("{}: all {} derivatives agree", op, compared)};
-  return {false,
-          fmt::format("{}: {} of {} derivatives disagree; worst: output{} by input {}{} at {:.6g}: the tape says "
-                      "{:.10g}, the difference {:.10g}",
-                      op, wrong, compared, index_of(worst.output, output.shape()), worst.input,
-                      index_of(worst.element, points[worst.input].shape()),
-                      values_of(points[worst.input])[static_cast<std::size_t>(worst.element)], worst.from_tape,
-                      worst.from_difference)};
+  return {false, fmt::format("{}: {} of {} derivatives disagree; worst: output{} by {}{} at {:.6g}: the tape says "
+                             "{:.10g}, the difference {:.10g}",
+                             op, wrong, compared, index_of(worst.output, output.shape()),
+                             input_name(names, worst.input), index_of(worst.element, points[worst.input].shape()),
+                             values_of(points[worst.input])[static_cast<std::size_t>(worst.element)], worst.from_tape,
+                             worst.from_difference)};
 }
 
-}  // namespace
-
-GradcheckReport gradcheck(const Differentiable& f, std::span<const Tensor> inputs, GradcheckOptions options,
-                          Location where) {
-  return check("gradcheck", f, inputs, options, where);
-}
-
-GradcheckReport gradgradcheck(const Differentiable& f, std::span<const Tensor> inputs, GradcheckOptions options,
-                              Location where) {
+GradcheckReport check_second_order(const Differentiable& f, std::span<const Tensor> inputs,
+                                   const GradcheckOptions& options, Location where,
+                                   const std::vector<std::string>& names) {
   std::vector<Tensor> points = own_copies("gradgradcheck", inputs, where);
   // A seed without symmetry, so that no two terms cancel.
   Tensor shape_of_output = [&] {
@@ -145,7 +145,63 @@ GradcheckReport gradgradcheck(const Differentiable& f, std::span<const Tensor> i
     for (const Tensor& gradient : found) flat.push_back(reshape(gradient, {-1}));
     return concat(flat);
   };
-  return check("gradgradcheck", gradients, points, options, where);
+  return check("gradgradcheck", gradients, points, options, where, names);
+}
+
+// A model as a function of its parameters.
+struct ParameterFunction {
+  const nn::Module& model;
+  const std::function<Tensor()>& loss;
+  std::vector<NamedTensor> parameters = {};
+  std::vector<std::string> names = {};
+  std::vector<Tensor> inputs = {};
+
+  ParameterFunction(const char* op, const nn::Module& model, const std::function<Tensor()>& loss, Location where)
+      : model(model), loss(loss) {
+    for (const NamedTensor& named : model.named_parameters()) {
+      if (!named.tensor.is_parameter()) continue;
+      if (named.tensor.dtype() != DType::f64)
+        fail<DTypeError>(op, where,
+                         "the parameter '{}' is {}; differences of f32 are too coarse: convert the model with "
+                         "model.to(DType::f64) first",
+                         named.name, describe(named.tensor));
+      parameters.push_back(named);
+      names.push_back(named.name);
+      inputs.push_back(named.tensor);
+    }
+    if (inputs.empty()) fail<Error>(op, where, "{} has no parameters to train", model.type_name());
+  }
+
+  Tensor operator()(std::span<const Tensor> values) const {
+    std::vector<NamedTensor> replaced = parameters;
+    for (std::size_t i = 0; i < replaced.size(); ++i) replaced[i].tensor = values[i];
+    nn::ReplacedParameters scope(model, replaced);
+    return loss();
+  }
+};
+
+}  // namespace
+
+GradcheckReport gradcheck(const Differentiable& f, std::span<const Tensor> inputs, GradcheckOptions options,
+                          Location where) {
+  return check("gradcheck", f, inputs, options, where, {});
+}
+
+GradcheckReport gradgradcheck(const Differentiable& f, std::span<const Tensor> inputs, GradcheckOptions options,
+                              Location where) {
+  return check_second_order(f, inputs, options, where, {});
+}
+
+GradcheckReport gradcheck(const nn::Module& model, const std::function<Tensor()>& loss, GradcheckOptions options,
+                          Location where) {
+  ParameterFunction f("gradcheck", model, loss, where);
+  return check("gradcheck", Differentiable(std::cref(f)), f.inputs, options, where, f.names);
+}
+
+GradcheckReport gradgradcheck(const nn::Module& model, const std::function<Tensor()>& loss, GradcheckOptions options,
+                              Location where) {
+  ParameterFunction f("gradgradcheck", model, loss, where);
+  return check_second_order(Differentiable(std::cref(f)), f.inputs, options, where, f.names);
 }
 
 }  // namespace reel::debug

@@ -89,3 +89,56 @@ TEST_CASE("a check leaves inputs, parameters and memory as they were") {
   CHECK_FALSE(x.grad().defined());
   CHECK(memory_statistics().live_tensors == tensors);
 }
+
+namespace {
+
+struct Net : nn::Module {
+  nn::Linear hidden{*this, "hidden", 2, 3, {.dtype = f64}};
+  nn::Linear output{*this, "output", 3, 1, {.dtype = f64}};
+
+  Tensor operator()(const Arg& x) const {
+    return call("Net", x, [&](const Tensor& x) { return output(tanh(hidden(x))); });
+  }
+};
+
+}  // namespace
+
+TEST_CASE("gradients by the parameters of a model are checked under their names") {
+  Net model;
+  Tensor x = sample({4, 2}), y = sample({4, 1});
+  auto loss = [&] { return mse_loss(model(x), y); };
+  GradcheckReport report = gradcheck(model, loss);
+  CHECK(report);
+  CHECK(report.text == "gradcheck: all 13 derivatives agree");
+  CHECK(gradgradcheck(model, loss));
+  // The gradient by the bias alone is wrong.
+  auto wrong = [&] { return sum(square(model(x))) + stop_gradient(sum(model.hidden.bias * 100)); };
+  GradcheckReport found = gradcheck(model, wrong);
+  CHECK_FALSE(found);
+  CHECK_THAT(found.text, contains("worst: output[] by hidden.bias["));
+  auto wrong_twice = [&] {
+    Tensor bias = model.hidden.bias;
+    Tensor z = stop_gradient(bias) * bias;
+    return sum(model(x)) + sum(z - stop_gradient(z) + stop_gradient(square(bias) * 0.5));
+  };
+  CHECK_THAT(gradgradcheck(model, wrong_twice).text, contains("by hidden.bias["));
+  model.freeze("hidden.*");
+  CHECK(gradcheck(model, loss).text == "gradcheck: all 4 derivatives agree");
+  CHECK_FALSE(model.output.bias.grad().defined());
+}
+
+TEST_CASE("a model is checked only in f64, and with something to train") {
+  nn::Linear single(2, 3);
+  auto loss = [&] { return sum(single(ones({1, 2}))); };
+  CHECK_THAT(error_of<DTypeError>([&] { gradcheck(single, loss); }),
+             contains("gradcheck: the parameter 'weight' is (2, 3) f32; ") && contains("model.to(DType::f64)"));
+  single.freeze("*");
+  CHECK_THAT(error_of<Error>([&] { gradgradcheck(single, loss); }),
+             contains("gradgradcheck: Linear has no parameters to train"));
+}
+
+TEST_CASE("the example of a model's check agrees") {
+  nn::Linear model(2, 1);
+  Tensor x = sample({4, 2}), y = sample({4, 1});
+#include "examples/debug_gradcheck_1.h"
+}

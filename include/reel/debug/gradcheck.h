@@ -7,6 +7,10 @@
 
 #include <reel/tensor.h>
 
+namespace reel::nn {
+class Module;
+}  // namespace reel::nn
+
 namespace reel::debug {
 
 /// A function whose gradient is to be checked.
@@ -58,5 +62,23 @@ inline GradcheckReport gradgradcheck(const Differentiable& f, std::initializer_l
                                      GradcheckOptions options = {}, Location where = Location::here()) {
   return gradgradcheck(f, std::span(inputs.begin(), inputs.size()), options, where);
 }
+
+/// Compares the gradients by a model's parameters, those that are not frozen, with central differences, at f64: every
+/// element of the Jacobian, |tape − difference| ≤ absolute + relative · |difference|. `loss` computes with the model a
+/// tensor of any shape, always the same one: without dropout, and with the same examples.
+///
+///     model.to(f64);
+///     model.eval();
+///     CHECK(debug::gradcheck(model, [&] { return mse_loss(model(x), y); }));
+///
+/// Throws: Error for a model without parameters to train; DTypeError unless they and the result are f64.
+GradcheckReport gradcheck(const nn::Module& model, const std::function<Tensor()>& loss, GradcheckOptions options = {},
+                          Location where = Location::here());
+/// Compares the second-order gradients by a model's parameters, those that are not frozen, with central differences, at
+/// f64; see gradcheck.
+/// Throws: Error for a model without parameters to train; DTypeError unless they and the result are f64; TapeError while
+/// a tape is open.
+GradcheckReport gradgradcheck(const nn::Module& model, const std::function<Tensor()>& loss,
+                              GradcheckOptions options = {}, Location where = Location::here());
 
 }  // namespace reel::debug
