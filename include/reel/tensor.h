@@ -265,7 +265,39 @@ class Arg {
   /// The caller's location.
   const Location& location() const { return location_; }
 
+  /// True for a number, and for a tensor that is defined.
+  bool defined() const { return !is_tensor() || tensor_->defined(); }
+  /// The sizes of all axes; () for a number. Throws: Error if the tensor is undefined.
+  Shape shape() const { return is_tensor() ? tensor_->shape() : Shape(); }
+  /// The type of the elements; of a number, which takes that of the tensor it is combined with, bool, i64 or f32.
+  /// Throws: Error if the tensor is undefined.
+  DType dtype() const {
+    if (is_tensor()) return tensor_->dtype();
+    return kind_ == Kind::boolean ? DType::boolean : kind_ == Kind::integer ? DType::i64 : DType::f32;
+  }
+  /// Where the elements are; for a number `default_device()`. Throws: Error if the tensor is undefined.
+  Device device() const { return is_tensor() ? tensor_->device() : default_device(); }
+  /// The number of axes, in [0, 8]; 0 for a number. Throws: Error if the tensor is undefined.
+  int rank() const { return is_tensor() ? tensor_->rank() : 0; }
+  /// The number of elements; 1 for a number. Throws: Error if the tensor is undefined.
+  std::int64_t numel() const { return is_tensor() ? tensor_->numel() : 1; }
+  /// Size along an axis; negative axes count from the end.
+  /// Throws: ShapeError if there is no such axis, as for a number; Error if the tensor is undefined.
+  std::int64_t size(int axis) const {
+    if (!is_tensor()) refuse_axis(axis);
+    return tensor_->size(axis, location_);
+  }
+  /// The only element, converted to T; waits for a GPU that computes it.
+  /// Throws: ShapeError unless there is exactly one; Error if the tensor is undefined.
+  template <Element T = double>
+  T item() const {
+    if (is_tensor()) return tensor_->item<T>(location_);
+    return static_cast<T>(kind_ == Kind::floating ? static_cast<T>(floating_) : static_cast<T>(integer_));
+  }
+
  private:
+  [[noreturn]] void refuse_axis(int axis) const;
+
   union {
     const Tensor* tensor_;
     double floating_;

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include <reel/detail/active_module.h>
 #include <reel/detail/active_note.h>
 #include <reel/device.h>
 #include <reel/location.h>
@@ -81,10 +82,10 @@ struct Context {
   Casts* casts = nullptr;         // of the innermost autocast scope
   const Call* running = nullptr;  // the op that runs, set on the slow path
   Location caller;
-  const OpInfo* differentiating = nullptr;  // in a backward: the op whose gradient runs
-  double multiplications = 0;               // of all products and convolutions that this thread has run
-  const void* module_call = nullptr;        // the innermost running nn::ModuleCall
-  const ActiveNote* notes = nullptr;        // the innermost note of the program
+  const OpInfo* differentiating = nullptr;    // in a backward: the op whose gradient runs
+  double multiplications = 0;                 // of all products and convolutions that this thread has run
+  const ActiveModule* module_call = nullptr;  // the innermost running nn::ModuleCall
+  const ActiveNote* notes = nullptr;          // the innermost note of the program
 
   /// Returns true if any of the given flags is set.
   bool has(Flag flag) const { return flags & flag; }

@@ -120,9 +120,17 @@ std::string notes_text(const ActiveNote* innermost) {
   return text;
 }
 
+std::string whereabouts(const Context& context) {
+  std::string text, notes = notes_text(context.notes);
+  if (context.module_call)
+    if (std::string path = context.module_call->module_path(); !path.empty()) text = "in " + path;
+  if (!notes.empty()) text.append(text.empty() ? "" : " ").append("with ").append(notes);
+  return text;
+}
+
 std::string refusal(const char* op, Location where, std::string_view sentence) {
   std::string text = fmt::format("{}: {}", op, sentence);
-  if (std::string notes = notes_text(context().notes); !notes.empty()) text.append("; with ").append(notes);
+  if (std::string found = whereabouts(context()); !found.empty()) text.append("; ").append(found);
   if (Listener* listener = context().listener) listener->refused(op, where, text);
   return text;
 }

@@ -11,6 +11,10 @@ namespace reel::detail {
 /// The shape and dtype of a tensor: "(2, 3) f32".
 std::string describe(const Tensor& tensor);
 
+/// Where the program is, beside its line: the running module and the notes, as in "in layers.1.attention with epoch = 3".
+/// Empty outside of modules, and in a module that no other contains, without notes.
+std::string whereabouts(const Context& context);
+
 /// The sentence of an error of an op: "matmul: …". Notifies this thread's listener of it.
 std::string refusal(const char* op, Location where, std::string_view sentence);
 

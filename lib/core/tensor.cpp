@@ -24,4 +24,8 @@ std::int64_t Tensor::size(int axis, Location where) const {
   return body(where).dims[check_axis("size", axis, *this, where)];
 }
 
+void Arg::refuse_axis(int axis) const {
+  fail<ShapeError>("size", location_, "axis {} does not exist in the number {}, which has no axes", axis, number());
+}
+
 }  // namespace reel

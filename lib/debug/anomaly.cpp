@@ -1,8 +1,13 @@
 #include <reel/debug/anomaly.h>
 
 #include <algorithm>
+#include <limits>
 #include <string>
 #include <typeinfo>
+
+#include <reel/no_record.h>
+#include <reel/ops/comparison.h>
+#include <reel/ops/reduce.h>
 
 #include "../core/extended_error.h"
 #include "../core/op_error.h"
@@ -57,7 +62,8 @@ class AnomalyScope::Detector : public ListenerScope {
     if (call.inputs.empty()) return;
     if (call.op.writes_part) return look_at_parts(call, where);
     for (std::size_t i = 0; i < call.outputs.size(); ++i)
-      if (!(call.op.hidden_outputs >> i & 1) && !is_view(call, call.outputs[i]) && is_wrong(call.outputs[i]))
+      if (!(call.op.hidden_outputs >> i & 1) && !is_view(call, call.outputs[i]) && is_wrong(call.outputs[i]) &&
+          !is_masked(call, call.outputs[i]))
         report(call, i, where);
   }
 
@@ -66,6 +72,20 @@ class AnomalyScope::Detector : public ListenerScope {
     return x.defined() && is_floating(x.dtype()) && kernels(x.device()).has_anomaly(x.body(), options_.infinities);
   }
   bool is_wrong(const TensorStatistics& statistics) const { return first_place(statistics, options_.infinities) >= 0; }
+
+  // Returns true if the only infinities are −∞ that an operand has, too: a mask that the program or a layer made, since an
+  // op that gives −∞ of finite operands is reported itself.
+  bool is_masked(const Call& call, const Tensor& output) const {
+    if (context().differentiating || statistics(output).nans > 0) return false;
+    constexpr double infinity = std::numeric_limits<double>::infinity();
+    NoRecord pause;
+    Unobserved ops(context());
+    auto holds = [](const Tensor& x, double value) {
+      return x.defined() && is_floating(x.dtype()) && any(equal(x, value)).item() != 0;
+    };
+    return !holds(output, infinity) &&
+           std::ranges::any_of(call.inputs, [&](const Tensor* input) { return holds(*input, -infinity); });
+  }
 
   // For ops that write a part: checks the written values only, as the other elements may be uninitialised.
   void look_at_parts(const Call& call, Location where) const {
@@ -88,8 +108,7 @@ class AnomalyScope::Detector : public ListenerScope {
           {static_cast<int>(i), input.made_at(), shares_elements(input, output), statistics(input)});
     }
     std::string sentence = sentence_of(anomaly, call.outputs.size()), lines = lines_of(anomaly);
-    if (std::string notes = notes_text(detail::context().notes); !notes.empty())
-      sentence.append("; with ").append(notes);
+    if (std::string found = whereabouts(detail::context()); !found.empty()) sentence.append("; ").append(found);
     throw AnomalyError(sentence, where, lines, std::move(anomaly));
   }
 

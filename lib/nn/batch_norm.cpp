@@ -2,6 +2,7 @@
 #include <reel/ops/create.h>
 
 #include "../core/op_error.h"
+#include "weight_dtype.h"
 
 namespace reel::nn {
 
@@ -17,7 +18,7 @@ constexpr const char* batch_norm_name = axes == 1   ? "BatchNorm1d"
 }  // namespace
 
 template <int axes>
-BatchNorm<axes>::BatchNorm(std::int64_t channels, BatchNormOptions options, Location where)
+BatchNorm<axes>::BatchNorm(std::int64_t channels, BatchNormLayerOptions options, Location where)
     : channels_(channels),
       tracks_(options.track_running_statistics),
       options_{.momentum = options.momentum, .epsilon = options.epsilon, .layout = options.layout} {
@@ -39,6 +40,8 @@ Tensor BatchNorm<axes>::operator()(const Arg& x) const {
     if (!fits || x.size(options_.layout == Layout::nchw ? 1 : -1) != channels_)
       fail<ShapeError>(batch_norm_name<axes>, {}, "x {} is no batch of {} channels with {}{} other axes",
                        to_string(x.shape()), channels_, axes == 1 ? "0 or " : "", axes);
+    for (const Tensor* own : {static_cast<const Tensor*>(&weight), static_cast<const Tensor*>(&running_mean)})
+      check_weight_dtype(batch_norm_name<axes>, x, *own);
     reel::BatchNormOptions options = options_;
     options.training = is_training() || !tracks_;
     Tensor mean = running_mean, variance = running_variance;

@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "../core/op_error.h"
+#include "weight_dtype.h"
 
 namespace reel::nn {
 
@@ -56,6 +57,7 @@ Tensor Bilinear::operator()(const Arg& a, const Tensor& b) const {
           bilinear_name, {},
           "a {} and b {} do not end in axes of sizes {} and {} behind the same others, as the weight {} needs",
           to_string(a.shape()), to_string(b.shape()), in_1, in_2, to_string(weight.shape()));
+    for (const Tensor* x : {&a, &b}) check_weight_dtype(bilinear_name, *x, weight);
     Shape shape = a.shape();
     shape[a.rank() - 1] = out;
     std::int64_t count = a.numel() / in_1;

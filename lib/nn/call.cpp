@@ -183,6 +183,7 @@ ModuleCall::ModuleCall(const Module& module, Location where)
       outer_(static_cast<const ModuleCall*>(context().module_call)),
       caller_(where),
       before_(context().multiplications) {
+  module.check_not_moved_from(where);
   if (module.hooks_) module.hooks_->mark_called();
   module.check_hooks_around(where);
   context().module_call = this;
@@ -196,6 +197,8 @@ ModuleCall::~ModuleCall() {
   context().module_call = outer_;
   module_.multiplications_.store(context().multiplications - before_, std::memory_order_relaxed);
 }
+
+std::string ModuleCall::module_path() const { return module_.path(); }
 
 ModuleHooks* ModuleCall::hooks() const { return module_.hooks_.get(); }
 

@@ -1,6 +1,7 @@
 #include <reel/nn/group_norm.h>
 
 #include "../core/op_error.h"
+#include "weight_dtype.h"
 
 namespace reel::nn {
 
@@ -26,7 +27,7 @@ bool has_channels(const Tensor& x, std::int64_t channels, Layout layout) {
 
 }  // namespace
 
-GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, GroupNormOptions options, Location where)
+GroupNorm::GroupNorm(std::int64_t groups, std::int64_t channels, GroupNormLayerOptions options, Location where)
     : groups_(groups), channels_(channels), options_{.epsilon = options.epsilon, .layout = options.layout} {
   if (groups <= 0 || channels <= 0 || channels % groups != 0)
     fail<ShapeError>(group_name, where, "{} channels cannot be cut into {} groups", channels, groups);
@@ -37,6 +38,7 @@ Tensor GroupNorm::operator()(const Arg& x) const {
   return call(group_name, x, [&](const Tensor& x) {
     if (!has_channels(x, channels_, options_.layout))
       fail<ShapeError>(group_name, {}, "x {} does not have {} channels", to_string(x.shape()), channels_);
+    check_weight_dtype(group_name, x, weight);
     return weight.defined() ? group_norm(x, groups_, weight, bias, options_) : group_norm(x, groups_, options_);
   });
 }
@@ -54,6 +56,7 @@ Tensor InstanceNorm<axes>::operator()(const Arg& x) const {
     if (x.rank() != axes + 2 || !has_channels(x, channels_, options_.layout))
       fail<ShapeError>(instance_name<axes>, {}, "x {} is no batch of {} channels with {} other axes",
                        to_string(x.shape()), channels_, axes);
+    check_weight_dtype(instance_name<axes>, x, weight);
     return weight.defined() ? instance_norm(x, weight, bias, options_) : instance_norm(x, options_);
   });
 }

@@ -2,6 +2,7 @@
 #include <reel/ops/normalise.h>
 
 #include "normalised.h"
+#include "weight_dtype.h"
 
 namespace reel::nn {
 
@@ -22,6 +23,7 @@ LayerNorm::LayerNorm(const Shape& normalised, LayerNormOptions options, Location
 
 Tensor LayerNorm::operator()(const Arg& x) const {
   return call(layer_norm_name, x, [&](const Tensor& x) {
+    check_weight_dtype(layer_norm_name, x, weight);
     if (!weight.defined()) return layer_norm(x, normalised_, {.epsilon = epsilon_});
     return layer_norm(x, normalised_, weight, bias, {.epsilon = epsilon_});
   });

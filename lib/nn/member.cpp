@@ -18,6 +18,7 @@ namespace {
 void become_parameter(const Tensor& values, std::string_view name, Location where) {
   if (!values.body().leaf) values.requires_grad(true, where);
   if (std::string& own = values.body().leaf->name; own.empty()) own = name;
+  values.body().leaf->replaced_at = {};
 }
 
 }  // namespace
@@ -60,10 +61,7 @@ void Member::assign(const Tensor& values) {
         is_parameter = entry.kind == PartKind::parameter;
         name = entry.name;
       }
-  if (is_parameter && values.defined()) {
-    become_parameter(values, name, values.made_at());
-    values.body().leaf->replaced_at = {};
-  }
+  if (is_parameter && values.defined()) become_parameter(values, name, values.made_at());
   Tensor before = *this;
   static_cast<Tensor&>(*this) = values;
   if (!is_parameter || !before.defined()) return;

@@ -82,6 +82,7 @@ Module::~Module() {
 }
 
 void Module::take_contents(Module& other) noexcept {
+  moved_from_ = std::exchange(other.moved_from_, true);
   entries_ = std::exchange(other.entries_, {});
   hooks_ = std::exchange(other.hooks_, {});
   multiplications_ = other.multiplications_.load(std::memory_order_relaxed);
@@ -110,18 +111,31 @@ void Module::register_part(std::string_view name, ModuleEntry entry, Location wh
       fail<Error>(module_name, where, "it has a {} named '{}' already; choose another name",
                   kinds[static_cast<int>(other.kind)], name);
   entry.name = name;
+  moved_from_ = false;
   entries_.push_back(std::move(entry));
 }
 
 // Calls f(name, member) for defined members.
 template <class F>
 void Module::visit_members(PartKind kind, const std::string& prefix, F f) const {
+  if (kind == PartKind::parameter) check_initialised();
   for (const ModuleEntry& entry : entries_) {
     if (Module* module = entry.module())
       module->visit_members(kind, prefix + entry.name + ".", f);
     else if (Member* tensor = entry.tensor(); tensor && entry.kind == kind && tensor->defined())
       f(prefix + entry.name, *tensor);
   }
+}
+
+void Module::initialise_parameter(const Parameter& parameter, const Tensor& values) const {
+  for (const ModuleEntry& entry : entries_)
+    if (entry.part == &parameter) entry.tensor()->assign(values);
+}
+
+void Module::check_not_moved_from(Location where) const {
+  if (moved_from_)
+    fail<Error>(type_name().c_str(), where,
+                "it was moved from, and has no parameters any more; call the module that it was moved to");
 }
 
 std::vector<NamedTensor> Module::collect_members(PartKind kind) const {

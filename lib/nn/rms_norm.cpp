@@ -2,6 +2,7 @@
 #include <reel/ops/normalise.h>
 
 #include "normalised.h"
+#include "weight_dtype.h"
 
 namespace reel::nn {
 
@@ -20,6 +21,7 @@ RMSNorm::RMSNorm(const Shape& normalised, RMSNormOptions options, Location where
 
 Tensor RMSNorm::operator()(const Arg& x) const {
   return call(rms_norm_name, x, [&](const Tensor& x) {
+    check_weight_dtype(rms_norm_name, x, weight);
     if (!weight.defined()) return rms_norm(x, normalised_, {.epsilon = epsilon_});
     return rms_norm(x, normalised_, weight, {.epsilon = epsilon_});
   });

@@ -183,3 +183,31 @@ TEST_CASE("gradients that do not fit are refused") {
   CHECK_THROWS_AS(zeros({2}).set_grad(ones({2})), TapeError);
   CHECK_THROWS_AS(arange(2).requires_grad(), DTypeError);
 }
+
+TEST_CASE("an operand has the accessors of its tensor, and a number those of a tensor without axes") {
+  Tensor x = ones({2, 3}, {.dtype = f64});
+  Arg operand(x);
+  CHECK(operand.defined());
+  CHECK(operand.shape() == Shape{2, 3});
+  CHECK(operand.dtype() == f64);
+  CHECK(operand.device() == x.device());
+  CHECK(operand.rank() == 2);
+  CHECK(operand.numel() == 6);
+  CHECK(operand.size(-1) == 3);
+  CHECK(Arg(sum(x)).item() == 6);
+  Arg number(2.5), integer(3), flag(true);
+  CHECK(number.defined());
+  CHECK(number.shape() == Shape{});
+  CHECK(number.rank() == 0);
+  CHECK(number.numel() == 1);
+  CHECK(number.dtype() == f32);
+  CHECK(integer.dtype() == i64);
+  CHECK(flag.dtype() == boolean);
+  CHECK(number.item() == 2.5);
+  CHECK(integer.item<std::int64_t>() == 3);
+  CHECK_FALSE(Arg(Tensor()).defined());
+  CHECK_THAT(reel_test::error_of<ShapeError>([&] { number.size(0); }),
+             reel_test::contains("size: axis 0 does not exist in the number 2.5, which has no axes; at ") &&
+                 reel_test::contains("tensor_test.cpp:"));
+  CHECK_THAT(reel_test::error_of<ShapeError>([&] { operand.size(2); }), reel_test::contains("axis 2 does not exist"));
+}

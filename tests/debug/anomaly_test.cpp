@@ -250,7 +250,21 @@ TEST_CASE("infinities are let through on request, NaN is not") {
              contains("sub: gave 1 NaN among the 2 elements of its result (2,) f32, the first at [1]; its inputs held "
                       "no NaN"));
   auto strict = detect_anomaly();
-  CHECK_THROWS_AS(masked * 2, AnomalyError);
+  CHECK_THROWS_AS(masked * -2, AnomalyError);
+}
+
+TEST_CASE("a mask of −∞ is no anomaly where an operand has it, and any other infinity is one") {
+  Tensor x = randn({2, 3}), mask = tensor({{true, false, true}, {true, true, false}});
+  auto scope = detect_anomaly();
+  Tensor masked = masked_fill(x, logical_not(mask), -infinity);
+  CHECK(sum(softmax(2 * masked + 1, 1)).item() == Approx(2));
+  CHECK_NOTHROW(log_softmax(masked, 1));
+  CHECK_NOTHROW(max(masked, 1));
+  nn::MultiHeadAttention attention(4, 2);
+  CHECK_NOTHROW(attention(randn({1, 3, 4}), {.causal = true}));
+  CHECK_THROWS_AS(-masked, AnomalyError);
+  CHECK_THROWS_AS(log(zeros({2})), AnomalyError);
+  CHECK_THROWS_AS(masked - masked, AnomalyError);
 }
 
 TEST_CASE("what tensors are created with is not looked at, nor are views, integers and bools") {

@@ -1,3 +1,4 @@
+#include <reel/debug/note.h>
 #include <reel/nn.h>
 #include <reel/ops.h>
 #include <reel/optim.h>
@@ -462,4 +463,53 @@ TEST_CASE("names of a reader's own, and ops, mean the same within a module as el
     Tensor operator()(const Tensor& x) const { return add(to(x, f64), entry.part.factor); }
   };
   CHECK(Model()(ones({1})).item() == 3);
+}
+
+TEST_CASE("an error within a module names the module and the notes of the program") {
+  struct Inner : nn::Module {
+    nn::Linear first{*this, "first", 3, 3};
+    Tensor operator()(const Arg& x) const {
+      return call("Inner", x, [&](const Tensor& x) { return first(x) + ones({7}); });
+    }
+  };
+  struct Outer : nn::Module {
+    nn::ModuleList<Inner> layers{*this, "layers"};
+    Outer() {
+      layers.push_back(Inner());
+      layers.push_back(Inner());
+    }
+    Tensor operator()(const Arg& x) const {
+      return call("Outer", x, [&](const Tensor& x) { return layers[1](x); });
+    }
+  };
+  Outer outer;
+  CHECK_THAT(error_of<ShapeError>([&] { outer(ones({2, 3})); }), contains("add: ") && contains("; in layers.1; at "));
+  auto epoch = debug::note("epoch", 3);
+  CHECK_THAT(error_of<ShapeError>([&] {
+               outer(ones({2, 4}));
+             }),
+             contains("Linear: x (2, 4) does not end in an axis of size 3, as the weight (3, 3) needs; in "
+                      "layers.1.first with epoch = 3; at ") &&
+                 contains("module_test.cpp:"));
+  // A module that no other contains has no path.
+  CHECK_THAT(error_of<ShapeError>([&] { outer.layers[0].first(ones({2, 4})); }), contains("; in layers.0.first with "));
+  nn::Linear single(3, 3);
+  CHECK_THAT(error_of<ShapeError>([&] { single(ones({2, 4})); }), contains("(3, 3) needs; with epoch = 3; at "));
+}
+
+TEST_CASE("the call of a module that was moved from says so") {
+  nn::Linear layer(3, 2);
+  nn::Linear moved = std::move(layer);
+  int line = __LINE__ + 1;
+  std::string text = error_of<Error>([&] { layer(ones({1, 3})); });  // NOLINT(bugprone-use-after-move)
+  CHECK_THAT(text, contains("Linear: it was moved from, and has no parameters any more; call the module that it was "
+                            "moved to; at ") &&
+                       contains("module_test.cpp:" + std::to_string(line)));
+  CHECK(moved(ones({1, 3})).shape() == Shape{1, 2});
+  layer = std::move(moved);
+  CHECK(layer(ones({1, 3})).shape() == Shape{1, 2});
+  nn::Linear other(3, 2);
+  std::swap(layer, other);
+  CHECK(layer(ones({1, 3})).shape() == Shape{1, 2});
+  CHECK(other(ones({1, 3})).shape() == Shape{1, 2});
 }

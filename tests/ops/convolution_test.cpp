@@ -229,6 +229,16 @@ TEST_CASE("convolutions refuse what does not fit") {
           [&] {
             conv2d(x, of({6, 1, 3, 3}), {.groups = 4});
           }),
+      Bad("those of a group of x's 7 (x (2, 7, 5, 4), w (6, 4, 3, 3)); x seems to have its channels last: give .layout "
+          "= "
+          "Layout::nhwc",
+          [&] {
+            conv2d(of({2, 7, 5, 4}), w);
+          }),
+      Bad("; x seems to have its channels first: leave out .layout = Layout::nhwc",
+          [&] {
+            conv2d(of({2, 4, 5, 7}), w, {.layout = Layout::nhwc});
+          }),
       Bad("conv2d: groups 0 must be at least 1", [&] { conv2d(x, w, {.groups = 0}); }),
       Bad("conv2d: groups -1 must be at least 1", [&] { conv2d(x, w, {.groups = -1}); }),
       Bad("conv2d: bias must be of shape (6,), a number for each channel of the result (x (2, 4, 6, 6), w (6, 4, 3, "

@@ -55,8 +55,8 @@ namespace debug {
 
 /// Options of `detect_anomaly`.
 struct AnomalyOptions {
-  /// Whether infinities are anomalies too; else only NaN is: for nets that mask with −∞, as attention and log_softmax
-  /// with a mask do, and ctc_loss with .zero_infinity. Default true.
+  /// Whether infinities are anomalies too; else only NaN is, as for ctc_loss with .zero_infinity. A −∞ that an operand
+  /// of a forward op has already, as masks do, is none. Default true.
   bool infinities = true;
 };
 

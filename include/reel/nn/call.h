@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include <reel/detail/active_module.h>
 #include <reel/location.h>
 #include <reel/ops/recurrent.h>
 #include <reel/tensor.h>
@@ -99,7 +100,7 @@ inline std::vector<Tensor*> tensors_of(LSTMOutput& result) { return {&result.out
 inline std::vector<Tensor*> tensors_of(RecurrentOutput& result) { return {&result.output, &result.h_n}; }
 
 /// A running call of a module: what `Module::call` opens.
-class ModuleCall {
+class ModuleCall final : public detail::ActiveModule {
  public:
   /// A call from the given location.
   /// Throws: Error if a module around this one has hooks and was never called itself, so that they would not run.
@@ -122,6 +123,8 @@ class ModuleCall {
     std::array<Tensor, sizeof...(Inputs)> seen{inputs...};
     return run_seen(*hooks, seen, [&] { return std::apply(f, seen); });
   }
+  /// The name of the module within the outermost one around it: "layers.1.attention"; empty for the outermost.
+  std::string module_path() const override;
   /// The module that is called.
   const Module& module() const { return module_; }
   /// The call that runs around this one on its thread; null: none.

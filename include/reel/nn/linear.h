@@ -1,9 +1,15 @@
 #pragma once
 
+#include <cstdint>
+#include <memory>
+
 #include <reel/nn/module.h>
 #include <reel/sparse.h>
 
 namespace reel::nn {
+
+/// The input size of a Linear that learns it at its first call.
+inline constexpr std::int64_t infer_size = -1;
 
 /// Options of Linear.
 struct LinearOptions {
@@ -19,15 +25,25 @@ struct LinearOptions {
 
 /// y = x W + b, over the last axis: x (…, in) → y (…, out). The weight is stored as (in, out), so that a product needs
 /// no transpose. Weight and bias are initialised uniformly on ±1/√in.
-/// Source: PyTorch's Linear, whose weight is the transpose of this one.
+///
+/// With `in` = `infer_size`, the parameters are made at the first call, for x's last axis and on x's device. Until then
+/// they are undefined, and what lists, converts, saves or loads the parameters of the model throws Error: call the model
+/// once before its optimiser is made. One thread must make that call, outside of `batch_map` and `checkpoint`.
+///
+///     nn::Sequential net(nn::Conv2d(1, 8, 5), relu, nn::Flatten(), nn::Linear(nn::infer_size, 10));
+///     net(zeros({1, 1, 28, 28}));
+///
+/// Source: PyTorch's Linear, whose weight is the transpose of this one, and LazyLinear.
 struct Linear : Module {
   Parameter weight;  ///< (in, out)
   Parameter bias;    ///< (out); undefined without bias
 
-  /// A layer by itself, not part of a module.
+  /// A layer by itself, not part of a module; `in` may be `infer_size`. `options.generator` must then live until the
+  /// first call.
   /// Throws: ShapeError unless both sizes are positive.
   Linear(std::int64_t in, std::int64_t out, LinearOptions options = {}, Location where = Location::here());
-  /// A layer that is registered in `parent` under `name`.
+  /// A layer that is registered in `parent` under `name`; `in` may be `infer_size`. `options.generator` must then live
+  /// until the first call.
   /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless both sizes are
   /// positive.
   Linear(Module& parent, std::string_view name, std::int64_t in, std::int64_t out, LinearOptions options = {},
@@ -37,13 +53,27 @@ struct Linear : Module {
   }
 
   /// y = x W + b, over the last axis: x (…, in) → (…, out).
-  /// Throws: ShapeError unless x ends in an axis of size `in`; Error if x is undefined.
+  /// Throws: ShapeError unless x ends in an axis of size `in`; Error if x is undefined, and at the first call of a layer
+  /// that learns its input size, within `batch_map` or `checkpoint`.
   Tensor operator()(const Arg& x) const;
   /// y = x W + b for rows of a sparse matrix: x (N, in) → (N, out), dense. Hooks see the values of its entries.
   /// Throws: ShapeError unless x has `in` columns; Error if x is undefined.
   Tensor operator()(const CSRMatrix& x, Location where = Location::here()) const;
 
+ protected:
+  void check_initialised() const override;
+
  private:
+  // What the first call needs to make the parameters.
+  struct Deferred {
+    std::int64_t out;
+    LinearOptions options;
+    Location where;
+  };
+  // Makes the parameters if there was no call yet.
+  void initialise(std::int64_t in, Device device, Location where) const;
+
+  mutable std::shared_ptr<const Deferred> deferred_;  // null once there are parameters
   bool row_gradient_;
 };
 

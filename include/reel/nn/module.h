@@ -203,6 +203,12 @@ class Module : public ModulePart {
   /// refuses hooks.
   virtual bool is_called() const { return true; }
 
+  /// Throws: Error if parameters are only made at the first call of the module, as those of a Linear that learns its
+  /// input size are, and there was none.
+  virtual void check_initialised() const {}
+  /// Gives an undefined parameter of this module its values, which a const call of the module may do.
+  void initialise_parameter(const Parameter& parameter, const Tensor& values) const;
+
   /// A copy of x in the given dtype: reel::to, which the member functions of that name would hide.
   static Tensor to(const Arg& x, DType dtype);
 
@@ -211,6 +217,7 @@ class Module : public ModulePart {
   friend class Member;
   friend class ModuleCall;
   friend class ReplacedParameters;
+  friend class SubstitutedParameter;
   friend struct Cloning;
   friend struct CloneScope;
   friend struct ModuleLayout;
@@ -228,10 +235,14 @@ class Module : public ModulePart {
   // Throws: Error if a module around this one has hooks and was never called.
   void check_hooks_around(Location where) const;
 
+  // Throws: Error if the module was moved from.
+  void check_not_moved_from(Location where) const;
+
   std::vector<ModuleEntry> entries_;
   std::shared_ptr<ModuleHooks> hooks_;
   mutable std::atomic<double> multiplications_ = -1;  // in the last call; less than 0: there was none
   bool training_ = true;
+  bool moved_from_ = false;
 };
 
 inline Module* ModuleEntry::module() const { return kind == PartKind::module ? static_cast<Module*>(part) : nullptr; }

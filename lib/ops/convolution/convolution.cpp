@@ -213,13 +213,22 @@ struct Operands {
     return extent + 1;
   }
 
+  // What to try where x has its channels at the end and the layout says otherwise, or the reverse.
+  std::string layout_hint(std::int64_t groups, std::int64_t per_group) const {
+    bool last = layout == Layout::nhwc;
+    auto fits = [&](std::int64_t channels) { return channels % groups == 0 && channels / groups == per_group; };
+    if (fits(channels()) || !fits(x.size(last ? 1 : spatial + 1))) return {};
+    return last ? "; x seems to have its channels first: leave out .layout = Layout::nhwc"
+                : "; x seems to have its channels last: give .layout = Layout::nhwc";
+  }
+
   void check_groups(std::int64_t groups, std::int64_t per_group, std::int64_t other, const char* other_name) const {
     if (groups < 1) fail<ShapeError>(op.name, where, "groups {} must be at least 1 ({})", groups, shapes());
     if (channels() % groups != 0 || channels() / groups != per_group || other % groups != 0)
       fail<ShapeError>(op.name, where,
                        "with groups {}, {} must be a multiple of them, and w's channels {} those of a "
-                       "group of x's {} ({})",
-                       groups, other_name, per_group, channels(), shapes());
+                       "group of x's {} ({}){}",
+                       groups, other_name, per_group, channels(), shapes(), layout_hint(groups, per_group));
   }
 
   void check_bias(std::int64_t channels) const {
