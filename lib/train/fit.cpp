@@ -18,6 +18,7 @@
 
 #include "../core/op_error.h"
 #include "../logging/tag.h"
+#include "../nn/type_name.h"
 #include "../ops/if_needed.h"
 #include "checkpoint_state.h"
 #include "fit_progress.h"
@@ -31,10 +32,17 @@ namespace {
 
 constexpr const char* fit_name = "nn::fit";
 
-std::int64_t examples_in(const Batch& batch) { return batch.x.defined() && batch.x.rank() > 0 ? batch.x.size(0) : 1; }
+std::int64_t first_size(const Tensor& x) { return x.defined() && x.rank() > 0 ? x.size(0) : 1; }
+std::int64_t examples_in(const FitStep& step) { return step.examples > 0 ? step.examples : first_size(step.y); }
 
-void check(const Data& training, const FitOptions& options, Location where) {
+void check(const Data& training, const std::type_info& batch_type, const FitOptions& options, Location where) {
   if (!training.defined()) fail<Error>(fit_name, where, "there is nothing to train on");
+  for (const Data* data : {&training, &options.validation})
+    if (data->defined() && data->batch_type() != batch_type)
+      fail<Error>(fit_name, where, "the {} data give batches of type {}, and the step takes {}",
+                  data == &training ? "training" : "validation", plain_type_name(data->batch_type()),
+                  plain_type_name(batch_type));
+  if (options.first_epoch < 1) fail<Error>(fit_name, where, "the first epoch {} is not 1 or more", options.first_epoch);
   if (options.epochs < 0) fail<Error>(fit_name, where, "{} epochs are not 0 or more", options.epochs);
   if (options.batch_size < 1) fail<Error>(fit_name, where, "the batch size {} is not 1 or more", options.batch_size);
   if (options.patience < 0) fail<Error>(fit_name, where, "the patience {} is not 0 or more", options.patience);
@@ -71,13 +79,13 @@ class Means {
  public:
   Means(const std::vector<Metric>& metrics, std::vector<double>& sums) : metrics_(metrics), sums_(sums) {}
 
-  void add(const Batch& batch, const Tensor& prediction, double loss) {
+  void add(const FitStep& step, double loss) {
     NoRecord pause;
-    auto examples = static_cast<double>(examples_in(batch));
+    auto examples = static_cast<double>(examples_in(step));
     sums_[0] += examples;
     sums_[1] += examples * loss;
     for (std::size_t i = 0; i < metrics_.size(); ++i)
-      sums_[2 + i] += examples * metrics_[i].measure(prediction, batch.y);
+      sums_[2 + i] += examples * metrics_[i].measure(step.prediction, step.y);
   }
   bool empty() const { return sums_[0] == 0; }
   std::int64_t count() const { return static_cast<std::int64_t>(sums_[0]); }
@@ -179,11 +187,10 @@ class FitLog {
 
 class Fitting {
  public:
-  Fitting(Module& model, const std::function<Tensor(const Tensor&)>& forward, const FitLoss& loss,
-          optim::Optimiser& optimiser, const Data& training, const FitOptions& options, Location where)
+  Fitting(Module& model, const AnyFitStep& step, optim::Optimiser& optimiser, const Data& training,
+          const FitOptions& options, Location where)
       : model_(model),
-        forward_(forward),
-        loss_(loss),
+        step_(step),
         optimiser_(optimiser),
         training_(training),
         options_(options),
@@ -214,7 +221,7 @@ class Fitting {
       keeping.finish_epoch(loss);
     }
     keeping.finish();
-    if (options_.patience > 0 && report.best != std::ssize(report.epochs)) {
+    if (options_.patience > 0 && !report.epochs.empty() && report.best != report.epochs.back().epoch) {
       progress_.best.restore(where_);
       if (options_.prints) fmt::print("the weights are those of epoch {}\n", report.best);
     }
@@ -231,19 +238,19 @@ class Fitting {
 
   bool is_over() const {
     auto done = static_cast<int>(progress_.epoch - 1);
-    return progress_.ended || done >= options_.epochs ||
-           (options_.patience > 0 && done - progress_.report.best >= options_.patience);
+    int best = std::max(progress_.report.best, options_.first_epoch - 1);
+    return progress_.ended || done >= options_.epochs || (options_.patience > 0 && done - best >= options_.patience);
   }
 
   // Calls use with the batches of an epoch that are not done yet.
-  void for_each_batch(const Data::Use& use) {
+  void for_each_batch(const std::function<void(const void*)>& use) {
     Generator* generator = options_.generator ? options_.generator : &default_generator();
     if (progress_.batches == 0) progress_.order = *generator;
     // In the middle of an epoch the generator has given its order already.
     Generator order = progress_.order;
     if (progress_.batches > 0) generator = &order;
-    training_.for_each(options_.batch_size, options_.shuffle ? generator : nullptr, use,
-                       training_.position().load ? 0 : progress_.batches);
+    training_.for_each_address(options_.batch_size, options_.shuffle ? generator : nullptr, use,
+                               training_.position().load ? 0 : progress_.batches);
   }
 
   EpochReport run_epoch(int epoch, const Keeping& keeping) {
@@ -257,13 +264,13 @@ class Fitting {
     bool is_between_steps = true;
     try {
       Mode mode(model_, true);
-      for_each_batch([&](const Batch& batch) {
+      for_each_batch([&](const void* batch) {
         is_between_steps = false;
-        Tensor prediction;
-        double loss = make_step(batch, prediction, epoch);
+        FitStep first;
+        double loss = make_step(batch, first, epoch);
         log_.add_step(++progress_.steps, loss);
-        means.add(batch, prediction, loss);
-        if (options_.prints) progress.advance(examples_in(batch), loss);
+        means.add(first, loss);
+        if (options_.prints) progress.advance(examples_in(first), loss);
         ++progress_.batches;
         progress_.seconds = seconds_before + progress.seconds();
         keeping.finish_step();
@@ -291,20 +298,30 @@ class Fitting {
                   epoch);
   }
 
+  FitStep evaluate(const void* batch) {
+    AutocastScope scope = autocast(options_.autocast, where_);
+    FitStep step = step_(batch);
+    if (!options_.metrics.empty() && (!step.prediction.defined() || !step.y.defined()))
+      fail<Error>(fit_name, where_,
+                  "the metric '{}' needs a prediction and targets; return a nn::FitStep that has them from the step "
+                  "function",
+                  options_.metrics[0].name);
+    return step;
+  }
+
   // Computes the loss and its gradients; stores the prediction if it is the first for this batch.
-  double differentiate(const Batch& batch, Tensor& prediction, int epoch) {
+  double differentiate(const void* batch, FitStep& first, int epoch) {
     Tape tape;
-    Tensor guess, loss;
-    {
-      AutocastScope scope = autocast(options_.autocast, where_);
-      guess = forward_(batch.x);
-      loss = loss_(guess, batch.y);
-    }
+    FitStep step = evaluate(batch);
+    Tensor loss = std::move(step.loss);
     double value = loss.item(where_);
     // With a scaler, steps with infinities are skipped, and the epoch's mean shows lasting ones.
     if (!scaler_) check_finite(value, epoch);
     tape.backward(Arg(scaler_ ? scaler_->scale(Arg(loss, where_)) : loss, where_));
-    if (!prediction.defined()) prediction = std::move(guess);
+    if (first.examples == 0) {
+      first = std::move(step);
+      first.examples = examples_in(first);
+    }
     return value;
   }
 
@@ -312,18 +329,18 @@ class Fitting {
     if (std::isfinite(options_.clip_norm)) optim::clip_grad_norm(optimiser_.parameters(), options_.clip_norm, where_);
   }
 
-  double make_step(const Batch& batch, Tensor& prediction, int epoch) {
+  double make_step(const void* batch, FitStep& first, int epoch) {
     double loss;
     if (scaler_) {
       optimiser_.zero_grad();
-      loss = differentiate(batch, prediction, epoch);
+      loss = differentiate(batch, first, epoch);
       scaler_->unscale(optimiser_, where_);
       clip();
       scaler_->step(optimiser_, where_);
       scaler_->update(where_);
     } else {
       auto found = [&] {
-        double value = differentiate(batch, prediction, epoch);
+        double value = differentiate(batch, first, epoch);
         clip();
         return value;
       };
@@ -338,10 +355,9 @@ class Fitting {
     NoRecord pause;
     std::vector<double> sums(2 + options_.metrics.size());
     Means means(options_.metrics, sums);
-    options_.validation.for_each(options_.batch_size, nullptr, [&](const Batch& batch) {
-      AutocastScope scope = autocast(options_.autocast, where_);
-      Tensor prediction = forward_(batch.x);
-      means.add(batch, prediction, loss_(prediction, batch.y).item(where_));
+    options_.validation.for_each_address(options_.batch_size, nullptr, [&](const void* batch) {
+      FitStep step = evaluate(batch);
+      means.add(step, step.loss.item(where_));
     });
     if (means.empty()) fail<Error>(fit_name, where_, "there are no examples to validate on");
     report.validation_loss = means.loss();
@@ -362,8 +378,7 @@ class Fitting {
   }
 
   Module& model_;
-  const std::function<Tensor(const Tensor&)>& forward_;
-  const FitLoss& loss_;
+  const AnyFitStep& step_;
   optim::Optimiser& optimiser_;
   const Data& training_;
   const FitOptions& options_;
@@ -386,9 +401,16 @@ Data::Data(const Tensor& x, const Tensor& y, Location where) : x_(x), y_(y) {
 }
 
 void Data::for_each(std::int64_t batch_size, Generator* generator, const Use& use, std::int64_t passed) const {
+  if (batch_type() != typeid(Batch)) fail<Error>("nn::Data", {}, "its batches are of another type than nn::Batch");
+  for_each_address(
+      batch_size, generator, [&](const void* batch) { use(*static_cast<const Batch*>(batch)); }, passed);
+}
+
+void Data::for_each_address(std::int64_t batch_size, Generator* generator, const std::function<void(const void*)>& use,
+                            std::int64_t passed) const {
   if (iterate_) {
     std::int64_t index = 0;
-    return iterate_([&](const Batch& batch) {
+    return iterate_([&](const void* batch) {
       if (index++ >= passed) use(batch);
     });
   }
@@ -400,7 +422,8 @@ void Data::for_each(std::int64_t batch_size, Generator* generator, const Use& us
     auto part = [&](const Tensor& whole) {
       return order.defined() ? index_select(whole, 0, slice(order, 0, start, stop)) : slice(whole, 0, start, stop);
     };
-    use({part(x_), part(y_)});
+    Batch batch{part(x_), part(y_)};
+    use(&batch);
   }
 }
 
@@ -423,9 +446,21 @@ double accuracy(const Tensor& prediction, const Tensor& y) {
 
 FitReport fit(Module& model, const std::function<Tensor(const Tensor&)>& forward, const FitLoss& loss,
               optim::Optimiser& optimiser, const Data& training, const FitOptions& options, Location where) {
-  check(training, options, where);
-  CallerScope caller(where);
-  return Fitting(model, forward, loss, optimiser, training, options, where).run();
+  const AnyFitStep step = [&](const void* address) -> FitStep {
+    const Batch& batch = *static_cast<const Batch*>(address);
+    Tensor prediction = forward(batch.x);
+    Tensor found = loss(prediction, batch.y);
+    return {std::move(found), std::move(prediction), batch.y, first_size(batch.x)};
+  };
+  return reel::detail::fit(model, step, typeid(Batch), optimiser, training, options, where);
 }
 
 }  // namespace reel::nn
+
+reel::nn::FitReport reel::detail::fit(nn::Module& model, const AnyFitStep& step, const std::type_info& batch_type,
+                                      optim::Optimiser& optimiser, const nn::Data& training,
+                                      const nn::FitOptions& options, Location where) {
+  nn::check(training, batch_type, options, where);
+  CallerScope caller(where);
+  return nn::Fitting(model, step, optimiser, training, options, where).run();
+}

@@ -76,6 +76,7 @@ void FitWeights::take(std::vector<NamedTensor> kept, Location where) {
 
 FitProgress::FitProgress(const Module& module, const Data& training, const FitOptions& options)
     : sums(2 + options.metrics.size()), best(module), training_(training), options_(options) {
+  epoch = options.first_epoch;
   if (options.autocast == DType::f16) scaler.emplace();
 }
 
@@ -109,7 +110,7 @@ std::vector<EpochReport> FitProgress::reports_of(const Tensor& rows) const {
     return taken;
   };
   for (std::int64_t row = 0; row < rows.size(0); ++row) {
-    EpochReport one{.epoch = static_cast<int>(row + 1)};
+    EpochReport one{.epoch = options_.first_epoch + static_cast<int>(row)};
     std::vector<double> numbers = take(3);
     one.loss = numbers[0];
     one.validation_loss = numbers[1];
@@ -156,8 +157,9 @@ void FitProgress::load(std::span<const NamedTensor> given, Location where) {
   std::vector<double> scale;
   if (scaler) scale = reader.list<double>("scaler", 2);
   reader.finish();
-  if (position[0] != rows + 1 || position[1] < 0 || position[3] < 0 || position[3] > rows)
-    fail<Error>(progress_name, where, "the state's 'position' is not one of a training of {} epochs", rows);
+  if (position[0] != rows + options_.first_epoch || position[1] < 0 || position[3] < 0 || position[3] >= position[0])
+    fail<Error>(progress_name, where, "the state's 'position' is not one of a training of {} epochs from epoch {}",
+                rows, options_.first_epoch);
   // Within an epoch the position is a number of batches.
   if (position[1] > 0 && training_.size() >= 0 &&
       (position[7] != options_.batch_size || position[8] != training_.size()))

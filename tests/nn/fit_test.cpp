@@ -382,3 +382,111 @@ TEST_CASE("fit says what is wrong, with the caller's line, and leaves the model 
   CHECK_THAT(error_of<ShapeError>([&] { nn::Data(data.x, ones({})); }), contains("y is a single number"));
   CHECK_THAT(error_of<Error>([&] { nn::Data(Tensor(), data.y); }), contains("x is an undefined tensor"));
 }
+
+namespace {
+
+// Two inputs, one of them sequences of several lengths; the target is the sum of both.
+struct Question {
+  nn::Packed words;
+  Tensor offset, answer;
+};
+
+struct Adding : nn::Module {
+  nn::Linear words{*this, "words", 2, 1}, offset{*this, "offset", 1, 1};
+
+  Tensor operator()(const nn::Packed& x, const Tensor& y) const { return words(nn::masked_mean(x)) + offset(y); }
+};
+
+std::vector<Question> questions() {
+  std::vector<Question> batches;
+  for (int i = 0; i < 8; ++i) {
+    auto seed = static_cast<std::uint64_t>(10 * i);
+    std::vector<Tensor> sequences;
+    for (int k = 0; k <= 2 + i % 3; ++k)
+      sequences.push_back(drawn({1 + (i + k) % 4, 2}, seed + 1 + static_cast<std::uint64_t>(k)));
+    nn::Packed words = nn::pack(sequences);
+    Tensor offset = drawn({static_cast<std::int64_t>(sequences.size()), 1}, seed);
+    batches.push_back({words, offset, matmul(nn::masked_mean(words), reshape(tensor({3.0f, -2.0f}), {2, 1})) + offset});
+  }
+  return batches;
+}
+
+}  // namespace
+
+TEST_CASE("fit takes batches of any type: several inputs, and sequences of several lengths") {
+  manual_seed(1);
+  std::vector<Question> batches = questions();
+  Adding model;
+  optim::Adam adam(model.parameters(), {.learning_rate = 0.05});
+  auto step = [&](const Question& question) {
+    return mse_loss(model(question.words, question.offset), question.answer);
+  };
+  nn::FitReport report = nn::fit(model, step, adam, batches, quietly(60));
+  REQUIRE(report.epochs.size() == 60);
+  CHECK(report.epochs.back().loss < 1e-4);
+  CHECK(model.words.weight.to_vector<float>()[0] == Approx(3).margin(0.02));
+}
+
+TEST_CASE("a step of fit that gives predictions and targets has metrics, weighted by its examples") {
+  std::vector<Question> batches = questions();
+  Adding model;
+  optim::SGD sgd(model.parameters(), {.learning_rate = 0});
+  auto step = [&](const Question& question) {
+    Tensor prediction = model(question.words, question.offset);
+    return nn::FitStep{mse_loss(prediction, question.answer), prediction, question.answer};
+  };
+  nn::FitOptions options = quietly(1);
+  options.validation = batches;
+  options.metrics = {{"error", [](const Tensor& p, const Tensor& y) { return mean(abs(p - y)).item(); }}};
+  nn::FitReport report = nn::fit(model, step, sgd, batches, options);
+  double squares = 0, errors = 0, examples = 0;
+  for (const Question& question : batches) {
+    Tensor difference = model(question.words, question.offset) - question.answer;
+    squares += sum(square(difference)).item();
+    errors += sum(abs(difference)).item();
+    examples += static_cast<double>(difference.numel());
+  }
+  CHECK(report.epochs[0].loss == Approx(squares / examples));
+  CHECK(report.epochs[0].validation_loss == Approx(squares / examples));
+  CHECK(report.epochs[0].metrics[0] == Approx(errors / examples));
+  CHECK(report.epochs[0].validation_metrics[0] == Approx(errors / examples));
+
+  auto without = [&](const Question& question) { return step(question).loss; };
+  CHECK_THAT(error_of<Error>([&] { nn::fit(model, without, sgd, batches, options); }),
+             contains("nn::fit: the metric 'error' needs a prediction and targets; return a nn::FitStep"));
+  options.validation = nn::Data(ones({2, 2}), ones({2, 1}));
+  CHECK_THAT(error_of<Error>([&] { nn::fit(model, step, sgd, batches, options); }),
+             contains("the validation data give batches of type Batch, and the step takes Question"));
+  CHECK_THAT(error_of<Error>([&] { nn::Data(batches).for_each(1, nullptr, [](const nn::Batch&) {}); }),
+             contains("nn::Data: its batches are of another type than nn::Batch"));
+}
+
+TEST_CASE("a training goes on from a first epoch with its numbers, patience and best epoch") {
+  Line data;
+  nn::Linear net(2, 1);
+  optim::SGD sgd(net.parameters(), {.learning_rate = 0.1});
+  nn::FitOptions options = quietly(5);
+  options.first_epoch = 3;
+  nn::FitReport report = nn::fit(net, mse_loss, sgd, {data.x, data.y}, options);
+  REQUIRE(report.epochs.size() == 3);
+  CHECK(report.epochs[0].epoch == 3);
+  CHECK(report.epochs[2].epoch == 5);
+  CHECK(report.best == 5);
+
+  // With a learning rate of 0 no epoch after the first is better.
+  optim::SGD none(net.parameters(), {.learning_rate = 0});
+  options.epochs = 100;
+  options.first_epoch = 50;
+  options.patience = 2;
+  report = nn::fit(net, mse_loss, none, {data.x, data.y}, options);
+  CHECK(report.epochs.size() == 3);
+  CHECK(report.best == 50);
+
+  options.first_epoch = 101;
+  CHECK(nn::fit(net, mse_loss, none, {data.x, data.y}, options).epochs.empty());
+  options.first_epoch = 0;
+  CHECK_THAT(error_of<Error>([&] {
+               nn::fit(net, mse_loss, none, {data.x, data.y}, options);
+             }),
+             contains("nn::fit: the first epoch 0 is not 1 or more"));
+}

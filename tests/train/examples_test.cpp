@@ -56,6 +56,18 @@ TEST_CASE("the examples of fit train a classifier") {
   CHECK(net.weight.to_vector<float>() != before);
 }
 
+TEST_CASE("the example of fit with a step function trains on pairs") {
+  struct Pair {
+    Tensor premise, hypothesis, label;
+  };
+  nn::Bilinear model(2, 2, 2);
+  optim::Adam adam(model.parameters());
+  std::vector<Pair> loader{{randn({4, 2}), randn({4, 2}), tensor({0, 1, 1, 0})}};
+  std::vector<float> before = model.weight.to_vector<float>();
+#include "examples/train_fit_3.h"
+  CHECK(model.weight.to_vector<float>() != before);
+}
+
 TEST_CASE("the example of an interruption saves the weights and exits with the signal's status") {
   reel_test::Folder folder;
   nn::Linear model(1, 1);

@@ -107,7 +107,8 @@ Result fitted(Kind kind, const nn::FitOptions& options) {
 
 TEST_CASE("a fit that is cut off in any step, and resumed, ends with the bits of an uninterrupted one") {
   for (Kind kind : {Kind::memory, Kind::loader, Kind::range})
-    for (const nn::FitOptions& options : {nn::FitOptions{.epochs = 3}, {.epochs = 20, .patience = 2}}) {
+    for (const nn::FitOptions& options :
+         {nn::FitOptions{.epochs = 3}, {.epochs = 6, .first_epoch = 4}, {.epochs = 20, .patience = 2}}) {
       Result expected = fitted(kind, options);
       for (int lasts : {1, 4, 5}) {
         Folder folder;

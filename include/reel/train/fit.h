@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -29,10 +30,44 @@ struct Batch {
       y;     ///< (N, …): targets
 };
 
-/// A source of mini-batches: tensors in memory, a range of `Batch`, or a function.
+}  // namespace reel::nn
+
+namespace reel::detail {
+
+template <class Range>
+concept BatchRange = requires(Range& range) {
+  *range.begin();
+  range.end();
+};
+
+// What a range gives: batches of two tensors are `Batch`, also those that convert to it.
+template <BatchRange Range>
+struct BatchTypeOf {
+  using Item = decltype(*std::declval<Range&>().begin());
+  using Type = std::conditional_t<std::convertible_to<Item, const nn::Batch&>, nn::Batch, std::remove_cvref_t<Item>>;
+};
+
+}  // namespace reel::detail
+
+namespace reel::nn {
+
+/// The type of the batches that a range gives: `Batch` if they convert to it.
+template <class Range>
+using BatchOf = typename detail::BatchTypeOf<Range>::Type;
+
+/// What a step function of `fit` gives for a batch: the loss, and what metrics need.
+struct FitStep {
+  Tensor loss;             ///< one number: the mean over the batch's examples, to be minimised
+  Tensor prediction = {};  ///< for metrics; may be undefined without them
+  Tensor y = {};           ///< the targets (N, …), for metrics; may be undefined without them
+  /// The number of examples, by which the mean over batches is weighted. 0 (default): N of y; 1 if y is undefined.
+  std::int64_t examples = 0;
+};
+
+/// A source of mini-batches: tensors in memory, a range of batches, or a function.
 class Data {
  public:
-  /// Called with each batch of one epoch.
+  /// Called with each `Batch` of one epoch.
   using Use = std::function<void(const Batch&)>;
 
   /// No data.
@@ -41,21 +76,18 @@ class Data {
   /// shuffles.
   /// Throws: ShapeError unless x and y have one N; Error for an undefined tensor.
   Data(const Tensor& x, const Tensor& y, Location where = Location::here());
-  /// Any range of `Batch`, iterated once per epoch. An lvalue range is held by reference and must outlive this object;
-  /// an rvalue is moved in. The position of one with `state()` and `load_state(state)`, such as a data::Loader, is saved
-  /// with a checkpoint.
+  /// Any range of batches, iterated once per epoch: of `Batch`, or, for a step function, of a type of the program's own.
+  /// An lvalue range is held by reference and must outlive this object; an rvalue is moved in. The position of one with
+  /// `state()` and `load_state(state)`, such as a data::Loader, is saved with a checkpoint.
   template <class Range>
-    requires requires(Range& range) {
-      { *range.begin() } -> std::convertible_to<const Batch&>;
-      range.end();
-    } && (!std::same_as<std::remove_cvref_t<Range>, Data>)
-  Data(Range&& range) {
+    requires detail::BatchRange<Range> && (!std::same_as<std::remove_cvref_t<Range>, Data>)
+  Data(Range&& range) : batch_type_(&typeid(BatchOf<Range>)) {
     if constexpr (std::is_lvalue_reference_v<Range>) {
-      iterate_ = [&range](const Use& use) { pass(range, use); };
+      iterate_ = [&range](const UseAny& use) { pass(range, use); };
       keep_state(range);
     } else {
       auto kept = std::make_shared<Range>(std::forward<Range>(range));
-      iterate_ = [kept](const Use& use) { pass(*kept, use); };
+      iterate_ = [kept](const UseAny& use) { pass(*kept, use); };
       keep_state(*kept);
     }
   }
@@ -63,8 +95,8 @@ class Data {
   template <class Next>
     requires std::is_invocable_r_v<std::optional<Batch>, Next&>
   Data(Next next) {
-    iterate_ = [kept = std::make_shared<Next>(std::move(next))](const Use& use) {
-      while (std::optional<Batch> batch = (*kept)()) use(*batch);
+    iterate_ = [kept = std::make_shared<Next>(std::move(next))](const UseAny& use) {
+      while (std::optional<Batch> batch = (*kept)()) use(&*batch);
     };
   }
 
@@ -74,15 +106,25 @@ class Data {
   std::int64_t size() const { return x_.defined() ? x_.size(0) : -1; }
   /// Calls `use` with each batch of one epoch. Examples in memory are divided into batches of `batch_size`, the last
   /// one smaller; in order without a generator, else shuffled by it. The first `passed` batches are left out.
+  /// Throws: Error for batches of another type.
   void for_each(std::int64_t batch_size, Generator* generator, const Use& use, std::int64_t passed = 0) const;
+  /// Calls `use` with the address of each batch of one epoch, of the type `batch_type()`. Examples in memory are divided
+  /// into batches of `batch_size`, the last one smaller; in order without a generator, else shuffled by it. The first
+  /// `passed` batches are left out.
+  void for_each_address(std::int64_t batch_size, Generator* generator, const std::function<void(const void*)>& use,
+                        std::int64_t passed = 0) const;
+  /// The type of the batches.
+  const std::type_info& batch_type() const { return *batch_type_; }
   /// Reads and restores the position of a range that keeps one; empty functions for other data. For the library's own
   /// use.
   const detail::SavedState& position() const { return position_; }
 
  private:
+  using UseAny = std::function<void(const void*)>;
+
   template <class Range>
-  static void pass(Range& range, const Use& use) {
-    for (const Batch& batch : range) use(batch);
+  static void pass(Range& range, const UseAny& use) {
+    for (const BatchOf<Range>& batch : range) use(&batch);
   }
 
   template <class Range>
@@ -91,7 +133,8 @@ class Data {
   }
 
   Tensor x_, y_;
-  std::function<void(const Use&)> iterate_;
+  std::function<void(const UseAny&)> iterate_;
+  const std::type_info* batch_type_ = &typeid(Batch);
   detail::SavedState position_;
 };
 
@@ -131,7 +174,7 @@ double accuracy(const Tensor& prediction, const Tensor& y);
 
 /// The results of an epoch.
 struct EpochReport {
-  int epoch = 0;    ///< from 1
+  int epoch = 0;    ///< its number, from `first_epoch` of the options
   double loss = 0;  ///< the mean loss over the training examples
   /// The mean loss over the validation examples; NaN without validation.
   double validation_loss = std::numeric_limits<double>::quiet_NaN();
@@ -143,12 +186,14 @@ struct EpochReport {
 /// The results of `fit`.
 struct FitReport {
   std::vector<EpochReport> epochs = {};  ///< of each epoch
-  int best = 0;                          ///< the epoch, from 1, with the least loss, of validation if there is any
+  int best = 0;                          ///< the number of the epoch with the least loss, of validation if there is any
 };
 
 /// Options of `fit`.
 struct FitOptions {
-  int epochs = 10;  ///< the number of epochs; at least 0, default 10
+  int epochs = 10;  ///< the last epoch, counted from 1; at least 0, default 10
+  /// The first epoch, at least 1: for a training that goes on from weights of an earlier one. Default 1.
+  int first_epoch = 1;
   /// The number of examples of a mini-batch, for examples in memory; at least 1. Default 32.
   std::int64_t batch_size = 32;
   bool shuffle = true;  ///< whether examples in memory are shuffled each epoch; default true
@@ -190,6 +235,20 @@ struct FitOptions {
   bool prints = true;
 };
 
+}  // namespace reel::nn
+
+namespace reel::detail {
+
+// A step function for a batch of a type that `fit` has checked.
+using AnyFitStep = std::function<nn::FitStep(const void* batch)>;
+
+nn::FitReport fit(nn::Module& model, const AnyFitStep& step, const std::type_info& batch_type,
+                  optim::Optimiser& optimiser, const nn::Data& training, const nn::FitOptions& options, Location where);
+
+}  // namespace reel::detail
+
+namespace reel::nn {
+
 /// Trains a model whose prediction is forward(x): in each epoch, for each batch, makes a step of the optimiser on the
 /// gradients of the loss.
 ///
@@ -221,6 +280,33 @@ FitReport fit(Model& model, const FitLoss& loss, optim::Optimiser& optimiser, co
               const FitOptions& options = {}, Location where = Location::here()) {
   return fit(
       model, [&model](const Tensor& x) -> Tensor { return model(x); }, loss, optimiser, training, options, where);
+}
+/// Trains a model on batches of any type, such as several inputs, ragged sequences (`Packed`) or trees: in each epoch,
+/// for each batch, makes a step of the optimiser on the gradients of step(batch).loss. `step` returns the loss, or a
+/// FitStep, which metrics need; it is called for the validation data, too, with the model out of training mode.
+///
+///     nn::fit(model, [&](const Pair& pair) { return cross_entropy(model(pair.premise, pair.hypothesis), pair.label); },
+///             adam, loader, {.epochs = 20});
+///
+/// Training mode is set as needed, and restored for each part afterwards: parts that are out of training mode within a
+/// model in training mode, such as a frozen BatchNorm, stay so; a model that is itself out of training mode is trained
+/// as a whole. A validation loss that is NaN is treated as +∞.
+/// Throws: Error for a loss that is not finite, with a LossScaler for that of an epoch, for options out of range, for no
+/// examples, and for validation data of another type of batch; FileError if the log cannot be written; with a
+/// checkpoint, train::Interrupted after a signal, once the run is saved, and what saving and resuming throw; what `step`
+/// throws.
+template <class Step, class Range>
+  requires detail::BatchRange<Range> && std::is_invocable_v<Step&, const BatchOf<Range>&>
+FitReport fit(Module& model, Step step, optim::Optimiser& optimiser, Range&& training, const FitOptions& options = {},
+              Location where = Location::here()) {
+  using B = BatchOf<Range>;
+  const detail::AnyFitStep any = [&](const void* batch) -> FitStep {
+    if constexpr (std::convertible_to<std::invoke_result_t<Step&, const B&>, Tensor>)
+      return {.loss = step(*static_cast<const B*>(batch))};
+    else
+      return step(*static_cast<const B*>(batch));
+  };
+  return detail::fit(model, any, typeid(B), optimiser, Data(std::forward<Range>(training)), options, where);
 }
 
 }  // namespace reel::nn
