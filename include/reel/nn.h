@@ -29,6 +29,7 @@
 #include <reel/nn/module_list.h>
 #include <reel/nn/outputs_of.h>
 #include <reel/nn/packed.h>
+#include <reel/nn/parametrised.h>
 #include <reel/nn/pooling.h>
 #include <reel/nn/recurrent.h>
 #include <reel/nn/rms_norm.h>

@@ -143,7 +143,7 @@ TEST_CASE("pooling layers are the ops of their names, and stand in a Sequential"
 
 TEST_CASE("a Conv1d of packed sequences equals one of each sequence alone, with gradients to both orders") {
   manual_seed(3);
-  const nn::ConvolutionOptions cases[] = {
+  const nn::ConvolutionLayerOptions cases[] = {
       {},
       {.padding = 2},
       {.padding = Padding::same},
@@ -153,7 +153,7 @@ TEST_CASE("a Conv1d of packed sequences equals one of each sequence alone, with 
       {.padding = 1, .groups = 2, .bias = false},
       {.padding = Padding::same, .groups = 2},
   };
-  for (nn::ConvolutionOptions options : cases) {
+  for (nn::ConvolutionLayerOptions options : cases) {
     options.dtype = f64;
     nn::Conv1d layer(4, 6, 3, options);
     std::vector<Tensor> sequences;

@@ -278,4 +278,48 @@ TEST_CASE("what cannot be made is named") {
   });
 }
 
+TEST_CASE("numbers in braces become a tensor of the type to which C++ converts them, to any depth") {
+  Tensor mixed = tensor({1, 2.5});
+  CHECK(mixed.dtype() == f64);
+  CHECK(mixed.to_vector<double>() == std::vector<double>{1, 2.5});
+  CHECK(tensor({1, 2.5f}).dtype() == f32);
+  CHECK(tensor({true, 2}).dtype() == i32);
+  CHECK(tensor({1, std::int64_t{1} << 40}).to_vector<std::int64_t>() ==
+        std::vector<std::int64_t>{1, std::int64_t{1} << 40});
+  CHECK(tensor(2.5).shape() == Shape{});
+  CHECK(tensor(2.5).item() == 2.5);
+  Tensor matrix = tensor({{1, 2.5}, {3, 4}, {5, 6}});
+  CHECK(matrix.shape() == Shape{3, 2});
+  CHECK(matrix.to_vector<double>() == std::vector<double>{1, 2.5, 3, 4, 5, 6});
+  CHECK(tensor({{{{1}, {2.5}}}}).shape() == Shape{1, 1, 2, 1});
+  CHECK(tensor({}).shape() == Shape{0});
+  CHECK(tensor({}).dtype() == f32);
+  // Integers beyond 2^53 are exact.
+  CHECK(tensor({{std::int64_t{9007199254740993}, 1}}).to_vector<std::int64_t>()[0] == 9007199254740993);
+}
+
+TEST_CASE("a dtype can be given for numbers in braces and in vectors") {
+  CHECK(tensor({1, 2}, {.dtype = bf16}).dtype() == bf16);
+  CHECK(to(tensor({{1.f, 2.5f}, {3.f, 4.f}}, {.dtype = f64}), f64).to_vector<double>() ==
+        std::vector<double>{1, 2.5, 3, 4});
+  std::vector<float> values{1, 2.5, 3, 4};
+  CHECK(tensor(values, {.dtype = f64}).to_vector<double>() == std::vector<double>{1, 2.5, 3, 4});
+  CHECK(tensor(values, {2, 2}, {.dtype = f16}).shape() == Shape{2, 2});
+  CHECK(tensor(values, {2, 2}, {.dtype = f16}).dtype() == f16);
+  CHECK(tensor({1, 0}, {.dtype = boolean}).to_vector<bool>() == std::vector<bool>{true, false});
+}
+
+TEST_CASE("numbers in braces that make no tensor are refused") {
+  int line = __LINE__ + 1;
+  std::string text = error_of<ShapeError>([] { tensor({{1, 2.5}, {3}}); });
+  CHECK(text == "tensor: the lists beside each other are not of one shape: (2,) and (1,); at " +
+                    to_string(Location{__FILE__, line}));
+  CHECK_THAT(error_of<ShapeError>([] { tensor({{1, 2.5}, 3}); }), contains("not of one shape: (2,) and ()"));
+  CHECK_THAT(error_of<DTypeError>([] {
+               tensor({1, 2.5}, {.dtype = i32});
+             }),
+             contains("tensor: floating numbers do not fit into i32; round them, or give a floating dtype"));
+  CHECK_THAT(error_of<ShapeError>([] { tensor({{{{{{{{{1}}}}}}}}}); }), contains("nested deeper than 8 times"));
+}
+
 }  // namespace reel_test

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <type_traits>
 #include <vector>
 
 #include <reel/tensor.h>
@@ -101,6 +102,62 @@ std::int64_t append_rows(std::vector<T>& values, std::initializer_list<std::init
 }
 }  // namespace detail
 
+/// A number, or a list of numbers or lists, in braces: what `tensor({{1, 2.5}, {3, 4}})` is given.
+class NestedNumbers {
+ public:
+  /// A number.
+  template <class T>
+    requires std::is_arithmetic_v<T>
+  NestedNumbers(T number)
+      : floating_(static_cast<double>(number)), integer_(integer_of(number)), dtype_(dtype_of_number<T>()) {}
+  /// A list.
+  NestedNumbers(std::initializer_list<NestedNumbers> parts) : parts_(parts), is_list_(true) {}
+
+ private:
+  friend struct NestedNumbersReader;
+  template <class T>
+  static std::int64_t integer_of(T number) {
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<std::int64_t>(number);
+    else
+      return 0;
+  }
+  template <class T>
+  static constexpr DType dtype_of_number() {
+    if constexpr (std::is_floating_point_v<T>)
+      return std::is_same_v<T, float> ? DType::f32 : DType::f64;
+    else if constexpr (std::is_same_v<T, bool>)
+      return DType::boolean;
+    else
+      return sizeof(T) > 4 || (sizeof(T) == 4 && std::is_unsigned_v<T>) ? DType::i64 : DType::i32;
+  }
+
+  std::vector<NestedNumbers> parts_;
+  double floating_ = 0;
+  std::int64_t integer_ = 0;
+  DType dtype_ = DType::f32;
+  bool is_list_ = false;
+};
+
+/// Options of `tensor`.
+struct LiteralOptions {
+  /// The dtype; by default that of the numbers, as C++ converts them to one type.
+  std::optional<DType> dtype = {};
+  Device device = default_device();  ///< default: default_device()
+};
+
+namespace detail {
+Tensor with_options(const Tensor& values, const LiteralOptions& options, Location where);
+}  // namespace detail
+
+/// A tensor of the numbers in braces, nested to any depth up to 8: `tensor({{1, 2.5}, {3, 4}})` is f64 of shape (2, 2),
+/// since 2.5 is a double, and `tensor({1, 2}, {.dtype = bf16})` has the dtype that is given. A single number gives a
+/// tensor without axes.
+/// Throws: ShapeError unless lists beside each other have one shape, and for more than 8 axes; DTypeError for floating
+/// numbers in an integer dtype.
+/// Source: PyTorch's torch.tensor.
+Tensor tensor(const NestedNumbers& numbers, const LiteralOptions& options = {}, Location where = Location::here());
+
 /// A tensor on the default device with a copy of `values`, in row-major order, in the given shape. The dtype is that of
 /// T.
 /// Throws: ShapeError unless there are as many values as elements.
@@ -131,6 +188,19 @@ Tensor tensor(const std::vector<T>& values, const Shape& shape, Location where =
 template <Element T>
 Tensor tensor(const std::vector<T>& values, Location where = Location::here()) {
   return tensor(values, {static_cast<std::int64_t>(values.size())}, where);
+}
+/// A tensor with a copy of `values`, in row-major order, in the given shape and, unless none is given, dtype.
+/// Throws: ShapeError unless there are as many values as elements; DTypeError for floating values in an integer dtype.
+template <Element T>
+Tensor tensor(const std::vector<T>& values, const Shape& shape, const LiteralOptions& options,
+              Location where = Location::here()) {
+  return detail::with_options(tensor(values, shape, where), options, where);
+}
+/// A vector with a copy of `values`, in the dtype that is given.
+/// Throws: DTypeError for floating values in an integer dtype.
+template <Element T>
+Tensor tensor(const std::vector<T>& values, const LiteralOptions& options, Location where = Location::here()) {
+  return detail::with_options(tensor(values, where), options, where);
 }
 /// A vector on the default device: `tensor({1.f, 2.f})`. The dtype is that of T.
 template <Element T>
