@@ -32,7 +32,7 @@ struct BagOfWords : nn::Module {
     nn::Initialiser first = nn::uniform(-0.1, 0.1);
     if (layer == "bag")
       bag.emplace(*this, "words", vocabulary, sizes.hidden,
-                  nn::EmbeddingBagOptions{.mode = BagMode::sum, .initialiser = first, .row_gradient = true});
+                  nn::EmbeddingBagLayerOptions{.mode = BagMode::sum, .initialiser = first, .row_gradient = true});
     else
       linear.emplace(*this, "words", vocabulary, sizes.hidden,
                      nn::LinearOptions{.bias = false, .initialiser = first, .row_gradient = true});

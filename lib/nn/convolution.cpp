@@ -69,8 +69,8 @@ void make(Module& module, Parameter& weight, Parameter& bias, const Shape& shape
 }  // namespace
 
 template <int axes>
-Convolution<axes>::Convolution(std::int64_t in, std::int64_t out, const AxisNumbers& window, ConvolutionOptions options,
-                               Location where)
+Convolution<axes>::Convolution(std::int64_t in, std::int64_t out, const AxisNumbers& window,
+                               ConvolutionLayerOptions options, Location where)
     : options_{.stride = options.stride,
                .padding = options.padding,
                .dilation = options.dilation,
@@ -158,7 +158,7 @@ Packed Conv1d::operator()(const Packed& x, Location where) const try {
 
 template <int axes>
 TransposedConvolution<axes>::TransposedConvolution(std::int64_t in, std::int64_t out, const AxisNumbers& window,
-                                                   TransposedConvolutionOptions options, Location where)
+                                                   TransposedConvolutionLayerOptions options, Location where)
     : options_{.stride = options.stride,
                .padding = options.padding,
                .output_padding = options.output_padding,

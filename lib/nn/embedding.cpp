@@ -39,7 +39,7 @@ Tensor is_padding(const Tensor& indices, std::int64_t padding, std::int64_t coun
 
 }  // namespace
 
-Embedding::Embedding(std::int64_t count, std::int64_t size, EmbeddingOptions options, Location where)
+Embedding::Embedding(std::int64_t count, std::int64_t size, EmbeddingLayerOptions options, Location where)
     : table(table_of(*this, checked(embedding_name, count, size, where), options, where)),
       row_gradient_(options.row_gradient) {
   if (!options.padding_index) return;
@@ -59,7 +59,7 @@ Tensor Embedding::operator()(const Arg& indices) const {
   });
 }
 
-EmbeddingBag::EmbeddingBag(std::int64_t count, std::int64_t size, EmbeddingBagOptions options, Location where)
+EmbeddingBag::EmbeddingBag(std::int64_t count, std::int64_t size, EmbeddingBagLayerOptions options, Location where)
     : table(table_of(*this, checked(bag_name, count, size, where), options, where)),
       mode_(options.mode),
       row_gradient_(options.row_gradient) {}

@@ -6,7 +6,7 @@
 namespace reel::nn {
 
 /// Options of BatchNorm1d, BatchNorm2d and BatchNorm3d.
-struct BatchNormOptions {
+struct BatchNormLayerOptions {
   /// The share of the batch in the running statistics. Default 0.1.
   double momentum = 0.1;
   /// ε, added to the variance; at least 0. Default 10⁻⁵.
@@ -34,11 +34,11 @@ struct BatchNorm : Module {
 
   /// A layer by itself, not part of a module.
   /// Throws: ShapeError unless `channels` is positive.
-  explicit BatchNorm(std::int64_t channels, BatchNormOptions options = {}, Location where = Location::here());
+  explicit BatchNorm(std::int64_t channels, BatchNormLayerOptions options = {}, Location where = Location::here());
   /// A layer that is registered in `parent` under `name`.
   /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless `channels` is
   /// positive.
-  BatchNorm(Module& parent, std::string_view name, std::int64_t channels, BatchNormOptions options = {},
+  BatchNorm(Module& parent, std::string_view name, std::int64_t channels, BatchNormLayerOptions options = {},
             Location where = Location::here())
       : BatchNorm(channels, options, where) {
     join(parent, name, where);

@@ -7,7 +7,7 @@
 namespace reel::nn {
 
 /// Options of Conv1d, Conv2d and Conv3d.
-struct ConvolutionOptions {
+struct ConvolutionLayerOptions {
   /// Elements of x from one window to the next; at least 1. Default 1.
   AxisNumbers stride = 1;
   /// Zeros around x: numbers of at least 0, or a Padding rule. Default 0.
@@ -35,13 +35,13 @@ struct Convolution : Module {
 
   /// A layer by itself, not part of a module.
   /// Throws: ShapeError unless all sizes are positive and the groups divide both numbers of channels.
-  Convolution(std::int64_t in, std::int64_t out, const AxisNumbers& window, ConvolutionOptions options = {},
+  Convolution(std::int64_t in, std::int64_t out, const AxisNumbers& window, ConvolutionLayerOptions options = {},
               Location where = Location::here());
   /// A layer that is registered in `parent` under `name`.
   /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless all sizes are
   /// positive and the groups divide both numbers of channels.
   Convolution(Module& parent, std::string_view name, std::int64_t in, std::int64_t out, const AxisNumbers& window,
-              ConvolutionOptions options = {}, Location where = Location::here())
+              ConvolutionLayerOptions options = {}, Location where = Location::here())
       : Convolution(in, out, window, options, where) {
     join(parent, name, where);
   }
@@ -92,7 +92,7 @@ struct Conv3d : Convolution<3> {
 };
 
 /// Options of ConvTransposed1d, ConvTransposed2d and ConvTransposed3d.
-struct TransposedConvolutionOptions {
+struct TransposedConvolutionLayerOptions {
   /// Elements of the result from one window to the next; at least 1. Default 1.
   AxisNumbers stride = 1;
   /// Elements that are cut from each end of the result's axes; at least 0. Default 0.
@@ -125,12 +125,12 @@ struct TransposedConvolution : Module {
   /// A layer by itself, not part of a module.
   /// Throws: ShapeError unless all sizes are positive and the groups divide both numbers of channels.
   TransposedConvolution(std::int64_t in, std::int64_t out, const AxisNumbers& window,
-                        TransposedConvolutionOptions options = {}, Location where = Location::here());
+                        TransposedConvolutionLayerOptions options = {}, Location where = Location::here());
   /// A layer that is registered in `parent` under `name`.
   /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless all sizes are
   /// positive and the groups divide both numbers of channels.
   TransposedConvolution(Module& parent, std::string_view name, std::int64_t in, std::int64_t out,
-                        const AxisNumbers& window, TransposedConvolutionOptions options = {},
+                        const AxisNumbers& window, TransposedConvolutionLayerOptions options = {},
                         Location where = Location::here())
       : TransposedConvolution(in, out, window, options, where) {
     join(parent, name, where);

@@ -8,7 +8,7 @@
 namespace reel::nn {
 
 /// Options of Embedding.
-struct EmbeddingOptions {
+struct EmbeddingLayerOptions {
   DType dtype = DType::f32;  ///< the parameters' dtype, floating; default f32
   /// The generator of the initial values; null (default): this thread's `default_generator()`.
   Generator* generator = nullptr;
@@ -28,12 +28,13 @@ struct Embedding : Module {
 
   /// A layer by itself, not part of a module.
   /// Throws: ShapeError unless both sizes are positive; IndexError for a padding index out of range.
-  Embedding(std::int64_t count, std::int64_t size, EmbeddingOptions options = {}, Location where = Location::here());
+  Embedding(std::int64_t count, std::int64_t size, EmbeddingLayerOptions options = {},
+            Location where = Location::here());
   /// A layer that is registered in `parent` under `name`.
   /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless both sizes are
   /// positive; IndexError for a padding index out of range.
-  Embedding(Module& parent, std::string_view name, std::int64_t count, std::int64_t size, EmbeddingOptions options = {},
-            Location where = Location::here())
+  Embedding(Module& parent, std::string_view name, std::int64_t count, std::int64_t size,
+            EmbeddingLayerOptions options = {}, Location where = Location::here())
       : Embedding(count, size, options, where) {
     join(parent, name, where);
   }
@@ -48,7 +49,7 @@ struct Embedding : Module {
 };
 
 /// Options of EmbeddingBag.
-struct EmbeddingBagOptions {
+struct EmbeddingBagLayerOptions {
   BagMode mode = BagMode::mean;  ///< how the vectors of a bag are reduced; default their mean
   DType dtype = DType::f32;      ///< the parameters' dtype, floating; default f32
   /// The generator of the initial values; null (default): this thread's `default_generator()`.
@@ -66,13 +67,13 @@ struct EmbeddingBag : Module {
 
   /// A layer by itself, not part of a module.
   /// Throws: ShapeError unless both sizes are positive.
-  EmbeddingBag(std::int64_t count, std::int64_t size, EmbeddingBagOptions options = {},
+  EmbeddingBag(std::int64_t count, std::int64_t size, EmbeddingBagLayerOptions options = {},
                Location where = Location::here());
   /// A layer that is registered in `parent` under `name`.
   /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless both sizes are
   /// positive.
   EmbeddingBag(Module& parent, std::string_view name, std::int64_t count, std::int64_t size,
-               EmbeddingBagOptions options = {}, Location where = Location::here())
+               EmbeddingBagLayerOptions options = {}, Location where = Location::here())
       : EmbeddingBag(count, size, options, where) {
     join(parent, name, where);
   }

@@ -6,7 +6,7 @@
 namespace reel::nn {
 
 /// Options of GroupNorm.
-struct GroupNormOptions {
+struct GroupNormLayerOptions {
   /// ε, added to the variance; at least 0. Default 10⁻⁵.
   double epsilon = 1e-5;
   /// Whether there are a weight and a bias; without, they are 1 and 0. Default true.
@@ -25,13 +25,13 @@ struct GroupNorm : Module {
 
   /// A layer by itself, not part of a module.
   /// Throws: ShapeError unless both numbers are positive and the groups divide the channels.
-  GroupNorm(std::int64_t groups, std::int64_t channels, GroupNormOptions options = {},
+  GroupNorm(std::int64_t groups, std::int64_t channels, GroupNormLayerOptions options = {},
             Location where = Location::here());
   /// A layer that is registered in `parent` under `name`.
   /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless both numbers are
   /// positive and the groups divide the channels.
   GroupNorm(Module& parent, std::string_view name, std::int64_t groups, std::int64_t channels,
-            GroupNormOptions options = {}, Location where = Location::here())
+            GroupNormLayerOptions options = {}, Location where = Location::here())
       : GroupNorm(groups, channels, options, where) {
     join(parent, name, where);
   }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <reel/nn/fixed_name.h>
+#include <reel/detail/fixed_name.h>
 #include <reel/nn/module.h>
 #include <reel/ops/pooling.h>
 

@@ -160,7 +160,7 @@ struct GRU : Module {
 };
 
 /// Options of RNN.
-struct RNNOptions {
+struct RNNLayerOptions {
   /// The number of layers; at least 1. Default 1.
   std::int64_t layers = 1;
   /// Whether each layer has a second net in reverse, whose outputs are merged with those of the first. Default false.
@@ -188,12 +188,13 @@ struct RNN : Module {
 
   /// A layer by itself, not part of a module.
   /// Throws: ShapeError unless the sizes and the number of layers are positive; Error unless the dropout is in [0, 1].
-  RNN(std::int64_t input_size, std::int64_t hidden_size, RNNOptions options = {}, Location where = Location::here());
+  RNN(std::int64_t input_size, std::int64_t hidden_size, RNNLayerOptions options = {},
+      Location where = Location::here());
   /// A layer that is registered in `parent` under `name`.
   /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless the sizes and the
   /// number of layers are positive; Error unless the dropout is in [0, 1].
-  RNN(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size, RNNOptions options = {},
-      Location where = Location::here())
+  RNN(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size,
+      RNNLayerOptions options = {}, Location where = Location::here())
       : RNN(input_size, hidden_size, options, where) {
     join(parent, name, where);
   }

@@ -184,7 +184,7 @@ Tensor hinge_loss(const Arg& input, const Arg& target, MarginOptions options = {
 Tensor hinge_embedding_loss(const Arg& input, const Arg& target, MarginOptions options = {});
 
 /// Options of `cosine_embedding_loss`.
-struct CosineOptions {
+struct CosineEmbeddingLossOptions {
   LossReduction reduction = LossReduction::mean;  ///< default: mean
   double margin = 0;                              ///< default 0
 };
@@ -193,7 +193,7 @@ struct CosineOptions {
 /// a·b / √((a² + 1e−12) (b² + 1e−12)): a, b (N, D) and target t (N), or (D) and ().
 /// Throws: ShapeError, DTypeError, DeviceError where operands do not fit.
 /// Source: PyTorch's cosine_embedding_loss.
-Tensor cosine_embedding_loss(const Arg& a, const Arg& b, const Arg& target, CosineOptions options = {});
+Tensor cosine_embedding_loss(const Arg& a, const Arg& b, const Arg& target, CosineEmbeddingLossOptions options = {});
 
 /// Options of `triplet_margin_loss`.
 struct TripletOptions {

@@ -188,7 +188,7 @@ GRU::GRU(std::int64_t input_size, std::int64_t hidden_size, GRUOptions options, 
   add_nets(nets, input_size, hidden_size, hidden_size, options.layers, form_, cell, where);
 }
 
-RNN::RNN(std::int64_t input_size, std::int64_t hidden_size, RNNOptions options, Location where)
+RNN::RNN(std::int64_t input_size, std::int64_t hidden_size, RNNLayerOptions options, Location where)
     : nets(*this, "nets"), form_(form_of("RNN", options, where)) {
   RNNCellOptions cell{.activation = options.activation,
                       .input_initialiser = options.input_initialiser,

@@ -31,7 +31,7 @@ Tensor hinge_embedding_loss(const Arg& input, const Arg& target, MarginOptions o
 
 // cosine_embedding_loss = 1 − cos(a, b) where t = 1, max(0, cos(a, b) − margin) where t = −1
 
-Tensor cosine_embedding_loss(const Arg& a, const Arg& b, const Arg& target, CosineOptions options) {
+Tensor cosine_embedding_loss(const Arg& a, const Arg& b, const Arg& target, CosineEmbeddingLossOptions options) {
   const char* name = "cosine_embedding_loss";
   const Tensor& t = tensor_of(name, target);
   Compared given(name, a, b);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::int64_t characters = 80, vocabulary = 5000, tags = 9;
 constexpr std::int64_t character_size = 20, word_size = 128, character_hidden = 64, hidden = 50, mlp_size = 32;
-const nn::EmbeddingOptions by_rows{.row_gradient = true};
+const nn::EmbeddingLayerOptions by_rows{.row_gradient = true};
 
 using Word = std::vector<std::int64_t>;
 struct Sentence {
