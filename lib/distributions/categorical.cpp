@@ -14,10 +14,6 @@ namespace {
 
 constexpr const char* categorical_name = "Categorical";
 
-Shape without_last(Shape shape) {
-  return Shape(std::span<const std::int64_t>(shape.data(), static_cast<std::size_t>(shape.rank() - 1)));
-}
-
 }  // namespace
 
 Categorical::Categorical(const Arg& logits) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+
 #include <reel/ops/shape.h>
 #include <reel/tensor.h>
 
@@ -7,9 +9,16 @@
 
 namespace reel::detail {
 
-/// The shape of samples: `sample_shape`, then `batch_shape`.
+/// log(2π) / 2
+inline constexpr double half_log_2pi = 0.91893853320467274178;
+/// γ, the mean of the standard Gumbel distribution
+inline constexpr double euler_mascheroni = 0.57721566490153286061;
+
+/// The shape of samples: `sample_shape`, then `batch_shape`. Throws: ShapeError for a negative size.
 inline Shape shape_of_samples(const Shape& sample_shape, const Shape& batch_shape, Location where) {
   Shape shape = sample_shape;
+  for (std::int64_t size : sample_shape)
+    if (size < 0) fail<ShapeError>("sample", where, "the sample shape {} has a negative size", to_string(sample_shape));
   for (std::int64_t size : batch_shape) shape.push_back(size, where);
   return shape;
 }
@@ -21,5 +30,23 @@ inline Shape broadcast_of(const char* name, const Shape& a, const Shape& b, Loca
     fail<ShapeError>(name, where, "the shapes {} and {} do not broadcast", to_string(a), to_string(b));
   return shape;
 }
+
+/// A shape without its last `count` axes.
+Shape without_last(const Shape& shape, int count = 1);
+
+/// Two parameters, tensors or numbers, as tensors of the shape that they broadcast to. A number has the dtype and
+/// device of the other parameter, if that is a tensor; two numbers are f32 on the default device.
+/// Throws: DTypeError unless both have one floating dtype; ShapeError if they do not broadcast.
+std::array<Tensor, 2> parameters_of(const char* name, const char* first_name, const Arg& first, const char* second_name,
+                                    const Arg& second);
+
+/// Throws: Error unless all elements are above 0. Reads from the device.
+void check_positive(const char* name, const char* parameter, const Tensor& x, Location where);
+
+/// Throws: Error unless all elements of `condition` are true. Reads from the device.
+void check_support(const char* name, const Tensor& condition, const char* support, Location where);
+
+/// a log x, and 0 where both a and x are 0. `x` is at least 0.
+Tensor x_log_y(const Tensor& a, const Tensor& x);
 
 }  // namespace reel::detail

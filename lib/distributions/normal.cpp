@@ -1,8 +1,5 @@
 #include <reel/distributions/normal.h>
 
-#include <cmath>
-#include <numbers>
-
 #include <reel/ops.h>
 #include <reel/ops/stop_gradient.h>
 
@@ -16,20 +13,6 @@ using namespace detail;
 namespace {
 
 constexpr const char* normal_name = "Normal";
-const double half_log_2pi = std::log(2 * std::numbers::pi) / 2;
-
-// A parameter as a tensor; a number has the dtype and device of the other parameter.
-Tensor parameter(const Arg& given, const Arg& other) {
-  if (given.is_tensor()) {
-    const Tensor& tensor = tensor_of(normal_name, given);
-    check_floating(normal_name, tensor, given.location());
-    return tensor;
-  }
-  if (!other.is_tensor()) return full({}, given.number());
-  const Tensor& like = tensor_of(normal_name, other);
-  check_floating(normal_name, like, other.location());
-  return full({}, given.number(), {.dtype = like.dtype(), .device = like.device()});
-}
 
 }  // namespace
 
@@ -37,13 +20,9 @@ Normal::Normal(const Arg& loc, const Arg& scale) {
   CallerScope caller(loc.location());
   if (!scale.is_tensor() && !(scale.number() > 0))
     fail<Error>(normal_name, loc.location(), "the standard deviation must be above 0, not {}", scale.number());
-  Tensor mean = parameter(loc, scale), deviation = parameter(scale, loc);
-  if (mean.dtype() != deviation.dtype())
-    fail<DTypeError>(normal_name, loc.location(), "loc {} and scale {} must have one dtype", describe(mean),
-                     describe(deviation));
-  Shape shape = broadcast_of(normal_name, mean.shape(), deviation.shape(), loc.location());
-  loc_ = expand(mean, shape);
-  scale_ = expand(deviation, shape);
+  auto [mean, deviation] = parameters_of(normal_name, "loc", loc, "scale", scale);
+  loc_ = mean;
+  scale_ = deviation;
 }
 
 Tensor Normal::variance(Location where) const {

@@ -23,7 +23,8 @@ using namespace detail;
 
 namespace {
 
-constexpr const char *confusion_name = "ConfusionMatrix", *perplexity_name = "Perplexity", *bleu_name = "BLEU";
+constexpr const char *confusion_name = "ConfusionMatrix", *perplexity_name = "Perplexity", *bleu_name = "BLEU",
+                     *auroc_name = "AUROC";
 
 constexpr std::int64_t most_classes = 1 << 20;
 
@@ -33,11 +34,42 @@ ClassScores scores_of(double right, double predicted, double actual) {
   return {ratio(right, predicted), ratio(right, actual), ratio(2 * right, predicted + actual)};
 }
 
-std::map<BLEU::Tokens, std::int64_t> ngrams_of(const BLEU::Tokens& tokens, std::size_t n) {
-  std::map<BLEU::Tokens, std::int64_t> counts;
+template <class Token>
+std::map<std::vector<Token>, std::int64_t> ngrams_of(std::span<const Token> tokens, std::size_t n) {
+  std::map<std::vector<Token>, std::int64_t> counts;
   for (std::size_t i = 0; i + n <= tokens.size(); ++i) {
-    auto first = tokens.begin() + static_cast<std::ptrdiff_t>(i);
-    ++counts[BLEU::Tokens(first, first + static_cast<std::ptrdiff_t>(n))];
+    std::span<const Token> ngram = tokens.subspan(i, n);
+    ++counts[std::vector<Token>(ngram.begin(), ngram.end())];
+  }
+  return counts;
+}
+
+// The n-grams of a sentence, by their number of tokens, and its lengths.
+struct SentenceCounts {
+  std::array<std::int64_t, 4> right{}, all{};
+  std::int64_t candidate_length = 0, reference_length = 0;
+};
+
+template <class Token>
+SentenceCounts counts_of(std::span<const Token> candidate, const std::vector<std::span<const Token>>& references,
+                         Location where) {
+  if (references.empty()) fail<Error>(bleu_name, where, "a sentence needs at least one reference");
+  SentenceCounts counts{.candidate_length = std::ssize(candidate), .reference_length = std::ssize(references[0])};
+  for (std::span<const Token> reference : references)
+    counts.reference_length =
+        std::min(counts.reference_length, std::ssize(reference), [&](std::int64_t a, std::int64_t b) {
+          return std::pair(std::abs(a - counts.candidate_length), a) <
+                 std::pair(std::abs(b - counts.candidate_length), b);
+        });
+  for (std::size_t n = 1; n <= counts.right.size(); ++n) {
+    std::map<std::vector<Token>, std::int64_t> most;
+    for (std::span<const Token> reference : references)
+      for (const auto& [ngram, count] : ngrams_of(reference, n)) most[ngram] = std::max(most[ngram], count);
+    for (const auto& [ngram, count] : ngrams_of(candidate, n)) {
+      counts.all[n - 1] += count;
+      auto found = most.find(ngram);
+      if (found != most.end()) counts.right[n - 1] += std::min(count, found->second);
+    }
   }
   return counts;
 }
@@ -133,39 +165,79 @@ double Perplexity::mean_loss() const {
 
 double Perplexity::value() const { return std::exp(mean_loss()); }
 
-void BLEU::add(const Tokens& candidate, std::span<const Tokens> references, Location where) {
-  if (references.empty()) fail<Error>(bleu_name, where, "a sentence needs at least one reference");
-  std::int64_t length = std::ssize(candidate), closest = std::ssize(references[0]);
-  for (const Tokens& reference : references)
-    closest = std::min(closest, std::ssize(reference), [&](std::int64_t a, std::int64_t b) {
-      return std::pair(std::abs(a - length), a) < std::pair(std::abs(b - length), b);
-    });
-  candidate_length_ += length;
-  reference_length_ += closest;
-  for (std::size_t n = 1; n <= right_.size(); ++n) {
-    std::map<Tokens, std::int64_t> most;
-    for (const Tokens& reference : references)
-      for (const auto& [ngram, count] : ngrams_of(reference, n)) most[ngram] = std::max(most[ngram], count);
-    for (const auto& [ngram, count] : ngrams_of(candidate, n)) {
-      all_[n - 1] += count;
-      auto found = most.find(ngram);
-      if (found != most.end()) right_[n - 1] += std::min(count, found->second);
-    }
+void AUROC::add(const Tensor& scores, const Tensor& y, Location where) {
+  if (!scores.defined() || !y.defined()) fail<Error>(auroc_name, where, "the scores or y are an undefined tensor");
+  NoRecord pause;
+  check_floating(auroc_name, scores, where);
+  if (scores.shape() != y.shape())
+    fail<ShapeError>(auroc_name, where, "the scores {} do not fit y {}", describe(scores), describe(y));
+  if (y.dtype() != DType::i32 && y.dtype() != DType::i64 && y.dtype() != DType::boolean)
+    fail<DTypeError>(auroc_name, where, "classes are i32, i64 or bool, not {}", describe(y));
+  std::vector<double> values = to_if_needed(scores, DType::f64).to_vector<double>();
+  std::vector<std::int64_t> classes = to_if_needed(y, DType::i64).to_vector<std::int64_t>();
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (std::isnan(values[i])) fail<Error>(auroc_name, where, "a score is NaN");
+    if (classes[i] != 0 && classes[i] != 1)
+      fail<IndexError>(auroc_name, where, "class {} is neither 0 nor 1", classes[i]);
   }
+  for (std::size_t i = 0; i < values.size(); ++i) (classes[i] == 1 ? positive_ : negative_).push_back(values[i]);
+}
+
+double AUROC::value() const {
+  if (positive_.empty() || negative_.empty()) return std::numeric_limits<double>::quiet_NaN();
+  std::vector<double> sorted = negative_;
+  std::sort(sorted.begin(), sorted.end());
+  double pairs = 0;
+  for (double score : positive_) {
+    auto [below, above] = std::equal_range(sorted.begin(), sorted.end(), score);
+    pairs += static_cast<double>(below - sorted.begin()) + 0.5 * static_cast<double>(above - below);
+  }
+  return pairs / (static_cast<double>(positive_.size()) * static_cast<double>(negative_.size()));
+}
+
+template <class Token>
+void BLEU::add_tokens(std::span<const Token> candidate, const std::vector<std::span<const Token>>& references,
+                      Location where) {
+  SentenceCounts counts = counts_of(candidate, references, where);
+  for (std::size_t n = 0; n < right_.size(); ++n) {
+    right_[n] += counts.right[n];
+    all_[n] += counts.all[n];
+  }
+  candidate_length_ += counts.candidate_length;
+  reference_length_ += counts.reference_length;
+}
+
+void BLEU::add(const Tokens& candidate, std::span<const Tokens> references, Location where) {
+  add_tokens<std::string>(candidate, {references.begin(), references.end()}, where);
+}
+
+void BLEU::add(std::span<const std::int64_t> candidate, std::span<const TokenIndices> references, Location where) {
+  add_tokens<std::int64_t>(candidate, {references.begin(), references.end()}, where);
+}
+
+void BLEU::add(std::span<const std::int64_t> candidate, std::span<const std::int64_t> reference, Location where) {
+  add_tokens<std::int64_t>(candidate, {reference}, where);
 }
 
 BLEUScore BLEU::result() const {
   BLEUScore result{.candidate_length = candidate_length_, .reference_length = reference_length_};
-  double logarithms = 0;
+  double logarithms = 0, smoothed = 1;
   for (std::size_t n = 0; n < right_.size(); ++n) {
-    double precision = ratio(static_cast<double>(right_[n]), static_cast<double>(all_[n]));
+    auto right = static_cast<double>(right_[n]), all = static_cast<double>(all_[n]);
+    if (options_.smoothing == BLEUSmoothing::add_one && n > 0) {
+      right += 1;
+      all += 1;
+    }
+    double precision = ratio(right, all);
+    if (options_.smoothing == BLEUSmoothing::exponential && precision == 0 && all > 0)
+      precision = 1 / ((smoothed *= 2) * all);
     result.precisions[n] = 100 * precision;
     logarithms += std::log(precision) / static_cast<double>(right_.size());
   }
   if (candidate_length_ == 0) return result;
   double shortage = static_cast<double>(reference_length_) / static_cast<double>(candidate_length_);
   result.brevity_penalty = std::min(1.0, std::exp(1 - shortage));
-  result.score = 100 * result.brevity_penalty * std::exp(logarithms);
+  if (right_[0] > 0) result.score = 100 * result.brevity_penalty * std::exp(logarithms);
   return result;
 }
 

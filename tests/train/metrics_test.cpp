@@ -1,6 +1,8 @@
 #include <reel/train/metrics.h>
 
 #include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/shape.h>
 
 #include <cmath>
 
@@ -143,4 +145,73 @@ TEST_CASE("of references that are equally close in length, BLEU takes the shorte
   CHECK(bleu.result().brevity_penalty == 1);
   CHECK_THAT(error_of<Error>([&] { bleu.add(words("a"), std::span<const nn::BLEU::Tokens>()); }),
              contains("BLEU: a sentence needs at least one reference"));
+}
+
+TEST_CASE("BLEU of indices of tokens is that of the tokens") {
+  nn::BLEU words_of, indices_of;
+  words_of.add(words("a b c d e"), words("a b c d f"));
+  indices_of.add(nn::BLEU::TokenIndices{1, 2, 3, 4, 5}, nn::BLEU::TokenIndices{1, 2, 3, 4, 6});
+  std::vector<nn::BLEU::Tokens> references = {words("a b c x"), words("b c d e f g")};
+  std::vector<nn::BLEU::TokenIndices> indices = {{1, 2, 3, 9}, {2, 3, 4, 5, 6, 7}};
+  words_of.add(words("b c d e"), references);
+  indices_of.add(nn::BLEU::TokenIndices{2, 3, 4, 5}, indices);
+  CHECK(indices_of.result().score == words_of.result().score);
+  // Of 9, 7, 5 and 3 n-grams 8, 6, 4 and 2 are right.
+  CHECK(indices_of.result().score == Approx(100 * std::pow(8.0 / 9 * 6 / 7 * 4 / 5 * 2 / 3, 0.25)));
+  CHECK_THAT(error_of<Error>([&] { indices_of.add(nn::BLEU::TokenIndices{1}, std::vector<nn::BLEU::TokenIndices>{}); }),
+             contains("BLEU: a sentence needs at least one reference"));
+}
+
+TEST_CASE("smoothing keeps BLEU above 0 where no long n-gram is right") {
+  // Of 4, 3, 2 and 1 n-grams 3, 1, 0 and 0 are right.
+  auto result = [](nn::BLEUSmoothing smoothing) {
+    nn::BLEU bleu({.smoothing = smoothing});
+    bleu.add(words("a b x d"), words("a b c d"));
+    return bleu.result();
+  };
+  CHECK(result(nn::BLEUSmoothing::none).score == 0);
+  CHECK(result(nn::BLEUSmoothing::exponential).score ==
+        Approx(100 * std::pow(3.0 / 4 * 1 / 3 * (1.0 / (2 * 2)) * (1.0 / (4 * 1)), 0.25)));
+  CHECK(result(nn::BLEUSmoothing::exponential).precisions[3] == Approx(25));
+  CHECK(result(nn::BLEUSmoothing::add_one).score ==
+        Approx(100 * std::pow(3.0 / 4 * (2.0 / 4) * (1.0 / 3) * (1.0 / 2), 0.25)));
+  nn::BLEU wrong({.smoothing = nn::BLEUSmoothing::exponential});
+  wrong.add(words("x y"), words("a b"));
+  CHECK(wrong.result().score == 0);
+}
+
+TEST_CASE("the area under the ROC curve is the share of pairs in order, over batches and with ties") {
+  nn::AUROC area;
+  CHECK(std::isnan(area.value()));
+  area.add(tensor<double>({0.1, 0.4}), classes({0, 0}));
+  CHECK(std::isnan(area.value()));
+  area.add(tensor<double>({0.35, 0.8}), classes({1, 1}));
+  // Of the pairs (0.35, 0.1), (0.35, 0.4), (0.8, 0.1) and (0.8, 0.4) three are in order.
+  CHECK(area.value() == Approx(0.75));
+  CHECK(area.count() == 4);
+  // Further pairs: (0.4, 0.1) and (0.4, 0.4), a tie.
+  area.add(tensor<double>({0.4}), tensor(std::vector<std::int32_t>{1}));
+  CHECK(area.value() == Approx(4.5 / 6));
+}
+
+TEST_CASE("the area under the ROC curve is 1, ½ and 0 of perfect, constant and reversed scores") {
+  auto of = [](const Tensor& scores, const Tensor& y) {
+    nn::AUROC area;
+    area.add(scores, y);
+    return area.value();
+  };
+  double infinity = std::numeric_limits<double>::infinity();
+  Tensor y = tensor<bool>({false, true, true, false});
+  CHECK(of(tensor<double>({-infinity, 1, infinity, 0}), y) == 1);
+  CHECK(of(ones({4}), y) == 0.5);
+  CHECK(of(tensor<double>({2, 1, 0, 3}), y) == 0);
+  CHECK(of(ones({2, 2}, {.dtype = DType::bf16}), reshape(y, {2, 2})) == 0.5);
+  nn::AUROC area;
+  CHECK_THAT(error_of<ShapeError>([&] { area.add(ones({3}), y); }), contains("AUROC: the scores (3,) f32 do not fit"));
+  CHECK_THAT(error_of<DTypeError>([&] { area.add(ones({4}), ones({4})); }), contains("classes are i32, i64 or bool"));
+  CHECK_THAT(error_of<DTypeError>([&] { area.add(classes({1}), classes({1})); }), contains("AUROC"));
+  CHECK_THAT(error_of<IndexError>([&] { area.add(ones({1}), classes({2})); }), contains("class 2 is neither 0 nor 1"));
+  CHECK_THAT(error_of<Error>([&] { area.add(full({1}, std::nan("")), classes({1})); }), contains("a score is NaN"));
+  CHECK_THAT(error_of<Error>([&] { area.add({}, classes({1})); }), contains("undefined"));
+  CHECK(area.count() == 0);
 }

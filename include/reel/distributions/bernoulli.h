@@ -30,8 +30,10 @@ class Bernoulli {
   const Tensor& mean() const { return probabilities_; }
   /// p (1 − p): (batch shape).
   Tensor variance(Location where = Location::here()) const;
-  /// The shape of one sample.
+  /// The shape of the distributions.
   Shape batch_shape() const { return logits_.shape(); }
+  /// The shape of one sample of one distribution: ().
+  Shape event_shape() const { return {}; }
 
   /// Draws zeros and ones, in the parameters' dtype and without gradients: (sample shape, batch shape).
   /// Throws: ShapeError for a negative size; Error for a probability outside [0, 1] or NaN.

@@ -22,8 +22,10 @@ class Categorical {
   const Tensor& logits() const { return logits_; }
   /// The probabilities: (batch shape, C).
   Tensor probabilities(Location where = Location::here()) const;
-  /// The shape of one sample.
+  /// The shape of the distributions.
   Shape batch_shape() const;
+  /// The shape of one sample of one distribution: ().
+  Shape event_shape() const { return {}; }
 
   /// Draws classes in [0, C), of i64 and without gradients: (sample shape, batch shape).
   /// Throws: ShapeError for a negative size.

@@ -28,8 +28,10 @@ class Normal {
   const Tensor& stddev() const { return scale_; }
   /// σ²: (batch shape).
   Tensor variance(Location where = Location::here()) const;
-  /// The shape of one sample.
+  /// The shape of the distributions.
   Shape batch_shape() const { return loc_.shape(); }
+  /// The shape of one sample of one distribution: ().
+  Shape event_shape() const { return {}; }
 
   /// Draws samples without gradients: (sample shape, batch shape).
   /// Throws: ShapeError for a negative size.

@@ -1,0 +1,78 @@
+#include <reel/distributions/beta.h>
+
+#include <reel/ops.h>
+#include <reel/ops/stop_gradient.h>
+
+#include "../ops/if_needed.h"
+#include "distribution.h"
+#include "standard_gamma.h"
+
+namespace reel::distributions {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char* beta_name = "Beta";
+
+// log B(α, β)
+Tensor log_beta(const Tensor& a, const Tensor& b) { return lgamma(a) + lgamma(b) - lgamma(a + b); }
+
+}  // namespace
+
+Beta::Beta(const Arg& concentration1, const Arg& concentration0) {
+  CallerScope caller(concentration1.location());
+  auto [first, second] = parameters_of(beta_name, "concentration1", concentration1, "concentration0", concentration0);
+  check_positive(beta_name, "concentration1", first, concentration1.location());
+  check_positive(beta_name, "concentration0", second, concentration1.location());
+  concentration1_ = first;
+  concentration0_ = second;
+}
+
+Tensor Beta::mean(Location where) const {
+  CallerScope caller(where);
+  return concentration1_ / (concentration1_ + concentration0_);
+}
+
+Tensor Beta::variance(Location where) const {
+  CallerScope caller(where);
+  Tensor total = concentration1_ + concentration0_;
+  return (concentration1_ / total) * (concentration0_ / total) / (total + 1);
+}
+
+Tensor Beta::sample(const Shape& sample_shape, DrawOptions options, Location where) const {
+  return stop_gradient(rsample(sample_shape, options, where));
+}
+
+Tensor Beta::rsample(const Shape& sample_shape, DrawOptions options, Location where) const {
+  CallerScope caller(where);
+  Shape shape = shape_of_samples(sample_shape, batch_shape(), where);
+  Tensor one = log_standard_gamma(expand(concentration1_, shape), options.generator);
+  Tensor zero = log_standard_gamma(expand(concentration0_, shape), options.generator);
+  return to_if_needed(sigmoid(one - zero), concentration1_.dtype());
+}
+
+Tensor Beta::log_prob(const Arg& x) const {
+  CallerScope caller(x.location());
+  const Tensor& given = tensor_of(beta_name, x);
+  check_support(beta_name, logical_and(given >= 0, given <= 1), "in [0, 1]", x.location());
+  return x_log_y(concentration1_ - 1, given) + x_log_y(concentration0_ - 1, 1 - given) -
+         log_beta(concentration1_, concentration0_);
+}
+
+Tensor Beta::entropy(Location where) const {
+  CallerScope caller(where);
+  const Tensor &a = concentration1_, &b = concentration0_;
+  return log_beta(a, b) - (a - 1) * digamma(a) - (b - 1) * digamma(b) + (a + b - 2) * digamma(a + b);
+}
+
+Tensor kl_divergence(const Beta& p, const Beta& q, Location where) {
+  CallerScope caller(where);
+  broadcast_of("kl_divergence", p.batch_shape(), q.batch_shape(), where);
+  Tensor one = p.concentration1() - q.concentration1(), zero = p.concentration0() - q.concentration0();
+  return log_beta(q.concentration1(), q.concentration0()) - log_beta(p.concentration1(), p.concentration0()) +
+         one * digamma(p.concentration1()) + zero * digamma(p.concentration0()) -
+         (one + zero) * digamma(p.concentration1() + p.concentration0());
+}
+
+}  // namespace reel::distributions

@@ -1,0 +1,56 @@
+#include "distribution.h"
+
+#include <reel/no_record.h>
+#include <reel/ops.h>
+
+namespace reel::detail {
+
+namespace {
+
+Tensor parameter_of(const char* name, const Arg& given, const Arg& other) {
+  if (given.is_tensor()) {
+    const Tensor& tensor = tensor_of(name, given);
+    check_floating(name, tensor, given.location());
+    return tensor;
+  }
+  if (!other.is_tensor()) return full({}, given.number());
+  const Tensor& like = tensor_of(name, other);
+  check_floating(name, like, other.location());
+  return full({}, given.number(), {.dtype = like.dtype(), .device = like.device()});
+}
+
+}  // namespace
+
+Shape without_last(const Shape& shape, int count) {
+  return Shape(std::span<const std::int64_t>(shape.begin(), static_cast<std::size_t>(shape.rank() - count)));
+}
+
+std::array<Tensor, 2> parameters_of(const char* name, const char* first_name, const Arg& first, const char* second_name,
+                                    const Arg& second) {
+  Tensor a = parameter_of(name, first, second), b = parameter_of(name, second, first);
+  if (a.dtype() != b.dtype())
+    fail<DTypeError>(name, first.location(), "{} {} and {} {} must have one dtype", first_name, describe(a),
+                     second_name, describe(b));
+  check_same_device(name, a, b, first.location());
+  Shape shape = broadcast_of(name, a.shape(), b.shape(), first.location());
+  return {expand(a, shape), expand(b, shape)};
+}
+
+void check_positive(const char* name, const char* parameter, const Tensor& x, Location where) {
+  if (x.numel() == 0) return;
+  NoRecord pause;
+  double least = min(x).item<double>();
+  if (!(least > 0)) fail<Error>(name, where, "the {} must be above 0, not {}", parameter, least);
+}
+
+void check_support(const char* name, const Tensor& condition, const char* support, Location where) {
+  NoRecord pause;
+  if (!all(condition).item<bool>()) fail<Error>(name, where, "a value is not {}", support);
+}
+
+Tensor x_log_y(const Tensor& a, const Tensor& x) {
+  // The other operand of the product is finite where it is not selected, so that gradients are, too.
+  return a * log(where(logical_and(equal(a, 0), equal(x, 0)), 1, x));
+}
+
+}  // namespace reel::detail

@@ -1,0 +1,78 @@
+#include <reel/distributions/gamma.h>
+
+#include <limits>
+
+#include <reel/ops.h>
+#include <reel/ops/stop_gradient.h>
+
+#include "../ops/if_needed.h"
+#include "distribution.h"
+#include "standard_gamma.h"
+
+namespace reel::distributions {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char* gamma_name = "Gamma";
+
+// The smallest normal number of a dtype.
+double smallest_normal(DType dtype) {
+  if (dtype == DType::f64) return std::numeric_limits<double>::min();
+  return dtype == DType::f16 ? 0x1p-14 : std::numeric_limits<float>::min();
+}
+
+}  // namespace
+
+Gamma::Gamma(const Arg& concentration, const Arg& rate) {
+  CallerScope caller(concentration.location());
+  auto [first, second] = parameters_of(gamma_name, "concentration", concentration, "rate", rate);
+  check_positive(gamma_name, "concentration", first, concentration.location());
+  check_positive(gamma_name, "rate", second, concentration.location());
+  concentration_ = first;
+  rate_ = second;
+}
+
+Tensor Gamma::mean(Location where) const {
+  CallerScope caller(where);
+  return concentration_ / rate_;
+}
+
+Tensor Gamma::variance(Location where) const {
+  CallerScope caller(where);
+  return concentration_ / square(rate_);
+}
+
+Tensor Gamma::sample(const Shape& sample_shape, DrawOptions options, Location where) const {
+  return stop_gradient(rsample(sample_shape, options, where));
+}
+
+Tensor Gamma::rsample(const Shape& sample_shape, DrawOptions options, Location where) const {
+  CallerScope caller(where);
+  Tensor alpha = expand(concentration_, shape_of_samples(sample_shape, batch_shape(), where));
+  Tensor z = exp(log_standard_gamma(alpha, options.generator)) / rate_;
+  return clamp(to_if_needed(z, rate_.dtype()), smallest_normal(rate_.dtype()));
+}
+
+Tensor Gamma::log_prob(const Arg& x) const {
+  CallerScope caller(x.location());
+  const Tensor& given = tensor_of(gamma_name, x);
+  check_support(gamma_name, given >= 0, "at least 0", x.location());
+  return concentration_ * log(rate_) + x_log_y(concentration_ - 1, given) - rate_ * given - lgamma(concentration_);
+}
+
+Tensor Gamma::entropy(Location where) const {
+  CallerScope caller(where);
+  return concentration_ - log(rate_) + lgamma(concentration_) + (1 - concentration_) * digamma(concentration_);
+}
+
+Tensor kl_divergence(const Gamma& p, const Gamma& q, Location where) {
+  CallerScope caller(where);
+  broadcast_of("kl_divergence", p.batch_shape(), q.batch_shape(), where);
+  const Tensor &a = p.concentration(), &b = q.concentration();
+  return b * log(p.rate() / q.rate()) + lgamma(b) - lgamma(a) + (a - b) * digamma(a) +
+         (q.rate() - p.rate()) * (a / p.rate());
+}
+
+}  // namespace reel::distributions

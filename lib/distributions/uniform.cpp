@@ -1,0 +1,71 @@
+#include <reel/distributions/uniform.h>
+
+#include <limits>
+
+#include <reel/no_record.h>
+#include <reel/ops.h>
+#include <reel/ops/stop_gradient.h>
+
+#include "../core/op_error.h"
+#include "distribution.h"
+
+namespace reel::distributions {
+
+using namespace detail;
+
+namespace {
+
+constexpr const char* uniform_name = "Uniform";
+
+}  // namespace
+
+Uniform::Uniform(const Arg& low, const Arg& high) {
+  CallerScope caller(low.location());
+  auto [first, second] = parameters_of(uniform_name, "low", low, "high", high);
+  NoRecord pause;
+  if (!all(first < second).item<bool>())
+    fail<Error>(uniform_name, low.location(), "low must be less than high everywhere");
+  low_ = first;
+  high_ = second;
+}
+
+Tensor Uniform::mean(Location where) const {
+  CallerScope caller(where);
+  return (low_ + high_) / 2;
+}
+
+Tensor Uniform::variance(Location where) const {
+  CallerScope caller(where);
+  return square(high_ - low_) / 12;
+}
+
+Tensor Uniform::sample(const Shape& sample_shape, DrawOptions options, Location where) const {
+  return stop_gradient(rsample(sample_shape, options, where));
+}
+
+Tensor Uniform::rsample(const Shape& sample_shape, DrawOptions options, Location where) const {
+  CallerScope caller(where);
+  Tensor u = rand(shape_of_samples(sample_shape, batch_shape(), where),
+                  {.dtype = low_.dtype(), .device = low_.device(), .generator = options.generator});
+  return low_ + (high_ - low_) * u;
+}
+
+Tensor Uniform::log_prob(const Arg& x) const {
+  CallerScope caller(x.location());
+  check_support(uniform_name, logical_and(x >= low_, x <= high_), "in [low, high]", x.location());
+  return reel::where(x < high_, -log(high_ - low_), -std::numeric_limits<double>::infinity());
+}
+
+Tensor Uniform::entropy(Location where) const {
+  CallerScope caller(where);
+  return log(high_ - low_);
+}
+
+Tensor kl_divergence(const Uniform& p, const Uniform& q, Location where) {
+  CallerScope caller(where);
+  broadcast_of("kl_divergence", p.batch_shape(), q.batch_shape(), where);
+  return reel::where(logical_and(q.low() <= p.low(), q.high() >= p.high()),
+                     log((q.high() - q.low()) / (p.high() - p.low())), std::numeric_limits<double>::infinity());
+}
+
+}  // namespace reel::distributions
