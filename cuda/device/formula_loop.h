@@ -242,6 +242,16 @@ void run_number(const View& out, const Inputs&... inputs) {
   }
 }
 
+/// Runs a formula for integers only.
+template <class IntegerF, class... Inputs>
+void run_integer(const View& out, const Inputs&... inputs) {
+  switch (out.dtype) {
+    case DType::i32: return run_alike<std::int32_t>(IntegerF(), out, inputs...);
+    case DType::i64: return run_alike<std::int64_t>(IntegerF(), out, inputs...);
+    default: return run_alike<std::uint8_t>(IntegerF(), out, inputs...);
+  }
+}
+
 /// The formula that a device computes; another one where a formula is inexact in f32.
 template <class F>
 struct DeviceFormula {
@@ -271,6 +281,10 @@ void row_kernel(const View& out, const Inputs&... inputs) {
     with_floating(first.dtype, [&]<class T>(std::type_identity<T>) { compare<F, T>(out, inputs...); });
   } else if constexpr (Row::operands == Operands::floating) {
     run_floating(F(), out, inputs...);
+  } else if constexpr (Row::operands == Operands::integers || Row::operands == Operands::integers_and_bools) {
+    if constexpr (Row::operands == Operands::integers_and_bools)
+      if (out.dtype == DType::boolean) return run_alike<bool>(IntegerF(), out, inputs...);
+    run_integer<IntegerF>(out, inputs...);
   } else {
     if constexpr (Row::operands == Operands::numbers_and_bools)
       if (out.dtype == DType::boolean) return run_alike<bool>(IntegerF(), out, inputs...);

@@ -2,12 +2,15 @@
 
 #include <reel/ops/activation.h>
 #include <reel/ops/attention.h>
+#include <reel/ops/bitwise.h>
 #include <reel/ops/comparison.h>
 #include <reel/ops/convolution.h>
 #include <reel/ops/create.h>
+#include <reel/ops/distance.h>
 #include <reel/ops/einsum.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/embedding.h>
+#include <reel/ops/grid_sample.h>
 #include <reel/ops/in_place.h>
 #include <reel/ops/index.h>
 #include <reel/ops/linear_algebra.h>
@@ -16,6 +19,7 @@
 #include <reel/ops/norm.h>
 #include <reel/ops/normalise.h>
 #include <reel/ops/pad.h>
+#include <reel/ops/pixel_shuffle.h>
 #include <reel/ops/pooling.h>
 #include <reel/ops/random.h>
 #include <reel/ops/recurrent.h>

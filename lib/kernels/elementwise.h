@@ -17,7 +17,7 @@ inline namespace REEL_TARGET {
 namespace kernel_lists {
 
 using Unary = decltype(UnaryArithmetic() + Exponential() + Trigonometric() + Special() + UnaryComparison());
-using Binary = decltype(BinaryArithmetic() + BinaryComparison());
+using Binary = decltype(BinaryArithmetic() + BinaryComparison() + Bitwise());
 
 }  // namespace kernel_lists
 

@@ -9,7 +9,8 @@ using namespace detail;
 
 namespace {
 
-constexpr const char *dropout_name = "Dropout", *alpha_name = "AlphaDropout", *variational_name = "VariationalDropout";
+constexpr const char *dropout_name = "Dropout", *channel_name = "Dropout2d", *alpha_name = "AlphaDropout",
+                     *variational_name = "VariationalDropout";
 
 double checked_probability(const char* name, double probability, Location where) {
   if (!(probability >= 0 && probability <= 1))
@@ -24,6 +25,13 @@ Dropout::Dropout(double probability, Generator* generator, Location where)
 
 Tensor Dropout::operator()(const Arg& x) const {
   return call(dropout_name, x, [&](const Tensor& x) { return is_training() ? dropout(x, options_) : copy(x); });
+}
+
+Dropout2d::Dropout2d(double probability, Generator* generator, Location where)
+    : options_{.probability = checked_probability(channel_name, probability, where), .generator = generator} {}
+
+Tensor Dropout2d::operator()(const Arg& x) const {
+  return call(channel_name, x, [&](const Tensor& x) { return is_training() ? dropout2d(x, options_) : copy(x); });
 }
 
 AlphaDropout::AlphaDropout(double probability, Generator* generator, Location where)

@@ -208,7 +208,7 @@ TEST_CASE("convolutions refuse what does not fit") {
           [&] { conv1d(x, w); }),
       Bad("conv2d: x and w must have rank 4",
           [&] {
-            conv2d(of({4, 6, 6}), w);
+            conv2d(of({6, 6}), w);
           }),
       Bad("conv3d: x and w must have rank 5", [&] { conv3d(x, w); }),
       Bad("conv_transposed1d: x and w must have rank 3", [&] { conv_transposed1d(x, v); }),

@@ -12,6 +12,10 @@ std::int64_t reduction_of(Given given) {
   return reductions[given.integer("reduction")];
 }
 
+at::Tensor reduced(const at::Tensor& losses, std::int64_t reduction) {
+  return reduction == at::Reduction::None ? losses : reduction == at::Reduction::Sum ? losses.sum() : losses.mean();
+}
+
 // None if there are none.
 c10::optional<at::Tensor> weights_of(Given given, const at::Tensor& x) {
   const Attributes::Numbers& numbers = given.numbers("weights");
@@ -46,8 +50,7 @@ void add_loss_peers(Peers& peers) {
   };
   peers["hinge_loss"] = [](Tensors x, Given given) {
     at::Tensor losses = at::relu(given.number("width") - x[1] * x[0]);
-    std::int64_t reduction = reduction_of(given);
-    return reduction == at::Reduction::None ? losses : reduction == at::Reduction::Sum ? losses.sum() : losses.mean();
+    return reduced(losses, reduction_of(given));
   };
   peers["hinge_embedding_loss"] = [](Tensors x, Given given) {
     return at::hinge_embedding_loss(x[0], x[1], given.number("margin"), reduction_of(given));
@@ -58,6 +61,22 @@ void add_loss_peers(Peers& peers) {
   peers["triplet_margin_loss"] = [](Tensors x, Given given) {
     return at::triplet_margin_loss(x[0], x[1], x[2], given.number("margin"), given.number("p"), 1e-6,
                                    given.flag("swap"), reduction_of(given));
+  };
+  // ATen has neither; torch.nn.functional composes them, too.
+  peers["gaussian_nll_loss"] = [](Tensors x, Given given) {
+    at::Tensor losses = (at::log(x[2]) + at::square(x[0] - x[1]) / x[2]) * 0.5;
+    if (given.flag("full")) losses = losses + 0.9189385332046727;
+    return reduced(losses, reduction_of(given));
+  };
+  peers["multilabel_soft_margin_loss"] = [](Tensors x, Given given) {
+    at::Tensor losses = -(x[1] * at::log_sigmoid(x[0]) + (1 - x[1]) * at::log_sigmoid(-x[0]));
+    return reduced(losses.mean(-1), reduction_of(given));
+  };
+  peers["multi_margin_loss"] = [](Tensors x, Given given) {
+    return at::multi_margin_loss(x[0], x[1], given.integer("p"), given.number("margin"), {}, reduction_of(given));
+  };
+  peers["multilabel_margin_loss"] = [](Tensors x, Given given) {
+    return at::multilabel_margin_loss(x[0], x[1], reduction_of(given));
   };
   peers["nll_loss"] = [](Tensors x, Given given) {
     return at::nll_loss_nd(x[0], x[1], weights_of(given, x[0]), reduction_of(given), given.integer("ignored"));

@@ -63,6 +63,26 @@ void add_normalise_peers(Peers& peers) {
                           numbers(given, "variance", x[0]), given.flag("training"), 0.1, given.number("epsilon"),
                           false);
   };
+  // ATen has no normalize and no local_response_norm; torch.nn.functional composes them, too.
+  peers["normalize"] = [](Tensors x, Given given) {
+    return x[0] / at::norm(x[0], given.number("p"), given.integer("axis"), true).clamp_min(1e-12);
+  };
+  peers["local_response_norm"] = [](Tensors x, Given given) {
+    std::int64_t size = given.integer("size"), channels = x[0].size(1);
+    at::Tensor squares = at::constant_pad_nd(at::square(x[0]), {0, 0, size / 2, (size - 1) / 2}), sum;
+    for (std::int64_t k = 0; k < size; ++k) {
+      at::Tensor part = squares.narrow(1, k, channels);
+      sum = sum.defined() ? sum + part : part;
+    }
+    return x[0] / at::pow(sum * (0.5 / static_cast<double>(size)) + 2, 0.75);
+  };
+  peers["cosine_similarity"] = [](Tensors x, Given given) {
+    return at::cosine_similarity(x[0], x[1], given.integer("axis"));
+  };
+  peers["pairwise_distance"] = [](Tensors x, Given given) {
+    return at::pairwise_distance(x[0], x[1], given.number("p"), 1e-6, given.flag("keepdims"));
+  };
+  peers["cdist"] = [](Tensors x, Given given) { return at::cdist(x[0], x[1], given.number("p")); };
 }
 
 }  // namespace reel_test

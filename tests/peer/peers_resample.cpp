@@ -35,6 +35,16 @@ at::Tensor interpolate(Tensors x, Given with) {
 
 void add_resample_peers(Peers& peers) {
   peers["interpolate"] = interpolate;
+  peers["pixel_shuffle"] = [](Tensors x, Given with) { return at::pixel_shuffle(x[0], with.integer("factor")); };
+  peers["pixel_unshuffle"] = [](Tensors x, Given with) { return at::pixel_unshuffle(x[0], with.integer("factor")); };
+  peers["grid_sample"] = [](Tensors x, Given with) {
+    return at::grid_sampler(x[0], x[1], with.integer("mode"), with.integer("padding"), with.flag("align_corners"));
+  };
+  peers["affine_grid"] = [](Tensors x, Given with) {
+    std::vector<std::int64_t> size{x[0].size(0), 1};
+    for (std::int64_t each : with.integers("size")) size.push_back(each);
+    return at::affine_grid_generator(x[0], size, with.flag("align_corners"));
+  };
   peers["unfold"] = [](Tensors x, Given with) {
     return at::im2col(x[0], with.integers("kernel"), with.integers("dilation"), with.integers("padding"),
                       with.integers("stride"));

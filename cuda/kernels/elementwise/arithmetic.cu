@@ -73,6 +73,11 @@ void fill_binary_kernels(KernelTable& table, KernelList<Rows...>) {
   (fill(Rows()), ...);
 }
 
+template <class... Rows>
+void fill_integer_kernels(KernelTable& table, KernelList<Rows...>) {
+  ((table.binary[binary_place<typename Rows::Formula>] = row_kernel<Rows>), ...);
+}
+
 }  // namespace
 
 template <>
@@ -82,6 +87,7 @@ struct DeviceFormula<formulas::Pow> {
 
 void fill_arithmetic(KernelTable& table) {
   fill_binary_kernels(table, kernel_lists::BinaryArithmetic());
+  fill_integer_kernels(table, kernel_lists::Bitwise());
   table.clamp = clamp_kernel;
   table.lerp = lerp_kernel;
   table.multiply_add = multiply_add_kernel;

@@ -95,8 +95,9 @@ struct Conv3d : Convolution<3> {
 struct TransposedConvolutionLayerOptions {
   /// Elements of the result from one window to the next; at least 1. Default 1.
   AxisNumbers stride = 1;
-  /// Elements that are cut from each end of the result's axes; at least 0. Default 0.
-  AxisNumbers padding = 0;
+  /// Elements that are cut from each end of the result's axes: numbers of at least 0, or a Padding rule, by which a
+  /// convolution of the result would give the size of x. Default 0.
+  ConvolutionPadding padding = 0;
   /// Further elements at the end of the result's axes; less than the stride or the dilation. Default 0.
   AxisNumbers output_padding = 0;
   /// Elements of the result from one element of the window to the next; at least 1. Default 1.

@@ -30,6 +30,31 @@ struct Dropout : Module {
   DropoutOptions options_;
 };
 
+/// `dropout2d` while training, which sets whole channels to 0; otherwise a copy of x.
+/// Source: PyTorch's Dropout2d.
+struct Dropout2d : Module {
+  /// A layer by itself, not part of a module. `probability`: that with which a channel is dropped, in [0, 1], default
+  /// 0.5; `generator`: null (default) for this thread's.
+  /// Throws: Error for a probability outside [0, 1].
+  explicit Dropout2d(double probability = 0.5, Generator* generator = nullptr, Location where = Location::here());
+  /// A layer that is registered in `parent` under `name`. `probability`: that with which a channel is dropped, in [0,
+  /// 1], default 0.5; `generator`: null (default) for this thread's.
+  /// Throws: Error unless the name is new in `parent`, not empty and without a dot, and for a probability outside [0,
+  /// 1].
+  Dropout2d(Module& parent, std::string_view name, double probability = 0.5, Generator* generator = nullptr,
+            Location where = Location::here())
+      : Dropout2d(probability, generator, where) {
+    join(parent, name, where);
+  }
+
+  /// x, of (N, C, H, W) or (C, H, W), with channels dropped while training; otherwise a copy of x.
+  /// Throws: while training, DTypeError unless x is floating and ShapeError for another rank; Error if x is undefined.
+  Tensor operator()(const Arg& x) const;
+
+ private:
+  DropoutOptions options_;
+};
+
 /// `alpha_dropout` while training, which keeps mean and variance behind `selu`; otherwise a copy of x.
 /// Source: PyTorch's AlphaDropout.
 struct AlphaDropout : Module {

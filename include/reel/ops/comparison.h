@@ -51,6 +51,25 @@ Tensor isinf(const Arg& x);
 /// Whether x is neither infinite nor NaN, elementwise, as bool; true for integers and bools. No gradient.
 Tensor isfinite(const Arg& x);
 
+/// Options of `isclose` and `allclose`.
+struct ToleranceOptions {
+  double relative = 1e-5;  ///< the part of |b| by which a may differ, at least 0; default 10⁻⁵
+  double absolute = 1e-8;  ///< what a may differ besides, at least 0; default 10⁻⁸
+  bool equal_nan = false;  ///< whether two NaNs are close; default false
+};
+
+/// Whether |a − b| ≤ absolute + relative · |b|, elementwise, as bool; equal infinities are close, other ones are not.
+/// Operands broadcast and are compared in a common dtype, integers in f64; no gradient.
+/// Throws: Error for a negative tolerance; ShapeError unless the shapes broadcast; DeviceError for operands on different
+/// devices.
+/// Source: PyTorch's isclose.
+Tensor isclose(const Arg& a, const Arg& b, ToleranceOptions options = {});
+/// Whether `isclose` is true of all elements. Waits for the result of a GPU.
+/// Throws: Error for a negative tolerance; ShapeError unless the shapes broadcast; DeviceError for operands on different
+/// devices.
+/// Source: PyTorch's allclose.
+bool allclose(const Arg& a, const Arg& b, ToleranceOptions options = {});
+
 /// a where `condition`, a bool tensor, is true, b elsewhere. All three broadcast; a and b are combined in a common
 /// dtype.
 /// Throws: DTypeError unless the condition is bool; ShapeError unless the shapes broadcast; DeviceError for operands on

@@ -82,7 +82,7 @@ struct ConvolutionOptions {
 ///
 ///     y_n,f,o = Σ_c,k w_f,c,k x_n,c,(o · stride + k · dilation − padding)          zeros around x
 ///
-/// bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
 /// Source: PyTorch's conv1d; TensorFlow for Padding::same and Padding::valid.
@@ -93,7 +93,7 @@ Tensor conv1d(const Arg& x, const Arg& w, const ConvolutionOptions& options = {}
 ///
 ///     y_n,f,o = b_f + Σ_c,k w_f,c,k x_n,c,(o · stride + k · dilation − padding)          zeros around x
 ///
-/// bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
 /// Source: PyTorch's conv1d; TensorFlow for Padding::same and Padding::valid.
@@ -104,7 +104,7 @@ Tensor conv1d(const Arg& x, const Arg& w, const Arg& bias, const ConvolutionOpti
 ///
 ///     y_n,f,o = Σ_c,k w_f,c,k x_n,c,(o · stride + k · dilation − padding)          zeros around x
 ///
-/// bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
 /// Source: PyTorch's conv2d; TensorFlow for Padding::same and Padding::valid.
@@ -115,7 +115,7 @@ Tensor conv2d(const Arg& x, const Arg& w, const ConvolutionOptions& options = {}
 ///
 ///     y_n,f,o = b_f + Σ_c,k w_f,c,k x_n,c,(o · stride + k · dilation − padding)          zeros around x
 ///
-/// bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
 /// Source: PyTorch's conv2d; TensorFlow for Padding::same and Padding::valid.
@@ -126,7 +126,7 @@ Tensor conv2d(const Arg& x, const Arg& w, const Arg& bias, const ConvolutionOpti
 ///
 ///     y_n,f,o = Σ_c,k w_f,c,k x_n,c,(o · stride + k · dilation − padding)          zeros around x
 ///
-/// bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
 /// Source: PyTorch's conv3d; TensorFlow for Padding::same and Padding::valid.
@@ -137,7 +137,7 @@ Tensor conv3d(const Arg& x, const Arg& w, const ConvolutionOptions& options = {}
 ///
 ///     y_n,f,o = b_f + Σ_c,k w_f,c,k x_n,c,(o · stride + k · dilation − padding)          zeros around x
 ///
-/// bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
 /// Source: PyTorch's conv3d; TensorFlow for Padding::same and Padding::valid.
@@ -147,10 +147,14 @@ Tensor conv3d(const Arg& x, const Arg& w, const Arg& bias, const ConvolutionOpti
 struct TransposedConvolutionOptions {
   /// Elements of the result from one window to the next; at least 1. Default 1.
   AxisNumbers stride = 1;
-  /// Elements that are cut from each end of the result's axes; at least 0. Default 0.
-  AxisNumbers padding = 0;
+  /// Elements that are cut from each end of the result's axes: numbers of at least 0, or a Padding rule, by which a
+  /// convolution of the result would give the size of x. Default 0.
+  ConvolutionPadding padding = 0;
   /// Further elements at the end of the result's axes; less than the stride or the dilation. Default 0.
   AxisNumbers output_padding = 0;
+  /// The sizes of the result's spatial axes, each less than `stride` above that without output padding; in place of
+  /// output_padding. Empty (default): computed.
+  Shape output_size = {};
   /// Elements of the result from one element of the window to the next; at least 1. Default 1.
   AxisNumbers dilation = 1;
   /// Into how many groups the channels are divided, which do not mix; divides both numbers of channels. Default 1.
@@ -166,10 +170,11 @@ struct TransposedConvolutionOptions {
 ///
 ///     y_n,f,(o · stride + k · dilation − padding) += w_c,f,k x_n,c,o
 ///
-/// bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. With Padding::same, d = o · stride; an
+/// output_size sets d. bf16 and f16 are accumulated in f32 and rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
-/// Source: PyTorch's conv_transpose1d.
+/// Source: PyTorch's conv_transpose1d; TensorFlow for Padding::same.
 Tensor conv_transposed1d(const Arg& x, const Arg& w, const TransposedConvolutionOptions& options = {});
 /// Transposed convolution, the gradient of a convolution with respect to its input, over one spatial axis: x: (N, C_in,
 /// L), w: (C_in, C_out / groups, K), bias: (C_out). The result is (N, C_out, d…) with d = (o − 1) stride − 2 padding +
@@ -178,10 +183,11 @@ Tensor conv_transposed1d(const Arg& x, const Arg& w, const TransposedConvolution
 ///
 ///     y_n,f,(o · stride + k · dilation − padding) += w_c,f,k x_n,c,o          then + b_f
 ///
-/// bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. With Padding::same, d = o · stride; an
+/// output_size sets d. bf16 and f16 are accumulated in f32 and rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
-/// Source: PyTorch's conv_transpose1d.
+/// Source: PyTorch's conv_transpose1d; TensorFlow for Padding::same.
 Tensor conv_transposed1d(const Arg& x, const Arg& w, const Arg& bias, const TransposedConvolutionOptions& options = {});
 /// Transposed convolution, the gradient of a convolution with respect to its input, over two spatial axes: x: (N, C_in,
 /// H, W), w: (C_in, C_out / groups, K_h, K_w), without bias. The result is (N, C_out, d…) with d = (o − 1) stride − 2
@@ -190,10 +196,11 @@ Tensor conv_transposed1d(const Arg& x, const Arg& w, const Arg& bias, const Tran
 ///
 ///     y_n,f,(o · stride + k · dilation − padding) += w_c,f,k x_n,c,o
 ///
-/// bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. With Padding::same, d = o · stride; an
+/// output_size sets d. bf16 and f16 are accumulated in f32 and rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
-/// Source: PyTorch's conv_transpose2d.
+/// Source: PyTorch's conv_transpose2d; TensorFlow for Padding::same.
 Tensor conv_transposed2d(const Arg& x, const Arg& w, const TransposedConvolutionOptions& options = {});
 /// Transposed convolution, the gradient of a convolution with respect to its input, over two spatial axes: x: (N, C_in,
 /// H, W), w: (C_in, C_out / groups, K_h, K_w), bias: (C_out). The result is (N, C_out, d…) with d = (o − 1) stride − 2
@@ -202,10 +209,11 @@ Tensor conv_transposed2d(const Arg& x, const Arg& w, const TransposedConvolution
 ///
 ///     y_n,f,(o · stride + k · dilation − padding) += w_c,f,k x_n,c,o          then + b_f
 ///
-/// bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. With Padding::same, d = o · stride; an
+/// output_size sets d. bf16 and f16 are accumulated in f32 and rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
-/// Source: PyTorch's conv_transpose2d.
+/// Source: PyTorch's conv_transpose2d; TensorFlow for Padding::same.
 Tensor conv_transposed2d(const Arg& x, const Arg& w, const Arg& bias, const TransposedConvolutionOptions& options = {});
 /// Transposed convolution, the gradient of a convolution with respect to its input, over three spatial axes: x: (N,
 /// C_in, D, H, W), w: (C_in, C_out / groups, K_d, K_h, K_w), without bias. The result is (N, C_out, d…) with d = (o −
@@ -214,10 +222,11 @@ Tensor conv_transposed2d(const Arg& x, const Arg& w, const Arg& bias, const Tran
 ///
 ///     y_n,f,(o · stride + k · dilation − padding) += w_c,f,k x_n,c,o
 ///
-/// bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. With Padding::same, d = o · stride; an
+/// output_size sets d. bf16 and f16 are accumulated in f32 and rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
-/// Source: PyTorch's conv_transpose3d.
+/// Source: PyTorch's conv_transpose3d; TensorFlow for Padding::same.
 Tensor conv_transposed3d(const Arg& x, const Arg& w, const TransposedConvolutionOptions& options = {});
 /// Transposed convolution, the gradient of a convolution with respect to its input, over three spatial axes: x: (N,
 /// C_in, D, H, W), w: (C_in, C_out / groups, K_d, K_h, K_w), bias: (C_out). The result is (N, C_out, d…) with d = (o −
@@ -226,10 +235,11 @@ Tensor conv_transposed3d(const Arg& x, const Arg& w, const TransposedConvolution
 ///
 ///     y_n,f,(o · stride + k · dilation − padding) += w_c,f,k x_n,c,o          then + b_f
 ///
-/// bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. With Padding::same, d = o · stride; an
+/// output_size sets d. bf16 and f16 are accumulated in f32 and rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
-/// Source: PyTorch's conv_transpose3d.
+/// Source: PyTorch's conv_transpose3d; TensorFlow for Padding::same.
 Tensor conv_transposed3d(const Arg& x, const Arg& w, const Arg& bias, const TransposedConvolutionOptions& options = {});
 
 }  // namespace reel

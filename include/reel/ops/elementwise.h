@@ -1,6 +1,7 @@
 #pragma once
 
 #include <limits>
+#include <optional>
 
 #include <reel/ops/comparison.h>
 #include <reel/tensor.h>
@@ -35,6 +36,12 @@ Tensor floor_divide(const Arg& a, const Arg& b);
 /// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
 /// devices.
 Tensor mod(const Arg& a, const Arg& b);
+/// The remainder a − b trunc(a / b) with a's sign, elementwise, exact. Where b is 0: NaN, for integers 0. Derivatives: 1
+/// with respect to a, −trunc(a / b) with respect to b.
+/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
+/// devices.
+/// Source: PyTorch's fmod.
+Tensor fmod(const Arg& a, const Arg& b);
 /// a to the power of b, elementwise; integers stay integers, and a negative integer power of an integer is 0 unless the
 /// base is ±1.
 /// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
@@ -53,6 +60,11 @@ Tensor atan2(const Arg& a, const Arg& b);
 /// log(e^a + e^b) without overflow, also at ±∞, elementwise; integers give f32.
 /// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor logaddexp(const Arg& a, const Arg& b);
+/// x log y, elementwise: 0 where x is 0 and y is not NaN, whatever log y is; integers give f32. Where x is 0, the
+/// derivatives at y ≤ 0 and at ∞ are 0.
+/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
+/// Source: PyTorch's xlogy.
+Tensor xlogy(const Arg& x, const Arg& y);
 /// min(max(x, low), high), elementwise: numbers or tensors, all broadcast; NaN if one is. −∞ as a lower and ∞ as an
 /// upper number are no bounds, whatever the dtype: clamp(x, 0) has no upper end, clamp(x, -INFINITY, 1) no lower one.
 /// Where low > high the result is high. The gradient flows to x where low ≤ x ≤ high, to low where x < low ≤ high, to
@@ -102,12 +114,18 @@ Tensor rsqrt(const Arg& x);
 Tensor exp(const Arg& x);
 /// e^x − 1, elementwise, exact for small x. Integers and bools give f32.
 Tensor expm1(const Arg& x);
+/// 2^x, elementwise, exact for whole numbers. Integers and bools give f32.
+/// Source: PyTorch's exp2.
+Tensor exp2(const Arg& x);
 /// The natural logarithm, elementwise; −∞ at 0, NaN below. Integers and bools give f32.
 Tensor log(const Arg& x);
 /// log(1 + x), elementwise, exact for small x; −∞ at −1, NaN below. Integers and bools give f32.
 Tensor log1p(const Arg& x);
 /// The logarithm to base 2, elementwise, exact for powers of two; −∞ at 0, NaN below. Integers and bools give f32.
 Tensor log2(const Arg& x);
+/// The logarithm to base 10, elementwise; −∞ at 0, NaN below. Integers and bools give f32.
+/// Source: PyTorch's log10.
+Tensor log10(const Arg& x);
 /// The sine of an angle in radians, elementwise, accurate for any finite x. Integers and bools give f32.
 Tensor sin(const Arg& x);
 /// The cosine of an angle in radians, elementwise, accurate for any finite x. Integers and bools give f32.
@@ -126,10 +144,37 @@ Tensor sinh(const Arg& x);
 Tensor cosh(const Arg& x);
 /// The hyperbolic tangent, elementwise. Integers and bools give f32.
 Tensor tanh(const Arg& x);
+/// The inverse of `sinh`, elementwise. Integers and bools give f32.
+/// Source: PyTorch's asinh.
+Tensor asinh(const Arg& x);
+/// The inverse of `cosh`, at least 0, elementwise; NaN below 1. Integers and bools give f32.
+/// Source: PyTorch's acosh.
+Tensor acosh(const Arg& x);
+/// The inverse of `tanh`, elementwise; ±∞ at ±1, NaN beyond. Integers and bools give f32.
+/// Source: PyTorch's atanh.
+Tensor atanh(const Arg& x);
 /// The logistic sigmoid 1 / (1 + e^−x), elementwise. Integers and bools give f32.
 Tensor sigmoid(const Arg& x);
+/// Options of `logit`.
+struct LogitOptions {
+  /// ε in [0, 1/2]: x is clamped to [ε, 1 − ε] first. Nothing (default): x is taken as it is.
+  std::optional<double> epsilon = {};
+};
+
+/// log(x / (1 − x)), the inverse of `sigmoid`, elementwise; ∓∞ at 0 and 1, NaN outside of [0, 1]. Integers and bools
+/// give f32.
+/// Throws: Error for ε outside [0, 1/2].
+/// Source: PyTorch's logit.
+Tensor logit(const Arg& x, LogitOptions options = {});
+/// sin(πx) / (πx), elementwise, 1 at 0. Integers and bools give f32.
+/// Source: PyTorch's sinc.
+Tensor sinc(const Arg& x);
 /// The error function 2/√π ∫₀ˣ e^−t² dt, elementwise. Integers and bools give f32.
 Tensor erf(const Arg& x);
+/// The complement 1 − erf(x) of the error function, elementwise, accurate also where it is tiny. Integers and bools give
+/// f32.
+/// Source: PyTorch's erfc.
+Tensor erfc(const Arg& x);
 /// The inverse of `erf`, elementwise; ±∞ at ±1, NaN beyond. Integers and bools give f32.
 Tensor erfinv(const Arg& x);
 /// log |Γ(x)|, elementwise; ∞ at 0 and the negative whole numbers. Integers and bools give f32.
@@ -143,6 +188,27 @@ Tensor digamma(const Arg& x);
 /// Throws: Error for another order.
 /// Source: PyTorch's polygamma.
 Tensor polygamma(int order, const Arg& x);
+
+/// The modified Bessel function of the first kind of order 0, Σ_k (x/2)^2k / k!², elementwise. Integers and bools give
+/// f32.
+/// Source: PyTorch's i0.
+Tensor i0(const Arg& x);
+/// The modified Bessel function of the first kind of order 1, Σ_k (x/2)^(2k+1) / (k! (k+1)!), which is the derivative of
+/// `i0`, elementwise. Integers and bools give f32.
+/// Source: PyTorch's special.i1.
+Tensor i1(const Arg& x);
+
+/// Options of `nan_to_num`.
+struct NanToNumOptions {
+  double nan = 0;                                ///< what replaces NaN; default 0
+  std::optional<double> positive_infinity = {};  ///< what replaces ∞; nothing (default): the dtype's largest number
+  std::optional<double> negative_infinity = {};  ///< what replaces −∞; nothing (default): the dtype's least number
+};
+
+/// x with NaN and infinities replaced by numbers, elementwise; the gradient is 0 there. Integers and bools stay as they
+/// are.
+/// Source: PyTorch's nan_to_num.
+Tensor nan_to_num(const Arg& x, NanToNumOptions options = {});
 
 /// A copy of x in the given dtype, also where x has it already; floating to integer cuts towards zero. The gradient
 /// flows between floating dtypes.

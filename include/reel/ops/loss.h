@@ -76,6 +76,24 @@ struct PoissonOptions {
 /// Source: PyTorch's poisson_nll_loss.
 Tensor poisson_nll_loss(const Arg& input, const Arg& target, PoissonOptions options = {});
 
+/// Options of `gaussian_nll_loss`.
+struct GaussianOptions {
+  LossReduction reduction = LossReduction::mean;  ///< default: mean
+  /// Whether the constant log(2π) / 2 is added. Default false.
+  bool full = false;
+  /// ε: what smaller variances are replaced with; above 0. Default 10⁻⁶.
+  double epsilon = 1e-6;
+};
+
+/// −log of the density of t under the normal distribution of mean x and variance v, without its constant, elementwise,
+/// then reduced: (log v + (x − t)² / v) / 2 of input x and target t (…, D), with v no less than ε. The variance has
+/// their shape, or one number for all of the last axis: (…, 1) or (…). Its gradient is taken at v, also where ε replaces
+/// it.
+/// Throws: ShapeError unless input and target have one shape and the variance fits; DTypeError unless all have one
+/// floating dtype; DeviceError for operands on different devices; Error unless ε is above 0.
+/// Source: PyTorch's gaussian_nll_loss.
+Tensor gaussian_nll_loss(const Arg& input, const Arg& target, const Arg& variance, GaussianOptions options = {});
+
 /// Options of `binary_cross_entropy`.
 struct BinaryOptions {
   LossReduction reduction = LossReduction::mean;  ///< default: mean
@@ -212,6 +230,44 @@ struct TripletOptions {
 /// Throws: ShapeError, DTypeError, DeviceError where operands do not fit.
 /// Source: PyTorch's triplet_margin_loss.
 Tensor triplet_margin_loss(const Arg& anchor, const Arg& positive, const Arg& negative, TripletOptions options = {});
+
+/// Options of `multi_margin_loss`.
+struct MultiMarginOptions {
+  LossReduction reduction = LossReduction::mean;  ///< default: mean
+  /// The power of each term: 1 or 2. Default 1.
+  int p = 1;
+  double margin = 1;  ///< default 1
+  /// A factor for each class: (C). Undefined (default): 1.
+  Tensor weight = {};
+};
+
+/// Multi-class hinge loss Σ_{c ≠ t} w_t max(0, margin − x_t + x_c)^p / C of each example, then reduced: input x (N, C) or
+/// (C); targets t of i32 or i64 in [0, C): (N) or ().
+/// Throws: IndexError for a target out of range; Error unless p is 1 or 2; ShapeError, DTypeError, DeviceError where
+/// operands do not fit.
+/// Source: PyTorch's multi_margin_loss.
+Tensor multi_margin_loss(const Arg& input, const Arg& targets, const MultiMarginOptions& options = {});
+/// Multi-label hinge loss Σ_t Σ_c max(0, 1 − (x_t − x_c)) / C of each example, then reduced, over the labels t of the
+/// example and the classes c that are none: input x (N, C) or (C); targets of i32 or i64 in the same shape, which are
+/// labels in [0, C) up to the first negative number.
+/// Throws: IndexError for a label of C or more; ShapeError, DTypeError, DeviceError where operands do not fit.
+/// Source: PyTorch's multilabel_margin_loss.
+Tensor multilabel_margin_loss(const Arg& input, const Arg& targets, LossOptions options = {});
+
+/// Options of `multilabel_soft_margin_loss`.
+struct MultilabelSoftMarginOptions {
+  LossReduction reduction = LossReduction::mean;  ///< default: mean
+  /// A factor for each class; broadcasts to the input. Undefined (default): 1.
+  Tensor weight = {};
+};
+
+/// −Σ_c w_c (t_c log p_c + (1 − t_c) log(1 − p_c)) / C with p = sigmoid(x) of each example, then reduced, of input x and
+/// target t: (…, C) → (…).
+/// Throws: ShapeError unless input and target have one shape, with an axis, and the weight broadcasts to it; DTypeError
+/// unless all have one floating dtype; DeviceError for operands on different devices.
+/// Source: PyTorch's multilabel_soft_margin_loss.
+Tensor multilabel_soft_margin_loss(const Arg& input, const Arg& target,
+                                   const MultilabelSoftMarginOptions& options = {});
 
 /// Options of `ctc_loss`.
 struct CtcOptions {

@@ -116,4 +116,30 @@ Tensor batch_norm(const Arg& x, const Arg& weight, const Arg& bias, const Arg& r
 /// Source: Ioffe & Szegedy, Batch normalization (2015); PyTorch's batch_norm.
 Tensor batch_norm(const Arg& x, const Arg& running_mean, const Arg& running_variance, BatchNormOptions options = {});
 
+/// Options of `normalize`.
+struct NormalizeOptions {
+  double p = 2;            ///< the order of the norm; default 2
+  int axis = 1;            ///< the axis of the vectors' elements; default 1
+  double epsilon = 1e-12;  ///< ε: the least divisor; at least 0. Default 10⁻¹²
+};
+
+/// x / max(‖x‖_p, ε), with norms along an axis; bf16 and f16 are rounded once.
+/// Throws: ShapeError for an axis that does not exist; DTypeError unless x is floating; Error if p is NaN and for a
+/// negative ε.
+/// Source: PyTorch's normalize.
+Tensor normalize(const Arg& x, NormalizeOptions options = {});
+
+/// Options of `local_response_norm`.
+struct LocalResponseNormOptions {
+  double alpha = 1e-4;  ///< α; default 10⁻⁴
+  double beta = 0.75;   ///< β; default 0.75
+  double k = 1;         ///< default 1
+};
+
+/// x / (k + α / size · Σ x²)^β, where the sum is over `size` neighbouring channels, ⌊size / 2⌋ of them before the
+/// element's own; channels beyond the ends are 0: x: (N, C, d…). bf16 and f16 are rounded once.
+/// Throws: ShapeError unless x has rank 3 or more and the size is at least 1; DTypeError unless x is floating.
+/// Source: Krizhevsky et al., ImageNet classification with deep convolutional neural networks (NeurIPS 2012).
+Tensor local_response_norm(const Arg& x, std::int64_t size, LocalResponseNormOptions options = {});
+
 }  // namespace reel

@@ -13,6 +13,7 @@ enum class PadMode : std::uint8_t {
   constant,  ///< a number
   reflect,   ///< x mirrored at its first and last element, which are not repeated: c b | a b c | b a
   edge,      ///< the first and last element: a a | a b c | c c
+  circular,  ///< x repeated: b c | a b c | a b
 };
 
 /// How many elements `pad` adds along an axis; at least 0.
@@ -32,14 +33,14 @@ struct PadOptions {
 /// holds for all axes. A reflection wider than x is mirrored again at the other end, and one of a single element
 /// repeats it.
 /// Throws: ShapeError unless there is one width for all axes or one for each, none negative, and for a reflection or
-/// edge of no elements.
+/// edge or repetition of no elements.
 /// Source: NumPy's pad.
 Tensor pad(const Arg& x, std::span<const PadWidth> widths, PadOptions options = {});
 /// x with elements added before and after it along each axis: `pad(x, {{1, 1}, {0, 2}})` of a matrix; a single width
 /// holds for all axes. A reflection wider than x is mirrored again at the other end, and one of a single element
 /// repeats it.
 /// Throws: ShapeError unless there is one width for all axes or one for each, none negative, and for a reflection or
-/// edge of no elements.
+/// edge or repetition of no elements.
 /// Source: NumPy's pad.
 inline Tensor pad(const Arg& x, std::initializer_list<PadWidth> widths, PadOptions options = {}) {
   return pad(x, std::span(widths.begin(), widths.size()), options);

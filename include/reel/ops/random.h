@@ -74,10 +74,10 @@ Tensor randint(std::int64_t low, std::int64_t high, const Shape& shape, IntegerO
 /// Throws: ShapeError for a negative count; DTypeError for another dtype, or one that cannot hold the integers.
 Tensor randperm(std::int64_t count, IntegerOptions options = {}, Location where = Location::here());
 
-/// Options of `dropout` and `alpha_dropout`.
+/// Options of `dropout`, `dropout2d` and `alpha_dropout`.
 struct DropoutOptions {
-  /// The probability, in [0, 1], with which an element becomes 0, or the limit of `selu` in `alpha_dropout`. Default
-  /// 0.5.
+  /// The probability, in [0, 1], with which an element becomes 0, a channel in `dropout2d`, or the limit of `selu` in
+  /// `alpha_dropout`. Default 0.5.
   double probability = 0.5;
   /// The generator of the random numbers; null (default): this thread's `default_generator()`.
   Generator* generator = nullptr;
@@ -87,6 +87,11 @@ struct DropoutOptions {
 /// Throws: Error for a probability outside [0, 1]; DTypeError unless floating.
 /// Source: Srivastava et al., Dropout (JMLR 2014), in its inverted form.
 Tensor dropout(const Arg& x, DropoutOptions options = {});
+
+/// x / (1 − p) with each channel of each example set to 0 with probability p: x: (N, C, H, W) or (C, H, W).
+/// Throws: Error for a probability outside [0, 1]; DTypeError unless floating; ShapeError for another rank.
+/// Source: Tompson et al., Efficient object localization using convolutional networks (CVPR 2015); PyTorch's dropout2d.
+Tensor dropout2d(const Arg& x, DropoutOptions options = {});
 
 /// Options of `variational_dropout`.
 struct VariationalDropoutOptions {

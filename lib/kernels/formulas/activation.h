@@ -128,6 +128,54 @@ struct SoftplusGradient {
   }
 };
 
+// tanh(log(1 + e^x)) = n / (n + 2) with n = e^x (e^x + 2), which is 1 from 20 on.
+struct Mish {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::exp;
+    V e = exp(Minimum()(x, V(20))), n = e * (e + V(2)), ratio = n / (n + V(2));
+    return select(ratio == V(0), V(0), x * ratio);
+  }
+};
+struct MishGradient {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V d, V x) const {
+    using std::exp;
+    V near = Clamp()(x, V(-1000), V(20)), e = exp(near), n = e * (e + V(2)), reciprocal = V(1) / (n + V(2));
+    return d * (n * reciprocal + near * (V(4) * e * (e + V(1))) * (reciprocal * reciprocal));
+  }
+};
+
+struct Hardswish {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    return select(x <= V(-3), V(0), x * (Minimum()(x + V(3), V(6)) / V(6)));
+  }
+};
+struct HardswishGradient {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V d, V x) const {
+    return select(x <= V(-3), V(0), select(x < V(3), d * (x / V(3) + V(0.5)), d));
+  }
+};
+
+struct Softsign {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::abs, std::copysign;
+    V size = abs(x);
+    return select(size == V(HUGE_VAL), copysign(V(1), x), x / (V(1) + size));
+  }
+};
+struct SoftsignGradient {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V d, V x) const {
+    using std::abs;
+    V divisor = V(1) + abs(x);
+    return d / (divisor * divisor);
+  }
+};
+
 struct HardtanhGradient {
   template <class V>
   REEL_HOST_DEVICE V operator()(V d, V x, V low, V high) const {
@@ -150,7 +198,10 @@ using Activations = KernelList<
     ActivationRow<Silu, SiluGradient, 0, dear>,
     ActivationRow<Elu, EluGradient, 2, dear>,
     ActivationRow<Softplus, SoftplusGradient, 2, dear>,
-    ActivationRow<Clamp, HardtanhGradient, 2, cheap>>;
+    ActivationRow<Clamp, HardtanhGradient, 2, cheap>,
+    ActivationRow<Mish, MishGradient, 0, dear>,
+    ActivationRow<Hardswish, HardswishGradient, 0, cheap>,
+    ActivationRow<Softsign, SoftsignGradient, 0, cheap>>;
 // clang-format on
 
 }  // namespace kernel_lists

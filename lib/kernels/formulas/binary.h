@@ -138,6 +138,13 @@ using BinaryArithmetic = KernelList<
     Row<Pow, numbers, slow, IntegerPow>,
     Row<Logaddexp, floating, dear>,
     Row<Atan2, floating, dear>>;
+
+using Bitwise = KernelList<
+    Row<BitwiseAnd, integers_and_bools, cheap>,
+    Row<BitwiseOr, integers_and_bools, cheap>,
+    Row<BitwiseXor, integers_and_bools, cheap>,
+    Row<LeftShift, integers, cheap>,
+    Row<RightShift, integers, cheap>>;
 // clang-format on
 
 }  // namespace kernel_lists

@@ -94,5 +94,42 @@ struct IntegerMod {
   }
 };
 
+// Bits of integers; of bools but for the shifts.
+struct BitwiseAnd {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T a, T b) const {
+    return static_cast<T>(a & b);
+  }
+};
+struct BitwiseOr {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T a, T b) const {
+    return static_cast<T>(a | b);
+  }
+};
+struct BitwiseXor {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T a, T b) const {
+    return static_cast<T>(a ^ b);
+  }
+};
+// Shifts by negative numbers, and by all bits or more, which the language leaves undefined, shift all bits out.
+template <class T>
+REEL_HOST_DEVICE bool shifts_all_out(T places) {
+  return static_cast<std::make_unsigned_t<T>>(places) >= 8 * sizeof(T);
+}
+struct LeftShift {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T a, T b) const {
+    return shifts_all_out(b) ? T(0) : static_cast<T>(static_cast<std::uint64_t>(a) << b);
+  }
+};
+struct RightShift {
+  template <class T>
+  REEL_HOST_DEVICE T operator()(T a, T b) const {
+    return static_cast<T>(a >> (shifts_all_out(b) ? static_cast<T>(8 * sizeof(T) - 1) : b));
+  }
+};
+
 }  // namespace REEL_TARGET
 }  // namespace reel::formulas

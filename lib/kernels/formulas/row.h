@@ -13,6 +13,8 @@ enum class Operands : std::uint8_t {
   floating,
   numbers,            ///< floating, or integers by the formula for integers
   numbers_and_bools,  ///< bools by the formula for integers, too
+  integers,           ///< integers only
+  integers_and_bools,
   compared,           ///< all; the result is bool
   floating_compared,  ///< floating; the result is bool
 };

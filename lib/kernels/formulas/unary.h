@@ -142,6 +142,69 @@ struct Log2 {
     return log2(x);
   }
 };
+struct Exp2 {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::exp2;
+    return exp2(x);
+  }
+};
+struct Log10 {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::log10;
+    return log10(x);
+  }
+};
+// Beyond 2²⁸ the square would add nothing to the logarithm, and overflow in the end.
+struct Asinh {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::abs, std::copysign, std::log, std::log1p, std::sqrt;
+    V size = abs(x), square = size * size;
+    V near = log1p(size + square / (V(1) + sqrt(V(1) + square)));
+    return copysign(select(size > V(0x1p28), log(size) + V(0.6931471805599453), near), x);
+  }
+};
+struct Acosh {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::log, std::log1p, std::sqrt;
+    V above = x - V(1);
+    V near = log1p(above + sqrt(above * (above + V(2))));
+    V y = select(x > V(0x1p28), log(x) + V(0.6931471805599453), near);
+    return select(x < V(1), V(NAN), y);
+  }
+};
+struct Atanh {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::abs, std::copysign, std::log1p;
+    V size = abs(x);
+    return copysign(V(0.5) * log1p(V(2) * size / (V(1) - size)), x);
+  }
+};
+// log1p loses no digits where the result is near 0, the quotient's logarithm none where x is.
+struct Logit {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::log, std::log1p;
+    V rest = V(1) - x;
+    return select(x < V(0.25), log(x / rest), log1p((V(2) * x - V(1)) / rest));
+  }
+};
+// The angle is taken from the nearest whole number, where the sine is 0, so that its rounding is relative to the
+// result.
+struct Sinc {
+  template <class V>
+  REEL_HOST_DEVICE V operator()(V x) const {
+    using std::floor, std::nearbyint, std::sin;
+    constexpr double pi = 3.141592653589793;
+    V whole = nearbyint(x), half = whole * V(0.5), sine = sin((x - whole) * V(pi));
+    V y = select(half == floor(half), sine, -sine) / (x * V(pi));
+    return select(x == V(0), V(1), y);
+  }
+};
 struct Sin {
   template <class V>
   REEL_HOST_DEVICE V operator()(V x) const {
@@ -237,7 +300,13 @@ using Exponential = KernelList<
     Row<Sinh, floating, dear>,
     Row<Cosh, floating, dear>,
     Row<Tanh, floating, dear>,
-    Row<Sigmoid, floating, dear>>;
+    Row<Sigmoid, floating, dear>,
+    Row<Exp2, floating, dear>,
+    Row<Log10, floating, dear>,
+    Row<Asinh, floating, dear>,
+    Row<Acosh, floating, dear>,
+    Row<Atanh, floating, dear>,
+    Row<Logit, floating, dear>>;
 
 using Trigonometric = KernelList<
     Row<Sin, floating, dear>,
@@ -245,7 +314,8 @@ using Trigonometric = KernelList<
     Row<Tan, floating, dear>,
     Row<Asin, floating, dear>,
     Row<Acos, floating, dear>,
-    Row<Atan, floating, dear>>;
+    Row<Atan, floating, dear>,
+    Row<Sinc, floating, dear>>;
 // clang-format on
 
 }  // namespace kernel_lists

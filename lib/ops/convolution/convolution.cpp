@@ -266,8 +266,8 @@ Convolution convolution_of(std::int64_t groups, Layout layout) {
   return {{1, 1, 1}, {1, 1, 1}, {0, 0, 0}, groups, layout == Layout::nhwc};
 }
 
-Tensor conv(int spatial, const Arg& given_x, const Arg& given_w, const Arg* given_bias,
-            const ConvolutionOptions& options) {
+Tensor conv_batch(int spatial, const Arg& given_x, const Arg& given_w, const Arg* given_bias,
+                  const ConvolutionOptions& options) {
   const AutocastArg x(Precision::low, given_x), w(Precision::low, given_w);
   const AutocastArg bias(Precision::low, given_bias ? *given_bias : Arg(0));
   Operands all(conv_ops[spatial - 1], spatial, x, w, given_bias ? &*bias : nullptr, options.layout);
@@ -304,8 +304,8 @@ Tensor conv(int spatial, const Arg& given_x, const Arg& given_w, const Arg* give
   return invoke_with_bias(all.op, all.x, all.w, all.bias, all.result(filters, sizes), c, all.where);
 }
 
-Tensor conv_transposed(int spatial, const Arg& given_x, const Arg& given_w, const Arg* given_bias,
-                       const TransposedConvolutionOptions& options) {
+Tensor conv_transposed_batch(int spatial, const Arg& given_x, const Arg& given_w, const Arg* given_bias,
+                             const TransposedConvolutionOptions& options) {
   const AutocastArg x(Precision::low, given_x), w(Precision::low, given_w);
   const AutocastArg bias(Precision::low, given_bias ? *given_bias : Arg(0));
   Operands all(conv_transposed_ops[spatial - 1], spatial, x, w, given_bias ? &*bias : nullptr, options.layout);
@@ -315,12 +315,21 @@ Tensor conv_transposed(int spatial, const Arg& given_x, const Arg& given_w, cons
   if (__builtin_mul_overflow(all.w.size(1), groups, &channels)) all.fail_large("groups");
   all.check_bias(channels);
   Convolution c = convolution_of(groups, options.layout);
+  const Shape& sized = options.output_size;
+  if (!sized.empty() && sized.rank() != spatial)
+    fail<ShapeError>(name, all.where, "output_size {} must have one number for each of {} spatial axes ({})",
+                     to_string(sized), spatial, all.shapes());
+  const bool same = !options.padding.by_number() && options.padding.rule() == Padding::same;
+  for (std::int64_t more : options.output_padding.given())
+    if (more != 0 && (same || !sized.empty()))
+      fail<ShapeError>(name, all.where, "output_padding {} contradicts {} ({})",
+                       to_string(options.output_padding.given()), same ? "Padding::same" : "output_size", all.shapes());
   std::int64_t sizes[3];
   for (int i = 0; i < spatial; ++i) {
     int own = 3 - spatial + i;
     std::int64_t stride = c.stride[own] = all.number(options.stride, i, "stride", 1);
     std::int64_t dilation = c.dilation[own] = all.number(options.dilation, i, "dilation", 1);
-    std::int64_t padding = c.padding[own] = all.number(options.padding, i, "padding", 0);
+    std::int64_t padding = all.number(options.padding.numbers(), i, "padding", 0);
     std::int64_t more = all.number(options.output_padding, i, "output_padding", 0);
     if (more >= std::max(stride, dilation))
       fail<ShapeError>(name, all.where, "output_padding {} must be less than the stride {} or the dilation {} ({})",
@@ -328,14 +337,43 @@ Tensor conv_transposed(int spatial, const Arg& given_x, const Arg& given_w, cons
     std::int64_t reach;
     if (padding > Operands::largest) all.fail_large("padding");
     if (__builtin_mul_overflow(all.size(i) - 1, stride, &reach) || reach > Operands::largest ||
-        more > Operands::largest)
+        stride > Operands::largest || more > Operands::largest)
       all.fail_large("stride");
-    sizes[i] = reach + all.extent(i, dilation) + more - 2 * padding;
+    std::int64_t extent = all.extent(i, dilation);
+    std::int64_t least = same ? reach + 1 : reach + extent - 2 * padding;
+    sizes[i] = same && sized.empty() ? reach + stride : least + more;
+    if (!sized.empty()) {
+      sizes[i] = sized[i];
+      if (sizes[i] < least || sizes[i] - least >= stride)
+        fail<ShapeError>(name, all.where, "output_size {} of spatial axis {} must be in [{}, {}] ({})", sizes[i], i,
+                         least, least + stride - 1, all.shapes());
+    }
+    // That of the convolution of which this is the gradient.
+    c.padding[own] = same ? std::max<std::int64_t>(reach + extent - sizes[i], 0) / 2 : padding;
     if (all.size(i) == 0 || sizes[i] < 1)
       fail<ShapeError>(name, all.where, "nothing is left of spatial axis {} of the result, with padding {} ({})", i,
                        padding, all.shapes());
   }
   return invoke_with_bias(all.op, all.x, all.w, all.bias, all.result(channels, sizes), c, all.where);
+}
+
+// f of x, or of a batch with x alone if that is an example without its axis.
+template <class F>
+Tensor run_batch(const OpInfo& op, int spatial, const Arg& x, F f) {
+  if (tensor_of(op.name, x).rank() != spatial + 1) return f(x);
+  CallerScope caller(x.location());
+  return squeeze(f(Arg(unsqueeze(x, 0), x.location())), 0);
+}
+
+Tensor conv(int spatial, const Arg& given_x, const Arg& w, const Arg* bias, const ConvolutionOptions& options) {
+  return run_batch(conv_ops[spatial - 1], spatial, given_x,
+                   [&](const Arg& x) { return conv_batch(spatial, x, w, bias, options); });
+}
+
+Tensor conv_transposed(int spatial, const Arg& given_x, const Arg& w, const Arg* bias,
+                       const TransposedConvolutionOptions& options) {
+  return run_batch(conv_transposed_ops[spatial - 1], spatial, given_x,
+                   [&](const Arg& x) { return conv_transposed_batch(spatial, x, w, bias, options); });
 }
 
 }  // namespace

@@ -211,6 +211,61 @@ Tensor hardtanh(const Arg& x, HardtanhOptions options) {
   return run(hardtanh_op, x, options.low, options.high);
 }
 
+// y = x tanh(log(1 + e^x));  dx = d (t + x (1 − t²) σ(x)), constant beyond ±1000
+
+constexpr OpInfo mish_gradient_op = fused_gradient<formulas::Mish>("mish_gradient");
+
+constexpr OpInfo mish_op{
+    .name = "mish",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = forward<formulas::Mish>,
+    .gradient = accumulate_gradient<mish_gradient_op,
+                                    [](const Tensor& d, const Tensor& x, double, double) {
+                                      Tensor near = clamp(x, -1000.0, 1000.0);
+                                      Tensor t = tanh(softplus(near)), s = sigmoid(near);
+                                      return d * (t + near * ((1.0 - square(t)) * s));
+                                    }>,
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor mish(const Arg& x) { return run(mish_op, x); }
+
+// y = x min(max(x + 3, 0), 6) / 6;  dx = 0 where x ≤ −3, d where x ≥ 3, else d (x / 3 + 1/2)
+
+constexpr OpInfo hardswish_gradient_op = fused_gradient<formulas::Hardswish>("hardswish_gradient");
+
+constexpr OpInfo hardswish_op{
+    .name = "hardswish",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = forward<formulas::Hardswish>,
+    .gradient = accumulate_gradient<hardswish_gradient_op,
+                                    [](const Tensor& d, const Tensor& x, double, double) {
+                                      Tensor slope = where(x < 3.0, x / 3.0 + 0.5, 1.0);
+                                      return d * where(x <= -3.0, 0.0, slope);
+                                    }>,
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor hardswish(const Arg& x) { return run(hardswish_op, x); }
+
+// y = x / (1 + |x|);  dx = d / (1 + |x|)²
+
+constexpr OpInfo softsign_gradient_op = fused_gradient<formulas::Softsign>("softsign_gradient");
+
+constexpr OpInfo softsign_op{
+    .name = "softsign",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = forward<formulas::Softsign>,
+    .gradient = accumulate_gradient<softsign_gradient_op, [](const Tensor& d, const Tensor& x, double,
+                                                             double) { return d * square(reciprocal(abs(x) + 1.0)); }>,
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor softsign(const Arg& x) { return run(softsign_op, x); }
+
 // glu: y = a σ(b)
 
 Tensor glu(const Arg& x, int axis) {
@@ -241,6 +296,12 @@ std::span<const RegisteredOp> detail::activation_ops() {
       {.name = "softplus_gradient", .info = &softplus_gradient_op, .internal = true},
       {.name = "hardtanh", .info = &hardtanh_op},
       {.name = "hardtanh_gradient", .info = &hardtanh_gradient_op, .internal = true},
+      {.name = "mish", .info = &mish_op},
+      {.name = "mish_gradient", .info = &mish_gradient_op, .internal = true},
+      {.name = "hardswish", .info = &hardswish_op},
+      {.name = "hardswish_gradient", .info = &hardswish_gradient_op, .internal = true},
+      {.name = "softsign", .info = &softsign_op},
+      {.name = "softsign_gradient", .info = &softsign_gradient_op, .internal = true},
       {.name = "glu"},
   };
   return ops;

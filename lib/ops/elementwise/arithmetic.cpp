@@ -1,5 +1,9 @@
+#include <reel/ops/comparison.h>
 #include <reel/ops/elementwise.h>
 
+#include <limits>
+
+#include "../if_needed.h"
 #include "../registry.h"
 #include "elementwise.h"
 
@@ -104,6 +108,33 @@ constexpr OpInfo mod_op{
 
 Tensor mod(const Arg& a, const Arg& b) { return binary(mod_op, a, b, Types::no_bool); }
 
+// fmod: y = a − b trunc(a / b), by the remainder of a's size, which is exact
+
+Tensor fmod(const Arg& a, const Arg& b) {
+  BinaryOperands given("fmod", a, b, Types::no_bool);
+  CallerScope caller(a.location());
+  const Tensor &x = *given.a, &y = *given.b;
+  Tensor negative = x < 0;
+  if (is_floating(given.dtype)) {
+    Tensor size = mod(where(negative, -x, x), abs(y));
+    return where(negative, -size, size);
+  }
+  // The least integer has no size, but its remainder needs only the other sign.
+  Tensor rest = mod(x, y);
+  return where(logical_and(rest != 0, negative != (rest < 0)), rest - y, rest);
+}
+
+// xlogy: y = a log b
+
+Tensor xlogy(const Arg& x, const Arg& y) {
+  BinaryOperands given("xlogy", x, y, Types::floating);
+  CallerScope caller(x.location());
+  Tensor a = widened(*given.a), b = widened(*given.b);
+  // The logarithm must be finite for its derivatives to be masked.
+  Tensor vanishes = logical_and(a == 0.0, logical_or(b <= 0.0, b == std::numeric_limits<double>::infinity()));
+  return to_if_needed(a * log(where(vanishes, 1.0, b)), given.dtype);
+}
+
 // y = a^b;  da = d b a^(b − 1), 0 where a = b = 0;  db = d y log a, 0 where a = 0 and b ≥ 0
 
 namespace {
@@ -173,6 +204,8 @@ std::span<const RegisteredOp> detail::arithmetic_ops() {
       {.name = "div", .info = &div_op},
       {.name = "floor_divide", .info = &floor_divide_op},
       {.name = "mod", .info = &mod_op},
+      {.name = "fmod"},
+      {.name = "xlogy"},
       {.name = "pow", .info = &pow_op},
       {.name = "logaddexp", .info = &logaddexp_op},
   };

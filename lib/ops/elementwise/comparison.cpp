@@ -1,7 +1,10 @@
 #include <reel/ops/comparison.h>
 
+#include <reel/no_record.h>
 #include <reel/ops/create.h>
+#include <reel/ops/reduce.h>
 
+#include "../if_needed.h"
 #include "../registry.h"
 #include "elementwise.h"
 
@@ -66,6 +69,38 @@ Tensor isnan(const Arg& x) { return floating_predicate(isnan_op, x, false); }
 Tensor isinf(const Arg& x) { return floating_predicate(isinf_op, x, false); }
 Tensor isfinite(const Arg& x) { return floating_predicate(isfinite_op, x, true); }
 
+// isclose = |a − b| ≤ absolute + relative |b|
+
+namespace {
+
+Tensor close_elements(const char* op, const Arg& a, const Arg& b, const ToleranceOptions& options) {
+  Location where = a.location();
+  for (double tolerance : {options.relative, options.absolute})
+    if (!(tolerance >= 0)) fail<Error>(op, where, "the tolerance {} is not at least 0", tolerance);
+  BinaryOperands given(op, a, b, Types::comparison);
+  CallerScope caller(where);
+  NoRecord pause;
+  bool floating = is_floating(given.dtype);
+  Tensor x = floating ? widened(*given.a) : to(*given.a, DType::f64);
+  Tensor y = floating ? widened(*given.b) : to(*given.b, DType::f64);
+  Tensor error = abs(x - y), allowed = abs(y) * options.relative + options.absolute;
+  // An infinite error is never close, even where the bound is infinite, too.
+  Tensor close = logical_or(x == y, logical_and(isfinite(error), error <= allowed));
+  return options.equal_nan ? logical_or(close, logical_and(isnan(x), isnan(y))) : close;
+}
+
+}  // namespace
+
+Tensor isclose(const Arg& a, const Arg& b, ToleranceOptions options) {
+  return close_elements("isclose", a, b, options);
+}
+
+bool allclose(const Arg& a, const Arg& b, ToleranceOptions options) {
+  Tensor close = close_elements("allclose", a, b, options);
+  CallerScope caller(a.location());
+  return all(close).item<bool>();
+}
+
 std::span<const RegisteredOp> detail::comparison_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "equal", .info = &equal_op},
@@ -81,6 +116,8 @@ std::span<const RegisteredOp> detail::comparison_ops() {
       {.name = "isnan", .info = &isnan_op},
       {.name = "isinf", .info = &isinf_op},
       {.name = "isfinite", .info = &isfinite_op},
+      {.name = "isclose"},
+      {.name = "allclose"},
   };
   return ops;
 }

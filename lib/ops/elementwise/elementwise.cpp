@@ -4,19 +4,35 @@
 
 namespace reel::detail {
 
-Tensor binary_general(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
+namespace {
+
+DType operand_dtype(const char* op, const Arg& a, const Arg& b, Types types) {
   Location where = a.location();
-  DType dtype = common_dtype(op.name, a, b);
-  if (types == Types::floating && !is_floating(dtype)) dtype = DType::f32;
-  if (types == Types::no_bool && dtype == DType::boolean)
-    fail<DTypeError>(op.name, where, "bools cannot be operands; convert one with to(x, i32), or compare them");
-  Operand x(op.name, a, dtype, b), y(op.name, b, dtype, a);
-  check_same_device(op.name, *x, *y, where);
-  Shape shape;
-  if (!broadcast(x->shape(), y->shape(), shape))
-    fail<ShapeError>(op.name, where, "shapes do not broadcast: a {}, b {}", to_string(x->shape()),
-                     to_string(y->shape()));
-  return invoke(op, {&*x, &*y}, {shape, types == Types::comparison ? DType::boolean : dtype, x->device()}, where);
+  DType dtype = common_dtype(op, a, b);
+  bool of_integers = types == Types::integers || types == Types::integers_and_bools;
+  if (of_integers && is_floating(dtype))
+    fail<DTypeError>(op, where, "takes integers or bools, not {}; convert with to(x, i64)", name_of(dtype));
+  if (types == Types::floating && !is_floating(dtype)) return DType::f32;
+  if ((types == Types::no_bool || types == Types::integers) && dtype == DType::boolean)
+    fail<DTypeError>(op, where, "bools cannot be operands; convert one with to(x, i32), or compare them");
+  return dtype;
+}
+
+}  // namespace
+
+BinaryOperands::BinaryOperands(const char* op, const Arg& a, const Arg& b, Types types)
+    : dtype(operand_dtype(op, a, b, types)), a(op, a, dtype, b), b(op, b, dtype, a) {
+  const Tensor &x = *this->a, &y = *this->b;
+  check_same_device(op, x, y, a.location());
+  if (!broadcast(x.shape(), y.shape(), shape))
+    fail<ShapeError>(op, a.location(), "shapes do not broadcast: a {}, b {}", to_string(x.shape()),
+                     to_string(y.shape()));
+}
+
+Tensor binary_general(const OpInfo& op, const Arg& a, const Arg& b, Types types) {
+  BinaryOperands given(op.name, a, b, types);
+  DType dtype = types == Types::comparison ? DType::boolean : given.dtype;
+  return invoke(op, {&*given.a, &*given.b}, {given.shape, dtype, given.a->device()}, a.location());
 }
 
 Tensor unary(const OpInfo& op, const Arg& x) {

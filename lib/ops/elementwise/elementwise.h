@@ -20,7 +20,16 @@ void binary_forward(Call& call) {
 }
 
 /// The dtypes that a binary op accepts and returns.
-enum class Types { arithmetic, no_bool, floating, comparison };
+enum class Types { arithmetic, no_bool, floating, comparison, integers, integers_and_bools };
+
+/// The operands of a binary op in their common dtype. Throws: ShapeError; DTypeError; DeviceError.
+struct BinaryOperands {
+  BinaryOperands(const char* op, const Arg& a, const Arg& b, Types types);
+  DType dtype;
+  Operand a, b;
+  /// That to which they broadcast.
+  Shape shape;
+};
 
 /// Checks and runs a binary op on any operands. Throws: ShapeError; DTypeError; DeviceError.
 Tensor binary_general(const OpInfo& op, const Arg& a, const Arg& b, Types types);

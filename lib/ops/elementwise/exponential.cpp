@@ -2,6 +2,7 @@
 
 #include <numbers>
 
+#include "../if_needed.h"
 #include "../registry.h"
 #include "elementwise.h"
 
@@ -79,6 +80,62 @@ constexpr OpInfo log2_op{
 
 Tensor log2(const Arg& x) { return floating_unary(log2_op, x); }
 
+// y = 2^x;  dx = d y log 2
+
+constexpr OpInfo exp2_op{
+    .name = "exp2",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<formulas::Exp2>,
+    .gradient = [](Gradient& g) { g.accumulate(0, g.output() * g.saved_output() * std::numbers::ln2); },
+    .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor exp2(const Arg& x) { return floating_unary<formulas::Exp2>(exp2_op, x); }
+
+// y = log₁₀ x;  dx = d / (x log 10)
+
+constexpr OpInfo log10_op{
+    .name = "log10",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<formulas::Log10>,
+    .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_input(0) * std::numbers::ln10)); },
+    .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor log10(const Arg& x) { return floating_unary<formulas::Log10>(log10_op, x); }
+
+// y = log(x / (1 − x));  dx = d / (x (1 − x))
+
+constexpr OpInfo logit_op{
+    .name = "logit",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<formulas::Logit>,
+    .gradient =
+        [](Gradient& g) {
+          const Tensor& x = g.saved_input(0);
+          g.accumulate(0, g.output() / (x * (1.0 - x)));
+        },
+    .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor logit(const Arg& x, LogitOptions options) {
+  if (!options.epsilon) return floating_unary<formulas::Logit>(logit_op, x);
+  const Tensor& tensor = tensor_of("logit", x);
+  double least = *options.epsilon;
+  if (!(least >= 0 && least <= 0.5)) fail<Error>("logit", x.location(), "epsilon is {}, not in [0, 1/2]", least);
+  CallerScope caller(x.location());
+  // In bf16 and f16 the upper end may round to 1.
+  DType dtype = is_floating(tensor.dtype()) ? tensor.dtype() : DType::f32;
+  Tensor wide = widened(to_if_needed(tensor, dtype));
+  return to_if_needed(floating_unary(logit_op, clamp(wide, least, 1 - least)), dtype);
+}
+
 // y = sinh x;  dx = d cosh x
 
 constexpr OpInfo sinh_op{
@@ -106,6 +163,56 @@ constexpr OpInfo cosh_op{
 };
 
 Tensor cosh(const Arg& x) { return floating_unary(cosh_op, x); }
+
+// y = arsinh x;  dx = d / √(x² + 1)
+
+constexpr OpInfo asinh_op{
+    .name = "asinh",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<formulas::Asinh>,
+    .gradient = [](Gradient& g) { g.accumulate(0, g.output() * rsqrt(square(g.saved_input(0)) + 1.0)); },
+    .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor asinh(const Arg& x) { return floating_unary<formulas::Asinh>(asinh_op, x); }
+
+// y = arcosh x;  dx = d / √((x − 1) (x + 1))
+
+constexpr OpInfo acosh_op{
+    .name = "acosh",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<formulas::Acosh>,
+    .gradient =
+        [](Gradient& g) {
+          const Tensor& x = g.saved_input(0);
+          g.accumulate(0, g.output() * rsqrt((x - 1.0) * (x + 1.0)));
+        },
+    .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor acosh(const Arg& x) { return floating_unary<formulas::Acosh>(acosh_op, x); }
+
+// y = artanh x;  dx = d / ((1 − x) (1 + x))
+
+constexpr OpInfo atanh_op{
+    .name = "atanh",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<formulas::Atanh>,
+    .gradient =
+        [](Gradient& g) {
+          const Tensor& x = g.saved_input(0);
+          g.accumulate(0, g.output() / ((1.0 - x) * (x + 1.0)));
+        },
+    .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor atanh(const Arg& x) { return floating_unary<formulas::Atanh>(atanh_op, x); }
 
 // z = d (1 − y²);  dd = e (1 − y²),  dy = −2 e d y
 
@@ -180,8 +287,14 @@ std::span<const RegisteredOp> detail::exponential_ops() {
       {.name = "log", .info = &log_op},
       {.name = "log1p", .info = &log1p_op},
       {.name = "log2", .info = &log2_op},
+      {.name = "exp2", .info = &exp2_op},
+      {.name = "log10", .info = &log10_op},
+      {.name = "logit", .info = &logit_op},
       {.name = "sinh", .info = &sinh_op},
       {.name = "cosh", .info = &cosh_op},
+      {.name = "asinh", .info = &asinh_op},
+      {.name = "acosh", .info = &acosh_op},
+      {.name = "atanh", .info = &atanh_op},
       {.name = "tanh", .info = &tanh_op},
       {.name = "tanh_gradient", .info = &tanh_gradient_op, .internal = true},
       {.name = "sigmoid", .info = &sigmoid_op},

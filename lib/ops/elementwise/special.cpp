@@ -1,3 +1,4 @@
+#include <reel/ops/comparison.h>
 #include <reel/ops/elementwise.h>
 
 #include <numbers>
@@ -24,6 +25,22 @@ constexpr OpInfo erf_op{
 };
 
 Tensor erf(const Arg& x) { return floating_unary(erf_op, x); }
+
+// y = 1 − erf x;  dx = −d 2/√π e^(−x²)
+
+constexpr OpInfo erfc_op{
+    .name = "erfc",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<formulas::Erfc>,
+    .gradient =
+        [](Gradient& g) {
+          g.accumulate(0, g.output() * exp(-square(g.saved_input(0))) * (-2 * std::numbers::inv_sqrtpi));
+        },
+    .saves_input_for = {inputs({0})},
+};
+
+Tensor erfc(const Arg& x) { return floating_unary(erfc_op, x); }
 
 // y = erf⁻¹ x;  dx = d √π/2 e^(y²)
 
@@ -108,13 +125,47 @@ Tensor polygamma(int order, const Arg& x) {
                 bytes_of(PolygammaAttributes{order}));
 }
 
+// y = I₁(x);  dx = d (I₀(x) − y / x), d / 2 at 0
+
+constexpr OpInfo i1_op{
+    .name = "i1",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<formulas::I1>,
+    .gradient =
+        [](Gradient& g) {
+          const Tensor& x = g.saved_input(0);
+          Tensor zero = x == 0.0;
+          Tensor slope = i0(x) - where(zero, 0.5, g.saved_output() / where(zero, 1.0, x));
+          g.accumulate(0, g.output() * slope);
+        },
+    .saves_input_for = {inputs({0})},
+    .saves_output_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor i1(const Arg& x) { return floating_unary(i1_op, x); }
+
+// y = I₀(x);  dx = d I₁(x)
+
+constexpr OpInfo i0_op{
+    .name = "i0",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<formulas::I0>,
+    .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), i1(g.saved_input(0))); },
+    .saves_input_for = {inputs({0})},
+    .precision = Precision::full,
+};
+
+Tensor i0(const Arg& x) { return floating_unary(i0_op, x); }
+
 std::span<const RegisteredOp> detail::special_ops() {
   static constexpr RegisteredOp ops[] = {
-      {.name = "erf", .info = &erf_op},
-      {.name = "erfinv", .info = &erfinv_op},
-      {.name = "lgamma", .info = &lgamma_op},
-      {.name = "digamma", .info = &digamma_op},
-      {.name = "polygamma", .info = &polygamma_op},
+      {.name = "erf", .info = &erf_op},         {.name = "erfc", .info = &erfc_op},
+      {.name = "erfinv", .info = &erfinv_op},   {.name = "lgamma", .info = &lgamma_op},
+      {.name = "digamma", .info = &digamma_op}, {.name = "polygamma", .info = &polygamma_op},
+      {.name = "i0", .info = &i0_op},           {.name = "i1", .info = &i1_op},
   };
   return ops;
 }

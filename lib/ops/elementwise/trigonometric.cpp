@@ -1,6 +1,10 @@
+#include <reel/ops/comparison.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/stop_gradient.h>
 
+#include <numbers>
+
+#include "../if_needed.h"
 #include "../registry.h"
 #include "elementwise.h"
 
@@ -127,11 +131,50 @@ constexpr OpInfo atan2_op{
 
 Tensor atan2(const Arg& a, const Arg& b) { return binary(atan2_op, a, b, Types::floating); }
 
+// y = sin(πx) / (πx);  dx = d (cos(πx) − y) / x, near 0 by its Taylor series
+
+namespace {
+
+Tensor sinc_derivative(const Tensor& x, const Tensor& y) {
+  constexpr double pi = std::numbers::pi;
+  // The difference would lose digits near 0, and its derivatives exist only in the limit.
+  Tensor near = abs(x) < 0.25, inner = where(near, x, 0.0), squared = square(inner);
+  Tensor outer = where(near, 1.0, x), from = outer - round(outer * 0.5) * 2.0;
+  // x Σ_k (−1)^k 2k π^2k x^(2k − 2) / (2k + 1)!
+  constexpr int terms = 9;
+  double coefficients[terms], power = 1;
+  for (int k = 1; k <= terms; ++k) {
+    power *= -pi * pi / (2.0 * k * (2.0 * k + 1));
+    coefficients[k - 1] = 2 * k * power;
+  }
+  Tensor series = squared * coefficients[terms - 1] + coefficients[terms - 2];
+  for (int k = terms - 2; k-- > 0;) series = series * squared + coefficients[k];
+  return where(near, inner * series, (cos(from * pi) - where(near, 0.0, y)) / outer);
+}
+
+}  // namespace
+
+constexpr OpInfo sinc_op{
+    .name = "sinc",
+    .arity = 1,
+    .batching = Batching::elementwise,
+    .forward = unary_forward<formulas::Sinc>,
+    .gradient =
+        [](Gradient& g) {
+          Tensor slope = sinc_derivative(widened(g.saved_input(0)), widened(g.saved_output()));
+          g.accumulate(0, g.output() * to_if_needed(slope, g.input_dtype(0)));
+        },
+    .saves_input_for = {inputs({0})},
+    .saves_output_for = {inputs({0})},
+};
+
+Tensor sinc(const Arg& x) { return floating_unary(sinc_op, x); }
+
 std::span<const RegisteredOp> detail::trigonometric_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "sin", .info = &sin_op},     {.name = "cos", .info = &cos_op},   {.name = "tan", .info = &tan_op},
       {.name = "asin", .info = &asin_op},   {.name = "acos", .info = &acos_op}, {.name = "atan", .info = &atan_op},
-      {.name = "atan2", .info = &atan2_op},
+      {.name = "atan2", .info = &atan2_op}, {.name = "sinc", .info = &sinc_op},
   };
   return ops;
 }

@@ -3,7 +3,6 @@
 #include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 
-#include "../../dispatch/autocast.h"
 #include "../if_needed.h"
 #include "../registry.h"
 #include "loss_operands.h"
@@ -13,21 +12,6 @@ namespace reel {
 using namespace detail;
 
 namespace {
-
-// A factor that broadcasts to the input, with halves converted to f32.
-Tensor factor(const char* op, const Tensor& x, const Tensor& weight, const char* role, DType dtype, Location where) {
-  check_floating(op, weight, where);
-  const Tensor given = autocast_operand(Precision::full, weight, where);
-  if (given.dtype() != dtype)
-    fail<DTypeError>(op, where, "the {} {} does not have the input's dtype {}; convert it", role, describe(given),
-                     name_of(dtype));
-  check_same_device(op, x, given, where);
-  Shape shape;
-  if (!broadcast(x.shape(), given.shape(), shape) || shape != x.shape())
-    fail<ShapeError>(op, where, "the {} {} does not broadcast to the input {}", role, to_string(given.shape()),
-                     to_string(x.shape()));
-  return widened(given);
-}
 
 // log x, clamped to at least −100, so that neither values nor derivatives are infinite.
 Tensor cut_log(const Tensor& x) {

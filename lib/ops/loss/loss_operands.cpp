@@ -26,6 +26,21 @@ void detail::check_like(const char* op, const Tensor& x, const Tensor& other, co
   check_same_device(op, x, other, where);
 }
 
+Tensor detail::factor(const char* op, const Tensor& x, const Tensor& weight, const char* role, DType dtype,
+                      Location where) {
+  check_floating(op, weight, where);
+  const Tensor given = autocast_operand(Precision::full, weight, where);
+  if (given.dtype() != dtype)
+    fail<DTypeError>(op, where, "the {} {} does not have the input's dtype {}; convert it", role, describe(given),
+                     name_of(dtype));
+  check_same_device(op, x, given, where);
+  Shape shape;
+  if (!broadcast(x.shape(), given.shape(), shape) || shape != x.shape())
+    fail<ShapeError>(op, where, "the {} {} does not broadcast to the input {}", role, to_string(given.shape()),
+                     to_string(x.shape()));
+  return widened(given);
+}
+
 Compared::Compared(const char* op, const Arg& given_input, const Arg& given_target)
     : where(given_input.location()), caller(where) {
   const AutocastArg input_arg(Precision::full, given_input), target_arg(Precision::full, given_target);

@@ -1,8 +1,14 @@
 #include <reel/ops/elementwise.h>
 #include <reel/ops/index.h>
+#include <reel/ops/shape.h>
+#include <reel/ops/stop_gradient.h>
 
+#include <cmath>
 #include <numbers>
+#include <span>
 
+#include "../../dispatch/autocast.h"
+#include "../if_needed.h"
 #include "../registry.h"
 #include "loss_operands.h"
 
@@ -68,10 +74,38 @@ Tensor poisson_nll_loss(const Arg& input, const Arg& target, PoissonOptions opti
   return reduced(losses, options.reduction, given.dtype);
 }
 
+// gaussian_nll_loss = (log v + (x − t)² / v) / 2
+
+Tensor gaussian_nll_loss(const Arg& input, const Arg& target, const Arg& given_variance, GaussianOptions options) {
+  const char* name = "gaussian_nll_loss";
+  const AutocastArg variance_arg(Precision::full, given_variance);
+  const Tensor& variance = tensor_of(name, variance_arg);
+  Compared given(name, input, target);
+  const Tensor &x = given.input, &t = given.target;
+  check_like(name, *AutocastArg(Precision::full, input)->tensor(), variance, "variance", given.where);
+  if (!(options.epsilon > 0)) fail<Error>(name, given.where, "epsilon must be above 0, not {}", options.epsilon);
+  Shape whole = x.shape(), one = whole, without = whole;
+  if (whole.rank() > 0) {
+    one[whole.rank() - 1] = 1;
+    without = Shape(std::span<const std::int64_t>(whole.begin(), static_cast<std::size_t>(whole.rank() - 1)));
+  }
+  if (variance.shape() != whole && variance.shape() != one && variance.shape() != without)
+    fail<ShapeError>(name, given.where,
+                     "the variance {} has neither the shape of the input {} nor one number for all of its last axis",
+                     to_string(variance.shape()), to_string(whole));
+  Tensor v = widened(variance);
+  if (v.shape() != whole && v.shape() == without) v = unsqueeze(v, -1);
+  // Unlike maximum, it passes the gradient on below epsilon, so that small variances can grow.
+  v = v + (maximum(stop_gradient(v), options.epsilon) - stop_gradient(v));
+  Tensor losses = (log(v) + square(x - t) / v) * 0.5;
+  if (options.full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
+  return reduced(losses, options.reduction, given.dtype);
+}
+
 std::span<const RegisteredOp> detail::regression_loss_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "mse_loss"},       {.name = "l1_loss"},          {.name = "huber_loss"},
-      {.name = "smooth_l1_loss"}, {.name = "poisson_nll_loss"},
+      {.name = "smooth_l1_loss"}, {.name = "poisson_nll_loss"}, {.name = "gaussian_nll_loss"},
   };
   return ops;
 }

@@ -42,6 +42,23 @@ Tensor variational_dropout(const Arg& x, VariationalDropoutOptions options) {
   return to_if_needed(where(mask, 0.0, widened(tensor) * scale), tensor.dtype());
 }
 
+// dropout2d: y = m x / (1 − p), with one m for all of a channel
+
+Tensor dropout2d(const Arg& x, DropoutOptions options) {
+  constexpr const char* op = "dropout2d";
+  const Tensor& tensor = tensor_of(op, x);
+  Location call_site = x.location();
+  check_floating(op, tensor, call_site);
+  if (tensor.rank() != 3 && tensor.rank() != 4)
+    fail<ShapeError>(op, call_site, "takes (N, C, H, W) or (C, H, W), not {}", describe(tensor));
+  Shape shape = tensor.shape();
+  shape[-1] = shape[-2] = 1;
+  CallerScope caller(call_site);
+  Tensor mask = dropped(op, options.probability, shape, tensor, options.generator, call_site);
+  double scale = options.probability < 1 ? 1 / (1 - options.probability) : 0;
+  return to_if_needed(where(mask, 0.0, widened(tensor) * scale), tensor.dtype());
+}
+
 // alpha_dropout: y = a (m x + (1 − m) α') + b
 
 Tensor alpha_dropout(const Arg& x, DropoutOptions options) {
@@ -57,7 +74,8 @@ Tensor alpha_dropout(const Arg& x, DropoutOptions options) {
 }
 
 std::span<const RegisteredOp> detail::dropout_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "variational_dropout"}, {.name = "alpha_dropout"}};
+  static constexpr RegisteredOp ops[] = {
+      {.name = "variational_dropout"}, {.name = "dropout2d"}, {.name = "alpha_dropout"}};
   return ops;
 }
 

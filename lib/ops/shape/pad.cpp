@@ -3,6 +3,7 @@
 #include <reel/ops/shape.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "../../core/convert.h"
 #include "../../core/op_error.h"
@@ -128,6 +129,17 @@ Tensor reflected(const Tensor& x, int axis, PadWidth width, Location where) {
   return padded;
 }
 
+// x with both ends of an axis extended by x itself.
+Tensor repeated(const Arg& x, int axis, PadWidth width) {
+  std::int64_t size = x.tensor()->body().dims[axis];
+  std::vector<Tensor> parts;
+  if (std::int64_t part = width.before % size) parts.push_back(slice(x, axis, size - part));
+  std::int64_t whole = width.before / size + 1 + width.after / size;
+  parts.insert(parts.end(), static_cast<std::size_t>(whole), *x.tensor());
+  if (std::int64_t part = width.after % size) parts.push_back(slice(x, axis, 0, part));
+  return concat(parts, axis, x.location());
+}
+
 // One element of an axis, repeated `width` times.
 Tensor edge(const Arg& x, int axis, std::int64_t index, std::int64_t width) {
   Shape shape = x.tensor()->shape();
@@ -170,7 +182,12 @@ Tensor pad(const Arg& x, std::span<const PadWidth> widths, PadOptions options) {
     if (shape[i] == size) continue;
     // NumPy reflects a single element to itself.
     bool repeats = options.mode == PadMode::edge || size == 1;
-    padded = repeats ? edged(Arg(padded, where), i, width_of(i)) : reflected(padded, i, width_of(i), where);
+    if (repeats)
+      padded = edged(Arg(padded, where), i, width_of(i));
+    else if (options.mode == PadMode::circular)
+      padded = repeated(Arg(padded, where), i, width_of(i));
+    else
+      padded = reflected(padded, i, width_of(i), where);
   }
   return padded;
 }

@@ -55,6 +55,24 @@ std::vector<Function1> functions() {
                      0.5,
                      {{"low", {low}}, {"high", {high}}}};
   };
+  auto celus = [](double alpha) {
+    return Function1{"celu",
+                     [=](auto& x) { return celu(x, {.alpha = alpha}); },
+                     [=](double x) { return x > 0 ? x : alpha * std::expm1(x / alpha); },
+                     // The quotient's error is multiplied by up to 2.
+                     7,
+                     {{"alpha", {alpha}}}};
+  };
+  auto shrinks = [](const std::string& op, double lambda) {
+    bool soft = op == "softshrink";
+    return Function1{op,
+                     [=](auto& x) { return (soft ? softshrink : hardshrink)(x, {.lambda = lambda}); },
+                     [=](double x) { return std::abs(x) <= lambda ? 0
+                                            : soft                ? x - std::copysign(lambda, x)
+                                                                  : x; },
+                     0.5,
+                     {{"lambda", {lambda}}}};
+  };
   return {
       leaky(0.01),
       leaky(0.3),
@@ -75,6 +93,20 @@ std::vector<Function1> functions() {
       elus(1.7),
       {"selu", [](auto& x) { return selu(x); },
        [](double x) { return 1.0507009873554805 * (x > 0 ? x : 1.6732632423543772 * std::expm1(x)); }, 5},
+      // A product of errors of e^x, and four more roundings.
+      {"mish", [](auto& x) { return mish(x); }, [](double x) { return x * std::tanh(std::log1p(std::exp(x))); }, 5},
+      {"hardswish", [](auto& x) { return hardswish(x); }, [](double x) { return x * std::clamp(x + 3, 0.0, 6.0) / 6; },
+       2},
+      {"hardsigmoid", [](auto& x) { return hardsigmoid(x); }, [](double x) { return std::clamp(x + 3, 0.0, 6.0) / 6; },
+       1},
+      {"logsigmoid", [](auto& x) { return logsigmoid(x); }, [](double x) { return -std::log1p(std::exp(-x)); }, 6},
+      {"softsign", [](auto& x) { return softsign(x); }, [](double x) { return x / (1 + std::abs(x)); }, 1},
+      celus(1),
+      celus(-1.7),
+      shrinks("softshrink", 0.25),
+      shrinks("softshrink", 1.25),
+      shrinks("hardshrink", 0.25),
+      shrinks("hardshrink", 1.25),
       softpluses(1, 20),
       softpluses(3, 2),
       hardtanhs(-1, 1),
@@ -98,6 +130,21 @@ void add_functions(std::vector<Row>& rows, const Shape& shape) {
                         },
                     .ulps = f.ulps,
                     .attributes = f.attributes});
+}
+
+void add_prelu(std::vector<Row>& rows, const Shape& shape, const Shape& weight) {
+  rows.push_back({.name = "prelu" + to_string(shape) + to_string(weight),
+                  .run = [](auto x) { return prelu(x[0], x[1]); },
+                  .inputs = {{shape, Fill::nonzero}, {weight}},
+                  .reference =
+                      [=](const Arrays& x) {
+                        return make(shape, [&](const Index& i) {
+                          double value = at(x[0], i);
+                          double slope =
+                              x[1].values.size() == 1 ? x[1].values[0] : x[1].values[static_cast<std::size_t>(i[1])];
+                          return value > 0 ? value : slope * value;
+                        });
+                      }});
 }
 
 void add_glu(std::vector<Row>& rows, const Shape& shape, int axis) {
@@ -212,6 +259,12 @@ void add_sparsemax(std::vector<Row>& rows, const Shape& shape, int axis) {
 
 void add_activation_rows(std::vector<Row>& rows) {
   for (const Shape& shape : {Shape{}, Shape{1}, Shape{0, 3}, Shape{3, 7}, Shape{2, 3, 200}}) add_functions(rows, shape);
+  add_prelu(rows, {}, {});
+  add_prelu(rows, {5}, {1});
+  add_prelu(rows, {2, 3}, {3});
+  add_prelu(rows, {2, 3, 4, 2}, {3});
+  add_prelu(rows, {0, 3}, {3});
+  add_prelu(rows, {3, 1, 40}, {1});
   add_glu(rows, {4}, 0);
   add_glu(rows, {3, 6}, -1);
   add_glu(rows, {2, 4, 3}, 1);
@@ -239,6 +292,7 @@ void add_random_activation_rows(std::vector<Row>& rows, Random& random) {
   for (int rank : {1, 2, 3}) add_functions(rows, random_shape(random, rank, 20));
   for (int axis : {0, 1, 2}) {
     Shape shape = random_shape(random, 3, 12);
+    add_prelu(rows, shape, {axis == 0 ? 1 : shape[1]});
     add_sparsemax(rows, shape, axis);
     add_masked_softmax(rows, shape, shape, axis);
     add_masked_softmax(rows, shape, {shape[1], shape[2]}, axis);

@@ -142,7 +142,7 @@ void add_diag(std::vector<Row>& rows, const Shape& shape, std::int64_t diagonal)
 
 void add_pad(std::vector<Row>& rows, const Shape& shape, const std::vector<PadWidth>& widths, PadMode mode,
              double value = 0) {
-  const char* const names[] = {"constant", "reflect", "edge"};
+  const char* const names[] = {"constant", "reflect", "edge", "circular"};
   Attributes::Numbers flat;
   Shape result = shape;
   auto width_of = [=](int axis) { return widths[widths.size() == 1 ? 0 : static_cast<std::size_t>(axis)]; };
@@ -165,6 +165,7 @@ void add_pad(std::vector<Row>& rows, const Shape& shape, const std::vector<PadWi
             place = modulo(place, 2 * (size - 1));
             place = std::min(place, 2 * (size - 1) - place);
           }
+          if (mode == PadMode::circular && size > 0) place = modulo(place, size);
           place = std::clamp<std::int64_t>(place, 0, std::max<std::int64_t>(size - 1, 0));
         }
         return inside || mode != PadMode::constant;
@@ -223,7 +224,7 @@ void add_arrange_rows(std::vector<Row>& rows) {
     add_diag(rows, {4, 2}, diagonal);
     add_diag(rows, {0, 2}, diagonal);
   }
-  for (PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::edge}) {
+  for (PadMode mode : {PadMode::constant, PadMode::reflect, PadMode::edge, PadMode::circular}) {
     add_pad(rows, {}, {}, mode, 3);
     add_pad(rows, {}, {{1, 2}}, mode, 3);
     add_pad(rows, {4}, {{0, 0}}, mode, 3);
@@ -263,6 +264,7 @@ void add_random_arrange_rows(std::vector<Row>& rows, Random& random) {
     add_pad(rows, matrix, {{random_size(random, 0, 9), 3}, {1, random_size(random, 0, 9)}}, PadMode::constant, 1.5);
     add_pad(rows, wide, inner, PadMode::reflect);
     add_pad(rows, wide, inner, PadMode::edge);
+    add_pad(rows, wide, inner, PadMode::circular);
   }
 }
 

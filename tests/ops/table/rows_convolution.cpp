@@ -33,12 +33,14 @@ struct Window {
   // TensorFlow's formulas.
   std::int64_t total_padding(int axis) const {
     if (rule == Rule::numbers) return 2 * pick(padding, axis, 0);
+    if (transposed) return rule == Rule::valid ? 0 : std::max<std::int64_t>(extent(axis) - stride_of(axis), 0);
     std::int64_t in = x[2 + axis], out = (in + stride_of(axis) - 1) / stride_of(axis);
     return rule == Rule::valid ? 0 : std::max<std::int64_t>((out - 1) * stride_of(axis) + extent(axis) - in, 0);
   }
   std::int64_t padding_before(int axis) const { return total_padding(axis) / 2; }
   std::int64_t result(int axis) const {
     std::int64_t in = x[2 + axis], s = stride_of(axis);
+    if (transposed && rule == Rule::same) return in * s;
     if (transposed) return (in - 1) * s - total_padding(axis) + extent(axis) + pick(output_padding, axis, 0);
     if (rule == Rule::same) return (in + s - 1) / s;
     if (rule == Rule::valid) return (in - extent(axis) + s) / s;
@@ -129,7 +131,7 @@ Tensor run(const Window& c, std::span<const Tensor> x) {
   Layout layout = c.last ? Layout::nhwc : Layout::nchw;
   if (c.transposed) {
     TransposedConvolutionOptions options{.stride = numbers_or(c.stride, 1),
-                                         .padding = numbers_or(c.padding, 0),
+                                         .padding = padding_of(c),
                                          .output_padding = numbers_or(c.output_padding, 0),
                                          .dilation = numbers_or(c.dilation, 1),
                                          .groups = c.groups,
@@ -260,6 +262,16 @@ void add_transposed(std::vector<Row>& rows) {
              .transposed = true,
              .output_padding = {3}});
   add(rows, {.x = {0, 2, 3}, .w = {2, 2, 2}, .transposed = true});
+  for (std::int64_t stride : {1, 2, 4})
+    add(rows,
+        {.x = {2, 2, 4}, .w = {2, 3, 3}, .stride = {stride}, .bias = true, .rule = Rule::same, .transposed = true});
+  add(rows, {.x = {1, 2, 3, 2},
+             .w = {2, 1, 4, 2},
+             .stride = {2, 3},
+             .dilation = {1, 2},
+             .last = true,
+             .rule = Rule::same,
+             .transposed = true});
   add(rows, {.x = {2, 0, 3}, .w = {0, 2, 2}, .bias = true, .transposed = true});
   add(rows, {.x = {2, 19, 40}, .w = {19, 17, 4}, .stride = {2}, .padding = {1}, .transposed = true});
   add(rows, {.x = {1, 2, 3, 3},

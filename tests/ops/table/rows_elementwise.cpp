@@ -229,6 +229,55 @@ void add_scalars(std::vector<Row>& rows) {
 double sign_of(double x) { return (x > 0) - (x < 0); }
 double nonzero(double x) { return x != 0; }
 
+double reference_logit(double x) { return std::log1p((2 * x - 1) / (1 - x)); }
+
+double reference_sinc(double x) {
+  constexpr double pi = 3.141592653589793;
+  double whole = std::nearbyint(x), sine = std::sin(pi * (x - whole)) * (std::fmod(whole, 2) == 0 ? 1 : -1);
+  return x == 0 ? 1 : sine / (pi * x);
+}
+
+// Iₙ(x) / (x/2)ⁿ by its power series, whose terms are positive.
+long double bessel_series(double x, int order) {
+  long double sum = 0, term = 1, quarter = static_cast<long double>(x) * x / 4;
+  for (int k = 1; k < 100; ++k) {
+    sum += term;
+    term *= quarter / (static_cast<long double>(k) * (k + order));
+  }
+  return sum;
+}
+
+double reference_xlogy(double x, double y) { return x == 0 ? 0 : x * std::log(y); }
+
+double of_bits(double a, double b, std::int64_t (*f)(std::int64_t, std::int64_t)) {
+  return static_cast<double>(f(static_cast<std::int64_t>(a), static_cast<std::int64_t>(b)));
+}
+
+// Each element close to itself, and to none that is drawn with it.
+double reference_close(double a, double b) { return std::abs(a - b) <= 1e-8 + 1e-5 * std::abs(b); }
+
+void add_allclose(std::vector<Row>& rows, const Shape& a, const Shape& b) {
+  rows.push_back({.name = "allclose" + to_string(a) + to_string(b),
+                  .run =
+                      [](auto x) {
+                        bool close = allclose(x[0], x[1]);
+                        return full({}, close, {.dtype = boolean, .device = x[0].device()});
+                      },
+                  .inputs = {{a}, {b}},
+                  .reference =
+                      [](const Arrays& x) {
+                        bool close = true;
+                        for_each_index(broadcast_all(x), [&](const Index& i) {
+                          close &= reference_close(at(x[0], i), at(x[1], i)) != 0;
+                        });
+                        return Array{{}, {static_cast<double>(close)}};
+                      },
+                  .dtypes = all_dtypes,
+                  .differentiable = false});
+}
+
+const std::vector<DType> bit_dtypes{i32, i64, u8, boolean};
+
 // Bounds: what IEEE 754 rounds correctly is off by half a unit, and a sum, a product or a quotient adds one half.
 // Highway states 1 unit for exp, 2 for asin, acos and log1p, 3 for sin, cos and atan, 4 for expm1, log and tanh, of the
 // result without its own rounding. sigmoid adds to exp's error one half each for the sum and the quotient, 2 in all;
@@ -269,6 +318,21 @@ const Unary unaries[] = {
     {"lgamma", lgamma, [](double x) { return std::lgamma(x); }, Fill::positive, 1, all_numbers},
     {"digamma", digamma, reference_digamma, Fill::positive, 8, all_numbers, true,
      [](double x) { return 1 / x + std::abs(std::log(x)) + 1; }},
+    {"exp2", exp2, [](double x) { return std::exp2(x); }, Fill::any, 1, all_numbers},
+    {"log10", log10, [](double x) { return std::log10(x); }, Fill::positive, 1.5, all_numbers},
+    {"asinh", asinh, [](double x) { return std::asinh(x); }, Fill::any, 5, all_numbers},
+    // Multiples of powers of 2 are exact in every dtype.
+    {"acosh", [](const Arg& x) { return acosh(x * 4); }, [](double x) { return std::acosh(4 * x); }, Fill::positive, 5,
+     all_numbers},
+    {"atanh", atanh, [](double x) { return std::atanh(x); }, Fill::unit, 5, floating_dtypes},
+    {"logit", [](const Arg& x) { return logit(x * 0.25); }, [](double x) { return reference_logit(x / 4); },
+     Fill::positive, 6, all_numbers},
+    {"sinc", sinc, reference_sinc, Fill::any, 6, all_numbers},
+    {"erfc", erfc, [](double x) { return std::erfc(x); }, Fill::any, 4, all_numbers},
+    {"i0", i0, [](double x) { return static_cast<double>(bessel_series(x, 0)); }, Fill::any, 10, all_numbers},
+    {"i1", i1, [](double x) { return static_cast<double>(bessel_series(x, 1) * x / 2); }, Fill::any, 10, all_numbers},
+    {"nan_to_num", [](const Arg& x) { return nan_to_num(x); }, [](double x) { return x; }, Fill::any, 0, all_dtypes},
+    {"bitwise_not", bitwise_not, [](double x) { return -x - 1; }, Fill::any, 0, {i32, i64}, false},
     {"logical_not", logical_not, [](double x) { return 1 - nonzero(x); }, Fill::any, 0, all_dtypes, false},
     {"isnan", isnan, [](double) { return 0.0; }, Fill::any, 0, all_dtypes, false},
     {"isinf", isinf, [](double) { return 0.0; }, Fill::any, 0, all_dtypes, false},
@@ -285,6 +349,35 @@ const Binary binaries[] = {
     {"floor_divide", floor_divide, [](double a, double b) { return std::round((a - reference_mod(a, b)) / b); },
      Fill::any, Fill::nonzero, 0, all_numbers},
     {"mod", mod, reference_mod, Fill::any, Fill::nonzero, 0.5, all_numbers},
+    {"fmod", fmod, [](double a, double b) { return std::fmod(a, b); }, Fill::any, Fill::nonzero, 0, all_numbers},
+    {"xlogy", xlogy, reference_xlogy, Fill::any, Fill::positive, 5, all_numbers},
+    {"bitwise_and", bitwise_and,
+     [](double a, double b) { return of_bits(a, b, [](std::int64_t x, std::int64_t y) { return x & y; }); }, Fill::any,
+     Fill::any, 0, bit_dtypes, false},
+    {"bitwise_or", bitwise_or,
+     [](double a, double b) { return of_bits(a, b, [](std::int64_t x, std::int64_t y) { return x | y; }); }, Fill::any,
+     Fill::any, 0, bit_dtypes, false},
+    {"bitwise_xor", bitwise_xor,
+     [](double a, double b) { return of_bits(a, b, [](std::int64_t x, std::int64_t y) { return x ^ y; }); }, Fill::any,
+     Fill::any, 0, bit_dtypes, false},
+    {"bitwise_left_shift",
+     bitwise_left_shift,
+     [](double a, double b) { return b < 0 ? 0 : std::ldexp(a, int(b)); },
+     Fill::any,
+     Fill::any,
+     0,
+     {i32, i64},
+     false},
+    {"bitwise_right_shift",
+     bitwise_right_shift,
+     [](double a, double b) { return b < 0 ? -double(a < 0) : std::floor(std::ldexp(a, -int(b))); },
+     Fill::any,
+     Fill::any,
+     0,
+     {i32, i64},
+     false},
+    {"isclose", [](const Arg& a, const Arg& b) { return isclose(a, b); }, reference_close, Fill::any, Fill::any, 0,
+     all_dtypes, false},
     {"pow", pow, [](double a, double b) { return std::pow(a, b); }, Fill::positive, Fill::positive, 1, all_numbers},
     {"pow of negative powers", pow, [](double a, double b) { return std::pow(a, b); }, Fill::positive, Fill::any, 1,
      floating_dtypes},
@@ -335,11 +428,15 @@ void add_conversion(std::vector<Row>& rows, DType dtype, const Shape& shape) {
 }  // namespace
 
 void add_elementwise_rows(std::vector<Row>& rows) {
+  // Without the factors by which their domains are reached below.
+  add_unary(rows, {"acosh", acosh, [](double x) { return std::acosh(x); }, Fill::any, 5, all_numbers}, {0, 3});
+  add_unary(rows, {"logit", [](const Arg& x) { return logit(x); }, reference_logit, Fill::any, 6, all_numbers}, {0, 3});
   for (const Unary& unary : unaries)
     for (const Shape& shape : shapes) add_unary(rows, unary, shape);
   for (const Binary& binary : binaries) {
     for (const auto& [left, right] : pairs) add_binary(rows, binary, left, right);
-    if (!binary.differentiable) add_comparison(rows, binary.name, binary.op, binary.formula);
+    if (!binary.differentiable && binary.dtypes == all_dtypes)
+      add_comparison(rows, binary.name, binary.op, binary.formula);
   }
   const Shape choices[][3] = {
       {{}, {}, {}}, {{5}, {5}, {5}}, {{3, 1}, {4}, {}}, {{4}, {2, 1, 1}, {3, 1}}, {{0}, {}, {1}}};
@@ -354,6 +451,7 @@ void add_elementwise_rows(std::vector<Row>& rows) {
     add_clamp_to_numbers(rows, shape);
     add_polygamma(rows, shape);
   }
+  for (const auto& [left, right] : pairs) add_allclose(rows, left, right);
   add_scalars(rows);
   for (DType dtype : {f64, f32, bf16, f16, i64, i32, boolean})
     for (const Shape& shape : {Shape{3, 5}, Shape{}, Shape{0, 2}}) add_conversion(rows, dtype, shape);
@@ -367,6 +465,7 @@ void add_random_elementwise_rows(std::vector<Row>& rows, Random& random) {
       Shape left = random_shape(random, rank), right = left;
       if (rank == 3) left[1] = right[2] = 1;
       add_binary(rows, binary, left, right);
+      if (binary.name == "isclose") add_allclose(rows, left, right);
     }
   for (int rank : {1, 2, 3}) {
     Shape shape = random_shape(random, rank, 20);

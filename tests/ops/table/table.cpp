@@ -82,10 +82,12 @@ const std::vector<Row>& table() {
     add_attention_rows(made);
     add_embedding_rows(made);
     add_loss_rows(made);
+    add_label_loss_rows(made);
     add_ctc_rows(made);
     add_linear_algebra_rows(made);
     add_sparse_rows(made);
     add_sampling_rows(made);
+    add_functional_rows(made);
     return with_ops_named(std::move(made));
   }();
   return rows;
@@ -114,9 +116,11 @@ std::vector<Row> random_table(std::uint64_t seed) {
   add_random_attention_rows(made, random);
   add_random_embedding_rows(made, random);
   add_random_loss_rows(made, random);
+  add_random_label_loss_rows(made, random);
   add_random_ctc_rows(made, random);
   add_random_linear_algebra_rows(made, random);
   add_random_sparse_rows(made, random);
+  add_random_functional_rows(made, random);
   return with_ops_named(std::move(made));
 }
 

@@ -147,10 +147,12 @@ void add_recurrent_rows(std::vector<Row>& rows);
 void add_attention_rows(std::vector<Row>& rows);
 void add_embedding_rows(std::vector<Row>& rows);
 void add_loss_rows(std::vector<Row>& rows);
+void add_label_loss_rows(std::vector<Row>& rows);
 void add_ctc_rows(std::vector<Row>& rows);
 void add_linear_algebra_rows(std::vector<Row>& rows);
 void add_sparse_rows(std::vector<Row>& rows);
 void add_sampling_rows(std::vector<Row>& rows);
+void add_functional_rows(std::vector<Row>& rows);
 
 void add_random_create_rows(std::vector<Row>& rows, Random& random);
 void add_random_elementwise_rows(std::vector<Row>& rows, Random& random);
@@ -172,9 +174,11 @@ void add_random_recurrent_rows(std::vector<Row>& rows, Random& random);
 void add_random_attention_rows(std::vector<Row>& rows, Random& random);
 void add_random_embedding_rows(std::vector<Row>& rows, Random& random);
 void add_random_loss_rows(std::vector<Row>& rows, Random& random);
+void add_random_label_loss_rows(std::vector<Row>& rows, Random& random);
 void add_random_ctc_rows(std::vector<Row>& rows, Random& random);
 void add_random_linear_algebra_rows(std::vector<Row>& rows, Random& random);
 void add_random_sparse_rows(std::vector<Row>& rows, Random& random);
+void add_random_functional_rows(std::vector<Row>& rows, Random& random);
 
 /// A row's inputs in a dtype, from its name and a seed.
 std::vector<reel::Tensor> draw_inputs(const Row& row, reel::DType dtype, std::uint64_t seed);

@@ -109,6 +109,24 @@ void fill_binary_kernels(KernelTable& table, KernelList<Rows...>) {
   (fill(Rows()), ...);
 }
 
+template <class Row>
+void integer_binary(const View& out, const View& a, const View& b) {
+  using F = typename Row::Formula;
+  BlockLoopOptions options{.parallel_from = parallel_from(Row::cost)};
+  if constexpr (Row::operands == Operands::integers_and_bools)
+    if (out.dtype == DType::boolean) return run_loop(out, {&a, &b}, scalar_loop_2<F, bool, bool>, options);
+  switch (out.dtype) {
+    case DType::i32: return run_loop(out, {&a, &b}, scalar_loop_2<F, std::int32_t, std::int32_t>, options);
+    case DType::i64: return run_loop(out, {&a, &b}, scalar_loop_2<F, std::int64_t, std::int64_t>, options);
+    default: return run_loop(out, {&a, &b}, scalar_loop_2<F, std::uint8_t, std::uint8_t>, options);
+  }
+}
+
+template <class... Rows>
+void fill_integer_kernels(KernelTable& table, KernelList<Rows...>) {
+  ((table.binary[binary_place<typename Rows::Formula>] = integer_binary<Rows>), ...);
+}
+
 template <class F>
 void any_ternary(const View& out, const View& a, const View& b, const View& c) {
   switch (out.dtype) {
@@ -170,6 +188,7 @@ void multiply_add_kernel(const View& sum, const View& a, const View& b) {
 
 void fill_arithmetic(KernelTable& table) {
   fill_binary_kernels(table, kernel_lists::BinaryArithmetic());
+  fill_integer_kernels(table, kernel_lists::Bitwise());
   table.clamp = any_ternary<formulas::Clamp>;
   table.lerp = lerp_kernel;
   table.multiply_add = multiply_add_kernel;

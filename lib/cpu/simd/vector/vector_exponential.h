@@ -78,6 +78,24 @@ Vector<T> log2(Vector<T> x) {
   return with_ends_of_log<T>(y, x, 0);
 }
 
+// x log 2 in f64 has 20 bits more than the result; the C library's is exact for whole numbers.
+inline Vector<float> exp2(Vector<float> x) {
+  return in_double(x, [](Vector<double> wide) { return exp(wide * Vector<double>(0.6931471805599453)); });
+}
+
+inline Vector<double> exp2(Vector<double> x) {
+  return by_lane(x, [](double lane) { return std::exp2(lane); });
+}
+
+// As many digits more make the logarithms of powers of 10 exact.
+inline Vector<float> log10(Vector<float> x) {
+  return in_double(x, [](Vector<double> wide) { return log(wide) * Vector<double>(0.4342944819032518); });
+}
+
+inline Vector<double> log10(Vector<double> x) {
+  return by_lane(x, [](double lane) { return std::log10(lane); });
+}
+
 template <class T>
 Vector<T> tanh(Vector<T> x) {
   using V = Vector<T>;

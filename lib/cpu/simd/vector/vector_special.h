@@ -41,6 +41,11 @@ inline Vector<double> erf(Vector<double> x) {
   return by_lane(x, [](double lane) { return std::erf(lane); });
 }
 
+template <class T>
+Vector<T> erfc(Vector<T> x) {
+  return by_lane(x, [](T lane) { return std::erfc(lane); });
+}
+
 inline Vector<float> erfinv(Vector<float> y) {
   using V = Vector<float>;
   V size = abs(y);
