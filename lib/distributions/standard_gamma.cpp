@@ -1,6 +1,9 @@
 #include "standard_gamma.h"
 
+#include <algorithm>
+#include <iterator>
 #include <limits>
+#include <vector>
 
 #include <reel/custom.h>
 #include <reel/ops.h>
@@ -65,16 +68,22 @@ Tensor implicit_derivative(const Tensor& log_z, const Tensor& alpha) {
     Tensor above = 2 * reach / (margin + sqrt(square(margin) + 2 * reach * fixed_z));
     end = where(lower, below, -above);
   }
-  std::vector<double> points, weights;
-  for (const auto& [point, weight] : legendre)
-    for (double sign : {-1.0, 1.0}) {
-      points.push_back((1 + sign * point) / 2);
-      weights.push_back(weight / 2);
-    }
-  Tensor s = unsqueeze(end, -1) * to_if_needed(tensor(points), alpha.device());
-  Tensor c = digamma(a) - log_z;
-  Tensor integrand = (unsqueeze(c, -1) + s) * exp(-unsqueeze(a, -1) * s - unsqueeze(z, -1) * expm1(-s));
-  Tensor integral = end * sum(integrand * to_if_needed(tensor(weights), alpha.device()), -1);
+  Tensor c = digamma(a) - log_z, column_of_end = unsqueeze(end, -1), column_of_a = unsqueeze(a, -1),
+         column_of_z = unsqueeze(z, -1), column_of_c = unsqueeze(c, -1), integral;
+  // As many points at once as keep the integrand in the cache, or all.
+  std::int64_t count = std::ssize(legendre), together = std::clamp<std::int64_t>(65536 / (alpha.numel() + 1), 1, count);
+  for (std::int64_t first = 0; first < count; first += together) {
+    std::vector<double> points, weights;
+    for (std::int64_t i = first; i < std::min(first + together, count); ++i)
+      for (double sign : {-1.0, 1.0}) {
+        points.push_back((1 + sign * legendre[i][0]) / 2);
+        weights.push_back(legendre[i][1] / 2);
+      }
+    Tensor s = column_of_end * to_if_needed(tensor(points), alpha.device());
+    Tensor integrand = (column_of_c + s) * exp(-column_of_a * s - column_of_z * expm1(-s));
+    Tensor part = end * sum(integrand * to_if_needed(tensor(weights), alpha.device()), -1);
+    integral = integral.defined() ? integral + part : part;
+  }
   return where(lower, (z * integral + c) / alpha, integral);
 }
 

@@ -147,6 +147,16 @@ TEST_CASE("gradients of gamma samples are those of the inverse of the distributi
   }
 }
 
+TEST_CASE("gradients of many gamma samples are those of few at a time") {
+  Generator generator(seed);
+  Tensor alpha = full({10'000}, 1.5, {.dtype = DType::f64}).requires_grad();
+  Tape tape;
+  Tensor x = Gamma(alpha, 1).rsample({}, {.generator = &generator});
+  Row drawn = x.to_vector<double>(), slopes = tape.gradient(sum(log(x)), alpha).to_vector<double>();
+  for (std::size_t i = 0; i < drawn.size(); i += 500)
+    CHECK(slopes[i] == Approx(static_cast<double>(derivative_of_log(1.5, drawn[i]))).epsilon(1e-8));
+}
+
 TEST_CASE("gradients of samples have the expectations of the gradients of moments") {
   Generator generator(seed);
   const std::int64_t n = 40'000;
