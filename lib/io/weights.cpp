@@ -30,6 +30,8 @@ constexpr const char* op_name = "io::load_into";
 // A longer list ends with the number of omitted lines.
 constexpr std::size_t most_lines = 40;
 constexpr const char* own_format = "reel";
+// Source: what Hugging Face's libraries write for PyTorch.
+constexpr const char* pytorch_format = "pt";
 
 std::vector<NamedTensor> contents_of(const nn::Module& module) {
   std::vector<NamedTensor> all = module.named_parameters();
@@ -248,14 +250,14 @@ PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, c
   return std::move(comparison.passed_over);
 }
 
-Metadata marked(const Metadata& metadata, Location where) {
+Metadata marked(const Metadata& metadata, const char* layout, Location where) {
   Metadata all = metadata;
-  const std::string& format = all.emplace(format_key, own_format).first->second;
-  if (format != own_format)
+  const std::string& format = all.emplace(format_key, layout).first->second;
+  if (format != layout)
     fail<Error>("io::save", where,
                 "the metadata say that the format is {}, but a module is laid out as \"{}\"'s: leave "
                 "\"{}\" out, or save a list of tensors",
-                shown(format), own_format, format_key);
+                shown(format), layout, format_key);
   return all;
 }
 
@@ -270,11 +272,17 @@ Contents load_any(const std::string& path, Location where) {
 }  // namespace
 
 void save(const std::string& path, const nn::Module& module, const Metadata& metadata, Location where) {
-  save(path, contents_of(module), marked(metadata, where), where);
+  save(path, contents_of(module), marked(metadata, own_format, where), where);
+}
+
+void save(const std::string& path, const nn::Module& module, const SaveOptions& options, Location where) {
+  if (!options.for_pytorch) return save(path, module, options.metadata, where);
+  CallerScope caller(where);
+  save(path, as_in_pytorch(module, contents_of(module)), marked(options.metadata, pytorch_format, where), where);
 }
 
 void check_save(const std::string& path, const nn::Module& module, const Metadata& metadata, Location where) {
-  check_save(path, contents_of(module), marked(metadata, where), where);
+  check_save(path, contents_of(module), marked(metadata, own_format, where), where);
 }
 
 PassedOver load_into(nn::Module& module, const std::string& path, const LoadOptions& options, Location where) {

@@ -1,4 +1,5 @@
 #include <cstring>
+#include <map>
 
 #include <fmt/format.h>
 #include <reel/reel.h>
@@ -422,4 +423,65 @@ TEST_CASE("a tensor that is there under PyTorch's name and the module's own is r
              contains("'nets.0.bias'"));
   nn::MultiHeadAttention attention(4, 2);
   CHECK_THAT(said(attention, {{"query.bias", zeros({4})}, {"in_proj_bias", ones({12})}}), contains("'query.bias'"));
+}
+
+namespace {
+
+// A part of each kind that PyTorch names or lays out otherwise.
+struct EveryKind : nn::Module {
+  nn::Embedding words{*this, "words", 7, 6};
+  nn::EmbeddingBag bag{*this, "bag", 7, 6};
+  nn::Linear plain{*this, "plain", 6, 4}, without_bias{*this, "without_bias", 4, 6, {.bias = false}};
+  nn::Conv2d image{*this, "image", 2, 3, 3};
+  nn::BatchNorm1d norm{*this, "norm", 6};
+  nn::LayerNorm layer_norm{*this, "layer_norm", {6}};
+  nn::LSTM lstm{*this, "lstm", 6, 5, {.layers = 2, .bidirectional = true}};
+  nn::LSTM projected{*this, "projected", 6, 5, {.projection = 3}};
+  nn::GRU gru{*this, "gru", 6, 5, {.layers = 2}};
+  nn::RNN rnn{*this, "rnn", 6, 5};
+  nn::LSTMCell cell{*this, "cell", 6, 5};
+  nn::GRUCell gru_cell{*this, "gru_cell", 6, 5};
+  nn::MultiHeadAttention attention{*this, "attention", 6, 2};
+  nn::MultiHeadAttention other_widths{*this, "other_widths", 6, 2, {.key_size = 4}};
+  nn::TransformerEncoderLayer encoder{*this, "encoder", 6, 2};
+  nn::TransformerDecoderLayer decoder{*this, "decoder", 6, 2};
+  nn::Sequential head{*this, "head", nn::Linear(6, 3), relu, nn::Linear(3, 2)};
+};
+
+}  // namespace
+
+TEST_CASE("a module that is saved for PyTorch has PyTorch's names and shapes, and loads as PyTorch's") {
+  Folder folder;
+  EveryKind saved, loaded;
+  io::save(folder.file(), saved, {.for_pytorch = true, .metadata = {{"epoch", "3"}}});
+  io::Contents contents = io::load(folder.file());
+  CHECK(contents.metadata == io::Metadata{{"epoch", "3"}, {"format", "pt"}});
+  std::map<std::string, Shape> shapes;
+  for (const NamedTensor& named : contents.tensors) shapes[named.name] = named.tensor.shape();
+  CHECK(shapes.at("words.weight") == Shape{7, 6});
+  CHECK(shapes.at("plain.weight") == Shape{4, 6});
+  CHECK(shapes.at("image.weight") == Shape{3, 2, 3, 3});
+  CHECK(shapes.at("norm.running_var") == Shape{6});
+  CHECK(shapes.at("norm.num_batches_tracked") == Shape{});
+  CHECK(shapes.at("lstm.weight_ih_l1_reverse") == Shape{20, 10});
+  CHECK(shapes.at("lstm.bias_hh_l0") == Shape{20});
+  CHECK(shapes.at("projected.weight_hr_l0") == Shape{3, 5});
+  CHECK(shapes.at("gru.bias_hh_l1") == Shape{15});
+  CHECK(shapes.at("cell.weight_hh") == Shape{20, 5});
+  CHECK(shapes.at("attention.in_proj_weight") == Shape{18, 6});
+  CHECK(shapes.at("attention.out_proj.weight") == Shape{6, 6});
+  CHECK(shapes.at("other_widths.k_proj_weight") == Shape{6, 4});
+  CHECK(shapes.at("encoder.self_attn.in_proj_bias") == Shape{18});
+  CHECK(shapes.contains("encoder.linear1.weight"));
+  CHECK(shapes.contains("decoder.multihead_attn.in_proj_weight"));
+  CHECK(shapes.contains("decoder.norm3.weight"));
+  CHECK(shapes.at("head.2.weight") == Shape{2, 3});
+
+  io::load_into(loaded, folder.file(), {.from_pytorch = true});
+  std::vector<NamedTensor> expected = saved.named_parameters(), found = loaded.named_parameters();
+  REQUIRE(found.size() == expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CAPTURE(found[i].name);
+    CHECK(found[i].tensor.to_vector<float>() == expected[i].tensor.to_vector<float>());
+  }
 }

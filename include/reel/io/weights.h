@@ -29,6 +29,26 @@ class MisfitError : public Error {
 void save(const std::string& path, const nn::Module& module, const Metadata& metadata = {},
           Location where = Location::here());
 
+/// Options of `save`.
+struct SaveOptions {
+  /// Whether names and shapes are those of PyTorch's layers of the corresponding kind and place, so that Python loads the
+  /// file by `model.load_state_dict(safetensors.torch.load_file("model.safetensors"))`. Default false.
+  bool for_pytorch = false;
+  /// Words that are saved with the tensors. Default: none.
+  Metadata metadata = {};
+};
+
+/// Saves the parameters and buffers of a module to a file in the safetensors format, as reel or as PyTorch names and lays
+/// them out: `io::save("model.safetensors", model, {.for_pytorch = true})`. For PyTorch, what `load_into` converts with `from_pytorch` is converted back: the weights of Linear, Embedding,
+/// EmbeddingBag, BatchNorm, the recurrent cells and layers, MultiHeadAttention and the layers of Transformers are
+/// renamed, transposed, joined and divided. A recurrent layer's one bias becomes bias_ih, and bias_hh is 0. Layers that
+/// PyTorch lacks keep their names. The file is marked by {"format", "pt"}. A reader of the file, even after a power cut,
+/// finds the old one or the new one whole.
+/// Throws: FileError, with the system's message, if the file cannot be written; Error where the metadata give "format"
+/// another meaning, and for metadata or names that are not UTF-8.
+void save(const std::string& path, const nn::Module& module, const SaveOptions& options,
+          Location where = Location::here());
+
 /// Throws what `save` of the module would throw, as far as that is known before the elements are written, and changes
 /// no file: for the start of a program that saves after hours.
 /// Throws: FileError if the file cannot be written; Error for metadata that `save` refuses.

@@ -96,6 +96,9 @@ struct LSTM : Module {
   /// Throws: ShapeError or DTypeError for inputs and states that do not fit; Error if the elements are undefined.
   PackedLSTMOutput operator()(const Packed& x, const LSTMState& state = {}, Location where = Location::here()) const;
 
+  /// True if each layer has a second net in reverse.
+  bool is_bidirectional() const { return form_.bidirectional; }
+
  private:
   RecurrentForm form_;
 };
@@ -155,6 +158,9 @@ struct GRU : Module {
   /// Throws: ShapeError or DTypeError for inputs and states that do not fit; Error if the elements are undefined.
   PackedRecurrentOutput operator()(const Packed& x, const Tensor& h = {}, Location where = Location::here()) const;
 
+  /// True if each layer has a second net in reverse.
+  bool is_bidirectional() const { return form_.bidirectional; }
+
  private:
   RecurrentForm form_;
 };
@@ -208,6 +214,9 @@ struct RNN : Module {
   /// undefined for zeros.
   /// Throws: ShapeError or DTypeError for inputs and states that do not fit; Error if the elements are undefined.
   PackedRecurrentOutput operator()(const Packed& x, const Tensor& h = {}, Location where = Location::here()) const;
+
+  /// True if each layer has a second net in reverse.
+  bool is_bidirectional() const { return form_.bidirectional; }
 
  private:
   RecurrentForm form_;
