@@ -45,6 +45,8 @@ class ConvolutionPadding {
   /// A number of zeros at both ends of each axis.
   template <std::integral Number>
   ConvolutionPadding(Number number) : numbers_(number), by_number_(true) {}
+  /// Numbers of zeros at both ends of the axes.
+  ConvolutionPadding(const AxisNumbers& numbers) : numbers_(numbers), by_number_(true) {}
   /// A number of zeros for each axis, at both of its ends. Throws: Error if there are more than 8.
   ConvolutionPadding(std::initializer_list<std::int64_t> numbers, Location where = Location::here())
       : numbers_(numbers, where), by_number_(true) {}
