@@ -3,13 +3,15 @@
 #include <concepts>
 #include <cstdint>
 #include <limits>
+#include <memory>
 #include <optional>
 #include <utility>
 
 #include <reel/tensor.h>
 
 /// \file
-/// The indices that `Tensor::operator()` takes, and the view that it returns: x(2, slice(1, -1), newaxis, ellipsis).
+/// The indices that `Tensor::operator()` takes, and the part that it returns: x(2, slice(1, -1), newaxis, ellipsis),
+/// x(mask), x(i, j).
 
 namespace reel {
 
@@ -59,12 +61,12 @@ inline constexpr struct Ellipsis {
   explicit Ellipsis() = default;
 } ellipsis{};  ///< the index that stands for the remaining axes, which are kept whole
 
-/// One of the indices between the parentheses of `x(…)`: an integer, which drops its axis, a slice, `newaxis` or
-/// `ellipsis`.
+/// One of the indices between the parentheses of `x(…)`: an integer, which drops its axis, a slice, `newaxis`,
+/// `ellipsis`, a mask or a tensor of indices.
 class Index {
  public:
   /// What the index is; `missing` for an argument of `x(…)` that is not given.
-  enum class Kind : std::uint8_t { missing, integer, slice, newaxis, ellipsis };
+  enum class Kind : std::uint8_t { missing, integer, slice, newaxis, ellipsis, tensor };
 
   /// An index that is not given.
   constexpr Index() = default;
@@ -77,6 +79,9 @@ class Index {
   constexpr Index(NewAxis) : kind_(Kind::newaxis) {}
   /// The remaining axes, whole.
   constexpr Index(Ellipsis) : kind_(Kind::ellipsis) {}
+  /// A mask, a bool tensor over as many axes as it has, or indices of one axis, i32 or i64. The tensor must outlive the
+  /// call of `x(…)`.
+  constexpr Index(const Tensor& tensor) : kind_(Kind::tensor), tensor_(&tensor) {}
 
   /// What the index is.
   Kind kind() const { return kind_; }
@@ -84,9 +89,12 @@ class Index {
   std::int64_t number() const { return slice_.start.value_or(0); }
   /// The range; meaningless unless the index is a slice.
   const Slice& slice() const { return slice_; }
+  /// The mask or the tensor of indices; null for another kind.
+  const Tensor* tensor() const { return tensor_; }
 
  private:
   Kind kind_ = Kind::missing;
+  const Tensor* tensor_ = nullptr;
   Slice slice_;  // an integer is its start
 };
 
@@ -113,24 +121,30 @@ struct AxisParts {
   int count = 0;
 };
 
+/// The elements that masks and tensors of indices select.
+struct Selection;
+
 void assign(const Indexed& part, const Arg& y);
 
 }  // namespace detail
 
-/// The view that `x(…)` returns, which also keeps the tensor x, so that it can be assigned to.
+/// The part that `x(…)` returns, a view, or with masks or tensors of indices a copy, which also keeps the tensor x, so
+/// that it can be assigned to.
 class Indexed : public Tensor {
  public:
-  /// A view of a part of `base`; for the library's own use.
-  Indexed(Tensor view, Tensor base, const detail::AxisParts& parts)
-      : Tensor(std::move(view)), base_(std::move(base)), parts_(parts) {}
+  /// A view of a part of `base`, or a copy of the elements of the selection in that part; for the library's own use.
+  Indexed(Tensor elements, Tensor base, const detail::AxisParts& parts,
+          std::shared_ptr<const detail::Selection> selection = {})
+      : Tensor(std::move(elements)), base_(std::move(base)), parts_(parts), selection_(std::move(selection)) {}
   /// Another handle of the view.
   Indexed(const Indexed&) = default;
   /// Takes over the handle.
   Indexed(Indexed&&) = default;
 
-  /// Writes y, a tensor or a number that broadcasts, into x: `x(1, slice(2)) = y`. Gradients then flow through x to y;
-  /// see copy_. A named part cannot be assigned to, since that could also mean to rebind the name: write with
-  /// copy_(part, y).
+  /// Writes y, a tensor or a number that broadcasts, into x: `x(1, slice(2)) = y`, `x(mask) = 0`, `x(i, j) = y`.
+  /// Gradients then flow through x to y; see copy_. Of several values for one position the last in row-major order is
+  /// taken. A named part cannot be assigned to, since that could also mean to rebind the name: write with copy_(part,
+  /// y).
   /// Throws: ShapeError unless y broadcasts to the part; DTypeError for a plain integer that x cannot hold; DeviceError
   /// for operands on different devices; TapeError for a parameter, while a tape records.
   void operator=(const Arg& y) && {  // NOLINT(readability-make-member-function-const): writes into the elements
@@ -145,10 +159,13 @@ class Indexed : public Tensor {
   const Tensor& base() const { return base_; }
   /// The part of each axis of the base; for the library's own use.
   const detail::AxisParts& parts() const { return parts_; }
+  /// What masks and tensors of indices select of the part; null for a view; for the library's own use.
+  const detail::Selection* selection() const { return selection_.get(); }
 
  private:
   Tensor base_;
   detail::AxisParts parts_;
+  std::shared_ptr<const detail::Selection> selection_;
 };
 
 }  // namespace reel

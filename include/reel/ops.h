@@ -11,6 +11,7 @@
 #include <reel/ops/elementwise.h>
 #include <reel/ops/embedding.h>
 #include <reel/ops/grid_sample.h>
+#include <reel/ops/histogram.h>
 #include <reel/ops/in_place.h>
 #include <reel/ops/index.h>
 #include <reel/ops/linear_algebra.h>

@@ -113,8 +113,15 @@ class Tensor {
 
   /// A view of a part, one index for each axis from the first: an integer drops the axis, a slice cuts it, `newaxis`
   /// adds one, `ellipsis` stands for the remaining axes: `x(2, slice(1, -1), newaxis, ellipsis)`. See indexing.h.
-  /// Throws: IndexError for an integer out of range or too many indices; ShapeError for a step of 0 or two ellipses;
-  /// Error if the tensor is undefined.
+  ///
+  /// With tensors among the indices a copy of the selected elements: a tensor of i32 or i64 selects elements of its
+  /// axis, `x(i, j)` is y[k] = x[i[k], j[k]], where several broadcast together to the shape of k; a bool mask stands for
+  /// as many axes as it has, of the same sizes, and selects the n elements where it is true, in row-major order. The
+  /// axes of k replace the indexed ones, and come first where those are not adjacent, once integers have dropped theirs.
+  /// Throws: IndexError for an index out of range or too many indices; ShapeError for a step of 0, two ellipses, a mask
+  /// of other sizes, tensors that do not broadcast or more than 8 axes; DTypeError for a tensor that is neither bool,
+  /// i32 nor i64; DeviceError; Error if a tensor is undefined.
+  /// Source: NumPy's indexing; for integers beside tensors PyTorch's.
   Indexed operator()(const Index& first, const Index& second = detail::no_index, const Index& third = detail::no_index,
                      const Index& fourth = detail::no_index, const Index& fifth = detail::no_index,
                      const Index& sixth = detail::no_index, const Index& seventh = detail::no_index,

@@ -35,6 +35,9 @@ struct RegisteredOp {
   LIST(reduce, reduce_ops)                  \
   LIST(reduce, statistics_ops)              \
   LIST(reduce, scan_ops)                    \
+  LIST(reduce, cumulative_extreme_ops)      \
+  LIST(reduce, quantile_ops)                \
+  LIST(reduce, histogram_ops)               \
   LIST(reduce, norm_ops)                    \
   LIST(reduce, distance_ops)                \
   LIST(shape, shape_ops)                    \
@@ -47,12 +50,16 @@ struct RegisteredOp {
   LIST(index, index_ops)                    \
   LIST(index, indexing_ops)                 \
   LIST(index, sort_ops)                     \
+  LIST(index, unique_ops)                   \
   LIST(index, mask_ops)                     \
   LIST(index, take_ops)                     \
+  LIST(index, row_ops)                      \
+  LIST(index, scatter_reduce_ops)           \
   LIST(in_place, in_place_ops)              \
   LIST(access, access_ops)                  \
   LIST(matmul, matmul_ops)                  \
   LIST(matmul, einsum_ops)                  \
+  LIST(matmul, product_ops)                 \
   LIST(linear_algebra, solve_ops)           \
   LIST(linear_algebra, decompose_ops)       \
   LIST(sparse, sparse_ops)                  \

@@ -27,6 +27,10 @@ void add_create_peers(Peers& peers) {
     Attributes::Numbers numbers = given.numbers("numbers");
     return at::linspace(numbers[0], numbers[1], static_cast<std::int64_t>(numbers[2]), x[0].options());
   };
+  peers["logspace"] = [](Tensors, Given given) {
+    return at::logspace(given.number("start"), given.number("stop"), given.integer("count"), given.number("base"),
+                        at::kFloat);
+  };
   // libtorch's have neither a diagonal nor, for tri, a twin.
   peers["eye"] = [](Tensors x, Given given) {
     std::vector<std::int64_t> shape = given.integers("sizes");

@@ -19,6 +19,12 @@ void add_matmul_peers(Peers& peers) {
   };
   peers["outer"] = [](Tensors x, Given) { return at::outer(x[0].flatten(), x[1].flatten()); };
   peers["dot"] = [](Tensors x, Given) { return at::dot(x[0], x[1]); };
+  peers["tensordot"] = [](Tensors x, Given given) {
+    return at::tensordot(x[0], x[1], given.integers("axes_a"), given.integers("axes_b"));
+  };
+  peers["kron"] = [](Tensors x, Given) { return at::kron(x[0], x[1]); };
+  peers["cross"] = [](Tensors x, Given given) { return at::linalg_cross(x[0], x[1], given.integer("axis")); };
+  peers["trace"] = [](Tensors x, Given) { return at::trace(x[0]); };
   peers["einsum"] = [](Tensors x, Given given) {
     std::string equation;
     for (std::int64_t character : given.integers("equation")) equation += static_cast<char>(character);

@@ -45,6 +45,15 @@ void add_views(Peers& peers) {
     for (std::size_t i = places.size(); i-- > 0;) y = y.squeeze(places[i]);
     return y;
   };
+  peers["diagonal"] = [](Tensors x, Given given) {
+    return x[0].diagonal(given.integer("diagonal"), given.integer("first"), given.integer("second"));
+  };
+  peers["diag_embed"] = [](Tensors x, Given given) {
+    return at::diag_embed(x[0], given.integer("diagonal"), given.integer("first"), given.integer("second"));
+  };
+  peers["meshgrid"] = [](Tensors x, Given given) {
+    return at::meshgrid(x, given.flag("xy") ? "xy" : "ij")[static_cast<std::size_t>(given.integer("part"))];
+  };
   peers["slice"] = [](Tensors x, Given given) {
     std::vector<std::int64_t> range = given.integers("range");
     return x[0].slice(axis(given), range[0], range[1], range[2]);

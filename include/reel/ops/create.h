@@ -51,6 +51,20 @@ Tensor arange(const Arg& stop, RangeOptions options = {});
 Tensor linspace(double start, double stop, std::int64_t count, TensorOptions options = {},
                 Location where = Location::here());
 
+/// Options of `logspace`.
+struct LogspaceOptions {
+  double base = 10;                  ///< the base of the powers; default 10
+  DType dtype = DType::f32;          ///< default f32
+  Device device = default_device();  ///< default: default_device()
+};
+
+/// The powers base^e for `count` evenly spaced exponents e from start to stop, computed in f64 and rounded once. A
+/// single number is base^start.
+/// Throws: ShapeError for a negative count or ends that are not finite; DTypeError unless the dtype is floating.
+/// Source: NumPy's logspace.
+Tensor logspace(double start, double stop, std::int64_t count, LogspaceOptions options = {},
+                Location where = Location::here());
+
 /// Options of `eye` and `tri`.
 struct DiagonalOptions {
   /// The number of columns; −1 (default): that of the rows.

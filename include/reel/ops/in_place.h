@@ -17,7 +17,7 @@
 /// both operands. Other tensors that share x's elements see the new values. Ops that have a gradient refuse them while
 /// the tape records, unless views are made of x anew; ops without one (y > 5, argmax), printing, and ops under NoRecord
 /// read them as they are. A part x(…) of a tensor may be given in place of x: then the whole tensor stands for its new
-/// values.
+/// values. A part that masks or tensors of indices select is a copy, which is overwritten and then written to x.
 ///
 /// All throw Error for an undefined x; ShapeError for an operand that does not broadcast to x, or if x repeats
 /// elements; DTypeError for results that x cannot hold; DeviceError for operands on different devices; TapeError, while

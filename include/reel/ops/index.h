@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <initializer_list>
 #include <span>
 
@@ -56,6 +57,40 @@ Tensor index_select(const Arg& x, int axis, const Arg& index);
 /// Source: PyTorch's index_add.
 Tensor index_add(const Arg& x, int axis, const Arg& index, const Arg& source);
 
+/// A copy of x with x[…, index[j], …] = source[…, j, …] along `axis`. index (J); the source has x's shape except for J
+/// along the axis. Of several rows for one position the last is taken, and it alone has a gradient.
+/// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64, and for a source that is
+/// not of x's dtype; ShapeError for shapes that do not fit, and for an axis that does not exist; DeviceError.
+/// Source: PyTorch's index_copy.
+Tensor index_copy(const Arg& x, int axis, const Arg& index, const Arg& source);
+
+/// A copy of x with x[…, index[j], …] = value, a number or a tensor of rank 0, along `axis`. index (J).
+/// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64, and unless x can hold
+/// the value; ShapeError for an index that is not a vector, for a value with axes, and for an axis that does not exist;
+/// DeviceError.
+/// Source: PyTorch's index_fill.
+Tensor index_fill(const Arg& x, int axis, const Arg& index, const Arg& value);
+
+/// How `scatter_reduce` combines the elements for one position; `amax` is the largest one, `amin` the smallest.
+enum class ScatterReduction : std::uint8_t { sum, prod, mean, amax, amin };
+
+/// Options of `scatter_reduce`.
+struct ScatterReduceOptions {
+  /// Whether x's element is combined with those of the source; otherwise it stays only where there are none. Default
+  /// true.
+  bool include_self = true;
+};
+
+/// A copy of x in which x[…, index[…, j, …], …] is combined with all source[…, j, …] for that position, along `axis`.
+/// `index` has x's rank, and off that axis sizes up to x's; the source has its shape. The mean of integers is rounded
+/// down. NaN is the largest and the smallest element. The gradient of `amax` and `amin` is shared evenly among equals,
+/// and that of `prod` is exact with any number of zeros.
+/// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64, for a source that is not
+/// of x's dtype, and for bools; ShapeError for shapes that do not fit, and for an axis that does not exist; DeviceError.
+/// Source: PyTorch's scatter_reduce.
+Tensor scatter_reduce(const Arg& x, int axis, const Arg& index, const Arg& source, ScatterReduction reduction,
+                      ScatterReduceOptions options = {});
+
 /// Options of `index_put` and `index_put_`.
 struct IndexPutOptions {
   /// Adds to the elements instead of replacing them. Default false.
@@ -91,6 +126,13 @@ Tensor segment_sum(const Arg& x, const Arg& segment_ids, std::int64_t segments);
 /// for a value with axes; DeviceError.
 /// Source: PyTorch's masked_fill.
 Tensor masked_fill(const Arg& x, const Arg& mask, const Arg& value);
+
+/// A copy of x in which the elements where the mask is true are replaced by the first elements of the source, both in
+/// row-major order; the mask broadcasts to x's shape.
+/// Throws: DTypeError unless the mask is bool, and for a source that is not of x's dtype; ShapeError unless the mask
+/// broadcasts to x, and if the source has fewer elements than are replaced; DeviceError.
+/// Source: PyTorch's masked_scatter.
+Tensor masked_scatter(const Arg& x, const Arg& mask, const Arg& source);
 
 /// The elements of x where the mask is true, in row-major order, as a vector; x and mask broadcast together.
 /// Throws: DTypeError unless the mask is bool; ShapeError unless the shapes broadcast; DeviceError.

@@ -39,6 +39,31 @@ Tensor addmm(const Arg& c, const Arg& a, const Arg& b, AddmmOptions options = {}
 /// Source: NumPy's outer.
 Tensor outer(const Arg& a, const Arg& b);
 
+/// The sums of products over several axes: y[i, j] = Σ_k a[i, k] b[k, j], with the last `count` axes of a and the first
+/// `count` of b as k; count 0 gives the products of all pairs, in the shape of a followed by that of b.
+/// Throws: ShapeError unless the sizes of these axes agree, for fewer axes than `count`, and if the result would have
+/// more than 8 axes; DeviceError for operands on different devices.
+/// Source: NumPy's tensordot.
+Tensor tensordot(const Arg& a, const Arg& b, int count = 2);
+/// The sums of products over several axes, axes_a[n] of a with axes_b[n] of b; the result has the other axes of a, then
+/// those of b.
+/// Throws: ShapeError unless there are as many axes of a as of b, of the same sizes, if one does not exist or is named
+/// twice, and if the result would have more than 8 axes; DeviceError for operands on different devices.
+/// Source: NumPy's tensordot.
+Tensor tensordot(const Arg& a, const Arg& b, const Shape& axes_a, const Shape& axes_b);
+
+/// The Kronecker product y[i P + k, j Q + l] = a[i, j] b[k, l]: (M, N) and (P, Q) → (M P, N Q); the same for every other
+/// rank up to 4, with axes of size 1 added in front of the operand that has fewer.
+/// Throws: ShapeError for more than 4 axes; DeviceError for operands on different devices.
+/// Source: NumPy's kron.
+Tensor kron(const Arg& a, const Arg& b);
+
+/// The cross product a × b of the vectors of three elements along an axis; the other axes broadcast.
+/// Throws: ShapeError unless both have size 3 along the axis and broadcast, and if the axis does not exist; DTypeError
+/// for bools; DeviceError for operands on different devices.
+/// Source: PyTorch's linalg.cross.
+Tensor cross(const Arg& a, const Arg& b, int axis = -1);
+
 /// Dot product Σ_i a_i b_i of two vectors: rank 0.
 /// Throws: ShapeError unless both have rank 1 and one size; DeviceError for operands on different devices.
 /// Source: PyTorch's dot.

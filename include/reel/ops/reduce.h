@@ -151,6 +151,11 @@ Tensor count_nonzero(const Arg& x, Axis axis, ReduceOptions options = {}) {
   return count_nonzero(x, Shape{detail::index_number(axis)}, options);
 }
 
+/// The sum of the main diagonal of the matrices in the last two axes: (…, M, N) → (…). Integers and bools give i64.
+/// Throws: ShapeError for fewer than two axes.
+/// Source: PyTorch's trace, for several matrices.
+Tensor trace(const Arg& x);
+
 /// Sums over the axes along which a tensor of `shape` would be broadcast to x's, so that the result has that shape: the
 /// transpose of broadcasting. A copy of x where there are none.
 /// Throws: ShapeError if `shape` does not broadcast to x's.

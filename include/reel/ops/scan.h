@@ -1,5 +1,6 @@
 #pragma once
 
+#include <reel/ops/sort.h>
 #include <reel/tensor.h>
 
 namespace reel {
@@ -26,5 +27,16 @@ Tensor cumprod(const Arg& x, int axis);
 /// Throws: ShapeError if the axis does not exist.
 /// Source: PyTorch's logcumsumexp.
 Tensor logcumsumexp(const Arg& x, int axis);
+
+/// The cumulative maximum y_i = max(x_0, …, x_i) along an axis, and the index of the element, the last of equals. From
+/// the first NaN on, y is NaN. The gradient of a value goes to its position in x.
+/// Throws: ShapeError if the axis does not exist.
+/// Source: PyTorch's cummax.
+ValuesAndIndices cummax(const Arg& x, int axis);
+/// The cumulative minimum y_i = min(x_0, …, x_i) along an axis, and the index of the element, the last of equals. From
+/// the first NaN on, y is NaN. The gradient of a value goes to its position in x.
+/// Throws: ShapeError if the axis does not exist.
+/// Source: PyTorch's cummin.
+ValuesAndIndices cummin(const Arg& x, int axis);
 
 }  // namespace reel

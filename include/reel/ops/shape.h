@@ -169,6 +169,51 @@ Tensor triu(const Arg& x, std::int64_t diagonal = 0);
 /// Source: NumPy's diag.
 Tensor diag(const Arg& x, std::int64_t diagonal = 0);
 
+/// Options of `diagonal` and `diag_embed`.
+struct DiagonalAxes {
+  /// Which diagonal: 0 (default) is the main one, 1 the one above it, −1 the one below.
+  std::int64_t diagonal = 0;
+  int first = -2;   ///< the axis of the rows, of x for `diagonal`, of the result for `diag_embed`; default −2
+  int second = -1;  ///< the axis of the columns; default −1
+};
+
+/// A view of a diagonal of the matrices in two axes of x: the other axes in their order, then the diagonal, empty if
+/// there is none.
+/// Throws: ShapeError if an axis does not exist, or both are the same.
+/// Source: PyTorch's diagonal; by default the last two axes, not the first.
+Tensor diagonal(const Arg& x, DiagonalAxes options = {});
+/// Square matrices with the vectors in x's last axis on a diagonal, zeros elsewhere: (…, N) → (…, N + |diagonal|,
+/// N + |diagonal|), the matrices in two axes of the result.
+/// Throws: ShapeError for rank 0 and more than 7 axes, if an axis of the result does not exist, or both are the same.
+/// Source: PyTorch's diag_embed.
+Tensor diag_embed(const Arg& x, DiagonalAxes options = {});
+
+/// Which axis of the grid the first tensor of `meshgrid` has: `ij` the first one, `xy` the second one, exchanged with
+/// that of the second tensor.
+enum class GridIndexing : std::uint8_t { ij, xy };
+
+/// Options of `meshgrid`.
+struct MeshgridOptions {
+  GridIndexing indexing = GridIndexing::ij;  ///< default ij; NumPy's is xy
+};
+
+/// The coordinates of a grid: one view for each tensor (N_k), or of rank 0 for N_k = 1, of the shape (N_0, N_1, …), in
+/// which element (i_0, i_1, …) of the k-th is element i_k of the tensor.
+/// Throws: ShapeError for tensors with several axes, for no tensors or more than 8; DTypeError unless all have one
+/// dtype; DeviceError for tensors on different devices.
+/// Source: PyTorch's meshgrid.
+std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, MeshgridOptions options = {},
+                             Location where = Location::here());
+/// The coordinates of a grid: one view for each tensor (N_k), or of rank 0 for N_k = 1, of the shape (N_0, N_1, …), in
+/// which element (i_0, i_1, …) of the k-th is element i_k of the tensor.
+/// Throws: ShapeError for tensors with several axes, for no tensors or more than 8; DTypeError unless all have one
+/// dtype; DeviceError for tensors on different devices.
+/// Source: PyTorch's meshgrid.
+inline std::vector<Tensor> meshgrid(std::initializer_list<Tensor> tensors, MeshgridOptions options = {},
+                                    Location where = Location::here()) {
+  return meshgrid(std::span(tensors.begin(), tensors.size()), options, where);
+}
+
 /// The elements of x in row-major order without gaps: a view if x is contiguous, else a copy.
 Tensor contiguous(const Arg& x);
 /// A contiguous copy of x.

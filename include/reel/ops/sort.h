@@ -46,7 +46,37 @@ struct TopKOptions {
 /// Source: PyTorch's topk.
 ValuesAndIndices topk(const Arg& x, std::int64_t k, int axis = -1, TopKOptions options = {});
 
-/// Options of `searchsorted`.
+/// Options of `kthvalue`.
+struct KthValueOptions {
+  /// Whether the axis stays, with size 1. Default false.
+  bool keepdims = false;
+};
+
+/// The k-th smallest element along an axis, k in [1, size], and its index. Of equal elements the first come first; NaN
+/// is treated as larger than every number. The gradient of a value goes to its position in x.
+/// Throws: ShapeError if the axis does not exist, or has fewer than k elements, and for a k below 1.
+/// Source: PyTorch's kthvalue.
+ValuesAndIndices kthvalue(const Arg& x, std::int64_t k, int axis = -1, KthValueOptions options = {});
+
+/// The distinct elements of a tensor, or its distinct slices along an axis.
+struct UniqueElements {
+  Tensor values;   ///< the distinct elements in ascending order: (n); or slices: x's shape, with n along the axis
+  Tensor inverse;  ///< the index in `values` of each element, in x's shape, or of each slice: (size of the axis); i64
+  Tensor counts;   ///< (n), i64: how often each value occurs
+};
+
+/// The distinct elements of x, flattened, in ascending order. Every NaN is a value of its own, behind the numbers. No
+/// gradient.
+/// Throws: Error if x is undefined.
+/// Source: PyTorch's unique.
+UniqueElements unique(const Arg& x);
+/// The distinct slices of x along an axis, in ascending order of their elements, of which the first that differs counts.
+/// A slice with NaN equals no other. No gradient.
+/// Throws: ShapeError if the axis does not exist.
+/// Source: PyTorch's unique with dim.
+UniqueElements unique(const Arg& x, int axis);
+
+/// Options of `searchsorted` and `bucketize`.
 struct SearchSortedOptions {
   /// Whether the index is behind equal elements, not before them. Default false.
   bool right = false;
@@ -58,5 +88,11 @@ struct SearchSortedOptions {
 /// Throws: ShapeError unless they fit; DeviceError.
 /// Source: NumPy's searchsorted; PyTorch's for several rows.
 Tensor searchsorted(const Arg& sorted, const Arg& values, SearchSortedOptions options = {});
+
+/// The index of the bucket in which each element of x falls: i where boundaries[i − 1] < x ≤ boundaries[i], with `right`
+/// where boundaries[i − 1] ≤ x < boundaries[i]. boundaries (N), ascending; i64 in x's shape, in [0, N]. No gradient.
+/// Throws: ShapeError unless the boundaries are a vector; DeviceError.
+/// Source: PyTorch's bucketize.
+Tensor bucketize(const Arg& x, const Arg& boundaries, SearchSortedOptions options = {});
 
 }  // namespace reel

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+
 #include <reel/ops/reduce.h>
 
 namespace reel {
@@ -69,6 +71,49 @@ Tensor median(const Arg& x, const Shape& axes, ReduceOptions options = {});
 template <detail::IndexInteger Axis>
 Tensor median(const Arg& x, Axis axis, ReduceOptions options = {}) {
   return median(x, Shape{detail::index_number(axis)}, options);
+}
+
+/// Which number `quantile` gives for a position between two elements a and b, at the fraction t of the distance.
+enum class QuantileInterpolation : std::uint8_t {
+  linear,    ///< a + t (b − a)
+  lower,     ///< a
+  higher,    ///< b
+  midpoint,  ///< (a + b) / 2
+  nearest,   ///< the nearer one; of t = ½ that whose index is even
+};
+
+/// Options of `quantile`.
+struct QuantileOptions {
+  ReduceOptions::ByName by_name{};  ///< not to be set: keeps a braced list of axes from being read as options
+  /// The number between two elements. Default linear.
+  QuantileInterpolation interpolation = QuantileInterpolation::linear;
+  /// Whether reduced axes stay, with size 1. Default false.
+  bool keepdims = false;
+};
+
+/// The q-quantiles over all elements: the element at q (n − 1) in ascending order, interpolated where that is no integer; NaN if
+/// one is NaN. q: a number or a tensor of rank 0, or (k), which gives a first axis of k results. Integers and bools
+/// give f32. The gradient flows to the two elements and, if it is a tensor, to q.
+/// Throws: ShapeError for a q of more axes, and for the quantile of no elements; Error for a q outside [0, 1],
+/// on a GPU unchecked if it is a tensor; DTypeError for a q that is not floating; DeviceError.
+/// Source: PyTorch's quantile.
+Tensor quantile(const Arg& x, const Arg& q, QuantileOptions options = {});
+/// The q-quantiles over the given axes, of which negative ones count from the end: the element at q (n − 1) in ascending order, interpolated where that is no integer; NaN if
+/// one is NaN. q: a number or a tensor of rank 0, or (k), which gives a first axis of k results. Integers and bools
+/// give f32. The gradient flows to the two elements and, if it is a tensor, to q.
+/// Throws: ShapeError if an axis does not exist or is named twice; ShapeError for a q of more axes, and for the quantile of no elements; Error for a q outside [0, 1],
+/// on a GPU unchecked if it is a tensor; DTypeError for a q that is not floating; DeviceError.
+/// Source: PyTorch's quantile.
+Tensor quantile(const Arg& x, const Arg& q, const Shape& axes, QuantileOptions options = {});
+/// The q-quantiles along one axis, which counts from the end if negative: the element at q (n − 1) in ascending order, interpolated where that is no integer; NaN if
+/// one is NaN. q: a number or a tensor of rank 0, or (k), which gives a first axis of k results. Integers and bools
+/// give f32. The gradient flows to the two elements and, if it is a tensor, to q.
+/// Throws: ShapeError if the axis does not exist; ShapeError for a q of more axes, and for the quantile of no elements; Error for a q outside [0, 1],
+/// on a GPU unchecked if it is a tensor; DTypeError for a q that is not floating; DeviceError.
+/// Source: PyTorch's quantile.
+template <detail::IndexInteger Axis>
+Tensor quantile(const Arg& x, const Arg& q, Axis axis, QuantileOptions options = {}) {
+  return quantile(x, q, Shape{detail::index_number(axis)}, options);
 }
 
 }  // namespace reel

@@ -271,12 +271,29 @@ Tensor overwrite(const InPlaceBinary& op, const Destination& to, const Arg& y) {
   return run.result();
 }
 
+// Whether x is a part that masks or tensors of indices select: a copy of elements, which is overwritten first.
+bool is_selected(const Destination& x) { return x.part() && x.part()->selection(); }
+
+template <class F>
+Tensor overwrite_selected(const char* op, const Destination& x, F overwrite_elements) {
+  const Indexed& part = *x.part();
+  Tensor elements = part;
+  overwrite_elements(Destination(elements, x.location()));
+  assign_elements(op, part, Arg(elements, x.location()));
+  return elements;
+}
+
+Tensor overwrite_anywhere(const InPlaceBinary& op, const Destination& x, const Arg& y) {
+  if (!is_selected(x)) return overwrite(op, x, y);
+  return overwrite_selected(op.info.name, x, [&](const Destination& elements) { overwrite(op, elements, y); });
+}
+
 }  // namespace
 
-Tensor add_(const Destination& x, const Arg& y) { return overwrite(add_in_place, x, y); }
-Tensor sub_(const Destination& x, const Arg& y) { return overwrite(sub_in_place, x, y); }
-Tensor mul_(const Destination& x, const Arg& y) { return overwrite(mul_in_place, x, y); }
-Tensor div_(const Destination& x, const Arg& y) { return overwrite(div_in_place, x, y); }
+Tensor add_(const Destination& x, const Arg& y) { return overwrite_anywhere(add_in_place, x, y); }
+Tensor sub_(const Destination& x, const Arg& y) { return overwrite_anywhere(sub_in_place, x, y); }
+Tensor mul_(const Destination& x, const Arg& y) { return overwrite_anywhere(mul_in_place, x, y); }
+Tensor div_(const Destination& x, const Arg& y) { return overwrite_anywhere(div_in_place, x, y); }
 
 namespace {
 
@@ -298,18 +315,27 @@ void overwrite_by_copy(Overwriting& run, const char* name, const Arg& y) {
 }  // namespace
 
 Tensor copy_(const Destination& x, const Arg& y) {
+  if (is_selected(x)) return overwrite_selected("copy_", x, [&](const Destination& elements) { copy_(elements, y); });
   Overwriting run(copy_in_place_op.name, x);
   overwrite_by_copy(run, copy_in_place_op.name, y);
   return run.result();
 }
 
+void detail::assign_view(const char* op, const Indexed& view, const Arg& y) {
+  Destination to(view, y.location());
+  Overwriting run(op, to);
+  overwrite_by_copy(run, op, y);
+}
+
 void detail::assign(const Indexed& part, const Arg& y) {
-  Destination to(part, y.location());
-  Overwriting run("index_assign_", to);
-  overwrite_by_copy(run, "index_assign_", y);
+  const char* name = "index_assign_";
+  if (part.selection()) return assign_elements(name, part, y);
+  assign_view(name, part, y);
 }
 
 Tensor fill_(const Destination& x, const Arg& value) {
+  if (is_selected(x))
+    return overwrite_selected("fill_", x, [&](const Destination& elements) { fill_(elements, value); });
   Overwriting run("fill_", x);
   if (value.is_tensor() && tensor_of("fill_", Arg(*value.tensor(), run.where())).rank() != 0)
     fail<ShapeError>("fill_", run.where(), "the value {} is not a single number; write the tensor with copy_",
@@ -326,6 +352,7 @@ constexpr OpInfo zero_op{
 };
 
 Tensor zero_(const Destination& x) {
+  if (is_selected(x)) return overwrite_selected("zero_", x, [&](const Destination& elements) { zero_(elements); });
   Overwriting run(zero_op.name, x);
   run.prepare(Overwriting::OldValues::replaced, {});
   if (!run.tracked()) {
@@ -344,6 +371,8 @@ bool is_bound(const Arg& bound) { return bound.is_tensor() || !std::isinf(bound.
 }  // namespace
 
 Tensor clamp_(const Destination& x, const Arg& low, const Arg& high) {
+  if (is_selected(x))
+    return overwrite_selected("clamp_", x, [&](const Destination& elements) { clamp_(elements, low, high); });
   Overwriting run("clamp_", x);
   for (const Arg* bound : {&low, &high}) {
     if (bound->is_tensor()) run.check_operand(tensor_of("clamp_", Arg(*bound->tensor(), run.where())));
@@ -363,6 +392,9 @@ Tensor clamp_(const Destination& x, const Arg& low, const Arg& high) {
 }
 
 Tensor masked_fill_(const Destination& x, const Arg& mask, const Arg& value) {
+  if (is_selected(x))
+    return overwrite_selected("masked_fill_", x,
+                              [&](const Destination& elements) { masked_fill_(elements, mask, value); });
   Overwriting run("masked_fill_", x);
   const Tensor& at = tensor_of("masked_fill_", mask);
   if (value.is_tensor()) tensor_of("masked_fill_", value);
@@ -373,6 +405,9 @@ Tensor masked_fill_(const Destination& x, const Arg& mask, const Arg& value) {
 }
 
 Tensor index_put_(const Destination& x, std::span<const Tensor> indices, const Arg& values, IndexPutOptions options) {
+  if (is_selected(x))
+    return overwrite_selected("index_put_", x,
+                              [&](const Destination& elements) { index_put_(elements, indices, values, options); });
   Overwriting run("index_put_", x);
   if (values.is_tensor()) tensor_of("index_put_", values);
   run.prepare(Overwriting::OldValues::read, {values.tensor()});

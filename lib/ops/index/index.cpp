@@ -54,10 +54,7 @@ Tensor detail::value_for(const char* op, const Tensor& x, const Arg& value, Loca
   return tensor;
 }
 
-namespace {
-
-// Throws: ShapeError unless `index` has x's rank and, on axes other than `axis`, sizes up to x's.
-void check_index_shape(const char* op, const Tensor& x, const Tensor& index, int axis, Location where) {
+void detail::check_index_shape(const char* op, const Tensor& x, const Tensor& index, int axis, Location where) {
   bool fits = index.rank() == x.rank();
   for (int i = 0; fits && i < x.rank(); ++i) fits = i == axis || index.body().dims[i] <= x.body().dims[i];
   if (!fits)
@@ -66,6 +63,14 @@ void check_index_shape(const char* op, const Tensor& x, const Tensor& index, int
                      "be larger",
                      to_string(index.shape()), to_string(x.shape()), axis);
 }
+
+void detail::check_index_range(const char* op, const Tensor& x, const Tensor& index, int axis, Location where) {
+  std::int64_t bad;
+  if (!are_within(op, index, x.body().dims[axis], bad, where))
+    fail<IndexError>(op, where, "index {} is out of range for axis {} of {}", bad, axis, describe(x));
+}
+
+namespace {
 
 // For x and an index: by rows where the index has all of x's rows.
 Joining joining_with_index(const Call& call) {

@@ -23,6 +23,24 @@ bool are_within(const char* op, const Tensor& indices, std::int64_t size, std::i
 /// Throws: Error for an undefined tensor; DTypeError unless x's dtype can hold it.
 Tensor value_for(const char* op, const Tensor& x, const Arg& value, Location where);
 
+/// Throws: ShapeError unless the index is a vector.
+void check_index_vector(const char* op, const Tensor& index, Location where);
+
+/// Throws: ShapeError unless `index` has x's rank and, on axes other than `axis`, sizes up to x's.
+void check_index_shape(const char* op, const Tensor& x, const Tensor& index, int axis, Location where);
+
+/// Throws: IndexError unless each index is within `axis` of x; on a device the kernel reports it later.
+void check_index_range(const char* op, const Tensor& x, const Tensor& index, int axis, Location where);
+
+/// Throws: DTypeError unless the mask is bool; DeviceError.
+void check_mask(const char* op, const Tensor& x, const Tensor& mask, Location where);
+
+/// Combines an index for each of the leading axes of x, which broadcast together, into one for rows of x with these
+/// axes merged. A single index is returned as it is.
+/// Throws: Error for an undefined tensor; IndexError for an index out of range, and for no indices or more than axes;
+/// DTypeError unless i32 or i64; ShapeError unless they broadcast; DeviceError.
+Tensor merged_index(const char* op, const Tensor& x, std::span<const Tensor> indices, Location where);
+
 /// The public functions of these names, with errors that tell of `name`: their in-place forms call them, too.
 Tensor masked_fill(const char* name, const Arg& x, const Arg& mask, const Arg& value);
 Tensor index_put(const char* name, const Arg& x, std::span<const Tensor> indices, const Arg& values,

@@ -124,7 +124,23 @@ AxisPart range_part(const Slice& slice, std::int64_t size) {
   return {AxisPart::range, range.start, range.count, range.step};
 }
 
-AxisParts parts_of(const Tensor& x, std::span<const Index* const> indices, Location where) {
+// The number of axes that a mask or a tensor of indices takes the place of: a mask of rank 0 has an axis of its own.
+int axes_of(const Tensor& index) { return index.dtype() == DType::boolean ? index.rank() : 1; }
+
+void check_mask_sizes(const Tensor& x, int axis, const Tensor& mask, Location where) {
+  for (int i = 0; i < mask.rank(); ++i)
+    if (mask.body().dims[i] != x.body().dims[axis + i])
+      fail<ShapeError>(index_op.name, where, "the mask {} does not fit the axes from {} on of {}",
+                       to_string(mask.shape()), axis, describe(x));
+}
+
+// The tensors among the indices that parts_of has found.
+struct FoundTensors {
+  AxisIndices indices[max_rank + 2];
+  std::size_t count = 0;
+};
+
+AxisParts parts_of(const Tensor& x, std::span<const Index* const> indices, FoundTensors& tensors, Location where) {
   const char* name = index_op.name;
   int taken = 0, ellipses = 0, added = 0, picked = 0;
   for (const Index* index : indices) {
@@ -132,6 +148,11 @@ AxisParts parts_of(const Tensor& x, std::span<const Index* const> indices, Locat
     added += index->kind() == Index::Kind::newaxis;
     picked += index->kind() == Index::Kind::integer;
     taken += index->kind() == Index::Kind::integer || index->kind() == Index::Kind::slice;
+    if (index->kind() != Index::Kind::tensor) continue;
+    const Tensor& tensor = tensor_of(name, Arg(*index->tensor(), where));
+    int axes = axes_of(tensor);
+    taken += axes;
+    added += axes == 0;
   }
   if (ellipses > 1) fail<ShapeError>(name, where, "there can be one ellipsis, not {}, for {}", ellipses, describe(x));
   if (taken > x.rank()) fail<IndexError>(name, where, "{} indices are too many for {}", taken, describe(x));
@@ -140,7 +161,7 @@ AxisParts parts_of(const Tensor& x, std::span<const Index* const> indices, Locat
 
   AxisParts parts;
   auto add = [&](AxisPart part) { parts.parts[parts.count++] = part; };
-  int axis = 0;
+  int axis = 0, dropped = 0;
   for (const Index* index : indices) {
     switch (index->kind()) {
       case Index::Kind::missing: break;
@@ -158,6 +179,15 @@ AxisParts parts_of(const Tensor& x, std::span<const Index* const> indices, Locat
           fail<IndexError>(name, where, "index {} is out of range for axis {} of {}", number, axis, describe(x));
         add({AxisPart::picked, number < 0 ? number + size : number, 1, 1});
         ++axis;
+        ++dropped;
+        break;
+      }
+      case Index::Kind::tensor: {
+        const Tensor& tensor = *index->tensor();
+        tensors.indices[tensors.count++] = {&tensor, parts.count - dropped};
+        if (tensor.dtype() == DType::boolean) check_mask_sizes(x, axis, tensor, where);
+        if (axes_of(tensor) == 0) add({AxisPart::added, 0, 1, 1});
+        for (int left = axes_of(tensor); left > 0; --left) add({AxisPart::range, 0, x.body().dims[axis++], 1});
       }
     }
   }
@@ -171,8 +201,10 @@ Indexed Tensor::operator()(const Index& first, const Index& second, const Index&
                            const Index& ninth, const Index& tenth, Location where) const {
   const Tensor& x = tensor_of(index_op.name, Arg(*this, where));
   const Index* indices[] = {&first, &second, &third, &fourth, &fifth, &sixth, &seventh, &eighth, &ninth, &tenth};
-  AxisParts parts = parts_of(x, indices, where);
-  return {index_parts(x, bytes_in(parts), where), x, parts};
+  FoundTensors tensors;
+  AxisParts parts = parts_of(x, indices, tensors, where);
+  if (tensors.count == 0) return {index_parts(x, bytes_in(parts), where), x, parts};
+  return select_elements(x, parts, {tensors.indices, tensors.count}, where);
 }
 
 // index_assign_: writes y to a part of x in place;  dx = d with zeros at the part,  dy = d's part
@@ -240,6 +272,10 @@ void index_assign_gradient(Gradient& g) {
 }
 
 }  // namespace
+
+Indexed detail::view_part(const Tensor& x, const AxisParts& parts, Location where) {
+  return {index_parts(x, bytes_in(parts), where), x, parts};
+}
 
 void detail::assign_part(const Indexed& part, const Tensor& value, Location where) {
   assign_parts(part.base(), value, bytes_in(part.parts()), where);

@@ -1,5 +1,7 @@
 #include <reel/ops/elementwise.h>
 #include <reel/ops/index.h>
+#include <reel/ops/reduce.h>
+#include <reel/ops/scan.h>
 #include <reel/ops/shape.h>
 
 #include "../../core/op_error.h"
@@ -13,15 +15,11 @@ namespace reel {
 
 using namespace detail;
 
-namespace {
-
-void check_mask(const char* op, const Tensor& x, const Tensor& mask, Location where) {
+void detail::check_mask(const char* op, const Tensor& x, const Tensor& mask, Location where) {
   if (mask.dtype() != DType::boolean)
     fail<DTypeError>(op, where, "the mask is bool, not {}; compare it with 0", describe(mask));
   check_same_device(op, x, mask, where);
 }
-
-}  // namespace
 
 // nonzero: the indices of elements that are not 0; no gradient
 
@@ -74,11 +72,38 @@ Tensor masked_select(const Arg& x, const Arg& mask) {
   return take(reshape(expand_if_needed(from, shape), {-1}), reshape(places, {-1}), 0);
 }
 
+// masked_scatter: y = s[k] where the mask is true for the k-th time, else x
+
+Tensor masked_scatter(const Arg& x, const Arg& mask, const Arg& source) {
+  const char* name = "masked_scatter";
+  const Tensor &to = tensor_of(name, x), &at = tensor_of(name, mask), &from = tensor_of(name, source);
+  Location where = x.location();
+  CallerScope caller(where);
+  check_mask(name, to, at, where);
+  check_same_device(name, to, from, where);
+  Shape shape;
+  if (!broadcast(to.shape(), at.shape(), shape) || shape != to.shape())
+    fail<ShapeError>(name, where, "the mask {} does not broadcast to x {}", to_string(at.shape()),
+                     to_string(to.shape()));
+  if (from.dtype() != to.dtype())
+    fail<DTypeError>(name, where, "the source {} does not have x's dtype {}", describe(from), name_of(to.dtype()));
+  Tensor whole = expand_if_needed(at, shape);
+  auto count = count_nonzero(whole).item<std::int64_t>();
+  if (count > from.numel())
+    fail<ShapeError>(name, where, "the source {} has fewer elements than the {} that the mask {} selects of x {}",
+                     describe(from), count, to_string(at.shape()), describe(to));
+  if (count == 0) return copy(to);
+  // Where the mask is false, an element that exists is read and dropped.
+  Tensor order = reshape(clamp(cumsum(whole) - 1, 0), shape);
+  return reel::where(whole, take(from, order), to);
+}
+
 std::span<const RegisteredOp> detail::mask_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "nonzero", .info = &nonzero_op},
       {.name = "masked_fill"},
       {.name = "masked_select"},
+      {.name = "masked_scatter"},
   };
   return ops;
 }

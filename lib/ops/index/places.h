@@ -12,7 +12,7 @@ struct SliceAttributes {
 };
 Tensor slice_view(const Tensor& x, const SliceAttributes& at, Location where);
 
-/// A diagonal of a matrix, as a vector; empty if `diagonal` is outside the matrix.
+/// A diagonal of the matrices in the last two axes, as vectors; empty if `diagonal` is outside the matrices.
 Tensor diagonal_view(const Tensor& x, std::int64_t diagonal, Location where);
 
 }  // namespace reel::detail

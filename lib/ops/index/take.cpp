@@ -75,13 +75,9 @@ Tensor detail::take_rows(const OpInfo& op, const Tensor& x, const Tensor& indice
   return invoke(op, {&x, &indices}, {shape, x.dtype(), x.device()}, where, bytes_of(AxisAttributes{axis}));
 }
 
-namespace {
-
-void check_vector(const char* op, const Tensor& index, Location where) {
+void detail::check_index_vector(const char* op, const Tensor& index, Location where) {
   if (index.rank() != 1) fail<ShapeError>(op, where, "the index {} is not a vector", describe(index));
 }
-
-}  // namespace
 
 constexpr OpInfo take_op = taking("take"), index_select_op = taking("index_select");
 
@@ -98,7 +94,7 @@ Tensor take(const Arg& x, const Arg& indices) {
 Tensor index_select(const Arg& x, int axis, const Arg& index) {
   const Tensor &from = tensor_of("index_select", x), &at = tensor_of("index_select", index);
   axis = check_axis("index_select", axis, from, x.location());
-  check_vector("index_select", at, x.location());
+  check_index_vector("index_select", at, x.location());
   return take_rows(index_select_op, from, at, axis, x.location());
 }
 
@@ -131,7 +127,7 @@ Tensor index_add(const Arg& x, int axis, const Arg& index, const Arg& source) {
   Location where = x.location();
   axis = check_axis(name, axis, to, where);
   check_index_dtype(name, at, where);
-  check_vector(name, at, where);
+  check_index_vector(name, at, where);
   check_same_device(name, to, at, where);
   Shape shape = to.shape();
   shape[axis] = at.numel();
@@ -238,8 +234,9 @@ std::string shapes_of(std::span<const Tensor> tensors) {
   return text;
 }
 
-// Combines all indices into one, for rows of x with its leading axes merged.
-Tensor merged_index(const char* name, const Tensor& x, std::span<const Tensor> indices, Location where) {
+}  // namespace
+
+Tensor detail::merged_index(const char* name, const Tensor& x, std::span<const Tensor> indices, Location where) {
   int count = static_cast<int>(indices.size());
   if (count == 0 || count > x.rank())
     fail<IndexError>(name, where, "{} indices do not fit {}: there must be at least one, and no more than axes", count,
@@ -262,8 +259,6 @@ Tensor merged_index(const char* name, const Tensor& x, std::span<const Tensor> i
   }
   return merged;
 }
-
-}  // namespace
 
 Tensor index_put(const Arg& x, std::span<const Tensor> indices, const Arg& values, IndexPutOptions options) {
   return detail::index_put(index_put_op.name, x, indices, values, options);

@@ -3,6 +3,7 @@
 #include <reel/no_record.h>
 #include <reel/ops/create.h>
 #include <reel/ops/index.h>
+#include <reel/ops/shape.h>
 
 #include "../../core/op_error.h"
 #include "../../dispatch/invoke.h"
@@ -104,6 +105,20 @@ ValuesAndIndices topk(const Arg& x, std::int64_t k, int axis, TopKOptions option
   return run(topk_op, tensor, shape, {axis, options.largest}, x.location());
 }
 
+ValuesAndIndices kthvalue(const Arg& x, std::int64_t k, int axis, KthValueOptions options) {
+  const Tensor& tensor = tensor_of("kthvalue", x);
+  axis = check_axis("kthvalue", axis, tensor, x.location());
+  CallerScope caller(x.location());
+  if (k < 1 || k > tensor.size(axis))
+    fail<ShapeError>("kthvalue", x.location(), "there is no {}-th smallest element along axis {} of {}", k, axis,
+                     describe(tensor));
+  auto [values, indices] = topk(tensor, k, axis, {.largest = false});
+  auto last = [&](const Tensor& first) {
+    return options.keepdims ? slice(first, axis, k - 1, k) : select(first, axis, k - 1);
+  };
+  return {last(values), last(indices)};
+}
+
 // searchsorted: y = the number of elements of `sorted` that are smaller; no gradient
 
 namespace {
@@ -148,12 +163,23 @@ Tensor searchsorted(const Arg& sorted, const Arg& values, SearchSortedOptions op
                 bytes_of(SearchAttributes{options.right}));
 }
 
+Tensor bucketize(const Arg& x, const Arg& boundaries, SearchSortedOptions options) {
+  const Tensor &tensor = tensor_of("bucketize", x), &ends = tensor_of("bucketize", boundaries);
+  if (ends.rank() != 1)
+    fail<ShapeError>("bucketize", x.location(), "the boundaries {} are not a vector", describe(ends));
+  check_same_device("bucketize", tensor, ends, x.location());
+  CallerScope caller(x.location());
+  return searchsorted(ends, tensor, options);
+}
+
 std::span<const RegisteredOp> detail::sort_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "sort", .info = &sort_op},
       {.name = "argsort"},
       {.name = "topk", .info = &topk_op},
+      {.name = "kthvalue"},
       {.name = "searchsorted", .info = &searchsorted_op},
+      {.name = "bucketize"},
   };
   return ops;
 }

@@ -286,14 +286,33 @@ Tensor detail::copy_in(const void* elements, std::size_t count, DType dtype, con
   return to_if_needed(Arg(made, where), default_device());
 }
 
+Tensor logspace(double start, double stop, std::int64_t count, LogspaceOptions options, Location where) {
+  const char* name = "logspace";
+  if (!is_floating(options.dtype))
+    fail<DTypeError>(name, where, "the dtype is floating, not {}", name_of(options.dtype));
+  if (count < 0) fail<ShapeError>(name, where, "there cannot be {} numbers", count);
+  if (!std::isfinite(start) || !std::isfinite(stop))
+    fail<ShapeError>(name, where, "the ends {} and {} are not finite", start, stop);
+  CallerScope caller(where);
+  Tensor exponents = linspace(start, stop, count, {.dtype = DType::f64, .device = options.device});
+  return to_if_needed(pow(options.base, exponents), options.dtype);
+}
+
 std::span<const RegisteredOp> detail::create_ops() {
   static constexpr RegisteredOp ops[] = {
-      {.name = "zeros", .info = &full_op},        {.name = "ones", .info = &full_op},
-      {.name = "full", .info = &full_op},         {.name = "arange", .info = &arange_op},
-      {.name = "linspace", .info = &linspace_op}, {.name = "eye", .info = &eye_op},
-      {.name = "one_hot", .info = &one_hot_op},   {.name = "tri"},
-      {.name = "zeros_like", .info = &full_op},   {.name = "ones_like", .info = &full_op},
-      {.name = "full_like", .info = &full_op},    {.name = "tensor"},
+      {.name = "zeros", .info = &full_op},
+      {.name = "ones", .info = &full_op},
+      {.name = "full", .info = &full_op},
+      {.name = "arange", .info = &arange_op},
+      {.name = "linspace", .info = &linspace_op},
+      {.name = "eye", .info = &eye_op},
+      {.name = "one_hot", .info = &one_hot_op},
+      {.name = "tri"},
+      {.name = "zeros_like", .info = &full_op},
+      {.name = "ones_like", .info = &full_op},
+      {.name = "full_like", .info = &full_op},
+      {.name = "tensor"},
+      {.name = "logspace"},
   };
   return ops;
 }

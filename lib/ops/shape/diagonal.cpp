@@ -1,3 +1,4 @@
+#include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 
 #include <algorithm>
@@ -17,12 +18,20 @@ using namespace detail;
 
 Tensor detail::diagonal_view(const Tensor& x, std::int64_t diagonal, Location where) {
   const Body& body = x.body();
-  std::int64_t rows = body.dims[0], columns = body.dims[1];
+  int first = body.rank - 2, second = body.rank - 1;
+  std::int64_t rows = body.dims[first], columns = body.dims[second];
   bool exists = diagonal > -rows && diagonal < columns;
   std::int64_t row = exists && diagonal < 0 ? -diagonal : 0, column = exists && diagonal > 0 ? diagonal : 0;
   std::int64_t count = exists ? std::min(rows - row, columns - column) : 0;
-  return view_of(x, {count}, {body.strides[0] + body.strides[1]}, row * body.strides[0] + column * body.strides[1],
-                 where);
+  Shape shape, strides;
+  for (int axis = 0; axis < first; ++axis) {
+    shape.push_back(body.dims[axis]);
+    strides.push_back(body.strides[axis]);
+  }
+  shape.push_back(count);
+  strides.push_back(body.strides[first] + body.strides[second]);
+  std::int64_t offset = row * body.strides[first] + column * body.strides[second];
+  return view_of(x, shape, strides, shape.numel() == 0 ? 0 : offset, where);
 }
 
 // band: y = x where low <= column − row <= high, else 0;  dx = d there, else 0
@@ -116,24 +125,104 @@ Tensor on_diagonal(const Tensor& x, const DiagonalAttributes& at, Location where
 
 }  // namespace
 
+namespace {
+
+// The size of a square matrix with `count` elements on a diagonal.
+std::int64_t square_size(const char* op, const Tensor& x, std::int64_t count, std::int64_t diagonal, Location where) {
+  std::int64_t size, away = diagonal < 0 ? diagonal : -diagonal;
+  if (__builtin_sub_overflow(count, away, &size))
+    fail<ShapeError>(op, where, "a matrix with {} on its diagonal {} is larger than any memory", describe(x), diagonal);
+  return size;
+}
+
+}  // namespace
+
 Tensor diag(const Arg& x, std::int64_t diagonal) {
   const Tensor& tensor = tensor_of("diag", x);
   if (tensor.rank() != 1 && tensor.rank() != 2)
     fail<ShapeError>("diag", x.location(), "takes a vector or a matrix, not {}", describe(tensor));
   DiagonalAttributes attributes{diagonal, tensor.shape()};
   if (tensor.rank() == 2) return invoke_view(diagonal_op, tensor, x.location(), bytes_of(attributes));
-  std::int64_t size, away = diagonal < 0 ? diagonal : -diagonal;
-  if (__builtin_sub_overflow(tensor.numel(), away, &size))
-    fail<ShapeError>("diag", x.location(), "a matrix with {} on its diagonal {} is larger than any memory",
-                     describe(tensor), diagonal);
+  std::int64_t size = square_size("diag", tensor, tensor.numel(), diagonal, x.location());
   attributes.shape = {size, size};
   return on_diagonal(tensor, attributes, x.location());
+}
+
+namespace {
+
+struct TwoAxes {
+  int first, second;
+};
+
+// Two different axes of a tensor of `rank` axes, counted from the front.
+TwoAxes two_axes(const char* op, const DiagonalAxes& axes, int rank, Location where) {
+  auto counted = [&](int axis) {
+    if (axis < -rank || axis >= rank) fail<ShapeError>(op, where, "axis {} does not exist among {} axes", axis, rank);
+    return axis < 0 ? axis + rank : axis;
+  };
+  TwoAxes found{counted(axes.first), counted(axes.second)};
+  if (found.first == found.second)
+    fail<ShapeError>(op, where, "axes {} and {} of {} are the same one", axes.first, axes.second, rank);
+  return found;
+}
+
+// The axes of a tensor, those of the matrices last.
+Shape matrices_last(const TwoAxes& axes, int rank) {
+  Shape order;
+  for (int axis = 0; axis < rank; ++axis)
+    if (axis != axes.first && axis != axes.second) order.push_back(axis);
+  order.push_back(axes.first);
+  order.push_back(axes.second);
+  return order;
+}
+
+}  // namespace
+
+Tensor diagonal(const Arg& x, DiagonalAxes options) {
+  const char* name = "diagonal";
+  const Tensor& tensor = tensor_of(name, x);
+  Location where = x.location();
+  if (tensor.rank() < 2) fail<ShapeError>(name, where, "takes a matrix, or several, not {}", describe(tensor));
+  Shape order = matrices_last(two_axes(name, options, tensor.rank(), where), tensor.rank());
+  CallerScope caller(where);
+  Tensor matrices = permute(tensor, order);
+  return invoke_view(diagonal_op, matrices, where, bytes_of(DiagonalAttributes{options.diagonal, matrices.shape()}));
+}
+
+Tensor diag_embed(const Arg& x, DiagonalAxes options) {
+  const char* name = "diag_embed";
+  const Tensor& tensor = tensor_of(name, x);
+  Location where = x.location();
+  int rank = tensor.rank() + 1;
+  if (rank == 1 || rank > max_rank)
+    fail<ShapeError>(name, where, "takes one to {} axes, not {}", max_rank - 1, describe(tensor));
+  TwoAxes axes = two_axes(name, options, rank, where);
+  CallerScope caller(where);
+  std::int64_t size = square_size(name, tensor, tensor.size(-1), options.diagonal, where);
+  Shape shape = tensor.shape();
+  shape[-1] = size;
+  shape.push_back(size);
+  Tensor matrices = on_diagonal(tensor, {options.diagonal, shape}, where);
+  Shape order = matrices_last(axes, rank), inverse = order;
+  for (int i = 0; i < rank; ++i) inverse[static_cast<int>(order[i])] = i;
+  return axes.first == rank - 2 && axes.second == rank - 1 ? matrices : permute(matrices, inverse);
+}
+
+Tensor trace(const Arg& x) {
+  const Tensor& tensor = tensor_of("trace", x);
+  if (tensor.rank() < 2)
+    fail<ShapeError>("trace", x.location(), "takes a matrix, or several, not {}", describe(tensor));
+  CallerScope caller(x.location());
+  return sum(diagonal(tensor), -1);
 }
 
 std::span<const RegisteredOp> detail::diagonal_ops() {
   static constexpr RegisteredOp ops[] = {
       {.name = "diag", .info = &diagonal_op},
       {.name = "diagonal_matrix", .info = &diagonal_matrix_op, .internal = true},
+      {.name = "diagonal"},
+      {.name = "diag_embed"},
+      {.name = "trace"},
       {.name = "tril", .info = &band_op},
       {.name = "triu", .info = &band_op},
   };

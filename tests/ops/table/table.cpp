@@ -68,10 +68,13 @@ const std::vector<Row>& table() {
     add_shape_rows(made);
     add_arrange_rows(made);
     add_index_rows(made);
+    add_selection_rows(made);
     add_sort_rows(made);
+    add_order_rows(made);
     add_in_place_rows(made);
     add_matmul_rows(made);
     add_einsum_rows(made);
+    add_products_rows(made);
     add_network_rows(made);
     add_activation_rows(made);
     add_resample_rows(made);
@@ -102,10 +105,13 @@ std::vector<Row> random_table(std::uint64_t seed) {
   add_random_shape_rows(made, random);
   add_random_arrange_rows(made, random);
   add_random_index_rows(made, random);
+  add_random_selection_rows(made, random);
   add_random_sort_rows(made, random);
+  add_random_order_rows(made, random);
   add_random_in_place_rows(made, random);
   add_random_matmul_rows(made, random);
   add_random_einsum_rows(made, random);
+  add_random_products_rows(made, random);
   add_random_network_rows(made, random);
   add_random_activation_rows(made, random);
   add_random_resample_rows(made, random);
