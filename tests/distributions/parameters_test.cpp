@@ -1,5 +1,8 @@
+#include <reel/batching.h>
+#include <reel/ops/stop_gradient.h>
 #include <reel/reel.h>
 
+#include <cmath>
 #include <functional>
 #include <string>
 #include <vector>
@@ -167,6 +170,28 @@ TEST_CASE("only rsample of the further distributions has gradients") {
   for (const Tensor& drawn : {Gamma(a, 1).sample(), Beta(a, 1).sample(), Dirichlet(a).sample(), Poisson(a).sample(),
                               Gumbel(0, a).sample(), Uniform(0, a).sample()})
     CHECK_THROWS_AS(tape.backward(sum(drawn)), TapeError);
+}
+
+TEST_CASE("within batch_map the distributions give each example its own result and gradient") {
+  Row concentrations{0.3, 1, 2.5, 40};
+  Tensor alpha = tensor(concentrations).requires_grad();
+  std::vector<Tensor> examples, results;
+  Tape tape;
+  for (int i = 0; i < 4; ++i) examples.push_back(select(alpha, 0, i));
+  results = batch_map(examples, [](const Tensor& a) {
+    Gamma p(a, 2);
+    Tensor x = p.rsample(), k = Poisson(a).sample();
+    // What depends on x cancels: α log β − log Γ(α).
+    return p.log_prob(stop_gradient(x)) - (p.concentration() - 1) * log(stop_gradient(x)) + 2 * stop_gradient(x) +
+           0 * (x + k);
+  });
+  tape.backward(sum(stack(results)));
+  Row gradients = alpha.grad().to_vector<double>();
+  for (std::size_t i = 0; i < 4; ++i) {
+    double a = concentrations[i];
+    CHECK(results[i].item<double>() == Approx(a * std::log(2) - std::lgamma(a)));
+    CHECK(gradients[i] == Approx(std::log(2) - plain_digamma(a)));
+  }
 }
 
 TEST_CASE("parameters and values that a distribution does not have are refused, with the line of the caller") {

@@ -5,6 +5,7 @@
 #include <reel/ops/shape.h>
 
 #include <cmath>
+#include <limits>
 
 #include "catch.h"
 
