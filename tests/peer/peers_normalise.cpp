@@ -76,13 +76,6 @@ void add_normalise_peers(Peers& peers) {
     }
     return x[0] / at::pow(sum * (0.5 / static_cast<double>(size)) + 2, 0.75);
   };
-  peers["cosine_similarity"] = [](Tensors x, Given given) {
-    return at::cosine_similarity(x[0], x[1], given.integer("axis"));
-  };
-  peers["pairwise_distance"] = [](Tensors x, Given given) {
-    return at::pairwise_distance(x[0], x[1], given.number("p"), 1e-6, given.flag("keepdims"));
-  };
-  peers["cdist"] = [](Tensors x, Given given) { return at::cdist(x[0], x[1], given.number("p")); };
 }
 
 }  // namespace reel_test

@@ -69,6 +69,13 @@ void add_reduce_peers(Peers& peers) {
   peers["cumsum"] = [](Tensors x, Given given) { return x[0].cumsum(given.integer("axis")); };
   peers["logcumsumexp"] = [](Tensors x, Given given) { return x[0].logcumsumexp(given.integer("axis")); };
   peers["cumprod"] = [](Tensors x, Given given) { return x[0].cumprod(given.integer("axis")); };
+  peers["cosine_similarity"] = [](Tensors x, Given given) {
+    return at::cosine_similarity(x[0], x[1], given.integer("axis"));
+  };
+  peers["pairwise_distance"] = [](Tensors x, Given given) {
+    return at::pairwise_distance(x[0], x[1], given.number("p"), 1e-6, given.flag("keepdims"));
+  };
+  peers["cdist"] = [](Tensors x, Given given) { return at::cdist(x[0], x[1], given.number("p")); };
 }
 
 }  // namespace reel_test

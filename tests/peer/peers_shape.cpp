@@ -22,7 +22,7 @@ at::Tensor padded(const at::Tensor& x, Given given) {
   for (std::size_t i = widths.size() / 2; i > (constant ? 0 : widths.size() / 2 - 2); --i)
     listed.insert(listed.end(), {widths[2 * i - 2], widths[2 * i - 1]});
   if (constant) return at::constant_pad_nd(x, listed, given.number("value"));
-  if (given.integer("mode") == 3) return at::_pad_circular(x, c10::fromIntArrayRefSlow(listed));
+  if (given.integer("mode") == 3) return at::_pad_circular(x, listed);
   return given.integer("mode") == 1 ? at::reflection_pad2d(x, listed) : at::replication_pad2d(x, listed);
 }
 
