@@ -84,7 +84,8 @@ struct ConvolutionOptions {
 ///
 ///     y_n,f,o = Σ_c,k w_f,c,k x_n,c,(o · stride + k · dilation − padding)          zeros around x
 ///
-/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and
+/// rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
 /// Source: PyTorch's conv1d; TensorFlow for Padding::same and Padding::valid.
@@ -95,7 +96,8 @@ Tensor conv1d(const Arg& x, const Arg& w, const ConvolutionOptions& options = {}
 ///
 ///     y_n,f,o = b_f + Σ_c,k w_f,c,k x_n,c,(o · stride + k · dilation − padding)          zeros around x
 ///
-/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and
+/// rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
 /// Source: PyTorch's conv1d; TensorFlow for Padding::same and Padding::valid.
@@ -106,7 +108,8 @@ Tensor conv1d(const Arg& x, const Arg& w, const Arg& bias, const ConvolutionOpti
 ///
 ///     y_n,f,o = Σ_c,k w_f,c,k x_n,c,(o · stride + k · dilation − padding)          zeros around x
 ///
-/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and
+/// rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
 /// Source: PyTorch's conv2d; TensorFlow for Padding::same and Padding::valid.
@@ -117,7 +120,8 @@ Tensor conv2d(const Arg& x, const Arg& w, const ConvolutionOptions& options = {}
 ///
 ///     y_n,f,o = b_f + Σ_c,k w_f,c,k x_n,c,(o · stride + k · dilation − padding)          zeros around x
 ///
-/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and
+/// rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
 /// Source: PyTorch's conv2d; TensorFlow for Padding::same and Padding::valid.
@@ -128,7 +132,8 @@ Tensor conv2d(const Arg& x, const Arg& w, const Arg& bias, const ConvolutionOpti
 ///
 ///     y_n,f,o = Σ_c,k w_f,c,k x_n,c,(o · stride + k · dilation − padding)          zeros around x
 ///
-/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and
+/// rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
 /// Source: PyTorch's conv3d; TensorFlow for Padding::same and Padding::valid.
@@ -139,7 +144,8 @@ Tensor conv3d(const Arg& x, const Arg& w, const ConvolutionOptions& options = {}
 ///
 ///     y_n,f,o = b_f + Σ_c,k w_f,c,k x_n,c,(o · stride + k · dilation − padding)          zeros around x
 ///
-/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and rounded once.
+/// An x without the axis N is a single example and gives a result without it. bf16 and f16 are accumulated in f32 and
+/// rounded once.
 /// Throws: ShapeError unless all shapes fit, and for options out of range; DTypeError unless all operands have one
 /// floating dtype; DeviceError for operands on different devices.
 /// Source: PyTorch's conv3d; TensorFlow for Padding::same and Padding::valid.

@@ -91,25 +91,29 @@ struct QuantileOptions {
   bool keepdims = false;
 };
 
-/// The q-quantiles over all elements: the element at q (n − 1) in ascending order, interpolated where that is no integer; NaN if
-/// one is NaN. q: a number or a tensor of rank 0, or (k), which gives a first axis of k results. Integers and bools
-/// give f32. The gradient flows to the two elements and, if it is a tensor, to q.
+/// The q-quantiles over all elements: the element at q (n − 1) in ascending order, interpolated where that is no
+/// integer; NaN if one is NaN. q: a number or a tensor of rank 0, or (k), which gives a first axis of k results.
+/// Integers and bools give f32. The gradient flows to the two elements and, if it is a tensor, to q.
 /// Throws: ShapeError for a q of more axes, and for the quantile of no elements; Error for a q outside [0, 1],
 /// on a GPU unchecked if it is a tensor; DTypeError for a q that is not floating; DeviceError.
 /// Source: PyTorch's quantile.
 Tensor quantile(const Arg& x, const Arg& q, QuantileOptions options = {});
-/// The q-quantiles over the given axes, of which negative ones count from the end: the element at q (n − 1) in ascending order, interpolated where that is no integer; NaN if
-/// one is NaN. q: a number or a tensor of rank 0, or (k), which gives a first axis of k results. Integers and bools
-/// give f32. The gradient flows to the two elements and, if it is a tensor, to q.
-/// Throws: ShapeError if an axis does not exist or is named twice; ShapeError for a q of more axes, and for the quantile of no elements; Error for a q outside [0, 1],
-/// on a GPU unchecked if it is a tensor; DTypeError for a q that is not floating; DeviceError.
+/// The q-quantiles over the given axes, of which negative ones count from the end: the element at q (n − 1) in
+/// ascending order, interpolated where that is no integer; NaN if one is NaN. q: a number or a tensor of rank 0, or
+/// (k), which gives a first axis of k results. Integers and bools give f32. The gradient flows to the two elements and,
+/// if it is a tensor, to q.
+/// Throws: ShapeError if an axis does not exist or is named twice; ShapeError for a q of more axes, and for the
+/// quantile of no elements; Error for a q outside [0, 1], on a GPU unchecked if it is a tensor; DTypeError for a q that
+/// is not floating; DeviceError.
 /// Source: PyTorch's quantile.
 Tensor quantile(const Arg& x, const Arg& q, const Shape& axes, QuantileOptions options = {});
-/// The q-quantiles along one axis, which counts from the end if negative: the element at q (n − 1) in ascending order, interpolated where that is no integer; NaN if
-/// one is NaN. q: a number or a tensor of rank 0, or (k), which gives a first axis of k results. Integers and bools
-/// give f32. The gradient flows to the two elements and, if it is a tensor, to q.
-/// Throws: ShapeError if the axis does not exist; ShapeError for a q of more axes, and for the quantile of no elements; Error for a q outside [0, 1],
-/// on a GPU unchecked if it is a tensor; DTypeError for a q that is not floating; DeviceError.
+/// The q-quantiles along one axis, which counts from the end if negative: the element at q (n − 1) in ascending order,
+/// interpolated where that is no integer; NaN if one is NaN. q: a number or a tensor of rank 0, or (k), which gives a
+/// first axis of k results. Integers and bools give f32. The gradient flows to the two elements and, if it is a tensor,
+/// to q.
+/// Throws: ShapeError if the axis does not exist; ShapeError for a q of more axes, and for the quantile of no elements;
+/// Error for a q outside [0, 1], on a GPU unchecked if it is a tensor; DTypeError for a q that is not floating;
+/// DeviceError.
 /// Source: PyTorch's quantile.
 template <detail::IndexInteger Axis>
 Tensor quantile(const Arg& x, const Arg& q, Axis axis, QuantileOptions options = {}) {
