@@ -15,7 +15,7 @@ struct Counter : nn::Module {
 
   Tensor operator()(const Arg& bits) const {
     auto state = cell.initial_state(1);
-    for (int t = 0; t < bits.tensor()->size(0); ++t) state = cell(slice(bits, 0, t, t + 1), state);
+    for (int t = 0; t < bits.size(0); ++t) state = cell(slice(bits, 0, t, t + 1), state);
     return output(state.h);
   }
 };
