@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <reel/hooks.h>
+#include <reel/named_tensor.h>
 #include <reel/no_record.h>
 #include <reel/ops/stop_gradient.h>
 #include <reel/tensor.h>
@@ -99,6 +100,18 @@ class Tape {
   std::vector<Tensor> gradient(const Arg& target, const std::vector<Tensor>& sources,
                                const GradientOptions& options = {}) {
     return gradient(target, std::span<const Tensor>(sources), options);
+  }
+  /// Returns the gradients of `target` with respect to each source, in the source's shape and dtype: dense, and each
+  /// with elements of its own. The sources are named, as `named_parameters` returns them.
+  /// Throws: TapeError if the target was not recorded here, a source is not tracked, an op used it here before it was
+  /// watched, or the target does not depend on a source (see GradientOptions::unconnected); DTypeError for a source
+  /// that is not floating.
+  std::vector<Tensor> gradient(const Arg& target, const std::vector<NamedTensor>& sources,
+                               const GradientOptions& options = {}) {
+    std::vector<Tensor> tensors;
+    tensors.reserve(sources.size());
+    for (const NamedTensor& source : sources) tensors.push_back(source.tensor);
+    return gradient(target, std::span<const Tensor>(tensors), options);
   }
   /// Returns the gradient of `target` with respect to one source, in the source's shape and dtype: `Tensor gx =
   /// tape.gradient(y, x)`. It is dense, with elements of its own.

@@ -111,6 +111,24 @@ TEST_CASE("a result is differentiated by the tensors that replace parameters, to
   CHECK_THROWS_AS(tape.gradient(loss, net.parameters()), TapeError);  // it does not depend on the module's own
 }
 
+TEST_CASE("a tape differentiates by named tensors in their order") {
+  manual_seed(5);
+  Net net;
+  Tensor x = draw({3, 2});
+  Tape tape({.persistent = true});
+  Tensor loss = sum(square(net(x)));
+  std::vector<NamedTensor> weights = net.named_parameters();
+  std::vector<Tensor> by_name = tape.gradient(loss, weights), expected = tape.gradient(loss, net.parameters());
+  REQUIRE(by_name.size() == weights.size());
+  for (std::size_t i = 0; i < weights.size(); ++i) CHECK(difference(by_name[i], expected[i]) == 0);
+  CHECK(tape.gradient(loss, std::vector<NamedTensor>()).empty());
+
+  weights.push_back({"other", randn({2}).requires_grad()});
+  CHECK_THROWS_AS(tape.gradient(loss, weights), TapeError);
+  std::vector<Tensor> zeros = tape.gradient(loss, weights, {.unconnected = Unconnected::zeros});
+  CHECK(difference(zeros.back(), reel::zeros({2})) == 0);
+}
+
 TEST_CASE("a loss after a step of learning has the gradients of the composed step and of differences") {
   manual_seed(4);
   Net net;
