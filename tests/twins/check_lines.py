@@ -3,8 +3,8 @@
 
 Usage: check_lines.py
 
-NAME.cpp is compared with NAME.py. Lines that are blank, or only comments or docstrings, are not counted; a line with only a
-brace is.
+NAME.cpp is compared with NAME.py. Lines that are blank, or only comments or docstrings, are not counted; a line with
+only a brace is.
 """
 
 import re
