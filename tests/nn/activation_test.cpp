@@ -31,6 +31,14 @@ TEST_CASE("activation layers are the ops of their names") {
   check_same(nn::GELU({.approximate = GeluApproximation::tanh})(x), gelu(x, {.approximate = GeluApproximation::tanh}));
   check_same(nn::ELU({.alpha = 2})(x), elu(x, {.alpha = 2}));
   check_same(nn::Softplus({.beta = 2})(x), softplus(x, {.beta = 2}));
+  check_same(nn::Mish()(x), mish(x));
+  check_same(nn::Hardswish()(x), hardswish(x));
+  check_same(nn::Hardsigmoid()(x), hardsigmoid(x));
+  check_same(nn::LogSigmoid()(x), logsigmoid(x));
+  check_same(nn::Softsign()(x), softsign(x));
+  check_same(nn::CELU({.alpha = 2})(x), celu(x, {.alpha = 2}));
+  check_same(nn::Softshrink({.lambda = 1})(x), softshrink(x, {.lambda = 1}));
+  check_same(nn::Hardshrink({.lambda = 1})(x), hardshrink(x, {.lambda = 1}));
   check_same(nn::Hardtanh({.low = 0, .high = 6})(x), hardtanh(x, {.low = 0, .high = 6}));
   check_same(nn::Softmax()(x), softmax(x));
   check_same(nn::Softmax({.axis = 0})(x), softmax(x, 0));

@@ -320,6 +320,17 @@ TEST_CASE("mish, hardswish and softsign at their ends and kinks, fused and recor
   near(gradient_of([&](auto& w) { return prelu(infinite, w); }, doubles({0.25})), {-2});
 }
 
+TEST_CASE("prelu takes low precision within an autocast scope, as products do") {
+  Tensor x = doubles({-2, 3}), weight = tensor({0.25f});
+  auto scope = autocast(bf16);
+  Tensor y = prelu(to(x, f32), weight);
+  CHECK(y.dtype() == bf16);
+  CHECK(values_of(y) == std::vector<double>{-0.5, 3});
+  CHECK(values_of(prelu(to(x, bf16), weight)) == std::vector<double>{-0.5, 3});
+  nn::PReLU layer(1, {.slope = 0.25});
+  CHECK(values_of(layer(to(x, bf16))) == std::vector<double>{-0.5, 3});
+}
+
 TEST_CASE("bitwise functions of every integer dtype") {
   Tensor a = to(tensor({0b1100, 255, 7, 0}), u8), b = to(tensor({0b1010, 1, 9, 200}), u8);
   CHECK(bitwise_and(a, b).to_vector<std::uint8_t>() == std::vector<std::uint8_t>{0b1000, 1, 1, 0});

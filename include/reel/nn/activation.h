@@ -91,6 +91,31 @@ struct SELU : Activation<"SELU", selu> {
   /// The constructors of the base class.
   using Activation::Activation;
 };
+/// The op `mish` as a layer: x tanh(log(1 + e^x)), elementwise. Source: PyTorch's Mish.
+struct Mish : Activation<"Mish", mish> {
+  /// The constructors of the base class.
+  using Activation::Activation;
+};
+/// The op `hardswish` as a layer: x min(max(x + 3, 0), 6) / 6, elementwise. Source: PyTorch's Hardswish.
+struct Hardswish : Activation<"Hardswish", hardswish> {
+  /// The constructors of the base class.
+  using Activation::Activation;
+};
+/// The op `hardsigmoid` as a layer: min(max(x + 3, 0), 6) / 6, elementwise. Source: PyTorch's Hardsigmoid.
+struct Hardsigmoid : Activation<"Hardsigmoid", hardsigmoid> {
+  /// The constructors of the base class.
+  using Activation::Activation;
+};
+/// The op `logsigmoid` as a layer: −log(1 + e^−x), elementwise. Source: PyTorch's LogSigmoid.
+struct LogSigmoid : Activation<"LogSigmoid", logsigmoid> {
+  /// The constructors of the base class.
+  using Activation::Activation;
+};
+/// The op `softsign` as a layer: x / (1 + |x|), elementwise. Source: PyTorch's Softsign.
+struct Softsign : Activation<"Softsign", softsign> {
+  /// The constructors of the base class.
+  using Activation::Activation;
+};
 /// The op `leaky_relu` as a layer: x where x > 0, else slope · x, elementwise. Source: PyTorch's LeakyReLU.
 struct LeakyReLU : ActivationWith<"LeakyReLU", leaky_relu, LeakyReluOptions> {
   /// The constructors of the base class.
@@ -113,6 +138,21 @@ struct Softplus : ActivationWith<"Softplus", softplus, SoftplusOptions> {
 };
 /// The op `hardtanh` as a layer: min(max(x, low), high), elementwise. Source: PyTorch's Hardtanh.
 struct Hardtanh : ActivationWith<"Hardtanh", hardtanh, HardtanhOptions> {
+  /// The constructors of the base class.
+  using ActivationWith::ActivationWith;
+};
+/// The op `celu` as a layer: x where x > 0, else α (e^(x / α) − 1), elementwise. Source: PyTorch's CELU.
+struct CELU : ActivationWith<"CELU", celu, CeluOptions> {
+  /// The constructors of the base class.
+  using ActivationWith::ActivationWith;
+};
+/// The op `softshrink` as a layer: x moved towards 0 by λ, 0 where |x| ≤ λ, elementwise. Source: PyTorch's Softshrink.
+struct Softshrink : ActivationWith<"Softshrink", softshrink, ShrinkOptions> {
+  /// The constructors of the base class.
+  using ActivationWith::ActivationWith;
+};
+/// The op `hardshrink` as a layer: x where |x| > λ, else 0, elementwise. Source: PyTorch's Hardshrink.
+struct Hardshrink : ActivationWith<"Hardshrink", hardshrink, ShrinkOptions> {
   /// The constructors of the base class.
   using ActivationWith::ActivationWith;
 };

@@ -8,6 +8,7 @@
 
 #include "../../core/context.h"
 #include "../../core/op_error.h"
+#include "../../dispatch/autocast.h"
 #include "../if_needed.h"
 #include "../registry.h"
 
@@ -81,8 +82,9 @@ Tensor hardshrink(const Arg& x, ShrinkOptions options) {
 
 // prelu: y = x where x > 0, else w x
 
-Tensor prelu(const Arg& x, const Arg& weight) {
+Tensor prelu(const Arg& given_x, const Arg& given_weight) {
   const char* name = "prelu";
+  const AutocastArg x(Precision::low, given_x), weight(Precision::low, given_weight);
   const Tensor& slopes = tensor_of(name, weight);
   Activated given(name, x);
   const Tensor& tensor = given.tensor;
