@@ -41,7 +41,7 @@ namespace detail {
 
 using Inputs = std::span<const Tensor>;
 using Products = ValueAndProduct<std::vector<Tensor>>;
-std::vector<Tensor> jacobian(const TensorFunction& f, Inputs inputs, Location where);
+std::vector<Tensor> jacobian(const TensorFunction& f, Inputs inputs, bool forward, Location where);
 Tensor batch_jacobian(const TensorFunction& f, const Tensor& x, Location where);
 std::vector<std::vector<Tensor>> hessian(const TensorFunction& f, Inputs inputs, Location where);
 Products hvp(const TensorFunction& f, Inputs inputs, Inputs directions, Location where);
@@ -100,30 +100,43 @@ concept FunctionOfSpan = std::is_invocable_r_v<Tensor, F&, std::span<const Tenso
 template <class T>
 concept TensorList = std::convertible_to<const T&, std::span<const Tensor>>;
 
+/// Options of `jacobian` of a function.
+struct FunctionJacobianOptions {
+  /// Computes the Jacobian column by column, with one reverse pass through f's gradient for each element of the inputs,
+  /// instead of row by row, with one through f for each element of y: faster where y has many more elements. Default
+  /// false.
+  bool forward = false;
+};
+
 /// Returns the Jacobian J[o…, i…] = ∂f(x)[o…] / ∂x[i…] with respect to the input x: y = f(x) (o…), x (i…) → (o…, i…).
-/// One reverse pass for each element of y.
+/// One reverse pass for each element of y, or with
+/// `.forward` for each of the inputs.
 /// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
 /// an input; ShapeError if y and an input have more than 8 axes together.
 template <FunctionOf<1> F>
-Tensor jacobian(F&& f, const Tensor& x, Location where = Location::here()) {
-  return std::move(detail::jacobian(detail::of_span<1>(f, where), {&x, 1}, where).front());
+Tensor jacobian(F&& f, const Tensor& x, FunctionJacobianOptions options = {}, Location where = Location::here()) {
+  return std::move(detail::jacobian(detail::of_span<1>(f, where), {&x, 1}, options.forward, where).front());
 }
 /// Returns the Jacobian J[o…, i…] = ∂f(x)[o…] / ∂x[i…] with respect to each of several inputs, `{x, w}`: y = f(x) (o…),
-/// x (i…) → (o…, i…). One reverse pass for each element of y.
+/// x (i…) → (o…, i…). One reverse pass for each element of y, or with
+/// `.forward` for each of the inputs.
 /// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
 /// an input; ShapeError if y and an input have more than 8 axes together.
 template <class F, std::size_t count>
   requires(count > 1 && FunctionOf<F, count>)
-std::array<Tensor, count> jacobian(F&& f, const Tensor (&inputs)[count], Location where = Location::here()) {
-  return detail::as_array<count>(detail::jacobian(detail::of_span<count>(f, where), inputs, where));
+std::array<Tensor, count> jacobian(F&& f, const Tensor (&inputs)[count], FunctionJacobianOptions options = {},
+                                   Location where = Location::here()) {
+  return detail::as_array<count>(detail::jacobian(detail::of_span<count>(f, where), inputs, options.forward, where));
 }
 /// Returns the Jacobian J[o…, i…] = ∂f(x)[o…] / ∂x[i…] with respect to each tensor of a list, for an f of a span: y =
-/// f(x) (o…), x (i…) → (o…, i…). One reverse pass for each element of y.
+/// f(x) (o…), x (i…) → (o…, i…). One reverse pass for each element of y, or with
+/// `.forward` for each of the inputs.
 /// Throws: Error for an undefined input or result; DTypeError for one that is not floating; TapeError if f overwrites
 /// an input; ShapeError if y and an input have more than 8 axes together.
 template <TensorList Inputs, FunctionOfSpan F>
-std::vector<Tensor> jacobian(F&& f, const Inputs& inputs, Location where = Location::here()) {
-  return detail::jacobian(std::ref(f), inputs, where);
+std::vector<Tensor> jacobian(F&& f, const Inputs& inputs, FunctionJacobianOptions options = {},
+                             Location where = Location::here()) {
+  return detail::jacobian(std::ref(f), inputs, options.forward, where);
 }
 
 /// Returns the Jacobian of each example: x (N, i…), y = f(x) (N, o…) → (N, o…, i…). One reverse pass for each element

@@ -126,7 +126,46 @@ Tensor handed_out(const Tensor& value, Location where) {
 
 }  // namespace
 
-std::vector<Tensor> detail::jacobian(const TensorFunction& f, Inputs inputs, Location where) try {
+namespace {
+
+// The product of a seed with J is linear in the seed, so that its derivatives by the seed are J's columns.
+std::vector<Tensor> jacobian_by_columns(const TensorFunction& f, Inputs inputs, Location where) {
+  const char* op = "jacobian";
+  Application applied(op, f, inputs, where);
+  std::vector<Tensor> jacobians;
+  int rank = 0;
+  {
+    Tape by_seed({.persistent = true}, where);
+    Tensor seed;
+    std::vector<Tensor> products;
+    {
+      Tape tape({}, where);
+      Tensor y = applied.value(tape);
+      rank = y.rank();
+      seed = ones_like({y, where});
+      by_seed.watch({seed, where});
+      products = applied.gradients(tape, y, seed);
+    }
+    for (const Tensor& product : products) {
+      Differentiation by(op, by_seed, {product, where}, std::span(&seed, 1), Unconnected::zeros, Constants::allowed);
+      jacobians.push_back(std::move(by.jacobians(false).front()));
+    }
+  }
+  CallerScope caller(where);
+  for (std::size_t k = 0; k < jacobians.size(); ++k) {
+    Tensor& columns = jacobians[k];
+    Shape order;
+    for (int i = 0; i < columns.rank(); ++i) order.push_back((i + columns.rank() - rank) % columns.rank());
+    if (columns.rank() > 0) columns = permute(columns, order);
+    if (columns.dtype() != inputs[k].dtype()) columns = to(columns, inputs[k].dtype());
+  }
+  return jacobians;
+}
+
+}  // namespace
+
+std::vector<Tensor> detail::jacobian(const TensorFunction& f, Inputs inputs, bool forward, Location where) try {
+  if (forward) return jacobian_by_columns(f, inputs, where);
   Application applied("jacobian", f, inputs, where);
   Tape tape({}, where);
   Tensor y = applied.value(tape);

@@ -62,6 +62,9 @@ struct RegisteredOp {
   LIST(matmul, product_ops)                 \
   LIST(linear_algebra, solve_ops)           \
   LIST(linear_algebra, decompose_ops)       \
+  LIST(linear_algebra, lu_ops)              \
+  LIST(linear_algebra, least_squares_ops)   \
+  LIST(linear_algebra, matrix_function_ops) \
   LIST(sparse, sparse_ops)                  \
   LIST(activation, activation_ops)          \
   LIST(activation, sparsemax_ops)           \

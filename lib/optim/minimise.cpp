@@ -180,7 +180,7 @@ class Residuals {
   }
   Linearised at(const Tensor& x) {
     Tensor r = flat(x);
-    Tensor j = reshape(jacobian([&](const Tensor& x) { return flat(x); }, x, where_), {r.numel(), x.numel()});
+    Tensor j = reshape(jacobian([&](const Tensor& x) { return flat(x); }, x, {}, where_), {r.numel(), x.numel()});
     Tensor transposed = transpose(j, 0, 1);
     return {dot(r, r) / 2, matmul(transposed, j), matmul(transposed, r)};
   }

@@ -146,4 +146,101 @@ TEST_CASE("bad operands of linear algebra are refused") {
   all_fail<Error>({Bad("qr: ", [&] { qr(Tensor()); }), Bad("solve: ", [&] { solve(square, Tensor()); })});
 }
 
+TEST_CASE("pivots are the largest of their columns, whatever the matrix") {
+  manual_seed(13);
+  for (const Shape& shape : {Shape{6, 4}, Shape{4, 6}, Shape{5, 5}, Shape{3, 7, 2}, Shape{40, 40}})
+    for (bool is_deficient : {false, true}) {
+      CAPTURE(to_string(shape), is_deficient);
+      Tensor a = randn(shape, {.dtype = f64});
+      if (is_deficient && shape[-1] == 4) a = concat({a(ellipsis, slice(0, 3)), zeros({6, 1}, {.dtype = f64})}, -1);
+      auto [p, l, u] = lu(a);
+      CHECK(furthest(matmul(p, matmul(l, u)), a) < 1e-12);
+      CHECK(furthest(matmul(p, transpose(p)), expand(identity(p.size(-1)), p.shape())) == 0);
+      CHECK(max(abs(l)).item() == 1);
+      CHECK(furthest(triu(u), u) == 0);
+      CHECK(furthest(tril(l), l) == 0);
+    }
+}
+
+TEST_CASE("ranks, pseudo-inverses and least squares of matrices without full rank") {
+  Tensor a = tensor({{1.0, 2.0}, {2.0, 4.0}, {0.0, 0.0}}), b = tensor({1.0, 2.0, 3.0});
+  CHECK(matrix_rank(a).item() == 1);
+  CHECK(matrix_rank(zeros({2, 3})).item() == 0);
+  CHECK(matrix_rank(identity(3) * 1e-3, {.absolute = 1e-2}).item() == 0);
+  CHECK(matrix_rank(tensor({{1.0, 0.0}, {0.0, 0.1}}), {.relative = 0.2}).item() == 1);
+  Tensor y = pinv(a);
+  CHECK(furthest(matmul(a, matmul(y, a)), a) < 1e-14);
+  CHECK(furthest(matmul(y, matmul(a, y)), y) < 1e-14);
+  CHECK(furthest(transpose(matmul(a, y)), matmul(a, y)) < 1e-14);
+  auto [solution, residuals, rank] = lstsq(a, b);
+  CHECK(furthest(solution, tensor({0.2, 0.4})) < 1e-14);
+  CHECK(residuals.item() == Approx(9));
+  CHECK(rank.item() == 1);
+  // A change of b alone keeps the rank.
+  Tape tape;
+  tape.watch(b);
+  Tensor found = lstsq(a, b).solution;
+  CHECK(furthest(tape.gradient(found, b, {.seed = tensor({1.0, 0.0})}), pinv(a)(0)) < 1e-14);
+}
+
+TEST_CASE("exponentials of large, nilpotent and rotating matrices") {
+  Tensor turn = tensor({{0.0, -1.0}, {1.0, 0.0}});
+  CHECK(furthest(matrix_exp(turn * 3.0), tensor({{std::cos(3), -std::sin(3)}, {std::sin(3), std::cos(3)}})) < 1e-14);
+  CHECK(furthest(matrix_exp(tensor({{0.0, 5.0}, {0.0, 0.0}})), tensor({{1.0, 5.0}, {0.0, 1.0}})) < 1e-14);
+  Tensor batch = stack({identity(2) * -50.0, identity(2) * 0.01, zeros({2, 2}, {.dtype = f64})});
+  Tensor y = matrix_exp(batch);
+  CHECK(y(0, 0, 0).item() == Approx(std::exp(-50)).epsilon(1e-12));
+  CHECK(y(1, 1, 1).item() == Approx(std::exp(0.01)).epsilon(1e-15));
+  CHECK(furthest(y(2), identity(2)) == 0);
+  CHECK(matrix_exp(eye(1)).item<float>() == Approx(std::exp(1)).epsilon(1e-6));
+}
+
+TEST_CASE("bad operands of norms, least squares and decompositions are refused") {
+  Tensor wide = ones({2, 3}), vector = ones({3}), half = ones({2, 2}, {.dtype = bf16}), square = eye(3);
+  Tensor unwell = full({2, 2}, NAN);
+  all_fail<ShapeError>({
+      Bad("matrix_norm: takes matrices, in the last two axes, not (3,) f32", [&] { matrix_norm(vector); }),
+      Bad("matrix_norm: this norm is the largest or smallest of no numbers, for (0, 2) f32",
+          [&] {
+            matrix_norm(zeros({0, 2}), MatrixNorm::infinity);
+          }),
+      Bad("matrix_rank: takes matrices", [&] { matrix_rank(vector); }),
+      Bad("pinv: takes matrices", [&] { pinv(vector); }),
+      Bad("lu: takes matrices", [&] { lu(vector); }),
+      Bad("matrix_exp: takes square matrices, not (2, 3) f32", [&] { matrix_exp(wide); }),
+      Bad("cholesky_solve: takes square matrices, not (2, 3) f32", [&] { cholesky_solve(wide, vector); }),
+      Bad("cholesky_solve: the right side (2, 3) f32 does not fit the factor (3, 3) f32: it needs 3 rows",
+          [&] { cholesky_solve(square, wide); }),
+      Bad("cholesky_solve: leading axes do not broadcast: factor (2, 3, 3), right side (4, 3, 1)",
+          [&] {
+            cholesky_solve(ones({2, 3, 3}), ones({4, 3, 1}));
+          }),
+      Bad("lstsq: the right side (3,) f32 does not fit the matrices (2, 3) f32: it needs 2 rows",
+          [&] { lstsq(wide, vector); }),
+      Bad("lstsq: leading axes do not broadcast: matrices (2, 3, 3), right side (4, 3, 1)",
+          [&] {
+            lstsq(ones({2, 3, 3}), ones({4, 3, 1}));
+          }),
+  });
+  all_fail<DTypeError>({
+      Bad("matrix_norm: takes matrices of f32 or f64, not (2, 2) bf16", [&] { matrix_norm(half); }),
+      Bad("matrix_rank: takes matrices of f32 or f64", [&] { matrix_rank(half); }),
+      Bad("pinv: takes matrices of f32 or f64", [&] { pinv(half); }),
+      Bad("lu: takes matrices of f32 or f64", [&] { lu(half); }),
+      Bad("matrix_exp: takes matrices of f32 or f64", [&] { matrix_exp(half); }),
+      Bad("lstsq: the matrices (3, 3) f32 and the right side (3,) f64 have different dtypes",
+          [&] { lstsq(square, ones({3}, {.dtype = f64})); }),
+      Bad("cholesky_solve: the factor (3, 3) f32 and the right side (3,) f64 have different dtypes",
+          [&] { cholesky_solve(square, ones({3}, {.dtype = f64})); }),
+  });
+  all_fail<Error>({
+      Bad("svd: the matrix holds NaN or infinity", [&] { pinv(unwell); }),
+      Bad("matrix_exp: a matrix of (2, 2) f32 holds NaN or infinity", [&] { matrix_exp(unwell); }),
+      Bad("pinv: a tolerance is negative or NaN: absolute -1, relative 0", [&] { pinv(square, {.absolute = -1}); }),
+      Bad("lstsq: a tolerance is negative or NaN: absolute 0, relative nan",
+          [&] { lstsq(square, vector, {.relative = NAN}); }),
+      Bad("lu: ", [&] { lu(Tensor()); }),
+  });
+}
+
 }  // namespace reel_test

@@ -1,3 +1,5 @@
+#include <cmath>
+
 #include "peer/peers.h"
 
 namespace reel_test {
@@ -43,6 +45,37 @@ at::Tensor svd(Tensors x, Given given) {
     case 1: return s;
     case 2: return u.square();
     default: return vh.square();
+  }
+}
+
+// As in the rows of decompositions, whose pivots are not on the diagonal.
+at::Tensor shifted_beside(const at::Tensor& x) {
+  std::int64_t rows = x.size(-2), columns = x.size(-1), most = std::max(rows, columns), size = std::min(rows, columns);
+  at::Tensor shift = at::zeros({rows, columns}, x.options().requires_grad(false));
+  for (std::int64_t i = 0; i < size; ++i) shift[i][(i + 1) % size] = static_cast<double>(3 * most + 6 * i);
+  return x + shift;
+}
+
+at::Tensor matrix_norm(Tensors x, Given given) {
+  at::Tensor a = shifted_beside(x[0]);
+  switch (given.integer("part")) {
+    case 0: return at::linalg_matrix_norm(a, "fro");
+    case 1: return at::linalg_matrix_norm(a, "nuc");
+    case 2: return at::linalg_matrix_norm(a, 1);
+    case 3: return at::linalg_matrix_norm(a, -1);
+    case 4: return at::linalg_matrix_norm(a, 2);
+    case 5: return at::linalg_matrix_norm(a, -2);
+    case 6: return at::linalg_matrix_norm(a, HUGE_VAL);
+    default: return at::linalg_matrix_norm(a, -HUGE_VAL);
+  }
+}
+
+at::Tensor lu(Tensors x, Given given) {
+  auto [p, l, u] = at::linalg_lu(shifted_beside(x[0]));
+  switch (given.integer("part")) {
+    case 0: return at::matmul(p, at::matmul(l, u));
+    case 1: return l;
+    default: return u;
   }
 }
 
@@ -102,6 +135,17 @@ void add_linear_algebra_peers(Peers& peers) {
     return given.integer("part") == 0 ? sign : logarithm;
   };
   peers["logdet"] = [](Tensors x, Given) { return at::logdet(shifted(x[0])); };
+  peers["matrix_norm"] = matrix_norm;
+  peers["matrix_rank"] = [](Tensors x, Given) { return at::linalg_matrix_rank(shifted_beside(x[0])); };
+  peers["pinv"] = [](Tensors x, Given) { return at::linalg_pinv(shifted_beside(x[0])); };
+  peers["lu"] = lu;
+  peers["matrix_exp"] = [](Tensors x, Given given) { return at::linalg_matrix_exp(x[0] * given.number("scale")); };
+  peers["lstsq"] = [](Tensors x, Given) { return at::matmul(at::linalg_pinv(shifted_beside(x[0])), x[1]); };
+  peers["cholesky_solve"] = [](Tensors x, Given given) {
+    at::Tensor a = x[0] + 6 * at::eye(x[0].size(-1), x[0].options().requires_grad(false));
+    bool upper = given.flag("upper");
+    return at::cholesky_solve(x[1], upper ? a.triu() : a.tril(), upper);
+  };
   peers["cholesky"] = [](Tensors x, Given) { return at::linalg_cholesky(symmetric(x[0])); };
   peers["eigh"] = eigh;
   peers["qr"] = qr;

@@ -280,3 +280,22 @@ TEST_CASE("a row gradient of a table fills its rows of the jacobian") {
   Tensor picked = one_hot(indices, 4, f64);
   CHECK(agree(j, reshape(picked, {3, 1, 4, 1}) * reshape(eye(2, {.dtype = f64}), {1, 2, 1, 2})));
 }
+
+TEST_CASE("a jacobian by columns is that by rows, also within an outer tape") {
+  Tensor x = normal({2}), w = normal({2, 3});
+  auto f = [](const Tensor& x, const Tensor& w) { return tanh(matmul(x, w)) * sum(x * x); };
+  auto [by_row_x, by_row_w] = jacobian(f, {x, w});
+  auto [by_column_x, by_column_w] = jacobian(f, {x, w}, {.forward = true});
+  CHECK(agree(by_row_x, by_column_x));
+  CHECK(agree(by_row_w, by_column_w));
+  CHECK(jacobian([](const Tensor&) { return ones({4}, {.dtype = f64}); }, x, {.forward = true}).shape() == Shape{4, 2});
+  CHECK(jacobian([](const Tensor& x) { return sum(x * x); }, x, {.forward = true}).shape() == Shape{2});
+  Tensor gradients[2];
+  for (bool forward : {false, true}) {
+    Tape tape;
+    tape.watch(x);
+    Tensor j = jacobian([&](const Tensor& x) { return tanh(matmul(x, w)); }, x, {.forward = forward});
+    gradients[forward] = tape.gradient(sum(j * j), x);
+  }
+  CHECK(agree(gradients[0], gradients[1]));
+}

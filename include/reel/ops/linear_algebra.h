@@ -1,5 +1,8 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+
 #include <reel/tensor.h>
 
 /// \file
@@ -103,5 +106,92 @@ struct Eigh {
 /// Throws: Error for NaN and infinity; ShapeError unless square matrices; DTypeError unless f32 or f64.
 /// Source: NumPy's linalg.eigh.
 Eigh eigh(const Arg& a);
+
+/// Which norm `matrix_norm` computes of a matrix with the elements a_ij and the singular values s_k.
+enum class MatrixNorm : std::uint8_t {
+  frobenius,       ///< √(Σ a_ij²)
+  nuclear,         ///< Σ s_k
+  one,             ///< max_j Σ_i |a_ij|
+  minus_one,       ///< min_j Σ_i |a_ij|
+  two,             ///< max_k s_k
+  minus_two,       ///< min_k s_k
+  infinity,        ///< max_i Σ_j |a_ij|
+  minus_infinity,  ///< min_i Σ_j |a_ij|
+};
+
+/// Options of `matrix_norm`.
+struct MatrixNormOptions {
+  /// Whether the last two axes stay, with size 1. Default false.
+  bool keepdims = false;
+};
+
+/// A norm of matrices: (…, M, N) → (…). Where it is a largest or smallest number, the gradient is shared evenly among
+/// equal ones.
+/// Throws: ShapeError unless matrices, and for a largest or smallest number of none; DTypeError unless f32 or f64; Error
+/// for NaN and infinity where singular values are needed.
+/// Source: PyTorch's linalg.matrix_norm.
+Tensor matrix_norm(const Arg& a, MatrixNorm norm = MatrixNorm::frobenius, MatrixNormOptions options = {});
+
+/// Options of `matrix_rank`, `pinv` and `lstsq`: singular values up to max(absolute, relative · the largest one) are
+/// treated as 0.
+struct RankTolerance {
+  double absolute = 0;                  ///< default 0
+  std::optional<double> relative = {};  ///< default: max(M, N) times the distance of 1 to the next number
+};
+
+/// The number of singular values above the tolerance: (…, M, N) → (…), i64. No gradient.
+/// Throws: ShapeError unless matrices; DTypeError unless f32 or f64; Error for NaN and infinity.
+/// Source: PyTorch's linalg.matrix_rank.
+Tensor matrix_rank(const Arg& a, RankTolerance tolerance = {});
+
+/// The pseudo-inverse of Moore and Penrose: (…, M, N) → (…, N, M). The gradient is that of a change which keeps the
+/// rank.
+/// Throws: ShapeError unless matrices; DTypeError unless f32 or f64; Error for NaN and infinity.
+/// Source: PyTorch's linalg.pinv.
+Tensor pinv(const Arg& a, RankTolerance tolerance = {});
+
+/// The least-squares solution of a x = b.
+struct LeastSquares {
+  Tensor solution;  ///< (…, N, K), or (…, N) for a vector b: of all x with the least Σ (a x − b)² that of least norm
+  Tensor residuals;  ///< (…, K), or (…): Σ (a x − b)² of each column
+  Tensor rank;       ///< (…), i64: the rank of each matrix
+};
+
+/// The x with the least Σ (a x − b)²: a (…, M, N); b (…, M, K), or a vector (M) for all matrices. Leading axes
+/// broadcast. The gradient is that of a change which keeps the rank.
+/// Throws: ShapeError unless the sizes fit; DTypeError unless f32 or f64, and for operands of two dtypes; DeviceError;
+/// Error for NaN and infinity in a.
+/// Source: PyTorch's linalg.lstsq; here residuals of all ranks.
+LeastSquares lstsq(const Arg& a, const Arg& b, RankTolerance tolerance = {});
+
+/// Options of `cholesky_solve`.
+struct CholeskySolveOptions {
+  /// Whether the factor is upper triangular, u with uᵀ u, instead of lower triangular, l with l lᵀ. Default false.
+  bool upper = false;
+};
+
+/// Solves l lᵀ x = b for x, with the factor that `cholesky` gives: l (…, N, N); b (…, N, K), or a vector (N) for all
+/// matrices → b's shape. Leading axes broadcast. The other triangle is not read and has no gradient.
+/// Throws: Error for a 0 on the diagonal; ShapeError unless the sizes fit; DTypeError unless f32 or f64.
+/// Source: PyTorch's cholesky_solve, with the factor first.
+Tensor cholesky_solve(const Arg& l, const Arg& b, CholeskySolveOptions options = {});
+
+/// The LU decomposition a = p l u with K = min(M, N).
+struct LU {
+  Tensor p;  ///< (…, M, M): a permutation
+  Tensor l;  ///< (…, M, K): lower triangular, with ones on its diagonal and no element larger than 1 in magnitude
+  Tensor u;  ///< (…, K, N): upper triangular
+};
+
+/// The LU decomposition a = p l u with partial pivoting: a (…, M, N). Its gradient throws Error where the leading
+/// (K, K) part of u is singular.
+/// Throws: ShapeError unless matrices; DTypeError unless f32 or f64.
+/// Source: PyTorch's linalg.lu.
+LU lu(const Arg& a);
+
+/// The exponential Σ aⁿ / n! of square matrices: (…, N, N) → (…, N, N), by scaling, a Padé approximant and squaring.
+/// Throws: ShapeError unless square matrices; DTypeError unless f32 or f64; Error for NaN and infinity.
+/// Source: Higham, The Scaling and Squaring Method for the Matrix Exponential Revisited, 2005.
+Tensor matrix_exp(const Arg& a);
 
 }  // namespace reel

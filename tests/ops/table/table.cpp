@@ -88,6 +88,7 @@ const std::vector<Row>& table() {
     add_label_loss_rows(made);
     add_ctc_rows(made);
     add_linear_algebra_rows(made);
+    add_decompositions_rows(made);
     add_sparse_rows(made);
     add_sampling_rows(made);
     add_functional_rows(made);
@@ -125,6 +126,7 @@ std::vector<Row> random_table(std::uint64_t seed) {
   add_random_label_loss_rows(made, random);
   add_random_ctc_rows(made, random);
   add_random_linear_algebra_rows(made, random);
+  add_random_decompositions_rows(made, random);
   add_random_sparse_rows(made, random);
   add_random_functional_rows(made, random);
   return with_ops_named(std::move(made));

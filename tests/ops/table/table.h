@@ -153,6 +153,7 @@ void add_loss_rows(std::vector<Row>& rows);
 void add_label_loss_rows(std::vector<Row>& rows);
 void add_ctc_rows(std::vector<Row>& rows);
 void add_linear_algebra_rows(std::vector<Row>& rows);
+void add_decompositions_rows(std::vector<Row>& rows);
 void add_sparse_rows(std::vector<Row>& rows);
 void add_sampling_rows(std::vector<Row>& rows);
 void add_functional_rows(std::vector<Row>& rows);
@@ -183,6 +184,7 @@ void add_random_loss_rows(std::vector<Row>& rows, Random& random);
 void add_random_label_loss_rows(std::vector<Row>& rows, Random& random);
 void add_random_ctc_rows(std::vector<Row>& rows, Random& random);
 void add_random_linear_algebra_rows(std::vector<Row>& rows, Random& random);
+void add_random_decompositions_rows(std::vector<Row>& rows, Random& random);
 void add_random_sparse_rows(std::vector<Row>& rows, Random& random);
 void add_random_functional_rows(std::vector<Row>& rows, Random& random);
 

@@ -1,0 +1,137 @@
+#include <reel/ops/linear_algebra.h>
+
+#include <reel/no_record.h>
+#include <reel/ops/comparison.h>
+#include <reel/ops/create.h>
+#include <reel/ops/elementwise.h>
+#include <reel/ops/matmul.h>
+#include <reel/ops/reduce.h>
+#include <reel/ops/shape.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "../../record/gradient.h"
+#include "../if_needed.h"
+#include "../registry.h"
+#include "linear_algebra_checks.h"
+
+// Ops by the singular values of matrices.
+
+namespace reel {
+
+using namespace detail;
+
+// The pseudo-inverse y, which is computed from a copy without a gradient, of a matrix whose rank stays:
+// da = −yᵀ d yᵀ + (1 − a y) dᵀ y yᵀ + yᵀ y dᵀ (1 − y a)
+
+constexpr OpInfo pinv_op{
+    .name = "pinv",
+    .arity = 2,
+    .batching = Batching::loop,
+    .forward = [](Call& call) { kernels(call.output().device).copy(call.output(), call.input(1)); },
+    .gradient =
+        [](Gradient& g) {
+          const Tensor &a = g.saved_input(0), &y = g.saved_output();
+          Tensor y_transposed = transpose(y), d = g.output(), d_transposed = transpose(d);
+          Tensor inner = matmul(y_transposed, matmul(d, y_transposed));
+          Tensor left = matmul(d_transposed, matmul(y, y_transposed));
+          Tensor right = matmul(matmul(y_transposed, y), d_transposed);
+          g.accumulate(0, left - matmul(a, matmul(y, left)) + right - matmul(matmul(right, y), a) - inner);
+        },
+    .saves_input_for = {inputs({0})},
+    .saves_output_for = {inputs({0})},
+};
+
+namespace {
+
+// Whether each singular value (…, K) is above the tolerance.
+Tensor above(const Tensor& a, const Tensor& s, const RankTolerance& tolerance) {
+  double unit =
+      a.dtype() == DType::f32 ? std::numeric_limits<float>::epsilon() : std::numeric_limits<double>::epsilon();
+  double relative = tolerance.relative.value_or(static_cast<double>(std::max(a.size(-2), a.size(-1))) * unit);
+  if (s.size(-1) == 0) return s > 0.0;
+  return s > maximum(slice(s, -1, 0, 1) * relative, tolerance.absolute);
+}
+
+void check_tolerance(const char* op, const RankTolerance& tolerance, Location where) {
+  if (!(tolerance.absolute >= 0) || !(tolerance.relative.value_or(0) >= 0))
+    fail<Error>(op, where, "a tolerance is negative or NaN: absolute {}, relative {}", tolerance.absolute,
+                tolerance.relative.value_or(0));
+}
+
+struct PseudoInverse {
+  Tensor y, rank;
+};
+
+PseudoInverse pseudo_inverse(const Tensor& a, const RankTolerance& tolerance, Location where) {
+  PseudoInverse found;
+  Tensor value;
+  {
+    NoRecord pause;
+    auto [u, s, vh] = svd(a);
+    Tensor counts = above(a, s, tolerance);
+    Tensor inverse = reel::where(counts, 1.0 / reel::where(counts, s, 1.0), 0.0);
+    value = matmul(transpose(vh) * unsqueeze(inverse, -2), transpose(u));
+    found.rank = count_nonzero(counts, -1);
+  }
+  found.y = invoke(pinv_op, {&a, &value}, {value.body(), value.dtype()}, where);
+  return found;
+}
+
+}  // namespace
+
+Tensor matrix_rank(const Arg& a, RankTolerance tolerance) {
+  const Tensor& matrices = matrices_of("matrix_rank", a);
+  CallerScope caller(a.location());
+  check_tolerance("matrix_rank", tolerance, a.location());
+  NoRecord pause;  // a rank has no gradient
+  return count_nonzero(above(matrices, svd(matrices).s, tolerance), -1);
+}
+
+Tensor pinv(const Arg& a, RankTolerance tolerance) {
+  const Tensor& matrices = matrices_of("pinv", a);
+  CallerScope caller(a.location());
+  check_tolerance("pinv", tolerance, a.location());
+  return pseudo_inverse(matrices, tolerance, a.location()).y;
+}
+
+LeastSquares lstsq(const Arg& a, const Arg& b, RankTolerance tolerance) {
+  const char* name = "lstsq";
+  const Tensor &matrices = matrices_of(name, a), &right = tensor_of(name, b);
+  Location where = a.location();
+  CallerScope caller(where);
+  check_tolerance(name, tolerance, where);
+  if (right.dtype() != matrices.dtype())
+    fail<DTypeError>(name, where, "the matrices {} and the right side {} have different dtypes", describe(matrices),
+                     describe(right));
+  check_same_device(name, matrices, right, where);
+  bool vector = right.rank() == 1;
+  if (right.rank() == 0 || right.size(vector ? 0 : -2) != matrices.size(-2))
+    fail<ShapeError>(name, where, "the right side {} does not fit the matrices {}: it needs {} rows", describe(right),
+                     describe(matrices), matrices.size(-2));
+  Tensor columns = vector ? unsqueeze(right, 1) : right;
+  Shape batch;
+  if (!broadcast(with_batch(matrices, {}), with_batch(columns, {}), batch))
+    fail<ShapeError>(name, where, "leading axes do not broadcast: matrices {}, right side {}",
+                     to_string(matrices.shape()), to_string(right.shape()));
+  auto [y, rank] = pseudo_inverse(matrices, tolerance, where);
+  Tensor solution = matmul(y, columns);
+  Tensor residuals = sum(square(matmul(matrices, solution) - columns), -2);
+  if (vector) {
+    solution = squeeze(solution, -1);
+    residuals = squeeze(residuals, -1);
+  }
+  return {solution, residuals, rank};
+}
+
+std::span<const RegisteredOp> detail::least_squares_ops() {
+  static constexpr RegisteredOp ops[] = {
+      {.name = "matrix_rank"},
+      {.name = "pinv", .info = &pinv_op},
+      {.name = "lstsq"},
+  };
+  return ops;
+}
+
+}  // namespace reel
