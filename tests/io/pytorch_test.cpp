@@ -280,3 +280,10 @@ TEST_CASE("pickles and files that are cut off or changed at random are refused o
     }
   }
 }
+
+TEST_CASE("load takes a file of torch.save by its first bytes") {
+  io::Contents found = io::load(file_of_torch("optim.pt")), expected = io::load_pytorch(file_of_torch("optim.pt"));
+  CHECK(found.metadata == expected.metadata);
+  REQUIRE(found.tensors.size() == expected.tensors.size());
+  for (std::size_t i = 0; i < found.tensors.size(); ++i) CHECK(found.tensors[i].name == expected.tensors[i].name);
+}

@@ -52,7 +52,7 @@ int main(int count, char** arguments) {
   if (count == 1) save(folder);
   Tagger tagger;
   io::load_into(tagger, folder / "weights", {.from_pytorch = true});
-  io::Contents tagged = count == 1 ? io::load(folder / "tagged") : io::load_pytorch(folder / "tagged");
+  io::Contents tagged = io::load(folder / "tagged");
   Tensor found = argmax(tagger(tagged.at("words")), 2);
   double accuracy = mean(to(found == tagged.at("tags"), f32)).item();
   double different = sum(found != tagged.at("found")).item();

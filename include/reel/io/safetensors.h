@@ -76,7 +76,8 @@ inline void save(const std::string& path, const std::vector<NamedTensor>& tensor
 void check_save(const std::string& path, std::span<const NamedTensor> tensors = {}, const Metadata& metadata = {},
                 Location where = Location::here());
 
-/// Loads all tensors and the metadata of a file in the safetensors format, to the CPU. Whatever the file contains,
+/// Loads all tensors and the metadata of a file in the safetensors format, or of `torch.save` as `load_pytorch` does, to
+/// the CPU: its first bytes tell which. Whatever the file contains,
 /// nothing is read or allocated beyond what its own size allows. A `model.safetensors.index.json`, whose "weight_map"
 /// names the file of each tensor, gives the tensors of all of these files. `open` (io/tensor_file.h) reads tensors only
 /// when they are used.

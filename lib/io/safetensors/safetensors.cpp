@@ -1,3 +1,4 @@
+#include <reel/io/pytorch.h>
 #include <reel/io/safetensors.h>
 
 #include <algorithm>
@@ -21,6 +22,7 @@
 #include "../atomic_file.h"
 #include "../elements.h"
 #include "../file.h"
+#include "../file_magic.h"
 #include "header.h"
 #include "shard_index.h"
 
@@ -165,6 +167,7 @@ void check_save(const std::string& path, std::span<const NamedTensor> tensors, c
 Contents load(const std::string& path, Location where) {
   CallerScope caller(where);
   Reader file(load_name, path, where);
+  if (format_of_file(path, where) == WeightsFormat::torch_save) return load_pytorch(path, where);
   if (is_shard_index(file)) return load_shards(read_shard_index(load_name, file, path, where), path, where);
   return load_single(file, path, where);
 }

@@ -12,6 +12,7 @@
 #include <reel/ops/shape.h>
 #include <reel/ops/stop_gradient.h>
 
+#include "../../core/memory_error.h"
 #include "../../core/op_error.h"
 #include "../../dispatch/autocast.h"
 #include "../if_needed.h"
@@ -129,7 +130,7 @@ void check_grid(const char* name, const Tensor& x, const Tensor& grid, const Gri
 
 }  // namespace
 
-Tensor grid_sample(const Arg& given_x, const Arg& given_grid, GridSampleOptions options) {
+Tensor grid_sample(const Arg& given_x, const Arg& given_grid, GridSampleOptions options) try {
   const char* name = "grid_sample";
   const AutocastArg x_arg(Precision::full, given_x), grid_arg(Precision::full, given_grid);
   const Tensor &x = tensor_of(name, x_arg), &grid = tensor_of(name, grid_arg);
@@ -168,6 +169,8 @@ Tensor grid_sample(const Arg& given_x, const Arg& given_grid, GridSampleOptions 
     y = y.defined() ? y + value : value;
   }
   return to_if_needed(reshape(y, result), x.dtype());
+} catch (const std::bad_alloc&) {
+  fail_for_memory("grid_sample", given_x.location());
 }
 
 std::span<const RegisteredOp> detail::grid_sample_ops() {

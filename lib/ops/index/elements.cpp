@@ -7,6 +7,7 @@
 #include <memory>
 #include <vector>
 
+#include "../../core/memory_error.h"
 #include "../../core/op_error.h"
 #include "../if_needed.h"
 #include "../operand.h"
@@ -175,15 +176,17 @@ Tensor with_elements(const Tensor& view, const Selection& selection, const Tenso
 }  // namespace
 
 Indexed detail::select_elements(const Tensor& x, const AxisParts& parts, std::span<const AxisIndices> indices,
-                                Location where) {
+                                Location where) try {
   CallerScope caller(where);
   Tensor view = is_whole(x, parts) ? x : Tensor(view_part(x, parts, where));
   auto selection = std::make_shared<const Selection>(selection_of(x, view, indices, where));
   Tensor elements = elements_of(view, *selection);
   return {std::move(elements), x, parts, std::move(selection)};
+} catch (const std::bad_alloc&) {
+  fail_for_memory(index_name, where);
 }
 
-void detail::assign_elements(const char* op, const Indexed& part, const Arg& y) {
+void detail::assign_elements(const char* op, const Indexed& part, const Arg& y) try {
   Location where = y.location();
   const Tensor& x = part.base();
   const Selection& selection = *part.selection();
@@ -198,6 +201,8 @@ void detail::assign_elements(const char* op, const Indexed& part, const Arg& y) 
   Tensor value = to_if_needed(given, x.dtype());
   Indexed view = view_part(x, part.parts(), where);
   assign_view(op, view, Arg(with_elements(view, selection, value), where));
+} catch (const std::bad_alloc&) {
+  fail_for_memory(op, y.location());
 }
 
 }  // namespace reel

@@ -9,6 +9,7 @@
 #include <reel/ops/shape.h>
 #include <reel/ops/sort.h>
 
+#include "../../core/memory_error.h"
 #include "../../core/op_error.h"
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
@@ -122,7 +123,7 @@ Tensor reduced_mean(const Tensor& base, int axis, const Tensor& index, const Ten
 }  // namespace
 
 Tensor scatter_reduce(const Arg& x, int axis, const Arg& index, const Arg& source, ScatterReduction reduction,
-                      ScatterReduceOptions options) {
+                      ScatterReduceOptions options) try {
   const char* name = scatter_extreme_op.name;
   const Tensor &to = tensor_of(name, x), &at = tensor_of(name, index), &from = tensor_of(name, source);
   Location where = x.location();
@@ -154,6 +155,8 @@ Tensor scatter_reduce(const Arg& x, int axis, const Arg& index, const Arg& sourc
   Tensor base = keeps ? to : reel::where(self, to, 0);
   if (reduction == ScatterReduction::sum) return scatter_add(base, axis, at, from);
   return reduced_mean(base, axis, at, from, self);
+} catch (const std::bad_alloc&) {
+  fail_for_memory(scatter_extreme_op.name, x.location());
 }
 
 std::span<const RegisteredOp> detail::scatter_reduce_ops() {

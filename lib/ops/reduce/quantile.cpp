@@ -75,6 +75,9 @@ Tensor quantile_over(const Arg& arg, const Arg& q, const Shape* axes, QuantileOp
   Tensor fractions = fractions_of(given, q, where), x = is_floating(given.dtype()) ? given : to(given, DType::f32);
   Shape kept = kept_shape(x, set), shape;
   bool several = fractions.rank() == 1;
+  if (x.rank() == max_rank && several)
+    fail<ShapeError>(quantile_name, where, "x {} has 8 axes already: there is no room for that of {} quantiles",
+                     describe(x), fractions.numel());
   if (several) shape.push_back(fractions.numel());
   for (std::int64_t size : kept) shape.push_back(size);
   AxisSet reduced = axes_between(x.shape(), kept);

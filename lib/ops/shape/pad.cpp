@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "../../core/convert.h"
+#include "../../core/memory_error.h"
 #include "../../core/op_error.h"
 #include "../../dispatch/invoke.h"
 #include "../../kernels/kernel_table.h"
@@ -130,7 +131,7 @@ Tensor reflected(const Tensor& x, int axis, PadWidth width, Location where) {
 }
 
 // x with both ends of an axis extended by x itself.
-Tensor repeated(const Arg& x, int axis, PadWidth width) {
+Tensor repeated(const Arg& x, int axis, PadWidth width) try {
   std::int64_t size = x.tensor()->body().dims[axis];
   std::vector<Tensor> parts;
   if (std::int64_t part = width.before % size) parts.push_back(slice(x, axis, size - part));
@@ -138,6 +139,8 @@ Tensor repeated(const Arg& x, int axis, PadWidth width) {
   parts.insert(parts.end(), static_cast<std::size_t>(whole), *x.tensor());
   if (std::int64_t part = width.after % size) parts.push_back(slice(x, axis, 0, part));
   return concat(parts, axis, x.location());
+} catch (const std::bad_alloc&) {
+  fail_for_memory("pad", x.location());
 }
 
 // One element of an axis, repeated `width` times.

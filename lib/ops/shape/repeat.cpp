@@ -4,6 +4,7 @@
 #include <reel/ops/index.h>
 
 #include "../../core/context.h"
+#include "../../core/memory_error.h"
 #include "../../core/op_error.h"
 #include "../../core/storage.h"
 #include "../if_needed.h"
@@ -128,7 +129,7 @@ Tensor roll(const Arg& x, const Shape& shifts, const Shape& axes) {
   return rolled.is(tensor) ? copy(x) : rolled;
 }
 
-std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, MeshgridOptions options, Location where) {
+std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, MeshgridOptions options, Location where) try {
   const char* name = "meshgrid";
   CallerScope caller(where);
   int count = static_cast<int>(tensors.size());
@@ -155,6 +156,8 @@ std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, MeshgridOptions op
     grid.push_back(expand(reshape(tensor, beside), shape));
   }
   return grid;
+} catch (const std::bad_alloc&) {
+  fail_for_memory("meshgrid", where);
 }
 
 std::span<const RegisteredOp> detail::repeat_ops() {

@@ -259,7 +259,9 @@ Row bincount_row(const std::vector<std::int64_t>& x, bool weighted, std::int64_t
   return {.name = "bincount of " + std::to_string(size) + (weighted ? " with weights" : ""),
           .run =
               [=](auto in) {
-                return weighted ? bincount(in[1], {.weights = in[0], .minimum_length = minimum})
+                // The weights are drawn for every row; those that are not used have to be there.
+                Tensor weights = needed(in[0]);
+                return weighted ? bincount(in[1], {.weights = weights, .minimum_length = minimum})
                                 : bincount(in[1], {.minimum_length = minimum});
               },
           .inputs = {{{size}}, {{size}, Fill::indices, x}},
