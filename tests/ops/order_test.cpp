@@ -126,6 +126,10 @@ TEST_CASE("bad operands of ordering, products and grids are named") {
   all_fail<ShapeError>({
       Bad("quantile: q is a number or a vector, not (2, 3) f32", [&] { quantile(v, m); }),
       Bad("quantile: axis 2 does not exist", [&] { quantile(m, 0.5, 2); }),
+      Bad("quantile: x (1, 1, 1, 1, 1, 1, 1, 2) f32 has 8 axes already: there is no room for that of 2 quantiles",
+          [&] {
+            quantile(zeros({1, 1, 1, 1, 1, 1, 1, 2}), tensor({0.1, 0.9}));
+          }),
       Bad("quantile: ", [&] { quantile(zeros({0}), 0.5); }),
       Bad("cummax: axis 1 does not exist", [&] { cummax(v, 1); }),
       Bad("cummin: axis 0 does not exist", [&] { cummin(zeros({}), 0); }),
