@@ -13,8 +13,6 @@ using namespace reel;
 
 namespace {
 
-Attributes along(int axis) { return {{"axis", {static_cast<double>(axis)}}}; }
-
 std::size_t counted(int axis, const Shape& x) { return static_cast<std::size_t>(axis < 0 ? axis + x.rank() : axis); }
 
 // The elements of x along an axis, at an index whose entry for the axis is ignored.

@@ -251,6 +251,7 @@ Row logspace_row(double start, double stop, std::int64_t count, double base, DTy
   return {
       .name = "logspace of " + std::to_string(count),
       .run = [=](auto) { return logspace(start, stop, count, {.base = base, .dtype = dtype}); },
+      .inputs = {},
       .reference =
           [=](const Arrays&) {
             return make({count}, [&](const Index& i) {
