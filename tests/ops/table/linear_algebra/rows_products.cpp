@@ -250,8 +250,12 @@ Row meshgrid_row(const std::vector<Shape>& shapes, std::size_t k, GridIndexing i
 Row logspace_row(double start, double stop, std::int64_t count, double base, DType dtype) {
   return {
       .name = "logspace of " + std::to_string(count),
-      .run = [=](auto) { return logspace(start, stop, count, {.base = base, .dtype = dtype}); },
-      .inputs = {},
+      // The input says on which device the numbers are made.
+      .run =
+          [=](auto in) {
+            return logspace(start, stop, count, {.base = base, .dtype = dtype, .device = needed(in[0]).device()});
+          },
+      .inputs = {{{1}}},
       .reference =
           [=](const Arrays&) {
             return make({count}, [&](const Index& i) {
