@@ -46,11 +46,10 @@ Linear::Linear(std::int64_t in, std::int64_t out, LinearOptions options, Locatio
   deferred_ = std::make_shared<const Deferred>(Deferred{out, std::move(options), where});
 }
 
-void Linear::check_initialised() const {
-  if (deferred_)
-    fail<Error>(linear_name, deferred_->where,
-                "it has no parameters before its first call, which tells it its input size; call the model once before "
-                "its parameters are listed, converted, saved or loaded");
+void Linear::refuse_uninitialised() const {
+  fail<Error>(linear_name, deferred_->where,
+              "it has no parameters before its first call, which tells it its input size; call the model once before "
+              "its parameters are listed, converted, saved or loaded");
 }
 
 void Linear::initialise(std::int64_t in, Device device, Location call) const {

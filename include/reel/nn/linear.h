@@ -61,7 +61,10 @@ struct Linear : Module {
   Tensor operator()(const CSRMatrix& x, Location where = Location::here()) const;
 
  protected:
-  void check_initialised() const override;
+  // Inline: a virtual function that only the library defines would leave programs without debug information of Linear.
+  void check_initialised() const override {
+    if (deferred_) refuse_uninitialised();
+  }
 
  private:
   // What the first call needs to make the parameters.
@@ -70,6 +73,7 @@ struct Linear : Module {
     LinearOptions options;
     Location where;
   };
+  [[noreturn]] void refuse_uninitialised() const;
   // Makes the parameters if there was no call yet.
   void initialise(std::int64_t in, Device device, Location where) const;
 
