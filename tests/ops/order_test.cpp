@@ -120,9 +120,13 @@ TEST_CASE("bad operands of ordering, products and grids are named") {
             meshgrid({v, undefined});
           }),
   });
-  all_fail<IndexError>({Bad("bincount: -1 is negative and has no bin, in (2,) i32", [&] {
-    bincount(tensor({3, -1}));
-  })});
+  all_fail<IndexError>({Bad("bincount: 9223372036854775807 wants more bins than a tensor can have, in (2,) i64",
+                            [&] {
+                              bincount(tensor({0, std::numeric_limits<std::int64_t>::max()}));
+                            }),
+                        Bad("bincount: -1 is negative and has no bin, in (2,) i32", [&] {
+                          bincount(tensor({3, -1}));
+                        })});
   all_fail<ShapeError>({
       Bad("quantile: q is a number or a vector, not (2, 3) f32", [&] { quantile(v, m); }),
       Bad("quantile: axis 2 does not exist", [&] { quantile(m, 0.5, 2); }),

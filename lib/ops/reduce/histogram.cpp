@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "../../core/most_elements.h"
 #include "../../core/op_error.h"
 #include "../if_needed.h"
 #include "../registry.h"
@@ -41,6 +42,8 @@ Tensor bincount(const Arg& x, BincountOptions options) {
   if (tensor.numel() > 0) {
     auto least = min(tensor).item<std::int64_t>(), most = max(tensor).item<std::int64_t>();
     if (least < 0) fail<IndexError>(name, where, "{} is negative and has no bin, in {}", least, describe(tensor));
+    if (most >= most_elements)
+      fail<IndexError>(name, where, "{} wants more bins than a tensor can have, in {}", most, describe(tensor));
     length = std::max(length, most + 1);
   }
   Tensor bins = dtype == DType::u8 ? to(tensor, DType::i64) : tensor;
