@@ -24,6 +24,7 @@ import xml.etree.ElementTree as ElementTree
 
 SKIP_LINE = re.compile(r"^\s*REEL-SKIP:\s*(.*?)\s*$", re.MULTILINE)
 OUTPUT_LINES = 60  # how much of a failed test's output is shown
+FIRST_LINES = 6  # how much of what went wrong is shown at once
 
 
 @dataclasses.dataclass
@@ -303,6 +304,10 @@ def run_all(runner, tests):
             name = ": ".join(test[key] for key in ("name", "case") if key in test)
             name += f" ({test['variant']})" if "variant" in test else ""
             print(f"{'FAIL' if counts['failed'] else 'ok':4}  {name}: {line} ({seconds:.1f} s)", flush=True)
+        # Also here, where the beginning is in view long before the whole is listed, or if the run is then interrupted.
+        for result in found:
+            if result.status == "failed":
+                print("\n".join(f"      {text[:200]}" for text in [result.name] + result.lines[:FIRST_LINES]), flush=True)
 
     # Each program may use every core itself, so more at a time would only get in each other's way.
     at_a_time = min(len(os.sched_getaffinity(0)), 8)
