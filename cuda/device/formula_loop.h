@@ -231,25 +231,17 @@ void run_floating(const F& formula, const View& out, const Inputs&... inputs) {
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) { run_alike<T>(formula, out, inputs...); });
 }
 
-/// Runs a formula for floating dtypes, and another one for integers.
-template <class F, class IntegerF, class... Inputs>
-void run_number(const View& out, const Inputs&... inputs) {
-  switch (out.dtype) {
-    case DType::i32: return run_alike<std::int32_t>(IntegerF(), out, inputs...);
-    case DType::i64: return run_alike<std::int64_t>(IntegerF(), out, inputs...);
-    case DType::u8: return run_alike<std::uint8_t>(IntegerF(), out, inputs...);
-    default: return run_floating(F(), out, inputs...);
-  }
-}
-
 /// Runs a formula for integers only.
 template <class IntegerF, class... Inputs>
 void run_integer(const View& out, const Inputs&... inputs) {
-  switch (out.dtype) {
-    case DType::i32: return run_alike<std::int32_t>(IntegerF(), out, inputs...);
-    case DType::i64: return run_alike<std::int64_t>(IntegerF(), out, inputs...);
-    default: return run_alike<std::uint8_t>(IntegerF(), out, inputs...);
-  }
+  with_integer(out.dtype, [&]<class T>(std::type_identity<T>) { run_alike<T>(IntegerF(), out, inputs...); });
+}
+
+/// Runs a formula for floating dtypes, and another one for integers.
+template <class F, class IntegerF, class... Inputs>
+void run_number(const View& out, const Inputs&... inputs) {
+  if (is_floating(out.dtype)) return run_floating(F(), out, inputs...);
+  run_integer<IntegerF>(out, inputs...);
 }
 
 /// The formula that a device computes; another one where a formula is inexact in f32.

@@ -21,6 +21,8 @@ REEL_HOST_DEVICE Number number_at(DType dtype, const void* data, std::int64_t of
   };
   if constexpr (std::is_integral_v<Number>) {
     switch (dtype) {
+      case DType::i8: return element(std::type_identity<std::int8_t>());
+      case DType::i16: return element(std::type_identity<std::int16_t>());
       case DType::i32: return element(std::type_identity<std::int32_t>());
       case DType::u8: return element(std::type_identity<std::uint8_t>());
       case DType::boolean: return element(std::type_identity<bool>());
@@ -42,6 +44,8 @@ REEL_HOST_DEVICE void put_number(DType dtype, void* data, std::int64_t offset, N
   auto put = [=]<class T>(std::type_identity<T>) { static_cast<T*>(data)[offset] = convert<T>(number); };
   if constexpr (std::is_integral_v<Number>) {
     switch (dtype) {
+      case DType::i8: return put(std::type_identity<std::int8_t>());
+      case DType::i16: return put(std::type_identity<std::int16_t>());
       case DType::i32: return put(std::type_identity<std::int32_t>());
       case DType::u8: return put(std::type_identity<std::uint8_t>());
       case DType::boolean: return put(std::type_identity<bool>());

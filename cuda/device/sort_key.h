@@ -55,6 +55,8 @@ REEL_HOST_DEVICE inline std::uint64_t key_at(DType dtype, const void* data, std:
     case DType::f16: return floating(std::integral_constant<DType, DType::f16>(), std::uint16_t{});
     case DType::i64: return static_cast<const std::uint64_t*>(data)[offset] ^ std::uint64_t{1} << 63;
     case DType::i32: return static_cast<const std::uint32_t*>(data)[offset] ^ std::uint32_t{1} << 31;
+    case DType::i16: return static_cast<std::uint16_t>(static_cast<const std::uint16_t*>(data)[offset] ^ 1u << 15);
+    case DType::i8: return static_cast<std::uint8_t>(static_cast<const std::uint8_t*>(data)[offset] ^ 1u << 7);
     default: return static_cast<const std::uint8_t*>(data)[offset];
   }
 }

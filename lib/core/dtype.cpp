@@ -13,6 +13,7 @@ DType promote(DType a, DType b) {
   }
   if (a == DType::boolean) return b;
   if (b == DType::boolean) return a;
+  if (size_of(a) == size_of(b)) return DType::i16;  // i8 with u8
   return size_of(a) > size_of(b) ? a : b;
 }
 

@@ -21,16 +21,23 @@ decltype(auto) with_floating(DType dtype, F f) {
   }
 }
 
+/// Calls f(std::type_identity<T>()) with the element type T of an integer dtype, bool not among them.
+template <class F>
+decltype(auto) with_integer(DType dtype, F f) {
+  switch (dtype) {
+    case DType::i8: return f(std::type_identity<std::int8_t>());
+    case DType::i16: return f(std::type_identity<std::int16_t>());
+    case DType::i32: return f(std::type_identity<std::int32_t>());
+    case DType::u8: return f(std::type_identity<std::uint8_t>());
+    default: return f(std::type_identity<std::int64_t>());
+  }
+}
+
 /// Calls f(std::type_identity<T>()) with the element type T of any dtype.
 template <class F>
 decltype(auto) with_type(DType dtype, F f) {
-  switch (dtype) {
-    case DType::i32: return f(std::type_identity<std::int32_t>());
-    case DType::i64: return f(std::type_identity<std::int64_t>());
-    case DType::u8: return f(std::type_identity<std::uint8_t>());
-    case DType::boolean: return f(std::type_identity<bool>());
-    default: return with_floating(dtype, f);
-  }
+  if (dtype == DType::boolean) return f(std::type_identity<bool>());
+  return is_floating(dtype) ? with_floating(dtype, f) : with_integer(dtype, f);
 }
 
 /// Calls f(std::type_identity<T>()) with the unsigned integer T of the dtype's size, for kernels that only move bits.

@@ -304,6 +304,8 @@ std::vector<std::string> words_of(const Tensor& tensor, const std::vector<std::i
     case DType::i32: return integer_words<std::int32_t>(tensor, offsets);
     case DType::i64: return integer_words<std::int64_t>(tensor, offsets);
     case DType::u8: return integer_words<std::uint8_t>(tensor, offsets);
+    case DType::i8: return integer_words<std::int8_t>(tensor, offsets);
+    case DType::i16: return integer_words<std::int16_t>(tensor, offsets);
     case DType::boolean: return bool_words(tensor, offsets);
   }
   return {};

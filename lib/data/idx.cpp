@@ -23,7 +23,7 @@ namespace {
 
 constexpr const char* idx_name = "data::read_idx";
 
-// How an element is stored; what tensors have no dtype for is widened.
+// How an element is stored.
 enum class Stored : unsigned char { u8 = 0x08, i8 = 0x09, i16 = 0x0B, i32 = 0x0C, f32 = 0x0D, f64 = 0x0E };
 
 // The bytes of an element; 0 for a type that the format does not have.
@@ -46,17 +46,15 @@ std::uint64_t big_endian(std::string_view bytes) {
 }
 
 // The elements, whose bytes come highest first, as a tensor of T.
-template <class From, class T = From>
+template <class T>
 Tensor elements_of(std::string_view bytes, const Shape& shape, Location where) {
   Tensor x = zeros(shape, {.dtype = dtype_of<T>()}, where);
   auto values = x.write<T>();
-  for (std::size_t i = 0; i < bytes.size() / sizeof(From); ++i) {
-    std::array<char, sizeof(From)> element;
-    for (std::size_t k = 0; k < sizeof(From); ++k)
-      element[std::endian::native == std::endian::little ? sizeof(From) - 1 - k : k] = bytes[i * sizeof(From) + k];
-    From value;
-    std::memcpy(&value, element.data(), sizeof(From));
-    values[i] = static_cast<T>(value);
+  for (std::size_t i = 0; i < bytes.size() / sizeof(T); ++i) {
+    std::array<char, sizeof(T)> element;
+    for (std::size_t k = 0; k < sizeof(T); ++k)
+      element[std::endian::native == std::endian::little ? sizeof(T) - 1 - k : k] = bytes[i * sizeof(T) + k];
+    std::memcpy(&values[i], element.data(), sizeof(T));
   }
   return x;
 }
@@ -64,8 +62,8 @@ Tensor elements_of(std::string_view bytes, const Shape& shape, Location where) {
 Tensor elements_of(std::string_view bytes, Stored stored, const Shape& shape, Location where) {
   switch (stored) {
     case Stored::u8: return elements_of<std::uint8_t>(bytes, shape, where);
-    case Stored::i8: return elements_of<std::int8_t, std::int32_t>(bytes, shape, where);
-    case Stored::i16: return elements_of<std::int16_t, std::int32_t>(bytes, shape, where);
+    case Stored::i8: return elements_of<std::int8_t>(bytes, shape, where);
+    case Stored::i16: return elements_of<std::int16_t>(bytes, shape, where);
     case Stored::i32: return elements_of<std::int32_t>(bytes, shape, where);
     case Stored::f32: return elements_of<float>(bytes, shape, where);
     case Stored::f64: return elements_of<double>(bytes, shape, where);

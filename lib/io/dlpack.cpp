@@ -36,9 +36,10 @@ struct DLPackType {
   std::uint8_t code, bits;
   DType dtype;
 };
-constexpr std::array dlpack_types{DLPackType{2, 32, f32}, DLPackType{2, 64, f64},   DLPackType{4, 16, bf16},
-                                  DLPackType{2, 16, f16}, DLPackType{0, 32, i32},   DLPackType{0, 64, i64},
-                                  DLPackType{1, 8, u8},   DLPackType{6, 8, boolean}};
+constexpr std::array dlpack_types{DLPackType{2, 32, f32}, DLPackType{2, 64, f64},    DLPackType{4, 16, bf16},
+                                  DLPackType{2, 16, f16}, DLPackType{0, 32, i32},    DLPackType{0, 64, i64},
+                                  DLPackType{1, 8, u8},   DLPackType{6, 8, boolean}, DLPackType{0, 8, i8},
+                                  DLPackType{0, 16, i16}};
 
 DLDataType dlpack_type(DType dtype) {
   for (const DLPackType& type : dlpack_types)

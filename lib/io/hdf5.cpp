@@ -26,7 +26,7 @@ constexpr const char* hdf5_name = "io::load_hdf5";
 constexpr std::uint64_t most_expanded = 1032;
 
 // In the order of Hdf5Type.
-constexpr std::array hdf5_dtypes{f32, f64, f16, i32, i64, u8, boolean};
+constexpr std::array hdf5_dtypes{f32, f64, f16, i32, i64, u8, boolean, i8, i16};
 
 class Hdf5File {
  public:
@@ -99,8 +99,8 @@ class Hdf5File {
       refuse(fmt::format("has {} bytes, and its datasets are said to have more: it is faulty", bytes_));
     stored_ += dataset.stored_bytes;
     std::uint64_t most = dataset.stored_bytes * (dataset.is_compressed ? most_expanded : 1);
-    // Of the small integers that are widened, an element has one byte at least.
-    std::uint64_t least_size = dataset.type == Hdf5Type::i32   ? 1
+    // Unsigned integers of two and four bytes are widened.
+    std::uint64_t least_size = dataset.type == Hdf5Type::i32   ? 2
                                : dataset.type == Hdf5Type::i64 ? 4
                                                                : size(dataset.type);
     if (static_cast<std::uint64_t>(count) > most / least_size)

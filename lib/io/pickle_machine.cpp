@@ -83,7 +83,8 @@ struct StorageName {
 constexpr std::array storage_names{StorageName{"torch FloatStorage", f32}, StorageName{"torch DoubleStorage", f64},
                                    StorageName{"torch HalfStorage", f16},  StorageName{"torch BFloat16Storage", bf16},
                                    StorageName{"torch IntStorage", i32},   StorageName{"torch LongStorage", i64},
-                                   StorageName{"torch ByteStorage", u8},   StorageName{"torch BoolStorage", boolean}};
+                                   StorageName{"torch ByteStorage", u8},   StorageName{"torch BoolStorage", boolean},
+                                   StorageName{"torch CharStorage", i8},   StorageName{"torch ShortStorage", i16}};
 
 // Names that may be on the stack and are not called; dtypes, as `torch float32`.
 constexpr std::array plain_names{"torch float32",

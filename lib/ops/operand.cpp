@@ -3,6 +3,7 @@
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 
+#include "../core/dtype_dispatch.h"
 #include "../dispatch/device_constant.h"
 #include "number.h"
 
@@ -24,11 +25,8 @@ DType natural_dtype(Arg::Kind kind) {
 DType adjusted(DType strong, DType weak) { return kind_of(weak) > kind_of(strong) ? promote(strong, weak) : strong; }
 
 bool holds(DType dtype, std::int64_t integer) {
-  switch (dtype) {
-    case DType::u8: return integer >= 0 && integer <= 255;
-    case DType::i32: return integer == static_cast<std::int32_t>(integer);
-    default: return true;
-  }
+  return is_floating(dtype) || dtype == DType::boolean ||
+         with_integer(dtype, [&]<class T>(std::type_identity<T>) { return integer == static_cast<T>(integer); });
 }
 
 }  // namespace

@@ -11,12 +11,13 @@
 using namespace reel;
 
 TEST_CASE("dtypes meet where PyTorch's do") {
-  // Rows and columns: f32 f64 bf16 f16 i32 i64 u8 bool. Source: torch.promote_types.
+  // Rows and columns: f32 f64 bf16 f16 i32 i64 u8 bool i8 i16. Source: torch.promote_types.
   const DType table[dtype_count][dtype_count] = {
-      {f32, f64, f32, f32, f32, f32, f32, f32},      {f64, f64, f64, f64, f64, f64, f64, f64},
-      {f32, f64, bf16, f32, bf16, bf16, bf16, bf16}, {f32, f64, f32, f16, f16, f16, f16, f16},
-      {f32, f64, bf16, f16, i32, i64, i32, i32},     {f32, f64, bf16, f16, i64, i64, i64, i64},
-      {f32, f64, bf16, f16, i32, i64, u8, u8},       {f32, f64, bf16, f16, i32, i64, u8, boolean},
+      {f32, f64, f32, f32, f32, f32, f32, f32, f32, f32},        {f64, f64, f64, f64, f64, f64, f64, f64, f64, f64},
+      {f32, f64, bf16, f32, bf16, bf16, bf16, bf16, bf16, bf16}, {f32, f64, f32, f16, f16, f16, f16, f16, f16, f16},
+      {f32, f64, bf16, f16, i32, i64, i32, i32, i32, i32},       {f32, f64, bf16, f16, i64, i64, i64, i64, i64, i64},
+      {f32, f64, bf16, f16, i32, i64, u8, u8, i16, i16},         {f32, f64, bf16, f16, i32, i64, u8, boolean, i8, i16},
+      {f32, f64, bf16, f16, i32, i64, i16, i8, i8, i16},         {f32, f64, bf16, f16, i32, i64, i16, i16, i16, i16},
   };
   for (int a = 0; a < dtype_count; ++a)
     for (int b = 0; b < dtype_count; ++b) {
@@ -33,9 +34,10 @@ TEST_CASE("dtypes have names and sizes") {
     std::size_t bytes;
     bool floating;
   };
-  const Row rows[] = {{f32, "f32", 4, true}, {f64, "f64", 8, true},      {bf16, "bf16", 2, true},
-                      {f16, "f16", 2, true}, {i32, "i32", 4, false},     {i64, "i64", 8, false},
-                      {u8, "u8", 1, false},  {boolean, "bool", 1, false}};
+  const Row rows[] = {{f32, "f32", 4, true}, {f64, "f64", 8, true},       {bf16, "bf16", 2, true},
+                      {f16, "f16", 2, true}, {i32, "i32", 4, false},      {i64, "i64", 8, false},
+                      {u8, "u8", 1, false},  {boolean, "bool", 1, false}, {i8, "i8", 1, false},
+                      {i16, "i16", 2, false}};
   for (const Row& row : rows) {
     CHECK(name_of(row.dtype) == row.name);
     CHECK(size_of(row.dtype) == row.bytes);
@@ -43,6 +45,8 @@ TEST_CASE("dtypes have names and sizes") {
   }
   CHECK(dtype_of<long long>() == i64);
   CHECK(dtype_of<long>() == i64);
+  CHECK(dtype_of<short>() == i16);
+  CHECK(dtype_of<std::int8_t>() == i8);
 }
 
 namespace {

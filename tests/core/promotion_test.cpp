@@ -20,7 +20,7 @@ TEST_CASE("a plain number takes the dtype of the tensor it meets unless it is of
     Tensor x = of(dtype);
     for (const Tensor& y : {x + 1, x * 2.5, 2u - x, x / 3, pow(x, 2), x + true}) CHECK(y.dtype() == dtype);
   }
-  for (DType dtype : {i32, i64, u8}) {
+  for (DType dtype : {i32, i64, u8, i8, i16}) {
     CAPTURE(name_of(dtype));
     Tensor x = of(dtype);
     for (const Tensor& y : {x + 1, 3l * x, x + true, pow(x, 2), x - 1u}) CHECK(y.dtype() == dtype);
@@ -53,14 +53,14 @@ TEST_CASE("operands of different dtypes meet before the op") {
 }
 
 TEST_CASE("functions give floating results for integers where integers make no sense") {
-  for (DType dtype : {i32, i64, u8, boolean}) {
+  for (DType dtype : {i32, i64, u8, i8, i16, boolean}) {
     CAPTURE(name_of(dtype));
     for (const Tensor& y : {exp(of(dtype)), log(of(dtype)), sqrt(of(dtype)), tanh(of(dtype)), sigmoid(of(dtype))})
       CHECK(y.dtype() == f32);
     CHECK(sum(of(dtype)).dtype() == i64);
     CHECK(max(of(dtype)).dtype() == dtype);
   }
-  for (DType dtype : {i32, i64, u8}) {
+  for (DType dtype : {i32, i64, u8, i8, i16}) {
     for (const Tensor& y : {square(of(dtype)), -of(dtype), relu(of(dtype))}) CHECK(y.dtype() == dtype);
     CHECK((of(dtype) / of(dtype)).dtype() == f32);
   }
@@ -80,6 +80,8 @@ TEST_CASE("a number that the tensor's dtype cannot hold is refused") {
   CHECK_THAT(error_of<DTypeError>([] { full({1}, 300, {.dtype = u8}); }),
              contains("full: the number 300 does not fit u8"));
   CHECK((ones({}, {.dtype = i64}) + std::numeric_limits<std::uint64_t>::max()).dtype() == f32);
+  CHECK_THAT(error_of<DTypeError>([] { of(i8) + 128; }), contains("add: the number 128 does not fit i8"));
+  CHECK_THAT(error_of<DTypeError>([] { of(i16) * -32769; }), contains("mul: the number -32769 does not fit i16"));
   CHECK_THROWS_AS(of(u8) - -1, DTypeError);
   CHECK_THROWS_AS(of(i32) * (std::int64_t{1} << 31), DTypeError);
   CHECK((of(i64) + (std::int64_t{1} << 40)).to_vector<std::int64_t>()[0] == (std::int64_t{1} << 40) + 1);

@@ -9,7 +9,7 @@ using namespace reel;
 
 TEST_CASE("values survive the way to a device and back, in every dtype and layout") {
   if (lacks_device()) return;
-  for (DType dtype : {f32, f64, bf16, f16, i32, i64, u8, boolean})
+  for (DType dtype : {f32, f64, bf16, f16, i32, i64, u8, boolean, i8, i16})
     for (const Shape& shape : {Shape{}, Shape{3}, Shape{2, 3, 4}, Shape{0, 2}}) {
       CAPTURE(name_of(dtype), to_string(shape));
       Tensor x = to(arange(shape.numel()), dtype).numel() == 0 ? zeros(shape, {.dtype = dtype})

@@ -15,7 +15,7 @@ using namespace reel;
 
 namespace {
 
-constexpr DType every_dtype[] = {f32, f64, bf16, f16, i32, i64, u8, boolean};
+constexpr DType every_dtype[] = {f32, f64, bf16, f16, i32, i64, u8, boolean, i8, i16};
 
 Tensor drawn(const Shape& shape, DType dtype, std::uint64_t seed) {
   Generator generator(seed);
@@ -173,9 +173,9 @@ TEST_CASE("random numbers of a device are those of the CPU") {
       return dropout(transpose(to(x, d)), {.probability = 0.3, .generator = g}) == 0.0;
     });
   }
-  for (DType dtype : {i32, i64, u8})
+  for (DType dtype : {i32, i64, u8, i8, i16})
     check_draw(0, [&](Device d, Generator* g) {
-      return randint(3, 250, shape, {.dtype = dtype, .device = d, .generator = g});
+      return randint(3, dtype == i8 ? 120 : 250, shape, {.dtype = dtype, .device = d, .generator = g});
     });
   check_draw(0, [&](Device d, Generator* g) {
     return randint(-(std::int64_t{1} << 62), std::int64_t{1} << 62, shape, {.device = d, .generator = g});

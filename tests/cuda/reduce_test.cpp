@@ -84,7 +84,7 @@ constexpr Reduction all_reductions[] = {Reduction::sum, Reduction::max, Reductio
 TEST_CASE("reductions on a device give what they give on the CPU, in every dtype and for every shape") {
   if (lacks_device()) return;
   for (const Case& c : cases)
-    for (DType dtype : {f32, f64, bf16, f16, i32, i64, u8, boolean}) {
+    for (DType dtype : {f32, f64, bf16, f16, i32, i64, u8, boolean, i8, i16}) {
       Tensor x = drawn(c.shape, dtype);
       for (Reduction op : all_reductions) compare_reduction(op, x, c);
       if (is_floating(dtype)) compare_reduction(Reduction::logsumexp, x, c);

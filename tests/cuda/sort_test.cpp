@@ -51,7 +51,7 @@ void compare_sorts(const Tensor& x, const Shape& shape, Run run) {
 TEST_CASE("sorted rows on a device are those of the CPU, with their indices") {
   if (lacks_device()) return;
   for (const Case& c : cases)
-    for (DType dtype : {f32, f64, bf16, f16, i32, i64, u8, boolean})
+    for (DType dtype : {f32, f64, bf16, f16, i32, i64, u8, boolean, i8, i16})
       for (bool many_ties : {false, true}) {
         Tensor x = drawn(c.shape, dtype, many_ties);
         CAPTURE(to_string(c.shape), c.axis, name_of(dtype), many_ties);
@@ -75,7 +75,7 @@ TEST_CASE("sorted rows on a device are those of the CPU, with their indices") {
 TEST_CASE("the middle of rows on a device is that of the CPU") {
   if (lacks_device()) return;
   for (std::int64_t length : {1, 2, 5, 100, 2048, 2049, 5000})
-    for (DType dtype : {f32, f64, f16, i64, u8})
+    for (DType dtype : {f32, f64, f16, i64, u8, i8})
       for (bool many_ties : {false, true}) {
         // With this many rows, only some hold NaN.
         Tensor x = drawn({7, length}, dtype, many_ties);
@@ -159,7 +159,7 @@ TEST_CASE(
 
 TEST_CASE("places in sorted rows on a device are those of the CPU") {
   if (lacks_device()) return;
-  for (DType dtype : {f32, f64, f16, i32, u8})
+  for (DType dtype : {f32, f64, f16, i32, u8, i16})
     for (bool right : {false, true})
       for (bool one_row : {false, true}) {
         Tensor rows = reel::sort(drawn(one_row ? Shape{900} : Shape{4, 900}, dtype, true)).values;

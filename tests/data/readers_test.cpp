@@ -311,8 +311,8 @@ TEST_CASE("IDX files of all types are read, plain and compressed") {
     return std::pair(x.dtype(), to(x, f64).to_vector<double>());
   };
   using Numbers = std::pair<DType, std::vector<double>>;
-  CHECK(numbers({0, 0, 9, 1, 0, 0, 0, 2, 255, 127}) == Numbers{i32, {-1, 127}});
-  CHECK(numbers({0, 0, 11, 1, 0, 0, 0, 2, 255, 254, 1, 0}) == Numbers{i32, {-2, 256}});
+  CHECK(numbers({0, 0, 9, 1, 0, 0, 0, 2, 255, 127}) == Numbers{i8, {-1, 127}});
+  CHECK(numbers({0, 0, 11, 1, 0, 0, 0, 2, 255, 254, 1, 0}) == Numbers{i16, {-2, 256}});
   CHECK(numbers({0, 0, 12, 1, 0, 0, 0, 1, 0, 1, 0, 2}) == Numbers{i32, {65538}});
   CHECK(numbers({0, 0, 13, 1, 0, 0, 0, 1, 0x3f, 0xc0, 0, 0}) == Numbers{f32, {1.5}});
   CHECK(numbers({0, 0, 14, 0, 0xbf, 0xf8, 0, 0, 0, 0, 0, 0}) == Numbers{f64, {-1.5}});

@@ -101,7 +101,7 @@ TEST_CASE("metadata other than strings by name are refused") {
 }
 
 TEST_CASE("dtypes that reel has not, and those that nobody has, are refused by name") {
-  for (const char* dtype : {"I8", "I16", "U16", "U32", "U64", "F8_E4M3", "F8_E5M2"})
+  for (const char* dtype : {"U16", "U32", "U64", "F8_E4M3", "F8_E5M2"})
     CHECK_THAT(refusal(entry("\"dtype\":\"" + std::string(dtype) + R"(","shape":[0],"data_offsets":[0,0])"), ""),
                contains("tensor 'a' of the dtype " + std::string(dtype) + ", which reel has not"));
   for (const char* dtype : {"f32", "F33", "", "float"})

@@ -53,7 +53,7 @@ TEST_CASE("a tensor in DLPack has the address, shape, strides and type of the on
     int code, bits;
   };
   for (Type type : {Type{f32, 2, 32}, Type{f64, 2, 64}, Type{bf16, 4, 16}, Type{f16, 2, 16}, Type{i32, 0, 32},
-                    Type{i64, 0, 64}, Type{u8, 1, 8}, Type{boolean, 6, 8}}) {
+                    Type{i64, 0, 64}, Type{u8, 1, 8}, Type{boolean, 6, 8}, Type{i8, 0, 8}, Type{i16, 0, 16}}) {
     Tensor x = transpose(slice(ones({4, 3}, {.dtype = type.dtype}), 0, 1, 3));
     io::DLPackTensor made = io::to_dlpack(x);
     const io::DLTensor& described = made->dl_tensor;

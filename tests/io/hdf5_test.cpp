@@ -125,7 +125,8 @@ TEST_CASE("datasets of every type of numbers are read, and others passed over") 
   check("float64", f64);
   check("bool", boolean);
   check("uint8", u8);
-  for (const char* name : {"int8", "uint16", "int32"}) check(name, i32);
+  check("int8", i8);
+  for (const char* name : {"uint16", "int32"}) check(name, i32);
   for (const char* name : {"uint32", "int64"}) check(name, i64);
   CHECK(contents.at("big").to_vector<float>() == std::vector<float>{1, 2, 3});
   CHECK(contents.at("compressed").numel() == 1000);

@@ -91,9 +91,9 @@ TEST_CASE("tensors that PyTorch has saved are read with their views, and texts a
         io::Metadata{{"done", "True"}, {"epoch", "3"}, {"format", "torch.save"}, {"loss", "0.5"}, {"name", "x"}});
 }
 
-TEST_CASE("every dtype that PyTorch and reel share is read") {
+TEST_CASE("floating numbers, bools and integers of PyTorch are read") {
   io::Contents contents = io::load_pytorch(file_of_torch("dtypes.pt"));
-  CHECK(contents.tensors.size() == dtype_count);
+  CHECK(contents.tensors.size() == 8);
   auto check = [&](const char* name, DType dtype, const std::vector<double>& values) {
     CHECK(contents.at(name).dtype() == dtype);
     CHECK(to(contents.at(name), f64).to_vector<double>() == values);
@@ -192,7 +192,7 @@ TEST_CASE("what a pickle names beside tensors is refused by name, and never call
              contains("names 'os.system' at byte 2") && contains("save the state_dict()"));
   CHECK_THAT(refusal("\x80\2ctorch._utils\n_rebuild_tensor_v3\n."), contains("'torch._utils._rebuild_tensor_v3'"));
   CHECK_THAT(refusal("\x80\x04\x8c\x02os\x8c\x06system\x93."), contains("'os.system'"));
-  CHECK_THAT(refusal(Pickled{.type = "CharStorage"}.pickle()), contains("a storage of the type 'CharStorage'"));
+  CHECK_THAT(refusal(Pickled{.type = "QInt8Storage"}.pickle()), contains("a storage of the type 'QInt8Storage'"));
   CHECK_THAT(refusal("ctorch\nfloat32\n)R."), contains("calls 'float32'"));
   CHECK_THAT(refusal("N)R."), contains("calls what is no function"));
   CHECK_THAT(refusal("\x80\2]}b."), contains("gives attributes to something other than a dict"));

@@ -27,7 +27,7 @@ TEST_CASE("tensors of every dtype come back from a file with their names, shapes
   Folder folder;
   Tensor values = reshape(tensor({0.0, -1.5, 1e-3, 700.0, 2.0, -0.0}), {2, 3});
   std::vector<io::NamedTensor> saved;
-  for (DType dtype : {u8, f32, boolean, f64, i32, bf16, i64, f16})
+  for (DType dtype : {u8, f32, boolean, f64, i32, bf16, i64, f16, i8, i16})
     saved.push_back({std::string("of ") + name_of(dtype), to(dtype == u8 ? abs(values) / 10 : values, dtype)});
   saved.push_back({"", tensor({1.0})});
   saved.push_back({"a \"quoted\" name \\ of ünïcode \n", zeros({})});

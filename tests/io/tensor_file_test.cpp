@@ -56,7 +56,7 @@ std::string index_error(const std::string& path) {
 TEST_CASE("an open file gives its names, shapes and metadata, and each tensor as load does") {
   Folder folder;
   std::vector<io::NamedTensor> saved;
-  for (DType dtype : {u8, f32, boolean, f64, i32, bf16, i64, f16})
+  for (DType dtype : {u8, f32, boolean, f64, i32, bf16, i64, f16, i8, i16})
     saved.push_back({name_of(dtype), to(reshape(numbers(6), {2, 3}), dtype)});
   saved.push_back({"empty", zeros({3, 0})});
   saved.push_back({"scalar", full({}, 2.5f)});

@@ -15,7 +15,7 @@ import safetensors
 from converter import SHAPES, convert
 
 NAMES = {"float32": "F32", "float64": "F64", "bfloat16": "BF16", "float16": "F16", "int32": "I32", "int64": "I64",
-         "uint8": "U8", "bool": "BOOL"}
+         "uint8": "U8", "int8": "I8", "int16": "I16", "bool": "BOOL"}
 
 
 def random_arrays(seed):

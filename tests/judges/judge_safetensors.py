@@ -24,7 +24,7 @@ from converter import convert, differences, random_tensors
 SEED = 7
 MUTATIONS, CONSTRUCTIONS = 1000, 3000
 NAMES = {"F32": "float32", "F64": "float64", "BF16": "bfloat16", "F16": "float16", "I32": "int32", "I64": "int64",
-         "U8": "uint8", "BOOL": "bool"}
+         "U8": "uint8", "I8": "int8", "I16": "int16", "BOOL": "bool"}
 
 # Why reel refuses what the package accepts: a part of its sentence, and the reason.
 REASONS = [

@@ -16,7 +16,8 @@ from converter import DTYPES, SHAPES, convert, differences
 from shared_tensors import DTYPES as SHARED_DTYPES, Library
 
 TORCH = {"F32": torch.float32, "F64": torch.float64, "BF16": torch.bfloat16, "F16": torch.float16, "I32": torch.int32,
-         "I64": torch.int64, "U8": torch.uint8, "BOOL": torch.bool}
+         "I64": torch.int64, "U8": torch.uint8, "I8": torch.int8,
+         "I16": torch.int16, "BOOL": torch.bool}
 
 
 def random_tensors():
@@ -69,7 +70,7 @@ def judge_files(program, folder):
                 continue
             wanted = {prefix + name: found for name, found in described(tensors).items()}
             problems += differences(wanted, read_safetensors(folder / "ours.safetensors"))
-    for value in (torch.nn.Linear(2, 2), torch.zeros(2, dtype=torch.int16), {"x": {1, 2}}, torch.complex(*torch.ones(2, 3))):
+    for value in (torch.nn.Linear(2, 2), torch.zeros(2, dtype=torch.complex64), {"x": {1, 2}}, torch.complex(*torch.ones(2, 3))):
         torch.save(value, folder / "refused.pt")
         if not convert(program, [folder / "refused.pt"])[0].startswith("refused: "):
             problems.append(f"{value} was not refused")

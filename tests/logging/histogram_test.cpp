@@ -102,7 +102,7 @@ TEST_CASE("histograms of the largest numbers, of zeros and of no elements have f
 }
 
 TEST_CASE("a histogram takes tensors of every dtype, and strided ones") {
-  for (DType dtype : {f32, f64, bf16, f16, i32, i64, u8, boolean})
+  for (DType dtype : {f32, f64, bf16, f16, i32, i64, u8, boolean, i8, i16})
     CHECK(histogram_of(to(tensor({0.0f, 1.0f, 1.0f}), dtype), {}).sum == 2);
   CHECK(histogram_of(transpose(reshape(arange(6.0f), {2, 3})), {}).sum == 15);
 }

@@ -17,17 +17,16 @@ namespace {
 // the range, integers wrap around, bool is true for all but 0.
 double converted(double x, DType from, DType dtype) {
   auto wrapped = [&](double range) { return x - range * std::floor(x / range); };
+  auto wrapped_signed = [&](double range) { return wrapped(range) - (wrapped(range) >= range / 2 ? range : 0); };
   auto cut = [&](double low, double high) { return std::isnan(x) ? 0 : std::min(std::max(std::trunc(x), low), high); };
   switch (dtype) {
     case DType::boolean: return x != 0;
     case DType::f32: return static_cast<double>(static_cast<float>(x));
     case DType::f64: return x;
     case DType::i64: return is_floating(from) ? cut(-0x1p63, 0x1p63) : x;
-    case DType::i32: {
-      if (is_floating(from)) return cut(-0x1p31, 0x1p31 - 1);
-      double rest = wrapped(0x1p32);
-      return rest >= 0x1p31 ? rest - 0x1p32 : rest;
-    }
+    case DType::i32: return is_floating(from) ? cut(-0x1p31, 0x1p31 - 1) : wrapped_signed(0x1p32);
+    case DType::i16: return is_floating(from) ? cut(-32768, 32767) : wrapped_signed(65536);
+    case DType::i8: return is_floating(from) ? cut(-128, 127) : wrapped_signed(256);
     case DType::u8: return is_floating(from) ? cut(0, 255) : wrapped(256);
     default: return x;  // the halves hold all the numbers below that come from other dtypes
   }

@@ -29,7 +29,7 @@ Values gradient_of(const Tensor& x, F f) {
   return values_of(tape.gradient(sum(f(x)), x));
 }
 
-const std::vector<DType> integer_dtypes{i32, i64, u8, boolean};
+const std::vector<DType> integer_dtypes{i32, i64, u8, boolean, i8, i16};
 
 }  // namespace
 

@@ -45,6 +45,10 @@ TEST_CASE("the ends of the integers are in order") {
   CHECK(places(sort(tensor({most, least, std::int64_t{0}, std::int64_t{-1}})).indices) == Places{1, 3, 2, 0});
   Tensor narrow = tensor({std::numeric_limits<int>::max(), std::numeric_limits<int>::min(), 0, -1});
   CHECK(places(argsort(narrow)) == Places{1, 3, 2, 0});
+  for (DType dtype : {i8, i16}) {
+    Tensor ends = to(to(narrow, i64) / (dtype == i8 ? 1 << 24 : 1 << 16), dtype);
+    CHECK(places(argsort(ends)) == places(argsort(to(ends, i32))));
+  }
   CHECK(places(argsort(to(narrow, u8))) == places(argsort(to(to(narrow, u8), i32))));
   CHECK(places(topk(tensor({false, true, true, false}), 3).indices) == Places{1, 2, 0});
 }

@@ -185,6 +185,26 @@ TEST_CASE("integers wrap around") {
   CHECK(values_of(bytes + bytes) == std::vector<double>{144, 200, 0});
   CHECK(values_of(bytes - 150) == std::vector<double>{50, 206, 106});
   CHECK(values_of(-bytes) == std::vector<double>{56, 156, 0});
+  for (DType dtype : {i8, i16}) {
+    CAPTURE(name_of(dtype));
+    double low = dtype == i8 ? -128 : -32768, high = -low - 1;
+    Tensor ends = to(tensor({low, high, high}), dtype), others = to(tensor({-1.0, high, 1.0}), dtype);
+    CHECK(values_of(ends + others) == std::vector<double>{high, -2, low});
+    CHECK(values_of(ends * others) == std::vector<double>{low, 1, high});
+    CHECK(values_of(-ends) == std::vector<double>{low, -high, -high});
+    CHECK(values_of(abs(ends)) == std::vector<double>{low, high, high});
+    CHECK(values_of(square(ends)) == std::vector<double>{0, 1, 1});
+    CHECK(values_of(floor_divide(ends, others)) == std::vector<double>{low, 1, high});
+    CHECK(values_of(ends % others) == std::vector<double>{0, 0, 0});
+    CHECK(values_of(bitwise_not(ends)) == std::vector<double>{high, low, low});
+    CHECK(values_of(bitwise_left_shift(ends, 1)) == std::vector<double>{0, -2, -2});
+    CHECK(values_of(bitwise_right_shift(ends, 100)) == std::vector<double>{-1, 0, 0});
+    CHECK(sum(ends).item<std::int64_t>() == static_cast<std::int64_t>(high - 1));
+    CHECK(values_of(sort(ends, 0, {.descending = true}).values) == std::vector<double>{high, high, low});
+    CHECK(matmul(ends, others).dtype() == dtype);
+    CHECK(values_of(clamp(ends, -INFINITY, 5)) == std::vector<double>{low, 5, 5});
+    CHECK(to_string(slice(ends, 0, 0, 1)) == (dtype == i8 ? "[-128]" : "[-32768]"));
+  }
   Tensor longs = tensor({std::numeric_limits<std::int64_t>::max()});
   CHECK((longs + 1).item<std::int64_t>() == std::numeric_limits<std::int64_t>::min());
   CHECK(sum(concat({longs, longs})).item<std::int64_t>() == -2);

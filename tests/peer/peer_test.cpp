@@ -63,6 +63,8 @@ at::ScalarType torch_type(DType dtype) {
     case DType::i64: return at::kLong;
     case DType::i32: return at::kInt;
     case DType::u8: return at::kByte;
+    case DType::i8: return at::kChar;
+    case DType::i16: return at::kShort;
     case DType::boolean: return at::kBool;
     default: return at::kFloat;
   }

@@ -13,8 +13,8 @@ MOST_STATISTICS = 1 << 16  # elements of a tensor of which statistics are comput
 MOST_BYTES = 1 << 22  # read at once
 MOST_PARTS = 10000  # of a module that are listed
 MOST_READS = 200000  # for one value: memory that was overwritten may lead round in circles
-DTYPES = ["f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool"]
-FORMATS = {"f32": "f", "f64": "d", "f16": "e", "i32": "i", "i64": "q", "u8": "B", "bool": "B", "bf16": "H"}
+DTYPES = ["f32", "f64", "bf16", "f16", "i32", "i64", "u8", "bool", "i8", "i16"]
+FORMATS = {"f32": "f", "f64": "d", "f16": "e", "i32": "i", "i64": "q", "u8": "B", "bool": "B", "i8": "b", "i16": "h", "bf16": "H"}
 DEVICES = ["cpu", "cuda"]
 
 

@@ -40,11 +40,7 @@ void gumbel(const View& out, RandomCall call) {
 
 void randint(const View& out, std::int64_t low, std::uint64_t count, RandomCall call) {
   IntegerDraw draw{low, count};
-  switch (out.dtype) {
-    case DType::u8: return fill_typed<std::uint8_t>(out, call, draw);
-    case DType::i32: return fill_typed<std::int32_t>(out, call, draw);
-    default: return fill_typed<std::int64_t>(out, call, draw);
-  }
+  with_integer(out.dtype, [&]<class T>(std::type_identity<T>) { fill_typed<T>(out, call, draw); });
 }
 
 // V: the type in which probabilities are compared.

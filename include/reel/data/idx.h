@@ -14,8 +14,8 @@ struct IdxOptions {
 };
 
 /// Reads an array in the IDX format, such as the images (N, 28, 28) and labels (N) of MNIST, plain or compressed with
-/// gzip: a tensor on the CPU of u8, i32, f32 or f64; signed integers of 8 and 16 bits become i32. The tensor is
-/// allocated when the file is known to have its elements.
+/// gzip: a tensor on the CPU of u8, i8, i16, i32, f32 or f64. The tensor is allocated when the file is known to have its
+/// elements.
 /// Throws: io::FileError if the file cannot be read, has another format, another size than its header says, or more than
 /// 8 axes; MemoryError if there is not enough memory.
 /// Source: LeCun, Cortes and Burges, The MNIST database of handwritten digits, "File formats".

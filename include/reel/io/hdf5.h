@@ -10,7 +10,7 @@
 namespace reel::io {
 
 /// Loads all arrays of numbers in an HDF5 file, to the CPU, named by their paths: "layers/dense/vars/0". Their dtypes are
-/// f16 f32 f64 i32 i64 u8 and bool; smaller integers become i32, and unsigned ones of 32 bits i64. Datasets of text,
+/// f16 f32 f64 i8 i16 i32 i64 u8 and bool; unsigned integers of 16 bits become i32, those of 32 bits i64. Datasets of text,
 /// records and references, and all attributes, are passed over. `load_into` with `from_keras` gives the weights of a file
 /// of Keras to a module.
 ///

@@ -13,7 +13,7 @@
 /// Arrays in NumPy's files: `.npy`, one array, and `.npz`, a zip archive of named ones. Python reads and writes them with
 /// `numpy.load`, `numpy.save` and `numpy.savez`.
 ///
-/// The dtypes f2 f4 f8, i4 i8, u1 and b1 are reel's f16 f32 f64, i32 i64, u8 and bool. bf16 is written as V2, two bytes
+/// The dtypes f2 f4 f8, i1 i2 i4 i8, u1 and b1 are reel's f16 f32 f64, i8 i16 i32 i64, u8 and bool. bf16 is written as V2, two bytes
 /// without a meaning, as ml_dtypes does, and V2 is read as bf16: `numpy.load(file).view(ml_dtypes.bfloat16)`.
 /// Source: NumPy's "numpy.lib.format", versions 1.0, 2.0 and 3.0.
 
@@ -21,8 +21,7 @@ namespace reel::io {
 
 /// Options of `load_npy` and `load_npz`.
 struct NumpyOptions {
-  /// Whether dtypes that reel lacks are converted to larger ones that hold all of their values: i1, i2 and u2 to i32, u4
-  /// to i64. Else they are refused. Default false.
+  /// Whether dtypes that reel lacks are converted to larger ones that hold all of their values: u2 to i32, u4 to i64. Else they are refused. Default false.
   bool widen = false;
   /// The most bytes of all compressed arrays of an `.npz` file together, once they are decompressed. Those that are not
   /// compressed are never larger than the file. Default 4 GiB.

@@ -17,7 +17,7 @@ struct BincountOptions {
 /// How often each number occurs: y_i = Σ [x_n = i], or Σ weights_n [x_n = i], for i from 0 to the largest element, or
 /// to the minimum length if that is more. x (N), not negative → (bins), i64 or the weights' dtype. The gradient flows to
 /// the weights.
-/// Throws: IndexError for a negative element; DTypeError unless i32, i64 or u8; ShapeError unless a vector, for weights
+/// Throws: IndexError for a negative element; DTypeError unless integers; ShapeError unless a vector, for weights
 /// of another shape, and for a negative length; DeviceError.
 /// Source: NumPy's bincount.
 Tensor bincount(const Arg& x, BincountOptions options = {});

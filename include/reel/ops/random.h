@@ -56,7 +56,7 @@ Tensor randn_like(const Arg& x, DrawOptions options = {});
 
 /// Options of `randint` and `randperm`.
 struct IntegerOptions {
-  /// i64 (default), i32 or u8.
+  /// An integer dtype; default i64.
   DType dtype = DType::i64;
   Device device = default_device();  ///< default: default_device()
   /// The generator of the random numbers; null (default): this thread's `default_generator()`.

@@ -160,7 +160,7 @@ class RecordingReader {
   RecordedTensor read_tensor(RecordReader& record) {
     RecordedTensor tensor;
     std::uint8_t dtype = record.byte();
-    if (dtype > static_cast<std::uint8_t>(DType::boolean)) refuse("is a damaged recording: a dtype does not exist");
+    if (dtype >= dtype_count) refuse("is a damaged recording: a dtype does not exist");
     tensor.dtype = static_cast<DType>(dtype);
     bool on_cpu = record.byte() == 0;
     std::uint64_t index = record.varint();

@@ -123,8 +123,10 @@ bool find_type(hid_t type, Hdf5Type& found) {
     if (size == 4) found = Hdf5Type::f32;
     if (size == 8) found = Hdf5Type::f64;
   } else if (kind == H5T_INTEGER) {
-    if (size == 1 && !is_signed)
-      found = Hdf5Type::u8;
+    if (size == 1)
+      found = is_signed ? Hdf5Type::i8 : Hdf5Type::u8;
+    else if (size == 2 && is_signed)
+      found = Hdf5Type::i16;
     else if (size < 4 || (size == 4 && is_signed))
       found = Hdf5Type::i32;
     else if (size == 4 || (size == 8 && is_signed))
@@ -192,6 +194,8 @@ hid_t memory_type(Hdf5Type type, hid_t dataset) {
     case Hdf5Type::i32: return H5Tcopy(H5T_STD_I32LE);
     case Hdf5Type::i64: return H5Tcopy(H5T_STD_I64LE);
     case Hdf5Type::u8: return H5Tcopy(H5T_STD_U8LE);
+    case Hdf5Type::i8: return H5Tcopy(H5T_STD_I8LE);
+    case Hdf5Type::i16: return H5Tcopy(H5T_STD_I16LE);
     case Hdf5Type::boolean: return H5Dget_type(dataset);  // one byte each
     case Hdf5Type::other_number: return H5I_INVALID_HID;
   }

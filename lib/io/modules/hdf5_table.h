@@ -8,7 +8,7 @@
 namespace reel::detail {
 
 /// The types of elements that a dataset can be read as.
-enum class Hdf5Type : std::uint8_t { f32, f64, f16, i32, i64, u8, boolean, other_number };
+enum class Hdf5Type : std::uint8_t { f32, f64, f16, i32, i64, u8, boolean, i8, i16, other_number };
 
 /// A dataset of numbers.
 struct Hdf5Dataset {
@@ -33,7 +33,7 @@ struct OpenHdf5;
 /// The functions of libreel_hdf5.so. Those that return bool return false after they have written a message, a predicate
 /// about the file such as "is cut off".
 struct Hdf5Table {
-  static constexpr ModuleName module = {"reel_hdf5", "HDF5 files", "libhdf5-103-1", 1};
+  static constexpr ModuleName module = {"reel_hdf5", "HDF5 files", "libhdf5-103-1", 2};
 
   /// Opens a file to read. Null after a message.
   OpenHdf5* (*open)(const char* path, ModuleMessage& message) noexcept;

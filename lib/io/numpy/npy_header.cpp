@@ -24,7 +24,7 @@ constexpr std::array npy_elements{NpyElement{f16, 2, true, false, "f2"},      Np
                                   NpyElement{f64, 8, true, false, "f8"},      NpyElement{i32, 4, true, false, "i4"},
                                   NpyElement{i64, 8, true, false, "i8"},      NpyElement{u8, 1, false, false, "u1"},
                                   NpyElement{boolean, 1, false, false, "b1"}, NpyElement{bf16, 2, true, false, "V2"},
-                                  NpyElement{i32, 1, true, false, "i1"},      NpyElement{i32, 2, true, false, "i2"},
+                                  NpyElement{i8, 1, true, false, "i1"},       NpyElement{i16, 2, true, false, "i2"},
                                   NpyElement{i32, 2, false, false, "u2"},     NpyElement{i64, 4, false, false, "u4"}};
 
 template <class... T>

@@ -26,12 +26,13 @@ struct FormatName {
   std::string_view name;
   DType dtype;
 };
-constexpr std::array format_names{FormatName{"F32", f32}, FormatName{"F64", f64},     FormatName{"BF16", bf16},
-                                  FormatName{"F16", f16}, FormatName{"I32", i32},     FormatName{"I64", i64},
-                                  FormatName{"U8", u8},   FormatName{"BOOL", boolean}};
+constexpr std::array format_names{FormatName{"F32", f32}, FormatName{"F64", f64},      FormatName{"BF16", bf16},
+                                  FormatName{"F16", f16}, FormatName{"I32", i32},      FormatName{"I64", i64},
+                                  FormatName{"U8", u8},   FormatName{"BOOL", boolean}, FormatName{"I8", i8},
+                                  FormatName{"I16", i16}};
 // Dtypes of the format that tensors do not have.
-constexpr std::array foreign_names{"I8",      "I16",     "U16",     "U32",     "U64", "F8_E4M3",
-                                   "F8_E5M2", "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4",  "C64"};
+constexpr std::array foreign_names{"U16",     "U32",     "U64",     "F8_E4M3", "F8_E5M2",
+                                   "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4",      "C64"};
 
 template <class... T>
 [[noreturn]] void refuse(fmt::format_string<T...> words, T&&... values) {

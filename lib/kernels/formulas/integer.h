@@ -47,10 +47,13 @@ template <class F>
 struct Wrapping {
   template <class T>
   REEL_HOST_DEVICE T operator()(T a, T b) const {
-    if constexpr (std::is_same_v<T, bool>)
+    if constexpr (std::is_same_v<T, bool>) {
       return static_cast<bool>(F()(static_cast<int>(a), static_cast<int>(b)));
-    else
-      return static_cast<T>(F()(static_cast<std::make_unsigned_t<T>>(a), static_cast<std::make_unsigned_t<T>>(b)));
+    } else {
+      // At least as wide as an int: products of two unsigned shorts are computed as signed ints, which they can exceed.
+      using Wide = std::common_type_t<unsigned, std::make_unsigned_t<T>>;
+      return static_cast<T>(F()(static_cast<Wide>(a), static_cast<Wide>(b)));
+    }
   }
 };
 struct IntegerPow {

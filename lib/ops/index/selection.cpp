@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "../../core/dtype_dispatch.h"
 #include "../elementwise/elementwise.h"
 #include "../registry.h"
 
@@ -126,13 +127,10 @@ Arg end_of(DType dtype, const Arg& bound) {
   Location where = bound.location();
   if (is_floating(dtype)) return Arg(bound.number(), where.file, where.line);
   bool low = bound.number() < 0;
-  using Long = std::numeric_limits<std::int64_t>;
-  using Int = std::numeric_limits<std::int32_t>;
-  switch (dtype) {
-    case DType::i64: return Arg(low ? Long::min() : Long::max(), where.file, where.line);
-    case DType::i32: return Arg(low ? Int::min() : Int::max(), where.file, where.line);
-    default: return Arg(low ? 0 : 255, where.file, where.line);
-  }
+  return with_integer(dtype, [&]<class T>(std::type_identity<T>) {
+    using Limits = std::numeric_limits<T>;
+    return Arg(low ? Limits::min() : Limits::max(), where.file, where.line);
+  });
 }
 
 }  // namespace

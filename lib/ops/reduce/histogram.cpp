@@ -26,8 +26,8 @@ Tensor bincount(const Arg& x, BincountOptions options) {
   Location where = x.location();
   CallerScope caller(where);
   DType dtype = tensor.dtype();
-  if (dtype != DType::i32 && dtype != DType::i64 && dtype != DType::u8)
-    fail<DTypeError>(name, where, "takes i32, i64 or u8, not {}; convert it with to(x, i64)", describe(tensor));
+  if (is_floating(dtype) || dtype == DType::boolean)
+    fail<DTypeError>(name, where, "takes integers, not {}; convert it with to(x, i64)", describe(tensor));
   if (tensor.rank() != 1) fail<ShapeError>(name, where, "takes a vector, not {}", describe(tensor));
   if (options.minimum_length < 0)
     fail<ShapeError>(name, where, "the least number of bins is {}, which is negative", options.minimum_length);
@@ -46,7 +46,7 @@ Tensor bincount(const Arg& x, BincountOptions options) {
       fail<IndexError>(name, where, "{} wants more bins than a tensor can have, in {}", most, describe(tensor));
     length = std::max(length, most + 1);
   }
-  Tensor bins = dtype == DType::u8 ? to(tensor, DType::i64) : tensor;
+  Tensor bins = size_of(dtype) < 4 ? to(tensor, DType::i64) : tensor;
   if (!weights.defined())
     return segment_sum(ones(tensor.shape(), {.dtype = DType::i64, .device = tensor.device()}), bins, length);
   return segment_sum(weights.dtype() == DType::boolean ? to(weights, DType::i64) : weights, bins, length);

@@ -18,6 +18,8 @@ Tensor with_element_type(DType dtype, F f) {
     case DType::i32: return f(std::int32_t{});
     case DType::i64: return f(std::int64_t{});
     case DType::u8: return f(static_cast<unsigned char>(0));
+    case DType::i8: return f(std::int8_t{});
+    case DType::i16: return f(std::int16_t{});
     case DType::boolean: return f(bool{});
     default: return f(float{});
   }

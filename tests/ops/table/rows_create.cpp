@@ -233,7 +233,7 @@ void add_integer_draws(std::vector<Row>& rows, const Shape& shape) {
           return randint(low, low + count, shape, {.dtype = integer_dtype(like), .generator = &generator});
         },
         drawn(shape, [=](PhiloxWords w) { return static_cast<double>(low + (std::int64_t{w.word[0]} * count >> 32)); }),
-        low < 0 ? std::vector<DType>{i32, i64} : std::vector<DType>{i32, i64, u8});
+        low < 0 ? std::vector<DType>{i32, i64, i8, i16} : std::vector<DType>{i32, i64, u8, i8, i16});
   }
 }
 
@@ -245,12 +245,13 @@ void add_permutations(std::vector<Row>& rows, std::int64_t count) {
   Array expected{{count}, std::vector<double>(static_cast<std::size_t>(count))};
   std::iota(expected.values.begin(), expected.values.end(), 0);
   std::sort(expected.values.begin(), expected.values.end(), [&](double a, double b) { return key(a) < key(b); });
-  add_made(rows, "randperm of " + std::to_string(count),
-           [=](const Tensor& like) {
-             Generator generator(seed);
-             return randperm(count, {.dtype = integer_dtype(like), .generator = &generator});
-           },
-           expected, {i64, i32, u8});
+  add_made(
+      rows, "randperm of " + std::to_string(count),
+      [=](const Tensor& like) {
+        Generator generator(seed);
+        return randperm(count, {.dtype = integer_dtype(like), .generator = &generator});
+      },
+      expected, count <= 128 ? std::vector<DType>{i64, i32, u8, i8, i16} : std::vector<DType>{i64, i32, u8, i16});
 }
 
 }  // namespace

@@ -388,7 +388,7 @@ Row nonzero_row(const Shape& x) {
                 return y;
               },
           .ulps = 0,
-          .dtypes = {i32, f32, f64, bf16, f16, i64, u8, boolean},
+          .dtypes = {i32, f32, f64, bf16, f16, i64, u8, boolean, i8, i16},
           .differentiable = false};
 }
 

@@ -173,6 +173,8 @@ Tensor in_dtype(const std::vector<double>& values, const Shape& shape, DType dty
     case DType::i32: return tensor_of<std::int32_t>(values, shape);
     case DType::i64: return tensor_of<std::int64_t>(values, shape);
     case DType::u8: return tensor_of<unsigned char>(values, shape);
+    case DType::i8: return tensor_of<std::int8_t>(values, shape);
+    case DType::i16: return tensor_of<std::int16_t>(values, shape);
     case DType::boolean: return flags_of(values, shape);
   }
   return {};
@@ -227,6 +229,8 @@ auto with_elements(const Tensor& tensor, F f) {
     case DType::i32: return f(elements_of<std::int32_t>(tensor));
     case DType::i64: return f(elements_of<std::int64_t>(tensor));
     case DType::u8: return f(elements_of<unsigned char>(tensor));
+    case DType::i8: return f(elements_of<std::int8_t>(tensor));
+    case DType::i16: return f(elements_of<std::int16_t>(tensor));
     default: return f(elements_of<bool>(tensor));
   }
 }

@@ -64,9 +64,10 @@ using BinaryOp = decltype(&reel::add);
 using Function = std::function<reel::Tensor(std::span<const reel::Tensor>)>;
 
 inline const std::vector<reel::DType> floating_dtypes{reel::f32, reel::f64, reel::bf16, reel::f16};
-inline const std::vector<reel::DType> all_numbers{reel::f32, reel::f64, reel::bf16, reel::f16, reel::i32, reel::i64};
-inline const std::vector<reel::DType> all_dtypes{reel::f32, reel::f64, reel::bf16, reel::f16,
-                                                 reel::i32, reel::i64, reel::u8,   reel::boolean};
+inline const std::vector<reel::DType> all_numbers{reel::f32, reel::f64, reel::bf16, reel::f16,
+                                                  reel::i32, reel::i64, reel::i8,   reel::i16};
+inline const std::vector<reel::DType> all_dtypes{reel::f32, reel::f64, reel::bf16,    reel::f16, reel::i32,
+                                                 reel::i64, reel::u8,  reel::boolean, reel::i8,  reel::i16};
 
 /// The attributes of an op's call by name, from which the peer calls its counterpart. A flag is 0 or 1, a list of
 /// axes several numbers.

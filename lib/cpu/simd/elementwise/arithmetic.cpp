@@ -46,19 +46,22 @@ HWY_INLINE bool is_plain(const View& out, const View& a, const View& b) {
          b.numel == out.numel && out.numel < parallel_from(Cost::cheap);
 }
 
+template <class F>
+void integer_loop(const View& out, const View& a, const View& b, BlockLoopOptions options) {
+  with_integer(out.dtype, [&]<class T>(std::type_identity<T>) {
+    run_loop(out, {&a, &b}, scalar_loop_2<F, T, T>, options);
+  });
+}
+
 template <class Row>
 HWY_NOINLINE void binary_loop(const View& out, const View& a, const View& b) {
   using F = typename Row::Formula;
   using IntegerF = typename Row::IntegerFormula;
   BlockLoopOptions options{.parallel_from = parallel_from(Row::cost)};
-  if constexpr (Row::operands != Operands::floating) switch (out.dtype) {
-      case DType::i32: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int32_t, std::int32_t>, options);
-      case DType::i64: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::int64_t, std::int64_t>, options);
-      case DType::u8: return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, std::uint8_t, std::uint8_t>, options);
-      default: break;
-    }
   if constexpr (Row::operands == Operands::numbers_and_bools)
     if (out.dtype == DType::boolean) return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, bool, bool>, options);
+  if constexpr (Row::operands != Operands::floating)
+    if (!is_floating(out.dtype)) return integer_loop<IntegerF>(out, a, b, options);
   if constexpr (Row::cost == Cost::cheap)
     run_loop(out, {&a, &b}, out.dtype == DType::f64 ? unrolled_loop<F, double> : unrolled_loop<F, float>, options);
   else
@@ -115,11 +118,7 @@ void integer_binary(const View& out, const View& a, const View& b) {
   BlockLoopOptions options{.parallel_from = parallel_from(Row::cost)};
   if constexpr (Row::operands == Operands::integers_and_bools)
     if (out.dtype == DType::boolean) return run_loop(out, {&a, &b}, scalar_loop_2<F, bool, bool>, options);
-  switch (out.dtype) {
-    case DType::i32: return run_loop(out, {&a, &b}, scalar_loop_2<F, std::int32_t, std::int32_t>, options);
-    case DType::i64: return run_loop(out, {&a, &b}, scalar_loop_2<F, std::int64_t, std::int64_t>, options);
-    default: return run_loop(out, {&a, &b}, scalar_loop_2<F, std::uint8_t, std::uint8_t>, options);
-  }
+  integer_loop<F>(out, a, b, options);
 }
 
 template <class... Rows>
@@ -129,13 +128,9 @@ void fill_integer_kernels(KernelTable& table, KernelList<Rows...>) {
 
 template <class F>
 void any_ternary(const View& out, const View& a, const View& b, const View& c) {
-  switch (out.dtype) {
-    case DType::i32: return run_loop(out, {&a, &b, &c}, scalar_loop_3<F, std::int32_t, std::int32_t>);
-    case DType::i64: return run_loop(out, {&a, &b, &c}, scalar_loop_3<F, std::int64_t, std::int64_t>);
-    case DType::u8: return run_loop(out, {&a, &b, &c}, scalar_loop_3<F, std::uint8_t, std::uint8_t>);
-    case DType::f64: return run_loop(out, {&a, &b, &c}, vector_loop_3<F, double>);
-    default: return run_loop(out, {&a, &b, &c}, vector_loop_3<F, float>);
-  }
+  if (is_floating(out.dtype))
+    return run_loop(out, {&a, &b, &c}, out.dtype == DType::f64 ? vector_loop_3<F, double> : vector_loop_3<F, float>);
+  with_integer(out.dtype, [&]<class T>(std::type_identity<T>) { run_loop(out, {&a, &b, &c}, scalar_loop_3<F, T, T>); });
 }
 
 void lerp_kernel(const View& out, const View& a, const View& b, const View& weight) {

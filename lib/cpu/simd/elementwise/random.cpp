@@ -61,11 +61,7 @@ bool bernoulli(const View& out, const View& p, RandomCall call, double& bad) {
 
 void randint(const View& out, std::int64_t low, std::uint64_t count, RandomCall call) {
   IntegerDraw draw{low, count};
-  switch (out.dtype) {
-    case DType::u8: return fill_typed<std::uint8_t>(out, call, draw);
-    case DType::i32: return fill_typed<std::int32_t>(out, call, draw);
-    default: return fill_typed<std::int64_t>(out, call, draw);
-  }
+  with_integer(out.dtype, [&]<class T>(std::type_identity<T>) { fill_typed<T>(out, call, draw); });
 }
 
 void randperm(const View& out, RandomCall call) {
@@ -91,15 +87,10 @@ void randperm(const View& out, RandomCall call) {
   }
   for (std::size_t bucket = 0; bucket + 1 < ends.size(); ++bucket)
     std::sort(numbers.begin() + (bucket == 0 ? 0 : ends[bucket - 1]), numbers.begin() + ends[bucket]);
-  auto write = [&]<class T>(std::type_identity<T>) {
+  with_integer(out.dtype, [&]<class T>(std::type_identity<T>) {
     for (std::int64_t i = 0; i < out.numel; ++i)
       out.as<T>()[i] = static_cast<T>(numbers[static_cast<std::size_t>(i)].number);
-  };
-  switch (out.dtype) {
-    case DType::u8: return write(std::type_identity<std::uint8_t>());
-    case DType::i32: return write(std::type_identity<std::int32_t>());
-    default: return write(std::type_identity<std::int64_t>());
-  }
+  });
 }
 
 template <class T, class Wide>

@@ -80,6 +80,8 @@ struct Reader {
     if (x.dtype == dtype_of<Wide>()) plain = x.as<Wide>();
     if constexpr (std::is_integral_v<Wide>) {
       switch (x.dtype) {
+        case DType::i8: gather = gather_tile<Wide, std::int8_t>; break;
+        case DType::i16: gather = gather_tile<Wide, std::int16_t>; break;
         case DType::i32: gather = gather_tile<Wide, std::int32_t>; break;
         case DType::u8: gather = gather_tile<Wide, std::uint8_t>; break;
         case DType::boolean: gather = gather_tile<Wide, bool>; break;

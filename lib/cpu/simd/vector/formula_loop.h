@@ -114,12 +114,8 @@ void floating_binary(const View& out, const View& a, const View& b) {
 template <class Row>
 void number_unary(const View& out, const View& x) {
   using F = typename Row::IntegerFormula;
-  switch (out.dtype) {
-    case DType::i32: return run_loop(out, {&x}, scalar_loop_1<F, std::int32_t, std::int32_t>);
-    case DType::i64: return run_loop(out, {&x}, scalar_loop_1<F, std::int64_t, std::int64_t>);
-    case DType::u8: return run_loop(out, {&x}, scalar_loop_1<F, std::uint8_t, std::uint8_t>);
-    default: return floating_unary<typename Row::Formula, Row::cost>(out, x);
-  }
+  if (is_floating(out.dtype)) return floating_unary<typename Row::Formula, Row::cost>(out, x);
+  with_integer(out.dtype, [&]<class T>(std::type_identity<T>) { run_loop(out, {&x}, scalar_loop_1<F, T, T>); });
 }
 
 /// A formula of integers and bools, and of f32 to which halves are widened, that returns bools.

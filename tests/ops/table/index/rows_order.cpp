@@ -177,7 +177,7 @@ Row unique_row(const Shape& x, UniquePart part) {
                 return y;
               },
           .ulps = 0,
-          .dtypes = {i32, f32, f64, bf16, f16, i64, u8, boolean},
+          .dtypes = {i32, f32, f64, bf16, f16, i64, u8, boolean, i8, i16},
           .differentiable = false,
           .attributes = {{"part", {static_cast<double>(part)}}}};
 }
@@ -229,7 +229,7 @@ Row unique_slices_row(const Shape& x, int axis, UniquePart part) {
                 });
               },
           .ulps = 0,
-          .dtypes = {boolean, i32, f32, f64, bf16, f16, i64, u8},
+          .dtypes = {boolean, i32, f32, f64, bf16, f16, i64, u8, i8, i16},
           .differentiable = false,
           .attributes = {{"axis", {static_cast<double>(axis)}}, {"part", {static_cast<double>(part)}}}};
 }
