@@ -1,7 +1,8 @@
 #!/bin/bash
 # use.sh pkg-config|cmake|meson SOURCE FOLDER VERSION shared|both: builds the project SOURCE, a copy of samples/outside, in FOLDER with
-# the reel that the tool finds, and runs its program: linked with libreel.so and, with `both`, with libreel.a.
-# CXX and CXXFLAGS in the environment are the compiler and more of its arguments.
+# the reel that the tool finds, and runs its program: linked with libreel.so and, with `both`, with libreel.a. With pkg-config and
+# CMake also the server in C.
+# CC, CXX, CFLAGS and CXXFLAGS in the environment are the compilers and more of their arguments.
 set -euo pipefail
 tool=$1 source=$(cd "$2" && pwd) folder=$3 version=$4 kinds=$5
 mkdir -p "$folder/build"
@@ -32,9 +33,21 @@ runs() {
   echo "$tool: the program with the $1 library runs"
 }
 
+# serves PROGRAM PLUGIN WEIGHTS: whether the program in C needs only the C interface, and answers with the plugin's model.
+serves() {
+  if readelf -d "$1" | grep -E 'NEEDED.*(libreel\.so|libstdc)'; then
+    echo "$tool: the program in C is linked with libraries of C++"
+    exit 1
+  fi
+  printf '0 0\n0.95 0.95\n1 2 3\n' | "$@" >printed
+  grep -Pzq '^(0\.[0-4]\S*|\S+e-\d+) (0\.\d+|1)\n(0\.\d+|1) (0\.[0-4]\S*|\S+e-\d+)\nerror: .*Linear: x \(1, 3\)' printed ||
+    { echo "$tool: the program in C answered"; cat printed; exit 1; }
+  echo "$tool: the program in C runs a model"
+}
+
 case $tool in
   pkg-config)
-    cp "$source"/{Makefile,model.cpp} build
+    cp "$source"/{Makefile,model.cpp,serve.c,classifier.cpp} build
     make -C build >log
     for argument in $(pkg-config --libs reel); do
       if [[ $argument == -L* ]]; then export LD_LIBRARY_PATH=${argument#-L}; fi
@@ -45,6 +58,9 @@ case $tool in
       make -C build LDLIBS="$(pkg-config --libs --static reel | sed s/-lreel/-l:libreel.a/)" >log
       runs static build/model
     fi
+    make -C build serve-model >log
+    (cd build && ./classifier) >log
+    serves build/serve build/classifier.so build/classifier.safetensors
     ;;
   cmake)
     mkdir -p other
@@ -67,6 +83,15 @@ PROJECT
       cmake --build build >log || { cat log; exit 1; }
       if [[ $target == reel::static ]]; then runs static build/model; else runs shared build/model; fi
     done
+    # The model's plugin is built with pkg-config, which takes most of the time.
+    cmake -Dserve=ON -S "$source" -B build >log || { cat log; exit 1; }
+    cmake --build build --target serve >log || { cat log; exit 1; }
+    if build/serve 2>printed || ! grep -q '^Usage: serve' printed; then
+      echo "$tool: the program in C without arguments printed"
+      cat printed
+      exit 1
+    fi
+    echo "$tool: the program in C is linked"
     ;;
   meson)
     meson setup build "$source" >log || { cat log; exit 1; }

@@ -3,7 +3,7 @@
 
 Usage: check_words.py ROOT
 
-Checks the paths of include, lib, cuda, tests, samples and tools, and the text of their files. In C++ and CUDA files it
+Checks the paths of include, lib, cuda, tests, samples and tools, and the text of their files. In C, C++ and CUDA files it
 skips string literals, so that error messages and the names of tests may use any word; so it does in scripts and build
 files.
 """
@@ -14,8 +14,8 @@ import re
 import sys
 
 DIRECTORIES = ("include", "lib", "cuda", "tests", "samples", "tools")
-ENDINGS = (".h", ".cpp", ".cu", ".build", ".py", ".sh", ".md", ".txt", "")
-SOURCES = (".h", ".cpp", ".cu")
+ENDINGS = (".h", ".c", ".cpp", ".cu", ".build", ".py", ".sh", ".md", ".txt", "")
+SOURCES = (".h", ".c", ".cpp", ".cu")
 MOST_EXEMPTIONS = 10
 LIST = "tests/layers/words.txt"
 # A comment is kept, because it may contain an odd number of quotes; so is a digit separator, as in 1'000.

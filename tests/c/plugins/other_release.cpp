@@ -1,0 +1,7 @@
+// What a plugin of a release with another interface looks like.
+#include <reel/plugin.h>
+
+extern "C" const reel::Plugin* reel_plugin() {
+  static const reel::Plugin other{.version = reel::Plugin::interface_version + 1};
+  return &other;
+}
