@@ -16,7 +16,7 @@ void set_thread_count(int count, Location where = Location::here());
 /// then ±0, and a denormal operand is treated as ±0; nothing else changes by a bit. All threads that work for an op do
 /// as its caller. Default off: gradual underflow, as IEEE 754 has it. The setting is the calling thread's, and that of
 /// the threads that it starts from then on. f16 keeps its denormals, as do ops that only move elements; the processor's
-/// own products of bf16 never keep them. On processors other than x86-64 it has no effect.
+/// own products of bf16 never keep them. On processors other than x86-64 and aarch64 it has no effect.
 void set_flush_denormals(bool flush);
 
 /// True if the calling thread's ops treat denormal numbers as zero; false at first. See set_flush_denormals.

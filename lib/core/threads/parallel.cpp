@@ -87,6 +87,8 @@ std::int64_t work(Region& region, std::int64_t own) {
 void pause() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
 #endif
 }
 

@@ -92,7 +92,15 @@ void sgemm(bool a_transposed, bool b_transposed, dnnl_dim_t m, dnnl_dim_t n, dnn
 
 namespace {
 
+// oneDNN's names for sets, and the bits that it gives for them, are those of x86-64.
+#if defined(__x86_64__)
+constexpr bool has_named_sets = true;
+#else
+constexpr bool has_named_sets = false;
+#endif
+
 bool has(dnnl_cpu_isa_t set) {
+  if (!has_named_sets) return false;
   instruction_set();  // oneDNN's limit must be set before the query
   return (dnnl_get_effective_cpu_isa() & set) == set;
 }
@@ -109,13 +117,16 @@ dnnl_cpu_isa_t limit_of(InstructionSet set) {
 }  // namespace
 
 bool limit_to(InstructionSet set) {
+  if (!has_named_sets) return true;
   dnnl_cpu_isa_t limit = limit_of(set);
   // oneDNN refuses after the limit was first read; that is fine if it was low enough, as set by ONEDNN_MAX_CPU_ISA.
   static_cast<void>(dnnl_set_max_cpu_isa(limit));
   return has_no_more_than(set);
 }
 
-bool has_no_more_than(InstructionSet set) { return (dnnl_get_effective_cpu_isa() & ~limit_of(set)) == 0; }
+bool has_no_more_than(InstructionSet set) {
+  return !has_named_sets || (dnnl_get_effective_cpu_isa() & ~limit_of(set)) == 0;
+}
 
 bool has_bf16() {
   static const bool found = has(dnnl_cpu_isa_avx512_core_bf16);

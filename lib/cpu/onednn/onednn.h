@@ -63,8 +63,9 @@ void sgemm(bool a_transposed, bool b_transposed, dnnl_dim_t m, dnnl_dim_t n, dnn
            dnnl_dim_t a_stride, const float* b, dnnl_dim_t b_stride, float* c, dnnl_dim_t c_stride, float beta);
 
 /// Keeps oneDNN from using instructions beyond the set. Returns false if it is too late: a primitive already uses more.
+/// On processors other than x86-64, which have one set, it does nothing and returns true.
 bool limit_to(InstructionSet set);
-/// Returns true if oneDNN uses no instructions beyond the set.
+/// Returns true if oneDNN uses no instructions beyond the set; on processors other than x86-64 always.
 bool has_no_more_than(InstructionSet set);
 /// Returns true if oneDNN uses bf16 instructions.
 bool has_bf16();
