@@ -18,6 +18,9 @@ PYTHON
 # has changed, and returns objects of the old header.
 export CCACHE_SLOPPINESS=${CCACHE_SLOPPINESS-pch_defines,time_macros} CCACHE_NODEPEND=1
 
+# What else Meson is told when it configures a directory for the first time.
+setup_arguments=()
+
 # configure_build DIRECTORY -DNAME=VALUE…
 configure_build() {
   local name=$1 log command
@@ -25,7 +28,7 @@ configure_build() {
   shift
   # Meson writes this file last, so an interrupted configuration does not count.
   if [[ ! -f $directory/meson-private/coredata.dat ]]; then
-    command=(meson setup "$@" "$directory" "$root")
+    command=(meson setup "${setup_arguments[@]}" "$@" "$directory" "$root")
   elif [[ $packages_were_installed == yes ]] || ! options_are_set "$directory" "$@"; then
     command=(meson setup --reconfigure "$@" "$directory" "$root")
   else

@@ -15,6 +15,7 @@ import dataclasses
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -53,10 +54,38 @@ def escaped(name):
     return re.sub(r'([\\,\["])', r"\\\1", name)
 
 
+class Launchers:
+    """Scripts that run a build directory's programs through a command, such as an emulator of their processor."""
+
+    def __init__(self, command, directory):
+        self.command = command
+        self.directory = directory
+        self.folder = tempfile.TemporaryDirectory()
+        targets = json.loads(subprocess.check_output(["meson", "introspect", "--targets", directory]))
+        self.built = {target["id"] for target in targets if all(map(os.path.exists, target["filename"]))}
+        self.programs = {file for target in targets if target["type"] == "executable" for file in target["filename"]}
+
+    def launched(self, tests):
+        """Those of the tests whose programs are all built, with a script in the place of each program."""
+        return [{**test, "cmd": [self.script_of(word) for word in test["cmd"]]} for test in tests
+                if test["depends"] and self.built.issuperset(test["depends"])]
+
+    def script_of(self, word):
+        program = os.path.join(self.directory, word)
+        if program not in self.programs:
+            return word
+        path = os.path.join(self.folder.name, os.path.basename(program))
+        with open(path, "w") as file:
+            file.write(f'#!/bin/sh\nexec {self.command} {shlex.quote(program)} "$@"\n')
+        os.chmod(path, 0o755)
+        return path
+
+
 class Runner:
-    def __init__(self, root, directory, patterns, suites=(), other_suites=(), seconds=None):
+    def __init__(self, root, directory, patterns, suites=(), other_suites=(), seconds=None, launcher=None):
         self.root = root
         self.directory = os.path.join(root, directory)
+        self.launchers = Launchers(launcher, self.directory) if launcher else None
         self.patterns = [pattern.lower() for pattern in patterns]
         self.suites = suites
         self.other_suites = other_suites
@@ -65,6 +94,8 @@ class Runner:
     def tests(self):
         """Meson's tests that may contain something the patterns ask for."""
         tests = json.loads(subprocess.check_output(["meson", "introspect", "--tests", self.directory]))
+        if self.launchers:
+            tests = self.launchers.launched(tests)
         return [test for test in tests if (self.is_catch(test) or self.named(test["name"])) and
                 all(self.in_suite(test, suite) for suite in self.suites) and
                 not any(self.in_suite(test, suite) for suite in self.other_suites)]
@@ -356,13 +387,15 @@ def main():
                         help="those of suite kernels also on each smaller instruction set of the processor")
     parser.add_argument("--seeds", type=int, help="those of suite seeded with each seed from 1 to this")
     parser.add_argument("--seconds", type=float, help="stop what still runs after so many, and run no more")
+    parser.add_argument("--launcher", metavar="COMMAND",
+                        help="run the programs through this command, and only the tests whose programs are all built")
     parser.add_argument("--json", help="also write what became of each test to this file")
     parser.add_argument("root")
     parser.add_argument("directory")
     parser.add_argument("patterns", nargs="*")
     arguments = parser.parse_args()
     runner = Runner(arguments.root, arguments.directory, arguments.patterns, arguments.suite, arguments.without_suite,
-                    arguments.seconds)
+                    arguments.seconds, arguments.launcher)
     tests = runner.tests()
     if arguments.each_instruction_set:
         tests = runner.on_each_instruction_set(tests)
