@@ -157,7 +157,9 @@ TEST_CASE("a stack that overflows between ops ends the process with a sentence")
   close(ends[0]);
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
-  CHECK(text == "batch_map: an example's recursion has overflowed its stack; give batch_map a larger stack_bytes.\n");
+  // An emulator adds a line of its own.
+  CHECK(text.starts_with(
+      "batch_map: an example's recursion has overflowed its stack; give batch_map a larger stack_bytes.\n"));
   CHECK(WIFSIGNALED(status));
   CHECK(WTERMSIG(status) == SIGSEGV);
 }
