@@ -116,6 +116,7 @@ void BackwardPass::run(Tensor seed, bool consume) {
   begun_.clear();
   if (seed.defined()) sum(target_) = std::move(seed);
   completes_ |= context_.listener != nullptr;
+  incomplete_leaves_ = list_.leaves().size();
   NamedCaller caller(context_, {});
   DifferentiatedOp differentiated(context_);
   // Each op's gradient runs in the dtypes in which its forward ran.
@@ -138,10 +139,18 @@ void BackwardPass::run(Tensor seed, bool consume) {
   }
   if (!hands_products_on_)
     while (!deferred_.empty()) compute_deferred_products(deferred_.next());
-  if (!hooks_) return;
-  // By index: a hook may open a tape, which adds leaves.
-  for (std::size_t i = 0, count = list_.leaves().size(); i < count; ++i)
-    if (std::uint32_t leaf = list_.leaves()[i].slot; leaf >= lowest_ && leaf <= target_) complete(leaf);
+  if (hooks_) complete_leaves_from(lowest_);
+}
+
+// No entry before a leaf's first use adds to its gradient, and its slot is that of its first use. By index: a hook may
+// open a tape, which adds leaves.
+void BackwardPass::complete_leaves_from(std::uint32_t slot) {
+  while (incomplete_leaves_ > 0) {
+    std::uint32_t leaf = list_.leaves()[incomplete_leaves_ - 1].slot;
+    if (leaf < slot) return;
+    --incomplete_leaves_;
+    if (leaf >= lowest_ && leaf <= target_) complete(leaf);
+  }
 }
 
 inline void BackwardPass::pass(Entry& entry, NamedCaller& caller, bool consume) {
@@ -191,6 +200,7 @@ void BackwardPass::visit_taken(Entry& entry) {
 }
 
 bool BackwardPass::complete_outputs(Entry& entry, NamedCaller& caller) {
+  if (hooks_) complete_leaves_from(end_of(entry));
   if (hooks_ && entry.op == &unbatch_op) split_among_parts(entry);
   for (std::uint32_t slot = begin_of(entry); slot < end_of(entry); ++slot) complete(slot);
   bool hooked = hooks_ && hooks_->sees(*entry.op);

@@ -160,6 +160,8 @@ class BackwardPass {
   void split_among_parts(const Entry& entry);
   /// Completes all outputs of an entry. If its op has hooks, also visits the entry and returns true.
   bool complete_outputs(Entry& entry, NamedCaller& caller);
+  /// Completes the leaves whose slots are `slot` or greater: their uses have all been visited.
+  void complete_leaves_from(std::uint32_t slot);
   /// Moves the gradients of an entry's outputs to where its gradient function reads them.
   void take_gradients(const Entry& entry);
   void visit(Entry& entry);
@@ -185,7 +187,8 @@ class BackwardPass {
   bool passed_all_ = false, empty_ = false;
   bool completes_ = false;  // complete gradients are observed by hooks, traces or a listener
   Hooks* hooks_ = nullptr;
-  std::vector<Tensor> outputs_;  // of the entry being visited
+  std::size_t incomplete_leaves_ = 0;  // of the list's leaves, from the first, those whose hooks have not been called
+  std::vector<Tensor> outputs_;        // of the entry being visited
   DeferredProducts deferred_;
   bool may_defer_ = true, hands_products_on_ = false;
   struct RowParts {

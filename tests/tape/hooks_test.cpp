@@ -72,6 +72,25 @@ TEST_CASE("a parameter's hook runs once, on the total, before anything is added 
   CHECK(seen.size() == 2);
 }
 
+TEST_CASE("a parameter's hook runs as soon as its first use has been differentiated, before earlier ops are") {
+  Tensor first = vector({2}).requires_grad(), shared = vector({3}).requires_grad(), last = vector({5}).requires_grad();
+  for (bool restricted : {false, true}) {
+    Tape tape;
+    std::string order;
+    tape.hook(first, [&](const Tensor&) { order += "first "; });
+    tape.hook(shared, [&](const Tensor&) { order += "shared "; });
+    tape.hook(last, [&](const Tensor&) { order += "last "; });
+    tape.hook_op("exp", [&](const OpGradients&) { order += "exp "; });
+    tape.hook_op("tanh", [&](const OpGradients&) { order += "tanh "; });
+    Tensor y = sum(tanh(exp(first) * shared) * shared * last);
+    if (restricted)
+      tape.gradient(y, first, shared, last);
+    else
+      tape.backward(y);
+    CHECK(order == "last tanh shared exp first ");
+  }
+}
+
 TEST_CASE("a hook on what a step computed ends with the step, and every hook with its tape") {
   Tensor w = vector({2}).requires_grad();
   int calls = 0;
