@@ -65,11 +65,24 @@ void check_settings(const LoaderSettings& settings, bool has_length, Location wh
   check_least("workers", settings.workers, 0);
   check_least("prefetch", settings.prefetch, 0);
   check_least("most_elements", settings.most_elements, 0);
+  check_least("shards", settings.shards, 1);
+  if (settings.shard < 0 || settings.shard >= settings.shards)
+    fail<Error>(loader_name, where, "shard is {}, but must be in [0, {}), the number of shards", settings.shard,
+                settings.shards);
   if (has_length) check_least("bucket_batches", settings.bucket_batches, 1);
   if (!has_length && settings.most_elements > 0)
     fail<Error>(loader_name, where, "most_elements needs the length of an item; set .length, too");
   if (settings.most_elements > 0 && settings.drop_last)
     fail<Error>(loader_name, where, "with most_elements no batch is incomplete; leave out .drop_last");
+}
+
+// The items of a batch that belong to this shard.
+std::span<const std::int64_t> own_part(std::span<const std::int64_t> items, const LoaderSettings& settings) {
+  auto bound = [&](std::int64_t shard) {
+    return static_cast<std::size_t>(std::ssize(items) * shard / settings.shards);
+  };
+  std::size_t begin = bound(settings.shard);
+  return items.subspan(begin, bound(settings.shard + 1) - begin);
 }
 
 }  // namespace
@@ -150,7 +163,7 @@ bool LoaderEngine::Implementation::plan(LoaderTask& task) try {
     }
     if (stopped) return false;
     if (planned.batch < window->batches()) {
-      std::span<const std::int64_t> items = window->batch(planned.batch);
+      std::span<const std::int64_t> items = own_part(window->batch(planned.batch), settings);
       task.indices.assign(items.begin(), items.end());
       task.number = planned.delivered++;
       if (++planned.batch == window->batches()) {

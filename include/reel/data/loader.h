@@ -37,6 +37,12 @@ struct LoaderOptions {
   /// With `length`: the most elements of a batch that is padded to its longest item, so that batches of long items have
   /// fewer of them; a single longer item is a batch of its own. 0 (default): no bound.
   std::int64_t most_elements = 0;
+  /// Which part of each batch this loader gives, in [0, shards); default 0. With as many loaders as `shards`, each batch
+  /// is divided among them as evenly as its items allow, so that a part may have none; its `collate` then gets no items.
+  std::int64_t shard = 0;
+  /// The number of parts into which each batch is divided, at least 1; default 1. The order and `state()` do not depend
+  /// on it, so that a state can be loaded with another number of parts.
+  std::int64_t shards = 1;
 };
 
 /// Mini-batches of a dataset, in order or shuffled, made by the caller's thread or ahead of it by workers. Iterating it
@@ -195,7 +201,9 @@ class Loader {
             .workers = options.workers,
             .prefetch = options.prefetch,
             .bucket_batches = options.length ? options.bucket_batches : 0,
-            .most_elements = options.most_elements};
+            .most_elements = options.most_elements,
+            .shard = options.shard,
+            .shards = options.shards};
   }
 
   std::unique_ptr<detail::LoaderEngine> engine_;

@@ -57,6 +57,8 @@ struct LoaderSettings {
   std::int64_t prefetch = 0;        ///< batches that are made ahead; 0: two for each worker
   std::int64_t bucket_batches = 0;  ///< batches of a window that is sorted by length; 0: none
   std::int64_t most_elements = 0;   ///< the most elements of a padded batch; 0: any number
+  std::int64_t shard = 0;           ///< which part of each batch is made
+  std::int64_t shards = 1;          ///< the number of parts of a batch
 };
 
 /// Orders the items of a Loader, makes its batches in threads, and hands them out in order.
