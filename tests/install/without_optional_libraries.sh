@@ -11,7 +11,7 @@ real=$(command -v "${PKG_CONFIG:-pkg-config}")
 cat >"$place/pkg-config" <<SCRIPT
 #!/bin/bash
 for argument; do
-  case \$argument in hdf5* | sndfile | cpp-httplib) exit 1 ;; esac
+  case \$argument in hdf5* | sndfile | cpp-httplib | ompi) exit 1 ;; esac
 done
 exec $real "\$@"
 SCRIPT
@@ -22,6 +22,10 @@ configure=(env "PKG_CONFIG=$place/pkg-config" meson setup "$@" -Dcuda=disabled -
 "${configure[@]}" "$place/auto" "$source" >"$place/log" 2>&1 || { cat "$place/log"; exit 1; }
 if meson introspect --targets "$place/auto" | grep -q '"reel_hdf5"'; then
   echo "without HDF5, -Dhdf5=auto still builds libreel_hdf5.so"
+  exit 1
+fi
+if meson introspect --targets "$place/auto" | grep -q '"reel_dist"'; then
+  echo "without Open MPI, -Ddist=auto still builds libreel_dist.so"
   exit 1
 fi
 if "${configure[@]}" -Dhdf5=enabled "$place/enabled" "$source" >"$place/log" 2>&1; then

@@ -13,6 +13,8 @@ judge_packages=(python3-venv)
 hdf5_packages=(libhdf5-dev)
 sound_packages=(libsndfile1-dev)
 serve_packages=(libcpp-httplib-dev)
+# Programs of several processes.
+dist_packages=(libopenmpi-dev openmpi-bin)
 fuzz_packages=(clang++-14=clang-14 libclang-rt-14-dev)
 pytorch_judge_packages=(python3-torch)
 peer_packages=(libtorch-dev)

@@ -1,0 +1,40 @@
+#include <reel/data/loader.h>
+#include <reel/dist.h>
+#include <reel/reel.h>
+#include <reel/train.h>
+
+#include <vector>
+
+#include "catch.h"
+#include "ranks.h"
+
+// The examples in the headers of several processes, with the declarations that they use.
+
+using namespace reel;
+
+TEST_CASE("the examples of data parallel training train replicas that stay equal") {
+  nn::Linear model(2, 2);
+  optim::Adam adam(model.parameters(), {.learning_rate = 0.1});
+  std::vector<std::int64_t> items(65);
+  for (std::size_t i = 0; i < items.size(); ++i) items[i] = static_cast<std::int64_t>(i);
+  auto collate = [](const std::vector<std::int64_t>& some) {
+    Tensor x = to(reshape(tensor(some), {std::ssize(some), 1}), f32) / 64 + zeros({2});
+    return nn::Batch{x, to(x(ellipsis, 0) > 0.5, i64)};
+  };
+  std::vector<float> before = model.weight.to_vector<float>();
+#include "examples/dist_data_parallel_1.h"
+#include "examples/dist_data_parallel_2.h"
+  parallel.check_replicas();
+  CHECK(model.weight.to_vector<float>() != before);
+}
+
+TEST_CASE("the example of run returns the status of its body") {
+  if (dist::Group().size() > 1) return;  // it would drop what the other ranks print
+  int runs = 0;
+  auto train_model = [&] { ++runs; };
+  auto program = [&] {
+#include "examples/dist_run_1.h"
+  };
+  CHECK(program() == 0);
+  CHECK(runs == 1);
+}
