@@ -14,6 +14,8 @@
 #include <reel/cuda.h>
 #include <CLI/CLI.hpp>
 
+#include "ranks/ranks.h"
+
 namespace samples {
 namespace {
 
@@ -89,6 +91,10 @@ void CommandLine::add_flag(const char* name, bool& value, const char* help) {
 }
 
 int CommandLine::run(int argc, char** argv, const std::function<void()>& body) {
+  return run_on_ranks([&] { return parse_and_run(argc, argv, body); });
+}
+
+int CommandLine::parse_and_run(int argc, char** argv, const std::function<void()>& body) {
   // Writing to a pipe without a reader then fails instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
   CLI::App& app = parser_->app;

@@ -54,6 +54,8 @@ class CommandLine {
   int run(int argc, char** argv, const std::function<void()>& body);
 
  private:
+  int parse_and_run(int argc, char** argv, const std::function<void()>& body);
+
   struct Parser;
   std::unique_ptr<Parser> parser_;
 };

@@ -67,15 +67,28 @@ void print_results(const std::vector<std::vector<std::string>>& rows) {
   }
 }
 
+RunOptions of_this_rank(RunOptions options) {
+  if (rank() > 0) {
+    options.save.clear();
+    options.log.clear();
+    options.record.clear();
+    options.serve = false;
+  }
+  return options;
+}
+
 Records::Records(const RunOptions& options, std::vector<reel::train::CheckpointPart> parts) {
   if (options.resume && options.checkpoint.empty())
     throw std::runtime_error("--resume needs the --checkpoint to go on from.");
   if (!options.checkpoint.empty()) {
+    if (!saves_) wait_for_ranks();  // until the folder exists
     checkpoint_ = std::make_unique<reel::train::Checkpoint>(
-        options.checkpoint, reel::train::CheckpointOptions{.every = steps_between_checkpoints});
+        options.checkpoint, reel::train::CheckpointOptions{.every = steps_between_checkpoints, .read_only = !saves_});
+    if (saves_) wait_for_ranks();
     for (reel::train::CheckpointPart& part : parts) checkpoint_->add(std::move(part));
     if (options.resume) resumed_ = static_cast<bool>(checkpoint_->resume());
     steps_ = checkpoint_->steps();
+    wait_for_ranks();  // until all have read it
   }
   if (!options.record.empty()) recording_ = std::make_unique<reel::debug::Recording>(options.record);
   if (!options.log.empty()) {
@@ -91,7 +104,7 @@ Records::Records(const RunOptions& options, std::vector<reel::train::CheckpointP
 void Records::after_step(double loss) {
   ++steps_;
   if (log_) log_->scalar("training loss", loss, steps_);
-  if (checkpoint_)
+  if (checkpoint_ && saves_)
     checkpoint_->after_step();
   else
     reel::train::check_interruption();
@@ -104,11 +117,11 @@ void Records::after_epoch(int epoch, const Reached& reached, double seconds, dou
     log_->scalar("share of waiting for batches", seconds > 0 ? seconds_waited / seconds : 0, steps_);
     log_->text("epoch", fmt::format("epoch {}: {}", epoch, reached.text), steps_);
   }
-  if (checkpoint_) checkpoint_->save({.score = reached.score});
+  if (checkpoint_ && saves_) checkpoint_->save({.score = reached.score});
 }
 
 void Records::after_training() {
-  if (checkpoint_) checkpoint_->save();
+  if (checkpoint_ && saves_) checkpoint_->save();
 }
 
 reel::io::Contents load(const RunOptions& options, const std::string& sample) {

@@ -16,6 +16,7 @@
 #include <reel/train.h>
 
 #include "command_line.h"
+#include "ranks/ranks.h"
 
 namespace samples {
 
@@ -45,6 +46,15 @@ void add_training_options(CommandLine& line, RunOptions& options, const std::str
 /// Prints the results of a run, a row each, in columns that are as wide as their longest cell: the first row has the
 /// headings, the first column is aligned to the left, the others to the right.
 void print_results(const std::vector<std::vector<std::string>>& rows);
+
+/// The options as they hold in this process: of several, only the first writes files and serves a page.
+RunOptions of_this_rank(RunOptions options);
+
+/// Options of a Loader of a run: shuffled batches, of which each process has its part.
+template <class Item>
+reel::data::LoaderOptions<Item> training_batches(const RunOptions& options) {
+  return {.batch_size = options.batch, .shuffle = true, .seed = options.seed, .shard = rank(), .shards = ranks()};
+}
 
 /// The examples of a run.
 template <class Item>
@@ -86,7 +96,7 @@ struct Reached {
 /// Logs, checkpoints, the recording and the debugger's page of a run, as its options ask for them.
 class Records {
  public:
-  /// `parts`: what a checkpoint saves.
+  /// `parts`: what a checkpoint saves. Of several processes the first one saves, and all resume.
   Records(const RunOptions& options, std::vector<reel::train::CheckpointPart> parts);
 
   /// True if the run goes on from a checkpoint.
@@ -101,6 +111,7 @@ class Records {
 
  private:
   std::unique_ptr<reel::train::Checkpoint> checkpoint_;
+  bool saves_ = rank() == 0;
   std::unique_ptr<reel::logging::Writer> log_;
   std::unique_ptr<reel::debug::Recording> recording_;
   std::optional<reel::debug::Session> session_;
@@ -126,7 +137,7 @@ struct Run {
 /// them to `--save`, also if a signal or an error ends the run early.
 template <class Loader, class Step, class Evaluate>
 void train(const Run& run, Loader& loader, Step step, Evaluate evaluate) {
-  const RunOptions& options = run.options;
+  RunOptions options = of_this_rank(run.options);
   reel::nn::Module& model = run.model;
   reel::train::BestWeights best(model);
   if (!options.save.empty()) reel::io::check_save(options.save, model, run.about);
@@ -145,7 +156,8 @@ void train(const Run& run, Loader& loader, Step step, Evaluate evaluate) {
     while (loader.epoch() < options.epochs) {
       int epoch = static_cast<int>(loader.epoch()) + 1;
       std::int64_t left = loader.batches().value_or(0) - loader.position();
-      reel::nn::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), left * options.batch, run.unit);
+      reel::nn::Progress progress(fmt::format("epoch {}/{}", epoch, options.epochs), left * options.batch / ranks(),
+                                  run.unit);
       double waited = loader.seconds_waited();
       for (auto& batch : loader) {
         auto note = reel::debug::note("examples", loader.sources());

@@ -150,19 +150,18 @@ void train_model(SentimentModel& model, const samples::Sets<data::LabelledTree>&
   std::erase_if(others, [&](const Tensor& parameter) { return parameter.is(model.words.table); });
   optim::Adagrad adagrad(others, {.learning_rate = options.learning_rate, .weight_decay = options.weight_decay});
   adagrad.add_group({model.words.table}, {.learning_rate = options.embedding_rate});
-  data::Loader loader(examples_of(sets.train, vocabulary),
-                      {.batch_size = options.batch, .shuffle = true, .seed = options.seed});
+  data::Loader loader(examples_of(sets.train, vocabulary), samples::training_batches<Example>(options));
+  samples::Replicas replicas(model, adagrad, {model.words.table});
   auto step = [&](const std::vector<Example>& batch) {
     Tape tape;
     std::vector<Tensor> logits = logits_of(model, batch, options.of_batches());
     std::vector<std::int64_t> labels;
     for (const Example& example : batch)
       for (const auto& node : example.tree->nodes) labels.push_back(node.value);
-    Tensor loss = cross_entropy(concat(logits), tensor(labels), {.reduction = LossReduction::sum}) /
-                  static_cast<double>(batch.size());
-    double value = loss.item();
-    train::check_loss(value, loader.sources());
-    tape.backward(loss);
+    auto count = static_cast<double>(batch.size());
+    Tensor loss;
+    if (!batch.empty()) loss = cross_entropy(concat(logits), tensor(labels), {.reduction = LossReduction::sum}) / count;
+    double value = replicas.backward(tape, loss, count, loader.sources());
     adagrad.step();
     adagrad.zero_grad();
     return value;

@@ -69,7 +69,7 @@ struct Batch {
 
   explicit Batch(std::vector<Tweet> some) : tweets(std::move(some)) {
     std::vector<std::int64_t> bytes;
-    std::vector<Tensor> all_ids, all_tags;
+    std::vector<Tensor> all_ids{zeros({0}, {.dtype = i64})}, all_tags = all_ids;  // there may be no tweets
     for (const Tweet& tweet : tweets) {
       tweet_sizes.push_back(std::ssize(tweet.words));
       all_ids.push_back(tweet.ids);
@@ -153,16 +153,15 @@ double accuracy(Tagger& model, const std::vector<data::Sentence>& tweets, const 
 void train_model(Tagger& model, const samples::Sets<data::Sentence>& sets, const Vocabularies& known,
                  const Options& options, const io::Metadata& about) {
   optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
-  auto loader = batches_of(sets.train, known, options.unknown,
-                           {.batch_size = options.batch, .shuffle = true, .seed = options.seed});
+  auto loader = batches_of(sets.train, known, options.unknown, samples::training_batches<Tweet>(options));
+  samples::Replicas replicas(model, adam);
   std::int64_t steps = options.epochs * loader.batches().value_or(0);
   optim::Scheduler scheduler(adam, optim::cosine({.steps = std::max<std::int64_t>(steps, 1)}));
   auto step = [&](const Batch& batch) {
     Tape tape;
-    Tensor loss = cross_entropy(logits_of(model, batch, options), batch.tags);
-    double value = loss.item();
-    train::check_loss(value, loader.sources());
-    tape.backward(loss);
+    Tensor loss;
+    if (!batch.tweets.empty()) loss = cross_entropy(logits_of(model, batch, options), batch.tags);
+    double value = replicas.backward(tape, loss, batch.tags.numel(), loader.sources());
     optim::clip_grad_norm(adam.parameters(), 5);
     adam.step();
     adam.zero_grad();

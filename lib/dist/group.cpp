@@ -1,11 +1,16 @@
 #include <reel/dist/group.h>
 
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <numeric>
+#include <optional>
+#include <span>
+#include <string_view>
 
 #include <reel/no_record.h>
 #include <reel/ops.h>
@@ -15,6 +20,7 @@
 #include "../ops/if_needed.h"
 #include "device_collectives.h"
 #include "mpi.h"
+#include "signals.h"
 
 namespace reel::dist {
 
@@ -52,6 +58,29 @@ void check(const char* function, int code, Location where) {
   fail<Error>(function, where, "MPI says: {}", std::string_view(text, static_cast<std::size_t>(length)));
 }
 
+// Waits for exchanges. Where a signal waits for a step of all ranks that does not come, since one of them is gone, this
+// process ends: mpirun has sent it.
+void wait_for(const char* function, std::span<MPI_Request> requests, Location where) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int tests_between_looks = 1000;
+  constexpr std::chrono::seconds patience(2);
+  std::optional<Clock::time_point> held_since;
+  for (int tests = 1, complete = 0;; ++tests) {
+    check(function, MPI_Testall(static_cast<int>(requests.size()), requests.data(), &complete, MPI_STATUSES_IGNORE),
+          where);
+    if (complete) return;
+    if (tests % tests_between_looks != 0) continue;
+    std::array<bool, 3> held = held_signals();
+    if (!held[0] && !held[1] && !held[2]) continue;
+    if (!held_since) held_since = Clock::now();
+    if (Clock::now() - *held_since > patience) std::_Exit(128 + end_signals()[held[0] ? 0 : held[1] ? 1 : 2]);
+  }
+}
+
+void wait_for(const char* function, std::vector<MPI_Request> requests, Location where) {
+  wait_for(function, std::span<MPI_Request>(requests), where);
+}
+
 MPI_Datatype type_of(const char* function, DType dtype, Location where) {
   switch (dtype) {
     case DType::f32: return MPI_FLOAT;
@@ -77,6 +106,21 @@ void check_contiguous(const char* function, const Tensor& x, Location where) {
 char* overwritten(Tensor& x, Location where) {
   x.body().storage->overwritten(where);
   return static_cast<char*>(x.body().data);
+}
+
+// Starts to reduce a contiguous tensor on the CPU.
+std::vector<MPI_Request> start(MPI_Comm communicator, Tensor& x, MPI_Datatype type, MPI_Op op, Location where) {
+  std::vector<MPI_Request> requests;
+  char* bytes = overwritten(x, where);
+  auto element = static_cast<std::int64_t>(size_of(x.dtype()));
+  for (std::int64_t begin = 0; begin < x.numel(); begin += most_at_once) {
+    requests.push_back(MPI_REQUEST_NULL);
+    auto count = static_cast<int>(std::min(most_at_once, x.numel() - begin));
+    check("all_reduce",
+          MPI_Iallreduce(MPI_IN_PLACE, bytes + begin * element, count, type, op, communicator, &requests.back()),
+          where);
+  }
+  return requests;
 }
 
 // A row of a tensor as an MPI type, so that counts are of rows.
@@ -174,8 +218,7 @@ bool PendingReduction::test() {
 
 void PendingReduction::wait() {
   if (!state_) return;
-  check("dist::Group",
-        MPI_Waitall(static_cast<int>(state_->requests.size()), state_->requests.data(), MPI_STATUSES_IGNORE), {});
+  wait_for("dist::Group", std::span<MPI_Request>(state_->requests), {});
   state_.reset();
 }
 
@@ -204,7 +247,10 @@ int Group::size() const { return state_->size; }
 void Group::abort(const std::string& sentence, int status) const { state_->end_all(sentence, status); }
 
 void Group::barrier() const {
-  if (size() > 1) check("barrier", MPI_Barrier(state_->communicator), {});
+  if (size() == 1) return;
+  MPI_Request request;
+  check("barrier", MPI_Ibarrier(state_->communicator, &request), {});
+  wait_for("barrier", std::vector{request}, {});
 }
 
 void Group::broadcast(Tensor& x, int root, Location where) const {
@@ -221,11 +267,14 @@ void Group::broadcast(Tensor& x, int root, Location where) const {
   }
   char* bytes = overwritten(x, where);
   std::int64_t count = x.numel() * static_cast<std::int64_t>(size_of(x.dtype()));
-  for (std::int64_t begin = 0; begin < count; begin += most_at_once)
+  for (std::int64_t begin = 0; begin < count; begin += most_at_once) {
+    MPI_Request request;
     check("broadcast",
-          MPI_Bcast(bytes + begin, static_cast<int>(std::min(most_at_once, count - begin)), MPI_BYTE, root,
-                    state_->communicator),
+          MPI_Ibcast(bytes + begin, static_cast<int>(std::min(most_at_once, count - begin)), MPI_BYTE, root,
+                     state_->communicator, &request),
           where);
+    wait_for("broadcast", std::vector{request}, where);
+  }
 }
 
 void Group::broadcast(std::string& text, int root, Location where) const {
@@ -258,13 +307,7 @@ void Group::all_reduce(Tensor& x, Reduction reduction, Location where) const {
     copy_(Destination(x, where), copied);
     return;
   }
-  char* bytes = overwritten(x, where);
-  for (std::int64_t begin = 0; begin < x.numel(); begin += most_at_once)
-    check("all_reduce",
-          MPI_Allreduce(MPI_IN_PLACE, bytes + begin * static_cast<std::int64_t>(size_of(x.dtype())),
-                        static_cast<int>(std::min(most_at_once, x.numel() - begin)), type, op_of(reduction),
-                        state_->communicator),
-          where);
+  wait_for("all_reduce", start(state_->communicator, x, type, op_of(reduction), where), where);
 }
 
 PendingReduction Group::start_all_reduce(Tensor& x, Location where) const {
@@ -279,15 +322,7 @@ PendingReduction Group::start_all_reduce(Tensor& x, Location where) const {
   }
   pending.state_ = std::make_shared<PendingReduction::State>();
   pending.state_->reduced = x;
-  char* bytes = overwritten(x, where);
-  for (std::int64_t begin = 0; begin < x.numel(); begin += most_at_once) {
-    pending.state_->requests.push_back(MPI_REQUEST_NULL);
-    check("start_all_reduce",
-          MPI_Iallreduce(MPI_IN_PLACE, bytes + begin * static_cast<std::int64_t>(size_of(x.dtype())),
-                         static_cast<int>(std::min(most_at_once, x.numel() - begin)), type, MPI_SUM,
-                         state_->communicator, &pending.state_->requests.back()),
-          where);
-  }
+  pending.state_->requests = start(state_->communicator, x, type, MPI_SUM, where);
   return pending;
 }
 
@@ -300,16 +335,19 @@ Tensor Group::all_gatherv(const Arg& x) const {
   if (size() == 1) return to(copy(own), given.device());
   std::vector<std::int64_t> counts(static_cast<std::size_t>(size()));
   std::int64_t rows = own.size(0);
-  check("all_gatherv", MPI_Allgather(&rows, 1, MPI_INT64_T, counts.data(), 1, MPI_INT64_T, state_->communicator),
-        where);
+  MPI_Request request;
+  check("all_gatherv",
+        MPI_Iallgather(&rows, 1, MPI_INT64_T, counts.data(), 1, MPI_INT64_T, state_->communicator, &request), where);
+  wait_for("all_gatherv", std::vector{request}, where);
   Layout layout("all_gatherv", counts, where);
   Tensor all = with_rows(own, layout.rows);
   if (bytes == 0) return to(all, given.device());
   RowType type(bytes);
   check("all_gatherv",
-        MPI_Allgatherv(own.body().data, static_cast<int>(rows), type.get(), all.body().data, layout.counts.data(),
-                       layout.starts.data(), type.get(), state_->communicator),
+        MPI_Iallgatherv(own.body().data, static_cast<int>(rows), type.get(), all.body().data, layout.counts.data(),
+                        layout.starts.data(), type.get(), state_->communicator, &request),
         where);
+  wait_for("all_gatherv", std::vector{request}, where);
   return to(all, given.device());
 }
 
@@ -326,18 +364,22 @@ Exchanged Group::alltoallv(const Arg& x, const std::vector<std::int64_t>& counts
   if (size() == 1) return {to(copy(own), given.device()), counts};
   Exchanged received;
   received.counts.resize(counts.size());
+  MPI_Request request;
   check("alltoallv",
-        MPI_Alltoall(counts.data(), 1, MPI_INT64_T, received.counts.data(), 1, MPI_INT64_T, state_->communicator),
+        MPI_Ialltoall(counts.data(), 1, MPI_INT64_T, received.counts.data(), 1, MPI_INT64_T, state_->communicator,
+                      &request),
         where);
+  wait_for("alltoallv", std::vector{request}, where);
   Layout sends("alltoallv", counts, where), receives("alltoallv", received.counts, where);
   received.rows = with_rows(own, receives.rows);
   if (bytes > 0) {
     RowType type(bytes);
     check(
         "alltoallv",
-        MPI_Alltoallv(own.body().data, sends.counts.data(), sends.starts.data(), type.get(), received.rows.body().data,
-                      receives.counts.data(), receives.starts.data(), type.get(), state_->communicator),
+        MPI_Ialltoallv(own.body().data, sends.counts.data(), sends.starts.data(), type.get(), received.rows.body().data,
+                       receives.counts.data(), receives.starts.data(), type.get(), state_->communicator, &request),
         where);
+    wait_for("alltoallv", std::vector{request}, where);
   }
   received.rows = to(received.rows, given.device());
   return received;

@@ -3,9 +3,13 @@
 #include <reel/reel.h>
 #include <reel/train.h>
 
+#include <filesystem>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "catch.h"
+#include "io/folder.h"
 #include "ranks.h"
 
 // The examples in the headers of several processes, with the declarations that they use.
@@ -26,6 +30,31 @@ TEST_CASE("the examples of data parallel training train replicas that stay equal
 #include "examples/dist_data_parallel_2.h"
   parallel.check_replicas();
   CHECK(model.weight.to_vector<float>() != before);
+}
+
+TEST_CASE("the example of checkpoints resumes on all ranks what rank 0 has saved") {
+  dist::Group group;
+  // One folder for all ranks, which rank 0 removes.
+  std::optional<reel_test::Folder> own;
+  if (group.rank() == 0) own.emplace();
+  std::string folder = own ? own->file("") : "";
+  group.broadcast(folder);
+  std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(folder);
+  auto run = [&] {
+    nn::Linear model(1, 1);
+    optim::Adam adam(model.parameters());
+    std::vector<std::int64_t> items{1, 2, 3};
+    data::Loader loader(items, {.shard = group.rank(), .shards = group.size()});
+    int steps_here = 0;
+    auto train_step = [&] { ++steps_here; };
+#include "examples/dist_checkpoint_1.h"
+    return steps_here;
+  };
+  CHECK(run() == 1000);
+  CHECK(run() == 0);
+  std::filesystem::current_path(before);
+  group.barrier();
 }
 
 TEST_CASE("the example of run returns the status of its body") {
