@@ -8,3 +8,4 @@
 #include <reel/dist/data_parallel.h>
 #include <reel/dist/group.h>
 #include <reel/dist/run.h>
+#include <reel/dist/sharded_embedding.h>

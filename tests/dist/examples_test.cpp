@@ -57,6 +57,19 @@ TEST_CASE("the example of checkpoints resumes on all ranks what rank 0 has saved
   group.barrier();
 }
 
+TEST_CASE("the example of a sharded table updates the rows that were looked up") {
+  dist::Group group;
+  nn::Linear output(64, 2);
+  optim::SGD sgd(output.parameters(), {.learning_rate = 0.1});
+  dist::DataParallel parallel(group, output, sgd);
+  Tensor ids = tensor({1, 5, 99'999});
+  auto loss = [&](const Tensor& x) { return cross_entropy(output(x), tensor({0, 1, 1})); };
+#include "examples/dist_sharded_embedding_1.h"
+  CHECK(words.count() == 100'000);
+  NoRecord pause;
+  CHECK(max(abs(words(ids) - x)).item() > 0);
+}
+
 TEST_CASE("the example of run returns the status of its body") {
   if (dist::Group().size() > 1) return;  // it would drop what the other ranks print
   int runs = 0;
