@@ -31,7 +31,7 @@ constexpr std::size_t reserve = 48 << 10;
 
 // Stacks of finished tasks are kept for the thread's next batches, of one size at a time.
 StackPool& stacks_of_thread(std::size_t bytes) {
-  static thread_local constinit PerThread<std::unique_ptr<StackPool>> pool;
+  static constinit PerThread<std::unique_ptr<StackPool>> pool;
   std::unique_ptr<StackPool>& kept = pool.get();
   if (!kept || kept->bytes() != bytes) kept = std::make_unique<StackPool>(bytes);
   return *kept;

@@ -66,7 +66,7 @@ bool install() {
 }  // namespace
 
 void explain_stack_overflow() {
-  static thread_local constinit PerThread<SignalStack> stack;
+  static constinit PerThread<SignalStack> stack;
   if (install()) stack.get();
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-#include <new>
+#include <utility>
 
 namespace reel::detail {
 
@@ -17,11 +19,23 @@ struct ThreadEndCallback {
 /// Throws: std::bad_alloc.
 void call_at_thread_end(ThreadEndCallback& callback);
 
-/// A T of each thread, made at its first use: `static thread_local constinit PerThread<T> cache;`. If the constructor
-/// throws, the next use tries again. A thread_local T would be treated as constructed, or be used unconstructed, after
-/// its constructor has thrown, and the process would abort if there is no memory to register its destructor.
+/// The objects that a thread has made of PerThread variables, by the variables' indices.
+struct ThreadObjects {
+  void** objects = nullptr;  // the first one belongs to no variable and is null
+  std::size_t count = 0;
+};
+extern thread_local constinit ThreadObjects thread_objects __attribute__((tls_model("initial-exec")));
+
+/// The place of a variable's object in this thread's `thread_objects`. A variable with the index 0 has none yet and
+/// gets one. Throws: std::bad_alloc.
+void*& thread_object(std::atomic<std::uint32_t>& index);
+
+/// A T of each thread, made at its first use: `static constinit PerThread<T> cache;`. If the constructor throws, the
+/// next use tries again. A thread_local T would be treated as constructed, or be used unconstructed, after its
+/// constructor has thrown, and the process would abort if there is no memory to register its destructor. It would also
+/// need memory that a program which opens the library later, such as Python, has kept free for it.
 template <class T>
-class PerThread : private ThreadEndCallback {
+class PerThread {
  public:
   constexpr PerThread() = default;
   PerThread(const PerThread&) = delete;
@@ -30,29 +44,40 @@ class PerThread : private ThreadEndCallback {
   /// The thread's object; its first use constructs it from make(). Throws: std::bad_alloc, and what make() throws.
   template <class Make>
   T& get(Make make) {
-    if (!made_) [[unlikely]] {
-      if (!run) call_at_thread_end(*this);
-      run = destroy;
-      ::new (static_cast<void*>(memory_)) T(make());
-      made_ = true;
-    }
-    return *std::launder(reinterpret_cast<T*>(memory_));
+    std::uint32_t index = index_.load(std::memory_order_relaxed);
+    if (index < thread_objects.count) [[likely]]
+      if (void* object = thread_objects.objects[index]) [[likely]]
+        return static_cast<Object*>(object)->value;
+    return make_object(make);
   }
   T& get() {
     return get([] { return T(); });
   }
 
  private:
-  static void destroy(ThreadEndCallback& self) noexcept {
-    auto& mine = static_cast<PerThread&>(self);
-    mine.run = nullptr;  // it may be constructed again by callbacks that run later
-    if (!mine.made_) return;
-    mine.made_ = false;
-    std::destroy_at(std::launder(reinterpret_cast<T*>(mine.memory_)));
+  struct Object : ThreadEndCallback {
+    template <class Make>
+    explicit Object(Make& make) : ThreadEndCallback{destroy}, value(make()) {}
+    T value;
+    std::uint32_t index = 0;
+  };
+
+  template <class Make>
+  T& make_object(Make& make) {
+    auto object = std::make_unique<Object>(make);
+    void*& place = thread_object(index_);  // after make(), which may move it
+    object->index = index_.load(std::memory_order_relaxed);
+    call_at_thread_end(*object);
+    place = object.get();
+    return object.release()->value;
   }
 
-  bool made_ = false;
-  alignas(T) std::byte memory_[sizeof(T)] = {};
+  static void destroy(ThreadEndCallback& self) noexcept {
+    std::unique_ptr<Object> object(static_cast<Object*>(&self));
+    thread_objects.objects[object->index] = nullptr;  // callbacks that run later may construct it again
+  }
+
+  std::atomic<std::uint32_t> index_ = 0;
 };
 
 }  // namespace reel::detail

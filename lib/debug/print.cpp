@@ -24,7 +24,7 @@ struct PrintedLines {
 };
 
 std::int64_t count_call(Location where) {
-  static thread_local constinit PerThread<PrintedLines> lines;
+  static constinit PerThread<PrintedLines> lines;
   return ++lines.get([] { return PrintedLines(); }).counts[{where.file, where.line}];
 }
 

@@ -26,7 +26,7 @@ dnnl_engine_t engine() {
 }
 
 dnnl_stream_t stream() {
-  static thread_local constinit PerThread<Stream> stream;
+  static constinit PerThread<Stream> stream;
   return stream
       .get([] {
         dnnl_stream_t made;

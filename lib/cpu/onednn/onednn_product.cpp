@@ -43,7 +43,7 @@ MatrixDescriptor described(dnnl_data_type_t type, bool transposed, std::int64_t 
 }
 
 dnnl_primitive_t primitive_for(bool a_transposed, bool b_transposed) {
-  static thread_local constinit PerThread<Primitive> primitives[2][2];
+  static constinit PerThread<Primitive> primitives[2][2];
   constexpr std::int64_t later = DNNL_RUNTIME_DIM_VAL;
   return primitives[a_transposed][b_transposed]
       .get([&] {
@@ -71,7 +71,7 @@ Bound bind(const PairsKey& key) {
 
 template <class Key>
 const Bound& bound(const Key& key) {
-  static thread_local constinit PerThread<RecentCache<Key, Bound>> cache;
+  static constinit PerThread<RecentCache<Key, Bound>> cache;
   return cache.get([] { return RecentCache<Key, Bound>(128); }).find(key, [&] { return bind(key); });
 }
 

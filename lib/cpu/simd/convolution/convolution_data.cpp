@@ -202,7 +202,7 @@ struct Correlation {
     bool joined = line == length && length == result.dims[2] && high.step == 1 && step == 1 && together == 1;
     std::int64_t lines = joined ? box.count[2] : 1;
     // Elements for streaming stores are collected in a buffer first.
-    static thread_local constinit ThreadScratch scratch;
+    static constinit ThreadScratch scratch;
     bool dense_there = streams() && length == result.dims[2] && high.step == 1 && step == 1 && together == 1;
     S* dense = dense_there ? scratch.get<S>(box.count[2] * length) : nullptr;
     for (std::int64_t begin = 0; begin < channels; begin += together) {
@@ -259,7 +259,7 @@ struct Correlation {
 
   void work_by_lines(const T* packed_weights, std::int64_t channel, const Box& box) const {
     const auto& [deep, high, wide] = plan.axes;
-    static thread_local constinit ThreadScratch scratch, dense_scratch;
+    static constinit ThreadScratch scratch, dense_scratch;
     auto* lines = scratch.get<WeightedLine<T>>(deep.taps * high.taps);
     std::int64_t length = box.count[3], taps = wide.taps;
     const T* weights = packed_weights + channel * plan.taps();
@@ -319,7 +319,7 @@ struct Correlation {
     std::int64_t step = pitch(box.count), run = plan.run(box.count), sums_stride = sums_pitch(run);
     std::int64_t sources = source_channels(), results = result_channels();
     std::int64_t packed_size = sources * step + Tiles<T>::widest;
-    static thread_local constinit ThreadScratch scratch;
+    static constinit ThreadScratch scratch;
     T* packed = scratch.get<T>(packed_size + results * sums_stride);
     T* sums = packed + packed_size;
     pack_source(packed, step, group * sources, box);
@@ -361,13 +361,13 @@ struct Correlation {
     for (int axis = 0; axis < 3; ++axis)
       if (boxes.parts[axis + 1] > 1) plan.axes[axis].shared_zeros = 0;
 
-    static thread_local constinit ThreadScratch weight_scratch;
+    static constinit ThreadScratch weight_scratch;
     T* packed = weight_scratch.get<T>(result.channels * source_channels() * plan.taps());
     pack_weights(packed, cost < parallel_cost);
     std::int64_t jobs = boxes.count() * groups;
     double part = std::max(part_cost * static_cast<double>(jobs) / cost, 1.0);
     auto body = [&](std::int64_t begin, std::int64_t end) {
-      static thread_local constinit ThreadScratch scratch;
+      static constinit ThreadScratch scratch;
       std::int64_t* offsets = scratch.get<std::int64_t>(plan.taps());
       Box box{};
       for (std::int64_t job = begin; job < end; ++job) {

@@ -186,7 +186,7 @@ struct WeightGradient {
     const auto& [deep, high, wide] = plan.axes;
     std::int64_t places = box.results(), size = plan.planes() * plan.plane_size(box.count);
     std::int64_t lines = box.count[0] * box.count[1] * box.count[2];
-    static thread_local constinit ThreadScratch scratch, line_scratch;
+    static constinit ThreadScratch scratch, line_scratch;
     T* packed_d = scratch.get<T>(padded_d_channels() * places + x_channels() * size);
     T* packed_x = packed_d + padded_d_channels() * places;
     pack_d(packed_d, group, box);
@@ -232,7 +232,7 @@ struct WeightGradient {
     const auto& [deep, high, wide] = plan.axes;
     std::int64_t places = box.results(), size = plan.planes() * plan.plane_size(box.count), taps = plan.taps();
     std::int64_t lines = box.count[0] * box.count[1] * box.count[2];
-    static thread_local constinit ThreadScratch scratch, offset_scratch;
+    static constinit ThreadScratch scratch, offset_scratch;
     T* dense = scratch.get<T>(places * d_channels() + size);
     T* packed_x = dense + places * d_channels();
     std::int64_t* d_offsets = offset_scratch.get<std::int64_t>(2 * lines + taps);
@@ -323,7 +323,7 @@ struct WeightGradient {
                       static_cast<double>(plan.taps()) +
                   move_cost * static_cast<double>(x_channels() + d_channels());
     double cost = each * static_cast<double>(Boxes(plan)[0].results()) * static_cast<double>(groups);
-    static thread_local constinit ThreadScratch scratch;
+    static constinit ThreadScratch scratch;
     T* sums = scratch.get<T>(sums_size() * groups * parts);
     // By lines, a job covers all groups, which are contiguous in memory.
     std::int64_t jobs = by_lines() ? parts : groups * parts, step = by_lines() ? sums_size() * groups : sums_size();

@@ -20,7 +20,7 @@ namespace {
 constexpr std::int64_t most_queries = 256, most_causal_queries = 64;
 constexpr std::int64_t most_keys = 512;
 
-thread_local constinit ThreadScratch attention_scratch;
+constinit ThreadScratch attention_scratch;
 
 template <class T>
 class Attention {

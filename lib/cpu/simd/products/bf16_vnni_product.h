@@ -76,7 +76,7 @@ class PairedProduct {
   }
   /// c = a b. Each panel is packed right before it is used, so that it stays in the caches.
   static void multiply(Half* c, std::int64_t c_stride, const Matrix<Half>& a, const Matrix<Half>& b) {
-    static thread_local constinit ThreadScratch scratch;
+    static constinit ThreadScratch scratch;
     multiply_panels(c, c_stride, a, b.columns, [&](std::int64_t j, std::int64_t count) {
       Half* packed = scratch.get<Half>(size(b.rows, count));
       pack(b.part(0, b.rows, j, count), packed);
@@ -101,7 +101,7 @@ class PairedProduct {
   static void multiply_panels(Half* c, std::int64_t c_stride, const Matrix<Half>& a, std::int64_t columns,
                               Panel panel) {
     std::int64_t depth = whole(a.columns, depth_unit), rest = a.rows % tile;
-    static thread_local constinit ThreadScratch scratch;
+    static constinit ThreadScratch scratch;
     // Kernels read rows that are not aligned to cache lines at half the speed.
     if (a.column_stride == 1 && a.row_stride == depth && a.columns == depth &&
         reinterpret_cast<std::uintptr_t>(a.data) % 64 == 0) {
@@ -136,7 +136,7 @@ class PairedProduct {
                             std::int64_t height, std::int64_t depth, const Half* b) {
     std::int64_t wide = whole(columns, tile);
     if (rows == height && c_stride == wide) return multiply_pairs(c, a, b, height, wide, depth);
-    static thread_local constinit ThreadScratch scratch;
+    static constinit ThreadScratch scratch;
     Half* sums = scratch.get<Half>(height * wide);
     multiply_pairs(sums, a, b, height, wide, depth);
     for (std::int64_t row = 0; row < rows; ++row) std::copy_n(sums + row * wide, columns, c + row * c_stride);

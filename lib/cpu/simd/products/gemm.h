@@ -64,7 +64,7 @@ class Scratch {
   std::size_t bytes_ = 0;
 };
 
-/// Memory that a thread keeps from one product to the next: `static thread_local constinit ThreadScratch scratch;`.
+/// Memory that a thread keeps from one product to the next: `static constinit ThreadScratch scratch;`.
 class ThreadScratch {
  public:
   /// Throws: std::bad_alloc.
@@ -77,7 +77,7 @@ class ThreadScratch {
   PerThread<Scratch> scratch_;
 };
 
-inline thread_local constinit ThreadScratch packed_columns;
+inline constinit ThreadScratch packed_columns;
 
 inline float widened(float x) { return x; }
 inline double widened(double x) { return x; }

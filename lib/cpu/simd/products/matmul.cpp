@@ -173,7 +173,7 @@ void multiply_halves(Way way, T* c, std::int64_t c_stride, const Matrix<T>& a, c
   // Blocks of about a megabyte of sums, which stay in the second-level cache, with about equally many rows.
   std::int64_t columns = std::min<std::int64_t>(b.columns, 1024), blocks = (a.rows + 319) / 320;
   std::int64_t rows = (a.rows + blocks - 1) / blocks;
-  static thread_local constinit ThreadScratch scratch;
+  static constinit ThreadScratch scratch;
   float* sums = scratch.get<float>(rows * columns);
   for (std::int64_t i = 0; i < a.rows; i += rows)
     for (std::int64_t j = 0; j < b.columns; j += columns) {

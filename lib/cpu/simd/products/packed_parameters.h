@@ -122,7 +122,7 @@ class PackedParameters {
   std::size_t bytes_ = 0;
 };
 
-inline thread_local constinit PerThread<PackedParameters> packed_parameters;
+inline constinit PerThread<PackedParameters> packed_parameters;
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -164,7 +164,7 @@ void fetch_units(const View& view, std::int64_t offset, std::int64_t units, std:
 
 template <class T>
 T* product_scratch(std::int64_t count) {
-  static thread_local constinit ThreadScratch scratch;
+  static constinit ThreadScratch scratch;
   return scratch.get<T>(count);
 }
 
