@@ -17,6 +17,8 @@ serve_packages=(libcpp-httplib-dev)
 dist_packages=(libopenmpi-dev openmpi-bin)
 fuzz_packages=(clang++-14=clang-14 libclang-rt-14-dev)
 pytorch_judge_packages=(python3-torch)
+# The Python module; another Python than the distribution's has its own headers.
+python_packages=(python3-venv python3-dev)
 peer_packages=(libtorch-dev)
 benchmark_packages=(libbenchmark-dev valgrind=valgrind)
 # A fair libtorch multiplies with OpenBLAS on OpenMP threads.

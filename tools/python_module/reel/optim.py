@@ -1,0 +1,3 @@
+"""Optimisers, which update parameters from their gradients."""
+
+from ._reel._optim import *  # noqa: F403
