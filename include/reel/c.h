@@ -51,7 +51,9 @@ typedef enum reel_dtype {
   REEL_I32 = 4,   ///< int32_t
   REEL_I64 = 5,   ///< int64_t
   REEL_U8 = 6,    ///< uint8_t
-  REEL_BOOL = 7   ///< a byte, 0 or 1
+  REEL_BOOL = 7,  ///< a byte, 0 or 1
+  REEL_I8 = 8,    ///< int8_t
+  REEL_I16 = 9    ///< int16_t
 } reel_dtype;
 
 /// An array of numbers.

@@ -1,7 +1,7 @@
 #pragma once
 
 /// \file
-/// Training on several processes, in a library of its own, `libreel_dist.so`: link with `reel-dist` of pkg-config, or
+/// Training on several processes, in a library of its own, `libreel_dist.so`: link with `reel_dist` of pkg-config, or
 /// `reel::dist` of CMake. `reel.h` does not include it.
 
 #include <reel/dist/checkpoint.h>

@@ -25,14 +25,13 @@ std::unique_ptr<reel_tensor> handle_of(const Tensor& value) {
 
 namespace {
 
-static_assert(static_cast<int>(REEL_F32) == static_cast<int>(f32) &&
-              static_cast<int>(REEL_F64) == static_cast<int>(f64) &&
-              static_cast<int>(REEL_BF16) == static_cast<int>(bf16) &&
-              static_cast<int>(REEL_F16) == static_cast<int>(f16) &&
-              static_cast<int>(REEL_I32) == static_cast<int>(i32) &&
-              static_cast<int>(REEL_I64) == static_cast<int>(i64) &&
-              static_cast<int>(REEL_U8) == static_cast<int>(u8) &&
-              static_cast<int>(REEL_BOOL) == static_cast<int>(boolean) && REEL_MAX_RANK == max_rank);
+static_assert(
+    static_cast<int>(REEL_F32) == static_cast<int>(f32) && static_cast<int>(REEL_F64) == static_cast<int>(f64) &&
+    static_cast<int>(REEL_BF16) == static_cast<int>(bf16) && static_cast<int>(REEL_F16) == static_cast<int>(f16) &&
+    static_cast<int>(REEL_I32) == static_cast<int>(i32) && static_cast<int>(REEL_I64) == static_cast<int>(i64) &&
+    static_cast<int>(REEL_U8) == static_cast<int>(u8) && static_cast<int>(REEL_BOOL) == static_cast<int>(boolean) &&
+    static_cast<int>(REEL_I8) == static_cast<int>(i8) && static_cast<int>(REEL_I16) == static_cast<int>(i16) &&
+    REEL_MAX_RANK == max_rank);
 
 DType dtype_of_c(int32_t dtype) {
   if (dtype < 0 || dtype >= dtype_count) refuse(REEL_DTYPE_ERROR, "there is no dtype {}", dtype);

@@ -88,6 +88,8 @@ MPI_Datatype type_of(const char* function, DType dtype, Location where) {
     case DType::i32: return MPI_INT32_T;
     case DType::i64: return MPI_INT64_T;
     case DType::u8: return MPI_UINT8_T;
+    case DType::i8: return MPI_INT8_T;
+    case DType::i16: return MPI_INT16_T;
     default: fail<DTypeError>(function, where, "{} cannot be reduced over ranks; convert it first", name_of(dtype));
   }
 }

@@ -10,7 +10,7 @@ _Static_assert(REEL_OK == 0 && REEL_ERROR == 1 && REEL_ARGUMENT_ERROR == 2 && RE
                    REEL_MISFIT_ERROR == 8 && REEL_MEMORY_ERROR == 9 && REEL_INTERNAL_ERROR == 10,
                "the numbers of statuses");
 _Static_assert(REEL_F32 == 0 && REEL_F64 == 1 && REEL_BF16 == 2 && REEL_F16 == 3 && REEL_I32 == 4 && REEL_I64 == 5 &&
-                   REEL_U8 == 6 && REEL_BOOL == 7,
+                   REEL_U8 == 6 && REEL_BOOL == 7 && REEL_I8 == 8 && REEL_I16 == 9,
                "the numbers of dtypes");
 _Static_assert(sizeof(reel_status) == sizeof(int) && sizeof(reel_dtype) == sizeof(int), "a status is returned as int");
 

@@ -17,7 +17,7 @@ TEST_CASE("a tensor of C has a copy of the caller's elements, at any address, in
     std::size_t bytes;
   };
   for (const Row& row : {Row{REEL_F32, 4}, Row{REEL_F64, 8}, Row{REEL_BF16, 2}, Row{REEL_F16, 2}, Row{REEL_I32, 4},
-                         Row{REEL_I64, 8}, Row{REEL_U8, 1}, Row{REEL_BOOL, 1}}) {
+                         Row{REEL_I64, 8}, Row{REEL_U8, 1}, Row{REEL_BOOL, 1}, Row{REEL_I8, 1}, Row{REEL_I16, 2}}) {
     INFO("dtype " << row.dtype);
     std::vector<unsigned char> bytes(6 * row.bytes + 1);
     for (std::size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<unsigned char>(i % 2);

@@ -38,7 +38,7 @@ TEST_CASE("a group has the ranks that were started, or this process alone") {
 TEST_CASE("an all-reduce gives the sum, minimum or maximum over the ranks, in every dtype") {
   dist::Group group;
   double n = group.size(), r = group.rank();
-  for (DType dtype : {f32, f64, f16, bf16, i32, i64, u8}) {
+  for (DType dtype : {f32, f64, f16, bf16, i32, i64, u8, i8, i16}) {
     for (std::int64_t elements : {0, 1, 3, 1000, 70001}) {
       CAPTURE(name_of(dtype), elements);
       auto reduced = [&](dist::Reduction reduction) {

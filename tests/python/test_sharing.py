@@ -12,7 +12,7 @@ import numpy as np
 
 import reel
 
-DTYPES = ["float32", "float64", "float16", "int32", "int64", "uint8", "bool"]
+DTYPES = ["float32", "float64", "float16", "int32", "int64", "uint8", "bool", "int8", "int16"]
 SHAPES = [(), (5,), (0, 3), (2, 3), (2, 1, 4)]
 
 
@@ -208,7 +208,7 @@ class TorchTest(unittest.TestCase):
     def test_pytorch_takes_and_gives_tensors_at_one_address(self):
         import torch
 
-        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8):
+        for dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64, torch.uint8, torch.int8, torch.int16):
             given = torch.arange(6).reshape(2, 3).to(dtype)
             for view in (given, given.T, given[:, 1:]):
                 x = reel.from_dlpack(view)

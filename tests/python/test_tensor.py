@@ -108,7 +108,7 @@ class TensorTest(unittest.TestCase):
             reel.tensor(["a"])
 
     def test_literals_copy_arrays_of_any_layout_also_read_only_ones(self):
-        for dtype in ("float32", "float64", "float16", "int32", "int64", "uint8", "bool"):
+        for dtype in ("float32", "float64", "float16", "int32", "int64", "uint8", "bool", "int8", "int16"):
             for array in (np.arange(12).reshape(3, 4).astype(dtype), np.arange(12).astype(dtype).reshape(3, 4).T,
                           np.arange(12).astype(dtype)[::-2], np.zeros((0, 3), dtype), np.array(1).astype(dtype)):
                 with self.subTest(dtype=dtype, shape=array.shape):

@@ -27,6 +27,8 @@ const char* format_of(DType dtype) {
     case DType::i32: return "i";
     case DType::i64: return "q";
     case DType::u8: return "B";
+    case DType::i8: return "b";
+    case DType::i16: return "h";
     case DType::boolean: return "?";
     default: return nullptr;
   }

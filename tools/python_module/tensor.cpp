@@ -225,6 +225,8 @@ void add_methods(nb::class_<Tensor>& tensor) {
           case DType::i32: return reinterpret_cast<std::uintptr_t>(values.data<std::int32_t>());
           case DType::i64: return reinterpret_cast<std::uintptr_t>(values.data<std::int64_t>());
           case DType::u8: return reinterpret_cast<std::uintptr_t>(values.data<unsigned char>());
+          case DType::i8: return reinterpret_cast<std::uintptr_t>(values.data<std::int8_t>());
+          case DType::i16: return reinterpret_cast<std::uintptr_t>(values.data<std::int16_t>());
           case DType::boolean: break;
         }
         return reinterpret_cast<std::uintptr_t>(values.data<bool>());

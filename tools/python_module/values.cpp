@@ -138,7 +138,9 @@ void read_value(const Place& place, DType& result) {
                                     {"i32", DType::i32},
                                     {"i64", DType::i64},
                                     {"u8", DType::u8},
-                                    {"bool", DType::boolean}});
+                                    {"bool", DType::boolean},
+                                    {"i8", DType::i8},
+                                    {"i16", DType::i16}});
 }
 void read_value(const Place& place, Device& result) {
   if (nb::try_cast(nb::handle(place.value), result)) return;
