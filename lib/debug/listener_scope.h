@@ -1,83 +1,10 @@
 #pragma once
 
-#include "../core/threads/waiting.h"
-#include "../record/tape_list.h"
+#include "../dispatch/listener_scope.h"
 
 namespace reel::debug {
 
-/// While it lives, this thread's ops are not observed: for those that a listener runs.
-class Unobserved {
- public:
-  explicit Unobserved(detail::Context& context) : context_(context) {
-    context.set(detail::Context::intercepted, false);
-  }
-  ~Unobserved() { context_.set(detail::Context::intercepted, context_.listener || context_.interceptor); }
-  Unobserved(const Unobserved&) = delete;
-  Unobserved& operator=(const Unobserved&) = delete;
-
- private:
-  detail::Context& context_;
-};
-
-/// Registers a listener for this thread's ops while it lives, besides those of enclosing scopes. Scopes may end in any
-/// order. What a derived class overrides, except for `finished`, has to call the function of this class, which notifies
-/// the listener of the enclosing scope.
-class ListenerScope : public detail::Listener, public detail::WaitObserver {
- public:
-  explicit ListenerScope(detail::Context& context) : context_(context) {
-    context.tapes->scopes().begin(context, {this, detail::Setting::listener, 0, static_cast<Listener*>(this)});
-  }
-  ~ListenerScope() override { detail::Scopes::end(this); }
-  ListenerScope(const ListenerScope&) = delete;
-  ListenerScope& operator=(const ListenerScope&) = delete;
-
-  /// The listener of the enclosing scope; null if there is none.
-  Listener* outer() const { return static_cast<Listener*>(context_.tapes->scopes().object_around(this)); }
-
-  void starting(const detail::Call& call, Location where) override {
-    if (Listener* outer = this->outer()) outer->starting(call, where);
-  }
-  void finished(const detail::Call& call, Location where) override { pass_on(call, where); }
-  void failed(const detail::Call& call) noexcept override {
-    if (Listener* outer = this->outer()) outer->failed(call);
-  }
-  void refused(const char* op, Location where, const std::string& sentence) noexcept override {
-    if (Listener* outer = this->outer()) outer->refused(op, where, sentence);
-  }
-  void gradient_starting(const detail::Entry& entry, std::span<const Tensor> gradients) override {
-    if (Listener* outer = this->outer()) outer->gradient_starting(entry, gradients);
-  }
-  void gradient_finished(const detail::Entry& entry) noexcept override {
-    if (Listener* outer = this->outer()) outer->gradient_finished(entry);
-  }
-  void leaf_gradient(const Tensor& leaf, const Tensor& gradient) override {
-    if (Listener* outer = this->outer()) outer->leaf_gradient(leaf, gradient);
-  }
-  void updating(std::span<const Tensor> parameters) override {
-    if (Listener* outer = this->outer()) outer->updating(parameters);
-  }
-  void updated(std::span<const Tensor> parameters) override {
-    if (Listener* outer = this->outer()) outer->updated(parameters);
-  }
-  void named(const Tensor& tensor, std::string_view name) override {
-    if (Listener* outer = this->outer()) outer->named(tensor, name);
-  }
-  void wait_starting(const char* reason) noexcept override {
-    if (auto* outer = dynamic_cast<WaitObserver*>(this->outer())) outer->wait_starting(reason);
-  }
-  void wait_finished() noexcept override {
-    if (auto* outer = dynamic_cast<WaitObserver*>(this->outer())) outer->wait_finished();
-  }
-
- protected:
-  detail::Context& context() const { return context_; }
-  /// Notifies the listener of the enclosing scope.
-  void pass_on(const detail::Call& call, Location where) {
-    if (Listener* outer = this->outer()) outer->finished(call, where);
-  }
-
- private:
-  detail::Context& context_;
-};
+using detail::ListenerScope;
+using detail::Unobserved;
 
 }  // namespace reel::debug

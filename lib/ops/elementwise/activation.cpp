@@ -10,16 +10,13 @@
 #include "../../kernels/activation.h"
 #include "../../record/gradient.h"
 #include "../registry.h"
+#include "attributes.h"
 
 namespace reel {
 
 using namespace detail;
 
 namespace {
-
-struct ActivationAttributes {
-  FloatBits first, second;
-};
 
 template <class F>
 void forward(Call& call) {
@@ -112,7 +109,9 @@ constexpr OpInfo tanh_gelu_op{
 };
 
 Tensor gelu(const Arg& x, GeluOptions options) {
-  return run(options.approximate == GeluApproximation::tanh ? tanh_gelu_op : gelu_op, x);
+  // Both have one name: the attribute tells them apart.
+  bool is_approximate = options.approximate == GeluApproximation::tanh;
+  return run(is_approximate ? tanh_gelu_op : gelu_op, x, is_approximate);
 }
 
 // y = x σ(x);  dx = d σ(x) (1 + x (1 − σ(x))), constant beyond ±1000

@@ -16,6 +16,7 @@
 #include "../../record/gradient.h"
 #include "../if_needed.h"
 #include "../registry.h"
+#include "attributes.h"
 #include "index_checks.h"
 
 namespace reel {
@@ -23,10 +24,6 @@ namespace reel {
 using namespace detail;
 
 namespace {
-
-struct ExtremeAttributes {
-  std::int64_t axis, include_self;
-};
 
 // Whether a source's element goes to each element of x.
 Tensor reached(const Shape& shape, Device device, int axis, const Tensor& index) {

@@ -9,6 +9,7 @@
 #include "../../record/gradient.h"
 #include "../if_needed.h"
 #include "../registry.h"
+#include "attributes.h"
 #include "index_checks.h"
 #include "take.h"
 
@@ -178,10 +179,6 @@ Tensor segment_sum(const Arg& x, const Arg& segment_ids, std::int64_t segments) 
 // overwritten elements
 
 namespace {
-
-struct PutAttributes {
-  std::int64_t accumulate;
-};
 
 Tensor put_rows(const Tensor& x, const Tensor& rows, const Tensor& values, bool accumulate, Location where);
 

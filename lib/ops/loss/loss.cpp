@@ -15,6 +15,7 @@
 #include "../if_needed.h"
 #include "../joining.h"
 #include "../registry.h"
+#include "attributes.h"
 #include "loss_operands.h"
 
 namespace reel {
@@ -22,10 +23,6 @@ namespace reel {
 using namespace detail;
 
 namespace {
-
-struct IgnoreAttributes {
-  std::int64_t ignored;
-};
 
 constexpr int losses_output = 0, exponents_output = 1;
 

@@ -21,17 +21,13 @@
 #include "../if_needed.h"
 #include "../linear_algebra/multiplications.h"
 #include "../registry.h"
+#include "attributes.h"
 
 namespace reel {
 
 using namespace detail;
 
 namespace {
-
-struct AttentionAttributes {
-  FloatBits scale;
-  std::int64_t causal;
-};
 
 constexpr int result_output = 0, normalisers_output = 1;
 constexpr double lowest = -std::numeric_limits<double>::infinity();

@@ -12,18 +12,13 @@
 #include "../if_needed.h"
 #include "../operand.h"
 #include "../registry.h"
+#include "attributes.h"
 
 namespace reel {
 
 using namespace detail;
 
 namespace {
-
-struct DrawAttributes {
-  std::uint64_t seed, call;
-  FloatBits probability;
-  RandomCall random_call() const { return {seed, call}; }
-};
 
 DrawAttributes draw_from(Generator* generator, double probability = 0) {
   Generator& source = generator ? *generator : default_generator();

@@ -55,6 +55,16 @@ Tensor bias_of(RecurrentCell cell, const RecurrentWeights& weights);
 LSTMState run_cell(RecurrentCell cell, const Tensor& p, const Tensor& q, const Tensor& before, const Tensor& bias,
                    Location where);
 
+/// The activation of a plain recurrent cell.
+struct CellActivationAttributes {
+  std::int64_t activation;
+  RecurrentCell cell() const {
+    return activation == static_cast<std::int64_t>(RNNActivation::relu) ? RecurrentCell::rnn_relu
+                                                                        : RecurrentCell::rnn_tanh;
+  }
+};
+
+/// Which cell a net has, and whether it runs from the last step to the first.
 struct NetAttributes {
   std::int64_t cell_index, reverse;
   RecurrentCell cell() const { return static_cast<RecurrentCell>(cell_index); }

@@ -220,21 +220,13 @@ Tensor detail::gru_bias_gradient(const Tensor& dp, const Tensor& dq) {
 
 namespace {
 
-struct ActivationAttributes {
-  std::int64_t activation;
-  RecurrentCell cell() const {
-    return activation == static_cast<std::int64_t>(RNNActivation::relu) ? RecurrentCell::rnn_relu
-                                                                        : RecurrentCell::rnn_tanh;
-  }
-};
-
 constexpr OpInfo rnn_cell_gradient_op{
     .name = "rnn_cell_gradient",
     .arity = 2,
     .batching = Batching::stack,
     .forward =
         [](Call& call) {
-          int cell = index_of(call.attributes<ActivationAttributes>().cell());
+          int cell = index_of(call.attributes<CellActivationAttributes>().cell());
           recurrent_kernels(call).cell_gradient[cell]({.dp = call.output(),
                                                        .dq = {},
                                                        .d_before = {},
@@ -254,7 +246,7 @@ constexpr OpInfo rnn_cell_op{
     .batching = Batching::stack,
     .forward =
         [](Call& call) {
-          int cell = index_of(call.attributes<ActivationAttributes>().cell());
+          int cell = index_of(call.attributes<CellActivationAttributes>().cell());
           recurrent_kernels(call).cell[cell]({.h = call.output(),
                                               .work = {},
                                               .c = {},
@@ -269,7 +261,7 @@ constexpr OpInfo rnn_cell_op{
           const Tensor& h = g.saved_output();
           if (!g.recording())
             da = invoke(rnn_cell_gradient_op, {&d, &h}, {h.body(), h.dtype()}, g.where(), g.attribute_bytes());
-          else if (g.attributes<ActivationAttributes>().cell() == RecurrentCell::rnn_tanh)
+          else if (g.attributes<CellActivationAttributes>().cell() == RecurrentCell::rnn_tanh)
             da = d * (1 - square(h));
           else
             da = where(h == 0, 0.0, d);
@@ -340,7 +332,7 @@ LSTMState detail::run_cell(RecurrentCell cell, const Tensor& p, const Tensor& q,
     run(gru_cell_op, inputs, in_p, size, {1, 4}, outputs, where);
     return {std::move(outputs[0]), {}};
   }
-  ActivationAttributes attributes{
+  CellActivationAttributes attributes{
       static_cast<std::int64_t>(cell == RecurrentCell::rnn_relu ? RNNActivation::relu : RNNActivation::tanh)};
   return {invoke(rnn_cell_op, {&in_p, &in_q, &bias}, {in_p.body(), in_p.dtype()}, where, bytes_of(attributes)), {}};
 }

@@ -13,6 +13,7 @@
 #include "../if_needed.h"
 #include "../joining.h"
 #include "../registry.h"
+#include "attributes.h"
 #include "reduction.h"
 
 namespace reel {
@@ -20,10 +21,6 @@ namespace reel {
 using namespace detail;
 
 namespace {
-
-struct NormAttributes {
-  FloatBits p;
-};
 
 // dy/dx · d for the norm y of x.
 Tensor norm_gradient(const Tensor& x, const Tensor& y, const Tensor& d, double p) {

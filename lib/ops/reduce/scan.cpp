@@ -14,20 +14,13 @@
 #include "../../record/gradient.h"
 #include "../joining.h"
 #include "../registry.h"
+#include "attributes.h"
 
 namespace reel {
 
 using namespace detail;
 
 namespace {
-
-struct ScanAttributes {
-  std::int64_t axis;
-  std::int64_t backwards;
-
-  int on_axis() const { return static_cast<int>(axis); }
-  ScanAttributes reversed() const { return {axis, !backwards}; }
-};
 
 DType scan_dtype(const Tensor& x) { return is_floating(x.dtype()) ? x.dtype() : DType::i64; }
 

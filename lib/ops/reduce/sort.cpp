@@ -12,16 +12,13 @@
 #include "../joining.h"
 #include "../operand.h"
 #include "../registry.h"
+#include "attributes.h"
 
 namespace reel {
 
 using namespace detail;
 
 namespace {
-
-struct OrderAttributes {
-  std::int64_t axis, descending;
-};
 
 // For both sort and topk: the indices are output 0, because only the first outputs can be saved.
 constexpr int indices_output = 0, values_output = 1;

@@ -14,6 +14,7 @@
 #include "../if_needed.h"
 #include "../joining.h"
 #include "../registry.h"
+#include "attributes.h"
 #include "reduction.h"
 
 namespace reel {
@@ -21,10 +22,6 @@ namespace reel {
 using namespace detail;
 
 namespace {
-
-struct VarianceAttributes {
-  FloatBits divisor;
-};
 
 template <bool root>
 void variance_forward(Call& call) {

@@ -15,17 +15,13 @@
 #include "../number.h"
 #include "../operand.h"
 #include "../registry.h"
+#include "attributes.h"
 
 namespace reel {
 
 using namespace detail;
 
 namespace {
-
-struct FillAttributes {
-  FloatBits number;
-  std::int64_t integer;
-};
 
 constexpr OpInfo full_op{
     .name = "full",
@@ -70,11 +66,6 @@ Tensor full(const Shape& shape, const Arg& value, TensorOptions options) {
 // arange: y_i = start + i step
 
 namespace {
-
-struct ArangeAttributes {
-  FloatBits start, step;
-  std::int64_t integer_start, integer_step;
-};
 
 constexpr OpInfo arange_op{
     .name = "arange",

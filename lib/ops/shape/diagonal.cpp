@@ -11,6 +11,7 @@
 #include "../index/places.h"
 #include "../joining.h"
 #include "../registry.h"
+#include "attributes.h"
 
 namespace reel {
 
@@ -37,10 +38,6 @@ Tensor detail::diagonal_view(const Tensor& x, std::int64_t diagonal, Location wh
 // band: y = x where low <= column − row <= high, else 0;  dx = d there, else 0
 
 namespace {
-
-struct BandAttributes {
-  std::int64_t low, high;
-};
 
 constexpr OpInfo band_op{
     .name = "band",
@@ -78,11 +75,6 @@ Tensor triu(const Arg& x, std::int64_t diagonal) {
 // diagonal: y = a diagonal of x;  dx = zeros with d on it
 
 namespace {
-
-struct DiagonalAttributes {
-  std::int64_t diagonal;
-  Shape shape;  // of the matrix
-};
 
 Tensor on_diagonal(const Tensor& x, const DiagonalAttributes& at, Location where);
 

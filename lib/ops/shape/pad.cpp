@@ -13,17 +13,13 @@
 #include "../../record/gradient.h"
 #include "../index/places.h"
 #include "../registry.h"
+#include "attributes.h"
 
 namespace reel {
 
 using namespace detail;
 
 namespace {
-
-struct PadAttributes {
-  Shape before;
-  FloatBits value;
-};
 
 struct CropAttributes {
   Shape before, shape;

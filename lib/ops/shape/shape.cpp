@@ -8,16 +8,13 @@
 #include "../../record/gradient.h"
 #include "../index/places.h"
 #include "../registry.h"
+#include "attributes.h"
 
 namespace reel {
 
 using namespace detail;
 
 namespace {
-
-struct ShapeAttributes {
-  Shape shape;
-};
 
 // Computes the strides by which x's elements have another shape; returns false if there are none.
 bool reshaped_strides(const Body& x, const Shape& shape, Shape& strides) {

@@ -14,6 +14,7 @@
 #include "../index/range.h"
 #include "../joining.h"
 #include "../registry.h"
+#include "attributes.h"
 
 namespace reel {
 
@@ -215,14 +216,6 @@ std::vector<Tensor> chunk(const Arg& x, std::int64_t count, int axis) try {
 }
 
 // flip: y_i = x_(n − 1 − i) along each axis of a set;  dx = d, flipped back
-
-namespace {
-
-struct FlipAttributes {
-  std::uint64_t axes;
-};
-
-}  // namespace
 
 constexpr OpInfo flip_op{
     .name = "flip",

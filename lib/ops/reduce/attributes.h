@@ -1,0 +1,35 @@
+#pragma once
+
+#include <cstdint>
+
+#include "../../core/op.h"
+
+// Attributes of calls, for what reads recorded calls.
+
+namespace reel::detail {
+
+/// The exponent of `norm`.
+struct NormAttributes {
+  FloatBits p;
+};
+
+/// The axis and direction of a scan.
+struct ScanAttributes {
+  std::int64_t axis;
+  std::int64_t backwards;
+
+  int on_axis() const { return static_cast<int>(axis); }
+  ScanAttributes reversed() const { return {axis, !backwards}; }
+};
+
+/// What the sum of squares of `var` and `std` is divided by.
+struct VarianceAttributes {
+  FloatBits divisor;
+};
+
+/// The axis and order of `sort` and `topk`.
+struct OrderAttributes {
+  std::int64_t axis, descending;
+};
+
+}  // namespace reel::detail
