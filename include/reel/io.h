@@ -8,6 +8,7 @@
 #include <reel/io/hdf5.h>
 #include <reel/io/image.h>
 #include <reel/io/numpy.h>
+#include <reel/io/onnx.h>
 #include <reel/io/pytorch.h>
 #include <reel/io/safetensors.h>
 #include <reel/io/tensor_file.h>

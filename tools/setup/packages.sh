@@ -15,6 +15,7 @@ sound_packages=(libsndfile1-dev)
 serve_packages=(libcpp-httplib-dev)
 # Programs of several processes.
 dist_packages=(libopenmpi-dev openmpi-bin)
+onnx_packages=(libonnx-dev libprotobuf-dev)
 fuzz_packages=(clang++-14=clang-14 libclang-rt-14-dev)
 pytorch_judge_packages=(python3-torch)
 # The Python module; another Python than the distribution's has its own headers.

@@ -1,0 +1,77 @@
+#include "model_tensor.h"
+
+#include <array>
+#include <cstring>
+
+#include <reel/no_record.h>
+
+#include "../../core/context.h"
+#include "../../core/op_error.h"
+#include "../../core/storage.h"
+#include "../../dispatch/listener_scope.h"
+#include "../../ops/if_needed.h"
+
+namespace reel::io::onnx {
+
+using namespace detail;
+
+namespace {
+
+// In the order of DType.
+constexpr std::array onnx_types{OnnxType::f32, OnnxType::f64, OnnxType::bf16, OnnxType::f16,
+                                OnnxType::i32, OnnxType::i64, OnnxType::u8,   OnnxType::boolean};
+static_assert(onnx_types.size() == dtype_count);
+
+Tensor in_rows(const Tensor& tensor) {
+  Unobserved unobserved(context());
+  NoRecord pause;
+  return contiguous_if_needed(to_if_needed(tensor, cpu));
+}
+
+std::size_t bytes_in(const Tensor& tensor) {
+  return static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype());
+}
+
+}  // namespace
+
+OnnxType onnx_type(DType dtype) { return onnx_types[static_cast<std::size_t>(dtype)]; }
+
+bool dtype_of(OnnxType type, DType& dtype) {
+  for (std::size_t i = 0; i < onnx_types.size(); ++i)
+    if (onnx_types[i] == type) {
+      dtype = static_cast<DType>(i);
+      return true;
+    }
+  return false;
+}
+
+OnnxTensor onnx_tensor(const std::string& name, const Tensor& tensor) {
+  Tensor rows = in_rows(tensor);
+  OnnxTensor array{.name = name, .type = onnx_type(tensor.dtype()), .dims = {}, .bytes = {}};
+  Shape shape = tensor.shape();
+  array.dims.assign(shape.begin(), shape.end());
+  const auto* bytes = static_cast<const std::byte*>(rows.body().data);
+  array.bytes.assign(bytes, bytes + bytes_in(rows));
+  return array;
+}
+
+Tensor tensor_from(const OnnxTensor& array, const char* function, Location where) {
+  DType dtype;
+  if (!dtype_of(array.type, dtype))
+    fail<Error>(function, where, "the tensor '{}' has a type that reel has not", array.name);
+  if (array.dims.size() > static_cast<std::size_t>(max_rank))
+    fail<Error>(function, where, "the tensor '{}' has {} axes: a tensor has at most {}", array.name, array.dims.size(),
+                max_rank);
+  Shape shape(std::span(array.dims.data(), array.dims.size()));
+  Tensor made = allocate(context(), {shape, dtype, cpu}, function, where);
+  if (!array.bytes.empty()) std::memcpy(made.body().data, array.bytes.data(), array.bytes.size());
+  return made;
+}
+
+bool same_elements(const Tensor& a, const Tensor& b) {
+  if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
+  Tensor x = in_rows(a), y = in_rows(b);
+  return std::memcmp(x.body().data, y.body().data, bytes_in(x)) == 0;
+}
+
+}  // namespace reel::io::onnx

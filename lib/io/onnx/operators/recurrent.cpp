@@ -1,0 +1,181 @@
+#include "../../../ops/recurrent/recurrent.h"
+
+#include "operators.h"
+
+namespace reel::io::onnx {
+
+using namespace detail;
+
+namespace {
+
+std::string sigmoid(Writer& w, const std::string& x) { return w.node("Sigmoid", {x}); }
+std::string tanh(Writer& w, const std::string& x) { return w.node("Tanh", {x}); }
+std::string add(Writer& w, const std::string& a, const std::string& b) { return w.node("Add", {a, b}); }
+std::string mul(Writer& w, const std::string& a, const std::string& b) { return w.node("Mul", {a, b}); }
+std::string product(Writer& w, const std::string& a, const std::string& b) { return w.node("MatMul", {a, b}); }
+
+// Equal blocks along an axis.
+Names blocks(Writer& w, const std::string& x, int axis, std::int64_t count, std::int64_t size) {
+  return w.nodes("Split", {x, w.integers(std::vector<std::int64_t>(static_cast<std::size_t>(count), size))},
+                 static_cast<std::size_t>(count), {attribute("axis", std::int64_t{axis})});
+}
+std::string joined(Writer& w, const Names& parts, int axis) {
+  return w.node("Concat", parts, {attribute("axis", std::int64_t{axis})});
+}
+std::string stacked(Writer& w, const std::string& x) { return w.node("Unsqueeze", {x, w.integers({0})}); }
+
+std::int64_t hidden_size(Writer& w) { return w.fixed(w.out_size(0, w.out().rank() - 1), "the hidden size"); }
+
+// h' is output 0 and c' output 2; a: the arguments of i, f, g, o.
+void write_lstm_state(Writer& w, const std::string& a, const std::string& c) {
+  w.refuse_output(1, "the gates of a cell");
+  Names gates = blocks(w, a, 1, 4, hidden_size(w));
+  std::string next = add(w, mul(w, sigmoid(w, gates[1]), c), mul(w, sigmoid(w, gates[0]), tanh(w, gates[2])));
+  w.result(2, next);
+  w.result(0, mul(w, sigmoid(w, gates[3]), tanh(w, next)));
+}
+
+void write_lstm_cell(Writer& w) {
+  std::string a = add(w, w.in(0), w.in(1));
+  write_lstm_state(w, w.has(3) ? add(w, a, w.in(3)) : a, w.in(2));
+}
+
+// x, h, c, W_h [, W_x [, b]]
+void write_lstm_step(Writer& w) {
+  std::string p = w.has(4) ? product(w, w.in(0), w.in(4)) : w.in(0);
+  std::string a = add(w, p, product(w, w.in(1), w.in(3)));
+  write_lstm_state(w, w.has(5) ? add(w, a, w.in(5)) : a, w.in(2));
+}
+
+// p, q, h, b
+void write_gru_cell(Writer& w) {
+  w.refuse_output(1, "the gates of a cell");
+  std::int64_t size = hidden_size(w);
+  Names p = blocks(w, w.in(0), 1, 3, size), q = blocks(w, w.in(1), 1, 3, size), b = blocks(w, w.in(3), 0, 4, size);
+  std::string r = sigmoid(w, add(w, add(w, p[0], q[0]), b[0])), z = sigmoid(w, add(w, add(w, p[1], q[1]), b[1]));
+  std::string n = tanh(w, add(w, add(w, p[2], b[2]), mul(w, r, add(w, q[2], b[3]))));
+  w.result(add(w, n, mul(w, z, w.node("Sub", {w.in(2), n}))));
+}
+
+void write_rnn_cell(Writer& w) {
+  std::string a = add(w, add(w, w.in(0), w.in(1)), w.in(2));
+  bool is_relu = w.attributes<CellActivationAttributes>().cell() == RecurrentCell::rnn_relu;
+  w.result(w.node(is_relu ? "Relu" : "Tanh", {a}));
+}
+
+// gates: those of i, o, u and of f for each child.
+void write_tree_state(Writer& w, const Names& gates, const Names& memories) {
+  w.refuse_output(1, "the gates of a cell");
+  std::string c = mul(w, sigmoid(w, gates[0]), tanh(w, gates[2]));
+  for (std::size_t k = 0; k < memories.size(); ++k) c = add(w, c, mul(w, sigmoid(w, gates[3 + k]), memories[k]));
+  w.result(2, c);
+  w.result(0, mul(w, sigmoid(w, gates[1]), tanh(w, c)));
+}
+
+void write_tree_cell(Writer& w) {
+  Names memories;
+  for (std::size_t k = 1; k < w.input_count(); ++k) memories.push_back(w.in(k));
+  auto count = static_cast<std::int64_t>(3 + memories.size());
+  write_tree_state(w, blocks(w, w.in(0), 1, count, hidden_size(w)), memories);
+}
+
+// p, W, h_1, c_1, h_2, c_2 …
+void write_tree_step(Writer& w) {
+  w.refuse_output(3, "the joined states of children");
+  Names h, c;
+  for (std::size_t k = 2; k + 1 < w.input_count(); k += 2) {
+    h.push_back(w.in(k));
+    c.push_back(w.in(k + 1));
+  }
+  std::int64_t size = hidden_size(w);
+  Names q = blocks(w, product(w, h.size() == 1 ? h[0] : joined(w, h, 1), w.in(1)), 1,
+                   static_cast<std::int64_t>(3 + h.size()), size);
+  Names p = blocks(w, w.in(0), w.tensor(0).rank() - 1, 4, size), gates;
+  for (std::size_t i = 0; i < q.size(); ++i) gates.push_back(add(w, q[i], p[std::min<std::size_t>(i, 3)]));
+  write_tree_state(w, gates, c);
+}
+
+// A weight (I, blocks H) as ONNX's (1, blocks H, I), or a bias as (1, blocks H): the blocks in another order.
+std::string reordered(Writer& w, const std::string& x, bool is_bias, const std::vector<std::size_t>& order,
+                      std::int64_t size) {
+  Names parts = blocks(w, is_bias ? x : w.transposed(x, {1, 0}), 0, static_cast<std::int64_t>(order.size()), size),
+        ordered;
+  for (std::size_t block : order) ordered.push_back(parts[block]);
+  return stacked(w, ordered.size() == 1 ? ordered[0] : joined(w, ordered, 0));
+}
+
+// True if all sequences have all steps: the rows are (T, B).
+bool has_all_steps(Writer& w, std::size_t run) {
+  const Tensor& counts = w.tensor(in_counts, run);
+  for (std::int64_t count : counts.to_vector<std::int64_t>())
+    if (count != w.tensor(in_h, run).size(0)) return false;
+  return true;
+}
+
+// A whole layer over rows of all steps, as ONNX's operator over (T, B, I).
+void write_net(Writer& w) {
+  for (std::size_t run = 0; run < w.run_count(); ++run)
+    if (!has_all_steps(w, run))
+      w.refuse(
+          "its lengths are read by the program and would be fixed in the file: export a layer without lengths, for "
+          "sequences of one length");
+  const auto& attributes = w.attributes<NetAttributes>();
+  RecurrentCell cell = attributes.cell();
+  bool lstm = cell == RecurrentCell::lstm, gru = cell == RecurrentCell::gru;
+  std::int64_t size = hidden_size(w);
+  std::size_t runs = w.run_count();
+  std::vector<std::size_t> order = lstm  ? std::vector<std::size_t>{0, 3, 1, 2}
+                                   : gru ? std::vector<std::size_t>{1, 0, 2}
+                                         : std::vector<std::size_t>{0};
+  auto block_count = static_cast<std::int64_t>(order.size());
+  DType dtype = w.tensor(in_x).dtype();
+  Numbers steps = w.in_size(in_counts, 0), batch = w.in_size(in_h, 0);
+  std::string x = w.reshape(w.in(in_x), {steps, batch, w.in_size(in_x, 1)});
+  std::string bias;
+  if (gru) {
+    // ONNX adds two biases; the one behind the product of the third block is reel's fourth.
+    Names b = blocks(w, w.in(in_bias), 0, 4, size);
+    std::string none = w.node("Expand", {w.scalar(0, dtype), w.integers({2 * size})});
+    bias = stacked(w, joined(w, {b[1], b[0], b[2], none, b[3]}, 0));
+  } else {
+    std::string own = reordered(w, w.in(in_bias), true, order, size);
+    std::string none = w.node("Expand", {w.scalar(0, dtype), w.integers({1, block_count * size})});
+    bias = joined(w, {own, none}, 1);
+  }
+  Names inputs{x,
+               reordered(w, w.in(in_W_x), false, order, size),
+               reordered(w, w.in(in_W_h), false, order, size),
+               bias,
+               "",
+               stacked(w, w.in(in_h))};
+  if (lstm) inputs.push_back(stacked(w, w.in(in_c)));
+  Attributes about{attribute("hidden_size", size), attribute("direction", attributes.reverse ? "reverse" : "forward")};
+  if (gru) about.push_back(attribute("linear_before_reset", std::int64_t{1}));
+  if (cell == RecurrentCell::rnn_relu) about.push_back(attribute("activations", std::vector<std::string>{"Relu"}));
+  Names y = w.nodes(lstm ? "LSTM" : gru ? "GRU" : "RNN", inputs, lstm ? 3 : 2, about);
+  w.result(0, w.reshape(y[0], {w.out_size(0, 0), Numbers(runs, size)}));
+  w.result(1, w.node("Squeeze", {y[1], w.integers({0})}));
+  if (!lstm) return;
+  w.refuse_output(2, "the gates of all steps");
+  w.refuse_output(3, "the cell states of all steps");
+  w.result(4, w.node("Squeeze", {y[2], w.integers({0})}));
+}
+
+}  // namespace
+
+std::span<const Operator> recurrent_operators() {
+  static constexpr Operator table[] = {
+      {"lstm_cell", write_lstm_cell},
+      {"lstm_step", write_lstm_step},
+      {"gru_cell", write_gru_cell},
+      {"rnn_cell", write_rnn_cell},
+      {"tree_lstm_cell", write_tree_cell},
+      {"tree_lstm_step", write_tree_step},
+      {"lstm", write_net},
+      {"gru", write_net},
+      {"rnn", write_net},
+  };
+  return table;
+}
+
+}  // namespace reel::io::onnx

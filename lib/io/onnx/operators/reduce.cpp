@@ -1,0 +1,171 @@
+#include <cmath>
+#include <numbers>
+
+#include "../../../ops/reduce/attributes.h"
+#include "operators.h"
+
+namespace reel::io::onnx {
+
+using namespace detail;
+
+namespace {
+
+// The axes that a reduction reduces: they have size 1 in its result. Those that have it before, too, may be among them.
+std::vector<std::int64_t> reduced_axes(Writer& w) {
+  std::vector<std::int64_t> axes;
+  for (int axis = 0; axis < w.tensor(0).rank(); ++axis)
+    if (w.in_size(0, axis) != w.out_size(0, axis)) axes.push_back(axis);
+  // An axis of size 1 is as good as none.
+  for (int axis = 0; axes.empty() && axis < w.tensor(0).rank(); ++axis)
+    if (w.in_size(0, axis) == Numbers(w.run_count(), 1)) axes.push_back(axis);
+  return axes;
+}
+
+bool is_empty(Writer& w) { return w.tensor(0).numel() == 0; }
+
+// Reduces x, of the shape of input 0, and keeps the axes. ONNX treats no axes as all, so that an axis is added for it.
+std::string reduced(Writer& w, const char* type, const std::string& x) {
+  std::vector<std::int64_t> axes = reduced_axes(w);
+  bool sums = std::string_view(type) == "ReduceSum", adds_axis = axes.empty();
+  std::string from = x;
+  if (adds_axis) {
+    axes = {w.tensor(0).rank()};
+    from = w.node("Unsqueeze", {x, w.integers(axes)});
+  }
+  auto keeps = attribute("keepdims", std::int64_t{adds_axis ? 0 : 1});
+  return sums ? w.node(type, {from, w.integers(axes)}, {keeps})
+              : w.node(type, {from}, {attribute("axes", axes), keeps});
+}
+
+void refuse_empty(Writer& w) {
+  if (is_empty(w)) w.refuse("its operand has no elements");
+}
+
+void write_sum(Writer& w) { w.result(reduced(w, "ReduceSum", w.in_as(0, w.out().dtype()))); }
+void write_prod(Writer& w) {
+  refuse_empty(w);
+  w.result(reduced(w, "ReduceProd", w.in_as(0, w.out().dtype())));
+}
+template <bool largest>
+void write_extreme_of(Writer& w) {
+  refuse_empty(w);
+  DType dtype = w.tensor(0).dtype();
+  std::string x = dtype == boolean ? w.cast(w.in(0), i32) : w.in(0);
+  std::string y = reduced(w, largest ? "ReduceMax" : "ReduceMin", x);
+  w.result(dtype == boolean ? w.cast(y, boolean) : y);
+}
+template <bool any>
+void write_truth(Writer& w) {
+  refuse_empty(w);
+  std::string x = w.tensor(0).dtype() == boolean ? w.in(0) : w.cast(w.in(0), boolean);
+  w.result(w.cast(reduced(w, any ? "ReduceMax" : "ReduceMin", w.cast(x, i32)), boolean));
+}
+
+template <bool largest>
+void write_arg_extreme(Writer& w) {
+  std::vector<std::int64_t> axes = reduced_axes(w);
+  if (axes.size() > 1) w.refuse("it reduces several axes");
+  std::string x = w.in(0);
+  bool adds_axis = axes.empty();
+  if (adds_axis) {
+    axes = {w.tensor(0).rank()};
+    x = w.node("Unsqueeze", {x, w.integers(axes)});
+  }
+  if (w.tensor(0).dtype() == boolean) x = w.cast(x, i32);
+  w.result(w.node(largest ? "ArgMax" : "ArgMin", {x},
+                  {attribute("axis", axes[0]), attribute("keepdims", std::int64_t{adds_axis ? 0 : 1})}));
+}
+
+// Σ (x − mean)² / divisor. The divisor is a number: where it follows from a size, it is counted in the graph.
+template <bool root>
+void write_variance(Writer& w) {
+  refuse_empty(w);
+  DType dtype = w.tensor(0).dtype();
+  std::vector<std::int64_t> axes = reduced_axes(w);
+  std::string x = w.in(0);
+  std::string mean =
+      axes.empty() ? x : w.node("ReduceMean", {x}, {attribute("axes", axes), attribute("keepdims", std::int64_t{1})});
+  std::string apart = w.node("Sub", {x, mean});
+  std::string sum = reduced(w, "ReduceSum", w.node("Mul", {apart, apart}));
+  Numbers divisors =
+      w.numbers([&](std::size_t run) { return static_cast<double>(w.attributes<VarianceAttributes>(run).divisor); });
+  for (std::size_t run = 0; run < w.run_count(); ++run)
+    if (static_cast<double>(w.attributes<VarianceAttributes>(run).divisor) != static_cast<double>(divisors[run])) {
+      for (std::size_t r = 0; r < w.run_count(); ++r)
+        if (static_cast<double>(w.attributes<VarianceAttributes>(r).divisor) !=
+            static_cast<double>(w.attributes<VarianceAttributes>().divisor))
+          w.refuse("its correction is no whole number and an axis has no fixed size");
+      divisors.clear();
+      break;
+    }
+  std::string divisor = divisors.empty() || is_constant(divisors)
+                            ? w.scalar(w.attributes<VarianceAttributes>().divisor, dtype)
+                            : w.cast(w.size(divisors), dtype);
+  std::string y = w.node("Div", {sum, divisor});
+  if (w.out().rank() == 0 && !divisors.empty() && !is_constant(divisors)) y = w.node("Squeeze", {y});
+  w.result(root ? w.node("Sqrt", {y}) : y);
+}
+
+void write_norm(Writer& w) {
+  refuse_empty(w);
+  double p = w.attributes<NormAttributes>().p;
+  DType dtype = w.tensor(0).dtype();
+  std::string size = w.node("Abs", {w.in(0)});
+  if (p == 1) return w.result(reduced(w, "ReduceSum", size));
+  if (std::isinf(p)) return w.result(reduced(w, p > 0 ? "ReduceMax" : "ReduceMin", size));
+  if (p == 0) {
+    std::string nonzero = w.node("Not", {w.node("Equal", {size, w.scalar(0, dtype)})});
+    return w.result(reduced(w, "ReduceSum", w.cast(nonzero, dtype)));
+  }
+  if (p == 2) return w.result(w.node("Sqrt", {reduced(w, "ReduceSum", w.node("Mul", {w.in(0), w.in(0)}))}));
+  std::string sum = reduced(w, "ReduceSum", w.node("Pow", {size, w.scalar(p, dtype)}));
+  w.result(w.node("Pow", {sum, w.scalar(1 / p, dtype)}));
+}
+
+void write_logsumexp(Writer& w) {
+  refuse_empty(w);
+  w.result(reduced(w, "ReduceLogSumExp", w.in(0)));
+}
+
+void write_cumsum(Writer& w) {
+  const auto& at = w.attributes<ScanAttributes>();
+  DType dtype = w.out().dtype();
+  w.result(w.node("CumSum", {w.in_as(0, dtype), w.integer(at.axis)}, {attribute("reverse", at.backwards)}));
+}
+
+// Output 0 holds the indices and output 1 the values.
+void write_topk(Writer& w) {
+  const auto& at = w.attributes<OrderAttributes>();
+  int axis = static_cast<int>(at.axis);
+  if (w.tensor(0).dtype() == boolean || w.tensor(0).dtype() == u8) w.refuse("its operand has no dtype that TopK takes");
+  Names found =
+      w.nodes("TopK", {w.in(0), w.size(w.out_size(0, axis))}, 2,
+              {attribute("axis", at.axis), attribute("largest", at.descending), attribute("sorted", std::int64_t{1})});
+  w.result(1, found[0]);
+  w.result(0, found[1]);
+}
+
+}  // namespace
+
+std::span<const Operator> reduce_operators() {
+  static constexpr Operator table[] = {
+      {"sum", write_sum},
+      {"prod", write_prod},
+      {"max", write_extreme_of<true>},
+      {"min", write_extreme_of<false>},
+      {"any", write_truth<true>},
+      {"all", write_truth<false>},
+      {"argmax", write_arg_extreme<true>},
+      {"argmin", write_arg_extreme<false>},
+      {"var", write_variance<false>},
+      {"std", write_variance<true>},
+      {"norm", write_norm},
+      {"logsumexp", write_logsumexp},
+      {"cumsum", write_cumsum},
+      {"sort", write_topk},
+      {"topk", write_topk},
+  };
+  return table;
+}
+
+}  // namespace reel::io::onnx

@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <reel/io/onnx.h>
+
+#include "../../dispatch/listener_scope.h"
+
+namespace reel::io::onnx {
+
+/// The index of a tensor in its trace; undefined inputs have `no_value`.
+using ValueId = std::int32_t;
+constexpr ValueId no_value = -1;
+
+/// A tensor of a traced call. It is kept, so that its body is no other tensor's.
+struct TracedValue {
+  enum class Kind : std::uint8_t { input, constant, result };
+  Tensor tensor;
+  Kind kind = Kind::constant;
+  std::uint32_t version = 0;  ///< of its elements when it was first seen
+  int input = 0;              ///< of an input: its index
+  std::int32_t step = -1;     ///< of a result: the step that made it
+  std::string name = {};      ///< of a parameter or buffer of a module: its path
+};
+
+struct Trace;
+
+/// What a step is.
+enum class StepKind : std::uint8_t { op, size, scan, loop };
+
+/// An op, the size of an axis, or a loop with its body, in the order in which they ran.
+struct TracedStep {
+  StepKind kind = StepKind::op;
+  const detail::OpInfo* op = nullptr;
+  std::vector<std::byte> attributes = {};  ///< of a size: the axis
+  std::vector<ValueId> inputs = {}, outputs = {};
+  Location where = {};
+  std::string module = {};                ///< the path of the module that called it
+  std::shared_ptr<Trace> body = nullptr;  ///< of a loop
+  std::size_t states = 0;                 ///< of a loop: how many of its inputs and outputs are states
+
+  /// The name for messages.
+  const char* name() const;
+};
+
+/// What one call of a function did. The trace of a loop's body has the values of the trace around it in it, too: those
+/// that the body uses are found there by their ids in `captured`.
+struct Trace {
+  std::vector<TracedValue> values;
+  std::vector<TracedStep> steps;
+  std::vector<ValueId> outputs;
+  std::unordered_map<ValueId, ValueId> captured = {};  ///< of a body: its value → that of the trace around it
+};
+
+/// Observes this thread's ops while it lives and lists them.
+class Tracer : public detail::ListenerScope {
+ public:
+  explicit Tracer(std::span<const Tensor> inputs);
+  ~Tracer() override;
+
+  /// The trace, whose outputs these are. Throws: Error for an undefined output.
+  Trace finish(std::span<const Tensor> outputs, const char* function, Location where);
+
+  /// The innermost tracer of this thread; null if nothing is exported.
+  static Tracer* current();
+
+  /// Begins the trace of a loop's body, whose inputs these are: ops are listed there until `end_body`.
+  void begin_body(std::span<const Tensor> inputs);
+  std::shared_ptr<Trace> end_body(std::span<const Tensor> outputs, const char* function, Location where);
+  /// Drops the trace of a body that threw.
+  void abandon_body() { levels_.pop_back(); }
+  /// While the remaining steps of a loop run, nothing is listed.
+  void pause(bool paused) { paused_ = paused; }
+  bool listens() const { return !paused_; }
+  /// Lists a loop or a size.
+  void add(TracedStep step, std::span<const Tensor> inputs, std::span<const Tensor> outputs);
+
+  void starting(const detail::Call& call, Location where) override;
+  void finished(const detail::Call& call, Location where) override;
+  void failed(const detail::Call& call) noexcept override;
+
+ private:
+  // A trace that grows, with the values of the bodies that it knows.
+  struct Level {
+    std::shared_ptr<Trace> trace = std::make_shared<Trace>();
+    std::unordered_map<const detail::Body*, ValueId> ids = {};
+  };
+  struct Running {
+    const detail::Call* call;
+    std::vector<ValueId> inputs;
+  };
+
+  ValueId id_of(std::size_t level, const Tensor& tensor);
+  ValueId find(std::size_t level, const Tensor& tensor);
+  ValueId add_value(std::size_t level, TracedValue value);
+  void add_inputs(std::span<const Tensor> inputs);
+  std::string name_of(const Tensor& tensor);
+
+  std::vector<Level> levels_;
+  std::vector<Running> running_;
+  std::unordered_map<const detail::Body*, std::string> names_;
+  bool paused_ = false;
+  Tracer* outer_;
+};
+
+/// Returns an empty text if two traces have the same steps on the same values, up to attributes and sizes, or else the
+/// index of the first step that differs.
+std::size_t first_difference(const Trace& a, const Trace& b);
+
+/// Returned by `first_difference` for traces that agree.
+constexpr std::size_t no_difference = static_cast<std::size_t>(-1);
+
+}  // namespace reel::io::onnx

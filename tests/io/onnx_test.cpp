@@ -1,0 +1,255 @@
+#include <reel/io/onnx.h>
+
+#include <reel/reel.h>
+#include <reel/testing.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <random>
+
+#include "catch.h"
+#include "folder.h"
+
+using namespace reel;
+using reel_test::Folder;
+
+namespace {
+
+std::string sentence_of(const std::function<void()>& f) {
+  try {
+    f();
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// True, after a line that says so, in a build without onnx and protobuf.
+bool lacks_onnx() {
+  if (sentence_of([] { static_cast<void>(io::onnx::load("none.onnx")); }).find("libreel_onnx.so") == std::string::npos)
+    return false;
+  std::cout << "REEL-SKIP: this build has no onnx\n";
+  return true;
+}
+
+bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("a value that depends on the size of a named axis is refused with its op and line") {
+  if (lacks_onnx()) return;
+  Folder folder;
+  std::string file = folder.file("model.onnx");
+  int line = 0;
+  std::string said = sentence_of([&] {
+    io::onnx::save(file,
+                   [&](const Tensor& x) {
+                     double share = 1.0 / static_cast<double>(x.size(0));
+                     line = __LINE__ + 1;
+                     return sum(x, {0}) * share;
+                   },
+                   {{.name = "x", .example = ones({3, 2}), .axes = {"batch"}}});
+  });
+  INFO(said);
+  CHECK(has(said, "the op full cannot be exported"));
+  CHECK(has(said, "batch = "));
+  CHECK(has(said, "onnx_test.cpp:" + std::to_string(line)));
+  CHECK_FALSE(std::filesystem::exists(file));
+}
+
+TEST_CASE("a loop over a named axis is refused with its line, and the remedy") {
+  if (lacks_onnx()) return;
+  Folder folder;
+  std::string said = sentence_of([&] {
+    io::onnx::save(folder.file("model.onnx"),
+                   [](const Tensor& x) {
+                     Tensor y = zeros({2});
+                     for (std::int64_t t = 0; t < x.size(0); ++t) y = tanh(y + x(t));
+                     return y;
+                   },
+                   {{.name = "x", .example = ones({3, 2}), .axes = {"time"}}});
+  });
+  INFO(said);
+  CHECK(has(said, "io::onnx::scan"));
+  CHECK(has(said, "onnx_test.cpp:"));
+}
+
+TEST_CASE("a number that the program reads of a tensor is refused") {
+  if (lacks_onnx()) return;
+  Folder folder;
+  std::string said = sentence_of([&] {
+    io::onnx::save(folder.file("model.onnx"), [](const Tensor& x) { return x * max(x).item(); },
+                   {{.name = "x", .example = randn({3, 2})}});
+  });
+  INFO(said);
+  CHECK(has(said, "the op full cannot be exported"));
+  CHECK(has(said, "would be fixed in the file"));
+}
+
+TEST_CASE("ops without a counterpart, and ops that draw, are refused by name and line") {
+  if (lacks_onnx()) return;
+  Folder folder;
+  auto save = [&](auto f) {
+    return sentence_of([&] { io::onnx::save(folder.file("model.onnx"), f, {{.name = "x", .example = rand({3, 3})}}); });
+  };
+  std::string said = save([](const Tensor& x) { return digamma(x); });
+  INFO(said);
+  CHECK(has(said, "the op digamma cannot be exported"));
+  CHECK(has(said, "onnx_test.cpp:"));
+  said = save([](const Tensor& x) { return x + randn({3, 3}); });
+  CHECK(has(said, "the op randn cannot be exported: it draws random numbers"));
+  said = save([](const Tensor& x) {
+    Tensor y = x * 2;
+    Tensor view = y(0);
+    y += 1;
+    return view;
+  });
+  CHECK(has(said, "overwritten"));
+}
+
+TEST_CASE("names and inputs that do not fit are refused") {
+  if (lacks_onnx()) return;
+  Folder folder;
+  auto same = [](const Tensor& x) { return x * 2; };
+  auto save = [&](std::vector<io::onnx::Input> inputs, io::onnx::SaveOptions options = {}) {
+    return sentence_of([&] { io::onnx::save(folder.file("model.onnx"), same, inputs, options); });
+  };
+  CHECK(has(save({}), "there are no inputs"));
+  CHECK(has(save({{.name = "", .example = ones({2})}}), "has no name"));
+  CHECK(has(save({{.name = "x", .example = {}}}), "has no example"));
+  CHECK(has(save({{.name = "x", .example = ones({2})}, {.name = "x", .example = ones({2})}}), "two inputs"));
+  CHECK(has(save({{.name = "x", .example = ones({2})}, {.name = "y", .example = ones({2})}}), "takes 1 tensors"));
+  CHECK(has(save({{.name = "x", .example = ones({2}), .axes = {"a", "b"}}}), "fewer axes"));
+  CHECK(has(save({{.name = "x", .example = ones({2, 3}), .axes = {"a", "a"}}}), "has size 2"));
+  CHECK(has(save({{.name = "x", .example = ones({2})}}, {.outputs = {"x"}}), "have the name 'x'"));
+  CHECK(save({{.name = "x", .example = ones({2})}}).empty());
+}
+
+TEST_CASE("scan and loop compute what plain loops do, and tapes record them") {
+  Tensor x = randn({5, 3}), w = randn({3});
+  w.requires_grad();
+  Tape tape({.persistent = true});
+  auto [state, outputs] = io::onnx::scan(
+      [&](std::span<const Tensor> state, std::span<const Tensor> in) -> io::onnx::ScanStep {
+        Tensor next = tanh(state[0] * w + in[0]);
+        return {{next}, {next}};
+      },
+      {zeros({3})}, {x});
+  Tensor h = zeros({3});
+  for (std::int64_t t = 0; t < 5; ++t) h = tanh(h * w + x(t));
+  CHECK(testing::all_close(state[0], h));
+  CHECK(outputs[0].shape() == Shape{5, 3});
+  Tensor g = tape.gradient(sum(state[0]), w), expected = tape.gradient(sum(h), w);
+  CHECK(testing::all_close(g, expected));
+  std::vector<Tensor> powers = io::onnx::loop(
+      tensor(std::int64_t{4}), [](const Tensor&, std::span<const Tensor> s) { return std::vector<Tensor>{s[0] * 2}; },
+      {ones({2})});
+  CHECK(powers[0].to_vector<float>() == std::vector<float>{16, 16});
+}
+
+TEST_CASE("the example of an exported model writes a file that computes the same") {
+  if (lacks_onnx()) return;
+  reel_test::InFolder folder;
+  nn::Linear model(3, 2);
+  Tensor x = randn({2, 4, 3});
+#include "examples/io_onnx_1.h"
+  Tensor other = randn({5, 1, 3});
+  CHECK(testing::all_close(io::onnx::load("model.onnx")(other), model(other)));
+}
+
+namespace {
+
+std::string bytes_of(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+void write_bytes(const std::string& file, const std::string& bytes) {
+  std::ofstream(file, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+// A file with products, slices, a recurrent layer and a loop.
+void save_example(const std::string& file) {
+  nn::LSTM lstm(3, 4);
+  auto f = [&](const Tensor& x) {
+    Tensor y = lstm(x).output;
+    auto [state, shown] = io::onnx::scan(
+        [](std::span<const Tensor> state, std::span<const Tensor> in) -> io::onnx::ScanStep {
+          Tensor next = state[0] + softmax(in[0]);
+          return {{next}, {next}};
+        },
+        {zeros({x.size(1), 4})}, {y});
+    return matmul(shown[0], ones({4, 2}));
+  };
+  io::onnx::save(file, f, {{.name = "x", .example = randn({3, 2, 3}), .axes = {"time", "batch"}}});
+}
+
+}  // namespace
+
+TEST_CASE("a file that is cut off anywhere is refused with a sentence, or still computes") {
+  if (lacks_onnx()) return;
+  Folder folder;
+  std::string whole = folder.file("whole.onnx"), part = folder.file("part.onnx");
+  save_example(whole);
+  std::string bytes = bytes_of(whole);
+  Tensor x = randn({2, 2, 3});
+  CHECK(io::onnx::load(whole)(x).shape() == Shape{2, 2, 2});
+  int refused = 0;
+  for (std::size_t size = 0; size < bytes.size(); size += 1 + bytes.size() / 150) {
+    write_bytes(part, bytes.substr(0, size));
+    try {
+      static_cast<void>(io::onnx::load(part)(x));
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > 100);
+}
+
+TEST_CASE("a file with changed bytes is refused with a sentence, or computes something") {
+  if (lacks_onnx()) return;
+  Folder folder;
+  std::string whole = folder.file("whole.onnx"), other = folder.file("other.onnx");
+  save_example(whole);
+  const std::string bytes = bytes_of(whole);
+  std::mt19937_64 random(11);
+  CAPTURE(std::uint64_t{11});
+  Tensor x = randn({2, 2, 3});
+  int refused = 0, rounds = std::getenv("REEL_ENDURANCE") ? 20000 : 300;
+  for (int round = 0; round < rounds; ++round) {
+    std::string changed = bytes;
+    for (std::uint64_t i = 0; i < 1 + random() % 4; ++i)
+      changed[random() % changed.size()] = static_cast<char>(random());
+    write_bytes(other, changed);
+    try {
+      static_cast<void>(io::onnx::load(other)(x));
+    } catch (const Error&) {
+      ++refused;
+    }
+  }
+  CHECK(refused > rounds / 10);
+}
+
+TEST_CASE("a model says what its inputs and outputs are, and refuses inputs that do not fit") {
+  if (lacks_onnx()) return;
+  Folder folder;
+  std::string file = folder.file("model.onnx");
+  io::onnx::save(file,
+                 [](const Tensor& x, const Tensor& y) {
+                   return std::vector<Tensor>{x + y, x - y};
+                 },
+                 {{.name = "x", .example = ones({2, 3}), .axes = {"batch"}}, {.name = "y", .example = ones({3})}},
+                 {.outputs = {"sum", "difference"}});
+  io::onnx::Model model = io::onnx::load(file);
+  CHECK(model.inputs() == std::vector<std::string>{"x", "y"});
+  CHECK(model.outputs() == std::vector<std::string>{"sum", "difference"});
+  std::vector<Tensor> given{ones({5, 3}), ones({3})};
+  CHECK(model(given)[1].to_vector<float>() == std::vector<float>(15, 0));
+  auto said = [&](std::vector<Tensor> x) { return sentence_of([&] { static_cast<void>(model(x)); }); };
+  CHECK(has(said({ones({5, 3})}), "has 2 inputs"));
+  CHECK(has(said({ones({5, 4}), ones({3})}), "not (batch, 3)"));
+  CHECK(has(said({ones({5, 3}, {.dtype = f64}), ones({3})}), "dtype"));
+  CHECK(has(sentence_of([&] { static_cast<void>(io::onnx::load(folder.file("none.onnx"))); }), "none.onnx"));
+}
