@@ -3,31 +3,36 @@
 #include <dlfcn.h>
 
 #include <filesystem>
-#include <string>
-
+#include "../core/op_error.h"
 #include "nccl_module.h"
 
 namespace reel::detail {
 
 namespace {
 
-// The module beside this library.
-std::string module_path() {
+// Opens the module, which is beside this library, or in a build folder in cuda/. Null if there is none.
+void* open_module() {
   Dl_info here{};
-  if (!dladdr(reinterpret_cast<const void*>(&open_device_collectives), &here) || !here.dli_fname) return {};
-  return std::filesystem::path(here.dli_fname).parent_path() / "libreel_nccl.so";
+  if (!dladdr(reinterpret_cast<const void*>(&open_device_collectives), &here) || !here.dli_fname) return nullptr;
+  std::filesystem::path folder = std::filesystem::path(here.dli_fname).parent_path();
+  for (const std::filesystem::path& path : {folder / "libreel_nccl.so", folder / "../cuda/libreel_nccl.so"})
+    if (void* module = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return module;
+  return nullptr;
 }
 
 }  // namespace
 
 std::unique_ptr<DeviceCollectives> open_device_collectives(int rank, int size, const BroadcastBytes& broadcast) {
   // Never closed: it has started threads.
-  void* module = dlopen(module_path().c_str(), RTLD_NOW | RTLD_LOCAL);
+  void* module = open_module();
   void* found = module ? dlsym(module, nccl_entry_point) : nullptr;
-  // Rank 0 decides, since all of them have to go one way.
+  // All of them have to go one way.
   unsigned char exists = found != nullptr;
   broadcast(&exists, 1);
-  if (!exists || !found) return nullptr;
+  if (exists && !found)
+    fail<DeviceError>("dist::Group", {}, "rank {} lacks libreel_nccl.so, which rank 0 has; install it everywhere",
+                      rank);
+  if (!exists) return nullptr;
   return std::unique_ptr<DeviceCollectives>(reinterpret_cast<NcclEntryPoint*>(found)(rank, size, broadcast));
 }
 

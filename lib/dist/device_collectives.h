@@ -21,7 +21,7 @@ class DeviceCollectives {
   virtual void broadcast(Tensor& x, int root) = 0;
 };
 
-/// Opens libreel_nccl.so; null where it does not exist, or on any rank fails.
+/// Opens libreel_nccl.so; null if rank 0 has none. Throws: DeviceError if only rank 0 has one.
 std::unique_ptr<DeviceCollectives> open_device_collectives(int rank, int size, const BroadcastBytes& broadcast);
 
 }  // namespace reel::detail
