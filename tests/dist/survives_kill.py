@@ -18,7 +18,8 @@ PROGRAM = sys.argv[1]
 KILLS, STEPS = (100, "300") if os.environ.get("REEL_ENDURANCE") == "1" else (3, "90")
 SEED = int(os.environ.get("REEL_SEED", "1"))
 MOST_SECONDS = 5
-ENVIRONMENT = dict(os.environ, OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
+ENVIRONMENT = dict(os.environ, ASAN_OPTIONS="detect_leaks=0", OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1",
+                   OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
 
 def launch(ranks, *arguments):
