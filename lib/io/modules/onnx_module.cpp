@@ -203,7 +203,9 @@ class Reading {
   static std::size_t bytes_of(OnnxType type) {
     switch (type) {
       case OnnxType::u8:
+      case OnnxType::i8:
       case OnnxType::boolean: return 1;
+      case OnnxType::i16:
       case OnnxType::f16:
       case OnnxType::bf16: return 2;
       case OnnxType::f32:
@@ -243,6 +245,7 @@ class Reading {
       case OnnxType::f64: return take<double>(from.double_data(), count, to);
       case OnnxType::i64: return take<std::int64_t>(from.int64_data(), count, to);
       case OnnxType::i32: return take<std::int32_t>(from.int32_data(), count, to);
+      case OnnxType::i16:
       case OnnxType::f16:
       case OnnxType::bf16: return take<std::uint16_t>(from.int32_data(), count, to);
       default: return take<std::uint8_t>(from.int32_data(), count, to);

@@ -15,6 +15,8 @@ enum class OnnxType : std::int32_t {
   none = 0,
   f32 = 1,
   u8 = 2,
+  i8 = 3,
+  i16 = 5,
   i32 = 6,
   i64 = 7,
   boolean = 9,

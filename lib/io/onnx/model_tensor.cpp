@@ -18,8 +18,8 @@ using namespace detail;
 namespace {
 
 // In the order of DType.
-constexpr std::array onnx_types{OnnxType::f32, OnnxType::f64, OnnxType::bf16, OnnxType::f16,
-                                OnnxType::i32, OnnxType::i64, OnnxType::u8,   OnnxType::boolean};
+constexpr std::array onnx_types{OnnxType::f32, OnnxType::f64, OnnxType::bf16,    OnnxType::f16, OnnxType::i32,
+                                OnnxType::i64, OnnxType::u8,  OnnxType::boolean, OnnxType::i8,  OnnxType::i16};
 static_assert(onnx_types.size() == dtype_count);
 
 Tensor in_rows(const Tensor& tensor) {

@@ -165,7 +165,7 @@ void write_comparison(Writer& w) {
   DType dtype = w.tensor(0).dtype();
   bool is_equality = op == '=' || op == '!';
   if (dtype == boolean && !is_equality) a = w.cast(a, i32), b = w.cast(b, i32);
-  if (dtype == u8 && is_equality) a = w.cast(a, i32), b = w.cast(b, i32);
+  if ((dtype == u8 || dtype == i8 || dtype == i16) && is_equality) a = w.cast(a, i32), b = w.cast(b, i32);
   if (op == '!') return w.result(w.node("Not", {w.node("Equal", {a, b})}));
   const char* type = op == '='   ? "Equal"
                      : op == '<' ? "Less"

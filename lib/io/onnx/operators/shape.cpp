@@ -219,7 +219,7 @@ void write_band(Writer& w) {
   const auto& band = w.attributes<BandAttributes>();
   DType dtype = w.tensor(0).dtype();
   std::string x = w.in(0);
-  bool converts = dtype == boolean || dtype == i32 || dtype == u8;
+  bool converts = !is_floating(dtype) && dtype != i64;
   if (converts) x = w.cast(x, i64);
   if (band.low != before_all) x = w.node("Trilu", {x, w.integer(band.low)}, {attribute("upper", std::int64_t{1})});
   if (band.high != beyond_all) x = w.node("Trilu", {x, w.integer(band.high)}, {attribute("upper", std::int64_t{0})});
