@@ -31,10 +31,12 @@ ncclDataType_t type_of(DType dtype) {
     case DType::bf16: return ncclBfloat16;
     case DType::i32: return ncclInt32;
     case DType::i64: return ncclInt64;
+    case DType::i8: return ncclInt8;
     case DType::u8:
     case DType::boolean: return ncclUint8;
+    case DType::i16: break;
   }
-  throw InternalError("NCCL has no such type");
+  fail<DTypeError>("dist::Group", {}, "{} cannot be exchanged between GPUs; convert it first", name_of(dtype));
 }
 
 // One GPU of each rank, and a stream of its own: what reel has queued is finished before, and the exchange after.
