@@ -2,7 +2,7 @@
 
 /// \file
 /// The C interface (C99) of libreel_c.so: tensors, files of weights, some ops by name, and models, which are C++ code in a
-/// plugin (reel/plugin.h). It is for programs that run models; training is C++'s.
+/// plugin (reel/c/plugin.h). It is for programs that run models; training is C++'s.
 ///
 /// - A function that can fail returns a status, REEL_OK or what has failed, and then leaves its results as they were.
 ///   `reel_last_error` has the sentence. No C++ exception leaves a function.

@@ -1,8 +1,8 @@
 #pragma once
 
 #include <reel/c.h>
+#include <reel/c/plugin.h>
 #include <reel/io/safetensors.h>
-#include <reel/plugin.h>
 #include <reel/tensor.h>
 
 #include <memory>

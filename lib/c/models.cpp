@@ -1,6 +1,6 @@
 #include <dlfcn.h>
 
-#include <reel/plugin.h>
+#include <reel/c/plugin.h>
 
 #include <span>
 #include <string>
@@ -44,9 +44,10 @@ const Plugin& plugin_in(const std::string& path) {
   void* library = open_library(path);
   auto* function = function_in<PluginFunction>(library, "reel_plugin");
   if (!function)
-    refuse(REEL_FILE_ERROR,
-           "'{}' is no plugin: it has no function reel_plugin; define one in the model's source, as reel/plugin.h says",
-           path);
+    refuse(
+        REEL_FILE_ERROR,
+        "'{}' is no plugin: it has no function reel_plugin; define one in the model's source, as reel/c/plugin.h says",
+        path);
   const Plugin* plugin = function();
   if (!plugin || plugin->version != Plugin::interface_version)
     refuse(REEL_FILE_ERROR,

@@ -1,7 +1,7 @@
 // Tells points within a circle from those outside of it. Compiled with -shared it is a plugin, which serve.c loads; as a program
 // it trains the model and writes classifier.safetensors, which serve.c loads, too.
 
-#include <reel/plugin.h>
+#include <reel/c/plugin.h>
 #include <reel/reel.h>
 
 #include <cstdio>

@@ -6,7 +6,7 @@ import math
 NAMES = {False: b"dltensor", True: b"dltensor_versioned"}
 # In the order of reel's DType, and as DLPack names kinds of elements: (code, bits).
 DTYPES = {"float32": (2, 32), "float64": (2, 64), "bfloat16": (4, 16), "float16": (2, 16), "int32": (0, 32),
-          "int64": (0, 64), "uint8": (1, 8), "int8": (0, 8), "int16": (0, 16), "bool": (6, 8)}
+          "int64": (0, 64), "uint8": (1, 8), "bool": (6, 8), "int8": (0, 8), "int16": (0, 16)}
 
 _new = ctypes.pythonapi.PyCapsule_New
 _new.restype, _new.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]

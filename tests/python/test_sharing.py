@@ -160,7 +160,7 @@ class SharingTest(unittest.TestCase):
         self.assertEqual(reel.from_buffer(bytearray(b"ab")).dtype, reel.u8)
 
     def test_elements_without_a_dtype_here_are_refused(self):
-        for dtype in ("int8", "int16", "uint32", "complex64", ">f4"):
+        for dtype in ("uint16", "uint32", "complex64", ">f4"):
             with self.subTest(dtype=dtype), self.assertRaises((reel.Error, BufferError)):
                 reel.from_buffer(np.zeros(3, dtype))
         for wrong in (3, "abc", [1.0], None):

@@ -1,8 +1,8 @@
 // A model that goes wrong in the way that the number of rows of its input says.
+#include <reel/c/plugin.h>
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/shape.h>
-#include <reel/plugin.h>
 
 #include <new>
 #include <stdexcept>

@@ -1,5 +1,5 @@
 // What a plugin of a release with another interface looks like.
-#include <reel/plugin.h>
+#include <reel/c/plugin.h>
 
 extern "C" const reel::Plugin* reel_plugin() {
   static const reel::Plugin other{.version = reel::Plugin::interface_version + 1};

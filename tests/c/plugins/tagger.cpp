@@ -1,9 +1,9 @@
 // A model with several inputs and results, which is made by a factory.
+#include <reel/c/plugin.h>
 #include <reel/nn/embedding.h>
 #include <reel/nn/linear.h>
 #include <reel/nn/recurrent.h>
 #include <reel/ops/softmax.h>
-#include <reel/plugin.h>
 
 using namespace reel;
 
