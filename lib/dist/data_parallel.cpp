@@ -50,7 +50,7 @@ std::vector<NamedTensor> members_of(const nn::Module& model) {
   return all;
 }
 
-// True if all ranks have the same numbers.
+// For each number, true if it is equal on all ranks.
 std::vector<bool> equal_everywhere(const Group& group, const std::vector<std::int64_t>& values) {
   Tensor least = tensor(values), most = tensor(values);
   group.all_reduce(least, Reduction::min);

@@ -64,7 +64,7 @@ struct Step {
 ///
 /// After each step all ranks have gradients of equal bits, so that clipping is by the global norm, and replicas stay
 /// equal to the bit. Gradients are grouped in buckets of one fixed order, the last parameter first, and a bucket is
-/// reduced while the backward pass goes on. The same Group calls, in the same order, are required of all ranks between
+/// reduced while the backward pass goes on. All ranks have to make equal calls of Group, in one order, between
 /// two steps.
 ///
 /// This thread's `default_generator()` becomes that of rank 0 on rank 0 and a stream of its own on each other rank, so

@@ -37,7 +37,7 @@ struct Exchanged {
 /// The processes that run one program together, each of which is a rank, numbered from 0. Without `mpirun` it is this
 /// process alone, and nothing of MPI is started.
 ///
-/// The functions that exchange tensors are collective: each rank calls the same ones in the same order, from the thread
+/// The functions that exchange tensors are collective: all ranks call them in one order, each from the thread
 /// that made its first Group. A tensor of a GPU is exchanged over NCCL where reel was built with it, and through the
 /// CPU's memory elsewhere. Copies are handles of one group.
 ///

@@ -23,7 +23,7 @@ struct RunOptions {
 /// An exception of one rank ends all of them with exit status 1: it prints "rank 1 of 2: " and the exception's sentence,
 /// which names op and line. A status other than 0 ends all ranks, too, if there are several. Where there are several,
 /// SIGINT, SIGTERM and SIGHUP wait until `DataParallel` has told all ranks of them, so that a `train::Interrupted` is
-/// thrown after the same step everywhere.
+/// thrown after one step on all of them.
 int run(const std::function<int()>& body, RunOptions options = {}, Location where = Location::here());
 
 }  // namespace reel::dist

@@ -109,7 +109,7 @@ class Tracer : public detail::ListenerScope {
   Tracer* outer_;
 };
 
-/// Returns an empty text if two traces have the same steps on the same values, up to attributes and sizes, or else the
+/// Returns an empty text if two traces have equal steps on equal values, up to attributes and sizes, or else the
 /// index of the first step that differs.
 std::size_t first_difference(const Trace& a, const Trace& b);
 

@@ -92,7 +92,7 @@ class Writer {
   std::string in(std::size_t input);
   /// The name of an input, converted if it has another dtype.
   std::string in_as(std::size_t input, DType dtype);
-  /// If all runs have the same elements: true.
+  /// True if the elements are equal in all runs.
   bool is_fixed(std::size_t input) const;
   void result(const std::string& name) { result(0, name); }
   void result(std::size_t output, const std::string& name);
