@@ -170,8 +170,9 @@ class Tape {
   /// Calls f with the gradient of x, a parameter or a watched or computed tensor, when it has been accumulated, in each
   /// of this tape's differentiations of something that depends on x: `void f(const Tensor& gradient)` looks at it,
   /// `Tensor f(const Tensor& gradient)` replaces it by what it returns, or keeps it by returning an undefined tensor.
-  /// Several hooks on one tensor run in the order of the calls, each on the result of the one before; those on
-  /// parameters before anything is added into `grad()`. What f computes is recorded by outer tapes. A hook on a
+  /// Several hooks on one tensor run in the order of the calls, each on the result of the one before; a
+  /// parameter's as soon as its gradient is complete, before anything is added into `grad()`. What f computes is recorded by
+  /// outer tapes. A hook on a
   /// parameter lives as long as the tape; any other hook until the tape drops its entries.
   /// Throws: DTypeError unless floating; TapeError unless tracked, from its first use here on. The differentiation
   /// throws what f throws; ShapeError, DTypeError, DeviceError for a gradient that does not fit x; TapeError if f
