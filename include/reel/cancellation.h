@@ -11,7 +11,9 @@ class Cancellation {
 
  protected:
   Cancellation() = default;
+  /// Copies as part of the exception that derives from it, never by itself.
   Cancellation(const Cancellation&) = default;
+  /// Assigns as part of the exception that derives from it, never by itself.
   Cancellation& operator=(const Cancellation&) = default;
 };
 
