@@ -28,6 +28,10 @@ if meson introspect --targets "$place/auto" | grep -q '"reel_dist"'; then
   echo "without Open MPI, -Ddist=auto still builds libreel_dist.so"
   exit 1
 fi
+if meson introspect --targets "$place/auto" | grep -q '"reel_onnx"'; then
+  echo "without protobuf, -Donnx=auto still builds libreel_onnx.so"
+  exit 1
+fi
 if "${configure[@]}" -Dhdf5=enabled "$place/enabled" "$source" >"$place/log" 2>&1; then
   echo "without HDF5, -Dhdf5=enabled is no error"
   exit 1

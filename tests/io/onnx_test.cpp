@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
-#include <iostream>
 #include <iterator>
 #include <random>
 
@@ -27,20 +26,11 @@ std::string sentence_of(const std::function<void()>& f) {
   return "";
 }
 
-// True, after a line that says so, in a build without onnx and protobuf.
-bool lacks_onnx() {
-  if (sentence_of([] { static_cast<void>(io::onnx::load("none.onnx")); }).find("libreel_onnx.so") == std::string::npos)
-    return false;
-  std::cout << "REEL-SKIP: this build has no onnx\n";
-  return true;
-}
-
 bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
 
 }  // namespace
 
 TEST_CASE("a value that depends on the size of a named axis is refused with its op and line") {
-  if (lacks_onnx()) return;
   Folder folder;
   std::string file = folder.file("model.onnx");
   int line = 0;
@@ -61,7 +51,6 @@ TEST_CASE("a value that depends on the size of a named axis is refused with its 
 }
 
 TEST_CASE("a loop over a named axis is refused with its line, and the remedy") {
-  if (lacks_onnx()) return;
   Folder folder;
   std::string said = sentence_of([&] {
     io::onnx::save(folder.file("model.onnx"),
@@ -78,7 +67,6 @@ TEST_CASE("a loop over a named axis is refused with its line, and the remedy") {
 }
 
 TEST_CASE("a number that the program reads of a tensor is refused") {
-  if (lacks_onnx()) return;
   Folder folder;
   std::string said = sentence_of([&] {
     io::onnx::save(folder.file("model.onnx"), [](const Tensor& x) { return x * max(x).item(); },
@@ -90,7 +78,6 @@ TEST_CASE("a number that the program reads of a tensor is refused") {
 }
 
 TEST_CASE("ops without a counterpart, and ops that draw, are refused by name and line") {
-  if (lacks_onnx()) return;
   Folder folder;
   auto save = [&](auto f) {
     return sentence_of([&] { io::onnx::save(folder.file("model.onnx"), f, {{.name = "x", .example = rand({3, 3})}}); });
@@ -111,7 +98,6 @@ TEST_CASE("ops without a counterpart, and ops that draw, are refused by name and
 }
 
 TEST_CASE("names and inputs that do not fit are refused") {
-  if (lacks_onnx()) return;
   Folder folder;
   auto same = [](const Tensor& x) { return x * 2; };
   auto save = [&](std::vector<io::onnx::Input> inputs, io::onnx::SaveOptions options = {}) {
@@ -151,7 +137,6 @@ TEST_CASE("scan and loop compute what plain loops do, and tapes record them") {
 }
 
 TEST_CASE("the example of an exported model writes a file that computes the same") {
-  if (lacks_onnx()) return;
   reel_test::InFolder folder;
   nn::Linear model(3, 2);
   Tensor x = randn({2, 4, 3});
@@ -189,7 +174,6 @@ void save_example(const std::string& file) {
 }  // namespace
 
 TEST_CASE("a file that is cut off anywhere is refused with a sentence, or still computes") {
-  if (lacks_onnx()) return;
   Folder folder;
   std::string whole = folder.file("whole.onnx"), part = folder.file("part.onnx");
   save_example(whole);
@@ -209,7 +193,6 @@ TEST_CASE("a file that is cut off anywhere is refused with a sentence, or still 
 }
 
 TEST_CASE("a file with changed bytes is refused with a sentence, or computes something") {
-  if (lacks_onnx()) return;
   Folder folder;
   std::string whole = folder.file("whole.onnx"), other = folder.file("other.onnx");
   save_example(whole);
@@ -233,7 +216,6 @@ TEST_CASE("a file with changed bytes is refused with a sentence, or computes som
 }
 
 TEST_CASE("a model says what its inputs and outputs are, and refuses inputs that do not fit") {
-  if (lacks_onnx()) return;
   Folder folder;
   std::string file = folder.file("model.onnx");
   io::onnx::save(file,

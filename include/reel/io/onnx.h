@@ -15,7 +15,9 @@
 
 /// \file
 /// Models in ONNX files, which other runtimes load: `save` writes a function of tensors as a graph of ONNX operators
-/// (operator set 17, file format 8: ONNX 1.12 of June 2022 and later), `load` runs such a file again.
+/// (operator set 17, file format 8: ONNX 1.12 of June 2022 and later), `load` runs such a file again. They are in a library
+/// of their own, `libreel_onnx.so`: link with `reel_onnx` of pkg-config, or `reel::onnx` of CMake. `reel.h` does not include
+/// this header.
 ///
 ///     model.eval();
 ///     io::onnx::save("model.onnx", [&](const Tensor& x) { return model(x); },

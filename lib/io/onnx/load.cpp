@@ -8,7 +8,7 @@
 #include "../../core/op_error.h"
 #include "../../core/printable.h"
 #include "../file.h"
-#include "../modules/onnx_table.h"
+#include "message.h"
 #include "model_tensor.h"
 #include "run/run.h"
 
@@ -95,15 +95,13 @@ void check_input(const OnnxValue& wanted, const Tensor& given, Location where) {
 }  // namespace
 
 Model load(const std::string& file, Location where) {
-  const OnnxTable& table = open_module<OnnxTable>(load_name, where);
   Reader reader(load_name, file, where);
   Check check(file, where);
   if (reader.size() >= std::uint64_t{1} << 31) check.refuse("has 2 GiB or more, which no ONNX file has");
   std::vector<std::byte> bytes(static_cast<std::size_t>(reader.size()));
   reader.read(0, bytes);
   auto program = std::make_shared<Program>();
-  ModuleMessage message;
-  if (!table.read(bytes.data(), bytes.size(), program->model, message)) check.refuse(printable(message.text));
+  if (std::string problem = read_onnx(bytes, program->model); !problem.empty()) check.refuse(printable(problem));
   OnnxModel& model = program->model;
   if (model.opset < least_set || model.opset > last_set)
     check.refuse(fmt::format("has operator set {}; reel runs {} to {}", model.opset, least_set, last_set));

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-// A model of an ONNX file in plain structs, which libreel.so and libreel_onnx.so pass to each other.
+// A model of an ONNX file in plain structs; message.cpp alone includes protobuf's headers.
 
 namespace reel::detail {
 

@@ -1,3 +1,4 @@
+#include <span>
 #include <unordered_set>
 
 #include <fmt/format.h>
@@ -10,7 +11,7 @@
 #include "../../core/op_error.h"
 #include "../../core/printable.h"
 #include "../atomic_file.h"
-#include "../modules/onnx_table.h"
+#include "message.h"
 #include "model_tensor.h"
 #include "writer.h"
 
@@ -132,28 +133,11 @@ Names output_names(const SaveOptions& options, std::size_t count, Location where
   return names;
 }
 
-struct Output {
-  AtomicFile& file;
-  std::exception_ptr failure = {};
-};
-
-bool append(void* object, const void* bytes, std::size_t count) noexcept {
-  auto& output = *static_cast<Output*>(object);
-  try {
-    output.file.write({static_cast<const std::byte*>(bytes), count});
-    return true;
-  } catch (...) {
-    output.failure = std::current_exception();
-    return false;
-  }
-}
-
 }  // namespace
 
 void save_function(const std::string& file, const Function& f, const std::vector<Input>& inputs,
                    const SaveOptions& options, Location where) {
   check_names(inputs, options, where);
-  const OnnxTable& table = open_module<OnnxTable>(save_name, where);
   NamedAxes axes(inputs, save_name, where);
   std::vector<Trace> traces;
   for (std::size_t run = 0; run < axes.runs(); ++run) {
@@ -180,11 +164,9 @@ void save_function(const std::string& file, const Function& f, const std::vector
   add_outputs(model.graph, writer, traces, axes, names);
 
   AtomicFile output(save_name, file, where);
-  Output sink{output};
-  ModuleMessage message;
-  bool written = table.write(model, {&sink, append}, message);
-  if (sink.failure) std::rethrow_exception(sink.failure);
-  if (!written) fail<FileError>(save_name, where, "'{}' {}", printable(file), message.text);
+  WrittenModel written = onnx_bytes(model);
+  if (!written.problem.empty()) fail<FileError>(save_name, where, "'{}' {}", printable(file), written.problem);
+  output.write(std::as_bytes(std::span(written.bytes)));
   output.commit();
 }
 

@@ -1,0 +1,3 @@
+#!/bin/bash
+echo "REEL-SKIP: reel was built without onnx"
+exit 77
