@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <string_view>
@@ -17,6 +18,9 @@
 namespace reel::nn {
 
 namespace {
+
+// Seconds of a clock that never goes back.
+double now() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 // Errors are ignored: a closed terminal or a full disk must not end the run; code that prints results finds the
 // stream's error.
@@ -44,15 +48,22 @@ int terminal_width() {
 }  // namespace
 
 Progress::Progress(std::string label, std::int64_t total, std::string unit)
-    : label_(detail::printable(label)), unit_(detail::printable(unit)), total_(total), terminal_(can_redraw()) {}
+    : label_(detail::printable(label)),
+      unit_(detail::printable(unit)),
+      total_(total),
+      terminal_(can_redraw()),
+      start_(now()),
+      shown_(start_) {}
+
+double Progress::seconds() const { return now() - start_; }
 
 void Progress::advance(std::int64_t count, double loss) {
   done_ += count;
   // A running mean, so that the displayed number is steady.
   loss_ = steps_++ == 0 ? loss : loss_ + std::max(0.02, 1.0 / static_cast<double>(steps_)) * (loss - loss_);
-  auto now = Clock::now();
-  if (now - shown_ < (terminal_ ? std::chrono::milliseconds(100) : std::chrono::milliseconds(5000))) return;
-  shown_ = now;
+  double time = now();
+  if (time - shown_ < (terminal_ ? 0.1 : 5)) return;
+  shown_ = time;
   draw();
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 
@@ -26,13 +25,11 @@ class Progress {
   /// The running mean of the loss.
   double loss() const { return loss_; }
   /// Seconds since the start.
-  double seconds() const { return std::chrono::duration<double>(Clock::now() - start_).count(); }
+  double seconds() const;
   /// Removes the bar from the terminal, so that an ordinary line can be printed.
   void clear();
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   void draw();
 
   std::string label_;
@@ -43,8 +40,8 @@ class Progress {
   std::int64_t done_ = 0;
   std::int64_t steps_ = 0;
   double loss_ = 0;
-  Clock::time_point start_ = Clock::now();
-  Clock::time_point shown_ = start_;
+  double start_;  // of a clock that never goes back, in seconds
+  double shown_;
 };
 
 }  // namespace reel::nn
