@@ -353,6 +353,20 @@ TEST_CASE("bitwise functions of every integer dtype") {
   CHECK(bitwise_and(tensor({6, 7}), wide.dtype() == i64 ? slice(wide, 0, 0, 1) : wide).dtype() == i64);
 }
 
+TEST_CASE("operators on bits join masks and give what the functions of their names do") {
+  Tensor x = tensor({-2, 0, 3, 8}), odd = x % 2 == 1;
+  CHECK(((x > 0) & !odd).to_vector<bool>() == std::vector<bool>{false, false, false, true});
+  CHECK(((x < 0) | odd).to_vector<bool>() == std::vector<bool>{true, false, true, false});
+  CHECK((~(x > 0) ^ odd).to_vector<bool>() == std::vector<bool>{true, true, true, false});
+  CHECK((x & 6).to_vector<std::int32_t>() == std::vector<std::int32_t>{6, 0, 2, 0});
+  CHECK((1 | x).to_vector<std::int32_t>() == std::vector<std::int32_t>{-1, 1, 3, 9});
+  CHECK((~x).to_vector<std::int32_t>() == std::vector<std::int32_t>{1, -1, -4, -9});
+  int line = __LINE__ + 1;
+  std::string text = error_of<DTypeError>([&] { static_cast<void>(ones({2}) & x); });
+  CHECK_THAT(text, contains("bitwise_and: takes integers or bools, not f32") &&
+                       contains("special_points_test.cpp:" + std::to_string(line)));
+}
+
 TEST_CASE("elements are close within a relative and an absolute tolerance") {
   Tensor a = doubles({1, 1, 1, 0, infinity, infinity, nan, 1}),
          b = doubles({1 + 9e-6, 1 + 2e-5, 1, 1e-9, infinity, -infinity, nan, infinity});

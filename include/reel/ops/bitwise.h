@@ -36,4 +36,23 @@ Tensor bitwise_left_shift(const Arg& a, const Arg& b);
 /// Source: PyTorch's bitwise_right_shift.
 Tensor bitwise_right_shift(const Arg& a, const Arg& b);
 
+/// The bits that are set in both a and b, elementwise; for bool: and. Both operands are computed, unlike those of &&.
+/// Short for bitwise_and(a, b).
+/// Throws: DTypeError for floating operands; ShapeError unless the shapes broadcast; DeviceError for operands on
+/// different devices.
+inline Tensor operator&(const Arg& a, const Arg& b) { return bitwise_and(a, b); }
+/// The bits that are set in a or b, elementwise; for bool: or. Both operands are computed, unlike those of ||. Short for
+/// bitwise_or(a, b).
+/// Throws: DTypeError for floating operands; ShapeError unless the shapes broadcast; DeviceError for operands on
+/// different devices.
+inline Tensor operator|(const Arg& a, const Arg& b) { return bitwise_or(a, b); }
+/// The bits that differ between a and b, elementwise; for bool: exclusive or. Short for bitwise_xor(a, b).
+/// Throws: DTypeError for floating operands; ShapeError unless the shapes broadcast; DeviceError for operands on
+/// different devices.
+inline Tensor operator^(const Arg& a, const Arg& b) { return bitwise_xor(a, b); }
+/// All bits of x inverted, elementwise: −x − 1 of signed integers, 255 − x of u8; for bool: not. Short for
+/// bitwise_not(x).
+/// Throws: DTypeError for floating x.
+inline Tensor operator~(const Arg& x) { return bitwise_not(x); }
+
 }  // namespace reel
