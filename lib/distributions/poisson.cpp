@@ -50,6 +50,24 @@ Tensor poisson_by_ptrs(const Tensor& rate, const RandomOptions& drawn) {
   });
 }
 
+// From this rate on the series of the entropy is as precise as the sum, whose terms are 0 behind these.
+constexpr double smallest_of_series = 50;
+constexpr std::int64_t terms_of_sum = 150;
+
+// λ − λ log λ + Σ_k p_k log k! of rates (n, 1) below 50, f64: (n).
+Tensor entropy_by_sum(const Tensor& rate) {
+  Tensor k = arange(terms_of_sum, {.dtype = DType::f64, .device = rate.device()}), log_factorial = lgamma(k + 1);
+  Tensor probability = exp(x_log_y(k, rate) - rate - log_factorial);
+  return squeeze(rate - x_log_y(rate, rate), 1) + sum(probability * log_factorial, 1);
+}
+
+// The entropy of rates of at least 50, f64.
+Tensor entropy_by_series(const Tensor& rate) {
+  Tensor r = reciprocal(rate);
+  Tensor rest = 1. / 12 + r * (1. / 24 + r * (19. / 360 + r * (9. / 80 + r * (863. / 2520 + r * (1375. / 1008)))));
+  return 0.5 + half_log_2pi + 0.5 * log(rate) - r * rest;
+}
+
 }  // namespace
 
 Poisson::Poisson(const Arg& rate) {
@@ -82,6 +100,15 @@ Tensor Poisson::log_prob(const Arg& x) const {
   check_support(poisson_name, logical_and(given >= 0, equal(floor(given), given)), "a whole number from 0 on",
                 x.location());
   return x_log_y(given, rate_) - rate_ - lgamma(given + 1);
+}
+
+Tensor Poisson::entropy(Location where) const {
+  CallerScope caller(where);
+  Tensor rate = reshape(to_if_needed(rate_, DType::f64), {-1}), small = rate < smallest_of_series;
+  // Each formula is given rates at which it and its gradient are finite where the other one is taken.
+  Tensor sum = entropy_by_sum(unsqueeze(reel::where(small, rate, 1), 1));
+  Tensor found = reel::where(small, sum, entropy_by_series(reel::where(small, smallest_of_series, rate)));
+  return to_if_needed(reshape(found, batch_shape()), rate_.dtype());
 }
 
 Tensor kl_divergence(const Poisson& p, const Poisson& q, Location where) {

@@ -124,12 +124,26 @@ TEST_CASE("densities integrate to 1, to the mean, to the variance and to the ent
   check_integrals(Gumbel(number(1), number(0.7)), on_line());
   for (double a : {0.7, 1.0, 5.5}) check_integrals(Gamma(number(a), number(1.3)), above_zero());
   for (double a : {0.8, 1.0, 5.5}) check_integrals(Beta(number(a), number(1.3)), in_unit_interval());
-  for (double rate : {0.3, 4.0, 60.0}) check_integrals(Poisson(number(rate)), whole_numbers());
+  for (double rate : {0.3, 4.0, 49.9, 50.0, 60.0}) check_integrals(Poisson(number(rate)), whole_numbers());
   Quadrature inside = quadrature(
       -1, 3, [](double t) { return t; }, [](double) { return 1.0; });
   // The density is halved at the first point by the rule, and 0 at the last.
   CHECK(sum(exp(Uniform(number(-1), number(3)).log_prob(inside.points)) * inside.weights).item() ==
         Approx(1).epsilon(1e-4));
+}
+
+TEST_CASE("entropies of Poisson distributions of several rates at once are those of each") {
+  // The sums in 60 digits; of the last two the series.
+  Tensor rates = tensor<double>({{0, 1e-3, 1, 49}, {51, 200, 1e6, 1e12}});
+  check_close(Poisson(rates).entropy(),
+              {0, 0.007908101804632483, 1.304842242256251561, 3.363130178666618342, 3.383200927581793582,
+               4.067679501476731296, 8.326693728853435061, 15.234449091168864143});
+  CHECK(Poisson(rates).entropy().shape() == Shape{2, 4});
+  Tensor halves = Poisson(to(tensor<double>({1, 200}), bf16)).entropy();
+  CHECK(halves.dtype() == bf16);
+  CHECK(Poisson(zeros({0, 2})).entropy().shape() == Shape{0, 2});
+  CHECK(Poisson(zeros({1, 1, 1, 1, 1, 1, 1, 2})).entropy().shape() == Shape{1, 1, 1, 1, 1, 1, 1, 2});
+  CHECK(Poisson(number(infinity)).entropy().item() == infinity);
 }
 
 TEST_CASE("divergences are the integrals of p log(p / q)") {

@@ -74,6 +74,8 @@ TEST_CASE("gradients of first and second order of the further distributions agre
       {"dirichlet entropy", [](In in) { return Dirichlet(in[0]).entropy(); }, {a}},
       {"dirichlet kl", [](In in) { return kl_divergence(Dirichlet(in[0]), Dirichlet(in[1])); }, {a, b}},
       {"poisson log_prob", [&](In in) { return Poisson(in[0]).log_prob(floor(c * 3)); }, {a}},
+      {"poisson entropy", [](In in) { return Poisson(in[0]).entropy(); }, {a}},
+      {"poisson entropy of large rates", [](In in) { return Poisson(60 * in[0]).entropy(); }, {b}},
       {"poisson kl", [](In in) { return kl_divergence(Poisson(in[0]), Poisson(in[1])); }, {a, b}},
       {"multivariate normal log_prob",
        [&](In in) { return MultivariateNormal(in[0], {.scale_tril = factor(in[1])}).log_prob(in[2]); },
