@@ -129,6 +129,11 @@ TEST_CASE("a tape gives jacobians too, for any tensors on it") {
   tape.watch(other);
   CHECK_THAT(error_of<TapeError>([&] { tape.jacobian(y, other); }), contains("jacobian: the target (4,) f64 does not"));
   CHECK(agree(tape.jacobian(y, other, {.unconnected = Unconnected::zeros}), zeros({4, 2}, {.dtype = f64})));
+  Tensor rows = normal({4, 3});
+  tape.watch(rows);
+  CHECK_THAT(error_of<TapeError>([&] { tape.batch_jacobian(y, rows); }),
+             contains("batch_jacobian: the target (4,) f64 does not"));
+  CHECK(agree(tape.batch_jacobian(y, rows, {.unconnected = Unconnected::zeros}), zeros({4, 3}, {.dtype = f64})));
 }
 
 TEST_CASE("a tape that is not persistent is consumed by a jacobian") {

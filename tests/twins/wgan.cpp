@@ -57,8 +57,8 @@ int main() {
     if (step % 50 == 0) fmt::print("step {}: distance {:.3f}\n", step, distance.item());
   }
   Tensor made = generator(randn({1000, 2}));
-  double near = mean(to(abs(sqrt(sum(square(made), 1)) - 1) < 0.25, f32)).item();
-  double centre = sqrt(sum(square(mean(made, 0)))).item();
+  double near = mean(to(abs(norm(made, 1) - 1) < 0.25, f32)).item();
+  double centre = norm(mean(made, 0)).item();
   fmt::print("{:.1f} % of the points are near the circle, of 75 %; off by {:.2f} of 0.3\n", 100 * near, centre);
   return near < 0.75 || centre > 0.3;
 }
