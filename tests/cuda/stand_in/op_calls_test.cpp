@@ -6,7 +6,7 @@
 #include "cuda/gpu.h"
 #include "cuda/stand_in/cudnn_backend.h"
 #include "cuda/stand_in/record.h"
-#include "ops/table/row_checks.h"
+#include "cuda/stand_in/row_runs.h"
 
 // Every row of the op table on a stand-in for a GPU, which runs nothing and checks each call. Results are all 0, and are not
 // compared.
@@ -16,25 +16,6 @@ namespace reel_test {
 using namespace reel;
 
 namespace {
-
-std::vector<Tensor> on(Device device, const std::vector<Tensor>& tensors) {
-  std::vector<Tensor> moved;
-  for (const Tensor& tensor : tensors) moved.push_back(to(tensor, device));
-  return moved;
-}
-
-// The row with its captured tensors on the device, such as offsets and targets.
-Row on_device(const Row& row) {
-  Row guarded = row;
-  guarded.run = [run = row.run](std::span<const Tensor> x) {
-    DeviceGuard guard(gpu);
-    return run(x);
-  };
-  return guarded;
-}
-
-// These read and write elements by pointer, which a device forbids.
-bool runs_on_device(const Row& row) { return row.op != "data" && row.op != "write" && row.op != "item"; }
 
 void run_row(const Row& row, DType dtype, bool backwards) {
   stand_in::set_subject(row.name + " " + name_of(dtype));

@@ -1,0 +1,209 @@
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <map>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "core/device_module.h"
+#include "cuda/gpu.h"
+#include "cuda/stand_in/record.h"
+#include "cuda/stand_in/row_runs.h"
+
+// How many calls an op, or a step of a training, makes once it has run before, compared with counts.txt. A rise fails; where a
+// count has fallen, or something is new, `REEL_WRITE_COUNTS=1 tools/test 'calls are not more'` writes the file anew.
+
+namespace reel_test {
+
+using namespace reel;
+
+namespace {
+
+struct Calls {
+  std::int64_t launches = 0, of_libraries = 0, of_driver = 0;
+};
+
+using Table = std::map<std::string, Calls>;
+
+// Calls that are only made while something is new.
+const std::vector<std::string> calls_of_beginnings{"cudaMalloc",
+                                                   "cudaFree",
+                                                   "cudaHostAlloc",
+                                                   "cudaSetDevice",
+                                                   "cudaEventCreateWithFlags",
+                                                   "cudaEventDestroy",
+                                                   "cudaStreamCreateWithFlags",
+                                                   "cublasLtMatmulAlgoGetHeuristic",
+                                                   "cuDNN plan"};
+
+// The calls of f when it runs the third time.
+Calls calls_of(const std::string& name, const std::function<void()>& f) {
+  for (int i = 0; i < 2; ++i) f();
+  detail::device_module().synchronise(0);
+  stand_in::forget_counts();
+  f();
+  stand_in::Counts counts = stand_in::counts();
+  detail::device_module().synchronise(0);
+  Calls calls;
+  for (const auto& [call, number] : counts) {
+    if (call == "launch")
+      calls.launches += number;
+    else if (call.starts_with("cuda"))
+      calls.of_driver += number;
+    else
+      calls.of_libraries += number;
+  }
+  for (const std::string& call : calls_of_beginnings)
+    if (counts.contains(call)) {
+      CAPTURE(name, call, counts[call]);
+      CHECK(!counts.contains(call));
+    }
+  return calls;
+}
+
+void count_ops(Table& table) {
+  std::vector<std::string> counted;
+  for (const Row& plain : reel_test::table()) {
+    if (!runs_on_device(plain) || std::find(counted.begin(), counted.end(), plain.op) != counted.end()) continue;
+    counted.push_back(plain.op);
+    Row row = on_device(plain);
+    std::vector<Tensor> there = on(gpu, draw_inputs(row, row.dtypes[0], table_seed));
+    auto refused = [](const std::function<void()>& f) {
+      try {
+        f();
+      } catch (const Error&) {
+        // Results of 0 may be refused on the CPU, such as sizes that depend on values.
+      }
+    };
+    table[plain.op] = calls_of(plain.op, [&] { refused([&] { static_cast<void>(row.run(there)); }); });
+    if (!row.differentiable || !is_floating(row.dtypes[0])) continue;
+    std::vector<Tensor> sources = floating_inputs(row, there);
+    Function f = of_floating_inputs(row, there);
+    table[plain.op + " and gradient"] = calls_of(plain.op, [&] {
+      refused([&] {
+        Tape tape;
+        for (const Tensor& source : sources) tape.watch(source);
+        Tensor y = f(sources);
+        static_cast<void>(tape.gradient(y, sources, {.seed = y, .unconnected = Unconnected::zeros}));
+      });
+    });
+  }
+}
+
+struct Perceptron : nn::Module {
+  nn::Linear first, second, last;
+  Perceptron() : first(*this, "first", 64, 128), second(*this, "second", 128, 128), last(*this, "last", 128, 10) {}
+  Tensor operator()(const Tensor& x) const { return last(relu(second(relu(first(x))))); }
+};
+
+struct Recurrent : nn::Module {
+  nn::LSTM layer;
+  nn::Linear last;
+  Recurrent() : layer(*this, "layer", 16, 64), last(*this, "last", 64, 4) {}
+  Tensor operator()(const Tensor& x) const { return last(layer(x).output); }
+};
+
+template <class Net, class Loss>
+void count_training(Table& table, const std::string& name, const Tensor& x, const Loss& loss_of) {
+  DeviceGuard guard(gpu);
+  Net net;
+  optim::SGD optimiser(net.parameters(), {.learning_rate = 0.1, .momentum = 0.9});
+  table[name + ": forward"] = calls_of(name, [&] { static_cast<void>(loss_of(net(x))); });
+  auto gradients = [&] {
+    Tape tape;
+    tape.backward(loss_of(net(x)));
+  };
+  table[name + ": forward and backward"] = calls_of(name, [&] {
+    optimiser.zero_grad();
+    gradients();
+  });
+  table[name + ": whole step"] = calls_of(name, [&] {
+    optimiser.zero_grad();
+    gradients();
+    optimiser.step();
+  });
+  table[name + ": clip_grad_norm"] =
+      calls_of(name, [&] { static_cast<void>(optim::clip_grad_norm(net.parameters(), 0)); });
+  table[name + ": clip_grad_value"] = calls_of(name, [&] { optim::clip_grad_value(net.parameters(), 1); });
+}
+
+template <class Optimiser>
+void count_optimiser(Table& table, const std::string& name) {
+  DeviceGuard guard(gpu);
+  Perceptron net;
+  Optimiser optimiser(net.parameters(), {.learning_rate = 0.1});
+  for (Tensor parameter : net.parameters()) parameter.set_grad(ones_like(parameter));
+  table["step of " + name + " for 6 parameters"] = calls_of(name, [&] { optimiser.step(); });
+}
+
+Table count_all() {
+  Table table;
+  count_ops(table);
+  Generator generator(1);
+  RandomOptions random{.device = gpu, .generator = &generator};
+  Tensor classes = zeros({32}, {.dtype = i64, .device = gpu});
+  count_training<Perceptron>(table, "MLP", randn({32, 64}, random),
+                             [&](const Tensor& y) { return cross_entropy(y, classes); });
+  count_training<Recurrent>(table, "LSTM", randn({20, 8, 16}, random), [](const Tensor& y) { return mean(square(y)); });
+  count_optimiser<optim::SGD>(table, "SGD");
+  count_optimiser<optim::Adam>(table, "Adam");
+  count_optimiser<optim::AdamW>(table, "AdamW");
+  count_optimiser<optim::Adamax>(table, "Adamax");
+  count_optimiser<optim::NAdam>(table, "NAdam");
+  count_optimiser<optim::RAdam>(table, "RAdam");
+  count_optimiser<optim::RMSprop>(table, "RMSprop");
+  count_optimiser<optim::Rprop>(table, "Rprop");
+  count_optimiser<optim::Adagrad>(table, "Adagrad");
+  count_optimiser<optim::Adadelta>(table, "Adadelta");
+  count_optimiser<optim::Lion>(table, "Lion");
+  return table;
+}
+
+const char* const path = REEL_COUNTS;
+
+void write(const Table& table) {
+  std::ofstream file(path);
+  file << "# launches, calls of libraries, calls of the driver | once the same has run before\n";
+  for (const auto& [name, calls] : table)
+    file << fmt::format("{:3} {:3} {:3} | {}\n", calls.launches, calls.of_libraries, calls.of_driver, name);
+}
+
+Table read() {
+  Table table;
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  while (std::getline(file, line)) {
+    std::istringstream numbers(line);
+    Calls calls;
+    numbers >> calls.launches >> calls.of_libraries >> calls.of_driver;
+    table[line.substr(line.find('|') + 2)] = calls;
+  }
+  return table;
+}
+
+}  // namespace
+
+TEST_CASE(
+    "calls are not more than counts.txt says, and none allocates, selects a device or makes an event, once it has "
+    "run") {
+  // Each tensor is an allocation then.
+  if (lacks_device() || std::getenv("REEL_CUDA_NO_CACHE")) return;
+  Table found = count_all(), expected = read();
+  static_cast<void>(stand_in::take_violations());
+  if (std::getenv("REEL_WRITE_COUNTS")) return write(found);
+  for (const auto& [name, calls] : found) {
+    CAPTURE(name);
+    REQUIRE(expected.contains(name));
+    const Calls& most = expected[name];
+    CHECK(calls.launches <= most.launches);
+    CHECK(calls.of_libraries <= most.of_libraries);
+    CHECK(calls.of_driver <= most.of_driver);
+  }
+  CHECK(found.size() == expected.size());
+}
+
+}  // namespace reel_test
