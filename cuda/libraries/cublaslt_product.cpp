@@ -33,7 +33,9 @@ void check(cublasStatus_t status, const char* call) {
 
 // NVIDIA's recommendation for Hopper; an algorithm's need is known before it runs.
 constexpr std::size_t most_workspace = std::size_t{32} << 20;
-// A broadcast batch without a constant stride is divided into series. If there are more than these, the kernel for any
+// The library's kernels have an axis of a grid for the matrices of a batch; a larger batch is divided into series.
+constexpr std::int64_t most_matrices = 65535;
+// A broadcast batch without a constant stride is divided into series, too. If there are more than these, the kernel for any
 // strides runs.
 constexpr std::int64_t most_series = 512;
 
@@ -215,7 +217,8 @@ bool run_product(const View& out, const View& a, const View& b, bool adds, const
   Iteration<3> batch({&batches[0], &batches[1], &batches[2]});
   std::int64_t series = 1;
   for (int axis = 1; axis < batch.rank; ++axis) series *= batch.dims[axis];
-  if (series > most_series || batch.dims[0] > most) return false;
+  std::int64_t parts = (batch.dims[0] + most_matrices - 1) / most_matrices;
+  if (series > most_series / parts) return false;
   MatrixLayout of_a = matrix_layout_of(a), of_b = matrix_layout_of(b);
   if (of_a.leading_dimension > most || of_b.leading_dimension > most) return false;
   bool one = batch.dims[0] == 1;
@@ -224,7 +227,7 @@ bool run_product(const View& out, const View& a, const View& b, bool adds, const
       .columns = rows,
       .depth = depth,
       .leading_dimensions = {of_b.leading_dimension, of_a.leading_dimension, columns},
-      .count = batch.dims[0],
+      .count = std::min(batch.dims[0], most_matrices),
       .batch_strides = {one ? 0 : batch.strides[2][0], one ? 0 : batch.strides[1][0], one ? 0 : batch.strides[0][0]},
       .alignments = {alignment_of(b, batch.strides[2], batch.rank), alignment_of(a, batch.strides[1], batch.rank),
                      alignment_of(out, batch.strides[0], batch.rank),
@@ -234,25 +237,38 @@ bool run_product(const View& out, const View& a, const View& b, bool adds, const
       .adds = adds,
       .tf32 = out.dtype == DType::f32 && may_use_tf32()};
   auto& library = of_current_queue<Library>();
-  const Plan& plan = *library.plans.find(key, [&] { return std::make_unique<Plan>(library.handle, key, bias); });
-  if (!plan.algorithm) return false;
-  const cublasLtMatmulAlgo_t& algorithm = *plan.algorithm;
-  if (bias) plan.operation.set_bias(bias);
+  auto plan_for = [&](const Key& key) -> const Plan& {
+    return *library.plans.find(key, [&] { return std::make_unique<Plan>(library.handle, key, bias); });
+  };
+  // That of all parts but the last, and that of the last, which may have fewer matrices.
+  const Plan& plan = plan_for(key);
+  Key last_key = key;
+  last_key.count = batch.dims[0] - (parts - 1) * most_matrices;
+  const Plan& last_plan = parts == 1 ? plan : plan_for(last_key);
+  if (!plan.algorithm || !last_plan.algorithm) return false;
+  if (bias)
+    for (const Plan* each : {&plan, &last_plan}) each->operation.set_bias(bias);
   std::optional<Scratch> workspace;
-  if (plan.workspace > 0) workspace.emplace(plan.workspace);
+  if (std::size_t bytes = std::max(plan.workspace, last_plan.workspace); bytes > 0) workspace.emplace(bytes);
   void* memory = workspace ? workspace->as<void>() : nullptr;
   auto size = static_cast<std::int64_t>(size_of(out.dtype));
   bool first = true, refused = false;
-  batch.for_each_row([&](const std::int64_t(&offsets)[3]) {
+  auto run_part = [&](const std::int64_t(&offsets)[3], std::int64_t part) {
     if (refused) return;
-    char* to = out.as<char>() + offsets[0] * size;
-    const char *left = a.as<char>() + offsets[1] * size, *right = b.as<char>() + offsets[2] * size;
+    const Plan& own = part == parts - 1 ? last_plan : plan;
+    std::int64_t before = part * most_matrices;
+    char* to = out.as<char>() + (offsets[0] + before * key.batch_strides[2]) * size;
+    const char* left = a.as<char>() + (offsets[1] + before * key.batch_strides[1]) * size;
+    const char* right = b.as<char>() + (offsets[2] + before * key.batch_strides[0]) * size;
     cublasStatus_t status = out.dtype == DType::f64
-                                ? run<double>(library, plan, algorithm, key, right, left, to, memory)
-                                : run<float>(library, plan, algorithm, key, right, left, to, memory);
+                                ? run<double>(library, own, *own.algorithm, key, right, left, to, memory)
+                                : run<float>(library, own, *own.algorithm, key, right, left, to, memory);
     refused = first && status == CUBLAS_STATUS_NOT_SUPPORTED;
     if (!refused) check(status, "cublasLtMatmul");
     first = false;
+  };
+  batch.for_each_row([&](const std::int64_t(&offsets)[3]) {
+    for (std::int64_t part = 0; part < parts; ++part) run_part(offsets, part);
   });
   if (refused) driver_forget_error();
   return !refused;

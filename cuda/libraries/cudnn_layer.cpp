@@ -2,6 +2,7 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <numeric>
 
 #include "../runtime/driver.h"
 #include "../runtime/of_queue.h"
@@ -95,17 +96,16 @@ class CudnnLayer final : public LibraryLayer {
   }
 
   void backward(const LibraryLayerBackward& given) override {
-    cudnnHandle_t handle = library_handle();
-    check_cudnn(
-        cudnnRNNBackwardData_v8(handle, layer_, nullptr, y_, given.y, given.dy, x_, given.dx, state_, given.h_0,
-                                given.dh, given.dh_0, cell_state(), given.c_0, given.dc, given.dc_0, weight_bytes,
-                                given.weights, work_bytes, given.work, reserve_bytes, given.reserve),
-        "cudnnRNNBackwardData_v8");
-    if (!given.dweights) return;
-    check_cudnn(cudnnRNNBackwardWeights_v8(handle, layer_, CUDNN_WGRAD_MODE_ADD, nullptr, x_, given.x, state_,
-                                           given.h_0, y_, given.y, weight_bytes, given.dweights, work_bytes, given.work,
-                                           reserve_bytes, given.reserve),
-                "cudnnRNNBackwardWeights_v8");
+    auto [status, call] = run_backward(given);
+    if (status == CUDNN_STATUS_SUCCESS) return;
+    if (!is_persistent_) check_cudnn(status, call);
+    persists = false;
+    driver_forget_error();
+    if (!set_standard()) check_cudnn(status, call);
+    // What the persistent forward pass has kept is not what this one needs.
+    keep_again(given);
+    Outcome outcome = run_backward(given);
+    check_cudnn(outcome.status, outcome.call);
   }
 
  private:
@@ -197,6 +197,40 @@ class CudnnLayer final : public LibraryLayer {
     return cudnnRNNForward(library_handle(), layer_, mode, nullptr, x_, given.x, y_, given.y, state_, given.h_0,
                            given.h, cell_state(), given.c_0, given.c, weight_bytes, given.weights, work_bytes,
                            given.work, reserve_bytes, given.reserve);
+  }
+
+  struct Outcome {
+    cudnnStatus_t status;
+    const char* call;
+  };
+
+  Outcome run_backward(const LibraryLayerBackward& given) {
+    cudnnHandle_t handle = library_handle();
+    cudnnStatus_t status =
+        cudnnRNNBackwardData_v8(handle, layer_, nullptr, y_, given.y, given.dy, x_, given.dx, state_, given.h_0,
+                                given.dh, given.dh_0, cell_state(), given.c_0, given.dc, given.dc_0, weight_bytes,
+                                given.weights, work_bytes, given.work, reserve_bytes, given.reserve);
+    if (status != CUDNN_STATUS_SUCCESS || !given.dweights) return {status, "cudnnRNNBackwardData_v8"};
+    status = cudnnRNNBackwardWeights_v8(handle, layer_, CUDNN_WGRAD_MODE_ADD, nullptr, x_, given.x, state_, given.h_0,
+                                        y_, given.y, weight_bytes, given.dweights, work_bytes, given.work,
+                                        reserve_bytes, given.reserve);
+    return {status, "cudnnRNNBackwardWeights_v8"};
+  }
+
+  // Runs the forward pass again for what it keeps; its results are dropped.
+  void keep_again(const LibraryLayerBackward& given) {
+    auto element = form_.dtype == DType::f64 ? std::size_t{8} : std::size_t{4};
+    std::int64_t rows = std::accumulate(form_.counts.begin(), form_.counts.end(), std::int64_t{0});
+    Scratch y(static_cast<std::size_t>(rows * form_.size) * element);
+    LibraryLayerForward again{};
+    again.x = given.x;
+    again.h_0 = given.h_0;
+    again.c_0 = given.c_0;
+    again.weights = given.weights;
+    again.y = y.as<void>();
+    again.work = given.work;
+    again.reserve = given.reserve;
+    check_cudnn(run_forward(again), "cudnnRNNForward");
   }
 
   LibraryLayerForm form_;

@@ -1,12 +1,14 @@
 #include <cublas_v2.h>
 #include <cusolverDn.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include <reel/error.h>
 
 #include "../../lib/core/context.h"
+#include "../kernels/products/addresses.h"
 #include "../runtime/of_queue.h"
 #include "factorise.h"
 
@@ -75,6 +77,13 @@ struct Library {
 constexpr std::int64_t most_for_batch = 512;
 bool runs_as_batch(std::int64_t n, std::int64_t count) { return count > 1 && n <= most_for_batch; }
 
+// The libraries' kernels have an axis of a grid for the matrices of a batch. Calls f(first, count) for each part of it.
+template <class F>
+void for_each_part(std::int64_t count, const F& f) {
+  constexpr std::int64_t most = 65535;
+  for (std::int64_t first = 0; first < count; first += most) f(first, std::min(most, count - first));
+}
+
 int as_int(std::int64_t number) { return static_cast<int>(number); }
 
 template <class T>
@@ -87,17 +96,12 @@ class Array {
   Scratch memory_;
 };
 
-// The addresses of the matrices of a batch, in the device's memory.
+// The addresses of the matrices of a batch, in the device's memory. They are computed there, so that a graph may record it.
 template <class T>
 class Addresses {
  public:
   Addresses(T* first, std::int64_t area, std::int64_t count) : memory_(count) {
-    std::vector<T*> each(static_cast<std::size_t>(count));
-    for (T*& address : each) {
-      address = first;
-      first += area;
-    }
-    copy_to_device(memory_.get(), each.data(), sizeof(T*) * each.size());
+    write_addresses(memory_.get(), first, area * static_cast<std::int64_t>(sizeof(T)), count);
   }
   T** get() const { return memory_.get(); }
 
@@ -155,9 +159,11 @@ void factor_lu(T* a, std::int64_t n, std::int64_t count, int* pivots) {
   int size = as_int(n);
   if (runs_as_batch(n, count)) {
     Addresses<T> matrices(a, n * n, count);
-    return check(
-        Calls<T>::lu_batch(library.blas.on_stream(), size, matrices.get(), size, pivots, faults.get(), as_int(count)),
-        "cublas<t>getrfBatched");
+    return for_each_part(count, [&](std::int64_t first, std::int64_t part) {
+      check(Calls<T>::lu_batch(library.blas.on_stream(), size, matrices.get() + first, size, pivots + first * n,
+                               faults.get() + first, as_int(part)),
+            "cublas<t>getrfBatched");
+    });
   }
   cusolverDnHandle_t handle = library.solver.on_stream();
   int work = 0;
@@ -177,9 +183,11 @@ void solve_factored(const T* factors, const int* pivots, T* right, std::int64_t 
     Addresses<const T> matrices(factors, n * n, count);
     Addresses<T> solutions(right, n * columns, count);
     int wrong_argument = 0;
-    return check(Calls<T>::solve_batch(library.blas.on_stream(), CUBLAS_OP_N, size, sides, matrices.get(), size, pivots,
-                                       solutions.get(), size, &wrong_argument, as_int(count)),
-                 "cublas<t>getrsBatched");
+    return for_each_part(count, [&](std::int64_t first, std::int64_t part) {
+      check(Calls<T>::solve_batch(library.blas.on_stream(), CUBLAS_OP_N, size, sides, matrices.get() + first, size,
+                                  pivots + first * n, solutions.get() + first, size, &wrong_argument, as_int(part)),
+            "cublas<t>getrsBatched");
+    });
   }
   cusolverDnHandle_t handle = library.solver.on_stream();
   Array<int> wrong_argument(1);
@@ -203,9 +211,12 @@ void solve_triangle(const T* a, T* right, std::int64_t n, std::int64_t columns, 
   if (runs_as_batch(n, count)) {
     Addresses<const T> matrices(a, n * n, count);
     Addresses<T> solutions(right, n * columns, count);
-    return check(Calls<T>::triangle_batch(handle, CUBLAS_SIDE_RIGHT, part, operation, diagonal, sides, size, &one,
-                                          matrices.get(), size, solutions.get(), sides, as_int(count)),
-                 "cublas<t>trsmBatched");
+    return for_each_part(count, [&](std::int64_t first, std::int64_t matrix_count) {
+      check(
+          Calls<T>::triangle_batch(handle, CUBLAS_SIDE_RIGHT, part, operation, diagonal, sides, size, &one,
+                                   matrices.get() + first, size, solutions.get() + first, sides, as_int(matrix_count)),
+          "cublas<t>trsmBatched");
+    });
   }
   for (std::int64_t i = 0; i < count; ++i)
     check(Calls<T>::triangle(handle, CUBLAS_SIDE_RIGHT, part, operation, diagonal, sides, size, &one, a + i * n * n,
@@ -219,9 +230,11 @@ void factor_cholesky(T* a, std::int64_t n, std::int64_t count, int* faults) {
   int size = as_int(n);
   if (runs_as_batch(n, count)) {
     Addresses<T> matrices(a, n * n, count);
-    return check(
-        Calls<T>::cholesky_batch(handle, CUBLAS_FILL_MODE_UPPER, size, matrices.get(), size, faults, as_int(count)),
-        "cusolverDn<t>potrfBatched");
+    return for_each_part(count, [&](std::int64_t first, std::int64_t part) {
+      check(Calls<T>::cholesky_batch(handle, CUBLAS_FILL_MODE_UPPER, size, matrices.get() + first, size, faults + first,
+                                     as_int(part)),
+            "cusolverDn<t>potrfBatched");
+    });
   }
   int work = 0;
   check(Calls<T>::cholesky_size(handle, CUBLAS_FILL_MODE_UPPER, size, a, size, &work), "cusolverDn<t>potrf_bufferSize");

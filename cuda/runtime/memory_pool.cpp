@@ -85,9 +85,11 @@ Block* MemoryPool::take(std::size_t bytes, bool spoils) {
   bytes += gap;
   std::lock_guard lock(mutex_);
   if (!awaited_.empty()) put_awaited(false);
-  Block* block = keeps_nothing()       ? take_alone(bytes)
-                 : bytes <= most_small ? take_small(bytes)
-                                       : take_large(rounded(bytes, granule));
+  // A graph's kernels use its memory again at each launch, when their tensors no longer exist.
+  bool is_of_graph = this != &queue_.memory;
+  Block* block = keeps_nothing() && !is_of_graph ? take_alone(bytes)
+                 : bytes <= most_small           ? take_small(bytes)
+                                                 : take_large(rounded(bytes, granule));
   if (!block) return nullptr;
   ++in_use_;
   account_.take(block->bytes);

@@ -50,7 +50,8 @@ struct DeviceAccount {
 /// The memory that one queue's work uses. Freed memory is reused without waiting, because the queue runs its work in
 /// order; a block that other queues have used, only when they have finished with it. Small blocks are cut from slabs
 /// and keep their size; large ones are split and merged with their neighbours. Any thread may free; only the queue's
-/// own thread allocates. If REEL_CUDA_NO_CACHE is set, nothing is cached: each block is a driver allocation.
+/// own thread allocates. If REEL_CUDA_NO_CACHE is set, nothing is cached: each block is a driver allocation, except for
+/// those of a graph.
 class MemoryPool {
  public:
   MemoryPool(Queue& queue, DeviceAccount& account);

@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <memory>
 
 #include "../../lib/core/device_module.h"
@@ -19,6 +20,9 @@ namespace {
 class CudaModule final : public DeviceModule {
  public:
   CudaModule() : count_(driver_device_count(absence_)) {
+    // cuBLAS, which cuDNN's recurrent layers use, else shares a workspace among streams, and results differ from run to
+    // run. Source: NVIDIA's cuBLAS documentation, "Results Reproducibility".
+    setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", 0);
     fill_device_kernels(kernels_);
     fill_device_optimisers(optimiser_kernels_);
   }
@@ -57,8 +61,9 @@ class CudaModule final : public DeviceModule {
   void synchronise(int device) override {
     Queue& queue = enter_device_of_thread(device);
     wait_for_queue(queue, "all that is queued");
+    // Another thread may begin to record a graph meanwhile, and to wait for its stream would end that.
     for (Queue* other : queues_of(device))
-      if (other != &queue && !other->capture) driver_wait(other->stream);
+      if (other != &queue) other->finish();
   }
 
   std::uint32_t record_fingerprint(const Body& x) override { return record_fingerprint_of(x); }

@@ -5,6 +5,7 @@
 #include "../../device/launch.h"
 #include "../../libraries/factorise.h"
 #include "../../runtime/cuda_kernels.h"
+#include "addresses.h"
 #include "product.h"
 
 // The library's matrices are column-major: operands and results are transposed. Nothing waits: a matrix that cannot be
@@ -416,7 +417,19 @@ std::int64_t eigh(const View& values, const View& vectors, const View& a) {
   return -1;
 }
 
+struct WriteAddresses {
+  std::uintptr_t* to;
+  std::uintptr_t first, step;
+
+  REEL_DEVICE void operator()(std::int64_t i) const { to[i] = first + static_cast<std::uintptr_t>(i) * step; }
+};
+
 }  // namespace
+
+void write_addresses(void* to, const void* first, std::int64_t step, std::int64_t count) {
+  for_each(count, WriteAddresses{static_cast<std::uintptr_t*>(to), reinterpret_cast<std::uintptr_t>(first),
+                                 static_cast<std::uintptr_t>(step)});
+}
 
 void fill_linear_algebra(KernelTable& table) {
   static constexpr LinearAlgebraKernels kernels{

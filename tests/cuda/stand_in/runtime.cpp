@@ -147,7 +147,10 @@ cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   if (kind != cudaMemcpyDefault) violation("a copy says where its memory is");
-  return copy(to, current_device(), from, current_device(), bytes, stream, "cudaMemcpyAsync");
+  const char* call = !is_of_device(address_of(from)) ? "cudaMemcpyAsync from the CPU"
+                     : !is_of_device(address_of(to)) ? "cudaMemcpyAsync to the CPU"
+                                                     : "cudaMemcpyAsync";
+  return copy(to, current_device(), from, current_device(), bytes, stream, call);
 }
 
 cudaError_t cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, std::size_t bytes,
