@@ -59,8 +59,9 @@ void check_tensors(const char* function, std::span<const Tensor> parameters, Loc
       fail<DTypeError>(function, where, "takes gradients of f32 or f64, not {}", describe(gradient));
 }
 
-// The sum of squares of gradients: gradients on a device are summed there, and the result is read once.
-class SumOfSquares {
+// The norm of all elements of gradients. On a device each gradient's norm is computed there, which neither overflows nor
+// underflows in f32, and the norm of these is read once.
+class TotalNorm {
  public:
   void add(const Tensor& parameter, Location where) {
     Tensor gradient = held_gradient(parameter);
@@ -70,29 +71,29 @@ class SumOfSquares {
       on_cpu_ += packed.dtype() == DType::f32 ? sum_of_squares<float>(packed) : sum_of_squares<double>(packed);
       return;
     }
-    Tensor more = to_if_needed(sum(square(packed)), DType::f64);
-    for (Tensor& sum : on_devices_)
-      if (sum.device() == more.device()) {
-        sum = sum + more;
-        return;
-      }
-    on_devices_.push_back(more);
+    auto same = [&](const std::vector<Tensor>& norms) {
+      return norms[0].device() == packed.device() && norms[0].dtype() == packed.dtype();
+    };
+    auto group = std::find_if(on_devices_.begin(), on_devices_.end(), same);
+    if (group == on_devices_.end()) group = on_devices_.insert(group, std::vector<Tensor>());
+    group->push_back(norm(packed));
   }
   double total() const {
-    double total = on_cpu_;
-    for (const Tensor& sum : on_devices_) total += sum.item();
+    double total = std::sqrt(on_cpu_);
+    for (const std::vector<Tensor>& norms : on_devices_)
+      total = std::hypot(total, (norms.size() == 1 ? norms[0] : norm(stack(norms))).item());
     return total;
   }
 
  private:
   double on_cpu_ = 0;
-  std::vector<Tensor> on_devices_;
+  std::vector<std::vector<Tensor>> on_devices_;
 };
 
-double sum_of_squares(const Tensor& parameter, Location where) {
-  SumOfSquares sum;
-  sum.add(parameter, where);
-  return sum.total();
+double norm_of(const Tensor& parameter, Location where) {
+  TotalNorm total;
+  total.add(parameter, where);
+  return total.total();
 }
 
 template <class T, class F>
@@ -180,9 +181,9 @@ double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Locat
   NoRecord pause;
   CallerScope caller(where);
   check_tensors("clip_grad_norm", parameters, where);
-  SumOfSquares sum;
-  for (const Tensor& parameter : parameters) sum.add(parameter, where);
-  double norm = std::sqrt(sum.total()), factor = factor_for(norm, max_norm);
+  TotalNorm total;
+  for (const Tensor& parameter : parameters) total.add(parameter, where);
+  double norm = total.total(), factor = factor_for(norm, max_norm);
   if (factor == 1) return norm;
   change_all(
       parameters, [&](std::size_t) { return scaling(factor, where); }, where);
@@ -197,7 +198,7 @@ std::vector<double> clip_grad_norm_each(std::span<const Tensor> parameters, doub
   CallerScope caller(where);
   check_tensors("clip_grad_norm_each", parameters, where);
   std::vector<double> norms;
-  for (const Tensor& parameter : parameters) norms.push_back(std::sqrt(sum_of_squares(parameter, where)));
+  for (const Tensor& parameter : parameters) norms.push_back(norm_of(parameter, where));
   change_all(
       parameters, [&](std::size_t i) { return scaling(factor_for(norms[i], max_norm), where); }, where);
   return norms;

@@ -115,6 +115,20 @@ TEST_CASE("tensors go from thread to thread, and outlive those that made them") 
   outlives_all = made;
 }
 
+TEST_CASE("clip_grad_norm finds the norm of f32 gradients on a device whose squares f32 cannot hold") {
+  if (lacks_device()) return;
+  std::vector<Tensor> parameters{zeros({3}, {.device = gpu}).requires_grad(),
+                                 zeros({2, 2}, {.device = gpu}).requires_grad()};
+  for (double size : {1e25, 1e-25}) {
+    CAPTURE(size);
+    parameters[0].set_grad(full({3}, 2 * size, {.device = gpu}));
+    parameters[1].set_grad(full({2, 2}, size, {.device = gpu}));
+    CHECK(optim::clip_grad_norm(parameters, 1) == Approx(4 * size));
+    // A norm below the largest one changes nothing.
+    CHECK(to(parameters[0].grad(), cpu).to_vector<float>()[0] == Approx(size > 1 ? 0.5 : 2 * size));
+  }
+}
+
 TEST_CASE("optimisers, clipping and averages do on a device what they do on the CPU") {
   if (lacks_device()) return;
   auto trained = [](Device device) {
