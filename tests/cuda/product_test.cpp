@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "catch.h"
+#include "core/parameter_version.h"
 #include "cuda/gpu.h"
+#include "kernels/kernel_table.h"
 
 // Products, attention and linear algebra in sizes and layouts that the op table does not have.
 
@@ -121,6 +123,23 @@ TEST_CASE("vectors of decompositions have the same signs on a device and on the 
   }
   Tensor a = randn({4, 6, 6}, {.dtype = f64});
   CHECK(largest_difference(eigh(to(a, gpu)).vectors, eigh(a).vectors) < 1e-9);
+}
+
+// Halves are multiplied in tiles where the library has no product for them.
+TEST_CASE("a product is added to a matrix of halves on a device") {
+  if (lacks_device()) return;
+  for (DType dtype : {f32, bf16, f16}) {
+    CAPTURE(name_of(dtype));
+    Tensor c = to(reshape(arange(12), {3, 4}), dtype), a = full({3, 5}, 0.5, {.dtype = dtype}),
+           b = ones({5, 4}, {.dtype = dtype});
+    Tensor found = to(addmm(to(c, gpu), to(a, gpu), to(b, gpu)), cpu);
+    CHECK(largest_difference(found, c + 2.5) == 0);
+    detail::DeviceModule& module = detail::device_module();
+    module.enter(0);
+    Tensor sum = to(c, gpu), left = to(a, gpu), right = to(b, gpu);
+    module.kernels().matmul_add(sum.body(), left.body(), right.body(), {});
+    CHECK(largest_difference(sum, c + 2.5) == 0);
+  }
 }
 
 }  // namespace reel_test

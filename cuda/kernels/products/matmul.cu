@@ -133,7 +133,7 @@ struct TiledProduct {
         else if constexpr (std::is_integral_v<T>)
           place = static_cast<T>(sum);
         else
-          place = stored<T>(sum);
+          place = stored<T>(adds ? static_cast<S>(loaded(place)) + sum : sum);
       }
   }
 };
