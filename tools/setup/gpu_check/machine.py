@@ -2,6 +2,7 @@
 
 import ctypes
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +30,36 @@ def device_names():
         driver.cuDeviceGetName(name, 256, device)
         names.append(name.value.decode())
     return names, ""
+
+
+def driver_version():
+    """The newest CUDA that the driver runs, as (major, minor); None if there is no driver."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    version = ctypes.c_int()
+    if driver.cuDriverGetVersion(ctypes.byref(version)) != 0:
+        return None
+    return version.value // 1000, version.value % 1000 // 10
+
+
+def toolkit_version(root):
+    """The version of a toolkit's nvcc, as (major, minor); None if it does not say."""
+    found = re.search(r"release (\d+)\.(\d+)", output_of([root / "bin/nvcc", "--version"]))
+    return (int(found[1]), int(found[2])) if found else None
+
+
+def versions_fault(root):
+    """Why programs of the toolkit would not run with the machine's driver; "" if they do.
+
+    A driver runs programs of its own major version and of all older ones.
+    """
+    driver, toolkit = driver_version(), toolkit_version(root)
+    if not driver or not toolkit or driver[0] >= toolkit[0]:
+        return ""
+    return (f"NVIDIA's driver goes up to CUDA {driver[0]}.{driver[1]}, and the toolkit in {root} is {toolkit[0]}.{toolkit[1]}: "
+            f"install a newer driver, or put the nvcc of a toolkit {driver[0]} on PATH")
 
 
 def find_program(name, *folders):
@@ -61,7 +92,6 @@ LIBRARIES = {
     "cublasLt": "cublasLt.h",
     "cublas": "cublas_api.h",
     "cudnn": "cudnn.h",
-    "curand": "curand.h",
     "cusolver": "cusolverDn.h",
     "cusparse": "cusparse.h",
 }

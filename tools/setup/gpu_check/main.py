@@ -91,6 +91,8 @@ class Check:
         root = machine.toolkit_root()
         if not root:
             return self.show(steps.Outcome("toolkit", "FAILED", note="no nvcc is on PATH or in /usr/local/cuda/bin"))
+        if fault := machine.versions_fault(root):
+            return self.show(steps.Outcome("toolkit", "FAILED", note=fault))
         lines, missing = machine.borrow_libraries(self.prefix, self.arguments.python)
         for line in lines:
             print(f"{'':18}{line}")
