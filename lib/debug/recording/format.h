@@ -33,6 +33,7 @@ class RecordBytes {
     ++size_;
   }
   void varint(std::uint64_t value) {
+    if (value < 0x80) return byte(static_cast<std::uint8_t>(value));
     char *begin = room_for(most_varint_bytes), *to = begin;
     for (; value >= 0x80; value >>= 7) *to++ = static_cast<char>(value | 0x80);
     *to++ = static_cast<char>(value);

@@ -1,6 +1,7 @@
 #include "recorder.h"
 
 #include <cmath>
+#include <cstring>
 #include <exception>
 #include <limits>
 #include <mutex>
@@ -60,17 +61,14 @@ std::uint64_t fingerprint_of(const Body& body, std::uint32_t elements) {
   return (form >> 32 | std::uint64_t{1} << 31) << 32 | elements;
 }
 
-// The Euclidean norm of a − b, contiguous tensors of one shape and dtype on the CPU.
-double distance(const Tensor& a, const Tensor& b) {
-  double squares = 0;
+// The Euclidean norm of a − before, which is overwritten: contiguous tensors of one shape and dtype on the CPU.
+double distance(const Tensor& a, Tensor& before) {
   with_floating(a.dtype(), [&]<class T>(std::type_identity<T>) {
-    const T *x = a.body().as<T>(), *y = b.body().as<T>();
-    for (std::int64_t i = 0, count = a.numel(); i < count; ++i) {
-      double difference = static_cast<double>(x[i]) - static_cast<double>(y[i]);
-      squares += difference * difference;
-    }
+    const T* x = a.body().as<T>();
+    T* y = before.body().as<T>();
+    for (std::int64_t i = 0, count = a.numel(); i < count; ++i) y[i] = static_cast<T>(x[i] - y[i]);
   });
-  return std::sqrt(squares);
+  return norm_of(before);
 }
 
 // In the place of an output or a gradient that is undefined.
@@ -133,7 +131,7 @@ void Recorder::failed(const Call& call) noexcept {
 void Recorder::refused(const char* op, Location where, const std::string& sentence) noexcept {
   // The error of an op that has started is recorded by `failed`.
   if (records() && !detail::context().running) try {
-      RecordedOp refusal = opened(differentiating_.empty() ? OpKind::forward : OpKind::backward, op, where);
+      RecordedOp refusal = opened(differentiating_.empty() ? OpKind::forward : OpKind::backward, op, where, now());
       refusal.error = sentence;
       record(refusal);
     } catch (...) {  // The error itself is the one to report.
@@ -144,24 +142,27 @@ void Recorder::refused(const char* op, Location where, const std::string& senten
 void Recorder::record_call(const Call& call, Location where, std::int64_t end, std::string_view error) {
   Running running = take_running(call);
   if (!running.call) return;  // the recording, or this step of it, began within the op
-  RecordedOp op = opened(differentiating_.empty() ? OpKind::forward : OpKind::backward, call.op.name, where);
-  op.start = running.start;
+  RecordedOp op =
+      opened(differentiating_.empty() ? OpKind::forward : OpKind::backward, call.op.name, where, running.start);
   // An op of an example in batch_map waits for those of others.
   if (!detail::context().interceptor) op.duration = end - running.start;
   op.inputs = std::move(running.inputs);
   op.error = error;
+  op.outputs = std::move(spare_outputs_);
   if (error.empty()) {
     for (std::size_t i = 0; i < call.outputs.size(); ++i) {
       const Tensor& output = call.outputs[i];
       // Elements that only the gradient reads, and those around a written part, may be uninitialised.
       bool summarised = !(call.op.hidden_outputs >> i & 1) && !call.op.writes_part;
-      op.outputs.push_back(output.defined() ? described(output, summarised) : undefined_tensor());
+      op.outputs.push_back(output.defined() ? described(output, summarised, true) : undefined_tensor());
       if (output.defined()) remember(output, {op.id, static_cast<std::uint32_t>(i)});
     }
     if (op.kind == OpKind::forward) link(call, op);
   }
   record(op);
   spare_.push_back(std::move(op.inputs));
+  op.outputs.clear();
+  spare_outputs_ = std::move(op.outputs);
 }
 
 Recorder::Running Recorder::take_running(const Call& call) {
@@ -174,7 +175,7 @@ Recorder::Running Recorder::take_running(const Call& call) {
   return {nullptr, 0, {}};
 }
 
-RecordedOp Recorder::opened(OpKind kind, const char* op, Location where) {
+RecordedOp Recorder::opened(OpKind kind, const char* op, Location where, std::int64_t start) {
   RecordedOp record;
   record.id = next_id_++;
   record.kind = kind;
@@ -182,7 +183,7 @@ RecordedOp Recorder::opened(OpKind kind, const char* op, Location where) {
   record.file = interned_file(where.file);
   record.line = where.line;
   record.step = step_;
-  record.start = now();
+  record.start = start;
   if (kind == OpKind::forward || kind == OpKind::source) {
     record.module = module_path();
     record.notes = notes();
@@ -195,7 +196,7 @@ RecordedOp Recorder::opened(OpKind kind, const char* op, Location where) {
   return record;
 }
 
-RecordedTensor Recorder::described(const Tensor& tensor, bool summarised) {
+RecordedTensor Recorder::described(const Tensor& tensor, bool summarised, bool at_once) {
   const Body& body = tensor.body();
   RecordedTensor record;
   record.shape = tensor.shape();
@@ -208,18 +209,21 @@ RecordedTensor Recorder::described(const Tensor& tensor, bool summarised) {
     if (options_.statistics) record.statistics = statistics_of(summary, body.numel);
     if (options_.fingerprints) record.fingerprint = fingerprint_of(body, summary.fingerprint);
   }
-  record.values = values_of(tensor);
+  if (body.numel <= options_.value_elements) {
+    bool is_read_in_place = at_once && !options_.copies_values && body.contiguous && body.device == cpu;
+    record.values = is_read_in_place ? tensor : copy_of(tensor);
+  }
   return record;
-}
-
-Tensor Recorder::values_of(const Tensor& tensor) {
-  return tensor.numel() <= options_.value_elements ? copy_of(tensor) : Tensor();
 }
 
 Tensor Recorder::copy_of(const Tensor& tensor) {
   Tensor here = on_cpu(tensor);
   Shape shape = tensor.shape();
   Tensor copy = allocate(detail::context(), {shape, tensor.dtype(), cpu}, "recording", tensor.made_at());
+  if (here.body().contiguous) {
+    std::memcpy(copy.body().data, here.body().data, static_cast<std::size_t>(here.numel()) * size_of(here.dtype()));
+    return copy;
+  }
   Iteration<1> iteration({&here.body()});
   with_bits(tensor.dtype(), [&]<class T>(std::type_identity<T>) {
     T* to = copy.body().as<T>();
@@ -242,9 +246,9 @@ TensorId Recorder::id_of(const Tensor& input) {
                              is_parameter ? "parameter"
                              : is_known   ? "overwritten"
                                           : "data",
-                             input.made_at());
+                             input.made_at(), now());
   if (is_known) source.inputs.push_back(found->second.id);
-  source.outputs.push_back(described(input, true));
+  source.outputs.push_back(described(input, true, true));
   source.outputs[0].name = is_parameter                         ? name_of_parameter(input)
                            : names_.contains(&body) && is_known ? names_[&body]
                                                                 : "";
@@ -285,7 +289,7 @@ const Recorder::Forward* Recorder::forward_of(const Entry& entry) {
 
 void Recorder::gradient_starting(const Entry& entry, std::span<const Tensor> gradients) {
   if (records()) {
-    RecordedOp op = opened(OpKind::gradient, entry.op->name, entry.where());
+    RecordedOp op = opened(OpKind::gradient, entry.op->name, entry.where(), now());
     if (gradients.empty()) next_id_ = op.id;  // a deferred product, which is not recorded itself
     if (const Forward* forward = forward_of(entry)) {
       op.forward = forward->id;
@@ -293,7 +297,7 @@ void Recorder::gradient_starting(const Entry& entry, std::span<const Tensor> gra
       op.notes = forward->notes;
     }
     for (const Tensor& gradient : gradients) {
-      op.outputs.push_back(gradient.defined() ? described(gradient, true) : undefined_tensor());
+      op.outputs.push_back(gradient.defined() ? described(gradient, true, false) : undefined_tensor());
       auto known = gradient.defined() ? known_.find(&gradient.body()) : known_.end();
       if (known != known_.end() && known->second.is(gradient.body())) op.inputs.push_back(known->second.id);
       if (gradient.defined()) remember(gradient, {op.id, static_cast<std::uint32_t>(op.outputs.size() - 1)});
@@ -320,9 +324,9 @@ void Recorder::leaf_gradient(const Tensor& leaf, const Tensor& gradient) {
   if (records() && leaf.defined() && gradient.defined()) {
     auto known = known_.find(&leaf.body());
     std::string_view name = name_of_parameter(leaf);
-    RecordedOp op = opened(OpKind::gradient, leaf.is_parameter() ? "parameter" : "data", leaf.made_at());
+    RecordedOp op = opened(OpKind::gradient, leaf.is_parameter() ? "parameter" : "data", leaf.made_at(), now());
     if (known != known_.end() && known->second.is(leaf.body())) op.forward = known->second.id.op;
-    op.outputs.push_back(described(gradient, true));
+    op.outputs.push_back(described(gradient, true, true));
     op.outputs[0].name = name;
     auto computed = known_.find(&gradient.body());
     if (computed != known_.end() && computed->second.is(gradient.body())) op.inputs.push_back(computed->second.id);
@@ -344,11 +348,12 @@ void Recorder::updating(std::span<const Tensor> parameters) {
 }
 
 void Recorder::updated(std::span<const Tensor> parameters) {
-  for (const Updating& one : updating_) {
+  for (Updating& one : updating_) {
     if (one.index >= parameters.size()) continue;
     const Tensor& parameter = parameters[one.index];
     Tensor here = on_cpu(parameter);
     if (here.numel() != one.before.numel() || here.dtype() != one.before.dtype()) continue;
+    if (!here.body().contiguous) here = copy_of(here);
     std::string_view name = name_of_parameter(parameter);
     if (name.empty()) name = intern("parameter " + std::to_string(one.index));
     record_update({step_, name, one.weight_norm, one.gradient_norm, distance(here, one.before)});
@@ -398,13 +403,15 @@ std::string_view Recorder::notes() {
 
 std::string_view Recorder::interned_file(const char* file) {
   if (!file) return {};
+  if (file == last_file_) return last_file_text_;
   auto [found, is_new] = files_.try_emplace(file);
   if (is_new) {
     std::string_view text = file;
     while (text.starts_with("../")) text.remove_prefix(3);
     found->second = intern(text);
   }
-  return found->second;
+  last_file_ = file;
+  return last_file_text_ = found->second;
 }
 
 }  // namespace reel::debug

@@ -23,6 +23,8 @@ class Recorder : public ListenerScope {
     bool statistics = true, fingerprints = true, updates = true;
     std::int64_t value_elements = 0;
     std::int64_t every = 1;
+    /// False if `record` reads values before it returns, so that they need not be copied.
+    bool copies_values = true;
   };
   explicit Recorder(const Options& options);
 
@@ -43,9 +45,6 @@ class Recorder : public ListenerScope {
   virtual void record(const RecordedOp& op) = 0;
   virtual void record_update(const RecordedUpdate& update) = 0;
   virtual void record_name(TensorId id, std::string_view name) = 0;
-  /// The values to keep of a tensor; undefined for none. `numel` is at most `value_elements` by default.
-  virtual Tensor values_of(const Tensor& tensor);
-
   /// A copy of a tensor's elements on the CPU, which no tape and no listener sees.
   static Tensor copy_of(const Tensor& tensor);
   std::string_view intern(std::string_view text) { return *texts_.emplace(text).first; }
@@ -91,8 +90,9 @@ class Recorder : public ListenerScope {
   bool records() const { return step_ % options_.every == 0; }
   void record_call(const detail::Call& call, Location where, std::int64_t end, std::string_view error);
   Running take_running(const detail::Call& call);
-  RecordedOp opened(OpKind kind, const char* op, Location where);
-  RecordedTensor described(const Tensor& tensor, bool summarised);
+  RecordedOp opened(OpKind kind, const char* op, Location where, std::int64_t start);
+  // `at_once`: whether it is recorded before the program goes on.
+  RecordedTensor described(const Tensor& tensor, bool summarised, bool at_once);
   TensorId id_of(const Tensor& input);
   void remember(const Tensor& tensor, TensorId id);
   void link(const detail::Call& call, const RecordedOp& op);
@@ -108,11 +108,14 @@ class Recorder : public ListenerScope {
   std::int64_t step_ = 0;
   std::vector<Running> running_;
   std::vector<std::vector<TensorId>> spare_;  // vectors whose memory is used again
+  std::vector<RecordedTensor> spare_outputs_;
   std::vector<Differentiating> differentiating_;
   std::unordered_map<const detail::Body*, Known> known_;
   std::unordered_map<const detail::Body*, std::string_view> names_;
   std::unordered_map<const detail::Entry*, Forward> forwards_;
   std::unordered_map<const char*, std::string_view> files_;
+  const char* last_file_ = nullptr;
+  std::string_view last_file_text_;
   std::unordered_set<std::string> texts_;
   std::uint64_t epoch_ = 0;  // of the tape to whose entries `forwards_` belongs
   const void* last_call_ = nullptr;

@@ -1,5 +1,7 @@
 #include <reel/debug/recording.h>
 
+#include <array>
+#include <cstdint>
 #include <fstream>
 #include <iterator>
 #include <unordered_map>
@@ -52,7 +54,8 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
                   .fingerprints = options.fingerprints,
                   .updates = options.updates,
                   .value_elements = options.value_elements,
-                  .every = options.every}) {}
+                  .every = options.every,
+                  .copies_values = false}) {}
 
  private:
   // Texts are written once in each segment, so a record is encoded again if the next segment begins with it.
@@ -87,9 +90,13 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
   // A text that lives as long as the recorder, so that its address identifies it.
   void text(std::string_view text) {
     if (text.empty()) return body_.varint(0);
-    auto [found, is_new] = texts_.try_emplace(text.data(), text_count_ + 1);
-    if (is_new) add_text(text);
-    body_.varint(found->second);
+    RecentText& recent = recent_[reinterpret_cast<std::uintptr_t>(text.data()) / 8 % recent_.size()];
+    if (recent.data != text.data()) {
+      auto [found, is_new] = texts_.try_emplace(text.data(), text_count_ + 1);
+      if (is_new) add_text(text);
+      recent = {text.data(), found->second};
+    }
+    body_.varint(recent.index);
   }
   void text_of_its_own(std::string_view text) {
     if (!text.empty()) add_text(text);
@@ -102,6 +109,7 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
   void begin_segment() {
     file_.begin_segment();
     texts_.clear();
+    recent_.fill({});
     text_count_ = 0;
   }
 
@@ -165,6 +173,12 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
   }
 
   std::unordered_map<const char*, std::uint64_t> texts_;  // of the segment, by their addresses, with their indices
+  // The last ones looked up, a few of them for the same place.
+  struct RecentText {
+    const char* data = nullptr;
+    std::uint64_t index = 0;
+  };
+  std::array<RecentText, 64> recent_;
   std::uint64_t text_count_ = 0;
   RecordBytes body_, waiting_;
 };

@@ -23,7 +23,7 @@ using namespace detail;
 
 namespace {
 
-constexpr std::size_t page_bytes = 4096;
+constexpr std::size_t page_bytes = 4096, populated_at_once = std::size_t{1} << 18;
 
 // The number of forks between the first process of the program and this one. Asking the system for the process at each
 // record would cost a fifth of the recording.
@@ -115,6 +115,7 @@ void SegmentFile::map_segment(std::size_t index) {
   mapped_ = static_cast<char*>(mapped);
   current_ = index;
   used_ = segment_header_bytes;
+  populated_ = 0;
   std::atomic_ref(word(1)).store(0, std::memory_order_release);
   std::atomic_ref(word(0)).store(++sequence_, std::memory_order_release);
 }
@@ -134,7 +135,15 @@ void SegmentFile::begin_segment() {
   map_segment(next < segments_ ? next : 0);
 }
 
+void SegmentFile::populate(std::size_t least) noexcept {
+  std::size_t end = std::min((least / populated_at_once + 1) * populated_at_once, segment_bytes_);
+  // One call costs less than a page fault for each page. An older kernel refuses it, and has the faults.
+  madvise(mapped_ + populated_, end - populated_, MADV_POPULATE_WRITE);
+  populated_ = end;
+}
+
 void SegmentFile::append(std::string_view record) {
+  if (used_ + record.size() > populated_) populate(used_ + record.size());
   record.copy(mapped_ + used_, record.size());
   used_ += record.size();
   std::atomic_ref(word(1)).store(used_ - segment_header_bytes, std::memory_order_release);

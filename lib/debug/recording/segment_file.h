@@ -37,6 +37,8 @@ class SegmentFile {
  private:
   void map_segment(std::size_t index);
   void unmap() noexcept;
+  // Has the memory of the mapped segment's first `least` bytes at hand, and of some more.
+  void populate(std::size_t least) noexcept;
   bool grow(std::size_t count, int& error) noexcept;
   std::uint64_t& word(std::size_t index) { return reinterpret_cast<std::uint64_t*>(mapped_)[index]; }
 
@@ -51,7 +53,8 @@ class SegmentFile {
   std::uint64_t sequence_ = 0;
   char* mapped_ = nullptr;
   std::size_t used_ = 0;  // bytes of the mapped segment, with its header
-  std::uint32_t forks_;   // before this process, when the file was created
+  std::size_t populated_ = 0;
+  std::uint32_t forks_;  // before this process, when the file was created
 };
 
 }  // namespace reel::debug
