@@ -2,6 +2,7 @@
 """check_debugger.py gdb|lldb ROOT PROGRAM LIBRARY SOURCE: what the debugger prints of the program's variables, in the process and
 in a core file of it. Exits with 77 where there is no such debugger, or it may not follow a process."""
 
+import glob
 import os
 import re
 import shutil
@@ -17,6 +18,16 @@ debugger, root, program, library, source = sys.argv[1:]
 def skip(reason):
     print(reason)
     sys.exit(SKIPPED)
+
+
+def find_lldb():
+    """The command of lldb, with the folders of its Python module in PYTHONPATH, where Debian's lldb-14 doesn't look."""
+    found = shutil.which("lldb") or max(filter(re.compile(r"/lldb-[0-9]+$").search, glob.glob("/usr/bin/lldb-*")), default=None)
+    modules = glob.glob(os.path.join(os.path.dirname(os.path.dirname(os.path.realpath(found or "/"))), "lib/python3*/dist-packages/lldb/embedded_interpreter.py"))
+    if modules:
+        folders = [os.path.dirname(os.path.dirname(modules[0])), "/usr/lib/python3/dist-packages", os.environ.get("PYTHONPATH", "")]
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, folders))
+    return found
 
 
 def run(*command):
@@ -128,13 +139,16 @@ def with_gdb(folder):
 
 
 def with_lldb(folder):
+    lldb = find_lldb()
+    if not lldb:
+        skip("there is no lldb here")
     core = os.path.join(folder, "core")
     commands = ["command script import " + os.path.join(root, "tools/gdb/reel_lldb.py"), "breakpoint set --name stop", "run", "up"]
     shown = []
     for name in [*WANTED, "tape"]:
         shown += ["script print('<<{}>>')".format(name), "frame variable {}".format(name)]
     shown += ["script print('<<model>>')", "reel-module model", "script print('<<end>>')"]
-    live = run("lldb", "--batch", "--no-lldbinit", *sum((["-o", command] for command in commands + shown), []), program)
+    live = run(lldb, "--batch", "--no-lldbinit", *sum((["-o", command] for command in commands + shown), []), program)
     if "run_one_line" in live or "script interpreter" in live:
         skip("this lldb has no Python")
     if re.search("process launch failed|personality set failed|Operation not permitted", live):
@@ -144,11 +158,11 @@ def with_lldb(folder):
     if shutil.which("gdb"):
         run("gdb", "-nx", "-batch", "-ex", "break stop", "-ex", "run", "-ex", "generate-core-file " + core, program)
     if os.path.exists(core):
-        text = run("lldb", "--batch", "--no-lldbinit", "-c", core, *sum((["-o", c] for c in commands[:1] + ["up"] + shown), []), program)
+        text = run(lldb, "--batch", "--no-lldbinit", "-c", core, *sum((["-o", c] for c in commands[:1] + ["up"] + shown), []), program)
         check(re.sub(r"^\(lldb\).*\n", "", text, flags=re.MULTILINE), "a core file")
 
 
-if not shutil.which(debugger):
-    skip("there is no {} here".format(debugger))
+if debugger == "gdb" and not shutil.which("gdb"):
+    skip("there is no gdb here")
 with tempfile.TemporaryDirectory() as place:
     {"gdb": with_gdb, "lldb": with_lldb}[debugger](place)
