@@ -353,4 +353,45 @@ TEST_CASE("a file that is no recording, or a damaged one, is refused with a sent
   CHECK(refused > 10);
 }
 
+TEST_CASE("a recording names the units of a result that are zero in all examples") {
+  TemporaryFile file("run.reel");
+  manual_seed(13);
+  Tensor row = ones({6}), x = abs(randn({40, 6})) + 1.0f, images = abs(randn({3, 5, 4, 2})) + 1.0f;
+  row.write<float>()[1] = row.write<float>()[4] = 0;
+  Tensor channels = ones({5, 1, 1});
+  channels.write<float>()[2] = 0;
+  Tensor last = ones({40, 6});
+  last.write<float>()[39 * 6] = 0;
+  {
+    Recording recording(file.path());
+    (void)(x * row);
+    (void)transpose(contiguous(transpose(x * row)));
+    (void)(images * channels);
+    (void)to(x * row, DType::bf16);
+    (void)div(x, last);              // infinite, not zero
+    (void)minimum(x, last);          // a single zero
+    (void)(ones({1, 5000}) * 0.0f);  // too many units
+    (void)(zeros({7}) * 2.0f);       // without units
+  }
+  RecordedRun run = RecordedRun::read(file.path());
+  using Units = std::vector<std::int32_t>;
+  int products = 0;
+  for (const RecordedOp& op : run.ops()) {
+    for (const debug::RecordedTensor& output : op.outputs) {
+      INFO(op.op << " " << to_string(output.shape));
+      if (op.kind != OpKind::forward || op.inputs.empty() || op.op == "div" || op.op == "minimum" ||
+          output.shape.rank() < 2 || output.shape[1] == 5000) {
+        CHECK(output.zero_units.empty());
+      } else if (output.shape == Shape{40, 6}) {
+        CHECK(output.zero_units == Units{1, 4});
+        ++products;
+      } else if (output.shape == Shape{3, 5, 4, 2}) {
+        CHECK(output.zero_units == Units{2});
+        ++products;
+      }
+    }
+  }
+  CHECK(products >= 5);
+}
+
 }  // namespace reel

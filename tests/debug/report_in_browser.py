@@ -58,6 +58,9 @@ AFTER = """<script>
   check('a node of the graph shows its source beside it', () => { document.querySelector('#graph g.node.found').dispatchEvent(new MouseEvent('click', {bubbles: true})); return !element('graph').hidden && /tanh at/.test(element('graph-detail').textContent) && element('graph-detail').querySelector('.source .at') !== null; });
   check('loops are folded into nodes with a count', () => /×\\d/.test(element('graph').textContent));
   check('the heat map of gradients is painted', () => { element('tab-gradients').click(); const canvas = document.querySelector('canvas.heat'); const pixel = canvas.getContext('2d').getImageData(canvas.width - 2, 2, 1, 1).data; return canvas.width > 100 && pixel[3] === 255; });
+  check('a heat map has a row for each parameter', () => { const canvas = document.querySelector('canvas.parameters'), names = canvas.parentNode.querySelectorAll('.heat-names div'); return names.length === 6 && canvas.height === 14 * names.length && canvas.getContext('2d').getImageData(2, 2, 1, 1).data[3] === 255; });
+  check('dead units are counted by line and step', () => { element('tab-activations').click(); const row = [...document.querySelectorAll('#activations tbody tr')].find(row => /^relu at/.test(row.textContent)); return /2 of 16/.test(row.textContent) && /Dead units by step/.test(element('activations').textContent) && document.querySelectorAll('#activations .curves path').length === 1; });
+  element('tab-gradients').click();
   const zooms = (svg, curve) => {
     const whole = curve();
     press(svg, '+');
@@ -101,6 +104,13 @@ AFTER_BOTH = """<script>
     try { passed = f() === true; } catch (error) { faults.push(name + ': ' + error); }
     results.push((passed ? 'passed ' : 'FAILED ') + name);
   };
+  check('the heat maps show that gradients vanish in one net and not in the other', () => {
+    element('tab-gradients').click();
+    const share = r => { const loop = gradientLoops(r).sort((a, b) => b.most - a.most)[0], norms = [...loop.steps.values()][0].map(one => one.norm).filter(norm => norm !== null); return norms[0] / norms.at(-1); };
+    const light = canvas => [...canvas.getContext('2d').getImageData(canvas.width / 10, 2, 1, 1).data].slice(0, 3).reduce((sum, one) => sum + one);
+    const [plain, memory] = document.querySelectorAll('canvas.heat:not(.parameters)');
+    return share(all[0]) < 1e-6 && share(all[1]) > 1e-3 && light(plain) < light(memory);
+  });
   const rows = () => element('compare-lines').querySelectorAll('tbody tr');
   const write = (id, text, event) => { element(id).value = text; element(id).dispatchEvent(new Event(event)); };
   check('two runs are compared line by line', () => { element('tab-compare').click(); return rows().length > 10 && element('compare-chart').querySelectorAll('path').length > 5; });

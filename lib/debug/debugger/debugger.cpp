@@ -70,6 +70,7 @@ std::map<std::string, TensorFilter, std::less<>> usual_filters() {
        [](const RecordedOp&, const RecordedTensor& tensor) {
          return tensor.has_statistics && tensor.shape.numel() > 0 && tensor.statistics.zeros == tensor.shape.numel();
        }},
+      {"zero_units", [](const RecordedOp&, const RecordedTensor& tensor) { return !tensor.zero_units.empty(); }},
       {"error", [](const RecordedOp& op, const RecordedTensor&) { return !op.error.empty(); }},
       {"gradient", [](const RecordedOp& op, const RecordedTensor&) { return op.kind == OpKind::gradient; }},
   };

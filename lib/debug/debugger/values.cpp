@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <span>
 
 #include <reel/no_record.h>
 #include <reel/ops/index.h>
@@ -9,6 +10,7 @@
 #include "../../core/dtype_dispatch.h"
 #include "../../core/printable.h"
 #include "../element_index.h"
+#include "../recording/zero_units.h"
 #include "state.h"
 
 namespace reel::debug {
@@ -115,6 +117,12 @@ void print_tensor(Debugger::State& state, const Words& words) {
     asked = state.reference(name);
   const RecordedTensor& tensor = state.tensor(asked.id);
   state.print("%{}:{} {}: {}\n", asked.id.op, asked.id.output, form_of(tensor), statistics_text(tensor));
+  if (!tensor.zero_units.empty())
+    state.print(
+        "{} units of {} are zero in all examples: {}{}\n", tensor.zero_units.size(),
+        tensor.shape[unit_axis(tensor.shape)],
+        fmt::join(std::span(tensor.zero_units).first(std::min<std::size_t>(tensor.zero_units.size(), 20)), ", "),
+        tensor.zero_units.size() > 20 ? ", …" : "");
   if (only_statistics) return;
   NoRecord pause;
   Tensor part = part_of(kept_values(state, asked.id), asked.part);

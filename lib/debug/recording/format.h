@@ -20,7 +20,7 @@ constexpr std::size_t most_program_bytes = 3000;
 enum class RecordType : std::uint8_t { text = 1, op = 2, update = 3, name = 4 };
 
 /// The flags of an output.
-constexpr std::uint8_t has_statistics_flag = 1, has_fingerprint_flag = 2, has_values_flag = 4;
+constexpr std::uint8_t has_statistics_flag = 1, has_fingerprint_flag = 2, has_values_flag = 4, has_zero_units_flag = 8;
 
 /// Bytes of a record that grow at the end.
 class RecordBytes {

@@ -14,6 +14,7 @@
 #include "../../core/storage.h"
 #include "../../io/file.h"
 #include "format.h"
+#include "zero_units.h"
 
 namespace reel::debug {
 
@@ -184,7 +185,25 @@ class RecordingReader {
       tensor.values = allocate(context(), {tensor.shape, tensor.dtype, cpu}, read_name, where_);
       elements.copy(tensor.values.body().as<char>(), elements.size());
     }
+    if (flags & has_zero_units_flag) tensor.zero_units = read_units(record, tensor.shape);
     return tensor;
+  }
+
+  std::vector<std::int32_t> read_units(RecordReader& record, const Shape& shape) const {
+    std::uint64_t count = record.varint();
+    int axis = unit_axis(shape);
+    auto units = axis < 0 ? 0 : static_cast<std::uint64_t>(shape[axis]);
+    if (count > std::min(record.size(), std::min<std::uint64_t>(units, most_units)))
+      refuse("is a damaged recording: a tensor has more units that are zero than it has units");
+    std::vector<std::int32_t> zero(count);
+    std::uint64_t next = 0;  // the index after the last one
+    for (std::int32_t& unit : zero) {
+      std::uint64_t distance = record.varint();
+      if (distance == 0 || distance > units - next) refuse("is a damaged recording: a unit does not exist");
+      next += distance;
+      unit = static_cast<std::int32_t>(next - 1);
+    }
+    return zero;
   }
 
   Shape read_shape(RecordReader& record) const {

@@ -15,6 +15,7 @@
 #include "../../core/storage.h"
 #include "../../kernels/kernel_table.h"
 #include "../../ops/if_needed.h"
+#include "zero_units.h"
 
 namespace reel::debug {
 
@@ -156,6 +157,8 @@ void Recorder::record_call(const Call& call, Location where, std::int64_t end, s
       bool summarised = !(call.op.hidden_outputs >> i & 1) && !call.op.writes_part;
       op.outputs.push_back(output.defined() ? described(output, summarised, true) : undefined_tensor());
       if (output.defined()) remember(output, {op.id, static_cast<std::uint32_t>(i)});
+      if (op.kind == OpKind::forward && !call.inputs.empty() && output.defined())
+        find_zero_units(op.outputs.back(), output);
     }
     if (op.kind == OpKind::forward) link(call, op);
   }
@@ -214,6 +217,18 @@ RecordedTensor Recorder::described(const Tensor& tensor, bool summarised, bool a
     record.values = is_read_in_place ? tensor : copy_of(tensor);
   }
   return record;
+}
+
+void Recorder::find_zero_units(RecordedTensor& record, const Tensor& tensor) {
+  int axis = unit_axis(record.shape);
+  if (!record.has_statistics || !is_floating(record.dtype) || axis < 0) return;
+  std::int64_t units = record.shape[axis];
+  // A unit has as many elements as there are examples, or pixels.
+  if (units > most_units || units == 0 || record.statistics.zeros == 0 ||
+      record.statistics.zeros < tensor.numel() / units)
+    return;
+  Tensor here = on_cpu(tensor);
+  record.zero_units = zero_units_of(here.body().contiguous ? here : copy_of(here));
 }
 
 Tensor Recorder::copy_of(const Tensor& tensor) {

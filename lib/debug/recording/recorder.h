@@ -93,6 +93,7 @@ class Recorder : public ListenerScope {
   RecordedOp opened(OpKind kind, const char* op, Location where, std::int64_t start);
   // `at_once`: whether it is recorded before the program goes on.
   RecordedTensor described(const Tensor& tensor, bool summarised, bool at_once);
+  static void find_zero_units(RecordedTensor& record, const Tensor& tensor);
   TensorId id_of(const Tensor& input);
   void remember(const Tensor& tensor, TensorId id);
   void link(const detail::Call& call, const RecordedOp& op);

@@ -156,9 +156,9 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
     text(tensor.name);
     body_.varint(static_cast<std::uint64_t>(tensor.shape.rank()));
     for (std::int64_t size : tensor.shape) body_.varint(static_cast<std::uint64_t>(size));
-    body_.byte(static_cast<std::uint8_t>((tensor.has_statistics ? has_statistics_flag : 0) |
-                                         (tensor.fingerprint != 0 ? has_fingerprint_flag : 0) |
-                                         (tensor.values.defined() ? has_values_flag : 0)));
+    body_.byte(static_cast<std::uint8_t>(
+        (tensor.has_statistics ? has_statistics_flag : 0) | (tensor.fingerprint != 0 ? has_fingerprint_flag : 0) |
+        (tensor.values.defined() ? has_values_flag : 0) | (tensor.zero_units.empty() ? 0 : has_zero_units_flag)));
     if (tensor.has_statistics) {
       const RecordedStatistics& statistics = tensor.statistics;
       for (double number : {statistics.min, statistics.max, statistics.mean, statistics.norm}) body_.fixed(number);
@@ -170,6 +170,10 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
       body_.varint(tensor.bytes());
       body_.append({tensor.values.body().as<char>(), tensor.bytes()});
     }
+    if (!tensor.zero_units.empty()) body_.varint(tensor.zero_units.size());
+    std::int32_t before = -1;
+    for (std::int32_t unit : tensor.zero_units)
+      body_.varint(static_cast<std::uint64_t>(unit - std::exchange(before, unit)));
   }
 
   std::unordered_map<const char*, std::uint64_t> texts_;  // of the segment, by their addresses, with their indices

@@ -4,11 +4,13 @@
 #include <cmath>
 #include <fstream>
 #include <iterator>
+#include <vector>
 
 #include <fmt/format.h>
 
 #include "../../core/printable.h"
 #include "../../logging/plot/html.h"
+#include "../recording/zero_units.h"
 
 namespace reel::debug {
 
@@ -59,12 +61,24 @@ void OpColumns::add(const RecordedOp& op) {
   column("start", op.start);
   column("duration", op.duration);
   column("forward", op.forward);
+  column("zero", op.outputs.empty() ? "0" : zero_units_json(op.outputs[0]));
   if (!op.file.empty()) files_.try_emplace(texts_.index(op.file), op.file);
   std::string inputs, outputs;
   for (const TensorId& input : op.inputs) append(inputs, "{},{}", input.op, input.output);
   for (const RecordedTensor& output : op.outputs) append(outputs, "[{}]", json_of(output));
   append_list(inputs_, inputs);
   append_list(outputs_, outputs);
+}
+
+// "UNITS:" and a hexadecimal digit for four units each, the lowest bit the first of them.
+std::string OpColumns::zero_units_json(const RecordedTensor& tensor) {
+  if (tensor.zero_units.empty()) return "0";
+  std::int64_t units = tensor.shape[unit_axis(tensor.shape)];
+  std::vector<int> digits(static_cast<std::size_t>(units + 3) / 4);
+  if (digits.size() > unit_bytes_) return "1";  // there are some, but the page has no room for them
+  unit_bytes_ -= digits.size();
+  for (std::int32_t unit : tensor.zero_units) digits[static_cast<std::size_t>(unit) / 4] |= 1 << unit % 4;
+  return fmt::format("\"{}:{:x}\"", units, fmt::join(digits, ""));
 }
 
 std::string OpColumns::json_of(const RecordedTensor& tensor) {

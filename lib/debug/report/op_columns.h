@@ -42,13 +42,15 @@ class OpColumns {
 
  private:
   std::string json_of(const RecordedTensor& tensor);
+  std::string zero_units_json(const RecordedTensor& tensor);
 
   PageTexts& texts_;
   std::size_t value_bytes_;
+  std::size_t unit_bytes_ = std::size_t{4} << 20;
   std::string inputs_, outputs_;
-  std::map<std::string, std::string> columns_ = {{"id", ""},   {"kind", ""},   {"op", ""},       {"file", ""},
-                                                 {"line", ""}, {"module", ""}, {"notes", ""},    {"error", ""},
-                                                 {"step", ""}, {"start", ""},  {"duration", ""}, {"forward", ""}};
+  std::map<std::string, std::string> columns_ = {
+      {"id", ""},    {"kind", ""}, {"op", ""},    {"file", ""},     {"line", ""},    {"module", ""}, {"notes", ""},
+      {"error", ""}, {"step", ""}, {"start", ""}, {"duration", ""}, {"forward", ""}, {"zero", ""}};
   std::map<std::size_t, std::string> files_;
 };
 

@@ -42,6 +42,10 @@ a { color: var(--c0); }
 .graph text.small { fill: var(--faint); font-size: 10.5px; }
 .graph path { fill: none; stroke: var(--faint); opacity: 0.55; }
 canvas { display: block; width: 100%; background: var(--card); border: 1px solid var(--line); border-radius: 8px; }
+.heat-rows { display: flex; gap: 8px; }
+.heat-rows canvas { min-width: 0; align-self: flex-start; }
+.heat-names { flex: none; max-width: 220px; font-size: 11px; line-height: 14px; white-space: nowrap; text-align: right; }
+.heat-names div { overflow: hidden; text-overflow: ellipsis; height: 14px; }
 .legend { display: flex; flex-wrap: wrap; gap: 4px 16px; font-size: 12.5px; margin: 6px 0; }
 .legend i { display: inline-block; width: 12px; height: 12px; border-radius: 3px; margin-right: 5px; vertical-align: -2px; }
 .bar input[type="number"] { width: 84px; }

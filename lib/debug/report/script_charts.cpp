@@ -62,7 +62,7 @@ function gradientLoops(r) {
   const loops = new Map();
   for (let i = 0; i < r.count; ++i) {
     if (r.kind[i] !== 1) continue;
-    const key = `${r.opName(i)} at ${r.location(i)}` + (r.text('module', i) ? ' in ' + r.text('module', i) : '');
+    const key = r.lineKey(i);
     let loop = loops.get(key);
     if (!loop) loops.set(key, loop = {key, steps: new Map(), most: 0});
     let list = loop.steps.get(r.step[i]);
@@ -82,23 +82,42 @@ function heat(share) {
   const at = Math.min(3.999, Math.max(0, share) * 4), k = Math.floor(at), f = at - k;
   return `rgb(${stops[k].map((c, j) => Math.round(c + f * (stops[k + 1][j] - c))).join(' ')})`;
 }
+// Paints rows of norms, as many as `columns` in the longest, and returns the powers of ten of the lowest colour and the
+// highest: equally many in each map, so that maps can be compared.
+function paintNorms(canvas, rows, columns) {
+  let high = -Infinity;
+  for (const row of rows) for (const norm of row) if (norm > 0) high = Math.max(high, Math.log10(norm));
+  const low = high - 12;
+  canvas.width = Math.max(600, columns * 6);
+  const context = canvas.getContext('2d'), w = canvas.width / columns, h = canvas.height / rows.length;
+  rows.forEach((row, y) => row.forEach((norm, x) => {
+    context.fillStyle = norm > 0 ? heat((Math.log10(norm) - low) / (high - low)) : norm === 0 ? 'rgb(20 8 28)' : 'rgb(128 128 128 / 0.3)';
+    context.fillRect(x * w, y * h, Math.ceil(w), Math.ceil(h));
+  }));
+  return [low, high];
+}
+const colourText = ([low, high]) => `From ${number(10 ** low, 2)} or less (violet; black: 0) to ${number(10 ** high, 2)} (yellow).`;
+// The norms of the parameters' gradients: a row for each parameter, a column for each step.
+function parameterMap(r, names) {
+  const steps = [...new Set(r.updates.map(u => u[0]))], every = Math.ceil(steps.length / 400), columns = new Map();
+  steps.forEach((step, k) => { if (k % every === 0) columns.set(step, columns.size); });
+  const rows = new Map(names.map(name => [name, Array(columns.size).fill(null)]));
+  for (const [step, name, , norm] of r.updates) if (columns.has(step)) rows.get(name)[columns.get(step)] = norm;
+  const canvas = make('canvas', {class: 'heat parameters', role: 'img', 'aria-label': `Norms of gradients of ${r.name} by parameter and step`});
+  canvas.height = 14 * names.length;
+  canvas.style.height = canvas.height + 'px';
+  const range = paintNorms(canvas, [...rows.values()], columns.size), shown = [...columns.keys()];
+  return card('Gradient norm by parameter and step', make('div', {class: 'heat-rows'}, make('div', {class: 'heat-names'}, ...names.map(name => make('div', {title: r.texts[name]}, r.texts[name]))), canvas),
+    make('p', {}, `Across: steps ${shown[0]} to ${shown.at(-1)}. ${colourText(range)}`));
+}
 function heatMap(r, loops, title) {
   const chosenLoop = make('select', {'aria-label': 'Loop of ' + title, class: 'heat-loop'}, ...loops.map((loop, k) => make('option', {value: k}, `${loop.key} (${loop.most} executions a step)`)));
   const canvas = make('canvas', {class: 'heat', role: 'img', 'aria-label': 'Norms of gradients by step and time step'}), note = make('p');
   const paint = () => {
     const loop = loops[chosenLoop.value], steps = [...loop.steps.keys()].sort((a, b) => a - b);
     const shown = steps.length > 200 ? steps.filter((_, k) => k % Math.ceil(steps.length / 200) === 0) : steps;
-    let low = Infinity, high = -Infinity;
-    for (const step of shown) for (const {norm} of loop.steps.get(step)) if (norm > 0) { low = Math.min(low, Math.log10(norm)); high = Math.max(high, Math.log10(norm)); }
-    // Equally many powers of ten in each map, so that maps can be compared.
-    low = high - 12;
-    canvas.width = Math.max(600, loop.most * 6);
     canvas.height = Math.max(140, shown.length * 14);
-    const context = canvas.getContext('2d'), w = canvas.width / loop.most, h = canvas.height / shown.length;
-    shown.forEach((step, y) => loop.steps.get(step).forEach(({norm}, x) => {
-      context.fillStyle = norm > 0 ? heat(high > low ? (Math.log10(norm) - low) / (high - low) : 1) : norm === 0 ? 'rgb(20 8 28)' : 'rgb(128 128 128 / 0.3)';
-      context.fillRect(x * w, y * h, Math.ceil(w), Math.ceil(h));
-    }));
+    const [low, high] = paintNorms(canvas, shown.map(step => loop.steps.get(step).map(one => one.norm)), loop.most);
     canvas.onclick = event => {
       const box = canvas.getBoundingClientRect();
       const list = loop.steps.get(shown[Math.min(shown.length - 1, Math.floor((event.clientY - box.top) / box.height * shown.length))]);
@@ -107,7 +126,7 @@ function heatMap(r, loops, title) {
     };
     const first = loop.steps.get(shown[0]).map(one => one.norm).filter(norm => norm !== null);
     note.textContent = `Across: the executions of the line within a step, the first on the left; down: steps ${shown[0]} to ${shown.at(-1)}. `
-      + `From ${number(10 ** low, 2)} or less (violet; black: 0) to ${number(10 ** high, 2)} (yellow). In step ${shown[0]} the first gradient is ${number(first[0] / first.at(-1), 3)} of the last. A click shows the op.`;
+      + `${colourText([low, high])} In step ${shown[0]} the first gradient is ${number(first[0] / first.at(-1), 3)} of the last. A click shows the op.`;
   };
   chosenLoop.addEventListener('change', paint);
   paint();
@@ -123,7 +142,7 @@ addPanel('gradients', 'Gradients', panel => {
     const names = [...new Set(r.updates.map(u => u[1]))];
     if (!names.length) continue;
     const of = value => names.map(name => [r.texts[name], r.updates.filter(u => u[1] === name).map(u => [u[0], value(u)])]);
-    panel.append(make('h2', {}, 'Parameters of ' + r.name), make('div', {class: 'cards'},
+    panel.append(make('h2', {}, 'Parameters of ' + r.name), parameterMap(r, names), make('div', {class: 'cards'},
       card('Gradient norm', lineChart(of(u => u[3]), {log: true, label: 'Gradient norm of each parameter over steps'})),
       card('Update-to-weight ratio', lineChart(of(u => u[4] / u[2]), {log: true, label: 'Norm of the update by the norm of the weights, over steps'})),
       card('Weight norm', lineChart(of(u => u[2]), {label: 'Norm of each parameter over steps'}))), legend(names.map(name => r.texts[name])));
@@ -141,14 +160,41 @@ function showHistograms(panel, histograms) {
   }
   panel.append(make('h2', {}, 'Histograms of the values that were kept'), cards);
 }
-addPanel('activations', 'Activations', panel => {
+// The units that are zero in all executions so far: UNITS and an array of 4 bits a number; null: none.
+function zeroUnits(before, code) {
+  if (code === 0) return null;
+  const [units, digits] = String(code).split(':');
+  if (!digits || before === null || (before && before.units !== units)) return before && code === 1 ? before : null;
+  const bits = [...digits].map(digit => parseInt(digit, 16));
+  return {units, bits: before ? before.bits.map((bit, k) => bit & bits[k]) : bits};
+}
+const countUnits = found => found ? found.bits.reduce((sum, bits) => sum + [0, 1, 1, 2, 1, 2, 2, 3, 1, 2, 2, 3, 2, 3, 3, 4][bits], 0) : 0;
+// The number of dead units of each line and module by step: those that are zero in all of its executions in the step.
+function deadUnits(r) {
   const lines = new Map();
+  for (let i = 0; i < r.count; ++i) {
+    const o = r.out[i][0];
+    if (r.kind[i] !== 1 || !o || o.length < 4) continue;
+    const key = r.lineKey(i);
+    let line = lines.get(key);
+    if (!line) lines.set(key, line = {key, steps: new Map()});
+    line.steps.set(r.step[i], zeroUnits(line.steps.get(r.step[i]), r.zero[i]));
+  }
+  const found = new Map();
+  for (const line of lines.values()) {
+    const points = [...line.steps].map(([step, units]) => [step, countUnits(units)]), last = [...line.steps.values()].at(-1);
+    if (points.some(([, count]) => count > 0)) found.set(line.key, {points, units: [...line.steps.values()].find(units => units).units, last: countUnits(last)});
+  }
+  return found;
+}
+addPanel('activations', 'Activations', panel => {
+  const lines = new Map(), dead = deadUnits(run);
   for (let i = 0; i < run.count; ++i) {
     const o = run.out[i][0];
     if (run.kind[i] !== 1 || !o || o.length < 4) continue;
-    const key = `${run.opName(i)} at ${run.location(i)}`;
+    const key = run.lineKey(i);
     let line = lines.get(key);
-    if (!line) lines.set(key, line = {key, module: run.text('module', i), first: i, count: 0, zeros: 0, elements: 0, min: Infinity, max: -Infinity, dead: 0});
+    if (!line) lines.set(key, line = {key, first: i, count: 0, zeros: 0, elements: 0, min: Infinity, max: -Infinity, dead: 0});
     ++line.count;
     line.zeros += o[9];
     line.elements += o[10];
@@ -156,11 +202,14 @@ addPanel('activations', 'Activations', panel => {
     line.dead += o[10] > 1 && o[9] === o[10] ? 1 : 0;
   }
   const rows = [...lines.values()].sort((a, b) => b.zeros / b.elements - a.zeros / a.elements);
-  panel.append(make('h2', {}, 'Results by line, those with most zeros first'), make('p', {}, 'A result that is all zero, time and again, is that of dead units.'),
-    table(['op and line', 'module', 'executions', 'zeros', '', 'all zero', 'smallest', 'largest'], rows.slice(0, 200).map(line => {
+  panel.append(make('h2', {}, 'Results by line, those with most zeros first'), make('p', {}, 'A unit, an index of the last axis or a channel of images, is dead in a step if it is zero in all executions and examples there.'),
+    table(['op and line', 'executions', 'zeros', '', 'dead units, last step', 'all zero', 'smallest', 'largest'], rows.slice(0, 200).map(line => {
       const share = line.elements ? line.zeros / line.elements : 0;
-      return [linkTo(line.first, line.key), line.module, line.count, (100 * share).toFixed(1) + ' %', make('span', {class: 'share', style: `width: ${Math.round(share * 120)}px`}), line.dead, number(line.min), number(line.max)];
-    }), [2, 3, 5, 6, 7]));
+      const found = dead.get(line.key);
+      return [linkTo(line.first, line.key), line.count, (100 * share).toFixed(1) + ' %', make('span', {class: 'share', style: `width: ${Math.round(share * 120)}px`}), found ? `${found.last} of ${found.units}` : '0', line.dead, number(line.min), number(line.max)];
+    }), [1, 2, 4, 5, 6, 7]));
+  const most = [...dead].sort((a, b) => b[1].last - a[1].last).slice(0, 7);
+  if (most.length) panel.append(card('Dead units by step', lineChart(most.map(([key, {points}]) => [key, points]), {label: 'The number of dead units of a line, over steps'}), legend(most.map(([key]) => key))));
   if (live) live.loadHistograms().then(list => showHistograms(panel, list));
   else showHistograms(panel, run.histograms);
 });

@@ -9,7 +9,7 @@ function linesOf(r) {
   const lines = new Map();
   for (let i = 0; i < r.count; ++i) {
     if (r.kind[i] !== 1 && r.kind[i] !== 3) continue;
-    const key = `${r.opName(i)} at ${r.location(i)}` + (r.text('module', i) ? ' in ' + r.text('module', i) : '');
+    const key = r.lineKey(i);
     let line = lines.get(key);
     if (!line) lines.set(key, line = {key, first: i, count: 0, time: 0, bad: 0, norms: []});
     ++line.count;

@@ -35,7 +35,7 @@ function bytesText(bytes) {
   return bytes + ' B';
 }
 
-const columns = ['inputs', 'out', 'id', 'kind', 'op', 'file', 'line', 'module', 'notes', 'error', 'step', 'start', 'duration', 'forward'];
+const columns = ['inputs', 'out', 'id', 'kind', 'op', 'file', 'line', 'module', 'notes', 'error', 'step', 'start', 'duration', 'forward', 'zero'];
 // A run with what is asked of it: ops by index, not by id.
 class Run {
   constructor(data) {
@@ -72,6 +72,10 @@ class Run {
     return this.kind[i] === 3 ? 'gradient of ' + name : name;
   }
   location(i) { return this.line[i] ? this.text('file', i) + ':' + this.line[i] : 'unknown place'; }
+  lineKey(i) {
+    const module = this.text('module', i);
+    return `${this.opName(i)} at ${this.location(i)}` + (module ? ' in ' + module : '');
+  }
   // Output k: [form, name, bytes, min, max, mean, norm, NaN, Inf, zeros, elements, values].
   outputs(i) { return this.out[i]; }
   form(output) { return this.texts[output[0]]; }
