@@ -138,6 +138,19 @@ TEST_CASE("pt prints values, slices, statistics and histograms") {
   CHECK_THAT(without.after("pt %2"), contains("were not kept; record with .value_elements of at least 2"));
 }
 
+TEST_CASE("units that are zero in all examples are listed by a filter, and printed") {
+  TemporaryFile file("run.reel");
+  {
+    debug::Recording recording(file.path());
+    Tensor x = tensor({1.0f, -1.0f, 2.0f, 3.0f, -4.0f, -5.0f});
+    static_cast<void>(relu(reshape(x, {2, 3})));
+  }
+  Terminal terminal(RecordedRun::read(file.path()));
+  CHECK_THAT(terminal.after("lt -f zero_units"), contains(" relu ") && !contains(" reshape "));
+  CHECK_THAT(terminal.after("run until zero_units"), contains(" relu at "));
+  CHECK_THAT(terminal.after("pt -s"), contains("zero in all examples: 1 of 3 units: 1\n"));
+}
+
 TEST_CASE("grad shows the gradients of all executions of a line, and diff compares tensors") {
   Terminal terminal(recorded());
   terminal.after("run until tanh");

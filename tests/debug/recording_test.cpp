@@ -12,6 +12,9 @@
 #include <reel/reel.h>
 
 #include "catch.h"
+#include "core/context.h"
+#include "core/op.h"
+#include "debug/listener_scope.h"
 #include "temporary_file.h"
 
 namespace reel {
@@ -270,7 +273,41 @@ TEST_CASE("the recording of a killed process holds all ops up to its end") {
   RecordedRun run = RecordedRun::read(file.path());
   CHECK(!run.is_complete());
   REQUIRE(count_of(run, OpKind::forward) >= 1000);
+  // It died between two ops.
   CHECK(run.ops().back().outputs[0].statistics.max == 1001);
+}
+
+TEST_CASE("the recording of a process that died within an op ends with that op") {
+  // Ends the process once an op has begun.
+  class Death : public debug::ListenerScope {
+   public:
+    Death() : ListenerScope(detail::context()) {}
+    void starting(const detail::Call& call, Location) override {
+      if (std::string_view(call.op.name) == "tanh") (void)std::raise(SIGKILL);
+    }
+  };
+  TemporaryFile file("run.reel");
+  int line = __LINE__ + 7;
+  pid_t child = fork();
+  if (child == 0) {
+    Death death;
+    Recording recording(file.path());
+    Tensor x = ones({4});
+    for (int i = 0; i < 10; ++i) x = x + 1.0f;
+    (void)tanh(x);
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  REQUIRE(WIFSIGNALED(status));
+  RecordedRun run = RecordedRun::read(file.path());
+  CHECK(!run.is_complete());
+  const RecordedOp& last = run.ops().back();
+  CHECK(last.op == "tanh");
+  CHECK(last.location() == "tests/debug/recording_test.cpp:" + std::to_string(line));
+  CHECK(last.outputs.empty());
+  CHECK_THAT(std::string(last.error), contains("its process died in it"));
+  CHECK(count_of(run, OpKind::forward) >= 11);
 }
 
 TEST_CASE("a recording keeps to its bound on bytes and drops the oldest ops") {

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Uses `reel inspect`, `reel convert`, `reel completion` and the manual page; hostile and huge files among them.
 
-Usage: use_files.py REEL MANUAL [--sanitized]
+Usage: use_files.py REEL MANUAL WRITE_RECORDING [--sanitized]
 """
 
 import json
@@ -121,6 +121,31 @@ def inspect(tool, folder):
     check("a missing file is one sentence", run(tool, "inspect", folder / "none").stderr.count("\n") == 1)
 
 
+def inspect_recordings(tool, write_recording, folder):
+    large = folder / "large.reel"
+    run(write_recording, large, 700000)
+    status, output, seconds, kilobytes = measured(tool, "inspect", large)
+    check("a large recording is summed up in little memory", status == 0 and os.path.getsize(large) > 40 * 10**6 and "1 tensors with NaN" in output
+          and kilobytes < MOST_KILOBYTES, (os.path.getsize(large), output, kilobytes))
+    found = json.loads(run(tool, "inspect", large, "--json").stdout)
+    check("its kinds of ops add up", found["ops"] == sum(found["kinds"].values()) and found["ops"] > 350000 and found["complete"], found)
+    with open(large, "rb") as file:
+        content = file.read(200_000)  # all of it would be in the memory of the processes that this one starts
+    cut = folder / "cut.reel"
+    cut.write_bytes(content)
+    status, output, _, kilobytes = measured(tool, "inspect", cut)
+    check("of a truncated recording what is there is summed up", status == 0 and 0 < int(re.search(r"(\d+) ops", output).group(1)) < found["ops"]
+          and kilobytes < MOST_KILOBYTES, (output, kilobytes))
+    for place in range(4096 + 16, 4096 + 16 + 400, 7):
+        hostile = bytearray(content)
+        hostile[place:place + 8] = b"\xff" * 8
+        cut.write_bytes(hostile)
+        status, output, _, kilobytes = measured(tool, "inspect", cut)
+        if not (status in (0, 1) and kilobytes < MOST_KILOBYTES and (status == 0 or output.count("\n") == 1)):
+            check(f"a recording that is damaged at byte {place}", False, (status, output, kilobytes))
+    check("damaged recordings are refused or read in little memory", not failures)
+
+
 def convert(tool, folder):
     plain = folder / "plain.safetensors"
     found = run(tool, "convert", plain, folder / "plain.npz")
@@ -152,11 +177,12 @@ def documents(tool, manual):
 
 
 def main():
-    tool, manual = Path(sys.argv[1]).absolute(), sys.argv[2]
+    tool, manual, write_recording = Path(sys.argv[1]).absolute(), sys.argv[2], Path(sys.argv[3]).absolute()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     with tempfile.TemporaryDirectory(prefix="reel_files_") as name:
         folder = Path(name)
         inspect(tool, folder)
+        inspect_recordings(tool, write_recording, folder)
         convert(tool, folder)
         documents(tool, manual)
     return 1 if failures else 0

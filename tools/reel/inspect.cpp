@@ -11,11 +11,11 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include <reel/debug/recorded_run.h>
 #include <reel/ops.h>
 #include <reel/tape.h>
 
 #include "core/printable.h"
+#include "debug/recording/recording_summary.h"
 #include "kernels/kernel_table.h"
 #include "table.h"
 #include "tensor_list.h"
@@ -172,29 +172,20 @@ int show_difference(const Arguments& given) {
 }
 
 int show_recording(const Arguments& given) {
-  reel::debug::RecordedRun run = reel::debug::RecordedRun::read(given.file, {});
-  std::map<std::string_view, std::int64_t> kinds;
-  std::int64_t anomalies = 0, errors = 0;
-  for (const reel::debug::RecordedOp& op : run.ops()) {
-    ++kinds[name_of(op.kind)];
-    errors += !op.error.empty();
-    for (const reel::debug::RecordedTensor& output : op.outputs)
-      anomalies += output.has_statistics && output.statistics.nans + output.statistics.infinities > 0;
-  }
-  std::int64_t steps = run.ops().empty() ? 0 : run.ops().back().step + 1;
+  reel::debug::RecordingSummary run = reel::debug::summarise_recording(given.file, {});
   if (given.json) {
-    nlohmann::json json = {{"file", given.file},      {"format", "recording"},    {"program", run.program()},
-                           {"ops", run.ops().size()}, {"dropped", run.dropped()}, {"complete", run.is_complete()},
-                           {"steps", steps},          {"anomalies", anomalies},   {"errors", errors}};
-    for (const auto& [kind, count] : kinds) json["kinds"][std::string(kind)] = count;
+    nlohmann::json json = {{"file", given.file}, {"format", "recording"},      {"program", run.program},
+                           {"ops", run.ops},     {"dropped", run.dropped},     {"complete", run.is_complete},
+                           {"steps", run.steps}, {"anomalies", run.anomalies}, {"errors", run.errors}};
+    for (const auto& [kind, count] : run.kinds) json["kinds"][std::string(kind)] = count;
     fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
     return 0;
   }
-  fmt::print("{}: recording of `{}`{}\n", given.file, reel::detail::printable(run.program()),
-             run.is_complete() ? "" : ", which ended without closing it");
-  fmt::print("  {} ops, {} dropped, {} steps, {} tensors with NaN or infinity, {} errors\n", run.ops().size(),
-             run.dropped(), steps, anomalies, errors);
-  for (const auto& [kind, count] : kinds) fmt::print("  {}: {}\n", kind, count);
+  fmt::print("{}: recording of `{}`{}\n", given.file, reel::detail::printable(run.program),
+             run.is_complete ? "" : ", which ended without closing it");
+  fmt::print("  {} ops, {} dropped, {} steps, {} tensors with NaN or infinity, {} errors\n", run.ops, run.dropped,
+             run.steps, run.anomalies, run.errors);
+  for (const auto& [kind, count] : run.kinds) fmt::print("  {}: {}\n", kind, count);
   return 0;
 }
 

@@ -119,8 +119,7 @@ void print_tensor(Debugger::State& state, const Words& words) {
   state.print("%{}:{} {}: {}\n", asked.id.op, asked.id.output, form_of(tensor), statistics_text(tensor));
   if (!tensor.zero_units.empty())
     state.print(
-        "{} units of {} are zero in all examples: {}{}\n", tensor.zero_units.size(),
-        tensor.shape[unit_axis(tensor.shape)],
+        "zero in all examples: {} of {} units: {}{}\n", tensor.zero_units.size(), tensor.shape[unit_axis(tensor.shape)],
         fmt::join(std::span(tensor.zero_units).first(std::min<std::size_t>(tensor.zero_units.size(), 20)), ", "),
         tensor.zero_units.size() > 20 ? ", …" : "");
   if (only_statistics) return;

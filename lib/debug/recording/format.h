@@ -15,6 +15,8 @@ constexpr std::string_view recording_magic = "REELREC1";
 constexpr std::size_t recording_header_bytes = 4096;
 constexpr std::size_t segment_header_bytes = 16;
 constexpr std::size_t most_program_bytes = 3000;
+/// Where the header has the op that runs, and the bytes before its two texts.
+constexpr std::size_t running_op_offset = 3072, running_op_fixed_bytes = 14;
 
 /// The types of records.
 enum class RecordType : std::uint8_t { text = 1, op = 2, update = 3, name = 4 };

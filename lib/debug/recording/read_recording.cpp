@@ -14,6 +14,7 @@
 #include "../../core/storage.h"
 #include "../../io/file.h"
 #include "format.h"
+#include "recording_summary.h"
 #include "zero_units.h"
 
 namespace reel::debug {
@@ -33,17 +34,8 @@ class RecordingReader {
       : path_(path), where_(where), file_(read_name, path, where) {}
 
   RecordedRun read() {
-    read_header();
-    struct Segment {
-      std::uint64_t sequence, offset;
-    };
-    std::vector<Segment> segments;
-    std::uint64_t offset = recording_header_bytes;
-    for (std::uint64_t i = 0; i < segment_count_ && offset + segment_header_bytes <= file_.size();
-         ++i, offset += segment_bytes_)
-      if (std::uint64_t sequence = word(offset); sequence != 0) segments.push_back({sequence, offset});
-    std::ranges::sort(segments, {}, &Segment::sequence);
-    for (const Segment& segment : segments) read_segment(segment.offset);
+    for (std::uint64_t segment : segments()) read_segment(segment);
+    add_running();
     std::ranges::stable_sort(ops_, {}, &RecordedOp::id);
     // The oldest are the ones that are overwritten.
     std::uint64_t dropped = ops_.empty() ? 0 : ops_.front().id - 1;
@@ -54,11 +46,64 @@ class RecordingReader {
     return std::move(run_);
   }
 
+  RecordingSummary summarise() {
+    RecordingSummary summary;
+    counted_ = &summary;
+    for (std::uint64_t segment : segments()) {
+      read_segment(segment);
+      names_.clear();
+      run_ = RecordedRun();
+    }
+    add_running();
+    summary.dropped = first_ == 0 ? 0 : first_ - 1;
+    summary.program = program_;
+    summary.is_complete = is_complete_;
+    return summary;
+  }
+
  private:
   struct Name {
     TensorId id;
     std::string_view text;
   };
+
+  void read_running(std::string_view header) {
+    RecordReader running(header.substr(running_op_offset));
+    has_running_ = running.fixed<std::uint64_t>() == 1 && !is_complete_;
+    running_line_ = running.fixed<std::int32_t>();
+    std::size_t op = running.byte(), file = running.byte();
+    running_op_ = running.take(op);
+    running_file_ = running.take(file);
+  }
+  // Adds the op in which the process died.
+  void add_running() {
+    if (!has_running_) return;
+    RecordedOp op;
+    op.id = last_id_ + 1;
+    op.step = last_step_;
+    op.op = run_.intern(running_op_);
+    op.file = run_.intern(running_file_);
+    op.line = running_line_;
+    op.error = run_.intern("the op began but did not end: its process died in it, or still runs");
+    add(std::move(op));
+  }
+
+  // The offsets of the segments in the order in which they were begun.
+  std::vector<std::uint64_t> segments() {
+    read_header();
+    struct Segment {
+      std::uint64_t sequence, offset;
+    };
+    std::vector<Segment> segments;
+    std::uint64_t offset = recording_header_bytes;
+    for (std::uint64_t i = 0; i < segment_count_ && offset + segment_header_bytes <= file_.size();
+         ++i, offset += segment_bytes_)
+      if (std::uint64_t sequence = word(offset); sequence != 0) segments.push_back({sequence, offset});
+    std::ranges::sort(segments, {}, &Segment::sequence);
+    std::vector<std::uint64_t> offsets;
+    for (const Segment& segment : segments) offsets.push_back(segment.offset);
+    return offsets;
+  }
 
   [[noreturn]] void refuse(std::string_view reason) const {
     fail<io::FileError>(read_name, where_, "{} {}", path_, reason);
@@ -83,6 +128,7 @@ class RecordingReader {
     segment_count_ = header.fixed<std::uint64_t>();
     is_complete_ = header.fixed<std::uint64_t>() == 1;
     program_ = header.take(header.fixed<std::uint32_t>());
+    read_running(text);
     if (header.failed() || segment_bytes_ < least_segment_bytes || segment_bytes_ > most_segment_bytes)
       refuse("is a damaged recording: its header is not that of one");
   }
@@ -108,7 +154,7 @@ class RecordingReader {
   void read_record(RecordType type, RecordReader& record) {
     switch (type) {
       case RecordType::text: texts_.push_back(run_.intern(record.take(record.size()))); break;
-      case RecordType::op: ops_.push_back(read_op(record)); break;
+      case RecordType::op: add(read_op(record)); break;
       case RecordType::update: {
         auto step = static_cast<std::int64_t>(record.varint());
         std::string_view name = text(record);
@@ -124,6 +170,24 @@ class RecordingReader {
       }
     }
     if (record.failed()) refuse("is a damaged recording: a record is shorter than what it holds");
+  }
+
+  void add(RecordedOp op) {
+    if (op.id > last_id_) {
+      last_id_ = op.id;
+      last_step_ = op.step;
+    }
+    if (!counted_) {
+      ops_.push_back(std::move(op));
+      return;
+    }
+    ++counted_->ops;
+    ++counted_->kinds[name_of(op.kind)];
+    first_ = first_ == 0 ? op.id : std::min(first_, op.id);
+    counted_->steps = std::max(counted_->steps, op.step + 1);
+    counted_->errors += !op.error.empty();
+    for (const RecordedTensor& output : op.outputs)
+      counted_->anomalies += output.has_statistics && output.statistics.nans + output.statistics.infinities > 0;
   }
 
   std::string_view text(RecordReader& record) {
@@ -229,12 +293,23 @@ class RecordingReader {
   bool is_complete_ = false;
   std::string program_;
   RecordedRun run_;
+  bool has_running_ = false;
+  std::string running_op_, running_file_;
+  std::int32_t running_line_ = 0;
+  std::uint64_t last_id_ = 0;
+  std::int64_t last_step_ = 0;
   std::vector<RecordedOp> ops_;
+  RecordingSummary* counted_ = nullptr;  // counts ops in place of keeping them
+  std::uint64_t first_ = 0;              // the smallest id of those that were counted
   std::vector<Name> names_;
   std::vector<std::string_view> texts_;
 };
 
 }  // namespace
+
+RecordingSummary summarise_recording(const std::string& file, Location where) {
+  return RecordingReader(file, where).summarise();
+}
 
 RecordedRun RecordedRun::read(const std::string& file, Location where) { return RecordingReader(file, where).read(); }
 

@@ -48,6 +48,10 @@ class Recorder : public ListenerScope {
   /// A copy of a tensor's elements on the CPU, which no tape and no listener sees.
   static Tensor copy_of(const Tensor& tensor);
   std::string_view intern(std::string_view text) { return *texts_.emplace(text).first; }
+  /// A path as it is recorded.
+  std::string_view interned_file(const char* file);
+  /// True in steps that are recorded.
+  bool records() const { return step_ % options_.every == 0; }
   std::int64_t step() const { return step_; }
   std::int64_t now() const { return (std::chrono::steady_clock::now() - began_).count(); }
 
@@ -87,7 +91,6 @@ class Recorder : public ListenerScope {
     Tensor before;
   };
 
-  bool records() const { return step_ % options_.every == 0; }
   void record_call(const detail::Call& call, Location where, std::int64_t end, std::string_view error);
   Running take_running(const detail::Call& call);
   RecordedOp opened(OpKind kind, const char* op, Location where, std::int64_t start);
@@ -101,8 +104,6 @@ class Recorder : public ListenerScope {
   std::string_view module_path();
   std::string_view notes();
   std::string_view name_of_parameter(const Tensor& parameter);
-  std::string_view interned_file(const char* file);
-
   Options options_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::uint64_t next_id_ = 1;

@@ -57,6 +57,19 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
                   .every = options.every,
                   .copies_values = false}) {}
 
+  void starting(const Call& call, Location where) override {
+    if (records() && file_.is_owner()) file_.set_running(call.op.name, interned_file(where.file), where.line);
+    Recorder::starting(call, where);
+  }
+  void finished(const Call& call, Location where) override {
+    if (file_.is_owner()) file_.clear_running();
+    Recorder::finished(call, where);
+  }
+  void failed(const Call& call) noexcept override {
+    if (file_.is_owner()) file_.clear_running();
+    Recorder::failed(call);
+  }
+
  private:
   // Texts are written once in each segment, so a record is encoded again if the next segment begins with it.
   template <class Encode>

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
+#include <cstring>
+#include <memory>
 #include <utility>
 
 #include <reel/io/safetensors.h>
@@ -77,14 +79,18 @@ SegmentFile::SegmentFile(const char* function, std::string path, std::size_t max
   int error = 0;
   if (!grow(1, error)) refuse(error);
   if (pwrite(file_.get(), header.data(), header.size(), 0) != static_cast<ssize_t>(header.size())) refuse(errno);
+  header_ = map(0, recording_header_bytes);
   map_segment(0);
 }
 
 SegmentFile::~SegmentFile() {
+  const std::unique_ptr<char, void (*)(char*)> header(header_,
+                                                      [](char* mapped) { munmap(mapped, recording_header_bytes); });
   if (!is_owner()) {
     unmap();
     return;
   }
+  clear_running();
   std::size_t end = recording_header_bytes + current_ * segment_bytes_ + used_;
   unmap();
   // A file that was not cut or marked can be read as well.
@@ -107,12 +113,16 @@ void SegmentFile::unmap() noexcept {
   mapped_ = nullptr;
 }
 
-void SegmentFile::map_segment(std::size_t index) {
-  void* mapped = mmap(nullptr, segment_bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(),
-                      static_cast<off_t>(recording_header_bytes + index * segment_bytes_));
+char* SegmentFile::map(std::size_t offset, std::size_t bytes) {
+  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), static_cast<off_t>(offset));
   if (mapped == MAP_FAILED) fail<io::FileError>(function_, where_, "cannot map {}: {}", path_, io::words_of(errno));
+  return static_cast<char*>(mapped);
+}
+
+void SegmentFile::map_segment(std::size_t index) {
+  char* mapped = map(recording_header_bytes + index * segment_bytes_, segment_bytes_);
   unmap();
-  mapped_ = static_cast<char*>(mapped);
+  mapped_ = mapped;
   current_ = index;
   used_ = segment_header_bytes;
   populated_ = 0;
@@ -140,6 +150,25 @@ void SegmentFile::populate(std::size_t least) noexcept {
   // One call costs less than a page fault for each page. An older kernel refuses it, and has the faults.
   madvise(mapped_ + populated_, end - populated_, MADV_POPULATE_WRITE);
   populated_ = end;
+}
+
+void SegmentFile::set_running(std::string_view op, std::string_view file, std::int32_t line) noexcept {
+  char* to = header_ + running_op_offset;
+  std::atomic_ref state(*reinterpret_cast<std::uint64_t*>(to));
+  state.store(0, std::memory_order_release);
+  // The end of a path tells more than its beginning.
+  if (file.size() > 255) file.remove_prefix(file.size() - 255);
+  op = op.substr(0, 255);
+  std::memcpy(to + 8, &line, sizeof line);
+  to[12] = static_cast<char>(op.size());
+  to[13] = static_cast<char>(file.size());
+  op.copy(to + running_op_fixed_bytes, op.size());
+  file.copy(to + running_op_fixed_bytes + op.size(), file.size());
+  state.store(1, std::memory_order_release);
+}
+
+void SegmentFile::clear_running() noexcept {
+  std::atomic_ref(*reinterpret_cast<std::uint64_t*>(header_ + running_op_offset)).store(0, std::memory_order_release);
 }
 
 void SegmentFile::append(std::string_view record) {

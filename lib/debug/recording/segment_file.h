@@ -31,10 +31,14 @@ class SegmentFile {
   void begin_segment();
   /// Appends a record, for which there must be room.
   void append(std::string_view record);
+  /// Says in the header that an op runs, until `clear_running` is called.
+  void set_running(std::string_view op, std::string_view file, std::int32_t line) noexcept;
+  void clear_running() noexcept;
   /// False in a forked process, which must not write.
   bool is_owner() const;
 
  private:
+  char* map(std::size_t offset, std::size_t bytes);
   void map_segment(std::size_t index);
   void unmap() noexcept;
   // Has the memory of the mapped segment's first `least` bytes at hand, and of some more.
@@ -51,6 +55,7 @@ class SegmentFile {
   std::size_t segments_ = 0;  // that the file has room for
   std::size_t current_ = 0;
   std::uint64_t sequence_ = 0;
+  char* header_ = nullptr;
   char* mapped_ = nullptr;
   std::size_t used_ = 0;  // bytes of the mapped segment, with its header
   std::size_t populated_ = 0;
