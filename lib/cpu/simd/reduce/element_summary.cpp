@@ -121,10 +121,14 @@ class VectorSummary {
   // Added as numbers of 64 bits, since SumOfLanes adds signed integers, whose sum must not overflow.
   template <class V>
   static std::uint32_t total_of(V sum) {
-    const hn::RepartitionToWide<Bits> wide;
-    auto pairs = hn::BitCast(wide, sum);
-    pairs = hn::Add(hn::And(pairs, hn::Set(wide, 0xFFFF'FFFFu)), hn::ShiftRight<32>(pairs));
-    return static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(wide, pairs)));
+    if constexpr (hn::MaxLanes(Bits()) == 1) {
+      return hn::GetLane(sum);
+    } else {
+      const hn::RepartitionToWide<Bits> wide;
+      auto pairs = hn::BitCast(wide, sum);
+      pairs = hn::Add(hn::And(pairs, hn::Set(wide, 0xFFFF'FFFFu)), hn::ShiftRight<32>(pairs));
+      return static_cast<std::uint32_t>(hn::GetLane(hn::SumOfLanes(wide, pairs)));
+    }
   }
 
   // What is accumulated of a block, a lane each.
