@@ -169,6 +169,7 @@ void train_model(SentimentModel& model, const samples::Sets<data::LabelledTree>&
   std::string opening = fmt::format("{} training trees, {} words, {} parameters", sets.train.size(), vocabulary.size(),
                                     model.parameter_count());
   samples::train({options, model, adagrad, "trees", opening, about}, loader, step, [&] {
+    replicas.check();
     Score score = evaluate(model, sets.dev, vocabulary, options.of_batches());
     return samples::Reached{score.fine() + score.binary(),
                             fmt::format("dev {:.2f} % of five, {:.2f} % of two", score.fine(), score.binary())};

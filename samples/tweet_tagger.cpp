@@ -161,8 +161,7 @@ void train_model(Tagger& model, const samples::Sets<data::Sentence>& sets, const
   optim::Scheduler scheduler(adam, optim::cosine({.steps = std::max<std::int64_t>(steps, 1)}));
   auto step = [&](const Batch& batch) {
     Tape tape;
-    Tensor loss;
-    if (!batch.tweets.empty()) loss = cross_entropy(logits_of(model, batch, options), batch.tags);
+    Tensor loss = batch.tweets.empty() ? Tensor() : cross_entropy(logits_of(model, batch, options), batch.tags);
     double value = replicas.backward(tape, loss, batch.tags.numel(), loader.sources());
     optim::clip_grad_norm(adam.parameters(), 5);
     adam.step();
@@ -173,6 +172,7 @@ void train_model(Tagger& model, const samples::Sets<data::Sentence>& sets, const
   std::string opening = fmt::format("{} tweets, {} parameters", sets.train.size(), model.parameter_count());
   samples::Run run{options, model, adam, "tweets", opening, about, {{"scheduler", scheduler}}};
   samples::train(run, loader, step, [&] {
+    replicas.check();
     double reached = accuracy(model, sets.dev, known, options);
     return samples::Reached{reached, fmt::format("dev {:.2f} %", reached)};
   });
@@ -235,8 +235,7 @@ int main(int argc, char** argv) {
   samples::add_training_options(line, options, "tweets");
   line.add_option("--characters", options.characters, "size of a character's vector and state", samples::at_least(1));
   line.add_option("--words", options.words, "size of a known word's own vector", samples::at_least(1));
-  line.add_option("--unknown", options.unknown, "share of words that training does not know",
-                  samples::between(0.0, 1.0));
+  line.add_option("--unknown", options.unknown, "share of words that training hides", samples::between(0.0, 1.0));
   line.add_option("--hidden", options.hidden, "size of a word's state", samples::at_least(1));
   line.add_option("--character-layers", options.asked_character_layers,
                   "LSTMs over characters; by default 1, or --load's, to which more are added", samples::between(0, 8));

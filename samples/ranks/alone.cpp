@@ -12,6 +12,7 @@ int run_on_ranks(const std::function<int()>& body) { return body(); }
 struct Replicas::Implementation {};
 Replicas::Replicas(reel::nn::Module&, reel::optim::Optimiser&, std::vector<reel::Tensor>) {}
 Replicas::~Replicas() = default;
+void Replicas::check() const {}
 
 double Replicas::backward(reel::Tape& tape, const reel::Tensor& loss, double,
                           const std::vector<reel::data::Source>& sources) {

@@ -43,6 +43,8 @@ class Replicas {
   /// returned. `loss`: undefined in a process without items. `sources`: of the items, for errors.
   double backward(reel::Tape& tape, const reel::Tensor& loss, double count,
                   const std::vector<reel::data::Source>& sources);
+  /// Checks that the models of all processes are equal to the bit. Throws: reel::Error that names what is not.
+  void check() const;
 
  private:
   struct Implementation;

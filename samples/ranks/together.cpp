@@ -20,6 +20,7 @@ Replicas::Replicas(reel::nn::Module& model, reel::optim::Optimiser& optimiser, s
     : implementation_(new Implementation{
           {reel::dist::Group(), model, optimiser, reel::dist::DataParallelOptions{.by_rows = std::move(by_rows)}}}) {}
 Replicas::~Replicas() = default;
+void Replicas::check() const { implementation_->parallel.check_replicas(); }
 
 double Replicas::backward(reel::Tape& tape, const reel::Tensor& loss, double count,
                           const std::vector<reel::data::Source>& sources) {
