@@ -1,8 +1,10 @@
 #include <reel/debug/anomaly.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <string>
+#include <string_view>
 #include <typeinfo>
 
 #include <reel/no_record.h>
@@ -76,7 +78,8 @@ class AnomalyScope::Detector : public ListenerScope {
   // Returns true if the only infinities are −∞ that an operand has, too: a mask that the program or a layer made, since an
   // op that gives −∞ of finite operands is reported itself.
   bool is_masked(const Call& call, const Tensor& output) const {
-    if (context().differentiating || statistics(output).nans > 0) return false;
+    if (statistics(output).nans > 0) return false;
+    if (const OpInfo* differentiated = context().differentiating) return is_exponent(call.op, *differentiated);
     constexpr double infinity = std::numeric_limits<double>::infinity();
     NoRecord pause;
     Unobserved ops(context());
@@ -85,6 +88,15 @@ class AnomalyScope::Detector : public ListenerScope {
     };
     return !holds(output, infinity) &&
            std::ranges::any_of(call.inputs, [&](const Tensor* input) { return holds(*input, -infinity); });
+  }
+
+  // Returns true for the differences of which these gradients take the exponential or the sigmoid: they are infinite
+  // where the forward op had a masked operand, and what is computed from them is finite.
+  static bool is_exponent(const OpInfo& op, const OpInfo& differentiated) {
+    constexpr std::array<std::string_view, 3> of_exponentials{"logaddexp", "logcumsumexp", "logsumexp"},
+        differences{"neg", "sub", "where"};
+    return std::ranges::find(of_exponentials, differentiated.name) != of_exponentials.end() &&
+           std::ranges::find(differences, op.name) != differences.end();
   }
 
   // For ops that write a part: checks the written values only, as the other elements may be uninitialised.

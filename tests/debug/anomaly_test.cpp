@@ -1,9 +1,13 @@
 #include <reel/reel.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <optional>
+#include <string>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "catch.h"
 #include "core/context.h"
@@ -265,6 +269,32 @@ TEST_CASE("a mask of −∞ is no anomaly where an operand has it, and any other
   CHECK_THROWS_AS(-masked, AnomalyError);
   CHECK_THROWS_AS(log(zeros({2})), AnomalyError);
   CHECK_THROWS_AS(masked - masked, AnomalyError);
+}
+
+TEST_CASE("a mask of −∞ is no anomaly in the gradients of sums of exponentials, and is one in those of products") {
+  Tensor scores = randn({2, 3}).requires_grad(), w = ones({3}).requires_grad();
+  Tensor masked_out = tensor({{true, false, false}, {false, true, true}});
+  auto scope = detect_anomaly();
+  std::vector<std::pair<std::string, std::function<Tensor(const Tensor&)>>> functions{
+      {"logsumexp", [](const Tensor& x) { return logsumexp(x, 1); }},
+      {"logaddexp", [](const Tensor& x) { return logaddexp(x, 0) + logaddexp(1, x); }},
+      {"logaddexp of masks", [](const Tensor& x) { return exp(logaddexp(x, x)); }},
+      {"logcumsumexp", [](const Tensor& x) { return exp(logcumsumexp(x, 1)); }}};
+  for (const auto& [name, f] : functions) {
+    INFO(name);
+    Tape outer;
+    Tape tape;
+    Tensor y = sum(f(masked_fill(scores, masked_out, -infinity)));
+    Tensor gradient = tape.gradient(y, scores), second = outer.gradient(sum(square(gradient)), scores);
+    for (const Tensor& found : {gradient, second}) {
+      CHECK(all(isfinite(found)).item() == 1);
+      CHECK(max(abs(masked_fill(found, !masked_out, 0))).item() == 0);
+    }
+  }
+  Tape tape;
+  Tensor y = sum(exp(masked_fill(scores, masked_out, -infinity) * w));
+  debug::Anomaly found = *anomaly_of([&] { tape.gradient(y, w); });
+  CHECK(found.gradient_of == "mul");
 }
 
 TEST_CASE("what tensors are created with is not looked at, nor are views, integers and bools") {

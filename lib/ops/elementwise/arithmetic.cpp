@@ -185,8 +185,9 @@ constexpr OpInfo logaddexp_op{
     .gradient =
         [](Gradient& g) {
           const Tensor &a = g.saved_input(0), &b = g.saved_input(1);
-          // Equal infinities share the gradient equally.
-          Tensor apart = where(logical_and(isinf(a), a == b), 0.0, a - b);
+          // Equal infinities share the gradient equally; their difference would be an anomaly.
+          Tensor equal_infinities = logical_and(isinf(a), a == b);
+          Tensor apart = where(equal_infinities, 0.0, a) - where(equal_infinities, 0.0, b);
           if (g.wants(0)) g.accumulate(0, g.output() * sigmoid(apart));
           if (g.wants(1)) g.accumulate(1, g.output() * sigmoid(-apart));
         },
