@@ -31,8 +31,8 @@ void end_write(const Tensor& tensor, Location where) noexcept;
 extern const Index no_index;
 }  // namespace detail
 
-/// A C++ type that tensors hold: float, double, BFloat16, Float16, bool, unsigned char, and signed integers of 32 and
-/// 64 bits.
+/// A C++ type that tensors hold: float, double, BFloat16, Float16, bool, unsigned char, and signed integers of 8, 16,
+/// 32 and 64 bits.
 template <class T>
 concept Element = is_element_v<T>;
 
