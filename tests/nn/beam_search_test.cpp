@@ -142,6 +142,50 @@ TEST_CASE("log-probabilities may be rows, of any floating dtype, and searches ru
   for (std::size_t i = 0; i < starts.size(); ++i) CHECK(together[i] == search(starts[i]));
 }
 
+TEST_CASE("a state may keep what attention has seen, and gives what attending to each prefix anew does") {
+  manual_seed(4);
+  nn::MultiHeadAttention self(4, 2, {.dtype = f64});
+  nn::BahdanauAttention attention(4, 4, 5, {.dtype = f64});
+  nn::LSTMCell cell(8, 4, {.dtype = f64});
+  nn::Embedding embedding(vocabulary, 4, {.dtype = f64});
+  nn::Linear output(8, vocabulary, {.dtype = f64});
+  const Tensor memory = randn({1, 3, 4}, {.dtype = f64});
+  struct State {
+    nn::KeyValueCache cache;
+    LSTMState lstm;
+    Tensor context;
+  };
+  auto step = [&](State state, std::int64_t token) {
+    Tensor seen = select(self(embedding(tensor(std::vector{token}, {1, 1})), state.cache), 1, 0);
+    state.lstm = cell(concat({seen, state.context}, 1), state.lstm);
+    state.context = attention(state.lstm.h, memory).context;
+    return std::pair(log_softmax(output(concat({state.lstm.h, state.context}, 1)), 1), state);
+  };
+  auto step_anew = [&](Prefix prefix, std::int64_t token) {
+    prefix.tokens.push_back(token);
+    auto count = std::ssize(prefix.tokens);
+    Tensor seen = self(embedding(tensor(prefix.tokens, {1, count})), {.causal = true}),
+           context = zeros_like(seen(0, 0));
+    context = unsqueeze(context, 0);
+    LSTMState lstm = cell.initial_state(1);
+    for (std::int64_t t = 0; t < count; ++t) {
+      lstm = cell(concat({select(seen, 1, t), context}, 1), lstm);
+      context = attention(lstm.h, memory).context;
+    }
+    return std::pair(log_softmax(output(concat({lstm.h, context}, 1)), 1), prefix);
+  };
+  nn::BeamSearchOptions options{.beams = 4, .begin = begin_token, .end = last, .most_tokens = 5};
+  auto found = nn::beam_search(State{{}, cell.initial_state(1), zeros({1, 4}, {.dtype = f64})}, step, options);
+  auto expected = nn::beam_search(Prefix{}, step_anew, options);
+  REQUIRE(found.size() == expected.size());
+  REQUIRE(found.size() == 4);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    CHECK(found[i].tokens == expected[i].tokens);
+    CHECK(found[i].log_probability == Approx(expected[i].log_probability));
+    CHECK(found[i].state.cache.length() == std::ssize(expected[i].state.tokens));
+  }
+}
+
 TEST_CASE("beam_search names what it cannot use") {
   auto returning = [](const Tensor& numbers) {
     return [=](int state, std::int64_t) { return std::pair(numbers, state); };
