@@ -1,6 +1,7 @@
 // Trains a small recurrent net in a session that serves its page, for tests of the page: serve_session STEPS [LOGS [PORT]].
+// With `terminal` for LOGS the session reads commands from the standard input instead.
 //
-// The first line of its output ends with the address. In step 3, time step 5, a logarithm gives NaN.
+// The first line of its output ends with the page's address. In step 3, time step 5, a logarithm gives NaN.
 
 #include <cstdint>
 #include <cstdio>
@@ -35,10 +36,12 @@ int run(int count, char** arguments) {
   manual_seed(1);
   Net net;
   optim::SGD sgd(net.parameters(), {.learning_rate = 0.1});
+  std::string logs = count > 2 ? arguments[2] : "";
+  bool serves = logs != "terminal";
   debug::Session session({.source_folders = {REEL_SOURCE_ROOT},
-                          .serve = true,
+                          .serve = serves,
                           .port = count > 3 ? std::stoi(arguments[3]) : 0,
-                          .logs = count > 2 ? arguments[2] : ""});
+                          .logs = serves ? logs : ""});
   session.add_filter("large",
                      [](const debug::RecordedOp&, const debug::RecordedTensor& t) { return t.statistics.max > 1e6; });
   for (std::int64_t step = 0; step < steps; ++step) {
