@@ -75,6 +75,9 @@ TEST_CASE("a profile counts calls, time and bytes by op, line and module, forwar
   CHECK(activation.forward > 0);
   CHECK(activation.backward > 0);
   CHECK(activation.bytes == 3 * 5 * 4 * sizeof(float));
+  CHECK(activation.backward_bytes >= 3 * 5 * 4 * sizeof(float));
+  CHECK(activation.backward_bytes % (3 * 5 * 4 * sizeof(float)) == 0);
+  CHECK(row_of(profile, "hidden", ProfileBy::module).backward_bytes > 0);
   CHECK(row_of(profile, "exp").calls == 0);
   CHECK(row_of(profile, "hidden", ProfileBy::module).calls == 3);
   CHECK(row_of(profile, "hidden", ProfileBy::module).backward > 0);
@@ -86,7 +89,7 @@ TEST_CASE("a profile counts calls, time and bytes by op, line and module, forwar
   CHECK(measured <= profile.duration());
   CHECK(profile.peak_bytes() > 0);
   std::string table = to_string(profile);
-  CHECK_THAT(table, contains("tanh") && contains("forward ms") && contains(" ms in all, "));
+  CHECK_THAT(table, contains("tanh") && contains("forward ms") && contains("backward MB") && contains(" ms in all, "));
 }
 
 TEST_CASE("the time of a profile is that of the clock") {

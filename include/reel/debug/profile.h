@@ -15,11 +15,12 @@ enum class ProfileBy : std::uint8_t { op, line, module };
 
 /// One row of a profile: all calls of an op, of a line, or within a module.
 struct ProfileRow {
-  std::string name;           ///< the op, "file:line", or the path of the module
-  std::int64_t calls = 0;     ///< forward calls
-  std::int64_t forward = 0;   ///< nanoseconds of forward calls
-  std::int64_t backward = 0;  ///< nanoseconds of their gradient functions, with the ops that these run
-  std::size_t bytes = 0;      ///< bytes of the results that were allocated
+  std::string name;                ///< the op, "file:line", or the path of the module
+  std::int64_t calls = 0;          ///< forward calls
+  std::int64_t forward = 0;        ///< nanoseconds of forward calls
+  std::int64_t backward = 0;       ///< nanoseconds of their gradient functions, with the ops that these run
+  std::size_t bytes = 0;           ///< bytes of the results that forward calls allocated
+  std::size_t backward_bytes = 0;  ///< bytes of the results that ops within the gradient functions allocated
 };
 
 /// How long the profiled thread has waited.

@@ -330,9 +330,14 @@ std::size_t Profile::peak_bytes() const { return collector_->peak_bytes(); }
 
 std::vector<ProfileRow> Profile::rows(ProfileBy by) const {
   std::map<std::string, ProfileRow> rows;
+  std::size_t within_gradient = 0;  // bytes of the ops that the next gradient function to end has run
   for (const Slice& slice : collector_->slices()) {
-    // What gradient functions run is in the time of these.
-    if (slice.kind == OpKind::backward || slice.waits) continue;
+    if (slice.waits) continue;
+    if (slice.kind == OpKind::backward) {
+      // Its time is in that of the gradient function.
+      within_gradient += slice.bytes;
+      continue;
+    }
     std::string name = by == ProfileBy::op       ? std::string(slice.op)
                        : by == ProfileBy::module ? std::string(slice.module)
                        : slice.file.empty()      ? std::string("unknown place")
@@ -341,11 +346,12 @@ std::vector<ProfileRow> Profile::rows(ProfileBy by) const {
     row.name = std::move(name);
     if (slice.kind == OpKind::gradient) {
       row.backward += slice.duration;
+      row.backward_bytes += std::exchange(within_gradient, 0);
     } else {
       ++row.calls;
       row.forward += slice.duration;
+      row.bytes += slice.bytes;
     }
-    row.bytes += slice.bytes;
   }
   std::vector<ProfileRow> sorted;
   for (auto& [name, row] : rows) sorted.push_back(std::move(row));
@@ -391,13 +397,13 @@ std::string to_string(const Profile& profile, ProfileBy by) {
     measured += static_cast<double>(row.forward + row.backward);
   }
   std::string text =
-      fmt::format("{:{}}  {:>9}  {:>12}  {:>12}  {:>7}  {:>10}\n", headings[static_cast<std::size_t>(by)], width,
-                  "calls", "forward ms", "backward ms", "share", "MB");
+      fmt::format("{:{}}  {:>9}  {:>12}  {:>12}  {:>7}  {:>10}  {:>11}\n", headings[static_cast<std::size_t>(by)],
+                  width, "calls", "forward ms", "backward ms", "share", "forward MB", "backward MB");
   for (const ProfileRow& row : rows)
-    text += fmt::format("{:{}}  {:>9}  {:>12.3f}  {:>12.3f}  {:>5.1f} %  {:>10.2f}\n", row.name, width, row.calls,
-                        static_cast<double>(row.forward) / 1e6, static_cast<double>(row.backward) / 1e6,
+    text += fmt::format("{:{}}  {:>9}  {:>12.3f}  {:>12.3f}  {:>5.1f} %  {:>10.2f}  {:>11.2f}\n", row.name, width,
+                        row.calls, static_cast<double>(row.forward) / 1e6, static_cast<double>(row.backward) / 1e6,
                         100 * static_cast<double>(row.forward + row.backward) / total,
-                        static_cast<double>(row.bytes) / 1e6);
+                        static_cast<double>(row.bytes) / 1e6, static_cast<double>(row.backward_bytes) / 1e6);
   text += fmt::format("{:.3f} ms in all, {:.1f} % of it outside of ops and gradients; at most {:.2f} MB of tensors\n",
                       total / 1e6, 100 * (1 - measured / total), static_cast<double>(profile.peak_bytes()) / 1e6);
   for (const ProfileWait& wait : profile.waits())
