@@ -35,6 +35,9 @@ std::vector<Case> files();
 /// The cases of `logging`: a number, and an element of a histogram.
 std::vector<Case> logs();
 
+/// The cases of `debug`: an op and an LSTM in a loop, plain, profiled and recorded.
+std::vector<Case> debugging();
+
 /// The cases of `models`: whole workloads.
 std::vector<Case> models();
 

@@ -18,7 +18,7 @@ using reel_bench::Case;
 std::vector<Case> all_cases() {
   std::vector<Case> cases = reel_bench::op_overhead();
   for (auto family : {reel_bench::tape, reel_bench::optim, reel_bench::data_loading, reel_bench::files,
-                      reel_bench::logs, reel_bench::models})
+                      reel_bench::logs, reel_bench::debugging, reel_bench::models})
     for (Case& one : family()) cases.push_back(std::move(one));
   return cases;
 }
