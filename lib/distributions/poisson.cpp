@@ -54,11 +54,11 @@ Tensor poisson_by_ptrs(const Tensor& rate, const RandomOptions& drawn) {
 constexpr double smallest_of_series = 50;
 constexpr std::int64_t terms_of_sum = 150;
 
-// λ − λ log λ + Σ_k p_k log k! of rates (n, 1) below 50, f64: (n).
+// λ − λ log λ + Σ_k p_k log k! of rates (n, 1) above 0 and below 50, f64: (n).
 Tensor entropy_by_sum(const Tensor& rate) {
   Tensor k = arange(terms_of_sum, {.dtype = DType::f64, .device = rate.device()}), log_factorial = lgamma(k + 1);
-  Tensor probability = exp(x_log_y(k, rate) - rate - log_factorial);
-  return squeeze(rate - x_log_y(rate, rate), 1) + sum(probability * log_factorial, 1);
+  Tensor log_rate = log(rate), probability = exp(k * log_rate - rate - log_factorial);
+  return squeeze(rate - rate * log_rate, 1) + sum(probability * log_factorial, 1);
 }
 
 // The entropy of rates of at least 50, f64.
@@ -104,10 +104,12 @@ Tensor Poisson::log_prob(const Arg& x) const {
 
 Tensor Poisson::entropy(Location where) const {
   CallerScope caller(where);
-  Tensor rate = reshape(to_if_needed(rate_, DType::f64), {-1}), small = rate < smallest_of_series;
-  // Each formula is given rates at which it and its gradient are finite where the other one is taken.
-  Tensor sum = entropy_by_sum(unsqueeze(reel::where(small, rate, 1), 1));
-  Tensor found = reel::where(small, sum, entropy_by_series(reel::where(small, smallest_of_series, rate)));
+  Tensor rate = reshape(to_if_needed(rate_, DType::f64), {-1}), small = rate < smallest_of_series,
+         none = equal(rate, 0);
+  // Each formula is given rates at which it and its gradient are finite where it is not taken.
+  Tensor sum = entropy_by_sum(unsqueeze(reel::where(logical_and(small, logical_not(none)), rate, 1), 1));
+  Tensor series = entropy_by_series(reel::where(small, smallest_of_series, rate));
+  Tensor found = reel::where(none, 0, reel::where(small, sum, series));
   return to_if_needed(reshape(found, batch_shape()), rate_.dtype());
 }
 

@@ -36,7 +36,8 @@ class Poisson {
   /// Throws: ShapeError if x does not broadcast; Error for a value that is not a whole number from 0 on.
   Tensor log_prob(const Arg& x) const;
   /// The entropy in nats, λ − λ log λ + Σ_k p_k log k!, of which no closed form exists: (batch shape). It is the sum for
-  /// rates below 50, and from there its asymptotic series, whose relative error is at most 10⁻¹¹.
+  /// rates below 50, and from there its asymptotic series, whose relative error is at most 10⁻¹¹. For a rate of 0
+  /// it is 0, with a gradient of 0.
   /// Source: Evans, Boersma, Blachman and Jagers, The entropy of a Poisson distribution (1988).
   Tensor entropy(Location where = Location::here()) const;
 
