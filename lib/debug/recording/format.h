@@ -15,8 +15,9 @@ constexpr std::string_view recording_magic = "REELREC1";
 constexpr std::size_t recording_header_bytes = 4096;
 constexpr std::size_t segment_header_bytes = 16;
 constexpr std::size_t most_program_bytes = 3000;
-/// Where the header has the op that runs, and the bytes before its two texts.
-constexpr std::size_t running_op_offset = 3072, running_op_fixed_bytes = 14;
+/// Where the header has the op that runs; from there, where the names of the op and of the file are.
+constexpr std::size_t running_op_offset = 3072, running_op_name = 14, running_op_file = 128;
+constexpr std::size_t most_running_op_bytes = running_op_file - running_op_name;
 
 /// The types of records.
 enum class RecordType : std::uint8_t { text = 1, op = 2, update = 3, name = 4 };

@@ -72,8 +72,8 @@ class RecordingReader {
     has_running_ = running.fixed<std::uint64_t>() == 1 && !is_complete_;
     running_line_ = running.fixed<std::int32_t>();
     std::size_t op = running.byte(), file = running.byte();
-    running_op_ = running.take(op);
-    running_file_ = running.take(file);
+    running_op_ = running.take(std::min(op, most_running_op_bytes));
+    running_file_ = header.substr(running_op_offset + running_op_file, file);
   }
   // Adds the op in which the process died.
   void add_running() {

@@ -156,14 +156,17 @@ void SegmentFile::set_running(std::string_view op, std::string_view file, std::i
   char* to = header_ + running_op_offset;
   std::atomic_ref state(*reinterpret_cast<std::uint64_t*>(to));
   state.store(0, std::memory_order_release);
-  // The end of a path tells more than its beginning.
-  if (file.size() > 255) file.remove_prefix(file.size() - 255);
-  op = op.substr(0, 255);
   std::memcpy(to + 8, &line, sizeof line);
+  op = op.substr(0, most_running_op_bytes);
   to[12] = static_cast<char>(op.size());
-  to[13] = static_cast<char>(file.size());
-  op.copy(to + running_op_fixed_bytes, op.size());
-  file.copy(to + running_op_fixed_bytes + op.size(), file.size());
+  op.copy(to + running_op_name, op.size());
+  if (file.data() != running_file_) {
+    running_file_ = file.data();
+    // The end of a path tells more than its beginning.
+    if (file.size() > 255) file.remove_prefix(file.size() - 255);
+    to[13] = static_cast<char>(file.size());
+    file.copy(to + running_op_file, file.size());
+  }
   state.store(1, std::memory_order_release);
 }
 

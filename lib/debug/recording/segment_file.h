@@ -32,6 +32,7 @@ class SegmentFile {
   /// Appends a record, for which there must be room.
   void append(std::string_view record);
   /// Says in the header that an op runs, until `clear_running` is called.
+  /// Texts must live as long as this object: their addresses identify them.
   void set_running(std::string_view op, std::string_view file, std::int32_t line) noexcept;
   void clear_running() noexcept;
   /// False in a forked process, which must not write.
@@ -56,6 +57,7 @@ class SegmentFile {
   std::size_t current_ = 0;
   std::uint64_t sequence_ = 0;
   char* header_ = nullptr;
+  const char* running_file_ = nullptr;
   char* mapped_ = nullptr;
   std::size_t used_ = 0;  // bytes of the mapped segment, with its header
   std::size_t populated_ = 0;
