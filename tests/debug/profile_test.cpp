@@ -1,5 +1,6 @@
 #include <reel/debug/profile.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <iterator>
@@ -191,10 +192,19 @@ TEST_CASE("a profile says how long its thread has waited for a save, and for oth
       if (wait.reason == "other threads of a loop") return wait.duration;
     return std::int64_t{0};
   };
-  for (int i = 0; i < 3000 && waits_for_loops() == 0; ++i)
-    detail::parallel_for(
-        64, 1, [](std::int64_t, std::int64_t) { std::this_thread::sleep_for(std::chrono::microseconds(200)); });
-  CHECK(waits_for_loops() > 0);
+  // A machine with much else to do may have no processor for the other threads.
+  constexpr int enough = 30;
+  int with_help = 0;
+  auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+  while (with_help < enough && waits_for_loops() == 0 && std::chrono::steady_clock::now() < end) {
+    std::atomic<bool> has_help = false;
+    detail::parallel_for(64, 1, [&, caller = std::this_thread::get_id()](std::int64_t, std::int64_t) {
+      if (std::this_thread::get_id() != caller) has_help = true;
+      std::this_thread::sleep_for(std::chrono::microseconds(200));
+    });
+    with_help += has_help ? 1 : 0;
+  }
+  CHECK((waits_for_loops() > 0 || with_help < enough));
 }
 
 TEST_CASE("ranges of NVTX are refused where there is no CUDA backend, and else change no result") {
