@@ -9,10 +9,12 @@
 #include "../device/device.h"
 #include "../device/grid.h"
 #include "device_access.h"
+#include "phase_threads.h"
 #include "stream.h"
 
-// See launch.h. The threads of a phase run one after the other, from the first or from the last: a program that depends
-// on an order among them differs from its CPU twin.
+// See launch.h. The threads of a phase run one after the other, from the first, from the last, or scattered: a program
+// that depends on an order among them differs from its CPU twin. Under the thread sanitizer, a conflict of two of them is
+// reported.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -23,9 +25,15 @@ void for_each(std::int64_t count, const Body& body) {
   if (count <= 0) return;
   give_to_stream(current_stream(), [count, body, grid = flat_grid(count, multiprocessors())] {
     DeviceAccess access;
-    for (unsigned block = grid.blocks; block-- > 0;)
-      for (unsigned thread = 0; thread < grid.threads; ++thread)
-        run_flat({block, thread, grid.blocks, grid.threads}, count, body);
+    LaunchThreads threads;
+    auto run = [&](std::int64_t block, std::int64_t thread) {
+      run_flat({static_cast<unsigned>(block), static_cast<unsigned>(thread), grid.blocks, grid.threads}, count, body);
+    };
+    for (unsigned block = grid.blocks; block-- > 0;) {
+      PhaseOrder order(block, static_cast<int>(grid.threads));
+      for (unsigned place = 0; place < grid.threads; ++place)
+        threads.run(run, block, order.thread(static_cast<int>(place)), grid.threads);
+    }
   });
 }
 
@@ -50,11 +58,7 @@ class Group {
 
   template <class Phase>
   void each(const Phase& phase) {
-    if (forwards_)
-      for (int thread = 0; thread < size_; ++thread) phase(thread);
-    else
-      for (int thread = size_; thread-- > 0;) phase(thread);
-    forwards_ = !forwards_;
+    LaunchThreads::run_phase(index_, size_, PhaseOrder(phase_++, size_), phase);
   }
   template <class T>
   PerThread<T> per_thread() {
@@ -95,7 +99,7 @@ class Group {
  private:
   std::int64_t index_;
   int size_;
-  bool forwards_ = true;
+  std::uint32_t phase_ = 0;
   std::vector<unsigned char> shared_;
   std::size_t used_ = 0;
 };
@@ -109,10 +113,12 @@ void for_each_group(std::int64_t count, int threads, std::size_t shared_bytes, c
     throw std::logic_error("a block has no more than 48 KB of shared memory");
   give_to_stream(current_stream(), [=] {
     DeviceAccess access;
-    for (std::int64_t index = count; index-- > 0;) {
+    LaunchThreads all;
+    auto run = [&](std::int64_t index, std::int64_t) {
       Group group(index, threads, (shared_bytes + 15) / 16 * 16);
       program(group);
-    }
+    };
+    for (std::int64_t index = count; index-- > 0;) all.run_group(run, index);
   });
 }
 
