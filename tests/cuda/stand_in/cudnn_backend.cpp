@@ -121,7 +121,7 @@ cudnnBackendDescriptor_t device_properties() {
 void give_device(cudnnBackendDescriptor_t descriptor, cudnnBackendAttributeName_t name) {
   cudnnBackendDescriptor_t properties = device_properties();
   real_cudnn<decltype(cudnnBackendSetAttribute)>("cudnnBackendSetAttribute")(
-      descriptor, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &properties);
+      descriptor, name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, static_cast<const void*>(&properties));
 }
 
 std::string text_of(const Seen& graph) {

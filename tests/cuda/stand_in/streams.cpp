@@ -94,7 +94,7 @@ CUstream_st* queue_work(cudaStream_t stream, const char* call) {
 void use_memory(CUstream_st& stream, std::uintptr_t address, int device, const char* what) {
   std::lock_guard lock(mutex());
   if (stream.recorded)
-    stream.recorded->nodes.push_back(
+    stream.recorded->nodes.emplace_back(
         [address, device, what](CUstream_st& launched) { record_use(launched, address, device, what); });
   else
     record_use(stream, address, device, what);
