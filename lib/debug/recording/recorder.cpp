@@ -199,7 +199,7 @@ RecordedOp Recorder::opened(OpKind kind, const char* op, Location where, std::in
   return record;
 }
 
-RecordedTensor Recorder::described(const Tensor& tensor, bool summarised, bool at_once) {
+RecordedTensor Recorder::described(const Tensor& tensor, bool summarised, bool at_once) const {
   const Body& body = tensor.body();
   RecordedTensor record;
   record.shape = tensor.shape();

@@ -95,7 +95,7 @@ class Recorder : public ListenerScope {
   Running take_running(const detail::Call& call);
   RecordedOp opened(OpKind kind, const char* op, Location where, std::int64_t start);
   // `at_once`: whether it is recorded before the program goes on.
-  RecordedTensor described(const Tensor& tensor, bool summarised, bool at_once);
+  RecordedTensor described(const Tensor& tensor, bool summarised, bool at_once) const;
   static void find_zero_units(RecordedTensor& record, const Tensor& tensor);
   TensorId id_of(const Tensor& input);
   void remember(const Tensor& tensor, TensorId id);

@@ -103,11 +103,12 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
   // A text that lives as long as the recorder, so that its address identifies it.
   void text(std::string_view text) {
     if (text.empty()) return body_.varint(0);
-    RecentText& recent = recent_[reinterpret_cast<std::uintptr_t>(text.data()) / 8 % recent_.size()];
-    if (recent.data != text.data()) {
+    auto address = reinterpret_cast<std::uintptr_t>(text.data());
+    RecentText& recent = recent_[address / 8 % recent_.size()];
+    if (recent.address != address) {
       auto [found, is_new] = texts_.try_emplace(text.data(), text_count_ + 1);
       if (is_new) add_text(text);
-      recent = {text.data(), found->second};
+      recent = {address, found->second};
     }
     body_.varint(recent.index);
   }
@@ -192,7 +193,7 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
   std::unordered_map<const char*, std::uint64_t> texts_;  // of the segment, by their addresses, with their indices
   // The last ones looked up, a few of them for the same place.
   struct RecentText {
-    const char* data = nullptr;
+    std::uintptr_t address = 0;
     std::uint64_t index = 0;
   };
   std::array<RecentText, 64> recent_;
