@@ -54,7 +54,8 @@ def parameters_in(output):
 
 
 def kill_one(process, moments, seconds):
-    """Kills a rank after that time. Returns what the run printed until then, or None if it was done before."""
+    """Kills a rank after that time. Returns how many seconds the others went on, or None if the run was done before, and
+    what it printed."""
     try:
         output, errors = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
@@ -64,8 +65,11 @@ def kill_one(process, moments, seconds):
             sys.exit(f"it exits with {process.returncode}: {errors}")
         return None, output
     victims = processes_of(process)
-    if not victims:
-        return "", finish(process, 30)[0]
+    if not victims:  # none has started yet, or all have ended
+        output, errors = finish(process, 600)
+        if process.returncode != 0:
+            sys.exit(f"it exits with {process.returncode}: {errors}")
+        return None, output
     try:
         os.kill(moments.choice(victims), signal.SIGKILL)
     except ProcessLookupError:
