@@ -191,7 +191,7 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
   }
 
   std::unordered_map<const char*, std::uint64_t> texts_;  // of the segment, by their addresses, with their indices
-  // The last ones looked up, a few of them for the same place.
+  // A cache in front of `texts_`, by the address's last bits.
   struct RecentText {
     std::uintptr_t address = 0;
     std::uint64_t index = 0;

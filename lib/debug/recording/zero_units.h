@@ -7,7 +7,7 @@
 
 namespace reel::debug {
 
-/// The most units of a tensor that are looked at.
+/// The greatest number of units of a tensor that is searched for zero ones.
 constexpr std::int64_t most_units = 4096;
 
 /// The axis of a shape along which its units are: the last one, of images (N, C, …) with four axes or more that of the

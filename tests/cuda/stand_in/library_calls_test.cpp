@@ -8,6 +8,7 @@
 #include "catch.h"
 #include "core/device_module.h"
 #include "cuda/gpu.h"
+#include "cuda/stand_in/counted.h"
 #include "cuda/stand_in/cudnn_recurrent.h"
 #include "cuda/stand_in/record.h"
 #include "cuda/stand_in/streams.h"
@@ -19,14 +20,6 @@ namespace reel_test {
 using namespace reel;
 
 namespace {
-
-stand_in::Counts counts_of(const std::function<void()>& f) {
-  static_cast<void>(stand_in::take_violations());
-  stand_in::forget_counts();
-  f();
-  CHECK(stand_in::take_violations() == std::vector<std::string>());
-  return stand_in::counts();
-}
 
 // Matrices (count, 4, 4) of zeros.
 Tensor matrices(std::int64_t count, DType dtype = f32) { return zeros({count, 4, 4}, {.dtype = dtype, .device = gpu}); }

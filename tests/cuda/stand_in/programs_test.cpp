@@ -5,6 +5,7 @@
 
 #include "catch.h"
 #include "core/device_module.h"
+#include "cuda/stand_in/counted.h"
 #include "cuda/stand_in/cudnn_backend.h"
 #include "cuda/stand_in/record.h"
 #include "cuda/stand_in/row_runs.h"
@@ -16,15 +17,6 @@ namespace reel_test {
 using namespace reel;
 
 namespace {
-
-stand_in::Counts counts_of(const std::function<void()>& f) {
-  static_cast<void>(stand_in::take_violations());
-  stand_in::forget_counts();
-  f();
-  detail::device_module().synchronise(0);
-  CHECK(stand_in::take_violations() == std::vector<std::string>());
-  return stand_in::counts();
-}
 
 // Runs f; results of 0 may be refused on the CPU, such as sizes that depend on values.
 void run_or_refuse(const std::function<void()>& f) {
