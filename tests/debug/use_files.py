@@ -16,8 +16,9 @@ import time
 from pathlib import Path
 
 failures = []
-# A sanitizer needs memory of its own.
+# A sanitizer needs memory of its own. The address sanitizer also keeps what is freed, 256 MB of it unless told otherwise.
 MOST_KILOBYTES = (200 if "--sanitized" in sys.argv else 50) * 1024
+os.environ["ASAN_OPTIONS"] = ":".join(filter(None, [os.environ.get("ASAN_OPTIONS"), "quarantine_size_mb=1"]))
 
 
 def check(name, condition, shown=""):
@@ -136,6 +137,7 @@ def inspect_recordings(tool, write_recording, folder):
     status, output, _, kilobytes = measured(tool, "inspect", cut)
     check("of a truncated recording what is there is summed up", status == 0 and 0 < int(re.search(r"(\d+) ops", output).group(1)) < found["ops"]
           and kilobytes < MOST_KILOBYTES, (output, kilobytes))
+    refused_badly = 0
     for place in range(4096 + 16, 4096 + 16 + 400, 7):
         hostile = bytearray(content)
         hostile[place:place + 8] = b"\xff" * 8
@@ -143,7 +145,8 @@ def inspect_recordings(tool, write_recording, folder):
         status, output, _, kilobytes = measured(tool, "inspect", cut)
         if not (status in (0, 1) and kilobytes < MOST_KILOBYTES and (status == 0 or output.count("\n") == 1)):
             check(f"a recording that is damaged at byte {place}", False, (status, output, kilobytes))
-    check("damaged recordings are refused or read in little memory", not failures)
+            refused_badly += 1
+    check("damaged recordings are refused or read in little memory", refused_badly == 0, f"{refused_badly} were not")
 
 
 def convert(tool, folder):
