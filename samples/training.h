@@ -50,10 +50,24 @@ void print_results(const std::vector<std::vector<std::string>>& rows);
 /// The options as they hold in this process: of several, only the first writes files and serves a page.
 RunOptions of_this_rank(RunOptions options);
 
-/// Options of a Loader of a run: shuffled batches, of which each process has its part.
-template <class Item>
-reel::data::LoaderOptions<Item> training_batches(const RunOptions& options) {
-  return {.batch_size = options.batch, .shuffle = true, .seed = options.seed, .shard = rank(), .shards = ranks()};
+/// The number of an example's words, as which an item made of it takes time.
+inline std::int64_t words_of(const reel::data::Sentence& sentence) { return sentence.size(); }
+/// The number of a tree's words, as which an item made of it takes time.
+inline std::int64_t words_of(const reel::data::LabelledTree& tree) { return std::ssize(tree.words); }
+
+/// Options of a Loader of a run over items made of the examples: shuffled batches, of which each process has its part, with
+/// about as many words as the others.
+template <class Item, class Example>
+reel::data::LoaderOptions<Item> training_batches(const RunOptions& options, const std::vector<Example>& examples) {
+  reel::data::LoaderOptions<Item> batches{.batch_size = options.batch, .shuffle = true, .seed = options.seed};
+  batches.shard = rank();
+  batches.shards = ranks();
+  batches.bucket_batches = 1;  // the batches stay what they are in one process
+  if (ranks() > 1) {
+    batches.lengths.emplace();
+    for (const Example& example : examples) batches.lengths->push_back(words_of(example));
+  }
+  return batches;
 }
 
 /// The examples of a run.

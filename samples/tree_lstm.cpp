@@ -150,7 +150,7 @@ void train_model(SentimentModel& model, const samples::Sets<data::LabelledTree>&
   std::erase_if(others, [&](const Tensor& parameter) { return parameter.is(model.words.table); });
   optim::Adagrad adagrad(others, {.learning_rate = options.learning_rate, .weight_decay = options.weight_decay});
   adagrad.add_group({model.words.table}, {.learning_rate = options.embedding_rate});
-  data::Loader loader(examples_of(sets.train, vocabulary), samples::training_batches<Example>(options));
+  data::Loader loader(examples_of(sets.train, vocabulary), samples::training_batches<Example>(options, sets.train));
   samples::Replicas replicas(model, adagrad, {model.words.table});
   auto step = [&](const std::vector<Example>& batch) {
     Tape tape;

@@ -155,7 +155,7 @@ double accuracy(Tagger& model, const std::vector<data::Sentence>& tweets, const 
 void train_model(Tagger& model, const samples::Sets<data::Sentence>& sets, const Vocabularies& known,
                  const Options& options, const io::Metadata& about) {
   optim::Adam adam(model.parameters(), {.learning_rate = options.learning_rate});
-  auto loader = batches_of(sets.train, known, options.unknown, samples::training_batches<Tweet>(options));
+  auto loader = batches_of(sets.train, known, options.unknown, samples::training_batches<Tweet>(options, sets.train));
   samples::Replicas replicas(model, adam);
   std::int64_t steps = options.epochs * loader.batches().value_or(0);
   optim::Scheduler scheduler(adam, optim::cosine({.steps = std::max<std::int64_t>(steps, 1)}));

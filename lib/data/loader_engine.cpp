@@ -71,18 +71,25 @@ void check_settings(const LoaderSettings& settings, bool has_length, Location wh
                 settings.shards);
   if (has_length) check_least("bucket_batches", settings.bucket_batches, 1);
   if (!has_length && settings.most_elements > 0)
-    fail<Error>(loader_name, where, "most_elements needs the length of an item; set .length, too");
+    fail<Error>(loader_name, where, "most_elements needs the length of an item; set .length or .lengths, too");
   if (settings.most_elements > 0 && settings.drop_last)
     fail<Error>(loader_name, where, "with most_elements no batch is incomplete; leave out .drop_last");
 }
 
-// The items of a batch that belong to this shard.
-std::span<const std::int64_t> own_part(std::span<const std::int64_t> items, const LoaderSettings& settings) {
-  auto bound = [&](std::int64_t shard) {
-    return static_cast<std::size_t>(std::ssize(items) * shard / settings.shards);
-  };
-  std::size_t begin = bound(settings.shard);
-  return items.subspan(begin, bound(settings.shard + 1) - begin);
+// The items of a batch that belong to this shard. What is sorted by length is dealt forth and back, so that each shard
+// has about as much of it.
+std::vector<std::int64_t> own_part(std::span<const std::int64_t> items, bool sorted, const LoaderSettings& settings) {
+  std::vector<std::int64_t> own;
+  if (sorted) {
+    for (std::int64_t i = 0; i < std::ssize(items); ++i) {
+      std::int64_t round = i / settings.shards, place = i % settings.shards;
+      if ((round % 2 == 0 ? place : settings.shards - 1 - place) == settings.shard)
+        own.push_back(items[static_cast<std::size_t>(i)]);
+    }
+    return own;
+  }
+  auto bound = [&](std::int64_t shard) { return std::ssize(items) * shard / settings.shards; };
+  return {items.begin() + bound(settings.shard), items.begin() + bound(settings.shard + 1)};
 }
 
 }  // namespace
@@ -90,6 +97,7 @@ std::span<const std::int64_t> own_part(std::span<const std::int64_t> items, cons
 struct LoaderEngine::Implementation {
   Implementation(LoaderFunctions all, const LoaderSettings& given, Location called)
       : functions(std::move(all)), settings(given), where(called), size(functions.size()) {
+    take_known_lengths();
     check_settings(settings, functions.length != nullptr, where);
   }
   ~Implementation() { stop(); }
@@ -97,6 +105,7 @@ struct LoaderEngine::Implementation {
   Implementation& operator=(const Implementation&) = delete;
 
   BatchOrder order() const { return {settings, size}; }
+  void take_known_lengths();
   void check_size() const;
   LengthFunction named_length() const;
   bool plan(LoaderTask& task);
@@ -133,6 +142,18 @@ struct LoaderEngine::Implementation {
   std::vector<std::thread> threads;
 };
 
+void LoaderEngine::Implementation::take_known_lengths() {
+  if (!functions.known_lengths) return;
+  std::vector<std::int64_t> known = std::move(*functions.known_lengths);
+  if (functions.length) fail<Error>(loader_name, where, "both .length and .lengths are set; set one of them");
+  if (std::ssize(known) != size)
+    fail<Error>(loader_name, where, "there are {} lengths for {} items", known.size(), size);
+  functions.length = [known = std::move(known)](std::span<const std::int64_t> items,
+                                                std::vector<std::int64_t>& lengths) {
+    for (std::int64_t item : items) lengths.push_back(known[static_cast<std::size_t>(item)]);
+  };
+}
+
 void LoaderEngine::Implementation::check_size() const {
   if (std::int64_t now = functions.size(); now != size)
     fail<Error>(loader_name, where, "the dataset had {} items when the loader was made, and has {} now", size, now);
@@ -163,8 +184,7 @@ bool LoaderEngine::Implementation::plan(LoaderTask& task) try {
     }
     if (stopped) return false;
     if (planned.batch < window->batches()) {
-      std::span<const std::int64_t> items = own_part(window->batch(planned.batch), settings);
-      task.indices.assign(items.begin(), items.end());
+      task.indices = own_part(window->batch(planned.batch), functions.length != nullptr, settings);
       task.number = planned.delivered++;
       if (++planned.batch == window->batches()) {
         planned = {planned.window + 1, 0, planned.delivered};
@@ -348,7 +368,9 @@ void LoaderEngine::load_state(std::span<const NamedTensor> state, Location where
   LoaderPosition position{number("window"), number("batch"), number("delivered")};
   for (const NamedSetting& setting : named_settings(self.settings, self.size)) {
     std::int64_t saved = number(setting.name);
-    if (saved == setting.value) continue;
+    // Without lengths, 0, an order has windows of one batch, as with lengths and 1.
+    bool same_windows = setting.name == std::string_view("bucket_batches") && saved <= 1 && setting.value <= 1;
+    if (saved == setting.value || same_windows) continue;
     if (setting.name == std::string_view("size"))
       fail<Error>(loader_name, where, "the state is of a dataset of {} items, not of {}", saved, setting.value);
     fail<Error>(loader_name, where, "the state is of a loader with {} {}, not {}", setting.name, saved, setting.value);

@@ -37,7 +37,8 @@ void GradientBuckets::close(const std::vector<Tensor>& parameters, std::vector<s
   for (std::size_t member : members) elements += parameters[member].numel();
   const Tensor& first = parameters[members[0]];
   Bucket bucket;
-  bucket.buffer = zeros({elements}, {.dtype = dtype_of_sum(first), .device = first.device()});
+  bucket.buffer = first.device() == cpu ? group_.reduction_buffer(elements, dtype_of_sum(first))
+                                        : zeros({elements}, {.dtype = dtype_of_sum(first), .device = first.device()});
   std::int64_t begin = 0;
   for (std::size_t i = 0; i < members.size(); ++i) {
     const Tensor& parameter = parameters[members[i]];

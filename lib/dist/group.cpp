@@ -11,15 +11,18 @@
 #include <optional>
 #include <span>
 #include <string_view>
+#include <utility>
 
 #include <reel/no_record.h>
 #include <reel/ops.h>
 
+#include "../core/foreign_memory.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
 #include "device_collectives.h"
 #include "mpi.h"
+#include "shared_memory.h"
 #include "signals.h"
 
 namespace reel::dist {
@@ -58,17 +61,27 @@ void check(const char* function, int code, Location where) {
   fail<Error>(function, where, "MPI says: {}", std::string_view(text, static_cast<std::size_t>(length)));
 }
 
-// Waits for exchanges. Where a signal waits for a step of all ranks that does not come, since one of them is gone, this
-// process ends: mpirun has sent it.
-void wait_for(const char* function, std::span<MPI_Request> requests, Location where) {
+// The sums that have begun in shared memory. All that waits for anything lets them proceed, since other ranks wait for
+// this one's part of them.
+std::vector<std::shared_ptr<SharedMemory>>& sums_in_progress() {
+  static std::vector<std::shared_ptr<SharedMemory>> all;
+  return all;
+}
+
+void proceed_with_sums() {
+  std::erase_if(sums_in_progress(), [](const std::shared_ptr<SharedMemory>& memory) { return memory->proceed(); });
+}
+
+// Waits until `complete` returns true. Where a signal waits for a step of all ranks that does not come, since one of them
+// is gone, this process ends: mpirun has sent it.
+template <class Complete>
+void wait_until(Complete complete) {
   using Clock = std::chrono::steady_clock;
   constexpr int tests_between_looks = 1000;
   constexpr std::chrono::seconds patience(2);
   std::optional<Clock::time_point> held_since;
-  for (int tests = 1, complete = 0;; ++tests) {
-    check(function, MPI_Testall(static_cast<int>(requests.size()), requests.data(), &complete, MPI_STATUSES_IGNORE),
-          where);
-    if (complete) return;
+  for (int tests = 1; !complete(); ++tests) {
+    proceed_with_sums();
     if (tests % tests_between_looks != 0) continue;
     std::array<bool, 3> held = held_signals();
     if (!held[0] && !held[1] && !held[2]) continue;
@@ -77,8 +90,15 @@ void wait_for(const char* function, std::span<MPI_Request> requests, Location wh
   }
 }
 
+bool test(const char* function, std::span<MPI_Request> requests, Location where) {
+  int complete = 0;
+  check(function, MPI_Testall(static_cast<int>(requests.size()), requests.data(), &complete, MPI_STATUSES_IGNORE),
+        where);
+  return complete != 0;
+}
+
 void wait_for(const char* function, std::vector<MPI_Request> requests, Location where) {
-  wait_for(function, std::span<MPI_Request>(requests), where);
+  wait_until([&] { return test(function, requests, where); });
 }
 
 MPI_Datatype type_of(const char* function, DType dtype, Location where) {
@@ -176,6 +196,7 @@ struct Group::State {
   MPI_Comm communicator = MPI_COMM_NULL;  // null: one process
   int rank = 0, size = 1;
   int exceptions = std::uncaught_exceptions();
+  std::vector<std::weak_ptr<SharedMemory>> shared;  // of the tensors that reduction_buffer has made
   std::unique_ptr<DeviceCollectives> on_devices;
   bool looked_for_devices = false;
 
@@ -203,25 +224,40 @@ struct Group::State {
     }
     return on_devices.get();
   }
+  // The memory that a tensor fills; null if it has memory of its own.
+  std::shared_ptr<SharedMemory> shared_by(const Tensor& x) const {
+    for (const std::weak_ptr<SharedMemory>& one : shared)
+      if (std::shared_ptr<SharedMemory> memory = one.lock();
+          memory && memory->own() == x.body().data &&
+          memory->bytes() == static_cast<std::size_t>(x.numel()) * size_of(x.dtype()))
+        return memory;
+    return nullptr;
+  }
 };
 
 struct PendingReduction::State {
   std::vector<MPI_Request> requests;
+  std::shared_ptr<SharedMemory> shared;  // null: MPI adds
+  MPI_Comm communicator = MPI_COMM_NULL;
   Tensor reduced;  // kept until it is complete
+
+  bool test() {
+    if (!shared) return dist::test("dist::Group", requests, {});
+    if (shared->proceed()) return true;
+    // MPI moves data of other reductions only while it is called, and yields the processor.
+    int arrived = 0;
+    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator, &arrived, MPI_STATUS_IGNORE);
+    return false;
+  }
 };
 
 bool PendingReduction::test() {
-  if (!state_) return true;
-  int complete = 0;
-  MPI_Testall(static_cast<int>(state_->requests.size()), state_->requests.data(), &complete, MPI_STATUSES_IGNORE);
-  if (complete) state_.reset();
-  return complete != 0;
+  if (state_ && state_->test()) state_.reset();
+  return !state_;
 }
 
 void PendingReduction::wait() {
-  if (!state_) return;
-  wait_for("dist::Group", std::span<MPI_Request>(state_->requests), {});
-  state_.reset();
+  wait_until([&] { return test(); });
 }
 
 Group::Group(Location where) {
@@ -324,8 +360,36 @@ PendingReduction Group::start_all_reduce(Tensor& x, Location where) const {
   }
   pending.state_ = std::make_shared<PendingReduction::State>();
   pending.state_->reduced = x;
-  pending.state_->requests = start(state_->communicator, x, type, MPI_SUM, where);
+  if (std::shared_ptr<SharedMemory> memory = state_->shared_by(x)) {
+    overwritten(x, where);
+    memory->begin(x.dtype());
+    sums_in_progress().push_back(memory);
+    pending.state_->communicator = state_->communicator;
+    pending.state_->shared = std::move(memory);
+  } else {
+    pending.state_->requests = start(state_->communicator, x, type, MPI_SUM, where);
+  }
   return pending;
+}
+
+Tensor Group::reduction_buffer(std::int64_t elements, DType dtype, Location where) const {
+  if (elements < 0) fail<ShapeError>("reduction_buffer", where, "a buffer cannot have {} elements", elements);
+  if (dtype != DType::f32 && dtype != DType::f64)
+    fail<DTypeError>("reduction_buffer", where, "a buffer of {} cannot be reduced; choose f32 or f64", name_of(dtype));
+  std::shared_ptr<SharedMemory> memory;
+  if (size() > 1)
+    memory = SharedMemory::make(state_->communicator, static_cast<std::size_t>(elements) * size_of(dtype));
+  if (!memory) return zeros({elements}, {.dtype = dtype, .device = cpu});
+  std::erase_if(state_->shared, [](const std::weak_ptr<SharedMemory>& one) { return one.expired(); });
+  state_->shared.push_back(memory);
+  auto owner = std::make_unique<std::shared_ptr<SharedMemory>>(memory);
+  ForeignMemory foreign{.data = memory->own(), .bytes = memory->bytes(), .owner = owner.get()};
+  foreign.release = [](void* held) {
+    std::unique_ptr<std::shared_ptr<SharedMemory>>(static_cast<std::shared_ptr<SharedMemory>*>(held));
+  };
+  Tensor buffer = adopt_memory(foreign, memory->own(), {elements}, {1}, dtype, "reduction_buffer", where);
+  static_cast<void>(owner.release());  // the tensor's
+  return buffer;
 }
 
 Tensor Group::all_gatherv(const Arg& x) const {

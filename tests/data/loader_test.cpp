@@ -202,6 +202,9 @@ TEST_CASE("items of similar length share a batch, and most_elements bounds it") 
   auto identity = [](const int& item) { return std::int64_t{item}; };
   data::Loader plain(lengths, {.batch_size = 10, .shuffle = true});
   data::Loader bucketed(lengths, {.batch_size = 10, .shuffle = true, .length = identity});
+  std::vector<std::int64_t> known_lengths(lengths.begin(), lengths.end());
+  data::Loader known(lengths, {.batch_size = 10, .shuffle = true, .lengths = known_lengths});
+  CHECK(epoch_of(known) == epoch_of(bucketed));
   data::Loader bounded(lengths, {.batch_size = 10, .shuffle = true, .length = identity, .most_elements = 120});
   CHECK(padding(epoch_of(bucketed)) < padding(epoch_of(plain)) / 10);
   for (const auto& batch : epoch_of(bounded)) {
@@ -488,8 +491,10 @@ TEST_CASE("options out of range are refused, and so is a dataset whose size chan
   CHECK_THAT(refusal({.batch_size = 0}), contains("batch_size is 0") && contains("loader_test.cpp:"));
   CHECK_THAT(refusal({.workers = -1}), contains("workers is -1"));
   CHECK_THAT(refusal({.prefetch = -1}), contains("prefetch is -1"));
-  CHECK_THAT(refusal({.most_elements = 5}), contains("set .length, too"));
+  CHECK_THAT(refusal({.most_elements = 5}), contains("set .length or .lengths, too"));
   auto length = [](const int&) { return std::int64_t{1}; };
+  CHECK_THAT(refusal({.length = length, .lengths = std::vector<std::int64_t>{1}}), contains("set one of them"));
+  CHECK_THAT(refusal({.lengths = std::vector<std::int64_t>{1}}), contains("there are 1 lengths for"));
   CHECK_THAT(refusal({.length = length, .bucket_batches = 0}), contains("bucket_batches is 0"));
   CHECK_THAT(refusal({.drop_last = true, .length = length, .most_elements = 5}), contains("leave out .drop_last"));
   data::Loader negative(items, {.length = [](const int&) { return std::int64_t{-1}; }});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <random>
 #include <stdexcept>
 
@@ -283,4 +284,42 @@ TEST_CASE("the loaders of all shards give the batches of one loader, also after 
     CHECK(read(resumed, 100) == Batches(expected.begin() + 4, expected.end()));
   }
   CHECK_THAT(error_of<Error>([&] { loader_of(2, 2); }), contains("shard is 2"));
+}
+
+TEST_CASE("with lengths the loaders of all shards have about equal shares of each batch") {
+  std::mt19937_64 random(printed_seed());
+  std::lognormal_distribution<> distribution(3);
+  std::vector<std::int64_t> items(400);
+  for (std::int64_t& item : items) item = 1 + static_cast<std::int64_t>(distribution(random));
+  auto loader_of = [&](std::int64_t shard, std::int64_t shards, bool by_length) {
+    data::LoaderOptions<std::int64_t> options{.batch_size = 40, .shuffle = true, .seed = 3};
+    if (by_length) options.lengths = items;
+    options.bucket_batches = 1;
+    options.shard = shard;
+    options.shards = shards;
+    return data::Loader(items, options);
+  };
+  for (std::int64_t shards : {2, 3, 4}) {
+    std::vector<std::vector<std::int64_t>> joined(10), sums(10);
+    for (std::int64_t shard = 0; shard < shards; ++shard) {
+      std::size_t i = 0;
+      for (auto loader = loader_of(shard, shards, true); const std::vector<std::int64_t>& part : loader) {
+        joined[i].insert(joined[i].end(), part.begin(), part.end());
+        sums[i++].push_back(std::accumulate(part.begin(), part.end(), std::int64_t{0}));
+        CHECK(std::abs(std::ssize(part) - 40 / shards) <= 1);
+      }
+    }
+    std::size_t i = 0;
+    for (auto whole = loader_of(0, 1, false); std::vector<std::int64_t> batch : whole) {
+      std::int64_t longest = *std::ranges::max_element(batch);
+      CHECK(*std::ranges::max_element(sums[i]) - *std::ranges::min_element(sums[i]) <= 2 * longest);
+      std::ranges::sort(batch);
+      std::ranges::sort(joined[i]);
+      CHECK(joined[i++] == batch);
+    }
+  }
+  auto before = loader_of(0, 2, true), after = loader_of(0, 1, false);
+  auto it = before.begin();
+  ++it;
+  after.load_state(before.state());
 }

@@ -1,5 +1,6 @@
 #include <reel/dist/group.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <random>
 
@@ -70,6 +71,41 @@ TEST_CASE("reductions that run at once give the sums of each") {
   }
 }
 
+TEST_CASE("buffers are reduced again and again, whatever each rank waits for first") {
+  dist::Group group;
+  double n = group.size(), r = group.rank();
+  std::vector<Tensor> buffers;
+  for (std::int64_t elements : {0, 1, 1000, 70001, 5000}) {
+    buffers.push_back(group.reduction_buffer(elements, f32));
+    buffers.push_back(group.reduction_buffer(elements, f64));
+  }
+  for (int round = 0; round < 30; ++round) {
+    std::vector<Tensor> plain;
+    std::vector<dist::PendingReduction> pending;
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      fill_(buffers[i], (r + 1) * (round + static_cast<double>(i)));
+      pending.push_back(group.start_all_reduce(buffers[i]));
+      plain.push_back(full({3000}, r + round));
+      pending.push_back(group.start_all_reduce(plain.back()));
+    }
+    if ((group.rank() + round) % 2 == 0) std::ranges::reverse(pending);
+    if (group.rank() % 3 == 1) pending[static_cast<std::size_t>(round) % pending.size()].test();
+    for (dist::PendingReduction& one : pending) one.wait();
+    for (std::size_t i = 0; i < buffers.size(); ++i) {
+      CHECK((buffers[i].numel() == 0 || all_equal(buffers[i], n * (n + 1) / 2 * (round + static_cast<double>(i)))));
+      CHECK(all_equal(plain[i], n * (n - 1) / 2 + n * round));
+    }
+  }
+  Tensor part = slice(buffers[7], 0, 10, 20), before = copy(buffers[7]);
+  group.all_reduce(part);
+  CHECK(all_equal(part, n * before.to_vector<double>()[0]));
+  buffers.clear();
+  Tensor another = group.reduction_buffer(70001);
+  CHECK(all_equal(another, 0));
+  CHECK_THAT(error_of<DTypeError>([&] { group.reduction_buffer(3, i64); }), contains("i64 cannot be reduced"));
+  CHECK_THAT(error_of<ShapeError>([&] { group.reduction_buffer(-1); }), contains("-1 elements"));
+}
+
 TEST_CASE("sums of rounding numbers have equal bits on all ranks") {
   dist::Group group;
   std::mt19937_64 random(printed_seed() + static_cast<std::uint64_t>(group.rank()));
@@ -78,7 +114,10 @@ TEST_CASE("sums of rounding numbers have equal bits on all ranks") {
   Tensor x = tensor(values), y = tensor(values);
   group.all_reduce(x);
   group.start_all_reduce(y).wait();
-  for (const Tensor& sum : {x, y}) {
+  Tensor z = group.reduction_buffer(std::ssize(values));
+  copy_(z, tensor(values));
+  group.start_all_reduce(z).wait();
+  for (const Tensor& sum : {x, y, z}) {
     Tensor of_first = copy(sum);
     group.broadcast(of_first);
     CHECK(of_first.to_vector<float>() == sum.to_vector<float>());

@@ -31,14 +31,18 @@ struct LoaderOptions {
   /// The length of an item, at least 0: items of similar length then share a batch. Called once more for each item of
   /// an epoch, before it is read for its batch. Default: none.
   std::function<std::int64_t(const Item&)> length{};  // g++ 12 fails at "= {}" in a template
-  /// With `length`: the items of this many batches, in order, are sorted by length and cut into batches, which are
+  /// In place of `length`: the lengths of all items, in order, where they are known without reading an item. Default:
+  /// none.
+  std::optional<std::vector<std::int64_t>> lengths{};
+  /// With lengths: the items of this many batches, in order, are sorted by length and cut into batches, which are
   /// shuffled if `shuffle` is true; at least 1. Default 100.
   std::int64_t bucket_batches = 100;
-  /// With `length`: the most elements of a batch that is padded to its longest item, so that batches of long items have
+  /// With lengths: the most elements of a batch that is padded to its longest item, so that batches of long items have
   /// fewer of them; a single longer item is a batch of its own. 0 (default): no bound.
   std::int64_t most_elements = 0;
   /// Which part of each batch this loader gives, in [0, shards); default 0. With as many loaders as `shards`, each batch
   /// is divided among them as evenly as its items allow, so that a part may have none; its `collate` then gets no items.
+  /// With lengths the parts also have about equal sums of them.
   std::int64_t shard = 0;
   /// The number of parts into which each batch is divided, at least 1; default 1. The order and `state()` do not depend
   /// on it, so that a state can be loaded with another number of parts.
@@ -77,7 +81,7 @@ class Loader {
     requires std::same_as<ItemOf<D>, Item> && std::is_invocable_r_v<Batch, const Collate&, std::vector<Item>>
   Loader(D&& dataset, Collate collate, LoaderOptions<Item> options = {}, Location where = Location::here())
       : engine_(std::make_unique<detail::LoaderEngine>(
-            functions_of(detail::HeldDataset<D>(std::forward<D>(dataset)), std::move(collate), options.length),
+            functions_of(detail::HeldDataset<D>(std::forward<D>(dataset)), std::move(collate), options),
             settings_of(options), where)) {}
 
   /// The end of an epoch.
@@ -138,7 +142,7 @@ class Loader {
     return engine_->state();
   }
   /// Continues from what `state()` gave, also with another number of workers: the next iteration gives the batches of
-  /// the epoch that had not been received. Takes a time that does not depend on the size of the dataset; with `length`,
+  /// the epoch that had not been received. Takes a time that does not depend on the size of the dataset; with lengths,
   /// one window is sorted again.
   /// Throws: Error for a state of other options or of a dataset of another size, and for a name that is missing or
   /// unknown; ShapeError or DTypeError for a tensor that does not fit.
@@ -146,7 +150,7 @@ class Loader {
     engine_->load_state(state, where);
   }
   /// Continues from what `state()` gave, also with another number of workers: the next iteration gives the batches of
-  /// the epoch that had not been received. Takes a time that does not depend on the size of the dataset; with `length`,
+  /// the epoch that had not been received. Takes a time that does not depend on the size of the dataset; with lengths,
   /// one window is sorted again.
   /// Throws: Error for a state of other options or of a dataset of another size, and for a name that is missing or
   /// unknown; ShapeError or DTypeError for a tensor that does not fit.
@@ -168,16 +172,17 @@ class Loader {
   }
   template <class D, class Collate>
   static detail::LoaderFunctions functions_of(detail::HeldDataset<D> dataset, Collate collate,
-                                              std::function<std::int64_t(const Item&)> length) {
+                                              const LoaderOptions<Item>& options) {
     detail::LoaderFunctions functions;
     functions.size = [dataset] { return size_of(*dataset); };
     functions.source = [dataset](std::int64_t index) { return source_at(*dataset, index); };
-    if (length)
-      functions.length = [dataset, length = std::move(length)](std::span<const std::int64_t> indices,
-                                                               std::vector<std::int64_t>& lengths) {
+    if (options.length)
+      functions.length = [dataset, length = options.length](std::span<const std::int64_t> indices,
+                                                            std::vector<std::int64_t>& lengths) {
         prefetch(*dataset, indices);
         for (std::int64_t index : indices) lengths.push_back(length(item_at(*dataset, index)));
       };
+    functions.known_lengths = options.lengths;
     functions.make = [dataset, shared = std::make_shared<const Collate>(std::move(collate))](
                          detail::BatchInProgress& batch) -> std::shared_ptr<void> {
       std::span<const std::int64_t> indices = batch.indices();
@@ -200,7 +205,7 @@ class Loader {
             .drop_last = options.drop_last,
             .workers = options.workers,
             .prefetch = options.prefetch,
-            .bucket_batches = options.length ? options.bucket_batches : 0,
+            .bucket_batches = options.length || options.lengths ? options.bucket_batches : 0,
             .most_elements = options.most_elements,
             .shard = options.shard,
             .shards = options.shards};

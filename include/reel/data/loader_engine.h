@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -42,7 +43,8 @@ using LengthFunction = std::function<void(std::span<const std::int64_t> items, s
 /// The dataset and the functions of a Loader, with their types erased.
 struct LoaderFunctions {
   std::function<std::int64_t()> size;                           ///< the number of items
-  LengthFunction length = {};                                   ///< null: not bucketed
+  LengthFunction length = {};                                   ///< null: not bucketed, or known_lengths
+  std::optional<std::vector<std::int64_t>> known_lengths = {};  ///< of all items, in place of `length`
   std::function<std::shared_ptr<void>(BatchInProgress&)> make;  ///< makes a batch
   std::function<data::Source(std::int64_t)> source;             ///< of the item at an index
 };

@@ -70,6 +70,11 @@ class Group {
   /// for. Several may run; each rank starts them in one order.
   /// Throws: ShapeError unless contiguous; DTypeError unless f32, f64, i32 or i64; Error for an undefined tensor.
   PendingReduction start_all_reduce(Tensor& x, Location where = Location::here()) const;
+  /// A buffer (elements) of zeros for sums over the ranks, made by all of them at once: where they are on one machine, they
+  /// all see its memory, so that `start_all_reduce` of the whole buffer passes no messages. Elsewhere, and where the
+  /// system refuses such memory, it is an ordinary tensor. `dtype`: f32 (default) or f64.
+  /// Throws: DTypeError for another dtype; ShapeError for a negative number; MemoryError.
+  Tensor reduction_buffer(std::int64_t elements, DType dtype = DType::f32, Location where = Location::here()) const;
   /// Concatenates the rows of all ranks, those of rank 0 first: x (n, …) → (Σ n, …), where n may differ and be 0.
   /// Throws: ShapeError for a scalar; Error for an undefined tensor.
   Tensor all_gatherv(const Arg& x) const;
