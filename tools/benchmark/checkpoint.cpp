@@ -2,8 +2,11 @@
 // of the state, and the time of 100 steps with a save beside the time of 100 without. One thread: a second one is for writing.
 //
 //     reel_checkpoint_bench [DIRECTORY]
+//
+// DIRECTORY, by default build, gets a folder for the snapshots, which is removed at the end.
 
 #include <time.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -121,7 +124,8 @@ void measure(const char* name, int width, std::int64_t batch, int rounds, const 
 
 int main(int argc, char** argv) {
   set_thread_count(1);
-  std::string directory = argc > 1 ? argv[1] : "build/checkpoint_bench";
+  // A folder of its own, which it removes at the end.
+  std::string directory = fmt::format("{}/reel_checkpoint_bench_{}", argc > 1 ? argv[1] : "build", ::getpid());
   measure("small", 64, 32, 41, directory + "/small");
   measure("medium", 512, 32, 15, directory + "/medium");
   measure("large", 2560, 32, 3, directory + "/large");
