@@ -235,3 +235,21 @@ TEST_CASE("a model says what its inputs and outputs are, and refuses inputs that
   CHECK(has(said({ones({5, 3}, {.dtype = f64}), ones({3})}), "dtype"));
   CHECK(has(sentence_of([&] { static_cast<void>(io::onnx::load(folder.file("none.onnx"))); }), "none.onnx"));
 }
+
+TEST_CASE("an axis without a size and a name may have any size") {
+  Folder folder;
+  std::string file = folder.file("model.onnx");
+  io::onnx::save(file, [](const Tensor& x) { return 2 * x; },
+                 {{.name = "x", .example = ones({2, 3}), .axes = {"rows"}}});
+  std::ifstream from(file, std::ios::binary);
+  std::string bytes{std::istreambuf_iterator<char>(from), {}};
+  // Field 2 of an axis is its name, field 3 a note.
+  const std::string name = "\x12\x04rows", note = "\x1a\x04rows";
+  std::size_t found = 0;
+  for (std::size_t at = 0; (at = bytes.find(name, at)) != bytes.npos; ++found) bytes.replace(at, name.size(), note);
+  REQUIRE(found == 2);
+  std::ofstream(file, std::ios::binary) << bytes;
+  io::onnx::Model model = io::onnx::load(file);
+  for (std::int64_t rows : {0, 1, 5}) CHECK(model(std::vector<Tensor>{ones({rows, 3})})[0].shape() == Shape{rows, 3});
+  CHECK(has(sentence_of([&] { static_cast<void>(model(ones({5, 4}))); }), "not (any, 3)"));
+}

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """Runs a judge, a script that compares reel's files with what other libraries make of them.
 
-Usage: run_judge.py JUDGE FOLDER ARGUMENT…
+Usage: run_judge.py [--requirements=NAME] JUDGE FOLDER ARGUMENT…
 
-The first call makes a virtual environment in FOLDER and installs requirements.txt into it; JUDGE runs there with the
-arguments. Exits with status 77, after a line that says why, where the packages cannot be installed because their
+The first call makes a virtual environment in FOLDER and installs requirements.txt, or NAME, into it; JUDGE runs there
+with the arguments. Exits with status 77, after a line that says why, where the packages cannot be installed because their
 registry cannot be reached. A judge of PyTorch runs with the system's Python and its package python3-torch, and only if
 the environment variable REEL_JUDGES contains "pytorch".
 """
@@ -38,7 +38,7 @@ def install(folder, requirements):
     pip = run(folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", "--no-compile", "--only-binary",
               ":all:", "--retries", "1", "--timeout", "20", "--disable-pip-version-check", "-r", requirements)
     if pip.returncode and UNREACHABLE.search(pip.stdout):
-        skip("the packages of tests/judges/requirements.txt cannot be downloaded")
+        skip(f"the packages of tests/judges/{requirements.name} cannot be downloaded")
     if pip.returncode:
         sys.exit(pip.stdout)
 
@@ -58,15 +58,18 @@ def environment(folder, requirements):
 
 
 def main():
-    if len(sys.argv) < 3:
+    words, requirements = sys.argv[1:], "requirements.txt"
+    if words and words[0].startswith("--requirements="):
+        requirements = words.pop(0).partition("=")[2]
+    if len(words) < 2:
         sys.exit(__doc__)
-    judge, folder, arguments = Path(sys.argv[1]).resolve(), Path(sys.argv[2]).resolve(), sys.argv[3:]
+    judge, folder, arguments = Path(words[0]).resolve(), Path(words[1]).resolve(), words[2:]
     if judge.stem.startswith("pytorch"):
         if "pytorch" not in os.environ.get("REEL_JUDGES", ""):
             skip("PyTorch's judge is run by tools/test --judges=pytorch")
         python = SYSTEM_PYTHON
     else:
-        python = environment(folder, judge.parent / "requirements.txt")
+        python = environment(folder, judge.parent / requirements)
     os.execv(python, [str(python), str(judge), *arguments])
 
 

@@ -83,12 +83,14 @@ void check_input(const OnnxValue& wanted, const Tensor& given, Location where) {
   bool fits = static_cast<std::size_t>(given.rank()) == wanted.axes.size();
   for (int axis = 0; fits && axis < given.rank(); ++axis) {
     const OnnxAxis& own = wanted.axes[static_cast<std::size_t>(axis)];
-    fits = !own.name.empty() || own.size == given.size(axis);
+    fits = own.size < 0 || own.size == given.size(axis);
   }
   if (fits) return;
   std::string shape;
-  for (const OnnxAxis& axis : wanted.axes)
-    shape += (shape.empty() ? "" : ", ") + (axis.name.empty() ? std::to_string(axis.size) : printable(axis.name));
+  for (const OnnxAxis& axis : wanted.axes) {
+    std::string name = axis.name.empty() ? "any" : printable(axis.name);
+    shape += (shape.empty() ? "" : ", ") + (axis.size >= 0 ? std::to_string(axis.size) : name);
+  }
   fail<ShapeError>(model_name, where, "the input '{}' is {}, not ({})", printable(wanted.name), describe(given), shape);
 }
 

@@ -48,10 +48,10 @@ void write_value(proto::ValueInfoProto& to, const OnnxValue& from) {
   auto& shape = *type.mutable_shape();
   for (const OnnxAxis& axis : from.axes) {
     auto& dim = *shape.add_dim();
-    if (axis.name.empty())
-      dim.set_dim_value(axis.size);
-    else
+    if (!axis.name.empty())
       dim.set_dim_param(axis.name);
+    else if (axis.size >= 0)
+      dim.set_dim_value(axis.size);
   }
 }
 
@@ -186,7 +186,8 @@ void read_value(const proto::ValueInfoProto& from, OnnxValue& to) {
   const auto& type = from.type().tensor_type();
   to.type = static_cast<OnnxType>(type.elem_type());
   to.has_axes = type.has_shape();
-  for (const auto& dim : type.shape().dim()) to.axes.push_back({dim.dim_value(), dim.dim_param()});
+  for (const auto& dim : type.shape().dim())
+    to.axes.push_back({dim.has_dim_value() ? dim.dim_value() : -1, dim.dim_param()});
 }
 
 void read_graph(const proto::GraphProto& from, OnnxGraph& to, int depth);

@@ -58,9 +58,9 @@ struct OnnxNode {
   std::string note;  ///< where the op was called, for readers of the file
 };
 
-/// An axis of an input or output: a fixed size, or a name.
+/// An axis of an input or output: a fixed size, or −1 and a name, or −1 alone for any size.
 struct OnnxAxis {
-  std::int64_t size = 0;
+  std::int64_t size = -1;
   std::string name;
 };
 

@@ -84,7 +84,7 @@ void add_inputs(OnnxGraph& graph, Export& shared, Writer& writer, const std::vec
     for (int axis = 0; axis < inputs[i].example.rank(); ++axis) {
       auto place = static_cast<std::size_t>(axis);
       std::string name = place < inputs[i].axes.size() ? inputs[i].axes[place] : std::string();
-      value.axes.push_back({inputs[i].example.size(axis), name});
+      value.axes.push_back({name.empty() ? inputs[i].example.size(axis) : -1, name});
     }
     graph.inputs.push_back(std::move(value));
     shared.taken.insert(inputs[i].name);
@@ -98,8 +98,8 @@ OnnxAxis output_axis(const NamedAxes& axes, const Numbers& sizes, const std::str
   auto terms = axes.fit(sizes);
   if (terms && terms->size() == 1 && terms->front().factor == 1)
     for (std::size_t axis = 0; axis < axes.names().size(); ++axis)
-      if (terms->front().axes == 1u << axis) return {0, axes.names()[axis]};
-  return {0, own};
+      if (terms->front().axes == 1u << axis) return {-1, axes.names()[axis]};
+  return {-1, own};
 }
 
 void add_outputs(OnnxGraph& graph, Writer& writer, const std::vector<Trace>& traces, const NamedAxes& axes,

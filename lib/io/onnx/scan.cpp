@@ -210,6 +210,13 @@ OnnxValue value_of(const std::string& name, const Tensor& tensor, bool is_scalar
   return {.name = name, .type = onnx_type(tensor.dtype()), .has_axes = is_scalar, .axes = {}};
 }
 
+// Runtimes of 2023 refuse the body of a Scan whose outputs have no rank.
+OnnxValue output_of(const std::string& name, const Tensor& tensor) {
+  OnnxValue value = value_of(name, tensor, true);
+  value.axes.resize(static_cast<std::size_t>(tensor.rank()));
+  return value;
+}
+
 // Fills the graph of a body, whose outputs have names of their own.
 void write_body(Writer& w, OnnxGraph& graph, std::size_t inputs, const Trace& body) {
   Writer inner = w.body_writer(graph);
@@ -223,7 +230,7 @@ void write_body(Writer& w, OnnxGraph& graph, std::size_t inputs, const Trace& bo
   inner.write();
   for (std::size_t i = 0; i < body.outputs.size(); ++i) {
     std::string name = inner.node("Identity", {inner.output_name(i)});
-    graph.outputs.push_back(value_of(name, body.values[static_cast<std::size_t>(body.outputs[i])].tensor));
+    graph.outputs.push_back(output_of(name, body.values[static_cast<std::size_t>(body.outputs[i])].tensor));
   }
 }
 
