@@ -158,7 +158,7 @@ Tensor from_buffer(nb::handle object, Location where, bool takes_read_only) {
   imported->own.manager_ctx = imported.get();
   imported->own.deleter = Imported::release;
   Tensor made = io::from_dlpack(&imported->own, where);
-  imported.release();
+  static_cast<void>(imported.release());  // the tensor's
   return made;
 }
 

@@ -98,7 +98,8 @@ nb::object passed_over(const io::PassedOver& names) { return nb::make_tuple(name
 }  // namespace
 
 void add_modules(nb::module_& m) {
-  nb::class_<nn::Parameter, Tensor>(m, "Parameter", "A tensor that is a parameter of a module.");
+  [[maybe_unused]] nb::class_<nn::Parameter, Tensor> parameter(m, "Parameter",
+                                                               "A tensor that is a parameter of a module.");
   nb::class_<nn::Module>(
       m, "Module", nb::dynamic_attr(), nb::is_weak_referenceable(),
       "A part of a model that owns parameters. A class derived from it assigns modules and parameters to "

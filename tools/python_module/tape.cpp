@@ -94,7 +94,7 @@ void add_tape(nb::module_& m) {
              nb::cast<TapeBlock&>(self).enter();
              return nb::object(nb::borrow(self));
            })
-      .def("__exit__", [](TapeBlock& self, nb::args) { self.exit(); })
+      .def("__exit__", [](TapeBlock& self, const nb::args&) { self.exit(); })
       .def(
           "watch",
           [](TapeBlock& self, const Tensor& x) {
@@ -115,7 +115,7 @@ void add_tape(nb::module_& m) {
              nb::cast<NoRecordBlock&>(self).enter();
              return nb::object(nb::borrow(self));
            })
-      .def("__exit__", [](NoRecordBlock& self, nb::args) { self.exit(); });
+      .def("__exit__", [](NoRecordBlock& self, const nb::args&) { self.exit(); });
 }
 
 }  // namespace reel::python

@@ -215,9 +215,8 @@ void add_methods(nb::class_<Tensor>& tensor) {
   });
   tensor.def(
       "data_ptr",
-      [](const Tensor& x) {
-        Tensor values = x;
-        switch (x.dtype()) {
+      [](Tensor& values) {
+        switch (values.dtype()) {
           case DType::f32: return reinterpret_cast<std::uintptr_t>(values.data<float>());
           case DType::f64: return reinterpret_cast<std::uintptr_t>(values.data<double>());
           case DType::bf16: return reinterpret_cast<std::uintptr_t>(values.data<BFloat16>());

@@ -17,6 +17,8 @@ import tempfile
 
 FOLDERS = ("include", "lib", "cuda", "samples", "tests", "tools")
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<(reel/[^>]+)>)', re.MULTILINE)
+# Where tools/python builds, if it has.
+PYTHON_MODULE = "build/python/extension"
 COUNT = re.compile(r"^\d+ (warning|error)s?( and \d+ errors?)? generated\.$")
 HUNK = re.compile(r"^@@ -\S+ \+(\d+)(?:,(\d+))? @@")
 FINDING = re.compile(r"^(\S[^:\n]*):(\d+):(\d+): (warning|error|fatal error): (.*)$")
@@ -88,9 +90,13 @@ def one_by_one(unit, directory):
     return units
 
 
-def read_database(directory):
+def entries_of(directory):
     with open(os.path.join(directory, "compile_commands.json")) as file:
-        units = [one for entry in json.load(file) for one in one_by_one(Unit(entry), directory)]
+        return [one for entry in json.load(file) for one in one_by_one(Unit(entry), directory)]
+
+
+def read_database(directory):
+    units = entries_of(directory)
     generated = [os.path.relpath(unit.path, directory) for unit in units if unit.path.startswith(directory + "/")]
     rules = subprocess.run(["ninja", "-C", directory, "-t", "targets", "all"], capture_output=True, text=True)
     generated += re.findall(r"^(\S+\.h): CUSTOM_COMMAND", rules.stdout, re.MULTILINE)
@@ -250,6 +256,10 @@ def main():
     arguments = parser.parse_args()
     root = arguments.root
     units, headers = read_database(os.path.join(root, arguments.directory))
+    if os.path.isfile(os.path.join(root, PYTHON_MODULE, "compile_commands.json")) and not arguments.compiler:
+        sources = os.path.join(root, "tools/python_module/")
+        units += [unit for unit in entries_of(os.path.join(root, PYTHON_MODULE))
+                  if unit.path.startswith(sources) and not unit.is_header]
     files, what = None, "all files"
     if arguments.files:
         files, what = {os.path.abspath(file): None for file in arguments.files}, "these files"
