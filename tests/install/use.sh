@@ -1,7 +1,7 @@
 #!/bin/bash
 # use.sh pkg-config|cmake|meson SOURCE FOLDER VERSION shared|both: builds the project SOURCE, a copy of samples/outside, in FOLDER with
 # the reel that the tool finds, and runs its program: linked with libreel.so and, with `both`, with libreel.a. With pkg-config and
-# CMake also the server in C.
+# CMake also the server in C, and the program of several processes where reel has that part.
 # CC, CXX, CFLAGS and CXXFLAGS in the environment are the compilers and more of their arguments.
 set -euo pipefail
 tool=$1 source=$(cd "$2" && pwd) folder=$3 version=$4 kinds=$5
@@ -63,9 +63,22 @@ predicts() {
   echo "$tool: the static program of $(stat -c %s "$1") bytes takes $least ms from start to end"
 }
 
+# joins PROGRAM: whether the program of several processes trains as one and as two.
+joins() {
+  local ranks
+  for ranks in 1 2; do
+    # Open MPI frees not all of its memory at the end.
+    ASAN_OPTIONS=${ASAN_OPTIONS:+$ASAN_OPTIONS:}detect_leaks=0 \
+      OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMP_NUM_THREADS=1 \
+      mpirun --quiet --oversubscribe --bind-to none --mca mpi_yield_when_idle 1 -np "$ranks" "$1" >printed
+    [[ $(<printed) == "$ranks ranks: y = 3.00 x -1.00" ]] || { echo "$tool: $ranks processes printed"; cat printed; exit 1; }
+  done
+  echo "$tool: the program of several processes runs"
+}
+
 case $tool in
   pkg-config)
-    cp "$source"/{Makefile,model.cpp,serve.c,classifier.cpp,predict.cpp} build
+    cp "$source"/{Makefile,model.cpp,serve.c,classifier.cpp,predict.cpp,ranks.cpp} build
     make -C build >log
     for argument in $(pkg-config --libs reel); do
       if [[ $argument == -L* ]]; then export LD_LIBRARY_PATH=${argument#-L}; fi
@@ -82,6 +95,10 @@ case $tool in
     if [[ $kinds == both ]]; then
       make -C build predict >log
       predicts build/predict build/classifier.safetensors
+    fi
+    if pkg-config --exists reel_dist; then
+      make -C build ranks >log
+      joins build/ranks
     fi
     ;;
   cmake)
@@ -114,6 +131,10 @@ PROJECT
       exit 1
     fi
     echo "$tool: the program in C is linked"
+    if cmake -Dranks=ON -S "$source" -B build >log 2>&1 && ! grep -q 'reel::dist.*not found' log; then
+      cmake --build build --target ranks >log || { cat log; exit 1; }
+      joins build/ranks
+    fi
     ;;
   meson)
     meson setup build "$source" >log || { cat log; exit 1; }
