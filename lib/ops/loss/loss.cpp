@@ -151,8 +151,8 @@ Examples examples_of(const char* name, const char* what, const Tensor& x, const 
     fail<ShapeError>(name, where, "{} {} want targets {}, not {}", what, to_string(x.shape()), to_string(shape),
                      to_string(t.shape()));
   std::int64_t examples = shape.numel();
-  Tensor targets = soft ? rows_of(t, axis, examples) : contiguous_if_needed(reshape(t, {examples}));
-  return {rows_of(x, axis, examples), std::move(targets), shape};
+  if (soft) return {rows_of(x, axis, examples), rows_of(t, axis, examples), shape};
+  return {rows_of(x, axis, examples), contiguous_if_needed(t.rank() == 1 ? t : reshape(t, {examples})), shape};
 }
 
 // The weights of the classes, with halves converted to f32; undefined if not given.
