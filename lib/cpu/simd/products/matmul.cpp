@@ -75,7 +75,7 @@ bool pays_pairing(const Matrix<BFloat16>& a, const Matrix<BFloat16>& b) {
 // 16) with 4 and 8 rows 0.02 and 0.03, (128, 128) 0.92 and 1.82, (512, 512) 17.1 and 32.7.
 constexpr std::int64_t rows_of_dots = 8;
 
-// From this size on all threads may share one call of oneDNN's. The bits were equal for 1, 2, 3, 4 and 8 threads.
+// From this size on all threads may share one call of oneDNN's. The bits were equal for 1, 2, 3, 4 and 8 threads of x86.
 constexpr std::int64_t large = 1024;
 
 // The number of f32 multiplications for which oneDNN's own threads pay: its sgemm is faster than the code in gemm.h,
@@ -89,6 +89,13 @@ constexpr std::int64_t large = 1024;
 //     1536³         44.9 /  50.1         22.6 / 23.9              1.17
 //     2048³          102 /   112         49.8 / 54.1              0.89 to 0.98
 constexpr double openmp_multiplications = 6e9;
+
+// On aarch64 bits differ between 1, 2 and 7 threads that share a call of oneDNN's.
+#if defined(__x86_64__)
+constexpr bool onednn_may_divide = true;
+#else
+constexpr bool onednn_may_divide = false;
+#endif
 
 // The number of products for which a parameter is used in place before it is copied, if a copy gains a little each
 // time. For one row, in place and aligned, the product and its transpose, and the copy, µs: (300, 450) 7.9 4.2, 6.7
@@ -123,7 +130,7 @@ Way way_of(const Matrix<T>& a, const Matrix<T>& b) {
     if (pays_pairing(a, b)) return Way::pairs;
     return as_packed(a).is_readable() && as_packed(b).is_readable() ? Way::onednn : Way::blocks;
   } else if constexpr (std::is_floating_point_v<T>) {
-    if constexpr (std::is_same_v<T, float>)
+    if constexpr (std::is_same_v<T, float> && onednn_may_divide)
       if (multiplications_of(a, b) >= openmp_multiplications && is_large(a, b) && as_packed(a).is_readable() &&
           as_packed(b).is_readable())
         return Way::onednn_large;
