@@ -7,6 +7,7 @@
 #include "../../lib/core/largest_tensors.h"
 #include "../../lib/core/op.h"
 #include "../../lib/core/op_error.h"
+#include "../device/recording.h"
 #include "../kernels/reduce/fingerprint.h"
 #include "capture.h"
 
@@ -165,6 +166,7 @@ void check_values_of(std::uint32_t recorded, const Body& x, const char* op, Loca
 int current_device() { return current_queue().device; }
 Stream current_stream() { return current_queue().stream; }
 int multiprocessors() { return current_queue().multiprocessors; }
+bool records_graph() { return current_queue().capture != nullptr; }
 
 FaultReporter fault_reporter() {
   Queue& queue = current_queue();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <tuple>
 
 #include <reel/device.h>
@@ -21,21 +22,30 @@ struct ParameterSlice {
   void* values;
   const void* gradient;
   void* kept[most_kept];
-  /// For a step that a graph records: where the device finds the step's numbers at each replay; null otherwise.
-  const void* recorded = nullptr;
 };
 
-/// Makes an update step with the numbers of its formula.
+/// Makes an update step of all slices with the numbers of its formula. `recorded`: for a step that a graph records, where
+/// the device finds the numbers at each replay; null otherwise.
 template <class Numbers>
-using OptimiserKernel = void (*)(const ParameterSlice& elements, const Numbers& numbers);
+using OptimiserKernel = void (*)(std::span<const ParameterSlice> slices, const Numbers& numbers, const void* recorded);
 
 template <class... Rows>
 std::tuple<OptimiserKernel<typename Rows::Numbers>...> kernels_of(UpdateList<Rows...>);
+
+/// The elements of a contiguous tensor of f32 or f64.
+struct TensorSlice {
+  DType dtype;
+  std::int64_t count;
+  const void* values;
+};
 
 /// The fused update loops of one device, in the order of the list of update steps. Each reads and writes every element
 /// once.
 struct OptimiserKernels {
   decltype(kernels_of(UpdateSteps())) kernels;
+  /// norm[0] = √Σx² over all elements of all tensors, which are of one dtype. Neither overflows nor underflows. Null on
+  /// the CPU.
+  void (*norm)(double* norm, std::span<const TensorSlice> tensors);
 };
 
 /// The kernel of a formula.

@@ -4,7 +4,10 @@
 #include <cmath>
 #include <mutex>
 #include <new>
+#include <span>
+#include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include <reel/ops.h>
 #include <reel/tape.h>
@@ -12,7 +15,10 @@
 #include "../core/memory_error.h"
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
+#include "norm_on_device.h"
 #include "option_checks.h"
+#include "parameters.h"
+#include "update_step.h"
 
 namespace reel::optim {
 
@@ -59,66 +65,113 @@ void check_tensors(const char* function, std::span<const Tensor> parameters, Loc
       fail<DTypeError>(function, where, "takes gradients of f32 or f64, not {}", describe(gradient));
 }
 
-// The norm of all elements of gradients. On a device each gradient's norm is computed there, which neither overflows nor
-// underflows in f32, and the norm of these is read once.
+// The norm of all elements of gradients, which neither overflows nor underflows in f32. On a device that of all
+// gradients of a dtype is computed there at once, and read.
 class TotalNorm {
  public:
-  void add(const Tensor& parameter, Location where) {
+  TotalNorm(const char* function, Location where) : function_(function), where_(where) {}
+
+  void add(const Tensor& parameter) {
     Tensor gradient = held_gradient(parameter);
     if (!gradient.defined()) return;
-    Tensor packed = contiguous_if_needed(Arg(gradient, where));
+    Tensor packed = contiguous_if_needed(Arg(gradient, where_));
     if (packed.device() == cpu) {
       on_cpu_ += packed.dtype() == DType::f32 ? sum_of_squares<float>(packed) : sum_of_squares<double>(packed);
       return;
     }
-    auto same = [&](const std::vector<Tensor>& norms) {
-      return norms[0].device() == packed.device() && norms[0].dtype() == packed.dtype();
+    auto same = [&](const std::vector<Tensor>& gradients) {
+      return gradients[0].device() == packed.device() && gradients[0].dtype() == packed.dtype();
     };
-    auto group = std::find_if(on_devices_.begin(), on_devices_.end(), same);
+    auto group = std::ranges::find_if(on_devices_, same);
     if (group == on_devices_.end()) group = on_devices_.insert(group, std::vector<Tensor>());
-    group->push_back(norm(packed));
+    group->push_back(std::move(packed));
   }
   double total() const {
     double total = std::sqrt(on_cpu_);
-    for (const std::vector<Tensor>& norms : on_devices_)
-      total = std::hypot(total, (norms.size() == 1 ? norms[0] : norm(stack(norms))).item());
+    for (const std::vector<Tensor>& gradients : on_devices_)
+      total = std::hypot(total, norm_on_device(function_, gradients, where_).item());
     return total;
   }
 
  private:
+  const char* function_;
+  Location where_;
   double on_cpu_ = 0;
   std::vector<std::vector<Tensor>> on_devices_;
 };
 
-double norm_of(const Tensor& parameter, Location where) {
-  TotalNorm total;
-  total.add(parameter, where);
+// Holds no gradient when it returns, so that all can be changed in place.
+double norm_of(const char* function, std::span<const Tensor> parameters, Location where) {
+  TotalNorm total(function, where);
+  for (const Tensor& parameter : parameters) total.add(parameter);
   return total.total();
 }
 
+// Changes of tensors on devices by formulas of update steps: equal ones of a device are made by one call.
+class DeviceChanges {
+ public:
+  /// Returns false for a tensor that has a change already: the order of changes counts, and those of a call have none.
+  template <class F>
+  bool add(const Tensor& x, const F& formula) {
+    const Body& body = x.body();
+    if (!changed_.insert(body.storage).second) return false;
+    prepare_on_device(body, true);
+    UpdateStep update_step(body.device, formula);
+    auto equal = [&](const Change& change) {
+      return change.device == body.device && change.update_step == update_step;
+    };
+    auto found = std::ranges::find_if(changes_, equal);
+    if (found == changes_.end()) {
+      changes_.push_back({body.device, update_step, {}});
+      found = changes_.end() - 1;
+    }
+    found->slices.push_back({body.dtype, body.numel, body.data, body.data, {}});
+    storages_.push_back(body.storage);
+    return true;
+  }
+  void make(Location where) const {
+    Writing writing(storages_, where);
+    for (const Change& change : changes_) {
+      static_cast<void>(kernels(change.device));  // makes it the one on which kernels run
+      change.update_step(change.slices);
+    }
+  }
+
+ private:
+  struct Change {
+    Device device;
+    UpdateStep update_step;
+    std::vector<ParameterSlice> slices;
+  };
+  std::vector<Change> changes_;
+  std::vector<Storage*> storages_;
+  std::unordered_set<const Storage*> changed_;
+};
+
 template <class T, class F>
-void change_each(Tensor& x, F f, Location where) {
+void change_on_cpu(Tensor& x, F formula, Location where) {
   auto values = x.write<T>(where);
-  for (T& value : values) value = f(value);
+  for (T& value : values) formula(value, value);
 }
 
-// A change of gradients: a function of each element on the CPU, and one of a tensor on a device.
-template <class F, class G>
-struct Change {
-  F of_element;
-  G of_tensor;
-};
-template <class F, class G>
-Change(F, G) -> Change<F, G>;  // clang 14 deduces no aggregates
+template <class F>
+void change_each(Tensor& x, const F& formula, Location where) {
+  if (x.device() != cpu) {
+    DeviceChanges changes;
+    changes.add(x, formula);
+    changes.make(where);
+  } else if (x.dtype() == DType::f32) {
+    change_on_cpu<float>(x, formula, where);
+  } else {
+    change_on_cpu<double>(x, formula, where);
+  }
+}
 
-template <class F, class G>
-void change_each(Tensor& x, const Change<F, G>& change, Location where) {
-  if (x.device() != cpu)
-    change.of_tensor(x);
-  else if (x.dtype() == DType::f32)
-    change_each<float>(x, change.of_element, where);
-  else
-    change_each<double>(x, change.of_element, where);
+// The gradient of a parameter that can be changed in place; null if there is none, or it has other owners.
+Tensor* own_gradient(const Tensor& parameter) {
+  Leaf* leaf = parameter.body().leaf;
+  if (!leaf || !held_gradient(*leaf).defined() || !held_by_nobody_else(held_gradient(*leaf))) return nullptr;
+  return &held_gradient(*leaf);
 }
 
 // Returns false if the gradient has other owners.
@@ -154,19 +207,37 @@ void change(const Tensor& parameter, Tensor substitute, F f, Location where) {
   std::swap(held_gradient(*parameter.body().leaf), substitute);
 }
 
-// Applies f(i) to the gradient of each parameter i: on the CPU to all of them or, if memory is exhausted, to none.
+// Applies the formula f(i) to the gradient of each parameter i that is on a device and has no other owners, together.
+// Returns those for which it has.
+template <class F>
+std::vector<bool> change_on_devices(std::span<const Tensor> parameters, F f, Location where) {
+  std::vector<bool> changed(parameters.size());
+  if (std::ranges::all_of(parameters, [](const Tensor& parameter) { return parameter.device() == cpu; }))
+    return changed;
+  std::lock_guard lock(gradient_mutex());
+  DeviceChanges changes;
+  for (std::size_t i = 0; i < parameters.size(); ++i) {
+    Tensor* gradient = own_gradient(parameters[i]);
+    if (!gradient || gradient->device() == cpu) continue;
+    changed[i] = changes.add(*gradient, f(i));
+  }
+  changes.make(where);
+  return changed;
+}
+
+// Applies the formula f(i) to the gradient of each parameter i: on the CPU to all of them or, if memory is exhausted, to
+// none.
 template <class F>
 void change_all(std::span<const Tensor> parameters, F f, Location where) {
   std::vector<Tensor> substitutes;
   substitutes.reserve(parameters.size());
   for (const Tensor& parameter : parameters) substitutes.push_back(copy_if_shared(parameter));
-  for (std::size_t i = 0; i < parameters.size(); ++i) change(parameters[i], std::move(substitutes[i]), f(i), where);
+  std::vector<bool> changed = change_on_devices(parameters, f, where);
+  for (std::size_t i = 0; i < parameters.size(); ++i)
+    if (!changed[i]) change(parameters[i], std::move(substitutes[i]), f(i), where);
 }
 
-auto scaling(double factor, Location where) {
-  return Change{[factor]<class T>(T value) { return value * static_cast<T>(factor); },
-                [factor, where](Tensor& x) { mul_(Destination(x, where), factor); }};
-}
+formulas::Scale scaling(double factor) { return {{factor}}; }
 
 // The factor that scales a norm down to the largest allowed one; 1 if it is small enough, or not finite.
 double factor_for(double norm, double max_norm) {
@@ -181,12 +252,10 @@ double clip_grad_norm(std::span<const Tensor> parameters, double max_norm, Locat
   NoRecord pause;
   CallerScope caller(where);
   check_tensors("clip_grad_norm", parameters, where);
-  TotalNorm total;
-  for (const Tensor& parameter : parameters) total.add(parameter, where);
-  double norm = total.total(), factor = factor_for(norm, max_norm);
+  double norm = norm_of("clip_grad_norm", parameters, where), factor = factor_for(norm, max_norm);
   if (factor == 1) return norm;
   change_all(
-      parameters, [&](std::size_t) { return scaling(factor, where); }, where);
+      parameters, [&](std::size_t) { return scaling(factor); }, where);
   return norm;
 } catch (const std::bad_alloc&) {
   fail_for_memory("clip_grad_norm", where);
@@ -198,9 +267,9 @@ std::vector<double> clip_grad_norm_each(std::span<const Tensor> parameters, doub
   CallerScope caller(where);
   check_tensors("clip_grad_norm_each", parameters, where);
   std::vector<double> norms;
-  for (const Tensor& parameter : parameters) norms.push_back(norm_of(parameter, where));
+  for (const Tensor& parameter : parameters) norms.push_back(norm_of("clip_grad_norm_each", {&parameter, 1}, where));
   change_all(
-      parameters, [&](std::size_t i) { return scaling(factor_for(norms[i], max_norm), where); }, where);
+      parameters, [&](std::size_t i) { return scaling(factor_for(norms[i], max_norm)); }, where);
   return norms;
 } catch (const std::bad_alloc&) {
   fail_for_memory("clip_grad_norm_each", where);
@@ -211,17 +280,8 @@ void clip_grad_value(std::span<const Tensor> parameters, double limit, Location 
   NoRecord pause;
   CallerScope caller(where);
   check_tensors("clip_grad_value", parameters, where);
-  auto cut = [limit]<class T>(T value) {
-    T most = static_cast<T>(limit);
-    return value > most ? most : value < -most ? -most : value;
-  };
-  auto cut_on_device = [limit, where](Tensor& x) { clamp_(Destination(x, where), -limit, limit); };
   change_all(
-      parameters,
-      [&](std::size_t) {
-        return Change{cut, cut_on_device};
-      },
-      where);
+      parameters, [&](std::size_t) { return formulas::Cut{{limit}}; }, where);
 } catch (const std::bad_alloc&) {
   fail_for_memory("clip_grad_value", where);
 }
@@ -232,7 +292,7 @@ void scale_grad(std::span<const Tensor> parameters, double factor, Location wher
   CallerScope caller(where);
   check_tensors("scale_grad", parameters, where);
   change_all(
-      parameters, [&](std::size_t) { return scaling(factor, where); }, where);
+      parameters, [&](std::size_t) { return scaling(factor); }, where);
 } catch (const std::bad_alloc&) {
   fail_for_memory("scale_grad", where);
 }

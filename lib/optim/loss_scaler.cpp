@@ -11,6 +11,7 @@
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
+#include "norm_on_device.h"
 
 namespace reel::optim {
 
@@ -34,7 +35,9 @@ bool are_finite(const Tensor& x) {
 // failure would come between the scaling and its record, and the next call would scale again. Gradients on a device are
 // checked there, and the answer is read once.
 bool are_finite(std::span<const Tensor> parameters) {
-  std::vector<Tensor> answers;  // one for each device
+  // For each device, an answer for gradients of f64, and those of f32: their norm in f64 is finite if all of them are.
+  std::vector<Tensor> answers;
+  std::vector<std::vector<Tensor>> narrow;
   for (const Tensor& parameter : parameters) {
     // The other rows of a row gradient are zeros.
     RowGradient rows = parameter.row_grad();
@@ -42,6 +45,12 @@ bool are_finite(std::span<const Tensor> parameters) {
     if (!gradient.defined()) continue;
     if (gradient.device() == cpu) {
       if (!(gradient.dtype() == DType::f32 ? are_finite<float>(gradient) : are_finite<double>(gradient))) return false;
+      continue;
+    }
+    if (gradient.dtype() == DType::f32) {
+      auto group = std::ranges::find(narrow, gradient.device(), [](const auto& some) { return some[0].device(); });
+      if (group == narrow.end()) group = narrow.insert(group, std::vector<Tensor>());
+      group->push_back(contiguous_if_needed(gradient));
       continue;
     }
     Tensor answer = all(isfinite(gradient));
@@ -52,7 +61,10 @@ bool are_finite(std::span<const Tensor> parameters) {
     else
       *found = logical_and(*found, answer);
   }
-  return std::all_of(answers.begin(), answers.end(), [](const Tensor& answer) { return answer.item<bool>(); });
+  return std::ranges::all_of(answers, [](const Tensor& answer) { return answer.item<bool>(); }) &&
+         std::ranges::all_of(narrow, [&](const std::vector<Tensor>& gradients) {
+           return std::isfinite(norm_on_device(name, gradients, {}).item());
+         });
 }
 
 void check_scale(double scale, Location where) {

@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <span>
 #include <unordered_set>
 #include <utility>
+#include <vector>
 
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
@@ -27,19 +29,43 @@ namespace {
 
 constexpr const char* moving_average_name = "MovingAverage";
 
-// a = δ a + (1 − δ) w.
-void add_to(Tensor& average, const Tensor& tensor, const AverageNumbers& numbers, const void* recorded) {
-  auto kernel = kernel_of<formulas::Average>(optimiser_kernels(tensor.device()));
-  if (tensor.device() != cpu) {
-    prepare_on_device(average.body(), true);
-    prepare_on_device(tensor.body(), false);
-    return kernel({tensor.dtype(), tensor.numel(), average.body().data, tensor.body().data, {}, recorded}, numbers);
-  }
+ParameterSlice slice_of(const Tensor& average, const Tensor& tensor) {
+  return {tensor.dtype(), tensor.numel(), average.body().data, tensor.body().data, {}};
+}
+
+void add_on_cpu(const Tensor& average, const Tensor& tensor, const AverageNumbers& numbers) {
+  auto kernel = kernel_of<formulas::Average>(cpu_optimiser_kernels);
   auto size = static_cast<std::int64_t>(size_of(tensor.dtype()));
-  char *a = static_cast<char*>(average.body().data), *w = static_cast<char*>(tensor.body().data);
   parallel_for(tensor.numel(), parallel_grain, [&](std::int64_t begin, std::int64_t end) {
-    kernel({tensor.dtype(), end - begin, a + begin * size, w + begin * size, {}}, numbers);
+    ParameterSlice slice = slice_of(average, tensor);
+    slice.count = end - begin;
+    slice.values = static_cast<char*>(slice.values) + begin * size;
+    slice.gradient = static_cast<const char*>(slice.gradient) + begin * size;
+    kernel({&slice, 1}, numbers, nullptr);
   });
+}
+
+// a = δ a + (1 − δ) w for all tensors, on each device in one call.
+void add_all(std::span<const Tensor> averages, std::span<const Tensor> tensors, const AverageNumbers& numbers,
+             const void* recorded) {
+  std::vector<std::pair<Device, std::vector<ParameterSlice>>> by_device;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    Device device = tensors[i].device();
+    if (device == cpu) {
+      add_on_cpu(averages[i], tensors[i], numbers);
+      continue;
+    }
+    prepare_on_device(averages[i].body(), true);
+    prepare_on_device(tensors[i].body(), false);
+    auto found = std::ranges::find(by_device, device, [](const auto& slices) { return slices.first; });
+    if (found == by_device.end()) {
+      by_device.push_back({device, {}});
+      found = by_device.end() - 1;
+    }
+    found->second.push_back(slice_of(averages[i], tensors[i]));
+  }
+  for (const auto& [device, slices] : by_device)
+    kernel_of<formulas::Average>(optimiser_kernels(device))(slices, numbers, recorded);
 }
 
 // Swaps by way of a third tensor.
@@ -112,7 +138,7 @@ void MovingAverage::update(Location where) {
   check_own("it cannot be updated", where);
   ++steps_;
   if (recording_module()) return update_at_replays();
-  for (std::size_t i = 0; i < tensors_.size(); ++i) add_to(averages_[i], tensors_[i], numbers_of(steps_), nullptr);
+  add_all(averages_, tensors_, numbers_of(steps_), nullptr);
 }
 
 AverageNumbers MovingAverage::numbers_of(std::int64_t steps) const {
@@ -127,7 +153,7 @@ void MovingAverage::update_at_replays() {
   auto numbers = std::make_shared<AverageNumbers>(numbers_of(steps_));
   DeviceModule& module = *recording_module();
   const void* recorded = module.recorded_numbers(numbers.get(), sizeof *numbers);
-  for (std::size_t i = 0; i < tensors_.size(); ++i) add_to(averages_[i], tensors_[i], *numbers, recorded);
+  add_all(averages_, tensors_, *numbers, recorded);
   module.before_launch([this, numbers, presence = std::weak_ptr<const char>(presence_)] {
     if (presence.expired())
       fail<Error>(moving_average_name, {}, "a moving average whose update is replayed is there no more");

@@ -34,7 +34,7 @@ inline void update_rows(const ParameterSlice& table, const RowGradient& gradient
   auto step = [&](std::int64_t i) {
     ParameterSlice row{table.dtype, size, at(table.values, rows[i]), values + i * bytes, {}};
     for (int k = 0; k < ParameterSlice::most_kept; ++k) row.kept[k] = at(table.kept[k], rows[i]);
-    update_step(row);
+    update_step({&row, 1});
   };
   parallel_for(row_count, std::max<std::int64_t>(1, parallel_grain / std::max<std::int64_t>(1, size)),
                [&](std::int64_t begin, std::int64_t end) {
@@ -59,13 +59,13 @@ inline void update_rows_on_device(const Tensor& parameter, std::span<const Tenso
     return rows;
   };
   Tensor given = contiguous_if_needed(gradient.values), values = rows_of(parameter), taken[ParameterSlice::most_kept];
-  ParameterSlice rows{given.dtype(), given.numel(), values.body().data, given.body().data, {}, recorded};
+  ParameterSlice rows{given.dtype(), given.numel(), values.body().data, given.body().data, {}};
   for (std::size_t k = 0; k < kept.size(); ++k) {
     if (!kept[k].defined()) continue;
     taken[k] = rows_of(kept[k]);
     rows.kept[k] = taken[k].body().data;
   }
-  update_step(rows);
+  update_step({&rows, 1}, recorded);
   auto put = [&](const Tensor& table, const Tensor& changed) {
     kernels(table.device()).index_copy(table.body(), changed.body(), gradient.rows.body(), 0);
   };

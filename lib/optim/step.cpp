@@ -3,7 +3,9 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <reel/ops/shape.h>
 #include <reel/optim/optimiser.h>
@@ -41,11 +43,9 @@ class Optimiser::Step {
     for (Part& part : parts_) begin_kept(part);
     Writing writing(storages, where_);
     descend_dense(ends);
+    for (std::size_t number = 0; number < steps_.size(); ++number) descend_on_device(number);
     for (const Part& part : parts_) {
-      if (is_on_device(part))
-        descend_on_device(part);
-      else if (part.rows.defined())
-        update_rows(part.elements, part.rows, update_steps_[part.update_step]);
+      if (part.rows.defined()) descend_rows(part);
       optimiser_.memories_[part.index].progress = part.progress;
     }
   }
@@ -60,6 +60,15 @@ class Optimiser::Step {
     ParameterSlice elements = {};
     std::size_t update_step = 0;
     std::array<Tensor, ParameterSlice::most_kept> begun = {};  // state that begins with this step
+  };
+
+  // An update step that several parameters make, with what it was found for.
+  struct SharedStep {
+    std::size_t group;
+    Device device;
+    Progress before, after;
+    UpdateStep update_step;
+    const void* recorded = nullptr;
   };
 
   void find_gradients() {
@@ -111,18 +120,22 @@ class Optimiser::Step {
                   index);
   }
 
-  // Parameters of one group with equally many steps share the numbers.
+  // Parameters of one group and device with equally many steps share the numbers.
   void choose_update_step(Part& part, const Memory& memory) {
     Device device = optimiser_.parameters_[part.index].device();
-    if (update_steps_.empty() || memory.group != group_ || memory.progress != before_ || device != device_) {
-      group_ = memory.group;
-      device_ = device;
-      before_ = after_ = memory.progress;
-      ++after_.steps;
-      update_steps_.push_back(optimiser_.update_step(group_, after_, device));
+    auto fits = [&](const SharedStep& step) {
+      return step.group == memory.group && step.before == memory.progress && step.device == device;
+    };
+    auto found = steps_.empty() || !fits(steps_.back()) ? std::ranges::find_if(steps_, fits) : steps_.end() - 1;
+    if (found == steps_.end()) {
+      Progress after = memory.progress;
+      ++after.steps;
+      UpdateStep update_step = optimiser_.update_step(memory.group, after, device);
+      steps_.push_back({memory.group, device, memory.progress, after, update_step});
+      found = steps_.end() - 1;
     }
-    part.progress = after_;
-    part.update_step = update_steps_.size() - 1;
+    part.progress = found->after;
+    part.update_step = static_cast<std::size_t>(found - steps_.begin());
   }
 
   // For each part, the end of its elements among those of all.
@@ -155,21 +168,32 @@ class Optimiser::Step {
     elements.gradient = static_cast<const char*>(elements.gradient) + offset;
     for (void*& kept : elements.kept)
       if (kept) kept = static_cast<char*>(kept) + offset;
-    update_steps_[part.update_step](elements);
+    steps_[part.update_step].update_step({&elements, 1});
   }
 
   bool is_on_device(const Part& part) const { return optimiser_.parameters_[part.index].device() != cpu; }
   bool is_on_cpu_and_dense(const Part& part) const { return !part.rows.defined() && !is_on_device(part); }
 
-  void descend_on_device(const Part& part) const {
-    const UpdateStep& update_step = update_steps_[part.update_step];
+  // All parameters of a step on a device in one call.
+  void descend_on_device(std::size_t number) const {
+    const SharedStep& step = steps_[number];
+    std::vector<ParameterSlice> slices;
+    for (const Part& part : parts_)
+      if (part.update_step == number && !part.rows.defined() && is_on_device(part)) slices.push_back(part.elements);
+    if (slices.empty()) return;
     // Makes the device the one on which kernels run.
-    static_cast<void>(kernels(optimiser_.parameters_[part.index].device()));
-    if (!part.rows.defined()) return update_step(part.elements);
+    static_cast<void>(kernels(step.device));
+    step.update_step(slices, step.recorded);
+  }
+
+  void descend_rows(const Part& part) const {
+    const SharedStep& step = steps_[part.update_step];
+    if (!is_on_device(part)) return update_rows(part.elements, part.rows, step.update_step);
+    static_cast<void>(kernels(step.device));
     std::array<Tensor, ParameterSlice::most_kept> kept;
     for (std::size_t k = 0; k < kept.size(); ++k)
       if (part.elements.kept[k]) kept[k] = optimiser_.memories_[part.index].kept[k];
-    update_rows_on_device(optimiser_.parameters_[part.index], kept, part.rows, update_step, part.elements.recorded);
+    update_rows_on_device(optimiser_.parameters_[part.index], kept, part.rows, step.update_step, step.recorded);
   }
 
   void record();
@@ -177,11 +201,7 @@ class Optimiser::Step {
   Optimiser& optimiser_;
   Location where_;
   std::vector<Part> parts_;
-  std::vector<UpdateStep> update_steps_;
-  // The group and device of the last update step, and the step itself.
-  std::size_t group_ = 0;
-  Device device_;
-  Progress before_, after_;
+  std::vector<SharedStep> steps_;
 };
 
 /// A step that a graph repeats: each replay is counted before it runs, with the numbers of that time.
@@ -234,17 +254,13 @@ void Optimiser::Step::record() {
                   "parameter {} lies on the CPU, where a graph that is recorded on a device does not reach it",
                   part.index);
     recorded->parts.push_back({part.index, part.update_step});
-    if (part.update_step == recorded->numbers.size())
-      recorded->numbers.push_back({optimiser_.memories_[part.index].group, optimiser_.parameters_[part.index].device(),
-                                   update_steps_[part.update_step]});
   }
+  for (const SharedStep& step : steps_) recorded->numbers.push_back({step.group, step.device, step.update_step});
   DeviceModule& module = *recording_module();
-  std::vector<const void*> places;
-  for (const auto& known : recorded->numbers) {
-    std::span<const std::byte> numbers = known.update_step.numbers();
-    places.push_back(module.recorded_numbers(numbers.data(), numbers.size()));
+  for (std::size_t i = 0; i < steps_.size(); ++i) {
+    std::span<const std::byte> numbers = recorded->numbers[i].update_step.numbers();
+    steps_[i].recorded = module.recorded_numbers(numbers.data(), numbers.size());
   }
-  for (Part& part : parts_) part.elements.recorded = places[part.update_step];
   module.before_launch([recorded] { recorded->renew(); });
 }
 

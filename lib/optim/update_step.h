@@ -16,8 +16,14 @@ class UpdateStep {
   template <class F>
   UpdateStep(Device device, const F& formula) : UpdateStep(kernel_of<F>(optimiser_kernels(device)), formula.n) {}
 
-  void operator()(const ParameterSlice& elements) const { run_(*this, elements); }
+  /// Updates all slices, which are on the device; for `recorded` see OptimiserKernel.
+  void operator()(std::span<const ParameterSlice> slices, const void* recorded = nullptr) const {
+    run_(*this, slices, recorded);
+  }
   bool has_kernel_of(const UpdateStep& other) const { return kernel_ == other.kernel_; }
+  friend bool operator==(const UpdateStep& a, const UpdateStep& b) {
+    return a.has_kernel_of(b) && std::memcmp(a.numbers_, b.numbers_, sizeof a.numbers_) == 0;
+  }
   /// What a graph that repeats the step copies to its device.
   std::span<const std::byte> numbers() const { return numbers_; }
 
@@ -30,15 +36,15 @@ class UpdateStep {
   }
   // The one place where the kernel is of another type than its own.
   template <class Numbers>
-  static void run(const UpdateStep& step, const ParameterSlice& elements) {
+  static void run(const UpdateStep& step, std::span<const ParameterSlice> slices, const void* recorded) {
     Numbers numbers;
     std::memcpy(&numbers, step.numbers_, sizeof numbers);
-    reinterpret_cast<OptimiserKernel<Numbers>>(step.kernel_)(elements, numbers);
+    reinterpret_cast<OptimiserKernel<Numbers>>(step.kernel_)(slices, numbers, recorded);
   }
 
   void (*kernel_)();
-  void (*run_)(const UpdateStep&, const ParameterSlice&);
-  alignas(double) std::byte numbers_[10 * sizeof(double)];
+  void (*run_)(const UpdateStep&, std::span<const ParameterSlice>, const void*);
+  alignas(double) std::byte numbers_[10 * sizeof(double)] = {};
 };
 
 }  // namespace reel::detail

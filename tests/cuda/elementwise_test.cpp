@@ -1,5 +1,7 @@
+#include <cmath>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "catch.h"
@@ -216,27 +218,39 @@ TEST_CASE("a probability that is none, and an index without a class, are named w
 
 namespace {
 
-// Makes one step of an optimiser on both devices.
+// A parameter, its gradient and its state, from their `offset`th elements on.
+detail::ParameterSlice slice_of(const std::vector<Tensor>& x, std::int64_t offset) {
+  auto at = [&](std::size_t i) {
+    return static_cast<char*>(x[i].body().data) + offset * static_cast<std::int64_t>(size_of(x[i].dtype()));
+  };
+  return {x[0].dtype(), x[0].numel() - offset, at(0), at(1), {at(2), at(3), at(4)}};
+}
+
+// Makes one step of an optimiser on both devices, for `times` as many parameters as there are sizes and dtypes.
 template <class F>
-void check_step(const F& formula) {
+void check_step(const F& formula, int times = 1) {
   static_cast<void>(to(zeros({1}), gpu));  // kernels are there once a tensor has been
-  auto on_cpu = detail::kernel_of<F>(detail::optimiser_kernels(cpu));
-  auto on_device = detail::kernel_of<F>(detail::optimiser_kernels(gpu));
-  for (DType dtype : {f32, f64})
-    for (std::int64_t count : {1, 7, 64, 1001}) {
-      CAPTURE(name_of(dtype), count);
-      std::vector<Tensor> here, there;
-      for (std::uint64_t i = 0; i < 5; ++i) {
-        here.push_back(abs(drawn({count}, dtype, i)) + 0.1);
-        there.push_back(to(here.back(), gpu));
+  std::vector<std::vector<Tensor>> here, there;
+  std::vector<detail::ParameterSlice> slices_here, slices_there;
+  for (int time = 0; time < times; ++time)
+    for (DType dtype : {f32, f64})
+      for (std::int64_t count : {1, 7, 0, 64, 1001, 5000}) {
+        here.emplace_back();
+        there.emplace_back();
+        for (std::uint64_t i = 0; i < 5; ++i) {
+          here.back().push_back(abs(drawn({count}, dtype, i)) + 0.1);
+          there.back().push_back(to(here.back().back(), gpu));
+        }
+        std::int64_t offset = count % 2;  // those of odd size are not aligned to 16 bytes
+        slices_here.push_back(slice_of(here.back(), offset));
+        slices_there.push_back(slice_of(there.back(), offset));
       }
-      auto elements = [&](const std::vector<Tensor>& x) {
-        auto at = [&](std::size_t i) { return x[i].body().data; };
-        return detail::ParameterSlice{dtype, count, at(0), at(1), {at(2), at(3), at(4)}};
-      };
-      on_cpu(elements(here), formula.n);
-      on_device(elements(there), formula.n);
-      for (std::size_t i = 0; i < 5; ++i) CHECK(apart(there[i], here[i]) <= allowed(dtype));
+  detail::kernel_of<F>(detail::optimiser_kernels(cpu))(slices_here, formula.n, nullptr);
+  detail::kernel_of<F>(detail::optimiser_kernels(gpu))(slices_there, formula.n, nullptr);
+  for (std::size_t k = 0; k < here.size(); ++k)
+    for (std::size_t i = 0; i < 5; ++i) {
+      CAPTURE(here[k][i].numel(), name_of(here[k][i].dtype()), i);
+      CHECK(apart(there[k][i], here[k][i]) <= allowed(here[k][i].dtype()));
     }
 }
 
@@ -260,6 +274,53 @@ TEST_CASE("every optimiser's step is that of the CPU") {
   check_step(formulas::Adamax{{0.01, 0.9, 0.1, 0.95, 0.1, 1e-3}});
   check_step(formulas::Lion{{0.99, 0.9, 0.1, 0.8, 0.2, 0.1}});
   check_step(formulas::Average{{0.9, 0.1}});
+  check_step(formulas::Scale{{0.7}});
+  check_step(formulas::Cut{{0.5}});
+}
+
+TEST_CASE("a step of more parameters than fit the arguments of a kernel is that of the CPU") {
+  if (lacks_device()) return;
+  detail::AdamNumbers adam{0.01, 0.99, 0.9, 0.1, 0.95, 0.05, 0.2, 0.3, 1.5, 1e-3};
+  check_step(formulas::AdamLargest{adam}, 20);
+}
+
+TEST_CASE("the norm of many tensors is that of all their elements, and neither overflows nor underflows") {
+  if (lacks_device()) return;
+  auto norm_of = [](const std::vector<Tensor>& tensors) {
+    static_cast<void>(to(zeros({1}), gpu));
+    std::vector<detail::TensorSlice> slices;
+    for (const Tensor& x : tensors) slices.push_back({x.dtype(), x.numel(), x.body().data});
+    Tensor norm = zeros({}, {.dtype = f64, .device = gpu});
+    detail::optimiser_kernels(gpu).norm(static_cast<double*>(norm.body().data), slices);
+    return norm.item();
+  };
+  for (DType dtype : {f32, f64}) {
+    double sum = 0;
+    std::vector<Tensor> tensors;
+    for (std::uint64_t i = 0; i < 300; ++i) {
+      Tensor x = to(drawn({static_cast<std::int64_t>(i * i % 97 * 151)}, f64, i), dtype);
+      for (double value : to(x, f64).to_vector<double>()) sum += value * value;
+      tensors.push_back(to(x, gpu));
+    }
+    CHECK(norm_of(tensors) == Approx(std::sqrt(sum)).epsilon(1e-12));
+    CHECK(norm_of({}) == 0);
+    CHECK(norm_of({zeros({3}, {.dtype = dtype, .device = gpu})}) == 0);
+    for (double bad : {std::numeric_limits<double>::infinity(), std::numeric_limits<double>::quiet_NaN()}) {
+      std::vector<Tensor> worse = tensors;
+      worse.push_back(full({1}, bad, {.dtype = dtype, .device = gpu}));
+      CHECK_FALSE(std::isfinite(norm_of(worse)));
+    }
+  }
+  for (double size : {3e38, 1e19, 1e-19, 1e-37})
+    CHECK(norm_of({full({9000}, static_cast<float>(size), {.device = gpu})}) ==
+          Approx(std::sqrt(9000) * size).epsilon(1e-6));
+  auto wide = [](std::int64_t count, double value) { return full({count}, value, {.dtype = f64, .device = gpu}); };
+  auto is_close = [](double found, double expected) { return std::abs(found / expected - 1) < 1e-12; };
+  CHECK(is_close(norm_of({wide(9000, 1e300)}), std::sqrt(9000) * 1e300));
+  CHECK(is_close(norm_of({wide(9000, 1e-300)}), std::sqrt(9000) * 1e-300));
+  CHECK(is_close(norm_of({wide(4, 1e200), wide(4, 1e-200), wide(4, 1)}), 2e200));
+  CHECK(is_close(norm_of({wide(4, 1e-200), wide(4, 1)}), 2));
+  CHECK(is_close(norm_of({wide(1, 0x1p-511 * 0.75), wide(1, 0x1p-511)}), 0x1p-511 * 1.25));
 }
 
 }  // namespace reel_test

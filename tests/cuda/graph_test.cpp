@@ -100,6 +100,33 @@ TEST_CASE("a replayed training gives to the bit what the steps give one by one")
   SECTION("Lion") { check_training<optim::Lion>(optim::LionOptions{.learning_rate = 0.01}); }
 }
 
+TEST_CASE("a replayed step of more parameters than fit the arguments of a kernel changes each of them") {
+  if (lacks_device()) return;
+  auto trained = [](bool replays) {
+    Generator generator(3);
+    std::vector<Tensor> parameters;
+    for (int i = 0; i < 150; ++i)
+      parameters.push_back(randn({3}, {.device = gpu, .generator = &generator}).requires_grad());
+    optim::Adam adam(parameters, {.learning_rate = 0.1, .amsgrad = true});
+    auto step = [&](std::span<const Tensor> given) {
+      adam.zero_grad();
+      Tape tape;
+      Tensor loss = sum(square(concat(parameters) * given[0]));
+      tape.backward(loss);
+      adam.step();
+      return loss;
+    };
+    Tensor x = arange(450, {.dtype = f32, .device = gpu});
+    cuda::Graph graph(step, {x});
+    for (int i = 0; i < 4; ++i) static_cast<void>(replays ? graph({x}) : step(std::vector<Tensor>{x}));
+    std::vector<float> values;
+    for (const Tensor& parameter : parameters)
+      for (float value : parameter.to_vector<float>()) values.push_back(value);
+    return values;
+  };
+  CHECK(trained(true) == trained(false));
+}
+
 TEST_CASE("each replay draws anew, and from where the generator is") {
   if (lacks_device()) return;
   cuda::Graph graph([](std::span<const Tensor> x) { return x[0] + rand_like(x[0]); }, {zeros({8}, {.device = gpu})});

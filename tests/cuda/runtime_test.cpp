@@ -1,5 +1,6 @@
 #include <unistd.h>
 
+#include <cmath>
 #include <filesystem>
 #include <thread>
 
@@ -172,6 +173,48 @@ TEST_CASE("optimisers, clipping and averages do on a device what they do on the 
   std::vector<float> here = trained(cpu), there = trained(gpu);
   REQUIRE(here.size() == there.size());
   for (std::size_t i = 0; i < here.size(); ++i) CHECK(there[i] == Approx(here[i]).epsilon(1e-4).margin(1e-6));
+}
+
+TEST_CASE("scaling on a device leaves what is held elsewhere alone, and scales what is listed twice twice") {
+  if (lacks_device()) return;
+  Tensor wide = zeros({2}, {.dtype = f64, .device = gpu}).requires_grad(),
+         held = zeros({3}, {.device = gpu}).requires_grad(), plain = zeros({5}, {.device = gpu}).requires_grad(),
+         here = zeros({1}).requires_grad(), table = zeros({4, 2}, {.device = gpu}).requires_grad();
+  {
+    Tape tape;
+    Tensor rows = embedding(table, to(tensor({2}), gpu), {.row_gradient = true});
+    tape.backward(sum(wide * 8.0) + to(sum(held * 8.0) + sum(plain * 8.0) + sum(rows * 8.0), f64));
+  }
+  {
+    Tape tape;
+    tape.backward(sum(here * 8.0));
+  }
+  Tensor holder = held.grad();
+  optim::scale_grad({wide, held, here, plain, wide, table, zeros({2}, {.device = gpu}).requires_grad()}, 0.5);
+  CHECK(wide.grad().to_vector<double>() == std::vector<double>(2, 2));
+  CHECK(held.grad().to_vector<float>() == std::vector<float>(3, 4));
+  CHECK(holder.to_vector<float>() == std::vector<float>(3, 8));
+  CHECK(plain.grad().to_vector<float>() == std::vector<float>(5, 4));
+  CHECK(here.grad().to_vector<float>() == std::vector<float>(1, 4));
+  CHECK(table.row_grad().values.to_vector<float>() == std::vector<float>(2, 4));
+  optim::clip_grad_value({wide, plain}, 3);
+  CHECK(wide.grad().to_vector<double>() == std::vector<double>(2, 2));
+  CHECK(plain.grad().to_vector<float>() == std::vector<float>(5, 3));
+}
+
+TEST_CASE("a loss scaler on a device skips the step of a gradient that is not finite") {
+  if (lacks_device()) return;
+  for (DType dtype : {f32, f64})
+    for (double value : {1.0, 3e38, HUGE_VAL, std::nan("")}) {
+      CAPTURE(name_of(dtype), value);
+      Tensor w = ones({3}, {.dtype = dtype, .device = gpu}).requires_grad(),
+             other = ones({2}, {.device = gpu}).requires_grad();
+      optim::SGD sgd({w, other}, {.learning_rate = 0});
+      w.set_grad(full({3}, value, {.dtype = dtype, .device = gpu}));
+      other.set_grad(ones({2}, {.device = gpu}));
+      optim::LossScaler scaler({.scale = 2});
+      CHECK(scaler.step(sgd) == std::isfinite(value));
+    }
 }
 
 TEST_CASE("a step of rows changes those alone") {

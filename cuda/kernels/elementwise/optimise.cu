@@ -1,37 +1,56 @@
 #include "../../../lib/kernels/optimise.h"
 
+#include <type_traits>
+#include <utility>
+#include <vector>
+
 #include "../../device/formula_loop.h"
+#include "../../device/tensor_parts.h"
 #include "../../runtime/cuda_kernels.h"
+#include "../reduce/optimise_norm.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
 namespace {
 
-// Calls f(w, gradient, kept…) for each element, `lanes` of them at a time.
+constexpr int step_threads = 256;
+
+// Calls f(w, gradient, kept…) for each element of a chunk of a parameter, `lanes` of them at a time.
 template <class F, class T, int kept_count>
 struct StepLoop {
-  static constexpr int lanes = 16 / sizeof(T);
+  static constexpr int lanes = 16 / sizeof(T), packs = 2;
+  static constexpr std::int64_t chunk = std::int64_t{step_threads} * lanes * packs;
 
   using Numbers = decltype(F::n);
+  using Part = TensorPart<2 + kept_count>;
 
   F given;
   const Numbers* recorded;  // null, or the address of numbers that replace those in `given`
-  bool aligned;
-  std::int64_t count;
-  T* values;
-  const T* gradient;
-  T* kept[kept_count + 1];  // one more than needed, because an array must not be empty
+  TensorParts<2 + kept_count> parts;
 
-  REEL_DEVICE void operator()(std::int64_t i) const {
-    run(recorded ? F{*recorded} : given, i * lanes, std::make_index_sequence<kept_count>());
+  template <class Group>
+  REEL_DEVICE void operator()(Group& group) const {
+    F f = recorded ? F{*recorded} : given;
+    auto found = parts.chunk(parts.number(group.index()), chunk);
+    const Part& part = found.part;
+    std::int64_t begin = found.begin;
+    group.each([&](int thread) {
+#pragma unroll
+      for (int pack = 0; pack < packs; ++pack)
+        run(f, part, begin + (std::int64_t{pack} * step_threads + thread) * lanes,
+            std::make_index_sequence<kept_count>());
+    });
   }
 
  private:
   using Some = Pack<T, lanes>;
 
   template <std::size_t... k>
-  REEL_DEVICE void run(const F& f, std::int64_t at, std::index_sequence<k...>) const {
-    if (!aligned || count - at < lanes) {
+  REEL_DEVICE static void run(const F& f, const Part& part, std::int64_t at, std::index_sequence<k...>) {
+    T *values = static_cast<T*>(part.data[0]), *gradient = static_cast<T*>(part.data[1]);
+    T* kept[kept_count + 1] = {static_cast<T*>(part.data[2 + k])...};  // one more, because an array must not be empty
+    std::int64_t count = part.count;
+    if (!is_aligned(part) || count - at < lanes) {
       std::int64_t end = count - at < lanes ? count : at + lanes;
       for (; at < end; ++at) f(values[at], gradient[at], kept[k][at]...);
       return;
@@ -43,33 +62,32 @@ struct StepLoop {
     write(values + at, w);
     (write(kept[k] + at, more[k]), ...);
   }
+  REEL_DEVICE static bool is_aligned(const Part& part) {
+    std::uintptr_t all = 0;
+    for (void* data : part.data) all |= reinterpret_cast<std::uintptr_t>(data);
+    return all % 16 == 0;
+  }
   REEL_DEVICE static Some read(const T* from) { return *reinterpret_cast<const Some*>(from); }
   REEL_DEVICE static void write(T* to, const Some& some) { *reinterpret_cast<Some*>(to) = some; }
 };
 
-bool is_aligned(const void* place) { return reinterpret_cast<std::uintptr_t>(place) % 16 == 0; }
-
 template <class T, class F, int... kept>
-void run_step(const F& f, const ParameterSlice& x) {
+void run_steps(std::span<const ParameterSlice> slices, DType dtype, const F& f, const void* recorded) {
   using Loop = StepLoop<F, T, sizeof...(kept)>;
-  Loop loop{f,
-            static_cast<const typename Loop::Numbers*>(x.recorded),
-            is_aligned(x.values) && is_aligned(x.gradient),
-            x.count,
-            static_cast<T*>(x.values),
-            static_cast<const T*>(x.gradient),
-            {static_cast<T*>(x.kept[kept])...}};
-  for (T* place : loop.kept) loop.aligned &= is_aligned(place);
-  for_each((x.count + Loop::lanes - 1) / Loop::lanes, loop);
+  std::vector<typename Loop::Part> parts;
+  for (const ParameterSlice& x : slices)
+    if (x.dtype == dtype) parts.push_back({{x.values, const_cast<void*>(x.gradient), x.kept[kept]...}, x.count});
+  divide_into_chunks(parts, Loop::chunk);
+  for_each_chunk(parts, step_threads, [&](const auto& some) {
+    return Loop{f, static_cast<const typename Loop::Numbers*>(recorded), some};
+  });
 }
 
 // An update step that uses the listed state variables.
 template <class F, int... kept>
-void step(const ParameterSlice& x, const decltype(F::n)& numbers) {
-  if (x.dtype == DType::f32)
-    run_step<float, F, kept...>(F{numbers}, x);
-  else
-    run_step<double, F, kept...>(F{numbers}, x);
+void step(std::span<const ParameterSlice> slices, const decltype(F::n)& numbers, const void* recorded) {
+  run_steps<float, F, kept...>(slices, DType::f32, F{numbers}, recorded);
+  run_steps<double, F, kept...>(slices, DType::f64, F{numbers}, recorded);
 }
 
 template <class F, int... kept>
@@ -83,7 +101,10 @@ void fill_all(OptimiserKernels& table, UpdateList<Rows...>) {
 
 }  // namespace
 
-void fill_device_optimisers(OptimiserKernels& kernels) { fill_all(kernels, UpdateSteps()); }
+void fill_device_optimisers(OptimiserKernels& kernels) {
+  fill_all(kernels, UpdateSteps());
+  kernels.norm = norm_of_tensors;
+}
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

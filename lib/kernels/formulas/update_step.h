@@ -52,6 +52,14 @@ struct RpropNumbers {
 struct AverageNumbers {
   double kept, fresh;
 };
+/// w = factor · w; the gradient is not read
+struct ScaleNumbers {
+  double factor;
+};
+/// w = w cut to [−limit, limit], NaN if it is NaN; the gradient is not read
+struct CutNumbers {
+  double limit;
+};
 
 }  // namespace reel::detail
 
@@ -217,6 +225,23 @@ struct Average {
   }
 };
 
+struct Scale {
+  detail::ScaleNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T) const {
+    w *= T(n.factor);
+  }
+};
+
+struct Cut {
+  detail::CutNumbers n;
+  template <class T>
+  REEL_HOST_DEVICE void operator()(T& w, T) const {
+    T most = T(n.limit);
+    w = w > most ? most : w < -most ? -most : w;
+  }
+};
+
 }  // namespace REEL_TARGET
 }  // namespace reel::formulas
 
@@ -247,7 +272,9 @@ using UpdateSteps = UpdateList<
     UpdateRow<formulas::Adamax, 0, 1>,
     UpdateRow<formulas::Lion, 0>,
     UpdateRow<formulas::Rprop, 0, 1>,
-    UpdateRow<formulas::Average>>;
+    UpdateRow<formulas::Average>,
+    UpdateRow<formulas::Scale>,
+    UpdateRow<formulas::Cut>>;
 // clang-format on
 
 template <class F, class... Rows>

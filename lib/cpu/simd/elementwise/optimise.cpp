@@ -32,15 +32,17 @@ void loop(std::int64_t count, F f, T* __restrict w, const T* __restrict d, T* __
 
 // An update step that uses the listed state variables.
 template <class F, int... kept>
-void step(const ParameterSlice& x, const decltype(F::n)& numbers) {
-  auto run = [&]<class T>(T*) {
-    loop(x.count, F{numbers}, static_cast<T*>(x.values), static_cast<const T*>(x.gradient),
-         static_cast<T*>(x.kept[kept])...);
-  };
-  if (x.dtype == DType::f32)
-    run(static_cast<float*>(nullptr));
-  else
-    run(static_cast<double*>(nullptr));
+void step(std::span<const ParameterSlice> slices, const decltype(F::n)& numbers, const void*) {
+  for (const ParameterSlice& x : slices) {
+    auto run = [&]<class T>(T*) {
+      loop(x.count, F{numbers}, static_cast<T*>(x.values), static_cast<const T*>(x.gradient),
+           static_cast<T*>(x.kept[kept])...);
+    };
+    if (x.dtype == DType::f32)
+      run(static_cast<float*>(nullptr));
+    else
+      run(static_cast<double*>(nullptr));
+  }
 }
 
 template <class F, int... kept>

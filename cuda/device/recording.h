@@ -1,0 +1,12 @@
+#pragma once
+
+#include "../../lib/core/target.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// Returns true while a graph records the work that this thread queues.
+bool records_graph();
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail

@@ -1,0 +1,13 @@
+#pragma once
+
+#include "../../../lib/core/target.h"
+#include "../../../lib/kernels/optimise.h"
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+/// See OptimiserKernels::norm.
+void norm_of_tensors(double* norm, std::span<const TensorSlice> tensors);
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail
