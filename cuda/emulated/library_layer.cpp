@@ -1,13 +1,14 @@
 #include "../libraries/library_layer.h"
 
 #include <algorithm>
+#include <limits>
 #include <vector>
 
 #include "../../lib/kernels/formulas/recurrent.h"
 #include "device_access.h"
 #include "stream.h"
 
-// Emulates cuDNN: weights by rows of gates, two biases, and a reserve that the backward pass overwrites. It supports
+// Emulates cuDNN: weights by rows of gates, two biases, and a reserve that the backward pass destroys. It supports
 // layers of even size only, so that tests reach the step-by-step kernels with the others.
 
 namespace reel::detail {
@@ -19,11 +20,11 @@ class EmulatedLayer final : public LibraryLayer {
  public:
   explicit EmulatedLayer(const LibraryLayerForm& form) : form_(form), size_(form.size), width_(form.width) {
     for (std::int64_t count : form.counts) rows_ += count;
-    input_weights = 8;  // weights need not be at the beginning
-    state_weights = input_weights + gates * size_ * width_;
-    input_bias = state_weights + gates * size_ * size_ + 4;
-    state_bias = input_bias + gates * size_;
-    weight_bytes = static_cast<std::size_t>(state_bias + gates * size_) * sizeof(T);
+    layout.input_weights = 8;  // weights need not be at the beginning
+    layout.state_weights = layout.input_weights + gates * size_ * width_;
+    layout.input_bias = layout.state_weights + gates * size_ * size_ + 4;
+    layout.state_bias = layout.input_bias + gates * size_;
+    weight_bytes = static_cast<std::size_t>(layout.state_bias + gates * size_) * sizeof(T);
     work_bytes = static_cast<std::size_t>(rows_ * 2 * gates * size_) * sizeof(T);
     if (form.differentiable)
       reserve_bytes = static_cast<std::size_t>(rows_ * (work + 2 + 2 * gates) * size_) * sizeof(T);
@@ -90,15 +91,16 @@ class EmulatedLayer final : public LibraryLayer {
                       : static_cast<const T*>(given.c_0) + (given.c_0 ? example * size_ : 0));
     }
     if (given.dweights) add_weights(given, kept);
+    std::fill_n(static_cast<T*>(given.reserve), reserve_bytes / sizeof(T), std::numeric_limits<T>::quiet_NaN());
   }
 
   struct Weights {
     const T *input, *state, *input_bias, *state_bias;
     Weights(const EmulatedLayer& layer, const void* first)
-        : input(static_cast<const T*>(first) + layer.input_weights),
-          state(static_cast<const T*>(first) + layer.state_weights),
-          input_bias(static_cast<const T*>(first) + layer.input_bias),
-          state_bias(static_cast<const T*>(first) + layer.state_bias) {}
+        : input(static_cast<const T*>(first) + layer.layout.input_weights),
+          state(static_cast<const T*>(first) + layer.layout.state_weights),
+          input_bias(static_cast<const T*>(first) + layer.layout.input_bias),
+          state_bias(static_cast<const T*>(first) + layer.layout.state_bias) {}
   };
   struct Reserve {
     T *work, *c, *before, *dp, *dq;
@@ -160,11 +162,11 @@ class EmulatedLayer final : public LibraryLayer {
       for (std::int64_t j = 0; j < gates * size_; ++j) {
         T dp = kept.dp[row * gates * size_ + j], dq = kept.dq[row * gates * size_ + j];
         for (std::int64_t k = 0; k < width_; ++k)
-          first[input_weights + j * width_ + k] += dp * static_cast<const T*>(given.x)[row * width_ + k];
+          first[layout.input_weights + j * width_ + k] += dp * static_cast<const T*>(given.x)[row * width_ + k];
         for (std::int64_t k = 0; k < size_; ++k)
-          first[state_weights + j * size_ + k] += dq * kept.before[row * size_ + k];
-        first[input_bias + j] += dp;
-        first[state_bias + j] += dq;
+          first[layout.state_weights + j * size_ + k] += dq * kept.before[row * size_ + k];
+        first[layout.input_bias + j] += dp;
+        first[layout.state_bias + j] += dq;
       }
   }
 

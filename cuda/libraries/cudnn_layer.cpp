@@ -116,7 +116,8 @@ class CudnnLayer final : public LibraryLayer {
     return persists && form_.dtype == DType::f32 && form_.size <= most && form_.counts.back() == form_.batch;
   }
   std::array<std::int64_t, 5> weight_places() const {
-    return {static_cast<std::int64_t>(weight_bytes), input_weights, state_weights, input_bias, state_bias};
+    return {static_cast<std::int64_t>(weight_bytes), layout.input_weights, layout.state_weights, layout.input_bias,
+            layout.state_bias};
   }
   bool set_standard() {
     is_persistent_ = false;
@@ -153,8 +154,8 @@ class CudnnLayer final : public LibraryLayer {
 
   bool find_weights(cudnnHandle_t handle) {
     Scratch space(weight_bytes);
-    return find_blocks(handle, space, 0, form_.width, input_weights, input_bias) &&
-           find_blocks(handle, space, gates_, form_.size, state_weights, state_bias);
+    return find_blocks(handle, space, 0, form_.width, layout.input_weights, layout.input_bias) &&
+           find_blocks(handle, space, gates_, form_.size, layout.state_weights, layout.state_bias);
   }
 
   // Finds the blocks of all gates, which must be contiguous and row-major.

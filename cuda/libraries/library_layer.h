@@ -40,9 +40,7 @@ class LibraryLayer {
 
   /// The sizes of its weights, of its workspace, and of the data that it keeps from the forward to the backward pass.
   std::size_t weight_bytes = 0, work_bytes = 0, reserve_bytes = 0;
-  /// The offsets among its weights, in elements, of W_xᵀ (G H, I), W_hᵀ (G H, H), and the biases of x W_x and of h W_h
-  /// (G H).
-  std::int64_t input_weights = 0, state_weights = 0, input_bias = 0, state_bias = 0;
+  WeightLayout layout = {};
 
   virtual void forward(const LibraryLayerForward& given) = 0;
   virtual void backward(const LibraryLayerBackward& given) = 0;

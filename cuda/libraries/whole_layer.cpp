@@ -13,6 +13,7 @@
 #include "../../lib/core/tensor_float.h"
 #include "../../lib/kernels/kernel_table.h"
 #include "../device/device.h"
+#include "../kernels/rows/recurrent_weights.h"
 #include "../runtime/of_queue.h"
 #include "library_layer.h"
 
@@ -125,52 +126,6 @@ class Rows {
   std::unique_ptr<Scratch> reversed_;
 };
 
-// The offsets of the weights, whose transposes the library takes.
-class Weights {
- public:
-  Weights(const LibraryLayer& layer, const WholeLayer& form, void* data)
-      : layer_(layer), form_(form), data_(data), gates_(form_of(form.cell).gates) {}
-
-  void pack(const View& W_x, const View& W_h, const View& bias) const {
-    fill_with_zeros(data_, layer_.weight_bytes);
-    copy(matrix(layer_.input_weights, form_.width), transposed(W_x));
-    copy(matrix(layer_.state_weights, form_.size), transposed(W_h));
-    copy_biases([this](void* of_library, void* own, std::int64_t count) { move(of_library, own, count); }, bias);
-  }
-  void unpack(const View& W_x, const View& W_h, const View& bias) const {
-    copy(transposed(W_x), matrix(layer_.input_weights, form_.width));
-    copy(transposed(W_h), matrix(layer_.state_weights, form_.size));
-    copy_biases([this](void* of_library, void* own, std::int64_t count) { move(own, of_library, count); }, bias);
-  }
-
- private:
-  void move(void* to, const void* from, std::int64_t count) const {
-    copy_on_device(to, from, static_cast<std::size_t>(count) * size_of(form_.dtype));
-  }
-  // b; for gru b_r, b_z, b_n and b_m, which is added within the reset gate's product with q.
-  template <class Move>
-  void copy_biases(Move move, const View& bias) const {
-    std::int64_t blocks = gates_ * form_.size;
-    move(at(data_, layer_.input_bias), bias.data, blocks);
-    if (form_.cell == RecurrentCell::gru)
-      move(at(data_, layer_.state_bias + 2 * form_.size), at(bias.data, blocks), form_.size);
-  }
-  void* at(void* first, std::int64_t elements) const {
-    return static_cast<char*>(first) + elements * static_cast<std::int64_t>(size_of(form_.dtype));
-  }
-  Matrix matrix(std::int64_t place, std::int64_t columns) const {
-    return {at(data_, place), form_.dtype, gates_ * form_.size, columns, columns, 1};
-  }
-  Matrix transposed(const View& given) const {
-    return {given.data, form_.dtype, given.dims[1], given.dims[0], given.strides[1], given.strides[0]};
-  }
-
-  const LibraryLayer& layer_;
-  const WholeLayer& form_;
-  void* data_;
-  std::int64_t gates_;
-};
-
 // A gradient uses the TF32 setting of its forward pass, whatever is allowed by then: an odd size of `kept` marks it.
 bool kept_with_tf32(const View& kept) { return kept.numel % 2 != 0; }
 
@@ -181,32 +136,33 @@ LibraryLayer& found(LibraryLayer* layer) {
 
 }  // namespace
 
-std::int64_t whole_layer_bytes(const WholeLayer& form) {
-  if (!may_be_whole(form)) return -1;
+bool whole_layer_sizes(const WholeLayer& form, WholeLayerSizes& sizes) {
+  if (!may_be_whole(form)) return false;
   std::unique_ptr<LibraryLayer> holder;
   bool tf32 = form.dtype == DType::f32 && may_use_tf32();
   const LibraryLayer* layer = find(form, tf32, holder);
-  if (!layer) return -1;
-  return static_cast<std::int64_t>(rounded_up(layer->weight_bytes) + rounded_up(layer->reserve_bytes)) + tf32;
+  if (!layer) return false;
+  sizes = {.weights = static_cast<std::int64_t>(rounded_up(layer->weight_bytes)),
+           .kept = static_cast<std::int64_t>(rounded_up(layer->reserve_bytes)) + tf32,
+           .layout = layer->layout};
+  return true;
 }
 
-// `kept` holds the weights in the library's layout, and its reserve.
+// `kept` holds the library's reserve.
 void run_whole_layer(const WholeLayerForward& layer) {
   std::unique_ptr<LibraryLayer> holder;
   LibraryLayer& library = found(find(layer.form, kept_with_tf32(layer.kept), holder));
-  Weights(library, layer.form, layer.kept.data).pack(layer.W_x, layer.W_h, layer.bias);
   Scratch work(library.work_bytes);
-  char* kept = layer.kept.as<char>();
   Rows x(layer.form, layer.x), y(layer.form, layer.y);
   library.forward({.x = x.read(),
                    .h_0 = layer.h_0.data,
                    .c_0 = layer.c_0.data,
-                   .weights = kept,
+                   .weights = layer.packed.data,
                    .y = y.data(),
                    .h = layer.h.data,
                    .c = layer.c.data,
                    .work = work.as<void>(),
-                   .reserve = library.reserve_bytes > 0 ? kept + rounded_up(library.weight_bytes) : nullptr});
+                   .reserve = library.reserve_bytes > 0 ? layer.kept.data : nullptr});
   y.write();
 }
 
@@ -214,10 +170,11 @@ void run_whole_layer_gradient(const WholeLayerBackward& layer) {
   std::unique_ptr<LibraryLayer> holder;
   LibraryLayer& library = found(find(layer.form, kept_with_tf32(layer.kept), holder));
   bool wants_weights = layer.dW_x.numel > 0;
-  Scratch work(library.work_bytes), reserve(library.reserve_bytes), dweights(wants_weights ? library.weight_bytes : 0);
-  const char* kept = layer.kept.as<char>();
-  // A copy, because a tape that is not consumed may read `kept` again.
-  copy_on_device(reserve.as<void>(), kept + rounded_up(library.weight_bytes), library.reserve_bytes);
+  // The library overwrites its reserve, which a tape that is not consumed may read again.
+  bool copies = !layer.overwrites_kept;
+  Scratch work(library.work_bytes), copied(copies ? library.reserve_bytes : 0),
+      dweights(wants_weights ? library.weight_bytes : 0);
+  if (copies) copy_on_device(copied.as<void>(), layer.kept.data, library.reserve_bytes);
   if (wants_weights) fill_with_zeros(dweights.as<void>(), library.weight_bytes);
   Rows x(layer.form, layer.x), y(layer.form, layer.y), dx(layer.form, layer.dx), dy(layer.form, layer.dy);
   library.backward({.x = x.read(),
@@ -227,15 +184,23 @@ void run_whole_layer_gradient(const WholeLayerBackward& layer) {
                     .dh = layer.dh.data,
                     .c_0 = layer.c_0.data,
                     .dc = layer.dc.data,
-                    .weights = kept,
+                    .weights = layer.packed.data,
                     .dx = dx.data(),
                     .dh_0 = layer.dh_0.data,
                     .dc_0 = layer.dc_0.data,
                     .work = work.as<void>(),
-                    .reserve = reserve.as<void>(),
+                    .reserve = copies ? copied.as<void>() : layer.kept.data,
                     .dweights = wants_weights ? dweights.as<void>() : nullptr});
   dx.write();
-  if (wants_weights) Weights(library, layer.form, dweights.as<void>()).unpack(layer.dW_x, layer.dW_h, layer.dbias);
+  if (!wants_weights) return;
+  View packed = layer.packed;
+  packed.data = dweights.as<void>();
+  unpack_layer_weights({.cell = layer.form.cell,
+                        .layout = library.layout,
+                        .packed = packed,
+                        .W_x = layer.dW_x,
+                        .W_h = layer.dW_h,
+                        .bias = layer.dbias});
 }
 
 }  // namespace REEL_TARGET

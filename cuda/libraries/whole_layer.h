@@ -7,7 +7,7 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 
 // The slots of RecurrentKernels, by a library of the device's vendor.
-std::int64_t whole_layer_bytes(const WholeLayer& form);
+bool whole_layer_sizes(const WholeLayer& form, WholeLayerSizes& sizes);
 void run_whole_layer(const WholeLayerForward& layer);
 void run_whole_layer_gradient(const WholeLayerBackward& layer);
 

@@ -133,6 +133,8 @@ class BackwardPass {
            !context_.has(Context::recording);
   }
   const TapeList& list() const { return list_; }
+  /// Returns true if the run releases the saved values of each entry that it has visited.
+  bool consumes() const { return consumes_; }
 
  private:
   // leads: computed from a source and, if reached, on the path; source: a source itself; reached: the target is
@@ -190,7 +192,7 @@ class BackwardPass {
   std::size_t incomplete_leaves_ = 0;  // of the list's leaves, from the first, those whose hooks have not been called
   std::vector<Tensor> outputs_;        // of the entry being visited
   DeferredProducts deferred_;
-  bool may_defer_ = true, hands_products_on_ = false;
+  bool may_defer_ = true, hands_products_on_ = false, consumes_ = false;
   struct RowParts {
     std::vector<Tensor> indices, values;
   };

@@ -317,6 +317,11 @@ const SlotForm& Gradient::output_form(std::size_t i) const {
 
 const SlotForm& Gradient::input_form(std::size_t i) const { return *pass_.list().slot(entry_.input_slots()[i]).form; }
 
+bool Gradient::is_last_use_of(const Tensor& saved) const {
+  const Body& body = saved.body();
+  return pass_.consumes() && !recording_ && body.references.unique() && body.storage->references.unique();
+}
+
 bool Gradient::wants(std::size_t i) const { return pass_.wants(entry_.input_slots()[i]); }
 
 void Gradient::accumulate(std::size_t i, Tensor gradient) {

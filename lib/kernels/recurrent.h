@@ -55,16 +55,35 @@ struct WholeLayer {
   std::int64_t width, size, batch;  // I, H, B
   View counts;
 };
+/// The offsets, in elements, of W_xᵀ (G H, I), W_hᵀ (G H, H), and the biases of x W_x and of h W_h (G H), among the
+/// packed weights of a layer. Of gru, the second bias holds b_m, which is added within the reset gate's product with q.
+struct WeightLayout {
+  std::int64_t input_weights, state_weights, input_bias, state_bias;
+  bool operator==(const WeightLayout&) const = default;
+};
+/// The sizes in bytes of what a layer that is computed as a whole needs in memory.
+struct WholeLayerSizes {
+  std::int64_t weights;  ///< its packed weights
+  std::int64_t kept;     ///< what its gradient needs besides
+  WeightLayout layout;
+};
+/// The weights of a layer; `packed` is u8.
+struct LayerWeights {
+  RecurrentCell cell;
+  WeightLayout layout;
+  View packed, W_x, W_h, bias;  // W_x and W_h may be strided
+};
 struct WholeLayerForward {
   WholeLayer form;
-  View y, h, c, kept;                // kept: u8, for the gradient
-  View x, W_x, W_h, bias, h_0, c_0;  // x (N, I); W_x and W_h may be strided
+  View y, h, c, kept;        // kept: u8, for the gradient
+  View x, packed, h_0, c_0;  // x (N, I)
 };
 /// The gradients of the weights are either all given or all empty.
 struct WholeLayerBackward {
   WholeLayer form;
   View dx, dW_x, dW_h, dbias, dh_0, dc_0;
-  View dy, dh, dc, x, y, h_0, c_0, kept;
+  View dy, dh, dc, x, y, h_0, c_0, kept, packed;
+  bool overwrites_kept;  ///< nothing reads `kept` afterwards
 };
 
 /// The largest number of children that the kernels of a tree's node support.
@@ -91,9 +110,10 @@ struct RecurrentKernels {
   ByCell<CellBackward> cell_gradient;
   ByCell<LayerForward> layer;
   ByCell<LayerBackward> layer_gradient;
-  /// The size in bytes of `kept`, −1 if the layer is to be computed step by step. Null if the device computes no layer
-  /// as a whole.
-  std::int64_t (*whole_layer_bytes)(const WholeLayer& form);
+  /// Returns false if the layer is to be computed step by step. Null if the device computes no layer as a whole.
+  bool (*whole_layer_sizes)(const WholeLayer& form, WholeLayerSizes& sizes);
+  /// Packs the weights of a layer that is computed as a whole.
+  void (*pack_weights)(const LayerWeights& weights);
   void (*whole_layer)(const WholeLayerForward& layer);
   void (*whole_layer_gradient)(const WholeLayerBackward& layer);
   void (*tree_cell)(const TreeCellForward& node);

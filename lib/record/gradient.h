@@ -57,6 +57,9 @@ class Gradient {
   /// Returns true if an outer tape records this gradient: then it must be composed of differentiable ops.
   bool recording() const { return recording_; }
   Location where() const { return entry_.where(); }
+  /// Returns true if nothing reads a saved value after this call, so that it may be overwritten: the backward pass
+  /// releases the entry, and nothing else holds the value.
+  bool is_last_use_of(const Tensor& saved) const;
 
   /// Adds to the gradient of input i. Axes along which the input was broadcast are summed here.
   void accumulate(std::size_t i, Tensor gradient);

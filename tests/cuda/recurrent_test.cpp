@@ -1,4 +1,10 @@
+#include <unistd.h>
+
 #include <cmath>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <utility>
 #include <vector>
 
 #include "catch.h"
@@ -81,6 +87,24 @@ double distance(const Tensor& found, const Tensor& expected) {
 
 double bound(DType dtype) { return dtype == f64 ? 1e-10 : 1e-4; }
 
+// The inputs, of which the weights are parameters.
+std::vector<Tensor> with_parameters(std::vector<Tensor> in) {
+  for (std::size_t i = 3; i < in.size(); ++i) in[i] = copy(in[i]).requires_grad();
+  return in;
+}
+
+// Whether the net computes with the weights' present values: copies have no packed form yet.
+bool is_current(const Net& net, const std::vector<Tensor>& in) {
+  std::vector<Tensor> copies = in;
+  for (std::size_t i = 3; i < in.size(); ++i) copies[i] = stop_gradient(copy(in[i]));
+  std::vector<Tensor> found = run(net, in, {}), expected = run(net, copies, {});
+  for (std::size_t i = 0; i < found.size(); ++i)
+    if (to_string(found[i]) != to_string(expected[i])) return false;
+  return true;
+}
+
+constexpr Kind whole_kinds[] = {Kind::lstm, Kind::gru, Kind::tanh};
+
 }  // namespace
 
 TEST_CASE("layers give on a device what they give on the CPU, and so do their gradients") {
@@ -149,6 +173,173 @@ TEST_CASE("lengths of sequences on a device may lie there or on the CPU") {
   std::vector<Tensor> in = on(gpu, draw(net, 5, 4, f64));
   std::vector<Tensor> here = run(net, in, lengths), there = run(net, in, to(lengths, gpu));
   for (std::size_t i = 0; i < here.size(); ++i) CHECK(to_string(there[i]) == to_string(here[i]));
+}
+
+TEST_CASE("a layer on a device computes with the present values of its parameters, however they have changed") {
+  if (lacks_device()) return;
+  manual_seed(11);
+  for (Kind kind : whole_kinds)
+    for (bool bidirectional : {false, true}) {
+      CAPTURE(static_cast<int>(kind), bidirectional);
+      Net net{kind, 6, 8, bidirectional};
+      std::vector<Tensor> in = with_parameters(on(gpu, draw(net, 5, 4, f32)));
+      std::vector<Tensor> parameters(in.begin() + 3, in.end());
+      CHECK(is_current(net, in));
+      for (Tensor& parameter : parameters) {
+        NoRecord pause;
+        mul_(parameter, 0.5);
+        CHECK(is_current(net, in));
+        copy_(parameter, randn(parameter.shape(), {.device = gpu}));
+        CHECK(is_current(net, in));
+      }
+      optim::SGD sgd(parameters, {.learning_rate = 0.1});
+      for (int i = 0; i < 3; ++i) {
+        sgd.zero_grad();
+        Tape tape;
+        tape.backward(loss_of(run(net, in, {})));
+        sgd.step();
+        CHECK(is_current(net, in));
+      }
+      std::thread other([&] {
+        NoRecord pause;
+        mul_(parameters[1], 2.0);
+        CHECK(is_current(net, in));
+      });
+      other.join();
+      CHECK(is_current(net, in));
+      parameters[0].requires_grad(false);
+      CHECK(is_current(net, in));
+      add_(parameters[0], 1.0);
+      CHECK(is_current(net, in));
+    }
+}
+
+TEST_CASE("parts of one parameter are packed by themselves, and memory that another parameter gets is packed anew") {
+  if (lacks_device()) return;
+  Net net{Kind::lstm, 8, 8, false};
+  std::vector<Tensor> in = with_parameters(on(gpu, draw(net, 5, 4, f32)));
+  Tensor both = randn({16, 32}, {.device = gpu}).requires_grad();
+  for (int i = 0; i < 3; ++i) {
+    in[3] = slice(both, 0, 0, 8);
+    in[4] = slice(both, 0, 8, 16);
+    CHECK(is_current(net, in));
+    std::swap(in[3], in[4]);
+    CHECK(is_current(net, in));
+    in[3] = slice(both, 0, 4, 12);
+    CHECK(is_current(net, in));
+  }
+  Tensor wide = randn({32, 8}, {.device = gpu}).requires_grad();
+  for (int i = 0; i < 2; ++i) {
+    in[3] = transpose(wide);
+    CHECK(is_current(net, in));
+    in[3] = reshape(wide, {8, 32});
+    CHECK(is_current(net, in));
+  }
+  for (int i = 0; i < 20; ++i) {
+    in[3] = Tensor();
+    in[3] = randn({8, 32}, {.device = gpu}).requires_grad();
+    CHECK(is_current(net, in));
+  }
+}
+
+TEST_CASE("a layer without a bias does not use what was packed with one") {
+  if (lacks_device()) return;
+  Net net{Kind::gru, 6, 8, false};
+  std::vector<Tensor> in = with_parameters(on(gpu, draw(net, 5, 4, f32))), without = in;
+  without.back() = zeros(in.back().shape(), {.device = gpu});
+  std::vector<RecurrentWeights> weights{{in[3], in[4], Tensor()}};
+  auto run_without = [&] { return gru(in[0], in[1], weights).output; };
+  std::string expected = to_string(run(net, without, {})[0]), with = to_string(run(net, in, {})[0]);
+  for (int i = 0; i < 2; ++i) {
+    CHECK(to_string(run_without()) == expected);
+    CHECK(to_string(run(net, in, {})[0]) == with);
+  }
+}
+
+TEST_CASE("a recorded training packs the weights of each replay, and what runs beside it packs its own") {
+  if (lacks_device()) return;
+  auto trained = [](bool replays) {
+    manual_seed(5);
+    Net net{Kind::lstm, 6, 8, false};
+    std::vector<Tensor> in = with_parameters(on(gpu, draw(net, 5, 4, f32)));
+    std::vector<Tensor> parameters(in.begin() + 3, in.end());
+    optim::Adam adam(parameters, {.learning_rate = 0.05});
+    auto step = [&](std::span<const Tensor> given) {
+      adam.zero_grad();
+      Tape tape;
+      std::vector<Tensor> now = in;
+      now[0] = given[0];
+      Tensor loss = loss_of(run(net, now, {})) + loss_of(run(net, now, {}));
+      tape.backward(loss);
+      adam.step();
+      return loss;
+    };
+    cuda::Graph graph(step, {in[0]});
+    std::vector<float> losses;
+    for (int i = 0; i < 6; ++i) {
+      CHECK(is_current(net, in));
+      losses.push_back((replays ? graph({in[0]}) : step(std::vector<Tensor>{in[0]})).item<float>());
+      CHECK(is_current(net, in));
+      if (i < 4) continue;
+      NoRecord pause;
+      mul_(parameters[0], 0.5);  // the next replay sees it
+    }
+    return losses;
+  };
+  CHECK(trained(true) == trained(false));
+}
+
+TEST_CASE("weights that are loaded replace what was packed") {
+  if (lacks_device()) return;
+  std::string path =
+      std::filesystem::temp_directory_path() / ("reel_packed_" + std::to_string(getpid()) + ".safetensors");
+  nn::LSTM layer(6, 8);
+  layer.to(gpu);
+  Tensor x = randn({5, 4, 6}, {.device = gpu});
+  auto run_layer = [&] { return to_string(layer(x).output); };
+  std::string before = run_layer();
+  io::save(path, layer);
+  {
+    NoRecord pause;
+    for (Tensor parameter : layer.parameters()) mul_(parameter, 0.5);
+  }
+  CHECK(run_layer() != before);
+  io::load_into(layer, path);
+  CHECK(run_layer() == before);
+  std::filesystem::remove(path);
+}
+
+TEST_CASE("gradients of parameters, of one order or two, use the weights of their forward pass") {
+  if (lacks_device()) return;
+  manual_seed(13);
+  for (Kind kind : whole_kinds) {
+    Net net{kind, 3, 4, false};
+    std::vector<Tensor> drawn = draw(net, 3, 2, f64);
+    auto gradients = [&](Device device) {
+      std::vector<Tensor> in = with_parameters(on(device, drawn)), found;
+      for (int i = 0; i < 2; ++i) {
+        {
+          Tape outer;
+          for (int k = 0; k < 3; ++k) outer.watch(in[static_cast<std::size_t>(k)]);
+          Tensor loss = loss_of(run(net, in, {}));
+          std::vector<Tensor> inner;
+          {
+            Tape tape;
+            for (int k = 0; k < 3; ++k) tape.watch(in[static_cast<std::size_t>(k)]);
+            inner = tape.gradient(loss_of(run(net, in, {})), in, {.unconnected = Unconnected::zeros});
+          }
+          std::vector<Tensor> second = outer.gradient(loss + loss_of(inner), in, {.unconnected = Unconnected::zeros});
+          found.insert(found.end(), inner.begin(), inner.end());
+          found.insert(found.end(), second.begin(), second.end());
+        }
+        NoRecord pause;
+        for (std::size_t k = 3; k < in.size(); ++k) mul_(in[k], 0.75);
+      }
+      return found;
+    };
+    std::vector<Tensor> expected = gradients(cpu), found = gradients(gpu);
+    for (std::size_t i = 0; i < expected.size(); ++i) CHECK(distance(found[i], expected[i]) < 1e-8);
+  }
 }
 
 TEST_CASE("weights that have changed count from the next run of a layer on") {

@@ -9,6 +9,7 @@
 #include "../../device/offsets.h"
 #include "../../libraries/whole_layer.h"
 #include "../../runtime/cuda_kernels.h"
+#include "recurrent_weights.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -367,7 +368,8 @@ constexpr RecurrentKernels made_kernels() {
   fill<RecurrentCell::rnn_relu>(kernels);
   kernels.tree_cell = either<TreeCellForward, run_tree_cell<float>, run_tree_cell<double>>;
   kernels.tree_cell_gradient = either<TreeCellBackward, run_tree_cell_gradient<float>, run_tree_cell_gradient<double>>;
-  kernels.whole_layer_bytes = whole_layer_bytes;
+  kernels.whole_layer_sizes = whole_layer_sizes;
+  kernels.pack_weights = pack_layer_weights;
   kernels.whole_layer = run_whole_layer;
   kernels.whole_layer_gradient = run_whole_layer_gradient;
   return kernels;

@@ -101,7 +101,8 @@ LSTMOutput run_layers(const Packing& packing, const Tensor& elements, LSTMState 
   }
   DType dtype = elements.dtype();
   auto finished = [&](const std::vector<Tensor>& states) {
-    return to_if_needed(reordered(stack(states), packing.inverse_order), dtype);
+    Tensor all = states.size() == 1 ? unsqueeze(states[0], 0) : stack(states);
+    return to_if_needed(reordered(all, packing.inverse_order), dtype);
   };
   rows = to_if_needed(rows, dtype);
   if (packing.places.defined())

@@ -211,7 +211,8 @@ NetOutput detail::run_packed_net(RecurrentCell cell, bool reverse, const Tensor&
   Tensor W_x = widened(weights.W_x), W_h = contiguous_if_needed(widened(weights.W_h)), c;
   NetAttributes attributes{static_cast<std::int64_t>(cell), reverse};
   if (cell == RecurrentCell::lstm) c = contiguous_if_needed(widened(before.c));
-  if (auto whole = run_whole_net({input, W_x, W_h, bias, h, counts, c}, attributes, where)) return std::move(*whole);
+  if (auto whole = run_whole_net({input, W_x, W_h, bias, h, counts, c}, weights, attributes, where))
+    return std::move(*whole);
   std::vector<const Tensor*> inputs{&input, &W_x, &W_h, &bias, &h, &counts};
   OutputSpec state_spec(h.body(), input.dtype());
   Shape rows{input.size(0), h.size(1)}, work{rows[0], 4 * rows[1]};

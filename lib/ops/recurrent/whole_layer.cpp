@@ -11,14 +11,16 @@
 #include "../if_needed.h"
 #include "../linear_algebra/multiplications.h"
 #include "../registry.h"
+#include "packed_weights.h"
 #include "recurrent.h"
 
 namespace reel {
 
 using namespace detail;
 
-// The ops of recurrent.cpp for layers that a device computes as a whole; `kept` is opaque data for the gradient:
-//   x (N, I), W_x, W_h, b, h_0 (B, H), counts (T) [, c_0] → y (N, H), h_n, kept [, c_n]
+// The ops of recurrent.cpp for layers that a device computes as a whole. `packed` holds W_x, W_h and b as the device
+// takes them, `kept` opaque data for the gradient:
+//   x (N, I), W_x, W_h, b, h_0 (B, H), counts (T) [, c_0], packed → y (N, H), h_n, kept [, c_n]
 
 namespace {
 
@@ -55,16 +57,19 @@ void run_whole(Call& call) {
            .c = lstm ? View(call.output(whole_c)) : View{},
            .kept = call.output(whole_kept),
            .x = call.input(in_x),
-           .W_x = call.input(in_W_x),
-           .W_h = call.input(in_W_h),
-           .bias = call.input(in_bias),
+           .packed = call.input(lstm ? 7 : 6),
            .h_0 = call.input(in_h),
            .c_0 = lstm ? View(call.input(in_c)) : View{}});
 }
 
-// dy, dh_n, x, y, W_x, W_h, h_0, counts, kept [, dc_n, c_0] → dx, dW_x, dW_h, db, dh_0 [, dc_0]
+struct WholeGradientAttributes {
+  NetAttributes net;
+  std::int64_t overwrites_kept;
+};
+
+// dy, dh_n, x, y, W_x, W_h, h_0, counts, kept, packed [, dc_n, c_0] → dx, dW_x, dW_h, db, dh_0 [, dc_0]
 void run_whole_gradient(Call& call) {
-  const auto& attributes = call.attributes<WholeAttributes>();
+  const auto& attributes = call.attributes<WholeGradientAttributes>();
   bool lstm = attributes.net.cell() == RecurrentCell::lstm;
   auto in = [&](int i) -> const Tensor& { return *call.inputs[static_cast<std::size_t>(i)]; };
   std::int64_t products = call.output(1).numel > 0 ? 2 : 1;
@@ -80,21 +85,23 @@ void run_whole_gradient(Call& call) {
                                         .dc_0 = lstm ? View(call.output(5)) : View{},
                                         .dy = call.input(0),
                                         .dh = call.input(1),
-                                        .dc = lstm ? View(call.input(9)) : View{},
+                                        .dc = lstm ? View(call.input(10)) : View{},
                                         .x = call.input(2),
                                         .y = call.input(3),
                                         .h_0 = call.input(6),
-                                        .c_0 = lstm ? View(call.input(10)) : View{},
-                                        .kept = call.input(8)});
+                                        .c_0 = lstm ? View(call.input(11)) : View{},
+                                        .kept = call.input(8),
+                                        .packed = call.input(9),
+                                        .overwrites_kept = attributes.overwrites_kept != 0});
 }
 
 constexpr OpInfo whole_gradient(const char* name, int arity) {
   return {.name = name, .arity = arity, .batching = Batching::loop, .forward = run_whole_gradient};
 }
 
-constexpr OpInfo whole_lstm_gradient_op = whole_gradient("lstm_gradient", 11);
-constexpr OpInfo whole_gru_gradient_op = whole_gradient("gru_gradient", 9);
-constexpr OpInfo whole_rnn_gradient_op = whole_gradient("rnn_gradient", 9);
+constexpr OpInfo whole_lstm_gradient_op = whole_gradient("lstm_gradient", 12);
+constexpr OpInfo whole_gru_gradient_op = whole_gradient("gru_gradient", 10);
+constexpr OpInfo whole_rnn_gradient_op = whole_gradient("rnn_gradient", 10);
 
 const OpInfo& whole_gradient_op_of(RecurrentCell cell) {
   switch (cell) {
@@ -105,12 +112,15 @@ const OpInfo& whole_gradient_op_of(RecurrentCell cell) {
 }
 
 void accumulate_whole_fused(Gradient& g) {
-  bool lstm = g.attributes<WholeAttributes>().net.cell() == RecurrentCell::lstm;
+  NetAttributes net = g.attributes<WholeAttributes>().net;
+  bool lstm = net.cell() == RecurrentCell::lstm;
+  const Tensor &kept = g.saved_output(whole_kept), &packed = g.saved_input(lstm ? 7 : 6);
+  WholeGradientAttributes attributes{net, g.is_last_use_of(kept)};
   const Tensor &x = g.saved_input(in_x), &W_x = g.saved_input(in_W_x), &W_h = g.saved_input(in_W_h);
   const Tensor &bias = g.saved_input(in_bias), &h_0 = g.saved_input(in_h);
   Tensor dy = contiguous_if_needed(g.output(whole_y)), dh = contiguous_if_needed(g.output(whole_h)), dc;
-  std::vector<const Tensor*> inputs{
-      &dy, &dh, &x, &g.saved_output(whole_y), &W_x, &W_h, &h_0, &g.saved_input(in_counts), &g.saved_output(whole_kept)};
+  const Tensor &y = g.saved_output(whole_y), &counts = g.saved_input(in_counts);
+  std::vector<const Tensor*> inputs{&dy, &dh, &x, &y, &W_x, &W_h, &h_0, &counts, &kept, &packed};
   if (lstm) {
     dc = contiguous_if_needed(g.output(whole_c));
     inputs.insert(inputs.end(), {&dc, &g.saved_input(in_c)});
@@ -124,12 +134,8 @@ void accumulate_whole_fused(Gradient& g) {
   specs.emplace_back(h_0.body(), x.dtype());
   if (lstm) specs.emplace_back(h_0.body(), x.dtype());
   Tensor outputs[6];
-  Call call{whole_gradient_op_of(g.attributes<WholeAttributes>().net.cell()),
-            inputs,
-            g.attribute_bytes(),
-            specs,
-            std::span(outputs, specs.size()),
-            g.where()};
+  Call call{whole_gradient_op_of(net.cell()), inputs,   bytes_of(attributes), specs,
+            std::span(outputs, specs.size()), g.where()};
   invoke(call);
   auto give = [&](NetInput input, Tensor& gradient) {
     if (g.wants(input)) g.accumulate(input, std::move(gradient));
@@ -151,7 +157,7 @@ void accumulate_whole_gradients(Gradient& g) {
 }
 
 constexpr OpInfo whole_op(const char* name, int arity) {
-  constexpr InputSet every_input = 0x7f;
+  constexpr InputSet every_input = 0xff;
   OpInfo op{.name = name,
             .arity = arity,
             .batching = Batching::loop,
@@ -163,9 +169,9 @@ constexpr OpInfo whole_op(const char* name, int arity) {
   return op;
 }
 
-constexpr OpInfo whole_lstm_op = whole_op("lstm", 7);
-constexpr OpInfo whole_gru_op = whole_op("gru", 6);
-constexpr OpInfo whole_rnn_op = whole_op("rnn", 6);
+constexpr OpInfo whole_lstm_op = whole_op("lstm", 8);
+constexpr OpInfo whole_gru_op = whole_op("gru", 7);
+constexpr OpInfo whole_rnn_op = whole_op("rnn", 7);
 
 const OpInfo& whole_op_of(RecurrentCell cell) {
   switch (cell) {
@@ -177,19 +183,21 @@ const OpInfo& whole_op_of(RecurrentCell cell) {
 
 }  // namespace
 
-std::optional<NetOutput> detail::run_whole_net(const std::array<Tensor, 7>& in, NetAttributes net, Location where) {
+std::optional<NetOutput> detail::run_whole_net(const std::array<Tensor, 7>& in, const RecurrentWeights& given,
+                                               NetAttributes net, Location where) {
   const Tensor &x = in[in_x], &h = in[in_h];
   const RecurrentKernels& recurrent = *kernels(x.device()).recurrent;
-  if (!recurrent.whole_layer_bytes) return {};
+  if (!recurrent.whole_layer_sizes) return {};
   WholeAttributes attributes{net, context().has(Context::recording)};
-  std::int64_t bytes =
-      recurrent.whole_layer_bytes(whole_form(x, h, in[in_counts], net, attributes.differentiable != 0));
-  if (bytes < 0) return {};
+  WholeLayerSizes sizes;
+  if (!recurrent.whole_layer_sizes(whole_form(x, h, in[in_counts], net, attributes.differentiable != 0), sizes))
+    return {};
   bool lstm = net.cell() == RecurrentCell::lstm;
-  std::size_t arity = lstm ? 7 : 6;
+  Tensor packed = packed_weights(net.cell(), sizes, {in[in_W_x], in[in_W_h], in[in_bias]}, given, where);
   std::vector<const Tensor*> inputs;
-  for (std::size_t i = 0; i < arity; ++i) inputs.push_back(&in[i]);
-  Shape rows{x.size(0), h.size(1)}, kept{bytes};
+  for (std::size_t i = 0; i < (lstm ? 7 : 6); ++i) inputs.push_back(&in[i]);
+  inputs.push_back(&packed);
+  Shape rows{x.size(0), h.size(1)}, kept{sizes.kept};
   OutputSpec state(h.body(), x.dtype());
   std::vector<OutputSpec> specs{{rows, x.dtype(), x.device()}, state, {kept, DType::u8, x.device()}};
   if (lstm) specs.push_back(state);
@@ -201,6 +209,7 @@ std::optional<NetOutput> detail::run_whole_net(const std::array<Tensor, 7>& in, 
 
 std::span<const RegisteredOp> detail::whole_layer_ops() {
   static constexpr RegisteredOp ops[] = {
+      {.name = "pack_recurrent_weights", .info = &pack_weights_op, .internal = true, .needs_device = true},
       {.name = "whole_lstm", .info = &whole_lstm_op, .internal = true, .needs_device = true},
       {.name = "whole_gru", .info = &whole_gru_op, .internal = true, .needs_device = true},
       {.name = "whole_rnn", .info = &whole_rnn_op, .internal = true, .needs_device = true},

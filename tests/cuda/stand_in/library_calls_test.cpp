@@ -121,6 +121,65 @@ TEST_CASE("a persistent recurrent layer that cuDNN refuses runs by its standard 
   }
 }
 
+TEST_CASE("weights of a recurrent layer are packed once for each of their versions, and at each replay of a graph") {
+  if (lacks_device()) return;
+  DeviceGuard guard(gpu);
+  nn::LSTM layer(8, 32);
+  Tensor x = zeros({6, 4, 8});
+  auto launches = [&](const std::function<void()>& f) { return counts_of(f)["launch"]; };
+  auto run = [&] { static_cast<void>(layer(x).output); };
+  run();
+  std::int64_t packed = launches(run);
+  CHECK(launches(run) == packed);
+  std::vector<Tensor> parameters = layer.parameters();
+  for (Tensor& parameter : parameters) {
+    {
+      NoRecord pause;
+      mul_(parameter, 1.0);
+    }
+    CHECK(launches(run) == packed + 1);
+    CHECK(launches(run) == packed);
+  }
+  nn::LSTM other(8, 32);
+  CHECK(launches([&] { static_cast<void>(other(x).output); }) == packed + 1);
+  CHECK(launches(run) == packed);
+  std::thread([&] {
+    DeviceGuard own(gpu);
+    run();
+    CHECK(launches(run) == packed);
+  }).join();
+  // Weights that are no parameters may change unseen.
+  std::vector<RecurrentWeights> plain{{zeros({8, 128}), zeros({32, 128}), zeros({128})}};
+  Tensor state = zeros({1, 4, 32});
+  auto run_plain = [&] { static_cast<void>(lstm(x, {state, state}, plain)); };
+  run_plain();
+  CHECK(launches(run_plain) == launches(run_plain));
+  cuda::Graph graph([&](std::span<const Tensor> given) { return layer(given[0]).output; }, {x});
+  for (int i = 0; i < 3; ++i) graph({x});
+  CHECK(graph.is_recorded());
+  CHECK(launches(run) == packed);
+}
+
+TEST_CASE("the reserve of a recurrent layer is copied only for a tape that may read it again") {
+  if (lacks_device()) return;
+  DeviceGuard guard(gpu);
+  nn::GRU layer(8, 32);
+  Tensor x = zeros({6, 4, 8});
+  auto gradients = [&](bool persistent) {
+    Tape tape({.persistent = persistent});
+    tape.backward(sum(layer(x).output));
+  };
+  for (int i = 0; i < 2; ++i) gradients(false);
+  auto copies = [&](const std::function<void()>& f) {
+    std::int64_t sum = 0;
+    for (const auto& [call, number] : counts_of(f))
+      if (call.starts_with("cudaMemcpyAsync")) sum += number;
+    return sum;
+  };
+  std::int64_t consumed = copies([&] { gradients(false); });
+  CHECK(copies([&] { gradients(true); }) == consumed + 1);
+}
+
 TEST_CASE("cuBLAS has a workspace of its own for each stream, so that cuDNN's recurrent layers repeat their results") {
   if (lacks_device()) return;
   static_cast<void>(zeros({4}, {.device = gpu}));

@@ -1,0 +1,141 @@
+#include "packed_weights.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include <reel/no_record.h>
+
+#include "../../core/device_module.h"
+#include "../../core/parameter_version.h"
+#include "../../core/per_thread.h"
+#include "../../dispatch/invoke.h"
+#include "../../kernels/kernel_table.h"
+
+namespace reel::detail {
+namespace {
+
+struct PackAttributes {
+  std::int64_t cell;
+  WeightLayout layout;
+};
+
+void run_pack(Call& call) {
+  const auto& attributes = call.attributes<PackAttributes>();
+  kernels(call.output().device)
+      .recurrent->pack_weights({.cell = static_cast<RecurrentCell>(attributes.cell),
+                                .layout = attributes.layout,
+                                .packed = call.output(),
+                                .W_x = call.input(0),
+                                .W_h = call.input(1),
+                                .bias = call.input(2)});
+}
+
+Tensor pack(RecurrentCell cell, const WholeLayerSizes& sizes, const KernelWeights& weights, Location where) {
+  NoRecord pause;
+  PackAttributes attributes{static_cast<std::int64_t>(cell), sizes.layout};
+  Shape bytes{sizes.weights};
+  return invoke(pack_weights_op, {&weights.W_x, &weights.W_h, &weights.bias}, {bytes, DType::u8, weights.W_x.device()},
+                where, bytes_of(attributes));
+}
+
+// Elements of a parameter, whatever version they have.
+struct Part {
+  std::uint32_t number = 0;  // of the parameter; 0: a missing bias
+  DType dtype{};
+  const void* data = nullptr;
+  std::array<std::int64_t, 2> dims{}, strides{};
+  bool operator==(const Part&) const = default;
+};
+
+struct Identity {
+  RecurrentCell cell;
+  DType dtype;
+  std::int64_t bytes;
+  WeightLayout layout;
+  std::array<Part, 3> parts;
+  bool operator==(const Identity&) const = default;
+};
+using Versions = std::array<std::uint32_t, 3>;
+
+// Returns false if the elements are not those of a parameter, or are being written.
+bool find_part(Part& part, std::uint32_t& version, const Tensor& x) {
+  if (!x.defined()) return true;
+  const Body& body = x.body();
+  ParameterVersion found = version_of(body);
+  if (found.number == 0) return false;
+  part.number = found.number;
+  part.dtype = body.dtype;
+  part.data = body.data;
+  std::copy_n(body.dims, body.rank, part.dims.begin());
+  std::copy_n(body.strides, body.rank, part.strides.begin());
+  version = found.version;
+  return true;
+}
+
+// What a thread has packed. A parameter that was freed is not requested again, because no other has its number, and is
+// evicted in time.
+class PackedLayers {
+ public:
+  /// Undefined if these versions are not packed; an older version is released, so that its memory serves the new one.
+  Tensor find(const Identity& identity, const Versions& versions) {
+    auto found = std::ranges::find(layers_, identity, &Layer::identity);
+    if (found == layers_.end()) return {};
+    found->last_use = ++uses_;
+    if (found->versions == versions) return found->packed;
+    layers_.erase(found);
+    return {};
+  }
+  void keep(const Identity& identity, const Versions& versions, const Tensor& packed) {
+    layers_.push_back({identity, versions, packed, ++uses_});
+    evict();
+  }
+
+ private:
+  static constexpr std::int64_t most_bytes = std::int64_t{1} << 28;
+  static constexpr std::size_t most_layers = 64;
+
+  struct Layer {
+    Identity identity;
+    Versions versions;
+    Tensor packed;
+    std::uint64_t last_use;
+  };
+
+  void evict() {
+    auto bytes = [&] {
+      std::int64_t sum = 0;
+      for (const Layer& layer : layers_) sum += layer.identity.bytes;
+      return sum;
+    };
+    while (layers_.size() > most_layers || (!layers_.empty() && bytes() > most_bytes))
+      layers_.erase(std::ranges::min_element(layers_, {}, &Layer::last_use));
+  }
+
+  std::vector<Layer> layers_;
+  std::uint64_t uses_ = 0;
+};
+
+constinit PerThread<PackedLayers> packed_layers;
+
+}  // namespace
+
+constexpr OpInfo pack_weights_op{
+    .name = "pack_recurrent_weights", .arity = 3, .batching = Batching::loop, .forward = run_pack};
+
+Tensor packed_weights(RecurrentCell cell, const WholeLayerSizes& sizes, const KernelWeights& weights,
+                      const RecurrentWeights& given, Location where) {
+  Identity identity{cell, weights.W_x.dtype(), sizes.weights, sizes.layout, {}};
+  Versions versions{};
+  if (recording_module() || !find_part(identity.parts[0], versions[0], given.W_x) ||
+      !find_part(identity.parts[1], versions[1], given.W_h) || !find_part(identity.parts[2], versions[2], given.bias))
+    return pack(cell, sizes, weights, where);
+  if (Tensor found = packed_layers.get().find(identity, versions); found.defined()) return found;
+  Tensor packed = pack(cell, sizes, weights, where);
+  packed_layers.get().keep(identity, versions, packed);
+  return packed;
+}
+
+}  // namespace reel::detail
