@@ -126,6 +126,24 @@ TEST_CASE("vectors of decompositions have the same signs on a device and on the 
 }
 
 // Halves are multiplied in tiles where the library has no product for them.
+TEST_CASE("a bias is added to a product of halves on a device before it is rounded") {
+  if (lacks_device()) return;
+  Generator generator(4);
+  for (DType dtype : {f16, bf16})
+    for (const Shape& bias : {Shape{65}, Shape{1, 65}, Shape{70, 1}, Shape{70, 65}, Shape{}}) {
+      CAPTURE(name_of(dtype), to_string(bias));
+      // Few digits, so that sums in f32 are exact.
+      auto few = [&](const Shape& shape) {
+        return to(to(randint(-60, 60, shape, {.generator = &generator}), f32) / 64.0, dtype);
+      };
+      Tensor c = few(bias), a = few({70, 40}), b = few({40, 65});
+      Tensor expected = to(matmul(to(a, f32), to(b, f32)) + to(c, f32), dtype);
+      Tensor found = addmm(to(c, gpu), to(a, gpu), to(b, gpu));
+      CHECK(found.dtype() == dtype);
+      CHECK(largest_difference(found, expected) == 0);
+    }
+}
+
 TEST_CASE("a product is added to a matrix of halves on a device") {
   if (lacks_device()) return;
   for (DType dtype : {f32, bf16, f16}) {

@@ -176,9 +176,10 @@ Tensor bmm(const Arg& a, const Arg& b) {
   return matmul(a, b);
 }
 
-// addmm: y = beta c + alpha a b, composed of cheap ops unless both factors are 1, as in a linear layer. An activation
-// is not fused with it: relu of (64, 1024) takes 6 µs after an addmm of 870 to 1140, tanh 38, most of them its
-// arithmetic. In the MLP of tools/bench it would gain 0.2 % at most.
+// addmm: y = beta c + alpha a b, composed of cheap ops unless both factors are 1, as in a linear layer, and where the CPU
+// multiplies halves: its kernels would round the product before the sum. An activation is not fused with it: relu of
+// (64, 1024) takes 6 µs after an addmm of 870 to 1140, tanh 38, most of them its arithmetic. In the MLP of tools/bench it
+// would gain 0.2 % at most.
 
 constexpr OpInfo addmm_op{
     .name = "addmm",
@@ -252,8 +253,9 @@ Tensor addmm(const Arg& given_c, const Arg& given_a, const Arg& given_b, AddmmOp
   DType dtype = promote(promote(x.dtype(), y.dtype()), z.dtype());
   check_factor(options.alpha, dtype, where);
   check_factor(options.beta, dtype, where);
-  bool wide = dtype == DType::f32 || dtype == DType::f64, alike = x.dtype() == y.dtype() && x.dtype() == z.dtype();
-  if (wide && alike && options.alpha == 1 && options.beta == 1)
+  bool is_op = dtype == DType::f32 || dtype == DType::f64 || (is_floating(dtype) && x.device() != cpu),
+       alike = x.dtype() == y.dtype() && x.dtype() == z.dtype();
+  if (is_op && alike && options.alpha == 1 && options.beta == 1)
     return invoke(addmm_op, {&z, &x, &y}, {shape, dtype, x.device()}, where);
   CallerScope caller(where);
   Tensor product = scaled(matmul(to_if_needed(x, dtype), to_if_needed(y, dtype)), options.alpha);
