@@ -9,6 +9,7 @@
 #include "core/device_module.h"
 #include "cuda/gpu.h"
 #include "cuda/stand_in/counted.h"
+#include "cuda/stand_in/cudnn_backend.h"
 #include "cuda/stand_in/cudnn_recurrent.h"
 #include "cuda/stand_in/record.h"
 #include "cuda/stand_in/streams.h"
@@ -178,6 +179,24 @@ TEST_CASE("the reserve of a recurrent layer is copied only for a tape that may r
   };
   std::int64_t consumed = copies([&] { gradients(false); });
   CHECK(copies([&] { gradients(true); }) == consumed + 1);
+}
+
+TEST_CASE("cuDNN is asked once for the plan of a convolution of a new size, and adds its bias where it can") {
+  if (lacks_device()) return;
+  DeviceGuard guard(gpu);
+  for (DType dtype : {f16, bf16}) {
+    static_cast<void>(stand_in::take_plans());
+    Tensor x = zeros({3, 16, 11, 11}, {.dtype = dtype}), b = zeros({16}, {.dtype = dtype}),
+           w = zeros({16, 16, 3, 3}, {.dtype = dtype});
+    CHECK(counts_of([&] { conv2d(x, w, b); })["launch"] == 0);
+    stand_in::Plans plans = stand_in::take_plans();
+    CHECK(plans.asked == 1);
+    CHECK(plans.without_fusion.empty());
+    CHECK(counts_of([&] { conv_transposed2d(x, w, b); })["launch"] == 1);
+    plans = stand_in::take_plans();
+    CHECK(plans.asked == 1);
+    CHECK(plans.without.empty());
+  }
 }
 
 TEST_CASE("cuBLAS has a workspace of its own for each stream, so that cuDNN's recurrent layers repeat their results") {
