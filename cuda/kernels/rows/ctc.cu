@@ -11,7 +11,7 @@
 
 // Source: Graves et al., Connectionist temporal classification (2006). In logarithms and f64: sums over thousands of
 // steps lose f32's digits. A group processes an example, a thread some of its states: blank, label 0, blank, label 1,
-// …, blank.
+// …, blank. What one step leaves to the next is in shared memory, unless there are too many states.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -36,7 +36,7 @@ struct Problem {
         longest(given.targets.dims[1]),
         blank(given.blank) {}
 
-  std::int64_t most_states() const { return 2 * longest + 1; }
+  REEL_HOST_DEVICE std::int64_t most_states() const { return 2 * longest + 1; }
   /// A thread for each state, up to the limit of a block.
   int threads() const {
     std::int64_t wanted = (most_states() + warp_size - 1) / warp_size * warp_size;
@@ -59,7 +59,16 @@ class Alignment {
   REEL_DEVICE std::int64_t steps() const { return steps_; }
   REEL_DEVICE std::int64_t states() const { return 2 * labels_count_ + 1; }
   REEL_DEVICE std::int64_t label(std::int64_t place) const { return labels_[place]; }
-  REEL_DEVICE std::int64_t symbol(std::int64_t s) const { return s % 2 == 0 ? problem_.blank : labels_[s / 2]; }
+  /// Writes the symbols of all states, from which the functions below read them.
+  template <class Group>
+  REEL_DEVICE void find_symbols(Group& group, std::int64_t count, std::int32_t* symbols) {
+    symbols_ = symbols;
+    group.each([&](int thread) {
+      for (std::int64_t s = thread; s < count; s += group.size())
+        symbols[s] = static_cast<std::int32_t>(s % 2 == 0 ? problem_.blank : labels_[s / 2]);
+    });
+  }
+  REEL_DEVICE std::int64_t symbol(std::int64_t s) const { return symbols_[s]; }
   REEL_DEVICE double log_of(std::int64_t t, std::int64_t s) const {
     return loaded(first_[t * problem_.examples * problem_.classes + symbol(s)]);
   }
@@ -90,8 +99,51 @@ class Alignment {
   const Problem<T>& problem_;
   const std::int64_t* labels_;
   const T* first_;
+  const std::int32_t* symbols_ = nullptr;
   std::int64_t steps_, labels_count_;
 };
+
+// A group's memory for each state: some doubles and 32-bit numbers. It is shared memory if `fits`, else in `doubles` and
+// `numbers`.
+template <int double_count, int number_count>
+struct StateMemory {
+  static constexpr std::size_t most_shared = 48 * 1024;
+
+  double* doubles = nullptr;
+  std::int32_t* numbers = nullptr;
+  bool fits = false;
+
+  static std::size_t shared_bytes(std::int64_t states) {
+    return static_cast<std::size_t>(states) * (double_count * sizeof(double) + number_count * sizeof(std::int32_t)) +
+           32;
+  }
+
+  template <class Group>
+  REEL_DEVICE double* doubles_of(Group& group, std::int64_t states) const {
+    std::int64_t count = double_count * states;
+    return fits ? group.template shared<double>(count) : doubles + group.index() * count;
+  }
+  template <class Group>
+  REEL_DEVICE std::int32_t* numbers_of(Group& group, std::int64_t states) const {
+    std::int64_t count = number_count * states;
+    return fits ? group.template shared<std::int32_t>(count) : numbers + group.index() * count;
+  }
+};
+
+// Runs a program, which has such a member, for each example.
+template <class Program, class T, int double_count, int number_count>
+void run_with_memory(const Problem<T>& problem, Program program,
+                     StateMemory<double_count, number_count> Program::*member) {
+  using Memory = StateMemory<double_count, number_count>;
+  std::int64_t states = problem.most_states();
+  auto all = static_cast<std::size_t>(problem.examples * states);
+  std::size_t shared_bytes = Memory::shared_bytes(states);
+  bool fits = shared_bytes <= Memory::most_shared;
+  Scratch doubles(fits ? 0 : all * double_count * sizeof(double)),
+      numbers(fits ? 0 : all * number_count * sizeof(std::int32_t));
+  program.*member = {doubles.template as<double>(), numbers.template as<std::int32_t>(), fits};
+  for_each_group(problem.examples, problem.threads(), fits ? shared_bytes : 0, program);
+}
 
 template <class T>
 struct Forward {
@@ -99,24 +151,29 @@ struct Forward {
   double* alphas;
   Wide<T>* losses;
   FaultReporter faults;
+  StateMemory<2, 1> memory;  // the last two rows of alphas, and symbols
 
   template <class Group>
   REEL_DEVICE void operator()(Group& group) const {
-    std::int64_t n = group.index(), row = 2 * problem.longest + 1;
+    std::int64_t n = group.index(), row = problem.most_states();
     Alignment<T> path(problem, n);
     bool is_bad = path.has_faults(group, [&](Fault kind, std::int64_t value) { faults.report(kind, value, n); });
     std::int64_t steps = is_bad ? 0 : path.steps(), states = is_bad ? 1 : path.states();
+    double* rows = memory.doubles_of(group, row);
+    path.find_symbols(group, states, memory.numbers_of(group, row));
     double* own = alphas + n * problem.steps * row;
     for (std::int64_t t = 0; t < steps; ++t) {
-      double* now = own + t * row;
-      const double* last = now - row;
+      double *kept = own + t * row, *now = rows + t % 2 * row;
+      const double* last = rows + (t + 1) % 2 * row;
       group.each([&](int thread) {
         for (std::int64_t s = thread; s < states; s += group.size()) {
-          if (t == 0)
-            now[s] = s < 2 ? path.log_of(0, s) : impossible;
-          else
-            now[s] = path.log_of(t, s) +
-                     log_of_sum(last[s], s >= 1 ? last[s - 1] : impossible, path.skips(s) ? last[s - 2] : impossible);
+          double value = impossible;
+          if (t > 0)
+            value = path.log_of(t, s) +
+                    log_of_sum(last[s], s >= 1 ? last[s - 1] : impossible, path.skips(s) ? last[s - 2] : impossible);
+          else if (s < 2)
+            value = path.log_of(0, s);
+          now[s] = kept[s] = value;
         }
       });
     }
@@ -144,12 +201,11 @@ struct Backward {
   T* out;
   const Wide<T>* gradient;
   const double* alphas;
-  double* states;           // (examples, 3, most states)
-  std::int32_t* following;  // (examples, longest)
+  StateMemory<3, 2> memory;  // of Kept, and symbols
 
   template <class Group>
   REEL_DEVICE void operator()(Group& group) const {
-    std::int64_t n = group.index(), row = 2 * problem.longest + 1;
+    std::int64_t n = group.index(), row = problem.most_states();
     Alignment<T> path(problem, n);
     if (path.has_faults(group, [](Fault, std::int64_t) {}) || path.steps() == 0) return;
     const double* own = alphas + n * problem.steps * row;
@@ -157,8 +213,10 @@ struct Backward {
     std::int64_t count = path.states();
     double total = log_of_sum(end[count - 1], count > 1 ? end[count - 2] : impossible, impossible);
     if (total == impossible) return;
-    double* first = states + 3 * n * row;
-    Kept kept{first, first + row, first + 2 * row, following + n * problem.longest};
+    double* first = memory.doubles_of(group, row);
+    std::int32_t* numbers = memory.numbers_of(group, row);
+    Kept kept{first, first + row, first + 2 * row, numbers + row};
+    path.find_symbols(group, count, numbers);
     link(group, path, kept.following);
     group.each([&](int thread) {
       for (std::int64_t s = thread; s < count; s += group.size()) kept.betas[s] = s >= count - 2 ? 0 : impossible;
@@ -231,8 +289,8 @@ struct Backward {
 bool ctc_loss(const View& losses, const View& alphas, const View& logs, const CtcTargets& given, CtcFault&) {
   with_floating(logs.dtype, [&]<class T>(std::type_identity<T>) {
     Problem<T> problem(logs, given);
-    for_each_group(problem.examples, problem.threads(), 0,
-                   Forward<T>{problem, alphas.as<double>(), losses.as<Wide<T>>(), fault_reporter()});
+    run_with_memory(problem, Forward<T>{problem, alphas.as<double>(), losses.as<Wide<T>>(), fault_reporter(), {}},
+                    &Forward<T>::memory);
   });
   return true;
 }
@@ -243,11 +301,8 @@ void ctc_loss_gradient(const View& out, const View& gradient, const View& logs, 
   with_floating(logs.dtype, [&]<class T>(std::type_identity<T>) {
     Problem<T> problem(logs, given);
     fill_with_zeros(out.data, static_cast<std::size_t>(out.numel) * sizeof(T));
-    Scratch states(static_cast<std::size_t>(problem.examples * 3 * problem.most_states()) * sizeof(double));
-    Scratch following(static_cast<std::size_t>(problem.examples * problem.longest + 1) * sizeof(std::int32_t));
-    for_each_group(problem.examples, problem.threads(), 0,
-                   Backward<T>{problem, out.as<T>(), gradient.as<Wide<T>>(), alphas.as<double>(), states.as<double>(),
-                               following.as<std::int32_t>()});
+    run_with_memory(problem, Backward<T>{problem, out.as<T>(), gradient.as<Wide<T>>(), alphas.as<double>(), {}},
+                    &Backward<T>::memory);
   });
 }
 
