@@ -77,7 +77,10 @@ TEST_CASE("rows are added and put at long lists of indices on a device") {
                                       {3000, 40, 3},
                                       {5000, 5000, 1},
                                       {1000, 1, 4},
-                                      {700, 2000, 8}}) {
+                                      {700, 2000, 8},
+                                      {9000, 60, 33},
+                                      {3000, 1, 40},
+                                      {20000, 3, 1}}) {
       CAPTURE(static_cast<int>(kind), count, size, width);
       Indices indices = drawn(kind, count, size);
       Numbers x = integers(size * width, 1), rows = integers(count * width, 2);

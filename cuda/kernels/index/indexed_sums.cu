@@ -88,9 +88,31 @@ struct TermsOfElements {
   }
 };
 
-// Sums sorted terms in chunks, one thread for each chunk and column. A run of equal keys within a chunk is added to its
-// result. The parts of runs that cross the chunk's beginning and end become two terms of the next level, with their
-// keys: 0 if there is no such part, so that every sum is completed in exactly one chunk.
+// How a group divides a chunk of sorted terms: `across` columns, a power of two, each by `lanes` threads with `span`
+// consecutive terms.
+struct RunsGrid {
+  static constexpr int threads = 256, widest = 32;
+  static constexpr std::int64_t longest_span = 64, usual_span = 16;
+
+  int across = 1, lanes;
+  std::int64_t span, chunk, chunks, tiles;  // tiles: of columns
+
+  RunsGrid(std::int64_t count, std::int64_t columns) {
+    while (across < columns && across < widest) across *= 2;
+    lanes = threads / across;
+    bool is_last = count <= lanes * longest_span;
+    bool is_large = across == widest && count * columns >= std::int64_t{1} << 20;
+    span = is_last ? (count + lanes - 1) / lanes : is_large ? longest_span : usual_span;
+    chunk = lanes * span;
+    chunks = (count + chunk - 1) / chunk;
+    tiles = (columns + across - 1) / across;
+  }
+};
+
+// Sums sorted terms in chunks, a group for each chunk and tile of columns. A run of equal keys within a thread's terms is
+// added to its result; then one thread for each column joins the parts of runs that cross threads. The parts of runs that
+// cross the chunk's beginning and end become two terms of the next level, with their keys: 0 if there is no such part, so
+// that every sum is completed in exactly one chunk.
 template <class T, class Term, class Terms>
 struct AddRuns {
   Terms terms;
@@ -100,57 +122,117 @@ struct AddRuns {
   T* to;
   Wide<T>* rest;
   std::uint64_t* rest_keys;
-  std::int64_t count, chunk, columns;
+  std::int64_t count, columns;
   std::uint64_t last;
-  Split split;
+  RunsGrid grid;
 
+  // Of a thread's terms: the first run began before them; it ends among them; a run begins and does not end among them.
+  enum Crossing : std::int32_t { continues = 1, ends = 2, goes_on = 4 };
+
+  static constexpr std::size_t shared_bytes =
+      RunsGrid::threads * (2 * sizeof(Wide<T>) + sizeof(std::int32_t)) + std::size_t{3} * 16;
+
+  template <class Group>
+  REEL_DEVICE void operator()(Group& group) const {
+    std::int64_t chunk = group.index() / grid.tiles, first_column = group.index() % grid.tiles * grid.across;
+    std::int64_t begin = chunk * grid.chunk, end = begin + grid.chunk < count ? begin + grid.chunk : count;
+    auto* leading = group.template shared<Wide<T>>(RunsGrid::threads);
+    auto* trailing = group.template shared<Wide<T>>(RunsGrid::threads);
+    auto* crossings = group.template shared<std::int32_t>(RunsGrid::threads);
+    group.each([&](int thread) {
+      std::int64_t first = begin + thread / grid.across * grid.span, column = first_column + thread % grid.across;
+      bool has_terms = first < end && column < columns;
+      crossings[thread] = has_terms ? add_terms(first, first + grid.span < end ? first + grid.span : end, column,
+                                                leading[thread], trailing[thread])
+                                    : 0;
+    });
+    group.each([&](int thread) {
+      std::int64_t column = first_column + thread;
+      if (thread >= grid.across || column >= columns) return;
+      // Of the run that is open: its sum within the chunk, and whether it began before the chunk.
+      Wide<T> sum = 0;
+      bool is_first = true;
+      Wide<T> before = 0;
+      for (int lane = 0; lane < grid.lanes; ++lane) {
+        int place = lane * grid.across + thread;
+        std::int32_t crossing = crossings[place];
+        if (crossing & continues) sum = plus(sum, leading[place]);
+        if (crossing & ends) {
+          if (is_first)
+            before = sum;
+          else
+            add(keys[begin + lane * grid.span], column, sum);
+          sum = 0;
+          is_first = false;
+        }
+        if (crossing & goes_on) {
+          sum = trailing[place];
+          is_first = false;
+        }
+      }
+      if (!rest) return;
+      rest[2 * chunk * columns + column] = is_first ? sum : before;
+      rest[(2 * chunk + 1) * columns + column] = is_first ? Wide<T>(0) : sum;
+      if (column > 0) return;
+      rest_keys[2 * chunk] = keys[begin];
+      rest_keys[2 * chunk + 1] = keys[end - 1];
+    });
+  }
+
+ private:
   REEL_DEVICE Wide<T> term(std::int64_t p, std::int64_t column) const {
     return loaded(numbers ? from[terms.from(numbers[p], column)] : from[p * columns + column]);
   }
-  REEL_DEVICE void operator()(std::int64_t i) const {
-    auto [number, column] = split(i);
-    std::int64_t begin = number * chunk, end = begin + chunk < count ? begin + chunk : count;
-    bool continues = begin > 0 && keys[begin - 1] == keys[begin];
-    Wide<T> leading = 0, trailing = 0, sum = 0;
-    for (std::int64_t p = begin; p < end; ++p) {
+  REEL_DEVICE void add(std::uint64_t key, std::int64_t column, Wide<T> sum) const {
+    if (key >= last) return;
+    T& target = to[terms.to(key, column)];
+    target = stored<T>(plus(loaded(target), sum));
+  }
+  // Adds the runs that begin and end among a thread's terms; `leading` gets the sum of one that began before, `trailing`
+  // that of one that goes on.
+  REEL_DEVICE std::int32_t add_terms(std::int64_t first, std::int64_t end, std::int64_t column, Wide<T>& leading,
+                                     Wide<T>& trailing) const {
+    bool is_open = first > 0 && keys[first - 1] == keys[first];  // the present run began before
+    std::int32_t crossing = is_open ? continues : 0;
+    Wide<T> sum = 0;
+    for (std::int64_t p = first; p < end; ++p) {
       std::uint64_t key = keys[p];
       sum = plus(sum, term(p, column));
       bool is_last = p + 1 == count || keys[p + 1] != key;
       if (!is_last && p + 1 < end) continue;
-      if (continues)
+      if (is_open) {
         leading = sum;
-      else if (!is_last)
+        if (is_last) crossing |= ends;
+      } else if (is_last) {
+        add(key, column, sum);
+      } else {
         trailing = sum;
-      else if (key < last)
-        add(to[terms.to(key, column)], sum);
+        crossing |= goes_on;
+      }
       sum = 0;
-      continues = false;
+      is_open = false;
     }
-    if (!rest) return;
-    rest[2 * number * columns + column] = leading;
-    rest[(2 * number + 1) * columns + column] = trailing;
-    if (column > 0) return;
-    rest_keys[2 * number] = keys[begin];
-    rest_keys[2 * number + 1] = keys[end - 1];
+    return crossing;
   }
-  REEL_DEVICE static void add(T& target, Wide<T> sum) { target = stored<T>(plus(loaded(target), sum)); }
 };
 
 template <class T, class Term, class Terms>
 void add_runs(const Terms& terms, KeyedNumbers sorted, const Term* from, T* to, std::int64_t count,
               std::int64_t columns, std::uint64_t last) {
-  std::int64_t chunk = count * columns < (std::int64_t{1} << 20) ? 16 : 64;
-  std::int64_t chunks = (count + chunk - 1) / chunk;
-  AddRuns<T, Term, Terms> runs{terms,   sorted.keys, sorted.numbers, from,    to,   nullptr,
-                               nullptr, count,       chunk,          columns, last, Split(columns, chunks * columns)};
-  if (chunks == 1) return for_each(columns, runs);
-  auto rests = static_cast<std::size_t>(2 * chunks);
+  RunsGrid grid(count, columns);
+  AddRuns<T, Term, Terms> runs{terms,   sorted.keys, sorted.numbers, from, to,  nullptr,
+                               nullptr, count,       columns,        last, grid};
+  auto run = [&] {
+    for_each_block(grid.chunks * grid.tiles, RunsGrid::threads, AddRuns<T, Term, Terms>::shared_bytes, runs);
+  };
+  if (grid.chunks == 1) return run();
+  auto rests = static_cast<std::size_t>(2 * grid.chunks);
   Scratch rest(rests * static_cast<std::size_t>(columns) * sizeof(Wide<T>)), keys(rests * sizeof(std::uint64_t));
   runs.rest = rest.as<Wide<T>>();
   runs.rest_keys = keys.as<std::uint64_t>();
-  for_each(chunks * columns, runs);
-  add_runs<T, Wide<T>>(terms, {runs.rest_keys, nullptr}, const_cast<const Wide<T>*>(runs.rest), to, 2 * chunks, columns,
-                       last);
+  run();
+  add_runs<T, Wide<T>>(terms, {runs.rest_keys, nullptr}, const_cast<const Wide<T>*>(runs.rest), to, 2 * grid.chunks,
+                       columns, last);
 }
 
 template <class Terms>
