@@ -29,6 +29,10 @@ struct LossKernels {
                                  const View& exponents, std::int64_t ignored);
   /// −x[n, target], 0 where the target is `ignored`. Returns false and sets `bad`, as cross_entropy.
   bool (*nll_loss)(const View& losses, const View& x, const View& targets, std::int64_t ignored, std::int64_t& bad);
+  /// mean[0] = Σ losses / count and count[0] = the number of targets that are not `ignored`; losses (N) and targets (N)
+  /// of i32 or i64, contiguous. Null on the CPU.
+  void (*mean_of_targets)(const View& mean, const View& count, const View& losses, const View& targets,
+                          std::int64_t ignored);
   /// Losses (N) of contiguous `logs` in f32 or f64, ∞ if no alignment is possible, and the logarithms of the forward
   /// variables (N, T, 2 S + 1) in f64. Returns false without writing anything, and sets `fault`, if an input is
   /// invalid.

@@ -131,10 +131,58 @@ bool nll_loss(const View& losses, const View& x, const View& targets, std::int64
   return true;
 }
 
+// By one group.
+template <class T>
+struct MeanOfTargets {
+  Targets targets;
+  const T* losses;
+  T *mean, *count;
+  std::int64_t losses_count;
+
+  struct Sum {
+    double losses, targets;
+  };
+
+  template <class Group>
+  REEL_DEVICE void operator()(Group& group) const {
+    auto partial = group.template per_thread<Sum>();
+    group.each([&](int thread) {
+      Sum sum{0, 0};
+      for (std::int64_t n = thread; n < losses_count; n += group.size()) {
+        sum.losses += losses[n];
+        sum.targets += targets.at(n) != targets.ignored ? 1 : 0;
+      }
+      partial[thread] = sum;
+    });
+    Sum sum = group.reduce(partial, [](const Sum& a, const Sum& b) {
+      return Sum{a.losses + b.losses, a.targets + b.targets};
+    });
+    group.each([&](int thread) {
+      if (thread != 0) return;
+      *mean = static_cast<T>(sum.losses / sum.targets);
+      *count = static_cast<T>(sum.targets);
+    });
+  }
+};
+
+void mean_of_targets(const View& mean, const View& count, const View& losses, const View& targets,
+                     std::int64_t ignored) {
+  auto run = [&]<class T>(std::type_identity<T>) {
+    for_each_block(
+        1, most_threads, 0,
+        MeanOfTargets<T>{{targets, 0, ignored}, losses.as<const T>(), mean.as<T>(), count.as<T>(), losses.numel});
+  };
+  if (losses.dtype == DType::f64)
+    run(std::type_identity<double>());
+  else
+    run(std::type_identity<float>());
+}
+
 constexpr LossKernels loss_kernels{
     .cross_entropy = cross_entropy,
     .cross_entropy_gradient = cross_entropy_gradient,
     .nll_loss = nll_loss,
+    .mean_of_targets = mean_of_targets,
     .ctc_loss = ctc_loss,
     .ctc_loss_gradient = ctc_loss_gradient,
 };

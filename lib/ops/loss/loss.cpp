@@ -115,6 +115,22 @@ constexpr OpInfo nll_loss_op{
     .joining = by_rows,
 };
 
+// y = Σ loss_n / c, where c counts the targets t_n that are not ignored;  d loss_n = dy / c
+
+constexpr OpInfo mean_of_targets_op{
+    .name = "mean_of_targets",
+    .arity = 2,
+    .batching = Batching::loop,
+    .forward =
+        [](Call& call) {
+          kernels(call.output().device)
+              .loss->mean_of_targets(call.output(), call.output(1), call.input(0), call.input(1),
+                                     call.attributes<IgnoreAttributes>().ignored);
+        },
+    .gradient = [](Gradient& g) { g.accumulate(0, expand(g.output() / g.saved_output(1), g.input_form(0).shape())); },
+    .saves_output_for = {0, inputs({0})},
+};
+
 namespace {
 
 // The examples of a classification, as rows of logits and a vector of classes.
@@ -202,6 +218,21 @@ Tensor brought_together(const Tensor& losses, const Tensor& weights, LossReducti
   return to_if_needed(reduction == LossReduction::sum ? total : total / sum(weights), dtype);
 }
 
+// The mean of losses over the targets that are not ignored, by one kernel of a device; undefined where there is none, or
+// they are too many for one block of threads.
+Tensor mean_by_kernel(const Tensor& losses, const Tensor& targets, std::int64_t ignored, Location where) {
+  constexpr std::int64_t most = 1 << 16;
+  if (losses.numel() > most || !kernels(losses.device()).loss->mean_of_targets) return {};
+  const Tensor* both[] = {&losses, &targets};
+  const OutputSpec scalar(Shape{}, losses.dtype(), losses.device());
+  const OutputSpec specs[] = {scalar, scalar};
+  Tensor outputs[2];
+  IgnoreAttributes attributes{ignored};
+  Call call{mean_of_targets_op, both, bytes_of(attributes), specs, outputs, where};
+  invoke(call);
+  return std::move(outputs[0]);
+}
+
 Tensor negative_sum(const Tensor& terms) { return -sum(terms, 1); }
 
 // The losses with label smoothing, which spreads a part of each target over all classes.
@@ -236,6 +267,9 @@ Tensor nll_loss(const Arg& given_input, const Arg& targets, const NllOptions& op
   DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   Tensor losses = invoke(nll_loss_op, {&given.rows, &given.targets}, {given.targets.body(), wide}, where,
                          bytes_of(IgnoreAttributes{options.ignore_index}));
+  if (!weight.defined() && options.reduction == LossReduction::mean)
+    if (Tensor mean = mean_by_kernel(losses, given.targets, options.ignore_index, where); mean.defined())
+      return to_if_needed(mean, x.dtype());
   Tensor weights = target_weights(weight, given.targets, options.ignore_index, options.reduction, wide);
   if (weight.defined()) losses = losses * weights;
   return brought_together(losses, weights, options.reduction, given.shape, x.dtype());
@@ -262,6 +296,9 @@ Tensor cross_entropy(const Arg& given_logits, const Arg& given_targets, const Cr
   Tensor losses =
       class_losses(given.rows, given.targets, options.ignore_index, alone ? Shape{} : given.targets.shape(), where);
   if (alone) return to_if_needed(losses, x.dtype());
+  if (!weight.defined() && smoothing == 0 && options.reduction == LossReduction::mean)
+    if (Tensor mean = mean_by_kernel(losses, given.targets, options.ignore_index, where); mean.defined())
+      return to_if_needed(mean, x.dtype());
   Tensor weights = target_weights(weight, given.targets, options.ignore_index, options.reduction, losses.dtype());
   if (smoothing != 0)
     losses = smoothed_losses(given, weight, options);
@@ -275,6 +312,7 @@ std::span<const RegisteredOp> detail::loss_ops() {
       {.name = "cross_entropy", .info = &cross_entropy_op},
       {.name = "nll_loss", .info = &nll_loss_op},
       {.name = "cross_entropy_gradient", .info = &cross_entropy_gradient_op, .internal = true},
+      {.name = "mean_of_targets", .info = &mean_of_targets_op, .internal = true, .needs_device = true},
   };
   return ops;
 }

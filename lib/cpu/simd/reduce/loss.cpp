@@ -196,6 +196,7 @@ constexpr LossKernels loss_kernels{
     .cross_entropy = cross_entropy,
     .cross_entropy_gradient = cross_entropy_gradient,
     .nll_loss = nll_loss,
+    .mean_of_targets = nullptr,
     .ctc_loss = ctc_loss,
     .ctc_loss_gradient = ctc_loss_gradient,
 };
