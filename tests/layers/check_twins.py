@@ -23,6 +23,7 @@ ONLY_CPU = {
 ONLY_CUDA = {
     "concat": "in copy on the CPU",
     "convert": "in copy on the CPU",
+    "convert_integers": "in copy on the CPU",
     "fingerprint": "tells whether a constant in device memory is still what it was",
     "indexed_sums": "in rows on the CPU, where the order of a sum is that of a loop",
     "randperm": "in random on the CPU; sorts by the sort kernel",
