@@ -313,3 +313,15 @@ void check_launch() {}
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail
+
+// For tests of kernels of a program's own: queues a function as a launch queues a kernel.
+extern "C" [[gnu::visibility("default")]] void reel_emulated_launch(CUstream_st* stream, void (*kernel)(const void*),
+                                                                    const void* arguments, std::size_t bytes) {
+  using namespace reel::detail;
+  std::vector<std::byte> copy(bytes);
+  std::memcpy(copy.data(), arguments, bytes);
+  give_to_stream(stream, [kernel, copy = std::move(copy)] {
+    DeviceAccess access;
+    kernel(copy.data());
+  });
+}

@@ -33,6 +33,7 @@ class CudaModule final : public DeviceModule {
   const OptimiserKernels& optimiser_kernels() const override { return optimiser_kernels_; }
 
   void enter(int device) override { enter_device_of_thread(device); }
+  CUstream_st* stream(int device) override { return enter_device_of_thread(device).stream; }
   void prepare(const Call& call) override { prepare_operands(call); }
   void prepare(const Body& x, bool writes) override { prepare_operand(x, writes); }
 

@@ -7,6 +7,7 @@
 #include <reel/cancellation.h>
 #include <reel/checkpoint.h>
 #include <reel/cuda.h>
+#include <reel/cuda/kernel.h>
 #include <reel/custom.h>
 #include <reel/debug.h>
 #include <reel/derivatives.h>

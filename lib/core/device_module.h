@@ -10,6 +10,8 @@
 #include <reel/dtype.h>
 #include <reel/location.h>
 
+struct CUstream_st;
+
 namespace reel {
 class Generator;
 }
@@ -66,6 +68,8 @@ class DeviceModule {
 
   /// Makes a device the one on which this thread's kernels run. Throws: the errors that earlier kernels have found.
   virtual void enter(int device) = 0;
+  /// As `enter`. Returns the stream on which this thread's kernels run.
+  virtual CUstream_st* stream(int device) = 0;
   /// Called before an op with an operand on a device runs: makes the device wait for what other threads have queued for
   /// the operands.
   virtual void prepare(const Call& call) = 0;

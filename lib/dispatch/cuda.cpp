@@ -1,4 +1,5 @@
 #include <reel/cuda.h>
+#include <reel/cuda/kernel.h>
 
 #include <charconv>
 
@@ -106,6 +107,12 @@ void reserve_memory(Device device, std::size_t bytes, Location where) {
 
 void release_memory_cache(Device device, Location where) {
   module_of_device("cuda::release_memory_cache", device, where).release_memory(device.index);
+}
+
+Stream stream(Device device, Location where) {
+  DeviceModule& module = module_of_device("cuda::stream", device, where);
+  CallerScope caller(where);
+  return module.stream(device.index);
 }
 
 void allow_tf32(bool allowed) { detail::allow_tf32(allowed); }

@@ -1,9 +1,11 @@
+#include <reel/cuda/kernel.h>
 #include <reel/no_record.h>
 #include <reel/tensor.h>
 
 #include <new>
 
 #include "../core/convert.h"
+#include "../core/device_module.h"
 #include "../core/dtype_dispatch.h"
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
@@ -21,39 +23,73 @@ namespace {
 
 void check_on_cpu(const char* op, const Tensor& x, Location where) {
   if (x.device() != cpu)
-    fail<DeviceError>(op, where, "{} lies on {}, where the CPU cannot reach its elements; copy it with to(x, cpu)",
-                      describe(x), to_string(x.device()));
+    fail<DeviceError>(op, where,
+                      "{} lies on {}, where the CPU cannot reach its elements; copy it with to(x, cpu), or pass "
+                      "cuda::{} to a kernel of your own",
+                      describe(x), to_string(x.device()), op);
+}
+
+void check_on_device(const char* op, const Tensor& x, Location where) {
+  if (x.device() == cpu)
+    fail<DeviceError>(op, where, "{} lies on the CPU; copy it with to(x, cuda::device())", describe(x));
+}
+
+void check_type(const char* op, const char* done, const Tensor& x, DType dtype, Location where) {
+  if (x.body(where).dtype != dtype)
+    fail<DTypeError>(op, where, "elements of {} cannot be {} as {}", describe(x), done, name_of(dtype));
+}
+
+// Marks a tensor as being overwritten until detail::end_write.
+void begin_write(const char* op, const Tensor& x, Location where) {
+  Body& b = x.body();
+  if (!b.contiguous)
+    fail<ShapeError>(op, where, "{} has gaps or another order (strides {}); write to a contiguous copy", describe(x),
+                     to_string(x.strides()));
+  Context& context = detail::context();
+  if (!b.requires_grad && context.tapes->is_live(b))
+    fail<TapeError>(op, where,
+                    "{}, {} at {}, is tracked by an open tape, whose gradients would be those of the old values; write "
+                    "to a copy",
+                    describe(x), context.tapes->is_leaf(b) ? "made" : "computed", to_string(x.made_at()));
+  UseLog::forget(b);
+  b.storage->writers.fetch_add(1, std::memory_order_relaxed);
+  b.storage->overwritten(context.call_site(where));
+}
+
+void prepare_kernel_on(const Tensor& x, bool writes, Location where) {
+  CallerScope caller(where);
+  prepare_on_device(x.body(), writes);
 }
 
 }  // namespace
 
 const void* Tensor::readable(DType dtype, Location where) const {
-  const Body& b = body(where);
-  if (b.dtype != dtype)
-    fail<DTypeError>("data", where, "elements of {} cannot be read as {}", describe(*this), name_of(dtype));
+  check_type("data", "read", *this, dtype, where);
   check_on_cpu("data", *this, where);
-  return b.data;
+  return body().data;
 }
 
 // NOLINTNEXTLINE(readability-make-member-function-const): gives access to elements that will be written
 void* Tensor::writable(DType dtype, Location where) {
-  Body& b = body(where);
-  if (b.dtype != dtype)
-    fail<DTypeError>("write", where, "elements of {} cannot be written as {}", describe(*this), name_of(dtype));
+  check_type("write", "written", *this, dtype, where);
   check_on_cpu("write", *this, where);
-  if (!b.contiguous)
-    fail<ShapeError>("write", where, "{} has gaps or another order (strides {}); write to a contiguous copy",
-                     describe(*this), to_string(strides()));
-  Context& context = detail::context();
-  if (!b.requires_grad && context.tapes->is_live(b))
-    fail<TapeError>("write", where,
-                    "{}, {} at {}, is tracked by an open tape, whose gradients would be those of the old values; write "
-                    "to a copy",
-                    describe(*this), context.tapes->is_leaf(b) ? "made" : "computed", to_string(made_at()));
-  UseLog::forget(b);
-  b.storage->writers.fetch_add(1, std::memory_order_relaxed);
-  b.storage->overwritten(context.call_site(where));
-  return b.data;
+  begin_write("write", *this, where);
+  return body().data;
+}
+
+const void* detail::readable_on_device(const Tensor& x, DType dtype, Location where) {
+  check_type("cuda::data", "read", x, dtype, where);
+  check_on_device("cuda::data", x, where);
+  prepare_kernel_on(x, false, where);
+  return x.body().data;
+}
+
+void* detail::writable_on_device(Tensor& x, DType dtype, Location where) {
+  check_type("cuda::write", "written", x, dtype, where);
+  check_on_device("cuda::write", x, where);
+  prepare_kernel_on(x, true, where);
+  begin_write("cuda::write", x, where);
+  return x.body().data;
 }
 
 // Elements written since the guard was made are treated as another overwrite: an op may have read them in between.
