@@ -6,9 +6,11 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <stdexcept>
 
 #include "cases.h"
 #include "on_device.h"
@@ -21,6 +23,7 @@ using Clock = std::chrono::steady_clock;
 
 struct Settings {
   std::string device = "cuda", filter, json;
+  std::vector<std::string> only;
   double seconds = 0;
   bool lists = false, runs_once = false;
 };
@@ -28,9 +31,16 @@ struct Settings {
 std::vector<CudaCase> chosen_cases(const Settings& settings) {
   Device device = settings.device == "cuda" ? Device{Device::Type::cuda, 0} : cpu;
   std::vector<CudaCase> chosen;
+  auto is_asked_for = [&](const std::string& name) {
+    return settings.only.empty() || std::find(settings.only.begin(), settings.only.end(), name) != settings.only.end();
+  };
   for (auto* family : {chain_cases, matmul_cases, convolution_cases, recurrent_cases, layer_cases, graph_cases})
     for (CudaCase& one : family(device))
-      if (one.name.find(settings.filter) != std::string::npos) chosen.push_back(std::move(one));
+      if (is_asked_for(one.name) && one.name.find(settings.filter) != std::string::npos)
+        chosen.push_back(std::move(one));
+  for (const std::string& name : settings.only)
+    if (std::none_of(chosen.begin(), chosen.end(), [&](const CudaCase& one) { return one.name == name; }))
+      throw std::invalid_argument("there is no case " + name);
   return chosen;
 }
 
@@ -89,6 +99,9 @@ int main(int count, char** values) {
   app.add_option("--device", settings.device, "where to run: cuda, or cpu to try the cases")
       ->check(CLI::IsMember({"cuda", "cpu"}));
   app.add_option("--filter", settings.filter, "only cases whose name contains this");
+  app.add_option("--only", settings.only, "only the case of this name, and those of further --only")
+      ->take_all()
+      ->allow_extra_args(false);
   app.add_option("--json", settings.json, "also write the times to this file");
   app.add_option("--seconds", settings.seconds, "start no case after so many");
   app.add_flag("--list", settings.lists, "only print the names of the cases");

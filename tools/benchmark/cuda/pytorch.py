@@ -291,12 +291,17 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("cuda", "cpu"), default="cuda")
     parser.add_argument("--filter", default="", help="only cases whose name contains this")
+    parser.add_argument("--only", action="append", metavar="NAME",
+                        help="only the case of this name, and those of further --only")
     parser.add_argument("--json", help="also write the times to this file")
     parser.add_argument("--seconds", type=float, default=0, help="start no case after so many")
     parser.add_argument("--list", action="store_true", help="only print the names of the cases")
     parser.add_argument("--once", action="store_true", help="run each case once, without timing it")
     arguments = parser.parse_args()
-    cases = [case for case in all_cases(arguments.device) if arguments.filter in case.name]
+    cases = [case for case in all_cases(arguments.device)
+             if arguments.filter in case.name and (not arguments.only or case.name in arguments.only)]
+    if unknown := sorted(set(arguments.only or ()) - {case.name for case in cases}):
+        parser.error(f"there is no case {unknown[0]}")
     if arguments.list:
         print("\n".join(case.name for case in cases))
         return 0

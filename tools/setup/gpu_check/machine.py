@@ -32,6 +32,21 @@ def device_names():
     return names, ""
 
 
+def compute_capability():
+    """That of the first GPU, as (major, minor); None if the driver does not say."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return None
+    values = []
+    for attribute in (75, 76):  # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, …_MINOR
+        value = ctypes.c_int()
+        if driver.cuInit(0) != 0 or driver.cuDeviceGetAttribute(ctypes.byref(value), attribute, 0) != 0:
+            return None
+        values.append(value.value)
+    return tuple(values)
+
+
 def driver_version():
     """The newest CUDA that the driver runs, as (major, minor); None if there is no driver."""
     try:

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import run_tests
 
-from . import compare, machine, ops, steps, watch
+from . import compare, compile_times, machine, ops, programs, steps, watch
+from .quick import Quick
 
 ROOT = Path(__file__).resolve().parents[3]
 GPU_TESTS = ["--suite", "cuda", "--split"]
@@ -23,18 +24,40 @@ def arguments_of(description):
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bundle", type=Path, metavar="DIR", help="the folder that tools/bundle-deps has filled "
                         "(default: vendor in the tree, if it is there; else the libraries are the system's)")
-    parser.add_argument("--build", type=Path, metavar="DIR", default=ROOT / "build/gpu", help="default: build/gpu")
+    parser.add_argument("--build", type=Path, metavar="DIR", help="default: build/gpu; build/gpu-quick with --quick")
     parser.add_argument("--out", type=Path, metavar="DIR", default=ROOT / "build/gpu-check",
                         help="where the table and all output go (default: build/gpu-check)")
     parser.add_argument("--python", metavar="PROGRAM", default="python3",
                         help="a Python with PyTorch (default: python3)")
     parser.add_argument("--seconds", type=float,
                         help="ends after so many, whatever is left to do (default: 520; 7200 without a GPU)")
-    parser.add_argument("--quick", action="store_true", help="only what wants the GPU: not the tests of the CPU")
+    parser.add_argument("--quick", action="store_true",
+                        help="a verdict in three minutes on 16 processors: a build for this GPU, the op table on a sample of its "
+                        "rows, one sample trained, one graph replayed, ten figures beside PyTorch; then, in the time that "
+                        "is left, the rest of what wants a GPU. A later call goes on from what is built and has passed")
+    parser.add_argument("--prebuilt", type=Path, metavar="DIR",
+                        help="for --quick: build nothing, and run what --prebuild has put there on another machine")
+    parser.add_argument("--prebuild", type=Path, metavar="DIR",
+                        help="only build what --quick runs, and fill DIR with it; no GPU is needed")
+    parser.add_argument("--gpu-architectures", metavar="LIST",
+                        help="compile the kernels for these, such as 80,90 (default: that of the GPU; without one, 90)")
+    parser.add_argument("--compile-times", nargs="*", metavar="FILE",
+                        help="only tell how long each .cu file, or each of these, compiles on one processor, and fail if one "
+                        f"takes longer than {compile_times.MOST} s")
     parser.add_argument("--without-device", action="store_true",
                         help="the same where there is no GPU: tests that want one are skipped, benchmarks only tried")
+    parser.add_argument("--stand-in", action="store_true",
+                        help="for --quick where there is no GPU: on a stand-in that computes nothing and checks every call")
     arguments = parser.parse_args()
-    arguments.seconds = arguments.seconds or (7200 if arguments.without_device else 520)
+    for name, is_given in (("--prebuilt", arguments.prebuilt), ("--stand-in", arguments.stand_in)):
+        if is_given and not arguments.quick:
+            parser.error(f"{name} goes with --quick")
+    if arguments.quick and arguments.without_device:
+        parser.error("--quick without a GPU wants --stand-in")
+    arguments.build = arguments.build or ROOT / ("build/gpu-quick" if arguments.quick or arguments.prebuild else "build/gpu")
+    arguments.has_gpu = not (arguments.without_device or arguments.stand_in or arguments.prebuild or
+                             arguments.compile_times is not None)
+    arguments.seconds = arguments.seconds or (520 if arguments.has_gpu else 7200)
     return arguments
 
 
@@ -55,7 +78,7 @@ class Check:
         self.environment = {**environment, "PATH": path, "OMP_WAIT_POLICY": "passive"}
         os.environ["PATH"] = path
         # A machine without a GPU may be a small one.
-        self.runner = steps.Runner(arguments.seconds, self.environment, has_limits=not arguments.without_device)
+        self.runner = steps.Runner(arguments.seconds, self.environment, has_limits=arguments.has_gpu)
 
     def show(self, outcome):
         self.outcomes.append(outcome)
@@ -100,10 +123,13 @@ class Check:
             f"{', '.join(missing)}: neither the toolkit in {root}, nor the system, nor a package of "
             f"{self.arguments.python} has the library and its header")))
 
-    def configure(self):
+    def architectures(self):
+        return self.arguments.gpu_architectures or ("auto" if self.arguments.has_gpu else "90")
+
+    def configure(self, *options):
         command = ["meson", "setup", self.build, ROOT, "-Dbuildtype=release", "-Dcuda=enabled", "-Dtests=enabled",
                    "-Dsamples=enabled", "-Dtools=auto", "-Dpeer=disabled",
-                   f"-Dgpu_architectures={'90' if self.arguments.without_device else 'auto'}", "-Dgpu_optimization=3"]
+                   f"-Dgpu_architectures={self.architectures()}", "-Dgpu_optimization=3", *options]
         if (self.prefix / "usr").is_dir():
             command.append(f"-Dvendor_prefix={self.prefix}")
         if (self.build / "meson-private/coredata.dat").is_file():
@@ -125,9 +151,9 @@ class Check:
             for needed in test["depends"]:
                 yield from built[needed]
 
-    def compile(self, step, files, log):
+    def compile(self, step, files, log, limit=400):
         names = sorted({os.path.relpath(file, self.build) for file in files})
-        return self.runner.run(step, ["ninja", "-C", self.build, "-k", "0", *names], self.out / log, 400)
+        return self.runner.run(step, ["ninja", "-C", self.build, "-k", "0", *names], self.out / log, limit)
 
     def compile_for_gpu(self):
         """The part of the build that the steps on the GPU need, so that they come first."""
@@ -169,7 +195,7 @@ class Check:
         if lines:
             self.sections.append(["Ops that fail on the GPU:", *lines])
 
-    def benchmarks(self):
+    def benchmarks(self, program=None, environment=None):
         ours, theirs = self.out / "reel.json", self.out / "pytorch.json"
         for file in (ours, theirs):
             file.unlink(missing_ok=True)
@@ -177,7 +203,7 @@ class Check:
         if self.arguments.without_device:
             trial = ["--device", "cpu", "--once", "--filter", "[64]"]
         log = "benchmarks.txt"
-        self.run("benchmarks", [self.build / "tools/reel_cuda_bench", "--json", ours, *trial], log, 100)
+        self.run("benchmarks", [program or self.build / "tools/reel_cuda_bench", "--json", ours, *trial], log, 100, environment)
         program = [self.arguments.python, ROOT / "tools/benchmark/cuda/pytorch.py"]
         outcome = self.runner.run("benchmarks of PyTorch", [*program, "--json", theirs, *trial], self.out / log, 100)
         if outcome.status == "skipped":
@@ -205,36 +231,74 @@ class Check:
             self.benchmarks()
 
     def all(self):
-        self.out.mkdir(parents=True, exist_ok=True)
-        for file in self.out.glob("*.txt"):
-            file.unlink()
+        self.begin()
         if not (self.unpack() and self.configure()):
             return
         self.compile_for_gpu()
         with concurrent.futures.ThreadPoolExecutor() as pool:
-            rest = None if self.arguments.quick else pool.submit(self.compile_rest)
+            rest = pool.submit(self.compile_rest)
             cases = []
             # Targets that failed to build do not stop the others.
             if any(self.build.glob("cuda/libreel_cuda.so")):
                 self.on_gpu()
                 if not self.arguments.without_device:
-                    tests = run_tests.Runner(ROOT, self.build, [], ["cuda", "catch"])
-                    # The op table takes longest.
-                    cases = sorted(tests.split(tests.tests()), key=lambda test: "op_table" not in test["name"])
+                    cases = self.cases_to_watch()
             watched = [pool.submit(watch.watch, self.runner, tool, cases, self.out, 200) for tool in watch.TOOLS]
-            if rest:
-                self.show(rest.result())
-                self.append_log("build-rest.txt", "build.txt")
-                self.tests("tests on the CPU", ["--without-suite", "cuda", "--without-suite", "emulated"], 300)
+            self.show(rest.result())
+            self.append_log("build-rest.txt", "build.txt")
+            self.tests("tests on the CPU", ["--without-suite", "cuda", "--without-suite", "emulated"], 300)
             for one in watched:
                 self.show(one.result())
+
+    def cases_to_watch(self):
+        tests = run_tests.Runner(ROOT, self.build, [], ["cuda", "catch"])
+        # The op table takes longest.
+        return sorted(tests.split(tests.tests()), key=lambda test: "op_table" not in test["name"])
+
+    def watch_gpu(self):
+        cases = self.cases_to_watch()
+        for tool in watch.TOOLS:
+            self.show(watch.watch(self.runner, tool, cases, self.out, 200))
+
+    def begin(self):
+        self.out.mkdir(parents=True, exist_ok=True)
+        for file in self.out.glob("*.txt"):
+            file.unlink()
+
+    def quick(self, described):
+        """Returns lines for a report, which is written before the rest is done, too."""
+        self.begin()
+        quick = Quick(self, ROOT)
+        is_there = quick.have_programs()
+        if is_there:
+            quick.give_verdict()
+        lines = quick.summary()
+        if is_there:
+            self.report(time.monotonic() - quick.begun, described, lines)
+            print("\nThis is the verdict. What follows is the rest.\n", flush=True)
+            quick.rest()
+        return lines
+
+    def prebuild(self):
+        self.begin()
+        if not (self.unpack() and self.configure("-Dkernels=runnable")):
+            return
+        names = [*programs.RUN, programs.MODULE, programs.LIBRARY, programs.FILES_MODULE, programs.STAND_IN]
+        files = [file for target in self.introspect("targets") for file in target["filename"]
+                 if os.path.relpath(file, self.build) in names or target["name"] == "reel" and ".so" in file]
+        if not self.show(self.compile("build what --quick runs", files, "build.txt", self.runner.left())):
+            return
+        architectures = sorted(set(self.architectures().replace("all", "80,90").split(",")))
+        size = programs.fill(self.arguments.prebuild.resolve(), ROOT, self.build, architectures)
+        self.show(steps.Outcome(f"fill {self.arguments.prebuild}", "ok",
+                                note=f"{size / 1e6:.0f} MB, kernels for {', '.join(architectures)}"))
 
     def append_log(self, part, whole):
         with open(self.out / whole, "ab") as log:
             log.write((self.out / part).read_bytes())
         (self.out / part).unlink()
 
-    def report(self, seconds, described):
+    def report(self, seconds, described, last_lines=()):
         width = max((len(one.step) for one in self.outcomes), default=0)
         lines = described + [""]
         for one in self.outcomes:
@@ -245,7 +309,9 @@ class Check:
         verdict = "all is well" if well else "NOT all is well: " + ", ".join(
             one.step for one in self.outcomes if not one.is_well)
         lines += ["", f"gpu-check: {verdict} ({seconds:.0f} s)"]
-        if self.arguments.without_device:
+        if last_lines:
+            lines += ["", *described, *last_lines]
+        if not self.arguments.has_gpu:
             lines += ["There was no GPU: nothing ran on one."]
         (self.out / "report.txt").write_text("\n".join(lines) + "\n")
         print("\n" + "\n".join(lines))
@@ -254,8 +320,10 @@ class Check:
 
 def main(description):
     arguments = arguments_of(description)
+    if arguments.compile_times is not None:
+        return compile_times.main(Check(arguments))
     names, absence = machine.device_names()
-    if not names and not arguments.without_device:
+    if not names and arguments.has_gpu:
         print(f"tools/gpu-check: there is no CUDA device here: {absence}; --without-device does what needs none",
               file=sys.stderr)
         return 3
@@ -270,8 +338,14 @@ def main(description):
         signal.signal(one, stop)
     described = machine.describe(arguments.python)
     print("\n".join(described), end="\n\n", flush=True)
+    lines = ()
     try:
-        check.all()
+        if arguments.prebuild:
+            check.prebuild()
+        elif arguments.quick:
+            lines = check.quick(described)
+        else:
+            check.all()
     finally:
-        status = check.report(time.monotonic() - begun, described)
+        status = check.report(time.monotonic() - begun, described, lines)
     return status

@@ -1,7 +1,9 @@
 """Runs commands, each within its time, with its output in a file and its end told."""
 
+import concurrent.futures
 import contextlib
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -18,10 +20,17 @@ class Outcome:
     seconds: float = 0.0
     note: str = ""
     output: str = field(default="", repr=False)
+    processor_seconds: float = 0.0  # of all processes that ended meanwhile; those of one step where no other runs beside it
 
     @property
     def is_well(self):
         return self.status in ("ok", "skipped")
+
+
+def processor_seconds():
+    """Of all processes that this one has started, and that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 class Runner:
@@ -42,7 +51,7 @@ class Runner:
         if limit < 1 or self.ended:
             return Outcome(step, "cut off", note="there was no time left")
         outcome = Outcome(step)
-        begun = time.monotonic()
+        begun, processors = time.monotonic(), processor_seconds()
         with open(log, "ab") as output:
             output.write(f"== {step}: {' '.join(map(str, command))}\n".encode())
             output.flush()
@@ -65,11 +74,17 @@ class Runner:
             finally:
                 end_session(process)
                 self.running.discard(process)
-        outcome.seconds = time.monotonic() - begun
+        outcome.seconds, outcome.processor_seconds = time.monotonic() - begun, processor_seconds() - processors
         with open(log, "rb") as file:
             file.seek(place)
             outcome.output = file.read().decode(errors="replace")
         return outcome
+
+    @staticmethod
+    def concurrently(function, items):
+        """The results of a function, several at a time."""
+        with concurrent.futures.ThreadPoolExecutor(max(1, min(8, os.cpu_count() or 2))) as pool:
+            return list(pool.map(function, items))
 
     def end_all(self):
         self.ended = True
