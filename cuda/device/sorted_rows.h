@@ -8,6 +8,7 @@
 
 #include "../libraries/sort_pairs.h"
 #include "launch.h"
+#include "split.h"
 
 // Sorts rows of numbers by their keys, stably. The source of the keys is a struct with
 //
@@ -167,11 +168,12 @@ struct FinishSortedNumbers {
   Source source;
   Finish finish;
   const std::uint32_t* numbers;
-  std::int64_t first_row, size, wanted;
+  std::int64_t first_row, size;
+  Split by_wanted;
   REEL_DEVICE void operator()(std::int64_t i) const {
-    std::int64_t row = i / wanted;
-    finish(first_row + row, i % wanted,
-           SortedNumbers<Source>{source, source.start(first_row + row), numbers + row * size,
+    Split::Parts parts = by_wanted(i);
+    finish(first_row + parts.whole, parts.rest,
+           SortedNumbers<Source>{source, source.start(first_row + parts.whole), numbers + parts.whole * size,
                                  static_cast<std::uint32_t>(size)});
   }
 };
@@ -181,12 +183,13 @@ template <class Key, class Source>
 struct LoadKeys {
   Source source;
   Keyed<Key> to;
-  std::int64_t first_row, size;
+  std::int64_t first_row;
+  Split by_size;
   bool with_rows;
   REEL_DEVICE void operator()(std::int64_t i) const {
-    std::int64_t row = i / size, place = i % size;
-    std::uint64_t key = source.key(source.start(first_row + row), place);
-    to.keys[i] = static_cast<Key>(with_rows ? static_cast<std::uint64_t>(row) << source.bits | key : key);
+    Split::Parts parts = by_size(i);
+    std::uint64_t key = source.key(source.start(first_row + parts.whole), parts.rest);
+    to.keys[i] = static_cast<Key>(with_rows ? static_cast<std::uint64_t>(parts.whole) << source.bits | key : key);
     to.numbers[i] = static_cast<std::uint32_t>(i);
   }
 };
@@ -246,10 +249,11 @@ class LongRows {
   }
   template <class Key>
   void load(Keyed<Key> to, std::int64_t first_row, std::int64_t count, bool with_rows) const {
-    for_each(count, LoadKeys<Key, Source>{source_, to, first_row, size_, with_rows});
+    for_each(count, LoadKeys<Key, Source>{source_, to, first_row, Split(size_, count), with_rows});
   }
   void finish(const std::uint32_t* numbers, std::int64_t first_row, std::int64_t rows) const {
-    for_each(rows * wanted_, FinishSortedNumbers<Source, Finish>{source_, finish_, numbers, first_row, size_, wanted_});
+    for_each(rows * wanted_, FinishSortedNumbers<Source, Finish>{source_, finish_, numbers, first_row, size_,
+                                                                 Split(wanted_, rows * wanted_)});
   }
 
   Source source_;

@@ -20,7 +20,11 @@ class Split {
     if (small_) short_ = Divisor(static_cast<std::uint32_t>(divisor_));
   }
   REEL_HOST_DEVICE Parts operator()(std::int64_t n) const {
-    std::int64_t whole = small_ ? short_.quotient(static_cast<std::uint32_t>(n)) : n / divisor_;
+    if (small_) {
+      std::uint32_t whole = short_.quotient(static_cast<std::uint32_t>(n));
+      return {whole, static_cast<std::uint32_t>(n) - whole * short_.value()};
+    }
+    std::int64_t whole = n / divisor_;
     return {whole, n - whole * divisor_};
   }
 

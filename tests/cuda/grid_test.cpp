@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "../../cuda/device/offsets.h"
+#include "../../cuda/device/split.h"
 #include "catch.h"
 
 // The index arithmetic of kernels, which needs no device.
@@ -75,6 +76,39 @@ TEST_CASE("a Divisor divides as the processor does") {
   }
 }
 
+TEST_CASE("Offsets are computed in 32 bits if the number of elements and all offsets have 31 bits") {
+  auto is_narrow = [](std::vector<std::int64_t> dims, std::vector<std::int64_t> strides) {
+    View view{nullptr, dims.data(), strides.data(), 1, static_cast<int>(dims.size()), reel::f32, false};
+    return Offsets<1>(Iteration<1>({&view})).is_narrow();
+  };
+  constexpr std::int64_t most = (std::int64_t{1} << 31) - 1;
+  CHECK(is_narrow({}, {}));
+  CHECK(is_narrow({3, 5}, {7, 1}));
+  CHECK(is_narrow({most}, {1}));
+  CHECK(!is_narrow({most + 1}, {1}));
+  CHECK(is_narrow({2}, {most}));
+  CHECK(is_narrow({2}, {-most}));
+  CHECK(!is_narrow({2}, {most + 1}));
+  CHECK(!is_narrow({2, 2}, {most, 1}));
+  CHECK(!is_narrow({2, 2}, {most, -1}));
+  CHECK(!is_narrow({1 << 20, 1 << 20}, {0, 0}));
+  CHECK(!is_narrow({3, 3}, {std::int64_t{1} << 62, std::int64_t{1} << 62}));
+  CHECK(is_narrow({0, 3}, {std::int64_t{1} << 40, 1}));
+}
+
+TEST_CASE("a Split divides as the processor does, in 32 bits and beyond") {
+  std::mt19937_64 random(6);
+  for (std::int64_t divisor : {1, 2, 3, 7, 640, 65537, 0x7fffffff})
+    for (std::int64_t limit : {std::int64_t{1000}, std::int64_t{0x7fffffff}, std::int64_t{1} << 40}) {
+      reel::detail::Split split(divisor, limit);
+      for (int i = 0; i < 1000; ++i) {
+        auto n = static_cast<std::int64_t>(random() % static_cast<std::uint64_t>(limit));
+        auto [whole, rest] = split(n);
+        if (whole != n / divisor || rest != n % divisor) FAIL(n << " / " << divisor << " gives " << whole);
+      }
+    }
+}
+
 TEST_CASE("Offsets find the elements of views that are strided and broadcast") {
   struct Form {
     std::vector<std::int64_t> dims, strides;
@@ -85,9 +119,14 @@ TEST_CASE("Offsets find the elements of views that are strided and broadcast") {
     }
   };
   const Form forms[][2] = {
-      {{{2, 3, 4}, {12, 4, 1}}, {{2, 3, 4}, {1, 2, 6}}}, {{{2, 3, 4}, {12, 4, 1}}, {{3, 1}, {5, 7}}},
-      {{{5, 1, 2}, {2, 2, 1}}, {{1, 1, 2}, {0, 0, -1}}}, {{{}, {}}, {{}, {}}},
+      {{{2, 3, 4}, {12, 4, 1}}, {{2, 3, 4}, {1, 2, 6}}},
+      {{{2, 3, 4}, {12, 4, 1}}, {{3, 1}, {5, 7}}},
+      {{{5, 1, 2}, {2, 2, 1}}, {{1, 1, 2}, {0, 0, -1}}},
+      {{{}, {}}, {{}, {}}},
       {{{70000, 40000}, {40000, 1}}, {{40000}, {3}}},  // more elements than 32 bits count
+      {{{30000, 2}, {2, 1}}, {{30000, 2}, {71583, -1}}},
+      {{{30000, 2}, {2, 1}}, {{30000, 2}, {71585, 1}}},  // offsets beyond 2³¹, of few elements
+      {{{30000, 2}, {2, 1}}, {{30000, 2}, {-71590, 5}}},
   };
   for (const auto& form : forms) {
     View a = form[0].view(), b = form[1].view();

@@ -2,6 +2,7 @@
 #include <span>
 
 #include "../../device/formula_loop.h"
+#include "../../device/split.h"
 #include "../../runtime/cuda_kernels.h"
 #include "copy.h"
 
@@ -16,26 +17,30 @@ struct Joining {
 
   Word* out;
   std::int64_t row_stride;  // the leading dimension of the result
-  std::int64_t length;      // of these parts' share of a row
+  Split by_length;          // of these parts' share of a row
+  bool narrow;              // true if indices of words have 31 bits
   int count;
   const Word* parts[most_parts];
   std::int64_t starts[most_parts + 1];
 
   REEL_DEVICE void operator()(std::int64_t i) const {
-    std::int64_t row, place;
-    if (i < std::int64_t{1} << 32 && length < std::int64_t{1} << 32) {
-      row = static_cast<std::uint32_t>(i) / static_cast<std::uint32_t>(length);
-      place = static_cast<std::uint32_t>(i) % static_cast<std::uint32_t>(length);
-    } else {
-      row = i / length;
-      place = i % length;
-    }
+    Split::Parts found = by_length(i);
+    if (narrow)
+      copy(static_cast<std::uint32_t>(found.whole), static_cast<std::uint32_t>(found.rest));
+    else
+      copy(found.whole, found.rest);
+  }
+
+ private:
+  template <class Index>
+  REEL_DEVICE void copy(Index row, Index place) const {
     int low = 0, high = count;  // starts[low] <= place < starts[high]
     while (high - low > 1) {
       int middle = (low + high) / 2;
-      (starts[middle] <= place ? low : high) = middle;
+      (static_cast<Index>(starts[middle]) <= place ? low : high) = middle;
     }
-    out[row * row_stride + place] = parts[low][row * (starts[low + 1] - starts[low]) + place - starts[low]];
+    auto start = static_cast<Index>(starts[low]), width = static_cast<Index>(starts[low + 1]) - start;
+    out[row * static_cast<Index>(row_stride) + place] = parts[low][row * width + (place - start)];
   }
 };
 
@@ -54,6 +59,7 @@ void join_words(const View& out, std::span<const View* const> parts, std::int64_
   Joining<Word> joining;
   joining.out = out.as<Word>();
   joining.row_stride = row_bytes(out, rows) / size;
+  joining.narrow = rows * joining.row_stride < std::int64_t{1} << 31;
   while (!parts.empty()) {
     std::size_t count = std::min<std::size_t>(parts.size(), Joining<Word>::most_parts);
     joining.count = 0;
@@ -64,9 +70,10 @@ void join_words(const View& out, std::span<const View* const> parts, std::int64_
       joining.parts[joining.count++] = part->as<const Word>();
       joining.starts[joining.count] = start + row_bytes(*part, rows) / size;
     }
-    joining.length = joining.starts[joining.count];
-    for_each(rows * joining.length, joining);
-    joining.out += joining.length;
+    std::int64_t length = joining.starts[joining.count];
+    joining.by_length = Split(length, rows * length);
+    for_each(rows * length, joining);
+    joining.out += length;
     parts = parts.subspan(count);
   }
 }

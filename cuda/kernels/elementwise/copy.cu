@@ -6,6 +6,7 @@
 #include "../../../lib/core/convert.h"
 #include "../../../lib/kernels/formulas/integer.h"
 #include "../../device/formula_loop.h"
+#include "../../device/split.h"
 #include "../../runtime/cuda_kernels.h"
 
 namespace reel::detail {
@@ -16,35 +17,40 @@ namespace {
 // tile from row i and column k, x has stride 1 from i to i + 1, and `out` from k to k + 1.
 template <class T>
 struct TileCopy {
-  static constexpr std::int64_t side = 32, padded = side + 1;  // padded, so that no two rows begin in one bank
+  static constexpr int side = 32, padded = side + 1;  // padded, so that no two rows begin in one bank
 
   T* out;
   const T* x;
   std::int64_t height, width;
   std::int64_t to_stride, from_stride;  // strides: from i to i + 1 in `out`, from k to k + 1 in x
-  std::int64_t columns, tiles;          // of tiles in a row of tiles, and in a matrix
+  Split by_tiles, by_columns;           // of a tile's index: into matrix and tile, and into row and column of tiles
   Offsets<2> matrices;
 
   template <class Group>
   REEL_DEVICE void operator()(Group& group) const {
     T* tile = group.template shared<T>(side * padded);
-    std::int64_t at[2], place = group.index() % tiles;
-    matrices.find(group.index() / tiles, at);
-    std::int64_t row = place / columns * side, column = place % columns * side;
+    Split::Parts of_matrix = by_tiles(group.index()), of_row = by_columns(of_matrix.rest);
+    std::int64_t at[2], row = of_row.whole * side, column = of_row.rest * side;
+    matrices.find(of_matrix.whole, at);
     T* to = out + at[0] + row * to_stride + column;
     const T* from = x + at[1] + row + column * from_stride;
-    std::int64_t rows = height - row, count = width - column;
+    int rows = within(height - row), count = within(width - column), step = group.size() / side;
     group.each([&](int thread) {
-      std::int64_t i = thread % side;
-      for (std::int64_t k = thread / side; k < side; k += group.size() / side)
-        if (i < rows && k < count) tile[k * padded + i] = from[i + k * from_stride];
+      int i = thread % side;
+      const T* place = from + i + thread / side * from_stride;
+      for (int k = thread / side; k < count; k += step, place += step * from_stride)
+        if (i < rows) tile[k * padded + i] = *place;
     });
     group.each([&](int thread) {
-      std::int64_t k = thread % side;
-      for (std::int64_t i = thread / side; i < side; i += group.size() / side)
-        if (i < rows && k < count) to[i * to_stride + k] = tile[k * padded + i];
+      int k = thread % side;
+      T* place = to + k + thread / side * to_stride;
+      for (int i = thread / side; i < rows; i += step, place += step * to_stride)
+        if (k < count) *place = tile[k * padded + i];
     });
   }
+
+ private:
+  REEL_DEVICE static int within(std::int64_t size) { return size < side ? static_cast<int>(size) : side; }
 };
 
 // An axis along which an operand has stride 1, long enough for tiles; −1 if there is none.
@@ -72,13 +78,14 @@ void copy_by_tiles(const View& out, const View& x, Iteration<2> iteration, int a
   tiles.width = iteration.dims[along];
   tiles.to_stride = iteration.strides[0][across];
   tiles.from_stride = iteration.strides[1][along];
-  tiles.columns = (tiles.width + side - 1) / side;
-  tiles.tiles = (tiles.height + side - 1) / side * tiles.columns;
+  std::int64_t columns = (tiles.width + side - 1) / side, count = (tiles.height + side - 1) / side * columns;
   std::int64_t matrices = out.numel / (tiles.height * tiles.width);
+  tiles.by_tiles = Split(count, matrices * count);
+  tiles.by_columns = Split(columns, count);
   remove_axis(iteration, along > across ? along : across);
   remove_axis(iteration, along > across ? across : along);
   tiles.matrices = Offsets<2>(iteration);
-  for_each_block(matrices * tiles.tiles, 256, side * TileCopy<T>::padded * sizeof(T), tiles);
+  for_each_block(matrices * count, 256, side * TileCopy<T>::padded * sizeof(T), tiles);
 }
 
 template <class T>

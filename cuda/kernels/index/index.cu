@@ -119,9 +119,9 @@ struct FindOwners {
   std::uint32_t* owners;
 
   REEL_DEVICE void operator()(std::int64_t i) const {
-    std::int64_t column = i / pairs.list_count(), number = i % pairs.list_count();
-    std::int64_t place = indices.place(pairs.listed(number).index + pairs.column(column).index);
-    if (place >= 0) raise_to(owners + column * indices.size() + place, static_cast<std::uint32_t>(number + 1));
+    auto pair = pairs.pair_by_columns(i);
+    std::int64_t place = indices.place(pairs.listed(pair.place).index + pairs.column(pair.column).index);
+    if (place >= 0) raise_to(owners + pair.column * indices.size() + place, static_cast<std::uint32_t>(pair.place + 1));
   }
 };
 

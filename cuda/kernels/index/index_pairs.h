@@ -80,6 +80,11 @@ class IndexPairs {
     Split::Parts inner = inner_(i), list = list_split_(inner.whole);
     return {list.whole * inner_count_ + inner.rest, list.rest};
   }
+  /// The pair of position i % list_count() of column i / list_count().
+  REEL_HOST_DEVICE Pair pair_by_columns(std::int64_t i) const {
+    Split::Parts list = list_split_(i);
+    return {list.whole, list.rest};
+  }
   /// The offsets at which a column starts in the listed tensor, in the indexed one, and in the index.
   struct Column {
     std::int64_t listed, indexed, index;
