@@ -10,6 +10,7 @@
 #include "element.h"
 #include "launch.h"
 #include "offsets.h"
+#include "pack.h"
 
 // Turns formulas into kernels. If operands, or rows of them, are contiguous, a thread processes 16 bytes at a time;
 // else one element. A formula is compiled once for each type of contiguous elements, and once for each type in which it
@@ -17,17 +18,6 @@
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
-
-/// The elements that a thread loads or stores at a time.
-template <class T, int lanes>
-struct alignas(sizeof(T) * lanes) Pack {
-  T element[lanes];
-};
-
-template <class T>
-constexpr bool is_aligned(const View& view, int lanes) {
-  return reinterpret_cast<std::uintptr_t>(view.data) % (sizeof(T) * static_cast<std::size_t>(lanes)) == 0;
-}
 
 /// out = formula(inputs…), `lanes` elements of a row at a time. An input may be broadcast along its rows.
 template <class F, class R, class... T>

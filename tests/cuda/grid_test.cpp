@@ -1,10 +1,12 @@
 #include "../../cuda/device/grid.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <random>
 #include <vector>
 
 #include "../../cuda/device/offsets.h"
+#include "../../cuda/device/packed_row.h"
 #include "../../cuda/device/split.h"
 #include "catch.h"
 
@@ -55,6 +57,45 @@ TEST_CASE("groups have a whole number of warps, and as many as a block may") {
       CHECK((at_once >= groups || grid.blocks == 1u << 20));
     }
   }
+}
+
+TEST_CASE(
+    "the threads of a group use each pack of a row once in every pass, and load it once if the row is one chunk") {
+  auto check = [](auto loop_of, int lanes) {
+    for (int threads : {32, 128, 512})
+      for (std::int64_t packs : {0, 1, 31, 32, 33, 128, 129, 1000, 5000})
+        for (std::int64_t begin : {0, 3}) {
+          CAPTURE(lanes, threads, packs, begin);
+          auto loop = loop_of(begin, begin + packs, threads);
+          // What a thread has in its registers: one pack for each k.
+          std::vector<std::vector<std::int64_t>> kept(static_cast<std::size_t>(threads),
+                                                      std::vector<std::int64_t>(8, -1));
+          for (int pass : {0, 1, 2, 3}) {
+            std::vector<int> loads(static_cast<std::size_t>(begin + packs)), uses = loads;
+            bool right = true;
+            for (int thread = 0; thread < threads; ++thread) {
+              auto& own = kept[static_cast<std::size_t>(thread)];
+              loop.run(
+                  pass, thread,
+                  [&](int k, std::int64_t p) {
+                    own[static_cast<std::size_t>(k)] = p;
+                    ++loads[static_cast<std::size_t>(p)];
+                  },
+                  [&](int k, std::int64_t p) {
+                    right &= own[static_cast<std::size_t>(k)] == p;
+                    ++uses[static_cast<std::size_t>(p)];
+                  });
+            }
+            CHECK(right);
+            CHECK(std::count(uses.begin() + begin, uses.end(), 1) == packs);
+            bool one_chunk = packs <= std::int64_t{threads} * packs_at_once(lanes);
+            std::int64_t loaded = std::count(loads.begin() + begin, loads.end(), 1);
+            CHECK((pass == 0 ? loaded == packs : one_chunk ? loaded == 0 : loaded < packs));
+          }
+        }
+  };
+  check([](std::int64_t begin, std::int64_t end, int threads) { return PackLoop<4>(begin, end, threads); }, 4);
+  check([](std::int64_t begin, std::int64_t end, int threads) { return PackLoop<1>(begin, end, threads); }, 1);
 }
 
 TEST_CASE("a Divisor divides as the processor does") {

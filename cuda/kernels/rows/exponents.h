@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "../../device/element.h"
+#include "../../device/packed_row.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -12,12 +13,26 @@ inline namespace REEL_TARGET {
 /// The largest of some numbers, and Σ e^(x − largest); −∞ and 0 if there are none.
 template <class Wide>
 struct Exponents {
-  Wide largest, sum;
+  static constexpr Wide infinity = std::numeric_limits<Wide>::infinity();
+  Wide largest = -infinity, sum = 0;
 
-  REEL_HOST_DEVICE void add(Wide x) {
-    // e^(x − x), which is NaN for x = ∞.
-    Wide own = x == -std::numeric_limits<Wide>::infinity() ? Wide(0) : Wide(1) + (x - x);
-    *this = joined(*this, {x, own});
+  /// Adds the elements of a pack: the sum so far is rescaled only if one of them is larger than all before.
+  template <class T, int lanes>
+  REEL_HOST_DEVICE void add(const Pack<T, lanes>& pack) {
+    Wide most = loaded(pack.element[0]);
+#pragma unroll
+    for (int lane = 1; lane < lanes; ++lane) {
+      Wide x = loaded(pack.element[lane]);
+      if (x > most || x != x) most = x;
+    }
+    if (!(most <= largest)) {
+      sum *= std::exp(largest - most);
+      largest = most;
+    }
+    // −∞ less −∞ would be NaN, as ∞ less ∞ is.
+    Wide shift = largest == -infinity ? Wide(0) : largest;
+#pragma unroll
+    for (int lane = 0; lane < lanes; ++lane) sum += std::exp(loaded(pack.element[lane]) - shift);
   }
   REEL_HOST_DEVICE static Exponents joined(Exponents a, Exponents b) {
     bool b_leads = b.largest > a.largest || b.largest != b.largest;
@@ -28,17 +43,21 @@ struct Exponents {
   }
 };
 
-/// The exponents of given(0), …, given(length − 1), in one pass: the sum so far is rescaled when a larger number
-/// occurs.
-template <class Wide, class Group, class Given>
-REEL_DEVICE Exponents<Wide> exponents_of_row(Group& group, std::int64_t length, const Given& given) {
-  auto partial = group.template per_thread<Exponents<Wide>>();
+/// The exponents of a row, in one pass, the first. load(p) gives pack p.
+template <int lanes, class T, class Group, class Kept, class Load>
+REEL_DEVICE Exponents<Wide<T>> exponents_of_row(Group& group, const PackLoop<lanes>& loop, Kept& kept,
+                                                const Load& load) {
+  using E = Exponents<Wide<T>>;
+  auto partial = group.template per_thread<E>();
   group.each([&](int thread) {
-    Exponents<Wide> all{-std::numeric_limits<Wide>::infinity(), 0};
-    for (std::int64_t i = thread; i < length; i += group.size()) all.add(given(i));
+    KeptPacks<T, lanes>& own = kept[thread];
+    E all;
+    loop.run(
+        0, thread, [&](int k, std::int64_t p) { own.of[k] = load(p); },
+        [&](int k, std::int64_t) { all.add(own.of[k]); });
     partial[thread] = all;
   });
-  return group.reduce(partial, [](Exponents<Wide> a, Exponents<Wide> b) { return Exponents<Wide>::joined(a, b); });
+  return group.reduce(partial, [](E a, E b) { return E::joined(a, b); });
 }
 
 }  // namespace REEL_TARGET

@@ -5,7 +5,9 @@
 #include "../../../lib/core/dtype_dispatch.h"
 #include "../../../lib/kernels/loss.h"
 #include "../../device/launch.h"
+#include "../../device/packed_row.h"
 #include "../../runtime/cuda_kernels.h"
+#include "aligned_view.h"
 #include "ctc.h"
 #include "exponents.h"
 
@@ -31,7 +33,8 @@ struct Targets {
   }
 };
 
-template <class T>
+// Bound: the logits are read once.
+template <class T, int lanes>
 struct CrossEntropy {
   Targets targets;
   const T* logits;
@@ -43,9 +46,13 @@ struct CrossEntropy {
     using W = Wide<T>;
     std::int64_t n = group.index(), target = targets.at(n);
     const T* row = logits + n * targets.classes;
-    Exponents<W> all{};
+    Exponents<W> all{0, 0};
     bool counts = targets.counts(target);
-    if (counts) all = exponents_of_row<W>(group, targets.classes, [&](std::int64_t i) { return loaded(row[i]); });
+    if (counts) {
+      PackLoop<lanes> loop(0, targets.classes / lanes, group.size());
+      auto kept = group.template per_thread<KeptPacks<T, lanes>>();
+      all = exponents_of_row<lanes, T>(group, loop, kept, [&](std::int64_t p) { return load_pack<lanes>(row, p); });
+    }
     group.each([&](int thread) {
       if (thread != 0) return;
       targets.report_unless_fitting(target, faults);
@@ -58,18 +65,23 @@ struct CrossEntropy {
 
 bool cross_entropy(const View& losses, const View& exponents, const View& logits, const View& targets,
                    std::int64_t ignored, std::int64_t&) {
+  std::int64_t classes = logits.dims[1];
   with_floating(logits.dtype, [&]<class T>(std::type_identity<T>) {
-    for_each_group(losses.numel, threads_for_row(logits.dims[1]), 0,
-                   CrossEntropy<T>{{targets, logits.dims[1], ignored},
-                                   logits.as<T>(),
-                                   losses.as<Wide<T>>(),
-                                   exponents.as<Wide<T>>(),
-                                   fault_reporter()});
+    with_lanes<T>(classes, [&]<int lanes>(std::integral_constant<int, lanes>) {
+      AlignedView from(logits, lanes);
+      for_each_group(losses.numel, threads_for_packs(classes / lanes, lanes), 0,
+                     CrossEntropy<T, lanes>{{targets, classes, ignored},
+                                            from.view().template as<T>(),
+                                            losses.as<Wide<T>>(),
+                                            exponents.as<Wide<T>>(),
+                                            fault_reporter()});
+    });
   });
   return true;
 }
 
-template <class T>
+// Bound: the logits are read once and the result is written once.
+template <class T, int lanes>
 struct CrossEntropyGradient {
   Targets targets;
   T* out;
@@ -85,12 +97,24 @@ struct CrossEntropyGradient {
     T* to = out + n * targets.classes;
     W largest = exponents[2 * n], sum = exponents[2 * n + 1], gradient = d[n * d_stride], scale = gradient / sum;
     bool counts = targets.counts(target);
+    PackLoop<lanes> loop(0, targets.classes / lanes, group.size());
     group.each([&](int thread) {
-      for (std::int64_t i = thread; i < targets.classes; i += group.size()) {
-        W power = counts ? std::exp(loaded(row[i]) - largest) : W(0);
-        // p − 1 is computed as a difference, without rounding p first.
-        to[i] = stored<T>(!counts ? W(0) : i == target ? gradient * (power / sum - W(1)) : power * scale);
-      }
+      KeptPacks<T, lanes> own;
+      loop.run(
+          0, thread, [&](int k, std::int64_t p) { own.of[k] = load_pack<lanes>(row, p); },
+          [&](int k, std::int64_t p) {
+            Pack<T, lanes> result;
+#pragma unroll
+            for (int lane = 0; lane < lanes; ++lane) {
+              W power = counts ? std::exp(loaded(own.of[k].element[lane]) - largest) : W(0);
+              // p − 1 is computed as a difference, without rounding p first.
+              bool is_target = p * lanes + lane == target;
+              result.element[lane] = stored<T>(!counts     ? W(0)
+                                               : is_target ? gradient * (power / sum - W(1))
+                                                           : power * scale);
+            }
+            store_pack<lanes>(to, p, result);
+          });
     });
   }
 };
@@ -98,14 +122,20 @@ struct CrossEntropyGradient {
 void cross_entropy_gradient(const View& out, const View& d, const View& logits, const View& targets,
                             const View& exponents, std::int64_t ignored) {
   if (out.numel == 0) return;
+  std::int64_t classes = logits.dims[1];
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    for_each_group(logits.dims[0], threads_for_row(logits.dims[1]), 0,
-                   CrossEntropyGradient<T>{{targets, logits.dims[1], ignored},
-                                           out.as<T>(),
-                                           logits.as<T>(),
-                                           d.as<Wide<T>>(),
-                                           exponents.as<Wide<T>>(),
-                                           d.rank == 0 ? 0 : d.strides[0]});
+    with_lanes<T>(classes, [&]<int lanes>(std::integral_constant<int, lanes>) {
+      AlignedView from(logits, lanes);
+      AlignedResult to(out, lanes);
+      for_each_group(logits.dims[0], threads_for_packs(classes / lanes, lanes), 0,
+                     CrossEntropyGradient<T, lanes>{{targets, classes, ignored},
+                                                    to.view().template as<T>(),
+                                                    from.view().template as<T>(),
+                                                    d.as<Wide<T>>(),
+                                                    exponents.as<Wide<T>>(),
+                                                    d.rank == 0 ? 0 : d.strides[0]});
+      to.finish();
+    });
   });
 }
 

@@ -1,14 +1,17 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 #include "../../../lib/core/dtype_dispatch.h"
 #include "../../../lib/kernels/activation.h"
 #include "../../device/launch.h"
 #include "../../device/offsets.h"
+#include "../../device/packed_row.h"
 #include "../../runtime/cuda_kernels.h"
 #include "../elementwise/activation.h"
+#include "aligned_view.h"
 #include "exponents.h"
 
 namespace reel::detail {
@@ -31,74 +34,141 @@ struct Rows {
   std::int64_t length, steps[operand_count];
 };
 
-template <class... Views>
-auto rows_of(const View& out, const Views&... inputs) {
-  constexpr int count = 1 + sizeof...(Views);
-  const View views[] = {heads(out), heads(inputs)...};
-  const View* pointers[count];
-  for (int k = 0; k < count; ++k) pointers[k] = &views[k];
-  return Rows<count>{
-      Offsets<count>(Iteration<count>(pointers)), last_dim(out), {last_stride(out), last_stride(inputs)...}};
+template <int operand_count>
+Iteration<operand_count> row_iteration(const View* const (&views)[operand_count]) {
+  View rows[operand_count];
+  const View* pointers[operand_count];
+  for (int k = 0; k < operand_count; ++k) {
+    rows[k] = heads(*views[k]);
+    pointers[k] = &rows[k];
+  }
+  return Iteration<operand_count>(pointers);
 }
 
-// One row of each view.
+template <int operand_count>
+Rows<operand_count> rows_of(const View* const (&views)[operand_count]) {
+  Rows<operand_count> rows{Offsets<operand_count>(row_iteration(views)), last_dim(*views[0]), {}};
+  for (int k = 0; k < operand_count; ++k) rows.steps[k] = last_stride(*views[k]);
+  return rows;
+}
+
+// True if the rows of all views, that of the first of T, can be read by packs of 16 bytes of T, wherever the first begins.
 template <class T, int operand_count>
+bool has_packs(const View* const (&views)[operand_count]) {
+  if (!has_full_packs<T>(last_dim(*views[0]))) return false;
+  Iteration<operand_count> iteration = row_iteration(views);
+  for (int k = 0; k < operand_count; ++k) {
+    if (last_stride(*views[k]) != 1) return false;
+    for (int axis = 0; axis < iteration.rank; ++axis)
+      if (iteration.dims[axis] > 1 && iteration.strides[k][axis] % full_lanes<T> != 0) return false;
+  }
+  return true;
+}
+
+// One row of each view, in packs: packs of one element may be apart.
+template <int lanes, int operand_count>
 class RowAt {
  public:
   REEL_DEVICE RowAt(const Rows<operand_count>& rows, std::int64_t row) : rows_(rows) { rows.offsets.find(row, at_); }
   template <int operand, class Element>
-  REEL_DEVICE Element& get(Element* first, std::int64_t i) const {
-    return first[at_[operand] + i * rows_.steps[operand]];
+  REEL_DEVICE Pack<Element, lanes> get(const Element* first, std::int64_t p) const {
+    return load_pack<lanes>(first + offset(operand, p), 0);
+  }
+  template <int operand, class Element>
+  REEL_DEVICE void put(Element* first, std::int64_t p, const Pack<Element, lanes>& pack) const {
+    store_pack<lanes>(first + offset(operand, p), 0, pack);
   }
 
  private:
+  REEL_DEVICE std::int64_t offset(int operand, std::int64_t p) const {
+    return at_[operand] + p * (lanes == 1 ? rows_.steps[operand] : lanes);
+  }
+
   const Rows<operand_count>& rows_;
   std::int64_t at_[operand_count];
+};
+
+// The results of rows whose elements are all masked are 0, or −∞; those of other rows without a finite largest element are
+// NaN. Both follow from the numbers of a row, so that no element needs a branch.
+template <class Wide>
+struct RowNumbers {
+  static constexpr Wide infinity = std::numeric_limits<Wide>::infinity();
+  bool is_normal, is_empty;
+  Wide largest;
+  REEL_DEVICE RowNumbers(Exponents<Wide> all, bool masked)
+      : is_normal(all.largest > -infinity && all.largest < infinity),
+        is_empty(masked && all.largest == -infinity),
+        largest(is_normal ? all.largest : Wide(0)) {}
+  REEL_DEVICE Wide choose(Wide normal, Wide empty) const {
+    return is_normal ? normal : is_empty ? empty : std::numeric_limits<Wide>::quiet_NaN();
+  }
 };
 
 template <class Wide>
 struct Softmax {
   Wide largest, factor;
-  REEL_DEVICE explicit Softmax(Exponents<Wide> all) : largest(all.largest), factor(1 / all.sum) {}
+  REEL_DEVICE Softmax(Exponents<Wide> all, bool masked) {
+    RowNumbers<Wide> row(all, masked);
+    largest = row.largest;
+    factor = row.choose(1 / all.sum, 0);
+  }
   REEL_DEVICE Wide operator()(Wide x) const { return std::exp(x - largest) * factor; }
-  // The result for a row whose elements are all masked.
-  REEL_DEVICE static Wide nothing() { return 0; }
 };
 
 template <class Wide>
 struct LogSoftmax {
   Wide largest, rest;
-  REEL_DEVICE explicit LogSoftmax(Exponents<Wide> all) : largest(all.largest), rest(std::log(all.sum)) {}
+  REEL_DEVICE LogSoftmax(Exponents<Wide> all, bool masked) {
+    RowNumbers<Wide> row(all, masked);
+    largest = row.largest;
+    rest = row.choose(std::log(all.sum), std::numeric_limits<Wide>::infinity());
+  }
   REEL_DEVICE Wide operator()(Wide x) const { return x - largest - rest; }
-  REEL_DEVICE static Wide nothing() { return -std::numeric_limits<Wide>::infinity(); }
 };
 
-// Masked elements are treated as −∞.
-template <class T, template <class> class Op, bool masked>
+template <class T>
+REEL_DEVICE T minus_infinity() {
+  return stored<T>(-std::numeric_limits<Wide<T>>::infinity());
+}
+
+// Masked elements are treated as −∞. Bound: x and the mask are read once and y is written once, if the row is one chunk;
+// else x and the mask are read twice.
+template <class T, template <class> class Op, int lanes>
 struct Forward {
-  Rows<masked ? 3 : 2> rows;
+  static constexpr int lanes_of_pack = lanes;
+  Rows<3> rows;
   T* out;
   const T* x;
-  const bool* mask;
+  const bool* mask;  // may be null
 
   template <class Group>
   REEL_DEVICE void operator()(Group& group) const {
     using W = Wide<T>;
-    constexpr W infinity = std::numeric_limits<W>::infinity();
-    RowAt<T, masked ? 3 : 2> at(rows, group.index());
-    auto given = [&](std::int64_t i) {
-      if constexpr (masked)
-        if (!at.template get<2>(mask, i)) return -infinity;
-      return loaded(at.template get<1>(x, i));
+    RowAt<lanes, 3> at(rows, group.index());
+    PackLoop<lanes> loop(0, rows.length / lanes, group.size());
+    auto kept = group.template per_thread<KeptPacks<T, lanes>>();
+    auto given = [&](std::int64_t p) {
+      Pack<T, lanes> pack = at.template get<1>(x, p);
+      if (!mask) return pack;
+      Pack<bool, lanes> is_seen = at.template get<2>(mask, p);
+#pragma unroll
+      for (int lane = 0; lane < lanes; ++lane)
+        if (!is_seen.element[lane]) pack.element[lane] = minus_infinity<T>();
+      return pack;
     };
-    Exponents<W> all = exponents_of_row<W>(group, rows.length, given);
-    bool is_normal = all.largest > -infinity && all.largest < infinity;
-    bool is_empty = masked && all.largest == -infinity;
-    W otherwise = is_empty ? Op<W>::nothing() : std::numeric_limits<W>::quiet_NaN();
-    Op<W> op(all);
+    Exponents<W> all = exponents_of_row<lanes, T>(group, loop, kept, given);
+    Op<W> op(all, mask != nullptr);
     group.each([&](int thread) {
-      for (std::int64_t i = thread; i < rows.length; i += group.size())
-        at.template get<0>(out, i) = stored<T>(is_normal ? op(given(i)) : otherwise);
+      KeptPacks<T, lanes>& own = kept[thread];
+      loop.run(
+          1, thread, [&](int k, std::int64_t p) { own.of[k] = given(p); },
+          [&](int k, std::int64_t p) {
+            Pack<T, lanes> result;
+#pragma unroll
+            for (int lane = 0; lane < lanes; ++lane)
+              result.element[lane] = stored<T>(op(loaded(own.of[k].element[lane])));
+            at.template put<0>(out, p, result);
+          });
     });
   }
 };
@@ -127,8 +197,10 @@ struct LogSoftmaxGradient {
   }
 };
 
-template <class T, class Op>
+// Bound: d and y are read once and dx is written once, if the row is one chunk; else d and y are read twice.
+template <class T, class Op, int lanes>
 struct Backward {
+  static constexpr int lanes_of_pack = lanes;
   Rows<3> rows;
   T* out;
   const T *d, *y;
@@ -136,48 +208,93 @@ struct Backward {
   template <class Group>
   REEL_DEVICE void operator()(Group& group) const {
     using W = Wide<T>;
-    RowAt<T, 3> at(rows, group.index());
+    RowAt<lanes, 3> at(rows, group.index());
+    PackLoop<lanes> loop(0, rows.length / lanes, group.size());
+    auto of_d = group.template per_thread<KeptPacks<T, lanes>>(),
+         of_y = group.template per_thread<KeptPacks<T, lanes>>();
+    auto load = [&](int thread) {
+      return [&, thread](int k, std::int64_t p) {
+        of_d[thread].of[k] = at.template get<1>(d, p);
+        of_y[thread].of[k] = at.template get<2>(y, p);
+      };
+    };
     auto partial = group.template per_thread<W>();
     group.each([&](int thread) {
       W sum = 0;
-      for (std::int64_t i = thread; i < rows.length; i += group.size())
-        sum += Op::term(loaded(at.template get<1>(d, i)), loaded(at.template get<2>(y, i)));
+      loop.run(0, thread, load(thread), [&](int k, std::int64_t) {
+#pragma unroll
+        for (int lane = 0; lane < lanes; ++lane)
+          sum += Op::term(loaded(of_d[thread].of[k].element[lane]), loaded(of_y[thread].of[k].element[lane]));
+      });
       partial[thread] = sum;
     });
     W sum = group.reduce(partial, [](W a, W b) { return a + b; });
     group.each([&](int thread) {
-      for (std::int64_t i = thread; i < rows.length; i += group.size())
-        at.template get<0>(out, i) =
-            stored<T>(Op::result(loaded(at.template get<1>(d, i)), loaded(at.template get<2>(y, i)), sum));
+      loop.run(1, thread, load(thread), [&](int k, std::int64_t p) {
+        Pack<T, lanes> result;
+#pragma unroll
+        for (int lane = 0; lane < lanes; ++lane)
+          result.element[lane] = stored<T>(
+              Op::result(loaded(of_d[thread].of[k].element[lane]), loaded(of_y[thread].of[k].element[lane]), sum));
+        at.template put<0>(out, p, result);
+      });
     });
   }
 };
 
 template <class Program>
 void run_rows(const View& out, const Program& program) {
-  if (out.numel == 0) return;
+  constexpr int lanes = Program::lanes_of_pack;
   std::int64_t length = program.rows.length;
-  for_each_group(out.numel / length, threads_for_row(length), 0, program);
+  for_each_group(out.numel / length, threads_for_packs(length / lanes, lanes), 0, program);
+}
+
+template <class T, template <class> class Op, int lanes>
+void run_forward(const View& out, const View& x, const View* mask) {
+  run_rows(out, Forward<T, Op, lanes>{rows_of({&out, &x, mask ? mask : &x}), out.as<T>(), x.as<T>(),
+                                      mask ? mask->as<bool>() : nullptr});
+}
+
+template <template <class> class Op>
+void run(const View& out, const View& x, const View* mask) {
+  if (out.numel == 0) return;
+  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
+    if (!has_packs<T>({&out, &x, mask ? mask : &x})) return run_forward<T, Op, 1>(out, x, mask);
+    constexpr int lanes = full_lanes<T>;
+    AlignedResult to(out, lanes);
+    AlignedView from(x, lanes);
+    std::optional<AlignedView> seen;
+    if (mask) seen.emplace(*mask, lanes);
+    run_forward<T, Op, lanes>(to.view(), from.view(), seen ? &seen->view() : nullptr);
+    to.finish();
+  });
 }
 
 template <template <class> class Op>
 void run_plain(const View& out, const View& x) {
-  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    run_rows(out, Forward<T, Op, false>{rows_of(out, x), out.as<T>(), x.as<T>(), nullptr});
-  });
+  run<Op>(out, x, nullptr);
 }
 
 template <template <class> class Op>
 void run_masked(const View& out, const View& x, const View& mask) {
-  with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    run_rows(out, Forward<T, Op, true>{rows_of(out, x, mask), out.as<T>(), x.as<T>(), mask.as<bool>()});
-  });
+  run<Op>(out, x, &mask);
+}
+
+template <class T, class Op, int lanes>
+void run_backward(const View& out, const View& d, const View& y) {
+  run_rows(out, Backward<T, Op, lanes>{rows_of({&out, &d, &y}), out.as<T>(), d.as<T>(), y.as<T>()});
 }
 
 template <class Op>
 void run_gradient(const View& out, const View& d, const View& y) {
+  if (out.numel == 0) return;
   with_floating(out.dtype, [&]<class T>(std::type_identity<T>) {
-    run_rows(out, Backward<T, Op>{rows_of(out, d, y), out.as<T>(), d.as<T>(), y.as<T>()});
+    if (!has_packs<T>({&out, &d, &y})) return run_backward<T, Op, 1>(out, d, y);
+    constexpr int lanes = full_lanes<T>;
+    AlignedResult to(out, lanes);
+    AlignedView of_d(d, lanes), of_y(y, lanes);
+    run_backward<T, Op, lanes>(to.view(), of_d.view(), of_y.view());
+    to.finish();
   });
 }
 
