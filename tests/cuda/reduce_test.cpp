@@ -34,6 +34,8 @@ const std::vector<Case> cases = {
     {{9, 20, 700}, {0, 2}, {}},
     {{9, 20, 700}, {0, 1, 2}, {}},
     {{4, 3, 50, 2, 70}, {0, 2, 4}, {}},
+    {{5, 4, 3, 64}, {0, 2, 3}, {}},
+    {{3, 70'016}, {1}, {}},
 };
 
 // The case's tensor on a device.
@@ -92,6 +94,37 @@ TEST_CASE("reductions on a device give what they give on the CPU, in every dtype
       Tensor factors = is_floating(dtype) ? to(1 + to(x, f64) * 0.001, dtype) : x;
       compare_reduction(Reduction::prod, factors, c);
     }
+}
+
+TEST_CASE("reductions of rows on a device are those of the CPU for every length, wherever rows begin") {
+  if (lacks_device()) return;
+  for (DType dtype : {f32, f64, bf16, f16})
+    for (std::int64_t length :
+         {1, 2, 3, 4, 5, 7, 8, 9, 15, 16, 17, 63, 64, 65, 257, 511, 512, 513, 1023, 1024, 4100, 9000})
+      for (std::int64_t start : {0, 1, 8}) {
+        Tensor all = drawn({3, length + 16}, dtype), x = slice(all, 1, start, start + length);
+        Tensor there = slice(to(all, gpu), 1, start, start + length);
+        for (bool whole : {false, true}) {
+          CAPTURE(name_of(dtype), length, start, whole);
+          auto check = [&](DType result_dtype, const auto& slot) {
+            Shape shape = whole ? Shape{1, 1} : Shape{3, 1};
+            Tensor expected = zeros(shape, {.dtype = result_dtype}), found = to(expected, gpu);
+            slot(detail::kernels(cpu), expected.body(), x.body());
+            slot(detail::kernels(gpu), found.body(), there.body());
+            CHECK(apart(found, expected) <= allowed(result_dtype));
+          };
+          using detail::KernelTable, detail::View;
+          for (Reduction op : {Reduction::sum, Reduction::max, Reduction::argmin, Reduction::logsumexp})
+            check(op == Reduction::argmin ? i64 : dtype,
+                  [op](const KernelTable& table, const View& out, const View& in) {
+                    table.reduce[static_cast<int>(op)](out, in);
+                  });
+          check(dtype, [](const KernelTable& table, const View& out, const View& in) { table.norm(out, in, 3); });
+          if (length > 1)
+            check(dtype,
+                  [](const KernelTable& table, const View& out, const View& in) { table.variance(out, in, 2, false); });
+        }
+      }
 }
 
 TEST_CASE("variances and norms on a device are those of the CPU") {
@@ -165,15 +198,19 @@ TEST_CASE("nonzero and has_anomaly on a device find what the CPU finds") {
     CHECK(apart(found, expected) == 0);
   }
   for (DType dtype : {f32, f64, bf16, f16})
-    for (double number : {1.0, double{NAN}, HUGE_VAL, -HUGE_VAL, -0.0, 6e4}) {
-      std::vector<double> values(5000, 2);
-      values[4321] = number;
-      Tensor x = to(tensor(values), dtype), there = to(x, gpu);
-      CAPTURE(name_of(dtype), number);
-      for (bool infinities_count : {false, true})
-        CHECK(detail::kernels(gpu).has_anomaly(there.body(), infinities_count) ==
-              detail::kernels(cpu).has_anomaly(x.body(), infinities_count));
-    }
+    for (double number : {1.0, double{NAN}, -double{NAN}, HUGE_VAL, -HUGE_VAL, -0.0, 6e4})
+      // In the middle, and in the elements behind the last 16 bytes.
+      for (std::size_t place : {0, 4321, 5000})
+        for (std::int64_t start : {0, 1}) {
+          std::vector<double> values(5001, 2);
+          values[place] = number;
+          Tensor x = slice(to(tensor(values), dtype), 0, start, 5001);
+          Tensor there = slice(to(to(tensor(values), dtype), gpu), 0, start, 5001);
+          CAPTURE(name_of(dtype), number, place, start);
+          for (bool infinities_count : {false, true})
+            CHECK(detail::kernels(gpu).has_anomaly(there.body(), infinities_count) ==
+                  detail::kernels(cpu).has_anomaly(x.body(), infinities_count));
+        }
 }
 
 }  // namespace reel_test

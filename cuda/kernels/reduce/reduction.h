@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
+#include <cstring>
+#include <numeric>
 #include <type_traits>
 
 #include <reel/detail/view.h>
@@ -10,6 +12,8 @@
 #include "../../device/launch.h"
 #include "../../device/number.h"
 #include "../../device/offsets.h"
+#include "../../device/pack.h"
+#include "../../device/split.h"
 
 // Common parts of all reductions: which elements belong to which result, and the order in which they are joined. A
 // reduction is a struct with
@@ -51,6 +55,9 @@ class ReducedAxes {
   std::int64_t length() const { return length_; }
   /// Returns true if adjacent results are closer in memory than adjacent elements of one result.
   bool across() const { return across_; }
+  /// Returns true if `lanes` elements of a result, from a multiple of `lanes` on, are always contiguous, and begin at a
+  /// multiple of `lanes` from the first element of x. It depends on shapes and strides only.
+  bool has_packs(int lanes) const { return !across_ && length_ >= lanes && packs_ % lanes == 0; }
 
   REEL_DEVICE std::int64_t first(std::int64_t result) const { return find(kept_, kept_steps_, result); }
   /// Returns true if an offset is computed without a loop, so that several elements can be read at once.
@@ -89,6 +96,11 @@ class ReducedAxes {
       : kept_(kept), gone_(gone), kept_steps_(kept), gone_steps_(gone) {
     std::int64_t hop = std::abs(kept.strides[0][0]), step = std::abs(gone.strides[0][0]);
     across_ = kept.dims[0] > 1 && gone.dims[0] > 1 && hop < step;
+    if (gone.strides[0][0] != 1 || !gone_steps_.few) return;
+    packs_ = 0;
+    for (int axis = 0; axis < kept.rank; ++axis)
+      if (kept.dims[axis] > 1) packs_ = std::gcd(packs_, kept.strides[0][axis]);
+    if (gone.rank == 2) packs_ = std::gcd(std::gcd(packs_, gone.dims[0]), gone.strides[0][1]);
   }
 
   // Element i of up to two axes is at offset step i + hop ⌊i / inner⌋.
@@ -121,27 +133,51 @@ class ReducedAxes {
   Steps kept_steps_, gone_steps_;
   std::int64_t results_ = 0, length_ = 0;
   bool across_;
+  // The greatest common divisor of all distances between contiguous ranges of elements; 1 if there are none.
+  std::int64_t packs_ = 1;
 };
 
 /// Loads elements of a type known at compile time.
 template <class T>
 struct Elements {
-  // the number of elements that are read before the first arrives
-  static constexpr int at_once = sizeof(T) == 2 ? 8 : 4;
+  // The number of elements, or of packs, that are read before the first arrives: of packs 64 bytes, in 16 registers.
+  static constexpr int at_once = sizeof(T) == 2 ? 8 : 4, lanes = full_lanes<T>, packs_at_once = 4;
   ReducedAxes axes;
   const T* data;
-  Elements(const ReducedAxes& axes, const View& x) : axes(axes), data(x.as<const T>()) {}
+  bool packed, aligned;
+  Elements(const ReducedAxes& axes, const View& x)
+      : axes(axes), data(x.as<const T>()), packed(axes.has_packs(lanes)), aligned(is_aligned<T>(x, lanes)) {}
+  /// Loads contiguous elements from element i on, by one access if addresses allow it.
+  REEL_DEVICE Pack<T, lanes> pack(std::int64_t first, std::int64_t i) const {
+    const T* from = data + first + axes.place<true>(i);
+    Pack<T, lanes> pack;
+    if (aligned) {
+      // As words, so that the compiler does not merge these loads with those of single elements.
+      Words words = *reinterpret_cast<const Words*>(from);
+      std::memcpy(static_cast<void*>(&pack), &words, sizeof pack);
+    } else {
+#pragma unroll
+      for (int lane = 0; lane < lanes; ++lane) pack.element[lane] = from[lane];
+    }
+    return pack;
+  }
   template <class Value, bool quick>
   REEL_DEVICE Value at(std::int64_t first, std::int64_t i) const {
     return static_cast<Value>(loaded(data[first + axes.place<quick>(i)]));
   }
   REEL_DEVICE std::int64_t first(std::int64_t result) const { return axes.first(result); }
   REEL_DEVICE bool is_quick() const { return axes.is_quick(); }
+
+ private:
+  struct alignas(16) Words {
+    std::uint64_t of[2];
+  };
 };
 
 /// Loads elements of any integer type.
 struct Integers {
-  static constexpr int at_once = 4;
+  static constexpr int at_once = 4, lanes = 1;
+  static constexpr bool packed = false;
   ReducedAxes axes;
   const void* data;
   DType dtype;
@@ -157,7 +193,7 @@ struct Integers {
 /// The states of parts of each result: (parts, results).
 template <class State>
 struct PartStates {
-  static constexpr int at_once = 4;
+  static constexpr int at_once = 4, lanes = 1;
   const State* states;
   std::int64_t results;
   template <class Value, bool quick>
@@ -189,15 +225,17 @@ struct ReductionGrid {
   int columns, lanes;
   bool across;
   std::int64_t blocks, parts = 1, part_length;
+  Split of_group;  // into part and block
 
-  ReductionGrid(std::int64_t results, std::int64_t length, bool across, bool may_cut)
+  /// `unit`: the number of elements that a thread takes at a time.
+  ReductionGrid(std::int64_t results, std::int64_t length, bool across, bool may_cut, int unit = 1)
       : results(results), length(length), across(across) {
     // Adjacent columns replace lanes only as far as needed to read memory in whole cache lines.
     int beside = 1, most_beside = may_cut ? 32 : 8;
     while (across && beside < most_beside && beside < results) beside *= 2;
     int most_lanes = threads / beside;
     lanes = 1;
-    while (lanes < most_lanes && lanes * 4 < length) lanes *= 2;
+    while (lanes < most_lanes && lanes * std::max(unit, 4) < length) lanes *= 2;
     columns = threads / lanes;
     blocks = (results + columns - 1) / columns;
     if (may_cut && blocks < enough_blocks) {
@@ -205,8 +243,10 @@ struct ReductionGrid {
       parts = std::max<std::int64_t>(std::min(most, wanted), 1);
     }
     part_length = (length + parts - 1) / parts;
-    part_length = (part_length + lanes - 1) / lanes * lanes;
+    std::int64_t together = std::int64_t{lanes} * unit;
+    part_length = (part_length + together - 1) / together * together;
     parts = (length + part_length - 1) / part_length;
+    of_group = Split(blocks, blocks * parts);
   }
 };
 
@@ -225,14 +265,15 @@ struct Reduce {
   template <class Group>
   REEL_DEVICE void operator()(Group& group) const {
     State* states = group.template shared<State>(ReductionGrid::threads);
-    std::int64_t part = group.index() / grid.blocks, first = group.index() % grid.blocks * grid.columns;
+    Split::Parts parts = grid.of_group(group.index());
+    std::int64_t part = parts.whole, first = parts.rest * grid.columns;
     group.each([&](int thread) {
       int column = grid.across ? thread % grid.columns : thread / grid.lanes;
       int lane = grid.across ? thread / grid.columns : thread % grid.lanes;
       std::int64_t result = first + column, begin = part * grid.part_length, end = begin + grid.part_length;
       if (end > grid.length) end = grid.length;
       states[lane * grid.columns + column] =
-          result < grid.results ? accumulate_range(op.of(result), source.first(result), begin + lane, end)
+          result < grid.results ? accumulate_range(op.of(result), source.first(result), begin, lane, end)
                                 : op.nothing();
     });
     for (int half = grid.lanes / 2; half > 0; half /= 2)
@@ -251,14 +292,60 @@ struct Reduce {
   }
 
  private:
-  REEL_DEVICE State accumulate_range(const Op& own, std::int64_t first, std::int64_t i, std::int64_t end) const {
+  REEL_DEVICE State accumulate_range(const Op& own, std::int64_t first, std::int64_t begin, int lane,
+                                     std::int64_t end) const {
     State total = own.nothing();
+    std::int64_t i = begin + lane;
+    if constexpr (Source::lanes > 1)
+      if (source.packed) {
+        take_packs(total, own, first, begin + lane * Source::lanes, end);
+        i = begin + (end - begin) / Source::lanes * Source::lanes + lane;
+      }
     if (source.is_quick()) {
       if constexpr (Source::at_once == 8) stride<8>(total, own, first, i, end);
       stride<4>(total, own, first, i, end);
     }
     stride<1>(total, own, first, i, end);
     return total;
+  }
+
+  // Takes packs of adjacent elements, a run for each element of a pack: first several packs at a time, then one.
+  REEL_DEVICE void take_packs(State& total, const Op& own, std::int64_t first, std::int64_t i, std::int64_t end) const {
+    constexpr int lanes = Source::lanes, at_once = Source::packs_at_once;
+    int step = grid.lanes * lanes;
+    std::int64_t last = end - lanes - (at_once - 1) * step;
+    while (i <= last) i = take_run<at_once>(total, own, first, i, step, last);
+    while (i <= end - lanes) i = take_run<1>(total, own, first, i, step, end - lanes);
+  }
+
+  // Takes up to run_length packs, `at_once` of them while they begin at `last` or before; returns where the next begins.
+  template <int at_once>
+  REEL_DEVICE std::int64_t take_run(State& total, const Op& own, std::int64_t first, std::int64_t i, int step,
+                                    std::int64_t last) const {
+    Run runs[Source::lanes];
+    take_set<at_once, true>(runs, own, first, i, step);
+    i += at_once * step;
+    for (int n = at_once; n < ReductionGrid::run_length && i <= last; n += at_once, i += at_once * step)
+      take_set<at_once, false>(runs, own, first, i, step);
+    total = own.join(total, joined<Source::lanes>(own, runs));
+    return i;
+  }
+  template <int at_once, bool opens>
+  REEL_DEVICE void take_set(Run* runs, const Op& own, std::int64_t first, std::int64_t i, int step) const {
+    decltype(source.pack(first, i)) packs[at_once];
+#pragma unroll
+    for (int k = 0; k < at_once; ++k) packs[k] = source.pack(first, i + k * step);
+#pragma unroll
+    for (int k = 0; k < at_once; ++k)
+#pragma unroll
+      for (int lane = 0; lane < Source::lanes; ++lane) {
+        auto value = static_cast<Value>(loaded(packs[k].element[lane]));
+        std::int64_t place = i + k * step + lane;
+        if (opens && k == 0)
+          runs[lane] = own.open(value, place);
+        else
+          own.take(runs[lane], value, place);
+      }
   }
 
   // Takes `at_once` elements at a time while there are as many.
@@ -308,7 +395,7 @@ template <class Op, class Source>
 void reduce(const Op& op, const Source& source, const Output& out) {
   using State = typename Op::State;
   const ReducedAxes& axes = source.axes;
-  ReductionGrid grid(axes.results(), axes.length(), axes.across(), true);
+  ReductionGrid grid(axes.results(), axes.length(), axes.across(), true, source.packed ? Source::lanes : 1);
   if (grid.parts == 1) return run_reduction(op, source, grid, nullptr, out);
   Scratch scratch(static_cast<std::size_t>(grid.parts * grid.results) * sizeof(State));
   auto* states = scratch.as<State>();
