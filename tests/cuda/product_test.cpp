@@ -111,6 +111,39 @@ TEST_CASE("attention with more scores than are kept at a time is that of the CPU
   }
 }
 
+TEST_CASE("long causal attention, divided into tiles of queries, is that of the CPU on a device") {
+  if (lacks_device()) return;
+  struct Case {
+    std::int64_t heads, queries, keys;
+    bool masked;
+    DType dtype;
+  };
+  // As many keys as queries, fewer and more; tiles of uneven length; several blocks of heads.
+  for (auto [heads, queries, keys, masked, dtype] :
+       {Case{2, 1024, 1024, false, f32}, Case{3, 1100, 700, true, f64}, Case{2, 700, 2000, false, f64},
+        Case{1, 2100, 2051, true, f32}, Case{9, 512, 2048, false, f32}}) {
+    CAPTURE(heads, queries, keys, masked, name_of(dtype));
+    auto drawn = [dtype = dtype](const Shape& shape) { return randn(shape, {.dtype = dtype}); };
+    Tensor q = drawn({heads, queries, 2}), k = drawn({heads, keys, 2}), v = drawn({heads, keys, 3});
+    Tensor d = drawn({heads, queries, 3}), mask = masked ? drawn({heads, queries, keys}) : Tensor();
+    auto run = [](const std::vector<Tensor>& x, const Tensor& mask) {
+      Tape tape;
+      for (const Tensor& each : {x[0], x[1], x[2]}) tape.watch(each);
+      Tensor y = scaled_dot_product_attention(x[0], x[1], x[2], {.mask = mask, .causal = true});
+      std::vector<Tensor> found = tape.gradient(y, std::vector<Tensor>{x[0], x[1], x[2]}, {.seed = x[3]});
+      found.push_back(y);
+      return found;
+    };
+    std::vector<Tensor> expected = run({q, k, v, d}, mask);
+    std::vector<Tensor> found =
+        run({to(q, gpu), to(k, gpu), to(v, gpu), to(d, gpu)}, masked ? to(mask, gpu) : Tensor());
+    for (std::size_t i = 0; i < found.size(); ++i) {
+      CAPTURE(i);
+      CHECK(largest_difference(found[i], expected[i]) < (dtype == f64 ? 1e-10 : 1e-3));
+    }
+  }
+}
+
 TEST_CASE("vectors of decompositions have the same signs on a device and on the CPU") {
   if (lacks_device()) return;
   for (Shape shape : {Shape{4, 5, 5}, Shape{4, 7, 3}, Shape{4, 3, 7}}) {

@@ -7,8 +7,8 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-/// out = a b, or out += a b, for the last two axes; the leading ones broadcast. `out` is contiguous. The kernel, and so
-/// each bit of the result, is determined by dtype, shapes and strides.
+/// out = a b, or out += a b, for the last two axes; the leading ones broadcast. The matrices of `out` are contiguous. The
+/// kernel, and so each bit of the result, is determined by dtype, shapes and strides.
 void multiply(const View& out, const View& a, const View& b, bool adds);
 
 /// out = c + a b of matrices; c has out's shape, and any strides.
