@@ -30,7 +30,17 @@ bool is_floating_atomic(Instruction instruction, int architecture) {
 }
 
 // Loads and stores whose memory is known to be global, and those whose memory is not known.
-bool is_access(unsigned opcode) { return opcode == 0x980 || opcode == 0x981 || opcode == 0x985 || opcode == 0x986; }
+bool is_load(unsigned opcode) { return opcode == 0x980 || opcode == 0x981; }
+bool is_store(unsigned opcode) { return opcode == 0x985 || opcode == 0x986; }
+
+int widest(const Kernel& kernel, bool (*is_meant)(unsigned opcode)) {
+  constexpr int bytes_of[] = {1, 1, 2, 2, 4, 8, 16, 0};
+  int found = 0;
+  for_each_instruction(kernel, [&](Instruction instruction) {
+    if (is_meant(instruction.opcode)) found = std::max(found, bytes_of[instruction.type]);
+  });
+  return found;
+}
 
 }  // namespace
 
@@ -41,13 +51,8 @@ bool adds_atomically(const Kernel& kernel) {
   return found;
 }
 
-int widest_access(const Kernel& kernel) {
-  constexpr int bytes_of[] = {1, 1, 2, 2, 4, 8, 16, 0};
-  int widest = 0;
-  for_each_instruction(kernel, [&](Instruction instruction) {
-    if (is_access(instruction.opcode)) widest = std::max(widest, bytes_of[instruction.type]);
-  });
-  return widest;
-}
+int widest_load(const Kernel& kernel) { return widest(kernel, is_load); }
+int widest_store(const Kernel& kernel) { return widest(kernel, is_store); }
+int widest_access(const Kernel& kernel) { return std::max(widest_load(kernel), widest_store(kernel)); }
 
 }  // namespace reel_test::stand_in

@@ -14,4 +14,8 @@ bool adds_atomically(const Kernel& kernel);
 /// The bytes of the widest access to global memory by one thread.
 int widest_access(const Kernel& kernel);
 
+/// Those of the widest load from global memory, and of the widest store to it.
+int widest_load(const Kernel& kernel);
+int widest_store(const Kernel& kernel);
+
 }  // namespace reel_test::stand_in

@@ -55,6 +55,10 @@ TEST_CASE("what is read of machine code is right for kernels that are known") {
   CHECK(stand_in::widest_access(kernels.at("copies_1_byte")) == 1);
   CHECK(stand_in::widest_access(kernels.at("copies_4_bytes")) == 4);
   CHECK(stand_in::widest_access(kernels.at("copies_16_bytes")) == 16);
+  CHECK(stand_in::widest_load(kernels.at("copies_16_bytes")) == 16);
+  CHECK(stand_in::widest_store(kernels.at("copies_16_bytes")) == 16);
+  CHECK(stand_in::widest_load(kernels.at("adds_floats")) == 0);
+  CHECK(stand_in::widest_store(kernels.at("adds_and_returns_floats")) == 4);
   const Kernel& returns = kernels.at("adds_and_returns_floats");
   REQUIRE(returns.parameters.size() == 3);
   CHECK(returns.parameters[1].bytes == 4);
@@ -102,6 +106,60 @@ TEST_CASE("elementwise kernels and optimisers' steps access 16 bytes at a time")
   }
   CHECK(packed > 300);
   CHECK(steps >= 22);
+}
+
+TEST_CASE(
+    "kernels of rows in packs load and store 16 bytes at a time, and reductions of floating elements load as many") {
+  struct RowKernel {
+    const char *file, *program;
+    bool stores;
+  };
+  // As the names are mangled: with their lengths, and I before the template's arguments.
+  constexpr RowKernel row_kernels[] = {
+      {"softmax_cu", "7ForwardI", true},
+      {"softmax_cu", "8BackwardI", true},
+      {"loss_cu", "12CrossEntropyI", false},
+      {"loss_cu", "20CrossEntropyGradientI", true},
+      {"normalise_cu", "13NormaliseRowsI", true},
+      {"normalise_cu", "11RowGradientI", true},
+      {"normalise_channels_cu", "9NormaliseI", true},
+      {"normalise_channels_cu", "11FindMomentsI", false},
+      {"normalise_channels_cu", "8BackwardI", true},
+      {"normalise_channels_cu", "16FindGradientSumsI", false},
+      {"attention_cu", "12WeighForwardI", true},
+      {"attention_cu", "13WeighBackwardI", true},
+  };
+  struct Type {
+    const char *name, *lanes;
+  };
+  constexpr Type types[] = {{"f", "Li4E"}, {"d", "Li2E"}, {"NS_7Float16E", "Li8E"}, {"NS_8BFloat16E", "Li8E"}};
+  std::vector<std::byte> bytes;
+  std::vector<Kernel> kernels = kernels_of_module(bytes);
+  for (const RowKernel& each : row_kernels)
+    for (const Type& type : types) {
+      bool is_attention = std::string(each.file) == "attention_cu";  // of f32 and f64
+      if (is_attention && std::string(type.name).size() > 1) continue;
+      int found = 0;
+      for (const Kernel& kernel : kernels) {
+        auto has = [&](const std::string& part) { return kernel.name.find(part) != kernel.name.npos; };
+        if (!has(each.file) || !has(std::string(each.program) + type.name) || !has(type.lanes)) continue;
+        ++found;
+        CAPTURE(kernel.name);
+        CHECK(stand_in::widest_load(kernel) == 16);
+        if (each.stores) CHECK(stand_in::widest_store(kernel) == 16);
+      }
+      CAPTURE(each.file, each.program, type.name);
+      CHECK(found >= 2);  // for rows of a warp, and of a block
+    }
+  int reductions = 0;
+  for (const Kernel& kernel : kernels) {
+    if (kernel.name.find("6ReduceI") == kernel.name.npos || kernel.name.find("8ElementsI") == kernel.name.npos)
+      continue;
+    ++reductions;
+    CAPTURE(kernel.name);
+    CHECK(stand_in::widest_load(kernel) == 16);
+  }
+  CHECK(reductions >= 40);
 }
 
 // At lower levels of optimisation everything is on the stack. `spills.txt`: the kernels that use it at the highest.
