@@ -263,7 +263,8 @@ void PendingReduction::wait() {
 Group::Group(Location where) {
   // One state for all handles: while `run` holds one, an exception can propagate to it.
   static std::weak_ptr<State> world;
-  if ((state_ = world.lock())) return;
+  state_ = world.lock();
+  if (state_) return;
   world = state_ = std::make_shared<State>();
   int initialised = 0, finalised = 0;
   MPI_Initialized(&initialised);
