@@ -35,10 +35,8 @@ T largest_of(const T* x, std::int64_t count) {
 }
 
 /// e^x for x ≤ 0.
-template <class T>
-Vector<T> exp_of_nonpositive(Vector<T> x) {
-  return hn::Exp(typename Vector<T>::Tag(), x.raw);
-}
+inline Vector<double> exp_of_nonpositive(Vector<double> x) { return hn::Exp(Vector<double>::Tag(), x.raw); }
+inline Vector<float> exp_of_nonpositive(Vector<float> x) { return exp(x); }
 
 /// e^x for x ≤ 0 or NaN.
 template <class T>

@@ -15,12 +15,10 @@ inline namespace REEL_TARGET {
 // 2^x for x in [−126, 0], with an error of 8·10⁻⁸.
 inline Vector<float> short_exp2(Vector<float> x) {
   using V = Vector<float>;
-  using Bits = hn::RebindToSigned<V::Tag>;
   constexpr double series[] = {1.0000000717,   0.69314696706,   0.24022119724,
                                0.055507132819, 0.0096755413128, 0.0013276469272};
-  V whole = nearbyint(x), part = polynomial(x - whole, series);
-  auto exponent = hn::ShiftLeft<23>(hn::ConvertTo(Bits(), whole.raw));
-  return hn::BitCast(V::Tag(), hn::Add(hn::BitCast(Bits(), part.raw), exponent));
+  WholePart n(x, V(1));
+  return n.times_power(polynomial(x - n.whole, series));
 }
 
 inline Vector<float> erf(Vector<float> x) {
