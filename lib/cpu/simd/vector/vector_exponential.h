@@ -49,13 +49,14 @@ struct WholePart {
       : whole(sum - Vector<float>(0x1.8p23)), exponent(hn::ShiftLeft<23>(hn::BitCast(Bits(), sum.raw))) {}
 };
 
-/// e^(x − n log 2), with an error of 4·10⁻⁹ before it is rounded, where n is `whole` and the difference at most log 2 / 2.
-inline Vector<float> exp_of_rest(Vector<float> x, Vector<float> whole) {
+/// e^(x − n log 2) − 1, with an error of 4·10⁻⁹ relative to e^(x − n log 2) before it is rounded, where n is `whole` and the
+/// difference at most log 2 / 2.
+inline Vector<float> expm1_of_rest(Vector<float> x, Vector<float> whole) {
   using V = Vector<float>;
   constexpr double series[] = {0.49999993373, 0.16666519523, 0.04166840109, 0.0083688511541, 0.0013814320587};
   // The first part of log 2 has as few bits as make its product with n exact.
   V rest = multiply_add(whole, V(-1.428606765330187e-6), multiply_add(whole, V(-0.693145751953125), x));
-  return multiply_add(polynomial(rest, series), rest * rest, rest) + V(1);
+  return multiply_add(polynomial(rest, series), rest * rest, rest);
 }
 
 // For results that are not normal numbers, too. Where they are, the bits are those of `exp`.
@@ -71,7 +72,7 @@ HWY_NOINLINE inline Vector<float> exp_of_any(Vector<float> x) {
     return hn::ShiftLeft<23>(hn::Add(hn::ConvertTo(Bits(), n.raw), hn::Set(Bits(), 127)));
   };
   V half = floor(whole * V(0.5));
-  V y = exp_of_rest(inside, whole) * V(hn::BitCast(V::Tag(), power_of_two(half))) *
+  V y = (expm1_of_rest(inside, whole) + V(1)) * V(hn::BitCast(V::Tag(), power_of_two(half))) *
         V(hn::BitCast(V::Tag(), power_of_two(whole - half)));
   return select(x == x, select(vanishes, V(0), y), x);
 }
@@ -81,17 +82,34 @@ inline Vector<float> exp(Vector<float> x) {
   if (!hn::AllTrue(V::Tag(), abs(x) < V(87))) [[unlikely]]
     return exp_of_any(x);
   WholePart n(x, V(1.4426950408889634));
-  return n.times_power(exp_of_rest(x, n.whole));
+  return n.times_power(expm1_of_rest(x, n.whole) + V(1));
 }
 
-template <class T>
-Vector<T> expm1(Vector<T> x) {
-  using V = Vector<T>;
-  V limit(exp_limit<T>);
-  V y = hn::Expm1(typename V::Tag(), select(x < limit, x, limit).raw);
+inline Vector<double> expm1(Vector<double> x) {
+  using V = Vector<double>;
+  V limit(exp_limit<double>);
+  V y = hn::Expm1(V::Tag(), select(x < limit, x, limit).raw);
   y = select(x > limit, V(infinity<double>), y);
   y = select(x == V(0), x, y);  // keeps −0
   return select(x == x, y, x);
+}
+
+/// e^x − 1 for |x| < 87; 0 for −0.
+inline Vector<float> expm1_within_range(Vector<float> x) {
+  using V = Vector<float>;
+  WholePart n(x, V(1.4426950408889634));
+  V power = n.times_power(V(1));
+  return multiply_add(expm1_of_rest(x, n.whole), power, power - V(1));
+}
+
+inline Vector<float> expm1(Vector<float> x) {
+  using V = Vector<float>;
+  if (hn::AllTrue(V::Tag(), abs(x) < V(87))) [[likely]]
+    return select(x == V(0), x, expm1_within_range(x));
+  // What is not within the range is as large as e^x, or −1.
+  auto within = abs(x) < V(87);
+  V y = select(x == V(0), x, expm1_within_range(select(within, x, V(0))));
+  return select(within, y, exp(x) - V(1));
 }
 
 // Corrects a logarithm of x with its pole at `pole` where the result is not finite.
@@ -198,13 +216,19 @@ inline Vector<double> log10(Vector<double> x) {
   return by_lane(x, [](double lane) { return std::log10(lane); });
 }
 
-template <class T>
-Vector<T> tanh(Vector<T> x) {
-  using V = Vector<T>;
-  V saturated(sizeof(T) == 4 ? 10 : 20);
+inline Vector<double> tanh(Vector<double> x) {
+  using V = Vector<double>;
+  V saturated(20);
   V inside = select(x > saturated, saturated, select(x < -saturated, -saturated, x));
-  V y = hn::Tanh(typename V::Tag(), inside.raw);
+  V y = hn::Tanh(V::Tag(), inside.raw);
   return select(x == x, y, x);
+}
+
+inline Vector<float> tanh(Vector<float> x) {
+  using V = Vector<float>;
+  // Beyond this the result is rounded to 1.
+  V size = abs(x), inside = select(size < V(10), size, V(10)), e = expm1_within_range(inside + inside);
+  return select(x == x, copysign(e / (e + V(2)), x), x);
 }
 
 // e^x / 2 overflows later than e^x: beyond this limit e^(x/2) is squared.
