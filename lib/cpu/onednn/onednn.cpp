@@ -128,8 +128,19 @@ bool has_no_more_than(InstructionSet set) {
   return !has_named_sets || (dnnl_get_effective_cpu_isa() & ~limit_of(set)) == 0;
 }
 
+bool can_generate() {
+  static const bool found = [] {
+    instruction_set();  // oneDNN's limit must be set before its first product
+    constexpr dnnl_dim_t size = 16;
+    const float a[size * size] = {}, b[size * size] = {};
+    float c[size * size];
+    return dnnl_sgemm('N', 'N', size, size, size, 1, a, size, b, size, 0, c, size) == dnnl_success;
+  }();
+  return found;
+}
+
 bool has_bf16() {
-  static const bool found = has(dnnl_cpu_isa_avx512_core_bf16);
+  static const bool found = has(dnnl_cpu_isa_avx512_core_bf16) && can_generate();
   return found;
 }
 

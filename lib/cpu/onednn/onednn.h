@@ -67,6 +67,9 @@ void sgemm(bool a_transposed, bool b_transposed, dnnl_dim_t m, dnnl_dim_t n, dnn
 bool limit_to(InstructionSet set);
 /// Returns true if oneDNN uses no instructions beyond the set; on processors other than x86-64 always.
 bool has_no_more_than(InstructionSet set);
+/// Returns true if oneDNN can generate its kernels. It cannot where another library of the process has a copy of its code
+/// generator whose functions take the place of its own, as PyTorch's wheels do.
+bool can_generate();
 /// Returns true if oneDNN uses bf16 instructions.
 bool has_bf16();
 /// Returns true if oneDNN uses instructions that multiply tiles of bf16 (AMX).

@@ -85,6 +85,7 @@ void multiply_large(float* c, std::int64_t c_stride, const PackedMatrix<float>& 
         adds ? 1.f : 0.f);
 }
 
+bool can_multiply_large() { return can_generate(); }
 bool can_multiply_bf16() { return has_bf16(); }
 bool has_bf16_tiles() { return onednn::has_bf16_tiles(); }
 

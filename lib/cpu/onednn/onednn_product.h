@@ -20,7 +20,9 @@ struct PackedMatrix {
   std::int64_t step() const { return row_major() ? std::max(row_stride, columns) : std::max(column_stride, rows); }
 };
 
-/// Returns true if the processor has bf16 instructions.
+/// Returns true if oneDNN can multiply here; otherwise none of its products may be called.
+bool can_multiply_large();
+/// Returns true if it can, and the processor has bf16 instructions.
 bool can_multiply_bf16();
 /// Returns true if the processor has instructions that multiply tiles of bf16 (AMX).
 bool has_bf16_tiles();

@@ -132,7 +132,7 @@ Way way_of(const Matrix<T>& a, const Matrix<T>& b) {
   } else if constexpr (std::is_floating_point_v<T>) {
     if constexpr (std::is_same_v<T, float> && onednn_may_divide)
       if (multiplications_of(a, b) >= openmp_multiplications && is_large(a, b) && as_packed(a).is_readable() &&
-          as_packed(b).is_readable())
+          as_packed(b).is_readable() && can_multiply_large())
         return Way::onednn_large;
     if (b.column_stride == 1) return a.rows <= SkinnyProduct<T>::most_rows ? Way::lines : Way::blocks;
     // A short column does not fill a vector.
