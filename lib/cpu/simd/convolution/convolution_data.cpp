@@ -10,6 +10,7 @@
 #include "../products/gemm.h"
 #include "../vector/streaming.h"
 #include "convolution.h"
+#include "convolution_columns.h"
 #include "convolution_lines.h"
 #include "convolution_plan.h"
 
@@ -492,11 +493,13 @@ void backward_data(const View& out, const View& d, const View& w, const View* bi
 
 void convolve_forward(const View& out, const View& x, const View& w, const View* bias, const Convolution& c) {
   if (out.numel == 0) return;
+  if (pays_columns(x, w, out, c)) return forward_by_columns(out, x, w, bias, c);
   with_floating(out.dtype, [&]<class S>(std::type_identity<S>) { forward<S>(out, x, w, bias, c); });
 }
 
 void convolve_backward_data(const View& out, const View& d, const View& w, const View* bias, const Convolution& c) {
   if (out.numel == 0) return;
+  if (d.numel > 0 && pays_columns(out, w, d, c)) return backward_data_by_columns(out, d, w, bias, c);
   with_floating(out.dtype, [&]<class S>(std::type_identity<S>) { backward_data<S>(out, d, w, bias, c); });
 }
 

@@ -8,6 +8,7 @@
 #include "../../../core/threads/parallel.h"
 #include "../products/gemm.h"
 #include "convolution.h"
+#include "convolution_columns.h"
 #include "convolution_dots.h"
 #include "convolution_lines.h"
 #include "convolution_plan.h"
@@ -362,6 +363,7 @@ void backward_weights(const View& out, const View& x, const View& d, const Convo
 
 void convolve_backward_weights(const View& out, const View& x, const View& d, const Convolution& c) {
   if (out.numel == 0) return;
+  if (x.numel > 0 && d.numel > 0 && pays_columns(x, out, d, c)) return backward_weights_by_columns(out, x, d, c);
   with_floating(out.dtype, [&]<class S>(std::type_identity<S>) {
     if (x.numel == 0 || d.numel == 0) return static_cast<void>(std::fill_n(out.as<S>(), out.numel, S{}));
     backward_weights<S>(out, x, d, c);

@@ -9,6 +9,7 @@
 #include "../instruction_set.h"
 #include "bf16_vnni_product.h"
 #include "gemm.h"
+#include "matmul.h"
 #include "packed_parameters.h"
 #include "packed_product.h"
 #include "skinny_product.h"
@@ -391,10 +392,6 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
                  work);
 }
 
-void matmul(const View& out, const View& a, const View& b, ParameterVersion version_of_b) {
-  with_type(out.dtype, [&]<class T>(std::type_identity<T>) { matmul_typed<T>(out, a, b, false, version_of_b); });
-}
-
 void matmul_add(const View& sum, const View& a, const View& b, ParameterVersion version_of_b) {
   if (sum.dtype == DType::f32)
     matmul_typed<float>(sum, a, b, true, version_of_b);
@@ -403,6 +400,10 @@ void matmul_add(const View& sum, const View& a, const View& b, ParameterVersion 
 }
 
 }  // namespace
+
+void matmul(const View& out, const View& a, const View& b, ParameterVersion version_of_b) {
+  with_type(out.dtype, [&]<class T>(std::type_identity<T>) { matmul_typed<T>(out, a, b, false, version_of_b); });
+}
 
 void fill_matmul(KernelTable& table) {
   table.matmul = matmul;
