@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <type_traits>
 
 #include "../../../core/dtype_dispatch.h"
@@ -31,6 +32,18 @@ T* scratch_of(std::int64_t count, int which) {
 
 View matrix(const void* data, DType dtype, const std::int64_t (&sizes)[2], const std::int64_t (&strides)[2]) {
   return {const_cast<void*>(data), sizes, strides, sizes[0] * sizes[1], 2, dtype, strides[1] == 1};
+}
+
+// Copies a line of at most `longest_line` elements, whose number the compiler does not know: by two halves that overlap.
+template <class T>
+void copy_line(T* to, const T* from, std::int64_t count, std::int64_t step) {
+  constexpr std::int64_t half = longest_line / 2;
+  if (step == 1 && count >= half) {
+    std::memcpy(to, from, half * sizeof(T));
+    std::memcpy(to + count - half, from + count - half, half * sizeof(T));
+    return;
+  }
+  for (std::int64_t k = 0; k < count; ++k) to[k] = from[k * step];
 }
 
 // The source and the window of a convolution, and the matrix of columns. S may be const.
@@ -82,7 +95,8 @@ struct Columns {
                                      std::int64_t k = 0;
                                      if (from) {
                                        for (; k < inside.before; ++k) to[k] = T(0);
-                                       for (; k < inside.before + inside.count; ++k, from += step) to[k] = *from;
+                                       copy_line(to + k, from, inside.count, step);
+                                       k += inside.count;
                                      }
                                      for (; k < length; ++k) to[k] = T(0);
                                    });
