@@ -39,11 +39,13 @@ struct LayerForward {
   View p, W_h, bias, h_0, c_0;  // p (N, G H) may be work
   View counts;                  // i64 (T)
   bool reverse;
+  DType weight_dtype;  // bf16 or f16: W_h is rounded to it, on the CPU only; f32: not rounded
 };
 struct LayerBackward {
   View dp, dq, dh_0, dc_0, h_before;  // h_before (N, H): h before each row's step
   View dy, dh, dc, y, work, c_all, W_h, h_0, c_0, counts;
   bool reverse;
+  DType weight_dtype;  // as in LayerForward
 };
 
 /// A layer that a device computes as a whole, x W_x included. I: width of x.

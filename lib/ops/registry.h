@@ -81,6 +81,7 @@ struct RegisteredOp {
   LIST(resample, pixel_shuffle_ops)         \
   LIST(resample, grid_sample_ops)           \
   LIST(recurrent, recurrent_cell_ops)       \
+  LIST(recurrent, weight_product_ops)       \
   LIST(recurrent, lstm_step_ops)            \
   LIST(recurrent, tree_step_ops)            \
   LIST(recurrent, tree_cell_ops)            \

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -22,6 +23,7 @@ struct Net {
   Kind kind;
   std::int64_t width, size;
   bool bidirectional;
+  std::optional<DType> weight_dtype = {};
 };
 
 std::int64_t gates_of(Kind kind) { return kind == Kind::lstm ? 4 : kind == Kind::gru ? 3 : 1; }
@@ -43,7 +45,7 @@ std::vector<Tensor> draw(const Net& net, std::int64_t steps, std::int64_t batch,
 // y, h_n and, of lstm, c_n.
 std::vector<Tensor> run(const Net& net, const std::vector<Tensor>& in, const Tensor& lengths) {
   std::vector<RecurrentWeights> weights;
-  for (std::size_t i = 3; i < in.size(); i += 3) weights.push_back({in[i], in[i + 1], in[i + 2]});
+  for (std::size_t i = 3; i < in.size(); i += 3) weights.push_back({in[i], in[i + 1], in[i + 2], net.weight_dtype});
   RecurrentOptions options{.lengths = lengths, .bidirectional = net.bidirectional};
   if (net.kind == Kind::lstm) {
     LSTMOutput found = lstm(in[0], {in[1], in[2]}, weights, options);
@@ -103,6 +105,31 @@ bool is_current(const Net& net, const std::vector<Tensor>& in) {
   return true;
 }
 
+// The net's cell on each step in a loop.
+std::vector<Tensor> run_steps(const Net& net, const std::vector<Tensor>& in) {
+  RecurrentWeights weights{in[3], in[4], in[5], net.weight_dtype};
+  LSTMState state{in[1](0), in[2](0)};
+  std::vector<Tensor> outputs;
+  for (std::int64_t t = 0; t < in[0].size(0); ++t) {
+    if (net.kind == Kind::lstm)
+      state = lstm_cell(in[0](t), state, weights);
+    else
+      state.h = net.kind == Kind::gru ? gru_cell(in[0](t), state.h, weights) : rnn_cell(in[0](t), state.h, weights);
+    outputs.push_back(state.h);
+  }
+  return outputs;
+}
+
+// The results of the loop, and the gradients of its loss by all inputs.
+std::vector<Tensor> all_of_steps(const Net& net, const std::vector<Tensor>& in) {
+  Tape tape;
+  for (const Tensor& input : in) tape.watch(input);
+  std::vector<Tensor> found = run_steps(net, in);
+  std::vector<Tensor> gradients = tape.gradient(loss_of(found), in, {.unconnected = Unconnected::zeros});
+  found.insert(found.end(), gradients.begin(), gradients.end());
+  return found;
+}
+
 constexpr Kind whole_kinds[] = {Kind::lstm, Kind::gru, Kind::tanh};
 
 }  // namespace
@@ -127,6 +154,32 @@ TEST_CASE("layers give on a device what they give on the CPU, and so do their gr
               CHECK(distance(found[i], expected[i]) < bound(dtype));
             }
           }
+}
+
+TEST_CASE("layers and cells round their weights on a device as on the CPU") {
+  if (lacks_device()) return;
+  manual_seed(9);
+  Tensor ragged = tensor({std::int64_t{3}, std::int64_t{5}, std::int64_t{1}, std::int64_t{4}});
+  auto check = [](const std::vector<Tensor>& found, const std::vector<Tensor>& expected) {
+    for (std::size_t i = 0; i < expected.size(); ++i) {
+      CAPTURE(i);
+      CHECK(distance(found[i], expected[i]) < 2e-5);
+    }
+  };
+  for (DType weight_dtype : {bf16, f16})
+    for (Kind kind : {Kind::lstm, Kind::gru, Kind::tanh})
+      for (std::int64_t size : {7, 8}) {
+        CAPTURE(name_of(weight_dtype), static_cast<int>(kind), size);
+        Net net{kind, 6, size, false, weight_dtype}, plain{kind, 6, size, false};
+        std::vector<Tensor> in = with_parameters(draw(net, 5, 4, f32)), there;
+        for (const Tensor& one : on(gpu, in)) there.push_back(stop_gradient(one));
+        there = with_parameters(there);
+        for (const Tensor& lengths : {Tensor(), ragged}) check(all_of(net, there, lengths), all_of(net, in, lengths));
+        check(all_of_steps(net, there), all_of_steps(net, in));
+        // The packed form of the weights that are not rounded is another one.
+        CHECK(distance(all_of(plain, there, {})[0], all_of(net, in, {})[0]) > 2e-5);
+        check(all_of(net, there, {}), all_of(net, in, {}));
+      }
 }
 
 TEST_CASE("a layer on a device keeps nothing where nothing records") {

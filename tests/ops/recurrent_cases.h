@@ -91,7 +91,7 @@ N product_of(const std::vector<N>& row, const std::vector<N>& column, N zero) {
 struct CellCase {
   Kind kind;
   std::int64_t batch, input, size;
-  bool bias = true;
+  bool bias = true, rounded = false;  // rounded: weights of f32 are rounded to bf16
 
   template <class N>
   std::vector<N> operator()(const Elements<N>& x, N zero) const {
@@ -204,7 +204,7 @@ struct NetCase {
   std::int64_t steps, batch, input, size;
   std::vector<std::int64_t> lengths = {};  // none: all steps
   std::int64_t layers = 1;
-  bool bidirectional = false, state = true, bias = true;
+  bool bidirectional = false, state = true, bias = true, rounded = false;  // rounded: weights of f32 are rounded to f16
 
   std::int64_t directions() const { return bidirectional ? 2 : 1; }
   std::int64_t nets() const { return layers * directions(); }

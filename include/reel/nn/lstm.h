@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include <reel/nn/module.h>
 #include <reel/ops/recurrent.h>
 
@@ -25,6 +27,9 @@ struct LSTMCellOptions {
       recurrent_initialiser = {},      ///< of W_h, each gate's block by itself; null (default): uniform on ±1/√H
       bias_initialiser = {};  ///< of the bias, each gate's block by itself; null (default): uniform on ±1/√H
   DType dtype = DType::f32;   ///< the parameters' dtype, floating; default f32
+  /// bf16 or f16: W_x and W_h, which stay f32 parameters, are rounded to it in every product, so that on a CPU a step of
+  /// few examples reads half as many bytes; see RecurrentWeights. Unset (default), or `dtype`: not rounded.
+  std::optional<DType> weight_dtype = {};
   /// The generator of the initial values; null (default): this thread's `default_generator()`.
   Generator* generator = nullptr;
 };
@@ -34,22 +39,25 @@ struct LSTMCellOptions {
 /// scales with 1, the shift with 0.
 /// Source: the initial values are those of PyTorch's LSTMCell, which has two biases where this has their sum.
 struct LSTMCell : Module {
-  Parameter W_x;      ///< (I, 4H)
-  Parameter W_h;      ///< (P, 4H)
-  Parameter bias;     ///< (4H)
-  Parameter W_r;      ///< (H, P); undefined without a projection
-  Parameter scale_x;  ///< (4H); undefined without layer norms
-  Parameter scale_h;  ///< (4H); undefined without layer norms
-  Parameter scale_c;  ///< (H); undefined without layer norms
-  Parameter shift_c;  ///< (H); undefined without layer norms
+  Parameter W_x;                      ///< (I, 4H)
+  Parameter W_h;                      ///< (P, 4H)
+  Parameter bias;                     ///< (4H)
+  Parameter W_r;                      ///< (H, P); undefined without a projection
+  Parameter scale_x;                  ///< (4H); undefined without layer norms
+  Parameter scale_h;                  ///< (4H); undefined without layer norms
+  Parameter scale_c;                  ///< (H); undefined without layer norms
+  Parameter shift_c;                  ///< (H); undefined without layer norms
+  std::optional<DType> weight_dtype;  ///< to which W_x and W_h are rounded in products; unset: they are not
 
   /// A layer by itself, not part of a module.
-  /// Throws: ShapeError unless both sizes are positive and the projection is in [0, hidden_size).
+  /// Throws: ShapeError unless both sizes are positive and the projection is in [0, hidden_size); DTypeError for a
+  /// `weight_dtype` other than bf16 and f16, or with parameters that are not f32.
   LSTMCell(std::int64_t input_size, std::int64_t hidden_size, LSTMCellOptions options = {},
            Location where = Location::here());
   /// A layer that is registered in `parent` under `name`.
   /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless both sizes are
-  /// positive and the projection is in [0, hidden_size).
+  /// positive and the projection is in [0, hidden_size); DTypeError for a `weight_dtype` other than bf16 and f16, or
+  /// with parameters that are not f32.
   LSTMCell(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size,
            LSTMCellOptions options = {}, Location where = Location::here())
       : LSTMCell(input_size, hidden_size, options, where) {
@@ -65,7 +73,7 @@ struct LSTMCell : Module {
   /// True if the cell has neither projection nor layer normalisation, so that `weights()` can be passed to `lstm`.
   bool is_plain() const { return !W_r.defined() && !scale_x.defined(); }
   /// The parameters of a plain cell, for `lstm`, which runs all steps of a sequence at once.
-  RecurrentWeights weights() const { return {W_x, W_h, bias}; }
+  RecurrentWeights weights() const { return {W_x, W_h, bias, weight_dtype}; }
   /// A state of zeros, h (batch, P) and c (batch, H), in the cell's dtype.
   LSTMState initial_state(std::int64_t batch, Location where = Location::here()) const;
 
@@ -88,6 +96,10 @@ struct LSTMCell : Module {
   // Whether a step from an input of `width` columns can be one op.
   bool fits_step(const Tensor& input, std::int64_t width, const LSTMState& state) const;
   LSTMState with_projection(LSTMState next) const;
+  // The dtype to which the weights are rounded; f32: not rounded.
+  DType rounding() const;
+  // x times a weight, which may be rounded.
+  Tensor product(const Tensor& x, const Tensor& weight) const;
 };
 
 }  // namespace reel::nn

@@ -55,6 +55,9 @@ struct LSTMOptions {
       recurrent_initialiser = {},      ///< of W_h, each gate's block by itself; null (default): uniform on ±1/√H
       bias_initialiser = {};  ///< of the bias, each gate's block by itself; null (default): uniform on ±1/√H
   DType dtype = DType::f32;   ///< the parameters' dtype, floating; default f32
+  /// bf16 or f16: W_x and W_h, which stay f32 parameters, are rounded to it in every product, so that on a CPU a step of
+  /// few examples reads half as many bytes; see RecurrentWeights. Unset (default), or `dtype`: not rounded.
+  std::optional<DType> weight_dtype = {};
   /// The generator of the initial values; null (default): this thread's `default_generator()`.
   Generator* generator = nullptr;
 };
@@ -75,11 +78,13 @@ struct LSTM : Module {
 
   /// A layer by itself, not part of a module.
   /// Throws: ShapeError unless the sizes and the number of layers are positive and the projection in [0, hidden_size);
-  /// Error unless the dropout is in [0, 1].
+  /// Error unless the dropout is in [0, 1]; DTypeError for a `weight_dtype` other than bf16 and f16, or with parameters
+  /// that are not f32.
   LSTM(std::int64_t input_size, std::int64_t hidden_size, LSTMOptions options = {}, Location where = Location::here());
   /// A layer that is registered in `parent` under `name`.
   /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless the sizes and the
-  /// number of layers are positive and the projection in [0, hidden_size); Error unless the dropout is in [0, 1].
+  /// number of layers are positive and the projection in [0, hidden_size); Error unless the dropout is in [0, 1];
+  /// DTypeError for a `weight_dtype` other than bf16 and f16, or with parameters that are not f32.
   LSTM(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size,
        LSTMOptions options = {}, Location where = Location::here())
       : LSTM(input_size, hidden_size, options, where) {
@@ -121,6 +126,9 @@ struct GRUOptions {
       recurrent_initialiser = {},      ///< of W_h, each gate's block by itself; null (default): uniform on ±1/√H
       bias_initialiser = {};  ///< of the bias, each gate's block by itself; null (default): uniform on ±1/√H
   DType dtype = DType::f32;   ///< the parameters' dtype, floating; default f32
+  /// bf16 or f16: W_x and W_h, which stay f32 parameters, are rounded to it in every product, so that on a CPU a step of
+  /// few examples reads half as many bytes; see RecurrentWeights. Unset (default), or `dtype`: not rounded.
+  std::optional<DType> weight_dtype = {};
   /// The generator of the initial values; null (default): this thread's `default_generator()`.
   Generator* generator = nullptr;
 };
@@ -137,11 +145,13 @@ struct GRU : Module {
   ModuleList<GRUCell> nets;  ///< the cells, layer by layer; with two directions forward, then reverse
 
   /// A layer by itself, not part of a module.
-  /// Throws: ShapeError unless the sizes and the number of layers are positive; Error unless the dropout is in [0, 1].
+  /// Throws: ShapeError unless the sizes and the number of layers are positive; Error unless the dropout is in [0, 1];
+  /// DTypeError for a `weight_dtype` other than bf16 and f16, or with parameters that are not f32.
   GRU(std::int64_t input_size, std::int64_t hidden_size, GRUOptions options = {}, Location where = Location::here());
   /// A layer that is registered in `parent` under `name`.
   /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless the sizes and the
-  /// number of layers are positive; Error unless the dropout is in [0, 1].
+  /// number of layers are positive; Error unless the dropout is in [0, 1]; DTypeError for a `weight_dtype` other than
+  /// bf16 and f16, or with parameters that are not f32.
   GRU(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size, GRUOptions options = {},
       Location where = Location::here())
       : GRU(input_size, hidden_size, options, where) {
@@ -184,6 +194,9 @@ struct RNNLayerOptions {
       recurrent_initialiser = {},                  ///< of W_h; null (default): uniform on ±1/√H
       bias_initialiser = {};                       ///< of the bias; null (default): uniform on ±1/√H
   DType dtype = DType::f32;                        ///< the parameters' dtype, floating; default f32
+  /// bf16 or f16: W_x and W_h, which stay f32 parameters, are rounded to it in every product, so that on a CPU a step of
+  /// few examples reads half as many bytes; see RecurrentWeights. Unset (default), or `dtype`: not rounded.
+  std::optional<DType> weight_dtype = {};
   /// The generator of the initial values; null (default): this thread's `default_generator()`.
   Generator* generator = nullptr;
 };
@@ -193,12 +206,14 @@ struct RNN : Module {
   ModuleList<RNNCell> nets;  ///< the cells, layer by layer; with two directions forward, then reverse
 
   /// A layer by itself, not part of a module.
-  /// Throws: ShapeError unless the sizes and the number of layers are positive; Error unless the dropout is in [0, 1].
+  /// Throws: ShapeError unless the sizes and the number of layers are positive; Error unless the dropout is in [0, 1];
+  /// DTypeError for a `weight_dtype` other than bf16 and f16, or with parameters that are not f32.
   RNN(std::int64_t input_size, std::int64_t hidden_size, RNNLayerOptions options = {},
       Location where = Location::here());
   /// A layer that is registered in `parent` under `name`.
   /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless the sizes and the
-  /// number of layers are positive; Error unless the dropout is in [0, 1].
+  /// number of layers are positive; Error unless the dropout is in [0, 1]; DTypeError for a `weight_dtype` other than
+  /// bf16 and f16, or with parameters that are not f32.
   RNN(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size,
       RNNLayerOptions options = {}, Location where = Location::here())
       : RNN(input_size, hidden_size, options, where) {

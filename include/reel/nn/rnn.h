@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include <reel/nn/module.h>
 #include <reel/ops/recurrent.h>
 
@@ -12,6 +14,9 @@ struct RNNCellOptions {
       recurrent_initialiser = {},                  ///< of W_h; null (default): uniform on ±1/√H
       bias_initialiser = {};                       ///< of the bias; null (default): uniform on ±1/√H
   DType dtype = DType::f32;                        ///< the parameters' dtype, floating; default f32
+  /// bf16 or f16: W_x and W_h, which stay f32 parameters, are rounded to it in every product, so that on a CPU a step of
+  /// few examples reads half as many bytes; see RecurrentWeights. Unset (default), or `dtype`: not rounded.
+  std::optional<DType> weight_dtype = {};
   /// The generator of the initial values; null (default): this thread's `default_generator()`.
   Generator* generator = nullptr;
 };
@@ -20,18 +25,20 @@ struct RNNCellOptions {
 /// x: (B, I), h: (B, H). All parameters are initialised uniformly on ±1/√H.
 /// Source: the initial values are those of PyTorch's RNNCell, which has two biases where this has their sum.
 struct RNNCell : Module {
-  Parameter W_x;             ///< (I, H)
-  Parameter W_h;             ///< (H, H)
-  Parameter bias;            ///< (H)
-  RNNActivation activation;  ///< tanh or relu
+  Parameter W_x;                      ///< (I, H)
+  Parameter W_h;                      ///< (H, H)
+  Parameter bias;                     ///< (H)
+  RNNActivation activation;           ///< tanh or relu
+  std::optional<DType> weight_dtype;  ///< to which W_x and W_h are rounded in products; unset: they are not
 
   /// A layer by itself, not part of a module.
-  /// Throws: ShapeError unless all sizes are positive.
+  /// Throws: ShapeError unless all sizes are positive; DTypeError for a `weight_dtype` other than bf16 and f16, or with
+  /// parameters that are not f32.
   RNNCell(std::int64_t input_size, std::int64_t hidden_size, RNNCellOptions options = {},
           Location where = Location::here());
   /// A layer that is registered in `parent` under `name`.
   /// Throws: Error unless the name is new in `parent`, not empty and without a dot; ShapeError unless all sizes are
-  /// positive.
+  /// positive; DTypeError for a `weight_dtype` other than bf16 and f16, or with parameters that are not f32.
   RNNCell(Module& parent, std::string_view name, std::int64_t input_size, std::int64_t hidden_size,
           RNNCellOptions options = {}, Location where = Location::here())
       : RNNCell(input_size, hidden_size, options, where) {
@@ -43,7 +50,7 @@ struct RNNCell : Module {
   /// The width H of the state.
   std::int64_t hidden_size() const { return W_h.size(0); }
   /// The parameters, for `rnn` and `rnn_cell`.
-  RecurrentWeights weights() const { return {W_x, W_h, bias}; }
+  RecurrentWeights weights() const { return {W_x, W_h, bias, weight_dtype}; }
   /// A state h (batch, H) of zeros, in the cell's dtype.
   Tensor initial_state(std::int64_t batch, Location where = Location::here()) const;
 

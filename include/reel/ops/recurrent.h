@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <initializer_list>
+#include <optional>
 #include <span>
 
 #include <reel/tensor.h>
@@ -63,6 +64,10 @@ struct RecurrentWeights {
   Tensor W_x;        ///< (I, G H)
   Tensor W_h;        ///< (H, G H)
   Tensor bias = {};  ///< (G H), of gru (4 H); undefined: zeros
+  /// bf16 or f16: W_x and W_h, of f32, are rounded to it in every product, forward and backward, which on a CPU lets a
+  /// step of few examples read half as many bytes. Sums and activations stay in f32; the gradients of W_x and W_h are
+  /// those of the rounded weights. Unset (default), or the weights' own dtype: not rounded.
+  std::optional<DType> weight_dtype = {};
 };
 
 /// The activation of a plain recurrent net: tanh or relu.

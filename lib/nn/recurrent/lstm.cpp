@@ -33,7 +33,8 @@ LSTMCell::LSTMCell(std::int64_t input_size, std::int64_t hidden_size, LSTMCellOp
       W_h(*this, "W_h", {checked_output_size(input_size, hidden_size, options.projection, where), 4 * hidden_size},
           by_gate(options.recurrent_initialiser, 4, hidden_size), draw_of(options), where),
       bias(*this, "bias", {4 * hidden_size}, by_gate(options.bias_initialiser, 4, hidden_size, options.forget_bias),
-           draw_of(options), where) {
+           draw_of(options), where),
+      weight_dtype(rounding_of(cell_name, options, where)) {
   CallerScope caller(where);
   auto add = [&](Parameter& parameter, const char* name, const Shape& shape, const Initialiser& initialiser) {
     parameter = Parameter(*this, name, shape, initialiser, draw_of(options), where);
@@ -57,8 +58,9 @@ Tensor LSTMCell::project(const Arg& x) const {
   if (input.rank() < 2 || input.size(-1) != input_size())
     fail<ShapeError>(cell_name, x.location(), "x {} is neither (B, {}) nor (T, B, {}), as W_x {} needs",
                      to_string(input.shape()), input_size(), input_size(), to_string(W_x.shape()));
-  if (!scale_x.defined()) return affine(input, W_x, bias);
-  return layer_norm(affine(input, W_x, {}), scale_x.shape(), scale_x) + bias;
+  if (!weight_dtype && !scale_x.defined()) return affine(input, W_x, bias);
+  Tensor p = product(input, W_x);
+  return (scale_x.defined() ? layer_norm(p, scale_x.shape(), scale_x) : p) + bias;
 }
 
 LSTMState LSTMCell::step(const Arg& projected, const LSTMState& state) const {
@@ -75,10 +77,16 @@ bool LSTMCell::fits_step(const Tensor& input, std::int64_t width, const LSTMStat
          can_run_lstm_step({&input, &state.h, &state.c, &W_x, &W_h, &bias});
 }
 
+DType LSTMCell::rounding() const { return detail::rounding_of(cell_name, weight_dtype, W_h.dtype(), {}); }
+
+Tensor LSTMCell::product(const Tensor& x, const Tensor& weight) const {
+  return weight_product(x, weight, rounding(), {});
+}
+
 LSTMState LSTMCell::advance(const Tensor& p, const LSTMState& state) const {
   if (fits_step(p, 4 * hidden_size(), state)) {
     const Tensor* operands[] = {&p, &state.h, &state.c, &W_h};
-    return with_projection(lstm_step(operands, {}));
+    return with_projection(lstm_step(operands, rounding(), {}));
   }
 
   std::int64_t size = hidden_size(), width = output_size();
@@ -87,7 +95,7 @@ LSTMState LSTMCell::advance(const Tensor& p, const LSTMState& state) const {
     fail<ShapeError>(cell_name, {},
                      "takes projected inputs (B, {}) with h (B, {}) and c (B, {}), not {} with {} and {}", 4 * size,
                      width, size, to_string(p.shape()), shape_of(state.h), shape_of(state.c));
-  Tensor q = matmul(state.h, W_h);
+  Tensor q = product(state.h, W_h);
   if (scale_h.defined()) q = layer_norm(q, scale_h.shape(), scale_h);
   LSTMState next = lstm_cell(p, q, state.c);
   if (scale_c.defined()) {
@@ -108,7 +116,7 @@ LSTMState LSTMCell::operator()(const Arg& x, const LSTMState& state) const {
                 LSTMState state{h, c};
                 if (!fits_step(x, input_size(), state)) return advance(project(x), state);
                 const Tensor* operands[] = {&x, &h, &c, &W_h, &W_x, &bias};
-                return with_projection(lstm_step(operands, {}));
+                return with_projection(lstm_step(operands, rounding(), {}));
               });
 }
 

@@ -151,6 +151,7 @@ LSTM::LSTM(std::int64_t input_size, std::int64_t hidden_size, LSTMOptions option
                        .recurrent_initialiser = options.recurrent_initialiser,
                        .bias_initialiser = options.bias_initialiser,
                        .dtype = options.dtype,
+                       .weight_dtype = options.weight_dtype,
                        .generator = options.generator};
   std::int64_t width = options.projection > 0 ? options.projection : hidden_size;
   add_nets(nets, input_size, hidden_size, width, options.layers, form_, cell, where);
@@ -184,6 +185,7 @@ GRU::GRU(std::int64_t input_size, std::int64_t hidden_size, GRUOptions options, 
                       .recurrent_initialiser = options.recurrent_initialiser,
                       .bias_initialiser = options.bias_initialiser,
                       .dtype = options.dtype,
+                      .weight_dtype = options.weight_dtype,
                       .generator = options.generator};
   add_nets(nets, input_size, hidden_size, hidden_size, options.layers, form_, cell, where);
 }
@@ -195,6 +197,7 @@ RNN::RNN(std::int64_t input_size, std::int64_t hidden_size, RNNLayerOptions opti
                       .recurrent_initialiser = options.recurrent_initialiser,
                       .bias_initialiser = options.bias_initialiser,
                       .dtype = options.dtype,
+                      .weight_dtype = options.weight_dtype,
                       .generator = options.generator};
   add_nets(nets, input_size, hidden_size, hidden_size, options.layers, form_, cell, where);
 }

@@ -27,7 +27,8 @@ GRUCell::GRUCell(std::int64_t input_size, std::int64_t hidden_size, GRUCellOptio
       W_h(*this, "W_h", {hidden_size, 3 * hidden_size}, by_gate(options.recurrent_initialiser, 3, hidden_size),
           draw_of(options), where),
       bias(*this, "bias", {4 * hidden_size}, by_gate(options.bias_initialiser, 4, hidden_size), draw_of(options),
-           where) {}
+           where),
+      weight_dtype(rounding_of("GRUCell", options, where)) {}
 
 Tensor GRUCell::initial_state(std::int64_t batch, Location where) const {
   return zeros({batch, hidden_size()}, {.dtype = W_h.dtype(), .device = W_h.device()}, where);
@@ -46,7 +47,8 @@ RNNCell::RNNCell(std::int64_t input_size, std::int64_t hidden_size, RNNCellOptio
       W_h(*this, "W_h", {hidden_size, hidden_size}, by_gate(options.recurrent_initialiser, 1, hidden_size),
           draw_of(options), where),
       bias(*this, "bias", {hidden_size}, by_gate(options.bias_initialiser, 1, hidden_size), draw_of(options), where),
-      activation(options.activation) {}
+      activation(options.activation),
+      weight_dtype(rounding_of("RNNCell", options, where)) {}
 
 Tensor RNNCell::initial_state(std::int64_t batch, Location where) const {
   return zeros({batch, hidden_size()}, {.dtype = W_h.dtype(), .device = W_h.device()}, where);

@@ -3,6 +3,7 @@
 #include <reel/nn/initialise.h>
 
 #include "../../dispatch/autocast.h"
+#include "../../ops/recurrent/weight_product.h"
 
 namespace reel::nn {
 
@@ -15,6 +16,14 @@ Initialiser by_gate(const Initialiser& given, int gates, std::int64_t hidden_siz
 template <class Options>
 RandomOptions draw_of(const Options& options) {
   return {.dtype = options.dtype, .generator = options.generator};
+}
+
+/// The `weight_dtype` of a cell's options; unset if nothing is rounded.
+/// Throws: DTypeError unless it is bf16 or f16 and the parameters are f32.
+template <class Options>
+std::optional<DType> rounding_of(const char* name, const Options& options, Location where) {
+  DType rounding = detail::rounding_of(name, options.weight_dtype, options.dtype, where);
+  return rounding == DType::f32 ? std::nullopt : std::optional(rounding);
 }
 
 /// Throws: ShapeError unless both are positive.

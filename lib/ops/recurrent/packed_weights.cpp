@@ -18,24 +18,26 @@ namespace reel::detail {
 namespace {
 
 struct PackAttributes {
-  std::int64_t cell;
+  NetAttributes net;
   WeightLayout layout;
 };
 
 void run_pack(Call& call) {
   const auto& attributes = call.attributes<PackAttributes>();
+  WeightOperand W_x(call, call.input(0), attributes.net.rounding()),
+      W_h(call, call.input(1), attributes.net.rounding());
   kernels(call.output().device)
-      .recurrent->pack_weights({.cell = static_cast<RecurrentCell>(attributes.cell),
+      .recurrent->pack_weights({.cell = attributes.net.cell(),
                                 .layout = attributes.layout,
                                 .packed = call.output(),
-                                .W_x = call.input(0),
-                                .W_h = call.input(1),
+                                .W_x = W_x.body(),
+                                .W_h = W_h.body(),
                                 .bias = call.input(2)});
 }
 
-Tensor pack(RecurrentCell cell, const WholeLayerSizes& sizes, const KernelWeights& weights, Location where) {
+Tensor pack(NetAttributes net, const WholeLayerSizes& sizes, const KernelWeights& weights, Location where) {
   NoRecord pause;
-  PackAttributes attributes{static_cast<std::int64_t>(cell), sizes.layout};
+  PackAttributes attributes{net, sizes.layout};
   Shape bytes{sizes.weights};
   return invoke(pack_weights_op, {&weights.W_x, &weights.W_h, &weights.bias}, {bytes, DType::u8, weights.W_x.device()},
                 where, bytes_of(attributes));
@@ -52,7 +54,7 @@ struct Part {
 
 struct Identity {
   RecurrentCell cell;
-  DType dtype;
+  DType dtype, rounding;
   std::int64_t bytes;
   WeightLayout layout;
   std::array<Part, 3> parts;
@@ -125,15 +127,15 @@ constinit PerThread<PackedLayers> packed_layers;
 constexpr OpInfo pack_weights_op{
     .name = "pack_recurrent_weights", .arity = 3, .batching = Batching::loop, .forward = run_pack};
 
-Tensor packed_weights(RecurrentCell cell, const WholeLayerSizes& sizes, const KernelWeights& weights,
+Tensor packed_weights(NetAttributes net, const WholeLayerSizes& sizes, const KernelWeights& weights,
                       const RecurrentWeights& given, Location where) {
-  Identity identity{cell, weights.W_x.dtype(), sizes.weights, sizes.layout, {}};
+  Identity identity{net.cell(), weights.W_x.dtype(), net.rounding(), sizes.weights, sizes.layout, {}};
   Versions versions{};
   if (recording_module() || !find_part(identity.parts[0], versions[0], given.W_x) ||
       !find_part(identity.parts[1], versions[1], given.W_h) || !find_part(identity.parts[2], versions[2], given.bias))
-    return pack(cell, sizes, weights, where);
+    return pack(net, sizes, weights, where);
   if (Tensor found = packed_layers.get().find(identity, versions); found.defined()) return found;
-  Tensor packed = pack(cell, sizes, weights, where);
+  Tensor packed = pack(net, sizes, weights, where);
   packed_layers.get().keep(identity, versions, packed);
   return packed;
 }

@@ -4,6 +4,7 @@
 
 #include "../../core/op.h"
 #include "../../kernels/recurrent.h"
+#include "recurrent.h"
 
 namespace reel::detail {
 
@@ -12,10 +13,11 @@ struct KernelWeights {
   const Tensor &W_x, &W_h, &bias;
 };
 
-/// The packed weights of a layer: u8, on the weights' device. `given`: the weights from which `weights` were made, or
-/// which they are. If these are parameters, they are packed once for each of their versions by a thread, which keeps 64
-/// layers of 256 MB in all at most, unless a graph is recorded: it packs the values that they have at each replay.
-Tensor packed_weights(RecurrentCell cell, const WholeLayerSizes& sizes, const KernelWeights& weights,
+/// The packed weights of a layer, rounded as the net rounds them: u8, on the weights' device. `given`: the weights from
+/// which `weights` were made, or which they are. If these are parameters, they are packed once for each of their versions
+/// by a thread, which keeps 64 layers of 256 MB in all at most, unless a graph is recorded: it packs the values that they
+/// have at each replay.
+Tensor packed_weights(NetAttributes net, const WholeLayerSizes& sizes, const KernelWeights& weights,
                       const RecurrentWeights& given, Location where);
 
 /// The op of `packed_weights`: W_x, W_h, b → packed.

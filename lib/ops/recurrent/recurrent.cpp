@@ -60,21 +60,23 @@ void run_net(Call& call) {
   RecurrentCell cell = attributes.cell();
   const KernelTable& table = kernels(call.output().device);
   Tensor p = room_for_arguments(call, cell);
-  count_products(call.input(in_W_x), call.input(in_x).dims[0]);
   count_products(call.input(in_W_h), call.input(in_x).dims[0]);
-  table.matmul(p.body(), call.input(in_x), call.input(in_W_x), {});
+  DType rounding = attributes.rounding();
+  WeightOperand W_h(call, call.input(in_W_h), rounding);
+  multiply_by_weight(call, p.body(), call.input(in_x), call.input(in_W_x), rounding);
   table.recurrent->layer[attributes.cell_index]({.y = call.output(out_y),
                                                  .h = call.output(out_h),
                                                  .work = output_of(call, out_work),
                                                  .c_all = output_of(call, out_c_all),
                                                  .c = output_of(call, out_c),
                                                  .p = p.body(),
-                                                 .W_h = call.input(in_W_h),
+                                                 .W_h = W_h.body(),
                                                  .bias = call.input(in_bias),
                                                  .h_0 = call.input(in_h),
                                                  .c_0 = input_of(call, in_c),
                                                  .counts = call.input(in_counts),
-                                                 .reverse = attributes.reverse != 0});
+                                                 .reverse = attributes.reverse != 0,
+                                                 .weight_dtype = W_h.rounding()});
 }
 
 // dy, dh_n, y, W_h, h_0, counts [, work [, dc_n, c, c_0]] → da (or dp of gru), dh_0, h_before [, dq of gru or dc_0]
@@ -82,6 +84,7 @@ void run_net_gradient(Call& call) {
   auto attributes = call.attributes<NetAttributes>();
   bool lstm = attributes.cell() == RecurrentCell::lstm;
   count_products(call.input(3), call.input(0).dims[0]);
+  WeightOperand W_h(call, call.input(3), attributes.rounding());
   kernels(call.output().device)
       .recurrent->layer_gradient[attributes.cell_index]({.dp = call.output(0),
                                                          .dq = lstm ? View{} : output_of(call, 3),
@@ -94,11 +97,12 @@ void run_net_gradient(Call& call) {
                                                          .y = call.input(2),
                                                          .work = input_of(call, 6),
                                                          .c_all = input_of(call, 8),
-                                                         .W_h = call.input(3),
+                                                         .W_h = W_h.body(),
                                                          .h_0 = call.input(4),
                                                          .c_0 = input_of(call, 9),
                                                          .counts = call.input(5),
-                                                         .reverse = attributes.reverse != 0});
+                                                         .reverse = attributes.reverse != 0,
+                                                         .weight_dtype = W_h.rounding()});
 }
 
 constexpr OpInfo net_gradient(const char* name, int arity) {
@@ -118,7 +122,8 @@ const OpInfo& gradient_op_of(RecurrentCell cell) {
 }
 
 void accumulate_fused(Gradient& g) {
-  RecurrentCell cell = g.attributes<NetAttributes>().cell();
+  NetAttributes attributes = g.attributes<NetAttributes>();
+  RecurrentCell cell = attributes.cell();
   bool lstm = cell == RecurrentCell::lstm, gru = cell == RecurrentCell::gru;
   const Tensor &y = g.saved_output(out_y), &W_h = g.saved_input(in_W_h), &h_0 = g.saved_input(in_h);
   Tensor dy = contiguous_if_needed(g.output(out_y)), dh = contiguous_if_needed(g.output(out_h)), dc;
@@ -137,7 +142,8 @@ void accumulate_fused(Gradient& g) {
   invoke(call);
 
   const Tensor &dp = outputs[0], &dq = gru ? outputs[3] : dp;
-  if (g.wants(in_x)) g.accumulate(in_x, matmul(dp, transpose(g.saved_input(in_W_x))));
+  if (g.wants(in_x))
+    g.accumulate(in_x, weight_product(dp, transpose(g.saved_input(in_W_x)), attributes.rounding(), g.where()));
   if (g.wants(in_W_x)) g.accumulate(in_W_x, matmul(transpose(g.saved_input(in_x)), dp));
   if (g.wants(in_W_h)) g.accumulate(in_W_h, matmul(transpose(outputs[2]), dq));
   if (g.wants(in_bias)) g.accumulate(in_bias, gru ? gru_bias_gradient(dp, dq) : sum(dp, {0}));
@@ -197,10 +203,11 @@ const OpInfo& op_of(RecurrentCell cell) {
 NetOutput detail::composed_net(std::span<const Tensor> in, NetAttributes attributes, Location where) {
   RecurrentCell cell = attributes.cell();
   bool lstm = cell == RecurrentCell::lstm;
+  auto product = [&](const Tensor& x, const Tensor& W) { return weight_product(x, W, attributes.rounding(), where); };
   auto step = [&](const Tensor& p, const LSTMState& before) {
-    return run_cell(cell, p, matmul(before.h, in[in_W_h]), lstm ? before.c : before.h, in[in_bias], where);
+    return run_cell(cell, p, product(before.h, in[in_W_h]), lstm ? before.c : before.h, in[in_bias], where);
   };
-  return run_steps(matmul(in[in_x], in[in_W_x]), {in[in_h], lstm ? in[in_c] : Tensor{}}, in[in_counts],
+  return run_steps(product(in[in_x], in[in_W_x]), {in[in_h], lstm ? in[in_c] : Tensor{}}, in[in_counts],
                    attributes.reverse != 0, step);
 }
 
@@ -209,7 +216,8 @@ NetOutput detail::run_packed_net(RecurrentCell cell, bool reverse, const Tensor&
   Tensor input = contiguous_if_needed(widened(x)), h = contiguous_if_needed(widened(before.h)),
          bias = bias_of(cell, weights);
   Tensor W_x = widened(weights.W_x), W_h = contiguous_if_needed(widened(weights.W_h)), c;
-  NetAttributes attributes{static_cast<std::int64_t>(cell), reverse};
+  DType rounding = rounding_of(op_of(cell).name, weights.weight_dtype, W_h.dtype(), where);
+  NetAttributes attributes{static_cast<std::int64_t>(cell), reverse, {static_cast<std::int64_t>(rounding)}};
   if (cell == RecurrentCell::lstm) c = contiguous_if_needed(widened(before.c));
   if (auto whole = run_whole_net({input, W_x, W_h, bias, h, counts, c}, weights, attributes, where))
     return std::move(*whole);

@@ -12,6 +12,7 @@
 #include "../../kernels/kernel_table.h"
 #include "../../kernels/recurrent.h"
 #include "packing.h"
+#include "weight_product.h"
 
 namespace reel::detail {
 
@@ -23,7 +24,8 @@ inline const RecurrentKernels& recurrent_kernels(const Call& call) { return *ker
 void check_fits_input(const char* op, const char* what, const Tensor& tensor, const Shape& shape, const Tensor& x,
                       Location where);
 
-/// Returns the hidden size. Throws: as check_fits_input, unless the weights match inputs of `width` elements.
+/// Returns the hidden size. Throws: as check_fits_input, unless the weights match inputs of `width` elements; as
+/// rounding_of.
 std::int64_t check_weights(const char* op, RecurrentCell cell, const RecurrentWeights& weights, std::int64_t width,
                            const Tensor& x, Location where);
 
@@ -64,10 +66,13 @@ struct CellActivationAttributes {
   }
 };
 
-/// Which cell a net has, and whether it runs from the last step to the first.
+/// Which cell a net has, whether it runs from the last step to the first, and how its weights are rounded.
 struct NetAttributes {
   std::int64_t cell_index, reverse;
+  WeightAttributes weights = {};
   RecurrentCell cell() const { return static_cast<RecurrentCell>(cell_index); }
+  /// The dtype to which the weights are rounded; f32: not rounded.
+  DType rounding() const { return weights.rounding(); }
 };
 
 /// The inputs of the op of a net over packed rows; c for lstm only.

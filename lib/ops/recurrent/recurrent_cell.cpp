@@ -299,12 +299,13 @@ std::int64_t detail::check_weights(const char* op, RecurrentCell cell, const Rec
   check_fits_input(op, "W_h", W_h, {size, form.gates * size}, x, where);
   check_fits_input(op, "W_x", weights.W_x, {width, form.gates * size}, x, where);
   if (weights.bias.defined()) check_fits_input(op, "bias", weights.bias, {form.bias * size}, x, where);
+  rounding_of(op, weights.weight_dtype, W_h.dtype(), where);
   return size;
 }
 
 RecurrentWeights detail::autocast_operand(const RecurrentWeights& weights, Location where) {
   auto full = [&](const Tensor& weight) { return autocast_operand(Precision::full, weight, where); };
-  return {full(weights.W_x), full(weights.W_h), full(weights.bias)};
+  return {full(weights.W_x), full(weights.W_h), full(weights.bias), weights.weight_dtype};
 }
 
 Tensor detail::bias_of(RecurrentCell cell, const RecurrentWeights& weights) {
@@ -352,15 +353,19 @@ LSTMState step(const char* op, RecurrentCell cell, const Arg& given_x, const Ten
   check_floating(op, input, where);
   if (input.rank() != 2) fail<ShapeError>(op, where, "the input {} is not (B, I)", describe(input));
   std::int64_t size = check_weights(op, cell, weights, input.size(1), input, where);
+  DType rounding = rounding_of(op, weights.weight_dtype, weights.W_h.dtype(), where);
   Shape shape{input.size(0), size};
   check_fits_input(op, "h", h, shape, input, where);
   if (cell == RecurrentCell::lstm) {
     check_fits_input(op, "c", before, shape, input, where);
     const Tensor* operands[] = {&input, &h, &before, &weights.W_h, &weights.W_x, &weights.bias};
-    if (can_run_lstm_step({&input})) return lstm_step(std::span(operands, weights.bias.defined() ? 6 : 5), where);
+    if (can_run_lstm_step({&input}))
+      return lstm_step(std::span(operands, weights.bias.defined() ? 6 : 5), rounding, where);
   }
-  LSTMState state = run_cell(cell, widened(matmul(widened(input), widened(weights.W_x))),
-                             widened(matmul(widened(h), widened(weights.W_h))),
+  auto product = [&](const Tensor& x, const Tensor& W) {
+    return widened(weight_product(widened(x), widened(W), rounding, where));
+  };
+  LSTMState state = run_cell(cell, product(input, weights.W_x), product(h, weights.W_h),
                              before.defined() ? widened(before) : before, bias_of(cell, weights), where);
   if (size_of(input.dtype()) != 2) return state;
   return {to_if_needed(state.h, input.dtype()), state.c.defined() ? to_if_needed(state.c, input.dtype()) : state.c};
@@ -413,7 +418,7 @@ LSTMState lstm_cell(const Arg& given_p, const LSTMState& state, const Arg& given
   check_fits_input(name, "c", c, {batch, gates / 4}, from_input, where);
   if (can_run_lstm_step({&from_input})) {
     const Tensor* operands[] = {&from_input, &h, &c, &weights};
-    return lstm_step(operands, where);
+    return lstm_step(operands, DType::f32, where);
   }
   LSTMState next = run_cell(RecurrentCell::lstm, widened(from_input), widened(matmul(widened(h), widened(weights))),
                             widened(c), {}, where);

@@ -193,7 +193,7 @@ std::optional<NetOutput> detail::run_whole_net(const std::array<Tensor, 7>& in, 
   if (!recurrent.whole_layer_sizes(whole_form(x, h, in[in_counts], net, attributes.differentiable != 0), sizes))
     return {};
   bool lstm = net.cell() == RecurrentCell::lstm;
-  Tensor packed = packed_weights(net.cell(), sizes, {in[in_W_x], in[in_W_h], in[in_bias]}, given, where);
+  Tensor packed = packed_weights(net, sizes, {in[in_W_x], in[in_W_h], in[in_bias]}, given, where);
   std::vector<const Tensor*> inputs;
   for (std::size_t i = 0; i < (lstm ? 7 : 6); ++i) inputs.push_back(&in[i]);
   inputs.push_back(&packed);

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <optional>
 
 #include "ops/recurrent_cases.h"
 #include "ops/table/table.h"
@@ -14,20 +15,28 @@ namespace {
 const char* name_of(Kind kind) { return kind == Kind::lstm ? "lstm" : kind == Kind::gru ? "gru" : "rnn"; }
 std::int64_t biases_of(Kind kind) { return kind == Kind::lstm || kind == Kind::gru ? 4 : 1; }
 
+// The dtype to which weights are rounded where an op takes one: the reference knows no rounding, so that the weights are
+// such that it changes nothing. tests/ops/weight_dtype_test.cpp has others.
+std::optional<DType> rounding_for(bool rounded, const Tensor& weight, DType dtype) {
+  return rounded && weight.dtype() == f32 ? std::optional(dtype) : std::nullopt;
+}
+
 // x, h, c of lstm, W_x, W_h, and the bias.
 std::vector<Input> inputs_of(const CellCase& c) {
   std::int64_t columns = gates_of(c.kind) * c.size;
   std::vector<Input> all{{{c.batch, c.input}}, {{c.batch, c.size}}};
   if (c.kind == Kind::lstm) all.push_back({{c.batch, c.size}});
-  all.push_back({{c.input, columns}});
-  all.push_back({{c.size, columns}});
+  Fill fill = c.rounded ? Fill::coarse : Fill::any;
+  all.push_back({{c.input, columns}, fill});
+  all.push_back({{c.size, columns}, fill});
   if (c.bias) all.push_back({{biases_of(c.kind) * c.size}});
   return all;
 }
 
 Tensor run(const CellCase& c, std::span<const Tensor> x) {
   std::size_t first = c.kind == Kind::lstm ? 3 : 2;
-  RecurrentWeights weights{x[first], x[first + 1], c.bias ? needed(x[first + 2]) : Tensor{}};
+  RecurrentWeights weights{x[first], x[first + 1], c.bias ? needed(x[first + 2]) : Tensor{},
+                           rounding_for(c.rounded, x[first], bf16)};
   switch (c.kind) {
     case Kind::lstm: {
       LSTMState state = lstm_cell(x[0], {x[1], x[2]}, weights);
@@ -43,7 +52,7 @@ Tensor run(const CellCase& c, std::span<const Tensor> x) {
 Row cell_row(const CellCase& c) {
   return {.name = std::string(name_of(c.kind)) + "_cell " + std::to_string(c.batch) + " of " + std::to_string(c.input) +
                   " to " + std::to_string(c.size) + (c.kind == Kind::relu ? " relu" : "") +
-                  (c.bias ? "" : " without bias"),
+                  (c.bias ? "" : " without bias") + (c.rounded ? " rounded" : ""),
           .run = [c](auto x) { return run(c, x); },
           .inputs = inputs_of(c),
           .reference =
@@ -140,8 +149,9 @@ std::vector<Input> inputs_of(const NetCase& c) {
   std::vector<Input> all{{{c.steps, c.batch, c.input}}};
   for (std::size_t i = 1; i < c.first_weight(); ++i) all.push_back({{c.nets(), c.batch, c.size}});
   for (std::int64_t net = 0; net < c.nets(); ++net) {
-    all.push_back({{net < c.directions() ? c.input : c.directions() * c.size, columns}, Fill::unit});
-    all.push_back({{c.size, columns}, Fill::unit});
+    Fill fill = c.rounded ? Fill::coarse : Fill::unit;
+    all.push_back({{net < c.directions() ? c.input : c.directions() * c.size, columns}, fill});
+    all.push_back({{c.size, columns}, fill});
     if (c.bias) all.push_back({{biases_of(c.kind) * c.size}});
   }
   if (!c.lengths.empty()) all.push_back({{c.batch}, Fill::indices, c.lengths});
@@ -152,7 +162,8 @@ Tensor run(const NetCase& c, std::span<const Tensor> x) {
   std::vector<RecurrentWeights> weights;
   std::size_t next = c.first_weight();
   for (std::int64_t net = 0; net < c.nets(); ++net, next += c.weights_each())
-    weights.push_back({x[next], x[next + 1], c.bias ? needed(x[next + 2]) : Tensor{}});
+    weights.push_back(
+        {x[next], x[next + 1], c.bias ? needed(x[next + 2]) : Tensor{}, rounding_for(c.rounded, x[next], f16)});
   Tensor counts = c.lengths.empty() ? Tensor{} : needed(x[next]), h = c.state ? needed(x[1]) : Tensor{};
   auto joined = [](const Tensor& output, const Tensor& h_n) { return concat({flatten(output), flatten(h_n)}); };
   if (c.kind == Kind::lstm) {
@@ -177,6 +188,7 @@ Row net_row(const NetCase& c) {
   if (!c.lengths.empty()) name += " ragged";
   if (c.kind == Kind::relu) name += " relu";
   if (!c.state) name += " from zeros";
+  if (c.rounded) name += " rounded";
   return {.name = name,
           .run = [c](auto x) { return run(c, x); },
           .inputs = inputs_of(c),
@@ -206,6 +218,7 @@ void add_recurrent_rows(std::vector<Row>& rows) {
     rows.push_back(cell_row({kind, 0, 2, 3}));
     rows.push_back(cell_row({kind, 3, 0, 2}));
     rows.push_back(cell_row({kind, 5, 3, 21}));
+    rows.push_back(cell_row({.kind = kind, .batch = 2, .input = 3, .size = 2, .rounded = true}));
   }
   for (Kind kind : kinds) {
     rows.push_back(net_row({kind, 3, 2, 2, 2}));
@@ -220,6 +233,8 @@ void add_recurrent_rows(std::vector<Row>& rows) {
     rows.push_back(net_row({kind, 3, 3, 2, 1, {1, 3, 2}, 1, true}));
     rows.push_back(net_row({kind, 3, 2, 1, 1, {2, 3}, 2, true}));
     rows.push_back(net_row({kind, 2, 2, 2, 1, {}, 3}));
+    rows.push_back(net_row({.kind = kind, .steps = 3, .batch = 2, .input = 2, .size = 2, .rounded = true}));
+    rows.push_back(net_row({.kind = kind, .steps = 2, .batch = 6, .input = 1, .size = 3, .rounded = true}));
     // More rows than a tile of registers, and units beyond one.
     rows.push_back(net_row({kind, 3, 17, 3, 37}));
     rows.push_back(

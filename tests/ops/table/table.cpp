@@ -186,6 +186,7 @@ double drawn(Fill fill, Random& random) {
     case Fill::positive: return 0.3 + 0.425 * std::abs(2 - number);
     case Fill::nonzero: return number + (number < 0 ? -0.3 : 0.3) * (1 - std::abs(number) / 2);
     case Fill::unit: return 0.45 * number;
+    case Fill::coarse: return std::round(0.45 * 64 * number) / 64;
     default: return number;
   }
 }

@@ -44,6 +44,7 @@ enum class Fill : std::uint8_t {
   positive,  // at least 0.3
   nonzero,   // at least 0.3 from 0
   unit,      // within (−0.9, 0.9)
+  coarse,    // within (−0.9, 0.9), multiples of 1/64, which every floating dtype represents
   spread,    // all different, 0.05 apart
   flags,     // bools
   indices,   // as given; only required if there are none

@@ -1,12 +1,14 @@
 #include <algorithm>
 #include <cstdint>
 #include <type_traits>
+#include <utility>
 
 #include "../../../core/dtype_dispatch.h"
 #include "../../../core/iteration.h"
 #include "../../../core/threads/parallel.h"
 #include "../../onednn/onednn_product.h"
 #include "../instruction_set.h"
+#include "../vector/half_rows.h"
 #include "bf16_vnni_product.h"
 #include "gemm.h"
 #include "matmul.h"
@@ -169,12 +171,6 @@ void sum_products(Way way, float* sums, const Matrix<T>& a, const Matrix<T>& b) 
   Gemm<float>::multiply(sums, b.columns, a, b);
 }
 
-// Inlined, g++ 12 does not vectorise it.
-template <class T>
-[[gnu::noinline]] void narrow_row(T* to, const float* from, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) to[i] = narrowed<T>(from[i]);
-}
-
 // Halves are multiplied with f32 sums, which are rounded once.
 template <class T>
 void multiply_halves(Way way, T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b) {
@@ -196,10 +192,13 @@ void multiply_halves(Way way, T* c, std::int64_t c_stride, const Matrix<T>& a, c
     }
 }
 
-// c = a b or, for f32 and f64, c += a b.
-template <class T>
-void multiply_part(Way way, T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
-  if constexpr (std::is_integral_v<T>) {
+// c = a b or, for f32 and f64, c += a b. The type of b differs for few rows only.
+template <class T, class B>
+void multiply_part(Way way, T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<B>& b, bool adds) {
+  if constexpr (!std::is_same_v<T, B>) {
+    if (way == Way::lines) return SkinnyProduct<T, B>::multiply(c, c_stride, a, b, adds);
+    SkinnyProduct<T, B>::multiply_by_dots(c, c_stride, a, b, adds);
+  } else if constexpr (std::is_integral_v<T>) {
     multiply_integers(c, c_stride, a, b);
   } else if constexpr (std::is_floating_point_v<T>) {
     if constexpr (std::is_same_v<T, float>)
@@ -260,7 +259,7 @@ struct Pieces {
 };
 
 // A product with its algorithm and packed operand, from which any rows or columns can be computed.
-template <class T>
+template <class T, class B = T>
 struct Product {
   Way way;
   bool adds;
@@ -268,14 +267,14 @@ struct Product {
   const T* packed = nullptr;  // all of b, if it was packed
 
   /// c = or += rows `from` to `from + count` of a, times b.
-  void of_rows(T* c, const Matrix<T>& a, const Matrix<T>& b, std::int64_t from, std::int64_t count) const {
+  void of_rows(T* c, const Matrix<T>& a, const Matrix<B>& b, std::int64_t from, std::int64_t count) const {
     Matrix<T> part = a.part(from, count, 0, a.columns);
     if (packed)
       multiply_packed(c + from * columns, part, 0, columns);
     else
       multiply_part(way, c + from * columns, columns, part, b, adds);
   }
-  void of_columns(T* c, const Matrix<T>& a, const Matrix<T>& b, std::int64_t from, std::int64_t count) const {
+  void of_columns(T* c, const Matrix<T>& a, const Matrix<B>& b, std::int64_t from, std::int64_t count) const {
     if (packed)
       multiply_packed(c + from, a, from, from + count);
     else
@@ -329,38 +328,17 @@ Matrix<T> aligned(const Matrix<T>& b, ParameterVersion version) {
   return swaps ? copy.transposed() : copy;
 }
 
-template <class T>
-void matmul_typed(const View& out, const View& a, const View& b, bool adds, ParameterVersion version_of_b) {
-  if (out.numel == 0) return;
-  Matrix<T> left = matrix_of<T>(a), right = matrix_of<T>(b);
-  if (left.columns == 0) {
-    if (!adds) std::fill_n(out.as<T>(), out.numel, T{});
-    return;
-  }
-  // A column is a row of the transposed product.
-  bool swaps = right.columns == 1 && left.rows != 1;
-  if (swaps) {
-    Matrix<T> row = right.transposed();
-    right = left.transposed();
-    left = row;
-  }
+// Divides a product among threads. `a` and `b`: the operands in the order of the matrices.
+template <class T, class B>
+HWY_INLINE void run_product(const Product<T, B>& product, const View& out, const View& a, const View& b,
+                            const Matrix<T>& left, const Matrix<B>& right) {
+  Way way = product.way;
   std::int64_t rows = left.rows, columns = right.columns, area = rows * columns;
-  Way way = way_of(left, right);
   double cost =
       cost_of<T>(way, static_cast<double>(rows), static_cast<double>(area) * static_cast<double>(left.columns));
-  Product<T> product{way, adds, columns};
-  if constexpr (std::is_floating_point_v<T>)
-    if (version_of_b.number != 0 && out.rank == 2 && !swaps) {
-      if (way == Way::blocks) product.packed = packed(rows, right, version_of_b);
-      if (way == Way::lines || way == Way::dots) right = aligned(right, version_of_b);
-    }
-  if constexpr (std::is_same_v<T, BFloat16>)
-    if (way == Way::pairs && version_of_b.number != 0 && out.rank == 2 && !swaps)
-      product.packed = paired(right, version_of_b);
   if (out.rank == 2) {
     if (cost < parallel_cost || way == Way::onednn_large) return product.of_rows(out.as<T>(), left, right, 0, rows);
   }
-  const View &left_view = swaps ? b : a, &right_view = swaps ? a : b;
   std::int64_t matrices = out.numel / area;
   std::int64_t together_rows = 64, together_columns = 64;
   if (way == Way::pairs) {
@@ -376,9 +354,10 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
       std::int64_t last = std::min(pieces.count, first + (end - begin));
       begin += last - first;
       std::int64_t from = pieces.begin(first), count = pieces.begin(last) - from;
-      Matrix<T> x = left, y = right;
-      x.data += offset_of(left_view, out, n);
-      y.data += offset_of(right_view, out, n);
+      Matrix<T> x = left;
+      Matrix<B> y = right;
+      x.data += offset_of(a, out, n);
+      y.data += offset_of(b, out, n);
       T* c = out.as<T>() + n * area;
       by_rows ? product.of_rows(c, x, y, from, count) : product.of_columns(c, x, y, from, count);
     }
@@ -392,11 +371,130 @@ void matmul_typed(const View& out, const View& a, const View& b, bool adds, Para
                  work);
 }
 
+template <class T>
+void matmul_typed(const View& out, const View& a, const View& b, bool adds, ParameterVersion version_of_b) {
+  if (out.numel == 0) return;
+  Matrix<T> left = matrix_of<T>(a), right = matrix_of<T>(b);
+  if (left.columns == 0) {
+    if (!adds) std::fill_n(out.as<T>(), out.numel, T{});
+    return;
+  }
+  // A column is a row of the transposed product.
+  bool swaps = right.columns == 1 && left.rows != 1;
+  if (swaps) {
+    Matrix<T> row = right.transposed();
+    right = left.transposed();
+    left = row;
+  }
+  Way way = way_of(left, right);
+  Product<T> product{way, adds, right.columns};
+  if constexpr (std::is_floating_point_v<T>)
+    if (version_of_b.number != 0 && out.rank == 2 && !swaps) {
+      if (way == Way::blocks) product.packed = packed(left.rows, right, version_of_b);
+      if (way == Way::lines || way == Way::dots) right = aligned(right, version_of_b);
+    }
+  if constexpr (std::is_same_v<T, BFloat16>)
+    if (way == Way::pairs && version_of_b.number != 0 && out.rank == 2 && !swaps)
+      product.packed = paired(right, version_of_b);
+  run_product(product, out, swaps ? b : a, swaps ? a : b, left, right);
+}
+
 void matmul_add(const View& sum, const View& a, const View& b, ParameterVersion version_of_b) {
   if (sum.dtype == DType::f32)
     matmul_typed<float>(sum, a, b, true, version_of_b);
   else
     matmul_typed<double>(sum, a, b, true, version_of_b);
+}
+
+// A weight W that is rounded to the half H before products. Bits are those of the product with a rounded copy in f32.
+template <class H>
+class RoundedWeight {
+  static constexpr bool is_bf16 = std::is_same_v<H, BFloat16>;
+  using Form = PackedParameters::Form;
+
+ public:
+  RoundedWeight(const View& W, ParameterVersion version)
+      : weight_(matrix_of<float>(W)),
+        swaps_(weight_.column_stride != 1),
+        rows_(swaps_ ? weight_.transposed() : weight_),
+        version_(version) {}
+
+  void multiply(const View& out, const View& x, const View& W) {
+    if (out.numel == 0) return;
+    Matrix<float> left = matrix_of<float>(x);
+    Way way = left.columns == 0 || weight_.columns == 1 ? Way::plain : way_of(left, weight_);
+    if (way == Way::lines || way == Way::dots)
+      return run_product(Product<float, H>{way, false, weight_.columns}, out, x, W, left, halves());
+    if (way == Way::blocks && version_.number != 0 && PackedProduct<float>::pays(left.rows, weight_))
+      if (const float* packed = tiles())
+        return run_product(Product<float>{way, false, weight_.columns, packed}, out, x, W, left, weight_);
+    multiply_by_copy(out, x, W);
+  }
+
+ private:
+  PackedParameters::Key key(const Matrix<float>& matrix, Form form) const {
+    return {version_, matrix.data, matrix.rows, matrix.columns, matrix.row_stride, matrix.column_stride, form};
+  }
+
+  // Of W and of its transpose the contiguous rows are the same, so that both read one copy.
+  Matrix<H> halves() {
+    constexpr std::int64_t line = 64 / sizeof(H);
+    std::int64_t stride = (rows_.columns + line - 1) / line * line, size = rows_.rows * stride;
+    auto pack = [&](H* to) {
+      for (std::int64_t row = 0; row < rows_.rows; ++row, to += stride) {
+        narrow_row(to, rows_.at(row, 0), rows_.columns);
+        std::fill(to + rows_.columns, to + stride, H());
+      }
+    };
+    const H* found = nullptr;
+    if (version_.number != 0)
+      found = rounded_parameters().find<H>(key(rows_, is_bf16 ? Form::bf16_rows : Form::f16_rows), 0, size, pack);
+    if (!found) {
+      H* room = memory_.get<H>(size);
+      pack(room);
+      found = room;
+    }
+    Matrix<H> halves{found, rows_.rows, rows_.columns, stride, 1};
+    return swaps_ ? halves.transposed() : halves;
+  }
+
+  const float* tiles() const {
+    std::int64_t size = PackedProduct<float>::size(weight_.rows, weight_.columns);
+    auto pack = [&](float* to) {
+      PackedProduct<float>::pack(weight_, to);
+      round_row<H>(to, size);
+    };
+    return rounded_parameters().find<float>(key(weight_, is_bf16 ? Form::bf16_tiles : Form::f16_tiles), 0, size, pack);
+  }
+
+  void multiply_by_copy(const View& out, const View& x, const View& W) {
+    float* all = memory_.get<float>(std::max<std::int64_t>(rows_.rows * rows_.columns, 1));
+    for (std::int64_t row = 0; row < rows_.rows; ++row) {
+      float* to = all + row * rows_.columns;
+      for (std::int64_t column = 0; column < rows_.columns; ++column) to[column] = *rows_.at(row, column);
+      round_row<H>(to, rows_.columns);
+    }
+    std::int64_t strides[2] = {rows_.columns, 1};
+    if (swaps_) std::swap(strides[0], strides[1]);
+    View copy = W;
+    copy.data = all;
+    copy.strides = strides;
+    copy.contiguous = !swaps_;
+    matmul_typed<float>(out, x, copy, false, {});
+  }
+
+  Matrix<float> weight_;
+  bool swaps_;
+  Matrix<float> rows_;
+  ParameterVersion version_;
+  Scratch memory_;
+};
+
+void weight_product(const View& out, const View& x, const View& W, DType weight_dtype, ParameterVersion version_of_W) {
+  if (weight_dtype == DType::bf16)
+    RoundedWeight<BFloat16>(W, version_of_W).multiply(out, x, W);
+  else
+    RoundedWeight<Float16>(W, version_of_W).multiply(out, x, W);
 }
 
 }  // namespace
@@ -408,6 +506,7 @@ void matmul(const View& out, const View& a, const View& b, ParameterVersion vers
 void fill_matmul(KernelTable& table) {
   table.matmul = matmul;
   table.matmul_add = matmul_add;
+  table.weight_product = weight_product;
 }
 
 }  // namespace REEL_TARGET

@@ -21,10 +21,12 @@ inline namespace REEL_TARGET {
 /// requested again, because no other has its id and version, and its packed form is evicted in time.
 class PackedParameters {
  public:
-  /// The largest size of a thread's cache in bytes.
-  static constexpr std::size_t most_bytes = std::size_t{1} << 26;
+  /// The largest size of a thread's cache in bytes, and of that of rounded weights, for which the caller has asked.
+  static constexpr std::size_t most_bytes = std::size_t{1} << 26, most_rounded_bytes = std::size_t{1} << 28;
 
-  enum class Form : std::uint8_t { tiles, aligned_rows, pairs };
+  explicit PackedParameters(std::size_t limit = most_bytes) : limit_(limit) {}
+
+  enum class Form : std::uint8_t { tiles, aligned_rows, pairs, bf16_rows, f16_rows, bf16_tiles, f16_tiles };
   struct Key {
     ParameterVersion version;
     const void* data;
@@ -95,9 +97,9 @@ class PackedParameters {
   // The memory of an older version is reused for a newer one.
   bool reserve(Place& place, std::size_t bytes) {
     if (bytes <= place.memory.bytes()) return true;
-    if (bytes > most_bytes / 2) return false;
+    if (bytes > limit_ / 2) return false;
     free(place);
-    while (bytes_ + bytes > most_bytes) free(oldest());
+    while (bytes_ + bytes > limit_) free(oldest());
     try {
       place.memory.get<char>(static_cast<std::int64_t>(bytes));
     } catch (const std::bad_alloc&) {
@@ -117,12 +119,19 @@ class PackedParameters {
                              [&](const Place& a, const Place& b) { return age(a) < age(b); });
   }
 
+  std::size_t limit_;
   std::vector<Place> places_;  // empty before the first use
   std::uint64_t uses_ = 0;
   std::size_t bytes_ = 0;
 };
 
 inline constinit PerThread<PackedParameters> packed_parameters;
+
+inline constinit PerThread<PackedParameters> rounded_parameters_of_thread;
+/// The weights that this thread has rounded.
+inline PackedParameters& rounded_parameters() {
+  return rounded_parameters_of_thread.get([] { return PackedParameters(PackedParameters::most_rounded_bytes); });
+}
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

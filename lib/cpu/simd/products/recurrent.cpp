@@ -138,8 +138,7 @@ constexpr std::int64_t parallel_cost = 1 << 24, part_cost = parallel_cost / 4;
 // Calls body(begin, units) for groups of units. A group's results depend on no other group's.
 template <class T, class Body>
 void for_groups(const PackedWeights<T>& weights, std::int64_t rows, Body body) {
-  constexpr std::int64_t width = PackedWeights<T>::group;
-  std::int64_t columns = weights.columns(), groups = (columns + width - 1) / width;
+  std::int64_t width = weights.group(), columns = weights.columns(), groups = (columns + width - 1) / width;
   std::int64_t cost = std::max<std::int64_t>(rows * width * weights.blocks() * weights.depth(), 1);
   std::int64_t grain = cost * groups < parallel_cost ? groups : std::max<std::int64_t>(part_cost / cost, 1);
   parallel_for(groups, grain, [&](std::int64_t begin, std::int64_t end) {
@@ -182,14 +181,14 @@ Matrix<T> matrix_of(const View& view) {
 template <RecurrentCell cell, class T>
 void run_layer(const LayerForward& layer) {
   constexpr CellForm form = form_of(cell);
-  constexpr std::int64_t width = PackedWeights<T>::group;
   std::int64_t batch = layer.h.dims[0], size = layer.h.dims[1];
   // The state of each example, updated by each of its steps.
   copy_all<T>(layer.h, layer.h_0);
   if (layer.c.data) copy_all<T>(layer.c, layer.c_0);
   if (layer.y.numel == 0) return;
   Steps plan(layer.counts, layer.reverse);
-  PackedWeights<T> weights(matrix_of<T>(layer.W_h), form.gates);
+  PackedWeights<T> weights(matrix_of<T>(layer.W_h), form.gates, batch, layer.weight_dtype);
+  std::int64_t width = weights.group(), products_of_row = form.gates * width;
   PackedRows<T> packed[2] = {{batch, size}, {batch, size}};
   for (PackedRows<T>& rows : packed)
     for (std::int64_t row = 0; row < batch; ++row) rows.put(row, 0, elements<T>(layer.h_0, row * size), size);
@@ -199,20 +198,19 @@ void run_layer(const LayerForward& layer) {
     const PackedRows<T>& now = packed[s % 2];
     PackedRows<T>& next = packed[(s + 1) % 2];
     for_groups(weights, count, [&, first = first, count = count](std::int64_t begin, std::int64_t units) {
-      T* products = product_scratch<T>(form.gates * count * width);
+      T* products = product_scratch<T>(count * products_of_row);
       for (std::int64_t row = 0; row < count; ++row) {
         std::int64_t at = (first + row) * size + begin;
         fetch_units<T>(layer.p, (first + row) * size * form.gates + begin, units, form.gates, size);
         fetch_units<T>(layer.y, at, units, 1, size);
         fetch_units<T>(layer.c_all, at, units, 1, size);
       }
-      for (int gate = 0; gate < form.gates; ++gate)
-        weights.multiply(products + gate * count * width, now, count, begin, gate);
+      weights.multiply(products, now, count, begin);
       for (std::int64_t row = 0; row < count; ++row) {
         std::int64_t at = (first + row) * size, state = row * size + begin;
         T* h = elements<T>(layer.y, at + begin);
         run_forward<cell, T>({.p = elements<T>(layer.p, at * form.gates + begin),
-                              .q = products + row * width,
+                              .q = products + row * products_of_row,
                               .bias = elements<T>(layer.bias, begin),
                               .before = elements<T>(layer.c.data ? layer.c : layer.h, state),
                               .h = h,
@@ -220,7 +218,7 @@ void run_layer(const LayerForward& layer) {
                               .c = elements<T>(layer.c_all, at + begin),
                               .units = units,
                               .size = size,
-                              .q_stride = count * width});
+                              .q_stride = width});
         std::copy_n(h, units, elements<T>(layer.h, state));
         if (layer.c.data) std::copy_n(elements<T>(layer.c_all, at + begin), units, elements<T>(layer.c, state));
         next.put(row, begin, h, units);
@@ -232,21 +230,21 @@ void run_layer(const LayerForward& layer) {
 template <RecurrentCell cell, class T>
 void run_layer_gradient(const LayerBackward& layer) {
   constexpr CellForm form = form_of(cell);
-  constexpr std::int64_t width = PackedWeights<T>::group;
   std::int64_t batch = layer.dh_0.dims[0], size = layer.dh_0.dims[1];
   // The gradient of each example's state, in the end that of its initial state.
   copy_all<T>(layer.dh_0, layer.dh);
   if (layer.dc_0.data) copy_all<T>(layer.dc_0, layer.dc);
   if (layer.y.numel == 0) return;
   Steps plan(layer.counts, layer.reverse);
-  PackedWeights<T> weights(matrix_of<T>(layer.W_h).transposed(), 1);
+  PackedWeights<T> weights(matrix_of<T>(layer.W_h).transposed(), 1, batch, layer.weight_dtype);
+  std::int64_t width = weights.group();
   PackedRows<T> packed[2] = {{batch, form.gates * size}, {batch, form.gates * size}};
   const View& dq = layer.dq.data ? layer.dq : layer.dp;
   std::int64_t last_count = 0;  // of the step processed before, which is later in time
 
   auto take_product = [&](std::size_t s, std::int64_t begin, std::int64_t units) {
     T* product = product_scratch<T>(last_count * width);
-    weights.multiply(product, packed[s % 2], last_count, begin, 0);
+    weights.multiply(product, packed[s % 2], last_count, begin);
     for (std::int64_t row = 0; row < last_count; ++row) {
       T *dh = elements<T>(layer.dh_0, row * size + begin), *from = product + row * width;
       for (std::int64_t j = 0; j < units; ++j) dh[j] = cell == RecurrentCell::gru ? dh[j] + from[j] : from[j];

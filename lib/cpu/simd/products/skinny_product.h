@@ -5,17 +5,20 @@
 #include <cstdint>
 #include <utility>
 
+#include "../vector/fetch.h"
+#include "../vector/half_rows.h"
 #include "../vector/vector.h"
 #include "gemm.h"
 
 // Products of few rows, which read b once in place: row by row, or column by column if columns are contiguous. It is
 // compiled once per instruction set. An element's bits depend neither on its position nor on which rows and columns are
-// computed together.
+// computed together. b may be of halves, which are widened in registers; then the elements behind its rows, up to a
+// whole vector, are zeros.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-template <class T>
+template <class T, class B = T>
 class SkinnyProduct {
   using V = Vector<T>;
   using Raw = typename V::Raw;
@@ -28,12 +31,13 @@ class SkinnyProduct {
   static constexpr int most_rows = 4;
 
   /// c = or += a b, for at most `most_rows` rows and contiguous rows of b; `c_stride` is the leading dimension of c.
-  static void multiply(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
+  static void multiply(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<B>& b, bool adds) {
     // So narrow a product has too few sums to keep the processor busy, and is never divided among threads.
     bool split = a.rows == 1 && b.columns <= 2 * lanes;
     for (std::int64_t k = 0; k < a.columns; k += Product::depth_block) {
       std::int64_t depth = std::min(Product::depth_block, a.columns - k);
-      Matrix<T> left = a.part(0, a.rows, k, depth), right = b.part(k, depth, 0, b.columns);
+      Matrix<T> left = a.part(0, a.rows, k, depth);
+      Matrix<B> right = b.part(k, depth, 0, b.columns);
       if (split)
         (b.columns <= lanes ? strip<1, 1, 4> : strip<1, 2, 4>)(left, right, c, c_stride, adds || k > 0);
       else
@@ -41,8 +45,13 @@ class SkinnyProduct {
     }
   }
 
+  /// c = or += a b, as one sum in order for each element.
+  static void multiply_block(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<B>& b, bool adds) {
+    by_strips[a.rows - 1](a, b, c, c_stride, adds);
+  }
+
   /// c = or += a b, for any number of rows and contiguous columns of b; `c_stride` is the leading dimension of c.
-  static void multiply_by_dots(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<T>& b, bool adds) {
+  static void multiply_by_dots(T* c, std::int64_t c_stride, const Matrix<T>& a, const Matrix<B>& b, bool adds) {
     // The packed rows stay in the second-level cache, and a thread keeps no more memory than that.
     constexpr std::int64_t longest = 1 << 14;
     std::int64_t groups = (a.rows + rows_together - 1) / rows_together;
@@ -58,7 +67,7 @@ class SkinnyProduct {
   }
 
  private:
-  using Kernel = void (*)(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_stride, bool adds);
+  using Kernel = void (*)(const Matrix<T>& a, const Matrix<B>& b, T* c, std::int64_t c_stride, bool adds);
   template <int count, template <int> class Which>
   static constexpr auto table() {
     return []<int... rows>(std::integer_sequence<int, rows...>) {
@@ -66,9 +75,22 @@ class SkinnyProduct {
     }(std::make_integer_sequence<int, count>());
   }
 
+  static HWY_INLINE V load(const T* from) { return V::load(from); }
+  static HWY_INLINE V load(const T* from, std::int64_t count) { return V::load(from, count); }
+  template <class Half>
+    requires is_half_v<Half>
+  static HWY_INLINE V load(const Half* from, std::int64_t = 0) {
+    return load_widened(from);
+  }
+
+  // The pieces of the rows of halves in a strip are so short that the processor prefetches few of them by itself. One row
+  // times (512, 2048) takes 58 µs with it instead of 70 with AVX-512, and 66 instead of 114 with AVX2, where f32 takes 127
+  // to 135 either way.
+  static constexpr std::int64_t rows_ahead = 8;
+
   /// A strip of vectors of columns, of which the last may be partial.
   template <int rows, int vectors, int chains>
-  static void strip(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_stride, bool adds) {
+  static void strip(const Matrix<T>& a, const Matrix<B>& b, T* c, std::int64_t c_stride, bool adds) {
     const std::int64_t last = b.columns - (vectors - 1) * lanes;
     Raw sums[chains][rows][vectors];
 #pragma GCC unroll 4
@@ -77,14 +99,16 @@ class SkinnyProduct {
       for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; ++v) sums[chain][r][v] = V(0).raw;
-    const T *from_a = a.data, *from_b = b.data;
+    const T* from_a = a.data;
+    const B* from_b = b.data;
     auto step = [&](int chain) {
+      if constexpr (is_half_v<B>) fetch(from_b + rows_ahead * b.row_stride, vectors * lanes);
       Raw factors[rows];
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) factors[r] = V::repeat(from_a[r * a.row_stride]).raw;
 #pragma GCC unroll 8
       for (int v = 0; v < vectors; ++v) {
-        V x = v < vectors - 1 ? V::load(from_b + v * lanes) : V::load(from_b + v * lanes, last);
+        V x = v < vectors - 1 ? load(from_b + v * lanes) : load(from_b + v * lanes, last);
 #pragma GCC unroll 4
         for (int r = 0; r < rows; ++r) sums[chain][r][v] = hn::MulAdd(factors[r], x.raw, sums[chain][r][v]);
       }
@@ -115,7 +139,7 @@ class SkinnyProduct {
   struct Strips {
     static constexpr int most = std::min(8, (registers - 1 - rows) / rows);
     static constexpr std::int64_t widest = std::int64_t{most} * lanes;
-    static void run(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_stride, bool adds) {
+    static void run(const Matrix<T>& a, const Matrix<B>& b, T* c, std::int64_t c_stride, bool adds) {
       for (std::int64_t j = 0; j < b.columns; j += widest) {
         std::int64_t columns = std::min(b.columns - j, widest);
         kernels[(columns - 1) / lanes](a, b.part(0, b.rows, j, columns), c + j, c_stride, adds);
@@ -143,7 +167,7 @@ class SkinnyProduct {
   /// Several columns together, so that there are enough independent sums, and all are reduced at once.
   template <int rows>
   struct Dots {
-    static void run(const Matrix<T>& a, const Matrix<T>& b, T* c, std::int64_t c_stride, bool adds) {
+    static void run(const Matrix<T>& a, const Matrix<B>& b, T* c, std::int64_t c_stride, bool adds) {
       constexpr int together = rows == 1 ? 8 : 4;
       std::int64_t j = 0;
       for (; j + together <= b.columns; j += together)
@@ -154,27 +178,27 @@ class SkinnyProduct {
   static constexpr auto by_dots = table<rows_together, Dots>();
 
   template <int rows, int columns>
-  static HWY_INLINE void dots(const Matrix<T>& a, const T* b, std::int64_t b_stride, T* c, std::int64_t c_stride,
+  static HWY_INLINE void dots(const Matrix<T>& a, const B* b, std::int64_t b_stride, T* c, std::int64_t c_stride,
                               bool adds) {
     Raw sums[rows][columns];
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r)
 #pragma GCC unroll 8
       for (int j = 0; j < columns; ++j) sums[r][j] = V(0).raw;
-    auto add_up = [&](auto load) {
+    auto add_up = [&](auto load_all) {
       Raw factors[columns];
 #pragma GCC unroll 8
-      for (int j = 0; j < columns; ++j) factors[j] = load(b + j * b_stride).raw;
+      for (int j = 0; j < columns; ++j) factors[j] = load_all(b + j * b_stride).raw;
 #pragma GCC unroll 4
       for (int r = 0; r < rows; ++r) {
-        Raw x = load(a.data + r * a.row_stride).raw;
+        Raw x = load_all(a.data + r * a.row_stride).raw;
 #pragma GCC unroll 8
         for (int j = 0; j < columns; ++j) sums[r][j] = hn::MulAdd(x, factors[j], sums[r][j]);
       }
     };
     std::int64_t k = 0;
-    for (; k + lanes <= a.columns; k += lanes) add_up([k](const T* from) { return V::load(from + k); });
-    if (k < a.columns) add_up([k, left = a.columns - k](const T* from) { return V::load(from + k, left); });
+    for (; k + lanes <= a.columns; k += lanes) add_up([k](auto* from) { return load(from + k); });
+    if (k < a.columns) add_up([k, left = a.columns - k](auto* from) { return load(from + k, left); });
 #pragma GCC unroll 4
     for (int r = 0; r < rows; ++r) add_sums<columns>(sums[r], c + r * c_stride, adds);
   }
