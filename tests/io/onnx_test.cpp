@@ -173,6 +173,31 @@ void save_example(const std::string& file) {
 
 }  // namespace
 
+TEST_CASE("recurrent models with a weight_dtype are written with rounded weights, and compute the same") {
+  Folder folder;
+  manual_seed(17);
+  std::string file = folder.file("model.onnx");
+  for (DType dtype : {bf16, f16}) {
+    CAPTURE(name_of(dtype));
+    nn::LSTM lstm(3, 40, {.bidirectional = true, .weight_dtype = dtype});
+    nn::GRU gru(80, 30, {.weight_dtype = dtype});
+    nn::RNN rnn(30, 20, {.weight_dtype = dtype});
+    nn::LSTMCell first(20, 10, {.weight_dtype = dtype}), second(10, 10, {.layer_norm = true, .weight_dtype = dtype});
+    nn::GRUCell third(10, 10, {.weight_dtype = dtype});
+    // Reads one weight that is a parameter, and one that is computed from the input.
+    auto f = [&](const Tensor& x) {
+      Tensor y = rnn(gru(lstm(x).output).output).output;
+      LSTMState a = first(y(0), first.initial_state(2)), b = second(a.h, second.initial_state(2));
+      Tensor h = third(b.h, third.initial_state(2));
+      Tensor made = matmul(transpose(x(0)), x(0));
+      return rnn_cell(x(1), slice(h, 1, 0, 3), {made, slice(slice(third.W_h, 0, 0, 3), 1, 0, 3), {}, dtype});
+    };
+    io::onnx::save(file, f, {{.name = "x", .example = randn({3, 2, 3}), .axes = {"time"}}});
+    Tensor other = randn({5, 2, 3});
+    CHECK(testing::all_close(io::onnx::load(file)(other), f(other), {.relative = 1e-5, .absolute = 1e-6}));
+  }
+}
+
 TEST_CASE("a file that is cut off anywhere is refused with a sentence, or still computes") {
   Folder folder;
   std::string whole = folder.file("whole.onnx"), part = folder.file("part.onnx");

@@ -131,6 +131,25 @@ std::string Writer::in_as(std::size_t input, DType dtype) {
   return tensor(input).dtype() == dtype ? name : cast(name, dtype);
 }
 
+std::string Writer::in_rounded(std::size_t input, DType half) { return rounded_name(step().inputs[input], half); }
+
+std::string Writer::rounded_name(ValueId id, DType half) {
+  std::string& name = rounded_[{id, half}];
+  if (!name.empty()) return name;
+  if (auto outside = runs_[0]->captured.find(id); outside != runs_[0]->captured.end())
+    return name = outer_->rounded_name(outside->second, half);
+  const TracedValue& first = value(id);
+  // Runtimes differ in how they round; what is written here is rounded already.
+  if (first.kind != TracedValue::Kind::constant) return name = cast(cast(name_of(id), half), first.tensor.dtype());
+  Unobserved unobserved(context());
+  NoRecord pause;
+  OnnxTensor array = onnx_tensor(first.name, to(to(first.tensor, half), first.tensor.dtype()));
+  if (first.name.empty()) return name = constant(std::move(array));
+  name = array.name = shared_.fresh(first.name);
+  shared_.root.initialisers.push_back(std::move(array));
+  return name;
+}
+
 bool Writer::is_fixed(std::size_t input) const {
   for (std::size_t run = 1; run < runs_.size(); ++run)
     if (&tensor(input, run).body() != &tensor(input).body() && !same_elements(tensor(input), tensor(input, run)))

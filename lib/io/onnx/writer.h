@@ -6,6 +6,7 @@
 #include <string_view>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "../../core/op.h"
@@ -92,6 +93,8 @@ class Writer {
   std::string in(std::size_t input);
   /// The name of an input, converted if it has another dtype.
   std::string in_as(std::size_t input, DType dtype);
+  /// The name of an input of f32 whose elements are rounded to a half: in the file, if it is a constant.
+  std::string in_rounded(std::size_t input, DType half);
   /// True if the elements are equal in all runs.
   bool is_fixed(std::size_t input) const;
   void result(const std::string& name) { result(0, name); }
@@ -117,6 +120,7 @@ class Writer {
 
  private:
   std::string name_of(ValueId id);
+  std::string rounded_name(ValueId id, DType half);
   std::string constant_value(ValueId id);
   std::string size_from_axes(const std::vector<Term>& terms);
   std::string size_from_tensor(const Numbers& numbers);
@@ -137,6 +141,7 @@ class Writer {
   std::size_t current_ = 0;
   std::unordered_map<ValueId, std::string> names_;
   std::unordered_set<ValueId> used_;
+  std::map<std::pair<ValueId, DType>, std::string> rounded_;
 };
 
 /// Writes the nodes of an op.

@@ -40,10 +40,20 @@ void write_lstm_cell(Writer& w) {
   write_lstm_state(w, w.has(3) ? add(w, a, w.in(3)) : a, w.in(2));
 }
 
+// A weight as it is multiplied.
+std::string weight(Writer& w, std::size_t input, DType rounding) {
+  return rounding == DType::f32 ? w.in(input) : w.in_rounded(input, rounding);
+}
+
+void write_weight_product(Writer& w) {
+  w.result(product(w, w.in(0), weight(w, 1, w.attributes<WeightAttributes>().rounding())));
+}
+
 // x, h, c, W_h [, W_x [, b]]
 void write_lstm_step(Writer& w) {
-  std::string p = w.has(4) ? product(w, w.in(0), w.in(4)) : w.in(0);
-  std::string a = add(w, p, product(w, w.in(1), w.in(3)));
+  DType rounding = w.attributes<WeightAttributes>().rounding();
+  std::string p = w.has(4) ? product(w, w.in(0), weight(w, 4, rounding)) : w.in(0);
+  std::string a = add(w, p, product(w, w.in(1), weight(w, 3, rounding)));
   write_lstm_state(w, w.has(5) ? add(w, a, w.in(5)) : a, w.in(2));
 }
 
@@ -143,8 +153,8 @@ void write_net(Writer& w) {
     bias = joined(w, {own, none}, 1);
   }
   Names inputs{x,
-               reordered(w, w.in(in_W_x), false, order, size),
-               reordered(w, w.in(in_W_h), false, order, size),
+               reordered(w, weight(w, in_W_x, attributes.rounding()), false, order, size),
+               reordered(w, weight(w, in_W_h, attributes.rounding()), false, order, size),
                bias,
                "",
                stacked(w, w.in(in_h))};
@@ -166,6 +176,7 @@ void write_net(Writer& w) {
 std::span<const Operator> recurrent_operators() {
   static constexpr Operator table[] = {
       {"lstm_cell", write_lstm_cell},
+      {"weight_product", write_weight_product},
       {"lstm_step", write_lstm_step},
       {"gru_cell", write_gru_cell},
       {"rnn_cell", write_rnn_cell},
