@@ -215,3 +215,49 @@ TEST_CASE("a listener is told of every op of every example, with its own tensors
     CHECK(right_shapes);
   }
 }
+
+TEST_CASE("steps of cells with a weight_dtype are joined, with the values and gradients of single examples") {
+  manual_seed(6);
+  nn::LSTMCell lstm(4, 6, {.weight_dtype = bf16});
+  nn::GRUCell gru(6, 5, {.weight_dtype = f16});
+  nn::RNNCell rnn(5, 3, {.weight_dtype = bf16});
+  std::vector<std::int64_t> lengths{2, 4, 4, 1, 3, 4};
+  std::vector<Tensor> inputs, parameters;
+  for (std::int64_t length : lengths) inputs.push_back(randn({length, 1, 4}));
+  for (const nn::Module* module :
+       {static_cast<nn::Module*>(&lstm), static_cast<nn::Module*>(&gru), static_cast<nn::Module*>(&rnn)})
+    for (const Tensor& one : module->parameters()) parameters.push_back(one);
+  auto last_state = [&](const Tensor& x) {
+    LSTMState state = lstm.initial_state(1);
+    Tensor h = gru.initial_state(1), g = rnn.initial_state(1);
+    for (std::int64_t t = 0; t < x.size(0); ++t) {
+      state = lstm(x(t), state);
+      h = gru(state.h, h);
+      g = rnn(h, g);
+    }
+    return g;
+  };
+  check_as_immediate(
+      [&](const BatchOptions& options) {
+        Tape tape;
+        Tensor made = concat(batch_map(inputs, last_state, options), 0);
+        std::vector<Tensor> results = tape.gradient(sum(square(made)), parameters);
+        results.push_back(made);
+        return results;
+      },
+      1e-5);
+  BatchReport report;
+  batch_map(inputs, last_state, {.report = &report});
+  std::int64_t steps = 0;
+  for (std::int64_t length : lengths) steps += length;
+  // A step of the LSTM is one op; those of the others have two products each.
+  for (auto [op, products] : {std::pair("lstm_step", 1), {"weight_product", 4}}) {
+    CAPTURE(op);
+    std::int64_t calls = 0, groups = 0;
+    for (const BatchedLine& line : report.lines)
+      if (line.op == op) calls += line.calls, groups += line.groups;
+    CHECK(calls == products * steps);
+    // All examples that have a step are one group.
+    CHECK(groups == products * 4);
+  }
+}
