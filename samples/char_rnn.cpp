@@ -20,9 +20,13 @@ using namespace reel;
 
 struct Options : samples::TextOptions {
   std::int64_t hidden = 256, embedding = 64, layers = 1;
+  std::string weight_dtype = "f32";
 
   Options() { epochs = 3, learning_rate = 3e-3; }
 };
+
+// The dtype to which the cells' weights are rounded in products.
+DType dtype_named(const std::string& name) { return name == "bf16" ? bf16 : name == "f16" ? f16 : f32; }
 
 using States = std::vector<LSTMState>;  // of each layer, h and c (B, H)
 
@@ -37,7 +41,8 @@ struct CharModel : nn::Module {
         dropout(*this, "dropout", options.dropout),
         output(*this, "output", options.hidden, vocabulary) {
     for (std::int64_t i = 0; i < options.layers; ++i)
-      cells.push_back(nn::LSTMCell(i == 0 ? options.embedding : options.hidden, options.hidden));
+      cells.push_back(nn::LSTMCell(i == 0 ? options.embedding : options.hidden, options.hidden,
+                                   {.weight_dtype = dtype_named(options.weight_dtype)}));
   }
 
   States initial_states(std::int64_t batch) const {
@@ -153,5 +158,7 @@ int main(int argc, char** argv) {
   line.add_option("--hidden", options.hidden, "size of a cell's state", samples::at_least(1));
   line.add_option("--embedding", options.embedding, "size of a character's vector", samples::at_least(1));
   line.add_option("--layers", options.layers, "cells, each of which reads the one before", samples::at_least(1));
+  line.add_option("--weight-dtype", options.weight_dtype, "dtype to which the weights of cells are rounded in products",
+                  samples::one_of({"f32", "bf16", "f16"}));
   return line.run(argc, argv, [&] { run(options); });
 }
