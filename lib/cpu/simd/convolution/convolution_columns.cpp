@@ -196,7 +196,8 @@ void backward_weights(const View& out, const View& x, const View& d, const Convo
 }  // namespace
 
 bool pays_columns(const View& x, const View& w, const View& y, const Convolution& c) {
-  if (size_of(x.dtype) < 4 || c.groups != 1 || c.channels_last || !x.contiguous || !w.contiguous || !y.contiguous)
+  if (size_of(x.dtype) < 4 || c.groups != 1 || c.channels_last || !x.contiguous || !w.contiguous || !y.contiguous ||
+      w.numel == 0 || y.numel == 0)
     return false;
   std::int64_t taps = w.numel / (w.dims[0] * w.dims[1]), positions = y.numel / y.dims[1];
   return taps > 1 && y.dims[y.rank - 1] <= longest_line && w.dims[0] >= fewest_channels &&
