@@ -127,6 +127,18 @@ class OpsTest(unittest.TestCase):
             state = reel.lstm_cell(x[step], state, weights)
         self.assert_close(whole.h_n[0], np.asarray(state.h), atol=1e-5)
 
+    def test_recurrent_weights_may_be_followed_by_the_dtype_that_rounds_them(self):
+        reel.manual_seed(4)
+        x, weights = reel.randn((5, 2, 3)), (reel.randn((3, 16)), reel.randn((4, 16)), reel.zeros((16,)))
+        rounded = tuple(weight.to("bf16").to("f32") for weight in weights)
+        found = reel.lstm(x, (None, None), [(*weights, reel.bf16)]).output
+        self.assertEqual(found.tolist(), reel.lstm(x, (None, None), [rounded]).output.tolist())
+        self.assertNotEqual(found.tolist(), reel.lstm(x, (None, None), [weights]).output.tolist())
+        layer = reel.nn.LSTM(3, 4, weight_dtype="f16")
+        plain = reel.nn.LSTM(3, 4)
+        plain.load_state_dict({name: value if "bias" in name else value.to("f16").to("f32") for name, value in layer.state_dict().items()})
+        self.assertEqual(layer(x).output.tolist(), plain(x).output.tolist())
+
     def test_random_numbers_follow_the_seed_and_generators(self):
         reel.manual_seed(3)
         first = reel.randn((4,)).tolist()

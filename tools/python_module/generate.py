@@ -138,9 +138,14 @@ class Writer:
         return re.sub(r"^const (.*?)&?$", r"\1", type_name).rstrip("&")
 
     def is_record(self, type_name):
-        """Whether a struct is passed or returned as a tuple of tensors."""
+        """Whether a struct is passed or returned as a tuple of tensors, behind which a passed one may have other values."""
         fields = self.api.structs.get(type_name, ("", []))[1]
-        return bool(fields) and all(kind == "Tensor" for kind, _, _ in fields) and not type_name.endswith("Options")
+        return (bool(fields) and fields[0][0] == "Tensor" and not type_name.endswith("Options") and
+                all(kind == "Tensor" or self.is_optional(kind) for kind, _, _ in fields))
+
+    @staticmethod
+    def is_optional(kind):
+        return kind.startswith("std::optional<")
 
     def overload(self, name, result, parameters):
         names, kinds, required, keywords, lines, arguments = [], "", 0, [], [], []
@@ -235,12 +240,15 @@ class Writer:
             scope, fields = self.api.structs[name]
             if scope or not self.is_record(name):
                 continue
-            fill = " ".join(f"result.{field} = item.tensor({i});" for i, (_, field, _) in enumerate(fields))
+            fill = " ".join(f"item.read({i}, result.{field});" if self.is_optional(kind) else
+                            f"result.{field} = item.tensor({i});" for i, (kind, field, _) in enumerate(fields))
             names = ", ".join(f'"{field}"' for _, field, _ in fields)
             items = ", ".join(f"value.{field}" for _, field, _ in fields)
             optional = sum(1 for _, _, default in fields if default)
             text += f"inline void read_value(const Place& place, {name}& result) {{\n"
             text += f"  RecordReader item(place, {len(fields) - optional}, {len(fields)});\n  {fill}\n}}\n"
+            if any(self.is_optional(kind) for kind, _, _ in fields):
+                continue
             text += f"inline PyObject* to_python(const {name}& value) {{\n  static PyTypeObject* type = "
             text += f'make_record_type("reel.{name}", {{{names}}});\n  return make_record(type, {{{items}}});\n}}\n'
         return text

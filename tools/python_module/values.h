@@ -101,6 +101,12 @@ class RecordReader {
   RecordReader(const Place& place, std::size_t least, std::size_t most);
   /// Item i; undefined where it is None or missing. Throws: ArgumentError if it is no Tensor.
   Tensor tensor(std::size_t i) const;
+  /// Reads item i, unless it is None or missing. Throws: ArgumentError if it is no T.
+  template <class T>
+  void read(std::size_t i, std::optional<T>& result) const {
+    if (i < items_.size() && !items_[i].is_none())
+      read_value(Place{items_[i].ptr(), place_.function, place_.name, place_.where}, result);
+  }
 
  private:
   Place place_;
