@@ -98,4 +98,31 @@ Work lstm_layer(int steps, std::int64_t batch, std::int64_t size) {
   };
 }
 
+Work lstm_of_weight_dtype(bool layer, bool trains, DType weight_dtype) {
+  constexpr std::int64_t size = 512;
+  manual_seed(5);
+  auto net = std::make_shared<nn::LSTM>(size, size, nn::LSTMOptions{.weight_dtype = weight_dtype});
+  Tensor x = drawn_tensor(1, 1, {lstm_steps, 1, size});
+  std::vector<Tensor> steps;
+  for (int t = 0; t < lstm_steps; ++t) steps.push_back(copy(x(t)));
+  auto loss = [=] {
+    if (layer) return sum((*net)(x).h_n);
+    return last_sum(lstm_steps, 1, size, [&](int t, const LSTMState& state) {
+      return net->nets[0](steps[static_cast<std::size_t>(t)], state);
+    });
+  };
+  return [=] {
+    for (Tensor parameter : net->parameters()) static_cast<void>(parameter.write<float>());
+    if (!trains) {
+      NoRecord pause;
+      return loss().item();
+    }
+    Tape tape;
+    Tensor found = loss();
+    tape.backward(found);
+    for (const Tensor& parameter : net->parameters()) parameter.set_grad({});
+    return found.item();
+  };
+}
+
 }  // namespace reel_bench

@@ -1,12 +1,14 @@
 #include "workloads.h"
 
+#include <fmt/format.h>
+
 namespace reel_bench {
 
 std::vector<Workload> workloads() {
   auto lstm = [](std::int64_t batch, std::int64_t size) {
     return [=] { return lstm_by_hand(LSTMForm::cell, batch, size); };
   };
-  return {
+  std::vector<Workload> all{
       {"op_chain", chain_length, 30, 260, op_chain},
       {"op_chain_backward", chain_length, 80, 800, op_chain_backward},
       {"product_tanh", product_count, 2100, 0, product_tanh},
@@ -24,6 +26,13 @@ std::vector<Workload> workloads() {
       {"vanishing_normal", 1, 0, 0, [] { return vanishing(false, true); }},
       {"vanishing_small", 1, 0, 0, [] { return vanishing(true, true); }},
   };
+  for (bool layer : {false, true})
+    for (bool trains : {false, true})
+      for (reel::DType dtype : {reel::f32, reel::bf16, reel::f16})
+        all.push_back({fmt::format("lstm_{}_1_512_{}_{}", layer ? "layer" : "cell", trains ? "train" : "forward",
+                                   reel::name_of(dtype)),
+                       1, 0, 0, [=] { return lstm_of_weight_dtype(layer, trains, dtype); }});
+  return all;
 }
 
 }  // namespace reel_bench

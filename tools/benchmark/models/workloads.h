@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -44,6 +45,10 @@ inline constexpr int lstm_steps = 50;
 Work lstm_by_hand(LSTMForm form, std::int64_t batch, std::int64_t size);
 /// lstm_steps steps of the layer `lstm`, forward and backward of all outputs.
 Work lstm_layer(int steps, std::int64_t batch, std::int64_t size);
+/// lstm_steps steps of one example with 512 inputs and states, by nn::LSTMCell or nn::LSTM, whose weights are rounded to
+/// `weight_dtype` unless it is f32: forward, or forward and backward of Σ h_T. Before each pass the weights become new
+/// versions, as by an optimiser's step.
+Work lstm_of_weight_dtype(bool layer, bool trains, reel::DType weight_dtype);
 
 /// The implementation of a Tree-LSTM's node.
 enum class TreeForm : std::uint8_t {
