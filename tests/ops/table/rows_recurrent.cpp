@@ -16,7 +16,7 @@ const char* name_of(Kind kind) { return kind == Kind::lstm ? "lstm" : kind == Ki
 std::int64_t biases_of(Kind kind) { return kind == Kind::lstm || kind == Kind::gru ? 4 : 1; }
 
 // The dtype to which weights are rounded where an op takes one: the reference knows no rounding, so that the weights are
-// such that it changes nothing. tests/ops/weight_dtype_test.cpp has others.
+// such that it changes nothing. tests/ops/recurrent/weight_dtype_test.cpp has others.
 std::optional<DType> rounding_for(bool rounded, const Tensor& weight, DType dtype) {
   return rounded && weight.dtype() == f32 ? std::optional(dtype) : std::nullopt;
 }
