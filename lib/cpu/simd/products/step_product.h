@@ -74,6 +74,7 @@ class PackedWeights {
 
   /// out (rows, blocks group) = the packed rows times the groups that start at column `begin` of each block.
   void multiply(T* out, const PackedRows<T>& rows, std::int64_t count, std::int64_t begin) const {
+    if (count == 0) return;  // behind the last step
     if (depth_ == 0) return static_cast<void>(std::fill_n(out, count * blocks_ * group_, T(0)));
     if (kept_ == DType::bf16) return multiply_halves<BFloat16>(out, rows, count, begin);
     if (kept_ == DType::f16) return multiply_halves<Float16>(out, rows, count, begin);
