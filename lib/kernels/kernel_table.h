@@ -95,7 +95,7 @@ struct KernelTable {
   void (*matmul_add)(const View& sum, const View& a, const View& b, ParameterVersion version_of_b);
   /// The product of x (N, K), f32, and the weight W (K, M), f32, rounded to bf16 or f16. Null: an op rounds W by itself.
   void (*weight_product)(const View& out, const View& x, const View& W, DType weight_dtype,
-                         ParameterVersion version_of_W);
+                         ParameterVersion version_of_weight);
   /// Returns true if every index is in [−size, size); if not, `bad` gets one that is not.
   bool (*indices_within)(const View& indices, std::int64_t size, std::int64_t& bad);
   /// y[…, j, …] = x[…, index[…, j, …], …] along `axis`; negative indices count from the end. Returns false without

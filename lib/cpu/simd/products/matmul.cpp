@@ -490,11 +490,12 @@ class RoundedWeight {
   Scratch memory_;
 };
 
-void weight_product(const View& out, const View& x, const View& W, DType weight_dtype, ParameterVersion version_of_W) {
+void weight_product(const View& out, const View& x, const View& W, DType weight_dtype,
+                    ParameterVersion version_of_weight) {
   if (weight_dtype == DType::bf16)
-    RoundedWeight<BFloat16>(W, version_of_W).multiply(out, x, W);
+    RoundedWeight<BFloat16>(W, version_of_weight).multiply(out, x, W);
   else
-    RoundedWeight<Float16>(W, version_of_W).multiply(out, x, W);
+    RoundedWeight<Float16>(W, version_of_weight).multiply(out, x, W);
 }
 
 }  // namespace
