@@ -251,7 +251,7 @@ TEST_CASE("steps of cells with a weight_dtype are joined, with the values and gr
   std::int64_t steps = 0;
   for (std::int64_t length : lengths) steps += length;
   // A step of the LSTM is one op; those of the others have two products each.
-  for (auto [op, products] : {std::pair("lstm_step", 1), {"weight_product", 4}}) {
+  for (auto [op, products] : {std::pair("lstm_step", std::int64_t{1}), {"weight_product", 4}}) {
     CAPTURE(op);
     std::int64_t calls = 0, groups = 0;
     for (const BatchedLine& line : report.lines)

@@ -47,9 +47,10 @@ DType rounding_of(const char* op, std::optional<DType> weight_dtype, DType weigh
   return *weight_dtype;
 }
 
-Tensor weight_product(const Tensor& given_x, const Tensor& given_W, DType rounding, Location where) {
-  if (rounding == DType::f32) return matmul(Arg(given_x, where), given_W);
-  Tensor x = autocast_operand(Precision::full, given_x, where), W = autocast_operand(Precision::full, given_W, where);
+Tensor weight_product(const Tensor& given_x, const Tensor& given_weight, DType rounding, Location where) {
+  if (rounding == DType::f32) return matmul(Arg(given_x, where), given_weight);
+  Tensor x = autocast_operand(Precision::full, given_x, where),
+         W = autocast_operand(Precision::full, given_weight, where);
   const char* name = weight_product_op.name;
   for (const Tensor* operand : {&x, &W})
     if (operand->dtype() != DType::f32)
