@@ -436,7 +436,7 @@ class RoundedWeight {
     return {version_, matrix.data, matrix.rows, matrix.columns, matrix.row_stride, matrix.column_stride, form};
   }
 
-  // W and its transpose have the same contiguous rows, so both read one copy.
+  // One copy serves W and its transpose: it holds whichever lines are contiguous.
   Matrix<H> halves() {
     constexpr std::int64_t line = 64 / sizeof(H);
     std::int64_t stride = (rows_.columns + line - 1) / line * line, size = rows_.rows * stride;
