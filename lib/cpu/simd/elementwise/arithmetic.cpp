@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "../../../core/threads/parallel.h"
 #include "../vector/formula_loop.h"
 #include "../vector/vector_division.h"
@@ -40,6 +42,38 @@ void unrolled_loop(void* out, const void* const* inputs, std::int64_t count) {
   run_unrolled<F>(static_cast<T*>(out), static_cast<const T*>(inputs[0]), static_cast<const T*>(inputs[1]), count);
 }
 
+// The loop of a formula whose first or second operand (`repeated`: 0, 1) is a single element.
+template <class F, class T, int repeated>
+void repeated_loop(void* out, const void* const* inputs, std::int64_t count) {
+  using V = Vector<T>;
+  constexpr std::int64_t lanes = V::lanes;
+  auto* y = static_cast<T*>(out);
+  auto* x = static_cast<const T*>(inputs[1 - repeated]);
+  V number = V::repeat(*static_cast<const T*>(inputs[repeated]));
+  auto apply = [&](V v) { return repeated == 0 ? F()(number, v) : F()(v, number); };
+  const std::int64_t whole = count & -4 * lanes;
+  std::int64_t i = 0;
+  for (; i < whole; i += 4 * lanes) {
+    V first = apply(V::load(x + i)), second = apply(V::load(x + i + lanes));
+    V third = apply(V::load(x + i + 2 * lanes)), fourth = apply(V::load(x + i + 3 * lanes));
+    first.store(y + i);
+    second.store(y + i + lanes);
+    third.store(y + i + 2 * lanes);
+    fourth.store(y + i + 3 * lanes);
+  }
+  for (; i < count; i += lanes) {
+    std::int64_t left = std::min(lanes, count - i);
+    apply(V::load(x + i, left)).store(y + i, left);
+  }
+}
+
+template <class F, class T>
+void run_cheap(const View& out, const View& a, const View& b, BlockLoopOptions options) {
+  options.repeated[0] = repeated_loop<F, T, 0>;
+  options.repeated[1] = repeated_loop<F, T, 1>;
+  run_loop(out, {&a, &b}, unrolled_loop<F, T>, options);
+}
+
 // Returns true if the operands need no broadcasting, conversion or strides.
 HWY_INLINE bool is_plain(const View& out, const View& a, const View& b) {
   return out.dtype == DType::f32 && out.contiguous && a.contiguous && b.contiguous && a.numel == out.numel &&
@@ -63,7 +97,7 @@ HWY_NOINLINE void binary_loop(const View& out, const View& a, const View& b) {
   if constexpr (Row::operands != Operands::floating)
     if (!is_floating(out.dtype)) return integer_loop<IntegerF>(out, a, b, options);
   if constexpr (Row::cost == Cost::cheap)
-    run_loop(out, {&a, &b}, out.dtype == DType::f64 ? unrolled_loop<F, double> : unrolled_loop<F, float>, options);
+    out.dtype == DType::f64 ? run_cheap<F, double>(out, a, b, options) : run_cheap<F, float>(out, a, b, options);
   else
     floating_binary<F, Row::cost>(out, a, b);
 }

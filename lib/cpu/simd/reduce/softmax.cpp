@@ -11,6 +11,7 @@
 #include "../../../core/threads/parallel.h"
 #include "../elementwise/activation.h"
 #include "../instruction_set.h"
+#include "../vector/half_rows.h"
 #include "../vector/streaming.h"
 #include "row_exponentials.h"
 
@@ -93,7 +94,7 @@ const typename Row<T>::Wide* dense(Row<T> row, std::int64_t n, typename Row<T>::
 template <class T>
 void write_row(T* to, const typename Row<T>::Wide* results, std::int64_t n, bool streams) {
   if constexpr (!std::is_same_v<T, typename Row<T>::Wide>) {
-    for (std::int64_t i = 0; i < n; ++i) to[i] = narrowed<T>(results[i]);
+    narrow_row(to, results, n);
   } else if (streams) {
     copy_streaming(to, results, n * static_cast<std::int64_t>(sizeof(T)));
   } else if (to != results) {
@@ -235,41 +236,66 @@ struct FromGradient {
     std::int64_t n = last_dim(out);
     for_each_row<T>(out, {&d, &y}, [&] {
       return [&, left = Scratch<Wide>(n), right = Scratch<Wide>(n)](Wide* to, const std::int64_t* at) mutable {
-        const Wide* gradient = dense(Row<T>{d.as<T>() + at[0], last_step(d)}, n, left.data());
-        const Wide* result = dense(Row<T>{y.as<T>() + at[1], last_step(y)}, n, right.data());
-        Op::run_row(to, gradient, result, n);
+        Row<T> given{d.as<T>() + at[0], last_step(d)}, result{y.as<T>() + at[1], last_step(y)};
+        if (given.step == 1 && result.step == 1) return Op::run_row(to, given.from, result.from, n);
+        Op::run_row(to, dense(given, n, left.data()), dense(result, n, right.data()), n);
       };
     });
   }
 };
 
+template <class Wide, class T>
+HWY_INLINE Vector<Wide> load_wide(const T* from) {
+  if constexpr (std::is_same_v<T, Wide>)
+    return Vector<Wide>::load(from);
+  else
+    return load_widened(from);
+}
+
+// Loads fewer elements than a vector has; the others are zeros.
+template <class Wide, class T>
+HWY_INLINE Vector<Wide> load_wide(const T* from, std::int64_t count) {
+  if constexpr (std::is_same_v<T, Wide>) {
+    return Vector<Wide>::load(from, count);
+  } else {
+    T some[Vector<Wide>::lanes] = {};
+    std::copy_n(from, count, some);
+    return load_widened(some);
+  }
+}
+
 // dx = y (d − Σ d y)
 struct SoftmaxGradient {
-  template <class Wide>
-  static void run_row(Wide* to, const Wide* d, const Wide* y, std::int64_t n) {
+  template <class Wide, class T>
+  static void run_row(Wide* to, const T* d, const T* y, std::int64_t n) {
     using V = Vector<Wide>;
     V sum = V::repeat(0);
     std::int64_t whole = n / V::lanes * V::lanes, left = n - whole;
-    for (std::int64_t i = 0; i < whole; i += V::lanes) sum = multiply_add(V::load(d + i), V::load(y + i), sum);
-    if (left > 0) sum = multiply_add(V::load(d + whole, left), V::load(y + whole, left), sum);
+    for (std::int64_t i = 0; i < whole; i += V::lanes)
+      sum = multiply_add(load_wide<Wide>(d + i), load_wide<Wide>(y + i), sum);
+    if (left > 0) sum = multiply_add(load_wide<Wide>(d + whole, left), load_wide<Wide>(y + whole, left), sum);
     V inner = V::repeat(sum_of_lanes(sum));
-    for (std::int64_t i = 0; i < whole; i += V::lanes) (V::load(y + i) * (V::load(d + i) - inner)).store(to + i);
-    if (left > 0) (V::load(y + whole, left) * (V::load(d + whole, left) - inner)).store(to + whole, left);
+    for (std::int64_t i = 0; i < whole; i += V::lanes)
+      (load_wide<Wide>(y + i) * (load_wide<Wide>(d + i) - inner)).store(to + i);
+    if (left > 0)
+      (load_wide<Wide>(y + whole, left) * (load_wide<Wide>(d + whole, left) - inner)).store(to + whole, left);
   }
 };
 
 // dx = d − e^y Σ d
 struct LogSoftmaxGradient {
-  template <class Wide>
-  static void run_row(Wide* to, const Wide* d, const Wide* y, std::int64_t n) {
+  template <class Wide, class T>
+  static void run_row(Wide* to, const T* d, const T* y, std::int64_t n) {
     using V = Vector<Wide>;
     V sum = V::repeat(0);
     std::int64_t whole = n / V::lanes * V::lanes, left = n - whole;
-    for (std::int64_t i = 0; i < whole; i += V::lanes) sum = sum + V::load(d + i);
-    if (left > 0) sum = sum + V::load(d + whole, left);
+    for (std::int64_t i = 0; i < whole; i += V::lanes) sum = sum + load_wide<Wide>(d + i);
+    if (left > 0) sum = sum + load_wide<Wide>(d + whole, left);
     V inner = V::repeat(sum_of_lanes(sum));
-    for (std::int64_t i = 0; i < whole; i += V::lanes) (V::load(d + i) - exp(V::load(y + i)) * inner).store(to + i);
-    if (left > 0) (V::load(d + whole, left) - exp(V::load(y + whole, left)) * inner).store(to + whole, left);
+    for (std::int64_t i = 0; i < whole; i += V::lanes)
+      (load_wide<Wide>(d + i) - exp(load_wide<Wide>(y + i)) * inner).store(to + i);
+    if (left > 0)
+      (load_wide<Wide>(d + whole, left) - exp(load_wide<Wide>(y + whole, left)) * inner).store(to + whole, left);
   }
 };
 

@@ -168,12 +168,37 @@ struct Work {
   const Iteration<operand_count>& space;
   const Operand (&operands)[operand_count];
   BlockLoop loop;
+  const BlockLoopOptions& options;
 
   void run(std::int64_t begin, std::int64_t end) const {
     if (space.dims[0] < short_row)
       run_collected(begin, end);
+    else if (BlockLoop special = loop_with_repeated())
+      run_in_place(begin, end, special);
     else
       run_rows(begin, end);
+  }
+
+  // The loop for operands that can be accessed in place, but for one input that is a single element along each row; null if
+  // they are others.
+  BlockLoop loop_with_repeated() const {
+    if constexpr (input_count == 2) {
+      int repeated = space.strides[1][0] == 0 ? 1 : 2, contiguous = 3 - repeated;
+      bool fits = space.strides[0][0] == 1 && space.strides[contiguous][0] == 1 && space.strides[repeated][0] == 0;
+      for (const Operand& operand : operands) fits = fits && !operand.converts;
+      if (fits) return options.repeated[repeated - 1];
+    }
+    return nullptr;
+  }
+
+  void run_in_place(std::int64_t begin, std::int64_t end, BlockLoop special) const {
+    const void* inputs[input_count];
+    Place<operand_count> place(space, begin);
+    for (std::int64_t count; begin < end; begin += count, place.advance(count)) {
+      count = std::min(place.left_in_row(), end - begin);
+      for (int k = 0; k < input_count; ++k) inputs[k] = operands[k + 1].at(place.offset(k + 1));
+      special(operands[0].at(place.offset(0)), inputs, count);
+    }
   }
 
   void run_rows(std::int64_t begin, std::int64_t end) const {
@@ -286,7 +311,7 @@ void run_loop(const View& out, const View* const (&inputs)[input_count], BlockLo
     return loop(out.data, from, out.numel);
   }
   Iteration<operand_count> space(views);
-  Work<input_count> work{space, operands, loop};
+  Work<input_count> work{space, operands, loop, options};
   if (out.numel < options.parallel_from ||
       (out.numel < 4 * options.parallel_from && !parallel::can_share_short_loops()))
     return work.run(0, out.numel);
