@@ -45,7 +45,7 @@ void add_matches(Names& names, const std::string& text, const std::regex& expres
 Names names_with_bad_input(const std::filesystem::path& directory) {
   static const std::regex sentence(R"(\bBad\(\s*"(\w+))"), computed(R"(\bBad\(\s*[^"\s])"), word(R"#("(\w+)")#");
   Names names;
-  for (const auto& entry : std::filesystem::directory_iterator(directory)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(directory)) {
     if (!entry.path().filename().string().ends_with("_test.cpp")) continue;
     std::string text = text_of(entry.path());
     add_matches(names, text, sentence);
@@ -217,7 +217,7 @@ int run(const std::filesystem::path& directory, bool runs_rows) {
 
 }  // namespace reel_test
 
-// op_coverage DIRECTORY [--presence]: the directory is tests/ops; with --presence no row is run.
+// op_coverage DIRECTORY [--presence]: the directory is tests/ops, with its folders; with --presence no row is run.
 // op_coverage --names: prints the names of all ops.
 int main(int count, char** arguments) {
   if (count < 2) return 2;
