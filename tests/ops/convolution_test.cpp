@@ -91,37 +91,54 @@ void check_near(const Tensor& found, const std::vector<double>& expected, double
   CHECK(worst <= tolerance);
 }
 
+// A convolution of random normal numbers over two axes with a square window.
+struct ConvolutionCase {
+  std::int64_t examples, channels, results, height, width, window, stride, padding, dilation;
+};
+
+void check_products(const ConvolutionCase& one, DType dtype) {
+  CAPTURE(one.channels, one.results, one.height, one.width, one.window, one.stride, one.padding, one.dilation, dtype);
+  Tensor x = to(randn({one.examples, one.channels, one.height, one.width}), dtype),
+         w = to(randn({one.results, one.channels, one.window, one.window}), dtype),
+         bias = to(randn({one.results}), dtype);
+  Tape tape;
+  tape.watch(x);
+  tape.watch(w);
+  Tensor y = conv2d(x, w, bias, {.stride = one.stride, .padding = one.padding, .dilation = one.dilation});
+  Tensor d = to(randn(y.shape()), dtype);
+  std::vector<Tensor> gradients = tape.gradient(y, std::vector<Tensor>{x, w}, {.seed = d});
+  PlainConvolution plain(to(stop_gradient(x), f64), to(stop_gradient(w), f64), to(d, f64), one.stride, one.padding,
+                         one.dilation);
+  // The error of a sum of n products of normal numbers is about √n roundings of numbers of size √n: here n is up to
+  // 1,960, and f32's rounding 6·10⁻⁸, so 1.2·10⁻⁴; the largest of some thousand errors is four times that.
+  double tolerance = dtype == f64 ? 1e-11 : 5e-4;
+  check_near(stop_gradient(y) - reshape(bias, {one.results, 1, 1}), plain.y, tolerance);
+  check_near(gradients[0], plain.dx, tolerance);
+  check_near(gradients[1], plain.dw, tolerance);
+}
+
 }  // namespace
 
 TEST_CASE("convolutions of short lines with many channels and their gradients are sums of all products") {
-  struct Case {
-    std::int64_t examples, channels, results, height, width, window, stride, padding, dilation;
-  };
   manual_seed(1951);
-  for (const Case& one :
-       {Case{2, 64, 65, 7, 7, 3, 1, 1, 1}, Case{1, 66, 64, 5, 9, 3, 2, 1, 1}, Case{3, 64, 70, 8, 8, 3, 1, 0, 2},
-        Case{2, 64, 64, 3, 8, 2, 1, 2, 1}, Case{1, 65, 64, 12, 17, 3, 3, 2, 1}, Case{1, 64, 64, 1, 1, 3, 1, 1, 1}})
-    for (DType dtype : {f64, f32}) {
-      CAPTURE(one.channels, one.results, one.height, one.width, one.window, one.stride, one.padding, one.dilation,
-              dtype);
-      Tensor x = to(randn({one.examples, one.channels, one.height, one.width}), dtype),
-             w = to(randn({one.results, one.channels, one.window, one.window}), dtype),
-             bias = to(randn({one.results}), dtype);
-      Tape tape;
-      tape.watch(x);
-      tape.watch(w);
-      Tensor y = conv2d(x, w, bias, {.stride = one.stride, .padding = one.padding, .dilation = one.dilation});
-      Tensor d = to(randn(y.shape()), dtype);
-      std::vector<Tensor> gradients = tape.gradient(y, std::vector<Tensor>{x, w}, {.seed = d});
-      PlainConvolution plain(to(stop_gradient(x), f64), to(stop_gradient(w), f64), to(d, f64), one.stride, one.padding,
-                             one.dilation);
-      // The error of a sum of n products of normal numbers is about √n roundings of numbers of that size: here n is up to
-      // 630, and f32's rounding 6·10⁻⁸.
-      double tolerance = dtype == f64 ? 1e-11 : 5e-4;
-      check_near(stop_gradient(y) - reshape(bias, {one.results, 1, 1}), plain.y, tolerance);
-      check_near(gradients[0], plain.dx, tolerance);
-      check_near(gradients[1], plain.dw, tolerance);
-    }
+  for (const ConvolutionCase& one : {ConvolutionCase{2, 64, 65, 7, 7, 3, 1, 1, 1},
+                                     {1, 66, 64, 5, 9, 3, 2, 1, 1},
+                                     {3, 64, 70, 8, 8, 3, 1, 0, 2},
+                                     {2, 64, 64, 3, 8, 2, 1, 2, 1},
+                                     {1, 65, 64, 12, 17, 3, 3, 2, 1},
+                                     {1, 64, 64, 1, 1, 3, 1, 1, 1}})
+    for (DType dtype : {f64, f32}) check_products(one, dtype);
+}
+
+// Tiles of the gradient by the weights then take several taps, of which some are left over.
+TEST_CASE("convolutions of few channels and their gradients are sums of all products") {
+  manual_seed(1962);
+  for (std::int64_t channels = 1; channels <= 8; ++channels)
+    for (const ConvolutionCase& one : {ConvolutionCase{2, channels, 20, 30, 31, 7, 2, 3, 1},
+                                       {1, channels, 33, 36, 40, 5, 1, 0, 1},
+                                       {2, channels, 40, 13, 14, 3, 1, 2, 2},
+                                       {1, channels, 17, 9, 8, 2, 3, 0, 1}})
+      for (DType dtype : {f64, f32}) check_products(one, dtype);
 }
 
 TEST_CASE("same and valid padding give as many results as TensorFlow's formulas say, and its zeros") {

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <span>
 #include <type_traits>
 #include <utility>
 
@@ -15,10 +16,10 @@
 
 // The gradient by the weights: for each tap a product of matrices over all positions. In each box of positions, d is
 // packed with 32 channels interleaved, x with up to 14, so that all that the taps need of both stays in the first-level
-// cache, and tiles of the product stay in registers over all positions of the box. The boxes are divided into a number
-// of parts that does not depend on the threads; the parts' sums are added in order. If d has few channels in a group,
-// above all if each channel is a group, vectors of channels would be mostly empty: then inner products of lines of d
-// with lines of x are formed.
+// cache, and tiles of the product stay in registers over all positions of the box; few channels of x leave room in a
+// tile for several taps. The boxes are divided into a number of parts that does not depend on the threads; the parts'
+// sums are added in order. If d has few channels in a group, above all if each channel is a group, vectors of channels
+// would be mostly empty: then inner products of lines of d with lines of x are formed.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
@@ -28,6 +29,8 @@ namespace {
 constexpr std::int64_t box_places = 192;
 // The number of positions if the sums exceed the second-level cache: then they are updated less often.
 constexpr std::int64_t large_box_places = 1024, large_sums = 1 << 18;
+// The number of positions if x has few channels, of which little is packed: then boxes share fewer of their borders.
+constexpr std::int64_t few_x_channels = 4, few_channels_box_places = 768;
 // The number of positions in a box of lines.
 constexpr std::int64_t line_places = 4096;
 // The number of parts of the sum over all boxes, and the largest size of their sums in bytes.
@@ -47,17 +50,29 @@ struct WeightTiles {
     const std::int64_t* offsets;
     std::int64_t count, length;
   };
+  struct SumStrides {
+    std::int64_t tap, row;
+  };
 
-  /// c += Σ of a b over the positions of all lines, for `rows` channels of x and `vectors` vectors of channels of d.
-  /// The lines of d are contiguous.
-  template <int rows, int vectors>
-  static void tile(const LineOffsets& lines, const T* a, const T* b, T* c, std::int64_t c_stride) {
+  // Few channels of x leave most rows of a tile empty; more taps fill them.
+  static constexpr int taps_together(int rows) { return std::min(4, most_rows / rows); }
+
+  /// c += Σ of a b over the positions of all lines, for `rows` channels of x, shifted for each of `taps` taps, and
+  /// `vectors` vectors of channels of d. The lines of d are contiguous.
+  template <int rows, int vectors, int taps>
+  static void tile(const LineOffsets& lines, const T* a, const std::int64_t* tap_offsets, const T* b, T* c,
+                   const SumStrides& strides) {
     const typename G::Tag tag;
-    typename G::Lanes sums[rows][vectors];
+    typename G::Lanes sums[taps][rows][vectors];
+    std::int64_t shifts[taps];
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r)
+    for (int t = 0; t < taps; ++t) {
+      shifts[t] = tap_offsets[t] * rows;
 #pragma GCC unroll 16
-      for (int v = 0; v < vectors; ++v) sums[r][v] = hn::Zero(tag);
+      for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 16
+        for (int v = 0; v < vectors; ++v) sums[t][r][v] = hn::Zero(tag);
+    }
     for (std::int64_t line = 0; line < lines.count; ++line) {
       const T* from = a + lines.offsets[line] * rows;
       for (std::int64_t i = 0; i < lines.length; ++i) {
@@ -65,32 +80,49 @@ struct WeightTiles {
 #pragma GCC unroll 16
         for (int v = 0; v < vectors; ++v) from_b[v] = hn::LoadU(tag, b + v * lanes);
 #pragma GCC unroll 16
-        for (int r = 0; r < rows; ++r) {
-          typename G::Lanes from_a = hn::Set(tag, from[r]);
+        for (int t = 0; t < taps; ++t)
 #pragma GCC unroll 16
-          for (int v = 0; v < vectors; ++v) sums[r][v] = hn::MulAdd(from_a, from_b[v], sums[r][v]);
-        }
+          for (int r = 0; r < rows; ++r) {
+            typename G::Lanes from_a = hn::Set(tag, from[shifts[t] + r]);
+#pragma GCC unroll 16
+            for (int v = 0; v < vectors; ++v) sums[t][r][v] = hn::MulAdd(from_a, from_b[v], sums[t][r][v]);
+          }
         from += rows;
         b += vectors * lanes;
       }
     }
 #pragma GCC unroll 16
-    for (int r = 0; r < rows; ++r)
+    for (int t = 0; t < taps; ++t)
 #pragma GCC unroll 16
-      for (int v = 0; v < vectors; ++v) {
-        T* to = c + r * c_stride + v * lanes;
-        hn::StoreU(hn::Add(hn::LoadU(tag, to), sums[r][v]), tag, to);
-      }
+      for (int r = 0; r < rows; ++r)
+#pragma GCC unroll 16
+        for (int v = 0; v < vectors; ++v) {
+          T* to = c + t * strides.tap + r * strides.row + v * lanes;
+          hn::StoreU(hn::Add(hn::LoadU(tag, to), sums[t][r][v]), tag, to);
+        }
   }
 
-  using Kernel = void (*)(const LineOffsets& lines, const T* a, const T* b, T* c, std::int64_t c_stride);
-  template <int vectors, int... rows>
+  using Kernel = void (*)(const LineOffsets& lines, const T* a, const std::int64_t* tap_offsets, const T* b, T* c,
+                          const SumStrides& strides);
+  template <int vectors, bool is_joined, int... rows>
   static constexpr std::array<Kernel, most_rows> make_kernels(std::integer_sequence<int, rows...>) {
-    return {tile<rows + 1, vectors>...};
+    return {tile < rows + 1, vectors, is_joined ? taps_together(rows + 1) : 1 > ...};
   }
-  template <int vectors>
+  template <int vectors, bool is_joined>
   static constexpr std::array<Kernel, most_rows> kernels =
-      make_kernels<vectors>(std::make_integer_sequence<int, most_rows>());
+      make_kernels<vectors, is_joined>(std::make_integer_sequence<int, most_rows>());
+
+  /// c += Σ of a b as in `tile`, for all taps.
+  template <int vectors>
+  static void all_taps(const LineOffsets& lines, const T* a, std::int64_t rows, std::span<const std::int64_t> taps,
+                       const T* b, T* c, const SumStrides& strides) {
+    std::size_t together = static_cast<std::size_t>(taps_together(static_cast<int>(rows))), tap = 0;
+    auto run = [&](Kernel kernel) {
+      kernel(lines, a, &taps[tap], b, c + static_cast<std::int64_t>(tap) * strides.tap, strides);
+    };
+    for (; tap + together <= taps.size(); tap += together) run(kernels<vectors, true>[rows - 1]);
+    for (; tap < taps.size(); ++tap) run(kernels<vectors, false>[rows - 1]);
+  }
 };
 
 template <class S, class T>
@@ -192,23 +224,21 @@ struct WeightGradient {
     T* packed_x = packed_d + padded_d_channels() * places;
     pack_d(packed_d, group, box);
     pack_x(packed_x, group, box);
-    std::int64_t* offsets = line_scratch.get<std::int64_t>(lines);
+    std::int64_t* offsets = line_scratch.get<std::int64_t>(lines + plan.taps());
     list_lines(box, deep.length(box.count[1]), high.length(box.count[2]), wide.length(box.count[3]), offsets);
+    std::span<std::int64_t> tap_offsets(offsets + lines, static_cast<std::size_t>(plan.taps()));
+    plan.list_offsets(box.count, tap_offsets.data());
     typename Tiles::LineOffsets all{offsets, lines, box.count[3]};
     std::int64_t step = padded_d_channels();
     for (std::int64_t c = 0; c < step; c += wide_block)
       for (std::int64_t panel = 0; panel < panels(); ++panel) {
-        std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin, tap = 0;
-        for (std::int64_t td = 0; td < deep.taps; ++td)
-          for (std::int64_t th = 0; th < high.taps; ++th)
-            for (std::int64_t tw = 0; tw < wide.taps; ++tw, ++tap) {
-              const T* a = packed_x + begin * size + plan.offset_of(td, th, tw, box.count) * rows;
-              T* to = sums + (tap * x_channels() + begin) * step + c;
-              if (step - c >= wide_block)
-                Tiles::template kernels<2>[rows - 1](all, a, packed_d + c * places, to, step);
-              else
-                Tiles::template kernels<1>[rows - 1](all, a, packed_d + c * places, to, step);
-            }
+        std::int64_t begin = panel_begin(panel), rows = panel_begin(panel + 1) - begin;
+        const T *a = packed_x + begin * size, *b = packed_d + c * places;
+        T* to = sums + begin * step + c;
+        if (step - c >= wide_block)
+          Tiles::template all_taps<2>(all, a, rows, tap_offsets, b, to, {x_channels() * step, step});
+        else
+          Tiles::template all_taps<1>(all, a, rows, tap_offsets, b, to, {x_channels() * step, step});
       }
   }
 
@@ -314,9 +344,10 @@ struct WeightGradient {
   void run() {
     plan.choose_planes(1);
     Boxes boxes(plan);
-    boxes.cut(by_lines()                 ? line_places
-              : sums_size() > large_sums ? large_box_places
-                                         : box_places,
+    boxes.cut(by_lines()                       ? line_places
+              : sums_size() > large_sums       ? large_box_places
+              : x_channels() <= few_x_channels ? few_channels_box_places
+                                               : box_places,
               [&](Boxes::Counts count) { return count.of[0] * count.of[1] * count.of[2] * count.of[3]; });
     std::int64_t room = most_bytes / static_cast<std::int64_t>(sizeof(T)) / (sums_size() * groups);
     std::int64_t parts = std::clamp(room, std::int64_t{1}, std::min(most_parts, boxes.count()));

@@ -196,21 +196,18 @@ template <class T, class F>
 void for_each_strip(Operands<T> o, F f) {
   constexpr std::int64_t lanes = Vector<T>::lanes;
   std::int64_t left = o.step;
-  while (left > 0) {
-    std::int64_t width = left >= 4 * lanes ? 4 * lanes : left >= 2 * lanes ? 2 * lanes : std::min(lanes, left);
+  auto strip = [&](auto type, std::int64_t width) {
     o.count = width;
-    if (left >= 4 * lanes)
-      f(std::type_identity<Strip<T, 4>>(), o);
-    else if (left >= 2 * lanes)
-      f(std::type_identity<Strip<T, 2>>(), o);
-    else if (left >= lanes)
-      f(std::type_identity<Strip<T, 1>>(), o);
-    else
-      f(std::type_identity<Strip<T, 1, true>>(), o);
+    f(type, o);
     o.out += width;
     o.dense += width;
     left -= width;
-  }
+  };
+  while (left >= 8 * lanes) strip(std::type_identity<Strip<T, 8>>(), 8 * lanes);
+  if (left >= 4 * lanes) strip(std::type_identity<Strip<T, 4>>(), 4 * lanes);
+  if (left >= 2 * lanes) strip(std::type_identity<Strip<T, 2>>(), 2 * lanes);
+  if (left >= lanes) strip(std::type_identity<Strip<T, 1>>(), lanes);
+  if (left > 0) strip(std::type_identity<Strip<T, 1, true>>(), left);
 }
 
 // Calls f with the element type.
