@@ -56,6 +56,10 @@ struct WeightTiles {
 
   // Few channels of x leave most rows of a tile empty; more taps fill them.
   static constexpr int taps_together(int rows) { return std::min(4, most_rows / rows); }
+  template <bool is_joined>
+  static constexpr int taps_of(int rows) {
+    return is_joined ? taps_together(rows) : 1;
+  }
 
   /// c += Σ of a b over the positions of all lines, for `rows` channels of x, shifted for each of `taps` taps, and
   /// `vectors` vectors of channels of d. The lines of d are contiguous.
@@ -106,7 +110,7 @@ struct WeightTiles {
                           const SumStrides& strides);
   template <int vectors, bool is_joined, int... rows>
   static constexpr std::array<Kernel, most_rows> make_kernels(std::integer_sequence<int, rows...>) {
-    return {tile < rows + 1, vectors, is_joined ? taps_together(rows + 1) : 1 > ...};
+    return {tile<rows + 1, vectors, taps_of<is_joined>(rows + 1)>...};
   }
   template <int vectors, bool is_joined>
   static constexpr std::array<Kernel, most_rows> kernels =
