@@ -201,12 +201,12 @@ void for_each_strip(Operands<T> o, F f) {
     f(type, o);
     o.out += width;
     o.dense += width;
-    left -= width;
+    return width;
   };
-  while (left >= 8 * lanes) strip(std::type_identity<Strip<T, 8>>(), 8 * lanes);
-  if (left >= 4 * lanes) strip(std::type_identity<Strip<T, 4>>(), 4 * lanes);
-  if (left >= 2 * lanes) strip(std::type_identity<Strip<T, 2>>(), 2 * lanes);
-  if (left >= lanes) strip(std::type_identity<Strip<T, 1>>(), lanes);
+  while (left >= 8 * lanes) left -= strip(std::type_identity<Strip<T, 8>>(), 8 * lanes);
+  if (left >= 4 * lanes) left -= strip(std::type_identity<Strip<T, 4>>(), 4 * lanes);
+  if (left >= 2 * lanes) left -= strip(std::type_identity<Strip<T, 2>>(), 2 * lanes);
+  if (left >= lanes) left -= strip(std::type_identity<Strip<T, 1>>(), lanes);
   if (left > 0) strip(std::type_identity<Strip<T, 1, true>>(), left);
 }
 
