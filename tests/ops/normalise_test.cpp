@@ -208,6 +208,27 @@ TEST_CASE("batch_norm in training brings the running statistics up to date, and 
   }
 }
 
+TEST_CASE("batch_norm by given moments equals its equation for planes of any size") {
+  CAPTURE(seed);
+  manual_seed(seed);
+  // Results are below 64, so their roundings are at most 2⁻⁴⁷ of f64, a few 2⁻¹⁸ of f32, and 2⁻³ of bf16.
+  const std::pair<DType, double> dtypes[] = {{f64, 1e-13}, {f32, 3e-5}, {bf16, 0.13}};
+  // Planes of an element, those that are read in the order of memory, and those of several pieces.
+  for (std::int64_t size : {1, 255, 256, 1024, 1025, 2100})
+    for (auto [dtype, bound] : dtypes) {
+      CAPTURE(size, name_of(dtype));
+      DType parameters = dtype == f64 ? f64 : f32;
+      Tensor x = to(randn({5, 7, size}, {.dtype = f64}), dtype), w = randn({7}, {.dtype = parameters}),
+             b = randn({7}, {.dtype = parameters}), mean = randn({7}, {.dtype = parameters}),
+             variance = rand({7}, {.dtype = parameters}) + 0.5;
+      Tensor y = batch_norm(x, w, b, mean, variance, {.epsilon = epsilon});
+      Tensors wide{to(x, f64), to(w, f64), to(b, f64)};
+      Tensor expected = composed_batch_norm(wide, to(mean, f64), to(variance, f64));
+      CHECK(max(abs(expected)).item<double>() < 64);
+      CHECK(apart(y, expected) < bound);
+    }
+}
+
 TEST_CASE("the running statistics count as overwritten") {
   Tensor x = tensor({{1.0, 2.0}, {3.0, 8.0}}), mean = tensor({1.0, 2.0}), variance = tensor({1.0, 4.0});
   Tape tape;

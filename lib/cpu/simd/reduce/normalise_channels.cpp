@@ -28,12 +28,63 @@ struct Planes {
   }
 };
 
+// A plane of fewer elements takes less time than the root of its channel's variance.
+constexpr std::int64_t least_plane = 256;
+
+std::int64_t planes_at_once(const Planes& planes) { return std::max<std::int64_t>(parallel_grain / planes.size, 1); }
+
+// y = (x − mean) w / √(variance + ε) + b of one channel.
+template <class T>
+class ChannelMap {
+  using W = Wide<T>;
+  using V = Vector<W>;
+
+ public:
+  ChannelMap(double mean, double variance, W weight, W bias, const ChannelForm& form)
+      : centre_(mean),
+        scale_(V::repeat(static_cast<W>(inverse_deviation(variance, form.epsilon) * static_cast<double>(weight)))),
+        shift_(V::repeat(bias)) {}
+
+  // `buffer` and `results` are for a piece.
+  void apply(T* to, const T* from, std::int64_t count, W* buffer, Results<T>& results) const {
+    const W* here = read_piece(from, count, buffer);
+    results.put(to, count, [&](W* out) {
+      for_each_vector<W>(count, [&](std::int64_t i, auto load, auto store) {
+        store(multiply_add(centre_.before(load(here + i)), scale_, shift_), out + i);
+      });
+    });
+  }
+
+ private:
+  Split<W> centre_;
+  V scale_, shift_;
+};
+
 template <class T>
 void normalise(const View& y, const View& mean, const View& variance, const View& x, const View& weight,
                const View& bias, const ChannelForm& form) {
   using W = Wide<T>;
-  using V = Vector<W>;
   Planes planes(x);
+  T* to = y.as<T>();
+  const T* from = x.as<T>();
+  auto map_of = [&](std::int64_t c) {
+    return ChannelMap<T>(mean.as<double>()[c], variance.as<double>()[c], weight.as<W>()[c], bias.as<W>()[c], form);
+  };
+  // With known moments large planes are read in the order of memory.
+  if (!form.training && planes.size >= least_plane) {
+    parallel_for(planes.examples * planes.channels, planes_at_once(planes), [&](std::int64_t begin, std::int64_t end) {
+      W buffer[piece];
+      Results<T> results(y.numel);
+      for (std::int64_t plane = begin; plane < end; ++plane) {
+        ChannelMap<T> map = map_of(plane % planes.channels);
+        for_each_piece(planes.size, [&](std::int64_t start, std::int64_t count) {
+          std::int64_t at = plane * planes.size + start;
+          map.apply(to + at, from + at, count, buffer, results);
+        });
+      }
+    });
+    return;
+  }
   parallel_for(planes.channels, planes.grain(), [&](std::int64_t begin, std::int64_t end) {
     W buffer[piece];
     Results<T> results(y.numel);
@@ -41,22 +92,14 @@ void normalise(const View& y, const View& mean, const View& variance, const View
       if (form.training) {
         Moments moments;
         planes.for_each_piece(c, [&](std::int64_t start, std::int64_t count) {
-          moments.add(read_piece(x.as<T>() + start, count, buffer), count);
+          moments.add(read_piece(from + start, count, buffer), count);
         });
         mean.as<double>()[c] = moments.mean();
         variance.as<double>()[c] = moments.variance();
       }
-      Split<W> centre(mean.as<double>()[c]);
-      double inverse = inverse_deviation(variance.as<double>()[c], form.epsilon);
-      V scale = V::repeat(static_cast<W>(inverse * static_cast<double>(weight.as<W>()[c])));
-      V shift = V::repeat(bias.as<W>()[c]);
+      ChannelMap<T> map = map_of(c);
       planes.for_each_piece(c, [&](std::int64_t start, std::int64_t count) {
-        const W* here = read_piece(x.as<T>() + start, count, buffer);
-        results.put(y.as<T>() + start, count, [&](W* to) {
-          for_each_vector<W>(count, [&](std::int64_t i, auto load, auto store) {
-            store(multiply_add(centre.before(load(here + i)), scale, shift), to + i);
-          });
-        });
+        map.apply(to + start, from + start, count, buffer, results);
       });
     }
   });

@@ -21,6 +21,7 @@
 //   fold(width, fold)                                joins column j with columns j + width, j + 2 width, …
 //   join(later, width)                               joins the columns with those of a later part
 //   finish(first, width)                             writes the results
+//   expect_large()                                   optional: called first if the elements do not fit into the caches
 //
 // Short columns are folded: a packed column of n numbers is treated as n / fold rows of fold numbers, so that vectors
 // are full. The division of a reduction depends on shapes and strides only, never on the number of threads.
@@ -152,7 +153,7 @@ class ReductionPlan {
     std::int64_t grain = (part_elements + task_elements - 1) / task_elements;
     if (pieces_ == 1) {
       parallel_for(tasks, grain, [&](std::int64_t begin, std::int64_t end) {
-        Op op(setting);
+        Op op = made_op<Op, Wide>(setting);
         for (std::int64_t chunk = begin; chunk < end; ++chunk) {
           Chunk place = place_of(chunk);
           reduce_piece(reader, op, place, 0);
@@ -161,7 +162,7 @@ class ReductionPlan {
       });
       return;
     }
-    std::vector<Op> ops(static_cast<std::size_t>(tasks), Op(setting));
+    std::vector<Op> ops(static_cast<std::size_t>(tasks), made_op<Op, Wide>(setting));
     parallel_for(tasks, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t task = begin; task < end; ++task)
         reduce_piece(reader, ops[task], place_of(task / pieces_), task % pieces_);
@@ -212,6 +213,16 @@ class ReductionPlan {
   };
 
   explicit ReductionPlan(const Split& split) : kept_({&split.stay_view}), gone_({&split.go_view}) {}
+
+  template <class Op, class Wide, class Setting>
+  Op made_op(const Setting& setting) const {
+    Op op(setting);
+    if constexpr (requires { op.expect_large(); }) {
+      constexpr std::int64_t large_bytes = std::int64_t{4} << 20;
+      if (results_ * length_ * static_cast<std::int64_t>(sizeof(Wide)) >= large_bytes) op.expect_large();
+    }
+    return op;
+  }
 
   // Divides few and long columns into pieces, which are joined in order.
   void cut(std::int64_t elements) {
