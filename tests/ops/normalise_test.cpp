@@ -229,6 +229,52 @@ TEST_CASE("batch_norm by given moments equals its equation for planes of any siz
     }
 }
 
+TEST_CASE("normalisations of large tensors, written past the caches, have the bits of those of their parts") {
+  CAPTURE(seed);
+  manual_seed(seed);
+  // Outputs of more than 8 MB. Each part is small enough to be stored as usual.
+  auto gradient = [](const Function& f, const Tensors& x, const Tensor& seed_of_y) {
+    Tape tape;
+    tape.watch(x[0]);
+    return tape.gradient(f(x), x[0], {.seed = seed_of_y});
+  };
+  auto same_bits = [](const Tensor& whole, const Tensors& parts, std::int64_t axis) {
+    return whole.to_vector<float>() == concat(parts, axis).to_vector<float>();
+  };
+  // Rows that begin at cache lines, and rows that do not.
+  for (std::int64_t length : {1024, 1001}) {
+    CAPTURE(length);
+    Tensor x = randn({2100, length}), d = randn(x.shape()), w = randn({length}), b = randn({length});
+    Function norm = [&](std::span<const Tensor> in) { return layer_norm(in[0], {length}, w, b); };
+    Tensors rows, dx;
+    for (std::int64_t first = 0; first < 2100; first += 700) {
+      Tensors part{copy(slice(x, 0, first, first + 700))};
+      rows.push_back(norm(part));
+      dx.push_back(gradient(norm, part, slice(d, 0, first, first + 700)));
+    }
+    CHECK(same_bits(norm(Tensors{x}), rows, 0));
+    CHECK(same_bits(gradient(norm, {x}, d), dx, 0));
+  }
+  for (std::int64_t size : {16640, 16641}) {
+    CAPTURE(size);
+    Tensor x = randn({2, 64, size}), d = randn(x.shape()), mean = randn({64}), variance = rand({64}) + 0.5;
+    auto trained = [](std::span<const Tensor> in) {
+      Tensor running = zeros({in[0].size(1)}), other = ones({in[0].size(1)});
+      return batch_norm(in[0], running, other, {.training = true});
+    };
+    Tensors planes, channels, dx;
+    for (std::int64_t n : {0, 1}) planes.push_back(batch_norm(copy(slice(x, 0, n, n + 1)), mean, variance));
+    for (std::int64_t first = 0; first < 64; first += 16) {
+      Tensors part{copy(slice(x, 1, first, first + 16))};
+      channels.push_back(trained(part));
+      dx.push_back(gradient(trained, part, slice(d, 1, first, first + 16)));
+    }
+    CHECK(same_bits(batch_norm(x, mean, variance), planes, 0));
+    CHECK(same_bits(trained(Tensors{x}), channels, 1));
+    CHECK(same_bits(gradient(trained, {x}, d), dx, 1));
+  }
+}
+
 TEST_CASE("the running statistics count as overwritten") {
   Tensor x = tensor({{1.0, 2.0}, {3.0, 8.0}}), mean = tensor({1.0, 2.0}), variance = tensor({1.0, 4.0});
   Tape tape;

@@ -34,20 +34,36 @@ const Wide<T>* read_piece(const T* from, std::int64_t count, Wide<T>* buffer) {
   }
 }
 
+/// How whole vectors are stored: into the caches, or past them to aligned addresses.
+struct IntoCache {
+  template <class W>
+  static void store(Vector<W> v, W* to) {
+    v.store(to);
+  }
+};
+struct PastCache {
+  template <class W>
+  static void store(Vector<W> v, W* to) {
+    v.stream(to);
+  }
+};
+
 /// Writes results: in place, through a buffer if they are converted, or with streaming stores.
 template <class T>
 class Results {
  public:
   explicit Results(std::int64_t count) : streams_(count * static_cast<std::int64_t>(sizeof(T)) >= streaming_bytes) {}
-  /// `write` stores up to a piece of results at the address that it gets.
+  /// `write` stores up to a piece of results at the address that it gets, in the way that it gets, for `for_each_vector`.
   template <class Write>
   void put(T* to, std::int64_t count, Write write) {
     if constexpr (std::is_same_v<T, Wide<T>>) {
-      if (!streams_) return write(to);
-      write(buffer_);
+      if (!streams_) return write(to, IntoCache());
+      // From registers 26 MB take 0.6 of the time that they take through the buffer.
+      if (reinterpret_cast<std::uintptr_t>(to) % sizeof(Vector<T>) == 0) return write(to, PastCache());
+      write(buffer_, IntoCache());
       copy_streaming(to, buffer_, count * static_cast<std::int64_t>(sizeof(T)));
     } else {
-      write(buffer_);
+      write(buffer_, IntoCache());
       for (std::int64_t i = 0; i < count; ++i) to[i] = narrowed<T>(buffer_[i]);
     }
   }
@@ -63,13 +79,13 @@ class Results {
 };
 
 /// Calls f(i, load, store) for each vector of up to a piece; the last one may be partial.
-template <class W, class F>
-void for_each_vector(std::int64_t count, F f) {
+template <class W, class F, class Way = IntoCache>
+void for_each_vector(std::int64_t count, F f, Way = {}) {
   using V = Vector<W>;
   std::int64_t i = 0;
   for (; i + V::lanes <= count; i += V::lanes)
     f(
-        i, [](const W* from) { return V::load(from); }, [](V v, W* to) { v.store(to); });
+        i, [](const W* from) { return V::load(from); }, [](V v, W* to) { Way::store(v, to); });
   if (std::int64_t rest = count - i)
     f(
         i, [=](const W* from) { return V::load(from, rest); }, [=](V v, W* to) { v.store(to, rest); });

@@ -55,11 +55,12 @@ void normalise_rows(const View& y, const View& mean, const View& variance, const
         const W* here = read_piece(from + start, count, buffer);
         if (row + 1 < end) fetch(from + n + start, count);
         const W* biases = bias ? bias->as<W>() + row % repeat * n + start : zeros<W>;
-        results.put(y.as<T>() + row * n + start, count, [&](W* to) {
-          for_each_vector<W>(count, [&](std::int64_t i, auto load, auto store) {
+        results.put(y.as<T>() + row * n + start, count, [&](W* to, auto way) {
+          auto each = [&](std::int64_t i, auto load, auto store) {
             V normalised = centre.before(load(here + i)) * scale;
             store(multiply_add(normalised, load(weights + start + i), load(biases + i)), to + i);
-          });
+          };
+          for_each_vector<W>(count, each, way);
         });
       });
     }
@@ -107,11 +108,12 @@ struct RowGradient {
     V slope = V::repeat(static_cast<W>(-sums[1] / n * scale * scale));
     for_each_piece(length, [&](std::int64_t start, std::int64_t count) {
       const W *gradient = read_piece(d + start, count, left), *here = read_piece(x + start, count, right);
-      results.put(to + start, count, [&](W* out) {
-        for_each_vector<W>(count, [&](std::int64_t i, auto load, auto store) {
+      results.put(to + start, count, [&](W* out, auto way) {
+        auto each = [&](std::int64_t i, auto load, auto store) {
           V weighted = load(gradient + i) * load(weights + start + i) - all;
           store(multiply_add(centre.before(load(here + i)), slope, weighted) * factor, out + i);
-        });
+        };
+        for_each_vector<W>(count, each, way);
       });
     });
   }

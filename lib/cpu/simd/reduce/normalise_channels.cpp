@@ -48,10 +48,11 @@ class ChannelMap {
   // `buffer` and `results` are for a piece.
   void apply(T* to, const T* from, std::int64_t count, W* buffer, Results<T>& results) const {
     const W* here = read_piece(from, count, buffer);
-    results.put(to, count, [&](W* out) {
-      for_each_vector<W>(count, [&](std::int64_t i, auto load, auto store) {
+    results.put(to, count, [&](W* out, auto way) {
+      auto each = [&](std::int64_t i, auto load, auto store) {
         store(multiply_add(centre_.before(load(here + i)), scale_, shift_), out + i);
-      });
+      };
+      for_each_vector<W>(count, each, way);
     });
   }
 
@@ -139,11 +140,12 @@ void gradients(const View& dx, const View& dweight, const View& dbias, const Vie
       planes.for_each_piece(c, [&](std::int64_t start, std::int64_t count) {
         const W* given = read_piece(d.as<T>() + start, count, left);
         const W* here = form.training ? read_piece(x.as<T>() + start, count, right) : given;
-        results.put(dx.as<T>() + start, count, [&](W* to) {
-          for_each_vector<W>(count, [&](std::int64_t i, auto load, auto store) {
+        results.put(dx.as<T>() + start, count, [&](W* to, auto way) {
+          auto each = [&](std::int64_t i, auto load, auto store) {
             V gradient = load(given + i) - all;
             store(multiply_add(centre.before(load(here + i)), slope, gradient) * scale, to + i);
-          });
+          };
+          for_each_vector<W>(count, each, way);
         });
       });
     }

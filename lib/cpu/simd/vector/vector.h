@@ -28,6 +28,8 @@ struct Vector {
   static Vector load(const T* from) { return hn::LoadU(Tag(), from); }
   static Vector repeat(T value) { return hn::Set(Tag(), value); }
   void store(T* to) const { hn::StoreU(raw, Tag(), to); }
+  /// Stores to an aligned address, past the caches; see streaming.h.
+  void stream(T* to) const { hn::Stream(raw, Tag(), to); }
   /// The first `count` elements; zeros behind them.
   static Vector load(const T* from, std::int64_t count) {
     if constexpr (masks_are_safe) return hn::MaskedLoad(first(count), Tag(), from);
