@@ -259,12 +259,54 @@ Vector<T> sinh(Vector<T> x) {
   return copysign(select(size < V(1), near, y), x);
 }
 
-// b log |a| in f64 has 25 bits more than the result.
+// log x of f64, with an error of 2⁻⁴³ of it; x is no negative number and no denormal one.
+inline Vector<double> log_for_f32(Vector<double> x) {
+  using V = Vector<double>;
+  using Bits = hn::RebindToUnsigned<V::Tag>;
+  auto number = [](std::uint64_t bits) { return hn::Set(Bits(), bits); };
+  constexpr std::uint64_t one = 0x3ff0000000000000, root = 0x3fe6a09e667f3bcd;  // of 1 and √½
+  auto raised = hn::Add(hn::BitCast(Bits(), x.raw), number(one - root));
+  // x = 2ⁿ m with m in [√½, √2). A number of the size of 2⁵² has n in its last bits.
+  V power = V(hn::BitCast(V::Tag(), hn::Or(hn::ShiftRight<52>(raised), number(0x4330000000000000)))) - V(0x1p52 + 1023);
+  V m = hn::BitCast(V::Tag(), hn::Add(hn::And(raised, number(0xfffffffffffff)), number(root)));
+  // log m = 2 artanh s
+  V s = (m - V(1)) / (m + V(1)), square = s * s;
+  constexpr double series[] = {0.3333333333368772, 0.19999999398419133, 0.14285877318819074, 0.11095697195070722,
+                               0.0968138928231823};
+  V twice = s + s, y = multiply_add(polynomial(square, series) * square, twice, twice);
+  y = multiply_add(power, V(0.6931471805599453), y);
+  y = select(x < V(infinity<double>), y, x);
+  return select(x == V(0), V(-infinity<double>), y);
+}
+
+// eˣ of f64, with an error of 2⁻³⁷ of it; beyond the range of f32 a number that is converted to 0 or infinity.
+inline Vector<double> exp_for_f32(Vector<double> x) {
+  using V = Vector<double>;
+  using Bits = hn::RebindToUnsigned<V::Tag>;
+  V inside = select(x < V(200), x, V(200));
+  inside = select(inside > V(-200), inside, V(-200));
+  // The sum has no fraction, and the whole number n in its last bits.
+  V sum = multiply_add(inside, V(1.4426950408889634), V(0x1.8p52)), whole = sum - V(0x1.8p52);
+  V rest = multiply_add(whole, V(-0.6931471805599453), inside);
+  constexpr double series[] = {0.5,
+                               0.16666666719028983,
+                               0.04166666671901855,
+                               0.00833329846980047,
+                               0.001388885403439494,
+                               0.0001989928557096869,
+                               2.485959038941812e-05};
+  V y = multiply_add(polynomial(rest, series), rest * rest, rest) + V(1);
+  y = hn::BitCast(V::Tag(), hn::Add(hn::BitCast(Bits(), y.raw), hn::ShiftLeft<52>(hn::BitCast(Bits(), sum.raw))));
+  return select(x == x, y, x);
+}
+
+// |b log |a|| is at most 104 where the result is a number of f32, so its relative error before it is rounded is at most 2⁻³⁵.
+// With the functions of full f64 it takes 1.5 times as long.
 inline Vector<float> pow(Vector<float> a, Vector<float> b) {
   return in_double(a, b, [](auto base, auto power) {
     using V = Vector<double>;
     V size = abs(base), half = power * V(0.5);
-    V y = exp(power * log(size));
+    V y = exp_for_f32(power * log_for_f32(size));
     auto whole = floor(power) == power;
     auto odd = hn::AndNot(hn::Eq(floor(half).raw, half.raw), whole);
     y = select(odd, copysign(y, base), y);
