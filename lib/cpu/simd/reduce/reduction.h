@@ -21,7 +21,7 @@
 //   fold(width, fold)                                joins column j with columns j + width, j + 2 width, …
 //   join(later, width)                               joins the columns with those of a later part
 //   finish(first, width)                             writes the results
-//   expect_large()                                   optional: called first if the elements do not fit into the caches
+//   expect_large()                                   optional: called first if rows are read from memory, not from a cache
 //
 // Short columns are folded: a packed column of n numbers is treated as n / fold rows of fold numbers, so that vectors
 // are full. The division of a reduction depends on shapes and strides only, never on the number of threads.
@@ -153,7 +153,7 @@ class ReductionPlan {
     std::int64_t grain = (part_elements + task_elements - 1) / task_elements;
     if (pieces_ == 1) {
       parallel_for(tasks, grain, [&](std::int64_t begin, std::int64_t end) {
-        Op op = made_op<Op, Wide>(setting);
+        Op op = made_op<Op>(setting, reader);
         for (std::int64_t chunk = begin; chunk < end; ++chunk) {
           Chunk place = place_of(chunk);
           reduce_piece(reader, op, place, 0);
@@ -162,7 +162,7 @@ class ReductionPlan {
       });
       return;
     }
-    std::vector<Op> ops(static_cast<std::size_t>(tasks), made_op<Op, Wide>(setting));
+    std::vector<Op> ops(static_cast<std::size_t>(tasks), made_op<Op>(setting, reader));
     parallel_for(tasks, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t task = begin; task < end; ++task)
         reduce_piece(reader, ops[task], place_of(task / pieces_), task % pieces_);
@@ -215,11 +215,13 @@ class ReductionPlan {
   explicit ReductionPlan(const Split& split) : kept_({&split.stay_view}), gone_({&split.go_view}) {}
 
   template <class Op, class Wide, class Setting>
-  Op made_op(const Setting& setting) const {
+  Op made_op(const Setting& setting, const Reader<Wide>& reader) const {
     Op op(setting);
     if constexpr (requires { op.expect_large(); }) {
       constexpr std::int64_t large_bytes = std::int64_t{4} << 20;
-      if (results_ * length_ * static_cast<std::int64_t>(sizeof(Wide)) >= large_bytes) op.expect_large();
+      bool reads_memory = packed_ && reader.plain;
+      if (reads_memory && results_ * length_ * static_cast<std::int64_t>(sizeof(Wide)) >= large_bytes)
+        op.expect_large();
     }
     return op;
   }
