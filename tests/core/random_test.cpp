@@ -6,6 +6,7 @@
 
 #include "catch.h"
 #include "core/philox.h"
+#include "cpu/simd/vector/vector_philox.h"
 
 using namespace reel;
 
@@ -51,6 +52,50 @@ TEST_CASE("an element depends on the seed, the call and its number alone") {
     CHECK(values[i] == static_cast<float>(detail::philox(123, 7, i).word[0] >> 8) * 0x1p-24f);
   generator.set_calls(7);
   CHECK(rand({24}, {.generator = &generator}).to_vector<float>() == values);
+}
+
+TEST_CASE("elements are drawn from the words of their numbers, however many there are") {
+  // Numbers whose upper words matter, too.
+  constexpr std::uint64_t seed = 0x9876543210fedcba, call = std::uint64_t{5} << 32 | 7;
+  constexpr double probability = 0.375;
+  constexpr auto least = static_cast<std::uint32_t>(probability * 0x1p32);
+  for (std::int64_t count : {1, 3, 4, 7, 8, 9, 15, 16, 17, 63, 64, 65, 127, 130, 1000}) {
+    CAPTURE(count);
+    auto next_call = [&] {
+      Generator generator(seed);
+      generator.set_calls(call);
+      return generator;
+    };
+    Generator of_single = next_call(), of_double = next_call(), of_flags = next_call();
+    std::vector<float> single = rand({count}, {.generator = &of_single}).to_vector<float>();
+    std::vector<double> wide = rand({count}, {.dtype = f64, .generator = &of_double}).to_vector<double>();
+    Tensor flags = bernoulli(full({count}, probability), {.generator = &of_flags});
+    std::vector<double> chosen = values_of(flags);
+    std::vector<std::vector<double>> kept;
+    Tensor x = arange(count, {.dtype = f32}) + 1;
+    for (DType dtype : {f32, f64, bf16, f16}) {
+      Generator of_dropout = next_call();
+      kept.push_back(values_of(dropout(to(x, dtype), {.probability = probability, .generator = &of_dropout})));
+    }
+    for (std::size_t i = 0; i < single.size(); ++i) {
+      CAPTURE(i);
+      detail::PhiloxWords w = detail::philox(seed, call, i);
+      CHECK(single[i] == static_cast<float>(w.word[0] >> 8) * 0x1p-24f);
+      CHECK(wide[i] == detail::unit_double(w.word[0], w.word[1]));
+      CHECK((chosen[i] != 0) == (w.word[0] < least));
+      for (const std::vector<double>& values : kept) CHECK((values[i] != 0) == (w.word[0] >= least));
+      if (w.word[0] >= least) CHECK(kept[1][i] == static_cast<double>(i + 1) * (1 / (1 - probability)));
+    }
+  }
+}
+
+TEST_CASE("a block of counters carries into their upper word") {
+  constexpr std::uint64_t key = 12, high = 34, first = (std::uint64_t{7} << 32) - 10;
+  detail::PhiloxBlock block;
+  block.compute<4>(key, high, first, detail::PhiloxBlock::size);
+  for (std::int64_t i = 0; i < detail::PhiloxBlock::size; ++i)
+    for (int k = 0; k < 4; ++k)
+      CHECK(block.word(k)[i] == detail::philox(key, high, first + static_cast<std::uint64_t>(i)).word[k]);
 }
 
 TEST_CASE("a seed repeats every draw") {
