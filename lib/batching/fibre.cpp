@@ -140,19 +140,19 @@ boost::context::stack_context StackPool::take() {
 
 void StackPool::put(const boost::context::stack_context& stack) noexcept { free_.push_back(stack); }
 
-void Fibre::swap_exceptions(Exceptions& other) noexcept {
+void Fibre::swap_exceptions(void* of_thread) noexcept {
   // The layout is fixed by the C++ ABI: the handled exceptions, then the number of those in flight.
   constexpr std::size_t size = offsetof(Exceptions, uncaught) + sizeof(Exceptions::uncaught);
-  auto* here = static_cast<void*>(abi::__cxa_get_globals());
   Exceptions now;
-  std::memcpy(static_cast<void*>(&now), here, size);
-  std::memcpy(here, static_cast<const void*>(&other), size);
-  other = now;
+  std::memcpy(static_cast<void*>(&now), of_thread, size);
+  std::memcpy(of_thread, static_cast<const void*>(&exceptions_), size);
+  exceptions_ = now;
 }
 
 // Runs on the caller's stack; afterwards the fibre is suspended or has ended.
 void Fibre::enter() {
-  swap_exceptions(exceptions_);
+  auto* of_thread = static_cast<void*>(abi::__cxa_get_globals());
+  swap_exceptions(of_thread);
   begin_switch(&outer_shadow_, bottom_, size_);
   outer_history_ = current_history();
   switch_history(own_history_);
@@ -160,7 +160,7 @@ void Fibre::enter() {
   inner_ = std::move(inner_).resume();
   running_guard = guard;
   end_switch(outer_shadow_, nullptr, nullptr);
-  swap_exceptions(exceptions_);
+  swap_exceptions(of_thread);
   if (!inner_) end_history(own_history_);
 }
 

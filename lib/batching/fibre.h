@@ -56,7 +56,7 @@ class Fibre {
     unsigned uncaught = 0;
   };
   void enter();
-  static void swap_exceptions(Exceptions& other) noexcept;
+  void swap_exceptions(void* of_thread) noexcept;
 
   boost::context::fiber inner_, outer_;
   char* bottom_ = nullptr;

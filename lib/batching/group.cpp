@@ -8,6 +8,7 @@
 
 #include "../core/storage.h"
 #include "../dispatch/invoke.h"
+#include "../ops/few.h"
 #include "../ops/shape/batch.h"
 #include "../record/origin.h"
 #include "../record/row_division.h"
@@ -166,27 +167,47 @@ Joining joining_of(const Call& call) {
 }
 
 GroupKey::GroupKey(const Call& call, const Joining& joining, const Context& context, bool recorded) {
-  add(reinterpret_cast<std::uintptr_t>(&call.op));
-  add(static_cast<std::uint64_t>(joining.by) | joining.shared << 8 | joining.single << 16 | joining.broadcasts << 24 |
-      recorded << 25 | (context.flags & Context::recording) << 26 | call.inputs.size() << 32);
-  add(static_cast<std::uint64_t>(context.scope_id) << 32 | call.attribute_bytes.size());
-  for (std::size_t at = 0; at < call.attribute_bytes.size(); at += 8) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, call.attribute_bytes.data() + at, std::min<std::size_t>(8, call.attribute_bytes.size() - at));
-    add(word);
+  std::size_t needed = 3 + (call.attribute_bytes.size() + 7) / 8;
+  for (const Tensor* input : call.inputs) needed += 1 + static_cast<std::size_t>(input->body().rank);
+  for (const OutputSpec& spec : call.specs) needed += 1 + static_cast<std::size_t>(spec.rank);
+  if (needed > most) {
+    valid_ = false;
+    return;
+  }
+  std::uint64_t* word = words_;
+  *word++ = reinterpret_cast<std::uintptr_t>(&call.op);
+  *word++ = static_cast<std::uint64_t>(joining.by) | joining.shared << 8 | joining.single << 16 |
+            joining.broadcasts << 24 | recorded << 25 | (context.flags & Context::recording) << 26 |
+            call.inputs.size() << 32;
+  *word++ = static_cast<std::uint64_t>(context.scope_id) << 32 | call.attribute_bytes.size();
+  if (!call.attribute_bytes.empty()) {
+    std::size_t count = (call.attribute_bytes.size() + 7) / 8;
+    word[count - 1] = 0;
+    std::memcpy(word, call.attribute_bytes.data(), call.attribute_bytes.size());
+    word += count;
   }
   for (std::size_t i = 0; i < call.inputs.size(); ++i) {
     const Body& x = call.input(static_cast<int>(i));
-    add(static_cast<std::uint64_t>(x.dtype) | static_cast<std::uint64_t>(x.rank) << 8 |
-        static_cast<std::uint64_t>(static_cast<std::uint16_t>(std::bit_cast<std::uint16_t>(x.device))) << 16);
+    *word++ = static_cast<std::uint64_t>(x.dtype) | static_cast<std::uint64_t>(x.rank) << 8 |
+              static_cast<std::uint64_t>(static_cast<std::uint16_t>(std::bit_cast<std::uint16_t>(x.device))) << 16;
     bool by_rows = joining.by == Joining::By::rows && (i >= 8 || !((joining.shared | joining.single) >> i & 1));
-    for (int axis = by_rows; axis < x.rank; ++axis) add(static_cast<std::uint64_t>(x.dims[axis]));
+    for (int axis = by_rows; axis < x.rank; ++axis) *word++ = static_cast<std::uint64_t>(x.dims[axis]);
   }
   for (const OutputSpec& spec : call.specs) {
-    add(static_cast<std::uint64_t>(spec.dtype) | static_cast<std::uint64_t>(spec.rank) << 8);
+    *word++ = static_cast<std::uint64_t>(spec.dtype) | static_cast<std::uint64_t>(spec.rank) << 8;
     for (int axis = joining.by == Joining::By::rows; axis < spec.rank; ++axis)
-      add(static_cast<std::uint64_t>(spec.dims[axis]));
+      *word++ = static_cast<std::uint64_t>(spec.dims[axis]);
   }
+  count_ = static_cast<std::size_t>(word - words_);
+}
+
+std::uint64_t GroupKey::hash() const {
+  std::uint64_t hash = 0;
+  for (std::uint64_t word : words()) {
+    hash = (hash ^ word) * 0x9E3779B97F4A7C15u;
+    hash ^= hash >> 29;
+  }
+  return hash;
 }
 
 std::size_t Group::choose(std::span<Waiting> waiting, const Joining& joining) {
@@ -290,42 +311,46 @@ Tensor Group::gathered_input(std::size_t i, const Shape& shape) {
 }
 
 void Group::fill_outputs(std::span<Tensor> joined) {
-  std::vector<std::vector<Tensor>> all(joined.size());
+  std::size_t count = calls_.size();
+  std::vector<Tensor> parts(joined.size() * count);  // of each output those of all calls
   // A listener sees every output.
   bool observed = std::ranges::any_of(calls_, [](const Waiting& one) { return one.context->listener != nullptr; });
+  auto dropped = [&](std::size_t j) { return !observed && joining_.dropped_outputs >> j & 1; };
   for (std::size_t j = 0; j < joined.size(); ++j) {
-    if (!observed && joining_.dropped_outputs >> j & 1) continue;
-    all[j].resize(calls_.size());
+    if (dropped(j)) continue;
     const Tensor* whole = &joined[j];
-    std::vector<std::int64_t> division = division_;
-    division[0] = stacked() || (!is_view(first_) && first_.specs[j].rank == 0);
-    Call call{unbatch_op, {&whole, 1}, std::as_bytes(std::span(division)), {}, all[j], first_.where};
+    division_[0] = stacked() || (!is_view(first_) && first_.specs[j].rank == 0);
+    Call call{unbatch_op,  {&whole, 1}, std::as_bytes(std::span(division_)), {}, {&parts[j * count], count},
+              first_.where};
     invoke(call);
   }
-  for (std::size_t k = 0; k < calls_.size(); ++k) {
+  for (std::size_t k = 0; k < count; ++k) {
     Location where = calls_[k].context->call_site(calls_[k].call->where);
     for (std::size_t j = 0; j < joined.size(); ++j) {
-      if (all[j].empty()) continue;
-      Body& body = all[j][k].body();
+      if (dropped(j)) continue;
+      Tensor& part = parts[j * count + k];
+      Body& body = part.body();
       body.file = where.file;
       body.line = where.line;
-      calls_[k].call->outputs[j] = std::move(all[j][k]);
+      calls_[k].call->outputs[j] = std::move(part);
     }
   }
 }
 
 void Group::run() {
+  Few<Tensor> outputs(first_.outputs.size());
+  std::span<Tensor> made(outputs.begin(), outputs.size());
   // Views of one tensor.
   if (is_view(first_) && input(1, 0).is(input(0, 0))) {
-    std::vector<Tensor> outputs(first_.outputs.size());
-    Call call{first_.op, first_.inputs, first_.attribute_bytes, {}, outputs, first_.where};
+    Call call{first_.op, first_.inputs, first_.attribute_bytes, {}, made, first_.where};
     invoke(call);
-    for (const Waiting& one : calls_) std::ranges::copy(outputs, one.call->outputs.begin());
+    for (const Waiting& one : calls_) std::ranges::copy(made, one.call->outputs.begin());
     return;
   }
-  std::vector<Tensor> joined(first_.inputs.size());
-  std::vector<const Tensor*> inputs(first_.inputs.begin(), first_.inputs.end());
-  std::vector<bool> common(inputs.size());
+  Few<Tensor> joined(first_.inputs.size());
+  Few<const Tensor*> inputs(first_.inputs.size());
+  Few<bool> common(inputs.size());
+  std::ranges::copy(first_.inputs, inputs.begin());
   for (std::size_t i = 0; i < inputs.size(); ++i) common[i] = is_common(i);
   // One operand at least has an element for each call.
   if (std::ranges::find(common, false) == common.end())
@@ -339,22 +364,25 @@ void Group::run() {
     joined[i] = joined_input(i);
     inputs[i] = &joined[i];
   }
-  std::vector<std::byte> attributes(first_.attribute_bytes.begin(), first_.attribute_bytes.end());
-  if (stacked() && joining_.attributes) joining_.attributes(attributes, static_cast<std::int64_t>(calls_.size()));
-  std::vector<Shape> shapes;
-  std::vector<OutputSpec> specs;
-  shapes.reserve(first_.specs.size());
-  for (const OutputSpec& spec : first_.specs) {
-    std::span sizes(spec.dims, static_cast<std::size_t>(spec.rank));
-    Shape& shape = shapes.emplace_back();
-    shape.push_back(starts_.back());
-    for (std::size_t k = stacked() ? 0 : 1; k < sizes.size(); ++k) shape.push_back(sizes[k]);
-    specs.emplace_back(shape, spec.dtype, spec.device);
+  std::span<const std::byte> attributes = first_.attribute_bytes;
+  std::vector<std::byte> changed;
+  if (stacked() && joining_.attributes) {
+    changed.assign(attributes.begin(), attributes.end());
+    joining_.attributes(changed, static_cast<std::int64_t>(calls_.size()));
+    attributes = changed;
   }
-  std::vector<Tensor> outputs(first_.outputs.size());
-  Call call{first_.op, inputs, attributes, specs, outputs, first_.where};
+  Few<Shape> shapes(first_.specs.size());
+  std::vector<OutputSpec> specs;
+  specs.reserve(shapes.size());
+  for (std::size_t j = 0; j < shapes.size(); ++j) {
+    const OutputSpec& spec = first_.specs[j];
+    shapes[j].push_back(starts_.back());
+    for (int k = stacked() ? 0 : 1; k < spec.rank; ++k) shapes[j].push_back(spec.dims[k]);
+    specs.emplace_back(shapes[j], spec.dtype, spec.device);
+  }
+  Call call{first_.op, inputs, attributes, specs, made, first_.where};
   invoke(call);
-  fill_outputs(outputs);
+  fill_outputs(made);
 }
 
 }  // namespace reel::detail

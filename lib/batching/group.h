@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <vector>
 
@@ -60,24 +61,17 @@ class GroupKey {
   GroupKey(const Call& call, const Joining& joining, const Context& context, bool recorded);
   /// Returns false if the call has more operands than a key holds.
   bool valid() const { return valid_; }
-  std::uint64_t hash() const { return hash_; }
+  std::uint64_t hash() const;
   std::span<const std::uint64_t> words() const { return {words_, count_}; }
-
- private:
-  void add(std::uint64_t word) {
-    if (count_ == most) {
-      valid_ = false;
-      return;
-    }
-    words_[count_++] = word;
-    hash_ = (hash_ ^ word) * 0x9E3779B97F4A7C15u;
-    hash_ ^= hash_ >> 29;
+  /// Returns true if `words` are those of this key.
+  bool matches(std::span<const std::uint64_t> words) const {
+    return words.size() == count_ && std::memcmp(words.data(), words_, words.size_bytes()) == 0;
   }
 
+ private:
   static constexpr std::size_t most = 64;
   std::uint64_t words_[most];
   std::size_t count_ = 0;
-  std::uint64_t hash_ = 0;
   bool valid_ = true;
 };
 

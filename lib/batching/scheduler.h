@@ -84,7 +84,7 @@ class Scheduler final : public Interceptor {
   void advance();
   std::size_t largest() const;
   void run_largest();
-  Bucket& bucket_for(const GroupKey& key, const Joining& joining);
+  Bucket& bucket_for(const Call& call, const GroupKey& key, const Joining& joining);
   void verify(std::span<const Waiting> calls, const Joining& joining);
   /// Throws: Error if the task's stack is nearly full.
   void check_stack(const Task& task, const char* caller, Location where) const;
@@ -102,7 +102,7 @@ class Scheduler final : public Interceptor {
   std::vector<Task*> free_;
   Task *first_ready_ = nullptr, *last_ready_ = nullptr;  // those that can continue, in a list
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Bucket>>> buckets_;
-  std::array<Bucket*, 64> recent_ = {};  // by hash
+  std::array<Bucket*, 64> recent_ = {};  // by op and line
   std::vector<Bucket*> occupied_;
   std::size_t singles_ = 0;  // of the occupied buckets
   std::optional<ReportBuilder> report_;

@@ -10,11 +10,16 @@ namespace reel::detail {
 template <class T>
 class Few {
  public:
-  explicit Few(std::size_t size) : many_(size > room ? std::make_unique<T[]>(size) : nullptr), size_(size) {}
+  explicit Few(std::size_t size) : many_(size > room ? std::make_unique<T[]>(size) : nullptr), size_(size) {
+    if (!many_) std::uninitialized_value_construct_n(few(), size);
+  }
+  ~Few() {
+    if (!many_) std::destroy_n(few(), size_);
+  }
   Few(const Few&) = delete;
   Few& operator=(const Few&) = delete;
 
-  T* begin() { return many_ ? many_.get() : few_; }
+  T* begin() { return many_ ? many_.get() : few(); }
   T* end() { return begin() + size_; }
   std::size_t size() const { return size_; }
   T& operator[](std::size_t i) { return begin()[i]; }
@@ -22,7 +27,9 @@ class Few {
 
  private:
   static constexpr std::size_t room = 9;
-  T few_[room] = {};
+  T* few() { return reinterpret_cast<T*>(few_); }
+
+  alignas(T) std::byte few_[room * sizeof(T)];
   std::unique_ptr<T[]> many_;
   std::size_t size_;
 };

@@ -52,9 +52,7 @@ TapeList& TapeList::inner() {
   return *inner_;
 }
 
-std::uint32_t TapeList::slot_of(const Body& body) const {
-  if (body.epoch.load(std::memory_order_relaxed) == epoch_) return body.slot;
-  if (foreign_leaves_.empty()) return 0;
+std::uint32_t TapeList::foreign_slot_of(const Body& body) const {
   auto found = foreign_leaves_.find(&body);
   return found == foreign_leaves_.end() ? 0 : found->second.slot;
 }

@@ -78,7 +78,10 @@ class TapeList {
   /// Returns true if a live tensor is a parameter or watched, not computed.
   bool is_leaf(const Body& body) const { return !slots_[slot_of(body)].producer; }
   /// The tensor's slot; 0 if it has none that is live.
-  std::uint32_t slot_of(const Body& body) const;
+  std::uint32_t slot_of(const Body& body) const {
+    if (body.epoch.load(std::memory_order_relaxed) == epoch_) return body.slot;
+    return foreign_leaves_.empty() ? 0 : foreign_slot_of(body);
+  }
   /// Returns true if a tensor with a live slot was overwritten through a tensor that shares its elements.
   bool is_overwritten(const Body& body) const;
   /// The slot of a parameter or of a tensor to watch; made if there is none.
@@ -188,6 +191,8 @@ class TapeList {
     return last_form_ && last_form_->matches(body) ? last_form_ : new_form(body);
   }
   const SlotForm* new_form(const Body& body);
+  /// The slot of a tensor of another thread or list.
+  std::uint32_t foreign_slot_of(const Body& body) const;
   std::uint32_t usual_slot(const Body& body) const;
   std::uint32_t input_slot(const OpInfo& op, Body& body, const Location& where);
   std::uint32_t unusual_slot(const OpInfo& op, Body& body, const Location& where);
