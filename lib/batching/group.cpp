@@ -242,8 +242,8 @@ std::size_t Group::choose(std::span<Waiting> waiting, const Joining& joining) {
   });
 }
 
-Group::Group(Context& context, std::span<const Waiting> calls, const Joining& joining)
-    : context_(context), calls_(calls), joining_(joining), first_(*calls[0].call) {
+Group::Group(Context& context, std::span<const Waiting> calls, const Joining& joining, JoinedParts& before)
+    : context_(context), calls_(calls), joining_(joining), before_(before), first_(*calls[0].call) {
   if (joining.shared != 0)
     for (std::size_t i = 0; i < first_.inputs.size(); ++i)
       if (is_shared(i) && !input(1, i).is(input(0, i))) {
@@ -303,10 +303,12 @@ Tensor Group::gathered_input(std::size_t i, const Shape& shape) {
   if (is_view(first_)) throw InternalError("batching: views of tensors that are not adjacent cannot be joined");
   std::vector<const Tensor*> parts(calls_.size());
   for (std::size_t k = 0; k < parts.size(); ++k) parts[k] = &input(k, i);
+  Tensor whole = before_.find(context_, parts, shape);
+  if (whole.defined()) return whole;
   OutputSpec spec(shape, parts[0]->dtype(), parts[0]->device());
-  Tensor whole;
   Call call{batch_op, parts, std::as_bytes(std::span(division_)), {&spec, 1}, {&whole, 1}, first_.where};
   invoke(call);
+  before_.add(context_, parts, whole);
   return whole;
 }
 

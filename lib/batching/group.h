@@ -7,6 +7,7 @@
 
 #include "../core/context.h"
 #include "../core/op.h"
+#include "joined_parts.h"
 
 namespace reel::detail {
 
@@ -29,8 +30,8 @@ class Group {
   /// first one must run alone.
   static std::size_t choose(std::span<Waiting> waiting, const Joining& joining);
 
-  /// `calls`: as chosen. `context`: in which the op runs, and is recorded.
-  Group(Context& context, std::span<const Waiting> calls, const Joining& joining);
+  /// `calls`: as chosen. `context`: in which the op runs, and is recorded. `before`: operands of earlier groups.
+  Group(Context& context, std::span<const Waiting> calls, const Joining& joining, JoinedParts& before);
   /// Runs the op and fills the outputs of all calls. Throws: what the op throws; the outputs are not filled then.
   void run();
 
@@ -48,6 +49,7 @@ class Group {
   Context& context_;
   std::span<const Waiting> calls_;
   Joining joining_;
+  JoinedParts& before_;
   Call& first_;
   std::vector<std::int64_t> starts_;    // of each call's rows, and the end
   std::vector<std::int64_t> division_;  // attributes of `batch` and `unbatch`

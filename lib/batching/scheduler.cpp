@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
@@ -190,9 +191,19 @@ Scheduler::Bucket& Scheduler::bucket_for(const Call& call, const GroupKey& key, 
   std::vector<std::unique_ptr<Bucket>>& alike = buckets_[key.hash()];
   for (const std::unique_ptr<Bucket>& bucket : alike)
     if (key.matches(bucket->key)) return *(recent = bucket.get());
-  alike.push_back(std::make_unique<Bucket>(
-      Bucket{.key = {key.words().begin(), key.words().end()}, .joining = joining, .waiting = {}}));
+  std::size_t& of_op = buckets_of_op_[&call.op];
+  alike.push_back(std::make_unique<Bucket>(Bucket{
+      .key = {key.words().begin(), key.words().end()}, .joining = joining, .waiting = {}, .buckets_of_op = of_op}));
+  ++of_op;
   return *(recent = alike.back().get());
+}
+
+bool Scheduler::Bucket::is_scattered() const {
+  if (buckets_of_op == 1) return false;
+  const Call& call = *waiting[0].call;
+  for (std::size_t i = 0; i < call.inputs.size() && i < 8; ++i)
+    if (joining.shared >> i & 1 && call.input(static_cast<int>(i)).requires_grad) return false;
+  return true;
 }
 
 bool Scheduler::Bucket::is_single() const { return waiting.size() == 1 && !waiting[0].call->specs.empty(); }
@@ -205,7 +216,7 @@ std::size_t Scheduler::largest() const {
   if (singles_ == occupied_.size()) return 0;
   // Views cost next to nothing. They run first, so that their examples wait with others at an op that gains from it.
   auto rank = [](const Bucket& bucket) {
-    return std::pair(bucket.waiting[0].call->specs.empty(), bucket.waiting.size());
+    return std::tuple(bucket.waiting[0].call->specs.empty(), bucket.is_scattered(), bucket.waiting.size());
   };
   std::size_t best = 0;
   for (std::size_t i = 1; i < occupied_.size(); ++i)
@@ -231,7 +242,7 @@ void Scheduler::run_largest() {
     groups_.set(Context::intercepted, groups_.listener != nullptr);
     Context* before = std::exchange(current_context, &groups_);
     try {
-      Group(groups_, chosen, bucket.joining).run();
+      Group(groups_, chosen, bucket.joining, joined_before_).run();
       ran = true;
     } catch (...) {
       // Each call runs by itself then: the one at fault throws in its own task, with its own line and operands.

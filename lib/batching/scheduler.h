@@ -68,8 +68,12 @@ class Scheduler final : public Interceptor {
     std::vector<std::uint64_t> key;
     Joining joining;
     std::vector<Waiting> waiting;
+    const std::size_t& buckets_of_op;
     /// Returns true if one call waits, and is no view.
     bool is_single() const;
+    /// Returns true if calls of the op wait in other buckets, too, and have no parameter in common: waiting for more of one
+    /// form would gain little.
+    bool is_scattered() const;
   };
   bool may_suspend(const Context& context) const;
   void start(Family& family, const Context& parent, Generator generator, IndexedFunction function, std::size_t index);
@@ -102,9 +106,11 @@ class Scheduler final : public Interceptor {
   std::vector<Task*> free_;
   Task *first_ready_ = nullptr, *last_ready_ = nullptr;  // those that can continue, in a list
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Bucket>>> buckets_;
+  std::unordered_map<const OpInfo*, std::size_t> buckets_of_op_;
   std::array<Bucket*, 64> recent_ = {};  // by op and line
   std::vector<Bucket*> occupied_;
   std::size_t singles_ = 0;  // of the occupied buckets
+  JoinedParts joined_before_;
   std::optional<ReportBuilder> report_;
 };
 

@@ -119,7 +119,8 @@ std::string verify_group(Context& context, std::span<const Waiting> calls, const
     run();
     return gradients(tape, copies);
   };
-  std::vector<Tensor> found = gradients_of(joined, [&] { Group(context, joined.waiting(), joining).run(); });
+  JoinedParts before;
+  std::vector<Tensor> found = gradients_of(joined, [&] { Group(context, joined.waiting(), joining, before).run(); });
   std::vector<Tensor> expected = gradients_of(single, [&] {
     for (Call& call : single.calls()) {
       invoke(call);
