@@ -86,8 +86,8 @@ class Scheduler final : public Interceptor {
   void make_ready(Task& task) noexcept;
   /// Continues a task, or runs a group.
   void advance();
-  std::size_t largest() const;
-  void run_largest();
+  std::size_t next_to_run() const;
+  void run_next();
   Bucket& bucket_for(const Call& call, const GroupKey& key, const Joining& joining);
   void verify(std::span<const Waiting> calls, const Joining& joining);
   /// Throws: Error if the task's stack is nearly full.
@@ -107,7 +107,7 @@ class Scheduler final : public Interceptor {
   Task *first_ready_ = nullptr, *last_ready_ = nullptr;  // those that can continue, in a list
   std::unordered_map<std::uint64_t, std::vector<std::unique_ptr<Bucket>>> buckets_;
   std::unordered_map<const OpInfo*, std::size_t> buckets_of_op_;
-  std::array<Bucket*, 64> recent_ = {};  // by op and line
+  std::array<Bucket*, 512> recent_ = {};  // by hash
   std::vector<Bucket*> occupied_;
   std::size_t singles_ = 0;  // of the occupied buckets
   JoinedParts joined_before_;
