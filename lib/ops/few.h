@@ -11,15 +11,15 @@ template <class T>
 class Few {
  public:
   explicit Few(std::size_t size) : many_(size > room ? std::make_unique<T[]>(size) : nullptr), size_(size) {
-    if (!many_) std::uninitialized_value_construct_n(few(), size);
+    if (!many_) std::uninitialized_value_construct_n(few_, size);
   }
   ~Few() {
-    if (!many_) std::destroy_n(few(), size_);
+    if (!many_) std::destroy_n(few_, size_);
   }
   Few(const Few&) = delete;
   Few& operator=(const Few&) = delete;
 
-  T* begin() { return many_ ? many_.get() : few(); }
+  T* begin() { return many_ ? many_.get() : few_; }
   T* end() { return begin() + size_; }
   std::size_t size() const { return size_; }
   T& operator[](std::size_t i) { return begin()[i]; }
@@ -27,9 +27,9 @@ class Few {
 
  private:
   static constexpr std::size_t room = 9;
-  T* few() { return reinterpret_cast<T*>(few_); }
-
-  alignas(T) std::byte few_[room * sizeof(T)];
+  union {
+    T few_[room];  // the first `size_` are constructed, unless there are more
+  };
   std::unique_ptr<T[]> many_;
   std::size_t size_;
 };
