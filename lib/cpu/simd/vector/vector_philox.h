@@ -58,13 +58,13 @@ class PhiloxBlock {
     auto c0 = hn::Add(set(first), hn::Iota(tag, 0)), c1 = set(first >> 32), c2 = set(high), c3 = set(high >> 32);
     auto key0 = static_cast<std::uint32_t>(key), key1 = static_cast<std::uint32_t>(key >> 32);
     for (int round = 0; round < philox_rounds; ++round) {
-      Product<Tag> product0(c0, philox_factors[0]), product1(c2, philox_factors[1]);
+      Product<Tag> product0(c0, philox_factor0), product1(c2, philox_factor2);
       c0 = hn::Xor(hn::Xor(product1.high, c1), set(key0));
       c1 = product1.low;
       c2 = hn::Xor(hn::Xor(product0.high, c3), set(key1));
       c3 = product0.low;
-      key0 += philox_steps[0];
-      key1 += philox_steps[1];
+      key0 += philox_step0;
+      key1 += philox_step1;
     }
     const hn::Vec<Tag> made[] = {c0, c1, c2, c3};
     for (int k = 0; k < words; ++k) hn::Store(made[k], tag, word_[k] + i);
