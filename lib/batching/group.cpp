@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include <reel/ops/shape.h>
 
@@ -48,12 +49,15 @@ bool same_form(const Body& a, const Body& b, bool without_rows) {
   return true;
 }
 
-// An untracked number, of which several with one value are as good as one.
-bool is_constant(const TapeList& tapes, const Body& x) {
-  return x.rank == 0 && x.device == cpu && !x.requires_grad && !tapes.is_live(x);
+std::uint32_t overwrites_of(const Body& x) { return x.storage->version.load(std::memory_order_relaxed); }
+
+// Returns true if no tape knows the tensor, nor anything that was written into its elements.
+bool is_plain(const TapeList& tapes, const Body& x) {
+  return !x.requires_grad && is_untracked(x) && !tapes.is_live(x) && overwrites_of(x) == 0;
 }
 
-std::uint32_t overwrites_of(const Body& x) { return x.storage->version.load(std::memory_order_relaxed); }
+// A number of which several with one value are as good as one.
+bool is_constant(const TapeList& tapes, const Body& x) { return x.rank == 0 && x.device == cpu && is_plain(tapes, x); }
 
 // A run of tensors that are adjacent rows of one tensor, in order: all untracked, or all divided by one `unbatch`.
 class AdjacentRows {
@@ -64,23 +68,26 @@ class AdjacentRows {
         stacked_(stacked),
         slot_(tapes.slot_of(first)),
         end_(rows),
-        stride_(!stacked && rows > 1 ? first.strides[0] : 0),
-        possible_(first.numel != 0 && overwrites_of(first) == 0 && (slot_ != 0 || is_plain(first)) && find_producer()) {
+        possible_(first.numel != 0 && overwrites_of(first) == 0 &&
+                  (slot_ != 0 ? find_producer() : is_plain(tapes, first) && first.slot < first_isolated_scope)) {
+    if (!stacked && rows > 1) stride_ = first.strides[0];
   }
 
   // Adds the next tensor, of the first one's form; returns false if it is not adjacent.
   bool add(const Body& next, std::int64_t rows) {
-    if (!possible_ || next.storage != first_.storage || overwrites_of(next) != 0) return false;
+    if (!possible_ || next.storage != first_.storage) return false;
     for (int i = stacked_ ? 0 : 1; i < next.rank; ++i)
       if (next.strides[i] != first_.strides[i]) return false;
     std::int64_t distance = static_cast<char*>(next.data) - static_cast<char*>(first_.data),
                  size = static_cast<std::int64_t>(size_of(first_.dtype));
-    if (stride_ == 0) {
+    if (!stride_) {
       if (distance <= 0 || distance % (size * end_) != 0) return false;
       stride_ = distance / (size * end_);
     }
-    if (distance != end_ * stride_ * size || (!stacked_ && rows > 1 && next.strides[0] != stride_)) return false;
-    if (slot_ == 0 ? !is_plain(next) : tapes_.slot_of(next) != slot_ + count_) return false;
+    if (distance != end_ * *stride_ * size || (!stacked_ && rows > 1 && next.strides[0] != *stride_)) return false;
+    bool alike =
+        slot_ != 0 ? tapes_.slot_of(next) == slot_ + count_ : is_plain(tapes_, next) && next.slot == first_.slot;
+    if (!alike) return false;
     if (slot_ != 0 && part_ + count_ >= producer_->output_count) return false;
     ++count_;
     end_ += rows;
@@ -98,8 +105,8 @@ class AdjacentRows {
     for (int i = 1; i < all.rank(); ++i) strides[i] = first_.strides[i - 1 + behind];
     // What is one row here may be several in the tensor's own shape.
     std::int64_t own_rows = parts.rows(part_), rows_here = stacked_ ? 1 : rows_of_first();
-    if (stride_ * rows_here % own_rows != 0) return {};
-    strides[0] = stride_ * rows_here / own_rows;
+    if (*stride_ * rows_here % own_rows != 0) return {};
+    strides[0] = *stride_ * rows_here / own_rows;
     if (own_rows > 1 && strides[0] != first_.strides[0]) return {};
     Tensor made = view_of(first, all, strides, -parts.start(part_) * strides[0], {});
     tapes_.assign_slot(made.body(), slot);
@@ -110,11 +117,7 @@ class AdjacentRows {
   }
 
  private:
-  bool is_plain(const Body& x) const {
-    return !x.requires_grad && is_untracked(x) && x.slot < first_isolated_scope && tapes_.slot_of(x) == 0;
-  }
   bool find_producer() {
-    if (slot_ == 0) return true;
     producer_ = tapes_.slot(slot_).producer;
     if (!producer_ || producer_->op != &unbatch_op || tapes_.is_overwritten(first_)) return false;
     part_ = slot_ - producer_->first_output;
@@ -127,7 +130,7 @@ class AdjacentRows {
     for (int i = 1; i < shape.rank(); ++i) strides[i] = i <= added ? 0 : first_.strides[first_.rank - shape.rank() + i];
     // An axis of size 1 has the stride that a row-major tensor would have.
     for (int i = added; i >= 1; --i) strides[i] = i + 1 < shape.rank() ? strides[i + 1] * shape[i + 1] : 1;
-    strides[0] = stride_;
+    strides[0] = *stride_;
     Tensor made = view_of(first, shape, strides, 0, {});
     made.body().slot = first_.slot;
     return made;
@@ -138,7 +141,7 @@ class AdjacentRows {
   bool stacked_;
   std::uint32_t slot_;
   std::int64_t end_;
-  std::int64_t stride_;
+  std::optional<std::int64_t> stride_;  // from row to row; none while there is one row
   Entry* producer_ = nullptr;
   std::size_t part_ = 0;
   std::uint32_t count_ = 1;

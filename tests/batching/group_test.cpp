@@ -1,0 +1,181 @@
+#include <reel/batching.h>
+#include <reel/reel.h>
+
+#include <string>
+#include <vector>
+
+#include "catch.h"
+#include "checks.h"
+
+// The operands of a group: views of one tensor, and numbers.
+
+using namespace reel;
+using reel_test::check_as_immediate;
+using reel_test::draw;
+using reel_test::error_of;
+using reel_test::numbers;
+
+namespace {
+
+// The operand of example i, a view of X, which is (8, 4).
+struct Rows {
+  const char* name;
+  Tensor (*of)(const Tensor& X, int i);
+};
+
+Tensor row(const Tensor& X, int i) { return slice(X, 0, i, i + 1); }
+
+constexpr Rows all_rows[] = {
+    {"adjacent rows", row},
+    {"two repeated rows, then one",
+     [](const Tensor& X, int i) {
+       return expand(row(X, i), {i == 0 ? 2 : 1, 4});
+     }},
+    {"one row, then repeated ones",
+     [](const Tensor& X, int i) {
+       return expand(row(X, i), {1 + i % 3, 4});
+     }},
+    {"repeated rows where the next repetition would lie",
+     [](const Tensor& X, int i) {
+       return expand(row(X, 2 * i), {2, 4});
+     }},
+    {"one repeated row, in all examples",
+     [](const Tensor& X, int i) {
+       return expand(row(X, 3), {2 + i % 2, 4});
+     }},
+    {"one row, in all examples", [](const Tensor& X, int) { return row(X, 3); }},
+    {"rows that overlap", [](const Tensor& X, int i) { return slice(X, 0, i, i + 2); }},
+    {"rows that overlap, with gaps", [](const Tensor& X, int i) { return slice(X, 0, i, i + 4, 2); }},
+    {"one row, then two with a gap",
+     [](const Tensor& X, int i) { return i == 0 ? row(X, 0) : slice(X, 0, 2 * i - 1, 2 * i + 2, 2); }},
+    {"rows in reverse order", [](const Tensor& X, int i) { return row(X, 6 - i); }},
+    {"two rows in reverse order", [](const Tensor& X, int i) { return flip(slice(X, 0, 2 * i, 2 * i + 2), {0}); }},
+    {"reversed rows, then one",
+     [](const Tensor& X, int i) { return i == 0 ? flip(slice(X, 0, 3, 5), {0}) : row(X, 3 - i); }},
+    {"reversed rows, one after the other",
+     [](const Tensor& X, int i) { return slice(flip(X, {0}), 0, 2 * i, 2 * i + 2); }},
+    {"columns", [](const Tensor& X, int i) { return transpose(slice(slice(X, 0, 0, 4), 1, i, i + 1)); }},
+    {"rows with repeated columns",
+     [](const Tensor& X, int i) {
+       return expand(slice(X, 0, i, i + 1)(slice(), slice(1, 2)), {1, 4});
+     }},
+    {"rows in a tensor with another axis",
+     [](const Tensor& X, int i) -> Tensor {
+       return reshape(X, {2, 4, 4})(i % 2, slice(i / 2, i / 2 + 1));
+     }},
+};
+
+}  // namespace
+
+TEST_CASE("views of one tensor are joined as the rows that they show") {
+  manual_seed(41);
+  Tensor W = draw({4}).requires_grad(), x = draw({8, 4});
+  using Use = Tensor (*)(const Tensor& x, const Tensor& w);
+  const Use uses[] = {
+      [](const Tensor& x, const Tensor& w) { return x * (w + zeros(x.shape(), {.dtype = f64})); },
+      [](const Tensor& x, const Tensor& w) { return sum(x, {0}) * w; },
+      [](const Tensor& x, const Tensor& w) { return flip(slice(x, 1, 1, 3), {1}) * slice(w, 0, 0, 2); },
+      [](const Tensor& x, const Tensor& w) {
+        return transpose(reshape(x, {-1, 2, 2}), 1, 2) * reshape(w, {2, 2});
+      },
+      [](const Tensor& x, const Tensor& w) {
+        return concat({x, x * w}, 1);
+      },
+      [](const Tensor& x, const Tensor& w) {
+        return cumsum(x, 1) * matmul(x, reshape(w, {4, 1}));
+      },
+  };
+  for (const Rows& rows : all_rows)
+    for (std::size_t use = 0; use < std::size(uses); ++use)
+      for (int source = 0; source < 4; ++source) {
+        CAPTURE(rows.name, use, source);
+        check_as_immediate([&](const BatchOptions& options) {
+          Tensor X = copy(x);
+          if (source == 1) mul_(X, 0.5);
+          Tape tape;
+          if (source == 2) tape.watch(X);
+          Tensor from = source == 3 ? tanh(X + W) : X;
+          std::vector<Tensor> made = batch_map(
+              numbers(4), [&](int i) { return sum(tanh(uses[use](rows.of(from, i), W)), {-1}); }, options);
+          Tensor total = zeros({}, {.dtype = f64});
+          for (const Tensor& one : made) total = total + sum(square(one));
+          std::vector<Tensor> gradients = tape.gradient(total, source == 2 ? std::vector{W, X} : std::vector{W});
+          made.insert(made.end(), gradients.begin(), gradients.end());
+          return made;
+        });
+      }
+}
+
+TEST_CASE("results of a group are joined again as the rows that views of them show") {
+  manual_seed(42);
+  Tensor W = draw({4, 4}).requires_grad(), x = draw({8, 4});
+  for (const Rows& rows : all_rows) {
+    CAPTURE(rows.name);
+    check_as_immediate([&](const BatchOptions& options) {
+      Tape tape;
+      std::vector<Tensor> made = batch_map(
+          numbers(4),
+          [&](int i) {
+            Tensor h = tanh(matmul(x * (1 + 0.1 * i), W));
+            return sum(tanh(rows.of(h, i)) * W(0));
+          },
+          options);
+      made.push_back(tape.gradient(sum(stack(made)), W));
+      return made;
+    });
+  }
+}
+
+TEST_CASE("a view without elements is the operand of its example alone") {
+  manual_seed(43);
+  Tensor W = draw({4}).requires_grad(), x = draw({8, 4});
+  check_as_immediate([&](const BatchOptions& options) {
+    Tape tape;
+    std::vector<Tensor> made = batch_map(
+        numbers(6),
+        [&](int i) {
+          Tensor some = slice(x, 0, i, i + i % 3), none = slice(some, 0, some.size(0));
+          return sum(some * W) + sum(tanh(none * W)) + sum(slice(x, 1, i % 4, i % 4)) + sum(row(x, i) * W);
+        },
+        options);
+    made.push_back(tape.gradient(sum(stack(made)), W));
+    return made;
+  });
+}
+
+TEST_CASE("equal numbers that a tape tracks outside of a checkpoint have the gradients of single examples") {
+  manual_seed(44);
+  Tensor W = draw({4}).requires_grad();
+  check_as_immediate([&](const BatchOptions& options) {
+    Tape tape;
+    std::vector<Tensor> c;
+    for (int i = 0; i < 4; ++i) c.push_back(i == 0 ? full({}, 2.0, {.dtype = f64}) : 2 + 0 * sum(W));
+    tape.watch(c[3]);
+    Tensor y = checkpoint(
+        [&](const Tensor& w) {
+          return stack(batch_map(
+              numbers(4), [&](int i) { return sum(w * c[static_cast<std::size_t>(i)]); }, options));
+        },
+        W);
+    return tape.gradient(sum(square(y)), {W, c[1], c[2], c[3]});
+  });
+}
+
+TEST_CASE("a number of a finished tape is refused, though others have its value") {
+  Tensor W = ones({4}).requires_grad();
+  std::vector<Tensor> c;
+  {
+    Tape tape;
+    for (int i = 0; i < 4; ++i) c.push_back(i == 2 ? 2 + 0 * sum(W) : full({}, 2.0));
+  }
+  std::string expected;
+  for (bool immediate : {true, false}) {
+    Tape tape;
+    std::string text = error_of<TapeError>([&] {
+      batch_map(numbers(4), [&](int i) { return W * c[static_cast<std::size_t>(i)]; }, {.immediate = immediate});
+    });
+    CHECK(text.find("belongs to a tape that has finished") != std::string::npos);
+    if (immediate) expected = text;
+    CHECK(text == expected);
+  }
+}
