@@ -28,7 +28,7 @@ Tensor JoinedParts::find(const Context& context, std::span<const Tensor* const> 
   if (parts[0]->numel() < least_elements) return {};
   for (const Joined& one : last_) {
     if (one.parts.size() != parts.size() || one.recorded != context.has(Context::recording) ||
-        one.scope_id != context.scope_id || one.whole.shape() != shape)
+        one.scope_id != context.scope_id || one.epoch != context.tapes->epoch() || one.whole.shape() != shape)
       continue;
     if (std::ranges::equal(one.parts, parts,
                            [&](const Part& part, const Tensor* other) { return part.is(context, *other); }))
@@ -40,7 +40,7 @@ Tensor JoinedParts::find(const Context& context, std::span<const Tensor* const> 
 void JoinedParts::add(const Context& context, std::span<const Tensor* const> parts, const Tensor& whole) {
   if (parts[0]->numel() < least_elements) return;
   Joined& one = last_[oldest_++ % last_.size()];
-  one = {{}, whole, context.has(Context::recording), context.scope_id};
+  one = {{}, whole, context.has(Context::recording), context.scope_id, context.tapes->epoch()};
   one.parts.reserve(parts.size());
   for (const Tensor* part : parts) one.parts.emplace_back(context, *part);
 }

@@ -34,6 +34,7 @@ class JoinedParts {
     Tensor whole;
     bool recorded = false;
     std::uint32_t scope_id = 0;
+    std::uint64_t epoch = 0;  // of the tape list
   };
 
   std::array<Joined, 8> last_;

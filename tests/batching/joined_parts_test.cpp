@@ -86,6 +86,20 @@ TEST_CASE("parts that a tape tracks since they were joined are joined anew") {
   CHECK(!pair.is_found());
 }
 
+TEST_CASE("parts that were joined before the tape dropped its entries are joined anew") {
+  manual_seed(5);
+  Pair pair;
+  pair.parts[0].requires_grad();
+  Tape tape;
+  Tensor y = sum(square(pair.parts[0]));
+  pair.whole = stack(pair.parts);
+  pair.add();
+  CHECK(pair.is_found());
+  tape.backward(y);
+  Tensor next = sum(square(pair.parts[0]));
+  CHECK(!pair.is_found());
+}
+
 TEST_CASE("small parts are not kept, and large ones only until others have followed") {
   manual_seed(5);
   JoinedParts before;
