@@ -315,6 +315,11 @@ Tensor Group::gathered_input(std::size_t i, const Shape& shape) {
   return whole;
 }
 
+// Only now: a call that is refused has used nothing.
+void Group::record_uses() {
+  for (const Waiting& one : calls_) context_.tapes->record_uses(*one.context, *one.call);
+}
+
 void Group::fill_outputs(std::span<Tensor> joined) {
   std::size_t count = calls_.size();
   std::vector<Tensor> parts(joined.size() * count);  // of each output those of all calls
@@ -349,6 +354,7 @@ void Group::run() {
   if (is_view(first_) && input(1, 0).is(input(0, 0))) {
     Call call{first_.op, first_.inputs, first_.attribute_bytes, {}, made, first_.where};
     invoke(call);
+    record_uses();
     for (const Waiting& one : calls_) std::ranges::copy(made, one.call->outputs.begin());
     return;
   }
@@ -387,6 +393,7 @@ void Group::run() {
   }
   Call call{first_.op, inputs, attributes, specs, made, first_.where};
   invoke(call);
+  record_uses();
   fill_outputs(made);
 }
 

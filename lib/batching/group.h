@@ -44,6 +44,7 @@ class Group {
   Shape joined_shape(const Tensor& part, bool by_rows, int rank) const;
   Tensor joined_input(std::size_t i);
   Tensor gathered_input(std::size_t i, const Shape& shape);
+  void record_uses();
   void fill_outputs(std::span<Tensor> joined);
 
   Context& context_;

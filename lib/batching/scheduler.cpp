@@ -99,7 +99,7 @@ Scheduler::Scheduler(Context& outer, const BatchOptions& options)
   groups_.casts = nullptr;
   groups_.parent = &outer;
   groups_.flags &= Context::on_device;
-  groups_.flags |= Context::caller_named;
+  groups_.flags |= Context::caller_named | Context::grouped;
   if (options.report) report_.emplace(*options.report);
 }
 

@@ -67,6 +67,7 @@ struct Context {
     caller_named = 4,  // `caller` replaces the call site of every op
     autocasting = 8,   // ops run in the dtypes that autocast chooses
     on_device = 16,    // this thread uses a device other than the CPU
+    grouped = 32,      // ops run for several calls, each of which has its own uses of tensors recorded
     slow_path = intercepted | autocasting | on_device,
   };
   const Context* parent = nullptr;  // of a fibre's context: that of what started the fibre

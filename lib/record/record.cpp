@@ -255,6 +255,12 @@ void record(Context& context, const OpInfo& op, Body& output, const Location& wh
   context.tapes->record(context, op, output, where, a, b);
 }
 
+void TapeList::record_uses(Context& context, const Call& call) noexcept {
+  if (!context.has(Context::recording) || !call.op.gradient) return;
+  for (const Tensor* input : call.inputs)
+    if (!is_live(input->body())) record_use(context, input->body(), call.op.name, call.where);
+}
+
 bool TapeList::record_saving(Context& context, const Call& call, const OpInfo& op, std::span<const ToSave> values,
                              std::span<const Tensor> hidden) {
   std::vector<std::uint32_t> slots(call.inputs.size());

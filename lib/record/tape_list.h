@@ -39,6 +39,9 @@ class TapeList {
   template <class... Input>
   void record(Context& context, const OpInfo& op, Body& output, const Location& where, Input&... inputs);
 
+  /// Records that a call, which a group has run with others, has used its untracked operands.
+  void record_uses(Context& context, const Call& call) noexcept;
+
   /// A value to save, with the index by which `Gradient` finds it.
   struct ToSave {
     Tensor tensor;

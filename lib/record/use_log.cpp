@@ -27,7 +27,7 @@ void UseLog::restart() noexcept {
 
 void UseLog::record_first_use(Context& context, Body& body, std::uint64_t mark, const char* op,
                               const Location& where) noexcept {
-  if (!is_untracked(mark)) return;
+  if (!is_untracked(mark) || context.has(Context::grouped)) return;
   last_ = (last_ + 1) & 0x7fffffff;
   const Location& call_site = context.has(Context::caller_named) ? context.caller : where;
   uses_[last_ % kept] = {op, call_site.file, call_site.line, last_};

@@ -1,16 +1,18 @@
 #include <reel/batching.h>
 #include <reel/reel.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
 #include "catch.h"
 #include "checks.h"
 
-// The operands of a group: views of one tensor, and numbers.
+// The operands of a group: views of one tensor, numbers, and what is known of their uses.
 
 using namespace reel;
 using reel_test::check_as_immediate;
+using reel_test::check_close;
 using reel_test::draw;
 using reel_test::error_of;
 using reel_test::numbers;
@@ -177,5 +179,101 @@ TEST_CASE("a number of a finished tape is refused, though others have its value"
     CHECK(text.find("belongs to a tape that has finished") != std::string::npos);
     if (immediate) expected = text;
     CHECK(text == expected);
+  }
+}
+
+namespace {
+
+// What examples compute with x, of which each has its own, before it is watched.
+struct LateUse {
+  const char* name;
+  std::function<std::vector<Tensor>()> make;
+  std::function<Tensor(const Tensor& x, const Tensor& W)> use;
+};
+
+std::vector<Tensor> four(const std::function<Tensor(int)>& make) {
+  std::vector<Tensor> made;
+  for (int i : numbers(4)) made.push_back(make(i));
+  return made;
+}
+
+const std::vector<LateUse>& late_uses() {
+  static const Tensor X = ones({4, 4});
+  static const auto rows = [] { return four([](int i) { return row(X, i); }); };
+  static const auto apart = [] { return four([](int) { return ones({1, 4}); }); };
+  static const std::vector<LateUse> all{
+      {"equal numbers", [] { return four([](int) { return full({}, 2.0); }); },
+       [](const Tensor& x, const Tensor& W) { return W * x; }},
+      {"different numbers", [] { return four([](int i) { return full({}, 2.0 + i); }); },
+       [](const Tensor& x, const Tensor& W) { return W * x; }},
+      {"adjacent rows", rows, [](const Tensor& x, const Tensor& W) { return W * x; }},
+      {"adjacent rows that nothing tracks", rows, [](const Tensor& x, const Tensor&) { return exp(x); }},
+      {"tensors of their own", apart, [](const Tensor& x, const Tensor& W) { return W * x; }},
+      {"operands by rows", apart,
+       [](const Tensor& x, const Tensor& W) {
+         return tanh(matmul(x, expand(W, {4, 4})));
+       }},
+      {"views", rows, [](const Tensor& x, const Tensor&) { return slice(x, 1, 0, 2); }},
+      {"large operands that are joined once", [] { return four([](int) {
+                                                     return ones({64, 32});
+                                                   }); },
+       [](const Tensor& x, const Tensor& W) { return exp(x) + exp(x) * sum(W); }},
+      {"one tensor, of which all take a view", [] { return std::vector<Tensor>(4, copy(X)); },
+       [](const Tensor& x, const Tensor& W) { return row(x, 1) * W; }},
+      {"rows after an op that was refused", rows,
+       [](const Tensor& x, const Tensor& W) {
+         try {
+           return cross_entropy(x, tensor({std::int64_t{9}}));
+         } catch (const IndexError&) {
+           return W * 1;
+         }
+       }},
+      {"rows of which only the largest place was asked", rows,
+       [](const Tensor& x, const Tensor& W) { return W * to(argmax(x), f32); }},
+  };
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("a tensor that an example has used cannot be watched or become a parameter, as without a batch") {
+  for (const LateUse& late : late_uses())
+    for (std::size_t i : {0, 1, 3})
+      for (bool watched : {true, false}) {
+        CAPTURE(late.name, i, watched);
+        std::string expected;
+        for (bool immediate : {true, false}) {
+          Tensor W = ones({4}).requires_grad();
+          std::vector<Tensor> x = late.make();
+          Tape tape;
+          batch_map(x, [&](const Tensor& one) { return late.use(one, W); }, {.immediate = immediate});
+          std::string text = "accepted";
+          try {
+            if (watched)
+              tape.watch(x[i]);
+            else
+              x[i].requires_grad();
+          } catch (const TapeError& error) {
+            text = error.what();
+          }
+          if (immediate) expected = text;
+          CHECK(text == expected);
+        }
+        bool unused = &late >= &late_uses().end()[-2];
+        CHECK((expected == "accepted") == unused);
+      }
+}
+
+TEST_CASE("the error for a tensor that is watched late names the line of the example that used it") {
+  Tensor W = ones({4}).requires_grad(), X = ones({4, 4});
+  std::vector<Tensor> x = four([&](int i) { return row(X, i); });
+  Tape tape;
+  int line = __LINE__ + 2;
+  batch_map(numbers(4),
+            [&](int i) { return i % 2 ? W * x[static_cast<std::size_t>(i)] : W * x[static_cast<std::size_t>(i)]; });
+  for (std::size_t i = 0; i < 4; ++i) {
+    std::string text = error_of<TapeError>([&] { tape.watch(x[i]); });
+    CAPTURE(i, text);
+    CHECK(text.find("was used by mul at " + reel_test::line_of(__FILE__, line + (i % 2 ? 0 : 1))) != std::string::npos);
   }
 }
