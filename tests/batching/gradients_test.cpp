@@ -347,3 +347,58 @@ TEST_CASE("variables that all examples share are shared, and what they write int
   });
   for (int i = 0; i < 6; ++i) check_close({sums(i)}, {net(inputs[static_cast<std::size_t>(i)])(0, 0)});
 }
+
+TEST_CASE("adjacent rows of one tensor that are leaves, each or some of them, have gradients of their own") {
+  manual_seed(17);
+  Net net;
+  Tensor all = draw({6, 5});
+  for (int every : {1, 2, 3})
+    for (int first : {0, 1})
+      for (bool watched : {false, true})
+        check_as_immediate([&](const BatchOptions& options) {
+          CAPTURE(every, first, watched);
+          std::vector<Tensor> inputs, leaves;
+          Tape tape;
+          for (int i = 0; i < 6; ++i) {
+            inputs.push_back(slice(all, 0, i, i + 1));
+            if (i % every != first % every) continue;
+            if (watched)
+              tape.watch(inputs.back());
+            else
+              inputs.back().requires_grad();
+            leaves.push_back(inputs.back());
+          }
+          std::vector<Tensor> made = batch_map(
+              inputs, [&](const Tensor& x) { return sum(square(x * 2.0)) + net(tanh(x)); }, options);
+          std::vector<Tensor> results = gradients_and(tape, made, leaves);
+          for (std::size_t i = 0; i < leaves.size(); ++i) CHECK(max(abs(results[i])).item() > 0);
+          return results;
+        });
+}
+
+TEST_CASE("gradients of half rows that many groups read are rounded as those of single examples") {
+  manual_seed(18);
+  for (DType dtype : {f16, bf16}) {
+    Tensor W = to(draw({5, 6}) * 0.5, dtype).requires_grad();
+    std::vector<Tensor> inputs;
+    for (const Tensor& x : rows(6)) inputs.push_back(to(x, dtype));
+    check_as_immediate(
+        [&](const BatchOptions& options) {
+          CAPTURE(name_of(dtype));
+          Tape tape({.persistent = true});
+          std::vector<Tensor> hidden(6);
+          std::vector<Tensor> made = batch_map(
+              numbers(6),
+              [&](int i) {
+                Tensor h = tanh(matmul(inputs[static_cast<std::size_t>(i)], W)), total = h;
+                // Terms of sizes that differ, whose sum in a half depends on where it is rounded.
+                for (int k = 1; k < 40; ++k) total = total + h * (1.0 / k);
+                hidden[static_cast<std::size_t>(i)] = h;
+                return sum(total);
+              },
+              options);
+          return tape.gradient(sum(stack(made)), hidden);
+        },
+        0);
+  }
+}

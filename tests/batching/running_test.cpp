@@ -279,9 +279,9 @@ TEST_CASE("deep recursion is recorded, and its gradient is that of a loop") {
 
 TEST_CASE("the report counts the calls of each line, in groups and alone, with the reason") {
   manual_seed(8);
-  Tensor w = draw({4, 4}).requires_grad(), wide = randn({200, 200});
+  Tensor w = draw({4, 4}).requires_grad(), wide = randn({200, 200}), long_row = draw({1, 10'000});
   BatchReport report;
-  int joined = 0, different = 0, large = 0, scope = 0, by_op = 0;
+  int joined = 0, different = 0, large = 0, large_result = 0, scope = 0, by_op = 0;
   Tape tape;
   batch_map(numbers(6),
             [&](int i) {
@@ -292,6 +292,8 @@ TEST_CASE("the report counts the calls of each line, in groups and alone, with t
               Tensor z = i < 4 ? sin(y) : sin(zeros({3, 1 + i}));
               large = __LINE__ + 1;
               Tensor big = exp(wide);
+              large_result = __LINE__ + 1;
+              Tensor outer = reshape(x, {4, 1}) * long_row;
               by_op = __LINE__ + 1;
               Tensor dropped = dropout(x, {.probability = 0.5});
               {
@@ -323,6 +325,10 @@ TEST_CASE("the report counts the calls of each line, in groups and alone, with t
   CHECK(line->grouped == 4);
   CHECK(line->alone_waited == 2);
   line = find(report, "exp", large);
+  REQUIRE(line);
+  CHECK(line->calls == 6);
+  CHECK(line->alone_large == 6);
+  line = find(report, "mul", large_result);
   REQUIRE(line);
   CHECK(line->calls == 6);
   CHECK(line->alone_large == 6);

@@ -111,6 +111,21 @@ TEST_CASE("a state of any position continues with the segments that were not rec
   }
 }
 
+TEST_CASE("a state in the middle of the epoch's first sequence continues with its next segment") {
+  for (bool shuffle : {false, true}) {
+    data::SegmentOptions options{.steps = 2, .streams = 2, .shuffle = shuffle};
+    data::Segments whole(sequences_of({7, 7, 7}), options);
+    auto expected = epoch_of(whole);
+    data::Segments before(sequences_of({7, 7, 7}), options), after(sequences_of({7, 7, 7}), options);
+    for (const auto& batch : before) {
+      CHECK(shown(batch) == expected[0]);
+      break;
+    }
+    after.load_state(before.state());
+    CHECK(epoch_of(after) == std::vector(expected.begin() + 1, expected.end()));
+  }
+}
+
 TEST_CASE("a state of other sequences or without meaning is refused, and changes nothing") {
   data::Segments segments(sequences_of(ragged), {.steps = 3, .streams = 3});
   for (const auto& batch : segments) {

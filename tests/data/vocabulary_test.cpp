@@ -37,6 +37,16 @@ TEST_CASE("words are ordered by their counts, then by their first occurrence") {
   CHECK(data::Vocabulary().words() == Words{"<unk>"});
 }
 
+TEST_CASE("words that come late are ordered by their counts, too") {
+  data::WordCounts counts = counts_of({"dog", "cat", "ant", "cat", "the", "the", "the", "ant"});
+  CHECK(data::Vocabulary(counts).words() == Words{"<unk>", "the", "cat", "ant", "dog"});
+  CHECK(data::Vocabulary(counts, {.most_words = 1}).words() == Words{"<unk>", "the"});
+  CHECK(data::Vocabulary(counts, {.most_words = 2, .order = data::WordOrder::occurrence}).words() ==
+        Words{"<unk>", "cat", "the"});
+  CHECK(data::Vocabulary(counts, {.order = data::WordOrder::occurrence}).words() ==
+        Words{"<unk>", "dog", "cat", "ant", "the"});
+}
+
 TEST_CASE("options cut words off, add special ones, and choose another order") {
   data::WordCounts counts = counts_of(sample);
   CHECK(data::Vocabulary(counts, {.least_count = 2}).words() == Words{"<unk>", "the", "cat"});

@@ -185,6 +185,27 @@ TEST_CASE("diff says where an op, a line or a shape is another one, and where a 
   CHECK(debug::diff(recorded([] {}), recorded([] {})).equal());
 }
 
+TEST_CASE("diff says where one of two runs threw, or both threw other errors") {
+  auto run = [](int row) {
+    TemporaryFile file("run.reel");
+    {
+      debug::Recording recording(file.path());
+      try {
+        static_cast<void>(index_select(ones({3, 2}), 0, tensor({row})));
+      } catch (const IndexError&) {
+      }
+    }
+    return RecordedRun::read(file.path());
+  };
+  RecordedRun works = run(1), throws = run(5);
+  for (const std::string& text : {to_string(debug::diff(works, throws)), to_string(debug::diff(throws, works))}) {
+    CHECK_THAT(text, contains(": one of them threw: index_select at "));
+    CHECK_THAT(text, contains("\n  index_select: "));
+  }
+  CHECK_THAT(to_string(debug::diff(throws, run(6))), contains(": another error: index_select at "));
+  CHECK(debug::diff(throws, run(5)).equal());
+}
+
 TEST_CASE("with a tolerance, diff compares values or statistics") {
   Trained plain = train(-1), other = train(11, 1e-6f);
   CHECK(!debug::diff(plain.run, other.run).equal());

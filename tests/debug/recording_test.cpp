@@ -15,6 +15,7 @@
 #include "core/context.h"
 #include "core/op.h"
 #include "debug/listener_scope.h"
+#include "debug/recording/recording_summary.h"
 #include "temporary_file.h"
 
 namespace reel {
@@ -97,6 +98,31 @@ TEST_CASE("a recording holds ops with their lines, inputs, outputs, statistics a
   CHECK(logarithm->outputs[0].statistics.nans == 1);
   CHECK(logarithm->outputs[0].statistics.infinities == 1);
   CHECK(logarithm->outputs[0].statistics.max == 0);
+}
+
+TEST_CASE("a recording's means are those of finite elements, and its summary counts steps, anomalies and errors") {
+  TemporaryFile file("run.reel");
+  const double nan = std::numeric_limits<double>::quiet_NaN(), infinity = std::numeric_limits<double>::infinity();
+  {
+    Recording recording(file.path());
+    Tensor x = tensor({1.0, nan, 6.0, -infinity, nan}), y = x * 2.0;
+    static_cast<void>(exp(tensor({1.0, 2.0})));
+    CHECK_THROWS_AS(matmul(x, y + ones({4}, {.dtype = f64})), Error);
+  }
+  RecordedRun run = RecordedRun::read(file.path());
+  const RecordedOp* product = find_op(run, "mul");
+  REQUIRE(product != nullptr);
+  const debug::RecordedStatistics& found = product->outputs[0].statistics;
+  CHECK(found.mean == 7);
+  CHECK(found.min == 2);
+  CHECK(found.max == 12);
+  CHECK(found.nans == 2);
+  CHECK(found.infinities == 1);
+  debug::RecordingSummary summary = debug::summarise_recording(file.path());
+  CHECK(summary.anomalies == 2);
+  CHECK(summary.errors == 1);
+  CHECK(summary.steps == 1);
+  CHECK(summary.ops == run.ops().size());
 }
 
 TEST_CASE("a recording links gradients with forward ops, and names modules and parameters") {

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <functional>
 #include <random>
 
 #include <reel/ops.h>
+#include <reel/tape.h>
 
 #include "catch.h"
 #include "ranks.h"
@@ -104,6 +106,27 @@ TEST_CASE("buffers are reduced again and again, whatever each rank waits for fir
   CHECK(all_equal(another, 0));
   CHECK_THAT(error_of<DTypeError>([&] { group.reduction_buffer(3, i64); }), contains("i64 cannot be reduced"));
   CHECK_THAT(error_of<ShapeError>([&] { group.reduction_buffer(-1); }), contains("-1 elements"));
+}
+
+TEST_CASE("a tensor that a tape keeps cannot be exchanged in place unnoticed") {
+  dist::Group group;
+  if (group.size() == 1) return;  // nothing is overwritten
+  Tensor w = ones({3}).requires_grad();
+  const std::function<void(Tensor&)> exchanges[] = {
+      [&](Tensor& x) { group.all_reduce(x); },
+      [&](Tensor& x) { group.start_all_reduce(x).wait(); },
+      [&](Tensor& x) { group.broadcast(x); },
+  };
+  for (bool is_buffer : {false, true})
+    for (DType dtype : {f32, f64, bf16})
+      for (const auto& exchange : exchanges) {
+        if (dtype == bf16 && (is_buffer || &exchange == &exchanges[1])) continue;
+        Tensor x = is_buffer ? group.reduction_buffer(3, dtype) : full({3}, 2, {.dtype = dtype});
+        Tape tape;
+        Tensor loss = sum(to(w, dtype) * x);
+        exchange(x);
+        CHECK_THAT(error_of<TapeError>([&] { tape.backward(loss); }), contains("was overwritten at"));
+      }
 }
 
 TEST_CASE("sums of rounding numbers have equal bits on all ranks") {

@@ -208,6 +208,26 @@ TEST_CASE("whether a file could be saved is said before, and changes nothing") {
   REQUIRE(chmod(folder.file("").c_str(), 0700) == 0);
 }
 
+TEST_CASE("a file is saved into a folder that may be written, but not listed") {
+  Folder folder;
+  std::string path = folder.file("");
+  bool is_root = geteuid() == 0;  // whom no mode stops
+  if (is_root && !give_away(path)) return;
+  REQUIRE(chmod(path.c_str(), 0300) == 0);
+  for (int count : {2, 3})
+    CHECK(in_a_process([&] {
+      // The folders above may be closed to the other user.
+      if (chdir(path.c_str()) != 0) return false;
+      if (is_root && (setgid(foreign_user) != 0 || setuid(foreign_user) != 0)) return false;
+      if (open(".", O_RDONLY) >= 0) return false;
+      io::save("weights.safetensors", {{"a", ones({count})}});
+      return true;
+    }));
+  REQUIRE(chmod(path.c_str(), 0700) == 0);
+  CHECK(folder.names() == std::set<std::string>{"weights.safetensors"});
+  CHECK(io::load(folder.file()).tensors[0].tensor.shape() == Shape{3});
+}
+
 TEST_CASE("a file may be saved by a name without a folder") {
   Folder folder;
   CHECK(in_a_process([&] {

@@ -122,6 +122,26 @@ TEST_CASE("least squares takes residuals that remain, parameters without any, an
   CHECK(all_close(valley.x, ones({2}, {.dtype = f64}), {.relative = 1e-7}));
 }
 
+TEST_CASE("the damping of least squares grows faster with each rejected step, and anew after one that is taken") {
+  // For r(x) = x a step leads to x λ / (1 + λ), so the places tell λ. The first, second, fourth and fifth are refused.
+  std::vector<double> tried;
+  Minimum found = optim::least_squares(
+      [&](const Tensor& x) {
+        if (double value = x.item(); tried.empty() || tried.back() != value) tried.push_back(value);
+        std::size_t step = tried.size() - 1;
+        return x + (step == 1 || step == 2 || step == 4 || step == 5 ? 100.0 : 0.0);
+      },
+      tensor({8.0}), {.max_iterations = 2, .damping = 0.5});
+  CHECK(found.iterations == 2);
+  REQUIRE(tried.size() == 7);
+  // The linear model is exact, so that λ becomes a third after the third step.
+  const double expected[] = {0.5, 1, 4, 4.0 / 3, 8.0 / 3, 32.0 / 3};
+  for (std::size_t i = 0; i < 6; ++i) {
+    double from = tried[i < 3 ? 0 : 3];
+    CHECK(from / (from - tried[i + 1]) - 1 == Approx(expected[i]));
+  }
+}
+
 TEST_CASE("what cannot be minimised is refused") {
   auto error = [](auto f, const Tensor& start, optim::MinimiseOptions options = {}) {
     return error_of<Error>([&] { minimise(f, start, options); });

@@ -310,6 +310,29 @@ TEST_CASE("a damaged snapshot is named, and the newest whole one is restored in 
                  contains("checkpoint_test.cpp:"));
 }
 
+TEST_CASE("each byte of a snapshot's metadata is watched by its checksum") {
+  Folder folder;
+  One model(3);
+  train::Checkpoint checkpoint(folder.file("run"), {{"model", model}});
+  std::string path = checkpoint.save({.score = 0.25}), whole = reel_test::bytes_of(path);
+  std::size_t begin = whole.find("__metadata__"), end = whole.find('}', begin);
+  REQUIRE(begin != whole.npos);
+  REQUIRE(end != whole.npos);
+  model.set(0);
+  for (std::size_t at = begin; at <= end; ++at)
+    for (char bit : {1, 16}) {
+      std::string broken = whole;
+      broken[at] = static_cast<char>(broken[at] ^ bit);
+      CAPTURE(at, whole.substr(at, 12));
+      reel_test::put_bytes(path, broken);
+      CHECK_FALSE(error_of<io::FileError>([&] { checkpoint.resume(); }).empty());
+    }
+  CHECK(model.value() == 0);
+  reel_test::put_bytes(path, whole);
+  CHECK(checkpoint.resume().score == 0.25);
+  CHECK(model.value() == 3);
+}
+
 TEST_CASE("a run that went on from an earlier snapshot removes those of later steps") {
   Folder folder;
   One model(0);

@@ -247,3 +247,25 @@ TEST_CASE("a program may resume by itself before it calls fit, with all that fit
              }),
              contains("'model' has to be added before the first resume() or save()"));
 }
+
+TEST_CASE("a fit that could not resume leaves nothing behind, and a later one goes on from what was restored") {
+  Folder folder;
+  Tensor x = ones({4, 1}), y = ones({4, 1});
+  {
+    nn::Linear model(1, 2);
+    train::Checkpoint checkpoint(folder.file("run"), {{"model", model}});
+    checkpoint.save();
+  }
+  nn::Linear model(1, 1);
+  optim::SGD sgd(model.parameters(), {.learning_rate = 0.1});
+  train::Checkpoint checkpoint(folder.file("run"), {{"model", model}, {"sgd", sgd}});
+  auto fit_epochs = [&](int epochs) {
+    return nn::fit(model, mse_loss, sgd, {x, y}, {.epochs = epochs, .checkpoint = &checkpoint, .prints = false})
+        .epochs.size();
+  };
+  CHECK_THROWS_AS(fit_epochs(2), io::MisfitError);
+  CHECK(checkpoint.resume({.partial = true}));
+  for (const NamedTensor& named : io::load(checkpoint.save()).tensors) CHECK_FALSE(named.name.starts_with("fit."));
+  CHECK(fit_epochs(2) == 2);
+  CHECK(fit_epochs(3) == 3);
+}
