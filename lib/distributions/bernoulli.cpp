@@ -1,11 +1,13 @@
 #include <reel/distributions/bernoulli.h>
 
-#include <cmath>
+#include <limits>
 
 #include <reel/ops.h>
 #include <reel/ops/stop_gradient.h>
 
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
+#include "../ops/operand.h"
 #include "distribution.h"
 
 namespace reel::distributions {
@@ -16,14 +18,13 @@ namespace {
 
 constexpr const char* bernoulli_name = "Bernoulli";
 
-// The distance from 1 to the next number of a dtype.
-double spacing_at_one(DType dtype) {
-  int bits = dtype == DType::f64 ? 52 : dtype == DType::f32 ? 23 : dtype == DType::f16 ? 10 : 7;
-  return std::ldexp(1.0, -bits);
-}
-
 // −|x|, with the derivative −1 in place of 0 at 0: even functions of it keep their second derivatives there.
 Tensor inverted_magnitude(const Tensor& x) { return where(x < 0, x, -x); }
+
+// a x, and 0 where a is 0 and x infinite or NaN.
+Tensor weighted(const Tensor& a, const Tensor& x) {
+  return a * where(logical_and(equal(a, 0), logical_not(isfinite(x))), 0, x);
+}
 
 }  // namespace
 
@@ -39,15 +40,24 @@ Bernoulli::Bernoulli(const BernoulliParameters& parameters, Location where) {
   } else {
     check_floating(bernoulli_name, parameters.probabilities, where);
     probabilities_ = parameters.probabilities;
+    check_support(bernoulli_name, logical_and(probabilities_ >= 0, probabilities_ <= 1), "a probability, in [0, 1]",
+                  where);
     double epsilon = spacing_at_one(probabilities_.dtype());
     Tensor inside = clamp(probabilities_, epsilon, 1 - epsilon);
     logits_ = log(inside) - log1p(-inside);
+    is_clamped_ = true;
   }
 }
 
 Tensor Bernoulli::variance(Location where) const {
   CallerScope caller(where);
   return probabilities_ * (1 - probabilities_);
+}
+
+Tensor Bernoulli::exact_logits() const {
+  if (!is_clamped_) return logits_;
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  return where(equal(probabilities_, 0), -infinity, where(equal(probabilities_, 1), infinity, logits_));
 }
 
 Tensor Bernoulli::sample(const Shape& sample_shape, DrawOptions options, Location where) const {
@@ -58,21 +68,25 @@ Tensor Bernoulli::sample(const Shape& sample_shape, DrawOptions options, Locatio
 
 Tensor Bernoulli::log_prob(const Arg& x) const {
   CallerScope caller(x.location());
-  // x l − log(1 + e^l), with the large terms apart, so that they cancel before the small one is added.
-  return (x * logits_ - where(logits_ < 0, 0, logits_)) - softplus(inverted_magnitude(logits_));
+  const TensorOptions like{.dtype = logits_.dtype(), .device = logits_.device()};
+  const Tensor given = x.is_tensor() ? tensor_of(bernoulli_name, x) : full({}, x, like);
+  check_support(bernoulli_name, logical_and(given >= 0, given <= 1), "in [0, 1]", x.location());
+  Tensor l = widened(logits_), value = widened(given);
+  return rounded_once(weighted(value, logsigmoid(l)) + weighted(1 - value, logsigmoid(-l)),
+                      common_dtype(bernoulli_name, x, logits_));
 }
 
 Tensor Bernoulli::entropy(Location where) const {
   CallerScope caller(where);
   Tensor a = inverted_magnitude(logits_);
-  return softplus(a) - a * sigmoid(a);
+  return softplus(a) - weighted(sigmoid(a), a);
 }
 
 Tensor kl_divergence(const Bernoulli& p, const Bernoulli& q, Location where) {
   CallerScope caller(where);
   broadcast_of("kl_divergence", p.batch_shape(), q.batch_shape(), where);
-  const Tensor &a = p.logits(), &b = q.logits();
-  return sigmoid(a) * (softplus(-b) - softplus(-a)) + sigmoid(-a) * (softplus(b) - softplus(a));
+  Tensor a = p.exact_logits(), b = q.exact_logits();
+  return weighted(sigmoid(a), logsigmoid(a) - logsigmoid(b)) + weighted(sigmoid(-a), logsigmoid(-a) - logsigmoid(-b));
 }
 
 }  // namespace reel::distributions

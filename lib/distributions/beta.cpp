@@ -4,6 +4,7 @@
 #include <reel/ops/stop_gradient.h>
 
 #include "../ops/if_needed.h"
+#include "../ops/operand.h"
 #include "distribution.h"
 #include "standard_gamma.h"
 
@@ -49,15 +50,16 @@ Tensor Beta::rsample(const Shape& sample_shape, DrawOptions options, Location wh
   Shape shape = shape_of_samples(sample_shape, batch_shape(), where);
   Tensor one = log_standard_gamma(expand(concentration1_, shape), options.generator);
   Tensor zero = log_standard_gamma(expand(concentration0_, shape), options.generator);
-  return to_if_needed(sigmoid(one - zero), concentration1_.dtype());
+  return inside_unit_interval(sigmoid(one - zero), concentration1_.dtype());
 }
 
 Tensor Beta::log_prob(const Arg& x) const {
   CallerScope caller(x.location());
   const Tensor& given = tensor_of(beta_name, x);
   check_support(beta_name, logical_and(given >= 0, given <= 1), "in [0, 1]", x.location());
-  return x_log_y(concentration1_ - 1, given) + x_log_y(concentration0_ - 1, 1 - given) -
-         log_beta(concentration1_, concentration0_);
+  Tensor a = widened(concentration1_), b = widened(concentration0_), value = widened(given);
+  return rounded_once(x_log_y(a - 1, value) + x_log_y(b - 1, 1 - value) - log_beta(a, b),
+                      common_dtype(beta_name, x, concentration1_));
 }
 
 Tensor Beta::entropy(Location where) const {

@@ -4,6 +4,7 @@
 #include <reel/ops/stop_gradient.h>
 
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 #include "distribution.h"
 
 namespace reel::distributions {
@@ -35,17 +36,26 @@ Shape Categorical::batch_shape() const { return without_last(logits_.shape()); }
 
 Tensor Categorical::sample(const Shape& sample_shape, DrawOptions options, Location where) const {
   CallerScope caller(where);
-  Tensor noise = gumbel(shape_of_samples(sample_shape, logits_.shape(), where),
-                        {.dtype = logits_.dtype(), .device = logits_.device(), .generator = options.generator});
-  return argmax(stop_gradient(logits_) + noise, -1);
+  // Halves are drawn in f32, in which few sums are equal: of equal ones the first class would always be taken.
+  Tensor logits = widened(stop_gradient(logits_));
+  Tensor noise = gumbel(shape_of_samples(sample_shape, logits.shape(), where),
+                        {.dtype = logits.dtype(), .device = logits.device(), .generator = options.generator});
+  return argmax(logits + noise, -1);
 }
 
 Tensor Categorical::log_prob(const Arg& classes) const {
   CallerScope caller(classes.location());
   const Tensor& given = tensor_of(categorical_name, classes);
   Shape shape = broadcast_of(categorical_name, given.shape(), batch_shape(), classes.location());
+  if (given.dtype() != DType::i32 && given.dtype() != DType::i64)
+    fail<DTypeError>(categorical_name, classes.location(), "classes are of i32 or i64, not {}", describe(given));
+  std::int64_t count = logits_.size(-1);
+  if (given.numel() > 0)
+    for (auto end : {min(given).item<std::int64_t>(), max(given).item<std::int64_t>()})
+      if (end < 0 || end >= count)
+        fail<IndexError>(categorical_name, classes.location(), "class {} is not in [0, {})", end, count);
   Tensor index = unsqueeze(expand(given, shape), -1);
-  shape.push_back(logits_.size(-1), classes.location());
+  shape.push_back(count, classes.location());
   return squeeze(gather(expand(logits_, shape), -1, index), -1);
 }
 

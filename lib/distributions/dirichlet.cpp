@@ -4,6 +4,7 @@
 #include <reel/ops/stop_gradient.h>
 
 #include "../ops/if_needed.h"
+#include "../ops/operand.h"
 #include "distribution.h"
 #include "standard_gamma.h"
 
@@ -50,7 +51,7 @@ Tensor Dirichlet::sample(const Shape& sample_shape, DrawOptions options, Locatio
 Tensor Dirichlet::rsample(const Shape& sample_shape, DrawOptions options, Location where) const {
   CallerScope caller(where);
   Tensor alpha = expand(concentration_, shape_of_samples(sample_shape, concentration_.shape(), where));
-  return to_if_needed(softmax(log_standard_gamma(alpha, options.generator)), concentration_.dtype());
+  return inside_unit_interval(softmax(log_standard_gamma(alpha, options.generator)), concentration_.dtype());
 }
 
 Tensor Dirichlet::log_prob(const Arg& x) const {
@@ -60,12 +61,15 @@ Tensor Dirichlet::log_prob(const Arg& x) const {
     fail<ShapeError>(dirichlet_name, x.location(), "values {} are not probabilities of {} classes along the last axis",
                      describe(given), concentration_.size(-1));
   broadcast_of(dirichlet_name, given.shape(), concentration_.shape(), x.location());
-  double tolerance = size_of(given.dtype()) == 2 ? 1e-2 : 1e-6;
+  // Each element of a sample may have been raised to the smallest normal number.
+  double tolerance = (size_of(given.dtype()) == 2 ? 1e-2 : 1e-6) +
+                     static_cast<double>(given.size(-1)) * smallest_normal(given.dtype());
   check_support(dirichlet_name, given >= 0, "at least 0", x.location());
   check_support(dirichlet_name, abs(sum(given, -1) - 1) <= tolerance, "a vector of probabilities with the sum 1",
                 x.location());
-  return sum(x_log_y(concentration_ - 1, given), -1) + lgamma(sum(concentration_, -1)) -
-         sum(lgamma(concentration_), -1);
+  Tensor a = widened(concentration_);
+  return rounded_once(sum(x_log_y(a - 1, widened(given)), -1) + lgamma(sum(a, -1)) - sum(lgamma(a), -1),
+                      common_dtype(dirichlet_name, x, concentration_));
 }
 
 Tensor Dirichlet::entropy(Location where) const {

@@ -1,7 +1,13 @@
 #include "distribution.h"
 
+#include <cmath>
+#include <limits>
+
 #include <reel/no_record.h>
 #include <reel/ops.h>
+
+#include "../dispatch/autocast.h"
+#include "../ops/if_needed.h"
 
 namespace reel::detail {
 
@@ -52,5 +58,21 @@ Tensor x_log_y(const Tensor& a, const Tensor& x) {
   // The other operand of the product is finite where it is not selected, so that gradients are, too.
   return a * log(where(logical_and(equal(a, 0), equal(x, 0)), 1, x));
 }
+
+double smallest_normal(DType dtype) {
+  if (dtype == DType::f64) return std::numeric_limits<double>::min();
+  return dtype == DType::f16 ? 0x1p-14 : static_cast<double>(std::numeric_limits<float>::min());
+}
+
+double spacing_at_one(DType dtype) {
+  int bits = dtype == DType::f64 ? 52 : dtype == DType::f32 ? 23 : dtype == DType::f16 ? 10 : 7;
+  return std::ldexp(1.0, -bits);
+}
+
+Tensor inside_unit_interval(const Tensor& x, DType dtype) {
+  return clamp(to_if_needed(x, dtype), smallest_normal(dtype), 1 - spacing_at_one(dtype) / 2);
+}
+
+Tensor rounded_once(const Tensor& y, DType dtype) { return to_if_needed(y, autocast_dtype(Precision::full, dtype)); }
 
 }  // namespace reel::detail

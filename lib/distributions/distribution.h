@@ -49,4 +49,16 @@ void check_support(const char* name, const Tensor& condition, const char* suppor
 /// a log x, and 0 where both a and x are 0. `x` is at least 0.
 Tensor x_log_y(const Tensor& a, const Tensor& x);
 
+/// The smallest normal number of a floating dtype.
+double smallest_normal(DType dtype);
+
+/// The distance from 1 to the next number of a floating dtype.
+double spacing_at_one(DType dtype);
+
+/// Samples in [0, 1] as numbers of a dtype within (0, 1), where densities and their gradients are finite.
+Tensor inside_unit_interval(const Tensor& x, DType dtype);
+
+/// A result that was computed from `widened` operands, rounded once to their dtype; within an autocast scope not at all.
+Tensor rounded_once(const Tensor& y, DType dtype);
+
 }  // namespace reel::detail

@@ -1,11 +1,10 @@
 #include <reel/distributions/gamma.h>
 
-#include <limits>
-
 #include <reel/ops.h>
 #include <reel/ops/stop_gradient.h>
 
 #include "../ops/if_needed.h"
+#include "../ops/operand.h"
 #include "distribution.h"
 #include "standard_gamma.h"
 
@@ -16,12 +15,6 @@ using namespace detail;
 namespace {
 
 constexpr const char* gamma_name = "Gamma";
-
-// The smallest normal number of a dtype.
-double smallest_normal(DType dtype) {
-  if (dtype == DType::f64) return std::numeric_limits<double>::min();
-  return dtype == DType::f16 ? 0x1p-14 : std::numeric_limits<float>::min();
-}
 
 }  // namespace
 
@@ -52,14 +45,16 @@ Tensor Gamma::rsample(const Shape& sample_shape, DrawOptions options, Location w
   CallerScope caller(where);
   Tensor alpha = expand(concentration_, shape_of_samples(sample_shape, batch_shape(), where));
   Tensor z = exp(log_standard_gamma(alpha, options.generator)) / rate_;
-  return clamp(to_if_needed(z, rate_.dtype()), smallest_normal(rate_.dtype()));
+  return clamp(nan_to_num(to_if_needed(z, rate_.dtype())), smallest_normal(rate_.dtype()));
 }
 
 Tensor Gamma::log_prob(const Arg& x) const {
   CallerScope caller(x.location());
   const Tensor& given = tensor_of(gamma_name, x);
   check_support(gamma_name, given >= 0, "at least 0", x.location());
-  return concentration_ * log(rate_) + x_log_y(concentration_ - 1, given) - rate_ * given - lgamma(concentration_);
+  Tensor a = widened(concentration_), b = widened(rate_), value = widened(given);
+  return rounded_once(a * log(b) + x_log_y(a - 1, value) - b * value - lgamma(a),
+                      common_dtype(gamma_name, x, concentration_));
 }
 
 Tensor Gamma::entropy(Location where) const {

@@ -91,7 +91,7 @@ Tensor Poisson::sample(const Shape& sample_shape, DrawOptions options, Location 
   // Where the other algorithm is used, the rate is 0, for which inversion needs no steps.
   Tensor count = poisson_by_inversion(reel::where(rate < smallest_of_ptrs, rate, 0), drawn);
   if (large.numel() > 0) count = index_put(count, {large}, poisson_by_ptrs(index_select(rate, 0, large), drawn));
-  return to_if_needed(reshape(count, shape), rate_.dtype());
+  return nan_to_num(to_if_needed(reshape(count, shape), rate_.dtype()));
 }
 
 Tensor Poisson::log_prob(const Arg& x) const {
@@ -99,7 +99,8 @@ Tensor Poisson::log_prob(const Arg& x) const {
   Tensor given = to_if_needed(tensor_of(poisson_name, x), rate_.dtype());
   check_support(poisson_name, logical_and(given >= 0, equal(floor(given), given)), "a whole number from 0 on",
                 x.location());
-  return x_log_y(given, rate_) - rate_ - lgamma(given + 1);
+  Tensor count = widened(given), rate = widened(rate_);
+  return rounded_once(x_log_y(count, rate) - rate - lgamma(count + 1), rate_.dtype());
 }
 
 Tensor Poisson::entropy(Location where) const {

@@ -7,6 +7,7 @@
 #include <reel/ops/stop_gradient.h>
 
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 #include "distribution.h"
 
 namespace reel::distributions {
@@ -16,6 +17,9 @@ using namespace detail;
 namespace {
 
 constexpr const char* uniform_name = "Uniform";
+
+// In f32 for halves, whose range may not hold it.
+Tensor width_of(const Uniform& d) { return widened(d.high()) - widened(d.low()); }
 
 }  // namespace
 
@@ -47,25 +51,29 @@ Tensor Uniform::rsample(const Shape& sample_shape, DrawOptions options, Location
   CallerScope caller(where);
   Tensor u = rand(shape_of_samples(sample_shape, batch_shape(), where),
                   {.dtype = low_.dtype(), .device = low_.device(), .generator = options.generator});
-  return low_ + (high_ - low_) * u;
+  Tensor x = to_if_needed(widened(low_) + width_of(*this) * widened(u), low_.dtype());
+  // A sum may be rounded up to `high`, which is no sample: `low`, to which sums are rounded from one side only, takes
+  // its share.
+  return reel::where(x < high_, x, low_);
 }
 
 Tensor Uniform::log_prob(const Arg& x) const {
   CallerScope caller(x.location());
   check_support(uniform_name, logical_and(x >= low_, x <= high_), "in [low, high]", x.location());
-  return reel::where(x < high_, -log(high_ - low_), -std::numeric_limits<double>::infinity());
+  return reel::where(x < high_, -entropy(x.location()), -std::numeric_limits<double>::infinity());
 }
 
 Tensor Uniform::entropy(Location where) const {
   CallerScope caller(where);
-  return log(high_ - low_);
+  return rounded_once(log(width_of(*this)), low_.dtype());
 }
 
 Tensor kl_divergence(const Uniform& p, const Uniform& q, Location where) {
   CallerScope caller(where);
   broadcast_of("kl_divergence", p.batch_shape(), q.batch_shape(), where);
   return reel::where(logical_and(q.low() <= p.low(), q.high() >= p.high()),
-                     log((q.high() - q.low()) / (p.high() - p.low())), std::numeric_limits<double>::infinity());
+                     rounded_once(log(width_of(q) / width_of(p)), q.low().dtype()),
+                     std::numeric_limits<double>::infinity());
 }
 
 }  // namespace reel::distributions

@@ -103,6 +103,42 @@ TEST_CASE("distributions of extreme logits are finite where their limits are") {
   CHECK(c.sample({100}).to_vector<std::int64_t>() == std::vector<std::int64_t>(100, 0));
 }
 
+TEST_CASE("Bernoulli distributions of certain events have the limits of logarithms of probabilities and divergences") {
+  Bernoulli certain({.logits = tensor(Row{infinity, -infinity})});
+  check_close(certain.log_prob(1), {0, -infinity});
+  check_close(certain.log_prob(0), {-infinity, 0});
+  check_close(certain.entropy(), {0, 0});
+  check_close(certain.sample(), {1, 0});
+  for (DType dtype : {DType::f16, DType::bf16, DType::f32, DType::f64}) {
+    CAPTURE(name_of(dtype));
+    Tensor p = to(tensor(Row{0.5, 0.5, 0, 1, 1, 0, 0.5}), dtype), q = to(tensor(Row{0, 1, 1, 0, 1, 0, 0.5}), dtype);
+    Tensor apart = kl_divergence(Bernoulli({.probabilities = p}), Bernoulli({.probabilities = q}));
+    check_close(to(apart, DType::f64), {infinity, infinity, infinity, infinity, 0, 0, 0});
+  }
+  Bernoulli half({.logits = tensor(Row{0, 0})});
+  check_close(kl_divergence(half, certain), {infinity, infinity});
+  check_close(kl_divergence(certain, half), {std::log(2), std::log(2)});
+  check_close(kl_divergence(certain, certain), {0, 0});
+  // A logit whose probability is rounded to 0 excludes nothing: ½ log(½ / e^−1000) + ½ log(½ / 1).
+  Bernoulli rare({.logits = tensor(Row{-1000, 1000})});
+  check_close(kl_divergence(half, rare), {500 - std::log(2), 500 - std::log(2)});
+  CHECK_THROWS_AS(Categorical(zeros({3})).log_prob(tensor(-1)), IndexError);
+}
+
+TEST_CASE("gradients of a Bernoulli distribution are finite at probabilities of 0 and 1 and at infinite logits") {
+  Tensor p = tensor(Row{0, 1, 0.5}).requires_grad(), logits = tensor(Row{-infinity, infinity, 0}).requires_grad(),
+         x = tensor(Row{0, 1, 1});
+  Tape tape;
+  Bernoulli a({.probabilities = p}), b({.logits = logits});
+  Tensor total;
+  for (const Bernoulli& d : {a, b}) {
+    Tensor part =
+        sum(d.log_prob(x) + d.entropy() + kl_divergence(d, d) + kl_divergence(d, Bernoulli({.logits = zeros_like(x)})));
+    total = total.defined() ? total + part : part;
+  }
+  for (const Tensor& gradient : tape.gradient(total, {p, logits})) CHECK(all(isfinite(gradient)).item<bool>());
+}
+
 TEST_CASE("gradients of entropies and divergences are finite at extreme logits") {
   Tensor logits = tensor(Row{1e4, -1e4, 0}).requires_grad(), other = tensor(Row{0, 1, 2});
   Tape tape;
@@ -229,14 +265,30 @@ TEST_CASE("what is no distribution is refused, with the line of the caller") {
       {"not neither", [] { Bernoulli(distributions::BernoulliParameters{}); }},
       {"not both", [] { Bernoulli({.logits = zeros({2}), .probabilities = zeros({2})}); }},
       {"floating", [&] { Bernoulli({.logits = integers}); }},
-      {"bernoulli", [] { Bernoulli({.probabilities = full({2}, 1.5)}).sample(); }},
+      {"Bernoulli: a value is not a probability", [] { Bernoulli({.probabilities = full({2}, 1.5)}); }},
+      {"Bernoulli: a value is not a probability", [] { Bernoulli({.probabilities = full({2}, -0.5)}); }},
+      {"Bernoulli: a value is not a probability", [] { Bernoulli({.probabilities = full({2}, std::nan(""))}); }},
+      {"Bernoulli: a value is not in [0, 1]", [] { Bernoulli({.logits = zeros({2})}).log_prob(2); }},
+      {"Bernoulli: a value is not in [0, 1]", [] { Bernoulli({.logits = zeros({2})}).log_prob(full({2}, -0.5)); }},
+      {"Bernoulli: a value is not in [0, 1]",
+       [] {
+         Bernoulli({.logits = zeros({2})}).log_prob(tensor({0, 2}));
+       }},
       {"no classes", [] { Categorical(zeros({})); }},
       {"no classes",
        [] {
          Categorical(zeros({2, 0}));
        }},
       {"floating", [&] { Categorical c(integers); }},
-      {"gather", [] { Categorical(zeros({3})).log_prob(full({1}, 3, {.dtype = DType::i64})); }},
+      {"Categorical: class 3 is not in [0, 3)",
+       [] {
+         Categorical(zeros({3})).log_prob(tensor({0, 3}));
+       }},
+      {"Categorical: class -1 is not in [0, 3)",
+       [] {
+         Categorical(zeros({3})).log_prob(tensor({-1, 2}));
+       }},
+      {"Categorical: classes are of i32 or i64, not () f32", [] { Categorical(zeros({3})).log_prob(ones({})); }},
       {"equally many", [] { kl_divergence(Categorical(zeros({3})), Categorical(zeros({4}))); }},
       {"do not broadcast", [] { kl_divergence(Normal(zeros({2}), 1), Normal(zeros({3}), 1)); }},
       {"do not broadcast", [] { kl_divergence(Bernoulli({.logits = zeros({2})}), Bernoulli({.logits = zeros({3})})); }},

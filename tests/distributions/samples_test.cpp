@@ -1,7 +1,9 @@
 #include <reel/reel.h>
 
+#include <array>
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -17,6 +19,7 @@ using namespace reel_test;
 namespace {
 
 constexpr std::uint64_t seed = 11;
+constexpr double infinity = std::numeric_limits<double>::infinity();
 
 Tensor number(double value) { return tensor(Row{value}); }
 
@@ -184,6 +187,142 @@ TEST_CASE("gradients of samples have the expectations of the gradients of moment
   }
 }
 
+TEST_CASE("logarithms of probabilities of samples, and their gradients, are finite in every dtype") {
+  // The logarithm at a sample of the distribution that `make` gives of parameters; the sample is watched if a density
+  // has a derivative there.
+  using Draw =
+      std::function<Tensor(Tape&, const std::vector<Tensor>& parameters, DrawOptions, std::vector<Tensor>& sources)>;
+  auto draw_of = [](auto make, bool is_continuous = true) -> Draw {
+    return [=](Tape& tape, const std::vector<Tensor>& p, DrawOptions options, std::vector<Tensor>& sources) {
+      auto d = make(p);
+      Tensor x = copy(d.sample({}, options));
+      if (is_continuous) tape.watch(x);
+      if (is_continuous) sources.push_back(x);
+      return d.log_prob(x);
+    };
+  };
+  using In = const std::vector<Tensor>&;
+  auto together = [](In in) { return stack(in, -1); };
+  struct Case {
+    std::string name;
+    std::vector<Row> parameters;
+    Draw draw;
+    bool has_halves = true;
+  };
+  std::vector<Case> cases{
+      {"normal", {{2, 3}, {-1000, 8}}, draw_of([](In in) { return Normal(in[0], in[1]); })},
+      {"uniform", {{1, 2}, {-1, 0}, {-40000, 40000}, {1000, 1008}}, draw_of([](In in) {
+         return Uniform(in[0], in[1]);
+       })},
+      {"gumbel", {{1, 2}, {0, 1000}}, draw_of([](In in) { return Gumbel(in[0], in[1]); })},
+      {"gamma", {{1e-4, 1}, {0.3, 5}, {8000, 0.5}, {8000, 0.12}, {30000, 3}}, draw_of([](In in) {
+         return Gamma(in[0], in[1]);
+       })},
+      {"beta", {{3, 0.2}, {0.1, 0.1}, {50, 0.5}, {1e-3, 2e-3}, {8000, 9000}}, draw_of([](In in) {
+         return Beta(in[0], in[1]);
+       })},
+      {"dirichlet", {{0.01, 0.01, 0.01}, {3, 0.2, 0.1}, {8000, 9000, 1}, Row(500, 0.01)}, draw_of([&](In in) {
+         return Dirichlet(together(in));
+       })},
+      {"poisson", {{0}, {0.1}, {9}, {300}, {8000}, {65000}}, draw_of([](In in) { return Poisson(in[0]); }, false)},
+      {"bernoulli of probabilities",
+       {{0}, {1}, {1e-3}, {0.5}},
+       draw_of([](In in) { return Bernoulli({.probabilities = in[0]}); }, false)},
+      {"bernoulli of logits",
+       {{infinity}, {-infinity}, {-30}, {3}},
+       draw_of([](In in) { return Bernoulli({.logits = in[0]}); }, false)},
+      {"categorical",
+       {{0, 0}, {-infinity, 0}, {1e4, -1e4}, Row(100, 1)},
+       draw_of([&](In in) { return Categorical(together(in)); }, false)},
+      {"multivariate normal",
+       {{1, 2}, {1e4, 1e-2}},
+       draw_of(
+           [&](In in) { return MultivariateNormal(together(in), {.scale_tril = eye(2, {.dtype = in[0].dtype()})}); }),
+       false},
+  };
+  Generator generator(seed);
+  for (DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+    for (const Case& c : cases)
+      for (const Row& row : c.parameters) {
+        if (!c.has_halves && size_of(dtype) == 2) continue;
+        INFO(name_of(dtype) << " " << c.name << " of " << row[0] << ", " << row.back() << ", seed " << seed);
+        std::vector<Tensor> parameters;
+        for (double value : row)
+          parameters.push_back(full({row.size() > 3 ? 20 : 3000}, value, {.dtype = dtype}).requires_grad());
+        Tape tape;
+        std::vector<Tensor> sources = parameters;
+        Tensor logarithm = c.draw(tape, parameters, {.generator = &generator}, sources);
+        CHECK(logarithm.dtype() == dtype);
+        CHECK(all(isfinite(logarithm)).item<bool>());
+        for (const Tensor& gradient : tape.gradient(sum(logarithm), sources, {.unconnected = Unconnected::zeros}))
+          CHECK(all(isfinite(gradient)).item<bool>());
+      }
+}
+
+TEST_CASE("samples of beta and Dirichlet distributions lie strictly within (0, 1), with the gradients of f64") {
+  auto inside = [](const Tensor& x) { return all(logical_and(x > 0, x < 1)).item<bool>(); };
+  for (DType dtype : {DType::f32, DType::f64, DType::bf16, DType::f16})
+    for (auto [a, b] : {std::pair{3., 0.25}, {0.125, 0.125}, {64., 0.5}, {0.5, 0.03125}}) {
+      INFO(name_of(dtype) << ", α " << a << ", β " << b << ", seed " << seed);
+      // α and β are numbers of all dtypes, so that all draw the samples of f64, but for rounding.
+      auto gradients_in = [&](DType in, bool of_beta) {
+        Generator generator(seed);
+        Tensor alpha = full({4000}, a, {.dtype = in}).requires_grad(),
+               beta = full({4000}, b, {.dtype = in}).requires_grad();
+        Tape tape;
+        Tensor x =
+            of_beta ? Beta(alpha, beta).rsample({}, {.generator = &generator})
+                    : select(Dirichlet(stack({alpha, beta, beta}, -1)).rsample({}, {.generator = &generator}), -1, 0);
+        CHECK(x.dtype() == in);
+        CHECK(inside(x));
+        std::vector<Tensor> g = tape.gradient(sum(x), {alpha, beta});
+        return std::array{to(stop_gradient(x), DType::f64), to(g[0], DType::f64), to(g[1], DType::f64)};
+      };
+      for (bool of_beta : {true, false}) {
+        auto exact = gradients_in(DType::f64, of_beta), found = gradients_in(dtype, of_beta);
+        double spacing = std::ldexp(1, dtype == DType::f64   ? -52
+                                       : dtype == DType::f32 ? -23
+                                       : dtype == DType::f16 ? -10
+                                                             : -7);
+        for (std::size_t i = 1; i < 3; ++i) {
+          // Rounded once, and 0 where x is moved to an end, which it does if x (1 − x) is at most the spacing.
+          Tensor bound = spacing * abs(exact[i]) * (1 + 1 / (exact[0] * (1 - exact[0])));
+          CHECK(all(abs(found[i] - exact[i]) <= bound).item<bool>());
+          CHECK(max(abs(found[i])).item() > 0);
+        }
+      }
+    }
+}
+
+TEST_CASE("samples of uniform distributions lie below the upper bound in every dtype") {
+  Generator generator(seed);
+  for (DType dtype : {DType::bf16, DType::f16, DType::f32, DType::f64})
+    for (auto [low, high] : {std::pair{1., 2.}, {-1., 0.}, {0., 1.}, {1000., 1008.}, {-40000., 40000.}}) {
+      INFO(name_of(dtype) << ", from " << low << " to " << high << ", seed " << seed);
+      Uniform d(full({}, low, {.dtype = dtype}), full({}, high, {.dtype = dtype}));
+      Tensor x = d.sample({20'000}, {.generator = &generator});
+      CHECK(x.dtype() == dtype);
+      CHECK(all(logical_and(x >= low, x < high)).item<bool>());
+      double share = mean(to(x < (low + high) / 2, DType::f64)).item();
+      // Within 6 standard errors, and half of the spacing of bf16, by which a bound of the half is rounded.
+      CHECK(std::abs(share - 0.5) <= 3 / std::sqrt(20'000.) + (high == 1008 ? 0.5 : 0.01));
+    }
+}
+
+TEST_CASE("equal classes are drawn equally often in every dtype") {
+  const std::int64_t classes = 64, n = 64'000;
+  for (DType dtype : {DType::bf16, DType::f16, DType::f32}) {
+    Generator generator(seed);
+    Tensor drawn =
+        distributions::Categorical(zeros({classes}, {.dtype = dtype})).sample({n}, {.generator = &generator});
+    Tensor counts = to(bincount(drawn, {.minimum_length = classes}), DType::f64);
+    double expected = static_cast<double>(n / classes), chi_squared = sum(square(counts - expected)).item() / expected;
+    INFO(name_of(dtype) << ", seed " << seed);
+    // χ² of 63 degrees of freedom is above 63 + 6 √(2 · 63) once in 10⁶ times.
+    CHECK(chi_squared < 63 + 6 * std::sqrt(126));
+  }
+}
+
 TEST_CASE("samples of extreme concentrations and rates are in the support") {
   Generator generator(seed);
   DrawOptions draw{.generator = &generator};
@@ -197,7 +336,8 @@ TEST_CASE("samples of extreme concentrations and rates are in the support") {
       CHECK(y.dtype() == dtype);
       CHECK(z.dtype() == dtype);
       CHECK(all(x > 0).item<bool>());
-      CHECK(all(logical_and(y >= 0, y <= 1)).item<bool>());
+      CHECK(all(logical_and(y > 0, y < 1)).item<bool>());
+      CHECK(all(logical_and(z > 0, z < 1)).item<bool>());
       CHECK(all(isfinite(Dirichlet(in(1)).log_prob(z))).item<bool>());
     }
     Tensor k = Poisson(in(0)).sample({}, draw);

@@ -30,11 +30,13 @@ class Beta {
   /// The shape of one sample of one distribution: ().
   Shape event_shape() const { return {}; }
 
-  /// Draws samples without gradients: (sample shape, batch shape).
+  /// Draws samples without gradients, from the smallest normal number of their dtype to the largest number below 1:
+  /// (sample shape, batch shape).
   /// Throws: ShapeError for a negative size.
   Tensor sample(const Shape& sample_shape = {}, DrawOptions options = {}, Location where = Location::here()) const;
-  /// Draws samples with gradients of any order, g₁ / (g₁ + g₀) with g₁ and g₀ of the gamma distributions of α and β:
-  /// (sample shape, batch shape).
+  /// Draws samples with gradients of any order, g₁ / (g₁ + g₀) with g₁ and g₀ of the gamma distributions of α and β, from
+  /// the smallest normal number of their dtype to the largest number below 1; samples that are moved there have the
+  /// gradient 0: (sample shape, batch shape).
   /// Throws: ShapeError for a negative size.
   /// Source: Figurnov et al., Implicit reparameterization gradients (NeurIPS 2018).
   Tensor rsample(const Shape& sample_shape = {}, DrawOptions options = {}, Location where = Location::here()) const;

@@ -32,7 +32,8 @@ class Categorical {
   /// Source: the largest of logit + Gumbel noise; Gumbel, Statistical theory of extreme values (1954).
   Tensor sample(const Shape& sample_shape = {}, DrawOptions options = {}, Location where = Location::here()) const;
   /// The logarithm of the probability of classes of i32 or i64, which broadcast with the batch shape.
-  /// Throws: DTypeError for another dtype; IndexError for a class out of range; ShapeError if they do not broadcast.
+  /// Throws: DTypeError for another dtype; IndexError for a class outside [0, C), which is read from the device;
+  /// ShapeError if they do not broadcast.
   Tensor log_prob(const Arg& classes) const;
   /// The entropy in nats, −Σ_c p_c log p_c: (batch shape). A class of probability 0 adds 0.
   Tensor entropy(Location where = Location::here()) const;

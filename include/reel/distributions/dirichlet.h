@@ -26,18 +26,20 @@ class Dirichlet {
   /// The shape of one sample of one distribution: (K).
   Shape event_shape() const;
 
-  /// Draws samples without gradients: (sample shape, batch shape, K).
+  /// Draws samples without gradients, with elements from the smallest normal number of their dtype to the largest number
+  /// below 1: (sample shape, batch shape, K).
   /// Throws: ShapeError for a negative size.
   Tensor sample(const Shape& sample_shape = {}, DrawOptions options = {}, Location where = Location::here()) const;
-  /// Draws samples with gradients of any order, g / Σ_k g_k with g of the gamma distributions of α: (sample shape,
-  /// batch shape, K).
+  /// Draws samples with gradients of any order, g / Σ_k g_k with g of the gamma distributions of α, with elements from
+  /// the smallest normal number of their dtype to the largest number below 1; elements that are moved there have the
+  /// gradient 0: (sample shape, batch shape, K).
   /// Throws: ShapeError for a negative size.
   /// Source: Figurnov et al., Implicit reparameterization gradients (NeurIPS 2018).
   Tensor rsample(const Shape& sample_shape = {}, DrawOptions options = {}, Location where = Location::here()) const;
   /// The logarithm of the density, Σ_k ((α_k − 1) log x_k − log Γ(α_k)) + log Γ(S): x (…, K), with leading axes that
   /// broadcast with the batch shape.
   /// Throws: ShapeError if x does not broadcast or has not K elements along its last axis; Error for a negative value,
-  /// and unless Σ_k x_k = 1, to 10⁻⁶ or, of halves, 10⁻².
+  /// and unless Σ_k x_k = 1, to 10⁻⁶ or, of halves, 10⁻² and K smallest normal numbers.
   Tensor log_prob(const Arg& x) const;
   /// The entropy in nats, Σ_k (log Γ(α_k) − (α_k − 1) ψ(α_k)) − log Γ(S) + (S − K) ψ(S): (batch shape).
   Tensor entropy(Location where = Location::here()) const;

@@ -29,12 +29,13 @@ class Gamma {
   /// The shape of one sample of one distribution: ().
   Shape event_shape() const { return {}; }
 
-  /// Draws samples without gradients, at least the smallest normal number of their dtype: (sample shape, batch shape).
+  /// Draws samples without gradients, from the smallest normal number of their dtype to its largest one: (sample shape,
+  /// batch shape).
   /// Throws: ShapeError for a negative size.
   /// Source: Marsaglia and Tsang, A simple method for generating gamma variables (2000).
   Tensor sample(const Shape& sample_shape = {}, DrawOptions options = {}, Location where = Location::here()) const;
-  /// Draws samples with gradients of any order, at least the smallest normal number of their dtype: (sample shape,
-  /// batch shape). The gradient by α is −(∂F/∂α) / (∂F/∂x) with the distribution function F(x; α, β).
+  /// Draws samples with gradients of any order, from the smallest normal number of their dtype to its largest one: (sample
+  /// shape, batch shape). The gradient by α is −(∂F/∂α) / (∂F/∂x) with the distribution function F(x; α, β).
   /// Throws: ShapeError for a negative size.
   /// Source: Figurnov et al., Implicit reparameterization gradients (NeurIPS 2018).
   Tensor rsample(const Shape& sample_shape = {}, DrawOptions options = {}, Location where = Location::here()) const;
