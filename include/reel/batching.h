@@ -73,12 +73,16 @@ IndexedFunction indexed(F& function) {
 /// the op has run; so its control flow may depend on the values it computes. Returns the results in the order of the
 /// examples.
 ///
-/// Each example draws its random numbers from a stream of its own, which does not depend on `in_flight`. An exception of
-/// an example ends the others by an exception at their ops: one that is called by a destructor, other than while an
-/// exception unwinds the example, ends the process then. If the exception is one of reel's, it names the example. The
-/// result of an op that ran for several examples cannot be overwritten in place while a tape records it: overwrite a copy.
-/// Its gradient by a tensor of another one of them is zeros, not an error.
-/// Throws: what the function throws; Error for options out of range.
+/// Each example draws its random numbers from a stream of its own, which does not depend on `in_flight`. Scopes that an
+/// example opens hold for it alone, and end with it. The exception of the first example that throws is thrown when all
+/// have ended: those before it go on, and the later ones are ended by an exception at their ops. An op that is called by a
+/// destructor, other than while an exception unwinds the example, ends the process then. If the exception is one of
+/// reel's, it names the example.
+///
+/// The results of an op that ran for several examples share one block of memory, which lives as long as any of them: keep
+/// a copy of a small one. One that is overwritten in place is moved to memory of its own, with its views. The gradient of
+/// one by a tensor of another example is zeros, not an error.
+/// Throws: what the function throws; Error for options out of range; MemoryError.
 template <std::ranges::random_access_range Examples, class Function>
 auto batch_map(Examples&& examples, Function&& function, const BatchOptions& options = {},
                Location where = Location::here()) {

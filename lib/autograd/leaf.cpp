@@ -10,6 +10,7 @@
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
+#include "../ops/shape/batch.h"
 #include "../record/tape_list.h"
 #include "row_gradient.h"
 
@@ -27,8 +28,9 @@ Tensor Tensor::requires_grad(bool wanted, Location where) const try {
                     describe(*this), to_string(made_at()));
   // Uses of a parameter while it is frozen are meant to be constant.
   if (wanted && !b.leaf) tapes.check_unused("requires_grad", *this, 0, where);
+  if (wanted) leave_group("requires_grad", *this, where);
   if (wanted && !b.leaf) b.leaf = std::make_unique<Leaf>().release();
-  if (wanted) b.single_block = false;
+  if (wanted) b.marks &= static_cast<std::uint8_t>(~Body::single_block);
   if (wanted) b.storage->become_parameter();
   b.requires_grad = wanted;
   return *this;

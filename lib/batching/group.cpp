@@ -294,7 +294,12 @@ Tensor Group::joined_input(std::size_t i) {
   AdjacentRows rows(*context_.tapes, input(0, i).body(), starts_[1], !by_rows);
   for (std::size_t k = 1; k < calls_.size(); ++k)
     if (!rows.add(input(k, i).body(), starts_[k + 1] - starts_[k])) return gathered_input(i, shape);
+  Body& first = input(0, i).body();
+  std::uint8_t marks = first.marks;
   Tensor whole = rows.whole(input(0, i), shape);
+  // No example sees this view.
+  first.marks = marks;
+  if (whole.defined()) whole.body().marks &= Body::single_block;
   // The function that called a fused op has seen to it that its operands are contiguous.
   bool any_layout = is_view(first_) || first_.op.batching == Batching::elementwise;
   bool fits = whole.defined() && (any_layout || whole.is_contiguous());
@@ -342,6 +347,10 @@ void Group::fill_outputs(std::span<Tensor> joined) {
       Body& body = part.body();
       body.file = where.file;
       body.line = where.line;
+      if (!is_view(first_))
+        body.marks = Body::grouped;
+      else if (Body& viewed = input(k, 0).body(); viewed.marks & Body::grouped)
+        body.marks = mark_viewed(viewed);
       calls_[k].call->outputs[j] = std::move(part);
     }
   }

@@ -36,7 +36,7 @@ inline Storage* place_storage(void* place, std::size_t bytes, std::size_t front,
   body->contiguous = true;
   body->device = device;
   body->requires_grad = false;
-  body->single_block = false;
+  body->marks = 0;
   body->file = call_site.file;
   body->line = call_site.line;
   body->slot = context.scope_id;
@@ -55,7 +55,7 @@ constexpr std::size_t joint_size(std::size_t front, std::size_t bytes) { return 
   Body* body = place_body(block, context, rank, dtype, device, where);
   body->storage = place_storage(static_cast<char*>(block) + front, bytes, front, device);
   body->data = body->storage + 1;
-  body->single_block = true;
+  body->marks = Body::single_block;
   return body;
 }
 

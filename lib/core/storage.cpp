@@ -83,7 +83,7 @@ inline void set_sizes(Body* body, const OutputSpec& spec, std::int64_t count) {
   DeviceModule& module = module_of_device(op, spec.device, where);
   void* block = context.heap->allocate_joint(joint_size(front, sizeof(DeviceBlock*)));
   Body* body = place_joint(block, context, spec.rank, spec.dtype, front, bytes, spec.device, where);
-  body->single_block = false;
+  body->marks = 0;
   body->storage->device_block() = nullptr;
   set_sizes(body, spec, count);
   Tensor owner = Tensor::adopt(body);
@@ -152,7 +152,7 @@ Body* allocate_like_slowly(Context& context, const Body& like, DType dtype, cons
 }
 
 Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset, Location where) {
-  const Body& source = base.body();
+  Body& source = base.body();
   Body* body = make_body(context(), shape.rank(), source.dtype, source.device, where);
   for (int i = 0; i < shape.rank(); ++i) {
     body->extents()[i] = shape[i];
@@ -164,6 +164,8 @@ Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std
   body->storage = source.storage;
   body->storage->references.retain();
   body->slot_version = body->storage->version.load(std::memory_order_relaxed);
+  if (source.marks & Body::grouped) [[unlikely]]
+    body->marks = mark_viewed(source);
   return Tensor::adopt(body);
 }
 
@@ -275,7 +277,8 @@ void destroy(Body* body) noexcept {
   Context* context = current_context;
   Heap* heap = context ? context->heap : nullptr;
   // The common case: made by this thread, and without views.
-  if (Heap::owner_of(body) == heap && body->single_block && body->storage->references.unique()) [[likely]]
+  if (Heap::owner_of(body) == heap && (body->marks & Body::single_block) && body->storage->references.unique())
+      [[likely]]
     return heap->free_own(body);
   destroy_slowly(body, heap);
 }

@@ -102,6 +102,13 @@ struct OutputSpec {
 /// Throws: ShapeError, MemoryError or DeviceError, in the name of `op`.
 Tensor allocate(Context& context, const OutputSpec& spec, const char* op, Location where);
 
+/// Marks a grouped tensor as viewed. Returns the marks of the view.
+inline std::uint8_t mark_viewed(Body& grouped) {
+  // Several threads may view one tensor.
+  std::atomic_ref(grouped.marks).fetch_or(Body::viewed, std::memory_order_relaxed);
+  return Body::grouped | Body::viewed;
+}
+
 /// A tensor that shares the elements of `base`, starting `offset` elements after its first.
 Tensor view_of(const Tensor& base, const Shape& shape, const Shape& strides, std::int64_t offset, Location where);
 

@@ -13,7 +13,7 @@ Tensor device_constant(Device device, DType dtype, double number, std::int64_t i
   std::size_t front = body_size(0);
   void* block = context.heap->allocate_joint(joint_size(front, sizeof(DeviceBlock*)));
   Body* body = place_joint(block, context, 0, dtype, front, size_of(dtype), device, where);
-  body->single_block = false;
+  body->marks = 0;
   body->storage->device_block() = nullptr;  // the element is never freed
   body->numel = 1;
   body->data = body->storage->data = element;

@@ -14,6 +14,7 @@
 #include "../record/tape_list.h"
 #include "if_needed.h"
 #include "registry.h"
+#include "shape/batch.h"
 
 namespace reel {
 
@@ -73,6 +74,7 @@ const void* Tensor::readable(DType dtype, Location where) const {
 void* Tensor::writable(DType dtype, Location where) {
   check_type("write", "written", *this, dtype, where);
   check_on_cpu("write", *this, where);
+  leave_group("write", *this, where);
   begin_write("write", *this, where);
   return body().data;
 }
@@ -87,6 +89,7 @@ const void* detail::readable_on_device(const Tensor& x, DType dtype, Location wh
 void* detail::writable_on_device(Tensor& x, DType dtype, Location where) {
   check_type("cuda::write", "written", x, dtype, where);
   check_on_device("cuda::write", x, where);
+  leave_group("cuda::write", x, where);
   prepare_kernel_on(x, true, where);
   begin_write("cuda::write", x, where);
   return x.body().data;

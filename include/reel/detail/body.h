@@ -33,6 +33,7 @@ class ReferenceCount {
     return count_.fetch_sub(1, std::memory_order_acq_rel) == 1;
   }
   bool unique() const noexcept { return count_.load(std::memory_order_acquire) == 1; }
+  std::uint32_t count() const noexcept { return count_.load(std::memory_order_acquire); }
 
  private:
   std::atomic<std::uint32_t> count_{1};
@@ -40,10 +41,15 @@ class ReferenceCount {
 
 /// What a `Tensor` points to. Sizes and strides lie behind it, `rank` of each.
 struct Body : View {
+  enum Mark : std::uint8_t {
+    single_block = 1,  ///< its elements lie behind it, and it has no leaf
+    grouped = 2,       ///< an example's part of elements that a group of batch_map made, or a view of one
+    viewed = 4,        ///< of a grouped tensor: there are, or were, others of its example that share its elements
+  };
   ReferenceCount references;
   Device device;
   bool requires_grad;
-  bool single_block;   ///< its elements lie behind it, and it has no leaf
+  std::uint8_t marks;  ///< bits of `Mark`
   std::uint32_t slot;  ///< number on the tape of `epoch`; without one, during which custom op the tensor was made
   std::uint32_t slot_version;  ///< of the storage when the slot was given; without one, when the tensor was made
   std::int32_t line;           ///< where the tensor was made

@@ -58,6 +58,7 @@ class Overwriting {
       fail<ShapeError>(op, where_,
                        "x {} repeats elements (strides {}), so one would stand for several; overwrite a copy",
                        describe(whole), to_string(whole.strides()));
+    leave_group(op_, whole, where_);
   }
   Overwriting(const Overwriting&) = delete;
   Overwriting& operator=(const Overwriting&) = delete;
@@ -95,7 +96,6 @@ class Overwriting {
     for (const Tensor* input : inputs)
       if (input) read[count++] = input;
     if (to_.part()) read[count++] = &owner();
-    check_unshared();
     OpInfo op{.name = op_, .arity = -1, .batching = Batching::loop, .forward = nullptr};
     bool tracked = list().prepare_overwrite(Call{op, {read, count}, {}, {}, {}, where_}, owner());
     tracked_ = tracked && is_floating(x_.dtype());
@@ -171,17 +171,6 @@ class Overwriting {
     const Overwriting& run_;
   };
 
-  // The other examples that share the elements would treat theirs as overwritten.
-  void check_unshared() const {
-    const Tensor& x = owner();
-    std::uint32_t slot = list().slot_of(x.body());
-    const Entry* producer = slot ? list().slot(slot).producer : nullptr;
-    if (producer && producer->op == &unbatch_op)
-      fail<TapeError>(op_, where_,
-                      "{}, made at {}, is the result of an op that batch_map has run for several examples at once, and "
-                      "shares its elements with theirs; overwrite a copy",
-                      describe(x), to_string(x.made_at()));
-  }
   const Tensor& owner() const { return to_.part() ? to_.part()->base() : x_; }
   TapeList& list() const { return *context_.tapes; }
 

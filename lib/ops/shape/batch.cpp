@@ -1,13 +1,20 @@
 #include "batch.h"
 
 #include <cstring>
+#include <new>
+#include <utility>
+#include <vector>
 
+#include <reel/no_record.h>
 #include <reel/ops/shape.h>
 
 #include "../../core/context.h"
 #include "../../core/joint_body.h"
+#include "../../core/memory_error.h"
+#include "../../core/op_error.h"
 #include "../../core/storage.h"
 #include "../../dispatch/invoke.h"
+#include "../../dispatch/listener_scope.h"
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
 #include "../../record/row_division.h"
@@ -46,7 +53,82 @@ Tensor view_behind(Context& context, const Body& view, std::int64_t bytes, Locat
   return Tensor::adopt(body);
 }
 
+// The memory from a tensor's first element to behind its last.
+struct Extent {
+  char *begin, *end;
+
+  explicit Extent(const Body& x) : begin(static_cast<char*>(x.data)), end(begin) {
+    if (x.numel == 0) return;
+    auto size = static_cast<std::int64_t>(size_of(x.dtype));
+    for (int i = 0; i < x.rank; ++i) (x.strides[i] < 0 ? begin : end) += (x.dims[i] - 1) * x.strides[i] * size;
+    end += size;
+  }
+  // Includes another one that overlaps this one; returns false if it does not.
+  bool include(const Extent& other) {
+    if (other.end <= begin || end <= other.begin) return false;
+    begin = std::min(begin, other.begin);
+    end = std::max(end, other.end);
+    return true;
+  }
+};
+
+// The tensors that share elements with a grouped one, and it, all of which `extent` then contains. The parts of other
+// examples lie beside its own.
+std::vector<Body*> tensors_of_example(Context& context, const char* op, const Tensor& x, Extent& extent,
+                                      Location where) {
+  std::vector<Body*> found{&x.body()}, others;
+  if (!(x.body().marks & Body::viewed)) return found;
+  std::uint32_t known = 0;
+  {
+    Heap::Inspection inspection(*context.heap);
+    for (void* block : inspection.bodies()) {
+      auto* body = static_cast<Body*>(block);
+      if (body->storage != x.body().storage) continue;
+      ++known;
+      if (body != &x.body() && body->marks & Body::grouped) others.push_back(body);
+    }
+  }
+  if (known != x.body().storage->references.count())
+    fail<Error>(op, where,
+                "{}, made at {}, is the result of an op that batch_map has run for several examples at once, and "
+                "another thread has a tensor that shares its elements; overwrite a copy",
+                describe(x), to_string(x.made_at()));
+  for (bool grows = true; std::exchange(grows, false);)
+    for (Body*& other : others)
+      if (other && extent.include(Extent(*other))) {
+        found.push_back(std::exchange(other, nullptr));
+        grows = true;
+      }
+  return found;
+}
+
 }  // namespace
+
+void leave_group(const char* op, const Tensor& x, Location where) try {
+  if (!(x.body().marks & Body::grouped)) [[likely]]
+    return;
+  Context& context = detail::context();
+  Storage* from = x.body().storage;
+  Extent extent(x.body());
+  std::vector<Body*> bodies = tensors_of_example(context, op, x, extent, where);
+  auto size = static_cast<std::int64_t>(size_of(x.dtype()));
+  NoRecord pause;
+  Unobserved unobserved(context);
+  Tensor shared = view_of(x, {(extent.end - extent.begin) / size}, {1},
+                          (extent.begin - static_cast<char*>(x.body().data)) / size, where);
+  Tensor own = copy(Arg(shared, where));
+  Storage* to = own.body().storage;
+  to->version.store(from->version.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  for (Body* body : bodies) {
+    body->data = static_cast<char*>(own.body().data) + (static_cast<char*>(body->data) - extent.begin);
+    body->marks = 0;
+    body->storage = to;
+    to->references.retain();
+    from->references.release();  // `shared` is another owner
+  }
+} catch (const std::bad_alloc&) {
+  fail_for_memory(op, where);
+}
 
 // batch: y = x_1, x_2, … along axis 0;  dx_i = its rows of d
 

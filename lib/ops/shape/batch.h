@@ -11,4 +11,8 @@ extern const OpInfo batch_op;
 /// Views of the input's rows, divided by `RowDivision`.
 extern const OpInfo unbatch_op;
 
+/// Called before a tensor is overwritten: if it shares elements with other examples, moves it and the tensors that are views
+/// of its own ones to other elements. Throws: MemoryError; Error if such tensors are another thread's.
+void leave_group(const char* op, const Tensor& x, Location where);
+
 }  // namespace reel::detail
