@@ -246,7 +246,7 @@ Stream driver_make_stream() {
 }
 void driver_wait(Stream stream) {
   refuse_recorded(stream, "a wait");
-  Waiting waiting("a GPU");
+  ObservedWait waiting("a GPU");
   run_until(stream, stream->given);
 }
 Event driver_make_event() { return std::make_unique<CUevent_st>().release(); }
@@ -265,7 +265,7 @@ bool driver_is_done(Event event) {
   return !event->stream || event->stream->done >= event->place;
 }
 void driver_wait(Event event) {
-  Waiting waiting("a GPU");
+  ObservedWait waiting("a GPU");
   if (event->stream) run_until(event->stream, event->place);
 }
 

@@ -85,7 +85,7 @@ Stream driver_make_stream() {
 }
 
 void driver_wait(Stream stream) {
-  Waiting waiting("a GPU");
+  ObservedWait waiting("a GPU");
   check(cudaStreamSynchronize(stream), "cudaStreamSynchronize");
 }
 
@@ -114,7 +114,7 @@ bool driver_is_done(Event event) {
 }
 
 void driver_wait(Event event) {
-  Waiting waiting("a GPU");
+  ObservedWait waiting("a GPU");
   check(cudaEventSynchronize(event), "cudaEventSynchronize");
 }
 

@@ -10,6 +10,7 @@
 #include "../core/op_error.h"
 #include "../core/per_thread.h"
 #include "../dispatch/invoke.h"
+#include "../dispatch/listener_scope.h"
 #include "../ops/few.h"
 #include "../record/origin.h"
 #include "../record/tape_list.h"
@@ -97,7 +98,7 @@ Scheduler::Scheduler(Context& outer, const BatchOptions& options)
   groups_.listener = nullptr;
   groups_.interceptor = nullptr;
   groups_.casts = nullptr;
-  groups_.parent = &outer;
+  groups_.first_inner_scope = ~std::uint64_t{0};
   groups_.flags &= Context::on_device;
   groups_.flags |= Context::caller_named | Context::grouped;
   if (options.report) report_.emplace(*options.report);
@@ -143,6 +144,7 @@ void Scheduler::run(Call& call) {
   check_stack(task, call.op.name, call.where);
   auto run_alone = [&](Alone why) {
     if (report_) report_->count_alone(call, task.context.call_site(call.where), why);
+    if (auto* listener = find_listener<GroupListener>(task.context.listener)) listener->runs_alone(call);
     run_and_record(call);
   };
   if (!may_suspend(task.context)) return run_alone(Alone::scope);
@@ -235,12 +237,13 @@ void Scheduler::run_next() {
   bool ran = false;
   if (count > 1) {
     const Context& first = *chosen[0].context;
+    groups_.parent = &first;
     groups_.set(Context::recording, first.has(Context::recording));
     groups_.scope_id = first.scope_id;
     groups_.caller = first.call_site(chosen[0].call->where);
     groups_.module_call = first.module_call;
     groups_.notes = first.notes;
-    groups_.listener = dynamic_cast<GroupListener*>(outer_->listener) ? outer_->listener : nullptr;
+    groups_.listener = dynamic_cast<Listener*>(find_listener<GroupListener>(outer_->listener));
     groups_.set(Context::intercepted, groups_.listener != nullptr);
     Context* before = std::exchange(current_context, &groups_);
     try {
@@ -267,11 +270,15 @@ void Scheduler::run_next() {
 void Scheduler::switch_to(Task& task, bool starts) {
   struct Switch {
     Switch(Task*& current, Task& task) : current(current), before(std::exchange(current, &task)) {
-      current_context = &task.context;
+      enter(task.context);
     }
     ~Switch() {
-      current_context = context_before;
+      enter(*context_before);
       current = before;
+    }
+    static void enter(Context& context) {
+      current_context = &context;
+      context.tapes->scopes().update(context);
     }
     Task*& current;
     Task* before;
@@ -314,6 +321,7 @@ void Scheduler::end(Task& task) {
     if (family.parent) make_ready(*family.parent);
   }
   free_.push_back(&task);
+  task.context.tapes->scopes().end_fibre(task.context);
   if (family.error && family.active > 0) cancel(family);
 }
 
@@ -338,6 +346,7 @@ void Scheduler::start(Family& family, const Context& parent, Generator generator
   task.index = index;
   task.error = nullptr;
   task.cancelled = task.runs_alone = false;
+  task.context.tapes->scopes().begin_fibre(task.context);
   ++live_;
   ++family.active;
   try {

@@ -21,6 +21,7 @@ class Casts;
 struct Entry;
 struct OpInfo;
 class TapeList;
+class WaitListener;
 
 /// Is notified of what a thread runs: every op that passes the dispatcher, backward passes, and optimisers' steps.
 class Listener {
@@ -87,6 +88,11 @@ struct Context {
   double multiplications = 0;                 // of all products and convolutions that this thread has run
   const ActiveModule* module_call = nullptr;  // the innermost running nn::ModuleCall
   const ActiveNote* notes = nullptr;          // the innermost note of the program
+  WaitListener* wait_listener = nullptr;
+  std::uint32_t backward_passes = 0;  // the number of tapes that differentiate
+  std::uint32_t scope_changes = 0;    // the `Scopes::changes` that the settings of this context contain
+  // Of a fibre's context: scopes that its parents open from this number on are not around it.
+  std::uint64_t first_inner_scope = ~std::uint64_t{0};
 
   /// Returns true if any of the given flags is set.
   bool has(Flag flag) const { return flags & flag; }

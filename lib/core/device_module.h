@@ -138,9 +138,7 @@ class WaitListener {
   virtual ~WaitListener() = default;
   virtual void waits(Device device, const char* reason) = 0;
 };
-/// Null: no listener.
-extern thread_local constinit WaitListener* wait_listener;
-/// Notifies this thread's wait listener.
+/// Notifies the context's wait listener.
 void notify_wait(Device device, const char* reason);
 
 /// The module. Throws: DeviceError with the reason if there is none.

@@ -229,7 +229,7 @@ std::shared_ptr<void> LoaderEngine::Implementation::next_of_workers() {
   std::unique_lock lock(queue_mutex);
   auto has_arrived = [&] { return received < issued ? slot(received).ready : issued_all; };
   if (!has_arrived()) {
-    Waiting waiting("data::Loader");
+    ObservedWait waiting("data::Loader");
     arrival.wait(lock, has_arrived);
   }
   if (received == issued) return nullptr;

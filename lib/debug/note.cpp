@@ -42,8 +42,12 @@ Note::Note(const char* key, Value value) : value_(std::move(value)) {
 }
 
 Note::~Note() {
-  // Scopes on the stack end in reverse order, so this is the innermost one of its thread or fibre.
-  detail::context().notes = outer;
+  // Those in a std::optional may end in any order.
+  for (const ActiveNote** at = &detail::context().notes; *at; at = &const_cast<ActiveNote*>(*at)->outer)
+    if (*at == this) {
+      *at = outer;
+      return;
+    }
 }
 
 }  // namespace reel::debug

@@ -26,7 +26,7 @@ namespace {
 // The state of a thread. It is never destroyed: tensors may outlive their thread, which leaves it to another when it
 // ends. Tensors that are freed even later in the thread's end are returned to its heap as by another thread.
 struct ThreadState : ThreadEndCallback {
-  ThreadState() : ThreadEndCallback{leave}, scopes(context), tapes(scopes) {
+  ThreadState() : ThreadEndCallback{leave}, tapes(scopes) {
     context.heap = &heap;
     context.tapes = &tapes;
     context.generator = &generator;
@@ -75,6 +75,7 @@ void ThreadState::leave(ThreadEndCallback& self) noexcept {
   state.context.scope_id = 0;
   state.context.casts = nullptr;
   state.context.listener = nullptr;
+  state.context.wait_listener = nullptr;
   state.context.interceptor = nullptr;
   state.heap.release_cache();
   state.tapes.release_memory();

@@ -121,10 +121,8 @@ DeviceModule* recording_module() noexcept {
   return module && module->records() ? module : nullptr;
 }
 
-thread_local constinit WaitListener* wait_listener = nullptr;
-
 void notify_wait(Device device, const char* reason) {
-  if (wait_listener) wait_listener->waits(device, reason);
+  if (WaitListener* listener = context().wait_listener) listener->waits(device, reason);
 }
 
 const OptimiserKernels& enter_device_optimisers(Device device) {

@@ -22,7 +22,7 @@ class Unobserved {
 /// the listener of the enclosing scope.
 class ListenerScope : public Listener, public WaitObserver {
  public:
-  explicit ListenerScope(Context& context) : context_(context) {
+  explicit ListenerScope(Context& context) {
     context.tapes->scopes().begin(context, {this, Setting::listener, 0, static_cast<Listener*>(this)});
   }
   ~ListenerScope() override { Scopes::end(this); }
@@ -30,7 +30,7 @@ class ListenerScope : public Listener, public WaitObserver {
   ListenerScope& operator=(const ListenerScope&) = delete;
 
   /// The listener of the enclosing scope; null if there is none.
-  Listener* outer() const { return static_cast<Listener*>(context_.tapes->scopes().object_around(this)); }
+  Listener* outer() const { return static_cast<Listener*>(context().tapes->scopes().object_around(this)); }
 
   void starting(const Call& call, Location where) override {
     if (Listener* outer = this->outer()) outer->starting(call, where);
@@ -68,14 +68,21 @@ class ListenerScope : public Listener, public WaitObserver {
   }
 
  protected:
-  Context& context() const { return context_; }
   /// Notifies the listener of the enclosing scope.
   void pass_on(const Call& call, Location where) {
     if (Listener* outer = this->outer()) outer->finished(call, where);
   }
-
- private:
-  Context& context_;
 };
+
+/// The innermost L among a listener and those of the scopes around it; null if there is none.
+template <class L>
+L* find_listener(Listener* from) {
+  while (from) {
+    if (auto* found = dynamic_cast<L*>(from)) return found;
+    auto* scope = dynamic_cast<ListenerScope*>(from);
+    from = scope ? scope->outer() : nullptr;
+  }
+  return nullptr;
+}
 
 }  // namespace reel::detail

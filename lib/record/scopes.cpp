@@ -5,7 +5,6 @@
 #include <iterator>
 #include <memory>
 
-#include "../core/device_module.h"
 #include "origin.h"
 #include "tape_list.h"
 
@@ -31,9 +30,17 @@ bool uses_list(const OpenScope& scope, const void* list) {
   return scope.setting == Setting::recording && scope.object == list && records(state_of(scope));
 }
 
+// Returns true for a scope with a number below `end` on the context, or one that was open around the call that started its
+// fibre.
+bool is_around(const OpenScope& scope, const Context& context, std::uint64_t end) {
+  for (const Context* at = &context; at; end = std::min(end, at->first_inner_scope), at = at->parent)
+    if (scope.context == at) return scope.number < end;
+  return false;
+}
+
 }  // namespace
 
-Scopes::Scopes(const Context& main) : main_(&main) {
+Scopes::Scopes() {
   // Reserved, so that beginning a scope rarely allocates memory.
   open_.reserve(64);
   std::lock_guard lock(registry().mutex);
@@ -49,6 +56,7 @@ Scopes::~Scopes() {
 void Scopes::begin(Context& context, OpenScope scope) {
   apply_remote_ends(context);
   scope.context = &context;
+  scope.number = next_number_++;
   {
     std::lock_guard lock(mutex_);
     open_.push_back(scope);
@@ -74,7 +82,12 @@ void Scopes::end(const void* scope) noexcept {
     if (own->remove(scope, removed)) {
       if (removed.setting == Setting::recording && removed.object)
         static_cast<TapeList*>(removed.object)->update_depth(*own);
-      return own->apply(*removed.context, removed.setting);
+      own->apply(*removed.context, removed.setting);
+      if (removed.number < own->last_fibre_) {
+        ++own->changes_;
+        own->update(*context);
+      }
+      return;
     }
   }
   // Destructors of scopes call this, so no other scope has the address.
@@ -98,6 +111,20 @@ void Scopes::end_all() noexcept {
   ended_elsewhere_.store(false, std::memory_order_relaxed);
 }
 
+void Scopes::begin_fibre(Context& context) noexcept {
+  context.first_inner_scope = last_fibre_ = next_number_;
+  context.scope_changes = changes_;
+}
+
+void Scopes::end_fibre(Context& context) noexcept {
+  if (context.first_inner_scope == next_number_) return;
+  {
+    std::lock_guard lock(mutex_);
+    if (std::erase_if(open_, [&](const OpenScope& scope) { return scope.context == &context; }) == 0) return;
+  }
+  context.tapes->update_depth(*this);
+}
+
 bool Scopes::is_open(const void* scope) const noexcept {
   std::lock_guard lock(mutex_);
   return std::ranges::any_of(open_, [=](const OpenScope& open) { return open.scope == scope; });
@@ -117,28 +144,21 @@ const void* Scopes::outermost_on(const void* list) const noexcept {
 void* Scopes::object_around(const void* scope) const noexcept {
   std::lock_guard lock(mutex_);
   auto inner = std::ranges::find_if(open_, [=](const OpenScope& open) { return open.scope == scope; });
-  void* object = nullptr;
-  for (auto outer = open_.begin(); outer != inner && inner != open_.end(); ++outer)
-    if (outer->setting == inner->setting) object = outer->object;
-  return object;
+  if (inner == open_.end()) return nullptr;
+  const OpenScope* outer = innermost(*inner->context, inner->setting, inner->number);
+  return outer ? outer->object : nullptr;
 }
 
-// The innermost scope with a setting. A fibre has the scopes that it has opened, and those around the call that started
-// it.
-const OpenScope* Scopes::innermost(const Context& context, Setting setting) const noexcept {
-  auto encloses = [&](const Context* opened_on) {
-    for (const Context* at = &context; at; at = at->parent)
-      if (opened_on == at) return true;
-    return opened_on == main_;
-  };
+// The innermost scope around a context with a setting and a number below `end`.
+const OpenScope* Scopes::innermost(const Context& context, Setting setting, std::uint64_t end) const noexcept {
   for (auto open = open_.rbegin(); open != open_.rend(); ++open)
-    if (open->setting == setting && encloses(open->context)) return &*open;
+    if (open->setting == setting && is_around(*open, context, end)) return &*open;
   return nullptr;
 }
 
 void Scopes::apply(Context& context, Setting setting) noexcept {
   std::lock_guard lock(mutex_);
-  const OpenScope* scope = innermost(context, setting);
+  const OpenScope* scope = innermost(context, setting, next_number_);
   switch (setting) {
     case Setting::recording: return apply_recording(context, scope);
     case Setting::device:
@@ -150,7 +170,9 @@ void Scopes::apply(Context& context, Setting setting) noexcept {
     case Setting::listener:
       context.listener = scope ? static_cast<Listener*>(scope->object) : nullptr;
       return context.set(Context::intercepted, context.listener || context.interceptor);
-    case Setting::wait_listener: wait_listener = scope ? static_cast<WaitListener*>(scope->object) : nullptr; return;
+    case Setting::wait_listener:
+      context.wait_listener = scope ? static_cast<WaitListener*>(scope->object) : nullptr;
+      return;
   }
 }
 
@@ -173,6 +195,12 @@ void Scopes::apply_recording(Context& context, const OpenScope* scope) noexcept 
 void Scopes::apply_pending_ends(Context& context) noexcept {
   ended_elsewhere_.store(false, std::memory_order_relaxed);
   for (TapeList* list = context.tapes; list; list = list->outer()) list->update_depth(*this);
+  ++changes_;
+  update(context);
+}
+
+void Scopes::apply_all(Context& context) noexcept {
+  context.scope_changes = changes_;
   for (Setting setting :
        {Setting::recording, Setting::device, Setting::autocast, Setting::listener, Setting::wait_listener})
     apply(context, setting);

@@ -29,6 +29,7 @@ struct OpenScope {
   /// of recording: the tape list; else what the context points to while the scope is innermost
   void* object = nullptr;
   Context* context = nullptr;  ///< the context on which it was opened: the thread's own, or a fibre's
+  std::uint64_t number = 0;    ///< ascends in the order of opening
 };
 
 /// The open scopes of a thread, which may end in any order, and on any thread: a scope does not restore what it found,
@@ -36,8 +37,7 @@ struct OpenScope {
 /// when this thread begins or ends a scope, reads a scoped setting, or next needs memory for its tape.
 class Scopes {
  public:
-  /// `main`: the thread's own context.
-  explicit Scopes(const Context& main);
+  Scopes();
   ~Scopes();
   Scopes(const Scopes&) = delete;
   Scopes& operator=(const Scopes&) = delete;
@@ -50,6 +50,15 @@ class Scopes {
   void end_tapes(const void* list) noexcept;
   /// Ends all scopes; called when the thread ends.
   void end_all() noexcept;
+  /// Called when a fibre starts: the scopes that are open now on its parents are around it, and no later ones.
+  void begin_fibre(Context& context) noexcept;
+  /// Called when a fibre ends: ends the scopes that it has left open.
+  void end_fibre(Context& context) noexcept;
+  /// Called when a context becomes the current one: applies the ends of scopes around it since it was last.
+  void update(Context& context) noexcept {
+    if (context.scope_changes != changes_) [[unlikely]]
+      apply_all(context);
+  }
 
   /// Applies the scope ends that other threads have made.
   void apply_remote_ends(Context& context) noexcept {
@@ -68,14 +77,17 @@ class Scopes {
   friend struct RecordLayout;
 
   bool remove(const void* scope, OpenScope& removed) noexcept;
-  const OpenScope* innermost(const Context& context, Setting setting) const noexcept;
+  const OpenScope* innermost(const Context& context, Setting setting, std::uint64_t end) const noexcept;
   void apply(Context& context, Setting setting) noexcept;
+  void apply_all(Context& context) noexcept;
   void apply_recording(Context& context, const OpenScope* scope) noexcept;
   void apply_pending_ends(Context& context) noexcept;
 
-  const Context* main_;
   mutable std::mutex mutex_;  // other threads end scopes, too
   std::vector<OpenScope> open_;
+  std::uint64_t next_number_ = 0;
+  std::uint64_t last_fibre_ = 0;  // the number of the first scope that no fibre can have around it
+  std::uint32_t changes_ = 0;     // the number of ends of scopes that fibres may have around them
   std::atomic<bool> ended_elsewhere_ = false;
 };
 

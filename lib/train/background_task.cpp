@@ -56,7 +56,7 @@ void BackgroundTask::wait() {
   if (!is_running()) return;
   hurries_ = true;
   changed_.notify_all();
-  Waiting waiting("the thread that saves");
+  ObservedWait waiting("the thread that saves");
   changed_.wait(lock, [&] { return !is_running(); });
 }
 

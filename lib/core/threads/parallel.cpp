@@ -167,7 +167,7 @@ class Pool {
   static constexpr Clock::duration switches = std::chrono::microseconds(10);
 
   void await_helpers() {
-    Waiting waiting("other threads of a loop");
+    ObservedWait waiting("other threads of a loop");
     if (spin_until([this] { return working_.load() == 0; })) return;
     for (int working = working_.load(); working != 0; working = working_.load()) working_.wait(working);
   }

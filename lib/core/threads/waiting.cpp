@@ -4,7 +4,7 @@
 
 namespace reel::detail {
 
-Waiting::Waiting(const char* reason) noexcept : observer_(dynamic_cast<WaitObserver*>(context().listener)) {
+ObservedWait::ObservedWait(const char* reason) noexcept : observer_(dynamic_cast<WaitObserver*>(context().listener)) {
   if (observer_) observer_->wait_starting(reason);
 }
 

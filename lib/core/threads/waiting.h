@@ -12,14 +12,14 @@ class WaitObserver {
 };
 
 /// While it lives, this thread waits; to be made only where it does.
-class Waiting {
+class ObservedWait {
  public:
-  explicit Waiting(const char* reason) noexcept;
-  ~Waiting() {
+  explicit ObservedWait(const char* reason) noexcept;
+  ~ObservedWait() {
     if (observer_) observer_->wait_finished();
   }
-  Waiting(const Waiting&) = delete;
-  Waiting& operator=(const Waiting&) = delete;
+  ObservedWait(const ObservedWait&) = delete;
+  ObservedWait& operator=(const ObservedWait&) = delete;
 
  private:
   WaitObserver* observer_;

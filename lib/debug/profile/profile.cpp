@@ -60,7 +60,8 @@ struct ProfileEvent {
 
 class Profile::Collector : public ListenerScope, public GroupListener {
  public:
-  explicit Collector(DeviceModule* ranges) : ListenerScope(detail::context()), ranges_(ranges) {
+  explicit Collector(DeviceModule* ranges)
+      : ListenerScope(detail::context()), ranges_(is_of_example_ ? nullptr : ranges) {
     modules_.emplace_back();
   }
   ~Collector() override { end_ranges(); }
@@ -68,27 +69,27 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   void starting(const Call& call, Location where) override {
     const Context& here = detail::context();
     if (!is_outermost_ && !is_of_group(here)) ListenerScope::starting(call, where);
-    // Calls that wait for others are not measured; the group's is.
-    if (here.interceptor) return;
-    if (ranges_) begin_range("", call.op.name, where, here.module_call ? modules_[module_index(here)] : modules_[0]);
-    started_.push_back({&call, ticks()});
+    if (Listener* outer = group_listener_around(here)) outer->starting(call, where);
+    // Calls that wait for others are not measured; the group's is. An example's own profile measures the waiting, too.
+    if (!here.interceptor || is_of_example_) begin(here, call, where);
+  }
+  void runs_alone(const Call& call) override {
+    const Context& here = detail::context();
+    if (auto* outer = is_outermost_ ? nullptr : find_listener<GroupListener>(this->outer())) outer->runs_alone(call);
+    if (!is_of_example_) begin(here, call, here.call_site(call.where));
   }
   void finished(const Call& call, Location where) override {
     std::uint64_t end = ticks();
     const Context& here = detail::context();
-    if (!started_.empty() && started_.back().call == &call) {
-      add_call(here, call, where, started_.back().at, end);
-      started_.pop_back();
-      end_range();
-    }
+    if (std::uint64_t at = take_started(call)) add_call(here, call, where, at, end);
     if (!is_outermost_ && !is_of_group(here)) ListenerScope::finished(call, where);
+    if (Listener* outer = group_listener_around(here)) outer->finished(call, where);
   }
   void failed(const Call& call) noexcept override {
-    if (!started_.empty() && started_.back().call == &call) {
-      started_.pop_back();
-      end_range();
-    }
-    if (!is_of_group(detail::context())) ListenerScope::failed(call);
+    const Context& here = detail::context();
+    take_started(call);
+    if (!is_of_group(here)) ListenerScope::failed(call);
+    if (Listener* outer = group_listener_around(here)) outer->failed(call);
   }
   void gradient_starting(const Entry& entry, std::span<const Tensor> gradients) override {
     ListenerScope::gradient_starting(entry, gradients);
@@ -188,7 +189,28 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   };
 
   // True while the op of a group runs, of which other listeners see the examples' calls.
-  bool is_of_group(const Context& here) const { return &here != &context() && !here.interceptor; }
+  static bool is_of_group(const Context& here) { return here.parent && !here.interceptor; }
+  // The profile around this one, while the op of a group runs; else null.
+  Listener* group_listener_around(const Context& here) const {
+    return is_outermost_ || !is_of_group(here) ? nullptr
+                                               : dynamic_cast<Listener*>(find_listener<GroupListener>(outer()));
+  }
+  void begin(const Context& here, const Call& call, Location where) {
+    if (ranges_) begin_range("", call.op.name, where, here.module_call ? modules_[module_index(here)] : modules_[0]);
+    started_.push_back({&call, ticks()});
+  }
+  // When the call has started, which is measured no longer; 0 if it is not measured. Of several examples the calls do not
+  // end in the order of their starts.
+  std::uint64_t take_started(const Call& call) noexcept {
+    for (std::size_t i = started_.size(); i-- > 0;)
+      if (started_[i].call == &call) {
+        std::uint64_t at = started_[i].at;
+        started_.erase(started_.begin() + static_cast<std::ptrdiff_t>(i));
+        end_range();
+        return at;
+      }
+    return 0;
+  }
 
   void add_call(const Context& here, const Call& call, Location where, std::uint64_t start, std::uint64_t end) {
     std::uint64_t bytes = 0, epoch = 0;
@@ -291,6 +313,7 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   std::uint64_t begin_ticks_ = ticks(), end_ticks_ = 0;
   // Looking for an enclosing listener takes longer than the measurement. One that begins later is nested within.
   const bool is_outermost_ = outer() == nullptr;
+  const bool is_of_example_ = detail::context().interceptor != nullptr;
   static constexpr std::size_t chunk_events = 1024;
   using Chunk = std::array<ProfileEvent, chunk_events>;
   std::vector<std::unique_ptr<Chunk>> chunks_;

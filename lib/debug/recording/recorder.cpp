@@ -125,6 +125,7 @@ void Recorder::failed(const Call& call) noexcept {
     } catch (...) {  // The op's own error is the one to report.
     }
   } catch (...) {  // A switch of fibres, or what a hook throws.
+    take_running(call);
   }
   ListenerScope::failed(call);
 }

@@ -51,14 +51,7 @@ Session::Live::~Live() {
   }
 }
 
-Session::Live* Session::Live::of_thread() {
-  auto* listener = dynamic_cast<ListenerScope*>(detail::context().listener);
-  while (listener) {
-    if (auto* live = dynamic_cast<Live*>(listener)) return live;
-    listener = dynamic_cast<ListenerScope*>(listener->outer());
-  }
-  return nullptr;
-}
+Session::Live* Session::Live::of_thread() { return detail::find_listener<Live>(detail::context().listener); }
 
 void Session::Live::stop(Location where) {
   if (!attached_) return;

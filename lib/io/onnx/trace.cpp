@@ -13,8 +13,6 @@ using namespace detail;
 
 namespace {
 
-thread_local Tracer* innermost_tracer = nullptr;
-
 std::uint32_t version_now(const Tensor& tensor) {
   return tensor.body().storage->version.load(std::memory_order_relaxed);
 }
@@ -36,15 +34,12 @@ const char* TracedStep::name() const {
   return "";
 }
 
-Tracer::Tracer(std::span<const Tensor> inputs) : ListenerScope(detail::context()), outer_(innermost_tracer) {
+Tracer::Tracer(std::span<const Tensor> inputs) : ListenerScope(detail::context()) {
   levels_.emplace_back();
   add_inputs(inputs);
-  innermost_tracer = this;
 }
 
-Tracer::~Tracer() { innermost_tracer = outer_; }
-
-Tracer* Tracer::current() { return innermost_tracer; }
+Tracer* Tracer::current() { return find_listener<Tracer>(context().listener); }
 
 void Tracer::add_inputs(std::span<const Tensor> inputs) {
   std::size_t level = levels_.size() - 1;

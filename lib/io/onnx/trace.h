@@ -62,7 +62,6 @@ struct Trace {
 class Tracer : public detail::ListenerScope {
  public:
   explicit Tracer(std::span<const Tensor> inputs);
-  ~Tracer() override;
 
   /// The trace, whose outputs these are. Throws: Error for an undefined output.
   Trace finish(std::span<const Tensor> outputs, const char* function, Location where);
@@ -106,7 +105,6 @@ class Tracer : public detail::ListenerScope {
   std::vector<Running> running_;
   std::unordered_map<const detail::Body*, std::string> names_;
   bool paused_ = false;
-  Tracer* outer_;
 };
 
 /// Returns an empty text if two traces have equal steps on equal values, up to attributes and sizes, or else the
