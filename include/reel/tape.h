@@ -191,7 +191,8 @@ class Tape {
 
   /// Calls f for each recorded call of the named op whose gradient this tape computes, after it has been computed: with
   /// the gradients of its outputs, and those of its inputs, which f may replace. Lives as long as the tape. The ops
-  /// inside a checkpoint are seen as one op, "checkpoint".
+  /// inside a checkpoint are seen as one op, "checkpoint". Calls that batch_map ran as one before this call are seen as one;
+  /// later ones of the op run one by one.
   /// Throws: Error for a name that is not an op's, or that of an op without an entry of its own (debug::ops() lists
   /// all). The differentiation throws what f throws, and ShapeError, DTypeError or DeviceError for a gradient that does
   /// not fit its input.

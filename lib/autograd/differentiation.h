@@ -108,15 +108,23 @@ class Consumption {
   bool consumes_;
 };
 
-/// While it lives, the tape's flag refuses calls from the hooks that its differentiation runs.
+/// While it lives, the tape's flag refuses calls from the hooks that its differentiation runs, and no other example of
+/// batch_map runs.
 class Differentiating {
  public:
-  explicit Differentiating(bool& flag) : flag_(flag) { flag_ = true; }
-  ~Differentiating() { flag_ = false; }
+  Differentiating(Context& context, bool& flag) : context_(context), flag_(flag) {
+    flag_ = true;
+    ++context_.backward_passes;
+  }
+  ~Differentiating() {
+    flag_ = false;
+    --context_.backward_passes;
+  }
   Differentiating(const Differentiating&) = delete;
   Differentiating& operator=(const Differentiating&) = delete;
 
  private:
+  Context& context_;
   bool& flag_;
 };
 

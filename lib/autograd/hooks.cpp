@@ -183,9 +183,10 @@ void Tape::add_hook(const Arg& x, GradientHook f) try {
 }
 
 void Tape::hook_op(std::string_view op, OpHook f, Location where) try {
-  usable("hook_op", where);
+  TapeList& list = usable("hook_op", where);
   if (!f) fail<Error>("hook_op", where, "the function for the gradients of {} is empty", op);
   check_recorded("hook_op", op, where);
+  list.hook(op, this);
   hooks().add(op, std::move(f), context().call_site(where));
 } catch (const std::bad_alloc&) {
   fail_for_memory("hook_op", where);

@@ -118,7 +118,7 @@ std::vector<Tensor> Differentiation::jacobians(bool by_example) {
   }
 
   DifferentiatingScope record(context_, tape_.is_enclosed());
-  Differentiating differentiating(tape_.differentiating_);
+  Differentiating differentiating(context_, tape_.differentiating_);
   if (target_slot_ != 0) fill_blocks(blocks, examples, outputs);
   std::vector<Tensor> found;
   for (JacobianBlocks& block : blocks) found.push_back(owned(block.take()));

@@ -266,7 +266,7 @@ std::vector<Tensor> Differentiation::gradients(const Tensor& given_seed) {
   Tensor seed = seed_for(op_, target_, given_seed, where_);
   // While a tape differentiates, only the tapes around it record.
   DifferentiatingScope record(context_, tape_.is_enclosed());
-  Differentiating differentiating(tape_.differentiating_);
+  Differentiating differentiating(context_, tape_.differentiating_);
   std::vector<Tensor> found(slots_.size());
   if (target_slot_ != 0) {
     BackwardPass pass(context_, list_, target_slot_);
@@ -294,7 +294,7 @@ void Tape::backward(const Arg& target, const GradientOptions& options) try {
   std::uint32_t slot = target_slot(backward_name, list, goal, first_slot_, where);
   Tensor seed = seed_for(backward_name, goal, options.seed, where);
 
-  Differentiating differentiating(differentiating_);
+  Differentiating differentiating(context, differentiating_);
   std::vector<Commit> commits;
   {
     DifferentiatingScope record(context, is_enclosed());

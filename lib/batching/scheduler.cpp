@@ -68,11 +68,12 @@ void make_room(std::vector<T>& list) {
   if (list.size() == list.capacity()) list.reserve(std::max<std::size_t>(8, 2 * list.size()));
 }
 
-// Views are joined where their operands are rows of one tensor, which several tensors share then, or one parameter. Other
-// ops on a parameter run at once: autocast keeps their results for all examples.
-bool runs_at_once(const Call& call) {
+// Views are joined where their operands are rows of one tensor, which several tensors share then, or one parameter; not where
+// a checkpoint may run them again, because what a tape keeps shares elements, too. Other ops on a parameter run at once:
+// autocast keeps their results for all examples.
+bool runs_at_once(const Call& call, bool runs_again) {
   const Body& x = call.input(0);
-  if (call.specs.empty()) return !x.requires_grad && x.storage->references.unique();
+  if (call.specs.empty()) return runs_again || (!x.requires_grad && x.storage->references.unique());
   return call.inputs.size() == 1 && x.requires_grad;
 }
 
@@ -93,6 +94,8 @@ Scheduler::Scheduler(Context& outer, const BatchOptions& options)
       options_(options),
       tapes_(outer.tapes),
       depth_(outer.tapes->depth),
+      backward_passes_(outer.backward_passes),
+      runs_again_(tapes_->outer() && depth_ <= 1),
       stacks_(stacks_of_thread(options.stack_bytes)) {
   // Ops of groups have passed autocast and reached listeners one by one.
   groups_.listener = nullptr;
@@ -113,7 +116,7 @@ Scheduler* Scheduler::of(const Context& context) {
 
 // Within an inner tape or an isolated function, and in a backward pass, no other task may run: they use the thread's list.
 bool Scheduler::may_suspend(const Context& context) const {
-  return context.tapes == tapes_ && tapes_->depth == depth_ && !context.differentiating;
+  return context.tapes == tapes_ && tapes_->depth == depth_ && context.backward_passes == backward_passes_;
 }
 
 void Scheduler::check_stack(const Task& task, const char* caller, Location where) const {
@@ -149,12 +152,15 @@ void Scheduler::run(Call& call) {
   };
   if (!may_suspend(task.context)) return run_alone(Alone::scope);
   Joining joining = joining_of(call);
-  if (joining.by == Joining::By::none || runs_at_once(call)) return run_alone(Alone::op);
+  // A hook on the op sees each call.
+  if (joining.by == Joining::By::none || task.context.tapes->is_hooked(call.op.name) || runs_at_once(call, runs_again_))
+    return run_alone(Alone::op);
   OperandSummary operands(call, joining, *task.context.tapes);
   if (operands.any_empty) return run_alone(Alone::op);
   if (operands.large) return run_alone(Alone::large);
   if (live_ + unstarted_ == 1) return run_alone(Alone::waited);
-  GroupKey key(call, joining, task.context, operands.tracked);
+  // What is tracked may differ when a checkpoint runs its function again, and the groups may not.
+  GroupKey key(call, joining, task.context, operands.tracked && !runs_again_);
   if (!key.valid()) return run_alone(Alone::op);
 
   // The caller's handles may be assigned while the call waits, by what the example shares with others.
@@ -252,7 +258,11 @@ void Scheduler::run_next() {
     } catch (...) {
       // Each call runs by itself then: the one at fault throws in its own task, with its own line and operands.
     }
-    if (ran && options_.verify) verify(chosen, bucket.joining);
+    if (ran && options_.verify) {
+      groups_.listener = nullptr;
+      groups_.set(Context::intercepted, false);
+      verify(chosen, bucket.joining);
+    }
     current_context = before;
   }
   if (ran && report_) report_->count_group(*chosen[0].call, groups_.caller, count);

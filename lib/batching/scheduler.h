@@ -98,6 +98,8 @@ class Scheduler final : public Interceptor {
   const BatchOptions& options_;
   const TapeList* tapes_;
   int depth_;
+  std::uint32_t backward_passes_;
+  bool runs_again_;  // within a function that a checkpoint may run again
   StackPool& stacks_;
   Task* current_ = nullptr;
   std::size_t live_ = 0;

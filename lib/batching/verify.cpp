@@ -125,7 +125,8 @@ std::string verify_group(Context& context, std::span<const Waiting> calls, const
     for (Call& call : single.calls()) {
       invoke(call);
       for (std::size_t j = 0; j < call.outputs.size(); ++j)
-        if (joining.dropped_outputs >> j & 1) call.outputs[j].reset();
+        // A listener sees those of the group, too.
+        if (joining.dropped_outputs >> j & 1 && !calls[0].call->outputs[j].defined()) call.outputs[j].reset();
     }
   });
   for (std::size_t k = 0; k < calls.size(); ++k)

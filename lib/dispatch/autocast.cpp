@@ -37,9 +37,12 @@ Tensor cast(Context& context, const Tensor& tensor, DType dtype, Location where)
 }  // namespace
 
 bool Casts::is_valid(const Context& context, const Made& made, DType dtype) const {
+  const TapeList& tapes = *context.tapes;
+  // What a checkpoint's function reads is tracked only where a gradient is asked for, which may not change what it does.
+  bool constant = tapes.outer() && tapes.depth <= 1 && !tapes.is_live(made.parameter.body());
   return made.cast.dtype() == dtype && made.version == version_of(made.parameter) &&
-         made.scope_id == isolated_scope_of(context) && made.epoch == context.tapes->epoch() &&
-         (!context.has(Context::recording) || context.tapes->is_live(made.cast.body()));
+         made.scope_id == isolated_scope_of(context) && made.epoch == tapes.epoch() &&
+         (constant || !context.has(Context::recording) || tapes.is_live(made.cast.body()));
 }
 
 Tensor Casts::cast(Context& context, const Tensor& tensor, DType dtype, Location where) {

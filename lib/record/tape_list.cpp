@@ -321,11 +321,13 @@ void TapeList::refuse(const char* op, const Tensor& tensor, Location where) cons
 void TapeList::update_depth(const Scopes& scopes) noexcept {
   int before = std::exchange(depth, scopes.tapes_on(this));
   if (depth >= before) return;
+  std::erase_if(hooked_ops_, [&](const HookedOp& hooked) { return !scopes.is_open(hooked.tape); });
   if (depth == 0) return clear();
   std::erase_if(traces_, [&](const Trace& trace) { return trace.tape && !scopes.is_open(trace.tape); });
 }
 
 void TapeList::end() noexcept {
+  hooked_ops_.clear();
   if (std::exchange(depth, 0) > 0) clear();
 }
 

@@ -5,6 +5,8 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
@@ -165,6 +167,11 @@ class TapeList {
     bool belongs_to(const void* which) const { return !tape || tape == which; }
   };
   void trace(const Trace& trace) { traces_.push_back(trace); }
+  /// Records that a hook of a tape sees the calls of an op, so that batch_map runs each by itself.
+  void hook(std::string_view op, const void* tape) { hooked_ops_.push_back({std::string(op), tape}); }
+  bool is_hooked(std::string_view op) const {
+    return !hooked_ops_.empty() && std::ranges::find(hooked_ops_, op, &HookedOp::name) != hooked_ops_.end();
+  }
   const std::vector<Trace>& traces() const { return traces_; }
   /// The list's id and its epoch in one number.
   std::uint64_t epoch() const { return epoch_; }
@@ -245,6 +252,11 @@ class TapeList {
   std::vector<Slot> slots_;
   std::vector<LeafSlot> leaves_;
   std::vector<Trace> traces_;  // in the order of the calls
+  struct HookedOp {
+    std::string name;
+    const void* tape;
+  };
+  std::vector<HookedOp> hooked_ops_;
   struct ForeignLeaf {
     std::uint32_t slot, version;  // version: of its storage when the slot was given
     bool constant = false;

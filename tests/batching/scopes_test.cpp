@@ -1,6 +1,7 @@
 #include <reel/batching.h>
 #include <reel/reel.h>
 
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -371,4 +372,119 @@ TEST_CASE("anomaly detection within one example does not look at the others") {
     else
       CHECK_THROWS_AS(run(), AnomalyError);
   }
+}
+
+TEST_CASE("a checkpoint around a batch runs its function again with the same groups, to the bit") {
+  manual_seed(25);
+  nn::Linear layer(48, 48), gate(48, 48);
+  Tensor x = randn({7, 48}), y = randn({7, 48});
+  for (bool casts : {false, true})
+    for (bool watches : {false, true}) {
+      CAPTURE(casts, watches);
+      auto f = [&](const BatchOptions& options) {
+        return [&, options](const Tensor& z) {
+          return sum(stack(batch_map(
+              numbers(7),
+              [&](int i) {
+                Tensor h = slice(z, 0, i, i + 1), constant = tanh(slice(y, 0, i, i + 1));
+                // What is tracked and what is not run in one bucket, and views between them.
+                Tensor either = i % 2 ? tanh(layer(h)) : tanh(layer(constant));
+                for (int k = 0; k < 2 + i % 3; ++k) {
+                  Tensor halves = reshape(either, {2, 24});
+                  either = sigmoid(gate(either)) * reshape(softmax(halves), {1, 48}) + 0.5 * either;
+                  if (k == 1) constant = constant * sum(halves(0));
+                }
+                return sum(to(either, f32)) + sum(to(constant, f32) * 0.01);
+              },
+              options)));
+        };
+      };
+      std::vector<Tensor> expected, found;
+      for (bool immediate : {true, false}) {
+        Tape tape;
+        if (watches) tape.watch(x);
+        std::optional<AutocastScope> cast;
+        if (casts) cast.emplace(bf16, Location::here());
+        Tensor loss = checkpoint(f({.immediate = immediate}), x);
+        cast.reset();
+        std::vector<Tensor> sources{layer.weight, gate.weight};
+        if (watches) sources = {x};  // the parameters' gradients are not asked for
+        (immediate ? expected : found) = tape.gradient(loss, sources);
+      }
+      check_close(found, expected, casts ? 0.1 : 1e-4);
+    }
+}
+
+TEST_CASE("a checkpoint around a batch that is differentiated twice runs alike each time") {
+  manual_seed(26);
+  Net net;
+  std::vector<Tensor> inputs = rows(5);
+  check_as_immediate([&](const BatchOptions& options) {
+    BatchOptions inner = options;
+    Tape outer;
+    Tensor x = concat(inputs, 0) * 1, g;
+    outer.watch(x);
+    {
+      Tape tape;
+      tape.watch(x);
+      Tensor y = checkpoint(
+          [&](const Tensor& z) {
+            return stack(batch_map(
+                numbers(5), [&](int i) { return sum(square(net(slice(z, 0, i, i + 1)))); }, inner));
+          },
+          x);
+      g = tape.gradient(sum(y), x);
+    }
+    std::vector<Tensor> results = outer.gradient(sum(square(g)), {net.W, net.V});
+    results.push_back(g);
+    return results;
+  });
+}
+
+TEST_CASE("examples may differentiate on a persistent tape around the batch, each by itself") {
+  for (bool immediate : {true, false}) {
+    CAPTURE(immediate);
+    Tensor W = ones({4}).requires_grad();
+    Tape tape({.persistent = true});
+    batch_map(numbers(3), [&](int i) { tape.backward(sum(W * double(i + 1))); }, {.immediate = immediate});
+    CHECK(W.grad().to_vector<float>() == std::vector<float>{6, 6, 6, 6});
+    std::vector<Tensor> made =
+        batch_map(numbers(3),
+                  [&](int i) {
+                    Tensor y = tanh(W * double(i + 1)), g = tape.gradient(sum(y), W);
+                    return tape.jacobian(y * g, W) + checkpoint([](const Tensor& z) { return z * 2; }, y);
+                  },
+                  {.immediate = immediate});
+    for (int i = 0; i < 3; ++i) {
+      double t = std::tanh(i + 1.0), g = (i + 1) * (1 - t * t);
+      CHECK(made[static_cast<std::size_t>(i)](1, 1).item() == Approx(g * g + 2 * t).margin(1e-5));
+      CHECK(made[static_cast<std::size_t>(i)](1, 0).item() == Approx(2 * t));
+    }
+  }
+}
+
+TEST_CASE("a hook on an op sees each of its calls, and may replace their gradients") {
+  Tensor W = full({4}, 0.5).requires_grad();
+  for (bool immediate : {true, false}) {
+    CAPTURE(immediate);
+    Tape tape;
+    std::vector<float> seen;
+    tape.hook_op("tanh", [&](const OpGradients& gradients) {
+      REQUIRE(gradients.outputs[0].shape() == Shape{4});
+      seen.push_back(gradients.outputs[0].to_vector<float>()[0]);
+      gradients.inputs[0] = gradients.inputs[0] * 2;
+    });
+    std::vector<Tensor> made =
+        batch_map(numbers(6), [&](int i) { return tanh(W * 1.0) * double(i); }, {.immediate = immediate});
+    Tensor found = tape.gradient(sum(stack(made)), W);
+    CHECK(seen == std::vector<float>{5, 4, 3, 2, 1, 0});
+    double t = std::tanh(0.5);
+    CHECK(found(0).item() == Approx(2 * 15 * (1 - t * t)));
+  }
+  // The hook ends with its tape.
+  BatchReport report;
+  Tape tape;
+  batch_map(numbers(6), [&](int i) { return tanh(W * double(i)); }, {.report = &report});
+  for (const BatchedLine& line : report.lines)
+    if (line.op == "tanh") CHECK(line.grouped == 6);
 }

@@ -73,4 +73,35 @@ TEST_CASE("verification accepts groups that compute what their calls do alone, w
   CHECK(report.lines.front().grouped == 3);
 }
 
+TEST_CASE("verification accepts right results while a listener sees outputs that no function returns") {
+  std::vector<int> three = numbers(3);
+  auto check_all = [&] {
+    CHECK_NOTHROW(batch_map(three, [](int i) { return max_pool1d(full({1, 1, 4}, double(i)), 2); }, {.verify = true}));
+    CHECK_NOTHROW(batch_map(three,
+                            [](int i) {
+                              Tensor x = full({2, 4}, double(i));
+                              return scaled_dot_product_attention(x, x, x);
+                            },
+                            {.verify = true}));
+    CHECK_NOTHROW(batch_map(three,
+                            [](int i) {
+                              return layer_norm(full({2, 4}, double(i)), {4}, ones({4}), ones({4}));
+                            },
+                            {.verify = true}));
+  };
+  check_all();
+  {
+    auto scope = debug::detect_anomaly();
+    check_all();
+  }
+  debug::Listen listen([](const debug::OpEvent&) {});
+  check_all();
+  debug::Profile profile;
+  batch_map(three, [](int i) { return tanh(full({2}, double(i))); }, {.verify = true});
+  // What verification runs is not the program's.
+  for (const debug::ProfileRow& one : profile.rows(debug::ProfileBy::op))
+    if (one.name == "tanh") CHECK(one.calls == 1);
+  check_all();
+}
+
 }  // namespace reel_test
