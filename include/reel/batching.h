@@ -7,11 +7,15 @@
 #include <string>
 #include <type_traits>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include <reel/location.h>
 
 namespace reel {
+
+class Indexed;
+class Tensor;
 
 /// How a line's ops ran within `batch_map`.
 struct BatchedLine {
@@ -23,7 +27,7 @@ struct BatchedLine {
   std::int64_t alone_by_op = 0;   ///< calls that ran alone because the op, with these operands, cannot be joined
   std::int64_t alone_large = 0;   ///< calls that ran alone because they are large enough to be fast on their own
   std::int64_t alone_scope = 0;   ///< calls that ran alone within an inner tape or an isolated function
-  std::int64_t alone_waited = 0;  ///< calls that ran alone because no other example had an equal one
+  std::int64_t alone_waited = 0;  ///< calls that ran alone because no other example had an equal one, or was under way
 };
 
 /// What `batch_map` has done with the ops of its examples, by line of the caller.
@@ -44,7 +48,8 @@ struct BatchOptions {
   /// Also run every op that was joined with others alone, and throw if its result or its gradient differs by more than
   /// rounding. Many times slower.
   bool verify = false;
-  /// Receives what ran in groups, and what did not. Null: nothing is counted.
+  /// Receives what ran in groups, and what did not. What an example's own batch_map runs is counted in both reports. Null:
+  /// nothing is counted.
   BatchReport* report = nullptr;
   /// Bytes of each example's stack, at least 64 KiB; only what is used takes memory. Recursion that needs more throws at
   /// the next op; between ops it ends the process, after a sentence on stderr unless the program handles SIGSEGV.
@@ -64,6 +69,24 @@ void run_both(IndexedFunction functions);
 template <class F>
 IndexedFunction indexed(F& function) {
   return {&function, [](void* to, std::size_t index) { (*static_cast<F*>(to))(index); }};
+}
+
+/// In what the result of a function is kept: by value, a part of a tensor as a tensor.
+template <class Result>
+using KeptResult =
+    std::conditional_t<std::is_same_v<std::remove_cvref_t<Result>, Indexed>, Tensor, std::decay_t<Result>>;
+
+/// Calls a function and keeps its result.
+template <class Result, class F, class... Arguments>
+void keep(std::optional<Result>& result, F&& function, Arguments&&... arguments) {
+  static_assert(std::is_move_constructible_v<Result>,
+                "reel: a function that batch_map or both calls returns a value that can be moved, since it is kept");
+  result.emplace(function(std::forward<Arguments>(arguments)...));
+}
+template <class F>
+void keep(std::optional<std::monostate>& result, F&& function) {
+  function();
+  result.emplace();
 }
 
 }  // namespace detail
@@ -86,7 +109,9 @@ IndexedFunction indexed(F& function) {
 template <std::ranges::random_access_range Examples, class Function>
 auto batch_map(Examples&& examples, Function&& function, const BatchOptions& options = {},
                Location where = Location::here()) {
-  using Result = std::invoke_result_t<Function&, std::ranges::range_reference_t<Examples>>;
+  static_assert(std::is_invocable_v<Function&, std::ranges::range_reference_t<Examples>>,
+                "reel: the function of batch_map takes one example of the range");
+  using Result = detail::KeptResult<std::invoke_result_t<Function&, std::ranges::range_reference_t<Examples>>>;
   auto count = static_cast<std::size_t>(std::ranges::size(examples));
   auto example = [&](std::size_t i) -> decltype(auto) {
     return std::ranges::begin(examples)[static_cast<std::ranges::range_difference_t<Examples>>(i)];
@@ -96,7 +121,7 @@ auto batch_map(Examples&& examples, Function&& function, const BatchOptions& opt
     detail::run_batch(count, detail::indexed(run), options, where);
   } else {
     std::vector<std::optional<Result>> made(count);
-    auto run = [&](std::size_t i) { made[i].emplace(function(example(i))); };
+    auto run = [&](std::size_t i) { detail::keep(made[i], function, example(i)); };
     detail::run_batch(count, detail::indexed(run), options, where);
     std::vector<Result> results;
     results.reserve(count);
@@ -106,23 +131,21 @@ auto batch_map(Examples&& examples, Function&& function, const BatchOptions& opt
 }
 
 /// Calls two functions within an example of `batch_map`, and runs equal ops of the two as one, too: for siblings in a
-/// tree. Elsewhere calls one after the other. The second draws its random numbers from a stream of its own. Returns both
-/// results.
-/// Throws: what the functions throw.
+/// tree. Elsewhere calls one after the other. The second draws its random numbers from a stream of its own. Returns a pair
+/// of the results, where std::monostate stands for none; nothing if neither returns anything.
+/// Throws: what the functions throw; MemoryError.
 template <class First, class Second>
 auto both(First&& first, Second&& second) {
-  using A = std::invoke_result_t<First&>;
-  using B = std::invoke_result_t<Second&>;
-  std::optional<A> a;
-  std::optional<B> b;
-  auto run = [&](std::size_t i) {
-    if (i == 0)
-      a.emplace(first());
-    else
-      b.emplace(second());
-  };
+  static_assert(std::is_invocable_v<First&> && std::is_invocable_v<Second&>,
+                "reel: the functions of both take no arguments");
+  using A = detail::KeptResult<std::invoke_result_t<First&>>;
+  using B = detail::KeptResult<std::invoke_result_t<Second&>>;
+  constexpr bool none = std::is_void_v<A> && std::is_void_v<B>;
+  std::optional<std::conditional_t<std::is_void_v<A>, std::monostate, A>> a;
+  std::optional<std::conditional_t<std::is_void_v<B>, std::monostate, B>> b;
+  auto run = [&](std::size_t i) { i == 0 ? detail::keep(a, first) : detail::keep(b, second); };
   detail::run_both(detail::indexed(run));
-  return std::pair<A, B>(std::move(*a), std::move(*b));
+  if constexpr (!none) return std::pair(std::move(*a), std::move(*b));
 }
 
 }  // namespace reel

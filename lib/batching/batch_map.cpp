@@ -1,6 +1,7 @@
 #include <reel/batching.h>
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <typeinfo>
 
@@ -11,6 +12,7 @@
 #include "../core/context.h"
 #include "../core/extended_error.h"
 #include "../core/op_error.h"
+#include "../dispatch/listener_scope.h"
 #include "scheduler.h"
 
 namespace reel::detail {
@@ -51,28 +53,25 @@ void throw_with_index(const Error& error, const std::string& text) {
   }
 }
 
-// Gives a thread other random numbers while it lives.
-class GeneratorScope {
+// Counts the calls of examples that run one after the other.
+class Counter : public ListenerScope {
  public:
-  GeneratorScope(Context& context, Generator generator)
-      : context_(context), before_(context.generator), generator_(generator) {
-    context.generator = &generator_;
+  Counter(Context& context, ReportBuilder& report) : ListenerScope(context), report_(report) {}
+  void finished(const Call& call, Location where) override {
+    report_.count_alone(call, where, Alone::waited);
+    pass_on(call, where);
   }
-  ~GeneratorScope() { context_.generator = before_; }
-  GeneratorScope(const GeneratorScope&) = delete;
-  GeneratorScope& operator=(const GeneratorScope&) = delete;
 
  private:
-  Context& context_;
-  Generator* before_;
-  Generator generator_;
+  ReportBuilder& report_;
 };
 
 void run_immediately(std::size_t count, IndexedFunction function, std::size_t& failed) {
   Context& context = detail::context();
   std::uint64_t call = context.generator->next_call();
   for (std::size_t i = 0; i < count; ++i) {
-    GeneratorScope own(context, stream_of(*context.generator, call, i));
+    Generator own = stream_of(*context.generator, call, i);
+    Exchanged<Generator*> drawn(context.generator, &own);
     failed = i;
     function.call(function.function, i);
   }
@@ -96,13 +95,19 @@ void run_batch(std::size_t count, IndexedFunction function, const BatchOptions& 
   std::size_t failed = 0;
   try {
     auto limit = static_cast<std::size_t>(options.in_flight);
+    Scheduler* around = Scheduler::of(context);
+    ReportBuilder* report = around ? around->report() : nullptr;
+    std::optional<ReportBuilder> own;
+    if (options.report) report = &own.emplace(*options.report, report);
     bool batches = !options.immediate && count > 1;
-    if (Scheduler* around = batches ? Scheduler::of(context) : nullptr)
-      around->run_all(count, function, limit, failed);
-    else if (batches && !context.interceptor)
-      Scheduler(context, options).run_all(count, function, limit, failed);
-    else
-      run_immediately(count, function, failed);
+    if (batches && around && around->may_suspend(context))
+      return around->run_all(count, function, limit, report, failed);
+    if (batches && !context.interceptor)
+      return Scheduler(context, options, where).run_all(count, function, limit, report, failed);
+    std::optional<Counter> counter;
+    if (own && !around) counter.emplace(context, *own);
+    Exchanged<ReportBuilder*> counted(around ? around->report() : report, report);
+    run_immediately(count, function, failed);
   } catch (...) {
     rethrow_with_index(failed, where);
   }
@@ -110,10 +115,11 @@ void run_batch(std::size_t count, IndexedFunction function, const BatchOptions& 
 
 void run_both(IndexedFunction functions) {
   Context& context = detail::context();
-  if (Scheduler* scheduler = Scheduler::of(context)) return scheduler->run_both(functions);
+  if (Scheduler* scheduler = Scheduler::of(context); scheduler && scheduler->may_suspend(context))
+    return scheduler->run_both(functions);
   Generator second = stream_of(*context.generator, context.generator->next_call(), 1);
   functions.call(functions.function, 0);
-  GeneratorScope own(context, second);
+  Exchanged<Generator*> drawn(context.generator, &second);
   functions.call(functions.function, 1);
 }
 

@@ -1,13 +1,15 @@
 #include "report.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
 namespace reel {
 
 void detail::ReportBuilder::count_alone(const Call& call, Location where, Alone why) {
-  BatchedLine& counts = line(call, where);
+  if (around_) around_->count_alone(call, where, why);
+  BatchedLine& counts = report_.lines[line(call, where)];
   ++counts.calls;
   switch (why) {
     case Alone::op: ++counts.alone_by_op; return;
@@ -17,17 +19,21 @@ void detail::ReportBuilder::count_alone(const Call& call, Location where, Alone 
   }
 }
 
-void detail::ReportBuilder::count_group(const Call& call, Location where, std::size_t size) {
-  BatchedLine& counts = line(call, where);
-  counts.calls += static_cast<std::int64_t>(size);
-  counts.grouped += static_cast<std::int64_t>(size);
-  ++counts.groups;
+void detail::ReportBuilder::count_grouped(const Call& call, Location where, std::uint64_t group) {
+  if (around_) around_->count_grouped(call, where, group);
+  std::size_t index = line(call, where);
+  BatchedLine& counts = report_.lines[index];
+  ++counts.calls;
+  ++counts.grouped;
+  counts.groups += std::exchange(last_groups_[index], group) != group;
 }
 
-BatchedLine& detail::ReportBuilder::line(const Call& call, Location where) {
-  auto [found, is_new] = index_.try_emplace({&call.op, where.file, where.line}, report_.lines.size());
-  if (is_new) report_.lines.push_back({.op = call.op.name, .where = where});
-  return report_.lines[found->second];
+std::size_t detail::ReportBuilder::line(const Call& call, Location where) {
+  last_groups_.resize(report_.lines.size() + 1);
+  std::tuple key{&call.op, where.file, where.line};
+  if (auto found = index_.find(key); found != index_.end()) return found->second;
+  report_.lines.push_back({.op = call.op.name, .where = where});
+  return index_.emplace(key, report_.lines.size() - 1).first->second;
 }
 
 std::string BatchReport::to_string() const {

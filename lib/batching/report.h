@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <map>
 #include <tuple>
+#include <vector>
 
 #include <reel/batching.h>
 
@@ -16,15 +17,19 @@ enum class Alone : std::uint8_t { op, large, scope, waited };
 /// Counts calls by op and line.
 class ReportBuilder {
  public:
-  explicit ReportBuilder(BatchReport& report) : report_(report) {}
+  /// `around`: of the batch_map in one of whose examples this one runs; its calls are counted there, too. Null: none.
+  ReportBuilder(BatchReport& report, ReportBuilder* around) : report_(report), around_(around) {}
   void count_alone(const Call& call, Location where, Alone why);
-  void count_group(const Call& call, Location where, std::size_t size);
+  /// Counts one of the calls of a group. `group`: a number that no other group has.
+  void count_grouped(const Call& call, Location where, std::uint64_t group);
 
  private:
-  BatchedLine& line(const Call& call, Location where);
+  std::size_t line(const Call& call, Location where);
 
   BatchReport& report_;
+  ReportBuilder* around_;
   std::map<std::tuple<const OpInfo*, const char*, int>, std::size_t> index_;
+  std::vector<std::uint64_t> last_groups_;  // of each line
 };
 
 }  // namespace reel::detail

@@ -1,12 +1,14 @@
 #include "scheduler.h"
 
 #include <algorithm>
+#include <new>
 #include <string>
 #include <tuple>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../core/per_thread.h"
 #include "../dispatch/invoke.h"
@@ -88,10 +90,11 @@ Generator stream_of(const Generator& from, std::uint64_t call, std::uint64_t ind
   return Generator(mixed(mixed(mixed(from.seed() + 0x9E3779B97F4A7C15u) + call) + index));
 }
 
-Scheduler::Scheduler(Context& outer, const BatchOptions& options)
+Scheduler::Scheduler(Context& outer, const BatchOptions& options, Location where) try
     : outer_(&outer),
       groups_(outer),
       options_(options),
+      where_(where),
       tapes_(outer.tapes),
       depth_(outer.tapes->depth),
       backward_passes_(outer.backward_passes),
@@ -104,15 +107,13 @@ Scheduler::Scheduler(Context& outer, const BatchOptions& options)
   groups_.first_inner_scope = ~std::uint64_t{0};
   groups_.flags &= Context::on_device;
   groups_.flags |= Context::caller_named | Context::grouped;
-  if (options.report) report_.emplace(*options.report);
+} catch (const std::bad_alloc&) {
+  fail_for_memory("batch_map", where);
 }
 
 Scheduler::~Scheduler() = default;
 
-Scheduler* Scheduler::of(const Context& context) {
-  auto* scheduler = dynamic_cast<Scheduler*>(context.interceptor);
-  return scheduler && scheduler->may_suspend(context) ? scheduler : nullptr;
-}
+Scheduler* Scheduler::of(const Context& context) { return dynamic_cast<Scheduler*>(context.interceptor); }
 
 // Within an inner tape or an isolated function, and in a backward pass, no other task may run: they use the thread's list.
 bool Scheduler::may_suspend(const Context& context) const {
@@ -146,7 +147,7 @@ void Scheduler::run(Call& call) {
   if (task.cancelled && std::uncaught_exceptions() == 0) throw Cancelled();
   check_stack(task, call.op.name, call.where);
   auto run_alone = [&](Alone why) {
-    if (report_) report_->count_alone(call, task.context.call_site(call.where), why);
+    if (task.report) task.report->count_alone(call, task.context.call_site(call.where), why);
     if (auto* listener = find_listener<GroupListener>(task.context.listener)) listener->runs_alone(call);
     run_and_record(call);
   };
@@ -234,6 +235,14 @@ std::size_t Scheduler::next_to_run() const {
   return best;
 }
 
+void Scheduler::report_group(std::span<const Waiting> calls) noexcept try {
+  ++groups_run_;
+  for (const Waiting& one : calls)
+    if (ReportBuilder* report = one.task->report)
+      report->count_grouped(*one.call, one.context->call_site(one.call->where), groups_run_);
+} catch (const std::bad_alloc&) {  // without memory the examples go on, uncounted
+}
+
 void Scheduler::run_next() {
   std::size_t next = next_to_run();
   Bucket& bucket = *occupied_[next];
@@ -265,7 +274,7 @@ void Scheduler::run_next() {
     }
     current_context = before;
   }
-  if (ran && report_) report_->count_group(*chosen[0].call, groups_.caller, count);
+  if (ran) report_group(chosen);
   for (const Waiting& one : chosen) {
     one.task->runs_alone = !ran;
     make_ready(*one.task);
@@ -315,7 +324,8 @@ void Scheduler::run_task(void* argument) noexcept {
     task.function.call(task.function.function, task.index);
   } catch (const Cancelled&) {
   } catch (...) {
-    if (Family& family = *task.family; !family.error) {
+    // Those before it go on; what one throws that has been cancelled is no error of its own.
+    if (Family& family = *task.family; !family.error || (task.index < family.failed && !task.cancelled)) {
       family.error = std::current_exception();
       family.failed = task.index;
     }
@@ -332,11 +342,11 @@ void Scheduler::end(Task& task) {
   }
   free_.push_back(&task);
   task.context.tapes->scopes().end_fibre(task.context);
-  if (family.error && family.active > 0) cancel(family);
+  if (family.error && family.active > 0) cancel(family, family.failed);
 }
 
 void Scheduler::start(Family& family, const Context& parent, Generator generator, IndexedFunction function,
-                      std::size_t index) {
+                      std::size_t index) try {
   if (free_.empty()) {
     free_.reserve(tasks_.size() + 1);
     tasks_.push_back(std::make_unique<Task>());
@@ -354,6 +364,7 @@ void Scheduler::start(Family& family, const Context& parent, Generator generator
   task.family = &family;
   task.function = function;
   task.index = index;
+  task.report = family.report;
   task.error = nullptr;
   task.cancelled = task.runs_alone = false;
   task.context.tapes->scopes().begin_fibre(task.context);
@@ -367,6 +378,8 @@ void Scheduler::start(Family& family, const Context& parent, Generator generator
     free_.push_back(&task);
     throw;
   }
+} catch (const std::bad_alloc&) {
+  fail_for_memory("batch_map", where_);
 }
 
 void Scheduler::make_ready(Task& task) noexcept {
@@ -393,13 +406,14 @@ void Scheduler::await(Family& family, std::size_t limit) {
 }
 
 // Tasks that wait for an op are resumed to end; what they have started ends with them.
-void Scheduler::cancel(const Family& family) noexcept {
+void Scheduler::cancel(const Family& family, std::size_t from) noexcept {
   bool more = true;
   while (std::exchange(more, false))
     for (const std::unique_ptr<Task>& task : tasks_) {
       if (task->fibre.ended() || task->cancelled) continue;
       const Task* parent = task->family->parent;
-      if (task->family == &family || (parent && parent->cancelled)) task->cancelled = more = true;
+      if ((task->family == &family && task->index >= from) || (parent && parent->cancelled))
+        task->cancelled = more = true;
     }
   for (Bucket* bucket : occupied_)
     std::erase_if(bucket->waiting, [&](const Waiting& one) {
@@ -411,12 +425,14 @@ void Scheduler::cancel(const Family& family) noexcept {
       std::ranges::count_if(occupied_, [](const Bucket* bucket) { return bucket->is_single(); }));
 }
 
-void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t limit, std::size_t& failed) {
+void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t limit, ReportBuilder* report,
+                        std::size_t& failed) {
   if (current_) check_stack(*current_, "batch_map", {});
   Context& context = current_ ? current_->context : *outer_;
   std::uint64_t call = context.generator->next_call();
   Family family;
   family.parent = current_;
+  family.report = report;
   unstarted_ += count;
   std::size_t started = 0;
   try {
@@ -432,7 +448,7 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
       family.error = std::current_exception();
       family.failed = started - 1;
     }
-    cancel(family);
+    cancel(family, 0);
   }
   unstarted_ -= count - started;
   await(family, 1);
@@ -450,25 +466,21 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
 void Scheduler::run_both(IndexedFunction functions) {
   Task& task = *current_;
   check_stack(task, "both", {});
-  Generator second = stream_of(task.generator, task.generator.next_call(), 1);
+  Generator& drawn_from = *task.context.generator;
+  Generator second = stream_of(drawn_from, drawn_from.next_call(), 1);
   if (live_ >= most_tasks) {
     functions.call(functions.function, 0);
-    struct Exchanged {
-      Exchanged(Generator& generator, Generator& other) : generator(generator), other(other) {
-        std::swap(generator, other);
-      }
-      ~Exchanged() { std::swap(generator, other); }
-      Generator &generator, &other;
-    } exchanged(task.generator, second);
+    Exchanged<Generator*> drawn(task.context.generator, &second);
     return functions.call(functions.function, 1);
   }
   Family family;
   family.parent = &task;
+  family.report = task.report;
   start(family, task.context, second, functions, 1);
   try {
     functions.call(functions.function, 0);
   } catch (...) {
-    cancel(family);
+    cancel(family, 0);
     await(family, 1);
     throw;
   }

@@ -3,8 +3,8 @@
 #include <array>
 #include <exception>
 #include <memory>
-#include <optional>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <reel/batching.h>
@@ -22,6 +22,20 @@ class Scheduler;
 /// The stream of random numbers of one example or sibling: that of `from`, if it has taken this call number, with an index.
 Generator stream_of(const Generator& from, std::uint64_t call, std::uint64_t index);
 
+/// Gives a variable another value while it lives.
+template <class T>
+class Exchanged {
+ public:
+  Exchanged(T& place, T value) : place_(place), before_(std::exchange(place, value)) {}
+  ~Exchanged() { place_ = before_; }
+  Exchanged(const Exchanged&) = delete;
+  Exchanged& operator=(const Exchanged&) = delete;
+
+ private:
+  T& place_;
+  T before_;
+};
+
 /// Tasks that are started together, and that their starter awaits.
 struct Family {
   Task* parent = nullptr;  // null: the thread itself
@@ -29,6 +43,7 @@ struct Family {
   bool awaited = false;  // the parent is suspended until a task ends
   std::exception_ptr error;
   std::size_t failed = 0;  // the index of the task whose error it is
+  ReportBuilder* report = nullptr;
 };
 
 /// A function on a fibre, with the context and the random numbers that are its own.
@@ -40,6 +55,7 @@ struct Task {
   IndexedFunction function{};
   std::size_t index = 0;
   std::exception_ptr error;  // of verification, for the call that it waits for
+  ReportBuilder* report = nullptr;
   Task* next_ready = nullptr;
   bool cancelled = false;
   bool runs_alone = false;  // the call that it waits for is to be run by itself
@@ -48,20 +64,26 @@ struct Task {
 /// Runs the tasks of one thread: each until it waits for an op, then the op for all that wait for an equal one.
 class Scheduler final : public Interceptor {
  public:
-  Scheduler(Context& outer, const BatchOptions& options);
+  /// `where`: of the call of batch_map. Throws: MemoryError.
+  Scheduler(Context& outer, const BatchOptions& options, Location where);
   ~Scheduler() override;
   Scheduler(const Scheduler&) = delete;
   Scheduler& operator=(const Scheduler&) = delete;
 
-  /// Calls a function for each index, at most `limit` at a time, from the thread or from a task. Throws: the first error
-  /// of one of them, when all have ended; `failed` is its index.
-  void run_all(std::size_t count, IndexedFunction function, std::size_t limit, std::size_t& failed);
+  /// Calls a function for each index, at most `limit` at a time, from the thread or from a task. Throws: the error of the
+  /// first of them that fails, when all have ended; `failed` is its index.
+  void run_all(std::size_t count, IndexedFunction function, std::size_t limit, ReportBuilder* report,
+               std::size_t& failed);
   /// Within a task: calls function(0) on it, and function(1) on a task of its own.
   void run_both(IndexedFunction functions);
   /// Called by the dispatcher on a task's fibre: suspends it until the call has run.
   void run(Call& call) override;
-  /// The scheduler of the task that runs on this thread; null if there is none, or it must not be suspended here.
+  /// The scheduler of the task that runs on this thread; null if there is none.
   static Scheduler* of(const Context& context);
+  /// Returns true if the task may be suspended here.
+  bool may_suspend(const Context& context) const;
+  /// What counts the calls of the task that runs; null: nothing does.
+  ReportBuilder*& report() { return current_->report; }
 
  private:
   struct Bucket {
@@ -75,19 +97,20 @@ class Scheduler final : public Interceptor {
     /// form would gain little.
     bool is_scattered() const;
   };
-  bool may_suspend(const Context& context) const;
   void start(Family& family, const Context& parent, Generator generator, IndexedFunction function, std::size_t index);
   void switch_to(Task& task, bool starts);
   static void run_task(void* task) noexcept;
   void end(Task& task);
   /// Waits until fewer than `limit` tasks of a family are active.
   void await(Family& family, std::size_t limit);
-  void cancel(const Family& family) noexcept;
+  /// Ends the tasks of a family from an index on, and what they have started.
+  void cancel(const Family& family, std::size_t from) noexcept;
   void make_ready(Task& task) noexcept;
   /// Continues a task, or runs a group.
   void advance();
   std::size_t next_to_run() const;
   void run_next();
+  void report_group(std::span<const Waiting> calls) noexcept;
   Bucket& bucket_for(const Call& call, const GroupKey& key, const Joining& joining);
   void verify(std::span<const Waiting> calls, const Joining& joining);
   /// Throws: Error if the task's stack is nearly full.
@@ -96,6 +119,7 @@ class Scheduler final : public Interceptor {
   Context* outer_;
   Context groups_;  // in which the ops of groups run
   const BatchOptions& options_;
+  Location where_;
   const TapeList* tapes_;
   int depth_;
   std::uint32_t backward_passes_;
@@ -113,7 +137,7 @@ class Scheduler final : public Interceptor {
   std::vector<Bucket*> occupied_;
   std::size_t singles_ = 0;  // of the occupied buckets
   JoinedParts joined_before_;
-  std::optional<ReportBuilder> report_;
+  std::uint64_t groups_run_ = 0;
 };
 
 }  // namespace reel::detail

@@ -4,6 +4,7 @@
 #include <stdexcept>
 #include <string>
 #include <type_traits>
+#include <variant>
 #include <vector>
 
 #include "catch.h"
@@ -221,4 +222,28 @@ TEST_CASE("siblings within a batch_map within another are right") {
     results.push_back(all);
     return results;
   });
+}
+
+TEST_CASE("siblings may return nothing, references, or parts of tensors, and so may examples") {
+  Tensor x = draw({3}), kept = x;
+  auto function_of = [&] {
+    int ran = 0;
+    static_assert(std::is_void_v<decltype(both([] {}, [] {}))>);
+    both([&] { ran += tanh(x).numel(); }, [&] { ran += tanh(x).numel(); });
+    auto [nothing, number] = both([&] { ++ran; }, [] { return 4; });
+    static_assert(std::is_same_v<decltype(nothing), std::monostate>);
+    auto [reference, part] = both([&]() -> const Tensor& { return kept; }, [&] { return x(1); });
+    static_assert(std::is_same_v<decltype(reference), Tensor> && std::is_same_v<decltype(part), Tensor>);
+    CHECK(ran == 7);
+    CHECK(number == 4);
+    CHECK(reference.is(kept));
+    check_close({part}, {x(1)});
+  };
+  function_of();
+  std::vector<int> three(3);
+  batch_map(three, [&](int) { function_of(); });
+  std::vector<Tensor> references = batch_map(three, [&](int) -> const Tensor& { return kept; });
+  std::vector<Tensor> parts = batch_map(three, [&](int i) { return x(i); });
+  CHECK(references[2].is(kept));
+  check_close({parts[0]}, {x(0)});
 }

@@ -372,9 +372,9 @@ TEST_CASE("an example that catches everything cannot hide the error of another o
     batch_map(numbers(6), [&](int i) {
       Counted counted(alive);
       Tensor x = full({1, 4}, 0.1 * i, {.dtype = f64});
-      if (i == 5) {
+      if (i == 0) {
         x = chain(x, w, 2);
-        throw std::runtime_error("the fault of 5");
+        throw std::runtime_error("the fault of 0");
       }
       for (int attempt = 0; attempt < 3; ++attempt) try {
           chain(x, w, 20);
@@ -385,9 +385,56 @@ TEST_CASE("an example that catches everything cannot hide the error of another o
       return x;
     });
   });
-  CHECK(text == "the fault of 5");
+  CHECK(text == "the fault of 0");
   CHECK(swallowed == 15);
   CHECK(alive == 0);
+}
+
+TEST_CASE("of several examples that fail, the first by index is named, whichever throws first") {
+  manual_seed(9);
+  Tensor w = draw({4, 4});
+  for (const BatchOptions& options : modes()) {
+    CAPTURE(options.in_flight, options.immediate);
+    std::vector<int> lengths{9, 7, 8, 1, 6, 5}, ended(lengths.size());
+    auto run = [&](auto fails) {
+      return error_of<std::runtime_error>([&] {
+        batch_map(
+            numbers(6),
+            [&](int i) {
+              chain(full({1, 4}, 0.1 * i, {.dtype = f64}), w, lengths[static_cast<std::size_t>(i)]);
+              if (fails(i)) throw std::runtime_error("example " + std::to_string(i));
+              ++ended[static_cast<std::size_t>(i)];
+              return i;
+            },
+            options);
+      });
+    };
+    CHECK(run([](int i) { return i >= 2; }) == "example 2");
+    CHECK(ended == std::vector<int>{1, 1, 0, 0, 0, 0});
+    CHECK(run([](int i) { return i == 1 || i == 3; }) == "example 1");
+    CHECK(run([](int i) { return i == 3; }) == "example 3");
+    CHECK(ended == std::vector<int>{3, 2, 1, 0, 0, 0});
+  }
+}
+
+TEST_CASE("what a later example throws while it is ended does not replace the error of another") {
+  Tensor w = draw({4, 4});
+  std::string text = error_of<std::runtime_error>([&] {
+    batch_map(numbers(3), [&](int i) {
+      Tensor x = full({1, 4}, 0.1 * i, {.dtype = f64});
+      // An inner batch fails in its last example, and its first one turns what ends it into an error.
+      batch_map(numbers(2), [&](int k) {
+        try {
+          chain(x, w, k == 1 ? 1 : 9);
+        } catch (...) {
+          throw std::runtime_error("ended");
+        }
+        if (i == 0) throw std::runtime_error("the fault of 0");
+      });
+      chain(x, w, 30);
+    });
+  });
+  CHECK(text == "the fault of 0");
 }
 
 TEST_CASE("of several examples that fail, one error is thrown, and all end") {

@@ -447,3 +447,50 @@ TEST_CASE("recorded batches leave nothing behind when their tape ends") {
   CHECK(after.live_bytes == before.live_bytes);
   CHECK(after.peak_bytes == before.peak_bytes);
 }
+
+TEST_CASE("each batch_map counts its own calls, also one of one example, immediate, or within another") {
+  manual_seed(9);
+  Tensor w = draw({4, 4});
+  auto calls_of = [](const BatchReport& report, const char* op) {
+    BatchedLine all;
+    for (const BatchedLine& one : report.lines)
+      if (one.op == op) {
+        CHECK(one.calls == one.grouped + one.alone_by_op + one.alone_large + one.alone_scope + one.alone_waited);
+        all.calls += one.calls;
+        all.grouped += one.grouped;
+        all.groups += one.groups;
+      }
+    return all;
+  };
+  for (int count : {1, 5})
+    for (bool immediate : {false, true}) {
+      CAPTURE(count, immediate);
+      BatchReport report;
+      batch_map(numbers(count), [&](int i) { return sin(matmul(row(i), w)); },
+                {.immediate = immediate, .report = &report});
+      CHECK(calls_of(report, "matmul").calls == count);
+      CHECK(calls_of(report, "sin").grouped == (immediate || count == 1 ? 0 : count));
+    }
+  for (bool outer_immediate : {false, true})
+    for (bool inner_immediate : {false, true}) {
+      CAPTURE(outer_immediate, inner_immediate);
+      BatchReport outer;
+      std::vector<BatchReport> inner(3);
+      batch_map(numbers(3),
+                [&](int i) {
+                  Tensor x = cos(row(i));
+                  batch_map(numbers(i + 1), [&](int k) { return sin(x * double(k)); },
+                            {.immediate = inner_immediate, .report = &inner[static_cast<std::size_t>(i)]});
+                  return cos(x);
+                },
+                {.immediate = outer_immediate, .report = &outer});
+      CHECK(calls_of(outer, "cos").calls == 6);
+      CHECK(calls_of(outer, "sin").calls == 6);
+      for (int i = 0; i < 3; ++i) {
+        CHECK(calls_of(inner[static_cast<std::size_t>(i)], "cos").calls == 0);
+        CHECK(calls_of(inner[static_cast<std::size_t>(i)], "sin").calls == i + 1);
+      }
+      if (!outer_immediate && !inner_immediate) CHECK(calls_of(outer, "sin").groups < 6);
+      if (!outer_immediate && !inner_immediate) CHECK(calls_of(inner[2], "sin").grouped == 3);
+    }
+}
