@@ -19,7 +19,18 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-/// out = formula(inputs…), `lanes` elements of a row at a time. An input may be broadcast along its rows.
+/// Loads an element in the type in which formulas compute; f32 may be a half in memory.
+template <class T>
+REEL_DEVICE T load_wide(const void* from, DType dtype, std::int64_t at) {
+  if constexpr (std::is_same_v<T, float>) {
+    if (dtype == DType::bf16) return loaded(static_cast<const BFloat16*>(from)[at]);
+    if (dtype == DType::f16) return loaded(static_cast<const Float16*>(from)[at]);
+  }
+  return static_cast<const T*>(from)[at];
+}
+
+/// out = formula(inputs…), `lanes` elements of a row at a time. An input may be broadcast along its rows, and is f32
+/// or a half then, whichever T is.
 template <class F, class R, class... T>
 struct PackedLoop {
   static constexpr int input_count = sizeof...(T);
@@ -33,6 +44,7 @@ struct PackedLoop {
   F formula;
   R* out;
   const void* inputs[input_count];
+  DType dtypes[input_count];
   bool repeats[input_count];
   /// True if all operands are contiguous; `count` need not be a multiple of the lanes then.
   bool flat;
@@ -53,43 +65,38 @@ struct PackedLoop {
     }
     if (flat && count - at[0] < lanes)
       for (std::int64_t lane = 0; lane < count - at[0]; ++lane)
-        out[at[0] + lane] = stored<R>(formula(loaded(input<T>(k)[at[k + 1] + (repeats[k] ? 0 : lane)])...));
+        out[at[0] + lane] = stored<R>(formula(element<T>(k, at[k + 1] + (repeats[k] ? 0 : lane))...));
     else
       write(at[0], read<T>(k, at[k + 1])...);
   }
 
   template <class E>
-  REEL_DEVICE const E* input(std::size_t k) const {
-    return static_cast<const E*>(inputs[k]);
+  REEL_DEVICE Wide<E> element(std::size_t k, std::int64_t at) const {
+    return repeats[k] ? load_wide<Wide<E>>(inputs[k], dtypes[k], at) : loaded(static_cast<const E*>(inputs[k])[at]);
   }
   template <class E>
-  REEL_DEVICE Pack<E, lanes> read(std::size_t k, std::int64_t at) const {
-    const E* place = input<E>(k) + at;
-    if (!repeats[k]) return *reinterpret_cast<const Pack<E, lanes>*>(place);
-    Pack<E, lanes> pack;
-    E element = *place;
+  REEL_DEVICE Pack<Wide<E>, lanes> read(std::size_t k, std::int64_t at) const {
+    Pack<Wide<E>, lanes> wide;
+    if (repeats[k]) {
+      Wide<E> number = element<E>(k, at);
 #pragma unroll
-    for (E& each : pack.element) each = element;
-    return pack;
+      for (Wide<E>& each : wide.element) each = number;
+    } else {
+      auto pack = *reinterpret_cast<const Pack<E, lanes>*>(static_cast<const E*>(inputs[k]) + at);
+#pragma unroll
+      for (int lane = 0; lane < lanes; ++lane) wide.element[lane] = loaded(pack.element[lane]);
+    }
+    return wide;
   }
   template <class... P>
   REEL_DEVICE void write(std::int64_t at, const P&... packs) const {
     Pack<R, lanes> result;
 #pragma unroll
-    for (int lane = 0; lane < lanes; ++lane) result.element[lane] = stored<R>(formula(loaded(packs.element[lane])...));
+    for (int lane = 0; lane < lanes; ++lane) result.element[lane] = stored<R>(formula(packs.element[lane]...));
     *reinterpret_cast<Pack<R, lanes>*>(out + at) = result;
   }
 };
 
-/// Loads an element in the type in which formulas compute; f32 may be a half in memory.
-template <class T>
-REEL_DEVICE T load_wide(const void* from, DType dtype, std::int64_t at) {
-  if constexpr (std::is_same_v<T, float>) {
-    if (dtype == DType::bf16) return loaded(static_cast<const BFloat16*>(from)[at]);
-    if (dtype == DType::f16) return loaded(static_cast<const Float16*>(from)[at]);
-  }
-  return static_cast<const T*>(from)[at];
-}
 template <class T>
 REEL_DEVICE void store_wide(void* to, DType dtype, std::int64_t at, T value) {
   if constexpr (std::is_same_v<T, float>) {
@@ -126,22 +133,23 @@ struct StridedLoop {
   }
 };
 
-/// Returns true if a view can be loaded as elements of T; only halves and f32 are interchangeable.
+/// Returns true if a view has elements of T, of which `lanes` can be read at a time; only halves and f32 are interchangeable.
 template <class T>
-bool has_elements(const View& view) {
-  if constexpr (std::is_same_v<Wide<T>, float>) return view.dtype == dtype_of<T>();
-  return true;
+bool is_readable(const View& view, int lanes) {
+  if constexpr (std::is_same_v<Wide<T>, float>)
+    if (view.dtype != dtype_of<T>()) return false;
+  return is_aligned<T>(view, lanes);
 }
 
-/// Returns true if rows along axis 0 can be read `lanes` elements at a time; `aligned`: whether each operand must be
-/// aligned.
+/// Returns true if rows along axis 0 can be read `lanes` elements at a time; `readable`: whether each operand can that is not
+/// broadcast along them.
 template <int operand_count>
-bool is_packable(const Iteration<operand_count>& iteration, int lanes, const bool (&aligned)[operand_count]) {
+bool is_packable(const Iteration<operand_count>& iteration, int lanes, const bool (&readable)[operand_count]) {
   if (iteration.dims[0] % lanes != 0 || iteration.strides[0][0] != 1) return false;
   for (int k = 0; k < operand_count; ++k) {
     std::int64_t step = iteration.strides[k][0];
     if (step == 0) continue;
-    if (step != 1 || !aligned[k]) return false;
+    if (step != 1 || !readable[k]) return false;
     for (int axis = 1; axis < iteration.rank; ++axis)
       if (iteration.strides[k][axis] % lanes != 0) return false;
   }
@@ -161,24 +169,24 @@ void run_formula(const F& formula, const View& out, const View* const (&inputs)[
   packed.out = out.as<R>();
   packed.count = out.numel;
   packed.flat = out.contiguous;
-  bool fits = has_elements<R>(out), aligned[input_count + 1] = {is_aligned<R>(out, lanes)};
+  bool readable[input_count + 1] = {is_readable<R>(out, lanes)};
   [&]<std::size_t... k>(std::index_sequence<k...>) {
-    fits = fits && (has_elements<T>(*inputs[k]) && ...);
-    ((aligned[k + 1] = is_aligned<T>(*inputs[k], lanes)), ...);
+    ((readable[k + 1] = is_readable<T>(*inputs[k], lanes)), ...);
   }(std::index_sequence_for<T...>());
-  bool all_aligned = aligned[0];
+  bool all_readable = readable[0];
   for (int k = 0; k < input_count; ++k) {
     packed.inputs[k] = inputs[k]->data;
+    packed.dtypes[k] = inputs[k]->dtype;
     packed.repeats[k] = inputs[k]->numel == 1;
     packed.flat &= packed.repeats[k] || (inputs[k]->contiguous && inputs[k]->numel == out.numel);
-    all_aligned &= packed.repeats[k] || aligned[k + 1];
+    all_readable &= packed.repeats[k] || readable[k + 1];
   }
-  if (packed.flat && all_aligned && fits) return for_each((out.numel + lanes - 1) / lanes, packed);
+  if (packed.flat && all_readable) return for_each((out.numel + lanes - 1) / lanes, packed);
 
   const View* operands[input_count + 1] = {&out};
   for (int k = 0; k < input_count; ++k) operands[k + 1] = inputs[k];
   Iteration<input_count + 1> iteration(operands);
-  if (fits && is_packable(iteration, lanes, aligned)) {
+  if (is_packable(iteration, lanes, readable)) {
     packed.flat = false;
     iteration.dims[0] /= lanes;
     for (int k = 0; k <= input_count; ++k) {
