@@ -228,8 +228,8 @@ std::string to_string(const Tensor& tensor);
 /// Returns `out`. Waits for a GPU that computes it.
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
-/// An operand: a tensor by reference or a plain number, with the location of the call. A plain number is a weak scalar:
-/// it takes the dtype of the tensor it is combined with. Functions take an Arg as a parameter; it is never stored.
+/// An operand: a tensor by reference or a plain number, with the location of the call. A number is a weak scalar: it has
+/// the dtype of the tensor beside it, in arithmetic f32 for a half. Functions take an Arg as a parameter, and store none.
 class Arg {
  public:
   /// What the operand is: a tensor, or a plain number of type bool, integer or floating.

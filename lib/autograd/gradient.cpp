@@ -207,14 +207,18 @@ bool adds_nothing(const Body& body, const SlotForm& form) {
 
 Tensor BackwardPass::fitted(const Entry& entry, std::uint32_t slot, Tensor gradient) {
   const SlotForm& form = *list_.slot(slot).form;
-  const Body& body = gradient.body();
-  if (form.matches(body)) return gradient;
+  if (form.matches(gradient.body())) return gradient;
   auto refuse = [&](std::string_view is) {
     throw InternalError(
         fmt::format("the gradient of {} is {}, but its input is {}", entry.op->name, describe(gradient), is));
   };
-  if (form.dtype != body.dtype || form.device != body.device) refuse(name_of(form.dtype));
-  gradient = adds_nothing(body, form) ? reshape(gradient, form.shape()) : sum_to_if_needed(gradient, form.shape());
+  // Operands of f32 beside halves, such as plain numbers, make a gradient f32.
+  auto mixes = [](DType dtype) { return is_floating(dtype) && dtype != DType::f64; };
+  if (mixes(form.dtype) && mixes(gradient.dtype())) gradient = to_if_needed(gradient, form.dtype);
+  if (form.dtype != gradient.dtype() || form.device != gradient.device()) refuse(name_of(form.dtype));
+  if (form.matches(gradient.body())) return gradient;
+  gradient =
+      adds_nothing(gradient.body(), form) ? reshape(gradient, form.shape()) : sum_to_if_needed(gradient, form.shape());
   if (!form.matches(gradient.body())) refuse(to_string(form.shape()));
   return gradient;
 }

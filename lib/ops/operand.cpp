@@ -41,6 +41,11 @@ DType common_dtype(const char* op, const Arg& a, const Arg& b) {
   return promote(x.dtype(), y.dtype());
 }
 
+DType arithmetic_dtype(const Arg& operand, DType dtype) {
+  bool exact = operand.rank() > 0 || (operand.is_tensor() && operand.dtype() == dtype);
+  return exact || !is_half(dtype) ? dtype : DType::f32;
+}
+
 bool is_castable(DType from, DType to) { return kind_of(from) <= kind_of(to); }
 
 void check_fits(const char* op, const Arg& number, DType dtype) {

@@ -1,3 +1,5 @@
+#include <reel/batching.h>
+
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -85,6 +87,55 @@ TEST_CASE("rows are broadcast, skipped and transposed as on the CPU, whatever th
         return y;
       };
       check(in_place, {x({7, 2 * width}, 1), x({7, width}, 2)});
+    }
+}
+
+TEST_CASE("numbers of f32 beside halves are not rounded, along contiguous elements, rows and strides") {
+  if (lacks_device()) return;
+  using NumberOp = Tensor (*)(const Tensor& x, const Arg& number);
+  constexpr NumberOp ops[] = {
+      [](const Tensor& x, const Arg& c) { return x * c; },
+      [](const Tensor& x, const Arg& c) { return c / x; },
+      [](const Tensor& x, const Arg& c) { return x % c; },
+      [](const Tensor& x, const Arg& c) { return lerp(x, square(x), c); },
+      [](const Tensor& x, const Arg& c) { return lerp(c, x, 0.3); },
+      [](const Tensor& x, const Arg& c) { return maximum(x, c); },
+      [](const Tensor& x, const Arg& c) {
+        Tensor y = copy(x);
+        sub_(y, c);
+        return y;
+      },
+  };
+  for (DType dtype : {bf16, f16})
+    for (const Shape& shape : {Shape{}, Shape{1}, Shape{3}, Shape{8}, Shape{1003}, Shape{6, 48}, Shape{5, 30}})
+      for (double c : {0.3, 1e5, 1e-8})
+        for (std::size_t i = 0; i < std::size(ops); ++i) {
+          CAPTURE(name_of(dtype), to_string(shape), c, i);
+          Tensor x = drawn(shape, dtype, 4);
+          auto with_number = [&](const std::vector<Tensor>& x) { return ops[i](x[0], c); };
+          check(with_number, {x});
+          check([&](const std::vector<Tensor>& x) { return ops[i](x[0], x[1]); }, {x, full({}, c, {.dtype = f32})});
+          if (x.rank() < 2) continue;
+          check(with_number, {transpose(x)});
+          check(with_number, {slice(x, 1, 0, 16)});
+        }
+  // Numbers of a batch, joined to a column.
+  std::vector<double> examples = {0.3, 1e5, 1e-8, 2};
+  for (const Shape& shape : {Shape{}, Shape{8}, Shape{5}}) {
+    Tensor x = to(drawn(shape, f16, 6), gpu);
+    auto run = [&](const BatchOptions& options) {
+      return concat(batch_map(
+                        examples, [&](double c) { return reshape(c / (x * c), {-1}); }, options),
+                    0);
+    };
+    CHECK(apart(run({}), to(run({.immediate = true}), cpu)) == 0);
+  }
+  // Powers that have formulas of their own, of numbers on either side.
+  for (double c : {2.0, 3.0, 0.5, -1.0, 0.3})
+    for (const Shape& shape : {Shape{}, Shape{50}}) {
+      Tensor x = abs(drawn(shape, f16, 5)) + 0.5;
+      check([&](const std::vector<Tensor>& x) { return pow(x[0], c); }, {x});
+      check([&](const std::vector<Tensor>& x) { return pow(std::abs(c), x[0]); }, {x});
     }
 }
 

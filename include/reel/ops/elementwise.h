@@ -8,7 +8,9 @@
 
 /// \file
 /// Elementwise functions. Operands broadcast as NumPy's do, and are combined in a common dtype as PyTorch's are (see
-/// `promote`); plain numbers are weak scalars. Functions of one operand that are not said to keep integers give f32 for
+/// `promote`); plain numbers are weak scalars. Beside bf16 and f16, numbers and tensors of rank 0 of other dtypes enter
+/// the arithmetic in f32, and only the result is rounded; comparisons, `maximum`, `minimum`, `clamp` and `where` take
+/// them as the half to which they round. Functions of one operand that are not said to keep integers give f32 for
 /// integers and bools. Derivatives at kinks are PyTorch's.
 
 namespace reel {

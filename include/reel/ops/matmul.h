@@ -28,7 +28,8 @@ struct AddmmOptions {
 };
 
 /// beta · c + alpha · a b, for a: (M, K), b: (K, N) and c that broadcasts to (M, N). With beta = 0, c is left out: its
-/// NaNs have no effect, and no gradient flows to it. bf16 and f16 are rounded after each of the steps.
+/// NaNs have no effect, and no gradient flows to it. In bf16 and f16 the product is rounded, and so is the sum, which is
+/// computed in f32.
 /// Throws: ShapeError unless they fit; DTypeError for a fraction among integers, or for any factor but 1 among bools;
 /// DeviceError for operands on different devices.
 /// Source: PyTorch's addmm.

@@ -10,6 +10,7 @@
 #include <reel/ops/create.h>
 
 #include "../../ops/if_needed.h"
+#include "../../ops/operand.h"
 #include "../../ops/random/attributes.h"
 #include "model_tensor.h"
 
@@ -124,7 +125,17 @@ std::int64_t Writer::fixed(const Numbers& numbers, const char* what) const {
                   what, numbers.front(), shared_.axes.sizes_text(0), numbers[other], shared_.axes.sizes_text(other)));
 }
 
-std::string Writer::in(std::size_t input) { return name_of(step().inputs[input]); }
+DType Writer::widen() {
+  widens_ = widens_ || is_half(out().dtype());
+  return widens_ ? f32 : tensor(0).dtype();
+}
+
+std::string Writer::in(std::size_t input) {
+  ValueId id = step().inputs[input];
+  if (!widens_ || !is_half(tensor(input).dtype())) return name_of(id);
+  std::string& name = converted_[{id, f32}];
+  return name.empty() ? name = cast(name_of(id), f32) : name;
+}
 
 std::string Writer::in_as(std::size_t input, DType dtype) {
   std::string name = in(input);
@@ -134,7 +145,7 @@ std::string Writer::in_as(std::size_t input, DType dtype) {
 std::string Writer::in_rounded(std::size_t input, DType half) { return rounded_name(step().inputs[input], half); }
 
 std::string Writer::rounded_name(ValueId id, DType half) {
-  std::string& name = rounded_[{id, half}];
+  std::string& name = converted_[{id, half}];
   if (!name.empty()) return name;
   if (auto outside = runs_[0]->captured.find(id); outside != runs_[0]->captured.end())
     return name = outer_->rounded_name(outside->second, half);
@@ -158,7 +169,9 @@ bool Writer::is_fixed(std::size_t input) const {
 }
 
 void Writer::result(std::size_t output, const std::string& name) {
-  if (has_output(output)) names_[step().outputs[output]] = name;
+  if (!has_output(output)) return;
+  bool rounds = widens_ && is_half(out(output).dtype());
+  names_[step().outputs[output]] = rounds ? cast(name, out(output).dtype()) : name;
 }
 
 std::string Writer::name_of(ValueId id) {
@@ -442,12 +455,17 @@ void Writer::write_step(std::size_t index) {
     case StepKind::loop: return write_loop(*this);
     case StepKind::op: break;
   }
+  widens_ = false;
   if (write_as_constant()) return;
   const char* op = step().op->name;
   if (drops_nothing()) return result(node("Identity", {in(0)}));
   if (is_random(op)) refuse("it draws random numbers; call the model's eval(), or pass them as an input");
   WriteOp write = operator_of(op);
   if (!write) refuse("ONNX has no counterpart; compute it outside of the exported function, or with other ops");
+  // A number of f32 beside halves.
+  if (step().op->batching == Batching::elementwise && input_count() > 1)
+    for (std::size_t i = 0; i < input_count(); ++i)
+      if (is_half(out().dtype()) && tensor(i).dtype() == f32) widen();
   write(*this);
 }
 

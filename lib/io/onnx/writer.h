@@ -89,6 +89,9 @@ class Writer {
   /// Throws: Error if an output is used that the operator does not have.
   void refuse_output(std::size_t output, const char* what) const;
 
+  /// From here on, the step computes in f32 in place of a half: `in` converts halves, and `result` rounds. Returns the
+  /// dtype in which it computes.
+  DType widen();
   /// The name of an input.
   std::string in(std::size_t input);
   /// The name of an input, converted if it has another dtype.
@@ -139,9 +142,10 @@ class Writer {
   std::vector<const Trace*> runs_;
   Writer* outer_;
   std::size_t current_ = 0;
+  bool widens_ = false;
   std::unordered_map<ValueId, std::string> names_;
   std::unordered_set<ValueId> used_;
-  std::map<std::pair<ValueId, DType>, std::string> rounded_;
+  std::map<std::pair<ValueId, DType>, std::string> converted_;
 };
 
 /// Writes the nodes of an op.

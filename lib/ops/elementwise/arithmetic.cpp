@@ -65,7 +65,8 @@ constexpr OpInfo div_op{
     .forward = binary_forward<formulas::Div>,
     .gradient =
         [](Gradient& g) {
-          Tensor quotient = g.output() / g.saved_input(1);
+          // Halves divided by several numbers of a batch, which are a column of f32, are rounded as by each.
+          Tensor quotient = to_if_needed(g.output() / g.saved_input(1), g.output().dtype());
           if (g.wants(1)) g.accumulate(1, -(quotient * g.saved_output()));
           g.accumulate(0, std::move(quotient));
         },
@@ -101,7 +102,9 @@ constexpr OpInfo mod_op{
     .gradient =
         [](Gradient& g) {
           g.accumulate(0, g.output());
-          if (g.wants(1)) g.accumulate(1, -(g.output() * floor_divide(g.saved_input(0), g.saved_input(1))));
+          if (!g.wants(1)) return;
+          Tensor quotient = floor_divide(widened(g.saved_input(0)), widened(g.saved_input(1)));
+          g.accumulate(1, -(g.output() * quotient));
         },
     .saves_input_for = {inputs({1}), inputs({1})},
 };
@@ -117,7 +120,7 @@ Tensor fmod(const Arg& a, const Arg& b) {
   Tensor negative = x < 0;
   if (is_floating(given.dtype)) {
     Tensor size = mod(where(negative, -x, x), abs(y));
-    return where(negative, -size, size);
+    return to_if_needed(where(negative, -size, size), given.dtype);
   }
   // The least integer has no size, but its remainder needs only the other sign.
   Tensor rest = mod(x, y);
@@ -159,13 +162,12 @@ constexpr OpInfo pow_op{
     .gradient =
         [](Gradient& g) {
           const Tensor& d = g.output();
-          const Tensor& b = g.saved_input(1);
-          if (g.wants(0)) g.accumulate(0, d * base_derivative(g.saved_input(0), b, g.recording()));
+          Tensor a = widened(g.saved_input(0)), b = widened(g.saved_input(1));
+          if (g.wants(0)) g.accumulate(0, d * base_derivative(a, b, g.recording()));
           if (g.wants(1)) {
-            const Tensor& a = g.saved_input(0);
             // The logarithm's own derivative must not be computed at 0 either.
             Tensor vanishes = mul(a == 0.0, b >= 0.0);
-            g.accumulate(1, where(vanishes, 0.0, d * g.saved_output() * log(where(vanishes, 1.0, a))));
+            g.accumulate(1, where(vanishes, 0.0, widened(d) * g.saved_output() * log(where(vanishes, 1.0, a))));
           }
         },
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
@@ -184,7 +186,7 @@ constexpr OpInfo logaddexp_op{
     .forward = binary_forward<formulas::Logaddexp>,
     .gradient =
         [](Gradient& g) {
-          const Tensor &a = g.saved_input(0), &b = g.saved_input(1);
+          Tensor a = widened(g.saved_input(0)), b = widened(g.saved_input(1));
           // Equal infinities share the gradient equally; their difference would be an anomaly.
           Tensor equal_infinities = logical_and(isinf(a), a == b);
           Tensor apart = where(equal_infinities, 0.0, a) - where(equal_infinities, 0.0, b);

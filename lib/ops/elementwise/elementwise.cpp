@@ -18,10 +18,16 @@ DType operand_dtype(const char* op, const Arg& a, const Arg& b, Types types) {
   return dtype;
 }
 
+DType entry_dtype(const Arg& operand, DType dtype, Types types) {
+  return types == Types::comparison || types == Types::extreme ? dtype : arithmetic_dtype(operand, dtype);
+}
+
 }  // namespace
 
 BinaryOperands::BinaryOperands(const char* op, const Arg& a, const Arg& b, Types types)
-    : dtype(operand_dtype(op, a, b, types)), a(op, a, dtype, b), b(op, b, dtype, a) {
+    : dtype(operand_dtype(op, a, b, types)),
+      a(op, a, entry_dtype(a, dtype, types), b),
+      b(op, b, entry_dtype(b, dtype, types), a) {
   const Tensor &x = *this->a, &y = *this->b;
   check_same_device(op, x, y, a.location());
   if (!broadcast(x.shape(), y.shape(), shape))

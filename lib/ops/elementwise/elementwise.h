@@ -19,10 +19,11 @@ void binary_forward(Call& call) {
   kernels(call.output().device).binary[binary_place<F>](call.output(), call.input(0), call.input(1));
 }
 
-/// The dtypes that a binary op accepts and returns.
-enum class Types { arithmetic, no_bool, floating, comparison, integers, integers_and_bools };
+/// The dtypes that a binary op accepts and returns. A plain number beside halves is rounded to their dtype where the op
+/// compares it (`comparison`), or may return it (`extreme`), as PyTorch does; elsewhere it enters in f32.
+enum class Types { arithmetic, extreme, no_bool, floating, comparison, integers, integers_and_bools };
 
-/// The operands of a binary op in their common dtype. Throws: ShapeError; DTypeError; DeviceError.
+/// The operands of a binary op in their common dtype, or in f32: see Types. Throws: ShapeError; DTypeError; DeviceError.
 struct BinaryOperands {
   BinaryOperands(const char* op, const Arg& a, const Arg& b, Types types);
   DType dtype;

@@ -243,7 +243,7 @@ Tensor overwrite(const InPlaceBinary& op, const Destination& to, const Arg& y) {
   if (!other || !is_floating(dtype) || !same_form(x.body(), other->body())) dtype = check_binary(op, run, y);
   run.prepare(Overwriting::OldValues::read, {other});
   if (!run.tracked() && dtype == x.dtype() && x.is_contiguous()) {
-    Operand operand(op.info.name, y, dtype, Arg(x, run.where()));
+    Operand operand(op.info.name, y, arithmetic_dtype(y, dtype), Arg(x, run.where()));
     bool overlaps = operand->body().storage == x.body().storage && !same_elements(operand->body(), x.body());
     Tensor copied = overlaps ? run.kept(*operand) : Tensor{};
     run.run(op.info, {&x, overlaps ? &copied : &*operand});

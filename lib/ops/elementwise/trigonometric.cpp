@@ -121,7 +121,7 @@ constexpr OpInfo atan2_op{
     .forward = binary_forward<formulas::Atan2>,
     .gradient =
         [](Gradient& g) {
-          AngleSlope at(g.saved_input(0), g.saved_input(1));
+          AngleSlope at(widened(g.saved_input(0)), widened(g.saved_input(1)));
           Tensor share = g.output() / at.scale;
           if (g.wants(0)) g.accumulate(0, share * (at.v * at.inverse));
           if (g.wants(1)) g.accumulate(1, -(share * (at.u * at.inverse)));

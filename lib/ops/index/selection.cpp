@@ -5,6 +5,7 @@
 
 #include "../../core/dtype_dispatch.h"
 #include "../elementwise/elementwise.h"
+#include "../if_needed.h"
 #include "../registry.h"
 
 namespace reel {
@@ -74,7 +75,7 @@ constexpr OpInfo maximum_op{
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
 };
 
-Tensor maximum(const Arg& a, const Arg& b) { return binary<formulas::Maximum>(maximum_op, a, b, Types::arithmetic); }
+Tensor maximum(const Arg& a, const Arg& b) { return binary<formulas::Maximum>(maximum_op, a, b, Types::extreme); }
 
 // y = the smaller of a and b;  da = d where a < b, d / 2 where a = b, else 0;  db = d where b < a, d / 2 where a = b,
 // else 0
@@ -95,7 +96,7 @@ constexpr OpInfo minimum_op{
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
 };
 
-Tensor minimum(const Arg& a, const Arg& b) { return binary<formulas::Minimum>(minimum_op, a, b, Types::arithmetic); }
+Tensor minimum(const Arg& a, const Arg& b) { return binary<formulas::Minimum>(minimum_op, a, b, Types::extreme); }
 
 // y = min(max(x, low), high);  dx = d where low ≤ x ≤ high,  dlow = d where x < low ≤ high,
 // dhigh = d where x > high or low > high; 0 elsewhere
@@ -170,7 +171,7 @@ constexpr OpInfo lerp_op{
           const Tensor& d = g.output();
           if (g.wants(0)) g.accumulate(0, d * (1.0 - g.saved_input(2)));
           if (g.wants(1)) g.accumulate(1, d * g.saved_input(2));
-          if (g.wants(2)) g.accumulate(2, d * (g.saved_input(1) - g.saved_input(0)));
+          if (g.wants(2)) g.accumulate(2, d * (widened(g.saved_input(1)) - widened(g.saved_input(0))));
         },
     .saves_input_for = {inputs({2}), inputs({2}), inputs({0, 1})},
 };
@@ -182,7 +183,8 @@ Tensor lerp(const Arg& a, const Arg& b, const Arg& weight) {
   if (weight.is_tensor()) dtype = promote(dtype, common_dtype(name, a, weight));
   if (!is_floating(dtype)) dtype = DType::f32;
   const Arg& beside = a.is_tensor() ? a : b;
-  Operand from(name, a, dtype, b), to(name, b, dtype, a), by(name, weight, dtype, beside);
+  Operand from(name, a, arithmetic_dtype(a, dtype), b), to(name, b, arithmetic_dtype(b, dtype), a),
+      by(name, weight, arithmetic_dtype(weight, dtype), beside);
   check_same_device(name, *from, *to, where);
   check_same_device(name, *from, *by, where);
   Shape shape;

@@ -258,8 +258,12 @@ Tensor addmm(const Arg& given_c, const Arg& given_a, const Arg& given_b, AddmmOp
   if (is_op && alike && options.alpha == 1 && options.beta == 1)
     return invoke(addmm_op, {&z, &x, &y}, {shape, dtype, x.device()}, where);
   CallerScope caller(where);
-  Tensor product = scaled(matmul(to_if_needed(x, dtype), to_if_needed(y, dtype)), options.alpha);
-  return options.beta == 0 ? product : add(product, scaled(to_if_needed(z, dtype), options.beta));
+  Tensor product = matmul(to_if_needed(x, dtype), to_if_needed(y, dtype));
+  if (options.beta == 0) return scaled(product, options.alpha);
+  // Halves are scaled and added in f32, so that the sum is rounded once.
+  DType wide = is_half(dtype) && (options.alpha != 1 || options.beta != 1) ? DType::f32 : dtype;
+  Tensor sum = scaled(to_if_needed(product, wide), options.alpha) + scaled(to_if_needed(z, wide), options.beta);
+  return to_if_needed(sum, dtype);
 }
 
 // outer: y = a bᵀ of flattened operands, by broadcasting

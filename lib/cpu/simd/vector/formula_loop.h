@@ -97,7 +97,8 @@ struct VectorFormula {
 template <class F, Cost cost>
 void floating_unary(const View& out, const View& x) {
   BlockLoop loop = x.dtype == DType::f64 ? vector_loop_1<F, double> : vector_loop_1<F, float>;
-  bool half = x.dtype == DType::bf16 || x.dtype == DType::f16;
+  // x may be a number of f32 beside halves.
+  bool half = out.dtype == DType::bf16 || out.dtype == DType::f16;
   if (out.contiguous && x.contiguous && x.numel == out.numel && !half && out.numel < parallel_from(cost)) [[likely]] {
     const void* input = x.data;
     return loop(out.data, &input, out.numel);

@@ -41,7 +41,7 @@ struct Expression {
   }
 };
 
-Expression of(Writer& w) { return {w, w.tensor(0).dtype()}; }
+Expression of(Writer& w) { return {w, w.widen()}; }
 bool floats(Writer& w) { return is_floating(w.tensor(0).dtype()); }
 const ActivationAttributes& numbers_of(Writer& w) { return w.attributes<ActivationAttributes>(); }
 
