@@ -92,11 +92,15 @@ class Tensor {
   /// The only element, converted to T; waits for a GPU that computes it.
   /// Throws: ShapeError unless there is exactly one; Error if the tensor is undefined.
   template <Element T = double>
-  T item(Location where = Location::here()) const;
+  T item(Location where = Location::here()) const {
+    return only_element<T>(where);
+  }
   /// A copy of the elements in row-major order.
   /// Throws: DTypeError unless T is the tensor's type; Error if the tensor is undefined.
   template <Element T>
-  std::vector<T> to_vector(Location where = Location::here()) const;
+  std::vector<T> to_vector(Location where = Location::here()) const {
+    return copied_elements<T>(where);
+  }
   /// A pointer to the first element, to read; the others follow at `strides()`.
   /// Throws: DTypeError unless T is the tensor's type; DeviceError unless the tensor is on the CPU; Error if it is
   /// undefined.
@@ -169,6 +173,11 @@ class Tensor {
 
  private:
   [[noreturn]] static void throw_undefined(Location where);
+  // Exported, and without a constraint, which compilers mangle differently.
+  template <class T>
+  T only_element(Location where) const;
+  template <class T>
+  std::vector<T> copied_elements(Location where) const;
   const void* readable(DType dtype, Location where) const;
   void* writable(DType dtype, Location where);
 

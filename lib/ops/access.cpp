@@ -102,8 +102,8 @@ void detail::end_write(const Tensor& tensor, Location where) noexcept {
   storage.writers.fetch_sub(1, std::memory_order_relaxed);
 }
 
-template <Element T>
-T Tensor::item(Location where) const {
+template <class T>
+T Tensor::only_element(Location where) const {
   if (body(where).numel != 1)
     fail<ShapeError>("item", where, "needs exactly one element, not {}; reduce it first, or use to_vector",
                      describe(*this));
@@ -116,8 +116,8 @@ T Tensor::item(Location where) const {
                    [&]<class From>(std::type_identity<From>) { return convert<T>(*static_cast<const From*>(data)); });
 }
 
-template <Element T>
-std::vector<T> Tensor::to_vector(Location where) const try {
+template <class T>
+std::vector<T> Tensor::copied_elements(Location where) const try {
   NoRecord pause;
   Tensor here = to_if_needed(Arg(*this, where), cpu);
   static_cast<void>(here.readable(dtype_of<T>(), where));
@@ -128,9 +128,9 @@ std::vector<T> Tensor::to_vector(Location where) const try {
   fail_for_memory("to_vector", where);
 }
 
-#define REEL_INSTANTIATE(T)                   \
-  template T Tensor::item<T>(Location) const; \
-  template std::vector<T> Tensor::to_vector<T>(Location) const;
+#define REEL_INSTANTIATE(T)                           \
+  template T Tensor::only_element<T>(Location) const; \
+  template std::vector<T> Tensor::copied_elements<T>(Location) const;
 REEL_INSTANTIATE(float)
 REEL_INSTANTIATE(double)
 REEL_INSTANTIATE(BFloat16)

@@ -24,8 +24,8 @@ namespace reel::nn {
 /// The state of an LSTM.
 using reel::LSTMState;
 
-/// The input of a node that has none.
-inline const Tensor no_input;
+/// The input of a node that has none. It is the library's, so that a program has nothing of reel's to destroy at its end.
+extern const Tensor no_input;
 
 /// Options of ChildSumTreeLSTM and NaryTreeLSTM.
 struct TreeLSTMOptions {

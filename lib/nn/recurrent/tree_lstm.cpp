@@ -14,6 +14,8 @@ namespace reel::nn {
 
 using namespace detail;
 
+const Tensor no_input;
+
 namespace {
 
 constexpr const char* sum_name = "ChildSumTreeLSTM";
