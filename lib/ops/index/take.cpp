@@ -8,6 +8,7 @@
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
 #include "../if_needed.h"
+#include "../operand.h"
 #include "../registry.h"
 #include "attributes.h"
 #include "index_checks.h"
@@ -266,6 +267,9 @@ Tensor detail::index_put(const char* name, const Arg& x, std::span<const Tensor>
   const Tensor& to = tensor_of(name, x);
   Location where = x.location();
   CallerScope caller(where);
+  // A number is added to halves in f32, as by `add`.
+  if (options.accumulate && !values.is_tensor() && is_half(to.dtype()))
+    return to_if_needed(index_put(name, Arg(widened(to), where), indices, values, options), to.dtype());
   Tensor rows = merged_index(name, to, indices, where), value = value_for(name, to, values, where);
   Shape merged, wanted = rows.shape();
   int leading = static_cast<int>(indices.size());

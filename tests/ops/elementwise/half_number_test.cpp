@@ -276,6 +276,44 @@ TEST_CASE("comparisons take a number as the half that it rounds to") {
   }
 }
 
+TEST_CASE("parts and transposed halves take a number as contiguous ones do") {
+  INFO("seed " << seed);
+  for (DType dtype : {bf16, f16})
+    for (double c : {0.3, 1e5}) {
+      CAPTURE(name_of(dtype), c);
+      Tensor x = draw_x(rows[0], dtype, {6, 40});
+      Tensor y = copy(x), transposed = transpose(y);
+      transposed *= c;
+      CHECK(same_bits(y, x * c));
+      y = copy(x);
+      y(slice(0, 6, 2)) /= c;
+      CHECK(same_bits(copy(y(2)), copy(x(2)) / c));
+      CHECK(same_bits(copy(y(1)), copy(x(1))));
+      y = copy(x);
+      y(x > 0) -= c;
+      CHECK(same_bits(y, where(x > 0, x - c, x)));
+    }
+}
+
+TEST_CASE("a number that index_put adds to halves is not rounded") {
+  INFO("seed " << seed);
+  for (DType dtype : {bf16, f16})
+    for (double c : {0.3, 1e-3, -1e5}) {
+      CAPTURE(name_of(dtype), c);
+      Tensor x = draw_x(rows[0], dtype, {5, 7}), index = tensor({0, 3, 3});
+      Tape tape;
+      tape.watch(x);
+      Tensor y = index_put(x, {index}, c, {.accumulate = true});
+      std::vector<double> from = wide(x), found = wide(y);
+      for (std::size_t i = 0; i < found.size(); ++i) {
+        int times = i / 7 == 0 ? 1 : i / 7 == 3 ? 2 : 0;
+        CHECK(is_rounded(found[i], from[i] + times * in_f32(c), dtype, false, 1));
+      }
+      CHECK(wide(tape.gradient(y, x, GradientOptions{.seed = ones({5, 7}, {.dtype = dtype})})) ==
+            std::vector<double>(35, 1));
+    }
+}
+
 TEST_CASE("addmm scales halves in f32") {
   INFO("seed " << seed);
   for (DType dtype : {bf16, f16})
