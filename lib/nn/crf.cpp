@@ -134,9 +134,10 @@ Initialiser first_values(const CRFOptions& options, std::int64_t tags, Location 
 
 RandomOptions draw(const CRFOptions& options) { return {.dtype = options.dtype, .generator = options.generator}; }
 
-// log Z of each sequence, computed by the forward algorithm. Emissions are already checked.
+// log Z of each sequence, computed by the forward algorithm, for checked and widened emissions.
 Tensor forward(const CRF& crf, const Tensor& emissions, const std::vector<std::int64_t>& lengths) {
   DeviceGuard here(emissions.device());
+  Tensor transitions = widened(crf.transitions), start = widened(crf.start), end = widened(crf.end);
   ByLength order(lengths);
   auto sequence_count = static_cast<std::int64_t>(lengths.size());
   if (order.counts.empty()) {
@@ -147,18 +148,18 @@ Tensor forward(const CRF& crf, const Tensor& emissions, const std::vector<std::i
   Tensor by_step = take(emissions, tensor(order.elements), 0);  // elements of step 0, then of step 1 …
   std::vector<Tensor> ended;                                    // α at the last steps, of the shortest sequences first
   std::int64_t reached = order.counts[0], next = reached;
-  Tensor alpha = crf.start + slice(by_step, 0, 0, reached);
+  Tensor alpha = start + slice(by_step, 0, 0, reached);
   for (std::size_t t = 1; t < order.counts.size(); ++t) {
     std::int64_t count = order.counts[t];
     if (count < reached) ended.push_back(slice(alpha, 0, count, reached));
     Tensor before = reshape(slice(alpha, 0, 0, count), {count, -1, 1});
-    alpha = logsumexp(before + crf.transitions, 1) + slice(by_step, 0, next, next + count);
+    alpha = logsumexp(before + transitions, 1) + slice(by_step, 0, next, next + count);
     reached = count;
     next += count;
   }
   ended.push_back(alpha);
   std::reverse(ended.begin(), ended.end());
-  Tensor partition = logsumexp(concat(ended) + crf.end, 1);
+  Tensor partition = logsumexp(concat(ended) + end, 1);
   if (order.counts[0] < sequence_count)
     partition = concat({partition, zeros({sequence_count - order.counts[0]}, {.dtype = partition.dtype()})});
   return take(partition, tensor(order.places), 0);
@@ -177,7 +178,7 @@ CRFTags best_tags(const CRF& crf, const Tensor& emissions, const std::vector<std
     e += length * crf.start.size(0);
     best += length;
   }
-  return {{tensor(tags), lengths}, to_if_needed(tensor(scores), crf.start.dtype())};
+  return {{tensor(tags), lengths}, to_if_needed(tensor(scores), crf.start.dtype() == f64 ? f64 : f32)};
 }
 
 }  // namespace
@@ -194,18 +195,18 @@ Tensor CRF::operator()(const Packed& emissions, const Tensor& tags, Location whe
     std::vector<std::int64_t> values = checked_tags(tags, e.size(0), tag_count, where);
     DeviceGuard here(e.device());
     ScoreTerms terms(values, emissions.lengths, tag_count);
-    Tensor table = concat({reshape(transitions, {-1}), start, end});
+    Tensor wide = widened(e), table = widened(concat({reshape(transitions, {-1}), start, end}));
     Tensor score = segment_sum(take(table, tensor(terms.places)), tensor(terms.sequences), emissions.size());
-    Tensor emitted = reshape(gather(e, 1, reshape(tags, {-1, 1})), {-1});
+    Tensor emitted = reshape(gather(wide, 1, reshape(tags, {-1, 1})), {-1});
     score = score + segment_sum(emitted, emissions.sequence_of_elements(where), emissions.size());
-    return score - forward(*this, e, emissions.lengths);
+    return score - forward(*this, wide, emissions.lengths);
   });
 }
 
 Tensor CRF::log_partition(const Packed& emissions, Location where) const {
   check_emissions(emissions, start.size(0), where);
   return call(crf_name, {emissions.elements, Tensor()}, where,
-              [&](const Tensor& e, const Tensor&) { return forward(*this, e, emissions.lengths); });
+              [&](const Tensor& e, const Tensor&) { return forward(*this, widened(e), emissions.lengths); });
 }
 
 CRFTags CRF::decode(const Packed& emissions, Location where) const {

@@ -1,3 +1,4 @@
+#include <reel/autocast.h>
 #include <reel/debug/gradcheck.h>
 #include <reel/nn.h>
 #include <reel/ops.h>
@@ -5,6 +6,7 @@
 
 #include <cmath>
 #include <functional>
+#include <optional>
 
 #include "catch.h"
 
@@ -154,6 +156,46 @@ TEST_CASE("a CRF of large scores stays finite") {
   Tensor likelihood = crf({e, {4}}, tensor(Tags{0, 0, 0, 0}));
   CHECK(likelihood.item() == Approx(0).margin(1e-3));
   CHECK(crf.log_partition({e, {4}}).item() == Approx(8000));
+}
+
+TEST_CASE("scores of a CRF of halves are added up in f32, and its gradients are near the exact ones") {
+  manual_seed(7);
+  std::int64_t length = GENERATE(4, 100, 1000);
+  struct Case {
+    std::string name;
+    DType parameters, emissions;
+    bool casts;
+  };
+  for (const Case& c : std::vector<Case>{{"bf16", bf16, bf16, false},
+                                         {"f16", f16, f16, false},
+                                         {"f32 with emissions of bf16", f32, bf16, false},
+                                         {"f32 within autocast", f32, f32, true},
+                                         {"f32 within autocast with emissions of bf16", f32, bf16, true}}) {
+    INFO(c.name << ", length " << length);
+    nn::CRF crf(tag_count, {.initialiser = nn::normal(), .dtype = c.parameters}), one(1, {.dtype = c.parameters});
+    nn::CRF exact = nn::clone(crf);
+    exact.to(f64);
+    Tensor e = to(4 * randn({length, tag_count}), c.emissions), tags = argmax(e, 1);
+    std::optional<AutocastScope> scope;
+    if (c.casts) scope.emplace(bf16, Location::here());
+    // With one tag there is one tagging.
+    CHECK(std::abs(one({slice(e, 1, 0, 1), {length}}, zeros_like(tags)).item()) <
+          1e-6 * 16 * static_cast<double>(length));
+    Tape tape;
+    tape.watch(e);
+    Tensor likelihood = crf({e, {length}}, tags), partition = crf.log_partition({e, {length}});
+    CHECK(likelihood.dtype() == f32);
+    CHECK(partition.dtype() == f32);
+    CHECK(crf.decode({e, {length}}).scores.dtype() == f32);
+    double log_z = exact.log_partition({to(stop_gradient(e), f64), {length}}).item();
+    // Each step rounds sums that are as large as log Z by at most 2⁻²⁴ of it, in both terms of the difference.
+    double bound = 2 * static_cast<double>(length) * std::ldexp(std::abs(log_z), -24) + 1e-6;
+    CHECK(std::abs(partition.item() - log_z) < bound);
+    CHECK(std::abs(likelihood.item() - exact({to(stop_gradient(e), f64), {length}}, tags).item()) < bound);
+    Tensor marginals = to(tape.gradient(sum(partition), e), f64);
+    // Probabilities of halves, each rounded once: to at most 2⁻⁹, in bf16. Those of f32 have the error of α.
+    CHECK(max(abs(sum(marginals, 1) - 1)).item() < tag_count * 0x1p-9 + bound);
+  }
 }
 
 TEST_CASE("sequences without any element have a likelihood of 1 and no tags") {

@@ -17,7 +17,7 @@ struct CRFOptions {
 /// The best tags, and their scores.
 struct CRFTags {
   Packed tags;    ///< elements (N), i64: the best tag of each element
-  Tensor scores;  ///< (B), of the parameters' dtype: s(y) of each sequence's best tags
+  Tensor scores;  ///< (B), f32, or f64 of f64 parameters: s(y) of each sequence's best tags
 };
 
 /// The tensors of a result, for hooks.
@@ -30,7 +30,8 @@ inline std::vector<Tensor*> tensors_of(CRFTags& result) { return {&result.tags.e
 ///     log p(y) = s(y) − log Z            Z = Σ over all tags of exp s
 ///
 /// log Z by the forward algorithm in log space. The gradient of log Z with respect to the emissions is the probability
-/// of each tag at each step. A sequence of length 0 has the one empty tagging, with log p = log Z = 0.
+/// of each tag at each step. Halves are added up in f32, and log p and log Z are not rounded to them. A sequence of
+/// length 0 has the one empty tagging, with log p = log Z = 0.
 ///
 ///     Tensor loss = -mean(crf(emissions, tags));       // emissions: Packed, elements (N, K); tags: (N)
 ///     Packed best = crf.decode(emissions).tags;
