@@ -97,8 +97,21 @@ TEST_CASE("one beam is the greedy choice, and more beams find nothing worse") {
   }
   nn::BeamSearchOptions options{.beams = 1, .begin = begin_token, .end = last, .most_tokens = 20};
   auto found = nn::beam_search(Prefix{}, continued, options);
-  REQUIRE(found.size() == 1);
-  CHECK(found[0].tokens == greedy);
+  for (double penalty : {0.5, 1.0, 5.0, 0.0}) {
+    CAPTURE(penalty);
+    options.length_penalty = penalty;
+    found = nn::beam_search(Prefix{}, continued, options);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].tokens == greedy);
+    // The end is likelier than the token that would lead to certain ones.
+    auto step = [](int count, std::int64_t) {
+      return std::pair(log(count == 0 ? tensor({0.05, 0.5, 0.45}) : tensor({1e-9, 1e-9, 1.0})), count + 1);
+    };
+    auto ended = nn::beam_search(0, step, {.beams = 1, .end = 1, .most_tokens = 10, .length_penalty = penalty});
+    REQUIRE(ended.size() == 1);
+    CHECK(ended[0].tokens.empty());
+    CHECK(ended[0].has_ended);
+  }
   double best = found[0].score;
   options.beams = 64;
   found = nn::beam_search(Prefix{}, continued, options);

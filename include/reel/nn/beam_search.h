@@ -71,8 +71,9 @@ namespace reel::nn {
 /// Finds likely sequences, best first, at most as many as there are beams. `step(state, token)` returns a pair: the
 /// log-probabilities (V) or (1, V) of the token after `token`, of which −∞ excludes one, and the next state. Each step
 /// follows the likeliest of all continuations of the sequences so far; the search ends when no other can rank higher. It
-/// is exact if no sequence is dropped, and greedy with one beam. Sequences of different lengths are compared by their
-/// scores. Steps of the beams run one after the other; `batch_map` over searches runs equal ops of theirs as one.
+/// is exact if no sequence is dropped, and greedy with one beam, whatever the length penalty. Sequences of different
+/// lengths are compared by their scores. Steps of the beams run one after the other; `batch_map` over searches runs equal
+/// ops of theirs as one.
 /// Throws: Error for options out of range and a log-probability that is NaN; ShapeError, DTypeError for log-probabilities
 /// that are not (V) or not floating, or of which V is not above the end; what `step` throws.
 /// Source: Wu et al., Google's neural machine translation system (2016), section 7, for the length penalty.
@@ -87,8 +88,10 @@ std::vector<Hypothesis<State>> beam_search(State initial, Step step, const BeamS
   };
   std::vector<Hypothesis<State>> live(1), ended;
   live[0].state = std::move(initial);
-  // A longer sequence is no likelier, and the length penalty helps the longest most.
-  auto is_decided = [&] { return ended.size() == beams && score(live[0].log_probability, most) <= ended.back().score; };
+  // A longer sequence is no likelier, and the length penalty helps the longest most. One beam has made its greedy choice.
+  auto is_decided = [&] {
+    return ended.size() == beams && (beams == 1 || score(live[0].log_probability, most) <= ended.back().score);
+  };
   for (std::size_t length = 1; length <= most && !live.empty() && !is_decided(); ++length) {
     std::vector<Tensor> next;
     std::vector<double> so_far;
