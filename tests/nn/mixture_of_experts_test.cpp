@@ -194,6 +194,14 @@ TEST_CASE("gates and mixtures refuse what does not fit in one sentence") {
   CHECK_THAT(text([&] { mixture(zeros({2, 4})); }), contains("MixtureOfExperts: x (2, 4) does not end in an axis"));
 }
 
+TEST_CASE("the balance of one example among very many experts is that of the equation") {
+  const std::int64_t experts = 8192;
+  nn::NoisyTopKGate gate(1, experts, {.k = 1, .noisy = false, .importance_weight = 1, .load_weight = 0});
+  double mean = 1.0 / static_cast<double>(experts), variance = mean - mean * mean;
+  CHECK(gate(ones({1, 1})).balance_loss.item() == Approx(variance / (mean * mean + 1e-10)).epsilon(1e-4));
+  CHECK(gate(ones({0, 1})).balance_loss.item() == 0);
+}
+
 TEST_CASE("the balance of many examples in f16 is weighed in f32") {
   manual_seed(3);
   for (bool noisy : {true, false}) {

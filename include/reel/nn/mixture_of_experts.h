@@ -48,10 +48,10 @@ struct Gates {
 ///     balance_loss = w_importance CV(Σ_n weights)² + w_load CV(Σ_n P)²
 ///     P = Φ((x W − the k-th largest of the others' H) / σ)
 ///
-/// where CV² is the variance over the square of the mean, over experts: P is the probability that an expert is chosen
-/// if its own noise is drawn again. Without noise P is 1 for those that are chosen and has no gradient.
-/// Source: Shazeer et al., Outrageously large neural networks (ICLR 2017), section 2.1, 4 and appendix A; 10⁻² from its
-/// authors' program.
+/// where CV² is the variance over experts, divided by the square of the mean + 10⁻¹⁰: P is the probability that an expert
+/// is chosen if its own noise is drawn again. Without noise P is 1 for those that are chosen and has no gradient.
+/// Source: Shazeer et al., Outrageously large neural networks (ICLR 2017), section 2.1, 4 and appendix A; 10⁻² and
+/// 10⁻¹⁰ from its authors' program.
 struct NoisyTopKGate : Module {
   Parameter weight,  ///< (in, experts)
       noise_weight;  ///< (in, experts); undefined without noise
