@@ -209,16 +209,16 @@ class Fitting {
       int epoch = static_cast<int>(progress_.epoch);
       report.epochs.push_back(run_epoch(epoch, keeping));
       const EpochReport& now = report.epochs.back();
-      double loss = options_.validation.defined() ? now.validation_loss : now.loss;
-      if (std::isnan(loss)) loss = std::numeric_limits<double>::infinity();
-      if (report.best == 0 || loss < progress_.least - options_.least_improvement) {
+      double loss = progress_.loss_of(now);
+      if (report.best == 0 || loss < progress_.least) {
         report.best = epoch;
         progress_.least = loss;
         if (options_.patience > 0) progress_.best.keep();
       }
       bool ends = options_.after_epoch && !options_.after_epoch(now);
-      progress_.finish_epoch(ends);
+      progress_.finish_epoch();
       keeping.finish_epoch(loss);
+      if (ends) break;
     }
     keeping.finish();
     if (options_.patience > 0 && !report.epochs.empty() && report.best != report.epochs.back().epoch) {
@@ -238,8 +238,8 @@ class Fitting {
 
   bool is_over() const {
     auto done = static_cast<int>(progress_.epoch - 1);
-    int best = std::max(progress_.report.best, options_.first_epoch - 1);
-    return progress_.ended || done >= options_.epochs || (options_.patience > 0 && done - best >= options_.patience);
+    return done >= options_.epochs ||
+           (options_.patience > 0 && done - progress_.last_improvement() >= options_.patience);
   }
 
   // Calls use with the batches of an epoch that are not done yet.

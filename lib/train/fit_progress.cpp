@@ -80,12 +80,27 @@ FitProgress::FitProgress(const Module& module, const Data& training, const FitOp
   if (options.autocast == DType::f16) scaler.emplace();
 }
 
-void FitProgress::finish_epoch(bool ends) {
+void FitProgress::finish_epoch() {
   ++epoch;
   batches = 0;
   seconds = 0;
   sums.assign(sums.size(), 0);
-  ended = ends;
+}
+
+double FitProgress::loss_of(const EpochReport& one) const {
+  double loss = options_.validation.defined() ? one.validation_loss : one.loss;
+  return std::isnan(loss) ? std::numeric_limits<double>::infinity() : loss;
+}
+
+int FitProgress::last_improvement() const {
+  int last = options_.first_epoch - 1;
+  double reference = std::numeric_limits<double>::infinity();
+  for (const EpochReport& one : report.epochs)
+    if (one.epoch == options_.first_epoch || loss_of(one) < reference - options_.least_improvement) {
+      last = one.epoch;
+      reference = loss_of(one);
+    }
+  return last;
 }
 
 // A row for each epoch: loss, validation loss, seconds, metrics, metrics of validation.
@@ -127,7 +142,7 @@ std::vector<EpochReport> FitProgress::reports_of(const Tensor& rows) const {
 std::vector<NamedTensor> FitProgress::state(Location where) const {
   std::vector<NamedTensor> state;
   state.push_back(
-      {"position", tensor({epoch, batches, std::int64_t{ended}, std::int64_t{report.best}, steps,
+      {"position", tensor({epoch, batches, std::int64_t{0}, std::int64_t{report.best}, steps,
                            std::bit_cast<std::int64_t>(order.seed()), std::bit_cast<std::int64_t>(order.calls()),
                            options_.batch_size, training_.size()})});
   state.push_back({"seconds", tensor({seconds})});
@@ -173,7 +188,6 @@ void FitProgress::load(std::span<const NamedTensor> given, Location where) {
   epoch = position[0];
   batches = position[1];
   steps = position[4];
-  ended = position[2] != 0;
   report = {std::move(reports), static_cast<int>(position[3])};
   order = Generator(std::bit_cast<std::uint64_t>(position[5]));
   order.set_calls(std::bit_cast<std::uint64_t>(position[6]));

@@ -38,14 +38,17 @@ class FitProgress : public detail::CheckpointObject {
   std::vector<NamedTensor> state(Location where) const override;
   void load(std::span<const NamedTensor> state, Location where) override;
 
-  /// The next epoch begins; `ends`: the training ends before it.
-  void finish_epoch(bool ends);
+  /// The next epoch begins.
+  void finish_epoch();
+  /// The last epoch whose loss was less than that of an earlier improvement, by the options' least improvement.
+  int last_improvement() const;
+  /// The loss of an epoch by which it is compared, of validation if there is any; ∞ for NaN.
+  double loss_of(const EpochReport& one) const;
 
   std::int64_t epoch = 1;    ///< the present epoch, from 1
   std::int64_t steps = 0;    ///< of the optimiser, in all epochs
   std::int64_t batches = 0;  ///< those of the present epoch that are done
   Generator order;           ///< the generator of the epoch's order, as it was before it
-  bool ended = false;
   double seconds = 0;        ///< those of the present epoch
   std::vector<double> sums;  ///< over the epoch's examples: their number, the loss, the metrics
   FitReport report;

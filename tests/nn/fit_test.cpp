@@ -239,6 +239,37 @@ TEST_CASE("an improvement that is too small does not count") {
   CHECK(nn::fit(net, mse_loss, sgd, {data.x, data.y}, options).epochs.size() == 4);
 }
 
+TEST_CASE("the best epoch has the least loss, whatever an improvement is, and its weights come back") {
+  struct OneWeight : nn::Module {
+    nn::Parameter w{*this, "w", {1}, nn::constant(0)};
+    Tensor operator()(const Tensor& x) const { return x * w; }
+  };
+  // Improvements are epochs 1 and 3; after three more the training ends.
+  const std::vector<double> losses{1.0, 0.9, 0.8, 0.7, 0.66, 0.69, 0.1};
+  for (int patience : {0, 3}) {
+    OneWeight model;
+    optim::SGD sgd(model.parameters(), {.learning_rate = 1});
+    std::size_t epoch = 0;
+    nn::FitOptions options = quietly(6);
+    options.patience = patience;
+    options.least_improvement = 0.15;
+    options.after_epoch = [&](const nn::EpochReport&) { return ++epoch > 0; };
+    Tensor x = ones({1, 1});
+    // The weight becomes less by 1 in each epoch.
+    nn::FitLoss loss = [&](const Tensor& p, const Tensor&) { return sum(p) - stop_gradient(sum(p)) + losses[epoch]; };
+    nn::FitReport report = nn::fit(model, loss, sgd, {x, x}, options);
+    CHECK(report.epochs.size() == 6);
+    CHECK(report.best == 5);
+    CHECK(model.w.item() == (patience > 0 ? -5 : -6));
+    options.epochs = 7;
+    epoch = 0;
+    OneWeight again;
+    optim::SGD other(again.parameters(), {.learning_rate = 1});
+    nn::FitLoss same = [&](const Tensor& p, const Tensor&) { return sum(p) - stop_gradient(sum(p)) + losses[epoch]; };
+    CHECK(nn::fit(again, same, other, {x, x}, options).epochs.size() == (patience > 0 ? 6 : 7));
+  }
+}
+
 TEST_CASE("batches come from any range, and from a function") {
   Line data;
   std::vector<nn::Batch> batches{{slice(data.x, 0, 0, 40), slice(data.y, 0, 0, 40)},

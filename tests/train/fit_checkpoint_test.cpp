@@ -142,6 +142,18 @@ TEST_CASE("a fit whose training has ended gives its report again, and goes on wh
   CHECK(fitted(path, none, Kind::memory, {.epochs = 4}) == fitted(Kind::memory, {.epochs = 4}));
 }
 
+TEST_CASE("a fit that after_epoch has ended goes on with the bits of one that it has not") {
+  Folder folder;
+  std::string path = folder.file("run");
+  auto none = [](int) {};
+  for (int last : {1, 3}) {
+    nn::FitOptions options{.epochs = 4};
+    options.after_epoch = [&](const nn::EpochReport& epoch) { return epoch.epoch < last; };
+    CHECK(std::ssize(fitted(path, none, Kind::memory, options).losses) == last);
+  }
+  CHECK(fitted(path, none, Kind::memory, {.epochs = 4}) == fitted(Kind::memory, {.epochs = 4}));
+}
+
 TEST_CASE("the log of a fit that is cut off and resumed has each step once") {
   Folder folder;
   nn::FitOptions options{.epochs = 2, .log_steps = 1};

@@ -202,10 +202,10 @@ struct FitOptions {
   /// Validation data, evaluated after each epoch with the model out of training mode. Default: none.
   Data validation = {};
   std::vector<Metric> metrics = {};  ///< metrics besides the loss; default none
-  /// Stops after this many epochs in a row without a smaller loss, of validation if there is any, and restores the
-  /// weights of the best one. 0 (default): runs to the end and keeps the last weights.
+  /// Stops after this many epochs in a row without an improvement of the loss, of validation if there is any, and
+  /// restores the weights of the epoch with the least one. 0 (default): runs to the end and keeps the last weights.
   int patience = 0;
-  /// By how much a loss must be smaller to be an improvement; at least 0. Default 0.
+  /// By how much a loss must be smaller than at the last improvement to be one; at least 0. Default 0.
   double least_improvement = 0;
   /// The largest norm of all gradients, above 0; see optim::clip_grad_norm. Default ∞: no clipping.
   double clip_norm = std::numeric_limits<double>::infinity();
@@ -213,7 +213,7 @@ struct FitOptions {
   DType autocast = DType::f32;
   /// Called after each step of the optimiser: for a schedule, `[&] { scheduler.step(); }`. Default: none.
   std::function<void()> after_step = {};
-  /// Called after each epoch; false ends the training. Default: none.
+  /// Called after each epoch; false ends the training, which a later `fit` with the checkpoint continues. Default: none.
   std::function<bool(const EpochReport&)> after_epoch = {};
   /// Where each epoch's results are logged, at the number of steps of the optimiser so far: "loss" and the metrics by
   /// their names, for the runs "train" and "validation"; "epoch", "learning_rate" (of further groups "learning_rate/1"
