@@ -55,6 +55,15 @@ class Objective {
     return {value.item(), gradient};
   }
   double value_at(const Tensor& x) { return checked(x).item(); }
+  // True after several steps in a row in which neither the function nor its gradient became less than ever before: where
+  // the dtype does not resolve the function any more, its gradient may still become smaller.
+  bool stands_still(const At& here) {
+    double gradient = largest(here.gradient);
+    in_vain_ = here.value < least_value_ || gradient < least_gradient_ ? 0 : in_vain_ + 1;
+    least_value_ = std::min(least_value_, here.value);
+    least_gradient_ = std::min(least_gradient_, gradient);
+    return in_vain_ == most_in_vain;
+  }
   Tensor hessian_times(const Tensor& x, const Tensor& direction) {
     return hvp([&](const Tensor& x) { return checked(x); }, x, direction, where_).product;
   }
@@ -74,6 +83,8 @@ class Objective {
   const Function& f_;
   Location where_;
   std::int64_t evaluations_ = 0;
+  double least_value_ = HUGE_VAL, least_gradient_ = HUGE_VAL;
+  int in_vain_ = 0;
 };
 
 void refuse_not_finite(const char* name, Location where) {
@@ -125,6 +136,7 @@ Minimum by_newton(Objective& objective, Tensor x, const MinimiseOptions& options
     x = next;
     here = there;
     ++iterations;
+    if (objective.stands_still(here)) break;
   }
   double gradient = largest(here.gradient);
   return {x, here.value, gradient, iterations, objective.evaluations(), gradient <= options.gradient_tolerance};
@@ -135,7 +147,7 @@ Minimum by_lbfgs(Objective& objective, const Tensor& start, const MinimiseOption
   Objective::At here = objective.at(stop_gradient(x));
   if (!here.is_finite()) refuse_not_finite(minimise_name, where);
   LBFGS lbfgs({x}, {.max_iterations = 1, .max_evaluations = 25, .tolerance_gradient = 0, .tolerance_change = 0}, where);
-  std::int64_t iterations = 0, in_vain = 0;
+  std::int64_t iterations = 0;
   while (largest(here.gradient) > options.gradient_tolerance && iterations < options.max_iterations) {
     lbfgs.step(
         [&] {
@@ -144,13 +156,9 @@ Minimum by_lbfgs(Objective& objective, const Tensor& start, const MinimiseOption
           return at.value;
         },
         where);
-    Objective::At there = objective.at(stop_gradient(x));
-    // Where the dtype does not resolve the function any more, its gradient may still become smaller.
-    bool is_better = there.value < here.value || largest(there.gradient) < largest(here.gradient);
-    in_vain = is_better ? 0 : in_vain + 1;
-    here = there;
+    here = objective.at(stop_gradient(x));
     ++iterations;
-    if (in_vain == most_in_vain) break;
+    if (objective.stands_still(here)) break;
   }
   double gradient = largest(here.gradient);
   return {copy(stop_gradient(x)),

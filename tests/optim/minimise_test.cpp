@@ -1,6 +1,7 @@
 #include <reel/optim/minimise.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <string>
 #include <vector>
@@ -89,6 +90,33 @@ TEST_CASE("the shape and the dtype of the start stay, and f32 ends where it reso
   }
   CHECK_FALSE(start.grad().defined());
   CHECK(all_close(start, zeros({2, 2})));
+}
+
+TEST_CASE("a search that stands still ends, and says that it has not converged") {
+  manual_seed(3);
+  for (DType dtype : {f32, f64})
+    for (MinimiseMethod method : both) {
+      Tensor root = randn({20, 20}, {.dtype = dtype}), h = matmul(root, transpose(root)),
+             b = randn({20}, {.dtype = dtype});
+      struct Case {
+        std::string name;
+        std::function<Tensor(const Tensor&)> f;
+        Tensor start;
+      };
+      for (const Case& c :
+           std::vector<Case>{{"an ill-conditioned quadratic",
+                              [&](const Tensor& x) { return 0.5 * dot(x, matmul(h, x)) - dot(b, x); }, zeros_like(b)},
+                             {"a valley far above 0", [](const Tensor& x) { return rosenbrock(x) + 1e4; },
+                              to(tensor({-1.2, 1.0, -0.5}), dtype)},
+                             {"a gradient of the wrong sign",
+                              [](const Tensor& x) { return 2.0 * stop_gradient(sum(x)) - sum(x); }, ones_like(b)}}) {
+        INFO(name_of(dtype) << ", " << (method == MinimiseMethod::lbfgs ? "lbfgs" : "newton_cg") << ", " << c.name);
+        Minimum found = minimise(c.f, c.start, {.method = method, .max_iterations = 1000, .gradient_tolerance = 0});
+        CHECK(found.iterations < 150);
+        CHECK(found.evaluations < 10'000);
+        CHECK(found.has_converged == (found.largest_gradient == 0));
+      }
+    }
 }
 
 TEST_CASE("least squares fits a line exactly, and an exponential decay") {
