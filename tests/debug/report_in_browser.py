@@ -59,6 +59,13 @@ AFTER = """<script>
   check('loops are folded into nodes with a count', () => /×\\d/.test(element('graph').textContent));
   check('the heat map of gradients is painted', () => { element('tab-gradients').click(); const canvas = document.querySelector('canvas.heat'); const pixel = canvas.getContext('2d').getImageData(canvas.width - 2, 2, 1, 1).data; return canvas.width > 100 && pixel[3] === 255; });
   check('a heat map has a row for each parameter', () => { const canvas = document.querySelector('canvas.parameters'), names = canvas.parentNode.querySelectorAll('.heat-names div'); return names.length === 6 && canvas.height === 14 * names.length && canvas.getContext('2d').getImageData(2, 2, 1, 1).data[3] === 255; });
+  check('a heat map paints NaN and infinity red, and 0 black', () => {
+    const canvas = make('canvas'), norms = [5, 0, normOf([0, 0, 8, null, null, null, null, 2, 0, 0, 2]), undefined, normOf([0, 0, 0, null, null, null, null, 0, 0, 0, 0])];
+    canvas.height = 4;
+    paintNorms(canvas, [norms], norms.length);
+    const at = k => canvas.getContext('2d').getImageData((k + 0.5) * canvas.width / norms.length, 2, 1, 1).data;
+    return norms[2] === null && norms[4] === 0 && at(2)[0] > 200 && at(2)[1] < 60 && at(1)[0] < 60 && at(0)[1] > 200 && at(3)[3] < 255;
+  });
   check('dead units are counted by line and step', () => { element('tab-activations').click(); const row = [...document.querySelectorAll('#activations tbody tr')].find(row => /^relu at/.test(row.textContent)); return /2 of 16/.test(row.textContent) && /Dead units by step/.test(element('activations').textContent) && document.querySelectorAll('#activations .curves path').length === 1; });
   element('tab-gradients').click();
   const zooms = (svg, curve) => {

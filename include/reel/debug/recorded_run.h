@@ -37,10 +37,13 @@ struct RecordedStatistics {
   double min = 0;               ///< the smallest finite element; NaN if there is none
   double max = 0;               ///< the largest finite element; NaN if there is none
   double mean = 0;              ///< the mean of the finite elements; NaN if there is none
-  double norm = 0;              ///< the Euclidean norm of the finite elements
+  double norm = 0;              ///< the Euclidean norm of the finite elements; NaN if there is none
   std::int64_t nans = 0;        ///< the number of NaNs
   std::int64_t infinities = 0;  ///< the number of infinite elements
   std::int64_t zeros = 0;       ///< the number of elements that are 0
+
+  /// The Euclidean norm of all elements: NaN if one is NaN, else ∞ if one is infinite, and 0 if there is none.
+  double norm_of_all() const;
 };
 
 /// A tensor of a recorded run.
@@ -89,9 +92,9 @@ struct RecordedOp {
 struct RecordedUpdate {
   std::int64_t step = 0;       ///< the index of the step, from 0
   std::string_view parameter;  ///< the name of the parameter
-  double weight_norm = 0;      ///< the Euclidean norm of its elements before the step
-  double gradient_norm = 0;    ///< the norm of its gradient; NaN if there was none
-  double update_norm = 0;      ///< the norm of the change
+  double weight_norm = 0;      ///< the Euclidean norm of its elements before the step; NaN if one is NaN
+  double gradient_norm = 0;    ///< the norm of its gradient; NaN if an element is NaN
+  double update_norm = 0;      ///< the norm of the change; NaN if an element is NaN
 };
 
 /// A recorded run in memory: read from a file of a `Recording`, or built op by op.

@@ -74,12 +74,13 @@ class Session {
 /// What `watch` looks for in every tensor; several may be set at once.
 struct Watch {
   bool anomalies = false;  ///< NaN or infinity. Default false
-  bool all_zero = false;   ///< a tensor of zeros only, with 2 elements or more. Default false
+  /// A tensor of zeros only, with 2 elements or more, that is not made as such by `zeros` and the like. Default false
+  bool all_zero = false;
   double bound = std::numeric_limits<double>::infinity();  ///< an element of a larger magnitude. Default ∞: none
-  /// A gradient of a larger Euclidean norm. Default ∞: none.
+  /// A gradient of a larger Euclidean norm, or with NaN. Default ∞: none.
   double gradient_norm = std::numeric_limits<double>::infinity();
   /// A Euclidean norm that is larger or smaller by this factor, above 1, than that of the tensor which the line gave at
-  /// its execution of the same index in the step before. Default ∞: none.
+  /// its execution of the same index in the step before, or NaN now. Default ∞: none.
   double scale_change = std::numeric_limits<double>::infinity();
 };
 

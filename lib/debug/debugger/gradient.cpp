@@ -19,10 +19,11 @@ std::vector<const RecordedOp*> executions_of(const RecordedRun& run, const Recor
   return found;
 }
 
+// −1: it was not recorded.
 double norm_of_gradient(const RecordedRun& run, const RecordedOp& op) {
   const RecordedOp* gradient = run.gradient_of(op.id);
   bool known = gradient && !gradient->outputs.empty() && gradient->outputs[0].has_statistics;
-  return known ? gradient->outputs[0].statistics.norm : std::nan("");
+  return known ? gradient->outputs[0].statistics.norm_of_all() : -1;
 }
 
 }  // namespace
@@ -42,7 +43,7 @@ void show_gradient(Debugger::State& state, const Words& words) {
   state.print("  norms of the gradients at the {} executions of this line in step {}:\n", executions.size(), op.step);
   double largest = 0;
   for (const RecordedOp* one : executions)
-    largest = std::fmax(largest, norm_of_gradient(state.run, *one));  // of NaN and a number, the number
+    if (double norm = norm_of_gradient(state.run, *one); std::isfinite(norm)) largest = std::max(largest, norm);
   std::vector<std::vector<std::string>> rows;
   const std::size_t every = (executions.size() + most_rows - 1) / most_rows;
   // On a scale of ten powers of ten, since gradients vanish by factors.
@@ -50,10 +51,9 @@ void show_gradient(Debugger::State& state, const Words& words) {
     const RecordedOp& one = *executions[i];
     if (i % every != 0 && &one != &op) continue;
     double norm = norm_of_gradient(state.run, one);
-    double share = norm > 0 && largest > 0 ? 1 + std::log10(norm / largest) / 10 : 0;
+    double share = !std::isfinite(norm) ? 1 : norm > 0 ? 1 + std::log10(norm / largest) / 10 : 0;
     rows.push_back({fmt::format("  {}{}", &one == &op ? "→ " : "  ", i), fmt::format("%{}", one.id),
-                    std::isnan(norm) ? "none" : fmt::format("{:.3e}", norm), bar_of(share, 40),
-                    std::string(one.notes)});
+                    norm < 0 ? "none" : fmt::format("{:.3e}", norm), bar_of(share, 40), std::string(one.notes)});
   }
   state.print("{}", table_of(rows, state.options.width));
 }

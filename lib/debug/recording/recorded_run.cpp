@@ -1,6 +1,8 @@
 #include <reel/debug/recorded_run.h>
 
 #include <algorithm>
+#include <cmath>
+#include <limits>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
@@ -8,6 +10,12 @@
 #include <fmt/format.h>
 
 namespace reel::debug {
+
+double RecordedStatistics::norm_of_all() const {
+  if (nans > 0) return std::numeric_limits<double>::quiet_NaN();
+  if (infinities > 0) return std::numeric_limits<double>::infinity();
+  return std::isnan(norm) ? 0 : norm;
+}
 
 std::string_view name_of(OpKind kind) {
   constexpr std::string_view names[] = {"source", "forward", "backward", "gradient"};

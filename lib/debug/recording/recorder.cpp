@@ -38,20 +38,20 @@ ElementSummary summary_of(const Tensor& tensor, bool statistics, bool fingerprin
   return kernels(cpu).summarise(here.body(), statistics, fingerprint);
 }
 
-double norm_of(const Tensor& tensor) {
-  return tensor.defined() ? std::sqrt(summary_of(tensor, true, false).squares) : no_number;
-}
-
 RecordedStatistics statistics_of(const ElementSummary& summary, std::int64_t numel) {
   std::int64_t finite = numel - summary.nans - summary.infinities;
   bool any = finite > 0;
   return {.min = any ? summary.min : no_number,
           .max = any ? summary.max : no_number,
           .mean = any ? summary.sum / static_cast<double>(finite) : no_number,
-          .norm = std::sqrt(summary.squares),
+          .norm = any ? std::sqrt(summary.squares) : no_number,
           .nans = summary.nans,
           .infinities = summary.infinities,
           .zeros = summary.zeros};
+}
+
+double norm_of(const Tensor& tensor) {
+  return statistics_of(summary_of(tensor, true, false), tensor.numel()).norm_of_all();
 }
 
 // Never 0, which means that there is none.

@@ -71,10 +71,10 @@ function gradientLoops(r) {
     const notes = r.notes[i];
     // Of several executions in one time step, which the notes tell apart, the last one counts.
     if (notes && list.length && list.at(-1).notes === notes) list.pop();
-    list.push({i, notes, norm: o && o.length > 3 ? o[6] : null});
+    list.push({i, notes, norm: o && o.length > 3 ? normOf(o) : undefined});
     loop.most = Math.max(loop.most, list.length);
   }
-  return [...loops.values()].filter(loop => loop.most >= 3 && [...loop.steps.values()].some(list => list.some(one => one.norm !== null)));
+  return [...loops.values()].filter(loop => loop.most >= 3 && [...loop.steps.values()].some(list => list.some(one => one.norm !== undefined)));
 }
 // From violet over green to yellow, as the share of the range of powers of ten grows.
 function heat(share) {
@@ -91,17 +91,17 @@ function paintNorms(canvas, rows, columns) {
   canvas.width = Math.max(600, columns * 6);
   const context = canvas.getContext('2d'), w = canvas.width / columns, h = canvas.height / rows.length;
   rows.forEach((row, y) => row.forEach((norm, x) => {
-    context.fillStyle = norm > 0 ? heat((Math.log10(norm) - low) / (high - low)) : norm === 0 ? 'rgb(20 8 28)' : 'rgb(128 128 128 / 0.3)';
+    context.fillStyle = norm > 0 ? heat((Math.log10(norm) - low) / (high - low)) : norm === 0 ? 'rgb(20 8 28)' : norm === null ? 'rgb(220 30 30)' : 'rgb(128 128 128 / 0.3)';
     context.fillRect(x * w, y * h, Math.ceil(w), Math.ceil(h));
   }));
   return [low, high];
 }
-const colourText = ([low, high]) => `From ${number(10 ** low, 2)} or less (violet; black: 0) to ${number(10 ** high, 2)} (yellow).`;
+const colourText = ([low, high]) => (high > -Infinity ? `From ${number(10 ** low, 2)} or less (violet; black: 0) to ${number(10 ** high, 2)} (yellow)` : 'Black: 0') + '; red: NaN or infinity.';
 // The norms of the parameters' gradients: a row for each parameter, a column for each step.
 function parameterMap(r, names) {
   const steps = [...new Set(r.updates.map(u => u[0]))], every = Math.ceil(steps.length / 400), columns = new Map();
   steps.forEach((step, k) => { if (k % every === 0) columns.set(step, columns.size); });
-  const rows = new Map(names.map(name => [name, Array(columns.size).fill(null)]));
+  const rows = new Map(names.map(name => [name, Array(columns.size).fill()]));
   for (const [step, name, , norm] of r.updates) if (columns.has(step)) rows.get(name)[columns.get(step)] = norm;
   const canvas = make('canvas', {class: 'heat parameters', role: 'img', 'aria-label': `Norms of gradients of ${r.name} by parameter and step`});
   canvas.height = 14 * names.length;
@@ -124,9 +124,9 @@ function heatMap(r, loops, title) {
       const one = list[Math.min(list.length - 1, Math.floor((event.clientX - box.left) / box.width * loop.most))];
       if (one) { run = r; goTo(one.i); }
     };
-    const first = loop.steps.get(shown[0]).map(one => one.norm).filter(norm => norm !== null);
+    const first = loop.steps.get(shown[0]).map(one => one.norm).filter(norm => norm !== undefined);
     note.textContent = `Across: the executions of the line within a step, the first on the left; down: steps ${shown[0]} to ${shown.at(-1)}. `
-      + `${colourText([low, high])} In step ${shown[0]} the first gradient is ${number(first[0] / first.at(-1), 3)} of the last. A click shows the op.`;
+      + `${colourText([low, high])} ${first[0] && first.at(-1) ? `In step ${shown[0]} the first gradient is ${number(first[0] / first.at(-1), 3)} of the last. ` : ''}A click shows the op.`;
   };
   chosenLoop.addEventListener('change', paint);
   paint();
@@ -206,7 +206,7 @@ addPanel('activations', 'Activations', panel => {
     table(['op and line', 'executions', 'zeros', '', 'dead units, last step', 'all zero', 'smallest', 'largest'], rows.slice(0, 200).map(line => {
       const share = line.elements ? line.zeros / line.elements : 0;
       const found = dead.get(line.key);
-      return [linkTo(line.first, line.key), line.count, (100 * share).toFixed(1) + ' %', make('span', {class: 'share', style: `width: ${Math.round(share * 120)}px`}), found ? `${found.last} of ${found.units}` : '0', line.dead, number(line.min), number(line.max)];
+      return [linkTo(line.first, line.key), line.count, (100 * share).toFixed(1) + ' %', make('span', {class: 'share', style: `width: ${Math.round(share * 120)}px`}), found ? `${found.last} of ${found.units}` : '0', line.dead, ...(line.min <= line.max ? [number(line.min), number(line.max)] : ['none', 'none'])];
     }), [1, 2, 4, 5, 6, 7]));
   const most = [...dead].sort((a, b) => b[1].last - a[1].last).slice(0, 7);
   if (most.length) panel.append(card('Dead units by step', lineChart(most.map(([key, {points}]) => [key, points]), {label: 'The number of dead units of a line, over steps'}), legend(most.map(([key]) => key))));

@@ -17,7 +17,7 @@ function linesOf(r) {
     const o = r.out[i][0];
     if (!o || o.length < 4) continue;
     line.bad += o[7] + o[8];
-    line.norms.push([line.count, o[6]]);
+    line.norms.push([line.count, normOf(o)]);
   }
   return lines;
 }

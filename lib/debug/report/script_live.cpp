@@ -91,7 +91,7 @@ class Live {
       node.last = i;
       ++node.count;
       const o = run.out[i][0];
-      if (o && o.length > 3) node.norms.push([node.count, o[6]]);
+      if (o && o.length > 3) node.norms.push([node.count, normOf(o)]);
       if (node.norms.length > 600) node.norms.splice(0, 300);
     }
   }

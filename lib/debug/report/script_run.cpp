@@ -26,6 +26,8 @@ function draw(tag, attributes = {}, text = '') {
   return node;
 }
 const number = (x, digits = 4) => x === null ? 'none' : typeof x === 'string' ? x : Number(x.toPrecision(digits)).toString();
+// The norm of an output; null: it holds NaN or infinity.
+const normOf = o => o[7] + o[8] > 0 ? null : o[6] ?? 0;
 function timeText(ns) {
   for (const [unit, factor] of [['s', 1e9], ['ms', 1e6], ['µs', 1e3]]) if (ns >= factor) return number(ns / factor, 3) + ' ' + unit;
   return ns > 0 ? ns + ' ns' : '';

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,6 +12,7 @@ namespace reel::debug {
 namespace {
 
 double magnitude_of(const RecordedStatistics& statistics) {
+  if (statistics.infinities > 0) return std::numeric_limits<double>::infinity();
   return std::max(std::abs(statistics.min), std::abs(statistics.max));
 }
 
@@ -19,12 +21,16 @@ std::optional<std::string> seen(const Watch& watch, const RecordedOp& op, const 
   const RecordedStatistics& statistics = output.statistics;
   std::int64_t numel = output.shape.numel();
   if (watch.anomalies && statistics.nans + statistics.infinities > 0) return "watch: NaN or infinity";
-  if (watch.all_zero && numel > 1 && statistics.zeros == numel) return "watch: all zero";
+  // The program asks for the zeros of an op without inputs.
+  bool is_computed = op.kind != OpKind::forward || !op.inputs.empty();
+  if (watch.all_zero && is_computed && numel > 1 && statistics.zeros == numel) return "watch: all zero";
   if (magnitude_of(statistics) > watch.bound) return fmt::format("watch: a magnitude above {:g}", watch.bound);
-  if (op.kind == OpKind::gradient && statistics.norm > watch.gradient_norm)
-    return fmt::format("watch: a gradient's norm above {:g}", watch.gradient_norm);
-  double change = before > 0 ? statistics.norm / before : 1;
-  if (std::max(change, 1 / change) > watch.scale_change)
+  double norm = statistics.norm_of_all(), change = before > 0 ? norm / before : 1;
+  // A comparison that NaN passes, too; without a bound the norm does not matter.
+  if (op.kind == OpKind::gradient && std::isfinite(watch.gradient_norm) && !(norm <= watch.gradient_norm))
+    return std::isnan(norm) ? "watch: a gradient's norm is NaN"
+                            : fmt::format("watch: a gradient's norm above {:g}", watch.gradient_norm);
+  if (std::isfinite(watch.scale_change) && !(std::max(change, 1 / change) <= watch.scale_change))
     return fmt::format("watch: the norm is {:.3g} times that of the step before", change);
   return std::nullopt;
 }
@@ -51,7 +57,7 @@ double Watches::norm_before(const RecordedOp& op) {
   }
   Execution execution{op.file, op.op, op.module, op.line * 4 + static_cast<int>(op.kind), 0};
   execution.index = executions_[execution]++;
-  norms_[execution] = op.outputs[0].statistics.norm;
+  norms_[execution] = op.outputs[0].statistics.norm_of_all();
   auto found = norms_before_.find(execution);
   return found != norms_before_.end() ? found->second : 0;
 }
