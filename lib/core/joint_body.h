@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <bit>
 #include <cstring>
 #include <new>
 
@@ -38,7 +40,9 @@ inline Storage* place_storage(void* place, std::size_t bytes, std::size_t front,
   body->requires_grad = false;
   body->marks = 0;
   body->file = call_site.file;
-  body->line = call_site.line;
+  // One instruction sets the line and clears the serial number behind it.
+  const auto line_alone = std::bit_cast<std::uint64_t>(std::array{call_site.line, 0});
+  std::memcpy(static_cast<void*>(&body->line), &line_alone, sizeof line_alone);
   body->slot = context.scope_id;
   body->slot_version = 0;
   body->storage = nullptr;

@@ -1,6 +1,7 @@
 #include <reel/debug/print.h>
 
 #include <map>
+#include <string>
 #include <utility>
 
 #include <reel/debug/name.h>
@@ -20,12 +21,12 @@ namespace {
 
 // The calls of `print` from each line of this thread.
 struct PrintedLines {
-  std::map<std::pair<const char*, int>, std::int64_t> counts;
+  std::map<std::pair<std::string, int>, std::int64_t> counts;
 };
 
 std::int64_t count_call(Location where) {
   static constinit PerThread<PrintedLines> lines;
-  return ++lines.get([] { return PrintedLines(); }).counts[{where.file, where.line}];
+  return ++lines.get([] { return PrintedLines(); }).counts[{where.file ? where.file : "", where.line}];
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <reel/nn/call.h>
 
 #include <algorithm>
+#include <atomic>
 #include <iterator>
 
 #include <reel/custom.h>
@@ -54,6 +55,8 @@ std::vector<std::size_t> tracked(const Context& context, std::span<Tensor* const
   }
   return numbers;
 }
+
+constinit std::atomic<std::uint64_t> observed = 0;
 
 // Records an identity op around tensors that reports their gradients to the hooks. Returns false if none gets a
 // gradient.
@@ -186,8 +189,11 @@ ModuleCall::ModuleCall(const Module& module, Location where)
   module.check_not_moved_from(where);
   if (module.hooks_) module.hooks_->mark_called();
   module.check_hooks_around(where);
+  if (context().listener) observed.fetch_add(1, std::memory_order_relaxed);
   context().module_call = this;
 }
+
+std::uint64_t ModuleCall::observed_calls() { return observed.load(std::memory_order_relaxed); }
 
 ModuleCall::ModuleCall(const Module& module, const char* op, const Arg& x) : ModuleCall(module, x.location()) {
   tensor_of(op, x);

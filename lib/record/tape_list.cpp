@@ -19,8 +19,6 @@
 namespace reel::detail {
 namespace {
 
-constexpr std::uint64_t list_id(std::uint64_t epoch) { return epoch >> 32; }
-
 std::uint64_t first_epoch() {
   static std::atomic<std::uint64_t> made = 0;
   return (made.fetch_add(1, std::memory_order_relaxed) + 1) << 32 | 1;

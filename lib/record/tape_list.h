@@ -175,6 +175,7 @@ class TapeList {
   const std::vector<Trace>& traces() const { return traces_; }
   /// The list's id and its epoch in one number.
   std::uint64_t epoch() const { return epoch_; }
+  static constexpr std::uint64_t list_id(std::uint64_t epoch) { return epoch >> 32; }
   std::size_t entry_count() const { return entry_count_; }
   std::size_t bytes() const { return arena_.used() + saved_bytes_; }
   /// The largest `bytes()` since the last reset.

@@ -57,7 +57,7 @@ struct RecordedTensor {
   std::uint64_t fingerprint = 0;  ///< a hash of its shape, dtype and elements in row-major order; 0: not recorded
   Tensor values;                  ///< a copy on the CPU; undefined if it was not kept
   /// Of a forward op's result: the indices, ascending, of the units that are zero in all examples, if there are at most
-  /// 4,096 units. A unit is an index of the last axis, or of axis 1 if there are four axes or more.
+  /// 4,096 units and no input is all zero. A unit is an index of the last axis, or of axis 1 if there are four axes or more.
   std::vector<std::int32_t> zero_units;
 
   /// The bytes of its elements.

@@ -53,6 +53,7 @@ struct Body : View {
   std::uint32_t slot;  ///< number on the tape of `epoch`; without one, during which custom op the tensor was made
   std::uint32_t slot_version;  ///< of the storage when the slot was given; without one, when the tensor was made
   std::int32_t line;           ///< where the tensor was made
+  std::uint32_t serial;        ///< the number that the first recording which saw the tensor gave it; 0: none
   const char* file;
   std::atomic<std::uint64_t> epoch;  ///< which tape list, and which filling of it, gave the slot; 0: none
   Storage* storage;

@@ -127,6 +127,8 @@ class ModuleCall final : public detail::ActiveModule {
   std::string module_path() const override;
   /// The module that is called.
   const Module& module() const { return module_; }
+  /// The number of calls that have begun on observed threads: tells apart two calls at one address.
+  static std::uint64_t observed_calls();
   /// The call that runs around this one on its thread; null: none.
   const ModuleCall* outer() const { return outer_; }
   /// The hooks that observe the call; null: none.

@@ -276,13 +276,13 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   std::uint32_t module_index(const Context& here) {
     const auto* call = static_cast<const nn::ModuleCall*>(here.module_call);
     const nn::Module* module = &call->module();
-    if (call == last_call_ && module == last_module_) return last_index_;
+    if (call == last_call_ && nn::ModuleCall::observed_calls() == calls_before_index_) return last_index_;
     std::string path = module->path();
     if (path.empty()) path = module->type_name();
     auto [found, is_new] = module_indices_.try_emplace(path, static_cast<std::uint32_t>(modules_.size()));
     if (is_new) modules_.push_back(path);
     last_call_ = call;
-    last_module_ = module;
+    calls_before_index_ = nn::ModuleCall::observed_calls();
     return last_index_ = found->second;
   }
 
@@ -322,8 +322,8 @@ class Profile::Collector : public ListenerScope, public GroupListener {
   std::vector<Differentiating> differentiating_;
   std::deque<std::string> modules_;  // of index 0: none
   std::unordered_map<std::string, std::uint32_t> module_indices_;
-  const void* last_call_ = nullptr;
-  const void* last_module_ = nullptr;
+  const void* last_call_ = nullptr;  // with the number of calls that had begun
+  std::uint64_t calls_before_index_ = 0;
   std::uint32_t last_index_ = 0;
   std::size_t peak_bytes_ = 0;
   DeviceModule* ranges_;  // null: no ranges

@@ -1,5 +1,6 @@
 #include "recorder.h"
 
+#include <atomic>
 #include <cmath>
 #include <cstring>
 #include <exception>
@@ -7,6 +8,7 @@
 #include <mutex>
 #include <utility>
 
+#include <fmt/format.h>
 #include <reel/nn/module.h>
 #include <reel/no_record.h>
 
@@ -79,6 +81,17 @@ RecordedTensor undefined_tensor() {
   return tensor;
 }
 
+// The number that identifies a tensor as long as the process runs, whatever memory it has.
+std::uint32_t serial_of(Body& body) {
+  static std::atomic<std::uint32_t> last = 0;
+  std::atomic_ref serial(body.serial);  // other threads may record the tensor, too
+  std::uint32_t found = serial.load(std::memory_order_relaxed);
+  if (found != 0) return found;
+  std::uint32_t next = 0;
+  while (next == 0) next = last.fetch_add(1, std::memory_order_relaxed) + 1;
+  return serial.compare_exchange_strong(found, next, std::memory_order_relaxed) ? next : found;
+}
+
 Tensor gradient_of_leaf(const Body& body) {
   std::lock_guard lock(gradient_mutex());
   if (body.leaf->gradient.defined()) return body.leaf->gradient;
@@ -86,10 +99,6 @@ Tensor gradient_of_leaf(const Body& body) {
 }
 
 }  // namespace
-
-bool Recorder::Known::is(const Body& body) const {
-  return storage == body.storage && line == body.line && file == body.file && numel == body.numel;
-}
 
 Recorder::Recorder(const Options& options) : ListenerScope(detail::context()), options_(options) {}
 
@@ -101,10 +110,15 @@ void Recorder::starting(const Call& call, Location where) {
       spare_.pop_back();
       inputs.clear();
     }
+    bool has_zero_input = false;
     // Before the op runs, which may overwrite them.
     for (const Tensor* input : call.inputs)
-      if (input->defined()) inputs.push_back(id_of(*input));
-    running_.push_back({&call, now(), std::move(inputs)});
+      if (input->defined()) {
+        const Known& known = recorded(*input);
+        inputs.push_back(known.id);
+        has_zero_input |= known.is_zero;
+      }
+    running_.push_back({&call, now(), std::move(inputs), has_zero_input});
   }
   ListenerScope::starting(call, where);
 }
@@ -157,8 +171,10 @@ void Recorder::record_call(const Call& call, Location where, std::int64_t end, s
       // Elements that only the gradient reads, and those around a written part, may be uninitialised.
       bool summarised = !(call.op.hidden_outputs >> i & 1) && !call.op.writes_part;
       op.outputs.push_back(output.defined() ? described(output, summarised, true) : undefined_tensor());
-      if (output.defined()) remember(output, {op.id, static_cast<std::uint32_t>(i)});
-      if (op.kind == OpKind::forward && !call.inputs.empty() && output.defined())
+      if (!output.defined()) continue;
+      remember(output, {op.id, static_cast<std::uint32_t>(i)}, op.outputs.back());
+      // Zeros that are computed from zeros, such as an initial state, say nothing of a unit.
+      if (op.kind == OpKind::forward && !call.inputs.empty() && !running.has_zero_input)
         find_zero_units(op.outputs.back(), output);
     }
     if (op.kind == OpKind::forward) link(call, op);
@@ -251,41 +267,43 @@ Tensor Recorder::copy_of(const Tensor& tensor) {
   return copy;
 }
 
-TensorId Recorder::id_of(const Tensor& input) {
-  const Body& body = input.body();
-  auto found = known_.find(&body);
-  bool is_known = found != known_.end() && found->second.is(body);
-  if (is_known && found->second.version == body.storage->version.load(std::memory_order_relaxed))
-    return found->second.id;
-  bool is_parameter = input.is_parameter();
+Recorder::Known& Recorder::known(const Tensor& tensor) {
+  Known& found = known_[&tensor.body()];
+  std::uint32_t serial = serial_of(tensor.body());
+  if (found.serial != serial) found = {.serial = serial};
+  return found;
+}
+
+const Recorder::Known& Recorder::recorded(const Tensor& input) {
+  Known& found = known(input);
+  bool is_known = found.id.op != 0, is_parameter = input.is_parameter();
+  if (is_known && found.version == input.body().storage->version.load(std::memory_order_relaxed)) {
+    // An initialiser has made it, outside of the module that names it.
+    if (is_parameter && !found.is_named && detail::context().module_call)
+      record_name(found.id, name_of_parameter(input));
+    return found;
+  }
   RecordedOp source = opened(OpKind::source,
                              is_parameter ? "parameter"
                              : is_known   ? "overwritten"
                                           : "data",
                              input.made_at(), now());
-  if (is_known) source.inputs.push_back(found->second.id);
+  if (is_known) source.inputs.push_back(found.id);
   source.outputs.push_back(described(input, true, true));
-  source.outputs[0].name = is_parameter                         ? name_of_parameter(input)
-                           : names_.contains(&body) && is_known ? names_[&body]
-                                                                : "";
+  source.outputs[0].name = is_parameter ? name_of_parameter(input) : found.name;
   record(source);
-  remember(input, {source.id, 0});
-  return {source.id, 0};
+  remember(input, {source.id, 0}, source.outputs[0]);
+  return found;
 }
 
-void Recorder::remember(const Tensor& tensor, TensorId id) {
-  // Bodies are used again, so the map has about as many entries as there were tensors at one time.
-  const Body& body = tensor.body();
-  known_.insert_or_assign(&body, Known{id, body.storage, body.storage->version.load(std::memory_order_relaxed),
-                                       body.line, body.file, body.numel});
+void Recorder::remember(const Tensor& tensor, TensorId id, const RecordedTensor& described) {
+  Known& found = known(tensor);
+  found.id = id;
+  found.is_zero = described.has_statistics && described.statistics.zeros == described.shape.numel();
+  found.version = tensor.body().storage->version.load(std::memory_order_relaxed);
 }
 
 void Recorder::link(const Call& call, const RecordedOp& op) {
-  const TapeList& own = *context().tapes;
-  if (own.epoch() != epoch_) {
-    forwards_.clear();
-    epoch_ = own.epoch();
-  }
   const TapeList& tapes = *detail::context().tapes;
   for (const Tensor& output : call.outputs) {
     if (!output.defined()) continue;
@@ -293,14 +311,19 @@ void Recorder::link(const Call& call, const RecordedOp& op) {
     const Entry* entry = slot != 0 ? tapes.slot(slot).producer : nullptr;
     // The result of an example in batch_map is a part of its group's, whose own op has the gradient.
     if (!entry || entry->op != &call.op) continue;
-    forwards_.insert_or_assign(entry, Forward{entry->op, op.id, op.module, op.notes});
+    Forwards& forwards = forwards_[TapeList::list_id(tapes.epoch())];
+    if (forwards.epoch != tapes.epoch()) forwards = {.epoch = tapes.epoch()};
+    forwards.by_slot.insert_or_assign(entry->first_output, Forward{op.id, op.module, op.notes});
     return;
   }
 }
 
 const Recorder::Forward* Recorder::forward_of(const Entry& entry) {
-  auto found = forwards_.find(&entry);
-  return found != forwards_.end() && found->second.op == entry.op ? &found->second : nullptr;
+  std::uint64_t epoch = detail::context().tapes->epoch();
+  auto list = forwards_.find(TapeList::list_id(epoch));
+  if (list == forwards_.end() || list->second.epoch != epoch) return nullptr;
+  auto found = list->second.by_slot.find(entry.first_output);
+  return found != list->second.by_slot.end() ? &found->second : nullptr;
 }
 
 void Recorder::gradient_starting(const Entry& entry, std::span<const Tensor> gradients) {
@@ -314,9 +337,9 @@ void Recorder::gradient_starting(const Entry& entry, std::span<const Tensor> gra
     }
     for (const Tensor& gradient : gradients) {
       op.outputs.push_back(gradient.defined() ? described(gradient, true, false) : undefined_tensor());
-      auto known = gradient.defined() ? known_.find(&gradient.body()) : known_.end();
-      if (known != known_.end() && known->second.is(gradient.body())) op.inputs.push_back(known->second.id);
-      if (gradient.defined()) remember(gradient, {op.id, static_cast<std::uint32_t>(op.outputs.size() - 1)});
+      if (!gradient.defined()) continue;
+      if (TensorId computed = known(gradient).id; computed.op != 0) op.inputs.push_back(computed);
+      remember(gradient, {op.id, static_cast<std::uint32_t>(op.outputs.size() - 1)}, op.outputs.back());
     }
     differentiating_.push_back({&entry, std::move(op)});
   }
@@ -338,15 +361,13 @@ void Recorder::gradient_finished(const Entry& entry) noexcept {
 
 void Recorder::leaf_gradient(const Tensor& leaf, const Tensor& gradient) {
   if (records() && leaf.defined() && gradient.defined()) {
-    auto known = known_.find(&leaf.body());
-    std::string_view name = name_of_parameter(leaf);
+    std::string_view name = leaf.is_parameter() ? name_of_parameter(leaf) : known(leaf).name;
     RecordedOp op = opened(OpKind::gradient, leaf.is_parameter() ? "parameter" : "data", leaf.made_at(), now());
-    if (known != known_.end() && known->second.is(leaf.body())) op.forward = known->second.id.op;
+    op.forward = known(leaf).id.op;
     op.outputs.push_back(described(gradient, true, true));
     op.outputs[0].name = name;
-    auto computed = known_.find(&gradient.body());
-    if (computed != known_.end() && computed->second.is(gradient.body())) op.inputs.push_back(computed->second.id);
-    remember(gradient, {op.id, 0});
+    if (TensorId computed = known(gradient).id; computed.op != 0) op.inputs.push_back(computed);
+    remember(gradient, {op.id, 0}, op.outputs[0]);
     record(op);
   }
   ListenerScope::leaf_gradient(leaf, gradient);
@@ -370,8 +391,7 @@ void Recorder::updated(std::span<const Tensor> parameters) {
     Tensor here = on_cpu(parameter);
     if (here.numel() != one.before.numel() || here.dtype() != one.before.dtype()) continue;
     if (!here.body().contiguous) here = copy_of(here);
-    std::string_view name = name_of_parameter(parameter);
-    if (name.empty()) name = intern("parameter " + std::to_string(one.index));
+    std::string_view name = name_of_parameter(parameter, "parameter " + std::to_string(one.index));
     record_update({step_, name, one.weight_norm, one.gradient_norm, distance(here, one.before)});
   }
   updating_.clear();
@@ -383,8 +403,9 @@ void Recorder::updated(std::span<const Tensor> parameters) {
 void Recorder::named(const Tensor& tensor, std::string_view name) {
   if (tensor.defined()) {
     std::string_view kept = intern(name);
-    names_[&tensor.body()] = kept;
-    if (records()) record_name(id_of(tensor), kept);
+    known(tensor).name = kept;
+    known(tensor).is_named = true;
+    if (records()) record_name(recorded(tensor).id, kept);
   }
   ListenerScope::named(tensor, name);
 }
@@ -392,24 +413,36 @@ void Recorder::named(const Tensor& tensor, std::string_view name) {
 std::string_view Recorder::module_path() {
   const auto* call = static_cast<const nn::ModuleCall*>(detail::context().module_call);
   if (!call) return {};
-  const nn::Module& module = call->module();
-  if (call == last_call_ && &module == last_module_) return last_path_;
-  std::string path = module.path();
+  if (call == last_call_ && nn::ModuleCall::observed_calls() == calls_before_path_) return last_path_;
+  std::string path = call->module_path();
   last_call_ = call;
-  last_module_ = &module;
-  last_path_ = intern(path.empty() ? module.type_name() : path);
+  calls_before_path_ = nn::ModuleCall::observed_calls();
+  last_path_ = intern(path.empty() ? call->module().type_name() : path);
   return last_path_;
 }
 
-std::string_view Recorder::name_of_parameter(const Tensor& parameter) {
-  const Body& body = parameter.body();
-  if (auto found = names_.find(&body); found != names_.end()) return found->second;
+std::string_view Recorder::name_of_parameter(const Tensor& parameter, const std::string& otherwise) {
+  Known& found = known(parameter);
   const auto* call = static_cast<const nn::ModuleCall*>(detail::context().module_call);
-  if (!call && body.leaf && !body.leaf->name.empty()) return intern(body.leaf->name);
-  if (!call) return {};
-  for (const NamedTensor& member : call->module().outermost().named_parameters())
-    names_[&member.tensor.body()] = intern(member.name);
-  return names_[&body];
+  if (call && !found.is_named)
+    for (const NamedTensor& member : call->module().outermost().named_parameters())
+      if (Known& one = known(member.tensor); !std::exchange(one.is_named, true))
+        one.name = name_of_its_own(member.name, one.serial);
+  if (found.name.empty()) {
+    const Leaf* leaf = parameter.body().leaf;
+    found.name = name_of_its_own(leaf && !leaf->name.empty() ? leaf->name : otherwise, found.serial);
+  }
+  found.is_named |= call != nullptr;  // no other module has it
+  return found.name;
+}
+
+// Two layers, or two models, may have parameters of one name.
+std::string_view Recorder::name_of_its_own(const std::string& name, std::uint32_t serial) {
+  if (name.empty()) return {};
+  for (int number = 1;; ++number) {
+    std::string_view own = intern(number == 1 ? name : fmt::format("{} ({})", name, number));
+    if (owners_.try_emplace(own, serial).first->second == serial) return own;
+  }
 }
 
 std::string_view Recorder::notes() {
@@ -419,15 +452,10 @@ std::string_view Recorder::notes() {
 
 std::string_view Recorder::interned_file(const char* file) {
   if (!file) return {};
-  if (file == last_file_) return last_file_text_;
-  auto [found, is_new] = files_.try_emplace(file);
-  if (is_new) {
-    std::string_view text = file;
-    while (text.starts_with("../")) text.remove_prefix(3);
-    found->second = intern(text);
-  }
-  last_file_ = file;
-  return last_file_text_ = found->second;
+  // A library that was closed has given its address to the texts of another one.
+  std::string_view text = file;
+  while (text.starts_with("../")) text.remove_prefix(3);
+  return text == last_file_ ? last_file_ : last_file_ = intern(text);
 }
 
 }  // namespace reel::debug

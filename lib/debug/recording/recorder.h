@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -47,7 +48,10 @@ class Recorder : public ListenerScope {
   virtual void record_name(TensorId id, std::string_view name) = 0;
   /// A copy of a tensor's elements on the CPU, which no tape and no listener sees.
   static Tensor copy_of(const Tensor& tensor);
-  std::string_view intern(std::string_view text) { return *texts_.emplace(text).first; }
+  std::string_view intern(std::string_view text) {
+    auto found = texts_.find(text);
+    return found != texts_.end() ? *found : *texts_.emplace(text).first;
+  }
   /// A path as it is recorded.
   std::string_view interned_file(const char* file);
   /// True in steps that are recorded.
@@ -56,22 +60,21 @@ class Recorder : public ListenerScope {
   std::int64_t now() const { return (std::chrono::steady_clock::now() - began_).count(); }
 
  private:
-  // A tensor that is in the recording, with what tells that its body is not another tensor's by now.
+  // What is known of a tensor, which its serial number identifies: another one may have its body by now.
   struct Known {
-    TensorId id;
-    const detail::Storage* storage;
-    std::uint32_t version;
-    std::int32_t line;
-    const char* file;
-    std::int64_t numel;
-
-    bool is(const detail::Body& body) const;
+    std::uint32_t serial = 0;
+    std::uint32_t version = 0;  // of its storage when it was recorded
+    TensorId id = {};           // of op 0: it is not in the recording
+    std::string_view name = {};
+    bool is_named = false;  // by the program or a running module: the name does not change any more
+    bool is_zero = false;   // all of its elements, as recorded
   };
   // An op that runs.
   struct Running {
     const detail::Call* call;
     std::int64_t start;
     std::vector<TensorId> inputs;
+    bool has_zero_input = false;  // an input of zeros only
   };
   // A gradient function that runs. `op` is recorded at its end, if it has outputs.
   struct Differentiating {
@@ -80,9 +83,13 @@ class Recorder : public ListenerScope {
   };
   // What is known of the op of an entry on the tape.
   struct Forward {
-    const detail::OpInfo* op;
     std::uint64_t id;
     std::string_view module, notes;
+  };
+  // The ops of one filling of a tape list, by the slots of their first outputs.
+  struct Forwards {
+    std::uint64_t epoch = 0;
+    std::unordered_map<std::uint32_t, Forward> by_slot = {};
   };
   // A parameter during a step of an optimiser.
   struct Updating {
@@ -97,13 +104,15 @@ class Recorder : public ListenerScope {
   // `at_once`: whether it is recorded before the program goes on.
   RecordedTensor described(const Tensor& tensor, bool summarised, bool at_once) const;
   static void find_zero_units(RecordedTensor& record, const Tensor& tensor);
-  TensorId id_of(const Tensor& input);
-  void remember(const Tensor& tensor, TensorId id);
+  Known& known(const Tensor& tensor);
+  const Known& recorded(const Tensor& input);
+  void remember(const Tensor& tensor, TensorId id, const RecordedTensor& described);
   void link(const detail::Call& call, const RecordedOp& op);
   const Forward* forward_of(const detail::Entry& entry);
   std::string_view module_path();
   std::string_view notes();
-  std::string_view name_of_parameter(const Tensor& parameter);
+  std::string_view name_of_parameter(const Tensor& parameter, const std::string& otherwise = {});
+  std::string_view name_of_its_own(const std::string& name, std::uint32_t serial);
   Options options_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::uint64_t next_id_ = 1;
@@ -112,16 +121,16 @@ class Recorder : public ListenerScope {
   std::vector<std::vector<TensorId>> spare_;  // vectors whose memory is used again
   std::vector<RecordedTensor> spare_outputs_;
   std::vector<Differentiating> differentiating_;
-  std::unordered_map<const detail::Body*, Known> known_;
-  std::unordered_map<const detail::Body*, std::string_view> names_;
-  std::unordered_map<const detail::Entry*, Forward> forwards_;
-  std::unordered_map<const char*, std::string_view> files_;
-  const char* last_file_ = nullptr;
-  std::string_view last_file_text_;
-  std::unordered_set<std::string> texts_;
-  std::uint64_t epoch_ = 0;  // of the tape to whose entries `forwards_` belongs
-  const void* last_call_ = nullptr;
-  const void* last_module_ = nullptr;
+  std::unordered_map<const detail::Body*, Known> known_;        // bodies are used again, which bounds it
+  std::unordered_map<std::string_view, std::uint32_t> owners_;  // serial numbers of parameters, by their names
+  std::unordered_map<std::uint64_t, Forwards> forwards_;        // by the id of the tape list
+  std::string_view last_file_;
+  struct HashText : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_set<std::string, HashText, std::equal_to<>> texts_;
+  const void* last_call_ = nullptr;  // of a module, with the number of calls that had begun
+  std::uint64_t calls_before_path_ = 0;
   std::string_view last_path_;
   std::vector<Updating> updating_;
 };
