@@ -131,7 +131,9 @@ std::string whereabouts(const Context& context) {
 std::string refusal(const char* op, Location where, std::string_view sentence) {
   std::string text = fmt::format("{}: {}", op, sentence);
   if (std::string found = whereabouts(context()); !found.empty()) text.append("; ").append(found);
-  if (Listener* listener = context().listener) listener->refused(op, where, text);
+  // Not what the library tries out, or a listener does.
+  if (Listener* listener = context().listener; listener && context().has(Context::intercepted))
+    listener->refused(op, where, text);
   return text;
 }
 

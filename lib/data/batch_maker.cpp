@@ -12,6 +12,7 @@
 #include "../core/context.h"
 #include "../core/op_error.h"
 #include "../core/printable.h"
+#include "../dispatch/listener_scope.h"
 #include "permutation.h"
 
 namespace reel::detail {
@@ -98,6 +99,7 @@ MadeBatch make_recording_nothing(const LoaderFunctions& functions, std::span<con
 
 data::Source source_of(const LoaderFunctions& functions, std::int64_t index) {
   try {
+    Unobserved trying(context());
     return functions.source(index);
   } catch (...) {
     return {};

@@ -5,16 +5,20 @@
 
 namespace reel::detail {
 
-/// While it lives, this thread's ops are not observed: for those that a listener runs.
+/// While it lives, this thread's ops and errors are not observed: for ops that a listener runs, and for what the library
+/// only tries.
 class Unobserved {
  public:
-  explicit Unobserved(Context& context) : context_(context) { context.set(Context::intercepted, false); }
-  ~Unobserved() { context_.set(Context::intercepted, context_.listener || context_.interceptor); }
+  explicit Unobserved(Context& context) : context_(context), was_observed_(context.has(Context::intercepted)) {
+    context.set(Context::intercepted, false);
+  }
+  ~Unobserved() { context_.set(Context::intercepted, was_observed_ && (context_.listener || context_.interceptor)); }
   Unobserved(const Unobserved&) = delete;
   Unobserved& operator=(const Unobserved&) = delete;
 
  private:
   Context& context_;
+  bool was_observed_;
 };
 
 /// Registers a listener for this thread's ops while it lives, besides those of enclosing scopes. Scopes may end in any

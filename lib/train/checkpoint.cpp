@@ -18,6 +18,7 @@
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "../core/warning.h"
+#include "../dispatch/listener_scope.h"
 #include "../optim/state_reader.h"
 #include "checkpoint_state.h"
 
@@ -98,7 +99,10 @@ std::optional<Snapshot> newest_whole(const SnapshotFolder& folder, bool best, Lo
   std::string why = first ? "" : fmt::format("'{}/latest' names no snapshot", printable(folder.path()));
   for (std::int64_t step : steps) {
     try {
+      std::optional<Unobserved> trying;  // another one may be whole
+      if (!best) trying.emplace(context());
       Snapshot snapshot = folder.read(step, where);
+      trying.reset();
       if (!why.empty())
         warn([&] { return fmt::format("{}; '{}' is restored instead", why, printable(folder.path_of(step))); });
       return snapshot;

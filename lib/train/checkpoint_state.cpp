@@ -13,6 +13,7 @@
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "../core/storage.h"
+#include "../dispatch/listener_scope.h"
 #include "../ops/if_needed.h"
 
 namespace reel::detail {
@@ -123,6 +124,7 @@ class Restoring {
     CheckpointObject& object = *order_[i]->object;
     if (!partial_) return object.load(states_[i], where_);
     try {
+      Unobserved trying(context());
       object.load(states_[i], where_);
     } catch (const Error& error) {
       matching_.different.push_back(fmt::format("the part {}: {}", shown(order_[i]->name), error.what()));

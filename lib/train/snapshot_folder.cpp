@@ -18,6 +18,7 @@
 
 #include "../core/op_error.h"
 #include "../core/printable.h"
+#include "../dispatch/listener_scope.h"
 #include "../io/atomic_file.h"
 #include "checksum.h"
 
@@ -85,6 +86,7 @@ std::vector<std::int64_t> SnapshotFolder::steps() const {
 
 std::optional<std::int64_t> SnapshotFolder::named_by(const char* name) const {
   try {
+    Unobserved trying(context());  // there may be no such file
     std::string text = io::read_text(path_ + "/" + name, {.most_bytes = 1024});
     if (!text.ends_with('\n')) return {};
     text.pop_back();

@@ -12,6 +12,7 @@
 #include <reel/io/text.h>
 
 #include "../../core/op_error.h"
+#include "../../dispatch/listener_scope.h"
 #include "../figure/axis.h"
 #include "../protobuf.h"
 #include "event_reader.h"
@@ -124,6 +125,7 @@ void read_files(const std::string& folder, const LogFiles& files, std::map<std::
                 std::vector<std::string>& left_out, Location where) {
   auto attempt = [&](auto read) {
     try {
+      detail::Unobserved trying(detail::context());
       read();
     } catch (const io::FileError& error) {
       left_out.push_back(error.what());
