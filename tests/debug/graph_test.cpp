@@ -2,6 +2,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <regex>
 #include <sstream>
 #include <thread>
@@ -19,6 +20,7 @@ using debug::Graph;
 using debug::GraphEdge;
 using debug::GraphNode;
 using debug::GraphNodeKind;
+using debug::RecordedRun;
 using reel_test::contains;
 using reel_test::TemporaryFile;
 
@@ -162,6 +164,59 @@ TEST_CASE("the runs of a loop are one node of a graph, with their number, and un
   CHECK(unfolded.nodes().size() == 41);
   CHECK(
       std::all_of(unfolded.edges().begin(), unfolded.edges().end(), [](const GraphEdge& e) { return e.from < e.to; }));
+}
+
+TEST_CASE("layers that are called on one line are nodes of their own, and only a recurrence goes round") {
+  struct Block : nn::Module {
+    Block() = default;
+    Block(nn::Module& parent, std::string_view name) { join(parent, name); }
+    nn::Linear first{*this, "first", 4, 4}, second{*this, "second", 4, 4};
+    Tensor operator()(const Tensor& x) const { return x + second(tanh(first(relu(x)))); }
+  };
+  struct Deep : nn::Module {
+    Block a{*this, "a"}, b{*this, "b"}, c{*this, "c"};
+    nn::Linear wide{*this, "wide", 4, 8}, narrow{*this, "narrow", 8, 4};
+    Tensor operator()(const Tensor& x) const {
+      Tensor h = relu(narrow(relu(wide(relu(c.first(relu(x)))))));
+      for (const Block* block : {&a, &b, &c}) h = (*block)(h);
+      return h;
+    }
+  } net;
+  nn::Linear cell(4, 4);
+  TemporaryFile file("run.reel");
+  auto check = [&](const Graph& graph, bool goes_round) {
+    check_pictures(graph);
+    CHECK(std::ranges::any_of(graph.edges(), [](const GraphEdge& edge) { return edge.from >= edge.to; }) == goes_round);
+  };
+  for (bool loop : {false, true}) {
+    std::optional<debug::Recording> recording(file.path());
+    Tape tape;
+    Tensor x = ones({1, 4});
+    tape.watch(x);
+    Tensor h = net(x);
+    for (int t = 0; loop && t < 5; ++t) h = tanh(cell(h)) + x;
+    static_cast<void>(sum(h));
+    INFO("with a loop: " << loop);
+    check(debug::graph(tape), loop);
+    check(debug::graph(tape, {.names = net.named_parameters()}), loop);
+    recording.reset();
+    check(debug::graph(RecordedRun::read(file.path())), loop);
+    if (!loop) continue;
+    // The loop's ops are one node each.
+    Graph graph = debug::graph(tape);
+    CHECK(std::ranges::count_if(graph.nodes(), [](const GraphNode& n) { return n.count == 5; }) >= 3);
+  }
+}
+
+TEST_CASE("a loop that begins with a parameter is folded like any other") {
+  Tensor w = ones({3, 3}).requires_grad(), start = ones({1, 3}).requires_grad();
+  Tape tape;
+  Tensor h = start;
+  for (int t = 0; t < 20; ++t) h = tanh(matmul(h, w));
+  Graph graph = debug::graph(tape);
+  CHECK(graph.nodes().size() == 4);
+  CHECK(node(graph, "matmul").count == 20);
+  CHECK(leads(graph, "tanh", "matmul"));
 }
 
 TEST_CASE("in a catch, the graph of what was recorded ends with the op that threw") {

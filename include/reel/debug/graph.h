@@ -16,7 +16,7 @@ namespace reel::debug {
 enum class GraphNodeKind : std::uint8_t {
   parameter,  ///< a parameter
   data,       ///< a watched tensor, or of a recorded run any tensor that no op made
-  op,         ///< an op, or all runs of an op from one line
+  op,         ///< an op, or the runs of one in a loop
   module,     ///< all ops of a module
   failed,     ///< the op that threw
 };
@@ -28,7 +28,7 @@ struct GraphNode {
   std::string module = {};                 ///< the path of the module around it: "encoder.layers.2"; empty: not known
   std::string file = {};                   ///< the file of the caller; empty: unknown
   int line = 0;                            ///< the line of the caller
-  std::string form = {};                   ///< dtype and shape of the first outputs: "f32 (2, 3)"
+  std::string form = {};                   ///< dtype and shape of the first output: "f32 (2, 3)"
   std::int64_t count = 1;                  ///< the number of ops or tensors that were folded into it
   std::string message = {};                ///< of a failed op: what the exception says
 };
@@ -45,7 +45,8 @@ struct GraphEdge {
 struct GraphOptions {
   /// Names of leaves, such as `model.named_parameters()`; default: parameters' own names.
   std::vector<NamedTensor> names = {};
-  /// All runs of an op from one line of one module are one node; default true.
+  /// Runs of an op from one line of one module are one node if they give one shape and depend on the same parameters, as
+  /// those of a loop do; default true.
   bool fold_loops = true;
   /// All ops of a module whose path has this many names are one node, with those of its sub-modules: 1 folds
   /// "encoder.layers.2" into "encoder". The module of a tape's entry is known by the names of its parameters; that of a

@@ -1,6 +1,7 @@
 #include <reel/debug/graph.h>
 
 #include <algorithm>
+#include <set>
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -22,25 +23,38 @@ class GraphBuilder {
  public:
   explicit GraphBuilder(const GraphOptions& options) : options_(options) {}
 
-  /// The index of the node that the given one is folded into.
-  std::uint32_t add(GraphNode node) {
+  /// Adds a node that uses the results of others, and the edges from them. Returns the index of the node that it is
+  /// folded into; never one of another `identity`.
+  std::uint32_t add(GraphNode node, const std::vector<std::uint32_t>& uses, std::string identity = {}) {
+    Parameters parameters = parameters_of(uses);
     if (std::string path = folded_module(node.module); !path.empty() && node.kind != GraphNodeKind::failed) {
       node = {.kind = GraphNodeKind::module, .label = path, .module = outer_module(path)};
+      parameters.clear();
+      identity.clear();
     } else if (node.kind != GraphNodeKind::failed && !options_.fold_loops) {
-      nodes_.push_back(std::move(node));
-      return static_cast<std::uint32_t>(nodes_.size() - 1);
+      identity = std::to_string(nodes_.size());
     }
-    std::string key =
-        fmt::format("{}\n{}\n{}\n{}\n{}", static_cast<int>(node.kind), node.label, node.module, node.file, node.line);
-    auto [found, is_new] = indices_.try_emplace(std::move(key), static_cast<std::uint32_t>(nodes_.size()));
-    if (is_new) {
+    std::vector<std::uint32_t>& alike =
+        alike_[fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n{}", static_cast<int>(node.kind), node.label, node.module,
+                           node.file, node.line, node.form, identity)];
+    // Calls of several layers on one line differ in their parameters; the first run of a loop may use more of them.
+    auto found = std::ranges::find_if(alike, [&](std::uint32_t other) {
+      const Parameters& others = parameters_[other];
+      return others.empty() == parameters.empty() &&
+             (std::ranges::includes(others, parameters) || std::ranges::includes(parameters, others));
+    });
+    if (found == alike.end()) {
+      found = alike.insert(found, static_cast<std::uint32_t>(nodes_.size()));
       nodes_.push_back(std::move(node));
+      parameters_.push_back(std::move(parameters));
+      last_runs_.push_back(0);
     } else {
-      GraphNode& first = nodes_[found->second];
-      ++first.count;
-      if (first.form != node.form && !first.form.ends_with(" …")) first.form += " …";
+      ++nodes_[*found].count;
+      parameters_[*found].merge(parameters);
     }
-    return found->second;
+    last_runs_[*found] = ++runs_;
+    for (std::uint32_t used : uses) connect(used, *found);
+    return *found;
   }
 
   void connect(std::uint32_t from, std::uint32_t to, bool order = false) {
@@ -65,6 +79,21 @@ class GraphBuilder {
   }
 
  private:
+  using Parameters = std::set<std::uint32_t>;
+
+  // The parameters that an op uses, or else those of the latest op whose results it uses: they tell layers apart.
+  Parameters parameters_of(const std::vector<std::uint32_t>& uses) const {
+    Parameters own, inherited;
+    std::uint32_t latest = 0;
+    for (std::uint32_t used : uses) {
+      if (nodes_[used].kind == GraphNodeKind::parameter) own.insert(used);
+      if (parameters_[used].empty() || last_runs_[used] < latest) continue;
+      inherited = parameters_[used];
+      latest = last_runs_[used];
+    }
+    return own.empty() ? inherited : own;
+  }
+
   // The path of the module that an op's module is folded into; empty: none.
   std::string folded_module(std::string_view path) const {
     if (options_.module_depth <= 0 || path.empty()) return {};
@@ -82,7 +111,10 @@ class GraphBuilder {
 
   const GraphOptions& options_;
   std::vector<GraphNode> nodes_;
-  std::unordered_map<std::string, std::uint32_t> indices_;
+  std::vector<Parameters> parameters_;    // by node
+  std::vector<std::uint32_t> last_runs_;  // by node
+  std::uint32_t runs_ = 0;
+  std::unordered_map<std::string, std::vector<std::uint32_t>> alike_;       // nodes of one op, line, module and form
   std::unordered_map<std::uint64_t, std::pair<std::int64_t, bool>> edges_;  // uses, and whether it is an order
   std::uint32_t last_ = 0;
 };
@@ -178,14 +210,15 @@ Graph graph(const Tape& tape, const GraphOptions& options, Location where) {
     modules.push_back(module);
     node.module = module;
     if (from.output_count > 0) node.form = form_of(list.slot(from.first_output).form);
-    std::uint32_t added = builder.add(std::move(node));
-    index.push_back(added);
-    for (detail::TapeNode::Source source : recorded.inputs(from)) builder.connect(index[source.node], added);
-    builder.set_last(added);
+    std::vector<std::uint32_t> uses;
+    for (detail::TapeNode::Source source : recorded.inputs(from)) uses.push_back(index[source.node]);
+    bool is_parameter = node.kind == GraphNodeKind::parameter;
+    index.push_back(builder.add(std::move(node), uses, is_parameter ? std::to_string(from.leaf->slot) : std::string()));
+    builder.set_last(index.back());
   }
   if (options.error) {
     bool after_another = !builder.empty();
-    std::uint32_t before = builder.last(), failed = builder.add(failed_node(options.error));
+    std::uint32_t before = builder.last(), failed = builder.add(failed_node(options.error), {});
     if (after_another) builder.connect(before, failed, true);
   }
   return std::move(builder).built();
@@ -210,10 +243,10 @@ Graph graph(const RecordedRun& run, const GraphOptions& options) {
     node.line = op.line;
     if (!op.outputs.empty())
       node.form = fmt::format("{} {}", name_of(op.outputs[0].dtype), to_string(op.outputs[0].shape));
-    std::uint32_t added = builder.add(std::move(node));
-    index.emplace(op.id, added);
+    std::vector<std::uint32_t> uses;
     for (TensorId input : op.inputs)
-      if (auto found = index.find(input.op); found != index.end()) builder.connect(found->second, added);
+      if (auto found = index.find(input.op); found != index.end()) uses.push_back(found->second);
+    index.emplace(op.id, builder.add(std::move(node), uses));
   }
   return std::move(builder).built();
 }

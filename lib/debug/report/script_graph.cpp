@@ -25,7 +25,7 @@ function graphOf(step) {
       key = 'm' + module;
       title = module;
     } else {
-      key = 'o' + path + run.location(i) + run.opName(i);
+      key = 'o' + path + run.location(i) + run.opName(i) + (run.out[i].length ? run.form(run.out[i][0]) : '');
       title = run.opName(i);
     }
     let node = nodes.get(key);
