@@ -1,17 +1,22 @@
 #include <reel/train/best_weights.h>
 
 #include <cmath>
+#include <iterator>
+#include <set>
 #include <utility>
 
 #include <reel/ops/comparison.h>
 #include <reel/ops/create.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/in_place.h>
+#include <reel/ops/index.h>
 #include <reel/ops/reduce.h>
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../dispatch/listener_scope.h"
+#include "../ops/if_needed.h"
 #include "../optim/state_reader.h"
 
 namespace reel::train {
@@ -20,7 +25,7 @@ using detail::fail;
 
 namespace {
 
-constexpr const char* offer_name = "train::BestWeights";
+constexpr const char *offer_name = "train::BestWeights", *check_name = "train::check_loss";
 
 std::vector<NamedTensor> weights_of(const nn::Module& module) {
   std::vector<NamedTensor> all = module.named_parameters();
@@ -34,15 +39,42 @@ void check_weight(const NamedTensor& named, Location where) {
                       "the weights '{}' are no longer finite; a lower learning rate or clipping may help", named.name);
 }
 
+// The items whose rows of a batch's tensors hold NaN or infinity; a tensor (T, N, …) has no rows of items.
+std::set<std::int64_t> items_with_anomalies(const data::BatchSources& sources) {
+  NoRecord pause;
+  detail::Unobserved looking(detail::context());
+  std::set<std::int64_t> items;
+  for (const Tensor& x : sources.tensors) {
+    if (!x.defined() || !is_floating(x.dtype()) || x.rank() == 0 || x.size(0) != std::ssize(sources) || x.numel() == 0)
+      continue;
+    Tensor found = detail::to_if_needed(nonzero(logical_not(all(isfinite(reshape(x, {x.size(0), -1})), 1))), cpu);
+    items.insert(found.data<std::int64_t>(), found.data<std::int64_t>() + found.numel());
+  }
+  return items;
+}
+
 }  // namespace
 
-void check_loss(double loss, Location where) { check_loss(loss, {}, where); }
+void check_loss(double loss, Location where) { check_loss(loss, std::span<const data::Source>(), where); }
 
 void check_loss(double loss, std::span<const data::Source> sources, Location where) {
   if (std::isfinite(loss)) return;
-  std::string items = data::to_string(sources);
-  fail<DivergedError>("train::check_loss", where, "the loss is {}{}{}; a lower learning rate or clipping may help",
-                      loss, items.empty() ? "" : " for the items from ", items);
+  std::string items = data::to_string(sources, sources.size());
+  fail<DivergedError>(check_name, where,
+                      "the loss is {}{}{}; if the input is finite, a lower learning rate or clipping may help", loss,
+                      items.empty() ? "" : " for the items from ", items);
+}
+
+void check_loss(double loss, const data::BatchSources& sources, Location where) {
+  if (std::isfinite(loss)) return;
+  std::set<std::int64_t> rows = items_with_anomalies(sources);
+  if (rows.empty()) return check_loss(loss, std::span<const data::Source>(sources), where);
+  std::vector<data::Source> found;
+  for (std::int64_t row : rows) found.push_back(sources[static_cast<std::size_t>(row)]);
+  std::string items = data::to_string(found, found.size());
+  fail<DivergedError>(check_name, where, "the loss is {}; the batch itself holds NaN or infinity, in row{} {}{}{}",
+                      loss, rows.size() == 1 ? "" : "s", fmt::join(rows, ", "),
+                      items.empty() ? "" : ": the items from ", items);
 }
 
 bool BestWeights::offer(double score, Location where) {

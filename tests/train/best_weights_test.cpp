@@ -1,13 +1,16 @@
 #include <cmath>
+#include <fstream>
 #include <limits>
 #include <vector>
 
+#include <reel/data.h>
 #include <reel/nn.h>
 #include <reel/ops.h>
 #include <reel/tape.h>
 #include <reel/train/best_weights.h>
 
 #include "catch.h"
+#include "io/folder.h"
 
 using namespace reel;
 using reel_test::contains;
@@ -105,4 +108,75 @@ TEST_CASE("a loss that is not finite is refused with the lines that its batch wa
   CHECK_THAT(error_of<train::DivergedError>([&] { train::check_loss(std::nan(""), sources); }),
              contains("train::check_loss: the loss is nan for the items from a.txt:1, a.txt:2;") &&
                  contains("best_weights_test.cpp:"));
+  sources.clear();
+  for (int line = 1; line <= 40; ++line) sources.emplace_back("b.txt", line);
+  CHECK_THAT(error_of<train::DivergedError>([&] { train::check_loss(infinity, sources); }),
+             contains("b.txt:1, ") && contains(", b.txt:40;"));
+}
+
+TEST_CASE("a loss that is not finite is refused with the lines of the file whose numbers are not") {
+  struct Batch {
+    Tensor x, y;
+  };
+  std::vector<data::Source> lines;
+  for (int line = 1; line <= 40; ++line) lines.emplace_back("sensor.csv", line);
+  auto of_item = [](int i) { return i == 6 ? std::nan("") : i == 31 ? infinity : static_cast<double>(i); };
+  auto check = [&](auto collate, auto... wanted) {
+    data::Loader loader(
+        data::transformed(lines, [&](const data::Source& line) { return static_cast<int>(line.line()) - 1; }), collate,
+        {.batch_size = 40});
+    for (auto& batch : loader) {
+      static_cast<void>(batch);
+      train::check_loss(1, loader.sources());
+      std::string error = error_of<train::DivergedError>([&] { train::check_loss(std::nan(""), loader.sources()); });
+      INFO(error);
+      CHECK((... && (error.find(wanted) != std::string::npos)));
+    }
+  };
+  auto column = [&](const std::vector<int>& items, auto f) {
+    std::vector<double> numbers;
+    for (int item : items) numbers.push_back(f(item));
+    return reshape(tensor(numbers), {-1, 1, 1});
+  };
+  auto plain = [](int i) { return static_cast<double>(i); };
+  const char* found = "the loss is nan; the batch itself holds NaN or infinity, in rows 6, 31";
+  check([&](std::vector<int> items) { return Batch{column(items, of_item), column(items, plain)}; }, found);
+  check([&](std::vector<int> items) { return Batch{column(items, plain), column(items, of_item)}; }, found);
+  check([&](std::vector<int> items) { return column(items, of_item); }, found);
+  check(
+      [&](std::vector<int> items) {
+        return Batch{column(items, plain), column(items, plain)};
+      },
+      "if the input is finite, a lower learning rate");
+  check([&](std::vector<int> items) { return items; }, "if the input is finite, a lower learning rate");
+}
+
+TEST_CASE("a bad line of a table is named by the loss that it spoils") {
+  reel_test::InFolder folder;
+  {
+    std::ofstream out("sensor.csv");
+    out << "volume,mass\n";
+    for (int i = 1; i <= 64; ++i) out << (i == 37 ? 0 : i) << ',' << (i == 37 ? 0 : 2 * i) << '\n';
+  }
+  struct Batch {
+    Tensor x, y;
+  };
+  data::Table rows = data::read_csv("sensor.csv");
+  auto to_batch = [](std::vector<data::Row> items) {
+    std::vector<float> x;
+    for (const data::Row& row : items) x.push_back(static_cast<float>(row.number("mass") / row.number("volume")));
+    Tensor density = reshape(tensor(x), {-1, 1});
+    return Batch{density, zeros_like(density)};
+  };
+  data::Loader loader(rows, to_batch, {.batch_size = 16, .shuffle = true, .seed = 1});
+  int refused = 0;
+  for (const Batch& batch : loader) {
+    Tensor loss = mse_loss(batch.x, batch.y);
+    if (std::isfinite(loss.item())) continue;
+    ++refused;
+    CHECK_THAT(
+        error_of<train::DivergedError>([&] { train::check_loss(loss.item(), loader.sources()); }),
+        contains("; the batch itself holds NaN or infinity, in row ") && contains(": the items from sensor.csv:38"));
+  }
+  CHECK(refused == 1);
 }

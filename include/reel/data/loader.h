@@ -128,7 +128,15 @@ class Loader {
   const std::vector<std::int64_t>& indices() const { return engine_->indices(); }
   /// The lines that the items of the batch that was received last were read from; unknown for items that have none. For
   /// `train::check_loss`.
-  std::vector<Source> sources() const { return engine_->sources(); }
+  BatchSources sources() const {
+    BatchSources found{engine_->sources()};
+    if constexpr (std::convertible_to<const Batch&, Tensor>) {
+      if (batch_) found.tensors = {*batch_};
+    } else if constexpr (requires(const Batch& batch) { std::vector<Tensor>{batch.x, batch.y}; }) {
+      if (batch_) found.tensors = {batch_->x, batch_->y};
+    }
+    return found;
+  }
   /// The seconds that the caller has waited for batches, since the loader was made; without workers those that making
   /// them took.
   double seconds_waited() const { return engine_->seconds_waited(); }

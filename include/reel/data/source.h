@@ -4,6 +4,9 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
+
+#include <reel/tensor.h>
 
 namespace reel::data {
 
@@ -28,6 +31,11 @@ class Source {
  private:
   std::shared_ptr<const std::string> file_;
   std::int64_t line_ = 0;
+};
+
+/// The sources of the items of a batch, with its tensors (N, …): the batch itself, or its members x and y.
+struct BatchSources : std::vector<Source> {
+  std::vector<Tensor> tensors = {};  ///< a row of each for each item; empty if the batch has no such tensors
 };
 
 /// The source as `file:line`, safe for a terminal or a log; `file` for a whole file, "unknown source" for an unknown

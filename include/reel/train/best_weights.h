@@ -24,6 +24,10 @@ void check_loss(double loss, Location where = Location::here());
 /// Throws: DivergedError, which names the lines that the items of the batch were read from, if the loss is NaN or
 /// infinite.
 void check_loss(double loss, std::span<const data::Source> sources, Location where = Location::here());
+/// Checks that the loss of a batch is finite: `train::check_loss(loss.item(), loader.sources())`.
+/// Throws: DivergedError if the loss is NaN or infinite. It names the items whose rows of the batch's tensors hold NaN or
+/// infinity, if there are any, else all.
+void check_loss(double loss, const data::BatchSources& sources, Location where = Location::here());
 
 /// Keeps a copy of a module's weights, its parameters and buffers, from when they reached the highest score.
 ///
