@@ -6,6 +6,7 @@
 #include <atomic>
 #include <string>
 
+#include "../core/threads/waiting.h"
 #include "interruption_handler.h"
 
 namespace reel::train {
@@ -50,6 +51,7 @@ Interrupted::Interrupted(int signal) : std::runtime_error("interrupted by " + na
 
 Interruption::Interruption() {
   if (lives.exchange(true)) throw std::logic_error("reel::train::Interruption: another one lives in this program");
+  detail::throw_if_interrupted = check_interruption;
   for (std::size_t i = 0; i < handled.size(); ++i) {
     sigaction(handled[i].number, nullptr, &before[i]);
     if (before[i].sa_handler == SIG_IGN) continue;
@@ -65,6 +67,7 @@ Interruption::~Interruption() {
   for (std::size_t i = 0; i < handled.size(); ++i) sigaction(handled[i].number, &before[i], nullptr);
   int signal = arrived.exchange(0);
   bool is_reported = reported.exchange(false);
+  detail::throw_if_interrupted = nullptr;
   lives = false;
   if (signal != 0 && !is_reported) raise(signal);
 }

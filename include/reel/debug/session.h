@@ -43,8 +43,9 @@ struct SessionOptions {
 /// A debugger on the running program: while it lives, ops of this thread are recorded in memory, and the program stops
 /// at a breakpoint, a watch, an error, or `debug::stop()`, after the op has run, and reads commands, those of `reel
 /// debug`. `cont`, `cont until CONDITION` and `step` let it run on, `quit` without further stops. With `.serve` a page
-/// takes the place of the terminal, and ops and values come into it while the program runs. Lives on the stack only;
-/// breakpoints and watches belong to the innermost session of their thread.
+/// takes the place of the terminal, and ops and values come into it while the program runs; waiting for it ends with
+/// `train::Interrupted` at a signal that a `train::Interruption` handles. Lives on the stack only; breakpoints and watches
+/// belong to the innermost session of their thread.
 class Session {
  public:
   /// Begins a session on this thread. With `.serve` it prints the page's address.

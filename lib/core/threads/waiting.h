@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+
 namespace reel::detail {
 
 /// A listener that is notified of how long its thread waits for other threads, or for a device.
@@ -24,5 +26,9 @@ class ObservedWait {
  private:
   WaitObserver* observer_;
 };
+
+/// Throws if the program has been asked to end: to be called now and then by what waits for a person. Set by the layer
+/// that handles signals; null before.
+extern std::atomic<void (*)()> throw_if_interrupted;
 
 }  // namespace reel::detail

@@ -114,6 +114,7 @@ std::optional<std::string> Session::Live::reason_to_stop(const RecordedOp& op) {
 void Session::Live::stop_after(const RecordedOp& op, const std::string& reason) {
   stopped_ = true;
   stop_at_ = {};
+  attached_ = false;  // also if a signal ends the wait
   Unobserved unobserved(detail::context());
   NoRecord pause;
   debugger_.stop_at(op, reason);
@@ -122,7 +123,7 @@ void Session::Live::stop_after(const RecordedOp& op, const std::string& reason) 
                         : options_.commands ? options_.commands(debugger_)
                                             : run_commands(debugger_);
   // At the end of the input there is no way to resume the program later.
-  if (next != Debugger::Next::resume) attached_ = false;
+  attached_ = next == Debugger::Next::resume;
   stopped_ = false;
 }
 

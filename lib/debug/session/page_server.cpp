@@ -9,6 +9,7 @@
 
 #include "../../core/op_error.h"
 #include "../../core/printable.h"
+#include "../../core/threads/waiting.h"
 
 namespace reel::debug {
 
@@ -16,6 +17,7 @@ namespace {
 
 constexpr const char* session_name = "debug::Session";
 constexpr std::chrono::seconds most_wait{2};
+constexpr std::chrono::milliseconds between_interruptions{100};
 constexpr const char* busy = R"({"state":"busy"})";
 constexpr const char* ended = R"({"state":"ended"})";
 
@@ -114,7 +116,9 @@ void PageServer::answer_all(const Answer& answer) {
 
 void PageServer::answer_next(const Answer& answer) {
   std::unique_lock lock(mutex_);
-  arrived_.wait(lock, [&] { return !pending_.empty(); });
+  // A signal does not end the wait.
+  while (!arrived_.wait_for(lock, between_interruptions, [&] { return !pending_.empty(); }))
+    if (auto* interrupt = detail::throw_if_interrupted.load()) interrupt();
   answer_front(lock, answer);
 }
 

@@ -44,7 +44,7 @@ class PageServer {
   bool has_requests() const noexcept { return waiting_.load(std::memory_order_relaxed) > 0; }
   /// Answers all requests that wait.
   void answer_all(const Answer& answer);
-  /// Waits for a request, and answers it.
+  /// Waits for a request, and answers it. Throws: train::Interrupted at a signal that a train::Interruption handles.
   void answer_next(const Answer& answer);
   /// Tells this and later requests that the session has ended.
   void end() noexcept;
