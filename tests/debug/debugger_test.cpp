@@ -1,3 +1,5 @@
+#include <cmath>
+#include <limits>
 #include <string>
 
 #include <reel/reel.h>
@@ -189,6 +191,71 @@ TEST_CASE("step, back, cont and run move through a recording") {
   CHECK_THAT(terminal.after("run quickly"), contains("error: write until CONDITION"));
   CHECK_THAT(terminal.after("run until fire"), contains("error: there is no filter 'fire'"));
   CHECK_THAT(terminal.after("step x"), contains("error: the number of ops is 'x', which is no integer"));
+}
+
+TEST_CASE("a condition that cannot come true any more, or is none, is refused") {
+  Terminal terminal(recorded());
+  terminal.after("run until id 5");
+  CHECK_THAT(terminal.after("cont until id 2"), contains("error: the run cannot come to op %2 any more: it is at %5 "));
+  CHECK_THAT(terminal.after("cont until id 5"), contains("error: the run cannot come to op %5 any more"));
+  CHECK_THAT(terminal.after("cont until step 0"),
+             contains("error: the run cannot come to step 0 any more: it is at %5 "));
+  CHECK_THAT(terminal.after("where"), contains("at: %5 "));
+  CHECK_THAT(terminal.after("cont until id 6"), contains("stopped, op %6: %6 "));
+  CHECK_THAT(terminal.after("run until id 2"), contains("stopped, op %2: %2 "));
+  CHECK_THAT(terminal.after("cont until op bogus"), contains("error: there is no op 'bogus'"));
+  CHECK_THAT(terminal.after("cont until bogus"), contains("error: there is no filter 'bogus'"));
+  CHECK_THAT(terminal.after("cont until data"), contains("error: there is no filter 'data'"));  // no op gives it
+  CHECK_THAT(terminal.after("cont until :3"), contains("error: ':3' names no file"));
+  CHECK_THAT(terminal.after("cont until step"), contains("error: there is no filter 'step'"));
+}
+
+TEST_CASE("cont goes on to a later step of a recording, and to no earlier one") {
+  TemporaryFile file("run.reel");
+  {
+    debug::Recording recording(file.path());
+    Tensor w = ones({2}).requires_grad();
+    optim::SGD sgd({w}, {.learning_rate = 0.1});
+    for (int step = 0; step < 4; ++step) {
+      Tape tape;
+      tape.backward(sum(square(w)));
+      sgd.step();
+      sgd.zero_grad();
+    }
+  }
+  Terminal terminal(RecordedRun::read(file.path()));
+  CHECK_THAT(terminal.after("cont until step 2"), contains("stopped, step 2: ") && contains(", step 2\n"));
+  CHECK_THAT(terminal.after("cont until step 1"), contains("error: the run cannot come to step 1 any more"));
+  CHECK_THAT(terminal.after("cont until step 2"), contains("error: the run cannot come to step 2 any more"));
+  CHECK_THAT(terminal.after("cont until step 3"), contains(", step 3\n"));
+  CHECK_THAT(terminal.after("cont until step 4"), contains("error: the recording ends without step 4"));
+  CHECK_THAT(terminal.after("run until step 1"), contains(", step 1\n"));
+}
+
+TEST_CASE("grad shows gradients with NaN and infinity as the largest, not as none or zero") {
+  TemporaryFile file("run.reel");
+  {
+    debug::Recording recording(file.path());
+    Tensor w = ones({2}).requires_grad();
+    Tape tape;
+    Tensor total = zeros({});
+    const double factors[] = {1, std::numeric_limits<double>::infinity(), std::nan(""), 0};
+    for (double factor : factors) {
+      Tensor h = tanh(w);
+      total = total + sum(h * factor);
+    }
+    tape.backward(total);
+  }
+  Terminal terminal(RecordedRun::read(file.path()));
+  terminal.after("run until tanh");
+  std::string shown = terminal.after("grad");
+  CHECK_THAT(shown, contains("at the 4 executions") && contains("1.414e+00") && contains("  inf ") &&
+                        contains("  nan ") && contains("0.000e+00") && !contains("none"));
+  std::string bar;
+  for (int i = 0; i < 40; ++i) bar += "█";
+  std::size_t bars = 0;
+  for (std::size_t at = shown.find(bar); at != std::string::npos; at = shown.find(bar, at + bar.size())) ++bars;
+  CHECK(bars == 3);
 }
 
 TEST_CASE("a filter of the program's own selects tensors and ends a run") {

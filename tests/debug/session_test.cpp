@@ -1,11 +1,20 @@
 #include <reel/debug/session.h>
 
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <limits>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <nlohmann/json.hpp>
 
 #include <reel/reel.h>
+#include <reel/train/interruption.h>
 
 #include "catch.h"
 #include "debug/session/live_page.h"
@@ -100,6 +109,54 @@ TEST_CASE("a watch stops at anomalies, bounds, zeros, large gradients and change
              contains("watch: the norm is 50 times that of the step before"));
   CHECK(stops({.scale_change = 20}, [&] { train(2); }).empty());
   CHECK_THAT(error_of<Error>([] { debug::watch({.scale_change = 1}); }), contains("debug::watch: .bound is"));
+}
+
+TEST_CASE("watches see norms and magnitudes that are NaN or infinite") {
+  auto stops = [](const debug::Watch& watch, double factor) {
+    Script script;
+    debug::Session session(script.options());
+    debug::watch(watch);
+    Tensor w = ones({2}).requires_grad();
+    optim::SGD sgd({w}, {.learning_rate = 0});
+    for (int step = 0; step < 2; ++step) {
+      Tape tape;
+      tape.backward(sum(w * (step == 1 ? factor : 1.0)));
+      sgd.step();
+      sgd.zero_grad();
+    }
+    return script.printed;
+  };
+  const double infinity = std::numeric_limits<double>::infinity(), nan = std::nan("");
+  CHECK_THAT(stops({.bound = 10}, infinity), contains("watch: a magnitude above 10: %"));
+  CHECK_THAT(stops({.gradient_norm = 5}, infinity), contains("watch: a gradient's norm above 5: %"));
+  CHECK_THAT(stops({.gradient_norm = 5}, nan), contains("watch: a gradient's norm is NaN: %"));
+  CHECK_THAT(stops({.scale_change = 20}, infinity), contains("watch: the norm is inf times that of the step before"));
+  CHECK_THAT(stops({.scale_change = 20}, nan), contains("watch: the norm is nan times that of the step before"));
+  CHECK(stops({.all_zero = true}, nan).empty());
+  Script script;
+  debug::Session session(script.options());
+  debug::watch({.all_zero = true});
+  static_cast<void>(zeros({2, 3}));
+  CHECK(script.stop_count == 0);
+}
+
+TEST_CASE("a running program is not let go until what cannot come true, or is no condition") {
+  Script script{{{"run until step 0", "cont until id 1", "cont until bogus", "cont until op bogus", "cont until linear",
+                  "cont until step", "cont until id 3"},
+                 {"cont until tanh"}}};
+  {
+    debug::Session session(script.options(true));
+    Tensor x = exp(ones({2}));
+    x = log(x);
+    x = tanh(x);
+  }
+  CHECK_THAT(script.printed,
+             contains("error: the run cannot come to step 0 any more") &&
+                 contains("error: the run cannot come to op %1 any more") &&
+                 contains("error: there is no filter 'bogus'") && contains("error: there is no op 'bogus'") &&
+                 contains("error: there is no filter 'linear'") && contains("error: there is no filter 'step'"));
+  CHECK(script.stop_count == 3);
+  CHECK_THAT(script.printed, contains("stopped: %3 ") && contains(" tanh at "));
 }
 
 TEST_CASE("a session stops where an op throws, and at stop() in the code") {
@@ -210,4 +267,30 @@ TEST_CASE("a session keeps a bounded number of ops and knows filters of the prog
   CHECK(session.run().dropped() > 100);
   debug::stop();
   CHECK_THAT(script.printed, contains("add") && contains("(1,) f32"));
+}
+
+TEST_CASE("a session that waits for its page ends at the first signal that the program handles") {
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);  // ends a process that goes on waiting
+    bool interrupted = false;
+    {
+      train::Interruption interruption;
+      std::thread sender([] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+        kill(getpid(), SIGINT);
+      });
+      try {
+        debug::Session session({.stop_at_end = true, .output = [](std::string_view) {}, .serve = true});
+        static_cast<void>(exp(ones({1})));
+      } catch (const train::Interrupted& signal) {
+        interrupted = signal.exit_status() == 130;
+      }
+      sender.join();
+    }
+    _exit(interrupted ? 0 : 1);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
 }

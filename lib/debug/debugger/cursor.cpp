@@ -24,6 +24,9 @@ const RecordedOp* next_match(const Debugger::State& state, const std::function<b
 }
 
 void run_until(Debugger::State& state, const Condition& condition) {
+  if (condition.is_position && state.cursor != 0 && condition.matches(state.op(state.cursor)))
+    refuse_command("the run cannot come to {} any more: it is at {}", condition.text,
+                   short_sentence_of(state.op(state.cursor)));
   if (state.options.resume) {
     state.options.resume(condition.matches);
     state.next = Debugger::Next::resume;

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include <reel/debug/ops.h>
+
 #include "../../core/printable.h"
 
 namespace reel::debug {
@@ -88,19 +90,27 @@ bool Debugger::State::matches(const TensorFilter& filter, const RecordedOp& op) 
                      [&](const RecordedTensor& output) { return filter(op, output); });
 }
 
+// True if the run has an op of this name, or a running program may come to one; a composed op runs as others.
+bool Debugger::State::may_run(std::string_view name) const {
+  auto has_name = [&](const auto& op) { return op.op == name && op.kind != OpKind::source; };
+  auto is_name = [&](const auto& op) { return op.name == name && op.batching != "composed"; };
+  return std::ranges::any_of(run.ops(), has_name) || (options.resume && std::ranges::any_of(ops(), is_name));
+}
+
 Condition Debugger::State::condition(const Words& words) const {
   if (words.empty()) refuse_command("name a condition: a filter, an op, FILE:LINE, step N, or id N");
   const std::string& first = words[0];
   if (words.size() == 2 && first == "step") {
     std::int64_t step = integer_of(words[1], "the step");
-    return {fmt::format("step {}", step), [step](const RecordedOp& op) { return op.step >= step; }};
+    return {fmt::format("step {}", step), [step](const RecordedOp& op) { return op.step >= step; }, true};
   }
   if (words.size() == 2 && first == "id") {
     auto id =
         static_cast<std::uint64_t>(integer_of(words[1].starts_with('%') ? words[1].substr(1) : words[1], "the id"));
-    return {fmt::format("op %{}", id), [id](const RecordedOp& op) { return op.id >= id; }};
+    return {fmt::format("op %{}", id), [id](const RecordedOp& op) { return op.id >= id; }, true};
   }
   if (words.size() == 2 && first == "op") {
+    if (!may_run(words[1])) refuse_command("there is no op {}", detail::shown(words[1]));
     return {"op " + words[1],
             [name = words[1]](const RecordedOp& op) { return op.op == name && op.kind != OpKind::source; }};
   }
@@ -112,14 +122,13 @@ Condition Debugger::State::condition(const Words& words) const {
   std::size_t colon = first.rfind(':');
   if (colon != std::string::npos) {
     std::string file = first.substr(0, colon);
+    if (file.empty()) refuse_command("{} names no file; write FILE:LINE", detail::shown(first));
     int line = static_cast<int>(integer_of(first.substr(colon + 1), "the line", 1));
     return {first, [file, line](const RecordedOp& op) {
               return op.line == line && op.file.ends_with(file) && op.kind != OpKind::source;
             }};
   }
-  if (std::any_of(run.ops().begin(), run.ops().end(), [&](const RecordedOp& op) { return op.op == first; }) ||
-      options.resume)
-    return condition({"op", first});
+  if (may_run(first)) return condition({"op", first});
   static_cast<void>(filter(first));  // throws, with the names of all filters
   return {};
 }

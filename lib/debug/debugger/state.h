@@ -39,6 +39,7 @@ struct TensorReference {
 struct Condition {
   std::string text;
   std::function<bool(const RecordedOp&)> matches;
+  bool is_position = false;  ///< true if it matches all ops from the first one on
 };
 
 /// What the commands work on.
@@ -66,6 +67,7 @@ struct Debugger::State {
   const TensorFilter& filter(std::string_view name) const;
   /// The condition that words describe: a filter, "op NAME", "FILE:LINE", "step N", "id N", or the name of an op.
   Condition condition(const Words& words) const;
+  bool may_run(std::string_view op) const;
   bool matches(const TensorFilter& filter, const RecordedOp& op) const;
 };
 
