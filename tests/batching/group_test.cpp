@@ -268,12 +268,19 @@ TEST_CASE("the error for a tensor that is watched late names the line of the exa
   Tensor W = ones({4}).requires_grad(), X = ones({4, 4});
   std::vector<Tensor> x = four([&](int i) { return row(X, i); });
   Tape tape;
-  int line = __LINE__ + 2;
-  batch_map(numbers(4),
-            [&](int i) { return i % 2 ? W * x[static_cast<std::size_t>(i)] : W * x[static_cast<std::size_t>(i)]; });
+  int lines[2] = {};
+  batch_map(numbers(4), [&](int i) {
+    const Tensor& own = x[static_cast<std::size_t>(i)];
+    if (i % 2 == 0) {
+      lines[0] = __LINE__ + 1;
+      return W * own;
+    }
+    lines[1] = __LINE__ + 1;
+    return W * own;
+  });
   for (std::size_t i = 0; i < 4; ++i) {
     std::string text = error_of<TapeError>([&] { tape.watch(x[i]); });
     CAPTURE(i, text);
-    CHECK(text.find("was used by mul at " + reel_test::line_of(__FILE__, line + (i % 2 ? 0 : 1))) != std::string::npos);
+    CHECK(text.find("was used by mul at " + reel_test::line_of(__FILE__, lines[i % 2])) != std::string::npos);
   }
 }
