@@ -105,6 +105,10 @@ void keep(std::optional<std::monostate>& result, F&& function) {
 /// The results of an op that ran for several examples share one block of memory, which lives as long as any of them: keep
 /// a copy of a small one. One that is overwritten in place is moved to memory of its own, with its views. The gradient of
 /// one by a tensor of another example is zeros, not an error.
+///
+/// A view that several examples take of one tensor which a tape tracks, such as the transpose of a parameter, is one
+/// tensor, so that products by it are joined: an example may differentiate by it, but a hook or a trace of it, and its
+/// gradient after the batch, are a TapeError.
 /// Throws: what the function throws; Error for options out of range; MemoryError.
 template <std::ranges::random_access_range Examples, class Function>
 auto batch_map(Examples&& examples, Function&& function, const BatchOptions& options = {},

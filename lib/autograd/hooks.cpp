@@ -218,6 +218,7 @@ std::vector<Traced> Tape::traced() const {
 std::uint32_t Tape::tracked_slot(const char* function, const Tensor& x, Location where) const {
   std::uint32_t slot = list_.tracked_slot(function, x, where);
   check_unused(function, x, where);
+  list_.check_own(function, x, where);
   return slot;
 }
 

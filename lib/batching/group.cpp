@@ -51,9 +51,19 @@ bool same_form(const Body& a, const Body& b, bool without_rows) {
 
 std::uint32_t overwrites_of(const Body& x) { return x.storage->version.load(std::memory_order_relaxed); }
 
+bool is_unknown(const TapeList& tapes, const Body& x) {
+  return !x.requires_grad && is_untracked(x) && !tapes.is_live(x);
+}
+
 // Returns true if no tape knows the tensor, nor anything that was written into its elements.
-bool is_plain(const TapeList& tapes, const Body& x) {
-  return !x.requires_grad && is_untracked(x) && !tapes.is_live(x) && overwrites_of(x) == 0;
+bool is_plain(const TapeList& tapes, const Body& x) { return is_unknown(tapes, x) && overwrites_of(x) == 0; }
+
+// Returns true if an op cannot tell the tensors apart: they are one, or views of the same elements that no tape knows.
+bool is_same(const TapeList& tapes, const Tensor& a, const Tensor& b) {
+  if (a.is(b)) return true;
+  const Body &x = a.body(), &y = b.body();
+  return x.data == y.data && x.storage == y.storage && x.slot == y.slot && x.slot_version == y.slot_version &&
+         a.shape() == b.shape() && a.strides() == b.strides() && is_unknown(tapes, x) && is_unknown(tapes, y);
 }
 
 // A number of which several with one value are as good as one.
@@ -216,10 +226,11 @@ std::uint64_t GroupKey::hash() const {
 std::size_t Group::choose(std::span<Waiting> waiting, const Joining& joining) {
   if (waiting.size() < 2) return waiting.size();
   const Call& first = *waiting[0].call;
+  const TapeList& tapes = *waiting[0].context->tapes;
   if (is_view(first)) {
-    const TapeList& tapes = *waiting[0].context->tapes;
     // Views of one tensor are one view.
-    std::size_t alike = partition(waiting, [&](const Call& other) { return other.inputs[0]->is(*first.inputs[0]); });
+    std::size_t alike =
+        partition(waiting, [&](const Call& other) { return is_same(tapes, *other.inputs[0], *first.inputs[0]); });
     if (alike > 1) return alike;
     AdjacentRows run(tapes, first.input(0), rows_in(first.input(0), joining), joining.by == Joining::By::stacked);
     std::size_t count = 1;
@@ -233,7 +244,7 @@ std::size_t Group::choose(std::span<Waiting> waiting, const Joining& joining) {
   if (joining.shared == 0) return waiting.size();
   std::size_t alike = partition(waiting, [&](const Call& other) {
     for (std::size_t i = 0; i < first.inputs.size() && i < 8; ++i)
-      if (joining.shared >> i & 1 && !other.inputs[i]->is(*first.inputs[i])) return false;
+      if (joining.shared >> i & 1 && !is_same(tapes, *other.inputs[i], *first.inputs[i])) return false;
     return true;
   });
   // Calls in one bucket may differ in this, where it depends on the number of their rows.
@@ -249,7 +260,7 @@ Group::Group(Context& context, std::span<const Waiting> calls, const Joining& jo
     : context_(context), calls_(calls), joining_(joining), before_(before), first_(*calls[0].call) {
   if (joining.shared != 0)
     for (std::size_t i = 0; i < first_.inputs.size(); ++i)
-      if (is_shared(i) && !input(1, i).is(input(0, i))) {
+      if (is_shared(i) && !is_same(*context_.tapes, input(1, i), input(0, i))) {
         joining_.by = Joining::By::stacked;
         joining_.shared = 0;
       }
@@ -266,7 +277,7 @@ bool Group::is_common(std::size_t i) const {
   const Body& x = input(0, i).body();
   bool constant = is_constant(*context_.tapes, x);
   for (std::size_t k = 1; k < calls_.size(); ++k) {
-    if (input(k, i).is(input(0, i))) continue;
+    if (is_same(*context_.tapes, input(k, i), input(0, i))) continue;
     const Body& y = input(k, i).body();
     if (!constant || !is_constant(*context_.tapes, y) || std::memcmp(x.data, y.data, size_of(x.dtype)) != 0)
       return false;
@@ -356,15 +367,33 @@ void Group::fill_outputs(std::span<Tensor> joined) {
   }
 }
 
+// Views of one tensor. What a tape tracks stays one tensor, because products by it are joined; its gradient is that of all
+// calls.
+void Group::fill_with_one(std::span<const Tensor> made) {
+  TapeList& tapes = *context_.tapes;
+  for (std::size_t j = 0; j < made.size(); ++j) {
+    const Body& body = made[j].body();
+    std::uint32_t slot = tapes.slot_of(body);
+    if (slot != 0) tapes.mark_shared(slot);
+    for (const Waiting& one : calls_) {
+      Tensor& output = one.call->outputs[j];
+      output = slot != 0
+                   ? made[j]
+                   : view_of(made[j], made[j].shape(), made[j].strides(), 0, one.context->call_site(one.call->where));
+      output.body().slot = body.slot;
+    }
+  }
+}
+
 void Group::run() {
   Few<Tensor> outputs(first_.outputs.size());
   std::span<Tensor> made(outputs.begin(), outputs.size());
   // Views of one tensor.
-  if (is_view(first_) && input(1, 0).is(input(0, 0))) {
+  if (is_view(first_) && is_same(*context_.tapes, input(1, 0), input(0, 0))) {
     Call call{first_.op, first_.inputs, first_.attribute_bytes, {}, made, first_.where};
     invoke(call);
     record_uses();
-    for (const Waiting& one : calls_) std::ranges::copy(made, one.call->outputs.begin());
+    fill_with_one(made);
     return;
   }
   Few<Tensor> joined(first_.inputs.size());

@@ -46,6 +46,7 @@ class Group {
   Tensor gathered_input(std::size_t i, const Shape& shape);
   void record_uses();
   void fill_outputs(std::span<Tensor> joined);
+  void fill_with_one(std::span<const Tensor> made);
 
   Context& context_;
   std::span<const Waiting> calls_;

@@ -250,6 +250,14 @@ void TapeList::check_unused(const char* op, const Tensor& tensor, std::uint32_t 
       describe(tensor), to_string(tensor.made_at()), by, op == std::string_view("requires_grad") ? op : "watch");
 }
 
+void TapeList::check_own(const char* op, const Tensor& tensor, Location where) const {
+  if (!std::ranges::binary_search(shared_, slot_of(tensor.body()))) return;
+  fail<TapeError>(op, where,
+                  "{}, made at {}, is one tensor for several examples of batch_map, which have taken this view of one "
+                  "tensor, and its gradient would be that of all of them; let each compute with a copy of it",
+                  describe(tensor), to_string(tensor.made_at()));
+}
+
 std::uint32_t TapeList::tracked_slot(const char* op, const Tensor& tensor, Location where) const {
   const Body& body = tensor.body();
   if (std::uint32_t slot = slot_of(body)) {
@@ -369,6 +377,7 @@ void TapeList::clear() noexcept {
   clear_slots();
   leaves_.clear();
   traces_.clear();
+  shared_.clear();
   foreign_leaves_.clear();
   adopted_.clear();
   kept_.clear();

@@ -116,6 +116,10 @@ class TapeList {
   const std::vector<Tensor>& adopted() const { return adopted_; }
   /// Returns true if an outer list tracks the tensor, or it is a parameter.
   bool is_tracked_outside(const Body& body) const;
+  /// Marks a slot as that of a view which several examples have taken of one tensor.
+  void mark_shared(std::uint32_t slot) { shared_.push_back(slot); }
+  /// Throws: TapeError if the tensor's slot is marked as shared, so that its gradient would be that of all examples.
+  void check_own(const char* op, const Tensor& tensor, Location where) const;
   /// Throws a TapeError that says why a tensor with a slot on another list cannot be used on this one.
   [[noreturn]] void refuse(const char* op, const Tensor& tensor, Location where) const;
   /// Throws a TapeError that says why a tensor without a slot on this list cannot be differentiated.
@@ -252,7 +256,8 @@ class TapeList {
   const Entry* released_ = nullptr;
   std::vector<Slot> slots_;
   std::vector<LeafSlot> leaves_;
-  std::vector<Trace> traces_;  // in the order of the calls
+  std::vector<Trace> traces_;          // in the order of the calls
+  std::vector<std::uint32_t> shared_;  // marked slots, ascending
   struct HookedOp {
     std::string name;
     const void* tape;

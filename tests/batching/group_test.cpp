@@ -184,6 +184,81 @@ TEST_CASE("a number of a finished tape is refused, though others have its value"
 
 namespace {
 
+struct Taken {
+  Tensor view, y;
+};
+
+// Each example takes the same view of X, and computes with it.
+std::vector<Taken> take_views(const Tensor& X, const Tensor& W, Tape& tape, bool watched, const BatchOptions& options) {
+  return batch_map(
+      numbers(4),
+      [&](int i) {
+        Tensor view = transpose(slice(X, 0, 2, 4));
+        if (watched) tape.watch(view);
+        return Taken{view, sum(tanh(matmul(W * (1 + i), view)))};
+      },
+      options);
+}
+
+}  // namespace
+
+TEST_CASE("a view that several examples take of an untracked tensor is a tensor of each") {
+  manual_seed(45);
+  Tensor W = draw({4}).requires_grad(), x = draw({8, 4});
+  for (bool overwritten : {false, true}) {
+    CAPTURE(overwritten);
+    check_as_immediate([&](const BatchOptions& options) {
+      Tensor X = copy(x), other = X;
+      if (overwritten) mul_(X, 0.5);
+      Tape tape;
+      std::vector<Taken> made = take_views(X, W, tape, true, options);
+      Tensor total = zeros({}, {.dtype = f64});
+      for (const Taken& one : made) total = total + one.y;
+      return tape.gradient(total, {W, made[0].view, made[1].view, made[3].view});
+    });
+  }
+}
+
+TEST_CASE("a view that several examples take of a tracked tensor has no gradient of one of them") {
+  manual_seed(46);
+  Tensor W = draw({4}).requires_grad(), X = draw({8, 4}).requires_grad();
+  Tape tape({.persistent = true});
+  std::vector<Taken> made = take_views(X, W, tape, false, {});
+  Tensor total = made[0].y + made[1].y;
+  const std::string told = "is one tensor for several examples of batch_map";
+  const std::function<void()> asks[] = {
+      [&] { tape.gradient(total, made[1].view); },
+      [&] { tape.hook(made[0].view, [](const Tensor&) {}); },
+      [&] { tape.trace(made[3].view); },
+  };
+  for (const auto& ask : asks) CHECK(error_of<TapeError>(ask).find(told) != std::string::npos);
+  CHECK(error_of<TapeError>([&] { take_views(X, W, tape, true, {}); }).empty());
+  check_close({tape.gradient(total, X)}, {tape.gradient(take_views(X, W, tape, false, {.immediate = true})[0].y +
+                                                            sum(tanh(matmul(W * 2, transpose(slice(X, 0, 2, 4))))),
+                                                        X)});
+}
+
+TEST_CASE("an example differentiates its own loss by a view that others take, too") {
+  manual_seed(47);
+  Tensor W = draw({4}).requires_grad(), X = draw({8, 4}).requires_grad();
+  check_as_immediate([&](const BatchOptions& options) {
+    Tape tape;
+    return batch_map(
+        numbers(4),
+        [&](int i) {
+          Tensor view = transpose(slice(X, 0, 2, 4)), gradient;
+          {
+            Tape inner;
+            gradient = inner.gradient(sum(tanh(matmul(W * (1 + i), view))), view);
+          }
+          return gradient * tanh(W(0));
+        },
+        options);
+  });
+}
+
+namespace {
+
 // What examples compute with x, of which each has its own, before it is watched.
 struct LateUse {
   const char* name;
