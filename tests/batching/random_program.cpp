@@ -23,7 +23,7 @@ Program::Program(std::uint64_t seed, unsigned chosen_from) : seed(seed) {
   origin = static_cast<Origin>(std::max<std::uint64_t>(below(10), 3) - 3);
   persistent = below(2);
   rows_apart = below(2);
-  late_number = below(2);
+  late_kind = static_cast<int>(below(3));
   late_parameter = below(2);
   late = below(examples);
   if (has(Feature::around)) around = static_cast<Around>(1 + below(4));
@@ -62,7 +62,8 @@ class Runner {
       : program_(program),
         options_(options),
         tape_(tape),
-        common_{parameters, program, options, nullptr, common_rows(program, parameters, tape), {}, {}, texts},
+        taken_(program.inputs.size()),
+        common_{parameters, program, options, nullptr, common_rows(program, parameters, tape), {}, {}, taken_, texts},
         examples_(program.inputs.size()) {
     if (program.around != Around::checkpoint && !program.second_order) common_.tape = &tape;
     Tensor all = draw({static_cast<std::int64_t>(examples_.size()), width});
@@ -98,7 +99,9 @@ class Runner {
 
   // Tracks a tensor of an example late; returns it, or an undefined one if that is refused.
   Tensor watch_late() {
-    Tensor late = (program_.late_number ? common_.numbers : common_.own)[program_.late];
+    const std::vector<Tensor>* kinds[] = {&common_.numbers, &common_.own, &taken_};
+    Tensor late = (*kinds[program_.late_kind])[program_.late];
+    if (!late.defined()) return {};
     try {
       if (program_.late_parameter)
         late.requires_grad();
@@ -121,6 +124,7 @@ class Runner {
   const Program& program_;
   const BatchOptions& options_;
   Tape& tape_;
+  std::vector<Tensor> taken_;
   Common common_;
   std::vector<std::size_t> examples_;
 };

@@ -57,11 +57,12 @@ struct Program {
   Origin origin;                     ///< of the common rows
   Around around = Around::nothing;   ///< the batch
   bool second_order, persistent;
-  bool rows_apart;                   ///< the rows of which each example has its own are tensors of their own
-  bool late_number, late_parameter;  ///< what is watched late is a number, else a row; it becomes a parameter
-  std::size_t late;                  ///< the example whose tensor is watched late
-  std::size_t stopped = 0;           ///< the example that stops at the step
-  int stops_at = -1;                 ///< −1: none
+  bool rows_apart;          ///< the rows of which each example has its own are tensors of their own
+  int late_kind;            ///< what is watched late: a number, a row, or a view that the example takes
+  bool late_parameter;      ///< it becomes a parameter
+  std::size_t late;         ///< the example whose tensor is watched late
+  std::size_t stopped = 0;  ///< the example that stops at the step
+  int stops_at = -1;        ///< −1: none
   Stopping stopping = Stopping::exception;
 
   /// `chosen_from`: the features that it may have.
@@ -77,6 +78,7 @@ struct Common {
   reel::Tape* tape;                        ///< for hooks; null: the examples may not use it
   reel::Tensor rows;                       ///< of which examples take views
   std::vector<reel::Tensor> numbers, own;  ///< for each example one that it may read, untracked
+  std::vector<reel::Tensor>& taken;        ///< untracked views that examples have taken; undefined where there is none
   std::vector<std::string>& texts;         ///< what examples write down
 };
 

@@ -47,7 +47,7 @@ void Run::step(std::uint64_t choice) {
 }
 
 void Run::plain(std::uint64_t choice) {
-  std::uint64_t kind = choice % 26;
+  std::uint64_t kind = choice % 27;
   const Tensor m = matrix(choice >> 8), n = matrix(choice >> 16), v = vector(choice >> 24);
   switch (kind) {
     case 0: return add(tanh(matmul(m, p_.W)));
@@ -85,6 +85,7 @@ void Run::plain(std::uint64_t choice) {
     case 22: return add(scaled_dot_product_attention(m, n, n));
     case 23: return vectors_.push_back(tanh(logsumexp(m, {0}) * reel::std(v)));
     case 24: return add(m * (0.5 + rand({1, width}, {.dtype = f64})));
+    case 25: return add(tanh(matmul(m, transpose(p_.W))));
     default: return add(where(m > 0, m, 0.1 * n));
   }
 }
@@ -129,6 +130,10 @@ Tensor Run::some_rows(std::uint64_t choice) const {
 
 void Run::take_rows(std::uint64_t choice) {
   Tensor rows = some_rows(choice), used;
+  Origin origin = common_.program.origin;
+  bool tracked =
+      (choice >> 8) % 4 == 0 || origin == Origin::watched || origin == Origin::parameter || origin == Origin::computed;
+  if (!tracked) common_.taken[example_] = rows;
   const Tensor m = matrix(choice >> 24);
   switch ((choice >> 32) % 6) {
     case 0: used = tanh(rows); break;
