@@ -292,7 +292,7 @@ TEST_CASE("variables that all examples share are shared, and what they write int
 TEST_CASE("adjacent rows of one tensor that are leaves, each or some of them, have gradients of their own") {
   manual_seed(17);
   Net net;
-  Tensor all = draw({6, 5});
+  Tensor all = draw({6, 5}), others = draw({6, 5});
   for (int every : {1, 2, 3})
     for (int first : {0, 1})
       for (bool watched : {false, true})
@@ -310,36 +310,47 @@ TEST_CASE("adjacent rows of one tensor that are leaves, each or some of them, ha
             leaves.push_back(inputs.back());
           }
           std::vector<Tensor> made = batch_map(
-              inputs, [&](const Tensor& x) { return sum(square(x * 2.0)) + net(tanh(x)); }, options);
+              numbers(6),
+              [&](int i) {
+                const Tensor& x = inputs[static_cast<std::size_t>(i)];
+                return net(x) + sum(square(x + slice(others, 0, i, i + 1)));
+              },
+              options);
           std::vector<Tensor> results = gradients_and(tape, made, leaves);
           for (std::size_t i = 0; i < leaves.size(); ++i) CHECK(max(abs(results[i])).item() > 0);
           return results;
         });
 }
 
-TEST_CASE("gradients of half rows that many groups read are rounded as those of single examples") {
+TEST_CASE("many small gradients of rows of halves add up as they do outside of a batch") {
   manual_seed(18);
-  for (DType dtype : {f16, bf16}) {
-    Tensor W = to(draw({5, 6}) * 0.5, dtype).requires_grad();
-    std::vector<Tensor> inputs;
+  struct Row {
+    DType dtype;
+    double small;  // a quarter of the distance between numbers above 1, so that 1 + small is 1 in a half
+  };
+  for (auto [dtype, small] : {Row{f16, 0x1p-12}, Row{bf16, 0x1p-9}}) {
+    Tensor W = to(draw({5, 6}), dtype).requires_grad(), V = to(draw({5, 6}), dtype).requires_grad();
+    std::vector<Tensor> inputs, first(6), second(6);
     for (const Tensor& x : rows(6)) inputs.push_back(to(x, dtype));
-    check_as_immediate(
-        [&](const BatchOptions& options) {
-          CAPTURE(name_of(dtype));
-          Tape tape({.persistent = true});
-          std::vector<Tensor> hidden(6);
-          std::vector<Tensor> made = batch_map(
-              numbers(6),
-              [&](int i) {
-                Tensor h = tanh(matmul(inputs[static_cast<std::size_t>(i)], W)), total = h;
-                // Terms of sizes that differ, whose sum in a half depends on where it is rounded.
-                for (int k = 1; k < 40; ++k) total = total + h * (1.0 / k);
-                hidden[static_cast<std::size_t>(i)] = h;
-                return sum(total);
-              },
-              options);
-          return tape.gradient(sum(stack(made)), hidden);
-        },
-        0);
+    for (bool immediate : {true, false}) {
+      CAPTURE(name_of(dtype), immediate);
+      Tape tape({.persistent = true});
+      std::vector<Tensor> made = batch_map(numbers(6),
+                                           [&](int i) {
+                                             auto example = static_cast<std::size_t>(i);
+                                             Tensor h = first[example] = matmul(inputs[example], W),
+                                                    g = second[example] = matmul(inputs[example], V);
+                                             Tensor total = zeros({1, 6}, {.dtype = dtype});
+                                             // Half of a group's examples read the one, half the other, so that it gathers rows of two tensors.
+                                             for (int k = 0; k < 120; ++k)
+                                               total = total + ((i + k) % 2 == 0 ? h : g) * small;
+                                             return sum(total + h + g);
+                                           },
+                                           {.immediate = immediate});
+      for (const std::vector<Tensor>& parts : {first, second})
+        for (const Tensor& d : tape.gradient(sum(stack(made)), parts))
+          // The sum of the small ones is rounded, and the total.
+          CHECK(max(abs(to(d, f64) - (1 + 60 * small))).item() <= 4 * small);
+    }
   }
 }

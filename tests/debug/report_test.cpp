@@ -1,5 +1,6 @@
 #include <reel/debug/report.h>
 
+#include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -11,6 +12,7 @@
 #include <reel/reel.h>
 
 #include "catch.h"
+#include "debug/report/run_json.h"
 #include "io/folder.h"
 #include "temporary_file.h"
 
@@ -67,6 +69,29 @@ TEST_CASE("a report has the ops, texts, values, updates and source lines of a re
   CHECK_THAT(line, contains("tape.backward(sum(debug::name(square(w)"));
   // A note's markup ends no element.
   CHECK(html.find("</script><b>") == std::string::npos);
+}
+
+TEST_CASE("a report has histograms of the kept values of lines, from 50 finite ones on that differ") {
+  TemporaryFile file("run.reel");
+  auto recorded = [&](const auto& f) {
+    {
+      debug::Recording recording(file.path());
+      for (int i = 0; i < 5; ++i) f(i);
+    }
+    return nlohmann::json::parse("[" + debug::histograms_json(debug::RecordedRun::read(file.path())) + "]");
+  };
+  // Five times ten values from −1 to 18, and infinities, which have no place.
+  Tensor x = concat({arange(0.0, 9.0), tensor({19.0}), full({2}, INFINITY, {.dtype = f64})});
+  nlohmann::json found = recorded([&](int) { static_cast<void>(x - 1.0); });
+  REQUIRE(found.size() == 1);
+  CHECK_THAT(found[0][0].get<std::string>(), contains("sub at ") && contains("report_test.cpp:"));
+  CHECK(found[0][1] == -1);
+  CHECK(found[0][2] == 18);
+  // Bins of 0.95, the last one with its end.
+  CHECK(found[0][3] == nlohmann::json({5, 5, 5, 5, 5, 5, 5, 5, 5, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 5}));
+  CHECK(recorded([&](int i) { static_cast<void>(slice(x, 0, i == 0 ? 1 : 0, 10) - 1.0); }).empty());
+  CHECK(recorded([](int) { static_cast<void>(ones({20}) - 1.0); }).empty());
+  CHECK(recorded([](int) { static_cast<void>(arange(20) - 1); }).empty());
 }
 
 TEST_CASE("a report of two recordings names their first difference, and one of a folder of logs has its curves") {

@@ -152,6 +152,8 @@ TEST_CASE("the header of an npy file is a dictionary of three entries in any ord
   CHECK_THAT(shaped("(4611686018427387904,)"), contains("larger than any file"));
   CHECK_THAT(shaped("(0, 4611686018427387904, 4)"), contains("larger than any file"));
   CHECK_THAT(refusal(npy("{}", eight)), contains("a header without descr"));
+  CHECK_THAT(refusal(npy("{'descr': '<f4', 'fortran_order': False}", eight)), contains("a header without shape"));
+  CHECK_THAT(refusal(npy("{'descr': '<f4', 'shape': (2,)}", eight)), contains("a header without fortran_order"));
   CHECK_THAT(refusal(npy("{'descr': '<f4', 'descr': '<f4'}", eight)),
              contains("'descr', which is unknown or there twice"));
   CHECK_THAT(refusal(npy("{'descr': '<f4', 'order': 'C'}", eight)), contains("'order', which is unknown"));

@@ -32,7 +32,7 @@ NEW_PARTS = ("batching", "train", "data", "io", "debug", "dist", "recurrent", "r
 # The folders of tests that have another name than that of the library.
 TESTS = {"autograd": "tape", "record": "tape", "dispatch": "core", "cpu": "ops", "kernels": "ops"}
 EQUIVALENT = "tests/mutants/equivalent.txt"
-SLOW = 30  # seconds; test cases that take longer are left out
+SLOW = 60  # seconds; a test case that takes longer is left out
 MEMORY, FILE = 8 << 30, 2 << 30  # bytes that a program, and each of its files, may have
 
 # Formatted sources have spaces around binary operators, and none before what is part of a type.
