@@ -108,7 +108,10 @@ class Runner {
       else
         tape_.watch(late);
     } catch (const TapeError& error) {
-      common_.texts.back() += error.what();
+      std::string text = error.what();
+      // A tape within any example begins a period, in which the first use is a new one: which is named depends on the order.
+      if (program_.has(scopes)) text.resize(text.find(" was used by "));
+      common_.texts.back() += text;
       return {};
     }
     common_.texts.back() += "accepted";
