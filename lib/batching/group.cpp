@@ -1,6 +1,7 @@
 #include "group.h"
 
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cstring>
 #include <optional>
@@ -361,7 +362,7 @@ void Group::fill_outputs(std::span<Tensor> joined) {
       if (!is_view(first_))
         body.marks = Body::grouped;
       else if (Body& viewed = input(k, 0).body(); viewed.marks & Body::grouped)
-        body.marks = mark_viewed(viewed);
+        std::atomic_ref(viewed.marks).store(body.marks = Body::grouped | Body::viewed, std::memory_order_relaxed);
       calls_[k].call->outputs[j] = std::move(part);
     }
   }

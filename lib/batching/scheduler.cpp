@@ -96,6 +96,7 @@ Scheduler::Scheduler(Context& outer, const BatchOptions& options, Location where
       options_(options),
       where_(where),
       tapes_(outer.tapes),
+      scopes_(tapes_->scopes()),
       depth_(outer.tapes->depth),
       backward_passes_(outer.backward_passes),
       runs_again_(tapes_->outer() && depth_ <= 1),
@@ -154,7 +155,7 @@ void Scheduler::run(Call& call) {
   if (!may_suspend(task.context)) return run_alone(Alone::scope);
   Joining joining = joining_of(call);
   // A hook on the op sees each call.
-  if (joining.by == Joining::By::none || task.context.tapes->is_hooked(call.op.name) || runs_at_once(call, runs_again_))
+  if (joining.by == Joining::By::none || tapes_->is_hooked(call.op.name) || runs_at_once(call, runs_again_))
     return run_alone(Alone::op);
   OperandSummary operands(call, joining, *task.context.tapes);
   if (operands.any_empty) return run_alone(Alone::op);
@@ -288,18 +289,18 @@ void Scheduler::run_next() {
 
 void Scheduler::switch_to(Task& task, bool starts) {
   struct Switch {
-    Switch(Task*& current, Task& task) : current(current), before(std::exchange(current, &task)) {
+    Switch(Scheduler& scheduler, Task& task) : scheduler(scheduler), before(std::exchange(scheduler.current_, &task)) {
       enter(task.context);
     }
     ~Switch() {
       enter(*context_before);
-      current = before;
+      scheduler.current_ = before;
     }
-    static void enter(Context& context) {
+    void enter(Context& context) const {
       current_context = &context;
-      context.tapes->scopes().update(context);
+      scheduler.scopes_.update(context);
     }
-    Task*& current;
+    Scheduler& scheduler;
     Task* before;
     Context* context_before = current_context;
   };
@@ -307,7 +308,7 @@ void Scheduler::switch_to(Task& task, bool starts) {
   task.context.isolated_scopes = groups_.isolated_scopes;
   task.context.multiplications = groups_.multiplications;
   {
-    Switch switched(current_, task);
+    Switch switched(*this, task);
     if (starts)
       task.fibre.start(stacks_, run_task, &task);
     else
@@ -341,7 +342,7 @@ void Scheduler::end(Task& task) {
     if (family.parent) make_ready(*family.parent);
   }
   free_.push_back(&task);
-  task.context.tapes->scopes().end_fibre(task.context);
+  scopes_.end_fibre(task.context);
   if (family.error && family.active > 0) cancel(family, family.failed);
 }
 
@@ -367,7 +368,7 @@ void Scheduler::start(Family& family, const Context& parent, Generator generator
   task.report = family.report;
   task.error = nullptr;
   task.cancelled = task.runs_alone = false;
-  task.context.tapes->scopes().begin_fibre(task.context);
+  scopes_.begin_fibre(task.context);
   ++live_;
   ++family.active;
   try {

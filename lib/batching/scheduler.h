@@ -18,6 +18,7 @@
 namespace reel::detail {
 
 class Scheduler;
+class Scopes;
 
 /// The stream of random numbers of one example or sibling: that of `from`, if it has taken this call number, with an index.
 Generator stream_of(const Generator& from, std::uint64_t call, std::uint64_t index);
@@ -121,6 +122,7 @@ class Scheduler final : public Interceptor {
   const BatchOptions& options_;
   Location where_;
   const TapeList* tapes_;
+  Scopes& scopes_;
   int depth_;
   std::uint32_t backward_passes_;
   bool runs_again_;  // within a function that a checkpoint may run again
