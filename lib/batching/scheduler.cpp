@@ -118,7 +118,8 @@ Scheduler* Scheduler::of(const Context& context) { return dynamic_cast<Scheduler
 
 // Within an inner tape or an isolated function, and in a backward pass, no other task may run: they use the thread's list.
 bool Scheduler::may_suspend(const Context& context) const {
-  return context.tapes == tapes_ && tapes_->depth == depth_ && context.backward_passes == backward_passes_;
+  return context.tapes == tapes_ && tapes_->depth == depth_ && context.backward_passes == backward_passes_ &&
+         !context.has(Context::runs_alone);
 }
 
 void Scheduler::check_stack(const Task& task, const char* caller, Location where) const {

@@ -69,6 +69,7 @@ struct Context {
     autocasting = 8,   // ops run in the dtypes that autocast chooses
     on_device = 16,    // this thread uses a device other than the CPU
     grouped = 32,      // ops run for several calls, each of which has its own uses of tensors recorded
+    runs_alone = 64,   // ops of this example of batch_map join no others, since it has changed what they use
     slow_path = intercepted | autocasting | on_device,
   };
   const Context* parent = nullptr;  // of a fibre's context: that of what started the fibre

@@ -182,13 +182,13 @@ void Module::check_hooks_around(Location where) const {
 }
 
 ModuleCall::ModuleCall(const Module& module, Location where)
-    : module_(module),
+    : module_(module.original()),
       outer_(static_cast<const ModuleCall*>(context().module_call)),
       caller_(where),
       before_(context().multiplications) {
-  module.check_not_moved_from(where);
-  if (module.hooks_) module.hooks_->mark_called();
-  module.check_hooks_around(where);
+  module_.check_not_moved_from(where);
+  if (module_.hooks_) module_.hooks_->mark_called();
+  module_.check_hooks_around(where);
   if (context().listener) observed.fetch_add(1, std::memory_order_relaxed);
   context().module_call = this;
 }

@@ -35,16 +35,9 @@ void check_replacement(const NamedTensor& given, const Tensor& own, Location whe
 
 // Finds members entry by entry, because a call must not cost the making of all names.
 struct ReplacedParameters::Search {
-  // A tensor of the module, and the index of the one that replaces it.
-  struct Replacement {
-    const Body* body;
-    std::size_t index;
-  };
-
   const Module& module;
   std::span<const NamedTensor> tensors;
   Location where;
-  std::vector<Replacement> found = {};
   // The module that had the last name, and its own name with a dot: lists mostly go from module to module.
   const Module* last = &module;
   std::string_view last_prefix = {};
@@ -81,47 +74,57 @@ struct ReplacedParameters::Search {
     return *member;
   }
 
-  void find_all() {
+  std::vector<Replacement> find_all() {
+    std::vector<std::pair<const Body*, std::size_t>> found;  // the index of what replaces a tensor
     found.reserve(tensors.size());
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       const Member& member = member_of(tensors[i].name);
       check_replacement(tensors[i], member, where);
-      found.push_back({&member.body(), i});
+      found.emplace_back(&member.body(), i);
     }
-    std::ranges::sort(found, {}, [](const Replacement& one) { return std::pair(one.body, one.index); });
-    for (std::size_t i = 1; i < found.size(); ++i)
-      if (found[i].body == found[i - 1].body && !tensors[found[i].index].tensor.is(tensors[found[i - 1].index].tensor))
+    std::ranges::sort(found);
+    std::vector<Replacement> replaced;
+    replaced.reserve(found.size());
+    for (auto [own, i] : found) {
+      if (!replaced.empty() && own == replaced.back().own && !tensors[i].tensor.is(replaced.back().tensor))
         fail<Error>(functional_name, where,
-                    "two tensors are given for the parameter '{}', one of them under another name",
-                    tensors[found[i].index].name);
+                    "two tensors are given for the parameter '{}', one of them under another name", tensors[i].name);
+      replaced.push_back({own, tensors[i].tensor});
+    }
+    return replaced;
   }
 
   // A parameter is replaced under all of its names.
-  void add_places(const Module& from, std::vector<Place>& places) const {
+  static void add_places(const Module& from, std::span<const Replacement> replaced, std::vector<Place>& places) {
     for (const ModuleEntry& entry : from.entries_) {
       if (const Module* inner = entry.module()) {
-        add_places(*inner, places);
+        add_places(*inner, replaced, places);
       } else if (Member* member = entry.tensor(); member && member->defined()) {
-        auto one = std::ranges::lower_bound(found, &member->body(), {}, &Replacement::body);
-        if (one != found.end() && one->body == &member->body()) places.push_back({member, tensors[one->index].tensor});
+        auto one = std::ranges::lower_bound(replaced, &member->body(), {}, &Replacement::own);
+        if (one != replaced.end() && one->own == &member->body()) places.push_back({member, one->tensor});
       }
     }
   }
 };
 
+std::vector<Replacement> ReplacedParameters::find(const Module& module, std::span<const NamedTensor> tensors,
+                                                  Location where) {
+  return Search{module, tensors, where}.find_all();
+}
+
 ReplacedParameters::ReplacedParameters(const Module& module, std::span<const NamedTensor> tensors, Location where) {
-  Search search{module, tensors, where};
-  search.find_all();
   places_.reserve(tensors.size());
-  search.add_places(module, places_);
+  Search::add_places(module, find(module, tensors, where), places_);
   for (Place& place : places_) std::swap(static_cast<Tensor&>(*place.member), place.own);
-  if (Context& running = context(); running.parent) interceptor_ = std::exchange(running.interceptor, nullptr);
+  Context& running = context();
+  ran_alone_ = running.has(Context::runs_alone);
+  if (running.parent) running.set(Context::runs_alone, true);
 }
 
 ReplacedParameters::~ReplacedParameters() {
   for (auto place = places_.rbegin(); place != places_.rend(); ++place)
     static_cast<Tensor&>(*place->member) = std::move(place->own);
-  if (interceptor_) context().interceptor = interceptor_;
+  context().set(Context::runs_alone, ran_alone_);
 }
 
 }  // namespace reel::nn

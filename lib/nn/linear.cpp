@@ -55,10 +55,10 @@ void Linear::refuse_uninitialised() const {
 void Linear::initialise(std::int64_t in, Device device, Location call) const {
   if (!deferred_) return;
   const Context& here = context();
-  if (here.parent || here.scope_id >= first_isolated_scope)
+  if (here.parent || here.scope_id >= first_isolated_scope || is_copy_for_call())
     fail<Error>(linear_name, call,
-                "its first call, which makes its parameters, is within batch_map or checkpoint; call the model once "
-                "before");
+                "its first call, which makes its parameters, is within batch_map, checkpoint or functional_call; call "
+                "the model once before");
   const auto& [out, options, where] = *deferred_;
   NoRecord pause;
   CallerScope caller(where);

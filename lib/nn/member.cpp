@@ -1,11 +1,14 @@
 #include <reel/nn/member.h>
 
+#include <algorithm>
+
 #include <reel/nn/module.h>
 #include <reel/ops/shape.h>
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
 #include "../core/storage.h"
+#include "../record/tape_list.h"
 #include "cloning.h"
 
 namespace reel::nn {
@@ -98,6 +101,10 @@ void Cloning::take_place(ModulePart& copy, const ModulePart& original) const {
 
 Tensor Cloning::copy_of(const Tensor& tensor) {
   if (!tensor.defined()) return tensor;
+  if (replaced) {
+    auto other = std::ranges::lower_bound(*replaced, &tensor.body(), {}, &Replacement::own);
+    return other != replaced->end() && other->own == &tensor.body() ? other->tensor : tensor;
+  }
   auto [found, is_new] = tensors.try_emplace(&tensor.body());
   if (is_new) {
     NoRecord pause;
@@ -117,6 +124,10 @@ CloneScope::CloneScope() {
   Cloning::current() = cloning.release();
 }
 
+CloneScope::CloneScope(std::vector<Replacement> replaced) : CloneScope() {
+  Cloning::current()->replaced = std::move(replaced);
+}
+
 CloneScope::~CloneScope() {
   std::unique_ptr<Cloning> done(Cloning::current());
   Cloning::current() = done->outer;
@@ -128,6 +139,17 @@ void CloneScope::finish(Location where) const {
       if (!entry.part)
         fail<Error>("clone", where, "'{}' of {} is not a member of it that C++ copies; copy the model by hand",
                     entry.name, original->type_name());
+}
+
+bool CloneScope::is_complete() const {
+  const Cloning& cloning = *Cloning::current();
+  return cloning.is_complete && std::ranges::all_of(cloning.modules, [](const auto& copied) {
+           return std::ranges::all_of(copied.second->entries_, [](const ModuleEntry& entry) { return entry.part; });
+         });
+}
+
+void CloneScope::keep(std::shared_ptr<const Module> copy) {
+  if (Context& running = context(); running.has(Context::recording)) running.tapes->keep(std::move(copy));
 }
 
 }  // namespace reel::nn

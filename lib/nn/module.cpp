@@ -72,7 +72,11 @@ Module::Module(const Module& other) : ModulePart(other), entries_(other.entries_
     fail<Error>(module_name, {}, "a {} was copied; pass it by reference, move it, or copy it with nn::clone(model)",
                 other.type_name());
   for (ModuleEntry& entry : entries_) entry.part = entry.moved_from = nullptr;
-  cloning->modules[&other] = this;
+  if (cloning->replaced) {
+    hooks_ = other.hooks_;
+    original_ = &other.original();
+  }
+  cloning->modules.emplace_back(&other, this);
   cloning->take_place(*this, other);
 }
 
@@ -85,6 +89,7 @@ void Module::take_contents(Module& other) noexcept {
   moved_from_ = std::exchange(other.moved_from_, true);
   entries_ = std::exchange(other.entries_, {});
   hooks_ = std::exchange(other.hooks_, {});
+  original_ = std::exchange(other.original_, nullptr);
   multiplications_ = other.multiplications_.load(std::memory_order_relaxed);
   training_ = other.training_;
   for (ModuleEntry& entry : entries_) {
@@ -176,7 +181,7 @@ std::vector<std::pair<std::string, const Module*>> Module::named_modules() const
 
 std::string Module::path() const {
   std::string names;
-  for (const ModulePart* part = this; const Module* around = part->around_; part = around)
+  for (const ModulePart* part = &original(); const Module* around = part->around_; part = around)
     for (const ModuleEntry& entry : around->entries_)
       if (entry.part == part) {
         names = names.empty() ? entry.name : entry.name + "." + names;
@@ -186,7 +191,7 @@ std::string Module::path() const {
 }
 
 const Module& Module::outermost() const {
-  const Module* found = this;
+  const Module* found = &original();
   while (found->around_) found = found->around_;
   return *found;
 }

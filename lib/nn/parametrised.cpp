@@ -10,7 +10,6 @@
 #include <reel/ops/random.h>
 #include <reel/ops/shape.h>
 
-#include "../core/context.h"
 #include "../core/op_error.h"
 
 namespace reel {
@@ -93,21 +92,4 @@ void detail::check_computed(const nn::Module& layer, const Tensor& computed, con
                      describe(computed), layer.type_name(), to_string(shape));
 }
 
-namespace nn {
-
-SubstitutedParameter::SubstitutedParameter(const Module& module, const Parameter& parameter, Tensor values)
-    : own_(std::move(values)) {
-  for (const ModuleEntry& entry : module.entries_)
-    if (entry.part == &parameter) place_ = entry.tensor();
-  if (!place_) throw InternalError("SubstitutedParameter: the parameter is not of this module");
-  std::swap(*place_, own_);
-  if (Context& running = context(); running.parent) interceptor_ = std::exchange(running.interceptor, nullptr);
-}
-
-SubstitutedParameter::~SubstitutedParameter() {
-  std::swap(*place_, own_);
-  if (interceptor_) context().interceptor = interceptor_;
-}
-
-}  // namespace nn
 }  // namespace reel

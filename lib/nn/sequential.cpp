@@ -4,6 +4,7 @@
 #include <reel/ops/shape.h>
 
 #include "../core/op_error.h"
+#include "cloning.h"
 #include "type_name.h"
 
 namespace reel::nn {
@@ -63,7 +64,11 @@ void* Sequential::find(std::int64_t i, const std::type_info& type, Location wher
   return part.address();
 }
 
-void Sequential::refuse_copy() {
+std::unique_ptr<Sequential::Part> Sequential::refuse_copy() {
+  if (Cloning* cloning = Cloning::current(); cloning->replaced) {
+    cloning->is_complete = false;
+    return nullptr;
+  }
   fail<Error>("clone", {}, "a function in a Sequential captures something that cannot be copied");
 }
 

@@ -1,20 +1,24 @@
 #include <reel/batching.h>
+#include <reel/checkpoint.h>
 #include <reel/debug/gradcheck.h>
 #include <reel/nn.h>
 #include <reel/ops.h>
 #include <reel/tape.h>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "catch.h"
+#include "overlap.h"
 
 using namespace reel;
 using reel_test::contains;
 using reel_test::error_of;
+using reel_test::Overlap;
 
 namespace {
 
@@ -23,13 +27,10 @@ Tensor draw(const Shape& shape) { return randn(shape, {.dtype = f64}); }
 struct Net : nn::Module {
   nn::Linear hidden{*this, "hidden", 2, 3, {.dtype = f64}};
   nn::Linear output{*this, "output", 3, 1, {.dtype = f64}};
-  mutable int calls = 0;
 
+  using Module::Module;
   Tensor operator()(const Arg& x) const {
-    return call("Net", x, [&](const Tensor& x) {
-      ++calls;
-      return output(tanh(hidden(x)));
-    });
+    return call("Net", x, [&](const Tensor& x) { return output(tanh(hidden(x))); });
   }
 };
 
@@ -271,6 +272,99 @@ TEST_CASE("examples of batch_map each compute with tensors of their own") {
   nn::ReplacedParameters scope(net, list);
   std::vector<Tensor> shared = batch_map(rows, [&](const Tensor& row) { return net(row); });
   for (std::size_t i = 0; i < rows.size(); ++i) CHECK(difference(shared[i], composed(weights[0], rows[i])) < 1e-12);
+}
+
+TEST_CASE("threads compute with tensors of their own while others are within calls of the module") {
+  manual_seed(8);
+  Net net;
+  Tensor x = draw({4, 2});
+  std::vector<Tensor> first = draw_weights(), second = draw_weights();
+  std::vector<double> own = net(x).to_vector<double>();
+  Overlap overlap;
+  auto hook = net.hidden.before_forward([&](std::span<Tensor>) { overlap.enter(); });
+  auto is_right = [&](const std::vector<Tensor>& weights) {
+    return nn::functional_call(net, named(net, weights), x).to_vector<double>() ==
+           composed(weights, x).to_vector<double>();
+  };
+  CHECK(overlap.run([&] { return is_right(first); }, [&] { return is_right(second); }));
+  CHECK(overlap.run([&] { return is_right(first); }, [&] { return net(x).to_vector<double>() == own; }));
+}
+
+TEST_CASE("the hooks, path and operations of a module are those of a call with other tensors") {
+  struct Outer : nn::Module {
+    Net net{*this, "net"};
+    Tensor operator()(const Tensor& x, const std::vector<NamedTensor>& list) const {
+      return nn::functional_call(net, list, x);
+    }
+  } outer;
+  std::vector<Tensor> weights = draw_weights();
+  std::vector<NamedTensor> list = named(outer.net, weights);
+  std::vector<Tensor> seen;
+  auto hook = outer.net.hidden.after_forward([&](std::span<Tensor> results) { seen.push_back(results[0]); });
+  Tensor x = draw({4, 2});
+  outer(x, list);
+  REQUIRE(seen.size() == 1);
+  CHECK(difference(seen[0], matmul(x, weights[0]) + weights[1]) < 1e-12);
+  CHECK(outer.net.last_flops() == 2 * 4 * (2 * 3 + 3 * 1));
+  CHECK_THAT(error_of<ShapeError>([&] { outer(draw({4, 5}), list); }), contains("in net.hidden"));
+}
+
+TEST_CASE("a checkpoint within a call with other tensors is differentiated by them") {
+  manual_seed(9);
+  struct Checkpointed : nn::Module {
+    nn::Parameter w{*this, "w", {3, 3}, nn::uniform(-1, 1), {.dtype = f64}};
+    Tensor operator()(const Tensor& x) const {
+      return checkpoint([this](const Tensor& x) { return tanh(matmul(x, w)); }, x);
+    }
+  } model;
+  Tensor x = draw({2, 3}), w = draw({3, 3});
+  Tape tape({.persistent = true});
+  tape.watch(w);
+  Tensor found = sum(nn::functional_call(model, std::vector<NamedTensor>{{"w", w}}, x)),
+         expected = sum(tanh(matmul(x, w)));
+  CHECK(difference(tape.gradient(found, w), tape.gradient(expected, w)) < 1e-12);
+}
+
+TEST_CASE("modules that C++ does not copy compute with other tensors, too, and keep what a call changes") {
+  Tensor x = draw({4, 2}), weight = draw({2, 3});
+  Tensor expected = matmul(x, weight);
+  auto check = [&](auto& model, const char* name) {
+    CHECK(difference(nn::functional_call(model, std::vector<NamedTensor>{{name, weight}}, x), expected) < 1e-12);
+    CHECK_FALSE(model.named_parameters()[0].tensor.is(weight));
+  };
+  const nn::LinearOptions options{.bias = false, .dtype = f64};
+  struct Counting : nn::Module {
+    nn::Linear layer{*this, "layer", 2, 3, {.bias = false, .dtype = f64}};
+    int calls = 0;
+    Tensor operator()(const Tensor& x) { return ++calls, layer(x); }
+  } counting;
+  check(counting, "layer.weight");
+  CHECK(counting.calls == 1);
+
+  struct Pointing : nn::Module {
+    std::shared_ptr<nn::Linear> layer;
+    explicit Pointing(nn::LinearOptions options) : layer(std::make_shared<nn::Linear>(2, 3, options)) {
+      layer->join(*this, "layer");
+    }
+    Tensor operator()(const Tensor& x) const { return (*layer)(x); }
+  } pointing(options);
+  check(pointing, "layer.weight");
+
+  struct Base : nn::Module {
+    virtual Tensor operator()(const Tensor& x) const { return x; }
+  };
+  struct Derived : Base {
+    nn::Linear layer{*this, "layer", 2, 3, {.bias = false, .dtype = f64}};
+    Derived() = default;
+    Derived(const Derived&) = delete;
+    Tensor operator()(const Tensor& x) const override { return layer(x); }
+  } derived;
+  check(static_cast<Base&>(derived), "layer.weight");
+  check(derived, "layer.weight");
+
+  nn::Sequential sequential(nn::Linear(2, 3, options),
+                            [only = std::make_unique<int>(1)](const Tensor& x) { return x * *only; });
+  check(sequential, "0.weight");
 }
 
 TEST_CASE("functional_call names what does not fit, and the caller's line") {

@@ -104,7 +104,7 @@ TEST_CASE("parameters that are not made yet cannot be listed, nor made for one e
     Tensor x = ones({2, 3});
     tape.watch(x);
     CHECK_THAT(error_of<Error>([&] { checkpoint([&](const Tensor& x) { return net(x); }, x); }),
-               contains("is within batch_map or checkpoint; call the model once before"));
+               contains("is within batch_map, checkpoint or functional_call; call the model once before"));
   }
   nn::Sequential copy = nn::clone(net);
   CHECK(copy(ones({2, 3})).shape() == Shape{2, 2});

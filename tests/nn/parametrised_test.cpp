@@ -9,10 +9,12 @@
 #include <vector>
 
 #include "catch.h"
+#include "overlap.h"
 
 using namespace reel;
 using reel_test::contains;
 using reel_test::error_of;
+using reel_test::Overlap;
 
 namespace {
 
@@ -154,6 +156,36 @@ TEST_CASE("a normalised layer is cloned, moved into a Sequential, and computed w
   nn::Sequential net(std::move(layer), relu);
   CHECK(names_of(net.named_parameters()) == std::vector<std::string>{"0.layer.bias", "0.direction", "0.magnitude"});
   CHECK(net(x).shape() == Shape{4, 2});
+}
+
+TEST_CASE("a layer with a computed weight may be called while another thread is within its call") {
+  nn::WeightNorm weight_norm(nn::Linear(8, 8));
+  nn::SpectralNorm spectral_norm(nn::Linear(8, 8));
+  spectral_norm.eval();
+  Tensor x = randn({2, 8});
+  auto check = [&](auto& layer) {
+    std::vector<float> expected = layer(x).template to_vector<float>();
+    Overlap overlap;
+    auto hook = layer.layer.before_forward([&](std::span<Tensor>) { overlap.enter(); });
+    CHECK(overlap.run([&] { return layer(x).template to_vector<float>() == expected; },
+                      [&] { return layer(x).template to_vector<float>() == expected; }));
+    CHECK_FALSE(layer.layer.weight.defined());
+  };
+  check(weight_norm);
+  check(spectral_norm);
+}
+
+TEST_CASE("a wrapped layer's hooks run, and its operations are counted") {
+  nn::WeightNorm layer(nn::Linear(3, 2));
+  int calls = 0;
+  auto hook = layer.layer.after_forward([&](std::span<Tensor> results) {
+    ++calls;
+    results[0] = 2 * results[0];
+  });
+  Tensor x = randn({4, 3});
+  check_close(layer(x), 2 * (matmul(x, layer.effective_weight()) + layer.layer.bias), 1e-6);
+  CHECK(calls == 1);
+  CHECK(layer.layer.last_flops() == 2 * 4 * 3 * 2);
 }
 
 TEST_CASE("an optimiser trains normalised layers") {

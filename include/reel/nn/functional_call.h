@@ -2,8 +2,10 @@
 
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 #include <vector>
 
@@ -12,14 +14,26 @@
 
 namespace reel::detail {
 
-class Interceptor;
-
 template <class Input>
 decltype(auto) with_place(const Input& input, Location where) {
   if constexpr (std::convertible_to<const Input&, const Tensor&>)
     return Arg(input, where);
   else
     return (input);
+}
+
+/// True if tensors can be passed to a model with the line of the call.
+template <class M, class... Inputs>
+constexpr bool takes_places =
+    std::is_invocable_v<M&, decltype(with_place(std::declval<const Inputs&>(), Location()))...>;
+
+/// model(inputs…), called from the given location if it takes one.
+template <class M, class... Inputs>
+auto call_at(M& model, Location where, const Inputs&... inputs) {
+  if constexpr (takes_places<M, Inputs...>)
+    return model(with_place(inputs, where)...);
+  else
+    return model(inputs...);
 }
 
 }  // namespace reel::detail
@@ -35,7 +49,8 @@ namespace reel::nn {
 /// Results depend on these tensors, and a tape differentiates by them to any order. Those that are not named stay; a
 /// parameter that the module has under several names is replaced under all of them. Until the scope ends, no other
 /// thread may use the module, which must not be moved, converted or assigned to either; scopes nest. In an example of
-/// batch_map, ops run alone until the scope ends, because other examples use the module, too.
+/// batch_map, ops run alone until the scope ends, because other examples use the module, too. `functional_call` leaves
+/// the module as it is.
 class ReplacedParameters {
  public:
   /// Puts the tensors in place; after an exception the module is as it was.
@@ -47,6 +62,11 @@ class ReplacedParameters {
   ReplacedParameters(const ReplacedParameters&) = delete;
   ReplacedParameters& operator=(const ReplacedParameters&) = delete;
 
+  /// What replaces the tensors of a module, ascending by the module's own.
+  /// Throws: Error for a name that the module has not, an undefined tensor, and two tensors for one parameter;
+  /// ShapeError, DTypeError, DeviceError unless a tensor has the shape, dtype and device of what it replaces.
+  static std::vector<Replacement> find(const Module& module, std::span<const NamedTensor> tensors, Location where);
+
  private:
   struct Place {
     Member* member;
@@ -54,7 +74,7 @@ class ReplacedParameters {
   };
   struct Search;  // finds the parts of a module by their names
   std::vector<Place> places_;
-  detail::Interceptor* interceptor_ = nullptr;  // of the example of batch_map
+  bool ran_alone_ = false;  // the ops of the example of batch_map
 };
 
 /// Tensors by the names that a module has for its parameters, with the location of the caller.
@@ -77,19 +97,27 @@ struct ParameterList {
 ///     for (std::size_t i = 0; i < fast.size(); ++i) fast[i].tensor = fast[i].tensor - rate * gradients[i];
 ///     Tensor loss = mse_loss(nn::functional_call(model, fast, x), y);
 ///
-/// Parameters that are not named stay; one that the module has under several names is replaced under all of them. No
-/// other thread may use the module during the call.
+/// Parameters that are not named stay; one that the module has under several names is replaced under all of them. The
+/// call runs a copy of the module that shares all other tensors and the hooks, so that threads may call one module
+/// concurrently. What it changes in other mutable members is lost; large ones are best held by a std::shared_ptr. Where
+/// no copy can be made, because `operator()` is not const, or the module is of a derived class, or not copied by C++ as
+/// a whole, the tensors are put into the module itself, and no other thread may use it during the call.
 /// Throws: Error for a name that the module has not, an undefined tensor, and two tensors for one parameter; ShapeError,
 /// DTypeError, DeviceError unless a tensor has the shape, dtype and device of what it replaces; what the module throws.
 /// Source: PyTorch's torch.func.functional_call.
 template <class M, class... Inputs>
   requires std::derived_from<std::remove_cv_t<M>, Module>
 auto functional_call(M& module, const ParameterList& parameters, const Inputs&... inputs) {
+  constexpr bool is_const = detail::takes_places<const M, Inputs...> || std::is_invocable_v<const M&, const Inputs&...>;
+  using Model = std::remove_cv_t<M>;
+  if constexpr (is_const && std::copy_constructible<Model>)
+    if (typeid(module) == typeid(Model))
+      if (std::shared_ptr<const Model> copy = copy_for_call<Model>(
+              module, ReplacedParameters::find(module, parameters.tensors, parameters.where), true))
+        return detail::call_at(*copy, parameters.where, inputs...);
   ReplacedParameters scope(module, parameters.tensors, parameters.where);
-  if constexpr (std::is_invocable_v<M&, decltype(detail::with_place(inputs, Location()))...>)
-    return module(detail::with_place(inputs, parameters.where)...);
-  else
-    return module(inputs...);
+  std::conditional_t<is_const, const M, M>& own = module;
+  return detail::call_at(own, parameters.where, inputs...);
 }
 
 }  // namespace reel::nn

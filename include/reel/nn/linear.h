@@ -28,7 +28,8 @@ struct LinearOptions {
 ///
 /// With `in` = `infer_size`, the parameters are made at the first call, for x's last axis and on x's device. Until then
 /// they are undefined, and what lists, converts, saves or loads the parameters of the model throws Error: call the model
-/// once before its optimiser is made. One thread must make that call, outside of `batch_map` and `checkpoint`.
+/// once before its optimiser is made. One thread must make that call, outside of `batch_map`, `checkpoint` and
+/// `functional_call`.
 ///
 ///     nn::Sequential net(nn::Conv2d(1, 8, 5), relu, nn::Flatten(), nn::Linear(nn::infer_size, 10));
 ///     net(zeros({1, 1, 28, 28}));
@@ -54,7 +55,7 @@ struct Linear : Module {
 
   /// y = x W + b, over the last axis: x (…, in) → (…, out).
   /// Throws: ShapeError unless x ends in an axis of size `in`; Error if x is undefined, and at the first call of a layer
-  /// that learns its input size, within `batch_map` or `checkpoint`.
+  /// that learns its input size, within `batch_map`, `checkpoint` or `functional_call`.
   Tensor operator()(const Arg& x) const;
   /// y = x W + b for rows of a sparse matrix: x (N, in) → (N, out), dense. Hooks see the values of its entries.
   /// Throws: ShapeError unless x has `in` columns; Error if x is undefined.

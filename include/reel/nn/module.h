@@ -206,6 +206,8 @@ class Module : public ModulePart {
   /// Throws: Error if parameters are only made at the first call of the module, as those of a Linear that learns its
   /// input size are, and there was none.
   virtual void check_initialised() const {}
+  /// True for a copy that was made for one call, with other parameters.
+  bool is_copy_for_call() const { return original_ != nullptr; }
   /// Gives an undefined parameter of this module its values, which a const call of the module may do.
   void initialise_parameter(const Parameter& parameter, const Tensor& values) const;
 
@@ -217,11 +219,12 @@ class Module : public ModulePart {
   friend class Member;
   friend class ModuleCall;
   friend class ReplacedParameters;
-  friend class SubstitutedParameter;
   friend struct Cloning;
   friend struct CloneScope;
   friend struct ModuleLayout;
 
+  // The module itself, or the one of which this is a copy for one call.
+  const Module& original() const { return original_ ? *original_ : *this; }
   void register_part(std::string_view name, ModuleEntry entry, Location where);
   void take_contents(Module& other) noexcept;
   void release_parts() noexcept;
@@ -240,6 +243,7 @@ class Module : public ModulePart {
 
   std::vector<ModuleEntry> entries_;
   std::shared_ptr<ModuleHooks> hooks_;
+  const Module* original_ = nullptr;
   mutable std::atomic<double> multiplications_ = -1;  // in the last call; less than 0: there was none
   bool training_ = true;
   bool moved_from_ = false;
@@ -248,15 +252,42 @@ class Module : public ModulePart {
 inline Module* ModuleEntry::module() const { return kind == PartKind::module ? static_cast<Module*>(part) : nullptr; }
 inline Member* ModuleEntry::tensor() const { return kind == PartKind::module ? nullptr : static_cast<Member*>(part); }
 
+/// A tensor of a module, and the tensor that a copy of the module has in its place.
+struct Replacement {
+  const detail::Body* own;  ///< identifies the module's tensor
+  Tensor tensor;            ///< what replaces it
+};
+
 /// While it lives, a module may be copied; used by `clone`.
 struct CloneScope {
   /// Allows copies of modules on this thread.
   CloneScope();
+  /// Allows copies that share the tensors, hooks and path of the original, but for the replaced tensors, which ascend by
+  /// `own`.
+  explicit CloneScope(std::vector<Replacement> replaced);
   /// Forbids copies again.
   ~CloneScope();
   /// Checks that all parts were copied. Throws: Error if a part of a module was not copied.
   void finish(Location where) const;
+  /// True if all parts were copied.
+  bool is_complete() const;
+  /// Keeps a copy until the gradients of what was recorded have been computed, since they may call it again.
+  static void keep(std::shared_ptr<const Module> copy);
 };
+
+/// A copy of a module for one call, which leaves the module as it is for other threads: it shares the module's tensors,
+/// but for those that are replaced. Null with `whole` if the module has parts that C++ does not copy with it.
+template <std::derived_from<Module> M>
+std::shared_ptr<M> copy_for_call(const M& module, std::vector<Replacement> replaced = {}, bool whole = false) {
+  std::shared_ptr<M> copy;
+  {
+    CloneScope scope(std::move(replaced));
+    copy = std::make_shared<M>(module);
+    if (whole && !scope.is_complete()) copy = nullptr;
+  }
+  if (copy) CloneScope::keep(copy);
+  return copy;
+}
 
 /// A copy of a model with parameters and buffers of its own; parts that share a tensor in the model share one in the
 /// copy. Gradients and hooks are not copied. Members that are neither parameters, buffers nor modules are copied as C++

@@ -61,10 +61,7 @@ template <class M, class... Inputs>
   requires std::derived_from<M, Module>
 std::vector<NamedTensor> outputs_of(M& model, const ModuleNames& names, const Inputs&... inputs) {
   OutputCapture capture(model, names);
-  if constexpr (std::is_invocable_v<M&, decltype(detail::with_place(inputs, Location()))...>)
-    static_cast<void>(model(detail::with_place(inputs, names.where)...));
-  else
-    static_cast<void>(model(inputs...));
+  static_cast<void>(detail::call_at(model, names.where, inputs...));
   return capture.results();
 }
 

@@ -2,6 +2,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -23,8 +24,6 @@
 ///     };
 
 namespace reel::detail {
-
-class Interceptor;
 
 /// The axes of x but one.
 Shape axes_but(const Tensor& x, std::int64_t axis);
@@ -50,23 +49,6 @@ void check_computed(const nn::Module& layer, const Tensor& computed, const Shape
 
 namespace reel::nn {
 
-/// While it lives, a parameter of a module is another tensor. No other thread may use the module meanwhile; in an
-/// example of batch_map, ops run alone, because other examples use the module, too.
-class SubstitutedParameter {
- public:
-  /// Puts the tensor in place of a parameter of the module itself, not of a part of it.
-  SubstitutedParameter(const Module& module, const Parameter& parameter, Tensor values);
-  /// Gives the module its own parameter back.
-  ~SubstitutedParameter();
-  SubstitutedParameter(const SubstitutedParameter&) = delete;
-  SubstitutedParameter& operator=(const SubstitutedParameter&) = delete;
-
- private:
-  Tensor* place_ = nullptr;
-  Tensor own_;
-  detail::Interceptor* interceptor_ = nullptr;  // of the example of batch_map
-};
-
 /// Base class of layers whose weight is computed from other parameters at each call. `member` is the weight's member in
 /// the layer. A derived class declares parameters, makes them of `initial_weight()`, and overrides `effective_weight`:
 ///
@@ -77,8 +59,9 @@ class SubstitutedParameter {
 ///       Tensor effective_weight() const override { return triu(free) + transpose(triu(free, 1), 0, 1); }
 ///     };
 ///
-/// The weight of the layer itself is undefined between calls and not among the parameters. As for `functional_call`, no
-/// other thread may use the layer during a call.
+/// The weight of the layer itself is undefined and not among the parameters: a call computes the weight and runs a copy
+/// of the layer that has it and shares all else, so that threads may call one layer concurrently. C++ must be able to
+/// copy the layer.
 /// Source: PyTorch's torch.nn.utils.parametrize.
 template <std::derived_from<Module> Layer, auto member = &Layer::weight>
 struct Parametrised : Module {
@@ -107,8 +90,9 @@ struct Parametrised : Module {
     return call("Parametrised", x, [&](const Tensor& x) {
       Tensor weight = effective_weight();
       detail::check_computed(layer, weight, shape_);
-      SubstitutedParameter scope(layer, layer.*member, std::move(weight));
-      return layer(x);
+      std::shared_ptr<Layer> used = copy_for_call(layer);
+      static_cast<Tensor&>((*used).*member) = std::move(weight);
+      return std::as_const(*used)(x);
     });
   }
   /// The weight that the next call uses.
@@ -177,8 +161,8 @@ struct SpectralNormOptions {
 
 /// A layer whose weight is divided by its largest singular value σ, so that the layer is Lipschitz with constant 1. The
 /// weight W, as a matrix of outputs and inputs, is the parameter `original`; σ = uᵀ W v, where the buffers `u` and `v`
-/// follow the singular vectors by power iteration at each call in training. Gradients flow through σ, not through u and
-/// v.
+/// follow the singular vectors by power iteration at each call in training, when one thread at a time may call it.
+/// Gradients flow through σ, not through u and v.
 /// Source: Miyato et al., Spectral normalization for generative adversarial networks (2018), section 2.1; PyTorch's
 /// spectral_norm, whose 15 iterations at the start this does, too.
 template <std::derived_from<Module> Layer, auto member = &Layer::weight>

@@ -129,7 +129,7 @@ class Sequential : public Module {
     virtual const std::type_info& type() const = 0;
     virtual void* address() = 0;
   };
-  [[noreturn]] static void refuse_copy();
+  static std::unique_ptr<Part> refuse_copy();
   template <class T>
   struct Holder : Part {
     explicit Holder(T part) : part(std::move(part)) {}
@@ -138,7 +138,7 @@ class Sequential : public Module {
       if constexpr (std::copy_constructible<T>)
         return std::unique_ptr<Part>(std::make_unique<Holder>(*this));
       else
-        refuse_copy();
+        return refuse_copy();
     }
     const std::type_info& type() const override { return typeid(T); }
     void* address() override { return &part; }
