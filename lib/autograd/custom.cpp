@@ -188,7 +188,7 @@ void run_gradient(Gradient& g) {
 }
 
 struct CustomOps {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::list<CustomOp> made;
 };
 

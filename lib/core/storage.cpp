@@ -5,6 +5,8 @@
 #include <new>
 #include <optional>
 
+#include <reel/detail/fork_safe_mutex.h>
+
 #include "device_module.h"
 #include "foreign_memory.h"
 #include "joint_body.h"
@@ -187,7 +189,7 @@ void Storage::become_parameter() {
 }
 
 std::mutex& gradient_mutex() {
-  static auto& mutex = *std::make_unique<std::mutex>().release();
+  static auto& mutex = *std::make_unique<ForkSafeMutex>().release();
   return mutex;
 }
 

@@ -56,7 +56,7 @@ class Abandoned {
   std::uint64_t next_thread() noexcept { return threads_.fetch_add(1, std::memory_order_relaxed); }
 
  private:
-  std::mutex mutex_;
+  ForkSafeMutex mutex_;
   ThreadState* first_ = nullptr;
   std::atomic<std::uint64_t> threads_ = 0;
 };
@@ -94,12 +94,12 @@ void leave_tapes_to_parent() {
 }  // namespace
 
 Context& create_context() try {
+  Abandoned& list = abandoned();  // first: a forked process unlocks its mutexes before it uses them
   static std::once_flag tables_filled;
   std::call_once(tables_filled, [] {
     fill_kernel_tables();
     pthread_atfork(nullptr, nullptr, leave_tapes_to_parent);
   });
-  Abandoned& list = abandoned();
   ThreadState* state = list.take();
   if (!state) state = std::make_unique<ThreadState>().release();
   try {

@@ -13,7 +13,7 @@ namespace {
 
 // The scopes of all threads, including ended ones, which are adopted by later threads.
 struct Registry {
-  std::mutex mutex;
+  ForkSafeMutex mutex;
   std::vector<Scopes*> all;
 };
 

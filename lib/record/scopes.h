@@ -2,8 +2,9 @@
 
 #include <atomic>
 #include <cstdint>
-#include <mutex>
 #include <vector>
+
+#include <reel/detail/fork_safe_mutex.h>
 
 #include "../core/context.h"
 
@@ -83,7 +84,7 @@ class Scopes {
   void apply_recording(Context& context, const OpenScope* scope) noexcept;
   void apply_pending_ends(Context& context) noexcept;
 
-  mutable std::mutex mutex_;  // other threads end scopes, too
+  mutable ForkSafeMutex mutex_;  // other threads end scopes, too
   std::vector<OpenScope> open_;
   std::uint64_t next_number_ = 0;
   std::uint64_t last_fibre_ = 0;  // the number of the first scope that no fibre can have around it

@@ -5,13 +5,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <span>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <reel/detail/active_module.h>
+#include <reel/detail/fork_safe_mutex.h>
 #include <reel/location.h>
 #include <reel/ops/recurrent.h>
 #include <reel/tensor.h>
@@ -59,7 +59,7 @@ class ModuleHooks : public std::enable_shared_from_this<ModuleHooks> {
   };
   void warn_of_silence(const Hook& hook) const noexcept;
 
-  mutable std::mutex mutex_;
+  mutable detail::ForkSafeMutex mutex_;
   std::vector<std::shared_ptr<Hook>> hooks_;
   std::uint64_t added_ = 0;
   std::atomic<bool> called_ = false;

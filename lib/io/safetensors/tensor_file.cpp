@@ -1,3 +1,4 @@
+#include <reel/detail/fork_safe_mutex.h>
 #include <reel/io/tensor_file.h>
 
 #include <algorithm>
@@ -70,7 +71,7 @@ struct TensorFile::State {
   std::deque<Entry> entries;
   std::unordered_map<std::string_view, Entry*> by_name;  // names of the entries
   Metadata metadata;
-  std::mutex mutex;
+  detail::ForkSafeMutex mutex;
 
   void add(std::size_t shard, Described described) {
     entries.push_back({shard, std::move(described), {}});
