@@ -109,6 +109,10 @@ void BackwardPass::complete(std::uint32_t slot) {
 }
 
 void BackwardPass::run(Tensor seed, bool consume) {
+  run_with_stack(context_, [&] { run_entries(std::move(seed), consume); });
+}
+
+void BackwardPass::run_entries(Tensor seed, bool consume) {
   consumes_ = consume;
   if (sums_.size() < target_ - lowest_ + 1) sums_.resize(target_ - lowest_ + 1);
   for (std::uint32_t slot : sources_) sum(slot).reset();

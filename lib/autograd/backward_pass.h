@@ -140,6 +140,7 @@ class BackwardPass {
   // leads: computed from a source and, if reached, on the path; source: a source itself; reached: the target is
   // computed from it.
   enum Mark : std::uint8_t { leads = 1, source = 2, reached = 4 };
+  void run_entries(Tensor seed, bool consume);
   /// Puts all entries from which the target is computed onto the path, the last first.
   void collect_reached();
   bool reaches_parts(const Entry* entry) const;

@@ -2,7 +2,6 @@
 
 #include <cxxabi.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <cstddef>
 #include <cstring>
@@ -89,29 +88,18 @@ void end_history([[maybe_unused]] void* history) {
 #endif
 }
 
-std::size_t page_size() {
-  static const auto size = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
-  return size;
-}
-
-// Below a stack. A function may use some of its frame without having touched all that is above.
-std::size_t guard_size() { return 16 * page_size(); }
-
 // The tops of stacks at equal offsets within a page map to one set of the caches, and evict each other.
+constexpr std::size_t most_offset = std::size_t{64} << 10;
 std::size_t offset_of(std::size_t stack) { return stack % 61 * 832 & ~std::size_t{63}; }
+
+std::size_t block_bytes(std::size_t stack_bytes) { return guard_bytes + stack_bytes + most_offset; }
 
 }  // namespace
 
 StackPool::StackPool(std::size_t bytes) : bytes_(bytes) { explain_stack_overflow(); }
 
 StackPool::~StackPool() {
-  for (const boost::context::stack_context& stack : free_) {
-    std::size_t whole = bytes_ + guard_size();
-    auto top = reinterpret_cast<std::uintptr_t>(stack.sp);
-    // The offset is smaller than a stack, and mappings begin at pages.
-    auto begin = (top - stack.size) & ~(page_size() - 1);
-    munmap(reinterpret_cast<void*>(begin - guard_size()), whole);
-  }
+  for (void* block : blocks_) munmap(block, block_bytes(bytes_));
 }
 
 boost::context::stack_context StackPool::take() {
@@ -121,19 +109,20 @@ boost::context::stack_context StackPool::take() {
     forget_frames(stack);
     return stack;
   }
-  free_.reserve(made_ + 1);  // so that `put` needs no memory
-  std::size_t whole = bytes_ + guard_size();
+  blocks_.reserve(blocks_.size() + 1);
+  free_.reserve(blocks_.size() + 1);  // so that `put` needs no memory
+  std::size_t whole = block_bytes(bytes_);
   void* block =
       mmap(nullptr, whole, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
   if (block == MAP_FAILED) throw std::bad_alloc();
-  if (mprotect(block, guard_size(), PROT_NONE) != 0) {
+  if (mprotect(block, guard_bytes, PROT_NONE) != 0) {
     munmap(block, whole);
     throw std::bad_alloc();
   }
-  std::size_t offset = offset_of(made_++);
   boost::context::stack_context stack;
-  stack.sp = static_cast<char*>(block) + whole - offset;
-  stack.size = bytes_ - offset;
+  stack.sp = static_cast<char*>(block) + whole - offset_of(blocks_.size());
+  stack.size = bytes_ + most_offset - offset_of(blocks_.size());
+  blocks_.push_back(block);
   forget_frames(stack);
   return stack;
 }
@@ -156,7 +145,7 @@ void Fibre::enter() {
   begin_switch(&outer_shadow_, bottom_, size_);
   outer_history_ = current_history();
   switch_history(own_history_);
-  Guard guard = std::exchange(running_guard, {bottom_ - guard_size(), bottom_});
+  Guard guard = std::exchange(running_guard, {bottom_ - guard_bytes, bottom_});
   inner_ = std::move(inner_).resume();
   running_guard = guard;
   end_switch(outer_shadow_, nullptr, nullptr);

@@ -9,7 +9,17 @@
 
 namespace reel::detail {
 
-/// Stacks of one size for fibres, each above pages that cannot be accessed. Freed stacks are kept for the next fibres.
+/// No function of the library has a larger frame, as lib/meson.build has the compiler check, nor Eigen a larger buffer.
+constexpr std::size_t largest_frame = std::size_t{128} << 10;
+/// Below each stack. A function may use the end of its frame, and of two buffers, before all that is above.
+constexpr std::size_t guard_bytes = 4 * largest_frame;
+/// What kernels need, two buffers and their frames: where a fibre has less left, they run on the thread's own stack.
+constexpr std::size_t kernel_bytes = 4 * largest_frame;
+/// Where a fibre has less left, an op throws: what runs before it is called, and the error, need two of the frames that
+/// lib/meson.build allows outside of kernels.
+constexpr std::size_t reserved_bytes = std::size_t{48} << 10;
+
+/// Stacks of one size for fibres, each above memory that cannot be accessed. Freed stacks are kept for the next fibres.
 class StackPool {
  public:
   /// Throws: std::bad_alloc.
@@ -25,7 +35,7 @@ class StackPool {
 
  private:
   std::size_t bytes_;
-  std::size_t made_ = 0;
+  std::vector<void*> blocks_;
   std::vector<boost::context::stack_context> free_;
 };
 
@@ -44,10 +54,14 @@ class Fibre {
   void suspend();
   /// Returns true if the function has ended, or was never started.
   bool ended() const { return !inner_; }
-  /// Called by the function: the bytes that are left on its stack.
+  /// The bytes that are left on this stack; SIZE_MAX if the caller runs on another one, such as the thread's own.
   std::size_t stack_left() const {
-    return static_cast<std::size_t>(static_cast<char*>(__builtin_frame_address(0)) - bottom_);
+    auto left =
+        reinterpret_cast<std::uintptr_t>(__builtin_frame_address(0)) - reinterpret_cast<std::uintptr_t>(bottom_);
+    return left < size_ ? left : SIZE_MAX;
   }
+  /// Returns true if the caller runs on this stack.
+  bool runs_here() const { return stack_left() != SIZE_MAX; }
 
  private:
   /// The exceptions that a stack is handling: the C++ runtime keeps them per thread.

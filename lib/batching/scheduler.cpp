@@ -30,8 +30,6 @@ constexpr std::int64_t most_elements = 1 << 15;
 // With more tasks under way, siblings run one after the other, and so do the examples of an inner batch: their stacks would
 // not fit into the caches. A tagger of words spelt by an inner batch takes 0.82 of the time that it takes without this bound.
 constexpr std::size_t most_tasks = 256;
-// A task whose stack has less left must not go deeper: kernels and the error itself need some.
-constexpr std::size_t reserve = 48 << 10;
 
 // Stacks of finished tasks are kept for the thread's next batches, of one size at a time.
 StackPool& stacks_of_thread(std::size_t bytes) {
@@ -117,13 +115,14 @@ Scheduler::~Scheduler() = default;
 Scheduler* Scheduler::of(const Context& context) { return dynamic_cast<Scheduler*>(context.interceptor); }
 
 // Within an inner tape or an isolated function, and in a backward pass, no other task may run: they use the thread's list.
+// On the thread's own stack none can.
 bool Scheduler::may_suspend(const Context& context) const {
   return context.tapes == tapes_ && tapes_->depth == depth_ && context.backward_passes == backward_passes_ &&
-         !context.has(Context::runs_alone);
+         !context.has(Context::runs_alone) && current_->fibre.runs_here();
 }
 
 void Scheduler::check_stack(const Task& task, const char* caller, Location where) const {
-  if (task.fibre.stack_left() < reserve)
+  if (task.fibre.stack_left() < reserved_bytes)
     fail<Error>(caller, where, "the example's recursion fills its stack of {} KB; give batch_map a larger stack_bytes",
                 options_.stack_bytes >> 10);
 }
@@ -146,12 +145,12 @@ void Scheduler::verify(std::span<const Waiting> calls, const Joining& joining) {
 
 void Scheduler::run(Call& call) {
   Task& task = *current_;
-  if (task.cancelled && std::uncaught_exceptions() == 0) throw Cancelled();
+  if (task.cancelled && std::uncaught_exceptions() == 0 && task.fibre.runs_here()) throw Cancelled();
   check_stack(task, call.op.name, call.where);
   auto run_alone = [&](Alone why) {
     if (task.report) task.report->count_alone(call, task.context.call_site(call.where), why);
     if (auto* listener = find_listener<GroupListener>(task.context.listener)) listener->runs_alone(call);
-    run_and_record(call);
+    detail::run_with_stack(task.context, [&] { run_and_record(call); });
   };
   if (!may_suspend(task.context)) return run_alone(Alone::scope);
   Joining joining = joining_of(call);
@@ -192,6 +191,15 @@ void Scheduler::run(Call& call) {
   if (task.cancelled && std::uncaught_exceptions() == 0) throw Cancelled();
   if (task.error) std::rethrow_exception(std::exchange(task.error, nullptr));
   if (std::exchange(task.runs_alone, false) || task.cancelled) run_alone(Alone::waited);
+}
+
+void Scheduler::run_with_stack(void (*run)(void* data), void* data) {
+  Task& task = *current_;
+  if (task.fibre.stack_left() >= kernel_bytes) return run(data);
+  Errand errand{run, data, nullptr};
+  task.errand = &errand;
+  task.fibre.suspend();
+  if (errand.error) std::rethrow_exception(errand.error);
 }
 
 Scheduler::Bucket& Scheduler::bucket_for(const Call& call, const GroupKey& key, const Joining& joining) {
@@ -314,6 +322,19 @@ void Scheduler::switch_to(Task& task, bool starts) {
       task.fibre.start(stacks_, run_task, &task);
     else
       task.fibre.resume();
+    while (Errand* errand = std::exchange(task.errand, nullptr)) {
+      if (Task* entered_by = switched.before) {
+        entered_by->errand = errand;
+        entered_by->fibre.suspend();
+      } else {
+        try {
+          errand->function(errand->data);
+        } catch (...) {
+          errand->error = std::current_exception();
+        }
+      }
+      task.fibre.resume();
+    }
   }
   groups_.isolated_scopes = task.context.isolated_scopes;
   groups_.multiplications = task.context.multiplications;

@@ -47,6 +47,13 @@ struct Family {
   ReportBuilder* report = nullptr;
 };
 
+/// What a task wants to be run on the thread's own stack.
+struct Errand {
+  void (*function)(void* data);
+  void* data;
+  std::exception_ptr error;
+};
+
 /// A function on a fibre, with the context and the random numbers that are its own.
 struct Task {
   Context context;
@@ -57,6 +64,7 @@ struct Task {
   std::size_t index = 0;
   std::exception_ptr error;  // of verification, for the call that it waits for
   ReportBuilder* report = nullptr;
+  Errand* errand = nullptr;  // to be run before it is resumed
   Task* next_ready = nullptr;
   bool cancelled = false;
   bool runs_alone = false;  // the call that it waits for is to be run by itself
@@ -79,6 +87,7 @@ class Scheduler final : public Interceptor {
   void run_both(IndexedFunction functions);
   /// Called by the dispatcher on a task's fibre: suspends it until the call has run.
   void run(Call& call) override;
+  void run_with_stack(void (*run)(void* data), void* data) override;
   /// The scheduler of the task that runs on this thread; null if there is none.
   static Scheduler* of(const Context& context);
   /// Returns true if the task may be suspended here.

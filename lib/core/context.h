@@ -57,6 +57,8 @@ class Interceptor {
   virtual ~Interceptor() = default;
   /// Runs the call, at once or later: fills `call.outputs` before it returns.
   virtual void run(Call& call) = 0;
+  /// Calls run(data), which may need much stack: on the thread's own one if that of the caller's fibre has little left.
+  virtual void run_with_stack(void (*run)(void* data), void* data) { run(data); }
 };
 
 /// The scoped state of a thread. A thread has one context; a fibre may have its own, which shares the thread's heap and
@@ -112,6 +114,13 @@ inline Context& context() {
   if (Context* found = current_context) [[likely]]
     return *found;
   return create_context();
+}
+
+/// Calls f(), which may need much stack.
+template <class F>
+void run_with_stack(const Context& context, F f) {
+  if (!context.interceptor) return f();
+  context.interceptor->run_with_stack([](void* data) { (*static_cast<F*>(data))(); }, &f);
 }
 
 /// Names the caller for the ops within; overrides an outer name.
