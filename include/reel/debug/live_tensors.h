@@ -24,7 +24,8 @@ struct LiveTensors {
 };
 
 /// The live tensors of this thread, and those that an ended thread has left to it, by the line that made them; most
-/// bytes first. Costs nothing until it is called, and then about a second for 10⁶ tensors.
+/// bytes first. Costs nothing until it is called, and then about a second for 10⁶ tensors. A library whose code has made
+/// one of them must not have been closed (dlclose), because the names of its files are read from its memory.
 std::vector<LiveTensors> live_tensors();
 
 /// A table of live tensors: MB, MB kept by tapes, number of tensors, the largest, `file:line`; and the sums.
