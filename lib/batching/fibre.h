@@ -15,8 +15,8 @@ constexpr std::size_t largest_frame = std::size_t{128} << 10;
 constexpr std::size_t guard_bytes = 4 * largest_frame;
 /// What kernels need, two buffers and their frames: where a fibre has less left, they run on the thread's own stack.
 constexpr std::size_t kernel_bytes = 4 * largest_frame;
-/// Where a fibre has less left, an op throws: what runs before it is called, and the error, need two of the frames that
-/// lib/meson.build allows outside of kernels.
+/// Where a fibre has less left, an op throws: what runs before an op is called, and the error, need some. Outside of
+/// kernels lib/meson.build allows frames of 32 KB.
 constexpr std::size_t reserved_bytes = std::size_t{48} << 10;
 
 /// Stacks of one size for fibres, each above memory that cannot be accessed. Freed stacks are kept for the next fibres.
