@@ -329,8 +329,8 @@ TEST_CASE("logaddexp neither overflows nor meets infinity minus infinity") {
   tape.watch(x);
   tape.watch(y);
   auto [dx, dy] = tape.gradient(sum(logaddexp(x, y)), x, y);
-  CHECK(values_of(dx) == std::vector<double>{0.5, 0.5, 0.5, 0});
-  CHECK(values_of(dy) == std::vector<double>{0.5, 0.5, 0.5, 1});
+  CHECK(values_of(dx) == std::vector<double>{0, 0.5, 0.5, 0});
+  CHECK(values_of(dy) == std::vector<double>{0, 0.5, 0.5, 1});
 }
 
 TEST_CASE("derivatives of new functions at their kinks are the documented ones") {

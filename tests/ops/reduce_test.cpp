@@ -241,6 +241,53 @@ TEST_CASE("logcumsumexp neither overflows nor makes NaN of infinities, and neith
   for (std::size_t i = 0; i < 5; ++i) CHECK(d[i] == Approx(expected[i]));
 }
 
+TEST_CASE("logaddexp and logcumsumexp agree with logsumexp at infinities, in values and gradients of both orders") {
+  const double ends[] = {-infinity, infinity, 0, 1, 1000};
+  struct Case {
+    std::string name;
+    std::int64_t summed;
+    std::function<Tensor(const Tensor&)> f;
+  };
+  std::vector<Case> cases{{"logaddexp", 2, [](const Tensor& x) { return logaddexp(x(0), x(1)); }},
+                          {"logcumsumexp", 3, [](const Tensor& x) { return logcumsumexp(x, 0)(2); }},
+                          {"the beginning of logcumsumexp", 2, [](const Tensor& x) { return logcumsumexp(x, 0)(1); }}};
+  for (double a : ends)
+    for (double b : ends)
+      for (double c : ends)
+        for (const Case& one : cases) {
+          INFO(one.name << " of " << a << ", " << b << ", " << c);
+          // The value, the gradient, and the gradient of the gradient's weighted sum.
+          auto numbers_of = [&](const std::function<Tensor(const Tensor&)>& f) {
+            Tensor x = doubles({a, b, c});
+            Tape outer;
+            outer.watch(x);
+            Tensor y, first;
+            {
+              Tape inner;
+              y = f(x);
+              first = inner.gradient(y, x);
+            }
+            Values found{y.item()};
+            for (const Tensor& more : {first, outer.gradient(sum(first * doubles({1, 3, 8})), x)})
+              for (double value : values_of(more)) found.push_back(value);
+            return found;
+          };
+          Values expected = numbers_of([&](const Tensor& x) { return logsumexp(slice(x, 0, 0, one.summed)); }),
+                 found = numbers_of(one.f);
+          for (std::size_t i = 0; i < expected.size(); ++i)
+            CHECK((found[i] == expected[i] || found[i] == Approx(expected[i]).epsilon(1e-12).margin(1e-12)));
+        }
+}
+
+TEST_CASE("elements of logcumsumexp that are infinite share the gradients of later results") {
+  // Results 1 to 4 are ∞: they are shared by one, one, two and three elements.
+  Values d = gradient_of(doubles({5, infinity, 1, infinity, infinity}), [](const Tensor& a) {
+    return sum(logcumsumexp(a, 0) * doubles({2, 3, 5, 8, 12}));
+  });
+  const double expected[] = {2, 3 + 5 + 4 + 4, 0, 4 + 4, 4};
+  for (std::size_t i = 0; i < 5; ++i) CHECK(d[i] == Approx(expected[i]));
+}
+
 TEST_CASE("a running sum of f32 is rounded once") {
   Values y = values_of(cumsum(full({100000}, 0.1f)));
   CHECK(std::abs(y.back() - 1e5 * static_cast<double>(0.1f)) <= 0.51 * last_place(f32) * 16384);

@@ -59,7 +59,8 @@ Tensor minimum(const Arg& a, const Arg& b);
 /// in C.
 /// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor atan2(const Arg& a, const Arg& b);
-/// log(e^a + e^b) without overflow, also at ±∞, elementwise; integers give f32.
+/// log(e^a + e^b) without overflow, also at ±∞, elementwise; integers give f32. Where both are −∞ the gradient is 0;
+/// where both are +∞ each gets half of it.
 /// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor logaddexp(const Arg& a, const Arg& b);
 /// x log y, elementwise: 0 where x is 0 and y is not NaN, whatever log y is; integers give f32. Where x is 0, the

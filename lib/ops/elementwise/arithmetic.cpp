@@ -177,7 +177,7 @@ constexpr OpInfo pow_op{
 
 Tensor pow(const Arg& a, const Arg& b) { return binary(pow_op, a, b, Types::no_bool); }
 
-// y = log(e^a + e^b);  da = d e^a / (e^a + e^b),  db = d e^b / (e^a + e^b)
+// y = log(e^a + e^b);  da = d e^a / (e^a + e^b),  db = d e^b / (e^a + e^b), 0 where y = −∞
 
 constexpr OpInfo logaddexp_op{
     .name = "logaddexp",
@@ -190,8 +190,9 @@ constexpr OpInfo logaddexp_op{
           // Equal infinities share the gradient equally; their difference would be an anomaly.
           Tensor equal_infinities = logical_and(isinf(a), a == b);
           Tensor apart = where(equal_infinities, 0.0, a) - where(equal_infinities, 0.0, b);
-          if (g.wants(0)) g.accumulate(0, g.output() * sigmoid(apart));
-          if (g.wants(1)) g.accumulate(1, g.output() * sigmoid(-apart));
+          Tensor d = where(logical_and(equal_infinities, a < 0.0), 0.0, g.output());
+          if (g.wants(0)) g.accumulate(0, d * sigmoid(apart));
+          if (g.wants(1)) g.accumulate(1, d * sigmoid(-apart));
         },
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
     .precision = Precision::full,

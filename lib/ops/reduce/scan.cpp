@@ -146,14 +146,17 @@ Tensor cumprod(const Arg& x, int axis) { return scan_along(cumprod_op, x, axis);
 
 namespace {
 
-// e^(y_i − y_(i + 1)), and 0 at the end. `finite` is y, but 0 where that is −∞: ∞ − ∞ would be NaN.
-Tensor later_weights(const Tensor& y, const Tensor& finite, int axis) {
+// e^(y_i − y_(i + 1)), and 0 at the end and where y becomes ∞. `finite` is y, but 0 where that is −∞.
+Tensor later_weights(const Tensor& y, const Tensor& finite, const Tensor& infinite, int axis) {
   std::int64_t size = y.size(axis);
   if (size == 0) return y;
   Shape one = y.shape();
   one[axis] = 1;
   Tensor last = zeros(one, {.dtype = y.dtype(), .device = y.device()});
-  return concat({exp(slice(y, axis, 0, size - 1) - slice(finite, axis, 1)), last}, axis);
+  constexpr double infinity = std::numeric_limits<double>::infinity();
+  Tensor starts = slice(infinite, axis, 1) > slice(infinite, axis, 0, size - 1);
+  Tensor apart = where(starts, -infinity, slice(y, axis, 0, size - 1) - slice(finite, axis, 1));
+  return concat({exp(apart), last}, axis);
 }
 
 }  // namespace
@@ -170,10 +173,15 @@ constexpr OpInfo logcumsumexp_op{
     .gradient =
         [](Gradient& g) {
           const auto& at = g.attributes<ScanAttributes>();
-          const Tensor& y = g.saved_output();
-          Tensor finite = where(y == -std::numeric_limits<double>::infinity(), 0.0, y);
-          Tensor terms = accumulate_back(later_weights(y, finite, at.on_axis()), g.output(), at, g.where());
-          g.accumulate(0, terms * exp(g.saved_input(0) - finite));
+          constexpr double infinity = std::numeric_limits<double>::infinity();
+          const Tensor& x = g.saved_input(0);
+          // Where y is ∞, each x that is ∞ weighs 1 and all others nothing: y becomes the logarithm of their number.
+          Tensor infinite = g.saved_output() == infinity, reached = x == infinity;
+          Tensor count = where(infinite, cumsum(to(reached, x.dtype()), at.on_axis()), 1.0);
+          Tensor y = where(infinite, log(count), g.saved_output()), finite = where(y == -infinity, 0.0, y);
+          Tensor exponents = where(infinite, where(reached, 0.0, -infinity), x);
+          Tensor terms = accumulate_back(later_weights(y, finite, infinite, at.on_axis()), g.output(), at, g.where());
+          g.accumulate(0, terms * exp(exponents - finite));
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
