@@ -7,6 +7,7 @@
 #include <reel/tape.h>
 
 #include "../core/op_error.h"
+#include "../dispatch/autocast.h"
 #include "../ops/if_needed.h"
 #include "../ops/recurrent/recurrent.h"
 
@@ -25,11 +26,12 @@ Tensor first_mask(const Tensor& order, std::int64_t k, const Shape& shape) {
   return to(scatter(zeros(shape), -1, chosen, ones(chosen.shape())), DType::boolean);
 }
 
-// The variance of Σ_n x divided by the square of its mean: 0 if all sums are equal. In f32 for halves, whose range
-// holds neither the sums nor their squares.
+// The variance of Σ_n x divided by the square of its mean + 10⁻¹⁰: 0 if all sums are equal, also to 0. In f32 for
+// halves, whose range holds neither the sums nor their squares.
 Tensor squared_variation_of_sums(const Tensor& x) {
   Tensor sums = sum(widened(x), 0), center = mean(sums);
-  return to_if_needed(mean(square(sums - center)) / (square(center) + 1e-10), x.dtype());
+  return to_if_needed(mean(square(sums - center)) / (square(center) + 1e-10),
+                      autocast_dtype(Precision::full, x.dtype()));
 }
 
 Tensor normal_distribution(const Tensor& x) { return (1 + erf(x * std::numbers::sqrt2 / 2)) / 2; }

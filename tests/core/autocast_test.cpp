@@ -5,6 +5,7 @@
 #include <string>
 
 #include <reel/reel.h>
+#include <reel/testing.h>
 
 #include "catch.h"
 
@@ -83,6 +84,29 @@ TEST_CASE("sums, losses, norms and what grows fast run in f32 within an autocast
                           tan(x),
                           pow(positive, 2.5),
                           reciprocal(positive),
+                          1 / positive,
+                          2 / positive,
+                          div(1, positive),
+                          xlogy(positive, positive),
+                          exp2(x),
+                          log10(positive),
+                          logit(sigmoid(x)),
+                          logit(sigmoid(x), {.epsilon = 1e-3}),
+                          logsigmoid(x),
+                          nn::masked_mean(x, ones({4, 6}, {.dtype = boolean}), 1),
+                          nn::masked_mean(nn::Packed{x, {1, 3}}),
+                          nn::NoisyTopKGate(6, 3, {.noisy = false, .dtype = bf16})(x).balance_loss,
+                          logcumsumexp(x, 1),
+                          sparsemax(x),
+                          normalize(x),
+                          normalize(zeros({0, 3}, {.dtype = bf16})),
+                          local_response_norm(reshape(positive, {1, 4, 6}), 3),
+                          instance_norm(reshape(x, {1, 4, 6})),
+                          cosine_similarity(x, x, {.axis = 1}),
+                          pairwise_distance(x, x),
+                          cdist(x, x),
+                          distributions::Gamma(positive, positive).log_prob(positive),
+                          distributions::Bernoulli({.logits = x}).log_prob(1),
                           rsqrt(positive),
                           softplus(x),
                           logaddexp(x, x),
@@ -117,6 +141,32 @@ TEST_CASE("sums, losses, norms and what grows fast run in f32 within an autocast
   CHECK(largest_difference(mean(x), mean(wide)) == 0);
   CHECK(largest_difference(mse_loss(x, target), mse_loss(wide, target)) == 0);
   CHECK(softmax(to(x, f64)).dtype() == f64);
+  CHECK((1 / to(positive, f64)).dtype() == f64);
+  CHECK(largest_difference(1 / positive, 1 / to(positive, f32)) == 0);
+  CHECK(largest_difference(normalize(x), normalize(wide)) == 0);
+  CHECK(largest_difference(xlogy(x, positive), xlogy(wide, to(positive, f32))) == 0);
+}
+
+TEST_CASE("functions that autocast runs in f32 keep halves outside of a scope, with gradients of their dtype") {
+  Tensor x = to(drawn({1, 4, 6}, 1), bf16), positive = abs(x) + 0.25;
+  using F = std::function<Tensor(const Tensor&)>;
+  for (const F& f : {F([](auto& x) { return 1 / x; }), F([](auto& x) { return xlogy(x, x); }),
+                     F([](auto& x) { return normalize(x); }), F([](auto& x) { return local_response_norm(x, 3); })}) {
+    Tape tape({.persistent = true});
+    tape.watch(positive);
+    Tensor plain = f(positive), cast;
+    CHECK(plain.dtype() == bf16);
+    {
+      auto scope = autocast(bf16);
+      cast = f(positive);
+    }
+    CHECK(cast.dtype() == f32);
+    CHECK(largest_difference(to(cast, bf16), plain) == 0);
+    Tensor first = tape.gradient(sum(plain), positive), second = tape.gradient(sum(cast), positive);
+    CHECK(first.dtype() == bf16);
+    CHECK(second.dtype() == bf16);
+    CHECK(testing::all_close(to(first, f32), to(second, f32), {.relative = 0.02, .absolute = 0.02}));
+  }
 }
 
 TEST_CASE("other ops keep to promotion within an autocast scope") {

@@ -14,6 +14,7 @@
 
 #include "../../core/memory_error.h"
 #include "../../core/op_error.h"
+#include "../../dispatch/autocast.h"
 #include "../../ops/if_needed.h"
 #include "../../ops/recurrent/packing.h"
 #include "../../ops/recurrent/recurrent.h"
@@ -85,7 +86,8 @@ Tensor masked_mean(const Packed& x, Location where) try {
   check_floating("masked_mean", x.elements, where);
   CallerScope caller(where);
   Tensor sums = segment_sum(widened(x.elements), x.sequence_of_elements(), x.size());
-  return to_if_needed(sums / to(maximum(lengths_of(x), 1), sums.dtype()), x.elements.dtype());
+  return to_if_needed(sums / to(maximum(lengths_of(x), 1), sums.dtype()),
+                      autocast_dtype(Precision::full, x.elements.dtype()));
 } catch (const std::bad_alloc&) {
   fail_for_memory("masked_mean", where);
 }
@@ -97,7 +99,7 @@ Tensor masked_mean(const Arg& x, const Tensor& mask, int axis) {
   Tensor seen = checked_mask("masked_mean", values, mask, axis, x.location());
   Tensor counts = maximum(count_nonzero(seen, axis), 1);
   Tensor sums = sum(widened(where(seen, values, 0.0)), axis);
-  return to_if_needed(sums / to(counts, sums.dtype()), values.dtype());
+  return to_if_needed(sums / to(counts, sums.dtype()), autocast_dtype(Precision::full, values.dtype()));
 }
 
 Tensor masked_max(const Packed& x, Location where) try {

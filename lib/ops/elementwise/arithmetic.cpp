@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "../../dispatch/autocast.h"
 #include "../if_needed.h"
 #include "../registry.h"
 #include "elementwise.h"
@@ -74,7 +75,12 @@ constexpr OpInfo div_op{
     .saves_output_for = {inputs({1})},
 };
 
-Tensor div(const Arg& a, const Arg& b) { return binary<formulas::Div>(div_op, a, b, Types::floating); }
+Tensor div(const Arg& a, const Arg& b) {
+  if (a.is_tensor()) [[likely]]
+    return binary<formulas::Div>(div_op, a, b, Types::floating);
+  // A multiple of the reciprocal, which autocast computes in f32.
+  return binary_general(div_op, a, *AutocastArg(Precision::full, b), Types::floating);
+}
 
 // y = ⌊a / b⌋;  da = 0,  db = 0
 
@@ -135,7 +141,7 @@ Tensor xlogy(const Arg& x, const Arg& y) {
   Tensor a = widened(*given.a), b = widened(*given.b);
   // The logarithm must be finite for its derivatives to be masked.
   Tensor vanishes = logical_and(a == 0.0, logical_or(b <= 0.0, b == std::numeric_limits<double>::infinity()));
-  return to_if_needed(a * log(where(vanishes, 1.0, b)), given.dtype);
+  return to_if_needed(a * log(where(vanishes, 1.0, b)), autocast_dtype(Precision::full, given.dtype));
 }
 
 // y = a^b;  da = d b a^(b − 1), 0 where a = b = 0;  db = d y log a, 0 where a = 0 and b ≥ 0

@@ -2,6 +2,7 @@
 
 #include <numbers>
 
+#include "../../dispatch/autocast.h"
 #include "../if_needed.h"
 #include "../registry.h"
 #include "elementwise.h"
@@ -133,7 +134,8 @@ Tensor logit(const Arg& x, LogitOptions options) {
   // In bf16 and f16 the upper end may round to 1.
   DType dtype = is_floating(tensor.dtype()) ? tensor.dtype() : DType::f32;
   Tensor wide = widened(to_if_needed(tensor, dtype));
-  return to_if_needed(floating_unary(logit_op, clamp(wide, least, 1 - least)), dtype);
+  Tensor y = floating_unary(logit_op, clamp(wide, least, 1 - least));
+  return to_if_needed(y, autocast_dtype(Precision::full, dtype));
 }
 
 // y = sinh x;  dx = d cosh x

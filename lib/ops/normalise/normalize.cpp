@@ -10,6 +10,7 @@
 #include <reel/ops/shape.h>
 
 #include "../../core/op_error.h"
+#include "../../dispatch/autocast.h"
 #include "../if_needed.h"
 #include "../registry.h"
 
@@ -29,9 +30,9 @@ Tensor normalize(const Arg& x, NormalizeOptions options) {
   int axis = check_axis(name, options.axis, tensor, where);
   CallerScope caller(where);
   Tensor wide = widened(tensor);
-  if (wide.numel() == 0) return copy(tensor);
+  if (wide.numel() == 0) return to(tensor, autocast_dtype(Precision::full, tensor.dtype()));
   return to_if_needed(wide / maximum(norm(wide, axis, {.p = options.p, .keepdims = true}), options.epsilon),
-                      tensor.dtype());
+                      autocast_dtype(Precision::full, tensor.dtype()));
 }
 
 // local_response_norm: y = x / (k + α / n Σ x²)^β
@@ -57,7 +58,7 @@ Tensor local_response_norm(const Arg& x, std::int64_t size, LocalResponseNormOpt
     total = total.defined() ? total + part : part;
   }
   Tensor divisor = pow(total * (options.alpha / static_cast<double>(size)) + options.k, options.beta);
-  return to_if_needed(wide / divisor, tensor.dtype());
+  return to_if_needed(wide / divisor, autocast_dtype(Precision::full, tensor.dtype()));
 }
 
 std::span<const RegisteredOp> detail::normalize_ops() {

@@ -11,6 +11,7 @@
 
 #include "../../core/context.h"
 #include "../../core/op_error.h"
+#include "../../dispatch/autocast.h"
 #include "../if_needed.h"
 #include "../registry.h"
 
@@ -49,7 +50,8 @@ Tensor sparsemax(const Arg& x, int axis) {
   if (tensor.numel() == 0) return copy(tensor);
   // The threshold is a sum: halves are computed in f32 and rounded once.
   Tensor wide = tensor.dtype() == DType::f64 ? tensor : to_if_needed(tensor, DType::f32);
-  return to_if_needed(transpose(sparsemax_last(transpose(wide, axis, -1)), axis, -1), tensor.dtype());
+  Tensor y = transpose(sparsemax_last(transpose(wide, axis, -1)), axis, -1);
+  return to_if_needed(y, autocast_dtype(Precision::full, tensor.dtype()));
 }
 
 std::span<const RegisteredOp> detail::sparsemax_ops() {
