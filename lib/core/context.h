@@ -87,6 +87,7 @@ struct Context {
   Casts* casts = nullptr;         // of the innermost autocast scope
   const Call* running = nullptr;  // the op that runs, set on the slow path
   Location caller;
+  const char* function = nullptr;             // the composed function that runs, which errors name
   const OpInfo* differentiating = nullptr;    // in a backward: the op whose gradient runs
   double multiplications = 0;                 // of all products and convolutions that this thread has run
   const ActiveModule* module_call = nullptr;  // the innermost running nn::ModuleCall

@@ -10,6 +10,7 @@
 
 #include "extended_error.h"
 #include "memory_error.h"
+#include "op.h"
 #include "op_error.h"
 
 namespace reel {
@@ -59,6 +60,12 @@ class SelfContainedMemoryError final : public MemoryError {
   std::size_t length_ = 0;
 };
 
+// The function to name: the composed one that runs, or the op itself.
+const char* named_op(const char* op) {
+  const detail::Context* context = detail::current_context;
+  return context && context->function ? context->function : op;
+}
+
 // The call site to report. A thread for which no memory could be allocated has no context.
 Location call_site_of(Location where) {
   const detail::Context* context = detail::current_context;
@@ -69,7 +76,8 @@ Location call_site_of(Location where) {
 
 void detail::fail_for_memory(const char* op, Location where) {
   where = call_site_of(where);
-  throw SelfContainedMemoryError(where) << std::string_view(op) << ": there is no memory for its work" << where;
+  throw SelfContainedMemoryError(where) << std::string_view(named_op(op)) << ": there is no memory for its work"
+                                        << where;
 }
 
 void detail::fail_for_memory(const char* op, Location where, const Shape& shape, DType dtype) {
@@ -77,7 +85,7 @@ void detail::fail_for_memory(const char* op, Location where, const Shape& shape,
   double megabytes = static_cast<double>(shape.numel()) * static_cast<double>(size_of(dtype)) / 1e6;
   std::int64_t tenths = std::llround(megabytes * 10);
   SelfContainedMemoryError error(where);
-  error << std::string_view(op) << ": there is no memory for ";
+  error << std::string_view(named_op(op)) << ": there is no memory for ";
   if (tenths > 0) error << "the " << tenths / 10 << "." << tenths % 10 << " MB of ";
   throw error << "a tensor " << shape << " " << name_of(dtype) << where;
 }
@@ -129,7 +137,12 @@ std::string whereabouts(const Context& context) {
 }
 
 std::string refusal(const char* op, Location where, std::string_view sentence) {
-  std::string text = fmt::format("{}: {}", op, sentence);
+  op = named_op(op);
+  // In a backward pass the caller knows the op that is differentiated, not those of its gradient.
+  const OpInfo* differentiated = context().differentiating;
+  bool is_inner = differentiated && std::string_view(op) != differentiated->name;
+  std::string text = is_inner ? fmt::format("gradient of {}: {}: {}", differentiated->name, op, sentence)
+                              : fmt::format("{}: {}", op, sentence);
   if (std::string found = whereabouts(context()); !found.empty()) text.append("; ").append(found);
   // Not what the library tries out, or a listener does.
   if (Listener* listener = context().listener; listener && context().has(Context::intercepted))

@@ -26,6 +26,24 @@ template <class E, class... T>
   throw E(refusal(op, site, fmt::format(sentence, std::forward<T>(values)...)), site);
 }
 
+/// While it lives, errors of ops name the composed function `op` in place of the op that throws, and its caller, unless
+/// an outer scope names one.
+class OpScope {
+ public:
+  OpScope(Location where, const char* op) : caller_(where), named_(!context().function) {
+    if (named_) context().function = op;
+  }
+  ~OpScope() {
+    if (named_) context().function = nullptr;
+  }
+  OpScope(const OpScope&) = delete;
+  OpScope& operator=(const OpScope&) = delete;
+
+ private:
+  CallerScope caller_;
+  bool named_;
+};
+
 /// The tensor of an operand. Throws: Error if it is undefined; DTypeError if it is a plain number.
 const Tensor& tensor_of(const char* op, const Arg& arg);
 

@@ -74,6 +74,7 @@ void ThreadState::leave(ThreadEndCallback& self) noexcept {
   state.context.flags = 0;
   state.context.scope_id = 0;
   state.context.casts = nullptr;
+  state.context.function = nullptr;
   state.context.listener = nullptr;
   state.context.wait_listener = nullptr;
   state.context.interceptor = nullptr;

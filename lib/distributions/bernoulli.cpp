@@ -29,7 +29,7 @@ Tensor weighted(const Tensor& a, const Tensor& x) {
 }  // namespace
 
 Bernoulli::Bernoulli(const BernoulliParameters& parameters, Location where) {
-  CallerScope caller(where);
+  OpScope caller(where, bernoulli_name);
   if (parameters.logits.defined() == parameters.probabilities.defined())
     fail<Error>(bernoulli_name, where, "either logits or probabilities must be given, not {}",
                 parameters.logits.defined() ? "both" : "neither");
@@ -50,7 +50,7 @@ Bernoulli::Bernoulli(const BernoulliParameters& parameters, Location where) {
 }
 
 Tensor Bernoulli::variance(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, bernoulli_name);
   return probabilities_ * (1 - probabilities_);
 }
 
@@ -61,13 +61,13 @@ Tensor Bernoulli::exact_logits() const {
 }
 
 Tensor Bernoulli::sample(const Shape& sample_shape, DrawOptions options, Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, bernoulli_name);
   Tensor p = stop_gradient(probabilities_);
   return bernoulli(expand(p, shape_of_samples(sample_shape, batch_shape(), where)), options);
 }
 
 Tensor Bernoulli::log_prob(const Arg& x) const {
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), bernoulli_name);
   const TensorOptions like{.dtype = logits_.dtype(), .device = logits_.device()};
   const Tensor given = x.is_tensor() ? tensor_of(bernoulli_name, x) : full({}, x, like);
   check_support(bernoulli_name, logical_and(given >= 0, given <= 1), "in [0, 1]", x.location());
@@ -77,14 +77,13 @@ Tensor Bernoulli::log_prob(const Arg& x) const {
 }
 
 Tensor Bernoulli::entropy(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, bernoulli_name);
   Tensor a = inverted_magnitude(logits_);
   return softplus(a) - weighted(sigmoid(a), a);
 }
 
 Tensor kl_divergence(const Bernoulli& p, const Bernoulli& q, Location where) {
-  CallerScope caller(where);
-  broadcast_of("kl_divergence", p.batch_shape(), q.batch_shape(), where);
+  OpScope caller(where, "kl_divergence");
   Tensor a = p.exact_logits(), b = q.exact_logits();
   return weighted(sigmoid(a), logsigmoid(a) - logsigmoid(b)) + weighted(sigmoid(-a), logsigmoid(-a) - logsigmoid(-b));
 }

@@ -22,7 +22,7 @@ Tensor log_beta(const Tensor& a, const Tensor& b) { return lgamma(a) + lgamma(b)
 }  // namespace
 
 Beta::Beta(const Arg& concentration1, const Arg& concentration0) {
-  CallerScope caller(concentration1.location());
+  OpScope caller(concentration1.location(), beta_name);
   auto [first, second] = parameters_of(beta_name, "concentration1", concentration1, "concentration0", concentration0);
   check_positive(beta_name, "concentration1", first, concentration1.location());
   check_positive(beta_name, "concentration0", second, concentration1.location());
@@ -31,12 +31,12 @@ Beta::Beta(const Arg& concentration1, const Arg& concentration0) {
 }
 
 Tensor Beta::mean(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, beta_name);
   return concentration1_ / (concentration1_ + concentration0_);
 }
 
 Tensor Beta::variance(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, beta_name);
   Tensor total = concentration1_ + concentration0_;
   return (concentration1_ / total) * (concentration0_ / total) / (total + 1);
 }
@@ -46,7 +46,7 @@ Tensor Beta::sample(const Shape& sample_shape, DrawOptions options, Location whe
 }
 
 Tensor Beta::rsample(const Shape& sample_shape, DrawOptions options, Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, beta_name);
   Shape shape = shape_of_samples(sample_shape, batch_shape(), where);
   Tensor one = log_standard_gamma(expand(concentration1_, shape), options.generator);
   Tensor zero = log_standard_gamma(expand(concentration0_, shape), options.generator);
@@ -54,7 +54,7 @@ Tensor Beta::rsample(const Shape& sample_shape, DrawOptions options, Location wh
 }
 
 Tensor Beta::log_prob(const Arg& x) const {
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), beta_name);
   const Tensor& given = tensor_of(beta_name, x);
   check_support(beta_name, logical_and(given >= 0, given <= 1), "in [0, 1]", x.location());
   Tensor a = widened(concentration1_), b = widened(concentration0_), value = widened(given);
@@ -63,14 +63,13 @@ Tensor Beta::log_prob(const Arg& x) const {
 }
 
 Tensor Beta::entropy(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, beta_name);
   const Tensor &a = concentration1_, &b = concentration0_;
   return log_beta(a, b) - (a - 1) * digamma(a) - (b - 1) * digamma(b) + (a + b - 2) * digamma(a + b);
 }
 
 Tensor kl_divergence(const Beta& p, const Beta& q, Location where) {
-  CallerScope caller(where);
-  broadcast_of("kl_divergence", p.batch_shape(), q.batch_shape(), where);
+  OpScope caller(where, "kl_divergence");
   Tensor one = p.concentration1() - q.concentration1(), zero = p.concentration0() - q.concentration0();
   return log_beta(q.concentration1(), q.concentration0()) - log_beta(p.concentration1(), p.concentration0()) +
          one * digamma(p.concentration1()) + zero * digamma(p.concentration0()) -

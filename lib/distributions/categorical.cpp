@@ -19,7 +19,7 @@ constexpr const char* categorical_name = "Categorical";
 
 Categorical::Categorical(const Arg& logits) {
   const Tensor& given = tensor_of(categorical_name, logits);
-  CallerScope caller(logits.location());
+  OpScope caller(logits.location(), categorical_name);
   check_floating(categorical_name, given, logits.location());
   if (given.rank() == 0 || given.size(-1) == 0)
     fail<ShapeError>(categorical_name, logits.location(), "logits {} have no classes along a last axis",
@@ -28,14 +28,14 @@ Categorical::Categorical(const Arg& logits) {
 }
 
 Tensor Categorical::probabilities(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, categorical_name);
   return exp(logits_);
 }
 
 Shape Categorical::batch_shape() const { return without_last(logits_.shape()); }
 
 Tensor Categorical::sample(const Shape& sample_shape, DrawOptions options, Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, categorical_name);
   // Halves are drawn in f32, in which few sums are equal: of equal ones the first class would always be taken.
   Tensor logits = widened(stop_gradient(logits_));
   Tensor noise = gumbel(shape_of_samples(sample_shape, logits.shape(), where),
@@ -44,7 +44,7 @@ Tensor Categorical::sample(const Shape& sample_shape, DrawOptions options, Locat
 }
 
 Tensor Categorical::log_prob(const Arg& classes) const {
-  CallerScope caller(classes.location());
+  OpScope caller(classes.location(), categorical_name);
   const Tensor& given = tensor_of(categorical_name, classes);
   Shape shape = broadcast_of(categorical_name, given.shape(), batch_shape(), classes.location());
   if (given.dtype() != DType::i32 && given.dtype() != DType::i64)
@@ -60,17 +60,16 @@ Tensor Categorical::log_prob(const Arg& classes) const {
 }
 
 Tensor Categorical::entropy(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, categorical_name);
   Tensor p = exp(logits_);
   return -sum(p * reel::where(p > 0, logits_, 0), -1);
 }
 
 Tensor kl_divergence(const Categorical& p, const Categorical& q, Location where) {
-  CallerScope caller(where);
+  OpScope caller(where, "kl_divergence");
   if (p.logits().size(-1) != q.logits().size(-1))
     fail<ShapeError>("kl_divergence", where, "{} classes and {} are not equally many", p.logits().size(-1),
                      q.logits().size(-1));
-  broadcast_of("kl_divergence", p.batch_shape(), q.batch_shape(), where);
   Tensor chance = exp(p.logits());
   // Where p is 0 the difference, which may be ∞ − ∞, does not matter.
   return sum(chance * reel::where(chance > 0, p.logits() - q.logits(), 0), -1);

@@ -20,7 +20,7 @@ constexpr const char* dirichlet_name = "Dirichlet";
 
 Dirichlet::Dirichlet(const Arg& concentration) {
   const Tensor& given = tensor_of(dirichlet_name, concentration);
-  CallerScope caller(concentration.location());
+  OpScope caller(concentration.location(), dirichlet_name);
   check_floating(dirichlet_name, given, concentration.location());
   if (given.rank() == 0 || given.size(-1) == 0)
     fail<ShapeError>(dirichlet_name, concentration.location(), "concentrations {} have no classes along a last axis",
@@ -30,12 +30,12 @@ Dirichlet::Dirichlet(const Arg& concentration) {
 }
 
 Tensor Dirichlet::mean(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, dirichlet_name);
   return concentration_ / sum(concentration_, -1, {.keepdims = true});
 }
 
 Tensor Dirichlet::variance(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, dirichlet_name);
   Tensor total = sum(concentration_, -1, {.keepdims = true}), m = concentration_ / total;
   return m * (1 - m) / (total + 1);
 }
@@ -49,18 +49,17 @@ Tensor Dirichlet::sample(const Shape& sample_shape, DrawOptions options, Locatio
 }
 
 Tensor Dirichlet::rsample(const Shape& sample_shape, DrawOptions options, Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, dirichlet_name);
   Tensor alpha = expand(concentration_, shape_of_samples(sample_shape, concentration_.shape(), where));
   return inside_unit_interval(softmax(log_standard_gamma(alpha, options.generator)), concentration_.dtype());
 }
 
 Tensor Dirichlet::log_prob(const Arg& x) const {
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), dirichlet_name);
   const Tensor& given = tensor_of(dirichlet_name, x);
   if (given.rank() == 0 || given.size(-1) != concentration_.size(-1))
     fail<ShapeError>(dirichlet_name, x.location(), "values {} are not probabilities of {} classes along the last axis",
                      describe(given), concentration_.size(-1));
-  broadcast_of(dirichlet_name, given.shape(), concentration_.shape(), x.location());
   // Each element of a sample may have been raised to the smallest normal number.
   double tolerance = (size_of(given.dtype()) == 2 ? 1e-2 : 1e-6) +
                      static_cast<double>(given.size(-1)) * smallest_normal(given.dtype());
@@ -73,7 +72,7 @@ Tensor Dirichlet::log_prob(const Arg& x) const {
 }
 
 Tensor Dirichlet::entropy(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, dirichlet_name);
   Tensor total = sum(concentration_, -1);
   auto classes = static_cast<double>(concentration_.size(-1));
   return sum(lgamma(concentration_) - (concentration_ - 1) * digamma(concentration_), -1) - lgamma(total) +
@@ -81,11 +80,10 @@ Tensor Dirichlet::entropy(Location where) const {
 }
 
 Tensor kl_divergence(const Dirichlet& p, const Dirichlet& q, Location where) {
-  CallerScope caller(where);
+  OpScope caller(where, "kl_divergence");
   if (p.event_shape() != q.event_shape())
     fail<ShapeError>("kl_divergence", where, "{} classes and {} are not equally many", p.event_shape()[0],
                      q.event_shape()[0]);
-  broadcast_of("kl_divergence", p.batch_shape(), q.batch_shape(), where);
   const Tensor &a = p.concentration(), &b = q.concentration();
   Tensor total = sum(a, -1, {.keepdims = true});
   return lgamma(sum(a, -1)) - lgamma(sum(b, -1)) +

@@ -18,7 +18,7 @@ constexpr const char* gumbel_name = "Gumbel";
 }  // namespace
 
 Gumbel::Gumbel(const Arg& loc, const Arg& scale) {
-  CallerScope caller(loc.location());
+  OpScope caller(loc.location(), gumbel_name);
   auto [first, second] = parameters_of(gumbel_name, "loc", loc, "scale", scale);
   check_positive(gumbel_name, "scale", second, loc.location());
   loc_ = first;
@@ -26,12 +26,12 @@ Gumbel::Gumbel(const Arg& loc, const Arg& scale) {
 }
 
 Tensor Gumbel::mean(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, gumbel_name);
   return loc_ + euler_mascheroni * scale_;
 }
 
 Tensor Gumbel::variance(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, gumbel_name);
   return (std::numbers::pi * std::numbers::pi / 6) * square(scale_);
 }
 
@@ -40,26 +40,25 @@ Tensor Gumbel::sample(const Shape& sample_shape, DrawOptions options, Location w
 }
 
 Tensor Gumbel::rsample(const Shape& sample_shape, DrawOptions options, Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, gumbel_name);
   Tensor noise = gumbel(shape_of_samples(sample_shape, batch_shape(), where),
                         {.dtype = loc_.dtype(), .device = loc_.device(), .generator = options.generator});
   return loc_ + scale_ * noise;
 }
 
 Tensor Gumbel::log_prob(const Arg& x) const {
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), gumbel_name);
   Tensor z = (x - loc_) / scale_;
   return -z - exp(-z) - log(scale_);
 }
 
 Tensor Gumbel::entropy(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, gumbel_name);
   return log(scale_) + (1 + euler_mascheroni);
 }
 
 Tensor kl_divergence(const Gumbel& p, const Gumbel& q, Location where) {
-  CallerScope caller(where);
-  broadcast_of("kl_divergence", p.batch_shape(), q.batch_shape(), where);
+  OpScope caller(where, "kl_divergence");
   Tensor ratio = p.scale() / q.scale(), distance = (p.loc() - q.loc()) / q.scale();
   return euler_mascheroni * (ratio - 1) - log(ratio) + distance + exp(lgamma(1 + ratio) - distance) - 1;
 }

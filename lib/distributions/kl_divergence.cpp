@@ -16,8 +16,7 @@ constexpr const char* kl_name = "kl_divergence";
 
 template <class P>
 Tensor divergence_from_normal(const P& p, const Normal& q, Location where) {
-  CallerScope caller(where);
-  broadcast_of(kl_name, p.batch_shape(), q.batch_shape(), where);
+  OpScope caller(where, kl_name);
   return 0.5 * (p.variance() + square(p.mean() - q.mean())) / q.variance() + log(q.stddev()) + half_log_2pi -
          p.entropy();
 }
@@ -31,14 +30,12 @@ Tensor divergence_from_gumbel(const P& p, const Gumbel& q, const Tensor& moment)
 }  // namespace
 
 Tensor kl_divergence(const Bernoulli& p, const Poisson& q, Location where) {
-  CallerScope caller(where);
-  broadcast_of(kl_name, p.batch_shape(), q.batch_shape(), where);
+  OpScope caller(where, kl_name);
   return q.rate() - x_log_y(p.mean(), q.rate()) - p.entropy();
 }
 
 Tensor kl_divergence(const Beta& p, const Gamma& q, Location where) {
-  CallerScope caller(where);
-  broadcast_of(kl_name, p.batch_shape(), q.batch_shape(), where);
+  OpScope caller(where, kl_name);
   Tensor log_mean = digamma(p.concentration1()) - digamma(p.concentration1() + p.concentration0());
   return q.rate() * p.mean() - (q.concentration() - 1) * log_mean - q.concentration() * log(q.rate()) +
          lgamma(q.concentration()) - p.entropy();
@@ -47,15 +44,13 @@ Tensor kl_divergence(const Beta& p, const Gamma& q, Location where) {
 Tensor kl_divergence(const Beta& p, const Normal& q, Location where) { return divergence_from_normal(p, q, where); }
 
 Tensor kl_divergence(const Beta& p, const Uniform& q, Location where) {
-  CallerScope caller(where);
-  broadcast_of(kl_name, p.batch_shape(), q.batch_shape(), where);
+  OpScope caller(where, kl_name);
   return reel::where(logical_and(q.low() <= 0, q.high() >= 1), log(q.high() - q.low()) - p.entropy(),
                      std::numeric_limits<double>::infinity());
 }
 
 Tensor kl_divergence(const Gamma& p, const Gumbel& q, Location where) {
-  CallerScope caller(where);
-  broadcast_of(kl_name, p.batch_shape(), q.batch_shape(), where);
+  OpScope caller(where, kl_name);
   return divergence_from_gumbel(p, q,
                                 exp(q.loc() / q.scale() - p.concentration() * log1p(reciprocal(p.rate() * q.scale()))));
 }
@@ -65,14 +60,12 @@ Tensor kl_divergence(const Gamma& p, const Normal& q, Location where) { return d
 Tensor kl_divergence(const Gumbel& p, const Normal& q, Location where) { return divergence_from_normal(p, q, where); }
 
 Tensor kl_divergence(const Normal& p, const Gumbel& q, Location where) {
-  CallerScope caller(where);
-  broadcast_of(kl_name, p.batch_shape(), q.batch_shape(), where);
+  OpScope caller(where, kl_name);
   return divergence_from_gumbel(p, q, exp((q.loc() - p.mean()) / q.scale() + 0.5 * square(p.stddev() / q.scale())));
 }
 
 Tensor kl_divergence(const Uniform& p, const Gumbel& q, Location where) {
-  CallerScope caller(where);
-  broadcast_of(kl_name, p.batch_shape(), q.batch_shape(), where);
+  OpScope caller(where, kl_name);
   Tensor width = (p.high() - p.low()) / q.scale();
   return divergence_from_gumbel(p, q, exp((q.loc() - p.low()) / q.scale()) * -expm1(-width) / width);
 }

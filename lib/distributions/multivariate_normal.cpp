@@ -58,7 +58,7 @@ void check_scale(const Tensor& scale_tril, Location where) {
 MultivariateNormal::MultivariateNormal(const Arg& loc, const MultivariateNormalParameters& parameters) {
   const Tensor& mean = tensor_of(multivariate_name, loc);
   Location where = loc.location();
-  CallerScope caller(where);
+  OpScope caller(where, multivariate_name);
   const Tensor* given = nullptr;
   int count = 0;
   for (const Tensor* one : {&parameters.covariance_matrix, &parameters.precision_matrix, &parameters.scale_tril})
@@ -89,18 +89,18 @@ MultivariateNormal::MultivariateNormal(const Arg& loc, const MultivariateNormalP
 }
 
 Tensor MultivariateNormal::covariance_matrix(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, multivariate_name);
   return matmul(scale_tril_, transpose(scale_tril_));
 }
 
 Tensor MultivariateNormal::precision_matrix(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, multivariate_name);
   Tensor inverse = triangular_solve(scale_tril_, expand(identity_like(scale_tril_), scale_tril_.shape()));
   return matmul(transpose(inverse), inverse);
 }
 
 Tensor MultivariateNormal::variance(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, multivariate_name);
   return sum(square(scale_tril_), -1);
 }
 
@@ -113,7 +113,7 @@ Tensor MultivariateNormal::sample(const Shape& sample_shape, DrawOptions options
 }
 
 Tensor MultivariateNormal::rsample(const Shape& sample_shape, DrawOptions options, Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, multivariate_name);
   Tensor noise = randn(shape_of_samples(sample_shape, loc_.shape(), where),
                        {.dtype = loc_.dtype(), .device = loc_.device(), .generator = options.generator});
   if (scale_tril_.rank() == 2) return loc_ + matmul(noise, transpose(scale_tril_));
@@ -121,23 +121,22 @@ Tensor MultivariateNormal::rsample(const Shape& sample_shape, DrawOptions option
 }
 
 Tensor MultivariateNormal::log_prob(const Arg& x) const {
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), multivariate_name);
   const Tensor& given = tensor_of(multivariate_name, x);
   if (given.rank() == 0 || given.size(-1) != loc_.size(-1))
     fail<ShapeError>(multivariate_name, x.location(), "values {} are not vectors of {} elements along the last axis",
                      describe(given), loc_.size(-1));
-  broadcast_of(multivariate_name, given.shape(), loc_.shape(), x.location());
   auto n = static_cast<double>(loc_.size(-1));
   return -0.5 * squared_distance(scale_tril_, given - loc_) - log_diagonal(scale_tril_) - n * half_log_2pi;
 }
 
 Tensor MultivariateNormal::entropy(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, multivariate_name);
   return log_diagonal(scale_tril_) + static_cast<double>(loc_.size(-1)) * (0.5 + half_log_2pi);
 }
 
 Tensor kl_divergence(const MultivariateNormal& p, const MultivariateNormal& q, Location where) {
-  CallerScope caller(where);
+  OpScope caller(where, "kl_divergence");
   if (p.event_shape() != q.event_shape())
     fail<ShapeError>("kl_divergence", where, "vectors of {} elements and of {} have different sizes",
                      p.event_shape()[0], q.event_shape()[0]);

@@ -71,7 +71,7 @@ Tensor entropy_by_series(const Tensor& rate) {
 }  // namespace
 
 Poisson::Poisson(const Arg& rate) {
-  CallerScope caller(rate.location());
+  OpScope caller(rate.location(), poisson_name);
   rate_ = rate.is_tensor() ? tensor_of(poisson_name, rate) : full({}, rate.number());
   check_floating(poisson_name, rate_, rate.location());
   if (rate_.numel() == 0) return;
@@ -81,7 +81,7 @@ Poisson::Poisson(const Arg& rate) {
 }
 
 Tensor Poisson::sample(const Shape& sample_shape, DrawOptions options, Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, poisson_name);
   NoRecord pause;
   Shape shape = shape_of_samples(sample_shape, batch_shape(), where);
   const RandomOptions drawn{.dtype = DType::f64, .device = rate_.device(), .generator = options.generator};
@@ -95,7 +95,7 @@ Tensor Poisson::sample(const Shape& sample_shape, DrawOptions options, Location 
 }
 
 Tensor Poisson::log_prob(const Arg& x) const {
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), poisson_name);
   Tensor given = to_if_needed(tensor_of(poisson_name, x), rate_.dtype());
   check_support(poisson_name, logical_and(given >= 0, equal(floor(given), given)), "a whole number from 0 on",
                 x.location());
@@ -104,7 +104,7 @@ Tensor Poisson::log_prob(const Arg& x) const {
 }
 
 Tensor Poisson::entropy(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, poisson_name);
   Tensor rate = reshape(to_if_needed(rate_, DType::f64), {-1}), small = rate < smallest_of_series,
          none = equal(rate, 0);
   // Each formula is given rates at which it and its gradient are finite where it is not taken.
@@ -115,8 +115,7 @@ Tensor Poisson::entropy(Location where) const {
 }
 
 Tensor kl_divergence(const Poisson& p, const Poisson& q, Location where) {
-  CallerScope caller(where);
-  broadcast_of("kl_divergence", p.batch_shape(), q.batch_shape(), where);
+  OpScope caller(where, "kl_divergence");
   return x_log_y(p.rate(), p.rate()) - x_log_y(p.rate(), q.rate()) - p.rate() + q.rate();
 }
 

@@ -24,7 +24,7 @@ Tensor width_of(const Uniform& d) { return widened(d.high()) - widened(d.low());
 }  // namespace
 
 Uniform::Uniform(const Arg& low, const Arg& high) {
-  CallerScope caller(low.location());
+  OpScope caller(low.location(), uniform_name);
   auto [first, second] = parameters_of(uniform_name, "low", low, "high", high);
   NoRecord pause;
   if (!all(first < second).item<bool>())
@@ -34,12 +34,12 @@ Uniform::Uniform(const Arg& low, const Arg& high) {
 }
 
 Tensor Uniform::mean(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, uniform_name);
   return (low_ + high_) / 2;
 }
 
 Tensor Uniform::variance(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, uniform_name);
   return square(high_ - low_) / 12;
 }
 
@@ -48,7 +48,7 @@ Tensor Uniform::sample(const Shape& sample_shape, DrawOptions options, Location 
 }
 
 Tensor Uniform::rsample(const Shape& sample_shape, DrawOptions options, Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, uniform_name);
   Tensor u = rand(shape_of_samples(sample_shape, batch_shape(), where),
                   {.dtype = low_.dtype(), .device = low_.device(), .generator = options.generator});
   Tensor x = to_if_needed(widened(low_) + width_of(*this) * widened(u), low_.dtype());
@@ -58,19 +58,18 @@ Tensor Uniform::rsample(const Shape& sample_shape, DrawOptions options, Location
 }
 
 Tensor Uniform::log_prob(const Arg& x) const {
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), uniform_name);
   check_support(uniform_name, logical_and(x >= low_, x <= high_), "in [low, high]", x.location());
   return reel::where(x < high_, -entropy(x.location()), -std::numeric_limits<double>::infinity());
 }
 
 Tensor Uniform::entropy(Location where) const {
-  CallerScope caller(where);
+  OpScope caller(where, uniform_name);
   return rounded_once(log(width_of(*this)), low_.dtype());
 }
 
 Tensor kl_divergence(const Uniform& p, const Uniform& q, Location where) {
-  CallerScope caller(where);
-  broadcast_of("kl_divergence", p.batch_shape(), q.batch_shape(), where);
+  OpScope caller(where, "kl_divergence");
   return reel::where(logical_and(q.low() <= p.low(), q.high() >= p.high()),
                      rounded_once(log(width_of(q) / width_of(p)), q.low().dtype()),
                      std::numeric_limits<double>::infinity());

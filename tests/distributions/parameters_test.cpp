@@ -247,7 +247,8 @@ TEST_CASE("parameters and values that a distribution does not have are refused, 
        [&] {
          MultivariateNormal(two, {.scale_tril = ones({2, 2})});
        }},
-      {"cholesky", [&] { MultivariateNormal(two, {.covariance_matrix = -eye(2)}); }},
+      {"MultivariateNormal: the matrix is not positive definite",
+       [&] { MultivariateNormal(two, {.covariance_matrix = -eye(2)}); }},
       {"values (3,) f32 are not vectors of 2 elements",
        [&] { MultivariateNormal(two, {.scale_tril = eye(2)}).log_prob(zeros({3})); }},
       {"do not broadcast",
@@ -259,9 +260,9 @@ TEST_CASE("parameters and values that a distribution does not have are refused, 
          kl_divergence(MultivariateNormal(two, {.scale_tril = eye(2)}),
                        MultivariateNormal(zeros({3}), {.scale_tril = eye(3)}));
        }},
-      {"kl_divergence: the shapes", [&] { kl_divergence(Gamma(ones({2}), 1), Gamma(ones({3}), 1)); }},
-      {"kl_divergence: the shapes", [&] { kl_divergence(Gamma(ones({2}), 1), Normal(ones({3}), 1)); }},
-      {"sample: the sample shape (-1,) has a negative size", [] { Gamma(1, 1).sample({-1}); }},
+      {"kl_divergence: shapes do not broadcast", [&] { kl_divergence(Gamma(ones({2}), 1), Gamma(ones({3}), 1)); }},
+      {"kl_divergence: shapes do not broadcast", [&] { kl_divergence(Gamma(ones({2}), 1), Normal(ones({3}), 1)); }},
+      {"Gamma: the sample shape (-1,) has a negative size", [] { Gamma(1, 1).sample({-1}); }},
   };
   for (const Case& c : cases) {
     std::string text = error_of<Error>(c.f);

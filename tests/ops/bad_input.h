@@ -28,11 +28,12 @@ struct Bad {
 };
 
 template <class E>
-void all_fail(const std::vector<Bad>& rows) {
+void all_fail(const std::vector<Bad>& rows, bool at_start = false) {
   for (const Bad& row : rows) {
     CAPTURE(row.sentence);
     std::string text = error_of<E>(row.call);
     CHECK_THAT(text, contains(row.sentence));
+    if (at_start) CHECK(text.starts_with(row.sentence));
     // The formatter puts the call of a row with braces up to two lines below the row's start or above its end.
     bool found = false;
     for (int away = -2; away <= 2; ++away) found |= text.ends_with(fmt::format("{}:{}", row.file, row.line + away));

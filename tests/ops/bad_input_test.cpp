@@ -16,6 +16,93 @@ const Tensor undefined, m = zeros({2, 3}), v = zeros({4}), number = zeros({}), i
 
 }  // namespace
 
+TEST_CASE("errors name the function that was called, not an op inside of it") {
+  constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+  const Tensor bad = tensor({{1., nan}, {2., 3.}}), fine = tensor({{1., 2.}, {3., 5.}}),
+               singular = tensor({{1., 2.}, {2., 4.}});
+  auto gradient_of = [](auto f, const Tensor& x) {
+    Tape tape;
+    tape.watch(x);
+    tape.gradient(sum(f(x)), x);
+  };
+  namespace D = distributions;
+  const Tensor two = zeros({2}), three = ones({3});
+  all_fail<Error>(
+      {
+          Bad("matrix_norm: the matrix holds NaN", [&] { matrix_norm(bad, MatrixNorm::nuclear); }),
+          Bad("matrix_norm: the matrix holds NaN", [&] { matrix_norm(bad, MatrixNorm::two); }),
+          Bad("matrix_rank: the matrix holds NaN", [&] { matrix_rank(bad); }),
+          Bad("pinv: the matrix holds NaN", [&] { pinv(bad); }),
+          Bad("lstsq: the matrix holds NaN", [&] { lstsq(bad, fine); }),
+          Bad("cholesky_solve: the matrix is singular",
+              [&] {
+                cholesky_solve(tensor({{0., 0.}, {1., 1.}}), fine);
+              }),
+          Bad("gradient of det: inv: the matrix is singular",
+              [&] { gradient_of([](auto& x) { return det(x); }, singular); }),
+          Bad("gradient of slogdet: inv: the matrix is singular",
+              [&] { gradient_of([](auto& x) { return logdet(x); }, singular); }),
+          Bad("gradient of lu: triangular_solve: the matrix is singular",
+              [&] { gradient_of([](auto& x) { return lu(x).u; }, singular); }),
+          Bad("bincount: there is no memory", [&] { bincount(tensor({std::int64_t{1} << 40})); }),
+          Bad("histc: takes a floating tensor", [&] { histc(ints); }),
+          Bad("xlogy: shapes do not broadcast", [&] { xlogy(m, v); }),
+          Bad("cross: ",
+              [&] {
+                cross(m, ones({2, 4}));
+              }),
+          Bad("huber_loss: ", [&] { huber_loss(m, v); }),
+          Bad("MultivariateNormal: the matrix is not positive definite",
+              [&] { D::MultivariateNormal(two, {.covariance_matrix = -eye(2)}); }),
+          Bad("Categorical: class 3 is not in [0, 3)", [&] { D::Categorical(three).log_prob(tensor(3)); }),
+          Bad("Normal: shapes do not broadcast", [&] { D::Normal(two, 1).log_prob(three); }),
+          Bad("Gumbel: shapes do not broadcast", [&] { D::Gumbel(two, 1).log_prob(three); }),
+          Bad("Gamma: ", [&] { D::Gamma(two + 1, 1).log_prob(three); }),
+          Bad("Beta: ", [&] { D::Beta(two + 1, 1).log_prob(three); }),
+          Bad("Bernoulli: ", [&] { D::Bernoulli({.logits = two}).log_prob(three); }),
+          Bad("Poisson: ", [&] { D::Poisson(two + 1).log_prob(three); }),
+          Bad("Uniform: ", [&] { D::Uniform(two, 2).log_prob(three); }),
+          Bad("Dirichlet: the sample shape", [&] { D::Dirichlet(three).sample({-1}); }),
+          // A function within another one, and a function after an error.
+          Bad("lstsq: the matrix holds NaN", [&] { lstsq(bad, pinv(fine)); }),
+          Bad("svd: the matrix holds NaN", [&] { svd(bad); }),
+      },
+      true);
+}
+
+TEST_CASE("numbers that an integer dtype does not hold are refused by every op that takes one") {
+  const Tensor u = to(tensor({5, 200}), u8), mask = tensor({true, false});
+  auto sentence = [](const std::string& op) { return op + ": the number 300 does not fit u8"; };
+  all_fail<DTypeError>({
+      Bad(sentence("add"), [&] { u + 300; }),
+      Bad(sentence("sub"), [&] { 300 - u; }),
+      Bad(sentence("mul"), [&] { u * 300; }),
+      Bad(sentence("floor_divide"), [&] { floor_divide(u, 300); }),
+      Bad(sentence("mod"), [&] { u % 300; }),
+      Bad(sentence("fmod"), [&] { fmod(u, 300); }),
+      Bad(sentence("pow"), [&] { pow(u, 300); }),
+      Bad(sentence("maximum"), [&] { maximum(u, 300); }),
+      Bad(sentence("minimum"), [&] { minimum(u, 300); }),
+      Bad(sentence("clamp"), [&] { clamp(u, 0, 300); }),
+      Bad(sentence("equal"), [&] { u == 300; }),
+      Bad(sentence("not_equal"), [&] { u != 300; }),
+      Bad(sentence("less"), [&] { u < 300; }),
+      Bad(sentence("less_equal"), [&] { u <= 300; }),
+      Bad(sentence("greater"), [&] { u > 300; }),
+      Bad(sentence("greater_equal"), [&] { u >= 300; }),
+      Bad(sentence("isclose"), [&] { isclose(u, 300); }),
+      Bad(sentence("bitwise_and"), [&] { bitwise_and(u, 300); }),
+      Bad(sentence("bitwise_or"), [&] { bitwise_or(u, 300); }),
+      Bad(sentence("bitwise_xor"), [&] { bitwise_xor(u, 300); }),
+      Bad(sentence("bitwise_left_shift"), [&] { bitwise_left_shift(u, 300); }),
+      Bad(sentence("bitwise_right_shift"), [&] { bitwise_right_shift(u, 300); }),
+      Bad(sentence("where"), [&] { where(mask, u, 300); }),
+      Bad(sentence("masked_fill"), [&] { masked_fill(u, mask, 300); }),
+      Bad(sentence("add_"), [&] { add_(u, 300); }),
+      Bad(sentence("full_like"), [&] { full_like(u, 300); }),
+  });
+}
+
 TEST_CASE("an undefined operand is named by every op") {
   const std::string rest = ": an operand is an undefined tensor";
   const Tensor& u = undefined;

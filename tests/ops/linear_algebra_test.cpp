@@ -234,7 +234,7 @@ TEST_CASE("bad operands of norms, least squares and decompositions are refused")
           [&] { cholesky_solve(square, ones({3}, {.dtype = f64})); }),
   });
   all_fail<Error>({
-      Bad("svd: the matrix holds NaN or infinity", [&] { pinv(unwell); }),
+      Bad("pinv: the matrix holds NaN or infinity", [&] { pinv(unwell); }),
       Bad("matrix_exp: a matrix of (2, 2) f32 holds NaN or infinity", [&] { matrix_exp(unwell); }),
       Bad("pinv: a tolerance is negative or NaN: absolute -1, relative 0", [&] { pinv(square, {.absolute = -1}); }),
       Bad("lstsq: a tolerance is negative or NaN: absolute 0, relative nan",

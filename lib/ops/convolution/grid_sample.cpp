@@ -44,7 +44,7 @@ Tensor affine_grid(const Arg& theta, const Shape& size, AffineGridOptions option
       tensor.size(2) != spatial + 1 || *std::min_element(size.begin(), size.end()) < 0)
     fail<ShapeError>(name, where, "takes theta (N, 2, 3) and a size (H, W), or (N, 3, 4) and (D, H, W), not {} and {}",
                      to_string(tensor.shape()), to_string(size));
-  CallerScope caller(where);
+  OpScope caller(where, name);
   Tensor map = widened(tensor);
   Shape front{map.size(0)};
   for (int i = 0; i < spatial; ++i) front.push_back(1);
@@ -136,7 +136,7 @@ Tensor grid_sample(const Arg& given_x, const Arg& given_grid, GridSampleOptions 
   const Tensor &x = tensor_of(name, x_arg), &grid = tensor_of(name, grid_arg);
   Location call_site = given_x.location();
   check_grid(name, x, grid, options, call_site);
-  CallerScope caller(call_site);
+  OpScope caller(call_site, name);
   int spatial = x.rank() - 2;
   Shape result{x.size(0), x.size(1)};
   std::int64_t points = 1, pixels = 1;

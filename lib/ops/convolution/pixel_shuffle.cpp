@@ -39,7 +39,7 @@ Tensor pixel_shuffle(const Arg& x, std::int64_t factor) {
   const char* name = "pixel_shuffle";
   const Tensor& tensor = tensor_of(name, x);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   Tensor images = images_of(name, tensor, factor, where);
   std::int64_t channels = images.size(1) / (factor * factor), height = images.size(2), width = images.size(3);
   if (channels * factor * factor != images.size(1))
@@ -56,7 +56,7 @@ Tensor pixel_unshuffle(const Arg& x, std::int64_t factor) {
   const char* name = "pixel_unshuffle";
   const Tensor& tensor = tensor_of(name, x);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   Tensor images = images_of(name, tensor, factor, where);
   std::int64_t channels = images.size(1), height = images.size(2) / factor, width = images.size(3) / factor;
   if (height * factor != images.size(2) || width * factor != images.size(3))

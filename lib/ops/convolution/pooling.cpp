@@ -329,7 +329,7 @@ Tensor max_unpool(const char* name, int spatial, const Arg& x, const Arg& indice
                   MaxUnpoolOptions options) {
   Pool pool(name, spatial, x, options.layout);
   const Tensor &values = pool.x, &at = tensor_of(name, indices);
-  CallerScope caller(pool.where);
+  OpScope caller(pool.where, name);
   check_index_dtype(name, at, pool.where);
   check_same_device(name, values, at, pool.where);
   if (at.shape() != values.shape())

@@ -109,7 +109,7 @@ Tensor interpolate(const Arg& x, const InterpolateOptions& options) {
   const Tensor& tensor = tensor_of(name, x);
   Location where = x.location();
   check_options(tensor, options, where);
-  CallerScope caller(where);
+  OpScope caller(where, name);
   Tensor y = to_if_needed(tensor, tensor.dtype() == DType::f64 ? DType::f64 : DType::f32);
   // The last axis comes first: its elements are contiguous, so it is resized while the tensor is small.
   for (int axis = tensor.rank(); axis-- > 2;) {

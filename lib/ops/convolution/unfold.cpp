@@ -107,7 +107,7 @@ Tensor unfold(const Arg& x, RowsAndColumns kernel, UnfoldOptions options) {
   if (tensor.rank() != 3 && tensor.rank() != 4)
     fail<ShapeError>("unfold", where, "takes images (N, C, H, W) or (C, H, W), not {}", describe(tensor));
   PatchGrid g = grid_of("unfold", {tensor.size(-2), tensor.size(-1)}, kernel, options, where);
-  CallerScope caller(where);
+  OpScope caller(where, "unfold");
   if (tensor.rank() == 4) return run_unfold(tensor, g, where);
   return squeeze(run_unfold(unsqueeze(tensor, 0), g, where), 0);
 }
@@ -127,7 +127,7 @@ Tensor fold(const Arg& x, RowsAndColumns size, RowsAndColumns kernel, UnfoldOpti
   if (tensor.size(-1) != patches)
     fail<ShapeError>("fold", where, "an image of {} x {} has {} patches, not the last size of {}", size.rows,
                      size.columns, patches, describe(tensor));
-  CallerScope caller(where);
+  OpScope caller(where, "fold");
   if (tensor.rank() == 3) return run_fold(tensor, g, where);
   return squeeze(run_fold(unsqueeze(tensor, 0), g, where), 0);
 }

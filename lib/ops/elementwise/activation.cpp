@@ -274,7 +274,7 @@ Tensor glu(const Arg& x, int axis) {
   axis = check_axis("glu", axis, tensor, where);
   std::int64_t size = tensor.size(axis);
   if (size % 2 != 0) fail<ShapeError>("glu", where, "axis {} of {} has no two halves", axis, describe(tensor));
-  CallerScope caller(where);
+  OpScope caller(where, "glu");
   return slice(tensor, axis, 0, size / 2) * sigmoid(slice(tensor, axis, size / 2));
 }
 

@@ -121,7 +121,7 @@ Tensor mod(const Arg& a, const Arg& b) { return binary(mod_op, a, b, Types::no_b
 
 Tensor fmod(const Arg& a, const Arg& b) {
   BinaryOperands given("fmod", a, b, Types::no_bool);
-  CallerScope caller(a.location());
+  OpScope caller(a.location(), "fmod");
   const Tensor &x = *given.a, &y = *given.b;
   Tensor negative = x < 0;
   if (is_floating(given.dtype)) {
@@ -137,7 +137,7 @@ Tensor fmod(const Arg& a, const Arg& b) {
 
 Tensor xlogy(const Arg& x, const Arg& y) {
   BinaryOperands given("xlogy", x, y, Types::floating);
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), "xlogy");
   Tensor a = widened(*given.a), b = widened(*given.b);
   // The logarithm must be finite for its derivatives to be masked.
   Tensor vanishes = logical_and(a == 0.0, logical_or(b <= 0.0, b == std::numeric_limits<double>::infinity()));

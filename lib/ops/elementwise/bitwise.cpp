@@ -48,7 +48,7 @@ Tensor bitwise_not(const Arg& x) {
   if (is_floating(tensor.dtype()))
     fail<DTypeError>(name, x.location(), "takes integers or bools, not {}; convert with to(x, i64)", describe(tensor));
   if (tensor.dtype() == DType::boolean) return logical_not(x);
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), name);
   return bitwise_xor(tensor, tensor.dtype() == DType::u8 ? 255 : -1);
 }
 

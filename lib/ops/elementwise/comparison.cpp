@@ -49,7 +49,7 @@ Tensor predicate(const OpInfo& op, const Arg& x) {
 Tensor floating_predicate(const OpInfo& op, const Arg& x, bool of_integers) {
   const Tensor& tensor = tensor_of(op.name, x);
   if (is_floating(tensor.dtype())) return predicate(op, x);
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), op.name);
   return full(tensor.shape(), of_integers, {.dtype = DType::boolean, .device = tensor.device()});
 }
 
@@ -78,7 +78,7 @@ Tensor close_elements(const char* op, const Arg& a, const Arg& b, const Toleranc
   for (double tolerance : {options.relative, options.absolute})
     if (!(tolerance >= 0)) fail<Error>(op, where, "the tolerance {} is not at least 0", tolerance);
   BinaryOperands given(op, a, b, Types::comparison);
-  CallerScope caller(where);
+  OpScope caller(where, op);
   NoRecord pause;
   bool floating = is_floating(given.dtype);
   Tensor x = floating ? widened(*given.a) : to(*given.a, DType::f64);

@@ -21,12 +21,12 @@ namespace {
 // The floating operand of an op that is composed of others, which names the caller while it lives.
 struct Activated {
   Activated(const char* op, const Arg& given)
-      : where(given.location()), caller(where), tensor(tensor_of(op, given)), dtype(tensor.dtype()) {
+      : where(given.location()), caller(where, op), tensor(tensor_of(op, given)), dtype(tensor.dtype()) {
     check_floating(op, tensor, where);
   }
 
   Location where;
-  CallerScope caller;
+  OpScope caller;
   const Tensor& tensor;
   DType dtype;
 };

@@ -130,7 +130,7 @@ Tensor logit(const Arg& x, LogitOptions options) {
   const Tensor& tensor = tensor_of("logit", x);
   double least = *options.epsilon;
   if (!(least >= 0 && least <= 0.5)) fail<Error>("logit", x.location(), "epsilon is {}, not in [0, 1/2]", least);
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), "logit");
   // In bf16 and f16 the upper end may round to 1.
   DType dtype = is_floating(tensor.dtype()) ? tensor.dtype() : DType::f32;
   Tensor wide = widened(to_if_needed(tensor, dtype));

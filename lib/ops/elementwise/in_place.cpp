@@ -249,7 +249,7 @@ Tensor overwrite(const InPlaceBinary& op, const Destination& to, const Arg& y) {
     run.run(op.info, {&x, overlaps ? &copied : &*operand});
     return x;
   }
-  CallerScope caller(run.where());
+  OpScope caller(run.where(), op.info.name);
   if (!run.tracked()) {
     run.put(op.apply(x, y), true);
     return x;
@@ -289,7 +289,7 @@ namespace {
 // x = y
 void overwrite_by_copy(Overwriting& run, const char* name, const Arg& y) {
   const Tensor& x = run.x();
-  CallerScope caller(run.where());
+  OpScope caller(run.where(), name);
   if (!y.is_tensor()) {
     run.prepare(Overwriting::OldValues::replaced, {});
     return run.put(*Operand(name, y, x.dtype(), x), false);
@@ -348,7 +348,7 @@ Tensor zero_(const Destination& x) {
     run.run(zero_op, {});
     return run.x();
   }
-  CallerScope caller(run.where());
+  OpScope caller(run.where(), zero_op.name);
   run.put(zeros({}, {.dtype = run.x().dtype(), .device = run.x().device()}), false);
   return run.result();
 }
@@ -368,7 +368,7 @@ Tensor clamp_(const Destination& x, const Arg& low, const Arg& high) {
     if (is_bound(*bound)) run.check_result(common_dtype("clamp_", Arg(run.x(), run.where()), *bound));
   }
   run.prepare(Overwriting::OldValues::read, {low.tensor(), high.tensor()});
-  CallerScope caller(run.where());
+  OpScope caller(run.where(), "clamp_");
   if (!run.tracked()) {
     run.put_result(clamp(run.x(), low, high));
     return run.x();
@@ -388,7 +388,7 @@ Tensor masked_fill_(const Destination& x, const Arg& mask, const Arg& value) {
   const Tensor& at = tensor_of("masked_fill_", mask);
   if (value.is_tensor()) tensor_of("masked_fill_", value);
   run.prepare(Overwriting::OldValues::read, {&at, value.tensor()});
-  CallerScope caller(run.where());
+  OpScope caller(run.where(), "masked_fill_");
   run.put_result(detail::masked_fill("masked_fill_", run.x(), at, value));
   return run.result();
 }
@@ -400,7 +400,7 @@ Tensor index_put_(const Destination& x, std::span<const Tensor> indices, const A
   Overwriting run("index_put_", x);
   if (values.is_tensor()) tensor_of("index_put_", values);
   run.prepare(Overwriting::OldValues::read, {values.tensor()});
-  CallerScope caller(run.where());
+  OpScope caller(run.where(), "index_put_");
   run.put_result(detail::index_put("index_put_", run.x(), indices, values, options));
   return run.result();
 }

@@ -220,7 +220,7 @@ double largest_number(DType dtype) {
 Tensor nan_to_num(const Arg& x, NanToNumOptions options) {
   const Tensor& tensor = tensor_of("nan_to_num", x);
   if (!is_floating(tensor.dtype())) return copy(x);
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), "nan_to_num");
   constexpr double infinity = std::numeric_limits<double>::infinity();
   double largest = largest_number(tensor.dtype());
   Tensor above = where(tensor == infinity, options.positive_infinity.value_or(largest), tensor);

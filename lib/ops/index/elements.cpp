@@ -190,7 +190,7 @@ void detail::assign_elements(const char* op, const Indexed& part, const Arg& y) 
   Location where = y.location();
   const Tensor& x = part.base();
   const Selection& selection = *part.selection();
-  CallerScope caller(where);
+  OpScope caller(where, op);
   Operand number(op, y.is_tensor() ? Arg(x, where) : y, x.dtype(), Arg(x, where));
   const Tensor& given = y.is_tensor() ? tensor_of(op, y) : *number;
   check_same_device(op, x, given, where);

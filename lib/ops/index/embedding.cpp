@@ -119,7 +119,7 @@ Tensor embedding_bag(const Arg& table, const Arg& indices, const EmbeddingBagOpt
   const char* name = embedding_bag_op.name;
   const Tensor &x = tensor_of(name, table), &at = tensor_of(name, indices);
   Location where = table.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_floating(name, x, where);
   check_index_dtype(name, at, where);
   check_same_device(name, x, at, where);

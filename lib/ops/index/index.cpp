@@ -152,7 +152,7 @@ Tensor scatter(const Arg& x, int axis, const Arg& index, const Arg& source) {
   const char* name = scatter_op.name;
   const Tensor &to = tensor_of(name, x), &at = tensor_of(name, index);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   axis = check_axis(name, axis, to, where);
   check_index_dtype(name, at, where);
   check_index_shape(name, to, at, axis, where);

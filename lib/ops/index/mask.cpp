@@ -45,7 +45,7 @@ Tensor masked_fill(const Arg& x, const Arg& mask, const Arg& value) {
 Tensor detail::masked_fill(const char* name, const Arg& x, const Arg& mask, const Arg& value) {
   const Tensor &to = tensor_of(name, x), &at = tensor_of(name, mask);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_mask(name, to, at, where);
   Shape shape;
   if (!broadcast(to.shape(), at.shape(), shape) || shape != to.shape())
@@ -62,7 +62,7 @@ Tensor masked_select(const Arg& x, const Arg& mask) {
   const char* name = "masked_select";
   const Tensor &from = tensor_of(name, x), &at = tensor_of(name, mask);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_mask(name, from, at, where);
   Shape shape;
   if (!broadcast(from.shape(), at.shape(), shape))
@@ -78,7 +78,7 @@ Tensor masked_scatter(const Arg& x, const Arg& mask, const Arg& source) {
   const char* name = "masked_scatter";
   const Tensor &to = tensor_of(name, x), &at = tensor_of(name, mask), &from = tensor_of(name, source);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_mask(name, to, at, where);
   check_same_device(name, to, from, where);
   Shape shape;

@@ -37,7 +37,7 @@ Tensor index_copy(const Arg& x, int axis, const Arg& index, const Arg& source) {
   const char* name = "index_copy";
   const Tensor &to = tensor_of(name, x), &at = tensor_of(name, index), &from = tensor_of(name, source);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   axis = check_slices(name, to, axis, at, where);
   Shape shape = to.shape();
   shape[axis] = at.numel();
@@ -54,7 +54,7 @@ Tensor index_fill(const Arg& x, int axis, const Arg& index, const Arg& value) {
   const char* name = "index_fill";
   const Tensor &to = tensor_of(name, x), &at = tensor_of(name, index);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   axis = check_slices(name, to, axis, at, where);
   Tensor number = value_for(name, to, value, where);
   if (number.rank() != 0) fail<ShapeError>(name, where, "the value {} is not a single number", describe(number));

@@ -124,7 +124,7 @@ Tensor scatter_reduce(const Arg& x, int axis, const Arg& index, const Arg& sourc
   const char* name = scatter_extreme_op.name;
   const Tensor &to = tensor_of(name, x), &at = tensor_of(name, index), &from = tensor_of(name, source);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   axis = check_axis(name, axis, to, where);
   check_index_dtype(name, at, where);
   check_index_shape(name, to, at, axis, where);

@@ -266,7 +266,7 @@ Tensor detail::index_put(const char* name, const Arg& x, std::span<const Tensor>
                          IndexPutOptions options) {
   const Tensor& to = tensor_of(name, x);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   // A number is added to halves in f32, as by `add`.
   if (options.accumulate && !values.is_tensor() && is_half(to.dtype()))
     return to_if_needed(index_put(name, Arg(widened(to), where), indices, values, options), to.dtype());

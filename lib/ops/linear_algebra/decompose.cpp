@@ -100,7 +100,7 @@ constexpr OpInfo qr_op{
 QR qr(const Arg& a) {
   const Tensor& given = matrices_of(qr_op.name, a);
   Location where = a.location();
-  CallerScope caller(where);
+  OpScope caller(where, qr_op.name);
   std::int64_t rows = given.size(-2), columns = given.size(-1), size = std::min(rows, columns);
   Tensor square = contiguous_if_needed(columns > rows ? slice(given, -1, 0, rows) : given);
   auto [q, r] = run_with<2>(qr_op, square, {with_batch(given, {rows, size}), with_batch(given, {size, size})}, where);

@@ -398,7 +398,7 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands, Locat
   }
   Reader reader(equation, operands, where);
   Contraction contraction = reader.read();
-  CallerScope caller(where);
+  OpScope caller(where, "einsum");
   for (Factor& factor : contraction.factors) factor.tensor = to_if_needed(factor.tensor, dtype);
   Tensor result = Contractor(std::move(contraction)).run();
   if (!result.defined()) reader.fail_equation("needs a tensor of more than 8 axes on the way");

@@ -83,7 +83,7 @@ PseudoInverse pseudo_inverse(const Tensor& a, const RankTolerance& tolerance, Lo
 
 Tensor matrix_rank(const Arg& a, RankTolerance tolerance) {
   const Tensor& matrices = matrices_of("matrix_rank", a);
-  CallerScope caller(a.location());
+  OpScope caller(a.location(), "matrix_rank");
   check_tolerance("matrix_rank", tolerance, a.location());
   NoRecord pause;  // a rank has no gradient
   return count_nonzero(above(matrices, svd(matrices).s, tolerance), -1);
@@ -91,7 +91,7 @@ Tensor matrix_rank(const Arg& a, RankTolerance tolerance) {
 
 Tensor pinv(const Arg& a, RankTolerance tolerance) {
   const Tensor& matrices = matrices_of("pinv", a);
-  CallerScope caller(a.location());
+  OpScope caller(a.location(), "pinv");
   check_tolerance("pinv", tolerance, a.location());
   return pseudo_inverse(matrices, tolerance, a.location()).y;
 }
@@ -100,7 +100,7 @@ LeastSquares lstsq(const Arg& a, const Arg& b, RankTolerance tolerance) {
   const char* name = "lstsq";
   const Tensor &matrices = matrices_of(name, a), &right = tensor_of(name, b);
   Location where = a.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_tolerance(name, tolerance, where);
   if (right.dtype() != matrices.dtype())
     fail<DTypeError>(name, where, "the matrices {} and the right side {} have different dtypes", describe(matrices),

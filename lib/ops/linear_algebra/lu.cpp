@@ -91,7 +91,7 @@ Elimination eliminated(const Tensor& a) {
 LU lu(const Arg& a) {
   const Tensor& matrices = matrices_of("lu", a);
   Location where = a.location();
-  CallerScope caller(where);
+  OpScope caller(where, "lu");
   std::int64_t rows = matrices.size(-2), columns = matrices.size(-1), size = std::min(rows, columns);
   Elimination found;
   Tensor p;

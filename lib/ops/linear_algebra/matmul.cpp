@@ -257,7 +257,7 @@ Tensor addmm(const Arg& given_c, const Arg& given_a, const Arg& given_b, AddmmOp
        alike = x.dtype() == y.dtype() && x.dtype() == z.dtype();
   if (is_op && alike && options.alpha == 1 && options.beta == 1)
     return invoke(addmm_op, {&z, &x, &y}, {shape, dtype, x.device()}, where);
-  CallerScope caller(where);
+  OpScope caller(where, "addmm");
   Tensor product = matmul(to_if_needed(x, dtype), to_if_needed(y, dtype));
   if (options.beta == 0) return scaled(product, options.alpha);
   // Halves are scaled and added in f32, so that the sum is rounded once.
@@ -272,7 +272,7 @@ Tensor outer(const Arg& a, const Arg& b) {
   const Tensor &x = tensor_of("outer", a), &y = tensor_of("outer", b);
   check_same_device("outer", x, y, a.location());
   DType dtype = promote(x.dtype(), y.dtype());
-  CallerScope caller(a.location());
+  OpScope caller(a.location(), "outer");
   return mul(to_if_needed(reshape(x, {x.numel(), 1}), dtype), to_if_needed(reshape(y, {1, y.numel()}), dtype));
 }
 

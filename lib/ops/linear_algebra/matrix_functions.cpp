@@ -51,7 +51,7 @@ bool is_of_nothing(MatrixNorm norm, std::int64_t rows, std::int64_t columns) {
 Tensor matrix_norm(const Arg& a, MatrixNorm norm, MatrixNormOptions options) {
   const char* name = "matrix_norm";
   const Tensor& matrices = matrices_of(name, a);
-  CallerScope caller(a.location());
+  OpScope caller(a.location(), name);
   if (is_of_nothing(norm, matrices.size(-2), matrices.size(-1)))
     fail<ShapeError>(name, a.location(), "this norm is the largest or smallest of no numbers, for {}",
                      describe(matrices));
@@ -63,7 +63,7 @@ Tensor cholesky_solve(const Arg& l, const Arg& b, CholeskySolveOptions options) 
   const char* name = "cholesky_solve";
   const Tensor &factor = square_matrices_of(name, l), &right = tensor_of(name, b);
   Location where = l.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   if (right.dtype() != factor.dtype())
     fail<DTypeError>(name, where, "the factor {} and the right side {} have different dtypes", describe(factor),
                      describe(right));
@@ -127,7 +127,7 @@ Tensor matrix_exp(const Arg& a) {
   const char* name = "matrix_exp";
   const Tensor& matrices = square_matrices_of(name, a);
   Location where = a.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   if (matrices.numel() == 0) return copy(matrices);
   const Pade& pade = matrices.dtype() == DType::f32 ? pade_7 : pade_13;
   Tensor steps = halvings(matrices, pade.reach);

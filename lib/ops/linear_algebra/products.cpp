@@ -50,7 +50,7 @@ Tensor contracted(const Tensor& a, const Tensor& b, const Shape& axes_a, const S
     shape.push_back(b.body().dims[i]);
     columns *= b.body().dims[i];
   }
-  CallerScope caller(where);
+  OpScope caller(where, name);
   return reshape(matmul(reshape(permute(a, order_a), {rows, inner}), reshape(permute(b, order_b), {inner, columns})),
                  shape);
 }
@@ -81,7 +81,7 @@ Tensor kron(const Arg& a, const Arg& b) {
   if (2 * rank > max_rank)
     fail<ShapeError>("kron", a.location(), "takes up to {} axes, not a {} and b {}", max_rank / 2, to_string(x.shape()),
                      to_string(y.shape()));
-  CallerScope caller(a.location());
+  OpScope caller(a.location(), "kron");
   Shape left, right, shape;
   for (int i = 0; i < rank; ++i) {
     int of_x = i - (rank - x.rank()), of_y = i - (rank - y.rank());
@@ -103,7 +103,7 @@ Tensor cross(const Arg& a, const Arg& b, int axis) {
   Shape shape;
   if (!broadcast(x.shape(), y.shape(), shape))
     fail<ShapeError>("cross", where, "shapes do not broadcast: a {}, b {}", to_string(x.shape()), to_string(y.shape()));
-  CallerScope caller(where);
+  OpScope caller(where, "cross");
   Tensor left = expand_if_needed(x, shape), right = expand_if_needed(y, shape);
   axis = check_axis("cross", axis, left, where);
   int behind = axis - shape.rank();

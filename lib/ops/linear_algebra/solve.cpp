@@ -68,7 +68,7 @@ template <class Solve>
 Tensor solve_broadcast(const char* name, const Arg& matrices, const Arg& right, Solve run) {
   const Tensor &a = square_matrices_of(name, matrices), &b = tensor_of(name, right);
   Location where = matrices.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   if (b.dtype() != a.dtype())
     fail<DTypeError>(name, where, "the matrices {} and the right side {} have different dtypes", describe(a),
                      describe(b));
@@ -235,7 +235,7 @@ SignAndLogDet slogdet(const Arg& a) {
 
 Tensor logdet(const Arg& a) {
   const Tensor& matrices = square_matrices_of("logdet", a);
-  CallerScope caller(a.location());
+  OpScope caller(a.location(), "logdet");
   auto [sign, logabsdet] = slogdet(matrices);
   return log(stop_gradient(sign)) + logabsdet;
 }

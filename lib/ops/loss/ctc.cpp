@@ -222,7 +222,7 @@ Tensor ctc_loss(const Arg& log_probabilities, const Arg& targets, const Arg& inp
   const Tensor &x = tensor_of(name, full), &t = tensor_of(name, targets);
   const Tensor &inputs = tensor_of(name, input_lengths), &outputs = tensor_of(name, target_lengths);
   Location where = log_probabilities.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_floating(name, x, where);
   if (x.rank() != 3) fail<ShapeError>(name, where, "the log-probabilities are (T, N, C), not {}", describe(x));
   if (t.dtype() != DType::i32 && t.dtype() != DType::i64)

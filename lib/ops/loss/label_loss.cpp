@@ -25,7 +25,7 @@ namespace {
 struct Labelled {
   // `each_class`: there is a target for each class, else one for each row.
   Labelled(const char* op, const Arg& given_input, const Arg& targets, bool each_class)
-      : where(given_input.location()), caller(where) {
+      : where(given_input.location()), caller(where, op) {
     const AutocastArg input(Precision::full, given_input);
     const Tensor &x = tensor_of(op, input), &t = tensor_of(op, targets);
     check_floating(op, x, where);
@@ -54,7 +54,7 @@ struct Labelled {
   }
 
   Location where;
-  CallerScope caller;
+  OpScope caller;
   DType dtype;
   Shape examples;
   std::int64_t classes;

@@ -261,7 +261,7 @@ Tensor nll_loss(const Arg& given_input, const Arg& targets, const NllOptions& op
   const AutocastArg input(Precision::full, given_input);
   const Tensor &x = tensor_of(name, input), &t = tensor_of(name, targets);
   Location where = given_input.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   Examples given = examples_of(name, "numbers", x, t, false, where);
   Tensor weight = class_weights(name, options.weight, given.rows, where);
   DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
@@ -280,7 +280,7 @@ Tensor cross_entropy(const Arg& given_logits, const Arg& given_targets, const Cr
   const AutocastArg logits(Precision::full, given_logits), targets(Precision::full, given_targets);
   const Tensor &x = tensor_of(name, logits), &t = tensor_of(name, targets);
   Location where = given_logits.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   Examples given = examples_of(name, "logits", x, t, true, where);
   Tensor weight = class_weights(name, options.weight, given.rows, where);
   double smoothing = options.label_smoothing;

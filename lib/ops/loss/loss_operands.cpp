@@ -42,7 +42,7 @@ Tensor detail::factor(const char* op, const Tensor& x, const Tensor& weight, con
 }
 
 Compared::Compared(const char* op, const Arg& given_input, const Arg& given_target)
-    : where(given_input.location()), caller(where) {
+    : where(given_input.location()), caller(where, op) {
   const AutocastArg input_arg(Precision::full, given_input), target_arg(Precision::full, given_target);
   const Tensor &x = tensor_of(op, input_arg), &t = tensor_of(op, target_arg);
   check_floating(op, x, where);

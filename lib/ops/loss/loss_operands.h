@@ -20,7 +20,7 @@ struct Compared {
   Compared(const char* op, const Arg& input, const Arg& target);
 
   Location where;
-  CallerScope caller;
+  OpScope caller;
   DType dtype;
   /// With halves converted to f32.
   Tensor input, target;

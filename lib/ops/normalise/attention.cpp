@@ -196,7 +196,7 @@ Tensor scaled_dot_product_attention(const Arg& given_queries, const Arg& given_k
       values(Precision::low, given_values);
   const Tensor &q = tensor_of(name, queries), &k = tensor_of(name, keys), &v = tensor_of(name, values);
   Location where = given_queries.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_floating(name, q, where);
   for (const Tensor* other : {&k, &v}) {
     if (other->dtype() != q.dtype())

@@ -183,7 +183,7 @@ Tensor batch_norm_with(const Arg& x, const Arg* weight, const Arg* bias, const A
                        const Arg& running_variance, const BatchNormOptions& options) {
   const Tensor& tensor = tensor_of(name, x);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_floating(name, tensor, where);
   check_epsilon(name, options.epsilon, where);
   check_layout(name, options.layout, where);

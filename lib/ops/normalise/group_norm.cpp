@@ -44,7 +44,7 @@ Tensor by_groups(const OpInfo& op, const Arg& x, const Tensor& batch, std::int64
 
 Tensor group_norm_with(const Arg& x, std::int64_t groups, const Arg* weight, const Arg* bias,
                        const GroupNormOptions& options) {
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), group_norm_op.name);
   Tensor batch = channels_first(checked(group_norm_op, x, options, 2), options.layout);
   if (groups < 1 || batch.size(1) % groups != 0)
     fail<ShapeError>(group_norm_op.name, x.location(), "the {} channels of x {} are not {} groups of one size",
@@ -53,7 +53,7 @@ Tensor group_norm_with(const Arg& x, std::int64_t groups, const Arg* weight, con
 }
 
 Tensor instance_norm_with(const Arg& x, const Arg* weight, const Arg* bias, const GroupNormOptions& options) {
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), instance_norm_op.name);
   Tensor batch = channels_first(checked(instance_norm_op, x, options, 3), options.layout);
   std::int64_t channels = batch.size(1), elements = 1;
   for (int axis = 2; axis < batch.rank(); ++axis) elements *= batch.size(axis);

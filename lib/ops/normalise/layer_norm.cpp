@@ -17,7 +17,7 @@ Tensor over_last_axes(const OpInfo& op, const Arg& x, const Shape& normalised, c
                       NormaliseOptions options, bool centred) {
   const Tensor& tensor = tensor_of(op.name, x);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, op.name);
   check_floating(op.name, tensor, where);
   check_epsilon(op.name, options.epsilon, where);
   int leading = tensor.rank() - normalised.rank();

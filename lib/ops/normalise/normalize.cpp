@@ -28,7 +28,7 @@ Tensor normalize(const Arg& x, NormalizeOptions options) {
   if (std::isnan(options.p)) fail<Error>(name, where, "p is NaN");
   if (!(options.epsilon >= 0)) fail<Error>(name, where, "epsilon is {}, not at least 0", options.epsilon);
   int axis = check_axis(name, options.axis, tensor, where);
-  CallerScope caller(where);
+  OpScope caller(where, name);
   Tensor wide = widened(tensor);
   if (wide.numel() == 0) return to(tensor, autocast_dtype(Precision::full, tensor.dtype()));
   return to_if_needed(wide / maximum(norm(wide, axis, {.p = options.p, .keepdims = true}), options.epsilon),
@@ -44,7 +44,7 @@ Tensor local_response_norm(const Arg& x, std::int64_t size, LocalResponseNormOpt
   check_floating(name, tensor, where);
   if (tensor.rank() < 3) fail<ShapeError>(name, where, "takes (N, C, d…), not {}", describe(tensor));
   if (size < 1) fail<ShapeError>(name, where, "the size {} is not at least 1", size);
-  CallerScope caller(where);
+  OpScope caller(where, name);
   Tensor wide = widened(tensor);
   std::int64_t channels = wide.size(1);
   // Channels further away than all of x's are 0.

@@ -45,7 +45,7 @@ Tensor sparsemax(const Arg& x, int axis) {
   Location where = x.location();
   check_floating("sparsemax", tensor, where);
   if (tensor.rank() != 0) axis = check_axis("sparsemax", axis, tensor, where);
-  CallerScope caller(where);
+  OpScope caller(where, "sparsemax");
   if (tensor.rank() == 0) return reshape(sparsemax(reshape(tensor, {1})), {});
   if (tensor.numel() == 0) return copy(tensor);
   // The threshold is a sum: halves are computed in f32 and rounded once.

@@ -36,7 +36,7 @@ Tensor variational_dropout(const Arg& x, VariationalDropoutOptions options) {
   check_floating(op, tensor, call_site);
   Shape shape = tensor.shape();
   shape[check_axis(op, options.axis, tensor, call_site)] = 1;
-  CallerScope caller(call_site);
+  OpScope caller(call_site, op);
   Tensor mask = dropped(op, options.probability, shape, tensor, options.generator, call_site);
   double scale = options.probability < 1 ? 1 / (1 - options.probability) : 0;
   return to_if_needed(where(mask, 0.0, widened(tensor) * scale), tensor.dtype());
@@ -53,7 +53,7 @@ Tensor dropout2d(const Arg& x, DropoutOptions options) {
     fail<ShapeError>(op, call_site, "takes (N, C, H, W) or (C, H, W), not {}", describe(tensor));
   Shape shape = tensor.shape();
   shape[-1] = shape[-2] = 1;
-  CallerScope caller(call_site);
+  OpScope caller(call_site, op);
   Tensor mask = dropped(op, options.probability, shape, tensor, options.generator, call_site);
   double scale = options.probability < 1 ? 1 / (1 - options.probability) : 0;
   return to_if_needed(where(mask, 0.0, widened(tensor) * scale), tensor.dtype());
@@ -66,7 +66,7 @@ Tensor alpha_dropout(const Arg& x, DropoutOptions options) {
   const Tensor& tensor = tensor_of("alpha_dropout", x);
   Location call_site = x.location();
   check_floating("alpha_dropout", tensor, call_site);
-  CallerScope caller(call_site);
+  OpScope caller(call_site, "alpha_dropout");
   Tensor mask = dropped("alpha_dropout", options.probability, tensor.shape(), tensor, options.generator, call_site);
   double p = options.probability, q = 1 - p;
   double scale = p < 1 ? 1 / std::sqrt(q + limit * limit * q * p) : 0, shift = -scale * p * limit;

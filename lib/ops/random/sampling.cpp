@@ -27,7 +27,7 @@ Tensor gumbel_softmax(const Arg& logits, GumbelSoftmaxOptions options) {
   check_floating(op, x, where);
   int axis = check_axis(op, options.axis, x, where);
   if (!(options.temperature > 0)) fail<Error>(op, where, "the temperature is {}, not above 0", options.temperature);
-  CallerScope caller(where);
+  OpScope caller(where, op);
   // Halves are computed in f32 and rounded once.
   DType wide = x.dtype() == DType::f64 ? DType::f64 : DType::f32;
   Tensor noise = gumbel(x.shape(), {.dtype = wide, .device = x.device(), .generator = options.generator}, where);
@@ -79,7 +79,7 @@ Tensor multinomial(const Arg& probabilities, std::int64_t count, MultinomialOpti
   if (p.rank() != 1 && p.rank() != 2)
     fail<ShapeError>(op, where, "takes probabilities (C) or (N, C), not {}", describe(p));
   if (count < 0) fail<ShapeError>(op, where, "cannot draw {} classes", count);
-  CallerScope caller(where);
+  OpScope caller(where, op);
   Tensor rows = contiguous_if_needed(stop_gradient(p));
   if (p.rank() == 1) rows = reshape(rows, {1, p.size(0)});
   Generator& source = options.generator ? *options.generator : default_generator();

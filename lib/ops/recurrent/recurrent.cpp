@@ -294,7 +294,7 @@ LSTMOutput run_op(RecurrentCell cell, const Arg& given, const LSTMState& state,
                   std::span<const RecurrentWeights> weights, const Tensor& lengths, bool bidirectional) try {
   const char* op = op_of(cell).name;
   Location where = given.location();
-  CallerScope caller(where);
+  OpScope caller(where, op);
   const Tensor& x = tensor_of(op, given);
   check_floating(op, x, where);
   if (x.rank() != 3) fail<ShapeError>(op, where, "the input {} is not (T, B, I)", describe(x));

@@ -344,7 +344,7 @@ namespace {
 LSTMState step(const char* op, RecurrentCell cell, const Arg& given_x, const Tensor& given_h,
                const Tensor& given_before, const RecurrentWeights& given_weights) {
   Location where = given_x.location();
-  CallerScope caller(where);
+  OpScope caller(where, op);
   const AutocastArg x(Precision::full, given_x);
   const Tensor& input = tensor_of(op, x);
   const Tensor h = autocast_operand(Precision::full, given_h, where),
@@ -386,7 +386,7 @@ LSTMState lstm_cell(const Arg& given_p, const Arg& given_q, const Arg& given_c) 
   const AutocastArg p(Precision::full, given_p), q(Precision::full, given_q), c(Precision::full, given_c);
   const Tensor &from_input = tensor_of(name, p), &from_state = tensor_of(name, q), &carried = tensor_of(name, c);
   Location where = given_p.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_floating(name, carried, where);
   if (carried.rank() != 2) fail<ShapeError>(name, where, "c {} is not (B, H)", describe(carried));
   std::int64_t most = std::numeric_limits<std::int64_t>::max();
@@ -403,7 +403,7 @@ LSTMState lstm_cell(const Arg& given_p, const Arg& given_q, const Arg& given_c) 
 LSTMState lstm_cell(const Arg& given_p, const LSTMState& state, const Arg& given_W_h) {
   const char* name = lstm_cell_op.name;
   Location where = given_p.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   const AutocastArg p(Precision::full, given_p), W_h(Precision::full, given_W_h);
   const Tensor &from_input = tensor_of(name, p), &weights = tensor_of(name, W_h);
   const Tensor h = autocast_operand(Precision::full, state.h, where),

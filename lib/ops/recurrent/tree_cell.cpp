@@ -159,7 +159,7 @@ LSTMState composed(const Tensor& a, std::span<const Tensor> c, std::int64_t size
 LSTMState tree_lstm_cell(const Arg& given_a, std::span<const Tensor> c) try {
   const char* name = tree_lstm_cell_op.name;
   Location where = given_a.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   const AutocastArg a(Precision::full, given_a);
   const Tensor& arguments = tensor_of(name, a);
   std::vector<Tensor> memories;

@@ -183,7 +183,7 @@ LSTMState detail::tree_lstm_node(const Tensor& p, std::span<const LSTMState> chi
 LSTMState tree_lstm_cell(const Arg& given_p, std::span<const LSTMState> given_children, const Arg& given_W_h) try {
   const char* name = "tree_lstm_cell";
   Location where = given_p.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   const AutocastArg p(Precision::full, given_p), W_h(Precision::full, given_W_h);
   const Tensor &arguments = tensor_of(name, p), &weights = tensor_of(name, W_h);
   if (given_children.empty()) fail<ShapeError>(name, where, "a node without children has no W_h; leave it out");

@@ -42,7 +42,7 @@ Tensor best_indices(const Tensor& x, int axis, Tensor (*as_good)(const Arg& a, c
 ValuesAndIndices cumulative(const char* name, const Arg& x, int axis, Tensor (*as_good)(const Arg& a, const Arg& b)) {
   const Tensor& tensor = tensor_of(name, x);
   axis = check_axis(name, axis, tensor, x.location());
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), name);
   Tensor indices;
   {
     NoRecord pause;

@@ -24,7 +24,7 @@ namespace {
 
 // Two operands of one floating dtype; names the caller while it lives.
 struct Vectors {
-  Vectors(const char* op, const Arg& given_a, const Arg& given_b) : where(given_a.location()), caller(where) {
+  Vectors(const char* op, const Arg& given_a, const Arg& given_b) : where(given_a.location()), caller(where, op) {
     const AutocastArg first(Precision::full, given_a), second(Precision::full, given_b);
     const Tensor &x = tensor_of(op, first), &y = tensor_of(op, second);
     check_floating(op, x, where);
@@ -38,7 +38,7 @@ struct Vectors {
   }
 
   Location where;
-  CallerScope caller;
+  OpScope caller;
   DType dtype;
   // With halves converted to f32.
   Tensor a, b;

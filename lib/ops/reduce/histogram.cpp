@@ -24,7 +24,7 @@ Tensor bincount(const Arg& x, BincountOptions options) {
   const char* name = "bincount";
   const Tensor& tensor = tensor_of(name, x);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   DType dtype = tensor.dtype();
   if (is_floating(dtype) || dtype == DType::boolean)
     fail<DTypeError>(name, where, "takes integers, not {}; convert it with to(x, i64)", describe(tensor));
@@ -56,7 +56,7 @@ Tensor histc(const Arg& x, HistcOptions options) {
   const char* name = "histc";
   const Tensor& tensor = tensor_of(name, x);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   NoRecord pause;  // counts have no gradient
   check_floating(name, tensor, where);
   if (options.bins < 1) fail<ShapeError>(name, where, "there cannot be {} bins", options.bins);

@@ -71,7 +71,7 @@ Tensor quantile_over(const Arg& arg, const Arg& q, const Shape* axes, QuantileOp
   Location where = arg.location();
   AxisSet set = axis_set(quantile_name, given, axes, where);
   check_not_of_nothing(quantile_name, "quantile", given, set, where);
-  CallerScope caller(where);
+  OpScope caller(where, quantile_name);
   Tensor fractions = fractions_of(given, q, where), x = is_floating(given.dtype()) ? given : to(given, DType::f32);
   Shape kept = kept_shape(x, set), shape;
   bool several = fractions.rank() == 1;

@@ -78,7 +78,7 @@ Tensor mean_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
   Location where = arg.location();
   check_floating("mean", x, where);
   AxisSet set = axis_set("mean", x, axes, where);
-  CallerScope caller(where);
+  OpScope caller(where, "mean");
   // The sum of many halves may overflow although their mean does not.
   Tensor total = sum_over(widened(x), set, options.keepdims, where);
   return to_if_needed(total / count_along(x, set), autocast_dtype(Precision::full, x.dtype()));

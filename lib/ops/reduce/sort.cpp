@@ -105,7 +105,7 @@ ValuesAndIndices topk(const Arg& x, std::int64_t k, int axis, TopKOptions option
 ValuesAndIndices kthvalue(const Arg& x, std::int64_t k, int axis, KthValueOptions options) {
   const Tensor& tensor = tensor_of("kthvalue", x);
   axis = check_axis("kthvalue", axis, tensor, x.location());
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), "kthvalue");
   if (k < 1 || k > tensor.size(axis))
     fail<ShapeError>("kthvalue", x.location(), "there is no {}-th smallest element along axis {} of {}", k, axis,
                      describe(tensor));
@@ -165,7 +165,7 @@ Tensor bucketize(const Arg& x, const Arg& boundaries, SearchSortedOptions option
   if (ends.rank() != 1)
     fail<ShapeError>("bucketize", x.location(), "the boundaries {} are not a vector", describe(ends));
   check_same_device("bucketize", tensor, ends, x.location());
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), "bucketize");
   return searchsorted(ends, tensor, options);
 }
 

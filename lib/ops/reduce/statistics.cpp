@@ -129,7 +129,7 @@ Tensor median_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
   Location where = arg.location();
   AxisSet set = axis_set("median", x, axes, where);
   check_not_of_nothing("median", "middle element", x, set, where);
-  CallerScope caller(where);
+  OpScope caller(where, "median");
   Shape shape = kept_shape(x, set);
   AxisSet reduced = axes_between(x.shape(), shape);
   DType dtype = is_floating(x.dtype()) ? x.dtype() : DType::f32;

@@ -66,7 +66,7 @@ Tensor row_ranks(const Tensor& rows) {
 
 UniqueElements unique(const Arg& x) {
   const Tensor& tensor = tensor_of("unique", x);
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), "unique");
   NoRecord pause;  // no gradient flows through sets
   TensorOptions options{.dtype = DType::i64, .device = tensor.device()};
   Tensor flat = reshape(tensor, {-1});
@@ -78,7 +78,7 @@ UniqueElements unique(const Arg& x) {
 UniqueElements unique(const Arg& x, int axis) {
   const Tensor& tensor = tensor_of("unique", x);
   axis = check_axis("unique", axis, tensor, x.location());
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), "unique");
   NoRecord pause;  // no gradient flows through sets
   std::int64_t count = tensor.size(axis);
   TensorOptions options{.dtype = DType::i64, .device = tensor.device()};

@@ -284,7 +284,7 @@ Tensor logspace(double start, double stop, std::int64_t count, LogspaceOptions o
   if (count < 0) fail<ShapeError>(name, where, "there cannot be {} numbers", count);
   if (!std::isfinite(start) || !std::isfinite(stop))
     fail<ShapeError>(name, where, "the ends {} and {} are not finite", start, stop);
-  CallerScope caller(where);
+  OpScope caller(where, name);
   Tensor exponents = linspace(start, stop, count, {.dtype = DType::f64, .device = options.device});
   return to_if_needed(pow(options.base, exponents), options.dtype);
 }

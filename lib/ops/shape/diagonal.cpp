@@ -176,7 +176,7 @@ Tensor diagonal(const Arg& x, DiagonalAxes options) {
   Location where = x.location();
   if (tensor.rank() < 2) fail<ShapeError>(name, where, "takes a matrix, or several, not {}", describe(tensor));
   Shape order = matrices_last(two_axes(name, options, tensor.rank(), where), tensor.rank());
-  CallerScope caller(where);
+  OpScope caller(where, name);
   Tensor matrices = permute(tensor, order);
   return invoke_view(diagonal_op, matrices, where, bytes_of(DiagonalAttributes{options.diagonal, matrices.shape()}));
 }
@@ -189,7 +189,7 @@ Tensor diag_embed(const Arg& x, DiagonalAxes options) {
   if (rank == 1 || rank > max_rank)
     fail<ShapeError>(name, where, "takes one to {} axes, not {}", max_rank - 1, describe(tensor));
   TwoAxes axes = two_axes(name, options, rank, where);
-  CallerScope caller(where);
+  OpScope caller(where, name);
   std::int64_t size = square_size(name, tensor, tensor.size(-1), options.diagonal, where);
   Shape shape = tensor.shape();
   shape[-1] = size;
@@ -204,7 +204,7 @@ Tensor trace(const Arg& x) {
   const Tensor& tensor = tensor_of("trace", x);
   if (tensor.rank() < 2)
     fail<ShapeError>("trace", x.location(), "takes a matrix, or several, not {}", describe(tensor));
-  CallerScope caller(x.location());
+  OpScope caller(x.location(), "trace");
   return sum(diagonal(tensor), -1);
 }
 

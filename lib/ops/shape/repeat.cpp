@@ -86,7 +86,7 @@ Tensor repeat(const Arg& x, std::int64_t count, int axis) {
 Tensor repeat(const Arg& x, const std::vector<std::int64_t>& counts, int axis) {
   const Tensor& tensor = tensor_of("repeat", x);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, "repeat");
   axis = check_axis("repeat", axis, tensor, where);
   if (counts.size() != static_cast<std::size_t>(tensor.body().dims[axis]))
     fail<ShapeError>("repeat", where, "there are {} counts for axis {} of {}", counts.size(), axis, describe(tensor));
@@ -131,7 +131,7 @@ Tensor roll(const Arg& x, const Shape& shifts, const Shape& axes) {
 
 std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, MeshgridOptions options, Location where) try {
   const char* name = "meshgrid";
-  CallerScope caller(where);
+  OpScope caller(where, name);
   int count = static_cast<int>(tensors.size());
   if (tensors.empty() || tensors.size() > static_cast<std::size_t>(max_rank))
     fail<ShapeError>(name, where, "takes one to {} tensors, not {}", max_rank, tensors.size());

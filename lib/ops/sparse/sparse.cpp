@@ -193,7 +193,7 @@ Tensor matmul(const CSRMatrix& a, const Arg& x, CSRMatmulOptions options) {
   Location where = x.location();
   check_defined(name, a, where);
   const Tensor &dense = tensor_of(name, x), &offsets = CSRAccess::offsets(a), &columns = CSRAccess::columns(a);
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_same_device(name, a.values(), dense, where);
   Shape shape = a.shape();
   std::int64_t inner = shape[options.transposed ? 0 : 1];
@@ -266,7 +266,7 @@ CSRMatrix csr_matrix(const Arg& row_offsets, const Arg& columns, const Arg& valu
   const Tensor &offsets = tensor_of(name, row_offsets), &places = tensor_of(name, columns),
                &numbers = tensor_of(name, values);
   Location where = row_offsets.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_matrix_shape(name, shape, where);
   check_index_dtype(name, offsets, where);
   check_index_dtype(name, places, where);
@@ -286,7 +286,7 @@ CSRMatrix csr_from_coordinates(const Arg& rows, const Arg& columns, const Arg& v
   const char* name = "csr_from_coordinates";
   const Tensor &down = tensor_of(name, rows), &across = tensor_of(name, columns), &numbers = tensor_of(name, values);
   Location where = rows.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_matrix_shape(name, shape, where);
   check_index_dtype(name, down, where);
   check_index_dtype(name, across, where);
@@ -323,7 +323,7 @@ CSRMatrix csr_from_dense(const Arg& x) {
   const char* name = "csr_from_dense";
   const Tensor& dense = tensor_of(name, x);
   Location where = x.location();
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_floating(name, dense, where);
   check_matrix_shape(name, dense.shape(), where);
   Tensor places = nonzero(dense);
@@ -334,7 +334,7 @@ CSRMatrix csr_from_dense(const Arg& x) {
 
 Tensor to_dense(const CSRMatrix& matrix, Location where) {
   check_defined("to_dense", matrix, where);
-  CallerScope caller(where);
+  OpScope caller(where, "to_dense");
   const Tensor& values = matrix.values();
   Tensor rows = rows_of_entries(CSRAccess::offsets(matrix), values.numel());
   Tensor nothing = zeros(matrix.shape(), {.dtype = values.dtype(), .device = values.device()});
@@ -346,7 +346,7 @@ CSRMatrix select_rows(const CSRMatrix& matrix, const Arg& indices) {
   const Tensor& at = tensor_of(name, indices);
   Location where = indices.location();
   check_defined(name, matrix, where);
-  CallerScope caller(where);
+  OpScope caller(where, name);
   check_index_dtype(name, at, where);
   if (at.rank() != 1) fail<ShapeError>(name, where, "the indices {} are not a vector", describe(at));
   const Tensor& offsets = CSRAccess::offsets(matrix);
