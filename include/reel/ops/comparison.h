@@ -6,27 +6,27 @@ namespace reel {
 
 /// Whether a = b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
 /// gradient.
-/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
+/// Throws: ShapeError unless the shapes broadcast; DTypeError for a number that does not fit the dtype; DeviceError.
 Tensor equal(const Arg& a, const Arg& b);
 /// Whether a ≠ b, elementwise, as bool; true with NaN. Operands broadcast and are compared in a common dtype; no
 /// gradient.
-/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
+/// Throws: ShapeError unless the shapes broadcast; DTypeError for a number that does not fit the dtype; DeviceError.
 Tensor not_equal(const Arg& a, const Arg& b);
 /// Whether a < b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
 /// gradient.
-/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
+/// Throws: ShapeError unless the shapes broadcast; DTypeError for a number that does not fit the dtype; DeviceError.
 Tensor less(const Arg& a, const Arg& b);
 /// Whether a ≤ b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
 /// gradient.
-/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
+/// Throws: ShapeError unless the shapes broadcast; DTypeError for a number that does not fit the dtype; DeviceError.
 Tensor less_equal(const Arg& a, const Arg& b);
 /// Whether a > b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
 /// gradient.
-/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
+/// Throws: ShapeError unless the shapes broadcast; DTypeError for a number that does not fit the dtype; DeviceError.
 Tensor greater(const Arg& a, const Arg& b);
 /// Whether a ≥ b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no
 /// gradient.
-/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
+/// Throws: ShapeError unless the shapes broadcast; DTypeError for a number that does not fit the dtype; DeviceError.
 Tensor greater_equal(const Arg& a, const Arg& b);
 
 /// Whether both operands are true, elementwise, as bool: any number other than 0 is true, NaN too. Operands of any
@@ -60,20 +60,20 @@ struct ToleranceOptions {
 
 /// Whether |a − b| ≤ absolute + relative · |b|, elementwise, as bool; equal infinities are close, other ones are not.
 /// Operands broadcast and are compared in a common dtype, integers in f64; no gradient.
-/// Throws: Error for a negative tolerance; ShapeError unless the shapes broadcast; DeviceError for operands on different
-/// devices.
+/// Throws: Error for a negative tolerance; DTypeError for a number that does not fit the dtype; ShapeError unless the
+/// shapes broadcast; DeviceError for operands on different devices.
 /// Source: PyTorch's isclose.
 Tensor isclose(const Arg& a, const Arg& b, ToleranceOptions options = {});
 /// Whether `isclose` is true of all elements. Waits for the result of a GPU.
-/// Throws: Error for a negative tolerance; ShapeError unless the shapes broadcast; DeviceError for operands on different
-/// devices.
+/// Throws: Error for a negative tolerance; DTypeError for a number that does not fit the dtype; ShapeError unless the
+/// shapes broadcast; DeviceError for operands on different devices.
 /// Source: PyTorch's allclose.
 bool allclose(const Arg& a, const Arg& b, ToleranceOptions options = {});
 
 /// a where `condition`, a bool tensor, is true, b elsewhere. All three broadcast; a and b are combined in a common
 /// dtype.
-/// Throws: DTypeError unless the condition is bool; ShapeError unless the shapes broadcast; DeviceError for operands on
-/// different devices.
+/// Throws: DTypeError unless the condition is bool, and for a number that does not fit the dtype; ShapeError unless the
+/// shapes broadcast; DeviceError for operands on different devices.
 Tensor where(const Arg& condition, const Arg& a, const Arg& b);
 
 /// Whether a = b, elementwise, as bool; false with NaN. Operands broadcast and are compared in a common dtype; no

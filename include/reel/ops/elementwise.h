@@ -16,44 +16,44 @@
 namespace reel {
 
 /// The sum a + b, elementwise; for bool: or.
-/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
+/// Throws: ShapeError unless the shapes broadcast; DTypeError for a number that does not fit the dtype; DeviceError.
 Tensor add(const Arg& a, const Arg& b);
 /// The difference a − b, elementwise.
-/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
-/// devices.
+/// Throws: DTypeError for two bools and for a number that does not fit the dtype; ShapeError unless the shapes broadcast;
+/// DeviceError for operands on different devices.
 Tensor sub(const Arg& a, const Arg& b);
 /// The product a · b, elementwise; for bool: and.
-/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
+/// Throws: ShapeError unless the shapes broadcast; DTypeError for a number that does not fit the dtype; DeviceError.
 Tensor mul(const Arg& a, const Arg& b);
 /// The quotient a / b, elementwise; integers give f32.
 /// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 Tensor div(const Arg& a, const Arg& b);
 /// The quotient a / b rounded down, as if it were exact, elementwise. Floating: ±∞ or NaN where b is 0; integers: 0
 /// there, and the least integer by −1 wraps around. The gradient is 0.
-/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
-/// devices.
+/// Throws: DTypeError for two bools and for a number that does not fit the dtype; ShapeError unless the shapes broadcast;
+/// DeviceError for operands on different devices.
 Tensor floor_divide(const Arg& a, const Arg& b);
 /// The remainder a − b ⌊a / b⌋ with b's sign, elementwise. Where b is 0: NaN, for integers 0. Derivatives: 1 with
 /// respect to a, −⌊a / b⌋ with respect to b.
-/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
-/// devices.
+/// Throws: DTypeError for two bools and for a number that does not fit the dtype; ShapeError unless the shapes broadcast;
+/// DeviceError for operands on different devices.
 Tensor mod(const Arg& a, const Arg& b);
 /// The remainder a − b trunc(a / b) with a's sign, elementwise, exact. Where b is 0: NaN, for integers 0. Derivatives: 1
 /// with respect to a, −trunc(a / b) with respect to b.
-/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
-/// devices.
+/// Throws: DTypeError for two bools and for a number that does not fit the dtype; ShapeError unless the shapes broadcast;
+/// DeviceError for operands on different devices.
 /// Source: PyTorch's fmod.
 Tensor fmod(const Arg& a, const Arg& b);
 /// a to the power of b, elementwise; integers stay integers, and a negative integer power of an integer is 0 unless the
 /// base is ±1.
-/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
-/// devices.
+/// Throws: DTypeError for two bools and for a number that does not fit the dtype; ShapeError unless the shapes broadcast;
+/// DeviceError for operands on different devices.
 Tensor pow(const Arg& a, const Arg& b);
 /// The larger of a and b, elementwise; NaN if either is. Where they are equal each gets half the gradient.
-/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
+/// Throws: ShapeError unless the shapes broadcast; DTypeError for a number that does not fit the dtype; DeviceError.
 Tensor maximum(const Arg& a, const Arg& b);
 /// The smaller of a and b, elementwise; NaN if either is. Where they are equal each gets half the gradient.
-/// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
+/// Throws: ShapeError unless the shapes broadcast; DTypeError for a number that does not fit the dtype; DeviceError.
 Tensor minimum(const Arg& a, const Arg& b);
 /// The angle of the point (b, a) in (−π, π], in radians, elementwise; integers give f32. Signed zeros and infinities as
 /// in C.
@@ -72,7 +72,8 @@ Tensor xlogy(const Arg& x, const Arg& y);
 /// upper number are no bounds, whatever the dtype: clamp(x, 0) has no upper end, clamp(x, -INFINITY, 1) no lower one.
 /// Where low > high the result is high. The gradient flows to x where low ≤ x ≤ high, to low where x < low ≤ high, to
 /// high elsewhere, and nowhere for NaN.
-/// Throws: DTypeError for bool; ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
+/// Throws: DTypeError for bool and for a number that does not fit the dtype; ShapeError unless the shapes broadcast;
+/// DeviceError for operands on different devices.
 Tensor clamp(const Arg& x, const Arg& low, const Arg& high = std::numeric_limits<double>::infinity());
 /// Linear interpolation a + weight (b − a), elementwise, exactly a and b at weights 0 and 1; integers give f32. The
 /// weight is a number or a tensor.
@@ -225,8 +226,8 @@ Tensor to(const Arg& x, Device device);
 /// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
 inline Tensor operator+(const Arg& a, const Arg& b) { return add(a, b); }
 /// The difference a − b, elementwise. Short for sub(a, b).
-/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
-/// devices.
+/// Throws: DTypeError for two bools and for a number that does not fit the dtype; ShapeError unless the shapes broadcast;
+/// DeviceError for operands on different devices.
 inline Tensor operator-(const Arg& a, const Arg& b) { return sub(a, b); }
 /// The product a · b, elementwise; for bool: and. Short for mul(a, b).
 /// Throws: ShapeError unless the shapes broadcast; DeviceError for operands on different devices.
@@ -236,8 +237,8 @@ inline Tensor operator*(const Arg& a, const Arg& b) { return mul(a, b); }
 inline Tensor operator/(const Arg& a, const Arg& b) { return div(a, b); }
 /// The remainder a − b ⌊a / b⌋ with b's sign, elementwise. Where b is 0: NaN, for integers 0. Derivatives: 1 with
 /// respect to a, −⌊a / b⌋ with respect to b. Short for mod(a, b).
-/// Throws: DTypeError for two bools; ShapeError unless the shapes broadcast; DeviceError for operands on different
-/// devices.
+/// Throws: DTypeError for two bools and for a number that does not fit the dtype; ShapeError unless the shapes broadcast;
+/// DeviceError for operands on different devices.
 inline Tensor operator%(const Arg& a, const Arg& b) { return mod(a, b); }
 /// −x, elementwise. Integers stay integers. Short for neg(x). Throws: DTypeError for bool.
 inline Tensor operator-(const Arg& x) { return neg(x); }
