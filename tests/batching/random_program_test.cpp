@@ -72,8 +72,10 @@ TEST_CASE("an exception at any step of a random program ends all examples and le
     program.stopping = Stopping::exception;
     for (program.stops_at = 0;; ++program.stops_at) {
       CAPTURE(seed, program.features, program.stops_at);
+      for (const Tensor& parameter : parameters.all()) parameter.set_grad({});
       std::int64_t before = memory_statistics().live_tensors;
       std::vector<std::string> texts = outcome_of(program, parameters, {}).texts;
+      for (const Tensor& parameter : parameters.all()) parameter.set_grad({});
       CHECK(memory_statistics().live_tensors == before);
       if (texts.size() != 1 || texts[0] != "stopped") break;
     }
