@@ -25,8 +25,9 @@ std::string to_string(Location where);
 /// function composed of several ops opens one with its own caller's location.
 class CallerScope {
  public:
-  /// Opens the scope for the ops of this thread; it has no effect within another one.
-  explicit CallerScope(Location where);
+  /// Opens the scope for the ops of this thread; it has no effect within another one. `function`: the name of the
+  /// caller's function, for messages; null: unknown.
+  explicit CallerScope(Location where, const char* function = nullptr);
   /// Ends the scope.
   ~CallerScope();
   CallerScope(const CallerScope&) = delete;

@@ -19,6 +19,7 @@
 #include "../core/context.h"
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
+#include "../ops/if_needed.h"
 #include "../record/tape_list.h"
 
 namespace reel {
@@ -58,7 +59,7 @@ class Solver {
     State next = options_.method == OdeMethod::runge_kutta4 ? in_equal_steps(y, t, end) : in_chosen_steps(y, t, end);
     NoRecord pause;
     for (std::size_t i = 0; i < controlled_; ++i)
-      if (!all(isfinite(next[i])).item<bool>())
+      if (!value_to_check<bool>(all(isfinite(next[i]))))
         fail<Error>(op_, where_,
                     "the state at t = {} is not finite; f has no bounded solution there, or a step is too "
                     "large for it",
@@ -291,7 +292,7 @@ void give_gradients(const CustomGradient& run) {
 Tensor rk4_step(const OdeFunction& f, double t, const Arg& given_y, double h) try {
   const char* op = "rk4_step";
   Location where = given_y.location();
-  CallerScope caller(where);
+  CallerScope caller(where, op);
   const Tensor& y = tensor_of(op, given_y);
   const OdeOptions defaults;
   auto slopes = [&](double time, const State& now) { return State{checked(op, f(time, now[0]), time, now[0], where)}; };
@@ -302,7 +303,7 @@ Tensor rk4_step(const OdeFunction& f, double t, const Arg& given_y, double h) tr
 
 Tensor odeint(const OdeFunction& f, const Arg& given_y0, std::span<const double> times, const OdeOptions& options) try {
   Location where = given_y0.location();
-  CallerScope caller(where);
+  CallerScope caller(where, "odeint");
   const Tensor& y0 = tensor_of("odeint", given_y0);
   check_problem("odeint", y0, times, options, where);
   return solve("odeint", f, y0, times, options, where);
@@ -313,7 +314,7 @@ Tensor odeint(const OdeFunction& f, const Arg& given_y0, std::span<const double>
 Tensor odeint_adjoint(const OdeFunctionOf& f, const Arg& given_y0, std::span<const double> times,
                       const std::vector<Tensor>& w, const OdeOptions& options) try {
   Location where = given_y0.location();
-  CallerScope caller(where);
+  CallerScope caller(where, adjoint_name);
   const Tensor& y0 = tensor_of(adjoint_name, given_y0);
   check_problem(adjoint_name, y0, times, options, where);
   for (std::size_t i = 0; i < w.size(); ++i) {

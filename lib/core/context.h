@@ -49,6 +49,8 @@ class Listener {
   virtual void updated(std::span<const Tensor> parameters) = 0;
   /// Called when the program names a tensor.
   virtual void named(const Tensor& tensor, std::string_view name) = 0;
+  /// Called before the function `by` gives elements of a tensor to the program. Throws: what is to end that function.
+  virtual void reading(const Tensor& tensor, const char* by, Location where) = 0;
 };
 
 /// May delay an op and run it later, together with equal ones: its fibre then waits inside `run`.
@@ -88,6 +90,7 @@ struct Context {
   const Call* running = nullptr;  // the op that runs, set on the slow path
   Location caller;
   const char* function = nullptr;             // the composed function that runs, which errors name
+  const char* caller_function = nullptr;      // of the innermost CallerScope; null: unknown
   const OpInfo* differentiating = nullptr;    // in a backward: the op whose gradient runs
   double multiplications = 0;                 // of all products and convolutions that this thread has run
   const ActiveModule* module_call = nullptr;  // the innermost running nn::ModuleCall
@@ -122,6 +125,14 @@ template <class F>
 void run_with_stack(const Context& context, F f) {
   if (!context.interceptor) return f();
   context.interceptor->run_with_stack([](void* data) { (*static_cast<F*>(data))(); }, &f);
+}
+
+/// Notifies this thread's listener that the function `by`, or the one around it that names itself, gives elements of x
+/// to the program. Throws: what is to end the function.
+inline void notify_of_reading(const Tensor& x, const char* by, Location where) {
+  const Context& now = context();
+  if (!now.has(Context::intercepted) || !now.listener) return;
+  now.listener->reading(x, now.has(Context::caller_named) && now.caller_function ? now.caller_function : by, where);
 }
 
 /// Names the caller for the ops within; overrides an outer name.

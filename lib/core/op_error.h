@@ -30,7 +30,7 @@ template <class E, class... T>
 /// an outer scope names one.
 class OpScope {
  public:
-  OpScope(Location where, const char* op) : caller_(where), named_(!context().function) {
+  OpScope(Location where, const char* op) : caller_(where, op), named_(!context().function) {
     if (named_) context().function = op;
   }
   ~OpScope() {

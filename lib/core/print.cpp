@@ -262,7 +262,7 @@ class PrintLayout {
 
 template <class T>
 std::vector<std::string> float_words(const Tensor& tensor, const std::vector<std::int64_t>& offsets) {
-  const T* first = tensor.data<T>();
+  const T* first = tensor.body().as<T>();
   std::vector<double> numbers;
   for (std::int64_t offset : offsets) {
     if constexpr (std::is_same_v<T, double>)
@@ -276,7 +276,7 @@ std::vector<std::string> float_words(const Tensor& tensor, const std::vector<std
 
 template <class T>
 std::vector<std::string> integer_words(const Tensor& tensor, const std::vector<std::int64_t>& offsets) {
-  const T* first = tensor.data<T>();
+  const T* first = tensor.body().as<T>();
   std::vector<std::string> words;
   std::size_t width = 0;
   for (std::int64_t offset : offsets) {
@@ -288,7 +288,7 @@ std::vector<std::string> integer_words(const Tensor& tensor, const std::vector<s
 }
 
 std::vector<std::string> bool_words(const Tensor& tensor, const std::vector<std::int64_t>& offsets) {
-  const bool* first = tensor.data<bool>();
+  const bool* first = tensor.body().as<bool>();
   std::vector<std::string> words;
   for (std::int64_t offset : offsets)
     words.emplace_back(!first[offset] ? "False" : tensor.rank() == 0 ? "True" : " True");

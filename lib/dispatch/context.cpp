@@ -121,10 +121,11 @@ Context& create_context() try {
 
 }  // namespace detail
 
-CallerScope::CallerScope(Location where) : opened_(false) {
+CallerScope::CallerScope(Location where, const char* function) : opened_(false) {
   detail::Context& context = detail::context();
   if (context.has(detail::Context::caller_named)) return;
   context.caller = where;
+  context.caller_function = function;
   context.set(detail::Context::caller_named, true);
   opened_ = true;
 }

@@ -64,6 +64,9 @@ class ListenerScope : public Listener, public WaitObserver {
   void named(const Tensor& tensor, std::string_view name) override {
     if (Listener* outer = this->outer()) outer->named(tensor, name);
   }
+  void reading(const Tensor& tensor, const char* by, Location where) override {
+    if (Listener* outer = this->outer()) outer->reading(tensor, by, where);
+  }
   void wait_starting(const char* reason) noexcept override {
     if (auto* outer = dynamic_cast<WaitObserver*>(this->outer())) outer->wait_starting(reason);
   }

@@ -45,13 +45,13 @@ std::array<Tensor, 2> parameters_of(const char* name, const char* first_name, co
 void check_positive(const char* name, const char* parameter, const Tensor& x, Location where) {
   if (x.numel() == 0) return;
   NoRecord pause;
-  double least = min(x).item<double>();
+  double least = value_to_check<double>(min(x));
   if (!(least > 0)) fail<Error>(name, where, "the {} must be above 0, not {}", parameter, least);
 }
 
 void check_support(const char* name, const Tensor& condition, const char* support, Location where) {
   NoRecord pause;
-  if (!all(condition).item<bool>()) fail<Error>(name, where, "a value is not {}", support);
+  if (!value_to_check<bool>(all(condition))) fail<Error>(name, where, "a value is not {}", support);
 }
 
 Tensor x_log_y(const Tensor& a, const Tensor& x) {

@@ -4,6 +4,7 @@
 #include <reel/ops.h>
 #include <reel/ops/stop_gradient.h>
 
+#include "../ops/if_needed.h"
 #include "distribution.h"
 
 namespace reel::distributions {
@@ -47,9 +48,9 @@ Tensor squared_distance(const Tensor& scale_tril, const Tensor& difference) {
 
 void check_scale(const Tensor& scale_tril, Location where) {
   NoRecord pause;
-  if (!all(diagonal_of(scale_tril) > 0).item<bool>())
+  if (!value_to_check<bool>(all(diagonal_of(scale_tril) > 0)))
     fail<Error>(multivariate_name, where, "the diagonal of scale_tril must be above 0");
-  if (any(triu(scale_tril, 1)).item<bool>())
+  if (value_to_check<bool>(any(triu(scale_tril, 1))))
     fail<Error>(multivariate_name, where, "scale_tril must be lower triangular, with zeros above its diagonal");
 }
 

@@ -76,7 +76,7 @@ Poisson::Poisson(const Arg& rate) {
   check_floating(poisson_name, rate_, rate.location());
   if (rate_.numel() == 0) return;
   NoRecord pause;
-  double least = min(rate_).item<double>();
+  double least = value_to_check<double>(min(rate_));
   if (!(least >= 0)) fail<Error>(poisson_name, rate.location(), "the rate must be at least 0, not {}", least);
 }
 

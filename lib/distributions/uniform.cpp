@@ -27,7 +27,7 @@ Uniform::Uniform(const Arg& low, const Arg& high) {
   OpScope caller(low.location(), uniform_name);
   auto [first, second] = parameters_of(uniform_name, "low", low, "high", high);
   NoRecord pause;
-  if (!all(first < second).item<bool>())
+  if (!value_to_check<bool>(all(first < second)))
     fail<Error>(uniform_name, low.location(), "low must be less than high everywhere");
   low_ = first;
   high_ = second;

@@ -78,6 +78,7 @@ std::unique_ptr<Managed, DLPackDeleter> exported(const Tensor& x, Location where
                     "{}, made at {}, is tracked by an open tape, whose gradients do not cross to another library: pass "
                     "stop_gradient(x)",
                     describe(x), to_string(x.made_at()));
+  notify_of_reading(x, to_name, where);
   std::unique_ptr<Exported<Managed>> made;
   try {
     made = std::make_unique<Exported<Managed>>();

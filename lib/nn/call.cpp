@@ -181,10 +181,10 @@ void Module::check_hooks_around(Location where) const {
     if (outer->hooks_) outer->hooks_->check_called(*this, where);
 }
 
-ModuleCall::ModuleCall(const Module& module, Location where)
+ModuleCall::ModuleCall(const Module& module, Location where, const char* op)
     : module_(module.original()),
       outer_(static_cast<const ModuleCall*>(context().module_call)),
-      caller_(where),
+      caller_(where, op),
       before_(context().multiplications) {
   module_.check_not_moved_from(where);
   if (module_.hooks_) module_.hooks_->mark_called();
@@ -195,7 +195,7 @@ ModuleCall::ModuleCall(const Module& module, Location where)
 
 std::uint64_t ModuleCall::observed_calls() { return observed.load(std::memory_order_relaxed); }
 
-ModuleCall::ModuleCall(const Module& module, const char* op, const Arg& x) : ModuleCall(module, x.location()) {
+ModuleCall::ModuleCall(const Module& module, const char* op, const Arg& x) : ModuleCall(module, x.location(), op) {
   tensor_of(op, x);
 }
 

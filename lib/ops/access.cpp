@@ -52,6 +52,8 @@ void begin_write(const char* op, const Tensor& x, Location where) {
                     "{}, {} at {}, is tracked by an open tape, whose gradients would be those of the old values; write "
                     "to a copy",
                     describe(x), context.tapes->is_leaf(b) ? "made" : "computed", to_string(x.made_at()));
+  // The old elements can be read through the pointer.
+  notify_of_reading(x, op, where);
   UseLog::forget(b);
   b.storage->writers.fetch_add(1, std::memory_order_relaxed);
   b.storage->overwritten(context.call_site(where));
@@ -67,6 +69,7 @@ void prepare_kernel_on(const Tensor& x, bool writes, Location where) {
 const void* Tensor::readable(DType dtype, Location where) const {
   check_type("data", "read", *this, dtype, where);
   check_on_cpu("data", *this, where);
+  notify_of_reading(*this, "data", where);
   return body().data;
 }
 
@@ -82,6 +85,7 @@ void* Tensor::writable(DType dtype, Location where) {
 const void* detail::readable_on_device(const Tensor& x, DType dtype, Location where) {
   check_type("cuda::data", "read", x, dtype, where);
   check_on_device("cuda::data", x, where);
+  notify_of_reading(x, "cuda::data", where);
   prepare_kernel_on(x, false, where);
   return x.body().data;
 }
@@ -111,6 +115,7 @@ T Tensor::only_element(Location where) const {
     NoRecord pause;
     return to(Arg(*this, where), cpu).template item<T>(where);
   }
+  notify_of_reading(*this, "item", where);
   const void* data = body().data;
   return with_type(dtype(),
                    [&]<class From>(std::type_identity<From>) { return convert<T>(*static_cast<const From*>(data)); });
@@ -118,9 +123,10 @@ T Tensor::only_element(Location where) const {
 
 template <class T>
 std::vector<T> Tensor::copied_elements(Location where) const try {
+  check_type("data", "read", *this, dtype_of<T>(), where);
+  notify_of_reading(*this, "to_vector", where);
   NoRecord pause;
   Tensor here = to_if_needed(Arg(*this, where), cpu);
-  static_cast<void>(here.readable(dtype_of<T>(), where));
   Tensor packed = contiguous_if_needed(Arg(here, where));
   const T* first = static_cast<const T*>(packed.body().data);
   return std::vector<T>(first, first + packed.numel());

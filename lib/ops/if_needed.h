@@ -27,6 +27,13 @@ inline Tensor to_if_needed(const Arg& x, Device device) {
   return tensor.device() == device ? tensor : to(x, device);
 }
 
+/// The only element of x, for a check that ends in an error or in nothing: it is not reported as read by the program.
+template <class T>
+T value_to_check(const Tensor& x) {
+  Tensor here = to_if_needed(to_if_needed(x, dtype_of<T>()), cpu);
+  return *static_cast<const T*>(here.body().data);
+}
+
 /// x in row-major order. Throws: as `contiguous`.
 inline Tensor contiguous_if_needed(const Arg& x) {
   const Tensor& tensor = tensor_of("contiguous", x);

@@ -3,7 +3,7 @@
 
 Usage: judge_onnx.py PROGRAM
 
-Every file is accepted by onnx.checker, and onnxruntime computes from it what reel computed: within 1e-5 of the largest
+Every file is accepted by onnx.checker, has no node and no array that leads to no output, and onnxruntime computes from it what reel computed: within 1e-5 of the largest
 element of a result, or of 1. PROGRAM writes the files, and calls with
 other inputs than those at the export, whose sizes along named axes differ; it prints the problems that it finds itself.
 """
@@ -40,9 +40,37 @@ def difference(wanted, found):
     return f"{b[far][0]} instead of {a[far][0]}, in {far.sum()} of {far.size} elements"
 
 
+def unused(graph):
+    """The names of nodes and arrays of which nothing in the graph, or in its bodies, reads a result."""
+    read, found = set(), []
+
+    def visit(graph):
+        read.update(output.name for output in graph.output)
+        for node in graph.node:
+            read.update(node.input)
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    visit(attribute.g)
+
+    def compare(graph):
+        found.extend(array.name for array in graph.initializer if array.name not in read)
+        for node in graph.node:
+            if not read.intersection(node.output):
+                found.append(node.name)
+            for attribute in node.attribute:
+                if attribute.HasField("g"):
+                    compare(attribute.g)
+
+    visit(graph)
+    compare(graph)
+    return found
+
+
 def judge(path):
     """Returns a problem of a model, if there is one, and the number of its calls."""
     onnx.checker.check_model(str(path), full_check=True)
+    if names := unused(onnx.load(str(path)).graph):
+        return f"nothing reads {', '.join(names)}", 0
     calls = [numpy.load(call) for call in calls_of(path)]
     # Many operators of onnxruntime refuse tensors without elements.
     calls = [call for call in calls if all(call[name].size for name in call.files)]

@@ -25,7 +25,9 @@
 ///
 /// The function is called several times, at several sizes of the named axes, and the ops of these calls are compared:
 /// what is equal in all of them is fixed in the file, and sizes that follow from the named axes are computed there. C++
-/// loops and branches are written as they ran; a loop whose count depends on an axis is given as `scan` or `loop`.
+/// loops and branches are written as they ran; a loop whose count depends on an axis is given as `scan` or `loop`. What
+/// reads elements that depend on an input is refused, such as `item()`, `pack(x, lengths)` or a layer that is given
+/// lengths; a mask as `unsqueeze(arange(x.size(0)), 1) < lengths` is computed in the file.
 
 namespace reel::io::onnx {
 
@@ -94,7 +96,7 @@ struct ScanStep {
 };
 
 /// Runs a step for every index of axis 0 of the inputs: state, outputs_t = step(state, inputs_t). It is a plain loop,
-/// which tapes record as its ops; `save` writes it as one Scan node, whatever its length.
+/// which tapes record as its ops; `save` writes it as one Scan node, whatever its length, unless its steps differ.
 ///
 /// inputs: (T, …) each, with T >= 1; state: any shapes.
 /// Throws: Error without inputs; ShapeError for inputs of different or no steps; what the step throws.
@@ -121,8 +123,9 @@ Tensor size_of(const Tensor& x, int axis, Location where = Location::here());
 /// Writes a function to a file. Nothing is recorded on tapes; parameters of modules become initialisers named by their
 /// path in the model, such as "encoder.layers.0.weight". Call the model's `eval()` before.
 /// Throws: Error, with the op and its line, for an op that has no counterpart in ONNX, draws random numbers, or has a
-/// number fixed in it that depends on the size of a named axis; for names that are empty or occur twice; FileError if
-/// the file cannot be written, would have 2 GiB, or libreel_onnx.so is missing. No file is left then.
+/// number fixed in it that depends on the size of a named axis, and for a function that reads elements which depend on an
+/// input; for names that are empty or occur twice; FileError if the file cannot be written, would have 2 GiB, or
+/// libreel_onnx.so is missing. No file is left then.
 /// Source: ONNX, operator set 17.
 void save_function(const std::string& file, const Function& f, const std::vector<Input>& inputs,
                    const SaveOptions& options = {}, Location where = Location::here());
@@ -168,8 +171,9 @@ namespace reel::io::onnx {
 /// tensor or a vector of them. Nothing is recorded on tapes; parameters of modules become initialisers named by their
 /// path in the model, such as "encoder.layers.0.weight". Call the model's `eval()` before.
 /// Throws: Error, with the op and its line, for an op that has no counterpart in ONNX, draws random numbers, or has a
-/// number fixed in it that depends on the size of a named axis; for names that are empty or occur twice; FileError if
-/// the file cannot be written, would have 2 GiB, or libreel_onnx.so is missing. No file is left then.
+/// number fixed in it that depends on the size of a named axis, and for a function that reads elements which depend on an
+/// input; for names that are empty or occur twice; FileError if the file cannot be written, would have 2 GiB, or
+/// libreel_onnx.so is missing. No file is left then.
 /// Source: ONNX, operator set 17.
 template <class F>
 void save(const std::string& file, F&& f, const std::vector<Input>& inputs, const SaveOptions& options = {},

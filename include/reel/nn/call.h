@@ -102,9 +102,9 @@ inline std::vector<Tensor*> tensors_of(RecurrentOutput& result) { return {&resul
 /// A running call of a module: what `Module::call` opens.
 class ModuleCall final : public detail::ActiveModule {
  public:
-  /// A call from the given location.
+  /// A call from the given location. `op`: the name of the function, for messages; null: unknown.
   /// Throws: Error if a module around this one has hooks and was never called itself, so that they would not run.
-  ModuleCall(const Module& module, Location where);
+  ModuleCall(const Module& module, Location where, const char* op = nullptr);
   /// A call with input x, from its location.
   /// Throws: Error if x is undefined, and if a module around this one has hooks and was never called itself, so that
   /// they would not run; DTypeError if x is a number, in the name of `op`.

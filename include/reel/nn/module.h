@@ -192,8 +192,8 @@ class Module : public ModulePart {
   ///       return call("Similarity", {x, y}, where, [&](const Tensor& x, const Tensor& y) { return sum(x * y, {1}); });
   ///     }
   template <std::size_t count, class F>
-  auto call(const char*, const Tensor (&inputs)[count], Location where, F f) const {
-    ModuleCall running(*this, where);
+  auto call(const char* op, const Tensor (&inputs)[count], Location where, F f) const {
+    ModuleCall running(*this, where, op);
     return [&]<std::size_t... i>(std::index_sequence<i...>) {
       return running.run(hooks_.get(), f, inputs[i]...);
     }(std::make_index_sequence<count>());

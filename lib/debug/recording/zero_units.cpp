@@ -40,7 +40,7 @@ std::vector<std::int32_t> zero_units_of(const Tensor& x) {
   std::int64_t examples = x.numel() / (units * inner);
   std::vector<std::uint8_t> seen(static_cast<std::size_t>(units));
   detail::with_floating(x.dtype(), [&]<class T>(std::type_identity<T>) {
-    const T* data = x.data<T>();
+    const T* data = x.body().as<T>();
     for (std::int64_t i = 0; i < examples; ++i) {
       see(seen, data + i * units * inner, inner);
       if (i % examples_between_tests == 0 && std::ranges::find(seen, 0) == seen.end()) return;

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <iterator>
 #include <span>
 #include <unordered_set>
 
@@ -125,6 +127,21 @@ void add_outputs(OnnxGraph& graph, Writer& writer, const std::vector<Trace>& tra
   }
 }
 
+// Drops the nodes and arrays that lead to no output. `used`: the names that the graphs around it and its own read.
+void drop_unused(OnnxGraph& graph, std::unordered_set<std::string>& used) {
+  for (const OnnxValue& output : graph.outputs) used.insert(output.name);
+  std::vector<OnnxNode> kept;
+  for (auto node = graph.nodes.rbegin(); node != graph.nodes.rend(); ++node) {
+    if (std::ranges::none_of(node->outputs, [&](const std::string& name) { return used.contains(name); })) continue;
+    used.insert(node->inputs.begin(), node->inputs.end());
+    for (const OnnxAttribute& attribute : node->attributes)
+      if (attribute.graph) drop_unused(*attribute.graph, used);
+    kept.push_back(std::move(*node));
+  }
+  graph.nodes.assign(std::make_move_iterator(kept.rbegin()), std::make_move_iterator(kept.rend()));
+  std::erase_if(graph.initialisers, [&](const OnnxTensor& array) { return !used.contains(array.name); });
+}
+
 Names output_names(const SaveOptions& options, std::size_t count, Location where) {
   if (options.outputs.size() > count)
     fail<Error>(save_name, where, "{} outputs are named, and the function returns {}", options.outputs.size(), count);
@@ -162,6 +179,8 @@ void save_function(const std::string& file, const Function& f, const std::vector
       fail<Error>(save_name, where, "an input and an output have the name '{}'", name);
   writer.write();
   add_outputs(model.graph, writer, traces, axes, names);
+  std::unordered_set<std::string> used;
+  drop_unused(model.graph, used);
 
   AtomicFile output(save_name, file, where);
   WrittenModel written = onnx_bytes(model);

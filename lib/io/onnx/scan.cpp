@@ -4,6 +4,7 @@
 
 #include "../../core/context.h"
 #include "../../core/op_error.h"
+#include "../../ops/if_needed.h"
 #include "model_tensor.h"
 #include "trace.h"
 #include "writer.h"
@@ -52,10 +53,11 @@ void check_state(const char* function, std::span<const Tensor> before, std::span
   }
 }
 
-// A loop whose first step is traced as the body, and whose second one must do what the first did.
+// A loop whose first step is traced as the body, and whose others must do what the first did.
 template <class Step>
 std::shared_ptr<Trace> traced_body(Tracer& tracer, std::span<const Tensor> inputs, const char* function, Location where,
                                    Step step) {
+  if (context().interceptor) fail<Error>(save_name, where, "{} within batch_map cannot be exported", function);
   tracer.begin_body(inputs);
   std::vector<Tensor> outputs;
   try {
@@ -68,15 +70,17 @@ std::shared_ptr<Trace> traced_body(Tracer& tracer, std::span<const Tensor> input
 }
 
 void check_alike(const Trace& first, const Trace& later, const char* function, Location where) {
-  std::size_t step = first_difference(first, later);
+  std::size_t step = first_difference(first, later, true);
   if (step == no_difference) return;
   const Trace& longer = step < first.steps.size() ? first : later;
-  if (step < longer.steps.size())
+  if (step < longer.steps.size()) {
+    const TracedStep& shown = shown_step(longer, step);
     fail<Error>(
-        save_name, longer.steps[step].where,
-        "the op {} in the body of {} runs in one step and not in another, or on other tensors: all steps must do "
-        "the same",
-        longer.steps[step].name(), function);
+        save_name, shown.where,
+        "the op {} in the body of {} runs in one step and not in another, on other tensors, or with other numbers: all "
+        "steps must do the same; what changes from step to step has to be a state, an input or the index",
+        shown.name(), function);
+  }
   fail<Error>(save_name, where, "the steps of {} return different tensors: all must do the same", function);
 }
 
@@ -105,7 +109,7 @@ ScanResult scan(const std::function<ScanStep(std::span<const Tensor>, std::span<
       check_state(scan_name, state, made.state, where);
       return concatenated(made.state, made.outputs);
     };
-    if (tracer && tracer->listens() && t < 2) {
+    if (tracer && tracer->listens()) {
       std::shared_ptr<Trace> traced = traced_body(*tracer, concatenated(state, parts), scan_name, where, run);
       if (body) check_alike(*body, *traced, scan_name, where);
       if (!body) body = traced;
@@ -140,7 +144,7 @@ std::vector<Tensor> loop(const Tensor& count,
   if (count.rank() != 0) fail<ShapeError>(loop_name, where, "the count is {}, not a tensor () of i64", describe(count));
   Tracer* tracer = Tracer::current();
   bool listens = tracer && tracer->listens();
-  std::int64_t steps = count.item<std::int64_t>();
+  std::int64_t steps = value_to_check<std::int64_t>(count);
   if (listens && steps < 1)
     fail<Error>(save_name, where, "a loop without steps cannot be exported: give larger examples");
   std::vector<Tensor> first_state = state;
@@ -158,7 +162,7 @@ std::vector<Tensor> loop(const Tensor& count,
       check_state(loop_name, state, next, where);
       return next;
     };
-    if (listens && i < 2) {
+    if (listens) {
       std::vector<Tensor> given{index};
       std::shared_ptr<Trace> made = traced_body(*tracer, concatenated(given, state), loop_name, where, run);
       if (traced) check_alike(*traced, *made, loop_name, where);

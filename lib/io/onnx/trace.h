@@ -24,7 +24,7 @@ struct TracedValue {
   Tensor tensor;
   Kind kind = Kind::constant;
   std::uint32_t version = 0;  ///< of its elements when it was first seen
-  int input = 0;              ///< of an input: its index
+  bool varies = false;        ///< with the elements of an input, or from step to step of a loop
   std::int32_t step = -1;     ///< of a result: the step that made it
   std::string name = {};      ///< of a parameter or buffer of a module: its path
 };
@@ -83,6 +83,8 @@ class Tracer : public detail::ListenerScope {
   void starting(const detail::Call& call, Location where) override;
   void finished(const detail::Call& call, Location where) override;
   void failed(const detail::Call& call) noexcept override;
+  /// Throws: Error for a tensor that varies, since what the program makes of its elements would be fixed in the file.
+  void reading(const Tensor& tensor, const char* by, Location where) override;
 
  private:
   // A trace that grows, with the values of the bodies that it knows.
@@ -97,7 +99,9 @@ class Tracer : public detail::ListenerScope {
 
   ValueId id_of(std::size_t level, const Tensor& tensor);
   ValueId find(std::size_t level, const Tensor& tensor);
+  ValueId find_in(const Level& level, const Tensor& tensor) const;
   ValueId add_value(std::size_t level, TracedValue value);
+  bool varies(const Tensor& tensor) const;
   void add_inputs(std::span<const Tensor> inputs);
   std::string name_of(const Tensor& tensor);
 
@@ -107,11 +111,14 @@ class Tracer : public detail::ListenerScope {
   bool paused_ = false;
 };
 
-/// Returns an empty text if two traces have equal steps on equal values, up to attributes and sizes, or else the
-/// index of the first step that differs.
-std::size_t first_difference(const Trace& a, const Trace& b);
+/// The step for messages in place of the given one: of a number, the op that takes it.
+const TracedStep& shown_step(const Trace& trace, std::size_t step);
 
 /// Returned by `first_difference` for traces that agree.
 constexpr std::size_t no_difference = static_cast<std::size_t>(-1);
+
+/// Returns the index of the first step that differs in two traces: in the op, or in the values that it takes; with
+/// `numbers`, which traces of one size have, also in its attributes or in the elements of a constant.
+std::size_t first_difference(const Trace& a, const Trace& b, bool numbers = false);
 
 }  // namespace reel::io::onnx

@@ -1,6 +1,7 @@
 #include "writer.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -105,8 +106,15 @@ std::vector<Numbers> Writer::in_shape(std::size_t input) const {
   return shape;
 }
 
+std::size_t Writer::other_run() const {
+  for (std::size_t run = 1; run < runs_.size(); ++run)
+    if (step(run).attributes != step().attributes) return run;
+  return 0;
+}
+
 void Writer::refuse(const std::string& reason) const {
-  fail<Error>(save_name, step().where, "the op {} cannot be exported: {}", step().name(), reason);
+  const TracedStep& shown = runs_[0]->steps.empty() ? step() : shown_step(*runs_[0], current_);
+  fail<Error>(save_name, shown.where, "the op {} cannot be exported: {}", shown.name(), reason);
 }
 
 void Writer::refuse_output(std::size_t output, const char* what) const {
@@ -159,13 +167,6 @@ std::string Writer::rounded_name(ValueId id, DType half) {
   name = array.name = shared_.fresh(first.name);
   shared_.root.initialisers.push_back(std::move(array));
   return name;
-}
-
-bool Writer::is_fixed(std::size_t input) const {
-  for (std::size_t run = 1; run < runs_.size(); ++run)
-    if (&tensor(input, run).body() != &tensor(input).body() && !same_elements(tensor(input), tensor(input, run)))
-      return false;
-  return true;
 }
 
 void Writer::result(std::size_t output, const std::string& name) {
@@ -241,6 +242,21 @@ std::string Writer::scalar(double value, DType dtype) {
   NoRecord pause;
   DeviceGuard here(cpu);
   return constant(onnx_tensor({}, full({}, value, {.dtype = dtype})));
+}
+
+std::string Writer::number(const std::function<double(std::size_t)>& f, DType dtype) {
+  for (std::size_t other = 1; other < runs_.size(); ++other) {
+    if (std::bit_cast<std::uint64_t>(f(other)) == std::bit_cast<std::uint64_t>(f(0))) continue;
+    for (std::size_t run = 0; run < runs_.size(); ++run)
+      if (!(std::abs(f(run)) < 0x1p53) || f(run) != std::trunc(f(run)))
+        refuse(
+            fmt::format("its number is {} for {} and {} for {}, and would be fixed in the file; compute it with ops "
+                        "from the inputs or from io::onnx::size_of",
+                        f(0), shared_.axes.sizes_text(0), f(other), shared_.axes.sizes_text(other)));
+    std::string counted = size(numbers(f));
+    return node("Squeeze", {dtype == DType::i64 ? counted : cast(counted, dtype)});
+  }
+  return scalar(f(0), dtype);
 }
 
 std::string Writer::integers(const std::vector<std::int64_t>& values) {

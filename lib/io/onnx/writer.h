@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -69,10 +70,19 @@ class Writer {
   bool has_output(std::size_t output) const { return output < output_count() && step().outputs[output] != no_value; }
   const Tensor& tensor(std::size_t input, std::size_t run = 0) const;
   const Tensor& out(std::size_t output = 0, std::size_t run = 0) const;
+  /// The attributes in one run.
   template <class T>
-  const T& attributes(std::size_t run = 0) const {
+  const T& attributes(std::size_t run) const {
     return *reinterpret_cast<const T*>(step(run).attributes.data());
   }
+  /// The attributes of all runs. Throws: Error, with the op and its line, if they differ.
+  template <class T>
+  const T& attributes() const {
+    if (other_run() > 0) refuse("its options depend on the size of an axis: give constants, or fix the axis");
+    return attributes<T>(0);
+  }
+  /// The first run with other attributes than the run 0; 0 if there is none.
+  std::size_t other_run() const;
   /// f(run) of all runs.
   template <class F>
   Numbers numbers(F f) const {
@@ -84,7 +94,7 @@ class Writer {
   Numbers out_size(std::size_t output, int axis) const;
   /// A number that all runs have. Throws: Error, with the op and its line, if they differ; `what` is "the window".
   std::int64_t fixed(const Numbers& numbers, const char* what) const;
-  /// Throws: Error with the op and its line. `reason` is a clause such as "its windows overlap".
+  /// Throws: Error with the op and its line; a number beside a tensor is named as the op that takes it. `reason` is a clause such as "its windows overlap".
   [[noreturn]] void refuse(const std::string& reason) const;
   /// Throws: Error if an output is used that the operator does not have.
   void refuse_output(std::size_t output, const char* what) const;
@@ -98,8 +108,6 @@ class Writer {
   std::string in_as(std::size_t input, DType dtype);
   /// The name of an input of f32 whose elements are rounded to a half: in the file, if it is a constant.
   std::string in_rounded(std::size_t input, DType half);
-  /// True if the elements are equal in all runs.
-  bool is_fixed(std::size_t input) const;
   void result(const std::string& name) { result(0, name); }
   void result(std::size_t output, const std::string& name);
 
@@ -108,6 +116,8 @@ class Writer {
   Names nodes(const char* type, const Names& inputs, std::size_t outputs, const Attributes& attributes = {});
   std::string cast(const std::string& x, DType dtype);
   std::string scalar(double value, DType dtype);
+  /// A number f(run) of all runs: a constant, or computed from the named axes if it is whole in each.
+  std::string number(const std::function<double(std::size_t run)>& f, DType dtype);
   std::string integers(const std::vector<std::int64_t>& values);
   std::string integer(std::int64_t value);
   std::string constant(detail::OnnxTensor array);

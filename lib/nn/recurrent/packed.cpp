@@ -113,7 +113,7 @@ Packed pack(std::span<const Tensor> sequences, Location where) try {
 Packed pack(const Arg& padded, const Tensor& lengths) try {
   const Tensor& x = tensor_of("pack", padded);
   Location where = padded.location();
-  CallerScope caller(where);
+  CallerScope caller(where, "pack");
   if (x.rank() < 2) fail<ShapeError>("pack", where, "{} is not (T, B, …)", describe(x));
   if (!lengths.defined()) fail<Error>("pack", where, "the lengths are an undefined tensor");
   Packed packed{{}, checked_lengths("pack", lengths, x, where)};

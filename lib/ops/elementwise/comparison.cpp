@@ -97,7 +97,7 @@ Tensor isclose(const Arg& a, const Arg& b, ToleranceOptions options) {
 
 bool allclose(const Arg& a, const Arg& b, ToleranceOptions options) {
   Tensor close = close_elements("allclose", a, b, options);
-  CallerScope caller(a.location());
+  CallerScope caller(a.location(), "allclose");
   return all(close).item<bool>();
 }
 

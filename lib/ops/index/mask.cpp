@@ -88,11 +88,11 @@ Tensor masked_scatter(const Arg& x, const Arg& mask, const Arg& source) {
   if (from.dtype() != to.dtype())
     fail<DTypeError>(name, where, "the source {} does not have x's dtype {}", describe(from), name_of(to.dtype()));
   Tensor whole = expand_if_needed(at, shape);
-  auto count = count_nonzero(whole).item<std::int64_t>();
+  auto count = value_to_check<std::int64_t>(count_nonzero(whole));
   if (count > from.numel())
     fail<ShapeError>(name, where, "the source {} has fewer elements than the {} that the mask {} selects of x {}",
                      describe(from), count, to_string(at.shape()), describe(to));
-  if (count == 0) return copy(to);
+  if (from.numel() == 0) return copy(to);
   // Where the mask is false, an element that exists is read and dropped.
   Tensor order = reshape(clamp(cumsum(whole) - 1, 0), shape);
   return reel::where(whole, take(from, order), to);

@@ -33,7 +33,7 @@ Tensor fractions_of(const Tensor& x, const Arg& q, Location where) {
   check_same_device(quantile_name, x, tensor, where);
   if (tensor.rank() > 1) fail<ShapeError>(quantile_name, where, "q is a number or a vector, not {}", describe(tensor));
   // On a GPU the answer would have to be waited for.
-  if (tensor.device() == cpu && !all(logical_and(tensor >= 0.0, tensor <= 1.0)).item<bool>())
+  if (tensor.device() == cpu && !value_to_check<bool>(all(logical_and(tensor >= 0.0, tensor <= 1.0))))
     fail<Error>(quantile_name, where, "an element of q {} is outside [0, 1]", describe(tensor));
   return to_if_needed(tensor, DType::f64);
 }

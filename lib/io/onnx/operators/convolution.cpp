@@ -53,11 +53,6 @@ struct Windows {
   }
 };
 
-template <class F>
-Numbers of_all(Writer& w, F f) {
-  return w.numbers(f);
-}
-
 // The padding behind the last element with which the sizes are those of the runs, rounded down.
 std::int64_t padding_after(Writer& w, const Numbers& from, const Numbers& to, std::int64_t extent, std::int64_t stride,
                            std::int64_t before) {
@@ -80,9 +75,7 @@ void write_convolution(Writer& w) {
     int own = 3 - windows.spatial + i;
     std::int64_t size = w.fixed(w.in_size(1, 2 + i), "the size of the filter");
     kernel.push_back(size);
-    std::int64_t before =
-        w.fixed(w.numbers([&](std::size_t run) { return w.attributes<Convolution>(run).padding[own]; }), "the padding");
-    std::int64_t extent = (size - 1) * c.dilation[own] + 1;
+    std::int64_t before = c.padding[own], extent = (size - 1) * c.dilation[own] + 1;
     std::int64_t after =
         padding_after(w, w.in_size(0, windows.axis(i)), w.out_size(0, windows.axis(i)), extent, c.stride[own], before);
     windows.add(c.stride[own], c.dilation[own], before, after);
@@ -103,9 +96,7 @@ void write_transposed_convolution(Writer& w) {
     int own = 3 - windows.spatial + i;
     std::int64_t size = w.fixed(w.in_size(1, 2 + i), "the size of the filter");
     kernel.push_back(size);
-    std::int64_t extent = (size - 1) * c.dilation[own] + 1;
-    std::int64_t padding =
-        w.fixed(w.numbers([&](std::size_t run) { return w.attributes<Convolution>(run).padding[own]; }), "the padding");
+    std::int64_t extent = (size - 1) * c.dilation[own] + 1, padding = c.padding[own];
     Numbers from = w.in_size(0, windows.axis(i)), to = w.out_size(0, windows.axis(i));
     std::int64_t missing = w.fixed(
         w.numbers([&](std::size_t run) { return to[run] - ((from[run] - 1) * c.stride[own] + extent - 2 * padding); }),
@@ -129,7 +120,7 @@ bool is_global(Writer& w, const Windows& windows) {
 
 template <bool takes_largest>
 void write_pool(Writer& w) {
-  const auto& p = w.attributes<Pooling>();
+  const auto& p = w.attributes<Pooling>(0);
   w.refuse_output(1, "the indices of the largest elements in reel's order");
   Windows windows(w, p.channels_last != 0);
   if (p.adaptive && is_global(w, windows))
@@ -146,6 +137,8 @@ void write_pool(Writer& w) {
       windows.add(whole / parts, 1, 0, 0);
       continue;
     }
+    for (auto part : {&Pooling::window, &Pooling::stride, &Pooling::padding, &Pooling::dilation})
+      w.fixed(w.numbers([&](std::size_t run) { return (w.attributes<Pooling>(run).*part)[own]; }), "its window");
     kernel.push_back(p.window[own]);
     std::int64_t extent = (p.window[own] - 1) * p.dilation[own] + 1, before = p.padding[own], stride = p.stride[own];
     auto fits = [&](std::int64_t more) {
@@ -176,7 +169,7 @@ void write_pool(Writer& w) {
 
 // One axis after the other.
 void write_interpolate(Writer& w) {
-  const auto& taps = w.attributes<AxisTaps>();
+  const auto& taps = w.attributes<AxisTaps>(0);
   int axis = static_cast<int>(taps.axis), rank = w.tensor(0).rank();
   Numbers from = w.in_size(0, axis), to = w.out_size(0, axis);
   auto mode = static_cast<Interpolation>(taps.mode);

@@ -48,11 +48,19 @@ std::vector<std::int64_t> last_axes(Writer& w) {
   return axes;
 }
 
+// The length of a row may depend on the named axes.
+double epsilon_of(Writer& w) {
+  double epsilon = w.attributes<RowForm>(0).epsilon;
+  w.fixed(w.numbers([&](std::size_t run) { return w.attributes<RowForm>(run).epsilon == epsilon; }),
+          "whether its epsilon is that of the first call");
+  return epsilon;
+}
+
 void write_layer_norm(Writer& w) {
   w.refuse_output(1, "the means of a layer_norm");
   w.refuse_output(2, "the variances of a layer_norm");
   DType dtype = w.tensor(1).dtype();
-  double epsilon = w.attributes<RowForm>().epsilon;
+  double epsilon = epsilon_of(w);
   std::string x = w.in_as(0, dtype), y;
   std::vector<std::int64_t> axes = last_axes(w);
   if (dtype == f32) {
@@ -68,8 +76,7 @@ void write_layer_norm(Writer& w) {
 void write_rms_norm(Writer& w) {
   DType dtype = w.tensor(1).dtype();
   std::string x = w.in_as(0, dtype);
-  std::string y =
-      w.node("Mul", {normalised(w, x, last_axes(w), w.attributes<RowForm>().epsilon, false, dtype), w.in(1)});
+  std::string y = w.node("Mul", {normalised(w, x, last_axes(w), epsilon_of(w), false, dtype), w.in(1)});
   w.result(dtype == w.out().dtype() ? y : w.cast(y, w.out().dtype()));
 }
 
@@ -86,7 +93,7 @@ void write_group_norm(Writer& w) {
   std::size_t runs = w.run_count();
   Numbers rest = w.numbers([&](std::size_t run) { return w.attributes<RowForm>(run).length; });
   std::string rows = w.reshape(w.in_as(0, dtype), {w.in_size(0, 0), Numbers(runs, groups), rest});
-  std::string y = normalised(w, rows, {2}, w.attributes<RowForm>().epsilon, true, dtype);
+  std::string y = normalised(w, rows, {2}, epsilon_of(w), true, dtype);
   y = w.reshape(y, w.in_shape(0));
   std::vector<Numbers> shape = w.in_shape(0);
   shape.erase(shape.begin());

@@ -87,22 +87,8 @@ void write_variance(Writer& w) {
       axes.empty() ? x : w.node("ReduceMean", {x}, {attribute("axes", axes), attribute("keepdims", std::int64_t{1})});
   std::string apart = w.node("Sub", {x, mean});
   std::string sum = reduced(w, "ReduceSum", w.node("Mul", {apart, apart}));
-  Numbers divisors =
-      w.numbers([&](std::size_t run) { return static_cast<double>(w.attributes<VarianceAttributes>(run).divisor); });
-  for (std::size_t run = 0; run < w.run_count(); ++run)
-    if (static_cast<double>(w.attributes<VarianceAttributes>(run).divisor) != static_cast<double>(divisors[run])) {
-      for (std::size_t r = 0; r < w.run_count(); ++r)
-        if (static_cast<double>(w.attributes<VarianceAttributes>(r).divisor) !=
-            static_cast<double>(w.attributes<VarianceAttributes>().divisor))
-          w.refuse("its correction is no whole number and an axis has no fixed size");
-      divisors.clear();
-      break;
-    }
-  std::string divisor = divisors.empty() || is_constant(divisors)
-                            ? w.scalar(w.attributes<VarianceAttributes>().divisor, dtype)
-                            : w.cast(w.size(divisors), dtype);
+  std::string divisor = w.number([&](std::size_t run) { return w.attributes<VarianceAttributes>(run).divisor; }, dtype);
   std::string y = w.node("Div", {sum, divisor});
-  if (w.out().rank() == 0 && !divisors.empty() && !is_constant(divisors)) y = w.node("Squeeze", {y});
   w.result(root ? w.node("Sqrt", {y}) : y);
 }
 

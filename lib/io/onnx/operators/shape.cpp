@@ -57,7 +57,7 @@ std::string sliced_part(Writer& w, const std::string& x, int axis, const Numbers
 }
 
 void write_slice(Writer& w) {
-  const auto& first = w.attributes<SliceAttributes>();
+  const auto& first = w.attributes<SliceAttributes>(0);
   int axis = static_cast<int>(first.axis);
   auto of = [&](std::int64_t SliceAttributes::*member) {
     return w.numbers([&](std::size_t run) { return w.attributes<SliceAttributes>(run).*member; });
@@ -151,37 +151,30 @@ void write_pad(Writer& w) {
   // ONNX's Pad takes bools, but runtimes do not.
   DType padded = dtype == boolean ? u8 : dtype;
   if (padded != dtype) x = w.cast(x, padded);
-  std::string y = w.node("Pad", {x, w.sizes(widths), w.scalar(w.attributes<PadAttributes>().value, padded)});
+  std::string value = w.number([&](std::size_t run) { return w.attributes<PadAttributes>(run).value; }, padded);
+  std::string y = w.node("Pad", {x, w.sizes(widths), value});
   w.result(padded != dtype ? w.cast(y, dtype) : y);
 }
 
 // A value in every element of a shape that depends on the named axes; other calls are constants.
 void write_full(Writer& w) {
-  const auto& value = w.attributes<FillAttributes>();
   DType dtype = w.out().dtype();
-  std::string number =
-      is_floating(dtype) || dtype == boolean
-          ? w.scalar(value.number, dtype)
-          : (dtype == i64 ? w.integer(value.integer) : w.scalar(static_cast<double>(value.integer), dtype));
   Numbers integers = w.numbers([&](std::size_t run) { return w.attributes<FillAttributes>(run).integer; });
-  if (!is_constant(integers)) {
-    std::string counted = w.size(integers);
-    number = w.node("Squeeze", {dtype == i64 ? counted : w.cast(counted, dtype)});
-  }
-  for (std::size_t run = 1; run < w.run_count(); ++run)
-    if (static_cast<double>(w.attributes<FillAttributes>(run).number) != static_cast<double>(value.number) &&
-        is_constant(integers))
-      w.refuse(
-          fmt::format("its number is {} for {} and {} for {}, and would be fixed in the file; compute it with ops from "
-                      "the inputs or from io::onnx::size_of",
-                      static_cast<double>(value.number), w.shared().axes.sizes_text(0),
-                      static_cast<double>(w.attributes<FillAttributes>(run).number), w.shared().axes.sizes_text(run)));
+  std::string number =
+      dtype == i64 && is_constant(integers)
+          ? w.integer(integers.front())
+          : w.number(
+                [&](std::size_t run) -> double {
+                  const auto& value = w.attributes<FillAttributes>(run);
+                  return is_floating(dtype) ? static_cast<double>(value.number) : static_cast<double>(value.integer);
+                },
+                dtype);
   w.result(w.node("Expand", {number, w.sizes(w.out_shape())}));
 }
 
 void write_arange(Writer& w) {
   DType dtype = w.out().dtype();
-  const auto& at = w.attributes<ArangeAttributes>();
+  const auto& at = w.attributes<ArangeAttributes>(0);
   // 0, 1, … of the wanted count, times the step, plus the start.
   std::string count = w.node("Squeeze", {w.size(w.out_size(0, 0))});
   std::string steps = w.node("Range", {w.integer(0), count, w.integer(1)});
@@ -228,7 +221,7 @@ void write_band(Writer& w) {
 
 // Matrices with fixed sizes: their elements are taken from, or put into, rows of all elements.
 void write_diag(Writer& w) {
-  const auto& at = w.attributes<DiagonalAttributes>();
+  const auto& at = w.attributes<DiagonalAttributes>(0);
   std::int64_t row = at.diagonal < 0 ? -at.diagonal : 0, column = at.diagonal > 0 ? at.diagonal : 0;
   bool takes = w.tensor(0).rank() == w.out().rank() + 1;
   const Tensor& matrix = takes ? w.tensor(0) : w.out();
@@ -236,6 +229,7 @@ void write_diag(Writer& w) {
   auto size_of_axis = [&](int axis) { return takes ? w.in_size(0, axis) : w.out_size(0, axis); };
   std::int64_t rows = w.fixed(size_of_axis(rank - 2), "the number of rows");
   std::int64_t columns = w.fixed(size_of_axis(rank - 1), "the number of columns");
+  w.fixed(w.numbers([&](std::size_t run) { return w.attributes<DiagonalAttributes>(run).diagonal; }), "its diagonal");
   std::vector<std::int64_t> places;
   for (std::int64_t i = row, j = column; i < rows && j < columns; ++i, ++j) places.push_back(i * columns + j);
   std::vector<Numbers> leading;
