@@ -11,7 +11,8 @@ namespace reel::io {
 /// others stay as they are. With `converts`, sums of halves may have dtype f32.
 std::vector<NamedTensor> as_in(const nn::Module& module, std::vector<NamedTensor> tensors, bool converts);
 
-/// Converts a module's tensors to the names and forms of PyTorch's layers: the reverse of `as_in`.
+/// Converts a module's tensors, each under all of its names, to the names and forms of PyTorch's layers: the reverse of
+/// `as_in`.
 std::vector<NamedTensor> as_in_pytorch(const nn::Module& module, const std::vector<NamedTensor>& tensors);
 
 }  // namespace reel::io

@@ -56,13 +56,13 @@ class ToPytorch {
     for (const auto& [name, module] : modules_) {
       const std::string& path = paths_[name] = path_of(name, module);
       by_path_[name] = module;
-      if (auto* layers = dynamic_cast<const LSTM*>(module)) add_layers(*layers, path);
-      if (auto* layers = dynamic_cast<const GRU*>(module)) add_layers(*layers, path);
-      if (auto* layers = dynamic_cast<const RNN*>(module)) add_layers(*layers, path);
-      if (auto* cell = dynamic_cast<const LSTMCell*>(module)) add_cell(*cell, path, "");
-      if (auto* cell = dynamic_cast<const GRUCell*>(module)) add_cell(*cell, path, "");
-      if (auto* cell = dynamic_cast<const RNNCell*>(module)) add_cell(*cell, path, "");
-      if (auto* attention = dynamic_cast<const MultiHeadAttention*>(module)) add_attention(*attention, path);
+      if (auto* layers = dynamic_cast<const LSTM*>(module)) add_layers(*layers, name, path);
+      if (auto* layers = dynamic_cast<const GRU*>(module)) add_layers(*layers, name, path);
+      if (auto* layers = dynamic_cast<const RNN*>(module)) add_layers(*layers, name, path);
+      if (auto* cell = dynamic_cast<const LSTMCell*>(module)) add_cell(*cell, name, path, "");
+      if (auto* cell = dynamic_cast<const GRUCell*>(module)) add_cell(*cell, name, path, "");
+      if (auto* cell = dynamic_cast<const RNNCell*>(module)) add_cell(*cell, name, path, "");
+      if (auto* attention = dynamic_cast<const MultiHeadAttention*>(module)) add_attention(*attention, name, path);
       add_members(name, *module, path);
     }
     return std::move(found_);
@@ -84,18 +84,20 @@ class ToPytorch {
   void add(const std::string& path, const std::string& name, const Tensor& tensor) {
     found_.push_back({joined(path, name), detail::contiguous_if_needed(tensor)});
   }
-  // Adds a parameter of a layer under another name, if it has one.
-  void add_once(const std::string& path, const std::string& name, const Tensor& own, const Tensor& converted) {
-    if (own.defined() && done_.insert(&own.body()).second) add(path, name, converted);
+  // Adds a weight of a cell, transposed, under another name.
+  void add_transposed(const std::string& own_name, const std::string& path, const std::string& name,
+                      const Tensor& own) {
+    done_.insert(own_name);
+    add(path, name, transpose(own));
   }
 
   template <class Cell>
-  void add_cell(const Cell& cell, const std::string& path, const std::string& suffix) {
-    if (done_.contains(&cell.W_x.body())) return;
-    add_once(path, "weight_ih" + suffix, cell.W_x, transpose(cell.W_x));
-    add_once(path, "weight_hh" + suffix, cell.W_h, transpose(cell.W_h));
+  void add_cell(const Cell& cell, const std::string& own, const std::string& path, const std::string& suffix) {
+    if (done_.contains(joined(own, "W_x"))) return;
+    add_transposed(joined(own, "W_x"), path, "weight_ih" + suffix, cell.W_x);
+    add_transposed(joined(own, "W_h"), path, "weight_hh" + suffix, cell.W_h);
     const Tensor& bias = cell.bias;
-    done_.insert(&bias.body());
+    done_.insert(joined(own, "bias"));
     if constexpr (std::is_same_v<Cell, GRUCell>) {
       // The new state's two biases are kept separate; of the others PyTorch has a sum of two.
       std::int64_t size = bias.size(0) / 4;
@@ -106,19 +108,19 @@ class ToPytorch {
       add(path, "bias_hh" + suffix, zeros_like(bias));
     }
     if constexpr (std::is_same_v<Cell, LSTMCell>)
-      if (cell.W_r.defined()) add_once(path, "weight_hr" + suffix, cell.W_r, transpose(cell.W_r));
+      if (cell.W_r.defined()) add_transposed(joined(own, "W_r"), path, "weight_hr" + suffix, cell.W_r);
   }
 
   template <class Layers>
-  void add_layers(const Layers& layers, const std::string& path) {
+  void add_layers(const Layers& layers, const std::string& own, const std::string& path) {
     std::size_t directions = layers.is_bidirectional() ? 2 : 1;
     for (std::size_t net = 0; net < layers.nets.size(); ++net)
-      add_cell(layers.nets[net], path,
+      add_cell(layers.nets[net], joined(own, fmt::format("nets.{}", net)), path,
                fmt::format("_l{}{}", net / directions, net % directions == 1 ? "_reverse" : ""));
   }
 
   // PyTorch stores the three matrices in one if they have one width.
-  void add_attention(const MultiHeadAttention& attention, const std::string& path) {
+  void add_attention(const MultiHeadAttention& attention, const std::string& own, const std::string& path) {
     const Linear* parts[] = {&attention.query, &attention.key, &attention.value};
     static constexpr const char* letters[] = {"q", "k", "v"};
     std::vector<Tensor> weights, biases;
@@ -133,9 +135,8 @@ class ToPytorch {
     else
       for (std::size_t i = 0; i < 3; ++i) add(path, fmt::format("{}_proj_weight", letters[i]), weights[i]);
     if (biases.size() == 3) add(path, "in_proj_bias", concat(biases, 0));
-    for (const Linear* part : parts)
-      for (const Tensor* own : {static_cast<const Tensor*>(&part->weight), static_cast<const Tensor*>(&part->bias)})
-        if (own->defined()) done_.insert(&own->body());
+    for (const char* part : {"query.", "key.", "value."})
+      for (const char* kind : {"weight", "bias"}) done_.insert(joined(own, std::string(part) + kind));
   }
 
   // Adds the parameters and buffers of a module itself.
@@ -144,7 +145,7 @@ class ToPytorch {
     for (const NamedTensor& named : tensors_) {
       std::size_t dot = named.name.rfind('.');
       if ((dot == named.name.npos ? "" : named.name.substr(0, dot)) != module_name) continue;
-      if (done_.contains(&named.tensor.body())) continue;
+      if (done_.contains(named.name)) continue;
       std::string name = named.name.substr(dot == named.name.npos ? 0 : dot + 1);
       if (is_table && name == "table") name = "weight";
       if (name == "running_variance") name = "running_var";
@@ -159,7 +160,7 @@ class ToPytorch {
   const std::vector<NamedTensor>& tensors_;
   std::unordered_map<std::string, std::string> paths_;
   std::unordered_map<std::string, const Module*> by_path_;
-  std::unordered_set<const detail::Body*> done_;
+  std::unordered_set<std::string> done_;  // names in the module
   std::vector<NamedTensor> found_;
 };
 

@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include <reel/ops/comparison.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/in_place.h>
 #include <reel/ops/shape.h>
@@ -33,9 +34,10 @@ constexpr const char* own_format = "reel";
 // Source: what Hugging Face's libraries write for PyTorch.
 constexpr const char* pytorch_format = "pt";
 
-std::vector<NamedTensor> contents_of(const nn::Module& module) {
-  std::vector<NamedTensor> all = module.named_parameters();
-  for (NamedTensor& buffer : module.named_buffers()) all.push_back(std::move(buffer));
+// With `remove_duplicates` false, a tensor with several names under each.
+std::vector<NamedTensor> contents_of(const nn::Module& module, bool remove_duplicates = true) {
+  std::vector<NamedTensor> all = module.named_parameters(remove_duplicates);
+  for (NamedTensor& buffer : module.named_buffers(remove_duplicates)) all.push_back(std::move(buffer));
   return all;
 }
 
@@ -96,6 +98,10 @@ std::string difference(const Tensor& own, const Tensor& given, bool convert) {
   return fmt::format("{} in the module, {} given{}", describe(own), describe(given), hint);
 }
 
+bool equal_elements(const Tensor& a, const Tensor& b) {
+  return a.shape() == b.shape() && allclose(a, b, {.relative = 0, .absolute = 0, .equal_nan = true});
+}
+
 // The first lines of a list, and the number of omitted ones.
 std::string first_lines(std::span<const std::string> lines) {
   std::string text;
@@ -114,24 +120,32 @@ class Comparison {
     Tensor own, given;
   };
 
+  // `own`: a tensor with several names under each, of which one or more may be given.
   Comparison(std::span<const NamedTensor> own, std::span<const NamedTensor> given, const LoadOptions& options) {
     std::unordered_map<std::string_view, const Tensor*> left;
     for (const NamedTensor& named : given) left.emplace(named.name, &named.tensor);
+    std::unordered_map<const Body*, const NamedTensor*> first_given;
     for (const NamedTensor& named : own) {
       auto found = left.find(named.name);
-      if (found == left.end()) {
-        passed_over.missing.push_back(named.name);
-        if (options.strict) add("missing", named.name, describe(named.tensor));
-        continue;
-      }
+      if (found == left.end()) continue;
+      auto [first, is_new] = first_given.try_emplace(&named.tensor.body(), &named);
       if (std::string why = difference(named.tensor, *found->second, options.convert); !why.empty())
         add("differs", named.name, why);
-      else
+      else if (is_new)
         matches.push_back({named.tensor, *found->second});
-      left.erase(found);
+      else if (const Tensor& other = *left.at(first->second->name); !equal_elements(other, *found->second))
+        add("differs", named.name,
+            fmt::format("other values than {}, which is the same tensor in the module",
+                        shortened(first->second->name)));
+      given_.insert(named.name);
+    }
+    for (const NamedTensor& named : own) {
+      if (!first_given.try_emplace(&named.tensor.body(), &named).second) continue;
+      passed_over.missing.push_back(named.name);
+      if (options.strict) add("missing", named.name, describe(named.tensor));
     }
     for (const NamedTensor& named : given) {
-      if (!left.contains(named.name)) continue;
+      if (given_.contains(named.name)) continue;
       passed_over.unexpected.push_back(named.name);
       if (options.strict) add("unexpected", named.name, describe(named.tensor));
     }
@@ -151,6 +165,7 @@ class Comparison {
   }
 
   std::vector<std::string> lines_;
+  std::unordered_set<std::string_view> given_;  // names of the module's tensors
 };
 
 const Tensor* find(std::span<const NamedTensor> tensors, std::string_view name) {
@@ -162,7 +177,7 @@ const Tensor* find(std::span<const NamedTensor> tensors, std::string_view name) 
 // The module's weights that PyTorch's layout, transposed, would fit, too; none if one of them does not.
 std::vector<NamedTensor> fitting_transposed(const nn::Module& module, const std::vector<NamedTensor>& found,
                                             const LoadOptions& options, Location where) {
-  std::vector<NamedTensor> own = contents_of(module), fitting;
+  std::vector<NamedTensor> own = contents_of(module, false), fitting;
   for (const NamedTensor& named : as_in(module, found, options.convert)) {
     const Tensor *as_it_is = find(found, named.name), *in_module = find(own, named.name);
     if (!as_it_is || !in_module || as_it_is->is(named.tensor) || in_module->numel() <= 1) continue;
@@ -232,7 +247,8 @@ PassedOver load_values(nn::Module& module, std::span<const NamedTensor> given, c
   }
   std::vector<NamedTensor> ready = found;
   for (NamedTensor& named : ready) named.tensor = transformed(named, options, where);
-  Comparison comparison(contents_of(module), ready, options);
+  std::vector<NamedTensor> own = contents_of(module, false);
+  Comparison comparison(own, ready, options);
   if (!comparison.fits())
     throw MisfitError(
         fmt::format("{}: {} {} not fit the module in {} place{}, and nothing was changed", op_name, source.name,
@@ -278,7 +294,7 @@ void save(const std::string& path, const nn::Module& module, const Metadata& met
 void save(const std::string& path, const nn::Module& module, const SaveOptions& options, Location where) {
   if (!options.for_pytorch) return save(path, module, options.metadata, where);
   CallerScope caller(where);
-  save(path, as_in_pytorch(module, contents_of(module)), marked(options.metadata, pytorch_format, where), where);
+  save(path, as_in_pytorch(module, contents_of(module, false)), marked(options.metadata, pytorch_format, where), where);
 }
 
 void check_save(const std::string& path, const nn::Module& module, const Metadata& metadata, Location where) {

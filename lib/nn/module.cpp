@@ -143,16 +143,20 @@ void Module::check_not_moved_from(Location where) const {
                 "it was moved from, and has no parameters any more; call the module that it was moved to");
 }
 
-std::vector<NamedTensor> Module::collect_members(PartKind kind) const {
+std::vector<NamedTensor> Module::collect_members(PartKind kind, bool remove_duplicates) const {
   std::vector<NamedTensor> found;
   visit_members(kind, {}, [&](std::string name, const Member& member) { found.push_back({std::move(name), member}); });
-  drop_repeated(found);
+  if (remove_duplicates) drop_repeated(found);
   return found;
 }
 
-std::vector<NamedTensor> Module::named_parameters() const { return collect_members(PartKind::parameter); }
+std::vector<NamedTensor> Module::named_parameters(bool remove_duplicates) const {
+  return collect_members(PartKind::parameter, remove_duplicates);
+}
 
-std::vector<NamedTensor> Module::named_buffers() const { return collect_members(PartKind::buffer); }
+std::vector<NamedTensor> Module::named_buffers(bool remove_duplicates) const {
+  return collect_members(PartKind::buffer, remove_duplicates);
+}
 
 std::vector<Tensor> Module::parameters() const {
   std::vector<Tensor> found;

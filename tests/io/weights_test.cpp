@@ -485,3 +485,86 @@ TEST_CASE("a module that is saved for PyTorch has PyTorch's names and shapes, an
     CHECK(found[i].tensor.to_vector<float>() == expected[i].tensor.to_vector<float>());
   }
 }
+
+namespace {
+
+// Weights under two names: in layers, cells and halves of attentions, of which PyTorch has each name.
+struct Tied : nn::Module {
+  nn::Linear first{*this, "first", 3, 3}, second{*this, "second", 3, 3};
+  nn::LSTM lstm{*this, "lstm", 3, 3, {.layers = 2}};
+  nn::MultiHeadAttention attention{*this, "attention", 4, 2}, other{*this, "other", 4, 2};
+  nn::BatchNorm1d norm{*this, "norm", 3}, same{*this, "same", 3};
+  Tied() {
+    second.weight = first.weight;
+    lstm.nets[1].W_x = lstm.nets[0].W_x;
+    lstm.nets[1].bias = lstm.nets[0].bias;
+    other.query.weight = attention.query.weight;
+    same.running_mean = norm.running_mean;
+  }
+};
+
+}  // namespace
+
+TEST_CASE("a tied weight is saved for PyTorch under each of its names, and loaded from all or some of them") {
+  Folder folder;
+  Tied saved;
+  io::save(folder.file(), saved, {.for_pytorch = true});
+  std::map<std::string, Tensor> theirs;
+  for (const NamedTensor& named : io::load(folder.file()).tensors) theirs[named.name] = named.tensor;
+  CHECK(theirs.at("second.weight").to_vector<float>() == transpose(saved.first.weight).to_vector<float>());
+  CHECK(theirs.at("lstm.weight_ih_l1").to_vector<float>() == theirs.at("lstm.weight_ih_l0").to_vector<float>());
+  for (const char* name : {"lstm.weight_hh_l1", "lstm.bias_ih_l1", "lstm.bias_hh_l1", "other.in_proj_weight",
+                           "other.in_proj_bias", "same.running_mean", "same.running_var", "same.num_batches_tracked"})
+    CHECK(theirs.contains(name));
+  CHECK(theirs.size() == 30);
+
+  auto load = [&](const std::function<bool(const std::string&)>& has, bool strict = true) {
+    std::vector<NamedTensor> given;
+    for (const auto& [name, tensor] : theirs)
+      if (has(name)) given.push_back({name, tensor});
+    Tied loaded;
+    io::PassedOver passed = io::load_into(loaded, given, {.strict = strict, .from_pytorch = true});
+    CHECK(values_of(loaded) == values_of(saved));
+    CHECK(loaded.second.weight.is(loaded.first.weight));
+    return passed;
+  };
+  load([](const std::string&) { return true; });
+  load([](const std::string& name) { return name != "second.weight" && name != "same.running_mean"; });
+  load([](const std::string& name) { return name != "first.weight" && name != "lstm.weight_ih_l0"; });
+  CHECK(load([](const std::string& name) { return name != "first.weight"; }, false).missing.empty());
+
+  std::vector<NamedTensor> all;
+  for (const auto& [name, tensor] : theirs) all.push_back({name, tensor});
+  io::save_npz(folder.file(), all);
+  Tied from_npz;
+  io::load_into(from_npz, io::load_npz(folder.file()), {.from_pytorch = true});
+  CHECK(values_of(from_npz) == values_of(saved));
+}
+
+TEST_CASE("two values for a tied weight are refused, and no value is named once") {
+  Tied module;
+  auto said = [&](const std::vector<NamedTensor>& given, bool strict) {
+    return error_of<io::MisfitError>([&] { io::load_into(module, given, {.strict = strict}); });
+  };
+  std::vector<NamedTensor> given = module.named_parameters();
+  for (const NamedTensor& buffer : module.named_buffers()) given.push_back(buffer);
+  io::load_into(module, given, {});
+  given.push_back({"second.weight", module.first.weight + 1});
+  for (bool strict : {true, false})
+    CHECK_THAT(
+        said(given, strict),
+        contains("in 1 place,") && contains("differs     second.weight  other values than first.weight, which is"));
+  given.pop_back();
+  std::erase_if(given, [](const NamedTensor& named) { return named.name == "first.weight"; });
+  CHECK_THAT(said(given, true), contains("in 1 place,") && contains("missing     first.weight"));
+}
+
+TEST_CASE("a file without a mark with only the second name of a square tied weight is refused as either way") {
+  Folder folder;
+  struct Pair : nn::Module {
+    nn::Linear first{*this, "first", 2, 2, {.bias = false}}, second{*this, "second", 2, 2, {.bias = false}};
+    Pair() { second.weight = first.weight; }
+  } pair;
+  io::save(folder.file(), {{"second.weight", ones({2, 2})}});
+  CHECK_THAT(error_of<io::MisfitError>([&] { io::load_into(pair, folder.file()); }), contains("does not say whether"));
+}

@@ -56,6 +56,10 @@ MODELS = {
 }
 
 
+MODELS["tied"] = nn.Sequential(nn.Linear(6, 6), nn.Linear(6, 6))
+MODELS["tied"][1].weight = MODELS["tied"][0].weight
+
+
 def main():
     problems = []
     with tempfile.TemporaryDirectory() as name:

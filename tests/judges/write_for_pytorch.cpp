@@ -21,6 +21,11 @@ void write(const std::filesystem::path& folder, const std::string& name, Module&
   io::save(folder / (name + ".data.safetensors"), {{"x", x}, {"y", y}});
 }
 
+struct Tied : nn::Module {
+  nn::Linear first{*this, "0", 6, 6}, second{*this, "1", 6, 6};
+  Tied() { second.weight = first.weight; }
+};
+
 void write_all(const std::filesystem::path& folder) {
   manual_seed(1);
   Tensor rows = randn({5, 6}), steps = randn({4, 2, 6}), images = randn({2, 3, 8, 8});
@@ -45,6 +50,8 @@ void write_all(const std::filesystem::path& folder) {
   nn::Embedding words(7, 6);
   Tensor indices = tensor({{1, 2}, {6, 0}}, {.dtype = i64});
   write(folder, "words", words, indices, words(indices));
+  Tied tied;
+  write(folder, "tied", tied, rows, tied.second(tied.first(rows)));
 }
 
 }  // namespace

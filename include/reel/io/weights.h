@@ -39,11 +39,12 @@ struct SaveOptions {
 };
 
 /// Saves the parameters and buffers of a module to a file in the safetensors format, as reel or as PyTorch names and lays
-/// them out: `io::save("model.safetensors", model, {.for_pytorch = true})`. For PyTorch, what `load_into` converts with `from_pytorch` is converted back: the weights of Linear, Embedding,
-/// EmbeddingBag, BatchNorm, the recurrent cells and layers, MultiHeadAttention and the layers of Transformers are
-/// renamed, transposed, joined and divided. A recurrent layer's one bias becomes bias_ih, and bias_hh is 0. Layers that
-/// PyTorch lacks keep their names. The file is marked by {"format", "pt"}. A reader of the file, even after a power cut,
-/// finds the old one or the new one whole.
+/// them out: `io::save("model.safetensors", model, {.for_pytorch = true})`. For PyTorch, what `load_into` converts with
+/// `from_pytorch` is converted back: the weights of Linear, Embedding, EmbeddingBag, BatchNorm, the recurrent cells and
+/// layers, MultiHeadAttention and the layers of Transformers are renamed, transposed, joined and divided. A recurrent
+/// layer's one bias becomes bias_ih, and bias_hh is 0. Layers that PyTorch lacks keep their names. A tensor under several
+/// names is saved under each, as in a state_dict. The file is marked by {"format", "pt"}. A reader of the file, even after
+/// a power cut, finds the old one or the new one whole.
 /// Throws: FileError, with the system's message, if the file cannot be written; Error where the metadata give "format"
 /// another meaning, and for metadata or names that are not UTF-8.
 void save(const std::string& path, const nn::Module& module, const SaveOptions& options,
@@ -82,7 +83,8 @@ struct PassedOver {
 };
 
 /// Copies the values in a file into a module's parameters and buffers of equal names: in place, so that optimisers
-/// and tied modules see them, and a tape that needs the old ones throws. Where anything does not fit, nothing changes.
+/// and tied modules see them, and a tape that needs the old ones throws. A tensor with several names in the module is
+/// given under any of them, or under several with equal values. Where anything does not fit, nothing changes.
 /// The file's first bytes tell its format: safetensors, that of `torch.save` (io/pytorch.h), or HDF5 (io/hdf5.h).
 ///
 /// PyTorch lays out some weights differently, that of a Linear as (out, in) where reel has (in, out), and nothing is

@@ -88,15 +88,16 @@ class Module : public ModulePart {
   void join(Module& parent, std::string_view name, Location where = Location::here());
 
   /// All parameters with their names, also those of sub-modules and frozen ones, in the order of declaration. A tensor
-  /// under two names is listed once, under the first.
-  std::vector<NamedTensor> named_parameters() const;
+  /// under two names is listed once, under the first, or with `remove_duplicates` false under each.
+  std::vector<NamedTensor> named_parameters(bool remove_duplicates = true) const;
   /// All parameters, for an optimiser: also those of sub-modules and frozen ones, in the order of declaration, each
   /// tensor once.
   std::vector<Tensor> parameters() const;
   /// The number of elements of all parameters.
   std::int64_t parameter_count() const;
-  /// All buffers with their names, also those of sub-modules, in the order of declaration.
-  std::vector<NamedTensor> named_buffers() const;
+  /// All buffers with their names, also those of sub-modules, in the order of declaration. A tensor under two names is
+  /// listed once, under the first, or with `remove_duplicates` false under each.
+  std::vector<NamedTensor> named_buffers(bool remove_duplicates = true) const;
   /// This module, under an empty name, and all sub-modules with their names, each before its own parts.
   std::vector<std::pair<std::string, const Module*>> named_modules() const;
   /// Calls f with this module and all its sub-modules, each before its own parts.
@@ -230,7 +231,7 @@ class Module : public ModulePart {
   void release_parts() noexcept;
   template <class F>
   void visit_members(PartKind kind, const std::string& prefix, F f) const;
-  std::vector<NamedTensor> collect_members(PartKind kind) const;
+  std::vector<NamedTensor> collect_members(PartKind kind, bool remove_duplicates) const;
   void collect_modules(const std::string& name, std::vector<std::pair<std::string, const Module*>>& found) const;
   template <class Convert>
   void convert_members(Convert converted);
