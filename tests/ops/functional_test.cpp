@@ -43,6 +43,9 @@ TEST_CASE("gaussian_nll_loss takes a variance below epsilon for epsilon, and let
   CHECK(loss(small).item() == Approx(0.5 * (std::log(0.5) + 2)));
   CHECK(gradient_of(loss, small).item() == Approx(0.5 * (2 - 4)));
   CHECK(loss(tensor({2.0})).item() == Approx(0.5 * (std::log(2) + 0.5)));
+  // However far below: ε is not lost in a difference.
+  for (float far : {0.0f, -1.0f, -1e6f, -1e30f})
+    CHECK(gaussian_nll_loss(zeros({1}), zeros({1}), tensor({far})).item() == Approx(0.5 * std::log(1e-6)));
 }
 
 TEST_CASE("losses of labels are those of PyTorch's examples") {

@@ -96,7 +96,7 @@ Tensor gaussian_nll_loss(const Arg& input, const Arg& target, const Arg& given_v
   Tensor v = widened(variance);
   if (v.shape() != whole && v.shape() == without) v = unsqueeze(v, -1);
   // Unlike maximum, it passes the gradient on below epsilon, so that small variances can grow.
-  v = v + (maximum(stop_gradient(v), options.epsilon) - stop_gradient(v));
+  v = where(v < options.epsilon, v - stop_gradient(v) + options.epsilon, v);
   Tensor losses = (log(v) + square(x - t) / v) * 0.5;
   if (options.full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
   return reduced(losses, options.reduction, given.dtype);
