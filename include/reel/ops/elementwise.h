@@ -11,7 +11,7 @@
 /// `promote`); plain numbers are weak scalars. Beside bf16 and f16, numbers and tensors of rank 0 of other dtypes enter
 /// the arithmetic in f32, and only the result is rounded; comparisons, `maximum`, `minimum`, `clamp` and `where` take
 /// them as the half to which they round. Functions of one operand that are not said to keep integers give f32 for
-/// integers and bools. Derivatives at kinks are PyTorch's.
+/// integers and bools. Derivatives at kinks are PyTorch's, but for `clamp` at its bounds.
 
 namespace reel {
 

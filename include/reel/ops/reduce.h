@@ -162,18 +162,17 @@ Tensor trace(const Arg& x);
 Tensor sum_to(const Arg& x, const Shape& shape);
 
 /// log Σ e^x over all elements, without overflow; −∞ of no elements. Where all elements are −∞ the gradient is 0, and
-/// elements that are +∞ share it evenly.
-/// Throws: DTypeError unless floating.
+/// elements that are +∞ share it evenly. Integers and bools give f32.
 /// Source: SciPy's logsumexp.
 Tensor logsumexp(const Arg& x, ReduceOptions options = {});
 /// log Σ e^x over the given axes, of which negative ones count from the end, without overflow; −∞ of no elements. Where
-/// all elements are −∞ the gradient is 0, and elements that are +∞ share it evenly.
-/// Throws: ShapeError if an axis does not exist or is named twice; DTypeError unless floating.
+/// all elements are −∞ the gradient is 0, and elements that are +∞ share it evenly. Integers and bools give f32.
+/// Throws: ShapeError if an axis does not exist or is named twice.
 /// Source: SciPy's logsumexp.
 Tensor logsumexp(const Arg& x, const Shape& axes, ReduceOptions options = {});
 /// log Σ e^x along one axis, which counts from the end if negative, without overflow; −∞ of no elements. Where all
-/// elements are −∞ the gradient is 0, and elements that are +∞ share it evenly.
-/// Throws: ShapeError if the axis does not exist; DTypeError unless floating.
+/// elements are −∞ the gradient is 0, and elements that are +∞ share it evenly. Integers and bools give f32.
+/// Throws: ShapeError if the axis does not exist.
 /// Source: SciPy's logsumexp.
 template <detail::IndexInteger Axis>
 Tensor logsumexp(const Arg& x, Axis axis, ReduceOptions options = {}) {

@@ -271,8 +271,8 @@ namespace {
 Tensor logsumexp_over(const Arg& x, const Shape* axes, ReduceOptions options) {
   const char* name = logsumexp_op.name;
   const Tensor& tensor = tensor_of(name, x);
-  check_floating(name, tensor, x.location());
   AxisSet set = axis_set(name, tensor, axes, x.location());
+  if (!is_floating(tensor.dtype())) return logsumexp_over(Arg(to(x, DType::f32), x.location()), axes, options);
   return reduce_to_kept(logsumexp_op, tensor, set, tensor.dtype(), options.keepdims, x.location());
 }
 
