@@ -58,7 +58,7 @@ Tensor Beta::log_prob(const Arg& x) const {
   const Tensor& given = tensor_of(beta_name, x);
   check_support(beta_name, logical_and(given >= 0, given <= 1), "in [0, 1]", x.location());
   Tensor a = widened(concentration1_), b = widened(concentration0_), value = widened(given);
-  return rounded_once(x_log_y(a - 1, value) + x_log_y(b - 1, 1 - value) - log_beta(a, b),
+  return rounded_once(xlogy(a - 1, value) + xlogy(b - 1, 1 - value) - log_beta(a, b),
                       common_dtype(beta_name, x, concentration1_));
 }
 

@@ -67,7 +67,7 @@ Tensor Dirichlet::log_prob(const Arg& x) const {
   check_support(dirichlet_name, abs(sum(given, -1) - 1) <= tolerance, "a vector of probabilities with the sum 1",
                 x.location());
   Tensor a = widened(concentration_);
-  return rounded_once(sum(x_log_y(a - 1, widened(given)), -1) + lgamma(sum(a, -1)) - sum(lgamma(a), -1),
+  return rounded_once(sum(xlogy(a - 1, widened(given)), -1) + lgamma(sum(a, -1)) - sum(lgamma(a), -1),
                       common_dtype(dirichlet_name, x, concentration_));
 }
 

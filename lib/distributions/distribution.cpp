@@ -54,11 +54,6 @@ void check_support(const char* name, const Tensor& condition, const char* suppor
   if (!value_to_check<bool>(all(condition))) fail<Error>(name, where, "a value is not {}", support);
 }
 
-Tensor x_log_y(const Tensor& a, const Tensor& x) {
-  // The other operand of the product is finite where it is not selected, so that gradients are, too.
-  return a * log(where(logical_and(equal(a, 0), equal(x, 0)), 1, x));
-}
-
 double smallest_normal(DType dtype) {
   if (dtype == DType::f64) return std::numeric_limits<double>::min();
   return dtype == DType::f16 ? 0x1p-14 : static_cast<double>(std::numeric_limits<float>::min());

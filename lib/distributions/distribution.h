@@ -46,9 +46,6 @@ void check_positive(const char* name, const char* parameter, const Tensor& x, Lo
 /// Throws: Error unless all elements of `condition` are true. Reads from the device.
 void check_support(const char* name, const Tensor& condition, const char* support, Location where);
 
-/// a log x, and 0 where both a and x are 0. `x` is at least 0.
-Tensor x_log_y(const Tensor& a, const Tensor& x);
-
 /// The smallest normal number of a floating dtype.
 double smallest_normal(DType dtype);
 

@@ -53,7 +53,7 @@ Tensor Gamma::log_prob(const Arg& x) const {
   const Tensor& given = tensor_of(gamma_name, x);
   check_support(gamma_name, given >= 0, "at least 0", x.location());
   Tensor a = widened(concentration_), b = widened(rate_), value = widened(given);
-  return rounded_once(a * log(b) + x_log_y(a - 1, value) - b * value - lgamma(a),
+  return rounded_once(a * log(b) + xlogy(a - 1, value) - b * value - lgamma(a),
                       common_dtype(gamma_name, x, concentration_));
 }
 

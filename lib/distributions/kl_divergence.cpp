@@ -31,7 +31,7 @@ Tensor divergence_from_gumbel(const P& p, const Gumbel& q, const Tensor& moment)
 
 Tensor kl_divergence(const Bernoulli& p, const Poisson& q, Location where) {
   OpScope caller(where, kl_name);
-  return q.rate() - x_log_y(p.mean(), q.rate()) - p.entropy();
+  return q.rate() - xlogy(p.mean(), q.rate()) - p.entropy();
 }
 
 Tensor kl_divergence(const Beta& p, const Gamma& q, Location where) {

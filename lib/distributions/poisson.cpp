@@ -100,7 +100,7 @@ Tensor Poisson::log_prob(const Arg& x) const {
   check_support(poisson_name, logical_and(given >= 0, equal(floor(given), given)), "a whole number from 0 on",
                 x.location());
   Tensor count = widened(given), rate = widened(rate_);
-  return rounded_once(x_log_y(count, rate) - rate - lgamma(count + 1), rate_.dtype());
+  return rounded_once(xlogy(count, rate) - rate - lgamma(count + 1), rate_.dtype());
 }
 
 Tensor Poisson::entropy(Location where) const {
@@ -116,7 +116,7 @@ Tensor Poisson::entropy(Location where) const {
 
 Tensor kl_divergence(const Poisson& p, const Poisson& q, Location where) {
   OpScope caller(where, "kl_divergence");
-  return x_log_y(p.rate(), p.rate()) - x_log_y(p.rate(), q.rate()) - p.rate() + q.rate();
+  return xlogy(p.rate(), p.rate()) - xlogy(p.rate(), q.rate()) - p.rate() + q.rate();
 }
 
 }  // namespace reel::distributions
