@@ -209,9 +209,9 @@ TEST_CASE("bad operands of norms, least squares and decompositions are refused")
       Bad("lu: takes matrices", [&] { lu(vector); }),
       Bad("matrix_exp: takes square matrices, not (2, 3) f32", [&] { matrix_exp(wide); }),
       Bad("cholesky_solve: takes square matrices, not (2, 3) f32", [&] { cholesky_solve(wide, vector); }),
-      Bad("cholesky_solve: the right side (2, 3) f32 does not fit the factor (3, 3) f32: it needs 3 rows",
+      Bad("cholesky_solve: the right side (2, 3) f32 does not fit the matrices (3, 3) f32: it needs 3 rows",
           [&] { cholesky_solve(square, wide); }),
-      Bad("cholesky_solve: leading axes do not broadcast: factor (2, 3, 3), right side (4, 3, 1)",
+      Bad("cholesky_solve: leading axes do not broadcast: matrices (2, 3, 3), right side (4, 3, 1)",
           [&] {
             cholesky_solve(ones({2, 3, 3}), ones({4, 3, 1}));
           }),
@@ -230,7 +230,7 @@ TEST_CASE("bad operands of norms, least squares and decompositions are refused")
       Bad("matrix_exp: takes matrices of f32 or f64", [&] { matrix_exp(half); }),
       Bad("lstsq: the matrices (3, 3) f32 and the right side (3,) f64 have different dtypes",
           [&] { lstsq(square, ones({3}, {.dtype = f64})); }),
-      Bad("cholesky_solve: the factor (3, 3) f32 and the right side (3,) f64 have different dtypes",
+      Bad("cholesky_solve: the matrices (3, 3) f32 and the right side (3,) f64 have different dtypes",
           [&] { cholesky_solve(square, ones({3}, {.dtype = f64})); }),
   });
   all_fail<Error>({

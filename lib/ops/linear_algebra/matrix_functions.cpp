@@ -62,24 +62,11 @@ Tensor matrix_norm(const Arg& a, MatrixNorm norm, MatrixNormOptions options) {
 Tensor cholesky_solve(const Arg& l, const Arg& b, CholeskySolveOptions options) {
   const char* name = "cholesky_solve";
   const Tensor &factor = square_matrices_of(name, l), &right = tensor_of(name, b);
-  Location where = l.location();
-  OpScope caller(where, name);
-  if (right.dtype() != factor.dtype())
-    fail<DTypeError>(name, where, "the factor {} and the right side {} have different dtypes", describe(factor),
-                     describe(right));
-  check_same_device(name, factor, right, where);
-  if (right.rank() == 0 || right.size(right.rank() == 1 ? 0 : -2) != factor.size(-1))
-    fail<ShapeError>(name, where, "the right side {} does not fit the factor {}: it needs {} rows", describe(right),
-                     describe(factor), factor.size(-1));
-  // A vector is a column, also in the second step, whose right side has the axes of a batch.
-  bool vector = right.rank() == 1;
-  Tensor columns = vector ? unsqueeze(right, 1) : right;
-  Shape batch;
-  if (!broadcast(with_batch(factor, {}), with_batch(columns, {}), batch))
-    fail<ShapeError>(name, where, "leading axes do not broadcast: factor {}, right side {}", to_string(factor.shape()),
-                     to_string(right.shape()));
-  bool upper = options.upper;
-  Tensor half = triangular_solve(factor, columns, {.upper = upper, .transposed = upper});
+  OpScope caller(l.location(), name);
+  bool vector = right.rank() == 1, upper = options.upper;
+  Tensor half = triangular_solve(factor, right, {.upper = upper, .transposed = upper});
+  // A vector is a column in the second step, too, whose right side has the axes of a batch.
+  if (vector) half = unsqueeze(half, -1);
   Tensor x = triangular_solve(factor, half, {.upper = upper, .transposed = !upper});
   return vector ? squeeze(x, -1) : x;
 }
