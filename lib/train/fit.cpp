@@ -295,7 +295,7 @@ class Fitting {
   void check_finite(double loss, int epoch) const {
     if (!std::isfinite(loss))
       fail<Error>(fit_name, where_,
-                  "the loss is {} in epoch {}; if the data is finite, a lower learning rate or .clip_norm may help",
+                  "the loss is {} in epoch {}; a lower learning rate or .clip_norm may help if the data is finite",
                   loss, epoch);
   }
 
