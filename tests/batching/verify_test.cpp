@@ -1,3 +1,4 @@
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -102,6 +103,30 @@ TEST_CASE("verification accepts right results while a listener sees outputs that
   for (const debug::ProfileRow& one : profile.rows(debug::ProfileBy::op))
     if (one.name == "tanh") CHECK(one.calls == 1);
   check_all();
+}
+
+TEST_CASE("verification accepts groups of ops with outputs that only gradients read, and of integers") {
+  manual_seed(5);
+  nn::LayerNorm norm(Shape{6});
+  nn::LSTMCell cell(6, 4);
+  std::vector<Tensor> inputs;
+  for (int i = 0; i < 4; ++i) inputs.push_back(randn({1, 6}));
+  for (bool recorded : {true, false}) {
+    BatchReport report;
+    std::optional<Tape> tape;
+    if (recorded) tape.emplace();
+    std::vector<Tensor> made = batch_map(inputs,
+                                         [&](const Tensor& x) {
+                                           Tensor y = norm(x);
+                                           auto state = cell(y, {zeros({1, 4}), zeros({1, 4})});
+                                           return sum(state.h) + to(sum(argmax(y, -1)), f32);
+                                         },
+                                         {.verify = true, .report = &report});
+    CHECK(made.size() == 4);
+    std::int64_t grouped = 0;
+    for (const BatchedLine& line : report.lines) grouped += line.grouped;
+    CHECK(grouped >= 12);
+  }
 }
 
 }  // namespace reel_test

@@ -18,6 +18,7 @@
 
 #include "catch.h"
 #include "debug/session/live_page.h"
+#include "debug/session/page_server.h"
 
 using namespace reel;
 using debug::Debugger;
@@ -293,4 +294,13 @@ TEST_CASE("a session that waits for its page ends at the first signal that the p
   int status = 0;
   REQUIRE(waitpid(child, &status, 0) == child);
   CHECK((WIFEXITED(status) && WEXITSTATUS(status) == 0));
+}
+
+TEST_CASE("a server of a page that is closed as soon as it is open ends") {
+  for (int i = 0; i < 30; ++i) try {
+      debug::PageServer server(0, Location::here());
+      CHECK(server.address().starts_with("http://127.0.0.1:"));
+    } catch (const io::FileError&) {
+      return;  // built without it
+    }
 }
