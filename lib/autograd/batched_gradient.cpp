@@ -14,9 +14,9 @@ namespace reel::detail {
 
 BackwardPass::Rows BackwardPass::rows_behind(std::uint32_t slot) const {
   Rows rows = rows_of_part(slot);
-  if (rows.slot == 0) return {};
+  if (!wants(rows.slot)) return {};
   const SlotForm& form = *list_.slot(rows.slot).form;
-  return wants(rows.slot) && size_of(form.dtype) != 2 && form.device == cpu ? rows : Rows{};
+  return size_of(form.dtype) != 2 && form.device == cpu ? rows : Rows{};
 }
 
 void BackwardPass::split_among_parts(const Entry& entry) {
@@ -33,7 +33,6 @@ BackwardPass::Rows BackwardPass::rows_of_part(std::uint32_t slot) const {
   Entry* producer = slot ? list_.slot(slot).producer : nullptr;
   if (!producer || producer->op != &unbatch_op) return {};
   std::uint32_t whole = producer->input_slots()[0];
-  if (whole == 0) return {};
   RowDivision parts({producer->attributes(), producer->attribute_bytes});
   std::size_t part = slot - producer->first_output;
   return {whole, parts.start(part), parts.rows(part)};
