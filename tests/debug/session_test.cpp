@@ -248,6 +248,24 @@ TEST_CASE("a page that asks late is told what the run still has, each thing once
   for (const char* broken : {"", "0 0 0 0", "-1 0 0 0 0 next", "0 0 x 0 0 next"}) CHECK_THROWS_AS(data(broken), Error);
 }
 
+TEST_CASE("a page is told the name of a tensor that is named again and again") {
+  debug::RecordedRun run;
+  Debugger debugger(run, {.output = [](std::string_view) {}});
+  const std::string no_logs;
+  debug::LivePage page(run, debugger, {}, no_logs);
+  debug::RecordedOp op;
+  op.id = 1;
+  op.op = "exp";
+  op.outputs.resize(1);
+  run.add(op);
+  page.added(1);
+  for (int i = 0; i < 50'000; ++i) {
+    run.rename({1, 0}, i % 2 == 0 ? "h" : "g");
+    page.renamed({1, 0});
+  }
+  CHECK_FALSE(nlohmann::json::parse(page.answer({"data", "0 0 0 0 0 next"}).text).at("names").empty());
+}
+
 TEST_CASE("without a session, stop, watch and break_on do nothing") {
   debug::stop();
   debug::watch({.anomalies = true});
