@@ -51,7 +51,7 @@ Tensor Categorical::log_prob(const Arg& classes) const {
     fail<DTypeError>(categorical_name, classes.location(), "classes are of i32 or i64, not {}", describe(given));
   std::int64_t count = logits_.size(-1);
   if (given.numel() > 0)
-    for (auto end : {min(given).item<std::int64_t>(), max(given).item<std::int64_t>()})
+    for (auto end : {value_to_check<std::int64_t>(min(given)), value_to_check<std::int64_t>(max(given))})
       if (end < 0 || end >= count)
         fail<IndexError>(categorical_name, classes.location(), "class {} is not in [0, {})", end, count);
   Tensor index = unsqueeze(expand(given, shape), -1);

@@ -181,7 +181,9 @@ TEST_CASE("what depends on no element of an input may be read, and any element m
     CHECK_FALSE(to_string(x).empty());
     double count = io::onnx::size_of(x, 1).item(), factor = weights(1).item() + ones({2}).to_vector<float>()[0];
     distributions::Normal normal(x, exp(x));
-    return normal.log_prob(x) + masked_scatter(x, x > 0.5, weights(0) + zeros({15})) * (count * factor);
+    Tensor chosen = distributions::Categorical(x).log_prob(argmax(x, 1));
+    return normal.log_prob(x) + unsqueeze(chosen, 1) + distributions::Uniform(x - 1, x + 1).log_prob(x) +
+           masked_scatter(x, x > 0.5, weights(0) + zeros({15})) * (count * factor);
   };
   {
     debug::Recording recording(folder.file("run.reelrun"));

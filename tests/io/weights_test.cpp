@@ -508,6 +508,8 @@ struct Tied : nn::Module {
 TEST_CASE("a tied weight is saved for PyTorch under each of its names, and loaded from all or some of them") {
   Folder folder;
   Tied saved;
+  CHECK(saved.named_parameters(false).size() == saved.named_parameters().size() + 4);
+  CHECK(saved.named_buffers(false).size() == saved.named_buffers().size() + 1);
   io::save(folder.file(), saved, {.for_pytorch = true});
   std::map<std::string, Tensor> theirs;
   for (const NamedTensor& named : io::load(folder.file()).tensors) theirs[named.name] = named.tensor;
