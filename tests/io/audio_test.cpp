@@ -82,9 +82,12 @@ TEST_CASE("WAV files of floating-point numbers of mu-law and of big-endian numbe
     wide += little(std::bit_cast<std::uint64_t>(x), 8);
   }
   std::vector<float> wanted{0.5F, 1.5F, -1.0F, -0.25F, 0.125F, 1e-3F};
+  // A chunk of an odd number of bytes has one more.
+  std::string early = wav(floats, 32, 2, narrow), chunk = "JUNK" + little(3, 4) + "abc" + '\0';
+  early.replace(4, 4, little(early.size() - 8 + chunk.size(), 4)).insert(12, chunk);
   for (const std::string& bytes : {wav(floats, 32, 2, narrow), wav(floats, 64, 2, wide),
                                    wav(floats, 32, 2, narrow, "LIST" + little(6, 4) + "INFOab"),
-                                   wav(floats, 32, 2, narrow) + "odd " + little(1, 4) + std::string(2, '\0')}) {
+                                   wav(floats, 32, 2, narrow) + "odd " + little(1, 4) + std::string(2, '\0'), early}) {
     put_bytes(path, bytes);
     Tensor samples = io::read_audio(path).samples;
     REQUIRE(samples.shape() == Shape{2, 3});

@@ -195,6 +195,8 @@ TEST_CASE("an index gives the tensors of all its files, opened or loaded") {
   CHECK(contents.tensors[0].name == "0");
   CHECK(contents.at("a").to_vector<float>() == Floats{0, 1, 2});
   CHECK(contents.metadata == file.metadata());
+  // Names elsewhere in the file are none of the map's.
+  CHECK(io::load(sharded.index(R"({"a":"one.safetensors"}, "a":{"a":1})")).tensors.size() == 1);
 }
 
 TEST_CASE("an index that is faulty or leads elsewhere is refused") {
