@@ -95,6 +95,7 @@ Scheduler::Scheduler(Context& outer, const BatchOptions& options, Location where
       where_(where),
       tapes_(outer.tapes),
       scopes_(tapes_->scopes()),
+      changes_seen_(scopes_.changes()),
       depth_(outer.tapes->depth),
       backward_passes_(outer.backward_passes),
       runs_again_(tapes_->outer() && depth_ <= 1),
@@ -263,6 +264,7 @@ void Scheduler::run_next() {
   if (count > 1) {
     const Context& first = *chosen[0].context;
     groups_.parent = &first;
+    groups_.set(Context::autocasting, false);
     groups_.set(Context::recording, first.has(Context::recording));
     groups_.scope_id = first.scope_id;
     groups_.caller = first.call_site(chosen[0].call->where);
@@ -284,7 +286,7 @@ void Scheduler::run_next() {
     }
     current_context = before;
   }
-  if (ran) report_group(chosen);
+  if (ran && reports_) report_group(chosen);
   for (const Waiting& one : chosen) {
     one.task->runs_alone = !ran;
     make_ready(*one.task);
@@ -294,6 +296,12 @@ void Scheduler::run_next() {
     occupied_.erase(occupied_.begin() + static_cast<std::ptrdiff_t>(next));
   else
     singles_ += bucket.is_single();
+}
+
+[[gnu::noinline]] void Scheduler::update_contexts() noexcept {
+  changes_seen_ = scopes_.changes();
+  scopes_.update(*outer_);
+  for (const std::unique_ptr<Task>& task : tasks_) scopes_.update(task->context);
 }
 
 void Scheduler::switch_to(Task& task, bool starts) {
@@ -307,7 +315,9 @@ void Scheduler::switch_to(Task& task, bool starts) {
     }
     void enter(Context& context) const {
       current_context = &context;
-      scheduler.scopes_.update(context);
+      // One comparison for all contexts: the task's own is not in the caches yet.
+      if (scheduler.changes_seen_ != scheduler.scopes_.changes()) [[unlikely]]
+        scheduler.update_contexts();
     }
     Scheduler& scheduler;
     Task* before;
@@ -456,6 +466,7 @@ void Scheduler::run_all(std::size_t count, IndexedFunction function, std::size_t
   Family family;
   family.parent = current_;
   family.report = report;
+  reports_ |= report != nullptr;
   unstarted_ += count;
   std::size_t started = 0;
   try {

@@ -109,6 +109,8 @@ class Scheduler final : public Interceptor {
   };
   void start(Family& family, const Context& parent, Generator generator, IndexedFunction function, std::size_t index);
   void switch_to(Task& task, bool starts);
+  /// Applies the ends of scopes to the contexts of all tasks.
+  void update_contexts() noexcept;
   static void run_task(void* task) noexcept;
   void end(Task& task);
   /// Waits until fewer than `limit` tasks of a family are active.
@@ -132,6 +134,8 @@ class Scheduler final : public Interceptor {
   Location where_;
   const TapeList* tapes_;
   Scopes& scopes_;
+  std::uint32_t changes_seen_;  // the changes of scopes that the contexts of all tasks contain
+  bool reports_ = false;
   int depth_;
   std::uint32_t backward_passes_;
   bool runs_again_;  // within a function that a checkpoint may run again

@@ -66,6 +66,8 @@ class Scopes {
     if (ended_elsewhere_.load(std::memory_order_acquire)) [[unlikely]]
       apply_pending_ends(context);
   }
+  /// The number of ends of scopes that fibres may have around them.
+  std::uint32_t changes() const { return changes_; }
   bool is_open(const void* scope) const noexcept;
   /// The number of open scopes that keep a tape list in use.
   int tapes_on(const void* list) const noexcept;
@@ -88,7 +90,7 @@ class Scopes {
   std::vector<OpenScope> open_;
   std::uint64_t next_number_ = 0;
   std::uint64_t last_fibre_ = 0;  // the number of the first scope that no fibre can have around it
-  std::uint32_t changes_ = 0;     // the number of ends of scopes that fibres may have around them
+  std::uint32_t changes_ = 0;
   std::atomic<bool> ended_elsewhere_ = false;
 };
 
