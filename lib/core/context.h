@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include <reel/detail/active_module.h>
 #include <reel/detail/active_note.h>
@@ -74,7 +75,8 @@ struct Context {
     on_device = 16,    // this thread uses a device other than the CPU
     grouped = 32,      // ops run for several calls, each of which has its own uses of tensors recorded
     runs_alone = 64,   // ops of this example of batch_map join no others, since it has changed what they use
-    slow_path = intercepted | autocasting | on_device,
+    replacing = 128,   // no op may use the tensors `replaced`
+    slow_path = intercepted | autocasting | on_device | replacing,
   };
   const Context* parent = nullptr;  // of a fibre's context: that of what started the fibre
   std::uint32_t flags = 0;
@@ -91,6 +93,7 @@ struct Context {
   Location caller;
   const char* function = nullptr;             // the composed function that runs, which errors name
   const char* caller_function = nullptr;      // of the innermost CallerScope; null: unknown
+  const std::vector<const Body*>* replaced = nullptr;  // by functional_call, ascending
   const OpInfo* differentiating = nullptr;    // in a backward: the op whose gradient runs
   double multiplications = 0;                 // of all products and convolutions that this thread has run
   const ActiveModule* module_call = nullptr;  // the innermost running nn::ModuleCall

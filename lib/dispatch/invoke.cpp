@@ -1,10 +1,12 @@
 #include "invoke.h"
 
+#include <algorithm>
 #include <new>
 
 #include "../core/context.h"
 #include "../core/device_module.h"
 #include "../core/memory_error.h"
+#include "../core/op_error.h"
 #include "../record/tape_list.h"
 #include "autocast.h"
 
@@ -54,9 +56,21 @@ void run_or_intercept(Context& context, Call& call) {
   if (context.listener) context.listener->finished(call, where);
 }
 
+// A copy of a module shares what its members point to, so a pointer to a part leads to the tensors that were replaced.
+void check_not_replaced(const Context& context, const Call& call) {
+  if (context.differentiating) return;  // what was computed before
+  for (const Tensor* input : call.inputs)
+    if (std::ranges::binary_search(*context.replaced, &input->body()))
+      fail<Error>(call.op.name, call.where,
+                  "{}, made at {}, was replaced by functional_call, but the module reaches it through a pointer or a "
+                  "reference to a part of itself; open nn::ReplacedParameters for the call instead",
+                  describe(*input), to_string(input->made_at()));
+}
+
 [[gnu::noinline]] void run_slow_path(Context& context, Call& call) {
   context.tapes->scopes().apply_remote_ends(context);
   if (context.has(Context::autocasting) && !has_autocast_dtypes(context, call)) return invoke_autocast(context, call);
+  if (context.has(Context::replacing)) check_not_replaced(context, call);
   Running running(context, call);
   if (context.has(Context::on_device)) device_module().prepare(call);
   // The flag is off while a listener runs ops of its own.

@@ -112,6 +112,21 @@ std::vector<Replacement> ReplacedParameters::find(const Module& module, std::spa
   return Search{module, tensors, where}.find_all();
 }
 
+ReplacedGuard::ReplacedGuard(const std::vector<Replacement>& replaced) : outer_(context().replaced) {
+  if (outer_) own_ = *outer_;
+  for (const Replacement& one : replaced) own_.push_back(one.own);
+  std::ranges::sort(own_);
+  for (const Replacement& one : replaced)
+    std::erase(own_, &one.tensor.body());  // a tensor may replace itself, or another one
+  context().replaced = &own_;
+  context().set(Context::replacing, true);
+}
+
+ReplacedGuard::~ReplacedGuard() {
+  context().replaced = outer_;
+  context().set(Context::replacing, outer_ != nullptr);
+}
+
 ReplacedParameters::ReplacedParameters(const Module& module, std::span<const NamedTensor> tensors, Location where) {
   places_.reserve(tensors.size());
   Search::add_places(module, find(module, tensors, where), places_);

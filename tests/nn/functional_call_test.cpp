@@ -367,6 +367,27 @@ TEST_CASE("modules that C++ does not copy compute with other tensors, too, and k
   check(sequential, "0.weight");
 }
 
+// Its second part refers to the first one, as models with tied weights do.
+struct Tied : nn::Module {
+  nn::Linear first{*this, "first", 2, 2, {.dtype = f64}};
+  const nn::Linear& again = first;
+
+  Tensor operator()(const Arg& x) const { return tanh(matmul(tanh(first(x)), again.weight)); }
+};
+
+TEST_CASE("a replaced parameter that a copy of the module reaches through a reference is refused, not used") {
+  Tied model;
+  Tensor x = draw({1, 2});
+  std::vector<NamedTensor> own = model.named_parameters(), other = own;
+  for (NamedTensor& one : other) one.tensor = one.tensor * 2;
+  CHECK_THAT(error_of<Error>([&] { nn::functional_call(model, other, x); }),
+             contains("matmul: ") && contains("through a pointer or a reference") && contains("ReplacedParameters"));
+  CHECK(difference(nn::functional_call(model, own, x), model(x)) == 0);  // each replaces itself
+  Tensor expected = tanh(matmul(tanh(matmul(x, other[0].tensor) + other[1].tensor), other[0].tensor));
+  nn::ReplacedParameters scope(model, other);
+  CHECK(difference(model(x), expected) < 1e-12);
+}
+
 TEST_CASE("functional_call names what does not fit, and the caller's line") {
   Net net;
   Tensor x = draw({4, 2});

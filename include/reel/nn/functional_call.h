@@ -77,6 +77,21 @@ class ReplacedParameters {
   bool ran_alone_ = false;  // the ops of the example of batch_map
 };
 
+/// While it lives, an op of this thread that uses a replaced tensor is an error: a copy of a module has no part to which a
+/// pointer or a reference in it leads.
+class ReplacedGuard {
+ public:
+  /// Guards the tensors that are replaced by others, and not among these.
+  explicit ReplacedGuard(const std::vector<Replacement>& replaced);
+  ~ReplacedGuard();
+  ReplacedGuard(const ReplacedGuard&) = delete;
+  ReplacedGuard& operator=(const ReplacedGuard&) = delete;
+
+ private:
+  std::vector<const detail::Body*> own_;  // with those of the calls around it, ascending
+  const std::vector<const detail::Body*>* outer_;
+};
+
 /// Tensors by the names that a module has for its parameters, with the location of the caller.
 struct ParameterList {
   std::span<const NamedTensor> tensors;  ///< must outlive the call
@@ -103,7 +118,8 @@ struct ParameterList {
 /// no copy can be made, because `operator()` is not const, or the module is of a derived class, or not copied by C++ as
 /// a whole, the tensors are put into the module itself, and no other thread may use it during the call.
 /// Throws: Error for a name that the module has not, an undefined tensor, and two tensors for one parameter; ShapeError,
-/// DTypeError, DeviceError unless a tensor has the shape, dtype and device of what it replaces; what the module throws.
+/// DTypeError, DeviceError unless a tensor has the shape, dtype and device of what it replaces; Error if the copy reaches a
+/// replaced tensor through a pointer or a reference to a part of the module; what the module throws.
 /// Source: PyTorch's torch.func.functional_call.
 template <class M, class... Inputs>
   requires std::derived_from<std::remove_cv_t<M>, Module>
@@ -111,10 +127,13 @@ auto functional_call(M& module, const ParameterList& parameters, const Inputs&..
   constexpr bool is_const = detail::takes_places<const M, Inputs...> || std::is_invocable_v<const M&, const Inputs&...>;
   using Model = std::remove_cv_t<M>;
   if constexpr (is_const && std::copy_constructible<Model>)
-    if (typeid(module) == typeid(Model))
-      if (std::shared_ptr<const Model> copy = copy_for_call<Model>(
-              module, ReplacedParameters::find(module, parameters.tensors, parameters.where), true))
+    if (typeid(module) == typeid(Model)) {
+      std::vector<Replacement> replaced = ReplacedParameters::find(module, parameters.tensors, parameters.where);
+      if (std::shared_ptr<const Model> copy = copy_for_call<Model>(module, replaced, true)) {
+        ReplacedGuard guard(replaced);
         return detail::call_at(*copy, parameters.where, inputs...);
+      }
+    }
   ReplacedParameters scope(module, parameters.tensors, parameters.where);
   std::conditional_t<is_const, const M, M>& own = module;
   return detail::call_at(own, parameters.where, inputs...);
