@@ -292,6 +292,15 @@ TEST_CASE("elements of logcumsumexp that are infinite share the gradients of lat
   });
   const double expected[] = {2, 3 + 5 + 4 + 4, 0, 4 + 4, 4};
   for (std::size_t i = 0; i < 5; ++i) CHECK(d[i] == Approx(expected[i]));
+  for (DType dtype : {bf16, f16, f32}) {
+    Tensor x = to(doubles({5, infinity, 1, infinity, infinity}), dtype);
+    Tape tape;
+    tape.watch(x);
+    Tensor gradient = tape.gradient(sum(logcumsumexp(x, 0) * to(doubles({2, 3, 5, 8, 12}), dtype)), x);
+    CHECK(gradient.dtype() == dtype);
+    // The logarithm of a number of shares is rounded, in bf16 to 2⁻⁹ of at most log 3, and so is its exponential.
+    for (std::size_t i = 0; i < 5; ++i) CHECK(values_of(gradient)[i] == Approx(expected[i]).epsilon(0x1p-7));
+  }
 }
 
 TEST_CASE("a running sum of f32 is rounded once") {

@@ -179,7 +179,7 @@ constexpr OpInfo logcumsumexp_op{
           Tensor infinite = g.saved_output() == infinity, reached = x == infinity;
           Tensor count = where(infinite, cumsum(to(reached, x.dtype()), at.on_axis()), 1.0);
           Tensor y = where(infinite, log(count), g.saved_output()), finite = where(y == -infinity, 0.0, y);
-          Tensor exponents = where(infinite, where(reached, 0.0, -infinity), x);
+          Tensor exponents = where(reached, 0.0, where(infinite, -infinity, x));
           Tensor terms = accumulate_back(later_weights(y, finite, infinite, at.on_axis()), g.output(), at, g.where());
           g.accumulate(0, terms * exp(exponents - finite));
         },
