@@ -91,13 +91,13 @@ struct Context {
   Casts* casts = nullptr;         // of the innermost autocast scope
   const Call* running = nullptr;  // the op that runs, set on the slow path
   Location caller;
-  const char* function = nullptr;             // the composed function that runs, which errors name
-  const char* caller_function = nullptr;      // of the innermost CallerScope; null: unknown
+  const char* function = nullptr;                      // the composed function that runs, which errors name
+  const char* caller_function = nullptr;               // of the innermost CallerScope; null: unknown
   const std::vector<const Body*>* replaced = nullptr;  // by functional_call, ascending
-  const OpInfo* differentiating = nullptr;    // in a backward: the op whose gradient runs
-  double multiplications = 0;                 // of all products and convolutions that this thread has run
-  const ActiveModule* module_call = nullptr;  // the innermost running nn::ModuleCall
-  const ActiveNote* notes = nullptr;          // the innermost note of the program
+  const OpInfo* differentiating = nullptr;             // in a backward: the op whose gradient runs
+  double multiplications = 0;                          // of all products and convolutions that this thread has run
+  const ActiveModule* module_call = nullptr;           // the innermost running nn::ModuleCall
+  const ActiveNote* notes = nullptr;                   // the innermost note of the program
   WaitListener* wait_listener = nullptr;
   std::uint32_t backward_passes = 0;  // the number of tapes that differentiate
   std::uint32_t scope_changes = 0;    // the `Scopes::changes` that the settings of this context contain

@@ -145,6 +145,12 @@ TEST_CASE("recursion to the end of an example's stack is an error after what is 
        }},
       {"parametrised", [&] { layer(matrix); }},
       {"functional_call", [&] { nn::functional_call(layer, layer.named_parameters(), matrix); }},
+      {"replaced parameters",
+       [&] {
+         std::vector<NamedTensor> list = layer.named_parameters();
+         nn::ReplacedParameters scope(layer, list);
+         layer(matrix);
+       }},
       {"an optimiser's step",
        [&] {
          Tape tape;
