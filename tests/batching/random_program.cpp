@@ -1,7 +1,8 @@
 #include "batching/random_program.h"
 
 #include <algorithm>
-#include <optional>
+
+#include "failing_allocator.h"
 
 // Random programs, and how one is run.
 
@@ -65,7 +66,8 @@ class Runner {
         taken_(program.inputs.size()),
         common_{parameters, program, options, nullptr, common_rows(program, parameters, tape), {}, {}, taken_, texts},
         examples_(program.inputs.size()) {
-    if (program.around != Around::checkpoint && !program.second_order) common_.tape = &tape;
+    bool records = program.around != Around::checkpoint && program.around != Around::no_record;
+    if (records && !program.second_order) common_.tape = &tape;
     Tensor all = draw({static_cast<std::int64_t>(examples_.size()), width});
     for (std::size_t i = 0; i < examples_.size(); ++i) {
       examples_[i] = i;
@@ -108,6 +110,7 @@ class Runner {
       else
         tape_.watch(late);
     } catch (const TapeError& error) {
+      Uncounted uncounted;
       std::string text = error.what();
       // A tape within any example begins a period, in which the first use is a new one: which is named depends on the order.
       if (program_.has(scopes)) text.resize(text.find(" was used by "));
@@ -183,6 +186,7 @@ Outcome outcome_of(const Program& program, const Parameters& parameters, const B
     made.tensors = (program.second_order ? second_order : first_order)(program, parameters, options, made.texts);
     return made;
   } catch (const Error& error) {
+    Uncounted uncounted;
     made.texts = {error.what()};
   } catch (const Stop& stop) {
     made.texts = {stop.what()};

@@ -15,7 +15,7 @@ constexpr std::int64_t width = 4;
 /// What a random program may contain beside ops on the tensors of an example, as bits.
 enum Feature : unsigned {
   views = 1,            ///< repeated, overlapping, stepped, reversed and empty rows
-  scopes = 2,           ///< NoRecord, autocast, inner tapes and checkpoints within examples
+  scopes = 2,           ///< NoRecord, autocast, inner tapes, checkpoints, own gradients in examples
   listeners = 4,        ///< detect_anomaly and Profile within examples
   in_place = 8,         ///< sums in place, several of one tensor
   around = 16,          ///< NoRecord, a checkpoint, detect_anomaly or Profile around the batch
@@ -106,6 +106,7 @@ class Run {
   void differentiate(std::uint64_t choice);
   void differentiate_outside(std::uint64_t choice);
   void checkpoint_step(std::uint64_t choice);
+  void replace_gradient(std::uint64_t choice);
   void detect_anomaly(std::uint64_t choice);
   void profile(std::uint64_t choice);
   void sum_in_place(std::uint64_t choice);
@@ -118,7 +119,7 @@ class Run {
   /// n with the rows of m: its first one, repeated.
   static reel::Tensor n_like(const reel::Tensor& n, const reel::Tensor& m);
   void add(reel::Tensor m) { matrices_.push_back(std::move(m)); }
-  void note(const std::string& text) { common_.texts[example_] += text + "; "; }
+  void note(const std::string& text);
   const reel::Tensor& matrix(std::uint64_t choice) const { return matrices_[choice % matrices_.size()]; }
   const reel::Tensor& vector(std::uint64_t choice) const { return vectors_[choice % vectors_.size()]; }
 

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "batching/random_program.h"
+#include "failing_allocator.h"
 
 // The steps of random programs.
 
@@ -18,7 +19,7 @@ Run::Run(const Common& common, std::size_t example)
       vectors_{tanh(sum(matrices_[0], {0}))} {
   const std::pair<Feature, std::vector<Step>> steps[] = {
       {views, {&Run::take_rows, &Run::take_rows, &Run::take_empty_rows}},
-      {scopes, {&Run::pause, &Run::cast, &Run::differentiate, &Run::checkpoint_step}},
+      {scopes, {&Run::pause, &Run::cast, &Run::differentiate, &Run::checkpoint_step, &Run::replace_gradient}},
       {listeners, {&Run::detect_anomaly, &Run::profile}},
       {in_place, {&Run::sum_in_place}},
       {hooks, {&Run::hook}},
@@ -29,6 +30,11 @@ Run::Run(const Common& common, std::size_t example)
   };
   for (const auto& [feature, more] : steps)
     if (common.program.has(feature)) further_.insert(further_.end(), more.begin(), more.end());
+}
+
+void Run::note(const std::string& text) {
+  Uncounted uncounted;
+  common_.texts[example_] += text + "; ";
 }
 
 Tensor Run::result() {
@@ -216,8 +222,14 @@ void Run::checkpoint_step(std::uint64_t choice) {
   const Tensor m = matrix(choice >> 8);
   Tensor W = p_.W;
   if (choice & 1) return add(checkpoint([W](const Tensor& z) { return tanh(matmul(z, W)) * z; }, m));
-  add(checkpoint([this](const Tensor& z, const Tensor& v) { return tanh(addmm(p_.bias, z, p_.W)) + v; }, m,
+  // It runs again when this run has ended.
+  add(checkpoint([&p = p_](const Tensor& z, const Tensor& v) { return tanh(addmm(p.bias, z, p.W)) + v; }, m,
                  vector(choice >> 16)));
+}
+
+void Run::replace_gradient(std::uint64_t choice) {
+  add(custom_gradient([](const Tensor& z) { return tanh(2 * z) * sum(z, {0}); },
+                      [](const Tensor& gradient) { return sin(gradient) * 3; }, matrix(choice >> 8)));
 }
 
 void Run::detect_anomaly(std::uint64_t choice) {
@@ -240,6 +252,7 @@ void Run::profile(std::uint64_t choice) {
   Tensor made = tanh(matmul(m, p_.W));
   for (std::uint64_t i = 0; i < choice % 3; ++i) made = sin(made);
   profile.stop();
+  Uncounted uncounted;
   std::int64_t calls = 0;
   for (const debug::ProfileRow& row : profile.rows(debug::ProfileBy::op)) calls += row.calls;
   note(std::to_string(calls));
@@ -284,7 +297,9 @@ void Run::hook(std::uint64_t choice) {
       common_.tape->hook(m, [&text = common_.texts[example_]](const Tensor& gradient) {
         // If the result of another example depends on m's group, m's gradient may be zeros instead of none.
         NoRecord paused;
-        if (max(abs(gradient)).item() > 0) text += "hook; ";
+        bool any = max(abs(gradient)).item() > 0;
+        Uncounted uncounted;
+        if (any) text += "hook; ";
       });
     if (choice & 2) common_.tape->trace(m);
   }

@@ -87,7 +87,8 @@ TEST_CASE("a random program without memory for an allocation throws a MemoryErro
   if (!(features() & allocations)) return;
   int failures = 0;
   for (std::uint64_t seed = first_program(); seed < first_program() + program_count() / 20; ++seed) {
-    Program program(seed, features() & ~exceptions);
+    // An example would go on after a MemoryError that it takes for one of its own, and debug's scopes throw std::bad_alloc.
+    Program program(seed, features() & ~(exceptions | listeners | around));
     CAPTURE(seed, program.features);
     Parameters parameters;
     Outcome expected = outcome_of(program, parameters, {.immediate = true});
@@ -95,8 +96,9 @@ TEST_CASE("a random program without memory for an allocation throws a MemoryErro
     std::string thrown =
         thrown_without_memory(program, parameters, allocation, seed % 2 ? Fault::once : Fault::from_then_on);
     CAPTURE(allocation, thrown);
-    CHECK((thrown.empty() || thrown.find(": there is no memory") != std::string::npos));
-    failures += !thrown.empty();
+    bool for_memory = thrown.find(": there is no memory") != std::string::npos;
+    CHECK((for_memory || thrown.empty() || thrown == expected.texts[0]));
+    failures += for_memory;
     check_alike(outcome_of(program, parameters, {}), expected);
   }
   CHECK(failures > 0);
