@@ -415,6 +415,28 @@ TEST_CASE("a checkpoint around a batch runs its function again with the same gro
     }
 }
 
+TEST_CASE("checkpoints within examples run alike each time that one around the batch runs") {
+  manual_seed(27);
+  nn::Linear layer(48, 48);
+  Tensor x = randn({7, 48});
+  auto gradient = [&](bool immediate) {
+    Tape tape;
+    Tensor loss = checkpoint(
+        [&, immediate](const Tensor& all) {
+          return sum(stack(batch_map(numbers(7),
+                                     [&](int i) {
+                                       Tensor h = checkpoint([&layer](const Tensor& z) { return tanh(layer(z)); },
+                                                             slice(all, 0, i, i + 1));
+                                       return sum(sigmoid(layer(h)));
+                                     },
+                                     {.immediate = immediate})));
+        },
+        x);
+    return std::vector<Tensor>{tape.gradient(loss, layer.weight)};
+  };
+  check_close(gradient(false), gradient(true), 1e-4);
+}
+
 TEST_CASE("a checkpoint around a batch that is differentiated twice runs alike each time") {
   manual_seed(26);
   Net net;
