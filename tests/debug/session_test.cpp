@@ -77,6 +77,7 @@ TEST_CASE("a breakpoint stops after each call of an op for which its predicate i
   CHECK(script.stop_count == 1);
   CHECK_THAT(script.printed, contains("breakpoint: %") && contains("exp at tests/debug/session_test.cpp:"));
   CHECK_THAT(error_of<Error>([] { debug::break_on("fly"); }), contains("debug::break_on: there is no op 'fly'"));
+  CHECK_THAT(error_of<Error>([] { debug::break_on("linear"); }), contains("or it is composed of others"));
 }
 
 TEST_CASE("a watch stops at anomalies, bounds, zeros, large gradients and changes of scale") {

@@ -90,7 +90,7 @@ struct Watch {
 void watch(const Watch& what, Location where = Location::here());
 
 /// Lets this thread's session stop after each call of an op for which `predicate` is true; an empty one always is.
-/// Without a session it does nothing. Throws: Error for an op that does not exist.
+/// Without a session it does nothing. Throws: Error for an op that does not exist, or is composed of others.
 void break_on(std::string_view op, std::function<bool(const RecordedOp& op)> predicate = {},
               Location where = Location::here());
 

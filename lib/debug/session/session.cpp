@@ -35,8 +35,10 @@ void watch(const Watch& what, Location where) {
 
 void break_on(std::string_view op, std::function<bool(const RecordedOp&)> predicate, Location where) {
   std::vector<OpDescription> all = ops();
-  if (std::ranges::none_of(all, [&](const OpDescription& one) { return one.name == op; }))
-    fail<Error>("debug::break_on", where, "there is no op {}; `reel ops` lists them", shown(op));
+  // A composed op is recorded as those that it calls.
+  if (std::ranges::none_of(all, [&](const OpDescription& one) { return one.name == op && one.batching != "composed"; }))
+    fail<Error>("debug::break_on", where, "there is no op {}, or it is composed of others; `reel ops` lists them",
+                shown(op));
   if (Session::Live* live = Session::Live::of_thread()) live->add_breakpoint(op, std::move(predicate));
 }
 
