@@ -98,7 +98,7 @@ Scheduler::Scheduler(Context& outer, const BatchOptions& options, Location where
       changes_seen_(scopes_.changes()),
       depth_(outer.tapes->depth),
       backward_passes_(outer.backward_passes),
-      runs_again_(tapes_->outer() && depth_ <= 1),
+      runs_again_(tapes_->outer() != nullptr),
       stacks_(stacks_of_thread(options.stack_bytes)) {
   // Ops of groups have passed autocast and reached listeners one by one.
   groups_.listener = nullptr;
