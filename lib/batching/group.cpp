@@ -59,14 +59,6 @@ bool is_unknown(const TapeList& tapes, const Body& x) {
 // Returns true if no tape knows the tensor, nor anything that was written into its elements.
 bool is_plain(const TapeList& tapes, const Body& x) { return is_unknown(tapes, x) && overwrites_of(x) == 0; }
 
-// Returns true if an op cannot tell the tensors apart: they are one, or views of the same elements that no tape knows.
-bool is_same(const TapeList& tapes, const Tensor& a, const Tensor& b) {
-  if (a.is(b)) return true;
-  const Body &x = a.body(), &y = b.body();
-  return x.data == y.data && x.storage == y.storage && x.slot == y.slot && x.slot_version == y.slot_version &&
-         a.shape() == b.shape() && a.strides() == b.strides() && is_unknown(tapes, x) && is_unknown(tapes, y);
-}
-
 // A number of which several with one value are as good as one.
 bool is_constant(const TapeList& tapes, const Body& x) { return x.rank == 0 && x.device == cpu && is_plain(tapes, x); }
 
@@ -172,6 +164,13 @@ std::size_t partition(std::span<Waiting> waiting, With with) {
 }
 
 }  // namespace
+
+bool is_same(const TapeList& tapes, const Tensor& a, const Tensor& b) {
+  if (a.is(b) || tapes.outer()) return a.is(b);
+  const Body &x = a.body(), &y = b.body();
+  return x.data == y.data && x.storage == y.storage && x.slot == y.slot && x.slot_version == y.slot_version &&
+         a.shape() == b.shape() && a.strides() == b.strides() && is_unknown(tapes, x) && is_unknown(tapes, y);
+}
 
 Joining joining_of(const Call& call) {
   // What overwrites runs at once, and so does what makes a tensor from nothing, or makes none.

@@ -14,6 +14,10 @@ namespace reel::detail {
 /// How a call can be joined with others of its kind.
 Joining joining_of(const Call& call);
 
+/// Returns true if an op cannot tell the tensors apart: they are one, or views of the same elements that no tape knows. What a
+/// checkpoint may run again knows none the first time, and groups must be alike.
+bool is_same(const TapeList& tapes, const Tensor& a, const Tensor& b);
+
 struct Task;
 
 /// A call that waits for others of its kind, with the context and the task in which it was made.

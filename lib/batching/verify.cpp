@@ -4,7 +4,7 @@
 #include <cmath>
 #include <deque>
 #include <limits>
-#include <map>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ namespace {
 // The calls with operands of their own, one for each operand of theirs, and with empty results.
 class Copies {
  public:
-  explicit Copies(std::span<const Waiting> calls) {
+  Copies(const TapeList& tapes, std::span<const Waiting> calls) : tapes_(tapes) {
     for (const Waiting& one : calls) {
       std::vector<const Tensor*>& inputs = inputs_.emplace_back();
       for (const Tensor* input : one.call->inputs) inputs.push_back(copy_of(*input));
@@ -49,16 +49,17 @@ class Copies {
   }
 
  private:
+  // What is one operand of the group stays one.
   const Tensor* copy_of(const Tensor& x) {
-    auto [found, is_new] = made_.try_emplace(&x.body());
-    if (is_new) {
-      found->second = copy(x);
-      if (is_floating(x.dtype())) sources_.push_back(found->second);
-    }
-    return &found->second;
+    auto found = std::ranges::find_if(made_, [&](const auto& one) { return is_same(tapes_, *one.first, x); });
+    if (found != made_.end()) return &found->second;
+    const Tensor& made = made_.emplace_back(&x, copy(x)).second;
+    if (is_floating(x.dtype())) sources_.push_back(made);
+    return &made;
   }
 
-  std::map<const Body*, Tensor> made_;
+  const TapeList& tapes_;
+  std::deque<std::pair<const Tensor*, Tensor>> made_;
   std::vector<Tensor> sources_;
   std::deque<std::vector<const Tensor*>> inputs_;
   std::deque<std::vector<Tensor>> outputs_;
@@ -105,7 +106,7 @@ std::string verify_group(Context& context, std::span<const Waiting> calls, const
                          std::size_t& differing) {
   // A view is no computation.
   if (calls[0].call->specs.empty()) return {};
-  Copies joined(calls), single(calls);
+  Copies joined(*context.tapes, calls), single(*context.tapes, calls);
   // Under NoRecord no tape may be opened, and there are no gradients.
   bool records = context.has(Context::recording) || context.tapes->depth == 0;
   bool differentiates = records && calls[0].call->op.gradient && !joined.sources().empty();

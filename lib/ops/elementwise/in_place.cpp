@@ -59,7 +59,9 @@ class Overwriting {
                        "x {} repeats elements (strides {}), so one would stand for several; overwrite a copy",
                        describe(whole), to_string(whole.strides()));
     leave_group(op_, whole, where_);
+    if (list().outer()) context_.set(Context::runs_alone, true);
   }
+  ~Overwriting() { context_.set(Context::runs_alone, ran_alone_); }
   Overwriting(const Overwriting&) = delete;
   Overwriting& operator=(const Overwriting&) = delete;
 
@@ -190,6 +192,8 @@ class Overwriting {
   }
 
   Context& context_ = context();
+  // What a checkpoint may run again joins no group here, since whether x is tracked then is not known in the first run.
+  bool ran_alone_ = context_.has(Context::runs_alone);
   const char* op_;
   const Destination& to_;
   const Tensor& x_;
