@@ -17,7 +17,7 @@ using namespace reel;
 
 namespace {
 
-constexpr unsigned all_features = views | scopes | hooks | late_watch | exceptions | inner_batches;
+constexpr unsigned all_features = 2 * allocations - 1;
 
 std::uint64_t number_from(const char* variable, std::uint64_t otherwise) {
   const char* given = std::getenv(variable);
@@ -66,7 +66,8 @@ TEST_CASE("random programs with branches by value give in a batch what they give
 
 TEST_CASE("an exception at any step of a random program ends all examples and leaves no tensor behind") {
   for (std::uint64_t seed = 1; seed <= 40; ++seed) {
-    Program program(seed, features());
+    // Within NoRecord a step that opens a tape would throw in the first example.
+    Program program(seed, features() & ~around);
     Parameters parameters;
     program.stopped = program.inputs.size() / 2;
     program.stopping = Stopping::exception;
