@@ -4,7 +4,6 @@
 #include <atomic>
 #include <bit>
 #include <cstring>
-#include <optional>
 
 #include <reel/ops/shape.h>
 
@@ -73,7 +72,7 @@ class AdjacentRows {
         end_(rows),
         possible_(first.numel != 0 && overwrites_of(first) == 0 &&
                   (slot_ != 0 ? find_producer() : is_plain(tapes, first) && first.slot < first_isolated_scope)) {
-    if (!stacked && rows > 1) stride_ = first.strides[0];
+    if (!stacked && rows > 1) set_stride(first.strides[0]);
   }
 
   // Adds the next tensor, of the first one's form; returns false if it is not adjacent.
@@ -83,11 +82,11 @@ class AdjacentRows {
       if (next.strides[i] != first_.strides[i]) return false;
     std::int64_t distance = static_cast<char*>(next.data) - static_cast<char*>(first_.data),
                  size = static_cast<std::int64_t>(size_of(first_.dtype));
-    if (!stride_) {
+    if (!has_stride_) {
       if (distance <= 0 || distance % (size * end_) != 0) return false;
-      stride_ = distance / (size * end_);
+      set_stride(distance / (size * end_));
     }
-    if (distance != end_ * *stride_ * size || (!stacked_ && rows > 1 && next.strides[0] != *stride_)) return false;
+    if (distance != end_ * stride_ * size || (!stacked_ && rows > 1 && next.strides[0] != stride_)) return false;
     bool alike =
         slot_ != 0 ? tapes_.slot_of(next) == slot_ + count_ : is_plain(tapes_, next) && next.slot == first_.slot;
     if (!alike) return false;
@@ -108,8 +107,8 @@ class AdjacentRows {
     for (int i = 1; i < all.rank(); ++i) strides[i] = first_.strides[i - 1 + behind];
     // What is one row here may be several in the tensor's own shape.
     std::int64_t own_rows = parts.rows(part_), rows_here = stacked_ ? 1 : rows_of_first();
-    if (*stride_ * rows_here % own_rows != 0) return {};
-    strides[0] = *stride_ * rows_here / own_rows;
+    if (stride_ * rows_here % own_rows != 0) return {};
+    strides[0] = stride_ * rows_here / own_rows;
     if (own_rows > 1 && strides[0] != first_.strides[0]) return {};
     Tensor made = view_of(first, all, strides, -parts.start(part_) * strides[0], {});
     tapes_.assign_slot(made.body(), slot);
@@ -120,6 +119,10 @@ class AdjacentRows {
   }
 
  private:
+  void set_stride(std::int64_t stride) {
+    stride_ = stride;
+    has_stride_ = true;
+  }
   bool find_producer() {
     producer_ = tapes_.slot(slot_).producer;
     if (!producer_ || producer_->op != &unbatch_op || tapes_.is_overwritten(first_)) return false;
@@ -133,7 +136,7 @@ class AdjacentRows {
     for (int i = 1; i < shape.rank(); ++i) strides[i] = i <= added ? 0 : first_.strides[first_.rank - shape.rank() + i];
     // An axis of size 1 has the stride that a row-major tensor would have.
     for (int i = added; i >= 1; --i) strides[i] = i + 1 < shape.rank() ? strides[i + 1] * shape[i + 1] : 1;
-    strides[0] = *stride_;
+    strides[0] = stride_;
     Tensor made = view_of(first, shape, strides, 0, {});
     made.body().slot = first_.slot;
     return made;
@@ -144,7 +147,8 @@ class AdjacentRows {
   bool stacked_;
   std::uint32_t slot_;
   std::int64_t end_;
-  std::optional<std::int64_t> stride_;  // from row to row; none while there is one row
+  std::int64_t stride_ = 0;  // from row to row
+  bool has_stride_ = false;  // there is more than one row
   Entry* producer_ = nullptr;
   std::size_t part_ = 0;
   std::uint32_t count_ = 1;
