@@ -159,6 +159,16 @@ std::int64_t rows_in(const Body& x, const Joining& joining) {
   return joining.by == Joining::By::stacked ? 1 : x.dims[0];
 }
 
+// Gathers operands of an op without a gradient, which is no use of them that a gradient could lack.
+const OpInfo& batch_for_constants() {
+  static const OpInfo op = [] {
+    OpInfo changed = batch_op;
+    changed.gradient = nullptr;
+    return changed;
+  }();
+  return op;
+}
+
 // Moves the calls for which `with` holds behind the first one; returns their number, with the first.
 template <class With>
 std::size_t partition(std::span<Waiting> waiting, With with) {
@@ -326,12 +336,14 @@ Tensor Group::gathered_input(std::size_t i, const Shape& shape) {
   if (is_view(first_)) throw InternalError("batching: views of tensors that are not adjacent cannot be joined");
   std::vector<const Tensor*> parts(calls_.size());
   for (std::size_t k = 0; k < parts.size(); ++k) parts[k] = &input(k, i);
-  Tensor whole = before_.find(context_, parts, shape);
+  bool differentiable = first_.op.gradient;
+  Tensor whole = differentiable ? before_.find(context_, parts, shape) : Tensor();
   if (whole.defined()) return whole;
   OutputSpec spec(shape, parts[0]->dtype(), parts[0]->device());
-  Call call{batch_op, parts, std::as_bytes(std::span(division_)), {&spec, 1}, {&whole, 1}, first_.where};
+  const OpInfo& op = differentiable ? batch_op : batch_for_constants();
+  Call call{op, parts, std::as_bytes(std::span(division_)), {&spec, 1}, {&whole, 1}, first_.where};
   invoke(call);
-  before_.add(context_, parts, whole);
+  if (differentiable) before_.add(context_, parts, whole);
   return whole;
 }
 

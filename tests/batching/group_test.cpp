@@ -359,3 +359,24 @@ TEST_CASE("the error for a tensor that is watched late names the line of the exa
     CHECK(text.find("was used by mul at " + reel_test::line_of(__FILE__, lines[i % 2])) != std::string::npos);
   }
 }
+
+TEST_CASE(
+    "a tensor that only ops without a gradient use may be watched before a checkpoint around the batch runs again") {
+  Tensor W = ones({4}).requires_grad(), X = draw({4, 4});
+  std::vector<Tensor> x = four([&](int i) { return copy(row(X, i)); });
+  std::vector<Tensor> expected;
+  for (bool immediate : {true, false}) {
+    Tape tape;
+    Tensor loss = checkpoint(
+        [&](const Tensor& w) {
+          return sum(
+              stack(batch_map(numbers(4), [&](int i) { return sum(w * to(x[static_cast<std::size_t>(i)] > 0, f64)); },
+                              {.immediate = immediate})));
+        },
+        W);
+    tape.watch(x[1]);
+    std::vector<Tensor> found{tape.gradient(loss, W)};
+    if (immediate) expected = found;
+    check_close(found, expected);
+  }
+}

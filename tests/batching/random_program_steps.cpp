@@ -234,7 +234,8 @@ void Run::replace_gradient(std::uint64_t choice) {
 
 void Run::detect_anomaly(std::uint64_t choice) {
   const Tensor m = matrix(choice >> 8);
-  Tensor zero = 0 * stop_gradient(m), one;
+  // The sign of a number near 0 differs by rounding, and the text shows that of a zero.
+  Tensor zero = abs(0 * stop_gradient(m)), one;
   try {
     auto scope = debug::detect_anomaly({.infinities = example_ % 2 == 0});
     one = exp(choice & 1 ? log(zero) : log(1 + zero));
