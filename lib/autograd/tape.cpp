@@ -226,7 +226,7 @@ Differentiation::Differentiation(const char* op, Tape& tape, const Arg& target, 
                       "is used",
                       i, describe(source), to_string(source.made_at()));
     if (slot && !source.is_parameter()) tape.check_unused(op, source, where_);
-    // What an example differentiates is its own.
+    // An example differentiates tensors of its own.
     if (!context_.parent) list_.check_own(op, source, where_);
     slots_.push_back(slot);
   }

@@ -13,7 +13,7 @@ namespace reel::detail {
 constexpr std::size_t largest_frame = std::size_t{128} << 10;
 /// Below each stack. A function may use the end of its frame, and of two buffers, before all that is above.
 constexpr std::size_t guard_bytes = 4 * largest_frame;
-/// What kernels need, two buffers and their frames: where a fibre has less left, they run on the thread's own stack.
+/// The stack that kernels need, for two buffers and their frames: with less left, they run on the thread's own stack.
 constexpr std::size_t kernel_bytes = 4 * largest_frame;
 /// Where a fibre has less left, an op throws: what runs before an op is called, and the error, need some. Outside of
 /// kernels lib/meson.build allows frames of 32 KB.

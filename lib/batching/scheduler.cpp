@@ -162,7 +162,7 @@ void Scheduler::run(Call& call) {
   if (operands.any_empty) return run_alone(Alone::op);
   if (operands.large) return run_alone(Alone::large);
   if (live_ + unstarted_ == 1) return run_alone(Alone::waited);
-  // What is tracked may differ when a checkpoint runs its function again, and the groups may not.
+  // A checkpoint that runs its function again may track other tensors, but must form equal groups.
   GroupKey key(call, joining, task.context, operands.tracked && !runs_again_);
   if (!key.valid()) return run_alone(Alone::op);
 
@@ -357,7 +357,7 @@ void Scheduler::run_task(void* argument) noexcept {
     task.function.call(task.function.function, task.index);
   } catch (const Cancelled&) {
   } catch (...) {
-    // Those before it go on; what one throws that has been cancelled is no error of its own.
+    // Examples before it go on. An exception of a cancelled example is no error of its own.
     if (Family& family = *task.family; !family.error || (task.index < family.failed && !task.cancelled)) {
       family.error = std::current_exception();
       family.failed = task.index;

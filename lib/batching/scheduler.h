@@ -47,7 +47,7 @@ struct Family {
   ReportBuilder* report = nullptr;
 };
 
-/// What a task wants to be run on the thread's own stack.
+/// A function that a task has run on the thread's own stack.
 struct Errand {
   void (*function)(void* data);
   void* data;
@@ -92,7 +92,7 @@ class Scheduler final : public Interceptor {
   static Scheduler* of(const Context& context);
   /// Returns true if the task may be suspended here.
   bool may_suspend(const Context& context) const;
-  /// What counts the calls of the task that runs; null: nothing does.
+  /// Counts the calls of the task that runs; null: nothing does.
   ReportBuilder*& report() { return current_->report; }
 
  private:

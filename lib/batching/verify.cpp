@@ -49,7 +49,7 @@ class Copies {
   }
 
  private:
-  // What is one operand of the group stays one.
+  // An operand that calls of the group share is copied once.
   const Tensor* copy_of(const Tensor& x) {
     auto found = std::ranges::find_if(made_, [&](const auto& one) { return is_same(tapes_, *one.first, x); });
     if (found != made_.end()) return &found->second;

@@ -101,7 +101,7 @@ struct Context {
   WaitListener* wait_listener = nullptr;
   std::uint32_t backward_passes = 0;  // the number of tapes that differentiate
   std::uint32_t scope_changes = 0;    // the `Scopes::changes` that the settings of this context contain
-  // Of a fibre's context: scopes that its parents open from this number on are not around it.
+  // In a fibre's context: scopes that its parents open from this number on are not around it.
   std::uint64_t first_inner_scope = ~std::uint64_t{0};
 
   /// Returns true if any of the given flags is set.

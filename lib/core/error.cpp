@@ -144,7 +144,7 @@ std::string refusal(const char* op, Location where, std::string_view sentence) {
   std::string text = is_inner ? fmt::format("gradient of {}: {}: {}", differentiated->name, op, sentence)
                               : fmt::format("{}: {}", op, sentence);
   if (std::string found = whereabouts(context()); !found.empty()) text.append("; ").append(found);
-  // Not what the library tries out, or a listener does.
+  // Leaves out what the library tries out, or a listener does.
   if (Listener* listener = context().listener; listener && context().has(Context::intercepted))
     listener->refused(op, where, text);
   return text;

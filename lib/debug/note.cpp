@@ -42,7 +42,7 @@ Note::Note(const char* key, Value value) : value_(std::move(value)) {
 }
 
 Note::~Note() {
-  // Those in a std::optional may end in any order.
+  // Notes in a std::optional may end in any order.
   for (const ActiveNote** at = &detail::context().notes; *at; at = &const_cast<ActiveNote*>(*at)->outer)
     if (*at == this) {
       *at = outer;

@@ -38,7 +38,7 @@ Tensor cast(Context& context, const Tensor& tensor, DType dtype, Location where)
 
 bool Casts::is_valid(const Context& context, const Made& made, DType dtype) const {
   const TapeList& tapes = *context.tapes;
-  // What a checkpoint's function reads is tracked only where a gradient is asked for, which may not change what it does.
+  // Operands of a checkpoint's function are tracked only where a gradient is asked for, which may not change what it does.
   bool constant = tapes.outer() && tapes.depth <= 1 && !tapes.is_live(made.parameter.body());
   return made.cast.dtype() == dtype && made.version == version_of(made.parameter) &&
          made.scope_id == isolated_scope_of(context) && made.epoch == tapes.epoch() &&

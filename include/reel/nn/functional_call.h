@@ -62,7 +62,7 @@ class ReplacedParameters {
   ReplacedParameters(const ReplacedParameters&) = delete;
   ReplacedParameters& operator=(const ReplacedParameters&) = delete;
 
-  /// What replaces the tensors of a module, ascending by the module's own.
+  /// Returns the tensors that replace those of a module, ascending by the module's own.
   /// Throws: Error for a name that the module has not, an undefined tensor, and two tensors for one parameter;
   /// ShapeError, DTypeError, DeviceError unless a tensor has the shape, dtype and device of what it replaces.
   static std::vector<Replacement> find(const Module& module, std::span<const NamedTensor> tensors, Location where);

@@ -60,7 +60,7 @@ class Recorder : public ListenerScope {
   std::int64_t now() const { return (std::chrono::steady_clock::now() - began_).count(); }
 
  private:
-  // What is known of a tensor, which its serial number identifies: another one may have its body by now.
+  // Knowledge of a tensor, which its serial number identifies: another one may have its body by now.
   struct Known {
     std::uint32_t serial = 0;
     std::uint32_t version = 0;  // of its storage when it was recorded

@@ -192,7 +192,7 @@ class Overwriting {
   }
 
   Context& context_ = context();
-  // What a checkpoint may run again joins no group here, since whether x is tracked then is not known in the first run.
+  // A function that a checkpoint may run again joins no group here: the first run does not know whether x will be tracked.
   bool ran_alone_ = context_.has(Context::runs_alone);
   const char* op_;
   const Destination& to_;
