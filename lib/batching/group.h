@@ -14,8 +14,8 @@ namespace reel::detail {
 /// How a call can be joined with others of its kind.
 Joining joining_of(const Call& call);
 
-/// Returns true if an op cannot tell the tensors apart: they are one, or views of the same elements that no tape knows. What a
-/// checkpoint may run again knows none the first time, and groups must be alike.
+/// Returns true if an op cannot tell the tensors apart: they are one, or views of equal elements of one storage that no tape
+/// tracks. Within a checkpoint only the first holds: its first run tracks nothing, and both runs must form equal groups.
 bool is_same(const TapeList& tapes, const Tensor& a, const Tensor& b);
 
 struct Task;

@@ -50,7 +50,7 @@ class Listener {
   virtual void updated(std::span<const Tensor> parameters) = 0;
   /// Called when the program names a tensor.
   virtual void named(const Tensor& tensor, std::string_view name) = 0;
-  /// Called before the function `by` gives elements of a tensor to the program. Throws: what is to end that function.
+  /// Called before the function `by` gives elements of a tensor to the program. Throws: an exception to end that function.
   virtual void reading(const Tensor& tensor, const char* by, Location where) = 0;
 };
 
@@ -131,7 +131,7 @@ void run_with_stack(const Context& context, F f) {
 }
 
 /// Notifies this thread's listener that the function `by`, or the one around it that names itself, gives elements of x
-/// to the program. Throws: what is to end the function.
+/// to the program. Throws: as the listener's `reading`.
 inline void notify_of_reading(const Tensor& x, const char* by, Location where) {
   const Context& now = context();
   if (!now.has(Context::intercepted) || !now.listener) return;

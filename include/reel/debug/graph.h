@@ -45,8 +45,8 @@ struct GraphEdge {
 struct GraphOptions {
   /// Names of leaves, such as `model.named_parameters()`; default: parameters' own names.
   std::vector<NamedTensor> names = {};
-  /// Runs of an op from one line of one module are one node if they give one shape and depend on the same parameters, as
-  /// those of a loop do; default true.
+  /// Executions of an op from one line of one module are one node if their results have equal shapes and depend on equal
+  /// parameters, as those of a loop do; default true.
   bool fold_loops = true;
   /// All ops of a module whose path has this many names are one node, with those of its sub-modules: 1 folds
   /// "encoder.layers.2" into "encoder". The module of a tape's entry is known by the names of its parameters; that of a
