@@ -1,3 +1,6 @@
+#include <limits>
+
+#include <reel/ops/activation.h>
 #include <reel/ops/elementwise.h>
 #include <reel/ops/index.h>
 #include <reel/ops/reduce.h>
@@ -44,8 +47,7 @@ Tensor binary_cross_entropy_with_logits(const Arg& input, const Arg& target, con
   const char* name = "binary_cross_entropy_with_logits";
   Compared given(name, input, target);
   const Tensor &x = given.input, &t = given.target;
-  // Its derivative is exact at 0, too, unlike that of max(−x, 0) + log(1 + e^−|x|).
-  Tensor rest = logaddexp(-x, 0.0);
+  Tensor rest = softplus(-x, {.threshold = std::numeric_limits<double>::infinity()});
   if (options.pos_weight.defined())
     rest = rest * ((factor(name, x, options.pos_weight, "pos_weight", given.dtype, given.where) - 1.0) * t + 1.0);
   Tensor losses = (1.0 - t) * x + rest;
