@@ -8,6 +8,7 @@
 #include <fstream>
 #include <limits>
 
+#include <fmt/format.h>
 #include <reel/data.h>
 #include <reel/reel.h>
 
@@ -170,6 +171,31 @@ TEST_CASE("a recording links gradients with forward ops, and names modules and p
     CHECK(update.update_norm == Approx(0.1 * update.gradient_norm).epsilon(1e-4));
   }
   CHECK(run.updates()[7].step == 1);
+}
+
+TEST_CASE("a recorded gradient names no op for a seed, a leaf or an op from before the recording") {
+  TemporaryFile file("run.reel");
+  Tensor x = ones({3}).requires_grad();
+  std::vector<Tensor> seeds{full({3}, 1.0), full({3}, 2.0), full({3}, 3.0)};
+  Tape tape({.persistent = true});
+  Tensor y = tanh(x);
+  {
+    Recording recording(file.path());
+    static_cast<void>(tape.gradient(y, x, {.seed = seeds[0]}));
+    static_cast<void>(tape.gradient(x, x, {.seed = seeds[1]}));
+    static_cast<void>(tape.gradient(square(x), x, {.seed = seeds[2]}));
+  }
+  RecordedRun run = RecordedRun::read(file.path());
+  std::vector<std::string> kinds;
+  for (const RecordedOp& op : run.ops()) {
+    if (op.kind != OpKind::gradient) continue;
+    INFO(op.op << " %" << op.id);
+    kinds.push_back(fmt::format("{} of {} op, from {}", op.op, op.forward == 0 ? "no" : "an", op.inputs.size()));
+    for (debug::TensorId input : op.inputs) CHECK(run.tensor(input) != nullptr);
+  }
+  CHECK(kinds == std::vector<std::string>{"tanh of no op, from 0", "parameter of no op, from 1",
+                                          "parameter of no op, from 0", "square of an op, from 0",
+                                          "parameter of an op, from 1"});
 }
 
 TEST_CASE("a recording has the names and notes that the program gives") {
