@@ -380,3 +380,24 @@ TEST_CASE(
     check_close(found, expected);
   }
 }
+
+TEST_CASE("of equal numbers in a checkpoint around a batch, only the tracked one has a gradient") {
+  Tensor n = full({}, 2.0, {.dtype = f64}).requires_grad(), X = draw({4, 3}), W = ones({3}, {.dtype = f64}).requires_grad();
+  for (int tracked : {0, 1, 3}) {
+    CAPTURE(tracked);
+    std::vector<Tensor> expected;
+    for (bool immediate : {true, false}) {
+      Tape tape;
+      Tensor loss = checkpoint(
+          [&](const Tensor& w) {
+            return sum(stack(batch_map(
+                numbers(4), [&](int i) { return row(X, i) * w * (i == tracked ? n : full({}, 2.0, {.dtype = f64})); },
+                {.immediate = immediate})));
+          },
+          W);
+      std::vector<Tensor> found = tape.gradient(loss, std::vector<Tensor>{W, n});
+      if (immediate) expected = found;
+      check_close(found, expected);
+    }
+  }
+}

@@ -281,7 +281,7 @@ TEST_CASE("the report counts the calls of each line, in groups and alone, with t
   manual_seed(8);
   Tensor w = draw({4, 4}).requires_grad(), wide = randn({200, 200}), long_row = draw({1, 10'000});
   BatchReport report;
-  int joined = 0, different = 0, large = 0, large_result = 0, scope = 0, by_op = 0;
+  int joined = 0, different = 0, large = 0, large_result = 0, large_operand = 0, large_weight = 0, scope = 0, by_op = 0;
   Tape tape;
   batch_map(numbers(6),
             [&](int i) {
@@ -294,6 +294,10 @@ TEST_CASE("the report counts the calls of each line, in groups and alone, with t
               Tensor big = exp(wide);
               large_result = __LINE__ + 1;
               Tensor outer = reshape(x, {4, 1}) * long_row;
+              large_operand = __LINE__ + 1;
+              Tensor total = sum(wide);
+              large_weight = __LINE__ + 1;
+              Tensor product = matmul(slice(wide, 0, i, i + 1), wide);
               by_op = __LINE__ + 1;
               Tensor dropped = dropout(x, {.probability = 0.5});
               {
@@ -332,6 +336,13 @@ TEST_CASE("the report counts the calls of each line, in groups and alone, with t
   REQUIRE(line);
   CHECK(line->calls == 6);
   CHECK(line->alone_large == 6);
+  line = find(report, "sum", large_operand);
+  REQUIRE(line);
+  CHECK(line->alone_large == 6);
+  // All examples share it.
+  line = find(report, "matmul", large_weight);
+  REQUIRE(line);
+  CHECK(line->grouped == 6);
   line = find(report, "cos", scope);
   REQUIRE(line);
   CHECK(line->alone_scope == 6);
