@@ -90,7 +90,6 @@ void check(const BatchOptions& options, Location where) {
 
 void run_batch(std::size_t count, IndexedFunction function, const BatchOptions& options, Location where) {
   check(options, where);
-  if (count == 0) return;
   Context& context = detail::context();
   std::size_t failed = 0;
   try {

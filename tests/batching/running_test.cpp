@@ -450,7 +450,8 @@ TEST_CASE("recorded batches leave nothing behind when their tape ends") {
     return tape.capacity();
   };
   step();
-  std::size_t capacity = step();  // the first step with a gradient to add to
+  step();  // the first step with a gradient to add to
+  std::size_t capacity = step();
   MemoryStatistics before = memory_statistics();
   for (int i = 0; i < 20; ++i) CHECK(step() <= capacity);
   MemoryStatistics after = memory_statistics();
