@@ -217,7 +217,7 @@ GroupKey::GroupKey(const Call& call, const Joining& joining, const Context& cont
     const Body& x = call.input(static_cast<int>(i));
     *word++ = static_cast<std::uint64_t>(x.dtype) | static_cast<std::uint64_t>(x.rank) << 8 |
               static_cast<std::uint64_t>(static_cast<std::uint16_t>(std::bit_cast<std::uint16_t>(x.device))) << 16;
-    bool by_rows = joining.by == Joining::By::rows && (i >= 8 || !((joining.shared | joining.single) >> i & 1));
+    bool by_rows = joining.by == Joining::By::rows && !has_input(joining.shared, i) && !has_input(joining.single, i);
     for (int axis = by_rows; axis < x.rank; ++axis) *word++ = static_cast<std::uint64_t>(x.dims[axis]);
   }
   for (const OutputSpec& spec : call.specs) {
@@ -257,8 +257,8 @@ std::size_t Group::choose(std::span<Waiting> waiting, const Joining& joining) {
   }
   if (joining.shared == 0) return waiting.size();
   std::size_t alike = partition(waiting, [&](const Call& other) {
-    for (std::size_t i = 0; i < first.inputs.size() && i < 8; ++i)
-      if (joining.shared >> i & 1 && !is_same(tapes, *other.inputs[i], *first.inputs[i])) return false;
+    for (std::size_t i = 0; i < first.inputs.size(); ++i)
+      if (has_input(joining.shared, i) && !is_same(tapes, *other.inputs[i], *first.inputs[i])) return false;
     return true;
   });
   // Calls in one bucket may differ in this, where it depends on the number of their rows.

@@ -27,6 +27,9 @@ struct Waiting {
   Task* task;
 };
 
+/// Returns true if a set of inputs, as in `Joining`, has input i.
+inline bool has_input(std::uint8_t set, std::size_t i) { return i < 8 && set >> i & 1; }
+
 /// Runs several calls with equal keys as one.
 class Group {
  public:
@@ -42,8 +45,8 @@ class Group {
  private:
   const Tensor& input(std::size_t call, std::size_t i) const { return *calls_[call].call->inputs[i]; }
   bool stacked() const { return joining_.by == Joining::By::stacked; }
-  bool is_shared(std::size_t i) const { return i < 8 && joining_.shared >> i & 1; }
-  bool is_single(std::size_t i) const { return i < 8 && !stacked() && joining_.single >> i & 1; }
+  bool is_shared(std::size_t i) const { return has_input(joining_.shared, i); }
+  bool is_single(std::size_t i) const { return !stacked() && has_input(joining_.single, i); }
   bool is_common(std::size_t i) const;
   Shape joined_shape(const Tensor& part, bool by_rows, int rank) const;
   Tensor joined_input(std::size_t i);

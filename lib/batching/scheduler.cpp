@@ -50,7 +50,7 @@ struct OperandSummary {
     for (std::size_t i = 0; i < call.inputs.size(); ++i) {
       const Body& x = call.inputs[i]->body();
       any_empty |= x.numel == 0;
-      if (i >= 8 || !(joining.shared >> i & 1)) elements = std::max(elements, x.numel);
+      if (!has_input(joining.shared, i)) elements = std::max(elements, x.numel);
       tracked = tracked || x.requires_grad || tapes.is_live(x);
     }
     for (const OutputSpec& spec : call.specs) {
@@ -220,8 +220,8 @@ Scheduler::Bucket& Scheduler::bucket_for(const Call& call, const GroupKey& key, 
 bool Scheduler::Bucket::is_scattered() const {
   if (buckets_of_op == 1) return false;
   const Call& call = *waiting[0].call;
-  for (std::size_t i = 0; i < call.inputs.size() && i < 8; ++i)
-    if (joining.shared >> i & 1 && call.input(static_cast<int>(i)).requires_grad) return false;
+  for (std::size_t i = 0; i < call.inputs.size(); ++i)
+    if (has_input(joining.shared, i) && call.input(static_cast<int>(i)).requires_grad) return false;
   return true;
 }
 

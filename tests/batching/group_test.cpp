@@ -382,7 +382,8 @@ TEST_CASE(
 }
 
 TEST_CASE("of equal numbers in a checkpoint around a batch, only the tracked one has a gradient") {
-  Tensor n = full({}, 2.0, {.dtype = f64}).requires_grad(), X = draw({4, 3}), W = ones({3}, {.dtype = f64}).requires_grad();
+  Tensor n = full({}, 2.0, {.dtype = f64}).requires_grad(), X = draw({4, 3}),
+         W = ones({3}, {.dtype = f64}).requires_grad();
   for (int tracked : {0, 1, 3}) {
     CAPTURE(tracked);
     std::vector<Tensor> expected;
