@@ -1,3 +1,4 @@
+#include <bit>
 #include <filesystem>
 #include <iostream>
 
@@ -25,6 +26,62 @@ bool lacks_hdf5() {
   if (said.find("libreel_hdf5.so") == said.npos) return false;
   std::cout << "REEL-SKIP: this build has no HDF5\n";
   return true;
+}
+
+// Source: Bob Jenkins, lookup3.c, `hashlittle`.
+std::uint32_t lookup3(const std::string& bytes) {
+  auto size = static_cast<std::uint32_t>(bytes.size());
+  std::uint32_t a = 0xdeadbeef + size, b = a, c = a;
+  std::string padded = bytes + std::string(12, '\0');
+  auto word = [&](std::size_t at) {
+    std::uint32_t value = 0;
+    for (std::size_t i = 4; i-- > 0;) value = value << 8 | static_cast<unsigned char>(padded[at + i]);
+    return value;
+  };
+  auto mix = [](std::uint32_t& x, std::uint32_t& y, std::uint32_t& z, int by) {
+    x = (x - z) ^ std::rotl(z, by);
+    z += y;
+  };
+  auto close = [](std::uint32_t& x, std::uint32_t y, int by) { x = (x ^ y) - std::rotl(y, by); };
+  std::size_t at = 0;
+  for (; size - at > 12; at += 12) {
+    a += word(at), b += word(at + 4), c += word(at + 8);
+    mix(a, b, c, 4), mix(b, c, a, 6), mix(c, a, b, 8), mix(a, b, c, 16), mix(b, c, a, 19), mix(c, a, b, 4);
+  }
+  a += word(at), b += word(at + 4), c += word(at + 8);
+  close(c, b, 14), close(a, c, 11), close(b, a, 25), close(c, b, 16), close(a, c, 4), close(b, a, 14), close(c, b, 24);
+  return c;
+}
+
+std::string number(std::uint64_t value, std::size_t count) {
+  std::string bytes;
+  for (std::size_t i = 0; i < count; ++i) bytes.push_back(static_cast<char>(value >> 8 * i));
+  return bytes;
+}
+
+std::string with_checksum(const std::string& bytes) { return bytes + number(lookup3(bytes), 4); }
+
+// A file of groups, each of which has `links` links to the next one; `to_itself`: or to the first one, in place of the
+// last. Source: The HDF Group, "HDF5 File Format Specification" 3.0, II.A, IV.A.1.b, IV.A.2.
+std::string nested_groups(std::size_t depth, std::size_t links, bool to_itself = false) {
+  constexpr std::size_t first = 48;
+  constexpr std::uint64_t none = ~std::uint64_t{0};
+  std::size_t each = 7 + 22 + 16 * links + 4;
+  std::string groups;
+  for (std::size_t level = 0; level < depth; ++level) {
+    std::string messages = number(2, 1) + number(18, 2) + number(0, 3) + number(none, 8) + number(none, 8);
+    for (std::size_t link = 0; link < links; ++link) {
+      std::size_t next = level + 1 < depth ? level + 1 : to_itself ? 0 : depth;
+      messages += number(6, 1) + number(12, 2) + number(0, 1) + number(1, 1) + number(0, 1) + number(1, 1) +
+                  number('a' + link, 1) + number(first + next * each, 8);
+    }
+    groups += with_checksum("OHDR" + number(2, 1) + number(0, 1) + number(messages.size(), 1) + messages);
+  }
+  groups += with_checksum("OHDR" + number(2, 1) + number(0, 1) + number(22, 1) + number(2, 1) + number(18, 2) +
+                          number(0, 3) + number(none, 8) + number(none, 8));
+  std::string super = "\x89HDF\r\n\x1a\n" + number(2, 1) + number(8, 1) + number(8, 1) + number(0, 1) + number(0, 8) +
+                      number(none, 8) + number(first + groups.size(), 8) + number(first, 8);
+  return with_checksum(super) + groups;
 }
 
 struct Layers : nn::Module {
@@ -159,4 +216,18 @@ TEST_CASE("the example of a file of Keras gives a layer its weights under anothe
   std::filesystem::current_path(before);
   io::Contents weights = io::load_hdf5(file_of_keras("keras3.weights.h5"));
   CHECK(model.dense.weight.to_vector<float>() == weights.at("layers/dense/vars/0").to_vector<float>());
+}
+
+TEST_CASE("HDF5 groups that are deep in each other, or in several others without end, are refused soon") {
+  if (lacks_hdf5()) return;
+  Folder folder;
+  auto said = [&](const std::string& bytes) {
+    reel_test::put_bytes(folder.file(), bytes);
+    return error_of<io::FileError>([&] { io::load_hdf5(folder.file()); });
+  };
+  CHECK(said(nested_groups(50, 1)).empty());
+  CHECK(said(nested_groups(3, 2)).empty());
+  CHECK_THAT(said(nested_groups(3000, 1)), contains("has groups more than 64 deep in each other"));
+  CHECK_THAT(said(nested_groups(40, 2)), contains("has more objects than its bytes can hold"));
+  CHECK_THAT(said(nested_groups(2, 1, true)), contains("has more objects than its bytes can hold"));
 }

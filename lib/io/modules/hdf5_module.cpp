@@ -1,5 +1,6 @@
 #include <hdf5.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <mutex>
@@ -16,6 +17,10 @@ struct OpenHdf5 {
 namespace {
 
 constexpr unsigned most_axes = 8;
+// HDF5 takes time with the square of the depth; no library nests layers as deep.
+constexpr std::ptrdiff_t deepest_group = 64;
+// The header of an object has more. Source: The HDF Group, "HDF5 File Format Specification" 3.0, IV.A.1.
+constexpr hsize_t least_object_bytes = 12;
 
 // Debian's HDF5 is not built for several threads.
 std::mutex& library_mutex() {
@@ -159,22 +164,40 @@ int describe(hid_t object, Hdf5Dataset& described) {
   return 1;
 }
 
+// A visit of all objects. An object that several groups have is visited in each, if it does not say so.
+struct Visit {
+  const Hdf5Visitor& visitor;
+  hsize_t objects_left;
+  const char* flaw = nullptr;
+};
+
 herr_t visit_object(hid_t group, const char* path, const H5O_info_t* info, void* data) {
+  auto& visit = *static_cast<Visit*>(data);
+  if (std::count(path, path + std::strlen(path), '/') >= deepest_group)
+    visit.flaw = "has groups more than 64 deep in each other";
+  else if (visit.objects_left-- == 0)
+    visit.flaw = "has more objects than its bytes can hold: it is faulty";
+  if (visit.flaw) return -1;
   if (info->type != H5O_TYPE_DATASET) return 0;
-  const auto& visitor = *static_cast<const Hdf5Visitor*>(data);
   Identifier dataset(H5Dopen2(group, path, H5P_DEFAULT), H5Dclose);
   if (!dataset.is_valid()) return -1;
   Hdf5Dataset described{};
   described.path = path;
   int is_described = describe(dataset.get(), described);
   if (is_described <= 0) return is_described;
-  return visitor.visit(visitor.object, described) ? 0 : 1;
+  return visit.visitor.visit(visit.visitor.object, described) ? 0 : 1;
 }
 
 bool visit_datasets(OpenHdf5* file, Hdf5Visitor visitor, ModuleMessage& message) noexcept {
   QuietCall call;
-  if (H5Ovisit2(file->file, H5_INDEX_NAME, H5_ITER_INC, visit_object, &visitor, H5O_INFO_BASIC) >= 0) return true;
-  write_failure(message, "has a part that cannot be read");
+  hsize_t bytes = 0;
+  H5Fget_filesize(file->file, &bytes);
+  Visit visit{visitor, bytes / least_object_bytes};
+  if (H5Ovisit2(file->file, H5_INDEX_NAME, H5_ITER_INC, visit_object, &visit, H5O_INFO_BASIC) >= 0) return true;
+  if (visit.flaw)
+    std::snprintf(message.text, sizeof message.text, "%s", visit.flaw);
+  else
+    write_failure(message, "has a part that cannot be read");
   return false;
 }
 
