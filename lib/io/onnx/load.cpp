@@ -37,10 +37,13 @@ class Check {
   }
 
   // Each name is defined once, before it is used, and each operator is known.
-  void graph(const OnnxGraph& graph, std::unordered_set<std::string> known) const {
+  // `known`: the names of the graphs around it.
+  void graph(const OnnxGraph& graph, std::unordered_set<std::string_view>& known) const {
+    std::vector<std::string_view> own;
     auto define = [&](const std::string& name) {
       if (name.empty() || !known.insert(name).second)
         refuse(fmt::format("defines the name '{}' twice, or has an empty one", printable(name)));
+      own.push_back(name);
     };
     std::unordered_set<std::string> initialised;
     for (const OnnxTensor& tensor : graph.initialisers) {
@@ -67,6 +70,7 @@ class Check {
     if (graph.outputs.empty()) refuse("has a graph without outputs");
     for (const OnnxValue& output : graph.outputs)
       if (!known.contains(output.name)) refuse(fmt::format("does not compute its output '{}'", printable(output.name)));
+    for (std::string_view name : own) known.erase(name);
   }
 
  private:
@@ -107,7 +111,8 @@ Model load(const std::string& file, Location where) {
   OnnxModel& model = program->model;
   if (model.opset < least_set || model.opset > last_set)
     check.refuse(fmt::format("has operator set {}; reel runs {} to {}", model.opset, least_set, last_set));
-  check.graph(model.graph, {});
+  std::unordered_set<std::string_view> known;
+  check.graph(model.graph, known);
   std::unordered_set<std::string> initialised;
   for (OnnxTensor& tensor : model.graph.initialisers) {
     if (tensor.dims.size() > static_cast<std::size_t>(max_rank))

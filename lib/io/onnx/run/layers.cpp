@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <limits>
 
@@ -60,6 +61,17 @@ struct Windows {
     strides = numbers("strides", 1, 1);
     dilations = numbers("dilations", 1, 1);
     pads = numbers("pads", 2, 0);
+    check_size(
+        [this](int i, double size) { return size + static_cast<double>(before(i)) + static_cast<double>(after(i)); });
+  }
+  // Refuses a result that is far larger than the operand. `grown(i, size)`: its size, of an axis that had `size`.
+  template <class Grown>
+  void check_size(Grown grown) const {
+    const Tensor& x = c.in(0);
+    double count = static_cast<double>(x.size(0)) * static_cast<double>(x.size(1));
+    for (int i = 0; i < spatial; ++i) count *= grown(i, static_cast<double>(x.size(2 + i)));
+    if (count > std::max(static_cast<double>(most_result_elements), 4 * static_cast<double>(x.numel())))
+      c.refuse("its result would be too large");
   }
   std::vector<std::int64_t> numbers(const char* name, std::size_t each, std::int64_t otherwise) const {
     std::vector<std::int64_t> given = c.integers(name);
@@ -84,19 +96,11 @@ struct Windows {
     return {list[0], list[1], list[2]};
   }
   // x with what is around it, where the two ends differ.
-  Tensor padded(double value) const {
+  Tensor padded(double value) const { return pad(c.first(), widths(), {.value = value}); }
+  std::vector<PadWidth> widths() const {
     std::vector<PadWidth> widths(2);
-    std::vector<std::int64_t> sizes{c.in(0).size(0), c.in(0).size(1)};
-    for (int i = 0; i < spatial; ++i) {
-      std::int64_t size;
-      if (__builtin_add_overflow(c.in(0).size(2 + i), before(i), &size) ||
-          __builtin_add_overflow(size, after(i), &size))
-        c.refuse("its padding is too large");
-      sizes.push_back(size);
-      widths.push_back({before(i), after(i)});
-    }
-    static_cast<void>(c.shape(sizes));
-    return pad(c.first(), widths, {.value = value});
+    for (int i = 0; i < spatial; ++i) widths.push_back({before(i), after(i)});
+    return widths;
   }
 };
 
@@ -119,6 +123,12 @@ Results run_conv(const NodeCall& c) {
 Results run_conv_transposed(const NodeCall& c) {
   Windows w(c);
   std::vector<std::int64_t> more = w.numbers("output_padding", 1, 0);
+  w.check_size([&](int i, double size) {
+    auto at = static_cast<std::size_t>(i);
+    auto window = static_cast<double>(c.in(1).size(2 + i)), dilation = static_cast<double>(w.dilations[at]);
+    return (size - 1) * static_cast<double>(w.strides[at]) + (window - 1) * dilation + 1 +
+           static_cast<double>(more[at]);
+  });
   // Without padding, then cut: the two ends may differ.
   TransposedConvolutionOptions options{.stride = w.stride(),
                                        .output_padding = Windows::numbers_of(more),
@@ -167,11 +177,7 @@ Results run_pool(const NodeCall& c) {
   Tensor y = average(w.padded(0), 0, true);
   if (counts) return {y};
   // The means of the padding's zeros and x's ones say how much of a window is within x.
-  Tensor shares = pad(ones_like(c.in(0)), [&] {
-    std::vector<PadWidth> widths(2);
-    for (int i = 0; i < w.spatial; ++i) widths.push_back({w.before(i), w.after(i)});
-    return widths;
-  }());
+  Tensor shares = pad(ones_like(c.in(0)), w.widths());
   return {div(Arg(y, c.where()), average(shares, 0, true))};
 }
 
@@ -255,14 +261,14 @@ Results run_recurrent(const NodeCall& c) {
   CallerScope caller(c.where());
   const Tensor &x = c.in(0), &W = c.in(1), &R = c.in(2);
   std::string direction = c.text("direction", "forward");
-  std::int64_t size = c.integer("hidden_size", 0);
+  std::int64_t size = c.integer("hidden_size", 0), rows;
   bool reverse = direction == "reverse";
   if (direction != "forward" && !reverse) c.refuse("it has two directions");
   if (c.has(4)) c.refuse("it has lengths of sequences");
   if (c.has_attribute("clip") || c.has_attribute("layout") || c.integer("input_forget", 0) != 0)
     c.refuse("reel has no such attribute");
   if (x.rank() != 3 || W.rank() != 3 || R.rank() != 3 || W.size(0) != 1 || size < 1 ||
-      W.size(1) != static_cast<std::int64_t>(blocks) * size || R.shape() != Shape{1, W.size(1), size})
+      __builtin_mul_overflow(size, blocks, &rows) || W.size(1) != rows || R.shape() != Shape{1, W.size(1), size})
     c.refuse("its weights do not fit");
   const std::vector<std::string>* activations = c.texts("activations");
   bool is_relu = cell == 'r' && activations && activations->size() == 1 && activations->front() == "Relu";

@@ -147,7 +147,8 @@ Results run_range(const NodeCall& c) {
   std::int64_t start = c.scalar_of(0), stop = c.scalar_of(1), step = c.scalar_of(2);
   if (step == 0) c.refuse("its step is 0");
   std::int64_t distance;
-  if (__builtin_sub_overflow(stop, start, &distance)) c.refuse("its range is too large");
+  if (__builtin_sub_overflow(stop, start, &distance) || distance == std::numeric_limits<std::int64_t>::min())
+    c.refuse("its range is too large");
   std::int64_t count =
       step > 0 ? (distance > 0 ? (distance - 1) / step + 1 : 0) : (distance < 0 ? (distance + 1) / step + 1 : 0);
   static_cast<void>(c.shape({count}));
