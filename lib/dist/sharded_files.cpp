@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <limits>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +13,7 @@
 
 #include "../core/op_error.h"
 #include "../core/printable.h"
+#include "../io/safetensors/own_file.h"
 
 namespace reel::detail {
 
@@ -38,10 +40,14 @@ std::string share_path(const std::string& prefix, std::int64_t save, std::int64_
 Index read_index(const std::string& prefix, Location where) {
   io::Contents file = io::load(index_path(prefix), where);
   const Tensor* numbers = file.find("index");
-  if (!numbers || numbers->shape() != Shape{4} || numbers->dtype() != DType::i64)
+  bool is_index = numbers && numbers->shape() == Shape{4} && numbers->dtype() == DType::i64;
+  Index index = is_index ? Index::of(*numbers) : Index();
+  constexpr std::int64_t most_ranks = 1 << 20;  // more than any job has
+  if (index.save < 1 || index.save == std::numeric_limits<std::int64_t>::max() || index.ranks < 1 ||
+      index.ranks > most_ranks)
     fail<io::FileError>("ShardedEmbedding::load", where, "'{}' is not the index of a sharded table",
                         printable(index_path(prefix)));
-  return Index::of(*numbers);
+  return index;
 }
 
 // For each rank that has saved: the places of its rows that this rank has now, and their places here.
@@ -71,10 +77,10 @@ void save_shares(const dist::Group& group, const RowShares& shares, const std::s
   group.broadcast(numbers, 0, where);
   before = Index::of(numbers);
   Index now{before.save + 1, group.size(), shares.count(), static_cast<std::int64_t>(shares.seed())};
-  io::save(share_path(prefix, now.save, group.rank(), now.ranks), tensors, {}, where);
+  io::save(share_path(prefix, now.save, group.rank(), now.ranks), 1, tensors, {}, where);
   group.barrier();
   if (group.rank() == 0) {
-    io::save(index_path(prefix), std::vector<NamedTensor>{{"index", now.to_tensor()}}, {}, where);
+    io::save(index_path(prefix), 1, std::vector<NamedTensor>{{"index", now.to_tensor()}}, {}, where);
     std::error_code ignored;  // what cannot be removed only takes room
     for (std::int64_t rank = 0; rank < before.ranks; ++rank)
       std::filesystem::remove(share_path(prefix, before.save, rank, before.ranks), ignored);
@@ -85,7 +91,7 @@ void save_shares(const dist::Group& group, const RowShares& shares, const std::s
 std::vector<NamedTensor> load_shares(const dist::Group& group, const RowShares& shares, const std::string& prefix,
                                      Location where) {
   Index index = read_index(prefix, where);
-  if (index.count != shares.count() || index.seed != static_cast<std::int64_t>(shares.seed()) || index.ranks < 1)
+  if (index.count != shares.count() || index.seed != static_cast<std::int64_t>(shares.seed()))
     fail<Error>("ShardedEmbedding::load", where, "'{}' is of a table of {} rows with seed {}, not of {} with seed {}",
                 printable(prefix), index.count, index.seed, shares.count(), shares.seed());
   std::vector<Moves> moves = moves_to(group.rank(), shares, index.ranks);

@@ -108,10 +108,10 @@ bool synchronised(int folder) { return fsync(folder) == 0 || errno == EINVAL || 
 
 }  // namespace
 
-AtomicFile::AtomicFile(const char* function, const std::string& path, Location where)
+AtomicFile::AtomicFile(const char* function, const std::string& path, Location where, int own_names)
     : function_(function), path_(path), where_(where) {
   check_path(function, "cannot write", path, where);
-  find_place();
+  find_place(own_names);
   std::string prefix = temporary_prefix(name_);
   if (folder_is_readable_)
     remove_left(folder_.get(), [&](std::string_view name) { return is_temporary(name, prefix); });
@@ -127,9 +127,9 @@ void AtomicFile::fail_with(int code) const {
 }
 
 // Links are resolved here and not by the system, which does not report their target.
-void AtomicFile::find_place() {
+void AtomicFile::find_place(int own_names) {
   if (path_.empty()) fail_with(ENOENT);
-  std::string rest = path_;
+  std::string rest = own_names > 0 ? enter_folders(own_names) : path_;
   for (int links = 0; links <= most_links; ++links) {
     SplitPath parts = split(rest);
     open_folder(parts.folder);
@@ -145,19 +145,33 @@ void AtomicFile::find_place() {
       replaced_ = found;
       return;
     }
+    if (own_names > 0) return;
     rest = text_of_link(entry);
   }
   fail_with(ELOOP);
 }
 
+// Returns the last name. Each folder is opened in the one before it, so that no link can be put between them meanwhile.
+std::string AtomicFile::enter_folders(int own_names) {
+  std::size_t begin = path_.size();
+  for (int i = 0; i < own_names; ++i) begin = path_.rfind('/', begin - 1);
+  open_folder(path_.substr(0, begin + 1));
+  for (std::size_t end; (end = path_.find('/', ++begin)) != path_.npos; begin = end) {
+    std::string name = path_.substr(begin, end - begin);
+    if (mkdirat(folder_.get(), name.c_str(), 0777) != 0 && errno != EEXIST) fail_with(errno);
+    open_folder(name, O_NOFOLLOW);
+  }
+  return path_.substr(begin);
+}
+
 // For a link, the path is relative to the link's folder.
-void AtomicFile::open_folder(const std::string& path) {
+void AtomicFile::open_folder(const std::string& path, int links) {
   int from = folder_.is_open() ? folder_.get() : AT_FDCWD;
-  Descriptor next(openat(from, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  Descriptor next(openat(from, path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | links));
   folder_is_readable_ = next.is_open();
   // A folder may be writable but not readable.
   if (!next.is_open() && errno == EACCES)
-    next = Descriptor(openat(from, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    next = Descriptor(openat(from, path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | links));
   if (!next.is_open()) fail_with(errno);
   folder_ = std::move(next);
 }

@@ -36,18 +36,22 @@ Descriptor::~Descriptor() {
   if (descriptor_ >= 0) ::close(descriptor_);
 }
 
-std::string words_of(int code) { return std::generic_category().message(code); }
+std::string words_of(int code) {
+  // The system has one code for both.
+  return std::generic_category().message(code) + (code == ELOOP ? ", or one where none is followed" : "");
+}
 
 void check_path(const char* function, const char* failed, const std::string& path, Location where) {
   if (path.find('\0') != path.npos)
     fail<FileError>(function, where, "{} '{}': a path cannot have a NUL in it", failed, printable(path));
 }
 
-Reader::Reader(const char* function, const std::string& path, Location where)
+Reader::Reader(const char* function, const std::string& path, Location where, int own_names)
     : function_(function), path_(path), where_(where) {
   check_path(function, "cannot open", path, where);
   // Non-blocking, because opening a pipe would wait for a writer.
-  file_ = Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  int flags = O_RDONLY | O_CLOEXEC | O_NONBLOCK | (own_names > 0 ? O_NOFOLLOW : 0);
+  file_ = Descriptor(::open(path.c_str(), flags));
   struct stat found;
   if (!file_.is_open() || fstat(file_.get(), &found) != 0)
     fail<FileError>(function, where, "cannot open '{}': {}", printable(path), words_of(errno));
@@ -65,6 +69,12 @@ void Reader::read(std::uint64_t from, std::span<std::byte> bytes) const {
     bytes = bytes.subspan(static_cast<std::size_t>(count));
     from += static_cast<std::uint64_t>(count);
   }
+}
+
+std::string Reader::beginning(std::uint64_t most) const {
+  std::string bytes(static_cast<std::size_t>(std::min(size_, most)), '\0');
+  read(0, std::as_writable_bytes(std::span(bytes)));
+  return bytes;
 }
 
 }  // namespace reel::io

@@ -34,8 +34,9 @@ void check_path(const char* function, const char* failed, const std::string& pat
 /// A file to read.
 class Reader {
  public:
-  /// Throws: FileError unless it is an ordinary file that can be opened.
-  Reader(const char* function, const std::string& path, Location where);
+  /// `own_names`: as of AtomicFile; only the last name counts. Throws: FileError unless it is an ordinary file that can
+  /// be opened.
+  Reader(const char* function, const std::string& path, Location where, int own_names = 0);
   /// Its size when it was opened, in bytes.
   std::uint64_t size() const { return size_; }
   /// The open file, for reading at any position; stays this object's.
@@ -43,6 +44,8 @@ class Reader {
   /// Fills `bytes` from the file, starting at offset `from`. Throws: FileError on failure, or if the file has become
   /// shorter.
   void read(std::uint64_t from, std::span<std::byte> bytes) const;
+  /// The first bytes, at most `most`. Throws: FileError, as `read`.
+  std::string beginning(std::uint64_t most = UINT64_MAX) const;
 
  private:
   const char* function_;

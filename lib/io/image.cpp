@@ -63,9 +63,7 @@ Tensor read_image(const std::string& path, const ImageOptions& options, Location
   if (options.channels != 0 && options.channels != 1 && options.channels != 3 && options.channels != 4)
     fail<Error>(read_image_name, where, "channels are 1, 3, 4, or 0 for those of the file, not {}", options.channels);
   Reader file(read_image_name, path, where);
-  std::string bytes(file.size(), '\0');
-  file.read(0, std::as_writable_bytes(std::span(bytes)));
-  Pixels pixels = with_channels(decode_image(bytes, path, where), options.channels);
+  Pixels pixels = with_channels(decode_image(file.beginning(), path, where), options.channels);
   Tensor image = allocate(context(), {{pixels.channels, pixels.height, pixels.width}, u8, cpu}, read_image_name, where);
   auto* values = static_cast<std::uint8_t*>(image.body().data);
   std::int64_t count = pixels.height * pixels.width, channels = pixels.channels;

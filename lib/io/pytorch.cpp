@@ -25,16 +25,8 @@ namespace {
 constexpr const char* pytorch_name = "io::load_pytorch";
 constexpr std::string_view pickle_member = "/data.pkl";
 
-// The first bytes of a file.
-struct FirstBytes {
-  std::array<char, 512> bytes{};
-  std::size_t count;
-
-  explicit FirstBytes(const Reader& file) : count(std::min<std::uint64_t>(file.size(), bytes.size())) {
-    file.read(0, std::as_writable_bytes(std::span(bytes).first(count)));
-  }
-  std::string_view text() const { return {bytes.data(), count}; }
-};
+// The first bytes of a file that tell its format.
+constexpr std::uint64_t telling_bytes = 512;
 
 // Source: PyTorch's torch/serialization.py: a pickle of a number is the first thing in a file of the old format.
 bool is_old_format(std::string_view first) { return first.starts_with("\x80\x02\x8a\x0a\x6c\xfc\x9c\x46"); }
@@ -43,14 +35,13 @@ bool is_tar(std::string_view first) { return first.size() >= 262 && first.substr
 bool is_zip(std::string_view first) { return first.starts_with("PK\3\4") && (first.size() < 9 || first[8] != '{'); }
 
 void check_format(const std::string& path, Location where) {
-  Reader file(pytorch_name, path, where);
-  FirstBytes first(file);
-  if (is_old_format(first.text()) || is_tar(first.text()))
+  std::string first = Reader(pytorch_name, path, where).beginning(telling_bytes);
+  if (is_old_format(first) || is_tar(first))
     fail<FileError>(pytorch_name, where,
                     "'{}' is in the format that PyTorch wrote before version 1.6: load it in Python and save it again "
                     "with torch.save(torch.load(file), new_file)",
                     printable(path));
-  if (!is_zip(first.text()))
+  if (!is_zip(first))
     fail<FileError>(pytorch_name, where, "'{}' is no file of torch.save, which is a zip archive with a data.pkl",
                     printable(path));
 }
@@ -155,10 +146,9 @@ Tensor tensor_in(const Tensor& all, const ElementLayout& layout, Location where)
 }  // namespace
 
 WeightsFormat format_of_file(const std::string& path, Location where) {
-  Reader file("io::load_into", path, where);
-  FirstBytes first(file);
-  if (is_zip(first.text()) || is_old_format(first.text()) || is_tar(first.text())) return WeightsFormat::torch_save;
-  return first.text().starts_with("\x89HDF\r\n\x1a\n") ? WeightsFormat::hdf5 : WeightsFormat::safetensors;
+  std::string first = Reader("io::load_into", path, where).beginning(telling_bytes);
+  if (is_zip(first) || is_old_format(first) || is_tar(first)) return WeightsFormat::torch_save;
+  return first.starts_with("\x89HDF\r\n\x1a\n") ? WeightsFormat::hdf5 : WeightsFormat::safetensors;
 }
 
 Contents load_pytorch(const std::string& path, Location where) {

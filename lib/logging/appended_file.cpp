@@ -26,7 +26,7 @@ constexpr std::size_t most_waiting = std::size_t{1} << 16;
 }  // namespace
 
 AppendedFile::AppendedFile(std::string path, bool is_new, Location where) : path_(std::move(path)) {
-  int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (is_new ? O_EXCL : 0);
+  int flags = O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | (is_new ? O_EXCL : 0);
   file_ = io::Descriptor(open(path_.c_str(), flags, 0666));
   if (!file_.is_open() && is_new && errno == EEXIST) return;
   struct stat found;

@@ -10,7 +10,7 @@
 
 namespace reel::logging {
 
-/// A file that grows at its end. What is appended waits in memory, and `flush` hands it to the system in one piece, so
+/// A file that grows at its end. The library makes its name, where no symbolic link is followed. What is appended waits in memory, and `flush` hands it to the system in one piece, so
 /// that a reader of the file of a killed process finds whole records.
 class AppendedFile {
  public:
@@ -24,6 +24,8 @@ class AppendedFile {
 
   bool is_open() const { return file_.is_open(); }
   const std::string& path() const { return path_; }
+  /// The open file; stays this object's.
+  int descriptor() const { return file_.get(); }
 
   /// Adds bytes to those that wait. Throws: FileError if many wait and cannot be written; then the bytes are not added.
   void append(std::string_view bytes, Location where);

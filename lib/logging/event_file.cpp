@@ -13,16 +13,10 @@
 
 #include <fmt/format.h>
 
-#include <reel/io/safetensors.h>
-#include <reel/io/text.h>
-
-#include "../core/op_error.h"
-#include "../io/file.h"
+#include "../io/atomic_file.h"
 #include "summary.h"
 
 namespace reel::logging {
-
-using detail::fail;
 
 namespace {
 
@@ -36,7 +30,9 @@ std::int64_t latest_event_file(const std::string& directory) {
     if (!rest.starts_with(event_file_prefix)) continue;
     rest.remove_prefix(std::string_view(event_file_prefix).size());
     std::int64_t time;
-    if (std::from_chars(rest.data(), rest.data() + rest.size(), time).ec == std::errc())
+    // Names of more digits would sort before later ones.
+    constexpr std::int64_t most = 9'999'999'998;
+    if (std::from_chars(rest.data(), rest.data() + rest.size(), time).ec == std::errc() && time <= most)
       latest = std::max(latest, time);
   }
   return latest;
@@ -53,19 +49,9 @@ std::string name_of_host() {
 
 }  // namespace
 
-void create_folder(const std::string& directory, Location where) {
-  io::check_path("logging::Writer", "cannot create the folder", directory, where);
-  std::error_code code;
-  std::filesystem::create_directories(directory, code);
-  bool is_folder = !code && std::filesystem::is_directory(directory, code);
-  if (!is_folder)
-    fail<io::FileError>("logging::Writer", where, "cannot create the folder '{}': {}", io::printable(directory),
-                        code ? code.message() : "there is a file of that name");
-}
-
 AppendedFile create_event_file(const std::string& directory, double wall_time, Location where) {
   static std::atomic<std::uint64_t> count{0};
-  create_folder(directory, where);
+  io::create_folder("logging::Writer", directory, where);
   std::int64_t time = std::max(static_cast<std::int64_t>(wall_time), latest_event_file(directory) + 1);
   while (true) {
     std::string name = fmt::format("{}{:010}.{}.{}.{}", event_file_prefix, time, name_of_host(), getpid(),

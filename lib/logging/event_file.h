@@ -16,7 +16,4 @@ constexpr const char* event_file_prefix = "events.out.tfevents.";
 /// Throws: FileError.
 AppendedFile create_event_file(const std::string& directory, double wall_time, Location where);
 
-/// Creates a folder and those around it, where they do not exist. Throws: FileError.
-void create_folder(const std::string& directory, Location where);
-
 }  // namespace reel::logging

@@ -65,15 +65,15 @@ void for_each_line(const io::Reader& file, F f, AfterPiece after_piece) {
 }  // namespace
 
 LineLog::LineLog(const std::string& path, const Form& form, Location where) : form_(form), file_(path, false, where) {
-  io::Reader found(line_log_name, path, where);
+  io::Reader found(line_log_name, path, where, 1);
   std::string_view begin = form.header.empty() ? form.before_step : form.header;
-  std::string present = read_piece(found, 0, std::min<std::uint64_t>(begin.size(), found.size()));
+  std::string present = found.beginning(begin.size());
   if (!begin.starts_with(present))
     fail<io::FileError>(line_log_name, where,
                         "'{}' is there and is no log of this kind: it does not begin with '{}'; log to another folder",
                         io::printable(path), io::printable(begin.substr(0, begin.find('\n'))));
   std::uint64_t whole = size_of_whole_lines(found);
-  if (whole < found.size() && ::truncate(path.c_str(), static_cast<off_t>(whole)) != 0)
+  if (whole < found.size() && ftruncate(file_.descriptor(), static_cast<off_t>(whole)) != 0)
     fail<io::FileError>(line_log_name, where, "cannot write '{}': {}", io::printable(path), io::words_of(errno));
   if (whole == 0) {
     file_.append(form.header, where);
@@ -92,8 +92,8 @@ bool LineLog::is_kept(std::string_view line, std::int64_t step) const {
 void LineLog::purge(std::int64_t step, Location where) {
   file_.flush(where);
   const std::string path = file_.path();
-  io::Reader found(line_log_name, path, where);
-  io::AtomicFile replacement(line_log_name, path, where);
+  io::Reader found(line_log_name, path, where, 1);
+  io::AtomicFile replacement(line_log_name, path, where, 1);
   std::string kept;
   for_each_line(
       found,

@@ -26,8 +26,9 @@ namespace {
 
 constexpr const char* embedding_name = "logging::Writer::embedding";
 
-void write_whole(const std::string& path, std::string_view bytes, Location where) {
-  io::AtomicFile file(embedding_name, path, where);
+// `own_names`: as of AtomicFile.
+void write_whole(const std::string& path, int own_names, std::string_view bytes, Location where) {
+  io::AtomicFile file(embedding_name, path, where, own_names);
   file.write(std::as_bytes(std::span(bytes)));
   file.commit();
 }
@@ -82,8 +83,8 @@ constexpr std::string_view entry_start = "embeddings {\n", entry_end = "}\n";
 // What a file of entries has beside the entry of a tag.
 std::string other_entries(const std::string& path, std::string_view tag_line, Location where) {
   struct stat found;
-  if (stat(path.c_str(), &found) != 0 && errno == ENOENT) return {};
-  std::string text = io::read_text(path, {}, where);
+  if (lstat(path.c_str(), &found) != 0 && errno == ENOENT) return {};
+  std::string text = io::Reader(embedding_name, path, where, 1).beginning();
   if (!text.empty() && text.back() != '\n') text += '\n';
   for (std::size_t start = 0; (start = text.find(entry_start, start)) != text.npos;) {
     std::size_t end = text.find("\n}\n", start);
@@ -116,25 +117,26 @@ void write_embedding(const std::string& directory, std::string_view tag, const T
   NoRecord pause;
   check_embedding(matrix, labels, sprite, where);
   std::string folder = "projector/" + folder_name(tag), here = directory + "/" + folder;
-  create_folder(here, where);
+  constexpr int names_here = 3;  // the two folders and the file
   std::string tag_line = fmt::format("  tensor_name: {}\n", quoted(tag));
   std::string entry = fmt::format("{}{}  tensor_shape: {}\n  tensor_shape: {}\n  tensor_path: \"{}/tensors.tsv\"\n",
                                   entry_start, tag_line, matrix.size(0), matrix.size(1), folder);
   std::string label_lines = list_of(labels, where);
   if (sprite.defined()) {
     // The projector expects a square of pictures without gaps.
-    write_whole(here + "/sprite.png", detail::encode_png(picture_of(embedding_name, sprite, 0, where), where), where);
+    write_whole(here + "/sprite.png", names_here,
+                detail::encode_png(picture_of(embedding_name, sprite, 0, where), where), where);
     entry += fmt::format(
         "  sprite {{\n    image_path: \"{}/sprite.png\"\n    single_image_dim: {}\n    single_image_dim: {}\n  }}\n",
         folder, sprite.size(3), sprite.size(2));
   }
   if (!labels.empty()) {
-    write_whole(here + "/metadata.tsv", label_lines, where);
+    write_whole(here + "/metadata.tsv", names_here, label_lines, where);
     entry += fmt::format("  metadata_path: \"{}/metadata.tsv\"\n", folder);
   }
-  write_whole(here + "/tensors.tsv", table_of(matrix), where);
+  write_whole(here + "/tensors.tsv", names_here, table_of(matrix), where);
   std::string config = directory + "/projector_config.pbtxt";
-  write_whole(config, other_entries(config, tag_line, where) + entry + std::string(entry_end), where);
+  write_whole(config, 1, other_entries(config, tag_line, where) + entry + std::string(entry_end), where);
 }
 
 }  // namespace reel::logging

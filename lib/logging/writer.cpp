@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "../core/op_error.h"
+#include "../io/atomic_file.h"
 #include "appended_file.h"
 #include "event_file.h"
 #include "histogram.h"
@@ -70,7 +71,7 @@ std::string json_of(const std::vector<NamedHyperParameter>& parameters) {
 
 Writer::Files::Files(std::string directory, const WriterOptions& options, Location where)
     : directory_(std::move(directory)), options_(options) {
-  create_folder(directory_, where);
+  io::create_folder("logging::Writer", directory_, where);
   last_flush_ = wall_time();
   if (options.csv) csv_.emplace(directory_ + "/scalars.csv", LineLog::csv, where);
   if (options.json) json_.emplace(directory_ + "/log.jsonl", LineLog::json, where);

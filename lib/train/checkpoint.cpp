@@ -1,6 +1,6 @@
 #include <reel/train/checkpoint.h>
 
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <cmath>
@@ -87,7 +87,8 @@ class KeptFit : public CheckpointObject {
 std::optional<Snapshot> newest_whole(const SnapshotFolder& folder, bool best, Location where) {
   std::vector<std::int64_t> steps = folder.steps();
   std::optional<std::int64_t> first = best ? folder.best() : folder.latest();
-  if (best && !first && access((folder.path() + "/best").c_str(), F_OK) == 0)
+  struct stat found;
+  if (best && !first && lstat((folder.path() + "/best").c_str(), &found) == 0)
     fail<io::FileError>(checkpoint_name, where, "'{}/best' names no snapshot; resume() restores the latest one",
                         printable(folder.path()));
   if (steps.empty() || (best && !first)) return {};

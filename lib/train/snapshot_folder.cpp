@@ -1,6 +1,5 @@
 #include "snapshot_folder.h"
 
-#include <dirent.h>
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -8,18 +7,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <memory>
+#include <filesystem>
 #include <string_view>
+#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
-
-#include <reel/io/text.h>
 
 #include "../core/op_error.h"
 #include "../core/printable.h"
 #include "../dispatch/listener_scope.h"
 #include "../io/atomic_file.h"
+#include "../io/safetensors/own_file.h"
 #include "checksum.h"
 
 namespace reel::detail {
@@ -68,18 +67,16 @@ SnapshotFolder::SnapshotFolder(std::string path, int keep_last, bool read_only, 
                         "the directory '{}' is in use by another Checkpoint, of this process or another one",
                         printable(path_));
   std::string latest = path_ + "/latest";
-  io::AtomicFile probe(folder_name, latest, where);
+  io::AtomicFile probe(folder_name, latest, where, 1);
 }
 
 std::string SnapshotFolder::path_of(std::int64_t step) const { return path_ + "/" + name_of_snapshot(step); }
 
 std::vector<std::int64_t> SnapshotFolder::steps() const {
   std::vector<std::int64_t> steps;
-  auto close = [](DIR* open) { closedir(open); };
-  std::unique_ptr<DIR, decltype(close)> entries(opendir(path_.c_str()));
-  if (!entries) return steps;
-  while (const dirent* entry = readdir(entries.get()))
-    if (std::optional<std::int64_t> step = step_of(entry->d_name)) steps.push_back(*step);
+  std::error_code ignored;
+  for (std::filesystem::directory_iterator next(path_, ignored), end; next != end; next.increment(ignored))
+    if (std::optional<std::int64_t> step = step_of(next->path().filename().string())) steps.push_back(*step);
   std::ranges::sort(steps);
   return steps;
 }
@@ -87,7 +84,7 @@ std::vector<std::int64_t> SnapshotFolder::steps() const {
 std::optional<std::int64_t> SnapshotFolder::named_by(const char* name) const {
   try {
     Unobserved trying(context());  // there may be no such file
-    std::string text = io::read_text(path_ + "/" + name, {.most_bytes = 1024});
+    std::string path = path_ + "/" + name, text = io::Reader(folder_name, path, {}, 1).beginning(1024);
     if (!text.ends_with('\n')) return {};
     text.pop_back();
     return step_of(text);
@@ -98,7 +95,7 @@ std::optional<std::int64_t> SnapshotFolder::named_by(const char* name) const {
 
 void SnapshotFolder::write_name(const char* name, std::int64_t step, Location where) const {
   std::string path = path_ + "/" + name, text = name_of_snapshot(step) + "\n";
-  io::AtomicFile file(folder_name, path, where);
+  io::AtomicFile file(folder_name, path, where, 1);
   file.write(std::as_bytes(std::span(text)));
   file.commit();
 }
@@ -108,7 +105,7 @@ void SnapshotFolder::write(const Snapshot& snapshot, Location where) const {
   io::Metadata metadata{{format_key, "reel"}, {version_key, "1"}, {step_key, fmt::format("{}", snapshot.step)}};
   if (snapshot.score) metadata.emplace(score_key, fmt::format("{}", *snapshot.score));
   metadata.emplace(checksums_key, checksums_of(snapshot.tensors, metadata));
-  io::save(path_of(snapshot.step), snapshot.tensors, metadata, where);
+  io::save(path_of(snapshot.step), 1, snapshot.tensors, metadata, where);
   write_name("latest", snapshot.step, where);
   if (snapshot.is_best) write_name("best", snapshot.step, where);
   remove_old(snapshot.step);
@@ -127,7 +124,7 @@ void SnapshotFolder::remove_old(std::int64_t step) const {
 
 Snapshot SnapshotFolder::read(std::int64_t step, Location where) const {
   std::string path = path_of(step);
-  io::Contents contents = io::load(path, where);
+  io::Contents contents = io::load_own(path, where);
   auto refuse = [&](const std::string& why) {
     fail<io::FileError>(folder_name, where, "'{}' {}", printable(path), why);
   };

@@ -3,11 +3,14 @@
 #include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <limits>
 #include <map>
 #include <memory>
 #include <optional>
 #include <random>
 #include <set>
+
+#include <fmt/format.h>
 
 #include <reel/io/safetensors.h>
 #include <reel/ops.h>
@@ -235,4 +238,33 @@ TEST_CASE("what a sharded table cannot do is an error that names the line") {
                table.save("x", std::vector<NamedTensor>{{"other", zeros({100})}});
              }),
              contains("no row for each"));
+}
+
+TEST_CASE("a table's files take the place of links, and an index with senseless numbers is refused") {
+  dist::Group group;
+  SharedFolder folder(group);
+  dist::ShardedEmbedding table(group, 10, 2);
+  std::string share = fmt::format("table.1.{}-of-{}.safetensors", group.rank(), group.size());
+  if (group.rank() == 0) {
+    reel_test::put_bytes(folder.file("precious"), "kept");
+    std::filesystem::create_symlink("none", folder.file("table.safetensors"));
+  }
+  group.barrier();
+  std::filesystem::create_symlink("precious", folder.file(share));
+  table.save(folder.file("table"));
+  CHECK_FALSE(std::filesystem::is_symlink(folder.file(share)));
+  CHECK_FALSE(std::filesystem::is_symlink(folder.file("table.safetensors")));
+  CHECK(reel_test::bytes_of(folder.file("precious")) == "kept");
+  table.load(folder.file("table"));
+  constexpr std::int64_t huge = std::int64_t{1} << 60, most = std::numeric_limits<std::int64_t>::max();
+  for (std::vector<std::int64_t> numbers :
+       {std::vector<std::int64_t>{1, huge, 10, 0}, {1, 0, 10, 0}, {most, 1, 10, 0}, {-1, 1, 10, 0}}) {
+    group.barrier();
+    if (group.rank() == 0)
+      io::save(folder.file("table.safetensors"), std::vector<NamedTensor>{{"index", tensor(numbers)}});
+    group.barrier();
+    CHECK_THAT(error_of<io::FileError>([&] { table.load(folder.file("table")); }),
+               contains("is not the index of a sharded table"));
+  }
+  group.barrier();
 }

@@ -352,3 +352,29 @@ TEST_CASE("a link to what is not there yet goes on to be one") {
   std::filesystem::create_symlink("round", folder.file("round"));
   CHECK_THAT(refusal(folder.file("round")), contains("Too many levels of symbolic links"));
 }
+
+TEST_CASE("of the names that the library makes no link is followed, neither of a file nor of a folder") {
+  Folder folder;
+  reel_test::put_bytes(folder.file("precious"), "kept");
+  std::filesystem::create_directories(folder.file("run/elsewhere"));
+  std::filesystem::create_directory_symlink("run", folder.file("link"));
+  auto write = [&](const char* name, int own_names) {
+    std::string path = folder.file("link/") + name, text = "written";
+    return error_of<io::FileError>([&] {
+      io::AtomicFile file("test", path, Location::here(), own_names);
+      file.write(std::as_bytes(std::span(text)));
+      file.commit();
+    });
+  };
+  std::filesystem::create_symlink("../precious", folder.file("run/file"));
+  CHECK(write("file", 1).empty());
+  CHECK(bytes_of(folder.file("precious")) == "kept");
+  CHECK_FALSE(std::filesystem::is_symlink(folder.file("run/file")));
+  CHECK(write("new/folders/file", 3).empty());
+  CHECK(bytes_of(folder.file("run/new/folders/file")) == "written");
+  std::filesystem::create_directory_symlink("elsewhere", folder.file("run/folder"));
+  CHECK_THAT(write("folder/file", 2), contains("cannot write '" + folder.file("link/folder/file") + "': "));
+  CHECK(std::filesystem::is_empty(folder.file("run/elsewhere")));
+  CHECK(write("folder/file", 1).empty());
+  CHECK(bytes_of(folder.file("run/elsewhere/file")) == "written");
+}

@@ -147,6 +147,10 @@ TEST_CASE("event files of later sessions sort after those of earlier ones") {
   std::vector<std::string> files = event_files(run);
   REQUIRE(files.size() == 3);
   for (int i = 0; i < 3; ++i) CHECK(files[i].find(".400000000" + std::to_string(i) + ".") != std::string::npos);
+  // A time that no clock has is no name of a session.
+  put_bytes(run + "/events.out.tfevents.9223372036854775807.host.1.0", "");
+  { logging::Writer log(run); }
+  CHECK(event_files(run)[3].find(".4000000003.") != std::string::npos);
 }
 
 TEST_CASE("a log that cannot be written is an error of a sentence") {
@@ -164,6 +168,38 @@ TEST_CASE("a log that cannot be written is an error of a sentence") {
              }),
              contains("is no log of this kind"));
   CHECK(bytes_of(folder.file("scalars.csv")) == "name,age\nAda,36\n");
+}
+
+TEST_CASE("of the files of a log's folder no link is followed") {
+  Folder folder;
+  std::string run = folder.file("run");
+  std::filesystem::create_directories(folder.file("elsewhere"));
+  std::filesystem::create_directory(run);
+  for (const char* name : {"scalars.csv", "log.jsonl"}) {
+    put_bytes(folder.file("precious"), "");
+    std::filesystem::create_symlink("../precious", run + "/" + name);
+    CHECK_THAT(error_of<io::FileError>([&] { logging::Writer log(run, {.csv = true, .json = true}); }),
+               contains("cannot write '" + run + "/" + name +
+                        "': Too many levels of symbolic links, or one where none is followed"));
+    CHECK(bytes_of(folder.file("precious")).empty());
+    std::filesystem::remove(run + "/" + name);
+  }
+  logging::Writer log(run);
+  put_bytes(folder.file("precious"), "kept");
+  std::filesystem::create_symlink("../precious", run + "/projector_config.pbtxt");
+  CHECK_THAT(error_of<io::FileError>([&] {
+               log.embedding("a", ones({2, 2}));
+             }),
+             contains("Too many levels of symbolic links, or one where none is followed"));
+  std::filesystem::remove(run + "/projector_config.pbtxt");
+  std::filesystem::remove_all(run + "/projector");
+  std::filesystem::create_directory_symlink("../elsewhere", run + "/projector");
+  CHECK_THAT(error_of<io::FileError>([&] {
+               log.embedding("a", ones({2, 2}));
+             }),
+             contains("cannot write '" + run + "/projector/a/tensors.tsv'"));
+  CHECK(std::filesystem::is_empty(folder.file("elsewhere")));
+  CHECK(bytes_of(folder.file("precious")) == "kept");
 }
 
 TEST_CASE("a disk that is full is an error of the call that finds it, and whole records stay") {

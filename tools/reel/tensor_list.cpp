@@ -1,8 +1,7 @@
 #include "tensor_list.h"
 
-#include <array>
+#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <span>
 #include <stdexcept>
@@ -86,11 +85,11 @@ TensorList list_npz(const std::string& path) {
 
 // Refuses a safetensors file whose header, or an index whose size, needs much memory to be read.
 void check_header(const std::string& path) {
-  std::array<unsigned char, 8> start = {};
-  std::ifstream(path, std::ios::binary).read(reinterpret_cast<char*>(start.data()), start.size());
+  io::Reader file(function, path, {});
+  std::string start = file.beginning(8);
   std::uint64_t size = 0;
-  for (std::size_t i = start.size(); i-- > 0;) size = size << 8 | start[i];
-  if (path.ends_with(".json")) size = std::filesystem::file_size(path);
+  for (std::size_t i = start.size(); i-- > 0;) size = size << 8 | static_cast<unsigned char>(start[i]);
+  if (path.ends_with(".json")) size = file.size();
   // A longer one is no safetensors file, as `open` says.
   if (size > most_unasked_header_bytes && size <= longest_header_bytes)
     throw std::runtime_error(
@@ -125,18 +124,23 @@ TensorList list_loaded(const std::string& format, const std::string& path, bool 
 
 // The newest snapshot of a folder of checkpoints.
 std::string latest_in(const std::string& folder) {
-  std::ifstream file(folder + "/latest");
-  std::string name;
-  if (!std::getline(file, name) || name.empty() || name.find('/') != std::string::npos)
+  std::string path = folder + "/latest", name;
+  try {
+    name = io::Reader(function, path, {}, 1).beginning(1024);
+  } catch (const io::FileError&) {
+    // It has no such file, or a link.
+  }
+  name.resize(std::min(name.find('\n'), name.size()));
+  if (name.empty() || name.find('/') != std::string::npos)
     throw std::runtime_error(
         fmt::format("{} is a folder without checkpoints: it has no file `latest` that names one", folder));
-  return folder + "/" + name;
+  path = folder + "/" + name;
+  io::Reader(function, path, {}, 1);  // refuses a link
+  return path;
 }
 
 TensorList list_file(const std::string& path, bool whole) {
-  std::array<char, 8> start = {};
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  std::string_view magic(start.data(), start.size());
+  std::string magic = io::Reader(function, path, {}).beginning(8);
   if (path.ends_with(".json")) return list_mapped(path, whole);
   if (magic.starts_with("\x93NUMPY")) return list_npy(path);
   if (path.ends_with(".npz")) return list_npz(path);

@@ -142,7 +142,9 @@ struct Resumed {
 /// cut, is there no snapshot that can be loaded once the first save has returned. The text file `best` names that of
 /// the best score. Checksums of all tensors are saved with them: a damaged file is never restored.
 ///
-/// A directory belongs to one process at a time. Not for use by several threads at once.
+/// A directory belongs to one process at a time. Its path may lead through symbolic links; within it none is followed: a
+/// save replaces a link that has the name of a file, and a snapshot that is one is not restored. Not for use by several
+/// threads at once.
 class Checkpoint : public nn::FitCheckpoint {
  public:
   /// Opens a directory, which is created if it is missing, to save `parts`.
@@ -174,7 +176,8 @@ class Checkpoint : public nn::FitCheckpoint {
   /// Restores the latest snapshot; false in an empty directory. If it is damaged, the newest one that can be loaded is
   /// restored instead, with a warning on stderr that names what is broken. The next save removes snapshots of later
   /// steps than that of its own, unless all are kept. After an exception nothing has changed.
-  /// Throws: io::FileError if there are snapshots, but none can be loaded; io::MisfitError, with a line for each, for
+  /// Throws: io::FileError if there are snapshots, but none can be loaded, and for one that a newer version of reel has
+  /// saved; io::MisfitError, with a line for each, for
   /// parts or tensors that do not match, unless `partial`; what `load_state` of a part throws.
   Resumed resume(const ResumeOptions& options = {}, Location where = Location::here());
 

@@ -24,6 +24,7 @@
 #include "../file.h"
 #include "../file_magic.h"
 #include "header.h"
+#include "own_file.h"
 #include "shard_index.h"
 
 namespace reel::io {
@@ -146,9 +147,14 @@ const Tensor& Contents::at(std::string_view name, Location where) const {
 }
 
 void save(const std::string& path, std::span<const NamedTensor> tensors, const Metadata& metadata, Location where) {
+  save(path, 0, tensors, metadata, where);
+}
+
+void save(const std::string& path, int own_names, std::span<const NamedTensor> tensors, const Metadata& metadata,
+          Location where) {
   CallerScope caller(where);
   Plan plan = planned(tensors, metadata, where);
-  AtomicFile file(save_name, path, where);
+  AtomicFile file(save_name, path, where, own_names);
   auto length = std::bit_cast<std::array<std::byte, count_bytes>>(static_cast<std::uint64_t>(plan.header.size()));
   file.write(length);
   file.write(std::as_bytes(std::span(plan.header)));
@@ -170,6 +176,11 @@ Contents load(const std::string& path, Location where) {
   if (format_of_file(path, where) == WeightsFormat::torch_save) return load_pytorch(path, where);
   if (is_shard_index(file)) return load_shards(read_shard_index(load_name, file, path, where), path, where);
   return load_single(file, path, where);
+}
+
+Contents load_own(const std::string& path, Location where) {
+  CallerScope caller(where);
+  return load_single(Reader(load_name, path, where, 1), path, where);
 }
 
 }  // namespace reel::io
