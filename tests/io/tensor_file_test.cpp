@@ -225,6 +225,20 @@ TEST_CASE("an index that is faulty or leads elsewhere is refused") {
   }
 }
 
+TEST_CASE("a file that an index names by several names is refused, whatever the names") {
+  Sharded sharded;
+  std::filesystem::create_symlink("one.safetensors", sharded.folder.file("link.safetensors"));
+  std::filesystem::create_hard_link(sharded.folder.file("one.safetensors"), sharded.folder.file("same.safetensors"));
+  for (const char* other : {"link.safetensors", "same.safetensors", "./one.safetensors", "sub//..//one.safetensors"}) {
+    std::string said = index_error(
+        sharded.index(fmt::format(R"({{"a":"one.safetensors","hidden":"{}","b":"sub/two.safetensors"}})", other)));
+    CHECK_THAT(said, contains("names one file both '") || contains("which is not in its folder"));
+  }
+  std::filesystem::rename(sharded.folder.file("one.safetensors"), sharded.folder.file("blob"));
+  std::filesystem::create_symlink("blob", sharded.folder.file("one.safetensors"));
+  CHECK(io::load(sharded.good_index()).tensors.size() == 3);
+}
+
 TEST_CASE("a module is loaded from an open file and from an index") {
   Folder folder;
   struct Model : nn::Module {

@@ -82,8 +82,8 @@ void check_save(const std::string& path, std::span<const NamedTensor> tensors = 
 /// names the file of each tensor, gives the tensors of all of these files. `open` (io/tensor_file.h) reads tensors only
 /// when they are used.
 /// Throws: FileError if it cannot be read or is no regular file, breaks a rule of the format, or has a dtype or a rank
-/// that tensors lack; if an index is faulty, leads out of its folder, or names a tensor that its file lacks; MemoryError
-/// if there is not enough memory.
+/// that tensors lack; if an index is faulty, leads out of its folder, names one file by two names, or a tensor that its
+/// file lacks; MemoryError if there is not enough memory.
 Contents load(const std::string& path, Location where = Location::here());
 
 }  // namespace reel::io

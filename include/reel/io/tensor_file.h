@@ -64,7 +64,8 @@ class TensorFile {
 /// they are used. A `model.safetensors.index.json` as PyTorch's users have it, whose "weight_map" names the file of
 /// each tensor, opens all of these files, which must be in its folder or below.
 /// Throws: FileError if a file cannot be opened or is no regular file, breaks a rule of the format, or has a dtype or a
-/// rank that tensors lack; if an index is faulty, leads out of its folder, or names a tensor that its file lacks.
+/// rank that tensors lack; if an index is faulty, leads out of its folder, names one file by two names, or a tensor that
+/// its file lacks.
 /// Source: github.com/huggingface/safetensors, "Format"; huggingface_hub's "Serialization" for the index.
 TensorFile open(const std::string& path, Location where = Location::here());
 

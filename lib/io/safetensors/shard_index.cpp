@@ -1,5 +1,7 @@
 #include "shard_index.h"
 
+#include <sys/stat.h>
+
 #include <array>
 #include <filesystem>
 #include <span>
@@ -103,6 +105,17 @@ class IndexListener : public nlohmann::json_sax<nlohmann::json> {
   std::string name_;
 };
 
+// A file's header is kept, and its elements are read, once for each name that it has in the index.
+void check_distinct(const ShardIndex& index, const std::string& path) {
+  std::map<std::pair<dev_t, ino_t>, std::string> names;
+  for (const auto& [name, shard] : index) {
+    struct stat found;
+    if (stat(shard_path(path, shard).c_str(), &found) != 0) continue;
+    const std::string& first = names.try_emplace({found.st_dev, found.st_ino}, shard).first->second;
+    if (first != shard) refuse_index("names one file both {} and {}", shown(first), shown(shard));
+  }
+}
+
 }  // namespace
 
 bool is_shard_index(const Reader& file) {
@@ -117,8 +130,7 @@ ShardIndex read_shard_index(const char* function, const Reader& file, const std:
   if (file.size() > most_header_bytes)
     fail<FileError>(function, where, "'{}' has {} bytes, more than the {} that an index may have",
                     detail::printable(path), file.size(), most_header_bytes);
-  std::string text(file.size(), '\0');
-  file.read(0, std::as_writable_bytes(std::span(text)));
+  std::string text = file.beginning();
   try {
     // The parser would treat a NUL as the end.
     if (std::size_t zero = text.find('\0'); zero != text.npos)
@@ -126,6 +138,7 @@ ShardIndex read_shard_index(const char* function, const Reader& file, const std:
     IndexListener listener;
     if (!nlohmann::json::sax_parse(text.begin(), text.end(), &listener)) refuse_index("is no valid JSON in UTF-8");
     if (!listener.has_map) refuse_index("has no {}, and is no index of a checkpoint in several files", map_name);
+    check_distinct(listener.index, path);
     return std::move(listener.index);
   } catch (const std::runtime_error& flaw) {
     fail<FileError>(function, where, "'{}' {}", detail::printable(path), flaw.what());
