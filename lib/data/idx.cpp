@@ -1,17 +1,18 @@
 #include <reel/data/idx.h>
 
+#include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
-#include <span>
 #include <string_view>
-#include <vector>
 
 #include <reel/io/safetensors.h>
 #include <reel/ops/create.h>
 
 #include "../core/op_error.h"
 #include "../core/printable.h"
+#include "../io/compressed.h"
+#include "../io/element_layout.h"
 #include "text_lines.h"
 
 namespace reel::data {
@@ -71,42 +72,50 @@ Tensor elements_of(std::string_view bytes, Stored stored, const Shape& shape, Lo
   return {};
 }
 
-// The number of elements; more than `most` if there would be more.
-std::uint64_t element_count(std::span<const std::int64_t> sizes, std::uint64_t most) {
-  std::uint64_t count = 1;
-  for (std::int64_t size : sizes) {
-    if (size == 0) return 0;
-    count = count > most / static_cast<std::uint64_t>(size) ? most + 1 : count * static_cast<std::uint64_t>(size);
-  }
-  return count;
-}
+constexpr std::size_t most_axes = 8, most_header_bytes = 4 + 4 * most_axes;
 
-}  // namespace
+struct Header {
+  Stored stored;
+  Shape shape;
+  std::uint64_t bytes, elements_bytes;
+};
 
-Tensor read_idx(const std::string& path, const IdxOptions& options, Location where) {
-  std::string file = detail::read_bytes(idx_name, path, options.most_bytes, where, false);
-  std::string_view bytes = file;
+// The header of contents that begin with these bytes.
+Header header_of(std::string_view bytes, const std::string& path, Location where) {
   bool is_idx = bytes.size() >= 4 && bytes[0] == 0 && bytes[1] == 0;
   auto stored = is_idx ? static_cast<Stored>(static_cast<unsigned char>(bytes[2])) : Stored{};
   if (stored_size(stored) == 0)
     fail<io::FileError>(idx_name, where, "'{}' is no file of the IDX format: its first bytes are not 0, 0 and a type",
                         printable(path));
   auto rank = static_cast<std::size_t>(static_cast<unsigned char>(bytes[3]));
-  constexpr std::size_t most_axes = 8;
   if (rank > most_axes) fail<io::FileError>(idx_name, where, "'{}' has {} axes, of at most 8", printable(path), rank);
-  std::size_t header = 4 + 4 * rank;
-  if (bytes.size() < header)
+  Header header{stored, {}, 4 + 4 * rank, 0};
+  if (bytes.size() < header.bytes)
     fail<io::FileError>(idx_name, where, "'{}' ends within its header, at byte {}", printable(path), bytes.size());
-  std::vector<std::int64_t> sizes;
-  for (std::size_t axis = 0; axis < rank; ++axis)
-    sizes.push_back(static_cast<std::int64_t>(big_endian(bytes.substr(4 + 4 * axis, 4))));
-  std::uint64_t left = bytes.size() - header, most = left / stored_size(stored);
-  if (left % stored_size(stored) != 0 || element_count(sizes, most) != most)
+  for (std::size_t at = 4; at < header.bytes; at += 4)
+    header.shape.push_back(static_cast<std::int64_t>(big_endian(bytes.substr(at, 4))));
+  // Sizes that overflow are those of no file.
+  auto count = static_cast<std::uint64_t>(io::element_count(header.shape).value_or(std::int64_t{1} << 59));
+  header.elements_bytes = stored_size(stored) * count;
+  return header;
+}
+
+}  // namespace
+
+Tensor read_idx(const std::string& path, const IdxOptions& options, Location where) {
+  std::string file = detail::read_bytes(idx_name, path, options.most_bytes, where, false);
+  bool is_compressed = detail::is_gzip(file);
+  // A few compressed bytes can be many that are no elements.
+  std::string begin = is_compressed ? detail::gunzip(file, most_header_bytes, path, where, true) : "";
+  Header header = header_of(is_compressed ? begin : file, path, where);
+  if (is_compressed)
+    file = detail::gunzip(file, std::min(options.most_bytes, header.bytes + header.elements_bytes), path, where);
+  std::string_view elements = std::string_view(file).substr(header.bytes);
+  if (elements.size() != header.elements_bytes)
     fail<io::FileError>(idx_name, where, "'{}' has {} bytes of elements, which is not what its header says",
-                        printable(path), left);
-  Shape shape(std::span<const std::int64_t>{sizes});
+                        printable(path), elements.size());
   DeviceGuard on_cpu(cpu);
-  return elements_of(bytes.substr(header), stored, shape, where);
+  return elements_of(elements, header.stored, header.shape, where);
 }
 
 }  // namespace reel::data

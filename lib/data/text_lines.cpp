@@ -17,7 +17,7 @@ std::string read_bytes(const char* function, const std::string& path, std::uint6
   std::string bytes;
   for (std::string_view piece = source.next(refuse_nul); !piece.empty(); piece = source.next(refuse_nul))
     bytes += piece;
-  return is_gzip(bytes) ? gunzip(bytes, most_bytes, path, where) : bytes;
+  return bytes;
 }
 
 TextLines::TextLines(const char* function, const std::string& path, const data::ReadOptions& options, Location where)
@@ -25,8 +25,9 @@ TextLines::TextLines(const char* function, const std::string& path, const data::
       options_(options),
       where_(where),
       file_(std::make_shared<const std::string>(path)),
-      text_(read_bytes(function, path, options.most_bytes, where, true)),
-      rest_(text_) {
+      text_(read_bytes(function, path, options.most_bytes, where, true)) {
+  if (is_gzip(text_)) text_ = gunzip(text_, options.most_bytes, path, where);
+  rest_ = text_;
   if (rest_.starts_with("\xef\xbb\xbf")) rest_.remove_prefix(3);
 }
 

@@ -17,7 +17,7 @@ struct TextLine {
   std::string fault = {};   ///< what makes it no line of text; empty if it is one
 };
 
-/// The bytes of a file or a pipe, decompressed if it is a gzip file. Throws: FileError if it cannot be read or is too
+/// The bytes of a file or a pipe, as they are. Throws: FileError if it cannot be read or is too
 /// long, and for a text if it is a device with a NUL.
 std::string read_bytes(const char* function, const std::string& path, std::uint64_t most_bytes, Location where,
                        bool is_text);

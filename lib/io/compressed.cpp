@@ -1,5 +1,6 @@
 #include "compressed.h"
 
+#include <algorithm>
 #include <exception>
 
 #include <reel/io/safetensors.h>
@@ -21,13 +22,11 @@ ByteSink TextSink::sink() { return {this, append}; }
 
 bool TextSink::append(void* object, const void* bytes, std::size_t count) noexcept {
   auto& own = *static_cast<TextSink*>(object);
-  if (count > own.most_bytes_ - own.text.size()) {
-    own.is_full_ = true;
-    return false;
-  }
+  std::size_t taken = std::min<std::uint64_t>(count, own.most_bytes_ - own.text.size());
+  own.is_full_ = taken < count;
   try {
-    own.text.append(static_cast<const char*>(bytes), count);
-    return true;
+    own.text.append(static_cast<const char*>(bytes), taken);
+    return !own.is_full_;
   } catch (const std::exception&) {
     own.lacks_memory_ = true;
     return false;
@@ -40,11 +39,13 @@ void TextSink::check_memory(const char* function, Location where) const {
 
 bool is_gzip(std::string_view bytes) { return bytes.starts_with("\x1f\x8b"); }
 
-std::string gunzip(std::string_view bytes, std::uint64_t most_bytes, const std::string& path, Location where) {
+std::string gunzip(std::string_view bytes, std::uint64_t most_bytes, const std::string& path, Location where,
+                   bool cuts) {
   const auto& files = open_module<FilesTable>(gunzip_name, where);
   TextSink sink(most_bytes);
   ModuleMessage message;
-  if (files.gunzip(bytes.data(), bytes.size(), sink.sink(), message)) return std::move(sink.text);
+  if (files.gunzip(bytes.data(), bytes.size(), sink.sink(), message) || (cuts && sink.is_full()))
+    return std::move(sink.text);
   sink.check_memory(gunzip_name, where);
   if (sink.is_full())
     fail<io::FileError>(gunzip_name, where, "'{}' is more than {} bytes when it is decompressed, which is the limit",

@@ -33,10 +33,11 @@ class TextSink {
 bool is_gzip(std::string_view bytes);
 
 /// The decompressed contents of a gzip file, which may have several members. The memory grows with what is decompressed.
-/// `path` names the file in messages.
+/// `path` names the file in messages. `cuts`: returns the first `most_bytes` if there would be more.
 /// Throws: FileError if the bytes are cut off, faulty or followed by others, or would be more than `most_bytes`;
 /// MemoryError.
-std::string gunzip(std::string_view bytes, std::uint64_t most_bytes, const std::string& path, Location where);
+std::string gunzip(std::string_view bytes, std::uint64_t most_bytes, const std::string& path, Location where,
+                   bool cuts = false);
 
 /// A gzip file of the bytes, which depends on nothing else. Throws: MemoryError; FileError without libreel_files.so.
 std::string gzip(std::string_view bytes, Location where);
