@@ -108,7 +108,8 @@ std::optional<Snapshot> newest_whole(const SnapshotFolder& folder, bool best, Lo
         warn([&] { return fmt::format("{}; '{}' is restored instead", why, printable(folder.path_of(step))); });
       return snapshot;
     } catch (const io::FileError& error) {
-      if (best) throw;
+      // The next save would remove what a newer version has saved.
+      if (best || dynamic_cast<const SnapshotVersionError*>(&error)) throw;
       if (step == first || why.empty()) why = error.what();
     }
   }

@@ -128,11 +128,16 @@ Snapshot SnapshotFolder::read(std::int64_t step, Location where) const {
   auto refuse = [&](const std::string& why) {
     fail<io::FileError>(folder_name, where, "'{}' {}", printable(path), why);
   };
-  if (std::string damage = damage_of(contents); !damage.empty()) refuse(damage);
+  std::string damage = damage_of(contents);
   io::Metadata& metadata = contents.metadata;
-  if (metadata[version_key] != "1")
-    refuse(fmt::format("is a checkpoint of version {}, which this version of reel does not read",
-                       shown(metadata[version_key])));
+  const std::string& version = metadata[version_key];
+  // The checksums of a newer version may be others.
+  if (!damage.empty() && whole_number<std::int64_t>(version).value_or(0) <= 1) refuse(damage);
+  if (version != "1")
+    fail<SnapshotVersionError>(folder_name, where,
+                               "'{}' is a checkpoint of version {}, which this version of reel does not read: resume "
+                               "with the one that saved it, or move the file away",
+                               printable(path), shown(version));
   Snapshot snapshot{.step = step, .tensors = std::move(contents.tensors)};
   if (metadata.contains(score_key)) snapshot.score = whole_number<double>(metadata[score_key]);
   if (whole_number<std::int64_t>(metadata[step_key]) != step)

@@ -20,6 +20,11 @@ struct Snapshot {
   std::vector<NamedTensor> tensors = {};
 };
 
+/// An error: a snapshot is of a version that this one of reel does not read.
+class SnapshotVersionError : public io::FileError {
+  using io::FileError::FileError;
+};
+
 /// The directory of a checkpoint: snapshots, and the text files `latest` and `best`, which name one.
 class SnapshotFolder {
  public:
@@ -38,7 +43,8 @@ class SnapshotFolder {
 
   /// Writes a snapshot, lets `latest` name it, and removes old ones. Throws: io::FileError.
   void write(const Snapshot& snapshot, Location where) const;
-  /// Reads a snapshot and checks it. Throws: io::FileError if it cannot be read or is damaged; MemoryError.
+  /// Reads a snapshot and checks it. Throws: io::FileError if it cannot be read or is damaged; SnapshotVersionError;
+  /// MemoryError.
   Snapshot read(std::int64_t step, Location where) const;
 
  private:

@@ -11,6 +11,8 @@
 #include <reel/tape.h>
 #include <reel/train/checkpoint.h>
 
+#include "train/checksum.h"
+
 #include "catch.h"
 #include "io/folder.h"
 
@@ -55,6 +57,15 @@ std::string error_in_a_process(const std::function<void()>& f) {
   int status = 0;
   waitpid(child, &status, 0);
   return status == 0 ? said : "ended by a signal";
+}
+
+// Saves a snapshot whose metadata say that it is of another version.
+void save_of_version(const std::string& path, const char* version, bool has_checksums) {
+  std::vector<NamedTensor> tensors = io::load(path).tensors;
+  io::Metadata metadata = io::load(path).metadata;
+  metadata["checkpoint"] = version;
+  metadata["checksums"] = has_checksums ? detail::checksums_of(tensors, metadata) : "those of the other version";
+  io::save(path, tensors, metadata);
 }
 
 }  // namespace
@@ -133,5 +144,33 @@ TEST_CASE("pipes in the place of a checkpoint's files are refused, and nothing w
                  checkpoint.save({.score = 2, .step = 1});
                }),
                contains("is no ordinary file"));
+  }
+}
+
+TEST_CASE("a snapshot of a newer version is an error that names it, and stays") {
+  for (bool has_checksums : {true, false}) {
+    Folder folder;
+    Weight model;
+    {
+      train::Checkpoint checkpoint(folder.file("run"), {{"model", model}}, {.keep_last = 1});
+      for (int step = 1; step <= 2; ++step) checkpoint.save();
+      fs::copy(folder.file("run/step-000000002.safetensors"), folder.file("run/step-000000003.safetensors"));
+    }
+    std::string newer = folder.file("run/step-000000003.safetensors");
+    save_of_version(newer, "2", has_checksums);
+    put_bytes(folder.file("run/latest"), "step-000000003.safetensors\n");
+    std::string bytes = bytes_of(newer);
+    model.set(5);
+    train::Checkpoint checkpoint(folder.file("run"), {{"model", model}}, {.keep_last = 1});
+    for (const char* latest : {"step-000000003.safetensors\n", "nonsense"}) {
+      put_bytes(folder.file("run/latest"), latest);
+      CHECK_THAT(error_of<io::FileError>([&] { checkpoint.resume(); }),
+                 contains("'" + newer + "' is a checkpoint of version '2', which this version of reel does not read") &&
+                     contains("snapshot_folder_test.cpp:"));
+    }
+    CHECK(model.value() == 5);
+    CHECK_THAT(error_of<Error>([&] { checkpoint.save(); }), contains("has the snapshots of another run"));
+    CHECK(bytes_of(newer) == bytes);
+    CHECK(fs::exists(folder.file("run/step-000000002.safetensors")));
   }
 }
