@@ -85,6 +85,8 @@ class Hdf5File {
       refuse(
           fmt::format("has a dataset {} of a type of numbers that reel has not: convert it before it is saved", name));
     if (dataset.is_elsewhere) refuse(fmt::format("has a dataset {} in other files, which are not read", name));
+    if (dataset.has_other_filters)
+      refuse(fmt::format("has a dataset {} that is compressed otherwise than once by gzip, which is not read", name));
     Shape shape;
     for (std::uint32_t i = 0; i < dataset.rank; ++i) shape.push_back(static_cast<std::int64_t>(dataset.sizes[i]));
     std::optional<std::int64_t> count = element_count(shape);

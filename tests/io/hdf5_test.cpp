@@ -61,27 +61,62 @@ std::string number(std::uint64_t value, std::size_t count) {
 
 std::string with_checksum(const std::string& bytes) { return bytes + number(lookup3(bytes), 4); }
 
+constexpr std::uint64_t no_address = ~std::uint64_t{0};
+
+std::string message(int type, const std::string& data) {
+  return number(type, 1) + number(data.size(), 2) + number(0, 1) + data;
+}
+
+std::string object(const std::string& messages) {
+  return with_checksum("OHDR" + number(2, 1) + number(0, 1) + number(messages.size(), 1) + messages);
+}
+
+std::string group_of(const std::string& links) {
+  return object(message(2, number(0, 2) + number(no_address, 8) + number(no_address, 8)) + links);
+}
+
+std::string link_to(char name, std::uint64_t address) {
+  return message(6, number(1, 1) + number(0, 1) + number(1, 1) + name + number(address, 8));
+}
+
+constexpr std::size_t first_object = 48;
+
+std::string hdf5_of(const std::string& objects) {
+  return with_checksum("\x89HDF\r\n\x1a\n" + number(2, 1) + number(8, 1) + number(8, 1) + number(0, 1) + number(0, 8) +
+                       number(no_address, 8) + number(first_object + objects.size(), 8) + number(first_object, 8)) +
+         objects;
+}
+
+// A file with a dataset (0) of f32, in chunks that these filters have passed.
+std::string filtered(const std::vector<int>& filters) {
+  std::string space = number(2, 1) + number(1, 1) + number(0, 1) + number(1, 1) + number(0, 8);
+  std::string type = number(0x001f2011, 4) + number(4, 4) + number(0, 2) + number(32, 2) + number(23, 1) +
+                     number(8, 1) + number(0, 1) + number(23, 1) + number(127, 4);
+  std::string chunks =
+      number(3, 1) + number(2, 1) + number(2, 1) + number(no_address, 8) + number(10, 4) + number(4, 4);
+  std::string pipeline = number(2, 1) + number(filters.size(), 1);
+  for (int filter : filters)
+    pipeline += number(static_cast<std::uint64_t>(filter), 2) + (filter < 256 ? "" : number(0, 2)) + number(0, 2) +
+                number(1, 2) + number(6, 4);
+  std::size_t group_bytes = group_of(link_to('a', 0)).size();
+  return hdf5_of(group_of(link_to('a', first_object + group_bytes)) +
+                 object(message(1, space) + message(3, type) + message(5, number(0x0b03, 2)) + message(8, chunks) +
+                        message(11, pipeline)));
+}
+
 // A file of groups, each of which has `links` links to the next one; `to_itself`: or to the first one, in place of the
 // last. Source: The HDF Group, "HDF5 File Format Specification" 3.0, II.A, IV.A.1.b, IV.A.2.
 std::string nested_groups(std::size_t depth, std::size_t links, bool to_itself = false) {
-  constexpr std::size_t first = 48;
-  constexpr std::uint64_t none = ~std::uint64_t{0};
-  std::size_t each = 7 + 22 + 16 * links + 4;
+  auto group = [&](std::uint64_t next) {
+    std::string all;
+    for (std::size_t i = 0; i < links; ++i) all += link_to(static_cast<char>('a' + i), next);
+    return group_of(all);
+  };
   std::string groups;
-  for (std::size_t level = 0; level < depth; ++level) {
-    std::string messages = number(2, 1) + number(18, 2) + number(0, 3) + number(none, 8) + number(none, 8);
-    for (std::size_t link = 0; link < links; ++link) {
-      std::size_t next = level + 1 < depth ? level + 1 : to_itself ? 0 : depth;
-      messages += number(6, 1) + number(12, 2) + number(0, 1) + number(1, 1) + number(0, 1) + number(1, 1) +
-                  number('a' + link, 1) + number(first + next * each, 8);
-    }
-    groups += with_checksum("OHDR" + number(2, 1) + number(0, 1) + number(messages.size(), 1) + messages);
-  }
-  groups += with_checksum("OHDR" + number(2, 1) + number(0, 1) + number(22, 1) + number(2, 1) + number(18, 2) +
-                          number(0, 3) + number(none, 8) + number(none, 8));
-  std::string super = "\x89HDF\r\n\x1a\n" + number(2, 1) + number(8, 1) + number(8, 1) + number(0, 1) + number(0, 8) +
-                      number(none, 8) + number(first + groups.size(), 8) + number(first, 8);
-  return with_checksum(super) + groups;
+  std::size_t each = group(0).size();
+  for (std::size_t level = 1; level <= depth; ++level)
+    groups += group(first_object + (level == depth && to_itself ? 0 : level * each));
+  return hdf5_of(groups + group_of(""));
 }
 
 struct Layers : nn::Module {
@@ -230,4 +265,18 @@ TEST_CASE("HDF5 groups that are deep in each other, or in several others without
   CHECK_THAT(said(nested_groups(3000, 1)), contains("has groups more than 64 deep in each other"));
   CHECK_THAT(said(nested_groups(40, 2)), contains("has more objects than its bytes can hold"));
   CHECK_THAT(said(nested_groups(2, 1, true)), contains("has more objects than its bytes can hold"));
+}
+
+TEST_CASE("HDF5 datasets that are compressed otherwise than once by gzip are refused, whatever they hold") {
+  if (lacks_hdf5()) return;
+  Folder folder;
+  auto said = [&](const std::vector<int>& filters) {
+    reel_test::put_bytes(folder.file(), filtered(filters));
+    return error_of<io::FileError>([&] { static_cast<void>(io::load_hdf5(folder.file()).at("a")); });
+  };
+  constexpr int deflate = 1, shuffle = 2, checksum = 3, bits = 5, scale = 6;
+  CHECK(said({deflate}).empty());
+  CHECK(said({shuffle, deflate, checksum}).empty());
+  for (const std::vector<int>& filters : {std::vector{deflate, deflate}, {bits}, {shuffle, scale}, {deflate, 32000}})
+    CHECK_THAT(said(filters), contains("a dataset 'a' that is compressed otherwise than once by gzip"));
 }

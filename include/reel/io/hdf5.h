@@ -16,9 +16,10 @@ namespace reel::io {
 ///
 /// Files are read by the HDF5 library of the system, which libreel_hdf5.so is linked with; do not use it on another
 /// thread meanwhile, and read only files that you trust: it is known to crash on files that are made for it.
-/// Throws: FileError if the file cannot be read, is no HDF5 file, or has a dataset in other files, of more than 8 axes, of
-/// another type of numbers, or with more elements than its bytes can hold, or groups 64 deep in each other or more than its
-/// bytes can hold; FileError without libreel_hdf5.so; MemoryError if there is not enough memory.
+/// Throws: FileError if the file cannot be read, is no HDF5 file, or has a dataset in other files, of more than 8 axes,
+/// compressed otherwise than once by gzip, of another type of numbers, or with more elements than its bytes can hold, or
+/// groups 64 deep in each other or more than its bytes can hold; FileError without libreel_hdf5.so; MemoryError if there
+/// is not enough memory.
 /// Source: The HDF Group, "HDF5 File Format Specification" 3.0.
 Contents load_hdf5(const std::string& path, Location where = Location::here());
 

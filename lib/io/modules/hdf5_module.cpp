@@ -146,7 +146,15 @@ void describe_storage(hid_t dataset, Hdf5Dataset& described) {
   Identifier creation(H5Dget_create_plist(dataset), H5Pclose);
   described.stored_bytes = H5Dget_storage_size(dataset);
   described.is_elsewhere = H5Pget_external_count(creation.get()) > 0 || H5Pget_layout(creation.get()) == H5D_VIRTUAL;
-  described.is_compressed = H5Pget_nfilters(creation.get()) > 0;
+  int filters = std::max(H5Pget_nfilters(creation.get()), 0), others = 0;
+  for (int i = 0; i < filters; ++i) {
+    std::size_t values = 0;
+    H5Z_filter_t filter =
+        H5Pget_filter2(creation.get(), static_cast<unsigned>(i), nullptr, &values, nullptr, 0, nullptr, nullptr);
+    described.is_compressed |= filter == H5Z_FILTER_DEFLATE;
+    others += filter != H5Z_FILTER_SHUFFLE && filter != H5Z_FILTER_FLETCHER32;
+  }
+  described.has_other_filters = others > (described.is_compressed ? 1 : 0);
 }
 
 // Returns 1 to go on, 0 for what is no dataset of numbers, −1 after a failure.

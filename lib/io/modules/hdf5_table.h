@@ -18,6 +18,7 @@ struct Hdf5Dataset {
   Hdf5Type type;
   std::uint64_t stored_bytes;  ///< in the file, if need be compressed
   bool is_compressed;          ///< by deflate
+  bool has_other_filters;      ///< another compression, or deflate again: a byte can become any number
   bool is_elsewhere;           ///< in other files, which are not read
 };
 
@@ -33,7 +34,7 @@ struct OpenHdf5;
 /// The functions of libreel_hdf5.so. Those that return bool return false after they have written a message, a predicate
 /// about the file such as "is cut off".
 struct Hdf5Table {
-  static constexpr ModuleName module = {"reel_hdf5", "HDF5 files", "libhdf5-103-1", 2};
+  static constexpr ModuleName module = {"reel_hdf5", "HDF5 files", "libhdf5-103-1", 3};
 
   /// Opens a file to read. Null after a message.
   OpenHdf5* (*open)(const char* path, ModuleMessage& message) noexcept;
