@@ -31,23 +31,13 @@ class Stream {
   std::size_t left_;
 };
 
-class InflateEnd {
+template <int (*end)(z_stream*)>
+class StreamEnd {
  public:
-  explicit InflateEnd(z_stream& stream) : stream_(stream) {}
-  ~InflateEnd() { inflateEnd(&stream_); }
-  InflateEnd(const InflateEnd&) = delete;
-  InflateEnd& operator=(const InflateEnd&) = delete;
-
- private:
-  z_stream& stream_;
-};
-
-class DeflateEnd {
- public:
-  explicit DeflateEnd(z_stream& stream) : stream_(stream) {}
-  ~DeflateEnd() { deflateEnd(&stream_); }
-  DeflateEnd(const DeflateEnd&) = delete;
-  DeflateEnd& operator=(const DeflateEnd&) = delete;
+  explicit StreamEnd(z_stream& stream) : stream_(stream) {}
+  ~StreamEnd() { end(&stream_); }
+  StreamEnd(const StreamEnd&) = delete;
+  StreamEnd& operator=(const StreamEnd&) = delete;
 
  private:
   z_stream& stream_;
@@ -92,7 +82,7 @@ bool gunzip(const void* bytes, std::size_t count, ByteSink sink, ModuleMessage& 
     write_message(message, "needs more memory to be decompressed than there is");
     return false;
   }
-  InflateEnd end(stream.zlib);
+  StreamEnd<inflateEnd> end(stream.zlib);
   Buffer buffer;
   for (;;) {
     if (!inflate_member(stream, count, buffer, sink, message)) return false;
@@ -115,7 +105,7 @@ bool gzip(const void* bytes, std::size_t count, ByteSink sink, ModuleMessage& me
     write_message(message, "needs more memory to be compressed than there is");
     return false;
   }
-  DeflateEnd end(stream.zlib);
+  StreamEnd<deflateEnd> end(stream.zlib);
   Buffer buffer;
   for (int status = Z_OK; status != Z_STREAM_END;) {
     stream.refill();

@@ -55,28 +55,17 @@ std::uint64_t least_bytes_of(png_structp png, png_infop info) {
   return row * png_get_image_height(png, info) / 1032;
 }
 
-class ReadEnd {
+// What has been begun to read or to write, destroyed by `destroy`.
+template <class Destroy>
+class End {
  public:
-  ReadEnd(png_structp png, png_infop info) : png_(png), info_(info) {}
-  ~ReadEnd() { png_destroy_read_struct(&png_, info_ ? &info_ : nullptr, nullptr); }
-  ReadEnd(const ReadEnd&) = delete;
-  ReadEnd& operator=(const ReadEnd&) = delete;
+  explicit End(Destroy destroy) : destroy_(destroy) {}
+  ~End() { destroy_(); }
+  End(const End&) = delete;
+  End& operator=(const End&) = delete;
 
  private:
-  png_structp png_;
-  png_infop info_;
-};
-
-class WriteEnd {
- public:
-  WriteEnd(png_structp png, png_infop info) : png_(png), info_(info) {}
-  ~WriteEnd() { png_destroy_write_struct(&png_, info_ ? &info_ : nullptr); }
-  WriteEnd(const WriteEnd&) = delete;
-  WriteEnd& operator=(const WriteEnd&) = delete;
-
- private:
-  png_structp png_;
-  png_infop info_;
+  Destroy destroy_;
 };
 
 bool lacks_memory(ModuleMessage& message) {
@@ -132,7 +121,7 @@ bool png_size(const void* bytes, std::size_t count, ImageSize& size, ModuleMessa
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &message, end_with_error, ignore_warning);
   if (!png) return lacks_memory(message);
   png_infop info = png_create_info_struct(png);
-  ReadEnd end(png, info);
+  End end([&] { png_destroy_read_struct(&png, info ? &info : nullptr, nullptr); });
   Input input{static_cast<const unsigned char*>(bytes), count};
   return info ? begin_reading(png, info, input, size) : lacks_memory(message);
 }
@@ -142,7 +131,7 @@ bool decode_png(const void* bytes, std::size_t count, const ImageSize& size, std
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &message, end_with_error, ignore_warning);
   if (!png) return lacks_memory(message);
   png_infop info = png_create_info_struct(png);
-  ReadEnd end(png, info);
+  End end([&] { png_destroy_read_struct(&png, info ? &info : nullptr, nullptr); });
   Input input{static_cast<const unsigned char*>(bytes), count};
   ImageSize found{};
   if (!info) return lacks_memory(message);
@@ -154,7 +143,7 @@ bool encode_png(const ImageSize& size, const std::uint8_t* values, ByteSink sink
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &message, end_with_error, ignore_warning);
   if (!png) return lacks_memory(message);
   png_infop info = png_create_info_struct(png);
-  WriteEnd end(png, info);
+  End end([&] { png_destroy_write_struct(&png, info ? &info : nullptr); });
   return info ? write_rows(png, info, size, values, sink) : lacks_memory(message);
 }
 
