@@ -462,3 +462,40 @@ TEST_CASE("a save in the background holds the values of the time of the call") {
   checkpoint.resume();
   CHECK(model.value() == 3);
 }
+
+TEST_CASE("the name of the best snapshot is that of a snapshot, to its end, or refused") {
+  Folder folder;
+  One model(3);
+  train::Checkpoint checkpoint(folder.file("run"), {{"model", model}});
+  checkpoint.save({.score = 1});
+  const std::string whole = "step-000000001.safetensors";
+  for (const std::string& text :
+       {std::string(), std::string("\n"), whole, whole + "x", whole + "\n\n", " " + whole + "\n", "x" + whole + "\n",
+        std::string("step-1.safetensors\n"), std::string("step-.safetensors\n"), std::string("step-safetensors\n")}) {
+    CAPTURE(text);
+    reel_test::put_bytes(folder.file("run/best"), text);
+    CHECK_THAT(error_of<io::FileError>([&] { checkpoint.resume({.best = true}); }),
+               contains("/best' names no snapshot"));
+  }
+  reel_test::put_bytes(folder.file("run/best"), whole + "\n");
+  CHECK(checkpoint.resume({.best = true}).step == 1);
+}
+
+TEST_CASE("a refused state leaves the rate that a program set after its schedule did") {
+  Folder folder;
+  One model(1);
+  optim::SGD sgd(model.parameters(), {.learning_rate = 0.5});
+  optim::Scheduler schedule(sgd, optim::step_decay({.every = 1, .factor = 0.5}));
+  std::int64_t wide = 1000;
+  train::Checkpoint(folder.file("run"), {{"model", model}, {"schedule", schedule}, {"count", wide}, {"sgd", sgd}})
+      .save();
+  schedule.step();
+  sgd.set_learning_rate(0.125);
+  std::int8_t narrow = 5;
+  train::Checkpoint checkpoint(folder.file("run"),
+                               {{"model", model}, {"schedule", schedule}, {"count", narrow}, {"sgd", sgd}});
+  CHECK_THAT(error_of<Error>([&] { checkpoint.resume(); }), contains("out of the range of the variable"));
+  CHECK(sgd.learning_rate() == 0.125);
+  schedule.step();
+  CHECK(sgd.learning_rate() == 0.125);
+}

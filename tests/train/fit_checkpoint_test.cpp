@@ -1,8 +1,10 @@
 #include <signal.h>
 
+#include <chrono>
 #include <functional>
 #include <stdexcept>
 #include <string>
+#include <thread>
 
 #include <reel/data/loader.h>
 #include <reel/io.h>
@@ -280,4 +282,23 @@ TEST_CASE("a fit that could not resume leaves nothing behind, and a later one go
   for (const NamedTensor& named : io::load(checkpoint.save()).tensors) CHECK_FALSE(named.name.starts_with("fit."));
   CHECK(fit_epochs(2) == 2);
   CHECK(fit_epochs(3) == 3);
+}
+
+TEST_CASE("the seconds of an epoch that is cut off and resumed are those of all its parts") {
+  using namespace std::chrono_literals;
+  Folder folder;
+  double seconds = 0;
+  nn::FitOptions options{.epochs = 1};
+  options.after_epoch = [&](const nn::EpochReport& epoch) {
+    seconds = epoch.seconds;
+    return true;
+  };
+  auto cut_off = [](int step) {
+    if (step == 1) std::this_thread::sleep_for(300ms);
+    if (step == 3) throw Crash("a step");
+  };
+  CHECK_THROWS_AS(fitted(folder.file("run"), cut_off, Kind::memory, options), Crash);
+  fitted(
+      folder.file("run"), [](int) {}, Kind::memory, options);
+  CHECK(seconds >= 0.3);
 }
