@@ -570,3 +570,24 @@ TEST_CASE("a file without a mark with only the second name of a square tied weig
   io::save(folder.file(), {{"second.weight", ones({2, 2})}});
   CHECK_THAT(error_of<io::MisfitError>([&] { io::load_into(pair, folder.file()); }), contains("does not say whether"));
 }
+
+TEST_CASE("one of PyTorch's two biases, or two that do not fit each other, are refused by their names") {
+  using Biases = std::vector<NamedTensor>;
+  const Biases cases[] = {
+      {{"bias_ih_l0", ones({4})}},
+      {{"bias_hh_l0", ones({4})}},
+      {{"bias_ih_l0", ones({4})}, {"bias_hh_l0", ones({3})}},
+      {{"bias_ih_l0", ones({4, 1})}, {"bias_hh_l0", ones({4, 1})}},
+      {{"bias_ih_l0", ones({})}, {"bias_hh_l0", ones({})}},
+  };
+  for (const Biases& biases : cases) {
+    nn::LSTM net(1, 1);
+    auto before = values_of(net);
+    std::vector<NamedTensor> given{{"weight_ih_l0", ones({4, 1})}, {"weight_hh_l0", ones({4, 1})}};
+    given.insert(given.end(), biases.begin(), biases.end());
+    std::string said = error_of<io::MisfitError>([&] { io::load_into(net, given, {.from_pytorch = true}); });
+    CHECK_THAT(said, contains("missing     nets.0.bias"));
+    for (const NamedTensor& bias : biases) CHECK_THAT(said, contains("unexpected  " + bias.name));
+    CHECK(values_of(net) == before);
+  }
+}
