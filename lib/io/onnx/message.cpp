@@ -48,10 +48,10 @@ void write_value(proto::ValueInfoProto& to, const OnnxValue& from) {
   auto& shape = *type.mutable_shape();
   for (const OnnxAxis& axis : from.axes) {
     auto& dim = *shape.add_dim();
-    if (!axis.name.empty())
-      dim.set_dim_param(axis.name);
-    else if (axis.size >= 0)
+    if (axis.size >= 0)
       dim.set_dim_value(axis.size);
+    else if (!axis.name.empty())
+      dim.set_dim_param(axis.name);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "../../../kernels/normalise.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "../../../ops/normalise/attributes.h"
@@ -97,8 +98,7 @@ void write_group_norm(Writer& w) {
   y = w.reshape(y, w.in_shape(0));
   std::vector<Numbers> shape = w.in_shape(0);
   shape.erase(shape.begin());
-  if (w.tensor(1).rank() == 1)
-    for (std::size_t i = 1; i < shape.size(); ++i) shape[i] = Numbers(runs, 1);
+  if (w.tensor(1).rank() == 1) std::fill(shape.begin() + 1, shape.end(), Numbers(runs, 1));
   y = w.node("Mul", {y, w.reshape(w.in(1), shape)});
   y = w.node("Add", {y, w.reshape(w.in(2), shape)});
   w.result(dtype == w.out().dtype() ? y : w.cast(y, w.out().dtype()));
