@@ -306,7 +306,6 @@ void DataParallel::check_replicas(Location where) const {
     bits.add(packed.body().data, static_cast<std::size_t>(packed.numel()) * size_of(packed.dtype()));
     values.push_back(bits.value());
   }
-  if (members.empty()) return;
   std::vector<bool> equal = equal_everywhere(implementation_->group, values);
   for (std::size_t i = 0; i < members.size(); ++i)
     if (!equal[i])
