@@ -1,8 +1,13 @@
+#include <array>
+#include <cstring>
+#include <filesystem>
 #include <iostream>
 #include <random>
 
 #include <fmt/format.h>
 #include <reel/reel.h>
+
+#include <io/file.h>
 
 #include "catch.h"
 #include "folder.h"
@@ -210,4 +215,21 @@ TEST_CASE("files that are cut off or changed at random are refused or read, and 
   std::cout << read << " read, " << refused << " refused\n";
   CHECK(refused > 2000);
   CHECK(read > 50);
+}
+
+TEST_CASE(
+    "a file that becomes shorter after it was opened is refused where it is read, and as far as it goes it is read") {
+  Folder folder;
+  put_bytes(folder.file(), "0123456789");
+  std::string path = folder.file();
+  io::Reader reader("io::load", path, Location::here());
+  std::filesystem::resize_file(path, 6);
+  CHECK(reader.size() == 10);
+  std::array<std::byte, 4> bytes{};
+  reader.read(2, bytes);
+  CHECK(std::memcmp(bytes.data(), "2345", 4) == 0);
+  for (std::uint64_t from : {3, 6, 9})
+    CHECK_THAT(error_of<io::FileError>([&] { reader.read(from, bytes); }),
+               contains("io::load: '" + path + "' has become shorter while it was read") &&
+                   contains("broken_files_test.cpp:"));
 }
