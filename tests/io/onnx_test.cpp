@@ -544,3 +544,68 @@ TEST_CASE("a number beside halves is written in f32, and the result is rounded o
       CHECK(mean(to(found == expected, f64)).item() >= 0.96);
     }
 }
+
+TEST_CASE("scan, loop and size_of refuse what does not fit, exported or not") {
+  using Tensors = std::span<const Tensor>;
+  auto scan = [](std::vector<Tensor> state, std::vector<Tensor> inputs, auto step) {
+    return [=] {
+      io::onnx::scan([&](Tensors s, Tensors in) -> io::onnx::ScanStep { return step(s, in); }, state, inputs);
+    };
+  };
+  auto loop = [](const Tensor& count, std::vector<Tensor> next) {
+    return [=] { io::onnx::loop(count, [&](const Tensor&, Tensors) { return next; }, {ones({2})}); };
+  };
+  auto size_of = [](const Tensor& x, int axis) { return [=] { io::onnx::size_of(x, axis); }; };
+  using Step = io::onnx::ScanStep;
+  auto sum_of = [](Tensors s, Tensors in) { return Step{{s[0] + in[0]}}; };
+  Tensor x = ones({3, 2}), two = ones({2}), five = tensor(std::int64_t{5});
+  int t = 0;
+  auto more_each_step = [&t](Tensors s, Tensors in) { return Step{{s[0] + in[0]}, std::vector<Tensor>(++t, in[0])}; };
+  auto fewer_each_step = [&t](Tensors s, Tensors in) { return Step{{s[0]}, std::vector<Tensor>(3 - t++, in[0])}; };
+  struct Case {
+    int line;
+    const char* said;
+    std::function<void()> f;
+  };
+  // clang-format off
+  const std::vector<Case> cases{
+      {__LINE__, "there are no inputs whose axis 0", scan({two}, {}, sum_of)},
+      {__LINE__, "do not have one number of steps", scan({two}, {ones({})}, sum_of)},
+      {__LINE__, "do not have one number of steps", scan({two}, {ones({0, 2})}, sum_of)},
+      {__LINE__, "do not have one number of steps", scan({two}, {x, ones({2, 2})}, sum_of)},
+      {__LINE__, "step 1 returns 2 outputs, and step 0 1", scan({two}, {x}, more_each_step)},
+      {__LINE__, "step 1 returns 2 outputs, and step 0 3", scan({two}, {x}, fewer_each_step)},
+      {__LINE__, "state", scan({two}, {x}, [](Tensors, Tensors) { return Step{}; })},
+      {__LINE__, "state", scan({two}, {x}, [](Tensors s, Tensors) { return Step{{s[0], s[0]}}; })},
+      {__LINE__, "state", scan({two}, {x}, [](Tensors, Tensors) { return Step{{ones({3})}}; })},
+      {__LINE__, "state", scan({two}, {x}, [](Tensors, Tensors) { return Step{{ones({2}, {.dtype = f64})}}; })},
+      {__LINE__, "state", scan({two}, {x}, [](Tensors, Tensors) { return Step{{Tensor()}}; })},
+      {__LINE__, "not a tensor () of i64", loop(ones({}), {two})},
+      {__LINE__, "not a tensor () of i64", loop(tensor({std::int64_t{5}}), {two})},
+      {__LINE__, "state", loop(five, {})},
+      {__LINE__, "state", loop(five, {ones({3})})},
+      {__LINE__, "the tensor is undefined", size_of(Tensor(), 0)},
+      {__LINE__, "has no axis 2", size_of(x, 2)},
+      {__LINE__, "has no axis -3", size_of(x, -3)},
+  };
+  // clang-format on
+  for (const auto& [line, sentence, f] : cases) {
+    t = 0;
+    std::string said = sentence_of(f);
+    CAPTURE(line, said);
+    CHECK(has(said, sentence));
+    CHECK(has(said, "onnx_test.cpp:"));
+  }
+  for (int axis : {0, 1, -1, -2}) CHECK(io::onnx::size_of(x, axis).item() == (axis % 2 == 0 ? 3 : 2));
+  CHECK(io::onnx::loop(tensor(std::int64_t{0}), [](const Tensor&, Tensors) { return std::vector<Tensor>(); }, {two})[0]
+            .to_vector<float>() == std::vector<float>{1, 1});
+}
+
+TEST_CASE("integers beyond 2^53 in a shape of named axes are written whole") {
+  Folder folder;
+  std::string file = folder.file("model.onnx");
+  constexpr std::int64_t odd = (std::int64_t{1} << 53) + 1;
+  auto f = [](const Tensor& x) { return to(x, i64) + full({x.size(0), 2}, odd, {.dtype = i64}); };
+  io::onnx::save(file, f, {{.name = "x", .example = ones({3, 2}), .axes = {"batch"}}});
+  CHECK(io::onnx::load(file)(zeros({1, 2})).to_vector<std::int64_t>() == std::vector<std::int64_t>{odd, odd});
+}
