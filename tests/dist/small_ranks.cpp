@@ -1,7 +1,7 @@
-// small_ranks DIRECTORY STEPS [throws | check]: a small training on all ranks that resumes from the checkpoints in
+// small_ranks DIRECTORY STEPS [throws | check | catches]: a small training on all ranks that resumes from the checkpoints in
 // DIRECTORY. Rank 0 prints "saved" after each save that has returned, and in the end the parameters.
 // throws: the last rank multiplies tensors that do not fit. check: only tells by its exit status whether a checkpoint
-// can be restored.
+// can be restored. catches: an interruption's status is returned, and does not pass as an exception.
 
 #include <cstdio>
 #include <string>
@@ -76,8 +76,16 @@ int train_on_ranks(const std::string& directory, std::int64_t steps, const std::
 
 int main(int argc, char** argv) {
   if (argc < 3) {
-    std::fputs("usage: small_ranks DIRECTORY STEPS [throws | check]\n", stderr);
+    std::fputs("usage: small_ranks DIRECTORY STEPS [throws | check | catches]\n", stderr);
     return 2;
   }
-  return dist::run([&] { return train_on_ranks(argv[1], std::stoll(argv[2]), argc > 3 ? argv[3] : ""); });
+  std::string mode = argc > 3 ? argv[3] : "";
+  return dist::run([&] {
+    try {
+      return train_on_ranks(argv[1], std::stoll(argv[2]), mode);
+    } catch (const train::Interrupted& interrupted) {
+      if (mode != "catches") throw;
+      return interrupted.exit_status();
+    }
+  });
 }

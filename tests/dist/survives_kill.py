@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
-"""survives_kill.py PROGRAM: an error of one rank ends all of them, and says which, in which op and at which line; a rank
-that SIGKILL ends at a random moment ends the others within 5 s, with a sentence; the run goes on from its checkpoint, also
-on fewer ranks, and ends with the parameters of a run that was never interrupted.
+"""survives_kill.py PROGRAM: an error or a status of one rank ends all of them, and says which, an error in which op and at
+which line; success and SIGTERM end them quietly; a rank that SIGKILL ends at a random moment ends the others within 5 s, with
+a sentence; the run goes on from its checkpoint, also on fewer ranks, and ends with the parameters of a run that was never
+interrupted.
 
 3 kills; with REEL_ENDURANCE=1 in the environment 100. The moments come from REEL_SEED, which is printed."""
 
@@ -49,6 +50,24 @@ def check_error(folder):
         sys.exit(f"of an error of one rank it exits with {process.returncode} and says: {errors}")
 
 
+def check_status(process, status, said):
+    """Checks with what a run exits, and whether a rank has said that it ends the others for that."""
+    _, errors = finish(process, 30)
+    if process.returncode != status or ("the program has ended with status" in errors) != said:
+        sys.exit(f"it exits with {process.returncode} in place of {status} and says: {errors}")
+
+
+def check_ends(folder):
+    """A status that is not 0 ends the other ranks; success and a signal, which all ranks agree on, do not."""
+    check_status(launch(2, os.path.join(folder, "ends"), "3", "check"), 3, True)
+    check_status(launch(2, os.path.join(folder, "ends"), "3"), 0, False)
+    for mode in "", "catches":
+        process = launch(2, os.path.join(folder, "signal" + mode), "1000000", mode)
+        process.stdout.readline()  # "saved"
+        os.kill(processes_of(process)[0], signal.SIGTERM)
+        check_status(process, 128 + signal.SIGTERM, False)
+
+
 def parameters_in(output):
     return [float(line) for line in output.splitlines() if line != "saved"]
 
@@ -87,6 +106,7 @@ def main():
     place = tempfile.TemporaryDirectory()
     folder = place.name
     check_error(folder)
+    check_ends(folder)
     begin = time.monotonic()
     process = launch(1, os.path.join(folder, "whole"), STEPS)
     output, errors = finish(process, 600)
