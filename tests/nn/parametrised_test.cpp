@@ -116,6 +116,7 @@ TEST_CASE("SpectralNorm divides by the largest singular value, which it follows 
 }
 
 TEST_CASE("SpectralNorm changes its vectors in training only, and two calls fit on one tape") {
+  manual_seed(1);  // of some weights the first iterations find the vectors to the bit
   nn::SpectralNorm layer(nn::Linear(6, 5));
   Tensor x = randn({2, 6});
   std::vector<float> u = layer.u.to_vector<float>();
