@@ -5,6 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <functional>
 #include <span>
 #include <thread>
@@ -24,6 +25,9 @@ using reel_test::error_of;
 using reel_test::Folder;
 
 namespace {
+
+// The errors of the next calls of fsync, in reverse; 0 is none.
+std::vector<int> errors_of_fsync;
 
 std::string refusal(const std::string& path, const Tensor& tensor = ones({2})) {
   return error_of<io::FileError>([&] { io::save(path, {{"a", tensor}}); });
@@ -61,6 +65,18 @@ constexpr uid_t foreign_user = 54321;
 bool give_away(const std::string& path) { return lchown(path.c_str(), foreign_user, foreign_user) == 0; }
 
 }  // namespace
+
+// The library calls this function in place of the system's. It does not wait for the disk: no test cuts the power.
+extern "C" int fsync(int descriptor) {
+  int code = 0;
+  if (!errors_of_fsync.empty()) {
+    code = errors_of_fsync.back();
+    errors_of_fsync.pop_back();
+  }
+  if (code == 0) return fcntl(descriptor, F_GETFD) < 0 ? -1 : 0;
+  errno = code;
+  return -1;
+}
 
 TEST_CASE("saving over a file replaces it whole") {
   Folder folder;
@@ -104,6 +120,27 @@ TEST_CASE("a disk that becomes full leaves the old file and nothing else") {
   CHECK(refused);
   CHECK(bytes_of(folder.file()) == before);
   CHECK(folder.names() == std::set<std::string>{"weights.safetensors"});
+}
+
+TEST_CASE("a save says that the disk fails, unless a file system synchronises its folders by itself") {
+  struct Case {
+    int of_file, of_folder;
+    const char* sentence;  // empty: saved
+  };
+  for (auto [of_file, of_folder, sentence] :
+       {Case{EIO, 0, "Input/output error"}, Case{EINVAL, 0, "Invalid argument"}, Case{0, EIO, "Input/output error"},
+        Case{0, ENOSPC, "No space left on device"}, Case{0, EINVAL, ""}, Case{0, ENOTSUP, ""}}) {
+    CAPTURE(of_file, of_folder);
+    Folder folder;
+    errors_of_fsync = {of_folder, of_file};
+    std::string said = refusal(folder.file());
+    errors_of_fsync.clear();
+    if (*sentence == 0)
+      CHECK(said.empty());
+    else
+      CHECK_THAT(said, contains("cannot write '" + folder.file() + "': " + sentence));
+    CHECK(folder.names().size() == (of_file == 0 ? 1 : 0));
+  }
 }
 
 TEST_CASE("a saved file keeps the rights of the one that it replaces, and a link goes on to be one") {
