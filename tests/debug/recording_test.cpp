@@ -1,3 +1,5 @@
+#include <fcntl.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -360,6 +362,44 @@ TEST_CASE("the recording of a process that died within an op ends with that op")
   CHECK(last.outputs.empty());
   CHECK_THAT(std::string(last.error), contains("its process died in it"));
   CHECK(count_of(run, OpKind::forward) >= 11);
+}
+
+TEST_CASE("a run goes on when another process truncates its recording, and what was written before can be read") {
+  TemporaryFile file("run.reel");
+  Tensor x = ones({4});
+  for (std::size_t kept : {std::size_t{0}, std::size_t{4096}, std::size_t{70'000}}) {
+    {
+      Recording recording(file.path(), {.max_bytes = 1 << 20});
+      for (int i = 0; i < 1000; ++i) x = x + 1.0f;
+      std::filesystem::resize_file(file.path(), kept);
+      // Beyond the segment that was mapped, and around the ring.
+      for (int i = 0; i < 20'000; ++i) x = x + 1.0f;
+    }
+    INFO(kept);
+    CHECK(std::filesystem::file_size(file.path()) >= kept);
+    if (kept < 70'000) continue;
+    RecordedRun run = RecordedRun::read(file.path());
+    CHECK(!run.is_complete());
+    CHECK(run.ops().size() > 100);
+  }
+  CHECK(x.to_vector<float>()[0] == 63'001);
+}
+
+TEST_CASE("an access to a truncated file that is no recording ends the process as before") {
+  TemporaryFile file("run.reel"), other("other");
+  pid_t child = fork();
+  if (child == 0) {
+    Recording recording(file.path());
+    std::ofstream(other.path()) << "text";
+    int opened = open(other.path().c_str(), O_RDWR);
+    void* mapped = mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, opened, 0);
+    std::filesystem::resize_file(other.path(), 0);
+    *static_cast<volatile char*>(mapped) = 1;
+    _exit(0);
+  }
+  int status = 0;
+  REQUIRE(waitpid(child, &status, 0) == child);
+  CHECK((WIFSIGNALED(status) ? WTERMSIG(status) : 0) == SIGBUS);
 }
 
 TEST_CASE("a recording keeps to its bound on bytes and drops the oldest ops") {

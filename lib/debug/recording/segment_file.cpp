@@ -71,7 +71,7 @@ SegmentFile::SegmentFile(const char* function, std::string path, std::size_t max
   struct stat found = {};
   if (stat(path_.c_str(), &found) == 0 && !S_ISREG(found.st_mode))
     fail<io::FileError>(function, where, "cannot write {}: it is no ordinary file", path_);
-  // A file that another process has mapped is left to it: truncating it would end that process.
+  // A file that another process records to is left to it.
   if (unlink(path_.c_str()) != 0 && errno != ENOENT) refuse(errno);
   file_ = io::Descriptor(open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
   if (!file_.is_open()) refuse(errno);
@@ -84,15 +84,10 @@ SegmentFile::SegmentFile(const char* function, std::string path, std::size_t max
 }
 
 SegmentFile::~SegmentFile() {
-  const std::unique_ptr<char, void (*)(char*)> header(header_,
-                                                      [](char* mapped) { munmap(mapped, recording_header_bytes); });
-  if (!is_owner()) {
-    unmap();
-    return;
-  }
+  if (!is_owner()) return;
   clear_running();
+  if (is_lost()) return;
   std::size_t end = recording_header_bytes + current_ * segment_bytes_ + used_;
-  unmap();
   // A file that was not cut or marked can be read as well.
   if (current_ + 1 == segments_ && ftruncate(file_.get(), static_cast<off_t>(end)) != 0) return;
   const std::uint64_t complete = 1;
@@ -108,21 +103,23 @@ bool SegmentFile::grow(std::size_t count, int& error) noexcept {
   return error == 0;
 }
 
-void SegmentFile::unmap() noexcept {
-  if (mapped_) munmap(mapped_, segment_bytes_);
-  mapped_ = nullptr;
+std::unique_ptr<SharedMapping> SegmentFile::map(std::size_t offset, std::size_t bytes) {
+  auto mapping = std::make_unique<SharedMapping>(file_.get(), offset, bytes);
+  if (!mapping->data()) fail<io::FileError>(function_, where_, "cannot map {}: {}", path_, io::words_of(errno));
+  return mapping;
 }
 
-char* SegmentFile::map(std::size_t offset, std::size_t bytes) {
-  void* mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), static_cast<off_t>(offset));
-  if (mapped == MAP_FAILED) fail<io::FileError>(function_, where_, "cannot map {}: {}", path_, io::words_of(errno));
-  return static_cast<char*>(mapped);
+bool SegmentFile::is_lost() noexcept {
+  if (!header_->is_truncated() && !segment_->is_truncated()) return false;
+  if (!std::exchange(has_warned_, true))
+    warn([&] {
+      return fmt::format("{}: {} was truncated by another process; ops are not recorded any more", function_, path_);
+    });
+  return true;
 }
 
 void SegmentFile::map_segment(std::size_t index) {
-  char* mapped = map(recording_header_bytes + index * segment_bytes_, segment_bytes_);
-  unmap();
-  mapped_ = mapped;
+  segment_ = map(recording_header_bytes + index * segment_bytes_, segment_bytes_);
   current_ = index;
   used_ = segment_header_bytes;
   populated_ = 0;
@@ -131,6 +128,10 @@ void SegmentFile::map_segment(std::size_t index) {
 }
 
 void SegmentFile::begin_segment() {
+  if (is_lost()) {
+    used_ = segment_header_bytes;
+    return;
+  }
   std::size_t next = current_ + 1;
   if (next >= segments_ && segments_ < most_segments_) {
     int error = 0;
@@ -148,12 +149,12 @@ void SegmentFile::begin_segment() {
 void SegmentFile::populate(std::size_t least) noexcept {
   std::size_t end = std::min((least / populated_at_once + 1) * populated_at_once, segment_bytes_);
   // One call costs less than a page fault for each page. An older kernel refuses it, and has the faults.
-  madvise(mapped_ + populated_, end - populated_, MADV_POPULATE_WRITE);
+  madvise(segment_->data() + populated_, end - populated_, MADV_POPULATE_WRITE);
   populated_ = end;
 }
 
 void SegmentFile::set_running(std::string_view op, std::string_view file, std::int32_t line) noexcept {
-  char* to = header_ + running_op_offset;
+  char* to = header_->data() + running_op_offset;
   std::atomic_ref state(*reinterpret_cast<std::uint64_t*>(to));
   state.store(0, std::memory_order_release);
   std::memcpy(to + 8, &line, sizeof line);
@@ -171,12 +172,13 @@ void SegmentFile::set_running(std::string_view op, std::string_view file, std::i
 }
 
 void SegmentFile::clear_running() noexcept {
-  std::atomic_ref(*reinterpret_cast<std::uint64_t*>(header_ + running_op_offset)).store(0, std::memory_order_release);
+  std::atomic_ref(*reinterpret_cast<std::uint64_t*>(header_->data() + running_op_offset))
+      .store(0, std::memory_order_release);
 }
 
 void SegmentFile::append(std::string_view record) {
   if (used_ + record.size() > populated_) populate(used_ + record.size());
-  record.copy(mapped_ + used_, record.size());
+  record.copy(segment_->data() + used_, record.size());
   used_ += record.size();
   std::atomic_ref(word(1)).store(used_ - segment_header_bytes, std::memory_order_release);
 }

@@ -2,18 +2,20 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <span>
+#include <memory>
 #include <string>
 #include <string_view>
 
 #include <reel/location.h>
 
 #include "../../io/file.h"
+#include "shared_mapping.h"
 
 namespace reel::debug {
 
 /// A file of segments in which what is appended is safe at once from the end of the process: it is mapped, not written.
-/// When the bound on its size is reached, the oldest segment is overwritten.
+/// When the bound on its size is reached, the oldest segment is overwritten. If another process truncates the file, what
+/// is appended from then on is lost, and a warning says so.
 class SegmentFile {
  public:
   /// Creates or replaces the file. Throws: FileError if that is not possible, as on a full disk.
@@ -39,13 +41,14 @@ class SegmentFile {
   bool is_owner() const;
 
  private:
-  char* map(std::size_t offset, std::size_t bytes);
+  std::unique_ptr<SharedMapping> map(std::size_t offset, std::size_t bytes);
   void map_segment(std::size_t index);
-  void unmap() noexcept;
+  // True if the file was truncated.
+  bool is_lost() noexcept;
   // Has the memory of the mapped segment's first `least` bytes at hand, and of some more.
   void populate(std::size_t least) noexcept;
   bool grow(std::size_t count, int& error) noexcept;
-  std::uint64_t& word(std::size_t index) { return reinterpret_cast<std::uint64_t*>(mapped_)[index]; }
+  std::uint64_t& word(std::size_t index) { return reinterpret_cast<std::uint64_t*>(segment_->data())[index]; }
 
   const char* function_;
   std::string path_;
@@ -56,9 +59,9 @@ class SegmentFile {
   std::size_t segments_ = 0;  // that the file has room for
   std::size_t current_ = 0;
   std::uint64_t sequence_ = 0;
-  char* header_ = nullptr;
+  std::unique_ptr<SharedMapping> header_, segment_;
+  bool has_warned_ = false;
   const char* running_file_ = nullptr;
-  char* mapped_ = nullptr;
   std::size_t used_ = 0;  // bytes of the mapped segment, with its header
   std::size_t populated_ = 0;
   std::uint32_t forks_;  // before this process, when the file was created
