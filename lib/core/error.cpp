@@ -12,6 +12,7 @@
 #include "memory_error.h"
 #include "op.h"
 #include "op_error.h"
+#include "printable.h"
 
 namespace reel {
 namespace {
@@ -144,6 +145,7 @@ std::string refusal(const char* op, Location where, std::string_view sentence) {
   std::string text = is_inner ? fmt::format("gradient of {}: {}: {}", differentiated->name, op, sentence)
                               : fmt::format("{}: {}", op, sentence);
   if (std::string found = whereabouts(context()); !found.empty()) text.append("; ").append(found);
+  text = printable_lines(text);  // it may quote names from files
   // Leaves out what the library tries out, or a listener does.
   if (Listener* listener = context().listener; listener && context().has(Context::intercepted))
     listener->refused(op, where, text);

@@ -42,6 +42,13 @@ std::string printable(std::string_view text) {
   return shown;
 }
 
+std::string printable_lines(std::string_view text) {
+  std::string shown;
+  for (std::size_t end; (end = text.find('\n')) != text.npos; text.remove_prefix(end + 1))
+    shown.append(printable(text.substr(0, end))).append("\n");
+  return shown + printable(text);
+}
+
 std::string shortened(std::string_view name) {
   constexpr std::size_t most_bytes = 100;
   return printable(whole_characters(name, most_bytes)) + (name.size() > most_bytes ? "…" : "");

@@ -13,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import zipfile
 from pathlib import Path
 
 failures = []
@@ -149,6 +150,31 @@ def inspect_recordings(tool, write_recording, folder):
     check("damaged recordings are refused or read in little memory", refused_badly == 0, f"{refused_badly} were not")
 
 
+def print_hostile_names(tool, folder):
+    """A terminal obeys escape sequences, and a reader believes text that runs backwards."""
+    hostile = "\x1b]0;owned\x07\u202e\u009b2J"
+    folder = folder / f"names{hostile}"
+    folder.mkdir()
+    tensors, other, empty = folder / "a.safetensors", folder / "b.safetensors", folder / "c.reel"
+    safetensors(tensors, {hostile: [1, 2]})
+    safetensors(other, {hostile: [1, 3]})
+    empty.write_bytes(b"REELREC1")
+    odd = Path(os.fsdecode(os.fsencode(folder) + b"/\xff.safetensors"))
+    safetensors(odd, {"x": [1]})
+    with zipfile.ZipFile(folder / "d.npz", "w") as archive:
+        archive.writestr(hostile, b"text")
+    for command in (["inspect", tensors], ["inspect", tensors, "--json"], ["inspect", tensors, other], ["inspect", tensors, other, "--json"],
+                    ["inspect", odd], ["inspect", folder / "none"], ["inspect", folder / "d.npz"], ["inspect", empty], ["debug", empty],
+                    ["diff", empty, empty], ["report", empty], ["trace", empty], ["plot", folder],
+                    ["convert", tensors, folder / "e.npz"], ["convert", odd, folder / "e.npy", "--json"], ["convert", tensors, folder / "f.txt"], [hostile]):
+        found = subprocess.run([str(tool)] + [os.fsencode(word) for word in command], capture_output=True, timeout=60, check=False)
+        printed = (found.stdout + found.stderr).decode(errors="surrogateescape")
+        check(f"{command[0]} {len(command)} prints no control characters and only UTF-8", printed and found.returncode >= 0
+              and not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\u202e\udc80-\udcff]", printed), (command, found))
+        if "--json" in command:
+            check("and JSON", json.loads(printed) is not None, printed)
+
+
 def convert(tool, folder):
     plain = folder / "plain.safetensors"
     found = run(tool, "convert", plain, folder / "plain.npz")
@@ -187,6 +213,7 @@ def main():
         inspect(tool, folder)
         inspect_recordings(tool, write_recording, folder)
         convert(tool, folder)
+        print_hostile_names(tool, folder)
         documents(tool, manual)
     return 1 if failures else 0
 

@@ -9,6 +9,7 @@
 #include <reel/io/numpy.h>
 #include <reel/io/safetensors.h>
 
+#include "print.h"
 #include "tensor_list.h"
 #include "verb.h"
 
@@ -44,13 +45,12 @@ std::function<int()> add_convert(CLI::App& command) {
     write(list, given->to);
     bool drops_metadata = !list.metadata.empty() && !given->to.ends_with(".safetensors");
     if (given->json)
-      fmt::print(
-          "{}\n",
-          nlohmann::json{{"file", given->to}, {"tensors", list.tensors.size()}, {"metadata_dropped", drops_metadata}}
-              .dump());
+      print_json(
+          nlohmann::json{{"file", given->to}, {"tensors", list.tensors.size()}, {"metadata_dropped", drops_metadata}},
+          -1);
     else
-      fmt::print("{}: {} tensor{}{}\n", given->to, list.tensors.size(), list.tensors.size() == 1 ? "" : "s",
-                 drops_metadata ? ", without the metadata, for which the format has no room" : "");
+      print("{}: {} tensor{}{}\n", given->to, list.tensors.size(), list.tensors.size() == 1 ? "" : "s",
+            drops_metadata ? ", without the metadata, for which the format has no room" : "");
     return 0;
   };
 }

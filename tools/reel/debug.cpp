@@ -12,6 +12,7 @@
 
 #include <reel/debug/debugger.h>
 
+#include "print.h"
 #include "verb.h"
 
 namespace {
@@ -37,7 +38,9 @@ std::function<int()> add_debug(CLI::App& command) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
-  command.add_option("--source", given->folders, "a folder in which source files are searched; repeatable")
+  command
+      .add_option("--source", given->folders,
+                  "a folder below which source files are searched, as below the current one; repeatable")
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false);
@@ -53,7 +56,7 @@ std::function<int()> add_debug(CLI::App& command) {
                                     printed += text;
                                     return;
                                   }
-                                  fmt::print("{}", text);
+                                  print_text(text);
                                   std::fflush(stdout);
                                 },
                             .width = terminal_width(),
@@ -67,12 +70,12 @@ std::function<int()> add_debug(CLI::App& command) {
       next = debugger.execute(line);
       results.push_back({{"command", line}, {"output", printed}, {"failed", debugger.failures() > failures}});
     }
-    if (given->json) fmt::print("{}\n", results.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    if (given->json) print_json(results);
     if (!given->commands.empty()) return debugger.failures() == 0 ? 0 : 1;
     bool on_terminal = isatty(STDIN_FILENO) != 0;
     if (on_terminal) {
       debugger.execute("where");
-      fmt::print("`help` lists the commands.\n");
+      print("`help` lists the commands.\n");
     }
     std::setlocale(LC_CTYPE, "");  // the line editor reads the letters of the terminal's encoding
     run_commands(debugger);

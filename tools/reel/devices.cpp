@@ -14,6 +14,7 @@
 #include <reel/threads.h>
 
 #include "cpu/processor.h"
+#include "print.h"
 #include "verb.h"
 
 namespace {
@@ -66,7 +67,7 @@ std::vector<Row> device_rows() {
   return rows;
 }
 
-void print_json() {
+void print_as_json() {
   nlohmann::json devices = nlohmann::json::array();
   for (const Row& row : device_rows()) {
     nlohmann::json device;
@@ -75,7 +76,7 @@ void print_json() {
   }
   nlohmann::json all = {{"devices", devices}};
   if (!reel::cuda::is_available()) all["why_no_cuda"] = reel::cuda::why_not();
-  fmt::print("{}\n", all.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  print_json(all);
 }
 
 void print_devices() {
@@ -89,9 +90,9 @@ void print_devices() {
   for (const Row& row : rows) {
     std::string line;
     for (std::size_t i = 0; i + 1 < row.size(); ++i) line += fmt::format("{:{}}  ", row[i], widths[i]);
-    fmt::print("{}{}\n", line, row.back());
+    print("{}{}\n", line, row.back());
   }
-  if (!reel::cuda::is_available()) fmt::print("\nThere is no CUDA device: {}.\n", reel::cuda::why_not());
+  if (!reel::cuda::is_available()) print("\nThere is no CUDA device: {}.\n", reel::cuda::why_not());
 }
 
 }  // namespace
@@ -100,7 +101,7 @@ std::function<int()> add_devices(CLI::App& command) {
   auto as_json = std::make_shared<bool>(false);
   command.add_flag("--json", *as_json, "prints JSON");
   return [as_json] {
-    *as_json ? print_json() : print_devices();
+    *as_json ? print_as_json() : print_devices();
     return 0;
   };
 }

@@ -6,11 +6,12 @@
 
 #include <reel/debug/diff.h>
 
+#include "print.h"
 #include "verb.h"
 
 namespace {
 
-void print_json(const reel::debug::RunDifference& found) {
+void print_as_json(const reel::debug::RunDifference& found) {
   constexpr const char* kinds[] = {"values", "op", "end"};
   nlohmann::json json = {{"equal", found.equal()}, {"compared", found.compared}, {"differing", found.differing}};
   json["first"] = nlohmann::json::array();
@@ -20,7 +21,7 @@ void print_json(const reel::debug::RunDifference& found) {
                              {"b", one.b},
                              {"output", one.output},
                              {"description", one.description}});
-  fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+  print_json(json);
 }
 
 }  // namespace
@@ -47,7 +48,7 @@ std::function<int()> add_diff(CLI::App& command) {
     using reel::debug::RecordedRun;
     reel::debug::RunDifference found =
         reel::debug::diff(RecordedRun::read(given->a), RecordedRun::read(given->b), given->options);
-    given->json ? print_json(found) : fmt::print("{}\n", to_string(found));
+    given->json ? print_as_json(found) : print("{}\n", to_string(found));
     return found.equal() ? 0 : 1;
   };
 }

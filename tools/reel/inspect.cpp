@@ -17,6 +17,7 @@
 #include "core/printable.h"
 #include "debug/recording/recording_summary.h"
 #include "kernels/kernel_table.h"
+#include "print.h"
 #include "table.h"
 #include "tensor_list.h"
 #include "verb.h"
@@ -110,20 +111,20 @@ int show_tensors(const Arguments& given) {
     json["statistics"] = with_statistics;
     json["tensors"] = nlohmann::json::array();
     for (const ListedTensor& tensor : list.tensors) json["tensors"].push_back(json_of(tensor, with_statistics));
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(json);
     return 0;
   }
-  fmt::print("{}: {}, {} tensor{}, {}\n", list.path, list.format, list.tensors.size(),
-             list.tensors.size() == 1 ? "" : "s", text_of_bytes(list.bytes));
+  print("{}: {}, {} tensor{}, {}\n", list.path, list.format, list.tensors.size(), list.tensors.size() == 1 ? "" : "s",
+        text_of_bytes(list.bytes));
   for (const auto& [key, value] : list.metadata)
-    fmt::print("  {}: {}\n", reel::detail::printable(key), reel::detail::printable(value));
+    print("  {}: {}\n", reel::detail::printable(key), reel::detail::printable(value));
   std::vector<std::vector<std::string>> rows{{"name", "form", "size"}};
   if (with_statistics)
     for (const char* heading : {"min", "max", "mean", "NaN", "Inf", "zeros"}) rows[0].emplace_back(heading);
   for (const ListedTensor& tensor : list.tensors) rows.push_back(row_of(tensor, with_statistics));
   if (!list.tensors.empty()) print_table(rows, {2, 3, 4, 5, 6, 7, 8});
   if (!with_statistics)
-    fmt::print("No statistics, since the elements have {}; --statistics reads them.\n", text_of_bytes(list.bytes));
+    print("No statistics, since the elements have {}; --statistics reads them.\n", text_of_bytes(list.bytes));
   return 0;
 }
 
@@ -163,9 +164,9 @@ int show_difference(const Arguments& given) {
     rows.push_back({reel::detail::printable(name), difference});
   }
   if (given.json)
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(json);
   else if (rows.size() == 1)
-    fmt::print("No differences in {} tensor{}.\n", names.size(), names.size() == 1 ? "" : "s");
+    print("No differences in {} tensor{}.\n", names.size(), names.size() == 1 ? "" : "s");
   else
     print_table(rows);
   return rows.size() == 1 ? 0 : 1;
@@ -178,14 +179,14 @@ int show_recording(const Arguments& given) {
                            {"ops", run.ops},     {"dropped", run.dropped},     {"complete", run.is_complete},
                            {"steps", run.steps}, {"anomalies", run.anomalies}, {"errors", run.errors}};
     for (const auto& [kind, count] : run.kinds) json["kinds"][std::string(kind)] = count;
-    fmt::print("{}\n", json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
+    print_json(json);
     return 0;
   }
-  fmt::print("{}: recording of `{}`{}\n", given.file, reel::detail::printable(run.program),
-             run.is_complete ? "" : ", which ended without closing it");
-  fmt::print("  {} ops, {} dropped, {} steps, {} tensors with NaN or infinity, {} errors\n", run.ops, run.dropped,
-             run.steps, run.anomalies, run.errors);
-  for (const auto& [kind, count] : run.kinds) fmt::print("  {}: {}\n", kind, count);
+  print("{}: recording of `{}`{}\n", given.file, reel::detail::printable(run.program),
+        run.is_complete ? "" : ", which ended without closing it");
+  print("  {} ops, {} dropped, {} steps, {} tensors with NaN or infinity, {} errors\n", run.ops, run.dropped, run.steps,
+        run.anomalies, run.errors);
+  for (const auto& [kind, count] : run.kinds) print("  {}: {}\n", kind, count);
   return 0;
 }
 

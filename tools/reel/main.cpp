@@ -9,6 +9,7 @@
 
 #include <reel/version.h>
 
+#include "print.h"
 #include "verb.h"
 
 const std::vector<Verb>& verbs() {
@@ -49,6 +50,8 @@ std::string usage_error(const std::string& unknown) {
   return fmt::format("there is no verb '{}'; there are: {}", unknown, names);
 }
 
+void print_error(std::string_view sentence) { print_text(fmt::format("reel: {}\n", sentence), stderr); }
+
 }  // namespace
 
 int main(int count, char** arguments) {
@@ -69,13 +72,13 @@ int main(int count, char** arguments) {
   } catch (const CLI::Success& asked) {  // for help or the version
     return app.exit(asked);
   } catch (const CLI::ExtrasError&) {
-    fmt::print(stderr, "reel: {}\n", usage_error(count > 1 ? arguments[1] : ""));
+    print_error(usage_error(count > 1 ? arguments[1] : ""));
     return wrong_usage;
   } catch (const CLI::ParseError& error) {
-    fmt::print(stderr, "reel: {}\n", error.what());
+    print_error(error.what());
     return wrong_usage;
   } catch (const std::exception& error) {
-    fmt::print(stderr, "reel: {}\n", error.what());
+    print_error(error.what());
     return failed;
   }
 }

@@ -6,6 +6,7 @@
 
 #include <reel/debug/ops.h>
 
+#include "print.h"
 #include "table.h"
 #include "verb.h"
 
@@ -32,7 +33,7 @@ std::function<int()> add_ops(CLI::App& command) {
                       {"internal", op.internal}});
     }
     if (given->json)
-      fmt::print("{}\n", json.dump(2));
+      print_json(json);
     else
       print_table(rows);
     return 0;

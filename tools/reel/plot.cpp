@@ -6,6 +6,7 @@
 
 #include <reel/logging/plot.h>
 
+#include "print.h"
 #include "verb.h"
 
 std::function<int()> add_plot(CLI::App& command) {
@@ -20,7 +21,7 @@ std::function<int()> add_plot(CLI::App& command) {
   command.add_flag("--json", given->json, "prints JSON");
   return [given] {
     reel::logging::plot(given->directory, given->page, {.title = given->title}, {});
-    fmt::print("{}\n", given->json ? nlohmann::json{{"file", given->page}}.dump() : given->page);
+    given->json ? print_json(nlohmann::json{{"file", given->page}}, -1) : print("{}\n", given->page);
     return 0;
   };
 }

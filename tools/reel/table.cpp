@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "print.h"
+
 namespace {
 
 // The number of characters of UTF-8.
@@ -28,7 +30,7 @@ void print_table(const std::vector<std::vector<std::string>>& rows, const std::v
       line += right ? padding + row[i] : i + 1 < row.size() ? row[i] + padding : row[i];
       if (i + 1 < row.size()) line += "  ";
     }
-    fmt::print("{}\n", line);
+    print("{}\n", line);
   }
 }
 

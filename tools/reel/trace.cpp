@@ -7,6 +7,7 @@
 #include <reel/debug/recorded_run.h>
 
 #include "debug/profile/slices.h"
+#include "print.h"
 #include "verb.h"
 
 std::function<int()> add_trace(CLI::App& command) {
@@ -23,7 +24,7 @@ std::function<int()> add_trace(CLI::App& command) {
   return [given] {
     reel::debug::RecordedRun run = reel::debug::RecordedRun::read(given->recording);
     reel::debug::write_trace(slices_of(run), run.program(), given->trace, {});
-    fmt::print("{}\n", given->json ? nlohmann::json{{"file", given->trace}}.dump() : given->trace);
+    given->json ? print_json(nlohmann::json{{"file", given->trace}}, -1) : print("{}\n", given->trace);
     return 0;
   };
 }

@@ -116,7 +116,8 @@ Debugger::~Debugger() = default;
 
 std::string Debugger::take_printed() { return std::exchange(state_->printed, {}); }
 
-void Debugger::State::print_text(const std::string& text) {
+void Debugger::State::print_text(const std::string& unchecked) {
+  std::string text = detail::printable_lines(unchecked);
   printed += text;
   if (printed.size() > most_printed) printed.erase(0, printed.size() - most_printed);
   options.output(text);

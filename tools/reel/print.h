@@ -1,0 +1,20 @@
+#pragma once
+
+#include <cstdio>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json_fwd.hpp>
+
+/// Prints text, which may hold names from files of any origin, without what a terminal would obey.
+void print_text(std::string_view text, std::FILE* to = stdout);
+
+/// Formats and prints text to standard output.
+template <class... T>
+void print(fmt::format_string<T...> form, T&&... values) {
+  print_text(fmt::format(form, std::forward<T>(values)...));
+}
+
+/// Prints JSON to standard output, in ASCII. `indent`: the columns by which a level is indented; −1: all in one line.
+void print_json(const nlohmann::json& json, int indent = 2);
