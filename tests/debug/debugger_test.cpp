@@ -174,6 +174,49 @@ TEST_CASE("src shows lines with the tensors that they made") {
              contains("error: no op of the run was called in a file 'nowhere.cpp'"));
 }
 
+TEST_CASE("src lists lines however far apart they are") {
+  RecordedRun run;
+  for (int line : {1, std::numeric_limits<int>::max()}) {
+    debug::RecordedOp op;
+    op.id = static_cast<std::uint64_t>(line);
+    op.op = run.intern("exp");
+    op.file = run.intern("nowhere.cpp");
+    op.line = line;
+    op.outputs.resize(1);
+    run.add(std::move(op));
+  }
+  Terminal terminal(std::move(run));
+  CHECK_THAT(terminal.after("src nowhere.cpp"), contains("%1 exp") && contains("%2147483647 exp"));
+  CHECK_THAT(terminal.after("src nowhere.cpp:2147483647"), !contains("%1 exp") && contains("%2147483647 exp"));
+}
+
+TEST_CASE("li goes through a chain of any length to a bounded depth") {
+  RecordedRun run;
+  for (std::uint64_t id = 1; id <= 100'000; ++id) {
+    debug::RecordedOp op;
+    op.id = id;
+    op.op = run.intern("exp");
+    op.inputs = {{id - 1, 0}, {id, 0}};
+    run.add(std::move(op));
+  }
+  Terminal terminal(std::move(run));
+  CHECK_THAT(terminal.after("li %100000 -d 1000"), contains("%99000 exp") && !contains("%98999 exp"));
+  CHECK_THAT(terminal.after("li %100000 -d 100000"), contains("error: the depth is 100000, but must be at most 1000"));
+}
+
+TEST_CASE("a pattern that is too much for a long name is an error of the command") {
+  RecordedRun run;
+  debug::RecordedOp op;
+  op.id = 1;
+  op.op = run.intern("exp");
+  op.outputs.resize(1);
+  op.outputs[0].name = run.intern(std::string(1 << 20, 'a'));
+  run.add(std::move(op));
+  Terminal terminal(std::move(run));
+  CHECK_THAT(terminal.after("lt -n a*b"), contains("No tensor fits."));
+  CHECK_THAT(terminal.after("lt -n a"), contains("%1"));
+}
+
 TEST_CASE("step, back, cont and run move through a recording") {
   Terminal terminal(recorded());
   CHECK_THAT(terminal.after("step"), contains("%"));

@@ -19,6 +19,8 @@
 #include "core/op.h"
 #include "debug/listener_scope.h"
 #include "debug/recording/recording_summary.h"
+#include "io/folder.h"
+#include "recording_of_records.h"
 #include "temporary_file.h"
 
 namespace reel {
@@ -29,6 +31,7 @@ using debug::RecordedOp;
 using debug::RecordedRun;
 using debug::Recording;
 using reel_test::contains;
+using reel_test::error_of;
 using reel_test::TemporaryFile;
 
 struct Net : nn::Module {
@@ -480,6 +483,75 @@ TEST_CASE("a file that is no recording, or a damaged one, is refused with a sent
     }
   }
   CHECK(refused > 10);
+}
+
+TEST_CASE("a recording that claims more than its bytes can hold is refused") {
+  TemporaryFile file("run.reel");
+  auto error = [&](const reel_test::HostileOp& op) {
+    std::ofstream(file.path(), std::ios::binary) << reel_test::recording_of(op);
+    return error_of<io::FileError>([&] { RecordedRun::read(file.path()); });
+  };
+  CHECK(error({}).empty());
+  CHECK_THAT(error({.units = std::uint64_t{1} << 30}), contains("more units"));
+  CHECK_THAT(error({.nans = 7}), contains("more elements than it has"));
+  CHECK_THAT(error({.nans = std::uint64_t{1} << 63}), contains("more elements than it has"));
+  for (std::uint64_t large : {std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
+    CHECK_THAT(error({.id = large}), contains("a number is too large"));
+    CHECK_THAT(error({.step = large}), contains("a number is too large"));
+    CHECK_THAT(error({.duration = large}), contains("a number is too large"));
+  }
+  CHECK_THAT(error({.line = std::uint64_t{1} << 31}), contains("a number is too large"));
+}
+
+TEST_CASE("texts of a recording are read without control characters and bytes that are not UTF-8") {
+  TemporaryFile file("run.reel");
+  std::ofstream(file.path(), std::ios::binary)
+      << reel_test::recording_of({.text = "\x1b]0;owned\x07\n\xff\u202e", .program = "run\x1b[2J"});
+  RecordedRun run = RecordedRun::read(file.path());
+  REQUIRE(run.ops().size() == 1);
+  const RecordedOp& op = run.ops()[0];
+  const std::string shown = R"(\u{1b}]0;owned\u{7}\u{a}\xff\u{202e})";
+  for (std::string_view text : {op.op, op.file, op.module, op.notes, op.error, op.outputs[0].name})
+    CHECK(text == shown);
+  CHECK(run.program() == R"(run\u{1b}[2J)");
+  CHECK(debug::summarise_recording(file.path()).program == R"(run\u{1b}[2J)");
+}
+
+TEST_CASE("a recording keeps the sources in the folders that it is given, and nothing else") {
+  reel_test::Folder folder;
+  std::string outside = folder.file("secret"), inside = folder.file("code");
+  std::filesystem::create_directory(inside);
+  std::ofstream(outside) << "secret";
+  std::ofstream(inside + "/model.cpp") << "first line\n";
+  std::filesystem::create_symlink(outside, inside + "/link.cpp");
+  const std::string absolute = inside + "/model.cpp";
+  Tensor x = ones({2});
+  auto record = [&](const debug::RecordingOptions& options, int ops) {
+    Recording recording(folder.file("run.reel"), options);
+    for (int i = 0; i < ops; ++i)
+      for (const char* name : {"model.cpp", absolute.c_str(), "link.cpp", outside.c_str(), "code/../secret"}) {
+        CallerScope scope({name, 1});
+        (void)exp(x);
+      }
+    return folder.file("run.reel");
+  };
+  RecordedRun none = RecordedRun::read(record({}, 1));
+  CHECK(none.source("model.cpp").empty());
+  // Also where the first segments have been overwritten.
+  for (int ops : {1, 5000}) {
+    RecordedRun run = RecordedRun::read(record({.max_bytes = 1 << 20, .sources = {inside}}, ops));
+    CHECK(run.source("model.cpp") == "first line\n");
+    CHECK(run.source(absolute) == "first line\n");
+    for (const std::string& other : {std::string("link.cpp"), outside, std::string("code/../secret")})
+      CHECK(run.source(other).empty());
+    CHECK((run.dropped() > 0) == (ops > 1));
+  }
+  // What has no room leaves room for the ops.
+  std::ofstream(inside + "/model.cpp") << std::string(20'000, 'x');
+  RecordedRun run = RecordedRun::read(record({.max_bytes = 1 << 20, .sources = {inside}}, 50));
+  CHECK(run.source("model.cpp").empty());
+  CHECK(count_of(run, OpKind::forward) == 250);
+  CHECK(run.dropped() == 0);
 }
 
 TEST_CASE("a recording names the units of a result that are zero in all examples") {

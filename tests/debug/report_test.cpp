@@ -1,9 +1,12 @@
 #include <reel/debug/report.h>
 
+#include <sys/stat.h>
+
 #include <cmath>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -92,6 +95,110 @@ TEST_CASE("a report has histograms of the kept values of lines, from 50 finite o
   CHECK(recorded([&](int i) { static_cast<void>(slice(x, 0, i == 0 ? 1 : 0, 10) - 1.0); }).empty());
   CHECK(recorded([](int) { static_cast<void>(ones({20}) - 1.0); }).empty());
   CHECK(recorded([](int) { static_cast<void>(arange(20) - 1); }).empty());
+}
+
+TEST_CASE("a report and the debugger show source files below the current folder and the given ones only") {
+  reel_test::InFolder scratch;
+  namespace fs = std::filesystem;
+  for (const char* folder : {"here", "here/.hidden", "given", "given/part", "outside"}) fs::create_directory(folder);
+  const std::string root = fs::current_path();
+  for (const char* file : {"here/model.cpp", "here/.hidden/key.cpp", "given/part/net.cpp", "outside/secret.cpp"})
+    std::ofstream(file) << "text of " << file << "\n";
+  std::ofstream("here/huge.cpp") << std::string(5 << 20, 'x');
+  fs::create_symlink(root + "/outside/secret.cpp", "here/link.cpp");
+  fs::create_symlink(root + "/outside", "here/folder");
+  REQUIRE(mkfifo("here/pipe.cpp", 0600) == 0);
+  fs::current_path("here");
+  const std::string absolute = root + "/here/model.cpp", secret = root + "/outside/secret.cpp";
+  const std::vector<std::string> files{"model.cpp",
+                                       absolute,
+                                       "part/net.cpp",
+                                       "/etc/passwd",
+                                       secret,
+                                       "link.cpp",
+                                       "huge.cpp",
+                                       "folder/secret.cpp",
+                                       "a/../../outside/secret.cpp",
+                                       "pipe.cpp",
+                                       ".hidden/key.cpp",
+                                       "/proc/self/environ"};
+  {
+    debug::Recording recording("run.reel");
+    for (const std::string& file : files) {
+      CallerScope scope({file.c_str(), 1});
+      static_cast<void>(exp(ones({2})));
+    }
+  }
+  debug::report("run.reel", "page.html", {.source_folders = {"../given"}});
+  nlohmann::json run = runs_of(bytes_of("page.html"))[0];
+  std::set<std::string> shown;
+  for (const auto& [index, lines] : run["sources"].items()) {
+    shown.insert(run["texts"][std::stoull(index)].get<std::string>());
+    CHECK_THAT(lines[0].get<std::string>(), contains("text of "));
+  }
+  CHECK(shown == std::set<std::string>{"model.cpp", absolute, "part/net.cpp"});
+  debug::RecordedRun read = debug::RecordedRun::read("run.reel");
+  std::string printed;
+  debug::Debugger debugger(read,
+                           {.output = [&](std::string_view text) { printed += text; }, .source_folders = {"../given"}});
+  for (const debug::RecordedOp& op : read.ops()) {
+    if (op.op != "exp") continue;
+    debugger.execute("run until id " + std::to_string(op.id));
+    printed.clear();
+    debugger.execute("src");
+    INFO(op.file);
+    bool is_shown = shown.contains(std::string(op.file));
+    CHECK((printed.find("text of ") != std::string::npos) == is_shown);
+    CHECK((printed.find("was not found") != std::string::npos) == !is_shown);
+  }
+}
+
+TEST_CASE("a report has no more source text than a few MB, however many names a recording gives one file") {
+  reel_test::InFolder scratch;
+  std::ofstream("model.cpp") << std::string(1 << 20, 'x');
+  {
+    debug::Recording recording("run.reel");
+    for (int i = 0; i < 20; ++i) {
+      std::string file = std::string(static_cast<std::size_t>(i), '/') + "model.cpp";
+      CallerScope scope({file.c_str(), 1});
+      static_cast<void>(exp(ones({2})));
+    }
+  }
+  debug::report("run.reel", "page.html");
+  CHECK(runs_of(bytes_of("page.html"))[0]["sources"].size() == 4);
+}
+
+TEST_CASE("a report shows the sources that a recording holds, where the files are not") {
+  reel_test::InFolder scratch;
+  std::filesystem::create_directory("code");
+  std::ofstream("code/model.cpp") << "Tensor y = exp(x);\r\n\n</script>\x1b[2J";
+  {
+    debug::Recording recording("run.reel", {.sources = {"code"}});
+    CallerScope scope({"model.cpp", 1});
+    static_cast<void>(exp(ones({2})));
+  }
+  std::filesystem::remove_all("code");
+  debug::report("run.reel", "page.html");
+  nlohmann::json sources = runs_of(bytes_of("page.html"))[0]["sources"];
+  REQUIRE(sources.size() == 1);
+  CHECK(*sources.begin() == nlohmann::json({"Tensor y = exp(x);", "", R"(</script>\u{1b}[2J)"}));
+  debug::RecordedRun read = debug::RecordedRun::read("run.reel");
+  std::string printed;
+  debug::Debugger debugger(read, {.output = [&](std::string_view text) { printed += text; }});
+  debugger.execute("src model.cpp");
+  CHECK_THAT(printed, contains("1  Tensor y = exp(x);\n") && contains(R"(3  </script>\u{1b}[2J)"));
+}
+
+TEST_CASE("the columns of ops take no more memory for units than a page has room for") {
+  debug::RecordedRun run;
+  debug::RecordedOp op;
+  op.id = 1;
+  op.op = run.intern("relu");
+  op.outputs.resize(1);
+  op.outputs[0].shape = Shape{1, std::int64_t{1} << 40};
+  op.outputs[0].zero_units = {0};
+  run.add(std::move(op));
+  CHECK_THAT(debug::json_of(run, "run", {}), contains(R"("zero":[1])"));
 }
 
 TEST_CASE("a report of two recordings names their first difference, and one of a folder of logs has its curves") {

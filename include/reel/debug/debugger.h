@@ -20,7 +20,8 @@ struct DebuggerOptions {
   std::function<void(std::string_view text)> output;
   /// The width of the terminal, in columns, at least 40. Default 120.
   int width = 120;
-  /// Folders in which source files are searched, beside the current one.
+  /// Folders in which source files are searched that the recording does not hold, beside the current one. Links and
+  /// hidden files below them, and files of more than 4 MB, are not read.
   std::vector<std::string> source_folders = {};
   /// For a program that is stopped: called with a condition by the commands that let it run on. Empty: the commands move
   /// through the recorded run.

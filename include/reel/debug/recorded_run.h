@@ -130,8 +130,10 @@ class RecordedRun {
   bool is_complete() const;
   /// The number of ops that the bound on bytes has dropped.
   std::uint64_t dropped() const;
+  /// The text of a source file, by its name in the ops; empty if the recording does not hold it.
+  std::string_view source(std::string_view file) const;
 
-  /// Keeps a text as long as this run lives, once for equal ones.
+  /// Keeps a text as long as this run lives, once for equal ones, as `io::printable` writes it.
   std::string_view intern(std::string_view text);
   /// Adds an op, whose texts must be interned. Ops may come in any order of ids; adding one with a smaller id than the
   /// last invalidates references to ops, as in `std::deque::insert`.
@@ -140,6 +142,8 @@ class RecordedRun {
   void add_update(RecordedUpdate update);
   /// Names a tensor; does nothing if it is not there.
   void rename(TensorId id, std::string_view name);
+  /// Keeps the text of a source file, whose name must be interned.
+  void add_source(std::string_view file, std::string_view text);
   /// Drops the oldest ops until at most `count` are left.
   void keep_last(std::size_t count);
   /// Drops the oldest norms of parameters until at most `count` are left. Returns how many were dropped.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <reel/location.h>
 
@@ -24,6 +25,9 @@ struct RecordingOptions {
   bool updates = true;
   /// Every n-th step of optimisers is recorded, n at least 1. Default 1: all.
   std::int64_t every = 1;
+  /// Folders whose source files the recording keeps if ops name them, `max_bytes` / 64 in all at most, so that readers
+  /// can show lines where the files are not. Default none.
+  std::vector<std::string> sources = {};
 };
 
 /// A scope that records to a file every op of this thread, forward and backward: its line, module, notes, inputs,

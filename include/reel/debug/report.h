@@ -12,7 +12,8 @@ namespace reel::debug {
 struct ReportOptions {
   /// The title of the page; empty: the names of the runs. Default empty.
   std::string title = {};
-  /// Folders in which source files are searched, beside the current one.
+  /// Folders in which source files are searched that the recording does not hold, beside the current one. Links and
+  /// hidden files below them, and files of more than 4 MB, are not read.
   std::vector<std::string> source_folders = {};
 };
 

@@ -8,6 +8,9 @@ namespace reel::debug {
 
 namespace {
 
+// std::regex takes stack for each byte.
+constexpr std::size_t most_searched_bytes = 4096;
+
 // What `lt` is asked for.
 struct Listing {
   const TensorFilter* filter = nullptr;
@@ -70,7 +73,7 @@ bool is_chosen(const Listing& listing, const RecordedOp& op, const RecordedTenso
          (listing.op.empty() || op.op == listing.op) &&
          (listing.line == 0 || (op.line == listing.line && op.file.ends_with(listing.file))) &&
          (listing.module.empty() || op.module.starts_with(listing.module)) &&
-         (!listing.name || std::regex_search(std::string(tensor.name), *listing.name));
+         (!listing.name || std::regex_search(std::string(tensor.name.substr(0, most_searched_bytes)), *listing.name));
 }
 
 struct Row {

@@ -6,6 +6,9 @@ namespace reel::debug {
 
 namespace {
 
+// Each level takes a call, and two columns of a line.
+constexpr std::int64_t most_depth = 1000;
+
 std::string line_of_tensor(const Debugger::State& state, TensorId id) {
   const RecordedOp* op = state.run.find(id.op);
   if (!op) return fmt::format("%{} is not in the recording", id.op);
@@ -61,6 +64,7 @@ void show_tree(Debugger::State& state, Words words, bool inputs) {
   for (std::size_t i = 0; i + 1 < words.size(); ++i)
     if (words[i] == "-d") {
       depth = integer_of(words[i + 1], "the depth");
+      if (depth > most_depth) refuse_command("the depth is {}, but must be at most {}", depth, most_depth);
       words.erase(words.begin() + static_cast<std::ptrdiff_t>(i), words.begin() + static_cast<std::ptrdiff_t>(i) + 2);
       break;
     }

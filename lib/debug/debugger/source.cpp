@@ -1,29 +1,13 @@
 #include <algorithm>
-#include <fstream>
 #include <map>
 
 #include "../../core/printable.h"
+#include "../recording/sources.h"
 #include "state.h"
 
 namespace reel::debug {
 
 namespace {
-
-std::optional<std::vector<std::string>> lines_of(const Debugger::State& state, const std::string& file) {
-  std::vector<std::string> paths{file};
-  for (const std::string& folder : state.options.source_folders) {
-    paths.push_back(fmt::format("{}/{}", folder, file));
-    paths.push_back(fmt::format("{}/{}", folder, file.substr(file.rfind('/') + 1)));
-  }
-  for (const std::string& path : paths) {
-    std::ifstream source(path);
-    if (!source) continue;
-    std::vector<std::string> lines;
-    for (std::string line; std::getline(source, line);) lines.push_back(detail::printable(line));
-    return lines;
-  }
-  return std::nullopt;
-}
 
 // The file of the run whose path ends as asked. Throws: CommandError.
 std::string file_of(const Debugger::State& state, const std::string& asked) {
@@ -76,17 +60,22 @@ void show_source(Debugger::State& state, const Words& words) {
     }
   }
   if (file.empty()) refuse_command("the op's file is not known");
-  std::optional<std::vector<std::string>> lines = lines_of(state, file);
+  std::vector<std::string> folders = state.options.source_folders;
+  if (state.options.resume) folders.push_back(own_folder_of(file));
+  std::string source = source_of(state.run, file, std::move(folders));
+  std::vector<std::string_view> lines = lines_of(source);
   std::map<int, LineOps> ops = ops_by_line(state, file);
-  if (!lines)
+  if (lines.empty())
     state.print("{} was not found, neither here nor with --source FOLDER; its lines without their text:\n", file);
-  int last = lines ? static_cast<int>(lines->size()) : ops.empty() ? 0 : ops.rbegin()->first;
-  int from = middle == 0 ? 1 : std::max(1, middle - 10), to = middle == 0 ? last : std::min(last, middle + 10);
-  for (int number = from; number <= to; ++number) {
+  std::vector<int> numbers;
+  for (const auto& [number, line] : ops)
+    if (lines.empty()) numbers.push_back(number);
+  for (int number = 1; number <= static_cast<int>(lines.size()); ++number) numbers.push_back(number);
+  for (int number : numbers) {
+    if (middle != 0 && std::abs(std::int64_t{number} - middle) > 10) continue;
     auto found = ops.find(number);
-    if (!lines && found == ops.end()) continue;
     state.print("{} {:4}  {}\n", number == middle ? "→" : " ", number,
-                lines ? (*lines)[static_cast<std::size_t>(number - 1)] : "");
+                lines.empty() ? "" : lines[static_cast<std::size_t>(number - 1)]);
     if (found == ops.end()) continue;
     for (const RecordedOp* op : found->second.last) {
       if (op->outputs.empty()) continue;

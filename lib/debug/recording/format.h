@@ -20,7 +20,7 @@ constexpr std::size_t running_op_offset = 3072, running_op_name = 14, running_op
 constexpr std::size_t most_running_op_bytes = running_op_file - running_op_name;
 
 /// The types of records.
-enum class RecordType : std::uint8_t { text = 1, op = 2, update = 3, name = 4 };
+enum class RecordType : std::uint8_t { text = 1, op = 2, update = 3, name = 4, source = 5 };
 
 /// The flags of an output.
 constexpr std::uint8_t has_statistics_flag = 1, has_fingerprint_flag = 2, has_values_flag = 4, has_zero_units_flag = 8;

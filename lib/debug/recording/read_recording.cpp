@@ -11,6 +11,7 @@
 #include "../../core/context.h"
 #include "../../core/most_elements.h"
 #include "../../core/op_error.h"
+#include "../../core/printable.h"
 #include "../../core/storage.h"
 #include "../../io/file.h"
 #include "format.h"
@@ -25,6 +26,8 @@ namespace {
 
 constexpr const char* read_name = "RecordedRun::read";
 // Of a segment that Recording writes.
+// Sums of two are no overflow.
+constexpr std::int64_t most_number = std::numeric_limits<std::int64_t>::max() / 2;
 constexpr std::uint64_t least_segment_bytes = std::uint64_t{1} << 16, most_segment_bytes = std::uint64_t{1} << 24;
 
 // Reads one recording into a run.
@@ -56,7 +59,7 @@ class RecordingReader {
     }
     add_running();
     summary.dropped = first_ == 0 ? 0 : first_ - 1;
-    summary.program = program_;
+    summary.program = printable(program_);
     summary.is_complete = is_complete_;
     return summary;
   }
@@ -70,7 +73,7 @@ class RecordingReader {
   void read_running(std::string_view header) {
     RecordReader running(header.substr(running_op_offset));
     has_running_ = running.fixed<std::uint64_t>() == 1 && !is_complete_;
-    running_line_ = running.fixed<std::int32_t>();
+    running_line_ = std::max(0, running.fixed<std::int32_t>());
     std::size_t op = running.byte(), file = running.byte();
     running_op_ = running.take(std::min(op, most_running_op_bytes));
     running_file_ = header.substr(running_op_offset + running_op_file, file);
@@ -106,7 +109,7 @@ class RecordingReader {
   }
 
   [[noreturn]] void refuse(std::string_view reason) const {
-    fail<io::FileError>(read_name, where_, "{} {}", path_, reason);
+    fail<io::FileError>(read_name, where_, "'{}' {}", printable(path_), reason);
   }
   std::uint64_t word(std::uint64_t offset) const {
     std::uint64_t value = 0;
@@ -156,7 +159,7 @@ class RecordingReader {
       case RecordType::text: texts_.push_back(run_.intern(record.take(record.size()))); break;
       case RecordType::op: add(read_op(record)); break;
       case RecordType::update: {
-        auto step = static_cast<std::int64_t>(record.varint());
+        std::int64_t step = number(record);
         std::string_view name = text(record);
         auto weight = record.fixed<double>(), gradient = record.fixed<double>(), change = record.fixed<double>();
         run_.add_update({step, name, weight, gradient, change});
@@ -166,6 +169,11 @@ class RecordingReader {
         std::uint64_t op = record.varint();
         auto output = static_cast<std::uint32_t>(record.varint());
         names_.push_back({{op, output}, text(record)});
+        break;
+      }
+      case RecordType::source: {
+        std::string_view file = text(record);
+        if (!counted_) run_.add_source(file, record.take(record.size()));
         break;
       }
     }
@@ -196,16 +204,21 @@ class RecordingReader {
     return texts_[index];
   }
 
+  std::int64_t number(RecordReader& record, std::int64_t most = most_number) const {
+    std::uint64_t number = record.varint();
+    if (number > static_cast<std::uint64_t>(most)) refuse("is a damaged recording: a number is too large");
+    return static_cast<std::int64_t>(number);
+  }
+
   RecordedOp read_op(RecordReader& record) {
     RecordedOp op;
-    op.id = record.varint();
+    op.id = static_cast<std::uint64_t>(number(record));
     std::uint64_t kind = record.varint();
     if (op.id == 0 || kind > 3) refuse("is a damaged recording: an op has a kind or an id that does not exist");
     op.kind = static_cast<OpKind>(kind);
     for (std::string_view* one : {&op.op, &op.file, &op.module, &op.notes, &op.error}) *one = text(record);
-    op.line = static_cast<int>(record.varint());
-    for (std::int64_t* number : {&op.step, &op.start, &op.duration})
-      *number = static_cast<std::int64_t>(record.varint());
+    op.line = static_cast<int>(number(record, std::numeric_limits<int>::max()));
+    for (std::int64_t* one : {&op.step, &op.start, &op.duration}) *one = number(record);
     op.thread = static_cast<std::uint32_t>(record.varint());
     op.forward = record.varint();
     std::uint64_t inputs = record.varint();
@@ -239,8 +252,12 @@ class RecordingReader {
       RecordedStatistics& statistics = tensor.statistics;
       for (double* number : {&statistics.min, &statistics.max, &statistics.mean, &statistics.norm})
         *number = record.fixed<double>();
-      for (std::int64_t* count : {&statistics.nans, &statistics.infinities, &statistics.zeros})
+      std::int64_t left = tensor.shape.numel();
+      for (std::int64_t* count : {&statistics.nans, &statistics.infinities, &statistics.zeros}) {
         *count = static_cast<std::int64_t>(record.varint());
+        if (*count < 0 || *count > left) refuse("is a damaged recording: a tensor has more elements than it has");
+        left -= *count;
+      }
     }
     if (flags & has_fingerprint_flag) tensor.fingerprint = record.fixed<std::uint64_t>();
     if (flags & has_values_flag) {
@@ -257,7 +274,7 @@ class RecordingReader {
     std::uint64_t count = record.varint();
     int axis = unit_axis(shape);
     auto units = axis < 0 ? 0 : static_cast<std::uint64_t>(shape[axis]);
-    if (count > std::min(record.size(), std::min<std::uint64_t>(units, most_units)))
+    if (count > std::min(record.size(), units) || units > most_units)
       refuse("is a damaged recording: a tensor has more units that are zero than it has units");
     std::vector<std::int32_t> zero(count);
     std::uint64_t next = 0;  // the index after the last one

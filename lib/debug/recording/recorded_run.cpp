@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <map>
 #include <unordered_map>
 #include <unordered_set>
 
 #include <fmt/format.h>
+
+#include "../../core/printable.h"
 
 namespace reel::debug {
 
@@ -33,7 +36,11 @@ struct RecordedRun::Contents {
   std::unordered_map<TensorId, std::vector<std::uint64_t>, HashTensorId> consumers;
   std::unordered_map<std::uint64_t, std::uint64_t> gradients;  // by the differentiated op
   std::vector<RecordedUpdate> updates;
-  std::unordered_set<std::string> texts;
+  struct HashText : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+  std::unordered_set<std::string, HashText, std::equal_to<>> texts;
+  std::map<std::string_view, std::string> sources;
   std::string program;
   bool is_complete = false;
   std::uint64_t dropped = 0;
@@ -78,8 +85,16 @@ std::string_view RecordedRun::program() const { return contents_->program; }
 bool RecordedRun::is_complete() const { return contents_->is_complete; }
 std::uint64_t RecordedRun::dropped() const { return contents_->dropped; }
 
+std::string_view RecordedRun::source(std::string_view file) const {
+  auto found = contents_->sources.find(file);
+  return found != contents_->sources.end() ? found->second : std::string_view();
+}
+
+// Whoever shows a run relies on this for what a terminal or a page would obey.
 std::string_view RecordedRun::intern(std::string_view text) {
-  return text.empty() ? std::string_view() : *contents_->texts.emplace(text).first;
+  if (text.empty()) return {};
+  auto found = contents_->texts.find(text);
+  return found != contents_->texts.end() ? *found : *contents_->texts.insert(detail::printable(text)).first;
 }
 
 const RecordedOp& RecordedRun::add(RecordedOp op) {
@@ -99,6 +114,8 @@ const RecordedOp& RecordedRun::add(RecordedOp op) {
 }
 
 void RecordedRun::add_update(RecordedUpdate update) { contents_->updates.push_back(update); }
+
+void RecordedRun::add_source(std::string_view file, std::string_view text) { contents_->sources[file] = text; }
 
 void RecordedRun::rename(TensorId id, std::string_view name) {
   RecordedOp* op = contents_->find(id.op);
@@ -125,7 +142,7 @@ std::size_t RecordedRun::keep_last_updates(std::size_t count) {
 }
 
 void RecordedRun::describe(std::string_view program, bool is_complete, std::uint64_t dropped) {
-  contents_->program = program;
+  contents_->program = detail::printable(program);
   contents_->is_complete = is_complete;
   contents_->dropped = dropped;
 }

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 #include <unordered_map>
+#include <unordered_set>
 #include <utility>
 
 #include "../../core/op_error.h"
@@ -12,6 +13,7 @@
 #include "format.h"
 #include "recorder.h"
 #include "segment_file.h"
+#include "sources.h"
 
 namespace reel::debug {
 
@@ -55,7 +57,8 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
                   .updates = options.updates,
                   .value_elements = options.value_elements,
                   .every = options.every,
-                  .copies_values = false}) {}
+                  .copies_values = false}),
+        source_folders_(options.sources) {}
 
   void starting(const Call& call, Location where) override {
     if (records() && file_.is_owner()) file_.set_running(call.op.name, interned_file(where.file), where.line);
@@ -125,10 +128,27 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
     texts_.clear();
     recent_.fill({});
     text_count_ = 0;
+    written_sources_.clear();
+    source_bytes_ = 0;
   }
 
   void record(const RecordedOp& op) override {
     write(RecordType::op, [&] { encode(op); });
+    if (!source_folders_.empty() && !written_sources_.contains(op.file.data())) write_source(op.file);
+  }
+  // Each segment has the sources of its ops, since others are overwritten, in a quarter of its bytes at most.
+  void write_source(std::string_view file) {
+    auto [found, is_new] = sources_.try_emplace(file.data());
+    if (is_new) found->second = source_below(file, source_folders_);
+    const std::string& source = found->second;
+    if (!source.empty() && source_bytes_ + source.size() + file.size() + most_overhead <= file_.most_record_bytes()) {
+      write(RecordType::source, [&] {
+        text(file);
+        body_.append(source);
+      });
+      source_bytes_ += source.size();
+    }
+    written_sources_.insert(file.data());
   }
   void record_update(const RecordedUpdate& update) override {
     write(RecordType::update, [&] {
@@ -198,6 +218,12 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
   };
   std::array<RecentText, 64> recent_;
   std::uint64_t text_count_ = 0;
+  static constexpr std::size_t most_overhead = 32;  // of two records, beside their texts
+  std::vector<std::string> source_folders_;
+  // By the addresses of the files' names.
+  std::unordered_map<const char*, std::string> sources_;
+  std::unordered_set<const char*> written_sources_;  // in the segment, or without room there
+  std::size_t source_bytes_ = 0;                     // of the segment
   RecordBytes body_, waiting_;
 };
 

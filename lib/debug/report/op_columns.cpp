@@ -2,14 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <iterator>
 #include <vector>
 
 #include <fmt/format.h>
 
-#include "../../core/printable.h"
 #include "../../logging/plot/html.h"
+#include "../recording/sources.h"
 #include "../recording/zero_units.h"
 
 namespace reel::debug {
@@ -36,7 +35,7 @@ std::size_t PageTexts::index(std::string_view text) {
   auto [found, is_new] = indices_.try_emplace(std::string(text), json_.size());
   if (is_new) {
     texts_.push_back(&found->first);
-    json_.push_back(logging::script_string(detail::printable(text)));
+    json_.push_back(logging::script_string(text));
   }
   return found->second;
 }
@@ -74,9 +73,10 @@ void OpColumns::add(const RecordedOp& op) {
 std::string OpColumns::zero_units_json(const RecordedTensor& tensor) {
   if (tensor.zero_units.empty()) return "0";
   std::int64_t units = tensor.shape[unit_axis(tensor.shape)];
-  std::vector<int> digits(static_cast<std::size_t>(units + 3) / 4);
-  if (digits.size() > unit_bytes_) return "1";  // there are some, but the page has no room for them
-  unit_bytes_ -= digits.size();
+  std::size_t count = static_cast<std::size_t>(units + 3) / 4;
+  if (count > unit_bytes_) return "1";  // there are some, but the page has no room for them
+  unit_bytes_ -= count;
+  std::vector<int> digits(count);
   for (std::int32_t unit : tensor.zero_units) digits[static_cast<std::size_t>(unit) / 4] |= 1 << unit % 4;
   return fmt::format("\"{}:{:x}\"", units, fmt::join(digits, ""));
 }
@@ -108,18 +108,11 @@ std::string updates_json(std::span<const RecordedUpdate> updates, PageTexts& tex
   return json;
 }
 
-std::string source_json(const std::string& file, std::span<const std::string> folders, std::size_t& lines_left) {
-  std::vector<std::string> paths{file};
-  for (const std::string& folder : folders) paths.push_back(fmt::format("{}/{}", folder, file));
-  for (const std::string& path : paths) {
-    std::ifstream source(path);
-    if (!source) continue;
-    std::string list;
-    for (std::string line; lines_left > 0 && std::getline(source, line); --lines_left)
-      append(list, "{}", logging::script_string(detail::printable(line)));
-    return fmt::format("[{}]", list);
-  }
-  return {};
+std::string source_json(std::string_view text) {
+  if (text.empty()) return "null";
+  std::string list;
+  for (std::string_view line : lines_of(text)) append(list, "{}", logging::script_string(line));
+  return fmt::format("[{}]", list);
 }
 
 // script_string alone would show where the lines end.

@@ -56,9 +56,8 @@ class OpColumns {
 
 /// The items of a JSON list of norms of parameters: `[step,name,weight,gradient,update]`.
 std::string updates_json(std::span<const RecordedUpdate> updates, PageTexts& texts);
-/// A JSON list of the lines of a source file, which is searched in the current folder and the given ones; an empty text
-/// if it cannot be read. `lines_left`: the most lines to give, which those given are taken from.
-std::string source_json(const std::string& file, std::span<const std::string> folders, std::size_t& lines_left);
+/// A JSON list of the lines of a text; "null" for none.
+std::string source_json(std::string_view text);
 /// A JSON string of a text of several lines.
 std::string lines_json(std::string_view text);
 

@@ -9,8 +9,8 @@
 #include <fmt/format.h>
 
 #include "../../core/dtype_dispatch.h"
-#include "../../core/printable.h"
 #include "../../logging/plot/html.h"
+#include "../recording/sources.h"
 #include "op_columns.h"
 
 namespace reel::debug {
@@ -19,7 +19,7 @@ namespace {
 
 // Values are for looking at; a page with those of 10⁵ tensors would not open in time.
 constexpr std::size_t most_value_bytes = std::size_t{3} << 20;
-constexpr std::size_t most_source_lines = 20'000;
+constexpr std::size_t most_source_bytes = std::size_t{4} << 20;
 constexpr std::size_t histogram_bins = 20, most_histograms = 40, most_histogram_values = 4'000'000;
 
 // The kept values of each line and op, over all their executions.
@@ -76,17 +76,19 @@ std::string json_of(const RecordedRun& run, std::string_view name, const std::ve
   OpColumns columns(texts, most_value_bytes);
   for (const RecordedOp& op : run.ops()) columns.add(op);
   std::string updates = updates_json(run.updates(), texts), sources;
-  std::size_t lines_left = most_source_lines;
+  // A recording may name one large file in many ways.
+  std::size_t bytes_left = most_source_bytes;
   for (const auto& [index, file] : columns.files()) {
-    std::string lines = source_json(file, source_folders, lines_left);
-    if (lines.empty()) continue;
-    sources += fmt::format("{}\"{}\":{}", sources.empty() ? "" : ",", index, lines);
+    std::string text = source_of(run, file, source_folders);
+    if (text.empty() || text.size() > bytes_left) continue;
+    bytes_left -= text.size();
+    sources += fmt::format("{}\"{}\":{}", sources.empty() ? "" : ",", index, source_json(text));
   }
   return fmt::format(
       "{{\"name\":{},\"program\":{},\"complete\":{},\"dropped\":{},\"updates\":[{}],\"sources\":{{{}}},"
       "\"histograms\":[{}],{},\"texts\":[{}]}}",
-      logging::script_string(name), logging::script_string(detail::printable(run.program())), run.is_complete(),
-      run.dropped(), updates, sources, histograms_json(run), columns.json(), texts.json());
+      logging::script_string(name), logging::script_string(run.program()), run.is_complete(), run.dropped(), updates,
+      sources, histograms_json(run), columns.json(), texts.json());
 }
 
 }  // namespace reel::debug

@@ -9,6 +9,7 @@
 #include "../../core/op_error.h"
 #include "../../core/printable.h"
 #include "../../logging/plot/html.h"
+#include "../recording/sources.h"
 #include "../report/page.h"
 #include "../report/run_json.h"
 
@@ -19,7 +20,6 @@ namespace {
 // A page that asks while the program runs gets the newest ops, since a fast program makes more than a page can show.
 constexpr std::size_t most_newest = 4'000, most_next = 20'000;
 constexpr std::size_t most_printed = std::size_t{256} << 10;
-constexpr std::size_t most_source_lines = 20'000;
 
 [[noreturn]] void refuse(std::string_view what) {
   detail::fail<Error>("debug::Session", Location(), "the page's request has {}", what);
@@ -177,9 +177,9 @@ std::string LivePage::value(std::string_view body) const {
 std::string LivePage::source(std::string_view body) const {
   auto index = parse_number<std::size_t>(body);
   if (!files_.contains(index)) refuse("no file of an op");
-  std::size_t lines_left = most_source_lines;
-  std::string lines = source_json(texts_.text(index), source_folders_, lines_left);
-  return lines.empty() ? "null" : lines;
+  std::vector<std::string> folders(source_folders_.begin(), source_folders_.end());
+  folders.push_back(own_folder_of(texts_.text(index)));
+  return source_json(source_of(run_, texts_.text(index), std::move(folders)));
 }
 
 void LivePage::set_watches(std::string_view body) {

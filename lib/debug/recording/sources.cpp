@@ -1,0 +1,76 @@
+#include "sources.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+
+#include "../../io/file.h"
+
+namespace reel::debug {
+
+namespace {
+
+constexpr std::size_t most_source_bytes = std::size_t{4} << 20;
+
+// Whoever wrote a recording chooses its paths, so a folder is entered part by part, and a pipe must not block.
+std::string text_below(const std::string& folder, std::string_view path) {
+  io::Descriptor at(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  while (at.is_open() && !path.empty()) {
+    std::size_t slash = path.find('/');
+    std::string part(path.substr(0, slash));
+    path.remove_prefix(slash == path.npos ? path.size() : slash + 1);
+    if (part.empty() || part == ".") continue;
+    if (part.starts_with('.') || part.find('\0') != part.npos) return {};
+    at = io::Descriptor(openat(
+        at.get(), part.c_str(),
+        (slash == path.npos ? O_RDONLY | O_NONBLOCK | O_NOCTTY : O_PATH | O_DIRECTORY) | O_NOFOLLOW | O_CLOEXEC));
+  }
+  struct stat found = {};
+  if (!at.is_open() || fstat(at.get(), &found) != 0 || !S_ISREG(found.st_mode)) return {};
+  if (static_cast<std::uint64_t>(found.st_size) > most_source_bytes) return {};
+  std::string text(static_cast<std::size_t>(found.st_size), '\0');
+  ssize_t count = pread(at.get(), text.data(), text.size(), 0);
+  text.resize(count > 0 ? static_cast<std::size_t>(count) : 0);
+  return text;
+}
+
+}  // namespace
+
+std::string source_below(std::string_view file, std::span<const std::string> folders) {
+  for (const std::string& folder : folders) {
+    std::string_view path = file;
+    std::error_code ignored;
+    std::string absolute = std::filesystem::canonical(folder, ignored).string() + "/";
+    if (path.starts_with(absolute)) path.remove_prefix(absolute.size());
+    if (std::string text = text_below(folder, path); !text.empty()) return text;
+  }
+  for (const std::string& folder : folders)
+    if (std::string text = text_below(folder, file.substr(file.rfind('/') + 1)); !text.empty()) return text;
+  return {};
+}
+
+std::vector<std::string_view> lines_of(std::string_view text) {
+  std::vector<std::string_view> lines;
+  for (std::size_t end; !text.empty(); text.remove_prefix(std::min(end + 1, text.size()))) {
+    end = std::min(text.find('\n'), text.size());
+    std::string_view line = text.substr(0, end);
+    lines.push_back(line.ends_with('\r') ? line.substr(0, line.size() - 1) : line);
+  }
+  return lines;
+}
+
+std::string own_folder_of(std::string_view file) {
+  std::string folder = std::filesystem::path(file).parent_path();
+  return folder.empty() ? "." : folder;
+}
+
+std::string source_of(const RecordedRun& run, std::string_view file, std::vector<std::string> folders) {
+  if (std::string_view kept = run.source(file); !kept.empty()) return std::string(kept);
+  folders.insert(folders.begin(), ".");
+  return source_below(file, folders);
+}
+
+}  // namespace reel::debug
