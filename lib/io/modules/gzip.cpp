@@ -4,6 +4,7 @@
 #include <array>
 #include <limits>
 
+#include "at_end.h"
 #include "files_table.h"
 
 namespace reel::detail {
@@ -29,18 +30,6 @@ class Stream {
 
  private:
   std::size_t left_;
-};
-
-template <int (*end)(z_stream*)>
-class StreamEnd {
- public:
-  explicit StreamEnd(z_stream& stream) : stream_(stream) {}
-  ~StreamEnd() { end(&stream_); }
-  StreamEnd(const StreamEnd&) = delete;
-  StreamEnd& operator=(const StreamEnd&) = delete;
-
- private:
-  z_stream& stream_;
 };
 
 using Buffer = std::array<Bytef, std::size_t{1} << 15>;
@@ -82,7 +71,7 @@ bool gunzip(const void* bytes, std::size_t count, ByteSink sink, ModuleMessage& 
     write_message(message, "needs more memory to be decompressed than there is");
     return false;
   }
-  StreamEnd<inflateEnd> end(stream.zlib);
+  AtEnd end([&] { inflateEnd(&stream.zlib); });
   Buffer buffer;
   for (;;) {
     if (!inflate_member(stream, count, buffer, sink, message)) return false;
@@ -105,7 +94,7 @@ bool gzip(const void* bytes, std::size_t count, ByteSink sink, ModuleMessage& me
     write_message(message, "needs more memory to be compressed than there is");
     return false;
   }
-  StreamEnd<deflateEnd> end(stream.zlib);
+  AtEnd end([&] { deflateEnd(&stream.zlib); });
   Buffer buffer;
   for (int status = Z_OK; status != Z_STREAM_END;) {
     stream.refill();

@@ -5,6 +5,7 @@
 
 #include <csetjmp>
 
+#include "at_end.h"
 #include "images.h"
 
 namespace reel::detail {
@@ -46,17 +47,6 @@ void use(jpeg_decompress_struct& jpeg, Failure& failure, ModuleMessage& message)
   failure.base.emit_message = refuse_corrupt;
   failure.message = &message;
 }
-
-class ReadEnd {
- public:
-  explicit ReadEnd(jpeg_decompress_struct& jpeg) : jpeg_(jpeg) {}
-  ~ReadEnd() { jpeg_destroy_decompress(&jpeg_); }
-  ReadEnd(const ReadEnd&) = delete;
-  ReadEnd& operator=(const ReadEnd&) = delete;
-
- private:
-  jpeg_decompress_struct& jpeg_;
-};
 
 // In a file of one scan a block of 8 × 8 takes at least two bits: one for the first value, one for the end. In a
 // progressive file the scan of the first values takes at least one; the ends of many blocks may have a code together.
@@ -105,7 +95,7 @@ bool jpeg_size(const void* bytes, std::size_t count, ImageSize& size, ModuleMess
   jpeg_decompress_struct jpeg{};
   Failure failure;
   use(jpeg, failure, message);
-  ReadEnd end(jpeg);
+  AtEnd end([&] { jpeg_destroy_decompress(&jpeg); });
   return begin_reading(jpeg, failure, bytes, count, size) && !has_four_colours(jpeg, message);
 }
 
@@ -114,7 +104,7 @@ bool decode_jpeg(const void* bytes, std::size_t count, const ImageSize& size, st
   jpeg_decompress_struct jpeg{};
   Failure failure;
   use(jpeg, failure, message);
-  ReadEnd end(jpeg);
+  AtEnd end([&] { jpeg_destroy_decompress(&jpeg); });
   jpeg_progress_mgr progress{};
   ImageSize found{};
   return begin_reading(jpeg, failure, bytes, count, found) && read_rows(jpeg, failure, progress, size, values);

@@ -3,6 +3,7 @@
 #include <csetjmp>
 #include <cstring>
 
+#include "at_end.h"
 #include "images.h"
 
 namespace reel::detail {
@@ -54,19 +55,6 @@ std::uint64_t least_bytes_of(png_structp png, png_infop info) {
   std::uint64_t row = (bits * png_get_image_width(png, info) + 7) / 8;
   return row * png_get_image_height(png, info) / 1032;
 }
-
-// What has been begun to read or to write, destroyed by `destroy`.
-template <class Destroy>
-class End {
- public:
-  explicit End(Destroy destroy) : destroy_(destroy) {}
-  ~End() { destroy_(); }
-  End(const End&) = delete;
-  End& operator=(const End&) = delete;
-
- private:
-  Destroy destroy_;
-};
 
 bool lacks_memory(ModuleMessage& message) {
   write_message(message, "needs more memory than there is");
@@ -121,7 +109,7 @@ bool png_size(const void* bytes, std::size_t count, ImageSize& size, ModuleMessa
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &message, end_with_error, ignore_warning);
   if (!png) return lacks_memory(message);
   png_infop info = png_create_info_struct(png);
-  End end([&] { png_destroy_read_struct(&png, info ? &info : nullptr, nullptr); });
+  AtEnd end([&] { png_destroy_read_struct(&png, info ? &info : nullptr, nullptr); });
   Input input{static_cast<const unsigned char*>(bytes), count};
   return info ? begin_reading(png, info, input, size) : lacks_memory(message);
 }
@@ -131,7 +119,7 @@ bool decode_png(const void* bytes, std::size_t count, const ImageSize& size, std
   png_structp png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &message, end_with_error, ignore_warning);
   if (!png) return lacks_memory(message);
   png_infop info = png_create_info_struct(png);
-  End end([&] { png_destroy_read_struct(&png, info ? &info : nullptr, nullptr); });
+  AtEnd end([&] { png_destroy_read_struct(&png, info ? &info : nullptr, nullptr); });
   Input input{static_cast<const unsigned char*>(bytes), count};
   ImageSize found{};
   if (!info) return lacks_memory(message);
@@ -143,7 +131,7 @@ bool encode_png(const ImageSize& size, const std::uint8_t* values, ByteSink sink
   png_structp png = png_create_write_struct(PNG_LIBPNG_VER_STRING, &message, end_with_error, ignore_warning);
   if (!png) return lacks_memory(message);
   png_infop info = png_create_info_struct(png);
-  End end([&] { png_destroy_write_struct(&png, info ? &info : nullptr); });
+  AtEnd end([&] { png_destroy_write_struct(&png, info ? &info : nullptr); });
   return info ? write_rows(png, info, size, values, sink) : lacks_memory(message);
 }
 

@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <mutex>
 #include <new>
 
@@ -24,24 +25,10 @@ std::mutex& opening_mutex() {
   return mutex;
 }
 
-class Closed {
- public:
-  explicit Closed(SNDFILE* file) : file_(file) {}
-  ~Closed() {
-    if (file_) sf_close(file_);
-  }
-  Closed(const Closed&) = delete;
-  Closed& operator=(const Closed&) = delete;
-  SNDFILE* get() const { return file_; }
-  SNDFILE* release() {
-    SNDFILE* file = file_;
-    file_ = nullptr;
-    return file;
-  }
-
- private:
-  SNDFILE* file_;
+struct CloseFile {
+  void operator()(SNDFILE* file) const { sf_close(file); }
 };
+using Closed = std::unique_ptr<SNDFILE, CloseFile>;
 
 void write_failure(ModuleMessage& message, const char* predicate, SNDFILE* file) {
   const char* words = sf_strerror(file);
