@@ -120,6 +120,20 @@ def inspect(tool, folder):
         status, output, seconds, kilobytes = measured(tool, "inspect", folder / name)
         check(f"a broken {name} of 100 GB is refused at once", status == 1 and output.count("\n") == 1 and seconds < 5
               and kilobytes < MOST_KILOBYTES, (status, output, seconds, kilobytes))
+    snapshots = folder / "snapshots"
+    snapshots.mkdir()
+    safetensors(snapshots / "step-1.safetensors", {"x": [0, 0, 0]})
+    (snapshots / "latest").write_text("step-1.safetensors\n")
+    check("the latest snapshot of a folder is listed", "x" in run(tool, "inspect", snapshots).stdout)
+    (snapshots / "step-1.safetensors").rename(folder / "elsewhere")
+    (snapshots / "step-1.safetensors").symlink_to("../elsewhere")
+    found = run(tool, "inspect", snapshots)
+    check("a snapshot that is a link is refused", found.returncode == 1 and "one where none is followed" in found.stderr, found)
+    (snapshots / "latest").unlink()
+    os.mkfifo(snapshots / "latest")
+    for path in (snapshots, snapshots / "latest"):
+        found = run(tool, "inspect", path)
+        check("nothing waits for a pipe", found.returncode == 1 and found.stderr.count("\n") == 1, found)
     check("a missing file is one sentence", run(tool, "inspect", folder / "none").stderr.count("\n") == 1)
 
 

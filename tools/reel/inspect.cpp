@@ -1,12 +1,12 @@
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
-#include <fstream>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -16,6 +16,7 @@
 
 #include "core/printable.h"
 #include "debug/recording/recording_summary.h"
+#include "io/file.h"
 #include "kernels/kernel_table.h"
 #include "print.h"
 #include "table.h"
@@ -129,9 +130,9 @@ int show_tensors(const Arguments& given) {
 }
 
 bool is_recording(const std::string& path) {
-  std::array<char, 8> start = {};
-  std::ifstream(path, std::ios::binary).read(start.data(), start.size());
-  return std::string_view(start.data(), start.size()) == "REELREC1";
+  std::error_code ignored;
+  return std::filesystem::is_regular_file(path, ignored) &&
+         reel::io::Reader("inspect", path, {}).beginning(8) == "REELREC1";
 }
 
 int show_difference(const Arguments& given) {
