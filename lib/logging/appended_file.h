@@ -10,8 +10,9 @@
 
 namespace reel::logging {
 
-/// A file that grows at its end. The library makes its name, where no symbolic link is followed. What is appended waits in memory, and `flush` hands it to the system in one piece, so
-/// that a reader of the file of a killed process finds whole records.
+/// A file that grows at its end. The library has made its name, where no link is followed. What is appended waits in
+/// memory, and `flush` hands it to the system in one piece, so that a reader of the file of a killed process finds whole
+/// records.
 class AppendedFile {
  public:
   /// Opens a file to append to it, with `is_new` one that must not exist yet; `is_open` is false if it exists.

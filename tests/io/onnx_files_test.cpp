@@ -36,7 +36,7 @@ OnnxTensor zeros_of(const std::string& name, OnnxType type, const std::vector<st
           .bytes = std::vector<std::byte>(static_cast<std::size_t>(count) * bytes_of(type))};
 }
 
-OnnxTensor number_of(const std::string& name, std::int64_t number) {
+OnnxTensor integer_tensor(const std::string& name, std::int64_t number) {
   OnnxTensor tensor = zeros_of(name, OnnxType::i64, {});
   std::memcpy(tensor.bytes.data(), &number, sizeof number);
   return tensor;
@@ -98,7 +98,8 @@ TEST_CASE("sizes and numbers of an ONNX file that overflow are refused") {
                               {integer_of("hidden_size", quarter)})),
              contains("its weights do not fit"));
   auto range = [](std::int64_t start, std::int64_t stop, std::int64_t step) {
-    return said_by(model_of("Range", {number_of("a", start), number_of("b", stop), number_of("c", step)}, {}));
+    return said_by(
+        model_of("Range", {integer_tensor("a", start), integer_tensor("b", stop), integer_tensor("c", step)}, {}));
   };
   CHECK(range(3, -3, -2).empty());
   CHECK_THAT(range(0, -largest - 1, -1), contains("its range is too large"));
@@ -146,8 +147,8 @@ TEST_CASE("initialisers of an ONNX file have the bytes that their sizes need, in
 
 TEST_CASE("an ONNX file with many names and many loops is checked in a time that grows as the file") {
   constexpr int count = 20'000;
-  OnnxModel model = model_of("Identity", {number_of("n", 1)}, {});
-  for (int i = 0; i < count; ++i) model.graph.initialisers.push_back(number_of("n" + std::to_string(i), i));
+  OnnxModel model = model_of("Identity", {integer_tensor("n", 1)}, {});
+  for (int i = 0; i < count; ++i) model.graph.initialisers.push_back(integer_tensor("n" + std::to_string(i), i));
   OnnxAttribute attribute;
   attribute.name = "body";
   attribute.kind = OnnxAttribute::Kind::graph;

@@ -83,7 +83,7 @@ TEST_CASE("a save puts its files in the place of links, and leaves what they lea
     put("best");
     train::Checkpoint checkpoint(folder.file("run"), {{"model", model}});
     put("step-000000001.safetensors");
-    // Somebody may know the next names of temporary files.
+    // The next names of temporary files can be guessed.
     for (int i = 0; i < 500; ++i)
       fs::create_symlink("../precious", folder.file("run/latest.reel-") + std::to_string(getpid()) + "-" +
                                             std::to_string(i) + ".part");

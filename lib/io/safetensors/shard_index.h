@@ -18,7 +18,7 @@ using ShardIndex = std::map<std::string, std::string>;
 bool is_shard_index(const Reader& file);
 
 /// Reads an index. Throws: FileError, in the name of `function`, if it is no JSON object with a "weight_map" of strings,
-/// or names a tensor twice, or a file by two names, by an absolute path or one that leads out of the folder.
+/// or names a tensor twice, or a file by two names, by an absolute path or by one that leads out of the folder.
 ShardIndex read_shard_index(const char* function, const Reader& file, const std::string& path, Location where);
 
 /// The path of a file that an index names.
