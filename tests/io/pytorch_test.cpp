@@ -175,6 +175,20 @@ TEST_CASE("other formats of PyTorch and other archives are refused with a remedy
   CHECK_THAT(said(folder.file()), contains("has 23 bytes in 'archive/data/0', where 6 elements of f32 should be"));
 }
 
+TEST_CASE("members that PyTorch would not have compressed are refused before they are decompressed") {
+  Folder folder;
+  const std::string zeros(1'000'000, '\0');
+  for (const char* large : {"archive/data.pkl", "archive/byteorder", "archive/data/0"}) {
+    std::vector<detail::NewZipMember> members{
+        {"archive/data.pkl", Pickled().pickle(), {}}, {"archive/byteorder", "little", {}}, {"archive/data/0", "", {}}};
+    for (detail::NewZipMember& member : members)
+      if (member.name == large) member.head = zeros;
+    detail::write_zip("test", folder.file(), members, true, Location::here());
+    REQUIRE(std::filesystem::file_size(folder.file()) < 3000);
+    CHECK_THAT(error_of<io::FileError>([&] { io::load_pytorch(folder.file()); }), contains("has a compressed member"));
+  }
+}
+
 TEST_CASE("elements that have changed since they were saved are refused") {
   Folder folder;
   put_archive(folder.file(), Pickled().pickle(), std::string(25, 'x'));

@@ -96,8 +96,8 @@ struct NamedHyperParameter {
 class Writer {
  public:
   /// Opens the files in a folder, which is created if it does not exist.
-  /// Throws: FileError if the folder cannot be created, or a file in it cannot be written; Error for options out of
-  /// range.
+  /// Throws: FileError if the folder cannot be created, or a file in it cannot be written or is a symbolic link; Error
+  /// for options out of range.
   explicit Writer(const std::string& directory, const WriterOptions& options = {}, Location where = Location::here());
   /// Writes what waits and closes the files. Errors are ignored: call `flush` to see them.
   ~Writer();
