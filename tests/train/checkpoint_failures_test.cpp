@@ -77,7 +77,14 @@ int status_of_process(const std::function<int()>& f, const std::string& error_fi
 
 // Mounts a memory file system that only this process sees.
 bool mount_small_disk(const std::string& path, const char* options) {
-  if (unshare(CLONE_NEWNS) != 0 && unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+  if (unshare(CLONE_NEWNS) != 0) {
+    std::string user = "0 " + std::to_string(geteuid()) + " 1", group = "0 " + std::to_string(getegid()) + " 1";
+    if (unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0) return false;
+    // Users whom the new name space does not know cannot create files.
+    reel_test::put_bytes("/proc/self/uid_map", user);
+    reel_test::put_bytes("/proc/self/setgroups", "deny");
+    reel_test::put_bytes("/proc/self/gid_map", group);
+  }
   if (mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
   return mount("none", path.c_str(), "tmpfs", 0, options) == 0;
 }
