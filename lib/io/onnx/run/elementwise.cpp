@@ -33,7 +33,9 @@ Results divide(const NodeCall& c) {
   return {floor_divide(sub(c.first(), fmod(c.first(), b)), b)};
 }
 Results modulo(const NodeCall& c) {
-  return {c.integer("fmod", 0) != 0 ? fmod(c.first(), c.in(1)) : mod(c.first(), c.in(1))};
+  if (c.integer("fmod", 0) != 0) return {fmod(c.first(), c.in(1))};
+  if (is_floating(c.in(0).dtype())) c.refuse("fmod has to be 1 for floating numbers");
+  return {mod(c.first(), c.in(1))};
 }
 Results choose(const NodeCall& c) { return {where(c.first(), c.in(1), c.in(2))}; }
 Results convert_to(const NodeCall& c) {
