@@ -173,6 +173,7 @@ void read_tensor(const proto::TensorProto& from, OnnxTensor& to) {
     case OnnxType::i16:
     case OnnxType::f16:
     case OnnxType::bf16: return take<std::uint16_t>(from.int32_data(), count, to);
+    case OnnxType::boolean: return take<bool>(from.int32_data(), count, to);
     default: return take<std::uint8_t>(from.int32_data(), count, to);
   }
 }

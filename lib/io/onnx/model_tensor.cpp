@@ -1,5 +1,6 @@
 #include "model_tensor.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -10,6 +11,7 @@
 #include "../../core/storage.h"
 #include "../../dispatch/listener_scope.h"
 #include "../../ops/if_needed.h"
+#include "../elements.h"
 
 namespace reel::io::onnx {
 
@@ -26,10 +28,6 @@ Tensor in_rows(const Tensor& tensor) {
   Unobserved unobserved(context());
   NoRecord pause;
   return contiguous_if_needed(to_if_needed(tensor, cpu));
-}
-
-std::size_t bytes_in(const Tensor& tensor) {
-  return static_cast<std::size_t>(tensor.numel()) * size_of(tensor.dtype());
 }
 
 }  // namespace
@@ -50,8 +48,8 @@ OnnxTensor onnx_tensor(const std::string& name, const Tensor& tensor) {
   OnnxTensor array{.name = name, .type = onnx_type(tensor.dtype()), .dims = {}, .bytes = {}};
   Shape shape = tensor.shape();
   array.dims.assign(shape.begin(), shape.end());
-  const auto* bytes = static_cast<const std::byte*>(rows.body().data);
-  array.bytes.assign(bytes, bytes + bytes_in(rows));
+  std::span<const std::byte> bytes = elements_of(rows);
+  array.bytes.assign(bytes.begin(), bytes.end());
   return array;
 }
 
@@ -65,13 +63,14 @@ Tensor tensor_from(const OnnxTensor& array, const char* function, Location where
   Shape shape(std::span(array.dims.data(), array.dims.size()));
   Tensor made = allocate(context(), {shape, dtype, cpu}, function, where);
   if (!array.bytes.empty()) std::memcpy(made.body().data, array.bytes.data(), array.bytes.size());
+  if (dtype == boolean) make_bools(new_elements_of(made));
   return made;
 }
 
 bool same_elements(const Tensor& a, const Tensor& b) {
   if (a.dtype() != b.dtype() || !(a.shape() == b.shape())) return false;
   Tensor x = in_rows(a), y = in_rows(b);
-  return std::memcmp(x.body().data, y.body().data, bytes_in(x)) == 0;
+  return std::ranges::equal(elements_of(x), elements_of(y));
 }
 
 }  // namespace reel::io::onnx
