@@ -122,6 +122,19 @@ TEST_CASE("a FLAC file that another program has written is read") {
   }
 }
 
+TEST_CASE("a FLAC file that is cut off or damaged is refused") {
+  if (lacks_sound()) return;
+  Folder folder;
+  std::string path = folder.file("a.flac"), whole = bytes_of(reel_test::by_python + "tone.flac"), damaged = whole;
+  damaged[whole.size() / 2] ^= 0x55;
+  for (const std::string& bytes : {damaged, whole.substr(0, whole.size() / 2), whole.substr(0, whole.size() - 1)}) {
+    CAPTURE(bytes.size());
+    put_bytes(path, bytes);
+    CHECK_THAT(error_of<io::FileError>([&] { io::read_audio(path); }),
+               contains("'" + path + "' cannot be decoded: ") && contains("audio_test.cpp:"));
+  }
+}
+
 TEST_CASE("a sound that is written is read again, whatever its length, layout and number of channels") {
   if (lacks_sound()) return;
   Folder folder;

@@ -202,6 +202,44 @@ TEST_CASE("a GRU of Keras without reset_after does not fit, nor do weights of tw
              contains("of Keras or of PyTorch, not of both"));
 }
 
+TEST_CASE("a layer of Keras that lacks a weight, or has one of another rank, does not fit") {
+  nn::Conv1d convolution(2, 3, 1);
+  nn::Linear linear(2, 3);
+  nn::GRU gru(2, 3);
+  nn::LSTM lstm(2, 3);
+  using Weights = std::vector<NamedTensor>;
+  struct Case {
+    int line;
+    nn::Module& module;
+    Weights given;
+    const char* said;
+  };
+  // clang-format off
+  const Case cases[] = {
+      {__LINE__, convolution, {{"bias", ones({3})}}, "missing     weight"},
+      {__LINE__, convolution, {{"kernel", ones({2, 3})}, {"bias", ones({3})}}, "differs     weight"},
+      {__LINE__, convolution, {{"kernel", ones({})}, {"bias", ones({3})}}, "differs     weight"},
+      {__LINE__, linear, {{"bias", ones({3})}}, "missing     weight"},
+      {__LINE__, linear, {{"kernel", ones({2, 3})}}, "missing     bias"},
+      {__LINE__, linear, {{"kernel", ones({2, 1, 2})}, {"bias", ones({3})}}, "differs     weight"},
+      {__LINE__, linear, {{"kernel", ones({2, 1, 3})}, {"bias", ones({1, 2})}}, "differs     bias"},
+      {__LINE__, lstm, {{"recurrent_kernel", ones({3, 12})}, {"bias", ones({12})}}, "missing     nets.0.W_x"},
+      {__LINE__, gru, {{"recurrent_kernel", ones({3, 9})}, {"bias", ones({2, 9})}}, "missing     nets.0.W_x"},
+      {__LINE__, gru, {{"kernel", ones({2, 9})}, {"recurrent_kernel", ones({3, 9})}}, "missing     nets.0.bias"},
+      {__LINE__, gru, {{"kernel", ones({9})}, {"recurrent_kernel", ones({3, 9})}, {"bias", ones({2, 9})}}, "differs     nets.0.W_x"},
+      {__LINE__, gru, {{"kernel", ones({2, 8})}, {"recurrent_kernel", ones({3, 9})}, {"bias", ones({2, 9})}}, "differs     nets.0.W_x"},
+      {__LINE__, gru, {{"kernel", ones({2, 9})}, {"recurrent_kernel", ones({3, 9})}, {"bias", ones({3, 9})}}, "differs     nets.0.bias"},
+      {__LINE__, gru, {{"kernel", ones({2, 9})}, {"recurrent_kernel", ones({3, 9})}, {"bias", ones({2, 8})}}, "differs     nets.0.bias"},
+  };
+  // clang-format on
+  for (const auto& [line, module, given, said] : cases) {
+    CAPTURE(line);
+    CHECK_THAT(error_of<io::MisfitError>(
+                   [&, &module = module, &given = given] { io::load_into(module, given, {.from_keras = true}); }),
+               contains("in 1 place,") && contains(said));
+  }
+}
+
 TEST_CASE("datasets of every type of numbers are read, and others passed over") {
   if (lacks_hdf5()) return;
   io::Contents contents = io::load_hdf5(file_of_keras("types.h5"));
