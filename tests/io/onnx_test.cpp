@@ -609,3 +609,39 @@ TEST_CASE("integers beyond 2^53 in a shape of named axes are written whole") {
   io::onnx::save(file, f, {{.name = "x", .example = ones({3, 2}), .axes = {"batch"}}});
   CHECK(io::onnx::load(file)(zeros({1, 2})).to_vector<std::int64_t>() == std::vector<std::int64_t>{odd, odd});
 }
+
+TEST_CASE("normalised halves are written in f32 and rounded, and layers of f64 with all their digits") {
+  Folder folder;
+  manual_seed(31);
+  std::string file = folder.file("model.onnx");
+  Tensor w = rand({4}) + 0.5, b = rand({4}), mean = rand({4}), variance = rand({4}) + 0.5;
+  nn::LSTM lstm(4, 3, {.dtype = f64});
+  nn::GRU gru(3, 3, {.dtype = f64});
+  nn::RNN rnn(3, 2, {.dtype = f64});
+  nn::LSTMCell cell(2, 2, {.dtype = f64});
+  using Function = std::function<Tensor(const Tensor&)>;
+  const std::vector<Function> of_halves{
+      [&](const Tensor& x) { return layer_norm(x, {4}, w, b); },
+      [&](const Tensor& x) { return rms_norm(x, {4}, w); },
+      [&](const Tensor& x) { return group_norm(x, 2, w, b); },
+      [&](const Tensor& x) { return batch_norm(x, w, b, copy(mean), copy(variance), {.training = true}); },
+      [&](const Tensor& x) { return batch_norm(x, w, b, mean, variance, {.training = false}); },
+  };
+  const Function of_doubles = [&](const Tensor& x) {
+    Tensor y = rnn(gru(lstm(layer_norm(x, {4})).output).output).output;
+    return cell(y(0), cell.initial_state(3)).h;
+  };
+  auto check = [&](const Function& f, const Tensor& example, const Tensor& other) {
+    io::onnx::save(file, f, {{.name = "x", .example = example}});
+    Tensor expected = f(other);
+    testing::CloseOptions close;
+    if (other.dtype() == f64) close = {.relative = 1e-12, .absolute = 1e-12};
+    CHECK(testing::all_close(io::onnx::load(file)(other), expected, close));
+  };
+  for (DType dtype : {bf16, f16})
+    for (std::size_t i = 0; i < of_halves.size(); ++i) {
+      CAPTURE(name_of(dtype), i);
+      check(of_halves[i], to(rand({3, 4}), dtype), to(rand({3, 4}), dtype));
+    }
+  check(of_doubles, rand({2, 3, 4}, {.dtype = f64}), rand({2, 3, 4}, {.dtype = f64}));
+}
