@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cmath>
 #include <csignal>
+#include <fstream>
 #include <limits>
 #include <string>
 #include <thread>
@@ -19,6 +20,7 @@
 #include "catch.h"
 #include "debug/session/live_page.h"
 #include "debug/session/page_server.h"
+#include "io/folder.h"
 
 using namespace reel;
 using debug::Debugger;
@@ -65,6 +67,31 @@ TEST_CASE("the logarithm of a negative number 300 steps deep in a recurrent net 
   CHECK_THAT(script.printed, contains(" log at tests/debug/session_test.cpp:") && contains("step 0, with t = 300"));
   CHECK_THAT(script.printed, contains("[nan") && contains("sub at"));
   CHECK(script.stop_count == 2);
+}
+
+TEST_CASE("a session shows the program's own sources, wherever they are, to the debugger and to its page") {
+  reel_test::Folder sources;
+  const std::string file = sources.file("model.cpp");
+  std::ofstream(file) << "text of the program\n";
+  Script script{{{"src", "cont"}}};
+  {
+    debug::Session session(script.options(true));
+    CallerScope scope({file.c_str(), 1});
+    static_cast<void>(exp(ones({2})));
+  }
+  CHECK_THAT(script.printed, contains("1  text of the program"));
+  debug::RecordedRun run;
+  debug::RecordedOp op;
+  op.id = 1;
+  op.op = run.intern("exp");
+  op.file = run.intern(file);
+  run.add(std::move(op));
+  Debugger debugger(run, {.output = [](std::string_view) {}});
+  const std::string no_logs;
+  debug::LivePage page(run, debugger, {}, no_logs);
+  page.added(1);
+  auto data = nlohmann::json::parse(page.answer({.what = "data", .body = "0 0 0 0 0"}).text);
+  CHECK(page.answer({.what = "source", .body = data["file"][0].dump()}).text == R"(["text of the program"])");
 }
 
 TEST_CASE("a breakpoint stops after each call of an op for which its predicate is true") {

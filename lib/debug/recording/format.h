@@ -35,13 +35,7 @@ class RecordBytes {
     *room_for(1) = static_cast<char>(value);
     ++size_;
   }
-  void varint(std::uint64_t value) {
-    if (value < 0x80) return byte(static_cast<std::uint8_t>(value));
-    char *begin = room_for(most_varint_bytes), *to = begin;
-    for (; value >= 0x80; value >>= 7) *to++ = static_cast<char>(value | 0x80);
-    *to++ = static_cast<char>(value);
-    size_ += static_cast<std::size_t>(to - begin);
-  }
+  void varint(std::uint64_t value) { value < 0x80 ? byte(static_cast<std::uint8_t>(value)) : long_varint(value); }
   template <class T>
   void fixed(T value) {
     std::memcpy(room_for(sizeof value), &value, sizeof value);
@@ -55,6 +49,14 @@ class RecordBytes {
 
  private:
   static constexpr std::size_t most_varint_bytes = 10;
+
+  // Not inlined, so that `varint` is, and most numbers, which fit into a byte, need no call.
+  [[gnu::noinline]] void long_varint(std::uint64_t value) {
+    char *begin = room_for(most_varint_bytes), *to = begin;
+    for (; value >= 0x80; value >>= 7) *to++ = static_cast<char>(value | 0x80);
+    *to++ = static_cast<char>(value);
+    size_ += static_cast<std::size_t>(to - begin);
+  }
 
   // A std::string that grows byte by byte costs several times as much, and ops of 0.1 µs show it.
   char* room_for(std::size_t count) {

@@ -90,7 +90,7 @@ std::string_view RecordedRun::source(std::string_view file) const {
   return found != contents_->sources.end() ? found->second : std::string_view();
 }
 
-// Whoever shows a run relies on this for what a terminal or a page would obey.
+// Escapes what a terminal or a page would obey, so that no reader of the run has to.
 std::string_view RecordedRun::intern(std::string_view text) {
   if (text.empty()) return {};
   auto found = contents_->texts.find(text);

@@ -137,13 +137,13 @@ class Recording::Writer final : OpenedRecordingFile, public Recorder {
     if (!source_folders_.empty() && !written_sources_.contains(op.file.data())) write_source(op.file);
   }
   // Each segment has the sources of its ops, since others are overwritten, in a quarter of its bytes at most.
-  void write_source(std::string_view file) {
+  [[gnu::noinline, gnu::cold]] void write_source(std::string_view file) {
     auto [found, is_new] = sources_.try_emplace(file.data());
     if (is_new) found->second = source_below(file, source_folders_);
     const std::string& source = found->second;
     if (!source.empty() && source_bytes_ + source.size() + file.size() + most_overhead <= file_.most_record_bytes()) {
       write(RecordType::source, [&] {
-        text(file);
+        text_of_its_own(file);
         body_.append(source);
       });
       source_bytes_ += source.size();

@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t most_source_bytes = std::size_t{4} << 20;
 
-// Whoever wrote a recording chooses its paths, so a folder is entered part by part, and a pipe must not block.
+// The path may come from a hostile recording: folders are opened one by one without following links, and opening a pipe
+// must not block.
 std::string text_below(const std::string& folder, std::string_view path) {
   io::Descriptor at(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
   while (at.is_open() && !path.empty()) {
