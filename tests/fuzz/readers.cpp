@@ -6,6 +6,9 @@
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
 #include <stdexcept>
 
 #include <fmt/format.h>
@@ -16,8 +19,13 @@
 #include <reel/data/trees.h>
 #include <reel/reel.h>
 
+#include <debug/profile/slices.h>
+#include <debug/recording/recording_summary.h>
+#include <debug/report/op_columns.h>
+#include <debug/report/run_json.h>
 #include <logging/plot/event_reader.h>
 
+#include "../debug/recording_of_records.h"
 #include "allocation_watch.h"
 
 using namespace reel;
@@ -60,6 +68,52 @@ void use(const io::Contents& contents) {
     if (named.tensor.numel() < 10'000) (void)(named.tensor == named.tensor);
 }
 
+std::string bytes_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+// The file's bytes are the records of a segment, so that none is spent on the header of a recording.
+debug::RecordedRun run_of(const std::string& path, std::string_view records) {
+  std::ofstream(path, std::ios::binary) << reel_test::recording_with(records);
+  return debug::RecordedRun::read(path);
+}
+
+void report_on(const std::string& path) {
+  debug::RecordedRun run = run_of(path, bytes_of(path));
+  debug::summarise_recording(path);
+  debug::json_of(run, "run", {});
+  to_string(
+      debug::diff(run, run_of(path, bytes_of(path).substr(reel::debug::recording_header_bytes)), {.tolerance = 1}));
+  debug::write_trace(debug::slices_of(run), run.program(), path + ".json", {});
+  debug::write_trace(debug::slices_of(run), run.program(), path + ".trace", {});
+}
+
+// With room for few values and units.
+void put_into_columns(const std::string& path) {
+  debug::RecordedRun run = run_of(path, bytes_of(path));
+  debug::PageTexts texts;
+  debug::OpColumns columns(texts, 64);
+  for (const debug::RecordedOp& op : run.ops()) columns.add(op);
+  columns.json();
+  debug::updates_json(run.updates(), texts);
+  debug::histograms_json(run);
+}
+
+// The commands are the lines behind the last NUL. They are no files' but the user's, who may write a regular expression
+// that takes forever.
+void debug_by_commands(const std::string& path) {
+  std::string bytes = bytes_of(path), commands = bytes.substr(bytes.rfind('\0') + 1);
+  debug::RecordedRun run = run_of(path, std::string_view(bytes).substr(0, bytes.size() - commands.size()));
+  debug::Debugger debugger(run, {.output = [](std::string_view) {}});
+  std::istringstream lines(commands);
+  for (std::string line; std::getline(lines, line);)
+    if (line.find("-n") == line.npos) {
+      debugger.completions(line);
+      debugger.execute(line);
+    }
+}
+
 // An array and its copy in another layout.
 constexpr std::size_t of_elements = 2;
 // A std::string, or a node of a JSON document or a tree, for each character, in a vector that doubles its size.
@@ -68,6 +122,8 @@ constexpr std::size_t of_text = 256;
 constexpr std::size_t not_limited = 0;
 // libFLAC believes the length of a block of metadata, which has 24 bits, and silence is any number of samples in a few bytes.
 constexpr std::size_t of_flac = std::size_t{1} << 25, most_samples = 1 << 20;
+// The buffer of a trace, which is written in pieces; a list of units has 4 bytes for each of at most 4,096.
+constexpr std::size_t of_page = 1 << 21;
 // The largest ratio of deflate.
 constexpr std::size_t decompressed = 1032;
 // libzip makes a list of as many members as an archive's end claims, at most 65,535 of 32 bytes, before it reads them.
@@ -113,6 +169,9 @@ constexpr std::array all_readers{
                  },
                  of_elements},
     FuzzedReader{"recording", ".reel", [](const std::string& path) { debug::RecordedRun::read(path); }, of_text},
+    FuzzedReader{"report", ".reel", report_on, of_text, of_page},
+    FuzzedReader{"columns", ".reel", put_into_columns, of_text, of_page},
+    FuzzedReader{"debugger", ".reel", debug_by_commands, of_text, of_page},
 };
 
 }  // namespace
