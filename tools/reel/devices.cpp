@@ -80,18 +80,9 @@ void print_as_json() {
 }
 
 void print_devices() {
-  std::vector<Row> rows = device_rows();
-  Row first;
-  std::ranges::copy(headings, first.begin());
-  rows.insert(rows.begin(), first);
-  std::array<std::size_t, std::tuple_size_v<Row>> widths = {};
-  for (const Row& row : rows)
-    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], row[i].size());
-  for (const Row& row : rows) {
-    std::string line;
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) line += fmt::format("{:{}}  ", row[i], widths[i]);
-    print("{}{}\n", line, row.back());
-  }
+  std::vector<std::vector<std::string>> rows{{headings.begin(), headings.end()}};
+  for (const Row& row : device_rows()) rows.emplace_back(row.begin(), row.end());
+  print_table(rows);
   if (!reel::cuda::is_available()) print("\nThere is no CUDA device: {}.\n", reel::cuda::why_not());
 }
 

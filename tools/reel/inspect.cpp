@@ -15,11 +15,12 @@
 #include <reel/tape.h>
 
 #include "core/printable.h"
+#include "debug/debugger/state.h"
+#include "debug/recording/recorder.h"
 #include "debug/recording/recording_summary.h"
 #include "io/file.h"
 #include "kernels/kernel_table.h"
 #include "print.h"
-#include "table.h"
 #include "tensor_list.h"
 #include "verb.h"
 
@@ -37,29 +38,17 @@ std::string form_of(const ListedTensor& tensor) {
 // JSON has no NaN: null.
 nlohmann::json number(double value) { return std::isfinite(value) ? nlohmann::json(value) : nlohmann::json(); }
 
-// The statistics of a tensor's elements; min, max and mean are those of the finite ones.
-struct Statistics {
-  double min = std::nan(""), max = std::nan(""), mean = std::nan("");
-  std::int64_t nans = 0, infinities = 0, zeros = 0;
-};
-
-Statistics statistics_of(const reel::Tensor& values) {
+reel::debug::RecordedStatistics statistics_of(const reel::Tensor& values) {
   // In place: a copy of a mapped file would need its size in memory.
-  reel::detail::ElementSummary found = reel::detail::kernels(reel::cpu).summarise(values.body(), true, false);
-  Statistics statistics{.nans = found.nans, .infinities = found.infinities, .zeros = found.zeros};
-  std::int64_t finite = values.numel() - found.nans - found.infinities;
-  if (finite == 0) return statistics;
-  statistics.min = found.min;
-  statistics.max = found.max;
-  statistics.mean = found.sum / static_cast<double>(finite);
-  return statistics;
+  return reel::debug::statistics_of(reel::detail::kernels(reel::cpu).summarise(values.body(), true, false),
+                                    values.numel());
 }
 
 nlohmann::json json_of(const ListedTensor& tensor, bool with_statistics) {
   nlohmann::json json = {{"name", tensor.name}, {"dtype", name_of(tensor.dtype)}, {"bytes", tensor.bytes()}};
   json["shape"] = std::vector<std::int64_t>(tensor.shape.begin(), tensor.shape.end());
   if (!with_statistics) return json;
-  Statistics found = statistics_of(tensor.values());
+  reel::debug::RecordedStatistics found = statistics_of(tensor.values());
   json["min"] = number(found.min);
   json["max"] = number(found.max);
   json["mean"] = number(found.mean);
@@ -70,9 +59,10 @@ nlohmann::json json_of(const ListedTensor& tensor, bool with_statistics) {
 }
 
 std::vector<std::string> row_of(const ListedTensor& tensor, bool with_statistics) {
-  std::vector<std::string> row{reel::detail::printable(tensor.name), form_of(tensor), text_of_bytes(tensor.bytes())};
+  std::vector<std::string> row{reel::detail::printable(tensor.name), form_of(tensor),
+                               reel::debug::text_of_bytes(tensor.bytes())};
   if (!with_statistics) return row;
-  Statistics found = statistics_of(tensor.values());
+  reel::debug::RecordedStatistics found = statistics_of(tensor.values());
   for (double one : {found.min, found.max, found.mean})
     row.push_back(std::isnan(one) ? "" : fmt::format("{:.6g}", one));
   for (std::int64_t count : {found.nans, found.infinities, found.zeros}) row.push_back(fmt::format("{}", count));
@@ -116,7 +106,7 @@ int show_tensors(const Arguments& given) {
     return 0;
   }
   print("{}: {}, {} tensor{}, {}\n", list.path, list.format, list.tensors.size(), list.tensors.size() == 1 ? "" : "s",
-        text_of_bytes(list.bytes));
+        reel::debug::text_of_bytes(list.bytes));
   for (const auto& [key, value] : list.metadata)
     print("  {}: {}\n", reel::detail::printable(key), reel::detail::printable(value));
   std::vector<std::vector<std::string>> rows{{"name", "form", "size"}};
@@ -125,7 +115,8 @@ int show_tensors(const Arguments& given) {
   for (const ListedTensor& tensor : list.tensors) rows.push_back(row_of(tensor, with_statistics));
   if (!list.tensors.empty()) print_table(rows, {2, 3, 4, 5, 6, 7, 8});
   if (!with_statistics)
-    print("No statistics, since the elements have {}; --statistics reads them.\n", text_of_bytes(list.bytes));
+    print("No statistics, since the elements have {}; --statistics reads them.\n",
+          reel::debug::text_of_bytes(list.bytes));
   return 0;
 }
 

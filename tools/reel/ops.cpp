@@ -7,7 +7,6 @@
 #include <reel/debug/ops.h>
 
 #include "print.h"
-#include "table.h"
 #include "verb.h"
 
 std::function<int()> add_ops(CLI::App& command) {

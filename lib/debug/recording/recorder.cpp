@@ -40,18 +40,6 @@ ElementSummary summary_of(const Tensor& tensor, bool statistics, bool fingerprin
   return kernels(cpu).summarise(here.body(), statistics, fingerprint);
 }
 
-RecordedStatistics statistics_of(const ElementSummary& summary, std::int64_t numel) {
-  std::int64_t finite = numel - summary.nans - summary.infinities;
-  bool any = finite > 0;
-  return {.min = any ? summary.min : no_number,
-          .max = any ? summary.max : no_number,
-          .mean = any ? summary.sum / static_cast<double>(finite) : no_number,
-          .norm = any ? std::sqrt(summary.squares) : no_number,
-          .nans = summary.nans,
-          .infinities = summary.infinities,
-          .zeros = summary.zeros};
-}
-
 double norm_of(const Tensor& tensor) {
   return statistics_of(summary_of(tensor, true, false), tensor.numel()).norm_of_all();
 }
@@ -99,6 +87,18 @@ Tensor gradient_of_leaf(const Body& body) {
 }
 
 }  // namespace
+
+RecordedStatistics statistics_of(const ElementSummary& summary, std::int64_t numel) {
+  std::int64_t finite = numel - summary.nans - summary.infinities;
+  bool any = finite > 0;
+  return {.min = any ? summary.min : no_number,
+          .max = any ? summary.max : no_number,
+          .mean = any ? summary.sum / static_cast<double>(finite) : no_number,
+          .norm = any ? std::sqrt(summary.squares) : no_number,
+          .nans = summary.nans,
+          .infinities = summary.infinities,
+          .zeros = summary.zeros};
+}
 
 Recorder::Recorder(const Options& options) : ListenerScope(detail::context()), options_(options) {}
 

@@ -12,9 +12,13 @@
 
 #include <reel/debug/recorded_run.h>
 
+#include "../../kernels/element_summary.h"
 #include "../listener_scope.h"
 
 namespace reel::debug {
+
+/// The statistics of `numel` elements.
+RecordedStatistics statistics_of(const detail::ElementSummary& summary, std::int64_t numel);
 
 /// Turns what a thread runs into recorded ops, while it lives.
 class Recorder : public ListenerScope {
