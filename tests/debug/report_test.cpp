@@ -171,7 +171,7 @@ TEST_CASE("a report has no more source text than a few MB, however many names a 
 TEST_CASE("a report shows the sources that a recording holds, where the files are not") {
   reel_test::InFolder scratch;
   std::filesystem::create_directory("code");
-  std::ofstream("code/model.cpp") << "Tensor y = exp(x);\r\n\n</script>\x1b[2J";
+  std::ofstream("code/model.cpp") << "Tensor y = exp(x);\n\n</script>\x1b[2J";
   {
     debug::Recording recording("run.reel", {.sources = {"code"}});
     CallerScope scope({"model.cpp", 1});

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <map>
+#include <sstream>
 
 #include "../../core/printable.h"
 #include "../recording/sources.h"
@@ -60,10 +61,10 @@ void show_source(Debugger::State& state, const Words& words) {
     }
   }
   if (file.empty()) refuse_command("the op's file is not known");
-  std::vector<std::string> folders = state.options.source_folders;
-  if (state.options.resume) folders.push_back(own_folder_of(file));
-  std::string source = source_of(state.run, file, std::move(folders));
-  std::vector<std::string_view> lines = lines_of(source);
+  bool is_own = bool(state.options.resume);
+  std::istringstream source(source_of(state.run, file, state.options.source_folders, is_own));
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(source, line);) lines.push_back(line);
   std::map<int, LineOps> ops = ops_by_line(state, file);
   if (lines.empty())
     state.print("{} was not found, neither here nor with --source FOLDER; its lines without their text:\n", file);

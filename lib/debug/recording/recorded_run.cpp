@@ -2,11 +2,10 @@
 
 #include <algorithm>
 #include <cmath>
-#include <functional>
 #include <limits>
 #include <map>
+#include <set>
 #include <unordered_map>
-#include <unordered_set>
 
 #include <fmt/format.h>
 
@@ -36,10 +35,7 @@ struct RecordedRun::Contents {
   std::unordered_map<TensorId, std::vector<std::uint64_t>, HashTensorId> consumers;
   std::unordered_map<std::uint64_t, std::uint64_t> gradients;  // by the differentiated op
   std::vector<RecordedUpdate> updates;
-  struct HashText : std::hash<std::string_view> {
-    using is_transparent = void;
-  };
-  std::unordered_set<std::string, HashText, std::equal_to<>> texts;
+  std::set<std::string, std::less<>> texts;
   std::map<std::string_view, std::string> sources;
   std::string program;
   bool is_complete = false;

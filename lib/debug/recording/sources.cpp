@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "../../io/file.h"
@@ -53,24 +52,10 @@ std::string source_below(std::string_view file, std::span<const std::string> fol
   return {};
 }
 
-std::vector<std::string_view> lines_of(std::string_view text) {
-  std::vector<std::string_view> lines;
-  for (std::size_t end; !text.empty(); text.remove_prefix(std::min(end + 1, text.size()))) {
-    end = std::min(text.find('\n'), text.size());
-    std::string_view line = text.substr(0, end);
-    lines.push_back(line.ends_with('\r') ? line.substr(0, line.size() - 1) : line);
-  }
-  return lines;
-}
-
-std::string own_folder_of(std::string_view file) {
-  std::string folder = std::filesystem::path(file).parent_path();
-  return folder.empty() ? "." : folder;
-}
-
-std::string source_of(const RecordedRun& run, std::string_view file, std::vector<std::string> folders) {
+std::string source_of(const RecordedRun& run, std::string_view file, std::vector<std::string> folders, bool is_own) {
   if (std::string_view kept = run.source(file); !kept.empty()) return std::string(kept);
   folders.insert(folders.begin(), ".");
+  if (is_own) folders.push_back(std::filesystem::path(file).parent_path());
   return source_below(file, folders);
 }
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <sstream>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "../../logging/plot/html.h"
-#include "../recording/sources.h"
 #include "../recording/zero_units.h"
 
 namespace reel::debug {
@@ -110,8 +110,9 @@ std::string updates_json(std::span<const RecordedUpdate> updates, PageTexts& tex
 
 std::string source_json(std::string_view text) {
   if (text.empty()) return "null";
+  std::istringstream lines{std::string(text)};
   std::string list;
-  for (std::string_view line : lines_of(text)) append(list, "{}", logging::script_string(line));
+  for (std::string line; std::getline(lines, line);) append(list, "{}", logging::script_string(line));
   return fmt::format("[{}]", list);
 }
 

@@ -177,9 +177,7 @@ std::string LivePage::value(std::string_view body) const {
 std::string LivePage::source(std::string_view body) const {
   auto index = parse_number<std::size_t>(body);
   if (!files_.contains(index)) refuse("no file of an op");
-  std::vector<std::string> folders(source_folders_.begin(), source_folders_.end());
-  folders.push_back(own_folder_of(texts_.text(index)));
-  return source_json(source_of(run_, texts_.text(index), std::move(folders)));
+  return source_json(source_of(run_, texts_.text(index), {source_folders_.begin(), source_folders_.end()}, true));
 }
 
 void LivePage::set_watches(std::string_view body) {
