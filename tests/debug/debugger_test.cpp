@@ -355,3 +355,83 @@ TEST_CASE("a click names the op of the printed line below it, also of a line tha
   Terminal terminal(recorded());
   CHECK_THAT(terminal.after("mouse on"), contains("error: the mouse needs a terminal"));
 }
+
+TEST_CASE("li shows the inputs of an op once, also where several ops lead to it") {
+  TemporaryFile file("run.reel");
+  Tensor x = ones({2});
+  {
+    debug::Recording recording(file.path());
+    Tensor h = exp(x);
+    static_cast<void>(debug::name(square(h) + h, "y"));
+  }
+  Terminal terminal(RecordedRun::read(file.path()));
+  std::string shown = terminal.after("li y");
+  CHECK(std::count(shown.begin(), shown.end(), '\n') == 5);  // add, square, exp, x, and exp once more
+  CHECK(shown.ends_with(" (shown above)\n"));
+}
+
+TEST_CASE("diff says how many elements differ and where the most, or that values were not kept") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  struct Case {
+    debug::RecordingOptions options;
+    std::vector<float> a, b;
+    std::string sentence;
+  };
+  const Case cases[] = {
+      {{}, {1, 2, 3, 4}, {1, 2.5, 3, 2}, "2 of 4 elements differ, the most by 2 at [3]: 4 and 2\n"},
+      {{}, {1, 2, nan, 4}, {9, 2, 3, 4}, "2 of 4 elements differ, the most by inf at [2]: nan and 3\n"},
+      {{.fingerprints = false}, {1, 2}, {1, 3}, "1 of 2 elements differ, the most by 1 at [1]: 2 and 3\n"},
+      {{.fingerprints = false}, {0, nan}, {-0.0f, nan}, "The values are equal.\n"},
+      {{.value_elements = 0}, {1, 2}, {1, 2}, "The values are equal.\n"},
+      {{.value_elements = 0}, {1, 2}, {1, 3}, "The values differ; they were not kept.\n"},
+      {{.fingerprints = false, .value_elements = 0}, {1, 2}, {1, 2}, "Neither fingerprints nor values were kept.\n"},
+  };
+  for (const Case& one : cases) {
+    TemporaryFile file("run.reel");
+    {
+      debug::Recording recording(file.path(), one.options);
+      debug::name(tensor(one.a), "a");
+      debug::name(tensor(one.b), "b");
+    }
+    Terminal terminal(RecordedRun::read(file.path()));
+    std::string shown = terminal.after("diff a b");
+    INFO(shown);
+    CHECK(shown.ends_with("\n" + one.sentence));
+    CHECK(std::count(shown.begin(), shown.end(), '\n') == 3);
+  }
+}
+
+TEST_CASE("grad has no norm of an execution whose gradient is unknown, and shows a gradient by its own id") {
+  TemporaryFile file("run.reel");
+  {
+    debug::Recording recording(file.path());
+    Tape tape;
+    Tensor x = ones({2}).requires_grad(), total = zeros({});
+    for (int i = 0; i < 3; ++i) {
+      Tensor y = tanh(x);
+      std::vector<Tensor> halves = split(y, 1);
+      if (i > 0) total = total + sum(halves[i == 1 ? 0 : 1]);  // the first is not used, the last by its second half
+    }
+    tape.backward(total);
+  }
+  Terminal terminal(RecordedRun::read(file.path()));
+  auto count_of = [](const std::string& text, const std::string& word) {
+    int count = 0;
+    for (std::size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+    return count;
+  };
+  auto shown_of = [&](const std::string& op, debug::OpKind kind) {
+    std::uint64_t id = 0;
+    for (const debug::RecordedOp& one : terminal.run.ops())
+      if (one.op == op && one.kind == kind) id = one.id;
+    return terminal.after("grad %" + std::to_string(id));
+  };
+  std::string norms = shown_of("tanh", debug::OpKind::forward), halves = shown_of("split", debug::OpKind::forward);
+  CHECK_THAT(norms, contains("at the 3 executions"));
+  CHECK(count_of(norms, "none") == 1);
+  CHECK_THAT(halves, contains("at the 3 executions"));
+  CHECK(count_of(halves, "none") == 2);
+  std::string own = shown_of("tanh", debug::OpKind::gradient);
+  CHECK_THAT(own, contains("gradient of tanh") && contains("  gradient of output 0: (2,) f32: ") &&
+                      !contains("executions") && !contains("error"));
+}

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <functional>
+#include <string>
+#include <vector>
 
 #include "catch.h"
+#include "temporary_file.h"
 
 using namespace reel;
 using debug::Listen;
@@ -21,6 +24,13 @@ struct Heard {
       lines.push_back(event.where.line);
     };
   }
+};
+
+struct Net : nn::Module {
+  nn::Linear hidden{*this, "hidden", 3, 4};
+  nn::Linear output{*this, "output", 4, 2};
+
+  Tensor operator()(const Tensor& x) const { return output(tanh(hidden(x))); }
 };
 
 }  // namespace
@@ -111,4 +121,40 @@ TEST_CASE("an op that fails is not heard") {
   Listen listen(heard.listener());
   CHECK_THROWS(ones({2}) + ones({3}));
   CHECK(std::find(heard.ops.begin(), heard.ops.end(), "add") == heard.ops.end());
+}
+
+TEST_CASE("recordings and a profile that run together all hear what the innermost one hears") {
+  reel_test::TemporaryFile outer_file("outer.reel"), inner_file("inner.reel");
+  Net net;
+  optim::SGD sgd(net.parameters(), {.learning_rate = 0.1});
+  std::vector<debug::ProfileRow> rows;
+  {
+    debug::Recording outer(outer_file.path());
+    debug::Profile profile;
+    debug::Recording inner(inner_file.path());
+    {
+      Tape tape;
+      tape.backward(sum(square(debug::name(net(ones({2, 3})), "output"))));
+    }
+    sgd.step();
+    CHECK_THROWS_AS(matmul(ones({2, 3}), ones({2, 3})), ShapeError);
+    rows = profile.rows(debug::ProfileBy::op);
+  }
+  debug::RecordedRun outer = debug::RecordedRun::read(outer_file.path()),
+                     inner = debug::RecordedRun::read(inner_file.path());
+  auto said = [](const debug::RecordedRun& run) {
+    std::vector<std::string> ops;
+    for (const debug::RecordedOp& op : run.ops()) {
+      std::string text = std::string(name_of(op.kind)) + " " + std::string(op.op) + " " + std::string(op.error);
+      for (const debug::RecordedTensor& output : op.outputs) text += " '" + std::string(output.name) + "'";
+      ops.push_back(text + " of " + std::to_string(op.forward) + " in step " + std::to_string(op.step));
+    }
+    for (const debug::RecordedUpdate& update : run.updates())
+      ops.push_back("update of " + std::string(update.parameter));
+    return ops;
+  };
+  CHECK(said(outer) == said(inner));
+  CHECK(std::ranges::count(inner.ops(), debug::OpKind::gradient, &debug::RecordedOp::kind) > 4);
+  CHECK(inner.updates().size() == 4);
+  CHECK(std::ranges::any_of(rows, [](const debug::ProfileRow& row) { return row.name == "tanh" && row.backward > 0; }));
 }

@@ -9,6 +9,7 @@
 #include <thread>
 #include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <reel/batching.h>
@@ -261,4 +262,53 @@ TEST_CASE("a flame graph is an SVG with modules, lines and ops") {
   CHECK_THAT(svg, contains("<title>hidden: ") && contains("<title>tanh: ") && contains("<title>backward: ") &&
                       contains("profile_test.cpp:"));
   CHECK(svg.ends_with("</svg>\n"));
+}
+
+TEST_CASE("a flame graph has the time of calls and gradients, once, and no waits") {
+  TemporaryFile file("flames.svg");
+  Net net;
+  Profile profile;
+  data::Loader<std::int64_t> loader(SlowNumbers{3, 4}, {.batch_size = 1, .workers = 1});
+  for (auto& batch : loader) {
+    Tape tape;
+    tape.backward(sum(net(full({64, 3}, static_cast<double>(batch[0])))));
+  }
+  profile.stop();
+  CHECK_FALSE(profile.waits().empty());
+  std::int64_t forward = 0, backward = 0;
+  for (const ProfileRow& row : profile.rows(ProfileBy::op)) {
+    forward += row.forward;
+    backward += row.backward;
+  }
+  profile.flame_graph(file.path());
+  auto title = [](const char* name, std::int64_t time) {
+    return fmt::format("<title>{}: {:.3f} ms</title>", name, static_cast<double>(time) / 1e6);
+  };
+  CHECK_THAT(bytes_of(file.path()), contains(title("all", forward + backward)) && contains(title("forward", forward)) &&
+                                        contains(title("backward", backward)));
+}
+
+TEST_CASE("a trace connects the calls that a tape has recorded to their gradients, and no others") {
+  TemporaryFile json("trace.json");
+  Tensor w = ones({4}).requires_grad();
+  Profile profile;
+  {
+    Tape outer;
+    Tape tape;
+    Tensor x = ones({4});
+    static_cast<void>(exp(x));
+    static_cast<void>(w * x);
+    x += 1;
+    tape.backward(sum(tanh(w)));
+  }
+  profile.stop();
+  profile.trace(json.path());
+  std::set<std::int64_t> begun, ended;
+  nlohmann::json events = nlohmann::json::parse(bytes_of(json.path()))["traceEvents"];
+  for (const nlohmann::json& event : events) {
+    if (event["ph"] == "s") begun.insert(event["id"].get<std::int64_t>());
+    if (event["ph"] == "f") ended.insert(event["id"].get<std::int64_t>());
+  }
+  CHECK(ended.size() >= 2);                 // tanh and those of sum
+  CHECK(begun.size() == ended.size() + 1);  // mul leads to no loss
 }

@@ -595,4 +595,30 @@ TEST_CASE("a recording names the units of a result that are zero in all examples
   CHECK(products >= 5);
 }
 
+TEST_CASE("a recording whose header has sizes or a name that no recording has is refused") {
+  TemporaryFile file("run.reel");
+  { Recording recording(file.path()); }
+  std::ifstream in(file.path(), std::ios::binary);
+  const std::string whole(std::istreambuf_iterator<char>(in), {});
+  struct Case {
+    std::size_t offset;
+    std::uint64_t value;
+    std::size_t bytes;
+  };
+  constexpr std::size_t segment_bytes = 8, program_bytes = 32;
+  const Case cases[] = {{segment_bytes, 0, 8},
+                        {segment_bytes, (std::uint64_t{1} << 16) - 1, 8},
+                        {segment_bytes, (std::uint64_t{1} << 24) + 1, 8},
+                        {segment_bytes, std::numeric_limits<std::uint64_t>::max(), 8},
+                        {program_bytes, 4096 - 36 + 1, 4},
+                        {program_bytes, std::numeric_limits<std::uint32_t>::max(), 4}};
+  for (const Case& one : cases) {
+    INFO(one.value << " at byte " << one.offset);
+    std::string damaged = whole;
+    std::memcpy(damaged.data() + one.offset, &one.value, one.bytes);
+    std::ofstream(file.path(), std::ios::binary) << damaged;
+    CHECK_THROWS_WITH(RecordedRun::read(file.path()), contains("is a damaged recording: its header"));
+  }
+}
+
 }  // namespace reel

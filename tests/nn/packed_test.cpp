@@ -4,7 +4,10 @@
 #include <reel/tape.h>
 
 #include <cmath>
+#include <functional>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include "catch.h"
 
@@ -206,4 +209,38 @@ TEST_CASE("what cannot be packed or reduced is an error that says so") {
   CHECK_THAT(error_of<ShapeError>([&] { nn::masked_max(padded, ones({3}) > 0, 1); }), contains("up to axis 1"));
   CHECK_THAT(error_of<DTypeError>([&] { nn::masked_max(padded, ones({3, 2})); }), contains("the mask is bool"));
   CHECK_THAT(error_of<ShapeError>([&] { nn::masked_max(padded, ones({3, 2}) > 0, 3); }), contains("axis 3"));
+}
+
+TEST_CASE("whatever takes packed sequences refuses lengths that are not those of the elements") {
+  nn::LSTM lstm(4, 3);
+  nn::GRU gru(4, 3);
+  nn::RNN rnn(4, 3);
+  nn::Conv1d convolution(4, 3, 2);
+  nn::CRF crf(4);
+  nn::SPINN spinn(2);
+  nn::GRUCell cell(4, 3);
+  using Use = std::function<void(const nn::Packed&)>;
+  const std::pair<const char*, Use> uses[] = {
+      {"with", [](auto& x) { x.with(x.elements); }},
+      {"sequences", [](auto& x) { x.sequences(); }},
+      {"padded", [](auto& x) { x.padded(); }},
+      {"mask", [](auto& x) { x.mask(); }},
+      {"sequence_of_elements", [](auto& x) { x.sequence_of_elements(); }},
+      {"masked_mean", [](auto& x) { nn::masked_mean(x); }},
+      {"masked_max", [](auto& x) { nn::masked_max(x); }},
+      {"LSTM", [&](auto& x) { lstm(x); }},
+      {"GRU", [&](auto& x) { gru(x); }},
+      {"RNN", [&](auto& x) { rnn(x); }},
+      {"Conv1d", [&](auto& x) { convolution(x); }},
+      {"unroll", [&](auto& x) { nn::unroll(cell, x); }},
+      {"CRF", [&](auto& x) { crf.decode(x); }},
+      {"SPINN",
+       [&](auto& x) { spinn(x, std::vector<std::vector<nn::Transition>>(x.lengths.size(), {nn::Transition::shift})); }},
+  };
+  for (const auto& [name, use] : uses) {
+    CAPTURE(name);
+    for (const auto& lengths : std::vector<std::vector<std::int64_t>>{{1}, {1, 1, 1}, {3, -1}, {}})
+      CHECK_THROWS_AS(use(of_lengths(lengths, ones({2, 4}))), ShapeError);
+    CHECK_NOTHROW(use(of_lengths({1, 1}, ones({2, 4}))));
+  }
 }
