@@ -95,4 +95,60 @@ TEST_CASE("halves round once after products and sums in f32") {
   }
 }
 
+TEST_CASE("recurrent cells of halves compute in f32 and answer in halves") {
+  manual_seed(31);
+  auto in = [](std::initializer_list<std::int64_t> shape) { return randn(Shape(shape)); };
+  struct Case {
+    const char* name;
+    Function f;
+    std::vector<Tensor> inputs;
+  };
+  auto state_of = [](LSTMState state) { return concat({state.h, state.c}, 1); };
+  const Case cases[] = {
+      {"lstm_cell(x, state, weights)",
+       [=](auto x) {
+         return state_of(lstm_cell(x[0], {x[1], x[2]}, {x[3], x[4], x[5]}));
+       },
+       {in({2, 3}), in({2, 4}), in({2, 4}), in({3, 16}), in({4, 16}), in({16})}},
+      {"lstm_cell(p, q, c)",
+       [=](auto x) { return state_of(lstm_cell(x[0], x[1], x[2])); },
+       {in({2, 16}), in({2, 16}), in({2, 4})}},
+      {"lstm_cell(p, state, W_h)",
+       [=](auto x) {
+         return state_of(lstm_cell(x[0], LSTMState{x[1], x[2]}, x[3]));
+       },
+       {in({2, 16}), in({2, 4}), in({2, 4}), in({4, 16})}},
+      {"tree_lstm_cell(a, c)",
+       [=](auto x) { return state_of(tree_lstm_cell(x[0], {x[1]})); },
+       {in({2, 16}), in({2, 4})}},
+      {"tree_lstm_cell(p, children, W_h)",
+       [=](auto x) {
+         return state_of(tree_lstm_cell(x[0], {LSTMState{x[1], x[2]}}, x[3]));
+       },
+       {in({2, 16}), in({2, 4}), in({2, 4}), in({4, 16})}},
+      {"gru_cell",
+       [](auto x) {
+         return gru_cell(x[0], x[1], {x[2], x[3], x[4]});
+       },
+       {in({2, 3}), in({2, 4}), in({3, 12}), in({4, 12}), in({16})}},
+      {"rnn_cell",
+       [](auto x) {
+         return rnn_cell(x[0], x[1], {x[2], x[3], x[4]});
+       },
+       {in({2, 3}), in({2, 4}), in({3, 4}), in({4, 4}), in({4})}},
+  };
+  for (const Case& one : cases)
+    for (DType dtype : {f16, bf16}) {
+      CAPTURE(one.name, name_of(dtype));
+      std::vector<Tensor> halves, wide;
+      for (const Tensor& input : one.inputs) {
+        halves.push_back(to(input, dtype));
+        wide.push_back(to(halves.back(), f32));
+      }
+      Tensor found = one.f(halves);
+      CHECK(found.dtype() == dtype);
+      CHECK(max(abs(to(found, f32) - one.f(wide))).item() < (dtype == f16 ? 1e-2 : 6e-2));
+    }
+}
+
 }  // namespace reel_test

@@ -93,4 +93,22 @@ TEST_CASE("embedding_bag refuses what does not fit") {
   });
 }
 
+TEST_CASE("a gradient of a table by rows has each row that was taken once, in order, with the sum of its gradients") {
+  manual_seed(23);
+  const std::vector<std::int64_t> places{4, 0, -1, 4, 0, 4};
+  Tensor weights = randn({6, 3});
+  for (DType dtype : {f32, f64, bf16, f16})
+    for (DType index : {i32, i64}) {
+      CAPTURE(name_of(dtype), name_of(index));
+      Tensor table = zeros({7, 3}, {.dtype = dtype}).requires_grad(), given = to(weights, dtype);
+      Tape tape;
+      tape.backward(sum(embedding(table, to(tensor(places), index), {.row_gradient = true}) * given));
+      RowGradient found = table.row_grad();
+      CHECK(found.rows.to_vector<std::int64_t>() == std::vector<std::int64_t>{0, 4, 6});
+      Tensor wide = to(given, f64), expected = concat({wide(1) + wide(4), wide(0) + wide(3) + wide(5), wide(2)});
+      double rounding = dtype == bf16 ? 0x1p-8 : dtype == f16 ? 0x1p-11 : dtype == f32 ? 0x1p-22 : 0x1p-51;
+      CHECK(apart({to(found.values, f64)}, {reshape(expected, {3, 3})}) < 2 * rounding);
+    }
+}
+
 }  // namespace reel_test
