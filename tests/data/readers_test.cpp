@@ -343,13 +343,13 @@ TEST_CASE("of a compressed IDX file no more is decompressed than its header says
     File file(detail::gzip(contents, {}));
     return error_of<io::FileError>([&] { data::read_idx(file.path, {.most_bytes = most_bytes}); });
   };
-  const std::string zeros(10'000'000, '\0');
+  const std::string zeros(8'000'000, '\0');
   CHECK_THAT(refusal(zeros, 100'000), contains("no file of the IDX format"));
   CHECK_THAT(refusal(idx({0, 0, 8, 1, 0, 0, 0, 3}) + zeros, zeros.size() * 2),
              contains("is more than 11 bytes when it is decompressed"));
   CHECK_THAT(refusal(idx({0, 0, 8, 1, 0, 0, 0, 3, 1, 2}), 100), contains("has 2 bytes of elements"));
-  CHECK_THAT(refusal(idx({0, 0, 8, 1, 0, 152, 150, 128}) + zeros, 100'000), contains("more than 100000 bytes"));
-  CHECK(refusal(idx({0, 0, 8, 1, 0, 152, 150, 128}) + zeros, zeros.size() * 2).empty());
+  CHECK_THAT(refusal(idx({0, 0, 8, 1, 0, 122, 18, 0}) + zeros, 100'000), contains("more than 100000 bytes"));
+  CHECK(refusal(idx({0, 0, 8, 1, 0, 122, 18, 0}) + zeros, zeros.size() * 2).empty());
 }
 
 TEST_CASE("a broken CSV header is refused, even where broken rows are skipped") {

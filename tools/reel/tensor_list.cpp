@@ -135,7 +135,7 @@ std::string latest_in(const std::string& folder) {
     throw std::runtime_error(
         fmt::format("{} is a folder without checkpoints: it has no file `latest` that names one", folder));
   path = folder + "/" + name;
-  io::Reader(function, path, {}, 1);  // refuses a link
+  io::Reader snapshot(function, path, {}, 1);  // refuses a link
   return path;
 }
 
