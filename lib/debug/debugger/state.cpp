@@ -185,7 +185,8 @@ std::size_t width_of(std::string_view text) {
       std::count_if(text.begin(), text.end(), [](char byte) { return (byte & 0xC0) != 0x80; }));
 }
 
-std::string table_of(const std::vector<std::vector<std::string>>& rows, int width) {
+std::string table_of(const std::vector<std::vector<std::string>>& rows, int width,
+                     const std::vector<std::size_t>& right) {
   std::vector<std::size_t> widths;
   for (const auto& row : rows) {
     widths.resize(std::max(widths.size(), row.size()));
@@ -195,8 +196,10 @@ std::string table_of(const std::vector<std::vector<std::string>>& rows, int widt
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
+      std::size_t padding = widths[i] - width_of(row[i]);
+      if (std::ranges::find(right, i) != right.end()) line.append(std::exchange(padding, 0), ' ');
       line += row[i];
-      if (i + 1 < row.size()) line.append(widths[i] - width_of(row[i]) + 2, ' ');
+      if (i + 1 < row.size()) line.append(padding + 2, ' ');
     }
     // Cut between characters.
     std::size_t columns = 0, end = 0;

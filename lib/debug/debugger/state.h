@@ -104,8 +104,9 @@ std::string statistics_text(
     const RecordedTensor& tensor);                    ///< "min -1, max 2, mean 0.5, norm 3, 1 NaN, 0 Inf, 4 zeros"
 std::string short_sentence_of(const RecordedOp& op);  ///< "%12 matmul at model.cpp:31 in encoder, step 0"
 std::string sentence_of(const RecordedOp& op);        ///< with the notes, too: "…, with t = 3"
-/// Rows in columns that are as wide as their longest cell, cut at `width`.
-std::string table_of(const std::vector<std::vector<std::string>>& rows, int width);
+/// Rows in columns that are as wide as their longest cell, cut at `width`; the columns `right` are aligned to the right.
+std::string table_of(const std::vector<std::vector<std::string>>& rows, int width,
+                     const std::vector<std::size_t>& right = {});
 /// A bar of at most `columns` characters.
 std::string bar_of(double share, int columns);
 /// The number of characters of UTF-8.
