@@ -52,8 +52,9 @@ void GradientBuckets::close(const std::vector<Tensor>& parameters, std::vector<s
   buckets_.push_back(std::move(bucket));
 }
 
-void GradientBuckets::begin() {
+void GradientBuckets::begin(Location where) {
   started_ = 0;
+  where_ = where;
   for (Bucket& bucket : buckets_) {
     bucket.pending.wait();
     bucket.filled.assign(bucket.parameters.size(), false);
@@ -81,7 +82,7 @@ void GradientBuckets::start(Bucket& bucket) {
     if (!bucket.filled[i]) fill_(bucket.gradients[i], 0);
   }
   copy_(bucket.present, to(tensor(present), bucket.present.dtype()));
-  bucket.pending = group_.start_all_reduce(bucket.buffer);
+  bucket.pending = group_.start_all_reduce(bucket.buffer, where_);
 }
 
 void GradientBuckets::finish() {

@@ -28,8 +28,8 @@ class GradientBuckets {
   /// The last parameter comes first, since a backward pass reaches it first.
   GradientBuckets(dist::Group group, const std::vector<Tensor>& parameters, std::size_t bucket_bytes);
 
-  /// Begins a step: no bucket has a gradient.
-  void begin();
+  /// Begins a step, of a call at that line: no bucket has a gradient.
+  void begin(Location where);
   /// Puts the gradient of a parameter, and starts to reduce what is complete.
   void put(std::size_t parameter, const Tensor& gradient);
   /// Starts to reduce all that is left, with zeros where there is no gradient, and waits for all sums.
@@ -54,6 +54,7 @@ class GradientBuckets {
   std::vector<Bucket> buckets_;
   std::vector<std::pair<std::size_t, std::size_t>> places_;  // of each parameter: its bucket, and its place there
   std::size_t started_ = 0;
+  Location where_;
 };
 
 }  // namespace reel::detail

@@ -16,12 +16,12 @@ Checkpoint::Checkpoint(Group group, const std::string& directory, std::initializ
     : group_(std::move(group)) {
   bool saves = group_.rank() == 0;
   if (!saves) {
-    group_.barrier();  // until the directory exists
+    group_.barrier(where);  // until the directory exists
     options.read_only = true;
     options.every = 0;
   }
   checkpoint_ = std::make_unique<train::Checkpoint>(directory, parts, options, where);
-  if (saves) group_.barrier();
+  if (saves) group_.barrier(where);
 }
 
 train::Resumed Checkpoint::resume(Location where) {

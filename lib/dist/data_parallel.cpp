@@ -107,7 +107,7 @@ struct DataParallel::Implementation {
         buckets(group, parameters, options.bucket_bytes),
         broadcasts_buffers(options.broadcast_buffers) {}
 
-  void begin(const Header& own);
+  void begin(const Header& own, Location where);
   void restore();
   Step finish();
   void reduce_rows(double factor);
@@ -128,16 +128,16 @@ struct DataParallel::Implementation {
   std::int64_t steps = 0;
 };
 
-void DataParallel::Implementation::begin(const Header& own) {
+void DataParallel::Implementation::begin(const Header& own, Location where) {
   Header sent = own;
   std::array<bool, 3> held = held_signals();
   for (std::size_t i = 0; i < held.size(); ++i) sent.signals[i] = held[i];
   header = sent.to_tensor();
-  pending_header = group.start_all_reduce(header);
+  pending_header = group.start_all_reduce(header, where);
   before.clear();
   for (const std::vector<Tensor>* all : {&parameters, &tables})
     for (const Tensor& parameter : *all) before.push_back(take_gradient(parameter));
-  buckets.begin();
+  buckets.begin(where);
 }
 
 // Puts the gradients back that were there before the step.
@@ -201,6 +201,7 @@ void DataParallel::Implementation::agree_on_signals(const Header& all) {
 
 DataParallel::DataParallel(Group group, nn::Module& model, optim::Optimiser& optimiser, DataParallelOptions options,
                            Location where) {
+  CallerScope caller(where);
   if (options.bucket_bytes == 0) fail<Error>("dist::DataParallel", where, "bucket_bytes is 0, but must be at least 1");
   Fingerprint form;
   for (const NamedTensor& one : members_of(model)) {
@@ -258,7 +259,7 @@ Step DataParallel::backward(Tape& tape, const Arg& loss, double count) {
   if (!(count > 0))
     fail<Error>("DataParallel::backward", where, "the count is {}; a rank without data calls join instead", count);
   separate_generators();
-  self.begin({1, count, count * loss.item()});
+  self.begin({1, count, count * loss.item()}, where);
   std::int64_t step = *self.running = ++self.steps;
   for (std::size_t i = 0; i < self.parameters.size(); ++i)
     if (self.parameters[i].is_parameter())
@@ -279,6 +280,7 @@ Step DataParallel::backward(Tape& tape, const Arg& loss, double count) {
   }
   *self.running = 0;
   NoRecord pause;
+  CallerScope caller(where);
   return self.finish();
 }
 
@@ -287,7 +289,7 @@ Step DataParallel::join(Location where) {
   NoRecord pause;
   CallerScope caller(where);
   separate_generators();
-  self.begin({});
+  self.begin({}, where);
   self.pending_header.wait();
   Header all = Header::of(self.header);
   if (all.active > 0) return self.finish();
@@ -298,6 +300,7 @@ Step DataParallel::join(Location where) {
 
 void DataParallel::check_replicas(Location where) const {
   NoRecord pause;
+  CallerScope caller(where);
   std::vector<NamedTensor> members = members_of(implementation_->model);
   std::vector<std::int64_t> values;
   for (const NamedTensor& one : members) {

@@ -1,16 +1,14 @@
 #include <reel/dist/group.h>
 
 #include <algorithm>
-#include <array>
 #include <chrono>
 #include <climits>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <numeric>
-#include <optional>
-#include <span>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include <reel/no_record.h>
@@ -20,10 +18,10 @@
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
+#include "agreement.h"
 #include "device_collectives.h"
 #include "mpi.h"
 #include "shared_memory.h"
-#include "signals.h"
 
 namespace reel::dist {
 
@@ -48,8 +46,11 @@ bool is_running() {
   return initialised && !finalised;
 }
 
-void finalise() {
-  if (is_running()) MPI_Finalize();
+// Lasts from the first Group to the end of the program: where no Group is left, others may still wait for this rank.
+// Null: this process alone.
+std::unique_ptr<Agreement>& agreement() {
+  static std::unique_ptr<Agreement> one;
+  return one;
 }
 
 // Throws: Error with MPI's own sentence.
@@ -59,6 +60,20 @@ void check(const char* function, int code, Location where) {
   int length = 0;
   MPI_Error_string(code, text, &length);
   fail<Error>(function, where, "MPI says: {}", std::string_view(text, static_cast<std::size_t>(length)));
+}
+
+int rank_of_this() { return agreement() ? agreement()->rank() : 0; }
+int number_of_ranks() { return agreement() ? agreement()->size() : 1; }
+
+[[noreturn]] void end_all(const std::string& sentence, int status) {
+  std::fflush(stdout);
+  std::fprintf(stderr, "rank %d of %d: %s\n", rank_of_this(), number_of_ranks(), sentence.c_str());
+  std::fflush(stderr);
+  if (number_of_ranks() > 1 && is_running()) {
+    agreement()->announce_abort();
+    MPI_Abort(MPI_COMM_WORLD, status);
+  }
+  std::_Exit(status);
 }
 
 // The sums that have begun in shared memory. All that waits for anything lets them proceed, since other ranks wait for
@@ -72,33 +87,61 @@ void proceed_with_sums() {
   std::erase_if(sums_in_progress(), [](const std::shared_ptr<SharedMemory>& memory) { return memory->proceed(); });
 }
 
-// Waits until `complete` returns true. Where a signal waits for a step of all ranks that does not come, since one of them
-// is gone, this process ends: mpirun has sent it.
 template <class Complete>
-void wait_until(Complete complete) {
-  using Clock = std::chrono::steady_clock;
+void wait_until(const char* op, Location where, Complete complete) {
   constexpr int tests_between_looks = 1000;
-  constexpr std::chrono::seconds patience(2);
-  std::optional<Clock::time_point> held_since;
   for (int tests = 1; !complete(); ++tests) {
     proceed_with_sums();
-    if (tests % tests_between_looks != 0) continue;
-    std::array<bool, 3> held = held_signals();
-    if (!held[0] && !held[1] && !held[2]) continue;
-    if (!held_since) held_since = Clock::now();
-    if (Clock::now() - *held_since > patience) std::_Exit(128 + end_signals()[held[0] ? 0 : held[1] ? 1 : 2]);
+    if (tests % tests_between_looks == 0) agreement()->watch(op, where);
   }
 }
 
-bool test(const char* function, std::span<MPI_Request> requests, Location where) {
-  int complete = 0;
-  check(function, MPI_Testall(static_cast<int>(requests.size()), requests.data(), &complete, MPI_STATUSES_IGNORE),
-        where);
-  return complete != 0;
-}
+// An exchange that this rank has begun, and the requests that move its elements.
+struct Running {
+  explicit Running(const Exchange& exchange)
+      : op(exchange.op), where(exchange.where), number(agreement()->begin(exchange)) {}
 
-void wait_for(const char* function, std::vector<MPI_Request> requests, Location where) {
-  wait_until([&] { return test(function, requests, where); });
+  bool test() {
+    int complete = 0;
+    bool agreed = agreement()->reached(number);
+    if (failure == MPI_SUCCESS)
+      failure = MPI_Testall(static_cast<int>(requests.size()), requests.data(), &complete, MPI_STATUSES_IGNORE);
+    if (!agreed) return false;  // unlike exchanges make MPI fail, and what ranks disagree on says why
+    check(op, failure, where);
+    return complete != 0;
+  }
+  void wait() {
+    wait_until(op, where, [&] { return test(); });
+  }
+  // Waits for a call that has returned this code and filled the newest request.
+  void wait_for(int code) {
+    check(op, code, where);
+    wait();
+  }
+  MPI_Request* add() { return &requests.emplace_back(MPI_REQUEST_NULL); }
+
+  const char* op;
+  Location where;
+  std::int64_t number;
+  std::vector<MPI_Request> requests;
+  int failure = MPI_SUCCESS;
+};
+
+// Ranks that wait for one which ends get an error, and time to say so.
+void finalise() {
+  if (!is_running()) return;
+  constexpr std::chrono::microseconds pause(100);  // others may still compute for long
+  try {
+    Running end({"the end of the program", {}});
+    for (; !end.test(); std::this_thread::sleep_for(pause)) {
+      proceed_with_sums();
+      agreement()->watch(end.op, end.where);
+    }
+  } catch (const std::exception& error) {
+    std::this_thread::sleep_for(std::chrono::seconds(1));
+    end_all(error.what(), 1);
+  }
+  MPI_Finalize();
 }
 
 MPI_Datatype type_of(const char* function, DType dtype, Location where) {
@@ -131,18 +174,15 @@ char* overwritten(Tensor& x, Location where) {
 }
 
 // Starts to reduce a contiguous tensor on the CPU.
-std::vector<MPI_Request> start(MPI_Comm communicator, Tensor& x, MPI_Datatype type, MPI_Op op, Location where) {
-  std::vector<MPI_Request> requests;
-  char* bytes = overwritten(x, where);
+void start(Running& running, MPI_Comm communicator, Tensor& x, MPI_Datatype type, MPI_Op op) {
+  char* bytes = overwritten(x, running.where);
   auto element = static_cast<std::int64_t>(size_of(x.dtype()));
   for (std::int64_t begin = 0; begin < x.numel(); begin += most_at_once) {
-    requests.push_back(MPI_REQUEST_NULL);
     auto count = static_cast<int>(std::min(most_at_once, x.numel() - begin));
     check("all_reduce",
-          MPI_Iallreduce(MPI_IN_PLACE, bytes + begin * element, count, type, op, communicator, &requests.back()),
-          where);
+          MPI_Iallreduce(MPI_IN_PLACE, bytes + begin * element, count, type, op, communicator, running.add()),
+          running.where);
   }
-  return requests;
 }
 
 // A row of a tensor as an MPI type, so that counts are of rows.
@@ -193,33 +233,24 @@ Tensor with_rows(const Tensor& like, std::int64_t rows) {
 }  // namespace
 
 struct Group::State {
-  MPI_Comm communicator = MPI_COMM_NULL;  // null: one process
-  int rank = 0, size = 1;
   int exceptions = std::uncaught_exceptions();
   std::vector<std::weak_ptr<SharedMemory>> shared;  // of the tensors that reduction_buffer has made
   std::unique_ptr<DeviceCollectives> on_devices;
   bool looked_for_devices = false;
 
   ~State() {
-    if (size > 1 && std::uncaught_exceptions() > exceptions && is_running())
+    if (number_of_ranks() > 1 && std::uncaught_exceptions() > exceptions && is_running())
       end_all("an exception has ended this rank, and with it all others", 1);
-    on_devices.reset();
-    if (communicator != MPI_COMM_NULL && is_running()) MPI_Comm_free(&communicator);
-  }
-  [[noreturn]] void end_all(const std::string& sentence, int status) const {
-    std::fflush(stdout);
-    std::fprintf(stderr, "rank %d of %d: %s\n", rank, size, sentence.c_str());
-    std::fflush(stderr);
-    if (size > 1 && is_running()) MPI_Abort(MPI_COMM_WORLD, status);
-    std::_Exit(status);
   }
   // NCCL's functions for a tensor's device; null: through the CPU.
-  DeviceCollectives* devices(const Tensor& x, Location where) {
+  DeviceCollectives* devices(const Tensor& x, Running& running) {
     if (x.device() == cpu) return nullptr;
+    running.wait();  // until all ranks are here: what follows cannot be given up
     if (!looked_for_devices) {
       looked_for_devices = true;
-      on_devices = open_device_collectives(rank, size, [&](void* bytes, std::size_t count) {
-        check("dist::Group", MPI_Bcast(bytes, static_cast<int>(count), MPI_BYTE, 0, communicator), where);
+      on_devices = open_device_collectives(rank_of_this(), number_of_ranks(), [&](void* bytes, std::size_t count) {
+        check("dist::Group", MPI_Bcast(bytes, static_cast<int>(count), MPI_BYTE, 0, agreement()->communicator()),
+              running.where);
       });
     }
     return on_devices.get();
@@ -236,17 +267,15 @@ struct Group::State {
 };
 
 struct PendingReduction::State {
-  std::vector<MPI_Request> requests;
+  Running running;
   std::shared_ptr<SharedMemory> shared;  // null: MPI adds
-  MPI_Comm communicator = MPI_COMM_NULL;
-  Tensor reduced;  // kept until it is complete
+  Tensor reduced;                        // kept until it is complete
 
   bool test() {
-    if (!shared) return dist::test("dist::Group", requests, {});
-    if (shared->proceed()) return true;
+    if (bool added = !shared || shared->proceed(); running.test() && added) return true;
     // MPI moves data of other reductions only while it is called, and yields the processor.
     int arrived = 0;
-    MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, communicator, &arrived, MPI_STATUS_IGNORE);
+    if (shared) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, agreement()->communicator(), &arrived, MPI_STATUS_IGNORE);
     return false;
   }
 };
@@ -257,39 +286,39 @@ bool PendingReduction::test() {
 }
 
 void PendingReduction::wait() {
-  wait_until([&] { return test(); });
+  if (state_) wait_until(state_->running.op, state_->running.where, [&] { return test(); });
 }
 
 Group::Group(Location where) {
   // One state for all handles: while `run` holds one, an exception can propagate to it.
-  static std::weak_ptr<State> world;
-  state_ = world.lock();
+  static std::weak_ptr<State> shared;
+  state_ = shared.lock();
   if (state_) return;
-  world = state_ = std::make_shared<State>();
+  shared = state_ = std::make_shared<State>();
   int initialised = 0, finalised = 0;
   MPI_Initialized(&initialised);
   MPI_Finalized(&finalised);
   if (finalised) fail<Error>("dist::Group", where, "MPI is finalised already; make groups before the program ends");
-  if (!initialised) {
-    if (!started_by_launcher()) return;
+  if (!initialised && !started_by_launcher()) return;
+  if (!agreement()) {
     int provided = 0;
-    check("dist::Group", MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), where);
-    std::atexit(finalise);
+    sums_in_progress();  // exists longer than what is called at exit
+    if (!initialised) {
+      check("dist::Group", MPI_Init_thread(nullptr, nullptr, MPI_THREAD_FUNNELED, &provided), where);
+      // Unlike exchanges, which MPI refuses, are told of in a sentence.
+      MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+      std::atexit(finalise);
+    }
+    agreement() = std::make_unique<Agreement>(where);
   }
-  check("dist::Group", MPI_Comm_dup(MPI_COMM_WORLD, &state_->communicator), where);
-  MPI_Comm_rank(state_->communicator, &state_->rank);
-  MPI_Comm_size(state_->communicator, &state_->size);
 }
 
-int Group::rank() const { return state_->rank; }
-int Group::size() const { return state_->size; }
-void Group::abort(const std::string& sentence, int status) const { state_->end_all(sentence, status); }
+int Group::rank() const { return rank_of_this(); }
+int Group::size() const { return number_of_ranks(); }
+void Group::abort(const std::string& sentence, int status) const { end_all(sentence, status); }
 
-void Group::barrier() const {
-  if (size() == 1) return;
-  MPI_Request request;
-  check("barrier", MPI_Ibarrier(state_->communicator, &request), {});
-  wait_for("barrier", std::vector{request}, {});
+void Group::barrier(Location where) const {
+  if (size() > 1) Running({"barrier", where}).wait();  // all ranks have come to it
 }
 
 void Group::broadcast(Tensor& x, int root, Location where) const {
@@ -297,23 +326,17 @@ void Group::broadcast(Tensor& x, int root, Location where) const {
   check_contiguous("broadcast", x, where);
   if (size() == 1) return;
   NoRecord pause;
-  if (DeviceCollectives* devices = state_->devices(x, where)) return devices->broadcast(x, root);
-  if (x.device() != cpu) {
-    Tensor copied = to(x, cpu);
-    broadcast(copied, root, where);
-    copy_(Destination(x, where), copied);
-    return;
-  }
-  char* bytes = overwritten(x, where);
+  Running running({"broadcast", where, x.dtype(), x.shape(), false, root});
+  if (DeviceCollectives* devices = state_->devices(x, running)) return devices->broadcast(x, root);
+  Tensor copied = to_if_needed(x, cpu);
+  char* bytes = overwritten(copied, where);
   std::int64_t count = x.numel() * static_cast<std::int64_t>(size_of(x.dtype()));
   for (std::int64_t begin = 0; begin < count; begin += most_at_once) {
-    MPI_Request request;
-    check("broadcast",
-          MPI_Ibcast(bytes + begin, static_cast<int>(std::min(most_at_once, count - begin)), MPI_BYTE, root,
-                     state_->communicator, &request),
-          where);
-    wait_for("broadcast", std::vector{request}, where);
+    auto part = static_cast<int>(std::min(most_at_once, count - begin));
+    running.wait_for(MPI_Ibcast(bytes + begin, part, MPI_BYTE, root, agreement()->communicator(), running.add()));
   }
+  running.wait();
+  if (x.device() != cpu) copy_(Destination(x, where), copied);
 }
 
 void Group::broadcast(std::string& text, int root, Location where) const {
@@ -330,23 +353,21 @@ void Group::broadcast(std::string& text, int root, Location where) const {
 void Group::all_reduce(Tensor& x, Reduction reduction, Location where) const {
   check_contiguous("all_reduce", x, where);
   NoRecord pause;
-  if (x.dtype() == DType::f16 || x.dtype() == DType::bf16) {
-    Tensor exact = to(x, DType::f32);
-    all_reduce(exact, reduction, where);
-    copy_(Destination(x, where), to(exact, x.dtype()));
-    return;
-  }
-  MPI_Datatype type = type_of("all_reduce", x.dtype(), where);
+  bool is_half = x.dtype() == DType::f16 || x.dtype() == DType::bf16;
+  MPI_Datatype type = type_of("all_reduce", is_half ? DType::f32 : x.dtype(), where);
   if (size() == 1) return;
-  if (DeviceCollectives* devices = state_->devices(x, where); devices && reduction == Reduction::sum)
-    return devices->all_reduce(x);
-  if (x.device() != cpu) {
-    Tensor copied = to(x, cpu);
-    all_reduce(copied, reduction, where);
-    copy_(Destination(x, where), copied);
-    return;
+  bool sums = reduction == Reduction::sum;
+  const char* op = sums ? "all_reduce" : reduction == Reduction::min ? "all_reduce (min)" : "all_reduce (max)";
+  Running running({op, where, x.dtype(), x.shape()});
+  Tensor reduced = is_half ? to(x, DType::f32) : x;
+  if (DeviceCollectives* devices = sums ? state_->devices(x, running) : nullptr) {
+    devices->all_reduce(reduced);
+  } else {
+    reduced = to_if_needed(reduced, cpu);
+    start(running, agreement()->communicator(), reduced, type, op_of(reduction));
+    running.wait();
   }
-  wait_for("all_reduce", start(state_->communicator, x, type, op_of(reduction), where), where);
+  if (is_half || reduced.device() != x.device()) copy_(Destination(x, where), to(reduced, x.dtype()));
 }
 
 PendingReduction Group::start_all_reduce(Tensor& x, Location where) const {
@@ -359,16 +380,15 @@ PendingReduction Group::start_all_reduce(Tensor& x, Location where) const {
     all_reduce(x, Reduction::sum, where);
     return pending;
   }
-  pending.state_ = std::make_shared<PendingReduction::State>();
-  pending.state_->reduced = x;
-  if (std::shared_ptr<SharedMemory> memory = state_->shared_by(x)) {
+  std::shared_ptr<SharedMemory> memory = state_->shared_by(x);
+  const char* op = memory ? "start_all_reduce in shared memory" : "start_all_reduce";
+  pending.state_.reset(new PendingReduction::State{Running({op, where, x.dtype(), x.shape()}), memory, x});
+  if (memory) {
     overwritten(x, where);
     memory->begin(x.dtype());
-    sums_in_progress().push_back(memory);
-    pending.state_->communicator = state_->communicator;
-    pending.state_->shared = std::move(memory);
+    sums_in_progress().push_back(std::move(memory));
   } else {
-    pending.state_->requests = start(state_->communicator, x, type, MPI_SUM, where);
+    start(pending.state_->running, agreement()->communicator(), x, type, MPI_SUM);
   }
   return pending;
 }
@@ -378,8 +398,10 @@ Tensor Group::reduction_buffer(std::int64_t elements, DType dtype, Location wher
   if (dtype != DType::f32 && dtype != DType::f64)
     fail<DTypeError>("reduction_buffer", where, "a buffer of {} cannot be reduced; choose f32 or f64", name_of(dtype));
   std::shared_ptr<SharedMemory> memory;
-  if (size() > 1)
-    memory = SharedMemory::make(state_->communicator, static_cast<std::size_t>(elements) * size_of(dtype));
+  if (size() > 1) {
+    Running({"reduction_buffer", where, dtype, {elements}}).wait();
+    memory = SharedMemory::make(agreement()->communicator(), static_cast<std::size_t>(elements) * size_of(dtype));
+  }
   if (!memory) return zeros({elements}, {.dtype = dtype, .device = cpu});
   std::erase_if(state_->shared, [](const std::weak_ptr<SharedMemory>& one) { return one.expired(); });
   state_->shared.push_back(memory);
@@ -402,19 +424,16 @@ Tensor Group::all_gatherv(const Arg& x) const {
   if (size() == 1) return to(copy(own), given.device());
   std::vector<std::int64_t> counts(static_cast<std::size_t>(size()));
   std::int64_t rows = own.size(0);
-  MPI_Request request;
-  check("all_gatherv",
-        MPI_Iallgather(&rows, 1, MPI_INT64_T, counts.data(), 1, MPI_INT64_T, state_->communicator, &request), where);
-  wait_for("all_gatherv", std::vector{request}, where);
+  Running running({"all_gatherv", where, own.dtype(), own.shape(), true});
+  running.wait_for(
+      MPI_Iallgather(&rows, 1, MPI_INT64_T, counts.data(), 1, MPI_INT64_T, agreement()->communicator(), running.add()));
   Layout layout("all_gatherv", counts, where);
   Tensor all = with_rows(own, layout.rows);
   if (bytes == 0) return to(all, given.device());
   RowType type(bytes);
-  check("all_gatherv",
-        MPI_Iallgatherv(own.body().data, static_cast<int>(rows), type.get(), all.body().data, layout.counts.data(),
-                        layout.starts.data(), type.get(), state_->communicator, &request),
-        where);
-  wait_for("all_gatherv", std::vector{request}, where);
+  running.wait_for(MPI_Iallgatherv(own.body().data, static_cast<int>(rows), type.get(), all.body().data,
+                                   layout.counts.data(), layout.starts.data(), type.get(), agreement()->communicator(),
+                                   running.add()));
   return to(all, given.device());
 }
 
@@ -431,22 +450,16 @@ Exchanged Group::alltoallv(const Arg& x, const std::vector<std::int64_t>& counts
   if (size() == 1) return {to(copy(own), given.device()), counts};
   Exchanged received;
   received.counts.resize(counts.size());
-  MPI_Request request;
-  check("alltoallv",
-        MPI_Ialltoall(counts.data(), 1, MPI_INT64_T, received.counts.data(), 1, MPI_INT64_T, state_->communicator,
-                      &request),
-        where);
-  wait_for("alltoallv", std::vector{request}, where);
+  Running running({"alltoallv", where, own.dtype(), own.shape(), true});
+  running.wait_for(MPI_Ialltoall(counts.data(), 1, MPI_INT64_T, received.counts.data(), 1, MPI_INT64_T,
+                                 agreement()->communicator(), running.add()));
   Layout sends("alltoallv", counts, where), receives("alltoallv", received.counts, where);
   received.rows = with_rows(own, receives.rows);
   if (bytes > 0) {
     RowType type(bytes);
-    check(
-        "alltoallv",
-        MPI_Ialltoallv(own.body().data, sends.counts.data(), sends.starts.data(), type.get(), received.rows.body().data,
-                       receives.counts.data(), receives.starts.data(), type.get(), state_->communicator, &request),
-        where);
-    wait_for("alltoallv", std::vector{request}, where);
+    running.wait_for(MPI_Ialltoallv(own.body().data, sends.counts.data(), sends.starts.data(), type.get(),
+                                    received.rows.body().data, receives.counts.data(), receives.starts.data(),
+                                    type.get(), agreement()->communicator(), running.add()));
   }
   received.rows = to(received.rows, given.device());
   return received;

@@ -78,14 +78,14 @@ void save_shares(const dist::Group& group, const RowShares& shares, const std::s
   before = Index::of(numbers);
   Index now{before.save + 1, group.size(), shares.count(), static_cast<std::int64_t>(shares.seed())};
   io::save(share_path(prefix, now.save, group.rank(), now.ranks), 1, tensors, {}, where);
-  group.barrier();
+  group.barrier(where);
   if (group.rank() == 0) {
     io::save(index_path(prefix), 1, std::vector<NamedTensor>{{"index", now.to_tensor()}}, {}, where);
     std::error_code ignored;  // what cannot be removed only takes room
     for (std::int64_t rank = 0; rank < before.ranks; ++rank)
       std::filesystem::remove(share_path(prefix, before.save, rank, before.ranks), ignored);
   }
-  group.barrier();
+  group.barrier(where);
 }
 
 std::vector<NamedTensor> load_shares(const dist::Group& group, const RowShares& shares, const std::string& prefix,
@@ -120,7 +120,7 @@ std::vector<NamedTensor> load_shares(const dist::Group& group, const RowShares& 
             index_copy(found->tensor, 0, tensor(of_rank.to), index_select(file[name], 0, tensor(of_rank.from)));
     }
   }
-  group.barrier();
+  group.barrier(where);
   return loaded;
 }
 

@@ -56,7 +56,7 @@ class Group {
   int size() const;
 
   /// Waits until every rank has called it.
-  void barrier() const;
+  void barrier(Location where = Location::here()) const;
   /// Overwrites x with its elements on the rank `root`; shape and dtype have to be equal on all ranks.
   /// Throws: Error for a rank that does not exist, or an undefined tensor; ShapeError unless contiguous.
   void broadcast(Tensor& x, int root = 0, Location where = Location::here()) const;
