@@ -176,7 +176,7 @@ def check_end(path):
     taken.bind(("127.0.0.1", 0))
     taken.listen()
     refused = subprocess.run([path, "1", "", str(taken.getsockname()[1])], capture_output=True, text=True, timeout=60)
-    check("a port that is taken is refused with a sentence", refused.returncode == 1 and re.search(r"port \d+ of 127\.0\.0\.1 is taken", refused.stderr),
+    check("a port that is taken is refused with a sentence", refused.returncode == 1 and re.search(r"port \d+ of 127\.0\.0\.1 cannot be opened: .*already in use", refused.stderr),
           refused.stderr)
     taken.close()
 

@@ -12,7 +12,6 @@ test_packages=(catch2 cmake=cmake make=make gdb=gdb)
 judge_packages=(python3-venv)
 hdf5_packages=(libhdf5-dev)
 sound_packages=(libsndfile1-dev)
-serve_packages=(libcpp-httplib-dev)
 # Programs of several processes.
 dist_packages=(libopenmpi-dev openmpi-bin)
 onnx_packages=(libonnx-dev libprotobuf-dev)

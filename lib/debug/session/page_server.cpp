@@ -18,6 +18,7 @@ namespace {
 constexpr const char* session_name = "debug::Session";
 constexpr std::chrono::seconds most_wait{2};
 constexpr std::chrono::milliseconds between_interruptions{100};
+constexpr std::size_t most_pending = 64;
 constexpr const char* busy = R"({"state":"busy"})";
 constexpr const char* ended = R"({"state":"ended"})";
 
@@ -27,6 +28,20 @@ std::string random_token() {
   std::string token;
   for (int i = 0; i < 4; ++i) token += fmt::format("{:08x}", source());
   return token;
+}
+
+// Takes as long for each wrong text, so that a token cannot be found letter by letter.
+bool are_equal(std::string_view text, std::string_view token) {
+  if (text.size() != token.size()) return false;
+  int difference = 0;
+  for (std::size_t i = 0; i < token.size(); ++i) difference |= text[i] ^ token[i];
+  return difference == 0;
+}
+
+// "data" of "/TOKEN/data".
+std::string_view behind_token(std::string_view path) {
+  std::size_t end = path.find('/', 1);
+  return end == std::string_view::npos ? std::string_view() : path.substr(end + 1);
 }
 
 // A page of another site, whose name the attacker lets point to 127.0.0.1, would send its own name.
@@ -42,7 +57,11 @@ PageServer::PageServer(int port, Location where) : token_(random_token()) {
     detail::fail<Error>(session_name, where, ".port is {}; it must be 0, for any free one, to 65535", port);
   table_ = &detail::open_module<detail::ServeTable>(session_name, where);
   detail::RequestHandler handler{
-      this, [](void* object, const detail::ServedRequest& request, detail::ByteSink body, const char*& type) noexcept {
+      this,
+      [](void* object, std::string_view method, std::string_view path) noexcept {
+        return static_cast<PageServer*>(object)->admit(method, path);
+      },
+      [](void* object, const detail::ServedRequest& request, detail::ByteSink body, const char*& type) noexcept {
         try {
           PageAnswer answer = static_cast<PageServer*>(object)->answer_of(request);
           type = answer.type;
@@ -62,20 +81,21 @@ PageServer::~PageServer() {
   table_->close(server_);
 }
 
+int PageServer::admit(std::string_view method, std::string_view path) const noexcept {
+  if (!path.starts_with('/') || !are_equal(path.substr(1, path.find('/', 1) - 1), token_)) return 404;
+  std::string_view what = behind_token(path);
+  return method == (what.empty() || what == "logs" ? "GET" : "POST") ? 200 : 405;
+}
+
 PageAnswer PageServer::answer_of(const detail::ServedRequest& request) {
-  std::string_view path = request.path;
-  bool is_known = path.starts_with('/') && path.substr(1).starts_with(token_) &&
-                  (path.size() == token_.size() + 1 || path[token_.size() + 1] == '/');
-  if (!is_known || !is_local(request.host)) return {404, "text/plain", "There is no such page.\n"};
-  path.remove_prefix(std::min(path.size(), token_.size() + 2));
-  bool is_page = path.empty() || path == "logs";
-  if ((request.method == "GET") != is_page) return {405, "text/plain", "The method does not fit.\n"};
-  return wait_for_program({std::string(path), std::string(request.body)});
+  if (!is_local(request.host)) return {404, "text/plain", "There is no such page.\n"};
+  return wait_for_program({std::string(behind_token(request.path)), std::string(request.body)});
 }
 
 PageAnswer PageServer::wait_for_program(PageRequest request) {
   std::unique_lock lock(mutex_);
   if (ended_) return {410, "application/json", ended};
+  if (pending_.size() >= most_pending) return {503, "application/json", busy};
   // A command is carried out once the program comes to its next op.
   bool may_be_late = request.what == "command" || request.what == "watch";
   auto pending = std::make_shared<Pending>(Pending{std::move(request)});

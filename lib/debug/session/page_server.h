@@ -56,6 +56,7 @@ class PageServer {
     bool done = false, abandoned = false;
   };
 
+  int admit(std::string_view method, std::string_view path) const noexcept;
   PageAnswer answer_of(const detail::ServedRequest& request);
   PageAnswer wait_for_program(PageRequest request);
   void answer_front(std::unique_lock<std::mutex>& lock, const Answer& answer);

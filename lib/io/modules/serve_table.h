@@ -14,6 +14,8 @@ struct ServedRequest {
 /// Answers requests, on threads of the server.
 struct RequestHandler {
   void* object;
+  /// Decides by a request's line alone, before more of it is read: 200, or the status with which it is refused.
+  int (*admit)(void* object, std::string_view method, std::string_view path) noexcept;
   /// Appends the answer's body, and sets its MIME type to a text that is never freed. Returns the status, such as 200.
   int (*handle)(void* object, const ServedRequest& request, ByteSink body, const char*& type) noexcept;
 };
@@ -23,11 +25,11 @@ struct OpenServer;
 
 /// The functions of libreel_serve.so.
 struct ServeTable {
-  static constexpr ModuleName module = {"reel_serve", "sessions that serve a page", "libcpp-httplib0.11", 1};
+  static constexpr ModuleName module = {"reel_serve", "sessions that serve a page", "libstdc++6", 2};
 
   /// Listens on 127.0.0.1, at a port or, for 0, at any free one, and sets `port` to it. Null after a message.
   OpenServer* (*open)(int& port, RequestHandler handler, ModuleMessage& message) noexcept;
-  /// Ends the server, once its requests are answered.
+  /// Ends the server. Requests that are being answered get their answers, but no client is waited for.
   void (*close)(OpenServer* server) noexcept;
 };
 
