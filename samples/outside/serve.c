@@ -5,15 +5,18 @@
  *   serve PLUGIN WEIGHTS --socket PATH          listens at a Unix socket
  *     --max-batch N    the most requests that one call of the model answers (default 32)
  *     --max-wait MS    how long a request waits for others, in milliseconds (default 2)
+ *     --idle S         how long a connection may take to send a whole line, in seconds (default 60)
  *
  * Protocol: a request is one line of numbers with blanks between them, a row of the model's input, which is f32 of shape (rows,
  * numbers). Its answer is one line: the numbers of the row of the first result, or "error: " and a sentence. A connection's
- * requests are answered in their order; a line of more than 65,535 bytes is answered by an error and ends the connection.
+ * requests are answered in their order; a line of more than 65,535 bytes, and one that does not come in time, is answered by an error and
+ * ends the connection; a client that does not take an answer within 5 seconds is left.
  *
  * Requests of all connections wait in one queue. A thread takes those of equal length, as many as a batch holds or have come
  * within the time that the first one may wait, calls the model once and hands each its row. If the call fails, each of them is
  * run alone, so that a bad request does not fail the others. A row's numbers may differ in their last places with the number of
- * rows that it is batched with. SIGTERM and SIGINT end the server: what was read is answered. */
+ * rows that it is batched with. SIGTERM and SIGINT end the server within 2 seconds: what was read
+ * is answered as far as clients take the answers within one. */
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,7 +30,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,7 +40,9 @@ enum {
   MOST_CONNECTIONS = 256,
   MOST_BATCH = 4096,
   MOST_RESULTS = 8,
-  SEND_SECONDS = 5
+  SEND_MS = 5000,
+  ANSWERS_AT_STOP_MS = 1000, /* what clients have to take the last answers */
+  ENDS_AT_STOP_MS = 500      /* what connections have to end after that */
 };
 
 static const char too_long[] = "the line is longer than 65,535 bytes";
@@ -54,12 +58,12 @@ struct Request {
 
 struct Server {
   reel_model* model;
-  long max_batch, max_wait;
+  long max_batch, max_wait, idle_seconds;
   pthread_mutex_t lock;
-  pthread_cond_t arrival, answered;
+  pthread_cond_t arrival, answered, connection_ended;
   struct Request *first, **end;
-  bool stopping;
-  long requests, batches;
+  bool stopping, finished; /* no line is read any more; no request can come any more */
+  long requests, batches, connections;
 };
 
 struct Connection {
@@ -68,6 +72,35 @@ struct Connection {
   pthread_t thread;
   bool used, ended;
 };
+
+static struct timespec in_milliseconds(struct timespec moment, long milliseconds) {
+  moment.tv_sec += milliseconds / 1000;
+  moment.tv_nsec += milliseconds % 1000 * 1000000;
+  if (moment.tv_nsec >= 1000000000) {
+    moment.tv_nsec -= 1000000000;
+    ++moment.tv_sec;
+  }
+  return moment;
+}
+
+/* Of the clock that nobody sets. */
+static struct timespec now(void) {
+  struct timespec moment;
+  clock_gettime(CLOCK_MONOTONIC, &moment);
+  return moment;
+}
+
+/* True once a socket can be read or written, or is shut down; false at that moment. */
+static bool is_ready(int socket, short events, struct timespec until) {
+  struct pollfd waited = {.fd = socket, .events = events};
+  for (;;) {
+    struct timespec from = now();
+    long left = (long)(until.tv_sec - from.tv_sec) * 1000 + (until.tv_nsec - from.tv_nsec) / 1000000;
+    int ready = poll(&waited, 1, left > 0 ? (int)left : 0);
+    if (ready > 0 || (ready < 0 && errno != EINTR)) return true;
+    if (ready == 0 && left <= 0) return false;
+  }
+}
 
 static char* copy_text(const char* text) {
   char* copy = strdup(text);
@@ -164,15 +197,9 @@ static void* run_batches(void* argument) {
   struct Request* batch[MOST_BATCH];
   pthread_mutex_lock(&server->lock);
   for (;;) {
-    while (!server->first && !server->stopping) pthread_cond_wait(&server->arrival, &server->lock);
+    while (!server->first && !server->finished) pthread_cond_wait(&server->arrival, &server->lock);
     if (!server->first) break;
-    struct timespec until = server->first->arrived;
-    until.tv_sec += server->max_wait / 1000;
-    until.tv_nsec += server->max_wait % 1000 * 1000000;
-    if (until.tv_nsec >= 1000000000) {
-      until.tv_nsec -= 1000000000;
-      ++until.tv_sec;
-    }
+    struct timespec until = in_milliseconds(server->first->arrived, server->max_wait);
     while (!server->stopping && !batch_is_full(server))
       if (pthread_cond_timedwait(&server->arrival, &server->lock, &until) == ETIMEDOUT) break;
     size_t rows = take_batch(server, batch);
@@ -213,7 +240,7 @@ static char* answer_line(struct Server* server, char* line, size_t length, float
   struct Request request = {.values = values};
   char* refusal = read_numbers(line, length, &request);
   if (refusal) return refusal;
-  clock_gettime(CLOCK_REALTIME, &request.arrived);
+  request.arrived = now();
   pthread_mutex_lock(&server->lock);
   *server->end = &request;
   server->end = &request.next;
@@ -225,48 +252,69 @@ static char* answer_line(struct Server* server, char* line, size_t length, float
 
 static bool send_line(int socket, char* answer) {
   bool sent = true;
+  struct timespec until = in_milliseconds(now(), SEND_MS);
   size_t length = strlen(answer), done = 0;
   answer[length] = '\n'; /* in the place of the NUL, which is not sent */
   while (sent && done < length + 1) {
-    ssize_t count = send(socket, answer + done, length + 1 - done, MSG_NOSIGNAL);
-    if (count >= 0) done += (size_t)count;
-    sent = count >= 0 || errno == EINTR;
+    ssize_t count = send(socket, answer + done, length + 1 - done, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count >= 0)
+      done += (size_t)count;
+    else if (errno == EAGAIN || errno == EWOULDBLOCK)
+      sent = is_ready(socket, POLLOUT, until);
+    else
+      sent = errno == EINTR;
   }
   free(answer);
   return sent;
 }
 
+static bool is_stopping(struct Server* server) {
+  pthread_mutex_lock(&server->lock);
+  bool stopping = server->stopping;
+  pthread_mutex_unlock(&server->lock);
+  return stopping;
+}
+
 /* Answers the lines of a connection until it ends. */
-static void* run_connection(void* argument) {
-  struct Connection* connection = argument;
-  char* buffer = malloc(MOST_LINE);
-  float* values = malloc(MOST_NUMBERS * sizeof *values);
+static void answer_lines(struct Server* server, int socket, char* buffer, float* values) {
   size_t filled = 0;
-  bool open = buffer && values;
-  while (open) {
-    ssize_t count = recv(connection->socket, buffer + filled, MOST_LINE - filled, 0);
-    if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
+  struct timespec until = in_milliseconds(now(), server->idle_seconds * 1000);
+  for (;;) {
+    bool came = is_ready(socket, POLLIN, until);
+    if (is_stopping(server)) return;
+    if (!came) break;
+    ssize_t count = recv(socket, buffer + filled, MOST_LINE - filled, MSG_DONTWAIT);
+    if (count < 0 && (errno == EINTR || errno == EAGAIN)) continue;
+    if (count <= 0) return;
     filled += (size_t)count;
     char *start = buffer, *newline;
-    while (open && (newline = memchr(start, '\n', filled - (size_t)(start - buffer)))) {
+    while ((newline = memchr(start, '\n', filled - (size_t)(start - buffer)))) {
       *newline = '\0';
-      open = send_line(connection->socket, answer_line(connection->server, start, (size_t)(newline - start), values));
+      if (!send_line(socket, answer_line(server, start, (size_t)(newline - start), values))) return;
       start = newline + 1;
+      until = in_milliseconds(now(), server->idle_seconds * 1000);
     }
     filled -= (size_t)(start - buffer);
     memmove(buffer, start, filled);
-    if (open && filled == MOST_LINE) {
-      send_line(connection->socket, error_answer(too_long));
-      open = false;
-    }
+    if (filled == MOST_LINE) break;
   }
+  send_line(socket, error_answer(filled == MOST_LINE ? too_long : "no whole line has come in time"));
+}
+
+static void* run_connection(void* argument) {
+  struct Connection* connection = argument;
+  struct Server* server = connection->server;
+  char* buffer = malloc(MOST_LINE);
+  float* values = malloc(MOST_NUMBERS * sizeof *values);
+  if (buffer && values) answer_lines(server, connection->socket, buffer, values);
   free(values);
   free(buffer);
   shutdown(connection->socket, SHUT_RDWR);
-  pthread_mutex_lock(&connection->server->lock);
+  pthread_mutex_lock(&server->lock);
   connection->ended = true;
-  pthread_mutex_unlock(&connection->server->lock);
+  --server->connections;
+  pthread_cond_signal(&server->connection_ended);
+  pthread_mutex_unlock(&server->lock);
   return NULL;
 }
 
@@ -290,13 +338,14 @@ static struct Connection* free_place(struct Server* server, struct Connection* c
 }
 
 static void start_connection(struct Server* server, struct Connection* connections, int socket) {
-  struct timeval limit = {.tv_sec = SEND_SECONDS};
-  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
   struct Connection* place = free_place(server, connections);
   if (place) {
     *place = (struct Connection){.server = server, .socket = socket, .used = true};
-    if (pthread_create(&place->thread, NULL, run_connection, place) == 0) return;
-    place->used = false;
+    pthread_mutex_lock(&server->lock);
+    place->used = pthread_create(&place->thread, NULL, run_connection, place) == 0;
+    server->connections += place->used;
+    pthread_mutex_unlock(&server->lock);
+    if (place->used) return;
   }
   send_line(socket, error_answer("there are too many connections: try again later"));
   close(socket);
@@ -308,6 +357,21 @@ static void request_stop(int signal) {
   (void)signal;
   int before = errno;
   if (write(stop_pipe[1], "", 1) < 0) errno = before;
+}
+
+/* Shuts connections down and returns whether all have ended by then. */
+static bool end_connections(struct Server* server, struct Connection* connections, int direction, long milliseconds) {
+  struct timespec until = in_milliseconds(now(), milliseconds);
+  for (struct Connection* place = connections; place < connections + MOST_CONNECTIONS; ++place)
+    if (place->used) shutdown(place->socket, direction);
+  pthread_mutex_lock(&server->lock);
+  server->stopping = true;
+  pthread_cond_signal(&server->arrival);
+  while (server->connections > 0)
+    if (pthread_cond_timedwait(&server->connection_ended, &server->lock, &until) == ETIMEDOUT) break;
+  bool ended = server->connections == 0;
+  pthread_mutex_unlock(&server->lock);
+  return ended;
 }
 
 static bool serve(struct Server* server, int listener) {
@@ -323,16 +387,22 @@ static bool serve(struct Server* server, int listener) {
       continue;
     }
     int socket = waited[0].revents & POLLIN ? accept(listener, NULL, NULL) : -1;
-    if (socket >= 0) start_connection(server, connections, socket);
+    if (socket >= 0)
+      start_connection(server, connections, socket);
+    else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
+      is_ready(stop_pipe[0], POLLIN, in_milliseconds(now(), 100)); /* until another connection ends */
   }
   close(listener);
   /* Those who wait for a request end; those who wait for an answer get it first. */
-  for (struct Connection* place = connections; place < connections + MOST_CONNECTIONS; ++place)
-    if (place->used) shutdown(place->socket, SHUT_RD);
+  if (!end_connections(server, connections, SHUT_RD, ANSWERS_AT_STOP_MS) &&
+      !end_connections(server, connections, SHUT_RDWR, ENDS_AT_STOP_MS)) {
+    errno = ETIMEDOUT; /* of a call of the model, which cannot be ended */
+    return false;
+  }
   for (struct Connection* place = connections; place < connections + MOST_CONNECTIONS; ++place)
     if (place->used) join_connection(place);
   pthread_mutex_lock(&server->lock);
-  server->stopping = true;
+  server->finished = true;
   pthread_cond_signal(&server->arrival);
   pthread_mutex_unlock(&server->lock);
   pthread_join(batches, NULL);
@@ -399,14 +469,20 @@ static long number_of_option(const char* option, const char* text, long least, l
 int main(int count, char** arguments) {
   static struct Server server = {.max_batch = 32,
                                  .max_wait = 2,
+                                 .idle_seconds = 60,
                                  .lock = PTHREAD_MUTEX_INITIALIZER,
-                                 .arrival = PTHREAD_COND_INITIALIZER,
                                  .answered = PTHREAD_COND_INITIALIZER};
+  pthread_condattr_t monotonic;
+  pthread_condattr_init(&monotonic);
+  pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+  pthread_cond_init(&server.arrival, &monotonic);
+  pthread_cond_init(&server.connection_ended, &monotonic);
   server.end = &server.first;
   const char* path = NULL;
   long port = -1;
   if (count < 3 || count % 2 == 0) {
-    fputs("Usage: serve PLUGIN WEIGHTS [--port N | --socket PATH] [--max-batch N] [--max-wait MS]\n", stderr);
+    fputs("Usage: serve PLUGIN WEIGHTS [--port N | --socket PATH] [--max-batch N] [--max-wait MS] [--idle S]\n",
+          stderr);
     return 2;
   }
   for (int i = 3; i < count; i += 2) {
@@ -419,6 +495,8 @@ int main(int count, char** arguments) {
       server.max_batch = number_of_option(option, value, 1, MOST_BATCH);
     } else if (strcmp(option, "--max-wait") == 0) {
       server.max_wait = number_of_option(option, value, 0, 10000);
+    } else if (strcmp(option, "--idle") == 0) {
+      server.idle_seconds = number_of_option(option, value, 1, 86400);
     } else {
       fprintf(stderr, "serve: there is no option %s\n", option);
       return 2;
@@ -433,15 +511,21 @@ int main(int count, char** arguments) {
     status = answer_input(server.model);
   } else {
     struct sigaction stop = {.sa_handler = request_stop, .sa_flags = SA_RESTART};
-    int listener = pipe(stop_pipe) != 0 ? -1 : path ? listen_at_path(path) : listen_at_port(port);
-    fflush(stdout);
-    sigaction(SIGTERM, &stop, NULL);
-    sigaction(SIGINT, &stop, NULL);
+    int listener = -1;
+    /* A signal that comes again and again must not wait for room in the pipe. */
+    if (pipe(stop_pipe) == 0 && fcntl(stop_pipe[1], F_SETFL, O_NONBLOCK) == 0) {
+      sigaction(SIGTERM, &stop, NULL);
+      sigaction(SIGINT, &stop, NULL);
+      listener = path ? listen_at_path(path) : listen_at_port(port);
+      fflush(stdout);
+    }
     if (listener < 0 || !serve(&server, listener)) {
-      fprintf(stderr, "serve: no requests can be taken: %s\n", strerror(errno));
+      fprintf(stderr, listener < 0 ? "serve: no requests can be taken: %s\n" : "serve: it has not ended well: %s\n",
+              strerror(errno));
       status = 1;
     }
     if (listener >= 0 && path) unlink(path);
+    if (listener >= 0 && status != 0) _exit(status); /* other threads may still use the model */
   }
   reel_model_free(server.model);
   return status;

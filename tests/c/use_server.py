@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Has the server of samples/outside answer concurrent clients: use_server.py SERVE PLUGIN WEIGHTS
 
-Fails unless requests that are batched get the answers that they get alone, bad requests get a sentence, and SIGTERM ends the
-server once it has answered what it has read.
+Fails unless requests that are batched get the answers that they get alone, bad requests get a sentence, SIGTERM ends the
+server once it has answered what it has read, within two seconds whatever clients do, and clients that are too slow are sent away.
 """
 
 import math
@@ -15,10 +15,12 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 CLIENTS = 8
 LINES = 4000 if os.environ.get("REEL_ENDURANCE") else 60  # of each client
 LIMIT_SECONDS = 120
+MOST_SECONDS_TO_STOP = 2
 
 # What a server says to a line that is no request, or one that the model refuses.
 BAD_LINES = {
@@ -138,6 +140,63 @@ def check_stop_answers(server):
     return counts
 
 
+def send_for_ever(connection, text, answers):
+    """Sends as long as the server takes it, and reads no answer."""
+    connection.setblocking(False)
+    while not answers.is_set():
+        try:
+            connection.sendall(text)
+        except BlockingIOError:
+            time.sleep(0.01)
+        except OSError:
+            return
+
+
+def check_stop_in_time(command):
+    """The server ends whatever its clients do: they send without an end and read nothing, or only a part of a line, or wait for
+    others that could be batched with them."""
+    for greedy in (b"0.5 0.5\n", b"0.5 0.5\n" * 8000, b"x" * 60000 + b"\n"):
+        server, ended = Server([*command, "--port", "0", "--max-batch", "100", "--max-wait", "10000" if len(greedy) < 10 else "0"]), threading.Event()
+        clients = [server.connect() for _ in range(6)]
+        clients[0].sendall(b"0.5 0")
+        senders = [threading.Thread(target=send_for_ever, args=[client, greedy, ended]) for client in clients[1:]]
+        for sender in senders:
+            sender.start()
+        time.sleep(0.5)
+        begin = time.monotonic()
+        for _ in range(20):
+            server.process.send_signal(signal.SIGTERM)
+        server.stop()
+        seconds = time.monotonic() - begin
+        ended.set()
+        for sender in senders:
+            sender.join()
+        check(seconds < MOST_SECONDS_TO_STOP, f"the server took {seconds:.1f} s to end with clients that send {greedy[:20]!r}")
+
+
+def check_slow_clients(command):
+    """Clients that send no whole line in time are sent away, and those that are too many are told so."""
+    server = Server([*command, "--port", "0", "--idle", "1"])
+    with server.connect() as silent, server.connect() as slow:
+        begin = time.monotonic()
+        try:
+            while time.monotonic() < begin + 10:
+                slow.sendall(b"1")
+                time.sleep(0.1)
+        except OSError:
+            pass
+        seconds = time.monotonic() - begin
+        check(0.9 < seconds < 5, f"a client that sends a byte now and then was kept for {seconds:.1f} s")
+        answer = silent.makefile().read()
+        check(answer == "error: no whole line has come in time\n", f"a silent client got {answer!r}")
+    clients = [server.connect() for _ in range(257)]
+    answer = clients[-1].makefile().readline()
+    check(answer == "error: there are too many connections: try again later\n", f"the last of {len(clients)} clients got {answer!r}")
+    for client in clients:
+        client.close()
+    server.stop()
+
+
 def main(serve, plugin, weights):
     seed = int(os.environ.get("REEL_SEED") or random.randrange(1 << 32))
     print(f"REEL_SEED={seed}")
@@ -169,6 +228,9 @@ def main(serve, plugin, weights):
     printed = subprocess.run(command, input="".join(line + "\n" for line in lines), stdout=subprocess.PIPE, text=True,
                              check=True).stdout.splitlines()
     check(printed == expected[0], "the standard input is answered otherwise than a connection")
+
+    check_stop_in_time(command)
+    check_slow_clients(command)
 
 
 if __name__ == "__main__":
