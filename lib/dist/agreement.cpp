@@ -112,19 +112,25 @@ void Agreement::refuse(const Exchange& own) {
 
 void Agreement::watch(const char* op, Location where) {
   if (::poll(processes_.data(), processes_.size(), 0) <= 0) return;
-  int announced = 0;
-  MPI_Iprobe(MPI_ANY_SOURCE, 0, communicator_, &announced, MPI_STATUS_IGNORE);
-  if (announced) std::this_thread::sleep_for(patience);
+  if (is_abort_announced()) std::this_thread::sleep_for(patience);
   auto gone = std::ranges::find_if(processes_, [](const pollfd& process) { return process.revents != 0; });
   refusal_ = fmt::format("the process of rank {} has ended, and this rank, {}, waits for it", gone - processes_.begin(),
                          rank_);
   fail<Error>(op, where, "{}", refusal_);
 }
 
-void Agreement::announce_abort() const {
+bool Agreement::is_abort_announced() const {
+  int announced = 0;
+  MPI_Iprobe(MPI_ANY_SOURCE, 0, communicator_, &announced, MPI_STATUS_IGNORE);
+  return announced != 0;
+}
+
+bool Agreement::announce_abort() const {
   MPI_Request ignored;
   for (int other = 0; other < size_; ++other)
     if (other != rank_) MPI_Isend(nullptr, 0, MPI_BYTE, other, 0, communicator_, &ignored);
+  if (rank_ > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));  // the first rank need not wait
+  return is_abort_announced();
 }
 
 }  // namespace reel::detail

@@ -48,8 +48,9 @@ class Agreement {
   bool reached(std::int64_t number);
   /// Looks for processes of this machine that have ended without a word. Throws: Error if there is one.
   void watch(const char* op, Location where);
-  /// Keeps the other ranks from complaining about the end of this one, which has said why it ends all.
-  void announce_abort() const;
+  /// Keeps the other ranks from complaining about the end of this one, which has said why it ends all. Returns true if
+  /// another one has said so before: Open MPI may hang where two end all at once.
+  bool announce_abort() const;
 
   /// The ranks, for exchanges alone.
   MPI_Comm communicator() const { return exchanges_; }
@@ -70,6 +71,7 @@ class Agreement {
   };
 
   void find_neighbours();
+  bool is_abort_announced() const;
   [[noreturn]] void refuse(const Exchange& own);
 
   // Each for collectives that all ranks begin in one order.

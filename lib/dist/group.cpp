@@ -70,8 +70,10 @@ int number_of_ranks() { return agreement() ? agreement()->size() : 1; }
   std::fprintf(stderr, "rank %d of %d: %s\n", rank_of_this(), number_of_ranks(), sentence.c_str());
   std::fflush(stderr);
   if (number_of_ranks() > 1 && is_running()) {
-    agreement()->announce_abort();
-    MPI_Abort(MPI_COMM_WORLD, status);
+    if (agreement()->announce_abort())
+      std::this_thread::sleep_for(std::chrono::seconds(1));
+    else
+      MPI_Abort(MPI_COMM_WORLD, status);
   }
   std::_Exit(status);
 }

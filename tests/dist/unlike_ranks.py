@@ -41,7 +41,7 @@ WAYS = {
 }
 
 
-def run(way):
+def run(way, attempts=3):
     """Returns what is wrong with a run, or None, and the seconds that it took."""
     command = ["mpirun", "--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1", "-np", "2", PROGRAM, way]
     begin = time.monotonic()
@@ -57,6 +57,9 @@ def run(way):
         right = process.returncode == 0 and numbers == ["2"] * 4
     else:
         right = process.returncode != 0 and re.search(WAYS[way], errors) and numbers == ["2"] * 2
+    # mpirun ends the other rank, too, a second later, which may be too soon for it to speak on a busy machine.
+    if not right and WAYS[way] == GONE and process.returncode != 0 and attempts > 1:
+        return run(way, attempts - 1)
     return None if right else f"{way}: it exits with {process.returncode} and says: {errors}", time.monotonic() - begin
 
 
