@@ -83,7 +83,7 @@ static struct timespec in_milliseconds(struct timespec moment, long milliseconds
   return moment;
 }
 
-/* Of the clock that nobody sets. */
+/* The clock of the day may be set while a wait depends on it. */
 static struct timespec now(void) {
   struct timespec moment;
   clock_gettime(CLOCK_MONOTONIC, &moment);
@@ -396,7 +396,7 @@ static bool serve(struct Server* server, int listener) {
   /* Those who wait for a request end; those who wait for an answer get it first. */
   if (!end_connections(server, connections, SHUT_RD, ANSWERS_AT_STOP_MS) &&
       !end_connections(server, connections, SHUT_RDWR, ENDS_AT_STOP_MS)) {
-    errno = ETIMEDOUT; /* of a call of the model, which cannot be ended */
+    errno = ETIMEDOUT; /* a call of the model cannot be ended */
     return false;
   }
   for (struct Connection* place = connections; place < connections + MOST_CONNECTIONS; ++place)
