@@ -645,3 +645,40 @@ TEST_CASE("normalised halves are written in f32 and rounded, and layers of f64 w
     }
   check(of_doubles, rand({2, 3, 4}, {.dtype = f64}), rand({2, 3, 4}, {.dtype = f64}));
 }
+
+TEST_CASE(
+    "ops of constants alone are computed when a file is written, and those of parameters have nodes where ONNX has") {
+  Folder folder;
+  std::string file = folder.file("model.onnx");
+  struct Net : nn::Module {
+    nn::Linear first{*this, "first", 2, 2}, second{*this, "second", 2, 2};
+  } net;
+  Tensor two = ones({2}) * 2;
+  // The types of the nodes and the names of the arrays, or the refusal.
+  auto written = [&](const std::function<Tensor(const Tensor&)>& f) {
+    std::string said = sentence_of([&] {
+      io::onnx::save(file, f, {{.name = "x", .example = ones({3, 2}), .axes = {"batch"}}});
+    });
+    if (!said.empty()) return said;
+    Tensor other = rand({5, 2});
+    CHECK(testing::all_close(io::onnx::load(file)(other), f(other)));
+    std::string bytes = bytes_of(file), found;
+    detail::OnnxModel model;
+    REQUIRE(detail::read_onnx(std::as_bytes(std::span(bytes)), model).empty());
+    for (const detail::OnnxNode& node : model.graph.nodes) found += node.type + " ";
+    std::set<std::string> names;
+    for (const detail::OnnxTensor& array : model.graph.initialisers) names.insert(array.name);
+    for (const std::string& name : names) found += name + " ";
+    return found;
+  };
+  CHECK(written([&](const Tensor& x) { return x + digamma(two); }) == "Add Identity constant ");
+  CHECK(written([&](const Tensor& x) { return x * tanh(net.first.weight(0)); }).find("Tanh") != std::string::npos);
+  CHECK(written([&](const Tensor& x) { return x + digamma(net.first.bias); }) == "Add Identity constant ");
+  CHECK(has(written([&](const Tensor& x) { return x + digamma(full({2}, x.size(0))); }), "digamma cannot be exported"));
+  CHECK(has(written([&](const Tensor& x) { return digamma(x) + two; }), "digamma cannot be exported"));
+  // The name of a parameter is that in the outermost module, wherever it is used after a call.
+  std::string names =
+      written([&](const Tensor& x) { return matmul(net.first(x), net.second.weight) + net.second.bias; });
+  for (const char* name : {" first.weight ", " first.bias ", " second.weight ", " second.bias "})
+    CHECK(has(names, name));
+}
