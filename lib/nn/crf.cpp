@@ -9,6 +9,7 @@
 #include "../core/op_error.h"
 #include "../ops/if_needed.h"
 #include "../ops/recurrent/packing.h"
+#include "recurrent/packed.h"
 
 namespace reel::nn {
 
@@ -25,13 +26,7 @@ void check_emissions(const Packed& emissions, std::int64_t tags, Location where)
   if (e.rank() != 2 || e.size(1) != tags)
     fail<ShapeError>(crf_name, where, "emissions {} are not (N, {}), a score for each element and tag", describe(e),
                      tags);
-  std::int64_t together = 0;
-  for (std::int64_t length : emissions.lengths) {
-    if (length < 0) fail<ShapeError>(crf_name, where, "a sequence has the length {}", length);
-    together += length;
-  }
-  if (together != e.size(0))
-    fail<ShapeError>(crf_name, where, "the lengths add up to {}, but there are emissions {}", together, describe(e));
+  check_packed(crf_name, emissions, where);
 }
 
 // Sequences in descending order of their lengths, so that those that reach a step are the first ones.

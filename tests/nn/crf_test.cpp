@@ -235,8 +235,8 @@ TEST_CASE("a CRF refuses what does not fit in one sentence") {
   CHECK_THAT(text([] { nn::CRF none(0); }), contains("CRF: at least one tag is needed, not 0"));
   CHECK_THAT(text([&] { crf.decode({}); }), contains("the emissions are an undefined tensor"));
   CHECK_THAT(text([&] { crf.decode({zeros({2, 4}), {2}}); }), contains("emissions (2, 4) f32 are not (N, 3)"));
-  CHECK_THAT(text([&] { crf.decode({zeros({2, 3}), {3}}); }), contains("the lengths add up to 3"));
-  CHECK_THAT(text([&] { crf.decode({zeros({2, 3}), {3, -1}}); }), contains("a sequence has the length -1"));
+  CHECK_THAT(text([&] { crf.decode({zeros({2, 3}), {3}}); }), contains("of 1 sequences with 3 elements together"));
+  CHECK_THAT(text([&] { crf.decode({zeros({2, 3}), {3, -1}}); }), contains("a sequence cannot have the length -1"));
   CHECK_THAT(text([&] { crf.decode({zeros({2, 3}, {.dtype = i64}), {2}}); }), contains("have to be floating"));
   CHECK_THAT(text([&] { crf(emissions, tensor(Tags{0, 3})); }), contains("tag 3 lies outside [0, 3)"));
   CHECK_THAT(text([&] { crf(emissions, tensor(Tags{0})); }), contains("tags (1,) i64 are not (2)"));

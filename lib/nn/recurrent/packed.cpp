@@ -33,8 +33,8 @@ void check_packed(const char* name, const Packed& packed, Location where) {
   if (!packed.elements.defined()) fail<Error>(name, where, "the elements are an undefined tensor");
   std::int64_t count = 0;
   for (std::int64_t length : packed.lengths) {
-    if (length < 0) fail<ShapeError>(name, where, "a sequence cannot have the length {}", length);
-    count += length;
+    if (length < 0 || __builtin_add_overflow(count, length, &count))
+      fail<ShapeError>(name, where, "a sequence cannot have the length {}", length);
   }
   if (packed.elements.rank() == 0 || packed.elements.size(0) != count)
     fail<ShapeError>(name, where, "elements {} are not those of {} sequences with {} elements together",
