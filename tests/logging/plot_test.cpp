@@ -108,6 +108,7 @@ TEST_CASE("texts in a page are escaped") {
   CHECK(logging::base64("") == "");
   CHECK(logging::base64("f") == "Zg==");
   CHECK(logging::base64("fo") == "Zm8=");
+  CHECK(logging::base64(std::string_view("foobar").substr(0, 2)) == "Zm8=");
   CHECK(logging::base64("foobar") == "Zm9vYmFy");
 }
 
