@@ -435,3 +435,18 @@ TEST_CASE("grad has no norm of an execution whose gradient is unknown, and shows
   CHECK_THAT(own, contains("gradient of tanh") && contains("  gradient of output 0: (2,) f32: ") &&
                       !contains("executions") && !contains("error"));
 }
+
+TEST_CASE("li and ni name inputs that the recording has dropped") {
+  TemporaryFile file("run.reel");
+  {
+    debug::Recording recording(file.path());
+    static_cast<void>(exp(ones({2})));
+  }
+  RecordedRun run = RecordedRun::read(file.path());
+  run.keep_last(1);
+  std::string dropped = "%" + std::to_string(run.ops().front().inputs[0].op) + " is not in the recording\n";
+  std::string own = "%" + std::to_string(run.ops().front().id);
+  Terminal terminal(std::move(run));
+  CHECK_THAT(terminal.after("li " + own), contains("\n  " + dropped));
+  CHECK_THAT(terminal.after("ni " + own), contains("  input 0: " + dropped));
+}
