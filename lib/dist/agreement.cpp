@@ -21,7 +21,7 @@ namespace {
 // How long a rank that has to end waits for what others say, or for its launcher to end it.
 constexpr std::chrono::seconds patience(2);
 
-// A number that is equal for processes that see each other by the same process numbers.
+// A number that is equal for processes of one machine and one space of process numbers.
 std::int64_t process_space() {
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
@@ -88,7 +88,7 @@ bool Agreement::reached(std::int64_t number) {
   return begun_ - std::ssize(checks_) >= number;
 }
 
-// All ranks find the same exchange to be the first that they do not agree on, and tell each other theirs.
+// All ranks stop at one exchange, the first on which they do not agree, and tell each other theirs.
 void Agreement::refuse(const Exchange& own) {
   statements_.resize(static_cast<std::size_t>(size_));
   Statement mine{own.signature(), {}};

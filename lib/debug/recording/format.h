@@ -50,7 +50,7 @@ class RecordBytes {
  private:
   static constexpr std::size_t most_varint_bytes = 10;
 
-  // Not inlined, so that `varint` is, and most numbers, which fit into a byte, need no call.
+  // Stays a call, so that `varint` is inlined: most numbers fit into a byte and need none.
   [[gnu::noinline]] void long_varint(std::uint64_t value) {
     char *begin = room_for(most_varint_bytes), *to = begin;
     for (; value >= 0x80; value >>= 7) *to++ = static_cast<char>(value | 0x80);
