@@ -157,7 +157,7 @@ void OpenServer::close() {
   asio::post(context, [this] {
     is_ending = true;
     error_code ignored;
-    acceptor.close(ignored);
+    static_cast<void>(acceptor.close(ignored));
     pause.cancel();
     while (close_oldest_unadmitted()) {
     }
@@ -176,7 +176,7 @@ Connection::Connection(OpenServer& server, tcp::socket accepted)
 
 void Connection::close() {
   error_code ignored;
-  socket.close(ignored);
+  static_cast<void>(socket.close(ignored));
   timer.cancel();
   is_admitted = false;
   std::erase_if(server.connections, [this](const auto& one) { return one.get() == this; });
@@ -256,7 +256,7 @@ void Connection::send(unsigned status, const char* type, std::string body) {
   http::async_write(socket, response, [this, self = shared_from_this()](error_code error, std::size_t) {
     if (error || server.is_ending) return close();
     is_admitted = false;
-    socket.shutdown(tcp::socket::shutdown_send, error);
+    static_cast<void>(socket.shutdown(tcp::socket::shutdown_send, error));
     discard_rest();
   });
 }
