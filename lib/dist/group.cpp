@@ -271,10 +271,17 @@ struct Group::State {
 struct PendingReduction::State {
   Running running;
   std::shared_ptr<SharedMemory> shared;  // null: MPI adds
-  Tensor reduced;                        // kept until it is complete
+  Tensor reduced;
+  bool is_complete = false;
 
+  ~State() {
+    // Until it is complete, MPI writes there, at the end of the program, too.
+    static auto& kept = *std::make_unique<std::vector<Tensor>>().release();
+    if (!is_complete) kept.push_back(std::move(reduced));
+  }
   bool test() {
-    if (bool added = !shared || shared->proceed(); running.test() && added) return true;
+    bool added = !shared || shared->proceed();
+    if ((is_complete = running.test() && added)) return true;
     // MPI moves data of other reductions only while it is called, and yields the processor.
     int arrived = 0;
     if (shared) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, agreement()->communicator(), &arrived, MPI_STATUS_IGNORE);
