@@ -3,6 +3,8 @@
 
 Meson's list of tests has two kinds: those of suite "catch" are Catch2 programs, and each of their test cases
 counts; any other is one test, skipped if it exits with 77 (the reason is then its last line of output).
+With patterns only the programs are needed, and started, whose names or test cases they match. --build builds them: first what
+needs no CUDA kernels, whose tests then run before the others are built.
 A test case is skipped if it prints a line "REEL-SKIP: reason" to std::cout. What a passed one of a Catch2 program
 prints there is shown if a pattern is the program's whole name. Tests of suite "cuda" want a GPU, those of suite
 "kernels" depend on the instruction set that the CPU's kernels use, and those of suite "seeded" read REEL_SEED.
@@ -23,6 +25,7 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 
+TEST_CASE = re.compile(r'\bTEST_CASE\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)')
 SKIP_LINE = re.compile(r"^\s*REEL-SKIP:\s*(.*?)\s*$", re.MULTILINE)
 OUTPUT_LINES = 60  # how much of a failed test's output is shown
 FIRST_LINES = 6  # how much of what went wrong is shown at once
@@ -54,6 +57,41 @@ def escaped(name):
     return re.sub(r'([\\,\["])', r"\\\1", name)
 
 
+def introspect(what, directory):
+    return json.loads(subprocess.check_output(["meson", "introspect", f"--{what}", directory]))
+
+
+class Targets:
+    """What a build directory can build, as tests need it."""
+
+    def __init__(self, root, directory):
+        self.directory = directory
+        self.targets = {target["id"]: target for target in introspect("targets", directory)}
+        # The library opens these when they are first needed.
+        self.modules = [target for target in self.targets.values() if target["type"] == "shared module" and
+                        target["defined_in"] == os.path.join(root, "lib", "meson.build")]
+
+    def has_case(self, test, patterns):
+        """Whether the name of a test case in the sources of a Catch2 program contains one of the patterns."""
+        sources = [source for identifier in test["depends"] for part in self.targets[identifier]["target_sources"]
+                   for source in part.get("sources", ())]
+        for source in sources:
+            with open(source, errors="replace") as file:
+                names = ["".join(re.findall(r'"((?:[^"\\]|\\.)*)"', case)) for case in TEST_CASE.findall(file.read())]
+            if any(pattern in name.replace('\\"', '"').lower() for pattern in patterns for name in names):
+                return True
+        return False
+
+    def needed(self, tests):
+        """The files that Ninja has to build for the tests."""
+        words = {os.path.join(self.directory, word) for test in tests
+                 for text in (*test["cmd"], *test["env"].values()) for word in text.split(":")}
+        wanted = {identifier for test in tests for identifier in test["depends"]}
+        return sorted({os.path.relpath(target["filename"][0], self.directory) for target in self.targets.values()
+                       if target["id"] in wanted or not words.isdisjoint(target["filename"])} |
+                      {os.path.relpath(module["filename"][0], self.directory) for module in self.modules})
+
+
 class Launchers:
     """Scripts that run a build directory's programs through a command, such as an emulator of their processor."""
 
@@ -61,7 +99,7 @@ class Launchers:
         self.command = command
         self.directory = directory
         self.folder = tempfile.TemporaryDirectory()
-        targets = json.loads(subprocess.check_output(["meson", "introspect", "--targets", directory]))
+        targets = introspect("targets", directory)
         self.built = {target["id"] for target in targets if all(map(os.path.exists, target["filename"]))}
         self.programs = {file for target in targets if target["type"] == "executable" for file in target["filename"]}
 
@@ -82,23 +120,27 @@ class Launchers:
 
 
 class Runner:
-    def __init__(self, root, directory, patterns, suites=(), other_suites=(), seconds=None, launcher=None):
+    def __init__(self, root, directory, patterns, suites=(), other_suites=(), seconds=None, launcher=None,
+                 has_gpu=True):
         self.root = root
         self.directory = os.path.join(root, directory)
+        self.targets = Targets(root, self.directory)
         self.launchers = Launchers(launcher, self.directory) if launcher else None
         self.patterns = [pattern.lower() for pattern in patterns]
         self.suites = suites
         self.other_suites = other_suites
+        self.has_gpu = has_gpu
         self.end = time.monotonic() + seconds if seconds else None
 
     def tests(self):
         """Meson's tests that may contain something the patterns ask for."""
-        tests = json.loads(subprocess.check_output(["meson", "introspect", "--tests", self.directory]))
+        tests = introspect("tests", self.directory)
         if self.launchers:
             tests = self.launchers.launched(tests)
-        return [test for test in tests if (self.is_catch(test) or self.named(test["name"])) and
+        return [test for test in tests if
                 all(self.in_suite(test, suite) for suite in self.suites) and
-                not any(self.in_suite(test, suite) for suite in self.other_suites)]
+                not any(self.in_suite(test, suite) for suite in self.other_suites) and
+                (self.named(test["name"]) or self.is_catch(test) and self.targets.has_case(test, self.patterns))]
 
     def instruction_sets(self):
         """The values of REEL_INSTRUCTION_SET that the library takes on this processor, from the smallest set."""
@@ -158,7 +200,27 @@ class Runner:
     def named(self, name):
         return not self.patterns or any(pattern in name.lower() for pattern in self.patterns)
 
+    def wants_absent_gpu(self, test):
+        return not self.has_gpu and self.in_suite(test, "cuda")
+
+    def build_groups(self, tests):
+        """The tests that need no CUDA kernels, which compile for long, and the others."""
+        has_kernels = [any(target.startswith("cuda/") for target in self.targets.needed([test])) for test in tests]
+        groups = [[test for test, has in zip(tests, has_kernels) if has == later] for later in (False, True)]
+        return [group for group in groups if group]
+
+    def build(self, tests):
+        self.build_targets(self.targets.needed([test for test in tests if not self.wants_absent_gpu(test)]))
+
+    def build_targets(self, targets):
+        script = 'root=$1; source "$root/tools/setup/build.sh"; build_targets "${@:2}"'
+        directory = os.path.relpath(self.directory, self.root)
+        if subprocess.run(["bash", "-c", script, "build", self.root, directory, *targets]).returncode:
+            sys.exit(1)
+
     def run(self, test):
+        if self.wants_absent_gpu(test):
+            return [Result(test["name"], test["name"], "skipped", ["wants a GPU; it was not built"])]
         results = self.run_catch(test) if self.is_catch(test) else self.run_plain(test)
         for result in results:
             result.variant = test.get("variant", "")
@@ -389,19 +451,27 @@ def main():
     parser.add_argument("--seconds", type=float, help="stop what still runs after so many, and run no more")
     parser.add_argument("--launcher", metavar="COMMAND",
                         help="run the programs through this command, and only the tests whose programs are all built")
+    parser.add_argument("--without-gpu", action="store_true", help="skip those of suite cuda without starting them")
+    parser.add_argument("--build", action="store_true", help="build what the tests need before they run")
     parser.add_argument("--json", help="also write what became of each test to this file")
     parser.add_argument("root")
     parser.add_argument("directory")
     parser.add_argument("patterns", nargs="*")
     arguments = parser.parse_args()
     runner = Runner(arguments.root, arguments.directory, arguments.patterns, arguments.suite, arguments.without_suite,
-                    arguments.seconds, arguments.launcher)
+                    arguments.seconds, arguments.launcher, not arguments.without_gpu)
     tests = runner.tests()
     if arguments.each_instruction_set:
+        if arguments.build:
+            runner.build_targets(["tools/reel"])
         tests = runner.on_each_instruction_set(tests)
     if arguments.seeds:
         tests = runner.with_seeds(tests, arguments.seeds)
-    results = run_all(runner, runner.split(tests) if arguments.split else tests)
+    results = []
+    for group in runner.build_groups(tests) if arguments.build else [tests]:
+        if arguments.build:
+            runner.build(group)
+        results += run_all(runner, runner.split(group) if arguments.split else group)
     failed = not results or any(result.status == "failed" for result in results)
 
     for result in results:
