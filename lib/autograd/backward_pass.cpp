@@ -123,7 +123,7 @@ void BackwardPass::run_entries(Tensor seed, bool consume) {
   completes_ |= context_.listener != nullptr;
   incomplete_leaves_ = list_.leaves().size();
   NamedCaller caller(context_, {});
-  DifferentiatedOp differentiated(context_);
+  ScopedValue<const OpInfo*> differentiated(context_.differentiating);
   // Each op's gradient runs in the dtypes in which its forward ran.
   AutocastPause as_recorded(context_);
   bool far = list_.outgrows_caches();

@@ -188,19 +188,6 @@ void run_collecting_uses(Context& context, CheckpointCall& call, Location where)
   append(call.record, call.segment.function);
 }
 
-// Within an example of batch_map the ops of a checkpoint that is recorded join no others.
-class RunsAlone {
- public:
-  RunsAlone() : before_(context_.has(Context::runs_alone)) { context_.set(Context::runs_alone, true); }
-  ~RunsAlone() { context_.set(Context::runs_alone, before_); }
-  RunsAlone(const RunsAlone&) = delete;
-  RunsAlone& operator=(const RunsAlone&) = delete;
-
- private:
-  Context& context_ = context();
-  bool before_;
-};
-
 // When a checkpoint around this one only collects the tensors that are used, nothing is recorded. The inputs are collected as
 // used, as they are when this checkpoint is recorded; and its ops run as they do then, when the one around runs again.
 void run_within_collecting(TapeList& list, const Segment& segment, std::span<const Tensor* const> inputs,
@@ -209,7 +196,8 @@ void run_within_collecting(TapeList& list, const Segment& segment, std::span<con
     if (list.is_tracked_outside(input->body())) list.adopt(checkpoint_name, *input, where);
   Aliases aliases(inputs);
   {
-    RunsAlone alone;
+    // Within an example of batch_map the ops of a checkpoint that is recorded join no others.
+    FlagScope alone(context(), Context::runs_alone, true);
     segment.run(segment.function, aliases.tensors(), {}, outputs);
   }
   check_inputs(aliases, inputs, where);

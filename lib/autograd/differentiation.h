@@ -47,34 +47,6 @@ class AutocastPause {
   bool pauses_;
 };
 
-/// While it lives, ops report their own call sites.
-class OwnLines {
- public:
-  explicit OwnLines(Context& context) : context_(context), named_before_(context.has(Context::caller_named)) {
-    context.set(Context::caller_named, false);
-  }
-  ~OwnLines() { context_.set(Context::caller_named, named_before_); }
-  OwnLines(const OwnLines&) = delete;
-  OwnLines& operator=(const OwnLines&) = delete;
-
- private:
-  Context& context_;
-  bool named_before_;
-};
-
-/// Restores at its end the op whose gradient the context names as running.
-class DifferentiatedOp {
- public:
-  explicit DifferentiatedOp(Context& context) : context_(context), before_(context.differentiating) {}
-  ~DifferentiatedOp() { context_.differentiating = before_; }
-  DifferentiatedOp(const DifferentiatedOp&) = delete;
-  DifferentiatedOp& operator=(const DifferentiatedOp&) = delete;
-
- private:
-  Context& context_;
-  const OpInfo* before_;
-};
-
 /// Notifies this thread's listener, if there is one, of the gradient function of an entry. `gradients`: of its outputs.
 class ObservedGradient {
  public:

@@ -23,11 +23,12 @@ namespace {
 // A hook is user code: its ops report their own call sites, and belong to no op's gradient.
 class OwnCode {
  public:
-  explicit OwnCode(Context& context) : lines_(context), op_(context) { context.differentiating = nullptr; }
+  explicit OwnCode(Context& context)
+      : lines_(context, Context::caller_named, false), op_(context.differentiating, nullptr) {}
 
  private:
-  OwnLines lines_;
-  DifferentiatedOp op_;
+  FlagScope lines_;
+  ScopedValue<const OpInfo*> op_;
 };
 
 template <class E>

@@ -71,7 +71,7 @@ void run_immediately(std::size_t count, IndexedFunction function, std::size_t& f
   std::uint64_t call = context.generator->next_call();
   for (std::size_t i = 0; i < count; ++i) {
     Generator own = stream_of(*context.generator, call, i);
-    Exchanged<Generator*> drawn(context.generator, &own);
+    ScopedValue<Generator*> drawn(context.generator, &own);
     failed = i;
     function.call(function.function, i);
   }
@@ -105,7 +105,7 @@ void run_batch(std::size_t count, IndexedFunction function, const BatchOptions& 
       return Scheduler(context, options, where).run_all(count, function, limit, report, failed);
     std::optional<Counter> counter;
     if (own && !around) counter.emplace(context, *own);
-    Exchanged<ReportBuilder*> counted(around ? around->report() : report, report);
+    ScopedValue<ReportBuilder*> counted(around ? around->report() : report, report);
     run_immediately(count, function, failed);
   } catch (...) {
     rethrow_with_index(failed, where);
@@ -118,7 +118,7 @@ void run_both(IndexedFunction functions) {
     return scheduler->run_both(functions);
   Generator second = stream_of(*context.generator, context.generator->next_call(), 1);
   functions.call(functions.function, 0);
-  Exchanged<Generator*> drawn(context.generator, &second);
+  ScopedValue<Generator*> drawn(context.generator, &second);
   functions.call(functions.function, 1);
 }
 

@@ -504,7 +504,7 @@ void Scheduler::run_both(IndexedFunction functions) {
   Generator second = stream_of(drawn_from, drawn_from.next_call(), 1);
   if (live_ >= most_tasks) {
     functions.call(functions.function, 0);
-    Exchanged<Generator*> drawn(task.context.generator, &second);
+    ScopedValue<Generator*> drawn(task.context.generator, &second);
     return functions.call(functions.function, 1);
   }
   Family family;

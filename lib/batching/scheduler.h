@@ -23,20 +23,6 @@ class Scopes;
 /// The stream of random numbers of one example or sibling: that of `from`, if it has taken this call number, with an index.
 Generator stream_of(const Generator& from, std::uint64_t call, std::uint64_t index);
 
-/// Gives a variable another value while it lives.
-template <class T>
-class Exchanged {
- public:
-  Exchanged(T& place, T value) : place_(place), before_(std::exchange(place, value)) {}
-  ~Exchanged() { place_ = before_; }
-  Exchanged(const Exchanged&) = delete;
-  Exchanged& operator=(const Exchanged&) = delete;
-
- private:
-  T& place_;
-  T before_;
-};
-
 /// Tasks that are started together, and that their starter awaits.
 struct Family {
   Task* parent = nullptr;  // null: the thread itself

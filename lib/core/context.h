@@ -14,6 +14,7 @@
 #include <reel/tensor.h>
 
 #include "heap.h"
+#include "scoped_value.h"
 
 namespace reel::detail {
 
@@ -138,26 +139,31 @@ inline void notify_of_reading(const Tensor& x, const char* by, Location where) {
   now.listener->reading(x, now.has(Context::caller_named) && now.caller_function ? now.caller_function : by, where);
 }
 
+/// Sets or clears a flag while it lives.
+class FlagScope : Immovable {
+ public:
+  FlagScope(Context& context, Context::Flag flag, bool on) : context_(context), flag_(flag), before_(context.has(flag)) {
+    context.set(flag, on);
+  }
+  ~FlagScope() { context_.set(flag_, before_); }
+
+ private:
+  Context& context_;
+  Context::Flag flag_;
+  bool before_;
+};
+
 /// Names the caller for the ops within; overrides an outer name.
 class NamedCaller {
  public:
   NamedCaller(Context& context, Location where)
-      : context_(context), caller_before_(context.caller), named_before_(context.has(Context::caller_named)) {
-    rename(where);
-    context.set(Context::caller_named, true);
-  }
-  ~NamedCaller() {
-    context_.caller = caller_before_;
-    context_.set(Context::caller_named, named_before_);
-  }
-  NamedCaller(const NamedCaller&) = delete;
-  NamedCaller& operator=(const NamedCaller&) = delete;
+      : context_(context), caller_(context.caller, where), named_(context, Context::caller_named, true) {}
   void rename(Location where) { context_.caller = where; }
 
  private:
   Context& context_;
-  Location caller_before_;
-  bool named_before_;
+  ScopedValue<Location> caller_;
+  FlagScope named_;
 };
 
 }  // namespace reel::detail

@@ -13,19 +13,6 @@
 namespace reel::detail {
 namespace {
 
-// Names the running op, for errors that a device finds later.
-class Running {
- public:
-  Running(Context& context, const Call& call) : context_(context), before_(context.running) { context.running = &call; }
-  ~Running() { context_.running = before_; }
-  Running(const Running&) = delete;
-  Running& operator=(const Running&) = delete;
-
- private:
-  Context& context_;
-  const Call* before_;
-};
-
 inline void run(Context& context, Call& call) {
   for (std::size_t i = 0; i < call.specs.size(); ++i)
     call.outputs[i] = allocate(context, call.specs[i], call.op.name, call.where);
@@ -71,7 +58,8 @@ void check_not_replaced(const Context& context, const Call& call) {
   context.tapes->scopes().apply_remote_ends(context);
   if (context.has(Context::autocasting) && !has_autocast_dtypes(context, call)) return invoke_autocast(context, call);
   if (context.has(Context::replacing)) check_not_replaced(context, call);
-  Running running(context, call);
+  // Errors that a device finds later name the op.
+  ScopedValue<const Call*> running(context.running, &call);
   if (context.has(Context::on_device)) device_module().prepare(call);
   // The flag is off while a listener runs ops of its own.
   if (context.listener && context.has(Context::intercepted)) return run_observed(context, call);

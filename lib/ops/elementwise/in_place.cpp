@@ -61,9 +61,6 @@ class Overwriting {
     leave_group(op_, whole, where_);
     if (list().outer()) context_.set(Context::runs_alone, true);
   }
-  ~Overwriting() { context_.set(Context::runs_alone, ran_alone_); }
-  Overwriting(const Overwriting&) = delete;
-  Overwriting& operator=(const Overwriting&) = delete;
 
   const Tensor& x() const { return x_; }
   Location where() const { return where_; }
@@ -193,7 +190,7 @@ class Overwriting {
 
   Context& context_ = context();
   // A function that a checkpoint may run again joins no group here: the first run does not know whether x will be tracked.
-  bool ran_alone_ = context_.has(Context::runs_alone);
+  FlagScope alone_{context_, Context::runs_alone, context_.has(Context::runs_alone)};
   const char* op_;
   const Destination& to_;
   const Tensor& x_;
