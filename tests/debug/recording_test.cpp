@@ -21,7 +21,6 @@
 #include "debug/listener_scope.h"
 #include "debug/recording/recording_summary.h"
 #include "io/folder.h"
-#include "recording_of_records.h"
 #include "temporary_file.h"
 
 namespace reel {
@@ -32,7 +31,6 @@ using debug::RecordedOp;
 using debug::RecordedRun;
 using debug::Recording;
 using reel_test::contains;
-using reel_test::error_of;
 using reel_test::TemporaryFile;
 
 struct Net : nn::Module {
@@ -455,71 +453,6 @@ TEST_CASE("a recording refuses files and options that it cannot use") {
   CHECK_THROWS_WITH(Recording(file.path(), {.every = 0}), contains(".every is 0"));
 }
 
-TEST_CASE("a file that is no recording, or a damaged one, is refused with a sentence") {
-  TemporaryFile file("run.reel");
-  CHECK_THROWS_WITH(RecordedRun::read(file.path()), contains("RecordedRun::read: cannot open"));
-  std::ofstream(file.path()) << "hello";
-  CHECK_THROWS_WITH(RecordedRun::read(file.path()), contains("is no recording: it is shorter"));
-  std::ofstream(file.path()) << std::string(8192, 'x');
-  CHECK_THROWS_WITH(RecordedRun::read(file.path()), contains("is no recording: it does not begin as one"));
-  {
-    Recording recording(file.path());
-    (void)exp(ones({3}));
-  }
-  std::string whole;
-  {
-    std::ifstream in(file.path(), std::ios::binary);
-    whole.assign(std::istreambuf_iterator<char>(in), {});
-  }
-  // Damage of any byte gives a run or an error, and nothing else; so does any truncation.
-  int refused = 0;
-  for (std::size_t i = 4096; i < whole.size(); ++i) {
-    for (bool cut : {false, true}) {
-      std::string damaged = cut ? whole.substr(0, i) : whole;
-      if (!cut) damaged[i] = static_cast<char>(damaged[i] ^ 0xff);
-      std::ofstream(file.path(), std::ios::binary) << damaged;
-      try {
-        RecordedRun::read(file.path());
-      } catch (const Error&) {
-        ++refused;
-      }
-    }
-  }
-  CHECK(refused > 10);
-}
-
-TEST_CASE("a recording that claims more than its bytes can hold is refused") {
-  TemporaryFile file("run.reel");
-  auto error = [&](const reel_test::HostileOp& op) {
-    std::ofstream(file.path(), std::ios::binary) << reel_test::recording_of(op);
-    return error_of<io::FileError>([&] { RecordedRun::read(file.path()); });
-  };
-  CHECK(error({}).empty());
-  CHECK_THAT(error({.units = std::uint64_t{1} << 30}), contains("more units"));
-  CHECK_THAT(error({.nans = 7}), contains("more elements than it has"));
-  CHECK_THAT(error({.nans = std::uint64_t{1} << 63}), contains("more elements than it has"));
-  for (std::uint64_t large : {std::uint64_t{1} << 62, ~std::uint64_t{0}}) {
-    CHECK_THAT(error({.id = large}), contains("a number is too large"));
-    CHECK_THAT(error({.step = large}), contains("a number is too large"));
-    CHECK_THAT(error({.duration = large}), contains("a number is too large"));
-  }
-  CHECK_THAT(error({.line = std::uint64_t{1} << 31}), contains("a number is too large"));
-}
-
-TEST_CASE("texts of a recording are read without control characters and bytes that are not UTF-8") {
-  TemporaryFile file("run.reel");
-  std::ofstream(file.path(), std::ios::binary)
-      << reel_test::recording_of({.text = "\x1b]0;owned\x07\n\xff\u202e", .program = "run\x1b[2J"});
-  RecordedRun run = RecordedRun::read(file.path());
-  REQUIRE(run.ops().size() == 1);
-  const RecordedOp& op = run.ops()[0];
-  const std::string shown = R"(\u{1b}]0;owned\u{7}\u{a}\xff\u{202e})";
-  for (std::string_view text : {op.op, op.file, op.module, op.notes, op.error, op.outputs[0].name})
-    CHECK(text == shown);
-  CHECK(run.program() == R"(run\u{1b}[2J)");
-  CHECK(debug::summarise_recording(file.path()).program == R"(run\u{1b}[2J)");
-}
-
 TEST_CASE("a recording keeps the sources in the folders that it is given, and nothing else") {
   reel_test::Folder folder;
   std::string outside = folder.file("secret"), inside = folder.file("code");
@@ -596,32 +529,6 @@ TEST_CASE("a recording names the units of a result that are zero in all examples
     }
   }
   CHECK(products >= 5);
-}
-
-TEST_CASE("a recording whose header has sizes or a name that no recording has is refused") {
-  TemporaryFile file("run.reel");
-  { Recording recording(file.path()); }
-  std::ifstream in(file.path(), std::ios::binary);
-  const std::string whole(std::istreambuf_iterator<char>(in), {});
-  struct Case {
-    std::size_t offset;
-    std::uint64_t value;
-    std::size_t bytes;
-  };
-  constexpr std::size_t segment_bytes = 8, program_bytes = 32;
-  const Case cases[] = {{segment_bytes, 0, 8},
-                        {segment_bytes, (std::uint64_t{1} << 16) - 1, 8},
-                        {segment_bytes, (std::uint64_t{1} << 24) + 1, 8},
-                        {segment_bytes, std::numeric_limits<std::uint64_t>::max(), 8},
-                        {program_bytes, 4096 - 36 + 1, 4},
-                        {program_bytes, std::numeric_limits<std::uint32_t>::max(), 4}};
-  for (const Case& one : cases) {
-    INFO(one.value << " at byte " << one.offset);
-    std::string damaged = whole;
-    std::memcpy(damaged.data() + one.offset, &one.value, one.bytes);
-    std::ofstream(file.path(), std::ios::binary) << damaged;
-    CHECK_THROWS_WITH(RecordedRun::read(file.path()), contains("is a damaged recording: its header"));
-  }
 }
 
 }  // namespace reel
