@@ -4,18 +4,15 @@ namespace reel::detail {
 inline namespace REEL_TARGET {
 
 void fill_device_kernels(KernelTable& table) {
-  fill_activation(table);
   fill_anomaly(table);
   fill_argmax(table);
-  fill_arithmetic(table);
   fill_attention(table);
-  fill_comparison(table);
   fill_concat(table);
   fill_convolution(table);
   fill_copy(table);
   fill_create(table);
+  fill_elementwise(table);
   fill_embedding(table);
-  fill_exponential(table);
   fill_index(table);
   fill_linear_algebra(table);
   fill_loss(table);
@@ -36,9 +33,7 @@ void fill_device_kernels(KernelTable& table) {
   fill_softmax(table);
   fill_sort(table);
   fill_sparse(table);
-  fill_special(table);
-  fill_trigonometric(table);
-  fill_unary(table);
+  fill_ternary(table);
 }
 
 }  // namespace REEL_TARGET

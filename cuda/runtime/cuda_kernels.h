@@ -2,27 +2,26 @@
 
 #include "../../lib/core/target.h"
 #include "../../lib/kernels/kernel_table.h"
-#include "../../lib/kernels/optimise.h"
 
 namespace reel::detail {
+
+struct OptimiserKernels;
+
 inline namespace REEL_TARGET {
 
 /// Fills every slot of the device's table.
 void fill_device_kernels(KernelTable& table);
 
 // Each function fills the slots of its family.
-void fill_activation(KernelTable& table);
 void fill_anomaly(KernelTable& table);
 void fill_argmax(KernelTable& table);
-void fill_arithmetic(KernelTable& table);
 void fill_attention(KernelTable& table);
-void fill_comparison(KernelTable& table);
 void fill_concat(KernelTable& table);
 void fill_convolution(KernelTable& table);
 void fill_copy(KernelTable& table);
 void fill_create(KernelTable& table);
+void fill_elementwise(KernelTable& table);
 void fill_embedding(KernelTable& table);
-void fill_exponential(KernelTable& table);
 void fill_index(KernelTable& table);
 void fill_linear_algebra(KernelTable& table);
 void fill_loss(KernelTable& table);
@@ -43,9 +42,7 @@ void fill_scan(KernelTable& table);
 void fill_softmax(KernelTable& table);
 void fill_sort(KernelTable& table);
 void fill_sparse(KernelTable& table);
-void fill_special(KernelTable& table);
-void fill_trigonometric(KernelTable& table);
-void fill_unary(KernelTable& table);
+void fill_ternary(KernelTable& table);
 
 void fill_device_optimisers(OptimiserKernels& kernels);
 

@@ -3,6 +3,7 @@
 
 #include "../../lib/core/device_module.h"
 #include "../../lib/core/storage.h"
+#include "../../lib/kernels/optimise.h"
 #include "capture.h"
 #include "constants.h"
 #include "cuda_kernels.h"

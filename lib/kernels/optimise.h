@@ -3,15 +3,133 @@
 #include <cstdint>
 #include <span>
 #include <tuple>
+#include <type_traits>
 
 #include <reel/device.h>
 #include <reel/dtype.h>
 
-#include "formulas/update_step.h"
+#include "../core/target.h"
+
+// The update steps of the optimisers, each declared in a row of a list, from which each device makes its kernels. Their
+// bodies are in formulas/update_step.h.
 
 namespace reel::detail {
 
-struct KernelTable;
+// The numbers of one step. Everywhere g = gradient + decay · w.
+
+/// v = momentum · v + fresh · g;  w = w − rate (own · g + carried · v)
+struct SGDNumbers {
+  double decay, momentum, fresh, own, carried, rate;
+};
+/// m = mean_kept · m + mean_fresh · g;  v = square_kept · v + square_fresh · g²;
+/// w = shrink · w − (own · g + carried · m) / (√v · root_factor + epsilon)
+struct AdamNumbers {
+  double decay, shrink, mean_kept, mean_fresh, square_kept, square_fresh, own, carried, root_factor, epsilon;
+};
+/// s = s + g²;  w = w − rate · g / (√s + epsilon)
+struct AdagradNumbers {
+  double decay, rate, epsilon;
+};
+/// s = kept · s + fresh · g²;  δ = √((a + epsilon) / (s + epsilon)) · g;  a = kept · a + fresh · δ²;  w = w − rate · δ
+struct AdadeltaNumbers {
+  double decay, kept, fresh, rate, epsilon;
+};
+/// s = kept · s + fresh · g²;  m = kept · m + fresh · g;  h = g / (√(s − m²) + epsilon);
+/// v = momentum · v + h;  w = w − rate · v
+struct RMSpropNumbers {
+  double decay, kept, fresh, momentum, rate, epsilon;
+};
+/// m = mean_kept · m + mean_fresh · g;  u = max(largest_kept · u, |g| + epsilon);  w = w − rate · m / u
+struct AdamaxNumbers {
+  double decay, mean_kept, mean_fresh, largest_kept, rate, epsilon;
+};
+/// c = step_kept · m + step_fresh · g;  w = shrink · w − rate · sign(c);  m = mean_kept · m + mean_fresh · g, where
+/// g is the gradient alone
+struct LionNumbers {
+  double shrink, step_kept, step_fresh, mean_kept, mean_fresh, rate;
+};
+/// s = 1 at the first step, else min(grow · s, most), max(shrink · s, least) or s where gradient · b is above, below or at
+/// 0;  b = gradient, but 0 where the product is below 0;  w = w − rate · s · sign(b)
+struct RpropNumbers {
+  double rate, shrink, grow, least, most, first;
+};
+/// w = kept · w + fresh · gradient
+struct AverageNumbers {
+  double kept, fresh;
+};
+/// w = factor · w; the gradient is not read
+struct ScaleNumbers {
+  double factor;
+};
+/// w = w cut to [−limit, limit], NaN if it is NaN; the gradient is not read
+struct CutNumbers {
+  double limit;
+};
+
+inline namespace REEL_TARGET {
+
+/// A formula with its numbers and the state variables that it takes, in their order, by their places in
+/// ParameterSlice::kept.
+template <class F, class N, int... kept>
+struct UpdateRow {
+  using Formula = F;
+  using Numbers = N;
+};
+template <class... Rows>
+struct UpdateList {};
+
+}  // namespace REEL_TARGET
+}  // namespace reel::detail
+
+namespace reel::formulas {
+inline namespace REEL_TARGET {
+
+using detail::UpdateRow;
+
+// clang-format off
+using UpdateSteps = detail::UpdateList<
+    UpdateRow<struct Sgd, detail::SGDNumbers>,
+    UpdateRow<struct SgdMomentum, detail::SGDNumbers, 0>,
+    UpdateRow<struct Adam, detail::AdamNumbers, 0, 1>,
+    UpdateRow<struct AdamLargest, detail::AdamNumbers, 0, 1, 2>,
+    UpdateRow<struct Adagrad, detail::AdagradNumbers, 0>,
+    UpdateRow<struct Adadelta, detail::AdadeltaNumbers, 0, 1>,
+    UpdateRow<struct Rmsprop, detail::RMSpropNumbers, 0>,
+    UpdateRow<struct RmspropMomentum, detail::RMSpropNumbers, 0, 2>,
+    UpdateRow<struct RmspropCentred, detail::RMSpropNumbers, 0, 1>,
+    UpdateRow<struct RmspropCentredMomentum, detail::RMSpropNumbers, 0, 1, 2>,
+    UpdateRow<struct Adamax, detail::AdamaxNumbers, 0, 1>,
+    UpdateRow<struct Lion, detail::LionNumbers, 0>,
+    UpdateRow<struct Rprop, detail::RpropNumbers, 0, 1>,
+    UpdateRow<struct Average, detail::AverageNumbers>,
+    UpdateRow<struct Scale, detail::ScaleNumbers>,
+    UpdateRow<struct Cut, detail::CutNumbers>>;
+// clang-format on
+
+}  // namespace REEL_TARGET
+}  // namespace reel::formulas
+
+namespace reel::detail {
+inline namespace REEL_TARGET {
+
+template <class F, class... Rows>
+constexpr int find_update(UpdateList<Rows...>) {
+  constexpr bool is_it[] = {std::is_same_v<F, typename Rows::Formula>...};
+  int place = 0;
+  while (!is_it[place]) ++place;
+  return place;
+}
+/// The place of a formula's kernel in OptimiserKernels.
+template <class F>
+inline constexpr int update_place = find_update<F>(formulas::UpdateSteps());
+
+template <class... Rows>
+std::tuple<typename Rows::Numbers...> numbers_of(UpdateList<Rows...>);
+/// The numbers of a formula.
+template <class F>
+using NumbersOf = std::tuple_element_t<update_place<F>, decltype(numbers_of(formulas::UpdateSteps()))>;
+
+}  // namespace REEL_TARGET
 
 /// A contiguous part of a parameter, f32 or f64, with its gradient and its optimiser state.
 struct ParameterSlice {
@@ -42,7 +160,7 @@ struct TensorSlice {
 /// The fused update loops of one device, in the order of the list of update steps. Each reads and writes every element
 /// once.
 struct OptimiserKernels {
-  decltype(kernels_of(UpdateSteps())) kernels;
+  decltype(kernels_of(formulas::UpdateSteps())) kernels;
   /// norm[0] = √Σx² over all elements of all tensors, which are of one dtype. Neither overflows nor underflows. Null on
   /// the CPU.
   void (*norm)(double* norm, std::span<const TensorSlice> tensors);

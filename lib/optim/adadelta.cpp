@@ -21,11 +21,11 @@ void Adadelta::check(const AdadeltaOptions& options, Location where) const {
 
 UpdateStep Adadelta::update_step(std::size_t group, Progress&, Device device) const {
   const AdadeltaOptions& chosen = options(group);
-  return {device, formulas::Adadelta{{.decay = chosen.weight_decay,
-                                      .kept = chosen.rho,
-                                      .fresh = 1 - chosen.rho,
-                                      .rate = chosen.learning_rate,
-                                      .epsilon = chosen.epsilon}}};
+  return UpdateStep::of<formulas::Adadelta>(device, {.decay = chosen.weight_decay,
+                                                     .kept = chosen.rho,
+                                                     .fresh = 1 - chosen.rho,
+                                                     .rate = chosen.learning_rate,
+                                                     .epsilon = chosen.epsilon});
 }
 
 }  // namespace reel::optim

@@ -29,9 +29,8 @@ Tensor Adagrad::new_kept(const Tensor& parameter, std::size_t group, std::size_t
 UpdateStep Adagrad::update_step(std::size_t group, Progress& progress, Device device) const {
   const AdagradOptions& chosen = options(group);
   double slower = 1 + static_cast<double>(progress.steps - 1) * chosen.rate_decay;
-  return {device,
-          formulas::Adagrad{
-              {.decay = chosen.weight_decay, .rate = chosen.learning_rate / slower, .epsilon = chosen.epsilon}}};
+  return UpdateStep::of<formulas::Adagrad>(
+      device, {.decay = chosen.weight_decay, .rate = chosen.learning_rate / slower, .epsilon = chosen.epsilon});
 }
 
 }  // namespace reel::optim

@@ -39,8 +39,8 @@ AdamNumbers adam_numbers(const Options& options, std::int64_t steps) {
 
 /// The update step of Adam and AdamW.
 inline UpdateStep adam_step(Device device, bool amsgrad, const AdamNumbers& numbers) {
-  if (amsgrad) return {device, formulas::AdamLargest{numbers}};
-  return {device, formulas::Adam{numbers}};
+  if (amsgrad) return UpdateStep::of<formulas::AdamLargest>(device, numbers);
+  return UpdateStep::of<formulas::Adam>(device, numbers);
 }
 
 }  // namespace reel::detail

@@ -14,12 +14,13 @@ void Adamax::check(const AdamaxOptions& options, Location where) const { check_a
 
 UpdateStep Adamax::update_step(std::size_t group, Progress& progress, Device device) const {
   const AdamaxOptions& chosen = options(group);
-  return {device, formulas::Adamax{{.decay = chosen.weight_decay,
-                                    .mean_kept = chosen.beta1,
-                                    .mean_fresh = 1 - chosen.beta1,
-                                    .largest_kept = chosen.beta2,
-                                    .rate = chosen.learning_rate / correction(chosen.beta1, progress.steps),
-                                    .epsilon = chosen.epsilon}}};
+  return UpdateStep::of<formulas::Adamax>(device,
+                                          {.decay = chosen.weight_decay,
+                                           .mean_kept = chosen.beta1,
+                                           .mean_fresh = 1 - chosen.beta1,
+                                           .largest_kept = chosen.beta2,
+                                           .rate = chosen.learning_rate / correction(chosen.beta1, progress.steps),
+                                           .epsilon = chosen.epsilon});
 }
 
 }  // namespace reel::optim

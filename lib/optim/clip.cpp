@@ -107,23 +107,28 @@ double norm_of(const char* function, std::span<const Tensor> parameters, Locatio
   return total.total();
 }
 
+// A formula of an update step that reads no gradient.
+template <class F>
+struct Change {
+  NumbersOf<F> numbers;
+  UpdateStep on(Device device) const { return UpdateStep::of<F>(device, numbers); }
+};
+
 // Changes of tensors on devices by formulas of update steps: equal ones of a device are made by one call.
 class DeviceChanges {
  public:
   /// Returns false for a tensor that has a change already: the order of changes counts, and those of a call have none.
   template <class F>
-  bool add(const Tensor& x, const F& formula) {
+  bool add(const Tensor& x, const Change<F>& change) {
     const Body& body = x.body();
     if (!changed_.insert(body.storage).second) return false;
     prepare_on_device(body, true);
-    UpdateStep update_step(body.device, formula);
-    auto equal = [&](const Change& change) {
-      return change.device == body.device && change.update_step == update_step;
-    };
-    auto found = std::ranges::find_if(changes_, equal);
-    if (found == changes_.end()) {
-      changes_.push_back({body.device, update_step, {}});
-      found = changes_.end() - 1;
+    UpdateStep update_step = change.on(body.device);
+    auto equal = [&](const Step& step) { return step.device == body.device && step.update_step == update_step; };
+    auto found = std::ranges::find_if(steps_, equal);
+    if (found == steps_.end()) {
+      steps_.push_back({body.device, update_step, {}});
+      found = steps_.end() - 1;
     }
     found->slices.push_back({body.dtype, body.numel, body.data, body.data, {}});
     storages_.push_back(body.storage);
@@ -131,39 +136,40 @@ class DeviceChanges {
   }
   void make(Location where) const {
     Writing writing(storages_, where);
-    for (const Change& change : changes_) {
-      static_cast<void>(kernels(change.device));  // makes it the one on which kernels run
-      change.update_step(change.slices);
+    for (const Step& step : steps_) {
+      static_cast<void>(kernels(step.device));  // makes it the one on which kernels run
+      step.update_step(step.slices);
     }
   }
 
  private:
-  struct Change {
+  struct Step {
     Device device;
     UpdateStep update_step;
     std::vector<ParameterSlice> slices;
   };
-  std::vector<Change> changes_;
+  std::vector<Step> steps_;
   std::vector<Storage*> storages_;
   std::unordered_set<const Storage*> changed_;
 };
 
-template <class T, class F>
-void change_on_cpu(Tensor& x, F formula, Location where) {
+template <class T>
+void change_on_cpu(Tensor& x, const UpdateStep& update_step, Location where) {
   auto values = x.write<T>(where);
-  for (T& value : values) formula(value, value);
+  ParameterSlice slice{x.dtype(), x.numel(), values.data(), values.data(), {}};
+  update_step({&slice, 1});
 }
 
 template <class F>
-void change_each(Tensor& x, const F& formula, Location where) {
+void change_each(Tensor& x, const Change<F>& change, Location where) {
   if (x.device() != cpu) {
     DeviceChanges changes;
-    changes.add(x, formula);
+    changes.add(x, change);
     changes.make(where);
   } else if (x.dtype() == DType::f32) {
-    change_on_cpu<float>(x, formula, where);
+    change_on_cpu<float>(x, change.on(cpu), where);
   } else {
-    change_on_cpu<double>(x, formula, where);
+    change_on_cpu<double>(x, change.on(cpu), where);
   }
 }
 
@@ -237,7 +243,7 @@ void change_all(std::span<const Tensor> parameters, F f, Location where) {
     if (!changed[i]) change(parameters[i], std::move(substitutes[i]), f(i), where);
 }
 
-formulas::Scale scaling(double factor) { return {{factor}}; }
+Change<formulas::Scale> scaling(double factor) { return {{factor}}; }
 
 // The factor that scales a norm down to the largest allowed one; 1 if it is small enough, or not finite.
 double factor_for(double norm, double max_norm) {
@@ -281,7 +287,7 @@ void clip_grad_value(std::span<const Tensor> parameters, double limit, Location 
   CallerScope caller(where);
   check_tensors("clip_grad_value", parameters, where);
   change_all(
-      parameters, [&](std::size_t) { return formulas::Cut{{limit}}; }, where);
+      parameters, [&](std::size_t) { return Change<formulas::Cut>{{limit}}; }, where);
 } catch (const std::bad_alloc&) {
   fail_for_memory("clip_grad_value", where);
 }

@@ -20,12 +20,12 @@ void Lion::check(const LionOptions& options, Location where) const {
 
 UpdateStep Lion::update_step(std::size_t group, Progress&, Device device) const {
   const LionOptions& chosen = options(group);
-  return {device, formulas::Lion{{.shrink = 1 - chosen.learning_rate * chosen.weight_decay,
-                                  .step_kept = chosen.beta1,
-                                  .step_fresh = 1 - chosen.beta1,
-                                  .mean_kept = chosen.beta2,
-                                  .mean_fresh = 1 - chosen.beta2,
-                                  .rate = chosen.learning_rate}}};
+  return UpdateStep::of<formulas::Lion>(device, {.shrink = 1 - chosen.learning_rate * chosen.weight_decay,
+                                                 .step_kept = chosen.beta1,
+                                                 .step_fresh = 1 - chosen.beta1,
+                                                 .mean_kept = chosen.beta2,
+                                                 .mean_fresh = 1 - chosen.beta2,
+                                                 .rate = chosen.learning_rate});
 }
 
 }  // namespace reel::optim

@@ -30,7 +30,7 @@ UpdateStep NAdam::update_step(std::size_t group, Progress& progress, Device devi
   progress.product *= now;
   numbers.own = chosen.learning_rate * (1 - now) / (1 - progress.product);
   numbers.carried = chosen.learning_rate * next / (1 - progress.product * next);
-  return {device, formulas::Adam{numbers}};
+  return UpdateStep::of<formulas::Adam>(device, numbers);
 }
 
 }  // namespace reel::optim

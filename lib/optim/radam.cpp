@@ -26,7 +26,7 @@ UpdateStep RAdam::update_step(std::size_t group, Progress& progress, Device devi
     numbers.root_factor = 0;
     numbers.epsilon = 1;
   }
-  return {device, formulas::Adam{numbers}};
+  return UpdateStep::of<formulas::Adam>(device, numbers);
 }
 
 }  // namespace reel::optim

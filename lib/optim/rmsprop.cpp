@@ -33,10 +33,10 @@ UpdateStep RMSprop::update_step(std::size_t group, Progress& progress, Device de
                          .rate = chosen.learning_rate,
                          .epsilon = chosen.epsilon};
   bool moves = chosen.momentum > 0;
-  if (chosen.centred && moves) return {device, formulas::RmspropCentredMomentum{numbers}};
-  if (chosen.centred) return {device, formulas::RmspropCentred{numbers}};
-  if (moves) return {device, formulas::RmspropMomentum{numbers}};
-  return {device, formulas::Rmsprop{numbers}};
+  if (chosen.centred && moves) return UpdateStep::of<formulas::RmspropCentredMomentum>(device, numbers);
+  if (chosen.centred) return UpdateStep::of<formulas::RmspropCentred>(device, numbers);
+  if (moves) return UpdateStep::of<formulas::RmspropMomentum>(device, numbers);
+  return UpdateStep::of<formulas::Rmsprop>(device, numbers);
 }
 
 }  // namespace reel::optim

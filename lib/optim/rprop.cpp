@@ -23,12 +23,12 @@ void Rprop::check(const RpropOptions& options, Location where) const {
 
 UpdateStep Rprop::update_step(std::size_t group, Progress& progress, Device device) const {
   const RpropOptions& chosen = options(group);
-  return {device, formulas::Rprop{{.rate = chosen.learning_rate,
-                                   .shrink = chosen.shrink,
-                                   .grow = chosen.grow,
-                                   .least = chosen.least,
-                                   .most = chosen.most,
-                                   .first = progress.steps == 1 ? 1.0 : 0.0}}};
+  return UpdateStep::of<formulas::Rprop>(device, {.rate = chosen.learning_rate,
+                                                  .shrink = chosen.shrink,
+                                                  .grow = chosen.grow,
+                                                  .least = chosen.least,
+                                                  .most = chosen.most,
+                                                  .first = progress.steps == 1 ? 1.0 : 0.0});
 }
 
 }  // namespace reel::optim

@@ -34,8 +34,8 @@ UpdateStep SGD::update_step(std::size_t group, Progress& progress, Device device
                      .own = chosen.nesterov ? 1.0 : 0.0,
                      .carried = chosen.nesterov ? chosen.momentum : 1,
                      .rate = chosen.learning_rate};
-  if (chosen.momentum > 0) return {device, formulas::SgdMomentum{numbers}};
-  return {device, formulas::Sgd{numbers}};
+  if (chosen.momentum > 0) return UpdateStep::of<formulas::SgdMomentum>(device, numbers);
+  return UpdateStep::of<formulas::Sgd>(device, numbers);
 }
 
 }  // namespace reel::optim

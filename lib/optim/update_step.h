@@ -12,9 +12,11 @@ namespace reel::detail {
 /// A fused update loop with its numbers for one step.
 class UpdateStep {
  public:
-  /// The step of a formula, on a device.
+  /// The step of a formula with its numbers, on a device.
   template <class F>
-  UpdateStep(Device device, const F& formula) : UpdateStep(kernel_of<F>(optimiser_kernels(device)), formula.n) {}
+  static UpdateStep of(Device device, const NumbersOf<F>& numbers) {
+    return {kernel_of<F>(optimiser_kernels(device)), numbers};
+  }
 
   /// Updates all slices, which are on the device; for `recorded` see OptimiserKernel.
   void operator()(std::span<const ParameterSlice> slices, const void* recorded = nullptr) const {

@@ -279,7 +279,7 @@ detail::ParameterSlice slice_of(const std::vector<Tensor>& x, std::int64_t offse
 
 // Makes one step of an optimiser on both devices, for `times` as many parameters as there are sizes and dtypes.
 template <class F>
-void check_step(const F& formula, int times = 1) {
+void check_step(const detail::NumbersOf<F>& numbers, int times = 1) {
   static_cast<void>(to(zeros({1}), gpu));  // kernels are there once a tensor has been
   std::vector<std::vector<Tensor>> here, there;
   std::vector<detail::ParameterSlice> slices_here, slices_there;
@@ -296,8 +296,8 @@ void check_step(const F& formula, int times = 1) {
         slices_here.push_back(slice_of(here.back(), offset));
         slices_there.push_back(slice_of(there.back(), offset));
       }
-  detail::kernel_of<F>(detail::optimiser_kernels(cpu))(slices_here, formula.n, nullptr);
-  detail::kernel_of<F>(detail::optimiser_kernels(gpu))(slices_there, formula.n, nullptr);
+  detail::kernel_of<F>(detail::optimiser_kernels(cpu))(slices_here, numbers, nullptr);
+  detail::kernel_of<F>(detail::optimiser_kernels(gpu))(slices_there, numbers, nullptr);
   for (std::size_t k = 0; k < here.size(); ++k)
     for (std::size_t i = 0; i < 5; ++i) {
       CAPTURE(here[k][i].numel(), name_of(here[k][i].dtype()), i);
@@ -310,29 +310,29 @@ void check_step(const F& formula, int times = 1) {
 TEST_CASE("every optimiser's step is that of the CPU") {
   if (lacks_device()) return;
   using namespace detail;
-  check_step(formulas::Sgd{{0.01, 0.9, 0.8, 0.3, 0.7, 0.1}});
-  check_step(formulas::SgdMomentum{{0.01, 0.9, 0.8, 0.3, 0.7, 0.1}});
+  check_step<formulas::Sgd>({0.01, 0.9, 0.8, 0.3, 0.7, 0.1});
+  check_step<formulas::SgdMomentum>({0.01, 0.9, 0.8, 0.3, 0.7, 0.1});
   AdamNumbers adam{0.01, 0.99, 0.9, 0.1, 0.95, 0.05, 0.2, 0.3, 1.5, 1e-3};
-  check_step(formulas::Adam{adam});
-  check_step(formulas::AdamLargest{adam});
-  check_step(formulas::Adagrad{{0.01, 0.1, 1e-3}});
-  check_step(formulas::Adadelta{{0.01, 0.9, 0.1, 0.5, 1e-3}});
+  check_step<formulas::Adam>(adam);
+  check_step<formulas::AdamLargest>(adam);
+  check_step<formulas::Adagrad>({0.01, 0.1, 1e-3});
+  check_step<formulas::Adadelta>({0.01, 0.9, 0.1, 0.5, 1e-3});
   RMSpropNumbers rmsprop{0.01, 0.9, 0.1, 0.8, 0.1, 0.1};
-  check_step(formulas::Rmsprop{rmsprop});
-  check_step(formulas::RmspropMomentum{rmsprop});
-  check_step(formulas::RmspropCentred{rmsprop});
-  check_step(formulas::RmspropCentredMomentum{rmsprop});
-  check_step(formulas::Adamax{{0.01, 0.9, 0.1, 0.95, 0.1, 1e-3}});
-  check_step(formulas::Lion{{0.99, 0.9, 0.1, 0.8, 0.2, 0.1}});
-  check_step(formulas::Average{{0.9, 0.1}});
-  check_step(formulas::Scale{{0.7}});
-  check_step(formulas::Cut{{0.5}});
+  check_step<formulas::Rmsprop>(rmsprop);
+  check_step<formulas::RmspropMomentum>(rmsprop);
+  check_step<formulas::RmspropCentred>(rmsprop);
+  check_step<formulas::RmspropCentredMomentum>(rmsprop);
+  check_step<formulas::Adamax>({0.01, 0.9, 0.1, 0.95, 0.1, 1e-3});
+  check_step<formulas::Lion>({0.99, 0.9, 0.1, 0.8, 0.2, 0.1});
+  check_step<formulas::Average>({0.9, 0.1});
+  check_step<formulas::Scale>({0.7});
+  check_step<formulas::Cut>({0.5});
 }
 
 TEST_CASE("a step of more parameters than fit the arguments of a kernel is that of the CPU") {
   if (lacks_device()) return;
   detail::AdamNumbers adam{0.01, 0.99, 0.9, 0.1, 0.95, 0.05, 0.2, 0.3, 1.5, 1e-3};
-  check_step(formulas::AdamLargest{adam}, 20);
+  check_step<formulas::AdamLargest>(adam, 20);
 }
 
 TEST_CASE("the norm of many tensors is that of all their elements, and neither overflows nor underflows") {

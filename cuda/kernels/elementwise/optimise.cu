@@ -1,4 +1,4 @@
-#include "../../../lib/kernels/optimise.h"
+#include "../../../lib/kernels/formulas/update_step.h"
 
 #include <type_traits>
 #include <utility>
@@ -21,7 +21,7 @@ struct StepLoop {
   static constexpr int lanes = 16 / sizeof(T), packs = 2;
   static constexpr std::int64_t chunk = std::int64_t{step_threads} * lanes * packs;
 
-  using Numbers = decltype(F::n);
+  using Numbers = NumbersOf<F>;
   using Part = TensorPart<2 + kept_count>;
 
   F given;
@@ -85,13 +85,13 @@ void run_steps(std::span<const ParameterSlice> slices, DType dtype, const F& f, 
 
 // An update step that uses the listed state variables.
 template <class F, int... kept>
-void step(std::span<const ParameterSlice> slices, const decltype(F::n)& numbers, const void* recorded) {
+void step(std::span<const ParameterSlice> slices, const NumbersOf<F>& numbers, const void* recorded) {
   run_steps<float, F, kept...>(slices, DType::f32, F{numbers}, recorded);
   run_steps<double, F, kept...>(slices, DType::f64, F{numbers}, recorded);
 }
 
 template <class F, int... kept>
-void fill(OptimiserKernels& table, UpdateRow<F, kept...>) {
+void fill(OptimiserKernels& table, UpdateRow<F, NumbersOf<F>, kept...>) {
   kernel_of<F>(table) = step<F, kept...>;
 }
 template <class... Rows>
@@ -102,7 +102,7 @@ void fill_all(OptimiserKernels& table, UpdateList<Rows...>) {
 }  // namespace
 
 void fill_device_optimisers(OptimiserKernels& kernels) {
-  fill_all(kernels, UpdateSteps());
+  fill_all(kernels, formulas::UpdateSteps());
   kernels.norm = norm_of_tensors;
 }
 

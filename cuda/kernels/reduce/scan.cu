@@ -4,6 +4,7 @@
 #include <cstdlib>
 #include <limits>
 
+#include "../../../lib/kernels/formulas/binary.h"
 #include "../../device/number.h"
 #include "../../device/offsets.h"
 #include "../../device/rows_along.h"

@@ -10,7 +10,7 @@
 #include "../../device/offsets.h"
 #include "../../device/packed_row.h"
 #include "../../runtime/cuda_kernels.h"
-#include "../elementwise/activation.h"
+#include "../elementwise/elementwise.h"
 #include "aligned_view.h"
 #include "exponents.h"
 

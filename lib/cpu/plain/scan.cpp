@@ -4,6 +4,7 @@
 #include "../../core/convert.h"
 #include "../../core/dtype_dispatch.h"
 #include "../../core/threads/parallel.h"
+#include "../../kernels/formulas/binary.h"
 #include "../cpu_kernels.h"
 
 namespace reel::detail {

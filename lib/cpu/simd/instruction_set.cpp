@@ -7,7 +7,6 @@ namespace reel::detail {
 namespace {
 
 void fill(KernelTable& table) {
-  REEL_TARGET::fill_activation(table);
   REEL_TARGET::fill_anomaly(table);
   REEL_TARGET::fill_argmax(table);
   REEL_TARGET::fill_convolution(table);
@@ -26,6 +25,7 @@ void fill(KernelTable& table) {
   REEL_TARGET::fill_reduce(table);
   REEL_TARGET::fill_softmax(table);
   REEL_TARGET::fill_sparse(table);
+  REEL_TARGET::fill_ternary(table);
 }
 
 }  // namespace

@@ -15,7 +15,6 @@ void fill_element_summary(KernelTable& table);
 void fill_elementwise(KernelTable& table);
 void fill_matmul(KernelTable& table);
 void fill_reduce(KernelTable& table);
-void fill_activation(KernelTable& table);
 void fill_argmax(KernelTable& table);
 void fill_loss(KernelTable& table);
 void fill_statistics(KernelTable& table);
@@ -26,6 +25,7 @@ void fill_random(KernelTable& table);
 void fill_convolution(KernelTable& table);
 void fill_recurrent(KernelTable& table);
 void fill_sparse(KernelTable& table);
+void fill_ternary(KernelTable& table);
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -185,25 +185,3 @@ struct HardtanhGradient {
 
 }  // namespace REEL_TARGET
 }  // namespace reel::formulas
-
-namespace reel::detail {
-inline namespace REEL_TARGET {
-namespace kernel_lists {
-
-// clang-format off
-using Activations = KernelList<
-    ActivationRow<LeakyRelu, LeakyReluGradient, 1, cheap>,
-    ActivationRow<Gelu, GeluGradient, 0, dear>,
-    ActivationRow<TanhGelu, TanhGeluGradient, 0, dear>,
-    ActivationRow<Silu, SiluGradient, 0, dear>,
-    ActivationRow<Elu, EluGradient, 2, dear>,
-    ActivationRow<Softplus, SoftplusGradient, 2, dear>,
-    ActivationRow<Clamp, HardtanhGradient, 2, cheap>,
-    ActivationRow<Mish, MishGradient, 0, dear>,
-    ActivationRow<Hardswish, HardswishGradient, 0, cheap>,
-    ActivationRow<Softsign, SoftsignGradient, 0, cheap>>;
-// clang-format on
-
-}  // namespace kernel_lists
-}  // namespace REEL_TARGET
-}  // namespace reel::detail

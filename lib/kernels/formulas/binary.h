@@ -1,7 +1,7 @@
 #pragma once
 
 #include "integer.h"
-#include "row.h"
+#include "vocabulary.h"
 
 namespace reel::formulas {
 inline namespace REEL_TARGET {
@@ -117,36 +117,3 @@ struct ReluGradient {
 
 }  // namespace REEL_TARGET
 }  // namespace reel::formulas
-
-namespace reel::detail {
-inline namespace REEL_TARGET {
-namespace kernel_lists {
-
-// clang-format off
-using BinaryArithmetic = KernelList<
-    Row<Add, numbers_and_bools, cheap, Wrapping<Add>>,
-    Row<Sub, numbers, cheap, Wrapping<Sub>>,
-    Row<Mul, numbers_and_bools, cheap, Wrapping<Mul>>,
-    Row<Div, floating, cheap>,
-    Row<Maximum, numbers_and_bools, cheap>,
-    Row<Minimum, numbers_and_bools, cheap>,
-    Row<TanhGradient, floating, cheap>,
-    Row<SigmoidGradient, floating, cheap>,
-    Row<ReluGradient, floating, cheap>,
-    Row<FloorDivide, numbers, dear, IntegerQuotient>,
-    Row<Mod, numbers, dear, IntegerMod>,
-    Row<Pow, numbers, slow, IntegerPow>,
-    Row<Logaddexp, floating, dear>,
-    Row<Atan2, floating, dear>>;
-
-using Bitwise = KernelList<
-    Row<BitwiseAnd, integers_and_bools, cheap>,
-    Row<BitwiseOr, integers_and_bools, cheap>,
-    Row<BitwiseXor, integers_and_bools, cheap>,
-    Row<LeftShift, integers, cheap>,
-    Row<RightShift, integers, cheap>>;
-// clang-format on
-
-}  // namespace kernel_lists
-}  // namespace REEL_TARGET
-}  // namespace reel::detail

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "row.h"
+#include "vocabulary.h"
 
 namespace reel::formulas {
 inline namespace REEL_TARGET {
@@ -29,15 +29,6 @@ struct LessEqual {
     return a <= b;
   }
 };
-template <class F>
-struct Reversed {
-  template <class T>
-  REEL_HOST_DEVICE bool operator()(T a, T b) const {
-    return F()(b, a);
-  }
-};
-using Greater = Reversed<Less>;
-using GreaterEqual = Reversed<LessEqual>;
 struct LogicalAnd {
   template <class T>
   REEL_HOST_DEVICE bool operator()(T a, T b) const {
@@ -84,30 +75,3 @@ struct IsFinite {
 
 }  // namespace REEL_TARGET
 }  // namespace reel::formulas
-
-namespace reel::detail {
-inline namespace REEL_TARGET {
-namespace kernel_lists {
-
-// clang-format off
-using UnaryComparison = KernelList<
-    Row<LogicalNot, compared, cheap>,
-    Row<IsNan, floating_compared, cheap>,
-    Row<IsInfinite, floating_compared, cheap>,
-    Row<IsFinite, floating_compared, cheap>>;
-
-using BinaryComparison = KernelList<
-    Row<Equal, compared, cheap>,
-    Row<NotEqual, compared, cheap>,
-    Row<Less, compared, cheap>,
-    Row<LessEqual, compared, cheap>,
-    Row<Reversed<Less>, compared, cheap>,
-    Row<Reversed<LessEqual>, compared, cheap>,
-    Row<LogicalAnd, compared, cheap>,
-    Row<LogicalOr, compared, cheap>,
-    Row<LogicalXor, compared, cheap>>;
-// clang-format on
-
-}  // namespace kernel_lists
-}  // namespace REEL_TARGET
-}  // namespace reel::detail

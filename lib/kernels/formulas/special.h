@@ -2,7 +2,7 @@
 
 #include <cstddef>
 
-#include "row.h"
+#include "vocabulary.h"
 
 namespace reel::formulas {
 inline namespace REEL_TARGET {
@@ -187,22 +187,3 @@ struct I1 {
 
 }  // namespace REEL_TARGET
 }  // namespace reel::formulas
-
-namespace reel::detail {
-inline namespace REEL_TARGET {
-namespace kernel_lists {
-
-// clang-format off
-using Special = KernelList<
-    Row<Erf, floating, dear>,
-    Row<Erfinv, floating, slow>,
-    Row<Lgamma, floating, slow>,
-    Row<Digamma, floating, slow>,
-    Row<Erfc, floating, slow>,
-    Row<I0, floating, slow>,
-    Row<I1, floating, slow>>;
-// clang-format on
-
-}  // namespace kernel_lists
-}  // namespace REEL_TARGET
-}  // namespace reel::detail

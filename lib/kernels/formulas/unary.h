@@ -1,7 +1,7 @@
 #pragma once
 
 #include "integer.h"
-#include "row.h"
+#include "vocabulary.h"
 
 namespace reel::formulas {
 inline namespace REEL_TARGET {
@@ -271,53 +271,3 @@ struct Tanh {
 
 }  // namespace REEL_TARGET
 }  // namespace reel::formulas
-
-namespace reel::detail {
-inline namespace REEL_TARGET {
-namespace kernel_lists {
-
-// clang-format off
-using UnaryArithmetic = KernelList<
-    Row<Neg, numbers, cheap, WrappingNeg>,
-    Row<Abs, numbers, cheap, WrappingAbs>,
-    Row<Sign, numbers, cheap, IntegerSign>,
-    Row<Square, numbers, cheap, WrappingSquare>,
-    Row<Relu, numbers, cheap>,
-    Row<Floor, numbers, cheap, Itself>,
-    Row<Ceil, numbers, cheap, Itself>,
-    Row<Round, numbers, cheap, Itself>,
-    Row<Trunc, numbers, cheap, Itself>,
-    Row<Reciprocal, floating, cheap>,
-    Row<Sqrt, floating, cheap>,
-    Row<Rsqrt, floating, cheap>>;
-
-using Exponential = KernelList<
-    Row<Exp, floating, dear>,
-    Row<Expm1, floating, dear>,
-    Row<Log, floating, dear>,
-    Row<Log1p, floating, dear>,
-    Row<Log2, floating, dear>,
-    Row<Sinh, floating, dear>,
-    Row<Cosh, floating, dear>,
-    Row<Tanh, floating, dear>,
-    Row<Sigmoid, floating, dear>,
-    Row<Exp2, floating, dear>,
-    Row<Log10, floating, dear>,
-    Row<Asinh, floating, dear>,
-    Row<Acosh, floating, dear>,
-    Row<Atanh, floating, dear>,
-    Row<Logit, floating, dear>>;
-
-using Trigonometric = KernelList<
-    Row<Sin, floating, dear>,
-    Row<Cos, floating, dear>,
-    Row<Tan, floating, dear>,
-    Row<Asin, floating, dear>,
-    Row<Acos, floating, dear>,
-    Row<Atan, floating, dear>,
-    Row<Sinc, floating, dear>>;
-// clang-format on
-
-}  // namespace kernel_lists
-}  // namespace REEL_TARGET
-}  // namespace reel::detail

@@ -1,67 +1,10 @@
 #pragma once
 
 #include <cmath>
-#include <type_traits>
 
-#include "../../core/target.h"
+#include "../optimise.h"
 
-// The update steps of the optimisers, for one parameter w with its gradient and its optimiser state, and their list,
-// from which each device makes its kernels.
-
-namespace reel::detail {
-
-// The numbers of one step. Everywhere g = gradient + decay · w.
-
-/// v = momentum · v + fresh · g;  w = w − rate (own · g + carried · v)
-struct SGDNumbers {
-  double decay, momentum, fresh, own, carried, rate;
-};
-/// m = mean_kept · m + mean_fresh · g;  v = square_kept · v + square_fresh · g²;
-/// w = shrink · w − (own · g + carried · m) / (√v · root_factor + epsilon)
-struct AdamNumbers {
-  double decay, shrink, mean_kept, mean_fresh, square_kept, square_fresh, own, carried, root_factor, epsilon;
-};
-/// s = s + g²;  w = w − rate · g / (√s + epsilon)
-struct AdagradNumbers {
-  double decay, rate, epsilon;
-};
-/// s = kept · s + fresh · g²;  δ = √((a + epsilon) / (s + epsilon)) · g;  a = kept · a + fresh · δ²;  w = w − rate · δ
-struct AdadeltaNumbers {
-  double decay, kept, fresh, rate, epsilon;
-};
-/// s = kept · s + fresh · g²;  m = kept · m + fresh · g;  h = g / (√(s − m²) + epsilon);
-/// v = momentum · v + h;  w = w − rate · v
-struct RMSpropNumbers {
-  double decay, kept, fresh, momentum, rate, epsilon;
-};
-/// m = mean_kept · m + mean_fresh · g;  u = max(largest_kept · u, |g| + epsilon);  w = w − rate · m / u
-struct AdamaxNumbers {
-  double decay, mean_kept, mean_fresh, largest_kept, rate, epsilon;
-};
-/// c = step_kept · m + step_fresh · g;  w = shrink · w − rate · sign(c);  m = mean_kept · m + mean_fresh · g, where
-/// g is the gradient alone
-struct LionNumbers {
-  double shrink, step_kept, step_fresh, mean_kept, mean_fresh, rate;
-};
-/// s = 1 at the first step, else min(grow · s, most), max(shrink · s, least) or s where gradient · b is above, below or at
-/// 0;  b = gradient, but 0 where the product is below 0;  w = w − rate · s · sign(b)
-struct RpropNumbers {
-  double rate, shrink, grow, least, most, first;
-};
-/// w = kept · w + fresh · gradient
-struct AverageNumbers {
-  double kept, fresh;
-};
-/// w = factor · w; the gradient is not read
-struct ScaleNumbers {
-  double factor;
-};
-/// w = w cut to [−limit, limit], NaN if it is NaN; the gradient is not read
-struct CutNumbers {
-  double limit;
-};
-
-}  // namespace reel::detail
+// The update steps of the optimisers, for one parameter w with its gradient and its optimiser state.
 
 namespace reel::formulas {
 inline namespace REEL_TARGET {
@@ -244,49 +187,3 @@ struct Cut {
 
 }  // namespace REEL_TARGET
 }  // namespace reel::formulas
-
-namespace reel::detail {
-inline namespace REEL_TARGET {
-
-/// A formula with the state variables that it takes, in their order, by their places in ParameterSlice::kept.
-template <class F, int... kept>
-struct UpdateRow {
-  using Formula = F;
-  using Numbers = decltype(F::n);
-};
-template <class... Rows>
-struct UpdateList {};
-
-// clang-format off
-using UpdateSteps = UpdateList<
-    UpdateRow<formulas::Sgd>,
-    UpdateRow<formulas::SgdMomentum, 0>,
-    UpdateRow<formulas::Adam, 0, 1>,
-    UpdateRow<formulas::AdamLargest, 0, 1, 2>,
-    UpdateRow<formulas::Adagrad, 0>,
-    UpdateRow<formulas::Adadelta, 0, 1>,
-    UpdateRow<formulas::Rmsprop, 0>,
-    UpdateRow<formulas::RmspropMomentum, 0, 2>,
-    UpdateRow<formulas::RmspropCentred, 0, 1>,
-    UpdateRow<formulas::RmspropCentredMomentum, 0, 1, 2>,
-    UpdateRow<formulas::Adamax, 0, 1>,
-    UpdateRow<formulas::Lion, 0>,
-    UpdateRow<formulas::Rprop, 0, 1>,
-    UpdateRow<formulas::Average>,
-    UpdateRow<formulas::Scale>,
-    UpdateRow<formulas::Cut>>;
-// clang-format on
-
-template <class F, class... Rows>
-constexpr int find_update(UpdateList<Rows...>) {
-  constexpr bool is_it[] = {std::is_same_v<F, typename Rows::Formula>...};
-  int place = 0;
-  while (!is_it[place]) ++place;
-  return place;
-}
-/// The place of a formula's kernel in OptimiserKernels.
-template <class F>
-inline constexpr int update_place = find_update<F>(UpdateSteps());
-
-}  // namespace REEL_TARGET
-}  // namespace reel::detail

@@ -21,12 +21,22 @@ constexpr OpInfo comparison_op(const char* name) {
   return {.name = name, .arity = 2, .batching = Batching::elementwise, .forward = binary_forward<F>};
 }
 
+// The comparison with the operands exchanged.
+template <class F>
+constexpr OpInfo exchanged_op(const char* name) {
+  OpInfo op = comparison_op<F>(name);
+  op.forward = [](Call& call) {
+    kernels(call.output().device).binary[binary_place<F>](call.output(), call.input(1), call.input(0));
+  };
+  return op;
+}
+
 constexpr OpInfo equal_op = comparison_op<formulas::Equal>("equal");
 constexpr OpInfo not_equal_op = comparison_op<formulas::NotEqual>("not_equal");
 constexpr OpInfo less_op = comparison_op<formulas::Less>("less");
 constexpr OpInfo less_equal_op = comparison_op<formulas::LessEqual>("less_equal");
-constexpr OpInfo greater_op = comparison_op<formulas::Greater>("greater");
-constexpr OpInfo greater_equal_op = comparison_op<formulas::GreaterEqual>("greater_equal");
+constexpr OpInfo greater_op = exchanged_op<formulas::Less>("greater");
+constexpr OpInfo greater_equal_op = exchanged_op<formulas::LessEqual>("greater_equal");
 constexpr OpInfo logical_and_op = comparison_op<formulas::LogicalAnd>("logical_and");
 constexpr OpInfo logical_or_op = comparison_op<formulas::LogicalOr>("logical_or");
 constexpr OpInfo logical_xor_op = comparison_op<formulas::LogicalXor>("logical_xor");

@@ -1,18 +1,297 @@
+#include <algorithm>
+#include <type_traits>
+#include <utility>
+
+#include "../../../kernels/activation.h"
+#include "../../../kernels/formulas/activation.h"
+#include "../../../kernels/formulas/binary.h"
+#include "../../../kernels/formulas/comparison.h"
+#include "../../../kernels/formulas/special.h"
+#include "../../../kernels/formulas/unary.h"
+#include "../../../kernels/row_parts.h"
+#include "../instruction_set.h"
+#include "../vector/formula_loop.h"
+#include "../vector/vector_division.h"
+#include "../vector/vector_exponential.h"
+#include "../vector/vector_special.h"
+#include "../vector/vector_trigonometric.h"
 #include "elementwise.h"
 
-#include "../instruction_set.h"
+// The kernels of the lists of elementwise kernels, compiled in REEL_PARTS parts: in each, REEL_PART is its number.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
+namespace {
 
-void fill_elementwise(KernelTable& table) {
-  fill_unary(table);
-  fill_exponential(table);
-  fill_trigonometric(table);
-  fill_special(table);
-  fill_arithmetic(table);
-  fill_comparison(table);
+struct WideDigamma {
+  Vector<float> operator()(Vector<float> x) const { return in_double(x, formulas::Digamma()); }
+  Vector<double> operator()(Vector<double> x) const { return formulas::Digamma()(x); }
+};
+
+}  // namespace
+
+// Too many digits are lost for f32 throughout.
+template <>
+struct VectorFormula<formulas::Digamma> {
+  using type = WideDigamma;
+};
+
+namespace {
+
+template <class F, class T>
+HWY_NOINLINE void run_rest(T* y, const T* a, const T* b, std::int64_t count) {
+  const void* inputs[] = {a, b};
+  vector_loop_2<F, T>(y, inputs, count);
 }
+
+// An unrolled loop, for formulas that take less time than a general loop's overhead.
+template <class F, class T>
+void run_unrolled(T* y, const T* a, const T* b, std::int64_t count) {
+  using V = Vector<T>;
+  constexpr std::int64_t lanes = V::lanes;
+  const std::int64_t whole = count & -4 * lanes;
+  std::int64_t i = 0;
+  for (; i < whole; i += 4 * lanes) {
+    V first = F()(V::load(a + i), V::load(b + i));
+    V second = F()(V::load(a + i + lanes), V::load(b + i + lanes));
+    V third = F()(V::load(a + i + 2 * lanes), V::load(b + i + 2 * lanes));
+    V fourth = F()(V::load(a + i + 3 * lanes), V::load(b + i + 3 * lanes));
+    first.store(y + i);
+    second.store(y + i + lanes);
+    third.store(y + i + 2 * lanes);
+    fourth.store(y + i + 3 * lanes);
+  }
+  if (i < count) run_rest<F, T>(y + i, a + i, b + i, count - i);
+}
+
+template <class F, class T>
+void unrolled_loop(void* out, const void* const* inputs, std::int64_t count) {
+  run_unrolled<F>(static_cast<T*>(out), static_cast<const T*>(inputs[0]), static_cast<const T*>(inputs[1]), count);
+}
+
+// The loop of a formula whose first or second operand (`repeated`: 0, 1) is a single element.
+template <class F, class T, int repeated>
+void repeated_loop(void* out, const void* const* inputs, std::int64_t count) {
+  using V = Vector<T>;
+  constexpr std::int64_t lanes = V::lanes;
+  auto* y = static_cast<T*>(out);
+  auto* x = static_cast<const T*>(inputs[1 - repeated]);
+  V number = V::repeat(*static_cast<const T*>(inputs[repeated]));
+  auto apply = [&](V v) { return repeated == 0 ? F()(number, v) : F()(v, number); };
+  const std::int64_t whole = count & -4 * lanes;
+  std::int64_t i = 0;
+  for (; i < whole; i += 4 * lanes) {
+    V first = apply(V::load(x + i)), second = apply(V::load(x + i + lanes));
+    V third = apply(V::load(x + i + 2 * lanes)), fourth = apply(V::load(x + i + 3 * lanes));
+    first.store(y + i);
+    second.store(y + i + lanes);
+    third.store(y + i + 2 * lanes);
+    fourth.store(y + i + 3 * lanes);
+  }
+  for (; i < count; i += lanes) {
+    std::int64_t left = std::min(lanes, count - i);
+    apply(V::load(x + i, left)).store(y + i, left);
+  }
+}
+
+template <class F, class T>
+void run_cheap(const View& out, const View& a, const View& b, BlockLoopOptions options) {
+  options.repeated[0] = repeated_loop<F, T, 0>;
+  options.repeated[1] = repeated_loop<F, T, 1>;
+  run_loop(out, {&a, &b}, unrolled_loop<F, T>, options);
+}
+
+// Returns true if the operands need no broadcasting, conversion or strides.
+HWY_INLINE bool is_plain(const View& out, const View& a, const View& b) {
+  return out.dtype == DType::f32 && out.contiguous && a.contiguous && b.contiguous && a.numel == out.numel &&
+         b.numel == out.numel && out.numel < parallel_from(Cost::cheap);
+}
+
+template <class F>
+void integer_loop(const View& out, const View& a, const View& b, BlockLoopOptions options) {
+  with_integer(out.dtype, [&]<class T>(std::type_identity<T>) {
+    run_loop(out, {&a, &b}, scalar_loop_2<F, T, T>, options);
+  });
+}
+
+template <class Row>
+HWY_NOINLINE void binary_loop(const View& out, const View& a, const View& b) {
+  using F = typename Row::Formula;
+  using IntegerF = typename Row::IntegerFormula;
+  BlockLoopOptions options{.parallel_from = parallel_from(Row::cost)};
+  if constexpr (Row::operands == Operands::numbers_and_bools)
+    if (out.dtype == DType::boolean) return run_loop(out, {&a, &b}, scalar_loop_2<IntegerF, bool, bool>, options);
+  if constexpr (Row::operands != Operands::floating)
+    if (!is_floating(out.dtype)) return integer_loop<IntegerF>(out, a, b, options);
+  if constexpr (Row::cost == Cost::cheap)
+    out.dtype == DType::f64 ? run_cheap<F, double>(out, a, b, options) : run_cheap<F, float>(out, a, b, options);
+  else
+    floating_binary<F, Row::cost>(out, a, b);
+}
+
+template <class Row>
+void cheap_binary(const View& out, const View& a, const View& b) {
+  if (is_plain(out, a, b)) [[likely]]
+    run_unrolled<typename Row::Formula>(out.as<float>(), a.as<float>(), b.as<float>(), out.numel);
+  else
+    binary_loop<Row>(out, a, b);
+}
+
+double only_element(const View& x) {
+  double number = 0;
+  with_floating(x.dtype, [&]<class T>(std::type_identity<T>) { number = static_cast<double>(*x.as<T>()); });
+  return number;
+}
+
+// If a single number is the exponent, frequent ones are computed without logarithms.
+template <class Row>
+void pow_kernel(const View& out, const View& a, const View& b) {
+  if (b.numel == 1 && is_floating(b.dtype)) {
+    double power = only_element(b);
+    if (power == 2) return floating_unary<formulas::Square, Cost::cheap>(out, a);
+    if (power == 3) return floating_unary<formulas::Cube, Cost::cheap>(out, a);
+    if (power == 0.5) return floating_unary<formulas::RootPower, Cost::cheap>(out, a);
+    if (power == -1) return floating_unary<formulas::Reciprocal, Cost::cheap>(out, a);
+  }
+  binary_loop<Row>(out, a, b);
+}
+
+template <class Row>
+void integer_binary(const View& out, const View& a, const View& b) {
+  using F = typename Row::Formula;
+  BlockLoopOptions options{.parallel_from = parallel_from(Row::cost)};
+  if constexpr (Row::operands == Operands::integers_and_bools)
+    if (out.dtype == DType::boolean) return run_loop(out, {&a, &b}, scalar_loop_2<F, bool, bool>, options);
+  integer_loop<F>(out, a, b, options);
+}
+
+template <class Row>
+void add_binary_kernel(KernelTable& table) {
+  using F = typename Row::Formula;
+  KernelTable::BinaryKernel& kernel = table.binary[binary_place<F>];
+  if constexpr (Row::operands == Operands::compared) {
+    kernel = comparison<F>;
+  } else if constexpr (Row::operands == Operands::integers || Row::operands == Operands::integers_and_bools) {
+    kernel = integer_binary<Row>;
+  } else if constexpr (Row::cost == Cost::cheap) {
+    kernel = cheap_binary<Row>;
+    table.plain_binary[binary_place<F>] = run_unrolled<F, float>;
+  } else if constexpr (std::is_same_v<F, formulas::Pow>) {
+    kernel = pow_kernel<Row>;
+  } else {
+    kernel = binary_loop<Row>;
+  }
+}
+
+template <class F, class T>
+void vector_loop_4(void* out, const void* const* inputs, std::int64_t count) {
+  using V = Vector<T>;
+  auto* y = static_cast<T*>(out);
+  auto from = [&](int k, std::int64_t i) { return static_cast<const T*>(inputs[k]) + i; };
+  std::int64_t i = 0;
+  for (; i + V::lanes <= count; i += V::lanes)
+    F()(V::load(from(0, i)), V::load(from(1, i)), V::load(from(2, i)), V::load(from(3, i))).store(y + i);
+  if (std::int64_t left = count - i) F()
+  (V::load(from(0, i), left), V::load(from(1, i), left), V::load(from(2, i), left), V::load(from(3, i), left))
+      .store(y + i, left);
+}
+
+// A number as an operand that is broadcast, in the type in which x is computed.
+class Number {
+ public:
+  Number(double number, DType dtype) : wide_(number), single_(static_cast<float>(number)) {
+    bool is_wide = dtype == DType::f64;
+    view_ = {is_wide ? static_cast<void*>(&wide_) : &single_,
+             nullptr,
+             nullptr,
+             1,
+             0,
+             is_wide ? DType::f64 : DType::f32,
+             true};
+  }
+  Number(const Number&) = delete;
+  Number& operator=(const Number&) = delete;
+  const View* view() const { return &view_; }
+
+ private:
+  double wide_;
+  float single_;
+  View view_;
+};
+
+template <class F, Cost cost>
+void plain(const View& out, const View& x, double, double) {
+  floating_unary<F, cost>(out, x);
+}
+template <class F, Cost cost>
+void plain_gradient(const View& out, const View& d, const View& x, double, double) {
+  floating_binary<F, cost>(out, d, x);
+}
+
+template <class F, Cost cost>
+void with_one(const View& out, const View& x, double first, double) {
+  Number a(first, x.dtype);
+  run_loop(out, {&x, a.view()}, x.dtype == DType::f64 ? vector_loop_2<F, double> : vector_loop_2<F, float>,
+           {.parallel_from = parallel_from(cost)});
+}
+template <class F, Cost cost>
+void one_gradient(const View& out, const View& d, const View& x, double first, double) {
+  Number a(first, x.dtype);
+  run_loop(out, {&d, &x, a.view()}, x.dtype == DType::f64 ? vector_loop_3<F, double> : vector_loop_3<F, float>,
+           {.parallel_from = parallel_from(cost)});
+}
+
+template <class F, Cost cost>
+void with_two(const View& out, const View& x, double first, double second) {
+  Number a(first, x.dtype), b(second, x.dtype);
+  run_loop(out, {&x, a.view(), b.view()}, x.dtype == DType::f64 ? vector_loop_3<F, double> : vector_loop_3<F, float>,
+           {.parallel_from = parallel_from(cost)});
+}
+template <class F, Cost cost>
+void two_gradient(const View& out, const View& d, const View& x, double first, double second) {
+  Number a(first, x.dtype), b(second, x.dtype);
+  run_loop(out, {&d, &x, a.view(), b.view()},
+           x.dtype == DType::f64 ? vector_loop_4<F, double> : vector_loop_4<F, float>,
+           {.parallel_from = parallel_from(cost)});
+}
+
+template <class Row>
+void add_activation_kernels(ActivationKernels& table) {
+  using F = typename Row::Formula;
+  using G = typename Row::Gradient;
+  constexpr Cost cost = Row::cost;
+  auto& forward = table.forward[activation_place<F>];
+  auto& gradient = table.gradient[activation_place<F>];
+  if constexpr (Row::parameters == 0)
+    forward = plain<F, cost>, gradient = plain_gradient<G, cost>;
+  else if constexpr (Row::parameters == 1)
+    forward = with_one<F, cost>, gradient = one_gradient<G, cost>;
+  else
+    forward = with_two<F, cost>, gradient = two_gradient<G, cost>;
+}
+
+}  // namespace
+
+template <>
+void fill_elementwise_part<REEL_PART>(KernelTable& table, ActivationKernels& activation) {
+  for_each_row<REEL_PART, REEL_PARTS>(formulas::UnaryRows(), [&]<class Row>(Row) {
+    table.unary[unary_place<typename Row::Formula>] = unary_kernel<Row>();
+  });
+  for_each_row<REEL_PART, REEL_PARTS>(formulas::BinaryRows(), [&]<class Row>(Row) { add_binary_kernel<Row>(table); });
+  for_each_row<REEL_PART, REEL_PARTS>(formulas::ActivationRows(),
+                                      [&]<class Row>(Row) { add_activation_kernels<Row>(activation); });
+}
+
+#if REEL_PART == 0
+void fill_elementwise(KernelTable& table) {
+  static constinit ActivationKernels activation{};
+  [&]<int... part>(std::integer_sequence<int, part...>) {
+    (fill_elementwise_part<part>(table, activation), ...);
+  }(std::make_integer_sequence<int, REEL_PARTS>());
+  fill_masked_softmax(activation);
+  table.activation = &activation;
+}
+#endif
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -1,18 +1,17 @@
 #pragma once
 
-#include "../../../kernels/kernel_table.h"
+#include "../../../kernels/activation.h"
 
-// The functions that fill_elementwise calls, one for each file. This header is compiled once per instruction set.
+// What fills the tables of elementwise kernels besides fill_elementwise. This header is compiled once per instruction
+// set.
 
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
-void fill_unary(KernelTable& table);
-void fill_exponential(KernelTable& table);
-void fill_trigonometric(KernelTable& table);
-void fill_special(KernelTable& table);
-void fill_arithmetic(KernelTable& table);
-void fill_comparison(KernelTable& table);
+/// Fills the slots of one part of the lists.
+template <int part>
+void fill_elementwise_part(KernelTable& table, ActivationKernels& activation);
+void fill_masked_softmax(ActivationKernels& table);
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -1,4 +1,4 @@
-#include "../../../kernels/optimise.h"
+#include "../../../kernels/formulas/update_step.h"
 
 #include "../instruction_set.h"
 #include "optimise.h"
@@ -32,7 +32,7 @@ void loop(std::int64_t count, F f, T* __restrict w, const T* __restrict d, T* __
 
 // An update step that uses the listed state variables.
 template <class F, int... kept>
-void step(std::span<const ParameterSlice> slices, const decltype(F::n)& numbers, const void*) {
+void step(std::span<const ParameterSlice> slices, const NumbersOf<F>& numbers, const void*) {
   for (const ParameterSlice& x : slices) {
     auto run = [&]<class T>(T*) {
       loop(x.count, F{numbers}, static_cast<T*>(x.values), static_cast<const T*>(x.gradient),
@@ -46,7 +46,7 @@ void step(std::span<const ParameterSlice> slices, const decltype(F::n)& numbers,
 }
 
 template <class F, int... kept>
-void fill(OptimiserKernels& table, UpdateRow<F, kept...>) {
+void fill(OptimiserKernels& table, UpdateRow<F, NumbersOf<F>, kept...>) {
   kernel_of<F>(table) = step<F, kept...>;
 }
 template <class... Rows>
@@ -56,7 +56,7 @@ void fill_all(OptimiserKernels& table, UpdateList<Rows...>) {
 
 }  // namespace
 
-void fill_optimise(OptimiserKernels& kernels) { fill_all(kernels, UpdateSteps()); }
+void fill_optimise(OptimiserKernels& kernels) { fill_all(kernels, formulas::UpdateSteps()); }
 
 }  // namespace REEL_TARGET
 }  // namespace reel::detail

@@ -9,7 +9,7 @@
 #include "../../../core/halves.h"
 #include "../../../core/iteration.h"
 #include "../../../core/threads/parallel.h"
-#include "../elementwise/activation.h"
+#include "../elementwise/elementwise.h"
 #include "../instruction_set.h"
 #include "../vector/half_rows.h"
 #include "../vector/streaming.h"

@@ -6,6 +6,9 @@
 namespace reel::detail {
 inline namespace REEL_TARGET {
 
+/// Fills the slots of one part of the lists.
+template <int part>
+void fill_elementwise_part(KernelTable& table, ActivationKernels& activation);
 /// Fills the slots of the activation table that are defined in softmax.cu.
 void fill_masked_softmax(ActivationKernels& table);
 
