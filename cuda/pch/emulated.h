@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "../../lib/core/dtype_dispatch.h"
-#include "../../lib/core/op_error.h"
 #include "../../lib/kernels/kernel_table.h"
 #include "../device/formula_loop.h"
 #include "../device/launch.h"

@@ -4,8 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "../../lib/core/fail.h"
 #include "../../lib/core/op.h"
-#include "../../lib/core/op_error.h"
 #include "../device/device.h"
 #include "../device/random_call.h"
 #include "runtime.h"

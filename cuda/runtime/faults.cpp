@@ -2,8 +2,8 @@
 
 #include <atomic>
 
+#include "../../lib/core/fail.h"
 #include "../../lib/core/op.h"
-#include "../../lib/core/op_error.h"
 #include "../device/fault_log.h"
 #include "driver.h"
 

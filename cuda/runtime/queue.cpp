@@ -5,7 +5,7 @@
 #include <limits>
 #include <utility>
 
-#include "../../lib/core/op_error.h"
+#include "../../lib/core/fail.h"
 #include "runtime.h"
 
 namespace reel::detail {

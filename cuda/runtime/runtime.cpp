@@ -4,9 +4,9 @@
 #include <memory>
 #include <string>
 
+#include "../../lib/core/fail.h"
 #include "../../lib/core/largest_tensors.h"
 #include "../../lib/core/op.h"
-#include "../../lib/core/op_error.h"
 #include "../device/recording.h"
 #include "../kernels/reduce/fingerprint.h"
 #include "capture.h"

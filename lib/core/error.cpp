@@ -137,6 +137,8 @@ std::string whereabouts(const Context& context) {
   return text;
 }
 
+Location call_site(Location where) { return context().call_site(where); }
+
 std::string refusal(const char* op, Location where, std::string_view sentence) {
   op = named_op(op);
   // In a backward pass the caller knows the op that is differentiated, not those of its gradient.

@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "../core/op_error.h"
+#include "../core/fail.h"
 
 namespace reel::detail {
 

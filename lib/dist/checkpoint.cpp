@@ -5,7 +5,7 @@
 #include <reel/ops/create.h>
 #include <reel/train/interruption.h>
 
-#include "../core/op_error.h"
+#include "../core/fail.h"
 
 namespace reel::dist {
 

@@ -12,7 +12,7 @@
 #include <reel/tape.h>
 
 #include "../autograd/row_gradient.h"
-#include "../core/op_error.h"
+#include "../core/fail.h"
 #include "../core/storage.h"
 #include "../data/permutation.h"
 #include "../ops/if_needed.h"

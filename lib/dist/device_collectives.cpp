@@ -3,7 +3,7 @@
 #include <dlfcn.h>
 
 #include <filesystem>
-#include "../core/op_error.h"
+#include "../core/fail.h"
 #include "nccl_module.h"
 
 namespace reel::detail {

@@ -14,8 +14,8 @@
 #include <reel/no_record.h>
 #include <reel/ops.h>
 
+#include "../core/fail.h"
 #include "../core/foreign_memory.h"
-#include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
 #include "agreement.h"

@@ -10,7 +10,7 @@
 #include <reel/random.h>
 
 #include "../autograd/row_gradient.h"
-#include "../core/op_error.h"
+#include "../core/fail.h"
 #include "../core/storage.h"
 #include "../ops/if_needed.h"
 #include "row_shares.h"

@@ -11,7 +11,7 @@
 #include <reel/no_record.h>
 #include <reel/ops.h>
 
-#include "../core/op_error.h"
+#include "../core/fail.h"
 #include "../core/printable.h"
 #include "../io/safetensors/own_file.h"
 

@@ -1,7 +1,6 @@
 // Precompiled for the library: most of its files take longer to read these headers than to compile. Files include what
 // they use all the same.
-#include <reel/ops.h>
-#include <reel/tape.h>
+#include <reel/tensor.h>
 
 #include <fmt/format.h>
 
@@ -25,9 +24,4 @@
 #include "../core/memory_error.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
-#include "../dispatch/autocast.h"
 #include "../dispatch/invoke.h"
-#include "../kernels/kernel_table.h"
-#include "../ops/if_needed.h"
-#include "../ops/registry.h"
-#include "../record/gradient.h"

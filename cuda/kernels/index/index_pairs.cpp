@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "../../../lib/core/fail.h"
 #include "../../../lib/core/op.h"
-#include "../../../lib/core/op_error.h"
 
 namespace reel::detail {
 inline namespace REEL_TARGET {

@@ -7,7 +7,7 @@
 #include <reel/device.h>
 #include <reel/error.h>
 
-#include "../../core/op_error.h"
+#include "../../core/fail.h"
 #include "../../core/storage.h"
 #include "../nccl_module.h"
 

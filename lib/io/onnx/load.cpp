@@ -5,7 +5,7 @@
 #include <reel/io/onnx.h>
 #include <reel/io/safetensors.h>
 
-#include "../../core/op_error.h"
+#include "../../core/fail.h"
 #include "../../core/printable.h"
 #include "../file.h"
 #include "message.h"

@@ -7,7 +7,7 @@
 #include <reel/no_record.h>
 
 #include "../../core/context.h"
-#include "../../core/op_error.h"
+#include "../../core/fail.h"
 #include "../../core/storage.h"
 #include "../../dispatch/listener_scope.h"
 #include "../../ops/if_needed.h"

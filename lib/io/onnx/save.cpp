@@ -10,7 +10,7 @@
 #include <reel/ops/shape.h>
 #include <reel/version.h>
 
-#include "../../core/op_error.h"
+#include "../../core/fail.h"
 #include "../../core/printable.h"
 #include "../atomic_file.h"
 #include "message.h"

@@ -3,7 +3,7 @@
 #include <reel/ops/shape.h>
 
 #include "../../core/context.h"
-#include "../../core/op_error.h"
+#include "../../core/fail.h"
 #include "../../ops/if_needed.h"
 #include "model_tensor.h"
 #include "trace.h"

@@ -7,7 +7,7 @@
 #include <reel/ops/index.h>
 #include <reel/ops/shape.h>
 
-#include "../../core/op_error.h"
+#include "../../core/fail.h"
 
 namespace reel::io::onnx {
 

@@ -5,7 +5,7 @@
 
 #include <reel/nn/module.h>
 
-#include "../../core/op_error.h"
+#include "../../core/fail.h"
 #include "../../core/storage.h"
 #include "model_tensor.h"
 #include "writer.h"

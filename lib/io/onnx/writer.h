@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "../../core/fail.h"
 #include "../../core/op.h"
-#include "../../core/op_error.h"
 #include "model.h"
 #include "sizes.h"
 #include "trace.h"

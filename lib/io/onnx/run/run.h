@@ -8,7 +8,7 @@
 
 #include <reel/tensor.h>
 
-#include "../../../core/op_error.h"
+#include "../../../core/fail.h"
 #include "../model.h"
 
 namespace reel::io::onnx {
