@@ -6,8 +6,7 @@
 
 // Atomic operations whose result does not depend on the order of threads: on integers alone.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 REEL_DEVICE inline void raise_to(std::uint32_t* place, std::uint32_t value) {
 #if defined(__CUDA_ARCH__)
@@ -25,5 +24,4 @@ REEL_DEVICE inline void lower_to(unsigned long long* place, unsigned long long v
 #endif
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

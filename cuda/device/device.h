@@ -10,8 +10,7 @@ struct CUstream_st;
 
 // The runtime's functions for kernels. This header needs none of CUDA's.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 using Stream = CUstream_st*;
 
@@ -56,5 +55,4 @@ T read_from_device(const T* place, const char* reason) {
 /// Throws: DeviceError if the last launch was refused.
 void check_launch();
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -8,8 +8,7 @@
 
 // Loading and storing elements; kernels compute with halves in f32.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 template <class T>
 REEL_HOST_DEVICE Wide<T> loaded(T element) {
@@ -45,5 +44,4 @@ REEL_HOST_DEVICE T stored(Wide<T> value) {
   }
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -4,8 +4,7 @@
 #include "rows_along.h"
 #include "sort_key.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The keys of a tensor's rows along an axis, as a source for sorted_rows.h.
 struct ElementKeys {
@@ -34,5 +33,4 @@ struct ElementKeys {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

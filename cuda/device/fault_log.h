@@ -9,8 +9,7 @@
 
 #include "../runtime/faults.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The op that a fault names.
 struct FaultSource {
@@ -49,5 +48,4 @@ class FaultLog {
   std::uint64_t last_ = 0, forgotten_ = 0;
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -16,8 +16,7 @@
 // else one element. A formula is compiled once for each type of contiguous elements, and once for each type in which it
 // computes otherwise: there halves are distinguished from f32 when they are loaded.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Loads an element in the type in which formulas compute; f32 may be a half in memory.
 template <class T>
@@ -287,5 +286,4 @@ void fill_unary_kernels(KernelTable& table, KernelList<Rows...>) {
   ((table.unary[unary_place<typename Rows::Formula>] = row_kernel<Rows>), ...);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

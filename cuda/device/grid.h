@@ -6,8 +6,7 @@
 
 // The division of work among threads. All of it is plain arithmetic, which tests run on the CPU.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 struct Grid {
   unsigned blocks, threads;
@@ -52,5 +51,4 @@ constexpr Grid group_grid(std::int64_t groups, int threads) {
   return {static_cast<unsigned>(wanted < most ? wanted : most), static_cast<unsigned>(threads * per_block)};
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

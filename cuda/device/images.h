@@ -6,8 +6,7 @@
 
 #include "../../lib/core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The strides of contiguous images whose channels are first or last in memory, for either order of the axes in the
 /// view.
@@ -82,5 +81,4 @@ struct Images {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -8,8 +8,7 @@
 
 // See launch.h.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 template <class Body>
 __global__ void __launch_bounds__(flat_threads) flat_kernel(std::int64_t count, const Body body) {
@@ -202,5 +201,4 @@ void for_each_group(std::int64_t count, int threads, std::size_t shared_bytes, c
     launch_groups<false>(count, threads, shared_bytes, program);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -6,8 +6,7 @@
 
 #include "../../lib/core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The layout of matrices with contiguous rows or columns: element (i, j) is at i · leading_dimension + j
 /// or, `by_columns`, at j · leading_dimension + i.
@@ -36,5 +35,4 @@ inline MatrixLayout matrix_layout_of(const View& x) {
   return {columns == 1 ? rows : column_stride, true};
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -9,8 +9,7 @@
 
 // Sums by the threads of a group. A few terms at a time are added in W, and their sums in f64.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 template <int count>
 struct Sums {
@@ -124,5 +123,4 @@ REEL_HOST_DEVICE inline double inverse_deviation(double variance, double epsilon
   return 1 / std::sqrt(variance + epsilon);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -10,8 +10,7 @@
 
 // Elements of a dtype that is known at run time only, for kernels that would otherwise be compiled once per dtype.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Loads a floating element as a floating Number, any other as an integer. f64 is never loaded as f32.
 template <class Number>
@@ -61,5 +60,4 @@ REEL_HOST_DEVICE void put_number(DType dtype, void* data, std::int64_t offset, N
   }
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -5,8 +5,7 @@
 #include "../../lib/core/iteration.h"
 #include "../../lib/core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Divides numbers below 2³¹ by a fixed one without a division.
 /// Source: Granlund and Montgomery, Division by invariant integers using multiplication (PLDI 1994), figure 4.1.
@@ -101,5 +100,4 @@ class Offsets {
   std::int64_t strides_[operand_count][8];
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

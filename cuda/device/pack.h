@@ -7,8 +7,7 @@
 
 #include "../../lib/core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Adjacent elements, loaded or stored in as few accesses as possible: of 16 bytes each, the most that a thread accesses
 /// at a time.
@@ -26,5 +25,4 @@ constexpr bool is_aligned(const View& view, int lanes) {
   return reinterpret_cast<std::uintptr_t>(view.data) % (sizeof(T) * static_cast<std::size_t>(lanes)) == 0;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

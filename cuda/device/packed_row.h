@@ -17,8 +17,7 @@
 // cannot be divided into packs of 16 bytes have packs of one element, 8 for each thread. Which it is depends on shapes and
 // strides only, and so does the order of all sums: operands at other addresses are copied (AlignedView).
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 constexpr int packs_at_once(int lanes) { return lanes == 1 ? 8 : lanes == 4 ? 4 : 2; }
 
@@ -125,5 +124,4 @@ REEL_DEVICE void store_pack(T* first, std::int64_t p, const Pack<T, lanes>& pack
   *to = pack;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -6,8 +6,7 @@
 
 #include "../../lib/core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// A view of contiguous f32 elements.
 class PlainView {
@@ -24,5 +23,4 @@ class PlainView {
   View view_;
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

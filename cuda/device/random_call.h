@@ -5,8 +5,7 @@
 #include "../../lib/core/philox.h"
 #include "../../lib/kernels/kernel_table.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// While a graph is recorded: the address from which its kernels read, at each replay, the seed and the number of calls
 /// since; else null. Throws: DeviceError for a call of another generator than the thread's.
@@ -26,5 +25,4 @@ struct DeviceCall {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -3,8 +3,7 @@
 #include "../../lib/core/iteration.h"
 #include "../../lib/core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The rows of several tensors along an axis, by the index of the first one's row: an iteration over all other axes.
 template <int count>
@@ -27,5 +26,4 @@ Iteration<count> rows_along(const View* const (&views)[count], int axis) {
   return Iteration<count>(pointers);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

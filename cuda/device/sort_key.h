@@ -7,8 +7,7 @@
 
 #include "../../lib/core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The number of bits of the unsigned keys that have the order of a dtype's elements.
 constexpr int key_bits(DType dtype) { return 8 * static_cast<int>(size_of(dtype)); }
@@ -61,5 +60,4 @@ REEL_HOST_DEVICE inline std::uint64_t key_at(DType dtype, const void* data, std:
   }
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -24,8 +24,7 @@
 // Short rows are sorted by a block each; the first few elements of long rows are found by such blocks in rounds, and
 // all else is sorted by sort_pairs.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// A key and its index, ordered by both: no two are equal, so every sorting algorithm is stable.
 struct NarrowEntry {
@@ -291,5 +290,4 @@ void sort_rows(const Source& source, const Finish& finish, std::int64_t rows, st
   sort_whole_rows(source, finish, rows, size, wanted);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

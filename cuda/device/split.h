@@ -4,8 +4,7 @@
 
 #include "offsets.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Divides numbers below a limit by a fixed one, into quotient and remainder.
 class Split {
@@ -36,5 +35,4 @@ class Split {
   Divisor short_;
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

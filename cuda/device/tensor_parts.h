@@ -12,8 +12,7 @@
 // gradients are. Each is divided into chunks, and a group of threads processes one of them. The addresses are arguments of
 // the kernel or, if they are too many, a table in device memory.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// A tensor, or a tuple of tensors of `count` elements each.
 template <int operand_count>
@@ -98,5 +97,4 @@ void for_each_chunk(const std::vector<TensorPart<operand_count>>& parts, int thr
   }
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -2,8 +2,7 @@
 
 #include "../../lib/core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// While one lives, the memory of the emulated device is accessible; otherwise an access is a segmentation fault, as
 /// with a real device.
@@ -15,5 +14,4 @@ class DeviceAccess {
   DeviceAccess& operator=(const DeviceAccess&) = delete;
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -27,8 +27,7 @@
 
 // A device in the CPU's memory: one large range of addresses, accessible only while a DeviceAccess lives.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 constexpr std::size_t arena_bytes = std::size_t{1} << 32, alignment = 256;
@@ -152,8 +151,7 @@ std::map<std::uintptr_t, std::size_t>& pinned() {
 }
 
 }  // namespace
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET
 
 struct CUstream_st {
   bool records = false;
@@ -169,8 +167,7 @@ struct CUgraphExec_st {
   std::vector<std::function<void()>> recorded;
 };
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 void run_until(CUstream_st* stream, std::uint64_t place) {
@@ -311,8 +308,7 @@ void driver_free_graph(GraphExecution graph) noexcept { std::unique_ptr<CUgraphE
 
 void check_launch() {}
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET
 
 // For tests of kernels of a program's own: queues a function as a launch queues a kernel.
 extern "C" [[gnu::visibility("default")]] void reel_emulated_launch(CUstream_st* stream, void (*kernel)(const void*),

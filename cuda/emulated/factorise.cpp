@@ -11,8 +11,7 @@
 #include "device_access.h"
 #include "stream.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 template <class T>
@@ -196,5 +195,4 @@ template void factor_qr(double*, double*, std::int64_t, std::int64_t, std::int64
 template void unfold_q(float*, const float*, std::int64_t, std::int64_t, std::int64_t);
 template void unfold_q(double*, const double*, std::int64_t, std::int64_t, std::int64_t);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -16,8 +16,7 @@
 // that depends on an order among them differs from its CPU twin. Under the thread sanitizer, a conflict of two of them is
 // reported.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 template <class Body>
 void for_each(std::int64_t count, const Body& body) {
@@ -128,5 +127,4 @@ void for_each_block(std::int64_t count, int threads, std::size_t shared_bytes, c
   for_each_group(count, threads, shared_bytes, program);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -11,8 +11,7 @@
 // Emulates cuDNN: weights by rows of gates, two biases, and a reserve that the backward pass destroys. It supports
 // layers of even size only, so that tests reach the step-by-step kernels with the others.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 template <RecurrentCell cell, class T>
@@ -191,5 +190,4 @@ std::unique_ptr<LibraryLayer> make_library_layer(const LibraryLayerForm& form) {
   return form.dtype == DType::f64 ? make_layer<double>(form) : make_layer<float>(form);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -1,10 +1,8 @@
 #include "../libraries/library_product.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 bool multiply_by_library(const View&, const View&, const View&, bool) { return false; }
 bool multiply_by_library(const View&, const View&, const View&, const void*) { return false; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -10,8 +10,7 @@
 
 // Compiled without the thread sanitizer, which would otherwise report the hand-over from one fibre to another.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 constexpr unsigned no_order = 1;  // of __tsan_switch_to_fiber: nothing precedes
@@ -68,5 +67,4 @@ void run_on_fibre(std::int64_t group, std::size_t number, const FibreTask& task)
   (*fibres)[static_cast<std::size_t>(group % 2)][number].run(task);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

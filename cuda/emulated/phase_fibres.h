@@ -5,8 +5,7 @@
 
 #include "../../lib/core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// How many fibres there are for the threads of a kernel; threads whose numbers differ by a multiple share one.
 constexpr std::size_t fibre_count = 61;
@@ -25,5 +24,4 @@ struct FibreTask {
 /// that the caller did precedes it. Groups of an even and of an odd index use two sets. Throws: what the task throws.
 void run_on_fibre(std::int64_t group, std::size_t number, const FibreTask& task);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -14,8 +14,7 @@
 // The threads of a launch. With REEL_WATCHED the code is compiled with the thread sanitizer, for which each of them is a
 // thread by itself: it reports accesses of two of them to one address unless a phase ends in between.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The order in which the threads of a phase run: from the first, from the last, or scattered, by turns.
 class PhaseOrder {
@@ -105,5 +104,4 @@ class LaunchThreads {
 
 #endif
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -1,7 +1,6 @@
 #include "../runtime/ranges.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 namespace {
 
@@ -12,5 +11,4 @@ thread_local constinit int open_ranges = 0;
 int begin_range(const char*) noexcept { return open_ranges++; }
 void end_range() noexcept { --open_ranges; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -20,8 +20,7 @@
 // cuBLASLt's matrices are column-major. A row-major matrix is the transpose of the one that the library sees, so it
 // computes the transposed product, outᵀ = bᵀ aᵀ: its first operand is b, its rows are our columns.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Checks this library's status.
@@ -284,5 +283,4 @@ bool multiply_by_library(const View& out, const View& a, const View& b, const vo
   return run_product(out, a, b, false, bias);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

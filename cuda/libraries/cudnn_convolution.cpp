@@ -9,8 +9,7 @@
 #include "cudnn_graph.h"
 #include "library_convolution.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 constexpr std::int64_t most_workspace = std::int64_t{512} << 20;
@@ -291,5 +290,4 @@ bool convolve_weights_by_library(const View& out, const View& x, const View& d, 
   return find_key(key, Kind::backward_weights, x, out, d, nullptr, c) && run(key, out.data, x.data, d.data, nullptr);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -5,8 +5,7 @@
 
 #include "../runtime/driver.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The numerical notes of an engine; empty for engines that do not provide them.
@@ -128,5 +127,4 @@ bool GraphPlan::run(cudnnHandle_t handle, const std::vector<std::int64_t>& ident
   return true;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

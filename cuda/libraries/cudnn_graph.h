@@ -6,8 +6,7 @@
 
 // cuDNN's graph interface: descriptors are made, filled attribute by attribute, and finalised.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// A descriptor of any kind.
 class GraphDescriptor {
@@ -78,5 +77,4 @@ class GraphPlan {
   std::int64_t workspace_ = 0;
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

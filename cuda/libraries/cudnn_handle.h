@@ -12,8 +12,7 @@
 
 // Common parts of the code that uses cuDNN.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Checks cuDNN's status. Throws: DeviceError.
 inline void check_cudnn(cudnnStatus_t status, const char* call) {
@@ -38,5 +37,4 @@ class CudnnHandle {
   cudnnHandle_t handle_;
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -12,8 +12,7 @@
 // Source: NVIDIA's cuDNN 9, API of cudnn_adv: cudnnSetRNNDescriptor_v8, cudnnRNNForward and related functions. Its
 // gates have our order: i f g o of lstm, r z n of gru.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 template <class T, cudnnStatus_t (*create)(T*), cudnnStatus_t (*destroy)(T)>
@@ -253,5 +252,4 @@ std::unique_ptr<LibraryLayer> make_library_layer(const LibraryLayerForm& form) {
   return {};
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -12,8 +12,7 @@
 #include "../runtime/of_queue.h"
 #include "factorise.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Checks the status of the two libraries.
@@ -332,5 +331,4 @@ template void factor_qr(double*, double*, std::int64_t, std::int64_t, std::int64
 template void unfold_q(float*, const float*, std::int64_t, std::int64_t, std::int64_t);
 template void unfold_q(double*, const double*, std::int64_t, std::int64_t, std::int64_t);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

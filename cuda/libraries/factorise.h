@@ -9,8 +9,7 @@
 // or f64; there is at least one matrix, and none is empty. All functions queue their work. Those that can fail write a
 // code for each matrix to `faults`: 0 for success.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// a (n, n) → its factors: L below the diagonal, U above; `pivots` (n), counted from 1, are the rows with which rows 1,
 /// 2, … were exchanged.
@@ -39,5 +38,4 @@ void factor_svd(double* a, double* u, double* s, double* vt, std::int64_t rows, 
 /// a (n, n), its lower triangle → its eigenvectors; `values` (n), ascending.
 void factor_eigh(double* a, double* values, std::int64_t n, std::int64_t count, int* faults);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -3,8 +3,7 @@
 #include "../../lib/core/target.h"
 #include "../../lib/kernels/convolution.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 // The slots of ConvolutionKernels, by a library of the device's vendor. Each returns false, without doing anything, if
 // the library has no kernel for the operands. Results and operands are contiguous and not empty; the filters' channels
@@ -13,5 +12,4 @@ bool convolve_by_library(const View& out, const View& x, const View& w, const Vi
 bool convolve_data_by_library(const View& out, const View& d, const View& w, const View* bias, const Convolution& c);
 bool convolve_weights_by_library(const View& out, const View& x, const View& d, const Convolution& c);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

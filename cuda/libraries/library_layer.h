@@ -8,8 +8,7 @@
 #include "../../lib/core/target.h"
 #include "../../lib/kernels/recurrent.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// A layer over packed steps in forward order. `counts`: the number of rows of each step; the first has one for each
 /// example.
@@ -49,5 +48,4 @@ class LibraryLayer {
 /// Returns null if the library does not support the layer.
 std::unique_ptr<LibraryLayer> make_library_layer(const LibraryLayerForm& form);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

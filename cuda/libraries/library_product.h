@@ -4,8 +4,7 @@
 
 #include "../../lib/core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// out = or += a b for the last two axes, by a library of the device's vendor. Returns false, without doing anything,
 /// if it has no kernel for the operands. The matrices of `out` are contiguous and not empty; a and b have contiguous rows
@@ -15,5 +14,4 @@ bool multiply_by_library(const View& out, const View& a, const View& b, bool add
 /// without doing anything, if the library has no kernel for the operands.
 bool multiply_by_library(const View& out, const View& a, const View& b, const void* bias);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -11,8 +11,7 @@
 #include "../kernels/index/sparse_offsets.h"
 #include "../runtime/of_queue.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Checks the library's status.
@@ -108,5 +107,4 @@ bool library_sparse_product(const View& out, const View& values, const View& den
   return true;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

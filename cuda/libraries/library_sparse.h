@@ -3,12 +3,10 @@
 #include "../../lib/core/target.h"
 #include "../../lib/kernels/sparse.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// out = A dense, as SparseKernels::product, by the library. Returns false, without doing anything, if it does not
 /// support the operands.
 bool library_sparse_product(const View& out, const View& values, const View& dense, const RowPattern& pattern);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -4,8 +4,7 @@
 
 #include "../../lib/core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Numbers with the keys by which they are sorted. In device memory.
 template <class Key>
@@ -20,5 +19,4 @@ using KeyedNumbers = Keyed<std::uint64_t>;
 Keyed<std::uint32_t> sort_pairs(Keyed<std::uint32_t> given, Keyed<std::uint32_t> other, std::int64_t count, int bits);
 Keyed<std::uint64_t> sort_pairs(Keyed<std::uint64_t> given, Keyed<std::uint64_t> other, std::int64_t count, int bits);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

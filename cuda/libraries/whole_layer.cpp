@@ -17,8 +17,7 @@
 #include "../runtime/of_queue.h"
 #include "library_layer.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The layers whose examples have one length are cached by this key, most recently used first.
@@ -203,5 +202,4 @@ void run_whole_layer_gradient(const WholeLayerBackward& layer) {
                         .bias = layer.dbias});
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -10,8 +10,7 @@
 #include "../device/random_call.h"
 #include "runtime.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 Capture::Capture(Queue& queue, Generator& generator)
     : queue_(queue),
@@ -121,5 +120,4 @@ const std::uint64_t* recorded_draws(RandomCall call) {
   return queue.capture ? queue.capture.load()->draws(call) : nullptr;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -12,8 +12,7 @@
 #include "../../lib/kernels/kernel_table.h"
 #include "queue.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// A graph: records the work of a queue. Its memory comes from a pool of its own, so that nothing else writes to it
 /// between launches; tensors from other pools that it uses are kept alive.
@@ -63,5 +62,4 @@ class Capture final : public RecordedGraph {
   bool recording_ = true, launched_ = false;
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

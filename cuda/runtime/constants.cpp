@@ -4,8 +4,7 @@
 
 #include "driver.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 void* Constants::find(DType dtype, double number, std::int64_t integer, const KernelTable* kernels) {
   auto bits = std::bit_cast<std::uint64_t>(number);
@@ -24,5 +23,4 @@ void* Constants::find(DType dtype, double number, std::int64_t integer, const Ke
   return memory_ + i * bytes;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -6,8 +6,7 @@
 #include "../../lib/core/target.h"
 #include "../../lib/kernels/kernel_table.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The numbers that a queue's ops have used, each stored on the device permanently: `x * 2` runs no fill the second
 /// time. Their count is limited; later numbers are not stored.
@@ -30,5 +29,4 @@ class Constants {
   char* memory_ = nullptr;
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

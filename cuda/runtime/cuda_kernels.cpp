@@ -1,7 +1,6 @@
 #include "cuda_kernels.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 void fill_device_kernels(KernelTable& table) {
   fill_anomaly(table);
@@ -36,5 +35,4 @@ void fill_device_kernels(KernelTable& table) {
   fill_ternary(table);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

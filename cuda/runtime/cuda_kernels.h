@@ -4,10 +4,10 @@
 #include "../../lib/kernels/kernel_table.h"
 
 namespace reel::detail {
-
 struct OptimiserKernels;
+}
 
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Fills every slot of the device's table.
 void fill_device_kernels(KernelTable& table);
@@ -46,5 +46,4 @@ void fill_ternary(KernelTable& table);
 
 void fill_device_optimisers(OptimiserKernels& kernels);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

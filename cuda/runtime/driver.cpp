@@ -7,8 +7,7 @@
 #include "../../lib/core/context.h"
 #include "../../lib/core/threads/waiting.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Checks the runtime's status.
@@ -157,5 +156,4 @@ void driver_free_graph(GraphExecution graph) noexcept { static_cast<void>(cudaGr
 
 void check_launch() { check(cudaGetLastError(), "a kernel's launch"); }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

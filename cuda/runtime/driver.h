@@ -12,8 +12,7 @@ struct CUgraphExec_st;
 // The few calls of the CUDA runtime on which all other files depend: driver.cpp forwards them, emulated/driver.cpp
 // emulates them on the CPU. Each throws DeviceError if the runtime refuses.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 using Event = CUevent_st*;
 using GraphExecution = CUgraphExec_st*;
@@ -68,5 +67,4 @@ void driver_abandon_recording(Stream stream) noexcept;
 void driver_launch(GraphExecution graph, Stream stream);
 void driver_free_graph(GraphExecution graph) noexcept;
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -7,8 +7,7 @@
 #include "../device/fault_log.h"
 #include "driver.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 [[noreturn]] void throw_matrix_fault(const FaultSource& source, std::int64_t number, const char* fault) {
@@ -136,5 +135,4 @@ void FaultLog::throw_found() {
   throw_fault(found, in_graph ? graph_sources_[found.ticket & ~of_graph] : sources_[found.ticket % remembered]);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -8,8 +8,7 @@
 // it records the first fault and continues with a harmless value, and the thread that has queued it throws when it next
 // waits for the device or queues other work, in the name of the op.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Each with a sentence in faults.cpp, which also defines `first`, `second`, `number`.
 enum class Fault : std::uint32_t {
@@ -78,5 +77,4 @@ class FaultReporter {
 /// A fault reporter for a kernel of the running op on the current device.
 FaultReporter fault_reporter();
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -7,8 +7,7 @@
 
 #include "queue.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Size classes: 256-byte steps to 1 KiB, then four to each power of two.
@@ -335,5 +334,4 @@ std::vector<Queue*> MemoryPool::record_use(Block& block, Queue& user, bool write
   return awaited;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -12,8 +12,7 @@
 #include "../../lib/core/device_module.h"
 #include "driver.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 class MemoryPool;
 struct Queue;
@@ -121,5 +120,4 @@ class MemoryPool {
   bool retired_ = false;
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

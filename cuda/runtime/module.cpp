@@ -14,8 +14,7 @@
 
 // The module that libreel opens.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 class CudaModule final : public DeviceModule {
@@ -116,8 +115,7 @@ class CudaModule final : public DeviceModule {
 };
 
 }  // namespace
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET
 
 extern "C" [[gnu::visibility("default")]] reel::detail::DeviceModule* reel_open_device_module(
     std::uint64_t fingerprint) {

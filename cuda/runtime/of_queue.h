@@ -6,8 +6,7 @@
 
 #include "runtime.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// A library's state for the queue on which this thread works: its handles and plans, made at first use. Like queues,
 /// it is never destroyed, and is adopted by the next thread when this one has ended.
@@ -30,5 +29,4 @@ State& of_current_queue() {
   return *state;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

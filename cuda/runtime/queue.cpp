@@ -8,8 +8,7 @@
 #include "../../lib/core/fail.h"
 #include "runtime.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 constexpr std::size_t most_devices = std::numeric_limits<decltype(Device::index)>::max() + 1;
@@ -150,5 +149,4 @@ Queue* current_queue_or_null() noexcept { return entered; }
 
 Queue& current_queue() { return entered ? *entered : enter_device_of_thread(0); }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

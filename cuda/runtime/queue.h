@@ -9,8 +9,7 @@
 #include "memory_pool.h"
 #include "staging.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 class Capture;
 
@@ -59,5 +58,4 @@ DeviceAccount& account_of(int device);
 /// The queues of all threads on a device.
 std::vector<Queue*> queues_of(int device);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

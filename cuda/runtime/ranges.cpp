@@ -2,11 +2,9 @@
 
 #include <nvtx3/nvToolsExt.h>
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 int begin_range(const char* name) noexcept { return nvtxRangePushA(name); }
 void end_range() noexcept { nvtxRangePop(); }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -2,8 +2,7 @@
 
 #include "../device/device.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Begins a range of this thread in the timeline of NVIDIA's profilers, within the one that began last; `name` is copied.
 /// Returns the number of ranges around it; below 0 where no profiler runs.
@@ -13,5 +12,4 @@ int begin_range(const char* name) noexcept;
 /// Source: NVIDIA Tools Extension (NVTX) 3, nvtxRangePop.
 void end_range() noexcept;
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

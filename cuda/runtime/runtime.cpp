@@ -11,8 +11,7 @@
 #include "../kernels/reduce/fingerprint.h"
 #include "capture.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 void wait_for_others(Queue& queue, Block& block, bool writes) {
@@ -202,5 +201,4 @@ void copy_to_host(void* to, const void* from, std::size_t bytes, const char* rea
   queue.faults.check();
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

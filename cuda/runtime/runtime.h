@@ -7,8 +7,7 @@
 
 // A thread's state on each device, and the devices' memory. For host code of this folder only.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// This thread's queue on a device, which becomes the current one. Throws: the errors that its kernels have found.
 Queue& enter_device_of_thread(int device);
@@ -38,5 +37,4 @@ void wait_for_queue(Queue& queue, const char* reason);
 /// Returns the memory that the threads of a device keep for reuse.
 void release_caches(int device) noexcept;
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

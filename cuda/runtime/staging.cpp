@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 // The current chunk, after the device has finished with it.
 Staging::Chunk& Staging::free_chunk() {
@@ -64,5 +63,4 @@ void Staging::copy_out(void* to, const void* from, std::size_t bytes, Stream str
   }
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

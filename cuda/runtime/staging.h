@@ -5,8 +5,7 @@
 
 #include "driver.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Copies between the CPU's memory and a device's: a ring of pinned chunks, so that a copy to the device returns as
 /// soon as the values are read, and long ones are read while the device copies.
@@ -33,5 +32,4 @@ class Staging {
   std::size_t current_ = 0;
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -11,8 +11,7 @@
 #include "halves.h"
 #include "target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// x rounded to a float whose last bit is odd if x is not representable, so that a second rounding still sees on which
 /// side of a tie x lies: two roundings then give the result of one.
@@ -60,5 +59,4 @@ REEL_HOST_DEVICE To convert(From value) {
   }
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -7,8 +7,7 @@
 
 #include "target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Calls f(std::type_identity<T>()) with the element type T of a floating dtype.
 template <class F>
@@ -51,5 +50,4 @@ decltype(auto) with_bits(DType dtype, F f) {
   }
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -10,8 +10,7 @@
 
 // Conversions of halves in a form that compilers vectorise.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 template <class T>
 inline constexpr bool is_half_v = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
@@ -61,5 +60,4 @@ REEL_HOST_DEVICE inline Float16 narrowed<Float16>(float value) {
   return result;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

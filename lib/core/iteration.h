@@ -6,8 +6,7 @@
 
 #include "target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Iterates over the index space of `operands[0]` with every other operand broadcast to it: axes that are contiguous in
 /// all operands are merged, axes of size one dropped. Axis 0 is the innermost.
@@ -96,5 +95,4 @@ struct Iteration {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

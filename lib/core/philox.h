@@ -4,8 +4,7 @@
 
 #include "target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Four random words.
 struct PhiloxWords {
@@ -48,5 +47,4 @@ REEL_HOST_DEVICE inline double unit_double(std::uint32_t high, std::uint32_t low
   return static_cast<double>(bits) * 0x1p-53;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

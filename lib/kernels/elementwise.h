@@ -26,7 +26,9 @@ enum class Operands : std::uint8_t {
 /// or more than 2 ns.
 enum class Cost : std::uint8_t { cheap, dear, slow };
 
-inline namespace REEL_TARGET {
+}  // namespace reel::detail
+
+namespace reel::detail::inline REEL_TARGET {
 
 template <class F, Operands operands_, Cost cost_, class IntegerF = F>
 struct ElementwiseRow {
@@ -50,11 +52,9 @@ struct KernelList {
   static constexpr int count = sizeof...(Rows);
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 using enum detail::Operands;
 using enum detail::Cost;
@@ -160,11 +160,9 @@ using ActivationRows = KernelList<
     ActivationRow<struct Softsign, struct SoftsignGradient, 0, cheap>>;
 // clang-format on
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 template <class F, class... Rows>
 constexpr int find_kernel(KernelList<Rows...>) {
@@ -195,7 +193,9 @@ inline constexpr int activation_place = [] {
   return place;
 }();
 
-}  // namespace REEL_TARGET
+}  // namespace reel::detail::inline REEL_TARGET
+
+namespace reel::detail {
 
 constexpr int unary_count = formulas::UnaryRows::count, binary_count = formulas::BinaryRows::count,
               activation_count = formulas::ActivationRows::count;

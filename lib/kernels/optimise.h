@@ -66,7 +66,9 @@ struct CutNumbers {
   double limit;
 };
 
-inline namespace REEL_TARGET {
+}  // namespace reel::detail
+
+namespace reel::detail::inline REEL_TARGET {
 
 /// A formula with its numbers and the state variables that it takes, in their order, by their places in
 /// ParameterSlice::kept.
@@ -78,11 +80,9 @@ struct UpdateRow {
 template <class... Rows>
 struct UpdateList {};
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 using detail::UpdateRow;
 
@@ -106,11 +106,9 @@ using UpdateSteps = detail::UpdateList<
     UpdateRow<struct Cut, detail::CutNumbers>>;
 // clang-format on
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 template <class F, class... Rows>
 constexpr int find_update(UpdateList<Rows...>) {
@@ -129,7 +127,9 @@ std::tuple<typename Rows::Numbers...> numbers_of(UpdateList<Rows...>);
 template <class F>
 using NumbersOf = std::tuple_element_t<update_place<F>, decltype(numbers_of(formulas::UpdateSteps()))>;
 
-}  // namespace REEL_TARGET
+}  // namespace reel::detail::inline REEL_TARGET
+
+namespace reel::detail {
 
 /// A contiguous part of a parameter, f32 or f64, with its gradient and its optimiser state.
 struct ParameterSlice {

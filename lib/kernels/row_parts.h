@@ -5,8 +5,7 @@
 
 #include "elementwise.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Calls visit(Row()) for every `parts`th row of a list, beginning with row `part`. Lists of kernels are compiled in
 /// parts, since a compiler uses one processor for a file.
@@ -20,5 +19,4 @@ void for_each_row(KernelList<Rows...>, Visit visit) {
   }(std::make_integer_sequence<int, sizeof...(Rows)>());
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

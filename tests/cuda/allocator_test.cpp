@@ -22,8 +22,7 @@ struct CUevent_st {
   std::uint64_t place = 0;
 };
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 std::size_t allocations = 0, device_left = SIZE_MAX;
@@ -69,8 +68,7 @@ void driver_copy(void*, const void*, std::size_t, Stream) {}
 void driver_copy_between(int, void*, int, const void*, std::size_t, Stream) {}
 void driver_fill_with_zeros(void*, std::size_t, Stream) {}
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET
 
 namespace reel_test {
 

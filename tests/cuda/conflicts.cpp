@@ -9,8 +9,7 @@
 
 // Kernels whose threads conflict, or do not, on the emulated device under the thread sanitizer: conflicts.py runs them by name.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 Stream current_stream() { return nullptr; }
 int multiprocessors() { return 2; }
@@ -72,8 +71,7 @@ const std::map<std::string, std::function<void()>> kernels{
 };
 
 }  // namespace
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET
 
 int main(int count, char** arguments) {
   if (count != 2) {

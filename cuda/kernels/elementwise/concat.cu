@@ -6,8 +6,7 @@
 #include "../../runtime/cuda_kernels.h"
 #include "copy.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Contiguous parts, whose rows are interleaved in the rows of the result. All sizes are in words, of up to 16 bytes.
@@ -120,5 +119,4 @@ void concat(const View& out, std::span<const View* const> parts, int axis) {
 
 void fill_concat(KernelTable& table) { table.concat = concat; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -8,8 +8,7 @@
 
 // Conversions, compiled in REEL_PARTS parts: in each, REEL_PART is its number.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // A conversion to a half goes through an f32 that rounds to the half to which the number itself would.
@@ -61,5 +60,4 @@ void convert_elements(const View& out, const View& x) {
 }
 #endif
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -9,8 +9,7 @@
 #include "../../device/split.h"
 #include "../../runtime/cuda_kernels.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Copies between layouts whose innermost axes differ, by square tiles: both sides are accessed along their rows. In the
@@ -171,5 +170,4 @@ void fill_copy(KernelTable& table) {
   table.fill = fill;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

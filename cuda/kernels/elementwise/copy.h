@@ -3,13 +3,11 @@
 #include "../../../lib/core/target.h"
 #include "../../../lib/kernels/kernel_table.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Copies elements of one dtype; x broadcasts.
 void move_elements(const View& out, const View& x);
 /// Copies elements and converts them to the dtype of `out`; x broadcasts.
 void convert_elements(const View& out, const View& x);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -6,8 +6,7 @@
 #include "../../runtime/cuda_kernels.h"
 #include "../../runtime/faults.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // a + b c, rounded twice, as on the CPU: the following rounding down must not depend on the device.
@@ -138,5 +137,4 @@ void fill_create(KernelTable& table) {
   table.band = band;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

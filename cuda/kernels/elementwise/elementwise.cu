@@ -15,8 +15,7 @@
 
 // The kernels of the lists of elementwise kernels, compiled in REEL_PARTS parts: in each, REEL_PART is its number.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 template <class F>
@@ -161,5 +160,4 @@ void fill_elementwise(KernelTable& table) {
 }
 #endif
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -3,8 +3,7 @@
 #include "../../../lib/core/target.h"
 #include "../../../lib/kernels/activation.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Fills the slots of one part of the lists.
 template <int part>
@@ -12,5 +11,4 @@ void fill_elementwise_part(KernelTable& table, ActivationKernels& activation);
 /// Fills the slots of the activation table that are defined in softmax.cu.
 void fill_masked_softmax(ActivationKernels& table);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

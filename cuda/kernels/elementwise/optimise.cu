@@ -9,8 +9,7 @@
 #include "../../runtime/cuda_kernels.h"
 #include "../reduce/optimise_norm.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 constexpr int step_threads = 256;
@@ -106,5 +105,4 @@ void fill_device_optimisers(OptimiserKernels& kernels) {
   kernels.norm = norm_of_tensors;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

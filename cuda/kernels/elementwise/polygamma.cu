@@ -3,8 +3,7 @@
 #include "../../device/formula_loop.h"
 #include "../../runtime/cuda_kernels.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 struct Polygamma {
@@ -23,5 +22,4 @@ void polygamma_kernel(const View& out, const View& x, std::int64_t order) {
 
 void fill_polygamma(KernelTable& table) { table.polygamma = polygamma_kernel; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -6,8 +6,7 @@
 #include "../../runtime/cuda_kernels.h"
 #include "../../runtime/faults.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 using namespace formulas;
@@ -117,5 +116,4 @@ void fill_random(KernelTable& table) {
   table.dropout = dropout;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

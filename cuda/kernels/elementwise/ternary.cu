@@ -6,8 +6,7 @@
 #include "../../device/plain_view.h"
 #include "../../runtime/cuda_kernels.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 struct Choice {
@@ -60,5 +59,4 @@ void fill_ternary(KernelTable& table) {
   table.plain_multiply_add = plain_multiply_add;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

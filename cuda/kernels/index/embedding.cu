@@ -9,8 +9,7 @@
 #include "../../device/split.h"
 #include "../../runtime/cuda_kernels.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 struct CheckBags {
@@ -119,5 +118,4 @@ void fill_embedding(KernelTable& table) {
   table.embedding = &kernels;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -8,8 +8,7 @@
 #include "index_pairs.h"
 #include "indexed_sums.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 struct alignas(16) Sixteen {
@@ -195,5 +194,4 @@ void fill_index(KernelTable& table) {
   table.index_add = index_add;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

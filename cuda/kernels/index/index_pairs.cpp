@@ -6,8 +6,7 @@
 #include "../../../lib/core/fail.h"
 #include "../../../lib/core/op.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 using Axis = IndexAxes::Axis;
@@ -113,5 +112,4 @@ void check_countable(std::int64_t count) {
               "there are {} indices; on a device there can be fewer than {}", count, most);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -15,8 +15,7 @@
 // j is a position in the list, which has several axes if the indices of rows have; the positions off it are the
 // columns.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Indices, i32 or i64, with the size of the axis to which they refer.
 class IndexList {
@@ -119,5 +118,4 @@ class IndexPairs {
 /// Throws: Error for a count that exceeds 32 bits.
 void check_countable(std::int64_t count);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

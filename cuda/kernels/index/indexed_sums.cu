@@ -8,8 +8,7 @@
 #include "../../device/element.h"
 #include "../../device/launch.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // a + b; integers wrap around.
@@ -280,5 +279,4 @@ void add_sorted_rows(const View& out, const View& listed, KeyedNumbers sorted, s
   add_sorted(out, listed, TermsOfRows{pairs}, sorted, count, pairs.columns(), static_cast<std::uint64_t>(out.dims[0]));
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -5,8 +5,7 @@
 
 // Sums over equal indices of a list. They are formed in an order that depends on the list alone.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// out += listed at the indices; see index_pairs.h.
 void add_pairs(const View& out, const View& listed, const View& index, IndexAxes axes);
@@ -15,5 +14,4 @@ void add_pairs(const View& out, const View& listed, const View& index, IndexAxes
 /// skipped.
 void add_sorted_rows(const View& out, const View& listed, KeyedNumbers sorted, std::int64_t count);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

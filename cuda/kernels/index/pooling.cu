@@ -9,8 +9,7 @@
 
 // Each thread computes one result, also of the gradients: it visits the contributing elements in row-major order.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 std::int64_t product(const std::int64_t (&sizes)[3]) { return sizes[0] * sizes[1] * sizes[2]; }
@@ -256,5 +255,4 @@ void fill_pooling(KernelTable& table) {
   table.pooling = &kernels;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

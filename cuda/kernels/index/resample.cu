@@ -6,8 +6,7 @@
 #include "../../runtime/cuda_kernels.h"
 #include "unfold.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 using formulas::Taps;
@@ -122,5 +121,4 @@ void fill_resample(KernelTable& table) {
   table.resample = &kernels;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -8,8 +8,7 @@
 #include "index_pairs.h"
 #include "indexed_sums.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 struct RowKeys {
@@ -154,5 +153,4 @@ void segment_sum_rows(const View& rows, const View& sums, const View& values, co
   add_sorted_rows(sums, values, {owners, sorted.numbers}, count);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -13,8 +13,7 @@
 #include "segment_sum.h"
 #include "sparse_offsets.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The row of an entry: the last row that starts at or before it.
@@ -277,5 +276,4 @@ void fill_sparse(KernelTable& table) {
   table.sparse = &kernels;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -5,11 +5,9 @@
 #include "../../../lib/core/target.h"
 #include "../../../lib/kernels/sparse.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The offsets of a pattern with fewer than 2³¹ entries, in 32 bits: (rows + 1).
 void narrow_offsets(std::int32_t* out, const RowPattern& pattern);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -7,8 +7,7 @@
 #include "../../runtime/cuda_kernels.h"
 #include "unfold.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 template <class T>
@@ -76,5 +75,4 @@ void fill_unfold(ResampleKernels& table) {
   table.fold = fold;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

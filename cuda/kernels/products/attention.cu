@@ -17,8 +17,7 @@
 // is causal, long sequences are also divided into tiles of queries, whose products are over the keys that the last of
 // these sees: with n tiles of as many queries as keys, (n + 1) / 2n of all products.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The backward pass needs twice as much, which stays in the second-level cache of an H100.
@@ -357,5 +356,4 @@ void fill_attention(KernelTable& table) {
   table.attention = &kernels;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

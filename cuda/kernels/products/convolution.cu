@@ -11,8 +11,7 @@
 // Convolutions that the library does not support are tried with the channels first and, if that is not supported
 // either, summed by definition, an element of the result by a thread or a group.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 struct Tap {
@@ -307,5 +306,4 @@ void fill_convolution(KernelTable& table) {
   table.convolution = &kernels;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

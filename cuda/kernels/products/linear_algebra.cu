@@ -11,8 +11,7 @@
 // The library's matrices are column-major: operands and results are transposed. Nothing waits: a matrix that cannot be
 // processed is reported as a fault, and its result is unspecified.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 struct Size {
@@ -447,5 +446,4 @@ void fill_linear_algebra(KernelTable& table) {
   table.linear_algebra = &kernels;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -11,8 +11,7 @@
 #include "../elementwise/copy.h"
 #include "product.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // A block of threads computes a tile of the product, each thread a square of it.
@@ -229,5 +228,4 @@ void fill_matmul(KernelTable& table) {
   table.matmul_add = matmul_add;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

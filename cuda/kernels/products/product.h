@@ -4,8 +4,7 @@
 
 #include "../../../lib/core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// out = a b, or out += a b, for the last two axes; the leading ones broadcast. The matrices of `out` are contiguous. The
 /// kernel, and so each bit of the result, is determined by dtype, shapes and strides.
@@ -14,5 +13,4 @@ void multiply(const View& out, const View& a, const View& b, bool adds);
 /// out = c + a b of matrices; c has out's shape, and any strides.
 void add_to_product(const View& out, const View& c, const View& a, const View& b);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -8,8 +8,7 @@
 #include "../../device/sort_key.h"
 #include "../../runtime/cuda_kernels.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 struct FindAnomaly {
@@ -78,5 +77,4 @@ bool has_anomaly(const View& x, bool infinities_count) {
 
 void fill_anomaly(KernelTable& table) { table.has_anomaly = has_anomaly; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -2,8 +2,7 @@
 #include "extreme.h"
 #include "reduction.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The index of the largest or smallest element: the first of equal ones, and the first NaN if there is one.
@@ -52,5 +51,4 @@ void fill_argmax(KernelTable& table) {
   table.reduce[static_cast<int>(Reduction::argmin)] = arg_extreme<false>;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

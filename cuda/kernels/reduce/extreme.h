@@ -5,8 +5,7 @@
 
 #include "reduction.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The value that every number beats.
 template <class A, bool largest>
@@ -33,5 +32,4 @@ struct Extreme {
   REEL_DEVICE void finish(State best, std::int64_t result, const Output& out) const { out.put(result, best); }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

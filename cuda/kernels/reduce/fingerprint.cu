@@ -4,8 +4,7 @@
 
 #include "../../device/launch.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 REEL_DEVICE std::uint64_t mixed(std::uint64_t word, std::uint64_t place) {
@@ -96,5 +95,4 @@ void compare_fingerprint(const std::uint64_t* place, const Fingerprinted& x, std
   for_each(1, Compare{sums.as<std::uint64_t>(), parts, place, result, reporter});
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

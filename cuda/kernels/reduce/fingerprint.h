@@ -4,8 +4,7 @@
 
 #include "../../device/device.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Contiguous elements in units of 1, 2 or 4 bytes.
 struct Fingerprinted {
@@ -20,5 +19,4 @@ void write_fingerprint(std::uint64_t* place, const Fingerprinted& x);
 void compare_fingerprint(const std::uint64_t* place, const Fingerprinted& x, std::int64_t result,
                          FaultReporter reporter);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

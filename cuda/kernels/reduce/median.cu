@@ -2,8 +2,7 @@
 #include "../../device/sorted_rows.h"
 #include "../../runtime/cuda_kernels.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The middle of a sorted row, or its first NaN, which precedes all others.
@@ -40,5 +39,4 @@ void median_places(const View& out, const View& x) {
 
 void fill_median(KernelTable& table) { table.median_places = median_places; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -3,8 +3,7 @@
 #include "../../runtime/cuda_kernels.h"
 #include "scan.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // For elements in row-major order, whether they are not 0.
@@ -130,5 +129,4 @@ void fill_nonzero(KernelTable& table) {
   table.nonzero = nonzero;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

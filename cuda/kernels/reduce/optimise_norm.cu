@@ -6,8 +6,7 @@
 #include "../../device/formula_loop.h"
 #include "../../device/tensor_parts.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Σx² in f64, which holds the square of every f32 number.
@@ -135,5 +134,4 @@ void norm_of_tensors(double* norm, std::span<const TensorSlice> tensors) {
     run_norm<float, PlainSum>(norm, tensors);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -3,8 +3,7 @@
 #include "../../device/sorted_rows.h"
 #include "../../runtime/cuda_kernels.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 struct RandomKeys {
@@ -34,5 +33,4 @@ void randperm(const View& out, RandomCall call) {
 
 void fill_randperm(KernelTable& table) { table.randperm = randperm; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -2,8 +2,7 @@
 #include "extreme.h"
 #include "reduction.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Integers are computed as unsigned, so that overflow wraps around.
@@ -73,5 +72,4 @@ void fill_reduce(KernelTable& table) {
   table.reduce[static_cast<int>(Reduction::min)] = extreme<false>;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -31,8 +31,7 @@
 //
 // The division of a reduction depends on shapes and strides only, never on the device.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 struct Output {
   void* data;
@@ -430,5 +429,4 @@ inline void fill_results(const View& out, double number) {
     for_each(out.numel, FillResults<std::int64_t>{to, static_cast<std::int64_t>(number)});
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -9,8 +9,7 @@
 #include "../../device/sorted_rows.h"
 #include "../../runtime/cuda_kernels.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 /// Rows of probabilities (N, C).
@@ -186,5 +185,4 @@ constexpr SamplingKernels sampling_kernels{.multinomial = multinomial};
 
 void fill_sampling(KernelTable& table) { table.sampling = &sampling_kernels; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

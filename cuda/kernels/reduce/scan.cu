@@ -10,8 +10,7 @@
 #include "../../device/rows_along.h"
 #include "../../runtime/cuda_kernels.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The lines of the output and of the inputs along an axis. Elements are counted in the direction of the scan.
@@ -305,5 +304,4 @@ void fill_scan(KernelTable& table) {
   table.recurrence = recurrence;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

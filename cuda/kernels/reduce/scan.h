@@ -10,8 +10,7 @@
 //   State nothing()
 //   State join(State earlier, State later)      associative
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Replaces each state of a line by the join of all before it: states (length, lines), a group for each line.
 template <class Law>
@@ -55,5 +54,4 @@ void join_before(const Law& law, typename Law::State* states, std::int64_t lengt
   for_each_block(lines, length <= 1024 ? 64 : 256, 0, JoinBefore<Law>{law, states, length, lines});
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

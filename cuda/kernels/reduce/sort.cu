@@ -2,8 +2,7 @@
 #include "../../device/sorted_rows.h"
 #include "../../runtime/cuda_kernels.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 REEL_DEVICE void copy_element(int size, void* to, std::int64_t to_offset, const void* from, std::int64_t from_offset) {
@@ -103,5 +102,4 @@ void fill_sort(KernelTable& table) {
   table.searchsorted = searchsorted;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

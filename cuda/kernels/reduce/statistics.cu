@@ -4,8 +4,7 @@
 #include "extreme.h"
 #include "reduction.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 REEL_HOST_DEVICE bool is_finite(double x) { return x - x == 0; }
@@ -183,5 +182,4 @@ void fill_statistics(KernelTable& table) {
   table.reduce[static_cast<int>(Reduction::logsumexp)] = logsumexp;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -8,8 +8,7 @@
 // Sums over the rows of several matrices of one width, in an order that depends on their size only: first within blocks
 // of rows, then over the blocks.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 constexpr int columns_of_group = 32, rows_at_once = 8;
 
@@ -95,5 +94,4 @@ void sum_columns(const Term& term, const Result& result, std::int64_t rows, std:
   launch_sum_columns<double, count>(SumsOfBlocks{kept}, result, blocks, columns, 1, blocks);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -10,8 +10,7 @@
 #include "../../device/device.h"
 #include "../elementwise/copy.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// A view whose first element has an address at which a pack of `lanes` elements may begin: the given one, or a contiguous
 /// copy of it.
@@ -56,5 +55,4 @@ class AlignedResult : public AlignedView {
   const View& original_;
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -13,8 +13,7 @@
 // steps lose f32's digits. A group processes an example, a thread some of its states: blank, label 0, blank, label 1,
 // …, blank. What one step leaves to the next is in shared memory, unless there are too many states.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 using namespace formulas;
@@ -306,5 +305,4 @@ void ctc_loss_gradient(const View& out, const View& gradient, const View& logs, 
   });
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

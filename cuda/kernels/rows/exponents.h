@@ -7,8 +7,7 @@
 #include "../../device/element.h"
 #include "../../device/packed_row.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The largest of some numbers, and Σ e^(x − largest); −∞ and 0 if there are none.
 template <class Wide>
@@ -60,5 +59,4 @@ REEL_DEVICE Exponents<Wide<T>> exponents_of_row(Group& group, const PackLoop<lan
   return group.reduce(partial, [](E a, E b) { return E::joined(a, b); });
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

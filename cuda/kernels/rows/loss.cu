@@ -11,8 +11,7 @@
 #include "ctc.h"
 #include "exponents.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Class indices of i32 or i64, and which of them are ignored.
@@ -221,5 +220,4 @@ constexpr LossKernels loss_kernels{
 
 void fill_loss(KernelTable& table) { table.loss = &loss_kernels; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -14,8 +14,7 @@
 #include "aligned_view.h"
 #include "normalise_channels.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The packs into which rows are divided: their number is that of elements divided by `lanes`.
@@ -237,5 +236,4 @@ void fill_normalise(KernelTable& table) {
   table.normalise = &kernels;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -15,8 +15,7 @@
 // A channel of few elements is processed by one group. Larger ones are divided into parts, whose sums are added
 // separately, in an order that depends on the shape only.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The packs 0 … count() − 1 of a channel: a plane of each example, divided into packs.
@@ -361,5 +360,4 @@ void normalise_channels_gradient(const View& dx, const View& dweight, const View
   });
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -11,8 +11,7 @@
 #include "../../runtime/cuda_kernels.h"
 #include "recurrent_weights.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 using formulas::Unit;
@@ -381,5 +380,4 @@ constexpr RecurrentKernels recurrent_kernels = made_kernels();
 
 void fill_recurrent(KernelTable& table) { table.recurrent = &recurrent_kernels; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -6,8 +6,7 @@
 #include "../../../lib/core/dtype_dispatch.h"
 #include "../../device/launch.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 constexpr int side = 32, padded = side + 1;  // padded, so that no two rows of a tile begin in one bank
@@ -134,5 +133,4 @@ void move_weights(const LayerWeights& weights) {
 void pack_layer_weights(const LayerWeights& weights) { move_weights<true>(weights); }
 void unpack_layer_weights(const LayerWeights& weights) { move_weights<false>(weights); }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

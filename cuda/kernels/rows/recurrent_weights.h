@@ -3,13 +3,11 @@
 #include "../../../lib/core/target.h"
 #include "../../../lib/kernels/recurrent.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The slot RecurrentKernels::pack_weights.
 void pack_layer_weights(const LayerWeights& weights);
 /// Writes the parts of packed weights, or of their gradient, to W_x, W_h and bias.
 void unpack_layer_weights(const LayerWeights& weights);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

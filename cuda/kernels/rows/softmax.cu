@@ -14,8 +14,7 @@
 #include "aligned_view.h"
 #include "exponents.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // x without its last axis.
@@ -312,5 +311,4 @@ void fill_softmax(KernelTable& table) {
   table.log_softmax_gradient = run_gradient<LogSoftmaxGradient>;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -13,8 +13,7 @@
 
 // Without its sign, a number's bit pattern is an integer with the same order: those of NaN are above that of infinity.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 template <class T>
@@ -67,5 +66,4 @@ bool has_anomaly(const View& x, bool infinities_count) {
 
 void fill_anomaly(KernelTable& table) { table.has_anomaly = has_anomaly; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -5,8 +5,7 @@
 // The files that include this one are compiled once per instruction set. Their definitions are in a namespace per set,
 // so that no processor runs code that was compiled for another.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 void fill_anomaly(KernelTable& table);
 void fill_attention(KernelTable& table);
@@ -27,5 +26,4 @@ void fill_recurrent(KernelTable& table);
 void fill_sparse(KernelTable& table);
 void fill_ternary(KernelTable& table);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

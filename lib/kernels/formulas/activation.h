@@ -6,8 +6,7 @@
 // Activation functions, each with the product of its derivative and the gradient d of its result. Where a factor of an
 // infinite x is 0, so is the product.
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 struct LeakyRelu {
   template <class V>
@@ -183,5 +182,4 @@ struct HardtanhGradient {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET

@@ -3,8 +3,7 @@
 #include "integer.h"
 #include "vocabulary.h"
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 struct Add {
   template <class V>
@@ -115,5 +114,4 @@ struct ReluGradient {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET

@@ -2,8 +2,7 @@
 
 #include "vocabulary.h"
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 struct Equal {
   template <class T>
@@ -73,5 +72,4 @@ struct IsFinite {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET

@@ -7,8 +7,7 @@
 
 // Probabilities of connectionist temporal classification, as logarithms.
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 /// The logarithm of the probability 0.
 inline constexpr double impossible = -std::numeric_limits<double>::infinity();
@@ -21,5 +20,4 @@ REEL_HOST_DEVICE inline double log_of_sum(double a, double b, double c) {
   return most + std::log(std::exp(a - most) + std::exp(b - most) + std::exp(c - most));
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET

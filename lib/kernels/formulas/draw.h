@@ -10,8 +10,7 @@
 
 // How the four random words of an element become its value: see KernelTable.
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 /// A uniform number in [0, 1) with as many bits as T's fraction holds.
 template <class T>
@@ -77,5 +76,4 @@ REEL_HOST_DEVICE inline std::uint64_t threshold_of(double probability) {
   return static_cast<std::uint64_t>(std::ceil(probability * 0x1p32));
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET

@@ -8,8 +8,7 @@
 // Formulas of integers. Overflow wraps around, as in NumPy and PyTorch, so signed integers are computed as unsigned
 // ones.
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 struct WrappingNeg {
   template <class T>
@@ -134,5 +133,4 @@ struct RightShift {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET

@@ -5,8 +5,7 @@
 
 #include "../../core/target.h"
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 REEL_HOST_DEVICE inline double reciprocal_power(double q, int s) {
   double product = 1, square = 1 / q;
@@ -66,5 +65,4 @@ REEL_HOST_DEVICE inline double polygamma(int n, double x) {
   return sign * (std::tgamma(s) * sum);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET

@@ -9,8 +9,7 @@
 // The forward and backward formulas of recurrent cells for one row of gate arguments, for scalars and for vectors: `at`
 // selects units of the row, and loads and stores them as At::V.
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 using detail::RecurrentCell;
 
@@ -223,5 +222,4 @@ struct TreeGradientRow {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET

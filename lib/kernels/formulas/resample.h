@@ -8,8 +8,7 @@
 #include "../../core/target.h"
 #include "../resample.h"
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 using detail::AxisTaps;
 
@@ -76,5 +75,4 @@ struct Taps {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET

@@ -4,8 +4,7 @@
 
 #include "vocabulary.h"
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 /// c₀ + c₁ x + c₂ x² + …
 template <class T, std::size_t n>
@@ -185,5 +184,4 @@ struct I1 {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET

@@ -3,8 +3,7 @@
 #include "integer.h"
 #include "vocabulary.h"
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 struct Neg {
   template <class V>
@@ -269,5 +268,4 @@ struct Tanh {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET

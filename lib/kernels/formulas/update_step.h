@@ -6,8 +6,7 @@
 
 // The update steps of the optimisers, for one parameter w with its gradient and its optimiser state.
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 struct Sgd {
   detail::SGDNumbers n;
@@ -185,5 +184,4 @@ struct Cut {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET

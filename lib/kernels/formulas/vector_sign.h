@@ -4,8 +4,7 @@
 
 #include "../../core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The factor ±1 that fixes the sign of a vector which is determined up to sign: the first element that is at least
 /// half as large as the largest becomes positive. So decompositions give equal results on all backends.
@@ -19,5 +18,4 @@ REEL_HOST_DEVICE T sign_of_vector(const T* x, std::int64_t length, std::int64_t 
   return 1;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -7,8 +7,7 @@
 // The formulas of elementwise ops, written once for scalars (on host and device) and for vectors. They use arithmetic,
 // comparison with `select`, and the functions that every V provides, but no `if` on values.
 
-namespace reel::formulas {
-inline namespace REEL_TARGET {
+namespace reel::formulas::inline REEL_TARGET {
 
 template <class T>
 REEL_HOST_DEVICE T select(bool condition, T yes, T no) {
@@ -37,5 +36,4 @@ REEL_HOST_DEVICE T floor_quotient(T a, T b) {
   return select(b == T(0), a / b, select(quotient == T(0), std::copysign(T(0), a / b), whole));
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::formulas
+}  // namespace reel::formulas::inline REEL_TARGET

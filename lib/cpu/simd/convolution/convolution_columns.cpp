@@ -11,8 +11,7 @@
 #include "../products/matmul.h"
 #include "convolution_plan.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Of the matrix of columns, which a thread keeps.
@@ -217,5 +216,4 @@ void backward_weights_by_columns(const View& out, const View& x, const View& d, 
   out.dtype == DType::f64 ? backward_weights<double>(out, x, d, c) : backward_weights<float>(out, x, d, c);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

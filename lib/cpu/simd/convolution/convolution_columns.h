@@ -6,8 +6,7 @@
 // Convolutions as products with a matrix of columns: one row for each element of the window, one column for each position
 // of the result. It takes the memory of the source times the size of the window.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Returns true if the kernels below are faster than those that read the source in place. x, w and y have the shapes of
 /// ConvolutionKernels.
@@ -21,5 +20,4 @@ void backward_data_by_columns(const View& out, const View& d, const View& w, con
                               const Convolution& convolution);
 void backward_weights_by_columns(const View& out, const View& x, const View& d, const Convolution& convolution);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

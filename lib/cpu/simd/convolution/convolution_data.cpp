@@ -29,8 +29,7 @@
 //     (16, 64, 28, 28) transposed 4x4, 2   7.5 / 12     7.3 / 17     6.5 / 17
 //     (8, 512, 7, 7) x (512, 512, 3, 3)    17 / 13.5    17 / 13.6    20 / 17
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The number of elements of a box, which shares the second-level cache with the weights. With half a megabyte of cache (AMD EPYC,
@@ -505,5 +504,4 @@ void convolve_backward_data(const View& out, const View& d, const View& w, const
   with_floating(out.dtype, [&]<class S>(std::type_identity<S>) { backward_data<S>(out, d, w, bias, c); });
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -11,8 +11,7 @@
 
 // Inner products of lines of one image with lines of another, for several shifts at a time.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Lines of a box of d, and the offsets at which the corresponding lines of x begin.
 template <class T>
@@ -81,5 +80,4 @@ struct Dots {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

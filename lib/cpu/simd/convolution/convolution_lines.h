@@ -12,8 +12,7 @@
 
 // Short lines of elements: a few vectors, of which the last may be partial.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// to = f(from), a vector at a time.
 template <class T, class F>
@@ -167,5 +166,4 @@ HWY_INLINE void store_line(S* to, std::int64_t step, const T* from, T plus, std:
     for (std::int64_t i = 0; i < count; ++i) to[i * step] = rounded<S>(from[i] + plus);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -10,8 +10,7 @@
 // How the convolution kernels read images: in boxes of results, for which the needed elements of the source are packed
 // so that they are contiguous for each tap of the window.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Examples, channels and three spatial axes; missing axes have size 1.
 template <class S>
@@ -257,5 +256,4 @@ void for_each_line(const Plan& plan, const Box& box, const std::int64_t (&stride
   }
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -21,8 +21,7 @@
 // sums are added in order. If d has few channels in a group, above all if each channel is a group, vectors of channels
 // would be mostly empty: then inner products of lines of d with lines of x are formed.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The number of positions for which the packed channels of a tile fit the first-level cache.
@@ -405,5 +404,4 @@ void convolve_backward_weights(const View& out, const View& x, const View& d, co
   });
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

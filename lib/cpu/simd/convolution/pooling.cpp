@@ -13,8 +13,7 @@
 // Contiguous rows of elements are combined first: in (N, C, d…) rows along the last axis, whose columns are then
 // combined one by one; in (N, d…, C) the channels of one position.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // A batch as planes, each of size[0] · size[1] · size[2] positions with `channels` numbers each: one, unless channels
@@ -363,5 +362,4 @@ void fill_pooling(KernelTable& table) {
   table.pooling = &kernels;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -12,8 +12,7 @@
 // vectors of elements. (64, 64, 24, 24) of f32 takes 1.7 ms on one thread of a Xeon with AVX-512, which is the memory's
 // limit, and 6.0 ms by rows and columns. A gradient written in this way took as long as the code that adds to zeros.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -95,5 +94,4 @@ struct Squares {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -18,8 +18,7 @@
 // ms transposed, where libtorch 1.13 takes 10 and 43 into memory that is already allocated (processor time of one
 // thread of a Xeon that had other work too).
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Contiguous elements take far less than a nanosecond each: this many, some 25 µs, are worth a thread.
@@ -217,5 +216,4 @@ void fill_copy(KernelTable& table) {
   table.fill = fill;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -5,13 +5,11 @@
 // What fills the tables of elementwise kernels besides fill_elementwise. This header is compiled once per instruction
 // set.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Fills the slots of one part of the lists.
 template <int part>
 void fill_elementwise_part(KernelTable& table, ActivationKernels& activation);
 void fill_masked_softmax(ActivationKernels& table);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -7,8 +7,7 @@
 // roots and divisions, takes less time than that only in vectors, so they are built once per instruction set, in a form
 // that g++ and clang vectorise.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Calls f(w, gradient, kept…) for each element; there is one overload for each number of state variables.
@@ -58,5 +57,4 @@ void fill_all(OptimiserKernels& table, UpdateList<Rows...>) {
 
 void fill_optimise(OptimiserKernels& kernels) { fill_all(kernels, formulas::UpdateSteps()); }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

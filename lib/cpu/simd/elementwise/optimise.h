@@ -3,10 +3,8 @@
 #include "../../../core/target.h"
 #include "../../../kernels/optimise.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 void fill_optimise(OptimiserKernels& kernels);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

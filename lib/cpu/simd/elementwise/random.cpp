@@ -15,8 +15,7 @@
 #include "../vector/half_rows.h"
 #include "../vector/vector_philox.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 using namespace formulas;
@@ -179,5 +178,4 @@ void fill_random(KernelTable& table) {
   table.dropout = dropout;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

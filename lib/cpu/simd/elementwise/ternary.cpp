@@ -6,8 +6,7 @@
 #include "../instruction_set.h"
 #include "../vector/formula_loop.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 template <class T>
@@ -91,5 +90,4 @@ void fill_ternary(KernelTable& table) {
   table.plain_multiply_add = multiply_add_typed<float>;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

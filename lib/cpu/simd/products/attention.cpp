@@ -12,8 +12,7 @@
 // Attention in blocks of queries and keys whose scores stay in the second-level cache, with a running normaliser.
 // Source: Dao et al., FlashAttention: fast and memory-efficient exact attention with IO-awareness (2022).
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Queries of a block. With a causal mask, smaller blocks skip more keys.
@@ -258,5 +257,4 @@ constexpr AttentionKernels attention_kernels{.forward = forward, .backward = bac
 
 void fill_attention(KernelTable& table) { table.attention = &attention_kernels; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -31,8 +31,7 @@
 // Rows that are not aligned to cache lines halve the speed of a kernel. Without tiles (AVX512_BF16 alone) packing gains
 // 5 %.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 class PairedProduct {
   using Half = BFloat16;
@@ -222,5 +221,4 @@ class PairedProduct {
   }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -22,8 +22,7 @@
 // order: its bits depend neither on its position nor on which rows and columns are computed together, so that threads
 // may divide a product in any way.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -396,5 +395,4 @@ struct Gemm {
 extern template const Gemm<float>::Tiles Gemm<float>::tiles;
 extern template const Gemm<double>::Tiles Gemm<double>::tiles;
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -16,8 +16,7 @@
 #include "packed_product.h"
 #include "skinny_product.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 template <class T>
 constexpr typename Gemm<T>::Tiles Gemm<T>::tiles = make_tiles(std::make_integer_sequence<int, tile_rows>());
@@ -510,5 +509,4 @@ void fill_matmul(KernelTable& table) {
   table.weight_product = weight_product;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -4,11 +4,9 @@
 #include "../../../core/target.h"
 #include "../../../kernels/kernel_table.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// c = a b, as KernelTable::matmul.
 void matmul(const View& out, const View& a, const View& b, ParameterVersion version_of_b);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

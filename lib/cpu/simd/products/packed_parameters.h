@@ -14,8 +14,7 @@
 // A cache of parameters packed for products: a recurrent net multiplies by one hundreds of times between two steps of
 // the optimiser. It is compiled once per instruction set.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The matrices that a thread has packed. The cache holds no storage: a parameter that was freed or overwritten is not
 /// requested again, because no other has its id and version, and its packed form is evicted in time.
@@ -133,5 +132,4 @@ inline PackedParameters& rounded_parameters() {
   return rounded_parameters_of_thread.get([] { return PackedParameters(PackedParameters::most_rounded_bytes); });
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -22,8 +22,7 @@
 //
 // Without prefetching the next tile the last line is 40, 50, 76, 95.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 template <class T>
 class PackedProduct {
@@ -113,5 +112,4 @@ class PackedProduct {
       make_first_tiles(std::make_integer_sequence<int, Product::tile_rows>());
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

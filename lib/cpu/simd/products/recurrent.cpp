@@ -9,8 +9,7 @@
 #include "recurrent_cell.h"
 #include "step_product.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 template <class T>
@@ -329,5 +328,4 @@ constexpr RecurrentKernels recurrent_kernels = made_kernels();
 
 void fill_recurrent(KernelTable& table) { table.recurrent = &recurrent_kernels; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -7,8 +7,7 @@
 
 // The formulas of recurrent cells, a vector at a time. This header is compiled once per instruction set.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 using formulas::CellGradientRow, formulas::CellRow, formulas::TreeGradientRow, formulas::TreeRow;
 
@@ -58,5 +57,4 @@ template <class T>
   for_each_lanes<T>(row.size, [&](auto at) { row.backward(at); });
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

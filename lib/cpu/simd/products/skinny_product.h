@@ -15,8 +15,7 @@
 // computed together. b may be of halves, which are widened in registers; then the elements behind its rows, up to a
 // whole vector, are zeros.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 template <class T, class B = T>
 class SkinnyProduct {
@@ -255,5 +254,4 @@ class SkinnyProduct {
 #endif
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

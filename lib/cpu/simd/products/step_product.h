@@ -15,8 +15,7 @@
 // The weights are packed once per layer, tile by tile, so that each step reads them sequentially; the caller keeps the
 // rows packed. In place, W_h (512, 2048) of f32 takes a page for each row of a tile.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The rows of a step, panel by panel: in each, the elements of all rows are interleaved. A row's position does not
 /// depend on the number of rows in a step.
@@ -167,5 +166,4 @@ class PackedWeights {
   T* elements_;
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -11,8 +11,7 @@
 
 // Copies between layouts whose innermost axes differ. This header is compiled once per instruction set.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// 16 bytes of T.
 template <class T>
@@ -103,5 +102,4 @@ void copy_transposed(T* to, const T* from, const Iteration<2>& iteration, int ac
   });
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

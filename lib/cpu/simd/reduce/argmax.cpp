@@ -4,8 +4,7 @@
 #include "../vector/vector.h"
 #include "reduction.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The index of the largest or smallest element, counted in row-major order over the reduced axes: the first of equal
@@ -120,5 +119,4 @@ void fill_argmax(KernelTable& table) {
   table.reduce[static_cast<int>(Reduction::argmin)] = arg_extreme<false>;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

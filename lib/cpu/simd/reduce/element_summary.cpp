@@ -15,8 +15,7 @@
 #include "../instruction_set.h"
 #include "../vector/vector.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // Odd, so that for a given index the hash is a bijection of the bits: a changed element changes the sum of the hashes.
@@ -325,5 +324,4 @@ ElementSummary summarise(const View& x, bool statistics, bool fingerprint) {
 
 void fill_element_summary(KernelTable& table) { table.summarise = summarise; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -6,8 +6,7 @@
 #include "../vector/vector.h"
 #include "reduction.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The largest or smallest element, or magnitude, of each column, as a reduction of reduction.h; NaN if a column has
 /// one.
@@ -71,5 +70,4 @@ class ExtremeColumns {
   A best_[most_columns];
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -12,8 +12,7 @@
 #include "../vector/streaming.h"
 #include "row_exponentials.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The part of a row that is processed at a time; it stays in the first-level cache.
@@ -205,5 +204,4 @@ constexpr LossKernels loss_kernels{
 
 void fill_loss(KernelTable& table) { table.loss = &loss_kernels; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -11,8 +11,7 @@
 // Sums over contiguous elements, a piece at a time, so that several passes over a piece find it in the cache. This
 // header is compiled once per instruction set.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The number of elements of a piece.
 inline constexpr std::int64_t piece = 1024;
@@ -189,5 +188,4 @@ struct Split {
   Vector<W> before(Vector<W> x) const { return (x - high) - low; }
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

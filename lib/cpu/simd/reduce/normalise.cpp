@@ -9,8 +9,7 @@
 #include "moments.h"
 #include "normalise_channels.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 std::int64_t rows_at_once(std::int64_t length) { return std::max<std::int64_t>(parallel_grain / length, 1); }
@@ -200,5 +199,4 @@ void fill_normalise(KernelTable& table) {
   table.normalise = &kernels;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -5,8 +5,7 @@
 #include "../instruction_set.h"
 #include "moments.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The planes of a batch: a channel consists of one plane of each example.
@@ -167,5 +166,4 @@ void normalise_channels_gradient(const View& dx, const View& dweight, const View
   });
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

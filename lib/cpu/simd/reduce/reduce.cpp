@@ -2,8 +2,7 @@
 #include "extreme_columns.h"
 #include "sum_columns.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 template <class A>
@@ -72,5 +71,4 @@ void fill_reduce(KernelTable& table) {
   table.reduce[static_cast<int>(Reduction::min)] = extreme<false>;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

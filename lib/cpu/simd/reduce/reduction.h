@@ -26,8 +26,7 @@
 // Short columns are folded: a packed column of n numbers is treated as n / fold rows of fold numbers, so that vectors
 // are full. The division of a reduction depends on shapes and strides only, never on the number of threads.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -294,5 +293,4 @@ class ReductionPlan {
   bool packed_;
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -6,8 +6,7 @@
 
 // Parts of sums of exponentials over rows. This header is compiled once per instruction set.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Loads a vector; a last, partial vector is padded with −∞.
 template <class T>
@@ -53,5 +52,4 @@ T sum_of_lanes(Vector<T> v) {
   return each[0];
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

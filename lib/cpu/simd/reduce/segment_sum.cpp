@@ -9,8 +9,7 @@
 #include "../instruction_set.h"
 #include "segment_sum.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 template <class F>
@@ -116,5 +115,4 @@ void segment_sum_rows(const View& rows, const View& sums, const View& values, co
   });
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

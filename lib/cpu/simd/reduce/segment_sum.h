@@ -8,12 +8,10 @@
 
 // Kernels of lib/kernels/sparse.h. Compiled once per instruction set.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 void order_rows(const View& numbers, const View& distinct, const View& indices, std::int64_t row_count);
 void segment_sum_rows(const View& rows, const View& sums, const View& values, const View& indices, const View& numbers,
                       std::int64_t row_count);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -15,8 +15,7 @@
 #include "../vector/streaming.h"
 #include "row_exponentials.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // A row of any floating type, computed in f32 or f64.
@@ -318,5 +317,4 @@ void fill_softmax(KernelTable& table) {
   table.log_softmax_gradient = floating<FromGradient<LogSoftmaxGradient>, View, View>;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -13,8 +13,7 @@
 // matrix are processed in blocks whose dense rows fit the second-level cache, and all sparse rows use one block before
 // the next. Sums are formed in the order of the entries, whatever the blocks.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 constexpr std::int64_t block_bytes = 1 << 20;
@@ -305,5 +304,4 @@ constexpr SparseKernels sparse_kernels{
 
 void fill_sparse(KernelTable& table) { table.sparse = &sparse_kernels; }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -8,8 +8,7 @@
 
 // Reductions Σ f(x, a), where the number a of each result comes from an earlier pass: a mean, or a largest element.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 template <class A>
@@ -217,5 +216,4 @@ void fill_statistics(KernelTable& table) {
   table.reduce[static_cast<int>(Reduction::logsumexp)] = logsumexp;
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -5,8 +5,7 @@
 
 #include "reduction.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Column sums, as a reduction of reduction.h. Eight rows are added in pairs, and the rounding error of adding such a
 /// group to the total is accumulated and added at the end: the error does not grow with the number of rows. Folded
@@ -107,5 +106,4 @@ class SumColumns {
   Number total_[most_columns], lost_[most_columns];
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -11,8 +11,7 @@
 #include "../../../core/threads/parallel.h"
 #include "../instruction_set.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 namespace {
 
 // The number of elements that go through a buffer at once: few enough for all buffers to stay in the first-level cache.
@@ -323,5 +322,4 @@ template void run_loop<2>(const View&, const View* const (&)[2], BlockLoop, Bloc
 template void run_loop<3>(const View&, const View* const (&)[3], BlockLoop, BlockLoopOptions);
 template void run_loop<4>(const View&, const View* const (&)[4], BlockLoop, BlockLoopOptions);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

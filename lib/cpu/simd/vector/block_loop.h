@@ -6,8 +6,7 @@
 
 #include "../../../core/target.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Applies a formula to `count` contiguous elements. `out` may be one of the inputs.
 using BlockLoop = void (*)(void* out, const void* const* inputs, std::int64_t count);
@@ -33,5 +32,4 @@ extern template void run_loop<2>(const View&, const View* const (&)[2], BlockLoo
 extern template void run_loop<3>(const View&, const View* const (&)[3], BlockLoop, BlockLoopOptions);
 extern template void run_loop<4>(const View&, const View* const (&)[4], BlockLoop, BlockLoopOptions);
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -8,8 +8,7 @@
 
 // This header is compiled once per instruction set.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Prefetches elements that are read soon. The processor itself prefetches no further than to the end of a page, and a
 /// row is often no longer than that.
@@ -19,5 +18,4 @@ void fetch(const T* from, std::int64_t count) {
   for (std::int64_t i = 0; i < count; i += line) hwy::Prefetch(from + i);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -13,8 +13,7 @@
 // Turns formulas into kernels. A formula is compiled once for vectors of f32 and once for f64; half inputs use the loop
 // of f32. This header is compiled once per instruction set.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 // Every floating element is computed by the vector formula, also those behind the last full vector: a value never
 // depends on its position.
@@ -158,5 +157,4 @@ void fill_unary_kernels(KernelTable& table, KernelList<Rows...>) {
   ((table.unary[unary_place<typename Rows::Formula>] = unary_kernel<Rows>()), ...);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

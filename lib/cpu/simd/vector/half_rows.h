@@ -10,8 +10,7 @@
 
 // Vectors of f32 from halves in memory, and the reverse. This header is compiled once per instruction set.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// The elements of a vector, widened to f32.
 HWY_INLINE Vector<float> load_widened(const BFloat16* from) {
@@ -73,5 +72,4 @@ void round_row(float* values, std::int64_t count) {
   }
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

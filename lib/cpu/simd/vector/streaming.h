@@ -11,8 +11,7 @@
 // Streaming stores, which bypass the caches, for outputs that would not stay in them. This header is compiled once per
 // instruction set.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Outputs of at least this size are written by streaming stores: half of the traffic of an ordinary write is the
 /// reading of the overwritten lines.
@@ -40,5 +39,4 @@ inline void copy_streaming(void* to, const void* from, std::int64_t bytes) {
 
 inline void end_streaming() { hwy::FlushStream(); }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -9,8 +9,7 @@
 // Highway's vector and tag as one value with operators, the type V of the formulas. This header is compiled once per
 // instruction set.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 namespace hn = hwy::HWY_NAMESPACE;
 
@@ -225,5 +224,4 @@ V in_double(V a, V b, F f) {
     return narrowed<V>(f(lower_half(a), lower_half(b)));
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

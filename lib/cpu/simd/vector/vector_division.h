@@ -3,8 +3,7 @@
 #include "../../../kernels/formulas/vocabulary.h"
 #include "vector.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 // For two f32 and a quotient below this, the quotient in f64 never crosses a whole number, and the remainder is exact.
 inline constexpr double exact_quotient = 0x1p28;
@@ -37,5 +36,4 @@ inline Vector<double> floor_quotient(Vector<double> a, Vector<double> b) {
   return by_lane(a, b, [](double x, double y) { return formulas::floor_quotient(x, y); });
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

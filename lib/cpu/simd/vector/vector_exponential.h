@@ -11,8 +11,7 @@
 // towards the minimal maximum of the relative error: Highway's take more than twice the instructions, of which its
 // conversions to integers are many.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 template <class T>
 inline constexpr T infinity = std::numeric_limits<T>::infinity();
@@ -322,5 +321,4 @@ inline Vector<double> pow(Vector<double> a, Vector<double> b) {
   return by_lane(a, b, [](double x, double y) { return std::pow(x, y); });
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -5,8 +5,7 @@
 #include "../../../core/philox.h"
 #include "vector.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 /// Computes what `philox` gives for consecutive counters, a vector of them at a time.
 class PhiloxBlock {
@@ -73,5 +72,4 @@ class PhiloxBlock {
   alignas(64) std::uint32_t word_[4][size];
 };
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -9,8 +9,7 @@
 // Functions whose f32 forms are polynomials fitted for reel, by least squares reweighted towards the minimal maximum of
 // the relative error; the f64 forms are the C library's.
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 // 2^x for x in [−126, 0], with an error of 8·10⁻⁸.
 inline Vector<float> short_exp2(Vector<float> x) {
@@ -95,5 +94,4 @@ inline Vector<double> lgamma(Vector<double> x) {
   });
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

@@ -6,8 +6,7 @@
 
 #include "vector.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 // Beyond this the subtracted multiple of π is not exact.
 inline constexpr double reduction_limit = 39000;
@@ -87,5 +86,4 @@ Vector<T> atan2(Vector<T> a, Vector<T> b) {
   return select(a == a, select(b == b, angle, b), a);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET

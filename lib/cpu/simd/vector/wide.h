@@ -4,8 +4,7 @@
 
 #include "../../../core/halves.h"
 
-namespace reel::detail {
-inline namespace REEL_TARGET {
+namespace reel::detail::inline REEL_TARGET {
 
 template <class T>
 Wide<T> wide(T element) {
@@ -24,5 +23,4 @@ T narrow(Wide<T> number) {
     return narrowed<T>(number);
 }
 
-}  // namespace REEL_TARGET
-}  // namespace reel::detail
+}  // namespace reel::detail::inline REEL_TARGET
