@@ -6,6 +6,7 @@
 #include <reel/dtype.h>
 
 #include "../../lib/core/convert.h"
+#include "../../lib/core/dtype_dispatch.h"
 #include "element.h"
 
 // Elements of a dtype that is known at run time only, for kernels that would otherwise be compiled once per dtype.
@@ -19,21 +20,9 @@ REEL_HOST_DEVICE Number number_at(DType dtype, const void* data, std::int64_t of
     return static_cast<Number>(loaded(static_cast<const T*>(data)[offset]));
   };
   if constexpr (std::is_integral_v<Number>) {
-    switch (dtype) {
-      case DType::i8: return element(std::type_identity<std::int8_t>());
-      case DType::i16: return element(std::type_identity<std::int16_t>());
-      case DType::i32: return element(std::type_identity<std::int32_t>());
-      case DType::u8: return element(std::type_identity<std::uint8_t>());
-      case DType::boolean: return element(std::type_identity<bool>());
-      default: return element(std::type_identity<std::int64_t>());
-    }
+    return dtype == DType::boolean ? element(std::type_identity<bool>()) : with_integer(dtype, element);
   } else {
-    switch (dtype) {
-      case DType::f64: return element(std::type_identity<double>());
-      case DType::bf16: return element(std::type_identity<BFloat16>());
-      case DType::f16: return element(std::type_identity<Float16>());
-      default: return element(std::type_identity<float>());
-    }
+    return with_floating(dtype, element);
   }
 }
 
@@ -42,21 +31,9 @@ template <class Number>
 REEL_HOST_DEVICE void put_number(DType dtype, void* data, std::int64_t offset, Number number) {
   auto put = [=]<class T>(std::type_identity<T>) { static_cast<T*>(data)[offset] = convert<T>(number); };
   if constexpr (std::is_integral_v<Number>) {
-    switch (dtype) {
-      case DType::i8: return put(std::type_identity<std::int8_t>());
-      case DType::i16: return put(std::type_identity<std::int16_t>());
-      case DType::i32: return put(std::type_identity<std::int32_t>());
-      case DType::u8: return put(std::type_identity<std::uint8_t>());
-      case DType::boolean: return put(std::type_identity<bool>());
-      default: return put(std::type_identity<std::int64_t>());
-    }
+    return dtype == DType::boolean ? put(std::type_identity<bool>()) : with_integer(dtype, put);
   } else {
-    switch (dtype) {
-      case DType::f64: return put(std::type_identity<double>());
-      case DType::bf16: return put(std::type_identity<BFloat16>());
-      case DType::f16: return put(std::type_identity<Float16>());
-      default: return put(std::type_identity<float>());
-    }
+    return with_floating(dtype, put);
   }
 }
 

@@ -2,9 +2,11 @@
 
 #include <bit>
 #include <cstdint>
+#include <type_traits>
 
 #include <reel/dtype.h>
 
+#include "../../lib/core/dtype_dispatch.h"
 #include "../../lib/core/target.h"
 
 namespace reel::detail::inline REEL_TARGET {
@@ -52,12 +54,14 @@ REEL_HOST_DEVICE inline std::uint64_t key_at(DType dtype, const void* data, std:
     case DType::f32: return floating(std::integral_constant<DType, DType::f32>(), std::uint32_t{});
     case DType::bf16: return floating(std::integral_constant<DType, DType::bf16>(), std::uint16_t{});
     case DType::f16: return floating(std::integral_constant<DType, DType::f16>(), std::uint16_t{});
-    case DType::i64: return static_cast<const std::uint64_t*>(data)[offset] ^ std::uint64_t{1} << 63;
-    case DType::i32: return static_cast<const std::uint32_t*>(data)[offset] ^ std::uint32_t{1} << 31;
-    case DType::i16: return static_cast<std::uint16_t>(static_cast<const std::uint16_t*>(data)[offset] ^ 1u << 15);
-    case DType::i8: return static_cast<std::uint8_t>(static_cast<const std::uint8_t*>(data)[offset] ^ 1u << 7);
-    default: return static_cast<const std::uint8_t*>(data)[offset];
+    case DType::boolean: return static_cast<const std::uint8_t*>(data)[offset];
+    default: break;
   }
+  return with_integer(dtype, [=]<class T>(std::type_identity<T>) -> std::uint64_t {
+    using Bits = std::make_unsigned_t<T>;
+    constexpr auto sign = static_cast<Bits>(std::is_signed_v<T> ? Bits{1} << (8 * sizeof(T) - 1) : Bits{0});
+    return static_cast<Bits>(static_cast<const Bits*>(data)[offset] ^ sign);
+  });
 }
 
 }  // namespace reel::detail::inline REEL_TARGET

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "../core/number_kind.h"
 #include "guard.h"
 #include "handles.h"
 
@@ -91,12 +92,7 @@ struct Wrapped {
 };
 
 io::DLDataType dlpack_type_of(DType dtype) {
-  auto bits = static_cast<std::uint8_t>(8 * size_of(dtype));
-  constexpr std::uint8_t signed_integer = 0, unsigned_integer = 1, floating = 2, bfloat = 4, boolean_code = 6;
-  if (dtype == boolean) return {boolean_code, bits, 1};
-  if (dtype == bf16) return {bfloat, bits, 1};
-  if (dtype == u8) return {unsigned_integer, bits, 1};
-  return {is_floating(dtype) ? floating : signed_integer, bits, 1};
+  return {static_cast<std::uint8_t>(kind_of(dtype)), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
 }
 
 }  // namespace

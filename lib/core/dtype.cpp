@@ -1,8 +1,13 @@
 #include <reel/dtype.h>
 
 #include <bit>
+#include <utility>
+
+#include "number_kind.h"
 
 namespace reel {
+
+using detail::kind_of, detail::NumberKind;
 
 DType promote(DType a, DType b) {
   if (a == b) return a;
@@ -13,8 +18,10 @@ DType promote(DType a, DType b) {
   }
   if (a == DType::boolean) return b;
   if (b == DType::boolean) return a;
-  if (size_of(a) == size_of(b)) return DType::i16;  // i8 with u8
-  return size_of(a) > size_of(b) ? a : b;
+  if (kind_of(a) == kind_of(b)) return size_of(a) > size_of(b) ? a : b;
+  if (kind_of(a) == NumberKind::unsigned_integer) std::swap(a, b);
+  if (size_of(a) > size_of(b)) return a;
+  return dtype_of(NumberKind::signed_integer, 2 * size_of(b)).value_or(DType::i64);
 }
 
 BFloat16::BFloat16(float value) {

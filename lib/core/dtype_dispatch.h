@@ -9,9 +9,18 @@
 
 namespace reel::detail::inline REEL_TARGET {
 
+template <class... A, class... B>
+TypeList<A..., B...> operator+(TypeList<A...>, TypeList<B...>);
+template <class... T>
+decltype((TypeList<>() + ... +
+          std::conditional_t<std::is_integral_v<T> && !std::is_same_v<T, bool>, TypeList<T>, TypeList<>>()))
+    integers_of(TypeList<T...>);
+/// The types of the elements of integer dtypes, bool not among them.
+using IntegerTypes = decltype(integers_of(ElementTypes()));
+
 /// Calls f(std::type_identity<T>()) with the element type T of a floating dtype.
 template <class F>
-decltype(auto) with_floating(DType dtype, F f) {
+constexpr decltype(auto) with_floating(DType dtype, F f) {
   switch (dtype) {
     case DType::f64: return f(std::type_identity<double>());
     case DType::bf16: return f(std::type_identity<BFloat16>());
@@ -20,21 +29,23 @@ decltype(auto) with_floating(DType dtype, F f) {
   }
 }
 
+/// Calls f(std::type_identity<T>()) with the type T of a list that a dtype's elements have; the last one if it has none.
+template <class F, class First, class... Rest>
+constexpr decltype(auto) with_type_of(TypeList<First, Rest...>, DType dtype, F& f) {
+  if constexpr (sizeof...(Rest) > 0)
+    if (dtype != dtype_of<First>()) return with_type_of(TypeList<Rest...>(), dtype, f);
+  return f(std::type_identity<First>());
+}
+
 /// Calls f(std::type_identity<T>()) with the element type T of an integer dtype, bool not among them.
 template <class F>
-decltype(auto) with_integer(DType dtype, F f) {
-  switch (dtype) {
-    case DType::i8: return f(std::type_identity<std::int8_t>());
-    case DType::i16: return f(std::type_identity<std::int16_t>());
-    case DType::i32: return f(std::type_identity<std::int32_t>());
-    case DType::u8: return f(std::type_identity<std::uint8_t>());
-    default: return f(std::type_identity<std::int64_t>());
-  }
+constexpr decltype(auto) with_integer(DType dtype, F f) {
+  return with_type_of(IntegerTypes(), dtype, f);
 }
 
 /// Calls f(std::type_identity<T>()) with the element type T of any dtype.
 template <class F>
-decltype(auto) with_type(DType dtype, F f) {
+constexpr decltype(auto) with_type(DType dtype, F f) {
   if (dtype == DType::boolean) return f(std::type_identity<bool>());
   return is_floating(dtype) ? with_floating(dtype, f) : with_integer(dtype, f);
 }

@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <ostream>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "dtype_dispatch.h"
 #include "op_error.h"
 #include "print.h"
 
@@ -296,19 +298,14 @@ std::vector<std::string> bool_words(const Tensor& tensor, const std::vector<std:
 }
 
 std::vector<std::string> words_of(const Tensor& tensor, const std::vector<std::int64_t>& offsets) {
-  switch (tensor.dtype()) {
-    case DType::f32: return float_words<float>(tensor, offsets);
-    case DType::f64: return float_words<double>(tensor, offsets);
-    case DType::bf16: return float_words<BFloat16>(tensor, offsets);
-    case DType::f16: return float_words<Float16>(tensor, offsets);
-    case DType::i32: return integer_words<std::int32_t>(tensor, offsets);
-    case DType::i64: return integer_words<std::int64_t>(tensor, offsets);
-    case DType::u8: return integer_words<std::uint8_t>(tensor, offsets);
-    case DType::i8: return integer_words<std::int8_t>(tensor, offsets);
-    case DType::i16: return integer_words<std::int16_t>(tensor, offsets);
-    case DType::boolean: return bool_words(tensor, offsets);
-  }
-  return {};
+  return with_type(tensor.dtype(), [&]<class T>(std::type_identity<T>) {
+    if constexpr (std::is_same_v<T, bool>)
+      return bool_words(tensor, offsets);
+    else if constexpr (std::is_integral_v<T>)
+      return integer_words<T>(tensor, offsets);
+    else
+      return float_words<T>(tensor, offsets);
+  });
 }
 
 }  // namespace

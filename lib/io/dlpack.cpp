@@ -10,6 +10,7 @@
 #include "../core/device_module.h"
 #include "../core/foreign_memory.h"
 #include "../core/memory_error.h"
+#include "../core/number_kind.h"
 #include "../core/op_error.h"
 #include "../core/storage.h"
 #include "../record/tape_list.h"
@@ -32,24 +33,13 @@ constexpr std::int32_t dlpack_cpu = 1, dlpack_cuda = 2, dlpack_cuda_host = 3, dl
 constexpr std::uint64_t read_only_flag = 1;
 constexpr DLPackVersion written_version{1, 0};
 
-struct DLPackType {
-  std::uint8_t code, bits;
-  DType dtype;
-};
-constexpr std::array dlpack_types{DLPackType{2, 32, f32}, DLPackType{2, 64, f64},    DLPackType{4, 16, bf16},
-                                  DLPackType{2, 16, f16}, DLPackType{0, 32, i32},    DLPackType{0, 64, i64},
-                                  DLPackType{1, 8, u8},   DLPackType{6, 8, boolean}, DLPackType{0, 8, i8},
-                                  DLPackType{0, 16, i16}};
-
 DLDataType dlpack_type(DType dtype) {
-  for (const DLPackType& type : dlpack_types)
-    if (type.dtype == dtype) return {type.code, type.bits, 1};
-  return {};
+  return {static_cast<std::uint8_t>(kind_of(dtype)), static_cast<std::uint8_t>(8 * size_of(dtype)), 1};
 }
 
 DType dtype_in(DLDataType given, Location where) {
-  for (const DLPackType& type : dlpack_types)
-    if (type.code == given.code && type.bits == given.bits && given.lanes == 1) return type.dtype;
+  if (given.bits % 8 == 0 && given.lanes == 1)
+    if (auto dtype = dtype_of(static_cast<NumberKind>(given.code), given.bits / 8)) return *dtype;
   static constexpr std::array names{"signed integer", "unsigned integer", "float", "opaque",
                                     "bfloat",         "complex",          "bool"};
   fail<DTypeError>(

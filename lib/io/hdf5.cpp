@@ -1,8 +1,8 @@
 #include <reel/io/hdf5.h>
 
-#include <array>
 #include <exception>
 #include <memory>
+#include <optional>
 #include <span>
 #include <utility>
 
@@ -25,8 +25,13 @@ constexpr const char* hdf5_name = "io::load_hdf5";
 // Deflate expands a byte to at most 1032.
 constexpr std::uint64_t most_expanded = 1032;
 
-// In the order of Hdf5Type.
-constexpr std::array hdf5_dtypes{f32, f64, f16, i32, i64, u8, boolean, i8, i16};
+// The dtype that holds a dataset's elements, if one does. Integers that no dtype has are widened.
+std::optional<DType> dtype_for(Hdf5Type type) {
+  if (std::optional<DType> own = dtype_of(type.kind, type.bytes)) return own;
+  bool is_integer = type.kind == NumberKind::signed_integer || type.kind == NumberKind::unsigned_integer;
+  if (!is_integer || type.bytes == 0 || type.bytes > 4) return {};
+  return type.bytes < 4 ? i32 : i64;
+}
 
 class Hdf5File {
  public:
@@ -53,7 +58,7 @@ class Hdf5File {
   struct Found {
     std::string path;
     Shape shape;
-    Hdf5Type type;
+    DType dtype;
   };
   struct Close {
     const Hdf5Table* table;
@@ -81,7 +86,8 @@ class Hdf5File {
     if (dataset.rank > max_rank)
       refuse(fmt::format("has a dataset {} of {} axes, more than the {} that reel's tensors can have", name,
                          dataset.rank, max_rank));
-    if (dataset.type == Hdf5Type::other_number)
+    std::optional<DType> dtype = dtype_for(dataset.type);
+    if (!dtype)
       refuse(
           fmt::format("has a dataset {} of a type of numbers that reel has not: convert it before it is saved", name));
     if (dataset.is_elsewhere) refuse(fmt::format("has a dataset {} in other files, which are not read", name));
@@ -92,7 +98,7 @@ class Hdf5File {
     std::optional<std::int64_t> count = element_count(shape);
     if (!count) refuse(fmt::format("has a dataset {} whose shape {} is larger than any file", name, to_string(shape)));
     check_stored(dataset, name, *count);
-    found_.push_back({dataset.path, shape, dataset.type});
+    found_.push_back({dataset.path, shape, *dtype});
   }
 
   void check_stored(const Hdf5Dataset& dataset, const std::string& name, std::int64_t count) {
@@ -101,26 +107,20 @@ class Hdf5File {
       refuse(fmt::format("has {} bytes, and its datasets are said to have more: it is faulty", bytes_));
     stored_ += dataset.stored_bytes;
     std::uint64_t most = dataset.stored_bytes * (dataset.is_compressed ? most_expanded : 1);
-    // Unsigned integers of two and four bytes are widened.
-    std::uint64_t least_size = dataset.type == Hdf5Type::i32   ? 2
-                               : dataset.type == Hdf5Type::i64 ? 4
-                                                               : size(dataset.type);
-    if (static_cast<std::uint64_t>(count) > most / least_size)
+    if (static_cast<std::uint64_t>(count) > most / dataset.type.bytes)
       refuse(fmt::format("has a dataset {} of {} elements in {} bytes, which cannot hold them", name, count,
                          dataset.stored_bytes));
   }
 
-  static std::size_t size(Hdf5Type type) { return size_of(hdf5_dtypes[static_cast<std::size_t>(type)]); }
-
   Tensor read(const Found& found) const {
-    DType dtype = hdf5_dtypes[static_cast<std::size_t>(found.type)];
-    Tensor tensor = allocate(context(), {found.shape, dtype, cpu}, hdf5_name, where_);
+    Tensor tensor = allocate(context(), {found.shape, found.dtype, cpu}, hdf5_name, where_);
     if (tensor.numel() == 0) return tensor;
     void* elements = tensor.body().data;
     ModuleMessage message;
-    if (!table_.read(open_.get(), found.path.c_str(), found.type, elements, message))
+    Hdf5Type type{kind_of(found.dtype), static_cast<std::uint8_t>(size_of(found.dtype))};
+    if (!table_.read(open_.get(), found.path.c_str(), type, elements, message))
       refuse(fmt::format("{} ({})", printable(message.text), shown(found.path)));
-    if (dtype == boolean) make_bools(new_elements_of(tensor));
+    if (found.dtype == boolean) make_bools(new_elements_of(tensor));
     return tensor;
   }
 

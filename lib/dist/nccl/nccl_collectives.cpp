@@ -34,7 +34,7 @@ ncclDataType_t type_of(DType dtype) {
     case DType::i8: return ncclInt8;
     case DType::u8:
     case DType::boolean: return ncclUint8;
-    case DType::i16: break;
+    default: break;
   }
   fail<DTypeError>("dist::Group", {}, "{} cannot be exchanged between GPUs; convert it first", name_of(dtype));
 }

@@ -120,25 +120,13 @@ bool find_type(hid_t type, Hdf5Type& found) {
   std::size_t size = H5Tget_size(type);
   H5T_class_t kind = H5Tget_class(type);
   bool is_signed = kind == H5T_INTEGER && H5Tget_sign(type) == H5T_SGN_2;
-  found = Hdf5Type::other_number;
-  if (is_boolean(type)) {
-    found = Hdf5Type::boolean;
-  } else if (kind == H5T_FLOAT) {
-    if (size == 2) found = Hdf5Type::f16;
-    if (size == 4) found = Hdf5Type::f32;
-    if (size == 8) found = Hdf5Type::f64;
-  } else if (kind == H5T_INTEGER) {
-    if (size == 1)
-      found = is_signed ? Hdf5Type::i8 : Hdf5Type::u8;
-    else if (size == 2 && is_signed)
-      found = Hdf5Type::i16;
-    else if (size < 4 || (size == 4 && is_signed))
-      found = Hdf5Type::i32;
-    else if (size == 4 || (size == 8 && is_signed))
-      found = Hdf5Type::i64;
-  } else {
-    return false;
-  }
+  found = {NumberKind::floating, static_cast<std::uint8_t>(std::min<std::size_t>(size, 255))};
+  if (is_boolean(type))
+    found.kind = NumberKind::boolean;
+  else if (kind == H5T_INTEGER)
+    found.kind = is_signed ? NumberKind::signed_integer : NumberKind::unsigned_integer;
+  else
+    return kind == H5T_FLOAT;
   return true;
 }
 
@@ -218,19 +206,16 @@ hid_t half_type() {
 }
 
 hid_t memory_type(Hdf5Type type, hid_t dataset) {
-  switch (type) {
-    case Hdf5Type::f32: return H5Tcopy(H5T_IEEE_F32LE);
-    case Hdf5Type::f64: return H5Tcopy(H5T_IEEE_F64LE);
-    case Hdf5Type::f16: return half_type();
-    case Hdf5Type::i32: return H5Tcopy(H5T_STD_I32LE);
-    case Hdf5Type::i64: return H5Tcopy(H5T_STD_I64LE);
-    case Hdf5Type::u8: return H5Tcopy(H5T_STD_U8LE);
-    case Hdf5Type::i8: return H5Tcopy(H5T_STD_I8LE);
-    case Hdf5Type::i16: return H5Tcopy(H5T_STD_I16LE);
-    case Hdf5Type::boolean: return H5Dget_type(dataset);  // one byte each
-    case Hdf5Type::other_number: return H5I_INVALID_HID;
+  if (type.kind == NumberKind::boolean) return H5Dget_type(dataset);  // one byte each
+  bool is_signed = type.kind == NumberKind::signed_integer;
+  if (type.kind == NumberKind::floating)
+    return type.bytes == 2 ? half_type() : H5Tcopy(type.bytes == 4 ? H5T_IEEE_F32LE : H5T_IEEE_F64LE);
+  switch (type.bytes) {
+    case 1: return H5Tcopy(is_signed ? H5T_STD_I8LE : H5T_STD_U8LE);
+    case 2: return H5Tcopy(is_signed ? H5T_STD_I16LE : H5T_STD_U16LE);
+    case 4: return H5Tcopy(is_signed ? H5T_STD_I32LE : H5T_STD_U32LE);
+    default: return H5Tcopy(is_signed ? H5T_STD_I64LE : H5T_STD_U64LE);
   }
-  return H5I_INVALID_HID;
 }
 
 bool read_dataset(OpenHdf5* file, const char* path, Hdf5Type type, void* elements, ModuleMessage& message) noexcept {

@@ -3,12 +3,16 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "../../core/number_kind.h"
 #include "../module.h"
 
 namespace reel::detail {
 
-/// The types of elements that a dataset can be read as.
-enum class Hdf5Type : std::uint8_t { f32, f64, f16, i32, i64, u8, boolean, i8, i16, other_number };
+/// The type of a dataset's elements.
+struct Hdf5Type {
+  NumberKind kind;
+  std::uint8_t bytes;
+};
 
 /// A dataset of numbers.
 struct Hdf5Dataset {
@@ -34,7 +38,7 @@ struct OpenHdf5;
 /// The functions of libreel_hdf5.so. Those that return bool return false after they have written a message, a predicate
 /// about the file such as "is cut off".
 struct Hdf5Table {
-  static constexpr ModuleName module = {"reel_hdf5", "HDF5 files", "libhdf5-103-1", 3};
+  static constexpr ModuleName module = {"reel_hdf5", "HDF5 files", "libhdf5-103-1", 4};
 
   /// Opens a file to read. Null after a message.
   OpenHdf5* (*open)(const char* path, ModuleMessage& message) noexcept;

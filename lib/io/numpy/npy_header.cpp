@@ -9,23 +9,40 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "../../core/number_kind.h"
 #include "../../core/printable.h"
 
 namespace reel::io {
 
-using detail::shown;
+using detail::kind_of, detail::NumberKind, detail::shown;
 
 namespace {
 
 constexpr std::string_view npy_magic = "\x93NUMPY";
 constexpr std::size_t npy_alignment = 64;
 
-constexpr std::array npy_elements{NpyElement{f16, 2, true, false, "f2"},      NpyElement{f32, 4, true, false, "f4"},
-                                  NpyElement{f64, 8, true, false, "f8"},      NpyElement{i32, 4, true, false, "i4"},
-                                  NpyElement{i64, 8, true, false, "i8"},      NpyElement{u8, 1, false, false, "u1"},
-                                  NpyElement{boolean, 1, false, false, "b1"}, NpyElement{bf16, 2, true, false, "V2"},
-                                  NpyElement{i8, 1, true, false, "i1"},       NpyElement{i16, 2, true, false, "i2"},
-                                  NpyElement{i32, 2, false, false, "u2"},     NpyElement{i64, 4, false, false, "u4"}};
+// NumPy's name of a dtype, without the order of bytes.
+std::string npy_name(DType dtype) {
+  auto letter = [](NumberKind kind) {
+    switch (kind) {
+      case NumberKind::signed_integer: return 'i';
+      case NumberKind::unsigned_integer: return 'u';
+      case NumberKind::boolean: return 'b';
+      case NumberKind::bfloat: return 'V';
+      default: return 'f';
+    }
+  };
+  return fmt::format("{}{}", letter(kind_of(dtype)), size_of(dtype));
+}
+
+std::optional<NpyElement> find_element(std::string_view name) {
+  for (int i = 0; i < dtype_count; ++i)
+    if (auto dtype = static_cast<DType>(i); npy_name(dtype) == name)
+      return NpyElement{dtype, size_of(dtype), std::string(name), false};
+  if (name == "u2") return NpyElement{i32, 2, std::string(name), false};
+  if (name == "u4") return NpyElement{i64, 4, std::string(name), false};
+  return {};
+}
 
 template <class... T>
 [[noreturn]] void refuse_npy(fmt::format_string<T...> words, T&&... values) {
@@ -54,9 +71,8 @@ NpyElement element_of(std::string_view descr, bool widens) {
     name.remove_prefix(1);
   }
   if (name == "?") name = "b1";
-  auto found =
-      std::find_if(npy_elements.begin(), npy_elements.end(), [&](const NpyElement& one) { return one.name == name; });
-  if (found == npy_elements.end()) {
+  std::optional<NpyElement> found = find_element(name);
+  if (!found) {
     if (const char* kind = name.empty() ? nullptr : kind_of(name.front()))
       refuse_npy("has elements of the type {}: {}, which tensors do not hold", shown(descr), kind);
     refuse_npy("has elements of the type {}, which reel does not have: convert them in Python with astype",
@@ -212,11 +228,9 @@ std::size_t npy_count_bytes(std::string_view signature) {
 NpyHeader parsed_npy(std::string_view text, bool widens) { return NpyParser(text, widens).parse(); }
 
 std::string npy_prelude(DType dtype, const Shape& shape) {
-  auto found = std::find_if(npy_elements.begin(), npy_elements.end(),
-                            [&](const NpyElement& one) { return one.dtype == dtype && !one.is_widened(); });
   std::string text =
-      fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}", found->bytes == 1 ? '|' : '<',
-                  found->name, fmt::join(shape.begin(), shape.end(), ", "), shape.rank() == 1 ? "," : "");
+      fmt::format("{{'descr': '{}{}', 'fortran_order': False, 'shape': ({}{}), }}", size_of(dtype) == 1 ? '|' : '<',
+                  npy_name(dtype), fmt::join(shape.begin(), shape.end(), ", "), shape.rank() == 1 ? "," : "");
   std::size_t before = npy_signature_bytes + 2;
   std::size_t size = (before + text.size() + 1 + npy_alignment - 1) / npy_alignment * npy_alignment - before;
   text.append(size - 1 - text.size(), ' ');

@@ -12,11 +12,10 @@ namespace reel::io {
 
 /// The kind of an array's elements in a file. Those that no tensor has are converted.
 struct NpyElement {
-  DType dtype;            ///< of the tensor
-  std::size_t bytes;      ///< of an element in the file
-  bool is_signed;         ///< of integers in the file
-  bool is_big_endian;     ///< in the file
-  std::string_view name;  ///< NumPy's: "f4"
+  DType dtype;         ///< of the tensor
+  std::size_t bytes;   ///< of an element in the file
+  std::string name;    ///< NumPy's: "f4"
+  bool is_big_endian;  ///< in the file
 
   /// True if elements in the file have another size than in the tensor.
   bool is_widened() const { return bytes != size_of(dtype); }

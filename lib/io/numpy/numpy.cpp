@@ -98,9 +98,8 @@ void widen(std::span<const std::byte> from, std::span<std::byte> to) {
 }
 
 void widen_elements(const NpyElement& element, std::span<const std::byte> from, std::span<std::byte> to) {
-  if (element.bytes == 1) return widen<std::int8_t, std::int32_t>(from, to);
   if (element.bytes == 4) return widen<std::uint32_t, std::int64_t>(from, to);
-  return element.is_signed ? widen<std::int16_t, std::int32_t>(from, to) : widen<std::uint16_t, std::int32_t>(from, to);
+  widen<std::uint16_t, std::int32_t>(from, to);
 }
 
 void read_elements(const ArraySource& source, const NpyElement& element, std::span<std::byte> bytes) {

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "message.h"
+#include "model_tensor.h"
 
 namespace reel::detail {
 namespace {
@@ -112,21 +113,10 @@ void write_graph(proto::GraphProto& to, const OnnxGraph& from) {
   for (const OnnxValue& value : from.outputs) write_value(*to.add_output(), value);
 }
 
+// 0 for types that reel has not.
 std::size_t bytes_of(OnnxType type) {
-  switch (type) {
-    case OnnxType::u8:
-    case OnnxType::i8:
-    case OnnxType::boolean: return 1;
-    case OnnxType::i16:
-    case OnnxType::f16:
-    case OnnxType::bf16: return 2;
-    case OnnxType::f32:
-    case OnnxType::i32: return 4;
-    case OnnxType::f64:
-    case OnnxType::i64: return 8;
-    case OnnxType::none: break;
-  }
-  return 0;
+  DType dtype;
+  return io::onnx::dtype_of(type, dtype) ? size_of(dtype) : 0;
 }
 
 // The elements from a field whose numbers may be wider.
@@ -169,13 +159,12 @@ void read_tensor(const proto::TensorProto& from, OnnxTensor& to) {
     case OnnxType::f32: return take<float>(from.float_data(), count, to);
     case OnnxType::f64: return take<double>(from.double_data(), count, to);
     case OnnxType::i64: return take<std::int64_t>(from.int64_data(), count, to);
-    case OnnxType::i32: return take<std::int32_t>(from.int32_data(), count, to);
-    case OnnxType::i16:
-    case OnnxType::f16:
-    case OnnxType::bf16: return take<std::uint16_t>(from.int32_data(), count, to);
     case OnnxType::boolean: return take<bool>(from.int32_data(), count, to);
-    default: return take<std::uint8_t>(from.int32_data(), count, to);
+    default: break;
   }
+  if (each == 4) return take<std::int32_t>(from.int32_data(), count, to);
+  if (each == 2) return take<std::uint16_t>(from.int32_data(), count, to);
+  take<std::uint8_t>(from.int32_data(), count, to);
 }
 
 void read_value(const proto::ValueInfoProto& from, OnnxValue& to) {

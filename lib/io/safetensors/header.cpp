@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <bit>
+#include <cctype>
 #include <limits>
 #include <span>
 #include <stdexcept>
@@ -22,14 +23,6 @@ using detail::shown;
 
 namespace {
 
-struct FormatName {
-  std::string_view name;
-  DType dtype;
-};
-constexpr std::array format_names{FormatName{"F32", f32}, FormatName{"F64", f64},      FormatName{"BF16", bf16},
-                                  FormatName{"F16", f16}, FormatName{"I32", i32},      FormatName{"I64", i64},
-                                  FormatName{"U8", u8},   FormatName{"BOOL", boolean}, FormatName{"I8", i8},
-                                  FormatName{"I16", i16}};
 // Dtypes of the format that tensors do not have.
 constexpr std::array foreign_names{"U16",     "U32",     "U64",     "F8_E4M3", "F8_E5M2",
                                    "F8_E8M0", "F6_E2M3", "F6_E3M2", "F4",      "C64"};
@@ -260,15 +253,15 @@ void check_places(const std::vector<Described>& tensors, std::uint64_t elements)
 
 }  // namespace
 
-std::string_view format_name(DType dtype) {
-  return std::find_if(format_names.begin(), format_names.end(),
-                      [&](const FormatName& one) { return one.dtype == dtype; })
-      ->name;
+std::string format_name(DType dtype) {
+  std::string name = name_of(dtype);
+  for (char& letter : name) letter = static_cast<char>(std::toupper(static_cast<unsigned char>(letter)));
+  return name;
 }
 
-std::optional<DType> dtype_of(std::string_view format_name) {
-  for (const FormatName& one : format_names)
-    if (one.name == format_name) return one.dtype;
+std::optional<DType> dtype_of(std::string_view name) {
+  for (int i = 0; i < dtype_count; ++i)
+    if (auto dtype = static_cast<DType>(i); format_name(dtype) == name) return dtype;
   return {};
 }
 

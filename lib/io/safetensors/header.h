@@ -35,9 +35,9 @@ struct Header {
 };
 
 /// The format's name for a dtype.
-std::string_view format_name(DType dtype);
+std::string format_name(DType dtype);
 /// The dtype of that name, if tensors can have it.
-std::optional<DType> dtype_of(std::string_view format_name);
+std::optional<DType> dtype_of(std::string_view name);
 
 /// Parses a header that is followed by `elements` bytes, and checks every rule of the format.
 /// Throws: std::runtime_error with a predicate about the file: "has a tensor …".

@@ -2,6 +2,11 @@
 
 #include <reel/ops/comparison.h>
 
+#include <cstdint>
+#include <limits>
+#include <type_traits>
+
+#include "../../core/dtype_dispatch.h"
 #include "../registry.h"
 #include "elementwise.h"
 
@@ -49,7 +54,11 @@ Tensor bitwise_not(const Arg& x) {
     fail<DTypeError>(name, x.location(), "takes integers or bools, not {}; convert with to(x, i64)", describe(tensor));
   if (tensor.dtype() == DType::boolean) return logical_not(x);
   OpScope caller(x.location(), name);
-  return bitwise_xor(tensor, tensor.dtype() == DType::u8 ? 255 : -1);
+  // All bits as the largest number, or as −1.
+  std::int64_t all = with_integer(tensor.dtype(), []<class T>(std::type_identity<T>) {
+    return static_cast<std::int64_t>(std::is_signed_v<T> ? T(-1) : std::numeric_limits<T>::max());
+  });
+  return bitwise_xor(tensor, all);
 }
 
 std::span<const RegisteredOp> detail::bitwise_ops() {

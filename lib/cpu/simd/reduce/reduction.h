@@ -79,14 +79,10 @@ struct Reader {
   explicit Reader(const View& x) : data(x.data) {
     if (x.dtype == dtype_of<Wide>()) plain = x.as<Wide>();
     if constexpr (std::is_integral_v<Wide>) {
-      switch (x.dtype) {
-        case DType::i8: gather = gather_tile<Wide, std::int8_t>; break;
-        case DType::i16: gather = gather_tile<Wide, std::int16_t>; break;
-        case DType::i32: gather = gather_tile<Wide, std::int32_t>; break;
-        case DType::u8: gather = gather_tile<Wide, std::uint8_t>; break;
-        case DType::boolean: gather = gather_tile<Wide, bool>; break;
-        default: gather = gather_tile<Wide, std::int64_t>;
-      }
+      if (x.dtype == DType::boolean)
+        gather = gather_tile<Wide, bool>;
+      else
+        with_integer(x.dtype, [&]<class T>(std::type_identity<T>) { gather = gather_tile<Wide, T>; });
     } else {
       switch (x.dtype) {
         case DType::bf16: gather = gather_tile<Wide, BFloat16>; break;
