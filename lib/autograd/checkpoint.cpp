@@ -150,8 +150,6 @@ void accumulate_gradients(Gradient& g);
 
 constexpr OpInfo listed_op{
     .name = checkpoint_name,
-    .arity = -1,
-    .batching = Batching::loop,
     .forward = nullptr,
     .gradient = accumulate_gradients,
 };
@@ -207,8 +205,6 @@ void run_within_collecting(TapeList& list, const Segment& segment, std::span<con
 // saves.
 constexpr OpInfo called_op{
     .name = checkpoint_name,
-    .arity = -1,
-    .batching = Batching::loop,
     .forward =
         [](Call& door_call) {
           auto& call = static_cast<CheckpointCall&>(door_call);

@@ -214,7 +214,7 @@ const CustomOp& custom_op(std::string_view name, const CustomFunctions& function
     if (op.name == name && op.functions.forward == functions.forward) return op;
   ops.made.push_back({std::string(name), functions, {}, {}});
   CustomOp& op = ops.made.back();
-  op.called = {.name = op.name.c_str(), .arity = -1, .batching = Batching::loop, .forward = run_forward};
+  op.called = {.name = op.name.c_str(), .forward = run_forward};
   op.listed = op.called;
   op.listed.gradient = run_gradient;
   return op;

@@ -31,8 +31,6 @@ void copy_rows(const Body& to, std::int64_t row, const Body& rows) {
 
 constexpr OpInfo append_rows_op{
     .name = "append_rows",
-    .arity = 2,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           std::int64_t row = call.attributes<FirstRow>().row;
@@ -40,6 +38,7 @@ constexpr OpInfo append_rows_op{
           copy_rows(call.output(1), row, call.input(1));
         },
     .writes_part = true,
+    .internal = true,
 };
 
 namespace {
@@ -106,8 +105,8 @@ void DeferredProducts::put(std::uint32_t slot, const Entry& asks, Panel panel) {
   panels_.emplace(slot, std::move(panel));
 }
 
-std::span<const RegisteredOp> deferred_product_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "append_rows", .info = &append_rows_op, .internal = true}};
+OpList deferred_product_ops() {
+  static constexpr const OpInfo* ops[] = {&append_rows_op};
   return ops;
 }
 

@@ -26,35 +26,32 @@ namespace reel::detail {
 
 constexpr OpInfo accumulate_op{
     .name = "accumulate",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward =
         [](Call& call) {
           const Body& total = call.output();
           kernels(total.device).binary[binary_place<formulas::Add>](total, total, call.input(1));
         },
+    .internal = true,
 };
 
 constexpr OpInfo accumulate_product_op{
     .name = "accumulate_product",
-    .arity = 3,
-    .batching = Batching::elementwise,
     .forward =
         [](Call& call) { kernels(call.output().device).multiply_add(call.output(), call.input(1), call.input(2)); },
+    .internal = true,
 };
 
 // total += leftᵀ right
 
 constexpr OpInfo accumulate_transposed_product_op{
     .name = "accumulate_transposed_product",
-    .arity = 3,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           const Body& left = call.input(1);
           count_products(call.output(), left.dims[0]);
           kernels(call.output().device).matmul_add(call.output(), TransposedMatrix(left).view(), call.input(2), {});
         },
+    .internal = true,
 };
 
 namespace {
@@ -407,12 +404,8 @@ void Gradient::accumulate_rows(std::size_t i, const Tensor& indices, Tensor valu
   if (wants(i)) pass_.add_rows(entry_.input_slots()[i], indices, std::move(values));
 }
 
-std::span<const RegisteredOp> backward_pass_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "accumulate", .info = &accumulate_op, .internal = true},
-      {.name = "accumulate_product", .info = &accumulate_product_op, .internal = true},
-      {.name = "accumulate_transposed_product", .info = &accumulate_transposed_product_op, .internal = true},
-  };
+OpList backward_pass_ops() {
+  static constexpr const OpInfo* ops[] = {&accumulate_op, &accumulate_product_op, &accumulate_transposed_product_op};
   return ops;
 }
 

@@ -156,15 +156,13 @@ void Hooks::pass(const TapeList& list, const Entry& entry, std::span<Tensor> out
 }
 
 void check_recorded(const char* caller, std::string_view name, Location where) {
-  for (const OpFamily& family : registered_ops())
-    for (const RegisteredOp& op : family.ops) {
-      if (op.name != name) continue;
-      if (!op.info)
-        fail<Error>(caller, where, "{} is composed of other ops and leaves no entry of its own; hook those", name);
-      if (!op.info->gradient) fail<Error>(caller, where, "{} has no gradient, so a tape never holds one", name);
-      if (op.info->name != name) fail<Error>(caller, where, "{} is recorded as {}; hook that", name, op.info->name);
-      return;
-    }
+  if (is_composed(name))
+    fail<Error>(caller, where, "{} is composed of other ops and leaves no entry of its own; hook those", name);
+  if (const OpInfo* op = find_op(name)) {
+    if (!op->gradient) fail<Error>(caller, where, "{} has no gradient, so a tape never holds one", name);
+    if (op->name != name) fail<Error>(caller, where, "{} is recorded as {}; hook that", name, op->name);
+    return;
+  }
   if (name == "checkpoint" || is_custom_op(name)) return;
   fail<Error>(caller, where,
               "there is no op named '{}'; debug::ops() lists all, and a custom one is known when it has run", name);

@@ -26,26 +26,24 @@ const SparseKernels& sparse_kernels(const Call& call) { return *kernels(call.out
 
 constexpr OpInfo order_rows_op{
     .name = "order_rows",
-    .arity = 1,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           sparse_kernels(call).order_rows(call.output(0), call.output(1), call.input(0),
                                           call.attributes<RowCount>().rows);
         },
+    .internal = true,
 };
 
 // The different rows, ascending, and the sum of the values of each.
 
 constexpr OpInfo segment_sum_rows_op{
     .name = "segment_sum_rows",
-    .arity = 3,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           sparse_kernels(call).segment_sum_rows(call.output(0), call.output(1), call.input(0), call.input(1),
                                                 call.input(2), call.attributes<RowCount>().rows);
         },
+    .internal = true,
 };
 
 RowGradient combined(const Tensor& indices, const Tensor& values, std::int64_t count) {
@@ -78,11 +76,8 @@ Tensor dense(const RowGradient& gradient, const Shape& shape) {
   return with_rows(nothing, gradient.rows, gradient.values);
 }
 
-std::span<const RegisteredOp> row_gradient_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "order_rows", .info = &order_rows_op, .internal = true},
-      {.name = "segment_sum_rows", .info = &segment_sum_rows_op, .internal = true},
-  };
+OpList row_gradient_ops() {
+  static constexpr const OpInfo* ops[] = {&order_rows_op, &segment_sum_rows_op};
   return ops;
 }
 

@@ -10,6 +10,7 @@
 #include "../core/storage.h"
 #include "../dispatch/invoke.h"
 #include "../ops/few.h"
+#include "../ops/joining.h"
 #include "../ops/shape/batch.h"
 #include "../record/origin.h"
 #include "../record/row_division.h"
@@ -17,22 +18,6 @@
 
 namespace reel::detail {
 namespace {
-
-bool same_sizes(const Body& x, const OutputSpec& spec) {
-  return x.rank == spec.rank && std::equal(x.dims, x.dims + x.rank, spec.dims);
-}
-
-// Elementwise calls whose operands all have the result's shape are joined by rows; others broadcast, and are stacked.
-Joining joining_of_elementwise(const Call& call) {
-  using By = Joining::By;
-  if (call.specs.empty() || call.inputs.empty()) return {};
-  const OutputSpec& result = call.specs[0];
-  bool all_alike = result.rank > 0;
-  for (const Tensor* input : call.inputs) all_alike &= same_sizes(input->body(), result);
-  if (all_alike) return {.by = By::rows};
-  if (result.rank == max_rank) return {};
-  return {.by = By::stacked, .broadcasts = true};
-}
 
 bool is_view(const Call& call) { return call.specs.empty(); }
 
@@ -189,8 +174,7 @@ bool is_same(const TapeList& tapes, const Tensor& a, const Tensor& b) {
 Joining joining_of(const Call& call) {
   // What overwrites runs at once, and so does what makes a tensor from nothing, or makes none.
   if (call.inputs.empty() || call.outputs.empty() || call.outputs[0].defined() || call.op.writes_part) return {};
-  if (call.op.joining) return call.op.joining(call);
-  return call.op.batching == Batching::elementwise ? joining_of_elementwise(call) : Joining{};
+  return call.op.joining ? call.op.joining(call) : Joining{};
 }
 
 GroupKey::GroupKey(const Call& call, const Joining& joining, const Context& context, bool recorded) {
@@ -326,7 +310,7 @@ Tensor Group::joined_input(std::size_t i) {
   first.marks = marks;
   if (whole.defined()) whole.body().marks &= Body::single_block;
   // The function that called a fused op has seen to it that its operands are contiguous.
-  bool any_layout = is_view(first_) || first_.op.batching == Batching::elementwise;
+  bool any_layout = is_view(first_) || is_elementwise(first_.op);
   bool fits = whole.defined() && (any_layout || whole.is_contiguous());
   return fits ? whole : gathered_input(i, shape);
 }

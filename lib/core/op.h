@@ -16,14 +16,6 @@ namespace reel::detail {
 class Gradient;
 struct Call;
 
-/// How equal calls of different examples may be batched into one.
-enum class Batching : std::uint8_t {
-  elementwise,  ///< any calls with the same op, dtypes and attributes: concatenated
-  stack,        ///< calls of the same shapes: along a new or the leading axis
-  gather,       ///< calls that share a table: their indices concatenated
-  loop,         ///< not batched: run one after the other
-};
-
 /// How calls of one op are joined, so that they run as one.
 struct Joining {
   enum class By : std::uint8_t {
@@ -67,9 +59,6 @@ constexpr InputSet inputs(std::initializer_list<int> numbers) {
 /// The fixed properties of an op; one static constant for each op.
 struct OpInfo {
   const char* name;
-  /// The number of inputs; -1: any.
-  int arity;
-  Batching batching;
   /// Computes `call.outputs`. They are allocated, unless `call.specs` is empty: then it makes them, as views of the
   /// inputs.
   void (*forward)(Call& call);
@@ -87,8 +76,12 @@ struct OpInfo {
   /// The op is in place and writes only a part of the output.
   bool writes_part = false;
   Precision precision = Precision::promoted;
-  /// How this call can be joined with others of its kind. Null: by rows or stacked if the op is elementwise, else not.
+  /// How this call can be joined with others of its kind; `by_elements` for elementwise ops. Null: every call runs alone.
   Joining (*joining)(const Call& call) = nullptr;
+  /// No public function has this name, or the op is a public one's form for some operands.
+  bool internal = false;
+  /// The op runs only where a device other than the CPU takes part; tests/cuda has its tests.
+  bool needs_device = false;
 };
 
 /// A floating attribute, compared and hashed by its bits.

@@ -13,7 +13,6 @@
 #include "../core/storage.h"
 #include "../record/tape_list.h"
 #include "if_needed.h"
-#include "registry.h"
 #include "shape/batch.h"
 
 namespace reel {
@@ -154,11 +153,6 @@ std::string to_string(const Tensor& tensor) {
   if (!tensor.defined() || tensor.device() == cpu) return print(tensor);
   NoRecord pause;
   return print(to_if_needed(tensor, cpu));
-}
-
-std::span<const RegisteredOp> detail::access_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "item"}, {.name = "data"}, {.name = "write"}};
-  return ops;
 }
 
 }  // namespace reel

@@ -9,6 +9,11 @@
 
 namespace reel::detail {
 
+/// For an elementwise op: by rows if all operands have the result's shape; others broadcast, and are stacked.
+Joining by_elements(const Call& call);
+/// Returns true if the op's calls are joined by `by_elements`.
+bool is_elementwise(const OpInfo& op);
+
 /// For an op that treats the rows of all its operands one by one.
 inline Joining by_rows(const Call& call) {
   for (const Tensor* input : call.inputs)

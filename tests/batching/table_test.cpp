@@ -226,7 +226,7 @@ TEST_CASE("calls of one op with other shapes and attributes in one batch give wh
       }
 }
 
-TEST_CASE("every op that has a rule of joining runs for several examples at once") {
+TEST_CASE("an op runs for several examples at once if and only if it has a rule of joining") {
   std::set<std::string, std::less<>> joined;
   for (const Row& row : table())
     for (Common common : {Common::none, Common::all_but_first, Common::last_two, Common::computed}) {
@@ -236,16 +236,12 @@ TEST_CASE("every op that has a rule of joining runs for several examples at once
       for (const BatchedLine& line : report.lines)
         if (line.groups > 0) joined.insert(line.op);
     }
-  // Their results must not share elements; a view that gradients do not pass.
-  const std::set<std::string_view> alone{"copy", "stop_gradient"};
   for (const detail::OpFamily& family : detail::registered_ops())
-    for (const detail::RegisteredOp& op : family.ops) {
-      if (!op.info || op.internal || op.needs_device || op.info->arity == 0 || alone.contains(op.info->name)) continue;
-      bool in_place = family.name == std::string_view("in_place");
-      bool has_rule = op.info->joining || (op.info->batching == detail::Batching::elementwise && !in_place);
-      CAPTURE(op.name, op.info->name);
-      if (has_rule) CHECK(joined.contains(std::string_view(op.info->name)));
-    }
+    for (const detail::OpInfo* op : family.ops)
+      if (!op->internal) {
+        CAPTURE(op->name);
+        CHECK(joined.contains(std::string_view(op->name)) == (op->joining != nullptr));
+      }
 }
 
 }  // namespace reel_test

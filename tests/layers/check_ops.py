@@ -2,7 +2,7 @@
 """Fails if an op is not in the registry, or a name is in it twice.
 
 Reads the sources of lib/ops and lib/autograd, so that ops that no test runs are seen too: each `OpInfo` constant must
-be in a list of `RegisteredOp`, and each list in REEL_OP_LISTS of lib/ops/registry.h.
+be in an `OpList`, and each list in lib/ops/registry.cpp.
 
 Usage: check_ops.py ROOT
 """
@@ -23,13 +23,16 @@ CONSTANTS = re.compile(r"^(?:constexpr|const) (?:OpInfo|InPlaceBinary) (?!\w+\()
 # OpInfo a{…}, a = …, and a[] = …; further ones of a declaration end with _op, unlike what initialises the first.
 NAME = re.compile(r"(\w+)(?:\[\])?\s*(?=[={])")
 NEXT = re.compile(r",\s*(\w+_ops?)(?:\[\])?\s*=")
-LIST = re.compile(r"^std::span<const RegisteredOp> (?:detail::)?(\w+)\(\) \{(.*?)^\}", re.MULTILINE | re.DOTALL)
-ENTRY = re.compile(r'\.name = "(\w+)"(?:, \.info = &(\w+))?')
-LISTED = re.compile(r"^ *LIST\(\w+, (\w+)\)", re.MULTILINE)
+LIST = re.compile(r"^OpList (?:detail::)?(\w+)\(\) \{(.*?)^\}", re.MULTILINE | re.DOTALL)
+ENTRY = re.compile(r"&(\w+(?:\[\d+\])?)")
+LISTED = re.compile(r"\b(\w+_ops)\(\)")
+# The names of a family and of the op that an alias runs.
+FAMILY_OR_ALIASED = re.compile(r'(?<=family\()\s*"\w+"|(?<=\{)("\w+"), "\w+"(?=\}[,}])')
+STRING = re.compile(r'"(\w+)"')
 
 
 def main(root):
-    constants, lists, names, registered = {}, set(), collections.Counter(), set()
+    constants, lists, registered = {}, set(), collections.Counter()
     for path in sorted(file for folder in ("lib/ops", "lib/autograd") for file in (root / folder).rglob("*.cpp")):
         text = COMMENT.sub("", path.read_text())
         for declaration in CONSTANTS.findall(text):
@@ -37,22 +40,24 @@ def main(root):
                 constants[name] = path.relative_to(root)
         for name, entries in LIST.findall(text):
             lists.add(name)
-            for op, constant in ENTRY.findall(entries):
-                names[op] += 1
-                registered.add(constant)
-    listed = LISTED.findall((root / "lib/ops/registry.h").read_text())
+            registered.update(ENTRY.findall(entries))
+    registry = (root / "lib/ops/registry.cpp").read_text()
+    table = registry[registry.index("families[]"):registry.index("return families")]
+    listed = LISTED.findall(table)
+    composed = STRING.findall(FAMILY_OR_ALIASED.sub(r"\1", table))
 
-    errors = [f"{constants[name]}: {name} is in no list of RegisteredOp"
-              for name in sorted(constants.keys() - registered - NO_OPS.keys())]
+    listed_constants = {name.split("[")[0] for name in registered}
+    errors = [f"{constants[name]}: {name} is in no OpList"
+              for name in sorted(constants.keys() - listed_constants - NO_OPS.keys())]
     errors += [f"check_ops.py names {name}, which is no constant" for name in sorted(NO_OPS.keys() - constants.keys())]
-    errors += [f"lib/ops/registry.h: REEL_OP_LISTS lacks {name}" for name in sorted(lists - set(listed))]
-    errors += [f"lib/ops/registry.h: {name} is in REEL_OP_LISTS twice"
-               for name, count in collections.Counter(listed).items() if count > 1]
-    errors += [f"{name} is registered {count} times" for name, count in sorted(names.items()) if count > 1]
+    errors += [f"lib/ops/registry.cpp lacks {name}" for name in sorted(lists - set(listed))]
+    counts = collections.Counter(listed + composed) + registered
+    errors += [f"{name} is registered {count} times" for name, count in sorted(counts.items()) if count > 1]
     for error in errors:
         print(error)
-    print(f"{len(constants)} OpInfo constants, {len(names)} registered ops in {len(lists)} lists: {len(errors)} errors")
-    return 1 if errors or not constants or not names else 0
+    print(f"{len(constants)} OpInfo constants, {len(registered)} registered ops in {len(lists)} lists, {len(composed)} "
+          f"composed ones: {len(errors)} errors")
+    return 1 if errors or not constants or not registered or not composed else 0
 
 
 if __name__ == "__main__":

@@ -9,8 +9,9 @@ namespace reel::debug {
 struct OpDescription {
   std::string_view name;    ///< the name of the op
   std::string_view family;  ///< the family of ops that it belongs to
-  /// How equal calls of several examples may be batched: "elementwise", "stack", "gather", "loop"; "composed" for an op
-  /// that is made of others.
+  /// How `batch_map` treats equal calls of several examples: "elementwise" and "joined" ones run as one where their
+  /// shapes allow it, the latter by a rule of the op's own; "alone": each call runs by itself. "composed": the op runs
+  /// others, which are treated as they are.
   std::string_view batching;
   /// True if it has a gradient of its own; the gradient of a composed op is that of its parts.
   bool differentiable;

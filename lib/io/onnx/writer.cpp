@@ -11,6 +11,7 @@
 #include <reel/ops/create.h>
 
 #include "../../ops/if_needed.h"
+#include "../../ops/joining.h"
 #include "../../ops/operand.h"
 #include "../../ops/random/attributes.h"
 #include "model_tensor.h"
@@ -479,7 +480,7 @@ void Writer::write_step(std::size_t index) {
   WriteOp write = operator_of(op);
   if (!write) refuse("ONNX has no counterpart; compute it outside of the exported function, or with other ops");
   // A number of f32 beside halves.
-  if (step().op->batching == Batching::elementwise && input_count() > 1)
+  if (is_elementwise(*step().op) && input_count() > 1)
     for (std::size_t i = 0; i < input_count(); ++i)
       if (is_half(out().dtype()) && tensor(i).dtype() == f32) widen();
   write(*this);

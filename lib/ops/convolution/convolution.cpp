@@ -52,10 +52,8 @@ Joining joining_of_images(const Call&) { return {.by = Joining::By::rows, .share
 
 // y = x ∗ w + b;  dx = backward_data(d, w),  dw = backward_weights(x, d),  db = Σ d
 
-constexpr OpInfo forward_op(const char* name) {
+constexpr OpInfo forward_op(const char* name, bool internal = false) {
   return {.name = name,
-          .arity = -1,
-          .batching = Batching::stack,
           .forward =
               [](Call& call) {
                 View bias;
@@ -75,17 +73,16 @@ constexpr OpInfo forward_op(const char* name) {
               },
           .saves_input_for = {inputs({1}), inputs({0})},
           .keeps_input_shapes = true,
-          .joining = joining_of_images};
+          .joining = joining_of_images,
+          .internal = internal};
 }
 
-constexpr OpInfo convolution_op = forward_op("convolution");
+constexpr OpInfo convolution_op = forward_op("convolution", true);
 
 // y = backward_data(x, w) + b;  dx = d ∗ w,  dw = backward_weights(d, x),  db = Σ d
 
-constexpr OpInfo backward_data_op(const char* name) {
+constexpr OpInfo backward_data_op(const char* name, bool internal = false) {
   return {.name = name,
-          .arity = -1,
-          .batching = Batching::stack,
           .forward =
               [](Call& call) {
                 View bias;
@@ -104,17 +101,16 @@ constexpr OpInfo backward_data_op(const char* name) {
               },
           .saves_input_for = {inputs({1}), inputs({0})},
           .keeps_input_shapes = true,
-          .joining = joining_of_images};
+          .joining = joining_of_images,
+          .internal = internal};
 }
 
-constexpr OpInfo convolution_backward_data_op = backward_data_op("convolution_backward_data");
+constexpr OpInfo convolution_backward_data_op = backward_data_op("convolution_backward_data", true);
 
 // w = backward_weights(x, d);  dx = backward_data(d, dw),  dd = x ∗ dw
 
 constexpr OpInfo convolution_backward_weights_op{
     .name = "convolution_backward_weights",
-    .arity = 2,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           count_filters(call.input(1), call.output());
@@ -131,6 +127,7 @@ constexpr OpInfo convolution_backward_weights_op{
         },
     .saves_input_for = {inputs({1}), inputs({0})},
     .keeps_input_shapes = true,
+    .internal = true,
 };
 
 Tensor invoke_with_bias(const OpInfo& op, const Tensor& x, const Tensor& w, const Tensor* bias, const Shape& y,
@@ -410,18 +407,16 @@ Tensor conv_transposed3d(const Arg& x, const Arg& w, const Arg& bias, const Tran
   return conv_transposed(3, x, w, &bias, options);
 }
 
-std::span<const RegisteredOp> detail::convolution_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "conv1d", .info = &conv_ops[0]},
-      {.name = "conv2d", .info = &conv_ops[1]},
-      {.name = "conv3d", .info = &conv_ops[2]},
-      {.name = "conv_transposed1d", .info = &conv_transposed_ops[0]},
-      {.name = "conv_transposed2d", .info = &conv_transposed_ops[1]},
-      {.name = "conv_transposed3d", .info = &conv_transposed_ops[2]},
-      {.name = "convolution", .info = &convolution_op, .internal = true},
-      {.name = "convolution_backward_data", .info = &convolution_backward_data_op, .internal = true},
-      {.name = "convolution_backward_weights", .info = &convolution_backward_weights_op, .internal = true},
-  };
+OpList detail::convolution_ops() {
+  static constexpr const OpInfo* ops[] = {&conv_ops[0],
+                                          &conv_ops[1],
+                                          &conv_ops[2],
+                                          &conv_transposed_ops[0],
+                                          &conv_transposed_ops[1],
+                                          &conv_transposed_ops[2],
+                                          &convolution_op,
+                                          &convolution_backward_data_op,
+                                          &convolution_backward_weights_op};
   return ops;
 }
 

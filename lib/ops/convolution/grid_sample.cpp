@@ -16,7 +16,6 @@
 #include "../../core/op_error.h"
 #include "../../dispatch/autocast.h"
 #include "../if_needed.h"
-#include "../registry.h"
 
 namespace reel {
 
@@ -171,11 +170,6 @@ Tensor grid_sample(const Arg& given_x, const Arg& given_grid, GridSampleOptions 
   return to_if_needed(reshape(y, result), x.dtype());
 } catch (const std::bad_alloc&) {
   fail_for_memory("grid_sample", given_x.location());
-}
-
-std::span<const RegisteredOp> detail::grid_sample_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "affine_grid"}, {.name = "grid_sample"}};
-  return ops;
 }
 
 }  // namespace reel

@@ -4,7 +4,6 @@
 
 #include "../../core/context.h"
 #include "../../core/op_error.h"
-#include "../registry.h"
 
 namespace reel {
 
@@ -64,11 +63,6 @@ Tensor pixel_unshuffle(const Arg& x, std::int64_t factor) {
   Tensor squares =
       permute(reshape(images, {images.size(0), channels, height, factor, width, factor}), {0, 1, 3, 5, 2, 4});
   return with_axes_of(tensor, copy(squares), channels * factor * factor, height, width);
-}
-
-std::span<const RegisteredOp> detail::pixel_shuffle_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "pixel_shuffle"}, {.name = "pixel_unshuffle"}};
-  return ops;
 }
 
 }  // namespace reel

@@ -47,8 +47,6 @@ void scatter_gradient(Gradient& g);
 
 constexpr OpInfo pool_gather_op{
     .name = "pool_gather",
-    .arity = 2,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           kernels(call.output().device)
@@ -56,14 +54,13 @@ constexpr OpInfo pool_gather_op{
         },
     .gradient = scatter_gradient,
     .saves_input_for = {0, inputs({0})},
+    .internal = true,
 };
 
 // y = x at the indices, zeros elsewhere;  dx = d at the indices
 
 constexpr OpInfo pool_scatter_op{
     .name = "pool_scatter",
-    .arity = 2,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           kernels(call.output().device)
@@ -76,6 +73,7 @@ constexpr OpInfo pool_scatter_op{
                        run_linear(pool_gather_op, g.output(), &g.saved_input(1), pooling.results, pooling, g.where()));
         },
     .saves_input_for = {0, inputs({0})},
+    .internal = true,
 };
 
 namespace {
@@ -92,8 +90,6 @@ template <std::uint8_t dropped = 1 << 1>
 constexpr OpInfo max_pool_op(const char* name) {
   return {
       .name = name,
-      .arity = 1,
-      .batching = Batching::stack,
       .forward =
           [](Call& call) {
             kernels(call.output().device)
@@ -117,8 +113,6 @@ void average_gradient(Gradient& g);
 constexpr OpInfo pool_average_op(const char* name) {
   return {
       .name = name,
-      .arity = 1,
-      .batching = Batching::stack,
       .forward =
           [](Call& call) {
             kernels(call.output().device).pooling->average(call.output(), call.input(0), call.attributes<Pooling>());
@@ -149,8 +143,6 @@ constexpr OpInfo adaptive_max_pool_with_indices_ops[] = {max_pool_op<0>("adaptiv
 
 constexpr OpInfo pool_spread_op{
     .name = "pool_spread",
-    .arity = 1,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           kernels(call.output().device)
@@ -163,6 +155,7 @@ constexpr OpInfo pool_spread_op{
           g.accumulate(
               0, run_linear(ops[g.output().rank() - 3], g.output(), nullptr, pooling.results, pooling, g.where()));
         },
+    .internal = true,
 };
 
 namespace {
@@ -429,33 +422,28 @@ Tensor max_unpool3d(const Arg& x, const Arg& indices, const AxisNumbers& sizes, 
   return max_unpool("max_unpool3d", 3, x, indices, sizes, options);
 }
 
-std::span<const RegisteredOp> detail::pooling_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "max_pool1d", .info = &max_pool_ops[0]},
-      {.name = "max_pool2d", .info = &max_pool_ops[1]},
-      {.name = "max_pool3d", .info = &max_pool_ops[2]},
-      {.name = "max_pool1d_with_indices", .info = &max_pool_with_indices_ops[0]},
-      {.name = "max_pool2d_with_indices", .info = &max_pool_with_indices_ops[1]},
-      {.name = "max_pool3d_with_indices", .info = &max_pool_with_indices_ops[2]},
-      {.name = "avg_pool1d", .info = &avg_pool_ops[0]},
-      {.name = "avg_pool2d", .info = &avg_pool_ops[1]},
-      {.name = "avg_pool3d", .info = &avg_pool_ops[2]},
-      {.name = "adaptive_avg_pool1d", .info = &adaptive_avg_pool_ops[0]},
-      {.name = "adaptive_avg_pool2d", .info = &adaptive_avg_pool_ops[1]},
-      {.name = "adaptive_avg_pool3d", .info = &adaptive_avg_pool_ops[2]},
-      {.name = "adaptive_max_pool1d", .info = &adaptive_max_pool_ops[0]},
-      {.name = "adaptive_max_pool2d", .info = &adaptive_max_pool_ops[1]},
-      {.name = "adaptive_max_pool3d", .info = &adaptive_max_pool_ops[2]},
-      {.name = "adaptive_max_pool1d_with_indices", .info = &adaptive_max_pool_with_indices_ops[0]},
-      {.name = "adaptive_max_pool2d_with_indices", .info = &adaptive_max_pool_with_indices_ops[1]},
-      {.name = "adaptive_max_pool3d_with_indices", .info = &adaptive_max_pool_with_indices_ops[2]},
-      {.name = "max_unpool1d"},
-      {.name = "max_unpool2d"},
-      {.name = "max_unpool3d"},
-      {.name = "pool_scatter", .info = &pool_scatter_op, .internal = true},
-      {.name = "pool_gather", .info = &pool_gather_op, .internal = true},
-      {.name = "pool_spread", .info = &pool_spread_op, .internal = true},
-  };
+OpList detail::pooling_ops() {
+  static constexpr const OpInfo* ops[] = {&max_pool_ops[0],
+                                          &max_pool_ops[1],
+                                          &max_pool_ops[2],
+                                          &max_pool_with_indices_ops[0],
+                                          &max_pool_with_indices_ops[1],
+                                          &max_pool_with_indices_ops[2],
+                                          &avg_pool_ops[0],
+                                          &avg_pool_ops[1],
+                                          &avg_pool_ops[2],
+                                          &adaptive_avg_pool_ops[0],
+                                          &adaptive_avg_pool_ops[1],
+                                          &adaptive_avg_pool_ops[2],
+                                          &adaptive_max_pool_ops[0],
+                                          &adaptive_max_pool_ops[1],
+                                          &adaptive_max_pool_ops[2],
+                                          &adaptive_max_pool_with_indices_ops[0],
+                                          &adaptive_max_pool_with_indices_ops[1],
+                                          &adaptive_max_pool_with_indices_ops[2],
+                                          &pool_scatter_op,
+                                          &pool_gather_op,
+                                          &pool_spread_op};
   return ops;
 }
 

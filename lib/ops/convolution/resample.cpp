@@ -34,8 +34,6 @@ extern const OpInfo interpolate_transposed_op;
 
 constexpr OpInfo interpolate_op{
     .name = "interpolate",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           kernels(call.output().device).resample->resample(call.output(), call.input(0), call.attributes<AxisTaps>());
@@ -52,8 +50,6 @@ constexpr OpInfo interpolate_op{
 
 constexpr OpInfo interpolate_transposed_op{
     .name = "interpolate_transposed",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           kernels(call.output().device)
@@ -64,6 +60,7 @@ constexpr OpInfo interpolate_transposed_op{
           const auto& taps = g.attributes<AxisTaps>();
           g.accumulate(0, resample(interpolate_op, g.output(), taps.new_size, taps, g.where()));
         },
+    .internal = true,
 };
 
 constexpr const char* name = "interpolate";
@@ -119,11 +116,8 @@ Tensor interpolate(const Arg& x, const InterpolateOptions& options) {
   return to_if_needed(y, tensor.dtype());
 }
 
-std::span<const RegisteredOp> detail::resample_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "interpolate", .info = &interpolate_op},
-      {.name = "interpolate_transposed", .info = &interpolate_transposed_op, .internal = true},
-  };
+OpList detail::resample_ops() {
+  static constexpr const OpInfo* ops[] = {&interpolate_op, &interpolate_transposed_op};
   return ops;
 }
 

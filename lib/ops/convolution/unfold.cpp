@@ -74,8 +74,6 @@ Tensor run_fold(const Tensor& patches, const PatchGrid& g, Location where) {
 
 constexpr OpInfo unfold_op{
     .name = "unfold",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           kernels(call.output().device).resample->unfold(call.output(), call.input(0), call.attributes<PatchGrid>());
@@ -88,8 +86,6 @@ constexpr OpInfo unfold_op{
 
 constexpr OpInfo fold_op{
     .name = "fold",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           kernels(call.output().device).resample->fold(call.output(), call.input(0), call.attributes<PatchGrid>());
@@ -132,8 +128,8 @@ Tensor fold(const Arg& x, RowsAndColumns size, RowsAndColumns kernel, UnfoldOpti
   return squeeze(run_fold(unsqueeze(tensor, 0), g, where), 0);
 }
 
-std::span<const RegisteredOp> detail::unfold_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "unfold", .info = &unfold_op}, {.name = "fold", .info = &fold_op}};
+OpList detail::unfold_ops() {
+  static constexpr const OpInfo* ops[] = {&unfold_op, &fold_op};
   return ops;
 }
 

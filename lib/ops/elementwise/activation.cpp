@@ -9,6 +9,7 @@
 #include "../../dispatch/invoke.h"
 #include "../../kernels/activation.h"
 #include "../../record/gradient.h"
+#include "../joining.h"
 #include "../registry.h"
 #include "attributes.h"
 
@@ -27,11 +28,16 @@ void forward(Call& call) {
 // Fused gradients have no gradient of their own: they run only when nothing records.
 template <class F>
 constexpr OpInfo fused_gradient(const char* name) {
-  return {.name = name, .arity = 2, .batching = Batching::elementwise, .forward = [](Call& call) {
-            const auto& [first, second] = call.attributes<ActivationAttributes>();
-            kernels(call.output().device)
-                .activation->gradient[activation_place<F>](call.output(), call.input(0), call.input(1), first, second);
-          }};
+  return {.name = name,
+          .forward =
+              [](Call& call) {
+                const auto& [first, second] = call.attributes<ActivationAttributes>();
+                kernels(call.output().device)
+                    .activation->gradient[activation_place<F>](call.output(), call.input(0), call.input(1), first,
+                                                               second);
+              },
+          .joining = by_elements,
+          .internal = true};
 }
 
 /// `composed` computes the gradient with differentiable ops.
@@ -59,12 +65,11 @@ constexpr OpInfo leaky_relu_gradient_op = fused_gradient<formulas::LeakyRelu>("l
 
 constexpr OpInfo leaky_relu_op{
     .name = "leaky_relu",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = forward<formulas::LeakyRelu>,
     .gradient = accumulate_gradient<leaky_relu_gradient_op, [](const Tensor& d, const Tensor& x, double slope,
                                                                double) { return where(x > 0.0, d, d * slope); }>,
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor leaky_relu(const Arg& x, LeakyReluOptions options) { return run(leaky_relu_op, x, options.slope); }
@@ -75,8 +80,6 @@ constexpr OpInfo gelu_gradient_op = fused_gradient<formulas::Gelu>("gelu_gradien
 
 constexpr OpInfo gelu_op{
     .name = "gelu",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = forward<formulas::Gelu>,
     .gradient = accumulate_gradient<gelu_gradient_op,
                                     [](const Tensor& d, const Tensor& x, double, double) {
@@ -86,6 +89,7 @@ constexpr OpInfo gelu_op{
                                              (distribution + near * (exp(square(near) * -0.5) * 0.3989422804014327));
                                     }>,
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 // y = x (1 + t) / 2, t = tanh √(2/π) (x + 0.044715 x³);
@@ -95,8 +99,6 @@ constexpr OpInfo tanh_gelu_gradient_op = fused_gradient<formulas::TanhGelu>("tan
 
 constexpr OpInfo tanh_gelu_op{
     .name = "gelu",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = forward<formulas::TanhGelu>,
     .gradient = accumulate_gradient<tanh_gelu_gradient_op,
                                     [](const Tensor& d, const Tensor& x, double, double) {
@@ -106,6 +108,8 @@ constexpr OpInfo tanh_gelu_op{
                                       return d * ((t + 1.0) * 0.5 + near * 0.5 * (1.0 - square(t)) * slope);
                                     }>,
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
+    .internal = true,
 };
 
 Tensor gelu(const Arg& x, GeluOptions options) {
@@ -120,8 +124,6 @@ constexpr OpInfo silu_gradient_op = fused_gradient<formulas::Silu>("silu_gradien
 
 constexpr OpInfo silu_op{
     .name = "silu",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = forward<formulas::Silu>,
     .gradient = accumulate_gradient<silu_gradient_op,
                                     [](const Tensor& d, const Tensor& x, double, double) {
@@ -129,6 +131,7 @@ constexpr OpInfo silu_op{
                                       return d * (s * (near * (1.0 - s) + 1.0));
                                     }>,
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor silu(const Arg& x) { return run(silu_op, x); }
@@ -147,11 +150,10 @@ Tensor composed_elu_gradient(const Tensor& d, const Tensor& x, double alpha, dou
 constexpr OpInfo elu_like(const char* name) {
   return {
       .name = name,
-      .arity = 1,
-      .batching = Batching::elementwise,
       .forward = forward<formulas::Elu>,
       .gradient = accumulate_gradient<elu_gradient_op, composed_elu_gradient>,
       .saves_input_for = {inputs({0})},
+      .joining = by_elements,
   };
 }
 
@@ -171,8 +173,6 @@ constexpr OpInfo softplus_gradient_op = fused_gradient<formulas::Softplus>("soft
 
 constexpr OpInfo softplus_op{
     .name = "softplus",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = forward<formulas::Softplus>,
     .gradient = accumulate_gradient<softplus_gradient_op,
                                     [](const Tensor& d, const Tensor& x, double beta, double threshold) {
@@ -181,6 +181,7 @@ constexpr OpInfo softplus_op{
                                     }>,
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor softplus(const Arg& x, SoftplusOptions options) {
@@ -194,14 +195,13 @@ constexpr OpInfo hardtanh_gradient_op = fused_gradient<formulas::Clamp>("hardtan
 
 constexpr OpInfo hardtanh_op{
     .name = "hardtanh",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = forward<formulas::Clamp>,
     .gradient = accumulate_gradient<hardtanh_gradient_op,
                                     [](const Tensor& d, const Tensor& x, double low, double high) {
                                       return where(logical_or(x <= low, x >= high), 0.0, d);
                                     }>,
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor hardtanh(const Arg& x, HardtanhOptions options) {
@@ -216,8 +216,6 @@ constexpr OpInfo mish_gradient_op = fused_gradient<formulas::Mish>("mish_gradien
 
 constexpr OpInfo mish_op{
     .name = "mish",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = forward<formulas::Mish>,
     .gradient = accumulate_gradient<mish_gradient_op,
                                     [](const Tensor& d, const Tensor& x, double, double) {
@@ -226,6 +224,7 @@ constexpr OpInfo mish_op{
                                       return d * (t + near * ((1.0 - square(t)) * s));
                                     }>,
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor mish(const Arg& x) { return run(mish_op, x); }
@@ -236,8 +235,6 @@ constexpr OpInfo hardswish_gradient_op = fused_gradient<formulas::Hardswish>("ha
 
 constexpr OpInfo hardswish_op{
     .name = "hardswish",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = forward<formulas::Hardswish>,
     .gradient = accumulate_gradient<hardswish_gradient_op,
                                     [](const Tensor& d, const Tensor& x, double, double) {
@@ -245,6 +242,7 @@ constexpr OpInfo hardswish_op{
                                       return d * where(x <= -3.0, 0.0, slope);
                                     }>,
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor hardswish(const Arg& x) { return run(hardswish_op, x); }
@@ -255,12 +253,11 @@ constexpr OpInfo softsign_gradient_op = fused_gradient<formulas::Softsign>("soft
 
 constexpr OpInfo softsign_op{
     .name = "softsign",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = forward<formulas::Softsign>,
     .gradient = accumulate_gradient<softsign_gradient_op, [](const Tensor& d, const Tensor& x, double,
                                                              double) { return d * square(reciprocal(abs(x) + 1.0)); }>,
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor softsign(const Arg& x) { return run(softsign_op, x); }
@@ -278,31 +275,28 @@ Tensor glu(const Arg& x, int axis) {
   return slice(tensor, axis, 0, size / 2) * sigmoid(slice(tensor, axis, size / 2));
 }
 
-std::span<const RegisteredOp> detail::activation_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "leaky_relu", .info = &leaky_relu_op},
-      {.name = "leaky_relu_gradient", .info = &leaky_relu_gradient_op, .internal = true},
-      {.name = "gelu", .info = &gelu_op},
-      {.name = "gelu_gradient", .info = &gelu_gradient_op, .internal = true},
-      {.name = "tanh_gelu", .info = &tanh_gelu_op, .internal = true},
-      {.name = "tanh_gelu_gradient", .info = &tanh_gelu_gradient_op, .internal = true},
-      {.name = "silu", .info = &silu_op},
-      {.name = "silu_gradient", .info = &silu_gradient_op, .internal = true},
-      {.name = "elu", .info = &elu_op},
-      {.name = "selu", .info = &selu_op},
-      {.name = "elu_gradient", .info = &elu_gradient_op, .internal = true},
-      {.name = "softplus", .info = &softplus_op},
-      {.name = "softplus_gradient", .info = &softplus_gradient_op, .internal = true},
-      {.name = "hardtanh", .info = &hardtanh_op},
-      {.name = "hardtanh_gradient", .info = &hardtanh_gradient_op, .internal = true},
-      {.name = "mish", .info = &mish_op},
-      {.name = "mish_gradient", .info = &mish_gradient_op, .internal = true},
-      {.name = "hardswish", .info = &hardswish_op},
-      {.name = "hardswish_gradient", .info = &hardswish_gradient_op, .internal = true},
-      {.name = "softsign", .info = &softsign_op},
-      {.name = "softsign_gradient", .info = &softsign_gradient_op, .internal = true},
-      {.name = "glu"},
-  };
+OpList detail::activation_ops() {
+  static constexpr const OpInfo* ops[] = {&leaky_relu_op,
+                                          &leaky_relu_gradient_op,
+                                          &gelu_op,
+                                          &gelu_gradient_op,
+                                          &tanh_gelu_op,
+                                          &tanh_gelu_gradient_op,
+                                          &silu_op,
+                                          &silu_gradient_op,
+                                          &elu_op,
+                                          &selu_op,
+                                          &elu_gradient_op,
+                                          &softplus_op,
+                                          &softplus_gradient_op,
+                                          &hardtanh_op,
+                                          &hardtanh_gradient_op,
+                                          &mish_op,
+                                          &mish_gradient_op,
+                                          &hardswish_op,
+                                          &hardswish_gradient_op,
+                                          &softsign_op,
+                                          &softsign_gradient_op};
   return ops;
 }
 

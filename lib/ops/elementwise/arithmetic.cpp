@@ -16,14 +16,13 @@ using namespace detail;
 
 constexpr OpInfo add_op{
     .name = "add",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::Add>,
     .gradient =
         [](Gradient& g) {
           g.pass_on(1, false);
           g.pass_on(0, true);
         },
+    .joining = by_elements,
 };
 
 Tensor add(const Arg& a, const Arg& b) { return binary<formulas::Add>(add_op, a, b, Types::arithmetic); }
@@ -32,14 +31,13 @@ Tensor add(const Arg& a, const Arg& b) { return binary<formulas::Add>(add_op, a,
 
 constexpr OpInfo sub_op{
     .name = "sub",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::Sub>,
     .gradient =
         [](Gradient& g) {
           g.accumulate(0, g.output());
           if (g.wants(1)) g.accumulate(1, -g.output());
         },
+    .joining = by_elements,
 };
 
 Tensor sub(const Arg& a, const Arg& b) { return binary<formulas::Sub>(sub_op, a, b, Types::no_bool); }
@@ -48,11 +46,10 @@ Tensor sub(const Arg& a, const Arg& b) { return binary<formulas::Sub>(sub_op, a,
 
 constexpr OpInfo mul_op{
     .name = "mul",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::Mul>,
     .gradient = [](Gradient& g) { g.accumulate_factors(); },
     .saves_input_for = {inputs({1}), inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor mul(const Arg& a, const Arg& b) { return binary<formulas::Mul>(mul_op, a, b, Types::arithmetic); }
@@ -61,8 +58,6 @@ Tensor mul(const Arg& a, const Arg& b) { return binary<formulas::Mul>(mul_op, a,
 
 constexpr OpInfo div_op{
     .name = "div",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::Div>,
     .gradient =
         [](Gradient& g) {
@@ -73,6 +68,7 @@ constexpr OpInfo div_op{
         },
     .saves_input_for = {0, inputs({0, 1})},
     .saves_output_for = {inputs({1})},
+    .joining = by_elements,
 };
 
 Tensor div(const Arg& a, const Arg& b) {
@@ -86,14 +82,13 @@ Tensor div(const Arg& a, const Arg& b) {
 
 constexpr OpInfo floor_divide_op{
     .name = "floor_divide",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::FloorDivide>,
     .gradient =
         [](Gradient& g) {
           accumulate_zeros(g, 0);
           accumulate_zeros(g, 1);
         },
+    .joining = by_elements,
 };
 
 Tensor floor_divide(const Arg& a, const Arg& b) { return binary(floor_divide_op, a, b, Types::no_bool); }
@@ -102,8 +97,6 @@ Tensor floor_divide(const Arg& a, const Arg& b) { return binary(floor_divide_op,
 
 constexpr OpInfo mod_op{
     .name = "mod",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::Mod>,
     .gradient =
         [](Gradient& g) {
@@ -113,6 +106,7 @@ constexpr OpInfo mod_op{
           g.accumulate(1, -(g.output() * quotient));
         },
     .saves_input_for = {inputs({1}), inputs({1})},
+    .joining = by_elements,
 };
 
 Tensor mod(const Arg& a, const Arg& b) { return binary(mod_op, a, b, Types::no_bool); }
@@ -162,8 +156,6 @@ Tensor base_derivative(const Tensor& a, const Tensor& b, bool differentiable) {
 
 constexpr OpInfo pow_op{
     .name = "pow",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::Pow>,
     .gradient =
         [](Gradient& g) {
@@ -179,6 +171,7 @@ constexpr OpInfo pow_op{
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
     .saves_output_for = {inputs({1})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor pow(const Arg& a, const Arg& b) { return binary(pow_op, a, b, Types::no_bool); }
@@ -187,8 +180,6 @@ Tensor pow(const Arg& a, const Arg& b) { return binary(pow_op, a, b, Types::no_b
 
 constexpr OpInfo logaddexp_op{
     .name = "logaddexp",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::Logaddexp>,
     .gradient =
         [](Gradient& g) {
@@ -202,23 +193,14 @@ constexpr OpInfo logaddexp_op{
         },
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor logaddexp(const Arg& a, const Arg& b) { return binary(logaddexp_op, a, b, Types::floating); }
 
-std::span<const RegisteredOp> detail::arithmetic_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "add", .info = &add_op},
-      {.name = "sub", .info = &sub_op},
-      {.name = "mul", .info = &mul_op},
-      {.name = "div", .info = &div_op},
-      {.name = "floor_divide", .info = &floor_divide_op},
-      {.name = "mod", .info = &mod_op},
-      {.name = "fmod"},
-      {.name = "xlogy"},
-      {.name = "pow", .info = &pow_op},
-      {.name = "logaddexp", .info = &logaddexp_op},
-  };
+OpList detail::arithmetic_ops() {
+  static constexpr const OpInfo* ops[] = {&add_op,          &sub_op, &mul_op, &div_op,
+                                          &floor_divide_op, &mod_op, &pow_op, &logaddexp_op};
   return ops;
 }
 

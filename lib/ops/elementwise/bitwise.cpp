@@ -20,7 +20,7 @@ namespace {
 
 template <class F>
 constexpr OpInfo bits_op(const char* name) {
-  return {.name = name, .arity = 2, .batching = Batching::elementwise, .forward = binary_forward<F>};
+  return {.name = name, .forward = binary_forward<F>, .joining = by_elements};
 }
 
 constexpr OpInfo bitwise_and_op = bits_op<formulas::BitwiseAnd>("bitwise_and");
@@ -61,15 +61,9 @@ Tensor bitwise_not(const Arg& x) {
   return bitwise_xor(tensor, all);
 }
 
-std::span<const RegisteredOp> detail::bitwise_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "bitwise_and", .info = &bitwise_and_op},
-      {.name = "bitwise_or", .info = &bitwise_or_op},
-      {.name = "bitwise_xor", .info = &bitwise_xor_op},
-      {.name = "bitwise_not"},
-      {.name = "bitwise_left_shift", .info = &bitwise_left_shift_op},
-      {.name = "bitwise_right_shift", .info = &bitwise_right_shift_op},
-  };
+OpList detail::bitwise_ops() {
+  static constexpr const OpInfo* ops[] = {&bitwise_and_op, &bitwise_or_op, &bitwise_xor_op, &bitwise_left_shift_op,
+                                          &bitwise_right_shift_op};
   return ops;
 }
 

@@ -21,15 +21,13 @@ void cast_forward(Call& call) { kernels(call.output().device).copy(call.output()
 
 constexpr OpInfo cast_op{
     .name = "to",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = cast_forward,
     .gradient = [](Gradient& g) { g.accumulate(0, to(g.output(), g.input_dtype(0))); },
+    .joining = by_elements,
 };
 
 // Without a gradient: integers and bools have none.
-constexpr OpInfo cast_to_integer_op{
-    .name = "to", .arity = 1, .batching = Batching::elementwise, .forward = cast_forward};
+constexpr OpInfo cast_to_integer_op{.name = "to", .forward = cast_forward, .joining = by_elements, .internal = true};
 
 Tensor to(const Arg& x, DType dtype) {
   const Tensor& tensor = tensor_of("to", x);
@@ -66,10 +64,10 @@ void transfer_forward(Call& call) {
 
 constexpr OpInfo transfer_op{
     .name = "to",
-    .arity = 1,
-    .batching = Batching::loop,
     .forward = transfer_forward,
     .gradient = [](Gradient& g) { g.accumulate(0, to(g.output(), g.attributes<Transfer>().from())); },
+    .internal = true,
+    .needs_device = true,
 };
 
 Tensor to(const Arg& x, Device device) {
@@ -80,12 +78,8 @@ Tensor to(const Arg& x, Device device) {
                 bytes_of(Transfer(tensor.device())));
 }
 
-std::span<const RegisteredOp> detail::cast_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "to", .info = &cast_op},
-      {.name = "to_integer", .info = &cast_to_integer_op, .internal = true},
-      {.name = "to_device", .info = &transfer_op, .internal = true, .needs_device = true},
-  };
+OpList detail::cast_ops() {
+  static constexpr const OpInfo* ops[] = {&cast_op, &cast_to_integer_op, &transfer_op};
   return ops;
 }
 

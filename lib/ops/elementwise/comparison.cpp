@@ -18,7 +18,7 @@ namespace {
 
 template <class F>
 constexpr OpInfo comparison_op(const char* name) {
-  return {.name = name, .arity = 2, .batching = Batching::elementwise, .forward = binary_forward<F>};
+  return {.name = name, .forward = binary_forward<F>, .joining = by_elements};
 }
 
 // The comparison with the operands exchanged.
@@ -43,7 +43,7 @@ constexpr OpInfo logical_xor_op = comparison_op<formulas::LogicalXor>("logical_x
 
 template <class F>
 constexpr OpInfo predicate_op(const char* name) {
-  return {.name = name, .arity = 1, .batching = Batching::elementwise, .forward = unary_forward<F>};
+  return {.name = name, .forward = unary_forward<F>, .joining = by_elements};
 }
 
 constexpr OpInfo logical_not_op = predicate_op<formulas::LogicalNot>("logical_not");
@@ -111,24 +111,10 @@ bool allclose(const Arg& a, const Arg& b, ToleranceOptions options) {
   return all(close).item<bool>();
 }
 
-std::span<const RegisteredOp> detail::comparison_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "equal", .info = &equal_op},
-      {.name = "not_equal", .info = &not_equal_op},
-      {.name = "less", .info = &less_op},
-      {.name = "less_equal", .info = &less_equal_op},
-      {.name = "greater", .info = &greater_op},
-      {.name = "greater_equal", .info = &greater_equal_op},
-      {.name = "logical_and", .info = &logical_and_op},
-      {.name = "logical_or", .info = &logical_or_op},
-      {.name = "logical_xor", .info = &logical_xor_op},
-      {.name = "logical_not", .info = &logical_not_op},
-      {.name = "isnan", .info = &isnan_op},
-      {.name = "isinf", .info = &isinf_op},
-      {.name = "isfinite", .info = &isfinite_op},
-      {.name = "isclose"},
-      {.name = "allclose"},
-  };
+OpList detail::comparison_ops() {
+  static constexpr const OpInfo* ops[] = {
+      &equal_op,      &not_equal_op,   &less_op,        &less_equal_op, &greater_op, &greater_equal_op, &logical_and_op,
+      &logical_or_op, &logical_xor_op, &logical_not_op, &isnan_op,      &isinf_op,   &isfinite_op};
   return ops;
 }
 

@@ -10,7 +10,6 @@
 #include "../../core/op_error.h"
 #include "../../dispatch/autocast.h"
 #include "../if_needed.h"
-#include "../registry.h"
 
 namespace reel {
 
@@ -104,14 +103,6 @@ Tensor prelu(const Arg& given_x, const Arg& given_weight) {
   // An infinite element that the slope does not apply to would make the slope's gradient NaN.
   Tensor positive = tensor > 0.0;
   return where(positive, tensor, reshape(slopes, shape) * where(positive, 0.0, tensor));
-}
-
-std::span<const RegisteredOp> detail::composed_activation_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "hardsigmoid"}, {.name = "logsigmoid"}, {.name = "celu"},
-      {.name = "softshrink"},  {.name = "hardshrink"}, {.name = "prelu"},
-  };
-  return ops;
 }
 
 }  // namespace reel

@@ -3,6 +3,7 @@
 #include "../../dispatch/invoke_shortly.h"
 #include "../../kernels/kernel_table.h"
 #include "../../record/gradient.h"
+#include "../joining.h"
 #include "../operand.h"
 
 // How elementwise ops check their operands and call their kernels.

@@ -15,12 +15,11 @@ using namespace detail;
 
 constexpr OpInfo exp_op{
     .name = "exp",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Exp>,
     .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), g.saved_output()); },
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor exp(const Arg& x) { return floating_unary<formulas::Exp>(exp_op, x); }
@@ -29,12 +28,11 @@ Tensor exp(const Arg& x) { return floating_unary<formulas::Exp>(exp_op, x); }
 
 constexpr OpInfo expm1_op{
     .name = "expm1",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Expm1>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() * (g.saved_output() + 1.0)); },
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor expm1(const Arg& x) { return floating_unary(expm1_op, x); }
@@ -43,12 +41,11 @@ Tensor expm1(const Arg& x) { return floating_unary(expm1_op, x); }
 
 constexpr OpInfo log_op{
     .name = "log",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Log>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() / g.saved_input(0)); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor log(const Arg& x) { return floating_unary<formulas::Log>(log_op, x); }
@@ -57,12 +54,11 @@ Tensor log(const Arg& x) { return floating_unary<formulas::Log>(log_op, x); }
 
 constexpr OpInfo log1p_op{
     .name = "log1p",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Log1p>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_input(0) + 1.0)); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor log1p(const Arg& x) { return floating_unary(log1p_op, x); }
@@ -71,12 +67,11 @@ Tensor log1p(const Arg& x) { return floating_unary(log1p_op, x); }
 
 constexpr OpInfo log2_op{
     .name = "log2",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Log2>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_input(0) * std::numbers::ln2)); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor log2(const Arg& x) { return floating_unary(log2_op, x); }
@@ -85,12 +80,11 @@ Tensor log2(const Arg& x) { return floating_unary(log2_op, x); }
 
 constexpr OpInfo exp2_op{
     .name = "exp2",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Exp2>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() * g.saved_output() * std::numbers::ln2); },
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor exp2(const Arg& x) { return floating_unary<formulas::Exp2>(exp2_op, x); }
@@ -99,12 +93,11 @@ Tensor exp2(const Arg& x) { return floating_unary<formulas::Exp2>(exp2_op, x); }
 
 constexpr OpInfo log10_op{
     .name = "log10",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Log10>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_input(0) * std::numbers::ln10)); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor log10(const Arg& x) { return floating_unary<formulas::Log10>(log10_op, x); }
@@ -113,8 +106,6 @@ Tensor log10(const Arg& x) { return floating_unary<formulas::Log10>(log10_op, x)
 
 constexpr OpInfo logit_op{
     .name = "logit",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Logit>,
     .gradient =
         [](Gradient& g) {
@@ -123,6 +114,7 @@ constexpr OpInfo logit_op{
         },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor logit(const Arg& x, LogitOptions options) {
@@ -142,12 +134,11 @@ Tensor logit(const Arg& x, LogitOptions options) {
 
 constexpr OpInfo sinh_op{
     .name = "sinh",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Sinh>,
     .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), cosh(g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor sinh(const Arg& x) { return floating_unary(sinh_op, x); }
@@ -156,12 +147,11 @@ Tensor sinh(const Arg& x) { return floating_unary(sinh_op, x); }
 
 constexpr OpInfo cosh_op{
     .name = "cosh",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Cosh>,
     .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), sinh(g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor cosh(const Arg& x) { return floating_unary(cosh_op, x); }
@@ -170,12 +160,11 @@ Tensor cosh(const Arg& x) { return floating_unary(cosh_op, x); }
 
 constexpr OpInfo asinh_op{
     .name = "asinh",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Asinh>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() * rsqrt(square(g.saved_input(0)) + 1.0)); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor asinh(const Arg& x) { return floating_unary<formulas::Asinh>(asinh_op, x); }
@@ -184,8 +173,6 @@ Tensor asinh(const Arg& x) { return floating_unary<formulas::Asinh>(asinh_op, x)
 
 constexpr OpInfo acosh_op{
     .name = "acosh",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Acosh>,
     .gradient =
         [](Gradient& g) {
@@ -194,6 +181,7 @@ constexpr OpInfo acosh_op{
         },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor acosh(const Arg& x) { return floating_unary<formulas::Acosh>(acosh_op, x); }
@@ -202,8 +190,6 @@ Tensor acosh(const Arg& x) { return floating_unary<formulas::Acosh>(acosh_op, x)
 
 constexpr OpInfo atanh_op{
     .name = "atanh",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Atanh>,
     .gradient =
         [](Gradient& g) {
@@ -212,6 +198,7 @@ constexpr OpInfo atanh_op{
         },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor atanh(const Arg& x) { return floating_unary<formulas::Atanh>(atanh_op, x); }
@@ -220,8 +207,6 @@ Tensor atanh(const Arg& x) { return floating_unary<formulas::Atanh>(atanh_op, x)
 
 constexpr OpInfo tanh_gradient_op{
     .name = "tanh_gradient",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::TanhGradient>,
     .gradient =
         [](Gradient& g) {
@@ -231,20 +216,21 @@ constexpr OpInfo tanh_gradient_op{
           if (g.wants(1)) g.accumulate(1, e * g.saved_input(0) * y * -2.0);
         },
     .saves_input_for = {inputs({1}), inputs({0, 1})},
+    .joining = by_elements,
+    .internal = true,
 };
 
 // y = tanh x;  dx = d (1 − y²)
 
 constexpr OpInfo tanh_op{
     .name = "tanh",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Tanh>,
     .gradient =
         [](Gradient& g) {
           g.accumulate_fused(0, tanh_gradient_op, binary_place<formulas::TanhGradient>, g.saved_output());
         },
     .saves_output_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor tanh(const Arg& x) { return floating_unary<formulas::Tanh>(tanh_op, x); }
@@ -253,8 +239,6 @@ Tensor tanh(const Arg& x) { return floating_unary<formulas::Tanh>(tanh_op, x); }
 
 constexpr OpInfo sigmoid_gradient_op{
     .name = "sigmoid_gradient",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::SigmoidGradient>,
     .gradient =
         [](Gradient& g) {
@@ -264,44 +248,30 @@ constexpr OpInfo sigmoid_gradient_op{
           if (g.wants(1)) g.accumulate(1, e * g.saved_input(0) * (1.0 - y * 2.0));
         },
     .saves_input_for = {inputs({1}), inputs({0, 1})},
+    .joining = by_elements,
+    .internal = true,
 };
 
 // y = 1 / (1 + e^−x);  dx = d y (1 − y)
 
 constexpr OpInfo sigmoid_op{
     .name = "sigmoid",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Sigmoid>,
     .gradient =
         [](Gradient& g) {
           g.accumulate_fused(0, sigmoid_gradient_op, binary_place<formulas::SigmoidGradient>, g.saved_output());
         },
     .saves_output_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor sigmoid(const Arg& x) { return floating_unary<formulas::Sigmoid>(sigmoid_op, x); }
 
-std::span<const RegisteredOp> detail::exponential_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "exp", .info = &exp_op},
-      {.name = "expm1", .info = &expm1_op},
-      {.name = "log", .info = &log_op},
-      {.name = "log1p", .info = &log1p_op},
-      {.name = "log2", .info = &log2_op},
-      {.name = "exp2", .info = &exp2_op},
-      {.name = "log10", .info = &log10_op},
-      {.name = "logit", .info = &logit_op},
-      {.name = "sinh", .info = &sinh_op},
-      {.name = "cosh", .info = &cosh_op},
-      {.name = "asinh", .info = &asinh_op},
-      {.name = "acosh", .info = &acosh_op},
-      {.name = "atanh", .info = &atanh_op},
-      {.name = "tanh", .info = &tanh_op},
-      {.name = "tanh_gradient", .info = &tanh_gradient_op, .internal = true},
-      {.name = "sigmoid", .info = &sigmoid_op},
-      {.name = "sigmoid_gradient", .info = &sigmoid_gradient_op, .internal = true},
-  };
+OpList detail::exponential_ops() {
+  static constexpr const OpInfo* ops[] = {&exp_op,     &expm1_op,           &log_op,   &log1p_op, &log2_op,
+                                          &exp2_op,    &log10_op,           &logit_op, &sinh_op,  &cosh_op,
+                                          &asinh_op,   &acosh_op,           &atanh_op, &tanh_op,  &tanh_gradient_op,
+                                          &sigmoid_op, &sigmoid_gradient_op};
   return ops;
 }
 

@@ -25,8 +25,6 @@ using namespace detail;
 
 constexpr OpInfo copy_in_place_op{
     .name = "copy_",
-    .arity = 1,
-    .batching = Batching::loop,
     .forward = [](Call& call) { kernels(call.output().device).copy(call.output(), call.input(0)); },
     .gradient = [](Gradient& g) { g.accumulate(0, to_if_needed(g.output(), g.input_dtype(0))); },
 };
@@ -95,7 +93,7 @@ class Overwriting {
     for (const Tensor* input : inputs)
       if (input) read[count++] = input;
     if (to_.part()) read[count++] = &owner();
-    OpInfo op{.name = op_, .arity = -1, .batching = Batching::loop, .forward = nullptr};
+    OpInfo op{.name = op_, .forward = nullptr};
     bool tracked = list().prepare_overwrite(Call{op, {read, count}, {}, {}, {}, where_}, owner());
     tracked_ = tracked && is_floating(x_.dtype());
     marks_tracked_write_ = tracked_ || list().is_live(x_.body());
@@ -214,7 +212,7 @@ struct InPlaceBinary {
 // gets its slot.
 template <class F>
 constexpr OpInfo binary_info(const char* name) {
-  return {.name = name, .arity = 2, .batching = Batching::loop, .forward = binary_forward<F>};
+  return {.name = name, .forward = binary_forward<F>};
 }
 
 constexpr InPlaceBinary add_in_place{.info = binary_info<formulas::Add>("add_"), .apply = add};
@@ -336,8 +334,6 @@ Tensor fill_(const Destination& x, const Arg& value) {
 
 constexpr OpInfo zero_op{
     .name = "zero_",
-    .arity = 0,
-    .batching = Batching::loop,
     .forward = [](Call& call) { kernels(call.output().device).fill(call.output(), 0, 0); },
 };
 
@@ -406,19 +402,9 @@ Tensor index_put_(const Destination& x, std::span<const Tensor> indices, const A
   return run.result();
 }
 
-std::span<const RegisteredOp> detail::in_place_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "add_", .info = &add_in_place.info},
-      {.name = "sub_", .info = &sub_in_place.info},
-      {.name = "mul_", .info = &mul_in_place.info},
-      {.name = "div_", .info = &div_in_place.info},
-      {.name = "copy_", .info = &copy_in_place_op},
-      {.name = "fill_", .info = &copy_in_place_op},
-      {.name = "zero_", .info = &zero_op},
-      {.name = "clamp_"},
-      {.name = "masked_fill_"},
-      {.name = "index_put_"},
-  };
+OpList detail::in_place_ops() {
+  static constexpr const OpInfo* ops[] = {&add_in_place.info, &sub_in_place.info, &mul_in_place.info,
+                                          &div_in_place.info, &copy_in_place_op,  &zero_op};
   return ops;
 }
 

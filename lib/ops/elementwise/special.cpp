@@ -14,14 +14,13 @@ using namespace detail;
 
 constexpr OpInfo erf_op{
     .name = "erf",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Erf>,
     .gradient =
         [](Gradient& g) {
           g.accumulate(0, g.output() * exp(-square(g.saved_input(0))) * (2 * std::numbers::inv_sqrtpi));
         },
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor erf(const Arg& x) { return floating_unary(erf_op, x); }
@@ -30,14 +29,13 @@ Tensor erf(const Arg& x) { return floating_unary(erf_op, x); }
 
 constexpr OpInfo erfc_op{
     .name = "erfc",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Erfc>,
     .gradient =
         [](Gradient& g) {
           g.accumulate(0, g.output() * exp(-square(g.saved_input(0))) * (-2 * std::numbers::inv_sqrtpi));
         },
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor erfc(const Arg& x) { return floating_unary(erfc_op, x); }
@@ -46,8 +44,6 @@ Tensor erfc(const Arg& x) { return floating_unary(erfc_op, x); }
 
 constexpr OpInfo erfinv_op{
     .name = "erfinv",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Erfinv>,
     .gradient =
         [](Gradient& g) {
@@ -55,6 +51,7 @@ constexpr OpInfo erfinv_op{
         },
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor erfinv(const Arg& x) { return floating_unary(erfinv_op, x); }
@@ -63,11 +60,10 @@ Tensor erfinv(const Arg& x) { return floating_unary(erfinv_op, x); }
 
 constexpr OpInfo lgamma_op{
     .name = "lgamma",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Lgamma>,
     .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), digamma(g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor lgamma(const Arg& x) { return floating_unary(lgamma_op, x); }
@@ -76,11 +72,10 @@ Tensor lgamma(const Arg& x) { return floating_unary(lgamma_op, x); }
 
 constexpr OpInfo digamma_op{
     .name = "digamma",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Digamma>,
     .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), polygamma(1, g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor digamma(const Arg& x) { return floating_unary(digamma_op, x); }
@@ -100,8 +95,6 @@ constexpr int largest_order = 170;
 
 constexpr OpInfo polygamma_op{
     .name = "polygamma",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward =
         [](Call& call) {
           kernels(call.output().device)
@@ -113,6 +106,7 @@ constexpr OpInfo polygamma_op{
           g.accumulate_product(0, g.output(), polygamma(next, g.saved_input(0)));
         },
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor polygamma(int order, const Arg& x) {
@@ -129,8 +123,6 @@ Tensor polygamma(int order, const Arg& x) {
 
 constexpr OpInfo i1_op{
     .name = "i1",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::I1>,
     .gradient =
         [](Gradient& g) {
@@ -142,6 +134,7 @@ constexpr OpInfo i1_op{
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor i1(const Arg& x) { return floating_unary(i1_op, x); }
@@ -150,23 +143,18 @@ Tensor i1(const Arg& x) { return floating_unary(i1_op, x); }
 
 constexpr OpInfo i0_op{
     .name = "i0",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::I0>,
     .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), i1(g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor i0(const Arg& x) { return floating_unary(i0_op, x); }
 
-std::span<const RegisteredOp> detail::special_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "erf", .info = &erf_op},         {.name = "erfc", .info = &erfc_op},
-      {.name = "erfinv", .info = &erfinv_op},   {.name = "lgamma", .info = &lgamma_op},
-      {.name = "digamma", .info = &digamma_op}, {.name = "polygamma", .info = &polygamma_op},
-      {.name = "i0", .info = &i0_op},           {.name = "i1", .info = &i1_op},
-  };
+OpList detail::special_ops() {
+  static constexpr const OpInfo* ops[] = {&erf_op,     &erfc_op,      &erfinv_op, &lgamma_op,
+                                          &digamma_op, &polygamma_op, &i0_op,     &i1_op};
   return ops;
 }
 

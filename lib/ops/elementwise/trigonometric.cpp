@@ -16,11 +16,10 @@ using namespace detail;
 
 constexpr OpInfo sin_op{
     .name = "sin",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Sin>,
     .gradient = [](Gradient& g) { g.accumulate_product(0, g.output(), cos(g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor sin(const Arg& x) { return floating_unary(sin_op, x); }
@@ -29,11 +28,10 @@ Tensor sin(const Arg& x) { return floating_unary(sin_op, x); }
 
 constexpr OpInfo cos_op{
     .name = "cos",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Cos>,
     .gradient = [](Gradient& g) { g.accumulate(0, -(g.output() * sin(g.saved_input(0)))); },
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor cos(const Arg& x) { return floating_unary(cos_op, x); }
@@ -42,12 +40,11 @@ Tensor cos(const Arg& x) { return floating_unary(cos_op, x); }
 
 constexpr OpInfo tan_op{
     .name = "tan",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Tan>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() * (square(g.saved_output()) + 1.0)); },
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor tan(const Arg& x) { return floating_unary(tan_op, x); }
@@ -56,12 +53,11 @@ Tensor tan(const Arg& x) { return floating_unary(tan_op, x); }
 
 constexpr OpInfo asin_op{
     .name = "asin",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Asin>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() * rsqrt(1.0 - square(g.saved_input(0)))); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor asin(const Arg& x) { return floating_unary(asin_op, x); }
@@ -70,12 +66,11 @@ Tensor asin(const Arg& x) { return floating_unary(asin_op, x); }
 
 constexpr OpInfo acos_op{
     .name = "acos",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Acos>,
     .gradient = [](Gradient& g) { g.accumulate(0, -(g.output() * rsqrt(1.0 - square(g.saved_input(0))))); },
     .saves_input_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor acos(const Arg& x) { return floating_unary(acos_op, x); }
@@ -84,11 +79,10 @@ Tensor acos(const Arg& x) { return floating_unary(acos_op, x); }
 
 constexpr OpInfo atan_op{
     .name = "atan",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Atan>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (square(g.saved_input(0)) + 1.0)); },
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor atan(const Arg& x) { return floating_unary(atan_op, x); }
@@ -116,8 +110,6 @@ struct AngleSlope {
 
 constexpr OpInfo atan2_op{
     .name = "atan2",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::Atan2>,
     .gradient =
         [](Gradient& g) {
@@ -127,6 +119,7 @@ constexpr OpInfo atan2_op{
           if (g.wants(1)) g.accumulate(1, -(share * (at.u * at.inverse)));
         },
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
+    .joining = by_elements,
 };
 
 Tensor atan2(const Arg& a, const Arg& b) { return binary(atan2_op, a, b, Types::floating); }
@@ -156,8 +149,6 @@ Tensor sinc_derivative(const Tensor& x, const Tensor& y) {
 
 constexpr OpInfo sinc_op{
     .name = "sinc",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Sinc>,
     .gradient =
         [](Gradient& g) {
@@ -166,16 +157,13 @@ constexpr OpInfo sinc_op{
         },
     .saves_input_for = {inputs({0})},
     .saves_output_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor sinc(const Arg& x) { return floating_unary(sinc_op, x); }
 
-std::span<const RegisteredOp> detail::trigonometric_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "sin", .info = &sin_op},     {.name = "cos", .info = &cos_op},   {.name = "tan", .info = &tan_op},
-      {.name = "asin", .info = &asin_op},   {.name = "acos", .info = &acos_op}, {.name = "atan", .info = &atan_op},
-      {.name = "atan2", .info = &atan2_op}, {.name = "sinc", .info = &sinc_op},
-  };
+OpList detail::trigonometric_ops() {
+  static constexpr const OpInfo* ops[] = {&sin_op, &cos_op, &tan_op, &asin_op, &acos_op, &atan_op, &atan2_op, &sinc_op};
   return ops;
 }
 

@@ -18,10 +18,10 @@ using namespace detail;
 
 constexpr OpInfo zero_gradient_op{
     .name = "zero_gradient",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = [](Call& call) { kernels(call.output().device).fill(call.output(), 0, 0); },
     .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
+    .joining = by_elements,
+    .internal = true,
 };
 
 void detail::accumulate_zeros(Gradient& g, std::size_t i) {
@@ -32,10 +32,9 @@ void detail::accumulate_zeros(Gradient& g, std::size_t i) {
 
 constexpr OpInfo neg_op{
     .name = "neg",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Neg>,
     .gradient = [](Gradient& g) { g.accumulate(0, -g.output()); },
+    .joining = by_elements,
 };
 
 Tensor neg(const Arg& x) { return number_unary(neg_op, x); }
@@ -44,11 +43,10 @@ Tensor neg(const Arg& x) { return number_unary(neg_op, x); }
 
 constexpr OpInfo abs_op{
     .name = "abs",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Abs>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() * sign(g.saved_input(0))); },
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor abs(const Arg& x) { return number_unary(abs_op, x); }
@@ -57,10 +55,9 @@ Tensor abs(const Arg& x) { return number_unary(abs_op, x); }
 
 constexpr OpInfo sign_op{
     .name = "sign",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Sign>,
     .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
+    .joining = by_elements,
 };
 
 Tensor sign(const Arg& x) { return number_unary(sign_op, x); }
@@ -69,11 +66,10 @@ Tensor sign(const Arg& x) { return number_unary(sign_op, x); }
 
 constexpr OpInfo square_op{
     .name = "square",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Square>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() * g.saved_input(0) * 2.0); },
     .saves_input_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor square(const Arg& x) { return number_unary(square_op, x); }
@@ -82,8 +78,6 @@ Tensor square(const Arg& x) { return number_unary(square_op, x); }
 
 constexpr OpInfo relu_gradient_op{
     .name = "relu_gradient",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::ReluGradient>,
     .gradient =
         [](Gradient& g) {
@@ -91,20 +85,21 @@ constexpr OpInfo relu_gradient_op{
           if (g.wants(1)) g.accumulate(1, zeros_like(g.output()));
         },
     .saves_input_for = {0, inputs({0})},
+    .joining = by_elements,
+    .internal = true,
 };
 
 // y = max(x, 0);  dx = 0 where y = 0, else d
 
 constexpr OpInfo relu_op{
     .name = "relu",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Relu>,
     .gradient =
         [](Gradient& g) {
           g.accumulate_fused(0, relu_gradient_op, binary_place<formulas::ReluGradient>, g.saved_output());
         },
     .saves_output_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor relu(const Arg& x) { return number_unary(relu_op, x); }
@@ -113,10 +108,9 @@ Tensor relu(const Arg& x) { return number_unary(relu_op, x); }
 
 constexpr OpInfo floor_op{
     .name = "floor",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Floor>,
     .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
+    .joining = by_elements,
 };
 
 Tensor floor(const Arg& x) { return number_unary(floor_op, x); }
@@ -125,10 +119,9 @@ Tensor floor(const Arg& x) { return number_unary(floor_op, x); }
 
 constexpr OpInfo ceil_op{
     .name = "ceil",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Ceil>,
     .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
+    .joining = by_elements,
 };
 
 Tensor ceil(const Arg& x) { return number_unary(ceil_op, x); }
@@ -137,10 +130,9 @@ Tensor ceil(const Arg& x) { return number_unary(ceil_op, x); }
 
 constexpr OpInfo round_op{
     .name = "round",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Round>,
     .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
+    .joining = by_elements,
 };
 
 Tensor round(const Arg& x) { return number_unary(round_op, x); }
@@ -149,10 +141,9 @@ Tensor round(const Arg& x) { return number_unary(round_op, x); }
 
 constexpr OpInfo trunc_op{
     .name = "trunc",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Trunc>,
     .gradient = [](Gradient& g) { accumulate_zeros(g, 0); },
+    .joining = by_elements,
 };
 
 Tensor trunc(const Arg& x) { return number_unary(trunc_op, x); }
@@ -161,12 +152,11 @@ Tensor trunc(const Arg& x) { return number_unary(trunc_op, x); }
 
 constexpr OpInfo reciprocal_op{
     .name = "reciprocal",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Reciprocal>,
     .gradient = [](Gradient& g) { g.accumulate(0, -(g.output() * square(g.saved_output()))); },
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor reciprocal(const Arg& x) { return floating_unary<formulas::Reciprocal>(reciprocal_op, x); }
@@ -175,11 +165,10 @@ Tensor reciprocal(const Arg& x) { return floating_unary<formulas::Reciprocal>(re
 
 constexpr OpInfo sqrt_op{
     .name = "sqrt",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Sqrt>,
     .gradient = [](Gradient& g) { g.accumulate(0, g.output() / (g.saved_output() * 2.0)); },
     .saves_output_for = {inputs({0})},
+    .joining = by_elements,
 };
 
 Tensor sqrt(const Arg& x) { return floating_unary<formulas::Sqrt>(sqrt_op, x); }
@@ -188,8 +177,6 @@ Tensor sqrt(const Arg& x) { return floating_unary<formulas::Sqrt>(sqrt_op, x); }
 
 constexpr OpInfo rsqrt_op{
     .name = "rsqrt",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = unary_forward<formulas::Rsqrt>,
     .gradient =
         [](Gradient& g) {
@@ -198,6 +185,7 @@ constexpr OpInfo rsqrt_op{
         },
     .saves_output_for = {inputs({0})},
     .precision = Precision::full,
+    .joining = by_elements,
 };
 
 Tensor rsqrt(const Arg& x) { return floating_unary(rsqrt_op, x); }
@@ -228,24 +216,10 @@ Tensor nan_to_num(const Arg& x, NanToNumOptions options) {
   return where(isnan(tensor), options.nan, below);
 }
 
-std::span<const RegisteredOp> detail::unary_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "zero_gradient", .info = &zero_gradient_op, .internal = true},
-      {.name = "neg", .info = &neg_op},
-      {.name = "abs", .info = &abs_op},
-      {.name = "sign", .info = &sign_op},
-      {.name = "square", .info = &square_op},
-      {.name = "relu", .info = &relu_op},
-      {.name = "relu_gradient", .info = &relu_gradient_op, .internal = true},
-      {.name = "floor", .info = &floor_op},
-      {.name = "ceil", .info = &ceil_op},
-      {.name = "round", .info = &round_op},
-      {.name = "trunc", .info = &trunc_op},
-      {.name = "reciprocal", .info = &reciprocal_op},
-      {.name = "sqrt", .info = &sqrt_op},
-      {.name = "rsqrt", .info = &rsqrt_op},
-      {.name = "nan_to_num"},
-  };
+OpList detail::unary_ops() {
+  static constexpr const OpInfo* ops[] = {&zero_gradient_op, &neg_op,           &abs_op,   &sign_op, &square_op,
+                                          &relu_op,          &relu_gradient_op, &floor_op, &ceil_op, &round_op,
+                                          &trunc_op,         &reciprocal_op,    &sqrt_op,  &rsqrt_op};
   return ops;
 }
 

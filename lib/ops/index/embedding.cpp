@@ -33,7 +33,7 @@ void accumulate_rows(Gradient& g) {
 
 }  // namespace
 
-constexpr OpInfo embedding_op = taking("embedding"), embedding_by_rows_op = taking("embedding", accumulate_rows);
+constexpr OpInfo embedding_op = taking("embedding"), embedding_by_rows_op = taking("embedding", accumulate_rows, true);
 
 Tensor embedding(const Arg& table, const Arg& indices, EmbeddingOptions options) {
   const Tensor &from = tensor_of("embedding", table), &at = tensor_of("embedding", indices);
@@ -71,8 +71,6 @@ Tensor row_gradients(const Tensor& d, const Tensor& starts, const BagAttributes&
 
 constexpr OpInfo embedding_bag_op{
     .name = "embedding_bag",
-    .arity = -1,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           const View* weights = call.inputs.size() > 3 ? &call.input(3) : nullptr;
@@ -162,12 +160,8 @@ Tensor embedding_bag(const Arg& table, const Arg& indices, const EmbeddingBagOpt
   return std::move(results[sums_output]);
 }
 
-std::span<const RegisteredOp> detail::embedding_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "embedding", .info = &embedding_op},
-      {.name = "embedding_by_rows", .info = &embedding_by_rows_op, .internal = true},
-      {.name = "embedding_bag", .info = &embedding_bag_op},
-  };
+OpList detail::embedding_ops() {
+  static constexpr const OpInfo* ops[] = {&embedding_op, &embedding_by_rows_op, &embedding_bag_op};
   return ops;
 }
 

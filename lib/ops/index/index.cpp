@@ -25,7 +25,7 @@ void detail::check_index_dtype(const char* op, const Tensor& index, Location whe
 bool detail::are_within(const char* op, const Tensor& indices, std::int64_t size, std::int64_t& bad, Location where) {
   if (indices.device() == cpu) return kernels(cpu).indices_within(indices.body(), size, bad);
   OpInfo check{
-      .name = op, .arity = 1, .batching = Batching::loop, .forward = [](Call& call) {
+      .name = op, .forward = [](Call& call) {
         std::int64_t found;
         kernels(call.inputs[0]->device()).indices_within(call.input(0), call.attributes<std::int64_t>(), found);
       }};
@@ -84,8 +84,6 @@ Joining joining_with_index(const Call& call) {
 
 constexpr OpInfo gather_op{
     .name = "gather",
-    .arity = 2,
-    .batching = Batching::gather,
     .forward =
         [](Call& call) {
           int axis = static_cast<int>(call.attributes<AxisAttributes>().axis);
@@ -122,8 +120,6 @@ Tensor gather(const Arg& x, int axis, const Arg& index) {
 
 constexpr OpInfo scatter_op{
     .name = "scatter",
-    .arity = 3,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           int axis = static_cast<int>(call.attributes<AxisAttributes>().axis);
@@ -169,8 +165,6 @@ Tensor scatter(const Arg& x, int axis, const Arg& index, const Arg& source) {
 
 constexpr OpInfo scatter_add_op{
     .name = "scatter_add",
-    .arity = 3,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           int axis = static_cast<int>(call.attributes<AxisAttributes>().axis);
@@ -208,12 +202,8 @@ Tensor scatter_add(const Arg& x, int axis, const Arg& index, const Arg& updates)
   return invoke(scatter_add_op, {&to, &at, &from}, {to.body(), to.dtype()}, where, bytes_of(AxisAttributes{axis}));
 }
 
-std::span<const RegisteredOp> detail::index_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "gather", .info = &gather_op},
-      {.name = "scatter", .info = &scatter_op},
-      {.name = "scatter_add", .info = &scatter_add_op},
-  };
+OpList detail::index_ops() {
+  static constexpr const OpInfo* ops[] = {&gather_op, &scatter_op, &scatter_add_op};
   return ops;
 }
 

@@ -71,8 +71,6 @@ Tensor index_parts(const Tensor& x, std::span<const std::byte> parts, Location w
 
 constexpr OpInfo index_gradient_op{
     .name = "index_gradient",
-    .arity = 1,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           const KernelTable& table = kernels(call.output().device);
@@ -81,25 +79,23 @@ constexpr OpInfo index_gradient_op{
           table.copy(part.body(), call.input(0));
         },
     .gradient = [](Gradient& g) { g.accumulate(0, index_parts(g.output(), g.attribute_bytes(), g.where())); },
+    .internal = true,
 };
 
 // sum += d at the part
 
 constexpr OpInfo accumulate_index_op{
     .name = "accumulate_index",
-    .arity = 2,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           Tensor part = part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where);
           kernels(part.device()).binary[binary_place<formulas::Add>](part.body(), part.body(), call.input(1));
         },
+    .internal = true,
 };
 
 constexpr OpInfo index_op{
     .name = "index",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) { call.outputs[0] = part_of(*call.inputs[0], parts_in(call.attribute_bytes), call.where); },
     .gradient =
@@ -219,8 +215,6 @@ void index_assign_gradient(Gradient& g);
 
 constexpr OpInfo index_clear_op{
     .name = "index_clear",
-    .arity = 1,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           const KernelTable& table = kernels(call.output().device);
@@ -228,12 +222,11 @@ constexpr OpInfo index_clear_op{
           table.fill(part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where).body(), 0, 0);
         },
     .gradient = [](Gradient& g) { g.accumulate(0, clear_parts(g.output(), g.attribute_bytes(), g.where())); },
+    .internal = true,
 };
 
 constexpr OpInfo index_assign_in_place_op{
     .name = "index_assign_",
-    .arity = 2,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           Tensor part = part_of(call.outputs[0], parts_in(call.attribute_bytes), call.where);
@@ -241,6 +234,7 @@ constexpr OpInfo index_assign_in_place_op{
         },
     .gradient = index_assign_gradient,
     .writes_part = true,
+    .internal = true,
 };
 
 namespace {
@@ -288,14 +282,9 @@ void detail::show_part(Context& context, const Indexed& part, Location where) {
   context.tapes->record(context, call);
 }
 
-std::span<const RegisteredOp> detail::indexing_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "index", .info = &index_op},
-      {.name = "index_gradient", .info = &index_gradient_op, .internal = true},
-      {.name = "accumulate_index", .info = &accumulate_index_op, .internal = true},
-      {.name = "index_clear", .info = &index_clear_op, .internal = true},
-      {.name = "index_assign_", .info = &index_assign_in_place_op, .internal = true},
-  };
+OpList detail::indexing_ops() {
+  static constexpr const OpInfo* ops[] = {&index_op, &index_gradient_op, &accumulate_index_op, &index_clear_op,
+                                          &index_assign_in_place_op};
   return ops;
 }
 

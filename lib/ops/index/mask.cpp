@@ -25,8 +25,6 @@ void detail::check_mask(const char* op, const Tensor& x, const Tensor& mask, Loc
 
 constexpr OpInfo nonzero_op{
     .name = "nonzero",
-    .arity = 1,
-    .batching = Batching::loop,
     .forward = [](Call& call) { kernels(call.output().device).nonzero(call.output(), call.input(0)); },
 };
 
@@ -98,13 +96,8 @@ Tensor masked_scatter(const Arg& x, const Arg& mask, const Arg& source) {
   return reel::where(whole, take(from, order), to);
 }
 
-std::span<const RegisteredOp> detail::mask_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "nonzero", .info = &nonzero_op},
-      {.name = "masked_fill"},
-      {.name = "masked_select"},
-      {.name = "masked_scatter"},
-  };
+OpList detail::mask_ops() {
+  static constexpr const OpInfo* ops[] = {&nonzero_op};
   return ops;
 }
 

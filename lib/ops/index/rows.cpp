@@ -3,7 +3,6 @@
 #include <reel/ops/shape.h>
 
 #include "../../core/op_error.h"
-#include "../registry.h"
 #include "index_checks.h"
 
 // Ops that replace whole slices of an axis, which are scattered with an index that repeats along the other axes.
@@ -61,14 +60,6 @@ Tensor index_fill(const Arg& x, int axis, const Arg& index, const Arg& value) {
   Shape shape = to.shape();
   shape[axis] = at.numel();
   return scatter(to, axis, repeated_along(at, axis, shape), expand(number, shape));
-}
-
-std::span<const RegisteredOp> detail::row_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "index_copy"},
-      {.name = "index_fill"},
-  };
-  return ops;
 }
 
 }  // namespace reel

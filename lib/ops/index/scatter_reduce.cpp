@@ -39,8 +39,6 @@ Tensor same_value(const Tensor& a, const Tensor& b) { return logical_or(a == b, 
 
 constexpr OpInfo scatter_extreme_op{
     .name = "scatter_reduce",
-    .arity = 4,
-    .batching = Batching::loop,
     .forward = [](Call& call) { kernels(call.output().device).copy(call.output(), call.input(3)); },
     .gradient =
         [](Gradient& g) {
@@ -156,8 +154,8 @@ Tensor scatter_reduce(const Arg& x, int axis, const Arg& index, const Arg& sourc
   fail_for_memory(scatter_extreme_op.name, x.location());
 }
 
-std::span<const RegisteredOp> detail::scatter_reduce_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "scatter_reduce", .info = &scatter_extreme_op}};
+OpList detail::scatter_reduce_ops() {
+  static constexpr const OpInfo* ops[] = {&scatter_extreme_op};
   return ops;
 }
 

@@ -25,8 +25,6 @@ bool broadcast_all(const Tensor& a, const Tensor& b, const Tensor& c, Shape& sha
 
 constexpr OpInfo where_op{
     .name = "where",
-    .arity = 3,
-    .batching = Batching::elementwise,
     .forward =
         [](Call& call) {
           kernels(call.output().device).where(call.output(), call.input(0), call.input(1), call.input(2));
@@ -37,6 +35,7 @@ constexpr OpInfo where_op{
           if (g.wants(2)) g.accumulate(2, where(g.saved_input(0), 0.0, g.output()));
         },
     .saves_input_for = {inputs({1, 2})},
+    .joining = by_elements,
 };
 
 Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
@@ -61,8 +60,6 @@ Tensor where(const Arg& condition, const Arg& a, const Arg& b) {
 
 constexpr OpInfo maximum_op{
     .name = "maximum",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::Maximum>,
     .gradient =
         [](Gradient& g) {
@@ -73,6 +70,7 @@ constexpr OpInfo maximum_op{
           if (g.wants(1)) g.accumulate(1, where(b < a, 0.0, shared));
         },
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
+    .joining = by_elements,
 };
 
 Tensor maximum(const Arg& a, const Arg& b) { return binary<formulas::Maximum>(maximum_op, a, b, Types::extreme); }
@@ -82,8 +80,6 @@ Tensor maximum(const Arg& a, const Arg& b) { return binary<formulas::Maximum>(ma
 
 constexpr OpInfo minimum_op{
     .name = "minimum",
-    .arity = 2,
-    .batching = Batching::elementwise,
     .forward = binary_forward<formulas::Minimum>,
     .gradient =
         [](Gradient& g) {
@@ -94,6 +90,7 @@ constexpr OpInfo minimum_op{
           if (g.wants(1)) g.accumulate(1, where(b > a, 0.0, shared));
         },
     .saves_input_for = {inputs({0, 1}), inputs({0, 1})},
+    .joining = by_elements,
 };
 
 Tensor minimum(const Arg& a, const Arg& b) { return binary<formulas::Minimum>(minimum_op, a, b, Types::extreme); }
@@ -103,8 +100,6 @@ Tensor minimum(const Arg& a, const Arg& b) { return binary<formulas::Minimum>(mi
 
 constexpr OpInfo clamp_op{
     .name = "clamp",
-    .arity = 3,
-    .batching = Batching::elementwise,
     .forward =
         [](Call& call) {
           kernels(call.output().device).clamp(call.output(), call.input(0), call.input(1), call.input(2));
@@ -117,6 +112,7 @@ constexpr OpInfo clamp_op{
           if (g.wants(2)) g.accumulate(2, where(logical_or(x > high, low > high), d, 0.0));
         },
     .saves_input_for = {inputs({0, 1, 2}), inputs({0, 1, 2}), inputs({0, 1, 2})},
+    .joining = by_elements,
 };
 
 namespace {
@@ -160,8 +156,6 @@ Tensor clamp(const Arg& x, const Arg& low, const Arg& high) {
 
 constexpr OpInfo lerp_op{
     .name = "lerp",
-    .arity = 3,
-    .batching = Batching::elementwise,
     .forward =
         [](Call& call) {
           kernels(call.output().device).lerp(call.output(), call.input(0), call.input(1), call.input(2));
@@ -174,6 +168,7 @@ constexpr OpInfo lerp_op{
           if (g.wants(2)) g.accumulate(2, d * (widened(g.saved_input(1)) - widened(g.saved_input(0))));
         },
     .saves_input_for = {inputs({2}), inputs({2}), inputs({0, 1})},
+    .joining = by_elements,
 };
 
 Tensor lerp(const Arg& a, const Arg& b, const Arg& weight) {
@@ -194,12 +189,8 @@ Tensor lerp(const Arg& a, const Arg& b, const Arg& weight) {
   return invoke(lerp_op, {&*from, &*to, &*by}, {shape, dtype, from->device()}, where);
 }
 
-std::span<const RegisteredOp> detail::selection_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "where", .info = &where_op},     {.name = "maximum", .info = &maximum_op},
-      {.name = "minimum", .info = &minimum_op}, {.name = "clamp", .info = &clamp_op},
-      {.name = "lerp", .info = &lerp_op},
-  };
+OpList detail::selection_ops() {
+  static constexpr const OpInfo* ops[] = {&where_op, &maximum_op, &minimum_op, &clamp_op, &lerp_op};
   return ops;
 }
 

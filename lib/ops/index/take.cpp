@@ -30,8 +30,6 @@ int axis_of(const auto& call) { return static_cast<int>(call.template attributes
 
 constexpr OpInfo take_gradient_op{
     .name = "take_gradient",
-    .arity = 2,
-    .batching = Batching::gather,
     .forward =
         [](Call& call) {
           const KernelTable& table = kernels(call.output().device);
@@ -40,6 +38,7 @@ constexpr OpInfo take_gradient_op{
         },
     .gradient = [](Gradient& g) { g.accumulate(0, take(g.output(), g.saved_input(1), axis_of(g))); },
     .saves_input_for = {0, inputs({0})},
+    .internal = true,
 };
 
 // take: y[…, j, …] = x[…, indices[j], …];  dx = zeros with d added there
@@ -104,8 +103,6 @@ Tensor index_select(const Arg& x, int axis, const Arg& index) {
 
 constexpr OpInfo index_add_op{
     .name = "index_add",
-    .arity = 3,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           int axis = axis_of(call);
@@ -146,8 +143,6 @@ Tensor index_add(const Arg& x, int axis, const Arg& index, const Arg& source) {
 
 constexpr OpInfo segment_sum_op{
     .name = "segment_sum",
-    .arity = 2,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           const KernelTable& table = kernels(call.output().device);
@@ -187,8 +182,6 @@ Tensor put_rows(const Tensor& x, const Tensor& rows, const Tensor& values, bool 
 
 constexpr OpInfo index_put_op{
     .name = "index_put",
-    .arity = 3,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           const KernelTable& table = kernels(call.output().device);
@@ -291,15 +284,9 @@ Tensor detail::index_put(const char* name, const Arg& x, std::span<const Tensor>
   return reshape(put_rows(reshape(to, merged), rows, value, options.accumulate, where), to.shape());
 }
 
-std::span<const RegisteredOp> detail::take_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "take", .info = &take_op},
-      {.name = "take_gradient", .info = &take_gradient_op, .internal = true},
-      {.name = "index_select", .info = &index_select_op},
-      {.name = "index_add", .info = &index_add_op},
-      {.name = "segment_sum", .info = &segment_sum_op},
-      {.name = "index_put", .info = &index_put_op},
-  };
+OpList detail::take_ops() {
+  static constexpr const OpInfo* ops[] = {&take_op,      &take_gradient_op, &index_select_op,
+                                          &index_add_op, &segment_sum_op,   &index_put_op};
   return ops;
 }
 

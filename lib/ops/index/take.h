@@ -16,15 +16,14 @@ Joining joining_of_take(const Call& call);
 void take_gradient(Gradient& g);
 
 /// An op y[…, j, …] = x[…, indices[j], …], whose attributes are AxisAttributes.
-constexpr OpInfo taking(const char* name, void (*gradient)(Gradient& g) = take_gradient) {
+constexpr OpInfo taking(const char* name, void (*gradient)(Gradient& g) = take_gradient, bool internal = false) {
   return {
       .name = name,
-      .arity = 2,
-      .batching = Batching::gather,
       .forward = take_forward,
       .gradient = gradient,
       .saves_input_for = {0, inputs({0})},
       .joining = joining_of_take,
+      .internal = internal,
   };
 }
 

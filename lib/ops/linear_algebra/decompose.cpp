@@ -34,7 +34,8 @@ std::array<Tensor, count> run_with(const OpInfo& op, const Tensor& a, const Shap
     Call call{op, inputs, {}, specs, outputs, where};
     invoke(call);
     return outputs;
-  }(std::make_index_sequence<count>());
+  }
+  (std::make_index_sequence<count>());
 }
 
 // Vectors as matrices of one row, of one column, and as a diagonal.
@@ -55,8 +56,6 @@ Tensor skew(const Tensor& a) { return a - transpose(a); }
 
 constexpr OpInfo cholesky_op{
     .name = "cholesky",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           check_matrix(call, linear_algebra_kernels(call).cholesky(call.output(), call.input(0)),
@@ -82,8 +81,6 @@ Tensor cholesky(const Arg& a) {
 
 constexpr OpInfo qr_op{
     .name = "qr",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward = [](Call& call) { linear_algebra_kernels(call).qr(call.output(0), call.output(1), call.input(0)); },
     .gradient =
         [](Gradient& g) {
@@ -114,8 +111,6 @@ QR qr(const Arg& a) {
 
 constexpr OpInfo svd_op{
     .name = "svd",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           check_matrix(call,
@@ -153,8 +148,6 @@ SVD svd(const Arg& a) {
 
 constexpr OpInfo eigh_op{
     .name = "eigh",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           check_matrix(call, linear_algebra_kernels(call).eigh(call.output(0), call.output(1), call.input(0)),
@@ -179,13 +172,8 @@ Eigh eigh(const Arg& a) {
   return {values, vectors};
 }
 
-std::span<const RegisteredOp> detail::decompose_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "cholesky", .info = &cholesky_op},
-      {.name = "qr", .info = &qr_op},
-      {.name = "svd", .info = &svd_op},
-      {.name = "eigh", .info = &eigh_op},
-  };
+OpList detail::decompose_ops() {
+  static constexpr const OpInfo* ops[] = {&cholesky_op, &qr_op, &svd_op, &eigh_op};
   return ops;
 }
 

@@ -15,7 +15,6 @@
 #include "../../core/memory_error.h"
 #include "../../core/op_error.h"
 #include "../if_needed.h"
-#include "../registry.h"
 
 namespace reel {
 
@@ -405,11 +404,6 @@ Tensor einsum(std::string_view equation, std::span<const Tensor> operands, Locat
   return result.is(operands[0]) ? reshape(result, result.shape()) : result;
 } catch (const std::bad_alloc&) {
   fail_for_memory("einsum", where);
-}
-
-std::span<const RegisteredOp> detail::einsum_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "einsum"}};
-  return ops;
 }
 
 }  // namespace reel

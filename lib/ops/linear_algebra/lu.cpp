@@ -26,8 +26,6 @@ using namespace detail;
 
 constexpr OpInfo lu_op{
     .name = "lu",
-    .arity = 2,
-    .batching = Batching::loop,
     .forward = [](Call& call) { kernels(call.output().device).copy(call.output(), call.input(1)); },
     .gradient =
         [](Gradient& g) {
@@ -112,8 +110,8 @@ LU lu(const Arg& a) {
   return {p, l, u};
 }
 
-std::span<const RegisteredOp> detail::lu_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "lu", .info = &lu_op}};
+OpList detail::lu_ops() {
+  static constexpr const OpInfo* ops[] = {&lu_op};
   return ops;
 }
 

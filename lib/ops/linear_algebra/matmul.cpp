@@ -27,14 +27,13 @@ namespace {
 // a bᵀ of matrices, for gradients that are not differentiated: it needs no tensor for bᵀ.
 constexpr OpInfo matmul_transposed_op{
     .name = "matmul_transposed",
-    .arity = 2,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const Body& b = call.input(1);
           count_products(call.output(), b.dims[1]);
           kernels(call.output().device).matmul(call.output(), call.input(0), TransposedMatrix(b).view(), version_of(b));
         },
+    .internal = true,
 };
 
 }  // namespace
@@ -77,8 +76,6 @@ Joining joining_of_product(const Call& call) {
 
 constexpr OpInfo matmul_op{
     .name = "matmul",
-    .arity = 2,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const Body& b = call.input(1);
@@ -183,8 +180,6 @@ Tensor bmm(const Arg& a, const Arg& b) {
 
 constexpr OpInfo addmm_op{
     .name = "addmm",
-    .arity = 3,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const Body &y = call.output(), &c = call.input(0);
@@ -287,15 +282,8 @@ Tensor dot(const Arg& a, const Arg& b) {
   return matmul(a, b);
 }
 
-std::span<const RegisteredOp> detail::matmul_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "matmul", .info = &matmul_op},
-      {.name = "matmul_transposed", .info = &matmul_transposed_op, .internal = true},
-      {.name = "bmm"},
-      {.name = "addmm", .info = &addmm_op},
-      {.name = "outer"},
-      {.name = "dot"},
-  };
+OpList detail::matmul_ops() {
+  static constexpr const OpInfo* ops[] = {&matmul_op, &matmul_transposed_op, &addmm_op};
   return ops;
 }
 

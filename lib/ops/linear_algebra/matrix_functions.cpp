@@ -11,7 +11,6 @@
 
 #include <cmath>
 
-#include "../registry.h"
 #include "linear_algebra_checks.h"
 
 namespace reel {
@@ -123,11 +122,6 @@ Tensor matrix_exp(const Arg& a) {
   Tensor y = approximated(matrices * to(pow(0.5, steps), matrices.dtype()), pade);
   for (double step = 1; step <= most; ++step) y = reel::where(steps >= step, matmul(y, y), y);
   return y;
-}
-
-std::span<const RegisteredOp> detail::matrix_function_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "matrix_norm"}, {.name = "cholesky_solve"}, {.name = "matrix_exp"}};
-  return ops;
 }
 
 }  // namespace reel

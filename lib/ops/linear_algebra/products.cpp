@@ -7,7 +7,6 @@
 
 #include "../../core/op_error.h"
 #include "../if_needed.h"
-#include "../registry.h"
 
 // Products of tensors that are composed of matmul and mul.
 
@@ -112,11 +111,6 @@ Tensor cross(const Arg& a, const Arg& b, int axis) {
     fail<ShapeError>("cross", where, "a {} and b {} do not both have 3 elements along axis {}", to_string(x.shape()),
                      to_string(y.shape()), axis);
   return roll(left, -1, axis) * roll(right, -2, axis) - roll(left, -2, axis) * roll(right, -1, axis);
-}
-
-std::span<const RegisteredOp> detail::product_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "tensordot"}, {.name = "kron"}, {.name = "cross"}};
-  return ops;
 }
 
 }  // namespace reel

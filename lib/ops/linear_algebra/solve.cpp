@@ -97,8 +97,6 @@ Tensor solve_broadcast(const char* name, const Arg& matrices, const Arg& right, 
 
 constexpr OpInfo solve_op{
     .name = "solve",
-    .arity = 2,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           check_matrix(call, linear_algebra_kernels(call).solve(call.output(), call.input(0), call.input(1)), singular);
@@ -125,8 +123,6 @@ Tensor solve(const Arg& a, const Arg& b) {
 
 constexpr OpInfo triangular_solve_op{
     .name = "triangular_solve",
-    .arity = 2,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           auto triangle = call.attributes<TriangleAttributes>();
@@ -165,8 +161,6 @@ Tensor triangular_solve(const Arg& a, const Arg& b, TriangularSolveOptions optio
 
 constexpr OpInfo inv_op{
     .name = "inv",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           check_matrix(call, linear_algebra_kernels(call).invert(call.output(), call.input(0)), singular);
@@ -189,8 +183,6 @@ Tensor inv(const Arg& a) {
 
 constexpr OpInfo det_op{
     .name = "det",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward = [](Call& call) { linear_algebra_kernels(call).determinant(call.output(), call.input(0)); },
     .gradient =
         [](Gradient& g) {
@@ -210,8 +202,6 @@ Tensor det(const Arg& a) {
 
 constexpr OpInfo slogdet_op{
     .name = "slogdet",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) { linear_algebra_kernels(call).log_determinant(call.output(0), call.output(1), call.input(0)); },
     .gradient =
@@ -240,12 +230,8 @@ Tensor logdet(const Arg& a) {
   return log(stop_gradient(sign)) + logabsdet;
 }
 
-std::span<const RegisteredOp> detail::solve_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "solve", .info = &solve_op},     {.name = "triangular_solve", .info = &triangular_solve_op},
-      {.name = "inv", .info = &inv_op},         {.name = "det", .info = &det_op},
-      {.name = "slogdet", .info = &slogdet_op}, {.name = "logdet"},
-  };
+OpList detail::solve_ops() {
+  static constexpr const OpInfo* ops[] = {&solve_op, &triangular_solve_op, &inv_op, &det_op, &slogdet_op};
   return ops;
 }
 

@@ -7,7 +7,6 @@
 #include <reel/ops/shape.h>
 
 #include "../if_needed.h"
-#include "../registry.h"
 #include "loss_operands.h"
 
 namespace reel {
@@ -73,15 +72,6 @@ Tensor kl_div(const Arg& input, const Arg& target, DivergenceOptions options) {
   }
   if (by_batch) return to_if_needed(sum(losses) / static_cast<double>(x.body().dims[0]), given.dtype);
   return reduced(losses, static_cast<LossReduction>(options.reduction), given.dtype);
-}
-
-std::span<const RegisteredOp> detail::binary_loss_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "binary_cross_entropy"},
-      {.name = "binary_cross_entropy_with_logits"},
-      {.name = "kl_div"},
-  };
-  return ops;
 }
 
 }  // namespace reel

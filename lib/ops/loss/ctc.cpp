@@ -134,21 +134,18 @@ class Recursions {
 
 constexpr OpInfo ctc_loss_gradient_op{
     .name = "ctc_loss_gradient",
-    .arity = 6,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           kernels(call.output().device)
               .loss->ctc_loss_gradient(call.output(), call.input(0), call.input(1), call.input(5), targets_of(call, 2));
         },
+    .internal = true,
 };
 
 // loss_n = −log Σ_alignments Π_t p_t;  d log p_tc = −d_n · probability, given the target, of a symbol c at step t
 
 constexpr OpInfo ctc_loss_op{
     .name = "ctc_loss",
-    .arity = 4,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           CtcFault fault;
@@ -254,11 +251,8 @@ Tensor ctc_loss(const Arg& log_probabilities, const Arg& targets, const Arg& inp
   fail_for_memory(ctc_loss_op.name, log_probabilities.location());
 }
 
-std::span<const RegisteredOp> detail::ctc_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "ctc_loss", .info = &ctc_loss_op},
-      {.name = "ctc_loss_gradient", .info = &ctc_loss_gradient_op, .internal = true},
-  };
+OpList detail::ctc_ops() {
+  static constexpr const OpInfo* ops[] = {&ctc_loss_op, &ctc_loss_gradient_op};
   return ops;
 }
 

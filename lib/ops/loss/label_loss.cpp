@@ -12,7 +12,6 @@
 #include "../../dispatch/autocast.h"
 #include "../if_needed.h"
 #include "../index/index_checks.h"
-#include "../registry.h"
 #include "loss_operands.h"
 
 namespace reel {
@@ -125,15 +124,6 @@ Tensor multilabel_soft_margin_loss(const Arg& input, const Arg& target, const Mu
   Tensor losses = (t - 1.0) * logsigmoid(-x) - t * logsigmoid(x);
   if (options.weight.defined()) losses = losses * factor(name, x, options.weight, "weight", given.dtype, given.where);
   return reduced(mean(losses, -1), options.reduction, given.dtype);
-}
-
-std::span<const RegisteredOp> detail::label_loss_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "multi_margin_loss"},
-      {.name = "multilabel_margin_loss"},
-      {.name = "multilabel_soft_margin_loss"},
-  };
-  return ops;
 }
 
 }  // namespace reel

@@ -42,22 +42,19 @@ KnownClasses known_classes(const Tensor& targets, std::int64_t ignore_index) {
 
 constexpr OpInfo cross_entropy_gradient_op{
     .name = "cross_entropy_gradient",
-    .arity = 4,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           kernels(call.output().device)
               .loss->cross_entropy_gradient(call.output(), call.input(0), call.input(1), call.input(2), call.input(3),
                                             call.attributes<IgnoreAttributes>().ignored);
         },
+    .internal = true,
 };
 
 // loss_n = −log softmax(x_n)[t_n], 0 where t_n is ignored;  dx_n = d_n (softmax(x_n) − one-hot(t_n)), 0 where ignored
 
 constexpr OpInfo cross_entropy_op{
     .name = "cross_entropy",
-    .arity = 2,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           std::int64_t bad;
@@ -92,8 +89,6 @@ constexpr OpInfo cross_entropy_op{
 
 constexpr OpInfo nll_loss_op{
     .name = "nll_loss",
-    .arity = 2,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           std::int64_t bad;
@@ -119,8 +114,6 @@ constexpr OpInfo nll_loss_op{
 
 constexpr OpInfo mean_of_targets_op{
     .name = "mean_of_targets",
-    .arity = 2,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           kernels(call.output().device)
@@ -129,6 +122,8 @@ constexpr OpInfo mean_of_targets_op{
         },
     .gradient = [](Gradient& g) { g.accumulate(0, expand(g.output() / g.saved_output(1), g.input_form(0).shape())); },
     .saves_output_for = {0, inputs({0})},
+    .internal = true,
+    .needs_device = true,
 };
 
 namespace {
@@ -307,13 +302,9 @@ Tensor cross_entropy(const Arg& given_logits, const Arg& given_targets, const Cr
   return brought_together(losses, weights, options.reduction, given.shape, x.dtype());
 }
 
-std::span<const RegisteredOp> detail::loss_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "cross_entropy", .info = &cross_entropy_op},
-      {.name = "nll_loss", .info = &nll_loss_op},
-      {.name = "cross_entropy_gradient", .info = &cross_entropy_gradient_op, .internal = true},
-      {.name = "mean_of_targets", .info = &mean_of_targets_op, .internal = true, .needs_device = true},
-  };
+OpList detail::loss_ops() {
+  static constexpr const OpInfo* ops[] = {&cross_entropy_op, &nll_loss_op, &cross_entropy_gradient_op,
+                                          &mean_of_targets_op};
   return ops;
 }
 

@@ -6,7 +6,6 @@
 
 #include "../../dispatch/autocast.h"
 #include "../if_needed.h"
-#include "../registry.h"
 #include "loss_operands.h"
 
 namespace reel {
@@ -68,16 +67,6 @@ Tensor triplet_margin_loss(const Arg& anchor, const Arg& positive, const Arg& ne
   Tensor apart = distance(from, far);
   if (options.swap) apart = minimum(apart, distance(near, far));
   return reduced(relu(distance(from, near) - apart + options.margin), options.reduction, given.dtype);
-}
-
-std::span<const RegisteredOp> detail::margin_loss_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "hinge_loss"},
-      {.name = "hinge_embedding_loss"},
-      {.name = "cosine_embedding_loss"},
-      {.name = "triplet_margin_loss"},
-  };
-  return ops;
 }
 
 }  // namespace reel

@@ -9,7 +9,6 @@
 
 #include "../../dispatch/autocast.h"
 #include "../if_needed.h"
-#include "../registry.h"
 #include "loss_operands.h"
 
 namespace reel {
@@ -100,14 +99,6 @@ Tensor gaussian_nll_loss(const Arg& input, const Arg& target, const Arg& given_v
   Tensor losses = (log(v) + square(x - t) / v) * 0.5;
   if (options.full) losses = losses + 0.5 * std::log(2 * std::numbers::pi);
   return reduced(losses, options.reduction, given.dtype);
-}
-
-std::span<const RegisteredOp> detail::regression_loss_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "mse_loss"},       {.name = "l1_loss"},          {.name = "huber_loss"},
-      {.name = "smooth_l1_loss"}, {.name = "poisson_nll_loss"}, {.name = "gaussian_nll_loss"},
-  };
-  return ops;
 }
 
 }  // namespace reel

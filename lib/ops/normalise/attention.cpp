@@ -64,8 +64,6 @@ Tensor weights_of(const Tensor& q, const Tensor& k, const Tensor& mask, const At
 
 constexpr OpInfo attention_gradient_op{
     .name = "attention_gradient",
-    .arity = -1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           count(call.input(3), call.input(4), 3);
@@ -74,6 +72,7 @@ constexpr OpInfo attention_gradient_op{
               .attention->backward(call.output(0), call.output(1), call.output(2), call.input(0), call.input(1),
                                    call.input(2), attended(call, 3));
         },
+    .internal = true,
 };
 
 // y = P v, P = softmax(s), s = scale q kᵀ + mask;  dv = Pᵀ d,  ds = P (d vᵀ − Σ P d vᵀ),  dq = scale ds k,
@@ -114,8 +113,6 @@ constexpr InputSet all_inputs = inputs({0, 1, 2, 3});
 
 constexpr OpInfo attention_op{
     .name = "scaled_dot_product_attention",
-    .arity = -1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           count(call.input(0), call.input(1), 1);
@@ -243,11 +240,8 @@ Tensor scaled_dot_product_attention(const Arg& given_queries, const Arg& given_k
   return heads.rank() == 1 ? y : reshape(y, with_matrix(heads, rows, v.size(-1)));
 }
 
-std::span<const RegisteredOp> detail::attention_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "scaled_dot_product_attention", .info = &attention_op},
-      {.name = "attention_gradient", .info = &attention_gradient_op, .internal = true},
-  };
+OpList detail::attention_ops() {
+  static constexpr const OpInfo* ops[] = {&attention_op, &attention_gradient_op};
   return ops;
 }
 

@@ -20,8 +20,6 @@ using namespace detail;
 
 constexpr OpInfo batch_norm_gradient_op{
     .name = "batch_norm_gradient",
-    .arity = 5,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           kernels(call.output().device)
@@ -29,6 +27,7 @@ constexpr OpInfo batch_norm_gradient_op{
                                             call.input(1), call.input(2), call.input(3), call.input(4),
                                             call.attributes<ChannelForm>());
         },
+    .internal = true,
 };
 
 namespace {
@@ -66,8 +65,6 @@ Tensor at_channels(const Tensor& x) { return unsqueeze(x, 1); }
 
 constexpr OpInfo batch_norm_op{
     .name = "batch_norm",
-    .arity = 3,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           kernels(call.output().device)
@@ -100,8 +97,6 @@ constexpr OpInfo batch_norm_op{
 
 constexpr OpInfo batch_norm_evaluation_op{
     .name = "batch_norm_evaluation",
-    .arity = 5,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           kernels(call.output().device)
@@ -127,6 +122,7 @@ constexpr OpInfo batch_norm_evaluation_op{
     .saves_input_for = {inputs({0, 1, 2, 3, 4}), inputs({0, 1, 2, 3, 4}), 0, inputs({0, 1, 2, 3, 4}),
                         inputs({0, 1, 2, 3, 4})},
     .precision = Precision::full,
+    .internal = true,
 };
 
 namespace {
@@ -215,12 +211,8 @@ Tensor batch_norm(const Arg& x, const Arg& running_mean, const Arg& running_vari
   return batch_norm_with(x, nullptr, nullptr, running_mean, running_variance, options);
 }
 
-std::span<const RegisteredOp> detail::batch_norm_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "batch_norm", .info = &batch_norm_op},
-      {.name = "batch_norm_evaluation", .info = &batch_norm_evaluation_op, .internal = true},
-      {.name = "batch_norm_gradient", .info = &batch_norm_gradient_op, .internal = true},
-  };
+OpList detail::batch_norm_ops() {
+  static constexpr const OpInfo* ops[] = {&batch_norm_op, &batch_norm_evaluation_op, &batch_norm_gradient_op};
   return ops;
 }
 

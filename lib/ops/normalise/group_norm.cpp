@@ -82,11 +82,8 @@ Tensor instance_norm(const Arg& x, GroupNormOptions options) {
   return instance_norm_with(x, nullptr, nullptr, options);
 }
 
-std::span<const RegisteredOp> detail::group_norm_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "group_norm", .info = &group_norm_op},
-      {.name = "instance_norm", .info = &instance_norm_op},
-  };
+OpList detail::group_norm_ops() {
+  static constexpr const OpInfo* ops[] = {&group_norm_op, &instance_norm_op};
   return ops;
 }
 

@@ -9,7 +9,7 @@ namespace reel {
 using namespace detail;
 
 constexpr OpInfo layer_norm_op = row_norm_op("layer_norm");
-constexpr OpInfo rms_norm_op = row_norm_op("rms_norm", false);
+constexpr OpInfo rms_norm_op = row_norm_op("rms_norm");
 
 namespace {
 
@@ -56,12 +56,8 @@ Tensor rms_norm(const Arg& x, const Shape& normalised, NormaliseOptions options)
   return over_last_axes(rms_norm_op, x, normalised, nullptr, nullptr, options, false);
 }
 
-std::span<const RegisteredOp> detail::layer_norm_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "layer_norm", .info = &layer_norm_op},
-      {.name = "rms_norm", .info = &rms_norm_op},
-      {.name = "row_norm_gradient", .info = &row_norm_gradient_op, .internal = true},
-  };
+OpList detail::layer_norm_ops() {
+  static constexpr const OpInfo* ops[] = {&layer_norm_op, &rms_norm_op, &row_norm_gradient_op};
   return ops;
 }
 

@@ -12,7 +12,6 @@
 #include "../../core/op_error.h"
 #include "../../dispatch/autocast.h"
 #include "../if_needed.h"
-#include "../registry.h"
 
 namespace reel {
 
@@ -59,11 +58,6 @@ Tensor local_response_norm(const Arg& x, std::int64_t size, LocalResponseNormOpt
   }
   Tensor divisor = pow(total * (options.alpha / static_cast<double>(size)) + options.k, options.beta);
   return to_if_needed(wide / divisor, autocast_dtype(Precision::full, tensor.dtype()));
-}
-
-std::span<const RegisteredOp> detail::normalize_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "normalize"}, {.name = "local_response_norm"}};
-  return ops;
 }
 
 }  // namespace reel

@@ -36,14 +36,13 @@ Joining joining_of_row_norm(const Call& call) {
 
 const OpInfo row_norm_gradient_op{
     .name = "row_norm_gradient",
-    .arity = 5,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           kernels(call.output().device)
               .normalise->rows_gradient(call.output(0), call.output(1), call.output(2), call.input(0), call.input(1),
                                         call.input(2), call.input(3), call.input(4), call.attributes<RowForm>());
         },
+    .internal = true,
 };
 
 namespace {

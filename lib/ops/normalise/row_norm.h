@@ -14,10 +14,8 @@ Joining joining_of_row_norm(const Call& call);
 /// y = x̂ w + b, x̂ = (x − mean) / √(variance + ε) along rows;
 /// dx = (w d − mean(w d) − x̂ mean(w d x̂)) / √(variance + ε), dw = Σ d x̂, db = Σ d over the rows
 /// Rows are those of x in row-major order; w and b hold one or more rows, and are repeated.
-constexpr OpInfo row_norm_op(const char* name, bool has_bias = true) {
+constexpr OpInfo row_norm_op(const char* name) {
   return {.name = name,
-          .arity = has_bias ? 3 : 2,
-          .batching = Batching::stack,
           .forward = row_norm_forward,
           .gradient = row_norm_gradient,
           .saves_input_for = {inputs({0, 1}), inputs({0, 1})},

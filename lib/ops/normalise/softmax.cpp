@@ -64,9 +64,10 @@ void forward(Call& call) {
 // Fused gradients have no gradient of their own: they run only when nothing records.
 template <KernelTable::BinaryKernel KernelTable::*kernel>
 constexpr OpInfo fused_gradient(const char* name) {
-  return {.name = name, .arity = 2, .batching = Batching::stack, .forward = [](Call& call) {
-            (kernels(call.output().device).*kernel)(call.output(), call.input(0), call.input(1));
-          }};
+  return {.name = name,
+          .forward =
+              [](Call& call) { (kernels(call.output().device).*kernel)(call.output(), call.input(0), call.input(1)); },
+          .internal = true};
 }
 
 constexpr OpInfo softmax_gradient_op = fused_gradient<&KernelTable::softmax_gradient>("softmax_gradient");
@@ -85,8 +86,6 @@ Tensor sum_last(const Tensor& x) { return x.rank() == 0 ? x : sum(x, {-1}, {.kee
 
 constexpr OpInfo softmax_op{
     .name = "softmax",
-    .arity = -1,
-    .batching = Batching::stack,
     .forward = forward<&KernelTable::softmax, &ActivationKernels::masked_softmax>,
     .gradient =
         [](Gradient& g) {
@@ -107,8 +106,6 @@ Tensor softmax(const Arg& x, int axis, const SoftmaxOptions& options) {
 
 constexpr OpInfo log_softmax_op{
     .name = "log_softmax",
-    .arity = -1,
-    .batching = Batching::stack,
     .forward = forward<&KernelTable::log_softmax, &ActivationKernels::masked_log_softmax>,
     .gradient =
         [](Gradient& g) {
@@ -128,13 +125,8 @@ Tensor log_softmax(const Arg& x, int axis, const SoftmaxOptions& options) {
   return normalised(log_softmax_op, x, axis, options);
 }
 
-std::span<const RegisteredOp> detail::softmax_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "softmax", .info = &softmax_op},
-      {.name = "log_softmax", .info = &log_softmax_op},
-      {.name = "softmax_gradient", .info = &softmax_gradient_op, .internal = true},
-      {.name = "log_softmax_gradient", .info = &log_softmax_gradient_op, .internal = true},
-  };
+OpList detail::softmax_ops() {
+  static constexpr const OpInfo* ops[] = {&softmax_op, &log_softmax_op, &softmax_gradient_op, &log_softmax_gradient_op};
   return ops;
 }
 

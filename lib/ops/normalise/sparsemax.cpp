@@ -13,7 +13,6 @@
 #include "../../core/op_error.h"
 #include "../../dispatch/autocast.h"
 #include "../if_needed.h"
-#include "../registry.h"
 
 namespace reel {
 
@@ -52,11 +51,6 @@ Tensor sparsemax(const Arg& x, int axis) {
   Tensor wide = tensor.dtype() == DType::f64 ? tensor : to_if_needed(tensor, DType::f32);
   Tensor y = transpose(sparsemax_last(transpose(wide, axis, -1)), axis, -1);
   return to_if_needed(y, autocast_dtype(Precision::full, tensor.dtype()));
-}
-
-std::span<const RegisteredOp> detail::sparsemax_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "sparsemax"}};
-  return ops;
 }
 
 }  // namespace reel

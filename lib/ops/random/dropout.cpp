@@ -8,7 +8,6 @@
 #include "../../core/context.h"
 #include "../../core/op_error.h"
 #include "../if_needed.h"
-#include "../registry.h"
 
 namespace reel {
 
@@ -71,12 +70,6 @@ Tensor alpha_dropout(const Arg& x, DropoutOptions options) {
   double p = options.probability, q = 1 - p;
   double scale = p < 1 ? 1 / std::sqrt(q + limit * limit * q * p) : 0, shift = -scale * p * limit;
   return to_if_needed(where(mask, scale * limit + shift, widened(tensor) * scale + shift), tensor.dtype());
-}
-
-std::span<const RegisteredOp> detail::dropout_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "variational_dropout"}, {.name = "dropout2d"}, {.name = "alpha_dropout"}};
-  return ops;
 }
 
 }  // namespace reel

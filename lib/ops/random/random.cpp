@@ -30,14 +30,11 @@ void draw_forward(Call& call) {
   (kernels(call.output().device).*kernel)(call.output(), call.attributes<DrawAttributes>().random_call());
 }
 
-constexpr OpInfo rand_op{
-    .name = "rand", .arity = 0, .batching = Batching::loop, .forward = draw_forward<&KernelTable::uniform>};
+constexpr OpInfo rand_op{.name = "rand", .forward = draw_forward<&KernelTable::uniform>};
 
-constexpr OpInfo randn_op{
-    .name = "randn", .arity = 0, .batching = Batching::loop, .forward = draw_forward<&KernelTable::normal>};
+constexpr OpInfo randn_op{.name = "randn", .forward = draw_forward<&KernelTable::normal>};
 
-constexpr OpInfo gumbel_op{
-    .name = "gumbel", .arity = 0, .batching = Batching::loop, .forward = draw_forward<&KernelTable::gumbel>};
+constexpr OpInfo gumbel_op{.name = "gumbel", .forward = draw_forward<&KernelTable::gumbel>};
 
 void check_shape(const char* op, const Shape& shape, Location where) {
   for (std::int64_t size : shape)
@@ -79,8 +76,6 @@ namespace {
 
 constexpr OpInfo bernoulli_op{
     .name = "bernoulli",
-    .arity = 1,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           double bad;
@@ -125,8 +120,6 @@ struct RandintAttributes {
 
 constexpr OpInfo randint_op{
     .name = "randint",
-    .arity = 0,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           const auto& draw = call.attributes<RandintAttributes>();
@@ -134,8 +127,7 @@ constexpr OpInfo randint_op{
         },
 };
 
-constexpr OpInfo randperm_op{
-    .name = "randperm", .arity = 0, .batching = Batching::loop, .forward = draw_forward<&KernelTable::randperm>};
+constexpr OpInfo randperm_op{.name = "randperm", .forward = draw_forward<&KernelTable::randperm>};
 
 // Throws: DTypeError unless the dtype can hold all of low … last.
 void check_integers(const char* op, std::int64_t low, std::int64_t last, DType dtype, Location where) {
@@ -167,8 +159,6 @@ Tensor randperm(std::int64_t count, IntegerOptions options, Location where) {
 
 constexpr OpInfo dropout_op{
     .name = "dropout",
-    .arity = 1,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           const auto& draw = call.attributes<DrawAttributes>();
@@ -190,14 +180,9 @@ Tensor dropout(const Arg& x, DropoutOptions options) {
                 bytes_of(draw_from(options.generator, options.probability)));
 }
 
-std::span<const RegisteredOp> detail::random_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "rand", .info = &rand_op},       {.name = "randn", .info = &randn_op},
-      {.name = "gumbel", .info = &gumbel_op},   {.name = "bernoulli", .info = &bernoulli_op},
-      {.name = "randint", .info = &randint_op}, {.name = "randperm", .info = &randperm_op},
-      {.name = "rand_like", .info = &rand_op},  {.name = "randn_like", .info = &randn_op},
-      {.name = "dropout", .info = &dropout_op},
-  };
+OpList detail::random_ops() {
+  static constexpr const OpInfo* ops[] = {&rand_op,    &randn_op,    &gumbel_op, &bernoulli_op,
+                                          &randint_op, &randperm_op, &dropout_op};
   return ops;
 }
 

@@ -50,8 +50,6 @@ struct MultinomialAttributes {
 
 constexpr OpInfo multinomial_op{
     .name = "multinomial",
-    .arity = 1,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           const auto& draw = call.attributes<MultinomialAttributes>();
@@ -89,8 +87,8 @@ Tensor multinomial(const Arg& probabilities, std::int64_t count, MultinomialOpti
   return p.rank() == 1 ? reshape(drawn, {count}) : drawn;
 }
 
-std::span<const RegisteredOp> detail::sampling_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "gumbel_softmax"}, {.name = "multinomial", .info = &multinomial_op}};
+OpList detail::sampling_ops() {
+  static constexpr const OpInfo* ops[] = {&multinomial_op};
   return ops;
 }
 

@@ -31,8 +31,6 @@ constexpr InputSet all_of_step = inputs({step_x, step_h, step_c, step_W_h, step_
 
 constexpr OpInfo lstm_step_op{
     .name = "lstm_step",
-    .arity = -1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const Body& gates = call.output(1);
@@ -74,6 +72,7 @@ constexpr OpInfo lstm_step_op{
       for (std::size_t i = step_W_x; i < call.inputs.size(); ++i) weights |= inputs({static_cast<int>(i)});
       return {.by = Joining::By::rows, .shared = weights, .dropped_outputs = 1 << 1};
     },
+    .internal = true,
 };
 
 bool can_run_lstm_step(std::initializer_list<const Tensor*> tensors) {
@@ -105,8 +104,8 @@ LSTMState lstm_step(std::span<const Tensor* const> operands, DType rounding, Loc
   return {std::move(outputs[0]), std::move(outputs[2])};
 }
 
-std::span<const RegisteredOp> lstm_step_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "lstm_step", .info = &lstm_step_op, .internal = true}};
+OpList lstm_step_ops() {
+  static constexpr const OpInfo* ops[] = {&lstm_step_op};
   return ops;
 }
 

@@ -125,7 +125,7 @@ constinit PerThread<PackedLayers> packed_layers;
 }  // namespace
 
 constexpr OpInfo pack_weights_op{
-    .name = "pack_recurrent_weights", .arity = 3, .batching = Batching::loop, .forward = run_pack};
+    .name = "pack_recurrent_weights", .forward = run_pack, .internal = true, .needs_device = true};
 
 Tensor packed_weights(NetAttributes net, const WholeLayerSizes& sizes, const KernelWeights& weights,
                       const RecurrentWeights& given, Location where) {

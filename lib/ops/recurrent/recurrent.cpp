@@ -105,13 +105,13 @@ void run_net_gradient(Call& call) {
                                                          .weight_dtype = W_h.rounding()});
 }
 
-constexpr OpInfo net_gradient(const char* name, int arity) {
-  return {.name = name, .arity = arity, .batching = Batching::loop, .forward = run_net_gradient};
+constexpr OpInfo net_gradient(const char* name) {
+  return {.name = name, .forward = run_net_gradient, .internal = true};
 }
 
-constexpr OpInfo lstm_gradient_op = net_gradient("lstm_gradient", 10);
-constexpr OpInfo gru_gradient_op = net_gradient("gru_gradient", 7);
-constexpr OpInfo rnn_gradient_op = net_gradient("rnn_gradient", 6);
+constexpr OpInfo lstm_gradient_op = net_gradient("lstm_gradient");
+constexpr OpInfo gru_gradient_op = net_gradient("gru_gradient");
+constexpr OpInfo rnn_gradient_op = net_gradient("rnn_gradient");
 
 const OpInfo& gradient_op_of(RecurrentCell cell) {
   switch (cell) {
@@ -161,32 +161,27 @@ void accumulate_net_gradients(Gradient& g) {
 
 constexpr InputSet every_input = 0x7f;
 
-constexpr OpInfo net_op(const char* name, int arity) {
-  OpInfo op{.name = name,
-            .arity = arity,
-            .batching = Batching::loop,
-            .forward = run_net,
-            .gradient = accumulate_net_gradients,
-            .saves_output_for = {every_input}};
-  for (int i = 0; i < arity; ++i) op.saves_input_for[i] = every_input;
+constexpr OpInfo net_op(const char* name) {
+  OpInfo op{.name = name, .forward = run_net, .gradient = accumulate_net_gradients, .saves_output_for = {every_input}};
+  for (InputSet& set : op.saves_input_for) set = every_input;
   return op;
 }
 
 }  // namespace
 
 constexpr OpInfo lstm_op = [] {
-  OpInfo op = net_op("lstm", 7);
+  OpInfo op = net_op("lstm");
   op.saves_output_for[out_work] = op.saves_output_for[out_c_all] = every_input;
   return op;
 }();
 
 constexpr OpInfo gru_op = [] {
-  OpInfo op = net_op("gru", 6);
+  OpInfo op = net_op("gru");
   op.saves_output_for[out_work] = every_input;
   return op;
 }();
 
-constexpr OpInfo rnn_op = net_op("rnn", 6);
+constexpr OpInfo rnn_op = net_op("rnn");
 
 namespace {
 
@@ -325,15 +320,9 @@ RecurrentOutput rnn(const Arg& x, const Tensor& h, std::span<const RecurrentWeig
   return {std::move(output.output), std::move(output.h_n)};
 }
 
-std::span<const RegisteredOp> detail::recurrent_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "lstm", .info = &lstm_op},
-      {.name = "gru", .info = &gru_op},
-      {.name = "rnn", .info = &rnn_op},
-      {.name = "lstm_gradient", .info = &lstm_gradient_op, .internal = true},
-      {.name = "gru_gradient", .info = &gru_gradient_op, .internal = true},
-      {.name = "rnn_gradient", .info = &rnn_gradient_op, .internal = true},
-  };
+OpList detail::recurrent_ops() {
+  static constexpr const OpInfo* ops[] = {&lstm_op,          &gru_op,          &rnn_op,
+                                          &lstm_gradient_op, &gru_gradient_op, &rnn_gradient_op};
   return ops;
 }
 

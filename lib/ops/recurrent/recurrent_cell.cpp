@@ -41,7 +41,8 @@ void run(const OpInfo& op, std::span<const Tensor* const> inputs, const Tensor& 
   for (std::size_t i = 0; i < count; ++i) shapes[i] = {like.size(0), blocks[i] * size};
   auto specs = [&]<std::size_t... i>(std::index_sequence<i...>) {
     return std::array<OutputSpec, count>{OutputSpec(shapes[i], like.dtype(), like.device())...};
-  }(std::make_index_sequence<count>());
+  }
+  (std::make_index_sequence<count>());
   Call call{op, inputs, {}, specs, outputs, where};
   invoke(call);
 }
@@ -59,8 +60,6 @@ namespace {
 
 constexpr OpInfo lstm_cell_gradient_op{
     .name = "lstm_cell_gradient",
-    .arity = 5,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           recurrent_kernels(call).cell_gradient[index_of(RecurrentCell::lstm)]({.dp = call.output(0),
@@ -72,6 +71,7 @@ constexpr OpInfo lstm_cell_gradient_op{
                                                                                 .before = call.input(3),
                                                                                 .after = call.input(4)});
         },
+    .internal = true,
 };
 
 LSTMGradients fused_lstm_gradients(Gradient& g) {
@@ -104,8 +104,6 @@ LSTMGradients detail::lstm_gradients(Gradient& g) {
 
 constexpr OpInfo lstm_cell_op{
     .name = "lstm_cell",
-    .arity = -1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           recurrent_kernels(call).cell[index_of(RecurrentCell::lstm)]({.h = call.output(0),
@@ -141,8 +139,6 @@ namespace {
 
 constexpr OpInfo gru_cell_gradient_op{
     .name = "gru_cell_gradient",
-    .arity = 3,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           recurrent_kernels(call).cell_gradient[index_of(RecurrentCell::gru)]({.dp = call.output(0),
@@ -154,6 +150,7 @@ constexpr OpInfo gru_cell_gradient_op{
                                                                                .before = call.input(2),
                                                                                .after = {}});
         },
+    .internal = true,
 };
 
 struct GRUGradients {
@@ -183,8 +180,6 @@ GRUGradients composed_gru_gradients(Gradient& g) {
 
 constexpr OpInfo gru_cell_op{
     .name = "gru_cell",
-    .arity = 4,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           recurrent_kernels(call).cell[index_of(RecurrentCell::gru)]({.h = call.output(0),
@@ -222,8 +217,6 @@ namespace {
 
 constexpr OpInfo rnn_cell_gradient_op{
     .name = "rnn_cell_gradient",
-    .arity = 2,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           int cell = index_of(call.attributes<CellActivationAttributes>().cell());
@@ -236,14 +229,13 @@ constexpr OpInfo rnn_cell_gradient_op{
                                                        .before = {},
                                                        .after = call.input(1)});
         },
+    .internal = true,
 };
 
 }  // namespace
 
 constexpr OpInfo rnn_cell_op{
     .name = "rnn_cell",
-    .arity = 3,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           int cell = index_of(call.attributes<CellActivationAttributes>().cell());
@@ -436,15 +428,9 @@ Tensor rnn_cell(const Arg& x, const Arg& h, const RecurrentWeights& weights, RNN
   return step("rnn_cell", cell, x, tensor_of("rnn_cell", h), {}, weights).h;
 }
 
-std::span<const RegisteredOp> detail::recurrent_cell_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "lstm_cell", .info = &lstm_cell_op},
-      {.name = "gru_cell", .info = &gru_cell_op},
-      {.name = "rnn_cell", .info = &rnn_cell_op},
-      {.name = "lstm_cell_gradient", .info = &lstm_cell_gradient_op, .internal = true},
-      {.name = "gru_cell_gradient", .info = &gru_cell_gradient_op, .internal = true},
-      {.name = "rnn_cell_gradient", .info = &rnn_cell_gradient_op, .internal = true},
-  };
+OpList detail::recurrent_cell_ops() {
+  static constexpr const OpInfo* ops[] = {&lstm_cell_op,          &gru_cell_op,          &rnn_cell_op,
+                                          &lstm_cell_gradient_op, &gru_cell_gradient_op, &rnn_cell_gradient_op};
   return ops;
 }
 

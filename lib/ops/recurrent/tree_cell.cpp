@@ -29,8 +29,6 @@ namespace {
 // dh', dc', gates, c', c_1 … c_N → da, dc_1 … dc_N
 constexpr OpInfo tree_lstm_cell_gradient_op{
     .name = "tree_lstm_cell_gradient",
-    .arity = -1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           TreeCellBackward node{.da = call.output(0),
@@ -47,6 +45,7 @@ constexpr OpInfo tree_lstm_cell_gradient_op{
           }
           recurrent_kernels(call).tree_cell_gradient(node);
         },
+    .internal = true,
 };
 
 NodeGradients fused_gradients(Gradient& g, std::span<const Tensor* const> memories) {
@@ -96,8 +95,6 @@ NodeGradients detail::node_gradients(Gradient& g, std::span<const Tensor* const>
 
 constexpr OpInfo tree_lstm_cell_op = [] {
   OpInfo op{.name = "tree_lstm_cell",
-            .arity = -1,
-            .batching = Batching::stack,
             .forward =
                 [](Call& call) {
                   TreeCellForward node{.h = call.output(0),
@@ -182,11 +179,8 @@ LSTMState tree_lstm_cell(const Arg& given_a, std::span<const Tensor> c) try {
   fail_for_memory(tree_lstm_cell_op.name, given_a.location());
 }
 
-std::span<const RegisteredOp> detail::tree_cell_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "tree_lstm_cell", .info = &tree_lstm_cell_op},
-      {.name = "tree_lstm_cell_gradient", .info = &tree_lstm_cell_gradient_op, .internal = true},
-  };
+OpList detail::tree_cell_ops() {
+  static constexpr const OpInfo* ops[] = {&tree_lstm_cell_op, &tree_lstm_cell_gradient_op};
   return ops;
 }
 

@@ -72,8 +72,6 @@ Tensor gradient_of_children(Gradient& g, const Tensor& da) {
 
 constexpr OpInfo tree_lstm_step_op{
     .name = "tree_lstm_step",
-    .arity = -1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const Body &gates = call.output(1), &joined = call.output(3), &W = call.input(1);
@@ -119,6 +117,7 @@ constexpr OpInfo tree_lstm_step_op{
               .shared = static_cast<InputSet>(inputs({1}) | row),
               .dropped_outputs = 1 << 1 | 1 << 3};
     },
+    .internal = true,
 };
 
 namespace {
@@ -207,8 +206,8 @@ LSTMState tree_lstm_cell(const Arg& given_p, std::span<const LSTMState> given_ch
   fail_for_memory("tree_lstm_cell", given_p.location());
 }
 
-std::span<const RegisteredOp> detail::tree_step_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "tree_lstm_step", .info = &tree_lstm_step_op, .internal = true}};
+OpList detail::tree_step_ops() {
+  static constexpr const OpInfo* ops[] = {&tree_lstm_step_op};
   return ops;
 }
 

@@ -19,8 +19,6 @@ namespace reel::detail {
 
 constexpr OpInfo weight_product_op{
     .name = "weight_product",
-    .arity = 2,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           multiply_by_weight(call, call.output(), call.input(0), call.input(1),
@@ -34,6 +32,7 @@ constexpr OpInfo weight_product_op{
         },
     .saves_input_for = {inputs({1}), inputs({0})},
     .joining = [](const Call&) -> Joining { return {.by = Joining::By::rows, .shared = inputs({1})}; },
+    .internal = true,
 };
 
 DType rounding_of(const char* op, std::optional<DType> weight_dtype, DType weights, Location where) {
@@ -97,8 +96,8 @@ WeightOperand::WeightOperand(const Call& call, const Body& W, DType rounding) : 
   copy_ = converted(converted(W, rounding).body(), DType::f32);
 }
 
-std::span<const RegisteredOp> weight_product_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "weight_product", .info = &weight_product_op, .internal = true}};
+OpList weight_product_ops() {
+  static constexpr const OpInfo* ops[] = {&weight_product_op};
   return ops;
 }
 

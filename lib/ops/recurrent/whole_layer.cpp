@@ -95,13 +95,13 @@ void run_whole_gradient(Call& call) {
                                         .overwrites_kept = attributes.overwrites_kept != 0});
 }
 
-constexpr OpInfo whole_gradient(const char* name, int arity) {
-  return {.name = name, .arity = arity, .batching = Batching::loop, .forward = run_whole_gradient};
+constexpr OpInfo whole_gradient(const char* name) {
+  return {.name = name, .forward = run_whole_gradient, .internal = true, .needs_device = true};
 }
 
-constexpr OpInfo whole_lstm_gradient_op = whole_gradient("lstm_gradient", 12);
-constexpr OpInfo whole_gru_gradient_op = whole_gradient("gru_gradient", 10);
-constexpr OpInfo whole_rnn_gradient_op = whole_gradient("rnn_gradient", 10);
+constexpr OpInfo whole_lstm_gradient_op = whole_gradient("lstm_gradient");
+constexpr OpInfo whole_gru_gradient_op = whole_gradient("gru_gradient");
+constexpr OpInfo whole_rnn_gradient_op = whole_gradient("rnn_gradient");
 
 const OpInfo& whole_gradient_op_of(RecurrentCell cell) {
   switch (cell) {
@@ -156,22 +156,22 @@ void accumulate_whole_gradients(Gradient& g) {
   });
 }
 
-constexpr OpInfo whole_op(const char* name, int arity) {
+constexpr OpInfo whole_op(const char* name) {
   constexpr InputSet every_input = 0xff;
   OpInfo op{.name = name,
-            .arity = arity,
-            .batching = Batching::loop,
             .forward = run_whole,
             .gradient = accumulate_whole_gradients,
-            .hidden_outputs = 1 << whole_kept};
+            .hidden_outputs = 1 << whole_kept,
+            .internal = true,
+            .needs_device = true};
   op.saves_output_for[whole_y] = op.saves_output_for[whole_kept] = every_input;
-  for (int i = 0; i < arity; ++i) op.saves_input_for[i] = every_input;
+  for (InputSet& set : op.saves_input_for) set = every_input;
   return op;
 }
 
-constexpr OpInfo whole_lstm_op = whole_op("lstm", 8);
-constexpr OpInfo whole_gru_op = whole_op("gru", 7);
-constexpr OpInfo whole_rnn_op = whole_op("rnn", 7);
+constexpr OpInfo whole_lstm_op = whole_op("lstm");
+constexpr OpInfo whole_gru_op = whole_op("gru");
+constexpr OpInfo whole_rnn_op = whole_op("rnn");
 
 const OpInfo& whole_op_of(RecurrentCell cell) {
   switch (cell) {
@@ -207,16 +207,10 @@ std::optional<NetOutput> detail::run_whole_net(const std::array<Tensor, 7>& in, 
   return NetOutput{std::move(outputs[whole_y]), {std::move(outputs[whole_h]), std::move(outputs[whole_c])}};
 }
 
-std::span<const RegisteredOp> detail::whole_layer_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "pack_recurrent_weights", .info = &pack_weights_op, .internal = true, .needs_device = true},
-      {.name = "whole_lstm", .info = &whole_lstm_op, .internal = true, .needs_device = true},
-      {.name = "whole_gru", .info = &whole_gru_op, .internal = true, .needs_device = true},
-      {.name = "whole_rnn", .info = &whole_rnn_op, .internal = true, .needs_device = true},
-      {.name = "whole_lstm_gradient", .info = &whole_lstm_gradient_op, .internal = true, .needs_device = true},
-      {.name = "whole_gru_gradient", .info = &whole_gru_gradient_op, .internal = true, .needs_device = true},
-      {.name = "whole_rnn_gradient", .info = &whole_rnn_gradient_op, .internal = true, .needs_device = true},
-  };
+OpList detail::whole_layer_ops() {
+  static constexpr const OpInfo* ops[] = {&pack_weights_op,      &whole_lstm_op,          &whole_gru_op,
+                                          &whole_rnn_op,         &whole_lstm_gradient_op, &whole_gru_gradient_op,
+                                          &whole_rnn_gradient_op};
   return ops;
 }
 

@@ -7,7 +7,6 @@
 #include <reel/ops/shape.h>
 
 #include "../../core/op_error.h"
-#include "../registry.h"
 
 namespace reel {
 
@@ -55,10 +54,5 @@ ValuesAndIndices cumulative(const char* name, const Arg& x, int axis, Tensor (*a
 
 ValuesAndIndices cummax(const Arg& x, int axis) { return cumulative("cummax", x, axis, greater_equal); }
 ValuesAndIndices cummin(const Arg& x, int axis) { return cumulative("cummin", x, axis, less_equal); }
-
-std::span<const RegisteredOp> detail::cumulative_extreme_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "cummax"}, {.name = "cummin"}};
-  return ops;
-}
 
 }  // namespace reel

@@ -14,7 +14,6 @@
 #include "../../core/op_error.h"
 #include "../../dispatch/autocast.h"
 #include "../if_needed.h"
-#include "../registry.h"
 
 namespace reel {
 
@@ -119,15 +118,6 @@ Tensor cdist(const Arg& a, const Arg& b, CdistOptions options) {
   if (length == 0) return to_if_needed(sum(unsqueeze(x, -2) - unsqueeze(y, -3), -1), given.dtype);
   if (options.p == 2 && rows > few && y.size(-2) > 0) return to_if_needed(euclidean_by_products(x, y), given.dtype);
   return to_if_needed(norm(unsqueeze(x, -2) - unsqueeze(y, -3), -1, {.p = options.p}), given.dtype);
-}
-
-std::span<const RegisteredOp> detail::distance_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "cosine_similarity"},
-      {.name = "pairwise_distance"},
-      {.name = "cdist"},
-  };
-  return ops;
 }
 
 }  // namespace reel

@@ -14,7 +14,6 @@
 #include "../../core/most_elements.h"
 #include "../../core/op_error.h"
 #include "../if_needed.h"
-#include "../registry.h"
 
 namespace reel {
 
@@ -76,11 +75,6 @@ Tensor histc(const Arg& x, HistcOptions options) {
   Tensor position = reel::where(counted, (wide - low) / (high - low) * static_cast<double>(options.bins), 0.0);
   Tensor bins = clamp(to(position, DType::i64), 0, options.bins - 1);
   return to(segment_sum(to(counted, DType::i64), bins, options.bins), tensor.dtype());
-}
-
-std::span<const RegisteredOp> detail::histogram_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "bincount"}, {.name = "histc"}};
-  return ops;
 }
 
 }  // namespace reel

@@ -45,8 +45,6 @@ Tensor norm_gradient(const Tensor& x, const Tensor& y, const Tensor& d, double p
 
 constexpr OpInfo norm_op{
     .name = "norm",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           kernels(call.output().device).norm(call.output(), call.input(0), call.attributes<NormAttributes>().p);
@@ -82,10 +80,8 @@ Tensor norm_over(const Arg& x, const Shape* axes, NormOptions options) {
 Tensor norm(const Arg& x, NormOptions options) { return norm_over(x, nullptr, options); }
 Tensor norm(const Arg& x, const Shape& axes, NormOptions options) { return norm_over(x, &axes, options); }
 
-std::span<const RegisteredOp> detail::norm_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "norm", .info = &norm_op},
-  };
+OpList detail::norm_ops() {
+  static constexpr const OpInfo* ops[] = {&norm_op};
   return ops;
 }
 

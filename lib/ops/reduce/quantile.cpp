@@ -10,7 +10,6 @@
 
 #include "../../core/op_error.h"
 #include "../if_needed.h"
-#include "../registry.h"
 #include "reduction.h"
 
 namespace reel {
@@ -102,11 +101,6 @@ Tensor quantile_over(const Arg& arg, const Arg& q, const Shape* axes, QuantileOp
 Tensor quantile(const Arg& x, const Arg& q, QuantileOptions options) { return quantile_over(x, q, nullptr, options); }
 Tensor quantile(const Arg& x, const Arg& q, const Shape& axes, QuantileOptions options) {
   return quantile_over(x, q, &axes, options);
-}
-
-std::span<const RegisteredOp> detail::quantile_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "quantile"}};
-  return ops;
 }
 
 }  // namespace reel

@@ -25,8 +25,6 @@ using namespace detail;
 
 constexpr OpInfo sum_op{
     .name = "sum",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward = reduce_forward<Reduction::sum>,
     .gradient = [](Gradient& g) { g.accumulate(0, expand_if_needed(g.output(), g.input_shape(0))); },
     .precision = Precision::full,
@@ -93,8 +91,6 @@ Tensor mean(const Arg& x, const Shape& axes, ReduceOptions options) { return mea
 
 constexpr OpInfo prod_op{
     .name = "prod",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward = reduce_forward<Reduction::prod>,
     .gradient =
         [](Gradient& g) {
@@ -143,8 +139,6 @@ void extreme_gradient(Gradient& g) {
 template <Reduction op>
 constexpr OpInfo extreme_op(const char* name) {
   return {.name = name,
-          .arity = 1,
-          .batching = Batching::stack,
           .forward = reduce_forward<op>,
           .gradient = extreme_gradient,
           .saves_input_for = {inputs({0})},
@@ -189,8 +183,7 @@ namespace {
 
 template <Reduction op>
 constexpr OpInfo constant_op(const char* name) {
-  return {
-      .name = name, .arity = 1, .batching = Batching::stack, .forward = reduce_forward<op>, .joining = by_kept_axes};
+  return {.name = name, .forward = reduce_forward<op>, .joining = by_kept_axes};
 }
 
 constexpr OpInfo argmax_op = constant_op<Reduction::argmax>("argmax");
@@ -246,8 +239,6 @@ Tensor count_nonzero(const Arg& x, const Shape& axes, ReduceOptions options) { r
 
 constexpr OpInfo logsumexp_op{
     .name = "logsumexp",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward = reduce_forward<Reduction::logsumexp>,
     .gradient =
         [](Gradient& g) {
@@ -281,21 +272,9 @@ Tensor logsumexp_over(const Arg& x, const Shape* axes, ReduceOptions options) {
 Tensor logsumexp(const Arg& x, ReduceOptions options) { return logsumexp_over(x, nullptr, options); }
 Tensor logsumexp(const Arg& x, const Shape& axes, ReduceOptions options) { return logsumexp_over(x, &axes, options); }
 
-std::span<const RegisteredOp> detail::reduce_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "sum", .info = &sum_op},
-      {.name = "mean"},
-      {.name = "prod", .info = &prod_op},
-      {.name = "max", .info = &max_op},
-      {.name = "min", .info = &min_op},
-      {.name = "argmax", .info = &argmax_op},
-      {.name = "argmin", .info = &argmin_op},
-      {.name = "any", .info = &any_op},
-      {.name = "all", .info = &all_op},
-      {.name = "count_nonzero"},
-      {.name = "sum_to"},
-      {.name = "logsumexp", .info = &logsumexp_op},
-  };
+OpList detail::reduce_ops() {
+  static constexpr const OpInfo* ops[] = {&sum_op,    &prod_op, &max_op, &min_op,      &argmax_op,
+                                          &argmin_op, &any_op,  &all_op, &logsumexp_op};
   return ops;
 }
 

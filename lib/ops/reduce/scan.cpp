@@ -56,8 +56,6 @@ Tensor detail::before(const Tensor& x, int axis, bool backwards, double edge) {
 
 constexpr OpInfo cumsum_op{
     .name = "cumsum",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const auto& at = call.attributes<ScanAttributes>();
@@ -89,12 +87,11 @@ void recurrence_gradient(Gradient& g);
 
 constexpr OpInfo recurrence_op{
     .name = "recurrence",
-    .arity = 2,
-    .batching = Batching::stack,
     .forward = recurrence_forward,
     .gradient = recurrence_gradient,
     .saves_input_for = {inputs({0, 1})},
     .saves_output_for = {inputs({0})},
+    .internal = true,
 };
 
 // The gradient of each term of a recurrence, accumulated from all later ones; `next` has the factor of the term behind.
@@ -120,8 +117,6 @@ void recurrence_gradient(Gradient& g) {
 
 constexpr OpInfo cumprod_op{
     .name = "cumprod",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const auto& at = call.attributes<ScanAttributes>();
@@ -163,8 +158,6 @@ Tensor later_weights(const Tensor& y, const Tensor& finite, const Tensor& infini
 
 constexpr OpInfo logcumsumexp_op{
     .name = "logcumsumexp",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const auto& at = call.attributes<ScanAttributes>();
@@ -199,13 +192,8 @@ Tensor detail::running_product(const Tensor& x, int axis, bool backwards, Locati
   return scan(cumprod_op, x, {axis, backwards}, where);
 }
 
-std::span<const RegisteredOp> detail::scan_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "cumsum", .info = &cumsum_op},
-      {.name = "cumprod", .info = &cumprod_op},
-      {.name = "logcumsumexp", .info = &logcumsumexp_op},
-      {.name = "recurrence", .info = &recurrence_op, .internal = true},
-  };
+OpList detail::scan_ops() {
+  static constexpr const OpInfo* ops[] = {&cumsum_op, &cumprod_op, &logcumsumexp_op, &recurrence_op};
   return ops;
 }
 

@@ -47,8 +47,6 @@ ValuesAndIndices run(const OpInfo& op, const Tensor& x, const Shape& shape, Orde
 
 constexpr OpInfo sort_op{
     .name = "sort",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           auto [axis, descending] = call.attributes<OrderAttributes>();
@@ -78,8 +76,6 @@ Tensor argsort(const Arg& x, int axis, SortOptions options) {
 
 constexpr OpInfo topk_op{
     .name = "topk",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           auto [axis, descending] = call.attributes<OrderAttributes>();
@@ -128,8 +124,6 @@ struct SearchAttributes {
 
 constexpr OpInfo searchsorted_op{
     .name = "searchsorted",
-    .arity = 2,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           kernels(call.output().device)
@@ -169,15 +163,8 @@ Tensor bucketize(const Arg& x, const Arg& boundaries, SearchSortedOptions option
   return searchsorted(ends, tensor, options);
 }
 
-std::span<const RegisteredOp> detail::sort_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "sort", .info = &sort_op},
-      {.name = "argsort"},
-      {.name = "topk", .info = &topk_op},
-      {.name = "kthvalue"},
-      {.name = "searchsorted", .info = &searchsorted_op},
-      {.name = "bucketize"},
-  };
+OpList detail::sort_ops() {
+  static constexpr const OpInfo* ops[] = {&sort_op, &topk_op, &searchsorted_op};
   return ops;
 }
 

@@ -42,8 +42,6 @@ Tensor centred(Tensor x, const Shape& shape) {
 
 constexpr OpInfo var_op{
     .name = "var",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward = variance_forward<false>,
     .gradient =
         [](Gradient& g) {
@@ -60,8 +58,6 @@ constexpr OpInfo var_op{
 
 constexpr OpInfo std_op{
     .name = "std",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward = variance_forward<true>,
     .gradient =
         [](Gradient& g) {
@@ -103,10 +99,9 @@ Tensor std(const Arg& x, const Shape& axes, VarianceOptions options) {
 
 constexpr OpInfo median_places_op{
     .name = "median_places",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward = [](Call& call) { kernels(call.output().device).median_places(call.output(), call.input(0)); },
     .joining = by_leading_axes,
+    .internal = true,
 };
 
 namespace {
@@ -148,13 +143,8 @@ Tensor median_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
 Tensor median(const Arg& x, ReduceOptions options) { return median_over(x, nullptr, options); }
 Tensor median(const Arg& x, const Shape& axes, ReduceOptions options) { return median_over(x, &axes, options); }
 
-std::span<const RegisteredOp> detail::statistics_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "var", .info = &var_op},
-      {.name = "std", .info = &std_op},
-      {.name = "median"},
-      {.name = "median_places", .info = &median_places_op, .internal = true},
-  };
+OpList detail::statistics_ops() {
+  static constexpr const OpInfo* ops[] = {&var_op, &std_op, &median_places_op};
   return ops;
 }
 

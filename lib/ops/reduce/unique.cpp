@@ -10,7 +10,6 @@
 
 #include "../../core/op_error.h"
 #include "../if_needed.h"
-#include "../registry.h"
 
 namespace reel {
 
@@ -86,11 +85,6 @@ UniqueElements unique(const Arg& x, int axis) {
   Tensor rows = reshape(transpose(tensor, 0, axis), {count, tensor.numel() / count});
   EqualElements found = equal_elements(rows.numel() == 0 ? zeros({count}, options) : row_ranks(rows));
   return {take(tensor, found.first, axis), found.ranks, found.counts};
-}
-
-std::span<const RegisteredOp> detail::unique_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "unique"}};
-  return ops;
 }
 
 }  // namespace reel

@@ -134,8 +134,6 @@ void leave_group(const char* op, const Tensor& x, Location where) try {
 
 constexpr OpInfo batch_op{
     .name = "batch",
-    .arity = -1,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           const Body& whole = call.output();
@@ -146,14 +144,13 @@ constexpr OpInfo batch_op{
           }
         },
     .gradient = [](Gradient& g) { g.accumulate_parts(RowDivision(g.attribute_bytes())); },
+    .internal = true,
 };
 
 // unbatch: y_i = its rows of x;  dx = d_1, d_2, … along axis 0
 
 constexpr OpInfo unbatch_op{
     .name = "unbatch",
-    .arity = 1,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           const Tensor& whole = *call.inputs[0];
@@ -178,13 +175,11 @@ constexpr OpInfo unbatch_op{
           }
         },
     .gradient = [](Gradient& g) { g.accumulate_whole(RowDivision(g.attribute_bytes())); },
+    .internal = true,
 };
 
-std::span<const RegisteredOp> batch_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "batch", .info = &batch_op, .internal = true},
-      {.name = "unbatch", .info = &unbatch_op, .internal = true},
-  };
+OpList batch_ops() {
+  static constexpr const OpInfo* ops[] = {&batch_op, &unbatch_op};
   return ops;
 }
 

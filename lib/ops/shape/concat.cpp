@@ -71,8 +71,6 @@ void join(Call& call) {
 
 constexpr OpInfo concat_op{
     .name = "concat",
-    .arity = -1,
-    .batching = Batching::stack,
     .forward = join,
     .gradient =
         [](Gradient& g) {
@@ -110,8 +108,6 @@ Tensor concat(std::span<const Tensor> tensors, int axis, Location where) try {
 
 constexpr OpInfo stack_op{
     .name = "stack",
-    .arity = -1,
-    .batching = Batching::stack,
     .forward = join,
     .gradient =
         [](Gradient& g) {
@@ -141,11 +137,8 @@ Tensor stack(std::span<const Tensor> tensors, int axis, Location where) try {
   fail_for_memory("stack", where);
 }
 
-std::span<const RegisteredOp> detail::concat_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "concat", .info = &concat_op},
-      {.name = "stack", .info = &stack_op},
-  };
+OpList detail::concat_ops() {
+  static constexpr const OpInfo* ops[] = {&concat_op, &stack_op};
   return ops;
 }
 

@@ -41,8 +41,6 @@ namespace {
 
 constexpr OpInfo band_op{
     .name = "band",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const auto& band = call.attributes<BandAttributes>();
@@ -54,6 +52,7 @@ constexpr OpInfo band_op{
           g.accumulate(0, invoke(*g.op(), {&d}, {d.body(), d.dtype()}, g.where(), g.attribute_bytes()));
         },
     .joining = by_matrices,
+    .internal = true,
 };
 
 Tensor within_band(const char* op, const Arg& x, const BandAttributes& band) {
@@ -82,8 +81,6 @@ Tensor on_diagonal(const Tensor& x, const DiagonalAttributes& at, Location where
 
 constexpr OpInfo diagonal_op{
     .name = "diag",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           call.outputs[0] = diagonal_view(*call.inputs[0], call.attributes<DiagonalAttributes>().diagonal, call.where);
@@ -96,8 +93,6 @@ constexpr OpInfo diagonal_op{
 
 constexpr OpInfo diagonal_matrix_op{
     .name = "diag",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const KernelTable& table = kernels(call.output().device);
@@ -107,6 +102,7 @@ constexpr OpInfo diagonal_matrix_op{
         },
     .gradient =
         [](Gradient& g) { g.accumulate(0, invoke_view(diagonal_op, g.output(), g.where(), g.attribute_bytes())); },
+    .internal = true,
 };
 
 namespace {
@@ -208,16 +204,8 @@ Tensor trace(const Arg& x) {
   return sum(diagonal(tensor), -1);
 }
 
-std::span<const RegisteredOp> detail::diagonal_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "diag", .info = &diagonal_op},
-      {.name = "diagonal_matrix", .info = &diagonal_matrix_op, .internal = true},
-      {.name = "diagonal"},
-      {.name = "diag_embed"},
-      {.name = "trace"},
-      {.name = "tril", .info = &band_op},
-      {.name = "triu", .info = &band_op},
-  };
+OpList detail::diagonal_ops() {
+  static constexpr const OpInfo* ops[] = {&diagonal_op, &diagonal_matrix_op, &band_op};
   return ops;
 }
 

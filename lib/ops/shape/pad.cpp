@@ -38,8 +38,6 @@ Tensor inside_view(const Tensor& y, const Shape& before, const Shape& shape, Loc
 
 constexpr OpInfo crop_op{
     .name = "pad_gradient",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const auto& at = call.attributes<CropAttributes>();
@@ -53,14 +51,13 @@ constexpr OpInfo crop_op{
           for (int i = 0; i < whole.rank(); ++i) widths[i] = {at.before[i], whole[i] - at.before[i] - at.shape[i]};
           g.accumulate(0, pad(g.output(), std::span<const PadWidth>(widths, static_cast<std::size_t>(whole.rank()))));
         },
+    .internal = true,
 };
 
 // pad: y = x inside, a number outside;  dx = d inside
 
 constexpr OpInfo pad_op{
     .name = "pad",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const auto& pad = call.attributes<PadAttributes>();
@@ -191,11 +188,8 @@ Tensor pad(const Arg& x, std::span<const PadWidth> widths, PadOptions options) {
   return padded;
 }
 
-std::span<const RegisteredOp> detail::pad_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "pad", .info = &pad_op},
-      {.name = "pad_gradient", .info = &crop_op, .internal = true},
-  };
+OpList detail::pad_ops() {
+  static constexpr const OpInfo* ops[] = {&pad_op, &crop_op};
   return ops;
 }
 

@@ -8,7 +8,6 @@
 #include "../../core/op_error.h"
 #include "../../core/storage.h"
 #include "../if_needed.h"
-#include "../registry.h"
 
 namespace reel {
 
@@ -158,11 +157,6 @@ std::vector<Tensor> meshgrid(std::span<const Tensor> tensors, MeshgridOptions op
   return grid;
 } catch (const std::bad_alloc&) {
   fail_for_memory("meshgrid", where);
-}
-
-std::span<const RegisteredOp> detail::repeat_ops() {
-  static constexpr RegisteredOp ops[] = {{.name = "tile"}, {.name = "repeat"}, {.name = "roll"}, {.name = "meshgrid"}};
-  return ops;
 }
 
 }  // namespace reel

@@ -50,12 +50,9 @@ bool reshaped_strides(const Body& x, const Shape& shape, Shape& strides) {
 
 constexpr OpInfo copy_op{
     .name = "copy",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward = [](Call& call) { kernels(call.output().device).copy(call.output(), call.input(0)); },
     .gradient = [](Gradient& g) { g.accumulate(0, g.output()); },
     // Never joined: a copy is often made to be overwritten, so it must not share its elements with those of other calls.
-    .joining = [](const Call&) { return Joining{}; },
 };
 
 Tensor copy(const Arg& x) {
@@ -72,8 +69,6 @@ Tensor contiguous(const Arg& x) {
 
 constexpr OpInfo reshape_op{
     .name = "reshape",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const Shape& shape = call.attributes<ShapeAttributes>().shape;
@@ -162,8 +157,6 @@ Tensor flatten(const Arg& x, int first, int last) {
 
 constexpr OpInfo permute_op{
     .name = "permute",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const Shape& axes = call.attributes<ShapeAttributes>().shape;
@@ -220,8 +213,6 @@ Tensor transpose(const Arg& x, int first, int second) {
 
 constexpr OpInfo expand_op{
     .name = "expand",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           const Shape& shape = call.attributes<ShapeAttributes>().shape;
@@ -306,14 +297,8 @@ Tensor squeeze(const Arg& x) {
   return without_axes(x, dropped);
 }
 
-std::span<const RegisteredOp> detail::shape_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "copy", .info = &copy_op},         {.name = "reshape", .info = &reshape_op},
-      {.name = "permute", .info = &permute_op},   {.name = "expand", .info = &expand_op},
-      {.name = "view", .info = &reshape_op},      {.name = "flatten", .info = &reshape_op},
-      {.name = "transpose", .info = &permute_op}, {.name = "unsqueeze", .info = &reshape_op},
-      {.name = "squeeze", .info = &reshape_op},   {.name = "contiguous"},
-  };
+OpList detail::shape_ops() {
+  static constexpr const OpInfo* ops[] = {&copy_op, &reshape_op, &permute_op, &expand_op};
   return ops;
 }
 

@@ -40,8 +40,6 @@ struct UnsliceAttributes {
 
 constexpr OpInfo unslice_op{
     .name = "slice_gradient",
-    .arity = 1,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           const KernelTable& table = kernels(call.output().device);
@@ -57,25 +55,23 @@ constexpr OpInfo unslice_op{
           g.accumulate(0, slice(g.output(), static_cast<int>(at.axis), at.start,
                                 stop < 0 ? std::numeric_limits<std::int64_t>::min() : stop, at.step));
         },
+    .internal = true,
 };
 
 // sum += d at the indices of a slice
 
 constexpr OpInfo accumulate_slice_op{
     .name = "accumulate_slice",
-    .arity = 2,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           Tensor part = slice_view(call.outputs[0], call.attributes<SliceAttributes>(), call.where);
           kernels(part.device()).binary[binary_place<formulas::Add>](part.body(), part.body(), call.input(1));
         },
+    .internal = true,
 };
 
 constexpr OpInfo slice_op{
     .name = "slice",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           call.outputs[0] = slice_view(*call.inputs[0], call.attributes<SliceAttributes>(), call.where);
@@ -124,8 +120,6 @@ std::span<const std::int64_t> split_numbers(std::span<const std::byte> attribute
 
 constexpr OpInfo split_op{
     .name = "split",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           std::span<const std::int64_t> numbers = split_numbers(call.attribute_bytes);
@@ -219,8 +213,6 @@ std::vector<Tensor> chunk(const Arg& x, std::int64_t count, int axis) try {
 
 constexpr OpInfo flip_op{
     .name = "flip",
-    .arity = 1,
-    .batching = Batching::stack,
     .forward =
         [](Call& call) {
           std::uint64_t axes = call.attributes<FlipAttributes>().axes;
@@ -257,16 +249,8 @@ Tensor flip(const Arg& x) {
   return invoke_view(flip_op, tensor, x.location(), bytes_of(attributes));
 }
 
-std::span<const RegisteredOp> detail::slice_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "slice", .info = &slice_op},
-      {.name = "split", .info = &split_op},
-      {.name = "flip", .info = &flip_op},
-      {.name = "slice_gradient", .info = &unslice_op, .internal = true},
-      {.name = "accumulate_slice", .info = &accumulate_slice_op, .internal = true},
-      {.name = "select"},
-      {.name = "chunk", .info = &split_op},
-  };
+OpList detail::slice_ops() {
+  static constexpr const OpInfo* ops[] = {&slice_op, &split_op, &flip_op, &unslice_op, &accumulate_slice_op};
   return ops;
 }
 

@@ -13,8 +13,6 @@ using namespace detail;
 
 constexpr OpInfo stop_gradient_op{
     .name = "stop_gradient",
-    .arity = 1,
-    .batching = Batching::elementwise,
     .forward =
         [](Call& call) {
           const Tensor& x = *call.inputs[0];
@@ -32,10 +30,8 @@ Tensor stop_gradient(const Arg& x) {
   return invoke_view(stop_gradient_op, tensor_of("stop_gradient", x), x.location(), {});
 }
 
-std::span<const RegisteredOp> detail::stop_gradient_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "stop_gradient", .info = &stop_gradient_op},
-  };
+OpList detail::stop_gradient_ops() {
+  static constexpr const OpInfo* ops[] = {&stop_gradient_op};
   return ops;
 }
 

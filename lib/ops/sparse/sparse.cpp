@@ -63,8 +63,6 @@ const SparseKernels& sparse_kernels(const Call& call) { return *kernels(call.out
 
 constexpr OpInfo csr_matmul_op{
     .name = "csr_matmul",
-    .arity = 4,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           count_products(call.input(0), call.output().dims[1]);
@@ -85,8 +83,6 @@ constexpr OpInfo csr_matmul_op{
 
 constexpr OpInfo csr_transposed_matmul_op{
     .name = "csr_transposed_matmul",
-    .arity = 4,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           count_products(call.input(0), call.output().dims[1]);
@@ -100,6 +96,7 @@ constexpr OpInfo csr_transposed_matmul_op{
           if (g.wants(1)) g.accumulate(1, multiply(g.saved_input(0), d, offsets, columns, g.where()));
         },
     .saves_input_for = {inputs({1}), inputs({0}), inputs({0, 1}), inputs({0, 1})},
+    .internal = true,
 };
 
 namespace {
@@ -129,6 +126,7 @@ void product_gradient_by_rows(Gradient& g) {
 constexpr OpInfo by_rows(const OpInfo& whole, void (*gradient)(Gradient& g)) {
   OpInfo op = whole;
   op.gradient = gradient;
+  op.internal = true;
   return op;
 }
 
@@ -142,8 +140,6 @@ constexpr OpInfo csr_matmul_by_rows_op = by_rows(csr_matmul_op, product_gradient
 
 constexpr OpInfo csr_sampled_matmul_op{
     .name = "csr_sampled_matmul",
-    .arity = 4,
-    .batching = Batching::loop,
     .forward =
         [](Call& call) {
           count_products(call.output(), call.input(0).dims[1]);
@@ -158,6 +154,7 @@ constexpr OpInfo csr_sampled_matmul_op{
             g.accumulate(1, multiply_transposed(d, g.saved_input(0), g.input_shape(1)[0], offsets, columns, g.where()));
         },
     .saves_input_for = {inputs({1}), inputs({0}), inputs({0, 1}), inputs({0, 1})},
+    .internal = true,
 };
 
 namespace {
@@ -383,18 +380,9 @@ CSRMatrix CSRMatrix::with_values(const Arg& values) const {
   return CSRAccess::make(offsets_, columns_, other, shape());
 }
 
-std::span<const RegisteredOp> detail::sparse_ops() {
-  static constexpr RegisteredOp ops[] = {
-      {.name = "csr_matrix"},
-      {.name = "csr_from_coordinates"},
-      {.name = "csr_from_dense"},
-      {.name = "to_dense"},
-      {.name = "csr_matmul", .info = &csr_matmul_op},
-      {.name = "csr_transposed_matmul", .info = &csr_transposed_matmul_op, .internal = true},
-      {.name = "csr_matmul_by_rows", .info = &csr_matmul_by_rows_op, .internal = true},
-      {.name = "csr_transposed_matmul_by_rows", .info = &csr_transposed_matmul_by_rows_op, .internal = true},
-      {.name = "csr_sampled_matmul", .info = &csr_sampled_matmul_op, .internal = true},
-  };
+OpList detail::sparse_ops() {
+  static constexpr const OpInfo* ops[] = {&csr_matmul_op, &csr_transposed_matmul_op, &csr_matmul_by_rows_op,
+                                          &csr_transposed_matmul_by_rows_op, &csr_sampled_matmul_op};
   return ops;
 }
 

@@ -182,13 +182,12 @@ bool is_given_result(const Place& place) {
 // Differentiable ops and inputs that no row tests.
 std::vector<std::string> unreached() {
   std::vector<std::string> lines;
-  std::set<const OpInfo*> with_flow, named;
+  std::set<const OpInfo*> with_flow;
   for (const Place& place : experiment.passed) with_flow.insert(place.op);
   for (const detail::OpFamily& family : detail::registered_ops())
-    for (const detail::RegisteredOp& op : family.ops)
-      if (op.info && op.info->gradient && !op.needs_device && !is_of_batch_map(op.name) &&
-          !with_flow.contains(op.info) && named.insert(op.info).second)
-        lines.push_back(fmt::format("{}: no check of a row asks for its gradient", op.name));
+    for (const OpInfo* op : family.ops)
+      if (op->gradient && !op->needs_device && !is_of_batch_map(op->name) && !with_flow.contains(op))
+        lines.push_back(fmt::format("{}: no check of a row asks for its gradient", op->name));
   for (const Place& place : experiment.seen)
     if (!experiment.tracked.contains(place) && !is_given_result(place))
       lines.push_back(fmt::format("{}, input {}: no row asks for its gradient", place.op->name, place.input));
