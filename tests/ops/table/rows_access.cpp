@@ -69,9 +69,7 @@ Tensor by_tensor(const Tensor& x) {
   return with_element_type(x.dtype(), [&]<class T>(T) { return tensor(x.to_vector<T>(), x.shape()); });
 }
 
-}  // namespace
-
-void add_access_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   struct Access {
     std::string name;
     Tensor (*run)(const Tensor& x);
@@ -93,5 +91,9 @@ void add_access_rows(std::vector<Row>& rows) {
                       .dtypes = all_dtypes,
                       .differentiable = false});
 }
+
+}  // namespace
+
+const RowFamily access_rows{add_rows};
 
 }  // namespace reel_test

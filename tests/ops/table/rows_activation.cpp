@@ -255,9 +255,7 @@ void add_sparsemax(std::vector<Row>& rows, const Shape& shape, int axis) {
                   .reorders = true});
 }
 
-}  // namespace
-
-void add_activation_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   for (const Shape& shape : {Shape{}, Shape{1}, Shape{0, 3}, Shape{3, 7}, Shape{2, 3, 200}}) add_functions(rows, shape);
   add_prelu(rows, {}, {});
   add_prelu(rows, {5}, {1});
@@ -288,7 +286,7 @@ void add_activation_rows(std::vector<Row>& rows) {
   add_sparsemax(rows, {2, 150}, 1);
 }
 
-void add_random_activation_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int rank : {1, 2, 3}) add_functions(rows, random_shape(random, rank, 20));
   for (int axis : {0, 1, 2}) {
     Shape shape = random_shape(random, 3, 12);
@@ -300,5 +298,9 @@ void add_random_activation_rows(std::vector<Row>& rows, Random& random) {
     add_glu(rows, shape, axis);
   }
 }
+
+}  // namespace
+
+const RowFamily activation_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

@@ -173,9 +173,7 @@ void add_pad(std::vector<Row>& rows, const Shape& shape, const std::vector<PadWi
       {{"mode", {static_cast<double>(mode)}}, {"widths", flat}, {"value", {value}}}, value);
 }
 
-}  // namespace
-
-void add_arrange_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_flip(rows, {}, {});
   add_flip(rows, {5}, {0});
   add_flip(rows, {0, 2}, {0});
@@ -239,7 +237,7 @@ void add_arrange_rows(std::vector<Row>& rows) {
   add_pad(rows, {0, 2}, {{0, 0}, {1, 0}}, PadMode::edge);
 }
 
-void add_random_arrange_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 3; ++trial) {
     Shape shape = random_shape(random, 3, 12), matrix = random_shape(random, 2);
     std::int64_t offset = random_size(random, -9, 9);
@@ -267,5 +265,9 @@ void add_random_arrange_rows(std::vector<Row>& rows, Random& random) {
     add_pad(rows, wide, inner, PadMode::circular);
   }
 }
+
+}  // namespace
+
+const RowFamily arrange_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

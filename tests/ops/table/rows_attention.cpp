@@ -104,9 +104,7 @@ void add_attention(std::vector<Row>& rows, const Heads& h) {
                   .attributes = {{"causal", {double(h.causal)}}, {"scale", {h.scale}}}});
 }
 
-}  // namespace
-
-void add_attention_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_attention(rows, {{3, 2}, {4, 2}, {4, 3}});
   add_attention(rows, {{2, 3, 2}, {2, 4, 2}, {2, 4, 3}});
   add_attention(rows, {{2, 2, 3, 2}, {2, 2, 3, 2}, {2, 2, 3, 2}, Mask::none, {}, true});
@@ -134,7 +132,7 @@ void add_attention_rows(std::vector<Row>& rows) {
   }
 }
 
-void add_random_attention_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (Mask mask : {Mask::none, Mask::numbers})
     for (bool causal : {false, true}) {
       std::int64_t heads = random_size(random, 1, 4), queries = random_size(random), keys = random_size(random);
@@ -148,5 +146,9 @@ void add_random_attention_rows(std::vector<Row>& rows, Random& random) {
                            causal ? 0 : 0.25});
     }
 }
+
+}  // namespace
+
+const RowFamily attention_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

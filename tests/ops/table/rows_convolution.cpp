@@ -328,19 +328,21 @@ Window random_window(Random& random, int axes, bool transposed) {
   return c;
 }
 
-}  // namespace
-
-void add_convolution_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_one_axis(rows);
   add_two_axes(rows);
   add_three_axes(rows);
   add_transposed(rows);
 }
 
-void add_random_convolution_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int axes : {1, 2, 3})
     for (bool transposed : {false, true})
       for (int trial = 0; trial < 4; ++trial) add(rows, random_window(random, axes, transposed));
 }
+
+}  // namespace
+
+const RowFamily convolution_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

@@ -254,9 +254,7 @@ void add_permutations(std::vector<Row>& rows, std::int64_t count) {
       expected, count <= 128 ? std::vector<DType>{i64, i32, u8, i8, i16} : std::vector<DType>{i64, i32, u8, i16});
 }
 
-}  // namespace
-
-void add_create_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   for (const Shape& shape : {Shape{}, Shape{0}, Shape{1}, Shape{2, 35}, Shape{3, 1, 2}}) {
     add_constants(rows, shape);
     add_floating_draws(rows, shape);
@@ -290,7 +288,7 @@ void add_create_rows(std::vector<Row>& rows) {
   for (std::int64_t count : {0, 1, 2, 50, 200}) add_permutations(rows, count);
 }
 
-void add_random_create_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 3; ++trial) {
     add_constants(rows, random_shape(random, trial + 1));
     auto number = [&] { return std::uniform_real_distribution(-5.0, 5.0)(random); };
@@ -304,5 +302,9 @@ void add_random_create_rows(std::vector<Row>& rows, Random& random) {
     add_one_hot(rows, {4, 5}, indices, 7);
   }
 }
+
+}  // namespace
+
+const RowFamily create_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

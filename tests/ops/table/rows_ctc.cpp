@@ -127,9 +127,7 @@ void add_ctc(std::vector<Row>& rows, const Batch& batch) {
                                  {"zero_infinity", {double(batch.zero_infinity)}}}});
 }
 
-}  // namespace
-
-void add_ctc_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   for (LossReduction reduction : {LossReduction::none, LossReduction::sum, LossReduction::mean})
     for (bool padded : {false, true}) {
       auto add = [&](Batch batch) {
@@ -158,7 +156,7 @@ void add_ctc_rows(std::vector<Row>& rows) {
   add_ctc(rows, large);
 }
 
-void add_random_ctc_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (LossReduction reduction : {LossReduction::none, LossReduction::sum, LossReduction::mean})
     for (bool padded : {false, true}) {
       Batch batch{random_size(random, 12, 40), random_size(random, 3, 20), {}, {}, {}};
@@ -177,5 +175,9 @@ void add_random_ctc_rows(std::vector<Row>& rows, Random& random) {
       add_ctc(rows, batch);
     }
 }
+
+}  // namespace
+
+const RowFamily ctc_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

@@ -97,9 +97,7 @@ void add_equation(std::vector<Row>& rows, const std::string& equation, const std
   rows.push_back(std::move(row));
 }
 
-}  // namespace
-
-void add_einsum_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   // One operand: views, diagonals, sums.
   add_equation(rows, "ij->ji", "ij->ji", {{2, 3}});
   add_equation(rows, "bA", "bA->Ab", {{2, 3}});
@@ -143,7 +141,7 @@ void add_einsum_rows(std::vector<Row>& rows) {
   add_equation(rows, "a...,b...,ab", "aX,bX,ab->X", {{2, 3}, {3, 1}, {2, 3}}, 2);
 }
 
-void add_random_einsum_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 3; ++trial) {
     std::int64_t a = random_size(random, 1, 9), b = random_size(random, 1, 9), c = random_size(random, 1, 9),
                  d = random_size(random, 1, 9);
@@ -153,5 +151,9 @@ void add_random_einsum_rows(std::vector<Row>& rows, Random& random) {
     add_equation(rows, "ab,cb,ad->dc", "ab,cb,ad->dc", {{a, b}, {c, b}, {a, d}});
   }
 }
+
+}  // namespace
+
+const RowFamily einsum_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

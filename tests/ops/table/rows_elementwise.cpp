@@ -432,9 +432,7 @@ void add_conversion(std::vector<Row>& rows, DType dtype, const Shape& shape) {
                   .attributes = {{"dtype", {static_cast<double>(dtype)}}}});
 }
 
-}  // namespace
-
-void add_elementwise_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   // Without the factors by which their domains are reached below.
   add_unary(rows, {"acosh", acosh, [](double x) { return std::acosh(x); }, Fill::any, 5, all_numbers}, {0, 3});
   add_unary(rows, {"logit", [](const Arg& x) { return logit(x); }, reference_logit, Fill::any, 6, all_numbers}, {0, 3});
@@ -464,7 +462,7 @@ void add_elementwise_rows(std::vector<Row>& rows) {
     for (const Shape& shape : {Shape{3, 5}, Shape{}, Shape{0, 2}}) add_conversion(rows, dtype, shape);
 }
 
-void add_random_elementwise_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (const Unary& unary : unaries)
     for (int rank : {1, 2, 3}) add_unary(rows, unary, random_shape(random, rank));
   for (const Binary& binary : binaries)
@@ -484,5 +482,9 @@ void add_random_elementwise_rows(std::vector<Row>& rows, Random& random) {
     for (DType dtype : {f64, i64, boolean}) add_conversion(rows, dtype, shape);
   }
 }
+
+}  // namespace
+
+const RowFamily elementwise_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

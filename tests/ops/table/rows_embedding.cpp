@@ -93,9 +93,7 @@ void add_bags(std::vector<Row>& rows, const Bags& b) {
                   .attributes = {{"mode", {static_cast<double>(b.mode)}}, {"weighted", {double(b.weighted)}}}});
 }
 
-}  // namespace
-
-void add_embedding_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_embedding(rows, {{5, 3}, {3}, {0, 4, -1}});
   add_embedding(rows, {{5, 3}, {2, 2}, {1, 1, 1, 0}});
   add_embedding(rows, {{5, 3}, {}, {2}});
@@ -111,7 +109,7 @@ void add_embedding_rows(std::vector<Row>& rows) {
   add_bags(rows, {{4, 3}, {1, 0, 1, 3, -1, 2}, {}, {2, 3}, BagMode::sum, true});
 }
 
-void add_random_embedding_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   auto drawn = [&](const Shape& shape, std::int64_t size) {
     Index indices;
     for (std::int64_t i = shape.numel(); i > 0; --i) indices.push_back(random_size(random, 0, size - 1));
@@ -128,5 +126,9 @@ void add_random_embedding_rows(std::vector<Row>& rows, Random& random) {
       add_bags(rows, {table, drawn(shape, table[0]), {}, shape, mode, weighted && mode == BagMode::sum});
     }
 }
+
+}  // namespace
+
+const RowFamily embedding_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

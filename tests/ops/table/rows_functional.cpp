@@ -289,9 +289,7 @@ void add_affine_grid(std::vector<Row>& rows, std::int64_t count, const Shape& si
                   .attributes = {{"size", sizes}, {"align_corners", {double(align)}}}});
 }
 
-}  // namespace
-
-void add_functional_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_cosine_similarity(rows, {5}, {5}, 0);
   add_cosine_similarity(rows, {3, 4}, {3, 4}, 1);
   add_cosine_similarity(rows, {2, 1, 4}, {3, 1}, 1);
@@ -344,7 +342,7 @@ void add_functional_rows(std::vector<Row>& rows) {
   }
 }
 
-void add_random_functional_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 3; ++trial) {
     Shape shape = random_shape(random, 2, 30);
     add_cosine_similarity(rows, shape, shape, trial == 0 ? 0 : 1);
@@ -362,5 +360,9 @@ void add_random_functional_rows(std::vector<Row>& rows, Random& random) {
     add_affine_grid(rows, 2, {random_size(random, 2, 9), random_size(random, 2, 9)}, trial == 0);
   }
 }
+
+}  // namespace
+
+const RowFamily functional_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

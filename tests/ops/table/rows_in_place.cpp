@@ -180,9 +180,7 @@ void add_assignments(std::vector<Row>& rows) {
                   .dtypes = all_numbers});
 }
 
-}  // namespace
-
-void add_in_place_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   const Shape pairs[][2] = {{{}, {}},         {{1}, {}},        {{5}, {1}},          {{37}, {37}},  {{3, 4}, {4}},
                             {{3, 4}, {3, 1}}, {{0, 3}, {1, 3}}, {{2, 4, 3}, {4, 1}}, {{300}, {300}}};
   for (const Binary& binary : binaries()) {
@@ -195,7 +193,7 @@ void add_in_place_rows(std::vector<Row>& rows) {
   add_assignments(rows);
 }
 
-void add_random_in_place_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int repeat = 0; repeat < 3; ++repeat) {
     for (const Binary& binary : binaries()) {
       Shape x = random_shape(random, 2);
@@ -206,5 +204,9 @@ void add_random_in_place_rows(std::vector<Row>& rows, Random& random) {
     add_index_put(rows, count, random_size(random), {count - 1, 0});
   }
 }
+
+}  // namespace
+
+const RowFamily in_place_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

@@ -491,9 +491,7 @@ void add_parts(std::vector<Row>& rows) {
   for (const Part& part : parts) rows.push_back(part_row(part));
 }
 
-}  // namespace
-
-void add_index_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_parts(rows);
   add_gathers(rows);
   add_takes(rows);
@@ -546,7 +544,7 @@ void spread_out(Picked& c) {
 
 }  // namespace
 
-void add_random_index_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int repeat = 0; repeat < 3; ++repeat) {
     rows.push_back(drawn_part_row(random));
     Picked picked = drawn_picked(random);
@@ -576,5 +574,9 @@ void add_random_index_rows(std::vector<Row>& rows, Random& random) {
     rows.push_back(nonzero_row(x));
   }
 }
+
+}  // namespace
+
+const RowFamily index_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

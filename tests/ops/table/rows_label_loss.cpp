@@ -164,9 +164,7 @@ void add_multilabel_soft(std::vector<Row>& rows, const Shape& shape, LossReducti
                   .attributes = {{"reduction", {static_cast<double>(reduction)}}}});
 }
 
-}  // namespace
-
-void add_label_loss_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   for (LossReduction reduction : reductions) {
     add_gaussian(rows, {3, 4}, {3, 4}, reduction, false);
     add_gaussian(rows, {3, 4}, {3, 1}, reduction, true);
@@ -185,7 +183,7 @@ void add_label_loss_rows(std::vector<Row>& rows) {
   add_multilabel_soft(rows, {0, 3}, LossReduction::sum, false);
 }
 
-void add_random_label_loss_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (LossReduction reduction : reductions) {
     Shape shape = random_shape(random, 2, 12);
     add_gaussian(rows, shape, shape, reduction, reduction == LossReduction::sum);
@@ -194,5 +192,9 @@ void add_random_label_loss_rows(std::vector<Row>& rows, Random& random) {
     add_multilabel_soft(rows, shape, reduction, false);
   }
 }
+
+}  // namespace
+
+const RowFamily label_loss_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

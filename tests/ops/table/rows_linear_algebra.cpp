@@ -343,7 +343,7 @@ Array solutions(const System& s, const Array& given, const std::vector<Matrix>& 
   shape.push_back(columns[-2]);
   shape.push_back(columns[-1]);
   Array whole{columns, right.values},
-      y = make(shape, [&](const Index& i) {
+      y = make(shape, [&](const Index&i) {
         Matrix b(columns[-2], columns[-1]);
         Index at_b = i;
         for (std::int64_t row = 0; row < b.rows; ++row)
@@ -411,9 +411,7 @@ std::vector<TriangularSolveOptions> triangles() {
   return all;
 }
 
-}  // namespace
-
-void add_linear_algebra_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   for (const Part& part : square_parts())
     for (const Shape& shape : {Shape{1, 1}, Shape{2, 2}, Shape{4, 4}, Shape{2, 3, 3}, Shape{0, 3, 3}, Shape{3, 0, 0},
                                Shape{2, 1, 2, 2}, Shape{18, 18}})
@@ -433,7 +431,7 @@ void add_linear_algebra_rows(std::vector<Row>& rows) {
       add_triangular(rows, s, options);
 }
 
-void add_random_linear_algebra_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 3; ++trial) {
     std::int64_t batch = random_size(random, 1, 3), size = random_size(random, 1, 6), width = random_size(random, 1, 6);
     for (const Part& part : square_parts()) add_part(rows, part, {batch, size, size});
@@ -443,5 +441,9 @@ void add_random_linear_algebra_rows(std::vector<Row>& rows, Random& random) {
                    {.upper = trial == 0, .transposed = trial < 2, .unit_diagonal = trial == 1});
   }
 }
+
+}  // namespace
+
+const RowFamily linear_algebra_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

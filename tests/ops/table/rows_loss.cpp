@@ -444,9 +444,7 @@ void add_random_class_losses(std::vector<Row>& rows, Random& random, bool of_log
     }
 }
 
-}  // namespace
-
-void add_loss_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   for (const Pointwise& loss : pointwise_losses()) {
     for (LossReduction reduction : reductions) add_pointwise(rows, loss, {3, 4}, reduction);
     for (const Shape& shape : {Shape{}, Shape{0, 3}, Shape{1, 1}, Shape{2, 37}})
@@ -468,7 +466,7 @@ void add_loss_rows(std::vector<Row>& rows) {
   add_class_losses(rows);
 }
 
-void add_random_loss_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (const Pointwise& loss : pointwise_losses())
     for (LossReduction reduction : reductions) add_pointwise(rows, loss, random_shape(random, 2), reduction);
   for (int rank : {1, 2, 3}) add_batch_mean(rows, random_shape(random, rank));
@@ -479,5 +477,9 @@ void add_random_loss_rows(std::vector<Row>& rows, Random& random) {
   }
   for (bool of_logits : {false, true}) add_random_class_losses(rows, random, of_logits);
 }
+
+}  // namespace
+
+const RowFamily loss_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

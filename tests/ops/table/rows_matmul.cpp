@@ -175,9 +175,7 @@ void add_dot(std::vector<Row>& rows, std::int64_t size) {
                   .reorders = true});
 }
 
-}  // namespace
-
-void add_matmul_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_products(rows);
   add_bmm(rows, 2, 3, 2, 4);
   add_bmm(rows, 3, 1, 4, 1);
@@ -207,7 +205,7 @@ void add_matmul_rows(std::vector<Row>& rows) {
   add_dot(rows, 600);
 }
 
-void add_random_matmul_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 4; ++trial) {
     std::int64_t inner = random_size(random, 1, 200);
     add_product(rows, {random_size(random, 1, 90), inner}, {inner, random_size(random, 1, 90)});
@@ -219,5 +217,9 @@ void add_random_matmul_rows(std::vector<Row>& rows, Random& random) {
     add_dot(rows, inner);
   }
 }
+
+}  // namespace
+
+const RowFamily matmul_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

@@ -158,9 +158,7 @@ void add_stop_gradient(std::vector<Row>& rows, const Shape& shape) {
                   .differentiable = false});
 }
 
-}  // namespace
-
-void add_network_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_softmax(rows, {}, -1);
   add_softmax(rows, {5}, 0);
   add_softmax(rows, {3, 1}, 1);
@@ -174,10 +172,14 @@ void add_network_rows(std::vector<Row>& rows) {
   for (const Shape& shape : {Shape{}, Shape{2, 3}, Shape{3, 0}}) add_stop_gradient(rows, shape);
 }
 
-void add_random_network_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 4; ++trial) add_softmax(rows, random_shape(random, 2, 90), trial % 2);
   add_random_losses(rows, random);
   for (int rank : {1, 2, 3}) add_stop_gradient(rows, random_shape(random, rank));
 }
+
+}  // namespace
+
+const RowFamily network_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

@@ -247,15 +247,13 @@ void add_batches(std::vector<Row>& rows) {
   for (const Shape& shape : {Shape{1, 3}, Shape{0, 3, 2}}) add_by_channel(rows, {shape, false}, Parameters::both);
 }
 
-}  // namespace
-
-void add_normalise_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_last_axes(rows);
   add_groups(rows);
   add_batches(rows);
 }
 
-void add_random_normalise_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (Parameters parameters : all_parameters) {
     add_over_last(rows, random_shape(random, 2, 90), 1, parameters, true);
     add_over_last(rows, random_shape(random, 3, 20), 2, parameters, true);
@@ -272,5 +270,9 @@ void add_random_normalise_rows(std::vector<Row>& rows, Random& random) {
   }
   add_over_last(rows, random_shape(random, 4, 12), 2, Parameters::weight, false);
 }
+
+}  // namespace
+
+const RowFamily normalise_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

@@ -281,9 +281,7 @@ void add_second_order(std::vector<Row>& rows, const Case& c) {
                   .ulps = 0});
 }
 
-}  // namespace
-
-void add_pooling_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_second_order(rows, {.spatial = 1, .shape = {2, 3, 5}, .window = 3, .stride = 2});
   for (int spatial : {1, 2, 3})
     for (bool last : {false, true}) {
@@ -320,7 +318,7 @@ void add_pooling_rows(std::vector<Row>& rows) {
     }
 }
 
-void add_random_pooling_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int spatial : {1, 2, 3})
     for (int trial = 0; trial < 3; ++trial) {
       auto size = [&] { return random_size(random, 4, spatial == 3 ? 9 : 24); };
@@ -347,5 +345,9 @@ void add_random_pooling_rows(std::vector<Row>& rows, Random& random) {
       add_unpool(rows, {spatial, c.shape, spatial == 3 ? 9 : 24, c.last});
     }
 }
+
+}  // namespace
+
+const RowFamily pooling_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

@@ -208,9 +208,7 @@ Row net_row(const NetCase& c) {
 
 constexpr Kind kinds[] = {Kind::lstm, Kind::gru, Kind::tanh, Kind::relu};
 
-}  // namespace
-
-void add_recurrent_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   for (Kind kind : kinds) {
     rows.push_back(cell_row({kind, 2, 2, 2}));
     rows.push_back(cell_row({kind, 1, 3, 1}));
@@ -263,7 +261,7 @@ void add_recurrent_rows(std::vector<Row>& rows) {
   rows.push_back(node_row(3, 19, 2));
 }
 
-void add_random_recurrent_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 3; ++trial)
     for (Kind kind : kinds)
       rows.push_back(cell_row({kind, random_size(random, 1, 9), random_size(random), random_size(random)}));
@@ -285,5 +283,9 @@ void add_random_recurrent_rows(std::vector<Row>& rows, Random& random) {
       rows.push_back(net_row(c));
     }
 }
+
+}  // namespace
+
+const RowFamily recurrent_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

@@ -359,9 +359,7 @@ void add_scans(std::vector<Row>& rows, const Shape& shape, int axis) {
   rows.push_back(row);
 }
 
-}  // namespace
-
-void add_reduce_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_sum_to(rows, {}, {});
   add_sum_to(rows, {3, 4}, {4});
   add_sum_to(rows, {2, 3, 4}, {3, 1});
@@ -405,7 +403,7 @@ void add_reduce_rows(std::vector<Row>& rows) {
   add_scans(rows, {70, 4}, 1);
 }
 
-void add_random_reduce_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 3; ++trial) {
     Shape shape = random_shape(random, 3), result = shape;
     result[trial] = 1;
@@ -418,5 +416,9 @@ void add_random_reduce_rows(std::vector<Row>& rows, Random& random) {
   for (int axis : {0, 1, -1}) add_scans(rows, random_shape(random, 3, 20), axis);
   for (int axis : {0, 1, -1}) add_logcumsumexp(rows, random_shape(random, 3, 20), axis);
 }
+
+}  // namespace
+
+const RowFamily reduce_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

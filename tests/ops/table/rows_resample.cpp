@@ -182,9 +182,7 @@ void add_unfold(std::vector<Row>& rows, const Patches& p) {
                   .attributes = attributes});
 }
 
-}  // namespace
-
-void add_resample_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_to_size(rows, {2, 3, 5}, {8});
   add_to_size(rows, {1, 2, 7}, {3});
   add_to_size(rows, {1, 1, 1}, {4});
@@ -202,7 +200,7 @@ void add_resample_rows(std::vector<Row>& rows) {
   add_unfold(rows, {{2, 3, 12, 9}, 3, {.padding = 1}});
 }
 
-void add_random_resample_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int rank : {1, 2, 3}) {
     Shape shape = random_shape(random, 2, 3), size = random_shape(random, rank, 9);
     for (int axis = 0; axis < rank; ++axis) shape.push_back(random_size(random, 1, 9));
@@ -218,5 +216,9 @@ void add_random_resample_rows(std::vector<Row>& rows, Random& random) {
     add_unfold(rows, {shape, both(1, 2), {.dilation = both(1, 3), .padding = both(0, 2), .stride = both(1, 3)}});
   }
 }
+
+}  // namespace
+
+const RowFamily resample_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

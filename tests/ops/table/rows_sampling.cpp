@@ -149,9 +149,7 @@ void add_multinomial(std::vector<Row>& rows, const Shape& shape, std::int64_t co
        .differentiable = false});
 }
 
-}  // namespace
-
-void add_sampling_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   for (double probability : {0.0, 0.3, 1.0})
     for (const Shape& shape : {Shape{}, Shape{5}, Shape{4, 1, 3}, Shape{2, 0}, Shape{3, 30}})
       add_dropouts(rows, shape, probability);
@@ -170,5 +168,9 @@ void add_sampling_rows(std::vector<Row>& rows) {
   }
   add_multinomial(rows, {2, 3}, 50, true);
 }
+
+}  // namespace
+
+const RowFamily sampling_rows{add_rows};
 
 }  // namespace reel_test

@@ -366,9 +366,7 @@ void add_joins(std::vector<Row>& rows) {
   for (const Case& c : stacks) add_stack(rows, c.shapes, c.axis);
 }
 
-}  // namespace
-
-void add_shape_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_reshapes(rows);
   add_permutations(rows);
   add_expansions(rows);
@@ -377,7 +375,7 @@ void add_shape_rows(std::vector<Row>& rows) {
   add_joins(rows);
 }
 
-void add_random_shape_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 3; ++trial) {
     Shape x = random_shape(random, 3, 20);
     add_reshape(rows, x, {x[2], -1}, {x[2], x[0] * x[1]});
@@ -410,5 +408,9 @@ void add_random_shape_rows(std::vector<Row>& rows, Random& random) {
         rows, "contiguous", {x}, [](auto t) { return contiguous(t[0]); }, [](const Arrays& t) { return t[0]; });
   }
 }
+
+}  // namespace
+
+const RowFamily shape_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

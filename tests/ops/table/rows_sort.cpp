@@ -115,9 +115,7 @@ Row searchsorted_row(const Shape& sorted, const Shape& values, bool right) {
           .attributes = {{"right", {right ? 1.0 : 0.0}}}};
 }
 
-}  // namespace
-
-void add_sort_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   const Ordering sorts[] = {
       {{5}, 0, false},      {{1}, -1, true},       {{0}, 0, false},       {{3, 4}, 1, false},
       {{3, 4}, 0, true},    {{2, 3, 4}, 1, false}, {{2, 3, 4}, -1, true}, {{3, 0}, 0, false},
@@ -151,7 +149,7 @@ void add_sort_rows(std::vector<Row>& rows) {
   }
 }
 
-void add_random_sort_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int repeat = 0; repeat < 3; ++repeat) {
     Shape x = random_shape(random, static_cast<int>(random_size(random, 1, 3)), 20);
     int axis = static_cast<int>(random_size(random, 0, x.rank() - 1));
@@ -169,5 +167,9 @@ void add_random_sort_rows(std::vector<Row>& rows, Random& random) {
     rows.push_back(searchsorted_row({values[0], 9}, values, descending));
   }
 }
+
+}  // namespace
+
+const RowFamily sort_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

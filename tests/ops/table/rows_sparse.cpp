@@ -150,9 +150,7 @@ Row by_rows_row(const Shape& table, const Shape& shape, const std::vector<std::i
           .ulps = 0};
 }
 
-}  // namespace
-
-void add_sparse_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   const Pattern small{{3, 4}, {0, 2, 2, 5}, {1, 3, 0, 1, 2}};
   for (bool transposed : {false, true}) {
     add_product(rows, small, {transposed ? 3 : 4, 5}, transposed);
@@ -189,7 +187,7 @@ void add_sparse_rows(std::vector<Row>& rows) {
     add_from_dense(rows, shape);
 }
 
-void add_random_sparse_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 4; ++trial) {
     Pattern pattern = random_pattern(random, random_shape(random, 2, 60), 1 + trial * 3);
     bool transposed = trial % 2 == 1;
@@ -206,5 +204,9 @@ void add_random_sparse_rows(std::vector<Row>& rows, Random& random) {
     add_from_dense(rows, pattern.shape);
   }
 }
+
+}  // namespace
+
+const RowFamily sparse_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

@@ -48,6 +48,14 @@ Shape broadcast_all(const Arrays& inputs) {
 
 namespace {
 
+const RowFamily* const families[] = {
+    &access_rows,     &create_rows,      &elementwise_rows,    &reduce_rows,         &shape_rows,     &arrange_rows,
+    &index_rows,      &selection_rows,   &sort_rows,           &order_rows,          &in_place_rows,  &matmul_rows,
+    &einsum_rows,     &products_rows,    &network_rows,        &activation_rows,     &resample_rows,  &normalise_rows,
+    &pooling_rows,    &convolution_rows, &recurrent_rows,      &attention_rows,      &embedding_rows, &loss_rows,
+    &label_loss_rows, &ctc_rows,         &linear_algebra_rows, &decompositions_rows, &sparse_rows,    &sampling_rows,
+    &functional_rows};
+
 std::vector<Row> with_ops_named(std::vector<Row> rows) {
   for (Row& row : rows) {
     auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) || c == '_'; };
@@ -61,37 +69,7 @@ std::vector<Row> with_ops_named(std::vector<Row> rows) {
 const std::vector<Row>& table() {
   static const std::vector<Row> rows = [] {
     std::vector<Row> made;
-    add_access_rows(made);
-    add_create_rows(made);
-    add_elementwise_rows(made);
-    add_reduce_rows(made);
-    add_shape_rows(made);
-    add_arrange_rows(made);
-    add_index_rows(made);
-    add_selection_rows(made);
-    add_sort_rows(made);
-    add_order_rows(made);
-    add_in_place_rows(made);
-    add_matmul_rows(made);
-    add_einsum_rows(made);
-    add_products_rows(made);
-    add_network_rows(made);
-    add_activation_rows(made);
-    add_resample_rows(made);
-    add_normalise_rows(made);
-    add_pooling_rows(made);
-    add_convolution_rows(made);
-    add_recurrent_rows(made);
-    add_attention_rows(made);
-    add_embedding_rows(made);
-    add_loss_rows(made);
-    add_label_loss_rows(made);
-    add_ctc_rows(made);
-    add_linear_algebra_rows(made);
-    add_decompositions_rows(made);
-    add_sparse_rows(made);
-    add_sampling_rows(made);
-    add_functional_rows(made);
+    for (const RowFamily* family : families) family->add(made);
     return with_ops_named(std::move(made));
   }();
   return rows;
@@ -100,35 +78,8 @@ const std::vector<Row>& table() {
 std::vector<Row> random_table(std::uint64_t seed) {
   Random random(seed);
   std::vector<Row> made;
-  add_random_create_rows(made, random);
-  add_random_elementwise_rows(made, random);
-  add_random_reduce_rows(made, random);
-  add_random_shape_rows(made, random);
-  add_random_arrange_rows(made, random);
-  add_random_index_rows(made, random);
-  add_random_selection_rows(made, random);
-  add_random_sort_rows(made, random);
-  add_random_order_rows(made, random);
-  add_random_in_place_rows(made, random);
-  add_random_matmul_rows(made, random);
-  add_random_einsum_rows(made, random);
-  add_random_products_rows(made, random);
-  add_random_network_rows(made, random);
-  add_random_activation_rows(made, random);
-  add_random_resample_rows(made, random);
-  add_random_normalise_rows(made, random);
-  add_random_pooling_rows(made, random);
-  add_random_convolution_rows(made, random);
-  add_random_recurrent_rows(made, random);
-  add_random_attention_rows(made, random);
-  add_random_embedding_rows(made, random);
-  add_random_loss_rows(made, random);
-  add_random_label_loss_rows(made, random);
-  add_random_ctc_rows(made, random);
-  add_random_linear_algebra_rows(made, random);
-  add_random_decompositions_rows(made, random);
-  add_random_sparse_rows(made, random);
-  add_random_functional_rows(made, random);
+  for (const RowFamily* family : families)
+    if (family->add_random) family->add_random(made, random);
   return with_ops_named(std::move(made));
 }
 

@@ -128,68 +128,18 @@ std::int64_t random_size(Random& random, std::int64_t low = 1, std::int64_t high
 /// A shape of `rank` sizes.
 reel::Shape random_shape(Random& random, int rank, std::int64_t high = 40);
 
-// Its parts, by family.
-void add_access_rows(std::vector<Row>& rows);
-void add_create_rows(std::vector<Row>& rows);
-void add_elementwise_rows(std::vector<Row>& rows);
-void add_reduce_rows(std::vector<Row>& rows);
-void add_shape_rows(std::vector<Row>& rows);
-void add_arrange_rows(std::vector<Row>& rows);
-void add_index_rows(std::vector<Row>& rows);
-void add_selection_rows(std::vector<Row>& rows);
-void add_sort_rows(std::vector<Row>& rows);
-void add_order_rows(std::vector<Row>& rows);
-void add_in_place_rows(std::vector<Row>& rows);
-void add_matmul_rows(std::vector<Row>& rows);
-void add_einsum_rows(std::vector<Row>& rows);
-void add_products_rows(std::vector<Row>& rows);
-void add_network_rows(std::vector<Row>& rows);
-void add_activation_rows(std::vector<Row>& rows);
-void add_resample_rows(std::vector<Row>& rows);
-void add_normalise_rows(std::vector<Row>& rows);
-void add_pooling_rows(std::vector<Row>& rows);
-void add_convolution_rows(std::vector<Row>& rows);
-void add_recurrent_rows(std::vector<Row>& rows);
-void add_attention_rows(std::vector<Row>& rows);
-void add_embedding_rows(std::vector<Row>& rows);
-void add_loss_rows(std::vector<Row>& rows);
-void add_label_loss_rows(std::vector<Row>& rows);
-void add_ctc_rows(std::vector<Row>& rows);
-void add_linear_algebra_rows(std::vector<Row>& rows);
-void add_decompositions_rows(std::vector<Row>& rows);
-void add_sparse_rows(std::vector<Row>& rows);
-void add_sampling_rows(std::vector<Row>& rows);
-void add_functional_rows(std::vector<Row>& rows);
+/// The rows of a family of ops.
+struct RowFamily {
+  void (*add)(std::vector<Row>& rows);
+  /// Null: the comparison with the peer needs none.
+  void (*add_random)(std::vector<Row>& rows, Random& random) = nullptr;
+};
 
-void add_random_create_rows(std::vector<Row>& rows, Random& random);
-void add_random_elementwise_rows(std::vector<Row>& rows, Random& random);
-void add_random_reduce_rows(std::vector<Row>& rows, Random& random);
-void add_random_shape_rows(std::vector<Row>& rows, Random& random);
-void add_random_arrange_rows(std::vector<Row>& rows, Random& random);
-void add_random_index_rows(std::vector<Row>& rows, Random& random);
-void add_random_selection_rows(std::vector<Row>& rows, Random& random);
-void add_random_sort_rows(std::vector<Row>& rows, Random& random);
-void add_random_order_rows(std::vector<Row>& rows, Random& random);
-void add_random_in_place_rows(std::vector<Row>& rows, Random& random);
-void add_random_matmul_rows(std::vector<Row>& rows, Random& random);
-void add_random_einsum_rows(std::vector<Row>& rows, Random& random);
-void add_random_products_rows(std::vector<Row>& rows, Random& random);
-void add_random_network_rows(std::vector<Row>& rows, Random& random);
-void add_random_activation_rows(std::vector<Row>& rows, Random& random);
-void add_random_resample_rows(std::vector<Row>& rows, Random& random);
-void add_random_normalise_rows(std::vector<Row>& rows, Random& random);
-void add_random_pooling_rows(std::vector<Row>& rows, Random& random);
-void add_random_convolution_rows(std::vector<Row>& rows, Random& random);
-void add_random_recurrent_rows(std::vector<Row>& rows, Random& random);
-void add_random_attention_rows(std::vector<Row>& rows, Random& random);
-void add_random_embedding_rows(std::vector<Row>& rows, Random& random);
-void add_random_loss_rows(std::vector<Row>& rows, Random& random);
-void add_random_label_loss_rows(std::vector<Row>& rows, Random& random);
-void add_random_ctc_rows(std::vector<Row>& rows, Random& random);
-void add_random_linear_algebra_rows(std::vector<Row>& rows, Random& random);
-void add_random_decompositions_rows(std::vector<Row>& rows, Random& random);
-void add_random_sparse_rows(std::vector<Row>& rows, Random& random);
-void add_random_functional_rows(std::vector<Row>& rows, Random& random);
+extern const RowFamily access_rows, create_rows, elementwise_rows, reduce_rows, shape_rows, arrange_rows, index_rows,
+    selection_rows, sort_rows, order_rows, in_place_rows, matmul_rows, einsum_rows, products_rows, network_rows,
+    activation_rows, resample_rows, normalise_rows, pooling_rows, convolution_rows, recurrent_rows, attention_rows,
+    embedding_rows, loss_rows, label_loss_rows, ctc_rows, linear_algebra_rows, decompositions_rows, sparse_rows,
+    sampling_rows, functional_rows;
 
 /// A row's inputs in a dtype, from its name and a seed.
 std::vector<reel::Tensor> draw_inputs(const Row& row, reel::DType dtype, std::uint64_t seed);

@@ -311,9 +311,7 @@ Row histc_row(const Shape& x, std::int64_t bins, double low, double high) {
           .attributes = {{"bins", {static_cast<double>(bins)}}, {"low", {low}}, {"high", {high}}}};
 }
 
-}  // namespace
-
-void add_order_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   using enum QuantileInterpolation;
   for (QuantileInterpolation interpolation : {linear, lower, higher, midpoint, nearest})
     for (double q : {0.0, 0.3, 0.5, 1.0}) {
@@ -359,7 +357,7 @@ void add_order_rows(std::vector<Row>& rows) {
   rows.push_back(histc_row({1}, 3, 0, 0));
 }
 
-void add_random_order_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int repeat = 0; repeat < 3; ++repeat) {
     Shape x = random_shape(random, 3, 9);
     int axis = static_cast<int>(random_size(random, 0, 2));
@@ -381,5 +379,9 @@ void add_random_order_rows(std::vector<Row>& rows, Random& random) {
     rows.back().dtypes = {f64};
   }
 }
+
+}  // namespace
+
+const RowFamily order_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

@@ -369,9 +369,7 @@ Row masked_scatter_row(const Shape& x, const Shape& mask, const Shape& source) {
           .dtypes = all_dtypes};
 }
 
-}  // namespace
-
-void add_selection_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   add_selections(rows);
   add_scatter_reductions(rows);
   for (const Slices& c : {Slices{{4}, 0, {2, -4, 2}}, Slices{{3, 4}, 1, {3, 0}}, Slices{{2, 3, 2}, -2, {-1}},
@@ -386,7 +384,7 @@ void add_selection_rows(std::vector<Row>& rows) {
   rows.push_back(masked_scatter_row({}, {}, {1}));
 }
 
-void add_random_selection_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int repeat = 0; repeat < 3; ++repeat) {
     Shape x = random_shape(random, 3, 12);
     int axis = static_cast<int>(random_size(random, 0, 2));
@@ -404,5 +402,9 @@ void add_random_selection_rows(std::vector<Row>& rows, Random& random) {
     rows.push_back(scatter_reduce_row(reducing));
   }
 }
+
+}  // namespace
+
+const RowFamily selection_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

@@ -370,9 +370,7 @@ std::vector<MatrixNorm> norms() {
   return {frobenius, nuclear, one, minus_one, two, minus_two, infinity, minus_infinity};
 }
 
-}  // namespace
-
-void add_decompositions_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   for (MatrixNorm norm : norms())
     for (const Shape& shape : {Shape{1, 1}, Shape{3, 3}, Shape{2, 4}, Shape{2, 3, 2}, Shape{0, 2, 3}})
       add_part(rows, norm_part(norm, shape.rank() == 3), shape);
@@ -394,7 +392,7 @@ void add_decompositions_rows(std::vector<Row>& rows) {
       rows.push_back(matrix_exp_row(shape, scale));
 }
 
-void add_random_decompositions_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int trial = 0; trial < 3; ++trial) {
     std::int64_t batch = random_size(random, 1, 3), size = random_size(random, 1, 6), width = random_size(random, 1, 6);
     for (MatrixNorm norm : norms()) add_part(rows, norm_part(norm, false), {batch, size, width});
@@ -404,5 +402,9 @@ void add_random_decompositions_rows(std::vector<Row>& rows, Random& random) {
     rows.push_back(matrix_exp_row({batch, size, size}, 0.5));
   }
 }
+
+}  // namespace
+
+const RowFamily decompositions_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test

@@ -269,9 +269,7 @@ Row logspace_row(double start, double stop, std::int64_t count, double base, DTy
       .attributes = {{"start", {start}}, {"stop", {stop}}, {"count", {static_cast<double>(count)}}, {"base", {base}}}};
 }
 
-}  // namespace
-
-void add_products_rows(std::vector<Row>& rows) {
+void add_rows(std::vector<Row>& rows) {
   for (const Contraction& c :
        {Contraction{{2, 3, 4}, {4, 2}, {2}, {0}, true}, Contraction{{2, 3, 4}, {3, 4, 2}, {1, 2}, {0, 1}, true},
         Contraction{{2, 3}, {2}, {}, {}, true}, Contraction{{2, 3, 4}, {4, 5, 2}, {0, 2}, {2, 0}},
@@ -312,7 +310,7 @@ void add_products_rows(std::vector<Row>& rows) {
   }
 }
 
-void add_random_products_rows(std::vector<Row>& rows, Random& random) {
+void add_random_rows(std::vector<Row>& rows, Random& random) {
   for (int repeat = 0; repeat < 3; ++repeat) {
     Shape x = random_shape(random, 3, 9), y = random_shape(random, 2, 9);
     rows.push_back(tensordot_row({x, {y[0], x[2], x[0]}, {0, 2}, {2, 1}}));
@@ -327,5 +325,9 @@ void add_random_products_rows(std::vector<Row>& rows, Random& random) {
     rows.push_back(logspace_row(-1, 2, random_size(random), 10, f32));
   }
 }
+
+}  // namespace
+
+const RowFamily products_rows{add_rows, add_random_rows};
 
 }  // namespace reel_test
