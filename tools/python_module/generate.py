@@ -21,7 +21,7 @@ RENAMED = {"slice": "slice_axis"}
 # Which Python values a parameter takes, by a letter that chooses among overloads: see Overload in op.h.
 KINDS = {
     "Arg": "t", "Tensor": "t", "Destination": "t", "int": "i", "std::int64_t": "i", "double": "d", "bool": "b",
-    "Shape": "s", "AxisNumbers": "s", "DType": "y", "Device": "v", "std::vector<std::int64_t>": "l",
+    "Axes": "s", "Shape": "s", "AxisNumbers": "s", "DType": "y", "Device": "v", "std::vector<std::int64_t>": "l",
     "std::span<const Tensor>": "r", "std::string_view": "*", "RowsAndColumns": "s", "ConvolutionPadding": "*",
     "std::span<const PadWidth>": "r", "Generator*": "*",
 }
@@ -96,7 +96,7 @@ class Api:
                 self.enums[match[1]] = (scope, names)
             elif body is not None and (match := re.fullmatch(r"struct (\w+)", head)):
                 self.structs[match[1]] = (scope, self.fields(body))
-            elif match := re.match(r"template <(?:std::integral|detail::IndexInteger) Axis> Tensor (\w+)\(", head):
+            elif match := re.match(r"template <std::integral Axis> Tensor (\w+)\(", head):
                 self.overloaded_axis.add(match[1])
             elif scope == "" and body is None:
                 if match := re.fullmatch(r"([\w:<>]+) (\w+)\((.*)\)", head):
@@ -167,7 +167,7 @@ class Writer:
                     self.check_readable(field_type)
                 arguments.append("options")
                 continue
-            if called == "axes" and name in self.api.overloaded_axis:
+            if kind == "Axes" or called == "axes" and name in self.api.overloaded_axis:
                 called = "axis"
             names.append(python_name(called))
             kinds += self.kind(kind)

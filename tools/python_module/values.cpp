@@ -101,6 +101,7 @@ void read_value(const Place& place, std::string_view& result) {
   if (!text) throw nb::python_error();
   result = {text, static_cast<std::size_t>(size)};
 }
+void read_value(const Place& place, Axes& result) { result = read_numbers(place, "an integer or a tuple of them"); }
 void read_value(const Place& place, Shape& result) { result = read_numbers(place, "an integer or a tuple of them"); }
 void read_value(const Place& place, AxisNumbers& result) {
   if (!is_sequence(place.value)) {

@@ -50,6 +50,7 @@ void read_value(const Place& place, std::int64_t& result);
 void read_value(const Place& place, std::size_t& result);
 void read_value(const Place& place, double& result);
 void read_value(const Place& place, std::string_view& result);
+void read_value(const Place& place, Axes& result);
 void read_value(const Place& place, Shape& result);
 void read_value(const Place& place, AxisNumbers& result);
 void read_value(const Place& place, ConvolutionPadding& result);

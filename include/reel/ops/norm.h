@@ -13,28 +13,14 @@ struct NormOptions {
   bool keepdims = false;
 };
 
-/// The vector norm (Σ |x|^p)^(1/p) over all elements, computed without overflow or underflow. p = 0 counts the elements
-/// that are not 0; p = ∞ gives the largest magnitude, p = −∞ the smallest. The gradient is 0 for elements that are 0,
-/// and for p = ±∞ shared evenly among equal magnitudes.
-/// Throws: ShapeError for no elements where p is negative or infinite; DTypeError unless floating; Error if p is NaN.
-/// Source: NumPy's linalg.norm of a vector.
-Tensor norm(const Arg& x, NormOptions options = {});
-/// The vector norm (Σ |x|^p)^(1/p) over the given axes, of which negative ones count from the end, computed without
-/// overflow or underflow. p = 0 counts the elements that are not 0; p = ∞ gives the largest magnitude, p = −∞ the
-/// smallest. The gradient is 0 for elements that are 0, and for p = ±∞ shared evenly among equal magnitudes.
-/// Throws: ShapeError if an axis does not exist or is named twice; ShapeError for no elements where p is negative or
-/// infinite; DTypeError unless floating; Error if p is NaN.
-/// Source: NumPy's linalg.norm of a vector.
-Tensor norm(const Arg& x, const Shape& axes, NormOptions options = {});
-/// The vector norm (Σ |x|^p)^(1/p) along one axis, which counts from the end if negative, computed without overflow or
-/// underflow. p = 0 counts the elements that are not 0; p = ∞ gives the largest magnitude, p = −∞ the smallest. The
-/// gradient is 0 for elements that are 0, and for p = ±∞ shared evenly among equal magnitudes.
-/// Throws: ShapeError if the axis does not exist; ShapeError for no elements where p is negative or infinite;
+/// The vector norm (Σ |x|^p)^(1/p) over the given axes, by default all, computed without overflow or underflow. p = 0
+/// counts the elements that are not 0; p = ∞ gives the largest magnitude, p = −∞ the smallest. The gradient is 0 for
+/// elements that are 0, and for p = ±∞ shared evenly among equal magnitudes.
+/// Throws: ShapeError if an axis does not exist or is named twice, and for no elements where p is negative or infinite;
 /// DTypeError unless floating; Error if p is NaN.
 /// Source: NumPy's linalg.norm of a vector.
-template <detail::IndexInteger Axis>
-Tensor norm(const Arg& x, Axis axis, NormOptions options = {}) {
-  return norm(x, Shape{detail::index_number(axis)}, options);
-}
+Tensor norm(const Arg& x, const Axes& axes = all_axes, NormOptions options = {});
+/// `norm` over all axes.
+inline Tensor norm(const Arg& x, NormOptions options) { return norm(x, all_axes, options); }
 
 }  // namespace reel

@@ -15,63 +15,28 @@ struct VarianceOptions {
   bool keepdims = false;
 };
 
-/// The variance Σ (x − mean)² / (n − correction) over all elements; NaN of no elements. The mean is subtracted first: a
-/// large one costs no digits.
-/// Throws: DTypeError unless floating.
-/// Source: NumPy's var.
-Tensor var(const Arg& x, VarianceOptions options = {});
-/// The variance Σ (x − mean)² / (n − correction) over the given axes, of which negative ones count from the end; NaN of
-/// no elements. The mean is subtracted first: a large one costs no digits.
+/// The variance Σ (x − mean)² / (n − correction) over the given axes, by default all; NaN of no elements. The mean is
+/// subtracted first: a large one costs no digits.
 /// Throws: ShapeError if an axis does not exist or is named twice; DTypeError unless floating.
 /// Source: NumPy's var.
-Tensor var(const Arg& x, const Shape& axes, VarianceOptions options = {});
-/// The variance Σ (x − mean)² / (n − correction) along one axis, which counts from the end if negative; NaN of no
-/// elements. The mean is subtracted first: a large one costs no digits.
-/// Throws: ShapeError if the axis does not exist; DTypeError unless floating.
-/// Source: NumPy's var.
-template <detail::IndexInteger Axis>
-Tensor var(const Arg& x, Axis axis, VarianceOptions options = {}) {
-  return var(x, Shape{detail::index_number(axis)}, options);
-}
-/// The standard deviation √(Σ (x − mean)² / (n − correction)) over all elements; NaN of no elements. Where it is 0, so
-/// is the gradient.
-/// Throws: DTypeError unless floating.
-/// Source: NumPy's std; for the gradient at 0 PyTorch's.
-Tensor std(const Arg& x, VarianceOptions options = {});
-/// The standard deviation √(Σ (x − mean)² / (n − correction)) over the given axes, of which negative ones count from
-/// the end; NaN of no elements. Where it is 0, so is the gradient.
+Tensor var(const Arg& x, const Axes& axes = all_axes, VarianceOptions options = {});
+/// `var` over all axes.
+inline Tensor var(const Arg& x, VarianceOptions options) { return var(x, all_axes, options); }
+/// The standard deviation √(Σ (x − mean)² / (n − correction)) over the given axes, by default all; NaN of no elements.
+/// Where it is 0, so is the gradient.
 /// Throws: ShapeError if an axis does not exist or is named twice; DTypeError unless floating.
 /// Source: NumPy's std; for the gradient at 0 PyTorch's.
-Tensor std(const Arg& x, const Shape& axes, VarianceOptions options = {});
-/// The standard deviation √(Σ (x − mean)² / (n − correction)) along one axis, which counts from the end if negative;
-/// NaN of no elements. Where it is 0, so is the gradient.
-/// Throws: ShapeError if the axis does not exist; DTypeError unless floating.
-/// Source: NumPy's std; for the gradient at 0 PyTorch's.
-template <detail::IndexInteger Axis>
-Tensor std(const Arg& x, Axis axis, VarianceOptions options = {}) {
-  return std(x, Shape{detail::index_number(axis)}, options);
-}
+Tensor std(const Arg& x, const Axes& axes = all_axes, VarianceOptions options = {});
+/// `std` over all axes.
+inline Tensor std(const Arg& x, VarianceOptions options) { return std(x, all_axes, options); }
 
-/// The median over all elements: the middle element, or the mean of the two middle ones; NaN if one is NaN. Integers
-/// and bools give f32. The gradient flows to the middle elements; of equals, in row-major order.
-/// Throws: ShapeError for the median of no elements.
+/// The median over the given axes, by default all: the middle element, or the mean of the two middle ones; NaN if one is
+/// NaN. Integers and bools give f32. The gradient flows to the middle elements; of equals, in row-major order.
+/// Throws: ShapeError if an axis does not exist or is named twice, and for the median of no elements.
 /// Source: NumPy's median.
-Tensor median(const Arg& x, ReduceOptions options = {});
-/// The median over the given axes, of which negative ones count from the end: the middle element, or the mean of the
-/// two middle ones; NaN if one is NaN. Integers and bools give f32. The gradient flows to the middle elements; of
-/// equals, in row-major order.
-/// Throws: ShapeError if an axis does not exist or is named twice; ShapeError for the median of no elements.
-/// Source: NumPy's median.
-Tensor median(const Arg& x, const Shape& axes, ReduceOptions options = {});
-/// The median along one axis, which counts from the end if negative: the middle element, or the mean of the two middle
-/// ones; NaN if one is NaN. Integers and bools give f32. The gradient flows to the middle elements; of equals, in
-/// row-major order.
-/// Throws: ShapeError if the axis does not exist; ShapeError for the median of no elements.
-/// Source: NumPy's median.
-template <detail::IndexInteger Axis>
-Tensor median(const Arg& x, Axis axis, ReduceOptions options = {}) {
-  return median(x, Shape{detail::index_number(axis)}, options);
-}
+Tensor median(const Arg& x, const Axes& axes = all_axes, ReduceOptions options = {});
+/// `median` over all axes.
+inline Tensor median(const Arg& x, ReduceOptions options) { return median(x, all_axes, options); }
 
 /// Which number `quantile` gives for a position between two elements a and b, at the fraction t of the distance.
 enum class QuantileInterpolation : std::uint8_t {
@@ -91,33 +56,17 @@ struct QuantileOptions {
   bool keepdims = false;
 };
 
-/// The q-quantiles over all elements: the element at q (n − 1) in ascending order, interpolated where that is no
-/// integer; NaN if one is NaN. q: a number or a tensor of rank 0, or (k), which gives a first axis of k results.
-/// Integers and bools give f32. The gradient flows to the two elements and, if it is a tensor, to q.
-/// Throws: ShapeError for a q of more axes, and for the quantile of no elements; Error for a q outside [0, 1],
-/// on a GPU unchecked if it is a tensor; DTypeError for a q that is not floating; DeviceError.
-/// Source: PyTorch's quantile.
-Tensor quantile(const Arg& x, const Arg& q, QuantileOptions options = {});
-/// The q-quantiles over the given axes, of which negative ones count from the end: the element at q (n − 1) in
-/// ascending order, interpolated where that is no integer; NaN if one is NaN. q: a number or a tensor of rank 0, or
-/// (k), which gives a first axis of k results. Integers and bools give f32. The gradient flows to the two elements and,
-/// if it is a tensor, to q.
-/// Throws: ShapeError if an axis does not exist or is named twice; ShapeError for a q of more axes, and for the
-/// quantile of no elements; Error for a q outside [0, 1], on a GPU unchecked if it is a tensor; DTypeError for a q that
-/// is not floating; DeviceError.
-/// Source: PyTorch's quantile.
-Tensor quantile(const Arg& x, const Arg& q, const Shape& axes, QuantileOptions options = {});
-/// The q-quantiles along one axis, which counts from the end if negative: the element at q (n − 1) in ascending order,
-/// interpolated where that is no integer; NaN if one is NaN. q: a number or a tensor of rank 0, or (k), which gives a
-/// first axis of k results. Integers and bools give f32. The gradient flows to the two elements and, if it is a tensor,
-/// to q.
-/// Throws: ShapeError if the axis does not exist; ShapeError for a q of more axes, and for the quantile of no elements;
-/// Error for a q outside [0, 1], on a GPU unchecked if it is a tensor; DTypeError for a q that is not floating;
+/// The q-quantiles over the given axes, by default all: the element at q (n − 1) in ascending order, interpolated where
+/// that is no integer; NaN if one is NaN. q: a number or a tensor of rank 0, or (k), which gives a first axis of k
+/// results. Integers and bools give f32. The gradient flows to the two elements and, if it is a tensor, to q.
+/// Throws: ShapeError if an axis does not exist or is named twice, for a q of more axes, and for the quantile of no
+/// elements; Error for a q outside [0, 1], on a GPU unchecked if it is a tensor; DTypeError for a q that is not floating;
 /// DeviceError.
 /// Source: PyTorch's quantile.
-template <detail::IndexInteger Axis>
-Tensor quantile(const Arg& x, const Arg& q, Axis axis, QuantileOptions options = {}) {
-  return quantile(x, q, Shape{detail::index_number(axis)}, options);
+Tensor quantile(const Arg& x, const Arg& q, const Axes& axes = all_axes, QuantileOptions options = {});
+/// `quantile` over all axes.
+inline Tensor quantile(const Arg& x, const Arg& q, QuantileOptions options) {
+  return quantile(x, q, all_axes, options);
 }
 
 }  // namespace reel

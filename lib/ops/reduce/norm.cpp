@@ -60,9 +60,7 @@ constexpr OpInfo norm_op{
     .joining = by_kept_axes,
 };
 
-namespace {
-
-Tensor norm_over(const Arg& x, const Shape* axes, NormOptions options) {
+Tensor norm(const Arg& x, const Axes& axes, NormOptions options) {
   const char* name = norm_op.name;
   const Tensor& tensor = tensor_of(name, x);
   Location where = x.location();
@@ -74,11 +72,6 @@ Tensor norm_over(const Arg& x, const Shape* axes, NormOptions options) {
   return reduce_to_kept(norm_op, tensor, set, tensor.dtype(), options.keepdims, where,
                         bytes_of(NormAttributes{options.p}));
 }
-
-}  // namespace
-
-Tensor norm(const Arg& x, NormOptions options) { return norm_over(x, nullptr, options); }
-Tensor norm(const Arg& x, const Shape& axes, NormOptions options) { return norm_over(x, &axes, options); }
 
 OpList detail::norm_ops() {
   static constexpr const OpInfo* ops[] = {&norm_op};

@@ -65,7 +65,9 @@ Tensor quantiles_of_rows(const Tensor& rows, const Tensor& fractions, QuantileIn
   return where(isnan(last), last, y);
 }
 
-Tensor quantile_over(const Arg& arg, const Arg& q, const Shape* axes, QuantileOptions options) {
+}  // namespace
+
+Tensor quantile(const Arg& arg, const Arg& q, const Axes& axes, QuantileOptions options) {
   const Tensor& given = tensor_of(quantile_name, arg);
   Location where = arg.location();
   AxisSet set = axis_set(quantile_name, given, axes, where);
@@ -94,13 +96,6 @@ Tensor quantile_over(const Arg& arg, const Arg& q, const Shape* axes, QuantileOp
     y = reshape(y, shape);
   }
   return without_axes(std::move(y), several ? set << 1 : set, options.keepdims, where);
-}
-
-}  // namespace
-
-Tensor quantile(const Arg& x, const Arg& q, QuantileOptions options) { return quantile_over(x, q, nullptr, options); }
-Tensor quantile(const Arg& x, const Arg& q, const Shape& axes, QuantileOptions options) {
-  return quantile_over(x, q, &axes, options);
 }
 
 }  // namespace reel

@@ -39,15 +39,12 @@ Tensor sum_over(const Tensor& x, AxisSet axes, bool keepdims, Location where) {
   return reduce_to_kept(sum_op, x, axes, sum_dtype(x), keepdims, where);
 }
 
-Tensor sum_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+}  // namespace
+
+Tensor sum(const Arg& x, const Axes& axes, ReduceOptions options) {
   const Tensor& tensor = tensor_of("sum", x);
   return sum_over(tensor, axis_set("sum", tensor, axes, x.location()), options.keepdims, x.location());
 }
-
-}  // namespace
-
-Tensor sum(const Arg& x, ReduceOptions options) { return sum_over(x, nullptr, options); }
-Tensor sum(const Arg& x, const Shape& axes, ReduceOptions options) { return sum_over(x, &axes, options); }
 
 Tensor sum_to(const Arg& x, const Shape& shape) {
   const Tensor& tensor = tensor_of("sum_to", x);
@@ -69,9 +66,7 @@ Tensor sum_to(const Arg& x, const Shape& shape) {
 
 // mean = Σ x / n
 
-namespace {
-
-Tensor mean_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
+Tensor mean(const Arg& arg, const Axes& axes, ReduceOptions options) {
   const Tensor& x = tensor_of("mean", arg);
   Location where = arg.location();
   check_floating("mean", x, where);
@@ -81,11 +76,6 @@ Tensor mean_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
   Tensor total = sum_over(widened(x), set, options.keepdims, where);
   return to_if_needed(total / count_along(x, set), autocast_dtype(Precision::full, x.dtype()));
 }
-
-}  // namespace
-
-Tensor mean(const Arg& x, ReduceOptions options) { return mean_over(x, nullptr, options); }
-Tensor mean(const Arg& x, const Shape& axes, ReduceOptions options) { return mean_over(x, &axes, options); }
 
 // y = Π x;  dx_i = d Π_(j ≠ i) x_j: the product of all elements before i and all after i, without a quotient
 
@@ -112,18 +102,11 @@ constexpr OpInfo prod_op{
     .joining = by_kept_axes,
 };
 
-namespace {
-
-Tensor prod_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+Tensor prod(const Arg& x, const Axes& axes, ReduceOptions options) {
   const Tensor& tensor = tensor_of("prod", x);
   AxisSet set = axis_set("prod", tensor, axes, x.location());
   return reduce_to_kept(prod_op, tensor, set, sum_dtype(tensor), options.keepdims, x.location());
 }
-
-}  // namespace
-
-Tensor prod(const Arg& x, ReduceOptions options) { return prod_over(x, nullptr, options); }
-Tensor prod(const Arg& x, const Shape& axes, ReduceOptions options) { return prod_over(x, &axes, options); }
 
 // y = max x or min x;  dx = d / (count of elements equal to y) where x = y, else 0
 
@@ -152,7 +135,7 @@ constexpr OpInfo min_op = extreme_op<Reduction::min>("min");
 // `what`: the sought element, for errors. The result is the element, or its index as i64.
 enum class Result : std::uint8_t { element, place };
 
-Tensor extreme_over(const OpInfo& op, const char* what, Result result, const Arg& x, const Shape* axes,
+Tensor extreme_over(const OpInfo& op, const char* what, Result result, const Arg& x, const Axes& axes,
                     ReduceOptions options) {
   const Tensor& tensor = tensor_of(op.name, x);
   AxisSet set = axis_set(op.name, tensor, axes, x.location());
@@ -163,19 +146,14 @@ Tensor extreme_over(const OpInfo& op, const char* what, Result result, const Arg
 
 constexpr const char *largest = "largest element", *smallest = "smallest element";
 
-Tensor max_over(const Arg& x, const Shape* axes, ReduceOptions options) {
-  return extreme_over(max_op, largest, Result::element, x, axes, options);
-}
-Tensor min_over(const Arg& x, const Shape* axes, ReduceOptions options) {
-  return extreme_over(min_op, smallest, Result::element, x, axes, options);
-}
-
 }  // namespace
 
-Tensor max(const Arg& x, ReduceOptions options) { return max_over(x, nullptr, options); }
-Tensor max(const Arg& x, const Shape& axes, ReduceOptions options) { return max_over(x, &axes, options); }
-Tensor min(const Arg& x, ReduceOptions options) { return min_over(x, nullptr, options); }
-Tensor min(const Arg& x, const Shape& axes, ReduceOptions options) { return min_over(x, &axes, options); }
+Tensor max(const Arg& x, const Axes& axes, ReduceOptions options) {
+  return extreme_over(max_op, largest, Result::element, x, axes, options);
+}
+Tensor min(const Arg& x, const Axes& axes, ReduceOptions options) {
+  return extreme_over(min_op, smallest, Result::element, x, axes, options);
+}
 
 // Indices and truth values have no gradient.
 
@@ -191,11 +169,11 @@ constexpr OpInfo argmin_op = constant_op<Reduction::argmin>("argmin");
 constexpr OpInfo any_op = constant_op<Reduction::max>("any");
 constexpr OpInfo all_op = constant_op<Reduction::min>("all");
 
-Tensor argmax_over(const Arg& x, const Shape* axes, ReduceOptions options) {
-  return extreme_over(argmax_op, largest, Result::place, x, axes, options);
-}
-Tensor argmin_over(const Arg& x, const Shape* axes, ReduceOptions options) {
-  return extreme_over(argmin_op, smallest, Result::place, x, axes, options);
+Tensor place_over(const OpInfo& op, const char* what, const Arg& x, const Axes& axis, ReduceOptions options) {
+  if (const Shape* list = axis.list(); list && list->rank() != 1)
+    fail<ShapeError>(op.name, x.location(), "takes one axis, or all of them, not {}, for {}", to_string(*list),
+                     describe(tensor_of(op.name, x)));
+  return extreme_over(op, what, Result::place, x, axis, options);
 }
 
 // Bools that are true for elements that are not 0.
@@ -204,36 +182,27 @@ Tensor truth_of(const char* op, const Arg& x) {
   return tensor.dtype() == DType::boolean ? tensor : not_equal(x, 0);
 }
 
-Tensor truth_over(const OpInfo& op, const Arg& x, const Shape* axes, ReduceOptions options) {
+Tensor truth_over(const OpInfo& op, const Arg& x, const Axes& axes, ReduceOptions options) {
   AxisSet set = axis_set(op.name, tensor_of(op.name, x), axes, x.location());
   return reduce_to_kept(op, truth_of(op.name, x), set, DType::boolean, options.keepdims, x.location());
 }
 
-Tensor count_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+}  // namespace
+
+Tensor argmax(const Arg& x, const Axes& axis, ReduceOptions options) {
+  return place_over(argmax_op, largest, x, axis, options);
+}
+Tensor argmin(const Arg& x, const Axes& axis, ReduceOptions options) {
+  return place_over(argmin_op, smallest, x, axis, options);
+}
+
+Tensor any(const Arg& x, const Axes& axes, ReduceOptions options) { return truth_over(any_op, x, axes, options); }
+Tensor all(const Arg& x, const Axes& axes, ReduceOptions options) { return truth_over(all_op, x, axes, options); }
+
+Tensor count_nonzero(const Arg& x, const Axes& axes, ReduceOptions options) {
   AxisSet set = axis_set("count_nonzero", tensor_of("count_nonzero", x), axes, x.location());
   return sum_over(truth_of("count_nonzero", x), set, options.keepdims, x.location());
 }
-
-}  // namespace
-
-Tensor argmax(const Arg& x, ReduceOptions options) { return argmax_over(x, nullptr, options); }
-Tensor argmax(const Arg& x, int axis, ReduceOptions options) {
-  Shape axes{axis};
-  return argmax_over(x, &axes, options);
-}
-Tensor argmin(const Arg& x, ReduceOptions options) { return argmin_over(x, nullptr, options); }
-Tensor argmin(const Arg& x, int axis, ReduceOptions options) {
-  Shape axes{axis};
-  return argmin_over(x, &axes, options);
-}
-
-Tensor any(const Arg& x, ReduceOptions options) { return truth_over(any_op, x, nullptr, options); }
-Tensor any(const Arg& x, const Shape& axes, ReduceOptions options) { return truth_over(any_op, x, &axes, options); }
-Tensor all(const Arg& x, ReduceOptions options) { return truth_over(all_op, x, nullptr, options); }
-Tensor all(const Arg& x, const Shape& axes, ReduceOptions options) { return truth_over(all_op, x, &axes, options); }
-
-Tensor count_nonzero(const Arg& x, ReduceOptions options) { return count_over(x, nullptr, options); }
-Tensor count_nonzero(const Arg& x, const Shape& axes, ReduceOptions options) { return count_over(x, &axes, options); }
 
 // y = log Σ e^x;  dx = d e^(x − y), 0 where y = −∞; elements that are ∞ share d
 
@@ -257,20 +226,13 @@ constexpr OpInfo logsumexp_op{
     .joining = by_kept_axes,
 };
 
-namespace {
-
-Tensor logsumexp_over(const Arg& x, const Shape* axes, ReduceOptions options) {
+Tensor logsumexp(const Arg& x, const Axes& axes, ReduceOptions options) {
   const char* name = logsumexp_op.name;
   const Tensor& tensor = tensor_of(name, x);
   AxisSet set = axis_set(name, tensor, axes, x.location());
-  if (!is_floating(tensor.dtype())) return logsumexp_over(Arg(to(x, DType::f32), x.location()), axes, options);
+  if (!is_floating(tensor.dtype())) return logsumexp(Arg(to(x, DType::f32), x.location()), axes, options);
   return reduce_to_kept(logsumexp_op, tensor, set, tensor.dtype(), options.keepdims, x.location());
 }
-
-}  // namespace
-
-Tensor logsumexp(const Arg& x, ReduceOptions options) { return logsumexp_over(x, nullptr, options); }
-Tensor logsumexp(const Arg& x, const Shape& axes, ReduceOptions options) { return logsumexp_over(x, &axes, options); }
 
 OpList detail::reduce_ops() {
   static constexpr const OpInfo* ops[] = {&sum_op,    &prod_op, &max_op, &min_op,      &argmax_op,

@@ -6,13 +6,14 @@
 
 namespace reel::detail {
 
-AxisSet axis_set(const char* op, const Tensor& x, const Shape* axes, Location where) {
-  if (!axes) return (1u << x.rank()) - 1;
+AxisSet axis_set(const char* op, const Tensor& x, const Axes& axes, Location where) {
+  const Shape* list = axes.list();
+  if (!list) return (1u << x.rank()) - 1;
   AxisSet set = 0;
-  for (std::int64_t axis : *axes) {
+  for (std::int64_t axis : *list) {
     AxisSet bit = 1u << check_axis(op, axis, x, where);
     if (set & bit)
-      fail<ShapeError>(op, where, "axis {} is named twice in {}, for {}", axis, to_string(*axes), describe(x));
+      fail<ShapeError>(op, where, "axis {} is named twice in {}, for {}", axis, to_string(*list), describe(x));
     set |= bit;
   }
   return set;

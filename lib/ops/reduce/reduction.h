@@ -18,8 +18,8 @@ void reduce_forward(Call& call) {
 /// A set of axes, as bits.
 using AxisSet = unsigned;
 
-/// The axes as a set; all axes if none are given. Throws: ShapeError if an axis does not exist or is named twice.
-AxisSet axis_set(const char* op, const Tensor& x, const Shape* axes, Location where);
+/// The axes as a set. Throws: ShapeError if an axis does not exist or is named twice.
+AxisSet axis_set(const char* op, const Tensor& x, const Axes& axes, Location where);
 
 /// x's shape with size 1 on the reduced axes.
 Shape kept_shape(const Tensor& x, AxisSet axes);

@@ -76,7 +76,7 @@ constexpr OpInfo std_op{
 
 namespace {
 
-Tensor variance_over(const OpInfo& op, const Arg& x, const Shape* axes, VarianceOptions options) {
+Tensor variance_over(const OpInfo& op, const Arg& x, const Axes& axes, VarianceOptions options) {
   const Tensor& tensor = tensor_of(op.name, x);
   check_floating(op.name, tensor, x.location());
   AxisSet set = axis_set(op.name, tensor, axes, x.location());
@@ -86,14 +86,8 @@ Tensor variance_over(const OpInfo& op, const Arg& x, const Shape* axes, Variance
 
 }  // namespace
 
-Tensor var(const Arg& x, VarianceOptions options) { return variance_over(var_op, x, nullptr, options); }
-Tensor var(const Arg& x, const Shape& axes, VarianceOptions options) {
-  return variance_over(var_op, x, &axes, options);
-}
-Tensor std(const Arg& x, VarianceOptions options) { return variance_over(std_op, x, nullptr, options); }
-Tensor std(const Arg& x, const Shape& axes, VarianceOptions options) {
-  return variance_over(std_op, x, &axes, options);
-}
+Tensor var(const Arg& x, const Axes& axes, VarianceOptions options) { return variance_over(var_op, x, axes, options); }
+Tensor std(const Arg& x, const Axes& axes, VarianceOptions options) { return variance_over(std_op, x, axes, options); }
 
 // The indices of the middle elements of rows: no gradient. median reads the elements by gather, which has one.
 
@@ -119,7 +113,9 @@ Tensor median_of_rows(const Tensor& x, Location where) {
   return select(middle, -1, 0) + select(middle, -1, 1);
 }
 
-Tensor median_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
+}  // namespace
+
+Tensor median(const Arg& arg, const Axes& axes, ReduceOptions options) {
   const Tensor& x = tensor_of("median", arg);
   Location where = arg.location();
   AxisSet set = axis_set("median", x, axes, where);
@@ -137,11 +133,6 @@ Tensor median_over(const Arg& arg, const Shape* axes, ReduceOptions options) {
     y = reshape(median_of_rows(join_axes(x, reduced), where), shape);
   return without_axes(std::move(y), set, options.keepdims, where);
 }
-
-}  // namespace
-
-Tensor median(const Arg& x, ReduceOptions options) { return median_over(x, nullptr, options); }
-Tensor median(const Arg& x, const Shape& axes, ReduceOptions options) { return median_over(x, &axes, options); }
 
 OpList detail::statistics_ops() {
   static constexpr const OpInfo* ops[] = {&var_op, &std_op, &median_places_op};
