@@ -65,7 +65,7 @@ typedef struct reel_model reel_model;
 
 /// The version of the C interface that the library has: `REEL_C_VERSION` of its header.
 int32_t reel_c_version(void);
-/// The release of reel that the program runs with, such as "0.1.0".
+/// The release of reel that the program runs with, such as "0.2.0".
 const char* reel_version(void);
 
 /// What has failed in the last call of this thread that failed; REEL_OK if none has.

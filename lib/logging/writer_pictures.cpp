@@ -4,7 +4,6 @@
 
 #include <reel/tape.h>
 
-#include "figure/figure.h"
 #include "graph.h"
 #include "picture.h"
 #include "projector.h"
@@ -33,16 +32,6 @@ void Writer::Files::add_picture(std::string_view tag, const detail::Pixels& pixe
 void Writer::image(std::string_view tag, const Tensor& picture, std::int64_t step, Location where) {
   check_tag("logging::Writer::image", "the tag", tag, where);
   files_->add_picture(tag, picture_of("logging::Writer::image", picture, picture_gap, where), step, where);
-}
-
-void Writer::figure(std::string_view tag, const LinePlot& plot, std::int64_t step, Location where) {
-  check_tag("logging::Writer::figure", "the tag", tag, where);
-  files_->add_picture(tag, draw(plot, where), step, where);
-}
-
-void Writer::figure(std::string_view tag, const HeatMap& map, std::int64_t step, Location where) {
-  check_tag("logging::Writer::figure", "the tag", tag, where);
-  files_->add_picture(tag, draw(map, where), step, where);
 }
 
 void Writer::embedding(std::string_view tag, const Tensor& matrix, const std::vector<std::string>& labels,

@@ -19,7 +19,7 @@
 #include "core/context.h"
 #include "core/op.h"
 #include "debug/listener_scope.h"
-#include "debug/recording/recording_summary.h"
+#include "debug/recorded_run/recording_summary.h"
 #include "io/folder.h"
 #include "temporary_file.h"
 

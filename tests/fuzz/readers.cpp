@@ -20,7 +20,7 @@
 #include <reel/reel.h>
 
 #include <debug/profile/slices.h>
-#include <debug/recording/recording_summary.h>
+#include <debug/recorded_run/recording_summary.h>
 #include <debug/report/op_columns.h>
 #include <debug/report/run_json.h>
 #include <logging/plot/event_reader.h>

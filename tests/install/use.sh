@@ -1,18 +1,32 @@
 #!/bin/bash
 # use.sh pkg-config|cmake|meson SOURCE FOLDER VERSION shared|both: builds the project SOURCE, a copy of samples/outside, in FOLDER with
-# the reel that the tool finds, and runs its program: linked with libreel.so and, with `both`, with libreel.a. With pkg-config and
-# CMake also the server in C, and the program of several processes where reel has that part.
+# the reel that the tool finds, and runs its program: linked with libreel.so and, with `both`, with libreel.a, and so the program
+# of looks.cpp in its place. With pkg-config and CMake also the server in C, and the program of several processes where reel has
+# that part.
 # CC, CXX, CFLAGS and CXXFLAGS in the environment are the compilers and more of their arguments.
 set -euo pipefail
+tests=$(cd "$(dirname "$0")" && pwd)
 tool=$1 source=$(cd "$2" && pwd) folder=$3 version=$4 kinds=$5
 mkdir -p "$folder/build"
 cd "$folder"
 
+# links PROGRAM LIBRARY…: whether it is linked with these shared libraries of reel and no others.
+links() {
+  local found
+  found=$(readelf -d "$1" | sed -n 's/.*NEEDED.*\[\(libreel[a-z_]*\)\.so.*/\1/p' | sort | xargs)
+  [[ $found == "${*:2}" ]] || { echo "$tool: $1 is linked with '$found', not '${*:2}'"; exit 1; }
+}
+
+# looks shared|static PROGRAM: whether the program of looks.cpp is linked with libreel_debug like that, and runs.
+looks() {
+  if [[ $1 == static ]]; then links "$2"; else links "$2" libreel libreel_debug; fi
+  [[ $(REEL_MODULES=${OUTSIDE_MODULES-} "$2") == "tanh is listed" ]] || { echo "$tool: $2 does not list what ran"; exit 1; }
+  echo "$tool: the program that looks at its run works with the $1 library"
+}
+
 # runs shared|static PROGRAM: whether it is linked like that, and prints what it should.
 runs() {
-  local found=static
-  if readelf -d "$2" | grep -q 'NEEDED.*libreel\.so'; then found=shared; fi
-  [[ $found == "$1" ]] || { echo "$tool: $2 is linked with the $found library, not the $1 one"; exit 1; }
+  if [[ $1 == static ]]; then links "$2"; else links "$2" libreel; fi
   # A statically linked program finds the modules where they were installed, which a test says that installs elsewhere.
   if [[ $1 == static && -n ${OUTSIDE_MODULES-} ]]; then
     REEL_MODULES=$OUTSIDE_MODULES "$2" >printed
@@ -83,11 +97,15 @@ case $tool in
     for argument in $(pkg-config --libs reel); do
       if [[ $argument == -L* ]]; then export LD_LIBRARY_PATH=${argument#-L}; fi
     done
+    cp "$tests/looks.cpp" build
+    make -C build looks >log
     runs shared build/model
+    looks shared build/looks
     if [[ $kinds == both ]]; then
-      rm build/model
-      make -C build LDLIBS="$(pkg-config --libs --static reel | sed s/-lreel/-l:libreel.a/)" >log
+      rm build/{model,looks}
+      make -C build model looks LDLIBS="$(pkg-config --libs --static reel | sed -E 's/-l(reel\w*)/-l:lib\1.a/g')" >log
       runs static build/model
+      looks static build/looks
     fi
     make -C build serve-model >log
     (cd build && ./classifier) >log
@@ -116,11 +134,19 @@ PROJECT
     for other in 0.0 99; do
       grep -qe "^-- $other: 0 $version" log || { grep -e "^-- $other:" log; exit 1; }
     done
+    mkdir looks
+    cp "$source/CMakeLists.txt" looks
+    cp "$tests/looks.cpp" looks/model.cpp
     # Linked anew, not compiled.
     for target in reel::reel $([[ $kinds != both ]] || echo reel::static); do
       cmake "-Dreel_target=$target" -S "$source" -B build >log || { cat log; exit 1; }
       cmake --build build >log || { cat log; exit 1; }
-      if [[ $target == reel::static ]]; then runs static build/model; else runs shared build/model; fi
+      cmake "-Dreel_target=$target" -S looks -B looks/build >log || { cat log; exit 1; }
+      cmake --build looks/build >log || { cat log; exit 1; }
+      kind=shared
+      if [[ $target == reel::static ]]; then kind=static; fi
+      runs "$kind" build/model
+      looks "$kind" looks/build/model
     done
     # The model's plugin is built with pkg-config, which takes most of the time.
     cmake -Dserve=ON -S "$source" -B build >log || { cat log; exit 1; }
@@ -140,5 +166,11 @@ PROJECT
     meson setup build "$source" >log || { cat log; exit 1; }
     meson compile -C build >log || { cat log; exit 1; }
     runs shared build/model
+    mkdir looks
+    cp "$source/meson.build" looks
+    cp "$tests/looks.cpp" looks/model.cpp
+    meson setup looks/build looks >log || { cat log; exit 1; }
+    meson compile -C looks/build >log || { cat log; exit 1; }
+    looks shared looks/build/model
     ;;
 esac

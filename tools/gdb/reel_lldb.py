@@ -1,6 +1,6 @@
 """Prints reel's tensors, shapes, tapes and modules in lldb.
 
-    (lldb) command script import /usr/share/reel0.1/reel_lldb.py
+    (lldb) command script import /usr/share/reel0.2/reel_lldb.py
     (lldb) frame variable x
     (reel::Tensor) x = f32 (2, 3) on cpu, made at net.cpp:12: [[1, 2, 3], [4, 5, 6]]; min 1, max 6, mean 3.5
     (lldb) reel-module model        lists the parts of a module, whose own type may be the program's

@@ -16,8 +16,8 @@
 
 #include "core/printable.h"
 #include "debug/debugger/state.h"
+#include "debug/recorded_run/recording_summary.h"
 #include "debug/recording/recorder.h"
-#include "debug/recording/recording_summary.h"
 #include "io/file.h"
 #include "kernels/kernel_table.h"
 #include "print.h"

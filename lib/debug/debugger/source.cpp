@@ -3,7 +3,7 @@
 #include <sstream>
 
 #include "../../core/printable.h"
-#include "../recording/sources.h"
+#include "../recorded_run/source_of.h"
 #include "state.h"
 
 namespace reel::debug {

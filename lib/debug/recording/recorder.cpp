@@ -88,6 +88,12 @@ Tensor gradient_of_leaf(const Body& body) {
 
 }  // namespace
 
+double RecordedStatistics::norm_of_all() const {
+  if (nans > 0) return no_number;
+  if (infinities > 0) return std::numeric_limits<double>::infinity();
+  return std::isnan(norm) ? 0 : norm;
+}
+
 RecordedStatistics statistics_of(const ElementSummary& summary, std::int64_t numel) {
   std::int64_t finite = numel - summary.nans - summary.infinities;
   bool any = finite > 0;

@@ -3,19 +3,11 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <vector>
-
-#include <reel/debug/recorded_run.h>
 
 namespace reel::debug {
 
 /// Returns the text of the first regular file of at most 4 MB that the path `file` or its last part names below one of
 /// the folders; empty if there is none. Below them no link is followed, and no hidden file or folder is opened.
 std::string source_below(std::string_view file, std::span<const std::string> folders);
-
-/// Returns the text that a run holds of a source file, else that of one below the current folder or the given ones; if
-/// this program names the file, it may be anywhere.
-std::string source_of(const RecordedRun& run, std::string_view file, std::vector<std::string> folders,
-                      bool is_own = false);
 
 }  // namespace reel::debug

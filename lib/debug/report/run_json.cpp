@@ -10,7 +10,7 @@
 
 #include "../../core/dtype_dispatch.h"
 #include "../../logging/plot/html.h"
-#include "../recording/sources.h"
+#include "../recorded_run/source_of.h"
 #include "op_columns.h"
 
 namespace reel::debug {

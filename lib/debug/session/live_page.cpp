@@ -9,7 +9,7 @@
 #include "../../core/op_error.h"
 #include "../../core/printable.h"
 #include "../../logging/plot/html.h"
-#include "../recording/sources.h"
+#include "../recorded_run/source_of.h"
 #include "../report/page.h"
 #include "../report/run_json.h"
 

@@ -285,7 +285,7 @@ class Check:
             return
         names = [*programs.RUN, programs.MODULE, programs.LIBRARY, programs.FILES_MODULE, programs.STAND_IN]
         files = [file for target in self.introspect("targets") for file in target["filename"]
-                 if os.path.relpath(file, self.build) in names or target["name"] == "reel" and ".so" in file]
+                 if os.path.relpath(file, self.build) in names or target["name"] in ("reel", "reel_debug") and ".so" in file]
         if not self.show(self.compile("build what --quick runs", files, "build.txt", self.runner.left())):
             return
         architectures = sorted(set(self.architectures().replace("all", "80,90").split(",")))

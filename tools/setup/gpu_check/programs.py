@@ -63,9 +63,10 @@ def fill(folder, root, build, architectures):
     names = [MODULE, *RUN, *(name for name in (FILES_MODULE, STAND_IN) if (build / name).is_file())]
     for name in names:
         copy_of(build / name, folder / name)
-    for file in (build / "lib").glob("libreel.so*"):
-        if file.is_file():
-            copy_of(file, folder / "lib" / file.name)
+    for library in ("libreel", "libreel_debug"):
+        for file in (build / "lib").glob(f"{library}.so*"):
+            if file.is_file():
+                copy_of(file, folder / "lib" / file.name)
     shutil.rmtree(folder / "libraries", ignore_errors=True)
     for name in [LIBRARY, *names]:
         for library, path in libraries_of(build / name):

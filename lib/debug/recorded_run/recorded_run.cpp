@@ -1,8 +1,6 @@
 #include <reel/debug/recorded_run.h>
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 #include <unordered_map>
@@ -12,12 +10,6 @@
 #include "../../core/printable.h"
 
 namespace reel::debug {
-
-double RecordedStatistics::norm_of_all() const {
-  if (nans > 0) return std::numeric_limits<double>::quiet_NaN();
-  if (infinities > 0) return std::numeric_limits<double>::infinity();
-  return std::isnan(norm) ? 0 : norm;
-}
 
 std::string_view name_of(OpKind kind) {
   constexpr std::string_view names[] = {"source", "forward", "backward", "gradient"};

@@ -14,9 +14,9 @@
 #include "../../core/printable.h"
 #include "../../core/storage.h"
 #include "../../io/file.h"
-#include "format.h"
+#include "../recording/format.h"
+#include "../recording/zero_units.h"
 #include "recording_summary.h"
-#include "zero_units.h"
 
 namespace reel::debug {
 
