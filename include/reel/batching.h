@@ -30,7 +30,7 @@ struct BatchedLine {
   std::int64_t alone_waited = 0;  ///< calls that ran alone because no other example had an equal one, or was under way
 };
 
-/// What `batch_map` has done with the ops of its examples, by line of the caller.
+/// Counts of grouped and single ops of a `batch_map`, by line of the caller.
 struct BatchReport {
   std::vector<BatchedLine> lines;  ///< in the order of their first call
 
@@ -48,8 +48,8 @@ struct BatchOptions {
   /// Also run every op that was joined with others alone, and throw if its result or its gradient differs by more than
   /// rounding. Many times slower.
   bool verify = false;
-  /// Receives what ran in groups, and what did not. What an example's own batch_map runs is counted in both reports. Null:
-  /// nothing is counted.
+  /// Receives the counts of ops that ran in groups and of those that did not. Ops of an example's own batch_map are counted
+  /// in both reports. Null: nothing is counted.
   BatchReport* report = nullptr;
   /// Bytes of each example's stack, at least 64 KiB; only what is used takes memory. Recursion that needs more throws at
   /// the next op; between ops it ends the process, after a sentence on stderr unless the program handles SIGSEGV.

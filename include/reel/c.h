@@ -27,7 +27,7 @@ enum {
   REEL_MAX_RANK = 8    ///< the most axes that a tensor can have
 };
 
-/// What has failed.
+/// Status codes: the kind of failure.
 typedef enum reel_status {
   REEL_OK = 0,              ///< nothing
   REEL_ERROR = 1,           ///< the use of the library, in a way that has no status of its own
@@ -68,7 +68,7 @@ int32_t reel_c_version(void);
 /// The release of reel that the program runs with, such as "0.2.0".
 const char* reel_version(void);
 
-/// What has failed in the last call of this thread that failed; REEL_OK if none has.
+/// The status of the last call of this thread that failed; REEL_OK if none has.
 reel_status reel_last_status(void);
 /// The sentence of the last call of this thread that failed, UTF-8: the function, the shapes or the file involved, and for an
 /// error within a model its line. Empty if none has failed. It is valid until the next failure on this thread, and at most

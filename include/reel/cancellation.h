@@ -2,8 +2,8 @@
 
 namespace reel {
 
-/// Base class of exceptions that ask what runs to end and report no fault of it, such as `train::Interrupted`. What adds
-/// words to errors, as a `data::Loader` does to those of its items, throws them on unchanged. A program's own:
+/// Base class of exceptions that ask what runs to end and report no fault of it, such as `train::Interrupted`. Code that
+/// adds words to errors, as a `data::Loader` does to those of its items, rethrows them unchanged. A program's own:
 /// `struct Enough : std::exception, reel::Cancellation {}`.
 class Cancellation {
  public:

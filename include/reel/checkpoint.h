@@ -60,7 +60,7 @@ struct SegmentForm<F, std::index_sequence<i...>> {
 ///     for (const Block& block : model.blocks) h = checkpoint([&block](const Tensor& h) { return block(h); }, h);
 ///
 /// f takes a `const Tensor&` for each input and returns a Tensor or a std::array<Tensor, K>. It may capture parameters
-/// and other tracked tensors: their gradients are found too. What it captures by reference has to live until the
+/// and other tracked tensors: their gradients are found too. A variable captured by reference has to live until the
 /// gradient has been computed, so local tensors and variables of a loop are to be captured by value. When f runs again,
 /// the thread's generator gives the random numbers of the first run; everything else that f does is done twice, and
 /// leaves nothing on the tape but the results. A tape that f opens sees back to what f is given and captures, and no

@@ -3,8 +3,8 @@
 /// \namespace reel::data
 /// Readers of data, datasets, mini-batches in an order that can be continued, and vocabularies.
 
-// Not a part of reel.h: in a program that has a function `data` of its own, and `using namespace reel`, the name of the
-// namespace would make the function's ambiguous.
+// reel.h does not include this header: in a program that has a function `data` of its own, and `using namespace reel`, the
+// name of the namespace would make the function's ambiguous.
 
 #include <reel/data/conll.h>
 #include <reel/data/csv.h>

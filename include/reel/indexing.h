@@ -51,13 +51,13 @@ constexpr Slice slice(Start start = std::nullopt, Stop stop = std::nullopt, Step
 
 /// The type of `newaxis`, an index that adds an axis of size 1.
 inline constexpr struct NewAxis {
-  /// Not made but by `newaxis`.
+  /// Only `newaxis` is made by it.
   explicit NewAxis() = default;
 } newaxis{};  ///< the index that adds an axis of size 1
 
 /// The type of `ellipsis`, an index that stands for the remaining axes, which are kept whole.
 inline constexpr struct Ellipsis {
-  /// Not made but by `ellipsis`.
+  /// Only `ellipsis` is made by it.
   explicit Ellipsis() = default;
 } ellipsis{};  ///< the index that stands for the remaining axes, which are kept whole
 
@@ -65,7 +65,7 @@ inline constexpr struct Ellipsis {
 /// `ellipsis`, a mask or a tensor of indices.
 class Index {
  public:
-  /// What the index is; `missing` for an argument of `x(…)` that is not given.
+  /// The kind of an index; `missing` for an argument of `x(…)` that is not given.
   enum class Kind : std::uint8_t { missing, integer, slice, newaxis, ellipsis, tensor };
 
   /// An index that is not given.
@@ -83,7 +83,7 @@ class Index {
   /// call of `x(…)`.
   constexpr Index(const Tensor& tensor) : kind_(Kind::tensor), tensor_(&tensor) {}
 
-  /// What the index is.
+  /// The kind of the index.
   Kind kind() const { return kind_; }
   /// The integer; 0 for an index without one.
   std::int64_t number() const { return slice_.start.value_or(0); }
@@ -102,7 +102,7 @@ class Indexed;
 
 namespace detail {
 
-/// What becomes of one axis, or a new one.
+/// The part that an index takes of one axis, or an axis that it adds.
 struct AxisPart {
   enum Kind : std::int64_t { range, picked, added };
   std::int64_t kind, start, count, step;
@@ -142,7 +142,7 @@ class Indexed : public Tensor {
   Indexed(Indexed&&) = default;
 
   /// Writes y, a tensor or a number that broadcasts, into x: `x(1, slice(2)) = y`, `x(mask) = 0`, `x(i, j) = y`.
-  /// Gradients then flow through x to y; see copy_. Of several values for one position the last in row-major order is
+  /// Gradients then flow through x to y; see copy_. The last of several values for one position, in row-major order, is
   /// taken. A named part cannot be assigned to, since that could also mean to rebind the name: write with copy_(part,
   /// y).
   /// Throws: ShapeError unless y broadcasts to the part; DTypeError for a plain integer that x cannot hold; DeviceError
@@ -159,7 +159,7 @@ class Indexed : public Tensor {
   const Tensor& base() const { return base_; }
   /// The part of each axis of the base; for the library's own use.
   const detail::AxisParts& parts() const { return parts_; }
-  /// What masks and tensors of indices select of the part; null for a view; for the library's own use.
+  /// The elements of the part that masks and tensors of indices select; null for a view; for the library's own use.
   const detail::Selection* selection() const { return selection_.get(); }
 
  private:

@@ -34,14 +34,14 @@ enum class OdeMethod : std::uint8_t {
 struct OdeOptions {
   /// Default OdeMethod::dormand_prince.
   OdeMethod method = OdeMethod::dormand_prince;
-  /// Of runge_kutta4, the largest size of a step, in units of time; 0 (default): one step from each given time to the next.
+  /// The largest step of runge_kutta4, in units of time; 0 (default): one step from each given time to the next.
   double step = 0;
-  /// Of dormand_prince: a step's error, estimated for each element, is at most absolute_tolerance + relative_tolerance |y|
-  /// in the root mean square. Default 1e-5, for f32; f64 can take 1e-9.
+  /// A step's error in dormand_prince, estimated for each element, is at most absolute_tolerance + relative_tolerance |y| in
+  /// the root mean square. Default 1e-5, for f32; f64 can take 1e-9.
   double relative_tolerance = 1e-5;
   /// Default 1e-7, in units of the state.
   double absolute_tolerance = 1e-7;
-  /// Of dormand_prince, the largest number of steps from each given time to the next, rejected ones too. Default 10000.
+  /// The most steps of dormand_prince from each given time to the next, rejected ones too. Default 10000.
   std::int64_t most_steps = 10000;
 };
 

@@ -65,7 +65,7 @@ inline Arg to_arg(nanobind::handle value, Location where) {
 
 namespace detail {
 
-// What Python passes for a parameter of the given type of a model's call.
+// The type that Python passes for a parameter of the given type of a model's call.
 template <class Parameter>
 using Passed =
     std::conditional_t<std::is_same_v<std::decay_t<Parameter>, Arg>, nanobind::object, std::decay_t<Parameter>>;

@@ -38,7 +38,7 @@ struct TapeOptions {
   bool deferred_products = true;
 };
 
-/// What `Tape::gradient` does with a source that the target does not depend on: throw a TapeError, or give zeros.
+/// The action of `Tape::gradient` at a source that the target does not depend on: throw a TapeError, or give zeros.
 enum class Unconnected : std::uint8_t { error, zeros };
 
 /// Options of `Tape::gradient` and `Tape::backward`.
@@ -46,13 +46,13 @@ struct GradientOptions {
   /// The gradient of the target, in its shape; required unless the target is a single element, where it is 1 by
   /// default.
   Tensor seed = {};
-  /// What to do with a source that the target does not depend on. Default: throw a TapeError.
+  /// The action at a source that the target does not depend on. Default: throw a TapeError.
   Unconnected unconnected = Unconnected::error;
 };
 
 /// Options of `Tape::jacobian` and `Tape::batch_jacobian`.
 struct JacobianOptions {
-  /// What to do with a source that the target does not depend on. Default: throw a TapeError.
+  /// The action at a source that the target does not depend on. Default: throw a TapeError.
   Unconnected unconnected = Unconnected::error;
 };
 
@@ -171,9 +171,8 @@ class Tape {
   /// of this tape's differentiations of something that depends on x: `void f(const Tensor& gradient)` looks at it,
   /// `Tensor f(const Tensor& gradient)` replaces it by what it returns, or keeps it by returning an undefined tensor.
   /// Several hooks on one tensor run in the order of the calls, each on the result of the one before; a
-  /// parameter's as soon as its gradient is complete, before anything is added into `grad()`. What f computes is recorded by
-  /// outer tapes. A hook on a
-  /// parameter lives as long as the tape; any other hook until the tape drops its entries.
+  /// parameter's as soon as its gradient is complete, before anything is added into `grad()`. Ops that f runs are recorded
+  /// by outer tapes. A hook on a parameter lives as long as the tape; any other hook until the tape drops its entries.
   /// Throws: DTypeError unless floating; TapeError unless tracked, from its first use here on. The differentiation
   /// throws what f throws; ShapeError, DTypeError, DeviceError for a gradient that does not fit x; TapeError if f
   /// overwrites its argument.

@@ -199,9 +199,9 @@ struct RowGradient {
 template <class T>
 class Writer {
  public:
-  /// Not copyable.
+  /// Cannot be copied.
   Writer(const Writer&) = delete;
-  /// Not assignable.
+  /// Cannot be assigned.
   Writer& operator=(const Writer&) = delete;
   /// Ends the access and marks the tensor as overwritten.
   ~Writer() { detail::end_write(tensor_, where_); }
@@ -241,7 +241,7 @@ std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 /// the dtype of the tensor beside it, in arithmetic f32 for a half. Functions take an Arg as a parameter, and store none.
 class Arg {
  public:
-  /// What the operand is: a tensor, or a plain number of type bool, integer or floating.
+  /// The kind of the operand: a tensor, or a plain number of type bool, integer or floating.
   enum class Kind : std::uint8_t { tensor, boolean, integer, floating };
 
   /// A tensor, which must outlive the call, with the location of the caller.

@@ -9,7 +9,7 @@
 #include <reel/tensor.h>
 
 /// \namespace reel::testing
-/// What tests of models need, with any framework for tests.
+/// Checks for tests of models, with any framework for tests.
 namespace reel::testing {
 
 /// Options of `all_close`.
@@ -17,7 +17,8 @@ struct CloseOptions {
   /// The part of |expected| by which an element may differ, at least 0. Default NaN: by the dtype of `found`, 1e-7 for
   /// f64, 1.3e-6 for f32, 1e-3 for f16, 1.6e-2 for bf16, and 0 for integers and booleans.
   double relative = std::numeric_limits<double>::quiet_NaN();
-  /// What an element may differ besides, at least 0. Default NaN: 1e-7 for f64, 1e-5 for other floating dtypes, else 0.
+  /// The absolute tolerance, added to the relative one, at least 0. Default NaN: 1e-7 for f64, 1e-5 for other floating
+  /// dtypes, else 0.
   double absolute = std::numeric_limits<double>::quiet_NaN();
   bool equal_nan = false;   ///< whether two NaNs are equal. Default false
   bool check_dtype = true;  ///< whether other dtypes are a difference. Default true

@@ -1,11 +1,11 @@
 #pragma once
 
 /// \namespace reel::train
-/// What a training loop needs beside the optimiser: checkpoints from which a run resumes, the best
+/// Parts of a training loop beside the optimiser: checkpoints from which a run resumes, the best
 /// weights so far, and an orderly end on a signal.
 
-// Not a part of reel.h: in a program that has a function `train` of its own, and `using namespace reel`, the name of
-// the namespace would make the function's ambiguous.
+// reel.h does not include this header: in a program that has a function `train` of its own, and `using namespace reel`,
+// the name of the namespace would make the function's ambiguous.
 
 #include <reel/train/best_weights.h>
 #include <reel/train/checkpoint.h>

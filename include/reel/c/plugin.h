@@ -29,9 +29,9 @@ namespace reel {
 /// A model of a plugin, behind an interface without its type.
 class PluginModel {
  public:
-  /// Not copyable.
+  /// Cannot be copied.
   PluginModel(const PluginModel&) = delete;
-  /// Not assignable.
+  /// Cannot be assigned.
   PluginModel& operator=(const PluginModel&) = delete;
   /// Frees the model.
   virtual ~PluginModel() = default;
@@ -52,7 +52,7 @@ class PluginModel {
   PluginModel() = default;
 };
 
-/// What a plugin tells the program that loads it.
+/// The interface by which a program uses a plugin that it has loaded.
 struct Plugin {
   /// The version of this struct and of PluginModel.
   static constexpr std::uint32_t interface_version = 1;
@@ -179,7 +179,7 @@ const Plugin* plugin(const char* name, Factory factory, io::LoadOptions options 
   static_assert(std::is_empty_v<Factory>, "the factory of a plugin's model has no captures");
   constexpr auto counts = detail::PluginCall<Model>::counts();
   static_assert(counts.first <= counts.second, "a plugin's model has an operator() const that takes at most 8 tensors");
-  // Of the first call, as each type of factory belongs to one line.
+  // The first call initialises them, as each type of factory belongs to one line.
   static const Factory make = factory;
   static const io::LoadOptions load_options = std::move(options);
   static const Location line = where;

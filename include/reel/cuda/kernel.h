@@ -10,7 +10,7 @@ struct CUstream_st;
 /// \file
 /// Kernels of the program's own: the stream of reel's ops, and device pointers to the elements of tensors. A kernel that is
 /// launched on the stream runs after the ops that the thread has queued before, and before those that it queues later;
-/// within a cuda::Graph it is recorded with them. Such a kernel gets a gradient as any other op does: see custom.h.
+/// within a cuda::Graph it is recorded with them. A kernel gets a gradient as any other op does: see custom.h.
 ///
 /// The header needs none of CUDA's, and nvcc and the C++ compiler both take it.
 
@@ -41,9 +41,9 @@ const T* data(const Tensor& x, Location where = Location::here());
 template <Element T>
 class Writer {
  public:
-  /// Not copyable.
+  /// Cannot be copied.
   Writer(const Writer&) = delete;
-  /// Not assignable.
+  /// Cannot be assigned.
   Writer& operator=(const Writer&) = delete;
   /// Ends the access and marks the tensor as overwritten. Kernels that are queued by then may still run.
   ~Writer() { detail::end_write(tensor_, where_); }

@@ -23,10 +23,10 @@ struct Sentence {
 struct ConllOptions {
   /// The number of columns of every line. 0 (default): that of the first one.
   std::int64_t columns = 0;
-  /// What separates columns; a space stands for any number of spaces and tabulators, as in CoNLL-2003. Default: a
+  /// The separator of columns; a space stands for any number of spaces and tabulators, as in CoNLL-2003. Default: a
   /// tabulator.
   char delimiter = '\t';
-  /// What comment lines begin with, "#" in CoNLL-U; empty (default): there are none.
+  /// The prefix of comment lines, "#" in CoNLL-U; empty (default): there are none.
   std::string comment = {};
   ReadOptions reading = {};  ///< what happens to broken sentences, and limits
 };

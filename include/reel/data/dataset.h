@@ -23,7 +23,7 @@ concept Dataset = requires(const std::remove_reference_t<D>& dataset) {
   dataset[dataset.size()];
 };
 
-/// What `operator[]` of a dataset returns: an item or a reference to one.
+/// The type that `operator[]` of a dataset returns: an item or a reference to one.
 template <Dataset D>
 using ItemReference = decltype(std::declval<const std::remove_reference_t<D>&>()[std::declval<const D&>().size()]);
 /// The type of a dataset's items.

@@ -40,7 +40,7 @@ struct LoaderOptions {
   /// With lengths: the most elements of a batch that is padded to its longest item, so that batches of long items have
   /// fewer of them; a single longer item is a batch of its own. 0 (default): no bound.
   std::int64_t most_elements = 0;
-  /// Which part of each batch this loader gives, in [0, shards); default 0. With as many loaders as `shards`, each batch
+  /// The part of each batch that this loader gives, in [0, shards); default 0. With as many loaders as `shards`, each batch
   /// is divided among them as evenly as its items allow, so that a part may have none; its `collate` then gets no items.
   /// With lengths the parts also have about equal sums of them.
   std::int64_t shard = 0;

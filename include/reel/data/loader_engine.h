@@ -70,9 +70,9 @@ class LoaderEngine {
   LoaderEngine(LoaderFunctions functions, const LoaderSettings& settings, Location where);
   /// Ends the threads.
   ~LoaderEngine();
-  /// Not copyable.
+  /// Cannot be copied.
   LoaderEngine(const LoaderEngine&) = delete;
-  /// Not assignable.
+  /// Cannot be assigned.
   LoaderEngine& operator=(const LoaderEngine&) = delete;
 
   /// The next batch; null at the end of the epoch, after which the next one begins. Throws: what the functions throw.

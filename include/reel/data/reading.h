@@ -8,13 +8,13 @@
 #include <reel/io/safetensors.h>
 
 /// \file
-/// What all readers of text have in common: they take UTF-8, with or without a byte order mark, plain or compressed with
+/// Options of all readers of text. The readers take UTF-8, with or without a byte order mark, plain or compressed with
 /// gzip, whose lines end with "\n" or "\r\n".
 
 namespace reel::data {
 
-/// What a reader does with an item of a text that is broken: a line that is not UTF-8, has a NUL or is too long, or that
-/// has not the format's form.
+/// The action of a reader at a broken item of a text: a line that is not UTF-8, has a NUL or is too long, or that has not
+/// the format's form.
 enum class OnError : std::uint8_t {
   stop,  ///< throws io::FileError, which names the file and the line and says what is expected
   skip,  ///< leaves the item out, and counts it

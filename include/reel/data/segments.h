@@ -45,8 +45,8 @@ struct SegmentBatch {
 /// trajectories (1990).
 class Segments {
  public:
-  /// Cuts sequences (T, …), whose shapes agree except for their lengths T. Those that are not longer than `ahead` are
-  /// left out.
+  /// Cuts sequences (T, …), whose shapes agree except for their lengths T. Sequences not longer than `ahead` are left
+  /// out.
   /// Throws: Error for options out of range, and for an undefined sequence; ShapeError for one of rank 0.
   explicit Segments(std::vector<Tensor> sequences, const SegmentOptions& options = {},
                     Location where = Location::here());

@@ -33,7 +33,7 @@ struct DebuggerOptions {
 /// id of their op, `%12` or `%12:1` for its second output, or by the name that the program gave them.
 class Debugger {
  public:
-  /// What is to follow a command.
+  /// The step that follows a command.
   enum class Next : std::uint8_t {
     command,  ///< another command
     resume,   ///< the program runs on
@@ -44,9 +44,9 @@ class Debugger {
   Debugger(const RecordedRun& run, DebuggerOptions options, Location where = Location::here());
   /// Releases the debugger.
   ~Debugger();
-  /// Not copyable.
+  /// Cannot be copied.
   Debugger(const Debugger&) = delete;
-  /// Not assignable.
+  /// Cannot be assigned.
   Debugger& operator=(const Debugger&) = delete;
 
   /// Runs one command. One that fails prints a sentence that begins with "error: ".
@@ -58,10 +58,10 @@ class Debugger {
   void add_filter(std::string_view name, TensorFilter filter, Location where = Location::here());
   /// Moves the cursor to an op, and prints where it is.
   void stop_at(const RecordedOp& op, std::string_view reason);
-  /// What it has printed since the last call of this function, at most the last 64 KB: for a terminal on which ops can
-  /// be clicked.
+  /// The text printed since the last call of this function, at most the last 64 KB: for a terminal on which ops can be
+  /// clicked.
   std::string take_printed();
-  /// What could follow at the end of an incomplete line: commands, options, filters, ops, or names of tensors.
+  /// Possible completions of an incomplete line: commands, options, filters, ops, or names of tensors.
   std::vector<std::string> completions(std::string_view line) const;
 
   struct State;

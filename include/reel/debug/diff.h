@@ -38,7 +38,7 @@ struct OpDifference {
   std::string description;   ///< the op of the first run, and what differs
 };
 
-/// What distinguishes two runs.
+/// The differences between two runs.
 struct RunDifference {
   std::vector<OpDifference> first;  ///< the first differences, in the order of execution; empty if there is none
   std::uint64_t differing = 0;      ///< the number of ops whose values differ
@@ -51,7 +51,7 @@ struct RunDifference {
 /// Compares two recorded runs op by op, in the order of execution, from the first op that both have. The first
 /// difference is the op from which they diverge: its inputs are equal, unless it is a source, such as other data or
 /// other weights. Ops that differ in more than their values end the comparison. With a tolerance, numbers are compared
-/// instead of fingerprints: values where both runs kept them, else statistics. Of runs on different devices forward ops,
+/// instead of fingerprints: values where both runs kept them, else statistics. For runs on different devices, forward ops,
 /// parameters and complete gradients are compared, with a tolerance. Throws: Error for a negative tolerance.
 RunDifference diff(const RecordedRun& a, const RecordedRun& b, const DiffOptions& options = {},
                    Location where = Location::here());

@@ -12,7 +12,7 @@
 
 namespace reel::debug {
 
-/// What a node of a graph is.
+/// The kind of a graph's node.
 enum class GraphNodeKind : std::uint8_t {
   parameter,  ///< a parameter
   data,       ///< a watched tensor, or of a recorded run any tensor that no op made

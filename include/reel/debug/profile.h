@@ -10,7 +10,7 @@
 
 namespace reel::debug {
 
-/// What the rows of a profile are.
+/// The key by which a profile groups calls into rows.
 enum class ProfileBy : std::uint8_t { op, line, module };
 
 /// One row of a profile: all calls of an op, of a line, or within a module.
@@ -46,9 +46,9 @@ class Profile {
   explicit Profile(const ProfileOptions& options = {}, Location where = Location::here());
   /// Ends the scope.
   ~Profile();
-  /// Not copyable.
+  /// Cannot be copied.
   Profile(const Profile&) = delete;
-  /// Not assignable.
+  /// Cannot be assigned.
   Profile& operator=(const Profile&) = delete;
 
   /// Ends measuring; the results stay.
@@ -56,7 +56,7 @@ class Profile {
   /// The rows, most time first.
   std::vector<ProfileRow> rows(ProfileBy by) const;
   /// The waiting by reasons, most time first: for batches of a `data::Loader`, a save of `train::Checkpoint`, the other
-  /// threads of an op's loop, and a GPU. What is waited for within an op is also in the op's time.
+  /// threads of an op's loop, and a GPU. Waiting within an op is also in the op's time.
   std::vector<ProfileWait> waits() const;
   /// Nanoseconds from the beginning until `stop`, or until now.
   std::int64_t duration() const;

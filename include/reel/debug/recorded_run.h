@@ -12,7 +12,7 @@
 
 namespace reel::debug {
 
-/// What a recorded op is.
+/// The kind of a recorded op.
 enum class OpKind : std::uint8_t {
   /// No op: a tensor that no recorded op made, such as data or a parameter; recorded before the op that first uses it.
   source,
@@ -56,8 +56,8 @@ struct RecordedTensor {
   RecordedStatistics statistics;  ///< statistics of its elements
   std::uint64_t fingerprint = 0;  ///< a hash of its shape, dtype and elements in row-major order; 0: not recorded
   Tensor values;                  ///< a copy on the CPU; undefined if it was not kept
-  /// Of a forward op's result: the indices, ascending, of the units that are zero in all examples, if there are at most
-  /// 4,096 units and no input is all zero. A unit is an index of the last axis, or of axis 1 if there are four axes or more.
+  /// The ascending indices of a forward result's units that are zero in all examples, if there are at most 4,096 units and
+  /// no input is all zero. A unit is an index of the last axis, or of axis 1 if there are four axes or more.
   std::vector<std::int32_t> zero_units;
 
   /// The bytes of its elements.
@@ -120,7 +120,7 @@ class RecordedRun {
   const RecordedTensor* tensor(TensorId id) const;
   /// The ids of the ops that have a tensor as an input, ascending.
   const std::vector<std::uint64_t>& consumers(TensorId id) const;
-  /// The gradients of the outputs of an op; null if they were not recorded. Of several backward passes the first.
+  /// The gradients of an op's outputs, those of the first backward pass if there were several; null if not recorded.
   const RecordedOp* gradient_of(std::uint64_t op) const;
   /// The norms of parameters, in the order of steps.
   const std::vector<RecordedUpdate>& updates() const;

@@ -32,7 +32,7 @@ struct RecordingOptions {
 
 /// A scope that records to a file every op of this thread, forward and backward: its line, module, notes, inputs,
 /// outputs, time, statistics and fingerprints. `reel debug`, `reel diff` and `reel report` read the file, whose format
-/// lib/debug/recording/README.md describes. What was recorded before an exception, or before the process died, stays in
+/// lib/debug/recording/README.md describes. Ops recorded before an exception, or before the process died, stay in
 /// the file, which may be read while it grows; an op that threw, or in which the process died, is its last.
 ///
 /// Results do not change while a run is recorded. If the disk becomes full, a warning says so, once, and the oldest ops
@@ -44,9 +44,9 @@ class Recording {
   explicit Recording(const std::string& file, const RecordingOptions& options = {}, Location where = Location::here());
   /// Ends the recording and closes its file.
   ~Recording();
-  /// Not copyable.
+  /// Cannot be copied.
   Recording(const Recording&) = delete;
-  /// Not assignable.
+  /// Cannot be assigned.
   Recording& operator=(const Recording&) = delete;
 
  private:

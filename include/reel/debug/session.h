@@ -72,7 +72,7 @@ class Session {
   std::unique_ptr<Live> live_;
 };
 
-/// What `watch` looks for in every tensor; several may be set at once.
+/// Conditions that `watch` looks for in every tensor; several may be set at once.
 struct Watch {
   bool anomalies = false;  ///< NaN or infinity. Default false
   /// A tensor of zeros only, with 2 elements or more, that is not made as such by `zeros` and the like. Default false

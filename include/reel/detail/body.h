@@ -39,7 +39,7 @@ class ReferenceCount {
   std::atomic<std::uint32_t> count_{1};
 };
 
-/// What a `Tensor` points to. Sizes and strides lie behind it, `rank` of each.
+/// The object that a `Tensor` points to. Sizes and strides follow it in memory, `rank` of each.
 struct Body : View {
   enum Mark : std::uint8_t {
     single_block = 1,  ///< its elements lie behind it, and it has no leaf

@@ -48,7 +48,7 @@ class CustomGradient {
   Gradient& gradient_;
 };
 
-/// What is known of an op by its type.
+/// The functions of an op that follow from its type.
 struct CustomFunctions {
   void (*forward)(CustomForward& run);
   void (*gradient)(const CustomGradient& run);

@@ -6,7 +6,7 @@
 
 namespace reel::detail {
 
-/// What a kernel sees of a tensor. Strides are in elements.
+/// A tensor as kernels see it. Strides are in elements.
 struct View {
   void* data;
   const std::int64_t* dims;

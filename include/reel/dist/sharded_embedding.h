@@ -17,7 +17,7 @@ struct ShardedEmbeddingOptions {
   DType dtype = DType::f32;  ///< of the table, f32 or f64; default f32
   /// The standard deviation of the initial values, which are normal with mean 0, at least 0. Default 1.
   double deviation = 1;
-  /// Of the initial values and of the ranks to which rows belong; equal on all ranks. Default 0.
+  /// The seed of the initial values and of the ranks to which rows belong; equal on all ranks. Default 0.
   std::uint64_t seed = 0;
 };
 

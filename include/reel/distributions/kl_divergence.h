@@ -9,8 +9,8 @@
 #include <reel/distributions/uniform.h>
 
 /// \file
-/// Kullback–Leibler divergences between distributions of two families. H is the entropy in nats. Those between two of
-/// one family are declared beside it.
+/// Kullback–Leibler divergences between distributions of two families. H is the entropy in nats. Divergences between two
+/// distributions of one family are declared beside it.
 
 namespace reel::distributions {
 

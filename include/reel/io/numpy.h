@@ -23,8 +23,8 @@ namespace reel::io {
 struct NumpyOptions {
   /// Whether dtypes that reel lacks are converted to larger ones that hold all of their values: u2 to i32, u4 to i64. Else they are refused. Default false.
   bool widen = false;
-  /// The most bytes of all compressed arrays of an `.npz` file together, once they are decompressed. Those that are not
-  /// compressed are never larger than the file. Default 4 GiB.
+  /// The most bytes of all compressed arrays of an `.npz` file together, once they are decompressed. Uncompressed arrays are
+  /// never larger than the file. Default 4 GiB.
   std::uint64_t most_decompressed_bytes = std::uint64_t{1} << 32;
 };
 

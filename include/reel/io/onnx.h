@@ -25,8 +25,8 @@
 ///
 /// The function is called several times, at several sizes of the named axes, and the ops of these calls are compared:
 /// what is equal in all of them is fixed in the file, and sizes that follow from the named axes are computed there. C++
-/// loops and branches are written as they ran; a loop whose count depends on an axis is given as `scan` or `loop`. What
-/// reads elements that depend on an input is refused, such as `item()`, `pack(x, lengths)` or a layer that is given
+/// loops and branches are written as they ran; a loop whose count depends on an axis is given as `scan` or `loop`. Calls
+/// that read elements which depend on an input are refused, such as `item()`, `pack(x, lengths)` or a layer that is given
 /// lengths; a mask as `unsqueeze(arange(x.size(0)), 1) < lengths` is computed in the file.
 
 namespace reel::io::onnx {
@@ -83,13 +83,13 @@ Model load(const std::string& file, Location where = Location::here());
 /// A function of several tensors with several results.
 using Function = std::function<std::vector<Tensor>(std::span<const Tensor>)>;
 
-/// What `scan` returns.
+/// The result of `scan`.
 struct ScanResult {
   std::vector<Tensor> state;    ///< after the last step
   std::vector<Tensor> outputs;  ///< those of all steps, stacked along a new axis 0
 };
 
-/// What a step of `scan` returns.
+/// The result of a step of `scan`.
 struct ScanStep {
   std::vector<Tensor> state;         ///< the next state, of the shapes and dtypes of the given one
   std::vector<Tensor> outputs = {};  ///< of this step, of one shape in all steps

@@ -63,7 +63,7 @@ struct LoadOptions {
   /// Whether values of another dtype are converted; else they do not fit. Default false.
   bool convert = false;
   /// True: the names and shapes are those of PyTorch's layers of the corresponding kind and place, see `load_into`.
-  /// False: they are those of reel's layers. Not given (default): those of a file of `torch.save` are PyTorch's; others
+  /// False: they are those of reel's layers. Default, empty: those of a file of `torch.save` are PyTorch's; others
   /// are reel's, unless a file that is not marked would fit both ways, which throws.
   std::optional<bool> from_pytorch = {};
   /// Whether the names and shapes are those of Keras's layers of the corresponding kind and place, see `load_into`. Default
@@ -98,8 +98,8 @@ struct PassedOver {
 ///
 ///     io::load_into(model, "model.safetensors", {.from_pytorch = true});
 ///
-/// What has another name in Python is renamed before that, and what is still to be done, for parameters of your own,
-/// say, after it:
+/// `rename` runs before that, for tensors that have another name in Python, and `transform` after it, for parameters of
+/// your own, say:
 ///
 ///     io::load_into(model, "model.safetensors",
 ///                   {.from_pytorch = true,

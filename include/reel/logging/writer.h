@@ -28,11 +28,11 @@ struct WriterOptions {
   /// Whether scalars, histograms, texts and hyper-parameters are appended to `log.jsonl`, one JSON object a line. NaN
   /// and ±∞, which JSON lacks, are the strings "NaN", "Infinity" and "-Infinity". Default false.
   bool json = false;
-  /// What is logged waits in memory for at most this many seconds before a later call hands it to the system; 0: each
-  /// call does, which takes microseconds. A process that is killed loses what waits. At least 0, default 1.
+  /// The most seconds for which logged records wait in memory before a later call hands them to the system; 0: each call
+  /// does, which takes microseconds. A process that is killed loses what waits. At least 0, default 1.
   double flush_seconds = 1;
-  /// For a run that continues from a checkpoint: the first step that it makes again. What earlier runs have logged of
-  /// this step and later ones is no longer shown, as `Writer::purge` says. Default: none, all of it stays.
+  /// For a run that continues from a checkpoint: the first step that it makes again. Records of earlier runs for this step
+  /// and later ones are no longer shown, as `Writer::purge` says. Default: none, all of it stays.
   std::optional<std::int64_t> purge_step = {};
 };
 
@@ -45,7 +45,7 @@ struct NamedScalar {
 /// The value of a hyper-parameter: true or false, a number, or a text.
 class HyperParameter {
  public:
-  /// Which of the three it is.
+  /// The kind of the value.
   enum class Kind : std::uint8_t { boolean, number, text };
 
   /// True or false, or a number of any type.
@@ -58,7 +58,7 @@ class HyperParameter {
   /// A text.
   HyperParameter(const char* text) : kind_(Kind::text), text_(text) {}
 
-  /// Which of the three it is.
+  /// The kind of the value.
   Kind kind() const { return kind_; }
   /// The number; 0 or 1 for false or true; meaningless for a text.
   double number() const { return number_; }
@@ -91,7 +91,7 @@ struct NamedHyperParameter {
 /// of the call. All functions may be called by several threads.
 ///
 /// A log that cannot be written, because the disk is full, say, is an error of the call that finds it, since a log that
-/// ends without a word is worse. What could not be written waits, and the next call tries again.
+/// ends without a word is worse. Records that could not be written wait, and the next call tries again.
 /// Source: the formats are TensorFlow's event.proto, summary.proto and TFRecord.
 class Writer {
  public:
@@ -101,9 +101,9 @@ class Writer {
   explicit Writer(const std::string& directory, const WriterOptions& options = {}, Location where = Location::here());
   /// Writes what waits and closes the files. Errors are ignored: call `flush` to see them.
   ~Writer();
-  /// Not copyable.
+  /// Cannot be copied.
   Writer(const Writer&) = delete;
-  /// Not assignable.
+  /// Cannot be assigned.
   Writer& operator=(const Writer&) = delete;
 
   /// Logs a number. Event files hold it as f32, where numbers beyond ±3.4e38 become ±∞; the other files as f64. NaN and

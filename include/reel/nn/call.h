@@ -111,9 +111,9 @@ class ModuleCall final : public detail::ActiveModule {
   ModuleCall(const Module& module, const char* op, const Arg& x);
   /// Ends the call and stores its operations.
   ~ModuleCall();
-  /// Not copyable.
+  /// Cannot be copied.
   ModuleCall(const ModuleCall&) = delete;
-  /// Not assignable.
+  /// Cannot be assigned.
   ModuleCall& operator=(const ModuleCall&) = delete;
 
   /// Runs f(inputs…), with the hooks if there are any, and returns its result.

@@ -39,7 +39,7 @@ template <class Cell>
 concept ModuleCell = std::derived_from<Cell, Module> && std::move_constructible<Cell> && CellWithState<Cell> &&
                      CellOver<Cell, StateOf<Cell>>;
 
-/// What wrappers of one cell share: the cell, and its first state.
+/// Base class of wrappers of one cell: holds the cell, and its first state.
 template <ModuleCell Cell>
 struct CellWrapper : Module {
   using State = StateOf<Cell>;  ///< the state of the wrapped cell

@@ -46,7 +46,7 @@ namespace reel::nn {
 ///     nn::ReplacedParameters scope(model, fast);
 ///     Tensor loss = mse_loss(model(x), y);   // depends on the tensors of the list `fast`
 ///
-/// Results depend on these tensors, and a tape differentiates by them to any order. Those that are not named stay; a
+/// Results depend on these tensors, and a tape differentiates by them to any order. Parameters not named stay; a
 /// parameter that the module has under several names is replaced under all of them. Until the scope ends, no other
 /// thread may use the module, which must not be moved, converted or assigned to either; scopes nest. In an example of
 /// batch_map, ops run alone until the scope ends, because other examples use the module, too. `functional_call` leaves
@@ -114,7 +114,7 @@ struct ParameterList {
 ///
 /// Parameters that are not named stay; one that the module has under several names is replaced under all of them. The
 /// call runs a copy of the module that shares all other tensors and the hooks, so that threads may call one module
-/// concurrently. What it changes in other mutable members is lost; large ones are best held by a std::shared_ptr. Where
+/// concurrently. Its changes of other mutable members are lost; large ones are best held by a std::shared_ptr. Where
 /// no copy can be made, because `operator()` is not const, or the module is of a derived class, or not copied by C++ as
 /// a whole, the tensors are put into the module itself, and no other thread may use it during the call.
 /// Throws: Error for a name that the module has not, an undefined tensor, and two tensors for one parameter; ShapeError,

@@ -68,7 +68,7 @@ struct Linear : Module {
   }
 
  private:
-  // What the first call needs to make the parameters.
+  // Arguments with which the first call makes the parameters.
   struct Deferred {
     std::int64_t out;
     LinearOptions options;

@@ -20,7 +20,7 @@ namespace reel::nn {
 
 using reel::NamedTensor;
 
-/// What a part of a module is.
+/// The kind of a module's part.
 enum class PartKind : std::uint8_t { parameter, buffer, module };
 
 /// An entry of a module: a name, and the part that has it.
@@ -64,7 +64,7 @@ class Module : public ModulePart {
   Module(Module& parent, std::string_view name, Location where = Location::here());
   /// Copies a module, within `nn::clone` only. Throws: Error outside `nn::clone`.
   Module(const Module& other);
-  /// Not assignable from an lvalue: use `nn::clone`.
+  /// Cannot be assigned from an lvalue: use `nn::clone`.
   Module& operator=(const Module&) = delete;
   /// Takes over the parts of `other` and its place in the module around it.
   Module(Module&& other) noexcept;

@@ -52,8 +52,8 @@ class OutputCapture {
 ///     std::vector<NamedTensor> features = nn::outputs_of(model, {"hidden", "output"}, x);
 ///     Tensor hidden = features[0].tensor;
 ///
-/// Of a module that returns several tensors, such as LSTM, it is the first. The results are what the rest of the model
-/// has used, and have gradients.
+/// The result of a module that returns several tensors, such as LSTM, is the first of them. The results are what the rest
+/// of the model has used, and have gradients.
 /// Throws: Error for a name that the model has not, for a module that only contains others, such as ModuleList, and for
 /// one that was not called; what the model throws.
 /// Source: torchvision's create_feature_extractor.

@@ -34,7 +34,7 @@ class ModulePart {
   ModulePart() = default;
   /// A copy, which is part of no module.
   ModulePart(const ModulePart&) {}
-  /// Not assignable.
+  /// Cannot be assigned.
   ModulePart& operator=(const ModulePart&) = delete;
   /// Leaves the module.
   ~ModulePart();

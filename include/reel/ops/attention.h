@@ -19,7 +19,7 @@ struct AttentionOptions {
   /// The probability, in [0, 1], with which an attention weight becomes 0; the others are divided by 1 − dropout.
   /// Default 0.
   double dropout = 0;
-  /// Of the dropout. Null: this thread's generator.
+  /// The generator of the dropout. Null: this thread's generator.
   Generator* generator = nullptr;
 };
 

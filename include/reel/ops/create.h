@@ -69,7 +69,7 @@ Tensor logspace(double start, double stop, std::int64_t count, LogspaceOptions o
 struct DiagonalOptions {
   /// The number of columns; −1 (default): that of the rows.
   std::int64_t columns = -1;
-  /// Which diagonal: 0 (default) is the main one, 1 the one above it, −1 the one below.
+  /// The index of the diagonal: 0 (default) is the main one, 1 the one above it, −1 the one below.
   std::int64_t diagonal = 0;
   DType dtype = DType::f32;          ///< default f32
   Device device = default_device();  ///< default: default_device()

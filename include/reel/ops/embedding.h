@@ -39,7 +39,7 @@ struct EmbeddingBagOptions {
 };
 
 /// The sum, mean or largest elements of rows of a table (V, D), bag by bag, without forming the rows for all bags:
-/// indices (B, L), or a vector and offsets → (B, D). An empty bag gives zeros. Of equal largest elements the first has
+/// indices (B, L), or a vector and offsets → (B, D). An empty bag gives zeros. The first of equal largest elements has
 /// the gradient.
 /// Throws: IndexError for an index or an offset out of range; ShapeError, DTypeError where operands do not fit; Error
 /// for per-sample weights with a mode other than BagMode::sum.

@@ -20,7 +20,7 @@ struct AffineGridOptions {
 /// Source: Jaderberg et al., Spatial transformer networks (NeurIPS 2015); PyTorch's affine_grid.
 Tensor affine_grid(const Arg& theta, const Shape& size, AffineGridOptions options = {});
 
-/// What `grid_sample` reads beyond the ends of x.
+/// The values that `grid_sample` reads beyond the ends of x.
 enum class GridPadding : std::uint8_t {
   zeros,       ///< 0
   border,      ///< the nearest pixel
@@ -31,7 +31,7 @@ enum class GridPadding : std::uint8_t {
 struct GridSampleOptions {
   /// Interpolation::linear (default) of the 4 or 8 neighbours, or Interpolation::nearest.
   Interpolation mode = Interpolation::linear;
-  /// What is read beyond the ends of x; default zeros.
+  /// The values read beyond the ends of x; default zeros.
   GridPadding padding = GridPadding::zeros;
   /// Whether −1 and 1 are the centres of the corner pixels, instead of the corners of the image. Default false.
   bool align_corners = false;

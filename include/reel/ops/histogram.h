@@ -8,7 +8,7 @@ namespace reel {
 
 /// Options of `bincount`.
 struct BincountOptions {
-  /// What each element adds to its count: x's shape. Default: 1 each, counted in i64.
+  /// The number that each element adds to its count: x's shape. Default: 1 each, counted in i64.
   Tensor weights = {};
   /// The least number of bins. Default 0.
   std::int64_t minimum_length = 0;

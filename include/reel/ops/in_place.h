@@ -100,8 +100,8 @@ Tensor clamp_(const Destination& x, const Arg& low, const Arg& high = std::numer
 /// this thread records, for a parameter or a watched tensor.
 Tensor masked_fill_(const Destination& x, const Arg& mask, const Arg& value);
 /// x[i[j], k[j], …] = values[j], for one tensor of indices per leading axis, or += with `.accumulate`, in place: the
-/// indices broadcast together to the shape of j, and the values to that shape and the remaining axes. Of several values
-/// for one position the last in row-major order is taken. Returns x.
+/// indices broadcast together to the shape of j, and the values to that shape and the remaining axes. The last of several
+/// values for one position, in row-major order, is taken. Returns x.
 /// Throws: IndexError for an index out of range, and for no indices or more than axes; ShapeError for shapes that do
 /// not fit, or if x repeats elements; DTypeError for indices other than i32 or i64, and for values of another dtype
 /// than x; DeviceError for operands on different devices; TapeError, while this thread records, for a parameter or a
@@ -109,8 +109,8 @@ Tensor masked_fill_(const Destination& x, const Arg& mask, const Arg& value);
 Tensor index_put_(const Destination& x, std::span<const Tensor> indices, const Arg& values,
                   IndexPutOptions options = {});
 /// x[i[j], k[j], …] = values[j], for one tensor of indices per leading axis, or += with `.accumulate`, in place: the
-/// indices broadcast together to the shape of j, and the values to that shape and the remaining axes. Of several values
-/// for one position the last in row-major order is taken. Returns x.
+/// indices broadcast together to the shape of j, and the values to that shape and the remaining axes. The last of several
+/// values for one position, in row-major order, is taken. Returns x.
 /// Throws: IndexError for an index out of range, and for no indices or more than axes; ShapeError for shapes that do
 /// not fit, or if x repeats elements; DTypeError for indices other than i32 or i64, and for values of another dtype
 /// than x; DeviceError for operands on different devices; TapeError, while this thread records, for a parameter or a

@@ -21,8 +21,8 @@ namespace reel {
 Tensor gather(const Arg& x, int axis, const Arg& index);
 
 /// A copy of x with x[…, index[…, j, …], …] = source[…, j, …] along `axis`. `index` has x's rank, and off that axis
-/// sizes up to x's; the source has its shape, or is a number. Of several elements for one position the last in
-/// row-major order is taken, and it alone has a gradient.
+/// sizes up to x's; the source has its shape, or is a number. The last of several elements for one position, in
+/// row-major order, is taken, and it alone has a gradient.
 /// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64, and for a source that is
 /// not of x's dtype; ShapeError for shapes that do not fit, and for an axis that does not exist; DeviceError.
 /// Source: PyTorch's scatter.
@@ -58,7 +58,7 @@ Tensor index_select(const Arg& x, int axis, const Arg& index);
 Tensor index_add(const Arg& x, int axis, const Arg& index, const Arg& source);
 
 /// A copy of x with x[…, index[j], …] = source[…, j, …] along `axis`. index (J); the source has x's shape except for J
-/// along the axis. Of several rows for one position the last is taken, and it alone has a gradient.
+/// along the axis. The last of several rows for one position is taken, and it alone has a gradient.
 /// Throws: IndexError for an index out of range; DTypeError for indices other than i32 or i64, and for a source that is
 /// not of x's dtype; ShapeError for shapes that do not fit, and for an axis that does not exist; DeviceError.
 /// Source: PyTorch's index_copy.
@@ -98,15 +98,15 @@ struct IndexPutOptions {
 };
 
 /// A copy of x with x[i[j], k[j], …] = values[j], for one tensor of indices per leading axis; the indices broadcast
-/// together to the shape of j, and the values to that shape and the remaining axes. Of several values for one position
-/// the last in row-major order is taken, and it alone has a gradient.
+/// together to the shape of j, and the values to that shape and the remaining axes. The last of several values for one
+/// position, in row-major order, is taken, and it alone has a gradient.
 /// Throws: IndexError for an index out of range, and for no indices or more than axes; DTypeError for indices other
 /// than i32 or i64, and for values of another dtype than x; ShapeError for shapes that do not fit; DeviceError.
 /// Source: PyTorch's index_put.
 Tensor index_put(const Arg& x, std::span<const Tensor> indices, const Arg& values, IndexPutOptions options = {});
 /// A copy of x with x[i[j], k[j], …] = values[j], for one tensor of indices per leading axis; the indices broadcast
-/// together to the shape of j, and the values to that shape and the remaining axes. Of several values for one position
-/// the last in row-major order is taken, and it alone has a gradient.
+/// together to the shape of j, and the values to that shape and the remaining axes. The last of several values for one
+/// position, in row-major order, is taken, and it alone has a gradient.
 /// Throws: IndexError for an index out of range, and for no indices or more than axes; DTypeError for indices other
 /// than i32 or i64, and for values of another dtype than x; ShapeError for shapes that do not fit; DeviceError.
 /// Source: PyTorch's index_put.

@@ -107,7 +107,7 @@ struct Eigh {
 /// Source: NumPy's linalg.eigh.
 Eigh eigh(const Arg& a);
 
-/// Which norm `matrix_norm` computes of a matrix with the elements a_ij and the singular values s_k.
+/// The norm that `matrix_norm` computes of a matrix with the elements a_ij and the singular values s_k.
 enum class MatrixNorm : std::uint8_t {
   frobenius,       ///< √(Σ a_ij²)
   nuclear,         ///< Σ s_k

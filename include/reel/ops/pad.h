@@ -8,7 +8,7 @@
 
 namespace reel {
 
-/// What `pad` fills the added elements with.
+/// The values with which `pad` fills the added elements.
 enum class PadMode : std::uint8_t {
   constant,  ///< a number
   reflect,   ///< x mirrored at its first and last element, which are not repeated: c b | a b c | b a

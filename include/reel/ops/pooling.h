@@ -202,8 +202,8 @@ struct MaxUnpoolOptions {
 /// The inverse of max_pool1d along one spatial axis: the values x of a pooling at the indices that
 /// max_pool1d_with_indices gave, and zeros elsewhere: y at index_o is x_o, for x and indices (N, C, o…) → (N, C,
 /// sizes…), or (N, o…, C) → (N, sizes…, C) with Layout::nhwc. Indices of i64 or i32 count the elements along y's
-/// spatial axes in row-major order; negative ones from the end. Of several x_o with one index the last one is kept, and
-/// has the gradient.
+/// spatial axes in row-major order; negative ones from the end. The last of several x_o with one index is kept, and has
+/// the gradient.
 /// Throws: IndexError for an index out of range; ShapeError unless x and indices have one shape of that rank;
 /// DTypeError unless x is floating and the indices i64 or i32; DeviceError.
 /// Source: PyTorch's max_unpool1d.
@@ -211,8 +211,8 @@ Tensor max_unpool1d(const Arg& x, const Arg& indices, const AxisNumbers& sizes, 
 /// The inverse of max_pool2d along two spatial axes: the values x of a pooling at the indices that
 /// max_pool2d_with_indices gave, and zeros elsewhere: y at index_o is x_o, for x and indices (N, C, o…) → (N, C,
 /// sizes…), or (N, o…, C) → (N, sizes…, C) with Layout::nhwc. Indices of i64 or i32 count the elements along y's
-/// spatial axes in row-major order; negative ones from the end. Of several x_o with one index the last one is kept, and
-/// has the gradient.
+/// spatial axes in row-major order; negative ones from the end. The last of several x_o with one index is kept, and has
+/// the gradient.
 /// Throws: IndexError for an index out of range; ShapeError unless x and indices have one shape of that rank;
 /// DTypeError unless x is floating and the indices i64 or i32; DeviceError.
 /// Source: PyTorch's max_unpool2d.
@@ -220,8 +220,8 @@ Tensor max_unpool2d(const Arg& x, const Arg& indices, const AxisNumbers& sizes, 
 /// The inverse of max_pool3d along three spatial axes: the values x of a pooling at the indices that
 /// max_pool3d_with_indices gave, and zeros elsewhere: y at index_o is x_o, for x and indices (N, C, o…) → (N, C,
 /// sizes…), or (N, o…, C) → (N, sizes…, C) with Layout::nhwc. Indices of i64 or i32 count the elements along y's
-/// spatial axes in row-major order; negative ones from the end. Of several x_o with one index the last one is kept, and
-/// has the gradient.
+/// spatial axes in row-major order; negative ones from the end. The last of several x_o with one index is kept, and has
+/// the gradient.
 /// Throws: IndexError for an index out of range; ShapeError unless x and indices have one shape of that rank;
 /// DTypeError unless x is floating and the indices i64 or i32; DeviceError.
 /// Source: PyTorch's max_unpool3d.

@@ -23,7 +23,7 @@ Tensor cumprod(const Arg& x);
 /// Source: NumPy's cumprod.
 Tensor cumprod(const Arg& x, int axis);
 /// The cumulative log-sum-exp y_i = log(e^x_0 + … + e^x_i) along an axis, without overflow. Integers and bools give f32;
-/// f32 is accumulated in f64. Of a result that is −∞ the gradient is 0, and elements that are +∞ share that of +∞ evenly.
+/// f32 is accumulated in f64. The gradient of a result −∞ is 0, and elements that are +∞ share that of +∞ evenly.
 /// Throws: ShapeError if the axis does not exist.
 /// Source: PyTorch's logcumsumexp.
 Tensor logcumsumexp(const Arg& x, int axis);

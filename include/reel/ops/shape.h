@@ -10,8 +10,8 @@
 #include <reel/tensor.h>
 
 /// \file
-/// Functions of shapes and axes. Negative axes and indices count from the end. What is called a view shares its
-/// elements with x; all other results are copies.
+/// Functions of shapes and axes. Negative axes and indices count from the end. A view shares its elements with x; all
+/// other results are copies.
 
 namespace reel {
 
@@ -171,7 +171,7 @@ Tensor diag(const Arg& x, std::int64_t diagonal = 0);
 
 /// Options of `diagonal` and `diag_embed`.
 struct DiagonalAxes {
-  /// Which diagonal: 0 (default) is the main one, 1 the one above it, −1 the one below.
+  /// The index of the diagonal: 0 (default) is the main one, 1 the one above it, −1 the one below.
   std::int64_t diagonal = 0;
   int first = -2;   ///< the axis of the rows, of x for `diagonal`, of the result for `diag_embed`; default −2
   int second = -1;  ///< the axis of the columns; default −1
@@ -188,7 +188,7 @@ Tensor diagonal(const Arg& x, DiagonalAxes options = {});
 /// Source: PyTorch's diag_embed.
 Tensor diag_embed(const Arg& x, DiagonalAxes options = {});
 
-/// Which axis of the grid the first tensor of `meshgrid` has: `ij` the first one, `xy` the second one, exchanged with
+/// The axis of the grid that the first tensor of `meshgrid` has: `ij` the first one, `xy` the second one, exchanged with
 /// that of the second tensor.
 enum class GridIndexing : std::uint8_t { ij, xy };
 

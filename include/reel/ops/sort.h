@@ -40,7 +40,7 @@ struct TopKOptions {
 };
 
 /// The k largest elements along an axis, the largest first, or the k smallest, the smallest first, and their indices.
-/// Of equal elements the first come first; NaN is treated as larger than every number. The gradient of a value goes to
+/// Equal elements keep their order; NaN is treated as larger than every number. The gradient of a value goes to
 /// its position in x.
 /// Throws: ShapeError if the axis does not exist, or has fewer than k elements.
 /// Source: PyTorch's topk.
@@ -52,7 +52,7 @@ struct KthValueOptions {
   bool keepdims = false;
 };
 
-/// The k-th smallest element along an axis, k in [1, size], and its index. Of equal elements the first come first; NaN
+/// The k-th smallest element along an axis, k in [1, size], and its index. Equal elements keep their order; NaN
 /// is treated as larger than every number. The gradient of a value goes to its position in x.
 /// Throws: ShapeError if the axis does not exist, or has fewer than k elements, and for a k below 1.
 /// Source: PyTorch's kthvalue.

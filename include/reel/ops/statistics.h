@@ -38,7 +38,7 @@ Tensor median(const Arg& x, const Axes& axes = all_axes, ReduceOptions options =
 /// `median` over all axes.
 inline Tensor median(const Arg& x, ReduceOptions options) { return median(x, all_axes, options); }
 
-/// Which number `quantile` gives for a position between two elements a and b, at the fraction t of the distance.
+/// The number that `quantile` gives for a position between two elements a and b, at the fraction t of the distance.
 enum class QuantileInterpolation : std::uint8_t {
   linear,    ///< a + t (b − a)
   lower,     ///< a

@@ -60,7 +60,7 @@ class LBFGS : public Optimiser {
 
  private:
   class Iterations;
-  // What changed in one iteration, and 1 / (s·y).
+  // The change of position s and of gradient y in one iteration, and 1 / (s·y).
   struct Change {
     Tensor position, gradient;
     double inverse_product;

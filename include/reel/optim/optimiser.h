@@ -39,9 +39,9 @@ namespace reel::optim {
 /// not update it, a warning on stderr names it, once.
 class Optimiser {
  public:
-  /// Not copyable.
+  /// Cannot be copied.
   Optimiser(const Optimiser&) = delete;
-  /// Not assignable.
+  /// Cannot be assigned.
   Optimiser& operator=(const Optimiser&) = delete;
   /// Releases the parameters.
   virtual ~Optimiser();
@@ -223,7 +223,7 @@ class Optimiser {
 
   /// Throws: ShapeError, Error for a state of other groups.
   void check_groups(detail::StateReader& reader, Location where) const;
-  /// Of each parameter.
+  /// The group of each parameter.
   std::vector<std::int64_t> groups() const;
   Tensor no_velocity(std::size_t index) const;
 

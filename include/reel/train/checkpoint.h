@@ -93,7 +93,7 @@ struct CheckpointOptions {
 /// Options of `Checkpoint::save`.
 struct SaveOptions {
   /// A measure of how good the model is, such as the accuracy on validation data; the snapshot of the best one is kept.
-  /// Not NaN. Default: none.
+  /// NaN is refused. Default: none.
   std::optional<double> score = {};
   /// The number of the snapshot, at least 0. Default: that of the steps that `after_step` has counted, or, in a program
   /// that does not call it, of saves.
@@ -133,8 +133,8 @@ struct Resumed {
 ///     }
 ///     checkpoint.save();
 ///
-/// It holds references: the objects must outlive it. This thread's `default_generator()` is always saved, too. What a
-/// step depends on beside that is to be added: the generator or Loader that orders the data, counters, carried states.
+/// It holds references: the objects must outlive it. This thread's `default_generator()` is always saved, too. Everything
+/// else that a step depends on is to be added: the generator or Loader that orders the data, counters, carried states.
 ///
 /// Each save writes a snapshot, `step-000000100.safetensors`, which other programs can read: a parameter has the name
 /// "model.hidden.weight", and Adam's state of it "adam.model.hidden.weight.mean". The file is on the disk, under its
@@ -143,8 +143,8 @@ struct Resumed {
 /// the best score. Checksums of all tensors are saved with them: a damaged file is never restored.
 ///
 /// A directory belongs to one process at a time. Its path may lead through symbolic links; within it none is followed: a
-/// save replaces a link that has the name of a file, and a snapshot that is one is not restored. Not for use by several
-/// threads at once.
+/// save replaces a link that has the name of a file, and a snapshot that is one is not restored. Only one thread may use
+/// it at a time.
 class Checkpoint : public nn::FitCheckpoint {
  public:
   /// Opens a directory, which is created if it is missing, to save `parts`.

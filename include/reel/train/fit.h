@@ -40,7 +40,7 @@ concept BatchRange = requires(Range& range) {
   range.end();
 };
 
-// What a range gives: batches of two tensors are `Batch`, also those that convert to it.
+// The type of a range's elements: batches of two tensors are `Batch`, also those that convert to it.
 template <BatchRange Range>
 struct BatchTypeOf {
   using Item = decltype(*std::declval<Range&>().begin());
@@ -55,7 +55,7 @@ namespace reel::nn {
 template <class Range>
 using BatchOf = typename detail::BatchTypeOf<Range>::Type;
 
-/// What a step function of `fit` gives for a batch: the loss, and what metrics need.
+/// The result of a step function of `fit` for a batch: the loss, and the tensors that metrics need.
 struct FitStep {
   Tensor loss;             ///< one number: the mean over the batch's examples, to be minimised
   Tensor prediction = {};  ///< for metrics; may be undefined without them
@@ -226,8 +226,8 @@ struct FitOptions {
   /// A train::Checkpoint. Saves the run after each epoch, and after each `every` steps of its options, with what else it
   /// holds; model, optimiser and `generator` are added to it if they are missing. `fit` first resumes from it, unless the
   /// program has: at the batch where the run was. A later `fit` with this checkpoint continues the run, too, and
-  /// returns at once if it has made its epochs. Of data in memory, and of a range that keeps its position, that batch is
-  /// the next; another range, or a function, is iterated up to it. The score of a snapshot is the loss, of validation if
+  /// returns at once if it has made its epochs. Data in memory, and a range that keeps its position, continue at that
+  /// batch; another range, or a function, is iterated up to it. The score of a snapshot is the loss, of validation if
   /// there is any, or its negation where the checkpoint prefers larger scores. A signal ends the run after the step that
   /// it arrives in: see `train::Interruption`, which `fit` begins if none lives. Default: none.
   FitCheckpoint* checkpoint = nullptr;

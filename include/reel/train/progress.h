@@ -15,9 +15,9 @@ class Progress {
   Progress(std::string label, std::int64_t total, std::string unit);
   /// Removes the bar from the terminal.
   ~Progress() { clear(); }
-  /// Not copyable.
+  /// Cannot be copied.
   Progress(const Progress&) = delete;
-  /// Not assignable.
+  /// Cannot be assigned.
   Progress& operator=(const Progress&) = delete;
 
   /// Adds the units done since the last call, and their mean loss.
