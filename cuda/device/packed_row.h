@@ -14,7 +14,7 @@
 //
 // A chunk has 4 packs of 16 bytes for each thread, which are 16 registers an operand. Packs of halves are 2, because nvcc
 // keeps them widened to f32, in 16 registers too; those of f64 are 2, because its functions need more registers. Rows that
-// cannot be divided into packs of 16 bytes have packs of one element, 8 for each thread. Which it is depends on shapes and
+// cannot be divided into packs of 16 bytes have packs of one element, 8 for each thread. The choice depends on shapes and
 // strides only, and so does the order of all sums: operands at other addresses are copied (AlignedView).
 
 namespace reel::detail::inline REEL_TARGET {

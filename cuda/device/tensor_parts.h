@@ -22,12 +22,12 @@ struct TensorPart {
   std::int64_t end = 0;  ///< the number of chunks of it and of all parts before
 };
 
-/// What a kernel gets of the parts.
+/// The parts as a kernel's argument.
 template <int operand_count>
 class TensorParts {
  public:
   using Part = TensorPart<operand_count>;
-  /// As many as fit the arguments of a kernel.
+  /// The number of parts that fit the arguments of a kernel.
   static constexpr std::size_t room = 3600 / sizeof(Part);
 
   TensorParts(const Part* parts, std::size_t count, const Part* table, std::int64_t first_chunk)

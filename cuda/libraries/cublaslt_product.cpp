@@ -172,7 +172,7 @@ struct Plan {
     int count = 0;
     cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle, operation, first, second, result, result, preference, 1, &found, &count);
-    // Not supported by the library, or by none of its algorithms on this device.
+    // The library, or each of its algorithms on this device, refuses the product.
     if (status != CUBLAS_STATUS_SUCCESS || count == 0 || found.state != CUBLAS_STATUS_SUCCESS) {
       driver_forget_error();
       return;
@@ -239,7 +239,7 @@ bool run_product(const View& out, const View& a, const View& b, bool adds, const
   auto plan_for = [&](const Key& key) -> const Plan& {
     return *library.plans.find(key, [&] { return std::make_unique<Plan>(library.handle, key, bias); });
   };
-  // That of all parts but the last, and that of the last, which may have fewer matrices.
+  // One plan for all parts but the last, and one for the last, which may have fewer matrices.
   const Plan& plan = plan_for(key);
   Key last_key = key;
   last_key.count = batch.dims[0] - (parts - 1) * most_matrices;

@@ -48,7 +48,7 @@ class GraphDescriptor {
   bool accepted_ = true;  // of all attributes
 };
 
-/// Which engines may run a graph.
+/// Limits of the engines that may run a graph.
 struct EngineLimits {
   bool tf32;
   bool full_precision;  ///< for f32 or wider

@@ -101,7 +101,7 @@ class CudnnLayer final : public LibraryLayer {
     persists = false;
     driver_forget_error();
     if (!set_standard()) check_cudnn(status, call);
-    // What the persistent forward pass has kept is not what this one needs.
+    // The persistent forward pass has saved other intermediate values than this algorithm needs.
     keep_again(given);
     Outcome outcome = run_backward(given);
     check_cudnn(outcome.status, outcome.call);

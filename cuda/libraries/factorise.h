@@ -6,7 +6,7 @@
 #include "../../lib/kernels/linear_algebra.h"
 
 // Linear algebra by a library of the device's vendor. The matrices of a batch are contiguous and column-major. T is f32
-// or f64; there is at least one matrix, and none is empty. All functions queue their work. Those that can fail write a
+// or f64; there is at least one matrix, and none is empty. All functions queue their work. Functions that can fail write a
 // code for each matrix to `faults`: 0 for success.
 
 namespace reel::detail::inline REEL_TARGET {

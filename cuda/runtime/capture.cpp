@@ -88,8 +88,8 @@ void Capture::keep(std::shared_ptr<const void> kernels) {
   if (std::find(kernels_.begin(), kernels_.end(), kernels) == kernels_.end()) kernels_.push_back(std::move(kernels));
 }
 
-// Memory that each launch fills before it runs. Not from the graph's pool, whose memory earlier ops of the graph may
-// have used.
+// Memory that each launch fills before it runs. It does not come from the graph's pool, whose memory earlier ops of the
+// graph may have used.
 DeviceBlock* Capture::block_for_launches(std::size_t bytes) {
   // Without spoiling, which would be recorded, too.
   DeviceBlock* block = queue_.memory.take(bytes, false);

@@ -147,7 +147,7 @@ Fingerprinted fingerprinted(const Body& x) {
 
 std::uint32_t record_fingerprint_of(const Body& x) {
   Queue& queue = enter_device_of_thread(x.device.index);
-  // Not from the memory of a graph that is being recorded, because it is kept permanently.
+  // The ring is kept permanently, so that it cannot be in the memory of a graph that is being recorded.
   if (!queue.fingerprint_ring)
     queue.fingerprint_ring = queue.memory.take(remembered_values * sizeof(std::uint64_t), false);
   if (!queue.fingerprint_ring) refuse_memory(queue.device, remembered_values * sizeof(std::uint64_t), "checkpoint", {});

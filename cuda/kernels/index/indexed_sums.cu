@@ -125,7 +125,7 @@ struct AddRuns {
   std::uint64_t last;
   RunsGrid grid;
 
-  // Of a thread's terms: the first run began before them; it ends among them; a run begins and does not end among them.
+  // How a thread's terms cut runs: the first run began before them; it ends among them; one begins and does not end there.
   enum Crossing : std::int32_t { continues = 1, ends = 2, goes_on = 4 };
 
   static constexpr std::size_t shared_bytes =
@@ -148,7 +148,7 @@ struct AddRuns {
     group.each([&](int thread) {
       std::int64_t column = first_column + thread;
       if (thread >= grid.across || column >= columns) return;
-      // Of the run that is open: its sum within the chunk, and whether it began before the chunk.
+      // The open run's sum within the chunk, and whether the run began before the chunk.
       Wide<T> sum = 0;
       bool is_first = true;
       Wide<T> before = 0;

@@ -26,7 +26,7 @@ struct FindAnomaly {
   }
 };
 
-// Of contiguous elements, each 16 bytes by a thread. Bound: x is read once.
+// Checks contiguous elements, 16 bytes a thread. Bound: x is read once.
 template <class Bits>
 struct FindAnomalyInPacks {
   static constexpr int lanes = full_lanes<Bits>;

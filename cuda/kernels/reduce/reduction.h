@@ -151,7 +151,7 @@ struct Elements {
     const T* from = data + first + axes.place<true>(i);
     Pack<T, lanes> pack;
     if (aligned) {
-      // As words, so that the compiler does not merge these loads with those of single elements.
+      // Loads words, so that the compiler does not merge these loads with those of single elements.
       Words words = *reinterpret_cast<const Words*>(from);
       std::memcpy(static_cast<void*>(&pack), &words, sizeof pack);
     } else {

@@ -9,7 +9,7 @@ namespace {
 
 REEL_HOST_DEVICE bool is_finite(double x) { return x - x == 0; }
 
-// Count, mean and Σ (x − mean)², in f64. Those of a run are computed about its first element: the run is short, so that
+// Count, mean and Σ (x − mean)², in f64. A run's are computed about its first element: the run is short, so that
 // even an outlier there costs only two digits.
 struct Variance {
   struct State {

@@ -41,7 +41,7 @@ class AlignedView {
   std::optional<Scratch> copy_;
 };
 
-/// Such a view of a result, which is all written.
+/// An aligned view of a result, all of which is written.
 class AlignedResult : public AlignedView {
  public:
   AlignedResult(const View& out, int lanes) : AlignedView(out, lanes, false), original_(out) {}

@@ -11,7 +11,7 @@
 
 // Source: Graves et al., Connectionist temporal classification (2006). In logarithms and f64: sums over thousands of
 // steps lose f32's digits. A group processes an example, a thread some of its states: blank, label 0, blank, label 1,
-// …, blank. What one step leaves to the next is in shared memory, unless there are too many states.
+// …, blank. The states that a step passes to the next are in shared memory, unless there are too many of them.
 
 namespace reel::detail::inline REEL_TARGET {
 namespace {
